@@ -44,28 +44,25 @@ say = $(if $(V),,@echo "  $(1)$(subst $(B)/,,$@)";)
 GEN = build/gen
 GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c $(GEN)/report/style.c
 
-BASE_SRC = $(wildcard compiler/base/*.c)
-IR_SRC = $(wildcard compiler/ir/*.c)
-FRONT_SRC = $(wildcard compiler/front/*.c)
-PASS_SRC = $(wildcard compiler/pass/*.c)
-REPORT_SRC = $(wildcard compiler/report/*.c)
-# What needs no LLVM: also the part that the fast tests link.
-CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC) $(PASS_SRC) $(REPORT_SRC) compiler/back/manifest.c compiler/npy.c compiler/verify.c \
-  compiler/verify_rewrite.c compiler/verify_fast.c compiler/bisect.c
+sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
+# Without LLVM, in the order in which folders see each other: also the part that the fast tests link.
+FRONT_SRC = $(call sources,front)
+CORE_SRC = $(call sources,base ir machine interp plan template cost schedule memory fuse split layout launch search \
+  explain report artifact verify) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
-CORE_SRC = $(BASE_SRC) $(IR_SRC) $(FRONT_SRC)
+CORE_SRC = $(call sources,base ir) $(FRONT_SRC)
 endif
-BACK_SRC = $(filter-out compiler/back/manifest.c,$(wildcard compiler/back/*.c)) \
-  compiler/driver.c compiler/fusec_lib.c
-CLI_SRC = compiler/fusec.c $(wildcard compiler/cli*.c)
-RT_SRC = $(wildcard runtime/src/*.c)
+BACK_SRC = $(call sources,codegen codegen/llvm codegen/scalar codegen/math codegen/gpu codegen/gpu_gemm \
+  codegen/cpu codegen/ptx driver)
+CLI_SRC = $(call sources,cli)
+RT_SRC = $(wildcard runtime/src/*/*.c)
 
 # Tests: every tests/*/test_*.c is one Criterion program. Those that use the back end, the whole
 # compiler or the JIT link LLVM and are kept apart, because that costs them start-up time.
 TEST_SRC = $(wildcard tests/*/test_*.c)
-LLVM_TEST_SRC = $(shell grep -lE '^\#include ("back/(back|convert|math|unit|body|lower|emit|ptx)[a-z_]*\.h"|"driver\.h"|"verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
+LLVM_TEST_SRC = $(shell grep -lE '^\#include ("(codegen|driver)/|"verify/verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
 PLAIN_TEST_SRC = $(filter-out $(LLVM_TEST_SRC),$(TEST_SRC))
-TEST_LIB_SRC = $(filter-out tests/tools/ulp.c,$(wildcard tests/lib/*.c tests/fake/*.c tests/tools/*.c))
+TEST_LIB_SRC = $(filter-out tests/tools/ulp.c,$(wildcard tests/lib/*.c tests/random/*.c tests/fake/*.c tests/tools/*.c))
 FUZZ_SRC = $(wildcard tests/fuzz/*.c)
 EXAMPLES = $(wildcard dsl/examples/*.g)
 
@@ -134,17 +131,17 @@ $(O)/gen/%.o: $(GEN)/%.c
 $(O)/runtime/%.o: runtime/%.c
 	$(compile) -Iruntime/include -Iruntime/src -c -o $@ $<
 $(O)/tools/%.o: tools/%.c
-	$(compile) -Icompiler -c -o $@ $<
+	$(compile) -Icompiler -Icompiler/include -c -o $@ $<
 
 TEST_INC = -Itests -Icompiler -Icompiler/include -Iruntime/include
-$(call objs,$(wildcard tests/*/test_rt_*.c tests/fake/*.c)): TEST_PLUS = -Iruntime/src
+$(call objs,$(wildcard tests/*/test_rt_*.c tests/fake/*.c tests/fuzz/*.c)): TEST_PLUS = -Iruntime/src
 $(call objs,$(LLVM_TEST_SRC) $(wildcard tests/tools/*.c)): TEST_PLUS = $(LLVM_CFLAGS)
 # gcc takes a loop variable around setjmp for clobbered, whatever it is.
 TEST_FLAGS = $(if $(findstring gcc,$(CC)),-Wno-clobbered)
 $(O)/tests/%.o: tests/%.c
 	$(compile) $(TEST_FLAGS) $(TEST_INC) -I$(GEN) $(TEST_PLUS) -c -o $@ $<
 
-archive = $(call say,AR )rm -f $@ && ar rcs $@
+archive = $(call say,AR )rm -f $@ && ar qcs $@
 $(CORE_LIB): $(call objs,$(CORE_SRC) $(GEN_SRC))
 	$(archive) $^
 $(BACK_LIB): $(call objs,$(BACK_SRC))
@@ -190,16 +187,16 @@ $(filter-out $(RT_TESTS) %/test_prove %/test_shapes $(EMULATED_TESTS),$(LLVM_TES
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 # Runs verify in its own process, with mistakes planted.
-PROVE_TEST = $(B)/tests/unit/test_prove
+PROVE_TEST = $(B)/tests/selftest/test_prove
 $(PROVE_TEST): | $(B)/tests/soak/soak
-$(PROVE_TEST): $(O)/tests/unit/test_prove.o $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) \
+$(PROVE_TEST): $(O)/tests/selftest/test_prove.o $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) \
   $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
 # Runs soak with mistakes planted, and looks into the programs that it draws.
-SHAPES_TEST = $(B)/tests/unit/test_shapes
+SHAPES_TEST = $(B)/tests/selftest/test_shapes
 $(SHAPES_TEST): | $(B)/tests/soak/soak
-$(SHAPES_TEST): $(O)/tests/unit/test_shapes.o $(O)/tests/soak/shapes_sources.o \
+$(SHAPES_TEST): $(O)/tests/selftest/test_shapes.o $(O)/tests/soak/shapes_sources.o \
   $(O)/tests/soak/shapes_sources_map.o $(O)/tests/soak/shapes_sources_im2col.o \
   $(O)/tests/soak/shapes_templates.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
@@ -209,28 +206,28 @@ $(SHAPES_TEST): $(O)/tests/unit/test_shapes.o $(O)/tests/soak/shapes_sources.o \
 EMULATOR = build/emulator/libcuda.so.1
 EMULATOR_OBJ = $(call objs,$(wildcard tests/emulator/*.c))
 $(EMULATOR_OBJ): TEST_PLUS = -Iruntime/src -O3 -mavx2 -mfma
-build/emulator/libcuda.so.1: $(EMULATOR_OBJ) $(call objs,$(BASE_SRC) compiler/ir/dtype.c \
-  compiler/ir/tensor.c tests/fake/fake_map.c)
+build/emulator/libcuda.so.1: $(EMULATOR_OBJ) $(call objs,$(call sources,base) compiler/ir/dtype.c \
+  compiler/interp/tensor.c tests/fake/fake_map.c)
 	$(call say,LINK )mkdir -p $(@D) && $(CC) -shared -o $@ $^ -lm -lpthread
 emulator: $(EMULATOR) ## Build an emulator of GPUs: LD_LIBRARY_PATH=build/emulator build/fusec run ..
-EMULATOR_TEST = $(B)/tests/unit/test_emulator
-$(EMULATOR_TEST): $(O)/tests/unit/test_emulator.o $(EMULATOR_OBJ) $(TEST_LIB) $(CORE_LIB)
+EMULATOR_TEST = $(B)/tests/selftest/test_emulator
+$(EMULATOR_TEST): $(O)/tests/selftest/test_emulator.o $(EMULATOR_OBJ) $(TEST_LIB) $(CORE_LIB)
 	$(test_link) $(TEST_LIBS)
 
 $(EMULATED_TESTS): $(B)/tests/%: $(O)/tests/%.o $(EMULATOR_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
 
-$(B)/tests/unit/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
+$(B)/tests/driver/test_lib_memory: TEST_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 
 # The program that compares generated graphs is no Criterion suite.
 SOAK_OBJ = $(call objs,$(wildcard tests/soak/*.c))
 $(SOAK_OBJ): TEST_PLUS = $(LLVM_CFLAGS)
-$(B)/tests/unit/test_reduce: | $(B)/tests/soak/soak # which it runs
+$(B)/tests/selftest/test_reduce: | $(B)/tests/soak/soak # which it runs
 $(B)/tests/soak/soak: $(SOAK_OBJ) $(filter-out %/fusec.o,$(call objs,$(CLI_SRC))) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) -ljansson -lm -lpthread -ldl
 # fusec and soak as one program with LLVM inside, for a GPU machine: bench/gpu_check.sh.
 .PHONY: gpu-kit
-$(O)/kit/%.o: $(O)/compiler/%.o
+$(O)/kit/%.o: $(O)/compiler/cli/%.o
 	@mkdir -p $(@D) && objcopy --redefine-sym main=$*_main $< $@
 $(O)/kit/%.o: $(O)/tests/soak/%.o
 	@mkdir -p $(@D) && objcopy --redefine-sym main=$*_main $< $@
@@ -327,7 +324,7 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers format-check docs-check wc-check same-check ## Check includes, format, generated docs, lengths, that clang builds the same
+ci-checks: layers format-check docs-check wc-check same-check same-as-quick ## Check includes, format, generated docs, lengths, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec
@@ -335,8 +332,24 @@ same-check: build/fusec ## Check that a build by clang writes the same artifacts
 	+@$(AGAIN) CONFIG=clang clang-built
 	@sh tools/same_outputs.sh build/fusec build/clang/fusec $(EXAMPLES)
 
+# The revision's library and this tree's are loaded by the same program, through fusec.h alone.
+.PHONY: same-as same-as-quick
+REV = ff8f6ed
+SAME_AS = CC="$(CC)" sh tools/same_as.sh
+build/same_compile: $(O)/tools/same_compile.o
+	$(call say,LINK )$(CC) -o $@ $^ -ldl
+SAME_BUILT = build/same_compile build/libfusec.so build/fusec $(B)/tests/soak/soak
+same-as: $(SAME_BUILT) ## Check that artifacts are those of a git revision, byte for byte (REV=ff8f6ed N=2000 SEED=1)
+	@$(SAME_AS) $(REV) $(if $(filter command%,$(origin N)),$(N),2000) $(SEED)
+same-as-quick: $(SAME_BUILT) ## The same in a few minutes: 100 random graphs, three targets
+	@$(SAME_AS) --quick $(REV) 100 $(SEED)
+
 layers: ## Check who includes whom
 	@sh tools/layers.sh
+
+.PHONY: circles
+circles: build/fusec build/libfusert.so ## Check that no folders call each other, and few files in a circle
+	@sh tools/circles.sh $(O)
 
 C_FILES = $(shell find compiler runtime tests tools -name '*.[ch]')
 format: ## Format the C sources in place
@@ -362,7 +375,7 @@ VERSION = $(shell sed -n 's/^\#define FUSEC_VERSION "\(.*\)"/\1/p' compiler/incl
 TARBALL = build/fusec-$(VERSION)-x86_64-linux.tar.gz
 $(O)/packaging/%.o: packaging/%.c
 	$(compile) -Icompiler -c -o $@ $<
-build/gen_cli: $(O)/packaging/gen_cli.o $(O)/compiler/cli_options.o
+build/gen_cli: $(O)/packaging/gen_cli.o $(O)/compiler/cli/options.o
 	$(call say,LINK )$(CC) -o $@ $^
 .PHONY: package uninstall dist check-install
 package: all build/gen_cli

@@ -1,14 +1,14 @@
 /* Prints one part of the man page or of a shell's completions, made from the program's own tables:
  * `gen_cli PART`. Kinds and targets are not printed: the completions ask the installed program for
  * them. */
-#include "cli_options.h"
+#include "cli/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const char passes[] =
 #define PASS(sym, name, extension, doc) name " "
-#include "passes.def"
+#include "driver/passes.def"
     "all";
 
 static bool has(int command, int option) {

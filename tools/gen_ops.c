@@ -15,7 +15,7 @@ static const char *const class_titles[] = {
     [CLASS_ARGREDUCE] = "Reductions to an index",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
-    [CLASS_CONTRACT] = "Contractions",
+    [CLASS_MATMUL] = "Contractions",
 };
 static const char *const class_docs[] = {
     [CLASS_SOURCE] = "Values from outside, and literals.",
@@ -34,9 +34,9 @@ static const char *const class_docs[] = {
     [CLASS_CONCAT] = "Its parts are read where they lie. One that is stored is written in parts by "
                      "the kernels that make them, or by one that joins them where that takes fewer "
                      "launches.",
-    [CLASS_CONTRACT] = "Matrix products. Accumulated as sums are, in an order fixed by the "
-                       "matmul's own extents, dtype and target; few outputs of a long `k` on a "
-                       "GPU in segments, whose sums are rounded once, together.",
+    [CLASS_MATMUL] = "Matrix products. Accumulated as sums are, in an order fixed by the "
+                     "matmul's own extents, dtype and target; few outputs of a long `k` on a "
+                     "GPU in segments, whose sums are rounded once, together.",
 };
 
 static void print_dtypes(DtypeSet set) {
@@ -171,7 +171,8 @@ static void print_fast(void) {
         "\n`div` of a constant is a product with its reciprocal. What these make of zeros, "
         "infinities, NaN and numbers outside their domain is what the others make of them. "
         "*PTX ISA*: the bound that NVIDIA's manual of the instruction states; *measured*: by the "
-        "sweep of each form against its bound in `tests/unit/test_emulated_math.c`, on an emulator "
+        "sweep of each form against its bound in `tests/codegen/test_emulated_math.c`, on an "
+        "emulator "
         "whose `tanh`, `lg2`, `sqrt`, `rsqrt`, `sin`, `cos` and `div.full` are off by as much as "
         "the manual allows, while its `ex2` and `rcp` are rounded correctly. None of these was "
         "swept on a GPU in this mode yet. A cast to the dtype that a value has already is none, in "
@@ -186,7 +187,7 @@ int main(void) {
          "the last place of the dtype or, where a number follows, absolutely (f64 has one of its "
          "own); `exact` is "
          "correctly rounded, to the bit on every target. NaN passes through. i32 wraps.");
-    for (int cls = 0; cls <= CLASS_CONTRACT; cls++) {
+    for (int cls = 0; cls <= CLASS_MATMUL; cls++) {
         printf("\n## %s\n\n%s\n\n", class_titles[cls], class_docs[cls]);
         if (cls == CLASS_ELTWISE)
             print_eltwise();

@@ -1,8 +1,11 @@
 #!/bin/sh
-# Checks who includes whom: base <- ir <- {front, pass, back}, pass <- report; only back sees LLVM, and of the
-# runtime only its manifest constants; the runtime sees nothing of the compiler.
+# Checks who includes whom. Folders of compiler/ stand in the order of `order` below, and a file includes headers of
+# its own folder and of those before it. Only codegen sees LLVM; of the runtime the compiler below cli and verify sees
+# the manifest's constants alone; the runtime sees nothing of the compiler.
 set -eu
 cd "$(dirname "$0")/.."
+order='base ir front machine interp plan template cost schedule memory layout split fuse launch search explain report
+    codegen artifact verify driver cli'
 failed=0
 
 # forbid FOLDER PATTERN WHY: no file below FOLDER has an include that matches.
@@ -14,20 +17,42 @@ forbid() {
     failed=1
 }
 
-forbid compiler/base '(ir|front|pass|back|report)/' 'base includes nothing but base'
-forbid compiler/ir '(front|pass|back|report)/' 'ir includes base and ir'
-forbid compiler/front '(pass|back|report)/' 'front includes base, ir and front'
-forbid compiler/pass '(front|back|report)/' 'pass includes base, ir and pass'
-forbid compiler/back '(front|pass|report)/' 'back includes base, ir and back'
-forbid compiler/report '(front|back)/' 'report includes base, ir, pass and report'
-for folder in base ir front pass report; do
-    forbid "compiler/$folder" 'llvm' 'only back includes LLVM'
-    forbid "compiler/$folder" 'frt_|fusert' 'the compiler borrows frt_manifest.h in back alone'
-    forbid "compiler/$folder" '(driver|verify|npy|cli[a-z_]*|fusec)\.h' 'not from below'
+# What may be included against the order, as `folder->folder`: none is to be added.
+exceptions='launch->search split->search'
+
+above() { # above FOLDER: the folders behind it, without the exceptions, as a pattern
+    seen= pattern=
+    for folder in $order; do
+        case " $(echo $exceptions) " in *" $1->$folder "*) continue ;; esac
+        [ -n "$seen" ] && pattern=$pattern${pattern:+|}$folder
+        [ "$folder" = "$1" ] && seen=1
+    done
+    echo "${pattern:-none}"
+}
+
+for folder in $order; do
+    forbid "compiler/$folder" "($(above "$folder"))/" "$folder sees the folders before it alone: $(echo $order)"
 done
-forbid compiler/back 'fusert\.h' 'the compiler borrows frt_manifest.h of the runtime, no more'
-forbid runtime '(base|ir|front|pass|back|report)/|fusec\.h|llvm|\.\./' 'the runtime includes itself alone'
-for file in compiler/*.[ch]; do forbid "$file" 'llvm' 'only back includes LLVM'; done
+for folder in $order; do
+    case $folder in codegen) continue ;; esac
+    forbid "compiler/$folder" 'llvm' 'only codegen includes LLVM'
+    case $folder in artifact | verify | driver | cli) continue ;; esac
+    forbid "compiler/$folder" 'frt_|fusert' 'the manifest is artifact'"'"'s business'
+done
+for folder in ir front machine interp plan template cost schedule memory split fuse layout launch search explain report verify; do
+    forbid "compiler/$folder" 'codegen/' 'planning sees no code generation'
+    [ "$folder" = front ] || forbid "compiler/$folder" 'front/' 'only driver and cli see the front end'
+done
+forbid compiler/codegen '(front|cost|schedule|memory|fuse|split|layout|launch|search|explain|report)/' \
+    'code generation reads the plan, and nothing that makes it'
+forbid runtime "($(echo $order | tr ' ' '|'))/|fusec\.h|llvm|\.\./" 'the runtime includes itself alone'
+loose=$(find compiler -maxdepth 1 -type f)
+[ -z "$loose" ] || { echo "$loose: compiler/ holds folders alone" && failed=1; }
+for folder in $(find compiler runtime tests -type d); do
+    n=$(find "$folder" -maxdepth 1 -type f | wc -l)
+    case $folder in tests/negative) continue ;; esac
+    [ "$n" -le 30 ] || { echo "$folder: $n files, more than 30" && failed=1; }
+done
 
 [ $failed = 0 ] && echo 'layers: good'
 exit $failed

@@ -1,8 +1,8 @@
 /* Arenas: memory by lifetime. Allocations are zeroed, 16-byte aligned and never NULL; nothing is
  * freed before its arena is. Running out of memory leaves through the arena's escape, so that the
  * library returns an error instead of killing its host. */
-#ifndef FUSEC_ARENA_H
-#define FUSEC_ARENA_H
+#ifndef FUSEC_BASE_ARENA_H
+#define FUSEC_BASE_ARENA_H
 
 #include <setjmp.h>
 #include <stddef.h>

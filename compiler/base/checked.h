@@ -1,6 +1,6 @@
 /* Arithmetic that says when it leaves [-2^62, 2^62]. The one home of compiler extensions. */
-#ifndef FUSEC_CHECKED_H
-#define FUSEC_CHECKED_H
+#ifndef FUSEC_BASE_CHECKED_H
+#define FUSEC_BASE_CHECKED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Diagnostics: collected, counted, formatted like clang's. Every kind is a row of diag.def. */
-#ifndef FUSEC_DIAG_H
-#define FUSEC_DIAG_H
+#ifndef FUSEC_BASE_DIAG_H
+#define FUSEC_BASE_DIAG_H
 
 #include "base/source.h"
 #include "base/str.h"

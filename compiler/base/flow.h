@@ -1,6 +1,6 @@
 /* Least cuts: edges of the least total capacity whose removal parts two nodes of a network. */
-#ifndef FUSEC_FLOW_H
-#define FUSEC_FLOW_H
+#ifndef FUSEC_BASE_FLOW_H
+#define FUSEC_BASE_FLOW_H
 
 #include "base/arena.h"
 

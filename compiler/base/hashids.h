@@ -1,7 +1,7 @@
 /* Ids by hashes, for tables that intern. Zeros: none. What has an id stays where the table has it;
  * this knows its hash. Grows from an arena, and never shrinks. */
-#ifndef FUSEC_HASHIDS_H
-#define FUSEC_HASHIDS_H
+#ifndef FUSEC_BASE_HASHIDS_H
+#define FUSEC_BASE_HASHIDS_H
 
 #include "base/arena.h"
 

@@ -1,8 +1,8 @@
 /* Writing JSON text: nested objects and lists, one member a line. Integers below 1e15 are exact,
  * other numbers have six digits. Names and strings are escaped; bytes that are no UTF-8 become
  * U+FFFD. */
-#ifndef FUSEC_JSONTEXT_H
-#define FUSEC_JSONTEXT_H
+#ifndef FUSEC_BASE_JSONTEXT_H
+#define FUSEC_BASE_JSONTEXT_H
 
 #include "base/str.h"
 

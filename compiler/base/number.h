@@ -1,6 +1,6 @@
 /* Decimal numbers to and from text, always with a point, whatever the host's locale says. */
-#ifndef FUSEC_NUMBER_H
-#define FUSEC_NUMBER_H
+#ifndef FUSEC_BASE_NUMBER_H
+#define FUSEC_BASE_NUMBER_H
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* The text of one input and where its lines begin. */
-#ifndef FUSEC_SOURCE_H
-#define FUSEC_SOURCE_H
+#ifndef FUSEC_BASE_SOURCE_H
+#define FUSEC_BASE_SOURCE_H
 
 #include "base/arena.h"
 

@@ -1,6 +1,6 @@
 /* Interned strings (equal means same pointer) and text building. */
-#ifndef FUSEC_STR_H
-#define FUSEC_STR_H
+#ifndef FUSEC_BASE_STR_H
+#define FUSEC_BASE_STR_H
 
 #include "base/arena.h"
 

@@ -1,7 +1,7 @@
 /* Typed growable arrays on an arena: `Vec(T) v = {0}; vec_push(arena, &v, item);`. Old storage
  * stays in the arena, so growing costs at most as much again as the final size. */
-#ifndef FUSEC_VEC_H
-#define FUSEC_VEC_H
+#ifndef FUSEC_BASE_VEC_H
+#define FUSEC_BASE_VEC_H
 
 #include "base/arena.h"
 

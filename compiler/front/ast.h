@@ -1,7 +1,7 @@
 /* The abstract syntax tree: what was written, with the byte range of every part; no meaning yet.
  * Everything lives on the arena of the parse. */
-#ifndef FUSEC_AST_H
-#define FUSEC_AST_H
+#ifndef FUSEC_FRONT_AST_H
+#define FUSEC_FRONT_AST_H
 
 #include "base/diag.h"
 #include "base/vec.h"

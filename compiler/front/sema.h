@@ -1,6 +1,6 @@
 /* From source text to graphs: names, dtypes, shapes, broadcasting, expansion of defs. */
-#ifndef FUSEC_SEMA_H
-#define FUSEC_SEMA_H
+#ifndef FUSEC_FRONT_SEMA_H
+#define FUSEC_FRONT_SEMA_H
 
 #include "base/diag.h"
 #include "ir/graph.h"

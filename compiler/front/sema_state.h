@@ -1,8 +1,8 @@
 /* What the files of sema share: values, scopes, and the state of one run. Evaluation is a walk of
  * the tree that yields values; tensors are nodes appended to the graph at hand. A value that could
  * not be made is VALUE_POISON: using it is silent, so one mistake gives one report. */
-#ifndef FUSEC_SEMA_STATE_H
-#define FUSEC_SEMA_STATE_H
+#ifndef FUSEC_FRONT_SEMA_STATE_H
+#define FUSEC_FRONT_SEMA_STATE_H
 
 #include "front/ast.h"
 #include "ir/build.h"

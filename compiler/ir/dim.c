@@ -282,7 +282,7 @@ static DimId intern_sum(DimTab *tab, Sum *sum) {
     return tab->dims.n - 1;
 }
 
-/* sum += factor * dim */
+/* sum += operand * dim */
 static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor) {
     int64_t constant, c;
     if (!checked_mul(dim->constant, factor, &constant)) sum->failed = true;

@@ -4,8 +4,8 @@
  * Canonical form: constant + sum of coefficient * product of atoms; an atom is a symbol or a floor
  * division of two dims that does not simplify. Every dim knows a range and a multiple, from its
  * symbols' declarations. Arithmetic that could pass 2^62 anywhere in its range gives DIM_NONE. */
-#ifndef FUSEC_DIM_H
-#define FUSEC_DIM_H
+#ifndef FUSEC_IR_DIM_H
+#define FUSEC_IR_DIM_H
 
 #include "base/str.h"
 #include "base/vec.h"

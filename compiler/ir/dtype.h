@@ -1,6 +1,6 @@
 /* Element types, expanded from dtype.def. */
-#ifndef FUSEC_DTYPE_H
-#define FUSEC_DTYPE_H
+#ifndef FUSEC_IR_DTYPE_H
+#define FUSEC_IR_DTYPE_H
 
 #include <stdbool.h>
 #include <stdint.h>

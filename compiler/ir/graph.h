@@ -1,8 +1,8 @@
 /* The graph: a typed tensor DAG. Nodes are indices into one array in topological order (arguments
  * come before users), each with the source range it came from. Made by the front end, changed by
  * passes, read by all. */
-#ifndef FUSEC_GRAPH_H
-#define FUSEC_GRAPH_H
+#ifndef FUSEC_IR_GRAPH_H
+#define FUSEC_IR_GRAPH_H
 
 #include "base/source.h"
 #include "base/vec.h"
@@ -35,7 +35,8 @@ const char *precision_name(Precision precision);
 typedef struct Attrs {
     double number;
     Precision precision;
-    int64_t segment_elems; /* of k, which are summed apart (pass/segments.h); 0: all are one sum */
+    int64_t segment_elems; /* of k, which are summed apart (search/split_k_choice.h); 0: all are one
+                              sum */
     int32_t axis;
     uint32_t axes; /* bit set */
     bool keep;
@@ -122,13 +123,13 @@ static inline OpClass graph_class(const Graph *graph, NodeId id) {
     return op_info(graph_node(graph, id)->op)->cls;
 }
 
-static inline bool graph_is_contraction(const Graph *graph, NodeId id) {
-    return graph_class(graph, id) == CLASS_CONTRACT;
+static inline bool graph_is_matmul(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_MATMUL;
 }
 
 static inline bool graph_is_reduction(const Graph *graph, NodeId id) {
     OpClass cls = graph_class(graph, id);
-    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONTRACT;
+    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_MATMUL;
 }
 
 static inline bool graph_is_literal(const Graph *graph, NodeId id) {
@@ -208,5 +209,10 @@ void module_print(const Module *module, Text *out);
 /* Proves the invariants above (order, arity, dtypes and shapes as the op's rule gives them);
  * returns NULL, or what is wrong. */
 const char *graph_verify(const Graph *graph, Arena *arena);
+
+/* Split-K: elements of k of each segment of a matmul but the last, which may have fewer; 0: it has
+ * one segment. So it is in a `fuse must`
+ * block with another reduction, which would have to start behind the last segment. */
+int64_t graph_segment_elems(const Graph *graph, NodeId matmul);
 
 #endif

@@ -180,7 +180,7 @@ static void print_attrs(const Printer *p, const Node *node) {
     case CLASS_VIEW:
         print_view_attrs(p, node);
         return;
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         if (node->attrs.precision != PRECISION_FULL)
             text_printf(p->out, ", precision=\"%s\"", precision_name(node->attrs.precision));
         return;

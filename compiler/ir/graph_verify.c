@@ -193,7 +193,7 @@ static const char *check_shape(const Check *c) {
         return check_view(c);
     case CLASS_CONCAT:
         return check_concat(c);
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         return check_matmul(c);
     }
     return "op without a class";

@@ -5,8 +5,8 @@
  * All indices are nonnegative integers wherever they are used unguarded; axis k runs over
  * [0, extent of axis k). Division and remainder simplify by those ranges, so splitting an axis and
  * joining it again leaves the axis itself. */
-#ifndef FUSEC_INDEX_H
-#define FUSEC_INDEX_H
+#ifndef FUSEC_IR_INDEX_H
+#define FUSEC_IR_INDEX_H
 
 #include "ir/dim.h"
 

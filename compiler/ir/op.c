@@ -113,7 +113,7 @@ static const OpInfo infos[OP_COUNT] = {
                   .doc = d},
 #define CONTRACT(sym, nm, dts, d)        \
     [OP_##sym] = {.name = nm,            \
-                  .cls = CLASS_CONTRACT, \
+                  .cls = CLASS_MATMUL,   \
                   .min_args = 2,         \
                   .max_args = 2,         \
                   .dtypes = dts,         \

@@ -1,8 +1,8 @@
 /* The op table, expanded from ops.def: everything the compiler knows about an op. Passes read the
  * class and the traits; what views and sources differ in beyond that (their index maps, what they
- * stand for) is written once, in pass/indexmap and pass/compose. */
-#ifndef FUSEC_OP_H
-#define FUSEC_OP_H
+ * stand for) is written once, in ir/indexmap and fuse/inline. */
+#ifndef FUSEC_IR_OP_H
+#define FUSEC_IR_OP_H
 
 #include "ir/dtype.h"
 #include "ir/prim.h"
@@ -17,7 +17,7 @@ typedef enum {
     CLASS_ARGREDUCE, /* the index of the extreme element; result i32 */
     CLASS_VIEW,      /* moves no data: an index map from the result to its (first) argument */
     CLASS_CONCAT,    /* several arguments side by side along one axis */
-    CLASS_CONTRACT   /* matmul */
+    CLASS_MATMUL     /* matmul */
 } OpClass;
 
 typedef enum {                /* result dtype from the argument dtypes */

@@ -1,6 +1,6 @@
 /* Scalar primitives, expanded from prims.def. */
-#ifndef FUSEC_PRIM_H
-#define FUSEC_PRIM_H
+#ifndef FUSEC_IR_PRIM_H
+#define FUSEC_IR_PRIM_H
 
 #include "ir/dtype.h"
 

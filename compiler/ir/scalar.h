@@ -1,8 +1,8 @@
 /* The scalar DAG: what is computed per element. Hash-consed (equal means same id), built by op
  * bodies and view composition, walked in argument order by every reader, so that nothing depends on
  * C's evaluation order. */
-#ifndef FUSEC_SCALAR_H
-#define FUSEC_SCALAR_H
+#ifndef FUSEC_IR_SCALAR_H
+#define FUSEC_IR_SCALAR_H
 
 #include "ir/index.h"
 #include "ir/prim.h"

@@ -53,7 +53,7 @@ static const char *fill_of(OpClass cls) {
     case CLASS_VIEW:
     case CLASS_CONCAT:
         return "#eceff1";
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         return "#d6e0ff";
     }
     return "";

@@ -1,8 +1,8 @@
 /* A picture with places: each kernel laid out by itself, kernels of one launch inside its box,
  * launches and what comes in and goes out around them. A launch of one kernel of one op is a small
  * box. */
-#ifndef FUSEC_DRAWING_H
-#define FUSEC_DRAWING_H
+#ifndef FUSEC_REPORT_DRAWING_H
+#define FUSEC_REPORT_DRAWING_H
 
 #include "report/parts.h"
 

@@ -45,7 +45,7 @@ const char *op_class_name(OpClass cls) {
     case CLASS_VIEW:
     case CLASS_CONCAT:
         return "view";
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         return "contract";
     }
     return "";

@@ -4,8 +4,8 @@
  *
  * Ranks by longest path; order within ranks by sweeps over the means of neighbours, the best order
  * kept; places by least squares under the separations of a rank. Knows nothing of kernels. */
-#ifndef FUSEC_LAYERED_H
-#define FUSEC_LAYERED_H
+#ifndef FUSEC_REPORT_LAYERED_H
+#define FUSEC_REPORT_LAYERED_H
 
 #include "base/vec.h"
 

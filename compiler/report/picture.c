@@ -1,6 +1,6 @@
 /* From a plan to what its pictures show. See picture.h. */
 #include "report/picture.h"
-#include "ir/launch.h"
+#include "plan/launch.h"
 
 #include "base/number.h"
 
@@ -100,7 +100,7 @@ static void note_reads(Builder *b, const Kernel *kernel) {
         const Buffer *given = &b->plan->buffers.data[buffer];
         NodeId node = given->node;
         if (b->is_laid_out[buffer]) {
-            NodeId factor = kernel_factor_in(b->plan, kernel, buffer);
+            NodeId factor = kernel_operand_in(b->plan, kernel, buffer);
             if (factor != NODE_NONE) node = factor;
         }
         b->read_of[node] = buffer + 1;
@@ -231,7 +231,7 @@ static void clear(Builder *b, const Kernel *kernel) {
 }
 
 static bool is_shown(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
-    return dims ? kernel_starts(plan, kernel, dims) : !kernel_is_spread(kernel);
+    return dims ? kernel_starts(plan, kernel, dims) : !kernel_is_fallback(kernel);
 }
 
 static void add_launches(Arena *arena, Picture *picture) {

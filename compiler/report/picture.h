@@ -1,10 +1,10 @@
 /* What the pictures of a plan show: per kernel the values it reads from memory, the ops it computes
  * and the values it stores, and what flows between them. Literals are part of the ops' labels. Made
  * from a plan alone; knows neither places nor formats. */
-#ifndef FUSEC_PICTURE_H
-#define FUSEC_PICTURE_H
+#ifndef FUSEC_REPORT_PICTURE_H
+#define FUSEC_REPORT_PICTURE_H
 
-#include "pass/explain.h"
+#include "explain/explain.h"
 
 typedef enum { ITEM_READ, ITEM_OP, ITEM_STORE } ItemKind;
 

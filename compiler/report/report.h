@@ -1,10 +1,10 @@
 /* The report: one HTML page about what fusion made of a file, with nothing outside of it: pictures
  * of every graph before and after, the ledger, the workspace over time, and where times were
  * measured a roofline. Equal input gives equal bytes. */
-#ifndef FUSEC_REPORT_H
-#define FUSEC_REPORT_H
+#ifndef FUSEC_REPORT_REPORT_H
+#define FUSEC_REPORT_REPORT_H
 
-#include "pass/explain.h"
+#include "explain/explain.h"
 
 /* A graph without fusion or with it. */
 typedef struct ReportSide {

@@ -92,7 +92,7 @@ static const char *form_class(const Kernel *kernel) {
     case FORM_ROW:
     case FORM_COLUMN:
         return "kernel reduction";
-    case FORM_CONTRACT:
+    case FORM_GEMM:
         return "kernel contraction";
     }
     return "";
@@ -163,7 +163,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     uint32_t first = 0;
     while (box->layout.nodes.data[first].pin == LAYERED_TOP) first++;
     bool is_chain =
-        launch->n > 1 && d->side->plan->kernels.data[launch->kernels[1]].link != LINK_PART;
+        launch->n > 1 && d->side->plan->kernels.data[launch->kernels[1]].link != LAUNCH_PARALLEL;
     svg_group_begin(d->out, x, y, "l", NULL);
     svg_rect(d->out, "launch", 0, PILL_H / 2.0, box->w, box->h - PILL_H, 12,
              is_chain ? "one launch: its blocks run these kernels one after the other, what passes "

@@ -5,7 +5,7 @@
  * lie too close for them, a line leads to the point. */
 #include "report/parts.h"
 
-#include "pass/cost_gemm.h"
+#include "cost/gemm.h"
 
 #include <math.h>
 
@@ -39,7 +39,7 @@ static OpClass launch_class(const Plan *plan, const PictureLaunch *launch) {
     OpClass cls = CLASS_ELTWISE;
     for (uint32_t i = 0; i < launch->n; i++) {
         KernelForm form = plan->kernels.data[launch->kernels[i]].form;
-        if (form == FORM_CONTRACT) return CLASS_CONTRACT;
+        if (form == FORM_GEMM) return CLASS_MATMUL;
         if (form != FORM_MAP) cls = CLASS_REDUCE;
     }
     return cls;
@@ -238,9 +238,9 @@ static double tensor_peak(const ReportSide *side, const Card *card) {
     double best = 0;
     for (uint32_t k = 0; k < side->plan->kernels.n; k++) {
         const Kernel *kernel = &side->plan->kernels.data[k];
-        ContractEngine engine = kernel->variants[side->cost->kernels[k].variant].sched.engine;
-        bool is_tensor = engine == CONTRACT_MMA || engine == CONTRACT_WGMMA;
-        if (kernel->form != FORM_CONTRACT || !is_tensor) continue;
+        GemmEngine engine = kernel->variants[side->cost->kernels[k].variant].sched.engine;
+        bool is_tensor = engine == GEMM_MMA || engine == GEMM_WGMMA;
+        if (kernel->form != FORM_GEMM || !is_tensor) continue;
         double rate = cost_gemm_peak(card, kernel, engine);
         if (rate > best) best = rate;
     }

@@ -1,7 +1,7 @@
 /* Pieces of SVG and HTML as text: escaping, numbers, shapes. Everything that comes from users goes
  * through markup_escape. Numbers have a point, whatever the locale. Lengths are CSS pixels. */
-#ifndef FUSEC_SVG_H
-#define FUSEC_SVG_H
+#ifndef FUSEC_REPORT_SVG_H
+#define FUSEC_REPORT_SVG_H
 
 #include "report/layered.h"
 

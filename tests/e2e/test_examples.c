@@ -1,9 +1,9 @@
 /* The examples that multiply matrices, and the programs that embed the compiler and the runtime, as
  * a reader would build and run them. Run from the root of the tree after `make`. */
+#include "interp/npy.h"
 #include "lib/compile.h"
 #include "lib/pair.h"
 #include "lib/text_file.h"
-#include "npy.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  * sm_80. */
 #include "emulator/emu.h"
 
-#include "cuda_api.h"
+#include "device/cuda_api.h"
 #include "fake/fake_map.h"
 
 #include <pthread.h>

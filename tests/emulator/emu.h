@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Floats. See emu.h. */
 #include "emulator/emu.h"
 
-#include "ir/tensor.h"
+#include "interp/tensor.h"
 
 #include <math.h>
 #include <string.h>

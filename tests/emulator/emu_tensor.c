@@ -112,11 +112,11 @@ EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 }
 
 /* wgmma: a warp's 16 of 64 rows. `width`: columns / 8. The last operands are two descriptors, then
- * three numbers, then whether each factor is turned. */
+ * three numbers, then whether each operand is turned. */
 
 enum { SWIZZLE_128 = 1 };
 
-/* The element of a factor at `own` along its axis and `k`, by the descriptor. */
+/* The element of an operand at `own` along its axis and `k`, by the descriptor. */
 static const uint8_t *factor_at(const EmuWarp *warp, uint64_t descriptor, bool is_turned,
                                 uint32_t bytes, uint32_t own, uint32_t k) {
     uint32_t begin = (uint32_t)(descriptor & 0x3FFF) << 4;

@@ -1,7 +1,7 @@
 /* The fake driver's functions: one for each row of cuda_api.def, which also makes its lookup. */
 #include "fake_cuda.h"
 
-#include "cuda_api.h"
+#include "device/cuda_api.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -617,7 +617,7 @@ void *fake_cuda_lookup(void *ctx, const char *symbol) {
         int(*function) params = fake_##base;          \
         memcpy(&found, &function, sizeof found);      \
     }
-#include "../../runtime/src/cuda_api.def"
+#include "../../runtime/src/device/cuda_api.def"
 #undef X
     return found;
 }

@@ -1,7 +1,7 @@
 /* mem.h over the C library with a counter. Thread-safe, as the runtime's allocations are. */
 #include "fake_mem.h"
 
-#include "../../runtime/src/mem.h"
+#include "../../runtime/src/host/mem.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * repaired, so that everything behind it is reached. What loads is inspected whole, and a CPU
  * artifact is placed and relocated (its code is never executed).
  * Build: clang -fsanitize=fuzzer,address,undefined with the runtime's sources. */
-#include "../../runtime/src/crc32c.h"
+#include "../../runtime/src/host/crc32c.h"
 
 #include <fusert.h>
 #include <stdint.h>

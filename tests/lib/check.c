@@ -1,7 +1,7 @@
 /* Node by node comparison of a run with the interpreter. */
 #include "lib/check.h"
 
-#include "ir/interp.h"
+#include "interp/interp.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define FUSEC_TESTS_COMPARE_H
 
 #include "base/str.h"
-#include "ir/tensor.h"
+#include "interp/tensor.h"
 
 typedef struct Comparison {
     int64_t n_elems, n_wrong;

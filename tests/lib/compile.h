@@ -3,7 +3,7 @@
 #ifndef FUSEC_TESTS_COMPILE_H
 #define FUSEC_TESTS_COMPILE_H
 
-#include "driver.h"
+#include "driver/driver.h"
 
 typedef enum {
     COMPILE_FUSED,

@@ -1,8 +1,8 @@
 /* The mistakes. See faults.h. */
 #include "lib/faults.h"
 
-#include "lib/rng.h"
-#include "pass/indexmap.h"
+#include "ir/indexmap.h"
+#include "random/rng.h"
 
 #include <string.h>
 
@@ -468,33 +468,34 @@ static void wrong_part(Plant *p) {
 }
 
 /* What is rewritten: the rows of the first rewrite, if the plan has any. */
-static Online *rewritten(Plant *p) {
+static OnlineSoftmax *rewritten(Plant *p) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         p->kernel = &p->plan->kernels.data[k];
         p->scalars = p->kernel->scalars;
-        if (!p->kernel->online.weight) continue;
+        if (!p->kernel->online_softmax.weight) continue;
         p->is_done = true;
-        return &p->kernel->online;
+        return &p->kernel->online_softmax;
     }
     return NULL;
 }
 
 static void wrong_scale(Plant *p) {
-    Online *online = rewritten(p);
-    if (online) online->power = PRIM_EXP2;
+    OnlineSoftmax *online_softmax = rewritten(p);
+    if (online_softmax) online_softmax->power = PRIM_EXP2;
 }
 
 static void wrong_weight(Plant *p) {
-    Online *online = rewritten(p);
-    if (!online) return;
-    Scalar weight = *scalar_get(p->scalars, online->weight);
+    OnlineSoftmax *online_softmax = rewritten(p);
+    if (!online_softmax) return;
+    Scalar weight = *scalar_get(p->scalars, online_softmax->weight);
     ScalarId score = scalar_get(p->scalars, weight.args[0])->args[0];
-    online->weight = scalar_prim(p->scalars, weight.prim, score, SCALAR_NONE, SCALAR_NONE);
+    online_softmax->weight = scalar_prim(p->scalars, weight.prim, score, SCALAR_NONE, SCALAR_NONE);
 }
 
 static void wrong_limit(Plant *p) {
-    Online *online = rewritten(p);
-    if (online) online->ahead = dim_sub(p->plan->graph->dims, online->ahead, number(p, 1));
+    OnlineSoftmax *online_softmax = rewritten(p);
+    if (online_softmax)
+        online_softmax->ahead = dim_sub(p->plan->graph->dims, online_softmax->ahead, number(p, 1));
 }
 
 /* The list. */

@@ -4,7 +4,7 @@
 #ifndef FUSEC_TESTS_FAULTS_H
 #define FUSEC_TESTS_FAULTS_H
 
-#include "driver.h"
+#include "driver/driver.h"
 
 typedef enum {
 #define FAULT(sym, doc, op, line, hits, source) FAULT_##sym,

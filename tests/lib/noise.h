@@ -3,7 +3,8 @@
 #ifndef FUSEC_TESTS_NOISE_H
 #define FUSEC_TESTS_NOISE_H
 
-#include "ir/target.h"
+#include "base/arena.h"
+#include "machine/target.h"
 
 typedef struct Noise Noise;
 /* NULL where it cannot be; `why` says so then. */

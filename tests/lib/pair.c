@@ -1,7 +1,7 @@
 /* Fused against unfused against interpreted; see pair.h. */
 #include "lib/pair.h"
 
-#include "verify_fast.h"
+#include "verify/verify_fast.h"
 
 #include <string.h>
 

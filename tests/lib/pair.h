@@ -4,11 +4,11 @@
 #ifndef FUSEC_TESTS_PAIR_H
 #define FUSEC_TESTS_PAIR_H
 
-#include "ir/interp.h"
+#include "interp/interp.h"
 #include "lib/check.h"
 #include "lib/compile.h"
-#include "lib/random_data.h"
 #include "lib/rig.h"
+#include "random/random_data.h"
 
 typedef struct Pair {
     Compiled fused, exposed;

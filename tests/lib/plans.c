@@ -2,15 +2,15 @@
 #include "lib/plans.h"
 
 #include "front/sema.h"
-#include "pass/chain.h"
-#include "pass/choose.h"
-#include "pass/launch.h"
-#include "pass/layout.h"
-#include "pass/memplan.h"
-#include "pass/sched.h"
-#include "pass/segments.h"
-#include "pass/share.h"
-#include "pass/turn.h"
+#include "launch/dedup.h"
+#include "launch/one_block.h"
+#include "launch/parallel.h"
+#include "launch/sequence.h"
+#include "layout/layout.h"
+#include "memory/memplan.h"
+#include "schedule/schedule.h"
+#include "search/search.h"
+#include "search/split_k_choice.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -62,11 +62,11 @@ static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Link
     Graph *graph = module->graphs.data[index];
     PricedPlan priced = {NULL, NULL};
     Arena *trial = arena_new(NULL);
-    segments_choose(trial, scratch, graph, target_get(target));
+    split_k_choose(trial, scratch, graph, target_get(target));
     arena_free(trial);
     FuseOptions apart = {.off = true, .pads_rows = target_get(target)->device == DEVICE_GPU};
     priced.plan = off ? fuse_graph(arena, scratch, graph, apart, &diags)
-                      : choose_plan(arena, scratch, graph, target_get(target), &diags);
+                      : search_plan(arena, scratch, graph, target_get(target), &diags);
     if (!priced.plan) {
         arena_free(scratch);
         return priced;
@@ -75,10 +75,11 @@ static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Link
     bool is_gpu = target_get(target)->device == DEVICE_GPU;
     layout_plan(arena, priced.plan, target_get(target));
     sched_plan(arena, priced.plan, target_get(target));
-    if (is_gpu && links == LINKS_ALL) turn_kernels(arena, scratch, priced.plan, target_get(target));
-    if (!off) chain_kernels(arena, scratch, priced.plan, target_get(target));
-    share_classify(arena, plans, 1);
-    if (is_gpu && !off) launch_join(arena, scratch, priced.plan, target_get(target));
+    if (is_gpu && links == LINKS_ALL)
+        one_block_kernels(arena, scratch, priced.plan, target_get(target));
+    if (!off) sequence_kernels(arena, scratch, priced.plan, target_get(target));
+    dedup_classify(arena, plans, 1);
+    if (is_gpu && !off) parallel_kernels(arena, scratch, priced.plan, target_get(target));
     arena_free(scratch);
     if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
     priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));

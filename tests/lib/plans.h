@@ -3,8 +3,8 @@
 #ifndef FUSEC_TESTS_PLANS_H
 #define FUSEC_TESTS_PLANS_H
 
-#include "pass/explain.h"
-#include "pass/fuse.h"
+#include "explain/explain.h"
+#include "fuse/fuse.h"
 
 Module *plans_parse(Arena *arena, const char *source);
 /* The plan of graph `index`. `off`: one kernel per op. */

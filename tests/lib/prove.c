@@ -1,9 +1,9 @@
 /* Running verify with mistakes. See prove.h. */
 #include "lib/prove.h"
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "fake/fake_cuda.h"
-#include "lib/random_graph.h"
+#include "random/random_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef FUSEC_TESTS_SCALAR_EVAL_H
 #define FUSEC_TESTS_SCALAR_EVAL_H
 
+#include "interp/scalar_eval.h"
 #include "ir/op.h"
-#include "ir/scalar_eval.h"
 
 /* A load of buffer k gives operands[k]; its dtype is that of the load. What is neither that nor a
  * constant, a primitive or a conversion gives NaN. `rounds` as in ScalarEnv. */

@@ -2,7 +2,7 @@
  * reduction of what fails, or of a program that is given. */
 #include "soak.h"
 
-#include "lib/random_graph.h"
+#include "random/random_graph.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 enum { N_ASSIGNMENTS = 2, SECONDS = 120, REDUCE_SECONDS = 30 };
 
-static Program make_program(Arena *arena, uint64_t seed) {
+Program soak_random_program(Arena *arena, uint64_t seed) {
     RandomGraphOptions options = random_graph_defaults();
     options.without_matmul = false;
     options.max_elems = 1 << 13;
@@ -123,10 +123,7 @@ static void show(const char *source, const Reduction *r) {
 
 /* Leaves the program where `fusec verify` can be pointed at it. */
 static void keep(const char *source, const char *path, const Target *target) {
-    FILE *file = fopen(path, "w");
-    bool is_kept = file && fputs(source, file) >= 0;
-    if (file && fclose(file)) is_kept = false;
-    if (is_kept)
+    if (soak_write_source(source, path))
         printf("  kept: %s; fusec verify %s --target=%s\n", path, path, target->name);
     else
         printf("  cannot write %s\n", path);
@@ -175,7 +172,7 @@ static bool reduce(const Program *program, Reduction *r, const char *path) {
 static bool run_here(const Soak *soak, uint64_t seed, const Target *target, PairCounts *counts) {
     Arena *arena = arena_new(NULL);
     Text report = {.arena = arena};
-    Program program = make_program(arena, seed);
+    Program program = soak_random_program(arena, seed);
     const char *repro = str_format(arena, "build/tests/soak/soak --one=%" PRIu64 " --target=%s",
                                    seed, target->name);
     soak_watch(repro, SECONDS);
@@ -219,7 +216,7 @@ static void run_seed(Soak *soak, uint64_t seed, const Target *target) {
     soak->n_failed++;
     if (soak->n_failed > soak->max_reduced) return;
     Arena *arena = arena_new(NULL);
-    Program program = make_program(arena, seed);
+    Program program = soak_random_program(arena, seed);
     Reduction r = {.seed = seed, .limit = INT64_MAX, .target = target};
     const char *path = str_format(arena, "soak-%" PRIu64 "-%s.g", seed, target->name);
     if (!reduce(&program, &r, path)) printf("  not reduced: it does not fail again\n");
@@ -228,7 +225,7 @@ static void run_seed(Soak *soak, uint64_t seed, const Target *target) {
 
 static void note_coverage(Soak *soak, uint64_t seed) {
     Arena *arena = arena_new(NULL);
-    Program program = make_program(arena, seed);
+    Program program = soak_random_program(arena, seed);
     Compiled compiled;
     DriverOptions options = {.kind = FUSEC_GRAPH, .target = soak->targets[0]};
     const char *source = program_print(&program);

@@ -80,7 +80,7 @@ static bool measure(Case *c, const Graph *graph, const int64_t *values) {
         int64_t n = tensor_n_elems(&type);
         if (n < 0) return false;
         c->elems += n;
-        if (op_info(node->op)->cls != CLASS_CONTRACT) continue;
+        if (op_info(node->op)->cls != CLASS_MATMUL) continue;
         if (!interp_shape(graph, node->args[0], values, &left, c->arena, &error)) return false;
         c->work += n * left.dims[left.rank - 1];
     }

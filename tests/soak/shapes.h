@@ -5,7 +5,7 @@
 
 #include "lib/compile.h"
 #include "lib/rig.h"
-#include "lib/rng.h"
+#include "random/rng.h"
 
 enum {
     DTS_HALF = 1 << DT_F16 | 1 << DT_BF16,

@@ -109,7 +109,7 @@ static const char *make_column_segments(Maker *m) {
 
 typedef struct Product {
     const char *batch, *m, *n, *k; /* extents; batch NULL: one matrix */
-    bool is_plain;                 /* factors are inputs as they are */
+    bool is_plain;                 /* operands are inputs as they are */
     bool is_tf32;                  /* where the dtype is f32 */
 } Product;
 
@@ -376,7 +376,7 @@ static const char *row_of_tile(Maker *m, int multiple) {
     return "N";
 }
 
-/* Rows may be the left factor of another product, which wants them so far apart. */
+/* Rows may be the lhs of another product, which wants them so far apart. */
 static void finish_rows(Maker *m, const Product *p, Value rows) {
     bool is_matrix = rows.axes.n == 2 && is_float(rows.dtype) && rng_chance(&m->rng, 50);
     Product next = {NULL, p->m, number(m, 2, 64), p->n, true, p->is_tf32};
@@ -422,7 +422,7 @@ static const char *make_phase_wgmma(Maker *m) {
     return rows_in_tiles(m, &p);
 }
 
-/* Two products of one shape that meet, of one left factor or two; the first may be an output too.
+/* Two products of one shape that meet, of one lhs or two; the first may be an output too.
  */
 static const char *make_phase_product(Maker *m) {
     dim(m, "M", 1, 900, 1), dim(m, "N", 1, 900, 1), dim(m, "K", 1, 700, 1);
@@ -437,7 +437,7 @@ static const char *make_phase_product(Maker *m) {
     return source(m);
 }
 
-/* A right factor for each matrix of the batch, so that none has its rows beside another's. */
+/* A rhs for each matrix of the batch, so that none has its rows beside another's. */
 static Value own_factor(Maker *m, const Product *p) {
     return factor(m, p, matrix(p, p->k, p->n, true), rng_chance(&m->rng, 40));
 }

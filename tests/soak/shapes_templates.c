@@ -1,5 +1,5 @@
 /* Which templates a run used, and how many shapes each has met. See shapes.h. */
-#include "ir/launch.h"
+#include "plan/launch.h"
 #include "shapes.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ typedef struct Used {
     const Kernel *kernel;
     const Variant *variant;
     const int64_t *symbol_values;
-    ContractEngine opens;              /* the engine of the launch's first kernel */
+    GemmEngine opens;                  /* the engine of the launch's first kernel */
     bool is_turn, has_parts, is_mixed; /* is_mixed: parts of several codes */
 } Used;
 
@@ -23,8 +23,8 @@ static bool is_row_form(const Used *u) {
     return u->kernel->form == FORM_ROW && u->kernel->segment_axis == NO_AXIS;
 }
 
-static bool is_engine(const Used *u, ContractEngine engine) {
-    return u->kernel->form == FORM_CONTRACT && u->variant->sched.engine == engine;
+static bool is_engine(const Used *u, GemmEngine engine) {
+    return u->kernel->form == FORM_GEMM && u->variant->sched.engine == engine;
 }
 
 static bool is_map(const Used *u) {
@@ -44,7 +44,8 @@ static bool is_row(const Used *u) {
 }
 
 static bool is_row_warp(const Used *u) {
-    return is_row_form(u) && u->variant->sched.resident && u->variant->sched.team <= WARP;
+    return is_row_form(u) && u->variant->sched.resident &&
+           u->variant->sched.threads_per_row <= WARP;
 }
 
 static bool is_row_slots(const Used *u) {
@@ -56,8 +57,8 @@ static bool is_row_cluster(const Used *u) {
 }
 
 static bool is_row_block(const Used *u) {
-    return is_row_form(u) && u->variant->sched.resident && u->variant->sched.team > WARP &&
-           !is_row_cluster(u);
+    return is_row_form(u) && u->variant->sched.resident &&
+           u->variant->sched.threads_per_row > WARP && !is_row_cluster(u);
 }
 
 static bool is_row_loop(const Used *u) {
@@ -77,63 +78,63 @@ static bool is_column_segments(const Used *u) {
 }
 
 static bool is_vector_cluster(const Used *u) {
-    return is_engine(u, CONTRACT_VECTOR) && u->variant->sched.cluster > 1;
+    return is_engine(u, GEMM_GEMV) && u->variant->sched.cluster > 1;
 }
 
 static bool is_vector_k(const Used *u) {
-    return is_engine(u, CONTRACT_VECTOR) && u->variant->sched.lanes_along_k;
+    return is_engine(u, GEMM_GEMV) && u->variant->sched.lanes_along_k;
 }
 
 static bool is_vector_n(const Used *u) {
-    return is_engine(u, CONTRACT_VECTOR) && !u->variant->sched.lanes_along_k;
+    return is_engine(u, GEMM_GEMV) && !u->variant->sched.lanes_along_k;
 }
 
 static bool is_simt(const Used *u) {
-    return is_engine(u, CONTRACT_FMA);
+    return is_engine(u, GEMM_FMA);
 }
 
 static bool is_mma(const Used *u) {
-    return is_engine(u, CONTRACT_MMA);
+    return is_engine(u, GEMM_MMA);
 }
 
 static bool is_wgmma_pair(const Used *u) {
-    return is_engine(u, CONTRACT_WGMMA) && u->variant->sched.products > 1;
+    return is_engine(u, GEMM_WGMMA) && u->variant->sched.products > 1;
 }
 
 static bool is_wgmma(const Used *u) {
-    return is_engine(u, CONTRACT_WGMMA) && !is_wgmma_pair(u);
+    return is_engine(u, GEMM_WGMMA) && !is_wgmma_pair(u);
 }
 
 static bool is_wgmma_tail(const Used *u) {
-    return is_engine(u, CONTRACT_WGMMA) && u->variant->sched.tail_n > 0;
+    return is_engine(u, GEMM_WGMMA) && u->variant->sched.tail_n > 0;
 }
 
 static bool is_wgmma_store(const Used *u) {
-    return is_engine(u, CONTRACT_WGMMA) && u->variant->sched.store_warps > 0;
+    return is_engine(u, GEMM_WGMMA) && u->variant->sched.store_warps > 0;
 }
 
 static bool is_im2col(const Used *u) {
-    return is_engine(u, CONTRACT_WGMMA) && u->variant->maps[0].im2col;
+    return is_engine(u, GEMM_WGMMA) && u->variant->maps[0].im2col;
 }
 
 static bool is_product_segments(const Used *u) {
-    return u->kernel->form == FORM_CONTRACT && u->kernel->segment_axis != NO_AXIS;
+    return u->kernel->form == FORM_GEMM && u->kernel->segment_axis != NO_AXIS;
 }
 
 static bool is_plain(const Used *u) {
-    return is_engine(u, CONTRACT_PLAIN);
+    return is_engine(u, GEMM_NAIVE);
 }
 
 static bool is_panels(const Used *u) {
-    return u->kernel->form == FORM_CONTRACT && u->kernel->panel_columns > 0;
+    return u->kernel->form == FORM_GEMM && u->kernel->panel_columns > 0;
 }
 
 static bool is_tiled(const Used *u) {
-    return is_engine(u, CONTRACT_FMA) && u->variant->sched.stages > 0;
+    return is_engine(u, GEMM_FMA) && u->variant->sched.stages > 0;
 }
 
 static bool is_streamed(const Used *u) {
-    return is_engine(u, CONTRACT_FMA) && u->variant->sched.stages == 0;
+    return is_engine(u, GEMM_FMA) && u->variant->sched.stages == 0;
 }
 
 static bool is_part(const Used *u) {
@@ -153,27 +154,27 @@ static bool is_wgmma_part_store(const Used *u) {
 }
 
 static bool is_phase_rows(const Used *u) {
-    return u->kernel->link == LINK_PHASE && u->kernel->form == FORM_ROW;
+    return u->kernel->link == LAUNCH_SEQUENCE && u->kernel->form == FORM_ROW;
 }
 
 static bool is_phase_wide(const Used *u) {
     int64_t n;
     const DimTab *dims = u->plan->graph->dims;
     bool is_known = dim_is_const(dims, kernel_n_reduced(u->kernel), &n);
-    return is_phase_rows(u) && u->opens != CONTRACT_WGMMA && !(is_known && n <= 64);
+    return is_phase_rows(u) && u->opens != GEMM_WGMMA && !(is_known && n <= 64);
 }
 
 static bool is_phase_wgmma(const Used *u) {
-    return is_phase_rows(u) && u->opens == CONTRACT_WGMMA;
+    return is_phase_rows(u) && u->opens == GEMM_WGMMA;
 }
 
 static bool is_phase_product(const Used *u) {
-    return u->kernel->link == LINK_PHASE && u->kernel->form == FORM_CONTRACT &&
-           !is_engine(u, CONTRACT_WGMMA);
+    return u->kernel->link == LAUNCH_SEQUENCE && u->kernel->form == FORM_GEMM &&
+           !is_engine(u, GEMM_WGMMA);
 }
 
 static bool is_relay(const Used *u) {
-    return u->kernel->link == LINK_RELAY && u->kernel->form == FORM_ROW;
+    return u->kernel->link == LAUNCH_GEMM_ROWS_GEMM && u->kernel->form == FORM_ROW;
 }
 
 static bool is_turn(const Used *u) {
@@ -255,7 +256,7 @@ bool template_is_on(TemplateId id, const Target *target) {
     return rules[id].on[target->device] && has[rules[id].needs];
 }
 
-/* What the kernel reads first: of a product its left factor. */
+/* What the kernel reads first: of a product its lhs. */
 static Dtype dtype_of(const Used *u) {
     for (uint32_t i = 0; i < u->kernel->args.n; i++)
         if (kernel_only_reads(u->kernel, u->kernel->args.data[i]))
@@ -274,8 +275,8 @@ static Used used_at(const Plan *plan, const int64_t *symbol_values, int64_t *val
 
 static void note_launch(const Target *target, const Launch *launch, uint32_t v, Used *used,
                         TemplateUse *use) {
-    used->is_turn = launch_has_turns(launch);
-    used->has_parts = launch_has_parts(launch);
+    used->is_turn = launch_is_one_block(launch);
+    used->has_parts = launch_is_parallel(launch);
     used->is_mixed = false;
     used->opens = launch->kernels->variants[v].sched.engine;
     for (uint32_t k = 1; k < launch->n && used->has_parts; k++)

@@ -11,6 +11,8 @@
  *                                      emulated GPU: --small
  *   soak --merge FILE..                                     one coverage table of several parts
  *   soak --merge-shapes N TARGET FILE..                     the same of shapes
+ *   soak --write FOLDER [N] [SEED]                          sources as files: random graphs, and
+ * some for each template
  *
  * The first graphs that fail (all with --reduce, none with --no-reduce) are reduced, and left as
  * `soak-SEED-TARGET.g` for `fusec verify`; a program that is given, as `soak-given-GRAPH-TARGET.g`.
@@ -102,6 +104,7 @@ static int usage(const char *wrong) {
         "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
         "       soak --merge FILE..\n"
         "       soak --merge-shapes N TARGET FILE..\n"
+        "       soak --write FOLDER [N] [SEED]\n"
         "random graphs take --coverage=FILE, for --merge; they and shapes take --seconds=N, after "
         "which none is begun; all take --numerics=fast\n",
         wrong);
@@ -267,6 +270,13 @@ static int merge_shapes(Soak *soak, char **argv, int n) {
     return status;
 }
 
+static int write_sources(Soak *soak, char **argv, int n) {
+    if (n < 1 || n > 3 || (n > 1 && !read_number(argv[1], &soak->n)) ||
+        (n > 2 && !read_number(argv[2], &soak->seed)))
+        return usage("--write");
+    return soak_write_sources(soak, argv[0]) ? 0 : 1;
+}
+
 /* Whether what was asked for was there to be run. */
 static bool run(Soak *soak) {
     if (soak->is_shapes) return soak_shapes(soak);
@@ -289,6 +299,8 @@ int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--merge") == 0) return merge(&soak, argv + 2, argc - 2);
     if (argc > 1 && strcmp(argv[1], "--merge-shapes") == 0)
         return merge_shapes(&soak, argv + 2, argc - 2);
+    if (argc > 1 && strcmp(argv[1], "--write") == 0)
+        return write_sources(&soak, argv + 2, argc - 2);
     for (int i = 1; i < argc; i++)
         if (!read_argument(&soak, argv[i], &n_numbers)) return usage(argv[i]);
     if (soak.is_shapes && n_numbers == 0) soak.n = DEFAULT_SHAPES;

@@ -3,8 +3,9 @@
 #ifndef FUSEC_TESTS_SOAK_H
 #define FUSEC_TESTS_SOAK_H
 
-#include "lib/coverage.h"
 #include "lib/pair.h"
+#include "random/coverage.h"
+#include "random/program.h"
 
 typedef struct Soak {
     uint64_t n, seed;
@@ -36,6 +37,13 @@ bool soak_has_time(const Soak *soak);
 void soak_add_counts(Soak *soak, const PairCounts *counts);
 
 void soak_random(Soak *soak);
+/* The program of that seed. */
+Program soak_random_program(Arena *arena, uint64_t seed);
+/* False: the file cannot be written. */
+bool soak_write_source(const char *source, const char *path);
+/* Writes n random graphs as FOLDER/random-SEED.g, and for each template a program for every 500 of
+ * them and one more, as FOLDER/shapes-TEMPLATE-NUMBER.g. False, which is said: it cannot. */
+bool soak_write_sources(const Soak *soak, const char *folder);
 void soak_given(Soak *soak);
 void soak_sweep(Soak *soak);
 void soak_faults(Soak *soak);

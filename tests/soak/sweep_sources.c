@@ -358,7 +358,7 @@ void sweep_add_composites(Arena *arena, SweepCases *cases) {
     }
 }
 
-/* Contractions and what shares their launches: factors every way round, batches, epilogues, several
+/* GEMMs and what shares their launches: operands every way round, batches, epilogues, several
  * projections of one input, gated pairs, reductions over finished rows. */
 
 static const char *const contractions[] = {
@@ -399,7 +399,7 @@ void sweep_add_contractions(Arena *arena, SweepCases *cases) {
     static const int64_t extents[][SWEEP_MAX_DIMS] = {
         {0, 3, 5},     {3, 0, 5},     {3, 5, 0},     {1, 1, 1},     {1, 40, 33},
         {17, 1, 31},   {31, 33, 64},  {64, 64, 64},  {100, 72, 40}, {129, 257, 96},
-        {300, 8, 130}, {31, 40, 301}, {40, 129, 264}}; /* the last two: factors that GPUs copy */
+        {300, 8, 130}, {31, 40, 301}, {40, 129, 264}}; /* the last two: operands that GPUs copy */
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++)
         for (size_t i = 0; i < sizeof contractions / sizeof *contractions && dtype != DT_BOOL;
              i++) {

@@ -1,7 +1,7 @@
 /* See math_jit.h. A kernel is one loop: load, operation, store. */
 #include "math_jit.h"
 
-#include "back/ptx_write.h"
+#include "codegen/ptx/ptx_write.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>

@@ -3,8 +3,8 @@
 #ifndef FUSEC_TESTS_MATH_JIT_H
 #define FUSEC_TESTS_MATH_JIT_H
 
-#include "back/convert.h"
-#include "back/math.h"
+#include "codegen/llvm/convert.h"
+#include "codegen/math/math.h"
 
 #include <stdbool.h>
 #include <stddef.h>

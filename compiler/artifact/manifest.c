@@ -1,0 +1,653 @@
+/* The manifest as text, one directive per line. See manifest.h. */
+#include "artifact/manifest.h"
+#include "plan/launch.h"
+
+#include <frt_manifest.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef struct Writer {
+    const ManifestInput *input;
+    const Module *module;
+    DimTab *dims;
+    Diags *diags;
+    const Graph *graph; /* the one being written */
+    Text text;
+    uint32_t n_lines, n_refs;
+    size_t line_at; /* where the current line begins */
+    bool failed;    /* reported */
+} Writer;
+
+static bool fail_limit(Writer *w, const char *what, uint32_t limit) {
+    if (w->failed) return false;
+    w->failed = true;
+    Span span = w->graph ? w->graph->span : (Span){0};
+    return diag_report(w->diags, DIAG_LIMIT, w->module->source, span,
+                       "the artifact would have more than %u %s", limit, what);
+}
+
+static void begin_line(Writer *w, const char *directive) {
+    w->line_at = w->text.n_bytes;
+    text_puts(&w->text, FRT_MANIFEST_PREFIX);
+    text_puts(&w->text, directive);
+}
+
+static void end_line(Writer *w) {
+    if (w->text.n_bytes - w->line_at > FRT_MAX_LINE_BYTES)
+        fail_limit(w, "bytes in a line of its manifest", FRT_MAX_LINE_BYTES);
+    if (++w->n_lines > FRT_MAX_LINES) fail_limit(w, "manifest lines", FRT_MAX_LINES);
+    text_puts(&w->text, "\n");
+}
+
+static void put_word(Writer *w, const char *word) {
+    text_puts(&w->text, " ");
+    text_puts(&w->text, word);
+}
+
+static void put_int(Writer *w, int64_t number) {
+    text_printf(&w->text, " %" PRId64, number);
+}
+
+/* A name by the escape rule, without a blank before it. */
+static void put_escaped(Writer *w, const char *name) {
+    size_t begin = w->text.n_bytes;
+    for (const char *c = name; *c; c++) {
+        if (FRT_NAME_BYTE_IS_PLAIN(*c))
+            text_add(&w->text, c, 1);
+        else
+            text_printf(&w->text, "%%%02X", (unsigned)(unsigned char)*c);
+    }
+    if (w->text.n_bytes - begin > FRT_MAX_NAME_BYTES)
+        fail_limit(w, "bytes in an escaped name", FRT_MAX_NAME_BYTES);
+}
+
+static void put_name(Writer *w, const char *name) {
+    text_puts(&w->text, " ");
+    put_escaped(w, name);
+}
+
+/* Expressions in postfix. */
+
+static void put_token(Writer *w, bool *is_first, const char *token) {
+    if (!*is_first) text_puts(&w->text, ",");
+    *is_first = false;
+    text_puts(&w->text, token);
+}
+
+static void put_number(Writer *w, bool *is_first, int64_t number) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, number);
+    put_token(w, is_first, digits);
+}
+
+/* A dim called like an operator is written with its first letter escaped. */
+static void put_symbol(Writer *w, bool *is_first, uint32_t symbol) {
+    Str name = dim_symbol_info(w->dims, symbol)->name;
+    put_token(w, is_first, "");
+    bool is_operator = strcmp(name, "max") == 0 || strcmp(name, "min") == 0;
+    if (is_operator) text_printf(&w->text, "%%%02X", (unsigned)(unsigned char)*name);
+    put_escaped(w, name + is_operator);
+}
+
+static void put_postfix(Writer *w, bool *is_first, DimId dim);
+
+static void put_term(Writer *w, bool *is_first, DimTerm term) {
+    int64_t factor = term.coefficient < 0 ? -term.coefficient : term.coefficient;
+    bool is_alone = factor == 1;
+    if (!is_alone) put_number(w, is_first, factor);
+    for (uint32_t i = 0; i < term.n_atoms; i++) {
+        DimAtom atom = dim_atom(w->dims, term.atoms[i]);
+        if (atom.is_division) {
+            put_postfix(w, is_first, atom.numerator);
+            put_postfix(w, is_first, atom.divisor);
+            put_token(w, is_first, "/");
+        } else {
+            const DimRule *rule = dim_symbol_info(w->dims, atom.symbol)->rule;
+            if (rule && rule->value != DIM_NONE)
+                put_postfix(w, is_first, rule->value);
+            else
+                put_symbol(w, is_first, atom.symbol);
+        }
+        if (!is_alone) put_token(w, is_first, "*");
+        is_alone = false;
+    }
+}
+
+/* What is added comes first and what is taken off after it, since numbers have no sign. */
+static void put_postfix(Writer *w, bool *is_first, DimId dim) {
+    int64_t constant = dim_constant_part(w->dims, dim);
+    bool has_operand = false;
+    for (int negative = 0; negative < 2; negative++) {
+        for (uint32_t i = 0; i < dim_n_terms(w->dims, dim); i++) {
+            DimTerm term = dim_term(w->dims, dim, i);
+            if ((term.coefficient < 0) != (negative == 1)) continue;
+            put_term(w, is_first, term);
+            if (has_operand) put_token(w, is_first, negative ? "-" : "+");
+            has_operand = true;
+        }
+        bool is_due = negative ? constant < 0 : constant > 0 || !has_operand;
+        if (!is_due) continue;
+        bool starts = !negative && !has_operand;
+        put_number(w, is_first, negative ? -constant : starts && constant < 0 ? 0 : constant);
+        if (has_operand) put_token(w, is_first, negative ? "-" : "+");
+        has_operand = true;
+    }
+}
+
+/* The largest of the dims, without a blank before it. */
+static void put_largest(Writer *w, const DimId *of, uint32_t n) {
+    size_t begin = w->text.n_bytes;
+    bool is_first = true;
+    for (uint32_t i = 0; i < n; i++) {
+        if (of[i] == DIM_NONE) ice(w->text.arena, "an expression of the manifest overflows");
+        put_postfix(w, &is_first, of[i]);
+        if (i) put_token(w, &is_first, "max");
+    }
+    uint32_t n_tokens = 1;
+    for (size_t i = begin; i < w->text.n_bytes; i++) n_tokens += w->text.data[i] == ',';
+    if (n_tokens > FRT_MAX_EXPR_TOKENS)
+        fail_limit(w, "terms in an expression", FRT_MAX_EXPR_TOKENS);
+}
+
+static void put_expr(Writer *w, DimId dim) {
+    put_largest(w, &dim, 1);
+}
+
+static void put_dim(Writer *w, DimId dim) {
+    text_puts(&w->text, " ");
+    put_expr(w, dim);
+}
+
+static void put_shape(Writer *w, const Shape *shape) {
+    for (uint32_t k = 0; k < shape->rank; k++) put_dim(w, shape->dims[k]);
+}
+
+/* The head. */
+
+static void write_head(Writer *w) {
+    const Target *target = w->input->target;
+    const char *source = w->module->source->name, *slash = strrchr(source, '/');
+    begin_line(w, FRT_D_ARTIFACT);
+    put_int(w, FRT_MANIFEST_VERSION);
+    end_line(w);
+    begin_line(w, FRT_D_CHECKSUM);
+    text_printf(&w->text, " %0*d", FRT_CHECKSUM_DIGITS, 0);
+    end_line(w);
+    begin_line(w, FRT_D_COMPILER);
+    put_word(w, w->input->compiler);
+    end_line(w);
+    begin_line(w, FRT_D_TARGET);
+    put_word(w, target->device == DEVICE_GPU ? FRT_TARGET_CUDA : FRT_TARGET_CPU);
+    put_word(w, target->machine);
+    end_line(w);
+    begin_line(w, FRT_D_NUMERICS);
+    put_word(w, w->input->numerics);
+    end_line(w);
+    begin_line(w, FRT_X_REWRITES);
+    put_word(w, w->input->rewrites ? FRT_REWRITES_ON : FRT_REWRITES_OFF);
+    end_line(w);
+    begin_line(w, FRT_D_SOURCE);
+    put_name(w, slash && slash[1] ? slash + 1 : source); /* the same from every folder */
+    end_line(w);
+    if (!w->module->weights) return;
+    begin_line(w, FRT_D_WEIGHTS);
+    put_name(w, w->module->weights);
+    end_line(w);
+}
+
+static void write_dims(Writer *w) {
+    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(w->dims, i);
+        if (symbol->rule) continue;
+        begin_line(w, FRT_D_DIM);
+        put_name(w, symbol->name);
+        put_int(w, symbol->lo);
+        put_int(w, symbol->hi);
+        put_int(w, symbol->multiple);
+        end_line(w);
+    }
+}
+
+/* Buffers. */
+
+static void put_buffer_name(Writer *w, const Buffer *buffer) {
+    if (buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED) text_puts(&w->text, ".");
+    put_escaped(w, buffer->name);
+}
+
+/* What the kernel stores to, where it gets a pointer to a piece of it; else NULL. */
+static const Store *piece_of(const Kernel *kernel, uint32_t arg) {
+    return kernel_arg_begin(kernel, arg) ? kernel_find_store(kernel, kernel->args.data[arg]) : NULL;
+}
+
+static void put_piece_name(Writer *w, const Buffer *buffer, const Store *store) {
+    text_puts(&w->text, ".");
+    put_escaped(w, str_format(w->text.arena, "%s.piece%u", buffer->name, store->piece));
+}
+
+static void write_piece(Writer *w, const Plan *plan, const Store *store) {
+    const Buffer *buffer = &plan->buffers.data[store->buffer];
+    begin_line(w, FRT_D_TEMP);
+    text_puts(&w->text, " ");
+    put_piece_name(w, buffer, store);
+    put_int(w, 0);
+    put_word(w, dtype_name(buffer->dtype));
+    text_puts(&w->text, " ");
+    put_buffer_name(w, buffer);
+    text_puts(&w->text, ":");
+    put_expr(w, dim_mul_const(w->dims, store->begin, dtype_bytes(buffer->dtype)));
+    put_shape(w, &graph_node(plan->graph, store->node)->shape);
+    end_line(w);
+}
+
+/* Returns how many there are. */
+static uint32_t write_pieces(Writer *w, const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
+            const Store *store = piece_of(&plan->kernels.data[k], i);
+            if (!store || plan->buffers.data[store->buffer].is_on_chip) continue;
+            write_piece(w, plan, store);
+            n++;
+        }
+    return n;
+}
+
+static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
+    static const char *const directives[] = {[BUFFER_INPUT] = FRT_D_INPUT,
+                                             [BUFFER_PARAM] = FRT_D_PARAM,
+                                             [BUFFER_OUTPUT] = FRT_D_OUTPUT,
+                                             [BUFFER_TEMP] = FRT_D_TEMP,
+                                             [BUFFER_PREPARED] = FRT_D_TEMP};
+    begin_line(w, directives[buffer->kind]);
+    text_puts(&w->text, " ");
+    put_buffer_name(w, buffer);
+    put_int(w, 0); /* the only device */
+    put_word(w, dtype_name(buffer->dtype));
+    if (buffer->kind == BUFFER_TEMP) put_dim(w, buffer->offset_bytes);
+    if (buffer->kind == BUFFER_PREPARED) put_word(w, FRT_NONE);
+    Shape layout = buffer_layout(buffer);
+    put_shape(w, &layout);
+    if (buffer->kind == BUFFER_PARAM || buffer->stands_for) put_word(w, "=");
+    if (buffer->kind == BUFFER_PARAM) put_name(w, w->graph->params.data[buffer->ordinal].key);
+    if (buffer->stands_for) put_name(w, plan->buffers.data[buffer->stands_for - 1].name);
+    end_line(w);
+}
+
+static void put_whole_rows(Writer *w, const DimRule *rule, int64_t whole, Dtype dtype) {
+    text_printf(&w->text, " a0:%" PRId64 "&m:", whole * dtype_bytes(dtype));
+    put_expr(w, rule->extent);
+    text_printf(&w->text, ":%" PRId64, whole);
+}
+
+/* What a copy is no use for: rows that are good where they are, and what costs more to copy. */
+static void write_pitch(Writer *w, const Plan *plan, const DynamicPitch *pitch) {
+    const DimSymbol *symbol = dim_symbol_info(w->dims, pitch->pitch);
+    const DimRule *rule = symbol->rule;
+    const Buffer *source = &plan->buffers.data[pitch->source];
+    begin_line(w, FRT_D_PITCH);
+    put_name(w, symbol->name);
+    put_name(w, dim_symbol_info(w->dims, pitch->width)->name);
+    put_name(w, source->name);
+    put_dim(w, rule->extent);
+    put_int(w, rule->padded);
+    put_whole_rows(w, rule, rule->best, source->dtype);
+    if (rule->best != rule->whole) {
+        put_whole_rows(w, rule, rule->whole, source->dtype);
+        text_puts(&w->text, "&l:");
+        put_expr(w, rule->n_reads);
+        text_printf(&w->text, ":%" PRId64, rule->small_reads);
+    }
+    if (rule->work != DIM_NONE) {
+        text_puts(&w->text, " l:");
+        put_expr(w, rule->depth);
+        text_printf(&w->text, ":%" PRId64 "&l:", rule->small_depth);
+        put_expr(w, rule->work);
+        text_printf(&w->text, ":%" PRId64, rule->small_work);
+    }
+    end_line(w);
+}
+
+/* For the eye: readers have the shape. */
+static void write_prepared_bytes(Writer *w, const Buffer *buffer) {
+    begin_line(w, FRT_X_BYTES);
+    text_puts(&w->text, " ");
+    put_buffer_name(w, buffer);
+    put_dim(w, buffer_bytes(w->dims, buffer));
+    end_line(w);
+}
+
+static void write_buffers(Writer *w, const Plan *plan) {
+    for (int made = 0; made < 2; made++) {
+        for (uint32_t i = 0; made && i < plan->dynamic_pitches.n; i++)
+            write_pitch(w, plan, &plan->dynamic_pitches.data[i]);
+        for (uint32_t i = 0; i < plan->buffers.n; i++) {
+            const Buffer *buffer = &plan->buffers.data[i];
+            bool is_made = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
+            if (buffer->is_on_chip || is_made != (made == 1)) continue;
+            write_buffer(w, plan, buffer);
+            if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
+        }
+    }
+    uint32_t n_pieces = write_pieces(w, plan);
+    if (plan->buffers.n + n_pieces > FRT_MAX_TENSORS)
+        fail_limit(w, "tensors in one graph", FRT_MAX_TENSORS);
+    begin_line(w, FRT_D_WORKSPACE);
+    text_puts(&w->text, " ");
+    if (plan->workspace.n)
+        put_largest(w, plan->workspace.data, plan->workspace.n);
+    else
+        text_puts(&w->text, "0");
+    end_line(w);
+}
+
+/* Launches. */
+
+/* Calls `visit` for every argument of the launch: `kernel` takes it as its argument `i`. */
+static uint32_t each_arg(Writer *w, const Plan *plan, const Launch *launch, void *user,
+                         void (*visit)(Writer *, const Plan *, const Kernel *, uint32_t i,
+                                       uint32_t position, void *user)) {
+    uint32_t position = 0;
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
+            const Kernel *kernel = &launch->kernels[k];
+            if (plan->buffers.data[kernel->args.data[i]].is_on_chip) continue;
+            visit(w, plan, kernel, i, position++, user);
+        }
+    return position;
+}
+
+static void put_arg(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i,
+                    uint32_t position, void *user) {
+    (void)user;
+    if (position) text_puts(&w->text, ",");
+    const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+    const Store *piece = piece_of(kernel, i);
+    if (piece)
+        put_piece_name(w, buffer, piece);
+    else
+        put_buffer_name(w, buffer);
+}
+
+static void put_args(Writer *w, const Plan *plan, const Launch *launch) {
+    text_puts(&w->text, " ");
+    uint32_t n = each_arg(w, plan, launch, NULL, put_arg);
+    if (n == 0) text_puts(&w->text, FRT_NONE);
+    w->n_refs += n;
+    if (n > FRT_MAX_ARGS)
+        ice(w->text.arena, "kernel %s has %u arguments", launch->kernels->name, n);
+}
+
+static void put_symbols(Writer *w, const Launch *launch) {
+    text_puts(&w->text, " ");
+    bool is_first = true;
+    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
+        if (!(launch_symbols(launch) >> i & 1)) continue;
+        if (!is_first) text_puts(&w->text, ",");
+        is_first = false;
+        put_escaped(w, dim_symbol_info(w->dims, i)->name);
+        w->n_refs++;
+    }
+    if (is_first) text_puts(&w->text, FRT_NONE);
+}
+
+typedef struct Predicate {
+    uint32_t variant;
+    bool is_first;
+} Predicate;
+
+static void put_alignment(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i,
+                          uint32_t position, void *user) {
+    Predicate *predicate = user;
+    const Variant *variant = &kernel->variants[predicate->variant];
+    if (!(variant_pointer_conditions(plan, kernel, variant) >> i & 1)) return;
+    text_printf(&w->text, "%sa%u:%u", predicate->is_first ? "" : "&", position,
+                variant->align_bytes);
+    predicate->is_first = false;
+}
+
+static void put_multiple(Writer *w, DimId dim, int64_t of, Predicate *predicate) {
+    text_puts(&w->text, predicate->is_first ? "m:" : "&m:");
+    put_expr(w, dim);
+    text_printf(&w->text, ":%" PRId64, of);
+    predicate->is_first = false;
+}
+
+/* What kernel `k` of the launch asks of extents, unless one before it asks the same. */
+static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *predicate) {
+    const Variant *own = &launch->kernels[k].variants[predicate->variant];
+    bool asks_multiple = own->multiple_dim != DIM_NONE && own->multiple_of > 1;
+    bool asks_other = own->other_dim != DIM_NONE;
+    bool asks_limit = own->limit_dim != DIM_NONE;
+    for (uint32_t i = 0; i < k; i++) {
+        const Variant *other = &launch->kernels[i].variants[predicate->variant];
+        asks_multiple = asks_multiple && (own->multiple_dim != other->multiple_dim ||
+                                          own->multiple_of != other->multiple_of);
+        asks_other =
+            asks_other && (own->other_dim != other->other_dim || own->other_of != other->other_of);
+        asks_limit = asks_limit && (own->limit_dim != other->limit_dim ||
+                                    own->limit != other->limit || own->least != other->least);
+    }
+    if (asks_multiple) put_multiple(w, own->multiple_dim, own->multiple_of, predicate);
+    if (asks_other) put_multiple(w, own->other_dim, own->other_of, predicate);
+    if (asks_limit) {
+        text_puts(&w->text, predicate->is_first ? "l:" : "&l:");
+        put_expr(w, own->limit_dim);
+        text_printf(&w->text, ":%" PRId64, own->limit);
+        predicate->is_first = false;
+    }
+    if (asks_limit && own->least > 0) {
+        text_printf(&w->text, "&l:%" PRId64 ",", own->limit);
+        put_expr(w, own->limit_dim);
+        text_printf(&w->text, ",-:%" PRId64, own->limit - own->least);
+    }
+}
+
+static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
+    Predicate predicate = {.variant = v, .is_first = true};
+    text_puts(&w->text, " ");
+    each_arg(w, plan, launch, &predicate, put_alignment);
+    for (uint32_t k = 0; k < launch->n; k++) put_extents(w, launch, k, &predicate);
+    if (predicate.is_first) text_puts(&w->text, FRT_NONE);
+    return predicate.is_first;
+}
+
+/* Which argument of the launch is argument `arg` of its kernel `k`. */
+static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
+    uint32_t position = 0;
+    for (uint32_t i = 0; i <= k; i++)
+        for (uint32_t a = 0; a < (i < k ? launch->kernels[i].args.n : arg); a++)
+            position += !plan->buffers.data[launch->kernels[i].args.data[a]].is_on_chip;
+    return position;
+}
+
+static void put_map_axis(Writer *w, DimId size, DimId stride, uint32_t box) {
+    put_dim(w, size);
+    text_puts(&w->text, ":");
+    put_expr(w, stride);
+    text_printf(&w->text, ":%u", box);
+}
+
+static void put_windows(Writer *w, const TensorMap *map) {
+    const Im2col *windows = map->im2col;
+    put_map_axis(w, dim_const(w->dims, windows->n_channels), map->axes[0].stride, map->axes[0].box);
+    for (uint32_t i = 0; i < windows->n_spatial; i++) {
+        const Im2colAxis *axis = &windows->axes[i];
+        text_printf(&w->text, " %" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64,
+                    axis->size, axis->stride, axis->lower, im2col_upper(axis), axis->step);
+    }
+    put_map_axis(w, windows->n_images, dim_const(w->dims, windows->image_stride), map->axes[1].box);
+}
+
+static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_t v, LaunchMap at) {
+    const Kernel *kernel = &launch->kernels[at.kernel];
+    const TensorMap *map = &kernel->variants[v].maps[at.map];
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    begin_line(w, FRT_D_MAP);
+    put_int(w, position_of(plan, launch, at.kernel, map->arg));
+    if (map->is_tf32) text_puts(&w->text, ":" FRT_MAP_TF32);
+    put_int(w, map->swizzle_bytes);
+    put_dim(w, map->offset);
+    for (uint32_t i = 0; i < map->rank && !map->im2col; i++) {
+        DimId size = index_axis_extent(tab, map->axes[i].axis);
+        put_map_axis(w, size, map->axes[i].stride, map->axes[i].box);
+    }
+    if (map->im2col) put_windows(w, map);
+    end_line(w);
+}
+
+/* GPU: threads. CPU: work units that are worth a call, a multiple of which every call gets. */
+static uint32_t block_of(const Writer *w, const Kernel *kernel, const Variant *variant) {
+    enum { GROUP_ROWS = 16 };
+    if (w->input->target->device == DEVICE_GPU) return variant->sched.threads;
+    return kernel_has_groups(kernel, variant) ? GROUP_ROWS : 1;
+}
+
+static void put_price(Writer *w, const Price *price) {
+    text_puts(&w->text, " " FRT_PRICE ":");
+    put_expr(w, price->blocks);
+    text_printf(&w->text, ":%" PRId64 ":%" PRId64 ":%" PRId64, price->per_wave, price->percent,
+                price->fixed);
+    for (uint32_t i = 0; i < price->n_measures; i++)
+        text_printf(&w->text, ":%" PRId64, price->weights[i]);
+}
+
+/* Before the first variant of a group. */
+static void write_measures(Writer *w, const Kernel *kernel, uint32_t v) {
+    const Price *price = &kernel->variants[v].price;
+    if (!price->group || (v && kernel->variants[v - 1].price.group == price->group)) return;
+    begin_line(w, FRT_D_MEASURES);
+    for (uint32_t i = 0; i < price->n_measures; i++) put_dim(w, price->measures[i]);
+    end_line(w);
+}
+
+/* Returns whether it has no predicate. */
+static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
+    const Variant *variant = &launch->kernels->variants[v];
+    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
+    write_measures(w, launch->kernels, v);
+    begin_line(w, FRT_D_VARIANT);
+    put_name(w, variant->symbol);
+    put_dim(w, launch_grid(w->dims, launch, v));
+    put_int(w, block_of(w, launch->kernels, variant));
+    /* Beyond what the kernel itself declares. */
+    put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->smem_bytes);
+    bool always = put_predicate(w, plan, launch, v);
+    if (w->input->target->has_pdl) put_word(w, FRT_WAITS);
+    if (variant->is_resident) text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
+    if (variant->price.group) put_price(w, &variant->price);
+    end_line(w);
+    LaunchMap maps[MAX_LAUNCH_MAPS];
+    uint32_t n_maps = launch_maps(launch, v, maps);
+    for (uint32_t i = 0; i < n_maps; i++) write_map(w, plan, launch, v, maps[i]);
+    return always;
+}
+
+static void put_label(Writer *w, const Launch *launch) {
+    Str name = launch->kernels->name;
+    put_name(w, launch->n == 1 ? name : str_format(w->text.arena, "%s+%u", name, launch->n - 1));
+}
+
+static void write_rewrites(Writer *w, const Launch *launch) {
+    for (uint32_t k = 0; k < launch->n; k++) {
+        if (!launch->kernels[k].online_softmax.weight) continue;
+        begin_line(w, FRT_X_REWRITE);
+        put_word(w, ONLINE_NAME);
+        end_line(w);
+    }
+}
+
+static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
+    const Source *source = w->module->source;
+    const Kernel *kernel = launch->kernels;
+    begin_line(w, FRT_D_LAUNCH);
+    put_word(w, kernel->is_init ? FRT_PHASE_INIT_NAME : FRT_PHASE_RUN_NAME);
+    put_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
+    put_label(w, launch);
+    put_args(w, plan, launch);
+    put_symbols(w, launch);
+    end_line(w);
+    if (kernel->n_variants == 0) ice(w->text.arena, "kernel %s has no variants", kernel->name);
+    for (uint32_t i = 0; i < kernel->n_variants; i++) {
+        bool always = write_variant(w, plan, launch, i), is_last = i + 1 == kernel->n_variants;
+        if (is_last ? !always : always && kernel->variants[i].n_maps == 0)
+            ice(w->text.arena, "variant %u of kernel %s must %sbe conditional", i, kernel->name,
+                is_last ? "not " : "");
+    }
+    write_rewrites(w, launch);
+}
+
+static void write_graph(Writer *w, const Graph *graph, const Plan *plan) {
+    w->graph = graph;
+    begin_line(w, FRT_D_GRAPH);
+    put_name(w, graph->name);
+    end_line(w);
+    write_buffers(w, plan);
+    for (uint32_t i = 0; i < plan->kernels.n && !w->failed; i += plan_launch(plan, i).n) {
+        Launch launch = plan_launch(plan, i);
+        write_launch(w, plan, &launch);
+    }
+    w->graph = NULL;
+}
+
+const char *manifest_text(Arena *arena, const ManifestInput *input, Diags *diags) {
+    const Module *module = input->module;
+    Writer w = {.input = input,
+                .module = module,
+                .dims = module->dims,
+                .diags = diags,
+                .text = {.arena = arena}};
+    write_head(&w);
+    write_dims(&w);
+    if (module->graphs.n > FRT_MAX_GRAPHS) fail_limit(&w, "graphs", FRT_MAX_GRAPHS);
+    for (uint32_t i = 0; i < module->graphs.n && !w.failed; i++)
+        write_graph(&w, module->graphs.data[i], input->plans[i]);
+    begin_line(&w, FRT_D_END);
+    end_line(&w);
+    if (w.n_refs > FRT_MAX_REFS) fail_limit(&w, "launch arguments", FRT_MAX_REFS);
+    if (w.text.n_bytes > FRT_MAX_TEXT_BYTES)
+        fail_limit(&w, "bytes in its manifest", FRT_MAX_TEXT_BYTES);
+    return w.failed ? NULL : text_str(&w.text);
+}
+
+/* The checksum. */
+
+static uint32_t crc32c(const char *bytes, size_t n_bytes) {
+    uint32_t table[256];
+    for (uint32_t i = 0; i < 256; i++) {
+        table[i] = i;
+        for (int bit = 0; bit < 8; bit++)
+            table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0x82F63B78u : 0);
+    }
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < n_bytes; i++)
+        crc = crc >> 8 ^ table[(crc ^ (unsigned char)bytes[i]) & 255];
+    return ~crc;
+}
+
+/* The next place of `needle` at or after `from`. */
+static char *find(char *bytes, size_t n_bytes, const char *needle, char *from) {
+    size_t n = strlen(needle);
+    for (char *end = bytes + n_bytes; (size_t)(end - from) >= n; from++) {
+        from = memchr(from, needle[0], (size_t)(end - from));
+        if (!from || (size_t)(end - from) < n) return NULL;
+        if (memcmp(from, needle, n) == 0) return from;
+    }
+    return NULL;
+}
+
+bool manifest_seal(char *artifact, size_t n_bytes) {
+    char head[128];
+    int n_head = snprintf(head, sizeof head, "%s%s %d\n%s%s ", FRT_MANIFEST_PREFIX, FRT_D_ARTIFACT,
+                          FRT_MANIFEST_VERSION, FRT_MANIFEST_PREFIX, FRT_D_CHECKSUM);
+    char *at = find(artifact, n_bytes, head, artifact);
+    if (!at || (size_t)(artifact + n_bytes - at) < (size_t)n_head + FRT_CHECKSUM_DIGITS)
+        return false;
+    if (find(artifact, n_bytes, head, at + 1)) return false;
+    char *digits = at + n_head;
+    memset(digits, '0', FRT_CHECKSUM_DIGITS);
+    uint32_t crc = crc32c(artifact, n_bytes);
+    for (int i = 0; i < FRT_CHECKSUM_DIGITS; i++)
+        digits[i] = "0123456789abcdef"[crc >> (28 - 4 * i) & 15];
+    return true;
+}

@@ -1,0 +1,546 @@
+/* Programs on devices. See exec.h. */
+#include "cli/exec.h"
+
+#include "interp/npy.h"
+#include "interp/tensor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Compiling. */
+
+typedef struct Request {
+    const char *name, *text;
+    size_t n_bytes;
+} Request;
+
+static fusec_status compile(Driver *driver, void *user) {
+    const Request *request = user;
+    fusec_status status = driver_parse(driver, request->name, request->text, request->n_bytes);
+    return status ? status : driver_build(driver);
+}
+
+fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,
+                          bool no_fuse, const char **artifact, size_t *n_artifact) {
+    DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+                             .target = target,
+                             .is_fast = cli->is_fast,
+                             .no_fuse = no_fuse,
+                             .rewrites = cli->rewrites};
+    Driver driver;
+    Request request = {strcmp(cli->path, "-") == 0 ? "<stdin>" : cli->path, text, n_bytes};
+    if (!driver_init(&driver, &options)) return cli_fail_memory(cli);
+    fusec_status status = cli_guard(cli, &driver, compile, &request);
+    if (!status) {
+        *artifact = arena_copy(cli->arena, driver.code.data, driver.code.n_bytes);
+        *n_artifact = driver.code.n_bytes;
+        if (target->device == DEVICE_GPU && !no_fuse) registers_note(cli, &driver);
+    }
+    driver_free(&driver);
+    return status;
+}
+
+fusec_status exec_choose_target(const Cli *cli, const Target **target) {
+    const char *why_not = NULL;
+    *target = cli->target;
+    if (*target && cli->device != DEVICE_AT_HAND &&
+        ((*target)->device == DEVICE_GPU) != (cli->device == DEVICE_IS_CUDA))
+        return cli_fail(cli, FUSEC_USAGE, "target %s does not run on the device asked for",
+                        (*target)->name);
+    if (*target) return FUSEC_OK;
+    if (cli->device != DEVICE_IS_CPU) *target = cli_native_gpu(&why_not);
+    if (!*target && cli->device == DEVICE_IS_CUDA)
+        return cli_fail(cli, FUSEC_TARGET, "%s", why_not);
+    if (!*target) *target = back_native_cpu();
+    return *target ? FUSEC_OK
+                   : cli_fail(cli, FUSEC_TARGET,
+                              "this CPU is older than x86-64-v3, the least "
+                              "that fusec compiles for");
+}
+
+fusec_status exec_open_artifact(Cli *cli, Exec *exec, const char *bytes, size_t n_bytes) {
+    if (cli->no_fuse || cli->target || cli->is_fast || cli->rewrites)
+        return cli_fail(cli, FUSEC_USAGE, "%s is compiled already: %s means nothing for it",
+                        cli->path,
+                        cli->no_fuse   ? "--no-fuse"
+                        : cli->target  ? "--target"
+                        : cli->is_fast ? "--numerics"
+                                       : "--rewrite");
+    return exec_open(cli, exec, bytes, n_bytes, cli->graph);
+}
+
+fusec_status exec_open_path(Cli *cli, Exec *exec) {
+    char *bytes;
+    size_t n_bytes;
+    *exec = (Exec){.cli = cli};
+    fusec_status status = cli_read(cli, cli->path, READ_EITHER, &bytes, &n_bytes);
+    if (status) return status;
+    if (cli_is_artifact(bytes, n_bytes)) return exec_open_artifact(cli, exec, bytes, n_bytes);
+    const Target *target;
+    const char *artifact;
+    status = cli_check_source(cli, bytes, n_bytes);
+    if (!status) status = exec_choose_target(cli, &target);
+    if (!status)
+        status = exec_compile(cli, bytes, n_bytes, target, cli->no_fuse, &artifact, &n_bytes);
+    return status ? status : exec_open(cli, exec, artifact, n_bytes, cli->graph);
+}
+
+/* Opening. */
+
+static fusec_status find_graph(Exec *exec, const char *name) {
+    Text names = {.arena = exec->cli->arena};
+    for (exec->graph = 0; exec->graph < exec->info.n_graphs; exec->graph++) {
+        exec->graph_info.struct_size = sizeof exec->graph_info;
+        frt_module_get_graph(exec->module, exec->graph, &exec->graph_info);
+        if (name ? strcmp(name, exec->graph_info.name) == 0 : exec->info.n_graphs == 1)
+            return FUSEC_OK;
+        text_printf(&names, "%s%s", exec->graph ? ", " : "", exec->graph_info.name);
+    }
+    if (name)
+        return cli_fail(exec->cli, FUSEC_INPUT, "there is no graph `%s` but %s", name,
+                        text_str(&names));
+    return cli_fail(exec->cli, FUSEC_USAGE, "--graph must say which: %s", text_str(&names));
+}
+
+fusec_status exec_open(Cli *cli, Exec *exec, const void *artifact, size_t n_bytes,
+                       const char *name) {
+    frt_error error = FRT_ERROR_INIT;
+    *exec = (Exec){.cli = cli,
+                   .info = {.struct_size = sizeof exec->info},
+                   .poisons = cli->command == CLI_VERIFY};
+    if (frt_module_load_memory(artifact, n_bytes, &exec->module, &error))
+        return cli_fail_load(cli, &error);
+    frt_module_get_info(exec->module, &exec->info);
+    fusec_status status = find_graph(exec, name);
+    if (status) return status;
+    for (int32_t i = 0; i < exec->info.n_dims; i++) {
+        exec->dims[i].struct_size = sizeof exec->dims[i];
+        frt_module_get_dim(exec->module, i, &exec->dims[i]);
+    }
+    exec->tensors = arena_array(cli->arena, ExecTensor, (size_t)exec->graph_info.n_tensors);
+    for (int32_t i = 0; i < exec->graph_info.n_tensors; i++) {
+        ExecTensor tensor = {.info = {.struct_size = sizeof tensor.info}, .index = i};
+        frt_module_get_tensor(exec->module, exec->graph, i, &tensor.info);
+        if (tensor.info.role != FRT_TEMP) exec->tensors[exec->n_tensors++] = tensor;
+    }
+    return FUSEC_OK;
+}
+
+void exec_close(Exec *exec) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if (exec->tensors[i].device)
+            frt_device_free(exec->program, exec->tensors[i].device, exec->tensors[i].n_bytes);
+    frt_exec_free(exec->exec);
+    if (exec->workspace) frt_device_free(exec->program, exec->workspace, exec->n_workspace_bytes);
+    frt_program_free(exec->program);
+    frt_module_free(exec->module);
+    *exec = (Exec){.cli = exec->cli};
+}
+
+Dtype exec_tensor_dtype(const ExecTensor *tensor) {
+    Dtype dtype = DT_F32;
+    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
+    return dtype;
+}
+
+ExecTensor *exec_find(Exec *exec, const char *name) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if (strcmp(exec->tensors[i].info.name, name) == 0) return &exec->tensors[i];
+    return NULL;
+}
+
+/* Dims. */
+
+static int32_t find_dim(const Exec *exec, const char *name) {
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        if (strcmp(exec->dims[i].name, name) == 0) return i;
+    return -1;
+}
+
+static fusec_status fail_no_dim(const Exec *exec, const char *name) {
+    Text names = {.arena = exec->cli->arena};
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        text_printf(&names, "%s%s", i ? ", " : " but ", exec->dims[i].name);
+    return cli_fail(exec->cli, FUSEC_INPUT, "there is no dim `%s`%s", name, text_str(&names));
+}
+
+/* `value` is as the user wrote it. */
+static fusec_status fail_dim(const Exec *exec, const frt_dim_info *dim, const char *value) {
+    const char *multiple =
+        dim->multiple > 1
+            ? str_format(exec->cli->arena, " and is a multiple of %" PRId64, dim->multiple)
+            : "";
+    return cli_fail(exec->cli, FUSEC_INPUT,
+                    "dim %s cannot be %s: it lies in %" PRId64 "..%" PRId64 "%s", dim->name, value,
+                    dim->lo, dim->hi, multiple);
+}
+
+static bool is_legal(const frt_dim_info *dim, int64_t value) {
+    return value >= dim->lo && value <= dim->hi && value % dim->multiple == 0;
+}
+
+static fusec_status take_given_dims(Exec *exec) {
+    const Cli *cli = exec->cli;
+    for (uint32_t i = 0; i < cli->dims.n; i++) {
+        CliPair pair = cli->dims.data[i];
+        int32_t dim = find_dim(exec, pair.name);
+        int64_t value;
+        if (dim < 0) return fail_no_dim(exec, pair.name);
+        if (!cli_parse_dim(pair.value, &value) || !is_legal(&exec->dims[dim], value))
+            return fail_dim(exec, &exec->dims[dim], pair.value);
+        exec->dim_values[dim] = value;
+        exec->dim_known[dim] = exec->dim_is_set[dim] = true;
+    }
+    return FUSEC_OK;
+}
+
+/* Params fix dims first, as in the runtime. */
+static void take_param_dims(Exec *exec) {
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        if (!exec->dim_known[i])
+            exec->dim_known[i] =
+                frt_program_get_dim(exec->program, i, &exec->dim_values[i]) == FRT_OK;
+}
+
+/* A given input whose extent is a dim itself fixes that dim. */
+static fusec_status take_input_dims(Exec *exec) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        const ExecTensor *tensor = &exec->tensors[i];
+        for (int32_t axis = 0; tensor->is_given && axis < tensor->info.rank; axis++) {
+            char text[FRT_MAX_NAME_BYTES + 1];
+            int64_t value = tensor->dims[axis];
+            frt_module_extent_text(exec->module, exec->graph, tensor->index, axis, text,
+                                   sizeof text);
+            int32_t dim = find_dim(exec, text);
+            if (dim < 0 || exec->dim_known[dim]) continue;
+            if (!is_legal(&exec->dims[dim], value))
+                return fail_dim(exec, &exec->dims[dim],
+                                str_format(exec->cli->arena, "%" PRId64 ", as axis %d of %s's file",
+                                           value, (int)axis, tensor->info.name));
+            exec->dim_values[dim] = value;
+            exec->dim_known[dim] = true;
+        }
+    }
+    return FUSEC_OK;
+}
+
+static int64_t legal_value(const frt_dim_info *dim, int64_t wanted) {
+    int64_t value = wanted < dim->lo ? dim->lo : wanted > dim->hi ? dim->hi : wanted;
+    int64_t down = value - value % dim->multiple;
+    return down < dim->lo ? down + dim->multiple : down;
+}
+
+static fusec_status settle_shapes(Exec *exec) {
+    frt_error error = FRT_ERROR_INIT;
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        ExecTensor *tensor = &exec->tensors[i];
+        int64_t dims[FRT_MAX_RANK];
+        if (frt_module_eval_shape(exec->module, exec->graph, tensor->index, exec->dim_values, dims,
+                                  &error))
+            return cli_fail_frt(exec->cli, &error);
+        if (tensor->is_given) continue; /* the runtime compares */
+        memcpy(tensor->dims, dims, sizeof dims);
+        tensor->n_bytes = frt_dtype_bytes(tensor->info.dtype);
+        for (int32_t k = 0; k < tensor->info.rank; k++) {
+            if (dims[k] && tensor->n_bytes > ((size_t)1 << 40) / (size_t)dims[k])
+                return cli_fail(exec->cli, FUSEC_INPUT,
+                                "%s would have more than 2^40 bytes; give smaller dims by --dim",
+                                tensor->info.name);
+            tensor->n_bytes *= (size_t)dims[k];
+        }
+    }
+    return FUSEC_OK;
+}
+
+static fusec_status choose_dims(Exec *exec, int64_t wanted, bool tells) {
+    fusec_status status = take_given_dims(exec);
+    if (status) return status;
+    take_param_dims(exec);
+    status = take_input_dims(exec);
+    if (status) return status;
+    for (int32_t i = 0; i < exec->info.n_dims; i++) {
+        if (exec->dim_known[i]) continue;
+        exec->dim_values[i] = legal_value(&exec->dims[i], wanted);
+        exec->dim_is_set[i] = true;
+        exec->n_chosen++;
+        if (tells)
+            fprintf(stderr, "fusec: dim %s = %" PRId64 " (--dim=%s=... sets it)\n",
+                    exec->dims[i].name, exec->dim_values[i], exec->dims[i].name);
+    }
+    return settle_shapes(exec);
+}
+
+/* Data. */
+
+/* "f32[B, 64]", as the source declares it. */
+static const char *declared_type(const Exec *exec, const ExecTensor *tensor) {
+    Text type = {.arena = exec->cli->arena};
+    text_printf(&type, "%s[", frt_dtype_name(tensor->info.dtype));
+    for (int32_t axis = 0; axis < tensor->info.rank; axis++) {
+        char text[FRT_MAX_NAME_BYTES + 1];
+        frt_module_extent_text(exec->module, exec->graph, tensor->index, axis, text, sizeof text);
+        text_printf(&type, "%s%s", axis ? ", " : "", text);
+    }
+    text_puts(&type, "]");
+    return text_str(&type);
+}
+
+fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name, bool is_output) {
+    Text names = {.arena = exec->cli->arena};
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if ((exec->tensors[i].info.role == FRT_OUTPUT) == is_output)
+            text_printf(&names, "%s%s", names.n_bytes ? ", " : " but ", exec->tensors[i].info.name);
+    return cli_fail(exec->cli, FUSEC_INPUT, "there is no %s `%s`%s", what, name, text_str(&names));
+}
+
+static fusec_status fail_array(const Exec *exec, const ExecTensor *tensor, const char *path,
+                               const NpyArray *array) {
+    cli_fail(exec->cli, FUSEC_INPUT, "%s is %s of rank %d, but %s holds %s of rank %u",
+             tensor->info.name, frt_dtype_name(tensor->info.dtype), (int)tensor->info.rank, path,
+             dtype_name(array->dtype), array->rank);
+    cli_help("Save an array of %s; NumPy's `astype` and `reshape` make one.",
+             declared_type(exec, tensor));
+    return FUSEC_INPUT;
+}
+
+fusec_status exec_read_inputs(Exec *exec) {
+    Cli *cli = exec->cli;
+    for (uint32_t i = 0; i < cli->inputs.n; i++) {
+        CliPair pair = cli->inputs.data[i];
+        ExecTensor *tensor = exec_find(exec, pair.name);
+        if (!tensor || tensor->info.role == FRT_OUTPUT)
+            return exec_fail_no_tensor(exec, "input or param", pair.name, false);
+        char *file;
+        size_t n_bytes;
+        NpyArray array;
+        const char *error;
+        fusec_status status = cli_read(cli, pair.value, READ_DATA, &file, &n_bytes);
+        if (status) return status;
+        if (!npy_read(cli->arena, file, n_bytes, &array, &error))
+            return cli_fail(cli, FUSEC_INPUT, "cannot use %s: %s", pair.value, error);
+        if (strcmp(dtype_name(array.dtype), frt_dtype_name(tensor->info.dtype)) != 0 ||
+            (int32_t)array.rank != tensor->info.rank)
+            return fail_array(exec, tensor, pair.value, &array);
+        memcpy(tensor->dims, array.dims, sizeof tensor->dims);
+        tensor->n_bytes = array.n_bytes;
+        tensor->host = arena_copy(cli->arena, array.bytes, array.n_bytes);
+        tensor->is_given = true;
+    }
+    return FUSEC_OK;
+}
+
+static bool needs_filling(const Exec *exec, const ExecTensor *tensor) {
+    if (tensor->is_given || tensor->info.role == FRT_OUTPUT) return false;
+    return tensor->info.role == FRT_INPUT || !exec->has_weights;
+}
+
+static frt_tensor shaped(const ExecTensor *tensor, void *data) {
+    frt_tensor shape = {.data = data, .dtype = tensor->info.dtype, .rank = tensor->info.rank};
+    memcpy(shape.dims, tensor->dims, sizeof shape.dims);
+    return shape;
+}
+
+static fusec_status give_param(Exec *exec, const ExecTensor *tensor) {
+    frt_error error = FRT_ERROR_INIT;
+    frt_tensor given = shaped(tensor, tensor->host);
+    if (frt_program_set_param_tensor(exec->program, tensor->info.name, &given, &error))
+        return cli_fail_frt(exec->cli, &error);
+    return FUSEC_OK;
+}
+
+static fusec_status give_read_params(Exec *exec) {
+    fusec_status status = FUSEC_OK;
+    for (uint32_t i = 0; i < exec->n_tensors && !status; i++)
+        if (exec->tensors[i].info.role == FRT_PARAM && exec->tensors[i].is_given)
+            status = give_param(exec, &exec->tensors[i]);
+    return status;
+}
+
+static fusec_status fail_too_large(const Exec *exec, const char *what, size_t n_bytes) {
+    cli_fail(exec->cli, FUSEC_MEMORY, "there is no memory for %s of %zu bytes", what, n_bytes);
+    cli_help_memory();
+    return FUSEC_MEMORY;
+}
+
+static fusec_status alloc_device(Exec *exec, const char *what, size_t n_bytes, void **device) {
+    frt_error error = FRT_ERROR_INIT;
+    if (!frt_device_alloc(exec->program, n_bytes, device, &error)) return FUSEC_OK;
+    return error.status == FRT_E_OUT_OF_MEMORY ? fail_too_large(exec, what, n_bytes)
+                                               : cli_fail_frt(exec->cli, &error);
+}
+
+static fusec_status place_tensor(Exec *exec, ExecTensor *tensor) {
+    frt_error error = FRT_ERROR_INIT;
+    if (!tensor->host) tensor->host = arena_try_alloc(exec->cli->arena, tensor->n_bytes + 1);
+    if (!tensor->host) return fail_too_large(exec, tensor->info.name, tensor->n_bytes);
+    if (tensor->info.role == FRT_PARAM) return FUSEC_OK;
+    fusec_status status = alloc_device(exec, tensor->info.name, tensor->n_bytes, &tensor->device);
+    if (status) return status;
+    frt_tensor bound = shaped(tensor, tensor->device);
+    if (frt_bind(exec->exec, tensor->info.name, &bound, &error))
+        return cli_fail_frt(exec->cli, &error);
+    return FUSEC_OK;
+}
+
+/* Every float of it is NaN. */
+enum { POISON = 0xFF };
+
+/* Gives the exec a workspace that starts as poison: what is read before it is written shows. */
+static fusec_status poison_workspace(Exec *exec) {
+    frt_error error = FRT_ERROR_INIT;
+    if (frt_exec_workspace_bytes(exec->exec, &exec->n_workspace_bytes, &error))
+        return cli_fail_frt(exec->cli, &error);
+    if (exec->n_workspace_bytes == 0) return FUSEC_OK;
+    if (!exec->workspace) {
+        fusec_status status =
+            alloc_device(exec, "the workspace", exec->n_workspace_bytes, &exec->workspace);
+        if (status) return status;
+        if (frt_exec_set_workspace(exec->exec, exec->workspace, exec->n_workspace_bytes, &error))
+            return cli_fail_frt(exec->cli, &error);
+    }
+    if (!exec->poison) {
+        exec->poison = arena_try_alloc(exec->cli->arena, exec->n_workspace_bytes);
+        if (!exec->poison) return fail_too_large(exec, "the workspace", exec->n_workspace_bytes);
+        memset(exec->poison, POISON, exec->n_workspace_bytes);
+    }
+    return frt_copy_to_device(exec->program, exec->workspace, exec->poison, exec->n_workspace_bytes,
+                              &error)
+               ? cli_fail_frt(exec->cli, &error)
+               : FUSEC_OK;
+}
+
+static fusec_status fill_tensor(Exec *exec, ExecTensor *tensor, DataKind kind) {
+    frt_error error = FRT_ERROR_INIT;
+    Dtype dtype = DT_F32;
+    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
+    if (tensor->info.role == FRT_OUTPUT && !exec->poisons) return FUSEC_OK;
+    if (tensor->info.role == FRT_OUTPUT) memset(tensor->host, POISON, tensor->n_bytes);
+    if (needs_filling(exec, tensor))
+        data_fill(kind, exec->cli->seed, tensor->info.name, dtype, tensor->host, tensor->n_bytes);
+    if (tensor->info.role != FRT_PARAM)
+        return frt_copy_to_device(exec->program, tensor->device, tensor->host, tensor->n_bytes,
+                                  &error)
+                   ? cli_fail_frt(exec->cli, &error)
+                   : FUSEC_OK;
+    return tensor->is_given || exec->has_weights ? FUSEC_OK : give_param(exec, tensor);
+}
+
+fusec_status exec_fill(Exec *exec, DataKind kind) {
+    frt_error error = FRT_ERROR_INIT;
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        fusec_status status = fill_tensor(exec, &exec->tensors[i], kind);
+        if (status) return status;
+    }
+    fusec_status status = exec->poisons ? poison_workspace(exec) : FUSEC_OK;
+    if (!status && frt_prepare(exec->exec, &error)) return cli_fail_frt(exec->cli, &error);
+    return status;
+}
+
+/* Whether every param is given by a file of its own, so that no weights file is needed. */
+static bool has_all_params(const Exec *exec) {
+    for (uint32_t i = 0; i < exec->n_tensors; i++)
+        if (exec->tensors[i].info.role == FRT_PARAM && !exec->tensors[i].is_given) return false;
+    return true;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return path[strlen(path) - 1] == '/' || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+}
+
+/* Where the weights file lies, by --weights or by the artifact's own name for it, which is relative
+ * to the folder of cli->path; NULL where neither names one. */
+static const char *weights_path(const Exec *exec) {
+    Cli *cli = exec->cli;
+    const char *name = exec->info.weights, *given = cli->weights;
+    if (given && !is_folder(given)) return given;
+    const char *folder = given ? given : cli->path;
+    if (!name || (!given && name[0] == '/')) return name;
+    const char *last = given ? strrchr(name, '/') : NULL, *slash = strrchr(folder, '/');
+    size_t n_folder = given ? strlen(folder) : slash ? (size_t)(slash - folder) + 1 : 0;
+    return str_format(cli->arena, "%.*s%s%s", (int)n_folder, folder,
+                      given && folder[n_folder - 1] != '/' ? "/" : "", last ? last + 1 : name);
+}
+
+static fusec_status fail_weights(const Exec *exec, const char *path) {
+    cli_fail(exec->cli, FUSEC_FILE, "cannot read weights file %s: %s", path, strerror(errno));
+    cli_help("%s calls it `%s`, relative to its own folder; --weights=FILE, or the folder of the "
+             "file, says where it is.",
+             exec->cli->path, exec->info.weights ? exec->info.weights : "");
+    return FUSEC_FILE;
+}
+
+/* Settles whether a weights file is read, and which. Where only time or agreement is asked for,
+ * random params serve as well when the one that the artifact names is not there. */
+static fusec_status choose_weights(Exec *exec, frt_program_options *options) {
+    Cli *cli = exec->cli;
+    const char *path = weights_path(exec);
+    options->no_weights = true;
+    if (!path && cli->weights)
+        return cli_fail(cli, FUSEC_INPUT,
+                        "%s names no weights file to be found in %s; --weights wants the file",
+                        cli->path, cli->weights);
+    if (!path || has_all_params(exec)) return FUSEC_OK;
+    bool is_there = access(path, R_OK) == 0;
+    if (!is_there && (cli->command == CLI_RUN || cli->weights)) return fail_weights(exec, path);
+    if (!is_there && !cli->told_of_weights)
+        fprintf(stderr, "fusec: %s is not there (--weights says where); its params are random\n",
+                path);
+    cli->told_of_weights |= !is_there;
+    exec->has_weights = is_there;
+    options->no_weights = !is_there;
+    options->weights_path = path;
+    return FUSEC_OK;
+}
+
+/* With the params that files hold. */
+static fusec_status make_program(Exec *exec) {
+    Cli *cli = exec->cli;
+    frt_error error = FRT_ERROR_INIT;
+    frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
+    options.n_threads = cli->n_threads;
+    options.cuda_lookup = cli->cuda_lookup;
+    options.in_order = cli->in_order;
+    options.cache = cli->cache;
+    options.load_all = cli->load_all;
+    fusec_status status = choose_weights(exec, &options);
+    if (status) return status;
+    if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error))
+        return cli_fail_frt(cli, &error);
+    return give_read_params(exec);
+}
+
+fusec_status exec_start(Exec *exec, int64_t wanted_dim, bool tells) {
+    frt_error error = FRT_ERROR_INIT;
+    fusec_status status = make_program(exec);
+    if (!status) status = choose_dims(exec, wanted_dim, tells);
+    if (status) return status;
+    if (frt_exec_create(exec->program, &exec->exec, &error)) return cli_fail_frt(exec->cli, &error);
+    if (exec->cli->replay && frt_exec_keep_graph(exec->exec, true, &error))
+        return cli_fail_frt(exec->cli, &error);
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        if (exec->dim_is_set[i] &&
+            frt_set_dim(exec->exec, exec->dims[i].name, exec->dim_values[i], &error))
+            return cli_fail_frt(exec->cli, &error);
+    for (uint32_t i = 0; i < exec->n_tensors && !status; i++)
+        status = place_tensor(exec, &exec->tensors[i]);
+    return status ? status : exec_fill(exec, DATA_RANDOM);
+}
+
+fusec_status exec_run(Exec *exec) {
+    frt_error error = FRT_ERROR_INIT;
+    if (frt_run(exec->exec, NULL, &error) || frt_sync(exec->program, NULL, &error))
+        return cli_fail_frt(exec->cli, &error);
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        ExecTensor *tensor = &exec->tensors[i];
+        if (tensor->info.role == FRT_OUTPUT &&
+            frt_copy_from_device(exec->program, tensor->host, tensor->device, tensor->n_bytes,
+                                 &error))
+            return cli_fail_frt(exec->cli, &error);
+    }
+    return FUSEC_OK;
+}

@@ -1,0 +1,53 @@
+/* What the machine at hand is: the only place where the compiler looks at a device, and only for
+ * `native`, run, verify and bench. */
+#include "cli/cli.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The few driver calls needed; `cuda.h` 12 has the same prototypes. */
+typedef struct Cuda {
+    int (*init)(unsigned flags);
+    int (*get)(int *device, int ordinal);
+    int (*attribute)(int *value, int attribute, int device);
+} Cuda;
+enum { CU_MAJOR = 75, CU_MINOR = 76 };
+
+static bool cuda_open(void *library, Cuda *cuda) {
+    *(void **)&cuda->init = dlsym(library, "cuInit");
+    *(void **)&cuda->get = dlsym(library, "cuDeviceGet");
+    *(void **)&cuda->attribute = dlsym(library, "cuDeviceGetAttribute");
+    return cuda->init && cuda->get && cuda->attribute;
+}
+
+/* 90 for compute capability 9.0; 0, and why, without a GPU. */
+static int capability(const char **why_not) {
+    Cuda cuda;
+    int device, major = 0, minor = 0;
+    *why_not = "there is no CUDA driver";
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return 0;
+    *why_not = "the CUDA driver finds no device";
+    if (!cuda_open(library, &cuda) || cuda.init(0) || cuda.get(&device, 0) ||
+        cuda.attribute(&major, CU_MAJOR, device) || cuda.attribute(&minor, CU_MINOR, device))
+        return 0;
+    return major * 10 + minor;
+}
+
+/* sm_90a runs on 9.0 alone; any other target on its own and all later. */
+static bool runs_on(const Target *target, int machine) {
+    if (target->device != DEVICE_GPU) return false;
+    char *end;
+    long wanted = strtol(target->name + strlen("sm_"), &end, 10);
+    return *end ? wanted == machine : wanted <= machine;
+}
+
+const Target *cli_native_gpu(const char **why_not) {
+    const Target *best = NULL;
+    int machine = capability(why_not);
+    for (int id = 0; id < TARGET_COUNT && machine; id++)
+        if (runs_on(target_get((TargetId)id), machine)) best = target_get((TargetId)id);
+    if (machine && !best) *why_not = "its GPU is older than sm_80";
+    return best;
+}

@@ -1,0 +1,27 @@
+/* The tables of the command line. See options.h. */
+#include "cli/options.h"
+
+#include <string.h>
+
+const OptionInfo cli_options[OPTION_COUNT] = {
+#define OPTION(sym, name, letter, argument, commands, doc) \
+    [OPTION_##sym] = {name, letter, argument, commands, doc},
+#include "cli/options.def"
+};
+
+const CommandInfo cli_commands[CLI_N_COMMANDS] = {
+    [CLI_COMPILE] = {"", 'C', "fusec MODEL.g -o FILE", "compile"},
+    [CLI_RUN] = {"run", 'R', "fusec run MODEL.g|ARTIFACT", "run once"},
+    [CLI_VERIFY] = {"verify", 'V', "fusec verify MODEL.g",
+                    "compare fused, unfused and reference results"},
+    [CLI_BENCH] = {"bench", 'B', "fusec bench MODEL.g|ARTIFACT", "time runs"},
+    [CLI_INSPECT] = {"inspect", 'I', "fusec inspect ARTIFACT", "show what is in an artifact"},
+};
+
+const char cli_exit_codes[] =
+    "Exit codes: 0 good, 1 the input is wrong, 2 usage, 3 file, 4 target or driver\n"
+    "unavailable, 5 results differ, 6 out of memory, 70 internal error.";
+
+bool cli_command_has(CliCommand command, OptionId option) {
+    return strchr(cli_options[option].commands, cli_commands[command].letter) != NULL;
+}

@@ -1,0 +1,365 @@
+/* `fusec verify`: for every graph, several sizes, every kind of inputs and every device at hand,
+ * runs the fused program, the unfused one, and the unfused one with every value as an output. The
+ * first two must agree to the bit with each other and with the third, whose every value must be
+ * within its op's bound of the reference interpreter. A fused program that is wrong is bisected.
+ * One whose arithmetic is rewritten is for verify_rewrite.c. With --numerics=fast the fused one
+ * need not agree with the others to the bit: it is held to the reference of the whole graph within
+ * bounds that grow from value to value (verify_fast.h). */
+#include "cli/verify.h"
+
+#include "cli/bisect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Sizes tried for dims that are not given: the least, small odd, and past a vector and a warp. */
+static const int64_t sizes[] = {0, 3, 33};
+enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
+
+Str verify_probe_name(Arena *arena, NodeId id) {
+    return str_format(arena, ".n%u", id);
+}
+
+/* Makes every value of every graph an output. */
+static void add_probes(const Driver *driver) {
+    for (uint32_t g = 0; g < driver->module->graphs.n; g++) {
+        Graph *graph = driver->module->graphs.data[g];
+        for (NodeId id = 0; id < graph->nodes.n; id++) {
+            if (graph_node(graph, id)->op == OP_INPUT) continue;
+            vec_push(driver->arena, &graph->outputs,
+                     (GraphOutput){.name = verify_probe_name(driver->arena, id), .node = id});
+        }
+    }
+}
+
+fusec_status verify_build(Driver *driver, void *user) {
+    Verification *v = user;
+    const char *path = v->cli->path;
+    fusec_status status =
+        driver_parse(driver, strcmp(path, "-") == 0 ? "<stdin>" : path, v->text, v->n_bytes);
+    if (status) return status;
+    if (driver == &v->given) verify_give_products(v);
+    if (driver == &v->probed || driver == &v->given) add_probes(driver);
+    return driver_build(driver);
+}
+
+/* Keeps the plan as it is now, and passes the hook on. */
+static void keep_plan(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    Verification *v = user;
+    const DriverHook *hook = &v->cli->hook;
+    if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
+    Plan *kept = arena_copy(arena, plan, sizeof *plan);
+    kept->kernels.data =
+        arena_copy(arena, plan->kernels.data, plan->kernels.n * sizeof *plan->kernels.data);
+    kept->buffers.data =
+        arena_copy(arena, plan->buffers.data, plan->buffers.n * sizeof *plan->buffers.data);
+    vec_push(arena, &v->plans, kept);
+}
+
+static void pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    const Verification *v = user;
+    const DriverHook *hook = &v->cli->hook;
+    if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
+}
+
+fusec_status verify_mismatch(const Trio *t, const char *what) {
+    const Exec *exec = &t->fused;
+    const Verification *v = t->v;
+    Text dims = {.arena = t->arena};
+    for (int32_t i = 0; i < exec->info.n_dims; i++)
+        text_printf(&dims, " --dim=%s=%" PRId64, exec->dims[i].name, exec->dim_values[i]);
+    size_t n_first = strcspn(what, "\n");
+    cli_fail(v->cli, FUSEC_MISMATCH, "graph %s for %s, %s inputs: %.*s", exec->graph_info.name,
+             v->target->name, data_info(v->data)->name, (int)n_first, what);
+    if (what[n_first]) fputs(what + n_first + 1, stderr);
+    fprintf(stderr,
+            "  again: fusec verify %s --graph=%s --target=%s --data=%s --seed=%" PRIu64 "%s%s%s\n",
+            v->cli->path, exec->graph_info.name, v->target->name, data_info(v->data)->name,
+            v->cli->seed, text_str(&dims), v->cli->is_fast ? " --numerics=fast" : "",
+            v->cli->rewrites == FUSEC_REWRITES_ON    ? " --rewrite"
+            : v->cli->rewrites == FUSEC_REWRITES_OFF ? " --no-rewrite"
+                                                     : "");
+    return FUSEC_MISMATCH;
+}
+
+static NodeId node_of_output(const Graph *graph, const char *name) {
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (strcmp(graph->outputs.data[i].name, name) == 0) return graph->outputs.data[i].node;
+    return NODE_NONE;
+}
+
+void verify_describe_output(const Plan *plan, const ExecTensor *actual, const ExecTensor *expected,
+                            const char *names, Text *what) {
+    Dtype dtype = exec_tensor_dtype(actual);
+    int64_t at = verify_bits(dtype, actual->host, expected->host, actual->n_bytes);
+    size_t place = (size_t)at * dtype_bytes(dtype);
+    const Kernel *kernel = verify_kernel_of(plan, node_of_output(plan->graph, actual->info.name));
+    Tensor type = {.dtype = dtype, .rank = (uint32_t)actual->info.rank};
+    memcpy(type.dims, actual->dims, type.rank * sizeof *type.dims);
+    text_printf(what, "output %s differs between %s: ", actual->info.name, names);
+    verify_describe(&type, at, dtype_load(dtype, actual->host + place),
+                    dtype_load(dtype, expected->host + place), what);
+    if (kernel) text_printf(what, ", kernel %s", kernel->name);
+    text_puts(what, "\n");
+}
+
+const ExecTensor *verify_difference(Exec *a, Exec *b, const ExecTensor **other) {
+    for (uint32_t i = 0; i < a->n_tensors; i++) {
+        const ExecTensor *x = &a->tensors[i];
+        if (x->info.role != FRT_OUTPUT) continue;
+        *other = exec_find(b, x->info.name);
+        if (verify_bits(exec_tensor_dtype(x), x->host, (*other)->host, x->n_bytes) >= 0) return x;
+    }
+    return NULL;
+}
+
+const uint8_t *const *verify_node_bytes(const Trio *t, const Graph *graph, Exec *exec) {
+    const uint8_t **bytes = arena_array(t->arena, const uint8_t *, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const ExecTensor *value = exec_find(exec, verify_probe_name(t->arena, id));
+        if (value) bytes[id] = value->host;
+    }
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        bytes[graph->inputs.data[i].node] = exec_find(exec, graph->inputs.data[i].name)->host;
+    return bytes;
+}
+
+static fusec_status compare_nodes(Trio *t, const uint8_t *const *bytes) {
+    Verification *v = t->v;
+    Text report = {.arena = t->arena};
+    if (verify_nodes(v->probed.plans[v->graph], t->probed.dim_values, bytes, v->probed.scratch,
+                     &v->counts, &report))
+        return FUSEC_OK;
+    return verify_mismatch(t, text_str(&report));
+}
+
+static fusec_status compare_unfused(Trio *t) {
+    const ExecTensor *expected, *actual = verify_difference(&t->unfused, &t->probed, &expected);
+    if (!actual) return FUSEC_OK;
+    Text what = {.arena = t->arena};
+    verify_describe_output(t->v->unfused.plans[t->v->graph], actual, expected,
+                           "unfused and unfused with every value stored", &what);
+    return verify_mismatch(t, text_str(&what));
+}
+
+static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
+    const Verification *v = t->v;
+    const ExecTensor *expected, *actual = verify_difference(&t->fused, &t->unfused, &expected);
+    if (!actual) return FUSEC_OK;
+    Text what = {.arena = t->arena};
+    verify_describe_output(v->fused.plans[v->graph], actual, expected, "fused and unfused", &what);
+    BisectCase wrong = {.cli = v->cli,
+                        .text = v->text,
+                        .n_bytes = v->n_bytes,
+                        .target = v->target,
+                        .plan = v->plans.data[v->graph],
+                        .placed = v->fused.plans[v->graph],
+                        .graph = v->graph,
+                        .wrong = &t->fused,
+                        .data = v->data,
+                        .output = actual->info.name,
+                        .right = expected->host,
+                        .expected = bytes};
+    BisectVerdict verdict = cli_bisect(&wrong, t->arena);
+    text_puts(&what, verdict.kind == BISECT_FAILED ? "  could not be bisected\n" : verdict.text);
+    if (verdict.n_trials)
+        text_printf(&what,
+                    "  %u values were looked at, in %u run%s; what is fused stayed as it was\n",
+                    verdict.n_values, verdict.n_trials, verdict.n_trials == 1 ? "" : "s");
+    return verify_mismatch(t, text_str(&what));
+}
+
+/* Of fast programs, what the fused one stores against the reference of the whole graph. */
+static fusec_status compare_fast(Trio *t, const uint8_t *const *bytes) {
+    Verification *v = t->v;
+    const Plan *plan = v->fused.plans[v->graph];
+    const char *error = NULL;
+    Arena *arena = arena_new(&v->probed.escape);
+    if (!arena) return cli_fail_memory(v->cli);
+    Text report = {.arena = t->arena};
+    FastReference reference;
+    bool ok = true;
+    if (!verify_fast_reference(plan, t->probed.dim_values, bytes, arena, &reference, &error)) {
+        v->counts.n_skipped++;
+        arena_free(arena);
+        return FUSEC_OK;
+    }
+    for (uint32_t i = 0; i < plan->graph->outputs.n && ok; i++) {
+        const GraphOutput *output = &plan->graph->outputs.data[i];
+        ok = verify_fast_value(&reference, output->node, exec_find(&t->fused, output->name)->host,
+                               arena, &v->fast_counts, &report);
+    }
+    arena_free(arena);
+    return ok ? FUSEC_OK : verify_mismatch(t, text_str(&report));
+}
+
+fusec_status verify_start(Trio *t, Exec *exec, const Driver *driver) {
+    Verification *v = t->v;
+    const char *name = driver->module->graphs.data[v->graph]->name;
+    fusec_status status = exec_open(&t->cli, exec, driver->code.data, driver->code.n_bytes, name);
+    if (!status) status = exec_start(exec, v->size, false);
+    v->n_chosen = exec->n_chosen;
+    return status;
+}
+
+fusec_status verify_run(const Trio *t, Exec *exec) {
+    fusec_status status = exec_fill(exec, t->v->data);
+    return status ? status : exec_run(exec);
+}
+
+static fusec_status compare_strict(Trio *t, const uint8_t *const *bytes) {
+    bool is_rewritten = verify_is_rewritten(t->v);
+    fusec_status status = is_rewritten ? verify_rewritten(t) : compare_fused(t, bytes);
+    return status ? status : verify_elsewhere(t, bytes);
+}
+
+/* The unfused program is judged first: it is what the fused one is judged by. The reference is
+ * slow, and sees the largest size with one kind of inputs only. */
+static fusec_status verify_data(Trio *t) {
+    fusec_status status = verify_run(t, &t->fused);
+    if (!status) status = registers_warn(&t->fused);
+    if (!status) status = verify_run(t, &t->unfused);
+    if (!status) status = verify_run(t, &t->probed);
+    if (status) return status;
+    const Graph *graph = t->v->probed.module->graphs.data[t->v->graph];
+    const uint8_t *const *bytes = verify_node_bytes(t, graph, &t->probed);
+    if (t->v->is_judged) status = compare_nodes(t, bytes);
+    if (!status) status = compare_unfused(t);
+    if (!status && t->v->cli->is_fast && t->v->is_judged) status = compare_fast(t, bytes);
+    if (!status && !t->v->cli->is_fast) status = compare_strict(t, bytes);
+    t->v->n_runs++;
+    return status;
+}
+
+/* One graph at one size, with all kinds of inputs. */
+static fusec_status verify_size(Trio *t) {
+    Verification *v = t->v;
+    fusec_status status = verify_start(t, &t->fused, &v->fused);
+    if (!status) status = registers_warn(&t->fused);
+    if (!status) status = verify_start(t, &t->unfused, &v->unfused);
+    if (!status) status = verify_start(t, &t->probed, &v->probed);
+    if (!status && !v->cli->is_fast && verify_is_rewritten(v)) status = verify_start_rewritten(t);
+    for (uint32_t kind = 0; kind < DATA_COUNT && !status; kind++) {
+        v->data = (DataKind)kind;
+        if (v->cli->data && !(v->cli->data >> kind & 1)) continue;
+        status = verify_data(t);
+        v->is_judged = v->is_judged && v->size != sizes[N_SIZES - 1];
+    }
+    return status;
+}
+
+static fusec_status verify_once(Driver *driver, void *user) {
+    Verification *v = user;
+    Trio t = {.v = v, .cli = *v->cli, .arena = arena_new(&driver->escape)};
+    if (!t.arena) return cli_fail_memory(v->cli);
+    t.cli.arena = t.arena;
+    t.fused.cli = t.unfused.cli = t.probed.cli = t.tapped.cli = t.given.cli = &t.cli;
+    fusec_status status = verify_size(&t);
+    exec_close(&t.fused);
+    exec_close(&t.unfused);
+    exec_close(&t.probed);
+    exec_close(&t.tapped);
+    exec_close(&t.given);
+    v->cli->told_of_weights = t.cli.told_of_weights;
+    arena_free(t.arena);
+    return status;
+}
+
+static fusec_status verify_graphs(Verification *v) {
+    const Module *module = v->probed.module;
+    bool is_found = false;
+    for (v->graph = 0; v->graph < module->graphs.n; v->graph++) {
+        if (v->cli->graph && strcmp(v->cli->graph, module->graphs.data[v->graph]->name) != 0)
+            continue;
+        is_found = true;
+        v->n_chosen = 1;
+        for (uint32_t i = 0; i < N_SIZES && v->n_chosen > 0; i++) {
+            v->size = sizes[i];
+            v->is_judged = true;
+            fusec_status status = cli_guard(v->cli, &v->probed, verify_once, v);
+            if (status) return status;
+        }
+    }
+    return is_found ? FUSEC_OK
+                    : cli_fail(v->cli, FUSEC_INPUT, "there is no graph `%s`", v->cli->graph);
+}
+
+static fusec_status compile_all(Verification *v) {
+    DriverOptions options = {.kind = v->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+                             .target = v->target,
+                             .is_fast = v->cli->is_fast,
+                             .rewrites = v->cli->rewrites};
+    Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
+    for (int i = 0; i < 3; i++) {
+        bool is_fused = drivers[i] == &v->fused;
+        DriverHook keeping = {.user = v, .fused = keep_plan, .placed = pass_on};
+        options.no_fuse = !is_fused;
+        options.hook = is_fused ? keeping : v->cli->hook;
+        if (!driver_init(drivers[i], &options)) return cli_fail_memory(v->cli);
+        fusec_status status = cli_guard(v->cli, drivers[i], verify_build, v);
+        if (status) return status;
+        if (is_fused && v->target->device == DEVICE_GPU) registers_note(v->cli, drivers[i]);
+    }
+    return v->cli->is_fast ? FUSEC_OK : verify_compile_rewritten(v, &options);
+}
+
+static fusec_status verify_target(Verification *v) {
+    v->counts = v->fast_counts = (VerifyCounts){0};
+    v->n_runs = 0;
+    v->rewritten = v->elsewhere_counts = (RewriteCounts){0};
+    v->fused = v->unfused = v->probed = v->tapped = v->given = v->elsewhere = (Driver){0};
+    memset(&v->plans, 0, sizeof v->plans);
+    memset(&v->products, 0, sizeof v->products);
+    fusec_status status = compile_all(v);
+    if (!status) status = verify_graphs(v);
+    driver_free(&v->fused);
+    driver_free(&v->unfused);
+    driver_free(&v->probed);
+    driver_free(&v->tapped);
+    driver_free(&v->given);
+    driver_free(&v->elsewhere);
+    if (status) return status;
+    printf("%s: %u comparison%s; %u nodes, %" PRId64 " elements within their bounds",
+           v->target->name, v->n_runs, v->n_runs == 1 ? " agrees" : "s agree", v->counts.n_nodes,
+           v->counts.n_elems);
+    if (v->counts.n_skipped) printf("; %u nodes too large for the reference", v->counts.n_skipped);
+    printf("\n");
+    if (v->cli->is_fast)
+        printf("  fast: %u outputs of fused programs, %" PRId64 " elements within what their "
+               "graph's bounds add up to, of %" PRId64 " any number would be\n",
+               v->fast_counts.n_nodes, v->fast_counts.n_elems, v->fast_counts.n_any);
+    else
+        verify_print_rewritten(v);
+    return FUSEC_OK;
+}
+
+/* The CPU and, where there is one, the GPU; or just what was asked for. */
+static fusec_status choose_targets(const Cli *cli, const Target *targets[2], uint32_t *n) {
+    const char *why_not = NULL;
+    *n = 1;
+    if (cli->target || cli->device != DEVICE_AT_HAND) return exec_choose_target(cli, &targets[0]);
+    targets[0] = back_native_cpu();
+    if (!targets[0]) *n = 0;
+    const Target *gpu = cli_native_gpu(&why_not);
+    if (gpu)
+        targets[(*n)++] = gpu;
+    else
+        printf("cuda: skipped, %s\n", why_not);
+    return *n ? FUSEC_OK : cli_fail(cli, FUSEC_TARGET, "there is no device to verify on");
+}
+
+fusec_status cli_verify(Cli *cli) {
+    Verification v = {.cli = cli};
+    const Target *targets[2] = {NULL};
+    uint32_t n_targets;
+    char *text;
+    fusec_status status = cli_read_source(cli, &text, &v.n_bytes);
+    if (!status) status = choose_targets(cli, targets, &n_targets);
+    if (status) return status;
+    v.text = text;
+    for (uint32_t i = 0; i < n_targets && !status; i++) {
+        v.target = targets[i];
+        status = verify_target(&v);
+    }
+    return status;
+}

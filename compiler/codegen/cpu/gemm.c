@@ -1,0 +1,363 @@
+/* CPU GEMMs. See template.h and gemm.h.
+ *
+ * A unit is a block of rows by a block of columns of one batch. It goes through k in blocks; for
+ * each it packs its columns, then panel after panel of its rows, and folds each panel with all
+ * columns. Partial results wait on the stack, in the accumulator's dtype. After the last block of k
+ * each panel's rows are converted, and the stores run, while they are in the cache.
+ *
+ * Products of one lhs that a launch makes at once go through k side by side: what is packed
+ * of that operand serves all of them. Their stores run at one place of the loops, so that what one
+ * has for the next passes in registers.
+ *
+ * Rows that follow are gone over as soon as they are whole, while they are in the cache: a unit has
+ * all columns then. What passes to them alone lies on the stack, at a pointer from which the
+ * indices of memory lead there. */
+#include "codegen/cpu/gemm.h"
+
+#include <string.h>
+
+/* The products of a launch, in the order of its kernels; the first is where the loops stand. */
+typedef struct Products {
+    Gemm *gemms;
+    uint32_t n;
+    Lower *rows;          /* that follow, or NULL */
+    LLVMValueRef *passed; /* per argument of theirs: room for what passes on the stack, or NULL */
+} Products;
+
+static Gemm gemm_new(Lower *lower) {
+    const Kernel *kernel = lower->kernel;
+    const Sched *sched = &lower->variant->sched;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    uint32_t m = kernel->n_parallel - 2, n = kernel->n_parallel - 1;
+    GemmOperand left = {.value = reduce->value, .axis = m, .extent = index_axis_extent(tab, m)};
+    GemmOperand right = {.value = reduce->factor, .axis = n, .extent = index_axis_extent(tab, n)};
+    left.dtype = scalar_get(kernel->scalars, left.value)->dtype;
+    right.dtype = scalar_get(kernel->scalars, right.value)->dtype;
+    bool is_turned = sched->warps_n % sched->lanes != 0;
+    Gemm gemm = {.lower = lower,
+                 .acc = reduce->acc,
+                 .row = is_turned ? right : left,
+                 .column = is_turned ? left : right,
+                 .k_axis = kernel->first_reduced,
+                 .k_extent = index_axis_extent(tab, kernel->first_reduced),
+                 .lanes = sched->lanes,
+                 .is_streamed = sched->stages == 0,
+                 .n_tile_rows = is_turned ? sched->warps_n : sched->warps_m,
+                 .tile_columns = is_turned ? sched->warps_m : sched->warps_n,
+                 .depth = sched->tile_k,
+                 .block_rows = is_turned ? sched->tile_n : sched->tile_m,
+                 .block_columns = is_turned ? sched->tile_m : sched->tile_n,
+                 .point = point_new(lower, 1)};
+    gemm.n_vectors = gemm.tile_columns / gemm.lanes;
+    gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
+    gemm.panel_dtype = gemm.has_panels ? gemm.column.dtype : gemm.acc;
+    if (gemm.has_panels && kernel->panel_columns != gemm.tile_columns)
+        ice(lower->unit->arena, "the panels of %s are %u wide, its tile %u", kernel->name,
+            kernel->panel_columns, gemm.tile_columns);
+    uint32_t left_axes = scalar_get(kernel->scalars, left.value)->axes;
+    uint32_t right_axes = scalar_get(kernel->scalars, right.value)->axes;
+    if ((left_axes >> n & 1) || (right_axes >> m & 1))
+        ice(lower->unit->arena, "a factor of %s moves with both m and n", kernel->name);
+    gemm_choose_layout(&gemm);
+    return gemm;
+}
+
+static bool has_one_k_block(const Gemm *gemm) {
+    DimTab *dims = indextab_dims(scalartab_indices(gemm->lower->kernel->scalars));
+    return dim_hi(dims, gemm->k_extent) <= gemm->depth;
+}
+
+/* Whether the product finds packed what the first one packs: they have the lhs in common.
+ */
+static bool shares_rows(const Gemm *gemm, const Gemm *first) {
+    return gemm != first && gemm->row.axis == gemm_axis_m(gemm->lower->kernel);
+}
+
+static bool shares_columns(const Gemm *gemm, const Gemm *first) {
+    return gemm != first && gemm->column.axis == gemm_axis_m(gemm->lower->kernel) &&
+           !gemm->is_streamed && !gemm->has_panels && !first->has_panels;
+}
+
+static void make_arrays(Gemm *gemm, const Gemm *first) {
+    Lower *lower = gemm->lower;
+    int64_t partial_rows = has_one_k_block(gemm) ? gemm->n_tile_rows : gemm->block_rows;
+    int64_t n_columns = (int64_t)gemm->depth * gemm->block_columns;
+    int64_t n_partials = partial_rows * gemm->block_columns;
+    gemm->rows = first->rows;
+    gemm->columns = first->columns;
+    if (!shares_rows(gemm, first))
+        gemm->rows = cpu_array_new(lower, gemm->acc, false, gemm_row_panel_elems(gemm)).values;
+    if (!shares_columns(gemm, first) && !gemm->is_streamed && !gemm->has_panels)
+        gemm->columns = cpu_array_new(lower, gemm->acc, false, n_columns).values;
+    gemm->partials = cpu_array_new(lower, gemm->acc, false, n_partials).values;
+}
+
+/* Rows that follow. */
+
+/* Whether the rows of the result lie along the columns of the register tile. */
+static bool is_turned(const Gemm *gemm) {
+    return gemm->row.axis == gemm_axis_n(gemm->lower->kernel);
+}
+
+static DimId row_extent(const Products *products) {
+    return kernel_n_reduced(products->rows->kernel);
+}
+
+/* A panel's rows at a time; of a turned tile the unit's. A masked access touches nothing behind the
+ * last one. */
+static void make_room(Products *products) {
+    const Gemm *first = products->gemms;
+    Lower *rows = products->rows;
+    uint32_t n_rows = is_turned(first) ? first->block_columns : first->n_tile_rows;
+    int64_t n_elems = n_rows * dim_hi(lower_dims(rows), row_extent(products));
+    products->passed = arena_array(rows->unit->arena, LLVMValueRef, rows->kernel->args.n);
+    for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
+        const Buffer *buffer = &rows->plan->buffers.data[rows->kernel->args.data[i]];
+        if (buffer->is_on_chip) products->passed[i] = cpu_memory_new(rows, buffer->dtype, n_elems);
+    }
+}
+
+/* The number of a row of the unit's batch among all rows; i64. */
+static LLVMValueRef row_number(const Products *products, LLVMValueRef row) {
+    Gemm *first = products->gemms;
+    const Unit *unit = first->lower->unit;
+    LLVMValueRef m = lower_dim64(
+        first->lower, kernel_axis_extent(first->lower->kernel, gemm_axis_m(first->lower->kernel)));
+    LLVMValueRef batch = unit_index_cast(unit, first->batch, unit->i64);
+    LLVMValueRef before = LLVMBuildMul(unit->builder, batch, m, "");
+    return LLVMBuildAdd(unit->builder, before, unit_index_cast(unit, row, unit->i64), "");
+}
+
+/* From here on what passes lies where its row `begin` is the first. */
+static void place_rows(const Products *products, LLVMValueRef begin) {
+    Lower *rows = products->rows;
+    const Unit *unit = rows->unit;
+    LLVMValueRef n = lower_dim64(rows, row_extent(products));
+    LLVMValueRef elems = LLVMBuildMul(unit->builder, row_number(products, begin), n, "");
+    LLVMValueRef back = LLVMBuildNeg(unit->builder, elems, "");
+    for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
+        if (!products->passed[i]) continue;
+        uint32_t buffer = rows->kernel->args.data[i];
+        LLVMTypeRef type = unit_memory_type(unit, rows->plan->buffers.data[buffer].dtype, 1);
+        rows->pointers[i] = LLVMBuildGEP2(unit->builder, type, products->passed[i], &back, 1, "");
+        for (uint32_t p = 0; p < products->n; p++) {
+            Lower *maker = products->gemms[p].lower;
+            uint32_t arg = kernel_find_arg(maker->kernel, buffer);
+            if (arg != NO_ARG) maker->pointers[arg] = rows->pointers[i];
+        }
+    }
+}
+
+static void go_over_rows(const Products *products, LLVMValueRef begin, LLVMValueRef n) {
+    const Unit *unit = products->rows->unit;
+    LLVMValueRef from = row_number(products, begin);
+    LLVMValueRef to = LLVMBuildAdd(unit->builder, from, unit_index_cast(unit, n, unit->i64), "");
+    template_cpu_row(products->rows, from, to);
+}
+
+/* Stores. */
+
+/* A row of the unit, as each product has it. */
+typedef struct RowStores {
+    const Products *products;
+    Point *points;          /* of the row */
+    LLVMValueRef *partials; /* the row's first column in the unit */
+    uint32_t lanes;
+} RowStores;
+
+static void row_stores_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+    const RowStores *row = user;
+    const Gemm *first = row->products->gemms;
+    const Unit *unit = first->lower->unit;
+    LLVMValueRef offset = LLVMBuildSub(unit->builder, at, first->column_begin, "");
+    Point *points = arena_array(unit->arena, Point, row->products->n);
+    for (uint32_t p = 0; p < row->products->n; p++) {
+        const Gemm *gemm = &row->products->gemms[p];
+        const Kernel *kernel = gemm->lower->kernel;
+        points[p] = point_inside(&row->points[p]);
+        points[p].mask = mask;
+        points[p].axis[gemm->column.axis] = at;
+        for (uint32_t i = 0; i < p; i++) point_take_passed(&points[p], &points[i]);
+        CpuArray partials = {.dtype = gemm->acc, .values = row->partials[p]};
+        acc_finish(&points[p], 0, cpu_array_load(gemm->lower, &partials, offset, row->lanes));
+        point_store_all(&points[p], kernel->row_stores.data, kernel->row_stores.n);
+    }
+}
+
+/* The product's point of row `number` of the panel. What does not change along the row is computed
+ * once, where there is something else. */
+static Point stores_point(const Gemm *gemm, LLVMValueRef number, uint32_t lanes) {
+    Lower *lower = gemm->lower;
+    const Unit *unit = lower->unit;
+    const Kernel *kernel = lower->kernel;
+    CpuRoots roots = {arena_array(unit->arena, ScalarId, kernel->row_stores.n), 0};
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        roots.ids[roots.n++] = kernel->row_stores.data[i].value;
+    Point point = point_inside(&gemm->point);
+    point.lanes = lanes;
+    point.lane_axis = gemm->column.axis;
+    point.axis[gemm->row.axis] = LLVMBuildAdd(unit->builder, gemm->panel_begin, number, "");
+    if (lanes > 1) point_prepare(&point, roots.ids, roots.n, 1u << gemm->column.axis);
+    return point;
+}
+
+static LLVMValueRef row_partials(const Gemm *gemm, LLVMValueRef number) {
+    LLVMBuilderRef builder = gemm->lower->unit->builder;
+    LLVMValueRef at = LLVMBuildAdd(builder, gemm->partials_row, number, "");
+    at = LLVMBuildMul(builder, at, lower_index_const(gemm->lower, gemm->block_columns), "");
+    return gemm_element(gemm, gemm->partials, at);
+}
+
+static LLVMValueRef n_panel_rows(const Gemm *gemm) {
+    const Lower *lower = gemm->lower;
+    LLVMValueRef left = LLVMBuildSub(lower->unit->builder, gemm->row_end, gemm->panel_begin, "");
+    return cpu_at_most(lower, left, gemm->n_tile_rows);
+}
+
+/* Finishes the panel's rows. Along an axis of one element, which no address depends on, there are
+ * no lanes. */
+static void finish_rows(const Products *products) {
+    const Gemm *first = products->gemms;
+    Lower *lower = first->lower;
+    const Unit *unit = lower->unit;
+    DimTab *dims = lower_dims(lower);
+    Loop loop = loop_begin(unit, lower->function, lower_index_const(lower, 0), n_panel_rows(first),
+                           lower_index_const(lower, 1));
+    RowStores row = {.products = products, .lanes = first->lanes};
+    if (dim_hi(dims, first->column.extent) <= 1) row.lanes = 1;
+    row.points = arena_array(unit->arena, Point, products->n);
+    row.partials = arena_array(unit->arena, LLVMValueRef, products->n);
+    for (uint32_t p = 0; p < products->n; p++) {
+        row.points[p] = stores_point(&products->gemms[p], loop.index, row.lanes);
+        row.partials[p] = row_partials(&products->gemms[p], loop.index);
+    }
+    cpu_each_step(lower, first->column_begin, first->n_columns, row.lanes,
+                  cpu_is_multiple(lower, first->column.extent, row.lanes), row_stores_step, &row);
+    loop_end(unit, &loop);
+}
+
+/* Loops. */
+
+/* The product goes where the first one is. */
+static void follow(Gemm *gemm, const Gemm *first) {
+    if (gemm == first) return;
+    memcpy(gemm->point.axis, first->point.axis, sizeof first->point.axis);
+    gemm->row_begin = first->row_begin;
+    gemm->row_end = first->row_end;
+    gemm->column_begin = first->column_begin;
+    gemm->n_columns = first->n_columns;
+    gemm->k_begin = first->k_begin;
+    gemm->n_k = first->n_k;
+    gemm->panel_begin = first->panel_begin;
+    gemm->partials_row = first->partials_row;
+}
+
+static void fold_panel(Gemm *gemm, const Gemm *first) {
+    follow(gemm, first);
+    if (!shares_rows(gemm, first)) gemm_pack_rows(gemm);
+    if (gemm->is_streamed)
+        gemm_stream(gemm);
+    else
+        gemm_tiles(gemm);
+}
+
+static void each_panel(const Products *products) {
+    Gemm *first = products->gemms;
+    Lower *lower = first->lower;
+    const Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef depth = lower_index_const(lower, first->depth);
+    LLVMValueRef k = lower_dim(lower, first->k_extent);
+    LLVMValueRef k_next = LLVMBuildAdd(builder, first->k_begin, depth, "");
+    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSGE, k_next, k, "");
+    LLVMValueRef is_only = LLVMBuildICmp(builder, LLVMIntSLE, k, depth, "");
+    Loop loop = loop_begin(unit, lower->function, first->row_begin, first->row_end,
+                           lower_index_const(lower, first->n_tile_rows));
+    first->panel_begin = loop.index;
+    LLVMValueRef row = LLVMBuildSub(builder, loop.index, first->row_begin, "");
+    first->partials_row = LLVMBuildSelect(builder, is_only, lower_index_const(lower, 0), row, "");
+    for (uint32_t p = 0; p < products->n; p++) fold_panel(&products->gemms[p], first);
+    If last = if_begin(unit, lower->function, is_last);
+    bool has_rows = products->rows && !is_turned(first);
+    if (has_rows) place_rows(products, loop.index);
+    finish_rows(products);
+    if (has_rows) go_over_rows(products, loop.index, n_panel_rows(first));
+    if_end(unit, &last);
+    loop_end(unit, &loop);
+    if (!products->rows || !is_turned(first)) return;
+    last = if_begin(unit, lower->function, is_last);
+    go_over_rows(products, first->column_begin, first->n_columns);
+    if_end(unit, &last);
+}
+
+static void take_columns(Gemm *gemm, const Gemm *first) {
+    follow(gemm, first);
+    if (gemm->has_panels)
+        gemm_find_panels(gemm);
+    else if (!gemm->is_streamed && !shares_columns(gemm, first))
+        gemm_pack_columns(gemm);
+}
+
+/* A GEMM over nothing still has one block, of no steps. */
+static void each_k_block(const Products *products) {
+    Gemm *first = products->gemms;
+    Lower *lower = first->lower;
+    const Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
+    LLVMValueRef k = lower_dim(lower, first->k_extent);
+    LLVMValueRef is_some = LLVMBuildICmp(builder, LLVMIntSGT, k, zero, "");
+    Loop loop =
+        loop_begin(unit, lower->function, zero, LLVMBuildSelect(builder, is_some, k, one, ""),
+                   lower_index_const(lower, first->depth));
+    first->k_begin = loop.index;
+    first->n_k = cpu_at_most(lower, LLVMBuildSub(builder, k, loop.index, ""), first->depth);
+    for (uint32_t p = 0; p < products->n; p++) take_columns(&products->gemms[p], first);
+    each_panel(products);
+    loop_end(unit, &loop);
+}
+
+/* Units of one block of columns follow each other, then blocks of columns, then batches. */
+static void set_unit(Gemm *gemm, LLVMValueRef unit_index) {
+    Lower *lower = gemm->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    DimTab *dims = indextab_dims(scalartab_indices(lower->kernel->scalars));
+    LLVMValueRef n_row_blocks =
+        lower_dim(lower, dim_ceil_div(dims, gemm->row.extent, gemm->block_rows));
+    LLVMValueRef n_column_blocks =
+        lower_dim(lower, dim_ceil_div(dims, gemm->column.extent, gemm->block_columns));
+    LLVMValueRef row_block = LLVMBuildURem(builder, unit_index, n_row_blocks, "");
+    LLVMValueRef rest = LLVMBuildUDiv(builder, unit_index, n_row_blocks, "");
+    LLVMValueRef column_block = LLVMBuildURem(builder, rest, n_column_blocks, "");
+    LLVMValueRef batch = LLVMBuildUDiv(builder, rest, n_column_blocks, "");
+    gemm->batch = batch;
+    lower_split(lower, batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
+    LLVMValueRef block_rows = lower_index_const(lower, gemm->block_rows);
+    LLVMValueRef block_columns = lower_index_const(lower, gemm->block_columns);
+    gemm->row_begin = LLVMBuildMul(builder, row_block, block_rows, "");
+    LLVMValueRef rows_left =
+        LLVMBuildSub(builder, lower_dim(lower, gemm->row.extent), gemm->row_begin, "");
+    gemm->row_end =
+        LLVMBuildAdd(builder, gemm->row_begin, cpu_at_most(lower, rows_left, gemm->block_rows), "");
+    gemm->column_begin = LLVMBuildMul(builder, column_block, block_columns, "");
+    LLVMValueRef columns_left =
+        LLVMBuildSub(builder, lower_dim(lower, gemm->column.extent), gemm->column_begin, "");
+    gemm->n_columns = cpu_at_most(lower, columns_left, gemm->block_columns);
+}
+
+void template_cpu_contract(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
+    Products products = {.n = lower->n_together, .rows = lower->rows};
+    products.gemms = arena_array(lower->unit->arena, Gemm, products.n);
+    for (uint32_t p = 0; p < products.n; p++) {
+        products.gemms[p] = gemm_new(&lower[p]);
+        make_arrays(&products.gemms[p], products.gemms);
+    }
+    if (products.rows) make_room(&products);
+    Loop units = cpu_unit_loop(lower, begin, end, 1);
+    set_unit(products.gemms, units.index);
+    if (products.rows && is_turned(products.gemms))
+        place_rows(&products, products.gemms->column_begin);
+    each_k_block(&products);
+    loop_end(lower->unit, &units);
+}

@@ -1,0 +1,213 @@
+/* CPU GEMMs of a few rows: each element of the other operand is used so seldom that packing
+ * it would cost more than using it. See gemm.h.
+ *
+ * Memory decides the order of the loops. Where columns lie side by side, several steps of k go over
+ * all of the unit's columns, whose partial results stay in the cache. Where k does, squares of
+ * columns by k are transposed in registers. Either way an element's products are added in
+ * ascending k. */
+#include "codegen/cpu/gemm.h"
+
+enum { MAX_HELD = 16 }; /* broadcast elements kept in registers */
+
+typedef struct Steps {
+    Gemm *gemm;
+    uint32_t n;
+    LLVMValueRef k;     /* of the first, in the block */
+    Point *points;      /* of each step */
+    LLVMValueRef *held; /* element (r, step) of the rows, broadcast, at r * n + step; or NULL */
+} Steps;
+
+static LLVMValueRef constant(const Gemm *gemm, int64_t value) {
+    return lower_index_const(gemm->lower, value);
+}
+
+/* Element (r, k) of the packed rows in every lane. */
+static LLVMValueRef row_element(const Gemm *gemm, uint32_t r, LLVMValueRef k, uint32_t step) {
+    const Unit *unit = gemm->lower->unit;
+    LLVMValueRef at = LLVMBuildMul(unit->builder, k, constant(gemm, gemm->k_stride), "");
+    LLVMValueRef base = gemm_element(gemm, gemm->rows, at);
+    int64_t offset = (int64_t)r * gemm->row_stride + (int64_t)step * gemm->k_stride;
+    LLVMValueRef pointer = gemm_element(gemm, base, unit_int(unit->i64, offset));
+    LLVMTypeRef type = unit_value_type(unit, gemm->acc, 1);
+    return unit_splat(unit, LLVMBuildLoad2(unit->builder, type, pointer, ""), gemm->lanes);
+}
+
+static LLVMValueRef partial_at(const Gemm *gemm, uint32_t r, LLVMValueRef offset) {
+    LLVMValueRef row = constant(gemm, (int64_t)r * gemm->block_columns);
+    return gemm_element(gemm, gemm_element(gemm, gemm->partials, offset), row);
+}
+
+static void clear_partials(const Gemm *gemm) {
+    Lower *lower = gemm->lower;
+    const Unit *unit = lower->unit;
+    LLVMTypeRef type = unit_value_type(unit, gemm->acc, gemm->lanes);
+    LLVMValueRef is_first =
+        LLVMBuildICmp(unit->builder, LLVMIntEQ, gemm->k_begin, constant(gemm, 0), "");
+    If first = if_begin(unit, lower->function, is_first);
+    Loop loop = loop_begin(unit, lower->function, constant(gemm, 0), gemm->n_columns,
+                           constant(gemm, gemm->lanes));
+    for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
+        gemm_store(gemm, partial_at(gemm, r, loop.index), LLVMConstNull(type));
+    loop_end(unit, &loop);
+    if_end(unit, &first);
+}
+
+/* Lanes along columns. */
+
+/* Rows [first, first + n) of the step at `at`. */
+static void columns_rows(const Steps *steps, LLVMValueRef at, LLVMValueRef mask, uint32_t first,
+                         uint32_t n) {
+    Gemm *gemm = steps->gemm;
+    const Unit *unit = gemm->lower->unit;
+    LLVMValueRef offset = LLVMBuildSub(unit->builder, at, gemm->column_begin, "");
+    LLVMValueRef *accs = arena_array(unit->arena, LLVMValueRef, n);
+    for (uint32_t r = 0; r < n; r++) accs[r] = gemm_load(gemm, partial_at(gemm, first + r, offset));
+    for (uint32_t step = 0; step < steps->n; step++) {
+        Point point = point_inside(&steps->points[step]);
+        point.mask = mask;
+        point.axis[gemm->column.axis] = at;
+        LLVMValueRef vector = gemm_operand_lanes(gemm, &gemm->column, &point);
+        for (uint32_t r = 0; r < n; r++) {
+            LLVMValueRef one = steps->held ? steps->held[(first + r) * steps->n + step]
+                                           : row_element(gemm, first + r, steps->k, step);
+            accs[r] = gemm_multiply_add(gemm, one, vector, accs[r]);
+        }
+    }
+    for (uint32_t r = 0; r < n; r++) gemm_store(gemm, partial_at(gemm, first + r, offset), accs[r]);
+}
+
+/* Rows of the operand are too far apart for the processor to see that they follow each other: asks
+ * for the same columns of the next steps, where the operand is what memory holds. */
+static void prefetch_next(const Steps *steps, LLVMValueRef at) {
+    const Gemm *gemm = steps->gemm;
+    LLVMBuilderRef builder = gemm->lower->unit->builder;
+    if (!gemm_operand_is_plain(gemm, &gemm->column)) return;
+    for (uint32_t step = 0; step < steps->n; step++) {
+        Point point = point_inside(&steps->points[step]);
+        LLVMValueRef k = point.axis[gemm->k_axis];
+        point.axis[gemm->k_axis] = LLVMBuildAdd(builder, k, constant(gemm, steps->n), "");
+        point.axis[gemm->column.axis] = at;
+        gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->column, &point), 2);
+    }
+}
+
+/* As many rows at once as half the registers hold. */
+static void columns_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+    const Steps *steps = user;
+    const Gemm *gemm = steps->gemm;
+    uint32_t most = gemm->lower->unit->target->vector_bytes / 4;
+    prefetch_next(steps, at);
+    for (uint32_t first = 0; first < gemm->n_tile_rows; first += most) {
+        uint32_t left = gemm->n_tile_rows - first;
+        columns_rows(steps, at, mask, first, left < most ? left : most);
+    }
+}
+
+/* Steps of the block of k from `from` to `to`, n at a time. */
+static void each_steps(Gemm *gemm, LLVMValueRef from, LLVMValueRef to, uint32_t n) {
+    Lower *lower = gemm->lower;
+    const Unit *unit = lower->unit;
+    Loop loop = loop_begin(unit, lower->function, from, to, constant(gemm, n));
+    Steps steps = {.gemm = gemm, .n = n, .k = loop.index};
+    steps.points = arena_array(unit->arena, Point, n);
+    LLVMValueRef k = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
+    for (uint32_t step = 0; step < n; step++) {
+        Point *point = &steps.points[step];
+        *point = gemm_operand_point(gemm, &gemm->column);
+        point->axis[gemm->k_axis] = LLVMBuildAdd(unit->builder, k, constant(gemm, step), "");
+        point_prepare(point, &gemm->column.value, 1, 1u << gemm->column.axis);
+    }
+    if (gemm->n_tile_rows * n <= MAX_HELD) {
+        steps.held = arena_array(unit->arena, LLVMValueRef, gemm->n_tile_rows * (size_t)n);
+        for (uint32_t i = 0; i < gemm->n_tile_rows * n; i++)
+            steps.held[i] = row_element(gemm, i / n, loop.index, i % n);
+    }
+    cpu_each_step(lower, gemm->column_begin, gemm->n_columns, gemm->lanes,
+                  cpu_is_multiple(lower, gemm->column.extent, gemm->lanes), columns_step, &steps);
+    loop_end(unit, &loop);
+}
+
+static void stream_along_columns(Gemm *gemm) {
+    uint32_t n_steps = gemm->lower->variant->sched.unroll;
+    LLVMBuilderRef builder = gemm->lower->unit->builder;
+    LLVMValueRef rest = LLVMBuildURem(builder, gemm->n_k, constant(gemm, n_steps), "");
+    LLVMValueRef n_whole = LLVMBuildSub(builder, gemm->n_k, rest, "");
+    each_steps(gemm, constant(gemm, 0), n_whole, n_steps);
+    each_steps(gemm, n_whole, gemm->n_k, 1);
+}
+
+/* Lanes along k. */
+
+/* Whole squares of the block of k; `points` stand at the columns. */
+static void square_loop(Gemm *gemm, const Point *points, LLVMValueRef n_whole, LLVMValueRef *accs) {
+    const Lower *lower = gemm->lower;
+    const Unit *unit = lower->unit;
+    uint32_t n = gemm->lanes, n_rows = gemm->n_tile_rows;
+    Loop loop = loop_begin(unit, lower->function, constant(gemm, 0), n_whole, constant(gemm, n));
+    loop_carry(unit, &loop, accs, n_rows);
+    LLVMValueRef *vectors = arena_array(unit->arena, LLVMValueRef, n);
+    LLVMValueRef k = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
+    for (uint32_t i = 0; i < n; i++) {
+        Point point = point_inside(&points[i]);
+        point.axis[gemm->k_axis] = k;
+        vectors[i] = gemm_operand_lanes(gemm, &gemm->column, &point);
+    }
+    gemm_transpose(gemm, vectors);
+    for (uint32_t r = 0; r < n_rows; r++)
+        for (uint32_t i = 0; i < n; i++)
+            accs[r] =
+                gemm_multiply_add(gemm, row_element(gemm, r, loop.index, i), vectors[i], accs[r]);
+    loop_end_carry(unit, &loop, accs, n_rows);
+}
+
+/* What is left of the block of k, one step at a time. */
+static void single_loop(Gemm *gemm, LLVMValueRef column, LLVMValueRef n_whole, LLVMValueRef *accs) {
+    Lower *lower = gemm->lower;
+    const Unit *unit = lower->unit;
+    LLVMValueRef mask = gemm_lanes_before(gemm, column, lower_dim(lower, gemm->column.extent));
+    Loop loop = loop_begin(unit, lower->function, n_whole, gemm->n_k, constant(gemm, 1));
+    loop_carry(unit, &loop, accs, gemm->n_tile_rows);
+    Point point = gemm_operand_point(gemm, &gemm->column);
+    point.lane_axis = gemm->column.axis;
+    point.mask = mask;
+    point.axis[gemm->column.axis] = column;
+    point.axis[gemm->k_axis] = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
+    LLVMValueRef vector = gemm_operand_lanes(gemm, &gemm->column, &point);
+    for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
+        accs[r] = gemm_multiply_add(gemm, row_element(gemm, r, loop.index, 0), vector, accs[r]);
+    loop_end_carry(unit, &loop, accs, gemm->n_tile_rows);
+}
+
+static void stream_along_k(Gemm *gemm) {
+    Lower *lower = gemm->lower;
+    const Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t n = gemm->lanes;
+    LLVMValueRef *accs = arena_array(unit->arena, LLVMValueRef, gemm->n_tile_rows);
+    Point *points = arena_array(unit->arena, Point, n);
+    LLVMValueRef rest = cpu_modulo(lower, gemm->n_k, n);
+    LLVMValueRef n_whole = LLVMBuildSub(builder, gemm->n_k, rest, "");
+    Loop loop =
+        loop_begin(unit, lower->function, constant(gemm, 0), gemm->n_columns, constant(gemm, n));
+    LLVMValueRef column = LLVMBuildAdd(builder, gemm->column_begin, loop.index, "");
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef own = LLVMBuildAdd(builder, column, constant(gemm, i), "");
+        points[i] = gemm_operand_point(gemm, &gemm->column);
+        points[i].axis[gemm->column.axis] = gemm_clamp(lower, own, gemm->column.extent);
+    }
+    for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
+        accs[r] = gemm_load(gemm, partial_at(gemm, r, loop.index));
+    square_loop(gemm, points, n_whole, accs);
+    single_loop(gemm, column, n_whole, accs);
+    for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
+        gemm_store(gemm, partial_at(gemm, r, loop.index), accs[r]);
+    loop_end(unit, &loop);
+}
+
+void gemm_stream(Gemm *gemm) {
+    clear_partials(gemm);
+    if (gemm->column.is_along_k)
+        stream_along_k(gemm);
+    else
+        stream_along_columns(gemm);
+}

@@ -1,0 +1,325 @@
+/* CPU row reductions: one row, or one segment of a row, per unit. See template.h.
+ *
+ * The chains of the order of summation lie side by side in an array, so that a step of any width
+ * folds into the chains its elements belong to and the bits do not hang on the width. Of a short
+ * row of known length there are a few steps without a loop: each is the first of its chains. Rows
+ * that are not long go in groups (row_group.c). */
+#include "codegen/cpu/row.h"
+
+#include "plan/in_place.h"
+
+static const CpuArray *chains_at(const Row *row, uint32_t level, uint32_t i) {
+    return &row->chains[level * row->stage->reduces.n + i];
+}
+
+/* Without what the row keeps. */
+static Point bare_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
+    Lower *lower = row->lower;
+    Point point = point_inside(&row->point);
+    point.lanes = row->lanes;
+    point.mask = mask;
+    lower_split(lower, at, lower->kernel->first_reduced, lower->kernel->n_reduced, &point);
+    return point;
+}
+
+/* Whether the stage at hand finds the value kept. */
+static bool finds_kept(const Row *row, const CachedValue *keep) {
+    return keep->stage < row->stage_index && row->live[keep->value];
+}
+
+static Point row_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
+    Lower *lower = row->lower;
+    Point point = bare_point(row, at, mask);
+    for (uint32_t i = 0; i < row->n_kept; i++) {
+        const CachedValue *keep = row->kept[i].keep;
+        if (!finds_kept(row, keep)) continue;
+        Acc acc = cpu_array_load(lower, &row->kept[i].array, at, row->lanes);
+        point.values[keep->value] = acc.value;
+    }
+    return point;
+}
+
+/* Loads what a store of the step may go over (plan/in_place.h): a value that was kept is stored
+ * without the load that it is made of, which something stored behind it may want. */
+static void load_ahead(const Row *row, Point *point) {
+    const Lower *lower = row->lower;
+    const Kernel *kernel = lower->kernel;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (row->live[id] && s->kind == SCALAR_LOAD &&
+            in_place_may_any(lower->unit->arena, lower->plan, kernel, s->buffer))
+            point_value(point, id);
+    }
+}
+
+/* What a step leaves behind: stores, and values for later stages. */
+static void row_step_stores(const Row *row, Point *point, LLVMValueRef at) {
+    for (uint32_t i = 0; i < row->n_kept; i++) {
+        const CachedValue *keep = row->kept[i].keep;
+        if (keep->stage != row->stage_index) continue;
+        Acc value = {.value = point_lanes(point, keep->value)};
+        cpu_array_store(row->lower, &row->kept[i].array, at, value, row->lanes);
+    }
+    if (row->n_kept && row->stage->stores.n > 1) load_ahead(row, point);
+    point_store_all(point, row->stage->stores.data, row->stage->stores.n);
+}
+
+/* One step of elements: the reductions' values into their chains, and the stores. */
+static void row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+    const Row *row = user;
+    Lower *lower = row->lower;
+    Point point = row_point(row, at, mask);
+    for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
+        const Reduce *reduce = row_reduce(row, i);
+        Acc acc = acc_element(&point, reduce);
+        if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
+        LLVMValueRef chain = cpu_modulo(lower, at, row->order.n_chains);
+        Acc before = cpu_array_load(lower, chains_at(row, 0, i), chain, row->lanes);
+        acc = acc_take(lower, reduce, before, acc);
+        cpu_array_store(lower, chains_at(row, 0, i), chain, acc, row->lanes);
+    }
+    row_step_stores(row, &point, at);
+}
+
+/* All whole rounds over the chains, which stay in registers meanwhile: where values are cheap,
+ * going through memory would cost more than they do. Returns what is left of the span. */
+static CpuSpan row_rounds(const Row *row, CpuSpan span) {
+    Lower *lower = row->lower;
+    const Unit *unit = lower->unit;
+    uint32_t n = row->stage->reduces.n, n_steps = row->order.n_chains / row->lanes;
+    Acc *accs = arena_array(unit->arena, Acc, n_steps * (size_t)n);
+    for (uint32_t k = 0; k < n_steps * n; k++)
+        accs[k] = acc_identity(lower, row_reduce(row, k % n), row->lanes);
+    CpuSpan rest = {.n = cpu_modulo(lower, span.n, row->order.n_chains)};
+    LLVMValueRef n_whole = LLVMBuildSub(unit->builder, span.n, rest.n, "");
+    rest.begin = LLVMBuildAdd(unit->builder, span.begin, n_whole, "");
+    Loop loop = loop_begin(unit, lower->function, span.begin, rest.begin,
+                           lower_index_const(lower, row->order.n_chains));
+    acc_loop_carry(unit, &loop, accs, n_steps * n, NULL);
+    for (uint32_t k = 0; k < n_steps; k++) {
+        LLVMValueRef offset = lower_index_const(lower, k * row->lanes);
+        LLVMValueRef at = LLVMBuildAdd(unit->builder, loop.index, offset, "");
+        Point point = row_point(row, at, NULL);
+        for (uint32_t i = 0; i < n; i++) {
+            Acc acc = acc_element(&point, row_reduce(row, i));
+            accs[k * n + i] = acc_take(lower, row_reduce(row, i), accs[k * n + i], acc);
+        }
+        row_step_stores(row, &point, at);
+    }
+    acc_loop_end(unit, &loop, accs, n_steps * n, NULL);
+    for (uint32_t k = 0; k < n_steps * n; k++)
+        cpu_array_store(lower, chains_at(row, 0, k % n),
+                        lower_index_const(lower, k / n * row->lanes), accs[k], row->lanes);
+    return rest;
+}
+
+static void row_elements(void *user, CpuSpan span) {
+    const Row *row = user;
+    Lower *lower = row->lower;
+    DimId n = kernel_n_reduced(lower->kernel);
+    if (row->in_registers) {
+        span = row_rounds(row, span);
+        if (cpu_is_multiple(lower, n, row->order.n_chains)) return;
+    }
+    cpu_each_step(lower, span.begin, span.n, row->lanes, cpu_is_multiple(lower, n, row->lanes),
+                  row_step, user);
+}
+
+/* Whether the chains of the stage fit in registers and its values are cheap enough for the copies
+ * of the step that this takes. */
+static bool fits_registers(const Row *row, CpuRoots roots) {
+    enum { MOST_COST = 64 };
+    const Lower *lower = row->lower;
+    const ScalarTab *scalars = lower->kernel->scalars;
+    DimTab *dims = indextab_dims(scalartab_indices(scalars));
+    uint32_t n_steps = row->order.n_chains / row->lanes, n_values = 0, cost = 0;
+    bool *seen = arena_array(lower->unit->arena, bool, scalar_count(scalars) + 1);
+    for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
+        uint32_t lane_bytes = dtype_bytes(row_reduce(row, i)->acc) * row->lanes;
+        uint32_t n_registers = (lane_bytes - 1) / lower->unit->target->vector_bytes + 1;
+        n_values += n_registers * (row_reduce(row, i)->is_arg ? 2 : 1);
+    }
+    for (uint32_t i = 0; i < row->n_kept; i++)
+        seen[row->kept[i].keep->value] = row->kept[i].keep->stage < row->stage_index;
+    for (uint32_t i = 0; i < roots.n; i++) cost += scalar_cost(scalars, roots.ids[i], seen);
+    uint32_t n_registers = lower->unit->target->vector_bytes / 4;
+    return n_values && n_values * n_steps <= n_registers && cost * n_steps <= MOST_COST &&
+           dim_hi(dims, kernel_n_reduced(lower->kernel)) >= row->order.n_chains;
+}
+
+static void row_clear(void *user, uint32_t level) {
+    const Row *row = user;
+    if (level == 0 && row->in_registers) return; /* begun and stored by row_rounds */
+    for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
+        Acc identity = acc_identity(row->lower, row_reduce(row, i), row->lanes);
+        cpu_array_fill(row->lower, chains_at(row, level, i), row->order.n_chains, identity,
+                       row->lanes);
+    }
+}
+
+/* The chains of a level side by side in vectors. */
+static Acc *load_chains(const Row *row, uint32_t level, uint32_t i, uint32_t width) {
+    const Lower *lower = row->lower;
+    Acc *parts = arena_array(lower->unit->arena, Acc, row->order.n_chains / width);
+    for (uint32_t k = 0; k < row->order.n_chains / width; k++) {
+        LLVMValueRef at = lower_index_const(lower, k * width);
+        parts[k] = cpu_array_load(lower, chains_at(row, level, i), at, width);
+    }
+    return parts;
+}
+
+static Acc join_chains(const Row *row, uint32_t level, uint32_t i) {
+    const Lower *lower = row->lower;
+    const Reduce *reduce = row_reduce(row, i);
+    uint32_t width = lower->unit->target->vector_bytes / dtype_bytes(reduce->acc);
+    if (width > row->order.n_chains) width = row->order.n_chains;
+    Acc *parts = load_chains(row, level, i, width);
+    return tree_of_row(lower, reduce, parts, row->order.n_chains / width, width);
+}
+
+static void row_join(void *user, uint32_t level, LLVMValueRef chain) {
+    const Row *row = user;
+    for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
+        Acc part = join_chains(row, level - 1, i);
+        Acc before = cpu_array_load(row->lower, chains_at(row, level, i), chain, 1);
+        Acc acc = acc_combine(row->lower, row_reduce(row, i), before, part);
+        cpu_array_store(row->lower, chains_at(row, level, i), chain, acc, 1);
+    }
+}
+
+/* The stage without a loop. */
+static void straight_stage(Row *row) {
+    Lower *lower = row->lower;
+    uint32_t n = row->stage->reduces.n, n_parts = row->order.n_chains / row->lanes;
+    int64_t n_elems = dim_hi(lower_dims(lower), kernel_n_reduced(lower->kernel));
+    Acc *parts = arena_array(lower->unit->arena, Acc, n_parts * (size_t)n);
+    for (uint32_t k = 0; k < n_parts * n; k++)
+        parts[k] = acc_identity(lower, row_reduce(row, k / n_parts), row->lanes);
+    for (uint32_t k = 0; k < row->n_steps; k++) {
+        int64_t begin = k * (int64_t)row->lanes, left = n_elems - begin;
+        LLVMValueRef at = lower_index_const(lower, begin), mask = NULL;
+        if (left < row->lanes)
+            mask = cpu_lanes_below(lower, lower_index_const(lower, left), row->lanes);
+        Point point = row_point(row, at, mask);
+        for (uint32_t i = 0; i < n; i++) {
+            const Reduce *reduce = row_reduce(row, i);
+            Acc *part = &parts[i * n_parts + k % n_parts], acc = acc_element(&point, reduce);
+            if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
+            *part = k < n_parts ? acc : acc_combine(lower, reduce, *part, acc);
+        }
+        row_step_stores(row, &point, at);
+    }
+    for (uint32_t i = 0; i < n; i++) group_take(row, i, &parts[i * n_parts], n_parts);
+}
+
+/* The stage of any row, through the chains on the stack. */
+static void folded_stage(Row *row, CpuRoots roots) {
+    Lower *lower = row->lower;
+    uint32_t n = row->stage->reduces.n;
+    row->chains = arena_array(lower->unit->arena, CpuArray, row->order.n_levels * (size_t)n);
+    for (uint32_t k = 0; k < row->order.n_levels * n; k++) {
+        const Reduce *reduce = row_reduce(row, k % n);
+        row->chains[k] = cpu_array_new(lower, reduce->acc, reduce->is_arg, row->order.n_chains);
+    }
+    row->in_registers = fits_registers(row, roots);
+    CpuFold fold = {.user = row, .clear = row_clear, .elements = row_elements, .join = row_join};
+    cpu_fold_stage(lower, row->order, &fold, row->span);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t top = row->order.n_levels - 1;
+        if (row->group)
+            group_take(row, i, load_chains(row, top, i, row->lanes),
+                       row->order.n_chains / row->lanes);
+        else
+            acc_finish(&row->point, row->stage->reduces.data[i], join_chains(row, top, i));
+    }
+}
+
+void row_stage(Row *row, uint32_t index) {
+    Lower *lower = row->lower;
+    row->stage_index = index;
+    row->stage = &lower->kernel->stages.data[index];
+    row->live =
+        stage_live_scalars(lower->unit->arena, lower->kernel, lower->variant->row_cache, index);
+    row->order = cpu_stage_order(lower, row->stage, row->lanes);
+    CpuRoots roots = cpu_stage_roots(lower, row->stage);
+    point_prepare(&row->point, roots.ids, roots.n, cpu_reduced_axes(lower->kernel));
+    if (row->n_steps)
+        straight_stage(row);
+    else
+        folded_stage(row, roots);
+}
+
+/* Rows. */
+
+/* An array for each slot, of `n_rows`: in the order of stages its values need not be of one dtype.
+ */
+static void make_arrays(Row *row, uint32_t n_rows) {
+    Lower *lower = row->lower;
+    const RowCache *row_cache = &lower->variant->row_cache;
+    int64_t most = variant_row_elems(lower->kernel, lower->variant);
+    row->kept_elems = (most + row->lanes - 1) / row->lanes * row->lanes;
+    for (uint32_t slot = 0; row->n_kept < row_cache->n; slot++) {
+        Dtype widest = DT_BOOL;
+        for (uint32_t i = 0; i < row_cache->n; i++) {
+            Dtype dtype = scalar_get(lower->kernel->scalars, row_cache->data[i].value)->dtype;
+            if (row_cache->data[i].slot == slot && dtype_bytes(dtype) > dtype_bytes(widest))
+                widest = dtype;
+        }
+        CpuArray array = cpu_array_new(lower, widest, false, row->kept_elems * n_rows);
+        for (uint32_t i = 0; i < row_cache->n; i++) {
+            if (row_cache->data[i].slot != slot) continue;
+            array.dtype = scalar_get(lower->kernel->scalars, row_cache->data[i].value)->dtype;
+            row->kept[row->n_kept++] = (Kept){.keep = &row_cache->data[i], .array = array};
+        }
+    }
+}
+
+/* Lanes go along the last reduced axis. With several, a step must not run over its end. */
+static uint32_t row_lanes(const Lower *lower) {
+    const Kernel *kernel = lower->kernel;
+    uint32_t lanes = cpu_lanes(lower);
+    DimId innermost = kernel_axis_extent(kernel, lower->lane_axis);
+    return kernel->n_reduced == 1 || cpu_is_multiple(lower, innermost, lanes) ? lanes : 1;
+}
+
+/* Sets the segment; returns the number of the row. */
+static LLVMValueRef split_segment(Row *row, LLVMValueRef index) {
+    const Lower *lower = row->lower;
+    const Kernel *kernel = lower->kernel;
+    DimId extent = kernel_axis_extent(kernel, kernel->segment_axis);
+    LLVMValueRef n = lower_dim(row->lower, extent);
+    row->point.axis[kernel->segment_axis] = LLVMBuildURem(lower->unit->builder, index, n, "");
+    return LLVMBuildUDiv(lower->unit->builder, index, n, "");
+}
+
+Row row_at(const Row *model, LLVMValueRef index) {
+    Row row = *model;
+    const Kernel *kernel = row.lower->kernel;
+    row.point = point_new(row.lower, 1);
+    if (kernel->segment_axis != NO_AXIS) index = split_segment(&row, index);
+    lower_split(row.lower, index, 0, kernel->n_parallel, &row.point);
+    row.span = cpu_reduced_span(row.lower, &row.point);
+    return row;
+}
+
+static void rows_alone(const Row *model, LLVMValueRef begin, LLVMValueRef end) {
+    Lower *lower = model->lower;
+    const Kernel *kernel = lower->kernel;
+    Loop units = cpu_unit_loop(lower, begin, end, 1);
+    Row row = row_at(model, units.index);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) row_stage(&row, i);
+    point_store_all(&row.point, kernel->row_stores.data, kernel->row_stores.n);
+    loop_end(lower->unit, &units);
+}
+
+void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
+    Row model = {.lower = lower, .lanes = row_lanes(lower)};
+    bool is_grouped = model.lanes > 1 && kernel_has_groups(lower->kernel, lower->variant);
+    make_arrays(&model, is_grouped ? model.lanes : 1);
+    if (!is_grouped) {
+        rows_alone(&model, begin, end);
+        return;
+    }
+    model.n_steps = kernel_row_steps(lower->unit->arena, lower->kernel, model.lanes);
+    group_emit(&model, begin, end);
+}

@@ -1,0 +1,111 @@
+/* The balanced tree over chains that lie side by side in vectors. See row.h.
+ *
+ * Each level takes chains that are neighbours and puts those of two vectors into one: within blocks
+ * of 16 bytes first, then block by block, which is one instruction for each half. Where lanes go
+ * meanwhile does not matter, since chains are combined lane by lane; it is counted along. */
+#include "codegen/cpu/row.h"
+
+enum { BLOCK_BYTES = 16 };
+
+static LLVMValueRef shuffle(const Unit *unit, LLVMValueRef a, LLVMValueRef b, const uint32_t *from,
+                            uint32_t n) {
+    LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, n);
+    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_i32(unit, from[i]);
+    if (!b) b = LLVMGetPoison(LLVMTypeOf(a));
+    return LLVMBuildShuffleVector(unit->builder, a, b, LLVMConstVector(lanes, n), "");
+}
+
+/* `b` without a value: of `a` alone. */
+static Acc shuffle_acc(const Unit *unit, Acc a, Acc b, const uint32_t *from, uint32_t n) {
+    Acc acc = {.value = shuffle(unit, a.value, b.value, from, n)};
+    if (a.index) acc.index = shuffle(unit, a.index, b.index, from, n);
+    return acc;
+}
+
+TreeLanes tree_lanes(uint32_t width) {
+    TreeLanes lanes = {.width = width, .n_rows = 1};
+    for (uint32_t i = 0; i < width; i++) lanes.chains[i] = (uint8_t)i;
+    return lanes;
+}
+
+/* How many lanes on the neighbour of each even chain is: one, or a block. */
+static uint32_t neighbour(const TreeLanes *lanes) {
+    uint32_t distance = 1;
+    while (lanes->rows[distance] != lanes->rows[0] ||
+           lanes->chains[distance] != lanes->chains[0] + 1)
+        distance++;
+    return distance;
+}
+
+/* The lanes of even chains of two vectors: those of both in each block, or block after block. */
+static void list_even(const TreeLanes *lanes, uint32_t block, uint32_t distance, uint32_t *even) {
+    uint32_t n = 0, run = distance < block && block < lanes->width ? block : lanes->width;
+    for (uint32_t begin = 0; begin < lanes->width; begin += run)
+        for (uint32_t side = 0; side < 2; side++)
+            for (uint32_t i = begin; i < begin + run; i++)
+                if (lanes->chains[i] % 2 == 0) even[n++] = side * lanes->width + i;
+}
+
+/* Where the lanes of two vectors go by `even`. */
+static TreeLanes next_lanes(const TreeLanes *lanes, bool are_rows, const uint32_t *even) {
+    TreeLanes next = *lanes;
+    uint32_t width = lanes->width;
+    if (are_rows) next.n_rows *= 2;
+    for (uint32_t i = 0; i < width; i++) {
+        uint32_t side = even[i] / width, from = even[i] % width;
+        uint32_t chain = lanes->chains[from] + (are_rows ? 0 : side * width);
+        next.rows[i] = (uint8_t)(lanes->rows[from] + (are_rows ? side * lanes->n_rows : 0));
+        next.chains[i] = (uint8_t)(chain / 2);
+    }
+    return next;
+}
+
+Acc tree_join(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, bool are_rows,
+              TreeLanes *lanes) {
+    const Unit *unit = lower->unit;
+    uint32_t block = BLOCK_BYTES / dtype_bytes(reduce->acc), width = lanes->width;
+    for (; n > 1; n /= 2) {
+        uint32_t even[MAX_TREE_LANES], odd[MAX_TREE_LANES], distance = neighbour(lanes);
+        list_even(lanes, block, distance, even);
+        for (uint32_t i = 0; i < width; i++) odd[i] = even[i] + distance;
+        for (uint32_t k = 0; k < n; k += 2) {
+            Acc first = shuffle_acc(unit, parts[k], parts[k + 1], even, width);
+            Acc second = shuffle_acc(unit, parts[k], parts[k + 1], odd, width);
+            parts[k / 2] = acc_combine(lower, reduce, first, second);
+        }
+        *lanes = next_lanes(lanes, are_rows, even);
+    }
+    return parts[0];
+}
+
+Acc tree_sort(const Lower *lower, Acc acc, const TreeLanes *lanes) {
+    uint32_t from[MAX_TREE_LANES];
+    bool is_sorted = true;
+    for (uint32_t i = 0; i < lanes->width; i++) {
+        from[lanes->rows[i]] = i;
+        is_sorted = is_sorted && lanes->rows[i] == i;
+    }
+    return is_sorted ? acc : shuffle_acc(lower->unit, acc, (Acc){NULL, NULL}, from, lanes->width);
+}
+
+/* Within one vector all lanes go on as pairs, though one of each would do: that takes one shuffle.
+ */
+Acc tree_of_row(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, uint32_t width) {
+    const Unit *unit = lower->unit;
+    TreeLanes lanes = tree_lanes(width);
+    Acc all = width == 1 ? parts[0] : tree_join(lower, reduce, parts, n, false, &lanes);
+    for (uint32_t n_left = width; n_left > 1; n_left /= 2) {
+        uint32_t distance = neighbour(&lanes), from[MAX_TREE_LANES];
+        for (uint32_t i = 0; i < width; i++) {
+            from[i] = lanes.chains[i] % 2 ? i - distance : i + distance;
+            lanes.chains[i] /= 2;
+        }
+        Acc other = shuffle_acc(unit, all, (Acc){NULL, NULL}, from, width);
+        all = acc_combine(lower, reduce, all, other);
+    }
+    if (width == 1) return all;
+    LLVMValueRef first = unit_i32(unit, 0);
+    all.value = LLVMBuildExtractElement(unit->builder, all.value, first, "");
+    if (all.index) all.index = LLVMBuildExtractElement(unit->builder, all.index, first, "");
+    return all;
+}

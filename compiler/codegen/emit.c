@@ -1,0 +1,218 @@
+/* From plans to bytes: legality, lowering, and then the PTX writer, or LLVM's code generator for
+ * CPUs. See codegen.h.
+ *
+ * No optimiser passes run: the emitters write what they mean, and passes cost as much as code
+ * generation without changing the speed of what comes out. */
+#include "codegen/codegen.h"
+
+#include "codegen/lower.h"
+#include "codegen/ptx/ptx_write.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <string.h>
+#include <threads.h>
+
+/* Loops carry one index and constant offsets, so that strength reduction has nothing to gain. */
+static const char *const llvm_options[] = {"fusec", "-disable-lsr"};
+
+static void initialise_llvm(void) {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMParseCommandLineOptions(sizeof llvm_options / sizeof *llvm_options, llvm_options, "");
+}
+
+static once_flag llvm_once = ONCE_FLAG_INIT;
+
+const char *back_llvm_version(void) {
+    return LLVM_VERSION_STRING;
+}
+
+/* Legality: every live primitive and conversion has operands its row allows. What the rows allow,
+ * unit_prim and convert_value lower for every target; a test emits each. */
+bool back_is_legal(const Plan *plan, const Target *target, Diags *diags) {
+    bool ok = true;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        if (kernel->args.n > MAX_KERNEL_ARGS)
+            ok = diag_report(diags, DIAG_NO_LOWERING, plan->graph->source, kernel->span,
+                             "kernel `%s` takes %u tensors, at most %d fit", kernel->name,
+                             kernel->args.n, MAX_KERNEL_ARGS);
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            if (s->kind != SCALAR_PRIM) continue;
+            const PrimInfo *info = prim_info(s->prim);
+            Dtype operand = scalar_get(kernel->scalars, s->args[info->arity - 1])->dtype;
+            if (dtype_in(operand, info->operands)) continue;
+            ok = diag_report(diags, DIAG_NO_LOWERING, plan->graph->source, kernel->span,
+                             "target `%s` has no lowering for `%s` in %s", target->name, info->name,
+                             dtype_name(operand));
+        }
+    }
+    return ok;
+}
+
+/* The manifest as the content of its own section of an object. */
+static void embed_manifest(const Unit *unit, const char *manifest) {
+    uint32_t n_bytes = (uint32_t)strlen(manifest);
+    LLVMValueRef text = LLVMConstStringInContext2(unit->context, manifest, n_bytes, 1);
+    LLVMValueRef global = LLVMAddGlobal(unit->module, LLVMTypeOf(text), "fusec_manifest");
+    LLVMSetInitializer(global, text);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetSection(global, ".fusec");
+    LLVMSetAlignment(global, 1);
+}
+
+/* What is LLVM's while bytes are made, and memory for one function. A zeroed one may be disposed.
+ */
+typedef struct Emission {
+    Unit unit;
+    Arena *scratch;
+    LLVMTargetMachineRef machine;
+    LLVMMemoryBufferRef code;
+    char *message;
+} Emission;
+
+static void emission_dispose(Emission *e) {
+    unit_dispose(&e->unit);
+    if (e->scratch) arena_free(e->scratch);
+    if (e->machine) LLVMDisposeTargetMachine(e->machine);
+    if (e->code) LLVMDisposeMemoryBuffer(e->code);
+    if (e->message) LLVMDisposeMessage(e->message);
+    *e = (Emission){.scratch = NULL};
+}
+
+static bool report_failure(const Emission *e, const char *what, Diags *diags) {
+    return diag_report(diags, DIAG_INTERNAL, NULL, (Span){0, 0}, "LLVM%s: %s", what,
+                       e->message ? e->message : "no code");
+}
+
+static bool verify_unit(Emission *e, Diags *diags) {
+    if (LLVMVerifyModule(e->unit.module, LLVMReturnStatusAction, &e->message))
+        return report_failure(e, " module is broken", diags);
+    LLVMDisposeMessage(e->message);
+    e->message = NULL;
+    return true;
+}
+
+/* PTX is written function by function, each from a module of its own. */
+static bool write_functions(Emission *e, const Plan *plan, const BackOptions *options, PtxText *ptx,
+                            Diags *diags) {
+    for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
+        unit_init(&e->unit, e->scratch, options->target, "fusec");
+        lower_function(&e->unit, plan, i);
+        if (options->verify && !verify_unit(e, diags)) return false;
+        ptx_write_unit(ptx, &e->unit);
+        unit_dispose(&e->unit);
+        arena_reset(e->scratch);
+    }
+    return true;
+}
+
+static Arena *new_scratch(Arena *arena) {
+    Escape *escape = arena_escape(arena);
+    Arena *scratch = arena_new(escape);
+    if (!scratch && escape) longjmp(escape->jump, ESCAPE_OUT_OF_MEMORY);
+    if (!scratch) ice(arena, "out of memory");
+    return scratch;
+}
+
+static bool emit_ptx(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
+                     const BackOptions *options, CodeBytes *code, Diags *diags) {
+    PtxText ptx = {.head.arena = arena, .functions.arena = arena};
+    e->scratch = new_scratch(arena);
+    ptx_write_head(&ptx, options->target);
+    for (uint32_t p = 0; p < n_plans; p++)
+        if (!write_functions(e, plans[p], options, &ptx, diags)) return false;
+    Text all = {.arena = arena};
+    if (options->manifest) text_puts(&all, options->manifest);
+    text_add(&all, text_str(&ptx.head), ptx.head.n_bytes);
+    text_add(&all, text_str(&ptx.functions), ptx.functions.n_bytes);
+    *code = (CodeBytes){.data = all.data, .n_bytes = all.n_bytes};
+    return true;
+}
+
+static void make_machine(Emission *e, const Target *target) {
+    LLVMTargetRef backend;
+    const char *triple = LLVMGetTarget(e->unit.module);
+    call_once(&llvm_once, initialise_llvm);
+    if (LLVMGetTargetFromTriple(triple, &backend, &e->message)) return;
+    e->machine =
+        LLVMCreateTargetMachine(backend, triple, target->machine, "", LLVMCodeGenLevelDefault,
+                                LLVMRelocPIC, LLVMCodeModelDefault);
+}
+
+/* Code for a CPU. */
+static bool run_machine(Emission *e, const Target *target, CodeKind kind, Diags *diags) {
+    LLVMModuleRef module = e->unit.module;
+    make_machine(e, target);
+    if (!e->machine) return report_failure(e, "", diags);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(e->machine);
+    LLVMSetModuleDataLayout(module, layout);
+    LLVMDisposeTargetData(layout);
+    LLVMCodeGenFileType type = kind == CODE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
+    if (!LLVMTargetMachineEmitToMemoryBuffer(e->machine, module, type, &e->message, &e->code))
+        return true;
+    e->code = NULL;
+    return report_failure(e, "", diags);
+}
+
+static void print_module(Emission *e) {
+    char *text = LLVMPrintModuleToString(e->unit.module);
+    e->code = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "");
+    LLVMDisposeMessage(text);
+}
+
+/* All in one module. LLVM ends every buffer with a NUL. */
+static bool emit_module(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
+                        const BackOptions *options, CodeKind kind, CodeBytes *code, Diags *diags) {
+    unit_init(&e->unit, arena, options->target, "fusec");
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++)
+            lower_function(&e->unit, plans[p], i);
+    if (kind == CODE_OBJECT && options->manifest) embed_manifest(&e->unit, options->manifest);
+    if (options->verify && !verify_unit(e, diags)) return false;
+    if (kind == CODE_LLVM_IR)
+        print_module(e);
+    else if (!run_machine(e, options->target, kind, diags))
+        return false;
+    size_t n_bytes = LLVMGetBufferSize(e->code);
+    code->data = arena_copy(arena, LLVMGetBufferStart(e->code), n_bytes + 1);
+    code->n_bytes = n_bytes;
+    return true;
+}
+
+bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
+               CodeKind kind, CodeBytes *code, Diags *diags) {
+    bool is_ptx = options.target->device == DEVICE_GPU && kind == CODE_ASSEMBLY;
+    Emission *e = arena_array(arena, Emission, 1);
+    Escape *escape = arena_escape(arena), outer;
+    if (escape) {
+        memcpy(&outer.jump, &escape->jump, sizeof outer.jump);
+        int reason = setjmp(escape->jump);
+        if (reason) { /* release what is LLVM's on the way out */
+            emission_dispose(e);
+            memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
+            longjmp(escape->jump, reason);
+        }
+    }
+    bool ok = is_ptx ? emit_ptx(e, arena, plans, n_plans, &options, code, diags)
+                     : emit_module(e, arena, plans, n_plans, &options, kind, code, diags);
+    emission_dispose(e);
+    if (escape) memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
+    return ok;
+}
+
+const Target *back_native_cpu(void) {
+    char *features = LLVMGetHostCPUFeatures();
+    bool has_v4 = strstr(features, "+avx512vl") && strstr(features, "+avx512bw") &&
+                  strstr(features, "+avx512dq") && strstr(features, "+avx512cd");
+    bool has_v3 = strstr(features, "+avx2") && strstr(features, "+fma") &&
+                  strstr(features, "+f16c") && strstr(features, "+bmi2");
+    LLVMDisposeMessage(features);
+    return has_v4 ? target_get(TARGET_CPU_V4) : has_v3 ? target_get(TARGET_CPU) : NULL;
+}

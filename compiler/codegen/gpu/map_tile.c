@@ -1,0 +1,337 @@
+/* Maps in tiles. See template/map_tile.h.
+ *
+ * A thread begins all loads of its part of the tile, and those of other tensors where registers
+ * hold them, before it waits for the first. Behind the barrier it goes over places along `in`, at
+ * each of which it has lanes along `out`. Extents may end within a tile: what is outside reads
+ * element 0, and stores nothing. */
+#include "codegen/gpu/gpu.h"
+#include "template/map_tile.h"
+
+/* One of the two ways over the tile: threads stand side by side along one axis, with lanes each,
+ * and go along the other in steps. */
+typedef struct Way {
+    uint32_t lanes, lane_axis, step_axis;
+    uint32_t n_steps, step; /* places from one step to the next */
+    LLVMValueRef lane, row; /* i32: the thread's first place along either axis, in the tile */
+} Way;
+
+typedef struct Tile {
+    Lower *lower;
+    Point point;         /* at the tile's first element */
+    const Store *stores; /* all of them */
+    uint32_t n_stores;
+    ScalarId *values; /* what they need */
+    ScalarId staged[MAP_TILE_MAX_STAGED];
+    uint32_t n_staged;
+    MapTilePlace places[MAP_TILE_MAX_STAGED];
+    LLVMValueRef arrays[MAP_TILE_MAX_STAGED]; /* in shared memory */
+} Tile;
+
+static Way way_new(const Tile *tile, bool is_in) {
+    const Unit *unit = tile->lower->unit;
+    const Sched *sched = &tile->lower->variant->sched;
+    uint32_t out = tile->lower->lane_axis;
+    uint32_t length = is_in ? sched->tile_m : sched->tile_n;
+    Way way = {.lanes = is_in ? sched->lanes_in : sched->lanes,
+               .lane_axis = is_in ? sched->axis_in : out,
+               .step_axis = is_in ? out : sched->axis_in};
+    uint32_t per_row = length / way.lanes;
+    way.step = sched->threads / per_row;
+    way.n_steps = map_tile_elems(sched) / way.lanes;
+    LLVMValueRef thread = gpu_thread(unit), n = unit_i32(unit, per_row);
+    way.lane = LLVMBuildMul(unit->builder, LLVMBuildURem(unit->builder, thread, n, ""),
+                            unit_i32(unit, way.lanes), "");
+    way.row = LLVMBuildUDiv(unit->builder, thread, n, "");
+    return way;
+}
+
+/* Counts tiles along one of the two axes, places along another. */
+static DimId count_along(const Tile *tile, uint32_t axis) {
+    Lower *lower = tile->lower;
+    const Sched *sched = &lower->variant->sched;
+    DimId extent = index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
+    if (axis == lower->lane_axis) return dim_ceil_div(lower_dims(lower), extent, sched->tile_n);
+    if (axis == sched->axis_in) return dim_ceil_div(lower_dims(lower), extent, sched->tile_m);
+    return extent;
+}
+
+static uint32_t length_along(const Tile *tile, uint32_t axis) {
+    const Sched *sched = &tile->lower->variant->sched;
+    return axis == tile->lower->lane_axis ? sched->tile_n
+           : axis == sched->axis_in       ? sched->tile_m
+                                          : 1;
+}
+
+/* Points. */
+
+static LLVMValueRef plus(const Tile *tile, LLVMValueRef index, LLVMValueRef i32) {
+    return LLVMBuildAdd(tile->lower->unit->builder, index, gpu_index(tile->lower, i32), "");
+}
+
+/* Whether a place along the axis exists; NULL: it does, since tiles divide the extent. */
+static LLVMValueRef is_inside(const Tile *tile, const Point *point, uint32_t axis) {
+    Lower *lower = tile->lower;
+    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    DimId extent = index_axis_extent(tab, axis);
+    if (dim_multiple(lower_dims(lower), extent) % length_along(tile, axis) == 0) return NULL;
+    return LLVMBuildICmp(lower->unit->builder, LLVMIntULT, point->axis[axis],
+                         lower_dim(lower, extent), "");
+}
+
+static LLVMValueRef both(const Tile *tile, LLVMValueRef a, LLVMValueRef b) {
+    if (!a || !b) return a ? a : b;
+    return LLVMBuildAnd(tile->lower->unit->builder, a, b, "");
+}
+
+/* At the thread's first step: axes alone, before any value. */
+static Point point_begin(const Tile *tile, const Way *way) {
+    Point point = point_inside(&tile->point);
+    point.lanes = way->lanes;
+    point.lane_axis = way->lane_axis;
+    point.axis[way->lane_axis] = plus(tile, point.axis[way->lane_axis], way->lane);
+    point.axis[way->step_axis] = plus(tile, point.axis[way->step_axis], way->row);
+    point.active = is_inside(tile, &point, way->lane_axis);
+    return point;
+}
+
+/* `first` some steps on, with the values that it has. */
+static Point point_step(const Tile *tile, const Way *way, const Point *first, uint32_t step) {
+    Point point = point_inside(first);
+    LLVMValueRef on = lower_index_const(tile->lower, (int64_t)step * way->step);
+    point.axis[way->step_axis] =
+        LLVMBuildAdd(tile->lower->unit->builder, point.axis[way->step_axis], on, "");
+    point.active = both(tile, point.active, is_inside(tile, &point, way->step_axis));
+    return point;
+}
+
+/* The block's tile: along `out` first, then along `in`, then over all other axes. A grid has 32
+ * bits, and so have all that it is a product of: 64 take much longer to divide. */
+static void find_tile(Tile *tile) {
+    Lower *lower = tile->lower;
+    const Unit *unit = lower->unit;
+    uint32_t axes[MAX_AXES] = {lower->lane_axis, lower->variant->sched.axis_in}, n = 2;
+    for (uint32_t axis = lower->kernel->n_parallel; axis-- > 0;)
+        if (axis != axes[0] && axis != axes[1]) axes[n++] = axis;
+    LLVMValueRef rest = lower->block ? lower->block : gpu_special(unit, "ctaid.x");
+    rest = unit_index_cast(unit, rest, unit->i32);
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMValueRef at = rest;
+        if (i + 1 < n) {
+            LLVMValueRef count = lower_divisor(lower, count_along(tile, axes[i]));
+            count = unit_index_cast(unit, count, unit->i32);
+            at = LLVMBuildURem(unit->builder, rest, count, "");
+            rest = LLVMBuildUDiv(unit->builder, rest, count, "");
+        }
+        LLVMValueRef length = lower_index_const(lower, length_along(tile, axes[i]));
+        tile->point.axis[axes[i]] = LLVMBuildMul(unit->builder, gpu_index(lower, at), length, "");
+    }
+}
+
+/* Shared memory. */
+
+static LLVMValueRef number(const Tile *tile, uint32_t n) {
+    return unit_i32(tile->lower->unit, n);
+}
+
+/* map_tile_offset of what is known only in the run. */
+static LLVMValueRef offset_of(const Tile *tile, const MapTilePlace *place, LLVMValueRef row,
+                              LLVMValueRef column) {
+    LLVMBuilderRef b = tile->lower->unit->builder;
+    LLVMValueRef lanes = number(tile, place->lanes), words = number(tile, place->word_elems);
+    LLVMValueRef twist =
+        LLVMBuildMul(b, LLVMBuildUDiv(b, row, lanes, ""), number(tile, place->spread), "");
+    twist = LLVMBuildXor(b, twist, LLVMBuildURem(b, row, lanes, ""), "");
+    twist = LLVMBuildAnd(b, twist, number(tile, place->row_words - 1), "");
+    LLVMValueRef word = LLVMBuildXor(b, LLVMBuildUDiv(b, column, words, ""), twist, "");
+    LLVMValueRef at = LLVMBuildMul(b, row, number(tile, place->row_words), "");
+    at = LLVMBuildMul(b, LLVMBuildAdd(b, at, word, ""), words, "");
+    at = LLVMBuildAdd(b, at, LLVMBuildURem(b, column, words, ""), "");
+    return LLVMBuildMul(b, at, number(tile, place->elem_bytes), "");
+}
+
+/* The element at a place whose own bits of its coordinates, the thread's, are in `offset`. */
+static LLVMValueRef element_at(const Tile *tile, uint32_t i, LLVMValueRef offset, uint32_t row,
+                               uint32_t column) {
+    const Unit *unit = tile->lower->unit;
+    uint32_t more = map_tile_offset(&tile->places[i], row, column);
+    LLVMValueRef at = LLVMBuildXor(unit->builder, offset, unit_i32(unit, more), "");
+    return gpu_shared_at(unit, tile->arrays[i], unit->i8, at);
+}
+
+static Dtype dtype_of(const Tile *tile, uint32_t i) {
+    return scalar_get(tile->lower->kernel->scalars, tile->staged[i])->dtype;
+}
+
+static LLVMValueRef lane_of(const Unit *unit, LLVMValueRef value, uint32_t lane) {
+    if (!unit_is_vector(value)) return value;
+    return LLVMBuildExtractElement(unit->builder, value, unit_i32(unit, lane), "");
+}
+
+/* Lanes of a value that goes to shared memory: those of 16 bits two at a time. */
+static void put_lanes(const Tile *tile, const Way *way, uint32_t i, LLVMValueRef offset,
+                      uint32_t step, LLVMValueRef value) {
+    const Unit *unit = tile->lower->unit;
+    uint32_t bytes = tile->places[i].elem_bytes, at_once = 1;
+    if (bytes == 2 && way->lanes % 2 == 0) {
+        at_once = tile->places[i].word_elems;
+        value = LLVMBuildBitCast(unit->builder, value,
+                                 unit_vector_of(unit->i32, way->lanes / at_once), "");
+    }
+    for (uint32_t k = 0; k < way->lanes; k += at_once) {
+        LLVMValueRef to = element_at(tile, i, offset, step * way->step, k);
+        LLVMValueRef part = lane_of(unit, value, k / at_once);
+        LLVMSetAlignment(LLVMBuildStore(unit->builder, part, to), bytes * at_once);
+    }
+}
+
+static LLVMValueRef take_lanes(const Tile *tile, const Way *way, uint32_t i, LLVMValueRef offset,
+                               uint32_t step) {
+    const Unit *unit = tile->lower->unit;
+    Dtype dtype = dtype_of(tile, i);
+    LLVMTypeRef type = unit_memory_type(unit, dtype, 1);
+    LLVMValueRef all = LLVMGetPoison(unit_memory_type(unit, dtype, way->lanes));
+    for (uint32_t k = 0; k < way->lanes; k++) {
+        LLVMValueRef from = element_at(tile, i, offset, k, step * way->step);
+        LLVMValueRef one = LLVMBuildLoad2(unit->builder, type, from, "");
+        LLVMSetAlignment(one, dtype_bytes(dtype));
+        if (way->lanes == 1)
+            all = one;
+        else
+            all = LLVMBuildInsertElement(unit->builder, all, one, unit_i32(unit, k), "");
+    }
+    if (dtype != DT_BOOL) return all;
+    return LLVMBuildICmp(unit->builder, LLVMIntNE, all, LLVMConstNull(LLVMTypeOf(all)), "");
+}
+
+/* Phases. */
+
+/* Begins the loads of what is staged: values[step * n_staged + i]. */
+static LLVMValueRef *begin_staged(const Tile *tile, const Way *way) {
+    Point first = point_begin(tile, way);
+    LLVMValueRef *values =
+        arena_array(tile->lower->unit->arena, LLVMValueRef, (size_t)way->n_steps * tile->n_staged);
+    for (uint32_t step = 0; step < way->n_steps; step++) {
+        Point point = point_step(tile, way, &first, step);
+        for (uint32_t i = 0; i < tile->n_staged; i++)
+            values[step * tile->n_staged + i] = point_loaded(&point, tile->staged[i]);
+    }
+    return values;
+}
+
+static void put_staged(const Tile *tile, const Way *way, LLVMValueRef *values) {
+    for (uint32_t i = 0; i < tile->n_staged; i++) {
+        LLVMValueRef offset = offset_of(tile, &tile->places[i], way->row, way->lane);
+        for (uint32_t step = 0; step < way->n_steps; step++)
+            put_lanes(tile, way, i, offset, step, values[step * tile->n_staged + i]);
+    }
+}
+
+static bool is_staged(const Tile *tile, ScalarId id) {
+    for (uint32_t i = 0; i < tile->n_staged; i++)
+        if (tile->staged[i] == id) return true;
+    return false;
+}
+
+/* Loads that wait for nothing in the tile, and, as asked, depend on its `in` axis or not. */
+static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
+    const Kernel *kernel = tile->lower->kernel;
+    uint32_t n = 0, in = tile->lower->variant->sched.axis_in;
+    const bool *needed =
+        kernel_needed_scalars(tile->lower->unit->arena, kernel, tile->values, tile->n_stores);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        bool is_wanted = needed[id] && s->kind == SCALAR_LOAD && !is_staged(tile, id) &&
+                         (s->axes >> in & 1) == along_in;
+        if (!is_wanted) continue;
+        const bool *under =
+            kernel_needed_scalars(tile->lower->unit->arena, kernel, &(ScalarId){id}, 1);
+        for (uint32_t i = 0; i < tile->n_staged; i++)
+            is_wanted = is_wanted && !under[tile->staged[i]];
+        if (is_wanted) loads[n++] = id;
+    }
+    return n;
+}
+
+/* What all steps have in common, once it is loaded. */
+static void share_values(const Tile *tile, const Way *way, Point *first, Point *points) {
+    uint32_t n = scalar_count(tile->lower->kernel->scalars);
+    point_prepare(first, tile->values, tile->n_stores, 1u << tile->lower->variant->sched.axis_in);
+    for (uint32_t step = 0; step < way->n_steps; step++)
+        for (ScalarId id = 1; id <= n; id++)
+            if (!points[step].values[id]) points[step].values[id] = first->values[id];
+}
+
+/* What other tensors hold, at all steps: points[step] gets it. */
+static void load_ahead(const Tile *tile, const Way *way, Point *first, Point *points) {
+    Lower *lower = tile->lower;
+    ScalarId *loads =
+        arena_array(lower->unit->arena, ScalarId, scalar_count(lower->kernel->scalars) + 1);
+    uint32_t n = list_ahead(tile, false, loads);
+    for (uint32_t i = 0; i < n; i++) point_value(first, loads[i]);
+    n = map_tile_loads_ahead(lower->unit->arena, lower->kernel, &lower->variant->sched)
+            ? list_ahead(tile, true, loads)
+            : 0;
+    for (uint32_t step = 0; step < way->n_steps; step++) {
+        points[step] = point_step(tile, way, first, step);
+        for (uint32_t i = 0; i < n; i++) point_value(&points[step], loads[i]);
+    }
+}
+
+/* One step's work, by those threads that have some. */
+static void store_step(const Tile *tile, const Way *way, LLVMValueRef *offsets, uint32_t step,
+                       const Point *at) {
+    const Unit *unit = tile->lower->unit;
+    Point point = point_inside(at);
+    If exists = {NULL};
+    if (point.active) exists = if_begin(unit, tile->lower->function, point.active);
+    point.active = NULL;
+    for (uint32_t i = 0; i < tile->n_staged; i++)
+        point.values[tile->staged[i]] = take_lanes(tile, way, i, offsets[i], step);
+    point_prepare_stores(&point, tile->stores, tile->n_stores);
+    point_store_all(&point, tile->stores, tile->n_stores);
+    if (exists.after) if_end(unit, &exists);
+}
+
+static void work(const Tile *tile, const Way *way, const Point *points) {
+    LLVMValueRef offsets[MAP_TILE_MAX_STAGED];
+    for (uint32_t i = 0; i < tile->n_staged; i++)
+        offsets[i] = offset_of(tile, &tile->places[i], way->lane, way->row);
+    for (uint32_t step = 0; step < way->n_steps; step++)
+        store_step(tile, way, offsets, step, &points[step]);
+}
+
+static Tile tile_new(Lower *lower) {
+    const Unit *unit = lower->unit;
+    const Sched *sched = &lower->variant->sched;
+    const Stage *stage = &lower->kernel->stages.data[0];
+    Tile tile = {.lower = lower,
+                 .point = point_new(lower, 1),
+                 .stores = stage->stores.data,
+                 .n_stores = stage->stores.n};
+    tile.values = arena_array(unit->arena, ScalarId, stage->stores.n);
+    for (uint32_t i = 0; i < stage->stores.n; i++) tile.values[i] = stage->stores.data[i].value;
+    tile.n_staged = map_tile_staged(unit->arena, lower->kernel, sched->axis_in, lower->lane_axis,
+                                    tile.staged, MAP_TILE_MAX_STAGED);
+    if (tile.n_staged > MAP_TILE_MAX_STAGED) ice(unit->arena, "a tile of %u loads", tile.n_staged);
+    for (uint32_t i = 0; i < tile.n_staged; i++) {
+        uint32_t bytes = dtype_bytes(dtype_of(&tile, i));
+        tile.places[i] = map_tile_place(sched, bytes);
+        tile.arrays[i] = gpu_shared(unit, unit->i8, sched->tile_m * sched->tile_n * bytes,
+                                    str_format(unit->arena, "tile%u", i));
+    }
+    return tile;
+}
+
+void gpu_map_tile(Lower *lower) {
+    Tile tile = tile_new(lower);
+    find_tile(&tile);
+    Way in = way_new(&tile, true), out = way_new(&tile, false);
+    LLVMValueRef *staged = begin_staged(&tile, &in);
+    Point first = point_begin(&tile, &out);
+    Point *points = arena_array(lower->unit->arena, Point, out.n_steps);
+    load_ahead(&tile, &out, &first, points);
+    put_staged(&tile, &in, staged);
+    share_values(&tile, &out, &first, points);
+    gpu_barrier(lower->unit);
+    work(&tile, &out, points);
+}

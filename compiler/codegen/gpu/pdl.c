@@ -1,0 +1,47 @@
+/* Launches that overlap (programmatic dependent launch). See gpu.h and docs/ARCHITECTURE.md. */
+#include "codegen/gpu/gpu.h"
+#include "plan/launch.h"
+
+#include <string.h>
+
+/* An instruction that no access to memory moves past, except loads of what never changes. */
+static void say(const Unit *unit, const char *text) {
+    static const char list[] = "~{memory}";
+    LLVMTypeRef type = LLVMFunctionType(unit->void_type, NULL, 0, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMBuildCall2(unit->builder, type, code, NULL, 0, "");
+}
+
+/* One block, or many that need little of a processor beside others: wherever they come in, they
+ * delay nobody for long. */
+static bool is_small(const Launch *launch) {
+    const Kernel *kernel = launch->kernels;
+    if (kernel->is_init) return false;
+    return launch_is_one_block(launch) ||
+           (kernel->form == FORM_GEMM && kernel->variants[0].sched.engine == GEMM_GEMV);
+}
+
+/* Whether the next launch is let in before this one's blocks have ended. Large blocks would go
+ * where blocks end first, several to one processor, and others would stand empty. Behind the last
+ * launch of a run comes the first of the next. */
+static bool lets_next_in(const Plan *plan, const Launch *launch) {
+    if (!is_small(launch)) return false;
+    uint32_t next = (uint32_t)(launch->kernels - plan->kernels.data) + launch->n;
+    Launch after = plan_launch(plan, next < plan->kernels.n ? next : plan_n_init(plan));
+    return is_small(&after);
+}
+
+void gpu_begin(Lower *phases, const Launch *launch) {
+    const Unit *unit = phases->unit;
+    if (!unit->target->has_pdl) return;
+    if (launch_is_one_block(launch)) gpu_one_block_prefetch(phases, launch);
+    say(unit, "griddepcontrol.wait;");
+    phases->lets_in = lets_next_in(phases->plan, launch);
+    if (launch_is_one_block(launch)) gpu_pdl_trigger(phases);
+}
+
+void gpu_pdl_trigger(Lower *lower) {
+    if (lower->lets_in) say(lower->unit, "griddepcontrol.launch_dependents;");
+    lower->lets_in = false;
+}

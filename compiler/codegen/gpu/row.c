@@ -1,0 +1,644 @@
+/* GPU rows: a team of threads per row. Thread t of the team takes lanes elements at t*lanes, and
+ * again every n_chains elements; so its lanes are the chains t*lanes + j of ReduceOrder, and
+ * joining lanes, then threads of a warp, then warps is the order's tree.
+ *
+ * A short row is resident: its few steps are unrolled and their points kept over all stages, so
+ * that every input is read once and nothing is computed twice. Of a longer one each block of a
+ * cluster has a segment, resident too; what the blocks found is exchanged and joined in the order
+ * of segments by all of them alike. Otherwise each stage loops. */
+#include "codegen/gpu/stage.h"
+
+#include <llvm-c/Target.h>
+
+/* Loads ahead of a store, of one thread, where more than two blocks share a processor's registers,
+ * and elsewhere. With all of a row's layernorm of 2048 x 16384 and 512 x 131072 bf16 spilled and
+ * took 77 and 153 us on an H200, with so many 39 and 93; residual and layernorm of 512 x 131072
+ * f32, by two blocks, take 226, with fewer 264. */
+enum { MAX_RESIDENT = 32, MAX_SLOTS = 32, FEW_AHEAD_BYTES = 64, AHEAD_BYTES = 128 };
+
+typedef struct Row {
+    Lower *lower;
+    Unit *unit;
+    const Kernel *kernel;
+    const Sched *sched;
+    ReduceOrder order;
+    LLVMValueRef thread; /* i32: in the team */
+    LLVMValueRef lane;   /* i32: in the warp */
+    LLVMValueRef rank;   /* i32: of the block in its cluster, which is its segment; NULL: none */
+    LLVMValueRef exists; /* i1, or NULL: whether the team has a row */
+    bool repeats;        /* where it has none, it computes the last one again and stores nothing */
+    LLVMValueRef first;  /* index_type: first reduced element (of the segment) */
+    LLVMValueRef count;  /* index_type: how many from there; 0 without a row, unless it repeats */
+    LLVMValueRef own;    /* index_type: thread * lanes */
+    Point point;         /* the row */
+    Point steps[MAX_RESIDENT];
+    uint32_t n_steps;     /* resident steps, 0 when looping */
+    uint32_t n_slots;     /* accumulators per reduction: step s of a resident row has s mod these */
+    LLVMValueRef *shared; /* per slot: one entry per warp; index arrays follow */
+    LLVMValueRef *parts;  /* the same with one word per block of the cluster */
+    LLVMValueRef *sent;   /* per stage that reduces: the barrier of its parts */
+    bool has_begun;       /* all blocks of the cluster are known to */
+} Row;
+
+static void place_thread(Row *row) {
+    Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef thread = gpu_thread(unit);
+    row->lane = LLVMBuildAnd(builder, thread, unit_i32(unit, WARP - 1), "");
+    row->thread =
+        LLVMBuildAnd(builder, thread, unit_i32(unit, (int64_t)row->sched->threads_per_row - 1), "");
+    LLVMValueRef own = LLVMBuildMul(builder, row->thread, unit_i32(unit, row->sched->lanes), "");
+    row->own = gpu_index(row->lower, own);
+}
+
+/* Makes it the row `index` of the parallel axes; `segment` NULL: all of it. */
+static void enter_row(Row *row, LLVMValueRef index, LLVMValueRef segment) {
+    Lower *lower = row->lower;
+    LLVMBuilderRef builder = row->unit->builder;
+    lower_split(lower, index, 0, row->kernel->n_parallel, &row->point);
+    LLVMValueRef n = lower_dim(lower, kernel_n_reduced(row->kernel));
+    row->first = lower_index_const(lower, 0);
+    row->count = n;
+    if (segment) {
+        LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
+        row->first = LLVMBuildMul(builder, segment, length, "");
+        LLVMValueRef rest = LLVMBuildSub(builder, n, row->first, "");
+        row->count = gpu_segment_count(lower, rest);
+    }
+    if (row->exists && !row->repeats)
+        row->count =
+            LLVMBuildSelect(builder, row->exists, row->count, lower_index_const(lower, 0), "");
+}
+
+/* Resident rows have no loop that a team without one could skip. What it would make of no elements
+ * is unusual, a quotient by zero, and takes the long way round: beside its row's neighbours in the
+ * warp, which wait for it. */
+static LLVMValueRef own_or_last(Row *row, LLVMValueRef index, LLVMValueRef n_rows) {
+    LLVMBuilderRef builder = row->unit->builder;
+    row->exists = LLVMBuildICmp(builder, LLVMIntULT, index, n_rows, "");
+    row->repeats = row->sched->resident > 0;
+    if (!row->repeats) {
+        row->point.active = row->exists;
+        return index;
+    }
+    LLVMValueRef last = LLVMBuildSub(builder, n_rows, lower_index_const(row->lower, 1), "");
+    return LLVMBuildSelect(builder, row->exists, index, last, "");
+}
+
+/* Which row this team has: block and thread to parallel axes (and segment). */
+static void find_row(Row *row) {
+    Lower *lower = row->lower;
+    Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t threads_per_row = row->sched->threads_per_row,
+             teams = row->sched->threads / threads_per_row;
+    LLVMValueRef thread = gpu_thread(unit);
+    LLVMValueRef index = gpu_block(lower);
+    LLVMValueRef n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
+    if (teams > 1) {
+        LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_i32(unit, threads_per_row), "");
+        index = LLVMBuildMul(builder, index, lower_index_const(lower, teams), "");
+        index = LLVMBuildAdd(builder, index, gpu_index(row->lower, in_block), "");
+    }
+    uint32_t segment_axis = row->kernel->segment_axis;
+    LLVMValueRef segment = NULL;
+    if (segment_axis != NO_AXIS) {
+        DimId extent = kernel_axis_extent(row->kernel, segment_axis);
+        LLVMValueRef n_segments = lower_dim(lower, extent);
+        segment = LLVMBuildURem(builder, index, n_segments, "");
+        index = LLVMBuildUDiv(builder, index, n_segments, "");
+        row->point.axis[segment_axis] = segment;
+    }
+    if (row->rank) {
+        LLVMValueRef size = lower_index_const(lower, row->sched->cluster);
+        segment = LLVMBuildURem(builder, index, size, "");
+        index = LLVMBuildUDiv(builder, index, size, "");
+        row->rank = LLVMBuildTrunc(builder, segment, unit->i32, "");
+    }
+    if (teams > 1) index = own_or_last(row, index, n_rows);
+    enter_row(row, index, segment);
+}
+
+/* The point at element `at + ahead` (from row->first) of the row. */
+static Point point_at(const void *user, LLVMValueRef at, int64_t ahead) {
+    const Row *row = user;
+    LLVMBuilderRef builder = row->unit->builder;
+    Point point = point_inside(&row->point);
+    LLVMValueRef element = LLVMBuildAdd(builder, row->first, at, "");
+    element = LLVMBuildAdd(builder, element, lower_index_const(row->lower, ahead), "");
+    lower_split(row->lower, element, row->kernel->first_reduced, row->kernel->n_reduced, &point);
+    return point;
+}
+
+/* Joining the team's accumulators: every thread gets the result. */
+
+static Acc shuffle(const Row *row, Acc acc, uint32_t offset) {
+    Acc other = {gpu_shuffle_xor(row->unit, acc.value, offset), NULL};
+    if (acc.index) other.index = gpu_shuffle_xor(row->unit, acc.index, offset);
+    return other;
+}
+
+/* Blocks of the cluster. Each has a word, which is what can be sent, for what every other has
+ * found. */
+
+/* The integer of as many bits. */
+static LLVMTypeRef bits_type(const Unit *unit, LLVMTypeRef type) {
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(unit->module);
+    return LLVMIntTypeInContext(unit->context, (unsigned)LLVMSizeOfTypeInBits(layout, type));
+}
+
+static LLVMTypeRef word_type(const Unit *unit, LLVMTypeRef type) {
+    return bits_type(unit, type) == unit->i64 ? unit->i64 : unit->i32;
+}
+
+static void send_part(const Row *row, LLVMValueRef array, LLVMValueRef value,
+                      LLVMValueRef barrier) {
+    Unit *unit = row->unit;
+    LLVMTypeRef word = word_type(unit, LLVMTypeOf(value));
+    value = LLVMBuildBitCast(unit->builder, value, bits_type(unit, LLVMTypeOf(value)), "");
+    value = LLVMBuildZExtOrBitCast(unit->builder, value, word, "");
+    LLVMValueRef pointer = gpu_shared_at(unit, array, word, row->rank);
+    gpu_cluster_send(unit, value, pointer, barrier, row->thread);
+}
+
+static LLVMValueRef part_of(const Row *row, LLVMValueRef array, LLVMValueRef like, uint32_t rank) {
+    Unit *unit = row->unit;
+    LLVMTypeRef type = LLVMTypeOf(like), word = word_type(unit, type);
+    LLVMValueRef pointer = gpu_shared_at(unit, array, word, unit_i32(unit, rank));
+    LLVMValueRef part = LLVMBuildLoad2(unit->builder, word, pointer, "");
+    part = LLVMBuildTruncOrBitCast(unit->builder, part, bits_type(unit, type), "");
+    return LLVMBuildBitCast(unit->builder, part, type, "");
+}
+
+static Acc join_parts(const Row *row, const Reduce *reduce, uint32_t slot, Acc own) {
+    Acc parts[MAX_CLUSTER];
+    uint32_t n = row->sched->cluster;
+    for (uint32_t i = 0; i < n; i++) {
+        parts[i].value = part_of(row, row->parts[slot], own.value, i);
+        parts[i].index = NULL;
+        if (own.index)
+            parts[i].index = part_of(row, row->parts[row->kernel->reduces.n + slot], own.index, i);
+    }
+    for (; n > 1; n = (n + 1) / 2)
+        for (uint32_t i = 0; i < n; i += 2)
+            parts[i / 2] =
+                i + 1 < n ? acc_combine(row->lower, reduce, parts[i], parts[i + 1]) : parts[i];
+    return parts[0];
+}
+
+/* A block writes to another's memory when it knows that all have begun. Each place is written once,
+ * so that nobody waits for those who still read; and none ends before it has got all that is sent
+ * to it. */
+static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
+    Unit *unit = row->unit;
+    const uint32_t *slots = stage->reduces.data, n = stage->reduces.n;
+    LLVMValueRef barrier = row->sent[stage - row->kernel->stages.data];
+    if (!row->has_begun) gpu_cluster_wait(unit);
+    row->has_begun = true;
+    LLVMValueRef size = unit_i32(unit, row->sched->cluster);
+    LLVMValueRef sends = LLVMBuildICmp(unit->builder, LLVMIntULT, row->thread, size, "");
+    If one = if_begin(unit, row->lower->function, sends);
+    for (uint32_t i = 0; i < n; i++) {
+        send_part(row, row->parts[slots[i]], accs[i].value, barrier);
+        if (accs[i].index)
+            send_part(row, row->parts[row->kernel->reduces.n + slots[i]], accs[i].index, barrier);
+    }
+    if_end(unit, &one);
+    gpu_mbarrier_wait(row->lower, barrier, unit_i32(unit, 0), true);
+    for (uint32_t i = 0; i < n; i++)
+        accs[i] = join_parts(row, &row->kernel->reduces.data[slots[i]], slots[i], accs[i]);
+}
+
+static LLVMValueRef through_shared(const Row *row, LLVMValueRef array, LLVMValueRef value,
+                                   LLVMValueRef at, bool is_write) {
+    Unit *unit = row->unit;
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMValueRef pointer = gpu_shared_at(unit, array, type, at);
+    return is_write ? LLVMBuildStore(unit->builder, value, pointer)
+                    : LLVMBuildLoad2(unit->builder, type, pointer, "");
+}
+
+/* The slot that a lane has when slots are shared out: see share_slots. */
+static LLVMValueRef own_slot(const Row *row) {
+    LLVMBuilderRef builder = row->unit->builder;
+    LLVMValueRef slot = unit_i32(row->unit, 0), one = unit_i32(row->unit, 1);
+    for (uint32_t bit = 0; 1u << bit < row->n_slots; bit++) {
+        LLVMValueRef own = LLVMBuildLShr(builder, row->lane, unit_i32(row->unit, bit), "");
+        slot = LLVMBuildShl(builder, slot, one, "");
+        slot = LLVMBuildOr(builder, slot, LLVMBuildAnd(builder, own, one, ""), "");
+    }
+    return slot;
+}
+
+/* Sums of warps to all threads, by way of one array: warps of a slot lie side by side, so that the
+ * lowest bits of the place are the warp's and the next ones the slot's. */
+static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
+    Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    uint32_t n_warps = row->sched->threads_per_row / WARP, n_parts = n_warps * row->n_slots;
+    LLVMValueRef writes =
+        LLVMBuildICmp(builder, LLVMIntULT, row->lane, unit_i32(unit, row->n_slots), "");
+    LLVMValueRef to = LLVMBuildLShr(builder, row->thread, unit_i32(unit, 5), "");
+    if (row->n_slots > 1) {
+        LLVMValueRef slot = LLVMBuildMul(builder, own_slot(row), unit_i32(unit, n_warps), "");
+        to = LLVMBuildAdd(builder, to, slot, "");
+    }
+    LLVMValueRef from = LLVMBuildAnd(builder, row->lane, unit_i32(unit, n_parts - 1), "");
+    uint32_t n_slots = row->kernel->reduces.n;
+    If leads = if_begin(unit, row->lower->function, writes);
+    for (uint32_t i = 0; i < n; i++) {
+        through_shared(row, row->shared[slots[i]], accs[i].value, to, true);
+        if (accs[i].index)
+            through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, to, true);
+    }
+    if_end(unit, &leads);
+    gpu_barrier(unit);
+    for (uint32_t i = 0; i < n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
+        accs[i].value = through_shared(row, row->shared[slots[i]], accs[i].value, from, false);
+        if (accs[i].index)
+            accs[i].index =
+                through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, from, false);
+        for (uint32_t offset = 1; offset < n_parts; offset *= 2)
+            accs[i] = acc_combine(row->lower, reduce, accs[i], shuffle(row, accs[i], offset));
+    }
+}
+
+/* Each of two lanes goes on with half of the `n` slots, and gives its part of the others away. */
+static void share_slots(const Row *row, const Reduce *reduce, Acc *parts, uint32_t n,
+                        uint32_t offset) {
+    const Unit *unit = row->unit;
+    LLVMValueRef bit = LLVMBuildAnd(unit->builder, row->lane, unit_i32(unit, offset), "");
+    LLVMValueRef is_upper = LLVMBuildICmp(unit->builder, LLVMIntNE, bit, unit_i32(unit, 0), "");
+    for (uint32_t s = 0; s < n / 2; s++) {
+        Acc low = parts[s], high = parts[s + n / 2];
+        Acc given = acc_select(row->lower, is_upper, low, high);
+        Acc kept = acc_select(row->lower, is_upper, high, low);
+        parts[s] = acc_combine(row->lower, reduce, kept, shuffle(row, given, offset));
+    }
+}
+
+/* Accumulators of a reduction in a thread. Where no order can be seen one is enough, and threads
+ * have nothing to share out. */
+static uint32_t slots_of(const Row *row, const Reduce *reduce) {
+    return acc_is_ordered(row->lower, reduce) ? row->n_slots : 1;
+}
+
+/* The slots' accumulators over the threads of a warp, or of a team that is less; then over the
+ * slots, but for a larger team, whose lanes have a slot each. */
+static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
+    uint32_t n = slots_of(row, reduce), offset = 1, shared = 1;
+    for (uint32_t s = 0; s < n; s++)
+        parts[s] = acc_join_lanes(row->lower, reduce, parts[s], row->sched->lanes);
+    for (; offset < row->sched->threads_per_row && offset < WARP; offset *= 2) {
+        if (n == 1) {
+            parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
+            continue;
+        }
+        share_slots(row, reduce, parts, n, offset);
+        shared *= 2;
+        n /= 2;
+    }
+    for (; n > 1; n /= 2)
+        for (uint32_t s = 0; s < n / 2; s++)
+            parts[s] = acc_combine(row->lower, reduce, parts[2 * s], parts[2 * s + 1]);
+    for (offset = shared / 2; offset > 0 && row->sched->threads_per_row <= WARP; offset /= 2)
+        parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
+    return parts[0];
+}
+
+static Acc join_one(const void *row, const Reduce *reduce, Acc acc) {
+    return join_threads(row, reduce, &acc);
+}
+
+/* `accs` has n_slots rows of MAX_STAGE_VALUES; the result is in the first. */
+static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
+        Acc parts[MAX_SLOTS];
+        for (uint32_t s = 0; s < row->n_slots; s++) parts[s] = accs[s * MAX_STAGE_VALUES + i];
+        accs[i] = reduce->is_arg ? acc_join_arg(row->lower, reduce, parts[0], join_one, row)
+                                 : join_threads(row, reduce, parts);
+    }
+    if (row->sched->threads_per_row > WARP) join_warps(row, slots, accs, n);
+}
+
+/* Passes over elements. */
+
+static void loop_elements(Row *row, const Stage *stage, Acc *accs) {
+    GpuElements elements = {.lower = row->lower,
+                            .own = row->own,
+                            .count = row->count,
+                            .stride = (int64_t)row->sched->threads_per_row * row->sched->lanes,
+                            .unroll = row->sched->unroll,
+                            .at = point_at,
+                            .user = row};
+    gpu_each_element(&elements, stage, accs);
+}
+
+/* Of a resident step: i1, or NULL: always. */
+static LLVMValueRef store_condition(const Row *row, const Point *point) {
+    if (!row->repeats) return point->active;
+    if (!point->active) return row->exists;
+    return LLVMBuildAnd(row->unit->builder, point->active, row->exists, "");
+}
+
+/* What a stage stores of all elements. What it stores under a guard is computed inside it. */
+static uint32_t list_stored(const Stage *stage, ScalarId *roots) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        if (!stage->stores.data[i].guard) roots[n++] = stage->stores.data[i].value;
+    return n;
+}
+
+/* Loads of steps from `first` on that come before the store of that one, since none moves past it:
+ * of the row in the first stage all, then what a thread has registers for beside that. Returns the
+ * step that they end at. */
+static uint32_t load_resident(Row *row, const Stage *stage, uint32_t first) {
+    ScalarId roots[MAX_STAGE_VALUES], loads[MAX_STAGE_VALUES];
+    uint32_t n_roots = list_stored(stage, roots), bytes = 0, s = first;
+    uint32_t most = row->sched->min_blocks > 2 ? FEW_AHEAD_BYTES : AHEAD_BYTES;
+    bool is_first = stage == &row->kernel->stages.data[0];
+    for (; s < row->n_steps && (is_first || bytes < most); s++) {
+        uint32_t n = point_list_loads(&row->steps[s], roots, n_roots, loads, MAX_STAGE_VALUES);
+        for (uint32_t i = 0; i < n; i++) {
+            point_value(&row->steps[s], loads[i]);
+            Dtype dtype = scalar_get(row->kernel->scalars, loads[i])->dtype;
+            bytes += row->sched->lanes * dtype_bytes(dtype);
+        }
+    }
+    return s;
+}
+
+static void divide_resident(Row *row, const Stage *stage) {
+    ScalarId roots[MAX_STAGE_VALUES];
+    uint32_t n_roots = list_stored(stage, roots);
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        roots[n_roots++] = stage_reduce(row->kernel, stage, i)->value;
+    point_divide_together(row->steps, row->n_steps, roots, n_roots);
+}
+
+/* Later stages go on with the step's point: what is computed inside the branch is not for them. */
+static void store_resident(const Row *row, const Stage *stage, Point *point) {
+    LLVMValueRef stores = stage->stores.n ? store_condition(row, point) : NULL;
+    if (!stores) {
+        gpu_stage_store(point, stage);
+        return;
+    }
+    If exists = if_begin(row->unit, row->lower->function, stores);
+    Point inside = point_inside(point);
+    gpu_stage_store(&inside, stage);
+    if_end(row->unit, &exists);
+}
+
+static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
+    divide_resident(row, stage);
+    uint32_t n_loaded = 0;
+    for (uint32_t s = 0; s < row->n_steps; s++) {
+        Point *point = &row->steps[s];
+        if (stage->stores.n && s == n_loaded) n_loaded = load_resident(row, stage, s);
+        for (uint32_t i = 0; i < stage->reduces.n; i++) {
+            const Reduce *reduce = stage_reduce(row->kernel, stage, i);
+            Acc *acc = all_accs + s % slots_of(row, reduce) * MAX_STAGE_VALUES + i;
+            Acc joined = acc_take(row->lower, reduce, *acc, acc_element(point, reduce));
+            *acc = point->active ? acc_select(row->lower, point->active, joined, *acc) : joined;
+        }
+        point_prepare_stores(point, stage->stores.data, stage->stores.n);
+        store_resident(row, stage, point);
+    }
+}
+
+static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
+    for (uint32_t s = 0; s < row->n_slots; s++)
+        gpu_stage_begin(row->lower, stage, accs + s * MAX_STAGE_VALUES);
+    if (row->n_steps)
+        visit_resident(row, stage, accs);
+    else
+        loop_elements(row, stage, accs);
+}
+
+/* A segment's result to the lane that has its chain (index_type), if it is the thread's. */
+static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, LLVMValueRef chain,
+                        Acc part) {
+    const Unit *unit = row->unit;
+    uint32_t n_lanes = row->sched->lanes;
+    Acc spread = {unit_splat(unit, part.value, n_lanes), NULL};
+    if (part.index) spread.index = unit_splat(unit, part.index, n_lanes);
+    LLVMValueRef lane_chain = LLVMBuildSub(unit->builder, chain, row->own, "");
+    LLVMValueRef lanes[64];
+    for (uint32_t j = 0; j < n_lanes; j++) lanes[j] = lower_index_const(row->lower, j);
+    LLVMValueRef numbers = n_lanes > 1 ? LLVMConstVector(lanes, n_lanes) : lanes[0];
+    lane_chain = unit_splat(unit, lane_chain, n_lanes);
+    LLVMValueRef is_own = LLVMBuildICmp(unit->builder, LLVMIntEQ, lane_chain, numbers, "");
+    return acc_select(row->lower, is_own, acc_combine(row->lower, reduce, outer, spread), outer);
+}
+
+/* One pass per segment; partial p goes to chain p mod n_chains of a second set of accumulators. */
+static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
+    Lower *lower = row->lower;
+    Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef n = row->count;
+    LLVMValueRef zero = lower_index_const(lower, 0);
+    LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
+    Acc outer[MAX_STAGE_VALUES];
+    gpu_stage_begin(lower, stage, outer);
+    /* The whole team walks the same segments, with or without a row: barriers are inside. */
+    Loop loop = loop_begin(unit, lower->function, zero, n, length);
+    acc_loop_carry(unit, &loop, outer, stage->reduces.n, NULL);
+    LLVMValueRef rest = LLVMBuildSub(builder, n, loop.index, "");
+    row->first = loop.index;
+    row->count = gpu_segment_count(lower, rest);
+    pass_elements(row, stage, accs);
+    join_team(row, stage->reduces.data, accs, stage->reduces.n);
+    LLVMValueRef segment = LLVMBuildUDiv(builder, loop.index, length, "");
+    LLVMValueRef chain =
+        LLVMBuildAnd(builder, segment, lower_index_const(lower, row->order.n_chains - 1), "");
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = stage_reduce(row->kernel, stage, i);
+        outer[i] = take_segment(row, reduce, outer[i], chain, accs[i]);
+    }
+    if (row->sched->threads_per_row > WARP) gpu_barrier(unit);
+    acc_loop_end(unit, &loop, outer, stage->reduces.n, NULL);
+    row->first = zero;
+    row->count = n;
+    for (uint32_t i = 0; i < stage->reduces.n; i++) accs[i] = outer[i];
+}
+
+static void prepare_stage(Row *row, const Stage *stage) {
+    gpu_stage_prepare(&row->point, stage);
+    for (uint32_t s = 0; s < row->n_steps; s++)
+        for (ScalarId id = 1; id <= scalar_count(row->kernel->scalars); id++)
+            if (!row->steps[s].values[id]) row->steps[s].values[id] = row->point.values[id];
+}
+
+static void run_stage(Row *row, const Stage *stage) {
+    Acc accs[MAX_SLOTS * MAX_STAGE_VALUES];
+    prepare_stage(row, stage);
+    if (!row->n_steps && gpu_stage_has_segments(row->lower, stage))
+        pass_segments(row, stage, accs);
+    else
+        pass_elements(row, stage, accs);
+    if (!stage->reduces.n) return;
+    join_team(row, stage->reduces.data, accs, stage->reduces.n);
+    if (row->rank) join_cluster(row, stage, accs);
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        acc_finish(&row->point, stage->reduces.data[i], accs[i]);
+}
+
+static void store_row(Row *row) {
+    Unit *unit = row->unit;
+    const Kernel *kernel = row->kernel;
+    if (!kernel->row_stores.n) return;
+    Point point = point_inside(&row->point);
+    point.lanes = 1;
+    point_prepare_stores(&point, kernel->row_stores.data, kernel->row_stores.n);
+    LLVMValueRef zero = unit_i32(unit, 0);
+    LLVMValueRef writes = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
+    if (row->rank) {
+        LLVMValueRef leads = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->rank, zero, "");
+        writes = LLVMBuildAnd(unit->builder, writes, leads, "");
+    }
+    if (row->exists) writes = LLVMBuildAnd(unit->builder, writes, row->exists, "");
+    If leads = if_begin(unit, row->lower->function, writes);
+    point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
+    if_end(unit, &leads);
+}
+
+/* Per slot `n_entries` accumulators, or words of as many, then the indices of those that have one.
+ */
+static LLVMValueRef *shared_accs(const Row *row, uint32_t n_entries, bool are_words,
+                                 const char *name) {
+    uint32_t n = row->kernel->reduces.n;
+    LLVMValueRef *arrays = arena_array(row->unit->arena, LLVMValueRef, 2 * (size_t)n);
+    for (uint32_t i = 0; i < n; i++) {
+        const Reduce *reduce = &row->kernel->reduces.data[i];
+        LLVMTypeRef type = unit_value_type(row->unit, reduce->acc, 1);
+        if (are_words) type = word_type(row->unit, type);
+        arrays[i] = gpu_shared(row->unit, type, n_entries, name);
+        if (reduce->is_arg)
+            arrays[n + i] = gpu_shared(row->unit, row->unit->i32, n_entries, "indices");
+    }
+    return arrays;
+}
+
+/* Of all parts that a block gets in a stage. */
+static uint32_t sent_bytes(const Row *row, const Stage *stage) {
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = stage_reduce(row->kernel, stage, i);
+        bytes += dtype_bytes(reduce->acc) > 4 ? 8 : 4;
+        if (reduce->is_arg) bytes += 4;
+    }
+    return bytes * row->sched->cluster;
+}
+
+/* The first thread's work, before the block says that it has begun. */
+static void make_barriers(Row *row) {
+    Unit *unit = row->unit;
+    const Kernel *kernel = row->kernel;
+    row->sent = arena_array(unit->arena, LLVMValueRef, kernel->stages.n);
+    LLVMValueRef zero = unit_i32(unit, 0);
+    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
+    If first = if_begin(unit, row->lower->function, is_first);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        if (!stage->reduces.n) continue;
+        row->sent[i] = gpu_shared(unit, unit->i64, 1, "sent");
+        gpu_mbarrier_init(unit, row->sent[i], 1);
+        gpu_mbarrier_expect(unit, row->sent[i], sent_bytes(row, stage));
+    }
+    gpu_mbarrier_publish(unit);
+    if_end(unit, &first);
+    gpu_cluster_begin(unit);
+}
+
+static void make_shared(Row *row) {
+    if (row->sched->threads_per_row > WARP) row->shared = shared_accs(row, WARP, false, "partials");
+    if (!row->rank) return;
+    row->parts = shared_accs(row, row->sched->cluster, true, "parts");
+    make_barriers(row);
+}
+
+static void make_resident(Row *row) {
+    LLVMBuilderRef builder = row->unit->builder;
+    int64_t n = dim_lo(lower_dims(row->lower), kernel_n_reduced(row->kernel));
+    int64_t stride = (int64_t)row->sched->threads_per_row * row->sched->lanes;
+    row->n_steps = row->sched->resident;
+    if (row->rank) n -= (int64_t)(row->sched->cluster - 1) * row->order.segment_elems;
+    for (uint32_t s = 0; s < row->n_steps; s++) {
+        row->steps[s] = point_at(row, row->own, stride * s);
+        if (stride * (s + 1) <= n && (!row->exists || row->repeats)) continue;
+        LLVMValueRef at =
+            LLVMBuildAdd(builder, row->own, lower_index_const(row->lower, stride * s), "");
+        row->steps[s].active = LLVMBuildICmp(builder, LLVMIntSLT, at, row->count, "");
+    }
+}
+
+static void run_row(Row *row) {
+    if (row->sched->resident) make_resident(row);
+    for (uint32_t i = 0; i < row->kernel->stages.n; i++)
+        run_stage(row, &row->kernel->stages.data[i]);
+    store_row(row);
+    if (row->rank && !row->has_begun) gpu_cluster_wait(row->unit);
+}
+
+static Row row_new(Lower *lower) {
+    Row row = {.lower = lower,
+               .unit = lower->unit,
+               .kernel = lower->kernel,
+               .sched = &lower->variant->sched,
+               .order = reduce_order(FORM_ROW, DEVICE_GPU)};
+    row.point = point_new(lower, row.sched->lanes);
+    row.n_slots = row.sched->slots;
+    if (row.sched->cluster > 1) row.rank = unit_i32(row.unit, 0); /* found with the row */
+    place_thread(&row);
+    make_shared(&row);
+    return row;
+}
+
+/* Whose row `in_tile` (index_type) of the tile is. Beyond the matrix a team repeats the last one.
+ */
+static void enter_tile_row(Row *row, LLVMValueRef in_tile) {
+    Lower *lower = row->lower;
+    const Unit *unit = row->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef m0 = unit_index_cast(unit, lower->tile->m0, lower->index_type);
+    LLVMValueRef m = unit_index_cast(unit, lower->tile->m, lower->index_type);
+    LLVMValueRef first = unit_index_cast(unit, lower->tile->first_row, lower->index_type);
+    LLVMValueRef index = own_or_last(row, in_tile, LLVMBuildSub(builder, m, m0, ""));
+    enter_row(row, LLVMBuildAdd(builder, first, index, ""), NULL);
+}
+
+/* The rows of the tile that the phase before has made, a team for each: of all the block's, or of
+ * the warp's. */
+static void run_tile(Lower *lower) {
+    Unit *unit = lower->unit;
+    LLVMBuilderRef builder = unit->builder;
+    const Sched *sched = &lower->variant->sched;
+    const BlockTile *tile = lower->tile;
+    uint32_t threads = tile->is_warps ? WARP : sched->threads;
+    LLVMValueRef thread = gpu_thread(unit);
+    if (tile->is_warps) thread = LLVMBuildAnd(builder, thread, unit_i32(unit, WARP - 1), "");
+    LLVMValueRef threads_per_row =
+        LLVMBuildUDiv(builder, thread, unit_i32(unit, sched->threads_per_row), "");
+    Loop loop =
+        loop_begin(unit, lower->function, unit_index_cast(unit, threads_per_row, lower->index_type),
+                   lower_index_const(lower, tile->n_rows),
+                   lower_index_const(lower, threads / sched->threads_per_row));
+    Row row = row_new(lower);
+    enter_tile_row(&row, loop.index);
+    run_row(&row);
+    loop_end(unit, &loop);
+}
+
+void template_gpu_row(Lower *lower) {
+    if (lower->tile) {
+        run_tile(lower);
+        return;
+    }
+    gpu_stream(lower);
+    Row row = row_new(lower);
+    find_row(&row);
+    run_row(&row);
+}

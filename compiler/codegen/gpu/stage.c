@@ -1,0 +1,94 @@
+/* Stages of GPU reductions. See stage.h. */
+#include "codegen/gpu/stage.h"
+
+static const Reduce *reduce_of(const Lower *lower, const Stage *stage, uint32_t i) {
+    return stage_reduce(lower->kernel, stage, i);
+}
+
+void gpu_stage_prepare(Point *row, const Stage *stage) {
+    const Lower *lower = row->lower;
+    const Kernel *kernel = lower->kernel;
+    ScalarId roots[3 * MAX_STAGE_VALUES];
+    uint32_t n = 0, inner = ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
+    if (stage->reduces.n + stage->stores.n > MAX_STAGE_VALUES)
+        ice(lower->unit->arena, "stage of more than %d values", MAX_STAGE_VALUES);
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        roots[n++] = reduce_of(lower, stage, i)->value;
+        roots[n++] = reduce_of(lower, stage, i)->arg_index;
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) roots[n++] = stage->stores.data[i].value;
+    point_prepare(row, roots, n, inner);
+}
+
+void gpu_stage_begin(const Lower *lower, const Stage *stage, Acc *accs) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        accs[i] = acc_identity(lower, reduce_of(lower, stage, i), lower->variant->sched.lanes);
+}
+
+/* Adds the elements at a point to the accumulators and computes what the stage stores there. */
+static void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = reduce_of(point->lower, stage, i);
+        Acc element = acc_element(point, reduce);
+        accs[i] = acc_take(point->lower, reduce, accs[i], element);
+    }
+    point_prepare_stores(point, stage->stores.data, stage->stores.n);
+}
+
+void gpu_stage_store(Point *point, const Stage *stage) {
+    point_store_all(point, stage->stores.data, stage->stores.n);
+}
+
+int64_t gpu_most_reduced(const Lower *lower) {
+    const Variant *variant = lower->variant;
+    DimId n = kernel_n_reduced(lower->kernel);
+    int64_t most = dim_hi(indextab_dims(scalartab_indices(lower->kernel->scalars)), n);
+    return variant->limit_dim == n && variant->limit < most ? variant->limit : most;
+}
+
+bool gpu_stage_has_segments(const Lower *lower, const Stage *stage) {
+    const Kernel *kernel = lower->kernel;
+    return kernel->segment_axis == NO_AXIS && acc_stage_is_ordered(lower, stage) &&
+           gpu_most_reduced(lower) > reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+}
+
+LLVMValueRef gpu_segment_count(const Lower *lower, LLVMValueRef rest) {
+    int64_t segment = reduce_order(lower->kernel->form, DEVICE_GPU).segment_elems;
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef length = lower_index_const(lower, segment);
+    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
+    return LLVMBuildSelect(builder, is_last, rest, length, "");
+}
+
+enum { REST_UNROLL = 4 }; /* of what is left behind a loop of more */
+
+/* `width` elements an iteration from `from`; returns where it stopped. */
+static LLVMValueRef loop_of_width(const GpuElements *e, const Stage *stage, Acc *accs,
+                                  LLVMValueRef from, uint32_t width) {
+    Lower *lower = e->lower;
+    const Unit *unit = lower->unit;
+    int64_t reach = (int64_t)(width - 1) * e->stride;
+    LLVMValueRef to = LLVMBuildSub(unit->builder, e->count, lower_index_const(lower, reach), "");
+    LLVMValueRef step = lower_index_const(lower, e->stride * width);
+    Loop loop = loop_begin(unit, lower->function, from, to, step);
+    LLVMValueRef next = from;
+    acc_loop_carry(unit, &loop, accs, stage->reduces.n, &next);
+    Point *points = arena_array(unit->arena, Point, width);
+    for (uint32_t u = 0; u < width; u++) {
+        points[u] = e->at(e->user, loop.index, e->stride * u);
+        gpu_stage_visit(&points[u], stage, accs);
+    }
+    for (uint32_t u = 0; u < width; u++) gpu_stage_store(&points[u], stage);
+    next = LLVMBuildAdd(unit->builder, loop.index, step, "");
+    acc_loop_end(unit, &loop, accs, stage->reduces.n, &next);
+    return next;
+}
+
+void gpu_each_element(const GpuElements *e, const Stage *stage, Acc *accs) {
+    LLVMValueRef from = e->own;
+    if (e->unroll > REST_UNROLL) from = loop_of_width(e, stage, accs, from, e->unroll);
+    if (e->unroll > 1)
+        from =
+            loop_of_width(e, stage, accs, from, e->unroll < REST_UNROLL ? e->unroll : REST_UNROLL);
+    loop_of_width(e, stage, accs, from, 1);
+}

@@ -1,0 +1,92 @@
+/* The one instruction that LLVM has no name for, and the descriptors it takes. See
+ * wgmma.h. */
+#include "codegen/gpu_gemm/wgmma.h"
+
+#include <string.h>
+
+/* Descriptors count in 16 bytes and have 14 bits for an address. */
+enum {
+    UNIT_SHIFT = 4,
+    ADDRESS_MASK = 0x3FFF,
+    STEP_BYTES = 32,
+    STEPS = WGMMA_SWIZZLE_BYTES / STEP_BYTES
+};
+/* From 8 rows to the next 8, from a turned tile's block to the next. */
+enum { ROWS_UNITS = 1024 >> UNIT_SHIFT, BLOCK_UNITS = 8192 >> UNIT_SHIFT };
+
+/* From one k step of the instruction to the next: along a row, or, of a turned tile, by as many
+ * rows as a step has elements of 16 bits. */
+static uint32_t step_units(const WgmmaSide *side) {
+    uint32_t rows = STEP_BYTES / 2;
+    return (side->is_turned ? rows * WGMMA_SWIZZLE_BYTES : STEP_BYTES) >> UNIT_SHIFT;
+}
+
+static LLVMValueRef descriptor(const Wgmma *w, const WgmmaSide *side, LLVMValueRef stage) {
+    LLVMBuilderRef builder = w->unit->builder;
+    bool is_left = side == &w->sides[0];
+    LLVMValueRef at = LLVMBuildMul(builder, stage, unit_i32(w->unit, w->stage_bytes), "");
+    at = LLVMBuildAdd(builder, at, unit_i32(w->unit, side->begin_bytes), "");
+    if (is_left) { /* 64 rows of a straight tile are as many bytes as a block of a turned one */
+        LLVMValueRef rows = unit_i32(w->unit, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
+        at = LLVMBuildAdd(builder, at, LLVMBuildMul(builder, w->group, rows, ""), "");
+    }
+    LLVMValueRef base = LLVMBuildPtrToInt(builder, w->shared, w->unit->i32, "");
+    at = LLVMBuildAdd(builder, base, at, "");
+    at = LLVMBuildLShr(builder, at, unit_i32(w->unit, UNIT_SHIFT), "");
+    at = LLVMBuildAnd(builder, at, unit_i32(w->unit, ADDRESS_MASK), "");
+    uint64_t lead = side->is_turned ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
+    fixed |= lead << 16 | (uint64_t)ROWS_UNITS << 32;
+    at = LLVMBuildZExt(builder, at, w->unit->i64, "");
+    return LLVMBuildOr(builder, at, LLVMConstInt(w->unit->i64, fixed, 0), "");
+}
+
+/* `n` accumulators, then what else it takes, which `inputs` constrains. */
+static void call_asm(const Wgmma *w, const char *text, const char *inputs, const LLVMValueRef *accs,
+                     uint32_t n, const LLVMValueRef *others, uint32_t n_others) {
+    const Unit *unit = w->unit;
+    Text constraints = {.arena = unit->arena};
+    LLVMTypeRef *types = arena_array(unit->arena, LLVMTypeRef, n + n_others);
+    LLVMValueRef *args = arena_array(unit->arena, LLVMValueRef, n + n_others);
+    for (uint32_t i = 0; i < n + n_others; i++) {
+        args[i] = i < n ? accs[i] : others[i - n];
+        types[i] = LLVMTypeOf(args[i]);
+        if (i < n) text_puts(&constraints, "r,");
+    }
+    text_printf(&constraints, "%s~{memory}", inputs);
+    const char *list = text_str(&constraints);
+    LLVMTypeRef type = LLVMFunctionType(unit->void_type, types, n + n_others, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 1, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMBuildCall2(unit->builder, type, code, args, n + n_others, "");
+}
+
+/* Of f32 the copies made tf32, of which no side can be turned. */
+static const char *operand_type(Dtype dtype) {
+    return dtype == DT_F32 ? "tf32" : dtype == DT_BF16 ? "bf16" : "f16";
+}
+
+void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, const LLVMValueRef *accs) {
+    uint32_t n = w->width / 2, step_elems = STEP_BYTES / dtype_bytes(w->dtype);
+    const char *dtype = operand_type(w->dtype);
+    Text text = {.arena = w->unit->arena};
+    text_puts(&text, "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ");
+    for (uint32_t step = 0; step < STEPS; step++) {
+        text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", n,
+                    step * step_units(&w->sides[0]), n + 1, step * step_units(&w->sides[1]));
+        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk%u.f32.%s.%s {", w->width,
+                    step_elems, dtype, dtype);
+        for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
+        text_puts(&text, "}, a, b, 1, 1, 1");
+        if (dtype_bytes(w->dtype) == 2)
+            text_printf(&text, ", %d, %d", w->sides[0].is_turned, w->sides[1].is_turned);
+        text_puts(&text, "; ");
+    }
+    text_puts(&text, "wgmma.commit_group.sync.aligned; }");
+    LLVMValueRef descriptors[2] = {descriptor(w, &w->sides[0], stage),
+                                   descriptor(w, &w->sides[1], stage)};
+    call_asm(w, text_str(&text), "l,l,", accs, n, descriptors, 2);
+}
+
+void wgmma_finish(const Wgmma *w, const LLVMValueRef *accs) {
+    call_asm(w, "wgmma.wait_group.sync.aligned 0;", "", accs, w->width / 2, NULL, 0);
+}

@@ -1,0 +1,181 @@
+/* Tiles, and the parts of a launch that have them. See wgmma.h. */
+#include "codegen/gpu_gemm/wgmma.h"
+
+#include <string.h>
+
+enum { MAX_KEPT = 2 };
+
+uint32_t wgmma_cluster(const Wgmma *w) {
+    return w->rank ? w->sched->cluster : 1;
+}
+
+/* Wide tiles and the narrow one of a row of tiles make up a known extent. */
+GemmTiles wgmma_tiles(const Wgmma *w) {
+    const Lower *lower = w->lower;
+    DimTab *dims = lower_dims(lower);
+    GemmTiles tiles = gpu_gemm_tiles(lower, w->sched->tile_m * wgmma_cluster(w));
+    int64_t n = 0, n_wide;
+    if (!lower->variant->sched.tail_n) return tiles;
+    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    if (!dim_is_const(dims, index_axis_extent(tab, gemm_axis_n(lower->kernel)), &n))
+        ice(lower->unit->arena, "narrow tiles of an extent that is not known");
+    n_wide = n / tiles.n;
+    tiles.across = dim_const(dims, w->wide ? 1 : n_wide);
+    tiles.is_whole = !w->wide || n % tiles.n == w->sched->tile_n;
+    if (w->wide) tiles.begin = dim_const(dims, n_wide * tiles.n);
+    tiles.n = w->sched->tile_n;
+    return tiles;
+}
+
+GemmBlock wgmma_tile_at(const Wgmma *w, LLVMValueRef number) {
+    GemmBlock block = gpu_gemm_block_at(w->lower, number, &w->tiles);
+    if (!w->rank) return block;
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef below = LLVMBuildMul(builder, w->rank, unit_i32(w->unit, w->sched->tile_m), "");
+    block.m0 = LLVMBuildAdd(builder, block.m0, gpu_index(w->lower, below), "");
+    return block;
+}
+
+/* Of one part. */
+static DimId n_tiles(const Wgmma *w) {
+    const Kernel *kernel = w->lower->kernel;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId rows = dim_ceil_div(dims, m, w->tiles.m);
+    DimId all = dim_mul(dims, rows, w->tiles.across);
+    for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
+        all = dim_mul(dims, all, index_axis_extent(tab, axis));
+    return all;
+}
+
+static LLVMValueRef by_cluster(const Wgmma *w, LLVMValueRef blocks) {
+    LLVMValueRef size = LLVMConstInt(LLVMTypeOf(blocks), wgmma_cluster(w), 0);
+    return w->rank ? LLVMBuildUDiv(w->unit->builder, blocks, size, "") : blocks;
+}
+
+/* Of all parts of one code. */
+static DimId n_own_tiles(const Wgmma *w) {
+    return dim_mul_const(lower_dims(w->lower), n_tiles(w), w->lower->n_parts);
+}
+
+/* Clusters that come too late for the last wave of wide tiles have the narrow ones; all have, where
+ * there is none such. */
+static Loop each_narrow_tile(const Wgmma *w) {
+    LLVMBuilderRef builder = w->unit->builder;
+    Lower *lower = w->lower;
+    LLVMValueRef n_clusters = by_cluster(w, gpu_index(lower, gpu_special(w->unit, "nctaid.x")));
+    LLVMValueRef cluster = by_cluster(w, gpu_block(lower));
+    LLVMValueRef n_wide = lower_dim(lower, n_own_tiles(w->wide));
+    LLVMValueRef n_narrow = lower_dim(lower, n_own_tiles(w));
+    LLVMValueRef n_busy = LLVMBuildURem(builder, n_wide, n_clusters, "");
+    LLVMValueRef is_busy = LLVMBuildICmp(builder, LLVMIntULT, cluster, n_busy, "");
+    LLVMValueRef first = LLVMBuildSub(builder, cluster, n_busy, "");
+    first = LLVMBuildSelect(builder, is_busy, n_narrow, first, "");
+    LLVMValueRef step = LLVMBuildSub(builder, n_clusters, n_busy, "");
+    return loop_begin(w->unit, lower->function, first, n_narrow, step);
+}
+
+Loop wgmma_each_tile(const Wgmma *w) {
+    Lower *lower = w->lower;
+    if (w->wide) return each_narrow_tile(w);
+    LLVMValueRef n_blocks = gpu_index(lower, gpu_special(w->unit, "nctaid.x"));
+    LLVMValueRef first = by_cluster(w, gpu_block(lower));
+    DimId all = n_own_tiles(w);
+    for (uint32_t c = 1; c < lower->n_codes; c++)
+        all = dim_add(lower_dims(lower), all, n_own_tiles(&w[c]));
+    LLVMValueRef end = lower_dim(lower, all);
+    LLVMValueRef step = by_cluster(w, n_blocks);
+    return loop_begin(w->unit, lower->function, first, end, step);
+}
+
+LLVMValueRef wgmma_part_of_tile(const Wgmma *w, LLVMValueRef *number) {
+    LLVMBuilderRef builder = w->unit->builder;
+    if (w->lower->n_parts == 1) return NULL;
+    LLVMValueRef n = lower_dim(w->lower, n_tiles(w)), tile = *number;
+    *number = LLVMBuildURem(builder, tile, n, "");
+    return LLVMBuildUDiv(builder, tile, n, "");
+}
+
+/* Of the parameters that parts have at `first`, `step` apart, the one of part `part`. */
+static LLVMValueRef parameter_of(const Wgmma *w, LLVMValueRef part, uint32_t first, uint32_t step) {
+    LLVMBuilderRef builder = w->unit->builder;
+    LLVMValueRef own = LLVMGetParam(w->lower->function, first);
+    for (uint32_t p = 1; p < w->lower->n_parts; p++) {
+        LLVMValueRef number = lower_index_const(w->lower, p);
+        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, part, number, "");
+        LLVMValueRef other = LLVMGetParam(w->lower->function, first + p * step);
+        own = LLVMBuildSelect(builder, is_past, other, own, "");
+    }
+    return own;
+}
+
+void wgmma_take_maps(Wgmma *w, LLVMValueRef part) {
+    uint32_t n_maps = w->lower->variant->n_maps, first = w->lower->first_map;
+    for (uint32_t i = 0; i < n_maps && part; i++)
+        w->sides[i].parameter = parameter_of(w, part, first + i, n_maps);
+}
+
+void wgmma_take_pointers(Wgmma *w, LLVMValueRef part) {
+    uint32_t n_args = w->lower->kernel->args.n, first = w->lower->first_param;
+    for (uint32_t i = 0; i < n_args && part; i++)
+        w->lower->pointers[i] = parameter_of(w, part, first + i, n_args);
+}
+
+/* Codes' tiles come one after the other. */
+void wgmma_work_by_code(Wgmma *codes, LLVMValueRef tile, WgmmaWork *work, LLVMValueRef *values,
+                        uint32_t n_values, uint32_t n_kept) {
+    const Unit *unit = codes->unit;
+    LLVMBuilderRef builder = unit->builder;
+    LLVMValueRef function = codes->lower->function, own[WGMMA_MAX_VALUES], kept[MAX_KEPT];
+    uint32_t n_codes = codes->lower->n_codes;
+    if (n_codes == 1) {
+        work(codes, tile, values);
+        return;
+    }
+    LLVMBasicBlockRef after = unit_block(unit, function, "worked");
+    for (uint32_t c = 0; c < n_codes; c++) {
+        LLVMBasicBlockRef next = after;
+        LLVMValueRef end = lower_dim(codes->lower, n_own_tiles(&codes[c]));
+        if (c + 1 < n_codes) {
+            LLVMBasicBlockRef here = unit_block(unit, function, "code");
+            next = unit_block(unit, function, "next");
+            LLVMValueRef is_here = LLVMBuildICmp(builder, LLVMIntULT, tile, end, "");
+            LLVMBuildCondBr(builder, is_here, here, next);
+            unit_goto(unit, here);
+        }
+        memcpy(own, values, n_values * sizeof *own);
+        work(&codes[c], tile, own);
+        LLVMBasicBlockRef from = unit_here(unit);
+        LLVMBuildBr(builder, after);
+        unit_goto(unit, after);
+        for (uint32_t i = 0; i < n_kept; i++) {
+            if (c == 0) kept[i] = LLVMBuildPhi(builder, LLVMTypeOf(own[i]), "");
+            LLVMAddIncoming(kept[i], &own[i], &from, 1);
+        }
+        unit_goto(unit, next);
+        if (c + 1 < n_codes) tile = LLVMBuildSub(builder, tile, end, "");
+    }
+    memcpy(values, kept, n_kept * sizeof *kept);
+}
+
+DimId wgmma_extent_of_k(const Wgmma *w) {
+    const Kernel *kernel = w->lower->kernel;
+    return kernel_axis_extent(kernel, gemm_axis_k(kernel));
+}
+
+LLVMValueRef wgmma_k_of_tile(const Wgmma *codes, LLVMValueRef tile) {
+    Lower *lower = codes->lower;
+    LLVMBuilderRef builder = codes->unit->builder;
+    LLVMValueRef k = lower_dim(lower, wgmma_extent_of_k(codes));
+    DimId before = dim_const(lower_dims(lower), 0);
+    for (uint32_t c = 1; c < lower->n_codes; c++) {
+        before = dim_add(lower_dims(lower), before, n_own_tiles(&codes[c - 1]));
+        if (wgmma_extent_of_k(&codes[c]) == wgmma_extent_of_k(&codes[c - 1])) continue;
+        LLVMValueRef begin = lower_dim(lower, before);
+        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, tile, begin, "");
+        LLVMValueRef own = lower_dim(lower, wgmma_extent_of_k(&codes[c]));
+        k = LLVMBuildSelect(builder, is_past, own, k, "");
+    }
+    return k;
+}

@@ -1,0 +1,306 @@
+/* The operations of math_ops.h. Nothing here decides about accuracy but the constants of the
+ * rounding trick; no fast-math flag is ever set. */
+#include "codegen/math/math_ops.h"
+
+#include <string.h>
+
+static LLVMTypeRef type_with_lanes(LLVMTypeRef element, unsigned lanes) {
+    return lanes ? LLVMVectorType(element, lanes) : element;
+}
+
+Fp fp_of(const MathCtx *m, Val x) {
+    LLVMTypeRef type = LLVMTypeOf(x);
+    LLVMTypeRef element = type;
+    Fp p = {.m = m, .type = type};
+    if (LLVMGetTypeKind(type) == LLVMVectorTypeKind) {
+        p.lanes = LLVMGetVectorSize(type);
+        element = LLVMGetElementType(type);
+    }
+    p.is_f64 = LLVMGetTypeKind(element) == LLVMDoubleTypeKind;
+    LLVMTypeRef word = LLVMIntTypeInContext(m->context, p.is_f64 ? 64 : 32);
+    p.bits = type_with_lanes(word, p.lanes);
+    return p;
+}
+
+Fp fp_f32(const Fp *p) {
+    LLVMTypeRef word = LLVMInt32TypeInContext(p->m->context);
+    LLVMTypeRef number = LLVMFloatTypeInContext(p->m->context);
+    return (Fp){.m = p->m,
+                .type = type_with_lanes(number, p->lanes),
+                .bits = type_with_lanes(word, p->lanes),
+                .lanes = p->lanes};
+}
+
+Fp fp_f64(const Fp *p) {
+    LLVMTypeRef word = LLVMInt64TypeInContext(p->m->context);
+    LLVMTypeRef number = LLVMDoubleTypeInContext(p->m->context);
+    return (Fp){.m = p->m,
+                .type = type_with_lanes(number, p->lanes),
+                .bits = type_with_lanes(word, p->lanes),
+                .lanes = p->lanes,
+                .is_f64 = true};
+}
+
+Val fp_splat(const MathCtx *m, Val constant, unsigned lanes) {
+    if (!lanes) return constant;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(m->context);
+    Val none = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(constant), lanes));
+    Val first = LLVMConstInt(i32, 0, 0);
+    Val one = LLVMBuildInsertElement(m->builder, none, constant, first, "");
+    Val mask = LLVMConstNull(LLVMVectorType(i32, lanes));
+    return LLVMBuildShuffleVector(m->builder, one, none, mask, "");
+}
+
+static LLVMTypeRef element_of(const Fp *p, LLVMTypeRef type) {
+    return p->lanes ? LLVMGetElementType(type) : type;
+}
+
+Val fp_num(const Fp *p, double value) {
+    return fp_splat(p->m, LLVMConstReal(element_of(p, p->type), value), p->lanes);
+}
+
+Val fp_int(const Fp *p, uint64_t value) {
+    LLVMTypeRef word = element_of(p, p->bits);
+    return fp_splat(p->m, LLVMConstInt(word, p->is_f64 ? value : (uint32_t)value, 0), p->lanes);
+}
+
+Val fp_nan(const Fp *p) {
+    Val bits = fp_int(p, p->is_f64 ? 0x7ff8000000000000u : 0x7fc00000u);
+    return LLVMConstBitCast(bits, p->type);
+}
+
+Val fp_inf(const Fp *p) {
+    Val bits = fp_int(p, p->is_f64 ? 0x7ff0000000000000u : 0x7f800000u);
+    return LLVMConstBitCast(bits, p->type);
+}
+
+Val fp_add(const Fp *p, Val x, Val y) {
+    return LLVMBuildFAdd(p->m->builder, x, y, "");
+}
+Val fp_sub(const Fp *p, Val x, Val y) {
+    return LLVMBuildFSub(p->m->builder, x, y, "");
+}
+Val fp_mul(const Fp *p, Val x, Val y) {
+    return LLVMBuildFMul(p->m->builder, x, y, "");
+}
+Val fp_div(const Fp *p, Val x, Val y) {
+    return math_div(p->m, x, y);
+}
+Val fp_neg(const Fp *p, Val x) {
+    return LLVMBuildFNeg(p->m->builder, x, "");
+}
+
+Val fp_fma(const Fp *p, Val x, Val y, Val z) {
+    return math_fma(p->m, x, y, z);
+}
+
+Val fp_poly(const Fp *p, Val x, const double *coefs, size_t n_coefs) {
+    Val sum = fp_num(p, coefs[n_coefs - 1]);
+    for (size_t i = n_coefs - 1; i-- > 0;) {
+        sum = fp_fma(p, sum, x, fp_num(p, coefs[i]));
+    }
+    return sum;
+}
+
+Val fp_lt(const Fp *p, Val x, Val y) {
+    return LLVMBuildFCmp(p->m->builder, LLVMRealOLT, x, y, "");
+}
+
+Val fp_gt(const Fp *p, Val x, Val y) {
+    return LLVMBuildFCmp(p->m->builder, LLVMRealOGT, x, y, "");
+}
+
+Val fp_eq(const Fp *p, Val x, Val y) {
+    return LLVMBuildFCmp(p->m->builder, LLVMRealOEQ, x, y, "");
+}
+
+Val fp_ne(const Fp *p, Val x, Val y) {
+    return LLVMBuildFCmp(p->m->builder, LLVMRealONE, x, y, "");
+}
+
+Val fp_unordered(const Fp *p, Val x, Val y) {
+    return LLVMBuildFCmp(p->m->builder, LLVMRealUNO, x, y, "");
+}
+
+Val fp_select(const Fp *p, Val condition, Val then_value, Val else_value) {
+    return LLVMBuildSelect(p->m->builder, condition, then_value, else_value, "");
+}
+
+Val fp_clamp(const Fp *p, Val x, double low, double high) {
+    Val is_low = fp_lt(p, x, fp_num(p, low));
+    x = fp_select(p, is_low, fp_num(p, low), x);
+    return fp_at_most(p, x, high);
+}
+
+Val fp_at_most(const Fp *p, Val x, double high) {
+    if (p->m->is_gpu && !p->is_f64) return math_minimum(p->m, x, fp_num(p, high));
+    Val is_high = fp_gt(p, x, fp_num(p, high));
+    return fp_select(p, is_high, fp_num(p, high), x);
+}
+
+Val fp_and(const Fp *p, Val x, Val y) {
+    return LLVMBuildAnd(p->m->builder, x, y, "");
+}
+Val fp_or(const Fp *p, Val x, Val y) {
+    return LLVMBuildOr(p->m->builder, x, y, "");
+}
+Val fp_to_bits(const Fp *p, Val x) {
+    return LLVMBuildBitCast(p->m->builder, x, p->bits, "");
+}
+
+Val fp_from_bits(const Fp *p, Val bits) {
+    return LLVMBuildBitCast(p->m->builder, bits, p->type, "");
+}
+
+Val fp_iadd(const Fp *p, Val x, Val y) {
+    return LLVMBuildAdd(p->m->builder, x, y, "");
+}
+Val fp_isub(const Fp *p, Val x, Val y) {
+    return LLVMBuildSub(p->m->builder, x, y, "");
+}
+Val fp_imul(const Fp *p, Val x, Val y) {
+    return LLVMBuildMul(p->m->builder, x, y, "");
+}
+
+Val fp_shl(const Fp *p, Val x, unsigned n_bits) {
+    return LLVMBuildShl(p->m->builder, x, fp_int(p, n_bits), "");
+}
+
+Val fp_shr(const Fp *p, Val x, unsigned n_bits) {
+    return LLVMBuildLShr(p->m->builder, x, fp_int(p, n_bits), "");
+}
+
+Val fp_is_set(const Fp *p, Val x, uint64_t mask) {
+    Val masked = fp_and(p, x, fp_int(p, mask));
+    return LLVMBuildICmp(p->m->builder, LLVMIntNE, masked, fp_int(p, 0), "");
+}
+
+/* Its bits less one, plus the grid's second extent, which is one. At the function's entry, so that
+ * it costs a multiplication by it nothing. */
+Val fp_opaque(const Fp *p, double value) {
+    static const char name[] = "llvm.nvvm.read.ptx.sreg.nctaid.y";
+    LLVMBuilderRef builder = p->m->builder;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(p->m->context);
+    LLVMTypeRef type = LLVMFunctionType(i32, NULL, 0, 0);
+    LLVMValueRef read = LLVMGetNamedFunction(p->m->module, name);
+    if (!read) read = LLVMAddFunction(p->m->module, name, type);
+
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(builder);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(here));
+    LLVMValueRef first = LLVMGetFirstInstruction(entry);
+    LLVMPositionBuilder(builder, entry, first);
+    union {
+        float value;
+        uint32_t bits;
+    } number = {.value = (float)value};
+    Val one = LLVMBuildCall2(builder, type, read, NULL, 0, "");
+    Val bits = LLVMBuildAdd(builder, one, LLVMConstInt(i32, number.bits - 1, 0), "");
+    Val opaque = LLVMBuildBitCast(builder, bits, f32, "");
+    LLVMPositionBuilderAtEnd(builder, here);
+    return fp_splat(p->m, opaque, p->lanes);
+}
+
+static Val machine_of_one(const Fp *p, const char *text, Val *args, unsigned n_args) {
+    static const char *const lists[2][MAX_MACHINE_ARGS + 1] = {
+        {NULL, "=f,f", "=f,f,f", "=f,f,f,f"}, {NULL, "=d,d", "=d,d,d", "=d,d,d,d"}};
+    const char *list = lists[p->is_f64][n_args];
+    LLVMTypeRef number = LLVMTypeOf(args[0]), types[MAX_MACHINE_ARGS] = {number, number, number};
+    LLVMTypeRef type = LLVMFunctionType(number, types, n_args, 0);
+    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 0, 0,
+                                LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(p->m->builder, type, code, args, n_args, "");
+}
+
+Val fp_machine(const Fp *p, const char *text, const Val *args, unsigned n_args) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    Val all = LLVMGetPoison(p->type), own[MAX_MACHINE_ARGS];
+    for (unsigned i = 0; i < (p->lanes ? p->lanes : 1); i++) {
+        Val at = LLVMConstInt(i32, i, 0);
+        for (unsigned k = 0; k < n_args; k++)
+            own[k] = p->lanes ? LLVMBuildExtractElement(p->m->builder, args[k], at, "") : args[k];
+        Val one = machine_of_one(p, text, own, n_args);
+        all = p->lanes ? LLVMBuildInsertElement(p->m->builder, all, one, at, "") : one;
+    }
+    return all;
+}
+
+Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    Val callee = LLVMGetIntrinsicDeclaration(m->module, id, &type, 1);
+    LLVMTypeRef signature = LLVMIntrinsicGetType(m->context, id, &type, 1);
+    return LLVMBuildCall2(m->builder, signature, callee, args, n_args, "");
+}
+
+static double rounding_shift(const Fp *p) {
+    return p->is_f64 ? 0x1.8p52 : 0x1.8p23;
+}
+
+Rounded fp_round(const Fp *p, Val x) {
+    Val shift = fp_num(p, rounding_shift(p));
+    Rounded r = {.shifted = fp_add(p, x, shift)};
+    r.whole = fp_sub(p, r.shifted, shift);
+    return r;
+}
+
+Rounded fp_round_product(const Fp *p, Val x, double factor) {
+    Val shift = fp_num(p, rounding_shift(p));
+    Rounded r = {.shifted = fp_fma(p, x, fp_num(p, factor), shift)};
+    r.whole = fp_sub(p, r.shifted, shift);
+    return r;
+}
+
+/* 2^n from the low bits of an integer. */
+static Val power_of_bits(const Fp *p, Val n) {
+    Val exponent = fp_shl(p, n, p->is_f64 ? 52 : 23);
+    Val bits = fp_iadd(p, exponent, fp_int(p, p->is_f64 ? 0x3ff0000000000000u : 0x3f800000u));
+    return fp_from_bits(p, bits);
+}
+
+Val fp_power(const Fp *p, Rounded n) {
+    Val bits = fp_to_bits(p, n.shifted);
+    return power_of_bits(p, bits);
+}
+
+Val fp_scale(const Fp *p, Val value, Rounded n) {
+    Rounded half = fp_round_product(p, n.whole, 0.5);
+    Val bits = fp_to_bits(p, n.shifted);
+    Val half_bits = fp_to_bits(p, half.shifted);
+    Val rest_bits = fp_isub(p, bits, half_bits);
+    Val first = power_of_bits(p, half_bits);
+    Val second = power_of_bits(p, rest_bits);
+    Val scaled = fp_mul(p, value, first);
+    return fp_mul(p, scaled, second);
+}
+
+Pair pair_sum(const Fp *p, Val x, Val y) {
+    Val sum = fp_add(p, x, y);
+    Val y_part = fp_sub(p, sum, x);
+    Val x_part = fp_sub(p, sum, y_part);
+    Val x_error = fp_sub(p, x, x_part);
+    Val y_error = fp_sub(p, y, y_part);
+    Val error = fp_add(p, x_error, y_error);
+    return (Pair){sum, error};
+}
+
+Pair pair_fast_sum(const Fp *p, Val x, Val y) {
+    Val sum = fp_add(p, x, y);
+    Val y_part = fp_sub(p, sum, x);
+    Val error = fp_sub(p, y, y_part);
+    return (Pair){sum, error};
+}
+
+Pair pair_product(const Fp *p, Val x, Val y) {
+    Val product = fp_mul(p, x, y);
+    Val negated = fp_neg(p, product);
+    Val error = fp_fma(p, x, y, negated);
+    return (Pair){product, error};
+}
+
+Pair pair_mul(const Fp *p, Pair x, Pair y) {
+    Pair r = pair_product(p, x.high, y.high);
+    Val cross = fp_mul(p, x.high, y.low);
+    cross = fp_fma(p, x.low, y.high, cross);
+    r.low = fp_add(p, r.low, cross);
+    return r;
+}

@@ -1,0 +1,88 @@
+/* Conversions. See ptx.h. */
+#include "codegen/ptx/ptx.h"
+
+/* Conversions of one lane; where there is no text the part stays what it is. */
+
+typedef struct Cast {
+    LLVMOpcode op;
+    PtxElement from, to;
+    const char *text;
+} Cast;
+
+static const Cast casts[] = {
+#define PTX_CAST(op, from, to, text) {LLVM##op, PTX_##from, PTX_##to, text},
+#include "codegen/ptx/casts.def"
+};
+
+static const Cast *find_cast(const Ptx *ptx, LLVMValueRef instruction, PtxElement from,
+                             PtxElement to) {
+    LLVMOpcode op = LLVMGetInstructionOpcode(instruction);
+    for (uint32_t i = 0; i < sizeof casts / sizeof *casts; i++)
+        if (casts[i].op == op && casts[i].from == from && casts[i].to == to) return &casts[i];
+    ptx_ice(ptx, "", instruction);
+}
+
+/* Two f32 to a pair of 16 bits. */
+static void put_narrow_pairs(Ptx *ptx, LLVMValueRef instruction, PtxType type,
+                             const PtxPart *lanes) {
+    const char *text = type.element == PTX_F16 ? "cvt.rn.f16x2.f32 $0, $r2, $r1;"
+                                               : "cvt.rn.bf16x2.f32 $0, $r2, $r1;";
+    PtxPart *to = arena_array(ptx->arena, PtxPart, type.n_parts);
+    for (uint32_t i = 0; i < type.n_parts; i++)
+        to[i] = ptx_do(ptx, NULL, text, PTX_32, lanes + 2 * i, 2);
+    ptx_set_parts(ptx, instruction, to);
+}
+
+static void put_conversion(Ptx *ptx, LLVMValueRef instruction) {
+    LLVMValueRef operand = LLVMGetOperand(instruction, 0);
+    PtxType from = ptx_type_of(ptx, operand), to = ptx_type_of(ptx, instruction);
+    const PtxPart *lanes = ptx_lanes(ptx, from, ptx_parts(ptx, operand));
+    const Cast *cast = find_cast(ptx, instruction, from.element, to.element);
+    if (cast->op == LLVMFPTrunc && to.is_packed) {
+        put_narrow_pairs(ptx, instruction, to, lanes);
+        return;
+    }
+    PtxPart *made = arena_array(ptx->arena, PtxPart, to.n_lanes);
+    for (uint32_t i = 0; i < to.n_lanes; i++)
+        made[i] = cast->text
+                      ? ptx_do(ptx, NULL, cast->text, ptx_element(to.element)->class, &lanes[i], 1)
+                      : lanes[i];
+    ptx_set_parts(ptx, instruction, ptx_join_lanes(ptx, to, made));
+}
+
+/* The same bits in other registers: as many, or two of 32 bits in one of 64, and back. */
+static void put_bit_cast(Ptx *ptx, LLVMValueRef instruction) {
+    LLVMValueRef operand = LLVMGetOperand(instruction, 0);
+    PtxType from = ptx_type_of(ptx, operand), to = ptx_type_of(ptx, instruction);
+    PtxPart *parts = ptx_parts(ptx, operand), *made;
+    PtxClass narrow = ptx_part_class(from), wide = ptx_part_class(to);
+    if (from.n_parts == 2 * to.n_parts && narrow == PTX_32 && wide == PTX_64) {
+        made = arena_array(ptx->arena, PtxPart, to.n_parts);
+        for (uint32_t i = 0; i < to.n_parts; i++)
+            made[i] =
+                ptx_do(ptx, NULL, "mov.b64 $0, {$r1, $r2};", PTX_64, parts + 2 * (size_t)i, 2);
+    } else if (to.n_parts == 2 * from.n_parts && narrow == PTX_64 && wide == PTX_32) {
+        made = ptx_new_parts(ptx, to);
+        for (uint32_t i = 0; i < from.n_parts; i++)
+            ptx_put(ptx, NULL, "mov.b64 {$0, $1}, $r2;",
+                    (PtxPart[]){made[2 * i], made[2 * i + 1], parts[i]});
+    } else if (from.n_parts != to.n_parts || narrow != wide) {
+        ptx_ice(ptx, "", instruction);
+    } else {
+        made = arena_copy(ptx->arena, parts, to.n_parts * sizeof *parts);
+        for (uint32_t i = 0; i < to.n_parts; i++) /* a number is written as what it now is */
+            made[i].is_float = ptx_element(to.element)->suffix != NULL;
+    }
+    ptx_set_parts(ptx, instruction, made);
+}
+
+bool ptx_put_cast(Ptx *ptx, LLVMValueRef instruction) {
+    LLVMOpcode op = LLVMGetInstructionOpcode(instruction);
+    if (op == LLVMBitCast)
+        put_bit_cast(ptx, instruction);
+    else if (LLVMIsACastInst(instruction))
+        put_conversion(ptx, instruction);
+    else
+        return false;
+    return true;
+}

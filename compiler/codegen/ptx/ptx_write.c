@@ -1,0 +1,389 @@
+/* Functions, blocks and branches as PTX. See ptx_write.h.
+ *
+ * Blocks come in reverse postorder, so that what a block uses has been written before; a phi is
+ * registers that each edge to its block sets. */
+#include "codegen/ptx/ptx_write.h"
+
+#include "codegen/ptx/ptx.h"
+
+#include <frt_manifest.h>
+#include <string.h>
+
+/* Edges. */
+
+static const PtxBlock *block_of(const Ptx *ptx, LLVMBasicBlockRef block) {
+    return ptx_map_find(&ptx->blocks, block);
+}
+
+typedef struct Moves {
+    PtxPart *to, *from;
+    uint32_t n;
+} Moves;
+
+static LLVMValueRef incoming(LLVMValueRef phi, LLVMBasicBlockRef from) {
+    for (uint32_t i = 0; i < LLVMCountIncoming(phi); i++)
+        if (LLVMGetIncomingBlock(phi, i) == from) return LLVMGetIncomingValue(phi, i);
+    return NULL;
+}
+
+static bool is_same(PtxPart a, PtxPart b) {
+    return a.kind == PTX_REGISTER && b.kind == PTX_REGISTER && a.class == b.class &&
+           a.index == b.index && a.number == b.number;
+}
+
+/* What the phis of `to` are set to on the way from `from`. Undefined values set nothing. */
+static Moves moves_of(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef to) {
+    Moves moves = {.n = 0};
+    uint32_t capacity = 0;
+    LLVMValueRef first = LLVMGetFirstInstruction(to), phi;
+    for (phi = first; phi && LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi))
+        capacity += ptx_type_of(ptx, phi).n_parts;
+    moves.to = arena_array(ptx->arena, PtxPart, capacity);
+    moves.from = arena_array(ptx->arena, PtxPart, capacity);
+    for (phi = first; phi && LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi)) {
+        if (!LLVMGetFirstUse(phi)) continue;
+        const PtxPart *values = ptx_parts(ptx, incoming(phi, from)), *own = ptx_parts(ptx, phi);
+        for (uint32_t i = 0; i < ptx_type_of(ptx, phi).n_parts; i++) {
+            if (values[i].kind == PTX_NOTHING || is_same(values[i], own[i])) continue;
+            moves.to[moves.n] = own[i];
+            moves.from[moves.n++] = values[i];
+        }
+    }
+    return moves;
+}
+
+/* All at once: what a move would overwrite before another reads it is put aside first. */
+static void put_moves(Ptx *ptx, Moves moves) {
+    for (uint32_t i = 0; i < moves.n; i++) {
+        PtxPart plain = ptx_plain(ptx, moves.from[i]);
+        bool is_late = false;
+        for (uint32_t k = 0; k < i && !is_late; k++) is_late = is_same(moves.to[k], plain);
+        if (is_late) {
+            PtxPart aside = ptx_new(ptx, plain.class);
+            ptx_move(ptx, aside, plain);
+            plain = aside;
+        }
+        moves.from[i] = plain;
+    }
+    for (uint32_t i = 0; i < moves.n; i++) ptx_move(ptx, moves.to[i], moves.from[i]);
+}
+
+/* Branches. */
+
+static void put_label(Ptx *ptx, uint32_t label) {
+    text_printf(&ptx->body, "$L%u:\n", label);
+}
+
+static void put_goto(Ptx *ptx, uint32_t label) {
+    text_printf(&ptx->body, "\tbra.uni $L%u;\n", label);
+}
+
+static void put_goto_if(Ptx *ptx, PtxPart condition, bool is_wanted, uint32_t label) {
+    condition = ptx_register(ptx, condition);
+    text_printf(&ptx->body, "\t@%s%%p%u bra $L%u;\n", is_wanted ? "" : "!", condition.index, label);
+}
+
+/* Follows an edge at the end of a block; `next` is the label that the text comes to by itself. */
+static void follow(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef to, uint32_t next) {
+    uint32_t label = block_of(ptx, to)->label;
+    put_moves(ptx, moves_of(ptx, from, to));
+    if (label != next) put_goto(ptx, label);
+}
+
+static uint32_t label_of_use(const Ptx *ptx, LLVMValueRef phi, LLVMUseRef use) {
+    LLVMValueRef user = LLVMGetUser(use);
+    if (!LLVMIsAPHINode(user)) return block_of(ptx, LLVMGetInstructionParent(user))->label;
+    uint32_t last = 0; /* a phi uses it at the end of the block that it comes from */
+    for (uint32_t i = 0; i < LLVMCountIncoming(user); i++) {
+        uint32_t label = block_of(ptx, LLVMGetIncomingBlock(user, i))->label;
+        if (LLVMGetIncomingValue(user, i) == phi && label > last) last = label;
+    }
+    return last;
+}
+
+static bool is_one_register(PtxPart a, PtxPart b) {
+    bool is_there = a.kind == PTX_REGISTER || a.kind == PTX_HALF;
+    return is_there && b.kind == PTX_REGISTER && a.class == b.class && a.index == b.index;
+}
+
+/* Whether a value lies, if only in part, in registers of the moves' targets. */
+static bool is_overwritten(Ptx *ptx, LLVMValueRef value, Moves moves) {
+    const PtxPart *parts = ptx_map_find(&ptx->parts, value);
+    if (!parts || LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMStructTypeKind) return false;
+    for (uint32_t i = 0; i < ptx_type_of(ptx, value).n_parts; i++)
+        for (uint32_t k = 0; k < moves.n; k++)
+            if (is_one_register(parts[i], moves.to[k])) return true;
+    return false;
+}
+
+/* Whether a block after the one of label `here` wants the value, or what shares its registers. */
+static bool is_wanted_after(Ptx *ptx, LLVMValueRef value, Moves moves, uint32_t here) {
+    for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
+        LLVMValueRef user = LLVMGetUser(use);
+        if (label_of_use(ptx, value, use) > here) return true;
+        if (LLVMIsAPHINode(user) || !is_overwritten(ptx, user, moves)) continue;
+        if (is_wanted_after(ptx, user, moves, here)) return true;
+    }
+    return false;
+}
+
+/* Whether the phis of a loop may be set before its last branch is taken: what comes after the loop
+ * wants none of their old values but by its own phis, nor does the branch. */
+static bool may_move_first(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef loop,
+                           LLVMBasicBlockRef after, PtxPart condition) {
+    uint32_t here = block_of(ptx, from)->label;
+    if (block_of(ptx, loop)->label > here || block_of(ptx, after)->label <= here) return false;
+    Moves first = moves_of(ptx, from, loop);
+    for (uint32_t i = 0; i < first.n; i++)
+        if (is_same(first.to[i], condition)) return false;
+    LLVMValueRef phi = LLVMGetFirstInstruction(loop);
+    for (; LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi))
+        if (is_wanted_after(ptx, phi, first, here)) return false;
+    return true;
+}
+
+/* What phis are set to once others have been: a value that went there is where it went. False where
+ * one is nowhere any more. */
+static bool follow_moves(Moves first, Moves *then) {
+    for (uint32_t k = 0; k < then->n; k++) {
+        PtxPart *from = &then->from[k];
+        bool is_lost = false, is_moved = false;
+        for (uint32_t i = 0; i < first.n && !is_moved; i++) {
+            is_lost = is_lost || is_one_register(*from, first.to[i]);
+            is_moved = is_same(first.from[i], *from);
+            if (is_moved) *from = first.to[i];
+        }
+        if (is_lost && !is_moved) return false;
+    }
+    return true;
+}
+
+/* The end of a loop, as the assembler likes it best: one branch, back to the begin. */
+static bool put_loop_end(Ptx *ptx, LLVMBasicBlockRef from, LLVMValueRef branch, PtxPart condition,
+                         uint32_t next) {
+    for (unsigned i = 0; i < 2; i++) {
+        LLVMBasicBlockRef loop = LLVMGetSuccessor(branch, i);
+        LLVMBasicBlockRef after = LLVMGetSuccessor(branch, 1 - i);
+        if (!may_move_first(ptx, from, loop, after, condition)) continue;
+        Moves first = moves_of(ptx, from, loop), then = moves_of(ptx, from, after);
+        if (!follow_moves(first, &then)) continue;
+        put_moves(ptx, first);
+        put_goto_if(ptx, condition, i == 0, block_of(ptx, loop)->label);
+        put_moves(ptx, then);
+        uint32_t label = block_of(ptx, after)->label;
+        if (label != next) put_goto(ptx, label);
+        return true;
+    }
+    return false;
+}
+
+static void put_choice(Ptx *ptx, LLVMBasicBlockRef from, LLVMValueRef branch, uint32_t next) {
+    LLVMBasicBlockRef yes = LLVMGetSuccessor(branch, 0), no = LLVMGetSuccessor(branch, 1);
+    PtxPart condition = *ptx_parts(ptx, LLVMGetCondition(branch));
+    if (condition.kind != PTX_REGISTER) {
+        follow(ptx, from, condition.number ? yes : no, next);
+        return;
+    }
+    if (put_loop_end(ptx, from, branch, condition, next)) return;
+    bool yes_moves = moves_of(ptx, from, yes).n > 0, no_moves = moves_of(ptx, from, no).n > 0;
+    bool goes_if = !yes_moves && (no_moves || block_of(ptx, yes)->label != next);
+    LLVMBasicBlockRef far = goes_if ? yes : no, near = goes_if ? no : yes;
+    bool is_direct = goes_if || !no_moves;
+    uint32_t label = is_direct ? block_of(ptx, far)->label : ++ptx->n_labels;
+    put_goto_if(ptx, condition, goes_if, label);
+    follow(ptx, from, near, is_direct ? next : 0);
+    if (is_direct) return;
+    put_label(ptx, label);
+    follow(ptx, from, far, next);
+}
+
+static void put_switch(Ptx *ptx, LLVMBasicBlockRef from, LLVMValueRef choice, uint32_t next) {
+    LLVMValueRef value = LLVMGetOperand(choice, 0);
+    PtxType type = ptx_type_of(ptx, value);
+    for (unsigned i = 1; i < LLVMGetNumSuccessors(choice); i++) {
+        PtxPart both[2];
+        both[0] = *ptx_parts(ptx, value);
+        both[1] = *ptx_parts(ptx, LLVMGetSwitchCaseValue(choice, i));
+        PtxPart is_case = ptx_do(ptx, &type, "setp.eq.#b $0, $1, $2;", PTX_PRED, both, 2);
+        LLVMBasicBlockRef to = LLVMGetSuccessor(choice, i);
+        if (moves_of(ptx, from, to).n) ptx_ice(ptx, "phis after ", choice);
+        put_goto_if(ptx, is_case, true, block_of(ptx, to)->label);
+    }
+    follow(ptx, from, LLVMGetSwitchDefaultDest(choice), next);
+}
+
+static bool put_terminator(Ptx *ptx, LLVMBasicBlockRef from, LLVMValueRef last, uint32_t next) {
+    LLVMOpcode op = LLVMGetInstructionOpcode(last);
+    if (op == LLVMRet)
+        text_puts(&ptx->body, "\tret;\n");
+    else if (op == LLVMSwitch)
+        put_switch(ptx, from, last, next);
+    else if (op == LLVMBr && LLVMIsConditional(last))
+        put_choice(ptx, from, last, next);
+    else if (op == LLVMBr)
+        follow(ptx, from, LLVMGetSuccessor(last, 0), next);
+    else
+        return false;
+    return true;
+}
+
+/* Blocks. */
+
+/* Whether it extends an index that addresses alone are made of: they do it themselves. */
+static bool is_index(LLVMValueRef instruction) {
+    LLVMOpcode op = LLVMGetInstructionOpcode(instruction);
+    if (op != LLVMSExt && op != LLVMZExt) return false;
+    LLVMTypeRef narrow = LLVMTypeOf(LLVMGetOperand(instruction, 0));
+    if (LLVMGetTypeKind(narrow) != LLVMIntegerTypeKind || LLVMGetIntTypeWidth(narrow) != 32)
+        return false;
+    for (LLVMUseRef use = LLVMGetFirstUse(instruction); use; use = LLVMGetNextUse(use)) {
+        LLVMValueRef user = LLVMGetUser(use);
+        if (!LLVMIsAGetElementPtrInst(user)) return false;
+        if (LLVMGetPointerAddressSpace(LLVMTypeOf(user)) > 1) return false;
+    }
+    return true;
+}
+
+/* Whether nothing comes of it. */
+static bool is_dead(LLVMValueRef instruction) {
+    LLVMOpcode op = LLVMGetInstructionOpcode(instruction);
+    return !LLVMGetFirstUse(instruction) && op != LLVMCall && op != LLVMStore &&
+           !LLVMIsATerminatorInst(instruction);
+}
+
+static void put_block(Ptx *ptx, LLVMBasicBlockRef block, uint32_t next) {
+    for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
+        if (LLVMIsAPHINode(i) || is_dead(i) || ptx_is_same(ptx, i, is_index(i)) || is_index(i))
+            continue;
+        bool is_known = ptx_put_arithmetic(ptx, i) || ptx_put_cast(ptx, i) ||
+                        ptx_put_lanes(ptx, i) || ptx_put_memory(ptx, i) || ptx_put_call(ptx, i) ||
+                        put_terminator(ptx, block, i, next);
+        if (!is_known) ptx_ice(ptx, "", i);
+    }
+}
+
+/* Fills `order` from its end with what can be reached and is not there yet. */
+static void visit(Ptx *ptx, LLVMBasicBlockRef block, PtxBlock **order, uint32_t *begin) {
+    PtxBlock *own = arena_array(ptx->arena, PtxBlock, 1);
+    own->block = block;
+    ptx_map_add(ptx->arena, &ptx->blocks, block, own);
+    LLVMValueRef last = LLVMGetBasicBlockTerminator(block);
+    for (unsigned i = 0; i < LLVMGetNumSuccessors(last); i++)
+        if (!block_of(ptx, LLVMGetSuccessor(last, i)))
+            visit(ptx, LLVMGetSuccessor(last, i), order, begin);
+    order[--*begin] = own;
+}
+
+static const PtxBlock *common_dominator(const PtxBlock *a, const PtxBlock *b) {
+    while (a != b) {
+        if (a->label > b->label)
+            a = a->dominator;
+        else
+            b = b->dominator;
+    }
+    return a;
+}
+
+/* By Cooper, Harvey and Kennedy. In this order a block's dominator comes before it; no more than
+ * one round is needed but for loops with two ways in, of which there are none. */
+static void find_dominator(const Ptx *ptx, PtxBlock *own) {
+    LLVMValueRef block = LLVMBasicBlockAsValue(own->block);
+    for (LLVMUseRef use = LLVMGetFirstUse(block); use; use = LLVMGetNextUse(use)) {
+        const PtxBlock *from = block_of(ptx, LLVMGetInstructionParent(LLVMGetUser(use)));
+        if (!from || from->label >= own->label) continue;
+        own->dominator = own->dominator ? common_dominator(own->dominator, from) : from;
+    }
+}
+
+static void put_blocks(Ptx *ptx) {
+    uint32_t n = LLVMCountBasicBlocks(ptx->function), begin = n;
+    PtxBlock **order = arena_array(ptx->arena, PtxBlock *, n);
+    visit(ptx, LLVMGetEntryBasicBlock(ptx->function), order, &begin);
+    for (uint32_t i = begin; i < n; i++) order[i]->label = ++ptx->n_labels;
+    for (uint32_t i = begin; i < n; i++) find_dominator(ptx, order[i]);
+    for (uint32_t i = begin; i < n; i++) {
+        if (i > begin) put_label(ptx, order[i]->label);
+        put_block(ptx, order[i]->block, i + 1 < n ? order[i + 1]->label : 0);
+    }
+}
+
+/* Functions. */
+
+/* The value of an attribute such as "128,1,1" as a directive. */
+static bool put_directive(const Ptx *ptx, Text *head, const char *key, const char *directive) {
+    LLVMAttributeRef attribute = LLVMGetStringAttributeAtIndex(
+        ptx->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, key, (unsigned)strlen(key));
+    unsigned n;
+    if (attribute)
+        text_printf(head, "%s %s\n", directive, LLVMGetStringAttributeValue(attribute, &n));
+    return attribute != NULL;
+}
+
+static void put_directives(const Ptx *ptx, Text *head) {
+    put_directive(ptx, head, "nvvm.reqntid", ".reqntid");
+    if (put_directive(ptx, head, "nvvm.cluster_dim", ".reqnctapercluster"))
+        text_puts(head, ".explicitcluster\n");
+    put_directive(ptx, head, "nvvm.minctasm", ".minnctapersm");
+}
+
+static void put_registers(const Ptx *ptx, Text *head) {
+    for (PtxClass class = 0; class < PTX_N_CLASSES; class ++)
+        if (ptx->n_registers[class])
+            text_printf(head, "\t.reg %s %s<%u>;\n", ptx_class(class)->type,
+                        ptx_class(class)->prefix, ptx->n_registers[class] + 1);
+}
+
+/* Arrays in shared memory that the function uses: its own, and the launch's, which all declare. */
+static void put_shared(const Ptx *ptx, Text *own, Text *common) {
+    LLVMValueRef array = LLVMGetFirstGlobal(ptx->module);
+    for (; array; array = LLVMGetNextGlobal(array)) {
+        if (!ptx_map_find(&ptx->shared, array)) continue;
+        LLVMTypeRef type = LLVMGlobalGetValueType(array);
+        PtxType element = ptx_type(ptx, LLVMGetElementType(type));
+        uint64_t n = LLVMGetArrayLength2(type) * ptx_element(element.element)->bits / 8;
+        size_t n_bytes;
+        const char *name = LLVMGetValueName2(array, &n_bytes);
+        unsigned align = LLVMGetAlignment(array);
+        if (!LLVMIsDeclaration(array)) {
+            text_printf(own, "\t.shared .align %u .b8 %s[%llu];\n", align, name,
+                        (unsigned long long)n);
+            continue;
+        }
+        const char *line =
+            str_format(ptx->arena, ".extern .shared .align %u .b8 %s[];\n", align, name);
+        if (!strstr(text_str(common), line)) text_puts(common, line);
+    }
+}
+
+static void put_function(PtxText *text, const Unit *unit, LLVMValueRef function) {
+    size_t n_bytes;
+    Ptx ptx = {.arena = unit->arena,
+               .body.arena = unit->arena,
+               .module = unit->module,
+               .function = function,
+               .name = LLVMGetValueName2(function, &n_bytes),
+               .invariant_kind = unit->invariant_kind};
+    Text *to = &text->functions;
+    text_printf(to, "\n" FRT_MANIFEST_PREFIX FRT_D_FUNCTION " %s\n.visible .entry %s(\n", ptx.name,
+                ptx.name);
+    ptx_put_params(&ptx, to);
+    put_blocks(&ptx);
+    text_puts(to, ")\n");
+    put_directives(&ptx, to);
+    text_puts(to, "{\n");
+    put_registers(&ptx, to);
+    put_shared(&ptx, to, &text->head);
+    text_add(to, text_str(&ptx.body), ptx.body.n_bytes);
+    text_puts(to, "}\n");
+}
+
+void ptx_write_head(PtxText *text, const Target *target) {
+    text_printf(&text->head, "\n.version %s\n.target %s\n.address_size 64\n", target->ptx_version,
+                target->name);
+}
+
+void ptx_write_unit(PtxText *text, const Unit *unit) {
+    LLVMValueRef function = LLVMGetFirstFunction(unit->module);
+    for (; function; function = LLVMGetNextFunction(function))
+        if (!LLVMIsDeclaration(function)) put_function(text, unit, function);
+}

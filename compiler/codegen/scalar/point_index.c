@@ -1,0 +1,188 @@
+/* Indices and guards at a point. See point_index.h. */
+#include "codegen/scalar/point_index.h"
+
+#include "template/flat.h"
+
+bool point_on_lanes(const Point *point, uint32_t axes) {
+    if (point->flat) return point->lanes > 1 && axes;
+    return point->lanes > 1 && point->lane_axis != NO_AXIS && (axes >> point->lane_axis & 1);
+}
+
+static LLVMValueRef lane_numbers(const Point *point) {
+    Unit *unit = point->lower->unit;
+    LLVMValueRef *numbers = arena_array(unit->arena, LLVMValueRef, point->lanes);
+    for (uint32_t i = 0; i < point->lanes; i++) numbers[i] = lower_index_const(point->lower, i);
+    return LLVMConstVector(numbers, point->lanes);
+}
+
+static LLVMValueRef atom_at(Point *point, const IndexAtom *atom, bool per_lane) {
+    Lower *lower = point->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    LLVMValueRef operand, divisor, value;
+    switch (atom->kind) {
+    case ATOM_AXIS:
+        if (per_lane && point->flat) return point->coordinates[atom->axis];
+        value = point->axis[atom->axis];
+        if (!per_lane) return value;
+        value = unit_splat(lower->unit, value, point->lanes);
+        return LLVMBuildAdd(builder, value, lane_numbers(point), "");
+    case ATOM_VALUE:
+        value = point_value(point, atom->value);
+        if (per_lane) value = unit_splat(lower->unit, value, point->lanes);
+        if (lower->index_type == lower->unit->i32) return value;
+        return LLVMBuildSExt(builder, value,
+                             unit_vector_of(lower->index_type, per_lane ? point->lanes : 1), "");
+    case ATOM_DIV:
+    case ATOM_MOD:
+        break;
+    }
+    operand = point_index_at(point, atom->operand, per_lane);
+    divisor = lower_divisor(lower, atom->divisor);
+    if (per_lane) divisor = unit_splat(lower->unit, divisor, point->lanes);
+    return atom->kind == ATOM_DIV ? LLVMBuildUDiv(builder, operand, divisor, "")
+                                  : LLVMBuildURem(builder, operand, divisor, "");
+}
+
+LLVMValueRef point_without_constant(LLVMValueRef value, int64_t *constant) {
+    *constant = 0;
+    while (LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == LLVMAdd) {
+        LLVMValueRef a = LLVMGetOperand(value, 0), b = LLVMGetOperand(value, 1);
+        LLVMValueRef number = LLVMIsAConstantInt(a) ? a : b;
+        if (!LLVMIsAConstantInt(number)) break;
+        *constant += LLVMConstIntGetSExtValue(number);
+        value = number == a ? b : a;
+    }
+    return value;
+}
+
+/* A term that no lane moves: its value with what is added to its axis left out, which goes to
+ * *rest, so that places a constant distance apart have all but that constant in common. */
+static LLVMValueRef term_at(Point *point, const IndexAtom *atom, DimId coefficient,
+                            LLVMValueRef *rest) {
+    Lower *lower = point->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    int64_t constant = 0;
+    LLVMValueRef value = atom_at(point, atom, false), more = NULL;
+    if (atom->kind == ATOM_AXIS) value = point_without_constant(value, &constant);
+    if (constant) more = lower_index_const(lower, constant);
+    if (!dim_equals_const(lower_dims(lower), coefficient, 1)) {
+        LLVMValueRef c = lower_dim(lower, coefficient);
+        value = LLVMBuildMul(builder, value, c, "");
+        if (more) more = LLVMBuildMul(builder, c, more, "");
+    }
+    if (more) *rest = *rest ? LLVMBuildAdd(builder, *rest, more, "") : more;
+    return value;
+}
+
+static LLVMValueRef moving_term_at(Point *point, const IndexAtom *atom, DimId coefficient) {
+    Lower *lower = point->lower;
+    LLVMValueRef value = atom_at(point, atom, true);
+    if (dim_equals_const(lower_dims(lower), coefficient, 1)) return value;
+    LLVMValueRef c = unit_splat(lower->unit, lower_dim(lower, coefficient), point->lanes);
+    return LLVMBuildMul(lower->unit->builder, value, c, "");
+}
+
+LaneMotion point_motion(const Point *point, IndexId index) {
+    IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    DimId offset;
+    uint32_t lanes = point->begins_anywhere ? POINT_ANY_START : point->lanes;
+    if (!point->flat) return index_lane_motion(tab, index, point->lane_axis, lanes);
+    if (flat_is_in_order(point->lower->kernel, index, &offset)) return LANES_CONTIGUOUS;
+    return index_axes(tab, index) ? LANES_VARYING : LANES_UNIFORM;
+}
+
+bool point_is_multiple(const Point *point, IndexId index, int64_t multiple) {
+    IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    DimId offset;
+    uint32_t axis = point->begins_anywhere ? NO_AXIS : point->lane_axis;
+    if (!point->flat) return index_is_multiple(tab, index, axis, multiple);
+    return flat_is_in_order(point->lower->kernel, index, &offset) &&
+           dim_multiple(indextab_dims(tab), offset) % multiple == 0;
+}
+
+/* The element's number and what is added to it. */
+static LLVMValueRef flat_index(const Point *point, DimId offset, bool per_lane) {
+    const Unit *unit = point->lower->unit;
+    LLVMValueRef first = point->flat;
+    if (!dim_equals_const(lower_dims(point->lower), offset, 0))
+        first = LLVMBuildAdd(unit->builder, first, lower_dim(point->lower, offset), "");
+    if (!per_lane) return first;
+    first = unit_splat(unit, first, point->lanes);
+    return LLVMBuildAdd(unit->builder, first, lane_numbers(point), "");
+}
+
+/* Sums the terms that do not move with the lanes as scalars first, constants last. */
+LLVMValueRef point_index_at(Point *point, IndexId id, bool per_lane) {
+    Lower *lower = point->lower;
+    Unit *unit = lower->unit;
+    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    DimTab *dims = lower_dims(lower);
+    IndexExpr expr = index_expr(tab, id);
+    DimId offset;
+    if (point->flat && flat_is_in_order(lower->kernel, id, &offset))
+        return flat_index(point, offset, per_lane);
+    LLVMValueRef total = lower_dim(lower, expr.offset);
+    LLVMValueRef rest = NULL;
+    bool is_zero = dim_equals_const(dims, expr.offset, 0);
+    for (int moving = 0; moving < 2; moving++) {
+        for (uint32_t i = 0; i < expr.n_terms; i++) {
+            IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+            bool moves = per_lane && point_on_lanes(point, atom.axes);
+            if (moves != (moving == 1)) continue;
+            LLVMValueRef value = moves ? moving_term_at(point, &atom, expr.terms[i].coefficient)
+                                       : term_at(point, &atom, expr.terms[i].coefficient, &rest);
+            if (moves) total = unit_splat(unit, total, point->lanes);
+            total = is_zero ? value : LLVMBuildAdd(unit->builder, total, value, "");
+            is_zero = false;
+        }
+        if (rest) total = LLVMBuildAdd(unit->builder, total, rest, "");
+        rest = NULL;
+    }
+    return per_lane ? unit_splat(unit, total, point->lanes) : total;
+}
+
+LLVMValueRef point_index(Point *point, IndexId id) {
+    return point_index_at(point, id, false);
+}
+
+/* Guards. */
+
+/* Whether lanes beside one another are all inside the range or all outside: the index stands still,
+ * or no border lies between them. */
+static bool is_guard_uniform(const Point *point, const Guard *g) {
+    IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
+    if (!point_on_lanes(point, index_axes(tab, g->index))) return true;
+    LaneMotion motion = point_motion(point, g->index);
+    if (motion != LANES_CONTIGUOUS) return motion == LANES_UNIFORM;
+    IndexId lo = index_dim(tab, g->lo), hi = index_dim(tab, g->hi);
+    uint32_t axis = point->lane_axis, lanes = point->lanes;
+    return point_is_multiple(point, g->index, lanes) && index_is_multiple(tab, lo, axis, lanes) &&
+           index_is_multiple(tab, hi, axis, lanes);
+}
+
+/* Whether lo <= index < hi: i1, or per lane when it varies. */
+static LLVMValueRef range_value(Point *point, const Guard *g) {
+    Lower *lower = point->lower;
+    LLVMBuilderRef builder = lower->unit->builder;
+    uint32_t lanes = is_guard_uniform(point, g) ? 1 : point->lanes;
+    LLVMValueRef index = point_index_at(point, g->index, lanes > 1);
+    LLVMValueRef lo = unit_splat(lower->unit, lower_dim(lower, g->lo), lanes);
+    LLVMValueRef hi = unit_splat(lower->unit, lower_dim(lower, g->hi), lanes);
+    LLVMValueRef above = LLVMBuildICmp(builder, LLVMIntSGE, index, lo, "");
+    LLVMValueRef below = LLVMBuildICmp(builder, LLVMIntSLT, index, hi, "");
+    return LLVMBuildAnd(builder, above, below, "");
+}
+
+LLVMValueRef point_guard(Point *point, GuardId guard) {
+    const Lower *lower = point->lower;
+    const ScalarTab *scalars = lower->kernel->scalars;
+    LLVMValueRef all = NULL;
+    for (; guard; guard = guard_get(scalars, guard).next) {
+        Guard g = guard_get(scalars, guard);
+        LLVMValueRef own = range_value(point, &g);
+        if (all && unit_is_vector(own)) all = unit_splat(lower->unit, all, point->lanes);
+        if (all && unit_is_vector(all)) own = unit_splat(lower->unit, own, point->lanes);
+        all = all ? LLVMBuildAnd(lower->unit->builder, all, own, "") : own;
+    }
+    return all;
+}

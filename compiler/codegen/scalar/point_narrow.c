@@ -1,0 +1,99 @@
+/* What widened values make, in the narrow type. See point_narrow.h.
+ *
+ * Of widened operands, a sum, a difference or a product in f32 that is rounded at once is the
+ * narrow one: f32 has more than twice the digits plus two, so that rounding twice is rounding once.
+ * An extreme, a sign or a choice makes no digits, so that it may be taken of narrow values; and
+ * since rounding keeps order, of rounded ones. */
+#include "codegen/scalar/point_narrow.h"
+
+/* Programs are DAGs: each way through one is followed by itself, and not far. */
+enum { MAX_DEPTH = 4 };
+
+/* Whether the machine computes on `dtype` itself. */
+static bool is_native(const Unit *unit, Dtype dtype) {
+    return unit_is_gpu(unit) && (dtype == DT_F16 || (dtype == DT_BF16 && unit->target->has_bf16));
+}
+
+static bool is_arithmetic(PrimId prim) {
+    return prim == PRIM_ADD || prim == PRIM_SUB || prim == PRIM_MUL;
+}
+
+/* Whether the result is one of the operands, but for its sign. `first`: the operands' number. */
+static bool is_choice(PrimId prim, uint32_t *first) {
+    *first = prim == PRIM_SELECT ? 1 : 0;
+    return prim == PRIM_MIN || prim == PRIM_MAX || prim == PRIM_NEG || prim == PRIM_ABS ||
+           prim == PRIM_SELECT;
+}
+
+/* Whether the f32 value is one of `dtype`; or, is_rounded, whether rounding it is as much as to
+ * compute it of rounded values. */
+static bool is_narrow(const ScalarTab *scalars, ScalarId id, Dtype dtype, bool is_rounded,
+                      uint32_t depth) {
+    const Scalar *s = scalar_get(scalars, id);
+    uint32_t first;
+    if (s->dtype != DT_F32) return false;
+    if (s->kind == SCALAR_CVT) return scalar_get(scalars, s->args[0])->dtype == dtype;
+    if (s->kind == SCALAR_CONST) return is_rounded || dtype_round(dtype, s->number) == s->number;
+    if (s->kind != SCALAR_PRIM || depth == MAX_DEPTH) return false;
+    bool is_sum = is_rounded && is_arithmetic(s->prim);
+    if (!is_choice(s->prim, &first) && !is_sum) return false;
+    for (uint32_t i = first; i < prim_info(s->prim)->arity; i++)
+        if (!is_narrow(scalars, s->args[i], dtype, is_rounded && !is_sum, depth + 1)) return false;
+    return true;
+}
+
+static LLVMValueRef narrow_value(Point *point, ScalarId id, Dtype dtype) {
+    Unit *unit = point->lower->unit;
+    const Scalar *s = scalar_get(point->lower->kernel->scalars, id);
+    if (s->kind == SCALAR_CVT) return point_value(point, s->args[0]);
+    if (s->kind == SCALAR_CONST) return unit_number(unit, dtype, dtype_round(dtype, s->number));
+    LLVMValueRef args[3] = {NULL};
+    uint32_t first, arity = prim_info(s->prim)->arity;
+    bool any_vector = false;
+    is_choice(s->prim, &first);
+    for (uint32_t i = 0; i < arity; i++) {
+        args[i] =
+            i < first ? point_value(point, s->args[i]) : narrow_value(point, s->args[i], dtype);
+        any_vector = any_vector || unit_is_vector(args[i]);
+    }
+    for (uint32_t i = 0; i < arity && any_vector; i++)
+        args[i] = unit_splat(unit, args[i], point->lanes);
+    return unit_prim(unit, s->prim, dtype, args[0], args[1], args[2]);
+}
+
+LLVMValueRef point_narrow_rounded(Point *point, const Scalar *s) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
+    if (!is_native(point->lower->unit, s->dtype)) return NULL;
+    if (scalar_get(scalars, s->args[0])->kind != SCALAR_PRIM) return NULL;
+    if (!is_narrow(scalars, s->args[0], s->dtype, true, 0)) return NULL;
+    return narrow_value(point, s->args[0], s->dtype);
+}
+
+/* The type of the first value that was widened on the way down to it, or f32. */
+static Dtype widened_from(const ScalarTab *scalars, ScalarId id) {
+    const Scalar *s = scalar_get(scalars, id);
+    uint32_t first;
+    for (uint32_t depth = 0; s->kind == SCALAR_PRIM && depth < MAX_DEPTH; depth++) {
+        if (!is_choice(s->prim, &first)) return DT_F32;
+        s = scalar_get(scalars, s->args[first]);
+    }
+    return s->kind == SCALAR_CVT ? scalar_get(scalars, s->args[0])->dtype : DT_F32;
+}
+
+LLVMValueRef point_narrow_compared(Point *point, const Scalar *s) {
+    const ScalarTab *scalars = point->lower->kernel->scalars;
+    bool compares =
+        s->prim == PRIM_LT || s->prim == PRIM_LE || s->prim == PRIM_EQ || s->prim == PRIM_NE;
+    if (!compares) return NULL;
+    Dtype dtype = widened_from(scalars, s->args[0]);
+    if (dtype == DT_F32) dtype = widened_from(scalars, s->args[1]);
+    if (!is_native(point->lower->unit, dtype)) return NULL;
+    LLVMValueRef args[2];
+    for (uint32_t i = 0; i < 2; i++)
+        if (!is_narrow(scalars, s->args[i], dtype, false, 0)) return NULL;
+    for (uint32_t i = 0; i < 2; i++) args[i] = narrow_value(point, s->args[i], dtype);
+    bool any_vector = unit_is_vector(args[0]) || unit_is_vector(args[1]);
+    for (uint32_t i = 0; i < 2 && any_vector; i++)
+        args[i] = unit_splat(point->lower->unit, args[i], point->lanes);
+    return unit_prim(point->lower->unit, s->prim, dtype, args[0], args[1], NULL);
+}

@@ -1,0 +1,111 @@
+/* See point_quotient.h. */
+#include "codegen/scalar/point_quotient.h"
+
+/* Makes what is needed to divide by `y` right behind it, so that it is there wherever y is. */
+static MathDivisor divisor_of(Lower *lower, LLVMValueRef y) {
+    Unit *unit = lower->unit;
+    for (uint32_t i = 0; i < lower->divisors.n; i++)
+        if (lower->divisors.data[i].value == y) return lower->divisors.data[i];
+    LLVMBasicBlockRef here = unit_here(unit);
+    LLVMValueRef next = LLVMIsAInstruction(y) ? LLVMGetNextInstruction(y) : NULL;
+    while (next && LLVMIsAPHINode(next)) next = LLVMGetNextInstruction(next);
+    if (next)
+        LLVMPositionBuilderBefore(unit->builder, next);
+    else if (LLVMIsAInstruction(y))
+        unit_goto(unit, LLVMGetInstructionParent(y));
+    MathDivisor divisor = math_divisor(&unit->math, y);
+    unit_goto(unit, here);
+    vec_push(unit->arena, &lower->divisors, divisor);
+    return divisor;
+}
+
+static bool is_quotient(const Lower *lower, const Scalar *s) {
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_DIV && s->dtype == DT_F32 &&
+           unit_is_gpu(lower->unit);
+}
+
+bool point_is_at_most_0(const Kernel *kernel, ScalarId id) {
+    const Scalar *s = scalar_get(kernel->scalars, id);
+    if (s->kind != SCALAR_PRIM || s->prim != PRIM_SUB) return false;
+    const Scalar *largest = scalar_get(kernel->scalars, s->args[1]);
+    if (largest->kind != SCALAR_STAGE) return false;
+    const Reduce *reduce = &kernel->reduces.data[largest->slot];
+    return reduce->combine == PRIM_MAX && !reduce->is_arg && reduce->value == s->args[0] &&
+           reduce->result == reduce->acc;
+}
+
+/* Whether the dividends are known to be from +0 to 1, or NaN; of a point that is not active they
+ * may be anything. */
+static bool are_fractions(const Lower *lower, const Scalar *s) {
+    const Scalar *x = scalar_get(lower->kernel->scalars, s->args[0]);
+    return x->kind == SCALAR_PRIM && x->prim == PRIM_EXP &&
+           point_is_at_most_0(lower->kernel, x->args[0]);
+}
+
+LLVMValueRef point_quotient(Lower *lower, const Scalar *s, LLVMValueRef x, LLVMValueRef y) {
+    if (!is_quotient(lower, s) || !unit_is_vector(x) || unit_is_vector(y)) return NULL;
+    MathDivisor divisor = divisor_of(lower, y);
+    return math_quotient(&lower->unit->math, x, &divisor, are_fractions(lower, s));
+}
+
+/* Whether the points have already what the scalar divides, and one divisor for all of it. */
+static bool divides_alike(const Point *points, uint32_t n, const Scalar *s) {
+    LLVMValueRef y = points->values[s->args[1]];
+    bool is_alike = is_quotient(points->lower, s) && y && !unit_is_vector(y);
+    for (uint32_t i = 0; i < n && is_alike; i++) {
+        LLVMValueRef x = points[i].values[s->args[0]];
+        is_alike =
+            x && unit_is_vector(x) == (points->lanes > 1) && points[i].values[s->args[1]] == y;
+    }
+    return is_alike;
+}
+
+/* The points' lanes side by side. */
+static LLVMValueRef join_lanes(const Point *points, uint32_t n, ScalarId id) {
+    const Unit *unit = points->lower->unit;
+    uint32_t lanes = points->lanes;
+    LLVMValueRef all = LLVMGetPoison(unit_vector_of(unit->f32, n * lanes));
+    for (uint32_t i = 0; i < n * lanes; i++) {
+        LLVMValueRef own = points[i / lanes].values[id];
+        if (lanes > 1)
+            own = LLVMBuildExtractElement(unit->builder, own, unit_i32(unit, i % lanes), "");
+        all = LLVMBuildInsertElement(unit->builder, all, own, unit_i32(unit, i), "");
+    }
+    return all;
+}
+
+static LLVMValueRef point_of_lanes(const Unit *unit, LLVMValueRef all, uint32_t at,
+                                   uint32_t lanes) {
+    if (lanes == 1) return LLVMBuildExtractElement(unit->builder, all, unit_i32(unit, at), "");
+    LLVMValueRef *numbers = arena_array(unit->arena, LLVMValueRef, lanes);
+    for (uint32_t i = 0; i < lanes; i++) numbers[i] = unit_i32(unit, at + i);
+    LLVMValueRef poison = LLVMGetPoison(LLVMTypeOf(all));
+    return LLVMBuildShuffleVector(unit->builder, all, poison, LLVMConstVector(numbers, lanes), "");
+}
+
+/* Two lanes at least. */
+static void divide_together(Point *points, uint32_t n, ScalarId id, const Scalar *s) {
+    Lower *lower = points->lower;
+    const Unit *unit = lower->unit;
+    uint32_t lanes = points->lanes;
+    MathDivisor divisor = divisor_of(lower, points->values[s->args[1]]);
+    LLVMValueRef all = join_lanes(points, n, s->args[0]);
+    all = math_quotient(&unit->math, all, &divisor, are_fractions(lower, s));
+    for (uint32_t i = 0; i < n; i++)
+        points[i].values[id] = point_of_lanes(unit, all, i * lanes, lanes);
+}
+
+void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uint32_t n_roots) {
+    enum { MOST_LANES = 16 }; /* more wait for each other: 3 % of softmax 256 x 131072 */
+    if (n * points->lanes < 2) return;
+    const Lower *lower = points->lower;
+    const ScalarTab *scalars = lower->kernel->scalars;
+    uint32_t most = MOST_LANES / points->lanes;
+    const bool *wanted = kernel_needed_scalars(lower->unit->arena, lower->kernel, roots, n_roots);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (!wanted[id] || points->values[id] || !divides_alike(points, n, s)) continue;
+        for (uint32_t i = 0; i < n && (n - i) * points->lanes > 1; i += most)
+            divide_together(points + i, n - i < most ? n - i : most, id, s);
+    }
+}

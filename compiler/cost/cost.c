@@ -1,0 +1,697 @@
+/* Pricing kernels. See cost.h.
+ *
+ * The constants below are judged, and checked by the figures of docs/RESULTS.md; rates are the
+ * card's. */
+#include "cost/gemm.h"
+#include "cost/gemm_rows_gemm.h"
+#include "cost/prims.h"
+#include "cost/stride.h"
+#include "cost/totals.h"
+#include "plan/launch.h"
+#include "template/map_tile.h"
+
+#include <math.h>
+
+enum {
+    SMALL_BYTES = 65536, /* stay in a processor's own cache, whoever reads them again */
+    BUSY_WARPS = 16,     /* of a processor, that keep its arithmetic busy with one prim each */
+    MAX_WIDTH = 4,       /* of prims that a thread has under way: more hide no more */
+    HIDING_WARPS = 24,   /* that hide memory behind arithmetic, and the other way round, ... */
+    HIDING_ELEMS = 32, /* ... with up to as many elements a thread that are on their way at once */
+    TILE_PRIMS = 5,    /* of an element that passes through shared memory */
+    ARG_PRIMS = 5,     /* to compare one and to choose it and its place; counted in the code */
+    WARP_THREADS = 32,
+    REGISTER_BYTES = 4
+};
+static const double TURN_US = 0.3;  /* of a turn: its barriers and what waits for what */
+static const double LONE_SHARE = 2; /* of the cache's rate for one processor, if the others rest */
+static const double ROW_END_US = 0.22;  /* from a row's last element to its sum */
+static const double ROW_AGAIN_US = 0.6; /* of the last rows, for each further reduction that waits
+                                         * for one: nothing hides it */
+static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
+                                        * processor for itself */
+static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks send */
+/* Of maps, measured on an H200 (docs/RESULTS.md): what sectors take beside lines, where each lane's
+ * element lies in one of its own, and what tiles reach of memory's rate; the latter judged. */
+static const double SECTOR_SHARE = 1.55, TILE_SHARE = 0.85;
+/* The same of stores of rows, which fill sectors piece by piece: softmax of 16384 x 4096 in bf16
+ * and x less its maximum of 8192 x 4096 in f32, both stored transposed, took 969 and 577 us. */
+static const double STORE_SHARE = 3.3;
+/* Shares of the latency. Maps of an element a thread: of 2^27 - 1 bf16, two read for one written,
+ * and with a bias of 16384 x 8191 in bf16 and f32 took 392, 365 and 411 us; this gives 392, 366 and
+ * 414. A sum over columns, bf16 of 16384 x 4095, took 44 and is given 57 (by the full latency 74).
+ */
+static const double IDLE_WAIT = 0.56, BUSY_WAIT = 0.34;
+/* Blocks that a processor begins in a microsecond: 390,000 of 128 threads, sums of 257 elements
+ * each, took 238 us on an H200, 524,000 of outer products 319, of 256 threads and an element each
+ * 365. */
+static const double BLOCKS_PER_US = 12;
+static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
+
+/* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
+static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *variant) {
+    for (uint32_t i = 0; i < variant->n_maps; i++) {
+        const TensorMap *map = &variant->maps[i];
+        const Buffer *buffer = &c->plan->buffers.data[kernel->args.data[map->arg]];
+        for (uint32_t k = 1; k < map->rank; k++)
+            if (fmod(cost_number(c, map->axes[k].stride) * dtype_bytes(buffer->dtype),
+                     MAP_STEP_BYTES) != 0)
+                return false;
+    }
+    return true;
+}
+
+static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
+    bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
+                    fmod(cost_number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
+    is_whole = is_whole && (!variant->other_dim || fmod(cost_number(c, variant->other_dim),
+                                                        (double)variant->other_of) == 0);
+    double limited = variant->limit_dim ? cost_number(c, variant->limit_dim) : 0;
+    bool fits = !variant->limit_dim ||
+                (limited >= (double)variant->least && limited <= (double)variant->limit);
+    return is_whole && fits && has_maps(c, kernel, variant);
+}
+
+static bool all_apply(const Coster *c, const Launch *launch, uint32_t v) {
+    bool all = true;
+    for (uint32_t k = 0; k < launch->n && all; k++)
+        all = applies(c, &launch->kernels[k], &launch->kernels[k].variants[v]);
+    return all;
+}
+
+static double price_number(const Coster *c, const Price *price) {
+    double blocks = cost_number(c, price->blocks), per_wave = (double)price->per_wave;
+    double share = (double)price->percent / 100, each = (double)price->fixed;
+    for (uint32_t i = 0; i < price->n_measures; i++)
+        each += (double)price->weights[i] * cost_number(c, price->measures[i]);
+    return each * (share * blocks + (1 - share) * per_wave * ceil(blocks / per_wave));
+}
+
+/* The first whose conditions on dims hold, of all kernels that start together, or the cheapest such
+ * of its group. */
+static uint32_t choose_variant(const Coster *c, const Launch *launch) {
+    const Variant *variants = launch->kernels->variants;
+    uint32_t n = launch->kernels->n_variants, chosen = n;
+    double least = INFINITY;
+    for (uint32_t v = 0; v < n; v++) {
+        const Price *price = &variants[v].price;
+        if (chosen < n && price->group != variants[chosen].price.group) break;
+        if (v + 1 < n && !all_apply(c, launch, v)) continue;
+        if (!price->group) return v;
+        double own = price_number(c, price);
+        if (chosen < n && own >= least) continue;
+        chosen = v;
+        least = own;
+    }
+    return chosen < n ? chosen : 0;
+}
+
+/* Of an axis shorter than a warp's lanes: bytes that each element takes where the warp goes on
+ * along the axis before it. */
+static double wrapped_bytes(const Coster *c, const Pricing *p, IndexId address, uint32_t axis,
+                            double elem_bytes) {
+    double n = footprint_points(p->kernel, 1u << axis, c->values), next;
+    if (axis == 0 || n < 1 || n >= WARP_THREADS) return SECTOR_BYTES;
+    next = fabs(cost_axis_stride(c, p->kernel, address, axis - 1)) * elem_bytes;
+    double in_line = WARP_THREADS / n; /* elements beside one another along that axis */
+    return fmin(SECTOR_BYTES, (SECTOR_BYTES + in_line * next) / in_line);
+}
+
+/* Bytes that one load or store moves between cache and processors: a sector for each element that
+ * has no neighbour in the same warp. */
+static double access_bytes(const Coster *c, const Pricing *p, IndexId address, double points,
+                           double elem_bytes) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    double stride = axis == NO_AXIS ? 0 : fabs(cost_axis_stride(c, p->kernel, address, axis));
+    if (stride == 0) return points * elem_bytes / WARP_THREADS;
+    return points * fmin(stride * elem_bytes, wrapped_bytes(c, p, address, axis, elem_bytes));
+}
+
+static bool is_contraction(const Kernel *kernel) {
+    return kernel->form == FORM_GEMM;
+}
+
+/* What a map's loads take beside those of whole lines. */
+static double access_weight(const Coster *c, const Pricing *p, const Scalar *load) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    if (p->kernel->form != FORM_MAP || c->card->device == DEVICE_CPU || axis == NO_AXIS) return 1;
+    double elem_bytes = dtype_bytes(load->dtype);
+    double stride = fabs(cost_axis_stride(c, p->kernel, load->index, axis)) * elem_bytes;
+    bool is_scattered = stride >= SECTOR_BYTES &&
+                        wrapped_bytes(c, p, load->index, axis, elem_bytes) >= SECTOR_BYTES;
+    return is_scattered ? SECTOR_SHARE : 1;
+}
+
+/* Through the cache, all loads of the buffer marked in `live`; `weighed`: in time, as bytes of
+ * whole lines. */
+static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
+                         bool weighed) {
+    const Kernel *kernel = p->kernel;
+    double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
+    bool is_tiled = cost_gemm_has_tiles(p);
+    bool is_even = is_tiled || p->variant->sched.engine == GEMM_GEMV; /* in whole runs */
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
+        uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
+        double points = footprint_points(kernel, axes, c->values);
+        double all = p->rows * p->reduced;
+        if (is_tiled) points *= cost_gemm_reads(c, p, axes);
+        if (!is_even && load->guard) all *= footprint_guard_share(kernel, load->guard, c->values);
+        if (is_even || map_tile_stages(kernel, &p->variant->sched, load))
+            total += points * elem_bytes;
+        else
+            total += access_bytes(c, p, load->index, all, elem_bytes) *
+                     (weighed ? access_weight(c, p, load) : 1);
+    }
+    return total;
+}
+
+/* Whether the cache holds all rows that are worked on at once. */
+static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes) {
+    double at_once = c->card->n_processors * p->cost->pressure.n_blocks;
+    if (c->card->device == DEVICE_GPU && p->variant->sched.threads_per_row)
+        at_once *= (double)p->variant->sched.threads / p->variant->sched.threads_per_row;
+    double share = p->rows > at_once ? at_once / p->rows : 1;
+    return footprint_bytes * share <= c->card->cache_bytes;
+}
+
+/* Whether the buffer still lies in the cache: all that passed since the kernel that touched it
+ * began. */
+static bool is_cached(const Coster *c, uint32_t buffer) {
+    return c->touched[buffer] > 0 && c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
+}
+
+/* What tiles of a GEMM read of the buffer after the first time. */
+static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
+                         double bytes) {
+    const Kernel *kernel = p->kernel;
+    if (!cost_gemm_has_tiles(p)) return 0;
+    double most = 1;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
+        uint32_t axes = index_axes(scalartab_indices(kernel->scalars), load->index);
+        if (axes >> gemm_axis_k(kernel) & 1)
+            most = fmax(most, cost_gemm_dram_reads(c, p, axes, bytes));
+    }
+    return (most - 1) * bytes;
+}
+
+/* What a stage after the first reads, of the buffer's `bytes`, is what one before read, but for
+ * `fresh` ones. */
+static double read_anew(const Coster *c, const Pricing *p, double bytes, double fresh) {
+    bool is_held = p->variant->sched.resident || holds_rows(c, p, bytes);
+    return is_held ? fresh : bytes;
+}
+
+static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *live, Footprint foot) {
+    FootprintSeen *seen = &c->seen[buffer];
+    bool is_held = is_cached(c, buffer);
+    if (!is_held) *seen = (FootprintSeen){.hulls = NULL};
+    double fresh =
+        footprint_see_loads(c->arena, c->plan, p->kernel, buffer, live, c->values, foot, seen);
+    if (!is_held) return fresh + read_again(c, p, buffer, live, foot.bytes);
+    p->held_bytes += foot.bytes - fresh;
+    return fresh;
+}
+
+static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    bool is_on_chip = c->plan->buffers.data[buffer].is_on_chip;
+    bool is_again = false;
+    for (uint32_t s = 0; s <= kernel->stages.n && !is_on_chip; s++) {
+        Footprint foot = footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
+        if (foot.elems <= 0) continue;
+        if (is_again) {
+            double fresh = footprint_see_loads(c->arena, c->plan, kernel, buffer, live[s],
+                                               c->values, foot, &c->seen[buffer]);
+            p->cost->read_bytes += read_anew(c, p, foot.bytes, fresh);
+            if (p->variant->sched.resident) continue;
+        } else {
+            p->cost->read_bytes += read_first(c, p, buffer, live[s], foot);
+        }
+        double moved =
+            foot.bytes > SMALL_BYTES ? load_bytes(c, p, buffer, live[s], true) : foot.bytes;
+        p->cost->cache_bytes += fmax(moved, foot.bytes);
+        is_again = true;
+    }
+    if (is_again) c->touched[buffer] = -1;
+}
+
+/* Beyond whole lines, in time as bytes of these: what rows store with a sector for each element. */
+static double scattered_bytes(const Coster *c, const Pricing *p, uint32_t buffer) {
+    const Kernel *kernel = p->kernel;
+    uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
+    double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
+    if (is_contraction(kernel) || c->card->device == DEVICE_CPU || axis == NO_AXIS) return 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++) {
+            const Store *store = &kernel->stages.data[s].stores.data[i];
+            double stride = fabs(cost_axis_stride(c, kernel, store->address, axis)) * elem_bytes;
+            if (store->buffer == buffer && stride >= SECTOR_BYTES)
+                total += p->rows * p->reduced * (STORE_SHARE * SECTOR_BYTES - elem_bytes);
+        }
+    return total;
+}
+
+static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
+    if (c->plan->buffers.data[buffer].is_on_chip) return;
+    Footprint foot = footprint_stores(c->arena, c->plan, p->kernel, buffer, c->values);
+    if (foot.elems <= 0) return;
+    p->cost->written_bytes += foot.bytes;
+    p->cost->cache_bytes += foot.bytes;
+    if (foot.bytes > SMALL_BYTES) p->cost->cache_bytes += scattered_bytes(c, p, buffer);
+    bool is_temp = c->plan->buffers.data[buffer].kind == BUFFER_TEMP;
+    if (is_temp && foot.bytes <= c->card->cache_bytes) p->left_bytes += foot.bytes;
+    c->touched[buffer] = -1;
+    footprint_see_stores(c->arena, c->plan, p->kernel, buffer, c->values, foot, &c->seen[buffer]);
+}
+
+/* What is gathered twice from a tensor larger than the cache is read twice, unless little passed
+ * between: positions are distinct only within as many accesses as the cache holds. */
+static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bool *live) {
+    const Kernel *kernel = p->kernel;
+    const Buffer *of = &c->plan->buffers.data[buffer];
+    double tensor =
+        cost_number(c, shape_n_elems(c->plan->graph->dims, &of->shape)) * dtype_bytes(of->dtype);
+    bool *gathered = arena_array(c->arena, bool, scalar_count(kernel->scalars) + 1), any = false;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        gathered[id] = live[id] && s->kind == SCALAR_LOAD && s->buffer == buffer &&
+                       index_is_gathered(scalartab_indices(kernel->scalars), s->index);
+        any = any || gathered[id];
+    }
+    if (!any || tensor <= c->card->cache_bytes) return;
+    double once = footprint_loads(c->arena, c->plan, kernel, buffer, gathered, c->values).bytes;
+    double all = load_bytes(c, p, buffer, gathered, false);
+    double n_times = fmax(1, p->cost->cache_bytes / c->card->cache_bytes);
+    double read = fmin(all, n_times * tensor * -expm1(-all / n_times / tensor));
+    if (read > once) p->cost->read_bytes += read - once;
+}
+
+/* CPU: lanes of the last step of a run take as long where there is no element for them. */
+static double lane_fill(const Coster *c, const Pricing *p) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    uint32_t lanes = p->variant->sched.lanes;
+    if (c->card->device == DEVICE_GPU || axis == NO_AXIS || lanes < 2) return 1;
+    double n = footprint_points(p->kernel, 1u << axis, c->values);
+    return n > 0 ? ceil(n / lanes) * lanes / n : 1;
+}
+
+/* Elements of a row that its threads go through: all that a resident one has room for. */
+static double walked(const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double room = (double)sched->resident * sched->threads_per_row * sched->lanes;
+    return fmax(p->reduced, sched->cluster > 1 ? room * sched->cluster : room);
+}
+
+/* To put an element of each staged load into shared memory and to find it there. */
+static double tile_prims(const Pricing *p) {
+    double n = 0;
+    for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++)
+        n += map_tile_stages(p->kernel, &p->variant->sched, scalar_get(p->kernel->scalars, id));
+    return n * TILE_PRIMS;
+}
+
+/* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
+ * axis alone is still computed in every row. */
+static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    bool *is_done = arena_array(c->arena, bool, n);
+    uint32_t lanes = kernel_lane_axes(kernel, &p->variant->sched);
+    double n_points = p->rows * walked(p) * lane_fill(c, p);
+    for (uint32_t s = 0; s <= kernel->stages.n; s++) {
+        const double *shares = footprint_shares(c->arena, kernel, s, c->values);
+        for (ScalarId id = 1; id < n; id++) {
+            if (!live[s][id] || is_done[id]) continue;
+            bool varies = (scalar_get(kernel->scalars, id)->axes & lanes) != 0;
+            double points = s == kernel->stages.n ? p->rows
+                            : varies              ? n_points
+                                                  : n_points / WARP_THREADS;
+            bool is_kept = row_cache_has(p->variant->row_cache, id, s);
+            double prims =
+                is_kept ? row_cache_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id);
+            p->cost->n_prims += points * shares[id] * prims;
+            is_done[id] = p->variant->sched.resident > 0;
+        }
+    }
+    if (is_contraction(kernel)) return;
+    p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
+    p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
+    if (p->variant->sched.is_flat) p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++)
+        p->cost->n_prims += n_points * (kernel->reduces.data[i].is_arg ? ARG_PRIMS : 1);
+    p->cost->n_prims += cost_stride_prims(c, p, live);
+    p->cost->n_prims += n_points * tile_prims(p);
+    p->cost->n_prims +=
+        n_points * single_access_prims(c->card, c->plan, kernel, &p->variant->sched);
+    for (uint32_t i = 0; i < p->variant->row_cache.n; i++) {
+        ScalarId kept = p->variant->row_cache.data[i].value;
+        p->cost->n_prims += n_points * row_cache_prims(c->card, kernel, kept);
+    }
+}
+
+/* Times. */
+
+/* Registers that do not fit are written and read back, once for each point that a thread works on:
+ * through the processor's own cache as long as that holds them all, else through the last one or
+ * memory. By the rates of the hardware; no measurement yet. */
+static double spill_us(const Coster *c, const Pricing *p) {
+    const Pressure *pressure = &p->cost->pressure;
+    const Sched *sched = &p->variant->sched;
+    if (!pressure->spilled) return 0;
+    double elems = p->rows * (is_contraction(p->kernel) ? 1 : p->reduced);
+    double bytes =
+        2 * REGISTER_BYTES * pressure->spilled * elems / (sched->lanes ? sched->lanes : 1);
+    double held = (double)REGISTER_BYTES * pressure->spilled * sched->threads * pressure->n_blocks;
+    double own = c->card->shared_bytes - (double)pressure->shared_bytes * pressure->n_blocks;
+    double near_gbs = c->card->n_processors * c->card->ghz * WARP_THREADS * REGISTER_BYTES;
+    double gbs = held <= own                                            ? near_gbs
+                 : held * c->card->n_processors <= c->card->cache_bytes ? c->card->cache_gbs
+                                                                        : c->card->dram_gbs;
+    return bytes / (gbs * 1e3);
+}
+
+double cost_use(const Coster *c, const Pricing *p, double wanted) {
+    if (c->card->device == DEVICE_CPU) return fmin(1, p->cost->n_blocks / c->card->n_processors);
+    double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
+    double warps = at_once * p->variant->sched.threads / WARP_THREADS / c->card->n_processors;
+    return warps < wanted ? warps / wanted : 1;
+}
+
+/* Of a map, or of columns, that waits `us` for memory if that is as busy as can be, and takes
+ * `peak_us` there at least: behind the first loads, the less DRAM has to do, the sooner it answers.
+ * Not of gathers, whose loads wait for one another. t is the solution of t = us * (IDLE_WAIT +
+ * BUSY_WAIT * peak_us / t). */
+static double stream_us(const Coster *c, const Pricing *p, double us, double peak_us) {
+    bool is_stream = p->kernel->form == FORM_MAP || p->kernel->form == FORM_COLUMN;
+    if (!is_stream || p->wait_us > c->card->latency_us) return us;
+    double first = fmin(us, p->wait_us), rest = us - first, idle = rest * IDLE_WAIT;
+    return first + (idle + sqrt(idle * idle + 4 * rest * BUSY_WAIT * peak_us)) / 2;
+}
+
+/* Of what DRAM delivers and takes; what is read, from there or from the cache, can come no faster
+ * than the loads in flight allow. */
+static double dram_us(const Coster *c, const Pricing *p) {
+    double peak = c->card->dram_gbs * 1e3, all = p->cost->read_bytes + p->cost->written_bytes;
+    peak *= single_access_share(c->card, p->kernel, &p->variant->sched);
+    if (c->card->device == DEVICE_CPU) return (all - p->left_bytes) / peak;
+    if (p->bytes_in_flight <= 0) return all / peak;
+    double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
+    double own = p->variant->sched.threads * p->bytes_in_flight;
+    double waited = p->cost->read_bytes + p->held_bytes * CACHE_WAIT;
+    if (!cost_gemm_has_tiles(p) && p->cost->n_blocks > 0) /* no more than there is */
+        own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
+    double bytes = at_once * own;
+    double us = bytes > 0 ? waited * p->wait_us / bytes : 0;
+    double begun = p->cost->n_blocks / (c->card->n_processors * BLOCKS_PER_US);
+    return fmax(fmax(all / peak, begun), stream_us(c, p, us, all / peak));
+}
+
+static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {
+    IndexExpr expr = index_expr(tab, id);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        uint32_t own = atom.kind == ATOM_VALUE ? depth[atom.value]
+                       : atom.kind == ATOM_DIV || atom.kind == ATOM_MOD
+                           ? index_depth(tab, atom.operand, depth)
+                           : 0;
+        if (own > most) most = own;
+    }
+    return most;
+}
+
+/* Loads of the stage that wait for one another, as those at gathered positions do. */
+static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *live) {
+    uint32_t n = scalar_count(kernel->scalars) + 1, most = 1;
+    uint32_t *depth = arena_array(c->arena, uint32_t, n);
+    for (ScalarId id = 1; id < n; id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        for (int i = 0; i < 3; i++)
+            if (depth[s->args[i]] > depth[id]) depth[id] = depth[s->args[i]];
+        if (s->kind != SCALAR_LOAD) continue;
+        depth[id] = 1 + index_depth(scalartab_indices(kernel->scalars), s->index, depth);
+        if (live[id] && depth[id] > most) most = depth[id];
+    }
+    return most;
+}
+
+/* Whether the lanes of a warp read elements of their own. */
+static bool is_spread(const Coster *c, const Pricing *p, const Scalar *load) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    return axis == NO_AXIS || cost_axis_stride(c, p->kernel, load->index, axis) != 0;
+}
+
+static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    p->wait_us = c->card->latency_us;
+    if (is_contraction(kernel) && sched->engine != GEMM_NAIVE) {
+        p->bytes_in_flight = cost_gemm_bytes_in_flight(p);
+        return;
+    }
+    double steps = is_contraction(kernel) ? cost_gemm_plain_steps(p)
+                   : sched->resident      ? sched->resident
+                   : sched->lanes_in      ? (double)map_tile_elems(sched) / sched->lanes
+                                          : sched->unroll;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, p, s))
+            p->bytes_in_flight += steps * sched->lanes * dtype_bytes(s->dtype);
+    }
+    /* Positions are mostly in a cache: their neighbours read them too. */
+    p->wait_us *= (1 + load_depth(c, kernel, live[0])) / 2.0;
+    if (kernel->form == FORM_ROW) p->wait_us += ROW_END_US;
+}
+
+/* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
+ * cluster wait for one another: the more they are, and the fewer others are beside them in other
+ * stages, the more they load, compute and store at the same time. */
+static double bared_share(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double elems = (double)sched->resident * sched->lanes;
+    double wanted = elems > HIDING_ELEMS ? HIDING_WARPS * HIDING_ELEMS / elems : HIDING_WARPS;
+    double bared = 1 - cost_use(c, p, wanted);
+    double in_step =
+        sched->cluster > 1 ? STEP_SHARE * sched->cluster / p->cost->pressure.n_blocks : 0;
+    return fmin(1, fmax(bared, in_step));
+}
+
+/* Launches behind the first are queued: they begin while the one ahead ends. Blocks take time to
+ * start, up to as many as the machine holds at once. */
+static double launch_us(const Coster *c, const Pricing *p) {
+    if (!c->has_begun) return c->card->launch_us;
+    double room = c->card->n_processors * p->cost->pressure.n_blocks;
+    return c->card->next_us + c->card->fill_us * fmin(1, p->n_beside / room);
+}
+
+/* Of rows in blocks of their own: those of clusters and behind products are priced as a whole. */
+static double again_us(const Coster *c, const Pricing *p) {
+    const Kernel *kernel = p->kernel;
+    bool is_whole = kernel->form == FORM_ROW && p->variant->sched.cluster <= 1 &&
+                    !cost_is_row_phase(kernel) && c->card->device == DEVICE_GPU;
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < kernel->stages.n && is_whole; s++)
+        n += kernel->stages.data[s].reduces.n > 0;
+    return n > 1 ? (n - 1) * ROW_AGAIN_US : 0;
+}
+
+static void time_kernel(const Coster *c, Pricing *p) {
+    KernelCost *cost = p->cost;
+    double width = fmax(1, fmin(MAX_WIDTH, p->variant->sched.lanes * p->parallel));
+    double wanted = BUSY_WARPS / sqrt(width);
+    double use =
+        is_contraction(p->kernel) ? cost_gemm_use(c, p, wanted) : sqrt(cost_use(c, p, wanted));
+    double prims_per_us =
+        c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
+    bool is_wgmma = is_contraction(p->kernel) && p->variant->sched.engine == GEMM_WGMMA;
+    cost->memory_us = dram_us(c, p);
+    /* Tiles that the copy engine brings in are in the time of a step. */
+    if (!is_wgmma)
+        cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
+    if (p->variant->sched.lanes_in) cost->memory_us /= TILE_SHARE;
+    cost->arithmetic_us = cost->n_prims / prims_per_us;
+    if (is_contraction(p->kernel)) cost_gemm_time(c, p, prims_per_us);
+    cost->launch_us = p->begins ? launch_us(c, p) : 0;
+    cost->spill_us = spill_us(c, p);
+    double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
+    double bared = is_contraction(p->kernel) ? cost_gemm_bared_us(c, p)
+                                             : bared_share(c, p) * fmin(cost->memory_us, busy);
+    if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
+        bared = fmax(bared, CLUSTER_PASS_US * p->kernel->stages.n);
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
+    if (cost_is_row_phase(p->kernel)) cost_gemm_time_rows(c, p);
+    if (cost_is_gemm_rows_gemm(c, p->kernel)) cost_gemm_rows_gemm_time(c, p);
+}
+
+/* Whether the turn loads from memory itself. */
+static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind != SCALAR_LOAD || c->plan->buffers.data[s->buffer].is_on_chip) continue;
+        uint32_t arg = kernel_find_arg(kernel, s->buffer);
+        if (arg != NO_ARG && !(kernel->copied_args >> arg & 1)) return true;
+    }
+    return false;
+}
+
+/* One processor does it all, block after block. The head's wait is that for everything that is
+ * copied; what is read from memory is waited for by itself. */
+static void time_turn(const Coster *c, Pricing *p) {
+    KernelCost *cost = p->cost;
+    double warps = p->variant->sched.threads / WARP_THREADS, n_turns = cost->n_blocks;
+    double busy = warps < BUSY_WARPS ? warps / BUSY_WARPS : 1;
+    double prims_per_us = c->card->lanes * c->card->ghz * 1e3 * busy;
+    bool waits = cost->cache_bytes > 0 && (p->begins || waits_for_memory(c, p->kernel));
+    cost->launch_us = p->begins ? launch_us(c, p) : 0;
+    cost->memory_us =
+        cost->cache_bytes * c->card->n_processors / (c->card->cache_gbs * LONE_SHARE * 1e3) +
+        (waits ? c->card->latency_us : 0);
+    cost->arithmetic_us =
+        (cost->n_prims + cost->n_flops / 2 / FMA_EFFICIENCY) / prims_per_us + TURN_US * n_turns;
+    cost->us = cost->launch_us + cost->memory_us + cost->arithmetic_us;
+    cost->n_blocks = 1;
+}
+
+static void settle_cache(Coster *c, const Kernel *kernel, const KernelCost *cost) {
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        double *touched = &c->touched[kernel->args.data[i]];
+        if (*touched < 0) *touched = 1 + c->passed;
+    }
+    c->passed += cost->read_bytes + cost->written_bytes;
+}
+
+/* All blocks of a launch take what the part takes that takes most. */
+static Pressure most_pressure(const Coster *c, const Launch *parts, uint32_t v) {
+    Pressure most = {.n_blocks = UINT32_MAX};
+    for (uint32_t k = 0; k < parts->n; k++) {
+        const Kernel *part = &parts->kernels[k];
+        if (k && part->code == parts->kernels[k - 1].code) continue;
+        Pressure own = pressure_of(c->arena, c->plan, part, &part->variants[v], c->card);
+        if (own.n_blocks < most.n_blocks) most = own;
+    }
+    return most;
+}
+
+/* Of the launch that begins with kernel `first`. */
+static Beside price_beside(const Coster *c, uint32_t first) {
+    Beside beside = {.parts = plan_launch(c->plan, first)};
+    const Launch *parts = &beside.parts;
+    if (!launch_is_parallel(parts)) return (Beside){.parts = {0}};
+    beside.variant = choose_variant(c, parts);
+    beside.most = most_pressure(c, parts, beside.variant);
+    for (uint32_t k = 0; k < parts->n; k++)
+        beside.n_blocks += cost_number(c, parts->kernels[k].variants[beside.variant].grid);
+    return beside;
+}
+
+static void price_kernel(Coster *c, uint32_t index) {
+    const Kernel *kernel = &c->plan->kernels.data[index];
+    KernelCost *cost = &c->out->kernels[index];
+    if (kernel->link == LAUNCH_SINGLE) {
+        c->beside = price_beside(c, index);
+        c->launch_begun = false;
+    }
+    bool is_part = c->beside.parts.n > 0;
+    bool is_phase = kernel->link == LAUNCH_SEQUENCE; /* whose blocks are those of the one before */
+    cost->variant = is_part    ? c->beside.variant
+                    : is_phase ? cost[-1].variant
+                               : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
+    Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
+    p.is_turn = plan_is_one_block(c->plan, index);
+    p.rows = cost_number(c, kernel_n_rows(kernel));
+    p.reduced = cost_number(c, kernel_n_reduced(kernel));
+    cost->n_blocks = cost_number(c, p.variant->grid);
+    p.n_beside = is_part ? c->beside.n_blocks : cost->n_blocks;
+    cost->starts = kernel_starts(c->plan, kernel, c->values);
+    p.begins = cost->starts && !c->launch_begun;
+    c->launch_begun = c->launch_begun || p.begins;
+    c->out->n_launches += p.begins;
+    if (p.variant->is_resident) cost->n_blocks = fmin(cost->n_blocks, c->card->n_processors);
+    cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
+    const Pressure *most = is_part ? &c->beside.most : is_phase ? &cost[-1].pressure : NULL;
+    if (most && (is_part || most->n_blocks < cost->pressure.n_blocks)) {
+        cost->pressure.n_blocks = most->n_blocks;
+        cost->pressure.occupancy = most->occupancy;
+    }
+    if (kernel->when != DIM_NONE && !cost->starts) return;
+    bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
+    for (uint32_t s = 0; s <= kernel->stages.n; s++)
+        live[s] = stage_live_scalars(c->arena, kernel, p.variant->row_cache, s);
+    for (uint32_t i = 0; i < kernel->args.n; i++) price_read(c, &p, kernel->args.data[i], live);
+    for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, &p, kernel->args.data[i]);
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        price_repeats(c, &p, kernel->args.data[i], live[0]);
+    if (is_contraction(kernel))
+        cost_gemm_count(c, &p, live);
+    else if (kernel->online_softmax.weight)
+        cost_gemm_rows_gemm_count(c, &p);
+    else
+        count_prims(c, &p, live);
+    p.parallel = is_contraction(kernel) ? 1 : parallel_prims(c->arena, c->card, kernel, live);
+    count_in_flight(c, &p, live);
+    if (p.is_turn)
+        time_turn(c, &p);
+    else
+        time_kernel(c, &p);
+    c->has_begun = c->has_begun || p.begins;
+    settle_cache(c, kernel, cost);
+}
+
+static void empty_cache(Coster *c) {
+    c->passed = 0;
+    c->touched = arena_array(c->arena, double, c->plan->buffers.n);
+    c->seen = arena_array(c->arena, FootprintSeen, c->plan->buffers.n);
+}
+
+/* A run finds nothing in the cache that init steps left there. */
+static void price_init(Coster *c) {
+    PlanCost *out = c->out;
+    out->n_init = plan_n_init(c->plan);
+    empty_cache(c);
+    for (uint32_t k = 0; k < out->n_init; k++) {
+        price_kernel(c, k);
+        out->init_bytes += out->kernels[k].read_bytes + out->kernels[k].written_bytes;
+        out->init_us += out->kernels[k].us;
+    }
+    out->n_init_steps = out->n_launches;
+    out->n_launches = 0;
+    c->has_begun = false;
+    empty_cache(c);
+}
+
+/* All but what the whole graph needs: bytes at least, and those of its tensors. */
+static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
+                               const int64_t *dims) {
+    PlanCost *out = arena_array(arena, PlanCost, 1);
+    dims = cost_dims(arena, plan->graph->dims, dims); /* of symbols that the plan brought, too */
+    *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
+    out->kernels = arena_array(arena, KernelCost, plan->kernels.n);
+    Coster c = {.arena = arena,
+                .out = out,
+                .plan = plan,
+                .card = card,
+                .dims = plan->graph->dims,
+                .values = dims};
+    price_init(&c);
+    for (uint32_t k = out->n_init; k < plan->kernels.n; k++) {
+        price_kernel(&c, k);
+        out->read_bytes += out->kernels[k].read_bytes;
+        out->written_bytes += out->kernels[k].written_bytes;
+        out->us += out->kernels[k].us;
+    }
+    return out;
+}
+
+double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+    return price_kernels(arena, plan, card, dims)->us;
+}
+
+PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
+    PlanCost *out = price_kernels(arena, plan, card, dims);
+    cost_totals(arena, out);
+    return out;
+}

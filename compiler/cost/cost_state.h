@@ -1,0 +1,54 @@
+/* What the files of the cost model share while they price a plan. */
+#ifndef FUSEC_COST_COST_STATE_H
+#define FUSEC_COST_COST_STATE_H
+
+#include "cost/cost.h"
+#include "plan/launch.h"
+
+/* What the parts of a launch have in common; none of them: the launch is no such. */
+typedef struct Beside {
+    Launch parts;
+    uint32_t variant;
+    double n_blocks;
+    Pressure most; /* of the part of which fewest blocks fit */
+} Beside;
+
+typedef struct Coster {
+    Arena *arena;
+    PlanCost *out;
+    const Plan *plan;
+    const Card *card;
+    const DimTab *dims;
+    const int64_t *values;
+    Beside beside;   /* of the launch at hand */
+    double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
+                        did; negative: the kernel at hand does */
+    FootprintSeen *seen;          /* per buffer: what the cache may have of it */
+    double passed;                /* bytes of DRAM so far */
+    bool launch_begun, has_begun; /* something of this launch, something at all has started */
+} Coster;
+
+/* One kernel being priced. */
+typedef struct Pricing {
+    const Kernel *kernel;
+    const Variant *variant;
+    KernelCost *cost;
+    bool is_turn;           /* of a launch of turns */
+    bool begins;            /* the launch: those of it before have nothing to do */
+    double rows, reduced;   /* iteration points: rows x reduced */
+    double held_bytes;      /* read for the first time, from the cache */
+    double left_bytes;      /* CPU: written to temps that the cache holds until they are read */
+    double n_beside;        /* blocks of the launch, whose parts run side by side */
+    double bytes_in_flight; /* of one thread, over all its loads of a step */
+    double parallel;        /* prims of an element that a thread may have under way at once */
+    double wait_us;         /* for them, before the thread goes on to the next step or ends */
+} Pricing;
+
+static inline double cost_number(const Coster *c, DimId dim) {
+    return dim_number(c->dims, dim, c->values);
+}
+
+/* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
+double cost_use(const Coster *c, const Pricing *p, double wanted);
+
+#endif

@@ -1,0 +1,63 @@
+/* See gemm_rows_gemm.h. A processor has eight warps, whose tensor cores and arithmetic hardly
+ * overlap: what a gemm-rows-gemm launch takes is the sum of its parts, 0.8 to 1.1 of it as
+ * measured. */
+#include "cost/gemm_rows_gemm.h"
+
+#include "cost/prims.h"
+#include "plan/gemm_rows_gemm.h"
+
+#include <math.h>
+
+/* The greatest, the sum and its scale, of each weight. */
+enum { ONLINE_PRIMS = 5 };
+
+/* The first kernel of the gemm-rows-gemm that it is one of, or NULL. */
+static const Kernel *scores_of(const Coster *c, const Kernel *kernel) {
+    const Kernel *end = c->plan->kernels.data + c->plan->kernels.n;
+    while (kernel->link == LAUNCH_GEMM_ROWS_GEMM) kernel--;
+    return kernel + 1 < end && kernel[1].link == LAUNCH_GEMM_ROWS_GEMM ? kernel : NULL;
+}
+
+bool cost_is_gemm_rows_gemm(const Coster *c, const Kernel *kernel) {
+    return scores_of(c, kernel) != NULL;
+}
+
+double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel) {
+    const Kernel *scores = scores_of(c, kernel);
+    if (scores != kernel || !scores) return 1;
+    return scores[1].online_softmax.weight ? 1 : scores[1].stages.n;
+}
+
+/* The share of its tiles that a gemm-rows-gemm launch goes over: less than 1 where a mask leaves
+ * out some and the rewrite skips them. Of few blocks one that goes over all of them is the last to
+ * end. */
+static double seen_share(const Coster *c, const Pricing *p) {
+    const Kernel *scores = scores_of(c, p->kernel);
+    if (!scores[1].online_softmax.weight || !scores[1].online_softmax.is_limited) return 1;
+    double m = cost_number(c, kernel_axis_extent(scores, gemm_axis_m(scores)));
+    double n = cost_number(c, kernel_axis_extent(scores, gemm_axis_n(scores)));
+    double ahead = cost_number(c, scores[1].online_softmax.ahead);
+    double seen = m / 2 + ahead + scores->variants[0].sched.tile_n / 2.0; /* by a row, of n */
+    double share = n > 0 ? fmin(1, fmax(0, seen / n)) : 1;
+    const Kernel *result = scores + GEMM_ROWS_GEMM_KERNELS - 1; /* which takes the most registers */
+    Pressure pressure =
+        pressure_of(c->arena, c->plan, result, &result->variants[p->cost->variant], c->card);
+    double at_once = c->card->n_processors * pressure.n_blocks;
+    return p->n_beside > 0 ? fmax(share, fmin(1, at_once / p->n_beside)) : share;
+}
+
+void cost_gemm_rows_gemm_count(const Coster *c, Pricing *p) {
+    const Kernel *kernel = p->kernel;
+    ScalarId root = kernel->online_softmax.weight;
+    const bool *needed = kernel_needed_scalars(c->arena, kernel, &root, 1);
+    double each = ONLINE_PRIMS;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        if (needed[id]) each += scalar_prims(c->card, kernel, id);
+    p->cost->n_prims = p->rows * p->reduced * each;
+}
+
+void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p) {
+    KernelCost *cost = p->cost;
+    double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy * seen_share(c, p));
+}

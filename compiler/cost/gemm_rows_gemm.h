@@ -1,0 +1,17 @@
+/* What gemm-rows-gemm launches take (plan/gemm_rows_gemm.h): scores made again in every pass, rows,
+ * the second product. */
+#ifndef FUSEC_COST_GEMM_ROWS_GEMM_H
+#define FUSEC_COST_GEMM_ROWS_GEMM_H
+
+#include "cost/cost_state.h"
+
+bool cost_is_gemm_rows_gemm(const Coster *c, const Kernel *kernel);
+/* How often the kernel makes its results: more than once only the scores of a gemm-rows-gemm
+ * launch. */
+double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel);
+/* Sets n_prims of rows that are rewritten. */
+void cost_gemm_rows_gemm_count(const Coster *c, Pricing *p);
+/* Sets `us` from the times of the parts. */
+void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p);
+
+#endif

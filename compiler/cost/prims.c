@@ -1,0 +1,162 @@
+/* See prims.h. */
+#include "cost/prims.h"
+
+#include "cost/footprint.h"
+#include "template/flat.h"
+
+#include <math.h>
+
+/* Fitted to rows of 16 to 256 elements on one core with AVX-512: norms, softmax and log_softmax of
+ * f32, bf16 and f64. */
+static const double ROW_END_CLOCKS = 12;     /* of a reduction that a later stage waits for */
+static const double GROUP_END_CLOCKS = 4;    /* of any reduction where rows end together */
+static const double GROUP_TAIL_CLOCKS = 3.5; /* of a stage where rows are no whole vectors */
+static const double MAP_UNIT_CLOCKS = 6;     /* of a map's unit that is a run of a row: which row */
+static const double ROW_EXACT_CLOCKS = 0.5;  /* of a row's own value, for each prim: instructions */
+static const double ROW_TARGET_CLOCKS = 2;   /* the same of functions, one step after the other */
+static const double CPU_TO_BF16 = 7;         /* instructions of rounding to bf16 */
+static const double COORDINATE = 3;   /* instructions: one more, compared with the extent, or 0 */
+static const double GPU_EXP = 9;      /* seven, one of which takes as long as eight */
+static const double ROW_QUOTIENT = 4; /* GPU: of a quotient by a row's own value */
+
+static double of_dtype(const Card *card, Dtype dtype, double prims) {
+    return dtype == DT_F64 ? prims / card->f64_rate : prims;
+}
+
+static uint32_t reduced_axes(const Kernel *kernel) {
+    return ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
+}
+
+/* The row takes one reciprocal for all. */
+static bool is_row_quotient(const Kernel *kernel, const Scalar *s) {
+    return kernel->form == FORM_ROW && s->prim == PRIM_DIV &&
+           !(scalar_get(kernel->scalars, s->args[1])->axes & reduced_axes(kernel));
+}
+
+double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
+    const Scalar *s = scalar_get(kernel->scalars, id);
+    bool is_gpu = card->device == DEVICE_GPU && s->kind == SCALAR_PRIM && s->dtype == DT_F32;
+    if (is_gpu && is_row_quotient(kernel, s)) return ROW_QUOTIENT;
+    if (is_gpu && s->prim == PRIM_EXP) return GPU_EXP;
+    bool is_full = card->device == DEVICE_CPU && s->kind == SCALAR_PRIM &&
+                   scalartab_is_fast(kernel->scalars); /* CPUs have no shorter forms */
+    if (is_full) return of_dtype(card, s->dtype, prim_info(prim_full(s->prim))->cost);
+    bool narrows = s->kind == SCALAR_CVT && s->dtype == DT_BF16 && card->device == DEVICE_CPU;
+    return of_dtype(card, s->dtype, narrows ? CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
+}
+
+double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id) {
+    return of_dtype(card, scalar_get(kernel->scalars, id)->dtype, ROW_CACHE_COST);
+}
+
+static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
+    for (uint32_t s = 0; s <= kernel->stages.n; s++)
+        if (live[s][id]) return true;
+    return false;
+}
+
+/* Rows by themselves compute their own values in one lane, while later stages wait for them and for
+ * the ends of reductions. Groups have lanes for both; a tail of lanes takes a mask in each stage.
+ */
+double row_end_prims(const Card *card, const Kernel *kernel, const Variant *variant,
+                     const int64_t *dims, bool *const *live) {
+    const DimTab *tab = indextab_dims(scalartab_indices(kernel->scalars));
+    uint32_t reduced = reduced_axes(kernel);
+    double clocks = 0;
+    if (kernel->form != FORM_ROW || card->device != DEVICE_CPU) return 0;
+    bool is_grouped = kernel_has_groups(kernel, variant);
+    bool has_tail =
+        fmod(dim_number(tab, kernel_n_reduced(kernel), dims), variant->sched.lanes) != 0;
+    if (is_grouped)
+        clocks += GROUP_END_CLOCKS * kernel->reduces.n +
+                  (has_tail ? GROUP_TAIL_CLOCKS * kernel->stages.n : 0);
+    for (uint32_t s = 0; s + 1 < kernel->stages.n && !is_grouped; s++)
+        if (kernel->stages.data[s].reduces.n) clocks += ROW_END_CLOCKS;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind != SCALAR_PRIM || (s->axes & reduced) || !is_live(kernel, live, id)) continue;
+        clocks += scalar_own_cost(kernel->scalars, id) * (is_grouped ? 1 / card->lanes
+                                                          : prim_info(s->prim)->is_exact
+                                                              ? ROW_EXACT_CLOCKS
+                                                              : ROW_TARGET_CLOCKS);
+    }
+    return clocks * card->lanes;
+}
+
+/* Fitted to softmax and layernorm of rows of 15 to 5001 bf16 on an H200, which took 83 to 127 us
+ * where f32 took 73 to 77 (docs/RESULTS.md); of f32 judged. What all rows read lies nearer. */
+static double of_single(Dtype dtype, bool is_own) {
+    double prims = dtype_bytes(dtype) <= 2 ? 9 : 4;
+    return is_own ? prims : prims / 2;
+}
+
+static bool has_singles(const Card *card, const Kernel *kernel, const Sched *sched) {
+    return card->device == DEVICE_GPU && kernel->form == FORM_ROW && sched->lanes <= 1;
+}
+
+/* Whether it loads an element for each of the row. */
+static bool loads_singles(const Kernel *kernel, const Sched *sched, const Scalar *s) {
+    uint32_t axis = kernel_lane_axis(kernel, sched);
+    return s->kind == SCALAR_LOAD && axis != NO_AXIS && (s->moved_by >> axis & 1);
+}
+
+double single_access_prims(const Card *card, const Plan *plan, const Kernel *kernel,
+                           const Sched *sched) {
+    double prims = 0;
+    uint32_t of_rows = kernel_parallel_axes(kernel);
+    if (!has_singles(card, kernel, sched)) return 0;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (loads_singles(kernel, sched, s)) prims += of_single(s->dtype, (s->axes & of_rows) != 0);
+    }
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++) {
+            const Store *store = &kernel->stages.data[i].stores.data[k];
+            prims += of_single(plan->buffers.data[store->buffer].dtype, true);
+        }
+    return prims;
+}
+
+double single_access_share(const Card *card, const Kernel *kernel, const Sched *sched) {
+    uint32_t least = 8;
+    if (!has_singles(card, kernel, sched)) return 1;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        bool is_less = dtype_bytes(s->dtype) < least;
+        if (is_less && loads_singles(kernel, sched, s)) least = dtype_bytes(s->dtype);
+    }
+    return least <= 2 ? 0.8 : least <= 4 ? 0.9 : 1;
+}
+
+double map_unit_prims(const Card *card, const Kernel *kernel) {
+    bool has_rows = kernel->form == FORM_MAP && kernel->n_parallel > 1;
+    return has_rows && card->device == DEVICE_CPU ? MAP_UNIT_CLOCKS * card->lanes : 0;
+}
+
+double flat_prims(Arena *arena, const Kernel *kernel) {
+    uint32_t axes = flat_coordinates(arena, kernel), first = 0;
+    while (axes && !(axes >> first & 1)) first++;
+    return axes ? COORDINATE * (kernel->n_parallel - first) : 0;
+}
+
+double parallel_prims(Arena *arena, const Card *card, const Kernel *kernel, bool *const *live) {
+    ArenaMark mark = arena_mark(arena);
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    double *path = arena_array(arena, double, n), all = 0, waited = 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        double longest = 0;
+        for (ScalarId id = 1; id < n; id++) {
+            const Scalar *scalar = scalar_get(kernel->scalars, id);
+            double own = live[s][id] ? scalar_prims(card, kernel, id) : 0;
+            path[id] = 0;
+            for (int i = 0; i < 3 && live[s][id]; i++)
+                path[id] = fmax(path[id], path[scalar->args[i]]);
+            path[id] += own;
+            longest = fmax(longest, path[id]);
+            all += own;
+        }
+        waited += longest;
+    }
+    arena_rewind(arena, mark);
+    return waited > 0 ? all / waited : 1;
+}

@@ -1,0 +1,103 @@
+/* See stride.h. Fitted to softmax over transposed rows, and to its result stored transposed,
+ * of 64 to 2048 elements with strides of 256 bytes to 256 KiB, powers of two and others, on one
+ * core.
+ *
+ * An element at a stride brings in a line of its own, whose others the next rows use: if the cache
+ * still has it then. A cache has places for lines by their addresses' low bits, so strides of a
+ * large power of two leave most of it unused. */
+#include "cost/stride.h"
+
+#include <math.h>
+
+enum {
+    LINE = 64,
+    FEW_LINES = 16, /* are there for the next rows, however they crowd */
+    NEAR_SETS = 64, /* of the nearest cache, with so many lines each */
+    NEAR_WAYS = 8,
+    CROWDED_SETS = 2,
+    NEXT_SETS = 1024,
+    NEXT_WAYS = 16,
+    MANY_TIMES = 8, /* as many lines as a cache has places for: no line stays there */
+    PAGE = 4096,
+    KNOWN_PAGES = 1536
+};
+static const double LANE_CLOCKS = 1.6;    /* of an element by itself, and its way into a vector */
+static const double NEAR_CLOCKS = 0.8;    /* the same of several in a line */
+static const double LINE_CLOCKS = 1.5;    /* from the next cache, others being on their way too */
+static const double CROWDED_CLOCKS = 5.5; /* the same of lines that crowd in a place or two */
+static const double FAR_CLOCKS = 7;       /* from the last cache, beside that */
+static const double PAGE_CLOCKS = 4;      /* of a page that has to be looked up */
+
+double cost_axis_stride(const Coster *c, const Kernel *kernel, IndexId address, uint32_t axis) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexExpr expr = index_expr(tab, address);
+    double stride = 0;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        double own = cost_number(c, expr.terms[i].coefficient);
+        if (atom.kind == ATOM_AXIS && atom.axis == axis) stride += own;
+        if (atom.kind == ATOM_MOD) stride += own * cost_axis_stride(c, kernel, atom.operand, axis);
+        if (atom.kind == ATOM_VALUE && (atom.moved_by >> axis & 1)) stride += own;
+    }
+    return stride;
+}
+
+/* Lines at this stride that the cache has places for. */
+static double places(double stride_bytes, uint32_t n_sets, uint32_t n_ways) {
+    double step = stride_bytes / LINE, used = n_sets;
+    while (used > 1 && step > 0 && fmod(step, 2) == 0) {
+        step /= 2;
+        used /= 2;
+    }
+    return used * n_ways;
+}
+
+static double element_clocks(double stride_bytes, double n_lines) {
+    double clocks = LANE_CLOCKS, near_places = places(stride_bytes, NEAR_SETS, NEAR_WAYS);
+    double next_places = places(stride_bytes, NEXT_SETS, NEXT_WAYS);
+    if (stride_bytes < LINE) return NEAR_CLOCKS;
+    if (n_lines <= FEW_LINES) return clocks;
+    if (n_lines > near_places)
+        clocks += near_places <= CROWDED_SETS * NEAR_WAYS ? CROWDED_CLOCKS : LINE_CLOCKS;
+    if (n_lines > next_places) clocks += FAR_CLOCKS * fmin(1, n_lines / next_places / MANY_TIMES);
+    if (n_lines * fmin(1, stride_bytes / PAGE) > KNOWN_PAGES) clocks += PAGE_CLOCKS;
+    return clocks;
+}
+
+/* Elements of the lanes' axis before the next row. */
+static double run_elems(const Coster *c, const Pricing *p, uint32_t axis) {
+    double n = footprint_points(p->kernel, 1u << axis, c->values);
+    double unit = (double)p->variant->sched.chunk_elems;
+    return p->kernel->form != FORM_ROW && unit > 0 ? fmin(n, unit) : n;
+}
+
+static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, IndexId address) {
+    const Kernel *kernel = p->kernel;
+    uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    if (axis == NO_AXIS ||
+        index_lane_motion(tab, address, axis, p->variant->sched.lanes) != LANES_VARYING)
+        return 0;
+    double stride = fabs(cost_axis_stride(c, kernel, address, axis));
+    double bytes = stride * dtype_bytes(c->plan->buffers.data[buffer].dtype);
+    return element_clocks(bytes, run_elems(c, p, axis));
+}
+
+double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    double clocks = 0;
+    if (c->card->device == DEVICE_GPU || kernel->form == FORM_GEMM) return 0;
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        const Stage *stage = &kernel->stages.data[s];
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+            const Scalar *load = scalar_get(kernel->scalars, id);
+            bool is_read = live[s][id] && load->kind == SCALAR_LOAD &&
+                           !row_cache_has(p->variant->row_cache, id, s);
+            if (is_read) clocks += access_clocks(c, p, load->buffer, load->index);
+        }
+        for (uint32_t i = 0; i < stage->stores.n; i++)
+            clocks +=
+                access_clocks(c, p, stage->stores.data[i].buffer, stage->stores.data[i].address);
+    }
+    return clocks * p->rows * p->reduced * c->card->lanes;
+}

@@ -1,0 +1,90 @@
+/* Blocks that a source can have: of whole calls of defs, whose ops no block can part, and of ops
+ * between them. See advice.h. */
+#include "explain/advice.h"
+
+/* Ops that stand or fall together, numbered by the first of them. */
+typedef struct Units {
+    const Graph *graph;
+    const uint32_t *of;        /* per node */
+    bool *is_in;               /* per unit: in the block */
+    bool *is_below, *is_above; /* per unit: made from what is in it; or needed for that */
+} Units;
+
+/* What one expression of the graph's own expands to has one place, and nodes side by side. */
+static bool is_same_place(const Node *a, const Node *b) {
+    return a->span.end && a->span.begin == b->span.begin && a->span.end == b->span.end;
+}
+
+bool advice_is_same_unit(const Graph *graph, NodeId a, NodeId b) {
+    const Node *one = graph_node(graph, a), *other = graph_node(graph, b);
+    if (one->call || other->call) return one->call == other->call;
+    bool is_source = graph_class(graph, a) == CLASS_SOURCE || graph_class(graph, b) == CLASS_SOURCE;
+    return !is_source && is_same_place(one, other);
+}
+
+static const uint32_t *find_units(Arena *arena, const Graph *graph) {
+    uint32_t *units = arena_array(arena, uint32_t, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        units[id] = id && advice_is_same_unit(graph, id, id - 1) ? units[id - 1] : id;
+    return units;
+}
+
+/* Between two units of a block there can be none outside it: one made from the first and needed for
+ * the second. All others may stand before the block or behind it. */
+static bool close_path(Units *u) {
+    const Graph *graph = u->graph;
+    uint32_t n = graph->nodes.n;
+    bool changed = false;
+    for (NodeId id = 0; id < n; id++) u->is_below[id] = u->is_above[id] = u->is_in[id];
+    for (NodeId id = 0; id < n; id++)
+        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
+            if (u->is_below[u->of[graph_node(graph, id)->args[i]]]) u->is_below[u->of[id]] = true;
+    for (NodeId id = n; id-- > 0;)
+        for (uint32_t i = 0; u->is_above[u->of[id]] && i < graph_node(graph, id)->n_args; i++)
+            u->is_above[u->of[graph_node(graph, id)->args[i]]] = true;
+    for (NodeId id = 0; id < n; id++) {
+        bool is_between = u->is_below[u->of[id]] && u->is_above[u->of[id]];
+        changed = changed || (is_between && !u->is_in[u->of[id]]);
+        if (is_between) u->is_in[u->of[id]] = true;
+    }
+    return changed;
+}
+
+/* Blocks of the source that it meets become part of it. */
+static bool join_blocks(Units *u) {
+    const Graph *graph = u->graph;
+    bool changed = false;
+    for (uint32_t b = 1; b <= graph->fixed_kernels.n; b++) {
+        bool meets = false;
+        for (NodeId id = 0; id < graph->nodes.n; id++)
+            meets = meets || (u->is_in[u->of[id]] && graph_block(graph, id, BLOCK_MUST) == b);
+        for (NodeId id = 0; meets && id < graph->nodes.n; id++) {
+            if (graph_block(graph, id, BLOCK_MUST) != b || u->is_in[u->of[id]]) continue;
+            u->is_in[u->of[id]] = changed = true;
+        }
+    }
+    return changed;
+}
+
+bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *nodes) {
+    uint32_t n = graph->nodes.n;
+    Units u = {.graph = graph,
+               .of = find_units(arena, graph),
+               .is_in = arena_array(arena, bool, n),
+               .is_below = arena_array(arena, bool, n),
+               .is_above = arena_array(arena, bool, n)};
+    for (uint32_t i = 0; i < ends->n; i++) u.is_in[u.of[ends->data[i]]] = true;
+    while (close_path(&u) || join_blocks(&u)) {
+    }
+    for (NodeId id = 0; id < n; id++) {
+        if (!u.is_in[u.of[id]] || graph_is_bound(graph, id)) continue;
+        bool is_taken = graph_block(graph, id, BLOCK_KERNEL) || graph_block(graph, id, BLOCK_NEVER);
+        if (is_taken && !vec_has(ends, id)) return false;
+        vec_push(arena, nodes, id);
+    }
+    return true;
+}
+
+bool advice_is_unit_end(const Graph *graph, NodeId id) {
+    return id + 1 == graph->nodes.n || !advice_is_same_unit(graph, id, id + 1);
+}

@@ -1,0 +1,228 @@
+/* See conflict.h. An edge that is stored without the block is tried in a block of its own: with all
+ * that the block has of the kernels that make its ends then. */
+#include "explain/conflict.h"
+
+#include "explain/must_check.h"
+
+typedef struct Finder {
+    Arena *arena;
+    const Plan *plan;
+    AdvicePlanner *planner;
+    uint32_t block;
+    Advice loose; /* all nodes out of the block */
+    VecConflict found;
+} Finder;
+
+/* An edge of the block that is stored without it, and what the kernels of its ends make. */
+typedef struct PackRequest {
+    uint32_t edge;
+    VecU32 above, all; /* of the producer's kernel; of both */
+} PackRequest;
+typedef Vec(PackRequest) VecWish;
+
+static bool is_inside(const Finder *f, const Edge *edge) {
+    return edge->consumer != NODE_NONE &&
+           graph_block(f->plan->graph, edge->producer, BLOCK_MUST) == f->block &&
+           graph_block(f->plan->graph, edge->consumer, BLOCK_MUST) == f->block;
+}
+
+typedef struct StoreOf {
+    NodeId node;
+    bool is_found;
+} StoreOf;
+
+static void look_for(void *user, const Store *store) {
+    StoreOf *of = user;
+    of->is_found = of->is_found || store->node == of->node;
+}
+
+/* The kernel that stores the value, or, where it is no stored one, that makes it. */
+static const Kernel *maker_of(const Plan *plan, NodeId id, bool is_stored) {
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        StoreOf of = {.node = id};
+        kernel_each_store(kernel, look_for, &of);
+        if (vec_has(&kernel->nodes, id) && (of.is_found || !is_stored)) return kernel;
+    }
+    return NULL;
+}
+
+static void add_nodes(const Finder *f, const Kernel *kernel, VecU32 *nodes) {
+    for (uint32_t i = 0; kernel && i < kernel->nodes.n; i++)
+        if (graph_block(f->plan->graph, kernel->nodes.data[i], BLOCK_MUST) == f->block)
+            advice_add_node(f->arena, nodes, kernel->nodes.data[i]);
+}
+
+static VecWish find_wishes(const Finder *f, const Plan *free) {
+    VecWish decisions = {0};
+    for (uint32_t i = 0; i < free->edges.n; i++) {
+        const Edge *edge = &free->edges.data[i];
+        if (!is_inside(f, edge) || edge->verdict == EDGE_FUSED || edge->reason == REASON_PREPARED)
+            continue;
+        PackRequest request = {.edge = i};
+        add_nodes(f, maker_of(free, edge->producer, true), &request.above);
+        add_nodes(f, maker_of(free, edge->producer, true), &request.all);
+        add_nodes(f, maker_of(free, edge->consumer, false), &request.all);
+        advice_add_node(f->arena, &request.all, edge->producer);
+        advice_add_node(f->arena, &request.all, edge->consumer);
+        vec_push(f->arena, &decisions, request);
+    }
+    return decisions;
+}
+
+/* The reduction that the edge's value rests on, if a matmul is to take it as an operand. */
+static NodeId folded_factor(const Finder *f, const PackRequest *request) {
+    const Graph *graph = f->plan->graph;
+    const Edge *edge = &f->plan->edges.data[request->edge];
+    NodeId folded = NODE_NONE;
+    bool is_factor = false;
+    for (uint32_t i = 0; i < request->all.n; i++) {
+        NodeId id = request->all.data[i];
+        is_factor = is_factor || (id >= edge->consumer && graph_is_matmul(graph, id));
+    }
+    for (uint32_t i = 0; i < request->above.n && request->above.data[i] <= edge->producer; i++) {
+        OpClass cls = graph_class(graph, request->above.data[i]);
+        if (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) folded = request->above.data[i];
+    }
+    return is_factor ? folded : NODE_NONE;
+}
+
+/* What breaks a block of these nodes alone, if these are no outputs: the edge's own reason, else
+ * the first; REASON_NONE: nothing does, or no more is compiled. */
+static ReasonId try_wish(const Finder *f, const PackRequest *request, const VecU32 *dropped) {
+    Advice advice = f->loose;
+    const Edge *own = &f->plan->edges.data[request->edge];
+    ReasonId reason = REASON_NONE;
+    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = request->all};
+    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_OUTPUT, .nodes = *dropped};
+    const Plan *then = advice_try(f->planner, f->plan->graph, &advice);
+    for (uint32_t i = 0; then && i < then->edges.n; i++) {
+        const Edge *edge = &then->edges.data[i];
+        if (!must_breaks(then, edge) || !vec_has(&request->all, edge->producer)) continue;
+        bool is_own = edge->producer == own->producer && edge->consumer == own->consumer;
+        if (is_own || !reason) reason = edge->reason;
+    }
+    return reason;
+}
+
+/* What is read among the nodes. */
+static VecU32 read_inside(const Finder *f, const VecU32 *nodes) {
+    VecU32 read = {0};
+    for (uint32_t i = 0; i < f->plan->edges.n; i++) {
+        const Edge *edge = &f->plan->edges.data[i];
+        if (edge->consumer != NODE_NONE && vec_has(nodes, edge->producer) &&
+            vec_has(nodes, edge->consumer))
+            advice_add_node(f->arena, &read, edge->producer);
+    }
+    return read;
+}
+
+/* That a value is an output is in the way where nothing is without that, and of its own edge. */
+static ReasonId reason_alone(const Finder *f, const PackRequest *request) {
+    VecU32 none = {0}, read = read_inside(f, &request->all);
+    ReasonId reason = try_wish(f, request, &none);
+    if (reason != REASON_OUTPUT) return reason;
+    ReasonId other = try_wish(f, request, &read);
+    const Edge *own = &f->plan->edges.data[request->edge];
+    return other || !graph_is_output(f->plan->graph, own->producer) ? other : reason;
+}
+
+/* A value that is stored for others too has their reason in a block without them. What came between
+ * those ops in the attempt to keep the whole block then says more. */
+static ReasonId reason_of(const Finder *f, const PackRequest *request) {
+    ReasonId reason = reason_alone(f, request);
+    bool is_choice = reason == REASON_FACTOR || reason == REASON_COSTLY || reason == REASON_SLOWER;
+    for (uint32_t i = 0; is_choice && i < f->plan->edges.n; i++) {
+        const Edge *edge = &f->plan->edges.data[i];
+        if (must_breaks(f->plan, edge) && vec_has(&request->all, edge->producer))
+            return edge->reason;
+    }
+    return reason;
+}
+
+/* Whether the block can be had without `left` and all of it that rests on it. */
+static bool holds_without(const Finder *f, NodeId left) {
+    const Graph *graph = f->plan->graph;
+    Advice advice = f->loose;
+    VecU32 kept = {0}, gone = {0};
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        bool rests = id == left;
+        for (uint32_t i = 0; i < node->n_args && !rests; i++) rests = vec_has(&gone, node->args[i]);
+        if (rests)
+            vec_push(f->arena, &gone, id);
+        else if (graph_block(graph, id, BLOCK_MUST) == f->block)
+            advice_add_node(f->arena, &kept, id);
+    }
+    if (kept.n < 2) return false;
+    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = kept};
+    const Plan *then = advice_try(f->planner, graph, &advice);
+    return then && must_n_broken(then) == 0;
+}
+
+/* Whether the two are of one expression of the source: one call, of a def or of what the language
+ * has. */
+static bool is_one_call(const Graph *graph, NodeId a, NodeId b) {
+    const Node *one = graph_node(graph, a), *other = graph_node(graph, b);
+    if (one->call != other->call) return false;
+    return one->call || (one->span.begin == other->span.begin && one->span.end == other->span.end);
+}
+
+/* Who is to leave the block: the reader. If both ends are of one call it is no fault of that call,
+ * but of who takes its result into the block. */
+static void find_left(const Finder *f, Conflict *conflict) {
+    const Graph *graph = f->plan->graph;
+    const Edge *own = &f->plan->edges.data[conflict->edge];
+    conflict->left = NODE_NONE;
+    if (!is_one_call(graph, own->producer, own->consumer)) {
+        if (holds_without(f, own->consumer)) conflict->left = own->consumer;
+        return;
+    }
+    for (uint32_t i = 0; i < f->plan->edges.n; i++) {
+        const Edge *edge = &f->plan->edges.data[i];
+        if (!is_inside(f, edge) || !is_one_call(graph, edge->producer, own->producer) ||
+            is_one_call(graph, edge->consumer, own->producer) || !holds_without(f, edge->consumer))
+            continue;
+        conflict->edge = i;
+        conflict->left = edge->consumer;
+        return;
+    }
+}
+
+static void search_block(Finder *f) {
+    const Graph *graph = f->plan->graph;
+    AdviceStep step = {.kind = ADVICE_FREE};
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        if (graph_block(graph, id, BLOCK_MUST) == f->block)
+            advice_add_node(f->arena, &step.nodes, id);
+    f->loose = (Advice){.steps = {step}, .n_steps = 1};
+    const Plan *free = advice_try(f->planner, graph, &f->loose);
+    if (!free || free->edges.n != f->plan->edges.n) return;
+    VecWish decisions = find_wishes(f, free);
+    for (uint32_t i = 0; i < decisions.n; i++) {
+        const PackRequest *request = &decisions.data[i];
+        Conflict conflict = {.edge = request->edge, .block = f->block};
+        conflict.reason = reason_of(f, request);
+        conflict.folded = folded_factor(f, request);
+        if (!conflict.reason) continue;
+        find_left(f, &conflict);
+        vec_push(f->arena, &f->found, conflict);
+    }
+}
+
+static bool is_broken(const Plan *plan, uint32_t block) {
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        const Edge *edge = &plan->edges.data[i];
+        if (must_breaks(plan, edge) &&
+            graph_block(plan->graph, edge->consumer, BLOCK_MUST) == block)
+            return true;
+    }
+    return false;
+}
+
+VecConflict conflict_find(Arena *arena, const Plan *plan, AdvicePlanner *planner) {
+    Finder f = {.arena = arena, .plan = plan, .planner = planner};
+    for (f.block = 1; f.block <= plan->graph->fixed_kernels.n; f.block++)
+        if (is_broken(plan, f.block)) search_block(&f);
+    return f.found;
+}

@@ -1,0 +1,62 @@
+/* Concats as writes: a stored concat is stored in pieces, each by the kernel that makes it, instead
+ * of by a kernel that reads them all and joins them. See group_state.h. */
+#include "fuse/group_state.h"
+
+enum { MAX_NEW_KERNELS = 1 }; /* as many as the one that joins, which is then not there */
+
+/* Whether the round has a kernel that does nothing but store this concat, in every run. */
+static bool has_joiner(const Grouper *p, NodeId id) {
+    const Graph *graph = p->graph;
+    if (graph_class(graph, id) != CLASS_CONCAT || !p->g->is_stored[id] ||
+        p->g->group_of[id] == GROUP_NONE || p->can_prepare[id])
+        return false;
+    const Group *group = &p->g->groups.data[p->g->group_of[id]];
+    return !group->reduces.n && group->targets.n == 1 && !group->fixed && !group->is_closed;
+}
+
+/* Whether a kernel of the round can store the piece; it is made there, or from what is. */
+static bool is_taken(Grouper *p, const Root *piece) {
+    uint32_t made_by = p->g->group_of[piece->node];
+    if (made_by != GROUP_NONE) return true;
+    uint32_t after = group_dependency(p, piece->node);
+    if (after == 0 || after > p->g->groups.n) return false;
+    Group *group = &p->g->groups.data[after - 1], before = *group;
+    if (group->fixed || group->is_closed) return false;
+    InlineFailure failure;
+    bool can_join = group_try_join(p, after - 1, piece, &failure);
+    p->g->groups.data[after - 1] = before;
+    return can_join;
+}
+
+/* A piece that params determine, or that is to be kept apart, is made as if there was no concat.
+ * One that is itself stored in pieces is made by no one kernel. */
+static bool stays_apart(const Grouper *p, NodeId piece) {
+    uint32_t made_by = p->g->group_of[piece];
+    return p->is_placed[piece] || graph_block(p->graph, piece, BLOCK_NEVER) ||
+           (made_by != GROUP_NONE && group_is_init(p, &p->g->groups.data[made_by]));
+}
+
+/* Every piece that is not read and written again saves its bytes, so what counts is launches,
+ * unless prices were asked. */
+static bool gains(Grouper *p, NodeId whole) {
+    const Node *node = graph_node(p->graph, whole);
+    bool is_priced = p->placed && p->placed[whole];
+    uint32_t n_taken = 0, n_new = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        Root piece = {.node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
+        if (stays_apart(p, piece.node)) return false;
+        bool taken = is_taken(p, &piece);
+        n_taken += taken;
+        n_new += !taken;
+    }
+    return is_priced || (n_taken > 0 && n_new <= MAX_NEW_KERNELS);
+}
+
+bool group_place_more(Grouper *p) {
+    bool changed = false;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (p->is_placed[id] || !has_joiner(p, id) || !gains(p, id)) continue;
+        p->is_placed[id] = changed = true;
+    }
+    return changed;
+}

@@ -1,0 +1,423 @@
+/* From grouping to plan: buffers, composed kernels, splits of long reductions, and the ledger's
+ * edges. See fuse.h. */
+#include "fuse/fuse.h"
+
+#include "base/diag.h"
+#include "fuse/group.h"
+#include "fuse/hoist.h"
+#include "layout/pad.h"
+#include "split/split_reduce.h"
+
+#include <string.h>
+
+#define MAX_SCALARS_FINAL UINT32_MAX
+
+/* A group that no kernel can be: why, and what it is there for. */
+typedef struct FuseFailure {
+    InlineFailure why;
+    bool is_fixed; /* by the source */
+    VecU32 nodes;
+} FuseFailure;
+
+typedef struct Fuser {
+    Arena *arena, *scratch;
+    const Graph *graph;
+    const bool *unlowered; /* FuseOptions */
+    Grouping *grouping;
+    Plan *plan;
+    bool has_im2col;
+    uint32_t *buffer_of_node;
+    uint32_t *buffer_of_output;
+    bool *is_part;  /* per node: slices whose rest a kernel makes and does not store */
+    VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
+} Fuser;
+
+static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId id, Str name) {
+    const Node *node = graph_node(f->graph, id);
+    vec_push(f->arena, &f->plan->buffers,
+             (Buffer){.kind = kind,
+                      .ordinal = ordinal,
+                      .dtype = node->dtype,
+                      .shape = node->shape,
+                      .node = id,
+                      .name = name,
+                      .offset_bytes = dim_const(f->graph->dims, 0)});
+    return f->plan->buffers.n - 1;
+}
+
+/* `pitches`: per node, or NULL. */
+static void make_buffers(Fuser *f, const DimId *pitches) {
+    const Graph *graph = f->graph;
+    uint32_t n_temps = 0;
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        const GraphInput *input = &graph->inputs.data[i];
+        f->buffer_of_node[input->node] = add_buffer(f, BUFFER_INPUT, i, input->node, input->name);
+    }
+    for (uint32_t i = 0; i < graph->params.n; i++) {
+        const GraphInput *param = &graph->params.data[i];
+        f->buffer_of_node[param->node] = add_buffer(f, BUFFER_PARAM, i, param->node, param->name);
+    }
+    for (uint32_t i = 0; i < graph->outputs.n; i++) {
+        const GraphOutput *output = &graph->outputs.data[i];
+        f->buffer_of_output[i] = add_buffer(f, BUFFER_OUTPUT, i, output->node, output->name);
+        if (f->grouping->is_stored[output->node])
+            f->buffer_of_node[output->node] = f->buffer_of_output[i];
+    }
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        if (!f->grouping->is_stored[id] || f->buffer_of_node[id] != UINT32_MAX) continue;
+        Str name = str_format(f->arena, "t%u", n_temps);
+        f->buffer_of_node[id] = add_buffer(f, BUFFER_TEMP, n_temps++, id, name);
+        if (pitches) f->plan->buffers.data[f->buffer_of_node[id]].pitch = pitches[id];
+    }
+}
+
+/* The name a profiler shows: graph, what the kernel ends in, source line. */
+static Str kernel_name(const Fuser *f, const Group *group, uint32_t index, Span *span) {
+    const Graph *graph = f->graph;
+    NodeId last = group->targets.n ? group->targets.data[group->targets.n - 1].node
+                                   : group->reduces.data[group->reduces.n - 1];
+    const Node *node = graph_node(graph, last);
+    *span = node->span;
+    uint32_t line = graph->source ? source_position(graph->source, node->span.begin).line : 0;
+    if (group->fixed) return graph->fixed_kernels.data[group->fixed - 1].name;
+    const char *name = str_format(f->arena, "%s_%u_%s_l%u", graph->name, index,
+                                  node->name ? node->name : op_info(node->op)->name, line);
+    for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
+        if (strcmp(graph->fixed_kernels.data[i].name, name) == 0)
+            return str_format(f->arena, "%s_own", name);
+    return name;
+}
+
+/* Edges for the ledger: fused when some kernel computes both ends. */
+
+static bool contains(const VecU32 *list, uint32_t value) {
+    uint32_t low = 0, high = list->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->data[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < list->n && list->data[low] == value;
+}
+
+static bool any_kernel_makes_both(const Fuser *f, NodeId producer, NodeId consumer) {
+    const VecU32 *few = &f->makers[producer], *many = &f->makers[consumer];
+    if (few->n > many->n) {
+        const VecU32 *swapped = few;
+        few = many;
+        many = swapped;
+    }
+    for (uint32_t i = 0; i < few->n; i++)
+        if (contains(many, few->data[i])) return true;
+    return false;
+}
+
+/* From what params alone determine to what hangs on more. */
+static bool leaves_params(const Fuser *f, NodeId producer, NodeId consumer) {
+    return f->grouping->can_prepare[producer] && !f->grouping->can_prepare[consumer];
+}
+
+/* Whether a kernel of every run computes it, as what hangs on more does, or what is cheap. */
+static bool is_of_runs(const Fuser *f, NodeId id) {
+    for (uint32_t i = 0; i < f->makers[id].n; i++) {
+        const Group *group = &f->grouping->groups.data[f->makers[id].data[i]];
+        NodeId first = group->reduces.n ? group->reduces.data[0] : group->targets.data[0].node;
+        if (!f->grouping->can_prepare[first]) return true;
+    }
+    return false;
+}
+
+static bool is_prepared(const Fuser *f, NodeId id) {
+    uint32_t buffer = f->buffer_of_node[id];
+    return buffer != UINT32_MAX && f->plan->buffers.data[buffer].kind == BUFFER_PREPARED;
+}
+
+/* Whether a kernel of the user loads the value: an index into an axis of one element, say, needs
+ * none. */
+static bool is_read(const Fuser *f, NodeId producer, NodeId consumer) {
+    const VecU32 *readers = &f->makers[consumer];
+    for (uint32_t i = 0; i < readers->n; i++) {
+        const Group *group = &f->grouping->groups.data[readers->data[i]];
+        for (uint32_t k = 0; k < group->loads.n; k++)
+            if (group->loads.data[k] == producer) return true;
+    }
+    return false;
+}
+
+/* Why no kernel of the user is the one that makes the value, where that is all that keeps them
+ * apart. An output, too, is read from memory by a kernel that a price keeps from storing it. */
+static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
+    ReasonId why = f->grouping->why_stored[producer], apart = f->grouping->why_apart[producer];
+    bool is_priced = why == REASON_OUTPUT && apart == REASON_SLOWER;
+    if (why != apart && !is_priced) return why;
+    for (uint32_t i = 0; i < f->grouping->refusals.n; i++) {
+        const Refusal *refusal = &f->grouping->refusals.data[i];
+        if (refusal->load == producer && contains(&f->makers[consumer], refusal->group))
+            return refusal->reason;
+    }
+    return why;
+}
+
+/* Whether a kernel multiplies for the user alone. */
+static bool is_window(const Fuser *f, NodeId producer, NodeId consumer) {
+    return f->grouping->gemm_slice_of[consumer] != NODE_NONE &&
+           graph_node(f->graph, consumer)->args[0] == producer;
+}
+
+static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
+    OpClass of_producer = graph_class(f->graph, producer);
+    Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
+    if (of_producer == CLASS_SOURCE && graph_node(f->graph, producer)->op != OP_IOTA)
+        edge.reason = REASON_SOURCE;
+    else if (f->grouping->is_placed[consumer])
+        edge.reason = REASON_PLACED;
+    else if (any_kernel_makes_both(f, producer, consumer))
+        edge.reason = f->is_part[consumer]                                       ? REASON_PART
+                      : is_window(f, producer, consumer)                         ? REASON_WINDOW
+                      : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
+                      : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
+                      : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE
+                          ? REASON_SAME_PASS
+                          : REASON_INLINED;
+    else {
+        edge.verdict = EDGE_STORED;
+        bool is_apart = graph_block(f->graph, producer, BLOCK_NEVER) ||
+                        graph_block(f->graph, consumer, BLOCK_NEVER);
+        edge.reason = why_refused(f, producer, consumer);
+        if (edge.reason == REASON_FUSION_OFF) return edge;
+        if (is_apart)
+            edge.reason = REASON_NEVER;
+        else if (is_prepared(f, producer) && is_of_runs(f, consumer))
+            edge.reason = REASON_PREPARED;
+        else if (!is_read(f, producer, consumer))
+            edge.verdict = EDGE_FUSED, edge.reason = REASON_UNREAD;
+    }
+    return edge;
+}
+
+static bool is_first_use(const Node *node, uint32_t arg) {
+    for (uint32_t i = 0; i < arg; i++)
+        if (node->args[i] == node->args[arg]) return false;
+    return true;
+}
+
+/* One for each pair of ops, however often the one reads the other. */
+static void make_edges(Fuser *f) {
+    for (NodeId id = 0; id < f->graph->nodes.n; id++) {
+        const Node *node = graph_node(f->graph, id);
+        for (uint32_t i = 0; i < node->n_args; i++)
+            if (is_first_use(node, i))
+                vec_push(f->arena, &f->plan->edges, judge_edge(f, node->args[i], id));
+    }
+    for (uint32_t i = 0; i < f->graph->outputs.n; i++) {
+        Edge edge = {.producer = f->graph->outputs.data[i].node,
+                     .consumer = NODE_NONE,
+                     .output = i,
+                     .verdict = EDGE_STORED,
+                     .reason = REASON_OUTPUT};
+        vec_push(f->arena, &f->plan->edges, edge);
+    }
+}
+
+typedef struct StoreCount {
+    uint32_t buffer, n;
+} StoreCount;
+
+static void count_store(void *user, const Store *store) {
+    StoreCount *count = user;
+    count->n += store->buffer == count->buffer;
+}
+
+/* Kernels that store pieces of one shape get pointers to the pieces: then they differ in nothing
+ * else, and start as one grid. */
+static void point_at_piece(const Fuser *f, const Kernel *kernel, Store *store) {
+    if (!store->piece || store->guard) return; /* its address may be less, outside the guard */
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = f->graph->dims;
+    DimId zero = dim_const(dims, 0), begin = index_expr(tab, store->address).offset;
+    StoreCount count = {.buffer = store->buffer};
+    kernel_each_store(kernel, count_store, &count);
+    if (count.n != 1 || begin == zero || begin == DIM_NONE) return;
+    store->begin = begin;
+    store->address = index_add_dim(tab, store->address, dim_sub(dims, zero, begin));
+}
+
+static void point_at_pieces(const Fuser *f, Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        Stage *stage = &kernel->stages.data[i];
+        for (uint32_t k = 0; k < stage->stores.n; k++)
+            point_at_piece(f, kernel, &stage->stores.data[k]);
+    }
+    for (uint32_t k = 0; k < kernel->row_stores.n; k++)
+        point_at_piece(f, kernel, &kernel->row_stores.data[k]);
+}
+
+/* Forgets loads that came to nothing, as of an index into an axis of one element. */
+static void drop_dead_loads(const Fuser *f, const Kernel *kernel, Group *group) {
+    ArenaMark mark = arena_mark(f->scratch);
+    const bool *live = kernel_live_scalars(f->scratch, kernel);
+    bool *is_loaded = arena_array(f->scratch, bool, f->plan->buffers.n);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (live[id] && s->kind == SCALAR_LOAD) is_loaded[s->buffer] = true;
+    }
+    uint32_t n_kept = 0;
+    for (uint32_t i = 0; i < group->loads.n; i++)
+        if (is_loaded[f->buffer_of_node[group->loads.data[i]]])
+            group->loads.data[n_kept++] = group->loads.data[i];
+    group->loads.n = n_kept;
+    arena_rewind(f->scratch, mark);
+}
+
+static void note_failure(const Fuser *f, const Group *group, FuseFailure *failure) {
+    failure->is_fixed = group->fixed != 0;
+    vec_push(f->scratch, &failure->nodes, failure->why.node);
+    if (group->window) vec_push(f->scratch, &failure->nodes, group->window - 1);
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        vec_push(f->scratch, &failure->nodes, group->reduces.data[i]);
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        vec_push(f->scratch, &failure->nodes, group->targets.data[i].node);
+}
+
+/* Whether the kernel is of several ops, one of which a test says cannot be so. */
+static bool is_unlowered(const Fuser *f, const Kernel *kernel, InlineFailure *why) {
+    for (uint32_t i = 0; f->unlowered && kernel->nodes.n > 1 && i < kernel->nodes.n; i++)
+        if (f->unlowered[kernel->nodes.data[i]])
+            *why = (InlineFailure){.reason = REASON_OTHER_DOMAIN, .node = kernel->nodes.data[i]};
+    return why->reason != REASON_NONE;
+}
+
+static bool compose_all(Fuser *f, FuseFailure *failure) {
+    uint32_t n_groups = f->grouping->groups.n;
+    InlineMarks marks = inline_marks_new(f->scratch, f->graph);
+    f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
+    f->is_part = arena_array(f->scratch, bool, f->graph->nodes.n);
+    for (uint32_t i = 0; i < n_groups; i++) {
+        Group *group = &f->grouping->groups.data[i];
+        InlineInput input = {.graph = f->graph,
+                             .marks = &marks,
+                             .scratch = f->scratch,
+                             .group_of = f->grouping->group_of,
+                             .group = i,
+                             .is_stored = f->grouping->is_stored,
+                             .is_held = f->grouping->is_held,
+                             .buffer_of_node = f->buffer_of_node,
+                             .buffer_of_output = f->buffer_of_output,
+                             .buffers = f->plan->buffers.data,
+                             .is_part = f->is_part,
+                             .has_im2col = f->has_im2col,
+                             .max_scalars = MAX_SCALARS_FINAL};
+        Kernel kernel = {.name = NULL};
+        if (!inline_group(f->arena, &input, group, &kernel, &failure->why) ||
+            is_unlowered(f, &kernel, &failure->why)) {
+            note_failure(f, group, failure);
+            return false;
+        }
+        drop_dead_loads(f, &kernel, group);
+        kernel.name = kernel_name(f, group, i, &kernel.span);
+        for (uint32_t k = 0; k < kernel.nodes.n; k++)
+            vec_push(f->scratch, &f->makers[kernel.nodes.data[k]], i);
+        split_kernel(f->arena, f->plan, kernel);
+    }
+    for (uint32_t i = 0; i < f->plan->kernels.n; i++) {
+        point_at_pieces(f, &f->plan->kernels.data[i]);
+        kernel_note_interface(f->arena, &f->plan->kernels.data[i]);
+    }
+    hoist_plan(f->arena, f->plan);
+    return true;
+}
+
+/* Of what is no op, its copy: the output's. */
+static Span failed_span(const Graph *graph, NodeId id) {
+    for (uint32_t i = 0; graph_is_bound(graph, id) && i < graph->outputs.n; i++)
+        if (graph->outputs.data[i].node == id && graph->outputs.data[i].copied_by)
+            return graph->outputs.data[i].span;
+    return graph_node(graph, id)->span;
+}
+
+static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure) {
+    const Node *node = graph_node(graph, failure->why.node);
+    if (failure->is_fixed)
+        diag_report(diags, DIAG_FIXED_KERNEL, graph->source, failed_span(graph, failure->why.node),
+                    "this cannot be part of its `kernel` block: %s",
+                    reason_info(failure->why.reason)->text);
+    else
+        diag_report(diags, DIAG_NO_LOWERING, graph->source, node->span,
+                    "`%s` has no kernel template yet", op_info(node->op)->name);
+    return NULL;
+}
+
+FuseOptions fuse_options_for(const Target *target) {
+    return (FuseOptions){.pads_rows = target->device == DEVICE_GPU,
+                         .has_im2col = target->has_wgmma,
+                         .has_cores = target->device == DEVICE_CPU};
+}
+
+static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
+                       FuseFailure *failure) {
+    GroupFailure refused;
+    *failure = (FuseFailure){.is_fixed = false};
+    Grouping *grouping = group_graph(scratch, graph, options, &refused);
+    if (!grouping) {
+        failure->why = refused.why;
+        failure->is_fixed = refused.root == NODE_NONE && !options.off;
+        vec_push(scratch, &failure->nodes, refused.why.node);
+        if (refused.root != NODE_NONE) vec_push(scratch, &failure->nodes, refused.root);
+        return NULL;
+    }
+    Plan *plan = arena_array(arena, Plan, 1);
+    plan->graph = graph;
+    plan->has_ties = grouping->has_ties;
+    plan->peak_bytes_unshared = dim_const(graph->dims, 0);
+    Fuser f = {.arena = arena,
+               .scratch = scratch,
+               .graph = graph,
+               .grouping = grouping,
+               .plan = plan,
+               .unlowered = options.unlowered,
+               .has_im2col = options.has_im2col};
+    f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
+    f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
+    memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
+    make_buffers(&f, options.pads_rows ? pad_rows(scratch, graph, grouping->is_stored) : NULL);
+    if (!compose_all(&f, failure)) return NULL;
+    make_edges(&f);
+    const char *fault = plan_verify(plan, scratch);
+    if (fault) ice(arena, "fused plan of %s: %s", graph->name, fault);
+    return plan;
+}
+
+static bool set_alone(const Graph *graph, bool *alone, NodeId id) {
+    bool changes = !alone[id] && !graph_block(graph, id, BLOCK_KERNEL);
+    alone[id] = alone[id] || changes;
+    return changes;
+}
+
+/* Has kernels by themselves made of what that group was there for; where they are, of all ops.
+ * False: they are. */
+static bool take_apart(Arena *scratch, const Graph *graph, const FuseFailure *failure,
+                       FuseOptions *options) {
+    uint32_t n = graph->nodes.n;
+    bool *alone = arena_array(scratch, bool, n), any = false;
+    if (options->alone) memcpy(alone, options->alone, n * sizeof *alone);
+    for (uint32_t i = 0; i < failure->nodes.n; i++)
+        any = set_alone(graph, alone, failure->nodes.data[i]) || any;
+    bool is_known = any;
+    for (NodeId id = 0; id < n && !is_known; id++) any = set_alone(graph, alone, id) || any;
+    options->alone = alone;
+    return any;
+}
+
+Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
+                 Diags *diags) {
+    for (;;) {
+        FuseFailure failure;
+        Plan *plan = fuse_once(arena, scratch, graph, options, &failure);
+        if (plan) return plan;
+        bool may_part = !failure.is_fixed && !options.off;
+        if (!may_part || !take_apart(scratch, graph, &failure, &options))
+            return report(graph, diags, &failure);
+    }
+}

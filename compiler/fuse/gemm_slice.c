@@ -1,0 +1,102 @@
+/* See gemm_slice.h. */
+#include "fuse/gemm_slice.h"
+
+enum { ACCESS_BYTES = 16 };
+
+VecU32 *gemm_slice_users(Arena *arena, const Graph *graph) {
+    VecU32 *users = arena_array(arena, VecU32, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
+            vec_push(arena, &users[graph_node(graph, id)->args[i]], id);
+    return users;
+}
+
+/* Elements of this dtype side by side in whole accesses. */
+static bool is_whole(const Graph *graph, DimId elems, Dtype dtype) {
+    return dim_multiple(graph->dims, elems) * dtype_bytes(dtype) % ACCESS_BYTES == 0;
+}
+
+/* The axis of the operand, of the last two, along which its elements lie side by side. */
+static uint32_t inner_axis(const Graph *graph, NodeId operand) {
+    const Node *node = graph_node(graph, operand);
+    uint32_t last = node->shape.rank - 1;
+    bool is_turned = node->op == OP_TRANSPOSE && node->attrs.perm[last] + 1u == last;
+    return is_turned ? last - 1 : last;
+}
+
+static bool cuts_axis(const Graph *graph, const Node *slice, uint32_t axis) {
+    return slice->shape.dims[axis] != graph_node(graph, slice->args[0])->shape.dims[axis];
+}
+
+/* Whether accesses to this operand (0: left) are as wide in the window as in the product. Rows are
+ * m or n of both, and k of the operand alone. */
+static bool is_aligned(const Graph *graph, NodeId product, const Node *slice, uint32_t side) {
+    NodeId operand = graph_node(graph, product)->args[side];
+    const Node *node = graph_node(graph, operand);
+    uint32_t rank = slice->shape.rank, own = side == 0 ? rank - 2 : rank - 1;
+    uint32_t own_of_operand = side == 0 ? node->shape.rank - 2 : node->shape.rank - 1;
+    bool is_cut = cuts_axis(graph, slice, own);
+    for (uint32_t d = 0; d + 2 < rank; d++) is_cut = is_cut || cuts_axis(graph, slice, d);
+    if (!is_cut) return true;
+    uint32_t inner = inner_axis(graph, operand);
+    bool begins_whole =
+        inner != own_of_operand || is_whole(graph, slice->attrs.begin[own], node->dtype);
+    return begins_whole && is_whole(graph, node->shape.dims[inner], node->dtype);
+}
+
+static bool is_window(const Graph *graph, NodeId product, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    if (node->op != OP_SLICE) return false;
+    for (uint32_t d = 0; d < node->shape.rank; d++)
+        if (node->attrs.step[d] != 1) return false;
+    return is_aligned(graph, product, node, 0) && is_aligned(graph, product, node, 1);
+}
+
+static bool is_elementwise(const Graph *graph, NodeId product, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    OpClass cls = op_info(node->op)->cls;
+    return (cls == CLASS_ELTWISE || cls == CLASS_CAST) &&
+           shape_equal(&node->shape, &graph_node(graph, product)->shape);
+}
+
+static bool may_be_inside(const Graph *graph, NodeId product, NodeId id) {
+    return !graph_is_output(graph, id) && !graph_block(graph, id, BLOCK_NEVER) &&
+           graph_block(graph, id, BLOCK_KERNEL) == graph_block(graph, product, BLOCK_KERNEL);
+}
+
+bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId product,
+                     GemmSlices *windows) {
+    *windows = (GemmSlices){.inside = {.n = 0}};
+    if (!graph_is_matmul(graph, product) || !may_be_inside(graph, product, product)) return false;
+    vec_push(arena, &windows->inside, product);
+    for (uint32_t i = 0; i < windows->inside.n; i++) {
+        const VecU32 *readers = &users[windows->inside.data[i]];
+        if (readers->n == 0) return false;
+        for (uint32_t k = 0; k < readers->n; k++) {
+            NodeId id = readers->data[k];
+            bool is_slice = is_window(graph, product, id);
+            VecU32 *known = is_slice ? &windows->slices : &windows->inside;
+            if (vec_has(known, id)) continue;
+            bool may_be =
+                is_slice ? !graph_block(graph, id, BLOCK_NEVER) &&
+                               graph_block(graph, id, BLOCK_KERNEL) ==
+                                   graph_block(graph, product, BLOCK_KERNEL)
+                         : is_elementwise(graph, product, id) && may_be_inside(graph, product, id);
+            if (!may_be) return false;
+            vec_push(arena, known, id);
+        }
+    }
+    return true;
+}
+
+bool gemm_slices_are_alike(const Graph *graph, const GemmSlices *windows) {
+    DimTab *dims = graph->dims;
+    const Shape *shape = &graph_node(graph, windows->slices.data[0])->shape;
+    DimId sum = dim_const(dims, 0), own = shape_n_elems(dims, shape);
+    DimId all = shape_n_elems(dims, &graph_node(graph, windows->inside.data[0])->shape);
+    for (uint32_t i = 0; i < windows->slices.n && sum && own; i++) {
+        if (!shape_equal(shape, &graph_node(graph, windows->slices.data[i])->shape)) return false;
+        sum = dim_add(dims, sum, own);
+    }
+    return sum && own && all && dim_always_le(dims, sum, all);
+}

@@ -1,0 +1,684 @@
+/* Grouping by greedy joining. See group.h. */
+#include "fuse/group_state.h"
+
+#include "fuse/hoist.h"
+#include "fuse/gemm_slice.h"
+#include "split/split_reduce.h"
+
+#include <string.h>
+
+enum {
+    MAX_SCALARS = 4096, /* per kernel: compile time grows faster than its size */
+    MAX_PRIMS = 8192,   /* simple ones, beyond which nothing much joins a CPU's: 200 sines */
+    MUCH_PRIMS = 512,
+    MAX_ROUNDS = 16
+};
+
+static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
+    return graph_is_bound(graph, id) ? 0 : graph_block(graph, id, BLOCK_KERNEL);
+}
+
+/* The same of what a root stores. */
+static uint32_t fixed_anchor(const Grouper *p, const Root *root) {
+    bool is_output = root->output != OUTPUT_NONE;
+    uint32_t copied_by = is_output ? p->graph->outputs.data[root->output].copied_by : 0;
+    return copied_by ? copied_by : fixed_kernel(p->graph, root->node);
+}
+
+bool group_is_lone(const Grouper *p, NodeId id) {
+    bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) || (p->alone && p->alone[id]);
+    return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
+}
+
+/* Whether it is read by one. */
+static bool feeds_lone(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; !graph_is_bound(p->graph, id) && i < p->users[id].n; i++)
+        if (group_is_lone(p, p->users[id].data[i])) return true;
+    return false;
+}
+
+/* Whether the value is cut off from one that reads it: not where that was refused, even if the
+ * value is wanted stored for another reason. */
+static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
+    bool is_wanted = p->wants_store[id] && p->want_reason[id] == REASON_SPILLS;
+    return p->cut && p->cut[id] && is_wanted && p->part[id] != p->part[user];
+}
+
+/* Extends what is known of dependencies to the next node. What is cut off, or stored in pieces,
+ * counts as a result of the group after its (last) one, which may be none yet. */
+static void find_dependency(Grouper *p) {
+    NodeId id = p->n_last++;
+    const Node *node = graph_node(p->graph, id);
+    LastGroups last = {0, 0};
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        NodeId arg = node->args[i];
+        uint32_t made_by = p->g->group_of[arg];
+        LastGroups of_arg = p->last_groups[arg];
+        bool is_again = p->held && p->held[arg] && graph_shares_must(p->graph, arg, id);
+        if (made_by != GROUP_NONE && !is_again) {
+            const Group *group = &p->g->groups.data[made_by];
+            of_arg.any = made_by + 1 + (p->g->is_placed[arg] || is_cut(p, arg, id));
+            of_arg.of_run = !group->fixed && group_is_init(p, group) ? 0 : of_arg.any;
+        }
+        if (of_arg.any > last.any) last.any = of_arg.any;
+        if (of_arg.of_run > last.of_run) last.of_run = of_arg.of_run;
+    }
+    p->last_groups[id] = last;
+}
+
+/* Init steps come before all kernels of a run, wherever their groups stand. */
+uint32_t group_dependency(Grouper *p, NodeId id) {
+    while (p->n_last <= id) find_dependency(p);
+    const LastGroups *last = &p->last_groups[id];
+    return p->can_prepare[id] ? last->any : last->of_run;
+}
+
+/* Of a value that is apart because it or what reads it is to be a kernel by itself. */
+static ReasonId why_apart(const Grouper *p, NodeId id) {
+    bool never = graph_block(p->graph, id, BLOCK_NEVER);
+    for (uint32_t i = 0; i < p->users[id].n; i++)
+        never = never || graph_block(p->graph, p->users[id].data[i], BLOCK_NEVER);
+    return never ? REASON_NEVER : REASON_SLOWER;
+}
+
+/* Trying groups. */
+
+static Group group_copy(Arena *arena, const Group *group) {
+    Group copy = *group;
+    copy.reduces.data = arena_copy(arena, group->reduces.data, group->reduces.n * sizeof(NodeId));
+    copy.reduces.capacity = copy.reduces.n;
+    copy.targets.data =
+        arena_copy(arena, group->targets.data, group->targets.n * sizeof(StoreTarget));
+    copy.targets.capacity = copy.targets.n;
+    copy.loads.data = NULL;
+    copy.loads.n = copy.loads.capacity = 0;
+    return copy;
+}
+
+/* A window's elements are made whoever stores them, with all that the elementwise work on the
+ * product reads. */
+static void add_window(const Grouper *p, Group *group) {
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (group->targets.data[i].node + 1 == group->window) return;
+    if (!group->window) return;
+    StoreTarget target = {.node = group->window - 1, .output = OUTPUT_NONE};
+    vec_push(p->arena, &group->targets, target);
+}
+
+static double count_prims(const Kernel *kernel) {
+    double n = 0;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        n += s->kind == SCALAR_PRIM ? prim_info(s->prim)->cost : 1;
+    }
+    return n;
+}
+
+bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
+                   uint32_t *makers) {
+    ArenaMark mark = arena_mark(p->arena);
+    InlineInput input = {.graph = p->graph,
+                         .marks = p->marks,
+                         .group_of = p->g->group_of,
+                         .group = index,
+                         .is_costly = p->wants_store,
+                         .is_held = p->held,
+                         .max_scalars = MAX_SCALARS};
+    Kernel kernel = {.name = NULL};
+    Group attempted = group_copy(p->arena, group);
+    add_window(p, &attempted);
+    bool ok = inline_group(p->arena, &input, &attempted, &kernel, failure);
+    double prims = ok && p->has_cores ? count_prims(&kernel) : 0;
+    uint32_t n_loads = ok ? attempted.loads.n : 0;
+    if (n_loads) memcpy(p->loads, attempted.loads.data, n_loads * sizeof *p->loads);
+    for (uint32_t i = 0; ok && makers && i < kernel.nodes.n; i++) makers[kernel.nodes.data[i]]++;
+    arena_rewind(p->arena, mark);
+    if (!ok) return false;
+    group->prims = prims;
+    group->has_passes = attempted.has_passes;
+    group->has_inner = attempted.has_inner;
+    group->loads.n = group->loads.capacity = n_loads;
+    group->loads.data = arena_copy(p->arena, p->loads, n_loads * sizeof *p->loads);
+    return true;
+}
+
+/* Whether what has joined the group, whose prims were `before`, makes more code than is worth a
+ * kernel less, being much by itself and having next to none in common with what was there: else it
+ * would be made twice, or stored. LLVM takes seconds for what no memory is saved by on a CPU; PTX
+ * is written as fast as it is long. */
+static bool is_overfull(const Grouper *p, const Group *group, double before) {
+    const double least = 0.9; /* of both apart */
+    return !group->fixed && before > 0 && group->prims > MAX_PRIMS && p->lone_prims > MUCH_PRIMS &&
+           group->prims > least * (before + p->lone_prims);
+}
+
+/* A full group is refused before it is composed: in large graphs most groups that share a load with
+ * a root are full. */
+static bool try_group(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure) {
+    uint32_t n_values = group->reduces.n + group->targets.n;
+    double before = group->prims;
+    bool is_full = n_values > MAX_GROUP_VALUES;
+    if (!is_full && !group_attempt(p, group, index, failure, NULL)) return false;
+    is_full = is_full || (n_values > 1 && group->loads.n > MAX_GROUP_LOADS) ||
+              is_overfull(p, group, before);
+    if (!is_full) return true;
+    *failure = (InlineFailure){.reason = REASON_TOO_LARGE};
+    return false;
+}
+
+/* What is folded for the node. */
+static NodeId folded(const Grouper *p, NodeId id) {
+    return p->gemm_slice_of[id] != NODE_NONE ? p->gemm_slice_of[id] : id;
+}
+
+/* A GEMM's domain is its own shape, or that of the window, and, innermost, the contracted
+ * axis. */
+static Shape anchor_domain(const Grouper *p, const Root *root) {
+    const Node *node = graph_node(p->graph, root->node);
+    if (!root->is_reduction) return node->shape;
+    NodeId of = folded(p, root->node);
+    Shape of_arg = graph_node(p->graph, graph_node(p->graph, of)->args[0])->shape;
+    if (!graph_is_matmul(p->graph, of)) return of_arg;
+    Shape domain = node->shape;
+    if (domain.rank < MAX_RANK) domain.dims[domain.rank++] = of_arg.dims[of_arg.rank - 1];
+    return domain;
+}
+
+static uint32_t anchor_axes(const Grouper *p, NodeId id) {
+    const Node *node = graph_node(p->graph, id);
+    bool is_product = graph_is_matmul(p->graph, folded(p, id));
+    return is_product ? 1u << node->shape.rank : node->attrs.axes;
+}
+
+static StoreTarget target_of(const Root *root) {
+    return (StoreTarget){
+        .node = root->node, .output = root->output, .whole = root->whole, .piece = root->piece};
+}
+
+static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *root) {
+    if (!root->is_reduction) {
+        vec_push(arena, &group->targets, target_of(root));
+        return true;
+    }
+    Shape domain = anchor_domain(p, root);
+    uint32_t axes = anchor_axes(p, root->node);
+    NodeId of = folded(p, root->node);
+    bool has_contraction = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
+    bool is_shared = group->reduces.n || group->targets.n;
+    if (has_contraction || (is_shared && graph_is_matmul(p->graph, of))) return false;
+    if (!shape_equal(&domain, &group->domain)) return false;
+    if (group->axes && group->axes != axes) return false;
+    group->axes = axes; /* a map becomes a reduction's group: its stores stay inner */
+    vec_push(arena, &group->reduces, of);
+    if (of != root->node) {
+        memcpy(group->begin, graph_node(p->graph, root->node)->attrs.begin, sizeof group->begin);
+        group->window = root->node + 1;
+    }
+    return true;
+}
+
+/* Why the group's passes stay apart, so that each is split over the machine; REASON_NONE: they need
+ * not. */
+static ReasonId why_starved(const Grouper *p, const Group *group) {
+    if (graph_is_matmul(p->graph, group->reduces.data[0])) return REASON_NONE;
+    DimTab *dims = p->graph->dims;
+    double rows = 1, length = 1;
+    for (uint32_t d = 0; d < group->domain.rank; d++) {
+        double hi = (double)dim_hi(dims, group->domain.dims[d]);
+        if (group->axes >> d & 1)
+            length *= hi;
+        else
+            rows *= hi;
+    }
+    bool is_row = group->axes >> (group->domain.rank - 1) & 1;
+    return split_need(is_row ? FORM_ROW : FORM_COLUMN, rows, length);
+}
+
+static bool is_kept_apart(const Grouper *p, const Group *group) {
+    for (uint32_t i = 0; p->apart && i < group->reduces.n; i++)
+        if (p->apart[group->reduces.data[i]]) return true;
+    return false;
+}
+
+static bool shares_load(const Group *a, const Group *b) {
+    for (uint32_t i = 0; i < a->loads.n; i++)
+        for (uint32_t k = 0; k < b->loads.n; k++)
+            if (a->loads.data[i] == b->loads.data[k]) return true;
+    return false;
+}
+
+/* What is part of a concat is made by every run, as the other parts are. */
+static bool is_init_target(const Grouper *p, const StoreTarget *target) {
+    return p->can_prepare[target->node] && target->output == OUTPUT_NONE && !target->piece;
+}
+
+/* Whether the group's values, which are all of one kind unless the source fixed them, are
+ * prepared. */
+bool group_is_init(const Grouper *p, const Group *group) {
+    if (group->reduces.n) return p->can_prepare[group->reduces.data[0]];
+    return is_init_target(p, &group->targets.data[0]);
+}
+
+/* Why the group takes no anchor that goes over something else. */
+static ReasonId why_not_added(const Grouper *p, const Group *group) {
+    bool is_product = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
+    return is_product ? REASON_TILES : REASON_OTHER_DOMAIN;
+}
+
+/* Whether the source wants the anchor in one kernel with something that the group makes. */
+static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        if (graph_shares_must(p->graph, group->reduces.data[i], root) &&
+            group->reduces.data[i] != root)
+            return true;
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (graph_shares_must(p->graph, group->targets.data[i].node, root) &&
+            group->targets.data[i].node != root)
+            return true;
+    return group->fixed != 0;
+}
+
+/* The price that speaks against what the group has become; REASON_NONE: none does. */
+static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
+    ReasonId starved = group->has_passes ? why_starved(p, group) : REASON_NONE;
+    bool is_whole = group->has_passes || group->has_inner;
+    bool is_apart = is_whole && is_kept_apart(p, group);
+    if (starved == REASON_SEGMENTS) return starved; /* more than a price */
+    if ((!starved && !is_apart) || is_insisted(p, group, root)) return REASON_NONE;
+    return starved ? starved : REASON_SLOWER;
+}
+
+bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure) {
+    Group joined = group_copy(p->arena, &p->g->groups.data[index]);
+    bool is_product = joined.reduces.n && graph_is_matmul(p->graph, joined.reduces.data[0]);
+    *failure = (InlineFailure){.reason = why_not_added(p, &joined), .node = root->node};
+    StoreTarget target = target_of(root);
+    if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
+    if (!add_root(p->arena, p, &joined, root)) return false;
+    uint32_t made_by = p->g->group_of[root->node];
+    if (root->is_reduction) p->g->group_of[root->node] = index;
+    bool ok = try_group(p, &joined, index, failure);
+    bool is_place = failure->reason == REASON_OTHER_DOMAIN || failure->reason == REASON_MISALIGNED;
+    if (!ok && is_product && is_place) failure->reason = REASON_TILES;
+    ReasonId priced = ok ? why_priced(p, &joined, root->node) : REASON_NONE;
+    if (priced) {
+        *failure = (InlineFailure){.reason = priced, .node = root->node};
+        ok = false;
+    }
+    p->g->group_of[root->node] = made_by;
+    if (ok) p->g->groups.data[index] = joined;
+    return ok;
+}
+
+static uint32_t open_group(Grouper *p, const Root *root) {
+    Group group = {.domain = anchor_domain(p, root)};
+    uint32_t index = p->g->groups.n;
+    add_root(p->arena, p, &group, root);
+    uint32_t made_by = p->g->group_of[root->node];
+    if (root->is_reduction) p->g->group_of[root->node] = index;
+    InlineFailure failure;
+    if (!try_group(p, &group, index, &failure) && !p->failure.reason) {
+        p->failure = failure;
+        p->failed = p->off || fixed_kernel(p->graph, root->node) ? NODE_NONE : root->node;
+    }
+    p->g->group_of[root->node] = made_by;
+    vec_push(p->arena, &p->g->groups, group);
+    return index;
+}
+
+/* What is stored before the reductions of the source's own kernel goes over their domain, if it
+ * can.
+ */
+static void take_domain(Grouper *p, Group *group, uint32_t index, uint32_t fixed) {
+    InlineFailure failure;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (fixed_kernel(p->graph, id) != fixed || !graph_is_reduction(p->graph, id)) continue;
+        if (graph_is_matmul(p->graph, id)) return;
+        Group moved = group_copy(p->arena, group);
+        moved.domain = anchor_domain(p, &(Root){.node = id, .is_reduction = true});
+        if (try_group(p, &moved, index, &failure)) *group = moved;
+        return;
+    }
+}
+
+/* Joins the source's own kernel, or opens it. */
+static uint32_t place_fixed(Grouper *p, const Root *root, uint32_t fixed, uint32_t after) {
+    InlineFailure failure = {.reason = REASON_BETWEEN, .node = root->node};
+    for (uint32_t i = 0; i < p->g->groups.n; i++) {
+        if (p->g->groups.data[i].fixed != fixed) continue;
+        bool ok =
+            i + 1 >= after && (group_try_join(p, i, root, &failure) || group_widen(p, i, root));
+        if (!ok && !p->failure.reason) p->failure = failure;
+        return i;
+    }
+    uint32_t index = open_group(p, root);
+    p->g->groups.data[index].fixed = fixed;
+    if (!root->is_reduction) take_domain(p, &p->g->groups.data[index], index, fixed);
+    return index;
+}
+
+static bool is_related(const Grouper *p, const Group *lone, uint32_t group) {
+    for (uint32_t k = 0; k < lone->loads.n; k++)
+        if (p->g->group_of[lone->loads.data[k]] == group) return true;
+    return shares_load(lone, &p->g->groups.data[group]);
+}
+
+/* Reductions whose results a kernel by itself reads are stored for it. */
+static void note_apart(const Grouper *p, const Group *alone) {
+    for (uint32_t i = 0; i < alone->loads.n && !p->off; i++) {
+        NodeId load = alone->loads.data[i];
+        if (!p->g->why_stored[load]) p->g->why_stored[load] = why_apart(p, load);
+    }
+}
+
+static void refuse(const Grouper *p, NodeId load, uint32_t group, ReasonId reason) {
+    vec_push(p->arena, &p->g->refusals, (Refusal){load, group, reason});
+    if (!p->g->why_apart[load]) p->g->why_apart[load] = reason;
+    if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
+}
+
+/* Why the group that was the last to make something the anchor needs did not take it, though a
+ * later one did. */
+static ReasonId why_passed(Grouper *p, uint32_t maker, const Root *root) {
+    Group before = p->g->groups.data[maker];
+    InlineFailure failure = {.reason = REASON_BETWEEN};
+    if (before.is_closed) return REASON_SLOWER;
+    if (before.fixed) return REASON_FIXED;
+    bool can_join = group_try_join(p, maker, root, &failure);
+    p->g->groups.data[maker] = before;
+    return can_join ? REASON_BETWEEN : failure.reason;
+}
+
+/* The same of a group before the last: what a later one makes is all that keeps the anchor out of
+ * it, unless the anchor is a fold over something else. */
+static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Root *root) {
+    if (maker == GROUP_NONE || p->g->groups.data[maker].fixed) return REASON_BETWEEN;
+    ArenaMark mark = arena_mark(p->arena);
+    Group group = group_copy(p->arena, &p->g->groups.data[maker]);
+    bool is_between = add_root(p->arena, p, &group, root);
+    arena_rewind(p->arena, mark);
+    return is_between ? REASON_BETWEEN : why_not_added(p, &p->g->groups.data[maker]);
+}
+
+/* Of a root that joined a group later than those that make what it needs. */
+static void note_passed(Grouper *p, const Root *root, const Group *lone, uint32_t joined,
+                        uint32_t after) {
+    for (uint32_t k = 0; k < lone->loads.n; k++) {
+        NodeId load = lone->loads.data[k];
+        uint32_t maker = p->g->group_of[load];
+        if (maker == GROUP_NONE || maker == joined) continue;
+        bool is_latest = maker + 1 == after;
+        refuse(p, load, joined,
+               is_latest ? why_passed(p, maker, root) : why_earlier(p, maker, root));
+    }
+}
+
+/* Places a root and returns its group: the latest that can take it, or a new one. Groups before
+ * `after` - 1 are too early: the anchor depends on that one's results. */
+static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
+    uint32_t fixed = p->off ? 0 : fixed_anchor(p, root);
+    if (fixed) return place_fixed(p, root, fixed, after);
+    uint32_t alone = open_group(p, root);
+    bool is_copy = root->piece && graph_is_bound(p->graph, root->node); /* in no kernel of a dump */
+    p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_lone(p, root->node);
+    if (p->g->groups.data[alone].is_closed) {
+        note_apart(p, &p->g->groups.data[alone]);
+        return alone;
+    }
+    Group lone = p->g->groups.data[alone];
+    p->g->groups.n--;
+    p->lone_prims = graph_block(p->graph, root->node, BLOCK_MUST) ? 0 : lone.prims;
+    InlineFailure failure, why = {.reason = REASON_BETWEEN};
+    uint32_t merged = after ? group_merge_for(p, &lone, root, after - 1) : GROUP_NONE;
+    if (merged != GROUP_NONE) return merged;
+    uint32_t joined = group_join_preferred(p, &lone, root, after);
+    if (joined != GROUP_NONE) {
+        note_passed(p, root, &lone, joined, after);
+        return joined;
+    }
+    for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
+        const Group *group = &p->g->groups.data[i];
+        if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
+        if (group->fixed || group->is_closed || !is_related(p, &lone, i)) continue;
+        if (group_try_join(p, i, root, &failure)) {
+            note_passed(p, root, &lone, i, after);
+            return i;
+        }
+        if (i + 1 == after) why = failure;
+    }
+    joined = group_join_earlier(p, &lone, root, after);
+    if (joined != GROUP_NONE) {
+        note_passed(p, root, &lone, joined, after);
+        return joined;
+    }
+    for (uint32_t k = 0; k < lone.loads.n; k++) {
+        NodeId load = lone.loads.data[k];
+        uint32_t maker = p->g->group_of[load];
+        bool is_latest = maker != GROUP_NONE && maker + 1 == after;
+        ReasonId reason = is_cut(p, load, root->node) ? REASON_SPILLS
+                          : is_latest                 ? why.reason
+                                                      : why_earlier(p, maker, root);
+        refuse(p, load, alone, reason);
+    }
+    vec_push(p->arena, &p->g->groups, lone);
+    return alone;
+}
+
+/* Folds or stores a node. One that a group already makes is stored from there. */
+static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
+    uint32_t made_by = p->g->group_of[id];
+    Root root = {.node = id, .is_reduction = group_folds(p, id), .output = output};
+    if (made_by != GROUP_NONE) {
+        vec_push(p->arena, &p->g->groups.data[made_by].targets,
+                 (StoreTarget){.node = id, .output = output});
+        return;
+    }
+    uint32_t index = place_root(p, &root, group_dependency(p, id));
+    if (!graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id))
+        p->g->group_of[id] = index;
+    if (root.is_reduction && output != OUTPUT_NONE) anchor_node(p, id, output);
+}
+
+static Grouping *grouping_new(const Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    Grouping *g = arena_array(p->arena, Grouping, 1);
+    g->group_of = arena_array(p->arena, uint32_t, n);
+    g->is_stored = arena_array(p->arena, bool, n);
+    g->why_stored = arena_array(p->arena, ReasonId, n);
+    g->is_placed = p->is_placed;
+    g->gemm_slice_of = p->gemm_slice_of;
+    g->why_apart = arena_array(p->arena, ReasonId, n);
+    g->is_held = p->held;
+    g->can_prepare = p->can_prepare;
+    memset(g->group_of, 0xFF, n * sizeof *g->group_of);
+    return g;
+}
+
+static bool is_own_kernel(const Grouper *p, NodeId id) {
+    return p->off && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
+}
+
+/* Whether a value of a fixed kernel is used outside it, other than as a piece that it stores. */
+static bool leaves_fixed(const Grouper *p, NodeId id) {
+    uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, id);
+    for (uint32_t i = 0; fixed && i < p->users[id].n; i++) {
+        NodeId user = p->users[id].data[i];
+        if (!p->is_placed[user] && fixed_kernel(p->graph, user) != fixed) return true;
+    }
+    return false;
+}
+
+/* Stores a value from the kernel that makes the reduction below it, or not at all. */
+static void hand_over(Grouper *p, NodeId id) {
+    Root root = {.node = id, .output = OUTPUT_NONE};
+    uint32_t after = group_dependency(p, id);
+    InlineFailure failure;
+    if (after == 0 || after > p->g->groups.n || p->g->groups.data[after - 1].fixed ||
+        p->g->groups.data[after - 1].is_closed || !group_try_join(p, after - 1, &root, &failure)) {
+        p->handover[id] = HANDOVER_REFUSED;
+        return;
+    }
+    p->g->group_of[id] = after - 1;
+    p->g->is_stored[id] = true; /* its reader says why */
+}
+
+/* Stores every piece of a concat where the concat lies, from the group that makes the piece or from
+ * one of its own. The concat is there when the last of them has run. */
+static void anchor_pieces(Grouper *p, NodeId whole) {
+    const Node *node = graph_node(p->graph, whole);
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        Root piece = {.node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
+        uint32_t made_by = p->g->group_of[piece.node];
+        if (made_by != GROUP_NONE && !group_is_init(p, &p->g->groups.data[made_by]))
+            vec_push(p->arena, &p->g->groups.data[made_by].targets, target_of(&piece));
+        else
+            made_by = place_root(p, &piece, group_dependency(p, piece.node));
+        if (made_by > last) last = made_by;
+    }
+    p->g->group_of[whole] = last;
+}
+
+static void run_round(Grouper *p) {
+    const Graph *graph = p->graph;
+    p->g = grouping_new(p);
+    p->n_last = 0;
+    group_find_gemm_slices(p);
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        if (group_folds(p, id)) anchor_node(p, id, OUTPUT_NONE);
+        if (p->is_placed[id]) anchor_pieces(p, id);
+        bool is_output = false;
+        for (uint32_t o = 0; o < graph->outputs.n; o++) {
+            if (graph->outputs.data[o].node != id) continue;
+            is_output = true;
+            bool is_later = !p->off && graph->outputs.data[o].copied_by;
+            if (!p->is_placed[id] && !is_later) anchor_node(p, id, o);
+        }
+        bool is_fixed = leaves_fixed(p, id);
+        bool is_apart = group_is_lone(p, id) || (feeds_lone(p, id) && !graph_is_literal(graph, id));
+        if (is_output) {
+            p->g->is_stored[id] = !graph_is_bound(graph, id);
+            p->g->why_stored[id] = REASON_OUTPUT;
+        } else if (!group_folds(p, id) &&
+                   (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
+            if (!p->is_placed[id]) anchor_node(p, id, OUTPUT_NONE);
+            p->g->is_stored[id] = true;
+            p->g->why_stored[id] = p->off     ? REASON_FUSION_OFF
+                                   : is_fixed ? REASON_FIXED
+                                   : is_apart ? why_apart(p, id)
+                                              : p->want_reason[id];
+        } else if (p->handover[id] == HANDOVER_WANTED) {
+            hand_over(p, id);
+        }
+    }
+    for (uint32_t o = 0; o < graph->outputs.n && !p->off; o++) /* once their kernels are there */
+        if (graph->outputs.data[o].copied_by) anchor_node(p, graph->outputs.data[o].node, o);
+}
+
+/* What grouping made us load is stored; reductions get their store here. */
+static void store_loaded(Grouper *p) {
+    for (uint32_t i = 0; i < p->g->groups.n; i++) {
+        const Group *group = &p->g->groups.data[i];
+        for (uint32_t k = 0; k < group->loads.n; k++) {
+            NodeId id = group->loads.data[k];
+            if (graph_is_bound(p->graph, id)) continue;
+            if (p->off && !p->g->is_stored[id]) p->g->why_stored[id] = REASON_FUSION_OFF;
+            if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
+            if (p->g->is_stored[id]) continue;
+            p->g->is_stored[id] = true;
+            Group *maker = &p->g->groups.data[p->g->group_of[id]];
+            vec_push(p->arena, &maker->targets, (StoreTarget){.node = id, .output = OUTPUT_NONE});
+        }
+    }
+}
+
+bool *group_find_loaded(const Grouper *p) {
+    bool *is_loaded = arena_array(p->arena, bool, p->graph->nodes.n);
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
+            is_loaded[p->g->groups.data[i].loads.data[k]] = true;
+    return is_loaded;
+}
+
+/* Values that were to be stored for groups which then joined the one that makes them. A group keeps
+ * a last value: what it is there for. */
+static void drop_unread(Grouper *p) {
+    bool *is_loaded = group_find_loaded(p);
+    for (uint32_t i = 0; i < p->g->groups.n; i++) {
+        Group *group = &p->g->groups.data[i];
+        uint32_t n_kept = 0, n = group->targets.n;
+        for (uint32_t k = 0; k < n; k++) {
+            StoreTarget target = group->targets.data[k];
+            bool is_last = n_kept == 0 && k + 1 == n;
+            bool is_read = target.output != OUTPUT_NONE || target.piece || is_loaded[target.node] ||
+                           is_last ||
+                           (group->fixed && p->g->why_stored[target.node] == REASON_FIXED);
+            if (is_read)
+                group->targets.data[n_kept++] = target;
+            else
+                p->g->is_stored[target.node] = false;
+        }
+        group->targets.n = n_kept;
+    }
+}
+
+/* Has something stored for what was too large in the last round; false: there is nothing left. */
+static bool shrink(Grouper *p) {
+    return p->failed == NODE_NONE ? group_want_stored(p, p->failure.node, REASON_TOO_LARGE)
+                                  : group_take_apart(p, p->failed, p->failure.node);
+}
+
+Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
+                      GroupFailure *failure) {
+    bool off = options.off;
+    uint32_t n = graph->nodes.n;
+    Grouper p = {.arena = arena,
+                 .graph = graph,
+                 .off = off,
+                 .has_cores = options.has_cores,
+                 .by_columns = options.by_columns,
+                 .apart = options.apart,
+                 .unmerged = options.unmerged,
+                 .alone = options.alone,
+                 .placed = options.placed,
+                 .gemm_sliced = options.gemm_sliced,
+                 .cut = options.cut,
+                 .held = options.held,
+                 .loose = options.loose,
+                 .again = options.again,
+                 .part = options.part};
+    p.wants_store = arena_array(arena, bool, n);
+    p.want_reason = arena_array(arena, ReasonId, n);
+    p.handover = arena_array(arena, Handover, n);
+    p.whole = arena_array(arena, WholeMap, n);
+    p.is_placed = arena_array(arena, bool, n);
+    p.op_cost = op_costs(arena);
+    p.can_prepare = hoist_nodes(arena, graph);
+    p.last_groups = arena_array(arena, LastGroups, n);
+    p.users = gemm_slice_users(arena, graph);
+    p.gemm_slice_of = arena_array(arena, NodeId, n);
+    p.is_inside = arena_array(arena, bool, n);
+    p.loads = arena_array(arena, NodeId, n);
+    InlineMarks marks = inline_marks_new(arena, graph);
+    p.marks = &marks;
+    for (NodeId id = 0; p.cut && id < n; id++)
+        if (p.cut[id]) group_want_stored(&p, id, REASON_SPILLS);
+    for (NodeId id = 0; options.store && id < n; id++)
+        if (options.store[id]) group_want_stored(&p, id, REASON_SLOWER);
+    if (!off) group_bound_closures(&p);
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        p.failure = (InlineFailure){.reason = REASON_NONE};
+        p.failed = NODE_NONE;
+        run_round(&p);
+        bool grew = p.failure.reason == REASON_TOO_LARGE && shrink(&p);
+        if (!grew && (off || !group_store_more(&p))) break;
+    }
+    *failure = (GroupFailure){.why = p.failure, .root = p.failed};
+    if (p.failure.reason) return NULL;
+    store_loaded(&p);
+    if (!off) {
+        drop_unread(&p);
+        group_judge_outputs(&p);
+    }
+    return p.g;
+}

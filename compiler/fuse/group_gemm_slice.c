@@ -1,0 +1,45 @@
+/* Windows of products: which of them a round computes in place of the products. One slice alone
+ * has its sums computed and no others; where several slices read a product, that takes as many
+ * kernels, and a price must speak for it. See group_state.h. */
+#include "fuse/group_state.h"
+
+#include "fuse/gemm_slice.h"
+
+#include <string.h>
+
+/* Whether it would be stored, or is in a window already. */
+static bool is_taken(const Grouper *p, NodeId id) {
+    return p->wants_store[id] || group_is_lone(p, id) || p->is_inside[id] ||
+           p->gemm_slice_of[id] != NODE_NONE;
+}
+
+static bool are_free(const Grouper *p, const GemmSlices *windows) {
+    NodeId product = windows->inside.data[0];
+    for (uint32_t i = 0; i < windows->inside.n; i++)
+        if (is_taken(p, windows->inside.data[i])) return false;
+    for (uint32_t i = 0; i < windows->slices.n; i++) {
+        NodeId slice = windows->slices.data[i];
+        if (is_taken(p, slice) || p->can_prepare[slice] != p->can_prepare[product]) return false;
+    }
+    return true;
+}
+
+void group_find_gemm_slices(Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    memset(p->gemm_slice_of, 0xFF, n * sizeof *p->gemm_slice_of);
+    memset(p->is_inside, 0, n * sizeof *p->is_inside);
+    for (NodeId id = 0; id < n && !p->off; id++) {
+        GemmSlices windows;
+        if (!gemm_slice_find(p->arena, p->graph, p->users, id, &windows)) continue;
+        bool is_wanted = windows.slices.n == 1 || (p->gemm_sliced && p->gemm_sliced[id]);
+        if (!is_wanted || !are_free(p, &windows)) continue;
+        for (uint32_t i = 0; i < windows.inside.n; i++) p->is_inside[windows.inside.data[i]] = true;
+        for (uint32_t i = 0; i < windows.slices.n; i++)
+            p->gemm_slice_of[windows.slices.data[i]] = id;
+    }
+}
+
+bool group_folds(const Grouper *p, NodeId id) {
+    if (p->gemm_slice_of[id] != NODE_NONE) return true;
+    return graph_is_reduction(p->graph, id) && !p->is_inside[id];
+}

@@ -1,0 +1,270 @@
+/* What would make any kernel too deep, too long or too wide is stored beforehand: it goes into the
+ * same kernel all the same if that can take it. See group_state.h. */
+#include "fuse/group_state.h"
+
+#include <math.h>
+
+enum {
+    MAX_CHAIN = 256,    /* inlined ops behind one another */
+    LEAST_CHAIN = 128,  /* a chain is not taken apart before */
+    MAX_CLOSURE = 1024, /* inlined ops in all, roughly */
+    CHEAP_OPS = 4,      /* rather made again than stored, where a group is taken apart */
+    MAX_VIEWS = 16      /* behind one another: index expressions may double with each pair */
+};
+
+/* Whether composition stops at the node in any case. */
+static bool is_leaf(const Grouper *p, NodeId id) {
+    return graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id) || p->wants_store[id] ||
+           graph_is_reduction(p->graph, id);
+}
+
+/* Chains. */
+
+/* Nodes that are deep, each connected with another of them: from LEAST_CHAIN to MAX_CHAIN. */
+typedef struct Deep {
+    const uint32_t *depth; /* per node: ops behind one another; 0: a leaf */
+    bool *is_in;           /* per node */
+    VecU32 nodes;
+} Deep;
+
+static void find_depths(const Grouper *p, uint32_t *depth, NodeId from) {
+    for (NodeId id = from; id < p->graph->nodes.n; id++) {
+        const Node *node = graph_node(p->graph, id);
+        depth[id] = 1;
+        for (uint32_t i = 0; i < node->n_args; i++)
+            if (depth[node->args[i]] >= depth[id]) depth[id] = depth[node->args[i]] + 1;
+        if (is_leaf(p, id)) depth[id] = 0;
+    }
+}
+
+static void add_deep(const Grouper *p, Deep *deep, NodeId id) {
+    bool is_deep = deep->depth[id] >= LEAST_CHAIN && deep->depth[id] <= MAX_CHAIN;
+    if (!is_deep || deep->is_in[id]) return;
+    deep->is_in[id] = true;
+    vec_push(p->arena, &deep->nodes, id);
+}
+
+static Deep deep_around(const Grouper *p, const uint32_t *depth, NodeId id) {
+    Deep deep = {.depth = depth, .is_in = arena_array(p->arena, bool, p->graph->nodes.n)};
+    add_deep(p, &deep, id);
+    for (uint32_t k = 0; k < deep.nodes.n; k++) {
+        NodeId at = deep.nodes.data[k];
+        const Node *node = graph_node(p->graph, at);
+        for (uint32_t i = 0; i < node->n_args; i++) add_deep(p, &deep, node->args[i]);
+        for (uint32_t i = 0; i < p->users[at].n; i++) add_deep(p, &deep, p->users[at].data[i]);
+    }
+    return deep;
+}
+
+/* The deepest of what is inlined above the node; 0: nothing is. */
+static uint32_t depth_above(const Grouper *p, const uint32_t *depth, NodeId id) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < p->users[id].n; i++)
+        if (depth[p->users[id].data[i]] > most) most = depth[p->users[id].data[i]];
+    return most;
+}
+
+/* What storing the node takes; views would be copies. */
+static double weight(const Grouper *p, NodeId id) {
+    double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
+    return graph_class(p->graph, id) == CLASS_VIEW ? 2 * bytes : bytes;
+}
+
+/* Stores all that reaches from at most some depth to beyond it, of the depths at which that is
+ * least the greatest: hundreds of values may be as deep as one another that are made from one.
+ * Returns the first of them. */
+static NodeId cut_chains(Grouper *p, const Deep *deep) {
+    double reach[MAX_CHAIN + 1] = {0}; /* how much more at this depth than at the one before */
+    double here = 0, least = INFINITY;
+    uint32_t best = 0;
+    NodeId first = NODE_NONE;
+    for (uint32_t k = 0; k < deep->nodes.n; k++) {
+        NodeId id = deep->nodes.data[k];
+        uint32_t begin = deep->depth[id], end = depth_above(p, deep->depth, id);
+        if (end <= begin) continue;
+        reach[begin] += weight(p, id);
+        if (end <= MAX_CHAIN) reach[end] -= weight(p, id);
+    }
+    for (uint32_t at = LEAST_CHAIN; at < MAX_CHAIN; at++) {
+        here += reach[at];
+        if (here > least) continue;
+        least = here;
+        best = at;
+    }
+    for (uint32_t k = 0; k < deep->nodes.n; k++) {
+        NodeId id = deep->nodes.data[k];
+        if (deep->depth[id] > best || depth_above(p, deep->depth, id) <= best) continue;
+        group_want_stored(p, id, REASON_TOO_LARGE);
+        if (id < first) first = id;
+    }
+    return first;
+}
+
+static void bound_chains(Grouper *p) {
+    uint32_t *depth = arena_array(p->arena, uint32_t, p->graph->nodes.n);
+    find_depths(p, depth, 0);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (depth[id] < MAX_CHAIN) continue;
+        ArenaMark mark = arena_mark(p->arena);
+        Deep deep = deep_around(p, depth, id);
+        id = cut_chains(p, &deep);
+        arena_rewind(p->arena, mark);
+        find_depths(p, depth, id);
+    }
+}
+
+/* Sizes. */
+
+/* Sizes of what would be inlined into a node's user. */
+typedef struct Closure {
+    uint32_t n_scalars; /* roughly */
+    uint32_t n_views;   /* behind one another */
+    bool is_leaf;       /* it is not inlined */
+    VecU32 loads;       /* what it reads, ascending, at most MAX_GROUP_LOADS + 1 */
+} Closure;
+
+static void join_loads(Arena *arena, VecU32 *loads, const VecU32 *more) {
+    for (uint32_t i = 0; i < more->n; i++) {
+        bool is_known = false;
+        for (uint32_t k = 0; k < loads->n; k++)
+            is_known = is_known || loads->data[k] == more->data[i];
+        if (!is_known && loads->n <= MAX_GROUP_LOADS) vec_push(arena, loads, more->data[i]);
+    }
+}
+
+static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) {
+    const Node *node = graph_node(p->graph, id);
+    Closure c = {.n_scalars = 1};
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        const Closure *arg = &closures[node->args[i]];
+        OpClass cls = graph_class(p->graph, node->args[i]);
+        /* Views make a second computation of what is below them, other arguments share it. */
+        if (cls == CLASS_VIEW || cls == CLASS_CONCAT || op_info(node->op)->cls == CLASS_CONCAT)
+            c.n_scalars += arg->n_scalars;
+        else if (arg->n_scalars > shared)
+            shared = arg->n_scalars;
+        if (arg->n_views > c.n_views) c.n_views = arg->n_views;
+        join_loads(p->arena, &c.loads, &arg->loads);
+    }
+    c.n_scalars += shared;
+    c.n_views += op_info(node->op)->cls == CLASS_VIEW;
+    return c;
+}
+
+static Closure leaf_closure(const Grouper *p, NodeId id) {
+    Closure leaf = {.n_scalars = 1, .is_leaf = true};
+    if (!graph_is_literal(p->graph, id)) vec_push(p->arena, &leaf.loads, id);
+    return leaf;
+}
+
+/* The argument whose storing helps most: the one that reads most. */
+static NodeId largest_argument(const Grouper *p, NodeId id, const Closure *closures) {
+    const Node *node = graph_node(p->graph, id);
+    NodeId largest = NODE_NONE;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        NodeId arg = node->args[i];
+        if (closures[arg].is_leaf) continue;
+        if (largest == NODE_NONE || closures[arg].loads.n > closures[largest].loads.n ||
+            (closures[arg].loads.n == closures[largest].loads.n &&
+             closures[arg].n_scalars > closures[largest].n_scalars))
+            largest = arg;
+    }
+    return largest;
+}
+
+static void bound_sizes(Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    Closure *closures = arena_array(p->arena, Closure, n);
+    for (NodeId id = 0; id < n; id++) {
+        bool is_given = graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id);
+        closures[id] = is_given ? leaf_closure(p, id) : closure_of(p, id, closures);
+        while (closures[id].loads.n > MAX_GROUP_LOADS || closures[id].n_scalars > MAX_CLOSURE) {
+            NodeId arg = largest_argument(p, id, closures);
+            if (arg == NODE_NONE) break;
+            group_want_stored(p, arg, REASON_TOO_LARGE);
+            closures[arg] = leaf_closure(p, arg);
+            closures[id] = closure_of(p, id, closures);
+        }
+        if (closures[id].n_views >= MAX_VIEWS && !is_leaf(p, id))
+            group_want_stored(p, id, REASON_TOO_LARGE);
+        if (is_leaf(p, id)) closures[id] = leaf_closure(p, id);
+    }
+}
+
+void group_bound_closures(Grouper *p) {
+    bound_chains(p);
+    bound_sizes(p);
+}
+
+/* Groups that turned out too large. */
+
+/* What a root inlines, in the order in which composition asks for it. */
+typedef struct Inlined {
+    NodeId *nodes;
+    uint32_t *place; /* per node: in `nodes`, plus 1; 0: not there */
+    uint32_t *n_ops; /* per node: inlined in it, each use by itself, up to CHEAP_OPS + 1 */
+    uint32_t *last;  /* per place: that of the last use */
+    uint32_t n, n_fit;
+    NodeId failing;
+} Inlined;
+
+static void visit(const Grouper *p, Inlined *in, NodeId id, bool is_root) {
+    const Node *node = graph_node(p->graph, id);
+    if (in->place[id] || (is_leaf(p, id) && !is_root)) return;
+    if (id == in->failing) in->n_fit = in->n;
+    uint32_t n_ops = 1;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        visit(p, in, node->args[i], false);
+        n_ops += in->n_ops[node->args[i]];
+    }
+    in->n_ops[id] = n_ops > CHEAP_OPS ? CHEAP_OPS + 1 : n_ops;
+    in->nodes[in->n++] = id;
+    in->place[id] = in->n;
+    for (uint32_t i = 0; i < node->n_args; i++)
+        if (in->place[node->args[i]]) in->last[in->place[node->args[i]] - 1] = in->n - 1;
+}
+
+static bool crosses(const Grouper *p, const Inlined *in, uint32_t k, uint32_t place) {
+    NodeId id = in->nodes[k];
+    return k < place && in->last[k] >= place && in->n_ops[id] > CHEAP_OPS && !p->wants_store[id];
+}
+
+/* The place from `begin` on, before `end`, that the least crosses, of several the last. */
+static uint32_t narrowest(const Grouper *p, const Inlined *in, uint32_t begin, uint32_t end) {
+    double *change = arena_array(p->arena, double, in->n + 2), here = 0, least = INFINITY;
+    uint32_t best = begin;
+    for (uint32_t k = 0; k < in->n; k++) {
+        if (!crosses(p, in, k, k + 1)) continue;
+        change[k + 1] += weight(p, in->nodes[k]);
+        change[in->last[k] + 1] -= weight(p, in->nodes[k]);
+    }
+    for (uint32_t k = 0; k < end; k++) {
+        here += change[k];
+        if (k < begin || here > least) continue;
+        least = here;
+        best = k;
+    }
+    return best;
+}
+
+bool group_take_apart(Grouper *p, NodeId root, NodeId failing) {
+    uint32_t n = p->graph->nodes.n, begin = 0;
+    ArenaMark mark = arena_mark(p->arena);
+    Inlined in = {.nodes = arena_array(p->arena, NodeId, n),
+                  .place = arena_array(p->arena, uint32_t, n),
+                  .n_ops = arena_array(p->arena, uint32_t, n),
+                  .last = arena_array(p->arena, uint32_t, n),
+                  .failing = failing};
+    bool any = false;
+    visit(p, &in, root, true);
+    while (in.n_fit >= CHEAP_OPS && in.n - begin > in.n_fit) {
+        uint32_t place = narrowest(p, &in, begin + in.n_fit / 4, begin + in.n_fit - in.n_fit / 4);
+        for (uint32_t k = 0; k < place; k++)
+            if (crosses(p, &in, k, place))
+                any = group_want_stored(p, in.nodes[k], REASON_TOO_LARGE) || any;
+        begin = place;
+    }
+    arena_rewind(p->arena, mark);
+    return any || group_want_stored(p, failing, REASON_TOO_LARGE);
+}

@@ -1,0 +1,219 @@
+/* Merging groups, and moving them.
+ *
+ * Rows of several tensors in one kernel: reductions over tensors that have nothing in common open
+ * groups of their own, since nothing tells then that they will meet. Where a root needs the
+ * results of several, over rows of one domain, the earlier ones move into the latest, if with all
+ * of them that can take the anchor, and if no group between needs what they make. Where the latest
+ * cannot take it, or goes over columns, an earlier one may be moved behind that. See group_state.h.
+ */
+#include "fuse/group_state.h"
+
+#include <string.h>
+
+KernelForm group_form(const Grouper *p, const Group *group) {
+    if (!group->axes) return FORM_MAP;
+    if (group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0])) return FORM_GEMM;
+    return group->axes >> (group->domain.rank - 1) & 1 ? FORM_ROW : FORM_COLUMN;
+}
+
+static bool goes_over_rows(const Grouper *p, const Group *group) {
+    return group->reduces.n && group_form(p, group) == FORM_ROW;
+}
+
+/* Whether the group stores something that has its place among others' values. */
+static bool is_bound_to_place(const Grouper *p, const Group *group) {
+    for (uint32_t i = 0; i < group->targets.n; i++) {
+        const StoreTarget *target = &group->targets.data[i];
+        if (target->piece || (p->cut && p->cut[target->node])) return true;
+    }
+    return false;
+}
+
+/* Whether a group between them reads what `from` makes. */
+static bool is_needed_before(const Grouper *p, uint32_t from, uint32_t into) {
+    for (uint32_t i = from + 1; i < into; i++) {
+        const Group *group = &p->g->groups.data[i];
+        for (uint32_t k = 0; k < group->loads.n; k++)
+            if (p->g->group_of[group->loads.data[k]] == from) return true;
+    }
+    return false;
+}
+
+static bool may_merge(const Grouper *p, uint32_t from, uint32_t into) {
+    const Group *a = &p->g->groups.data[from], *b = &p->g->groups.data[into];
+    return !a->fixed && !b->fixed && !a->is_closed && !b->is_closed && goes_over_rows(p, a) &&
+           goes_over_rows(p, b) && a->axes == b->axes && shape_equal(&a->domain, &b->domain) &&
+           group_is_init(p, a) == group_is_init(p, b) && !is_bound_to_place(p, a) &&
+           !is_needed_before(p, from, into);
+}
+
+/* Whether a price speaks against it, and no contract of the source for it. */
+static bool is_unwanted(const Grouper *p, const Group *group, const Group *into) {
+    NodeId one = group->reduces.data[0], other = into->reduces.data[0];
+    uint32_t block = graph_block(p->graph, one, BLOCK_MUST);
+    bool is_contract = block && graph_block(p->graph, other, BLOCK_MUST) == block;
+    return p->unmerged && (p->unmerged[one] || p->unmerged[other]) && !is_contract;
+}
+
+static void note_slower(const Grouper *p, const Group *lone, uint32_t from) {
+    for (uint32_t k = 0; k < lone->loads.n; k++) {
+        NodeId load = lone->loads.data[k];
+        if (p->g->group_of[load] == from && !p->g->why_stored[load])
+            p->g->why_stored[load] = REASON_SLOWER;
+    }
+}
+
+/* Per group before `into`: whether the anchor needs what it makes and it may merge. Returns how
+ * many. */
+static uint32_t find_sources(Grouper *p, const Group *lone, uint32_t into, bool *is_source) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < lone->loads.n; k++) {
+        uint32_t from = p->g->group_of[lone->loads.data[k]];
+        if (from == GROUP_NONE || from >= into || is_source[from] || !may_merge(p, from, into))
+            continue;
+        if (is_unwanted(p, &p->g->groups.data[from], &p->g->groups.data[into])) {
+            note_slower(p, lone, from);
+            continue;
+        }
+        is_source[from] = true;
+        n++;
+    }
+    return n;
+}
+
+static void add_in_order(Arena *arena, Group *group, NodeId reduction) {
+    vec_push(arena, &group->reduces, reduction);
+    NodeId *all = group->reduces.data;
+    for (uint32_t i = group->reduces.n - 1; i > 0 && all[i - 1] > reduction; i--) {
+        all[i] = all[i - 1];
+        all[i - 1] = reduction;
+    }
+}
+
+/* What the groups fold and store. */
+static Group sum_of(const Grouper *p, const bool *is_source, uint32_t into) {
+    Group sum = p->g->groups.data[into];
+    sum.reduces.data = NULL;
+    sum.reduces.n = sum.reduces.capacity = 0;
+    sum.targets.data = NULL;
+    sum.targets.n = sum.targets.capacity = 0;
+    for (uint32_t i = 0; i <= into; i++) {
+        const Group *group = &p->g->groups.data[i];
+        if (i < into && !is_source[i]) continue;
+        for (uint32_t k = 0; k < group->reduces.n; k++)
+            add_in_order(p->arena, &sum, group->reduces.data[k]);
+        for (uint32_t k = 0; k < group->targets.n; k++)
+            vec_push(p->arena, &sum.targets, group->targets.data[k]);
+    }
+    return sum;
+}
+
+/* Groups have moved: place, by where they were. */
+static void note_places(Grouper *p, const uint32_t *place) {
+    for (uint32_t i = 0; i < p->g->refusals.n; i++)
+        p->g->refusals.data[i].group = place[p->g->refusals.data[i].group];
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (p->g->group_of[id] != GROUP_NONE) p->g->group_of[id] = place[p->g->group_of[id]];
+    p->n_last = 0;
+}
+
+/* Takes the groups out that have become part of `into`; returns where that is then. */
+static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
+    uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n), n = 0;
+    for (uint32_t i = 0; i < p->g->groups.n; i++) {
+        place[i] = n;
+        if (i < into && is_source[i]) continue;
+        p->g->groups.data[n++] = p->g->groups.data[i];
+    }
+    p->g->groups.n = n;
+    for (uint32_t i = 0; i < into; i++)
+        if (is_source[i]) place[i] = place[into];
+    note_places(p, place);
+    return place[into];
+}
+
+uint32_t group_merge_for(Grouper *p, const Group *lone, const Root *root, uint32_t into) {
+    bool *is_source = arena_array(p->arena, bool, p->g->groups.n);
+    if (!find_sources(p, lone, into, is_source)) return GROUP_NONE;
+    uint32_t n = p->graph->nodes.n, *of = p->g->group_of;
+    uint32_t *before = arena_copy(p->arena, of, n * sizeof *of);
+    Group kept = p->g->groups.data[into];
+    p->g->groups.data[into] = sum_of(p, is_source, into);
+    for (NodeId id = 0; id < n; id++)
+        if (of[id] < into && is_source[of[id]]) of[id] = into;
+    InlineFailure failure;
+    if (group_try_join(p, into, root, &failure)) return close_up(p, is_source, into);
+    memcpy(of, before, n * sizeof *of);
+    p->g->groups.data[into] = kept;
+    return GROUP_NONE;
+}
+
+/* Takes a group from one place to another, those between move up. */
+static void move_group(Grouper *p, uint32_t from, uint32_t to) {
+    uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n);
+    Group moved = p->g->groups.data[from];
+    for (uint32_t i = 0; i < p->g->groups.n; i++) place[i] = i;
+    for (uint32_t i = from; i != to;) {
+        uint32_t next = from < to ? i + 1 : i - 1;
+        p->g->groups.data[i] = p->g->groups.data[next];
+        place[next] = i;
+        i = next;
+    }
+    p->g->groups.data[to] = moved;
+    place[from] = to;
+    note_places(p, place);
+}
+
+static bool may_follow(const Grouper *p, uint32_t from, uint32_t after) {
+    const Group *group = &p->g->groups.data[from];
+    return !group->fixed && !group->is_closed && !is_bound_to_place(p, group) &&
+           !is_needed_before(p, from, after);
+}
+
+/* The group before `after` - 1 that makes what the anchor loads as its `k`th, if that may be
+ * moved. */
+static uint32_t earlier_maker(const Grouper *p, const Group *lone, uint32_t k, uint32_t after) {
+    uint32_t from = p->g->group_of[lone->loads.data[k]];
+    return from == GROUP_NONE || from + 1 >= after || !may_follow(p, from, after) ? GROUP_NONE
+                                                                                  : from;
+}
+
+static bool join_moved(Grouper *p, const Root *root, uint32_t from, uint32_t after) {
+    InlineFailure failure;
+    move_group(p, from, after - 1);
+    if (group_try_join(p, after - 1, root, &failure)) return true;
+    move_group(p, after - 1, from);
+    return false;
+}
+
+uint32_t group_join_earlier(Grouper *p, const Group *lone, const Root *root, uint32_t after) {
+    for (uint32_t k = 0; k < lone->loads.n; k++) {
+        uint32_t from = earlier_maker(p, lone, k, after);
+        if (from != GROUP_NONE && join_moved(p, root, from, after)) return after - 1;
+    }
+    return GROUP_NONE;
+}
+
+/* Whether a block of the source has the anchor and a reduction of the group. */
+static bool is_wanted_in(const Grouper *p, const Group *group, NodeId root) {
+    uint32_t block = graph_block(p->graph, root, BLOCK_MUST);
+    for (uint32_t i = 0; block && i < group->reduces.n; i++)
+        if (graph_block(p->graph, group->reduces.data[i], BLOCK_MUST) == block) return true;
+    return false;
+}
+
+uint32_t group_join_preferred(Grouper *p, const Group *lone, const Root *root, uint32_t after) {
+    const Group *latest = after ? &p->g->groups.data[after - 1] : NULL;
+    KernelForm own = latest ? group_form(p, latest) : FORM_MAP;
+    KernelForm other = own == FORM_ROW ? FORM_COLUMN : FORM_ROW;
+    if ((own != FORM_ROW && own != FORM_COLUMN) || is_wanted_in(p, latest, root->node))
+        return GROUP_NONE;
+    for (uint32_t k = 0; k < lone->loads.n; k++) {
+        uint32_t from = earlier_maker(p, lone, k, after);
+        if (from == GROUP_NONE || group_form(p, &p->g->groups.data[from]) != other) continue;
+        p->g->has_ties = true;
+        bool is_preferred = (other == FORM_COLUMN) == p->by_columns;
+        if (is_preferred && join_moved(p, root, from, after)) return after - 1;
+    }
+    return GROUP_NONE;
+}

@@ -1,0 +1,272 @@
+/* What is worth storing: costly work that would repeat, operands of GEMMs, results that
+ * several kernels would make the same thing of first. See group_state.h. */
+#include "fuse/group_state.h"
+
+#include <string.h>
+
+enum {
+    COSTLY_OPS = 8,     /* in prims: what is worth storing rather than repeating */
+    COSTLY_SPREAD = 32, /* the same when repetition is only along a broadcast, ... */
+    CORE_SPREAD = 16    /* ... and on a CPU's cores */
+};
+
+/* Work to compute one element of each node from what is in memory: its own body and, once each,
+ * those of its inlined arguments (an upper bound: shared parts count at every use). */
+static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        const Node *node = graph_node(p->graph, id);
+        cost[id] = p->op_cost[node->op];
+        depth[id] = 1;
+        if (p->g->group_of[id] != GROUP_NONE && (p->g->is_stored[id] || group_folds(p, id)))
+            cost[id] = depth[id] = 0;
+        else
+            for (uint32_t i = 0; i < node->n_args; i++) {
+                cost[id] += cost[node->args[i]];
+                if (depth[node->args[i]] + 1 > depth[id]) depth[id] = depth[node->args[i]] + 1;
+            }
+        if (cost[id] > 1e9) cost[id] = 1e9;
+    }
+}
+
+double group_elems_hi(const Graph *graph, NodeId id) {
+    const Shape *shape = &graph_node(graph, id)->shape;
+    double n = 1;
+    for (uint32_t k = 0; k < shape->rank; k++) n *= (double)dim_hi(graph->dims, shape->dims[k]);
+    return n;
+}
+
+/* How often each element of a node would be computed: views of it are separate uses, elementwise
+ * users in one kernel share one. */
+static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
+    const Graph *graph = p->graph;
+    double direct = 0, viewed = 0, own = group_elems_hi(graph, id);
+    for (uint32_t i = 0; i < users->n; i++) {
+        NodeId user = users->data[i];
+        OpClass cls = graph_class(graph, user);
+        double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONCAT
+                       ? own
+                       : group_elems_hi(graph, user);
+        if (cls == CLASS_VIEW)
+            viewed += n;
+        else if (n > direct)
+            direct = n;
+    }
+    return own > 0 ? (direct + viewed) / own : 1;
+}
+
+/* Whether a contract of the source keeps the value out of memory: all its users are in its own
+ * `fuse must` block. */
+static bool must_fuse(const Grouper *p, NodeId id) {
+    uint32_t block = graph_block(p->graph, id, BLOCK_MUST);
+    if (p->loose && p->loose[id]) return false;
+    for (uint32_t i = 0; block && i < p->users[id].n; i++)
+        if (graph_block(p->graph, p->users[id].data[i], BLOCK_MUST) != block) return false;
+    return block && p->users[id].n;
+}
+
+bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
+    bool is_choice = reason == REASON_COSTLY || reason == REASON_FACTOR ||
+                     reason == REASON_SLOWER || reason == REASON_SPILLS;
+    bool is_fixed = !p->off && graph_block(p->graph, id, BLOCK_KERNEL);
+    if (p->wants_store[id] || (is_choice && must_fuse(p, id)) ||
+        (reason != REASON_TOO_LARGE && is_fixed))
+        return false;
+    p->wants_store[id] = true;
+    p->want_reason[id] = reason;
+    return true;
+}
+
+/* Number of groups that compute each node in their registers. */
+static uint32_t *count_makers(const Grouper *p) {
+    uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
+    InlineFailure failure;
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        group_attempt(p, &p->g->groups.data[i], i, &failure, makers);
+    return makers;
+}
+
+/* Per node: whether a GEMM reads it, as it is or through views: over and over, so that it is
+ * worth storing whatever it costs. */
+static bool *feeding_contractions(const Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    bool *feeds = arena_array(p->arena, bool, n);
+    for (NodeId id = n; id-- > 0;)
+        for (uint32_t i = 0; i < p->users[id].n; i++) {
+            NodeId user = p->users[id].data[i];
+            OpClass cls = graph_class(p->graph, user);
+            bool is_view = cls == CLASS_VIEW || cls == CLASS_CONCAT;
+            feeds[id] = feeds[id] || cls == CLASS_MATMUL || (is_view && feeds[user]);
+        }
+    return feeds;
+}
+
+/* Whether several groups compute it and one of them goes on from it alone: what they should hand
+ * over. What comes before it is then computed once too. */
+static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
+    for (uint32_t i = 0; i < p->users[id].n; i++)
+        if (makers[p->users[id].data[i]] < makers[id]) return makers[id] > 1;
+    return false;
+}
+
+static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
+    OpClass cls = graph_class(p->graph, id);
+    return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && p->g->group_of[id] == GROUP_NONE &&
+           makers[id] > 0 && !p->is_inside[id];
+}
+
+static bool store_factors(Grouper *p, const uint32_t *makers) {
+    bool *feeds = feeding_contractions(p);
+    bool changed = false;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (feeds[id] && is_inlined(p, id, makers) && !(p->again && p->again[id]))
+            changed = group_want_stored(p, id, REASON_FACTOR) || changed;
+    return changed;
+}
+
+static bool find_costly(Grouper *p, const uint32_t *makers) {
+    const Graph *graph = p->graph;
+    uint32_t n = graph->nodes.n;
+    double *cost = arena_array(p->arena, double, n);
+    uint32_t *depth = arena_array(p->arena, uint32_t, n);
+    bool *below = arena_array(p->arena, bool, n);
+    closure_costs(p, cost, depth);
+    double least_spread = p->has_cores ? CORE_SPREAD : COSTLY_SPREAD;
+    bool changed = store_factors(p, makers);
+    if (changed) return true; /* the rest may not repeat any more */
+    for (NodeId id = 0; id < n; id++) {
+        const Node *node = graph_node(graph, id);
+        for (uint32_t i = 0; i < node->n_args; i++)
+            below[id] =
+                below[id] || below[node->args[i]] || graph_is_reduction(graph, node->args[i]);
+        if (!is_inlined(p, id, makers) || (p->again && p->again[id])) continue;
+        double repeats = repetition(p, id, &p->users[id]);
+        bool has_views = false;
+        for (uint32_t i = 0; i < p->users[id].n; i++)
+            has_views = has_views || graph_class(graph, p->users[id].data[i]) == CLASS_VIEW;
+        bool is_costly =
+            cost[id] >= COSTLY_OPS && (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
+        bool is_spread = !below[id] && cost[id] >= least_spread && repeats > 1.0;
+        if (is_costly || is_spread) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
+    }
+    return changed;
+}
+
+/* What it takes to compute one element of each node from memory, each node once, and the bytes of
+ * memory that are read for all of it. */
+typedef struct Upkeep {
+    double cost, bytes;
+} Upkeep;
+
+static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
+    const Node *node = graph_node(p->graph, id);
+    bool is_kept =
+        graph_is_bound(p->graph, id) || p->wants_store[id] || graph_is_reduction(p->graph, id);
+    if (is_kept) return (Upkeep){.bytes = group_elems_hi(p->graph, id) * dtype_bytes(node->dtype)};
+    Upkeep own = {.cost = p->op_cost[node->op]};
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        own.cost += upkeeps[node->args[i]].cost;
+        own.bytes += upkeeps[node->args[i]].bytes;
+    }
+    return own;
+}
+
+/* Whether a user of it cannot be prepared, or is larger: then this is the value to keep. */
+static bool is_last_prepared(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; i < p->users[id].n; i++) {
+        NodeId user = p->users[id].data[i];
+        if (!p->can_prepare[user] || group_elems_hi(p->graph, user) > group_elems_hi(p->graph, id))
+            return true;
+    }
+    return false;
+}
+
+/* Values that params alone determine are worth an init step when each run would otherwise spend
+ * much on them. To read a kept value must not cost what computing it would have hidden: it is read
+ * again and again, or is no larger than what it is computed from; else the work must be great. */
+static bool find_prepared(Grouper *p, const uint32_t *makers) {
+    uint32_t n = p->graph->nodes.n;
+    Upkeep *upkeeps = arena_array(p->arena, Upkeep, n);
+    bool changed = false;
+    for (NodeId id = 0; id < n; id++) {
+        if (!p->can_prepare[id]) continue;
+        upkeeps[id] = upkeep_of(p, id, upkeeps);
+        if (upkeeps[id].cost < COSTLY_OPS || !is_inlined(p, id, makers) || !is_last_prepared(p, id))
+            continue;
+        double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
+        bool is_small = bytes <= upkeeps[id].bytes || repetition(p, id, &p->users[id]) > 1.0;
+        if (!is_small && upkeeps[id].cost < COSTLY_SPREAD) continue;
+        changed = group_want_stored(p, id, REASON_PREPARED) || changed;
+        upkeeps[id] = upkeep_of(p, id, upkeeps);
+    }
+    return changed;
+}
+
+/* The last value that everything made from `source` goes through, elementwise and in its shape,
+ * and that takes no more memory, within its `fuse must` block if it is in one; NODE_NONE if there
+ * is none. `*output`: an output that is such a
+ * value, if there is one. Walks the nodes in topological order
+ * and counts the uses of what was passed that have not been met yet. */
+static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeId *output) {
+    const Graph *graph = p->graph;
+    const Node *from = graph_node(graph, source);
+    NodeId found = NODE_NONE;
+    uint32_t block = graph_block(graph, source, BLOCK_MUST);
+    memset(passed, 0, graph->nodes.n * sizeof *passed);
+    passed[source] = true;
+    uint32_t n_open = p->users[source].n;
+    for (NodeId id = source + 1; id < graph->nodes.n && n_open; id++) {
+        const Node *node = graph_node(graph, id);
+        uint32_t n_met = 0;
+        for (uint32_t i = 0; i < node->n_args; i++) n_met += passed[node->args[i]];
+        if (n_met == 0) continue;
+        OpClass cls = op_info(node->op)->cls;
+        bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+        if (!is_plain || !shape_equal(&node->shape, &from->shape)) break;
+        passed[id] = true;
+        n_open -= n_met;
+        bool is_end = graph_is_output(graph, id) || p->wants_store[id];
+        if (n_open == 0 && !is_end && p->handover[id] != HANDOVER_REFUSED &&
+            graph_block(graph, id, BLOCK_MUST) == block &&
+            dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
+            found = id;
+        if (is_end && n_open == 0 && graph_is_output(graph, id)) *output = id;
+        if (is_end) break;
+        n_open += p->users[id].n;
+    }
+    return found;
+}
+
+/* Reductions whose results other kernels read: what those would all make of them first is made and
+ * stored by the reduction's own kernel. */
+static bool find_handovers(Grouper *p) {
+    bool changed = false;
+    bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
+    const bool *is_loaded = group_find_loaded(p);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (!group_folds(p, id) || graph_is_output(p->graph, id) || !is_loaded[id]) continue;
+        NodeId output, last = last_handover(p, id, passed, &output);
+        if (last == NODE_NONE || p->handover[last] == HANDOVER_WANTED || p->wants_store[last])
+            continue;
+        p->handover[last] = HANDOVER_WANTED;
+        changed = true;
+    }
+    return changed;
+}
+
+void group_judge_outputs(Grouper *p) {
+    bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        NodeId output = graph_is_output(p->graph, id) ? id : NODE_NONE;
+        if (!group_folds(p, id)) continue;
+        if (output == NODE_NONE) last_handover(p, id, passed, &output);
+        if (output != NODE_NONE && p->g->why_apart[output])
+            p->g->why_stored[output] = p->g->why_apart[output];
+    }
+}
+
+bool group_store_more(Grouper *p) {
+    uint32_t *makers = count_makers(p);
+    bool prepares = find_prepared(p, makers);
+    return find_costly(p, makers) || prepares || find_handovers(p) || group_place_more(p) ||
+           group_whole_more(p, makers);
+}

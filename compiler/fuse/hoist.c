@@ -1,0 +1,126 @@
+/* What can be prepared, and the kernels that prepare it. See hoist.h. */
+#include "fuse/hoist.h"
+
+static bool is_shape_fixed_by(const DimTab *dims, const Shape *shape, uint64_t symbols) {
+    uint64_t used = 0;
+    for (uint32_t k = 0; k < shape->rank; k++) used |= dim_symbols_used(dims, shape->dims[k]);
+    return (used & ~symbols) == 0;
+}
+
+/* Placing what could pass any memory is where that is reported. */
+static bool has_size(DimTab *dims, const Node *node) {
+    DimId elems = shape_n_elems(dims, &node->shape);
+    return elems && dim_mul_const(dims, elems, dtype_bytes(node->dtype)) != DIM_NONE;
+}
+
+/* Whether the node's own shape and attributes hold no symbols but these. */
+static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) {
+    uint64_t used = 0;
+    for (uint32_t k = 0; k < node->shape.rank; k++) {
+        OpClass cls = op_info(node->op)->cls;
+        if (cls == CLASS_VIEW && node->attrs.begin[k] != DIM_NONE)
+            used |= dim_symbols_used(graph->dims, node->attrs.begin[k]);
+    }
+    return (used & ~symbols) == 0 && is_shape_fixed_by(graph->dims, &node->shape, symbols);
+}
+
+bool *hoist_nodes(Arena *arena, const Graph *graph) {
+    bool *can = arena_array(arena, bool, graph->nodes.n);
+    uint64_t symbols = graph_param_symbols(graph);
+    bool *is_output = arena_array(arena, bool, graph->nodes.n);
+    for (uint32_t i = 0; i < graph->outputs.n; i++) is_output[graph->outputs.data[i].node] = true;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        /* What is an output is stored by a run, and may be read from there. */
+        bool is_there = graph_is_bound(graph, id) || !is_output[id];
+        can[id] = node->op != OP_INPUT && is_there && is_fixed_by(graph, node, symbols) &&
+                  has_size(graph->dims, node);
+        for (uint32_t i = 0; i < node->n_args; i++) can[id] = can[id] && can[node->args[i]];
+    }
+    return can;
+}
+
+typedef struct TempCheck {
+    const Plan *plan;
+    uint64_t symbols;      /* that params fix */
+    const bool *is_in_run; /* per buffer: a run stores to it */
+    bool is_good;
+} TempCheck;
+
+static void check_temp(void *user, const Store *store) {
+    TempCheck *check = user;
+    const Buffer *buffer = &check->plan->buffers.data[store->buffer];
+    const DimTab *dims = check->plan->graph->dims;
+    bool is_sized = buffer_bytes(check->plan->graph->dims, buffer) != DIM_NONE &&
+                    is_shape_fixed_by(dims, &buffer->shape, check->symbols);
+    bool is_own = buffer->kind == BUFFER_TEMP && !check->is_in_run[store->buffer];
+    if (!is_own || !is_sized) check->is_good = false;
+}
+
+/* Those that could pass any memory stay temps: placing them is where that is reported. So do those
+ * whose shapes params leave open, though they may have no elements whatever it is. */
+static bool stores_temps_only(const Plan *plan, const Kernel *kernel, uint64_t symbols,
+                              const bool *is_in_run) {
+    TempCheck check = {.plan = plan, .symbols = symbols, .is_in_run = is_in_run, .is_good = true};
+    kernel_each_store(kernel, check_temp, &check);
+    return check.is_good;
+}
+
+static bool is_init(Arena *arena, const Plan *plan, const Kernel *kernel, uint64_t symbols,
+                    const bool *is_in_run) {
+    const bool *live = kernel_live_scalars(arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!live[id] || s->kind != SCALAR_LOAD) continue;
+        BufferKind kind = plan->buffers.data[s->buffer].kind;
+        if (kind != BUFFER_PARAM && kind != BUFFER_PREPARED) return false;
+    }
+    return (kernel->symbols & ~symbols) == 0 && stores_temps_only(plan, kernel, symbols, is_in_run);
+}
+
+static void make_prepared(void *user, const Store *store) {
+    Plan *plan = user;
+    plan->buffers.data[store->buffer].kind = BUFFER_PREPARED;
+}
+
+/* Whether there are any. */
+static bool mark_init(Arena *arena, Plan *plan, const bool *is_in_run) {
+    uint64_t symbols = graph_param_symbols(plan->graph);
+    bool any = false;
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (plan->buffers.data[i].kind == BUFFER_PREPARED) plan->buffers.data[i].kind = BUFFER_TEMP;
+    for (uint32_t i = 0; i < plan->kernels.n; i++) {
+        Kernel *kernel = &plan->kernels.data[i];
+        kernel->is_init = is_init(arena, plan, kernel, symbols, is_in_run);
+        if (!kernel->is_init) continue;
+        any = true;
+        kernel_each_store(kernel, make_prepared, plan);
+    }
+    return any;
+}
+
+typedef struct SharedBuffers {
+    const Plan *plan;
+    bool *is_in_run; /* per buffer */
+    bool changed;
+} SharedBuffers;
+
+static void note_shared(void *user, const Store *store) {
+    SharedBuffers *shared = user;
+    if (shared->plan->buffers.data[store->buffer].kind != BUFFER_PREPARED) return;
+    shared->is_in_run[store->buffer] = shared->changed = true;
+}
+
+/* A concat that is stored in pieces, of which a run makes one, is made by every run as a whole. */
+void hoist_plan(Arena *arena, Plan *plan) {
+    SharedBuffers shared = {.plan = plan, .is_in_run = arena_array(arena, bool, plan->buffers.n)};
+    bool any;
+    do {
+        any = mark_init(arena, plan, shared.is_in_run);
+        shared.changed = false;
+        for (uint32_t i = 0; any && i < plan->kernels.n; i++)
+            if (!plan->kernels.data[i].is_init)
+                kernel_each_store(&plan->kernels.data[i], note_shared, &shared);
+    } while (shared.changed);
+    if (any) plan_order_init(arena, plan);
+}

@@ -1,0 +1,56 @@
+/* In which stage of a kernel a scalar can be computed, and what a stage does. See inline.h. */
+#include "fuse/inline.h"
+
+#include "ir/indexmap.h"
+
+uint32_t inline_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
+    const Reduce *reduce = &kernel->reduces.data[slot];
+    uint32_t left = stage[reduce->value], right = stage[reduce->factor];
+    return left > right ? left : right;
+}
+
+/* One pass over the scalars; returns whether it found anything. */
+static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
+    const ScalarTab *scalars = kernel->scalars;
+    bool any = false;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        uint32_t before = stage[id];
+        if (s->kind == SCALAR_STAGE) stage[id] = inline_reduce_stage(kernel, s->slot, stage) + 1;
+        for (int i = 0; i < 3; i++)
+            if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
+        uint32_t gathered = indexmap_last_value(scalartab_indices(scalars), scalars, s, stage);
+        if (gathered > stage[id]) stage[id] = gathered;
+        any = any || stage[id] != before;
+    }
+    return any;
+}
+
+/* A reduction that was changed after composition may have a value that is younger than its result.
+ */
+uint32_t *inline_scalar_stages(Arena *arena, const Kernel *kernel) {
+    uint32_t *stage = arena_array(arena, uint32_t, scalar_count(kernel->scalars) + 1);
+    while (raise_stages(kernel, stage)) {
+    }
+    return stage;
+}
+
+static Stage *stage_at(Arena *arena, Kernel *kernel, uint32_t i) {
+    while (kernel->stages.n <= i) vec_push(arena, &kernel->stages, (Stage){0});
+    return &kernel->stages.data[i];
+}
+
+void inline_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,
+                           uint32_t n_stores) {
+    uint32_t *stage = inline_scalar_stages(arena, kernel);
+    for (uint32_t slot = 0; slot < kernel->reduces.n; slot++) {
+        Stage *own = stage_at(arena, kernel, inline_reduce_stage(kernel, slot, stage));
+        vec_push(arena, &own->reduces, slot);
+    }
+    for (uint32_t i = 0; i < n_stores; i++) {
+        if (is_row[i])
+            vec_push(arena, &kernel->row_stores, stores[i]);
+        else
+            vec_push(arena, &stage_at(arena, kernel, stage[stores[i].value])->stores, stores[i]);
+    }
+}

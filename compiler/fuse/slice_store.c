@@ -1,0 +1,88 @@
+/* Parts of a value, each stored by the kernel that computes the whole. Where that is a kernel of
+ * reductions they join it as anything else does (see store_map.h); a map has to run over the whole
+ * first. See group_state.h. */
+#include "fuse/group_state.h"
+
+#include "ir/indexmap.h"
+
+enum { MAX_WHOLES = 64 };
+
+/* Shapes that a map of the anchor could have: its own, and those that it is cut from. */
+typedef struct Wholes {
+    Shape shapes[MAX_WHOLES];
+    uint32_t n;
+} Wholes;
+
+static void add_wholes(const Grouper *p, NodeId id, Wholes *wholes) {
+    const Node *node = graph_node(p->graph, id);
+    OpClass cls = op_info(node->op)->cls;
+    bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST || indexmap_can_push(node->op);
+    if (wholes->n == MAX_WHOLES || graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id))
+        return;
+    wholes->shapes[wholes->n++] = node->shape;
+    for (uint32_t i = 0; i < node->n_args && is_plain && p->g->group_of[id] == GROUP_NONE; i++)
+        add_wholes(p, node->args[i], wholes);
+}
+
+bool group_widen(Grouper *p, uint32_t index, const Root *root) {
+    const Group before = p->g->groups.data[index];
+    InlineFailure failure;
+    if (before.reduces.n) return false;
+    Wholes wholes = {.n = 0};
+    NodeId from = root->node;
+    if (root->is_reduction && !graph_is_matmul(p->graph, from))
+        from = graph_node(p->graph, from)->args[0];
+    add_wholes(p, from, &wholes);
+    for (uint32_t i = 0; i < wholes.n; i++) {
+        Group *group = &p->g->groups.data[index];
+        group->domain = wholes.shapes[i];
+        group->is_whole = true;
+        if (group_try_join(p, index, root, &failure)) return true;
+        *group = before;
+    }
+    return false;
+}
+
+/* Whether all that is made of the value are slices, which have as many elements at least. */
+static bool is_taken_apart(const Grouper *p, NodeId id) {
+    DimTab *dims = p->graph->dims;
+    const Node *node = graph_node(p->graph, id);
+    DimId sum = dim_const(dims, 0), elems = shape_n_elems(dims, &node->shape);
+    for (uint32_t i = 0; i < p->users[id].n && sum; i++) {
+        const Node *part = graph_node(p->graph, p->users[id].data[i]);
+        if (part->op != OP_SLICE) return false;
+        DimId own = shape_n_elems(dims, &part->shape);
+        sum = own ? dim_add(dims, sum, own) : DIM_NONE;
+    }
+    return sum && elems && p->users[id].n > 1 && dim_always_le(dims, elems, sum);
+}
+
+/* Whether all groups that compute it are maps. */
+static bool is_mapped(const Grouper *p, NodeId id, uint32_t n_makers) {
+    uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
+    InlineFailure failure;
+    for (uint32_t i = 0; i < p->g->groups.n; i++)
+        if (!p->g->groups.data[i].reduces.n && !p->g->groups.data[i].is_closed)
+            group_attempt(p, &p->g->groups.data[i], i, &failure, makers);
+    return makers[id] == n_makers;
+}
+
+bool group_whole_more(Grouper *p, const uint32_t *makers) {
+    const bool *is_loaded = group_find_loaded(p);
+    bool changed = false;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        OpClass cls = graph_class(p->graph, id);
+        if (p->whole[id] == WHOLE_WANTED && is_loaded[id]) {
+            p->whole[id] = WHOLE_REFUSED; /* it would be stored after all */
+            p->wants_store[id] = false;
+            changed = true;
+        }
+        if (p->whole[id] || (cls != CLASS_ELTWISE && cls != CLASS_CAST) || makers[id] < 2 ||
+            p->g->group_of[id] != GROUP_NONE || p->can_prepare[id] || !is_taken_apart(p, id) ||
+            !is_mapped(p, id, makers[id]) || !group_want_stored(p, id, REASON_COSTLY))
+            continue;
+        p->whole[id] = WHOLE_WANTED;
+        changed = true;
+    }
+    return changed;
+}

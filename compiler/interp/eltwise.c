@@ -1,0 +1,97 @@
+/* The interpreter's elementwise ops, casts and sources: by the op table's references alone. */
+#include "interp/interp_node.h"
+
+/* The dtype in which the op works: that of its data arguments. */
+static Dtype data_dtype(const Eval *e) {
+    return e->args[e->info->result == RESULT_SELECT ? 1 : 0].dtype;
+}
+
+/* Tolerances are promised on the domain. Outside it an intermediate of a compound body may overflow
+ * where the result is next to nothing: 1 / (1 + e^100) is 0 in f32. */
+static double slack_outside(const Eval *e, const double *args) {
+    double least_normal = dtype_compute(e->out->dtype) == DT_F64 ? 0x1p-1022 : 0x1p-126;
+    for (uint32_t k = 0; k < e->node->n_args; k++)
+        if (isfinite(args[k]) && (args[k] < e->info->domain_lo || args[k] > e->info->domain_hi))
+            return 128 * least_normal;
+    return 0;
+}
+
+/* How far a correct target may be from `value`, which `exact` rounded to. A correctly rounded op
+ * may not be off at all, nor may one whose result is exactly infinite or NaN. */
+static double eltwise_bound(const Eval *e, const double *args, double exact, double value) {
+    Dtype dtype = e->out->dtype;
+    double n_ulps = e->info->ulp[dtype];
+    if (n_ulps == 0 || isnan(exact) || isinf(exact)) return 0;
+    double bound = n_ulps * dtype_ulp(dtype, value);
+    if (isinf(value) && fabs(exact) - bound > dtype_max(dtype)) return 0;
+    double slack = op_abs_error(e->info, dtype);
+    if (bound < slack) bound = slack;
+    return bound + slack_outside(e, args);
+}
+
+/* A body computes in the compute type and rounds once more, to the dtype. For the correctly rounded
+ * ops, which are one operation of the compute type, both roundings are part of the definition. */
+static void eval_float(const Eval *e, Dtype data, int64_t i, const double *v) {
+    double exact = e->info->ref(v[0], v[1], v[2]);
+    if (e->out->dtype == DT_BOOL) {
+        e->out->data[i] = exact != 0;
+        return;
+    }
+    double value = dtype_round(data, dtype_round(dtype_compute(data), exact));
+    e->out->data[i] = value;
+    if (e->bounds) e->bounds[i] = eltwise_bound(e, v, exact, value);
+}
+
+static void eval_int(const Eval *e, int64_t i, const double *v) {
+    int64_t value = e->info->ref_int((int64_t)v[0], (int64_t)v[1], (int64_t)v[2]);
+    e->out->data[i] = e->out->dtype == DT_BOOL ? value != 0 : interp_wrap(value);
+}
+
+bool interp_eltwise(const Eval *e) {
+    Walk walk = walk_over(e->out);
+    uint32_t n_args = e->node->n_args;
+    if (n_args < e->info->min_args || n_args > e->info->max_args || n_args > WALK_MAX_OPERANDS)
+        return interp_fail(e, "%u arguments", n_args);
+    for (uint32_t k = 0; k < n_args; k++)
+        if (!walk_add_broadcast(&walk, &e->args[k]))
+            return interp_fail(e, "argument %u of shape %s does not broadcast to %s", k + 1,
+                               tensor_type_str(&e->args[k], e->arena),
+                               tensor_type_str(e->out, e->arena));
+    Dtype data = data_dtype(e);
+    bool is_float = dtype_kind(data) == KIND_FLOAT;
+    if (is_float ? !e->info->ref : !e->info->ref_int)
+        return interp_fail(e, "not defined on %s", dtype_name(data));
+    double v[WALK_MAX_OPERANDS] = {0};
+    if (n_args < e->info->max_args) v[n_args] = dtype_round(data, e->info->default_last);
+    int64_t n = tensor_n_elems(e->out);
+    for (int64_t i = 0; i < n; i++, walk_next(&walk)) {
+        for (uint32_t k = 0; k < n_args; k++) v[k] = e->args[k].data[walk.offsets[k]];
+        if (is_float)
+            eval_float(e, data, i, v);
+        else
+            eval_int(e, i, v);
+    }
+    return true;
+}
+
+bool interp_cast(const Eval *e) {
+    int64_t n = tensor_n_elems(e->out);
+    if (n != tensor_n_elems(&e->args[0])) return interp_fail(e, "changes the shape");
+    for (int64_t i = 0; i < n; i++)
+        e->out->data[i] = dtype_round(e->out->dtype, e->args[0].data[i]);
+    return true;
+}
+
+bool interp_source(const Eval *e) {
+    int64_t n = tensor_n_elems(e->out);
+    Walk walk = walk_over(e->out);
+    if (e->node->op != OP_CONST && e->node->op != OP_IOTA)
+        return interp_fail(e, "has no value of its own");
+    if (e->node->op == OP_IOTA && (uint32_t)e->node->attrs.axis >= e->out->rank)
+        return interp_fail(e, "axis %d of a tensor of rank %u", e->node->attrs.axis, e->out->rank);
+    for (int64_t i = 0; i < n; i++, walk_next(&walk))
+        e->out->data[i] = e->node->op == OP_IOTA
+                              ? (double)walk.index[e->node->attrs.axis]
+                              : dtype_round(e->out->dtype, e->node->attrs.number);
+    return true;
+}

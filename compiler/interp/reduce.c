@@ -1,0 +1,320 @@
+/* The interpreter's reductions and matmul. Sums run in twice double precision and products with a
+ * compensated mantissa and an unbounded exponent, so what they round is as good as exact. */
+#include "interp/interp_node.h"
+
+#include <float.h>
+#include <limits.h>
+
+/* Sums. */
+
+static SumAcc sum_start(void) {
+    return (SumAcc){.hi = -0.0, .least_bit = INT_MAX};
+}
+
+/* Exponent of the lowest set bit of a finite nonzero number. */
+static int lowest_bit(double value) {
+    int exponent;
+    int64_t significand = (int64_t)ldexp(frexp(fabs(value), &exponent), 53);
+    int shift = 0;
+    for (; (significand & 1) == 0; significand >>= 1) shift++;
+    return exponent - 53 + shift;
+}
+
+void sum_add_term(SumAcc *sum, double term) {
+    if (!isfinite(term)) {
+        sum->special += term;
+        sum->has_special = true;
+        return;
+    }
+    double total = sum->hi + term;
+    double part = total - sum->hi; /* Knuth's two-sum: hi + term = total + the error, exactly */
+    double error = (sum->hi - (total - part)) + (term - part);
+    sum->hi = total;
+    if (error != 0) sum->lo += error;
+    sum->magnitude += fabs(term);
+    if (term == 0) return;
+    int bit = lowest_bit(term);
+    if (bit < sum->least_bit) sum->least_bit = bit;
+}
+
+/* Whether every partial sum, in any order, is a number of the compute type. */
+static bool sum_is_exact(const SumAcc *sum, Dtype compute) {
+    int precision = compute == DT_F64 ? 53 : 24;
+    return sum->magnitude == 0 || sum->magnitude <= ldexp(1, sum->least_bit + precision);
+}
+
+/* Rounds to `e->out` element `i`: the sum of n terms divided by `divisor`, with its bound. */
+static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_terms,
+                       double divisor) {
+    Dtype compute = dtype_compute(e->out->dtype);
+    double u = interp_unit_roundoff(compute), n = (double)n_terms;
+    if (sum->magnitude * (1 + 2 * n * u) > dtype_max(compute) && e->bounds) {
+        e->out->data[i] = dtype_round(e->out->dtype, (sum->hi + sum->special) / divisor);
+        e->bounds[i] = INTERP_ANY;
+        return;
+    }
+    double exact = sum->hi + sum->lo;
+    if (sum->lo == 0) exact = sum->hi; /* keeps -0 */
+    if (sum->has_special) exact = sum->special;
+    if (n_terms == 0) exact = 0;
+    exact /= divisor;
+    if (!isfinite(exact)) {
+        e->out->data[i] = exact;
+        return;
+    }
+    double error = sum_is_exact(sum, compute) ? 0 : (n + 1) * u * sum->magnitude / divisor;
+    if (divisor != 1) error += 2 * u * fabs(exact) + dtype_ulp(compute, 0);
+    interp_settle(e, i, exact, error > 0 ? error : DBL_TRUE_MIN);
+}
+
+/* Products: mantissa * 2^exponent, and the logarithms of what a partial product can reach. */
+typedef struct ProductAcc {
+    double hi, lo; /* mantissa */
+    int64_t exponent;
+    double log2_large, log2_small; /* of the operands above and below 1 in magnitude */
+    bool has_zero, has_infinity, has_nan;
+} ProductAcc;
+
+static void product_add_factor(ProductAcc *p, double x) {
+    if (isnan(x)) p->has_nan = true;
+    if (isinf(x)) p->has_infinity = true;
+    if (x == 0) p->has_zero = true;
+    int exponent = 0;
+    double m = isfinite(x) && x != 0 ? frexp(x, &exponent) : copysign(0.5, x);
+    double product = p->hi * m;
+    double error = fma(p->hi, m, -product);
+    p->lo = p->lo * m + error;
+    int shift;
+    p->hi = frexp(product, &shift);
+    p->lo = ldexp(p->lo, -shift);
+    p->exponent += exponent + shift;
+    if (!isfinite(x) || x == 0) return;
+    double log = log2(fabs(x));
+    *(log > 0 ? &p->log2_large : &p->log2_small) += log;
+}
+
+static void product_finish(const Eval *e, int64_t i, const ProductAcc *p, int64_t n_terms) {
+    Dtype dtype = e->out->dtype, compute = dtype_compute(dtype);
+    double least = dtype_ulp(compute, 0), n = (double)n_terms;
+    bool overflows = p->log2_large > log2(dtype_max(compute)) - 1e-6 * n - 1e-6;
+    bool underflows = p->log2_small < log2(least) + 1;
+    if (p->has_nan || (p->has_zero && p->has_infinity)) {
+        e->out->data[i] = NAN;
+        return;
+    }
+    int64_t clamped = p->exponent > 4000 ? 4000 : p->exponent < -4000 ? -4000 : p->exponent;
+    double exact = ldexp(p->hi + p->lo, (int)clamped);
+    if (p->has_zero) exact = copysign(0.0, p->hi);
+    if (p->has_infinity) exact = copysign(INFINITY, p->hi);
+    if (overflows || (p->has_infinity && underflows)) {
+        e->out->data[i] = dtype_round(dtype, exact);
+        if (e->bounds) e->bounds[i] = INTERP_ANY;
+        return;
+    }
+    if (isinf(exact)) {
+        e->out->data[i] = exact;
+        return;
+    }
+    /* Roundings relative to each partial product, and absolute ones below the normal numbers, which
+     * later operands enlarge. */
+    double error = n * interp_unit_roundoff(compute) * fabs(exact) * (1 + 1e-6);
+    if (n > 1 && !p->has_zero) error += n * least * exp2(p->log2_large);
+    if (p->has_zero) error = DBL_TRUE_MIN;
+    interp_settle(e, i, exact, error);
+}
+
+/* Extremes: NaN if any is NaN, and -0 below +0. */
+static double extreme(PrimId combine, double a, double b) {
+    if (isnan(a) || isnan(b)) return NAN;
+    bool b_is_larger = a < b || (a == b && signbit(a));
+    return (combine == PRIM_MAX) == b_is_larger ? b : a;
+}
+
+/* Which input elements fold into which output element. */
+
+typedef struct Fold {
+    Walk walk; /* over the argument; operand 0 is the result */
+    int64_t n_in, n_out, n_terms;
+} Fold;
+
+static bool fold_over(const Eval *e, Fold *fold) {
+    const Tensor *arg = &e->args[0];
+    int64_t out_strides[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK] = {0};
+    tensor_strides(e->out, out_strides);
+    *fold = (Fold){.walk = walk_over(arg), .n_in = tensor_n_elems(arg), .n_terms = 1};
+    fold->n_out = tensor_n_elems(e->out);
+    uint32_t out_axis = 0;
+    for (uint32_t k = 0; k < arg->rank; k++) {
+        bool is_folded = e->node->attrs.axes >> k & 1;
+        if (is_folded) fold->n_terms *= arg->dims[k];
+        if (is_folded && !e->node->attrs.keep) continue;
+        if (out_axis >= e->out->rank || e->out->dims[out_axis] != (is_folded ? 1 : arg->dims[k]))
+            return interp_fail(e, "axes and shape disagree");
+        strides[k] = is_folded ? 0 : out_strides[out_axis];
+        out_axis++;
+    }
+    if (out_axis != e->out->rank) return interp_fail(e, "axes and shape disagree");
+    walk_add_strides(&fold->walk, strides, 0);
+    return true;
+}
+
+static void reduce_sum(const Eval *e, Fold *fold) {
+    SumAcc *sums = arena_array(e->arena, SumAcc, (size_t)fold->n_out);
+    for (int64_t i = 0; i < fold->n_out; i++) sums[i] = sum_start();
+    for (int64_t i = 0; i < fold->n_in; i++, walk_next(&fold->walk))
+        sum_add_term(&sums[fold->walk.offsets[0]], e->args[0].data[i]);
+    double divisor = e->info->divides_by_count ? (double)fold->n_terms : 1;
+    for (int64_t i = 0; i < fold->n_out; i++) sum_finish(e, i, &sums[i], fold->n_terms, divisor);
+}
+
+static void reduce_product(const Eval *e, Fold *fold) {
+    ProductAcc *products = arena_array(e->arena, ProductAcc, (size_t)fold->n_out);
+    for (int64_t i = 0; i < fold->n_out; i++) products[i] = (ProductAcc){.hi = 1};
+    for (int64_t i = 0; i < fold->n_in; i++, walk_next(&fold->walk))
+        product_add_factor(&products[fold->walk.offsets[0]], e->args[0].data[i]);
+    for (int64_t i = 0; i < fold->n_out; i++) product_finish(e, i, &products[i], fold->n_terms);
+}
+
+static void reduce_extreme(const Eval *e, Fold *fold) {
+    PrimId combine = e->info->combine;
+    double start = dtype_round(e->out->dtype, combine == PRIM_MAX ? -INFINITY : INFINITY);
+    for (int64_t i = 0; i < fold->n_out; i++) e->out->data[i] = start;
+    for (int64_t i = 0; i < fold->n_in; i++, walk_next(&fold->walk)) {
+        double *result = &e->out->data[fold->walk.offsets[0]];
+        *result = extreme(combine, *result, e->args[0].data[i]);
+    }
+}
+
+/* Sums and products of i32, modulo 2^32. */
+static void reduce_int(const Eval *e, Fold *fold) {
+    bool multiplies = e->info->combine == PRIM_MUL;
+    uint64_t *results = arena_array(e->arena, uint64_t, (size_t)fold->n_out);
+    for (int64_t i = 0; i < fold->n_out; i++) results[i] = multiplies;
+    for (int64_t i = 0; i < fold->n_in; i++, walk_next(&fold->walk)) {
+        uint64_t *result = &results[fold->walk.offsets[0]];
+        uint64_t term = (uint64_t)(int64_t)e->args[0].data[i];
+        *result = multiplies ? *result * term : *result + term;
+    }
+    for (int64_t i = 0; i < fold->n_out; i++)
+        e->out->data[i] = interp_wrap((int64_t)(results[i] & UINT32_MAX));
+}
+
+bool interp_reduce(const Eval *e) {
+    Fold fold;
+    if (!fold_over(e, &fold)) return false;
+    PrimId combine = e->info->combine;
+    bool is_float = dtype_kind(e->args[0].dtype) == KIND_FLOAT;
+    if (combine == PRIM_MAX || combine == PRIM_MIN)
+        reduce_extreme(e, &fold);
+    else if (combine != PRIM_ADD && combine != PRIM_MUL)
+        return interp_fail(e, "no reference for the combine `%s`", prim_info(combine)->name);
+    else if (!is_float)
+        reduce_int(e, &fold);
+    else if (combine == PRIM_ADD)
+        reduce_sum(e, &fold);
+    else
+        reduce_product(e, &fold);
+    return true;
+}
+
+bool interp_argreduce(const Eval *e) {
+    Fold fold;
+    if (!fold_over(e, &fold)) return false;
+    uint32_t axis = 0;
+    while (axis < e->args[0].rank && !(e->node->attrs.axes >> axis & 1)) axis++;
+    if (axis == e->args[0].rank) return interp_fail(e, "no axis");
+    double *best = arena_array(e->arena, double, (size_t)fold.n_out);
+    bool wants_larger = e->info->combine == PRIM_MAX;
+    for (int64_t i = 0; i < fold.n_in; i++, walk_next(&fold.walk)) {
+        int64_t at = fold.walk.offsets[0], position = fold.walk.index[axis];
+        double x = e->args[0].data[i];
+        bool is_better = wants_larger ? x > best[at] : x < best[at];
+        if (position && !(is_better && !isnan(best[at])) && !(isnan(x) && !isnan(best[at])))
+            continue;
+        best[at] = x;
+        e->out->data[at] = (double)position;
+    }
+    return true;
+}
+
+/* Matmul. */
+
+bool walk_add_batch(Walk *walk, const Tensor *arg) {
+    Tensor batch = *arg;
+    batch.rank -= 2;
+    uint32_t operand = walk->n_operands;
+    if (!walk_add_broadcast(walk, &batch)) return false;
+    int64_t matrix = arg->dims[batch.rank] * arg->dims[batch.rank + 1];
+    for (uint32_t k = 0; k < walk->rank; k++) walk->strides[operand][k] *= matrix;
+    return true;
+}
+
+/* The argument's elements as they enter products. */
+static const double *factor_elems(const Eval *e, const Tensor *arg) {
+    if (e->node->attrs.precision != PRECISION_TF32) return arg->data;
+    int64_t n = tensor_n_elems(arg);
+    double *rounded = arena_array(e->arena, double, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++) rounded[i] = dtype_round_tf32(arg->data[i]);
+    return rounded;
+}
+
+/* Tensor cores line products up by the exponents of the operands, of which those below the normal
+ * numbers have the least, and cut off what is lower than some 24 bits: by how much larger than it
+ * is a product then counts. */
+static double excess(const Eval *e, double a, double b, double product) {
+    Dtype dtype = e->args[0].dtype;
+    if (dtype_bytes(dtype) != 2 || product == 0 || !isfinite(product)) return 0;
+    double least_normal = dtype_ulp(dtype, 0) / dtype_ulp(dtype, 1);
+    return fmax(fabs(a), least_normal) * fmax(fabs(b), least_normal) - fabs(product);
+}
+
+/* One element: the dot product of n elements with the given strides. */
+static void dot(const Eval *e, int64_t i, const double *a, const double *b, int64_t n,
+                int64_t b_stride) {
+    if (dtype_kind(e->out->dtype) != KIND_FLOAT) {
+        uint64_t total = 0;
+        for (int64_t k = 0; k < n; k++)
+            total += (uint64_t)(int64_t)a[k] * (uint64_t)(int64_t)b[k * b_stride];
+        e->out->data[i] = interp_wrap((int64_t)(total & UINT32_MAX));
+        return;
+    }
+    SumAcc sum = sum_start();
+    bool overflows = false; /* a product past f64, where a fused one may still be taken back */
+    for (int64_t k = 0; k < n; k++) {
+        double product = a[k] * b[k * b_stride];
+        overflows = overflows || (isinf(product) && isfinite(a[k]) && isfinite(b[k * b_stride]));
+        sum_add_term(&sum, product);
+        sum.magnitude += excess(e, a[k], b[k * b_stride], product);
+        double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
+        if (rest != 0) sum_add_term(&sum, rest);
+    }
+    /* Tensor cores cut off where others round, which shows where nothing is rounded further. */
+    bool is_cut = e->node->attrs.precision == PRECISION_TF32;
+    sum_finish(e, i, &sum, is_cut ? 2 * n : n, 1);
+    /* What is below the least number is lost at every step. */
+    double least = dtype_ulp(dtype_compute(e->out->dtype), 0);
+    if (e->bounds && sum.least_bit <= ilogb(least)) e->bounds[i] += (double)n * least;
+    if (overflows && e->bounds) e->bounds[i] = INTERP_ANY;
+}
+
+bool interp_matmul(const Eval *e) {
+    const Tensor *a = &e->args[0], *b = &e->args[1];
+    if (a->rank < 2 || b->rank < 2 || e->out->rank < 2)
+        return interp_fail(e, "both arguments need rank 2 or more");
+    Tensor batch = *e->out;
+    batch.rank -= 2;
+    int64_t m = a->dims[a->rank - 2], k = a->dims[a->rank - 1], n = b->dims[b->rank - 1];
+    Walk walk = walk_over(&batch);
+    if (b->dims[b->rank - 2] != k || e->out->dims[batch.rank] != m ||
+        e->out->dims[batch.rank + 1] != n || !walk_add_batch(&walk, a) || !walk_add_batch(&walk, b))
+        return interp_fail(e, "shapes %s and %s do not give %s", tensor_type_str(a, e->arena),
+                           tensor_type_str(b, e->arena), tensor_type_str(e->out, e->arena));
+    int64_t n_batches = tensor_n_elems(&batch);
+    const double *left = factor_elems(e, a), *right = factor_elems(e, b);
+    for (int64_t i = 0; m * n > 0 && i < n_batches; i++, walk_next(&walk))
+        for (int64_t row = 0; row < m; row++)
+            for (int64_t column = 0; column < n; column++)
+                dot(e, (i * m + row) * n + column, left + walk.offsets[0] + row * k,
+                    right + walk.offsets[1] + column, k, n);
+    return true;
+}

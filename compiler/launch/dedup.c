@@ -1,0 +1,211 @@
+/* Sharing code. Two kernels are the same when their texts are: axes, scalar programs with arguments
+ * by position, reductions, stores and schedules. Buffers' names and places, and
+ * where in them a kernel begins to store, do not count. */
+#include "launch/dedup.h"
+#include "plan/launch.h"
+
+#include "plan/in_place.h"
+
+#include <string.h>
+
+typedef struct Writer {
+    const Plan *plan;
+    const Kernel *kernel;
+    const bool *live;
+    uint32_t *numbers; /* per live scalar: its position among them */
+    Text out;
+} Writer;
+
+/* Dims by id: they are interned over the whole module. */
+static void write_index(Writer *w, IndexId id) {
+    const IndexTab *tab = scalartab_indices(w->kernel->scalars);
+    IndexExpr expr = index_expr(tab, id);
+    text_printf(&w->out, "(%u", expr.offset);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        uint32_t value = atom.kind == ATOM_VALUE ? w->numbers[atom.value] : atom.axis;
+        text_printf(&w->out, " %u:%d,%u,%u", expr.terms[i].coefficient, (int)atom.kind, value,
+                    atom.divisor);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) write_index(w, atom.operand);
+    }
+    text_puts(&w->out, ")");
+}
+
+static void write_guard(Writer *w, GuardId id) {
+    for (GuardId g = id; g; g = guard_get(w->kernel->scalars, g).next) {
+        Guard guard = guard_get(w->kernel->scalars, g);
+        text_printf(&w->out, "[%u %u", guard.lo, guard.hi);
+        write_index(w, guard.index);
+    }
+}
+
+static void write_scalar(Writer *w, const Scalar *s) {
+    uint64_t number;
+    memcpy(&number, &s->number, sizeof number);
+    text_printf(&w->out, "%d %d %d %u %u %u %llx %u %u", (int)s->kind, (int)s->dtype, (int)s->prim,
+                w->numbers[s->args[0]], w->numbers[s->args[1]], w->numbers[s->args[2]],
+                (unsigned long long)number,
+                s->kind == SCALAR_LOAD ? kernel_find_arg(w->kernel, s->buffer) : 0, s->slot);
+    if (s->index) write_index(w, s->index);
+    write_guard(w, s->guard);
+    text_puts(&w->out, "\n");
+}
+
+static void write_stores(Writer *w, const Store *stores, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t arg = kernel_find_arg(w->kernel, stores[i].buffer);
+        text_printf(&w->out, "store %u %d %u", arg,
+                    (int)w->plan->buffers.data[stores[i].buffer].dtype,
+                    w->numbers[stores[i].value]);
+        write_index(w, stores[i].address);
+        write_guard(w, stores[i].guard);
+    }
+}
+
+static void write_reduces(Writer *w) {
+    for (uint32_t i = 0; i < w->kernel->reduces.n; i++) {
+        const Reduce *r = &w->kernel->reduces.data[i];
+        text_printf(&w->out, "reduce %d %d %d %a %u %u %u %u %d\n", (int)r->combine, r->is_arg,
+                    (int)r->acc, r->identity, w->numbers[r->value], w->numbers[r->factor],
+                    w->numbers[r->arg_index], r->divisor, (int)r->result);
+    }
+}
+
+static void write_maps(Writer *w, const Variant *v) {
+    for (uint32_t i = 0; i < v->n_maps; i++) {
+        const TensorMap *map = &v->maps[i];
+        text_printf(&w->out, "map %u %u %u", map->arg, map->swizzle_bytes, map->offset);
+        for (uint32_t k = 0; k < map->rank; k++)
+            text_printf(&w->out, " %u,%u,%u", map->axes[k].axis, map->axes[k].stride,
+                        map->axes[k].box);
+        if (map->im2col) text_puts(&w->out, " im2col"); /* of what the operand is made of */
+        text_puts(&w->out, "\n");
+    }
+}
+
+static void write_variants(Writer *w) {
+    for (uint32_t i = 0; i < w->kernel->n_variants; i++) {
+        const Variant *v = &w->kernel->variants[i];
+        const Sched *s = &v->sched;
+        text_printf(
+            &w->out, "variant %u %d %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
+            s->lanes, s->is_flat, s->lanes_out, s->unroll, s->threads, s->threads_per_row,
+            (long long)s->chunk_elems, s->resident, s->slots, s->is_wide, v->grid, v->shared_bytes,
+            v->align_bytes, (unsigned long long)v->align_args, v->multiple_dim,
+            (long long)v->multiple_of, v->limit_dim, (long long)v->least, (long long)v->limit);
+        text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %u %u %u %d %u %d\n", (int)s->engine,
+                    s->tile_m, s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
+                    s->products, s->tail_n, s->store_warps, s->lanes_along_k, s->min_blocks,
+                    v->is_resident);
+        text_printf(&w->out, "in %u %u %u %lld\n", s->lanes_in, s->axis_in, v->other_dim,
+                    (long long)v->other_of);
+        write_maps(w, v);
+        for (uint32_t k = 0; k < v->row_cache.n; k++) {
+            const CachedValue *keep = &v->row_cache.data[k];
+            text_printf(&w->out, "keep %u %u %u\n", w->numbers[keep->value], keep->stage,
+                        keep->slot);
+        }
+    }
+}
+
+/* Turns copy whole buffers, of which loads may touch a part. */
+static void write_copied(Writer *w) {
+    for (uint32_t i = 0; i < w->kernel->args.n; i++) {
+        const Buffer *buffer = &w->plan->buffers.data[w->kernel->args.data[i]];
+        if (w->kernel->copied_args >> i & 1)
+            text_printf(&w->out, "copied %u %u\n", i, buffer_bytes(w->plan->graph->dims, buffer));
+    }
+}
+
+static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *kernel) {
+    const ScalarTab *scalars = kernel->scalars;
+    const IndexTab *tab = scalartab_indices(scalars);
+    Writer w = {.plan = plan, .kernel = kernel, .out = {.arena = arena}};
+    w.live = kernel_live_scalars(arena, kernel);
+    w.numbers = arena_array(arena, uint32_t, scalar_count(scalars) + 1);
+    text_printf(&w.out, "%d %u %u %u %u %u %u %llx\n", (int)kernel->form, kernel->n_parallel,
+                kernel->first_reduced, kernel->n_reduced, kernel->segment_axis,
+                kernel->panel_columns, kernel->args.n, (unsigned long long)kernel->symbols);
+    for (uint32_t k = 0; k < index_n_axes(tab); k++)
+        text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (plan->buffers.data[kernel->args.data[i]].is_on_chip)
+            text_printf(&w.out, "on chip %u from %u\n", i, kernel_arg_begin(kernel, i));
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (in_place_may_any(arena, plan, kernel, kernel->args.data[i]))
+            text_printf(&w.out, "changes %u\n", i);
+    write_copied(&w);
+    uint32_t n = 0;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        if (!w.live[id]) continue;
+        w.numbers[id] = ++n;
+        write_scalar(&w, scalar_get(scalars, id));
+    }
+    write_reduces(&w);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        text_puts(&w.out, "stage");
+        for (uint32_t r = 0; r < stage->reduces.n; r++)
+            text_printf(&w.out, " %u", stage->reduces.data[r]);
+        write_stores(&w, stage->stores.data, stage->stores.n);
+    }
+    text_puts(&w.out, "row");
+    write_stores(&w, kernel->row_stores.data, kernel->row_stores.n);
+    write_variants(&w);
+    return text_str(&w.out);
+}
+
+typedef struct Seen {
+    const char *text;
+    uint64_t hash;
+} Seen;
+
+void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
+    Vec(Seen) seen = {0};
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t k = 0; k < plans[p]->kernels.n; k++) {
+            Kernel *kernel = &plans[p]->kernels.data[k];
+            Seen own = {.text = kernel_text(arena, plans[p], kernel)};
+            own.hash = hash_bytes(STR_HASH_SEED, own.text, strlen(own.text));
+            uint32_t i = 0;
+            while (i < seen.n &&
+                   (seen.data[i].hash != own.hash || strcmp(seen.data[i].text, own.text) != 0))
+                i++;
+            if (i == seen.n) vec_push(arena, &seen, own);
+            kernel->code = i;
+        }
+}
+
+/* Whether what passes between the kernels is wired alike: their codes do not tell. */
+static bool passes_alike(const Launch *a, const Launch *b) {
+    for (uint32_t k = 0; k < a->n && !launch_is_parallel(a); k++)
+        for (uint32_t i = 0; i < a->kernels[k].args.n; i++) {
+            LaunchArg of = {k, i}, in_a = launch_first_use(a, of), in_b = launch_first_use(b, of);
+            if (in_a.kernel != in_b.kernel || in_a.arg != in_b.arg) return false;
+        }
+    return true;
+}
+
+static bool are_same(const Launch *a, const Launch *b) {
+    bool same = a->n == b->n && a->kernels->n_variants == b->kernels->n_variants;
+    for (uint32_t i = 0; i < a->n && same; i++)
+        same = a->kernels[i].code == b->kernels[i].code && a->kernels[i].link == b->kernels[i].link;
+    return same && passes_alike(a, b);
+}
+
+void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
+    Vec(Launch) owners = {0}; /* the first of each kind has the function */
+    for (uint32_t p = 0; p < n_plans; p++)
+        for (uint32_t k = 0; k < plans[p]->kernels.n; k += plan_launch(plans[p], k).n) {
+            Kernel *kernel = &plans[p]->kernels.data[k];
+            Launch own = plan_launch(plans[p], k);
+            const Launch *twin = NULL;
+            for (uint32_t i = 0; i < owners.n && !twin; i++)
+                if (are_same(&owners.data[i], &own)) twin = &owners.data[i];
+            for (uint32_t v = 0; twin && v < kernel->n_variants; v++) {
+                kernel->variants[v].symbol = twin->kernels->variants[v].symbol;
+                kernel->variants[v].is_shared = true;
+            }
+            if (!twin) vec_push(arena, &owners, own);
+        }
+}

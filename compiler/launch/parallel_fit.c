@@ -1,0 +1,226 @@
+/* Variants of parts. See parallel_fit.h.
+ *
+ * Both sides have their variants in order of preference, the last without conditions. A walk goes
+ * down both lists at once: what asks something of extents makes way for the next of its own list,
+ * what asks of pointers alone stays as long as the other list goes on. So the launch has a variant
+ * for sizes of either side, and few for odd pointers. */
+#include "launch/parallel_fit.h"
+#include "plan/launch.h"
+
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+enum {
+    MAX_CODES = 8,           /* bodies of one function */
+    MAX_BODY_SCALARS = 2048, /* in all of them: compile time grows faster than they do */
+    MAX_BODY_TERMS = 4,
+    MAX_TERMS = 64 /* of a variant's condition: one for each argument, and those of each body */
+};
+
+/* Tensor maps of the variant that has most; parts have no narrow tiles with one of their own. */
+static uint32_t most_maps(const Kernel *kernel) {
+    uint32_t most = 0;
+    for (uint32_t v = 0; v < kernel->n_variants; v++) {
+        const Variant *variant = &kernel->variants[v];
+        uint32_t n_maps = variant->n_maps - (variant->sched.tail_n > 0);
+        if (n_maps > most) most = n_maps;
+    }
+    return most;
+}
+
+ReasonId parallel_limits(const Kernel *parts, uint32_t n_parts, const Kernel *kernel) {
+    uint32_t n_args = kernel->args.n, n_maps = most_maps(kernel), n_codes = 1;
+    uint32_t n_scalars = scalar_count(kernel->scalars);
+    bool is_new = true;
+    for (uint32_t k = 0; k < n_parts; k++) {
+        n_args += parts[k].args.n;
+        n_maps += most_maps(&parts[k]);
+        is_new = is_new && parts[k].code != kernel->code;
+        if (k == 0 || parts[k].code == parts[k - 1].code) continue;
+        n_codes++;
+        n_scalars += scalar_count(parts[k].scalars);
+    }
+    if (is_new) {
+        n_codes++;
+        n_scalars += scalar_count(parts->scalars);
+    }
+    bool fits = n_args <= MAX_KERNEL_ARGS && n_args + MAX_BODY_TERMS * n_codes <= MAX_TERMS &&
+                n_maps <= MAX_LAUNCH_MAPS && n_codes <= MAX_CODES &&
+                (n_codes == 1 || n_scalars <= MAX_BODY_SCALARS);
+    return fits ? REASON_NONE : REASON_LAUNCH_FULL;
+}
+
+/* What parts agree in. */
+
+/* Whether one loop can multiply the tiles of both. */
+static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b,
+                           const Variant *of_b) {
+    const Sched *s = &of_a->sched, *t = &of_b->sched;
+    bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
+                   s->products == t->products && s->store_warps == t->store_warps &&
+                   of_a->is_resident == of_b->is_resident &&
+                   gemm_operand_dtype(a) == gemm_operand_dtype(b);
+    for (uint32_t i = 0; i < of_a->n_maps && is_same; i++)
+        is_same = of_a->maps[i].axes[1].box == of_b->maps[i].axes[1].box &&
+                  (of_a->maps[i].axes[0].axis == gemm_axis_k(a)) ==
+                      (of_b->maps[i].axes[0].axis == gemm_axis_k(b));
+    return is_same;
+}
+
+static ReasonId go_together(const Kernel *a, const Variant *of_a, const Kernel *b,
+                            const Variant *of_b) {
+    const Sched *s = &of_a->sched, *t = &of_b->sched;
+    if (a->form != b->form || (a->form == FORM_GEMM && s->engine != t->engine))
+        return REASON_OTHER_LOOPS;
+    if (a->form == FORM_GEMM && s->engine == GEMM_WGMMA && !multiply_alike(a, of_a, b, of_b))
+        return REASON_OTHER_TILES;
+    return s->threads == t->threads && s->cluster == t->cluster ? REASON_NONE : REASON_OTHER_BLOCKS;
+}
+
+/* Pairs of variants. */
+
+typedef struct Pair {
+    uint32_t own, other; /* of the launch's variants, of the new kernel's */
+} Pair;
+
+typedef struct Pairs {
+    const Plan *plan;
+    Kernel *parts; /* `other` follows the n of them */
+    uint32_t n;
+    Kernel *other;
+    Pair pairs[MAX_VARIANTS];
+    uint32_t n_pairs;
+} Pairs;
+
+/* Variants but the one that always applies; that one where there is no other. */
+static uint32_t n_preferred(const Kernel *kernel) {
+    return kernel->n_variants > 1 ? kernel->n_variants - 1 : 1;
+}
+
+static bool asks_extents(const Variant *variant) {
+    return variant->multiple_dim != DIM_NONE || variant->limit_dim != DIM_NONE || variant->n_maps;
+}
+
+static bool any_asks_extents(const Kernel *kernels, uint32_t n, uint32_t v) {
+    bool any = false;
+    for (uint32_t k = 0; k < n; k++) any = any || asks_extents(&kernels[k].variants[v]);
+    return any;
+}
+
+static ReasonId match(const Pairs *p, Pair pair) {
+    return go_together(p->parts, &p->parts->variants[pair.own], p->other,
+                       &p->other->variants[pair.other]);
+}
+
+/* The next variants from `at` on that go together; false: there are none among the preferred. */
+static bool find_match(const Pairs *p, Pair *at) {
+    uint32_t n_own = n_preferred(p->parts), n_other = n_preferred(p->other);
+    for (uint32_t away = 0; away < n_own + n_other; away++)
+        for (uint32_t i = 0; i <= away; i++) {
+            Pair pair = {at->own + away - i, at->other + i};
+            if (pair.own >= n_own || pair.other >= n_other || match(p, pair)) continue;
+            *at = pair;
+            return true;
+        }
+    return false;
+}
+
+static bool has_conditions(const Pairs *p, Pair pair) {
+    bool has = variant_has_conditions(p->plan, p->other, &p->other->variants[pair.other]);
+    for (uint32_t k = 0; k < p->n; k++)
+        has = has || variant_has_conditions(p->plan, &p->parts[k], &p->parts[k].variants[pair.own]);
+    return has;
+}
+
+/* Goes down the lists that can go on, or those that ask something of extents. False: both end. */
+static bool go_on(const Pairs *p, Pair *at) {
+    bool own = at->own + 1 < n_preferred(p->parts);
+    bool other = at->other + 1 < n_preferred(p->other);
+    bool own_asks = own && any_asks_extents(p->parts, p->n, at->own);
+    bool other_asks = other && asks_extents(&p->other->variants[at->other]);
+    bool any_asks = own_asks || other_asks;
+    at->own += any_asks ? own_asks : own;
+    at->other += any_asks ? other_asks : other;
+    return own || other;
+}
+
+static void find_pairs(Pairs *p) {
+    const Pair last = {p->parts->n_variants - 1, p->other->n_variants - 1};
+    Pair at = {0, 0};
+    while (p->n_pairs + 1 < MAX_VARIANTS && find_match(p, &at)) {
+        p->pairs[p->n_pairs++] = at;
+        if (!has_conditions(p, at) && !p->parts->variants[at.own].price.group) return;
+        if (!go_on(p, &at)) break;
+    }
+    p->pairs[p->n_pairs++] = last;
+}
+
+/* One loop counts the tiles of all. */
+static void widen_alike(const Pairs *p, uint32_t v) {
+    bool is_wide = p->other->variants[v].sched.is_wide;
+    for (uint32_t k = 0; k < p->n; k++) is_wide = is_wide || p->parts[k].variants[v].sched.is_wide;
+    for (uint32_t k = 0; k <= p->n; k++) p->parts[k].variants[v].sched.is_wide = is_wide;
+}
+
+static void set_variants(const Pairs *p, Arena *arena) {
+    Str symbol = p->parts->variants[0].symbol;
+    for (uint32_t k = 0; k <= p->n; k++) {
+        Kernel *kernel = &p->parts[k];
+        Variant before[MAX_VARIANTS];
+        memcpy(before, kernel->variants, sizeof before);
+        kernel->n_variants = p->n_pairs;
+        for (uint32_t v = 0; v < p->n_pairs; v++)
+            kernel->variants[v] = before[k < p->n ? p->pairs[v].own : p->pairs[v].other];
+    }
+    for (uint32_t v = 0; v < p->n_pairs; v++) {
+        p->parts->variants[v].symbol = v ? str_format(arena, "%s_v%u", symbol, v) : symbol;
+        if (p->parts->form == FORM_GEMM && p->parts->variants[v].sched.engine == GEMM_WGMMA)
+            widen_alike(p, v);
+    }
+}
+
+bool parallel_grids_add_up(const Plan *plan, const Kernel *kernels, uint32_t n) {
+    const Launch launch = {.kernels = kernels, .n = n};
+    for (uint32_t v = 0; v < kernels->n_variants; v++)
+        if (launch_grid(plan->graph->dims, &launch, v) == DIM_NONE) return false;
+    return true;
+}
+
+/* What a part of the same code has is for this one too: they are one body. False: there is none. */
+static bool take_variants(Kernel *kernels, uint32_t n) {
+    for (uint32_t k = 0; k < n; k++) {
+        if (kernels[k].code != kernels[n].code) continue;
+        memcpy(kernels[n].variants, kernels[k].variants, sizeof kernels[n].variants);
+        kernels[n].n_variants = kernels[k].n_variants;
+        return true;
+    }
+    return false;
+}
+
+static ReasonId pair_variants(Arena *arena, const Plan *plan, Kernel *kernels, uint32_t n) {
+    Pairs p = {.plan = plan, .parts = kernels, .n = n, .other = &kernels[n]};
+    kernels[n].link = LAUNCH_PARALLEL;
+    if (!take_variants(kernels, n)) {
+        ReasonId reason = match(&p, (Pair){kernels->n_variants - 1, p.other->n_variants - 1});
+        if (reason != REASON_NONE) return reason;
+        find_pairs(&p);
+        set_variants(&p, arena);
+    }
+    return REASON_NONE;
+}
+
+/* The machine is filled by other tiles than those of each GEMM alone. */
+ReasonId parallel_add(Arena *arena, const Plan *plan, Kernel *kernels, uint32_t n,
+                      const Target *target) {
+    if (kernels->form != kernels[n].form) return REASON_OTHER_LOOPS;
+    if (kernels->form != FORM_GEMM) return pair_variants(arena, plan, kernels, n);
+    bool has_maps = most_maps(kernels) || most_maps(&kernels[n]);
+    for (uint32_t k = 0; k <= n; k++)
+        sched_in_launch(arena, plan, &kernels[k],
+                        (GemmLaunch){.products = 1, .n_parts = n + 1, .parts = kernels}, target);
+    ReasonId reason = REASON_NONE;
+    for (uint32_t k = 1; k <= n && reason == REASON_NONE; k++)
+        reason = pair_variants(arena, plan, kernels, k);
+    return reason == REASON_NONE && has_maps && !most_maps(kernels) ? REASON_OTHER_TILES : reason;
+}

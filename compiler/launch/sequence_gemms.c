@@ -1,0 +1,87 @@
+/* Products that continue a product. See sequence_state.h. */
+#include "launch/sequence_state.h"
+#include "plan/wgmma.h"
+#include "schedule/schedule.h"
+
+enum { MAX_PRODUCTS = WGMMA_MAX_PRODUCTS }; /* at once; on a CPU judged */
+
+static bool has_engine(const Kernel *kernel, GemmEngine engine) {
+    bool has = false;
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        has = has || kernel->variants[v].sched.engine == engine;
+    return has;
+}
+
+/* The same blocks, tile by tile and variant by variant; where they multiply at once, the same
+ * threads or register tiles for the same results. */
+static bool goes_with(const Variant *a, const Variant *b, DeviceClass device) {
+    bool are_at_once = device == DEVICE_CPU || a->sched.engine == GEMM_WGMMA;
+    return a->sched.engine == b->sched.engine && a->sched.tile_m == b->sched.tile_m &&
+           a->sched.tile_n == b->sched.tile_n && a->sched.tail_n == b->sched.tail_n &&
+           a->sched.store_warps == b->sched.store_warps && a->sched.threads == b->sched.threads &&
+           a->sched.cluster == b->sched.cluster &&
+           (!are_at_once ||
+            (a->sched.lanes == b->sched.lanes && a->sched.stages == b->sched.stages &&
+             a->sched.tile_k == b->sched.tile_k && a->sched.warps_m == b->sched.warps_m)) &&
+           a->grid == b->grid && a->multiple_dim == b->multiple_dim &&
+           a->multiple_of == b->multiple_of && a->limit_dim == b->limit_dim &&
+           a->limit == b->limit && a->least == b->least;
+}
+
+static bool all_go_with(const Kernel *first, const Kernel *reader, DeviceClass device) {
+    if (first->n_variants != reader->n_variants) return false;
+    for (uint32_t v = 0; v < first->n_variants; v++)
+        if (!goes_with(&first->variants[v], &reader->variants[v], device)) return false;
+    return true;
+}
+
+/* Indices of both are computed once. */
+static void widen_alike(Kernel *const *kernels, uint32_t n) {
+    for (uint32_t v = 0; v < kernels[0]->n_variants; v++) {
+        bool is_wide = false;
+        for (uint32_t k = 0; k < n; k++) is_wide = is_wide || kernels[k]->variants[v].sched.is_wide;
+        for (uint32_t k = 0; k < n; k++) kernels[k]->variants[v].sched.is_wide = is_wide;
+    }
+}
+
+/* Where blocks multiply for all phases at once, tiles are chosen anew for as many products. */
+static bool joins_products(Sequence *c) {
+    Kernel *kernels[MAX_PRODUCTS], *saved[MAX_PRODUCTS];
+    uint32_t n = c->launch.n + 1;
+    Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
+    bool goes = c->target->device == DEVICE_CPU ? sched_cpu_gemm_goes_with(first, reader)
+                                                : sched_wgmma_goes_with(c->plan, first, reader);
+    bool has_rows = first[c->launch.n - 1].form == FORM_ROW;
+    if (n > MAX_PRODUCTS || has_rows || !goes) return false;
+    bool go_together = true;
+    for (uint32_t k = 0; k < n; k++) {
+        kernels[k] = k < c->launch.n ? first + k : reader;
+        saved[k] = arena_copy(c->arena, kernels[k], sizeof *kernels[k]);
+        sched_in_launch(c->arena, c->plan, kernels[k], (GemmLaunch){.products = n}, c->target);
+        go_together = go_together && all_go_with(first, kernels[k], c->target->device);
+    }
+    if (go_together)
+        widen_alike(kernels, n);
+    else
+        for (uint32_t k = 0; k < n; k++) *kernels[k] = *saved[k];
+    return go_together;
+}
+
+bool sequence_is_tiled(const Kernel *kernel) {
+    return kernel->form == FORM_GEMM && kernel->when == DIM_NONE && !has_engine(kernel, GEMM_NAIVE);
+}
+
+/* Whether one loop along k multiplies for both, and what passes stays in registers. */
+static bool are_at_once(const Sequence *c, const Kernel *a, const Kernel *b) {
+    return c->target->device == DEVICE_CPU ||
+           (has_engine(a, GEMM_WGMMA) && has_engine(b, GEMM_WGMMA));
+}
+
+bool sequence_continue_gemms(Sequence *c) {
+    const Kernel *first = c->launch.kernels, *reader = &c->plan->kernels.data[c->next];
+    if (!sequence_is_tiled(reader) || reader->n_parallel != first->n_parallel) return false;
+    for (uint32_t k = 0; k < first->n_parallel; k++)
+        if (kernel_axis_extent(first, k) != kernel_axis_extent(reader, k)) return false;
+    return are_at_once(c, first, reader) ? joins_products(c)
+                                         : all_go_with(first, reader, c->target->device);
+}

@@ -1,0 +1,150 @@
+/* Rows that continue a product. See sequence_state.h. */
+#include "launch/sequence_state.h"
+#include "plan/launch.h"
+#include "plan/wgmma.h"
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+enum {
+    VECTOR_BYTES = 16,
+    WARP_THREADS = 32,
+    ROW_LEAST_TEAM = 4, /* threads */
+    ROW_ELEMS = 32,     /* of a thread: with 64 they were slower (256 columns), with 16 too (128) */
+    ROW_STEPS = 8,      /* of a thread, each with an accumulator */
+    ROW_LEAST_BYTES = 2, /* what narrower elements are computed in takes as many registers */
+    MAX_ROW_BYTES = 1024 /* leaves wgmma two stages */
+};
+
+/* Columns of the product that opens the launch, at most. */
+static int64_t most_columns(const Sequence *c) {
+    const Kernel *first = &c->plan->kernels.data[c->first];
+    return dim_hi(c->dims, kernel_axis_extent(first, gemm_axis_n(first)));
+}
+
+bool sequence_has_rows(const Sequence *c) {
+    const Kernel *first = &c->plan->kernels.data[c->first],
+                 *reader = &c->plan->kernels.data[c->next];
+    DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
+    return reader->form == FORM_ROW && reader->segment_axis == NO_AXIS && c->launch.n == 1 &&
+           kernel_n_reduced(reader) == extent && dim_lo(c->dims, extent) > 0 &&
+           dim_mul(c->dims, kernel_n_rows(reader), extent) == kernel_n_rows(first) &&
+           most_columns(c) <= (c->target->device == DEVICE_CPU
+                                   ? sched_cpu_gemm_widest_rows(first, c->target)
+                                   : sched_gemm_widest_rows(c->plan, first));
+}
+
+/* GPU. */
+
+/* What the vectors of a row are whole multiples of, where the variant applies. */
+static int64_t multiple_of_row(const Sequence *c, const Variant *of_first) {
+    const Kernel *first = &c->plan->kernels.data[c->first];
+    DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
+    return of_first->multiple_dim == extent ? of_first->multiple_of : dim_multiple(c->dims, extent);
+}
+
+/* As many elements as one access has of the widest that the reader takes or stores. */
+static uint32_t row_lanes(const Sequence *c, const Variant *of_first) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    uint32_t widest = ROW_LEAST_BYTES;
+    for (uint32_t i = 0; i < reader->args.n; i++) {
+        uint32_t own = dtype_bytes(c->plan->buffers.data[reader->args.data[i]].dtype);
+        if (own > widest) widest = own;
+    }
+    uint32_t lanes = VECTOR_BYTES / widest;
+    while (multiple_of_row(c, of_first) % lanes) lanes /= 2;
+    return lanes;
+}
+
+/* A few threads for each of at most `n` elements, so that a warp has several rows at once, whose
+ * steps wait for one another; but no more rows than there are. */
+static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
+    uint32_t warp_rows = first->tile_m * WARP_THREADS / first->threads;
+    if (first->engine == GEMM_WGMMA) warp_rows = WGMMA_DRAIN_ROWS;
+    uint32_t threads_per_row = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
+    if (threads_per_row < ROW_LEAST_TEAM) threads_per_row = ROW_LEAST_TEAM;
+    while (threads_per_row < WARP_THREADS &&
+           (threads_per_row * ROW_ELEMS < n || threads_per_row * lanes * ROW_STEPS < n))
+        threads_per_row *= 2;
+    return threads_per_row;
+}
+
+/* The last variant must ask nothing of pointers. */
+static Variant gpu_row_variant(const Sequence *c, const Variant *of_first, bool is_last,
+                               int64_t n) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    Variant variant = *of_first;
+    Sched own = reader->variants[0].sched;
+    own.lanes = row_lanes(c, of_first);
+    own.threads = of_first->sched.threads;
+    own.threads_per_row = row_team(&of_first->sched, own.lanes, n);
+    own.unroll = 1;
+    own.resident = 1;
+    while (own.resident * own.threads_per_row * own.lanes < n) own.resident *= 2;
+    own.slots = own.resident;
+    own.tile_m = of_first->sched.tile_m;
+    own.is_wide = own.is_wide || of_first->sched.is_wide;
+    variant.sched = own;
+    variant.shared_bytes = 0;
+    variant.n_maps = 0;
+    variant.align_bytes = VECTOR_BYTES;
+    variant.align_args =
+        is_last ? kernel_own_args(c->plan, reader) : UINT64_MAX >> (64 - reader->args.n);
+    return variant;
+}
+
+/* The one that always applies: rows that a unit has whole are short enough for it. */
+static Variant cpu_row_variant(const Sequence *c, const Variant *of_first) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    Variant variant = reader->variants[reader->n_variants - 1];
+    variant.grid = of_first->grid;
+    return variant;
+}
+
+/* Whether a block of the variant has whole rows; of a cluster that shares one row's chains one
+ * block has it. */
+static bool leaves_rows(const Variant *variant, int64_t n) {
+    return variant->sched.engine != GEMM_GEMV && variant->sched.tile_n >= n;
+}
+
+/* Bytes of a row that pass from the launch to the reader alone. */
+static uint32_t row_bytes(const Sequence *c) {
+    const Kernel *reader = &c->plan->kernels.data[c->next];
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < reader->args.n; i++) {
+        const Buffer *buffer = &c->plan->buffers.data[reader->args.data[i]];
+        Shape layout = buffer_layout(buffer);
+        if (launch_stores_to(&c->launch, reader->args.data[i]) &&
+            sequence_is_private(c, reader->args.data[i]))
+            bytes += dim_hi(c->plan->graph->dims, layout.dims[layout.rank - 1]) *
+                     dtype_bytes(buffer->dtype);
+    }
+    return bytes <= MAX_ROW_BYTES ? (uint32_t)bytes : 0;
+}
+
+bool sequence_continue_rows(Sequence *c) {
+    Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
+    GemmLaunch launch = {.products = 1, .has_rows = true, .row_bytes = row_bytes(c)};
+    int64_t n = most_columns(c);
+    sched_in_launch(c->arena, c->plan, first, launch, c->target);
+    uint32_t kept = 0;
+    Variant made[MAX_VARIANTS];
+    bool holds = leaves_rows(&first->variants[first->n_variants - 1], n);
+    for (uint32_t v = 0; holds && v < first->n_variants; v++) {
+        if (!leaves_rows(&first->variants[v], n)) continue;
+        Variant *of_first = &first->variants[kept];
+        *of_first = first->variants[v];
+        made[kept] = c->target->device == DEVICE_CPU
+                         ? cpu_row_variant(c, of_first)
+                         : gpu_row_variant(c, of_first, v + 1 == first->n_variants, n);
+        kept++;
+    }
+    if (!holds) return false;
+    first->n_variants = reader->n_variants = kept;
+    memcpy(reader->variants, made, sizeof made);
+    return true;
+}
+
+bool sequence_passes_rows(const Sequence *c) {
+    return c->target->device == DEVICE_CPU || row_bytes(c) > 0;
+}

@@ -1,0 +1,184 @@
+/* Laying operands of GEMMs out anew. See layout.h. */
+#include "layout/layout.h"
+
+#include "layout/pack.h"
+#include "layout/pack_dynamic.h"
+#include "layout/pad.h"
+#include "layout/pad_dynamic.h"
+#include "layout/price.h"
+#include "plan/wgmma.h"
+#include "schedule/gemm.h"
+#include "template/find_im2col.h"
+
+enum {
+    MAX_GROWTH = 2,          /* how many times as large padding may make a matrix, ... */
+    SMALL_BYTES = 256 * 1024 /* ... unless that is no more than this: little of a cache */
+};
+
+typedef struct Layout {
+    Packing packing;
+    const Target *target;
+} Layout;
+
+/* Whether the operand is read from params and what init steps make of them, and nothing else. */
+static bool comes_from_params(const Packing *p, const Kernel *gemm, ScalarId value) {
+    const bool *live = kernel_needed_scalars(p->arena, gemm, &value, 1);
+    bool any = false;
+    for (ScalarId id = 1; id <= scalar_count(gemm->scalars); id++) {
+        const Scalar *s = scalar_get(gemm->scalars, id);
+        if (!live[id]) continue;
+        if (s->kind == SCALAR_STAGE || s->kind == SCALAR_EXTREME) return false;
+        if (s->kind != SCALAR_LOAD) continue;
+        BufferKind kind = p->plan->buffers.data[s->buffer].kind;
+        if (kind != BUFFER_PARAM && kind != BUFFER_PREPARED) return false;
+        any = true;
+    }
+    return any;
+}
+
+static bool prepare_operand(Layout *l, uint32_t gemm, PackRequest request) {
+    const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
+    ScalarId value = *gemm_operand(kernel, request.is_left);
+    return comes_from_params(&l->packing, kernel, value) &&
+           pack_operand(&l->packing, gemm, request);
+}
+
+static bool lay_out_cpu(Layout *l, uint32_t gemm) {
+    Kernel *kernel = &l->packing.plan->kernels.data[gemm];
+    GemmPanel panel = sched_cpu_gemm_panel(kernel, l->target);
+    PackRequest request = {.is_left = panel.axis == gemm_axis_m(kernel),
+                           .axis = panel.axis,
+                           .in_panels = true,
+                           .width = panel.width};
+    int64_t n_columns;
+    DimId extent = kernel_axis_extent(kernel, panel.axis);
+    bool is_thin = dim_is_const(l->packing.dims, extent, &n_columns) &&
+                   MAX_GROWTH * n_columns < (int64_t)panel.width;
+    if (is_thin || !prepare_operand(l, gemm, request)) return false;
+    l->packing.plan->kernels.data[gemm].panel_columns = panel.width;
+    return true;
+}
+
+/* Rows of params are known to be odd, or left as they are: of those whose extents are open, init
+ * kernels could be told no better. */
+static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
+    const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
+    DimTab *dims = l->packing.dims;
+    OperandRows rows = gemm_operand_rows(kernel, is_left);
+    if (!rows.is_plain || rows.fit) return false;
+    DimId pitch = dim_round_up(dims, rows.extent, LINE_BYTES / rows.elem_bytes);
+    uint32_t k = gemm_axis_k(kernel), across = rows.inner == k ? rows.axis : k;
+    DimId n_elems = dim_mul(dims, pitch, kernel_axis_extent(kernel, across));
+    bool is_small = n_elems != DIM_NONE && dim_hi(dims, n_elems) <= SMALL_BYTES / rows.elem_bytes;
+    if (pitch == DIM_NONE ||
+        (!is_small && dim_hi(dims, pitch) > MAX_GROWTH * dim_lo(dims, rows.extent)))
+        return false;
+    return prepare_operand(l, gemm,
+                           (PackRequest){.is_left = is_left,
+                                         .axis = rows.axis,
+                                         .inner = rows.inner,
+                                         .pitch = pitch,
+                                         .stored = pitch});
+}
+
+static PackRequest along_k(const Packing *p, const Kernel *gemm, bool is_left) {
+    uint32_t k = gemm_axis_k(gemm);
+    DimId extent = kernel_axis_extent(gemm, k);
+    DimId pitch = pad_pitch(p->dims, extent, DT_F32);
+    return (PackRequest){.is_left = is_left,
+                         .axis = is_left ? gemm_axis_m(gemm) : gemm_axis_n(gemm),
+                         .inner = k,
+                         .pitch = pitch,
+                         .stored = pitch};
+}
+
+/* How the operand is to lie so that wgmma takes 32 bits of it (plan/wgmma.h). False: it does. */
+static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequest *request) {
+    const Kernel *kernel = &p->plan->kernels.data[gemm];
+    OperandRows rows = gemm_operand_rows(kernel, is_left);
+    if (rows.is_plain && rows.inner == gemm_axis_k(kernel) && rows.fit) return false;
+    if (is_left && im2col_find(kernel, p->plan->buffers.data, wgmma_depth(DT_F32))) return false;
+    bool is_param = comes_from_params(p, kernel, *gemm_operand(kernel, is_left));
+    *request = along_k(p, kernel, is_left);
+    request->made_of = is_param ? MADE_OF_PARAMS : MADE_OF_INPUTS;
+    return true;
+}
+
+/* Whether the copies that every run makes pay, at all extents. */
+static bool pays(Layout *l, uint32_t gemm, const PackRequest *decisions, uint32_t n) {
+    CostPoints points = cost_points(l->packing.arena, l->packing.dims, DEVICE_GPU);
+    LayoutPrices prices;
+    bool is_copied = false;
+    for (uint32_t i = 0; i < n; i++)
+        is_copied = is_copied || decisions[i].made_of == MADE_OF_INPUTS;
+    return !is_copied ||
+           (layout_price(&l->packing, gemm, decisions, n, l->target, &points, &prices) &&
+            prices_are_better(&points, &prices.as_is, &prices.laid_out, &prices.as_is));
+}
+
+/* How many operands are to lie otherwise; 0 also where one cannot: one alone would not do. */
+static uint32_t find_wishes(const Packing *p, uint32_t gemm, PackRequest decisions[MAX_WISHES]) {
+    uint32_t n = 0;
+    for (int is_left = 0; is_left < 2; is_left++) {
+        if (!find_along_k(p, gemm, is_left, &decisions[n])) continue;
+        if (decisions[n++].pitch == DIM_NONE) return 0;
+    }
+    return n;
+}
+
+/* tf32: both operands along k, or none. */
+static bool lay_out_tf32(Layout *l, uint32_t gemm) {
+    PackRequest decisions[MAX_WISHES];
+    uint32_t n = find_wishes(&l->packing, gemm, decisions);
+    bool any = false;
+    if (!n || !pays(l, gemm, decisions, n)) return false;
+    for (uint32_t i = 0; i < n; i++) any = pack_operand(&l->packing, gemm, decisions[i]) || any;
+    return any;
+}
+
+/* Whether wgmma takes it where both operands lie along k. */
+static bool wants_along_k(const Layout *l, const Kernel *kernel) {
+    return kernel->form == FORM_GEMM && !kernel->is_init && l->target->has_wgmma &&
+           kernel->reduces.data[0].precision == PRECISION_TF32 &&
+           sched_gpu_gemm_copies(l->packing.plan, kernel);
+}
+
+/* Of products that were left as they are, those that pay to be laid out at some extents: from the
+ * last on, since each moves the kernels behind it. */
+static bool lay_out_at_some(Layout *l) {
+    Plan *plan = l->packing.plan;
+    bool any = false;
+    for (uint32_t k = plan->kernels.n; k-- > 0;) {
+        PackRequest decisions[MAX_WISHES];
+        if (!wants_along_k(l, &plan->kernels.data[k])) continue;
+        uint32_t n = find_wishes(&l->packing, k, decisions);
+        Packing own = {.arena = l->packing.arena, .plan = plan, .dims = l->packing.dims};
+        any = (n && layout_where_it_pays(&own, k, decisions, n, l->target)) || any;
+    }
+    return any;
+}
+
+static bool lay_out_gpu(Layout *l, uint32_t gemm) {
+    const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
+    if (!sched_gpu_gemm_copies(l->packing.plan, kernel)) return false;
+    if (wants_along_k(l, kernel)) return lay_out_tf32(l, gemm);
+    bool right = prepare_rows(l, gemm, false);
+    bool left = prepare_rows(l, gemm, true);
+    bool copied = pad_dynamic_copy_operands(&l->packing, gemm, l->target);
+    return right || left || copied;
+}
+
+void layout_plan(Arena *arena, Plan *plan, const Target *target) {
+    Layout l = {.packing = {.arena = arena, .plan = plan, .dims = plan->graph->dims},
+                .target = target};
+    bool any = false;
+    uint32_t n = plan->kernels.n;
+    for (uint32_t i = 0; i < n; i++) {
+        const Kernel *kernel = &plan->kernels.data[i];
+        if (kernel->form != FORM_GEMM || kernel->is_init) continue;
+        any = (target->device == DEVICE_CPU ? lay_out_cpu(&l, i) : lay_out_gpu(&l, i)) || any;
+    }
+    if (any) pad_dynamic_place_copies(plan, n);
+    any = (target->device == DEVICE_GPU && lay_out_at_some(&l)) || any;
+    if (any) plan_order_init(arena, plan);
+}

@@ -1,0 +1,159 @@
+/* The value from which on the copies pay is found by prices. See pack_dynamic.h. */
+#include "layout/pack_dynamic.h"
+
+#include "layout/price.h"
+#include "schedule/gemm.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double WORTH = 0.98; /* of what it takes as it is: less is not worth a second kernel */
+
+typedef struct Searcher {
+    Packing *packing;
+    uint32_t gemm;
+    const PackRequest *decisions;
+    uint32_t n_wishes;
+    const Target *target;
+    DimId measure;   /* rows of the other operand, for each of which a copy is read again */
+    uint32_t symbol; /* the only one in it */
+} Searcher;
+
+/* Where a copy is, that runs make. */
+static bool is_copied(const Searcher *c, bool is_left) {
+    bool any = false;
+    for (uint32_t i = 0; i < c->n_wishes; i++)
+        any = any ||
+              (c->decisions[i].is_left == is_left && c->decisions[i].made_of == MADE_OF_INPUTS);
+    return any;
+}
+
+/* What may decide: the rows of the other operand, or else how deep the product is. False: it does
+ * not go with one declared symbol, or has nothing to do with the copies. */
+static bool take_measure(Searcher *c, uint32_t axis) {
+    const Kernel *kernel = &c->packing->plan->kernels.data[c->gemm];
+    const DimTab *dims = c->packing->dims;
+    DimId extent = kernel_axis_extent(kernel, axis);
+    uint64_t used = dim_symbols_used(dims, extent);
+    bool is_depth = axis == gemm_axis_k(kernel);
+    if (!used || (used & (used - 1)) || (!is_depth && !is_copied(c, axis == gemm_axis_n(kernel))))
+        return false;
+    c->measure = extent;
+    c->symbol = 0;
+    while (!(used >> c->symbol & 1)) c->symbol++;
+    return !dim_symbol_info(dims, c->symbol)->rule;
+}
+
+/* Values of the symbol, ascending, the others as always. */
+static CostPoints sweep(const Searcher *c, int64_t from, int64_t to) {
+    Arena *arena = c->packing->arena;
+    const DimTab *dims = c->packing->dims;
+    const int64_t *others = cost_points(arena, dims, DEVICE_GPU).dims[0];
+    int64_t step = dim_symbol_info(dims, c->symbol)->multiple;
+    CostPoints points = {.n = COST_MAX_POINTS};
+    for (uint32_t i = 0; i < points.n; i++) {
+        int64_t *values = arena_copy(arena, others, DIM_MAX_SYMBOLS * sizeof *others);
+        double share = (double)i / (points.n - 1);
+        double value = (double)from * pow((double)to / (double)from, share);
+        values[c->symbol] = i + 1 == points.n ? to : (int64_t)ceil(value / (double)step) * step;
+        dim_follow_rules(dims, values);
+        points.dims[i] = values;
+    }
+    return points;
+}
+
+/* The last of the points that is followed only by such where the copies pay; n: none is. */
+static uint32_t first_that_pays(const Searcher *c, const CostPoints *points) {
+    LayoutPrices prices;
+    uint32_t first = points->n;
+    if (!layout_price(c->packing, c->gemm, c->decisions, c->n_wishes, c->target, points, &prices))
+        return first;
+    while (first > 0 && prices.laid_out.us[first - 1] < WORTH * prices.as_is.us[first - 1]) first--;
+    return first;
+}
+
+/* From which value of the measure on they pay; 0: from none, or wherever it is. */
+static int64_t find_least(const Searcher *c) {
+    const DimTab *dims = c->packing->dims;
+    const DimSymbol *symbol = dim_symbol_info(dims, c->symbol);
+    int64_t from = symbol->lo > symbol->multiple ? symbol->lo : symbol->multiple;
+    int64_t to = symbol->hi < COST_LARGE_DIM ? symbol->hi : COST_LARGE_DIM;
+    to -= to % symbol->multiple;
+    if (from >= to) return 0;
+    CostPoints points = sweep(c, from, to);
+    uint32_t first = first_that_pays(c, &points);
+    if (first == 0 || first == points.n) return 0;
+    points = sweep(c, points.dims[first - 1][c->symbol], points.dims[first][c->symbol]);
+    first = first_that_pays(c, &points);
+    return first < points.n ? (int64_t)dim_number(dims, c->measure, points.dims[first]) : 0;
+}
+
+/* Sets the measure that decides; 0: none does. */
+static int64_t find_measure(Searcher *c) {
+    const Kernel *kernel = &c->packing->plan->kernels.data[c->gemm];
+    const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
+    int64_t least = 0;
+    for (uint32_t i = 0; i < 3 && least == 0; i++)
+        if (take_measure(c, axes[i])) least = find_least(c);
+    return least;
+}
+
+/* Of rows that may follow in its blocks there is one kernel, and what is wanted as one is one. */
+static bool may_be_two(const Plan *plan, const Kernel *kernel) {
+    DimTab *dims = plan->graph->dims;
+    if (kernel->when != DIM_NONE || kernel->is_init ||
+        dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel))) <=
+            sched_gemm_widest_rows(plan, kernel))
+        return false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_MUST)) return false;
+    return true;
+}
+
+/* A symbol that is 1 where the measure is at least so much, else 0. */
+static DimId name(const Searcher *c, int64_t least) {
+    DimTab *dims = c->packing->dims;
+    DimId value = dim_at_least(dims, c->measure, least);
+    return value == DIM_NONE ? DIM_NONE
+                             : dim_name_value(c->packing->arena, dims, "factors.copied", value);
+}
+
+/* A kernel that lays an operand out, in runs that need it. */
+static void start_where(Plan *plan, Kernel *copy, DimId when) {
+    Buffer *buffer = &plan->buffers.data[copy->stages.data[0].stores.data[0].buffer];
+    DimTab *dims = plan->graph->dims;
+    if (copy->is_init) return;
+    buffer->shape.dims[0] = dim_mul(dims, buffer->shape.dims[0], when);
+    copy->when = when;
+}
+
+bool layout_where_it_pays(Packing *packing, uint32_t gemm, const PackRequest *decisions,
+                          uint32_t n_wishes, const Target *target) {
+    Searcher c = {packing, gemm, decisions, n_wishes, target, DIM_NONE, 0};
+    Plan *plan = packing->plan;
+    Arena *arena = packing->arena;
+    if (!may_be_two(plan, &plan->kernels.data[gemm])) return false;
+    int64_t least = find_measure(&c);
+    DimId when = least > 0 ? name(&c, least) : DIM_NONE;
+    if (when == DIM_NONE) return false;
+    uint32_t n = plan->kernels.n;
+    Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
+    twin.name = str_format(arena, "%s_copied", twin.name);
+    memset(&twin.nodes, 0, sizeof twin.nodes);
+    twin.when = when;
+    vec_push(arena, &plan->kernels, twin);
+    for (uint32_t i = 0; i < n_wishes; i++)
+        if (!pack_operand(packing, n, decisions[i])) ice(arena, "a factor was laid out, once");
+    for (uint32_t k = n + 1; k < plan->kernels.n; k++)
+        start_where(plan, &plan->kernels.data[k], when);
+    uint32_t n_new = plan->kernels.n - n, n_copies = 0;
+    Kernel *moved = arena_copy(arena, &plan->kernels.data[n], n_new * sizeof *moved);
+    Kernel *kernels = plan->kernels.data;
+    memmove(&kernels[gemm + 1 + n_new], &kernels[gemm + 1], (n - gemm - 1) * sizeof *kernels);
+    memcpy(&kernels[gemm + 1], moved + 1, (n_new - 1) * sizeof *kernels);
+    kernels[gemm + n_new] = moved[0];
+    for (uint32_t k = 1; k < n_new; k++) n_copies += !moved[k].is_init;
+    kernels[gemm].when = dim_sub(packing->dims, dim_const(packing->dims, 1), when);
+    kernels[gemm].spread = (RowDispatch){.n = n_copies + 1, .margin = c.measure, .least = least};
+    return true;
+}

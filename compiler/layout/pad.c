@@ -1,0 +1,125 @@
+/* Row pitches of stored values. See pad.h. */
+#include "layout/pad.h"
+
+#include "ir/indexmap.h"
+#include "schedule/gemm.h"
+
+#include <string.h>
+
+/* Whole lines where they add at most one part in so many: what shorter rows grow by goes to memory
+ * twice, and saves one sector in five of what copies read (docs/ARCHITECTURE.md). */
+enum { MOST_GROWTH = 8, MAX_VISITS = 64 };
+
+typedef struct Pitches {
+    const Graph *graph;
+    const bool *is_stored;
+    bool *is_wanted, *is_broken; /* per node: whether rows are read as such; or as no rows */
+    uint32_t n_visits;
+} Pitches;
+
+/* The stored value that `node` is a view of, NODE_NONE if none, and its last coordinate by those of
+ * the view, in `tab`. */
+static NodeId find_root(const Pitches *p, NodeId node, IndexTab *tab, IndexId *last) {
+    const Graph *graph = p->graph;
+    IndexId coords[MAX_RANK], below[MAX_RANK];
+    const Shape *shape = &graph_node(graph, node)->shape;
+    for (uint32_t k = 0; k < shape->rank; k++)
+        coords[k] = index_axis(tab, index_new_axis(tab, shape->dims[k]));
+    while (!p->is_stored[node]) {
+        const Node *view = graph_node(graph, node);
+        if (!indexmap_can_pull(view->op)) return NODE_NONE;
+        indexmap_pull(tab, graph, view, coords, below);
+        memcpy(coords, below, sizeof coords);
+        node = view->args[0];
+    }
+    uint32_t rank = graph_node(graph, node)->shape.rank;
+    if (rank < 2) return NODE_NONE;
+    *last = coords[rank - 1];
+    return node;
+}
+
+static bool has_quotients(const IndexTab *tab, IndexId index) {
+    IndexExpr expr = index_expr(tab, index);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return true;
+    return false;
+}
+
+static bool has_tensor_cores(const Graph *graph, const Node *product) {
+    return op_info(product->op)->cls == CLASS_MATMUL &&
+           sched_gemm_has_tensor_cores(graph_node(graph, product->args[0])->dtype,
+                                       product->attrs.precision);
+}
+
+static void note_reader(Pitches *p, Arena *arena, NodeId id) {
+    const Node *node = graph_node(p->graph, id);
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        IndexTab *tab = indextab_new(arena, p->graph->dims);
+        IndexId last;
+        NodeId root = find_root(p, node->args[i], tab, &last);
+        if (root == NODE_NONE) continue;
+        if (has_quotients(tab, last)) p->is_broken[root] = true;
+        if (has_tensor_cores(p->graph, node)) p->is_wanted[root] = true;
+    }
+}
+
+DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype) {
+    int64_t line = LINE_BYTES / dtype_bytes(dtype), step = ACCESS_BYTES / dtype_bytes(dtype);
+    if (dim_lo(dims, extent) >= line * MOST_GROWTH) step = line;
+    return dim_round_up(dims, extent, step);
+}
+
+static bool has_products(const Graph *graph) {
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        if (has_tensor_cores(graph, graph_node(graph, id))) return true;
+    return false;
+}
+
+/* Whether nothing after `last` reads the value. */
+static bool ends_at(const Graph *graph, NodeId value, NodeId last) {
+    for (NodeId id = last + 1; id < graph->nodes.n; id++)
+        for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
+            if (graph_node(graph, id)->args[i] == value) return false;
+    return true;
+}
+
+/* Rows that a value with such rows is made of, element by element, are as far apart: then it can
+ * take their place in memory (plan/in_place.h). `at`: on the way there from `made`. */
+static void want_below(Pitches *p, NodeId made, NodeId at) {
+    const Node *wanted = graph_node(p->graph, made), *node = graph_node(p->graph, at);
+    OpClass cls = op_info(node->op)->cls;
+    bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+    for (uint32_t i = 0; is_plain && i < node->n_args; i++) {
+        NodeId arg = node->args[i];
+        const Node *from = graph_node(p->graph, arg);
+        if (!shape_equal(&from->shape, &wanted->shape) || p->n_visits++ == MAX_VISITS) continue;
+        if (!p->is_stored[arg])
+            want_below(p, made, arg);
+        else if (dtype_bytes(from->dtype) == dtype_bytes(wanted->dtype) &&
+                 ends_at(p->graph, arg, made))
+            p->is_wanted[arg] = true;
+    }
+}
+
+DimId *pad_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
+    uint32_t n = graph->nodes.n;
+    DimId *pitches = arena_array(arena, DimId, n);
+    if (!has_products(graph)) return pitches;
+    Pitches p = {.graph = graph,
+                 .is_stored = is_stored,
+                 .is_wanted = arena_array(arena, bool, n),
+                 .is_broken = arena_array(arena, bool, n)};
+    for (NodeId id = 0; id < n; id++) note_reader(&p, arena, id);
+    for (NodeId id = n; id-- > 0; p.n_visits = 0)
+        if (p.is_wanted[id] && !p.is_broken[id] && p.is_stored[id]) want_below(&p, id, id);
+    for (NodeId id = 0; id < n; id++) {
+        const Node *node = graph_node(graph, id);
+        if (!p.is_wanted[id] || p.is_broken[id]) continue;
+        DimId extent = node->shape.dims[node->shape.rank - 1];
+        /* Of rows of one element there is nothing to read row by row. */
+        if (dim_equals_const(graph->dims, extent, 1)) continue;
+        DimId pitch = pad_pitch(graph->dims, extent, node->dtype);
+        pitches[id] = pitch == extent ? DIM_NONE : pitch;
+    }
+    return pitches;
+}

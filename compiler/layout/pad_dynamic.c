@@ -1,0 +1,192 @@
+/* Copying operands at run time. See pad_dynamic.h. */
+#include "layout/pad_dynamic.h"
+
+#include "layout/pad.h"
+
+#include <string.h>
+
+enum {
+    HALF_BYTES = 2, /* of an element: what the copy engine's products are made of */
+    SECTOR_BYTES = 32,
+    /* Tiles of rows across k that begin within a sector take half as long again where many blocks
+     * fetch them: measured. Rows along k do not, in the largest tiles. */
+    FEW_READS = 1024,
+    /* A copy is under way while the launch ahead ends. Products by elements are as fast only where
+     * they are small in both ways: a step or two of k. */
+    SMALL_DEPTH = 64,
+    SMALL_WORK = 1 << 18,
+    /* Elsewhere it is a launch to wait for: judged. */
+    WAITING_DEPTH = 256,
+    WAITING_WORK = 1 << 26
+};
+
+/* Whether the operand's elements lie as in a matrix of its batches, rows and `inner`, without
+ * gaps: then it can be read in place of a copy. */
+static bool is_dense(const Kernel *gemm, const OperandRows *rows, const Scalar *s) {
+    IndexTab *tab = scalartab_indices(gemm->scalars);
+    uint32_t k = gemm_axis_k(gemm), outer = rows->inner == k ? rows->axis : k;
+    IndexId dense = index_dim(tab, dim_const(indextab_dims(tab), 0));
+    uint32_t axes[MAX_AXES], n = 0;
+    for (uint32_t b = 0; b < gemm_axis_m(gemm); b++)
+        if (s->axes >> b & 1) axes[n++] = b;
+    axes[n++] = outer;
+    axes[n++] = rows->inner;
+    for (uint32_t i = 0; i < n; i++) {
+        dense = index_scale(tab, dense, index_axis_extent(tab, axes[i]));
+        dense = index_add(tab, dense, index_axis(tab, axes[i]));
+    }
+    return dense == s->index;
+}
+
+static DimRule rule_of(const Packing *p, const Kernel *gemm, const OperandRows *rows) {
+    IndexTab *tab = scalartab_indices(gemm->scalars);
+    DimId n_rows = kernel_n_rows(gemm), depth = kernel_n_reduced(gemm);
+    uint32_t m = gemm_axis_m(gemm), other = rows->axis == m ? gemm_axis_n(gemm) : m;
+    int64_t extent;
+    bool is_across = rows->inner == rows->axis && !dim_is_const(p->dims, rows->extent, &extent);
+    return (DimRule){.extent = rows->extent,
+                     .padded = LINE_BYTES / rows->elem_bytes,
+                     .best = (is_across ? SECTOR_BYTES : ACCESS_BYTES) / rows->elem_bytes,
+                     .whole = ACCESS_BYTES / rows->elem_bytes,
+                     .n_reads = index_axis_extent(tab, other),
+                     .depth = depth,
+                     .work = dim_mul(p->dims, n_rows, depth),
+                     .small_reads = FEW_READS,
+                     .small_depth = SMALL_DEPTH,
+                     .small_work = SMALL_WORK};
+}
+
+/* `name.what`, with a number where there is such a symbol. Names of the source have no dot. */
+static Str symbol_name(const Packing *p, Str name, const char *what) {
+    Str own = str_format(p->arena, "%s.%s", name, what);
+    for (uint32_t i = 0, n = 2; i < dim_n_symbols(p->dims); i++) {
+        if (strcmp(dim_symbol_info(p->dims, i)->name, own) != 0) continue;
+        own = str_format(p->arena, "%s.%s%u", name, what, n++);
+        i = UINT32_MAX;
+    }
+    return own;
+}
+
+static uint32_t declare(const Packing *p, uint32_t source, const DimRule *rule, bool is_width) {
+    int64_t most = dim_hi(p->dims, rule->extent);
+    DimRule *own = arena_copy(p->arena, rule, sizeof *rule);
+    own->is_width = is_width;
+    Str name = symbol_name(p, p->plan->buffers.data[source].name, is_width ? "width" : "pitch");
+    DimSymbol symbol = {.name = name,
+                        .lo = is_width ? 0 : dim_lo(p->dims, rule->extent),
+                        .hi = (most + rule->padded - 1) / rule->padded * rule->padded,
+                        .multiple = is_width ? rule->padded : 1,
+                        .rule = own};
+    return dim_declare(p->dims, symbol);
+}
+
+/* Of rows that several products read, the first decides when they are copied. */
+static const DynamicPitch *find_pitch(const Packing *p, uint32_t source, const DimRule *rule) {
+    for (uint32_t i = 0; i < p->plan->dynamic_pitches.n; i++) {
+        const DynamicPitch *pitch = &p->plan->dynamic_pitches.data[i];
+        if (pitch->source == source &&
+            dim_symbol_info(p->dims, pitch->pitch)->rule->extent == rule->extent)
+            return pitch;
+    }
+    return NULL;
+}
+
+static const DynamicPitch *add_pitch(Packing *p, uint32_t source, const DimRule *rule) {
+    const DynamicPitch *found = find_pitch(p, source, rule);
+    if (found || dim_n_symbols(p->dims) + 2 > DIM_MAX_SYMBOLS) return found;
+    DynamicPitch pitch = {.source = source};
+    pitch.pitch = declare(p, source, rule, false);
+    pitch.width = declare(p, source, rule, true);
+    vec_push(p->arena, &p->plan->dynamic_pitches, pitch);
+    return &p->plan->dynamic_pitches.data[p->plan->dynamic_pitches.n - 1];
+}
+
+static bool is_const(const Packing *p, DimId dim) {
+    int64_t value;
+    return dim != DIM_NONE && dim_is_const(p->dims, dim, &value);
+}
+
+/* The depth and how often is read are operands of the work, but that of no outputs is 0 whatever
+ * they are. */
+static bool is_known(const Packing *p, const DimRule *rule) {
+    bool are_reads_known = rule->n_reads == DIM_NONE || is_const(p, rule->n_reads);
+    return is_const(p, rule->extent) && is_const(p, rule->work) && is_const(p, rule->depth) &&
+           are_reads_known;
+}
+
+/* Whether the operand could have to be copied, and then can. */
+static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target, bool is_left) {
+    OperandRows rows = gemm_operand_rows(gemm, is_left);
+    const Scalar *s = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left));
+    DimRule rule = rule_of(p, gemm, &rows);
+    BufferKind kind = p->plan->buffers.data[s->buffer].kind;
+    int64_t extent;
+    if (!target->has_wgmma) {
+        rule.small_depth = WAITING_DEPTH;
+        rule.small_work = WAITING_WORK;
+    }
+    if (kind != BUFFER_INPUT && kind != BUFFER_OUTPUT) return false;
+    if (is_known(p, &rule)) return dim_rule_copies(p->dims, &rule, NULL, &extent);
+    bool is_large = dim_hi(p->dims, rule.depth) > rule.small_depth || rule.work == DIM_NONE ||
+                    dim_hi(p->dims, rule.work) > rule.small_work;
+    return target->has_wgmma && is_large && is_dense(gemm, &rows, s);
+}
+
+/* How the operand is to be copied. False: there are no symbols left to say when. */
+static bool find_wish(Packing *p, const Kernel *gemm, bool is_left, PackRequest *request) {
+    OperandRows rows = gemm_operand_rows(gemm, is_left);
+    uint32_t source = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left))->buffer;
+    DimRule rule = rule_of(p, gemm, &rows);
+    *request = (PackRequest){
+        .is_left = is_left, .made_of = MADE_OF_INPUTS, .axis = rows.axis, .inner = rows.inner};
+    if (is_known(p, &rule)) {
+        request->pitch = request->stored = dim_round_up(p->dims, rule.extent, rule.padded);
+        return true;
+    }
+    const DynamicPitch *pitch = add_pitch(p, source, &rule);
+    if (!pitch) return false;
+    request->pitch = dim_symbol(p->dims, pitch->pitch);
+    request->stored = dim_symbol(p->dims, pitch->width);
+    request->stands_for = source + 1;
+    return true;
+}
+
+bool pad_dynamic_copy_operands(Packing *p, uint32_t gemm, const Target *target) {
+    const Kernel *kernel = &p->plan->kernels.data[gemm];
+    PackRequest decisions[2];
+    bool wants[2];
+    for (int is_left = 0; is_left < 2; is_left++) {
+        OperandRows rows = gemm_operand_rows(kernel, is_left);
+        if (!rows.is_plain || rows.elem_bytes != HALF_BYTES) return false;
+        wants[is_left] = !rows.fit;
+        if (!rows.fit && !may_copy(p, kernel, target, is_left)) return false;
+    }
+    for (int is_left = 0; is_left < 2; is_left++)
+        if (wants[is_left] && !find_wish(p, kernel, is_left, &decisions[is_left])) return false;
+    for (int is_left = 0; is_left < 2; is_left++)
+        if (wants[is_left] && !pack_operand(p, gemm, decisions[is_left])) return false;
+    return wants[0] || wants[1];
+}
+
+/* Whether the kernel at `by` makes what the one at `k` reads. */
+static bool makes_for(const Plan *plan, uint32_t by, uint32_t k) {
+    const Kernel *kernels = plan->kernels.data, *reader = &kernels[k];
+    for (uint32_t i = 0; i < reader->args.n; i++)
+        if (kernel_only_reads(reader, reader->args.data[i]) &&
+            kernel_stores_to(&kernels[by], reader->args.data[i]))
+            return true;
+    return false;
+}
+
+void pad_dynamic_place_copies(Plan *plan, uint32_t first) {
+    Kernel *kernels = plan->kernels.data;
+    uint32_t last = plan->kernels.n - 1;
+    for (uint32_t n = plan->kernels.n - first; n > 0; n--) {
+        uint32_t to = 0;
+        for (uint32_t j = 0; j < last; j++)
+            if (makes_for(plan, j, last)) to = j + 1;
+        Kernel moved = kernels[last];
+        memmove(&kernels[to + 1], &kernels[to], (last - to) * sizeof *kernels);
+        kernels[to] = moved;
+    }
+}

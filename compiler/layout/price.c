@@ -1,0 +1,68 @@
+/* A plan of the GEMM alone is scheduled and priced twice. See price.h. */
+#include "layout/price.h"
+
+#include "layout/pad_dynamic.h"
+#include "plan/rebuild.h"
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm) {
+    const IndexTab *from = scalartab_indices(gemm->scalars);
+    IndexTab *to = indextab_new(arena, plan->graph->dims);
+    Rebuild rebuild = {.arena = arena, .from = gemm->scalars, .to = scalartab_new(arena, to)};
+    Kernel twin = *gemm;
+    Reduce reduce = gemm->reduces.data[0];
+    for (uint32_t k = 0; k < gemm->n_parallel + gemm->n_reduced; k++)
+        rebuild.axes[k] = index_axis(to, index_new_axis(to, index_axis_extent(from, k)));
+    reduce.value = rebuild_scalar(&rebuild, reduce.value);
+    reduce.factor = rebuild_scalar(&rebuild, reduce.factor);
+    ScalarId result = scalar_stage(rebuild.to, reduce.result, 0, kernel_parallel_axes(gemm));
+    rebuild.results = arena_copy(arena, &result, sizeof result);
+    memset(&twin.reduces, 0, sizeof twin.reduces);
+    memset(&twin.row_stores, 0, sizeof twin.row_stores);
+    memset(&twin.traces, 0, sizeof twin.traces);
+    vec_push(arena, &twin.reduces, reduce);
+    for (uint32_t i = 0; i < gemm->row_stores.n; i++) {
+        Store store = rebuild_store(&rebuild, gemm->row_stores.data[i]);
+        store.trace = 0;
+        vec_push(arena, &twin.row_stores, store);
+    }
+    twin.scalars = rebuild.to;
+    memset(&twin.args, 0, sizeof twin.args);
+    kernel_note_interface(arena, &twin);
+    return twin;
+}
+
+/* The plan with that kernel alone, which may grow. */
+static Plan alone(Arena *arena, const Plan *plan, Kernel kernel) {
+    Plan own = *plan;
+    own.buffers.data = arena_copy(arena, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
+    own.buffers.capacity = own.buffers.n;
+    memset(&own.kernels, 0, sizeof own.kernels);
+    vec_push(arena, &own.kernels, kernel);
+    return own;
+}
+
+static Prices price(Arena *arena, Plan *plan, const Target *target, const CostPoints *points) {
+    for (uint32_t i = 0; i < plan->kernels.n; i++)
+        sched_kernel(arena, plan, &plan->kernels.data[i], target);
+    return prices_of_plan(arena, plan, target, points);
+}
+
+bool layout_price(Packing *packing, uint32_t gemm, const PackRequest *decisions, uint32_t n_wishes,
+                  const Target *target, const CostPoints *points, LayoutPrices *prices) {
+    Arena *arena = packing->arena;
+    const Plan *plan = packing->plan;
+    Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
+    Plan as_is = alone(arena, plan, twin);
+    prices->as_is = price(arena, &as_is, target, points);
+    Plan laid_out = alone(arena, plan, layout_twin(arena, plan, &twin));
+    Packing own = {.arena = arena, .plan = &laid_out, .dims = packing->dims};
+    for (uint32_t i = 0; i < n_wishes; i++)
+        if (!pack_operand(&own, 0, decisions[i])) return false;
+    pad_dynamic_place_copies(&laid_out, 1);
+    plan_order_init(arena, &laid_out);
+    prices->laid_out = price(arena, &laid_out, target, points);
+    return true;
+}

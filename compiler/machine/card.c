@@ -1,0 +1,51 @@
+/* Expands cards.def. */
+#include "machine/card.h"
+
+#include <string.h>
+
+static const Card cards[CARD_COUNT] = {
+#define CARD(sym, nm, dev, dram, bytes, cache, n, clock, per_clock, f64, mma16, mma32, mma64, \
+             wgmma, launch, next, fill, latency, per_sm, kib, d)                              \
+    [CARD_##sym] = {.name = nm,                                                               \
+                    .device = DEVICE_##dev,                                                   \
+                    .dram_gbs = dram,                                                         \
+                    .cache_bytes = bytes,                                                     \
+                    .cache_gbs = cache,                                                       \
+                    .n_processors = n,                                                        \
+                    .ghz = clock,                                                             \
+                    .lanes = per_clock,                                                       \
+                    .f64_rate = f64,                                                          \
+                    .mma_tflops = {mma16, mma32, mma64},                                      \
+                    .wgmma_tflops = wgmma,                                                    \
+                    .launch_us = launch,                                                      \
+                    .next_us = next,                                                          \
+                    .fill_us = fill,                                                          \
+                    .latency_us = latency,                                                    \
+                    .threads = per_sm,                                                        \
+                    .shared_bytes = (kib) << 10,                                              \
+                    .doc = d},
+#include "machine/cards.def"
+};
+
+const Card *card_get(CardId id) {
+    return &cards[id];
+}
+
+const Card *card_by_name(const char *name) {
+    for (int id = 0; id < CARD_COUNT; id++)
+        if (strcmp(cards[id].name, name) == 0) return &cards[id];
+    return NULL;
+}
+
+const Card *card_by_device(const char *name) {
+    for (int id = 0; id < CARD_COUNT && *name; id++)
+        if (strncmp(cards[id].doc, name, strlen(name)) == 0) return &cards[id];
+    return NULL;
+}
+
+const Card *card_of_target(const Target *target) {
+    if (target->device == DEVICE_CPU) return &cards[CARD_CPU];
+    bool is_hopper = strncmp(target->name, "sm_90", 5) == 0;
+    bool is_ampere = strcmp(target->name, "sm_80") == 0;
+    return &cards[is_hopper ? CARD_H200 : is_ampere ? CARD_A100 : CARD_GPU];
+}

@@ -1,0 +1,110 @@
+/* Placing temps. See memplan.h. */
+#include "memory/memplan.h"
+#include "plan/launch.h"
+
+#include "memory/place.h"
+#include "plan/in_place.h"
+
+#define ROOM_NONE UINT32_MAX
+
+/* The launches, by position of their first kernel, between which a temp holds something; first >
+ * last: never. */
+typedef struct Lifetime {
+    uint32_t first, last;
+} Lifetime;
+
+typedef struct Placer {
+    Arena *arena;
+    Plan *plan;
+    DimTab *dims;
+    Lifetime *lifetimes; /* per buffer */
+    uint32_t *room_of;   /* per buffer */
+    bool *is_taken;      /* per buffer: another took its place in the kernel where it dies */
+    VecRoom rooms;       /* each for temps that take over one another */
+} Placer;
+
+static void find_lifetimes(Placer *p) {
+    for (uint32_t i = 0; i < p->plan->buffers.n; i++)
+        p->lifetimes[i] = (Lifetime){.first = UINT32_MAX};
+    uint32_t launch = 0;
+    for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
+        const Kernel *kernel = &p->plan->kernels.data[k];
+        if (kernel->link == LAUNCH_SINGLE) launch = k;
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            Lifetime *life = &p->lifetimes[kernel->args.data[i]];
+            if (life->first > launch) life->first = launch;
+            life->last = launch;
+        }
+    }
+}
+
+/* The temp of kernel `k`, alone in its launch, whose memory buffer `id` may take over as it dies
+ * there; UINT32_MAX: none. */
+static uint32_t find_dying(const Placer *p, uint32_t k, uint32_t id) {
+    const Kernel *kernel = &p->plan->kernels.data[k];
+    const Store *store = kernel_find_store(kernel, id);
+    if (!store || plan_launch(p->plan, k).n > 1 || kernel->link != LAUNCH_SINGLE) return UINT32_MAX;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t taken = kernel->args.data[i];
+        if (p->room_of[taken] == ROOM_NONE || p->lifetimes[taken].last != k || p->is_taken[taken] ||
+            !in_place_may(p->arena, p->plan, kernel, taken, store))
+            continue;
+        return taken;
+    }
+    return UINT32_MAX;
+}
+
+static void take_over(Placer *p, uint32_t buffer, uint32_t taken) {
+    p->is_taken[taken] = true;
+    p->plan->buffers.data[buffer].takes_over = taken + 1;
+    p->room_of[buffer] = p->room_of[taken];
+    p->rooms.data[p->room_of[buffer]].last = p->lifetimes[buffer].last;
+}
+
+static void open_room(Placer *p, uint32_t buffer, DimId bytes) {
+    Lifetime life = p->lifetimes[buffer];
+    p->room_of[buffer] = p->rooms.n;
+    vec_push(p->arena, &p->rooms, (Room){.bytes = bytes, .first = life.first, .last = life.last});
+}
+
+/* Finds room for every temp of kernel `k` that no launch before its own touches. */
+static bool house_new_temps(Placer *p, uint32_t k, DimId *unshared) {
+    const Kernel *kernel = &p->plan->kernels.data[k];
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t id = kernel->args.data[i];
+        const Buffer *buffer = &p->plan->buffers.data[id];
+        if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || p->room_of[id] != ROOM_NONE)
+            continue;
+        DimId bytes = dim_round_up(p->dims, buffer_bytes(p->dims, buffer), WORKSPACE_ALIGN_BYTES);
+        if (bytes == DIM_NONE) return false;
+        uint32_t dying = find_dying(p, k, id);
+        if (dying != UINT32_MAX)
+            take_over(p, id, dying);
+        else
+            open_room(p, id, bytes);
+        if (*unshared) *unshared = dim_add(p->dims, *unshared, bytes);
+    }
+    return true;
+}
+
+bool memplan_place(Arena *arena, Plan *plan) {
+    Placer p = {.arena = arena, .plan = plan, .dims = plan->graph->dims};
+    p.lifetimes = arena_array(arena, Lifetime, plan->buffers.n);
+    p.room_of = arena_array(arena, uint32_t, plan->buffers.n);
+    p.is_taken = arena_array(arena, bool, plan->buffers.n);
+    for (uint32_t i = 0; i < plan->buffers.n; i++) {
+        p.room_of[i] = ROOM_NONE;
+        plan->buffers.data[i].offset_bytes = dim_const(p.dims, 0);
+        plan->buffers.data[i].takes_over = 0;
+    }
+    find_lifetimes(&p);
+    DimId unshared = dim_const(p.dims, 0);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        if (!house_new_temps(&p, k, &unshared)) return false;
+    plan->peak_bytes_unshared = unshared;
+    if (!place_buffers(arena, p.dims, &p.rooms, &plan->workspace)) return false;
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (p.room_of[i] != ROOM_NONE)
+            plan->buffers.data[i].offset_bytes = p.rooms.data[p.room_of[i]].offset;
+    return true;
+}

@@ -1,0 +1,269 @@
+/* See place.h. Rooms are placed one after the other, each at the lowest offset where it is
+ * proven to be clear of those placed before: at 0, at the end of one, or, where no end is proven to
+ * be above all of them, at a bound of several. In which order that goes best depends on how the
+ * sizes grow, so several are tried, and the best at the extents that plans are compared at stays.
+ */
+#include "memory/place.h"
+
+#include "cost/cost.h"
+
+#include <stdlib.h>
+
+enum {
+    MAX_ENDS = 8,       /* of the workspace; others are joined in a bound */
+    MAX_END_TERMS = 64, /* of all of them: what a manifest's expression holds with ease */
+    FIXED = 0           /* growth of constants */
+};
+
+/* An offset or an end: so many of each size one above the other. Sizes are never negative, whatever
+ * their ranges tell; so what has no more of each is never above. Values where plans are compared
+ * tell at once what may be. */
+typedef struct Level {
+    DimId dim;
+    uint32_t *counts; /* per size */
+    int64_t at[COST_MAX_POINTS];
+} Level;
+
+typedef struct Item {
+    uint32_t room, growth;
+    uint32_t size_index; /* of the packer's sizes */
+    Level size, from, to;
+} Item;
+
+typedef struct Packer {
+    Arena *arena;
+    DimTab *dims;
+    const Room *rooms;
+    CostPoints points;
+    VecDim sizes;    /* each once */
+    Vec(Item) items; /* in the order that is tried; [0, n_placed) lie */
+    uint32_t n_placed;
+    Vec(Level) ends;
+} Packer;
+
+static Level level_of(const Packer *p, DimId dim, uint32_t *counts) {
+    Level level = {.dim = dim, .counts = counts};
+    for (uint32_t i = 0; i < p->points.n; i++)
+        if (!dim_eval(p->dims, dim, p->points.dims[i], &level.at[i])) level.at[i] = INT64_MAX;
+    return level;
+}
+
+static bool is_below(const Packer *p, const Level *a, const Level *b) {
+    if (a->dim == b->dim) return true;
+    for (uint32_t i = 0; i < p->points.n; i++)
+        if (a->at[i] > b->at[i]) return false;
+    bool has_less = true;
+    for (uint32_t i = 0; i < p->sizes.n && has_less; i++) has_less = a->counts[i] <= b->counts[i];
+    return has_less || dim_always_le(p->dims, a->dim, b->dim);
+}
+
+static uint32_t *new_counts(const Packer *p) {
+    return arena_array(p->arena, uint32_t, p->sizes.n);
+}
+
+/* DIM_NONE: it could pass the limit. */
+static Level level_of_counts(const Packer *p, uint32_t *counts) {
+    DimId sum = dim_const(p->dims, 0);
+    for (uint32_t i = 0; i < p->sizes.n && sum; i++)
+        if (counts[i])
+            sum = dim_add(p->dims, sum, dim_mul_const(p->dims, p->sizes.data[i], counts[i]));
+    return sum ? level_of(p, sum, counts) : (Level){.dim = DIM_NONE};
+}
+
+/* One of the size above the level. */
+static Level level_above(const Packer *p, const Level *level, const Item *item) {
+    uint32_t *counts = new_counts(p);
+    for (uint32_t i = 0; i < p->sizes.n; i++) counts[i] = level->counts[i];
+    counts[item->size_index]++;
+    DimId end = dim_add(p->dims, level->dim, item->size.dim);
+    return end ? level_of(p, end, counts) : (Level){.dim = DIM_NONE};
+}
+
+/* How fast a size grows where all dims do: as which power of them. */
+static uint32_t growth_of(const DimTab *dims, DimId dim) {
+    uint32_t most = FIXED;
+    for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
+        DimTerm term = dim_term(dims, dim, i);
+        uint32_t own = 0;
+        for (uint32_t k = 0; k < term.n_atoms; k++) {
+            DimAtom atom = dim_atom(dims, term.atoms[k]);
+            own += atom.is_division ? growth_of(dims, atom.numerator) : 1;
+        }
+        if (own > most) most = own;
+    }
+    return most;
+}
+
+/* Orders. */
+
+static int by_age(const Item *a, const Item *b) {
+    return a->room < b->room ? -1 : a->room > b->room;
+}
+
+static int by_size(const Item *a, const Item *b) {
+    if (a->size.at[0] != b->size.at[0]) return a->size.at[0] > b->size.at[0] ? -1 : 1;
+    return by_age(a, b);
+}
+
+/* Constants first: then most offsets are constants. */
+static int compare_sizes(const void *one, const void *other) {
+    const Item *a = one, *b = other;
+    bool is_fixed = a->growth == FIXED;
+    if (is_fixed != (b->growth == FIXED)) return is_fixed ? -1 : 1;
+    return by_size(a, b);
+}
+
+/* What grows fastest above all: below it there is room for what it outgrows. */
+static int compare_growth(const void *one, const void *other) {
+    const Item *a = one, *b = other;
+    if (a->growth != b->growth) return a->growth < b->growth ? -1 : 1;
+    return by_size(a, b);
+}
+
+/* The same from the last launch back: what is needed first may then lie in what grows fastest. */
+static int compare_growth_late(const void *one, const void *other) {
+    const Item *a = one, *b = other;
+    bool is_even = a->growth == b->growth && a->size.at[0] == b->size.at[0];
+    return is_even ? by_age(b, a) : compare_growth(a, b);
+}
+
+static int compare_ages(const void *one, const void *other) {
+    return by_age(one, other);
+}
+
+/* Placing. */
+
+static bool meets(const Packer *p, const Item *a, const Item *b) {
+    const Room *one = &p->rooms[a->room], *other = &p->rooms[b->room];
+    return one->first <= other->last && other->first <= one->last;
+}
+
+/* At least both at all values. */
+static Level bound_of(const Packer *p, const Level *a, const Level *b) {
+    if (is_below(p, a, b)) return *b;
+    if (is_below(p, b, a)) return *a;
+    uint32_t *counts = new_counts(p);
+    for (uint32_t i = 0; i < p->sizes.n; i++)
+        counts[i] = a->counts[i] > b->counts[i] ? a->counts[i] : b->counts[i];
+    return level_of_counts(p, counts);
+}
+
+static bool is_clear(const Packer *p, const Item *item, const Level *from, const Level *to) {
+    for (uint32_t i = 0; i < p->n_placed; i++) {
+        const Item *other = &p->items.data[i];
+        if (meets(p, item, other) && !is_below(p, to, &other->from) &&
+            !is_below(p, &other->to, from))
+            return false;
+    }
+    return true;
+}
+
+/* Takes the place that begins there if it is clear and lower than the one that the item has. */
+static void try_place(const Packer *p, Item *item, const Level *from) {
+    if (item->from.dim && from->at[0] >= item->from.at[0]) return;
+    Level to = level_above(p, from, item);
+    if (!to.dim || !is_clear(p, item, from, &to)) return;
+    item->from = *from;
+    item->to = to;
+}
+
+/* A bound of all that it meets is clear of them, whether or not each can be compared to it at once:
+ * that it is above the last bound, and that above the one before, was proven. */
+static bool place_item(Packer *p, Item *item) {
+    Level bound = level_of_counts(p, new_counts(p));
+    item->from = item->to = (Level){.dim = DIM_NONE};
+    try_place(p, item, &bound);
+    for (uint32_t i = 0; i < p->n_placed; i++) {
+        const Item *other = &p->items.data[i];
+        if (!meets(p, item, other)) continue;
+        try_place(p, item, &other->to);
+        if (bound.dim) bound = bound_of(p, &bound, &other->to);
+    }
+    if (item->from.dim) return true;
+    item->from = bound;
+    if (bound.dim) item->to = level_above(p, &bound, item);
+    return item->to.dim != DIM_NONE;
+}
+
+/* RowCache the ends that no other is always above. */
+static void note_end(Packer *p, const Level *end) {
+    uint32_t n_kept = 0;
+    for (uint32_t i = 0; i < p->ends.n; i++)
+        if (is_below(p, end, &p->ends.data[i])) return;
+    for (uint32_t i = 0; i < p->ends.n; i++)
+        if (!is_below(p, &p->ends.data[i], end)) p->ends.data[n_kept++] = p->ends.data[i];
+    p->ends.n = n_kept;
+    vec_push(p->arena, &p->ends, *end);
+}
+
+static bool join_ends(Packer *p) {
+    uint32_t n_terms = 0;
+    for (uint32_t i = 0; i < p->ends.n; i++) n_terms += dim_n_terms(p->dims, p->ends.data[i].dim);
+    uint32_t n_most = n_terms > MAX_END_TERMS ? 1 : MAX_ENDS;
+    while (p->ends.n > n_most) {
+        Level *last = &p->ends.data[p->ends.n - 2];
+        *last = bound_of(p, &last[0], &last[1]);
+        if (!last->dim) return false;
+        p->ends.n--;
+    }
+    return true;
+}
+
+static bool place_all(Packer *p, int (*compare)(const void *, const void *)) {
+    p->n_placed = p->ends.n = 0;
+    if (p->items.n) qsort(p->items.data, p->items.n, sizeof *p->items.data, compare);
+    for (; p->n_placed < p->items.n; p->n_placed++) {
+        Item *item = &p->items.data[p->n_placed];
+        if (!place_item(p, item)) return false;
+        note_end(p, &item->to);
+    }
+    return join_ends(p);
+}
+
+/* At a point: all that the rooms take. */
+static double end_at(const Packer *p, uint32_t point) {
+    double most = 1;
+    for (uint32_t i = 0; i < p->ends.n; i++)
+        if ((double)p->ends.data[i].at[point] > most) most = (double)p->ends.data[i].at[point];
+    return most;
+}
+
+static void keep(const Packer *p, Room *rooms, VecDim *ends) {
+    for (uint32_t i = 0; i < p->items.n; i++)
+        rooms[p->items.data[i].room].offset = p->items.data[i].from.dim;
+    ends->n = 0;
+    for (uint32_t i = 0; i < p->ends.n; i++) vec_push(p->arena, ends, p->ends.data[i].dim);
+}
+
+static uint32_t index_of_size(Packer *p, DimId bytes) {
+    for (uint32_t i = 0; i < p->sizes.n; i++)
+        if (p->sizes.data[i] == bytes) return i;
+    vec_push(p->arena, &p->sizes, bytes);
+    return p->sizes.n - 1;
+}
+
+bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
+    static int (*const orders[])(const void *, const void *) = {compare_sizes, compare_growth,
+                                                                compare_growth_late, compare_ages};
+    Packer p = {.arena = arena, .dims = dims, .rooms = rooms->data};
+    double best[COST_MAX_POINTS];
+    bool is_done = false;
+    p.points = cost_points(arena, dims, DEVICE_GPU);
+    for (uint32_t i = 0; i < rooms->n; i++) {
+        DimId bytes = rooms->data[i].bytes;
+        Item item = {.room = i, .growth = growth_of(dims, bytes)};
+        item.size_index = index_of_size(&p, bytes);
+        item.size = level_of(&p, bytes, NULL);
+        vec_push(arena, &p.items, item);
+    }
+    for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+        double ratio = 0;
+        if (!place_all(&p, orders[o])) continue;
+        for (uint32_t i = 0; i < p.points.n && is_done; i++) ratio += end_at(&p, i) / best[i];
+        if (is_done && ratio >= p.points.n) continue;
+        for (uint32_t i = 0; i < p.points.n; i++) best[i] = end_at(&p, i);
+        keep(&p, rooms->data, ends);
+        is_done = true;
+    }
+    return is_done;
+}

@@ -1,0 +1,88 @@
+/* See access.h. */
+#include "plan/access.h"
+
+#include "ir/indexmap.h"
+
+AccessAxes access_first_axes(uint32_t n) {
+    AccessAxes axes = {.n = n <= MAX_RANK ? n : 0};
+    for (uint32_t k = 0; k < axes.n; k++) axes.of[k] = k;
+    return axes;
+}
+
+IndexId access_address(const Kernel *kernel, const AccessAxes *axes, const Buffer *buffer) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    Shape shape = {.rank = axes->n};
+    IndexId coords[MAX_RANK];
+    for (uint32_t k = 0; k < axes->n; k++) {
+        shape.dims[k] = index_axis_extent(tab, axes->of[k]);
+        coords[k] = index_axis(tab, axes->of[k]);
+    }
+    if (buffer->pitch) shape.dims[axes->n - 1] = buffer->pitch;
+    return indexmap_address(tab, &shape, coords);
+}
+
+bool access_reads(const Plan *plan, const Kernel *kernel, const AccessAxes *axes, uint32_t buffer) {
+    if (!axes->n) return false;
+    IndexId plain = access_address(kernel, axes, &plan->buffers.data[buffer]);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && s->buffer == buffer && (s->index != plain || s->guard))
+            return false;
+    }
+    return true;
+}
+
+static DimId axis_coefficient(const IndexTab *tab, IndexExpr expr, uint32_t axis, DimId zero) {
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        if (atom.kind == ATOM_AXIS && atom.axis == axis) return expr.terms[i].coefficient;
+    }
+    return zero;
+}
+
+static bool index_joins(IndexTab *tab, IndexId id, uint32_t axis) {
+    DimTab *dims = indextab_dims(tab);
+    uint32_t pair = 3u << axis;
+    IndexExpr expr = index_expr(tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        bool is_opaque = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        if (is_opaque && (atom.axes & pair) && !index_joins(tab, atom.operand, axis)) return false;
+    }
+    DimId zero = dim_const(dims, 0);
+    DimId outer = axis_coefficient(tab, expr, axis, zero);
+    DimId inner = axis_coefficient(tab, expr, axis + 1, zero);
+    if (dim_equals_const(dims, index_axis_extent(tab, axis), 1)) return true;
+    if (dim_equals_const(dims, index_axis_extent(tab, axis + 1), 1)) return true;
+    return outer == dim_mul(dims, inner, index_axis_extent(tab, axis + 1));
+}
+
+static bool guard_joins(const ScalarTab *scalars, GuardId guard, uint32_t axis) {
+    IndexTab *tab = scalartab_indices(scalars);
+    for (GuardId g = guard; g; g = guard_get(scalars, g).next)
+        if (!index_joins(tab, guard_get(scalars, g).index, axis)) return false;
+    return true;
+}
+
+static bool stores_join(const ScalarTab *scalars, const Store *stores, uint32_t n, uint32_t axis) {
+    for (uint32_t k = 0; k < n; k++)
+        if (!index_joins(scalartab_indices(scalars), stores[k].address, axis) ||
+            !guard_joins(scalars, stores[k].guard, axis))
+            return false;
+    return true;
+}
+
+bool kernel_axes_join(const Kernel *kernel, uint32_t axis) {
+    const ScalarTab *scalars = kernel->scalars;
+    IndexTab *tab = scalartab_indices(scalars);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (s->index && !index_joins(tab, s->index, axis)) return false;
+        if (!guard_joins(scalars, s->guard, axis)) return false;
+    }
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        if (!stores_join(scalars, stage->stores.data, stage->stores.n, axis)) return false;
+    }
+    return stores_join(scalars, kernel->row_stores.data, kernel->row_stores.n, axis);
+}

@@ -1,0 +1,62 @@
+/* Versions of one kernel, of which the runtime takes one when the dims, pitches and pointers of a
+ * run are known: each has conditions, and of several that apply a price chooses. */
+#ifndef FUSEC_PLAN_CHOICE_H
+#define FUSEC_PLAN_CHOICE_H
+
+#include "base/str.h"
+#include "plan/sched.h"
+
+/* What a variant costs beside others: the time of a block, `fixed` and each measure times its
+ * weight. So many percent of it go with the number of blocks, the rest with the waves that they run
+ * in. Of one group the cheapest that applies is taken; its variants stand in a row, and have the
+ * same measures. */
+enum { MAX_MEASURES = 3 };
+typedef struct Price {
+    uint32_t group; /* from 1; 0: it has no price */
+    DimId blocks;
+    int64_t per_wave, percent;
+    int64_t fixed, weights[MAX_MEASURES];
+    DimId measures[MAX_MEASURES];
+    uint32_t n_measures;
+} Price;
+
+/* A lowering of a kernel that applies when its conditions hold; the last always does. */
+typedef struct Variant {
+    Str symbol;     /* of the function in the artifact */
+    bool is_shared; /* the function is another kernel's, which is structurally the same */
+    Sched sched;
+    DimId grid;            /* blocks (GPU) or work units (CPU) */
+    bool is_resident;      /* GPU: no more blocks than processors, which share the grid's */
+    uint32_t shared_bytes; /* GPU: of dynamic shared memory */
+    TensorMap maps[MAX_MAPS];
+    uint32_t n_maps;
+    /* Pointers of the arguments in align_args are multiples of align_bytes; 1: any pointer. */
+    uint32_t align_bytes;
+    uint64_t align_args; /* bit set over Kernel.args */
+    DimId multiple_dim;  /* a dim that must be a multiple of multiple_of, or DIM_NONE */
+    int64_t multiple_of;
+    DimId other_dim; /* another that must be a multiple of other_of, or DIM_NONE */
+    int64_t other_of;
+    DimId limit_dim; /* a dim that must be at least `least` and at most `limit`, or DIM_NONE */
+    int64_t least, limit;
+    Price price;
+    uint32_t smem_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
+    RowCache row_cache;
+} Variant;
+
+enum { SMEM_ALIGN_BYTES = 16, SMEM_LANES = 4, MAX_CLUSTER = 8 };
+enum { SMEM_ACCESS_BYTES = SMEM_LANES * 8 }; /* the most that lanes read of one buffer there */
+enum { MAX_VARIANTS = 24, MAX_KERNEL_ARGS = 60 };
+/* GPU: tiles of a GEMM are taken down so many rows of them, then to the next column. */
+enum { GEMM_GROUP_ROWS = 8 };
+
+/* The n kernels behind a kernel over rows that stand for it where these are few and long: where
+ * margin >= least, unless a cluster has a block for each part of them, which it has up to a length
+ * of `clustered` where the innermost extent is a multiple of `lanes`. 0 of them: none do. */
+typedef struct RowDispatch {
+    uint32_t n;
+    DimId margin, length, inner;
+    int64_t least, clustered, lanes; /* clustered: 0, no cluster has */
+} RowDispatch;
+
+#endif

@@ -1,0 +1,119 @@
+/* See in_place.h. */
+#include "plan/in_place.h"
+
+static bool is_plain_temp(const Buffer *buffer) {
+    return buffer->kind == BUFFER_TEMP && !buffer->is_on_chip && !buffer->stands_for;
+}
+
+/* Element for element, with what lies between rows. */
+static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
+    return dtype_bytes(a->dtype) == dtype_bytes(b->dtype) &&
+           buffer_bytes(dims, a) == buffer_bytes(dims, b);
+}
+
+/* Whether all that is read of `taken`, among the scalars marked in `live`, is at the very index of
+ * the store, and, if `is_own`, to compute the stored value. */
+static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store,
+                          const bool *live, bool is_own) {
+    const bool *is_part = scalar_reached(arena, kernel->scalars, store->value);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!live[id] || s->kind != SCALAR_LOAD || s->buffer != taken) continue;
+        if (s->index != store->address || (is_own && !is_part[id])) return false;
+    }
+    return true;
+}
+
+static bool reads_at_all(const Kernel *kernel, uint32_t buffer, const bool *live) {
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (live[id] && s->kind == SCALAR_LOAD && s->buffer == buffer) return true;
+    }
+    return false;
+}
+
+/* A map and a matmul's epilogue are at an element once. */
+static bool may_at_once(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store) {
+    const bool *live = kernel_live_scalars(arena, kernel);
+    return reads_at_all(kernel, taken, live) &&
+           !reads_at_all(kernel, taken, kernel_reduced_scalars(arena, kernel)) &&
+           reads_only_at(arena, kernel, taken, store, live, true);
+}
+
+/* The stage that the store is in; the number of stages: none. */
+static uint32_t stage_of(const Kernel *kernel, const Store *store) {
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++)
+            if (&kernel->stages.data[s].stores.data[i] == store) return s;
+    return kernel->stages.n;
+}
+
+/* Whether the loops are at each element of the buffer once a stage: where they have as many points
+ * as there are elements, since the store fills the buffer. */
+static bool has_point_for_each(const Plan *plan, const Kernel *kernel, const Buffer *buffer) {
+    DimTab *dims = plan->graph->dims;
+    DimId points = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
+    return points != DIM_NONE && points == shape_n_elems(dims, &buffer->shape);
+}
+
+static bool gathers(const Kernel *kernel, const bool *live) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (live[id] && s->index && index_is_gathered(tab, s->index)) return true;
+    }
+    return false;
+}
+
+/* Rows and columns: stages up to the store's read at its index alone, later ones nothing. */
+static bool may_in_stage(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
+                         const Store *store) {
+    uint32_t own = stage_of(kernel, store);
+    const bool *all = kernel_live_scalars(arena, kernel);
+    if (own == kernel->stages.n || gathers(kernel, all) ||
+        !has_point_for_each(plan, kernel, &plan->buffers.data[store->buffer]) ||
+        !reads_at_all(kernel, taken, all))
+        return false;
+    for (uint32_t s = 0; s <= kernel->stages.n; s++) {
+        const bool *live = stage_live_scalars(arena, kernel, (RowCache){.n = 0}, s);
+        if (s <= own ? !reads_only_at(arena, kernel, taken, store, live, s == own)
+                     : reads_at_all(kernel, taken, live))
+            return false;
+    }
+    return true;
+}
+
+bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
+                  const Store *store) {
+    const Buffer *from = &plan->buffers.data[taken], *to = &plan->buffers.data[store->buffer];
+    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_GEMM;
+    if (kernel->is_init || store->piece || store->guard || store->begin || taken == store->buffer ||
+        kernel_stores_to(kernel, taken) || !is_plain_temp(from) || !is_plain_temp(to) ||
+        !are_alike(plan->graph->dims, from, to))
+        return false;
+    ArenaMark mark = arena_mark(arena);
+    bool may = is_once ? may_at_once(arena, kernel, taken, store)
+                       : may_in_stage(arena, plan, kernel, taken, store);
+    arena_rewind(arena, mark);
+    return may;
+}
+
+typedef struct Stores {
+    Arena *arena;
+    const Plan *plan;
+    const Kernel *kernel;
+    uint32_t taken;
+    bool may;
+} Stores;
+
+static void ask(void *user, const Store *store) {
+    Stores *stores = user;
+    stores->may = stores->may ||
+                  in_place_may(stores->arena, stores->plan, stores->kernel, stores->taken, store);
+}
+
+bool in_place_may_any(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken) {
+    Stores stores = {.arena = arena, .plan = plan, .kernel = kernel, .taken = taken};
+    if (is_plain_temp(&plan->buffers.data[taken])) kernel_each_store(kernel, ask, &stores);
+    return stores.may;
+}

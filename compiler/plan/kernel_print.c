@@ -1,0 +1,285 @@
+/* Plans as text, for --emit=sched: buffers, then every kernel with its axes, scalar programs (one
+ * line per value, in order) and variants. */
+#include "plan/plan.h"
+
+const char *launch_mode_text(LaunchMode link) {
+    static const char *const texts[] = {
+        [LAUNCH_SINGLE] = "",
+        [LAUNCH_PARALLEL] = ", beside the one before",
+        [LAUNCH_SEQUENCE] = ", in the blocks of the one before",
+        [LAUNCH_ONE_BLOCK] = ", after the one before in the only block",
+        [LAUNCH_GEMM_ROWS_GEMM] = ", tile by tile with the one before",
+    };
+    return texts[link];
+}
+
+static const char *const buffer_kinds[] = {[BUFFER_INPUT] = "input",
+                                           [BUFFER_PARAM] = "param",
+                                           [BUFFER_OUTPUT] = "output",
+                                           [BUFFER_TEMP] = "temp",
+                                           [BUFFER_PREPARED] = "prepared"};
+static const char *const form_names[] = {
+    [FORM_MAP] = "map", [FORM_ROW] = "row", [FORM_COLUMN] = "column", [FORM_GEMM] = "contract"};
+
+typedef struct Printer {
+    const Plan *plan;
+    const Kernel *kernel;
+    const ScalarTab *scalars;
+    const IndexTab *indices;
+    DimTab *dims;
+    Text *out;
+} Printer;
+
+static void print_buffer(const Printer *p, const Buffer *buffer) {
+    text_printf(p->out, "  %s %s: %s", buffer_kinds[buffer->kind], buffer->name,
+                dtype_name(buffer->dtype));
+    shape_print(p->dims, &buffer->shape, p->out);
+    if (buffer->pitch) {
+        text_puts(p->out, ", rows ");
+        dim_print(p->dims, buffer->pitch, p->out);
+        text_puts(p->out, " apart");
+    }
+    if (buffer->kind == BUFFER_TEMP) {
+        text_puts(p->out, " at ");
+        dim_print(p->dims, buffer->offset_bytes, p->out);
+    }
+    if (buffer->kind == BUFFER_PREPARED) {
+        text_puts(p->out, ", ");
+        dim_print(p->dims, buffer_bytes(p->dims, buffer), p->out);
+        text_puts(p->out, " bytes");
+    }
+    text_puts(p->out, "\n");
+}
+
+static void print_place(const Printer *p, uint32_t buffer, IndexId address) {
+    text_printf(p->out, "%s[", p->plan->buffers.data[buffer].name);
+    index_print(p->indices, address, p->out);
+    text_puts(p->out, "]");
+}
+
+static void print_guard(const Printer *p, GuardId id) {
+    for (; id; id = guard_get(p->scalars, id).next) {
+        Guard guard = guard_get(p->scalars, id);
+        dim_print(p->dims, guard.lo, p->out);
+        text_puts(p->out, " <= ");
+        index_print(p->indices, guard.index, p->out);
+        text_puts(p->out, " < ");
+        dim_print(p->dims, guard.hi, p->out);
+        if (guard.next) text_puts(p->out, " && ");
+    }
+}
+
+static void print_args(const Printer *p, const Scalar *s) {
+    for (int i = 0; i < 3 && s->args[i]; i++)
+        text_printf(p->out, "%ss%u", i ? ", " : "", s->args[i]);
+}
+
+static void print_scalar(const Printer *p, ScalarId id) {
+    const Scalar *s = scalar_get(p->scalars, id);
+    text_printf(p->out, "  s%u: %s = ", id, dtype_name(s->dtype));
+    switch (s->kind) {
+    case SCALAR_CONST:
+        text_printf(p->out, "%.17g", s->number);
+        break;
+    case SCALAR_LOAD:
+        print_place(p, s->buffer, s->index);
+        if (s->guard) text_puts(p->out, " where ");
+        print_guard(p, s->guard);
+        break;
+    case SCALAR_INDEX:
+        index_print(p->indices, s->index, p->out);
+        break;
+    case SCALAR_INSIDE:
+        print_guard(p, s->guard);
+        break;
+    case SCALAR_STAGE:
+        text_printf(p->out, "r%u", s->slot);
+        break;
+    case SCALAR_EXTREME:
+        text_printf(p->out, "extreme of r%u", s->slot);
+        break;
+    case SCALAR_PRIM:
+        text_printf(p->out, "%s(", prim_info(s->prim)->name);
+        print_args(p, s);
+        text_puts(p->out, ")");
+        break;
+    case SCALAR_CVT:
+        text_printf(p->out, "cvt(s%u)", s->args[0]);
+        break;
+    }
+    text_puts(p->out, "\n");
+}
+
+static void print_reduce(const Printer *p, uint32_t slot) {
+    const Reduce *reduce = &p->kernel->reduces.data[slot];
+    text_printf(p->out, "    r%u: %s = %s%s(s%u", slot, dtype_name(reduce->result),
+                reduce->is_arg ? "arg-" : "", prim_info(reduce->combine)->name, reduce->value);
+    if (reduce->is_arg) text_printf(p->out, ", s%u", reduce->arg_index);
+    text_printf(p->out, ") in %s", dtype_name(reduce->acc));
+    if (reduce->divisor != DIM_NONE) {
+        text_puts(p->out, " / ");
+        dim_print(p->dims, reduce->divisor, p->out);
+    }
+    text_puts(p->out, "\n");
+}
+
+static void print_stores(const Printer *p, const Store *stores, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        text_puts(p->out, "    ");
+        IndexId address = stores[i].address;
+        if (stores[i].begin)
+            address =
+                index_add_dim(scalartab_indices(p->kernel->scalars), address, stores[i].begin);
+        print_place(p, stores[i].buffer, address);
+        text_printf(p->out, " = s%u", stores[i].value);
+        if (stores[i].guard) text_puts(p->out, " where ");
+        print_guard(p, stores[i].guard);
+        text_puts(p->out, "\n");
+    }
+}
+
+static bool is_reduced(const Kernel *kernel, uint32_t axis) {
+    return axis >= kernel->first_reduced && axis < kernel->first_reduced + kernel->n_reduced;
+}
+
+static void print_axes(const Printer *p) {
+    text_puts(p->out, "  axes");
+    for (uint32_t axis = 0; axis < index_n_axes(p->indices); axis++) {
+        const char *role = axis == p->kernel->segment_axis ? "segment"
+                           : axis < p->kernel->n_parallel  ? "parallel"
+                           : is_reduced(p->kernel, axis)   ? "reduced"
+                                                           : NULL;
+        if (!role) continue;
+        text_printf(p->out, " i%u: %s ", axis, role);
+        dim_print(p->dims, index_axis_extent(p->indices, axis), p->out);
+        text_puts(p->out, ";");
+    }
+    text_puts(p->out, "\n");
+}
+
+static void print_maps(const Printer *p, const Variant *v) {
+    for (uint32_t i = 0; i < v->n_maps; i++) {
+        const TensorMap *map = &v->maps[i];
+        const Buffer *buffer = &p->plan->buffers.data[p->kernel->args.data[map->arg]];
+        text_printf(p->out, "    map of %s:", buffer->name);
+        for (uint32_t k = 0; k < map->rank; k++) {
+            text_printf(p->out, "%s i%u in steps of ", k ? "," : "", map->axes[k].axis);
+            dim_print(p->dims, map->axes[k].stride, p->out);
+            text_printf(p->out, " by %u", map->axes[k].box);
+        }
+        if (map->im2col)
+            text_printf(p->out, ", windows of %u taps along %u axes", map->im2col->n_taps,
+                        map->im2col->n_spatial);
+        text_puts(p->out, "\n");
+    }
+}
+
+static void print_tile(const Printer *p, const Variant *v) {
+    static const char *const engine_names[] = {[GEMM_FMA] = "fma",
+                                               [GEMM_MMA] = "mma",
+                                               [GEMM_NAIVE] = "plain",
+                                               [GEMM_WGMMA] = "wgmma",
+                                               [GEMM_GEMV] = "vector"};
+    const Sched *s = &v->sched;
+    if (p->kernel->form == FORM_GEMM) {
+        text_printf(p->out, ", %s, tile %u x %u x %u, warps %u x %u, stages %u",
+                    engine_names[s->engine], s->tile_m, s->tile_n, s->tile_k, s->warps_m,
+                    s->warps_n, s->stages);
+        if (s->tail_n) text_printf(p->out, ", last tiles %u wide", s->tail_n);
+        if (s->store_warps) text_printf(p->out, ", %u warps store", s->store_warps);
+        if (s->lanes_along_k) text_puts(p->out, ", lanes along k");
+        if (s->products > 1) text_printf(p->out, ", %u products at once", s->products);
+    }
+    if (s->lanes_in)
+        text_printf(p->out, ", tile %u of i%u x %u of i%u, lanes in %u", s->tile_m, s->axis_in,
+                    s->tile_n, kernel_lane_axis(p->kernel, s), s->lanes_in);
+    if (s->cluster > 1) text_printf(p->out, ", cluster %u", s->cluster);
+    if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
+    if (v->smem_bytes) text_printf(p->out, ", on chip %u", v->smem_bytes);
+}
+
+static void print_price(const Printer *p, const Price *price) {
+    text_printf(p->out, ", price %u: ", price->group);
+    dim_print(p->dims, price->blocks, p->out);
+    text_printf(p->out, " blocks, %lld %%, %lld", (long long)price->percent,
+                (long long)price->fixed);
+    for (uint32_t i = 0; i < price->n_measures; i++) {
+        text_printf(p->out, " + %lld * (", (long long)price->weights[i]);
+        dim_print(p->dims, price->measures[i], p->out);
+        text_puts(p->out, ")");
+    }
+}
+
+static void print_variant(const Printer *p, const Variant *v) {
+    const Sched *s = &v->sched;
+    text_printf(p->out, "  variant %s: grid ", v->symbol ? v->symbol : "?");
+    dim_print(p->dims, v->grid, p->out);
+    text_printf(p->out,
+                ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
+                s->lanes, s->unroll, s->threads, s->threads_per_row, (long long)s->chunk_elems,
+                s->resident, s->slots, s->is_wide ? ", wide" : "");
+    if (s->is_flat) text_puts(p->out, ", flat");
+    if (s->lanes_out && !s->lanes_in) text_printf(p->out, ", lanes out %u", s->lanes_out);
+    print_tile(p, v);
+    if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
+    if (v->limit_dim != DIM_NONE) {
+        text_puts(p->out, ", ");
+        if (v->least > 0) text_printf(p->out, "%lld <= ", (long long)v->least);
+        dim_print(p->dims, v->limit_dim, p->out);
+        text_printf(p->out, " <= %lld", (long long)v->limit);
+    }
+    if (v->multiple_dim != DIM_NONE) {
+        text_puts(p->out, ", ");
+        dim_print(p->dims, v->multiple_dim, p->out);
+        text_printf(p->out, " mult %lld", (long long)v->multiple_of);
+    }
+    if (v->other_dim != DIM_NONE) {
+        text_puts(p->out, ", ");
+        dim_print(p->dims, v->other_dim, p->out);
+        text_printf(p->out, " mult %lld", (long long)v->other_of);
+    }
+    if (v->price.group) print_price(p, &v->price);
+    if (v->is_resident) text_puts(p->out, ", shared out among a block a processor");
+    for (uint32_t i = 0; i < v->row_cache.n; i++)
+        text_printf(p->out, "%s s%u", i ? "," : ", keeps", v->row_cache.data[i].value);
+    text_puts(p->out, "\n");
+    print_maps(p, v);
+}
+
+static void print_kernel(Printer *p, const Kernel *kernel) {
+    p->kernel = kernel;
+    p->scalars = kernel->scalars;
+    p->indices = scalartab_indices(kernel->scalars);
+    text_printf(p->out, "\n%skernel %s: %s, arguments (", kernel->is_init ? "init " : "",
+                kernel->name, form_names[kernel->form]);
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        text_printf(p->out, "%s%s", i ? ", " : "",
+                    p->plan->buffers.data[kernel->args.data[i]].name);
+    text_puts(p->out, ")");
+    if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
+    text_puts(p->out, launch_mode_text(kernel->link));
+    if (kernel->online_softmax.weight) text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
+    text_puts(p->out, "\n");
+    print_axes(p);
+    bool *live = kernel_live_scalars(p->out->arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(p->scalars); id++)
+        if (live[id]) print_scalar(p, id);
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        const Stage *stage = &kernel->stages.data[i];
+        text_printf(p->out, "  stage %u\n", i);
+        for (uint32_t k = 0; k < stage->reduces.n; k++) print_reduce(p, stage->reduces.data[k]);
+        print_stores(p, stage->stores.data, stage->stores.n);
+    }
+    if (kernel->row_stores.n) text_puts(p->out, "  per row\n");
+    print_stores(p, kernel->row_stores.data, kernel->row_stores.n);
+    for (uint32_t i = 0; i < kernel->n_variants; i++) print_variant(p, &kernel->variants[i]);
+}
+
+void plan_print(const Plan *plan, Text *out) {
+    Printer p = {.plan = plan, .dims = plan->graph->dims, .out = out};
+    text_printf(out, "plan %s: workspace ", plan->graph->name);
+    dim_print_largest(p.dims, &plan->workspace, out);
+    text_puts(out, " bytes\n");
+    for (uint32_t i = 0; i < plan->buffers.n; i++) print_buffer(&p, &plan->buffers.data[i]);
+    for (uint32_t i = 0; i < plan->kernels.n; i++) print_kernel(&p, &plan->kernels.data[i]);
+}

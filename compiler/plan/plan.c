@@ -1,0 +1,256 @@
+/* Plans: their buffers, what a kernel moves of them, and init kernels. */
+#include "plan/plan.h"
+
+static const ReasonInfo reasons[REASON_COUNT] = {
+    [REASON_NONE] = {"none", "", "", ""},
+#define REASON(sym, id, text, step, advice) [REASON_##sym] = {id, text, step, advice},
+#include "plan/reasons.def"
+};
+
+const ReasonInfo *reason_info(ReasonId id) {
+    return &reasons[id];
+}
+
+Shape buffer_layout(const Buffer *buffer) {
+    Shape layout = buffer->shape;
+    if (buffer->pitch) layout.dims[layout.rank - 1] = buffer->pitch;
+    return layout;
+}
+
+static DimId bytes_of(DimTab *dims, const Shape *shape, Dtype dtype) {
+    return dim_mul_const(dims, shape_n_elems(dims, shape), dtype_bytes(dtype));
+}
+
+DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
+    Shape layout = buffer_layout(buffer);
+    return bytes_of(dims, &layout, buffer->dtype);
+}
+
+/* What to count for `buffer`: a copy is as much as its source for who reads it, and the source no
+ * more than the copy for who makes it, which may have nothing to do. */
+static const Buffer *counted_buffer(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    const Buffer *of = &plan->buffers.data[buffer];
+    if (of->stands_for && !kernel_stores_to(kernel, buffer))
+        return &plan->buffers.data[of->stands_for - 1];
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        const Buffer *other = &plan->buffers.data[kernel->args.data[i]];
+        if (other->stands_for == buffer + 1 && kernel_stores_to(kernel, kernel->args.data[i]))
+            return other;
+    }
+    return of;
+}
+
+bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
+    const DimTab *tab = plan->graph->dims;
+    if (kernel->when != DIM_NONE && dim_number(tab, kernel->when, dims) == 0) return false;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        bool is_copy = plan->buffers.data[kernel->args.data[i]].stands_for &&
+                       kernel_stores_to(kernel, kernel->args.data[i]);
+        if (is_copy && dim_number(tab, kernel_n_rows(kernel), dims) == 0) return false;
+    }
+    return true;
+}
+
+typedef struct PieceBytes {
+    const Plan *plan;
+    uint32_t buffer;
+    bool any;
+    DimId bytes;
+} PieceBytes;
+
+static void add_piece(void *user, const Store *store) {
+    PieceBytes *sum = user;
+    DimTab *dims = sum->plan->graph->dims;
+    const Node *node = graph_node(sum->plan->graph, store->node);
+    if (store->buffer != sum->buffer || !store->piece) return;
+    sum->any = true;
+    DimId own = bytes_of(dims, &node->shape, node->dtype);
+    sum->bytes = sum->bytes && own ? dim_add(dims, sum->bytes, own) : DIM_NONE;
+}
+
+DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    PieceBytes pieces = {.plan = plan, .buffer = buffer, .bytes = dim_const(plan->graph->dims, 0)};
+    kernel_each_store(kernel, add_piece, &pieces);
+    if (pieces.any) return pieces.bytes;
+    bool is_stored = kernel_stores_to(kernel, buffer);
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = plan->graph->dims;
+    const Buffer *of = counted_buffer(plan, kernel, buffer);
+    DimId all = bytes_of(dims, &of->shape, of->dtype), read = dim_const(dims, 0);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
+        DimId n = dim_const(dims, dtype_bytes(of->dtype));
+        uint32_t axes = index_axes(tab, load->index);
+        for (uint32_t k = 0; k < index_n_axes(tab); k++)
+            if (axes >> k & 1) n = dim_mul(dims, n, index_axis_extent(tab, k));
+        read = n == DIM_NONE ? n : dim_add(dims, read, n);
+        if (read == DIM_NONE) return all;
+    }
+    bool is_known = !is_stored && !dim_equals_const(dims, read, 0) && all != DIM_NONE;
+    return is_known && dim_always_le(dims, read, all) ? read : all;
+}
+
+DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
+    DimTab *dims = plan->graph->dims;
+    DimId total = dim_const(dims, 0);
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+        if (!buffer->is_on_chip)
+            total = dim_add(dims, total, kernel_buffer_bytes(plan, kernel, kernel->args.data[i]));
+    }
+    return total;
+}
+
+NodeId store_holds(const Plan *plan, const Store *store) {
+    return store->piece ? plan->buffers.data[store->buffer].node : store->node;
+}
+
+uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel) {
+    const ScalarTab *scalars = kernel->scalars;
+    DimTab *dims = indextab_dims(scalartab_indices(scalars));
+    DimId places = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
+    uint64_t args = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i], n_loads = 0;
+        for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+            const Scalar *s = scalar_get(scalars, id);
+            n_loads += s->kind == SCALAR_LOAD && s->buffer == buffer;
+        }
+        bool is_once = n_loads == 1 && places &&
+                       shape_n_elems(dims, &plan->buffers.data[buffer].shape) == places;
+        if (is_once && kernel_only_reads(kernel, buffer)) args |= (uint64_t)1 << i;
+    }
+    return args;
+}
+
+uint32_t plan_n_buffers(const Plan *plan, BufferKind kind) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->buffers.n; i++) n += plan->buffers.data[i].kind == kind;
+    return n;
+}
+
+uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
+    buffer.ordinal = plan_n_buffers(plan, buffer.kind);
+    buffer.offset_bytes = dim_const(plan->graph->dims, 0);
+    vec_push(arena, &plan->buffers, buffer);
+    return plan->buffers.n - 1;
+}
+
+uint32_t plan_add_temp(Arena *arena, Plan *plan, NodeId node, Dtype dtype, Shape shape) {
+    Buffer buffer = {.kind = BUFFER_TEMP,
+                     .dtype = dtype,
+                     .shape = shape,
+                     .node = node,
+                     .name = str_format(arena, "t%u", plan_n_buffers(plan, BUFFER_TEMP))};
+    return plan_add_buffer(arena, plan, buffer);
+}
+
+uint32_t plan_n_init(const Plan *plan) {
+    uint32_t n = 0;
+    while (n < plan->kernels.n && plan->kernels.data[n].is_init) n++;
+    return n;
+}
+
+bool kernel_lays_out(const Plan *plan, const Kernel *kernel) {
+    if (kernel->nodes.n || kernel->stages.n == 0 || kernel->stages.data[0].stores.n == 0)
+        return false;
+    BufferKind kind = plan->buffers.data[kernel->stages.data[0].stores.data[0].buffer].kind;
+    return kind == BUFFER_PREPARED || kind == BUFFER_TEMP;
+}
+
+NodeId kernel_operand_in(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    if (kernel->form != FORM_GEMM || kernel->reduces.n == 0) return NODE_NONE;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const ScalarId factors[2] = {reduce->value, reduce->factor};
+    for (uint32_t side = 0; side < 2; side++) {
+        const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factors[side]));
+        if (s->kind == SCALAR_LOAD && s->buffer == buffer)
+            return graph_node(plan->graph, reduce->node)->args[side];
+    }
+    return NODE_NONE;
+}
+
+NodeId plan_laid_out(const Plan *plan, const Kernel *layout) {
+    uint32_t buffer = layout->stages.data[0].stores.data[0].buffer;
+    for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k++) {
+        NodeId factor = kernel_operand_in(plan, &plan->kernels.data[k], buffer);
+        if (factor != NODE_NONE) return factor;
+    }
+    return layout->stages.data[0].stores.data[0].node;
+}
+
+DimId plan_prepared_bytes(const Plan *plan) {
+    DimTab *dims = plan->graph->dims;
+    DimId total = dim_const(dims, 0);
+    for (uint32_t i = 0; i < plan->buffers.n; i++)
+        if (plan->buffers.data[i].kind == BUFFER_PREPARED)
+            total = dim_add(dims, total, buffer_bytes(dims, &plan->buffers.data[i]));
+    return total;
+}
+
+uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
+    uint64_t args = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+        bool is_bound = buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_OUTPUT;
+        bool may_stand = buffer->stands_for && !kernel_stores_to(kernel, kernel->args.data[i]);
+        DimId begin = kernel_arg_begin(kernel, i);
+        bool is_aligned = !begin || dim_multiple(plan->graph->dims, begin) *
+                                            dtype_bytes(buffer->dtype) % WORKSPACE_ALIGN_BYTES ==
+                                        0;
+        if (!is_bound && !may_stand && is_aligned) args |= (uint64_t)1 << i;
+    }
+    return args;
+}
+
+/* Whether the driver takes the map whatever the dims are; its limits are those of
+ * cuTensorMapEncodeTiled. */
+static bool is_map_certain(const Plan *plan, const Kernel *kernel, const TensorMap *map) {
+    const int64_t most_elems = INT64_C(1) << 31, most_bytes = INT64_C(1) << 40;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const DimTab *dims = plan->graph->dims;
+    int64_t bytes = dtype_bytes(plan->buffers.data[kernel->args.data[map->arg]].dtype);
+    if (!(kernel_own_args(plan, kernel) >> map->arg & 1)) return false;
+    if (dim_lo(dims, map->offset) < 0 || dim_multiple(dims, map->offset) * bytes % MAP_STEP_BYTES)
+        return false;
+    for (uint32_t i = 0; i < map->rank; i++) {
+        DimId size = index_axis_extent(tab, map->axes[i].axis), stride = map->axes[i].stride;
+        bool is_stepped = i == 0 || dim_multiple(dims, stride) * bytes % MAP_STEP_BYTES == 0;
+        if (!is_stepped || dim_lo(dims, size) < 1 || dim_hi(dims, size) >= most_elems ||
+            dim_lo(dims, stride) < 1 || dim_hi(dims, stride) >= most_bytes / bytes)
+            return false;
+    }
+    return true;
+}
+
+uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel,
+                                    const Variant *variant) {
+    if (variant->align_bytes <= 1) return 0;
+    return variant->align_args & ~kernel_own_args(plan, kernel);
+}
+
+bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant) {
+    bool has = variant_pointer_conditions(plan, kernel, variant) ||
+               (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) ||
+               variant->other_dim != DIM_NONE || variant->limit_dim != DIM_NONE;
+    for (uint32_t i = 0; i < variant->n_maps && !has; i++)
+        has = !is_map_certain(plan, kernel, &variant->maps[i]);
+    return has;
+}
+
+void plan_order_init(Arena *arena, Plan *plan) {
+    uint32_t n = 0, n_kernels = plan->kernels.n, n_of[2] = {0, 0};
+    Kernel *ordered = arena_array(arena, Kernel, n_kernels);
+    for (int run = 0; run < 2; run++)
+        for (uint32_t i = 0; i < n_kernels; i++)
+            if (plan->kernels.data[i].is_init == (run == 0)) ordered[n++] = plan->kernels.data[i];
+    for (uint32_t i = 0; i < n_kernels; i++) plan->kernels.data[i] = ordered[i];
+    for (uint32_t i = 0; i < plan->buffers.n; i++) {
+        Buffer *buffer = &plan->buffers.data[i];
+        if (buffer->kind != BUFFER_TEMP && buffer->kind != BUFFER_PREPARED) continue;
+        bool is_temp = buffer->kind == BUFFER_TEMP;
+        buffer->ordinal = n_of[is_temp]++;
+        buffer->name = str_format(arena, "%s%u", is_temp ? "t" : "p", buffer->ordinal);
+    }
+}

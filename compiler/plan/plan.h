@@ -1,0 +1,156 @@
+/* The plan: which kernels compute a graph, what each reads, reduces and stores, how it is scheduled
+ * and where its buffers lie. Made by the passes, read by codegen. */
+#ifndef FUSEC_PLAN_PLAN_H
+#define FUSEC_PLAN_PLAN_H
+
+#include "plan/kernel.h"
+
+typedef enum {
+    BUFFER_INPUT,
+    BUFFER_PARAM,
+    BUFFER_OUTPUT,
+    BUFFER_TEMP,
+    BUFFER_PREPARED /* made by init kernels from params; the program keeps it between runs */
+} BufferKind;
+
+/* A tensor in memory, row-major. */
+typedef struct Buffer {
+    BufferKind kind;
+    uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
+    Dtype dtype;
+    Shape shape;
+    DimId pitch;         /* temps: elements from row to row along the last axis, where that is more
+                          * than the axis has; else DIM_NONE */
+    bool is_on_chip;     /* a temp in no memory: one launch makes and reads it, tile by tile, or as
+                          * a whole where the launch is one block */
+    NodeId node;         /* whose value it holds */
+    Str name;            /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
+    DimId offset_bytes;  /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
+    uint32_t takes_over; /* temps, plus 1: the temp in whose memory a kernel that reads it stores
+                          * this one; 0: none */
+    uint32_t stands_for; /* plus 1, of a copy: the buffer that is read in its place where the copy
+                          * has no elements; 0: none is */
+} Buffer;
+enum { WORKSPACE_ALIGN_BYTES = 256 };
+
+/* How far apart rows of `source` lie for those who read it or its copy, and how wide the copy is:
+ * symbols with one rule (ir/dim.h). */
+typedef struct DynamicPitch {
+    uint32_t source;       /* buffer */
+    uint32_t pitch, width; /* symbols */
+} DynamicPitch;
+
+/* One edge of the graph and what fusion made of it. */
+typedef enum { EDGE_FUSED, EDGE_STORED } EdgeVerdict;
+
+typedef enum {
+    REASON_NONE,
+#define REASON(sym, id, text, step, advice) REASON_##sym,
+#include "plan/reasons.def"
+    REASON_COUNT
+} ReasonId;
+
+typedef struct ReasonInfo {
+    const char *id;
+    const char *text;
+    const char *step;   /* a sentence, {} for values: what the source can say to flip the verdict */
+    const char *advice; /* a sentence: which ops, extents or options would flip it */
+} ReasonInfo;
+const ReasonInfo *reason_info(ReasonId id);
+
+typedef struct Edge {
+    NodeId producer, consumer; /* NODE_NONE consumer: an output */
+    uint32_t output;           /* which of the graph's that is */
+    EdgeVerdict verdict;
+    ReasonId reason;
+} Edge;
+
+/* What a change would make something take, and what it takes now, in microseconds, at values of the
+ * dims (by symbol). */
+typedef struct ChangePrice {
+    const int64_t *dims;
+    double then_us, now_us;
+} ChangePrice;
+typedef Vec(ChangePrice) VecChangePrice;
+
+/* Two launches of which neither waits for the other, by a kernel of each, and why they are not one.
+ */
+typedef struct Apart {
+    Str kernel, other;              /* names; `other` is before it */
+    NodeId kernel_node, other_node; /* a value of each; NODE_NONE where it computes none */
+    ReasonId reason;
+    VecChangePrice prices; /* as one launch; where that decides: at every point that was asked */
+} Apart;
+
+typedef struct Plan {
+    const Graph *graph;
+    Vec(Buffer) buffers;
+    Vec(Kernel) kernels; /* in launch order, init kernels first */
+    Vec(Edge) edges;
+    Vec(DynamicPitch) dynamic_pitches;
+    Vec(Apart) aparts;
+    bool has_ties;             /* values that rows or columns could have been made with */
+    bool may_rewrite;          /* arithmetic may be changed, within a bound */
+    VecDim workspace;          /* bytes: the largest of these, 0 of none */
+    DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */
+} Plan;
+
+/* Arguments (bit set) whose elements it reads once each: one load, at as many places as there are
+ * elements. */
+uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel);
+/* The arguments (bit set) whose pointers a variant puts a condition on: bound ones. */
+uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
+/* False: it applies always, and none that follows it is of use. */
+bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
+/* The arguments (bit set) in memory of the runtime's own, params among them, whose addresses are
+ * multiples of WORKSPACE_ALIGN_BYTES. Not those that others may stand for. */
+uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
+/* The shape that it fills in memory: rows as long as they are apart. */
+Shape buffer_layout(const Buffer *buffer);
+/* Bytes of a buffer as a dim, those between its rows included. */
+DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
+/* Those that the kernel may touch of one of its arguments: all of them, or the rows that it gathers
+ * or the part that it reads where that is less at any size, or the pieces that it stores. */
+DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer);
+/* Memory traffic of a kernel, each buffer counted once per kernel, as a dim: what it reads plus
+ * what it writes. */
+DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
+/* The node whose value, or a piece of it, the store puts into memory. */
+NodeId store_holds(const Plan *plan, const Store *store);
+uint32_t plan_n_buffers(const Plan *plan, BufferKind kind);
+/* Appends it as the last of its kind. Returns its place in the plan. */
+uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer);
+uint32_t plan_add_temp(Arena *arena, Plan *plan, NodeId node, Dtype dtype, Shape shape);
+/* How many of the plan's kernels are init kernels: those before this one. */
+uint32_t plan_n_init(const Plan *plan);
+/* Puts init kernels first, otherwise in the order in which they are, and numbers temps and prepared
+ * buffers anew. */
+void plan_order_init(Arena *arena, Plan *plan);
+/* Whether it has something to do at values of the dims, by symbol: others may stand for it, or what
+ * it copies is read as it is. */
+bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims);
+/* Whether the kernel only lays an operand of matmuls out anew, in an init step or, where that pays,
+ * in a run: it has no nodes, and the node of its buffer is a matmul's. */
+bool kernel_lays_out(const Plan *plan, const Kernel *kernel);
+/* The operand of the GEMM `kernel` that is read from this laid-out buffer, or NODE_NONE. */
+NodeId kernel_operand_in(const Plan *plan, const Kernel *kernel, uint32_t buffer);
+/* What the layout's kernel lays out: an operand of the first matmul that reads it. */
+NodeId plan_laid_out(const Plan *plan, const Kernel *layout);
+/* What init kernels write, in bytes. */
+DimId plan_prepared_bytes(const Plan *plan);
+
+/* Proves that every kernel reads only what is bound or was written before it, that everything is
+ * written once (a concat perhaps in pieces; again by kernels that stand for others) and in its
+ * dtype, that stages hold every slot once, and that init kernels come first, read nothing but
+ * params and what init kernels made, need no dim but those that params fix, and alone write what is
+ * prepared. NULL, or what is wrong. */
+const char *plan_verify(const Plan *plan, Arena *arena);
+/* Proves of a placed plan that temps in one place do not live at the same time, but for one that
+ * takes the place of another whose every element only the same element of the new one is made of.
+ * NULL, or what is wrong. */
+const char *plan_verify_places(const Plan *plan, Arena *arena);
+/* `kernel softmax ... stage 1: r0 = max(...)`: the schedule and scalar programs, for --emit=sched.
+ */
+void plan_print(const Plan *plan, Text *out);
+
+#endif

@@ -1,0 +1,375 @@
+/* The plan's invariants, checked after fusion and splitting. */
+#include "plan/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Checker {
+    const Plan *plan;
+    Arena *arena;
+    uint32_t *written_by; /* per buffer: kernel + 1 of its last part, 0: not all is written yet */
+    bool **has_piece;     /* per buffer, of what is written in pieces: per piece */
+    const char *fault;
+} Checker;
+
+static void fault(Checker *c, const Kernel *kernel, const char *what, uint32_t number) {
+    if (!c->fault)
+        c->fault = str_format(c->arena, "kernel %s %s number %u", kernel->name, what, number);
+}
+
+static void check_loads(Checker *c, const Kernel *kernel, uint32_t k) {
+    bool *live = kernel_live_scalars(c->arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!live[id] || s->kind != SCALAR_LOAD) continue;
+        if (s->buffer >= c->plan->buffers.n) {
+            fault(c, kernel, "reads unknown", s->buffer);
+            continue;
+        }
+        BufferKind kind = c->plan->buffers.data[s->buffer].kind;
+        bool is_bound = kind == BUFFER_INPUT || kind == BUFFER_PARAM;
+        uint32_t writer = c->written_by[s->buffer];
+        if (!is_bound && (writer == 0 || writer == k + 1))
+            fault(c, kernel, "reads not yet written", s->buffer);
+        if (kernel->is_init && kind != BUFFER_PARAM && kind != BUFFER_PREPARED)
+            fault(c, kernel, "is an init step, but reads", s->buffer);
+    }
+}
+
+/* Pieces of a concat lie beside one another, so each once is all of it once. */
+static bool check_piece(Checker *c, const Kernel *kernel, const Store *store) {
+    const Node *whole = graph_node(c->plan->graph, c->plan->buffers.data[store->buffer].node);
+    bool **has = &c->has_piece[store->buffer];
+    if (op_info(whole->op)->cls != CLASS_CONCAT || store->piece > whole->n_args ||
+        whole->args[store->piece - 1] != store->node) {
+        fault(c, kernel, "writes no piece of", store->buffer);
+        return false;
+    }
+    if (!*has) *has = arena_array(c->arena, bool, whole->n_args);
+    if ((*has)[store->piece - 1]) fault(c, kernel, "writes a piece again of", store->buffer);
+    (*has)[store->piece - 1] = true;
+    for (uint32_t i = 0; i < whole->n_args; i++)
+        if (!(*has)[i]) return false;
+    return true;
+}
+
+/* Places of the loops that the range leaves, of those that there are: `*kept` of `*all`. False:
+ * that is not known. */
+static bool count_range(IndexTab *tab, const Guard *guard, DimId *kept, DimId *all) {
+    DimTab *dims = indextab_dims(tab);
+    IndexExpr expr = index_expr(tab, guard->index);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    DimId max = index_max(tab, guard->index), min = index_min(tab, guard->index);
+    if (!max || !min) return false;
+    DimId last = dim_sub(dims, max, min), one = dim_const(dims, 1);
+    *all = dim_add(dims, last, one);
+    *kept = dim_sub(dims, guard->hi, guard->lo);
+    return *all != DIM_NONE && *kept != DIM_NONE;
+}
+
+/* Where each range of a guard is of axes of its own, as many places must be left as the stored
+ * value has elements. */
+static void check_guard(Checker *c, const Kernel *kernel, const Store *store, bool is_row) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId places = kernel_n_rows(kernel),
+          elems = shape_n_elems(dims, &graph_node(c->plan->graph, store->node)->shape);
+    if (!is_row) places = dim_mul(dims, places, kernel_n_reduced(kernel));
+    uint32_t seen = 0;
+    for (GuardId g = store->guard; g; g = guard_get(kernel->scalars, g).next) {
+        Guard guard = guard_get(kernel->scalars, g);
+        uint32_t axes = index_axes(tab, guard.index);
+        DimId kept, all;
+        if ((axes & seen) || !count_range(tab, &guard, &kept, &all)) return;
+        seen |= axes;
+        places = dim_mul(dims, places, kept);
+        elems = dim_mul(dims, elems, all);
+        if (places == DIM_NONE || elems == DIM_NONE) return;
+    }
+    if (places != elems) fault(c, kernel, "leaves out the wrong places of", store->buffer);
+}
+
+static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Store *store,
+                        bool is_row) {
+    if (store->buffer >= c->plan->buffers.n) {
+        fault(c, kernel, "writes unknown", store->buffer);
+        return;
+    }
+    const Buffer *buffer = &c->plan->buffers.data[store->buffer];
+    if (buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_PARAM)
+        fault(c, kernel, "writes read-only", store->buffer);
+    if (kernel->is_init != (buffer->kind == BUFFER_PREPARED))
+        fault(c, kernel, kernel->is_init ? "is an init step, but writes" : "is none, but prepares",
+              store->buffer);
+    if (c->written_by[store->buffer]) fault(c, kernel, "writes again", store->buffer);
+    if (store->guard) check_guard(c, kernel, store, is_row);
+    if (scalar_get(kernel->scalars, store->value)->dtype != buffer->dtype)
+        fault(c, kernel, "writes another dtype to", store->buffer);
+    bool is_whole = !store->piece && !c->has_piece[store->buffer];
+    if (!store->piece && !is_whole) fault(c, kernel, "writes again", store->buffer);
+    if (is_whole || (store->piece && check_piece(c, kernel, store)))
+        c->written_by[store->buffer] = k + 1;
+}
+
+/* Init kernels are before all others and know no dims but those of params. */
+static void check_init(Checker *c, const Kernel *kernel, uint32_t k) {
+    if (!kernel->is_init) return;
+    if (k > 0 && !c->plan->kernels.data[k - 1].is_init)
+        fault(c, kernel, "is an init step, but comes after kernel", k - 1);
+    uint64_t open = kernel->symbols & ~graph_param_symbols(c->plan->graph);
+    for (uint32_t i = 0; i < DIM_MAX_SYMBOLS; i++)
+        if (open >> i & 1) fault(c, kernel, "is an init step, but no param fixes dim", i);
+}
+
+static void check_stages(Checker *c, const Kernel *kernel) {
+    bool *done = arena_array(c->arena, bool, kernel->reduces.n + 1);
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t r = 0; r < kernel->stages.data[i].reduces.n; r++) {
+            uint32_t slot = kernel->stages.data[i].reduces.data[r];
+            if (slot >= kernel->reduces.n || done[slot])
+                fault(c, kernel, "misplaces slot", slot);
+            else
+                done[slot] = true;
+        }
+    for (uint32_t slot = 0; slot < kernel->reduces.n; slot++)
+        if (!done[slot]) fault(c, kernel, "never runs slot", slot);
+    if (kernel->form == FORM_MAP &&
+        (kernel->reduces.n || kernel->row_stores.n || kernel->stages.n != 1))
+        fault(c, kernel, "is a malformed map, slot", 0);
+}
+
+/* What the kernel writes, those that stand for it write again. */
+static void forget_store(void *user, const Store *store) {
+    Checker *c = user;
+    c->written_by[store->buffer] = 0;
+    if (store->piece) c->has_piece[store->buffer][store->piece - 1] = false;
+}
+
+typedef struct Again {
+    Checker *checker;
+    const Kernel *kernel;
+} Again;
+
+static void check_again(void *user, const Store *store) {
+    const Again *again = user;
+    const Checker *c = again->checker;
+    bool is_written = store->piece ? c->has_piece[store->buffer][store->piece - 1]
+                                   : c->written_by[store->buffer] != 0;
+    if (!is_written)
+        fault(again->checker, again->kernel, "alone, not those that stand for it, writes",
+              store->buffer);
+}
+
+static void check_spread(Checker *c, uint32_t k) {
+    const Kernel *kernels = c->plan->kernels.data;
+    if (kernels[k].spread.n) kernel_each_store(&kernels[k], forget_store, c);
+    for (uint32_t first = k; kernel_is_fallback(&kernels[k]) && first-- > 0;) {
+        if (!kernels[first].spread.n) continue;
+        Again again = {c, &kernels[first]};
+        if (first + kernels[first].spread.n == k)
+            kernel_each_store(&kernels[first], check_again, &again);
+        return;
+    }
+}
+
+static int compare_names(const void *a, const void *b) {
+    const Kernel *x = *(const Kernel *const *)a, *y = *(const Kernel *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+static void check_names(Checker *c) {
+    uint32_t n = c->plan->kernels.n;
+    const Kernel **sorted = arena_array(c->arena, const Kernel *, n);
+    for (uint32_t k = 0; k < n; k++) sorted[k] = &c->plan->kernels.data[k];
+    qsort(sorted, n, sizeof *sorted, compare_names);
+    for (uint32_t k = 1; k < n; k++)
+        if (strcmp(sorted[k - 1]->name, sorted[k]->name) == 0)
+            fault(c, sorted[k], "shares its name with kernel",
+                  (uint32_t)(sorted[k - 1] - c->plan->kernels.data));
+}
+
+const char *plan_verify(const Plan *plan, Arena *arena) {
+    Checker c = {.plan = plan, .arena = arena};
+    c.written_by = arena_array(arena, uint32_t, plan->buffers.n);
+    c.has_piece = arena_array(arena, bool *, plan->buffers.n);
+    check_names(&c);
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        check_stages(&c, kernel);
+        check_init(&c, kernel, k);
+        check_loads(&c, kernel, k);
+        for (uint32_t i = 0; i < kernel->stages.n; i++)
+            for (uint32_t s = 0; s < kernel->stages.data[i].stores.n; s++)
+                check_store(&c, kernel, k, &kernel->stages.data[i].stores.data[s], false);
+        for (uint32_t s = 0; s < kernel->row_stores.n; s++)
+            check_store(&c, kernel, k, &kernel->row_stores.data[s], true);
+        check_loads(&c, kernel, k); /* a kernel must not read what it writes */
+        check_spread(&c, k);
+    }
+    for (uint32_t b = 0; b < plan->buffers.n && !c.fault; b++)
+        if (plan->buffers.data[b].kind == BUFFER_OUTPUT && !c.written_by[b])
+            c.fault = str_format(arena, "output %s is never written", plan->buffers.data[b].name);
+    return c.fault;
+}
+
+/* Places. */
+
+typedef struct Places {
+    const Plan *plan;
+    Arena *arena;
+    uint32_t *first, *last; /* per buffer: launches, by their first kernel */
+} Places;
+
+static void find_lives(Places *p) {
+    uint32_t launch = 0;
+    for (uint32_t b = 0; b < p->plan->buffers.n; b++) p->first[b] = UINT32_MAX;
+    for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
+        const Kernel *kernel = &p->plan->kernels.data[k];
+        if (kernel->link == LAUNCH_SINGLE) launch = k;
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            uint32_t b = kernel->args.data[i];
+            if (p->first[b] == UINT32_MAX) p->first[b] = launch;
+            p->last[b] = launch;
+        }
+    }
+}
+
+/* Whether some stage after the one that stores to the buffer, or a row's own store, loads from
+ * `old`, or the store is none of a stage. By what each stage needs of everything, unlike the
+ * placer's. */
+static bool is_read_later(const Places *p, const Kernel *kernel, uint32_t old, uint32_t buffer) {
+    bool is_stored = false, is_late = false;
+    for (uint32_t i = 0; i <= kernel->stages.n; i++) {
+        const bool *live = stage_live_scalars(p->arena, kernel, (RowCache){.n = 0}, i);
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            is_late =
+                is_late || (is_stored && live[id] && s->kind == SCALAR_LOAD && s->buffer == old);
+        }
+        for (uint32_t k = 0; i < kernel->stages.n && k < kernel->stages.data[i].stores.n; k++)
+            is_stored = is_stored || kernel->stages.data[i].stores.data[k].buffer == buffer;
+    }
+    return is_late || !is_stored;
+}
+
+/* Whether rows or columns, whose points are gone over in every stage, are at each element of the
+ * buffer at one point alone: its index tells every axis. */
+static bool is_once_a_stage(const Places *p, const Kernel *kernel, const Store *store) {
+    DimTab *dims = p->plan->graph->dims;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimId elems = shape_n_elems(dims, &p->plan->buffers.data[store->buffer].shape);
+    for (uint32_t axis = 0; axis < index_n_axes(tab); axis++) {
+        bool is_loop = axis != kernel->segment_axis &&
+                       (axis < kernel->n_parallel || axis >= kernel->first_reduced);
+        bool is_one = dim_equals_const(dims, index_axis_extent(tab, axis), 1);
+        if (is_loop && !is_one && !(index_axes(tab, store->address) >> axis & 1)) return false;
+    }
+    return dim_mul(dims, kernel_n_reduced(kernel), kernel_n_rows(kernel)) == elems;
+}
+
+/* Whether no element of `old` is needed once the kernel stored the same element of `new`. */
+static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint32_t new) {
+    const Buffer *a = &p->plan->buffers.data[old], *b = &p->plan->buffers.data[new];
+    const Store *store = kernel_find_store(kernel, new);
+    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_GEMM;
+    if (!store || store->guard || store->piece || kernel_stores_to(kernel, old) ||
+        dtype_bytes(a->dtype) != dtype_bytes(b->dtype) ||
+        buffer_bytes(p->plan->graph->dims, a) != buffer_bytes(p->plan->graph->dims, b))
+        return false;
+    if (!is_once && (!is_once_a_stage(p, kernel, store) || is_read_later(p, kernel, old, new)))
+        return false;
+    const bool *is_factor = is_once ? kernel_reduced_scalars(p->arena, kernel) : NULL;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && s->buffer == old &&
+            ((is_factor && is_factor[id]) || s->index != store->address))
+            return false;
+    }
+    return true;
+}
+
+enum { N_PROBES = 24 };
+
+/* Values of all symbols, from all at their least to all at their largest, the others in between and
+ * by another step for each symbol. */
+static void probe(const DimTab *dims, uint32_t n, int64_t *values) {
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(dims, i);
+        int64_t least = (symbol->lo + symbol->multiple - 1) / symbol->multiple;
+        int64_t span = symbol->hi / symbol->multiple - least;
+        uint32_t step = n * (n + 1 < N_PROBES ? 2 * i + 1 : 1) % N_PROBES;
+        int64_t more = step + 1 == N_PROBES ? span : span >> (2 * (N_PROBES - 1 - step) / 3);
+        values[i] = (least + more) * symbol->multiple;
+    }
+    dim_follow_rules(dims, values);
+}
+
+static bool are_apart_at(const DimTab *dims, const DimId *offsets, const DimId *ends,
+                         const int64_t *values) {
+    int64_t from[2], to[2];
+    for (int i = 0; i < 2; i++)
+        if (!dim_eval(dims, offsets[i], values, &from[i]) ||
+            !dim_eval(dims, ends[i], values, &to[i]))
+            return true; /* more than there can be */
+    return to[0] <= from[1] || to[1] <= from[0];
+}
+
+/* Whether they share no byte: by what the dims' ranges tell, or, where those say nothing, as of the
+ * products of differences, at many values. */
+static bool are_apart(const Places *p, const Buffer *a, const Buffer *b) {
+    DimTab *dims = p->plan->graph->dims;
+    const Buffer *both[2] = {a, b};
+    DimId offsets[2], ends[2];
+    int64_t values[DIM_MAX_SYMBOLS];
+    for (int i = 0; i < 2; i++) {
+        DimId bytes = dim_round_up(dims, buffer_bytes(dims, both[i]), WORKSPACE_ALIGN_BYTES);
+        offsets[i] = both[i]->offset_bytes;
+        ends[i] = dim_add(dims, offsets[i], bytes);
+        if (!ends[i]) return false;
+    }
+    if (dim_always_le(dims, ends[0], offsets[1]) || dim_always_le(dims, ends[1], offsets[0]))
+        return true;
+    for (uint32_t n = 0; n < N_PROBES; n++) {
+        probe(dims, n, values);
+        if (!are_apart_at(dims, offsets, ends, values)) return false;
+    }
+    return true;
+}
+
+/* Whether kernel `k`, the first with `buffer`, may store it where it lies, for `other`, which lay
+ * before. */
+static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer, uint32_t other) {
+    const Buffer *new = &p->plan->buffers.data[buffer], *old = &p->plan->buffers.data[other];
+    if (p->last[other] < p->first[buffer] || are_apart(p, old, new)) return true;
+    return p->last[other] == k && plan_launch(p->plan, k).n == 1 &&
+           old->offset_bytes ==
+               new->offset_bytes &&goes_over(p, &p->plan->kernels.data[k], other, buffer);
+}
+
+static bool takes_room(const Plan *plan, const Buffer *buffer) {
+    return buffer->kind == BUFFER_TEMP && !buffer->is_on_chip &&
+           !dim_equals_const(plan->graph->dims, buffer_bytes(plan->graph->dims, buffer), 0);
+}
+
+const char *plan_verify_places(const Plan *plan, Arena *arena) {
+    Places p = {.plan = plan, .arena = arena};
+    VecU32 placed = {0};
+    p.first = arena_array(arena, uint32_t, plan->buffers.n);
+    p.last = arena_array(arena, uint32_t, plan->buffers.n);
+    bool *is_placed = arena_array(arena, bool, plan->buffers.n);
+    find_lives(&p);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
+            uint32_t b = plan->kernels.data[k].args.data[i];
+            if (is_placed[b] || !takes_room(plan, &plan->buffers.data[b])) continue;
+            for (uint32_t o = 0; o < placed.n; o++)
+                if (!may_lie_there(&p, k, b, placed.data[o]))
+                    return str_format(arena, "kernel %s stores %s over %s",
+                                      plan->kernels.data[k].name, plan->buffers.data[b].name,
+                                      plan->buffers.data[placed.data[o]].name);
+            is_placed[b] = true;
+            vec_push(arena, &placed, b);
+        }
+    return NULL;
+}

@@ -1,0 +1,46 @@
+/* GEMM_FMA on a GPU: what its schedule and its template agree on. */
+#ifndef FUSEC_PLAN_SIMT_H
+#define FUSEC_PLAN_SIMT_H
+
+#include "plan/kernel.h"
+
+enum { SIMT_FRAGMENT_BYTES = 16, SIMT_WARP = 32 };
+
+/* Threads of a warp along m: 8 by 4; 4 by 8 with two rows each, where a warp has 8 rows and columns
+ * for that; or all along the one side that there is. */
+static inline uint32_t simt_lanes_m(const Sched *sched) {
+    uint32_t rows = sched->tile_m / sched->warps_m, columns = sched->tile_n / sched->warps_n;
+    if (sched->tile_m == 1 || sched->tile_n == 1) return sched->tile_m == 1 ? 1 : SIMT_WARP;
+    return rows < 16 && columns >= 16 ? 4 : 8;
+}
+
+/* How many rows of k a thread's fragments are loaded ahead: what it multiplies meanwhile is to take
+ * as long as shared memory, some 30 clocks. It divides tile_k. */
+enum { SIMT_MAX_AHEAD = 8 };
+static inline uint32_t simt_rows_ahead(const Sched *sched) {
+    uint32_t threads = SIMT_WARP * sched->warps_m * sched->warps_n;
+    uint32_t outputs = sched->tile_m * sched->tile_n / threads;
+    uint32_t ahead = outputs <= 4 ? SIMT_MAX_AHEAD : outputs <= 16 ? 4 : 1;
+    while (sched->tile_k % ahead) ahead /= 2;
+    return ahead;
+}
+
+/* Shared memory of a tile of both operands, with the most that rows are padded by. */
+static inline uint32_t simt_stage_bytes(const Sched *sched, uint32_t acc_bytes) {
+    uint32_t row = (sched->tile_m + sched->tile_n) * acc_bytes + 2 * SIMT_FRAGMENT_BYTES;
+    return row * sched->tile_k + 2 * SIMT_FRAGMENT_BYTES;
+}
+
+/* The epilogue takes the tile in parts, a row of every thread's fragments at a time: elements from
+ * row to row, and the bytes of a part. */
+static inline uint32_t simt_part_pitch(const Sched *sched, uint32_t acc_bytes) {
+    return sched->tile_n + (sched->tile_n > 1 ? SIMT_FRAGMENT_BYTES / acc_bytes : 0);
+}
+
+static inline uint32_t simt_part_bytes(const Sched *sched, uint32_t acc_bytes) {
+    uint32_t own = sched->tile_m / (sched->warps_m * simt_lanes_m(sched));
+    uint32_t most = SIMT_FRAGMENT_BYTES / acc_bytes, n_parts = own > most ? own / most : 1;
+    return sched->tile_m / n_parts * simt_part_pitch(sched, acc_bytes) * acc_bytes;
+}
+
+#endif

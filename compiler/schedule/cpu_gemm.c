@@ -1,0 +1,307 @@
+/* Schedules of GEMMs on a CPU. See gemm.h.
+ *
+ * warps_m by warps_n is the register tile; vectors lie along n, unless n is shorter than a vector
+ * (then warps_n is no multiple of lanes). A unit is tile_m by tile_n and goes through k by tile_k.
+ * Sizes are bounded by the stack: a unit keeps tile_k by tile_n of one operand and tile_m by tile_n
+ * of partial results there. A few rows are too few to repay packing the columns (stages 0), unless
+ * an init step has done it. */
+#include "schedule/gemm.h"
+
+enum {
+    /* Packed columns, 432 KiB, stay in the second level of the cache. */
+    DEPTH_BYTES = 384 * 4,
+    BLOCK_COLUMNS_BYTES = 288 * 4,
+    PARTIALS_BYTES = 448 * 1024,
+    WIDE_VECTOR_BYTES = 64,
+    MAX_VECTORS = 6,
+    FEW_ROWS = 4,
+    MAX_STREAM_SCALARS = 4096,
+    MAX_STREAM_COST = 4,
+    STREAM_STEPS = 8, /* of k at a time; with wide vectors and more than a few rows twice that */
+    STREAM_DEPTH_BYTES = 4096,
+    STREAM_COLUMNS_BYTES = 2048,
+    /* Of products that rows follow. Packing the columns for every 56 rows was 8 % of a softmax of
+     * 256 columns along a k of 64, for every 224 rows 2 %. */
+    WIDEST_ROW_BYTES = 2048,
+    SEVERAL_ROWS = 512,
+    SHORT_BLOCK_ROWS = 28,
+    LONG_BLOCK_ROWS = 224,
+    /* Of few outputs there would be one unit, whatever threads there are; of fewer still a second
+     * thread is not worth its start. f32 256^3: 312 us as one unit, as two 206, in one thread 324:
+     * columns are packed for each. */
+    FEW_OUTPUTS = 1 << 17,
+    LEAST_OUTPUTS = 1 << 14,
+    FEW_BLOCK_ROWS = 132
+};
+
+typedef struct Tile {
+    uint32_t rows, vectors;
+} Tile;
+
+static int64_t min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
+
+/* At most `most`, at least 1, a multiple of `step`: cuts what is at most `extent` into equal parts.
+ */
+static uint32_t cut(int64_t extent, int64_t most, int64_t step) {
+    if (most < step) most = step;
+    most -= most % step;
+    if (extent <= 0) return (uint32_t)step;
+    int64_t n_parts = ceil_div(extent, most);
+    return (uint32_t)min_i64(most, ceil_div(ceil_div(extent, n_parts), step) * step);
+}
+
+/* Every row takes a register per vector; each vector one more, and the broadcast element one. */
+static Tile choose_tile(int64_t n_rows, uint32_t vector_bytes) {
+    uint32_t n_registers = vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
+    uint32_t most_rows = vector_bytes == WIDE_VECTOR_BYTES ? 14 : 6;
+    Tile tile = {.rows = cut(n_rows, most_rows, 1), .vectors = 2};
+    while (tile.vectors < MAX_VECTORS && (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)
+        tile.vectors++;
+    return tile;
+}
+
+typedef struct Gemm {
+    const Kernel *kernel;
+    DimTab *dims;
+    DimId rows, columns, depth;
+    ScalarId column_factor;
+    uint32_t acc_bytes, vector_bytes, lanes;
+    bool is_turned;
+    bool has_few; /* outputs */
+    GemmLaunch launch;
+} Gemm;
+
+static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_rows,
+                      uint32_t block_columns) {
+    uint32_t width = tile.vectors * sched->lanes;
+    sched->warps_m = gemm->is_turned ? width : tile.rows;
+    sched->warps_n = gemm->is_turned ? tile.rows : width;
+    sched->tile_m = gemm->is_turned ? block_columns : block_rows;
+    sched->tile_n = gemm->is_turned ? block_rows : block_columns;
+}
+
+/* A tile for at most so many rows. */
+static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
+    int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
+    Tile tile = choose_tile(n_rows, gemm->vector_bytes);
+    while (tile.vectors > 1 && (int64_t)(tile.vectors - 1) * gemm->lanes >= n_columns)
+        tile.vectors--;
+    return tile;
+}
+
+static int64_t block_columns(const Gemm *gemm) {
+    return BLOCK_COLUMNS_BYTES / gemm->acc_bytes / gemm->launch.products;
+}
+
+/* Of a unit: where rows follow, all of them. */
+static int64_t most_columns(const Gemm *gemm) {
+    int64_t all = dim_hi(gemm->dims, gemm->columns), most = block_columns(gemm);
+    bool has_all = gemm->launch.has_rows && !gemm->is_turned && all > most;
+    return has_all ? all + MAX_VECTORS * gemm->lanes : most;
+}
+
+/* What is packed has the room of a block of columns, however many there are. */
+static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
+    int64_t most = DEPTH_BYTES / gemm->acc_bytes, room = most * block_columns(gemm);
+    return columns > block_columns(gemm) ? min_i64(most, room / columns) : most;
+}
+
+/* Of a unit that is to make at most so many. Rows that follow are gone over by the unit alone:
+ * there are to be units for several threads, as far as packing for each of them allows. */
+static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns, int64_t n_rows) {
+    int64_t most = PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.products;
+    if (gemm->has_few) return min_i64(most, FEW_BLOCK_ROWS);
+    if (!gemm->launch.has_rows || gemm->is_turned) return most;
+    bool has_panels = gemm->kernel->panel_columns > 0;
+    if (has_panels && n_rows <= SEVERAL_ROWS) return SHORT_BLOCK_ROWS;
+    bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->tile_k;
+    return has_panels || is_one_block ? min_i64(most, LONG_BLOCK_ROWS) : most;
+}
+
+/* For at most so many rows. Panels that are prepared have the width of the tile for all rows. The
+ * packed columns and partial results of all products that are made at once have the room of one. */
+static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
+    int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
+    Tile tile = choose_fitting_tile(gemm, n_rows);
+    uint32_t prepared = gemm->kernel->panel_columns;
+    if (prepared) tile.vectors = prepared / gemm->lanes;
+    uint32_t width = tile.vectors * sched->lanes;
+    uint32_t columns = cut(n_columns, most_columns(gemm), width);
+    sched->stages = 1;
+    sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
+    sched->tile_k = cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
+    int64_t rows = most_rows(gemm, sched, columns, n_rows);
+    set_tiles(gemm, sched, tile, cut(n_rows, rows, tile.rows), columns);
+}
+
+static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
+    Tile tile = {.rows = n_rows < 1 ? 1 : (uint32_t)n_rows, .vectors = 1};
+    int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
+    sched->stages = 0;
+    bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
+    sched->unroll = is_wide && n_rows > FEW_ROWS ? 2 * STREAM_STEPS : STREAM_STEPS;
+    sched->tile_k =
+        cut(dim_hi(gemm->dims, gemm->depth), STREAM_DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
+    set_tiles(gemm, sched, tile, tile.rows,
+              cut(n_columns, STREAM_COLUMNS_BYTES / gemm->acc_bytes, sched->lanes));
+}
+
+/* Streaming evaluates the columns' program at many places of the code. */
+static bool can_stream(const Gemm *gemm) {
+    bool seen[MAX_STREAM_SCALARS + 1] = {false};
+    const ScalarTab *scalars = gemm->kernel->scalars;
+    return scalar_count(scalars) <= MAX_STREAM_SCALARS &&
+           scalar_cost(scalars, gemm->column_factor, seen) <= MAX_STREAM_COST;
+}
+
+static void set_grid(const Gemm *gemm, Variant *variant) {
+    DimTab *dims = gemm->dims;
+    const Sched *sched = &variant->sched;
+    uint32_t block_rows = gemm->is_turned ? sched->tile_n : sched->tile_m;
+    uint32_t block_columns = gemm->is_turned ? sched->tile_m : sched->tile_n;
+    DimId down = dim_ceil_div(dims, gemm->rows, block_rows);
+    DimId across = dim_ceil_div(dims, gemm->columns, block_columns);
+    DimId blocks = dim_mul(dims, down, across);
+    variant->grid = dim_mul(dims, gemm_n_batches(gemm->kernel), blocks);
+}
+
+/* For a few rows: one for each bound on the rows that they may pass or stay below. Columns are
+ * streamed, or come from panels that are prepared. Where rows follow, these serve several rows too,
+ * by small units. */
+static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
+    static const int64_t bounds[] = {FEW_ROWS, 4 * FEW_ROWS, SEVERAL_ROWS};
+    int64_t least = dim_lo(gemm->dims, gemm->rows), most = dim_hi(gemm->dims, gemm->rows);
+    bool has_panels = gemm->kernel->panel_columns > 0;
+    uint32_t n = 0, n_bounds = gemm->launch.has_rows && has_panels ? 3 : 2;
+    for (uint32_t i = 0; i < n_bounds; i++) {
+        if (least > bounds[i] || !(has_panels || can_stream(gemm))) continue;
+        Variant *variant = &variants[n++];
+        if (has_panels)
+            choose_packed(gemm, &variant->sched, min_i64(most, bounds[i]));
+        else
+            choose_streamed(gemm, &variant->sched, min_i64(most, bounds[i]));
+        set_grid(gemm, variant);
+        if (most <= bounds[i]) break;
+        variant->limit_dim = gemm->rows;
+        variant->limit = bounds[i];
+    }
+    return n;
+}
+
+/* For few outputs, if there may be so few, which sets `has_few`: low units for several threads.
+ * Whether there are never more. */
+static bool add_few_outputs(Gemm *gemm, Variant *variant) {
+    DimTab *dims = gemm->dims;
+    DimId n = kernel_n_rows(gemm->kernel);
+    if (n == DIM_NONE || dim_lo(dims, n) > FEW_OUTPUTS || dim_hi(dims, n) < LEAST_OUTPUTS ||
+        dim_hi(dims, gemm->rows) <= FEW_BLOCK_ROWS)
+        return false;
+    gemm->has_few = true;
+    choose_packed(gemm, &variant->sched, dim_hi(dims, gemm->rows));
+    set_grid(gemm, variant);
+    if (dim_hi(dims, n) <= FEW_OUTPUTS && dim_lo(dims, n) >= LEAST_OUTPUTS) return true;
+    variant->limit_dim = n;
+    variant->least = LEAST_OUTPUTS;
+    variant->limit = FEW_OUTPUTS;
+    return false;
+}
+
+static Gemm gemm_of(const Kernel *kernel, const Target *target) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    Gemm gemm = {.kernel = kernel,
+                 .dims = dims,
+                 .rows = m,
+                 .columns = n,
+                 .depth = index_axis_extent(tab, gemm_axis_k(kernel)),
+                 .column_factor = reduce->factor,
+                 .acc_bytes = dtype_bytes(reduce->acc),
+                 .vector_bytes = target->vector_bytes,
+                 .launch = {.products = 1}};
+    gemm.lanes = gemm.vector_bytes / gemm.acc_bytes;
+    if (dim_hi(dims, n) < gemm.lanes && dim_hi(dims, m) > dim_hi(dims, n)) {
+        gemm.is_turned = true;
+        gemm.rows = n;
+        gemm.columns = m;
+        gemm.column_factor = reduce->value;
+    }
+    return gemm;
+}
+
+GemmPanel sched_cpu_gemm_panel(const Kernel *kernel, const Target *target) {
+    Gemm gemm = gemm_of(kernel, target);
+    Tile tile = choose_fitting_tile(&gemm, dim_hi(gemm.dims, gemm.rows));
+    return (GemmPanel){.axis = gemm.is_turned ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
+                       .width = tile.vectors * gemm.lanes};
+}
+
+/* The coefficient of the axis in an index that moves with axes alone; DIM_NONE: it does not move.
+ */
+static DimId axis_stride(const IndexTab *tab, IndexExpr expr, uint32_t axis) {
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).axis == axis) return expr.terms[i].coefficient;
+    return DIM_NONE;
+}
+
+static bool is_affine(const IndexTab *tab, IndexExpr expr) {
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    return true;
+}
+
+/* Whether both lhs operands are loads of the same elements. */
+static bool have_one_left(const Kernel *a, const Kernel *b) {
+    const Scalar *load = scalar_get(a->scalars, a->reduces.data[0].value);
+    const Scalar *other = scalar_get(b->scalars, b->reduces.data[0].value);
+    if (load->kind != SCALAR_LOAD || other->kind != SCALAR_LOAD || load->guard || other->guard ||
+        load->buffer != other->buffer)
+        return false;
+    const IndexTab *tab = scalartab_indices(a->scalars), *other_tab = scalartab_indices(b->scalars);
+    IndexExpr own = index_expr(tab, load->index), its = index_expr(other_tab, other->index);
+    bool is_same = own.offset == its.offset && own.n_terms == its.n_terms && is_affine(tab, own) &&
+                   is_affine(other_tab, its);
+    for (uint32_t i = 0; i < own.n_terms && is_same; i++)
+        is_same = axis_stride(other_tab, its, index_atom(tab, own.terms[i].atom).axis) ==
+                  own.terms[i].coefficient;
+    return is_same;
+}
+
+/* Few rows of a product are spread over units by their columns, which rows that follow would undo.
+ */
+int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target) {
+    Gemm gemm = gemm_of(kernel, target);
+    return WIDEST_ROW_BYTES / gemm.acc_bytes;
+}
+
+/* Of no columns, what passes would not move along the rows. */
+bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b) {
+    const DimTab *dims = indextab_dims(scalartab_indices(a->scalars));
+    return have_one_left(a, b) && a->reduces.data[0].acc == b->reduces.data[0].acc &&
+           kernel_axis_extent(a, gemm_axis_k(a)) == kernel_axis_extent(b, gemm_axis_k(b)) &&
+           dim_hi(dims, kernel_axis_extent(a, gemm_axis_n(a))) > 0;
+}
+
+uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *target,
+                        Variant *variants) {
+    Gemm gemm = gemm_of(kernel, target);
+    gemm.launch = launch;
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = gemm.lanes;
+    uint32_t n_variants = add_few_rows(&gemm, variants);
+    if (n_variants && !variants[n_variants - 1].limit_dim) return n_variants;
+    bool is_done = add_few_outputs(&gemm, &variants[n_variants]);
+    n_variants += gemm.has_few;
+    if (is_done) return n_variants;
+    gemm.has_few = false;
+    choose_packed(&gemm, &variants[n_variants].sched, dim_hi(gemm.dims, gemm.rows));
+    set_grid(&gemm, &variants[n_variants]);
+    return n_variants + 1;
+}

@@ -1,0 +1,235 @@
+/* Schedules of GEMMs with one row or column on a GPU. See gemm.h.
+ *
+ * What matters is how many loads of 16 bytes are under way: about 64 KiB on each processor. The
+ * order of summation is the engine's, so that everything here is free. */
+#include "schedule/gemm.h"
+
+enum {
+    WARP_THREADS = 32,
+    VECTOR_BYTES = 16,
+    MAX_LANES = 8,
+    /* Lanes along k. */
+    ROW_THREADS = 128,
+    ROW_LOADS = 4,      /* of a thread in one round of chains */
+    FEW_OUTPUTS = 1024, /* for which warps alone are too few */
+    /* Lanes along the outputs. */
+    STRIP_THREADS = 256,
+    LONE_THREADS = 512, /* of a block that has no cluster */
+    STRIP_BYTES = 128,  /* of a row of the matrix that one block reads */
+    NARROW_BYTES = 64,  /* the same where blocks would be few */
+    WIDE_BYTES = 256,
+    STRIP_LOADS = 8,
+    SUM_BYTES = 64,    /* of a thread's accumulators: more of them leave less in flight */
+    WAVE_BLOCKS = 660, /* that run at once */
+    MAX_GROUPS = 64,   /* of chains, joined by a thread at the end */
+};
+
+typedef struct GemvGpu {
+    const Kernel *kernel;
+    const Target *target;
+    IndexTab *tab;
+    DimTab *dims;
+    ScalarId matrix;
+    uint32_t axis; /* of the outputs: m or n */
+    uint32_t n_chains;
+} GemvGpu;
+
+static uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/* The narrowest element that the matrix loads in runs along an axis, in bytes; 0: there is none.
+ * Only the matrix moves with the outputs and with k. */
+static uint32_t run_bytes(const GemvGpu *g, uint32_t axis) {
+    const ScalarTab *scalars = g->kernel->scalars;
+    uint32_t bytes = 0, both = 1u << gemm_axis_k(g->kernel);
+    if (dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis)) > 1) both |= 1u << g->axis;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (s->kind != SCALAR_LOAD || (s->axes & both) != both) continue;
+        if (index_lane_motion(g->tab, s->index, axis, 2) != LANES_CONTIGUOUS) continue;
+        if (!bytes || dtype_bytes(s->dtype) < bytes) bytes = dtype_bytes(s->dtype);
+    }
+    return bytes;
+}
+
+/* Lanes along an axis, and the condition that they take: 1 where there are no vectors. */
+static uint32_t choose_lanes(const GemvGpu *g, uint32_t axis, uint32_t bytes, Variant *variant) {
+    uint32_t lanes = bytes ? min_u32(VECTOR_BYTES / bytes, MAX_LANES) : 1;
+    DimId extent = kernel_axis_extent(g->kernel, axis);
+    int64_t value;
+    bool is_const = dim_is_const(g->dims, extent, &value);
+    while (lanes > 1 && is_const && value % lanes) lanes /= 2;
+    while (lanes > 1 && axis == gemm_axis_k(g->kernel) && lanes > g->n_chains) lanes /= 2;
+    if (lanes > 1 && dim_multiple(g->dims, extent) % lanes) {
+        variant->multiple_dim = extent;
+        variant->multiple_of = lanes;
+    }
+    return lanes;
+}
+
+/* Rounds of chains under way at once, so that a thread has `loads` loads. */
+static uint32_t choose_unroll(const GemvGpu *g, uint32_t loads, uint32_t loads_of_round) {
+    int64_t n_rounds =
+        dim_hi(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / g->n_chains;
+    uint32_t unroll = loads / loads_of_round;
+    while (unroll > 1 && unroll > n_rounds) unroll /= 2;
+    return unroll ? unroll : 1;
+}
+
+static bool has_few_outputs(const GemvGpu *g) {
+    DimId n = kernel_n_rows(g->kernel);
+    return n && dim_hi(g->dims, n) <= FEW_OUTPUTS;
+}
+
+static void finish(const GemvGpu *g, Variant *variant, uint32_t n_outputs) {
+    Sched *sched = &variant->sched;
+    bool is_left = g->axis == gemm_axis_m(g->kernel);
+    sched->engine = GEMM_GEMV;
+    sched->tile_m = is_left ? n_outputs : 1;
+    sched->tile_n = is_left ? 1 : n_outputs;
+    variant->grid = gemm_gpu_grid(g->kernel, sched->tile_m, sched->tile_n);
+    if (sched->cluster > 1) variant->grid = dim_mul_const(g->dims, variant->grid, sched->cluster);
+}
+
+/* Whether twice the threads for an output would still have as many loads each as are to be under
+ * way: then they end sooner, and more blocks are in different stages. */
+static bool fills_wider_team(const GemvGpu *g, const Sched *sched, uint32_t groups) {
+    int64_t n_loads =
+        dim_lo(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / sched->lanes;
+    return sched->threads_per_row >= WARP_THREADS &&
+           2 * sched->threads_per_row <= min_u32(groups, ROW_THREADS) &&
+           n_loads >= (int64_t)2 * sched->threads_per_row * ROW_LOADS;
+}
+
+/* Lanes along k: a warp for each output, several outputs where k is short, a block where the
+ * outputs are few. */
+static void along_k(const GemvGpu *g, Variant *variant) {
+    Sched *sched = &variant->sched;
+    uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
+    sched->lanes_along_k = true;
+    sched->threads_per_row = min_u32(groups, WARP_THREADS);
+    while (groups / sched->threads_per_row > ROW_LOADS ||
+           (has_few_outputs(g) && groups > sched->threads_per_row) ||
+           fills_wider_team(g, sched, groups))
+        sched->threads_per_row *= 2;
+    sched->slots = groups / sched->threads_per_row;
+    sched->threads = sched->threads_per_row > ROW_THREADS ? sched->threads_per_row : ROW_THREADS;
+    if (!has_few_outputs(g) && sched->threads_per_row <= WARP_THREADS)
+        n_outputs = ROW_LOADS / sched->slots;
+    sched->unroll = choose_unroll(g, ROW_LOADS, sched->slots * n_outputs);
+    finish(g, variant, sched->threads / sched->threads_per_row * n_outputs);
+}
+
+/* Bytes of a block's strip: wide ones where that lets all blocks run at once, since blocks left for
+ * a second wave take as long as the first. */
+static uint32_t strip_bytes(const GemvGpu *g, uint32_t bytes) {
+    if (g->target->max_cluster == 1 || has_few_outputs(g)) return NARROW_BYTES;
+    DimId n = kernel_n_rows(g->kernel);
+    int64_t most = n ? dim_hi(g->dims, n) * bytes * g->target->max_cluster : INT64_MAX;
+    bool is_wide =
+        most > (int64_t)WAVE_BLOCKS * STRIP_BYTES && most <= (int64_t)WAVE_BLOCKS * WIDE_BYTES;
+    return is_wide ? WIDE_BYTES : STRIP_BYTES;
+}
+
+/* As many loads in a round as passes without a loop may have, else as a loop wants. */
+static uint32_t choose_strip_unroll(const GemvGpu *g, const Variant *variant) {
+    Variant tried = *variant;
+    for (tried.sched.unroll = STRIP_LOADS; tried.sched.unroll > 0; tried.sched.unroll /= 2)
+        if (kernel_gemv_passes(g->kernel, &tried).n_rounds) return tried.sched.unroll;
+    return choose_unroll(g, STRIP_LOADS, variant->sched.slots);
+}
+
+/* Lanes along the outputs: a block has a strip of them, its threads and the other blocks of its
+ * cluster share the chains. */
+static void along_outputs(const GemvGpu *g, Variant *variant, uint32_t bytes) {
+    Sched *sched = &variant->sched;
+    uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
+    uint32_t across = strip_bytes(g, bytes) / (bytes * sched->lanes);
+    uint32_t threads = g->target->max_cluster > 1 ? STRIP_THREADS : LONE_THREADS;
+    across = across < 1 ? 1 : min_u32(across, WARP_THREADS);
+    sched->threads_per_row = min_u32(threads / across, g->n_chains);
+    while (across * sched->threads_per_row < WARP_THREADS) across *= 2;
+    sched->slots = min_u32(SUM_BYTES / (sched->lanes * acc_bytes), STRIP_LOADS);
+    while (g->n_chains / (sched->threads_per_row * sched->slots) > MAX_GROUPS) sched->slots *= 2;
+    sched->slots = min_u32(sched->slots, g->n_chains / sched->threads_per_row);
+    sched->threads = across * sched->threads_per_row;
+    sched->cluster =
+        min_u32(g->n_chains / (sched->threads_per_row * sched->slots), g->target->max_cluster);
+    finish(g, variant, across * sched->lanes);
+    sched->unroll = choose_strip_unroll(g, variant);
+}
+
+/* One block: its threads share the chains of as many outputs as a warp's lanes reach, at most one
+ * for each thread. */
+static bool turn_along_outputs(const GemvGpu *g, Variant *variant) {
+    Sched *sched = &variant->sched;
+    int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
+    uint32_t most = min_u32(WARP_THREADS, sched->threads / sched->lanes), across = 1;
+    while (across < most && (int64_t)across * sched->lanes < n) across *= 2;
+    while (across < most && sched->threads / across > g->n_chains) across *= 2;
+    sched->threads_per_row = sched->threads / across;
+    if (sched->threads_per_row > g->n_chains) return false;
+    sched->slots = min_u32(g->n_chains / sched->threads_per_row, STRIP_LOADS);
+    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots);
+    finish(g, variant, across * sched->lanes);
+    return true;
+}
+
+static void turn_along_k(const GemvGpu *g, Variant *variant) {
+    Sched *sched = &variant->sched;
+    int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
+    uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
+    sched->threads_per_row = min_u32(groups, WARP_THREADS);
+    while (groups / sched->threads_per_row > STRIP_LOADS) sched->threads_per_row *= 2;
+    sched->slots = groups / sched->threads_per_row;
+    uint32_t teams = sched->threads / sched->threads_per_row;
+    while (n_outputs < ROW_LOADS && n_outputs * sched->slots < STRIP_LOADS && teams * n_outputs < n)
+        n_outputs *= 2;
+    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots * n_outputs);
+    finish(g, variant, teams * n_outputs);
+}
+
+static void add(const GemvGpu *g, Variant *variant, uint32_t bytes_along_k, uint32_t bytes) {
+    if (bytes_along_k || !bytes)
+        along_k(g, variant);
+    else
+        along_outputs(g, variant, bytes);
+}
+
+static GemvGpu vector_of(const Kernel *kernel, const Target *target, bool is_column) {
+    GemvGpu g = {.kernel = kernel, .target = target};
+    g.tab = scalartab_indices(kernel->scalars);
+    g.dims = indextab_dims(g.tab);
+    g.axis = is_column ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
+    g.n_chains = gemv_n_chains(g.dims, kernel_axis_extent(g.kernel, gemm_axis_k(kernel)));
+    return g;
+}
+
+void sched_gemv_one_block(const Kernel *kernel, Variant *variant) {
+    Sched *sched = &variant->sched;
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    bool is_column = dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_n(kernel))) <= 1;
+    GemvGpu g = vector_of(kernel, NULL, is_column);
+    sched->cluster = 0;
+    if (!sched->lanes_along_k && turn_along_outputs(&g, variant)) return;
+    if (!sched->lanes_along_k) sched->lanes = 1;
+    sched->lanes_along_k = true;
+    turn_along_k(&g, variant);
+}
+
+uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, Variant *variants) {
+    GemvGpu g = vector_of(kernel, target, is_column);
+    uint32_t k_bytes = run_bytes(&g, gemm_axis_k(kernel)), bytes = run_bytes(&g, g.axis), n = 0;
+    Variant wide = variants[0];
+    wide.sched.lanes =
+        choose_lanes(&g, k_bytes ? gemm_axis_k(kernel) : g.axis, k_bytes ? k_bytes : bytes, &wide);
+    if (wide.sched.lanes > 1) {
+        wide.align_bytes = VECTOR_BYTES;
+        wide.align_args = ((uint64_t)1 << kernel->args.n) - 1;
+        add(&g, &wide, k_bytes, bytes);
+        variants[n++] = wide;
+    }
+    add(&g, &variants[n], k_bytes, bytes);
+    return n + 1;
+}

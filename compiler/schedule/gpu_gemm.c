@@ -1,0 +1,479 @@
+/* Schedules of GEMMs on a GPU: tensor cores where the dtype has them, else tiles of fused
+ * multiply-adds, as large as the problem fills the machine with. See gemm.h. */
+#include "schedule/gemm.h"
+
+#include "plan/simt.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Blocks that a machine of the class of an A100 or H200 runs at once, below which smaller tiles are
+ * faster though they read more. */
+enum {
+    FULL_MACHINE = 132,
+    VECTOR_BYTES = 16,
+    FEW_ROWS = 32,
+    DEEP = 1024,
+    MAX_STAGES_BYTES = 96 * 1024, /* every target has them, and two blocks share a processor */
+    STAGED_DEPTH = 256            /* of k, from which on stages of few rows fill */
+};
+
+/* `most_larger`: it is taken where the next larger tile would give at most so many blocks. */
+typedef struct GemmTiles {
+    uint32_t m, n, k, warps_m, warps_n, threads, stages, most_larger;
+} GemmTiles;
+
+/* Ascending. A thread has at most 64 accumulators. Where few blocks run at
+ * once, the way from memory is what a step takes, so that smaller tiles are deeper; and the
+ * smallest wait for shared memory more than they compute, so that half a machine of the next is
+ * better. */
+enum { N_SIZES = 3 };
+static const GemmTiles tile_sizes[N_SIZES] = {{32, 32, 32, 2, 2, 128, 4, FULL_MACHINE / 2},
+                                              {64, 64, 16, 2, 2, 128, 2, FULL_MACHINE},
+                                              {128, 128, 8, 2, 4, 256, 2, 0}};
+/* Few rows, as many as a tile has at most: the rhs is streamed once. An output is one
+ * chain along k, so what counts is that a step of it waits for nothing: narrow tiles, so that every
+ * processor has one, as much of the rhs under way as memory wants (some 40 KiB a
+ * processor), and no more threads that multiply than the rows need, since each reads fragments. */
+enum { N_FEW = 4 };
+static const GemmTiles few_tiles[N_FEW] = {{8, 32, 64, 1, 2, 128, 8, 0},
+                                           {16, 32, 64, 1, 4, 128, 8, 0},
+                                           {32, 32, 32, 2, 2, 128, 10, 0},
+                                           {64, 32, 32, 2, 2, 128, 8, 0}};
+enum { FEW_SPARE = 2 }; /* of those, the one for odd pointers */
+/* In place of the largest, twice as wide: 8 by 16 accumulators a thread read 6 fragments for 128
+ * multiplications, 8 by 8 read 4 for 64. 4096^3 in f32 takes 96 % of the time (2652 and 2775 us).
+ */
+static const GemmTiles tiles_wide = {128, 256, 8, 2, 4, 256, 2, 0};
+enum { WIDE_PERCENT = 96 };
+/* Of rows that are to be whole, by their columns; the lower where the higher would leave processors
+ * idle, since what passes on chip is little then, too. */
+static const GemmTiles row_tiles[][2] = {
+    {{32, 32, 32, 2, 2, 128, 2, FULL_MACHINE / 2}, {64, 32, 16, 2, 2, 128, 2, 0}},
+    {{32, 64, 32, 2, 2, 128, 2, FULL_MACHINE / 2}, {64, 64, 16, 2, 2, 128, 2, 0}},
+    {{32, 128, 32, 1, 4, 128, 2, FULL_MACHINE / 2}, {64, 128, 8, 1, 4, 128, 2, 0}},
+    {{32, 256, 16, 1, 8, 256, 2, FULL_MACHINE / 2}, {64, 256, 8, 1, 8, 256, 2, 0}}};
+enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
+/* One row, of many: a warp has the outputs, all threads load for it. */
+static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 8, 0};
+
+typedef struct GemmGpu {
+    const Kernel *kernel;
+    GemmLaunch launch;
+    DimTab *dims;
+    DimId m, n, k;
+    uint64_t own; /* arguments that are always aligned */
+    Variant *variants;
+    uint32_t n_variants;
+} GemmGpu;
+
+DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    DimId rows = dim_ceil_div(dims, m, tile_m), columns = dim_ceil_div(dims, n, tile_n);
+    DimId tiles = dim_mul(dims, rows, columns);
+    return dim_mul(dims, gemm_n_batches(kernel), tiles);
+}
+
+DimId gemm_launch_grid(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_m,
+                       uint32_t tile_n) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(launch, kernel, &n);
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    DimId all = gemm_gpu_grid(parts, tile_m, tile_n);
+    for (uint32_t i = 1; i < n; i++)
+        all = dim_add(dims, all, gemm_gpu_grid(&parts[i], tile_m, tile_n));
+    return all;
+}
+
+/* Whether an address, or an axis rounded up to a tile, may need 64 bits. */
+static bool is_wide(const Plan *plan, const Kernel *kernel) {
+    const int64_t limit = INT64_C(1) << 30;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId rows = kernel_n_rows(kernel), k = kernel_n_reduced(kernel);
+    if (!rows || dim_hi(dims, rows) > limit || !k || dim_hi(dims, k) > limit) return true;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        DimId n = shape_n_elems(dims, &plan->buffers.data[kernel->args.data[i]].shape);
+        if (!n || dim_hi(dims, n) > limit) return true;
+    }
+    return false;
+}
+
+static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
+    Sched *sched = &variant.sched;
+    sched->engine = GEMM_FMA;
+    sched->tile_m = tiles->m;
+    sched->tile_n = tiles->n;
+    sched->tile_k = tiles->k;
+    sched->warps_m = tiles->warps_m;
+    sched->warps_n = tiles->warps_n;
+    sched->threads = tiles->threads;
+    uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
+    uint32_t stage = simt_stage_bytes(sched, acc_bytes), part = simt_part_bytes(sched, acc_bytes);
+    sched->stages = tiles->stages;
+    while (sched->stages > 2 && (sched->stages * stage > MAX_STAGES_BYTES ||
+                                 (sched->stages - 1) * tiles->k >= dim_hi(g->dims, g->k)))
+        sched->stages--;
+    uint32_t bytes = sched->stages * stage;
+    variant.shared_bytes = sched_gemm_dynamic_bytes(bytes > part ? bytes : part);
+    variant.grid = gemm_gpu_grid(g->kernel, tiles->m, tiles->n);
+    g->variants[g->n_variants++] = variant;
+}
+
+/* How often a processor takes tiles of that size, or, of a grid that is not known, the tiles of a
+ * row; 0: neither is known. */
+static int64_t n_rounds(const GemmGpu *g, const GemmTiles *tiles) {
+    int64_t n;
+    if (dim_is_const(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n), &n))
+        return (n + FULL_MACHINE - 1) / FULL_MACHINE;
+    return dim_is_const(g->dims, g->n, &n) ? (n + tiles->n - 1) / tiles->n : 0;
+}
+
+/* The largest tile. A thread has no registers for the wide one's accumulators in f64; rows that one
+ * tile could hold whole are left room to stay on chip. */
+static const GemmTiles *largest_tiles(const GemmGpu *g) {
+    const GemmTiles *narrow = &tile_sizes[N_SIZES - 1];
+    int64_t wide_tiles = tiles_wide.n / narrow->n * n_rounds(g, &tiles_wide);
+    bool may_be_wide =
+        dim_hi(g->dims, g->n) > tiles_wide.n && dtype_bytes(g->kernel->reduces.data[0].acc) <= 4;
+    return may_be_wide && wide_tiles * WIDE_PERCENT <= n_rounds(g, narrow) * 100 ? &tiles_wide
+                                                                                 : narrow;
+}
+
+/* Blocks of the launch, of at least so many rows if it is this product alone. */
+static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t rows) {
+    int64_t all = dim_lo(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n));
+    DimId line = gemm_gpu_grid(g->kernel, UINT32_MAX, tiles->n); /* tiles side by side */
+    int64_t own = dim_lo(g->dims, line) * ((rows + tiles->m - 1) / tiles->m);
+    return g->launch.n_parts <= 1 && own > all ? own : all;
+}
+
+/* Adds the variant for every size of tile, from `first`, that some extents call for. The last
+ * applies always; none is larger than an extent without need. `least`: there are so many rows where
+ * no variant before applies. */
+static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least) {
+    for (uint32_t i = first; i < N_SIZES; i++) {
+        bool is_last = i + 1 == N_SIZES || dim_hi(g->dims, g->m) <= tile_sizes[i].m ||
+                       dim_hi(g->dims, g->n) <= tile_sizes[i].n;
+        variant.limit_dim = DIM_NONE;
+        if (!is_last) {
+            DimId blocks =
+                gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
+            if (least_blocks(g, &tile_sizes[i + 1], least) > tile_sizes[i].most_larger) continue;
+            is_last = dim_hi(g->dims, blocks) <= tile_sizes[i].most_larger;
+            if (!is_last) {
+                variant.limit_dim = blocks;
+                variant.limit = tile_sizes[i].most_larger;
+            }
+        }
+        add(g, variant, i + 1 < N_SIZES ? &tile_sizes[i] : largest_tiles(g));
+        if (is_last) return;
+    }
+}
+
+/* Adds the variants for few rows, of a k that is worth stages, from tile `first` to `end`; returns
+ * how many rows there are at least where none applies, -1 where one always does. */
+static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_t end) {
+    int64_t least = dim_lo(g->dims, g->m), most = dim_hi(g->dims, g->m);
+    if (least < 0) least = 0; /* what is known of a difference of dims */
+    if (dim_hi(g->dims, g->k) < STAGED_DEPTH || least > few_tiles[end - 1].m) return least;
+    for (uint32_t i = first; i < end; i++) {
+        bool is_last = most <= few_tiles[i].m;
+        if (least > few_tiles[i].m) continue;
+        variant.limit_dim = is_last ? DIM_NONE : g->m;
+        variant.limit = is_last ? 0 : few_tiles[i].m;
+        add(g, variant, &few_tiles[i]);
+        if (is_last) return -1;
+    }
+    return few_tiles[end - 1].m + 1;
+}
+
+/* The same, and those for more rows. */
+static void add_all_sizes(GemmGpu *g, Variant variant, uint32_t first_few, uint32_t end_few,
+                          uint32_t first) {
+    int64_t least = add_few_rows(g, variant, first_few, end_few);
+    if (least >= 0) add_sizes(g, variant, first, least);
+}
+
+/* Whether something the kernel reads or writes is contiguous along an axis. */
+static bool has_vectors_along(const GemmGpu *g, uint32_t axis, uint32_t lanes) {
+    const ScalarTab *scalars = g->kernel->scalars;
+    IndexTab *tab = scalartab_indices(scalars);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (s->kind == SCALAR_LOAD &&
+            index_lane_motion(tab, s->index, axis, lanes) == LANES_CONTIGUOUS)
+            return true;
+    }
+    for (uint32_t i = 0; i < g->kernel->row_stores.n; i++)
+        if (index_lane_motion(tab, g->kernel->row_stores.data[i].address, axis, lanes) ==
+            LANES_CONTIGUOUS)
+            return true;
+    return false;
+}
+
+/* The variant with vectors: its condition is on the first of k, n, m that vectors lie along and
+ * that is not known to be a multiple of them; along the others it goes by elements. */
+static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lanes) {
+    const uint32_t axes[3] = {gemm_axis_k(g->kernel), gemm_axis_n(g->kernel),
+                              gemm_axis_m(g->kernel)};
+    const DimId extents[3] = {g->k, g->n, g->m};
+    bool any = false;
+    variant->sched.lanes = lanes;
+    variant->align_bytes = VECTOR_BYTES;
+    variant->align_args = ((uint64_t)1 << g->kernel->args.n) - 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        int64_t value;
+        if (!has_vectors_along(g, axes[i], lanes)) continue;
+        if (dim_multiple(g->dims, extents[i]) % lanes == 0 || extents[i] == variant->multiple_dim) {
+            any = true;
+        } else if (!variant->multiple_dim && !dim_is_const(g->dims, extents[i], &value)) {
+            variant->multiple_dim = extents[i];
+            variant->multiple_of = lanes;
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* Sizes that hold whole rows; the few of a narrow product are streamed. */
+static void add_row_sizes(GemmGpu *g, Variant variant) {
+    uint32_t i = 0;
+    while (i + 1 < N_ROW_TILES && dim_hi(g->dims, g->n) > row_tiles[i][0].n) i++;
+    if (i == 0 && add_few_rows(g, variant, 0, 1) < 0) return;
+    const GemmTiles *low = &row_tiles[i][0], *high = &row_tiles[i][1];
+    DimId blocks = gemm_gpu_grid(g->kernel, high->m, high->n);
+    bool is_few = dim_hi(g->dims, blocks) <= low->most_larger;
+    if (dim_lo(g->dims, blocks) <= low->most_larger) {
+        Variant few = variant;
+        few.limit_dim = is_few ? DIM_NONE : blocks;
+        few.limit = is_few ? 0 : low->most_larger;
+        add(g, few, low);
+    }
+    if (!is_few) add(g, variant, high);
+}
+
+static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
+    uint32_t lanes = VECTOR_BYTES / dtype_bytes(acc);
+    Variant wide = variant;
+    bool has_vectors = make_vector_variant(g, &wide, lanes);
+    /* Runs are taken as such by any pointer: those that are not aligned by elements. */
+    variant.sched.lanes = lanes;
+    variant.align_args = g->own;
+    if (g->own) variant.align_bytes = VECTOR_BYTES;
+    if (g->launch.has_rows) {
+        if (has_vectors) add_row_sizes(g, wide);
+        add_row_sizes(g, variant);
+        return;
+    }
+    if (dim_equals_const(g->dims, g->m, 1)) {
+        if (has_vectors) add(g, wide, &tiles_row);
+        add(g, variant, &tiles_row);
+        return;
+    }
+    if (has_vectors) add_all_sizes(g, wide, 0, N_FEW, 0);
+    uint32_t first = has_vectors ? FEW_SPARE : 0, end = has_vectors ? FEW_SPARE + 1 : N_FEW;
+    add_all_sizes(g, variant, first, end, 1);
+}
+
+/* What has a chain for each output and nothing else: PLAIN_MOST multiply-adds at most where a tile
+ * would be, of a depth that a thread goes through alone, and enough such places, or as many as say
+ * that there will be: fewer go in tiles, which others can follow in one launch. A million f32
+ * products of 3 x 3 x 3 took 5668 us on an H200 in tiles and take 34, 100,000 of 8 x 8 x 8 272 and
+ * 40, of bf16 133 and 38; 32,768 of 16 x 16 x 16 96 and 136. */
+enum { PLAIN_THREADS = 256, PLAIN_ROWS = 64, PLAIN_MOST = 1024, PLAIN_DEPTH = 64 };
+enum { PLAIN_LEAST_PLACES = 2048, PLAIN_MANY_PLACES = 1 << 16 };
+
+static bool has_unit_k(const Kernel *kernel) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    return dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel))) <= 1;
+}
+
+/* Whether batches share the right operand, and so are rows. */
+static bool shares_right(const Graph *graph, const Shape *right) {
+    bool is_shared = true;
+    for (uint32_t d = 0; d + 2 < right->rank; d++)
+        is_shared = is_shared && dim_equals_const(graph->dims, right->dims[d], 1);
+    return is_shared;
+}
+
+typedef int64_t Bound(const DimTab *dims, DimId dim);
+
+/* Tiles of PLAIN_ROWS rows, and all columns, of the product as the graph has it; *in_tile: its
+ * multiply-adds in each. */
+static double n_places(const Plan *plan, const Kernel *kernel, Bound *bound, double *in_tile) {
+    const Graph *graph = plan->graph;
+    const Node *node = graph_node(graph, kernel->reduces.data[0].node);
+    const Shape *out = &node->shape, *right = &graph_node(graph, node->args[1])->shape;
+    double batches = 1, rows = (double)bound(graph->dims, out->dims[out->rank - 2]);
+    double columns = (double)bound(graph->dims, out->dims[out->rank - 1]);
+    double depth = (double)bound(graph->dims, right->dims[right->rank - 2]);
+    for (uint32_t d = 0; d + 2 < out->rank; d++)
+        batches *= (double)bound(graph->dims, out->dims[d]);
+    if (shares_right(graph, right)) {
+        rows *= batches;
+        batches = 1;
+    }
+    *in_tile = fmin(rows, PLAIN_ROWS) * columns * depth;
+    return batches * ceil(rows / PLAIN_ROWS);
+}
+
+static bool is_tiny(const Plan *plan, const Kernel *kernel) {
+    const Graph *graph = plan->graph;
+    const Node *node = graph_node(graph, kernel->reduces.data[0].node);
+    const Shape *out = &node->shape, *right = &graph_node(graph, node->args[1])->shape;
+    bool is_vector = dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1;
+    double least, most;
+    double n_least = n_places(plan, kernel, dim_lo, &least);
+    double n_most = n_places(plan, kernel, dim_hi, &most);
+    return !(is_vector && shares_right(graph, right)) && most <= PLAIN_MOST &&
+           dim_hi(graph->dims, right->dims[right->rank - 2]) <= PLAIN_DEPTH &&
+           (n_least >= PLAIN_LEAST_PLACES || n_most >= PLAIN_MANY_PLACES);
+}
+
+static bool is_plain(const Plan *plan, const Kernel *kernel) {
+    return has_unit_k(kernel) || is_tiny(plan, kernel);
+}
+
+static void add_plain(GemmGpu *g) {
+    Variant *variant = &g->variants[g->n_variants++];
+    int64_t depth = dim_hi(g->dims, g->k);
+    uint32_t unroll = MAP_MAX_UNROLL;
+    while (unroll > 1 && unroll * depth > NAIVE_MAX_WRITTEN) unroll /= 2;
+    variant->sched.engine = GEMM_NAIVE;
+    variant->sched.threads = PLAIN_THREADS;
+    variant->sched.unroll = unroll;
+    variant->grid = dim_ceil_div(g->dims, kernel_n_rows(g->kernel), PLAIN_THREADS * unroll);
+}
+
+/* Whether the product has one row or one column: of the operands as the graph has them too. */
+typedef enum { PRODUCT_MATRIX, PRODUCT_ROW, PRODUCT_COLUMN } ProductKind;
+
+static ProductKind product_kind(const Plan *plan, const Kernel *kernel) {
+    const Graph *graph = plan->graph;
+    const Node *node = graph_node(graph, kernel->reduces.data[0].node);
+    const Shape *out = &node->shape;
+    bool has_rows = dim_hi(graph->dims, out->dims[out->rank - 2]) > 1;
+    bool is_shared = shares_right(graph, &graph_node(graph, node->args[1])->shape);
+    if (dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1) return PRODUCT_COLUMN;
+    for (uint32_t d = 0; d + 2 < out->rank && is_shared; d++)
+        has_rows = has_rows || dim_hi(graph->dims, out->dims[d]) > 1;
+    return has_rows ? PRODUCT_MATRIX : PRODUCT_ROW;
+}
+
+bool sched_gemm_has_tensor_cores(Dtype factors, Precision precision) {
+    if (factors == DT_F32) return precision == PRECISION_TF32;
+    return factors == DT_F16 || factors == DT_BF16 || factors == DT_F64;
+}
+
+static bool has_tensor_cores(const Kernel *kernel) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
+    Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
+    return left == right && sched_gemm_has_tensor_cores(left, reduce->precision);
+}
+
+bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel) {
+    return !is_plain(plan, kernel) && product_kind(plan, kernel) == PRODUCT_MATRIX &&
+           has_tensor_cores(kernel);
+}
+
+int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel) {
+    if (is_plain(plan, kernel) || product_kind(plan, kernel) != PRODUCT_MATRIX) return 0;
+    Dtype left = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
+    return has_tensor_cores(kernel) ? sched_mma_widest_rows(left) : row_tiles[N_ROW_TILES - 1][0].n;
+}
+
+/* Tiles of one row of them, over batches and parts. */
+static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_n) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(launch, kernel, &n);
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    DimId all = dim_const(dims, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        IndexTab *tab = scalartab_indices(parts[i].scalars);
+        DimId own = dim_ceil_div(dims, index_axis_extent(tab, gemm_axis_n(&parts[i])), tile_n);
+        all = dim_add(dims, all, dim_mul(dims, own, gemm_n_batches(&parts[i])));
+    }
+    return all;
+}
+
+/* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than
+ * run at once, or one for each product. Along a deep k wgmma's rows, of a number that is known to
+ * be small, are better fetched than those of 32; those of 16 are not. What is loaded element by
+ * element waits for memory at each step, which copies for wgmma's sake, and maps, do not. */
+static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Variant *few) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    DimId n_tiles = dim_ceil_div(dims, n, few->sched.tile_n);
+    bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= FEW_ROWS;
+    n_tiles = n_tiles_of_rows(launch, kernel, few->sched.tile_n);
+    bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= DEEP;
+    if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.tile_m == FEW_ROWS) return false;
+    if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
+    if (!sched_mma_copies(kernel, few)) return false;
+    if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * FULL_MACHINE)) return false;
+    few->limit_dim = dim_hi(dims, m) <= FEW_ROWS ? DIM_NONE : m;
+    few->limit = few->limit_dim ? FEW_ROWS : 0;
+    return true;
+}
+
+/* What wgmma leaves to others: few rows; operands with an extent that is not a multiple that every
+ * map needs, one variant where vectors suit one of them; and anything. */
+static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                                 const Target *target, Variant *variants) {
+    Variant others[MAX_VARIANTS], *wgmma = variants;
+    const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
+    memcpy(others, variants, sizeof others);
+    bool is_wgmma = target->has_wgmma && left->dtype != DT_F64;
+    bool fits = is_wgmma && sched_wgmma_fits(plan, kernel);
+    uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
+    Variant few = others[0];
+    bool has_few = launch.has_rows ? few.sched.tile_m <= FEW_ROWS
+                                   : limit_to_few_rows(kernel, &launch, &few),
+         is_always_few = has_few && !few.limit_dim;
+    if (has_few) wgmma++;
+    if (is_wgmma && !is_always_few) n = sched_wgmma(plan, kernel, launch, wgmma);
+    if (n == 0) {
+        memcpy(variants, others, sizeof others);
+        return n_others;
+    }
+    if (has_few) variants[0] = few;
+    if (others[0].multiple_dim && !fits) {
+        bool has_larger =
+            others[0].sched.tile_m <= FEW_ROWS && others[1].multiple_dim == others[0].multiple_dim;
+        wgmma[n] = others[has_larger];
+        wgmma[n++].limit_dim = DIM_NONE;
+    }
+    wgmma[n++] = others[n_others - 1];
+    return n + has_few;
+}
+
+uint32_t sched_gpu_gemm(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                        const Target *target, Variant *variants) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    GemmGpu g = {.kernel = kernel,
+                 .launch = launch,
+                 .dims = indextab_dims(tab),
+                 .own = kernel_own_args(plan, kernel),
+                 .variants = variants};
+    g.m = index_axis_extent(tab, gemm_axis_m(kernel));
+    g.n = index_axis_extent(tab, gemm_axis_n(kernel));
+    g.k = index_axis_extent(tab, gemm_axis_k(kernel));
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.is_wide = is_wide(plan, kernel);
+    if (is_plain(plan, kernel)) {
+        add_plain(&g);
+        return g.n_variants;
+    }
+    ProductKind kind = product_kind(plan, kernel);
+    if (kind != PRODUCT_MATRIX) return sched_gemv(kernel, target, kind == PRODUCT_COLUMN, variants);
+    if (has_tensor_cores(kernel)) return add_tensor_cores(plan, kernel, launch, target, variants);
+    add_fma(&g, variants[0], reduce->acc);
+    return g.n_variants;
+}

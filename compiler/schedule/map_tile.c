@@ -1,0 +1,276 @@
+/* See map_tile.h. The rule: tiles wherever a load runs against the grain, if tiles are full
+ * enough; wide accesses on each side where its extent and all pointers allow them. */
+#include "schedule/map_tile.h"
+
+#include "cost/pressure.h"
+#include "template/map_tile.h"
+
+enum {
+    LEAST_EXTENT = 8, /* of either axis; shorter ones share lines anyhow */
+    EDGE = 64,        /* elements: lines of 16-bit elements, on both sides */
+    SMALL_EDGE = 32,
+    MAX_EDGE = 256,
+    FEW_TILES = 132, /* processors */
+    MAX_LANES = 8,
+    MAX_TILE_BYTES = 32 * 1024, /* of shared memory: several blocks fit on a processor */
+    MAX_UNROLLED_PRIMS = 4096,  /* of a thread, whose whole tile is written out; judged */
+    LEAST_SHARE = 4             /* of a tile, on the average, that must have elements: 1 / 4 */
+};
+
+typedef struct Tiler {
+    Arena *arena;
+    const Plan *plan;
+    const Kernel *kernel;
+    const Target *target;
+    IndexTab *indices;
+    DimTab *dims;
+    uint32_t in, out; /* axes */
+    ScalarId staged[MAP_TILE_MAX_STAGED];
+    uint32_t n_staged;
+} Tiler;
+
+static uint32_t ceil_pow2(int64_t n) {
+    uint32_t p = 1;
+    while (p < n && p < MAX_EDGE) p *= 2;
+    return p;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+static DimId extent(const Tiler *t, uint32_t axis) {
+    return index_axis_extent(t->indices, axis);
+}
+
+static const Scalar *staged_load(const Tiler *t, uint32_t i) {
+    return scalar_get(t->kernel->scalars, t->staged[i]);
+}
+
+/* Axes. */
+
+static bool stores_lie_along(const Tiler *t, uint32_t axis) {
+    const Stage *stage = &t->kernel->stages.data[0];
+    for (uint32_t i = 0; i < stage->stores.n; i++) {
+        DimId stride;
+        if (stage->stores.data[i].guard) return false;
+        if (!index_stride(t->indices, stage->stores.data[i].address, axis, &stride) ||
+            stride == DIM_NONE || !dim_equals_const(t->dims, stride, 1))
+            return false;
+    }
+    return stage->stores.n > 0;
+}
+
+static bool is_long(const Tiler *t, uint32_t axis) {
+    return dim_hi(t->dims, extent(t, axis)) >= LEAST_EXTENT;
+}
+
+static bool find_out(Tiler *t) {
+    for (t->out = t->kernel->n_parallel; t->out-- > 0;)
+        if (is_long(t, t->out) && stores_lie_along(t, t->out)) return true;
+    return false;
+}
+
+/* The axis along which most of what runs against the grain lies, in bytes; the innermost of
+ * equals. */
+static bool find_in(Tiler *t) {
+    uint32_t most = 0;
+    for (uint32_t axis = t->kernel->n_parallel; axis-- > 0;) {
+        ScalarId staged[MAP_TILE_MAX_STAGED];
+        if (axis == t->out || !is_long(t, axis)) continue;
+        uint32_t bytes = 0, n = map_tile_staged(t->arena, t->kernel, axis, t->out, staged,
+                                                MAP_TILE_MAX_STAGED);
+        for (uint32_t i = 0; i < n && n <= MAP_TILE_MAX_STAGED; i++)
+            bytes += dtype_bytes(scalar_get(t->kernel->scalars, staged[i])->dtype);
+        if (bytes <= most) continue;
+        most = bytes;
+        t->in = axis;
+    }
+    if (most)
+        t->n_staged =
+            map_tile_staged(t->arena, t->kernel, t->in, t->out, t->staged, MAP_TILE_MAX_STAGED);
+    return most > 0;
+}
+
+/* Tiles. */
+
+/* An axis that is shorter than the edge leaves its part to the other. */
+static void set_tile(const Tiler *t, uint32_t edge, Sched *sched) {
+    uint32_t in = ceil_pow2(dim_hi(t->dims, extent(t, t->in)));
+    uint32_t out = ceil_pow2(dim_hi(t->dims, extent(t, t->out)));
+    sched->tile_m = min_u32(in, edge);
+    sched->tile_n = min_u32(out, edge * edge / sched->tile_m);
+    if (sched->tile_m == edge) sched->tile_n = min_u32(out, edge);
+    if (sched->tile_n < edge) sched->tile_m = min_u32(in, edge * edge / sched->tile_n);
+}
+
+static uint32_t unrolled_prims(const Tiler *t, const Sched *sched) {
+    const bool *live = kernel_live_scalars(t->arena, t->kernel);
+    uint32_t prims = 0;
+    for (ScalarId id = 1; id <= scalar_count(t->kernel->scalars); id++)
+        if (live[id]) prims += 1 + scalar_own_cost(t->kernel->scalars, id);
+    return prims * map_tile_elems(sched);
+}
+
+static bool fits(const Tiler *t, const Sched *sched) {
+    return map_tile_bytes(t->arena, t->kernel, sched) <= MAX_TILE_BYTES &&
+           unrolled_prims(t, sched) <= MAX_UNROLLED_PRIMS &&
+           pressure_least(t->arena, t->kernel, sched) <= MAX_THREAD_REGISTERS;
+}
+
+/* Blocks, one for each tile. */
+static DimId count_tiles(const Tiler *t, const Sched *sched) {
+    DimId in = dim_ceil_div(t->dims, extent(t, t->in), sched->tile_m);
+    DimId n = dim_ceil_div(t->dims, extent(t, t->out), sched->tile_n);
+    n = dim_mul(t->dims, in, n);
+    for (uint32_t axis = 0; axis < t->kernel->n_parallel && n; axis++)
+        if (axis != t->in && axis != t->out) n = dim_mul(t->dims, n, extent(t, axis));
+    return n;
+}
+
+/* Small tiles where large ones would leave processors without work. */
+static bool choose_tile(const Tiler *t, Sched *sched) {
+    for (uint32_t edge = EDGE; edge >= SMALL_EDGE; edge /= 2) {
+        set_tile(t, edge, sched);
+        if (map_tile_elems(sched) < 1 || !fits(t, sched)) continue;
+        DimId n = count_tiles(t, sched);
+        if (n && (edge == SMALL_EDGE || dim_hi(t->dims, n) >= FEW_TILES)) return true;
+    }
+    return false;
+}
+
+/* Whether tiles are full enough, or where they are: what they could have less what there is is at
+ * most nothing. */
+static bool ask_full(const Tiler *t, Variant *variant) {
+    const Sched *sched = &variant->sched;
+    DimId rows = kernel_n_rows(t->kernel);
+    DimId least =
+        dim_mul_const(t->dims, variant->grid, (int64_t)sched->tile_m * sched->tile_n / LEAST_SHARE);
+    if (!rows || !least) return false;
+    DimId lacking = dim_sub(t->dims, least, rows);
+    if (!lacking || dim_lo(t->dims, lacking) > 0) return false;
+    if (dim_hi(t->dims, lacking) <= 0) return true;
+    variant->limit_dim = lacking;
+    variant->least = INT64_MIN;
+    variant->limit = 0;
+    return true;
+}
+
+/* Lanes. */
+
+static uint32_t widest_argument(const Tiler *t) {
+    uint32_t widest = 1;
+    for (uint32_t i = 0; i < t->kernel->args.n; i++) {
+        uint32_t own = dtype_bytes(t->plan->buffers.data[t->kernel->args.data[i]].dtype);
+        if (own > widest) widest = own;
+    }
+    return widest;
+}
+
+static uint32_t widest_staged(const Tiler *t) {
+    uint32_t widest = 1;
+    for (uint32_t i = 0; i < t->n_staged; i++) {
+        uint32_t own = dtype_bytes(staged_load(t, i)->dtype);
+        if (own > widest) widest = own;
+    }
+    return widest;
+}
+
+/* Lanes along an axis for elements of so many bytes; every thread has some. */
+static uint32_t lanes_along(const Tiler *t, const Sched *sched, uint32_t axis, uint32_t bytes) {
+    uint32_t lanes = min_u32(t->target->vector_bytes / bytes, MAX_LANES);
+    int64_t value;
+    lanes = min_u32(lanes, map_tile_elems(sched));
+    lanes = min_u32(lanes, axis == t->in ? sched->tile_m : sched->tile_n);
+    if (dim_is_const(t->dims, extent(t, axis), &value))
+        while (lanes > 1 && value % lanes) lanes /= 2;
+    return lanes;
+}
+
+/* That the axis is whole lanes, where that is not known. */
+static void ask_whole(const Tiler *t, uint32_t axis, uint32_t lanes, Variant *variant) {
+    DimId dim = extent(t, axis);
+    if (dim_multiple(t->dims, dim) % lanes == 0) return;
+    if (!variant->multiple_dim) {
+        variant->multiple_dim = dim;
+        variant->multiple_of = lanes;
+    } else if (variant->multiple_dim == dim) {
+        if (variant->multiple_of < lanes) variant->multiple_of = lanes;
+    } else {
+        variant->other_dim = dim;
+        variant->other_of = lanes;
+    }
+}
+
+/* Arguments that are accessed at the address by wide accesses. */
+static uint64_t wide_argument(const Tiler *t, uint32_t buffer, IndexId index, uint32_t axis,
+                              uint32_t lanes) {
+    bool is_wide = lanes > 1 &&
+                   index_lane_motion(t->indices, index, axis, lanes) == LANES_CONTIGUOUS &&
+                   index_is_multiple(t->indices, index, axis, lanes);
+    uint32_t arg = kernel_find_arg(t->kernel, buffer);
+    return is_wide && arg != NO_ARG ? (uint64_t)1 << arg : 0;
+}
+
+static bool is_staged(const Tiler *t, ScalarId id) {
+    for (uint32_t i = 0; i < t->n_staged; i++)
+        if (t->staged[i] == id) return true;
+    return false;
+}
+
+static uint64_t wide_arguments(const Tiler *t, const Variant *variant) {
+    const Sched *sched = &variant->sched;
+    const ScalarTab *scalars = t->kernel->scalars;
+    const bool *live = kernel_live_scalars(t->arena, t->kernel);
+    const Stage *stage = &t->kernel->stages.data[0];
+    uint64_t args = 0;
+    index_assume_multiple(t->indices, variant->multiple_dim, variant->multiple_of);
+    index_assume_also(t->indices, variant->other_dim, variant->other_of);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (!live[id] || s->kind != SCALAR_LOAD) continue;
+        args |= is_staged(t, id) ? wide_argument(t, s->buffer, s->index, t->in, sched->lanes_in)
+                                 : wide_argument(t, s->buffer, s->index, t->out, sched->lanes);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        args |= wide_argument(t, stage->stores.data[i].buffer, stage->stores.data[i].address,
+                              t->out, sched->lanes);
+    index_assume_multiple(t->indices, DIM_NONE, 1);
+    return args;
+}
+
+static Variant wide_variant(const Tiler *t, Variant variant) {
+    Sched *sched = &variant.sched;
+    sched->lanes = lanes_along(t, sched, t->out, widest_argument(t));
+    sched->lanes_in = lanes_along(t, sched, t->in, widest_staged(t));
+    while (sched->lanes > 1 && pressure_is_spread(t->arena, t->kernel, sched)) sched->lanes /= 2;
+    ask_whole(t, t->out, sched->lanes, &variant);
+    ask_whole(t, t->in, sched->lanes_in, &variant);
+    variant.align_args = wide_arguments(t, &variant);
+    variant.align_bytes = t->target->vector_bytes;
+    return variant;
+}
+
+uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target,
+                         const Variant *base, Variant *variants) {
+    Tiler t = {.arena = arena,
+               .plan = plan,
+               .kernel = kernel,
+               .target = target,
+               .indices = scalartab_indices(kernel->scalars),
+               .dims = plan->graph->dims};
+    Variant narrow = *base;
+    Sched *sched = &narrow.sched;
+    if (kernel->n_parallel < 2 || !find_out(&t) || !find_in(&t)) return 0;
+    sched->threads = MAP_TILE_THREADS;
+    sched->axis_in = t.in;
+    sched->lanes_out = kernel->n_parallel - 1 - t.out;
+    sched->lanes_in = sched->lanes = 1;
+    if (!choose_tile(&t, sched)) return 0;
+    narrow.grid = count_tiles(&t, sched);
+    if (!narrow.grid || !ask_full(&t, &narrow)) return 0;
+    variants[0] = wide_variant(&t, narrow);
+    uint32_t n = variants[0].align_args != 0;
+    variants[n] = narrow;
+    return n + 1;
+}

@@ -1,0 +1,387 @@
+/* Schedules of GEMMs on tensor cores. See gemm.h.
+ *
+ * In bytes everything is alike for all dtypes. k is padded to a multiple of DEPTH_BYTES everywhere,
+ * since padding is arithmetic too: tile_k is larger only where it divides k.
+ *
+ * Where the tiles of a size are fewer than the machine's processors, smaller ones read more, but
+ * from more processors at once; and since each then waits for memory, their stages are deep. */
+#include "schedule/gemm.h"
+
+enum {
+    CHUNK_BYTES = 16, /* one asynchronous copy */
+    DEPTH_BYTES = 64,
+    WARP_THREADS = 32,
+    STORE_LANES = 4,
+    FULL_MACHINE = 132, /* processors */
+    MOST_PROCESSORS = 100,
+    SMALL_GRID = 192 /* halves of large tiles below which such a machine is not filled */
+};
+
+/* `depth_bytes`: the most that tile_k is; 96 KiB of stages at most, which every target has, and so
+ * that two blocks share a processor. */
+typedef struct Tile {
+    uint32_t m, n, depth_bytes, warps_m, warps_n, stages;
+} Tile;
+
+/* Few, one or two for each processor. Wider ones read the lhs half as often; of few rows
+ * at most 80 KiB are to be under way on a processor: more of them wait for one another. */
+static const Tile few_tile = {32, 32, 256, 2, 2, 6};
+static const Tile few_wide_tile = {32, 64, 256, 2, 2, 4};
+static const Tile few_rows_tile = {16, 64, 256, 1, 4, 4};
+static const Tile few_rows_deep_tile = {16, 64, 256, 1, 4, 5}; /* 100 KiB */
+static const Tile few_rows_pair_tile = {16, 64, 256, 1, 4, 3}; /* two blocks a processor */
+static const Tile small_tile = {64, 64, 128, 2, 2, 6};
+/* A thread has 128 registers of accumulators. */
+static const Tile large_tile = {128, 128, DEPTH_BYTES, 2, 2, 3};
+/* What is counted to tell whether small ones are better. */
+static const Tile half_tile = {.m = 64, .n = 128};
+/* Of operands that go through registers. */
+static const Tile computed_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
+/* Where it is seldom taken: the least code. */
+static const Tile spare_tile = {32, 32, DEPTH_BYTES, 2, 2, 3};
+/* Of f64, whose accumulators take twice the registers; computing takes more than memory. */
+static const Tile wide_small_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
+static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
+/* Few rows of it, as many as a tile has: as narrow as to give every processor a tile. */
+enum { N_WIDE_FEW = 2, LOW_DEPTH = 256 };
+static const Tile wide_few_tiles[N_WIDE_FEW] = {{32, 32, 256, 2, 2, 6}, {64, 32, 128, 2, 2, 6}};
+/* Of columns that are to be whole. Few rows of them are gone over by as many warps as may be. */
+static const Tile rows_tile = {64, 128, DEPTH_BYTES, 2, 2, 4};
+static const Tile rows_wide_tile = {64, 256, DEPTH_BYTES, 2, 4, 3};
+static const Tile wide_rows_tile = {64, 128, DEPTH_BYTES, 2, 4, 3};
+enum { N_LOW_TILES = 3 };
+static const Tile low_rows_tiles[N_LOW_TILES] = {
+    {32, 64, 128, 2, 2, 4}, {32, 128, 128, 1, 8, 4}, {32, 256, 128, 1, 8, 3}};
+
+typedef struct Searcher {
+    const Kernel *kernel;
+    GemmLaunch launch;
+    IndexTab *tab;
+    DimTab *dims;
+    ScalarId left, right;
+    uint32_t elem_bytes, chunk_elems;
+    const Tile *few, *small, *large; /* few: may be NULL */
+    bool has_low;                    /* tiles for few rows */
+    const Tile *rows;                /* the only one, if rows need it; else NULL */
+} Searcher;
+
+/* What taking a dim for a multiple of a chunk's elements (or none) gives. */
+typedef struct Choice {
+    DimId condition;
+    bool copies_both;
+    uint32_t lanes;
+    uint32_t score;
+} Choice;
+
+static uint32_t store_lanes(const Searcher *c) {
+    return c->chunk_elems < STORE_LANES ? c->chunk_elems : STORE_LANES;
+}
+
+static bool are_lanes_whole(const Searcher *c, IndexId index, uint32_t axis, uint32_t lanes) {
+    return index_lane_motion(c->tab, index, axis, lanes) == LANES_CONTIGUOUS &&
+           index_is_multiple(c->tab, index, axis, lanes);
+}
+
+/* Whether an operand's tile can be copied: a plain load that k moves by a fixed stride, in chunks
+ * along k or along its own axis. */
+static bool is_copied(const Searcher *c, ScalarId factor, uint32_t axis) {
+    const Scalar *s = scalar_get(c->kernel->scalars, factor);
+    uint32_t k = gemm_axis_k(c->kernel);
+    if (s->kind != SCALAR_LOAD || s->guard) return false;
+    IndexExpr expr = index_expr(c->tab, s->index);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(c->tab, expr.terms[i].atom);
+        if ((atom.axes >> k & 1) && atom.kind != ATOM_AXIS) return false;
+    }
+    return are_lanes_whole(c, s->index, k, c->chunk_elems) ||
+           are_lanes_whole(c, s->index, axis, c->chunk_elems);
+}
+
+static Choice choose(const Searcher *c, DimId condition) {
+    DimId n = kernel_axis_extent(c->kernel, gemm_axis_n(c->kernel));
+    index_assume_multiple(c->tab, condition, condition ? c->chunk_elems : 1);
+    bool left = is_copied(c, c->left, gemm_axis_m(c->kernel));
+    bool right = is_copied(c, c->right, gemm_axis_n(c->kernel));
+    index_assume_multiple(c->tab, DIM_NONE, 1);
+    uint32_t lanes = store_lanes(c);
+    bool is_vector = dim_multiple(c->dims, n) % lanes == 0 || n == condition;
+    return (Choice){.condition = condition,
+                    .copies_both = left && right,
+                    .lanes = is_vector ? lanes : 1,
+                    .score = (left ? 2u : 0u) + (right ? 2u : 0u) + (is_vector ? 1u : 0u)};
+}
+
+/* The condition that helps most; one on a constant says nothing. */
+static Choice best_choice(const Searcher *c) {
+    Choice best = choose(c, DIM_NONE);
+    const uint32_t axes[3] = {gemm_axis_k(c->kernel), gemm_axis_n(c->kernel),
+                              gemm_axis_m(c->kernel)};
+    for (int i = 0; i < 3; i++) {
+        DimId extent = kernel_axis_extent(c->kernel, axes[i]);
+        int64_t value;
+        if (dim_is_const(c->dims, extent, &value)) continue;
+        Choice choice = choose(c, extent);
+        if (choice.score > best.score) best = choice;
+    }
+    return best;
+}
+
+/* Arguments that are accessed in runs along some axis: those alignment is asked of. */
+static uint64_t aligned_args(const Searcher *c, const Choice *choice) {
+    const Kernel *kernel = c->kernel;
+    const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
+    uint64_t args = 0;
+    uint32_t lanes = store_lanes(c);
+    index_assume_multiple(c->tab, choice->condition, choice->condition ? c->chunk_elems : 1);
+    for (uint32_t a = 0; a < kernel->args.n; a++)
+        for (int i = 0; i < 3; i++) {
+            bool has_run = false;
+            for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+                const Scalar *s = scalar_get(kernel->scalars, id);
+                has_run = has_run || (s->kind == SCALAR_LOAD && s->buffer == kernel->args.data[a] &&
+                                      are_lanes_whole(c, s->index, axes[i], lanes));
+            }
+            for (uint32_t k = 0; k < kernel->row_stores.n; k++) {
+                const Store *store = &kernel->row_stores.data[k];
+                has_run = has_run || (store->buffer == kernel->args.data[a] &&
+                                      are_lanes_whole(c, store->address, axes[i], lanes));
+            }
+            if (has_run) args |= (uint64_t)1 << a;
+        }
+    index_assume_multiple(c->tab, DIM_NONE, 1);
+    return args;
+}
+
+/* As deep as it may be, which is at most all of k, in stages that hold as much. */
+static void set_tile(const Searcher *c, Variant *variant, const Tile *tile) {
+    Sched *sched = &variant->sched;
+    DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
+    uint32_t least = DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
+    uint32_t depth = tile->depth_bytes / c->elem_bytes;
+    while (depth > least && dim_multiple(c->dims, k) % depth) depth /= 2, stages *= 2;
+    while (stages > 3 && (int64_t)(stages - 1) * depth >= dim_hi(c->dims, k)) stages--;
+    sched->engine = GEMM_MMA;
+    sched->tile_m = tile->m;
+    sched->tile_n = tile->n;
+    sched->tile_k = depth;
+    sched->warps_m = tile->warps_m;
+    sched->warps_n = tile->warps_n;
+    sched->stages = stages;
+    sched->threads = tile->warps_m * tile->warps_n * WARP_THREADS;
+    uint32_t bytes = (tile->m + tile->n) * depth * c->elem_bytes * stages;
+    variant->shared_bytes = sched_gemm_dynamic_bytes(bytes);
+    variant->grid = gemm_gpu_grid(c->kernel, tile->m, tile->n);
+}
+
+static bool is_extent_at_most(const Searcher *c, uint32_t axis, int64_t most) {
+    return dim_hi(c->dims, kernel_axis_extent(c->kernel, axis)) <= most;
+}
+
+/* Tiles along n, or along m, for all batches and parts, if that is a constant; else 0. */
+static int64_t n_tiles_along(const Searcher *c, bool along_n, uint32_t tile) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&c->launch, c->kernel, &n);
+    int64_t all = 0, own;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t axis = along_n ? gemm_axis_n(&parts[i]) : gemm_axis_m(&parts[i]);
+        DimId extent = kernel_axis_extent(&parts[i], axis);
+        DimId tiles = dim_ceil_div(c->dims, extent, tile);
+        tiles = dim_mul(c->dims, tiles, gemm_n_batches(&parts[i]));
+        if (!tiles || !dim_is_const(c->dims, tiles, &own)) return 0;
+        all += own;
+    }
+    return all;
+}
+
+/* Adds a size under the condition that the tiles of size `counted` are at most `most`; true when
+ * that is certain, so that nothing larger is wanted. */
+static bool add_limited(const Searcher *c, Variant base, const Tile *tile, const Tile *counted,
+                        int64_t most, Variant *variants, uint32_t *n_variants) {
+    DimId grid = gemm_launch_grid(&c->launch, c->kernel, counted->m, counted->n);
+    if (dim_lo(c->dims, grid) > most) return false;
+    bool is_certain = dim_hi(c->dims, grid) <= most;
+    set_tile(c, &base, tile);
+    if (!is_certain) {
+        base.limit_dim = grid;
+        base.limit = most;
+    }
+    variants[(*n_variants)++] = base;
+    return is_certain;
+}
+
+/* Tiles of one row or column of them, if that is more than `most`: they are mostly empty, and the
+ * more of them share the way from memory, the better. */
+static int64_t or_one_line(const Searcher *c, const Tile *tile, int64_t most) {
+    int64_t in_row = n_tiles_along(c, true, tile->n);
+    int64_t in_column = n_tiles_along(c, false, tile->m);
+    if (in_row > most) most = in_row;
+    return in_column > most ? in_column : most;
+}
+
+static bool fits_tile(const Searcher *c, const Tile *tile, bool both) {
+    bool fits_m = is_extent_at_most(c, gemm_axis_m(c->kernel), tile->m);
+    bool fits_n = is_extent_at_most(c, gemm_axis_n(c->kernel), tile->n);
+    return both ? fits_m && fits_n : fits_m || fits_n;
+}
+
+/* Low tiles where higher ones would leave processors idle. */
+static uint32_t add_row_choice(const Searcher *c, const Choice *choice, bool is_best, Variant base,
+                               Variant *variants) {
+    uint32_t n = 0;
+    bool may_be_low = is_best && choice->copies_both && c->few;
+    if (may_be_low && add_limited(c, base, c->few, c->few, FULL_MACHINE, variants, &n)) return n;
+    set_tile(c, &base, c->rows ? c->rows : choice->copies_both ? c->small : &computed_tile);
+    variants[n] = base;
+    return n + 1;
+}
+
+/* Adds the tiles for few rows, under the condition that they are; true when that is certain. */
+static bool add_low(const Searcher *c, Variant base, Variant *variants, uint32_t *n_variants) {
+    DimId m = kernel_axis_extent(c->kernel, gemm_axis_m(c->kernel));
+    bool is_certain = false;
+    for (uint32_t i = 0; i < N_WIDE_FEW && !is_certain; i++) {
+        if (dim_lo(c->dims, m) > wide_few_tiles[i].m) continue;
+        is_certain = dim_hi(c->dims, m) <= wide_few_tiles[i].m;
+        set_tile(c, &base, &wide_few_tiles[i]);
+        base.limit_dim = is_certain ? DIM_NONE : m;
+        base.limit = is_certain ? 0 : wide_few_tiles[i].m;
+        variants[(*n_variants)++] = base;
+    }
+    return is_certain;
+}
+
+/* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
+static uint32_t add_choice(const Searcher *c, const Choice *choice, bool is_best,
+                           Variant *variants) {
+    Variant base = variants[0];
+    base.sched.lanes = choice->lanes;
+    base.align_bytes = CHUNK_BYTES;
+    base.align_args = aligned_args(c, choice);
+    if (choice->condition) {
+        base.multiple_dim = choice->condition;
+        base.multiple_of = c->chunk_elems;
+    }
+    uint32_t n_variants = 0;
+    if (c->launch.has_rows) return add_row_choice(c, choice, is_best, base, variants);
+    if (c->has_low && choice->copies_both && add_low(c, base, variants, &n_variants))
+        return n_variants;
+    const Tile *only = !choice->copies_both                   ? &computed_tile
+                       : c->few && fits_tile(c, c->few, true) ? c->few
+                                                              : NULL;
+    if (!only && is_best && c->few &&
+        add_limited(c, base, c->few, c->few, 2 * FULL_MACHINE, variants, &n_variants))
+        return n_variants;
+    if (!only && fits_tile(c, c->small, false)) only = c->small;
+    if (!only && add_limited(c, base, c->small, &half_tile, or_one_line(c, &half_tile, SMALL_GRID),
+                             variants, &n_variants))
+        return n_variants;
+    set_tile(c, &base, only ? only : c->large);
+    variants[n_variants] = base;
+    return n_variants + 1;
+}
+
+/* Of the variant that takes anything. Whole rows stay in one tile where they can: what works on
+ * them may follow in the same blocks. */
+static const Tile *spare_of(const Searcher *c, bool is_spare) {
+    uint32_t n = gemm_axis_n(c->kernel);
+    if (c->rows) return c->rows;
+    bool splits_rows =
+        is_extent_at_most(c, n, computed_tile.n) && !is_extent_at_most(c, n, spare_tile.n);
+    return is_spare && !splits_rows ? &spare_tile : &computed_tile;
+}
+
+/* Of whole rows: NULL where there is no room, or threads would have nothing to copy. */
+static const Tile *low_rows_of(const Searcher *c, const Target *target) {
+    uint32_t i = 0;
+    bool has_room = target->max_cluster > 1;
+    while (i + 1 < N_LOW_TILES &&
+           !is_extent_at_most(c, gemm_axis_n(c->kernel), low_rows_tiles[i].n))
+        i++;
+    bool is_deep = dim_multiple(c->dims, kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel))) %
+                       (low_rows_tiles[i].depth_bytes / c->elem_bytes) ==
+                   0;
+    return has_room && is_deep && c->elem_bytes < 8 ? &low_rows_tiles[i] : NULL;
+}
+
+/* NULL: of elements so wide none is better. */
+static const Tile *few_of(const Searcher *c, const Target *target) {
+    if (c->launch.has_rows) return low_rows_of(c, target);
+    if (c->elem_bytes == 8) return NULL;
+    int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
+    /* Of a tile less deep there are not enough chunks for all threads. */
+    DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
+    bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0;
+    bool has_few_rows = is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
+    bool is_clustered = target->max_cluster > 1; /* such a target has 227 KiB for a block */
+    if (n < MOST_PROCESSORS || n > 2 * FULL_MACHINE) return &few_tile;
+    if (n > FULL_MACHINE) return has_few_rows ? &few_rows_pair_tile : &few_tile;
+    if (!has_few_rows) return &few_wide_tile;
+    return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
+}
+
+/* Of elements so wide that larger tiles compute for longer than memory takes, but for few rows of a
+ * deep k. */
+static bool has_low(const Searcher *c) {
+    DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
+    bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0 &&
+                   dim_hi(c->dims, k) >= LOW_DEPTH;
+    return c->elem_bytes == 8 && !c->launch.has_rows && is_deep;
+}
+
+/* NULL: any tile that is small or large may hold them, or they need not be whole. */
+static const Tile *rows_of(const Searcher *c) {
+    uint32_t n = gemm_axis_n(c->kernel);
+    if (!c->launch.has_rows || is_extent_at_most(c, n, small_tile.n)) return NULL;
+    if (c->elem_bytes == 8) return &wide_rows_tile;
+    return is_extent_at_most(c, n, rows_tile.n) ? &rows_tile : &rows_wide_tile;
+}
+
+int64_t sched_mma_widest_rows(Dtype dtype) {
+    return dtype == DT_F64 ? wide_rows_tile.n : rows_wide_tile.n;
+}
+
+static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Searcher c = {.kernel = kernel,
+                  .launch = launch,
+                  .tab = tab,
+                  .dims = indextab_dims(tab),
+                  .left = gemm_unrounded(kernel, reduce->value),
+                  .right = gemm_unrounded(kernel, reduce->factor),
+                  .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
+    c.chunk_elems = CHUNK_BYTES / c.elem_bytes;
+    return c;
+}
+
+bool sched_mma_copies(const Kernel *kernel, const Variant *variant) {
+    Searcher c = chooser_of(kernel, (GemmLaunch){.products = 1});
+    return choose(&c, variant->multiple_dim).copies_both;
+}
+
+uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
+                   bool is_spare, Variant *variants) {
+    Searcher c = chooser_of(kernel, launch);
+    bool is_wide = c.elem_bytes == 8;
+    c.few = few_of(&c, target);
+    c.has_low = has_low(&c);
+    c.small = is_wide ? &wide_small_tile : &small_tile;
+    c.large = is_wide ? &wide_large_tile : &large_tile;
+    c.rows = rows_of(&c);
+    Variant anywhere = variants[0];
+    Choice plain = choose(&c, DIM_NONE), best = best_choice(&c);
+    uint32_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        const Choice *choice = i == 0 ? &best : &plain;
+        bool is_new = i == 0 || best.condition;
+        if (!choice->score || !is_new) continue;
+        variants[n] = anywhere;
+        n += add_choice(&c, choice, i == 0, variants + n);
+    }
+    variants[n] = anywhere;
+    variants[n].sched.lanes = 1; /* it is seldom taken, and less code */
+    variants[n].align_args = aligned_args(&c, &plain) & kernel_own_args(plan, kernel);
+    if (variants[n].align_args) variants[n].align_bytes = CHUNK_BYTES;
+    set_tile(&c, &variants[n], spare_of(&c, is_spare || plain.copies_both));
+    return n + 1;
+}

@@ -1,0 +1,689 @@
+/* Schedules by rule. See schedule.h; the rules and their measurements are in docs/ARCHITECTURE.md.
+ */
+#include "schedule/schedule.h"
+
+#include "cost/pressure.h"
+#include "cost/prims.h"
+#include "schedule/flat.h"
+#include "schedule/gemm.h"
+#include "schedule/map_tile.h"
+#include "schedule/row.h"
+#include "schedule/row_cache.h"
+#include "schedule/split_axes.h"
+
+#include <string.h>
+
+enum {
+    MAP_THREADS = 256,
+    MAP_ROW_BYTES = 8,    /* of an access that a row's own vectors are kept for: judged */
+    COLUMN_THREADS = 256, /* along the columns, by 8 chains, by segments side by side */
+    COLUMN_CHAINS = 8,
+    WIDE_COLUMNS = 1024, /* that give every processor a block though each takes whole sectors */
+    FINISH_UNROLL = 16,
+    FINISH_THREADS = 512, /* on a processor: there are few, with registers for all of its loads */
+    WARP_THREADS = 32,
+    MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
+    MANY_ROW_THREADS = 512,
+    MANY_SINGLE_REGISTERS = 64,
+    MANY_REGISTERS = 86, /* as estimated; in three blocks of 256 the assembler makes 80 do */
+    MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler takes up to half as many again */
+    MANY_STEPS = 8,
+    UNROLL = 4,       /* steps in flight */
+    FEW_BLOCKS = 132, /* a processor has one at most */
+    CPU_MAP_UNIT = 4096,
+    CPU_MAP_STRIDED_UNIT = 16, /* where some access strides: short runs, so that the lines it
+                                * touches are used by the next row while they are in the cache */
+    ROW_CLOCKS = 6,            /* of such a row, beside its elements */
+    STRIDED_CLOCKS = 2,        /* of one element */
+    CPU_MAP_OUT_UNIT = 256,    /* where rows are short: so many of them, whose lines stay close */
+    CPU_COLUMN_UNIT = 1024,
+    CPU_ROW_LANES = 8 /* at least, unless they are wider */
+};
+
+typedef struct Scheduler {
+    Arena *arena;
+    const Plan *plan;
+    const Target *target;
+    Kernel *kernel;
+    DimTab *dims;
+    IndexTab *indices;
+    uint32_t lane_axis; /* NO_AXIS when there is none */
+} Scheduler;
+
+static int64_t min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* The widest element among the kernel's arguments, in bytes. */
+static uint32_t widest_bytes(const Scheduler *s) {
+    uint32_t widest = 1;
+    for (uint32_t i = 0; i < s->kernel->args.n; i++) {
+        uint32_t bytes = dtype_bytes(s->plan->buffers.data[s->kernel->args.data[i]].dtype);
+        if (bytes > widest) widest = bytes;
+    }
+    return widest;
+}
+
+static bool computes_in_f64(const Scheduler *s) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    bool *live = kernel_live_scalars(s->arena, s->kernel);
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++)
+        if (live[id] && scalar_get(scalars, id)->dtype == DT_F64) return true;
+    return false;
+}
+
+/* Whether some count of elements or address may need 64 bits. Half the range is left for the last
+ * step's overshoot. */
+static bool is_wide(const Scheduler *s) {
+    const int64_t limit = INT64_C(1) << 30;
+    DimId rows = kernel_n_rows(s->kernel);
+    DimId visits = dim_mul(s->dims, rows, kernel_n_reduced(s->kernel));
+    if (!visits || dim_hi(s->dims, visits) > limit) return true;
+    for (uint32_t i = 0; i < s->kernel->args.n; i++) {
+        const Buffer *buffer = &s->plan->buffers.data[s->kernel->args.data[i]];
+        DimId elems = shape_n_elems(s->dims, &buffer->shape);
+        if (!elems || dim_hi(s->dims, elems) > limit) return true;
+    }
+    return false;
+}
+
+static DimId lane_extent(const Scheduler *s) {
+    return s->lane_axis == NO_AXIS ? dim_const(s->dims, 1)
+                                   : index_axis_extent(s->indices, s->lane_axis);
+}
+
+/* Arguments that lanes access side by side, so that one wide access serves them. */
+static uint64_t wide_arguments(const Scheduler *s, uint32_t lanes) {
+    uint64_t args = 0;
+    const ScalarTab *scalars = s->kernel->scalars;
+    bool *live = kernel_live_scalars(s->arena, s->kernel);
+    for (uint32_t i = 0; i < s->kernel->args.n; i++) {
+        uint32_t buffer = s->kernel->args.data[i];
+        bool is_wide_access = false;
+        for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+            const Scalar *load = scalar_get(scalars, id);
+            if (!live[id] || load->kind != SCALAR_LOAD || load->buffer != buffer) continue;
+            is_wide_access = is_wide_access ||
+                             (index_lane_motion(s->indices, load->index, s->lane_axis, lanes) ==
+                                  LANES_CONTIGUOUS &&
+                              index_is_multiple(s->indices, load->index, s->lane_axis, lanes));
+        }
+        for (uint32_t k = 0; k <= s->kernel->stages.n; k++) {
+            bool last = k == s->kernel->stages.n;
+            const Store *stores =
+                last ? s->kernel->row_stores.data : s->kernel->stages.data[k].stores.data;
+            uint32_t n = last ? s->kernel->row_stores.n : s->kernel->stages.data[k].stores.n;
+            for (uint32_t j = 0; j < n; j++)
+                is_wide_access =
+                    is_wide_access || (stores[j].buffer == buffer &&
+                                       index_lane_motion(s->indices, stores[j].address,
+                                                         s->lane_axis, lanes) == LANES_CONTIGUOUS);
+        }
+        if (is_wide_access) args |= (uint64_t)1 << i;
+    }
+    return args;
+}
+
+static DimId n_segments(const Scheduler *s) {
+    return s->kernel->segment_axis == NO_AXIS
+               ? dim_const(s->dims, 1)
+               : index_axis_extent(s->indices, s->kernel->segment_axis);
+}
+
+/* Adds a variant, unless the one before it applies always, and not for its price alone. */
+static void add_variant(Scheduler *s, Variant variant) {
+    uint32_t n = s->kernel->n_variants;
+    const Variant *before = n ? &s->kernel->variants[n - 1] : NULL;
+    bool are_compared = before && before->price.group && before->price.group == variant.price.group;
+    if (before && !variant_has_conditions(s->plan, s->kernel, before) && !are_compared) return;
+    const char *graph = s->plan->graph->name;
+    bool has_prefix = strncmp(s->kernel->name, graph, strlen(graph)) == 0;
+    if (s->kernel->when) variant.grid = dim_mul(s->dims, variant.grid, s->kernel->when);
+    variant.symbol = str_format(s->arena, "%s%s%s", has_prefix ? "" : graph, has_prefix ? "" : "_",
+                                s->kernel->name);
+    if (n) variant.symbol = str_format(s->arena, "%s_v%u", variant.symbol, n);
+    s->kernel->variants[s->kernel->n_variants++] = variant;
+}
+
+/* GPU. */
+
+static bool has_registers(const Scheduler *s, const Sched *sched) {
+    return pressure_least(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
+}
+
+/* Of single elements a thread has several, if it has registers for as many lanes. Where vectors
+ * come first, nothing but odd addresses is left for these. */
+static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
+    uint32_t n = s->kernel->n_variants;
+    const Variant *before = n ? &s->kernel->variants[n - 1] : NULL;
+    bool is_rare = before && !before->multiple_dim && !before->other_dim;
+    Sched sched = variant->sched;
+    sched.lanes = MAP_MAX_UNROLL;
+    bool has_several = variant->sched.lanes == 1 && !is_rare;
+    return has_several ? pressure_lanes(s->arena, s->kernel, sched) : 1;
+}
+
+static void gpu_map(Scheduler *s, Variant variant) {
+    variant.sched.threads = MAP_THREADS;
+    if (!variant.sched.is_flat && !variant.sched.lanes_in)
+        variant.sched.unroll = map_unroll(s, &variant);
+    variant.grid = sched_map_grid(s->kernel, &variant.sched);
+    add_variant(s, variant);
+}
+
+/* Whether it is what a split leaves to be done over partials: a few blocks, which go over segments
+ * of them. */
+static bool finishes_split(const Scheduler *s) {
+    const Kernel *kernel = s->kernel;
+    return kernel->segment_axis == NO_AXIS && kernel->stages.n == 1 &&
+           kernel->stages.data[0].stores.n == 0 &&
+           dim_hi(s->dims, kernel_n_reduced(kernel)) >
+               reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+}
+
+/* As many loads under way as a segment has steps. */
+static void hurry(const Scheduler *s, Sched *sched) {
+    sched->unroll = FINISH_UNROLL;
+    while (sched->unroll > 4 && !has_registers(s, sched)) sched->unroll /= 2;
+    sched->min_blocks = sched->threads < FINISH_THREADS ? FINISH_THREADS / sched->threads : 1;
+}
+
+/* Whether a thread is to have fewer elements, by narrower accesses and more threads. Up to 256 of
+ * them that is faster; beyond, it takes less time to compile. */
+static bool is_crowded(const Sched *sched, bool is_known) {
+    uint32_t most = is_known ? MANY_ROW_THREADS / 2 : MANY_ROW_THREADS;
+    return sched->resident * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < most;
+}
+
+/* How many large blocks are to fit on a processor, in different stages: the assembler would rather
+ * have one more and spill, or one less. 0: as it likes. Wider elements than 16 bits take longer to
+ * load, and spill. */
+static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
+    uint32_t registers = pressure_least(s->arena, s->kernel, sched);
+    bool keeps_many = sched->resident * sched->lanes > FEW_RESIDENT_ELEMS;
+    if (keeps_many && sched->threads == MANY_ROW_THREADS / 2)
+        return registers <= MANY_REGISTERS && widest_bytes(s) <= 2 ? 3 : 2;
+    if (sched->threads < MANY_ROW_THREADS) return 0;
+    bool has_room = 2 * (registers + 8) * sched->threads <= PROCESSOR_REGISTERS;
+    return has_room && sched->threads == MANY_ROW_THREADS ? 2 : 1;
+}
+
+/* Loads of elements that lanes have of their own, each of these axes (bit set; 0: any). */
+static uint32_t n_loads(const Scheduler *s, uint32_t of_axes) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    const bool *live = kernel_live_scalars(s->arena, s->kernel);
+    uint32_t n = 0;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *load = scalar_get(scalars, id);
+        bool is_of = !of_axes || (load->axes & of_axes);
+        n += live[id] && load->kind == SCALAR_LOAD && (load->axes >> s->lane_axis & 1) && is_of;
+    }
+    return n;
+}
+
+static RowUse row_use(const Scheduler *s, int64_t length) {
+    RowUse use = {.length = length,
+                  .rows = dim_hi(s->dims, kernel_n_rows(s->kernel)),
+                  .elem_bytes = widest_bytes(s),
+                  .n_loads = n_loads(s, kernel_parallel_axes(s->kernel)),
+                  .most_steps = MOST_ROW_STEPS};
+    for (uint32_t k = 0; k < s->kernel->stages.n; k++)
+        use.n_stores += s->kernel->stages.data[k].stores.n;
+    return use;
+}
+
+static bool has_room(const Scheduler *s, Sched *sched) {
+    return sched->resident * sched->lanes <= MAX_RESIDENT_ELEMS &&
+           sched->resident <= MOST_ROW_STEPS && has_registers(s, sched) &&
+           pressure_least(s->arena, s->kernel, sched) * sched->threads <= MOST_BLOCK_REGISTERS;
+}
+
+/* Single elements of several tensors at once, so that few blocks fit on a processor. */
+static bool keeps_many(const Scheduler *s, const Sched *sched) {
+    uint32_t most = MANY_SINGLE_REGISTERS + (sched->is_wide ? sched->resident : 0);
+    return sched->lanes == 1 && pressure_least(s->arena, s->kernel, sched) > most;
+}
+
+/* Many steps take long to compile: not for rows that may leave half of them empty. In a cluster
+ * weights beside so many steps, which are masked there, spill. */
+static uint32_t most_steps(const Scheduler *s, const RowUse *use, bool is_cluster,
+                           bool may_be_short) {
+    if (may_be_short) return MANY_STEPS;
+    bool has_weights = is_cluster && n_loads(s, 0) > use->n_loads;
+    return has_weights ? MOST_ROW_STEPS / 2 : MOST_ROW_STEPS;
+}
+
+/* Rows of `least` to `length` elements in registers over all stages; those longer than a segment in
+ * the registers of a cluster, which would be wasted on shorter ones. Of partial results a segment
+ * is none that needs to stay, but rows that are one each may. False: they do not fit. */
+static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t length) {
+    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
+    int64_t n_blocks = length > segment ? (length + segment - 1) / segment : 1;
+    if (length <= 0 || (s->kernel->segment_axis != NO_AXIS && length == segment)) return false;
+    if (n_blocks > s->target->max_cluster || (n_blocks > 1 && least <= segment)) return false;
+    sched->cluster = n_blocks > 1 ? (uint32_t)n_blocks : 0;
+    if (n_blocks > 1) length = least = segment;
+    bool may_be_short = least <= length / 2;
+    RowUse use = row_use(s, length);
+    use.most_steps = most_steps(s, &use, n_blocks > 1, may_be_short);
+    sched->resident = (uint32_t)sched_row_few(sched, &use);
+    while (sched->lanes > 1 && is_crowded(sched, least == length)) {
+        sched->lanes /= 2;
+        sched->resident = (uint32_t)sched_row_few(sched, &use);
+    }
+    while (!has_room(s, sched))
+        if (!sched_row_widen(sched, 2 * sched->threads_per_row)) return false;
+    while (keeps_many(s, sched))
+        if (!sched_row_widen(sched, 2 * sched->threads_per_row)) break;
+    bool is_wasteful = may_be_short && sched->threads_per_row > MANY_ROW_THREADS;
+    return sched->resident <= use.most_steps && !is_wasteful;
+}
+
+/* Partial results by few blocks: each has more on its way, if that is of few tensors. */
+static void add_deep(Scheduler *s, Variant variant) {
+    uint32_t n = n_loads(s, 0), unroll = n == 1 ? 4 * UNROLL : n == 2 ? 2 * UNROLL : 0;
+    bool is_partial = s->kernel->segment_axis != NO_AXIS;
+    if (!is_partial || variant.limit_dim || variant.sched.unroll != UNROLL || !unroll ||
+        dim_lo(s->dims, variant.grid) > FEW_BLOCKS)
+        return;
+    variant.sched.unroll = unroll;
+    if (dim_hi(s->dims, variant.grid) > FEW_BLOCKS) {
+        variant.limit_dim = variant.grid;
+        variant.limit = FEW_BLOCKS;
+    }
+    add_variant(s, variant);
+}
+
+/* A variant for rows of `least` to `length` elements; if it has a limit, only a resident one.
+ * False: none was added. */
+static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t length) {
+    Sched sched = variant.sched;
+    bool is_resident = reside(s, &sched, least, length);
+    if (!is_resident && variant.limit_dim) return false;
+    if (!is_resident) {
+        sched = variant.sched;
+        RowUse use = row_use(s, length);
+        sched.unroll = sched_row_all(&sched, &use) > UNROLL ? UNROLL : 1;
+    }
+    sched.min_blocks = large_blocks(s, &sched);
+    if (!is_resident && finishes_split(s)) hurry(s, &sched);
+    variant.sched = sched;
+    DimId rows = kernel_n_rows(s->kernel);
+    rows = dim_mul(s->dims, rows, n_segments(s));
+    variant.grid = dim_ceil_div(s->dims, rows, sched.threads / sched.threads_per_row);
+    if (sched.cluster) variant.grid = dim_mul_const(s->dims, rows, sched.cluster);
+    add_deep(s, variant);
+    add_variant(s, variant);
+    return true;
+}
+
+/* Rows of symbolic length that at least half of a cluster's blocks have a segment of. Returns the
+ * least length of the others, if those are all longer. */
+static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, int64_t length) {
+    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
+    uint32_t n_blocks = variant.sched.lanes > 1 ? 2 : MAX_CLUSTER;
+    for (; n_blocks <= s->target->max_cluster; n_blocks *= 2) {
+        int64_t from = n_blocks * segment / 2 + 1, most = min_i64(length, n_blocks * segment);
+        bool are_all = least >= from && length == most;
+        if (from > most || least > most || are_all) continue;
+        Variant cluster = variant;
+        cluster.limit_dim = kernel_n_reduced(s->kernel);
+        cluster.least = from > least ? from : 0;
+        cluster.limit = most;
+        if (gpu_row_of(s, cluster, from > least ? from : least, most) && from <= least)
+            least = most + 1;
+    }
+    return least;
+}
+
+/* Lengths up to which a row may have a variant of its own: a step of a few threads, of a single
+ * pass of one too, of a warp, several, and if there are several passes, or single elements, what a
+ * block keeps. Returns how many there are. */
+enum { MAX_SHORT_ROWS = 11, MOST_WARP_STEPS = 8 };
+static uint32_t short_rows(const Scheduler *s, const Variant *variant,
+                           int64_t lengths[MAX_SHORT_ROWS]) {
+    uint32_t lanes = variant->sched.lanes, n = 0;
+    ReduceOrder order = reduce_order(FORM_ROW, DEVICE_GPU);
+    if (s->kernel->stages.n == 1) lengths[n++] = lanes;
+    for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
+    if (lengths[n - 1] * MOST_WARP_STEPS < order.n_chains) lengths[n++] = 256;
+    if (lanes > 1) lengths[n++] = order.n_chains;
+    if (s->kernel->stages.n == 1 && lanes > 1) return n;
+    for (int64_t length = lanes > 1 ? 4096 : 512; length <= order.segment_elems; length *= 2)
+        lengths[n++] = length;
+    return n;
+}
+
+/* Where a row may be long or short, short ones get resident variants of their own, and long ones
+ * variants for clusters. */
+static void gpu_row(Scheduler *s, Variant variant) {
+    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems, lengths[MAX_SHORT_ROWS];
+    DimId n = kernel_n_reduced(s->kernel);
+    int64_t length = dim_hi(s->dims, n), least = dim_lo(s->dims, n);
+    bool is_whole = s->kernel->segment_axis == NO_AXIS;
+    if (!is_whole) length = min_i64(length, segment);
+    uint32_t n_lengths = kernel_is_fallback(s->kernel) ? 0 : short_rows(s, &variant, lengths);
+    for (uint32_t i = 0; i < n_lengths; i++) {
+        bool is_near = length < lengths[i] * 2 && (variant.sched.lanes > 1 || lengths[i] < 1024);
+        if (is_near || length <= lengths[i] || least > lengths[i]) continue;
+        Variant resident = variant;
+        resident.limit_dim = n;
+        resident.limit = lengths[i];
+        if (gpu_row_of(s, resident, least, lengths[i])) least = lengths[i] + 1;
+    }
+    if (is_whole) least = gpu_cluster_rows(s, variant, least, length);
+    gpu_row_of(s, variant, least, length);
+}
+
+/* Threads along the columns: no more than they are; `n_segments` of a column side by side where
+ * there is room, for a wide tensor without reading sectors in parts. */
+static uint32_t column_team(const Scheduler *s, uint32_t lanes, int64_t n_segments) {
+    int64_t columns = dim_hi(s->dims, kernel_n_rows(s->kernel));
+    uint32_t threads_per_row = WARP_THREADS, least = columns < WIDE_COLUMNS ? 1 : 4;
+    while (threads_per_row > 1 && threads_per_row / 2 * (int64_t)lanes >= columns)
+        threads_per_row /= 2;
+    while (threads_per_row > least && COLUMN_THREADS / COLUMN_CHAINS / threads_per_row < n_segments)
+        threads_per_row /= 2;
+    return threads_per_row;
+}
+
+static void add_column(Scheduler *s, Variant variant) {
+    Sched *sched = &variant.sched;
+    sched->threads = COLUMN_THREADS;
+    uint32_t n_groups = COLUMN_THREADS / COLUMN_CHAINS / sched->threads_per_row;
+    DimId strips = dim_ceil_div(s->dims, kernel_n_rows(s->kernel),
+                                (int64_t)sched->lanes * sched->threads_per_row);
+    DimId segments = n_segments(s);
+    if (s->kernel->segment_axis != NO_AXIS) segments = dim_ceil_div(s->dims, segments, n_groups);
+    variant.grid = dim_mul(s->dims, strips, segments);
+    add_deep(s, variant);
+    add_variant(s, variant);
+}
+
+/* Over more partials than a segment, one lane a thread. Where there may be fewer, there are
+ * variants for those as well. */
+static void gpu_column_finish(Scheduler *s, Variant variant) {
+    int64_t segment = reduce_order(FORM_COLUMN, DEVICE_GPU).segment_elems;
+    DimId n = kernel_n_reduced(s->kernel);
+    int64_t most = dim_hi(s->dims, n);
+    Sched *sched = &variant.sched;
+    if (dim_lo(s->dims, n) <= segment) {
+        Variant one = variant;
+        one.sched.threads_per_row = WARP_THREADS;
+        one.limit_dim = n;
+        one.limit = segment;
+        add_column(s, one);
+    }
+    if (sched->lanes > 1) return;
+    sched->threads_per_row = column_team(s, sched->lanes, most / segment + (most % segment != 0));
+    sched->threads = COLUMN_THREADS;
+    hurry(s, sched);
+    add_column(s, variant);
+}
+
+/* Whether processors are left without columns where a thread has several: a single pass is then
+ * better off with more blocks. */
+static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
+    int64_t columns;
+    return s->kernel->stages.n == 1 && dim_is_const(s->dims, kernel_n_rows(s->kernel), &columns) &&
+           columns < (int64_t)GEMV_PROCESSORS * WARP_THREADS * lanes;
+}
+
+static void gpu_column(Scheduler *s, Variant variant) {
+    bool is_partial = s->kernel->segment_axis != NO_AXIS;
+    variant.sched.unroll = UNROLL;
+    if (finishes_split(s)) {
+        gpu_column_finish(s, variant);
+        return;
+    }
+    variant.sched.threads_per_row =
+        is_partial ? column_team(s, variant.sched.lanes, 1) : WARP_THREADS;
+    if (!is_partial && variant.sched.lanes > 1 && has_few_strips(s, variant.sched.lanes)) return;
+    add_column(s, variant);
+}
+
+static void gpu_variant(Scheduler *s, Variant variant) {
+    static void (*const by_form[])(Scheduler *, Variant) = {
+        [FORM_MAP] = gpu_map, [FORM_ROW] = gpu_row, [FORM_COLUMN] = gpu_column};
+    by_form[s->kernel->form](s, variant);
+}
+
+/* Ahead of others, where loads run against the grain. */
+static void gpu_map_tiles(Scheduler *s, Sched sched) {
+    Variant base = {.sched = sched, .align_bytes = 1, .multiple_of = 1}, tiles[MAP_TILE_VARIANTS];
+    if (s->kernel->form != FORM_MAP) return;
+    uint32_t n = sched_map_tiles(s->arena, s->plan, s->kernel, s->target, &base, tiles);
+    for (uint32_t i = 0; i < n; i++) add_variant(s, tiles[i]);
+}
+
+/* Vectors that go on from row to row, where rows are not known to be whole vectors of `row_lanes`;
+ * lanes 1: they would be no better. *replaces: those of a row are of no use beside them. */
+static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes, bool *replaces) {
+    DimId extent = lane_extent(s);
+    int64_t value, known = dim_multiple(s->dims, extent);
+    bool is_const = dim_is_const(s->dims, extent, &value);
+    sched.is_flat = true;
+    sched.lanes = pressure_lanes(s->arena, s->kernel, sched);
+    FlatUse use = sched_flat_use(s->arena, s->kernel, sched.lanes);
+    bool is_enough = use.has_others && is_const && row_lanes * widest_bytes(s) >= MAP_ROW_BYTES;
+    if (!use.may || known % sched.lanes == 0 || is_enough) sched.lanes = 1;
+    *replaces = sched.lanes > 1 && (is_const || !use.has_others);
+    return (Variant){.sched = sched,
+                     .align_bytes = s->target->vector_bytes,
+                     .align_args = use.wide_args,
+                     .multiple_of = 1};
+}
+
+/* Vectors along the lane axis, under conditions on pointers and, for a symbolic extent, on its
+ * multiple. */
+static void gpu_row_vectors(Scheduler *s, Sched sched) {
+    DimId extent = lane_extent(s);
+    Variant variant = {.sched = sched, .align_bytes = s->target->vector_bytes};
+    if (dim_multiple(s->dims, extent) % sched.lanes) {
+        variant.multiple_dim = extent;
+        variant.multiple_of = sched.lanes;
+    }
+    index_assume_multiple(s->indices, variant.multiple_dim, variant.multiple_of);
+    variant.align_args = wide_arguments(s, sched.lanes);
+    index_assume_multiple(s->indices, DIM_NONE, 1);
+    if (variant.align_args) gpu_variant(s, variant);
+}
+
+/* Vector accesses where they are possible; then one element at a time, which always applies. */
+static void schedule_gpu(Scheduler *s) {
+    Sched sched = {
+        .lanes = 1, .unroll = 1, .is_wide = is_wide(s), .pairs_bf16 = s->target->has_bf16};
+    gpu_map_tiles(s, sched);
+    Sched vectors = sched;
+    vectors.lanes = s->target->vector_bytes / widest_bytes(s);
+    if (vectors.lanes > 8) vectors.lanes = 8;
+    int64_t value;
+    bool is_const = dim_is_const(s->dims, lane_extent(s), &value), replaces = false;
+    Sched wide = vectors;
+    while (vectors.lanes > 1 && is_const && value % vectors.lanes) vectors.lanes /= 2;
+    vectors.lanes = pressure_lanes(s->arena, s->kernel, vectors);
+    Variant flat = flat_variant(s, wide, vectors.lanes, &replaces);
+    bool has_vectors = vectors.lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS;
+    if (has_vectors && !replaces) gpu_row_vectors(s, vectors);
+    if (flat.sched.lanes > 1) gpu_variant(s, flat);
+    gpu_variant(s, (Variant){.sched = sched, .align_bytes = 1, .multiple_of = 1});
+}
+
+/* CPU: any pointer and any extent in one variant, tails masked, unless rows may be too long to keep
+ * values of. */
+
+static DimId cpu_grid(const Scheduler *s, int64_t unit) {
+    DimId rows = kernel_n_rows(s->kernel), segments = n_segments(s);
+    if (s->kernel->form == FORM_ROW || s->lane_axis == NO_AXIS)
+        return dim_mul(s->dims, rows, segments);
+    DimId extent = lane_extent(s), blocks = dim_ceil_div(s->dims, extent, unit);
+    DimId outer = dim_const(s->dims, 1);
+    for (uint32_t k = 0; k < s->kernel->n_parallel; k++)
+        if (k != s->lane_axis) outer = dim_mul(s->dims, outer, index_axis_extent(s->indices, k));
+    return dim_mul(s->dims, segments, dim_mul(s->dims, outer, blocks));
+}
+
+/* What an element of a map takes. */
+typedef struct MapWork {
+    double prims; /* beside accesses */
+    uint32_t n_accesses;
+    uint32_t n_strided; /* accesses of which lanes lie neither side by side nor in one place */
+} MapWork;
+
+static void count_access(const Scheduler *s, IndexId address, uint32_t lanes, MapWork *work) {
+    work->n_accesses++;
+    work->n_strided += index_lane_motion(s->indices, address, s->lane_axis, lanes) == LANES_VARYING;
+}
+
+static MapWork map_work(const Scheduler *s, uint32_t lanes) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    const bool *live = kernel_live_scalars(s->arena, s->kernel);
+    const Stage *stage = &s->kernel->stages.data[0];
+    const Card *card = card_of_target(s->target);
+    MapWork work = {0};
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        if (!live[id]) continue;
+        if (scalar_get(scalars, id)->kind == SCALAR_LOAD)
+            count_access(s, scalar_get(scalars, id)->index, lanes, &work);
+        else
+            work.prims += scalar_prims(card, s->kernel, id);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        count_access(s, stage->stores.data[i].address, lanes, &work);
+    return work;
+}
+
+static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
+    if (s->kernel->form == FORM_COLUMN) return CPU_COLUMN_UNIT;
+    bool is_strided =
+        s->kernel->form == FORM_MAP && s->lane_axis != NO_AXIS && map_work(s, lanes).n_strided > 0;
+    return is_strided ? CPU_MAP_STRIDED_UNIT : CPU_MAP_UNIT;
+}
+
+/* Variants for rows that go in groups, and for those of which values can be kept between stages,
+ * where others may be longer. Kernels that stand for rows which are long have none. */
+static void cpu_short_rows(Scheduler *s, Variant variant) {
+    DimId n = kernel_n_reduced(s->kernel);
+    const int64_t limits[] = {KERNEL_GROUP_ELEMS / variant.sched.lanes,
+                              ROW_CACHE_BYTES / (computes_in_f64(s) ? 8 : 4)};
+    variant.limit_dim = n;
+    for (uint32_t i = 0; i < 2 && !kernel_is_fallback(s->kernel); i++) {
+        variant.limit = limits[i];
+        if (dim_hi(s->dims, n) <= variant.limit || dim_lo(s->dims, n) > variant.limit) continue;
+        variant.row_cache = row_cache_choose(s->arena, s->kernel, &variant);
+        if (variant.row_cache.n || kernel_has_groups(s->kernel, &variant)) add_variant(s, variant);
+    }
+}
+
+/* The axis of a map that lanes go along where the last is shorter than they are: the nearest to it
+ * that may be long; or NO_AXIS. */
+static uint32_t long_axis(const Scheduler *s, uint32_t lanes) {
+    for (uint32_t axis = s->lane_axis; axis-- > 0;)
+        if (dim_hi(s->dims, index_axis_extent(s->indices, axis)) > 2 * (int64_t)lanes) return axis;
+    return NO_AXIS;
+}
+
+/* Up to which length a row takes more in one masked step of its own than its elements take in the
+ * lanes of another axis, where strided accesses go one by one. In clocks, roughly: see
+ * docs/ARCHITECTURE.md. */
+static int64_t longest_short(MapWork last, MapWork out, uint32_t lanes) {
+    double row = ROW_CLOCKS + last.prims + last.n_accesses - last.n_strided;
+    double more =
+        out.prims / lanes + STRIDED_CLOCKS * out.n_strided - STRIDED_CLOCKS * last.n_strided;
+    return more * (lanes - 1) < row ? lanes - 1 : (int64_t)(row / more);
+}
+
+/* A variant for maps of short rows: those down which the lanes go. */
+static void cpu_short_map(Scheduler *s, Variant variant) {
+    uint32_t last = s->lane_axis, lanes = variant.sched.lanes;
+    uint32_t axis = last == NO_AXIS ? NO_AXIS : long_axis(s, lanes);
+    if (axis == NO_AXIS) return;
+    DimId extent = lane_extent(s);
+    MapWork along = map_work(s, lanes);
+    s->lane_axis = axis;
+    int64_t most = longest_short(along, map_work(s, lanes), lanes);
+    if (dim_hi(s->dims, extent) > most) {
+        variant.limit_dim = extent;
+        variant.limit = most;
+    }
+    variant.sched.lanes_out = last - axis;
+    variant.sched.chunk_elems = CPU_MAP_OUT_UNIT;
+    variant.grid = cpu_grid(s, CPU_MAP_OUT_UNIT);
+    if (dim_lo(s->dims, extent) <= most) add_variant(s, variant);
+    s->lane_axis = last;
+}
+
+/* Narrower vectors where they take a whole row: of those a processor starts more at once. */
+static uint32_t row_lanes(const Scheduler *s, uint32_t lanes) {
+    int64_t most = dim_hi(s->dims, kernel_n_reduced(s->kernel));
+    while (lanes > CPU_ROW_LANES && most <= lanes / 2) lanes /= 2;
+    return lanes;
+}
+
+static void schedule_cpu(Scheduler *s) {
+    Sched sched = {.lanes = s->target->vector_bytes / 4, .unroll = 1, .threads = 1};
+    if (computes_in_f64(s)) sched.lanes /= 2;
+    if (s->lane_axis == NO_AXIS) sched.lanes = 1;
+    if (s->kernel->form == FORM_ROW) sched.lanes = row_lanes(s, sched.lanes);
+    sched.is_wide = is_wide(s);
+    sched.chunk_elems = cpu_unit(s, sched.lanes);
+    Variant variant = {
+        .sched = sched, .grid = cpu_grid(s, sched.chunk_elems), .align_bytes = 1, .multiple_of = 1};
+    if (s->kernel->form == FORM_MAP) cpu_short_map(s, variant);
+    if (s->kernel->form == FORM_ROW) cpu_short_rows(s, variant);
+    if (s->kernel->form == FORM_ROW)
+        variant.row_cache = row_cache_choose(s->arena, s->kernel, &variant);
+    add_variant(s, variant);
+}
+
+/* GEMMs have schedulers of their own. */
+static void schedule_contract(Scheduler *s, GemmLaunch launch) {
+    Variant variants[MAX_VARIANTS];
+    Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1, .is_wide = is_wide(s)},
+                    .align_bytes = 1,
+                    .multiple_of = 1};
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i] = base;
+    uint32_t n = s->target->device == DEVICE_GPU
+                     ? sched_gpu_gemm(s->plan, s->kernel, launch, s->target, variants)
+                     : sched_cpu_gemm(s->kernel, launch, s->target, variants);
+    for (uint32_t i = 0; i < n; i++) add_variant(s, variants[i]);
+}
+
+static Scheduler scheduler_new(Arena *arena, const Plan *plan, Kernel *kernel,
+                               const Target *target) {
+    Scheduler s = {.arena = arena,
+                   .plan = plan,
+                   .target = target,
+                   .kernel = kernel,
+                   .dims = plan->graph->dims,
+                   .indices = scalartab_indices(kernel->scalars),
+                   .lane_axis = NO_AXIS};
+    if (kernel->form == FORM_ROW)
+        s.lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
+    else if (kernel->n_parallel)
+        s.lane_axis = kernel->n_parallel - 1;
+    kernel->n_variants = 0;
+    return s;
+}
+
+void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch launch,
+                     const Target *target) {
+    Scheduler s = scheduler_new(arena, plan, kernel, target);
+    schedule_contract(&s, launch);
+}
+
+void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    if (target->device == DEVICE_GPU) split_axes_for_tiles(arena, plan, kernel, target);
+    Scheduler s = scheduler_new(arena, plan, kernel, target);
+    if (kernel->form == FORM_GEMM)
+        schedule_contract(&s, (GemmLaunch){.products = 1});
+    else if (target->device == DEVICE_GPU)
+        schedule_gpu(&s);
+    else
+        schedule_cpu(&s);
+}
+
+void sched_plan(Arena *arena, Plan *plan, const Target *target) {
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        sched_kernel(arena, plan, &plan->kernels.data[k], target);
+}

@@ -1,0 +1,14 @@
+/* Scheduling: gives every kernel of a plan its variants (numbers only) for a target.
+ * Requires a fused plan; reads limits of the target and ranges of dims. */
+#ifndef FUSEC_SCHEDULE_SCHEDULE_H
+#define FUSEC_SCHEDULE_SCHEDULE_H
+
+#include "schedule/gemm.h"
+
+void sched_plan(Arena *arena, Plan *plan, const Target *target);
+void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
+/* Gives a GEMM of a launch its variants anew. */
+void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch launch,
+                     const Target *target);
+
+#endif

@@ -1,0 +1,125 @@
+/* See split_axes.h. An axis that a load divides by a number which divides its extent is two: what
+ * is left is rebuilt with these in its place, and canonical form does the rest. */
+#include "schedule/split_axes.h"
+
+#include "plan/rebuild.h"
+#include "schedule/map_tile.h"
+
+enum {
+    MAX_CUTS = 4, /* that are tried */
+    MAX_TIMES = 2,
+    MAX_SCALARS = 512 /* larger maps have no tiles */
+};
+
+typedef struct Cut {
+    uint32_t axis;
+    DimId inner; /* extent of the second of the two */
+} Cut;
+
+typedef struct Cuts {
+    const IndexTab *tab;
+    Cut of[MAX_CUTS];
+    uint32_t n;
+} Cuts;
+
+static void add_cut(Cuts *cuts, Cut cut) {
+    for (uint32_t i = 0; i < cuts->n; i++)
+        if (cuts->of[i].axis == cut.axis && cuts->of[i].inner == cut.inner) return;
+    if (cuts->n < MAX_CUTS) cuts->of[cuts->n++] = cut;
+}
+
+/* Where the index divides an axis without a rest. */
+static void find_cuts(Cuts *cuts, IndexId id) {
+    DimTab *dims = indextab_dims(cuts->tab);
+    IndexExpr expr = index_expr(cuts->tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(cuts->tab, expr.terms[i].atom);
+        if (atom.kind != ATOM_DIV && atom.kind != ATOM_MOD) continue;
+        IndexExpr operand = index_expr(cuts->tab, atom.operand);
+        find_cuts(cuts, atom.operand);
+        if (operand.n_terms != 1 || !dim_equals_const(dims, operand.offset, 0) ||
+            !dim_equals_const(dims, operand.terms[0].coefficient, 1))
+            continue;
+        IndexAtom of = index_atom(cuts->tab, operand.terms[0].atom);
+        if (of.kind != ATOM_AXIS) continue;
+        DimId extent = index_axis_extent(cuts->tab, of.axis);
+        if (dim_exact_div(dims, extent, atom.divisor) != DIM_NONE)
+            add_cut(cuts, (Cut){of.axis, atom.divisor});
+    }
+}
+
+static Cuts cuts_of(Arena *arena, const Kernel *kernel) {
+    Cuts cuts = {.tab = scalartab_indices(kernel->scalars)};
+    const bool *live = kernel_live_scalars(arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (live[id] && s->kind == SCALAR_LOAD) find_cuts(&cuts, s->index);
+    }
+    return cuts;
+}
+
+static Rebuild rebuild_new(Arena *arena, const Kernel *kernel, Cut cut) {
+    const IndexTab *from = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(from);
+    IndexTab *to = indextab_new(arena, dims);
+    Rebuild r = {.arena = arena, .from = kernel->scalars, .to = scalartab_new(arena, to)};
+    for (uint32_t axis = 0; axis < kernel->n_parallel; axis++) {
+        DimId extent = index_axis_extent(from, axis);
+        if (axis != cut.axis) {
+            r.axes[axis] = index_axis(to, index_new_axis(to, extent));
+            continue;
+        }
+        IndexId outer = index_axis(to, index_new_axis(to, dim_exact_div(dims, extent, cut.inner)));
+        IndexId inner = index_axis(to, index_new_axis(to, cut.inner));
+        r.axes[axis] = index_add(to, index_scale(to, outer, cut.inner), inner);
+    }
+    return r;
+}
+
+static Kernel apart(Arena *arena, const Graph *graph, const Kernel *kernel, Cut cut) {
+    Rebuild r = rebuild_new(arena, kernel, cut);
+    Kernel copy = *kernel;
+    const Stage *stage = &kernel->stages.data[0];
+    Stage own = {0};
+    copy.scalars = r.to;
+    copy.n_parallel = copy.first_reduced = kernel->n_parallel + 1;
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        vec_push(arena, &own.stores, rebuild_store(&r, stage->stores.data[i]));
+    copy.stages.data = arena_copy(arena, &own, sizeof own);
+    copy.stages.n = copy.stages.capacity = 1;
+    copy.traces.data = arena_array(arena, Trace, kernel->traces.n);
+    copy.traces.capacity = kernel->traces.n;
+    for (uint32_t i = 0; i < kernel->traces.n; i++) {
+        Trace trace = kernel->traces.data[i];
+        copy.traces.data[i] = rebuild_trace(&r, trace, graph_node(graph, trace.node)->shape.rank);
+    }
+    return copy;
+}
+
+static bool has_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target) {
+    const Variant base = {.align_bytes = 1, .multiple_of = 1};
+    Variant tiles[MAP_TILE_VARIANTS];
+    return sched_map_tiles(arena, plan, kernel, target, &base, tiles) > 0;
+}
+
+/* Cuts again what has no tiles yet, so many times at most. */
+static bool cut_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target,
+                          uint32_t n_times) {
+    Cuts cuts = cuts_of(arena, kernel);
+    for (uint32_t i = 0; i < cuts.n && kernel->n_parallel < MAX_AXES; i++) {
+        Kernel copy = apart(arena, plan->graph, kernel, cuts.of[i]);
+        bool has = has_tiles(arena, plan, &copy, target) ||
+                   (n_times > 1 && cut_for_tiles(arena, plan, &copy, target, n_times - 1));
+        if (!has) continue;
+        *kernel = copy;
+        return true;
+    }
+    return false;
+}
+
+void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    bool is_map = kernel->form == FORM_MAP && kernel->stages.n == 1 && kernel->row_stores.n == 0;
+    if (is_map && scalar_count(kernel->scalars) <= MAX_SCALARS && cuts_of(arena, kernel).n > 0 &&
+        !has_tiles(arena, plan, kernel, target))
+        cut_for_tiles(arena, plan, kernel, target, MAX_TIMES);
+}

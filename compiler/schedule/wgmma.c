@@ -1,0 +1,654 @@
+/* Schedules of GEMMs on tensor cores that are fed from shared memory by the copy engine. See
+ * gemm.h.
+ *
+ * Both operands must be plain loads that step evenly along the axes, one of k and their own axis
+ * contiguous. Extents that are known choose a tile by a cost model; otherwise there is a variant
+ * for each of a few sizes, with a price by which the runtime chooses (wgmma_price.h).
+ *
+ * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
+ * lie side by side, and are one wide tile to the instruction. */
+#include "plan/wgmma.h"
+#include "schedule/gemm.h"
+#include "schedule/wgmma_price.h"
+#include "template/find_im2col.h"
+
+enum {
+    STORE_LANES = 4,
+    STORE_WARPS = WGMMA_GROUP_WARPS - 1,
+    WARP_THREADS = 32,
+    N_PROCESSORS = 132, /* of an H100 or H200, for which tiles are chosen */
+    HALF_MACHINE = N_PROCESSORS / 2,
+    MANY_WAVES = 6,
+    MAX_WORKS = 8 /* of a launch */
+};
+
+/* Microseconds of storing a tile of 128 x 256 by the warps that have multiplied it: always, for
+ * each prim of the epilogue, and for each operand of the tile's size. */
+#define DRAIN_US 1.1
+#define PRIM_US 0.09
+#define LOAD_US 2.0
+#define PAIR_US 4.0 /* all of it, of two products; judged */
+/* Less gain than this is within the model's error: wide tiles read less. */
+#define WORTH_IT 0.985
+#define CLUSTER_LOSS 1.02 /* what uneven pairs may cost */
+
+typedef struct Side {
+    ScalarId value;
+    uint32_t axis; /* m or n */
+    bool is_turned;
+    TensorMap map; /* without boxes */
+} Side;
+
+typedef struct Wgmma {
+    const Plan *plan;
+    const Kernel *kernel;
+    IndexTab *tab;
+    DimTab *dims;
+    Dtype dtype; /* of the operands in memory */
+    Side sides[2];
+    GemmLaunch launch;
+} Wgmma;
+
+typedef struct Tile {
+    uint32_t m, n, cluster;
+    uint32_t tail; /* columns of the last tile of a row of tiles; 0: as many */
+} Tile;
+
+/* Whether it may be a multiple of what maps are aligned to; if that is not known, the runtime will
+ * see. */
+static bool may_be_aligned(const Wgmma *g, DimId elems) {
+    int64_t value;
+    return !dim_is_const(g->dims, elems, &value) ||
+           value * dtype_bytes(g->dtype) % MAP_STEP_BYTES == 0;
+}
+
+/* The stride of the load along `axis`, DIM_NONE when it does not move. */
+static DimId stride_along(const Wgmma *g, IndexExpr expr, uint32_t axis) {
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(g->tab, expr.terms[i].atom);
+        if (atom.axis == axis) return expr.terms[i].coefficient;
+    }
+    return DIM_NONE;
+}
+
+static bool add_axis(const Wgmma *g, TensorMap *map, uint32_t axis, DimId stride) {
+    if (map->rank == MAX_MAP_RANK || !may_be_aligned(g, stride)) return false;
+    map->axes[map->rank++] = (MapAxis){.axis = axis, .stride = stride, .box = 1};
+    return true;
+}
+
+/* Every term must be an axis by a stride that is not negative, none of them of the other side. */
+static bool steps_evenly(const Wgmma *g, IndexExpr expr, uint32_t own_axis) {
+    uint32_t m = gemm_axis_m(g->kernel), k = gemm_axis_k(g->kernel);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(g->tab, expr.terms[i].atom);
+        bool is_good = atom.kind == ATOM_AXIS && dim_lo(g->dims, expr.terms[i].coefficient) >= 0;
+        if (!is_good || !(atom.axis < m || atom.axis == own_axis || atom.axis == k)) return false;
+    }
+    return may_be_aligned(g, expr.offset);
+}
+
+static bool map_side(const Wgmma *g, Side *side) {
+    const Scalar *s = scalar_get(g->kernel->scalars, side->value);
+    uint32_t k = gemm_axis_k(g->kernel);
+    if (s->kind != SCALAR_LOAD || s->guard) return false;
+    IndexExpr expr = index_expr(g->tab, s->index);
+    if (!steps_evenly(g, expr, side->axis)) return false;
+    DimId own = stride_along(g, expr, side->axis), along_k = stride_along(g, expr, k);
+    if (!own || !along_k) return false;
+    side->is_turned = !dim_equals_const(g->dims, along_k, 1);
+    bool may_turn = dtype_bytes(g->dtype) == 2;
+    if (side->is_turned && (!may_turn || !dim_equals_const(g->dims, own, 1))) return false;
+    TensorMap *map = &side->map;
+    *map = (TensorMap){.arg = kernel_find_arg(g->kernel, s->buffer),
+                       .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
+                       .is_tf32 = g->dtype == DT_F32,
+                       .offset = expr.offset,
+                       .rank = 1};
+    map->axes[0] = (MapAxis){.axis = side->is_turned ? side->axis : k,
+                             .stride = side->is_turned ? own : along_k,
+                             .box = wgmma_depth(g->dtype)};
+    if (!add_axis(g, map, side->is_turned ? k : side->axis, side->is_turned ? along_k : own))
+        return false;
+    for (uint32_t axis = 0; axis < gemm_axis_m(g->kernel); axis++) {
+        DimId stride = stride_along(g, expr, axis);
+        if (stride && !add_axis(g, map, axis, stride)) return false;
+    }
+    return true;
+}
+
+/* Of windows over an image, by a product that has its launch for itself: the copy engine wants to
+ * know more of them than parts and phases agree in. */
+static bool map_windows(const Wgmma *g, Side *side) {
+    bool is_alone = g->launch.products <= 1 && g->launch.n_parts <= 1;
+    const Im2col *windows =
+        is_alone ? im2col_find(g->kernel, g->plan->buffers.data, wgmma_depth(g->dtype)) : NULL;
+    if (!windows) return false;
+    DimId channels = dim_const(g->dims, windows->n_channels);
+    side->map = (TensorMap){.arg = kernel_find_arg(g->kernel, windows->buffer),
+                            .im2col = windows,
+                            .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
+                            .is_tf32 = g->dtype == DT_F32,
+                            .offset = dim_const(g->dims, 0),
+                            .rank = 2};
+    side->map.axes[0] = (MapAxis){.axis = gemm_axis_k(g->kernel),
+                                  .stride = dim_const(g->dims, 1),
+                                  .box = wgmma_depth(g->dtype)};
+    side->map.axes[1] = (MapAxis){.axis = side->axis, .stride = channels, .box = 1};
+    return may_be_aligned(g, channels);
+}
+
+/* False when the operands have no maps. */
+static bool wgmma_init(Wgmma *g, const Plan *plan, const Kernel *kernel, GemmLaunch launch) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    *g = (Wgmma){
+        .plan = plan, .kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
+    g->dtype = scalar_get(kernel->scalars, reduce->value)->dtype;
+    g->sides[0] =
+        (Side){.value = gemm_unrounded(kernel, reduce->value), .axis = gemm_axis_m(kernel)};
+    g->sides[1] =
+        (Side){.value = gemm_unrounded(kernel, reduce->factor), .axis = gemm_axis_n(kernel)};
+    return (map_side(g, &g->sides[0]) || map_windows(g, &g->sides[0])) && map_side(g, &g->sides[1]);
+}
+
+/* Variants. */
+
+static uint32_t stage_bytes(const Wgmma *g, Tile tile) {
+    return wgmma_tile_bytes(tile.m, g->sides[0].is_turned) +
+           g->launch.products * wgmma_tile_bytes(tile.n, g->sides[1].is_turned);
+}
+
+static DimId blocks_of(DimTab *dims, const Kernel *kernel, Tile tile) {
+    DimId clusters = gemm_gpu_grid(kernel, tile.m * tile.cluster, tile.n);
+    return dim_mul_const(dims, clusters, tile.cluster);
+}
+
+/* Of all parts. */
+static DimId n_blocks(const Wgmma *g, Tile tile) {
+    DimId clusters = gemm_launch_grid(&g->launch, g->kernel, tile.m * tile.cluster, tile.n);
+    return dim_mul_const(g->dims, clusters, tile.cluster);
+}
+
+/* Columns of a last tile that is as wide as what remains, of alike parts for a cluster's blocks
+ * and, of turned operands side by side, of whole blocks. 0: there is none, or nothing is gained.
+ * Blocks that walk over the tiles of parts have one loop for all of them. */
+static uint32_t tail_of(const Wgmma *g, Tile tile) {
+    int64_t n;
+    if (g->launch.n_parts > 1 ||
+        !dim_is_const(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis), &n) || n < tile.n)
+        return 0;
+    bool has_blocks = g->sides[1].is_turned && g->launch.products > 1;
+    uint32_t step = has_blocks ? 64 : 8 * tile.cluster, rest = (uint32_t)(n % tile.n);
+    uint32_t tail = (rest + step - 1) / step * step;
+    return tail < tile.n ? tail : 0;
+}
+
+static Tile narrow_tile(Tile tile) {
+    return (Tile){.m = tile.m, .n = tile.tail, .cluster = tile.cluster};
+}
+
+/* Rows of the lhs that are fetched for a tile. Filling those with zeros that no matrix of
+ * this height has takes as long as fetching them. */
+static uint32_t rows_of_left(const Wgmma *g, Tile tile) {
+    const int64_t whole = 8; /* the swizzle's */
+    int64_t most = (dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis)) + whole - 1) /
+                   whole * whole;
+    if (most < whole) most = whole; /* no box is empty, though the lhs may be */
+    return most < tile.m ? (uint32_t)most : tile.m;
+}
+
+static double n_waves(const Wgmma *g, Tile tile) {
+    int64_t blocks = dim_hi(g->dims, n_blocks(g, tile));
+    return (double)((blocks + N_PROCESSORS - 1) / N_PROCESSORS);
+}
+
+/* Steps of k of a tile, on an average over the parts'. */
+static double n_steps(const Wgmma *g, Tile tile) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    double steps = 0, tiles = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double own = (double)dim_hi(g->dims, blocks_of(g->dims, &parts[i], tile));
+        int64_t k = dim_hi(g->dims, kernel_n_reduced(&parts[i])), depth = wgmma_depth(g->dtype);
+        steps += own * (double)((k + depth - 1) / depth);
+        tiles += own;
+    }
+    return tiles > 0 ? steps / tiles : 0;
+}
+
+/* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
+ * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
+static double width_of(const Wgmma *g, Tile tile) {
+    return g->launch.products * tile.n / 256.0;
+}
+
+static double step_us(const Wgmma *g, Tile tile) {
+    double width = width_of(g, tile);
+    return tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
+}
+
+/* What the warps that multiply take to store a tile. Of products made at once, which must agree,
+ * judged. */
+static double epilogue_us(const Wgmma *g, Tile tile) {
+    const Kernel *kernel = g->kernel;
+    const ScalarTab *scalars = kernel->scalars;
+    bool *seen = scalar_marks(scalars);
+    uint32_t sides = 1u << g->sides[0].axis | 1u << g->sides[1].axis;
+    double us = g->launch.products > 1 ? PAIR_US : DRAIN_US;
+    for (uint32_t i = 0; i < kernel->row_stores.n && g->launch.products <= 1; i++)
+        us += PRIM_US * scalar_cost(scalars, kernel->row_stores.data[i].value, seen);
+    for (ScalarId id = 1; id <= scalar_count(scalars) && g->launch.products <= 1; id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (seen[id] && s->kind == SCALAR_LOAD && (s->axes & sides) == sides) us += LOAD_US;
+    }
+    return us * width_of(g, tile);
+}
+
+/* How many operands have rows that begin within a line of memory. */
+static uint32_t n_split_lines(const Wgmma *g) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 2; i++)
+        n += dim_multiple(g->dims, g->sides[i].map.axes[1].stride) % wgmma_depth(g->dtype) != 0;
+    return n;
+}
+
+/* Whether warps that are fewer would store such tiles of this part no later than those that
+ * multiply would multiply and store in turn. Where both operands' rows begin within lines, copies
+ * want the stage that would make room for results: 4000 x 4104 x 4072 took 235 us instead of 213.
+ */
+static bool stores_beside(const Wgmma *part, Tile tile) {
+    const Reduce *reduce = &part->kernel->reduces.data[0];
+    int64_t k;
+    if (dtype_bytes(reduce->result) != 2 || n_split_lines(part) == 2 ||
+        !dim_is_const(part->dims, kernel_n_reduced(part->kernel), &k))
+        return false;
+    double multiplying = n_steps(part, tile) * step_us(part, tile);
+    double storing = epilogue_us(part, tile);
+    double slower = (double)tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS / STORE_WARPS;
+    return slower * storing < multiplying + storing;
+}
+
+/* The warps that have nothing to copy store each tile but a block's last while the next one is
+ * multiplied, where that holds for all parts: they agree in it. */
+static uint32_t store_warps(const Wgmma *g, Tile tile) {
+    if (g->launch.has_rows || n_waves(g, tile) < 2) return 0;
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    bool do_all = true;
+    for (uint32_t i = 0; i < n && do_all; i++) {
+        Wgmma part = *g;
+        do_all = n == 1 || wgmma_init(&part, g->plan, &parts[i], g->launch);
+        part.launch.n_parts = 0;
+        do_all = do_all && stores_beside(&part, tile);
+    }
+    return do_all ? STORE_WARPS : 0;
+}
+
+static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
+    Sched *sched = &variant->sched;
+    sched->engine = GEMM_WGMMA;
+    sched->tile_m = tile.m;
+    sched->tile_n = tile.n;
+    sched->tile_k = wgmma_depth(g->dtype);
+    sched->products = g->launch.products;
+    sched->tail_n = tile.tail;
+    sched->warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
+    sched->warps_n = 1;
+    sched->store_warps = store_warps(g, tile);
+    sched->threads = (sched->warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
+    sched->stages = WGMMA_MAX_STAGES;
+    uint32_t chip = wgmma_chip_rows(sched) * g->launch.row_bytes;
+    while (wgmma_shared_bytes(stage_bytes(g, tile), sched) + chip > WGMMA_SHARED_BYTES)
+        sched->stages--;
+    variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
+    sched->cluster = tile.cluster;
+    variant->grid = blocks_of(g->dims, g->kernel, tile);
+    variant->is_resident = true;
+    variant->n_maps = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        const Side *side = &g->sides[i];
+        variant->maps[i] = side->map;
+        uint32_t rows = side->is_turned ? wgmma_depth(g->dtype)
+                        : i             ? tile.n
+                                        : rows_of_left(g, tile);
+        variant->maps[i].axes[1].box = i ? rows / tile.cluster : rows;
+    }
+    if (!tile.tail) return;
+    TensorMap *tail = &variant->maps[variant->n_maps++];
+    *tail = variant->maps[1];
+    if (!g->sides[1].is_turned) tail->axes[1].box = tile.tail / tile.cluster;
+}
+
+/* Arguments of the epilogue that are accessed in runs along n. */
+static uint64_t aligned_args(const Wgmma *g, DimId multiple_dim) {
+    const Kernel *kernel = g->kernel;
+    uint32_t n = gemm_axis_n(kernel);
+    uint64_t args = 0;
+    index_assume_multiple(g->tab, multiple_dim, multiple_dim ? STORE_LANES : 1);
+    for (uint32_t a = 0; a < kernel->args.n; a++) {
+        bool has_run = false;
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            if (s->kind != SCALAR_LOAD || s->buffer != kernel->args.data[a]) continue;
+            has_run =
+                has_run || index_lane_motion(g->tab, s->index, n, STORE_LANES) == LANES_CONTIGUOUS;
+        }
+        for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
+            const Store *store = &kernel->row_stores.data[i];
+            has_run = has_run || (store->buffer == kernel->args.data[a] &&
+                                  index_lane_motion(g->tab, store->address, n, STORE_LANES) ==
+                                      LANES_CONTIGUOUS);
+        }
+        if (has_run) args |= (uint64_t)1 << a;
+    }
+    index_assume_multiple(g->tab, DIM_NONE, 1);
+    return args;
+}
+
+/* Four results at a time where rows have a multiple of that; of a symbolic extent it is asked. */
+static void set_lanes(const Wgmma *g, Variant *variant) {
+    DimId n = kernel_axis_extent(g->kernel, gemm_axis_n(g->kernel));
+    int64_t value;
+    bool is_known = dim_multiple(g->dims, n) % STORE_LANES == 0;
+    if (!is_known && dim_is_const(g->dims, n, &value)) return;
+    variant->sched.lanes = STORE_LANES;
+    if (!is_known) {
+        variant->multiple_dim = n;
+        variant->multiple_of = STORE_LANES;
+    }
+    variant->align_args = aligned_args(g, variant->multiple_dim);
+    if (variant->align_args) variant->align_bytes = 16;
+}
+
+/* Whether rows of some operand of some part begin within a line of memory: each row of a box is two
+ * lines then, and what is read twice is better read once for two blocks. */
+static bool has_split_lines(const Wgmma *g) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    Wgmma part;
+    for (uint32_t i = 0; i < n; i++)
+        if (wgmma_init(&part, g->plan, &parts[i], (GemmLaunch){.products = 1}) &&
+            n_split_lines(&part))
+            return true;
+    return false;
+}
+
+/* Microseconds of fetching such a stage while it is multiplied, fitted to tiles of 128 to 256
+ * columns of 4000 x 4104 x 4072: so much a row of 128 bytes that the block fetches, and what the
+ * multiplications take of shared memory. */
+static double split_step(const Wgmma *g, Tile tile) {
+    uint32_t bytes =
+        wgmma_tile_bytes(tile.m, g->sides[0].is_turned) +
+        g->launch.products * wgmma_tile_bytes(tile.n, g->sides[1].is_turned) / tile.cluster;
+    return 0.0016 * bytes / WGMMA_SWIZZLE_BYTES + 0.41 * g->launch.products * tile.n / 256.0;
+}
+
+/* Of one tile. */
+static double tile_us(const Wgmma *g, Tile tile, bool is_split) {
+    double width = width_of(g, tile), step = step_us(g, tile);
+    double fetched = is_split ? split_step(g, tile) : 0;
+    if (g->sides[0].map.im2col) fetched = wgmma_windows_us(tile.m, tile.n);
+    if (fetched > step) step = fetched;
+    return DRAIN_US * width + n_steps(g, tile) * step;
+}
+
+/* Judged: a narrow tile waits for what it fetches as if lines were split, since much of it is under
+ * way beside little to multiply. */
+static double cost(const Wgmma *g, Tile tile, bool is_split) {
+    if (!tile.tail) return n_waves(g, tile) * tile_us(g, tile, is_split);
+    DimId n = kernel_axis_extent(g->kernel, g->sides[1].axis);
+    DimId columns = dim_ceil_div(g->dims, n, tile.n);
+    double n_tiles = (double)dim_hi(g->dims, n_blocks(g, tile));
+    double n_narrow = n_tiles / (double)dim_hi(g->dims, columns);
+    return wgmma_waves_us(n_tiles - n_narrow, tile_us(g, tile, is_split), n_narrow,
+                          tile_us(g, narrow_tile(tile), true), N_PROCESSORS);
+}
+
+/* The last tiles as wide as what remains, where that is worth it. */
+static Tile with_tail(const Wgmma *g, Tile tile, bool is_split) {
+    Tile with = tile;
+    with.tail = tail_of(g, tile);
+    bool is_worth_it = with.tail && cost(g, with, is_split) < WORTH_IT * cost(g, tile, is_split);
+    return is_worth_it ? with : tile;
+}
+
+/* A cluster reads less, but begins and ends together: it is for many waves, or poor rows. Windows
+ * do not come evenly enough: 64 images of 56 x 56 x 64 take 45.6 us instead of 38.4. */
+static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
+    Tile two = {.m = tile.m, .n = tile.n, .cluster = 2};
+    if (tile.tail) two.tail = tail_of(g, two);
+    bool is_worth_it = (n_waves(g, tile) >= MANY_WAVES || is_split) && !g->sides[0].map.im2col;
+    return is_worth_it && tile.m == 128 &&
+                   cost(g, two, is_split) <= CLUSTER_LOSS * cost(g, tile, is_split)
+               ? two
+               : tile;
+}
+
+/* Columns of the widest tile of each product, of whole blocks however the operands lie. */
+static uint32_t widest(const Wgmma *g) {
+    return WGMMA_MAX_WIDTH / g->launch.products / 64 * 64;
+}
+
+static Tile cheapest_tile(const Wgmma *g) {
+    static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
+    bool is_split = has_split_lines(g);
+    int64_t columns = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis));
+    Tile best = {128, widest(g), 1, 0};
+    if (is_split) best = with_cluster(g, best, is_split);
+    best = with_tail(g, best, is_split);
+    for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
+        Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1, 0};
+        uint32_t width = g->launch.products * tile.n;
+        /* Of a turned operand whole blocks are fetched: some for nothing, and between tiles side by
+         * side the instruction would meet them. */
+        bool may_waste = is_split && g->launch.products == 1;
+        if (tile.n % 64 && g->sides[1].is_turned && !may_waste) continue;
+        if (tile.m > width && columns > width)
+            continue; /* waits for copies: 64 x 128 reads as much and is faster */
+        if (width > WGMMA_MAX_WIDTH) continue;
+        if (is_split) tile = with_cluster(g, tile, is_split);
+        tile = with_tail(g, tile, is_split);
+        if (cost(g, tile, is_split) < WORTH_IT * cost(g, best, is_split)) best = tile;
+    }
+    return is_split ? best : with_cluster(g, best, is_split);
+}
+
+/* Whether it is a multiple of a pitch that is found when a run begins. */
+static bool has_run_pitch(const Wgmma *g, DimId elems) {
+    for (uint32_t i = 0; i < dim_n_symbols(g->dims); i++)
+        if (dim_symbol_info(g->dims, i)->rule &&
+            dim_exact_div(g->dims, elems, dim_symbol(g->dims, i)) != DIM_NONE)
+            return true;
+    return false;
+}
+
+/* Prices for extents that are not known. */
+
+static PricedRows rows_of(const Wgmma *g, const Side *side) {
+    return (PricedRows){.pitch = side->map.axes[1].stride,
+                        .elem_bytes = dtype_bytes(g->dtype),
+                        .is_along_k = !side->is_turned};
+}
+
+/* What the blocks of the launch multiply: the parts', as many as are known. */
+static uint32_t works_of(const Wgmma *g, PricedWork works[MAX_WORKS]) {
+    uint32_t n, n_works = 0;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    for (uint32_t i = 0; i < n && n_works < MAX_WORKS; i++) {
+        Wgmma part;
+        if (!wgmma_init(&part, g->plan, &parts[i], (GemmLaunch){.products = 1})) continue;
+        works[n_works++] = (PricedWork){
+            .steps = dim_ceil_div(g->dims, kernel_n_reduced(&parts[i]), wgmma_depth(part.dtype)),
+            .left = rows_of(&part, &part.sides[0]),
+            .right = rows_of(&part, &part.sides[1])};
+    }
+    return n_works;
+}
+
+/* Whether `narrow` does for all extents what `wide` would, of the same rows: as many columns of
+ * tiles, or one. */
+static bool does_as_well(const Wgmma *g, Tile narrow, Tile wide) {
+    DimId n = kernel_axis_extent(g->kernel, g->sides[1].axis);
+    int64_t columns;
+    if (narrow.m != wide.m || narrow.cluster != wide.cluster || narrow.n > wide.n) return false;
+    if (dim_is_const(g->dims, n, &columns))
+        return (columns + narrow.n - 1) / narrow.n == (columns + wide.n - 1) / wide.n;
+    return dim_hi(g->dims, n) <= narrow.n;
+}
+
+/* The tile of each product. False: some extents make no use of such. */
+static bool find_tile(const Wgmma *g, const PricedTile *priced, Tile *tile) {
+    uint32_t products = g->launch.products;
+    bool is_offered = products > 1 ? priced->is_for_several : priced->is_for_one;
+    is_offered = is_offered && (priced->cluster == 1 || !g->sides[0].map.im2col);
+    int64_t rows = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis));
+    *tile = (Tile){priced->m, priced->n / products, priced->cluster, 0};
+    /* Several products: whole blocks of columns, and one for few rows. */
+    bool has_blocks = products == 1 || (priced->n % (products * 64) == 0 &&
+                                        (priced->m > WGMMA_ROWS || tile->n == 64));
+    int64_t rows_below = (int64_t)(priced->m / 2) * (priced->m > WGMMA_ROWS ? priced->cluster : 0);
+    return is_offered && has_blocks && rows > rows_below;
+}
+
+/* One for each size that some extents call for, which the runtime compares; of the sizes of which
+ * `is_wanted` says so. The largest comes first: it is taken where prices overflow. */
+static uint32_t add_tiles(const Wgmma *g, Variant base, uint32_t group, bool is_wanted(Tile),
+                          Variant *variants) {
+    PricedWork works[MAX_WORKS];
+    uint32_t n_works = works_of(g, works), n_tiles, n = 0;
+    const PricedTile *tiles = priced_tiles(&n_tiles);
+    for (uint32_t i = 0; i < n_tiles; i++) {
+        Tile tile, other;
+        bool is_good = find_tile(g, &tiles[i], &tile) && is_wanted(tile);
+        for (uint32_t k = i + 1; k < n_tiles && is_good; k++)
+            is_good = !(find_tile(g, &tiles[k], &other) && is_wanted(other) &&
+                        does_as_well(g, other, tile));
+        if (!is_good) continue;
+        variants[n] = base;
+        set_tile(g, &variants[n], tile);
+        Price *price = &variants[n].price;
+        *price = (Price){.group = group, .blocks = n_blocks(g, tile), .per_wave = N_PROCESSORS};
+        bool is_priced =
+            price->blocks != DIM_NONE && set_tile_price(g->dims, &tiles[i], works, n_works, price);
+        if (n == 0 || is_priced) n++;
+        if (!is_priced) break;
+    }
+    if (n == 1) variants->price = (Price){0};
+    return n;
+}
+
+static bool is_any(Tile tile) {
+    return tile.m > 0;
+}
+
+/* Where rows of the rhs are as long as those of the result, its map asks for more: then
+ * other variants do not apply, but a map can be made. */
+static bool is_for_odd_rows(Tile tile) {
+    return tile.cluster == 1 && (tile.n == WGMMA_MAX_WIDTH || tile.n <= tile.m);
+}
+
+static bool is_one_for_odd_rows(Tile tile) {
+    return is_for_odd_rows(tile) && tile.n <= tile.m && tile.m > WGMMA_ROWS;
+}
+
+/* A tile that is taken where the tiles of size `counted` are at most `most`, or, if that is 0,
+ * always. */
+typedef struct Size {
+    Tile tile, counted;
+    int64_t most;
+} Size;
+
+/* In order, those that some extents call for. */
+static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint32_t n_sizes,
+                          Variant *variants) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_sizes; i++) {
+        const Size *size = &sizes[i];
+        variants[n] = base;
+        set_tile(g, &variants[n], size->tile);
+        DimId limited = size->most ? n_blocks(g, size->counted) : dim_const(g->dims, 0);
+        if (limited == DIM_NONE || dim_lo(g->dims, limited) > size->most) continue;
+        if (dim_hi(g->dims, limited) <= size->most) return n + 1;
+        variants[n].limit_dim = limited;
+        variants[n++].limit = size->most;
+    }
+    return n;
+}
+
+/* Tiles of whole rows: low ones where high ones would leave processors idle. */
+static uint32_t add_row_tiles(const Wgmma *g, Variant base, Variant *variants) {
+    const uint32_t step = g->sides[1].is_turned ? 64 : 16; /* columns that a copy brings in */
+    uint32_t n = (uint32_t)dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis));
+    uint32_t width = (n + step - 1) / step * step;
+    const Tile low = {64, width, 1, 0}, high = {128, width, 1, 0};
+    const Size sizes[] = {{.tile = low, .counted = high, .most = HALF_MACHINE}, {.tile = high}};
+    return add_sizes(g, base, sizes, 2, variants);
+}
+
+static bool is_same_map(const TensorMap *a, const TensorMap *b) {
+    bool is_same = a->rank == b->rank && a->offset == b->offset && !a->im2col && !b->im2col;
+    for (uint32_t i = 0; i < a->rank && is_same; i++)
+        is_same = a->axes[i].axis == b->axes[i].axis && a->axes[i].stride == b->axes[i].stride;
+    return is_same;
+}
+
+bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b) {
+    Wgmma first, next;
+    const GemmLaunch alone = {.products = 1};
+    if (!wgmma_init(&first, plan, a, alone) || !wgmma_init(&next, plan, b, alone)) return false;
+    const TensorMap *left = &first.sides[0].map, *other = &next.sides[0].map;
+    return a->args.data[left->arg] == b->args.data[other->arg] && is_same_map(left, other) &&
+           kernel_axis_extent(first.kernel, gemm_axis_k(a)) ==
+               kernel_axis_extent(next.kernel, gemm_axis_k(b)) &&
+           first.sides[1].is_turned == next.sides[1].is_turned;
+}
+
+/* Those of all parts. */
+static bool are_extents_known(const Wgmma *g) {
+    uint32_t n;
+    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    int64_t value;
+    bool are_known = true;
+    for (uint32_t i = 0; i < n && are_known; i++)
+        are_known = dim_is_const(g->dims, gemm_gpu_grid(&parts[i], WGMMA_ROWS, 64), &value) &&
+                    dim_is_const(g->dims, kernel_n_reduced(&parts[i]), &value);
+    return are_known;
+}
+
+uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, Variant *variants) {
+    Wgmma g;
+    if (!wgmma_init(&g, plan, kernel, launch)) return 0;
+    Variant anywhere = variants[0], base = anywhere;
+    set_lanes(&g, &base);
+    if (launch.has_rows) return add_row_tiles(&g, base, variants);
+    if (are_extents_known(&g)) {
+        variants[0] = base;
+        set_tile(&g, &variants[0], cheapest_tile(&g));
+        return 1;
+    }
+    uint32_t n = add_tiles(&g, base, 1, is_any, variants);
+    bool may_be_odd = !g.sides[1].is_turned || g.sides[1].map.axes[1].stride != base.multiple_dim;
+    if (!base.multiple_dim || !may_be_odd) return n;
+    bool is_common = has_run_pitch(&g, g.sides[1].map.axes[1].stride);
+    return n + add_tiles(&g, anywhere, 2, is_common ? is_for_odd_rows : is_one_for_odd_rows,
+                         variants + n);
+}
+
+/* Whether it is a multiple of what maps are aligned to, or made such where that pays. */
+static bool is_seen_to(const Wgmma *g, DimId elems) {
+    return dim_multiple(g->dims, elems) * dtype_bytes(g->dtype) % MAP_STEP_BYTES == 0 ||
+           has_run_pitch(g, elems);
+}
+
+bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel) {
+    Wgmma g;
+    if (!wgmma_init(&g, plan, kernel, (GemmLaunch){.products = 1})) return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const TensorMap *map = &g.sides[i].map;
+        if (!is_seen_to(&g, map->offset)) return false;
+        for (uint32_t k = 1; k < map->rank; k++)
+            if (!is_seen_to(&g, map->axes[k].stride)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,188 @@
+/* Keeping `fuse must` blocks, by wishes: prices have no say in that. See search_state.h. */
+#include "search/search_state.h"
+
+#include "launch/one_block.h"
+#include "launch/sequence.h"
+#include "layout/layout.h"
+#include "plan/must.h"
+#include "schedule/schedule.h"
+
+enum {
+    MAX_ROUNDS = 4,
+    MAX_HELD_DEPTH = 32 /* values computed again for one another; composition recurses */
+};
+
+static bool has_contracts(const Graph *graph) {
+    for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
+        if (graph->fixed_kernels.data[i].kind == BLOCK_MUST) return true;
+    return false;
+}
+
+/* Whether who is not in the value's block reads it. */
+static bool ends_block(const Searcher *c, NodeId id, uint32_t block) {
+    for (uint32_t i = 0; i < c->users[id].n; i++)
+        if (graph_block(c->graph, c->users[id].data[i], BLOCK_MUST) != block) return true;
+    return false;
+}
+
+/* Per block, plus 1: whether the plan does not keep it. */
+static bool *broken_blocks(const Searcher *c, const Plan *plan) {
+    bool *is_broken = arena_array(c->arena, bool, c->graph->fixed_kernels.n + (size_t)1);
+    for (uint32_t i = 0; i < plan->edges.n; i++)
+        if (must_breaks(plan, &plan->edges.data[i]))
+            is_broken[graph_block(c->graph, plan->edges.data[i].producer, BLOCK_MUST)] = true;
+    return is_broken;
+}
+
+/* What a `fuse must` block makes for others may be computed where they read it, and what it rests
+ * on is stored then: where that breaks the block, its results are stored instead. */
+static Plan *store_results(Searcher *c, Plan *plan) {
+    uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? must_n_broken(plan) : 0;
+    if (n_broken == 0) return plan;
+    const bool *is_broken = broken_blocks(c, plan);
+    Decisions before = c->decisions;
+    c->decisions = decisions_copy(c->arena, &before, n_nodes);
+    c->cut.again = c->decisions.again;
+    for (NodeId id = 0; id < n_nodes; id++) {
+        uint32_t block = graph_block(c->graph, id, BLOCK_MUST);
+        bool is_source = graph_class(c->graph, id) == CLASS_SOURCE;
+        if (is_broken[block] && !is_source && ends_block(c, id, block))
+            c->decisions.store[id] = true;
+    }
+    Plan *kept = search_make_plan(c);
+    if (kept && must_n_broken(kept) < n_broken) return kept;
+    c->decisions = before;
+    c->cut.again = before.again;
+    return plan;
+}
+
+/* The plan of a copy of the graph, with launches linked as they will be: what passes on chip counts
+ * as fused. */
+static Plan *linked_plan(const Searcher *c) {
+    Graph *graph = arena_copy(c->arena, c->graph, sizeof *graph);
+    Diags ignored = {.arena = c->arena};
+    Searcher trial = *c;
+    graph->dims = dimtab_copy(c->arena, graph->dims);
+    trial.graph = graph;
+    trial.diags = &ignored;
+    bool is_gpu = c->target->device == DEVICE_GPU;
+    Plan *plan = search_make_plan(&trial);
+    if (!plan) return NULL;
+    if (is_gpu) layout_plan(c->arena, plan, c->target);
+    sched_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    if (is_gpu) one_block_kernels(c->arena, c->scratch, plan, c->target);
+    arena_reset(c->scratch);
+    sequence_kernels(c->arena, c->scratch, plan, c->target);
+    arena_reset(c->scratch);
+    return plan;
+}
+
+/* How many values would be computed again, one for the other, where this one is. */
+static uint32_t held_depth(const Graph *graph, const bool *held, const uint32_t *depth, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        NodeId arg = node->args[i];
+        if (held[arg] && graph_shares_must(graph, arg, id) && depth[arg] > most) most = depth[arg];
+    }
+    return most + 1;
+}
+
+/* Per node: whether who is not in its block has the value, too. Only then may it be stored besides.
+ */
+static bool *leaving_blocks(const Searcher *c) {
+    const Graph *graph = c->graph;
+    bool *leaves = arena_array(c->arena, bool, graph->nodes.n);
+    for (uint32_t i = 0; i < graph->outputs.n; i++) leaves[graph->outputs.data[i].node] = true;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        leaves[id] = leaves[id] || ends_block(c, id, graph_block(graph, id, BLOCK_MUST));
+    return leaves;
+}
+
+/* Per node: whether to compute it again takes a reduction's result that would be stored for that
+ * alone, though its block has all that reads it. */
+static bool *resting_inside(const Searcher *c, const bool *leaves) {
+    const Graph *graph = c->graph;
+    bool *rests = arena_array(c->arena, bool, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        rests[id] = graph_is_reduction(graph, id);
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            NodeId arg = node->args[i];
+            bool is_inside = graph_shares_must(graph, arg, id) && !leaves[arg];
+            rests[id] = rests[id] || (is_inside && rests[arg]);
+        }
+    }
+    return rests;
+}
+
+/* Has values computed again of which edges break a block. False: there are no others. */
+static bool hold_more(const Searcher *c, const Plan *plan, bool *held) {
+    uint32_t n = c->graph->nodes.n;
+    bool *is_broken = arena_array(c->arena, bool, n), changes = false;
+    const bool *leaves = leaving_blocks(c), *rests = resting_inside(c, leaves);
+    uint32_t *depth = arena_array(c->arena, uint32_t, n);
+    for (uint32_t i = 0; i < plan->edges.n; i++)
+        if (must_breaks(plan, &plan->edges.data[i])) is_broken[plan->edges.data[i].producer] = true;
+    for (NodeId id = 0; id < n; id++) {
+        if (!held[id] && (!is_broken[id] || !leaves[id] || rests[id])) continue;
+        depth[id] = held_depth(c->graph, held, depth, id);
+        if (held[id] || depth[id] > MAX_HELD_DEPTH) continue;
+        held[id] = changes = true;
+    }
+    return changes;
+}
+
+/* Prices are asked what is stored in the blocks, since launches may be linked over it. */
+static void loosen(const Searcher *c, const bool *is_broken) {
+    for (NodeId id = 0; id < c->graph->nodes.n; id++)
+        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)]) c->decisions.loose[id] = true;
+}
+
+/* Tries one way, or both, for the blocks that `plan` does not keep. Those that it has not kept
+ * either are left as they were: what is said of them holds then. Returns the plan after that. */
+static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
+    uint32_t n = c->graph->nodes.n;
+    Decisions before = c->decisions;
+    c->decisions = decisions_copy(c->arena, &before, n);
+    c->cut.again = c->decisions.again;
+    if (loosens) loosen(c, broken_blocks(c, plan));
+    Plan *other = loosens ? linked_plan(c) : plan;
+    for (int round = 0; holds && other && must_n_broken(other) && round < MAX_ROUNDS; round++)
+        other = hold_more(c, other, c->decisions.held) ? linked_plan(c) : NULL;
+    bool any = false;
+    const bool *is_broken = other ? broken_blocks(c, other) : NULL;
+    for (NodeId id = 0; other && id < n; id++) {
+        bool lets_go = is_broken[graph_block(c->graph, id, BLOCK_MUST)];
+        if (lets_go) c->decisions.held[id] = before.held[id];
+        if (lets_go) c->decisions.loose[id] = before.loose[id];
+        any = any || c->decisions.held[id] != before.held[id] ||
+              c->decisions.loose[id] != before.loose[id];
+    }
+    if (any) other = linked_plan(c);
+    if (any && other && must_n_broken(other) < must_n_broken(plan)) return other;
+    c->decisions = before;
+    c->cut.again = before.again;
+    return plan;
+}
+
+Plan *search_launch_must_blocks(Searcher *c, Plan *plan) {
+    Diags ignored = {.arena = c->arena}, *diags = c->diags;
+    Decisions before = c->decisions;
+    Plan *first = plan && has_contracts(c->graph) ? linked_plan(c) : NULL, *linked = first;
+    for (int way = 1; linked && must_n_broken(linked) && way < 4; way++)
+        linked = try_way(c, linked, way & 1, way & 2);
+    if (linked == first) return plan;
+    c->diags = &ignored;
+    Plan *kept = search_make_plan(c);
+    c->diags = diags;
+    if (kept) return kept;
+    c->decisions = before;
+    c->cut.again = before.again;
+    return plan;
+}
+
+Plan *search_keep_must_blocks(Searcher *c, Plan *plan) {
+    return search_launch_must_blocks(c, store_results(c, plan));
+}

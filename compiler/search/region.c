@@ -1,0 +1,479 @@
+/* Which kernels have moves, and the part of the graph that these concern. See search_state.h. */
+#include "search/search_state.h"
+
+#include "fuse/gemm_slice.h"
+
+#include <math.h>
+
+enum {
+    MAX_READERS = 4,  /* of an operand, for which it may be computed again; of slices */
+    LONG_ROW = 4096,  /* elements, on a GPU: shorter rows stay in registers */
+    LONG_COLUMN = 16, /* shorter ones are a few loads of a thread */
+    COSTLY_OPS = 8    /* in prims: what may take long in the few units of a small product */
+};
+
+/* Which kernels have moves. */
+
+static double most_reduced(const Searcher *c, const Kernel *kernel) {
+    double most = 0;
+    for (uint32_t i = 0; i < c->points.n; i++)
+        most = fmax(most, dim_number(c->graph->dims, kernel_n_reduced(kernel), c->points.dims[i]));
+    return most;
+}
+
+/* Several passes over rows that are read anew by each, or over columns by few blocks, which one
+ * pass that stores as it goes keeps from being split too. */
+static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
+    bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
+    bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
+    int least = is_column ? LONG_COLUMN : c->target->device == DEVICE_GPU ? LONG_ROW : 0;
+    return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
+}
+
+/* The arguments (bit set) that the value is computed from, within its stage. */
+static uint64_t loads_below(const Searcher *c, const Kernel *kernel, ScalarId value) {
+    const bool *is_part = scalar_reached(c->scratch, kernel->scalars, value);
+    uint64_t loads = 0;
+    for (ScalarId id = 1; id <= value; id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (is_part[id] && s->kind == SCALAR_LOAD)
+            loads |= (uint64_t)1 << kernel_find_arg(kernel, s->buffer);
+    }
+    return loads;
+}
+
+/* Whether reductions over tensors that have nothing in common share the kernel's first pass. */
+static bool has_merged_rows(const Searcher *c, const Kernel *kernel) {
+    const Stage *first = &kernel->stages.data[0];
+    for (uint32_t i = 0; i < first->reduces.n && kernel->form == FORM_ROW; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const Reduce *one = stage_reduce(kernel, first, i);
+            const Reduce *other = stage_reduce(kernel, first, k);
+            if (!(loads_below(c, kernel, one->value) & loads_below(c, kernel, other->value)))
+                return true;
+        }
+    return false;
+}
+
+/* Whether the operand is an element of a tensor at a place that axes alone determine. */
+static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
+    const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    if (s->kind != SCALAR_LOAD || s->guard) return false;
+    IndexExpr expr = index_expr(tab, s->index);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    return true;
+}
+
+/* Whether the operand is computed in the kernel, and whether that is dearer has not been asked yet
+ * with all that multiply it. */
+static bool is_spread(const Searcher *c, const Kernel *kernel, uint32_t side) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    NodeId factor = graph_node(c->graph, reduce->node)->args[side];
+    while (graph_class(c->graph, factor) == CLASS_VIEW)
+        factor = graph_node(c->graph, factor)->args[0];
+    return !c->is_asked[factor] && !is_plain_load(kernel, side ? reduce->factor : reduce->value);
+}
+
+static const Scalar *factor_of(const Kernel *kernel, uint32_t side) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    ScalarId factor = side ? reduce->factor : reduce->value;
+    return scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
+}
+
+/* Whether the GEMM reads the buffer as an operand. */
+static bool multiplies(const Kernel *kernel, uint32_t buffer) {
+    bool is_factor = false;
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_GEMM; side++) {
+        const Scalar *load = factor_of(kernel, side);
+        is_factor = is_factor || (load->kind == SCALAR_LOAD && load->buffer == buffer);
+    }
+    return is_factor;
+}
+
+/* A map whose results only GEMMs read, as operands; or none of them. */
+typedef struct Maker {
+    const Kernel *kernel; /* NULL: there is none */
+    const Kernel *readers[MAX_READERS];
+    uint32_t n_readers;
+} Maker;
+
+/* As an operand, or as anything but one. False: something else reads it, or too many do. */
+static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as_factor) {
+    for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
+        if (kernel_find_arg(k, buffer) == NO_ARG) continue;
+        if (multiplies(k, buffer) != as_factor) return false;
+        bool is_known = false;
+        for (uint32_t i = 0; i < maker->n_readers; i++)
+            is_known = is_known || maker->readers[i] == k;
+        if (is_known) continue;
+        if (maker->n_readers == MAX_READERS) return false;
+        maker->readers[maker->n_readers++] = k;
+    }
+    return true;
+}
+
+/* What makes this operand of the GEMM for it and its like alone. */
+static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t side) {
+    const Maker none = {.kernel = NULL};
+    const Scalar *load = factor_of(kernel, side);
+    Maker maker = none;
+    if (load->kind != SCALAR_LOAD || plan->buffers.data[load->buffer].kind != BUFFER_TEMP)
+        return none;
+    for (const Kernel *k = plan->kernels.data; k < kernel && !maker.kernel; k++)
+        if (k->form == FORM_MAP && !k->is_init && kernel_stores_to(k, load->buffer))
+            maker.kernel = k;
+    for (uint32_t i = 0; maker.kernel && i < maker.kernel->args.n; i++) {
+        uint32_t buffer = maker.kernel->args.data[i];
+        if (!kernel_stores_to(maker.kernel, buffer)) continue;
+        if (plan->buffers.data[buffer].kind != BUFFER_TEMP ||
+            !add_readers(plan, &maker, buffer, true))
+            return none;
+    }
+    return maker;
+}
+
+/* Whether to compute it in the GEMMs has been priced: with the first of them. */
+static bool is_asked(const Plan *plan, const Searcher *c, const Maker *maker) {
+    for (uint32_t i = 0; i < maker->kernel->args.n; i++) {
+        uint32_t buffer = maker->kernel->args.data[i];
+        if (kernel_stores_to(maker->kernel, buffer))
+            return c->is_asked[plan->buffers.data[buffer].node];
+    }
+    return false;
+}
+
+/* Whether the kernel has its own memory for the value, which no caller asked for. */
+static bool stores_temp(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
+    return plan->buffers.data[buffer].kind == BUFFER_TEMP && kernel_stores_to(kernel, buffer);
+}
+
+/* A map of which nothing but few kernels reads what is no output, none of them as an operand. */
+static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
+    *maker = (Maker){.kernel = kernel};
+    for (uint32_t i = 0; i < kernel->args.n && kernel->form == FORM_MAP; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        if (stores_temp(plan, kernel, buffer) && !add_readers(plan, maker, buffer, false))
+            return false;
+    }
+    return maker->n_readers > 0;
+}
+
+/* Of what one reader computes elementwise: flags where several of the stored values, which have
+ * bits of their own in `from`, first meet. */
+static bool flag_joined(const Searcher *c, const Kernel *reader, const uint64_t *from,
+                        bool *is_joined) {
+    uint32_t n = c->graph->nodes.n;
+    uint64_t *below = arena_copy(c->scratch, from, n * sizeof *from);
+    bool *in = arena_array(c->scratch, bool, n), any = false;
+    for (uint32_t i = 0; i < reader->nodes.n; i++) in[reader->nodes.data[i]] = true;
+    for (NodeId id = 0; id < n; id++) {
+        const Node *node = graph_node(c->graph, id);
+        OpClass cls = graph_class(c->graph, id);
+        bool is_point = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+        if (!in[id] || from[id] || (!is_point && cls != CLASS_VIEW)) continue;
+        bool is_behind = false;
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            uint64_t own = below[node->args[i]];
+            below[id] |= own;
+            is_behind = is_behind || (own & (own - 1));
+        }
+        bool meets = is_point && !is_behind && (below[id] & (below[id] - 1));
+        is_joined[id] = is_joined[id] || meets;
+        any = any || meets;
+    }
+    return any;
+}
+
+/* Rows of which several values are stored for few kernels, which make one of them first. */
+static bool find_joined(const Searcher *c, const Plan *plan, const Kernel *kernel, Maker *maker,
+                        bool *is_joined) {
+    uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
+    *maker = (Maker){.kernel = kernel};
+    if (kernel->form != FORM_ROW || kernel->is_init || kernel->segment_axis != NO_AXIS)
+        return false;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        if (!stores_temp(plan, kernel, buffer)) continue;
+        if (!add_readers(plan, maker, buffer, false)) return false;
+        from[plan->buffers.data[buffer].node] = (uint64_t)1 << i;
+    }
+    bool any = false;
+    for (uint32_t i = 0; i < maker->n_readers; i++)
+        any = flag_joined(c, maker->readers[i], from, is_joined) || any;
+    return any;
+}
+
+static bool has_joined(const Searcher *c, const Plan *plan, const Kernel *kernel) {
+    Maker maker;
+    return find_joined(c, plan, kernel, &maker, arena_array(c->scratch, bool, c->graph->nodes.n));
+}
+
+static bool has_turned(const Searcher *c, const Kernel *kernel) {
+    return search_find_transposes(c, kernel, arena_array(c->scratch, bool, c->graph->nodes.n));
+}
+
+/* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
+static bool has_costly_stores(const Searcher *c, const Kernel *kernel) {
+    bool is_costly = false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
+        bool is_rounded = node->dtype == DT_BF16 && op_info(node->op)->cls == CLASS_ELTWISE;
+        is_costly = is_costly || is_rounded || c->op_cost[node->op] >= COSTLY_OPS;
+    }
+    return is_costly && c->target->device == DEVICE_CPU;
+}
+
+/* Whether a map joins tensors: its lanes may go one by one where those of each tensor would not. */
+static bool joins_tensors(const Searcher *c, const Kernel *kernel) {
+    if (kernel->form != FORM_MAP || kernel->nodes.n < 2) return false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (graph_class(c->graph, kernel->nodes.data[i]) == CLASS_CONCAT) return true;
+    return false;
+}
+
+NodeId search_main_node(const Kernel *kernel) {
+    return kernel->reduces.n ? kernel->reduces.data[0].node
+                             : kernel->stages.data[0].stores.data[0].node;
+}
+
+/* A product that kernels read slices of. */
+typedef struct Sliced {
+    GemmSlices windows;
+    const Kernel *readers[MAX_READERS];
+    uint32_t n_readers;
+} Sliced;
+
+/* The product or slices of it, which nothing outside the plan reads. */
+static bool is_sliced_temp(const Plan *plan, const Sliced *sliced, const Store *store) {
+    return plan->buffers.data[store->buffer].kind == BUFFER_TEMP &&
+           (vec_has(&sliced->windows.inside, store->node) ||
+            vec_has(&sliced->windows.slices, store->node));
+}
+
+/* False: too many read it. */
+static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sliced) {
+    for (const Kernel *k = kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
+        bool reads = false;
+        for (uint32_t i = 0; i < kernel->row_stores.n && !reads; i++) {
+            const Store *store = &kernel->row_stores.data[i];
+            reads =
+                is_sliced_temp(plan, sliced, store) && kernel_find_arg(k, store->buffer) != NO_ARG;
+        }
+        if (!reads) continue;
+        if (sliced->n_readers == MAX_READERS) return false;
+        sliced->readers[sliced->n_readers++] = k;
+    }
+    return sliced->n_readers > 0;
+}
+
+static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kernel, Sliced *sliced) {
+    *sliced = (Sliced){.n_readers = 0};
+    if (kernel->form != FORM_GEMM || kernel->segment_axis != NO_AXIS) return false;
+    NodeId product = kernel->reduces.data[0].node;
+    const GemmSlices *windows = &sliced->windows;
+    return !c->decisions.gemm_sliced[product] && !c->is_sliced[product] &&
+           gemm_slice_find(c->scratch, c->graph, c->users, product, &sliced->windows) &&
+           windows->slices.n > 1 && windows->slices.n <= MAX_READERS &&
+           gemm_slices_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
+}
+
+static uint32_t n_ops(const Graph *graph, const Kernel *kernel) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        n += graph_class(graph, kernel->nodes.data[i]) != CLASS_SOURCE;
+    return n;
+}
+
+bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel) {
+    bool is_partial = kernel->segment_axis != NO_AXIS && kernel->form != FORM_GEMM &&
+                      !kernel_stores_inner(kernel);
+    if (kernel->is_init || is_partial || c->is_settled[search_main_node(kernel)]) return false;
+    Maker map;
+    if (c->asks_all && n_ops(c->graph, kernel) > 1) return true;
+    if (kernel->form != FORM_GEMM)
+        return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
+               joins_tensors(c, kernel) || find_users(plan, kernel, &map) ||
+               has_joined(c, plan, kernel) || has_turned(c, kernel);
+    for (uint32_t side = 0; side < 2; side++) {
+        Maker maker = maker_of_factor(plan, kernel, side);
+        if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
+    }
+    return has_costly_stores(c, kernel);
+}
+
+bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *kernel) {
+    Sliced sliced;
+    return !kernel->is_init && find_sliced(c, plan, kernel, &sliced);
+}
+
+/* Making parts. */
+
+static void mark_stored(void *user, const Store *store) {
+    bool *out = user;
+    out[store->node] = true;
+}
+
+/* False: the source says which kernel some of it is. */
+static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        NodeId id = kernel->nodes.data[i];
+        if (graph_block(graph, id, BLOCK_KERNEL)) return false;
+        in[id] = graph_class(graph, id) != CLASS_SOURCE;
+    }
+    return true;
+}
+
+/* A part while it is made: per node of the graph. */
+typedef struct Draft {
+    const Searcher *c;
+    const Plan *plan;
+    bool *in, *out, *spread, *window, *joined, *turned, *ahead[2];
+} Draft;
+
+/* Partial results go with what the last kernel behind them makes of them. */
+static bool add_product(Draft *d, const Kernel *kernel) {
+    Kernel stores = *kernel;
+    const Kernel *last = kernel;
+    while (last->segment_axis != NO_AXIS) last++;
+    stores.row_stores = last->row_stores;
+    kernel_each_store(&stores, mark_stored, d->out);
+    return add_nodes(d->c->graph, kernel, d->in);
+}
+
+static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
+    for (uint32_t i = 0; i < maker->kernel->nodes.n; i++)
+        d->c->is_asked[maker->kernel->nodes.data[i]] = true;
+    return add_nodes(d->c->graph, maker->kernel, d->in) &&
+           add_nodes(d->c->graph, maker->kernel, d->ahead[side]);
+}
+
+/* What makes this operand, with all that reads what it makes, and what makes their other operands
+ * for them alone. */
+static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
+    const Searcher *c = d->c;
+    Maker maker = maker_of_factor(d->plan, kernel, side);
+    NodeId factor = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
+    d->spread[factor] = is_spread(c, kernel, side);
+    if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
+    if (!add_maker(d, &maker, side)) return false;
+    for (uint32_t i = 0; i < maker.n_readers; i++) {
+        const Kernel *reader = maker.readers[i];
+        if (!add_product(d, reader)) return false;
+        for (uint32_t own = 0; own < 2 && reader != kernel; own++) {
+            Maker other = maker_of_factor(d->plan, reader, own);
+            bool is_own = other.kernel && other.n_readers == 1 && !is_asked(d->plan, c, &other);
+            if (is_own && !add_maker(d, &other, own)) return false;
+        }
+    }
+    return true;
+}
+
+/* What reads the map, which is computed in its place. */
+static bool add_users(Draft *d, const Maker *map) {
+    for (uint32_t i = 0; i < map->kernel->args.n; i++) {
+        const Buffer *buffer = &d->plan->buffers.data[map->kernel->args.data[i]];
+        bool is_stored = kernel_stores_to(map->kernel, map->kernel->args.data[i]);
+        if (is_stored && buffer->kind != BUFFER_TEMP) d->out[buffer->node] = true;
+    }
+    for (uint32_t i = 0; i < map->n_readers; i++)
+        if (!add_product(d, map->readers[i])) return false;
+    return add_nodes(d->c->graph, map->kernel, d->in) &&
+           add_nodes(d->c->graph, map->kernel, d->ahead[0]);
+}
+
+/* What reads values of the rows that it makes one of, if any does. */
+static bool add_joined(Draft *d, const Kernel *kernel) {
+    Maker rows;
+    if (!find_joined(d->c, d->plan, kernel, &rows, d->joined)) return true;
+    for (uint32_t i = 0; i < rows.n_readers; i++)
+        if (!add_product(d, rows.readers[i])) return false;
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (stores_temp(d->plan, kernel, kernel->args.data[i]))
+            d->out[d->plan->buffers.data[kernel->args.data[i]].node] = false;
+    return true;
+}
+
+/* What reads slices of the kernel's product. */
+static bool add_sliced(Draft *d, const Kernel *kernel) {
+    Sliced sliced;
+    if (!find_sliced(d->c, d->plan, kernel, &sliced)) return false;
+    d->window[kernel->reduces.data[0].node] = true;
+    for (uint32_t i = 0; i < sliced.n_readers; i++)
+        if (!add_product(d, sliced.readers[i])) return false;
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
+        const Store *store = &kernel->row_stores.data[i];
+        if (is_sliced_temp(d->plan, &sliced, store)) d->out[store->node] = false;
+    }
+    return true;
+}
+
+/* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. A
+ * concat in a `fuse must` block is to be of one kernel, and a piece in a `fuse never` block is
+ * stored as if there was no concat, which a subgraph that only reads it does not know. */
+static bool may_place(const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    uint32_t n_copies = 0;
+    bool has_apart = false;
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        n_copies += graph_is_bound(graph, node->args[i]);
+        has_apart = has_apart || graph_block(graph, node->args[i], BLOCK_NEVER);
+    }
+    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 && !has_apart &&
+           !graph_block(graph, id, BLOCK_MUST);
+}
+
+/* Whether the source wants what is in the part and what is not in one kernel, and has it so by
+ * where the one is stored. */
+static bool breaks_block(const Searcher *c, const bool *in) {
+    const Graph *graph = c->graph;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        uint32_t block = graph_block(graph, id, BLOCK_MUST);
+        for (uint32_t i = 0; block && i < node->n_args; i++)
+            if (in[id] != in[node->args[i]] && !c->decisions.held[node->args[i]] &&
+                graph_block(graph, node->args[i], BLOCK_MUST) == block)
+                return true;
+    }
+    return false;
+}
+
+bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,
+                        bool has_gemm_slices, Part *part) {
+    const Graph *graph = c->graph;
+    uint32_t n = graph->nodes.n;
+    Draft d = {.c = c, .plan = plan};
+    bool **all[] = {&d.in,     &d.out,    &d.spread,   &d.window,
+                    &d.joined, &d.turned, &d.ahead[0], &d.ahead[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = arena_array(c->scratch, bool, n);
+    for (uint32_t side = 0; side < 2 && kernel->form == FORM_GEMM && !has_gemm_slices; side++)
+        if (!add_factor(&d, kernel, side)) return false;
+    Maker map;
+    bool has_users = !has_gemm_slices && find_users(plan, kernel, &map);
+    if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel) || !add_joined(&d, kernel))
+        return false;
+    if (!has_gemm_slices) search_find_transposes(c, kernel, d.turned);
+    if ((has_gemm_slices && !add_sliced(&d, kernel)) || breaks_block(c, d.in)) return false;
+    part->subgraph = subgraph_of(c->arena, graph, d.in, d.out);
+    uint32_t n_copies = part->subgraph.graph->nodes.n;
+    part->is_spread = arena_array(c->arena, bool, n_copies);
+    part->may_place = arena_array(c->arena, bool, n_copies);
+    part->may_slice_gemm = arena_array(c->arena, bool, n_copies);
+    part->is_joined = arena_array(c->arena, bool, n_copies);
+    part->is_turned = arena_array(c->arena, bool, n_copies);
+    part->has_gemm_slices = has_gemm_slices;
+    for (uint32_t side = 0; side < 2; side++)
+        part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
+    for (NodeId id = 0; id < n_copies; id++) {
+        NodeId of = part->subgraph.of[id];
+        part->is_spread[id] = d.in[of] && d.spread[of];
+        part->may_place[id] = d.in[of] && may_place(graph, of);
+        part->may_slice_gemm[id] = d.window[of];
+        part->is_joined[id] = d.in[of] && d.joined[of];
+        part->is_turned[id] = d.in[of] && d.turned[of];
+        for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
+    }
+    return true;
+}

@@ -1,0 +1,562 @@
+/* Greedy: a kernel's moves are tried in the order of the table, each on top of those taken. When
+ * all kernels had theirs, the graph is planned anew with what was taken; what that leaves of new
+ * kernels gets another round. Kernels that spill come last. See search.h. */
+#include "plan/launch.h"
+#include "search/search_state.h"
+
+#include "fuse/fuse.h"
+#include "fuse/gemm_slice.h"
+#include "launch/dedup.h"
+#include "launch/parallel.h"
+#include "launch/sequence.h"
+#include "layout/layout.h"
+#include "plan/must.h"
+#include "schedule/schedule.h"
+#include "split/dispatch_rows.h"
+
+#include <math.h>
+
+enum {
+    MAX_ROUNDS = 3,
+    MAX_PARTS = 32,      /* subgraphs that are priced */
+    MAX_CUTS = 8,        /* kernels that are tried to be cut */
+    MAX_TIE_NODES = 512, /* of graphs that are planned twice */
+    FEW_SCALARS = 100,   /* too few for a thread's registers */
+    MANY_REGISTERS = 200 /* of values alone, of which more may be needed than there are */
+};
+static const double MORE_KERNELS = 1.05; /* judged: what a CPU plan of more must be better by */
+/* The graph for a plan that goes again: copies of what products read, as a GPU has them, may get
+ * symbols of their own. */
+static const Graph *graph_for_trial(Arena *arena, const Graph *graph) {
+    Graph *own = arena_copy(arena, graph, sizeof *graph);
+    own->dims = dimtab_copy(arena, graph->dims);
+    return own;
+}
+
+bool prices_of_unfused(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
+                       const CostPoints *points, Prices *prices) {
+    Diags ignored = {.arena = arena};
+    FuseOptions options = fuse_options_for(target);
+    options.off = true;
+    Plan *plan = fuse_graph(arena, scratch, graph_for_trial(arena, graph), options, &ignored);
+    if (!plan) return false;
+    if (target->device == DEVICE_GPU) layout_plan(arena, plan, target);
+    sched_plan(arena, plan, target);
+    *prices = prices_of_plan(scratch, plan, target, points);
+    return true;
+}
+
+/* Moves. */
+
+/* A move sets flags for the part's nodes and says whether that changed any. */
+typedef bool Move(const Part *part, Decisions *decisions);
+
+static bool set(bool *flags, NodeId id, bool value) {
+    bool changes = value && !flags[id];
+    flags[id] = flags[id] || value;
+    return changes;
+}
+
+static bool compute_side(const Part *part, Decisions *decisions, uint32_t side) {
+    bool changes = false;
+    for (NodeId id = 0; id < part->subgraph.graph->nodes.n; id++)
+        changes = set(decisions->again, id, part->is_ahead[side][id]) || changes;
+    return changes;
+}
+
+static bool compute_left(const Part *part, Decisions *decisions) {
+    return compute_side(part, decisions, 0);
+}
+
+static bool compute_right(const Part *part, Decisions *decisions) {
+    return compute_side(part, decisions, 1);
+}
+
+/* Both, if there are both. */
+static bool compute_factors(const Part *part, Decisions *decisions) {
+    bool has_left = compute_left(part, decisions), has_right = compute_right(part, decisions);
+    return has_left && has_right;
+}
+
+static bool set_all(const Part *part, bool *flags, const bool *values) {
+    bool changes = false;
+    for (NodeId id = 0; id < part->subgraph.graph->nodes.n; id++)
+        changes = set(flags, id, values[id]) || changes;
+    return changes;
+}
+
+static bool store_factors(const Part *part, Decisions *decisions) {
+    return set_all(part, decisions->store, part->is_spread);
+}
+
+static bool store_joined(const Part *part, Decisions *decisions) {
+    return set_all(part, decisions->store, part->is_joined);
+}
+
+/* In kernels by themselves: stored by one that goes over rows, it would be across memory again. */
+static bool turned_alone(const Part *part, Decisions *decisions) {
+    return set_all(part, decisions->alone, part->is_turned);
+}
+
+static bool flag_reductions(const Graph *graph, bool *flags) {
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        OpClass cls = graph_class(graph, id);
+        changes = set(flags, id, cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) || changes;
+    }
+    return changes;
+}
+
+static bool rows_unmerged(const Part *part, Decisions *decisions) {
+    return flag_reductions(part->subgraph.graph, decisions->unmerged);
+}
+
+static bool reduce_apart(const Part *part, Decisions *decisions) {
+    return flag_reductions(part->subgraph.graph, decisions->apart);
+}
+
+/* What joins tensors computes every one of them for all lanes, and takes one of the values. */
+static bool store_pieces(const Part *part, Decisions *decisions) {
+    return set_all(part, decisions->placed, part->may_place);
+}
+
+/* Slices that meet are products of their own, which may run in the same blocks. */
+static bool read_windows(const Part *part, Decisions *decisions) {
+    return set_all(part, decisions->gemm_sliced, part->may_slice_gemm);
+}
+
+/* The pieces are stored where they are made, as they are; what joins them copies. */
+static bool joined_alone(const Part *part, Decisions *decisions) {
+    const Graph *graph = part->subgraph.graph;
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        changes = set(decisions->alone, id, graph_class(graph, id) == CLASS_CONCAT) || changes;
+    return changes;
+}
+
+static bool all_alone(const Part *part, Decisions *decisions) {
+    const Graph *graph = part->subgraph.graph;
+    bool changes = false;
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        changes = set(decisions->alone, id, graph_class(graph, id) != CLASS_SOURCE) || changes;
+    return changes;
+}
+
+static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
+                              store_joined,    turned_alone, read_windows,  rows_unmerged,
+                              reduce_apart,    store_pieces, joined_alone,  all_alone};
+
+static Decisions decisions_new(Arena *arena, uint32_t n) {
+    return (Decisions){.apart = arena_array(arena, bool, n),
+                       .unmerged = arena_array(arena, bool, n),
+                       .store = arena_array(arena, bool, n),
+                       .alone = arena_array(arena, bool, n),
+                       .placed = arena_array(arena, bool, n),
+                       .again = arena_array(arena, bool, n),
+                       .gemm_sliced = arena_array(arena, bool, n),
+                       .held = arena_array(arena, bool, n),
+                       .loose = arena_array(arena, bool, n)};
+}
+
+Decisions decisions_copy(Arena *arena, const Decisions *decisions, uint32_t n) {
+    return (Decisions){.apart = arena_copy(arena, decisions->apart, n * sizeof(bool)),
+                       .unmerged = arena_copy(arena, decisions->unmerged, n * sizeof(bool)),
+                       .store = arena_copy(arena, decisions->store, n * sizeof(bool)),
+                       .alone = arena_copy(arena, decisions->alone, n * sizeof(bool)),
+                       .placed = arena_copy(arena, decisions->placed, n * sizeof(bool)),
+                       .again = arena_copy(arena, decisions->again, n * sizeof(bool)),
+                       .gemm_sliced = arena_copy(arena, decisions->gemm_sliced, n * sizeof(bool)),
+                       .held = arena_copy(arena, decisions->held, n * sizeof(bool)),
+                       .loose = arena_copy(arena, decisions->loose, n * sizeof(bool))};
+}
+
+/* Equal kernels start together, and fill the machine together. */
+static void join_launches(const Searcher *c, Plan *plan) {
+    const Plan *plans[] = {plan};
+    dedup_classify(c->scratch, plans, 1);
+    parallel_kernels(c->arena, c->scratch, plan, c->target);
+}
+
+/* Edges that a block wants fused and that are stored, and kernels of each block. */
+static uint32_t n_broken(Arena *arena, const Plan *plan) {
+    const Graph *graph = plan->graph;
+    uint32_t n = must_n_broken(plan);
+    uint32_t *last = arena_array(arena, uint32_t, graph->fixed_kernels.n + (size_t)1);
+    for (uint32_t i = 0; i < plan->kernels.n; i++) {
+        const Kernel *kernel = &plan->kernels.data[i];
+        for (uint32_t k = 0; k < kernel->nodes.n; k++) {
+            uint32_t block = graph_block(graph, kernel->nodes.data[k], BLOCK_MUST);
+            if (!block || last[block] == i + 1) continue;
+            last[block] = i + 1;
+            n++;
+        }
+    }
+    return n;
+}
+
+static void note_launches(const Searcher *c, const Plan *plan, Evaluation *offer) {
+    offer->n_launches = 0;
+    offer->is_at_once = false;
+    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
+        Launch launch = plan_launch(plan, k);
+        bool is_pair = launch.n > 1 && launch.kernels[1].link == LAUNCH_SEQUENCE &&
+                       launch.kernels[1].form == FORM_GEMM;
+        bool is_at_once = c->target->device == DEVICE_CPU;
+        for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
+            is_at_once = is_at_once || launch.kernels->variants[v].sched.products > 1;
+        offer->is_at_once = offer->is_at_once || (is_pair && is_at_once);
+        offer->n_launches++;
+    }
+}
+
+static FuseOptions options_with(const Searcher *c, const Decisions *decisions) {
+    FuseOptions options = fuse_options_for(c->target);
+    options.by_columns = c->by_columns;
+    options.apart = decisions->apart;
+    options.unmerged = decisions->unmerged;
+    options.store = decisions->store;
+    options.alone = decisions->alone;
+    options.placed = decisions->placed;
+    options.again = decisions->again;
+    options.gemm_sliced = decisions->gemm_sliced;
+    options.held = decisions->held;
+    options.loose = decisions->loose;
+    return options;
+}
+
+/* Of the graph planned with these wishes. False: it cannot be. */
+static bool price_graph(const Searcher *c, const Graph *graph, const Decisions *decisions,
+                        bool has_gemm_slices, Evaluation *offer) {
+    Diags ignored = {.arena = c->arena};
+    FuseOptions options = options_with(c, decisions);
+    arena_reset(c->scratch);
+    Plan *plan =
+        fuse_graph(c->arena, c->scratch, graph_for_trial(c->arena, graph), options, &ignored);
+    if (!plan) return false;
+    if (c->target->device == DEVICE_GPU) layout_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    dispatch_rows(c->arena, c->scratch, plan, c->target);
+    sched_plan(c->arena, plan, c->target);
+    arena_reset(c->scratch);
+    if (has_gemm_slices) sequence_kernels(c->arena, c->scratch, plan, c->target);
+    arena_reset(c->scratch);
+    offer->n_broken = n_broken(c->scratch, plan);
+    if (c->target->device == DEVICE_GPU) join_launches(c, plan);
+    arena_reset(c->scratch);
+    note_launches(c, plan, offer);
+    offer->prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
+    return true;
+}
+
+static bool price_part(const Searcher *c, const Part *part, const Decisions *decisions,
+                       Evaluation *offer) {
+    return price_graph(c, part->subgraph.graph, decisions, part->has_gemm_slices, offer);
+}
+
+bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *offer) {
+    bool has_gemm_slices = false;
+    for (NodeId id = 0; id < c->graph->nodes.n; id++)
+        has_gemm_slices = has_gemm_slices || decisions->gemm_sliced[id];
+    return price_graph(c, c->graph, decisions, has_gemm_slices, offer);
+}
+
+/* On a CPU prices are no better than MORE_KERNELS: a plan of more kernels must be worth more,
+ * unless the one at hand is none. */
+static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation *other,
+                      const Prices *apart) {
+    bool has_more = c->target->device == DEVICE_CPU && other->n_launches > now->n_launches &&
+                    prices_are_no_slower(&c->points, &now->prices, apart);
+    Prices dear = other->prices;
+    for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= MORE_KERNELS;
+    return prices_are_better(&c->points, &now->prices, &dear, apart);
+}
+
+/* Products whose slices meet are one launch by right, as other products that meet are, where they
+ * are made at once. One after the other in the same blocks they take longer than one product of all
+ * columns and a map, since memory idles in between: on an H200 1 x 4096 x 8192 25.0 us and 23.0, 16
+ * rows by `mma.sync` 25.1 and 23.8, f32 of 1024 rows 1352 and 1323. */
+static bool is_worth_windows(const Searcher *c, const Evaluation *now, const Evaluation *other,
+                             const Prices *apart) {
+    if (other->n_broken < now->n_broken) return true;
+    if (!other->is_at_once) return false;
+    if (is_better(c, now, other, apart)) return true;
+    return other->n_launches < now->n_launches && !is_better(c, other, now, apart);
+}
+
+/* At equal price fewer launches win. */
+bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation *other,
+                     const Prices *apart) {
+    bool waits = c->target->device == DEVICE_GPU && other->n_launches > now->n_launches;
+    bool is_as_good = waits && prices_are_no_slower(&c->points, &now->prices, apart) &&
+                      prices_may_favor_joining(&c->points, &now->prices, &other->prices);
+    return !is_as_good && is_better(c, now, other, apart);
+}
+
+typedef bool Worth(const Searcher *, const Evaluation *now, const Evaluation *other,
+                   const Prices *apart);
+
+/* What the move makes of these wishes, if it makes anything and breaks no block of the source. */
+static bool try_move(const Searcher *c, const Part *part, Move *move, const Decisions *from,
+                     const Evaluation *now, Decisions *moved, Evaluation *other) {
+    *moved = decisions_copy(c->arena, from, part->subgraph.graph->nodes.n);
+    return move(part, moved) && price_part(c, part, moved, other) &&
+           other->n_broken <= now->n_broken;
+}
+
+/* The part's wishes after all moves that pay; false: none does. One that paid may stand in the way
+ * of a later one, which is tried in its place too. */
+static bool improve(const Searcher *c, const Part *part, Decisions *decisions) {
+    Evaluation now, other;
+    Prices apart;
+    if (!price_part(c, part, decisions, &now)) return false;
+    arena_reset(c->scratch);
+    if (!prices_of_unfused(c->arena, c->scratch, part->subgraph.graph, c->target, &c->points,
+                           &apart))
+        return false;
+    bool improves = false;
+    Decisions moved, before;
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        bool is_last = moves[i] == joined_alone || moves[i] == all_alone;
+        if ((moves[i] == read_windows) != part->has_gemm_slices) continue;
+        if (is_last && prices_are_no_slower(&c->points, &now.prices, &apart)) continue;
+        Worth *pays = moves[i] == read_windows ? is_worth_windows : search_is_worth;
+        if (try_move(c, part, moves[i], decisions, &now, &moved, &other) &&
+            pays(c, &now, &other, &apart))
+            before = *decisions;
+        else if (!improves || !try_move(c, part, moves[i], &before, &now, &moved, &other) ||
+                 !pays(c, &now, &other, &apart))
+            continue;
+        *decisions = moved;
+        now = other;
+        improves = true;
+    }
+    return improves;
+}
+
+/* Kernels. */
+
+/* Of what the part computes: what it reads is no matter of its own. */
+static void copy_flags(bool *to, const bool *from, const Subgraph *subgraph, bool back) {
+    for (NodeId id = 0; id < subgraph->graph->nodes.n; id++) {
+        if (graph_is_bound(subgraph->graph, id)) continue;
+        if (back)
+            to[subgraph->of[id]] = from[id];
+        else
+            to[id] = from[subgraph->of[id]];
+    }
+}
+
+/* Between the graph's wishes and those of a subgraph. */
+static void copy_decisions(Decisions *to, const Decisions *from, const Subgraph *subgraph,
+                           bool back) {
+    copy_flags(to->apart, from->apart, subgraph, back);
+    copy_flags(to->unmerged, from->unmerged, subgraph, back);
+    copy_flags(to->store, from->store, subgraph, back);
+    copy_flags(to->alone, from->alone, subgraph, back);
+    copy_flags(to->placed, from->placed, subgraph, back);
+    copy_flags(to->again, from->again, subgraph, back);
+    copy_flags(to->gemm_sliced, from->gemm_sliced, subgraph, back);
+    copy_flags(to->held, from->held, subgraph, back);
+    copy_flags(to->loose, from->loose, subgraph, back);
+}
+
+static void note_taken(Searcher *c, const Subgraph *subgraph) {
+    if (c->n_taken == MAX_TAKEN) return;
+    bool *taken = arena_array(c->arena, bool, c->graph->nodes.n);
+    for (NodeId id = 0; id < subgraph->graph->nodes.n; id++)
+        taken[subgraph->of[id]] = !graph_is_bound(subgraph->graph, id);
+    c->taken[c->n_taken++] = taken;
+}
+
+/* Whether moves of a part pay; then they are among the wishes. */
+static bool improve_part(Searcher *c, const Plan *plan, const Kernel *kernel,
+                         bool has_gemm_slices) {
+    Part part;
+    c->n_parts++;
+    arena_reset(c->scratch);
+    if (!search_make_region(c, plan, kernel, has_gemm_slices, &part)) return false;
+    Decisions decisions = decisions_new(c->arena, part.subgraph.graph->nodes.n);
+    copy_decisions(&decisions, &c->decisions, &part.subgraph, false);
+    if (!improve(c, &part, &decisions)) return false;
+    copy_decisions(&c->decisions, &decisions, &part.subgraph, true);
+    if (!has_gemm_slices) note_taken(c, &part.subgraph);
+    return true;
+}
+
+/* Windows are priced once the kernel's other moves are settled. */
+static bool improve_kernel(Searcher *c, const Plan *plan, const Kernel *kernel) {
+    if (search_has_candidates(c, plan, kernel)) {
+        c->is_settled[search_main_node(kernel)] = true;
+        if (improve_part(c, plan, kernel, false)) return true;
+    }
+    if (!search_has_gemm_slices(c, plan, kernel)) return false;
+    NodeId product = search_main_node(kernel);
+    bool improves = improve_part(c, plan, kernel, true);
+    c->is_sliced[product] = true;
+    c->is_settled[product] = c->is_settled[product] || improves; /* one of a pair has no moves */
+    return improves;
+}
+
+/* Whole plans. */
+
+Plan *search_make_plan(Searcher *c) {
+    FuseOptions options = options_with(c, &c->decisions);
+    options.cut = c->cut.store;
+    options.again = c->cut.again;
+    options.part = c->cut.part;
+    arena_reset(c->scratch);
+    Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
+    arena_reset(c->scratch);
+    if (plan) dispatch_rows(c->arena, c->scratch, plan, c->target);
+    arena_reset(c->scratch);
+    return plan;
+}
+
+Plan *search_try_candidates(Searcher *c, Plan *plan) {
+    bool changes = true;
+    for (int round = 0; plan && changes && round < MAX_ROUNDS; round++) {
+        changes = false;
+        for (uint32_t k = 0; k < plan->kernels.n && c->n_parts < MAX_PARTS; k++)
+            changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
+        if (changes) plan = search_make_plan(c);
+    }
+    return plan;
+}
+
+/* Cuts. */
+
+/* The plan is scheduled for this alone, without layouts. On the scratch arena. */
+static const PlanCost *price(Searcher *c, Plan *plan) {
+    arena_reset(c->scratch);
+    sched_plan(c->arena, plan, c->target);
+    return cost_plan(c->scratch, plan, card_of_target(c->target), c->points.dims[0]);
+}
+
+static Cut cut_copy(Arena *arena, const Cut *cut, uint32_t n_nodes) {
+    return (Cut){.store = arena_copy(arena, cut->store, n_nodes * sizeof *cut->store),
+                 .again = arena_copy(arena, cut->again, n_nodes * sizeof *cut->again),
+                 .part = arena_copy(arena, cut->part, n_nodes * sizeof *cut->part)};
+}
+
+/* The same plan with a kernel cut in two that needs this many registers, by whichever aim is the
+ * cheapest, if that is cheaper than the plan; else NULL. */
+static Plan *cut_apart(Searcher *c, const Plan *plan, double us, uint32_t kernel,
+                       uint32_t registers) {
+    Cut before = c->cut, best_cut = before;
+    Plan *best = NULL;
+    double best_us = us * PRICE_WORTH;
+    for (int aim = 0; aim < CUT_AIM_COUNT; aim++) {
+        c->cut = cut_copy(c->arena, &before, c->graph->nodes.n);
+        arena_reset(c->scratch);
+        if (!spill_split_kernel(c->scratch, c->graph, &plan->kernels.data[kernel],
+                                card_of_target(c->target), registers, c->points.dims[0],
+                                (CutAim)aim, &c->cut))
+            continue;
+        Plan *other = search_make_plan(c);
+        double other_us = other ? price(c, other)->us : 0;
+        if (!other || other_us >= best_us || must_n_broken(other) > must_n_broken(plan)) continue;
+        best = other, best_us = other_us, best_cut = c->cut;
+    }
+    c->cut = best_cut;
+    return best;
+}
+
+/* Whether a look at the kernel's registers is worth it. */
+static bool may_spill(Searcher *c, const Kernel *kernel) {
+    return c->target->device == DEVICE_GPU && !kernel->is_init &&
+           scalar_count(kernel->scalars) > FEW_SCALARS &&
+           pressure_live(c->scratch, kernel) > MANY_REGISTERS;
+}
+
+static Plan *cut_kernels(Searcher *c, Plan *plan) {
+    for (uint32_t k = 0, n_tries = 0; plan && k < plan->kernels.n && n_tries < MAX_CUTS; k++) {
+        if (!may_spill(c, &plan->kernels.data[k])) continue;
+        n_tries++;
+        const PlanCost *cost = price(c, plan);
+        Pressure pressure = cost->kernels[k].pressure;
+        Plan *better = pressure.spills ? cut_apart(c, plan, cost->us, k, pressure.registers) : NULL;
+        if (!better) continue;
+        plan = better;
+        k = UINT32_MAX; /* from the start again */
+    }
+    return plan;
+}
+
+/* An operand is stored by rule; where the price agreed, that is why. */
+static void say_priced(const Searcher *c, Plan *plan) {
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        Edge *edge = &plan->edges.data[i];
+        if (edge->reason == REASON_FACTOR && c->is_asked[edge->producer])
+            edge->reason = REASON_SLOWER;
+    }
+}
+
+/* Ties. */
+
+static Searcher chooser_new(const Searcher *model, bool by_columns) {
+    uint32_t n = model->graph->nodes.n;
+    Searcher c = *model;
+    c.by_columns = by_columns;
+    c.decisions = decisions_new(c.arena, n);
+    c.is_settled = arena_array(c.arena, bool, n);
+    c.is_asked = arena_array(c.arena, bool, n);
+    c.is_sliced = arena_array(c.arena, bool, n);
+    c.cut = (Cut){.store = arena_array(c.arena, bool, n),
+                  .again = c.decisions.again,
+                  .part = arena_array(c.arena, uint32_t, n)};
+    return c;
+}
+
+static Plan *best_plan(Searcher *c) {
+    Plan *plan = search_guard_unfused(
+        c, search_try_candidates(c, search_keep_must_blocks(c, search_make_plan(c))));
+    plan = search_launch_must_blocks(c, cut_kernels(c, plan));
+    if (plan) say_priced(c, plan);
+    return plan;
+}
+
+static Evaluation offer_of(Searcher *c, Plan *plan) {
+    Evaluation offer;
+    arena_reset(c->scratch);
+    sched_plan(c->arena, plan, c->target);
+    offer.n_broken = n_broken(c->scratch, plan);
+    note_launches(c, plan, &offer);
+    offer.prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
+    return offer;
+}
+
+/* Values that rows or columns may be made with go with rows, unless it is better that all go with
+ * columns: never with whichever the source has first. */
+static Plan *break_ties(const Searcher *model, Plan *plan) {
+    Diags ignored = {.arena = model->arena};
+    Searcher c = chooser_new(model, true);
+    Prices apart;
+    c.diags = &ignored;
+    Plan *other = best_plan(&c);
+    if (!other || !prices_of_unfused(c.arena, c.scratch, c.graph, c.target, &c.points, &apart))
+        return plan;
+    Evaluation by_rows = offer_of(&c, plan), by_columns = offer_of(&c, other);
+    bool is_as_good = by_columns.n_launches < by_rows.n_launches &&
+                      prices_favor_joining(&c.points, &by_columns.prices, &by_rows.prices);
+    bool is_chosen = by_columns.n_broken <= by_rows.n_broken &&
+                     (is_as_good || search_is_worth(&c, &by_rows, &by_columns, &apart));
+    return is_chosen ? other : plan;
+}
+
+Plan *search_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
+                  Diags *diags) {
+    Searcher model = {.arena = arena,
+                      .scratch = scratch,
+                      .graph = graph,
+                      .target = target,
+                      .points = cost_points(arena, graph->dims, target->device),
+                      .diags = diags,
+                      .op_cost = op_costs(arena),
+                      .users = gemm_slice_users(arena, graph)};
+    Searcher c = chooser_new(&model, false);
+    Plan *plan = best_plan(&c);
+    if (plan && plan->has_ties && graph->nodes.n <= MAX_TIE_NODES) plan = break_ties(&model, plan);
+    for (uint32_t k = 0; plan && k < plan->kernels.n; k++) plan->kernels.data[k].n_variants = 0;
+    arena_reset(scratch);
+    return plan;
+}

@@ -1,0 +1,273 @@
+/* Cutting kernels. See spill_split.h.
+ *
+ * The kernel's nodes are put in the order in which it computes them, depth first, and a few places
+ * of that order are tried. What lies behind a place needs some values of before it. Each of them is
+ * stored and read again, or computed anew from others that are, or from what is in memory: which
+ * of that takes the least time is a least cut of a network. Of the places where both halves fit
+ * into registers the cheapest is taken, else the one that lowers the larger half most; or that one
+ * in any case. */
+#include "search/spill_split.h"
+
+#include "base/flow.h"
+#include "cost/footprint.h"
+#include "cost/pressure.h"
+
+#include <math.h>
+
+enum {
+    MAX_PLACES = 16, /* tried */
+    MAX_STORED = 16, /* of one cut */
+};
+/* Capacities: whole numbers, so that sums are exact. One that is never part of a cut is more than
+ * any kernel's others together. */
+static const double PER_US = 1e6, MOST = 1e12;
+static const uint64_t NEVER = UINT64_C(10000000000000000);
+
+/* Nodes in the order in which a kernel computes them. */
+typedef struct Order {
+    const bool *in; /* per node */
+    NodeId *nodes;
+    uint32_t *place; /* per node: in `nodes`, plus 1; 0: not there */
+    uint32_t n;
+} Order;
+
+typedef struct Cutter {
+    Arena *arena;
+    const Graph *graph;
+    const Card *card;
+    const int64_t *dims;
+    Order whole;       /* of the kernel */
+    uint32_t *op_cost; /* per op */
+    bool *is_root;     /* per node: stored by the kernel in any case, or a reduction's result */
+} Cutter;
+
+/* One place, and what was found for it. */
+typedef struct Found {
+    double us;
+    uint32_t place;      /* nodes before the cut */
+    uint32_t peak;       /* registers of the larger half, of values alone */
+    bool *store, *again; /* per node */
+} Found;
+
+typedef struct Search {
+    const Cutter *cutter;
+    uint32_t whole, limit; /* registers of values: of the whole kernel, and that there are */
+    bool *is_tried;        /* per place */
+    Found best;            /* store NULL: none yet */
+} Search;
+
+/* Depth first, as composition asks for values. */
+static void visit(const Graph *graph, Order *order, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    if (!order->in[id] || order->place[id]) return;
+    for (uint32_t i = 0; i < node->n_args; i++) visit(graph, order, node->args[i]);
+    order->nodes[order->n++] = id;
+    order->place[id] = order->n;
+}
+
+/* Of the nodes marked in `in`, those that the ones marked in `roots` need. */
+static Order order_of(Arena *arena, const Graph *graph, const bool *in, const bool *roots) {
+    uint32_t n = graph->nodes.n;
+    Order order = {
+        .in = in, .nodes = arena_array(arena, NodeId, n), .place = arena_array(arena, uint32_t, n)};
+    for (NodeId id = 0; id < n; id++)
+        if (roots[id]) visit(graph, &order, id);
+    return order;
+}
+
+static void find_roots(Cutter *c, const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->reduces.n; i++)
+        c->is_root[kernel->reduces.data[i].node] = true;
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
+        c->is_root[kernel->row_stores.data[i].node] = true;
+    for (uint32_t s = 0; s < kernel->stages.n; s++)
+        for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++)
+            c->is_root[kernel->stages.data[s].stores.data[i].node] = true;
+}
+
+/* Prices. */
+
+static double elems(const Cutter *c, NodeId id) {
+    return dim_number(c->graph->dims,
+                      shape_n_elems(c->graph->dims, &graph_node(c->graph, id)->shape), c->dims);
+}
+
+static double move_us(const Cutter *c, NodeId id) {
+    double bytes = elems(c, id) * dtype_bytes(graph_node(c->graph, id)->dtype);
+    return bytes / (c->card->dram_gbs * 1e3);
+}
+
+static double compute_us(const Cutter *c, NodeId id) {
+    const Card *card = c->card;
+    double rate = card->n_processors * card->lanes * card->ghz * 1e3;
+    const Node *node = graph_node(c->graph, id);
+    if (node->dtype == DT_F64) rate *= card->f64_rate;
+    return elems(c, id) * c->op_cost[node->op] / rate;
+}
+
+static uint64_t capacity(double us) {
+    double whole = us * PER_US + 1;
+    return (uint64_t)(whole < MOST ? whole : MOST);
+}
+
+/* The cheapest way to have behind `place` what is needed there: node id is needed as 2 * id + 2,
+ * computed anew as 2 * id + 3. */
+static void find_cheapest(const Cutter *c, uint32_t place, Found *found) {
+    uint32_t n = c->graph->nodes.n;
+    ArenaMark mark = arena_mark(c->arena);
+    Flow *flow = flow_new(c->arena, 2 * n + 2);
+    bool *is_read = arena_array(c->arena, bool, n); /* behind the place in any case */
+    for (uint32_t k = place; k < c->whole.n; k++) {
+        const Node *node = graph_node(c->graph, c->whole.nodes[k]);
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            NodeId arg = node->args[i];
+            if (!is_read[arg] && c->whole.place[arg] && c->whole.place[arg] <= place)
+                flow_edge(flow, 0, 2 * arg + 2, NEVER);
+            is_read[arg] = true;
+        }
+    }
+    bool *is_known = arena_array(c->arena, bool, n);
+    for (uint32_t k = 0; k < place; k++) {
+        NodeId id = c->whole.nodes[k];
+        const Node *node = graph_node(c->graph, id);
+        double moved = move_us(c, id) * (c->is_root[id] ? 1 : 2);
+        flow_edge(flow, 2 * id + 2, 2 * id + 3, capacity(moved));
+        flow_edge(flow, 2 * id + 3, 1,
+                  graph_is_reduction(c->graph, id) ? NEVER : capacity(compute_us(c, id)));
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            NodeId arg = node->args[i];
+            if (graph_is_literal(c->graph, arg)) continue;
+            flow_edge(flow, 2 * id + 3, 2 * arg + 2, NEVER);
+            if (c->whole.place[arg] || is_known[arg] || is_read[arg]) continue;
+            flow_edge(flow, 2 * arg + 2, 1, capacity(move_us(c, arg)));
+            is_known[arg] = true;
+        }
+    }
+    bool *is_needed = arena_array(c->arena, bool, 2 * n + 2);
+    found->us = (double)flow_cut(flow, 0, 1, is_needed) / PER_US;
+    for (uint32_t k = 0; k < place; k++) {
+        NodeId id = c->whole.nodes[k];
+        found->store[id] = is_needed[2 * id + 2] && !is_needed[2 * id + 3];
+        found->again[id] = is_needed[2 * id + 3];
+    }
+    arena_rewind(c->arena, mark);
+}
+
+/* Registers. */
+
+static double own_registers(const Cutter *c, NodeId id) {
+    uint32_t bytes = dtype_bytes(graph_node(c->graph, id)->dtype);
+    return graph_is_literal(c->graph, id) ? 0 : (bytes < 2 ? 2 : bytes) / 4.0;
+}
+
+/* The most that is alive at once while the nodes marked in `in` are computed for the sake of those
+ * marked in `roots`. What they read is alive from its first use on. */
+static uint32_t peak_of(const Cutter *c, const bool *in, const bool *roots) {
+    uint32_t n = c->graph->nodes.n;
+    ArenaMark mark = arena_mark(c->arena);
+    Order order = order_of(c->arena, c->graph, in, roots);
+    uint32_t *last = arena_array(c->arena, uint32_t, n);
+    bool *is_alive = arena_array(c->arena, bool, n);
+    double alive = 0, peak = 0;
+    for (uint32_t k = 0; k < order.n; k++) {
+        const Node *node = graph_node(c->graph, order.nodes[k]);
+        last[order.nodes[k]] = k;
+        for (uint32_t i = 0; i < node->n_args; i++) last[node->args[i]] = k;
+    }
+    for (uint32_t k = 0; k < order.n; k++) {
+        const Node *node = graph_node(c->graph, order.nodes[k]);
+        for (uint32_t i = 0; i <= node->n_args; i++) {
+            NodeId id = i < node->n_args ? node->args[i] : order.nodes[k];
+            if (!is_alive[id]) alive += own_registers(c, id);
+            is_alive[id] = true;
+        }
+        peak = fmax(peak, alive);
+        for (uint32_t i = 0; i <= node->n_args; i++) {
+            NodeId id = i < node->n_args ? node->args[i] : order.nodes[k];
+            if (is_alive[id] && last[id] == k) alive -= own_registers(c, id);
+            is_alive[id] = is_alive[id] && last[id] != k;
+        }
+    }
+    arena_rewind(c->arena, mark);
+    return (uint32_t)peak;
+}
+
+/* Of the kernel before the cut, or of the one behind it. */
+static uint32_t peak_of_half(const Cutter *c, const Found *found, bool is_behind) {
+    uint32_t n = c->graph->nodes.n;
+    bool *in = arena_array(c->arena, bool, n), *roots = arena_array(c->arena, bool, n);
+    for (uint32_t k = 0; k < c->whole.n; k++) {
+        NodeId id = c->whole.nodes[k];
+        bool is_before = k < found->place;
+        in[id] = is_behind ? !is_before || found->again[id] : is_before;
+        roots[id] = is_behind ? !is_before && c->is_root[id]
+                              : is_before && (c->is_root[id] || found->store[id]);
+    }
+    return peak_of(c, in, roots);
+}
+
+/* Places. */
+
+/* Below the limit fewer registers are no aim but for CUT_NARROWEST: its limit is 0. */
+static bool is_better(const Found *a, const Found *b, uint32_t limit) {
+    uint32_t over_a = a->peak > limit ? a->peak : 0, over_b = b->peak > limit ? b->peak : 0;
+    return over_a != over_b ? over_a < over_b : a->us < b->us;
+}
+
+/* Looks at a place, and keeps it if it is the best so far. */
+static void try_place(Search *s, uint32_t place) {
+    const Cutter *c = s->cutter;
+    uint32_t n = c->graph->nodes.n, n_stored = 0;
+    if (place == 0 || place >= c->whole.n || s->is_tried[place]) return;
+    s->is_tried[place] = true;
+    Found found = {.place = place,
+                   .store = arena_array(c->arena, bool, n),
+                   .again = arena_array(c->arena, bool, n)};
+    find_cheapest(c, place, &found);
+    for (NodeId id = 0; id < n; id++) n_stored += found.store[id];
+    uint32_t before = peak_of_half(c, &found, false), behind = peak_of_half(c, &found, true);
+    found.peak = before > behind ? before : behind;
+    if (n_stored == 0 || n_stored > MAX_STORED || found.peak >= s->whole) return;
+    if (!s->best.store || is_better(&found, &s->best, s->limit)) s->best = found;
+}
+
+/* Places all over the kernel, then those right behind the values that the best of them stores. */
+static void search(Search *s) {
+    const Cutter *c = s->cutter;
+    for (uint32_t i = 1; i <= MAX_PLACES; i++)
+        try_place(s, (uint32_t)((uint64_t)c->whole.n * i / (MAX_PLACES + 1)));
+    const bool *store = s->best.store;
+    for (uint32_t k = 0; store && k < c->whole.n; k++)
+        if (store[c->whole.nodes[k]]) try_place(s, k + 1);
+}
+
+bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,
+                        uint32_t registers, const int64_t *dims, CutAim aim, Cut *cut) {
+    uint32_t n = graph->nodes.n;
+    bool *in_kernel = arena_array(arena, bool, n);
+    Cutter c = {.arena = arena,
+                .graph = graph,
+                .card = card,
+                .dims = dims,
+                .op_cost = op_costs(arena),
+                .is_root = arena_array(arena, bool, n)};
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        in_kernel[kernel->nodes.data[i]] =
+            graph_class(graph, kernel->nodes.data[i]) != CLASS_SOURCE;
+    find_roots(&c, kernel);
+    c.whole = order_of(arena, graph, in_kernel, c.is_root);
+    Search s = {.cutter = &c, .whole = peak_of(&c, in_kernel, c.is_root)};
+    uint32_t beside = registers > s.whole ? registers - s.whole : 0;
+    bool has_limit = aim == CUT_CHEAPEST && beside < MAX_THREAD_REGISTERS;
+    s.limit = has_limit ? MAX_THREAD_REGISTERS - beside : 0;
+    s.is_tried = arena_array(arena, bool, c.whole.n + 1);
+    search(&s);
+    uint32_t part = 0;
+    for (NodeId id = 0; id < n; id++) part = cut->part[id] > part ? cut->part[id] : part;
+    for (NodeId id = 0; s.best.store && id < n; id++) {
+        cut->store[id] = cut->store[id] || s.best.store[id];
+        cut->again[id] = cut->again[id] || s.best.again[id];
+        if (c.whole.place[id] > s.best.place) cut->part[id] = part + 1;
+    }
+    return s.best.store != NULL;
+}

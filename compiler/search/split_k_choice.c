@@ -1,0 +1,145 @@
+/* Each length of segments is priced as the plan of a graph that is the product alone. See
+ * split_k_choice.h. */
+#include "search/split_k_choice.h"
+
+#include "cost/cost.h"
+#include "fuse/fuse.h"
+#include "layout/layout.h"
+#include "schedule/schedule.h"
+
+#include <math.h>
+
+enum {
+    MAX_SEGMENTS = 128,
+    LEAST_ELEMS = 512,     /* of one: judged */
+    ACCESS_ELEMS = 8,      /* what they are a multiple of: whole accesses of 16 bytes; or, ... */
+    STEP_ELEMS = 64,       /* ... where the last is shorter, whole steps of a tile */
+    FULL_TILE = 128 * 128, /* with such a tile for each processor there are enough */
+};
+/* How many are tried where the last may be shorter. */
+static const int64_t uneven[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, MAX_SEGMENTS};
+/* What it may take beside one sum. Others may run beside the product, or be multiplied at once with
+ * it, and fill the machine together: a gated pair of bf16 1024 x 4096 x 1000 takes 26 us as one
+ * launch, in segments 40, though one of them alone takes 19 instead of 27. And an order of
+ * summation should not hang on what a model knows no better. */
+static const double WORTH = 0.65, WORTH_US = 2;
+static const double WORTH_REST = 0.85; /* of a last segment that is shorter */
+
+typedef struct Segmenter {
+    Arena *trial, *scratch;
+    const Graph *graph;
+    const Target *target;
+} Segmenter;
+
+static const Shape *operand_shape(const Graph *graph, const Node *matmul, uint32_t side) {
+    return &graph_node(graph, matmul->args[side])->shape;
+}
+
+/* The largest, as numbers of another graph. */
+static Shape largest(const DimTab *from, const Shape *shape, DimTab *to) {
+    Shape known = {.rank = shape->rank};
+    for (uint32_t d = 0; d < shape->rank; d++)
+        known.dims[d] = dim_const(to, dim_hi(from, shape->dims[d]));
+    return known;
+}
+
+/* A graph of two inputs and their product. */
+static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segment_elems) {
+    DimTab *dims = dimtab_new(s->trial);
+    Graph *alone = graph_new(s->trial, dims, NULL, "product");
+    Node product = *matmul;
+    NodeId args[2];
+    for (uint32_t side = 0; side < 2; side++) {
+        Shape shape = largest(s->graph->dims, operand_shape(s->graph, matmul, side), dims);
+        Node operand = {.op = OP_INPUT, .dtype = matmul->dtype, .shape = shape};
+        args[side] = graph_add(alone, operand);
+        vec_push(s->trial, &alone->inputs, (GraphInput){.name = "", .node = args[side]});
+    }
+    product.args = args;
+    product.shape = largest(s->graph->dims, &matmul->shape, dims);
+    product.attrs.segment_elems = segment_elems;
+    NodeId id = graph_add(alone, product);
+    vec_push(s->trial, &alone->outputs, (GraphOutput){.name = "", .node = id});
+    return alone;
+}
+
+static double price(const Segmenter *s, const Node *matmul, int64_t segment_elems) {
+    Diags ignored = {.arena = s->trial};
+    arena_reset(s->trial);
+    const Graph *alone = graph_alone(s, matmul, segment_elems);
+    FuseOptions options = fuse_options_for(s->target);
+    options.off = true;
+    Plan *plan = fuse_graph(s->trial, s->scratch, alone, options, &ignored);
+    arena_reset(s->scratch);
+    if (!plan) return INFINITY;
+    layout_plan(s->trial, plan, s->target);
+    sched_plan(s->trial, plan, s->target);
+    const int64_t *none = cost_dims(s->trial, alone->dims, NULL);
+    return cost_us(s->trial, plan, card_of_target(s->target), none);
+}
+
+/* Whether k is known, and the product may leave processors idle whatever else it is. */
+static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
+    DimTab *dims = s->graph->dims;
+    const Shape *left = operand_shape(s->graph, matmul, 0);
+    DimId n = shape_n_elems(dims, &matmul->shape);
+    double most = card_of_target(s->target)->n_processors * FULL_TILE;
+    return s->target->device == DEVICE_GPU && dim_is_const(dims, left->dims[left->rank - 1], k) &&
+           *k >= 2 * LEAST_ELEMS && n != DIM_NONE && dim_hi(dims, n) > 0 &&
+           (double)dim_hi(dims, n) < most;
+}
+
+/* What has been found: of no segments at first. */
+typedef struct Best {
+    int64_t segment_elems;
+    double us;
+} Best;
+
+static void try_segments(const Segmenter *s, const Node *matmul, int64_t segment_elems,
+                         double worth, Best *best) {
+    double us = price(s, matmul, segment_elems);
+    if (us < best->us * worth) *best = (Best){segment_elems, us};
+}
+
+/* Segments alike; and of a k that gives no choice of them, where others are worth a kernel more, a
+ * last one that is shorter. */
+static int64_t choose(const Segmenter *s, const Node *matmul) {
+    int64_t k;
+    if (!may_pay(s, matmul, &k)) return 0;
+    double whole = price(s, matmul, 0);
+    Best best = {0, fmin(whole * WORTH, whole - WORTH_US)};
+    for (int64_t n = 2; n <= MAX_SEGMENTS && k / n >= LEAST_ELEMS; n++)
+        if (k % (n * ACCESS_ELEMS) == 0) try_segments(s, matmul, k / n, 1, &best);
+    bool has_choice = k % (8 * STEP_ELEMS) == 0;
+    for (size_t i = 0; i < sizeof uneven / sizeof *uneven && !has_choice; i++) {
+        int64_t step = uneven[i] * STEP_ELEMS, elems = (k + step - 1) / step * STEP_ELEMS;
+        if (k % elems && elems < k && elems >= LEAST_ELEMS)
+            try_segments(s, matmul, elems, WORTH_REST, &best);
+    }
+    return best.segment_elems;
+}
+
+/* One that is the same but for its operands' values. */
+static const Node *find_same(const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    for (NodeId other = 0; other < id; other++) {
+        const Node *before = graph_node(graph, other);
+        if (before->op == node->op && before->dtype == node->dtype &&
+            before->attrs.precision == node->attrs.precision &&
+            shape_equal(operand_shape(graph, before, 0), operand_shape(graph, node, 0)) &&
+            shape_equal(operand_shape(graph, before, 1), operand_shape(graph, node, 1)))
+            return before;
+    }
+    return NULL;
+}
+
+void split_k_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target) {
+    Segmenter s = {.trial = trial, .scratch = scratch, .graph = graph, .target = target};
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        if (!graph_is_matmul(graph, id)) continue;
+        const Node *same = find_same(graph, id);
+        Node *matmul = graph_node(graph, id);
+        matmul->attrs.segment_elems = same ? same->attrs.segment_elems : choose(&s, matmul);
+    }
+    arena_reset(trial);
+}

@@ -1,0 +1,23 @@
+/* What is read or stored across memory, which a map by itself does better than passes over whole
+ * rows: in short runs, on a GPU in tiles, where what goes on with guards has none. See
+ * search_state.h. */
+#include "search/search_state.h"
+
+/* Whether elements of its last axis lie apart where they come from. */
+static bool is_turn(const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    uint32_t last = node->shape.rank - 1;
+    if (node->op != OP_TRANSPOSE || node->shape.rank < 2 || node->attrs.perm[last] == last)
+        return false;
+    return !dim_equals_const(graph->dims, node->shape.dims[last], 1);
+}
+
+bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_turned) {
+    bool is_map = kernel->form == FORM_MAP && c->target->device == DEVICE_GPU;
+    bool may_pay = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN || is_map, any = false;
+    for (uint32_t i = 0; i < kernel->nodes.n && may_pay; i++) {
+        NodeId id = kernel->nodes.data[i];
+        if (is_turn(c->graph, id)) is_turned[id] = any = true;
+    }
+    return any;
+}

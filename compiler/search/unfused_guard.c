@@ -1,0 +1,185 @@
+/* Whole plans beside their ops apart, which parts priced by themselves do not tell: what kernels
+ * leave in the cache for one another, and maps that no move is known for.
+ *
+ * Three looks, each at what the one before left: every kernel of a plan that loses much has its
+ * moves; moves of parts are taken back that do not pay in the whole; of what still loses somewhere
+ * single kernels are made of their ops, then all kernels of what hangs together. See
+ * search_state.h. */
+#include "search/search_state.h"
+
+#include <math.h>
+
+enum {
+    MAX_HELD_NODES = 128, /* of graphs that are looked at */
+    MAX_TRIES = 64        /* of kernels made of their ops */
+};
+static const double LOSS = 1.02; /* of the price of kernels for each op: more is none of a plan */
+static const double HELD_LOSS = 1.05; /* the same, where prices may be wrong by more */
+static const double WORTH = 0.98;     /* of what is lost: less than that changes the plan */
+
+static void without(Decisions *decisions, const bool *taken, uint32_t n) {
+    bool *const flags[] = {decisions->apart,      decisions->unmerged, decisions->store,
+                           decisions->alone,      decisions->placed,   decisions->again,
+                           decisions->gemm_sliced};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        for (NodeId id = 0; id < n; id++) flags[i][id] = flags[i][id] && !taken[id];
+}
+
+static void take(Searcher *c, const Decisions *decisions) {
+    c->decisions = *decisions;
+    c->cut.again = decisions->again;
+}
+
+/* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole: where
+ * it is better without them, and nowhere slower. */
+static bool take_back(Searcher *c, Evaluation *now, const Prices *apart) {
+    bool any = false;
+    for (uint32_t i = 0; i < c->n_taken; i++) {
+        Evaluation other;
+        Decisions decisions = decisions_copy(c->arena, &c->decisions, c->graph->nodes.n);
+        without(&decisions, c->taken[i], c->graph->nodes.n);
+        if (!search_evaluate(c, &decisions, &other) || other.n_broken > now->n_broken ||
+            !search_is_worth(c, now, &other, apart) ||
+            !prices_are_no_slower(&c->points, &other.prices, &now->prices))
+            continue;
+        take(c, &decisions);
+        *now = other;
+        any = true;
+    }
+    return any;
+}
+
+/* Whether the plan loses more than prices may be wrong by. */
+static bool loses(const Searcher *c, const Prices *now, const Prices *apart) {
+    bool loses = false;
+    for (uint32_t i = 0; i < c->points.n; i++)
+        loses = loses || now->us[i] > HELD_LOSS * apart->us[i];
+    return loses;
+}
+
+/* Ops apart. */
+
+/* What the plan is slower by than may be, over all points. Beside the sizes that dims have by
+ * default, which come first, prices may be wrong by more: what is much faster at most sizes is not
+ * taken apart for a few percent at one. */
+static double excess(const Searcher *c, const Prices *now, const Prices *apart) {
+    double sum = 0;
+    for (uint32_t i = 0; i < c->points.n; i++)
+        sum += fmax(0, now->us[i] / apart->us[i] - (i ? HELD_LOSS : LOSS));
+    return sum;
+}
+
+static bool is_op(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) != CLASS_SOURCE;
+}
+
+/* The plan with these nodes, of those marked with `mark`, alone, if it loses less than the best so
+ * far, or is the faster of two that lose nothing. */
+static void try_alone(const Searcher *c, const uint32_t *marks, uint32_t mark, const Prices *apart,
+                      Decisions *best, Evaluation *offer) {
+    uint32_t n = c->graph->nodes.n;
+    Decisions decisions = decisions_copy(c->arena, &c->decisions, n);
+    Evaluation other;
+    bool changes = false;
+    for (NodeId id = 0; id < n; id++) {
+        if (marks[id] != mark || decisions.alone[id] || !is_op(c->graph, id)) continue;
+        decisions.alone[id] = changes = true;
+    }
+    if (!changes || !search_evaluate(c, &decisions, &other) || other.n_broken > offer->n_broken)
+        return;
+    double lost = excess(c, &offer->prices, apart), left = excess(c, &other.prices, apart);
+    bool is_faster =
+        left == 0 && lost == 0 && prices_mean(&c->points, &other.prices, &offer->prices) < 1;
+    if (left >= lost * WORTH && !is_faster) return;
+    *best = decisions;
+    *offer = other;
+}
+
+/* As long as that makes it lose less: the ops of one of the marked sets apart, of the set that
+ * helps most. */
+static bool part_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, const Prices *apart,
+                      Evaluation *now) {
+    bool any = false;
+    for (uint32_t n_tries = 0; n_tries < MAX_TRIES && excess(c, &now->prices, apart) > 0;) {
+        Decisions best = c->decisions;
+        Evaluation offer = *now;
+        for (uint32_t mark = 1; mark <= n_sets && n_tries < MAX_TRIES; mark++, n_tries++)
+            try_alone(c, marks, mark, apart, &best, &offer);
+        if (best.alone == c->decisions.alone) break;
+        take(c, &best);
+        *now = offer;
+        any = true;
+    }
+    return any;
+}
+
+/* Of a kernel that has some of a `fuse must` block nothing is parted. */
+static bool is_wanted(const Graph *graph, const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (graph_block(graph, kernel->nodes.data[i], BLOCK_MUST)) return true;
+    return false;
+}
+
+/* Marks the ops of each kernel of every run. What several compute is the first one's. */
+static uint32_t mark_kernels(const Plan *plan, uint32_t *marks) {
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        bool may_part = !kernel->is_init && !is_wanted(plan->graph, kernel);
+        for (uint32_t i = 0; i < kernel->nodes.n && may_part; i++)
+            if (!marks[kernel->nodes.data[i]]) marks[kernel->nodes.data[i]] = k + 1;
+    }
+    return plan->kernels.n;
+}
+
+/* Marks the ops that hang together, by values that are no inputs. */
+static uint32_t mark_components(const Graph *graph, uint32_t *marks) {
+    uint32_t n = graph->nodes.n, n_sets = 0;
+    for (NodeId id = 0; id < n; id++) {
+        const Node *node = graph_node(graph, id);
+        if (!is_op(graph, id)) continue;
+        marks[id] = ++n_sets;
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            uint32_t other = marks[node->args[i]], own = marks[id];
+            for (NodeId k = 0; k <= id && other && other != own; k++)
+                if (marks[k] == other) marks[k] = own;
+        }
+    }
+    return n_sets;
+}
+
+/* Ops apart where the plan loses: of single kernels, else of all that hangs together, else of the
+ * whole. */
+static bool part_losers(Searcher *c, const Plan *plan, const Prices *apart, Evaluation *now) {
+    uint32_t n = c->graph->nodes.n;
+    if (excess(c, &now->prices, apart) == 0) return false;
+    uint32_t *kernels = arena_array(c->arena, uint32_t, n);
+    uint32_t *components = arena_array(c->arena, uint32_t, n);
+    uint32_t *whole = arena_array(c->arena, uint32_t, n);
+    uint32_t n_kernels = mark_kernels(plan, kernels);
+    uint32_t n_components = mark_components(c->graph, components);
+    for (NodeId id = 0; id < n; id++) {
+        whole[id] = kernels[id] != 0;
+        components[id] = kernels[id] ? components[id] : 0;
+    }
+    bool any = part_sets(c, kernels, n_kernels, apart, now);
+    any = part_sets(c, components, n_components, apart, now) || any;
+    return part_sets(c, whole, 1, apart, now) || any;
+}
+
+Plan *search_guard_unfused(Searcher *c, Plan *plan) {
+    Prices apart;
+    Evaluation now;
+    bool is_large = c->graph->nodes.n > MAX_HELD_NODES;
+    if (!plan || is_large || !search_evaluate(c, &c->decisions, &now)) return plan;
+    arena_reset(c->scratch);
+    if (!prices_of_unfused(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
+        return plan;
+    if (loses(c, &now.prices, &apart)) {
+        c->asks_all = true;
+        plan = search_try_candidates(c, plan);
+        if (!plan || !search_evaluate(c, &c->decisions, &now)) return plan;
+    } else if (take_back(c, &now, &apart)) {
+        plan = search_make_plan(c);
+    }
+    return plan && part_losers(c, plan, &apart, &now) ? search_make_plan(c) : plan;
+}

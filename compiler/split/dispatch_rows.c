@@ -1,0 +1,364 @@
+/* A stage that reduces becomes a kernel of its own, whose results lie in memory for those behind
+ * it, and stores what its stage does; what is left to be stored is one map over all elements. See
+ * dispatch_rows.h. */
+#include "split/dispatch_rows.h"
+
+#include "ir/subgraph.h"
+#include "machine/card.h"
+#include "plan/rebuild.h"
+#include "schedule/schedule.h"
+#include "search/search.h"
+#include "split/split_reduce.h"
+
+/* Of a single row, f32: shorter ones take a block, or a core, less time than the launches of
+ * several kernels. On an H200 one row of 32768 takes a block 15.4 us for a softmax and 23.1 for a
+ * layernorm, one of 50257 takes all of it 11.0 and 11.2. On a CPU by the model's prices. */
+static const int64_t long_row[] = {[DEVICE_GPU] = 20000, [DEVICE_CPU] = 18000};
+static const double ROWS_A_PROCESSOR =
+    1.25; /* from which on they are many; by the model's prices */
+/* In prims, of an element: on a CPU what costs more is stored for those who need it again. */
+enum { COSTLY_PRIMS = 8 };
+
+typedef struct Spreader {
+    Arena *arena;
+    Plan *plan;
+    Kernel whole;
+    DimId when;
+    uint32_t *results; /* per slot: the buffer that has them, plus 1; 0: none yet */
+    uint32_t *kept;    /* per scalar: the same of its values over all elements */
+} Spreader;
+
+/* Where they are spread. */
+
+/* 1 where it is no multiple, else 0. */
+static DimId is_ragged(DimTab *dims, DimId value, int64_t multiple) {
+    DimId whole = dim_div(dims, value, dim_const(dims, multiple));
+    DimId rest = dim_sub(dims, value, dim_mul_const(dims, whole, multiple));
+    return dim_at_least(dims, rest, 1);
+}
+
+static DimId where(DimTab *dims, const RowDispatch *spread) {
+    DimId few = dim_at_least(dims, spread->margin, spread->least);
+    if (few == DIM_NONE || !spread->clustered) return few;
+    DimId longer = dim_at_least(dims, spread->length, spread->clustered + 1);
+    DimId any = dim_add(dims, longer, is_ragged(dims, spread->inner, spread->lanes));
+    any = dim_add(dims, any, dim_const(dims, 1));
+    return dim_mul(dims, few, dim_div(dims, any, dim_const(dims, 2)));
+}
+
+/* The longest rows that a cluster of blocks takes. */
+static const Variant *find_cluster(const Kernel *kernel) {
+    const Variant *found = NULL;
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        if (kernel->variants[v].sched.cluster > 1) found = &kernel->variants[v];
+    return found;
+}
+
+/* Elements of f64 take a core twice as long. */
+static int64_t least_length(const Kernel *kernel, DeviceClass device) {
+    bool has_f64 = false;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++)
+        has_f64 = has_f64 || kernel->reduces.data[i].acc == DT_F64;
+    return device == DEVICE_CPU && has_f64 ? long_row[device] / 2 : long_row[device];
+}
+
+/* Says where the kernel's rows are to be spread: the fewer there are, the shorter they may be.
+ * Returns what is 1 there, else 0; DIM_NONE: nowhere, or wherever it is. */
+static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Target *target,
+                      RowDispatch *spread) {
+    DimTab *dims = plan->graph->dims;
+    DimId rows = kernel_n_rows(&kernel), length = kernel_n_reduced(&kernel);
+    int64_t many = (int64_t)(ROWS_A_PROCESSOR * card_of_target(target)->n_processors), value;
+    int64_t least = least_length(&kernel, target->device);
+    if (rows == DIM_NONE || length == DIM_NONE || dim_lo(dims, rows) >= many ||
+        dim_hi(dims, length) < least)
+        return DIM_NONE;
+    DimId idle = dim_sub(dims, dim_const(dims, many), rows);
+    sched_kernel(arena, plan, &kernel, target);
+    const Variant *cluster = find_cluster(&kernel);
+    if (idle == DIM_NONE || (cluster && !cluster->limit_dim)) return DIM_NONE;
+    *spread = (RowDispatch){
+        .margin = dim_mul(dims, length, idle), .least = least * (many - 1), .length = length};
+    if (cluster) {
+        spread->clustered = cluster->limit;
+        spread->inner = cluster->multiple_dim ? cluster->multiple_dim : length;
+        spread->lanes = cluster->multiple_dim ? cluster->multiple_of : 1;
+    }
+    DimId few = where(dims, spread);
+    return few == DIM_NONE || dim_is_const(dims, few, &value)
+               ? DIM_NONE
+               : dim_name_value(arena, dims, "rows.few", few);
+}
+
+/* The kernels. */
+
+typedef struct Piece {
+    Kernel kernel;
+    Rebuild rebuild;
+} Piece;
+
+/* For each row, or for each element too. Returns its number plus 1. */
+static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_elements) {
+    DimTab *dims = s->plan->graph->dims;
+    DimId rows = kernel_n_rows(&s->whole);
+    if (s->when) rows = dim_mul(dims, rows, s->when);
+    Shape shape = {.rank = has_elements ? 2 : 1, .dims = {rows, kernel_n_reduced(&s->whole)}};
+    return plan_add_temp(s->arena, s->plan, node, dtype, shape) + 1;
+}
+
+/* Loads in the place of what lies in memory. */
+static void load_made(const Spreader *s, Rebuild *rebuild, uint32_t n_parallel, uint32_t n_axes) {
+    const Kernel *whole = &s->whole;
+    IndexTab *to = scalartab_indices(rebuild->to);
+    IndexId row = index_row_major(to, n_parallel), element = index_row_major(to, n_axes);
+    uint32_t n_scalars = scalar_count(whole->scalars);
+    rebuild->results = arena_array(s->arena, ScalarId, whole->reduces.n);
+    rebuild->copies = arena_array(s->arena, ScalarId, n_scalars + (size_t)1);
+    for (uint32_t slot = 0; slot < whole->reduces.n; slot++)
+        if (s->results[slot])
+            rebuild->results[slot] = scalar_load(rebuild->to, whole->reduces.data[slot].result,
+                                                 s->results[slot] - 1, row, GUARD_NONE);
+    for (ScalarId id = 1; id <= n_scalars; id++)
+        if (s->kept[id])
+            rebuild->copies[id] = scalar_load(rebuild->to, scalar_get(whole->scalars, id)->dtype,
+                                              s->kept[id] - 1, element, GUARD_NONE);
+}
+
+/* A kernel over the same axes, with programs of its own. */
+static Piece piece_new(const Spreader *s, KernelForm form) {
+    const Kernel *whole = &s->whole;
+    const IndexTab *from = scalartab_indices(whole->scalars);
+    IndexTab *to = indextab_new(s->arena, s->plan->graph->dims);
+    uint32_t n_parallel = whole->n_parallel, n_axes = n_parallel + whole->n_reduced;
+    bool is_map = form == FORM_MAP;
+    Piece piece = {.rebuild = {.arena = s->arena, .from = whole->scalars}};
+    for (uint32_t k = 0; k < n_axes; k++)
+        piece.rebuild.axes[k] = index_axis(to, index_new_axis(to, index_axis_extent(from, k)));
+    piece.rebuild.to = scalartab_new(s->arena, to);
+    load_made(s, &piece.rebuild, n_parallel, n_axes);
+    piece.kernel = (Kernel){.span = whole->span,
+                            .form = form,
+                            .n_parallel = is_map ? n_axes : n_parallel,
+                            .first_reduced = is_map ? n_axes : n_parallel,
+                            .n_reduced = is_map ? 0 : whole->n_reduced,
+                            .segment_axis = NO_AXIS,
+                            .scalars = piece.rebuild.to,
+                            .when = s->when};
+    return piece;
+}
+
+static Store copy_store(Piece *piece, const Store *store) {
+    Store copy = rebuild_store(&piece->rebuild, *store);
+    copy.trace = 0;
+    return copy;
+}
+
+static void add_piece(Spreader *s, Piece *piece) {
+    uint32_t n = s->plan->kernels.n;
+    piece->kernel.name = str_format(s->arena, "%s_spread%u", s->whole.name, n);
+    if (split_may(s->plan, &piece->kernel))
+        split_in_two(s->arena, s->plan, piece->kernel);
+    else
+        vec_push(s->arena, &s->plan->kernels, piece->kernel);
+}
+
+/* One stage; with what is stored for each row, if it is the last. */
+static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are_needed) {
+    Piece piece = piece_new(s, s->whole.form);
+    Kernel *kernel = &piece.kernel;
+    uint32_t axes = kernel_parallel_axes(kernel);
+    Stage own = {.reduces = {0}};
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        uint32_t slot = stage->reduces.data[i];
+        Reduce reduce = s->whole.reduces.data[slot];
+        reduce.value = rebuild_scalar(&piece.rebuild, reduce.value);
+        if (reduce.is_arg) reduce.arg_index = rebuild_scalar(&piece.rebuild, reduce.arg_index);
+        vec_push(s->arena, &kernel->reduces, reduce);
+        vec_push(s->arena, &own.reduces, i);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        vec_push(s->arena, &own.stores, copy_store(&piece, &stage->stores.data[i]));
+    vec_push(s->arena, &kernel->stages, own);
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        uint32_t slot = stage->reduces.data[i];
+        const Reduce *reduce = &s->whole.reduces.data[slot];
+        ScalarId result = scalar_stage(kernel->scalars, reduce->result, i, axes);
+        piece.rebuild.results[slot] = result;
+        if (!are_needed) continue;
+        s->results[slot] = add_temp(s, reduce->node, reduce->result, false);
+        IndexId row = index_row_major(scalartab_indices(kernel->scalars), kernel->n_parallel);
+        vec_push(s->arena, &kernel->row_stores,
+                 (Store){.buffer = s->results[slot] - 1,
+                         .address = row,
+                         .value = result,
+                         .node = reduce->node});
+    }
+    for (uint32_t i = 0; is_last && i < s->whole.row_stores.n; i++)
+        vec_push(s->arena, &kernel->row_stores, copy_store(&piece, &s->whole.row_stores.data[i]));
+    add_piece(s, &piece);
+}
+
+/* What stages from `first` on store. */
+static void add_map(Spreader *s, uint32_t first) {
+    Piece piece = piece_new(s, FORM_MAP);
+    Stage own = {.reduces = {0}};
+    for (uint32_t i = first; i < s->whole.stages.n; i++) {
+        const Stage *stage = &s->whole.stages.data[i];
+        for (uint32_t k = 0; k < stage->stores.n; k++)
+            vec_push(s->arena, &own.stores, copy_store(&piece, &stage->stores.data[k]));
+    }
+    vec_push(s->arena, &piece.kernel.stages, own);
+    add_piece(s, &piece);
+}
+
+/* Whether the value is of use behind the stage, too, and dear. */
+static bool is_worth_keeping(const Spreader *s, uint32_t stage, ScalarId value) {
+    const ScalarTab *scalars = s->whole.scalars;
+    bool *seen = arena_array(s->arena, bool, scalar_count(scalars) + (size_t)1);
+    if (scalar_cost(scalars, value, seen) < COSTLY_PRIMS || s->kept[value]) return false;
+    Kernel behind = s->whole;
+    memset(&behind.reduces, 0, sizeof behind.reduces);
+    behind.stages.data += stage + 1;
+    behind.stages.n -= stage + 1;
+    for (uint32_t i = 0; i < behind.stages.n; i++)
+        for (uint32_t k = 0; k < behind.stages.data[i].reduces.n; k++)
+            vec_push(s->arena, &behind.reduces,
+                     s->whole.reduces.data[behind.stages.data[i].reduces.data[k]]);
+    return kernel_live_scalars(s->arena, &behind)[value];
+}
+
+static void keep(Spreader *s, const Reduce *reduce) {
+    Piece piece = piece_new(s, FORM_MAP);
+    Dtype dtype = scalar_get(s->whole.scalars, reduce->value)->dtype;
+    IndexTab *tab = scalartab_indices(piece.kernel.scalars);
+    Stage own = {.reduces = {0}};
+    ScalarId value = rebuild_scalar(&piece.rebuild, reduce->value);
+    s->kept[reduce->value] = add_temp(s, reduce->node, dtype, true);
+    vec_push(s->arena, &own.stores,
+             (Store){.buffer = s->kept[reduce->value] - 1,
+                     .address = index_row_major(tab, piece.kernel.n_parallel),
+                     .value = value,
+                     .node = reduce->node});
+    vec_push(s->arena, &piece.kernel.stages, own);
+    add_piece(s, &piece);
+}
+
+static void keep_costly(Spreader *s, uint32_t stage) {
+    const Stage *at = &s->whole.stages.data[stage];
+    for (uint32_t i = 0; i < at->reduces.n; i++) {
+        const Reduce *reduce = stage_reduce(&s->whole, at, i);
+        if (is_worth_keeping(s, stage, reduce->value)) keep(s, reduce);
+    }
+}
+
+static void add_pieces(Spreader *s, bool row_cache) {
+    uint32_t last = s->whole.stages.n - 1;
+    while (!s->whole.stages.data[last].reduces.n) last--;
+    bool has_stores = last + 1 < s->whole.stages.n;
+    for (uint32_t i = 0; i <= last; i++) {
+        if (row_cache) keep_costly(s, i);
+        add_reducing(s, &s->whole.stages.data[i], i == last, i < last || has_stores);
+    }
+    if (has_stores) add_map(s, last + 1);
+}
+
+static bool may_be_changed(const Plan *plan, const Kernel *kernel) {
+    bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
+    if (kernel->is_init || kernel->segment_axis != NO_AXIS || !is_whole) return false;
+    for (uint32_t i = 0; i < kernel->nodes.n && kernel->stages.n > 1; i++)
+        if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_MUST)) return false;
+    return true;
+}
+
+static Spreader spreader_new(Arena *arena, Plan *plan, const Kernel *whole, DimId when) {
+    return (Spreader){.arena = arena,
+                      .plan = plan,
+                      .whole = *whole,
+                      .when = when,
+                      .results = arena_array(arena, uint32_t, whole->reduces.n),
+                      .kept = arena_array(arena, uint32_t, scalar_count(whole->scalars) + 1)};
+}
+
+/* Puts what stands for the plan's last kernel behind it; false: nothing does. */
+static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
+    uint32_t k = plan->kernels.n - 1;
+    const Kernel whole = plan->kernels.data[k];
+    DimTab *dims = plan->graph->dims;
+    RowDispatch spread;
+    if (whole.form != FORM_ROW) return false;
+    DimId when = find_few(arena, plan, whole, target, &spread);
+    if (when == DIM_NONE) return false;
+    Spreader s = spreader_new(arena, plan, &whole, when);
+    add_pieces(&s, target->device == DEVICE_CPU);
+    plan->kernels.data[k].when = dim_sub(dims, dim_const(dims, 1), s.when);
+    spread.n = plan->kernels.n - 1 - k;
+    plan->kernels.data[k].spread = spread;
+    for (uint32_t i = k + 1; i < plan->kernels.n; i++)
+        kernel_note_interface(arena, &plan->kernels.data[i]);
+    return true;
+}
+
+/* By price. */
+
+static Prices price_of(Arena *arena, Plan *alone, const Target *target, const CostPoints *points) {
+    for (uint32_t k = 0; k < alone->kernels.n; k++)
+        kernel_note_interface(arena, &alone->kernels.data[k]);
+    sched_plan(arena, alone, target);
+    return prices_of_plan(arena, alone, target, points);
+}
+
+/* Of what the kernel computes, as a kernel for each op. */
+static bool price_ops(Arena *arena, Arena *scratch, const Plan *plan, const Kernel *kernel,
+                      const Target *target, const CostPoints *points, Prices *ops) {
+    const Graph *graph = plan->graph;
+    bool *in = arena_array(scratch, bool, graph->nodes.n);
+    bool *out = arena_array(scratch, bool, graph->nodes.n);
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        NodeId id = kernel->nodes.data[i];
+        in[id] = graph_class(graph, id) != CLASS_SOURCE;
+    }
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        if (kernel_stores_to(kernel, kernel->args.data[i]))
+            out[kernel_find_store(kernel, kernel->args.data[i])->node] = true;
+    const Graph *subgraph = subgraph_of(scratch, graph, in, out).graph;
+    return prices_of_unfused(arena, scratch, subgraph, target, points, ops);
+}
+
+/* Whether a kernel of a single pass, which stores elements as it goes, is better off split. */
+static bool is_better_split(Arena *arena, Arena *scratch, const Plan *plan, const Kernel *kernel,
+                            const Target *target) {
+    if (!split_may(plan, kernel)) return false;
+    CostPoints points = cost_points(scratch, plan->graph->dims, target->device);
+    Plan whole = *plan, split = *plan;
+    memset(&whole.kernels, 0, sizeof whole.kernels);
+    memset(&split.kernels, 0, sizeof split.kernels);
+    split.buffers.data = arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
+    split.buffers.capacity = plan->buffers.n;
+    vec_push(scratch, &whole.kernels, *kernel);
+    Spreader s = spreader_new(scratch, &split, kernel, DIM_NONE);
+    add_pieces(&s, false);
+    Prices now = price_of(scratch, &whole, target, &points);
+    Prices other = price_of(scratch, &split, target, &points), ops;
+    return price_ops(arena, scratch, plan, kernel, target, &points, &ops) &&
+           prices_are_better(&points, &now, &other, &ops);
+}
+
+static void split_last(Arena *arena, Plan *plan) {
+    Kernel whole = plan->kernels.data[--plan->kernels.n];
+    split_in_two(arena, plan, whole);
+    for (uint32_t k = plan->kernels.n - 2; k < plan->kernels.n; k++)
+        kernel_note_interface(arena, &plan->kernels.data[k]);
+}
+
+void dispatch_rows(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
+    uint32_t n = plan->kernels.n;
+    const Kernel *before = plan->kernels.data;
+    memset(&plan->kernels, 0, sizeof plan->kernels);
+    for (uint32_t k = 0; k < n; k++) {
+        vec_push(arena, &plan->kernels, before[k]);
+        if (!may_be_changed(plan, &before[k]) || spread_last(arena, plan, target)) continue;
+        if (is_better_split(arena, scratch, plan, &before[k], target)) split_last(arena, plan);
+    }
+    const char *fault = plan_verify(plan, arena);
+    if (fault) ice(arena, "spread plan of %s: %s", plan->graph->name, fault);
+}

@@ -1,0 +1,153 @@
+/* Splitting long products. See split_k.h. */
+#include "split/split_k.h"
+
+#include "plan/rebuild.h"
+#include "split/split_reduce.h"
+
+/* Segments of one length. */
+typedef struct Segments {
+    int64_t first, n, n_elems;
+    uint32_t buffer; /* of their partials: segments, outermost, by the product's elements */
+} Segments;
+
+/* What partial kernels are made of: the whole one's programs over other axes. */
+typedef struct ProductSplit {
+    Arena *arena;
+    Plan *plan;
+    const Kernel *whole;
+    int64_t k, segment_elems;
+} ProductSplit;
+
+/* Segments are a batch, the innermost, of which each has its own part of k. */
+static Rebuild segment_axes(const ProductSplit *s, const Segments *segments, Kernel *partial) {
+    const IndexTab *from = scalartab_indices(s->whole->scalars);
+    DimTab *dims = s->plan->graph->dims;
+    IndexTab *to = indextab_new(s->arena, dims);
+    uint32_t m = gemm_axis_m(s->whole), k = gemm_axis_k(s->whole);
+    Rebuild rebuild = {.arena = s->arena, .from = s->whole->scalars};
+    for (uint32_t axis = 0; axis < s->whole->n_parallel; axis++) {
+        if (axis == m) partial->segment_axis = index_new_axis(to, dim_const(dims, segments->n));
+        rebuild.axes[axis] = index_axis(to, index_new_axis(to, index_axis_extent(from, axis)));
+    }
+    partial->n_parallel = s->whole->n_parallel + 1;
+    partial->first_reduced = index_new_axis(to, dim_const(dims, segments->n_elems));
+    IndexId begin = index_axis(to, partial->segment_axis);
+    begin = index_add_dim(to, begin, dim_const(dims, segments->first));
+    begin = index_scale(to, begin, dim_const(dims, s->segment_elems));
+    rebuild.axes[k] = index_add(to, begin, index_axis(to, partial->first_reduced));
+    rebuild.to = partial->scalars = scalartab_new(s->arena, to);
+    return rebuild;
+}
+
+/* The values that the operands are made of. */
+static void copy_traces(const ProductSplit *s, Rebuild *rebuild, Kernel *partial) {
+    const Kernel *whole = s->whole;
+    const bool *is_factor = kernel_reduced_scalars(s->arena, whole);
+    uint32_t *copy_of = arena_array(s->arena, uint32_t, whole->traces.n + (size_t)1);
+    memset(&partial->traces, 0, sizeof partial->traces);
+    for (uint32_t i = 0; i < whole->traces.n; i++) {
+        const Trace *from = &whole->traces.data[i];
+        if (!is_factor[from->value]) continue;
+        Trace copy =
+            rebuild_trace(rebuild, *from, graph_node(s->plan->graph, from->node)->shape.rank);
+        memset(&copy.operands, 0, sizeof copy.operands);
+        for (uint32_t k = 0; k < from->operands.n; k++)
+            if (copy_of[from->operands.data[k]])
+                vec_push(s->arena, &copy.operands, copy_of[from->operands.data[k]] - 1);
+        vec_push(s->arena, &partial->traces, copy);
+        copy_of[i] = partial->traces.n;
+    }
+}
+
+/* Of the partial of a segment and the product's element that the kernel's loops stand at. */
+static IndexId partial_address(const Kernel *kernel, IndexId segment) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexId at = segment;
+    for (uint32_t axis = 0; axis < kernel->n_parallel; axis++) {
+        if (axis == kernel->segment_axis) continue;
+        at = index_scale(tab, at, index_axis_extent(tab, axis));
+        at = index_add(tab, at, index_axis(tab, axis));
+    }
+    return at;
+}
+
+static Segments add_partial(const ProductSplit *s, Str suffix, int64_t first, int64_t n,
+                            int64_t n_elems) {
+    Segments segments = {.first = first, .n = n, .n_elems = n_elems};
+    Kernel partial = *s->whole;
+    Reduce reduce = s->whole->reduces.data[0];
+    partial.name = str_format(s->arena, "%s_%s", s->whole->name, suffix);
+    Rebuild rebuild = segment_axes(s, &segments, &partial);
+    reduce.value = rebuild_scalar(&rebuild, reduce.value);
+    reduce.factor = rebuild_scalar(&rebuild, reduce.factor);
+    reduce.result = reduce.acc;
+    copy_traces(s, &rebuild, &partial);
+    memset(&partial.reduces, 0, sizeof partial.reduces);
+    memset(&partial.row_stores, 0, sizeof partial.row_stores);
+    vec_push(s->arena, &partial.reduces, reduce);
+    Shape shape = {.rank = 2,
+                   .dims = {dim_const(s->plan->graph->dims, n), kernel_n_rows(s->whole)}};
+    segments.buffer = plan_add_temp(s->arena, s->plan, reduce.node, reduce.acc, shape);
+    IndexId segment = index_axis(scalartab_indices(partial.scalars), partial.segment_axis);
+    uint32_t axes = kernel_parallel_axes(&partial);
+    Store store = {.buffer = segments.buffer,
+                   .address = partial_address(&partial, segment),
+                   .value = scalar_stage(partial.scalars, reduce.acc, 0, axes),
+                   .node = reduce.node};
+    vec_push(s->arena, &partial.row_stores, store);
+    vec_push(s->arena, &s->plan->kernels, partial);
+    return segments;
+}
+
+/* Of the segment, where it is one of these. */
+static ScalarId load_partial(const Kernel *kernel, const Segments *segments, IndexId segment,
+                             GuardId guard, Dtype dtype) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimId before = dim_const(indextab_dims(tab), -segments->first);
+    IndexId address = partial_address(kernel, index_add_dim(tab, segment, before));
+    return scalar_load(kernel->scalars, dtype, segments->buffer, address, guard);
+}
+
+static GuardId guard_of(const Kernel *kernel, const Segments *segments, IndexId segment) {
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    return guard_and(kernel->scalars, GUARD_NONE, segment, dim_const(dims, segments->first),
+                     dim_const(dims, segments->first + segments->n));
+}
+
+/* What follows the product goes on from the same result, in the same loops. `last`: the shorter
+ * segment, or none. */
+static void add_finish(const ProductSplit *s, const Segments *alike, const Segments *last) {
+    Kernel finish = *s->whole;
+    ScalarTab *scalars = finish.scalars;
+    IndexTab *tab = scalartab_indices(scalars);
+    Reduce sum = s->whole->reduces.data[0];
+    uint32_t axis = index_new_axis(tab, dim_const(s->plan->graph->dims, alike->n + last->n));
+    IndexId segment = index_axis(tab, axis);
+    GuardId guard = last->n ? guard_of(&finish, alike, segment) : GUARD_NONE;
+    finish.form = FORM_COLUMN;
+    finish.first_reduced = axis;
+    finish.n_reduced = 1;
+    sum.value = load_partial(&finish, alike, segment, guard, sum.acc);
+    if (last->n)
+        sum.value = scalar_prim(
+            scalars, PRIM_SELECT, scalar_inside(scalars, guard), sum.value,
+            load_partial(&finish, last, segment, guard_of(&finish, last, segment), sum.acc));
+    sum.factor = SCALAR_NONE;
+    sum.precision = PRECISION_FULL;
+    sum.identity = op_info(OP_SUM)->identity;
+    memset(&finish.reduces, 0, sizeof finish.reduces);
+    vec_push(s->arena, &finish.reduces, sum);
+    vec_push(s->arena, &s->plan->kernels, finish);
+}
+
+bool split_k_kernel(Arena *arena, Plan *plan, const Kernel *kernel) {
+    ProductSplit s = {.arena = arena, .plan = plan, .whole = kernel};
+    s.segment_elems = graph_segment_elems(plan->graph, kernel->reduces.data[0].node);
+    if (!s.segment_elems || !dim_is_const(plan->graph->dims, kernel_n_reduced(kernel), &s.k))
+        return false;
+    int64_t n = s.k / s.segment_elems, rest = s.k % s.segment_elems;
+    Segments last = {.n = 0}, alike = add_partial(&s, "part", 0, n, s.segment_elems);
+    if (rest) last = add_partial(&s, "rest", n, 1, rest);
+    add_finish(&s, &alike, &last);
+    return true;
+}

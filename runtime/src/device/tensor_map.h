@@ -1,0 +1,30 @@
+/* Tensor maps made concrete: where a launch argument lies and how the copy engine is to cut it. */
+#ifndef FRT_TENSOR_MAP_H
+#define FRT_TENSOR_MAP_H
+
+#include "manifest/manifest.h"
+
+/* All that a device needs to encode a map. Axes innermost first; stride_bytes[0] is not used. */
+typedef struct MapSpec {
+    void *data;
+    frt_dtype dtype;
+    bool is_tf32;
+    uint32_t swizzle; /* bytes */
+    uint32_t rank;
+    bool is_im2col;
+    uint64_t sizes[FRT_MAX_MAP_RANK];
+    uint64_t stride_bytes[FRT_MAX_MAP_RANK];
+    uint32_t box[FRT_MAX_MAP_RANK];
+    uint32_t steps[FRT_MAX_MAP_RANK];                     /* 1 but along windows */
+    int lower[FRT_MAX_MAP_RANK], upper[FRT_MAX_MAP_RANK]; /* im2col, from the second axis on */
+} MapSpec;
+
+/* The map over `data` for these dims. False when the copy engine cannot take it: an address or
+ * stride that is no multiple of 16 bytes, an axis without elements, a number out of its range. */
+bool map_make(const Manifest *m, const Map *map, frt_dtype dtype, void *data, DimValues dims,
+              MapSpec *spec);
+
+/* Whether both are encoded alike. */
+bool map_is_same(const MapSpec *a, const MapSpec *b);
+
+#endif

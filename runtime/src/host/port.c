@@ -1,0 +1,126 @@
+/* Linux and x86-64 specifics behind port.h. */
+#define _GNU_SOURCE /* sched_getaffinity, syscall */
+#include "host/port.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+enum { REG_A, REG_B, REG_C, REG_D };
+
+/* Where cpuid tells about a feature; `os` names who must save its registers. */
+typedef struct Feature {
+    const char *name;
+    uint32_t leaf;
+    int reg;
+    int bit;
+    enum { OS_NONE, OS_AVX, OS_AVX512 } os;
+} Feature;
+
+static const Feature features[] = {
+    {"sse3", 1, REG_C, 0, OS_NONE},        {"ssse3", 1, REG_C, 9, OS_NONE},
+    {"sse4.1", 1, REG_C, 19, OS_NONE},     {"sse4.2", 1, REG_C, 20, OS_NONE},
+    {"popcnt", 1, REG_C, 23, OS_NONE},     {"movbe", 1, REG_C, 22, OS_NONE},
+    {"fma", 1, REG_C, 12, OS_AVX},         {"f16c", 1, REG_C, 29, OS_AVX},
+    {"avx", 1, REG_C, 28, OS_AVX},         {"avx2", 7, REG_B, 5, OS_AVX},
+    {"bmi", 7, REG_B, 3, OS_NONE},         {"bmi2", 7, REG_B, 8, OS_NONE},
+    {"avx512f", 7, REG_B, 16, OS_AVX512},  {"avx512dq", 7, REG_B, 17, OS_AVX512},
+    {"avx512cd", 7, REG_B, 28, OS_AVX512}, {"avx512bw", 7, REG_B, 30, OS_AVX512},
+    {"avx512vl", 7, REG_B, 31, OS_AVX512}, {"lzcnt", 0x80000001u, REG_C, 5, OS_NONE},
+};
+
+int port_cpu_has(const char *feature) {
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        const Feature *f = &features[i];
+        if (strcmp(f->name, feature) != 0) {
+            continue;
+        }
+        uint32_t regs[4] = {0};
+        if (!__get_cpuid_count(f->leaf, 0, &regs[0], &regs[1], &regs[2], &regs[3])) {
+            return 0;
+        }
+        if (!(regs[f->reg] >> f->bit & 1)) {
+            return 0;
+        }
+        if (f->os == OS_AVX) {
+            return __builtin_cpu_supports("avx") != 0;
+        }
+        return f->os == OS_NONE || __builtin_cpu_supports("avx512f") != 0;
+    }
+    return -1;
+}
+
+void port_cpu_name(char *text, unsigned long n_bytes) {
+    uint32_t words[12] = {0};
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t *w = words + 4 * i;
+        if (!__get_cpuid(0x80000002u + i, &w[0], &w[1], &w[2], &w[3])) {
+            snprintf(text, n_bytes, "x86-64 CPU");
+            return;
+        }
+    }
+    char name[sizeof words + 1] = {0};
+    memcpy(name, words, sizeof words);
+    const char *start = name + strspn(name, " ");
+    snprintf(text, n_bytes, "%s", *start ? start : "x86-64 CPU");
+}
+
+#else
+
+int port_cpu_has(const char *feature) {
+    (void)feature;
+    return -1;
+}
+
+void port_cpu_name(char *text, unsigned long n_bytes) {
+    snprintf(text, n_bytes, "CPU");
+}
+
+#endif
+
+int port_cpu_count(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) {
+        return 1;
+    }
+    int n = CPU_COUNT(&set);
+    return n > 0 ? n : 1;
+}
+
+int64_t port_clock_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void port_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void port_futex_wake(_Atomic uint32_t *word, int n) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
+void port_driver_build(char *text, unsigned long n_bytes) {
+    FILE *file = fopen("/sys/module/nvidia/version", "r");
+    text[0] = '\0';
+    if (file) {
+        if (!fgets(text, (int)n_bytes, file)) {
+            text[0] = '\0';
+        }
+        fclose(file);
+    }
+    text[strcspn(text, "\n")] = '\0';
+}
+
+int port_memory_file(const char *name) {
+    return (int)syscall(SYS_memfd_create, name, 1u /* close on exec */);
+}

@@ -1,0 +1,187 @@
+/* Evaluation and printing of manifest expressions. */
+#include "manifest/expr.h"
+
+#include <frt_manifest.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+bool checked_add(int64_t a, int64_t b, int64_t *sum) {
+    return !__builtin_add_overflow(a, b, sum);
+}
+
+bool checked_mul(int64_t a, int64_t b, int64_t *product) {
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+static bool floor_div(int64_t a, int64_t b, int64_t *quotient) {
+    if (b <= 0) {
+        return false;
+    }
+    *quotient = a / b - (a % b < 0);
+    return true;
+}
+
+static bool apply(ExprOp op, int64_t a, int64_t b, int64_t *result) {
+    switch (op) {
+    case EXPR_ADD:
+        return checked_add(a, b, result);
+    case EXPR_SUB:
+        return !__builtin_sub_overflow(a, b, result);
+    case EXPR_MUL:
+        return checked_mul(a, b, result);
+    case EXPR_DIV:
+        return floor_div(a, b, result);
+    case EXPR_MAX:
+        *result = a > b ? a : b;
+        return true;
+    case EXPR_MIN:
+        *result = a < b ? a : b;
+        return true;
+    case EXPR_CONST:
+    case EXPR_DIM:
+        break;
+    }
+    return false;
+}
+
+ExprResult expr_eval(const ExprToken *tokens, Expr expr, DimValues dims, int64_t *value) {
+    int64_t stack[FRT_MAX_EXPR_DEPTH]; /* not cleared: most expressions are a token or two */
+    size_t depth = 0;
+    stack[0] = 0;
+    for (uint32_t i = 0; i < expr.n; i++) {
+        const ExprToken *token = &tokens[expr.first + i];
+        if (token->op == EXPR_CONST) {
+            stack[depth++] = token->value;
+        } else if (token->op == EXPR_DIM) {
+            if (!dims.known[token->value]) {
+                *value = token->value;
+                return EXPR_UNKNOWN_DIM;
+            }
+            stack[depth++] = dims.values[token->value];
+        } else {
+            depth--;
+            if (!apply(token->op, stack[depth - 1], stack[depth], &stack[depth - 1])) {
+                return EXPR_OVERFLOW;
+            }
+        }
+    }
+    *value = stack[0];
+    return EXPR_OK;
+}
+
+int32_t expr_bare_dim(const ExprToken *tokens, Expr expr) {
+    const ExprToken *token = &tokens[expr.first];
+    return expr.n == 1 && token->op == EXPR_DIM ? (int32_t)token->value : -1;
+}
+
+bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value) {
+    for (uint32_t i = 0; i < expr.n; i++) {
+        if (tokens[expr.first + i].op == EXPR_DIM) {
+            return false;
+        }
+    }
+    return expr_eval(tokens, expr, (DimValues){NULL, NULL}, value) == EXPR_OK;
+}
+
+/* Infix printing works on token ranges: the operand that ends at token i starts at start[i], so
+ * text can be written left to right with a stack of pending pieces instead of recursion. */
+typedef struct Piece {
+    const char *literal; /* printed if not NULL */
+    uint32_t last;       /* otherwise: the operand that ends at this token, */
+    int level;           /* in parentheses if it binds less tightly than this */
+} Piece;
+
+typedef struct Text {
+    char *bytes;
+    size_t capacity;
+    size_t n;
+} Text;
+
+static void text_put(Text *text, const char *piece) {
+    for (; *piece; piece++) {
+        if (text->n + 1 < text->capacity) {
+            text->bytes[text->n] = *piece;
+        }
+        text->n++;
+    }
+}
+
+static int level_of(ExprOp op) {
+    switch (op) {
+    case EXPR_ADD:
+    case EXPR_SUB:
+        return 1;
+    case EXPR_MUL:
+    case EXPR_DIV:
+        return 2;
+    case EXPR_CONST:
+    case EXPR_DIM:
+    case EXPR_MAX:
+    case EXPR_MIN:
+        break;
+    }
+    return 3;
+}
+
+/* start[i]: first token of the operand that ends at token i. */
+static void find_starts(const ExprToken *tokens, Expr expr, uint32_t *start) {
+    for (uint32_t i = 0; i < expr.n; i++) {
+        if (tokens[expr.first + i].op <= EXPR_DIM) {
+            start[i] = i;
+        } else {
+            start[i] = start[start[i - 1] - 1];
+        }
+    }
+}
+
+/* Push the pieces of the operand ending at `last`, in reverse. Returns the new depth. */
+static size_t push_operation(ExprOp op, uint32_t last, const uint32_t *start, int level,
+                             Piece *stack, size_t n) {
+    static const char *const infix[] = {[EXPR_ADD] = "+", [EXPR_SUB] = "-",  [EXPR_MUL] = "*",
+                                        [EXPR_DIV] = "/", [EXPR_MAX] = ", ", [EXPR_MIN] = ", "};
+    bool is_call = op == EXPR_MAX || op == EXPR_MIN;
+    int own = is_call ? 0 : level_of(op);
+    bool is_enclosed = is_call || own < level;
+    if (is_enclosed) {
+        stack[n++] = (Piece){.literal = ")"};
+    }
+    /* All four associate to the left: an equal level on their right needs parentheses. */
+    stack[n++] = (Piece){.last = last - 1, .level = is_call ? 0 : own + 1};
+    stack[n++] = (Piece){.literal = infix[op]};
+    stack[n++] = (Piece){.last = start[last - 1] - 1, .level = own};
+    if (is_enclosed) {
+        stack[n++] = (Piece){.literal = op == EXPR_MAX ? "max(" : op == EXPR_MIN ? "min(" : "("};
+    }
+    return n;
+}
+
+size_t expr_print(const ExprToken *tokens, Expr expr, const char *const *names, char *text,
+                  size_t n_bytes) {
+    uint32_t start[FRT_MAX_EXPR_TOKENS] = {0};
+    /* Each operation pushes at most five pieces and pops one. */
+    Piece stack[5 * FRT_MAX_EXPR_TOKENS];
+    Text out = {.bytes = text, .capacity = n_bytes};
+    size_t n = 0;
+    find_starts(tokens, expr, start);
+    stack[n++] = (Piece){.last = expr.n - 1};
+    while (n > 0) {
+        Piece piece = stack[--n];
+        const ExprToken *token = &tokens[expr.first + piece.last];
+        if (piece.literal) {
+            text_put(&out, piece.literal);
+        } else if (token->op == EXPR_DIM) {
+            text_put(&out, names[token->value]);
+        } else if (token->op == EXPR_CONST) {
+            char digits[24];
+            snprintf(digits, sizeof digits, "%" PRId64, token->value);
+            text_put(&out, digits);
+        } else {
+            n = push_operation(token->op, piece.last, start, piece.level, stack, n);
+        }
+    }
+    if (n_bytes > 0) {
+        text[out.n < n_bytes ? out.n : n_bytes - 1] = '\0';
+    }
+    return out.n;
+}

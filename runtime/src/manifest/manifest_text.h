@@ -1,0 +1,87 @@
+/* The manifest's text layer: lines, fields, numbers, names and expressions, each bounds-checked.
+ * Knows no directive. The text is hostile until proven otherwise. */
+#ifndef FRT_MANIFEST_TEXT_H
+#define FRT_MANIFEST_TEXT_H
+
+#include "manifest/manifest.h"
+#include "host/port.h"
+
+typedef struct Slice {
+    const char *bytes;
+    size_t n;
+} Slice;
+
+enum { MAX_FIELDS = 20 };
+
+typedef struct TextReader {
+    Manifest *m;
+    const char *text;
+    size_t n_bytes;
+    size_t at;                /* start of the next line */
+    size_t line_at;           /* start of the current line */
+    uint32_t line;            /* of the manifest, from 1 */
+    Slice fields[MAX_FIELDS]; /* [0] is the directive */
+    uint32_t n_fields;
+    char *strings_end; /* next free byte of m->strings */
+    uint32_t tokens_capacity, terms_capacity;
+    frt_status out_of_memory; /* sticky */
+    frt_error *err;
+} TextReader;
+
+/* FRT_E_ARTIFACT with "manifest line N: " before the message. */
+frt_status text_fail(TextReader *r, const char *format, ...) FRT_PRINTF(2, 3);
+
+/* Advance to the next line and split it. */
+frt_status text_next_line(TextReader *r);
+
+bool slice_is(Slice s, const char *word);
+
+/* Cut the piece before the next `separator` off the front of `rest`; false when nothing is left. */
+bool slice_cut(Slice *rest, char separator, Slice *piece);
+
+/* Decimal without sign or leading zeros, at most `max`. */
+frt_status text_int(TextReader *r, Slice s, int64_t max, const char *what, int64_t *value);
+
+/* Unescape a name into the manifest's strings. */
+frt_status text_name(TextReader *r, Slice s, const char *what, const char **name);
+
+/* Copy a field as it stands (no escapes: versions, architectures). */
+const char *text_word(TextReader *r, Slice s);
+
+/* Parse a postfix expression over the dims declared so far. */
+frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
+
+/* A field with a predicate over `n_args` arguments; `-` has no terms. In manifest_predicate.c. */
+frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate);
+/* `waits` and `resident:CLUSTER`, which a variant of a CUDA kernel may have in that order, from
+ * field `next` on, which comes behind them. */
+frt_status text_launch_options(TextReader *r, Variant *variant, uint32_t *next);
+/* `price:BLOCKS:PER_WAVE:PERCENT:FIXED`, and `:WEIGHT` for each measure, which `price` has. */
+frt_status text_price(TextReader *r, Slice s, Price *price);
+/* The fields of a line of measures. */
+frt_status text_measures(TextReader *r, Price *price);
+
+/* The name of a tensor and its index in the graph, -1 if it has none declared so far. The name
+ * lasts until another is read. In manifest_tensor.c. */
+frt_status text_declared(TextReader *r, const Graph *graph, Slice s, const char *what,
+                         const char **name, int32_t *index);
+/* Of a tensor line: name, device ordinal and dtype, the fields 1 to 3; the extents, the fields
+ * [first, end); of a temp where it lies, field 4: OFFSET into the workspace, or NAME:OFFSET into an
+ * output or another temp. In manifest_tensor.c. */
+frt_status text_tensor_head(TextReader *r, Tensor *tensor);
+frt_status text_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end);
+frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor);
+
+/* The fields of a map line, except that its argument exists: ARG is at most `last_arg`. The box is
+ * not yet checked against the argument's dtype. In manifest_map.c. */
+frt_status text_map(TextReader *r, int64_t last_arg, Map *map);
+
+int32_t text_find_dim(const TextReader *r, const char *name);
+
+/* Make room for item `n` of a list that doubles: `list = text_grow(...)`; on failure the list is
+ * as it was and r->out_of_memory is set. GROW yields the status. */
+void *text_grow(TextReader *r, void *list, uint32_t *capacity, uint32_t n, size_t item);
+#define GROW(r, list, capacity, n) \
+    ((list) = text_grow(r, list, &(capacity), n, sizeof *(list)), (r)->out_of_memory)
+
+#endif

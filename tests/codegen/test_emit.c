@@ -1,0 +1,177 @@
+/* Every op on every dtype it takes has code on every target: LLVM aborts on what it cannot select,
+ * so each cell is named before it is lowered. */
+#include "codegen/codegen.h"
+#include "fuse/fuse.h"
+#include "lib/ptx.h"
+#include "schedule/schedule.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static NodeId add_input(Graph *graph, Dtype dtype, const Shape *shape, uint32_t i) {
+    NodeId id = graph_add(graph, (Node){.op = OP_INPUT, .dtype = dtype, .shape = *shape});
+    vec_push(graph->arena, &graph->inputs,
+             (GraphInput){.name = str_format(graph->arena, "x%u", i), .node = id});
+    return id;
+}
+
+static Dtype result_dtype(const OpInfo *info, Dtype dtype, Dtype cast_to) {
+    if (info->cls == CLASS_CAST) return cast_to;
+    if (info->cls == CLASS_ARGREDUCE) return DT_I32;
+    return info->result == RESULT_BOOL ? DT_BOOL : dtype;
+}
+
+/* `op` on inputs of `dtype` and shape [B, 24], reduced over `axis` where it reduces. */
+static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32_t axis) {
+    const OpInfo *info = op_info(op);
+    DimTab *dims = dimtab_new(arena);
+    dim_declare(dims, (DimSymbol){.name = "B", .lo = 0, .hi = 4096, .multiple = 1});
+    Str name =
+        str_format(arena, "%s_%s_%s%u", info->name, dtype_name(dtype), dtype_name(cast_to), axis);
+    Graph *graph = graph_new(arena, dims, NULL, name);
+    Shape shape = {.rank = 2, .dims = {dim_symbol(dims, 0), dim_const(dims, 24)}};
+    NodeId args[3];
+    uint32_t n_args = info->max_args;
+    for (uint32_t i = 0; i < n_args; i++) {
+        bool is_condition = info->result == RESULT_SELECT && i == 0;
+        args[i] = add_input(graph, is_condition ? DT_BOOL : dtype, &shape, i);
+    }
+    Node node = {.op = op, .dtype = result_dtype(info, dtype, cast_to), .shape = shape};
+    node.n_args = n_args;
+    node.args = args;
+    if (info->cls == CLASS_REDUCE || info->cls == CLASS_ARGREDUCE) {
+        node.attrs.axes = 1u << axis;
+        node.shape = shape_reduced(dims, &shape, node.attrs.axes, false);
+    }
+    NodeId result = graph_add(graph, node);
+    vec_push(arena, &graph->outputs, (GraphOutput){.name = "y", .node = result});
+    return graph;
+}
+
+static bool has_template(OpClass cls) {
+    return cls == CLASS_ELTWISE || cls == CLASS_CAST || cls == CLASS_REDUCE ||
+           cls == CLASS_ARGREDUCE;
+}
+
+typedef struct Cells {
+    Arena *arena;
+    const Target *target;
+    const Plan *plans[1024];
+    uint32_t n;
+} Cells;
+
+static void add_cell(Cells *cells, OpId op, Dtype dtype, Dtype cast_to, uint32_t axis) {
+    Diags diags = {.arena = cells->arena};
+    Graph *graph = graph_of(cells->arena, op, dtype, cast_to, axis);
+    Arena *scratch = arena_new(NULL);
+    Plan *plan = fuse_graph(cells->arena, scratch, graph, (FuseOptions){.off = false}, &diags);
+    arena_free(scratch);
+    cr_assert(plan, "%s does not fuse", graph->name);
+    sched_plan(cells->arena, plan, cells->target);
+    cr_assert(back_is_legal(plan, cells->target, &diags), "%s is not legal", graph->name);
+    cells->plans[cells->n++] = plan;
+}
+
+static void add_cells(Cells *cells, OpId op, Dtype dtype) {
+    OpClass cls = op_info(op)->cls;
+    if (!has_template(cls) || !dtype_in(dtype, op_info(op)->dtypes)) return;
+    if (cls == CLASS_CAST)
+        for (int to = 0; to < DT_COUNT; to++) add_cell(cells, op, dtype, (Dtype)to, 0);
+    else if (cls == CLASS_ELTWISE)
+        add_cell(cells, op, dtype, dtype, 0);
+    else
+        for (uint32_t axis = 0; axis < 2; axis++) add_cell(cells, op, dtype, dtype, axis);
+}
+
+static void collect(Cells *cells, Dtype dtype) {
+    for (int op = 1; op < OP_COUNT; op++) add_cells(cells, (OpId)op, dtype);
+}
+
+static const char *rendered(Arena *arena, const Diags *diags) {
+    Text text = {.arena = arena};
+    diag_print(diags, &text);
+    return text_str(&text);
+}
+
+/* An object may refer to nothing outside itself. */
+static void check_symbols(const CodeBytes *code, const char *what) {
+    char path[] = "/tmp/fusec-emit-XXXXXX", command[256];
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0);
+    FILE *file = fdopen(fd, "wb");
+    cr_assert(file && fwrite(code->data, 1, code->n_bytes, file) == code->n_bytes);
+    fclose(file);
+    snprintf(command, sizeof command, "test -z \"$(nm -u %s)\"", path);
+    cr_expect(system(command) == 0, "%s refers to outside symbols", what);
+    remove(path);
+}
+
+static void lower_all(TargetId target, Dtype dtype) {
+    Cells *cells = calloc(1, sizeof *cells);
+    cells->arena = arena_new(NULL);
+    cells->target = target_get(target);
+    fprintf(stderr, "[emit] %s %s\n", cells->target->name, dtype_name(dtype));
+    collect(cells, dtype);
+    Diags diags = {.arena = cells->arena};
+    bool is_gpu = cells->target->device == DEVICE_GPU;
+    CodeBytes code = {NULL, 0};
+    bool ok = back_emit(cells->arena, cells->plans, cells->n,
+                        (BackOptions){.target = cells->target, .verify = true},
+                        is_gpu ? CODE_ASSEMBLY : CODE_OBJECT, &code, &diags);
+    cr_assert(ok, "%s", rendered(cells->arena, &diags));
+    cr_expect(cells->n > 20);
+    PtxReport report;
+    if (!is_gpu)
+        check_symbols(&code, dtype_name(dtype));
+    else if (ptx_assemble(cells->arena, code.data, code.n_bytes,
+                          (PtxOptions){.target = cells->target->name, .level = "0"}, &report))
+        cr_expect(report.functions.n > 0, "%s", dtype_name(dtype));
+    arena_free(cells->arena);
+    free(cells);
+}
+
+Test(emit, the_same_plans_become_the_same_bytes, .timeout = 300) {
+    static const TargetId targets[] = {TARGET_SM_90A, TARGET_CPU};
+    Cells *cells = calloc(1, sizeof *cells);
+    cells->arena = arena_new(NULL);
+    for (int t = 0; t < 2; t++) {
+        CodeBytes codes[2] = {{NULL, 0}};
+        cells->target = target_get(targets[t]);
+        cells->n = 0;
+        collect(cells, DT_F32);
+        for (int i = 0; i < 2; i++) {
+            Diags diags = {.arena = cells->arena};
+            BackOptions options = {.target = cells->target};
+            CodeKind kind = t == 0 ? CODE_ASSEMBLY : CODE_OBJECT;
+            cr_assert(
+                back_emit(cells->arena, cells->plans, cells->n, options, kind, &codes[i], &diags));
+        }
+        cr_expect_eq(codes[1].n_bytes, codes[0].n_bytes);
+        cr_expect_eq(memcmp(codes[1].data, codes[0].data, codes[0].n_bytes), 0,
+                     "something else for %s", cells->target->name);
+    }
+    arena_free(cells->arena);
+    free(cells);
+}
+
+Test(emit, every_cell_lowers_for_sm_80, .timeout = 300) {
+    for (int dtype = 0; dtype < DT_COUNT; dtype++)
+        if (dtype != DT_BOOL) lower_all(TARGET_SM_80, (Dtype)dtype);
+}
+
+Test(emit, every_cell_lowers_for_sm_90a, .timeout = 300) {
+    for (int dtype = 0; dtype < DT_COUNT; dtype++)
+        if (dtype != DT_BOOL) lower_all(TARGET_SM_90A, (Dtype)dtype);
+}
+
+Test(emit, every_cell_lowers_for_the_cpu, .timeout = 300) {
+    for (int dtype = 0; dtype < DT_COUNT; dtype++)
+        if (dtype != DT_BOOL) lower_all(TARGET_CPU, (Dtype)dtype);
+}
+
+Test(emit, every_cell_lowers_for_wide_cpus, .timeout = 300) {
+    for (int dtype = 0; dtype < DT_COUNT; dtype++)
+        if (dtype != DT_BOOL) lower_all(TARGET_CPU_V4, (Dtype)dtype);
+}

@@ -1,0 +1,63 @@
+/* Structurally equal kernels share their code, whatever their tensors are called. */
+#include "launch/dedup.h"
+#include "lib/plans.h"
+#include "schedule/schedule.h"
+
+#include <criterion/criterion.h>
+
+static const char source[] =
+    "dim B in 1..4096\n"
+    "graph a(x: f32[B, 64], w: f32[64]) -> (y: f32[B, 64]) {\n  y = softmax(x * w, axis=1)\n}\n"
+    "graph b(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(p * q, axis=1)\n}\n"
+    "graph c(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(q * p, axis=1)\n}\n"
+    "graph d(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(p + q, axis=1)\n}\n";
+
+static void schedule(Arena *arena, const char *text, LaunchMode link, Plan **plans, uint32_t n) {
+    Module *module = plans_parse(arena, text);
+    for (uint32_t i = 0; i < n; i++) {
+        plans[i] = plans_fuse(arena, module, i, false);
+        sched_plan(arena, plans[i], target_get(TARGET_SM_80));
+        for (uint32_t k = 1; k < plans[i]->kernels.n; k++) plans[i]->kernels.data[k].link = link;
+    }
+    dedup_classify(arena, (const Plan *const *)plans, n);
+    dedup_functions(arena, (const Plan *const *)plans, n);
+}
+
+Test(share, only_equal_kernels_share) {
+    Arena *arena = arena_new(NULL);
+    Plan *plans[4];
+    schedule(arena, source, LAUNCH_SINGLE, plans, 4);
+    const Variant *variants[4];
+    for (int i = 0; i < 4; i++) variants[i] = &plans[i]->kernels.data[0].variants[0];
+    cr_expect(!variants[0]->is_shared);
+    cr_expect(variants[1]->is_shared && variants[1]->symbol == variants[0]->symbol);
+    cr_expect(!variants[2]->is_shared, "arguments in another order are another kernel");
+    cr_expect(!variants[3]->is_shared, "another op is another kernel");
+    arena_free(arena);
+}
+
+/* A subtraction behind two equal kernels, of what they make or the other way round. */
+#define TWO_AND(name, difference)                                                              \
+    "graph " name "(x: f32[64], z: f32[64]) -> (y: f32[64]) {\n"                               \
+    "  fuse never { a = exp(x) }\n  fuse never { b = exp(z) }\n  fuse never { y = " difference \
+    " }\n}\n"
+
+Test(share, kernels_in_one_launch_share_what_is_handed_on_alike) {
+    static const char crosswise[] =
+        TWO_AND("a", "a - b") TWO_AND("b", "a - b") TWO_AND("c", "b - a");
+    Arena *arena = arena_new(NULL);
+    Plan *plans[3];
+    schedule(arena, crosswise, LAUNCH_SEQUENCE, plans, 3);
+    const Variant *variants[3];
+    for (int i = 0; i < 3; i++) {
+        const Kernel *kernels = plans[i]->kernels.data;
+        cr_assert_eq(plans[i]->kernels.n, 3u);
+        cr_expect(kernels[0].code == kernels[1].code);
+        cr_expect(kernels[2].code == plans[0]->kernels.data[2].code,
+                  "by themselves they are equal");
+        variants[i] = &kernels[0].variants[0];
+    }
+    cr_expect(variants[1]->is_shared && variants[1]->symbol == variants[0]->symbol);
+    cr_expect(!variants[2]->is_shared, "what one takes from the other is another");
+    arena_free(arena);
+}

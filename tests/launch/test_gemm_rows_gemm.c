@@ -1,0 +1,345 @@
+/* Gemm-rows-gemm launches: which rows between two products pass tile by tile, what the plan says of
+ * them, that the assembler takes the code, and what the rewrite to one pass recognises. That
+ * results are right is for the tests that run (soak --shapes, gemm-rows-gemm). */
+#include "lib/compile.h"
+#include "lib/ptx.h"
+#include "plan/launch.h"
+
+#include "plan/gemm_rows_gemm.h"
+
+#include <criterion/criterion.h>
+
+#define SCORES "(q @ transpose(k, perm=[0, 2, 1])) * 0.125"
+#define CAUSAL(sees) "where(iota([M, N], axis=1) " sees ", " SCORES ", -inf)"
+
+typedef struct Rows {
+    const char *dtype, *columns, *depth, *width; /* N, K and columns of the result */
+    const char *scores, *rows;
+    bool is_relay, is_online, is_limited;
+} Rows;
+
+static const Rows rows[] = {
+    {"bf16", "N", "64", "64", SCORES, "softmax(s)", true, true, false},
+    {"bf16", "N", "128", "128", CAUSAL("<= iota([M, N], axis=0)"), "softmax(s)", true, true, true},
+    {"f16", "N", "80", "40", CAUSAL("< iota([M, N], axis=0) + 3"), "softmax(s)", true, true, false},
+    {"bf16", "N", "128", "128", CAUSAL(">= iota([M, N], axis=0)"), "softmax(s)", true, true, false},
+    {"bf16", "1024", "32", "96", "q @ transpose(k, perm=[0, 2, 1])", "softmax(relu(s))", true, true,
+     false},
+    {"bf16", "N", "64", "64", CAUSAL("<= iota([M, N], axis=0)"), /* no -infinity is left */
+     "cast(softmax(cast(cast(s, i32), f32)), bf16)", true, true, false},
+    {"bf16", "N", "64", "128", SCORES, "log_softmax(s)", true, false, false},
+    {"bf16", "N", "64", "64", SCORES, "layernorm(s, g, g)", true, false, false},
+    {"f16", "1000", "64", "64", SCORES, "s / (1 + max(abs(s), keep=true, axis=-1))", true, false,
+     false},
+    {"bf16", "N", "129", "64", SCORES, "softmax(s)", false, false, false},
+    {"bf16", "N", "64", "136", SCORES, "softmax(s)", false, false, false},
+    {"bf16", "N + 1", "64", "64", SCORES, "softmax(s)", false, false, false},
+    {"bf16", "16386", "64", "64", SCORES, "softmax(s)", false, false, false},
+    {"f32", "N", "64", "64", SCORES, "softmax(s)", false, false, false}};
+
+/* `asks`: `fuse must` around the scores and what the rows make of them. */
+static const char *source_of(Arena *arena, const Rows *r, bool asks) {
+    const char *d = r->dtype, *n = r->columns;
+    return str_format(arena,
+                      "dim B in 1..64\ndim M in 1..4096\ndim N in 258..8192 mult 2\n"
+                      "graph a(q: %s[B, M, %s], k: %s[B, %s, %s], v: %s[B, %s, %s], g: %s[%s])"
+                      " -> (o: %s[B, M, %s]) {\n  %s\n    s = %s\n    p = %s\n  %s\n"
+                      "  o = p @ v\n}\n",
+                      d, r->depth, d, n, r->depth, d, n, r->width, d, n, d, r->width,
+                      asks ? "fuse must {" : "", r->scores, r->rows, asks ? "}" : "");
+}
+
+/* One launch of three kernels, what passes between them in no memory. */
+static void check_plan(const Plan *plan, const Rows *r) {
+    Launch launch = plan_launch(plan, plan->kernels.n - 3);
+    uint32_t n_on_chip = 0;
+    cr_assert(launch.n == 3 && launch_is_gemm_rows_gemm(&launch), "%s", r->rows);
+    for (uint32_t b = 0; b < plan->buffers.n; b++) n_on_chip += plan->buffers.data[b].is_on_chip;
+    cr_expect_eq(n_on_chip, 2);
+    cr_expect(launch.kernels[0].form == FORM_GEMM && launch.kernels[1].form == FORM_ROW);
+    for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
+        const Sched *scores = &launch.kernels[0].variants[v].sched;
+        const Sched *result = &launch.kernels[2].variants[v].sched;
+        cr_expect(scores->tile_m == result->tile_m && scores->tile_n == result->tile_k);
+    }
+    const Variant *last = &launch.kernels->variants[launch.kernels->n_variants - 1];
+    cr_expect(!last->multiple_dim && !last->limit_dim);
+}
+
+static void check_code(Arena *arena, const Compiled *compiled, const Target *target) {
+    PtxReport report;
+    PtxOptions assembler = {.target = target->name};
+    ptx_assemble(arena, compiled->bytes, compiled->n_bytes, assembler, &report);
+}
+
+static void check(const Rows *r, TargetId id) {
+    Arena *arena = arena_new(NULL);
+    const Target *target = target_get(id);
+    const char *source = source_of(arena, r, true);
+    Compiled compiled;
+    bool ok = compile_source(&compiled, source, target, COMPILE_FUSED);
+    cr_expect_eq(ok, r->is_relay, "%s for %s\n%s", compiled.messages, target->name, source);
+    if (ok) check_plan(compiled.driver.plans[0], r);
+    if (ok) check_code(arena, &compiled, target);
+    compile_free(&compiled);
+    arena_free(arena);
+}
+
+Test(relay, rows_between_products_are_in_no_memory, .timeout = 300) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check(&rows[i], TARGET_SM_86);
+        check(&rows[i], TARGET_SM_90A);
+    }
+}
+
+/* What else the three must be to each other. `must` holds the scores and the rows. */
+static const struct {
+    const char *what, *q, *k, *scores, *rows, *result, *columns;
+    bool is_relay;
+} links[] = {
+    {"heads that share their k and v", "4, M, 64", "1, N, 64", SCORES, "softmax(s)", "o = p @ v",
+     "4, M", true},
+    {"one head for several v", "1, M, 64", "1, N, 64", SCORES, "softmax(s)",
+     "o = p @ concat([v, v], axis=0)", "2, M", false},
+    {"another reader of the rows", "4, M, 64", "4, N, 64", SCORES, "softmax(s)",
+     "o = p @ v + max(p, axis=-1, keep=true)", "4, M", false},
+    {"a part of the rows", "4, M, 64", "4, N, 64", SCORES, "softmax(s)", "o = p[:, 1:, :] @ v",
+     "4, M - 1", false},
+    {"rows of another axis", "4, N, 64", "4, N, 64", SCORES, "softmax(s, axis=1)", "o = p @ v",
+     "4, N", false},
+    {"rows that are turned", "4, N, 64", "4, N, 64", SCORES, "softmax(s)",
+     "o = transpose(p, perm=[0, 2, 1]) @ v", "4, N", false},
+    {"rows as the right factor", "4, N, 64", "4, N, 64", SCORES, "softmax(s)",
+     "o = transpose(transpose(v, perm=[0, 2, 1]) @ p, perm=[0, 2, 1])", "4, N", false},
+};
+
+static const char *link_source(Arena *arena, size_t i) {
+    return str_format(arena,
+                      "dim M in 2..4096\ndim N in 258..8192 mult 2\n"
+                      "graph a(q: bf16[%s], k: bf16[%s], v: bf16[%s]) -> (o: bf16[%s, 64]) {\n"
+                      "  fuse must {\n    s = %s\n    p = %s\n  }\n  %s\n}\n",
+                      links[i].q, links[i].k, links[i].k, links[i].columns, links[i].scores,
+                      links[i].rows, links[i].result);
+}
+
+Test(relay, each_takes_all_and_nothing_else_of_the_one_before, .timeout = 300) {
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled compiled;
+        const char *source = link_source(arena, i);
+        bool ok = compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED);
+        cr_expect_eq(ok, links[i].is_relay, "%s: %s%s", links[i].what, compiled.messages, source);
+        if (!ok)
+            cr_expect(strstr(compiled.messages, "fuse-must"), "%s: %s", links[i].what,
+                      compiled.messages);
+        compile_free(&compiled);
+        arena_free(arena);
+    }
+}
+
+/* A product of the same tiles that reads the result in place is no phase of the launch: the
+ * template has no place for it. */
+Test(relay, nothing_goes_on_in_its_blocks) {
+    static const char source[] =
+        "graph a(q: bf16[1024, 64, 64], k: bf16[1024, 64, 64], v: bf16[1024, 64, 64],\n"
+        "        x: bf16[1024, 64, 512], w: bf16[1024, 512, 64])\n"
+        "    -> (o: bf16[1024, 64, 64], z: bf16[1024, 64, 64]) {\n"
+        "  fuse must {\n    s = q @ transpose(k, perm=[0, 2, 1])\n    p = softmax(s)\n  }\n"
+        "  o = p @ v\n  z = o * (x @ w)\n}\n";
+    Compiled compiled;
+    cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED));
+    Launch launch = plan_launch(compiled.driver.plans[0], 0);
+    cr_expect(launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS);
+    cr_expect_eq(compiled.driver.plans[0]->kernels.n, GEMM_ROWS_GEMM_KERNELS + 1);
+    compile_free(&compiled);
+}
+
+/* Those whose kernels stand between another's, too. */
+/* What reads the rows may have no reduction at all. */
+Test(relay, a_map_of_the_rows_is_no_product) {
+    static const char source[] = "graph g(x: f16[64, 64], w: f16[64, 64]) -> (y: f16[64, 64]) {\n"
+                                 "  kernel a { s = x @ w }\n  kernel b { p = softmax(s) }\n"
+                                 "  kernel c { y = exp(transpose(p)) }\n}\n";
+    Compiled compiled;
+    cr_expect(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED), "%s",
+              compiled.messages);
+    compile_free(&compiled);
+}
+
+Test(relay, several_are_found) {
+    static const char source[] =
+        "graph a(q: bf16[64, 128, 64], r: bf16[64, 128, 64], k: bf16[64, 512, 64])\n"
+        "    -> (o: bf16[64, 128, 64], z: bf16[64, 128, 64]) {\n"
+        "  fuse must {\n    s = q @ transpose(k, perm=[0, 2, 1])\n    p = softmax(s)\n  }\n"
+        "  fuse must {\n    t = r @ transpose(k, perm=[0, 2, 1])\n    u = softmax(t)\n  }\n"
+        "  o = p @ k\n  z = u @ k\n}\n";
+    Compiled compiled;
+    uint32_t n = 0;
+    bool ok = compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED);
+    cr_assert(ok, "%s", compiled.messages);
+    const Plan *plan = compiled.driver.plans[0];
+    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
+        Launch launch = plan_launch(plan, k);
+        n += launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS;
+    }
+    cr_expect_eq(n, 2);
+    compile_free(&compiled);
+}
+
+/* The rewrite to one pass. */
+
+static void permit(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    (void)user, (void)arena, (void)is_fused;
+    plan->may_rewrite = true;
+}
+
+static void forbid(void *user, Arena *arena, Plan *plan, bool is_fused) {
+    (void)user, (void)arena, (void)is_fused;
+    plan->may_rewrite = false;
+}
+
+static void check_online(const Rows *r, bool may_rewrite) {
+    Arena *arena = arena_new(NULL);
+    Compiled compiled;
+    compile_with((DriverHook){.fused = may_rewrite ? permit : forbid});
+    const char *source = source_of(arena, r, true);
+    cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED));
+    const Plan *plan = compiled.driver.plans[0];
+    const OnlineSoftmax *online_softmax = &plan->kernels.data[plan->kernels.n - 2].online_softmax;
+    cr_expect_eq(online_softmax->weight != SCALAR_NONE, may_rewrite && r->is_online, "%s", source);
+    cr_expect_eq(online_softmax->is_limited, may_rewrite && r->is_limited, "%s", source);
+    if (online_softmax->weight) check_code(arena, &compiled, target_get(TARGET_SM_90A));
+    compile_free(&compiled);
+    compile_with((DriverHook){.fused = NULL});
+    arena_free(arena);
+}
+
+Test(relay, weights_are_taken_as_they_come_where_arithmetic_may_change, .timeout = 300) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!rows[i].is_relay) continue;
+        check_online(&rows[i], true);
+        check_online(&rows[i], false);
+    }
+}
+
+/* A row's last column is its own or the one before. */
+Test(relay, masks_are_read_off_the_comparison) {
+    static const struct {
+        const char *sees;
+        int64_t ahead;
+    } masks[] = {{"<= iota([M, N], axis=0)", 0}, {"< iota([M, N], axis=0)", -1}};
+    compile_with((DriverHook){.fused = permit});
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled compiled;
+        const char *scores =
+            str_format(arena, "where(iota([M, N], axis=1) %s, " SCORES ", -inf)", masks[i].sees);
+        Rows r = {"bf16", "N", "64", "64", scores, "softmax(s)", true, true, true};
+        const char *source = source_of(arena, &r, true);
+        cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED));
+        const Plan *plan = compiled.driver.plans[0];
+        const OnlineSoftmax *online_softmax =
+            &plan->kernels.data[plan->kernels.n - 2].online_softmax;
+        int64_t ahead = 0;
+        cr_expect(online_softmax->is_limited &&
+                  dim_is_const(plan->graph->dims, online_softmax->ahead, &ahead));
+        cr_expect_eq(ahead, masks[i].ahead, "%s", masks[i].sees);
+        compile_free(&compiled);
+        arena_free(arena);
+    }
+    compile_with((DriverHook){.fused = NULL});
+}
+
+/* Of what is in a `fuse never` block nothing passes. */
+Test(relay, never_keeps_values_in_memory) {
+    Compiled compiled;
+    static const char source[] =
+        "graph a(q: bf16[1024, 64], k: bf16[1024, 64], v: bf16[1024, 64]) -> (o: bf16[1024, 64]) "
+        "{\n"
+        "  fuse must {\n    s = q @ transpose(k, perm=[1, 0])\n    z = s * 0.125\n  }\n"
+        "  fuse never {\n    p = softmax(z)\n  }\n  o = p @ v\n}\n";
+    cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED));
+    const Plan *plan = compiled.driver.plans[0];
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        cr_expect(plan->kernels.data[k].link != LAUNCH_GEMM_ROWS_GEMM);
+    compile_free(&compiled);
+}
+
+/* What reads rows behind a product may be anything: a map, which reduces nothing, or rows. */
+Test(relay, readers_that_are_no_products_are_left_alone) {
+    static const char *const readers[][2] = {{"100, 64", "gather(p, i, axis=0)"},
+                                             {"62, 64", "p[2:] + p[1:-1] * p[:-2]"},
+                                             {"64, 64", "p + sum(p, axis=[0, 1], keep=true)"},
+                                             {"64, 64", "p + max(p, axis=0, keep=true)"},
+                                             {"128, 64", "concat([p, p], axis=0)"}};
+    static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
+    for (size_t i = 0; i < sizeof readers / sizeof *readers * 2; i++) {
+        Arena *arena = arena_new(NULL);
+        Compiled compiled;
+        const char *source =
+            str_format(arena,
+                       "graph g(x: bf16[64, 64], w: bf16[64, 64], i: i32[100]) -> (y: bf16[%s]) {\n"
+                       "  s = x @ w\n  p = softmax(s)\n  y = %s\n}\n",
+                       readers[i / 2][0], readers[i / 2][1]);
+        cr_expect(compile_source(&compiled, source, target_get(targets[i % 2]), COMPILE_FUSED),
+                  "%s%s", source, compiled.messages);
+        compile_free(&compiled);
+        arena_free(arena);
+    }
+}
+
+/* Blocks with what the rows make and the product of it, which as an operand would be computed in
+ * that product's own kernel: they are kept where the launch passes it, else refused for that
+ * reason. */
+static const struct {
+    const char *dtype, *outputs, *body;
+    bool is_relay;
+} blocks[] = {
+    {"bf16", "y: bf16[8, 8]", "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n  }",
+     true},
+    {"f16", "y: f16[8, 8]", "fuse must {\n    s = x @ w\n    p = softmax(s)\n    y = p @ v\n  }",
+     true},
+    {"f16", "y: f16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = cast(log_softmax(cast(s, f32)), f16)\n"
+     "    y = relu(p @ v)\n  }",
+     true},
+    {"bf16", "y: bf16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = reshape(softmax(s), [1, 8, 8])\n"
+     "    y = reshape(p @ v, [8, 8])\n  }",
+     true},
+    {"bf16", "y: bf16[8, 8], p: bf16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n  }", false},
+    {"f16", "y: f16[8, 8], z: f16[8, 8]",
+     "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n    z = p @ w\n  }", false},
+    {"bf16", "y: bf16[8, 8]", "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = v @ p\n  }",
+     false},
+};
+
+static void check_block(size_t i, TargetId id) {
+    Arena *arena = arena_new(NULL);
+    Compiled compiled;
+    const char *d = blocks[i].dtype;
+    const char *source =
+        str_format(arena, "graph g(x: %s[8, 8], w: %s[8, 8], v: %s[8, 8]) -> (%s) {\n  %s\n}\n", d,
+                   d, d, blocks[i].outputs, blocks[i].body);
+    bool ok = compile_source(&compiled, source, target_get(id), COMPILE_FUSED);
+    cr_expect_eq(ok, blocks[i].is_relay, "%s%s", source, ok ? "" : compiled.messages);
+    if (ok) {
+        Launch launch = plan_launch(compiled.driver.plans[0], 0);
+        cr_expect(launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS, "%s",
+                  source);
+        cr_expect_eq(compiled.driver.plans[0]->kernels.n, GEMM_ROWS_GEMM_KERNELS, "%s", source);
+    } else {
+        cr_expect(strstr(compiled.messages, "has to be stored before `y` reads it: a matmul's"),
+                  "%s%s", source, compiled.messages);
+    }
+    compile_free(&compiled);
+    arena_free(arena);
+}
+
+Test(relay, blocks_may_hold_the_product_of_the_rows) {
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        check_block(i, TARGET_SM_80);
+        check_block(i, TARGET_SM_90A);
+    }
+}

@@ -1,0 +1,320 @@
+/* Makers of elementwise statements, casts, sources, reductions, matmuls and composites. */
+#include "random/random_state.h"
+
+#include <math.h>
+
+/* Infix spellings of the language, by the front end's own list. */
+static const char *infix_of(OpId op) {
+    static const struct {
+        OpId op;
+        const char *spelling;
+    } all[] = {
+#define SUGAR(sym, spelling, of) {OP_##of, spelling},
+#include "front/sugar.def"
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].op == op && op_info(op)->min_args == 2) return all[i].spelling;
+    return NULL;
+}
+
+/* One operand: its text, and the range its elements are in. */
+typedef struct Operand {
+    const char *text;
+    Dtype dtype;
+    int value; /* RANDOM_NONE for a literal */
+    double lo, hi;
+} Operand;
+
+/* A shape that broadcasts to `shape`: some leading axes left out, some extents 1. */
+static Shape partner_shape(RandomState *s, const Shape *shape) {
+    Shape part = *shape;
+    uint32_t form = rng_below(&s->rng, 10);
+    if (form < 4 && part.rank) {
+        uint32_t drop = rng_below(&s->rng, part.rank + 1);
+        for (uint32_t k = drop; k < part.rank; k++) part.dims[k - drop] = part.dims[k];
+        part.rank -= drop;
+    }
+    for (uint32_t k = 0; k < part.rank; k++)
+        if (form < 6 && rng_chance(&s->rng, 40)) part.dims[k] = dim_const(s->dims, 1);
+    return part;
+}
+
+/* A value of the dtype whose shape joins with `*shape`; `*shape` becomes the joint one. */
+static int partner(RandomState *s, Dtype dtype, Shape *shape) {
+    int found = RANDOM_NONE;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->values.n && rng_chance(&s->rng, 98); i++) {
+        Shape joint = *shape;
+        const RandomValue *v = &s->values.data[i];
+        if (v->dtype != dtype || !shape_broadcast(s->dims, &joint, &v->shape)) continue;
+        if (random_fits(s, &joint) && rng_below(&s->rng, ++n) == 0) found = (int)i;
+    }
+    if (found == RANDOM_NONE || rng_chance(&s->rng, 20)) {
+        Shape part = partner_shape(s, shape);
+        found = random_input(s, dtype, &part);
+    }
+    return shape_broadcast(s->dims, shape, &random_value(s, found)->shape) ? found : RANDOM_NONE;
+}
+
+static Operand operand_of(RandomState *s, int value) {
+    const RandomValue *v = random_value(s, value);
+    return (Operand){v->name, v->dtype, value, v->lo, v->hi};
+}
+
+static Operand literal(RandomState *s, OpId op, Dtype dtype) {
+    const OpInfo *info = op_info(op);
+    double lo = fmax(info->domain_lo, -3), hi = fmin(info->domain_hi, 3);
+    double number = dtype == DT_I32 ? (double)rng_between(&s->rng, -3, 7)
+                                    : floor(rng_uniform(&s->rng, lo, hi) * 8 + 1) / 8;
+    return (Operand){random_number(s, dtype, number), dtype, RANDOM_NONE, number, number};
+}
+
+/* The least, the greatest, zero if it is between them, or anything. */
+static double sample_operand(RandomState *s, const Operand *operand, uint32_t which) {
+    double a = operand->lo, b = operand->hi;
+    if (which == 0) return a;
+    if (which == 1) return b;
+    if (which == 2) return a < 0 && b > 0 ? 0 : a;
+    return rng_uniform(&s->rng, a, b);
+}
+
+/* What the op gives on samples from its operands' ranges, corners first; false when some result is
+ * not finite or beyond the limit. */
+static bool sample_range(RandomState *s, const OpInfo *info, Dtype data, const Operand *operands,
+                         uint32_t n, double *lo, double *hi) {
+    static const uint32_t power_of_3[] = {1, 3, 9};
+    bool is_int = dtype_kind(data) != KIND_FLOAT;
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (uint32_t i = 0; i < 96; i++) {
+        double v[3] = {info->default_last, info->default_last, info->default_last};
+        for (uint32_t k = 0; k < n; k++) {
+            v[k] = sample_operand(s, &operands[k], i < 27 ? i / power_of_3[k] % 3 : 3);
+            if (is_int) v[k] = nearbyint(v[k]);
+        }
+        double y = is_int ? (double)info->ref_int((int64_t)v[0], (int64_t)v[1], (int64_t)v[2])
+                          : info->ref(v[0], v[1], v[2]);
+        if (!isfinite(y) || fabs(y) > random_limit(data)) return false;
+        *lo = fmin(*lo, y);
+        *hi = fmax(*hi, y);
+    }
+    return true;
+}
+
+static void confine(RandomState *s, Operand *operand, double lo, double hi) {
+    if (operand->value == RANDOM_NONE || operand->dtype == DT_BOOL) return;
+    if (operand->dtype == DT_I32) {
+        lo = ceil(lo);
+        hi = fmax(lo, floor(hi));
+    }
+    operand->lo = lo;
+    operand->hi = hi;
+    operand->text = random_within(s, operand->value, &operand->lo, &operand->hi);
+}
+
+/* Confines the operands as little as keeps the result sane: not at all, to the op's domain, to a
+ * small part of it. Tolerances are promised on the domain only. */
+static bool tame(RandomState *s, const OpInfo *info, Dtype data, Operand *operands, uint32_t n,
+                 double *lo, double *hi) {
+    bool is_exact = info->ulp[data] == 0;
+    if (is_exact && sample_range(s, info, data, operands, n, lo, hi)) return true;
+    for (uint32_t k = 0; k < n; k++) confine(s, &operands[k], info->domain_lo, info->domain_hi);
+    if (sample_range(s, info, data, operands, n, lo, hi)) return true;
+    for (uint32_t k = 0; k < n; k++)
+        confine(s, &operands[k], fmax(info->domain_lo, 0.5), fmin(info->domain_hi, 2));
+    return sample_range(s, info, data, operands, n, lo, hi);
+}
+
+static const char *call_text(RandomState *s, OpId op, const Operand *operands, uint32_t n) {
+    const char *infix = infix_of(op);
+    if (infix && n == 2 && rng_chance(&s->rng, 60))
+        return str_format(s->arena, "%s %s %s", operands[0].text, infix, operands[1].text);
+    Text text = {.arena = s->arena};
+    text_printf(&text, "%s(", op_info(op)->name);
+    for (uint32_t k = 0; k < n; k++) text_printf(&text, "%s%s", k ? ", " : "", operands[k].text);
+    text_puts(&text, ")");
+    return text_str(&text);
+}
+
+int random_make_eltwise(RandomState *s, OpId op, Dtype dtype, int arg) {
+    const OpInfo *info = op_info(op);
+    uint32_t n = (uint32_t)rng_between(&s->rng, info->min_args, info->max_args);
+    Operand operands[3];
+    uint32_t data_at = info->result == RESULT_SELECT ? 1 : 0;
+    int first = random_pick(s, dtype, 0, 4, arg);
+    if (first == RANDOM_NONE) return RANDOM_NONE;
+    operands[data_at] = operand_of(s, first);
+    Shape shape = random_value(s, first)->shape;
+    for (uint32_t k = 0; k < n; k++) {
+        if (k == data_at) continue;
+        Dtype own = k < data_at ? DT_BOOL : dtype;
+        bool is_literal = own != DT_BOOL && rng_chance(&s->rng, 30);
+        int value = is_literal ? RANDOM_NONE : partner(s, own, &shape);
+        if (!is_literal && value == RANDOM_NONE) return RANDOM_NONE;
+        operands[k] = is_literal ? literal(s, op, dtype) : operand_of(s, value);
+    }
+    /* A noncommutative op sees the chain on either side. */
+    if (n == 2 && data_at == 0 && rng_chance(&s->rng, 30)) {
+        Operand swapped = operands[0];
+        operands[0] = operands[1];
+        operands[1] = swapped;
+    }
+    double lo, hi;
+    if (!tame(s, info, dtype, operands, n, &lo, &hi)) return RANDOM_NONE;
+    Dtype result = info->result == RESULT_BOOL ? DT_BOOL : dtype;
+    return random_bind(s, result, &shape, lo, hi, call_text(s, op, operands, n));
+}
+
+int random_make_cast(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 0, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    Dtype to = (Dtype)rng_below(&s->rng, DT_COUNT);
+    if (to == dtype) to = (Dtype)((to + 1) % DT_COUNT);
+    double limit = fmin(random_limit(to), 2e9), lo = -limit, hi = limit;
+    const char *text = random_within(s, from, &lo, &hi);
+    if (to == DT_BOOL) lo = 0, hi = 1;
+    Shape shape = random_value(s, from)->shape;
+    return random_bind(s, to, &shape, lo, hi,
+                       str_format(s->arena, "%s(%s, %s)", op_info(op)->name, text, dtype_name(to)));
+}
+
+int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg) {
+    (void)arg;
+    if (op == OP_CONST) {
+        double number =
+            dtype == DT_BOOL ? rng_below(&s->rng, 2) : floor(rng_uniform(&s->rng, -4, 5));
+        Shape scalar = {0};
+        return random_bind(s, dtype, &scalar, number, number,
+                           str_format(s->arena, "const(%s, %s)", random_number(s, dtype, number),
+                                      dtype_name(dtype)));
+    }
+    Shape shape = random_shape(s, 1, 4);
+    uint32_t axis = rng_below(&s->rng, shape.rank);
+    double hi = (double)dim_hi(s->dims, shape.dims[axis]);
+    return random_bind(s, DT_I32, &shape, 0, hi,
+                       str_format(s->arena, "%s(%s, axis=%u)", op_info(op)->name,
+                                  random_shape_str(s, &shape), axis));
+}
+
+/* Reductions. */
+
+/* `, axis=1`, or a list, or nothing for all; sometimes counted from the end. */
+static const char *axes_text(RandomState *s, uint32_t rank, uint32_t axes) {
+    if (axes == (1u << rank) - 1 && rng_chance(&s->rng, 50)) return "";
+    bool is_single = (axes & (axes - 1)) == 0, from_end = rng_chance(&s->rng, 40);
+    Text text = {.arena = s->arena};
+    text_puts(&text, is_single ? ", axis=" : ", axis=[");
+    bool any = false;
+    for (int k = 0; k < (int)rank; k++) {
+        if (!(axes >> k & 1)) continue;
+        text_printf(&text, "%s%d", any ? ", " : "", from_end ? k - (int)rank : k);
+        any = true;
+    }
+    if (!is_single) text_puts(&text, "]");
+    return text_str(&text);
+}
+
+int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
+    const OpInfo *info = op_info(op);
+    const RandomValue v = *random_value(s, arg);
+    double n = 1, limit = random_limit(v.dtype), lo = -limit, hi = limit;
+    for (uint32_t k = 0; k < v.shape.rank; k++)
+        if (axes >> k & 1) n *= fmax(1, (double)dim_hi(s->dims, v.shape.dims[k]));
+    if (info->combine == PRIM_ADD) lo = -(hi = limit / n);
+    if (info->combine == PRIM_MUL && v.dtype != DT_I32) {
+        hi = pow(limit, 1 / n); /* so that the product of them all stays below */
+        lo = 1 / hi;
+    }
+    const char *text = v.dtype == DT_I32 ? v.name : random_within(s, arg, &lo, &hi);
+    bool keep = rng_chance(&s->rng, 40);
+    Shape shape = shape_reduced(s->dims, &v.shape, axes, keep);
+    double reach = fmax(fabs(lo), fabs(hi));
+    if (v.dtype == DT_I32 && info->orders)
+        lo = -0x1p31, hi = 0x1p31;
+    else if (info->combine == PRIM_ADD && !info->divides_by_count)
+        lo = -n * reach, hi = n * reach;
+    else if (info->combine == PRIM_MUL)
+        lo = 1 / limit, hi = limit;
+    return random_bind(s, v.dtype, &shape, lo, hi,
+                       str_format(s->arena, "%s(%s%s%s)", info->name, text,
+                                  axes_text(s, v.shape.rank, axes), keep ? ", keep=true" : ""));
+}
+
+int random_make_reduce(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 1, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    uint32_t rank = random_value(s, from)->shape.rank;
+    uint32_t axes = 1 + rng_below(&s->rng, (1u << rank) - 1);
+    if (rng_chance(&s->rng, 40)) axes = 1u << (rank - 1);
+    return random_make_reduce_axes(s, op, from, axes);
+}
+
+int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis) {
+    Shape shape = random_value(s, arg)->shape;
+    bool keep = rng_chance(&s->rng, 30);
+    double hi = (double)dim_hi(s->dims, shape.dims[axis]);
+    Shape result = shape_reduced(s->dims, &shape, 1u << axis, keep);
+    return random_bind(s, DT_I32, &result, 0, hi,
+                       str_format(s->arena, "%s(%s, axis=%u%s)", op_info(op)->name,
+                                  random_value(s, arg)->name, axis, keep ? ", keep=true" : ""));
+}
+
+int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 1, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    uint32_t rank = random_value(s, from)->shape.rank;
+    return random_make_argreduce_axis(s, op, from, rng_below(&s->rng, rank));
+}
+
+/* Matmul: the right operand is fresh, [K, N] or with the batch axes of the left. */
+int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int a = random_pick(s, dtype, 2, 4, arg);
+    if (a == RANDOM_NONE) return RANDOM_NONE;
+    Shape left = random_value(s, a)->shape, right = {.rank = 2}, result = left;
+    if (rng_chance(&s->rng, 40)) right = left;
+    DimId contracted = left.dims[left.rank - 1];
+    right.dims[right.rank - 2] = contracted;
+    right.dims[right.rank - 1] = s->pool[rng_below(&s->rng, RANDOM_POOL)];
+    for (uint32_t k = 0; k + 2 < right.rank; k++)
+        if (rng_chance(&s->rng, 30)) right.dims[k] = dim_const(s->dims, 1);
+    result.dims[result.rank - 1] = right.dims[right.rank - 1];
+    if (!random_fits(s, &right) || !random_fits(s, &result)) return RANDOM_NONE;
+    int b = random_input(s, dtype, &right);
+    double n = (double)dim_hi(s->dims, contracted), reach = random_value(s, b)->hi;
+    double hi = random_limit(dtype) / (reach * (n + 1)), lo = -hi;
+    if (dtype == DT_I32) lo = ceil(lo), hi = floor(hi);
+    const char *text = random_within(s, a, &lo, &hi);
+    double most = n * reach * fmax(fabs(lo), fabs(hi));
+    const char *name = random_value(s, b)->name, *precision = "";
+    if (dtype == DT_F32 && rng_chance(&s->rng, 40)) {
+        precision = ", precision=\"tf32\"";
+        most *= 1 + 0x1p-9; /* what rounding both operands may add */
+    }
+    bool is_infix = !*precision && rng_chance(&s->rng, 60);
+    return random_bind(
+        s, dtype, &result, -most, most,
+        is_infix ? str_format(s->arena, "%s @ %s", text, name)
+                 : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, precision));
+}
+
+/* Functions of the prelude that keep the shape, by name and the range of their results. */
+static const struct {
+    const char *name;
+    double lo, hi;
+    bool keeps_shape;
+} composites[] = {
+    {"softmax", 0, 1, true}, {"log_softmax", -200, 0, true}, {"logsumexp", -90, 100, false}};
+
+int random_make_composite(RandomState *s, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 1, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    uint32_t which = rng_below(&s->rng, sizeof composites / sizeof *composites);
+    double lo = -60, hi = 60;
+    const char *text = random_within(s, from, &lo, &hi);
+    Shape shape = random_value(s, from)->shape;
+    uint32_t axis = rng_below(&s->rng, shape.rank);
+    Shape result = shape;
+    if (!composites[which].keeps_shape) result = shape_reduced(s->dims, &shape, 1u << axis, false);
+    return random_bind(s, dtype, &result, composites[which].lo, composites[which].hi,
+                       str_format(s->arena, "%s(%s, axis=%u)", composites[which].name, text, axis));
+}
