@@ -47,7 +47,7 @@ GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c $(GEN)/
 sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 # Without LLVM, in the order in which folders see each other: also the part that the fast tests link.
 FRONT_SRC = $(call sources,front)
-CORE_SRC = $(call sources,base ir machine interp plan template cost schedule memory fuse split layout launch search \
+CORE_SRC = $(call sources,base ir machine interp plan pipeline template cost schedule memory fuse split layout launch search \
   explain report artifact verify) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(call sources,base ir) $(FRONT_SRC)
@@ -96,7 +96,7 @@ AGAIN = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKE
 .SECONDARY:
 # test_cli and test_cli_wrong run build/fusec, which is never built with the sanitizers.
 .PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak sweep shapes fuzz asan layers \
-  format format-check docs docs-check wc wc-check compile-time bench-cpu install clean
+  format format-check docs docs-check prose wc wc-check compile-time bench-cpu install clean
 
 all: build/fusec build/libfusec.a build/libfusec.so build/libfusert.a build/libfusert.so ## Build the compiler and both libraries
 
@@ -324,7 +324,7 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers format-check docs-check wc-check same-check same-as-quick ## Check includes, format, generated docs, lengths, that clang and the revision of same-as write the same
+ci-checks: layers format-check docs-check prose wc-check same-check same-as-quick ## Check includes, format, generated docs, lengths, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec
@@ -363,6 +363,9 @@ docs: build/gen_ops ## Generate docs/OPS.md from the op table
 	$(Q)build/gen_ops > build/OPS.md && mv build/OPS.md docs/OPS.md
 docs-check: build/gen_ops ## Check that docs/OPS.md is current
 	@build/gen_ops | diff -u docs/OPS.md - || { echo "docs/OPS.md is stale: make docs"; exit 1; }
+
+prose: ## Check sentences, words and the glossary of the documentation
+	@sh tools/prose.sh
 
 wc: ## Show lengths of files and functions
 	@sh tools/wc.sh

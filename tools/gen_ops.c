@@ -15,7 +15,7 @@ static const char *const class_titles[] = {
     [CLASS_ARGREDUCE] = "Reductions to an index",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
-    [CLASS_MATMUL] = "Contractions",
+    [CLASS_MATMUL] = "Matrix products",
 };
 static const char *const class_docs[] = {
     [CLASS_SOURCE] = "Values from outside, and literals.",
@@ -28,15 +28,17 @@ static const char *const class_docs[] = {
                      "target alone.",
     [CLASS_ARGREDUCE] = "`op(x, axis=k, keep=false)` over one axis; the first of equal elements; "
                         "the result is i32.",
-    [CLASS_VIEW] = "They move no data: the kernel that uses them reads at other places. Where one "
-                   "is an output itself, the kernel that makes the tensor stores it rearranged, "
-                   "or what a slice leaves of it; any other view of it is a copy.",
-    [CLASS_CONCAT] = "Its parts are read where they lie. One that is stored is written in parts by "
-                     "the kernels that make them, or by one that joins them where that takes fewer "
-                     "launches.",
-    [CLASS_MATMUL] = "Matrix products. Accumulated as sums are, in an order fixed by the "
-                     "matmul's own extents, dtype and target; few outputs of a long `k` on a "
-                     "GPU in segments, whose sums are rounded once, together.",
+    [CLASS_VIEW] = "A view moves no data: the kernel that uses it reads at other places. If a view "
+                   "is an output, the kernel that makes the tensor stores it rearranged, or the "
+                   "part that a slice leaves. Any other view that is an output is a copy.",
+    [CLASS_CONCAT] =
+        "Its operands are read where they lie. If a concat is stored, the kernels that "
+        "make its operands store them in place, or one kernel joins them where that "
+        "takes fewer launches.",
+    [CLASS_MATMUL] =
+        "Their sums have an order fixed by the matmul's own extents, "
+        "dtype and target. On a GPU, few outputs of a long `k` are summed in segments, "
+        "whose sums are rounded once, together.",
 };
 
 static void print_dtypes(DtypeSet set) {
@@ -146,17 +148,16 @@ static void print_bound(double bound, const char *what) {
 }
 
 static void print_fast(void) {
-    puts(
-        "\n## Fast numerics\n\n`--numerics=fast` is held to wider bounds. Values of f16 and bf16 "
-        "that a kernel hands from op to op stay f32, so that an op's result may be off by one more "
-        "unit in its last place or be of a wider range (a `cast` and every store round); a product "
-        "that only a sum or a difference takes is not rounded by itself; of f32, quotients and the "
-        "functions below are approximated where the target has an instruction for them, which CPUs "
-        "have not. Of f64 and of all other functions nothing is, `pow` among them: y log2(x) has "
-        "no "
-        "bound in f32. How far a result may be off follows from the primitives that the op is made "
-        "of, `compiler/ir/prims.def`.\n\n| instead of | within, relatively | and absolutely | on a "
-        "GPU |\n|---|---|---|---|");
+    puts("\n## Fast numerics\n\n`--numerics=fast` is held to wider bounds.\n\n* Values of f16 and "
+         "bf16 stay f32 from op to op inside a kernel. So an op's result may be off by one more "
+         "unit "
+         "in its last place, or have a wider range. A `cast` and every store round.\n* A product "
+         "that only a sum or a difference takes is not rounded by itself.\n* Quotients of f32 and "
+         "the functions below are approximated where the target has an instruction for them. CPUs "
+         "have none.\n* Nothing of f64 is approximated, nor any other function. `pow` is none of "
+         "them, since y log2(x) has no bound in f32.\n\nThe bound of an op follows from its "
+         "primitives, `compiler/ir/prims.def`.\n\n| instead of | within, relatively | and "
+         "absolutely | on a GPU |\n|---|---|---|---|");
     for (int p = 1; p < PRIM_COUNT; p++) {
         const PrimInfo *info = prim_info((PrimId)p);
         if (!*info->how) continue;
@@ -167,26 +168,27 @@ static void print_fast(void) {
         print_bound(info->absolute, "");
         printf(" | %s |\n", info->how);
     }
-    puts(
-        "\n`div` of a constant is a product with its reciprocal. What these make of zeros, "
-        "infinities, NaN and numbers outside their domain is what the others make of them. "
-        "*PTX ISA*: the bound that NVIDIA's manual of the instruction states; *measured*: by the "
-        "sweep of each form against its bound in `tests/codegen/test_emulated_math.c`, on an "
-        "emulator "
-        "whose `tanh`, `lg2`, `sqrt`, `rsqrt`, `sin`, `cos` and `div.full` are off by as much as "
-        "the manual allows, while its `ex2` and `rcp` are rounded correctly. None of these was "
-        "swept on a GPU in this mode yet. A cast to the dtype that a value has already is none, in "
-        "either mode: to round, cast to another one and back. The named rewrites of "
-        "arithmetic are allowed too, unless `--no-rewrite` takes them out.");
+    puts("\n`div` of a constant is a product with its reciprocal. The fast functions treat zeros, "
+         "infinities, NaN and numbers outside their domain as the strict ones do. *PTX ISA* is the "
+         "bound that NVIDIA's manual of the instruction states. *Measured* is the sweep of each "
+         "form "
+         "against its bound in `tests/codegen/test_emulated_math.c`, on an emulator. Its `tanh`, "
+         "`lg2`, `sqrt`, `rsqrt`, `sin`, `cos` and `div.full` are off by as much as the manual "
+         "allows; its `ex2` and `rcp` are rounded correctly. No GPU has swept this mode yet.\n\nA "
+         "cast to the dtype that a value has already does nothing, in either mode: to round, cast "
+         "to "
+         "another dtype and back. The named rewrites of arithmetic are allowed too, unless "
+         "`--no-rewrite` forbids them.");
 }
 
 int main(void) {
-    puts("# Ops\n\nGenerated from `compiler/ir/ops.def` and `dsl/prelude.g` by `make docs`; do not "
-         "edit.\n\nEvery op computes in f32 for f16 and bf16 (else in its own dtype) and rounds "
-         "once, at its end. `error` is what a result may differ from the exact one, in units in "
-         "the last place of the dtype or, where a number follows, absolutely (f64 has one of its "
-         "own); `exact` is "
-         "correctly rounded, to the bit on every target. NaN passes through. i32 wraps.");
+    puts(
+        "# Ops\n\nGenerated from `compiler/ir/ops.def` and `dsl/prelude.g` by `make docs`; do not "
+        "edit.\n\nEvery op computes in f32 for f16 and bf16 (else in its own dtype) and rounds "
+        "once, at its end. `error` is the largest difference from the exact result, in units in "
+        "the last place of the dtype. A number that follows is an absolute difference (f64 has one "
+        "of its own). `exact` is correctly rounded, to the bit on every target. NaN passes "
+        "through. i32 wraps.");
     for (int cls = 0; cls <= CLASS_MATMUL; cls++) {
         printf("\n## %s\n\n%s\n\n", class_titles[cls], class_docs[cls]);
         if (cls == CLASS_ELTWISE)

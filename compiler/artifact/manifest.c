@@ -343,24 +343,7 @@ static void write_buffers(Writer *w, const Plan *plan) {
 
 /* Launches. */
 
-/* Calls `visit` for every argument of the launch: `kernel` takes it as its argument `i`. */
-static uint32_t each_arg(Writer *w, const Plan *plan, const Launch *launch, void *user,
-                         void (*visit)(Writer *, const Plan *, const Kernel *, uint32_t i,
-                                       uint32_t position, void *user)) {
-    uint32_t position = 0;
-    for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
-            const Kernel *kernel = &launch->kernels[k];
-            if (plan->buffers.data[kernel->args.data[i]].is_on_chip) continue;
-            visit(w, plan, kernel, i, position++, user);
-        }
-    return position;
-}
-
-static void put_arg(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i,
-                    uint32_t position, void *user) {
-    (void)user;
-    if (position) text_puts(&w->text, ",");
+static void put_arg(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i) {
     const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
     const Store *piece = piece_of(kernel, i);
     if (piece)
@@ -370,8 +353,15 @@ static void put_arg(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t 
 }
 
 static void put_args(Writer *w, const Plan *plan, const Launch *launch) {
+    uint32_t n = 0;
     text_puts(&w->text, " ");
-    uint32_t n = each_arg(w, plan, launch, NULL, put_arg);
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
+            const Kernel *kernel = &launch->kernels[k];
+            if (plan->buffers.data[kernel->args.data[i]].is_on_chip) continue;
+            if (n++) text_puts(&w->text, ",");
+            put_arg(w, plan, kernel, i);
+        }
     if (n == 0) text_puts(&w->text, FRT_NONE);
     w->n_refs += n;
     if (n > FRT_MAX_ARGS)
@@ -391,67 +381,6 @@ static void put_symbols(Writer *w, const Launch *launch) {
     if (is_first) text_puts(&w->text, FRT_NONE);
 }
 
-typedef struct Predicate {
-    uint32_t variant;
-    bool is_first;
-} Predicate;
-
-static void put_alignment(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t i,
-                          uint32_t position, void *user) {
-    Predicate *predicate = user;
-    const Variant *variant = &kernel->variants[predicate->variant];
-    if (!(variant_pointer_conditions(plan, kernel, variant) >> i & 1)) return;
-    text_printf(&w->text, "%sa%u:%u", predicate->is_first ? "" : "&", position,
-                variant->align_bytes);
-    predicate->is_first = false;
-}
-
-static void put_multiple(Writer *w, DimId dim, int64_t of, Predicate *predicate) {
-    text_puts(&w->text, predicate->is_first ? "m:" : "&m:");
-    put_expr(w, dim);
-    text_printf(&w->text, ":%" PRId64, of);
-    predicate->is_first = false;
-}
-
-/* What kernel `k` of the launch asks of extents, unless one before it asks the same. */
-static void put_extents(Writer *w, const Launch *launch, uint32_t k, Predicate *predicate) {
-    const Variant *own = &launch->kernels[k].variants[predicate->variant];
-    bool asks_multiple = own->multiple_dim != DIM_NONE && own->multiple_of > 1;
-    bool asks_other = own->other_dim != DIM_NONE;
-    bool asks_limit = own->limit_dim != DIM_NONE;
-    for (uint32_t i = 0; i < k; i++) {
-        const Variant *other = &launch->kernels[i].variants[predicate->variant];
-        asks_multiple = asks_multiple && (own->multiple_dim != other->multiple_dim ||
-                                          own->multiple_of != other->multiple_of);
-        asks_other =
-            asks_other && (own->other_dim != other->other_dim || own->other_of != other->other_of);
-        asks_limit = asks_limit && (own->limit_dim != other->limit_dim ||
-                                    own->limit != other->limit || own->least != other->least);
-    }
-    if (asks_multiple) put_multiple(w, own->multiple_dim, own->multiple_of, predicate);
-    if (asks_other) put_multiple(w, own->other_dim, own->other_of, predicate);
-    if (asks_limit) {
-        text_puts(&w->text, predicate->is_first ? "l:" : "&l:");
-        put_expr(w, own->limit_dim);
-        text_printf(&w->text, ":%" PRId64, own->limit);
-        predicate->is_first = false;
-    }
-    if (asks_limit && own->least > 0) {
-        text_printf(&w->text, "&l:%" PRId64 ",", own->limit);
-        put_expr(w, own->limit_dim);
-        text_printf(&w->text, ",-:%" PRId64, own->limit - own->least);
-    }
-}
-
-static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
-    Predicate predicate = {.variant = v, .is_first = true};
-    text_puts(&w->text, " ");
-    each_arg(w, plan, launch, &predicate, put_alignment);
-    for (uint32_t k = 0; k < launch->n; k++) put_extents(w, launch, k, &predicate);
-    if (predicate.is_first) text_puts(&w->text, FRT_NONE);
-    return predicate.is_first;
-}
-
 /* Which argument of the launch is argument `arg` of its kernel `k`. */
 static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
     uint32_t position = 0;
@@ -459,6 +388,99 @@ static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, 
         for (uint32_t a = 0; a < (i < k ? launch->kernels[i].args.n : arg); a++)
             position += !plan->buffers.data[launch->kernels[i].args.data[a]].is_on_chip;
     return position;
+}
+
+/* A predicate of which terms are written one by one, joined by `&`. */
+typedef struct TermWriter {
+    Writer *w;
+    const Plan *plan;
+    const Launch *launch;
+    bool is_first;
+} TermWriter;
+
+static void begin_term(TermWriter *t, const char *what) {
+    text_printf(&t->w->text, "%s%s", t->is_first ? "" : "&", what);
+    t->is_first = false;
+}
+
+static void put_multiple(TermWriter *t, const PredicateTerm *term) {
+    begin_term(t, "m:");
+    put_expr(t->w, term->dim);
+    text_printf(&t->w->text, ":%" PRId64, term->of);
+}
+
+/* The runtime knows upper bounds alone: dim >= least where most - dim <= most - least. */
+static void put_range(TermWriter *t, const PredicateTerm *term) {
+    int64_t most = term->most < INT64_MAX ? term->most : dim_hi(t->w->dims, term->dim);
+    if (term->most < INT64_MAX) {
+        begin_term(t, "l:");
+        put_expr(t->w, term->dim);
+        text_printf(&t->w->text, ":%" PRId64, most);
+    }
+    if (term->least == INT64_MIN) return;
+    begin_term(t, "l:");
+    text_printf(&t->w->text, "%" PRId64 ",", most);
+    put_expr(t->w, term->dim);
+    text_printf(&t->w->text, ",-:%" PRId64, most - term->least);
+}
+
+/* Of the term of kernel `k` of the launch. */
+static void put_alignment(TermWriter *t, uint32_t k, const PredicateTerm *term) {
+    const Kernel *kernel = &t->launch->kernels[k];
+    uint64_t open = variant_open_args(t->plan, kernel, term);
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        if (!(open >> i & 1) || t->plan->buffers.data[kernel->args.data[i]].is_on_chip) continue;
+        begin_term(t, "a");
+        text_printf(&t->w->text, "%u:%" PRId64, position_of(t->plan, t->launch, k, i), term->of);
+    }
+}
+
+static void put_predicate_term(TermWriter *t, uint32_t k, const PredicateTerm *term) {
+    switch (term->kind) {
+    case TERM_ALIGNED:
+        put_alignment(t, k, term);
+        return;
+    case TERM_MULTIPLE:
+        put_multiple(t, term);
+        return;
+    case TERM_RANGE:
+        put_range(t, term);
+        return;
+    }
+}
+
+/* Whether a kernel before `k` has the term as the same one of its kind. */
+static bool is_put_already(const TermWriter *t, uint32_t k, uint32_t v, uint32_t n,
+                           const PredicateTerm *term) {
+    for (uint32_t i = 0; i < k && term->kind != TERM_ALIGNED; i++) {
+        const PredicateTerm *other =
+            predicate_term(&t->launch->kernels[i].variants[v].predicate, term->kind, n);
+        if (other && predicate_terms_are_equal(other, term)) return true;
+    }
+    return false;
+}
+
+/* The terms of one kind that kernel `k` of the launch has. */
+static void put_terms(TermWriter *t, uint32_t k, uint32_t v, TermKind kind) {
+    const Predicate *predicate = &t->launch->kernels[k].variants[v].predicate;
+    const PredicateTerm *term;
+    for (uint32_t n = 0; (term = predicate_term(predicate, kind, n)); n++)
+        if (!is_put_already(t, k, v, n, term)) put_predicate_term(t, k, term);
+}
+
+/* The predicate of variant `v`, which is that of all kernels of the launch: what it asks of
+ * pointers, then kernel by kernel what it asks of extents. Returns whether it is empty. */
+static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
+    _Static_assert(N_TERM_KINDS == 3, "each kind of term is written below");
+    TermWriter t = {.w = w, .plan = plan, .launch = launch, .is_first = true};
+    text_puts(&w->text, " ");
+    for (uint32_t k = 0; k < launch->n; k++) put_terms(&t, k, v, TERM_ALIGNED);
+    for (uint32_t k = 0; k < launch->n; k++) {
+        put_terms(&t, k, v, TERM_MULTIPLE);
+        put_terms(&t, k, v, TERM_RANGE);
+    }
+    if (t.is_first) text_puts(&w->text, FRT_NONE);
+    return t.is_first;
 }
 
 static void put_map_axis(Writer *w, DimId size, DimId stride, uint32_t box) {

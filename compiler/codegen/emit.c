@@ -5,6 +5,7 @@
  * generation without changing the speed of what comes out. */
 #include "codegen/codegen.h"
 
+#include "codegen/llvm/module.h"
 #include "codegen/lower.h"
 #include "codegen/ptx/ptx_write.h"
 
@@ -57,10 +58,10 @@ bool back_is_legal(const Plan *plan, const Target *target, Diags *diags) {
 }
 
 /* The manifest as the content of its own section of an object. */
-static void embed_manifest(const Unit *unit, const char *manifest) {
+static void embed_manifest(const Codegen *k, const char *manifest) {
     uint32_t n_bytes = (uint32_t)strlen(manifest);
-    LLVMValueRef text = LLVMConstStringInContext2(unit->context, manifest, n_bytes, 1);
-    LLVMValueRef global = LLVMAddGlobal(unit->module, LLVMTypeOf(text), "fusec_manifest");
+    Val text = LLVMConstStringInContext2(k->context, manifest, n_bytes, 1);
+    Val global = LLVMAddGlobal(k->module, LLVMTypeOf(text), "fusec_manifest");
     LLVMSetInitializer(global, text);
     LLVMSetGlobalConstant(global, 1);
     LLVMSetSection(global, ".fusec");
@@ -70,7 +71,7 @@ static void embed_manifest(const Unit *unit, const char *manifest) {
 /* What is LLVM's while bytes are made, and memory for one function. A zeroed one may be disposed.
  */
 typedef struct Emission {
-    Unit unit;
+    Codegen k;
     Arena *scratch;
     LLVMTargetMachineRef machine;
     LLVMMemoryBufferRef code;
@@ -78,7 +79,7 @@ typedef struct Emission {
 } Emission;
 
 static void emission_dispose(Emission *e) {
-    unit_dispose(&e->unit);
+    module_dispose(&e->k);
     if (e->scratch) arena_free(e->scratch);
     if (e->machine) LLVMDisposeTargetMachine(e->machine);
     if (e->code) LLVMDisposeMemoryBuffer(e->code);
@@ -92,7 +93,7 @@ static bool report_failure(const Emission *e, const char *what, Diags *diags) {
 }
 
 static bool verify_unit(Emission *e, Diags *diags) {
-    if (LLVMVerifyModule(e->unit.module, LLVMReturnStatusAction, &e->message))
+    if (LLVMVerifyModule(e->k.module, LLVMReturnStatusAction, &e->message))
         return report_failure(e, " module is broken", diags);
     LLVMDisposeMessage(e->message);
     e->message = NULL;
@@ -103,11 +104,11 @@ static bool verify_unit(Emission *e, Diags *diags) {
 static bool write_functions(Emission *e, const Plan *plan, const BackOptions *options, PtxText *ptx,
                             Diags *diags) {
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
-        unit_init(&e->unit, e->scratch, options->target, "fusec");
-        lower_function(&e->unit, plan, i);
+        module_init(&e->k, e->scratch, options->target, "fusec");
+        lower_function(&e->k, plan, i);
         if (options->verify && !verify_unit(e, diags)) return false;
-        ptx_write_unit(ptx, &e->unit);
-        unit_dispose(&e->unit);
+        ptx_write_module(ptx, &e->k);
+        module_dispose(&e->k);
         arena_reset(e->scratch);
     }
     return true;
@@ -138,7 +139,7 @@ static bool emit_ptx(Emission *e, Arena *arena, const Plan *const *plans, uint32
 
 static void make_machine(Emission *e, const Target *target) {
     LLVMTargetRef backend;
-    const char *triple = LLVMGetTarget(e->unit.module);
+    const char *triple = LLVMGetTarget(e->k.module);
     call_once(&llvm_once, initialise_llvm);
     if (LLVMGetTargetFromTriple(triple, &backend, &e->message)) return;
     e->machine =
@@ -148,7 +149,7 @@ static void make_machine(Emission *e, const Target *target) {
 
 /* Code for a CPU. */
 static bool run_machine(Emission *e, const Target *target, CodeKind kind, Diags *diags) {
-    LLVMModuleRef module = e->unit.module;
+    LLVMModuleRef module = e->k.module;
     make_machine(e, target);
     if (!e->machine) return report_failure(e, "", diags);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(e->machine);
@@ -162,7 +163,7 @@ static bool run_machine(Emission *e, const Target *target, CodeKind kind, Diags 
 }
 
 static void print_module(Emission *e) {
-    char *text = LLVMPrintModuleToString(e->unit.module);
+    char *text = LLVMPrintModuleToString(e->k.module);
     e->code = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "");
     LLVMDisposeMessage(text);
 }
@@ -170,11 +171,11 @@ static void print_module(Emission *e) {
 /* All in one module. LLVM ends every buffer with a NUL. */
 static bool emit_module(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
                         const BackOptions *options, CodeKind kind, CodeBytes *code, Diags *diags) {
-    unit_init(&e->unit, arena, options->target, "fusec");
+    module_init(&e->k, arena, options->target, "fusec");
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t i = 0; i < lower_n_functions(plans[p]); i++)
-            lower_function(&e->unit, plans[p], i);
-    if (kind == CODE_OBJECT && options->manifest) embed_manifest(&e->unit, options->manifest);
+            lower_function(&e->k, plans[p], i);
+    if (kind == CODE_OBJECT && options->manifest) embed_manifest(&e->k, options->manifest);
     if (options->verify && !verify_unit(e, diags)) return false;
     if (kind == CODE_LLVM_IR)
         print_module(e);

@@ -9,45 +9,44 @@
 
 #include "codegen/gpu/gpu.h"
 #include "codegen/template.h"
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 
 #include <frt_manifest.h>
 #include <string.h>
 
 enum { PTX_KERNEL_CALLING_CONVENTION = 71, MAP_ALIGN_BYTES = 64 };
 
-static void add_attribute(const Unit *unit, LLVMValueRef function, const char *key,
-                          const char *value) {
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(
-        unit->context, key, (unsigned)strlen(key), value, (unsigned)strlen(value));
+static void add_attribute(const Codegen *k, Val function, const char *key, const char *value) {
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(k->context, key, (unsigned)strlen(key),
+                                                           value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-static void add_nounwind(const Unit *unit, LLVMValueRef function) {
+static void add_nounwind(const Codegen *k, Val function) {
     static const char name[] = "nounwind";
     unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(unit->context, kind, 0));
+                            LLVMCreateEnumAttribute(k->context, kind, 0));
 }
 
 static void open_entry(Lower *lower) {
-    lower->entry = unit_block(lower->unit, lower->function, "entry");
-    unit_goto(lower->unit, lower->entry);
+    lower->entry = LLVMAppendBasicBlockInContext(lower->k->context, lower->function, "entry");
+    k_goto(lower->k, lower->entry);
 }
 
 /* Ends the entry block by a jump to the first block of the body. */
 static void close_entry(Lower *lower, LLVMBasicBlockRef body) {
-    LLVMBuildRetVoid(lower->unit->builder);
-    unit_goto(lower->unit, lower->entry);
-    LLVMBuildBr(lower->unit->builder, body);
+    k_ret_void(lower->k);
+    k_goto(lower->k, lower->entry);
+    k_br(lower->k, body);
 }
 
-static void add_type_or_number(const Unit *unit, LLVMValueRef function, uint32_t param,
-                               const char *name, LLVMTypeRef type, uint64_t number) {
+static void add_type_or_number(const Codegen *k, Val function, uint32_t param, const char *name,
+                               LLVMTypeRef type, uint64_t number) {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
     LLVMAddAttributeAtIndex(function, param + 1,
-                            type ? LLVMCreateTypeAttribute(unit->context, kind, type)
-                                 : LLVMCreateEnumAttribute(unit->context, kind, number));
+                            type ? LLVMCreateTypeAttribute(k->context, kind, type)
+                                 : LLVMCreateEnumAttribute(k->context, kind, number));
 }
 
 static uint32_t variant_number(const Lower *lower) {
@@ -62,17 +61,17 @@ static uint32_t n_launch_maps(const Lower *lower, const Launch *launch) {
 /* Tensor maps stay where the launch put them: the copy engine reads them there. They are the last
  * parameters. */
 static void add_maps(Lower *lower, uint32_t n_maps) {
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     static const char constant[] = "nvvm.grid_constant";
-    LLVMTypeRef bytes = LLVMArrayType2(unit->i8, FRT_MAP_BYTES);
-    lower->maps = arena_array(unit->arena, LLVMValueRef, n_maps);
+    LLVMTypeRef bytes = LLVMArrayType2(k->i8, FRT_MAP_BYTES);
+    lower->maps = arena_array(k->arena, Val, n_maps);
     for (uint32_t i = 0; i < n_maps; i++) {
         uint32_t param = LLVMCountParams(lower->function) - n_maps + i;
-        add_type_or_number(unit, lower->function, param, "byval", bytes, 0);
-        add_type_or_number(unit, lower->function, param, "align", NULL, MAP_ALIGN_BYTES);
+        add_type_or_number(k, lower->function, param, "byval", bytes, 0);
+        add_type_or_number(k, lower->function, param, "align", NULL, MAP_ALIGN_BYTES);
         LLVMAddAttributeAtIndex(
             lower->function, param + 1,
-            LLVMCreateStringAttribute(unit->context, constant, sizeof constant - 1, "", 0));
+            LLVMCreateStringAttribute(k->context, constant, sizeof constant - 1, "", 0));
         lower->maps[i] = LLVMGetParam(lower->function, param);
     }
 }
@@ -91,48 +90,46 @@ static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
 }
 
 static void make_gpu_function(Lower *lower, const Launch *launch) {
-    Unit *unit = lower->unit;
+    Codegen *k = lower->k;
     LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_LAUNCH_MAPS];
     uint32_t n = 0, n_maps = n_launch_maps(lower, launch);
-    for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
-            if (!lower->plan->buffers.data[launch->kernels[k].args.data[i]].is_on_chip)
-                params[n++] = unit->global_ptr;
+    for (uint32_t j = 0; j < launch->n; j++)
+        for (uint32_t i = 0; i < launch->kernels[j].args.n; i++)
+            if (!lower->plan->buffers.data[launch->kernels[j].args.data[i]].is_on_chip)
+                params[n++] = k->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        if (launch_symbols(launch) >> s & 1) params[n++] = unit->i64;
-    for (uint32_t i = 0; i < n_maps; i++) params[n++] = unit->ptr;
-    LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, n, 0);
-    lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
+        if (launch_symbols(launch) >> s & 1) params[n++] = k->i64;
+    for (uint32_t i = 0; i < n_maps; i++) params[n++] = k->ptr;
+    LLVMTypeRef type = LLVMFunctionType(k->void_type, params, n, 0);
+    lower->function = LLVMAddFunction(k->module, lower->variant->symbol, type);
     LLVMSetFunctionCallConv(lower->function, PTX_KERNEL_CALLING_CONVENTION);
-    add_nounwind(unit, lower->function);
-    add_attribute(unit, lower->function, "nvvm.reqntid",
-                  str_format(unit->arena, "%u,1,1", lower->variant->sched.threads));
+    add_nounwind(k, lower->function);
+    add_attribute(k, lower->function, "nvvm.reqntid",
+                  str_format(k->arena, "%u,1,1", lower->variant->sched.threads));
     uint32_t min_blocks = least_blocks(lower, launch);
     if (min_blocks)
-        add_attribute(unit, lower->function, "nvvm.minctasm",
-                      str_format(unit->arena, "%u", min_blocks));
+        add_attribute(k, lower->function, "nvvm.minctasm", str_format(k->arena, "%u", min_blocks));
     if (lower->variant->sched.cluster > 1)
-        add_attribute(unit, lower->function, "nvvm.cluster_dim",
-                      str_format(unit->arena, "%u,1,1", lower->variant->sched.cluster));
+        add_attribute(k, lower->function, "nvvm.cluster_dim",
+                      str_format(k->arena, "%u,1,1", lower->variant->sched.cluster));
 }
 
 /* Where a buffer of the launch lies in the block's shared memory. */
-static LLVMValueRef chip_base(const Lower *lower, const Launch *launch, uint32_t buffer,
-                              SmemPlace *place) {
-    const Unit *unit = lower->unit;
+static Val chip_base(const Lower *lower, const Launch *launch, uint32_t buffer, SmemPlace *place) {
+    const Codegen *k = lower->k;
     uint32_t v = variant_number(lower);
     const Sched *sched = &launch->kernels->variants[v].sched;
     launch_smem_place(lower->plan, launch, sched, buffer, place);
     int64_t begin = launch_shared_bytes(launch, v);
-    LLVMValueRef offset = unit_i32(unit, begin + place->offset_bytes);
-    return gpu_shared_at(unit, gpu_shared_dynamic(unit), unit->i8, offset);
+    Val offset = k_i32(k, begin + place->offset_bytes);
+    return gpu_shared_at(k, gpu_shared_dynamic(k), k->i8, offset);
 }
 
 /* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. What
  * is on chip has its place there instead, unless phases run at once and pass it in registers. */
 static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param) {
     const Kernel *kernel = lower->kernel;
-    Smem *chips = arena_array(lower->unit->arena, Smem, kernel->args.n);
+    Smem *chips = arena_array(lower->k->arena, Smem, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!lower->plan->buffers.data[buffer].is_on_chip) {
@@ -150,23 +147,23 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
 
 /* The runtime skips what comes before a piece in memory; on chip, where extents are numbers, this
  * does. */
-static LLVMValueRef skip_begin(const Lower *lower, uint32_t arg, LLVMValueRef base) {
-    const Unit *unit = lower->unit;
+static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
+    const Codegen *k = lower->k;
     DimId begin = kernel_arg_begin(lower->kernel, arg);
     Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[arg]].dtype;
     int64_t n;
     if (!begin) return base;
     if (!dim_is_const(lower->plan->graph->dims, begin, &n))
-        ice(unit->arena, "kernel %s begins at no number on chip", lower->kernel->name);
-    LLVMValueRef offset = unit_i32(unit, n * dtype_bytes(dtype));
-    return gpu_shared_at(unit, base, unit->i8, offset);
+        ice(k->arena, "kernel %s begins at no number on chip", lower->kernel->name);
+    Val offset = k_i32(k, n * dtype_bytes(dtype));
+    return gpu_shared_at(k, base, k->i8, offset);
 }
 
 /* Of a turn, what is on chip or copied there lies in shared memory as it would elsewhere: it is
  * another pointer. Returns those to memory. What is copied changes there. */
-static LLVMValueRef *move_to_chip(Lower *turn, const Launch *launch) {
+static Val *move_to_chip(Lower *turn, const Launch *launch) {
     const Kernel *kernel = turn->kernel;
-    LLVMValueRef *in_memory = arena_array(turn->unit->arena, LLVMValueRef, kernel->args.n);
+    Val *in_memory = arena_array(turn->k->arena, Val, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         bool is_copied = kernel->copied_args >> i & 1;
@@ -204,8 +201,8 @@ static bool uses_wgmma(const Lower *lower) {
 }
 
 static void lower_turns(Lower *turns, const Launch *launch) {
-    LLVMValueRef **in_memory = arena_array(turns->unit->arena, LLVMValueRef *, launch->n);
-    for (uint32_t k = 0; k < launch->n; k++) in_memory[k] = move_to_chip(&turns[k], launch);
+    Val **in_memory = arena_array(turns->k->arena, Val *, launch->n);
+    for (uint32_t j = 0; j < launch->n; j++) in_memory[j] = move_to_chip(&turns[j], launch);
     gpu_one_block(turns, launch, in_memory, gpu_templates);
 }
 
@@ -213,15 +210,15 @@ static void lower_turns(Lower *turns, const Launch *launch) {
  * the shared memory that it used. Those that run at once are one template's, and so are rows behind
  * wgmma, which its warps go over one by one. */
 static void lower_phases(Lower *phases, const Launch *launch) {
-    Unit *unit = phases->unit;
+    Codegen *k = phases->k;
     BlockTile tile = {.m0 = NULL};
     uint32_t n_together = phases->n_together, n = launch->n;
-    for (uint32_t k = 0; k < n && n > n_together; k++) phases[k].tile = &tile;
+    for (uint32_t j = 0; j < n && n > n_together; j++) phases[j].tile = &tile;
     if (n > n_together && uses_wgmma(phases)) phases->rows = &phases[--n];
-    for (uint32_t k = 0; k < n; k += n_together) {
-        if (k) gpu_barrier(unit);
-        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_GEMM;
-        gpu_templates[launch->kernels[k].form](&phases[k]);
+    for (uint32_t j = 0; j < n; j += n_together) {
+        if (j) gpu_barrier(k);
+        k->overlaps_quotients = launch->kernels[j].form == FORM_GEMM;
+        gpu_templates[launch->kernels[j].form](&phases[j]);
     }
 }
 
@@ -237,7 +234,7 @@ static void note_written(Lower *lower, const Launch *launch) {
 static void lower_beside(Lower *own, const Lower *lower, const Launch *launch, uint32_t k,
                          SharedTiles *tiles) {
     const Kernel *kernel = &launch->kernels[k];
-    lower_init(own, lower->unit, lower->plan, kernel, &kernel->variants[variant_number(lower)]);
+    lower_init(own, lower->k, lower->plan, kernel, &kernel->variants[variant_number(lower)]);
     own->function = lower->function;
     own->entry = lower->entry;
     own->tiles = tiles;
@@ -252,14 +249,14 @@ static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles
         n_together++;
     if (launch_is_gemm_rows_gemm(launch)) n_together = launch->n;
     if (launch_is_gemm_rows_gemm(launch) && launch->n != GEMM_ROWS_GEMM_KERNELS)
-        ice(lower->unit->arena, "a relay of %u kernels", launch->n);
-    Lower *phases = arena_array(lower->unit->arena, Lower, launch->n);
-    for (uint32_t k = 0; k < launch->n; k++) {
-        lower_beside(&phases[k], lower, launch, k, tiles);
-        phases[k].n_together = n_together;
-        note_written(&phases[k], launch);
-        param = take_pointers(&phases[k], launch, param);
-        phases[k].maps = lower->maps;
+        ice(lower->k->arena, "a relay of %u kernels", launch->n);
+    Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
+    for (uint32_t j = 0; j < launch->n; j++) {
+        lower_beside(&phases[j], lower, launch, j, tiles);
+        phases[j].n_together = n_together;
+        note_written(&phases[j], launch);
+        param = take_pointers(&phases[j], launch, param);
+        phases[j].maps = lower->maps;
     }
     return phases;
 }
@@ -269,13 +266,13 @@ static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles
 static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) {
     uint32_t n = 0, param = 0, map = 0, v = variant_number(lower);
     uint32_t first_map = LLVMCountParams(lower->function) - n_launch_maps(lower, launch);
-    Lower *bodies = arena_array(lower->unit->arena, Lower, launch->n);
-    for (uint32_t k = 0; k < launch->n; k++) {
-        const Kernel *kernel = &launch->kernels[k];
-        if (k && kernel->code == launch->kernels[k - 1].code) {
+    Lower *bodies = arena_array(lower->k->arena, Lower, launch->n);
+    for (uint32_t j = 0; j < launch->n; j++) {
+        const Kernel *kernel = &launch->kernels[j];
+        if (j && kernel->code == launch->kernels[j - 1].code) {
             bodies[n - 1].n_parts++;
         } else {
-            lower_beside(&bodies[n], lower, launch, k, tiles);
+            lower_beside(&bodies[n], lower, launch, j, tiles);
             take_pointers(&bodies[n], launch, param);
             bodies[n].maps = lower->maps + map;
             bodies[n].lets_in = lower->lets_in;
@@ -294,7 +291,7 @@ static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) 
 }
 
 static void lower_gpu(Lower *lower, const Launch *launch) {
-    Unit *unit = lower->unit;
+    Codegen *k = lower->k;
     SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, variant_number(lower))};
     make_gpu_function(lower, launch);
     open_entry(lower);
@@ -303,8 +300,8 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     add_maps(lower, n_launch_maps(lower, launch));
     Lower *phases = launch_is_parallel(launch) ? NULL : make_phases(lower, launch, &tiles);
     gpu_begin(phases ? phases : lower, launch);
-    LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
-    unit_goto(unit, body);
+    LLVMBasicBlockRef body = k_block(k, "body");
+    k_goto(k, body);
     if (!phases)
         lower_parts(lower, launch, &tiles);
     else if (launch_is_one_block(launch))
@@ -314,99 +311,92 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     close_entry(lower, body);
 }
 
-static LLVMValueRef load_slot(const Unit *unit, LLVMValueRef array, LLVMTypeRef type,
-                              uint32_t index) {
-    LLVMValueRef at = unit_int(unit->i64, index);
-    LLVMValueRef slot = LLVMBuildGEP2(unit->builder, type, array, &at, 1, "");
-    return LLVMBuildLoad2(unit->builder, type, slot, "");
+static Val load_slot(const Codegen *k, Val array, LLVMTypeRef type, uint32_t index) {
+    Val at = k_int(k->i64, index);
+    Val slot = k_gep(k, type, array, at);
+    return k_load(k, type, slot);
 }
 
 static void make_cpu_function(Lower *lower) {
-    Unit *unit = lower->unit;
-    LLVMTypeRef params[4] = {unit->ptr, unit->ptr, unit->i64, unit->i64};
-    LLVMTypeRef type = LLVMFunctionType(unit->void_type, params, 4, 0);
-    lower->function = LLVMAddFunction(unit->module, lower->variant->symbol, type);
-    add_nounwind(unit, lower->function);
-    add_attribute(unit, lower->function, "target-cpu", unit->target->machine);
-    add_attribute(unit, lower->function, "no-builtins", "");
+    Codegen *k = lower->k;
+    LLVMTypeRef params[4] = {k->ptr, k->ptr, k->i64, k->i64};
+    LLVMTypeRef type = LLVMFunctionType(k->void_type, params, 4, 0);
+    lower->function = LLVMAddFunction(k->module, lower->variant->symbol, type);
+    add_nounwind(k, lower->function);
+    add_attribute(k, lower->function, "target-cpu", k->target->machine);
+    add_attribute(k, lower->function, "no-builtins", "");
 }
 
 static void load_symbols(Lower *lower, const Launch *launch) {
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t n = 0;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (launch_symbols(launch) >> s & 1)
-            lower->symbols[s] = load_slot(unit, LLVMGetParam(lower->function, 1), unit->i64, n++);
+            lower->symbols[s] = load_slot(k, LLVMGetParam(lower->function, 1), k->i64, n++);
 }
 
 /* Takes the kernel's pointers from `slot` on; returns the next. What is on chip passes in
  * registers, or the template has room for it. */
 static uint32_t load_pointers(Lower *lower, uint32_t slot) {
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     for (uint32_t i = 0; i < lower->kernel->args.n; i++)
         if (!lower->plan->buffers.data[lower->kernel->args.data[i]].is_on_chip)
-            lower->pointers[i] =
-                load_slot(unit, LLVMGetParam(lower->function, 0), unit->ptr, slot++);
+            lower->pointers[i] = load_slot(k, LLVMGetParam(lower->function, 0), k->ptr, slot++);
     return slot;
 }
 
 /* The kernels of the launch, which one template runs. */
 static Lower *make_cpu_phases(const Lower *lower, const Launch *launch) {
     uint32_t slot = 0, v = variant_number(lower);
-    Lower *phases = arena_array(lower->unit->arena, Lower, launch->n);
+    Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
     bool has_rows = launch->n > 1 && launch->kernels[launch->n - 1].form == FORM_ROW;
-    for (uint32_t k = 0; k < launch->n; k++) {
-        const Kernel *kernel = &launch->kernels[k];
-        lower_init(&phases[k], lower->unit, lower->plan, kernel, &kernel->variants[v]);
-        phases[k].function = lower->function;
-        phases[k].entry = lower->entry;
-        memcpy(phases[k].symbols, lower->symbols, sizeof lower->symbols);
-        phases[k].n_together = launch->n - has_rows;
-        note_written(&phases[k], launch);
-        slot = load_pointers(&phases[k], slot);
+    for (uint32_t j = 0; j < launch->n; j++) {
+        const Kernel *kernel = &launch->kernels[j];
+        lower_init(&phases[j], lower->k, lower->plan, kernel, &kernel->variants[v]);
+        phases[j].function = lower->function;
+        phases[j].entry = lower->entry;
+        memcpy(phases[j].symbols, lower->symbols, sizeof lower->symbols);
+        phases[j].n_together = launch->n - has_rows;
+        note_written(&phases[j], launch);
+        slot = load_pointers(&phases[j], slot);
     }
     if (has_rows) phases->rows = &phases[launch->n - 1];
     return phases;
 }
 
 static void lower_cpu(Lower *lower, const Launch *launch) {
-    Unit *unit = lower->unit;
+    Codegen *k = lower->k;
     make_cpu_function(lower);
     open_entry(lower);
     load_symbols(lower, launch);
     Lower *phases = make_cpu_phases(lower, launch);
-    LLVMBasicBlockRef body = unit_block(unit, lower->function, "body");
-    unit_goto(unit, body);
-    static void (*const templates[])(Lower *, LLVMValueRef,
-                                     LLVMValueRef) = {[FORM_MAP] = template_cpu_map,
-                                                      [FORM_ROW] = template_cpu_row,
-                                                      [FORM_COLUMN] = template_cpu_column,
-                                                      [FORM_GEMM] = template_cpu_contract};
+    LLVMBasicBlockRef body = k_block(k, "body");
+    k_goto(k, body);
+    static void (*const templates[])(Lower *, Val, Val) = {[FORM_MAP] = template_cpu_map,
+                                                           [FORM_ROW] = template_cpu_row,
+                                                           [FORM_COLUMN] = template_cpu_column,
+                                                           [FORM_GEMM] = template_cpu_contract};
     templates[phases->kernel->form](phases, LLVMGetParam(lower->function, 2),
                                     LLVMGetParam(lower->function, 3));
     close_entry(lower, body);
 }
 
-/* What the variant's conditions say about extents, while it is lowered. */
+/* What the variant's predicate says of extents is taken for granted while it is lowered. */
 static void assume(const Launch *launch, uint32_t v, bool holds) {
     for (uint32_t k = 0; k < launch->n; k++) {
-        const Variant *variant = &launch->kernels[k].variants[v];
-        index_assume_multiple(scalartab_indices(launch->kernels[k].scalars),
-                              holds ? variant->multiple_dim : DIM_NONE,
-                              holds ? variant->multiple_of : 1);
-        if (holds)
-            index_assume_also(scalartab_indices(launch->kernels[k].scalars), variant->other_dim,
-                              variant->other_of);
+        const Kernel *kernel = &launch->kernels[k];
+        predicate_assume(holds ? &kernel->variants[v].predicate : NULL,
+                         scalartab_indices(kernel->scalars));
     }
 }
 
-static void lower_variant(Unit *unit, const Plan *plan, const Launch *launch, uint32_t v) {
+static void lower_variant(Codegen *k, const Plan *plan, const Launch *launch, uint32_t v) {
     Lower lower;
     const Variant *variant = &launch->kernels->variants[v];
-    unit->symbol = variant->symbol;
-    lower_init(&lower, unit, plan, launch->kernels, variant);
+    k->symbol = variant->symbol;
+    lower_init(&lower, k, plan, launch->kernels, variant);
     assume(launch, v, true);
-    if (unit_is_gpu(unit))
+    if (k_is_gpu(k))
         lower_gpu(&lower, launch);
     else
         lower_cpu(&lower, launch);
@@ -421,12 +411,12 @@ uint32_t lower_n_functions(const Plan *plan) {
     return n;
 }
 
-void lower_function(Unit *unit, const Plan *plan, uint32_t i) {
-    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
-        Launch launch = plan_launch(plan, k);
+void lower_function(Codegen *k, const Plan *plan, uint32_t i) {
+    for (uint32_t j = 0; j < plan->kernels.n; j += plan_launch(plan, j).n) {
+        Launch launch = plan_launch(plan, j);
         for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
             if (!launch.kernels->variants[v].is_shared && i-- == 0) {
-                lower_variant(unit, plan, &launch, v);
+                lower_variant(k, plan, &launch, v);
                 return;
             }
     }

@@ -2,12 +2,12 @@
 #ifndef FUSEC_CODEGEN_LOWER_H
 #define FUSEC_CODEGEN_LOWER_H
 
-#include "codegen/llvm/module.h"
+#include "codegen/llvm/build.h"
 #include "plan/plan.h"
 
 /* A plan's functions: one per kernel variant that does not share another kernel's, in their order.
  * lower_function adds number `i`. */
 uint32_t lower_n_functions(const Plan *plan);
-void lower_function(Unit *unit, const Plan *plan, uint32_t i);
+void lower_function(Codegen *k, const Plan *plan, uint32_t i);
 
 #endif

@@ -12,10 +12,10 @@
  *           sched.lanes_out before it
  *   row     unit = one row (of one segment, for a partial)
  *   column  unit = a strip of sched.chunk_elems columns (of one segment, for a partial) */
-void template_cpu_map(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
-void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
-void template_cpu_column(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
-void template_cpu_contract(Lower *lower, LLVMValueRef begin, LLVMValueRef end);
+void template_cpu_map(Lower *lower, Val begin, Val end);
+void template_cpu_row(Lower *lower, Val begin, Val end);
+void template_cpu_column(Lower *lower, Val begin, Val end);
+void template_cpu_contract(Lower *lower, Val begin, Val end);
 
 /* GPU: the block's own indices. */
 void template_gpu_map(Lower *lower);

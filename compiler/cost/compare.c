@@ -6,7 +6,7 @@
 /* What a launch more may be worth that prices do not know, since they take launches for queued: one
  * that a host enqueues takes it 3.1 us (docs/RESULTS.md, launch cost), of which a third. */
 static const double HOST_US = 1.0;
-/* What prices of small kernels cannot tell: of 48 pairs (docs/RESULTS.md, rows in the blocks of
+/* What prices of small kernels cannot tell: of 48 pairs (docs/results, rows in the blocks of
  * their product) half of the differences are off by more than 0.6 us. */
 static const double TIE_US = 0.25;
 

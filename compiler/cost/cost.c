@@ -1,6 +1,6 @@
 /* Pricing kernels. See cost.h.
  *
- * The constants below are judged, and checked by the figures of docs/RESULTS.md; rates are the
+ * The constants below are judged, and checked by the figures of docs/results; rates are the
  * card's. */
 #include "cost/gemm.h"
 #include "cost/gemm_rows_gemm.h"
@@ -31,7 +31,7 @@ static const double ROW_AGAIN_US = 0.6; /* of the last rows, for each further re
 static const double STEP_SHARE = 0.15; /* what a cluster of one block would not overlap, if it had a
                                         * processor for itself */
 static const double CLUSTER_PASS_US = 1.2; /* at least, of a pass: what blocks send */
-/* Of maps, measured on an H200 (docs/RESULTS.md): what sectors take beside lines, where each lane's
+/* Of maps, measured on an H200 (docs/results): what sectors take beside lines, where each lane's
  * element lies in one of its own, and what tiles reach of memory's rate; the latter judged. */
 static const double SECTOR_SHARE = 1.55, TILE_SHARE = 0.85;
 /* The same of stores of rows, which fill sectors piece by piece: softmax of 16384 x 4096 in bf16
@@ -47,64 +47,6 @@ static const double IDLE_WAIT = 0.56, BUSY_WAIT = 0.34;
  * 365. */
 static const double BLOCKS_PER_US = 12;
 static const double CACHE_WAIT = 0.35; /* for the last cache, of the wait for memory; judged */
-
-/* Whether all strides but the contiguous one are multiples of what maps are aligned to. */
-static bool has_maps(const Coster *c, const Kernel *kernel, const Variant *variant) {
-    for (uint32_t i = 0; i < variant->n_maps; i++) {
-        const TensorMap *map = &variant->maps[i];
-        const Buffer *buffer = &c->plan->buffers.data[kernel->args.data[map->arg]];
-        for (uint32_t k = 1; k < map->rank; k++)
-            if (fmod(cost_number(c, map->axes[k].stride) * dtype_bytes(buffer->dtype),
-                     MAP_STEP_BYTES) != 0)
-                return false;
-    }
-    return true;
-}
-
-static bool applies(const Coster *c, const Kernel *kernel, const Variant *variant) {
-    bool is_whole = !variant->multiple_dim || variant->multiple_of <= 1 ||
-                    fmod(cost_number(c, variant->multiple_dim), (double)variant->multiple_of) == 0;
-    is_whole = is_whole && (!variant->other_dim || fmod(cost_number(c, variant->other_dim),
-                                                        (double)variant->other_of) == 0);
-    double limited = variant->limit_dim ? cost_number(c, variant->limit_dim) : 0;
-    bool fits = !variant->limit_dim ||
-                (limited >= (double)variant->least && limited <= (double)variant->limit);
-    return is_whole && fits && has_maps(c, kernel, variant);
-}
-
-static bool all_apply(const Coster *c, const Launch *launch, uint32_t v) {
-    bool all = true;
-    for (uint32_t k = 0; k < launch->n && all; k++)
-        all = applies(c, &launch->kernels[k], &launch->kernels[k].variants[v]);
-    return all;
-}
-
-static double price_number(const Coster *c, const Price *price) {
-    double blocks = cost_number(c, price->blocks), per_wave = (double)price->per_wave;
-    double share = (double)price->percent / 100, each = (double)price->fixed;
-    for (uint32_t i = 0; i < price->n_measures; i++)
-        each += (double)price->weights[i] * cost_number(c, price->measures[i]);
-    return each * (share * blocks + (1 - share) * per_wave * ceil(blocks / per_wave));
-}
-
-/* The first whose conditions on dims hold, of all kernels that start together, or the cheapest such
- * of its group. */
-static uint32_t choose_variant(const Coster *c, const Launch *launch) {
-    const Variant *variants = launch->kernels->variants;
-    uint32_t n = launch->kernels->n_variants, chosen = n;
-    double least = INFINITY;
-    for (uint32_t v = 0; v < n; v++) {
-        const Price *price = &variants[v].price;
-        if (chosen < n && price->group != variants[chosen].price.group) break;
-        if (v + 1 < n && !all_apply(c, launch, v)) continue;
-        if (!price->group) return v;
-        double own = price_number(c, price);
-        if (chosen < n && own >= least) continue;
-        chosen = v;
-        least = own;
-    }
-    return chosen < n ? chosen : 0;
-}
 
 /* Of an axis shorter than a warp's lanes: bytes that each element takes where the warp goes on
  * along the axis before it. */
@@ -581,7 +523,7 @@ static Beside price_beside(const Coster *c, uint32_t first) {
     Beside beside = {.parts = plan_launch(c->plan, first)};
     const Launch *parts = &beside.parts;
     if (!launch_is_parallel(parts)) return (Beside){.parts = {0}};
-    beside.variant = choose_variant(c, parts);
+    beside.variant = variant_taken(c->plan, parts->kernels, parts->n, c->values);
     beside.most = most_pressure(c, parts, beside.variant);
     for (uint32_t k = 0; k < parts->n; k++)
         beside.n_blocks += cost_number(c, parts->kernels[k].variants[beside.variant].grid);
@@ -599,7 +541,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     bool is_phase = kernel->link == LAUNCH_SEQUENCE; /* whose blocks are those of the one before */
     cost->variant = is_part    ? c->beside.variant
                     : is_phase ? cost[-1].variant
-                               : choose_variant(c, &(Launch){.kernels = kernel, .n = 1});
+                               : variant_taken(c->plan, kernel, 1, c->values);
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.is_turn = plan_is_one_block(c->plan, index);
     p.rows = cost_number(c, kernel_n_rows(kernel));

@@ -1,4 +1,4 @@
-/* See gemm.h. The constants are judged, and checked by the figures of docs/RESULTS.md. */
+/* See gemm.h. The constants are judged, and checked by the figures of docs/results. */
 #include "cost/gemm.h"
 
 #include "cost/gemm_rows.h"

@@ -4,7 +4,7 @@
 #include "cost/gemm_rows_gemm.h"
 
 #include "cost/prims.h"
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 
 #include <math.h>
 

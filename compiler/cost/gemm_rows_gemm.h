@@ -1,5 +1,5 @@
-/* What gemm-rows-gemm launches take (plan/gemm_rows_gemm.h): scores made again in every pass, rows,
- * the second product. */
+/* What gemm-rows-gemm launches take (template/gemm_rows_gemm.h): scores made again in every pass,
+ * rows, the second product. */
 #ifndef FUSEC_COST_GEMM_ROWS_GEMM_H
 #define FUSEC_COST_GEMM_ROWS_GEMM_H
 

@@ -30,14 +30,13 @@ static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
 double cost_mma_fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *variant) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t n_fetched = 0, n_narrow = 0;
-    index_assume_multiple(tab, variant->multiple_dim,
-                          variant->multiple_dim ? variant->multiple_of : 1);
+    predicate_assume(&variant->predicate, tab);
     for (int is_left = 0; is_left < 2; is_left++) {
         OperandRows rows = gemm_operand_rows(gemm, is_left);
         if (rows.is_plain && rows.fit) continue;
         n_fetched++;
         n_narrow += !is_wide(arena, gemm, is_left);
     }
-    index_assume_multiple(tab, DIM_NONE, 1);
+    predicate_assume(NULL, tab);
     return n_fetched ? WAIT_US + ELEMENTS_US * n_narrow : 0;
 }

@@ -84,7 +84,7 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
 }
 
 /* Fitted to softmax and layernorm of rows of 15 to 5001 bf16 on an H200, which took 83 to 127 us
- * where f32 took 73 to 77 (docs/RESULTS.md); of f32 judged. What all rows read lies nearer. */
+ * where f32 took 73 to 77 (docs/results); of f32 judged. What all rows read lies nearer. */
 static double of_single(Dtype dtype, bool is_own) {
     double prims = dtype_bytes(dtype) <= 2 ? 9 : 4;
     return is_own ? prims : prims / 2;

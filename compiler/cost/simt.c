@@ -1,7 +1,7 @@
 /* See simt.h. */
 #include "cost/simt.h"
 
-#include "plan/simt.h"
+#include "template/simt.h"
 
 #include <math.h>
 

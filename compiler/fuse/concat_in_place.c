@@ -40,7 +40,7 @@ static bool stays_apart(const Grouper *p, NodeId piece) {
  * unless prices were asked. */
 static bool gains(Grouper *p, NodeId whole) {
     const Node *node = graph_node(p->graph, whole);
-    bool is_priced = p->placed && p->placed[whole];
+    bool is_priced = decisions_ask(p->decisions, whole, DIRECTIVE_CONCAT_IN_PLACE);
     uint32_t n_taken = 0, n_new = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
         Root piece = {.node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};

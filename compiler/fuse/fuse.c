@@ -22,7 +22,7 @@ typedef struct FuseFailure {
 typedef struct Fuser {
     Arena *arena, *scratch;
     const Graph *graph;
-    const bool *unlowered; /* FuseOptions */
+    const Decisions *decisions; /* FuseOptions */
     Grouping *grouping;
     Plan *plan;
     bool has_im2col;
@@ -283,8 +283,8 @@ static void note_failure(const Fuser *f, const Group *group, FuseFailure *failur
 
 /* Whether the kernel is of several ops, one of which a test says cannot be so. */
 static bool is_unlowered(const Fuser *f, const Kernel *kernel, InlineFailure *why) {
-    for (uint32_t i = 0; f->unlowered && kernel->nodes.n > 1 && i < kernel->nodes.n; i++)
-        if (f->unlowered[kernel->nodes.data[i]])
+    for (uint32_t i = 0; kernel->nodes.n > 1 && i < kernel->nodes.n; i++)
+        if (decisions_ask(f->decisions, kernel->nodes.data[i], DIRECTIVE_UNLOWERED))
             *why = (InlineFailure){.reason = REASON_OTHER_DOMAIN, .node = kernel->nodes.data[i]};
     return why->reason != REASON_NONE;
 }
@@ -302,7 +302,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                              .group_of = f->grouping->group_of,
                              .group = i,
                              .is_stored = f->grouping->is_stored,
-                             .is_held = f->grouping->is_held,
+                             .decisions = f->decisions,
                              .buffer_of_node = f->buffer_of_node,
                              .buffer_of_output = f->buffer_of_output,
                              .buffers = f->plan->buffers.data,
@@ -376,7 +376,7 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
                .graph = graph,
                .grouping = grouping,
                .plan = plan,
-               .unlowered = options.unlowered,
+               .decisions = options.decisions,
                .has_im2col = options.has_im2col};
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
@@ -389,10 +389,9 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     return plan;
 }
 
-static bool set_alone(const Graph *graph, bool *alone, NodeId id) {
-    bool changes = !alone[id] && !graph_block(graph, id, BLOCK_KERNEL);
-    alone[id] = alone[id] || changes;
-    return changes;
+static bool ask_own_kernel(const Graph *graph, Decisions *decisions, NodeId id) {
+    return !graph_block(graph, id, BLOCK_KERNEL) &&
+           decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL);
 }
 
 /* Has kernels by themselves made of what that group was there for; where they are, of all ops.
@@ -400,13 +399,15 @@ static bool set_alone(const Graph *graph, bool *alone, NodeId id) {
 static bool take_apart(Arena *scratch, const Graph *graph, const FuseFailure *failure,
                        FuseOptions *options) {
     uint32_t n = graph->nodes.n;
-    bool *alone = arena_array(scratch, bool, n), any = false;
-    if (options->alone) memcpy(alone, options->alone, n * sizeof *alone);
+    Decisions *decisions = options->decisions ? decisions_copy(scratch, options->decisions)
+                                              : decisions_new(scratch, n);
+    bool any = false;
     for (uint32_t i = 0; i < failure->nodes.n; i++)
-        any = set_alone(graph, alone, failure->nodes.data[i]) || any;
+        any = ask_own_kernel(graph, decisions, failure->nodes.data[i]) || any;
     bool is_known = any;
-    for (NodeId id = 0; id < n && !is_known; id++) any = set_alone(graph, alone, id) || any;
-    options->alone = alone;
+    for (NodeId id = 0; id < n && !is_known; id++)
+        any = ask_own_kernel(graph, decisions, id) || any;
+    options->decisions = decisions;
     return any;
 }
 

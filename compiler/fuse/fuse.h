@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "machine/target.h"
+#include "pipeline/decisions.h"
 #include "plan/plan.h"
 
 typedef struct FuseOptions {
@@ -15,27 +16,7 @@ typedef struct FuseOptions {
     bool pads_rows;  /* of intermediates that products read: see pad.h */
     bool has_im2col; /* rows that are windows over an image can be fetched from there: im2col.h */
     bool has_cores;  /* a CPU's, which compute so little at once that memory seldom hides it */
-    bool by_columns; /* what rows and columns make something for goes with columns, not with rows */
-    /* Per node, or NULL: reductions whose results no pass over the same rows uses in their own
-     * kernel. */
-    const bool *apart;
-    const bool *unmerged; /* per node, or NULL: reductions in no kernel with those of other rows */
-    const bool *store;    /* per node, or NULL: stored, since its reader is faster then */
-    const bool *alone;    /* per node, or NULL: kernels by themselves */
-    const bool *placed;   /* per node, or NULL: concats stored in pieces by however many kernels */
-    const bool *gemm_sliced; /* per node, or NULL: products of which each slice is a kernel's own */
-    /* Per node, or NULL: computed by whoever reads it in its `fuse must` block, though it is stored
-     * for others. */
-    const bool *held;
-    /* Per node, or NULL: stored where a price asks for it, though its `fuse must` block has all
-     * that reads it: it may be handed over within a launch then. */
-    const bool *loose;
-    /* Where kernels are cut in two; NULL, or all three per node. */
-    const bool *cut;      /* stored, and read by kernels of another part from memory alone */
-    const bool *again;    /* computed in several kernels, whatever that costs */
-    const uint32_t *part; /* that the node belongs to */
-    /* Per node, or NULL; of tests: in no kernel of several ops, as if none was lowered. */
-    const bool *unlowered;
+    const Decisions *decisions; /* or NULL: nothing is asked beyond the rules */
 } FuseOptions;
 /* What the target says. */
 FuseOptions fuse_options_for(const Target *target);

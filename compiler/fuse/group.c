@@ -26,7 +26,8 @@ static uint32_t fixed_anchor(const Grouper *p, const Root *root) {
 }
 
 bool group_is_lone(const Grouper *p, NodeId id) {
-    bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) || (p->alone && p->alone[id]);
+    bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) ||
+                     decisions_ask(p->decisions, id, DIRECTIVE_OWN_KERNEL);
     return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
 }
 
@@ -41,7 +42,8 @@ static bool feeds_lone(const Grouper *p, NodeId id) {
  * value is wanted stored for another reason. */
 static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
     bool is_wanted = p->wants_store[id] && p->want_reason[id] == REASON_SPILLS;
-    return p->cut && p->cut[id] && is_wanted && p->part[id] != p->part[user];
+    return decisions_ask(p->decisions, id, DIRECTIVE_CUT) && is_wanted &&
+           p->decisions->of[id].part != p->decisions->of[user].part;
 }
 
 /* Extends what is known of dependencies to the next node. What is cut off, or stored in pieces,
@@ -54,7 +56,8 @@ static void find_dependency(Grouper *p) {
         NodeId arg = node->args[i];
         uint32_t made_by = p->g->group_of[arg];
         LastGroups of_arg = p->last_groups[arg];
-        bool is_again = p->held && p->held[arg] && graph_shares_must(p->graph, arg, id);
+        bool is_again = decisions_ask(p->decisions, arg, DIRECTIVE_MUST_HOLD) &&
+                        graph_shares_must(p->graph, arg, id);
         if (made_by != GROUP_NONE && !is_again) {
             const Group *group = &p->g->groups.data[made_by];
             of_arg.any = made_by + 1 + (p->g->is_placed[arg] || is_cut(p, arg, id));
@@ -122,7 +125,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
                          .group_of = p->g->group_of,
                          .group = index,
                          .is_costly = p->wants_store,
-                         .is_held = p->held,
+                         .decisions = p->decisions,
                          .max_scalars = MAX_SCALARS};
     Kernel kernel = {.name = NULL};
     Group attempted = group_copy(p->arena, group);
@@ -235,8 +238,9 @@ static ReasonId why_starved(const Grouper *p, const Group *group) {
 }
 
 static bool is_kept_apart(const Grouper *p, const Group *group) {
-    for (uint32_t i = 0; p->apart && i < group->reduces.n; i++)
-        if (p->apart[group->reduces.data[i]]) return true;
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        if (decisions_ask(p->decisions, group->reduces.data[i], DIRECTIVE_SPLIT_REDUCE))
+            return true;
     return false;
 }
 
@@ -488,7 +492,6 @@ static Grouping *grouping_new(const Grouper *p) {
     g->is_placed = p->is_placed;
     g->gemm_slice_of = p->gemm_slice_of;
     g->why_apart = arena_array(p->arena, ReasonId, n);
-    g->is_held = p->held;
     g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
     return g;
@@ -636,17 +639,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .graph = graph,
                  .off = off,
                  .has_cores = options.has_cores,
-                 .by_columns = options.by_columns,
-                 .apart = options.apart,
-                 .unmerged = options.unmerged,
-                 .alone = options.alone,
-                 .placed = options.placed,
-                 .gemm_sliced = options.gemm_sliced,
-                 .cut = options.cut,
-                 .held = options.held,
-                 .loose = options.loose,
-                 .again = options.again,
-                 .part = options.part};
+                 .decisions = options.decisions};
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.handover = arena_array(arena, Handover, n);
@@ -661,10 +654,11 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.loads = arena_array(arena, NodeId, n);
     InlineMarks marks = inline_marks_new(arena, graph);
     p.marks = &marks;
-    for (NodeId id = 0; p.cut && id < n; id++)
-        if (p.cut[id]) group_want_stored(&p, id, REASON_SPILLS);
-    for (NodeId id = 0; options.store && id < n; id++)
-        if (options.store[id]) group_want_stored(&p, id, REASON_SLOWER);
+    for (NodeId id = 0; id < n; id++)
+        if (decisions_ask(p.decisions, id, DIRECTIVE_CUT)) group_want_stored(&p, id, REASON_SPILLS);
+    for (NodeId id = 0; id < n; id++)
+        if (decisions_ask(p.decisions, id, DIRECTIVE_STORE))
+            group_want_stored(&p, id, REASON_SLOWER);
     if (!off) group_bound_closures(&p);
     for (int round = 0; round < MAX_ROUNDS; round++) {
         p.failure = (InlineFailure){.reason = REASON_NONE};

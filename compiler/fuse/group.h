@@ -29,7 +29,6 @@ typedef struct Grouping {
     const NodeId *gemm_slice_of; /* per node: the product that it is a window of, or NODE_NONE */
     ReasonId *why_apart;         /* per node: why the first that loads it is in another group */
     bool has_ties;               /* see Plan */
-    const bool *is_held;         /* per node, or NULL: see FuseOptions */
     const bool *can_prepare;     /* per node: see hoist.h; groups are of such values or of others */
 } Grouping;
 

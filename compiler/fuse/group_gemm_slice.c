@@ -31,7 +31,8 @@ void group_find_gemm_slices(Grouper *p) {
     for (NodeId id = 0; id < n && !p->off; id++) {
         GemmSlices windows;
         if (!gemm_slice_find(p->arena, p->graph, p->users, id, &windows)) continue;
-        bool is_wanted = windows.slices.n == 1 || (p->gemm_sliced && p->gemm_sliced[id]);
+        bool is_wanted =
+            windows.slices.n == 1 || decisions_ask(p->decisions, id, DIRECTIVE_GEMM_SLICE);
         if (!is_wanted || !are_free(p, &windows)) continue;
         for (uint32_t i = 0; i < windows.inside.n; i++) p->is_inside[windows.inside.data[i]] = true;
         for (uint32_t i = 0; i < windows.slices.n; i++)

@@ -24,7 +24,7 @@ static bool goes_over_rows(const Grouper *p, const Group *group) {
 static bool is_bound_to_place(const Grouper *p, const Group *group) {
     for (uint32_t i = 0; i < group->targets.n; i++) {
         const StoreTarget *target = &group->targets.data[i];
-        if (target->piece || (p->cut && p->cut[target->node])) return true;
+        if (target->piece || decisions_ask(p->decisions, target->node, DIRECTIVE_CUT)) return true;
     }
     return false;
 }
@@ -52,7 +52,9 @@ static bool is_unwanted(const Grouper *p, const Group *group, const Group *into)
     NodeId one = group->reduces.data[0], other = into->reduces.data[0];
     uint32_t block = graph_block(p->graph, one, BLOCK_MUST);
     bool is_contract = block && graph_block(p->graph, other, BLOCK_MUST) == block;
-    return p->unmerged && (p->unmerged[one] || p->unmerged[other]) && !is_contract;
+    bool is_asked = decisions_ask(p->decisions, one, DIRECTIVE_NO_MERGE) ||
+                    decisions_ask(p->decisions, other, DIRECTIVE_NO_MERGE);
+    return is_asked && !is_contract;
 }
 
 static void note_slower(const Grouper *p, const Group *lone, uint32_t from) {
@@ -212,7 +214,7 @@ uint32_t group_join_preferred(Grouper *p, const Group *lone, const Root *root, u
         uint32_t from = earlier_maker(p, lone, k, after);
         if (from == GROUP_NONE || group_form(p, &p->g->groups.data[from]) != other) continue;
         p->g->has_ties = true;
-        bool is_preferred = (other == FORM_COLUMN) == p->by_columns;
+        bool is_preferred = (other == FORM_COLUMN) == (p->decisions && p->decisions->by_columns);
         if (is_preferred && join_moved(p, root, from, after)) return after - 1;
     }
     return GROUP_NONE;

@@ -35,11 +35,9 @@ typedef struct Grouper {
     NodeId *loads; /* room for every node, while a composition's memory is given up */
     InlineMarks *marks;
     const Graph *graph;
-    bool off, has_cores, by_columns;
-    const bool *can_prepare; /* per node */
-    /* see FuseOptions */
-    const bool *apart, *unmerged, *alone, *placed, *cut, *again, *gemm_sliced, *held, *loose;
-    const uint32_t *part;
+    bool off, has_cores;
+    const Decisions *decisions; /* see FuseOptions */
+    const bool *can_prepare;    /* per node */
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;

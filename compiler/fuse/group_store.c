@@ -58,7 +58,7 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
  * `fuse must` block. */
 static bool must_fuse(const Grouper *p, NodeId id) {
     uint32_t block = graph_block(p->graph, id, BLOCK_MUST);
-    if (p->loose && p->loose[id]) return false;
+    if (decisions_ask(p->decisions, id, DIRECTIVE_MUST_RELEASE)) return false;
     for (uint32_t i = 0; block && i < p->users[id].n; i++)
         if (graph_block(p->graph, p->users[id].data[i], BLOCK_MUST) != block) return false;
     return block && p->users[id].n;
@@ -118,7 +118,8 @@ static bool store_factors(Grouper *p, const uint32_t *makers) {
     bool *feeds = feeding_contractions(p);
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (feeds[id] && is_inlined(p, id, makers) && !(p->again && p->again[id]))
+        if (feeds[id] && is_inlined(p, id, makers) &&
+            !decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
             changed = group_want_stored(p, id, REASON_FACTOR) || changed;
     return changed;
 }
@@ -138,7 +139,8 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
         for (uint32_t i = 0; i < node->n_args; i++)
             below[id] =
                 below[id] || below[node->args[i]] || graph_is_reduction(graph, node->args[i]);
-        if (!is_inlined(p, id, makers) || (p->again && p->again[id])) continue;
+        if (!is_inlined(p, id, makers) || decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
+            continue;
         double repeats = repetition(p, id, &p->users[id]);
         bool has_views = false;
         for (uint32_t i = 0; i < p->users[id].n; i++)

@@ -54,8 +54,7 @@ static bool is_in_memory(const Inliner *c, NodeId id) {
 
 /* Whether it is in memory, and computed all the same for who reads it. */
 static bool is_made_again(const Inliner *c, NodeId id) {
-    const bool *held = c->input->is_held;
-    return held && held[id] && c->reader != NODE_NONE &&
+    return decisions_ask(c->input->decisions, id, DIRECTIVE_MUST_HOLD) && c->reader != NODE_NONE &&
            graph_shares_must(c->graph, id, c->reader) && is_in_memory(c, id);
 }
 

@@ -8,6 +8,7 @@
 #ifndef FUSEC_FUSE_INLINE_H
 #define FUSEC_FUSE_INLINE_H
 
+#include "pipeline/decisions.h"
 #include "plan/plan.h"
 
 #define OUTPUT_NONE UINT32_MAX
@@ -67,7 +68,7 @@ typedef struct InlineInput {
     /* Per node: costly values, which a group that stores them may not compute at other places too.
      */
     const bool *is_costly;
-    const bool *is_held; /* per node, or NULL: see FuseOptions */
+    const Decisions *decisions; /* or NULL */
     /* Per node: the buffer to load it from, and per target: the buffer to store to. NULL while
      * trying: then loads name the node and stores UINT32_MAX. */
     const uint32_t *buffer_of_node;

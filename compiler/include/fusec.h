@@ -65,7 +65,7 @@ typedef enum fusec_kind {
     FUSEC_KIND_COUNT
 } fusec_kind;
 
-/* Rewrites that change arithmetic within a bound (docs/ARCHITECTURE.md), as softmax between two
+/* Rewrites that change arithmetic within a bound (docs/design/attention.md), as softmax between two
  * products computed in one pass. The result's ledger and the artifact name what was rewritten. */
 typedef enum fusec_rewrites {
     FUSEC_REWRITES_DEFAULT, /* off; with fast numerics on */

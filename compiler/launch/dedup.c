@@ -83,22 +83,39 @@ static void write_maps(Writer *w, const Variant *v) {
     }
 }
 
+static void write_predicate(Writer *w, const Predicate *predicate) {
+    for (uint32_t i = 0; i < predicate->n; i++) {
+        const PredicateTerm *term = &predicate->terms[i];
+        text_printf(&w->out, "term %d %u", (int)term->kind, term->dim);
+        switch (term->kind) {
+        case TERM_ALIGNED:
+            text_printf(&w->out, " %lld %llx\n", (long long)term->of,
+                        (unsigned long long)term->args);
+            break;
+        case TERM_MULTIPLE:
+            text_printf(&w->out, " %lld\n", (long long)term->of);
+            break;
+        case TERM_RANGE:
+            text_printf(&w->out, " %lld %lld\n", (long long)term->least, (long long)term->most);
+            break;
+        }
+    }
+}
+
 static void write_variants(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->n_variants; i++) {
         const Variant *v = &w->kernel->variants[i];
         const Sched *s = &v->sched;
-        text_printf(
-            &w->out, "variant %u %d %u %u %u %u %lld %u %u %d %u %u %u %llx %u %lld %u %lld %lld\n",
-            s->lanes, s->is_flat, s->lanes_out, s->unroll, s->threads, s->threads_per_row,
-            (long long)s->chunk_elems, s->resident, s->slots, s->is_wide, v->grid, v->shared_bytes,
-            v->align_bytes, (unsigned long long)v->align_args, v->multiple_dim,
-            (long long)v->multiple_of, v->limit_dim, (long long)v->least, (long long)v->limit);
+        text_printf(&w->out, "variant %u %d %u %u %u %u %lld %u %u %d %u %u\n", s->lanes,
+                    s->is_flat, s->lanes_out, s->unroll, s->threads, s->threads_per_row,
+                    (long long)s->chunk_elems, s->resident, s->slots, s->is_wide, v->grid,
+                    v->shared_bytes);
+        write_predicate(w, &v->predicate);
         text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %u %u %u %d %u %d\n", (int)s->engine,
                     s->tile_m, s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
                     s->products, s->tail_n, s->store_warps, s->lanes_along_k, s->min_blocks,
                     v->is_resident);
-        text_printf(&w->out, "in %u %u %u %lld\n", s->lanes_in, s->axis_in, v->other_dim,
-                    (long long)v->other_of);
+        text_printf(&w->out, "in %u %u\n", s->lanes_in, s->axis_in);
         write_maps(w, v);
         for (uint32_t k = 0; k < v->row_cache.n; k++) {
             const CachedValue *keep = &v->row_cache.data[k];

@@ -6,7 +6,7 @@
 #include "cost/compare.h"
 #include "launch/sequence_state.h"
 #include "plan/access.h"
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 #include "schedule/gemm.h"
 
 #include <string.h>
@@ -194,12 +194,9 @@ static Variant gemm_rows_gemm_variant(const GemmRowsGemmFinder *s, uint32_t i, b
     Sched of_result = product_sched(s, tile_m, power_of_two(n, LEAST_COLUMNS), width);
     of_result.lanes = is_last ? 1 : STORE_LANES;
     Variant variant = {.sched = i == 2 ? of_result : of_scores,
-                       .grid = gemm_gpu_grid(result, tile_m, of_result.tile_n),
-                       .align_bytes = ALIGN_BYTES,
-                       .multiple_of = 1,
-                       .align_args = is_last ? kernel_own_args(s->plan, own)
-                                             : UINT64_MAX >> (64 - own->args.n)};
-    if (!variant.align_args) variant.align_bytes = 1;
+                       .grid = gemm_gpu_grid(result, tile_m, of_result.tile_n)};
+    predicate_align(&variant.predicate, ALIGN_BYTES,
+                    is_last ? kernel_own_args(s->plan, own) : UINT64_MAX >> (64 - own->args.n));
     if (i == 0)
         variant.shared_bytes =
             sched_gemm_dynamic_bytes(gemm_rows_gemm_shared_bytes(&of_scores, &of_result));

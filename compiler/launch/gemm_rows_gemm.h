@@ -1,7 +1,7 @@
-/* Gemm-rows-gemm launches (plan/gemm_rows_gemm.h): a product, rows over it and a product of what
- * those make become one launch, in which neither the scores nor what the rows make of them is in
- * memory. Nothing is rewritten: scores are made anew for each pass of the rows, which costs as many
- * products, and no bit changes. */
+/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h): a product, rows over it and a product of
+ * what those make become one launch, in which neither the scores nor what the rows make of them is
+ * in memory. Nothing is rewritten: scores are made anew for each pass of the rows, which costs as
+ * many products, and no bit changes. */
 #ifndef FUSEC_LAUNCH_GEMM_ROWS_GEMM_H
 #define FUSEC_LAUNCH_GEMM_ROWS_GEMM_H
 

@@ -43,12 +43,12 @@ static bool is_known(const Turns *t, DimId dim, int64_t most) {
 static bool make_variants(const Plan *plan, const Kernel *kernel, uint32_t threads,
                           Variant out[2]) {
     out[0] = kernel->variants[0];
-    if (out[0].n_maps || out[0].multiple_dim || out[0].limit_dim)
+    if (out[0].n_maps || predicate_asks_extents(&out[0].predicate))
         out[0] = kernel->variants[kernel->n_variants - 1];
     if (!sched_one_block(kernel, threads, &out[0])) return false;
     out[1] = out[0];
-    out[1].align_args = kernel_own_args(plan, kernel);
-    if (!out[1].align_args) out[1].align_bytes = 1;
+    const PredicateTerm *aligned = predicate_term(&out[0].predicate, TERM_ALIGNED, 0);
+    predicate_align(&out[1].predicate, aligned ? aligned->of : 1, kernel_own_args(plan, kernel));
     return true;
 }
 
@@ -174,12 +174,12 @@ static bool fill_smem(const Turns *t, Trial *trial) {
 static void align_copied(Trial *trial) {
     for (uint32_t k = 0; k < trial->plan.kernels.n; k++) {
         Kernel *kernel = &trial->plan.kernels.data[k];
-        Variant *aligned = &kernel->variants[0];
-        if (kernel->copied_args && aligned->align_bytes <= 1) {
-            aligned->align_bytes = VECTOR_BYTES;
-            aligned->align_args = kernel_own_args(&trial->plan, kernel);
-        }
-        aligned->align_args |= kernel->copied_args;
+        Predicate *predicate = &kernel->variants[0].predicate;
+        const PredicateTerm *asked = predicate_term(predicate, TERM_ALIGNED, 0);
+        uint64_t args = asked ? asked->args : kernel_own_args(&trial->plan, kernel);
+        if (kernel->copied_args)
+            predicate_align(predicate, asked ? asked->of : VECTOR_BYTES,
+                            args | kernel->copied_args);
     }
 }
 

@@ -99,7 +99,7 @@ static uint32_t n_preferred(const Kernel *kernel) {
 }
 
 static bool asks_extents(const Variant *variant) {
-    return variant->multiple_dim != DIM_NONE || variant->limit_dim != DIM_NONE || variant->n_maps;
+    return predicate_asks_extents(&variant->predicate) || variant->n_maps;
 }
 
 static bool any_asks_extents(const Kernel *kernels, uint32_t n, uint32_t v) {

@@ -23,9 +23,7 @@ static bool goes_with(const Variant *a, const Variant *b, DeviceClass device) {
            (!are_at_once ||
             (a->sched.lanes == b->sched.lanes && a->sched.stages == b->sched.stages &&
              a->sched.tile_k == b->sched.tile_k && a->sched.warps_m == b->sched.warps_m)) &&
-           a->grid == b->grid && a->multiple_dim == b->multiple_dim &&
-           a->multiple_of == b->multiple_of && a->limit_dim == b->limit_dim &&
-           a->limit == b->limit && a->least == b->least;
+           a->grid == b->grid && predicate_same_extents(&a->predicate, &b->predicate);
 }
 
 static bool all_go_with(const Kernel *first, const Kernel *reader, DeviceClass device) {

@@ -40,7 +40,8 @@ bool sequence_has_rows(const Sequence *c) {
 static int64_t multiple_of_row(const Sequence *c, const Variant *of_first) {
     const Kernel *first = &c->plan->kernels.data[c->first];
     DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
-    return of_first->multiple_dim == extent ? of_first->multiple_of : dim_multiple(c->dims, extent);
+    int64_t asked = predicate_multiple(&of_first->predicate, extent);
+    return asked > 1 ? asked : dim_multiple(c->dims, extent);
 }
 
 /* As many elements as one access has of the widest that the reader takes or stores. */
@@ -87,9 +88,9 @@ static Variant gpu_row_variant(const Sequence *c, const Variant *of_first, bool 
     variant.sched = own;
     variant.shared_bytes = 0;
     variant.n_maps = 0;
-    variant.align_bytes = VECTOR_BYTES;
-    variant.align_args =
-        is_last ? kernel_own_args(c->plan, reader) : UINT64_MAX >> (64 - reader->args.n);
+    predicate_align(&variant.predicate, VECTOR_BYTES,
+                    is_last ? kernel_own_args(c->plan, reader)
+                            : UINT64_MAX >> (64 - reader->args.n));
     return variant;
 }
 

@@ -1,7 +1,7 @@
 /* Room on chip for what passes between phases on a GPU. See sequence_state.h. */
 #include "launch/sequence_state.h"
 #include "plan/launch.h"
-#include "plan/simt.h"
+#include "template/simt.h"
 #include "plan/wgmma.h"
 
 enum {

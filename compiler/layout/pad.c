@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Whole lines where they add at most one part in so many: what shorter rows grow by goes to memory
- * twice, and saves one sector in five of what copies read (docs/ARCHITECTURE.md). */
+ * twice, and saves one sector in five of what copies read (docs/design/layouts.md). */
 enum { MOST_GROWTH = 8, MAX_VISITS = 64 };
 
 typedef struct Pitches {

@@ -3,7 +3,7 @@
 #ifndef FUSEC_PLAN_CHOICE_H
 #define FUSEC_PLAN_CHOICE_H
 
-#include "base/str.h"
+#include "ir/predicate.h"
 #include "plan/sched.h"
 
 /* What a variant costs beside others: the time of a block, `fixed` and each measure times its
@@ -30,15 +30,7 @@ typedef struct Variant {
     uint32_t shared_bytes; /* GPU: of dynamic shared memory */
     TensorMap maps[MAX_MAPS];
     uint32_t n_maps;
-    /* Pointers of the arguments in align_args are multiples of align_bytes; 1: any pointer. */
-    uint32_t align_bytes;
-    uint64_t align_args; /* bit set over Kernel.args */
-    DimId multiple_dim;  /* a dim that must be a multiple of multiple_of, or DIM_NONE */
-    int64_t multiple_of;
-    DimId other_dim; /* another that must be a multiple of other_of, or DIM_NONE */
-    int64_t other_of;
-    DimId limit_dim; /* a dim that must be at least `least` and at most `limit`, or DIM_NONE */
-    int64_t least, limit;
+    Predicate predicate; /* beside that the maps can be made */
     Price price;
     uint32_t smem_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
     RowCache row_cache;
@@ -49,6 +41,20 @@ enum { SMEM_ACCESS_BYTES = SMEM_LANES * 8 }; /* the most that lanes read of one 
 enum { MAX_VARIANTS = 24, MAX_KERNEL_ARGS = 60 };
 /* GPU: tiles of a GEMM are taken down so many rows of them, then to the next column. */
 enum { GEMM_GROUP_ROWS = 8 };
+
+typedef struct Plan Plan;
+typedef struct Kernel Kernel;
+
+/* The arguments (bit set) that the runtime must look at for this term of a variant's predicate: of
+ * the others it is known that they are aligned. */
+uint64_t variant_open_args(const Plan *plan, const Kernel *kernel, const PredicateTerm *term);
+/* Whether the runtime has to evaluate anything before it takes the variant. False: the variant
+ * always applies, and none that follows it is of use. */
+bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
+/* What the runtime takes at values of the dims (by symbol), if pointers are aligned: of `n` kernels
+ * that start together, the number of the first variant that applies to all of them, or, if that
+ * has a price, of the cheapest such of its group. */
+uint32_t variant_taken(const Plan *plan, const Kernel *kernels, uint32_t n, const int64_t *values);
 
 /* The n kernels behind a kernel over rows that stand for it where these are few and long: where
  * margin >= least, unless a cluster has a block for each part of them, which it has up to a length

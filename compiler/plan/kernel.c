@@ -207,9 +207,10 @@ bool *stage_live_scalars(Arena *arena, const Kernel *kernel, RowCache row_cache,
 }
 
 int64_t variant_row_elems(const Kernel *kernel, const Variant *variant) {
-    int64_t most =
-        dim_hi(indextab_dims(scalartab_indices(kernel->scalars)), kernel_n_reduced(kernel));
-    return variant->limit_dim && variant->limit < most ? variant->limit : most;
+    DimId n = kernel_n_reduced(kernel);
+    int64_t most = dim_hi(indextab_dims(scalartab_indices(kernel->scalars)), n);
+    int64_t limit = predicate_most(&variant->predicate, n);
+    return limit < most ? limit : most;
 }
 
 bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *roots,

@@ -78,8 +78,8 @@ typedef struct OnlineSoftmax {
  * rows that the block has just made; its variants go with those of the kernel that opened the
  * launch, one by one. A turn follows the kernel before it too, but in the only block of the launch,
  * which does all of each kernel, the blocks of its grid one after the other. Kernels of a
- * gemm-rows-gemm launch (plan/gemm_rows_gemm.h) share blocks too, and what passes between them is
- * in registers, a tile at a time.
+ * gemm-rows-gemm launch (template/gemm_rows_gemm.h) share blocks too, and what passes between them
+ * is in registers, a tile at a time.
  */
 typedef enum {
     LAUNCH_SINGLE,
@@ -89,7 +89,7 @@ typedef enum {
     LAUNCH_GEMM_ROWS_GEMM
 } LaunchMode;
 
-typedef struct Kernel {
+struct Kernel {
     Str name;
     Span span;
     bool is_init; /* an init step: runs once for a program, and again when a param changes */
@@ -125,7 +125,7 @@ typedef struct Kernel {
     OnlineSoftmax online_softmax;
     /* Of a launch of turns: arguments (bit set) that it copies to shared memory when it begins. */
     uint64_t copied_args;
-} Kernel;
+};
 
 /* The axes of a GEMM: parallel .., m, n and reduced k. */
 static inline uint32_t gemm_axis_m(const Kernel *kernel) {

@@ -221,23 +221,7 @@ static void print_variant(const Printer *p, const Variant *v) {
     if (s->is_flat) text_puts(p->out, ", flat");
     if (s->lanes_out && !s->lanes_in) text_printf(p->out, ", lanes out %u", s->lanes_out);
     print_tile(p, v);
-    if (v->align_bytes > 1) text_printf(p->out, ", aligned %u", v->align_bytes);
-    if (v->limit_dim != DIM_NONE) {
-        text_puts(p->out, ", ");
-        if (v->least > 0) text_printf(p->out, "%lld <= ", (long long)v->least);
-        dim_print(p->dims, v->limit_dim, p->out);
-        text_printf(p->out, " <= %lld", (long long)v->limit);
-    }
-    if (v->multiple_dim != DIM_NONE) {
-        text_puts(p->out, ", ");
-        dim_print(p->dims, v->multiple_dim, p->out);
-        text_printf(p->out, " mult %lld", (long long)v->multiple_of);
-    }
-    if (v->other_dim != DIM_NONE) {
-        text_puts(p->out, ", ");
-        dim_print(p->dims, v->other_dim, p->out);
-        text_printf(p->out, " mult %lld", (long long)v->other_of);
-    }
+    predicate_print(&v->predicate, p->dims, p->out);
     if (v->price.group) print_price(p, &v->price);
     if (v->is_resident) text_puts(p->out, ", shared out among a block a processor");
     for (uint32_t i = 0; i < v->row_cache.n; i++)

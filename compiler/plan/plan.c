@@ -204,41 +204,6 @@ uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
     return args;
 }
 
-/* Whether the driver takes the map whatever the dims are; its limits are those of
- * cuTensorMapEncodeTiled. */
-static bool is_map_certain(const Plan *plan, const Kernel *kernel, const TensorMap *map) {
-    const int64_t most_elems = INT64_C(1) << 31, most_bytes = INT64_C(1) << 40;
-    const IndexTab *tab = scalartab_indices(kernel->scalars);
-    const DimTab *dims = plan->graph->dims;
-    int64_t bytes = dtype_bytes(plan->buffers.data[kernel->args.data[map->arg]].dtype);
-    if (!(kernel_own_args(plan, kernel) >> map->arg & 1)) return false;
-    if (dim_lo(dims, map->offset) < 0 || dim_multiple(dims, map->offset) * bytes % MAP_STEP_BYTES)
-        return false;
-    for (uint32_t i = 0; i < map->rank; i++) {
-        DimId size = index_axis_extent(tab, map->axes[i].axis), stride = map->axes[i].stride;
-        bool is_stepped = i == 0 || dim_multiple(dims, stride) * bytes % MAP_STEP_BYTES == 0;
-        if (!is_stepped || dim_lo(dims, size) < 1 || dim_hi(dims, size) >= most_elems ||
-            dim_lo(dims, stride) < 1 || dim_hi(dims, stride) >= most_bytes / bytes)
-            return false;
-    }
-    return true;
-}
-
-uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel,
-                                    const Variant *variant) {
-    if (variant->align_bytes <= 1) return 0;
-    return variant->align_args & ~kernel_own_args(plan, kernel);
-}
-
-bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant) {
-    bool has = variant_pointer_conditions(plan, kernel, variant) ||
-               (variant->multiple_dim != DIM_NONE && variant->multiple_of > 1) ||
-               variant->other_dim != DIM_NONE || variant->limit_dim != DIM_NONE;
-    for (uint32_t i = 0; i < variant->n_maps && !has; i++)
-        has = !is_map_certain(plan, kernel, &variant->maps[i]);
-    return has;
-}
-
 void plan_order_init(Arena *arena, Plan *plan) {
     uint32_t n = 0, n_kernels = plan->kernels.n, n_of[2] = {0, 0};
     Kernel *ordered = arena_array(arena, Kernel, n_kernels);

@@ -82,7 +82,7 @@ typedef struct Apart {
     VecChangePrice prices; /* as one launch; where that decides: at every point that was asked */
 } Apart;
 
-typedef struct Plan {
+struct Plan {
     const Graph *graph;
     Vec(Buffer) buffers;
     Vec(Kernel) kernels; /* in launch order, init kernels first */
@@ -93,15 +93,11 @@ typedef struct Plan {
     bool may_rewrite;          /* arithmetic may be changed, within a bound */
     VecDim workspace;          /* bytes: the largest of these, 0 of none */
     DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */
-} Plan;
+};
 
 /* Arguments (bit set) whose elements it reads once each: one load, at as many places as there are
  * elements. */
 uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel);
-/* The arguments (bit set) whose pointers a variant puts a condition on: bound ones. */
-uint64_t variant_pointer_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
-/* False: it applies always, and none that follows it is of use. */
-bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
 /* The arguments (bit set) in memory of the runtime's own, params among them, whose addresses are
  * multiples of WORKSPACE_ALIGN_BYTES. Not those that others may stand for. */
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);

@@ -46,7 +46,7 @@ uint32_t rewrite_count(const Plan *plan) {
     return n;
 }
 
-/* Bounds. Letters as in docs/ARCHITECTURE.md. */
+/* Bounds. Letters as in docs/design/attention.md. */
 
 enum { MOST_SPREAD = 88 /* in units of e: what is further below the greatest is below 2^-126 */ };
 static const double u = 0x1p-24;

@@ -5,7 +5,7 @@
  * power(x - max(x)), between two products. With P the exact w / sum(w) and v the rhs of
  * the product behind, a column of the result is held to E sum(P |v|) + A sum(|v|) before it is
  * rounded to its dtype, E and A being numbers of the plan and the length of a row:
- * docs/ARCHITECTURE.md derives them. */
+ * docs/design/attention.md derives them. */
 #ifndef FUSEC_PLAN_REWRITE_H
 #define FUSEC_PLAN_REWRITE_H
 

@@ -188,8 +188,7 @@ static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
             choose_streamed(gemm, &variant->sched, min_i64(most, bounds[i]));
         set_grid(gemm, variant);
         if (most <= bounds[i]) break;
-        variant->limit_dim = gemm->rows;
-        variant->limit = bounds[i];
+        predicate_set_range(&variant->predicate, gemm->rows, INT64_MIN, bounds[i]);
     }
     return n;
 }
@@ -206,9 +205,7 @@ static bool add_few_outputs(Gemm *gemm, Variant *variant) {
     choose_packed(gemm, &variant->sched, dim_hi(dims, gemm->rows));
     set_grid(gemm, variant);
     if (dim_hi(dims, n) <= FEW_OUTPUTS && dim_lo(dims, n) >= LEAST_OUTPUTS) return true;
-    variant->limit_dim = n;
-    variant->least = LEAST_OUTPUTS;
-    variant->limit = FEW_OUTPUTS;
+    predicate_set_range(&variant->predicate, n, LEAST_OUTPUTS, FEW_OUTPUTS);
     return false;
 }
 
@@ -296,7 +293,8 @@ uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *t
     gemm.launch = launch;
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = gemm.lanes;
     uint32_t n_variants = add_few_rows(&gemm, variants);
-    if (n_variants && !variants[n_variants - 1].limit_dim) return n_variants;
+    if (n_variants && !predicate_dim(&variants[n_variants - 1].predicate, TERM_RANGE))
+        return n_variants;
     bool is_done = add_few_outputs(&gemm, &variants[n_variants]);
     n_variants += gemm.has_few;
     if (is_done) return n_variants;

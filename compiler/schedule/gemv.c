@@ -61,10 +61,8 @@ static uint32_t choose_lanes(const GemvGpu *g, uint32_t axis, uint32_t bytes, Va
     bool is_const = dim_is_const(g->dims, extent, &value);
     while (lanes > 1 && is_const && value % lanes) lanes /= 2;
     while (lanes > 1 && axis == gemm_axis_k(g->kernel) && lanes > g->n_chains) lanes /= 2;
-    if (lanes > 1 && dim_multiple(g->dims, extent) % lanes) {
-        variant->multiple_dim = extent;
-        variant->multiple_of = lanes;
-    }
+    if (lanes > 1 && dim_multiple(g->dims, extent) % lanes)
+        predicate_require_multiple(&variant->predicate, extent, lanes);
     return lanes;
 }
 
@@ -225,8 +223,7 @@ uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, 
     wide.sched.lanes =
         choose_lanes(&g, k_bytes ? gemm_axis_k(kernel) : g.axis, k_bytes ? k_bytes : bytes, &wide);
     if (wide.sched.lanes > 1) {
-        wide.align_bytes = VECTOR_BYTES;
-        wide.align_args = ((uint64_t)1 << kernel->args.n) - 1;
+        predicate_align(&wide.predicate, VECTOR_BYTES, ((uint64_t)1 << kernel->args.n) - 1);
         add(&g, &wide, k_bytes, bytes);
         variants[n++] = wide;
     }

@@ -2,7 +2,7 @@
  * multiply-adds, as large as the problem fills the machine with. See gemm.h. */
 #include "schedule/gemm.h"
 
-#include "plan/simt.h"
+#include "template/simt.h"
 
 #include <math.h>
 #include <string.h>
@@ -158,16 +158,15 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least
     for (uint32_t i = first; i < N_SIZES; i++) {
         bool is_last = i + 1 == N_SIZES || dim_hi(g->dims, g->m) <= tile_sizes[i].m ||
                        dim_hi(g->dims, g->n) <= tile_sizes[i].n;
-        variant.limit_dim = DIM_NONE;
+        predicate_drop(&variant.predicate, TERM_RANGE);
         if (!is_last) {
             DimId blocks =
                 gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
             if (least_blocks(g, &tile_sizes[i + 1], least) > tile_sizes[i].most_larger) continue;
             is_last = dim_hi(g->dims, blocks) <= tile_sizes[i].most_larger;
-            if (!is_last) {
-                variant.limit_dim = blocks;
-                variant.limit = tile_sizes[i].most_larger;
-            }
+            if (!is_last)
+                predicate_set_range(&variant.predicate, blocks, INT64_MIN,
+                                    tile_sizes[i].most_larger);
         }
         add(g, variant, i + 1 < N_SIZES ? &tile_sizes[i] : largest_tiles(g));
         if (is_last) return;
@@ -183,8 +182,8 @@ static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_
     for (uint32_t i = first; i < end; i++) {
         bool is_last = most <= few_tiles[i].m;
         if (least > few_tiles[i].m) continue;
-        variant.limit_dim = is_last ? DIM_NONE : g->m;
-        variant.limit = is_last ? 0 : few_tiles[i].m;
+        predicate_drop(&variant.predicate, TERM_RANGE);
+        if (!is_last) predicate_set_range(&variant.predicate, g->m, INT64_MIN, few_tiles[i].m);
         add(g, variant, &few_tiles[i]);
         if (is_last) return -1;
     }
@@ -223,16 +222,15 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     const DimId extents[3] = {g->k, g->n, g->m};
     bool any = false;
     variant->sched.lanes = lanes;
-    variant->align_bytes = VECTOR_BYTES;
-    variant->align_args = ((uint64_t)1 << g->kernel->args.n) - 1;
+    predicate_align(&variant->predicate, VECTOR_BYTES, ((uint64_t)1 << g->kernel->args.n) - 1);
     for (uint32_t i = 0; i < 3; i++) {
         int64_t value;
+        DimId asked = predicate_dim(&variant->predicate, TERM_MULTIPLE);
         if (!has_vectors_along(g, axes[i], lanes)) continue;
-        if (dim_multiple(g->dims, extents[i]) % lanes == 0 || extents[i] == variant->multiple_dim) {
+        if (dim_multiple(g->dims, extents[i]) % lanes == 0 || extents[i] == asked) {
             any = true;
-        } else if (!variant->multiple_dim && !dim_is_const(g->dims, extents[i], &value)) {
-            variant->multiple_dim = extents[i];
-            variant->multiple_of = lanes;
+        } else if (!asked && !dim_is_const(g->dims, extents[i], &value)) {
+            predicate_require_multiple(&variant->predicate, extents[i], lanes);
             any = true;
         }
     }
@@ -249,8 +247,8 @@ static void add_row_sizes(GemmGpu *g, Variant variant) {
     bool is_few = dim_hi(g->dims, blocks) <= low->most_larger;
     if (dim_lo(g->dims, blocks) <= low->most_larger) {
         Variant few = variant;
-        few.limit_dim = is_few ? DIM_NONE : blocks;
-        few.limit = is_few ? 0 : low->most_larger;
+        predicate_drop(&few.predicate, TERM_RANGE);
+        if (!is_few) predicate_set_range(&few.predicate, blocks, INT64_MIN, low->most_larger);
         add(g, few, low);
     }
     if (!is_few) add(g, variant, high);
@@ -262,8 +260,7 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     bool has_vectors = make_vector_variant(g, &wide, lanes);
     /* Runs are taken as such by any pointer: those that are not aligned by elements. */
     variant.sched.lanes = lanes;
-    variant.align_args = g->own;
-    if (g->own) variant.align_bytes = VECTOR_BYTES;
+    predicate_align(&variant.predicate, VECTOR_BYTES, g->own);
     if (g->launch.has_rows) {
         if (has_vectors) add_row_sizes(g, wide);
         add_row_sizes(g, variant);
@@ -418,8 +415,8 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, Va
     if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
     if (!sched_mma_copies(kernel, few)) return false;
     if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * FULL_MACHINE)) return false;
-    few->limit_dim = dim_hi(dims, m) <= FEW_ROWS ? DIM_NONE : m;
-    few->limit = few->limit_dim ? FEW_ROWS : 0;
+    predicate_drop(&few->predicate, TERM_RANGE);
+    if (dim_hi(dims, m) > FEW_ROWS) predicate_set_range(&few->predicate, m, INT64_MIN, FEW_ROWS);
     return true;
 }
 
@@ -436,7 +433,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     Variant few = others[0];
     bool has_few = launch.has_rows ? few.sched.tile_m <= FEW_ROWS
                                    : limit_to_few_rows(kernel, &launch, &few),
-         is_always_few = has_few && !few.limit_dim;
+         is_always_few = has_few && !predicate_dim(&few.predicate, TERM_RANGE);
     if (has_few) wgmma++;
     if (is_wgmma && !is_always_few) n = sched_wgmma(plan, kernel, launch, wgmma);
     if (n == 0) {
@@ -444,11 +441,12 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
         return n_others;
     }
     if (has_few) variants[0] = few;
-    if (others[0].multiple_dim && !fits) {
-        bool has_larger =
-            others[0].sched.tile_m <= FEW_ROWS && others[1].multiple_dim == others[0].multiple_dim;
+    DimId whole = predicate_dim(&others[0].predicate, TERM_MULTIPLE);
+    if (whole && !fits) {
+        bool has_larger = others[0].sched.tile_m <= FEW_ROWS &&
+                          predicate_dim(&others[1].predicate, TERM_MULTIPLE) == whole;
         wgmma[n] = others[has_larger];
-        wgmma[n++].limit_dim = DIM_NONE;
+        predicate_drop(&wgmma[n++].predicate, TERM_RANGE);
     }
     wgmma[n++] = others[n_others - 1];
     return n + has_few;

@@ -150,9 +150,7 @@ static bool ask_full(const Tiler *t, Variant *variant) {
     DimId lacking = dim_sub(t->dims, least, rows);
     if (!lacking || dim_lo(t->dims, lacking) > 0) return false;
     if (dim_hi(t->dims, lacking) <= 0) return true;
-    variant->limit_dim = lacking;
-    variant->least = INT64_MIN;
-    variant->limit = 0;
+    predicate_set_range(&variant->predicate, lacking, INT64_MIN, 0);
     return true;
 }
 
@@ -190,16 +188,8 @@ static uint32_t lanes_along(const Tiler *t, const Sched *sched, uint32_t axis, u
 /* That the axis is whole lanes, where that is not known. */
 static void ask_whole(const Tiler *t, uint32_t axis, uint32_t lanes, Variant *variant) {
     DimId dim = extent(t, axis);
-    if (dim_multiple(t->dims, dim) % lanes == 0) return;
-    if (!variant->multiple_dim) {
-        variant->multiple_dim = dim;
-        variant->multiple_of = lanes;
-    } else if (variant->multiple_dim == dim) {
-        if (variant->multiple_of < lanes) variant->multiple_of = lanes;
-    } else {
-        variant->other_dim = dim;
-        variant->other_of = lanes;
-    }
+    if (dim_multiple(t->dims, dim) % lanes)
+        predicate_require_multiple(&variant->predicate, dim, lanes);
 }
 
 /* Arguments that are accessed at the address by wide accesses. */
@@ -224,8 +214,7 @@ static uint64_t wide_arguments(const Tiler *t, const Variant *variant) {
     const bool *live = kernel_live_scalars(t->arena, t->kernel);
     const Stage *stage = &t->kernel->stages.data[0];
     uint64_t args = 0;
-    index_assume_multiple(t->indices, variant->multiple_dim, variant->multiple_of);
-    index_assume_also(t->indices, variant->other_dim, variant->other_of);
+    predicate_assume(&variant->predicate, t->indices);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD) continue;
@@ -235,7 +224,7 @@ static uint64_t wide_arguments(const Tiler *t, const Variant *variant) {
     for (uint32_t i = 0; i < stage->stores.n; i++)
         args |= wide_argument(t, stage->stores.data[i].buffer, stage->stores.data[i].address,
                               t->out, sched->lanes);
-    index_assume_multiple(t->indices, DIM_NONE, 1);
+    predicate_assume(NULL, t->indices);
     return args;
 }
 
@@ -246,8 +235,7 @@ static Variant wide_variant(const Tiler *t, Variant variant) {
     while (sched->lanes > 1 && pressure_is_spread(t->arena, t->kernel, sched)) sched->lanes /= 2;
     ask_whole(t, t->out, sched->lanes, &variant);
     ask_whole(t, t->in, sched->lanes_in, &variant);
-    variant.align_args = wide_arguments(t, &variant);
-    variant.align_bytes = t->target->vector_bytes;
+    predicate_align(&variant.predicate, t->target->vector_bytes, wide_arguments(t, &variant));
     return variant;
 }
 
@@ -270,7 +258,7 @@ uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, c
     narrow.grid = count_tiles(&t, sched);
     if (!narrow.grid || !ask_full(&t, &narrow)) return 0;
     variants[0] = wide_variant(&t, narrow);
-    uint32_t n = variants[0].align_args != 0;
+    uint32_t n = predicate_term(&variants[0].predicate, TERM_ALIGNED, 0) != NULL;
     variants[n] = narrow;
     return n + 1;
 }

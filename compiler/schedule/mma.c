@@ -66,12 +66,12 @@ typedef struct Searcher {
 } Searcher;
 
 /* What taking a dim for a multiple of a chunk's elements (or none) gives. */
-typedef struct Choice {
+typedef struct OperandChoice {
     DimId condition;
     bool copies_both;
     uint32_t lanes;
     uint32_t score;
-} Choice;
+} OperandChoice;
 
 static uint32_t store_lanes(const Searcher *c) {
     return c->chunk_elems < STORE_LANES ? c->chunk_elems : STORE_LANES;
@@ -97,7 +97,7 @@ static bool is_copied(const Searcher *c, ScalarId factor, uint32_t axis) {
            are_lanes_whole(c, s->index, axis, c->chunk_elems);
 }
 
-static Choice choose(const Searcher *c, DimId condition) {
+static OperandChoice choose(const Searcher *c, DimId condition) {
     DimId n = kernel_axis_extent(c->kernel, gemm_axis_n(c->kernel));
     index_assume_multiple(c->tab, condition, condition ? c->chunk_elems : 1);
     bool left = is_copied(c, c->left, gemm_axis_m(c->kernel));
@@ -105,29 +105,29 @@ static Choice choose(const Searcher *c, DimId condition) {
     index_assume_multiple(c->tab, DIM_NONE, 1);
     uint32_t lanes = store_lanes(c);
     bool is_vector = dim_multiple(c->dims, n) % lanes == 0 || n == condition;
-    return (Choice){.condition = condition,
-                    .copies_both = left && right,
-                    .lanes = is_vector ? lanes : 1,
-                    .score = (left ? 2u : 0u) + (right ? 2u : 0u) + (is_vector ? 1u : 0u)};
+    return (OperandChoice){.condition = condition,
+                           .copies_both = left && right,
+                           .lanes = is_vector ? lanes : 1,
+                           .score = (left ? 2u : 0u) + (right ? 2u : 0u) + (is_vector ? 1u : 0u)};
 }
 
 /* The condition that helps most; one on a constant says nothing. */
-static Choice best_choice(const Searcher *c) {
-    Choice best = choose(c, DIM_NONE);
+static OperandChoice best_choice(const Searcher *c) {
+    OperandChoice best = choose(c, DIM_NONE);
     const uint32_t axes[3] = {gemm_axis_k(c->kernel), gemm_axis_n(c->kernel),
                               gemm_axis_m(c->kernel)};
     for (int i = 0; i < 3; i++) {
         DimId extent = kernel_axis_extent(c->kernel, axes[i]);
         int64_t value;
         if (dim_is_const(c->dims, extent, &value)) continue;
-        Choice choice = choose(c, extent);
+        OperandChoice choice = choose(c, extent);
         if (choice.score > best.score) best = choice;
     }
     return best;
 }
 
 /* Arguments that are accessed in runs along some axis: those alignment is asked of. */
-static uint64_t aligned_args(const Searcher *c, const Choice *choice) {
+static uint64_t aligned_args(const Searcher *c, const OperandChoice *choice) {
     const Kernel *kernel = c->kernel;
     const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
     uint64_t args = 0;
@@ -201,10 +201,7 @@ static bool add_limited(const Searcher *c, Variant base, const Tile *tile, const
     if (dim_lo(c->dims, grid) > most) return false;
     bool is_certain = dim_hi(c->dims, grid) <= most;
     set_tile(c, &base, tile);
-    if (!is_certain) {
-        base.limit_dim = grid;
-        base.limit = most;
-    }
+    if (!is_certain) predicate_set_range(&base.predicate, grid, INT64_MIN, most);
     variants[(*n_variants)++] = base;
     return is_certain;
 }
@@ -225,8 +222,8 @@ static bool fits_tile(const Searcher *c, const Tile *tile, bool both) {
 }
 
 /* Low tiles where higher ones would leave processors idle. */
-static uint32_t add_row_choice(const Searcher *c, const Choice *choice, bool is_best, Variant base,
-                               Variant *variants) {
+static uint32_t add_row_choice(const Searcher *c, const OperandChoice *choice, bool is_best,
+                               Variant base, Variant *variants) {
     uint32_t n = 0;
     bool may_be_low = is_best && choice->copies_both && c->few;
     if (may_be_low && add_limited(c, base, c->few, c->few, FULL_MACHINE, variants, &n)) return n;
@@ -243,24 +240,21 @@ static bool add_low(const Searcher *c, Variant base, Variant *variants, uint32_t
         if (dim_lo(c->dims, m) > wide_few_tiles[i].m) continue;
         is_certain = dim_hi(c->dims, m) <= wide_few_tiles[i].m;
         set_tile(c, &base, &wide_few_tiles[i]);
-        base.limit_dim = is_certain ? DIM_NONE : m;
-        base.limit = is_certain ? 0 : wide_few_tiles[i].m;
+        predicate_drop(&base.predicate, TERM_RANGE);
+        if (!is_certain) predicate_set_range(&base.predicate, m, INT64_MIN, wide_few_tiles[i].m);
         variants[(*n_variants)++] = base;
     }
     return is_certain;
 }
 
 /* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
-static uint32_t add_choice(const Searcher *c, const Choice *choice, bool is_best,
+static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool is_best,
                            Variant *variants) {
     Variant base = variants[0];
     base.sched.lanes = choice->lanes;
-    base.align_bytes = CHUNK_BYTES;
-    base.align_args = aligned_args(c, choice);
-    if (choice->condition) {
-        base.multiple_dim = choice->condition;
-        base.multiple_of = c->chunk_elems;
-    }
+    predicate_align(&base.predicate, CHUNK_BYTES, aligned_args(c, choice));
+    if (choice->condition)
+        predicate_require_multiple(&base.predicate, choice->condition, c->chunk_elems);
     uint32_t n_variants = 0;
     if (c->launch.has_rows) return add_row_choice(c, choice, is_best, base, variants);
     if (c->has_low && choice->copies_both && add_low(c, base, variants, &n_variants))
@@ -356,7 +350,7 @@ static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {
 
 bool sched_mma_copies(const Kernel *kernel, const Variant *variant) {
     Searcher c = chooser_of(kernel, (GemmLaunch){.products = 1});
-    return choose(&c, variant->multiple_dim).copies_both;
+    return choose(&c, predicate_dim(&variant->predicate, TERM_MULTIPLE)).copies_both;
 }
 
 uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
@@ -369,10 +363,10 @@ uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, co
     c.large = is_wide ? &wide_large_tile : &large_tile;
     c.rows = rows_of(&c);
     Variant anywhere = variants[0];
-    Choice plain = choose(&c, DIM_NONE), best = best_choice(&c);
+    OperandChoice plain = choose(&c, DIM_NONE), best = best_choice(&c);
     uint32_t n = 0;
     for (int i = 0; i < 2; i++) {
-        const Choice *choice = i == 0 ? &best : &plain;
+        const OperandChoice *choice = i == 0 ? &best : &plain;
         bool is_new = i == 0 || best.condition;
         if (!choice->score || !is_new) continue;
         variants[n] = anywhere;
@@ -380,8 +374,8 @@ uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, co
     }
     variants[n] = anywhere;
     variants[n].sched.lanes = 1; /* it is seldom taken, and less code */
-    variants[n].align_args = aligned_args(&c, &plain) & kernel_own_args(plan, kernel);
-    if (variants[n].align_args) variants[n].align_bytes = CHUNK_BYTES;
+    predicate_align(&variants[n].predicate, CHUNK_BYTES,
+                    aligned_args(&c, &plain) & kernel_own_args(plan, kernel));
     set_tile(&c, &variants[n], spare_of(&c, is_spare || plain.copies_both));
     return n + 1;
 }

@@ -1,4 +1,4 @@
-/* Threads of rows. See row.h; measurements are in docs/RESULTS.md. */
+/* Threads of rows. See row.h; measurements are in docs/results. */
 #include "schedule/row.h"
 
 enum {

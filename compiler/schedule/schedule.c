@@ -1,5 +1,5 @@
-/* Schedules by rule. See schedule.h; the rules and their measurements are in docs/ARCHITECTURE.md.
- */
+/* Schedules by rule. See schedule.h; docs/results/scheduling-rules.md has the rules and their
+ * measurements. */
 #include "schedule/schedule.h"
 
 #include "cost/pressure.h"
@@ -156,7 +156,7 @@ static bool has_registers(const Scheduler *s, const Sched *sched) {
 static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
     uint32_t n = s->kernel->n_variants;
     const Variant *before = n ? &s->kernel->variants[n - 1] : NULL;
-    bool is_rare = before && !before->multiple_dim && !before->other_dim;
+    bool is_rare = before && !predicate_dim(&before->predicate, TERM_MULTIPLE);
     Sched sched = variant->sched;
     sched.lanes = MAP_MAX_UNROLL;
     bool has_several = variant->sched.lanes == 1 && !is_rare;
@@ -283,14 +283,12 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
 static void add_deep(Scheduler *s, Variant variant) {
     uint32_t n = n_loads(s, 0), unroll = n == 1 ? 4 * UNROLL : n == 2 ? 2 * UNROLL : 0;
     bool is_partial = s->kernel->segment_axis != NO_AXIS;
-    if (!is_partial || variant.limit_dim || variant.sched.unroll != UNROLL || !unroll ||
-        dim_lo(s->dims, variant.grid) > FEW_BLOCKS)
+    if (!is_partial || predicate_dim(&variant.predicate, TERM_RANGE) ||
+        variant.sched.unroll != UNROLL || !unroll || dim_lo(s->dims, variant.grid) > FEW_BLOCKS)
         return;
     variant.sched.unroll = unroll;
-    if (dim_hi(s->dims, variant.grid) > FEW_BLOCKS) {
-        variant.limit_dim = variant.grid;
-        variant.limit = FEW_BLOCKS;
-    }
+    if (dim_hi(s->dims, variant.grid) > FEW_BLOCKS)
+        predicate_set_range(&variant.predicate, variant.grid, INT64_MIN, FEW_BLOCKS);
     add_variant(s, variant);
 }
 
@@ -299,7 +297,7 @@ static void add_deep(Scheduler *s, Variant variant) {
 static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t length) {
     Sched sched = variant.sched;
     bool is_resident = reside(s, &sched, least, length);
-    if (!is_resident && variant.limit_dim) return false;
+    if (!is_resident && predicate_dim(&variant.predicate, TERM_RANGE)) return false;
     if (!is_resident) {
         sched = variant.sched;
         RowUse use = row_use(s, length);
@@ -327,9 +325,8 @@ static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, in
         bool are_all = least >= from && length == most;
         if (from > most || least > most || are_all) continue;
         Variant cluster = variant;
-        cluster.limit_dim = kernel_n_reduced(s->kernel);
-        cluster.least = from > least ? from : 0;
-        cluster.limit = most;
+        predicate_set_range(&cluster.predicate, kernel_n_reduced(s->kernel),
+                            from > least ? from : INT64_MIN, most);
         if (gpu_row_of(s, cluster, from > least ? from : least, most) && from <= least)
             least = most + 1;
     }
@@ -367,8 +364,7 @@ static void gpu_row(Scheduler *s, Variant variant) {
         bool is_near = length < lengths[i] * 2 && (variant.sched.lanes > 1 || lengths[i] < 1024);
         if (is_near || length <= lengths[i] || least > lengths[i]) continue;
         Variant resident = variant;
-        resident.limit_dim = n;
-        resident.limit = lengths[i];
+        predicate_set_range(&resident.predicate, n, INT64_MIN, lengths[i]);
         if (gpu_row_of(s, resident, least, lengths[i])) least = lengths[i] + 1;
     }
     if (is_whole) least = gpu_cluster_rows(s, variant, least, length);
@@ -410,8 +406,7 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
     if (dim_lo(s->dims, n) <= segment) {
         Variant one = variant;
         one.sched.threads_per_row = WARP_THREADS;
-        one.limit_dim = n;
-        one.limit = segment;
+        predicate_set_range(&one.predicate, n, INT64_MIN, segment);
         add_column(s, one);
     }
     if (sched->lanes > 1) return;
@@ -450,7 +445,7 @@ static void gpu_variant(Scheduler *s, Variant variant) {
 
 /* Ahead of others, where loads run against the grain. */
 static void gpu_map_tiles(Scheduler *s, Sched sched) {
-    Variant base = {.sched = sched, .align_bytes = 1, .multiple_of = 1}, tiles[MAP_TILE_VARIANTS];
+    Variant base = {.sched = sched}, tiles[MAP_TILE_VARIANTS];
     if (s->kernel->form != FORM_MAP) return;
     uint32_t n = sched_map_tiles(s->arena, s->plan, s->kernel, s->target, &base, tiles);
     for (uint32_t i = 0; i < n; i++) add_variant(s, tiles[i]);
@@ -468,25 +463,23 @@ static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes,
     bool is_enough = use.has_others && is_const && row_lanes * widest_bytes(s) >= MAP_ROW_BYTES;
     if (!use.may || known % sched.lanes == 0 || is_enough) sched.lanes = 1;
     *replaces = sched.lanes > 1 && (is_const || !use.has_others);
-    return (Variant){.sched = sched,
-                     .align_bytes = s->target->vector_bytes,
-                     .align_args = use.wide_args,
-                     .multiple_of = 1};
+    Variant variant = {.sched = sched};
+    predicate_align(&variant.predicate, s->target->vector_bytes, use.wide_args);
+    return variant;
 }
 
 /* Vectors along the lane axis, under conditions on pointers and, for a symbolic extent, on its
  * multiple. */
 static void gpu_row_vectors(Scheduler *s, Sched sched) {
     DimId extent = lane_extent(s);
-    Variant variant = {.sched = sched, .align_bytes = s->target->vector_bytes};
-    if (dim_multiple(s->dims, extent) % sched.lanes) {
-        variant.multiple_dim = extent;
-        variant.multiple_of = sched.lanes;
-    }
-    index_assume_multiple(s->indices, variant.multiple_dim, variant.multiple_of);
-    variant.align_args = wide_arguments(s, sched.lanes);
-    index_assume_multiple(s->indices, DIM_NONE, 1);
-    if (variant.align_args) gpu_variant(s, variant);
+    Variant variant = {.sched = sched};
+    if (dim_multiple(s->dims, extent) % sched.lanes)
+        predicate_require_multiple(&variant.predicate, extent, sched.lanes);
+    predicate_assume(&variant.predicate, s->indices);
+    uint64_t wide = wide_arguments(s, sched.lanes);
+    predicate_assume(NULL, s->indices);
+    predicate_align(&variant.predicate, s->target->vector_bytes, wide);
+    if (wide) gpu_variant(s, variant);
 }
 
 /* Vector accesses where they are possible; then one element at a time, which always applies. */
@@ -506,7 +499,7 @@ static void schedule_gpu(Scheduler *s) {
     bool has_vectors = vectors.lanes > 1 && !(is_const && value == 0) && s->lane_axis != NO_AXIS;
     if (has_vectors && !replaces) gpu_row_vectors(s, vectors);
     if (flat.sched.lanes > 1) gpu_variant(s, flat);
-    gpu_variant(s, (Variant){.sched = sched, .align_bytes = 1, .multiple_of = 1});
+    gpu_variant(s, (Variant){.sched = sched});
 }
 
 /* CPU: any pointer and any extent in one variant, tails masked, unless rows may be too long to keep
@@ -566,10 +559,9 @@ static void cpu_short_rows(Scheduler *s, Variant variant) {
     DimId n = kernel_n_reduced(s->kernel);
     const int64_t limits[] = {KERNEL_GROUP_ELEMS / variant.sched.lanes,
                               ROW_CACHE_BYTES / (computes_in_f64(s) ? 8 : 4)};
-    variant.limit_dim = n;
     for (uint32_t i = 0; i < 2 && !kernel_is_fallback(s->kernel); i++) {
-        variant.limit = limits[i];
-        if (dim_hi(s->dims, n) <= variant.limit || dim_lo(s->dims, n) > variant.limit) continue;
+        predicate_set_range(&variant.predicate, n, INT64_MIN, limits[i]);
+        if (dim_hi(s->dims, n) <= limits[i] || dim_lo(s->dims, n) > limits[i]) continue;
         variant.row_cache = row_cache_choose(s->arena, s->kernel, &variant);
         if (variant.row_cache.n || kernel_has_groups(s->kernel, &variant)) add_variant(s, variant);
     }
@@ -585,7 +577,7 @@ static uint32_t long_axis(const Scheduler *s, uint32_t lanes) {
 
 /* Up to which length a row takes more in one masked step of its own than its elements take in the
  * lanes of another axis, where strided accesses go one by one. In clocks, roughly: see
- * docs/ARCHITECTURE.md. */
+ * docs/results/scheduling-rules.md. */
 static int64_t longest_short(MapWork last, MapWork out, uint32_t lanes) {
     double row = ROW_CLOCKS + last.prims + last.n_accesses - last.n_strided;
     double more =
@@ -602,10 +594,8 @@ static void cpu_short_map(Scheduler *s, Variant variant) {
     MapWork along = map_work(s, lanes);
     s->lane_axis = axis;
     int64_t most = longest_short(along, map_work(s, lanes), lanes);
-    if (dim_hi(s->dims, extent) > most) {
-        variant.limit_dim = extent;
-        variant.limit = most;
-    }
+    if (dim_hi(s->dims, extent) > most)
+        predicate_set_range(&variant.predicate, extent, INT64_MIN, most);
     variant.sched.lanes_out = last - axis;
     variant.sched.chunk_elems = CPU_MAP_OUT_UNIT;
     variant.grid = cpu_grid(s, CPU_MAP_OUT_UNIT);
@@ -627,8 +617,7 @@ static void schedule_cpu(Scheduler *s) {
     if (s->kernel->form == FORM_ROW) sched.lanes = row_lanes(s, sched.lanes);
     sched.is_wide = is_wide(s);
     sched.chunk_elems = cpu_unit(s, sched.lanes);
-    Variant variant = {
-        .sched = sched, .grid = cpu_grid(s, sched.chunk_elems), .align_bytes = 1, .multiple_of = 1};
+    Variant variant = {.sched = sched, .grid = cpu_grid(s, sched.chunk_elems)};
     if (s->kernel->form == FORM_MAP) cpu_short_map(s, variant);
     if (s->kernel->form == FORM_ROW) cpu_short_rows(s, variant);
     if (s->kernel->form == FORM_ROW)
@@ -639,9 +628,7 @@ static void schedule_cpu(Scheduler *s) {
 /* GEMMs have schedulers of their own. */
 static void schedule_contract(Scheduler *s, GemmLaunch launch) {
     Variant variants[MAX_VARIANTS];
-    Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1, .is_wide = is_wide(s)},
-                    .align_bytes = 1,
-                    .multiple_of = 1};
+    Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1, .is_wide = is_wide(s)}};
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i] = base;
     uint32_t n = s->target->device == DEVICE_GPU
                      ? sched_gpu_gemm(s->plan, s->kernel, launch, s->target, variants)

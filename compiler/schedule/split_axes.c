@@ -97,7 +97,7 @@ static Kernel apart(Arena *arena, const Graph *graph, const Kernel *kernel, Cut 
 }
 
 static bool has_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target) {
-    const Variant base = {.align_bytes = 1, .multiple_of = 1};
+    const Variant base = {.grid = DIM_NONE};
     Variant tiles[MAP_TILE_VARIANTS];
     return sched_map_tiles(arena, plan, kernel, target, &base, tiles) > 0;
 }

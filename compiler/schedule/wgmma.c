@@ -321,11 +321,11 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
 }
 
 /* Arguments of the epilogue that are accessed in runs along n. */
-static uint64_t aligned_args(const Wgmma *g, DimId multiple_dim) {
+static uint64_t aligned_args(const Wgmma *g, const Predicate *predicate) {
     const Kernel *kernel = g->kernel;
     uint32_t n = gemm_axis_n(kernel);
     uint64_t args = 0;
-    index_assume_multiple(g->tab, multiple_dim, multiple_dim ? STORE_LANES : 1);
+    predicate_assume(predicate, g->tab);
     for (uint32_t a = 0; a < kernel->args.n; a++) {
         bool has_run = false;
         for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
@@ -342,7 +342,7 @@ static uint64_t aligned_args(const Wgmma *g, DimId multiple_dim) {
         }
         if (has_run) args |= (uint64_t)1 << a;
     }
-    index_assume_multiple(g->tab, DIM_NONE, 1);
+    predicate_assume(NULL, g->tab);
     return args;
 }
 
@@ -353,12 +353,9 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
     bool is_known = dim_multiple(g->dims, n) % STORE_LANES == 0;
     if (!is_known && dim_is_const(g->dims, n, &value)) return;
     variant->sched.lanes = STORE_LANES;
-    if (!is_known) {
-        variant->multiple_dim = n;
-        variant->multiple_of = STORE_LANES;
-    }
-    variant->align_args = aligned_args(g, variant->multiple_dim);
-    if (variant->align_args) variant->align_bytes = 16;
+    Predicate *predicate = &variant->predicate;
+    if (!is_known) predicate_require_multiple(predicate, n, STORE_LANES);
+    predicate_align(predicate, MAP_STEP_BYTES, aligned_args(g, predicate));
 }
 
 /* Whether rows of some operand of some part begin within a line of memory: each row of a box is two
@@ -570,8 +567,7 @@ static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint3
         DimId limited = size->most ? n_blocks(g, size->counted) : dim_const(g->dims, 0);
         if (limited == DIM_NONE || dim_lo(g->dims, limited) > size->most) continue;
         if (dim_hi(g->dims, limited) <= size->most) return n + 1;
-        variants[n].limit_dim = limited;
-        variants[n++].limit = size->most;
+        predicate_set_range(&variants[n++].predicate, limited, INT64_MIN, size->most);
     }
     return n;
 }
@@ -628,8 +624,9 @@ uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, 
         return 1;
     }
     uint32_t n = add_tiles(&g, base, 1, is_any, variants);
-    bool may_be_odd = !g.sides[1].is_turned || g.sides[1].map.axes[1].stride != base.multiple_dim;
-    if (!base.multiple_dim || !may_be_odd) return n;
+    DimId whole = predicate_dim(&base.predicate, TERM_MULTIPLE);
+    bool may_be_odd = !g.sides[1].is_turned || g.sides[1].map.axes[1].stride != whole;
+    if (!whole || !may_be_odd) return n;
     bool is_common = has_run_pitch(&g, g.sides[1].map.axes[1].stride);
     return n + add_tiles(&g, anywhere, 2, is_common ? is_for_odd_rows : is_one_for_odd_rows,
                          variants + n);

@@ -4,7 +4,7 @@
 enum { SECTOR_BYTES = 32, LINE_BYTES = 128 };
 
 /* Fitted to what each tile took by itself for 72 products of bf16 on an H200, 32 to 8192 in each
- * extent (docs/RESULTS.md). Left operands lay along k, right ones across it. Put between others,
+ * extent (docs/results). Left operands lay along k, right ones across it. Put between others,
  * and found true since: 128 x 240 in clusters; 64 x 256 is judged. Of rhs operands across k whole
  * blocks of 64 columns are fetched: 128 x 176 and 128 x 208 took a seventh longer than what they
  * would have to be worth it. */

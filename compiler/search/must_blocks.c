@@ -40,19 +40,17 @@ static Plan *store_results(Searcher *c, Plan *plan) {
     uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? must_n_broken(plan) : 0;
     if (n_broken == 0) return plan;
     const bool *is_broken = broken_blocks(c, plan);
-    Decisions before = c->decisions;
-    c->decisions = decisions_copy(c->arena, &before, n_nodes);
-    c->cut.again = c->decisions.again;
+    Decisions *before = c->decisions;
+    c->decisions = decisions_copy(c->arena, before);
     for (NodeId id = 0; id < n_nodes; id++) {
         uint32_t block = graph_block(c->graph, id, BLOCK_MUST);
         bool is_source = graph_class(c->graph, id) == CLASS_SOURCE;
         if (is_broken[block] && !is_source && ends_block(c, id, block))
-            c->decisions.store[id] = true;
+            decisions_add(c->decisions, id, DIRECTIVE_STORE);
     }
     Plan *kept = search_make_plan(c);
     if (kept && must_n_broken(kept) < n_broken) return kept;
     c->decisions = before;
-    c->cut.again = before.again;
     return plan;
 }
 
@@ -79,12 +77,14 @@ static Plan *linked_plan(const Searcher *c) {
 }
 
 /* How many values would be computed again, one for the other, where this one is. */
-static uint32_t held_depth(const Graph *graph, const bool *held, const uint32_t *depth, NodeId id) {
+static uint32_t held_depth(const Graph *graph, const Decisions *decisions, const uint32_t *depth,
+                           NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t most = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
         NodeId arg = node->args[i];
-        if (held[arg] && graph_shares_must(graph, arg, id) && depth[arg] > most) most = depth[arg];
+        bool is_held = decisions_ask(decisions, arg, DIRECTIVE_MUST_HOLD);
+        if (is_held && graph_shares_must(graph, arg, id) && depth[arg] > most) most = depth[arg];
     }
     return most + 1;
 }
@@ -118,7 +118,7 @@ static bool *resting_inside(const Searcher *c, const bool *leaves) {
 }
 
 /* Has values computed again of which edges break a block. False: there are no others. */
-static bool hold_more(const Searcher *c, const Plan *plan, bool *held) {
+static bool hold_more(const Searcher *c, const Plan *plan) {
     uint32_t n = c->graph->nodes.n;
     bool *is_broken = arena_array(c->arena, bool, n), changes = false;
     const bool *leaves = leaving_blocks(c), *rests = resting_inside(c, leaves);
@@ -126,10 +126,11 @@ static bool hold_more(const Searcher *c, const Plan *plan, bool *held) {
     for (uint32_t i = 0; i < plan->edges.n; i++)
         if (must_breaks(plan, &plan->edges.data[i])) is_broken[plan->edges.data[i].producer] = true;
     for (NodeId id = 0; id < n; id++) {
-        if (!held[id] && (!is_broken[id] || !leaves[id] || rests[id])) continue;
-        depth[id] = held_depth(c->graph, held, depth, id);
-        if (held[id] || depth[id] > MAX_HELD_DEPTH) continue;
-        held[id] = changes = true;
+        bool is_held = decisions_ask(c->decisions, id, DIRECTIVE_MUST_HOLD);
+        if (!is_held && (!is_broken[id] || !leaves[id] || rests[id])) continue;
+        depth[id] = held_depth(c->graph, c->decisions, depth, id);
+        if (is_held || depth[id] > MAX_HELD_DEPTH) continue;
+        changes = decisions_add(c->decisions, id, DIRECTIVE_MUST_HOLD);
     }
     return changes;
 }
@@ -137,39 +138,35 @@ static bool hold_more(const Searcher *c, const Plan *plan, bool *held) {
 /* Prices are asked what is stored in the blocks, since launches may be linked over it. */
 static void loosen(const Searcher *c, const bool *is_broken) {
     for (NodeId id = 0; id < c->graph->nodes.n; id++)
-        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)]) c->decisions.loose[id] = true;
+        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)])
+            decisions_add(c->decisions, id, DIRECTIVE_MUST_RELEASE);
 }
 
 /* Tries one way, or both, for the blocks that `plan` does not keep. Those that it has not kept
  * either are left as they were: what is said of them holds then. Returns the plan after that. */
 static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
     uint32_t n = c->graph->nodes.n;
-    Decisions before = c->decisions;
-    c->decisions = decisions_copy(c->arena, &before, n);
-    c->cut.again = c->decisions.again;
+    Decisions *before = c->decisions;
+    c->decisions = decisions_copy(c->arena, before);
     if (loosens) loosen(c, broken_blocks(c, plan));
     Plan *other = loosens ? linked_plan(c) : plan;
     for (int round = 0; holds && other && must_n_broken(other) && round < MAX_ROUNDS; round++)
-        other = hold_more(c, other, c->decisions.held) ? linked_plan(c) : NULL;
+        other = hold_more(c, other) ? linked_plan(c) : NULL;
     bool any = false;
     const bool *is_broken = other ? broken_blocks(c, other) : NULL;
     for (NodeId id = 0; other && id < n; id++) {
-        bool lets_go = is_broken[graph_block(c->graph, id, BLOCK_MUST)];
-        if (lets_go) c->decisions.held[id] = before.held[id];
-        if (lets_go) c->decisions.loose[id] = before.loose[id];
-        any = any || c->decisions.held[id] != before.held[id] ||
-              c->decisions.loose[id] != before.loose[id];
+        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)]) c->decisions->of[id] = before->of[id];
+        any = any || c->decisions->of[id].directives != before->of[id].directives;
     }
     if (any) other = linked_plan(c);
     if (any && other && must_n_broken(other) < must_n_broken(plan)) return other;
     c->decisions = before;
-    c->cut.again = before.again;
     return plan;
 }
 
 Plan *search_launch_must_blocks(Searcher *c, Plan *plan) {
     Diags ignored = {.arena = c->arena}, *diags = c->diags;
-    Decisions before = c->decisions;
+    Decisions *before = c->decisions;
     Plan *first = plan && has_contracts(c->graph) ? linked_plan(c) : NULL, *linked = first;
     for (int way = 1; linked && must_n_broken(linked) && way < 4; way++)
         linked = try_way(c, linked, way & 1, way & 2);
@@ -179,7 +176,6 @@ Plan *search_launch_must_blocks(Searcher *c, Plan *plan) {
     c->diags = diags;
     if (kept) return kept;
     c->decisions = before;
-    c->cut.again = before.again;
     return plan;
 }
 

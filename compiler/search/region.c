@@ -273,7 +273,7 @@ static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kerne
     if (kernel->form != FORM_GEMM || kernel->segment_axis != NO_AXIS) return false;
     NodeId product = kernel->reduces.data[0].node;
     const GemmSlices *windows = &sliced->windows;
-    return !c->decisions.gemm_sliced[product] && !c->is_sliced[product] &&
+    return !decisions_ask(c->decisions, product, DIRECTIVE_GEMM_SLICE) && !c->is_sliced[product] &&
            gemm_slice_find(c->scratch, c->graph, c->users, product, &sliced->windows) &&
            windows->slices.n > 1 && windows->slices.n <= MAX_READERS &&
            gemm_slices_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
@@ -432,7 +432,8 @@ static bool breaks_block(const Searcher *c, const bool *in) {
         const Node *node = graph_node(graph, id);
         uint32_t block = graph_block(graph, id, BLOCK_MUST);
         for (uint32_t i = 0; block && i < node->n_args; i++)
-            if (in[id] != in[node->args[i]] && !c->decisions.held[node->args[i]] &&
+            if (in[id] != in[node->args[i]] &&
+                !decisions_ask(c->decisions, node->args[i], DIRECTIVE_MUST_HOLD) &&
                 graph_block(graph, node->args[i], BLOCK_MUST) == block)
                 return true;
     }

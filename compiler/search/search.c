@@ -3,6 +3,7 @@
  * kernels gets another round. Kernels that spill come last. See search.h. */
 #include "plan/launch.h"
 #include "search/search_state.h"
+#include "search/spill_split.h"
 
 #include "fuse/fuse.h"
 #include "fuse/gemm_slice.h"
@@ -51,25 +52,20 @@ bool prices_of_unfused(Arena *arena, Arena *scratch, const Graph *graph, const T
 /* A move sets flags for the part's nodes and says whether that changed any. */
 typedef bool Move(const Part *part, Decisions *decisions);
 
-static bool set(bool *flags, NodeId id, bool value) {
-    bool changes = value && !flags[id];
-    flags[id] = flags[id] || value;
-    return changes;
-}
-
-static bool compute_side(const Part *part, Decisions *decisions, uint32_t side) {
+/* Asks it of the nodes with a flag. */
+static bool ask(Decisions *decisions, const bool *flags, Directive directive) {
     bool changes = false;
-    for (NodeId id = 0; id < part->subgraph.graph->nodes.n; id++)
-        changes = set(decisions->again, id, part->is_ahead[side][id]) || changes;
+    for (NodeId id = 0; id < decisions->n; id++)
+        if (flags[id]) changes = decisions_add(decisions, id, directive) || changes;
     return changes;
 }
 
 static bool compute_left(const Part *part, Decisions *decisions) {
-    return compute_side(part, decisions, 0);
+    return ask(decisions, part->is_ahead[0], DIRECTIVE_RECOMPUTE);
 }
 
 static bool compute_right(const Part *part, Decisions *decisions) {
-    return compute_side(part, decisions, 1);
+    return ask(decisions, part->is_ahead[1], DIRECTIVE_RECOMPUTE);
 }
 
 /* Both, if there are both. */
@@ -78,51 +74,45 @@ static bool compute_factors(const Part *part, Decisions *decisions) {
     return has_left && has_right;
 }
 
-static bool set_all(const Part *part, bool *flags, const bool *values) {
-    bool changes = false;
-    for (NodeId id = 0; id < part->subgraph.graph->nodes.n; id++)
-        changes = set(flags, id, values[id]) || changes;
-    return changes;
-}
-
 static bool store_factors(const Part *part, Decisions *decisions) {
-    return set_all(part, decisions->store, part->is_spread);
+    return ask(decisions, part->is_spread, DIRECTIVE_STORE);
 }
 
 static bool store_joined(const Part *part, Decisions *decisions) {
-    return set_all(part, decisions->store, part->is_joined);
+    return ask(decisions, part->is_joined, DIRECTIVE_STORE);
 }
 
 /* In kernels by themselves: stored by one that goes over rows, it would be across memory again. */
 static bool turned_alone(const Part *part, Decisions *decisions) {
-    return set_all(part, decisions->alone, part->is_turned);
+    return ask(decisions, part->is_turned, DIRECTIVE_OWN_KERNEL);
 }
 
-static bool flag_reductions(const Graph *graph, bool *flags) {
+static bool ask_reductions(const Graph *graph, Decisions *decisions, Directive directive) {
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         OpClass cls = graph_class(graph, id);
-        changes = set(flags, id, cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) || changes;
+        if (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE)
+            changes = decisions_add(decisions, id, directive) || changes;
     }
     return changes;
 }
 
 static bool rows_unmerged(const Part *part, Decisions *decisions) {
-    return flag_reductions(part->subgraph.graph, decisions->unmerged);
+    return ask_reductions(part->subgraph.graph, decisions, DIRECTIVE_NO_MERGE);
 }
 
 static bool reduce_apart(const Part *part, Decisions *decisions) {
-    return flag_reductions(part->subgraph.graph, decisions->apart);
+    return ask_reductions(part->subgraph.graph, decisions, DIRECTIVE_SPLIT_REDUCE);
 }
 
 /* What joins tensors computes every one of them for all lanes, and takes one of the values. */
 static bool store_pieces(const Part *part, Decisions *decisions) {
-    return set_all(part, decisions->placed, part->may_place);
+    return ask(decisions, part->may_place, DIRECTIVE_CONCAT_IN_PLACE);
 }
 
 /* Slices that meet are products of their own, which may run in the same blocks. */
 static bool read_windows(const Part *part, Decisions *decisions) {
-    return set_all(part, decisions->gemm_sliced, part->may_slice_gemm);
+    return ask(decisions, part->may_slice_gemm, DIRECTIVE_GEMM_SLICE);
 }
 
 /* The pieces are stored where they are made, as they are; what joins them copies. */
@@ -130,7 +120,8 @@ static bool joined_alone(const Part *part, Decisions *decisions) {
     const Graph *graph = part->subgraph.graph;
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        changes = set(decisions->alone, id, graph_class(graph, id) == CLASS_CONCAT) || changes;
+        if (graph_class(graph, id) == CLASS_CONCAT)
+            changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
     return changes;
 }
 
@@ -138,37 +129,14 @@ static bool all_alone(const Part *part, Decisions *decisions) {
     const Graph *graph = part->subgraph.graph;
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        changes = set(decisions->alone, id, graph_class(graph, id) != CLASS_SOURCE) || changes;
+        if (graph_class(graph, id) != CLASS_SOURCE)
+            changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
     return changes;
 }
 
 static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
                               store_joined,    turned_alone, read_windows,  rows_unmerged,
                               reduce_apart,    store_pieces, joined_alone,  all_alone};
-
-static Decisions decisions_new(Arena *arena, uint32_t n) {
-    return (Decisions){.apart = arena_array(arena, bool, n),
-                       .unmerged = arena_array(arena, bool, n),
-                       .store = arena_array(arena, bool, n),
-                       .alone = arena_array(arena, bool, n),
-                       .placed = arena_array(arena, bool, n),
-                       .again = arena_array(arena, bool, n),
-                       .gemm_sliced = arena_array(arena, bool, n),
-                       .held = arena_array(arena, bool, n),
-                       .loose = arena_array(arena, bool, n)};
-}
-
-Decisions decisions_copy(Arena *arena, const Decisions *decisions, uint32_t n) {
-    return (Decisions){.apart = arena_copy(arena, decisions->apart, n * sizeof(bool)),
-                       .unmerged = arena_copy(arena, decisions->unmerged, n * sizeof(bool)),
-                       .store = arena_copy(arena, decisions->store, n * sizeof(bool)),
-                       .alone = arena_copy(arena, decisions->alone, n * sizeof(bool)),
-                       .placed = arena_copy(arena, decisions->placed, n * sizeof(bool)),
-                       .again = arena_copy(arena, decisions->again, n * sizeof(bool)),
-                       .gemm_sliced = arena_copy(arena, decisions->gemm_sliced, n * sizeof(bool)),
-                       .held = arena_copy(arena, decisions->held, n * sizeof(bool)),
-                       .loose = arena_copy(arena, decisions->loose, n * sizeof(bool))};
-}
 
 /* Equal kernels start together, and fill the machine together. */
 static void join_launches(const Searcher *c, Plan *plan) {
@@ -211,16 +179,7 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *offer
 
 static FuseOptions options_with(const Searcher *c, const Decisions *decisions) {
     FuseOptions options = fuse_options_for(c->target);
-    options.by_columns = c->by_columns;
-    options.apart = decisions->apart;
-    options.unmerged = decisions->unmerged;
-    options.store = decisions->store;
-    options.alone = decisions->alone;
-    options.placed = decisions->placed;
-    options.again = decisions->again;
-    options.gemm_sliced = decisions->gemm_sliced;
-    options.held = decisions->held;
-    options.loose = decisions->loose;
+    options.decisions = decisions;
     return options;
 }
 
@@ -254,9 +213,7 @@ static bool price_part(const Searcher *c, const Part *part, const Decisions *dec
 }
 
 bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *offer) {
-    bool has_gemm_slices = false;
-    for (NodeId id = 0; id < c->graph->nodes.n; id++)
-        has_gemm_slices = has_gemm_slices || decisions->gemm_sliced[id];
+    bool has_gemm_slices = decisions_ask_any(decisions, DIRECTIVE_GEMM_SLICE);
     return price_graph(c, c->graph, decisions, has_gemm_slices, offer);
 }
 
@@ -297,33 +254,33 @@ typedef bool Worth(const Searcher *, const Evaluation *now, const Evaluation *ot
 
 /* What the move makes of these wishes, if it makes anything and breaks no block of the source. */
 static bool try_move(const Searcher *c, const Part *part, Move *move, const Decisions *from,
-                     const Evaluation *now, Decisions *moved, Evaluation *other) {
-    *moved = decisions_copy(c->arena, from, part->subgraph.graph->nodes.n);
-    return move(part, moved) && price_part(c, part, moved, other) &&
+                     const Evaluation *now, Decisions **moved, Evaluation *other) {
+    *moved = decisions_copy(c->arena, from);
+    return move(part, *moved) && price_part(c, part, *moved, other) &&
            other->n_broken <= now->n_broken;
 }
 
-/* The part's wishes after all moves that pay; false: none does. One that paid may stand in the way
- * of a later one, which is tried in its place too. */
-static bool improve(const Searcher *c, const Part *part, Decisions *decisions) {
+/* The part's decisions after all moves that pay; false: none does. One that paid may stand in the
+ * way of a later one, which is tried in its place too. */
+static bool improve(const Searcher *c, const Part *part, Decisions **decisions) {
     Evaluation now, other;
     Prices apart;
-    if (!price_part(c, part, decisions, &now)) return false;
+    if (!price_part(c, part, *decisions, &now)) return false;
     arena_reset(c->scratch);
     if (!prices_of_unfused(c->arena, c->scratch, part->subgraph.graph, c->target, &c->points,
                            &apart))
         return false;
     bool improves = false;
-    Decisions moved, before;
+    Decisions *moved, *before = NULL;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
         bool is_last = moves[i] == joined_alone || moves[i] == all_alone;
         if ((moves[i] == read_windows) != part->has_gemm_slices) continue;
         if (is_last && prices_are_no_slower(&c->points, &now.prices, &apart)) continue;
         Worth *pays = moves[i] == read_windows ? is_worth_windows : search_is_worth;
-        if (try_move(c, part, moves[i], decisions, &now, &moved, &other) &&
+        if (try_move(c, part, moves[i], *decisions, &now, &moved, &other) &&
             pays(c, &now, &other, &apart))
             before = *decisions;
-        else if (!improves || !try_move(c, part, moves[i], &before, &now, &moved, &other) ||
+        else if (!improves || !try_move(c, part, moves[i], before, &now, &moved, &other) ||
                  !pays(c, &now, &other, &apart))
             continue;
         *decisions = moved;
@@ -335,29 +292,15 @@ static bool improve(const Searcher *c, const Part *part, Decisions *decisions) {
 
 /* Kernels. */
 
-/* Of what the part computes: what it reads is no matter of its own. */
-static void copy_flags(bool *to, const bool *from, const Subgraph *subgraph, bool back) {
-    for (NodeId id = 0; id < subgraph->graph->nodes.n; id++) {
-        if (graph_is_bound(subgraph->graph, id)) continue;
-        if (back)
-            to[subgraph->of[id]] = from[id];
-        else
-            to[id] = from[subgraph->of[id]];
-    }
-}
-
-/* Between the graph's wishes and those of a subgraph. */
+/* Between the graph's decisions and those of a subgraph, of what the part computes: what it reads
+ * is no matter of its own. */
 static void copy_decisions(Decisions *to, const Decisions *from, const Subgraph *subgraph,
                            bool back) {
-    copy_flags(to->apart, from->apart, subgraph, back);
-    copy_flags(to->unmerged, from->unmerged, subgraph, back);
-    copy_flags(to->store, from->store, subgraph, back);
-    copy_flags(to->alone, from->alone, subgraph, back);
-    copy_flags(to->placed, from->placed, subgraph, back);
-    copy_flags(to->again, from->again, subgraph, back);
-    copy_flags(to->gemm_sliced, from->gemm_sliced, subgraph, back);
-    copy_flags(to->held, from->held, subgraph, back);
-    copy_flags(to->loose, from->loose, subgraph, back);
+    for (NodeId id = 0; id < subgraph->graph->nodes.n; id++) {
+        if (graph_is_bound(subgraph->graph, id)) continue;
+        NodeId of = subgraph->of[id];
+        to->of[back ? of : id].directives = from->of[back ? id : of].directives;
+    }
 }
 
 static void note_taken(Searcher *c, const Subgraph *subgraph) {
@@ -375,10 +318,11 @@ static bool improve_part(Searcher *c, const Plan *plan, const Kernel *kernel,
     c->n_parts++;
     arena_reset(c->scratch);
     if (!search_make_region(c, plan, kernel, has_gemm_slices, &part)) return false;
-    Decisions decisions = decisions_new(c->arena, part.subgraph.graph->nodes.n);
-    copy_decisions(&decisions, &c->decisions, &part.subgraph, false);
+    Decisions *decisions = decisions_new(c->arena, part.subgraph.graph->nodes.n);
+    decisions->by_columns = c->decisions->by_columns;
+    copy_decisions(decisions, c->decisions, &part.subgraph, false);
     if (!improve(c, &part, &decisions)) return false;
-    copy_decisions(&c->decisions, &decisions, &part.subgraph, true);
+    copy_decisions(c->decisions, decisions, &part.subgraph, true);
     if (!has_gemm_slices) note_taken(c, &part.subgraph);
     return true;
 }
@@ -400,10 +344,7 @@ static bool improve_kernel(Searcher *c, const Plan *plan, const Kernel *kernel) 
 /* Whole plans. */
 
 Plan *search_make_plan(Searcher *c) {
-    FuseOptions options = options_with(c, &c->decisions);
-    options.cut = c->cut.store;
-    options.again = c->cut.again;
-    options.part = c->cut.part;
+    FuseOptions options = options_with(c, c->decisions);
     arena_reset(c->scratch);
     Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
     arena_reset(c->scratch);
@@ -432,32 +373,26 @@ static const PlanCost *price(Searcher *c, Plan *plan) {
     return cost_plan(c->scratch, plan, card_of_target(c->target), c->points.dims[0]);
 }
 
-static Cut cut_copy(Arena *arena, const Cut *cut, uint32_t n_nodes) {
-    return (Cut){.store = arena_copy(arena, cut->store, n_nodes * sizeof *cut->store),
-                 .again = arena_copy(arena, cut->again, n_nodes * sizeof *cut->again),
-                 .part = arena_copy(arena, cut->part, n_nodes * sizeof *cut->part)};
-}
-
 /* The same plan with a kernel cut in two that needs this many registers, by whichever aim is the
  * cheapest, if that is cheaper than the plan; else NULL. */
 static Plan *cut_apart(Searcher *c, const Plan *plan, double us, uint32_t kernel,
                        uint32_t registers) {
-    Cut before = c->cut, best_cut = before;
+    Decisions *before = c->decisions, *best_decisions = before;
     Plan *best = NULL;
     double best_us = us * PRICE_WORTH;
     for (int aim = 0; aim < CUT_AIM_COUNT; aim++) {
-        c->cut = cut_copy(c->arena, &before, c->graph->nodes.n);
+        c->decisions = decisions_copy(c->arena, before);
         arena_reset(c->scratch);
         if (!spill_split_kernel(c->scratch, c->graph, &plan->kernels.data[kernel],
                                 card_of_target(c->target), registers, c->points.dims[0],
-                                (CutAim)aim, &c->cut))
+                                (CutAim)aim, c->decisions))
             continue;
         Plan *other = search_make_plan(c);
         double other_us = other ? price(c, other)->us : 0;
         if (!other || other_us >= best_us || must_n_broken(other) > must_n_broken(plan)) continue;
-        best = other, best_us = other_us, best_cut = c->cut;
+        best = other, best_us = other_us, best_decisions = c->decisions;
     }
-    c->cut = best_cut;
+    c->decisions = best_decisions;
     return best;
 }
 
@@ -496,14 +431,11 @@ static void say_priced(const Searcher *c, Plan *plan) {
 static Searcher chooser_new(const Searcher *model, bool by_columns) {
     uint32_t n = model->graph->nodes.n;
     Searcher c = *model;
-    c.by_columns = by_columns;
     c.decisions = decisions_new(c.arena, n);
+    c.decisions->by_columns = by_columns;
     c.is_settled = arena_array(c.arena, bool, n);
     c.is_asked = arena_array(c.arena, bool, n);
     c.is_sliced = arena_array(c.arena, bool, n);
-    c.cut = (Cut){.store = arena_array(c.arena, bool, n),
-                  .again = c.decisions.again,
-                  .part = arena_array(c.arena, uint32_t, n)};
     return c;
 }
 

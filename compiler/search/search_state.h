@@ -6,12 +6,7 @@
 
 #include "search/search.h"
 #include "ir/subgraph.h"
-#include "search/spill_split.h"
-
-/* What is asked of fusion beyond its own rules, per node. */
-typedef struct Decisions {
-    bool *apart, *unmerged, *store, *alone, *placed, *again, *gemm_sliced, *held, *loose;
-} Decisions;
+#include "pipeline/decisions.h"
 
 enum { MAX_TAKEN = 4 };
 
@@ -21,16 +16,14 @@ typedef struct Searcher {
     const Target *target;
     CostPoints points;
     Diags *diags;
-    Decisions decisions;
+    Decisions *decisions;
     const uint32_t *op_cost; /* per op */
     const VecU32 *users;     /* per node */
-    Cut cut;                 /* its `again` is the wishes' */
     bool *is_settled;        /* per node: the kernel that it is the main one of had its moves */
     bool *is_asked;          /* per node: computing it in what multiplies it has been priced */
     bool *is_sliced;         /* per node: making slices of it in its place has been priced */
     uint32_t n_parts;
-    bool by_columns; /* see FuseOptions */
-    bool asks_all;   /* every kernel of several ops may have moves that pay */
+    bool asks_all; /* every kernel of several ops may have moves that pay */
     /* Per node, of the first parts whose moves were taken: what they hold. */
     const bool *taken[MAX_TAKEN];
     uint32_t n_taken;
@@ -55,9 +48,6 @@ typedef struct Part {
     bool has_gemm_slices;
     bool *may_slice_gemm; /* per node of it: the product that may be made slice by slice */
 } Part;
-
-/* Of `n` nodes. */
-Decisions decisions_copy(Arena *arena, const Decisions *decisions, uint32_t n);
 
 /* Whole plans. */
 

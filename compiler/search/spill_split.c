@@ -242,7 +242,7 @@ static void search(Search *s) {
 }
 
 bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,
-                        uint32_t registers, const int64_t *dims, CutAim aim, Cut *cut) {
+                        uint32_t registers, const int64_t *dims, CutAim aim, Decisions *decisions) {
     uint32_t n = graph->nodes.n;
     bool *in_kernel = arena_array(arena, bool, n);
     Cutter c = {.arena = arena,
@@ -262,12 +262,13 @@ bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, 
     s.limit = has_limit ? MAX_THREAD_REGISTERS - beside : 0;
     s.is_tried = arena_array(arena, bool, c.whole.n + 1);
     search(&s);
-    uint32_t part = 0;
-    for (NodeId id = 0; id < n; id++) part = cut->part[id] > part ? cut->part[id] : part;
+    uint16_t part = 0;
+    for (NodeId id = 0; id < n; id++)
+        part = decisions->of[id].part > part ? decisions->of[id].part : part;
     for (NodeId id = 0; s.best.store && id < n; id++) {
-        cut->store[id] = cut->store[id] || s.best.store[id];
-        cut->again[id] = cut->again[id] || s.best.again[id];
-        if (c.whole.place[id] > s.best.place) cut->part[id] = part + 1;
+        if (s.best.store[id]) decisions_add(decisions, id, DIRECTIVE_CUT);
+        if (s.best.again[id]) decisions_add(decisions, id, DIRECTIVE_RECOMPUTE);
+        if (c.whole.place[id] > s.best.place) decisions->of[id].part = part + 1;
     }
     return s.best.store != NULL;
 }

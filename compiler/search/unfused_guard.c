@@ -17,17 +17,13 @@ static const double LOSS = 1.02; /* of the price of kernels for each op: more is
 static const double HELD_LOSS = 1.05; /* the same, where prices may be wrong by more */
 static const double WORTH = 0.98;     /* of what is lost: less than that changes the plan */
 
-static void without(Decisions *decisions, const bool *taken, uint32_t n) {
-    bool *const flags[] = {decisions->apart,      decisions->unmerged, decisions->store,
-                           decisions->alone,      decisions->placed,   decisions->again,
-                           decisions->gemm_sliced};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        for (NodeId id = 0; id < n; id++) flags[i][id] = flags[i][id] && !taken[id];
-}
-
-static void take(Searcher *c, const Decisions *decisions) {
-    c->decisions = *decisions;
-    c->cut.again = decisions->again;
+/* Without what moves ask of these nodes: what keeps `fuse must` blocks stays. */
+static Decisions *without(Arena *arena, const Decisions *decisions, const bool *taken) {
+    const uint16_t kept = 1u << DIRECTIVE_MUST_HOLD | 1u << DIRECTIVE_MUST_RELEASE;
+    Decisions *rest = decisions_copy(arena, decisions);
+    for (NodeId id = 0; id < rest->n; id++)
+        if (taken[id]) rest->of[id].directives &= kept;
+    return rest;
 }
 
 /* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole: where
@@ -36,13 +32,12 @@ static bool take_back(Searcher *c, Evaluation *now, const Prices *apart) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_taken; i++) {
         Evaluation other;
-        Decisions decisions = decisions_copy(c->arena, &c->decisions, c->graph->nodes.n);
-        without(&decisions, c->taken[i], c->graph->nodes.n);
-        if (!search_evaluate(c, &decisions, &other) || other.n_broken > now->n_broken ||
+        Decisions *decisions = without(c->arena, c->decisions, c->taken[i]);
+        if (!search_evaluate(c, decisions, &other) || other.n_broken > now->n_broken ||
             !search_is_worth(c, now, &other, apart) ||
             !prices_are_no_slower(&c->points, &other.prices, &now->prices))
             continue;
-        take(c, &decisions);
+        c->decisions = decisions;
         *now = other;
         any = true;
     }
@@ -76,16 +71,14 @@ static bool is_op(const Graph *graph, NodeId id) {
 /* The plan with these nodes, of those marked with `mark`, alone, if it loses less than the best so
  * far, or is the faster of two that lose nothing. */
 static void try_alone(const Searcher *c, const uint32_t *marks, uint32_t mark, const Prices *apart,
-                      Decisions *best, Evaluation *offer) {
-    uint32_t n = c->graph->nodes.n;
-    Decisions decisions = decisions_copy(c->arena, &c->decisions, n);
+                      Decisions **best, Evaluation *offer) {
+    Decisions *decisions = decisions_copy(c->arena, c->decisions);
     Evaluation other;
     bool changes = false;
-    for (NodeId id = 0; id < n; id++) {
-        if (marks[id] != mark || decisions.alone[id] || !is_op(c->graph, id)) continue;
-        decisions.alone[id] = changes = true;
-    }
-    if (!changes || !search_evaluate(c, &decisions, &other) || other.n_broken > offer->n_broken)
+    for (NodeId id = 0; id < decisions->n; id++)
+        if (marks[id] == mark && is_op(c->graph, id))
+            changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
+    if (!changes || !search_evaluate(c, decisions, &other) || other.n_broken > offer->n_broken)
         return;
     double lost = excess(c, &offer->prices, apart), left = excess(c, &other.prices, apart);
     bool is_faster =
@@ -101,12 +94,12 @@ static bool part_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, const
                       Evaluation *now) {
     bool any = false;
     for (uint32_t n_tries = 0; n_tries < MAX_TRIES && excess(c, &now->prices, apart) > 0;) {
-        Decisions best = c->decisions;
+        Decisions *best = c->decisions;
         Evaluation offer = *now;
         for (uint32_t mark = 1; mark <= n_sets && n_tries < MAX_TRIES; mark++, n_tries++)
             try_alone(c, marks, mark, apart, &best, &offer);
-        if (best.alone == c->decisions.alone) break;
-        take(c, &best);
+        if (best == c->decisions) break;
+        c->decisions = best;
         *now = offer;
         any = true;
     }
@@ -170,14 +163,14 @@ Plan *search_guard_unfused(Searcher *c, Plan *plan) {
     Prices apart;
     Evaluation now;
     bool is_large = c->graph->nodes.n > MAX_HELD_NODES;
-    if (!plan || is_large || !search_evaluate(c, &c->decisions, &now)) return plan;
+    if (!plan || is_large || !search_evaluate(c, c->decisions, &now)) return plan;
     arena_reset(c->scratch);
     if (!prices_of_unfused(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
         return plan;
     if (loses(c, &now.prices, &apart)) {
         c->asks_all = true;
         plan = search_try_candidates(c, plan);
-        if (!plan || !search_evaluate(c, &c->decisions, &now)) return plan;
+        if (!plan || !search_evaluate(c, c->decisions, &now)) return plan;
     } else if (take_back(c, &now, &apart)) {
         plan = search_make_plan(c);
     }

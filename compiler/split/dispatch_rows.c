@@ -76,13 +76,15 @@ static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Targe
     DimId idle = dim_sub(dims, dim_const(dims, many), rows);
     sched_kernel(arena, plan, &kernel, target);
     const Variant *cluster = find_cluster(&kernel);
-    if (idle == DIM_NONE || (cluster && !cluster->limit_dim)) return DIM_NONE;
+    if (idle == DIM_NONE || (cluster && !predicate_dim(&cluster->predicate, TERM_RANGE)))
+        return DIM_NONE;
     *spread = (RowDispatch){
         .margin = dim_mul(dims, length, idle), .least = least * (many - 1), .length = length};
     if (cluster) {
-        spread->clustered = cluster->limit;
-        spread->inner = cluster->multiple_dim ? cluster->multiple_dim : length;
-        spread->lanes = cluster->multiple_dim ? cluster->multiple_of : 1;
+        const PredicateTerm *whole = predicate_term(&cluster->predicate, TERM_MULTIPLE, 0);
+        spread->clustered = predicate_term(&cluster->predicate, TERM_RANGE, 0)->most;
+        spread->inner = whole ? whole->dim : length;
+        spread->lanes = whole ? whole->of : 1;
     }
     DimId few = where(dims, spread);
     return few == DIM_NONE || dim_is_const(dims, few, &value)

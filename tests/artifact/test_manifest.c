@@ -25,12 +25,9 @@ static void schedule(Arena *arena, Plan *plan) {
         for (uint32_t v = 0; v < 2; v++)
             kernel->variants[v] = (Variant){.symbol = str_format(arena, "k%u_v%u", i, v),
                                             .sched = {.threads = 128},
-                                            .grid = dim_ceil_div(dims, kernel_n_rows(kernel), 128),
-                                            .align_bytes = 1};
-        kernel->variants[0].align_bytes = 16;
-        kernel->variants[0].align_args = 1;
-        kernel->variants[0].multiple_dim = kernel_n_rows(kernel);
-        kernel->variants[0].multiple_of = 4;
+                                            .grid = dim_ceil_div(dims, kernel_n_rows(kernel), 128)};
+        predicate_align(&kernel->variants[0].predicate, 16, 1);
+        predicate_require_multiple(&kernel->variants[0].predicate, kernel_n_rows(kernel), 4);
     }
 }
 

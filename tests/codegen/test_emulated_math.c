@@ -91,8 +91,8 @@ Test(emulated_math, quotients_by_one_divisor_are_exact, .timeout = 300) {
         bool are_fractions = k % 2;
         const MathKernel kernel = {.op = are_fractions ? MATH_OP_fraction_by_one
                                                        : MATH_OP_quotient_by_one,
-                                   .from = CONVERT_F32,
-                                   .to = CONVERT_F32,
+                                   .from = DT_F32,
+                                   .to = DT_F32,
                                    .lanes = widths[k / 2]};
         EmuModule module;
         char *text = load(&kernel, &module);
@@ -158,7 +158,7 @@ Test(emulated_math, shorter_forms_are_within_their_bounds, .timeout = 300) {
     uint64_t state = 11;
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         for (unsigned lanes = 0; lanes <= 4; lanes += 4) {
-            const MathKernel kernel = {ops[k], CONVERT_F32, CONVERT_F32, lanes};
+            const MathKernel kernel = {ops[k], DT_F32, DT_F32, lanes};
             EmuModule module;
             char *text = load(&kernel, &module);
             for (int round = 0; round < 4; round++) {
@@ -177,7 +177,7 @@ Test(emulated_math, shorter_forms_are_the_same_beside_others, .timeout = 300) {
     static float alone[N];
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         for (unsigned lanes = 0; lanes <= 4; lanes += 4) {
-            const MathKernel kernel = {ops[k], CONVERT_F32, CONVERT_F32, lanes};
+            const MathKernel kernel = {ops[k], DT_F32, DT_F32, lanes};
             EmuModule module;
             char *text = load(&kernel, &module);
             uint64_t state = 29;

@@ -89,7 +89,8 @@ Test(gpu_column, few_partials_have_variants_of_their_own) {
     for (uint32_t v = 0; v < 3; v++) {
         const Variant *variant = &finish->variants[v];
         bool is_last = v == 2;
-        cr_expect_eq(variant->limit, is_last ? 0 : 256);
+        cr_expect_eq(predicate_most(&variant->predicate, kernel_n_reduced(finish)),
+                     is_last ? INT64_MAX : 256);
         cr_expect_eq(variant->sched.threads_per_row, is_last ? 4 : 32);
         const char *text = compiled_function(&c, finish, v);
         /* Their only barrier is that before the eight chains are joined. Else there are two around

@@ -53,7 +53,8 @@ Test(gpu_flat, rows_that_are_no_whole_vectors_are_taken_together) {
                          programs[i].source, kernel->n_variants);
         for (uint32_t v = 0; v < kernel->n_variants && !programs[i].lanes; v++)
             cr_expect(!kernel->variants[v].sched.is_flat, "%s", programs[i].source);
-        cr_expect_eq(variant->multiple_dim, DIM_NONE, "%s", programs[i].source);
+        cr_expect_eq(predicate_dim(&variant->predicate, TERM_MULTIPLE), DIM_NONE, "%s",
+                     programs[i].source);
         cr_expect(compiled_is_in_registers(&c), "%s", programs[i].source);
         compile_free(&c);
     }

@@ -5,7 +5,7 @@
 #include "codegen/codegen.h"
 #include "lib/plans.h"
 #include "lib/ptx.h"
-#include "plan/simt.h"
+#include "template/simt.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>
@@ -143,7 +143,7 @@ static void check_function(const Batch *batch, const Variant *variant, Dtype dty
 static void check_variants(const Kernel *kernel) {
     cr_assert(kernel->n_variants >= 1 && kernel->n_variants <= MAX_VARIANTS);
     const Variant *last = &kernel->variants[kernel->n_variants - 1];
-    cr_expect(!last->align_args && !last->multiple_dim && !last->limit_dim);
+    cr_expect_eq(last->predicate.n, 0);
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Sched *sched = &kernel->variants[v].sched;
         cr_expect(kernel->variants[v].grid);
@@ -241,11 +241,11 @@ Test(gpu_gemm, variants_by_extent) {
     cr_assert_geq(kernel->n_variants, 4);
     const Variant *first = &kernel->variants[0];
     cr_expect_eq(first->sched.tile_m, 8);
-    cr_expect_eq(first->limit, 8);
-    cr_expect_eq(first->multiple_dim, DIM_NONE);
+    cr_expect_eq(predicate_term(&first->predicate, TERM_RANGE, 0)->most, 8);
+    cr_expect_eq(predicate_dim(&first->predicate, TERM_MULTIPLE), DIM_NONE);
     for (uint32_t v = 1; v < kernel->n_variants; v++) {
         const Variant *before = &kernel->variants[v - 1], *now = &kernel->variants[v];
-        if (now->align_args == before->align_args)
+        if (predicate_alignment(&now->predicate, 0) == predicate_alignment(&before->predicate, 0))
             cr_expect_gt(now->sched.tile_m * now->sched.tile_n,
                          before->sched.tile_m * before->sched.tile_n);
     }

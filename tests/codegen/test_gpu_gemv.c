@@ -22,7 +22,7 @@ static void check_schedule(const Kernel *kernel, TargetId target) {
     DimId k = index_axis_extent(tab, gemm_axis_k(kernel));
     uint32_t n_chains = gemv_n_chains(indextab_dims(tab), k);
     const Variant *last = &kernel->variants[kernel->n_variants - 1];
-    cr_expect(!last->align_args && !last->multiple_dim && !last->limit_dim);
+    cr_expect_eq(last->predicate.n, 0);
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Sched *s = &kernel->variants[v].sched;
         uint32_t blocks = s->cluster > 1 ? s->cluster : 1;

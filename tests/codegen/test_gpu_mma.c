@@ -227,7 +227,7 @@ Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
                         "}\n",
                         TARGET_SM_90);
     cr_assert_eq(p.kernel->n_variants, 1);
-    cr_expect_eq(p.kernel->variants[0].align_bytes, 1);
+    cr_expect_null(predicate_term(&p.kernel->variants[0].predicate, TERM_ALIGNED, 0));
     const char *text = compiled_function(&p.compiled, p.kernel, 0);
     check_loop(&p, 0, text, DT_BF16, TARGET_SM_90);
     cr_expect_eq(ptx_count(text, "cp.async.cg"), 0);
@@ -283,10 +283,9 @@ Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
     }
     cr_expect(is_large && is_small);
     const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
-    cr_expect_eq(last->align_bytes, 1);
-    cr_expect_eq(last->multiple_dim, DIM_NONE);
-    cr_expect_eq(last->limit_dim, DIM_NONE);
-    cr_expect_eq(p.kernel->variants[0].multiple_of, 8, "K is asked to be a multiple of 8");
+    cr_expect_eq(last->predicate.n, 0);
+    cr_expect_eq(predicate_term(&p.kernel->variants[0].predicate, TERM_MULTIPLE, 0)->of, 8,
+                 "K is asked to be a multiple of 8");
     compile_free(&p.compiled);
 }
 
@@ -356,7 +355,8 @@ static void check_few_rows(const char *dtype, uint32_t elem_bytes, int k, bool i
     uint32_t row_bytes = first->sched.tile_k * elem_bytes, padded = 64 / elem_bytes;
     cr_expect_eq(first->sched.tile_m, 32);
     cr_expect_eq(first->sched.tile_n, 32);
-    cr_expect(first->limit_dim != DIM_NONE && first->limit >= 128);
+    const PredicateTerm *range = predicate_term(&first->predicate, TERM_RANGE, 0);
+    cr_expect(range && range->most >= 128);
     cr_expect_geq((first->sched.stages - 1) * first->sched.tile_n * row_bytes, 32 * 1024,
                   "bytes of weights in flight");
     for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
@@ -450,13 +450,14 @@ Test(gpu_mma, few_rows_come_before_wgmma) {
         bool has_few = i < 2, has_wgmma = i != 1;
         const Variant *first = &p.kernel->variants[0];
         cr_expect_eq(first->sched.engine == GEMM_MMA && first->sched.tile_m == 32, has_few);
-        cr_expect_eq(first->limit_dim != DIM_NONE && first->limit == 32, i == 0);
+        const PredicateTerm *range = predicate_term(&first->predicate, TERM_RANGE, 0);
+        cr_expect_eq(range && range->most == 32, i == 0);
         uint32_t n_wgmma = 0;
         for (uint32_t v = 0; v < p.kernel->n_variants; v++)
             n_wgmma += p.kernel->variants[v].sched.engine == GEMM_WGMMA;
         cr_expect_eq(n_wgmma > 0, has_wgmma);
         const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
-        cr_expect(last->sched.engine == GEMM_MMA && last->limit_dim == DIM_NONE);
+        cr_expect(last->sched.engine == GEMM_MMA && !predicate_dim(&last->predicate, TERM_RANGE));
         compile_free(&p.compiled);
     }
 }

@@ -185,12 +185,11 @@ Test(gpu_row, teams_without_a_row_repeat_the_last) {
 
 Test(gpu_row, each_length_has_its_variant) {
     static const struct {
-        int64_t least, limit;
+        int64_t limit;
         uint32_t cluster;
-    } wanted[] = {{0, 16, 0},   {0, 64, 0},    {0, 256, 0},   {0, 1024, 0},  {0, 4096, 0},
-                  {0, 8192, 0}, {0, 16384, 0}, {0, 32768, 2}, {0, 65536, 4}, {0, 131072, 8},
-                  {0, 0, 0},    {0, 2, 0},     {0, 8, 0},     {0, 32, 0},    {0, 256, 0},
-                  {0, 512, 0},  {0, 1024, 0},  {0, 2048, 0},  {0, 4096, 0},  {0, 8192, 0}};
+    } wanted[] = {{16, 0},    {64, 0},    {256, 0},    {1024, 0}, {4096, 0}, {8192, 0}, {16384, 0},
+                  {32768, 2}, {65536, 4}, {131072, 8}, {0, 0},    {2, 0},    {8, 0},    {32, 0},
+                  {256, 0},   {512, 0},   {1024, 0},   {2048, 0}, {4096, 0}, {8192, 0}};
     static const char source[] =
         "dim R in 1..4096\ndim D in 1..1048576\n"
         "graph g(x: bf16[R, D]) -> (y: bf16[R, D]) {\n  y = softmax(x)\n}\n";
@@ -200,13 +199,13 @@ Test(gpu_row, each_length_has_its_variant) {
     cr_assert_eq(kernel->n_variants, N_WANTED + 1);
     for (uint32_t v = 0; v < N_WANTED; v++) {
         const Variant *variant = &kernel->variants[v];
-        cr_expect_eq(variant->limit_dim != DIM_NONE, wanted[v].limit > 0);
-        cr_expect_eq(variant->limit, wanted[v].limit);
-        cr_expect_eq(variant->least, wanted[v].least);
+        const PredicateTerm *range = predicate_term(&variant->predicate, TERM_RANGE, 0);
+        cr_expect_eq(range ? range->most : 0, wanted[v].limit);
+        cr_expect(!range || range->least == INT64_MIN);
         cr_expect_eq(variant->sched.resident > 0, wanted[v].limit > 0);
         cr_expect_eq(variant->sched.cluster, wanted[v].cluster);
     }
-    cr_expect_eq(kernel->variants[N_WANTED].align_args, 0);
+    cr_expect_null(predicate_term(&kernel->variants[N_WANTED].predicate, TERM_ALIGNED, 0));
     cr_expect_eq(spilled_bytes(&p), 0);
     compile_free(&p);
 }

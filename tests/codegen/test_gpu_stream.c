@@ -1,5 +1,5 @@
 /* Which loads ask the last cache to keep what they read: those of kernels that write as they read,
- * where that is more than it holds. Times are in docs/RESULTS.md. */
+ * where that is more than it holds. Times are in docs/results. */
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>

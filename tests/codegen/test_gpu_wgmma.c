@@ -444,9 +444,9 @@ Test(gpu_wgmma, sizes_choose_tiles) {
     uint32_t n = n_by_engine(&p, GEMM_WGMMA);
     cr_assert_eq(n, 7);
     for (uint32_t v = 0; v < n; v++)
-        cr_expect(variants[v].price.group == 1 && variants[v].limit_dim == DIM_NONE);
-    cr_expect(last->price.group == 0 && last->n_maps == 0 && last->align_bytes == 1 &&
-              last->limit_dim == DIM_NONE);
+        cr_expect(variants[v].price.group == 1 &&
+                  !predicate_dim(&variants[v].predicate, TERM_RANGE));
+    cr_expect(last->price.group == 0 && last->n_maps == 0 && last->predicate.n == 0);
     cr_expect_eq(last->sched.engine, GEMM_MMA);
     compile_free(&p.compiled);
     p = compile("dim N in 1..65536\n"
@@ -456,8 +456,10 @@ Test(gpu_wgmma, sizes_choose_tiles) {
                 TARGET_SM_90A);
     const Variant *odd = &p.kernel->variants[first_by_engine(&p, GEMM_WGMMA)];
     odd += n_by_engine(&p, GEMM_WGMMA) - 1;
-    cr_expect(odd->multiple_dim == DIM_NONE && odd->sched.lanes == 1, "rows of any length");
-    cr_expect_eq(odd[-1].multiple_of, 4, "else four results at a time");
+    cr_expect(!predicate_dim(&odd->predicate, TERM_MULTIPLE) && odd->sched.lanes == 1,
+              "rows of any length");
+    cr_expect_eq(predicate_term(&odd[-1].predicate, TERM_MULTIPLE, 0)->of, 4,
+                 "else four results at a time");
     compile_free(&p.compiled);
     static const uint32_t expected[][3] = {{512, 64, 64}, {4096, 128, 256}, {8192, 128, 256}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -669,7 +671,7 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
     const Variant *variants = p.kernel->variants, *last = &variants[n];
     cr_assert(n == 10 && p.kernel->n_variants == 11 && plan->dynamic_pitches.n == 2);
     for (uint32_t v = 0; v < n; v++) {
-        cr_expect_eq(variants[v].multiple_dim == DIM_NONE, v >= 7);
+        cr_expect_eq(predicate_dim(&variants[v].predicate, TERM_MULTIPLE) == DIM_NONE, v >= 7);
         cr_expect_eq(variants[v].sched.lanes, v < 7 ? 4 : 1);
         cr_expect_eq(variants[v].price.group, v < 7 ? 1 : 2);
         for (int i = 0; i < 2; i++) {

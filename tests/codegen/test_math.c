@@ -41,13 +41,13 @@ typedef struct Trio {
     size_t out_bytes;
 } Trio;
 
-static Trio trio_new(MathOp op, ConvertType type) {
+static Trio trio_new(MathOp op, Dtype type) {
     MathKernel kernels[N_WIDTHS];
     for (size_t i = 0; i < N_WIDTHS; i++) {
-        unsigned lanes = type == CONVERT_F64 ? widths_f64[i] : widths_f32[i];
+        unsigned lanes = type == DT_F64 ? widths_f64[i] : widths_f32[i];
         kernels[i] = (MathKernel){.op = op, .from = type, .lanes = lanes};
     }
-    Trio t = {.jit = math_jit_new(kernels, N_WIDTHS), .out_bytes = math_type_bytes(type)};
+    Trio t = {.jit = math_jit_new(kernels, N_WIDTHS), .out_bytes = dtype_bytes(type)};
     cr_assert_not_null(t.jit, "%s does not compile", math_op_name(op));
     for (size_t i = 0; i < N_WIDTHS; i++) t.f[i] = math_jit_function(t.jit, i);
     return t;
@@ -145,7 +145,7 @@ static double special(size_t i) {
 
 static void check_f32(const MathReference *ref) {
     static float x[N_BATCH], out[N_BATCH];
-    Trio t = trio_new(ref->op, CONVERT_F32);
+    Trio t = trio_new(ref->op, DT_F32);
     uint64_t at = 0;
     while (at < (uint64_t)1 << 32) {
         for (size_t i = 0; i < N_BATCH; i++, at += 4793) x[i] = as_f32((uint32_t)at);
@@ -153,7 +153,7 @@ static void check_f32(const MathReference *ref) {
         trio_run(&t, x, x, out, N_BATCH);
         for (size_t i = 0; i < N_BATCH; i++) {
             double want = ref->of_f32((double)x[i]);
-            double error = math_error_ulp((double)out[i], (long double)want, CONVERT_F32);
+            double error = math_error_ulp((double)out[i], (long double)want, DT_F32);
             cr_assert(error <= ref->bound_f32, "%s(%a) = %a, want %a: %.2f ULP",
                       math_op_name(ref->op), (double)x[i], (double)out[i], want, error);
         }
@@ -176,7 +176,7 @@ static double draw_f64(uint64_t *state, double spread) {
 
 static void check_f64(const MathReference *ref) {
     static double x[N_BATCH], out[N_BATCH];
-    Trio t = trio_new(ref->op, CONVERT_F64);
+    Trio t = trio_new(ref->op, DT_F64);
     uint64_t state = 5;
     for (size_t n_rounds = 0; n_rounds < 24; n_rounds++) {
         for (size_t i = 0; i < N_BATCH; i++) x[i] = draw_f64(&state, ref->spread);
@@ -185,7 +185,7 @@ static void check_f64(const MathReference *ref) {
         trio_run(&t, x, x, out, N_BATCH);
         for (size_t i = 0; i < N_BATCH; i++) {
             long double want = ref->of_f64((long double)x[i]);
-            double error = math_error_ulp(out[i], want, CONVERT_F64);
+            double error = math_error_ulp(out[i], want, DT_F64);
             cr_assert(error <= ref->bound_f64, "%s(%a) = %a, want %La: %.2f ULP",
                       math_op_name(ref->op), x[i], out[i], want, error);
         }
@@ -220,8 +220,8 @@ Test(math, special_values_are_exact) {
             if (!isnan(want) && !isinf(want) && want != 0 && fabs(want) != 1) continue;
             wide[0] = x[i];
             narrow[0] = (float)x[i];
-            Trio f64 = trio_new(ref->op, CONVERT_F64);
-            Trio f32 = trio_new(ref->op, CONVERT_F32);
+            Trio f64 = trio_new(ref->op, DT_F64);
+            Trio f32 = trio_new(ref->op, DT_F32);
             trio_run(&f64, wide, wide, wide_out, 16);
             trio_run(&f32, narrow, narrow, narrow_out, 16);
             cr_assert(compare_same(wide_out[0], want), "%s(%g) = %g in f64, want %g",
@@ -266,7 +266,7 @@ static void check_pow_f64(const Trio *t, const double *x, const double *y, size_
     trio_run(t, x, y, out, n);
     for (size_t i = 0; i < n; i++) {
         long double want = powl((long double)x[i], (long double)y[i]);
-        double error = math_error_ulp(out[i], want, CONVERT_F64);
+        double error = math_error_ulp(out[i], want, DT_F64);
         bool is_signed = isnan(want) || (signbit(out[i]) != 0) == (signbit(want) != 0);
         cr_assert(error <= 1.1 && is_signed, "pow(%a, %a) = %a, want %La: %.2f ULP", x[i], y[i],
                   out[i], want, error);
@@ -278,7 +278,7 @@ static void check_pow_f32(const Trio *t, const float *x, const float *y, size_t 
     trio_run(t, x, y, out, n);
     for (size_t i = 0; i < n; i++) {
         double want = pow((double)x[i], (double)y[i]);
-        double error = math_error_ulp((double)out[i], (long double)want, CONVERT_F32);
+        double error = math_error_ulp((double)out[i], (long double)want, DT_F32);
         bool is_signed = isnan(want) || (signbit(out[i]) != 0) == (signbit(want) != 0);
         cr_assert(error <= 0.6 && is_signed, "powf(%a, %a) = %a, want %a: %.2f ULP", (double)x[i],
                   (double)y[i], (double)out[i], want, error);
@@ -288,8 +288,8 @@ static void check_pow_f32(const Trio *t, const float *x, const float *y, size_t 
 Test(math, pow_is_that_of_c99) {
     static double x[N_BATCH], y[N_BATCH];
     static float x_narrow[N_BATCH], y_narrow[N_BATCH];
-    Trio f64 = trio_new(MATH_OP_pow, CONVERT_F64);
-    Trio f32 = trio_new(MATH_OP_pow, CONVERT_F32);
+    Trio f64 = trio_new(MATH_OP_pow, DT_F64);
+    Trio f32 = trio_new(MATH_OP_pow, DT_F32);
     uint64_t state = 7;
     for (size_t n_rounds = 0; n_rounds < 16; n_rounds++) {
         for (size_t i = 0; i < N_BATCH; i++) {
@@ -357,8 +357,8 @@ static double draw_partner(uint64_t *state, double x, double spread) {
 static void check_exact(const Exact *e) {
     static double x[N_BATCH], y[N_BATCH], out[N_BATCH];
     static float x_narrow[N_BATCH], y_narrow[N_BATCH], out_narrow[N_BATCH];
-    Trio f64 = trio_new(e->op, CONVERT_F64);
-    Trio f32 = trio_new(e->op, CONVERT_F32);
+    Trio f64 = trio_new(e->op, DT_F64);
+    Trio f32 = trio_new(e->op, DT_F32);
     uint64_t state = 11;
     for (size_t i = 0; i < N_BATCH; i++) {
         x[i] = draw_f64(&state, 100);
@@ -458,7 +458,7 @@ Test(math, quotients_by_one_divisor_are_exact, .timeout = 300) {
     for (size_t k = 0; k < sizeof by_one / sizeof *by_one; k++) {
         size_t lanes = by_one[k].lanes;
         const MathKernel kernel = {
-            .op = by_one[k].op, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = by_one[k].lanes};
+            .op = by_one[k].op, .from = DT_F32, .to = DT_F32, .lanes = by_one[k].lanes};
         MathJit *jit = math_jit_new(&kernel, 1);
         cr_assert_not_null(jit);
         uint64_t state = 17;
@@ -484,8 +484,8 @@ Test(math, quotients_near_the_middle_are_exact) {
     enum { NEAREST = 4, LEAST = 1 << 23, END = 1 << 24 };
     static float x[N_BATCH], y[N_BATCH];
     const MathKernel kernels[] = {
-        {.op = MATH_OP_quotient_by_one, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = 8},
-        {.op = MATH_OP_fraction_by_one, .from = CONVERT_F32, .to = CONVERT_F32, .lanes = 8}};
+        {.op = MATH_OP_quotient_by_one, .from = DT_F32, .to = DT_F32, .lanes = 8},
+        {.op = MATH_OP_fraction_by_one, .from = DT_F32, .to = DT_F32, .lanes = 8}};
     MathJit *jit = math_jit_new(kernels, 2);
     cr_assert_not_null(jit);
     size_t n = 0, n_pairs = 0;
@@ -526,8 +526,8 @@ Test(math, integer_division_never_traps) {
                                     7,           -7,      46341,      INT_MAX, INT_MAX - 1, INT_MIN,
                                     INT_MIN + 1, 1 << 30, -(1 << 30), 1000003};
     static int32_t x[N_BATCH], y[N_BATCH], quotient[N_BATCH], rest[N_BATCH];
-    Trio idiv = trio_new(MATH_OP_idiv, CONVERT_I32);
-    Trio irem = trio_new(MATH_OP_irem, CONVERT_I32);
+    Trio idiv = trio_new(MATH_OP_idiv, DT_I32);
+    Trio irem = trio_new(MATH_OP_irem, DT_I32);
     uint64_t state = 13;
     for (size_t i = 0; i < N_BATCH; i++) {
         uint64_t bits = math_random(&state);

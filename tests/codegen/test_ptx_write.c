@@ -16,15 +16,15 @@ static const char *written(Arena *arena, Escape *escape, const char *ir) {
     LLVMModuleRef module;
     char *message = NULL;
     cr_assert_eq(LLVMParseIRInContext(context, buffer, &module, &message), 0, "%s", message);
-    Unit unit = {.arena = arena,
+    Codegen k = {.arena = arena,
                  .target = target_get(TARGET_SM_90A),
                  .context = context,
                  .module = module,
                  .invariant_kind = LLVMGetMDKindIDInContext(context, "invariant.load", 14)};
     PtxText ptx = {.head.arena = arena, .functions.arena = arena};
     if (setjmp(escape->jump)) return NULL;
-    ptx_write_head(&ptx, unit.target);
-    ptx_write_unit(&ptx, &unit);
+    ptx_write_head(&ptx, k.target);
+    ptx_write_module(&ptx, &k);
     PtxReport report;
     text_add(&ptx.head, text_str(&ptx.functions), ptx.functions.n_bytes);
     const char *text = text_str(&ptx.head);

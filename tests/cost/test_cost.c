@@ -78,7 +78,7 @@ static const Reading readings[] = {
     {"a small right factor is read once",
      "graph g(x: bf16[16384, 4096], w: bf16[4096, 1024]) -> (y: bf16[16384, 1024]) { y = x @ w }",
      136 * K *K, 32 * K *K, 0},
-    /* Those of docs/RESULTS.md, as counted on an H200. */
+    /* Those of docs/results, as counted on an H200. */
     {"a large right factor, once for each group of rows of tiles",
      "graph g(x: bf16[16384, 4096], w: bf16[4096, 16384]) -> (y: bf16[16384, 16384]) {\n"
      "  y = x @ w\n}",
@@ -170,7 +170,7 @@ Test(cost, the_variant_is_the_one_that_the_dims_ask_for) {
     arena_free(f.arena);
 }
 
-/* Medians of docs/RESULTS.md: what the model was fitted to. */
+/* Medians of docs/results: what the model was fitted to. */
 static const struct {
     const char *graph;
     double us;
@@ -325,7 +325,7 @@ Test(cost, more_rows_take_no_less) {
 }
 
 /* Runs of several launches, one kernel for each op, on small tensors: what starting them takes is
- * most of it. Measured behind a sum that empties the caches, docs/RESULTS.md. */
+ * most of it. Measured behind a sum that empties the caches, docs/results. */
 static const struct {
     const char *body;
     int64_t rows, columns;
@@ -388,7 +388,7 @@ Test(cost, gathered_and_short_rows_take_what_they_were_measured_to) {
 }
 
 /* softmax behind a product of bf16 by wgmma, in its blocks and as a launch of its own, as replays
- * of docs/RESULTS.md took. */
+ * of docs/results took. */
 static const struct {
     int64_t m, k, n;
     double us, apart_us;

@@ -377,10 +377,10 @@ Test(fuse, what_no_kernel_can_be_is_taken_apart) {
                                         "  z = sum(exp(x), axis=1)\n}\n");
     const Graph *graph = module->graphs.data[0];
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        bool *unlowered = arena_array(arena, bool, graph->nodes.n);
+        Decisions *decisions = decisions_new(arena, graph->nodes.n);
         Diags diags = {.arena = arena};
-        FuseOptions options = {.unlowered = unlowered};
-        unlowered[id] = true;
+        FuseOptions options = {.decisions = decisions};
+        decisions_add(decisions, id, DIRECTIVE_UNLOWERED);
         Plan *plan = fuse_graph(arena, scratch, graph, options, &diags);
         cr_assert(plan, "node %u", id);
         for (uint32_t k = 0; k < plan->kernels.n; k++)

@@ -27,7 +27,7 @@ static const Variant *chosen_variant(const Compiled *compiled, const int64_t *va
     uint32_t first = 0, v = 0; /* but for copies of operands */
     while (plan->kernels.data[first].form == FORM_MAP) first++;
     const Kernel *kernel = &plan->kernels.data[first];
-    int64_t all[DIM_MAX_SYMBOLS] = {0}, least = 0, whole;
+    int64_t all[DIM_MAX_SYMBOLS] = {0}, least = 0;
     memcpy(all, values, n_values * sizeof *values);
     dim_follow_rules(dims, all);
     while (kernel->variants[v].sched.engine != GEMM_WGMMA) v++;
@@ -35,8 +35,8 @@ static const Variant *chosen_variant(const Compiled *compiled, const int64_t *va
     for (; v < kernel->n_variants; v++) {
         const Variant *variant = &kernel->variants[v];
         if (best && variant->price.group != best->price.group) break;
-        cr_assert(!variant->multiple_dim || dim_eval(dims, variant->multiple_dim, all, &whole));
-        if (variant->multiple_dim && whole % variant->multiple_of) continue;
+        if (!predicate_holds_at(&variant->predicate, &(PredicateAt){.dims = dims, .values = all}))
+            continue;
         int64_t own = variant->price.group ? price(dims, &variant->price, all) : 0;
         if (best && own >= least) continue;
         best = variant;

@@ -63,7 +63,7 @@ static const char *const bodies[] = {
     " -> (y: bf16[B, C, 64]) {\n  y = softmax(q @ transpose(k, [0, 2, 1])) @ v }",
 };
 
-/* What is predicted to be slower at some extents; why is in docs/ARCHITECTURE.md. */
+/* What is predicted to be slower at some extents; why is in docs/design/cost-model.md. */
 static const struct {
     const char *part; /* of the body */
     TargetId target;

@@ -1,6 +1,9 @@
 /* See math_jit.h. A kernel is one loop: load, operation, store. */
 #include "math_jit.h"
 
+#include "codegen/llvm/module.h"
+#include "codegen/math/convert.h"
+#include "codegen/math/math.h"
 #include "codegen/ptx/ptx_write.h"
 
 #include <llvm-c/Analysis.h>
@@ -26,25 +29,23 @@ struct MathJit {
 typedef struct OpEntry {
     const char *name;
     unsigned arity;
-    LLVMValueRef (*unary)(const MathCtx *m, LLVMValueRef x);
-    LLVMValueRef (*binary)(const MathCtx *m, LLVMValueRef x, LLVMValueRef y);
+    Val (*unary)(const Codegen *k, Val x);
+    Val (*binary)(const Codegen *k, Val x, Val y);
 } OpEntry;
 
 /* The lanes by the first one's divisor. */
-static LLVMValueRef by_one(const MathCtx *m, LLVMValueRef x, LLVMValueRef y, bool are_fractions) {
-    if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMVectorTypeKind) return math_div(m, x, y);
-    LLVMValueRef at = LLVMConstInt(LLVMInt32TypeInContext(m->context), 0, 0);
-    LLVMValueRef one = LLVMBuildExtractElement(m->builder, y, at, "");
-    MathDivisor divisor = math_divisor(m, one);
-    return math_quotient(m, x, &divisor, are_fractions);
+static Val by_one(const Codegen *k, Val x, Val y, bool are_fractions) {
+    if (!k_is_vector(x)) return math_div(k, x, y);
+    MathDivisor divisor = math_divisor(k, k_extract(k, y, 0));
+    return math_quotient(k, x, &divisor, are_fractions);
 }
 
-static LLVMValueRef math_quotient_by_one(const MathCtx *m, LLVMValueRef x, LLVMValueRef y) {
-    return by_one(m, x, y, false);
+static Val math_quotient_by_one(const Codegen *k, Val x, Val y) {
+    return by_one(k, x, y, false);
 }
 
-static LLVMValueRef math_fraction_by_one(const MathCtx *m, LLVMValueRef x, LLVMValueRef y) {
-    return by_one(m, x, y, true);
+static Val math_fraction_by_one(const Codegen *k, Val x, Val y) {
+    return by_one(k, x, y, true);
 }
 
 #define EMITTER_1(name) .unary = math_##name
@@ -63,92 +64,63 @@ unsigned math_op_arity(MathOp op) {
     return op_entries[op].arity;
 }
 
-size_t math_type_bytes(ConvertType type) {
-    static const size_t bytes[CONVERT_N_TYPES] = {8, 4, 2, 2, 4, 1};
-    return bytes[type];
+static Val emit_op(const Codegen *k, const MathKernel *kernel, Val x, Val y) {
+    const OpEntry *entry = &op_entries[kernel->op];
+    if (entry->unary) return entry->unary(k, x);
+    if (entry->binary) return entry->binary(k, x, y);
+    return convert_value(k, x, kernel->from, kernel->to);
 }
 
-static LLVMValueRef emit_op(const MathCtx *m, const MathKernel *k, LLVMValueRef x, LLVMValueRef y) {
-    const OpEntry *entry = &op_entries[k->op];
-    if (entry->unary) return entry->unary(m, x);
-    if (entry->binary) return entry->binary(m, x, y);
-    return convert_value(m, x, k->from, k->to);
+static Val load(const Codegen *k, Val base, Dtype dtype, unsigned lanes, Val i) {
+    Val at = k_gep(k, k_memory_type(k, dtype, 1), base, i);
+    Val v = k_load(k, k_memory_type(k, dtype, lanes), at);
+    LLVMSetAlignment(v, dtype_bytes(dtype));
+    return dtype == DT_BOOL ? k_trunc(k, v, k_value_type(k, dtype, lanes)) : v;
 }
 
-static LLVMTypeRef memory_type(const MathCtx *m, ConvertType type, unsigned lanes) {
-    if (type != CONVERT_BOOL) return convert_ir_type(m, type, lanes);
-    LLVMTypeRef byte = LLVMInt8TypeInContext(m->context);
-    return lanes ? LLVMVectorType(byte, lanes) : byte;
-}
-
-static LLVMValueRef element_at(const MathCtx *m, LLVMValueRef base, ConvertType type,
-                               LLVMValueRef i) {
-    LLVMTypeRef element = memory_type(m, type, 0);
-    return LLVMBuildGEP2(m->builder, element, base, &i, 1, "");
-}
-
-static LLVMValueRef load(const MathCtx *m, LLVMValueRef base, ConvertType type, unsigned lanes,
-                         LLVMValueRef i) {
-    LLVMValueRef at = element_at(m, base, type, i);
-    LLVMValueRef v = LLVMBuildLoad2(m->builder, memory_type(m, type, lanes), at, "");
-    LLVMSetAlignment(v, (unsigned)math_type_bytes(type));
-    if (type != CONVERT_BOOL) return v;
-    return LLVMBuildTrunc(m->builder, v, convert_ir_type(m, type, lanes), "");
-}
-
-static void store(const MathCtx *m, LLVMValueRef base, ConvertType type, unsigned lanes,
-                  LLVMValueRef i, LLVMValueRef v) {
-    LLVMValueRef at = element_at(m, base, type, i);
-    if (type == CONVERT_BOOL) v = LLVMBuildZExt(m->builder, v, memory_type(m, type, lanes), "");
-    LLVMValueRef s = LLVMBuildStore(m->builder, v, at);
-    LLVMSetAlignment(s, (unsigned)math_type_bytes(type));
+static void store(const Codegen *k, Val base, Dtype dtype, unsigned lanes, Val i, Val v) {
+    Val at = k_gep(k, k_memory_type(k, dtype, 1), base, i);
+    if (dtype == DT_BOOL) v = k_zext(k, v, k_memory_type(k, dtype, lanes));
+    Val s = k_store(k, v, at);
+    LLVMSetAlignment(s, dtype_bytes(dtype));
 }
 
 static void kernel_name(char name[32], size_t i_kernel) {
     snprintf(name, 32, "kernel_%zu", i_kernel);
 }
 
-static void emit_kernel(const MathCtx *m, const MathKernel *k, size_t i_kernel) {
-    LLVMContextRef c = m->context;
-    LLVMBuilderRef b = m->builder;
-    LLVMTypeRef i64 = LLVMInt64TypeInContext(c);
-    LLVMTypeRef pointer = LLVMPointerTypeInContext(c, 0);
-    LLVMTypeRef params[] = {pointer, pointer, pointer, i64};
+static void emit_kernel(const Codegen *k, const MathKernel *kernel, size_t i_kernel) {
+    LLVMTypeRef params[] = {k->ptr, k->ptr, k->ptr, k->i64};
     char name[32];
     kernel_name(name, i_kernel);
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(c), params, 4, 0);
-    LLVMValueRef function = LLVMAddFunction(m->module, name, type);
-    if (m->is_gpu) LLVMSetFunctionCallConv(function, PTX_KERNEL_CALL);
-    LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(c, function, "entry");
-    LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(c, function, "head");
-    LLVMBasicBlockRef body = LLVMAppendBasicBlockInContext(c, function, "body");
-    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(c, function, "done");
-    LLVMPositionBuilderAtEnd(b, entry);
-    LLVMBuildBr(b, head);
-    LLVMPositionBuilderAtEnd(b, head);
-    LLVMValueRef i = LLVMBuildPhi(b, i64, "i");
-    LLVMValueRef is_open = LLVMBuildICmp(b, LLVMIntULT, i, LLVMGetParam(function, 3), "");
-    LLVMBuildCondBr(b, is_open, body, done);
-    LLVMPositionBuilderAtEnd(b, body);
-    LLVMValueRef x = load(m, LLVMGetParam(function, 0), k->from, k->lanes, i);
-    LLVMValueRef y = x;
-    if (math_op_arity(k->op) == 2) {
-        y = load(m, LLVMGetParam(function, 1), k->from, k->lanes, i);
+    LLVMTypeRef type = LLVMFunctionType(k->void_type, params, 4, 0);
+    Val function = LLVMAddFunction(k->module, name, type);
+    if (k_is_gpu(k)) LLVMSetFunctionCallConv(function, PTX_KERNEL_CALL);
+    LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(k->context, function, "entry");
+    k_goto(k, entry);
+    LLVMBasicBlockRef head = k_block(k, "head");
+    LLVMBasicBlockRef body = k_block(k, "body");
+    LLVMBasicBlockRef done = k_block(k, "done");
+    k_branch(k, head);
+    Val i = k_phi(k, k->i64);
+    Val is_open = k_ult(k, i, LLVMGetParam(function, 3));
+    k_cond_br(k, is_open, body, done);
+    k_goto(k, body);
+    Val x = load(k, LLVMGetParam(function, 0), kernel->from, kernel->lanes, i);
+    Val y = x;
+    if (math_op_arity(kernel->op) == 2) {
+        y = load(k, LLVMGetParam(function, 1), kernel->from, kernel->lanes, i);
     }
-    LLVMValueRef v = emit_op(m, k, x, y);
-    ConvertType to = k->op == MATH_OP_CONVERT ? k->to : k->from;
-    store(m, LLVMGetParam(function, 2), to, k->lanes, i, v);
-    LLVMValueRef width = LLVMConstInt(i64, k->lanes ? k->lanes : 1, 0);
-    LLVMValueRef next = LLVMBuildAdd(b, i, width, "");
-    LLVMBuildBr(b, head);
-    LLVMValueRef values[] = {LLVMConstInt(i64, 0, 0), next};
-    LLVMBasicBlockRef blocks[] = {entry, LLVMGetInsertBlock(b)};
-    LLVMAddIncoming(i, values, blocks, 2);
-    LLVMPositionBuilderAtEnd(b, done);
-    LLVMBuildRetVoid(b);
+    Val v = emit_op(k, kernel, x, y);
+    Dtype to = kernel->op == MATH_OP_CONVERT ? kernel->to : kernel->from;
+    store(k, LLVMGetParam(function, 2), to, kernel->lanes, i, v);
+    Val next = k_add(k, i, k_i64(k, kernel->lanes ? kernel->lanes : 1));
+    k_br(k, head);
+    k_incoming(i, k_i64(k, 0), entry);
+    k_incoming(i, next, k_here(k));
+    k_goto(k, done);
+    k_ret_void(k);
 }
-
-static const char gpu_triple[] = "nvptx64-nvidia-cuda";
 
 static bool is_gpu(const char *cpu) {
     return strncmp(cpu, "sm_", 3) == 0;
@@ -181,32 +153,19 @@ static void set_target(LLVMModuleRef module, LLVMTargetMachineRef machine) {
     LLVMDisposeMessage(triple);
 }
 
-/* A verified module of the kernels, for the machine, or for a GPU where that is NULL; NULL, with
- * the reason printed, if it is not well formed. */
-static LLVMModuleRef module_of(LLVMContextRef context, const MathKernel *kernels, size_t n_kernels,
-                               LLVMTargetMachineRef machine) {
-    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("math", context);
-    if (machine)
-        set_target(module, machine);
-    else
-        LLVMSetTarget(module, gpu_triple);
-    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
-    MathCtx m = {.context = context,
-                 .module = module,
-                 .builder = builder,
-                 .is_gpu = !machine,
-                 .overlaps_quotients = !machine};
-    for (size_t i = 0; i < n_kernels; i++) emit_kernel(&m, &kernels[i], i);
-    LLVMDisposeBuilder(builder);
+/* Begins a module of the kernels, for the machine, or for a GPU where that is NULL. Whether it is
+ * well formed; else the reason is printed. */
+static bool emit_module(Codegen *k, Arena *arena, const Target *target, const MathKernel *kernels,
+                        size_t n_kernels, LLVMTargetMachineRef machine) {
+    module_init(k, arena, target, "math");
+    k->overlaps_quotients = !machine;
+    if (machine) set_target(k->module, machine);
+    for (size_t i = 0; i < n_kernels; i++) emit_kernel(k, &kernels[i], i);
     char *message = NULL;
-    bool is_bad = LLVMVerifyModule(module, LLVMReturnStatusAction, &message) != 0;
-    if (is_bad) {
-        fprintf(stderr, "%s\n", message);
-        LLVMDisposeModule(module);
-        module = NULL;
-    }
+    bool is_bad = LLVMVerifyModule(k->module, LLVMReturnStatusAction, &message) != 0;
+    if (is_bad) fprintf(stderr, "%s\n", message);
     LLVMDisposeMessage(message);
-    return module;
+    return !is_bad;
 }
 
 static bool failed(LLVMErrorRef error) {
@@ -220,17 +179,22 @@ static bool failed(LLVMErrorRef error) {
 static bool add_module(LLVMOrcLLJITRef lljit, const MathKernel *kernels, size_t n_kernels) {
     LLVMTargetMachineRef machine = machine_for("x86-64-v3");
     if (!machine) return false;
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = module_of(context, kernels, n_kernels, machine);
+    Arena *arena = arena_new(NULL);
+    Codegen k;
+    bool is_good = emit_module(&k, arena, target_get(TARGET_CPU), kernels, n_kernels, machine);
     LLVMDisposeTargetMachine(machine);
-    LLVMOrcThreadSafeContextRef owner = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
-    bool is_good = false;
-    if (module) {
-        LLVMOrcThreadSafeModuleRef safe = LLVMOrcCreateNewThreadSafeModule(module, owner);
-        LLVMOrcJITDylibRef dylib = LLVMOrcLLJITGetMainJITDylib(lljit);
-        is_good = !failed(LLVMOrcLLJITAddLLVMIRModule(lljit, dylib, safe));
+    if (!is_good) {
+        module_dispose(&k);
+        arena_free(arena);
+        return false;
     }
+    LLVMDisposeBuilder(k.builder);
+    LLVMOrcThreadSafeContextRef owner = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(k.context);
+    LLVMOrcThreadSafeModuleRef safe = LLVMOrcCreateNewThreadSafeModule(k.module, owner);
+    LLVMOrcJITDylibRef dylib = LLVMOrcLLJITGetMainJITDylib(lljit);
+    is_good = !failed(LLVMOrcLLJITAddLLVMIRModule(lljit, dylib, safe));
     LLVMOrcDisposeThreadSafeContext(owner);
+    arena_free(arena);
     return is_good;
 }
 
@@ -280,17 +244,19 @@ static LLVMMemoryBufferRef compile(const MathKernel *kernels, size_t n_kernels, 
                                    LLVMCodeGenFileType kind) {
     LLVMTargetMachineRef machine = machine_for(cpu);
     if (!machine) return NULL;
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = module_of(context, kernels, n_kernels, machine);
+    Arena *arena = arena_new(NULL);
+    Codegen k;
+    bool is_good = emit_module(&k, arena, target_get(TARGET_CPU), kernels, n_kernels, machine);
     LLVMMemoryBufferRef buffer = NULL;
     char *message = NULL;
-    if (module && LLVMTargetMachineEmitToMemoryBuffer(machine, module, kind, &message, &buffer)) {
+    if (is_good &&
+        LLVMTargetMachineEmitToMemoryBuffer(machine, k.module, kind, &message, &buffer)) {
         fprintf(stderr, "%s\n", message);
         LLVMDisposeMessage(message);
         buffer = NULL;
     }
-    if (module) LLVMDisposeModule(module);
-    LLVMContextDispose(context);
+    module_dispose(&k);
+    arena_free(arena);
     LLVMDisposeTargetMachine(machine);
     return buffer;
 }
@@ -330,20 +296,17 @@ int math_count_externals(const MathKernel *kernels, size_t n_kernels) {
 
 static char *ptx_of(const MathKernel *kernels, size_t n_kernels, const Target *target) {
     Arena *arena = arena_new(NULL);
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = module_of(context, kernels, n_kernels, NULL);
-    PtxText ptx = {.head.arena = arena, .functions.arena = arena};
+    Codegen k;
     char *text = NULL;
-    if (module) {
-        Unit unit = {.arena = arena, .target = target, .context = context, .module = module};
+    if (emit_module(&k, arena, target, kernels, n_kernels, NULL)) {
+        PtxText ptx = {.head.arena = arena, .functions.arena = arena};
         ptx_write_head(&ptx, target);
-        ptx_write_unit(&ptx, &unit);
+        ptx_write_module(&ptx, &k);
         text_add(&ptx.head, text_str(&ptx.functions), ptx.functions.n_bytes);
         text = malloc(ptx.head.n_bytes + 1);
         if (text) memcpy(text, text_str(&ptx.head), ptx.head.n_bytes + 1);
-        LLVMDisposeModule(module);
     }
-    LLVMContextDispose(context);
+    module_dispose(&k);
     arena_free(arena);
     return text;
 }

@@ -3,8 +3,7 @@
 #ifndef FUSEC_TESTS_MATH_JIT_H
 #define FUSEC_TESTS_MATH_JIT_H
 
-#include "codegen/llvm/convert.h"
-#include "codegen/math/math.h"
+#include "ir/dtype.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +43,7 @@ typedef enum MathOp {
  * bool is a byte in memory. The kernel handles n elements, a multiple of the lanes. */
 typedef struct MathKernel {
     MathOp op;
-    ConvertType from, to;
+    Dtype from, to;
     unsigned lanes; /* 0: scalar */
 } MathKernel;
 
@@ -52,7 +51,6 @@ typedef void (*MathFunction)(const void *x, const void *y, void *out, uint64_t n
 
 const char *math_op_name(MathOp op);
 unsigned math_op_arity(MathOp op);
-size_t math_type_bytes(ConvertType type);
 
 typedef struct MathJit MathJit;
 

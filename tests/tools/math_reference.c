@@ -11,8 +11,8 @@ const MathReference math_references[N_MATH_REFERENCES] = {
     {MATH_OP_pow, NULL, NULL, 10, 0.6, 1.1},
 };
 
-double math_error_ulp(double got, long double want, ConvertType type) {
-    bool is_f32 = type == CONVERT_F32;
+double math_error_ulp(double got, long double want, Dtype type) {
+    bool is_f32 = type == DT_F32;
     if (isnan(got) || isnan(want)) return isnan(got) && isnan(want) ? 0 : INFINITY;
     long double limit = ldexpl(1.0L, is_f32 ? 128 : 1024);
     if (fabsl(want) > limit) want = copysignl(limit, want);

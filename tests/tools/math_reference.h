@@ -18,7 +18,7 @@ extern const MathReference math_references[N_MATH_REFERENCES];
 /* |got - want| in units in the last place that `want` has in the type, f32 or f64 (below the
  * least normal number: of subnormals). 2^128 or 2^1024 stands for infinity, so a result that
  * overflows too early is charged what it lacks. Infinite when just one is NaN. */
-double math_error_ulp(double got, long double want, ConvertType type);
+double math_error_ulp(double got, long double want, Dtype type);
 
 uint64_t math_random(uint64_t *state);
 

@@ -58,8 +58,7 @@ static Measure measure_f32(MathFunction f, const MathReference *ref, uint64_t st
         f(x, x, out, n);
         for (size_t i = 0; i < n; i++) {
             double want = ref->of_f32((double)x[i]);
-            note(&r, math_error_ulp((double)out[i], (long double)want, CONVERT_F32), (double)x[i],
-                 0);
+            note(&r, math_error_ulp((double)out[i], (long double)want, DT_F32), (double)x[i], 0);
         }
     }
     return r;
@@ -73,7 +72,7 @@ static Measure measure_f64(MathFunction f, const MathReference *ref, uint64_t n_
         for (size_t i = 0; i < CHUNK; i++) x[i] = draw_f64(&state, ref->spread);
         f(x, x, out, CHUNK);
         for (size_t i = 0; i < CHUNK; i++) {
-            note(&r, math_error_ulp(out[i], ref->of_f64((long double)x[i]), CONVERT_F64), x[i], 0);
+            note(&r, math_error_ulp(out[i], ref->of_f64((long double)x[i]), DT_F64), x[i], 0);
         }
     }
     return r;
@@ -97,7 +96,7 @@ static Measure measure_pow_f64(MathFunction f, uint64_t n_samples) {
         f(x, y, out, CHUNK);
         for (size_t i = 0; i < CHUNK; i++) {
             long double want = powl((long double)x[i], (long double)y[i]);
-            note(&r, math_error_ulp(out[i], want, CONVERT_F64), x[i], y[i]);
+            note(&r, math_error_ulp(out[i], want, DT_F64), x[i], y[i]);
         }
     }
     return r;
@@ -115,16 +114,16 @@ static Measure measure_pow_f32(MathFunction f, uint64_t n_samples) {
         f(x, y, out, CHUNK);
         for (size_t i = 0; i < CHUNK; i++) {
             double want = pow((double)x[i], (double)y[i]);
-            note(&r, math_error_ulp((double)out[i], (long double)want, CONVERT_F32), (double)x[i],
+            note(&r, math_error_ulp((double)out[i], (long double)want, DT_F32), (double)x[i],
                  (double)y[i]);
         }
     }
     return r;
 }
 
-static Measure measure(const MathReference *ref, ConvertType type, bool is_full, MathFunction f) {
+static Measure measure(const MathReference *ref, Dtype type, bool is_full, MathFunction f) {
     uint64_t n_samples = is_full ? (uint64_t)N_DOUBLES * 16 : N_DOUBLES;
-    bool is_f32 = type == CONVERT_F32;
+    bool is_f32 = type == DT_F32;
     if (ref->op == MATH_OP_pow) {
         return is_f32 ? measure_pow_f32(f, n_samples) : measure_pow_f64(f, n_samples);
     }
@@ -132,8 +131,8 @@ static Measure measure(const MathReference *ref, ConvertType type, bool is_full,
 }
 
 /* One line of the table; the error, or infinity when it could not be measured. */
-static double report(const MathReference *ref, ConvertType type, bool is_full) {
-    bool is_f32 = type == CONVERT_F32;
+static double report(const MathReference *ref, Dtype type, bool is_full) {
+    bool is_f32 = type == DT_F32;
     MathKernel kernel = {.op = ref->op, .from = type, .lanes = is_f32 ? 8 : 4};
     MathJit *jit = math_jit_new(&kernel, 1);
     if (!jit) return INFINITY;
@@ -169,8 +168,8 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < N_MATH_REFERENCES; i++) {
         const MathReference *ref = &math_references[i];
         if (only && strcmp(only, math_op_name(ref->op)) != 0) continue;
-        if (has_f32) worst = fmax(worst, report(ref, CONVERT_F32, is_full));
-        if (has_f64) worst = fmax(worst, report(ref, CONVERT_F64, is_full));
+        if (has_f32) worst = fmax(worst, report(ref, DT_F32, is_full));
+        if (has_f64) worst = fmax(worst, report(ref, DT_F64, is_full));
     }
     return worst <= 4 ? 0 : 1;
 }

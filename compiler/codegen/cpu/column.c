@@ -12,9 +12,9 @@ typedef struct Column {
     Lower *lower;
     Point point; /* of the unit: outer axes and segment; one lane */
     uint32_t lanes;
-    int64_t width;         /* columns of a part of the strip; a multiple of lanes */
-    LLVMValueRef first, n; /* the part's columns */
-    CpuArray *results;     /* per slot: results; extremes, where there are */
+    int64_t width;     /* columns of a part of the strip; a multiple of lanes */
+    Val first, n;      /* the part's columns */
+    CpuArray *results; /* per slot: results; extremes, where there are */
     CpuArray *extremes;
     /* The stage being emitted. */
     const Stage *stage;
@@ -22,10 +22,10 @@ typedef struct Column {
     CpuArray *chains; /* of reduction i of the stage at level k: [k * n reduces + i], each
                        * [n_chains][width] */
     /* The position in its loops. */
-    Point row;              /* with the reduced axes */
-    LLVMValueRef row_chain; /* where the row's chain begins */
-    uint32_t level;         /* joined into */
-    const bool *needs;      /* per slot: whether the step needs its result */
+    Point row;         /* with the reduced axes */
+    Val row_chain;     /* where the row's chain begins */
+    uint32_t level;    /* joined into */
+    const bool *needs; /* per slot: whether the step needs its result */
 } Column;
 
 static const Reduce *reduce_at(const Column *column, uint32_t i) {
@@ -36,27 +36,26 @@ static const CpuArray *chains_at(const Column *column, uint32_t level, uint32_t 
     return &column->chains[level * column->stage->reduces.n + i];
 }
 
-static LLVMValueRef add(const Column *column, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildAdd(column->lower->unit->builder, a, b, "");
+static Val add(const Column *column, Val a, Val b) {
+    return k_add(column->lower->k, a, b);
 }
 
 /* Where chain `chain` begins in an array of chains. */
-static LLVMValueRef chain_begin(const Column *column, LLVMValueRef chain) {
-    LLVMValueRef width = lower_index_const(column->lower, column->width);
-    return LLVMBuildMul(column->lower->unit->builder, chain, width, "");
+static Val chain_begin(const Column *column, Val chain) {
+    Val width = lower_index_const(column->lower, column->width);
+    return k_mul(column->lower->k, chain, width);
 }
 
 /* A vector of columns, `at` counted from the part's first, with the results it needs. */
-static Point column_point(const Column *column, const Point *outer, LLVMValueRef at,
-                          LLVMValueRef mask) {
+static Point column_point(const Column *column, const Point *outer, Val at, Val mask) {
     Lower *lower = column->lower;
     uint32_t n_slots = lower->kernel->reduces.n;
     Point point = point_inside(outer);
     point.lanes = column->lanes;
     point.mask = mask;
     point.axis[lower->lane_axis] = add(column, column->first, at);
-    point.results = arena_array(lower->unit->arena, LLVMValueRef, n_slots);
-    point.extremes = arena_array(lower->unit->arena, LLVMValueRef, n_slots);
+    point.results = arena_array(lower->k->arena, Val, n_slots);
+    point.extremes = arena_array(lower->k->arena, Val, n_slots);
     for (uint32_t slot = 0; slot < n_slots; slot++) {
         if (!column->needs[slot]) continue;
         point.results[slot] =
@@ -71,20 +70,20 @@ static Point column_point(const Column *column, const Point *outer, LLVMValueRef
 /* Walks the part's columns; whole vectors only when they are the arrays' alone. */
 static void each_vector(Column *column, bool is_masked, CpuStep *step) {
     Lower *lower = column->lower;
-    LLVMValueRef from = lower_index_const(lower, 0), n = column->n;
+    Val from = lower_index_const(lower, 0), n = column->n;
     DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
     bool is_whole = cpu_is_multiple(lower, extent, column->lanes);
     if (!is_masked && !is_whole) {
-        LLVMValueRef more = add(column, n, lower_index_const(lower, column->lanes - 1));
-        LLVMValueRef past = cpu_modulo(lower, more, column->lanes);
-        n = LLVMBuildSub(lower->unit->builder, more, past, "");
+        Val more = add(column, n, lower_index_const(lower, column->lanes - 1));
+        Val past = cpu_modulo(lower, more, column->lanes);
+        n = k_sub(lower->k, more, past);
     }
     cpu_each_step(lower, from, n, column->lanes, is_whole || !is_masked, step, column);
 }
 
 /* Elements. */
 
-static void element_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void element_step(void *user, Val at, Val mask) {
     const Column *column = user;
     Lower *lower = column->lower;
     Point point = column_point(column, &column->row, at, mask);
@@ -92,7 +91,7 @@ static void element_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
         const Reduce *reduce = reduce_at(column, i);
         const CpuArray *chains = chains_at(column, 0, i);
         Acc acc = acc_element(&point, reduce);
-        LLVMValueRef chain = add(column, column->row_chain, at);
+        Val chain = add(column, column->row_chain, at);
         Acc before = cpu_array_load(lower, chains, chain, column->lanes);
         acc = acc_take(lower, reduce, before, acc);
         cpu_array_store(lower, chains, chain, acc, column->lanes);
@@ -104,16 +103,16 @@ static void column_elements(void *user, CpuSpan span) {
     Column *column = user;
     Lower *lower = column->lower;
     const Kernel *kernel = lower->kernel;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     CpuRoots roots = cpu_stage_roots(lower, column->stage);
-    LLVMValueRef to = add(column, span.begin, span.n);
-    Loop loop = loop_begin(unit, lower->function, span.begin, to, lower_index_const(lower, 1));
+    Val to = add(column, span.begin, span.n);
+    Loop loop = loop_begin(k, span.begin, to, lower_index_const(lower, 1));
     column->row = point_inside(&column->point);
     lower_split(lower, loop.index, kernel->first_reduced, kernel->n_reduced, &column->row);
     point_prepare(&column->row, roots.ids, roots.n, 1u << lower->lane_axis);
     column->row_chain = chain_begin(column, cpu_modulo(lower, loop.index, column->order.n_chains));
     each_vector(column, true, element_step);
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 /* Chains. */
@@ -128,12 +127,12 @@ static void column_clear(void *user, uint32_t level) {
 }
 
 /* The balanced tree over the chains of the columns at `at`. */
-static Acc join_chains(const Column *column, uint32_t level, uint32_t i, LLVMValueRef at) {
+static Acc join_chains(const Column *column, uint32_t level, uint32_t i, Val at) {
     Acc parts[64];
     const Lower *lower = column->lower;
     uint32_t n = column->order.n_chains;
     for (uint32_t k = 0; k < n; k++) {
-        LLVMValueRef chain = add(column, at, lower_index_const(lower, k * column->width));
+        Val chain = add(column, at, lower_index_const(lower, k * column->width));
         parts[k] = cpu_array_load(lower, chains_at(column, level, i), chain, column->lanes);
     }
     for (; n > 1; n /= 2)
@@ -142,13 +141,13 @@ static Acc join_chains(const Column *column, uint32_t level, uint32_t i, LLVMVal
     return parts[0];
 }
 
-static void join_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void join_step(void *user, Val at, Val mask) {
     (void)mask;
     const Column *column = user;
     const Lower *lower = column->lower;
     for (uint32_t i = 0; i < column->stage->reduces.n; i++) {
         const CpuArray *chains = chains_at(column, column->level, i);
-        LLVMValueRef chain = add(column, column->row_chain, at);
+        Val chain = add(column, column->row_chain, at);
         Acc part = join_chains(column, column->level - 1, i, at);
         Acc before = cpu_array_load(lower, chains, chain, column->lanes);
         Acc acc = acc_combine(lower, reduce_at(column, i), before, part);
@@ -156,14 +155,14 @@ static void join_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
     }
 }
 
-static void column_join(void *user, uint32_t level, LLVMValueRef chain) {
+static void column_join(void *user, uint32_t level, Val chain) {
     Column *column = user;
     column->level = level;
     column->row_chain = chain_begin(column, chain);
     each_vector(column, false, join_step);
 }
 
-static void finish_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void finish_step(void *user, Val at, Val mask) {
     const Column *column = user;
     const Lower *lower = column->lower;
     Point point = column_point(column, &column->point, at, mask);
@@ -183,8 +182,8 @@ static void finish_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 static bool *needed_slots(const Lower *lower, const Stage *stage) {
     const Kernel *kernel = lower->kernel;
     uint32_t index = stage ? (uint32_t)(stage - kernel->stages.data) : kernel->stages.n;
-    const bool *live = stage_live_scalars(lower->unit->arena, kernel, (RowCache){.n = 0}, index);
-    bool *needs = arena_array(lower->unit->arena, bool, kernel->reduces.n);
+    const bool *live = stage_live_scalars(lower->k->arena, kernel, (RowCache){.n = 0}, index);
+    bool *needs = arena_array(lower->k->arena, bool, kernel->reduces.n);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (live[id] && (s->kind == SCALAR_STAGE || s->kind == SCALAR_EXTREME))
@@ -195,15 +194,15 @@ static bool *needed_slots(const Lower *lower, const Stage *stage) {
 
 static void column_stage(Column *column, const Stage *stage, CpuSpan span) {
     Lower *lower = column->lower;
-    Arena *arena = lower->unit->arena;
+    Arena *arena = lower->k->arena;
     uint32_t n = stage->reduces.n;
     column->stage = stage;
     column->order = cpu_stage_order(lower, stage, column->lanes);
     uint32_t n_chains = column->order.n_chains;
     column->chains = arena_array(arena, CpuArray, column->order.n_levels * (size_t)n);
-    for (uint32_t k = 0; k < column->order.n_levels * n; k++) {
-        const Reduce *reduce = reduce_at(column, k % n);
-        column->chains[k] =
+    for (uint32_t j = 0; j < column->order.n_levels * n; j++) {
+        const Reduce *reduce = reduce_at(column, j % n);
+        column->chains[j] =
             cpu_array_new(lower, reduce->acc, reduce->is_arg, n_chains * column->width);
     }
     column->needs = needed_slots(lower, stage);
@@ -221,7 +220,7 @@ static void column_stage(Column *column, const Stage *stage, CpuSpan span) {
     if (n) each_vector(column, false, finish_step);
 }
 
-static void row_store_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void row_store_step(void *user, Val at, Val mask) {
     const Column *column = user;
     const Kernel *kernel = column->lower->kernel;
     Point point = column_point(column, &column->point, at, mask);
@@ -232,8 +231,8 @@ static void row_store_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 static void column_part(Column *column, CpuSpan span) {
     const Lower *lower = column->lower;
     const Kernel *kernel = lower->kernel;
-    column->results = arena_array(lower->unit->arena, CpuArray, kernel->reduces.n);
-    column->extremes = arena_array(lower->unit->arena, CpuArray, kernel->reduces.n);
+    column->results = arena_array(lower->k->arena, CpuArray, kernel->reduces.n);
+    column->extremes = arena_array(lower->k->arena, CpuArray, kernel->reduces.n);
     for (uint32_t i = 0; i < kernel->stages.n; i++)
         column_stage(column, &kernel->stages.data[i], span);
     column->needs = needed_slots(lower, NULL);
@@ -271,24 +270,24 @@ static int64_t part_width(const Lower *lower, DimId extent) {
 }
 
 /* Sets the unit's outer axes and segment; returns the number of its strip. */
-static LLVMValueRef split_unit(Column *column, LLVMValueRef index, LLVMValueRef n_strips) {
+static Val split_unit(Column *column, Val index, Val n_strips) {
     Lower *lower = column->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
+    const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     uint32_t n_outer = lower->lane_axis;
     if (kernel->segment_axis != NO_AXIS) {
-        LLVMValueRef per_segment = n_strips;
-        for (uint32_t k = 0; k < n_outer; k++) {
-            DimId extent = kernel_axis_extent(kernel, k);
-            per_segment = LLVMBuildMul(builder, per_segment, lower_dim(lower, extent), "");
+        Val per_segment = n_strips;
+        for (uint32_t j = 0; j < n_outer; j++) {
+            DimId extent = kernel_axis_extent(kernel, j);
+            per_segment = k_mul(k, per_segment, lower_dim(lower, extent));
         }
-        column->point.axis[kernel->segment_axis] = LLVMBuildUDiv(builder, index, per_segment, "");
-        index = LLVMBuildURem(builder, index, per_segment, "");
+        column->point.axis[kernel->segment_axis] = k_udiv(k, index, per_segment);
+        index = k_urem(k, index, per_segment);
     }
     if (n_outer == 0) return index;
-    LLVMValueRef outer = LLVMBuildUDiv(builder, index, n_strips, "");
+    Val outer = k_udiv(k, index, n_strips);
     lower_split(lower, outer, 0, n_outer, &column->point);
-    return LLVMBuildURem(builder, index, n_strips, "");
+    return k_urem(k, index, n_strips);
 }
 
 /* Hoists what no loop of the unit changes. */
@@ -301,9 +300,8 @@ static void prepare_unit(Column *column) {
     }
 }
 
-void template_cpu_column(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
+void template_cpu_column(Lower *lower, Val begin, Val end) {
+    const Codegen *k = lower->k;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     const Sched *sched = &lower->variant->sched;
     DimId extent = index_axis_extent(tab, lower->lane_axis);
@@ -313,20 +311,19 @@ void template_cpu_column(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
                      .width = part_width(lower, extent)};
     Loop units = cpu_unit_loop(lower, begin, end, 1);
     DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->chunk_elems);
-    LLVMValueRef strip = split_unit(&column, units.index, lower_dim(lower, n_strips));
-    LLVMValueRef chunk_elems = lower_index_const(lower, sched->chunk_elems);
-    LLVMValueRef strip_begin = LLVMBuildMul(builder, strip, chunk_elems, "");
-    LLVMValueRef rest = LLVMBuildSub(builder, lower_dim(lower, extent), strip_begin, "");
-    LLVMValueRef n_columns = cpu_at_most(lower, rest, sched->chunk_elems);
+    Val strip = split_unit(&column, units.index, lower_dim(lower, n_strips));
+    Val chunk_elems = lower_index_const(lower, sched->chunk_elems);
+    Val strip_begin = k_mul(k, strip, chunk_elems);
+    Val rest = k_sub(k, lower_dim(lower, extent), strip_begin);
+    Val n_columns = cpu_at_most(lower, rest, sched->chunk_elems);
     prepare_unit(&column);
     CpuSpan span = cpu_reduced_span(lower, &column.point);
-    LLVMValueRef zero = lower_index_const(lower, 0);
-    Loop parts =
-        loop_begin(unit, lower->function, zero, n_columns, lower_index_const(lower, column.width));
-    LLVMValueRef ahead = LLVMBuildSub(builder, n_columns, parts.index, "");
+    Val zero = lower_index_const(lower, 0);
+    Loop parts = loop_begin(k, zero, n_columns, lower_index_const(lower, column.width));
+    Val ahead = k_sub(k, n_columns, parts.index);
     column.n = cpu_at_most(lower, ahead, column.width);
     column.first = add(&column, strip_begin, parts.index);
     column_part(&column, span);
-    loop_end(unit, &parts);
-    loop_end(unit, &units);
+    loop_end(k, &parts);
+    loop_end(k, &units);
 }

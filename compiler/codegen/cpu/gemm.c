@@ -20,8 +20,8 @@
 typedef struct Products {
     Gemm *gemms;
     uint32_t n;
-    Lower *rows;          /* that follow, or NULL */
-    LLVMValueRef *passed; /* per argument of theirs: room for what passes on the stack, or NULL */
+    Lower *rows; /* that follow, or NULL */
+    Val *passed; /* per argument of theirs: room for what passes on the stack, or NULL */
 } Products;
 
 static Gemm gemm_new(Lower *lower) {
@@ -53,12 +53,12 @@ static Gemm gemm_new(Lower *lower) {
     gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
     gemm.panel_dtype = gemm.has_panels ? gemm.column.dtype : gemm.acc;
     if (gemm.has_panels && kernel->panel_columns != gemm.tile_columns)
-        ice(lower->unit->arena, "the panels of %s are %u wide, its tile %u", kernel->name,
+        ice(lower->k->arena, "the panels of %s are %u wide, its tile %u", kernel->name,
             kernel->panel_columns, gemm.tile_columns);
     uint32_t left_axes = scalar_get(kernel->scalars, left.value)->axes;
     uint32_t right_axes = scalar_get(kernel->scalars, right.value)->axes;
     if ((left_axes >> n & 1) || (right_axes >> m & 1))
-        ice(lower->unit->arena, "a factor of %s moves with both m and n", kernel->name);
+        ice(lower->k->arena, "a factor of %s moves with both m and n", kernel->name);
     gemm_choose_layout(&gemm);
     return gemm;
 }
@@ -111,7 +111,7 @@ static void make_room(Products *products) {
     Lower *rows = products->rows;
     uint32_t n_rows = is_turned(first) ? first->block_columns : first->n_tile_rows;
     int64_t n_elems = n_rows * dim_hi(lower_dims(rows), row_extent(products));
-    products->passed = arena_array(rows->unit->arena, LLVMValueRef, rows->kernel->args.n);
+    products->passed = arena_array(rows->k->arena, Val, rows->kernel->args.n);
     for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
         const Buffer *buffer = &rows->plan->buffers.data[rows->kernel->args.data[i]];
         if (buffer->is_on_chip) products->passed[i] = cpu_memory_new(rows, buffer->dtype, n_elems);
@@ -119,28 +119,28 @@ static void make_room(Products *products) {
 }
 
 /* The number of a row of the unit's batch among all rows; i64. */
-static LLVMValueRef row_number(const Products *products, LLVMValueRef row) {
+static Val row_number(const Products *products, Val row) {
     Gemm *first = products->gemms;
-    const Unit *unit = first->lower->unit;
-    LLVMValueRef m = lower_dim64(
+    const Codegen *k = first->lower->k;
+    Val m = lower_dim64(
         first->lower, kernel_axis_extent(first->lower->kernel, gemm_axis_m(first->lower->kernel)));
-    LLVMValueRef batch = unit_index_cast(unit, first->batch, unit->i64);
-    LLVMValueRef before = LLVMBuildMul(unit->builder, batch, m, "");
-    return LLVMBuildAdd(unit->builder, before, unit_index_cast(unit, row, unit->i64), "");
+    Val batch = k_index_cast(k, first->batch, k->i64);
+    Val before = k_mul(k, batch, m);
+    return k_add(k, before, k_index_cast(k, row, k->i64));
 }
 
 /* From here on what passes lies where its row `begin` is the first. */
-static void place_rows(const Products *products, LLVMValueRef begin) {
+static void place_rows(const Products *products, Val begin) {
     Lower *rows = products->rows;
-    const Unit *unit = rows->unit;
-    LLVMValueRef n = lower_dim64(rows, row_extent(products));
-    LLVMValueRef elems = LLVMBuildMul(unit->builder, row_number(products, begin), n, "");
-    LLVMValueRef back = LLVMBuildNeg(unit->builder, elems, "");
+    const Codegen *k = rows->k;
+    Val n = lower_dim64(rows, row_extent(products));
+    Val elems = k_mul(k, row_number(products, begin), n);
+    Val back = k_neg(k, elems);
     for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
         if (!products->passed[i]) continue;
         uint32_t buffer = rows->kernel->args.data[i];
-        LLVMTypeRef type = unit_memory_type(unit, rows->plan->buffers.data[buffer].dtype, 1);
-        rows->pointers[i] = LLVMBuildGEP2(unit->builder, type, products->passed[i], &back, 1, "");
+        LLVMTypeRef type = k_memory_type(k, rows->plan->buffers.data[buffer].dtype, 1);
+        rows->pointers[i] = k_gep(k, type, products->passed[i], back);
         for (uint32_t p = 0; p < products->n; p++) {
             Lower *maker = products->gemms[p].lower;
             uint32_t arg = kernel_find_arg(maker->kernel, buffer);
@@ -149,10 +149,10 @@ static void place_rows(const Products *products, LLVMValueRef begin) {
     }
 }
 
-static void go_over_rows(const Products *products, LLVMValueRef begin, LLVMValueRef n) {
-    const Unit *unit = products->rows->unit;
-    LLVMValueRef from = row_number(products, begin);
-    LLVMValueRef to = LLVMBuildAdd(unit->builder, from, unit_index_cast(unit, n, unit->i64), "");
+static void go_over_rows(const Products *products, Val begin, Val n) {
+    const Codegen *k = products->rows->k;
+    Val from = row_number(products, begin);
+    Val to = k_add(k, from, k_index_cast(k, n, k->i64));
     template_cpu_row(products->rows, from, to);
 }
 
@@ -161,17 +161,17 @@ static void go_over_rows(const Products *products, LLVMValueRef begin, LLVMValue
 /* A row of the unit, as each product has it. */
 typedef struct RowStores {
     const Products *products;
-    Point *points;          /* of the row */
-    LLVMValueRef *partials; /* the row's first column in the unit */
+    Point *points; /* of the row */
+    Val *partials; /* the row's first column in the unit */
     uint32_t lanes;
 } RowStores;
 
-static void row_stores_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void row_stores_step(void *user, Val at, Val mask) {
     const RowStores *row = user;
     const Gemm *first = row->products->gemms;
-    const Unit *unit = first->lower->unit;
-    LLVMValueRef offset = LLVMBuildSub(unit->builder, at, first->column_begin, "");
-    Point *points = arena_array(unit->arena, Point, row->products->n);
+    const Codegen *k = first->lower->k;
+    Val offset = k_sub(k, at, first->column_begin);
+    Point *points = arena_array(k->arena, Point, row->products->n);
     for (uint32_t p = 0; p < row->products->n; p++) {
         const Gemm *gemm = &row->products->gemms[p];
         const Kernel *kernel = gemm->lower->kernel;
@@ -187,31 +187,31 @@ static void row_stores_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 
 /* The product's point of row `number` of the panel. What does not change along the row is computed
  * once, where there is something else. */
-static Point stores_point(const Gemm *gemm, LLVMValueRef number, uint32_t lanes) {
+static Point stores_point(const Gemm *gemm, Val number, uint32_t lanes) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
-    CpuRoots roots = {arena_array(unit->arena, ScalarId, kernel->row_stores.n), 0};
+    CpuRoots roots = {arena_array(k->arena, ScalarId, kernel->row_stores.n), 0};
     for (uint32_t i = 0; i < kernel->row_stores.n; i++)
         roots.ids[roots.n++] = kernel->row_stores.data[i].value;
     Point point = point_inside(&gemm->point);
     point.lanes = lanes;
     point.lane_axis = gemm->column.axis;
-    point.axis[gemm->row.axis] = LLVMBuildAdd(unit->builder, gemm->panel_begin, number, "");
+    point.axis[gemm->row.axis] = k_add(k, gemm->panel_begin, number);
     if (lanes > 1) point_prepare(&point, roots.ids, roots.n, 1u << gemm->column.axis);
     return point;
 }
 
-static LLVMValueRef row_partials(const Gemm *gemm, LLVMValueRef number) {
-    LLVMBuilderRef builder = gemm->lower->unit->builder;
-    LLVMValueRef at = LLVMBuildAdd(builder, gemm->partials_row, number, "");
-    at = LLVMBuildMul(builder, at, lower_index_const(gemm->lower, gemm->block_columns), "");
+static Val row_partials(const Gemm *gemm, Val number) {
+    const Codegen *k = gemm->lower->k;
+    Val at = k_add(k, gemm->partials_row, number);
+    at = k_mul(k, at, lower_index_const(gemm->lower, gemm->block_columns));
     return gemm_element(gemm, gemm->partials, at);
 }
 
-static LLVMValueRef n_panel_rows(const Gemm *gemm) {
+static Val n_panel_rows(const Gemm *gemm) {
     const Lower *lower = gemm->lower;
-    LLVMValueRef left = LLVMBuildSub(lower->unit->builder, gemm->row_end, gemm->panel_begin, "");
+    Val left = k_sub(lower->k, gemm->row_end, gemm->panel_begin);
     return cpu_at_most(lower, left, gemm->n_tile_rows);
 }
 
@@ -220,21 +220,21 @@ static LLVMValueRef n_panel_rows(const Gemm *gemm) {
 static void finish_rows(const Products *products) {
     const Gemm *first = products->gemms;
     Lower *lower = first->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
-    Loop loop = loop_begin(unit, lower->function, lower_index_const(lower, 0), n_panel_rows(first),
+    Loop loop = loop_begin(k, lower_index_const(lower, 0), n_panel_rows(first),
                            lower_index_const(lower, 1));
     RowStores row = {.products = products, .lanes = first->lanes};
     if (dim_hi(dims, first->column.extent) <= 1) row.lanes = 1;
-    row.points = arena_array(unit->arena, Point, products->n);
-    row.partials = arena_array(unit->arena, LLVMValueRef, products->n);
+    row.points = arena_array(k->arena, Point, products->n);
+    row.partials = arena_array(k->arena, Val, products->n);
     for (uint32_t p = 0; p < products->n; p++) {
         row.points[p] = stores_point(&products->gemms[p], loop.index, row.lanes);
         row.partials[p] = row_partials(&products->gemms[p], loop.index);
     }
     cpu_each_step(lower, first->column_begin, first->n_columns, row.lanes,
                   cpu_is_multiple(lower, first->column.extent, row.lanes), row_stores_step, &row);
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 /* Loops. */
@@ -265,30 +265,29 @@ static void fold_panel(Gemm *gemm, const Gemm *first) {
 static void each_panel(const Products *products) {
     Gemm *first = products->gemms;
     Lower *lower = first->lower;
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef depth = lower_index_const(lower, first->depth);
-    LLVMValueRef k = lower_dim(lower, first->k_extent);
-    LLVMValueRef k_next = LLVMBuildAdd(builder, first->k_begin, depth, "");
-    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSGE, k_next, k, "");
-    LLVMValueRef is_only = LLVMBuildICmp(builder, LLVMIntSLE, k, depth, "");
-    Loop loop = loop_begin(unit, lower->function, first->row_begin, first->row_end,
+    const Codegen *k = lower->k;
+    Val depth = lower_index_const(lower, first->depth);
+    Val at_k = lower_dim(lower, first->k_extent);
+    Val k_next = k_add(k, first->k_begin, depth);
+    Val is_last = k_sge(k, k_next, at_k);
+    Val is_only = k_sle(k, at_k, depth);
+    Loop loop = loop_begin(k, first->row_begin, first->row_end,
                            lower_index_const(lower, first->n_tile_rows));
     first->panel_begin = loop.index;
-    LLVMValueRef row = LLVMBuildSub(builder, loop.index, first->row_begin, "");
-    first->partials_row = LLVMBuildSelect(builder, is_only, lower_index_const(lower, 0), row, "");
+    Val row = k_sub(k, loop.index, first->row_begin);
+    first->partials_row = k_select(k, is_only, lower_index_const(lower, 0), row);
     for (uint32_t p = 0; p < products->n; p++) fold_panel(&products->gemms[p], first);
-    If last = if_begin(unit, lower->function, is_last);
+    If last = if_begin(k, is_last);
     bool has_rows = products->rows && !is_turned(first);
     if (has_rows) place_rows(products, loop.index);
     finish_rows(products);
     if (has_rows) go_over_rows(products, loop.index, n_panel_rows(first));
-    if_end(unit, &last);
-    loop_end(unit, &loop);
+    if_end(k, &last);
+    loop_end(k, &loop);
     if (!products->rows || !is_turned(first)) return;
-    last = if_begin(unit, lower->function, is_last);
+    last = if_begin(k, is_last);
     go_over_rows(products, first->column_begin, first->n_columns);
-    if_end(unit, &last);
+    if_end(k, &last);
 }
 
 static void take_columns(Gemm *gemm, const Gemm *first) {
@@ -303,52 +302,46 @@ static void take_columns(Gemm *gemm, const Gemm *first) {
 static void each_k_block(const Products *products) {
     Gemm *first = products->gemms;
     Lower *lower = first->lower;
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
-    LLVMValueRef k = lower_dim(lower, first->k_extent);
-    LLVMValueRef is_some = LLVMBuildICmp(builder, LLVMIntSGT, k, zero, "");
-    Loop loop =
-        loop_begin(unit, lower->function, zero, LLVMBuildSelect(builder, is_some, k, one, ""),
-                   lower_index_const(lower, first->depth));
+    const Codegen *k = lower->k;
+    Val zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
+    Val at_k = lower_dim(lower, first->k_extent);
+    Val is_some = k_sgt(k, at_k, zero);
+    Loop loop = loop_begin(k, zero, k_select(k, is_some, at_k, one),
+                           lower_index_const(lower, first->depth));
     first->k_begin = loop.index;
-    first->n_k = cpu_at_most(lower, LLVMBuildSub(builder, k, loop.index, ""), first->depth);
+    first->n_k = cpu_at_most(lower, k_sub(k, at_k, loop.index), first->depth);
     for (uint32_t p = 0; p < products->n; p++) take_columns(&products->gemms[p], first);
     each_panel(products);
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 /* Units of one block of columns follow each other, then blocks of columns, then batches. */
-static void set_unit(Gemm *gemm, LLVMValueRef unit_index) {
+static void set_unit(Gemm *gemm, Val unit_index) {
     Lower *lower = gemm->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
+    const Codegen *k = lower->k;
     DimTab *dims = indextab_dims(scalartab_indices(lower->kernel->scalars));
-    LLVMValueRef n_row_blocks =
-        lower_dim(lower, dim_ceil_div(dims, gemm->row.extent, gemm->block_rows));
-    LLVMValueRef n_column_blocks =
+    Val n_row_blocks = lower_dim(lower, dim_ceil_div(dims, gemm->row.extent, gemm->block_rows));
+    Val n_column_blocks =
         lower_dim(lower, dim_ceil_div(dims, gemm->column.extent, gemm->block_columns));
-    LLVMValueRef row_block = LLVMBuildURem(builder, unit_index, n_row_blocks, "");
-    LLVMValueRef rest = LLVMBuildUDiv(builder, unit_index, n_row_blocks, "");
-    LLVMValueRef column_block = LLVMBuildURem(builder, rest, n_column_blocks, "");
-    LLVMValueRef batch = LLVMBuildUDiv(builder, rest, n_column_blocks, "");
+    Val row_block = k_urem(k, unit_index, n_row_blocks);
+    Val rest = k_udiv(k, unit_index, n_row_blocks);
+    Val column_block = k_urem(k, rest, n_column_blocks);
+    Val batch = k_udiv(k, rest, n_column_blocks);
     gemm->batch = batch;
     lower_split(lower, batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
-    LLVMValueRef block_rows = lower_index_const(lower, gemm->block_rows);
-    LLVMValueRef block_columns = lower_index_const(lower, gemm->block_columns);
-    gemm->row_begin = LLVMBuildMul(builder, row_block, block_rows, "");
-    LLVMValueRef rows_left =
-        LLVMBuildSub(builder, lower_dim(lower, gemm->row.extent), gemm->row_begin, "");
-    gemm->row_end =
-        LLVMBuildAdd(builder, gemm->row_begin, cpu_at_most(lower, rows_left, gemm->block_rows), "");
-    gemm->column_begin = LLVMBuildMul(builder, column_block, block_columns, "");
-    LLVMValueRef columns_left =
-        LLVMBuildSub(builder, lower_dim(lower, gemm->column.extent), gemm->column_begin, "");
+    Val block_rows = lower_index_const(lower, gemm->block_rows);
+    Val block_columns = lower_index_const(lower, gemm->block_columns);
+    gemm->row_begin = k_mul(k, row_block, block_rows);
+    Val rows_left = k_sub(k, lower_dim(lower, gemm->row.extent), gemm->row_begin);
+    gemm->row_end = k_add(k, gemm->row_begin, cpu_at_most(lower, rows_left, gemm->block_rows));
+    gemm->column_begin = k_mul(k, column_block, block_columns);
+    Val columns_left = k_sub(k, lower_dim(lower, gemm->column.extent), gemm->column_begin);
     gemm->n_columns = cpu_at_most(lower, columns_left, gemm->block_columns);
 }
 
-void template_cpu_contract(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
+void template_cpu_contract(Lower *lower, Val begin, Val end) {
     Products products = {.n = lower->n_together, .rows = lower->rows};
-    products.gemms = arena_array(lower->unit->arena, Gemm, products.n);
+    products.gemms = arena_array(lower->k->arena, Gemm, products.n);
     for (uint32_t p = 0; p < products.n; p++) {
         products.gemms[p] = gemm_new(&lower[p]);
         make_arrays(&products.gemms[p], products.gemms);
@@ -359,5 +352,5 @@ void template_cpu_contract(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     if (products.rows && is_turned(products.gemms))
         place_rows(&products, products.gemms->column_begin);
     each_k_block(&products);
-    loop_end(lower->unit, &units);
+    loop_end(lower->k, &units);
 }

@@ -34,15 +34,15 @@ typedef struct Gemm {
      * panel of columns at k * tile_columns + c, panels follow each other after `depth`
      * steps of k, those in memory after all of k; partial results are block_columns wide. */
     uint32_t row_stride, k_stride;
-    LLVMValueRef rows, columns, partials;
+    Val rows, columns, partials;
     /* The place in the loops. */
-    Point point;                            /* of the unit: the batch axes */
-    LLVMValueRef batch;                     /* of the unit */
-    LLVMValueRef row_begin, row_end;        /* of the unit */
-    LLVMValueRef column_begin, n_columns;   /* of the unit */
-    LLVMValueRef k_begin, n_k;              /* of the block of k */
-    LLVMValueRef panel_begin, partials_row; /* of the panel of rows: its first row, and where in
-                                             * the partial results that lies */
+    Point point;                   /* of the unit: the batch axes */
+    Val batch;                     /* of the unit */
+    Val row_begin, row_end;        /* of the unit */
+    Val column_begin, n_columns;   /* of the unit */
+    Val k_begin, n_k;              /* of the block of k */
+    Val panel_begin, partials_row; /* of the panel of rows: its first row, and where in
+                                    * the partial results that lies */
 } Gemm;
 
 /* Chooses how lanes go over each operand, and with that the layout of the packed rows. */
@@ -62,26 +62,26 @@ void gemm_tiles(Gemm *gemm);
 void gemm_stream(Gemm *gemm);
 
 /* Element `at` of an array on the stack; `lanes` elements there, aligned as a vector is. */
-LLVMValueRef gemm_element(const Gemm *gemm, LLVMValueRef base, LLVMValueRef at);
-LLVMValueRef gemm_load(const Gemm *gemm, LLVMValueRef pointer);
-void gemm_store(const Gemm *gemm, LLVMValueRef pointer, LLVMValueRef value);
+Val gemm_element(const Gemm *gemm, Val base, Val at);
+Val gemm_load(const Gemm *gemm, Val pointer);
+void gemm_store(const Gemm *gemm, Val pointer, Val value);
 
 /* Asks for the line at `pointer`, which may be any address, in a level of the cache: 1 or 2. */
-void gemm_prefetch(const Gemm *gemm, LLVMValueRef pointer, uint32_t level);
+void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level);
 /* Whether the operand is what memory holds, at an index that no memory tells. Then its element has
  * this address, also at a point that does not exist. */
 bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor);
-LLVMValueRef gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *point);
+Val gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *point);
 
 /* A point in the unit for an operand's lanes, and the operand's elements there. */
 Point gemm_operand_point(const Gemm *gemm, const GemmOperand *factor);
-LLVMValueRef gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point);
+Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point);
 /* min(at, extent - 1) */
-LLVMValueRef gemm_clamp(Lower *lower, LLVMValueRef at, DimId extent);
+Val gemm_clamp(Lower *lower, Val at, DimId extent);
 /* Which of `lanes` elements from `at` lie below `end`, which may be before `at`. */
-LLVMValueRef gemm_lanes_before(const Gemm *gemm, LLVMValueRef at, LLVMValueRef end);
+Val gemm_lanes_before(const Gemm *gemm, Val at, Val end);
 /* Turns lanes vectors of lanes elements round their diagonal. */
-void gemm_transpose(const Gemm *gemm, LLVMValueRef *vectors);
-LLVMValueRef gemm_multiply_add(const Gemm *gemm, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum);
+void gemm_transpose(const Gemm *gemm, Val *vectors);
+Val gemm_multiply_add(const Gemm *gemm, Val a, Val b, Val sum);
 
 #endif

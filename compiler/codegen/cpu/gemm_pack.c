@@ -7,31 +7,30 @@
 
 /* Memory. */
 
-LLVMValueRef gemm_element(const Gemm *gemm, LLVMValueRef base, LLVMValueRef at) {
-    const Unit *unit = gemm->lower->unit;
-    LLVMTypeRef type = unit_value_type(unit, gemm->acc, 1);
-    return LLVMBuildGEP2(unit->builder, type, base, &at, 1, "");
+Val gemm_element(const Gemm *gemm, Val base, Val at) {
+    const Codegen *k = gemm->lower->k;
+    LLVMTypeRef type = k_value_type(k, gemm->acc, 1);
+    return k_gep(k, type, base, at);
 }
 
-LLVMValueRef gemm_load(const Gemm *gemm, LLVMValueRef pointer) {
-    const Unit *unit = gemm->lower->unit;
-    LLVMTypeRef type = unit_value_type(unit, gemm->acc, gemm->lanes);
-    LLVMValueRef load = LLVMBuildLoad2(unit->builder, type, pointer, "");
+Val gemm_load(const Gemm *gemm, Val pointer) {
+    const Codegen *k = gemm->lower->k;
+    LLVMTypeRef type = k_value_type(k, gemm->acc, gemm->lanes);
+    Val load = k_load(k, type, pointer);
     LLVMSetAlignment(load, gemm->lanes * dtype_bytes(gemm->acc));
     return load;
 }
 
-void gemm_store(const Gemm *gemm, LLVMValueRef pointer, LLVMValueRef value) {
-    LLVMValueRef store = LLVMBuildStore(gemm->lower->unit->builder, value, pointer);
+void gemm_store(const Gemm *gemm, Val pointer, Val value) {
+    Val store = k_store(gemm->lower->k, value, pointer);
     LLVMSetAlignment(store, gemm->lanes * dtype_bytes(gemm->acc));
 }
 
-void gemm_prefetch(const Gemm *gemm, LLVMValueRef pointer, uint32_t level) {
-    const Unit *unit = gemm->lower->unit;
-    LLVMValueRef args[4] = {pointer, unit_i32(unit, 0), unit_i32(unit, 4 - level),
-                            unit_i32(unit, 1)};
-    LLVMTypeRef overload = unit->ptr;
-    unit_intrinsic(unit, "llvm.prefetch", &overload, 1, args, 4);
+void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level) {
+    const Codegen *k = gemm->lower->k;
+    Val args[4] = {pointer, k_i32(k, 0), k_i32(k, 4 - level), k_i32(k, 1)};
+    LLVMTypeRef overload = k->ptr;
+    k_intrinsic(k, "llvm.prefetch", &overload, 1, args, 4);
 }
 
 bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor) {
@@ -40,23 +39,23 @@ bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor) {
     return load->kind == SCALAR_LOAD && !index_is_gathered(scalartab_indices(scalars), load->index);
 }
 
-LLVMValueRef gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *point) {
+Val gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *point) {
     const Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     const Scalar *load = scalar_get(lower->kernel->scalars, factor->value);
-    LLVMValueRef at = point_index(point, load->index);
-    if (LLVMTypeOf(at) == unit->i32) at = LLVMBuildSExt(unit->builder, at, unit->i64, "");
+    Val at = point_index(point, load->index);
+    if (LLVMTypeOf(at) == k->i32) at = k_sext(k, at, k->i64);
     uint32_t arg = 0;
     while (lower->kernel->args.data[arg] != load->buffer) arg++;
-    LLVMTypeRef type = unit_memory_type(unit, factor->dtype, 1);
-    return LLVMBuildGEP2(unit->builder, type, lower->pointers[arg], &at, 1, "");
+    LLVMTypeRef type = k_memory_type(k, factor->dtype, 1);
+    return k_gep(k, type, lower->pointers[arg], at);
 }
 
 /* Values. */
 
 /* Whether no load of the operand strides when lanes go along `axis`. */
 static bool is_smooth(const Lower *lower, ScalarId value, uint32_t axis, uint32_t lanes) {
-    Arena *arena = lower->unit->arena;
+    Arena *arena = lower->k->arena;
     ScalarTab *scalars = lower->kernel->scalars;
     const bool *live = kernel_needed_scalars(arena, lower->kernel, &value, 1);
     IndexTab *tab = scalartab_indices(scalars);
@@ -100,61 +99,58 @@ Point gemm_operand_point(const Gemm *gemm, const GemmOperand *factor) {
     return point;
 }
 
-LLVMValueRef gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point) {
-    LLVMValueRef value = point_lanes(point, factor->value);
-    return convert_value(&gemm->lower->unit->math, value, unit_convert_type(factor->dtype),
-                         unit_convert_type(gemm->acc));
+Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point) {
+    Val value = point_lanes(point, factor->value);
+    return convert_value(gemm->lower->k, value, factor->dtype, gemm->acc);
 }
 
-LLVMValueRef gemm_clamp(Lower *lower, LLVMValueRef at, DimId extent) {
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef last =
-        LLVMBuildSub(builder, lower_dim(lower, extent), lower_index_const(lower, 1), "");
-    LLVMValueRef is_inside = LLVMBuildICmp(builder, LLVMIntSLT, at, last, "");
-    return LLVMBuildSelect(builder, is_inside, at, last, "");
+Val gemm_clamp(Lower *lower, Val at, DimId extent) {
+    const Codegen *k = lower->k;
+    Val last = k_sub(k, lower_dim(lower, extent), lower_index_const(lower, 1));
+    Val is_inside = k_slt(k, at, last);
+    return k_select(k, is_inside, at, last);
 }
 
-LLVMValueRef gemm_lanes_before(const Gemm *gemm, LLVMValueRef at, LLVMValueRef end) {
+Val gemm_lanes_before(const Gemm *gemm, Val at, Val end) {
     const Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
-    LLVMValueRef *numbers = arena_array(unit->arena, LLVMValueRef, gemm->lanes);
+    const Codegen *k = lower->k;
+    Val *numbers = arena_array(k->arena, Val, gemm->lanes);
     for (uint32_t i = 0; i < gemm->lanes; i++) numbers[i] = lower_index_const(lower, i);
-    LLVMValueRef rest = unit_splat(unit, LLVMBuildSub(unit->builder, end, at, ""), gemm->lanes);
-    LLVMValueRef lane = gemm->lanes > 1 ? LLVMConstVector(numbers, gemm->lanes) : numbers[0];
-    return LLVMBuildICmp(unit->builder, LLVMIntSLT, lane, rest, "");
+    Val rest = k_splat(k, k_sub(k, end, at), gemm->lanes);
+    Val lane = gemm->lanes > 1 ? LLVMConstVector(numbers, gemm->lanes) : numbers[0];
+    return k_slt(k, lane, rest);
 }
 
-static LLVMValueRef plus(const Gemm *gemm, LLVMValueRef a, int64_t b) {
-    return LLVMBuildAdd(gemm->lower->unit->builder, a, lower_index_const(gemm->lower, b), "");
+static Val plus(const Gemm *gemm, Val a, int64_t b) {
+    return k_add(gemm->lower->k, a, lower_index_const(gemm->lower, b));
 }
 
-static LLVMValueRef times(const Gemm *gemm, LLVMValueRef a, int64_t b) {
-    return LLVMBuildMul(gemm->lower->unit->builder, a, lower_index_const(gemm->lower, b), "");
+static Val times(const Gemm *gemm, Val a, int64_t b) {
+    return k_mul(gemm->lower->k, a, lower_index_const(gemm->lower, b));
 }
 
-static Loop loop_over(const Gemm *gemm, LLVMValueRef to, uint32_t step) {
+static Loop loop_over(const Gemm *gemm, Val to, uint32_t step) {
     const Lower *lower = gemm->lower;
-    return loop_begin(lower->unit, lower->function, lower_index_const(lower, 0), to,
-                      lower_index_const(lower, step));
+    return loop_begin(lower->k, lower_index_const(lower, 0), to, lower_index_const(lower, step));
 }
 
 /* Rows. */
 
 typedef struct PackRow {
     Gemm *gemm;
-    Point point, next;   /* in the row, and in the one that is packed in its place the next time */
-    LLVMValueRef packed; /* the row's element at k_begin */
+    Point point, next; /* in the row, and in the one that is packed in its place the next time */
+    Val packed;        /* the row's element at k_begin */
 } PackRow;
 
-static void pack_row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void pack_row_step(void *user, Val at, Val mask) {
     const PackRow *pack = user;
     const Gemm *gemm = pack->gemm;
     Point point = point_inside(&pack->point);
     point.mask = mask;
     point.axis[gemm->k_axis] = at;
-    LLVMValueRef k = LLVMBuildSub(gemm->lower->unit->builder, at, gemm->k_begin, "");
-    LLVMValueRef values = gemm_operand_lanes(gemm, &gemm->row, &point);
-    gemm_store(gemm, gemm_element(gemm, pack->packed, k), values);
+    Val at_k = k_sub(gemm->lower->k, at, gemm->k_begin);
+    Val values = gemm_operand_lanes(gemm, &gemm->row, &point);
+    gemm_store(gemm, gemm_element(gemm, pack->packed, at_k), values);
     if (!gemm_operand_is_plain(gemm, &gemm->row)) return;
     Point next = point_inside(&pack->next);
     next.axis[gemm->k_axis] = at;
@@ -163,40 +159,40 @@ static void pack_row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 
 static void pack_rows_along_k(Gemm *gemm) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     Loop loop = loop_over(gemm, lower_index_const(lower, gemm->n_tile_rows), 1);
     PackRow pack = {.gemm = gemm, .point = gemm_operand_point(gemm, &gemm->row)};
-    LLVMValueRef row = LLVMBuildAdd(unit->builder, gemm->panel_begin, loop.index, "");
+    Val row = k_add(k, gemm->panel_begin, loop.index);
     pack.point.axis[gemm->row.axis] = gemm_clamp(lower, row, gemm->row.extent);
     pack.next = point_inside(&pack.point);
     pack.next.axis[gemm->row.axis] = plus(gemm, row, gemm->n_tile_rows);
     pack.packed = gemm_element(gemm, gemm->rows, times(gemm, loop.index, gemm->row_stride));
     cpu_each_step(lower, gemm->k_begin, gemm->n_k, gemm->lanes,
                   cpu_is_multiple(lower, gemm->k_extent, gemm->lanes), pack_row_step, &pack);
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 static void pack_rows_along_rows(Gemm *gemm) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t n = gemm->k_stride / gemm->lanes;
-    LLVMValueRef *masks = arena_array(unit->arena, LLVMValueRef, n);
-    LLVMValueRef extent = lower_dim(lower, gemm->row.extent);
+    Val *masks = arena_array(k->arena, Val, n);
+    Val extent = lower_dim(lower, gemm->row.extent);
     for (uint32_t v = 0; v < n; v++)
         masks[v] = gemm_lanes_before(gemm, plus(gemm, gemm->panel_begin, (int64_t)v * gemm->lanes),
                                      extent);
     Loop loop = loop_over(gemm, gemm->n_k, 1);
-    LLVMValueRef packed = gemm_element(gemm, gemm->rows, times(gemm, loop.index, gemm->k_stride));
+    Val packed = gemm_element(gemm, gemm->rows, times(gemm, loop.index, gemm->k_stride));
     Point at_k = gemm_operand_point(gemm, &gemm->row);
-    at_k.axis[gemm->k_axis] = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
+    at_k.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
     for (uint32_t v = 0; v < n; v++) {
         Point point = point_inside(&at_k);
         point.axis[gemm->row.axis] = plus(gemm, gemm->panel_begin, (int64_t)v * gemm->lanes);
         point.mask = masks[v];
-        LLVMValueRef to = gemm_element(gemm, packed, lower_index_const(lower, v * gemm->lanes));
+        Val to = gemm_element(gemm, packed, lower_index_const(lower, v * gemm->lanes));
         gemm_store(gemm, to, gemm_operand_lanes(gemm, &gemm->row, &point));
     }
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 void gemm_pack_rows(Gemm *gemm) {
@@ -209,102 +205,99 @@ void gemm_pack_rows(Gemm *gemm) {
 /* Columns along their own axis. */
 
 /* One step of k of the panel whose first column is `offset` columns into the unit. */
-static void pack_panel_step(Gemm *gemm, const Point *at_k, LLVMValueRef k, LLVMValueRef offset,
-                            LLVMValueRef *masks) {
-    LLVMBuilderRef builder = gemm->lower->unit->builder;
-    LLVMValueRef first = LLVMBuildAdd(builder, gemm->column_begin, offset, "");
-    LLVMValueRef panel = times(gemm, offset, gemm->depth);
-    LLVMValueRef at = LLVMBuildAdd(builder, panel, times(gemm, k, gemm->tile_columns), "");
+static void pack_panel_step(Gemm *gemm, const Point *at_k, Val row, Val offset, Val *masks) {
+    const Codegen *k = gemm->lower->k;
+    Val first = k_add(k, gemm->column_begin, offset);
+    Val panel = times(gemm, offset, gemm->depth);
+    Val at = k_add(k, panel, times(gemm, row, gemm->tile_columns));
     for (uint32_t v = 0; v < gemm->n_vectors; v++) {
         Point point = point_inside(at_k);
         point.axis[gemm->column.axis] = plus(gemm, first, (int64_t)v * gemm->lanes);
         point.mask = masks ? masks[v] : NULL;
-        LLVMValueRef value = gemm_operand_lanes(gemm, &gemm->column, &point);
-        LLVMValueRef to = gemm_element(gemm, gemm->columns, plus(gemm, at, v * gemm->lanes));
+        Val value = gemm_operand_lanes(gemm, &gemm->column, &point);
+        Val to = gemm_element(gemm, gemm->columns, plus(gemm, at, v * gemm->lanes));
         gemm_store(gemm, to, value);
     }
 }
 
 static void pack_columns_along_columns(Gemm *gemm) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef rest =
-        LLVMBuildURem(builder, gemm->n_columns, lower_index_const(lower, gemm->tile_columns), "");
-    LLVMValueRef n_full = LLVMBuildSub(builder, gemm->n_columns, rest, "");
-    LLVMValueRef zero = lower_index_const(lower, 0);
-    LLVMValueRef is_left = LLVMBuildICmp(builder, LLVMIntNE, rest, zero, "");
-    LLVMValueRef *masks = arena_array(unit->arena, LLVMValueRef, gemm->n_vectors);
+    const Codegen *k = lower->k;
+    Val rest = k_urem(k, gemm->n_columns, lower_index_const(lower, gemm->tile_columns));
+    Val n_full = k_sub(k, gemm->n_columns, rest);
+    Val zero = lower_index_const(lower, 0);
+    Val is_left = k_ne(k, rest, zero);
+    Val *masks = arena_array(k->arena, Val, gemm->n_vectors);
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
         masks[v] = gemm_lanes_before(gemm, lower_index_const(lower, v * gemm->lanes), rest);
     Loop loop = loop_over(gemm, gemm->n_k, 1);
     Point at_k = gemm_operand_point(gemm, &gemm->column);
-    at_k.axis[gemm->k_axis] = LLVMBuildAdd(builder, gemm->k_begin, loop.index, "");
+    at_k.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
     point_prepare(&at_k, &gemm->column.value, 1, 1u << gemm->column.axis);
     Loop panels = loop_over(gemm, n_full, gemm->tile_columns);
     pack_panel_step(gemm, &at_k, loop.index, panels.index, NULL);
-    loop_end(unit, &panels);
+    loop_end(k, &panels);
     if (!cpu_is_multiple(lower, gemm->column.extent, gemm->tile_columns)) {
-        If left = if_begin(unit, lower->function, is_left);
+        If left = if_begin(k, is_left);
         pack_panel_step(gemm, &at_k, loop.index, n_full, masks);
-        if_end(unit, &left);
+        if_end(k, &left);
     }
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 /* Columns along k. */
 
 typedef struct PackSquare {
     Gemm *gemm;
-    LLVMValueRef offset; /* of the first column in the unit */
-    LLVMValueRef packed; /* its element at k_begin */
-    LLVMValueRef square; /* lanes by lanes elements */
+    Val offset; /* of the first column in the unit */
+    Val packed; /* its element at k_begin */
+    Val square; /* lanes by lanes elements */
 } PackSquare;
 
 /* Stage s swaps bit s of the vector's number with bit s of the lane's. */
-void gemm_transpose(const Gemm *gemm, LLVMValueRef *vectors) {
-    const Unit *unit = gemm->lower->unit;
+void gemm_transpose(const Gemm *gemm, Val *vectors) {
+    const Codegen *k = gemm->lower->k;
     uint32_t n = gemm->lanes;
-    LLVMValueRef *low = arena_array(unit->arena, LLVMValueRef, n);
-    LLVMValueRef *high = arena_array(unit->arena, LLVMValueRef, n);
+    Val *low = arena_array(k->arena, Val, n);
+    Val *high = arena_array(k->arena, Val, n);
     for (uint32_t s = 1; s < n; s *= 2) {
         for (uint32_t i = 0; i < n; i++) {
-            low[i] = unit_i32(unit, i & s ? n + i - s : i);
-            high[i] = unit_i32(unit, i & s ? n + i : i + s);
+            low[i] = k_i32(k, i & s ? n + i - s : i);
+            high[i] = k_i32(k, i & s ? n + i : i + s);
         }
-        LLVMValueRef low_mask = LLVMConstVector(low, n), high_mask = LLVMConstVector(high, n);
+        Val low_mask = LLVMConstVector(low, n), high_mask = LLVMConstVector(high, n);
         for (uint32_t i = 0; i < n; i++) {
             if (i & s) continue;
-            LLVMValueRef a = vectors[i], b = vectors[i + s];
-            vectors[i] = LLVMBuildShuffleVector(unit->builder, a, b, low_mask, "");
-            vectors[i + s] = LLVMBuildShuffleVector(unit->builder, a, b, high_mask, "");
+            Val a = vectors[i], b = vectors[i + s];
+            vectors[i] = k_shuffle(k, a, b, low_mask);
+            vectors[i + s] = k_shuffle(k, a, b, high_mask);
         }
     }
 }
 
-static void pack_square_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void pack_square_step(void *user, Val at, Val mask) {
     const PackSquare *pack = user;
     Gemm *gemm = pack->gemm;
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t n = gemm->lanes;
     Loop loop = loop_over(gemm, lower_index_const(lower, n), 1);
     Point point = gemm_operand_point(gemm, &gemm->column);
-    LLVMValueRef column = LLVMBuildAdd(unit->builder, pack->offset, loop.index, "");
-    column = LLVMBuildAdd(unit->builder, gemm->column_begin, column, "");
+    Val column = k_add(k, pack->offset, loop.index);
+    column = k_add(k, gemm->column_begin, column);
     point.axis[gemm->column.axis] = gemm_clamp(lower, column, gemm->column.extent);
     point.axis[gemm->k_axis] = at;
     point.mask = mask;
-    LLVMValueRef values = gemm_operand_lanes(gemm, &gemm->column, &point);
+    Val values = gemm_operand_lanes(gemm, &gemm->column, &point);
     gemm_store(gemm, gemm_element(gemm, pack->square, times(gemm, loop.index, n)), values);
-    loop_end(unit, &loop);
-    LLVMValueRef *vectors = arena_array(unit->arena, LLVMValueRef, n);
+    loop_end(k, &loop);
+    Val *vectors = arena_array(k->arena, Val, n);
     for (uint32_t i = 0; i < n; i++)
         vectors[i] = gemm_load(
             gemm, gemm_element(gemm, pack->square, lower_index_const(lower, (int64_t)i * n)));
     gemm_transpose(gemm, vectors);
-    LLVMValueRef k = LLVMBuildSub(unit->builder, at, gemm->k_begin, "");
-    LLVMValueRef to = gemm_element(gemm, pack->packed, times(gemm, k, gemm->tile_columns));
+    Val row = k_sub(k, at, gemm->k_begin);
+    Val to = gemm_element(gemm, pack->packed, times(gemm, row, gemm->tile_columns));
     for (uint32_t i = 0; i < n; i++)
         gemm_store(gemm, gemm_element(gemm, to, lower_index_const(lower, i * gemm->tile_columns)),
                    vectors[i]);
@@ -312,23 +305,22 @@ static void pack_square_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 
 static void pack_columns_along_k(Gemm *gemm) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
+    const Codegen *k = lower->k;
     int64_t n_square = (int64_t)gemm->lanes * gemm->lanes;
     PackSquare pack = {.gemm = gemm,
                        .square = cpu_array_new(lower, gemm->acc, false, n_square).values};
-    LLVMValueRef width = lower_index_const(lower, gemm->tile_columns);
-    LLVMValueRef n = plus(gemm, gemm->n_columns, (int64_t)gemm->tile_columns - 1);
-    n = LLVMBuildSub(builder, n, LLVMBuildURem(builder, n, width, ""), "");
+    Val width = lower_index_const(lower, gemm->tile_columns);
+    Val n = plus(gemm, gemm->n_columns, (int64_t)gemm->tile_columns - 1);
+    n = k_sub(k, n, k_urem(k, n, width));
     Loop loop = loop_over(gemm, n, gemm->lanes);
     pack.offset = loop.index;
-    LLVMValueRef in_panel = LLVMBuildURem(builder, loop.index, width, "");
-    LLVMValueRef panel = LLVMBuildSub(builder, loop.index, in_panel, "");
-    LLVMValueRef at = LLVMBuildAdd(builder, times(gemm, panel, gemm->depth), in_panel, "");
+    Val in_panel = k_urem(k, loop.index, width);
+    Val panel = k_sub(k, loop.index, in_panel);
+    Val at = k_add(k, times(gemm, panel, gemm->depth), in_panel);
     pack.packed = gemm_element(gemm, gemm->columns, at);
     cpu_each_step(lower, gemm->k_begin, gemm->n_k, gemm->lanes,
                   cpu_is_multiple(lower, gemm->k_extent, gemm->lanes), pack_square_step, &pack);
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 void gemm_pack_columns(Gemm *gemm) {

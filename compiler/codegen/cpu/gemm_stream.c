@@ -12,64 +12,61 @@ enum { MAX_HELD = 16 }; /* broadcast elements kept in registers */
 typedef struct Steps {
     Gemm *gemm;
     uint32_t n;
-    LLVMValueRef k;     /* of the first, in the block */
-    Point *points;      /* of each step */
-    LLVMValueRef *held; /* element (r, step) of the rows, broadcast, at r * n + step; or NULL */
+    Val k;         /* of the first, in the block */
+    Point *points; /* of each step */
+    Val *held;     /* element (r, step) of the rows, broadcast, at r * n + step; or NULL */
 } Steps;
 
-static LLVMValueRef constant(const Gemm *gemm, int64_t value) {
+static Val constant(const Gemm *gemm, int64_t value) {
     return lower_index_const(gemm->lower, value);
 }
 
 /* Element (r, k) of the packed rows in every lane. */
-static LLVMValueRef row_element(const Gemm *gemm, uint32_t r, LLVMValueRef k, uint32_t step) {
-    const Unit *unit = gemm->lower->unit;
-    LLVMValueRef at = LLVMBuildMul(unit->builder, k, constant(gemm, gemm->k_stride), "");
-    LLVMValueRef base = gemm_element(gemm, gemm->rows, at);
+static Val row_element(const Gemm *gemm, uint32_t r, Val at_k, uint32_t step) {
+    const Codegen *k = gemm->lower->k;
+    Val at = k_mul(k, at_k, constant(gemm, gemm->k_stride));
+    Val base = gemm_element(gemm, gemm->rows, at);
     int64_t offset = (int64_t)r * gemm->row_stride + (int64_t)step * gemm->k_stride;
-    LLVMValueRef pointer = gemm_element(gemm, base, unit_int(unit->i64, offset));
-    LLVMTypeRef type = unit_value_type(unit, gemm->acc, 1);
-    return unit_splat(unit, LLVMBuildLoad2(unit->builder, type, pointer, ""), gemm->lanes);
+    Val pointer = gemm_element(gemm, base, k_int(k->i64, offset));
+    LLVMTypeRef type = k_value_type(k, gemm->acc, 1);
+    return k_splat(k, k_load(k, type, pointer), gemm->lanes);
 }
 
-static LLVMValueRef partial_at(const Gemm *gemm, uint32_t r, LLVMValueRef offset) {
-    LLVMValueRef row = constant(gemm, (int64_t)r * gemm->block_columns);
+static Val partial_at(const Gemm *gemm, uint32_t r, Val offset) {
+    Val row = constant(gemm, (int64_t)r * gemm->block_columns);
     return gemm_element(gemm, gemm_element(gemm, gemm->partials, offset), row);
 }
 
 static void clear_partials(const Gemm *gemm) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
-    LLVMTypeRef type = unit_value_type(unit, gemm->acc, gemm->lanes);
-    LLVMValueRef is_first =
-        LLVMBuildICmp(unit->builder, LLVMIntEQ, gemm->k_begin, constant(gemm, 0), "");
-    If first = if_begin(unit, lower->function, is_first);
-    Loop loop = loop_begin(unit, lower->function, constant(gemm, 0), gemm->n_columns,
-                           constant(gemm, gemm->lanes));
+    const Codegen *k = lower->k;
+    LLVMTypeRef type = k_value_type(k, gemm->acc, gemm->lanes);
+    Val is_first = k_eq(k, gemm->k_begin, constant(gemm, 0));
+    If first = if_begin(k, is_first);
+    Loop loop = loop_begin(k, constant(gemm, 0), gemm->n_columns, constant(gemm, gemm->lanes));
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
         gemm_store(gemm, partial_at(gemm, r, loop.index), LLVMConstNull(type));
-    loop_end(unit, &loop);
-    if_end(unit, &first);
+    loop_end(k, &loop);
+    if_end(k, &first);
 }
 
 /* Lanes along columns. */
 
 /* Rows [first, first + n) of the step at `at`. */
-static void columns_rows(const Steps *steps, LLVMValueRef at, LLVMValueRef mask, uint32_t first,
-                         uint32_t n) {
+static void columns_rows(const Steps *steps, Val at, Val mask, uint32_t first, uint32_t n) {
     Gemm *gemm = steps->gemm;
-    const Unit *unit = gemm->lower->unit;
-    LLVMValueRef offset = LLVMBuildSub(unit->builder, at, gemm->column_begin, "");
-    LLVMValueRef *accs = arena_array(unit->arena, LLVMValueRef, n);
+    const Codegen *k = gemm->lower->k;
+    Val offset = k_sub(k, at, gemm->column_begin);
+    Val *accs = arena_array(k->arena, Val, n);
     for (uint32_t r = 0; r < n; r++) accs[r] = gemm_load(gemm, partial_at(gemm, first + r, offset));
     for (uint32_t step = 0; step < steps->n; step++) {
         Point point = point_inside(&steps->points[step]);
         point.mask = mask;
         point.axis[gemm->column.axis] = at;
-        LLVMValueRef vector = gemm_operand_lanes(gemm, &gemm->column, &point);
+        Val vector = gemm_operand_lanes(gemm, &gemm->column, &point);
         for (uint32_t r = 0; r < n; r++) {
-            LLVMValueRef one = steps->held ? steps->held[(first + r) * steps->n + step]
-                                           : row_element(gemm, first + r, steps->k, step);
+            Val one = steps->held ? steps->held[(first + r) * steps->n + step]
+                                  : row_element(gemm, first + r, steps->k, step);
             accs[r] = gemm_multiply_add(gemm, one, vector, accs[r]);
         }
     }
@@ -78,24 +75,24 @@ static void columns_rows(const Steps *steps, LLVMValueRef at, LLVMValueRef mask,
 
 /* Rows of the operand are too far apart for the processor to see that they follow each other: asks
  * for the same columns of the next steps, where the operand is what memory holds. */
-static void prefetch_next(const Steps *steps, LLVMValueRef at) {
+static void prefetch_next(const Steps *steps, Val at) {
     const Gemm *gemm = steps->gemm;
-    LLVMBuilderRef builder = gemm->lower->unit->builder;
+    const Codegen *k = gemm->lower->k;
     if (!gemm_operand_is_plain(gemm, &gemm->column)) return;
     for (uint32_t step = 0; step < steps->n; step++) {
         Point point = point_inside(&steps->points[step]);
-        LLVMValueRef k = point.axis[gemm->k_axis];
-        point.axis[gemm->k_axis] = LLVMBuildAdd(builder, k, constant(gemm, steps->n), "");
+        Val at_k = point.axis[gemm->k_axis];
+        point.axis[gemm->k_axis] = k_add(k, at_k, constant(gemm, steps->n));
         point.axis[gemm->column.axis] = at;
         gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->column, &point), 2);
     }
 }
 
 /* As many rows at once as half the registers hold. */
-static void columns_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void columns_step(void *user, Val at, Val mask) {
     const Steps *steps = user;
     const Gemm *gemm = steps->gemm;
-    uint32_t most = gemm->lower->unit->target->vector_bytes / 4;
+    uint32_t most = gemm->lower->k->target->vector_bytes / 4;
     prefetch_next(steps, at);
     for (uint32_t first = 0; first < gemm->n_tile_rows; first += most) {
         uint32_t left = gemm->n_tile_rows - first;
@@ -104,34 +101,34 @@ static void columns_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
 }
 
 /* Steps of the block of k from `from` to `to`, n at a time. */
-static void each_steps(Gemm *gemm, LLVMValueRef from, LLVMValueRef to, uint32_t n) {
+static void each_steps(Gemm *gemm, Val from, Val to, uint32_t n) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
-    Loop loop = loop_begin(unit, lower->function, from, to, constant(gemm, n));
+    const Codegen *k = lower->k;
+    Loop loop = loop_begin(k, from, to, constant(gemm, n));
     Steps steps = {.gemm = gemm, .n = n, .k = loop.index};
-    steps.points = arena_array(unit->arena, Point, n);
-    LLVMValueRef k = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
+    steps.points = arena_array(k->arena, Point, n);
+    Val at_k = k_add(k, gemm->k_begin, loop.index);
     for (uint32_t step = 0; step < n; step++) {
         Point *point = &steps.points[step];
         *point = gemm_operand_point(gemm, &gemm->column);
-        point->axis[gemm->k_axis] = LLVMBuildAdd(unit->builder, k, constant(gemm, step), "");
+        point->axis[gemm->k_axis] = k_add(k, at_k, constant(gemm, step));
         point_prepare(point, &gemm->column.value, 1, 1u << gemm->column.axis);
     }
     if (gemm->n_tile_rows * n <= MAX_HELD) {
-        steps.held = arena_array(unit->arena, LLVMValueRef, gemm->n_tile_rows * (size_t)n);
+        steps.held = arena_array(k->arena, Val, gemm->n_tile_rows * (size_t)n);
         for (uint32_t i = 0; i < gemm->n_tile_rows * n; i++)
             steps.held[i] = row_element(gemm, i / n, loop.index, i % n);
     }
     cpu_each_step(lower, gemm->column_begin, gemm->n_columns, gemm->lanes,
                   cpu_is_multiple(lower, gemm->column.extent, gemm->lanes), columns_step, &steps);
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 static void stream_along_columns(Gemm *gemm) {
     uint32_t n_steps = gemm->lower->variant->sched.unroll;
-    LLVMBuilderRef builder = gemm->lower->unit->builder;
-    LLVMValueRef rest = LLVMBuildURem(builder, gemm->n_k, constant(gemm, n_steps), "");
-    LLVMValueRef n_whole = LLVMBuildSub(builder, gemm->n_k, rest, "");
+    const Codegen *k = gemm->lower->k;
+    Val rest = k_urem(k, gemm->n_k, constant(gemm, n_steps));
+    Val n_whole = k_sub(k, gemm->n_k, rest);
     each_steps(gemm, constant(gemm, 0), n_whole, n_steps);
     each_steps(gemm, n_whole, gemm->n_k, 1);
 }
@@ -139,17 +136,17 @@ static void stream_along_columns(Gemm *gemm) {
 /* Lanes along k. */
 
 /* Whole squares of the block of k; `points` stand at the columns. */
-static void square_loop(Gemm *gemm, const Point *points, LLVMValueRef n_whole, LLVMValueRef *accs) {
+static void square_loop(Gemm *gemm, const Point *points, Val n_whole, Val *accs) {
     const Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t n = gemm->lanes, n_rows = gemm->n_tile_rows;
-    Loop loop = loop_begin(unit, lower->function, constant(gemm, 0), n_whole, constant(gemm, n));
-    loop_carry(unit, &loop, accs, n_rows);
-    LLVMValueRef *vectors = arena_array(unit->arena, LLVMValueRef, n);
-    LLVMValueRef k = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
+    Loop loop = loop_begin(k, constant(gemm, 0), n_whole, constant(gemm, n));
+    loop_carry(k, &loop, accs, n_rows);
+    Val *vectors = arena_array(k->arena, Val, n);
+    Val at_k = k_add(k, gemm->k_begin, loop.index);
     for (uint32_t i = 0; i < n; i++) {
         Point point = point_inside(&points[i]);
-        point.axis[gemm->k_axis] = k;
+        point.axis[gemm->k_axis] = at_k;
         vectors[i] = gemm_operand_lanes(gemm, &gemm->column, &point);
     }
     gemm_transpose(gemm, vectors);
@@ -157,41 +154,39 @@ static void square_loop(Gemm *gemm, const Point *points, LLVMValueRef n_whole, L
         for (uint32_t i = 0; i < n; i++)
             accs[r] =
                 gemm_multiply_add(gemm, row_element(gemm, r, loop.index, i), vectors[i], accs[r]);
-    loop_end_carry(unit, &loop, accs, n_rows);
+    loop_end_carry(k, &loop, accs, n_rows);
 }
 
 /* What is left of the block of k, one step at a time. */
-static void single_loop(Gemm *gemm, LLVMValueRef column, LLVMValueRef n_whole, LLVMValueRef *accs) {
+static void single_loop(Gemm *gemm, Val column, Val n_whole, Val *accs) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
-    LLVMValueRef mask = gemm_lanes_before(gemm, column, lower_dim(lower, gemm->column.extent));
-    Loop loop = loop_begin(unit, lower->function, n_whole, gemm->n_k, constant(gemm, 1));
-    loop_carry(unit, &loop, accs, gemm->n_tile_rows);
+    const Codegen *k = lower->k;
+    Val mask = gemm_lanes_before(gemm, column, lower_dim(lower, gemm->column.extent));
+    Loop loop = loop_begin(k, n_whole, gemm->n_k, constant(gemm, 1));
+    loop_carry(k, &loop, accs, gemm->n_tile_rows);
     Point point = gemm_operand_point(gemm, &gemm->column);
     point.lane_axis = gemm->column.axis;
     point.mask = mask;
     point.axis[gemm->column.axis] = column;
-    point.axis[gemm->k_axis] = LLVMBuildAdd(unit->builder, gemm->k_begin, loop.index, "");
-    LLVMValueRef vector = gemm_operand_lanes(gemm, &gemm->column, &point);
+    point.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
+    Val vector = gemm_operand_lanes(gemm, &gemm->column, &point);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
         accs[r] = gemm_multiply_add(gemm, row_element(gemm, r, loop.index, 0), vector, accs[r]);
-    loop_end_carry(unit, &loop, accs, gemm->n_tile_rows);
+    loop_end_carry(k, &loop, accs, gemm->n_tile_rows);
 }
 
 static void stream_along_k(Gemm *gemm) {
     Lower *lower = gemm->lower;
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
+    const Codegen *k = lower->k;
     uint32_t n = gemm->lanes;
-    LLVMValueRef *accs = arena_array(unit->arena, LLVMValueRef, gemm->n_tile_rows);
-    Point *points = arena_array(unit->arena, Point, n);
-    LLVMValueRef rest = cpu_modulo(lower, gemm->n_k, n);
-    LLVMValueRef n_whole = LLVMBuildSub(builder, gemm->n_k, rest, "");
-    Loop loop =
-        loop_begin(unit, lower->function, constant(gemm, 0), gemm->n_columns, constant(gemm, n));
-    LLVMValueRef column = LLVMBuildAdd(builder, gemm->column_begin, loop.index, "");
+    Val *accs = arena_array(k->arena, Val, gemm->n_tile_rows);
+    Point *points = arena_array(k->arena, Point, n);
+    Val rest = cpu_modulo(lower, gemm->n_k, n);
+    Val n_whole = k_sub(k, gemm->n_k, rest);
+    Loop loop = loop_begin(k, constant(gemm, 0), gemm->n_columns, constant(gemm, n));
+    Val column = k_add(k, gemm->column_begin, loop.index);
     for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef own = LLVMBuildAdd(builder, column, constant(gemm, i), "");
+        Val own = k_add(k, column, constant(gemm, i));
         points[i] = gemm_operand_point(gemm, &gemm->column);
         points[i].axis[gemm->column.axis] = gemm_clamp(lower, own, gemm->column.extent);
     }
@@ -201,7 +196,7 @@ static void stream_along_k(Gemm *gemm) {
     single_loop(gemm, column, n_whole, accs);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
         gemm_store(gemm, partial_at(gemm, r, loop.index), accs[r]);
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 void gemm_stream(Gemm *gemm) {

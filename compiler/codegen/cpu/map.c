@@ -8,7 +8,7 @@ typedef struct Map {
     uint32_t lanes;
 } Map;
 
-static void map_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void map_step(void *user, Val at, Val mask) {
     const Map *map = user;
     Point point = point_inside(&map->point);
     point.lanes = map->lanes;
@@ -28,22 +28,22 @@ static DimId count_of(const Lower *lower, uint32_t first, uint32_t n) {
 
 /* Sets the axes that are shorter than the lanes': one unit after the other goes over them, so that
  * they share the lines that their elements lie in. Returns the number of their run. */
-static LLVMValueRef split_short(Lower *lower, Map *map, LLVMValueRef unit_index) {
-    LLVMBuilderRef builder = lower->unit->builder;
+static Val split_short(Lower *lower, Map *map, Val unit_index) {
+    const Codegen *k = lower->k;
     uint32_t first = lower->lane_axis + 1, n = lower->variant->sched.lanes_out;
     if (n == 0) return unit_index;
-    LLVMValueRef count = lower_dim(lower, count_of(lower, first, n));
-    LLVMValueRef inner = LLVMBuildURem(builder, unit_index, count, "");
+    Val count = lower_dim(lower, count_of(lower, first, n));
+    Val inner = k_urem(k, unit_index, count);
     lower_split(lower, inner, first, n, &map->point);
-    return LLVMBuildUDiv(builder, unit_index, count, "");
+    return k_udiv(k, unit_index, count);
 }
 
 /* Splits a unit's number: sets the outer axes, returns the number of its run. Runs of one row
  * follow each other, as in memory. Short runs (a schedule has them for operands that lie across the
  * lanes) instead go down the rows, so that a line of such an operand serves one unit after the
  * other. */
-static LLVMValueRef split_unit(Lower *lower, Map *map, LLVMValueRef unit_index, DimId extent) {
-    LLVMBuilderRef builder = lower->unit->builder;
+static Val split_unit(Lower *lower, Map *map, Val unit_index, DimId extent) {
+    const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
     int64_t chunk_elems = lower->variant->sched.chunk_elems;
     uint32_t n_outer_axes = lower->lane_axis;
@@ -52,34 +52,34 @@ static LLVMValueRef split_unit(Lower *lower, Map *map, LLVMValueRef unit_index, 
     bool is_down = chunk_elems <= CPU_MAP_SHORT_RUN;
     DimId n_inner = is_down ? count_of(lower, 0, n_outer_axes) : DIM_NONE;
     if (!is_down) n_inner = dim_ceil_div(dims, extent, chunk_elems);
-    LLVMValueRef count = lower_dim(lower, n_inner);
-    LLVMValueRef inner = LLVMBuildURem(builder, unit_index, count, "");
-    LLVMValueRef outer = LLVMBuildUDiv(builder, unit_index, count, "");
+    Val count = lower_dim(lower, n_inner);
+    Val inner = k_urem(k, unit_index, count);
+    Val outer = k_udiv(k, unit_index, count);
     lower_split(lower, is_down ? inner : outer, 0, n_outer_axes, &map->point);
     return is_down ? outer : inner;
 }
 
 /* One unit: a run of chunk_elems elements, or what is left of the axis. */
-static void map_unit(Lower *lower, Map *map, LLVMValueRef unit_index) {
-    LLVMBuilderRef builder = lower->unit->builder;
+static void map_unit(Lower *lower, Map *map, Val unit_index) {
+    const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
     uint32_t axis = lower->lane_axis;
     DimId extent_dim = kernel_axis_extent(kernel, axis);
-    LLVMValueRef extent = lower_dim(lower, extent_dim);
-    LLVMValueRef run = split_unit(lower, map, unit_index, extent_dim);
-    LLVMValueRef chunk_elems = lower_index_const(lower, sched->chunk_elems);
-    LLVMValueRef from = LLVMBuildMul(builder, run, chunk_elems, "");
-    LLVMValueRef rest = LLVMBuildSub(builder, extent, from, "");
-    LLVMValueRef n = cpu_at_most(lower, rest, sched->chunk_elems);
+    Val extent = lower_dim(lower, extent_dim);
+    Val run = split_unit(lower, map, unit_index, extent_dim);
+    Val chunk_elems = lower_index_const(lower, sched->chunk_elems);
+    Val from = k_mul(k, run, chunk_elems);
+    Val rest = k_sub(k, extent, from);
+    Val n = cpu_at_most(lower, rest, sched->chunk_elems);
     CpuRoots roots = cpu_stage_roots(lower, map->stage);
     point_prepare(&map->point, roots.ids, roots.n, 1u << axis);
     cpu_each_step(lower, from, n, map->lanes, cpu_is_multiple(lower, extent_dim, map->lanes),
                   map_step, map);
 }
 
-void template_cpu_map(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
-    const Unit *unit = lower->unit;
+void template_cpu_map(Lower *lower, Val begin, Val end) {
+    const Codegen *k = lower->k;
     Map map = {.stage = &lower->kernel->stages.data[0],
                .point = point_new(lower, 1),
                .lanes = cpu_lanes(lower)};
@@ -89,5 +89,5 @@ void template_cpu_map(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
     } else {
         point_store_all(&map.point, map.stage->stores.data, map.stage->stores.n);
     }
-    loop_end(unit, &units);
+    loop_end(k, &units);
 }

@@ -13,7 +13,7 @@ static const CpuArray *chains_at(const Row *row, uint32_t level, uint32_t i) {
 }
 
 /* Without what the row keeps. */
-static Point bare_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
+static Point bare_point(const Row *row, Val at, Val mask) {
     Lower *lower = row->lower;
     Point point = point_inside(&row->point);
     point.lanes = row->lanes;
@@ -27,7 +27,7 @@ static bool finds_kept(const Row *row, const CachedValue *keep) {
     return keep->stage < row->stage_index && row->live[keep->value];
 }
 
-static Point row_point(const Row *row, LLVMValueRef at, LLVMValueRef mask) {
+static Point row_point(const Row *row, Val at, Val mask) {
     Lower *lower = row->lower;
     Point point = bare_point(row, at, mask);
     for (uint32_t i = 0; i < row->n_kept; i++) {
@@ -47,13 +47,13 @@ static void load_ahead(const Row *row, Point *point) {
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (row->live[id] && s->kind == SCALAR_LOAD &&
-            in_place_may_any(lower->unit->arena, lower->plan, kernel, s->buffer))
+            in_place_may_any(lower->k->arena, lower->plan, kernel, s->buffer))
             point_value(point, id);
     }
 }
 
 /* What a step leaves behind: stores, and values for later stages. */
-static void row_step_stores(const Row *row, Point *point, LLVMValueRef at) {
+static void row_step_stores(const Row *row, Point *point, Val at) {
     for (uint32_t i = 0; i < row->n_kept; i++) {
         const CachedValue *keep = row->kept[i].keep;
         if (keep->stage != row->stage_index) continue;
@@ -65,7 +65,7 @@ static void row_step_stores(const Row *row, Point *point, LLVMValueRef at) {
 }
 
 /* One step of elements: the reductions' values into their chains, and the stores. */
-static void row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
+static void row_step(void *user, Val at, Val mask) {
     const Row *row = user;
     Lower *lower = row->lower;
     Point point = row_point(row, at, mask);
@@ -73,7 +73,7 @@ static void row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
         const Reduce *reduce = row_reduce(row, i);
         Acc acc = acc_element(&point, reduce);
         if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
-        LLVMValueRef chain = cpu_modulo(lower, at, row->order.n_chains);
+        Val chain = cpu_modulo(lower, at, row->order.n_chains);
         Acc before = cpu_array_load(lower, chains_at(row, 0, i), chain, row->lanes);
         acc = acc_take(lower, reduce, before, acc);
         cpu_array_store(lower, chains_at(row, 0, i), chain, acc, row->lanes);
@@ -85,31 +85,31 @@ static void row_step(void *user, LLVMValueRef at, LLVMValueRef mask) {
  * going through memory would cost more than they do. Returns what is left of the span. */
 static CpuSpan row_rounds(const Row *row, CpuSpan span) {
     Lower *lower = row->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t n = row->stage->reduces.n, n_steps = row->order.n_chains / row->lanes;
-    Acc *accs = arena_array(unit->arena, Acc, n_steps * (size_t)n);
-    for (uint32_t k = 0; k < n_steps * n; k++)
-        accs[k] = acc_identity(lower, row_reduce(row, k % n), row->lanes);
+    Acc *accs = arena_array(k->arena, Acc, n_steps * (size_t)n);
+    for (uint32_t j = 0; j < n_steps * n; j++)
+        accs[j] = acc_identity(lower, row_reduce(row, j % n), row->lanes);
     CpuSpan rest = {.n = cpu_modulo(lower, span.n, row->order.n_chains)};
-    LLVMValueRef n_whole = LLVMBuildSub(unit->builder, span.n, rest.n, "");
-    rest.begin = LLVMBuildAdd(unit->builder, span.begin, n_whole, "");
-    Loop loop = loop_begin(unit, lower->function, span.begin, rest.begin,
-                           lower_index_const(lower, row->order.n_chains));
-    acc_loop_carry(unit, &loop, accs, n_steps * n, NULL);
-    for (uint32_t k = 0; k < n_steps; k++) {
-        LLVMValueRef offset = lower_index_const(lower, k * row->lanes);
-        LLVMValueRef at = LLVMBuildAdd(unit->builder, loop.index, offset, "");
+    Val n_whole = k_sub(k, span.n, rest.n);
+    rest.begin = k_add(k, span.begin, n_whole);
+    Loop loop =
+        loop_begin(k, span.begin, rest.begin, lower_index_const(lower, row->order.n_chains));
+    acc_loop_carry(k, &loop, accs, n_steps * n, NULL);
+    for (uint32_t j = 0; j < n_steps; j++) {
+        Val offset = lower_index_const(lower, j * row->lanes);
+        Val at = k_add(k, loop.index, offset);
         Point point = row_point(row, at, NULL);
         for (uint32_t i = 0; i < n; i++) {
             Acc acc = acc_element(&point, row_reduce(row, i));
-            accs[k * n + i] = acc_take(lower, row_reduce(row, i), accs[k * n + i], acc);
+            accs[j * n + i] = acc_take(lower, row_reduce(row, i), accs[j * n + i], acc);
         }
         row_step_stores(row, &point, at);
     }
-    acc_loop_end(unit, &loop, accs, n_steps * n, NULL);
-    for (uint32_t k = 0; k < n_steps * n; k++)
-        cpu_array_store(lower, chains_at(row, 0, k % n),
-                        lower_index_const(lower, k / n * row->lanes), accs[k], row->lanes);
+    acc_loop_end(k, &loop, accs, n_steps * n, NULL);
+    for (uint32_t j = 0; j < n_steps * n; j++)
+        cpu_array_store(lower, chains_at(row, 0, j % n),
+                        lower_index_const(lower, j / n * row->lanes), accs[j], row->lanes);
     return rest;
 }
 
@@ -133,16 +133,16 @@ static bool fits_registers(const Row *row, CpuRoots roots) {
     const ScalarTab *scalars = lower->kernel->scalars;
     DimTab *dims = indextab_dims(scalartab_indices(scalars));
     uint32_t n_steps = row->order.n_chains / row->lanes, n_values = 0, cost = 0;
-    bool *seen = arena_array(lower->unit->arena, bool, scalar_count(scalars) + 1);
+    bool *seen = arena_array(lower->k->arena, bool, scalar_count(scalars) + 1);
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
         uint32_t lane_bytes = dtype_bytes(row_reduce(row, i)->acc) * row->lanes;
-        uint32_t n_registers = (lane_bytes - 1) / lower->unit->target->vector_bytes + 1;
+        uint32_t n_registers = (lane_bytes - 1) / lower->k->target->vector_bytes + 1;
         n_values += n_registers * (row_reduce(row, i)->is_arg ? 2 : 1);
     }
     for (uint32_t i = 0; i < row->n_kept; i++)
         seen[row->kept[i].keep->value] = row->kept[i].keep->stage < row->stage_index;
     for (uint32_t i = 0; i < roots.n; i++) cost += scalar_cost(scalars, roots.ids[i], seen);
-    uint32_t n_registers = lower->unit->target->vector_bytes / 4;
+    uint32_t n_registers = lower->k->target->vector_bytes / 4;
     return n_values && n_values * n_steps <= n_registers && cost * n_steps <= MOST_COST &&
            dim_hi(dims, kernel_n_reduced(lower->kernel)) >= row->order.n_chains;
 }
@@ -160,10 +160,10 @@ static void row_clear(void *user, uint32_t level) {
 /* The chains of a level side by side in vectors. */
 static Acc *load_chains(const Row *row, uint32_t level, uint32_t i, uint32_t width) {
     const Lower *lower = row->lower;
-    Acc *parts = arena_array(lower->unit->arena, Acc, row->order.n_chains / width);
-    for (uint32_t k = 0; k < row->order.n_chains / width; k++) {
-        LLVMValueRef at = lower_index_const(lower, k * width);
-        parts[k] = cpu_array_load(lower, chains_at(row, level, i), at, width);
+    Acc *parts = arena_array(lower->k->arena, Acc, row->order.n_chains / width);
+    for (uint32_t j = 0; j < row->order.n_chains / width; j++) {
+        Val at = lower_index_const(lower, j * width);
+        parts[j] = cpu_array_load(lower, chains_at(row, level, i), at, width);
     }
     return parts;
 }
@@ -171,13 +171,13 @@ static Acc *load_chains(const Row *row, uint32_t level, uint32_t i, uint32_t wid
 static Acc join_chains(const Row *row, uint32_t level, uint32_t i) {
     const Lower *lower = row->lower;
     const Reduce *reduce = row_reduce(row, i);
-    uint32_t width = lower->unit->target->vector_bytes / dtype_bytes(reduce->acc);
+    uint32_t width = lower->k->target->vector_bytes / dtype_bytes(reduce->acc);
     if (width > row->order.n_chains) width = row->order.n_chains;
     Acc *parts = load_chains(row, level, i, width);
     return tree_of_row(lower, reduce, parts, row->order.n_chains / width, width);
 }
 
-static void row_join(void *user, uint32_t level, LLVMValueRef chain) {
+static void row_join(void *user, uint32_t level, Val chain) {
     const Row *row = user;
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
         Acc part = join_chains(row, level - 1, i);
@@ -192,20 +192,20 @@ static void straight_stage(Row *row) {
     Lower *lower = row->lower;
     uint32_t n = row->stage->reduces.n, n_parts = row->order.n_chains / row->lanes;
     int64_t n_elems = dim_hi(lower_dims(lower), kernel_n_reduced(lower->kernel));
-    Acc *parts = arena_array(lower->unit->arena, Acc, n_parts * (size_t)n);
-    for (uint32_t k = 0; k < n_parts * n; k++)
-        parts[k] = acc_identity(lower, row_reduce(row, k / n_parts), row->lanes);
-    for (uint32_t k = 0; k < row->n_steps; k++) {
-        int64_t begin = k * (int64_t)row->lanes, left = n_elems - begin;
-        LLVMValueRef at = lower_index_const(lower, begin), mask = NULL;
+    Acc *parts = arena_array(lower->k->arena, Acc, n_parts * (size_t)n);
+    for (uint32_t j = 0; j < n_parts * n; j++)
+        parts[j] = acc_identity(lower, row_reduce(row, j / n_parts), row->lanes);
+    for (uint32_t j = 0; j < row->n_steps; j++) {
+        int64_t begin = j * (int64_t)row->lanes, left = n_elems - begin;
+        Val at = lower_index_const(lower, begin), mask = NULL;
         if (left < row->lanes)
             mask = cpu_lanes_below(lower, lower_index_const(lower, left), row->lanes);
         Point point = row_point(row, at, mask);
         for (uint32_t i = 0; i < n; i++) {
             const Reduce *reduce = row_reduce(row, i);
-            Acc *part = &parts[i * n_parts + k % n_parts], acc = acc_element(&point, reduce);
+            Acc *part = &parts[i * n_parts + j % n_parts], acc = acc_element(&point, reduce);
             if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
-            *part = k < n_parts ? acc : acc_combine(lower, reduce, *part, acc);
+            *part = j < n_parts ? acc : acc_combine(lower, reduce, *part, acc);
         }
         row_step_stores(row, &point, at);
     }
@@ -216,10 +216,10 @@ static void straight_stage(Row *row) {
 static void folded_stage(Row *row, CpuRoots roots) {
     Lower *lower = row->lower;
     uint32_t n = row->stage->reduces.n;
-    row->chains = arena_array(lower->unit->arena, CpuArray, row->order.n_levels * (size_t)n);
-    for (uint32_t k = 0; k < row->order.n_levels * n; k++) {
-        const Reduce *reduce = row_reduce(row, k % n);
-        row->chains[k] = cpu_array_new(lower, reduce->acc, reduce->is_arg, row->order.n_chains);
+    row->chains = arena_array(lower->k->arena, CpuArray, row->order.n_levels * (size_t)n);
+    for (uint32_t j = 0; j < row->order.n_levels * n; j++) {
+        const Reduce *reduce = row_reduce(row, j % n);
+        row->chains[j] = cpu_array_new(lower, reduce->acc, reduce->is_arg, row->order.n_chains);
     }
     row->in_registers = fits_registers(row, roots);
     CpuFold fold = {.user = row, .clear = row_clear, .elements = row_elements, .join = row_join};
@@ -239,7 +239,7 @@ void row_stage(Row *row, uint32_t index) {
     row->stage_index = index;
     row->stage = &lower->kernel->stages.data[index];
     row->live =
-        stage_live_scalars(lower->unit->arena, lower->kernel, lower->variant->row_cache, index);
+        stage_live_scalars(lower->k->arena, lower->kernel, lower->variant->row_cache, index);
     row->order = cpu_stage_order(lower, row->stage, row->lanes);
     CpuRoots roots = cpu_stage_roots(lower, row->stage);
     point_prepare(&row->point, roots.ids, roots.n, cpu_reduced_axes(lower->kernel));
@@ -283,16 +283,16 @@ static uint32_t row_lanes(const Lower *lower) {
 }
 
 /* Sets the segment; returns the number of the row. */
-static LLVMValueRef split_segment(Row *row, LLVMValueRef index) {
+static Val split_segment(Row *row, Val index) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;
     DimId extent = kernel_axis_extent(kernel, kernel->segment_axis);
-    LLVMValueRef n = lower_dim(row->lower, extent);
-    row->point.axis[kernel->segment_axis] = LLVMBuildURem(lower->unit->builder, index, n, "");
-    return LLVMBuildUDiv(lower->unit->builder, index, n, "");
+    Val n = lower_dim(row->lower, extent);
+    row->point.axis[kernel->segment_axis] = k_urem(lower->k, index, n);
+    return k_udiv(lower->k, index, n);
 }
 
-Row row_at(const Row *model, LLVMValueRef index) {
+Row row_at(const Row *model, Val index) {
     Row row = *model;
     const Kernel *kernel = row.lower->kernel;
     row.point = point_new(row.lower, 1);
@@ -302,17 +302,17 @@ Row row_at(const Row *model, LLVMValueRef index) {
     return row;
 }
 
-static void rows_alone(const Row *model, LLVMValueRef begin, LLVMValueRef end) {
+static void rows_alone(const Row *model, Val begin, Val end) {
     Lower *lower = model->lower;
     const Kernel *kernel = lower->kernel;
     Loop units = cpu_unit_loop(lower, begin, end, 1);
     Row row = row_at(model, units.index);
     for (uint32_t i = 0; i < kernel->stages.n; i++) row_stage(&row, i);
     point_store_all(&row.point, kernel->row_stores.data, kernel->row_stores.n);
-    loop_end(lower->unit, &units);
+    loop_end(lower->k, &units);
 }
 
-void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
+void template_cpu_row(Lower *lower, Val begin, Val end) {
     Row model = {.lower = lower, .lanes = row_lanes(lower)};
     bool is_grouped = model.lanes > 1 && kernel_has_groups(lower->kernel, lower->variant);
     make_arrays(&model, is_grouped ? model.lanes : 1);
@@ -320,6 +320,6 @@ void template_cpu_row(Lower *lower, LLVMValueRef begin, LLVMValueRef end) {
         rows_alone(&model, begin, end);
         return;
     }
-    model.n_steps = kernel_row_steps(lower->unit->arena, lower->kernel, model.lanes);
+    model.n_steps = kernel_row_steps(lower->k->arena, lower->kernel, model.lanes);
     group_emit(&model, begin, end);
 }

@@ -38,14 +38,14 @@ static inline const Reduce *row_reduce(const Row *row, uint32_t i) {
 }
 
 /* A row by itself: number `index` of all. */
-Row row_at(const Row *model, LLVMValueRef index);
+Row row_at(const Row *model, Val index);
 /* Emits a stage. The results of a row by itself are then its point's; one of a group leaves its
  * chains to group_take. */
 void row_stage(Row *row, uint32_t index);
 
 /* Groups: as many rows as they have lanes, one after the other in each stage. What only the results
  * of their reductions determine is computed for all at once, in a lane for each. */
-void group_emit(const Row *model, LLVMValueRef begin, LLVMValueRef end);
+void group_emit(const Row *model, Val begin, Val end);
 /* The chains of reduction `i` of the stage at hand, in `n` vectors of the row's lanes; overwrites
  * them. */
 void group_take(const Row *row, uint32_t i, Acc *parts, uint32_t n);

@@ -9,13 +9,13 @@
 
 struct RowGroup {
     const Row *model;
-    LLVMValueRef first, n; /* rows: before the group's, and of it */
-    LLVMValueRef at;       /* the row at hand, counted from the first */
-    Point ends;            /* all rows, in lanes: what results determine */
-    uint32_t *ready;       /* per scalar: stages that make what determines it; 0: more than those */
-    CpuArray *values;      /* per scalar: where rows find it, by row; without values: nowhere */
-    CpuArray *partials;    /* per slot: a vector for each row, ... */
-    TreeLanes *lanes;      /* ... and what its lanes are */
+    Val first, n;       /* rows: before the group's, and of it */
+    Val at;             /* the row at hand, counted from the first */
+    Point ends;         /* all rows, in lanes: what results determine */
+    uint32_t *ready;    /* per scalar: stages that make what determines it; 0: more than those */
+    CpuArray *values;   /* per scalar: where rows find it, by row; without values: nowhere */
+    CpuArray *partials; /* per slot: a vector for each row, ... */
+    TreeLanes *lanes;   /* ... and what its lanes are */
 };
 
 /* What results determine. */
@@ -66,7 +66,7 @@ static bool *find_needed(Arena *arena, const Kernel *kernel, const uint32_t *rea
 
 static RowGroup group_new(const Row *model) {
     Lower *lower = model->lower;
-    Arena *arena = lower->unit->arena;
+    Arena *arena = lower->k->arena;
     const Kernel *kernel = lower->kernel;
     uint32_t n = scalar_count(kernel->scalars) + 1;
     RowGroup group = {.model = model,
@@ -90,9 +90,9 @@ static RowGroup group_new(const Row *model) {
 
 /* Rows. */
 
-static LLVMValueRef times(const RowGroup *group, LLVMValueRef value, int64_t factor) {
+static Val times(const RowGroup *group, Val value, int64_t factor) {
     Lower *lower = group->model->lower;
-    return LLVMBuildMul(lower->unit->builder, value, lower_index_const(lower, factor), "");
+    return k_mul(lower->k, value, lower_index_const(lower, factor));
 }
 
 /* Gives the row what stages before `stage` have made. */
@@ -100,11 +100,11 @@ static void find_values(const RowGroup *group, Row *row, uint32_t stage) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;
     const RowCache none = {.n = 0}; /* what is below a kept value may be prepared all the same */
-    const bool *live = stage_live_scalars(lower->unit->arena, kernel, none, stage);
+    const bool *live = stage_live_scalars(lower->k->arena, kernel, none, stage);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id] || !group->values[id].values || group->ready[id] > stage) continue;
-        LLVMValueRef value = cpu_array_load(lower, &group->values[id], group->at, 1).value;
+        Val value = cpu_array_load(lower, &group->values[id], group->at, 1).value;
         row->point.values[id] = value;
         if (s->kind == SCALAR_STAGE) row->point.results[s->slot] = value;
         if (s->kind == SCALAR_EXTREME) row->point.extremes[s->slot] = value;
@@ -112,11 +112,11 @@ static void find_values(const RowGroup *group, Row *row, uint32_t stage) {
 }
 
 /* The row at hand. */
-static Row group_row(RowGroup *group, LLVMValueRef at, uint32_t stage) {
+static Row group_row(RowGroup *group, Val at, uint32_t stage) {
     const Row *model = group->model;
-    const Unit *unit = model->lower->unit;
+    const Codegen *k = model->lower->k;
     group->at = at;
-    Row row = row_at(model, LLVMBuildAdd(unit->builder, group->first, at, ""));
+    Row row = row_at(model, k_add(k, group->first, at));
     row.group = group;
     for (uint32_t i = 0; i < row.n_kept; i++)
         row.kept[i].array =
@@ -142,10 +142,10 @@ static void finish_slot(RowGroup *group, uint32_t slot) {
     const Reduce *reduce = &lower->kernel->reduces.data[slot];
     uint32_t n = group->model->lanes;
     TreeLanes lanes = group->lanes[slot];
-    Acc *parts = arena_array(lower->unit->arena, Acc, n);
-    for (uint32_t k = 0; k < n; k++)
-        parts[k] =
-            cpu_array_load(lower, &group->partials[slot], lower_index_const(lower, k * n), n);
+    Acc *parts = arena_array(lower->k->arena, Acc, n);
+    for (uint32_t j = 0; j < n; j++)
+        parts[j] =
+            cpu_array_load(lower, &group->partials[slot], lower_index_const(lower, j * n), n);
     Acc all = tree_join(lower, reduce, parts, n, true, &lanes);
     acc_finish(&group->ends, slot, tree_sort(lower, all, &lanes));
 }
@@ -154,7 +154,7 @@ static void finish_stage(RowGroup *group, uint32_t index) {
     Lower *lower = group->model->lower;
     const Kernel *kernel = lower->kernel;
     const Stage *stage = &kernel->stages.data[index];
-    LLVMValueRef zero = lower_index_const(lower, 0);
+    Val zero = lower_index_const(lower, 0);
     for (uint32_t i = 0; i < stage->reduces.n; i++) finish_slot(group, stage->reduces.data[i]);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         if (!group->values[id].values || group->ready[id] != index + 1) continue;
@@ -196,23 +196,23 @@ static void emit_stage(RowGroup *group, uint32_t index) {
     bool is_stage = index < kernel->stages.n;
     bool is_last =
         !is_stage || (index + 1 == kernel->stages.n && !kernel->stages.data[index].reduces.n);
-    LLVMValueRef zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
-    Loop loop = loop_begin(lower->unit, lower->function, zero, group->n, one);
+    Val zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
+    Loop loop = loop_begin(lower->k, zero, group->n, one);
     Row row = group_row(group, loop.index, index);
     if (is_last) find_values(group, &row, kernel->stages.n);
     if (is_stage) row_stage(&row, index);
     if (is_last) point_store_all(&row.point, kernel->row_stores.data, kernel->row_stores.n);
-    loop_end(lower->unit, &loop);
+    loop_end(lower->k, &loop);
     if (is_stage) finish_stage(group, index);
 }
 
-void group_emit(const Row *model, LLVMValueRef begin, LLVMValueRef end) {
+void group_emit(const Row *model, Val begin, Val end) {
     Lower *lower = model->lower;
     const Kernel *kernel = lower->kernel;
     uint32_t n = kernel->stages.n;
     RowGroup group = group_new(model);
     Loop groups = cpu_unit_loop(lower, begin, end, model->lanes);
-    LLVMValueRef rest = LLVMBuildSub(lower->unit->builder, groups.to, groups.index, "");
+    Val rest = k_sub(lower->k, groups.to, groups.index);
     group.first = groups.index;
     group.n = cpu_at_most(lower, rest, model->lanes);
     group.ends = point_new(lower, model->lanes);
@@ -224,5 +224,5 @@ void group_emit(const Row *model, LLVMValueRef begin, LLVMValueRef end) {
         else
             emit_stage(&group, n);
     }
-    loop_end(lower->unit, &groups);
+    loop_end(lower->k, &groups);
 }

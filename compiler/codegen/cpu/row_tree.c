@@ -7,18 +7,17 @@
 
 enum { BLOCK_BYTES = 16 };
 
-static LLVMValueRef shuffle(const Unit *unit, LLVMValueRef a, LLVMValueRef b, const uint32_t *from,
-                            uint32_t n) {
-    LLVMValueRef *lanes = arena_array(unit->arena, LLVMValueRef, n);
-    for (uint32_t i = 0; i < n; i++) lanes[i] = unit_i32(unit, from[i]);
+static Val shuffle(const Codegen *k, Val a, Val b, const uint32_t *from, uint32_t n) {
+    Val *lanes = arena_array(k->arena, Val, n);
+    for (uint32_t i = 0; i < n; i++) lanes[i] = k_i32(k, from[i]);
     if (!b) b = LLVMGetPoison(LLVMTypeOf(a));
-    return LLVMBuildShuffleVector(unit->builder, a, b, LLVMConstVector(lanes, n), "");
+    return k_shuffle(k, a, b, LLVMConstVector(lanes, n));
 }
 
 /* `b` without a value: of `a` alone. */
-static Acc shuffle_acc(const Unit *unit, Acc a, Acc b, const uint32_t *from, uint32_t n) {
-    Acc acc = {.value = shuffle(unit, a.value, b.value, from, n)};
-    if (a.index) acc.index = shuffle(unit, a.index, b.index, from, n);
+static Acc shuffle_acc(const Codegen *k, Acc a, Acc b, const uint32_t *from, uint32_t n) {
+    Acc acc = {.value = shuffle(k, a.value, b.value, from, n)};
+    if (a.index) acc.index = shuffle(k, a.index, b.index, from, n);
     return acc;
 }
 
@@ -62,16 +61,16 @@ static TreeLanes next_lanes(const TreeLanes *lanes, bool are_rows, const uint32_
 
 Acc tree_join(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, bool are_rows,
               TreeLanes *lanes) {
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t block = BLOCK_BYTES / dtype_bytes(reduce->acc), width = lanes->width;
     for (; n > 1; n /= 2) {
         uint32_t even[MAX_TREE_LANES], odd[MAX_TREE_LANES], distance = neighbour(lanes);
         list_even(lanes, block, distance, even);
         for (uint32_t i = 0; i < width; i++) odd[i] = even[i] + distance;
-        for (uint32_t k = 0; k < n; k += 2) {
-            Acc first = shuffle_acc(unit, parts[k], parts[k + 1], even, width);
-            Acc second = shuffle_acc(unit, parts[k], parts[k + 1], odd, width);
-            parts[k / 2] = acc_combine(lower, reduce, first, second);
+        for (uint32_t j = 0; j < n; j += 2) {
+            Acc first = shuffle_acc(k, parts[j], parts[j + 1], even, width);
+            Acc second = shuffle_acc(k, parts[j], parts[j + 1], odd, width);
+            parts[j / 2] = acc_combine(lower, reduce, first, second);
         }
         *lanes = next_lanes(lanes, are_rows, even);
     }
@@ -85,13 +84,13 @@ Acc tree_sort(const Lower *lower, Acc acc, const TreeLanes *lanes) {
         from[lanes->rows[i]] = i;
         is_sorted = is_sorted && lanes->rows[i] == i;
     }
-    return is_sorted ? acc : shuffle_acc(lower->unit, acc, (Acc){NULL, NULL}, from, lanes->width);
+    return is_sorted ? acc : shuffle_acc(lower->k, acc, (Acc){NULL, NULL}, from, lanes->width);
 }
 
 /* Within one vector all lanes go on as pairs, though one of each would do: that takes one shuffle.
  */
 Acc tree_of_row(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, uint32_t width) {
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     TreeLanes lanes = tree_lanes(width);
     Acc all = width == 1 ? parts[0] : tree_join(lower, reduce, parts, n, false, &lanes);
     for (uint32_t n_left = width; n_left > 1; n_left /= 2) {
@@ -100,12 +99,12 @@ Acc tree_of_row(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n
             from[i] = lanes.chains[i] % 2 ? i - distance : i + distance;
             lanes.chains[i] /= 2;
         }
-        Acc other = shuffle_acc(unit, all, (Acc){NULL, NULL}, from, width);
+        Acc other = shuffle_acc(k, all, (Acc){NULL, NULL}, from, width);
         all = acc_combine(lower, reduce, all, other);
     }
     if (width == 1) return all;
-    LLVMValueRef first = unit_i32(unit, 0);
-    all.value = LLVMBuildExtractElement(unit->builder, all.value, first, "");
-    if (all.index) all.index = LLVMBuildExtractElement(unit->builder, all.index, first, "");
+    Val first = k_i32(k, 0);
+    all.value = k_extract_at(k, all.value, first);
+    if (all.index) all.index = k_extract_at(k, all.index, first);
     return all;
 }

@@ -17,49 +17,48 @@ static uint32_t first_axis(uint32_t axes, uint32_t n) {
 static void split_first(Point *point, uint32_t first) {
     Lower *lower = point->lower;
     const Kernel *kernel = lower->kernel;
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef rest = point->flat;
-    for (uint32_t k = kernel->n_parallel; k-- > first;) {
-        LLVMValueRef extent = lower_divisor(lower, kernel_axis_extent(kernel, k));
-        point->axis[k] = k ? LLVMBuildURem(builder, rest, extent, "") : rest;
-        if (k > first) rest = LLVMBuildUDiv(builder, rest, extent, "");
+    const Codegen *k = lower->k;
+    Val rest = point->flat;
+    for (uint32_t j = kernel->n_parallel; j-- > first;) {
+        Val extent = lower_divisor(lower, kernel_axis_extent(kernel, j));
+        point->axis[j] = j ? k_urem(k, rest, extent) : rest;
+        if (j > first) rest = k_udiv(k, rest, extent);
     }
 }
 
 /* The coordinates of the next lane: one more along the last axis, and where that ends 0, and one
  * more along the axis before. */
-static void step_lane(const Point *point, uint32_t first, LLVMValueRef *at) {
+static void step_lane(const Point *point, uint32_t first, Val *at) {
     Lower *lower = point->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef one = lower_index_const(lower, 1), zero = lower_index_const(lower, 0);
-    LLVMValueRef carry = NULL; /* NULL: there always is one */
-    for (uint32_t k = lower->kernel->n_parallel; k-- > first;) {
-        LLVMValueRef extent = lower_dim(lower, kernel_axis_extent(lower->kernel, k));
-        LLVMValueRef next = LLVMBuildAdd(builder, at[k], one, "");
-        LLVMValueRef ends = LLVMBuildICmp(builder, LLVMIntEQ, next, extent, "");
-        if (k) next = LLVMBuildSelect(builder, ends, zero, next, "");
-        at[k] = carry ? LLVMBuildSelect(builder, carry, next, at[k], "") : next;
-        carry = carry ? LLVMBuildAnd(builder, carry, ends, "") : ends;
+    const Codegen *k = lower->k;
+    Val one = lower_index_const(lower, 1), zero = lower_index_const(lower, 0);
+    Val carry = NULL; /* NULL: there always is one */
+    for (uint32_t j = lower->kernel->n_parallel; j-- > first;) {
+        Val extent = lower_dim(lower, kernel_axis_extent(lower->kernel, j));
+        Val next = k_add(k, at[j], one);
+        Val ends = k_eq(k, next, extent);
+        if (j) next = k_select(k, ends, zero, next);
+        at[j] = carry ? k_select(k, carry, next, at[j]) : next;
+        carry = carry ? k_and(k, carry, ends) : ends;
     }
 }
 
 static void find_coordinates(Point *point) {
     Lower *lower = point->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t n = lower->kernel->n_parallel;
-    uint32_t first = first_axis(flat_coordinates(unit->arena, lower->kernel), n);
-    LLVMValueRef at[MAX_AXES];
-    point->coordinates = arena_array(unit->arena, LLVMValueRef, n);
+    uint32_t first = first_axis(flat_coordinates(k->arena, lower->kernel), n);
+    Val at[MAX_AXES];
+    point->coordinates = arena_array(k->arena, Val, n);
     split_first(point, first);
-    for (uint32_t k = first; k < n; k++) {
-        at[k] = point->axis[k];
-        point->coordinates[k] = LLVMGetPoison(unit_vector_of(lower->index_type, point->lanes));
+    for (uint32_t j = first; j < n; j++) {
+        at[j] = point->axis[j];
+        point->coordinates[j] = LLVMGetPoison(k_vector_of(lower->index_type, point->lanes));
     }
     for (uint32_t lane = 0; lane < point->lanes; lane++) {
         if (lane) step_lane(point, first, at);
-        for (uint32_t k = first; k < n; k++)
-            point->coordinates[k] = LLVMBuildInsertElement(unit->builder, point->coordinates[k],
-                                                           at[k], unit_i32(unit, lane), "");
+        for (uint32_t j = first; j < n; j++)
+            point->coordinates[j] = k_insert(k, point->coordinates[j], at[j], lane);
     }
 }
 
@@ -72,38 +71,34 @@ static void compute(Point *point) {
 
 /* The elements from `begin` on, where there are any, by the threads that have no vector: this one
  * is number `own` of those. */
-static void compute_rest(Lower *lower, LLVMValueRef begin, LLVMValueRef own, LLVMValueRef total) {
-    const Unit *unit = lower->unit;
-    LLVMValueRef n = LLVMBuildSub(unit->builder, total, begin, "");
-    If exists =
-        if_begin(unit, lower->function, LLVMBuildICmp(unit->builder, LLVMIntULT, own, n, ""));
+static void compute_rest(Lower *lower, Val begin, Val own, Val total) {
+    const Codegen *k = lower->k;
+    Val n = k_sub(k, total, begin);
+    If exists = if_begin(k, k_ult(k, own, n));
     Point point = point_new(lower, 1);
-    LLVMValueRef element = LLVMBuildAdd(unit->builder, begin, own, "");
+    Val element = k_add(k, begin, own);
     lower_split(lower, element, 0, lower->kernel->n_parallel, &point);
     compute(&point);
-    if_end(unit, &exists);
+    if_end(k, &exists);
 }
 
 void gpu_flat_map(Lower *lower) {
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
+    const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
-    LLVMValueRef thread = gpu_index(lower, gpu_thread(unit));
-    LLVMValueRef first =
-        LLVMBuildMul(builder, gpu_block(lower), lower_index_const(lower, sched->threads), "");
-    LLVMValueRef step = LLVMBuildAdd(builder, first, thread, "");
-    LLVMValueRef lanes = lower_index_const(lower, sched->lanes);
-    LLVMValueRef total = lower_dim(lower, kernel_n_rows(lower->kernel));
-    LLVMValueRef n_steps = LLVMBuildUDiv(builder, total, lanes, "");
-    If exists =
-        if_begin(unit, lower->function, LLVMBuildICmp(builder, LLVMIntULT, step, n_steps, ""));
+    Val thread = gpu_index(lower, gpu_thread(k));
+    Val first = k_mul(k, gpu_block(lower), lower_index_const(lower, sched->threads));
+    Val step = k_add(k, first, thread);
+    Val lanes = lower_index_const(lower, sched->lanes);
+    Val total = lower_dim(lower, kernel_n_rows(lower->kernel));
+    Val n_steps = k_udiv(k, total, lanes);
+    If exists = if_begin(k, k_ult(k, step, n_steps));
     Point point = point_new(lower, sched->lanes);
-    point.flat = LLVMBuildMul(builder, step, lanes, "");
+    point.flat = k_mul(k, step, lanes);
     find_coordinates(&point);
     compute(&point);
-    if_end(unit, &exists);
+    if_end(k, &exists);
     if (flat_is_whole(lower->kernel, sched->lanes)) return;
     /* Of a thread that had a vector the difference is no number of elements: it is too large. */
-    LLVMValueRef own = LLVMBuildSub(builder, step, n_steps, "");
-    compute_rest(lower, LLVMBuildMul(builder, n_steps, lanes, ""), own, total);
+    Val own = k_sub(k, step, n_steps);
+    compute_rest(lower, k_mul(k, n_steps, lanes), own, total);
 }

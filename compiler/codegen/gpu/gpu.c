@@ -5,111 +5,109 @@
 
 #include <llvm-c/Target.h>
 
-LLVMValueRef gpu_special(const Unit *unit, const char *name) {
-    const char *intrinsic = str_format(unit->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
-    return unit_intrinsic(unit, intrinsic, NULL, 0, NULL, 0);
+Val gpu_special(const Codegen *k, const char *name) {
+    const char *intrinsic = str_format(k->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
+    return k_intrinsic(k, intrinsic, NULL, 0, NULL, 0);
 }
 
-LLVMValueRef gpu_thread(const Unit *unit) {
-    return gpu_special(unit, "tid.x");
+Val gpu_thread(const Codegen *k) {
+    return gpu_special(k, "tid.x");
 }
 
-LLVMValueRef gpu_index(const Lower *lower, LLVMValueRef i32) {
-    if (lower->index_type == lower->unit->i32) return i32;
-    return LLVMBuildZExt(lower->unit->builder, i32, lower->index_type, "");
+Val gpu_index(const Lower *lower, Val i32) {
+    if (lower->index_type == lower->k->i32) return i32;
+    return k_zext(lower->k, i32, lower->index_type);
 }
 
-LLVMValueRef gpu_block(const Lower *lower) {
-    return gpu_index(lower, lower->block ? lower->block : gpu_special(lower->unit, "ctaid.x"));
+Val gpu_block(const Lower *lower) {
+    return gpu_index(lower, lower->block ? lower->block : gpu_special(lower->k, "ctaid.x"));
 }
 
-void gpu_barrier(const Unit *unit) {
-    LLVMValueRef zero = unit_i32(unit, 0);
-    unit_intrinsic(unit, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &zero, 1);
+void gpu_barrier(const Codegen *k) {
+    Val zero = k_i32(k, 0);
+    k_intrinsic(k, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &zero, 1);
 }
 
-static LLVMValueRef shuffle_i32(const Unit *unit, LLVMValueRef value, uint32_t offset) {
-    LLVMValueRef args[4] = {unit_i32(unit, -1), value, unit_i32(unit, offset),
-                            unit_i32(unit, WARP - 1)};
-    return unit_intrinsic(unit, "llvm.nvvm.shfl.sync.bfly.i32", NULL, 0, args, 4);
+static Val shuffle_i32(const Codegen *k, Val value, uint32_t offset) {
+    Val args[4] = {k_i32(k, -1), value, k_i32(k, offset), k_i32(k, WARP - 1)};
+    return k_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", NULL, 0, args, 4);
 }
 
-LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset) {
-    LLVMBuilderRef builder = unit->builder;
+Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset) {
     LLVMTypeRef type = LLVMTypeOf(value);
     if (LLVMIsConstant(value)) return value;
-    if (type == unit->i32) return shuffle_i32(unit, value, offset);
-    if (type == unit->f32) {
-        LLVMValueRef bits = LLVMBuildBitCast(builder, value, unit->i32, "");
-        return LLVMBuildBitCast(builder, shuffle_i32(unit, bits, offset), type, "");
+    if (type == k->i32) return shuffle_i32(k, value, offset);
+    if (type == k->f32) {
+        Val bits = k_bitcast(k, value, k->i32);
+        return k_bitcast(k, shuffle_i32(k, bits, offset), type);
     }
-    LLVMTypeRef pair = LLVMVectorType(unit->i32, 2);
-    LLVMValueRef halves = LLVMBuildBitCast(builder, value, pair, "");
-    LLVMValueRef moved = LLVMGetPoison(pair);
+    LLVMTypeRef pair = LLVMVectorType(k->i32, 2);
+    Val halves = k_bitcast(k, value, pair);
+    Val moved = LLVMGetPoison(pair);
     for (int i = 0; i < 2; i++) {
-        LLVMValueRef at = unit_i32(unit, i);
-        LLVMValueRef half = LLVMBuildExtractElement(builder, halves, at, "");
-        half = shuffle_i32(unit, half, offset);
-        moved = LLVMBuildInsertElement(builder, moved, half, at, "");
+        Val at = k_i32(k, i);
+        Val half = k_extract_at(k, halves, at);
+        half = shuffle_i32(k, half, offset);
+        moved = k_insert_at(k, moved, half, at);
     }
-    return LLVMBuildBitCast(builder, moved, type, "");
+    return k_bitcast(k, moved, type);
 }
 
-static LLVMValueRef shared_array(const Unit *unit, LLVMTypeRef type, const char *name) {
-    const char *own = str_format(unit->arena, "%s$%s", unit->symbol, name);
-    LLVMValueRef array = LLVMAddGlobalInAddressSpace(unit->module, type, own, 3);
+static Val shared_array(const Codegen *k, LLVMTypeRef type, const char *name) {
+    const char *own = str_format(k->arena, "%s$%s", k->symbol, name);
+    Val array = LLVMAddGlobalInAddressSpace(k->module, type, own, 3);
     LLVMSetLinkage(array, LLVMInternalLinkage);
     LLVMSetInitializer(array, LLVMGetUndef(type));
     LLVMSetAlignment(array, GPU_SHARED_ALIGN);
     return array;
 }
 
-void gpu_pool_begin(Unit *unit, SharedPool *pool) {
-    pool->array = shared_array(unit, LLVMArrayType2(unit->i8, 0), "unsized");
-    unit->pool = pool;
+void gpu_pool_begin(Codegen *k, SharedPool *pool) {
+    pool->array = shared_array(k, LLVMArrayType2(k->i8, 0), "unsized");
+    k->pool = pool;
 }
 
-void gpu_pool_end(Unit *unit) {
-    LLVMValueRef array = unit->pool->array;
-    LLVMTypeRef type = LLVMArrayType2(unit->i8, unit->pool->n_bytes);
-    if (LLVMGetFirstUse(array)) LLVMReplaceAllUsesWith(array, shared_array(unit, type, "pool"));
+void gpu_pool_end(Codegen *k) {
+    Val array = k->pool->array;
+    LLVMTypeRef type = LLVMArrayType2(k->i8, k->pool->n_bytes);
+    if (LLVMGetFirstUse(array)) LLVMReplaceAllUsesWith(array, shared_array(k, type, "pool"));
     LLVMDeleteGlobal(array);
-    unit->pool = NULL;
+    k->pool = NULL;
 }
 
-static LLVMValueRef take_from_pool(const Unit *unit, LLVMTypeRef element, uint32_t n) {
-    SharedPool *pool = unit->pool;
-    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(unit->module);
+static Val take_from_pool(const Codegen *k, LLVMTypeRef element, uint32_t n) {
+    SharedPool *pool = k->pool;
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(k->module);
     uint32_t begin = pool->n_used, bytes = (uint32_t)LLVMABISizeOfType(layout, element) * n;
     pool->n_used += (bytes + GPU_SHARED_ALIGN - 1) / GPU_SHARED_ALIGN * GPU_SHARED_ALIGN;
     if (pool->n_used > pool->n_bytes) pool->n_bytes = pool->n_used;
-    return gpu_shared_at(unit, pool->array, unit->i8, unit_i32(unit, begin));
+    return gpu_shared_at(k, pool->array, k->i8, k_i32(k, begin));
 }
 
-LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name) {
-    if (unit->pool) return take_from_pool(unit, element, n);
-    return shared_array(unit, LLVMArrayType2(element, n), name);
+Val gpu_shared(const Codegen *k, LLVMTypeRef element, uint32_t n, const char *name) {
+    if (k->pool) return take_from_pool(k, element, n);
+    return shared_array(k, LLVMArrayType2(element, n), name);
 }
 
 /* All functions declare the same symbol: it is aligned as any of them wants it. */
-LLVMValueRef gpu_shared_dynamic(const Unit *unit) {
+Val gpu_shared_dynamic(const Codegen *k) {
     static const char name[] = "dynamic_shared";
-    LLVMValueRef array = LLVMGetNamedGlobal(unit->module, name);
+    Val array = LLVMGetNamedGlobal(k->module, name);
     if (array) return array;
-    array = LLVMAddGlobalInAddressSpace(unit->module, LLVMArrayType2(unit->i8, 0), name, 3);
+    array = LLVMAddGlobalInAddressSpace(k->module, LLVMArrayType2(k->i8, 0), name, 3);
     LLVMSetAlignment(array, WGMMA_TILE_ALIGN);
     return array;
 }
 
-LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
+Val gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
     SharedTiles *tiles = lower->tiles;
-    if (lower->unit->pool) return take_from_pool(lower->unit, lower->unit->i8, n_bytes);
-    if (tiles->dynamic_bytes >= n_bytes) return gpu_shared_dynamic(lower->unit);
+    if (lower->k->pool) return take_from_pool(lower->k, lower->k->i8, n_bytes);
+    if (tiles->dynamic_bytes >= n_bytes) return gpu_shared_dynamic(lower->k);
     if (lower->variant->shared_bytes)
-        ice(lower->unit->arena, "%u bytes of tiles in %u bytes of shared memory", n_bytes,
+        ice(lower->k->arena, "%u bytes of tiles in %u bytes of shared memory", n_bytes,
             tiles->dynamic_bytes);
     if (tiles->array && tiles->n_bytes >= n_bytes) return tiles->array;
-    LLVMValueRef array = gpu_shared(lower->unit, lower->unit->i8, n_bytes, "tiles");
+    Val array = gpu_shared(lower->k, lower->k->i8, n_bytes, "tiles");
     LLVMSetAlignment(array, align_bytes);
     if (tiles->array) {
         if (LLVMGetAlignment(tiles->array) > align_bytes)
@@ -122,31 +120,29 @@ LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
     return array;
 }
 
-LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
-                           LLVMValueRef index) {
-    return LLVMBuildGEP2(unit->builder, element, array, &index, 1, "");
+Val gpu_shared_at(const Codegen *k, Val array, LLVMTypeRef element, Val index) {
+    return k_gep(k, element, array, index);
 }
 
 /* The thread's step `u` of those that its block has: it is active where there is such a step. */
-static Point map_step(Lower *lower, LLVMValueRef first, LLVMValueRef n_steps, uint32_t u) {
-    const Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
+static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
+    const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     uint32_t n = lower->kernel->n_parallel;
     Point point = point_new(lower, sched->lanes);
-    LLVMValueRef lanes = lower_index_const(lower, sched->lanes);
-    LLVMValueRef more = lower_index_const(lower, (int64_t)u * sched->threads);
-    LLVMValueRef step = u ? LLVMBuildAdd(builder, first, more, "") : first;
-    point.active = LLVMBuildICmp(builder, LLVMIntULT, step, n_steps, "");
+    Val lanes = lower_index_const(lower, sched->lanes);
+    Val more = lower_index_const(lower, (int64_t)u * sched->threads);
+    Val step = u ? k_add(k, first, more) : first;
+    point.active = k_ult(k, step, n_steps);
     if (n == 1) {
-        point.axis[0] = LLVMBuildMul(builder, step, lanes, "");
+        point.axis[0] = k_mul(k, step, lanes);
     } else if (n > 1) {
-        LLVMValueRef extent = lower_dim(lower, index_axis_extent(tab, n - 1));
-        LLVMValueRef per_row = LLVMBuildUDiv(builder, extent, lanes, "");
-        LLVMValueRef column = LLVMBuildURem(builder, step, per_row, "");
-        LLVMValueRef row = LLVMBuildUDiv(builder, step, per_row, "");
-        point.axis[n - 1] = LLVMBuildMul(builder, column, lanes, "");
+        Val extent = lower_dim(lower, index_axis_extent(tab, n - 1));
+        Val per_row = k_udiv(k, extent, lanes);
+        Val column = k_urem(k, step, per_row);
+        Val row = k_udiv(k, step, per_row);
+        point.axis[n - 1] = k_mul(k, column, lanes);
         lower_split(lower, row, 0, n - 1, &point);
     }
     return point;
@@ -156,8 +152,7 @@ static Point map_step(Lower *lower, LLVMValueRef first, LLVMValueRef n_steps, ui
  * has one step, or a few of single elements, since a processor begins no more than some eleven
  * blocks in a microsecond; then all of its loads come before its first store. */
 void template_gpu_map(Lower *lower) {
-    Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
+    Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
     const Stage *stage = &kernel->stages.data[0];
@@ -170,25 +165,24 @@ void template_gpu_map(Lower *lower) {
         gpu_flat_map(lower);
         return;
     }
-    LLVMValueRef thread = gpu_index(lower, gpu_thread(unit)), block = gpu_block(lower);
-    LLVMValueRef of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
-    LLVMValueRef first = LLVMBuildMul(builder, block, of_block, "");
-    first = LLVMBuildAdd(builder, first, thread, "");
-    LLVMValueRef lanes = lower_index_const(lower, sched->lanes);
-    LLVMValueRef n_steps =
-        LLVMBuildUDiv(builder, lower_dim(lower, kernel_n_rows(kernel)), lanes, "");
+    Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
+    Val of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
+    Val first = k_mul(k, block, of_block);
+    first = k_add(k, first, thread);
+    Val lanes = lower_index_const(lower, sched->lanes);
+    Val n_steps = k_udiv(k, lower_dim(lower, kernel_n_rows(kernel)), lanes);
     Point points[MAP_MAX_UNROLL];
     bool is_one = sched->unroll == 1;
     If exists;
     for (uint32_t u = 0; u < sched->unroll; u++) {
         points[u] = map_step(lower, first, n_steps, u);
-        if (is_one) exists = if_begin(unit, lower->function, points[u].active);
+        if (is_one) exists = if_begin(k, points[u].active);
         if (is_one) points[u].active = NULL;
         point_prepare_stores(&points[u], stage->stores.data, stage->stores.n);
     }
     for (uint32_t u = 0; u < sched->unroll; u++) {
-        if (!is_one) exists = if_begin(unit, lower->function, points[u].active);
+        if (!is_one) exists = if_begin(k, points[u].active);
         point_store_all(&points[u], stage->stores.data, stage->stores.n);
-        if_end(unit, &exists);
+        if_end(k, &exists);
     }
 }

@@ -8,53 +8,51 @@
 
 enum { WARP = 32, GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ };
 
-LLVMValueRef gpu_thread(const Unit *unit);  /* i32 */
-LLVMValueRef gpu_block(const Lower *lower); /* index_type; within its part of the launch */
+Val gpu_thread(const Codegen *k);  /* i32 */
+Val gpu_block(const Lower *lower); /* index_type; within its part of the launch */
 /* i32 (thread and tile arithmetic) as index_type. */
-LLVMValueRef gpu_index(const Lower *lower, LLVMValueRef i32);
-LLVMValueRef gpu_special(const Unit *unit, const char *name); /* a special register, i32 */
-void gpu_barrier(const Unit *unit);
+Val gpu_index(const Lower *lower, Val i32);
+Val gpu_special(const Codegen *k, const char *name); /* a special register, i32 */
+void gpu_barrier(const Codegen *k);
 /* The value of lane (own lane xor offset); f32, f64 or i32. All lanes of the warp take part. */
-LLVMValueRef gpu_shuffle_xor(const Unit *unit, LLVMValueRef value, uint32_t offset);
+Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset);
 /* One array that several kernels of a function use one after the other: each begins with nothing
  * used. Between begin and end it stands for one as long as turns out to be needed. */
 typedef struct SharedPool {
-    LLVMValueRef array;
+    Val array;
     uint32_t n_bytes, n_used;
 } SharedPool;
-void gpu_pool_begin(Unit *unit, SharedPool *pool);
-void gpu_pool_end(Unit *unit);
+void gpu_pool_begin(Codegen *k, SharedPool *pool);
+void gpu_pool_end(Codegen *k);
 /* An array in shared memory, named after the kernel too: no two of the artifact are the same. Of
  * the unit's pool where it has one. */
-LLVMValueRef gpu_shared(const Unit *unit, LLVMTypeRef element, uint32_t n, const char *name);
+Val gpu_shared(const Codegen *k, LLVMTypeRef element, uint32_t n, const char *name);
 /* The launch's dynamic shared memory: bytes, aligned to 1024. First come launch_shared_bytes,
  * then what the launch keeps on chip. */
-LLVMValueRef gpu_shared_dynamic(const Unit *unit);
+Val gpu_shared_dynamic(const Codegen *k);
 /* Bytes that the phases of a launch use one after the other: of dynamic shared memory where the
  * launch has as many, else of the kernel's own. */
-LLVMValueRef gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes);
+Val gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes);
 /* Clusters: Sched.cluster blocks numbered side by side, which see each other's shared memory. Every
  * thread of all of them arrives once and waits once; what was written before the one is seen after
  * the other. */
-void gpu_cluster_arrive(const Unit *unit);
+void gpu_cluster_arrive(const Codegen *k);
 /* Arrives without promising that anything written before is seen. */
-void gpu_cluster_begin(const Unit *unit);
-void gpu_cluster_wait(const Unit *unit);
+void gpu_cluster_begin(const Codegen *k);
+void gpu_cluster_wait(const Codegen *k);
 /* The place of `pointer` (in own shared memory) in that of block `rank` (i32) of the cluster. */
-LLVMValueRef gpu_cluster_at(const Unit *unit, LLVMValueRef pointer, LLVMValueRef rank);
+Val gpu_cluster_at(const Codegen *k, Val pointer, Val rank);
 /* Writes an i32 or i64 to such a place and counts its bytes at that block's barrier. */
-void gpu_cluster_send(const Unit *unit, LLVMValueRef value, LLVMValueRef pointer,
-                      LLVMValueRef barrier, LLVMValueRef rank);
+void gpu_cluster_send(const Codegen *k, Val value, Val pointer, Val barrier, Val rank);
 /* Barriers in shared memory (8 bytes). A phase ends when as many have arrived as init says and all
  * bytes that were expected are there. One thread inits some, publishes them to the cluster, and
  * then all meet. */
-void gpu_mbarrier_init(const Unit *unit, LLVMValueRef barrier, uint32_t n_arrivals);
-void gpu_mbarrier_publish(const Unit *unit);
+void gpu_mbarrier_init(const Codegen *k, Val barrier, uint32_t n_arrivals);
+void gpu_mbarrier_publish(const Codegen *k);
 /* Arrives, and expects bytes in the current phase. */
-void gpu_mbarrier_expect(const Unit *unit, LLVMValueRef barrier, uint32_t n_bytes);
+void gpu_mbarrier_expect(const Codegen *k, Val barrier, uint32_t n_bytes);
 /* Until the phase of this parity (i32) has ended; is_of_cluster: what other blocks sent is seen. */
-void gpu_mbarrier_wait(const Lower *lower, LLVMValueRef barrier, LLVMValueRef parity,
-                       bool is_of_cluster);
+void gpu_mbarrier_wait(const Lower *lower, Val barrier, Val parity, bool is_of_cluster);
 /* Where launches overlap: ends the entry block's part that stands before all accesses to memory by
  * the wait for the launches before: until they have ended and what they wrote is seen. `lowers` are
  * the turns', or begin with one that knows the unit and the plan. */
@@ -73,14 +71,13 @@ void gpu_map_tile(Lower *lower);
 typedef void GpuTemplate(Lower *);
 /* Turns of a launch's only block, each a template over all blocks of its grid. `pointers` are the
  * places in memory, per kernel and argument, of what is copied. */
-void gpu_one_block(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
+void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers,
                    GpuTemplate *const *templates);
 /* Asks for what they copy to be brought to L2: no value is read, so it may be written meanwhile. */
 void gpu_one_block_prefetch(const Lower *turns, const Launch *launch);
 /* Parts of a launch, in bodies: one for each code, in the order of their blocks. `launch` has what
  * all of them know before their ways part. */
 void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates);
-LLVMValueRef gpu_shared_at(const Unit *unit, LLVMValueRef array, LLVMTypeRef element,
-                           LLVMValueRef index);
+Val gpu_shared_at(const Codegen *k, Val array, LLVMTypeRef element, Val index);
 
 #endif

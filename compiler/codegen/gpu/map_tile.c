@@ -12,7 +12,7 @@
 typedef struct Way {
     uint32_t lanes, lane_axis, step_axis;
     uint32_t n_steps, step; /* places from one step to the next */
-    LLVMValueRef lane, row; /* i32: the thread's first place along either axis, in the tile */
+    Val lane, row;          /* i32: the thread's first place along either axis, in the tile */
 } Way;
 
 typedef struct Tile {
@@ -24,11 +24,11 @@ typedef struct Tile {
     ScalarId staged[MAP_TILE_MAX_STAGED];
     uint32_t n_staged;
     MapTilePlace places[MAP_TILE_MAX_STAGED];
-    LLVMValueRef arrays[MAP_TILE_MAX_STAGED]; /* in shared memory */
+    Val arrays[MAP_TILE_MAX_STAGED]; /* in shared memory */
 } Tile;
 
 static Way way_new(const Tile *tile, bool is_in) {
-    const Unit *unit = tile->lower->unit;
+    const Codegen *k = tile->lower->k;
     const Sched *sched = &tile->lower->variant->sched;
     uint32_t out = tile->lower->lane_axis;
     uint32_t length = is_in ? sched->tile_m : sched->tile_n;
@@ -38,10 +38,9 @@ static Way way_new(const Tile *tile, bool is_in) {
     uint32_t per_row = length / way.lanes;
     way.step = sched->threads / per_row;
     way.n_steps = map_tile_elems(sched) / way.lanes;
-    LLVMValueRef thread = gpu_thread(unit), n = unit_i32(unit, per_row);
-    way.lane = LLVMBuildMul(unit->builder, LLVMBuildURem(unit->builder, thread, n, ""),
-                            unit_i32(unit, way.lanes), "");
-    way.row = LLVMBuildUDiv(unit->builder, thread, n, "");
+    Val thread = gpu_thread(k), n = k_i32(k, per_row);
+    way.lane = k_mul(k, k_urem(k, thread, n), k_i32(k, way.lanes));
+    way.row = k_udiv(k, thread, n);
     return way;
 }
 
@@ -64,23 +63,22 @@ static uint32_t length_along(const Tile *tile, uint32_t axis) {
 
 /* Points. */
 
-static LLVMValueRef plus(const Tile *tile, LLVMValueRef index, LLVMValueRef i32) {
-    return LLVMBuildAdd(tile->lower->unit->builder, index, gpu_index(tile->lower, i32), "");
+static Val plus(const Tile *tile, Val index, Val i32) {
+    return k_add(tile->lower->k, index, gpu_index(tile->lower, i32));
 }
 
 /* Whether a place along the axis exists; NULL: it does, since tiles divide the extent. */
-static LLVMValueRef is_inside(const Tile *tile, const Point *point, uint32_t axis) {
+static Val is_inside(const Tile *tile, const Point *point, uint32_t axis) {
     Lower *lower = tile->lower;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     DimId extent = index_axis_extent(tab, axis);
     if (dim_multiple(lower_dims(lower), extent) % length_along(tile, axis) == 0) return NULL;
-    return LLVMBuildICmp(lower->unit->builder, LLVMIntULT, point->axis[axis],
-                         lower_dim(lower, extent), "");
+    return k_ult(lower->k, point->axis[axis], lower_dim(lower, extent));
 }
 
-static LLVMValueRef both(const Tile *tile, LLVMValueRef a, LLVMValueRef b) {
+static Val both(const Tile *tile, Val a, Val b) {
     if (!a || !b) return a ? a : b;
-    return LLVMBuildAnd(tile->lower->unit->builder, a, b, "");
+    return k_and(tile->lower->k, a, b);
 }
 
 /* At the thread's first step: axes alone, before any value. */
@@ -97,9 +95,8 @@ static Point point_begin(const Tile *tile, const Way *way) {
 /* `first` some steps on, with the values that it has. */
 static Point point_step(const Tile *tile, const Way *way, const Point *first, uint32_t step) {
     Point point = point_inside(first);
-    LLVMValueRef on = lower_index_const(tile->lower, (int64_t)step * way->step);
-    point.axis[way->step_axis] =
-        LLVMBuildAdd(tile->lower->unit->builder, point.axis[way->step_axis], on, "");
+    Val on = lower_index_const(tile->lower, (int64_t)step * way->step);
+    point.axis[way->step_axis] = k_add(tile->lower->k, point.axis[way->step_axis], on);
     point.active = both(tile, point.active, is_inside(tile, &point, way->step_axis));
     return point;
 }
@@ -108,108 +105,102 @@ static Point point_step(const Tile *tile, const Way *way, const Point *first, ui
  * bits, and so have all that it is a product of: 64 take much longer to divide. */
 static void find_tile(Tile *tile) {
     Lower *lower = tile->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t axes[MAX_AXES] = {lower->lane_axis, lower->variant->sched.axis_in}, n = 2;
     for (uint32_t axis = lower->kernel->n_parallel; axis-- > 0;)
         if (axis != axes[0] && axis != axes[1]) axes[n++] = axis;
-    LLVMValueRef rest = lower->block ? lower->block : gpu_special(unit, "ctaid.x");
-    rest = unit_index_cast(unit, rest, unit->i32);
+    Val rest = lower->block ? lower->block : gpu_special(k, "ctaid.x");
+    rest = k_index_cast(k, rest, k->i32);
     for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef at = rest;
+        Val at = rest;
         if (i + 1 < n) {
-            LLVMValueRef count = lower_divisor(lower, count_along(tile, axes[i]));
-            count = unit_index_cast(unit, count, unit->i32);
-            at = LLVMBuildURem(unit->builder, rest, count, "");
-            rest = LLVMBuildUDiv(unit->builder, rest, count, "");
+            Val count = lower_divisor(lower, count_along(tile, axes[i]));
+            count = k_index_cast(k, count, k->i32);
+            at = k_urem(k, rest, count);
+            rest = k_udiv(k, rest, count);
         }
-        LLVMValueRef length = lower_index_const(lower, length_along(tile, axes[i]));
-        tile->point.axis[axes[i]] = LLVMBuildMul(unit->builder, gpu_index(lower, at), length, "");
+        Val length = lower_index_const(lower, length_along(tile, axes[i]));
+        tile->point.axis[axes[i]] = k_mul(k, gpu_index(lower, at), length);
     }
 }
 
 /* Shared memory. */
 
-static LLVMValueRef number(const Tile *tile, uint32_t n) {
-    return unit_i32(tile->lower->unit, n);
+static Val number(const Tile *tile, uint32_t n) {
+    return k_i32(tile->lower->k, n);
 }
 
 /* map_tile_offset of what is known only in the run. */
-static LLVMValueRef offset_of(const Tile *tile, const MapTilePlace *place, LLVMValueRef row,
-                              LLVMValueRef column) {
-    LLVMBuilderRef b = tile->lower->unit->builder;
-    LLVMValueRef lanes = number(tile, place->lanes), words = number(tile, place->word_elems);
-    LLVMValueRef twist =
-        LLVMBuildMul(b, LLVMBuildUDiv(b, row, lanes, ""), number(tile, place->spread), "");
-    twist = LLVMBuildXor(b, twist, LLVMBuildURem(b, row, lanes, ""), "");
-    twist = LLVMBuildAnd(b, twist, number(tile, place->row_words - 1), "");
-    LLVMValueRef word = LLVMBuildXor(b, LLVMBuildUDiv(b, column, words, ""), twist, "");
-    LLVMValueRef at = LLVMBuildMul(b, row, number(tile, place->row_words), "");
-    at = LLVMBuildMul(b, LLVMBuildAdd(b, at, word, ""), words, "");
-    at = LLVMBuildAdd(b, at, LLVMBuildURem(b, column, words, ""), "");
-    return LLVMBuildMul(b, at, number(tile, place->elem_bytes), "");
+static Val offset_of(const Tile *tile, const MapTilePlace *place, Val row, Val column) {
+    const Codegen *k = tile->lower->k;
+    Val lanes = number(tile, place->lanes), words = number(tile, place->word_elems);
+    Val twist = k_mul(k, k_udiv(k, row, lanes), number(tile, place->spread));
+    twist = k_xor(k, twist, k_urem(k, row, lanes));
+    twist = k_and(k, twist, number(tile, place->row_words - 1));
+    Val word = k_xor(k, k_udiv(k, column, words), twist);
+    Val at = k_mul(k, row, number(tile, place->row_words));
+    at = k_mul(k, k_add(k, at, word), words);
+    at = k_add(k, at, k_urem(k, column, words));
+    return k_mul(k, at, number(tile, place->elem_bytes));
 }
 
 /* The element at a place whose own bits of its coordinates, the thread's, are in `offset`. */
-static LLVMValueRef element_at(const Tile *tile, uint32_t i, LLVMValueRef offset, uint32_t row,
-                               uint32_t column) {
-    const Unit *unit = tile->lower->unit;
+static Val element_at(const Tile *tile, uint32_t i, Val offset, uint32_t row, uint32_t column) {
+    const Codegen *k = tile->lower->k;
     uint32_t more = map_tile_offset(&tile->places[i], row, column);
-    LLVMValueRef at = LLVMBuildXor(unit->builder, offset, unit_i32(unit, more), "");
-    return gpu_shared_at(unit, tile->arrays[i], unit->i8, at);
+    Val at = k_xor(k, offset, k_i32(k, more));
+    return gpu_shared_at(k, tile->arrays[i], k->i8, at);
 }
 
 static Dtype dtype_of(const Tile *tile, uint32_t i) {
     return scalar_get(tile->lower->kernel->scalars, tile->staged[i])->dtype;
 }
 
-static LLVMValueRef lane_of(const Unit *unit, LLVMValueRef value, uint32_t lane) {
-    if (!unit_is_vector(value)) return value;
-    return LLVMBuildExtractElement(unit->builder, value, unit_i32(unit, lane), "");
+static Val lane_of(const Codegen *k, Val value, uint32_t lane) {
+    if (!k_is_vector(value)) return value;
+    return k_extract(k, value, lane);
 }
 
 /* Lanes of a value that goes to shared memory: those of 16 bits two at a time. */
-static void put_lanes(const Tile *tile, const Way *way, uint32_t i, LLVMValueRef offset,
-                      uint32_t step, LLVMValueRef value) {
-    const Unit *unit = tile->lower->unit;
+static void put_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, uint32_t step,
+                      Val value) {
+    const Codegen *k = tile->lower->k;
     uint32_t bytes = tile->places[i].elem_bytes, at_once = 1;
     if (bytes == 2 && way->lanes % 2 == 0) {
         at_once = tile->places[i].word_elems;
-        value = LLVMBuildBitCast(unit->builder, value,
-                                 unit_vector_of(unit->i32, way->lanes / at_once), "");
+        value = k_bitcast(k, value, k_vector_of(k->i32, way->lanes / at_once));
     }
-    for (uint32_t k = 0; k < way->lanes; k += at_once) {
-        LLVMValueRef to = element_at(tile, i, offset, step * way->step, k);
-        LLVMValueRef part = lane_of(unit, value, k / at_once);
-        LLVMSetAlignment(LLVMBuildStore(unit->builder, part, to), bytes * at_once);
+    for (uint32_t j = 0; j < way->lanes; j += at_once) {
+        Val to = element_at(tile, i, offset, step * way->step, j);
+        Val part = lane_of(k, value, j / at_once);
+        LLVMSetAlignment(k_store(k, part, to), bytes * at_once);
     }
 }
 
-static LLVMValueRef take_lanes(const Tile *tile, const Way *way, uint32_t i, LLVMValueRef offset,
-                               uint32_t step) {
-    const Unit *unit = tile->lower->unit;
+static Val take_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, uint32_t step) {
+    const Codegen *k = tile->lower->k;
     Dtype dtype = dtype_of(tile, i);
-    LLVMTypeRef type = unit_memory_type(unit, dtype, 1);
-    LLVMValueRef all = LLVMGetPoison(unit_memory_type(unit, dtype, way->lanes));
-    for (uint32_t k = 0; k < way->lanes; k++) {
-        LLVMValueRef from = element_at(tile, i, offset, k, step * way->step);
-        LLVMValueRef one = LLVMBuildLoad2(unit->builder, type, from, "");
+    LLVMTypeRef type = k_memory_type(k, dtype, 1);
+    Val all = LLVMGetPoison(k_memory_type(k, dtype, way->lanes));
+    for (uint32_t j = 0; j < way->lanes; j++) {
+        Val from = element_at(tile, i, offset, j, step * way->step);
+        Val one = k_load(k, type, from);
         LLVMSetAlignment(one, dtype_bytes(dtype));
         if (way->lanes == 1)
             all = one;
         else
-            all = LLVMBuildInsertElement(unit->builder, all, one, unit_i32(unit, k), "");
+            all = k_insert(k, all, one, j);
     }
     if (dtype != DT_BOOL) return all;
-    return LLVMBuildICmp(unit->builder, LLVMIntNE, all, LLVMConstNull(LLVMTypeOf(all)), "");
+    return k_ne(k, all, LLVMConstNull(LLVMTypeOf(all)));
 }
 
 /* Phases. */
 
 /* Begins the loads of what is staged: values[step * n_staged + i]. */
-static LLVMValueRef *begin_staged(const Tile *tile, const Way *way) {
+static Val *begin_staged(const Tile *tile, const Way *way) {
     Point first = point_begin(tile, way);
-    LLVMValueRef *values =
-        arena_array(tile->lower->unit->arena, LLVMValueRef, (size_t)way->n_steps * tile->n_staged);
+    Val *values = arena_array(tile->lower->k->arena, Val, (size_t)way->n_steps * tile->n_staged);
     for (uint32_t step = 0; step < way->n_steps; step++) {
         Point point = point_step(tile, way, &first, step);
         for (uint32_t i = 0; i < tile->n_staged; i++)
@@ -218,9 +209,9 @@ static LLVMValueRef *begin_staged(const Tile *tile, const Way *way) {
     return values;
 }
 
-static void put_staged(const Tile *tile, const Way *way, LLVMValueRef *values) {
+static void put_staged(const Tile *tile, const Way *way, Val *values) {
     for (uint32_t i = 0; i < tile->n_staged; i++) {
-        LLVMValueRef offset = offset_of(tile, &tile->places[i], way->row, way->lane);
+        Val offset = offset_of(tile, &tile->places[i], way->row, way->lane);
         for (uint32_t step = 0; step < way->n_steps; step++)
             put_lanes(tile, way, i, offset, step, values[step * tile->n_staged + i]);
     }
@@ -237,14 +228,14 @@ static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
     const Kernel *kernel = tile->lower->kernel;
     uint32_t n = 0, in = tile->lower->variant->sched.axis_in;
     const bool *needed =
-        kernel_needed_scalars(tile->lower->unit->arena, kernel, tile->values, tile->n_stores);
+        kernel_needed_scalars(tile->lower->k->arena, kernel, tile->values, tile->n_stores);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         bool is_wanted = needed[id] && s->kind == SCALAR_LOAD && !is_staged(tile, id) &&
                          (s->axes >> in & 1) == along_in;
         if (!is_wanted) continue;
         const bool *under =
-            kernel_needed_scalars(tile->lower->unit->arena, kernel, &(ScalarId){id}, 1);
+            kernel_needed_scalars(tile->lower->k->arena, kernel, &(ScalarId){id}, 1);
         for (uint32_t i = 0; i < tile->n_staged; i++)
             is_wanted = is_wanted && !under[tile->staged[i]];
         if (is_wanted) loads[n++] = id;
@@ -265,10 +256,10 @@ static void share_values(const Tile *tile, const Way *way, Point *first, Point *
 static void load_ahead(const Tile *tile, const Way *way, Point *first, Point *points) {
     Lower *lower = tile->lower;
     ScalarId *loads =
-        arena_array(lower->unit->arena, ScalarId, scalar_count(lower->kernel->scalars) + 1);
+        arena_array(lower->k->arena, ScalarId, scalar_count(lower->kernel->scalars) + 1);
     uint32_t n = list_ahead(tile, false, loads);
     for (uint32_t i = 0; i < n; i++) point_value(first, loads[i]);
-    n = map_tile_loads_ahead(lower->unit->arena, lower->kernel, &lower->variant->sched)
+    n = map_tile_loads_ahead(lower->k->arena, lower->kernel, &lower->variant->sched)
             ? list_ahead(tile, true, loads)
             : 0;
     for (uint32_t step = 0; step < way->n_steps; step++) {
@@ -278,22 +269,22 @@ static void load_ahead(const Tile *tile, const Way *way, Point *first, Point *po
 }
 
 /* One step's work, by those threads that have some. */
-static void store_step(const Tile *tile, const Way *way, LLVMValueRef *offsets, uint32_t step,
+static void store_step(const Tile *tile, const Way *way, Val *offsets, uint32_t step,
                        const Point *at) {
-    const Unit *unit = tile->lower->unit;
+    const Codegen *k = tile->lower->k;
     Point point = point_inside(at);
     If exists = {NULL};
-    if (point.active) exists = if_begin(unit, tile->lower->function, point.active);
+    if (point.active) exists = if_begin(k, point.active);
     point.active = NULL;
     for (uint32_t i = 0; i < tile->n_staged; i++)
         point.values[tile->staged[i]] = take_lanes(tile, way, i, offsets[i], step);
     point_prepare_stores(&point, tile->stores, tile->n_stores);
     point_store_all(&point, tile->stores, tile->n_stores);
-    if (exists.after) if_end(unit, &exists);
+    if (exists.after) if_end(k, &exists);
 }
 
 static void work(const Tile *tile, const Way *way, const Point *points) {
-    LLVMValueRef offsets[MAP_TILE_MAX_STAGED];
+    Val offsets[MAP_TILE_MAX_STAGED];
     for (uint32_t i = 0; i < tile->n_staged; i++)
         offsets[i] = offset_of(tile, &tile->places[i], way->lane, way->row);
     for (uint32_t step = 0; step < way->n_steps; step++)
@@ -301,23 +292,23 @@ static void work(const Tile *tile, const Way *way, const Point *points) {
 }
 
 static Tile tile_new(Lower *lower) {
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
     const Stage *stage = &lower->kernel->stages.data[0];
     Tile tile = {.lower = lower,
                  .point = point_new(lower, 1),
                  .stores = stage->stores.data,
                  .n_stores = stage->stores.n};
-    tile.values = arena_array(unit->arena, ScalarId, stage->stores.n);
+    tile.values = arena_array(k->arena, ScalarId, stage->stores.n);
     for (uint32_t i = 0; i < stage->stores.n; i++) tile.values[i] = stage->stores.data[i].value;
-    tile.n_staged = map_tile_staged(unit->arena, lower->kernel, sched->axis_in, lower->lane_axis,
+    tile.n_staged = map_tile_staged(k->arena, lower->kernel, sched->axis_in, lower->lane_axis,
                                     tile.staged, MAP_TILE_MAX_STAGED);
-    if (tile.n_staged > MAP_TILE_MAX_STAGED) ice(unit->arena, "a tile of %u loads", tile.n_staged);
+    if (tile.n_staged > MAP_TILE_MAX_STAGED) ice(k->arena, "a tile of %u loads", tile.n_staged);
     for (uint32_t i = 0; i < tile.n_staged; i++) {
         uint32_t bytes = dtype_bytes(dtype_of(&tile, i));
         tile.places[i] = map_tile_place(sched, bytes);
-        tile.arrays[i] = gpu_shared(unit, unit->i8, sched->tile_m * sched->tile_n * bytes,
-                                    str_format(unit->arena, "tile%u", i));
+        tile.arrays[i] = gpu_shared(k, k->i8, sched->tile_m * sched->tile_n * bytes,
+                                    str_format(k->arena, "tile%u", i));
     }
     return tile;
 }
@@ -326,12 +317,12 @@ void gpu_map_tile(Lower *lower) {
     Tile tile = tile_new(lower);
     find_tile(&tile);
     Way in = way_new(&tile, true), out = way_new(&tile, false);
-    LLVMValueRef *staged = begin_staged(&tile, &in);
+    Val *staged = begin_staged(&tile, &in);
     Point first = point_begin(&tile, &out);
-    Point *points = arena_array(lower->unit->arena, Point, out.n_steps);
+    Point *points = arena_array(lower->k->arena, Point, out.n_steps);
     load_ahead(&tile, &out, &first, points);
     put_staged(&tile, &in, staged);
     share_values(&tile, &out, &first, points);
-    gpu_barrier(lower->unit);
+    gpu_barrier(lower->k);
     work(&tile, &out, points);
 }

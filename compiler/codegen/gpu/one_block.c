@@ -12,51 +12,51 @@
 enum { COPY_BYTES = 16, LEAST_COPY_BYTES = 4, MAX_ROUNDS = 8 };
 
 typedef struct Copy {
-    Unit *unit;
-    LLVMValueRef function, thread;
-    LLVMValueRef from, to; /* ptr addrspace(1) and (3) */
+    Codegen *k;
+    Val function, thread;
+    Val from, to; /* ptr addrspace(1) and (3) */
     uint32_t threads;
 } Copy;
 
 /* Piece `i` (i32), of `bytes`: without waiting, where the machine can. */
-static void copy_piece(const Copy *copy, LLVMValueRef i, uint32_t bytes) {
-    Unit *unit = copy->unit;
-    LLVMTypeRef type = LLVMIntTypeInContext(unit->context, bytes * 8);
-    LLVMValueRef at[2];
-    at[0] = LLVMBuildGEP2(unit->builder, type, copy->to, &i, 1, "");
-    at[1] = LLVMBuildGEP2(unit->builder, type, copy->from, &i, 1, "");
+static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
+    Codegen *k = copy->k;
+    LLVMTypeRef type = LLVMIntTypeInContext(k->context, bytes * 8);
+    Val at[2];
+    at[0] = k_gep(k, type, copy->to, i);
+    at[1] = k_gep(k, type, copy->from, i);
     if (bytes >= LEAST_COPY_BYTES) {
-        const char *name = str_format(unit->arena, "llvm.nvvm.cp.async.ca.shared.global.%u", bytes);
-        unit_intrinsic(unit, name, NULL, 0, at, 2);
+        const char *name = str_format(k->arena, "llvm.nvvm.cp.async.ca.shared.global.%u", bytes);
+        k_intrinsic(k, name, NULL, 0, at, 2);
         return;
     }
-    LLVMValueRef value = LLVMBuildLoad2(unit->builder, type, at[1], "");
+    Val value = k_load(k, type, at[1]);
     LLVMSetAlignment(value, bytes);
-    LLVMSetAlignment(LLVMBuildStore(unit->builder, value, at[0]), bytes);
+    LLVMSetAlignment(k_store(k, value, at[0]), bytes);
 }
 
-static LLVMValueRef piece_from(const Copy *copy, uint32_t first) {
-    return LLVMBuildAdd(copy->unit->builder, copy->thread, unit_i32(copy->unit, first), "");
+static Val piece_from(const Copy *copy, uint32_t first) {
+    return k_add(copy->k, copy->thread, k_i32(copy->k, first));
 }
 
 /* Pieces [first, first + n), dealt out to the threads: without a loop where they are few. */
 static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t bytes) {
     uint32_t n_rounds = n / copy->threads, end = first + n_rounds * copy->threads;
     if (n_rounds > MAX_ROUNDS) {
-        Loop loop = loop_begin(copy->unit, copy->function, piece_from(copy, first),
-                               unit_i32(copy->unit, end), unit_i32(copy->unit, copy->threads));
+        Loop loop = loop_begin(copy->k, piece_from(copy, first), k_i32(copy->k, end),
+                               k_i32(copy->k, copy->threads));
         copy_piece(copy, loop.index, bytes);
-        loop_end(copy->unit, &loop);
+        loop_end(copy->k, &loop);
     } else {
         for (uint32_t at = first; at < end; at += copy->threads)
             copy_piece(copy, piece_from(copy, at), bytes);
     }
     if (end == first + n) return;
-    LLVMValueRef left = unit_i32(copy->unit, (int64_t)first + n - end);
-    LLVMValueRef has_piece = LLVMBuildICmp(copy->unit->builder, LLVMIntULT, copy->thread, left, "");
-    If rest = if_begin(copy->unit, copy->function, has_piece);
+    Val left = k_i32(copy->k, (int64_t)first + n - end);
+    Val has_piece = k_ult(copy->k, copy->thread, left);
+    If rest = if_begin(copy->k, has_piece);
     copy_piece(copy, piece_from(copy, end), bytes);
-    if_end(copy->unit, &rest);
+    if_end(copy->k, &rest);
 }
 
 static int64_t arg_bytes(const Lower *turn, uint32_t i) {
@@ -65,17 +65,17 @@ static int64_t arg_bytes(const Lower *turn, uint32_t i) {
 }
 
 static bool is_aligned_arg(const Lower *turn, uint32_t i) {
-    return turn->variant->align_bytes >= COPY_BYTES && (turn->variant->align_args >> i & 1);
+    return predicate_alignment(&turn->variant->predicate, i) >= COPY_BYTES;
 }
 
-static void copy_arg(const Lower *turn, uint32_t i, LLVMValueRef from) {
+static void copy_arg(const Lower *turn, uint32_t i, Val from) {
     const Buffer *buffer = &turn->plan->buffers.data[turn->kernel->args.data[i]];
     int64_t n_bytes = arg_bytes(turn, i);
     uint32_t elem_bytes = dtype_bytes(buffer->dtype), bytes = elem_bytes;
     bool is_aligned = is_aligned_arg(turn, i);
-    Copy copy = {.unit = turn->unit,
+    Copy copy = {.k = turn->k,
                  .function = turn->function,
-                 .thread = gpu_thread(turn->unit),
+                 .thread = gpu_thread(turn->k),
                  .from = from,
                  .to = turn->pointers[i],
                  .threads = turn->variant->sched.threads};
@@ -92,76 +92,75 @@ static bool is_copied(const Launch *launch, uint32_t k, uint32_t i) {
 }
 
 /* By one thread: it takes no branch, so that the wait behind it is everybody's. */
-static void prefetch_arg(const Lower *turn, uint32_t i, LLVMValueRef asks) {
-    const Unit *unit = turn->unit;
+static void prefetch_arg(const Lower *turn, uint32_t i, Val asks) {
+    const Codegen *k = turn->k;
     int64_t n_bytes = arg_bytes(turn, i) / COPY_BYTES * COPY_BYTES;
     if (!is_aligned_arg(turn, i) || n_bytes == 0) return;
     static const char list[] = "l,r,~{memory}";
-    const char *text = str_format(unit->arena,
+    const char *text = str_format(k->arena,
                                   "{\n\t.reg .pred asks;\n\tsetp.ne.b32 asks, $1, 0;\n\t@asks "
                                   "cp.async.bulk.prefetch.L2.global [$0], %u;\n\t}",
                                   (unsigned)n_bytes);
-    LLVMValueRef args[2] = {turn->pointers[i], asks};
-    LLVMTypeRef types[2] = {unit->global_ptr, unit->i32};
-    LLVMTypeRef type = LLVMFunctionType(unit->void_type, types, 2, 0);
-    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    LLVMBuildCall2(unit->builder, type, code, args, 2, "");
+    Val args[2] = {turn->pointers[i], asks};
+    LLVMTypeRef types[2] = {k->global_ptr, k->i32};
+    LLVMTypeRef type = LLVMFunctionType(k->void_type, types, 2, 0);
+    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
+                                LLVMInlineAsmDialectATT, 0);
+    k_call(k, type, code, args, 2);
 }
 
 void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
-    const Unit *unit = turns->unit;
-    LLVMValueRef zero = unit_i32(unit, 0);
-    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, gpu_thread(unit), zero, "");
-    LLVMValueRef asks = LLVMBuildZExt(unit->builder, is_first, unit->i32, "");
-    for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
-            if (is_copied(launch, k, i)) prefetch_arg(&turns[k], i, asks);
+    const Codegen *k = turns->k;
+    Val zero = k_i32(k, 0);
+    Val is_first = k_eq(k, gpu_thread(k), zero);
+    Val asks = k_zext(k, is_first, k->i32);
+    for (uint32_t j = 0; j < launch->n; j++)
+        for (uint32_t i = 0; i < launch->kernels[j].args.n; i++)
+            if (is_copied(launch, j, i)) prefetch_arg(&turns[j], i, asks);
 }
 
 /* Of turn `k`, as a group of copies. */
-static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k,
-                         LLVMValueRef *pointers) {
+static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k, Val *pointers) {
     for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
         if (is_copied(launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
-    unit_intrinsic(turns->unit, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
+    k_intrinsic(turns->k, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
 }
 
-static void wait_for_copies(const Unit *unit, uint32_t n_later) {
-    LLVMValueRef n = unit_i32(unit, n_later);
-    unit_intrinsic(unit, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n, 1);
+static void wait_for_copies(const Codegen *k, uint32_t n_later) {
+    Val n = k_i32(k, n_later);
+    k_intrinsic(k, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n, 1);
 }
 
 /* All blocks of the kernel's grid. */
 static void take_turn(Lower *turn, GpuTemplate *template) {
-    Unit *unit = turn->unit;
+    Codegen *k = turn->k;
     int64_t n;
     if (!dim_is_const(lower_dims(turn), turn->variant->grid, &n))
-        ice(unit->arena, "turn %s of unknown length", turn->kernel->name);
-    turn->block = unit_i32(unit, 0);
+        ice(k->arena, "turn %s of unknown length", turn->kernel->name);
+    turn->block = k_i32(k, 0);
     if (n == 1) {
         template(turn);
         return;
     }
-    Loop loop = loop_begin(unit, turn->function, turn->block, unit_i32(unit, n), unit_i32(unit, 1));
+    Loop loop = loop_begin(k, turn->block, k_i32(k, n), k_i32(k, 1));
     turn->block = loop.index;
     template(turn);
-    gpu_barrier(unit);
-    loop_end(unit, &loop);
+    gpu_barrier(k);
+    loop_end(k, &loop);
 }
 
-void gpu_one_block(Lower *turns, const Launch *launch, LLVMValueRef *const *pointers,
+void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers,
                    GpuTemplate *const *templates) {
-    Unit *unit = turns->unit;
+    Codegen *k = turns->k;
     SharedPool pool = {.array = NULL};
-    gpu_pool_begin(unit, &pool);
-    for (uint32_t k = 0; k < launch->n; k++) begin_copies(turns, launch, k, pointers[k]);
-    for (uint32_t k = 0; k < launch->n; k++) {
-        wait_for_copies(unit, launch->n - 1 - k);
-        gpu_barrier(unit);
+    gpu_pool_begin(k, &pool);
+    for (uint32_t j = 0; j < launch->n; j++) begin_copies(turns, launch, j, pointers[j]);
+    for (uint32_t j = 0; j < launch->n; j++) {
+        wait_for_copies(k, launch->n - 1 - j);
+        gpu_barrier(k);
         pool.n_used = 0;
-        unit->math.overlaps_quotients = launch->kernels[k].form == FORM_GEMM;
-        take_turn(&turns[k], templates[launch->kernels[k].form]);
+        k->overlaps_quotients = launch->kernels[j].form == FORM_GEMM;
+        take_turn(&turns[j], templates[launch->kernels[j].form]);
     }
-    gpu_pool_end(unit);
+    gpu_pool_end(k);
 }

@@ -7,37 +7,37 @@
 
 /* The block's part among those of the body: its number in there, and that part's pointers. `block`
  * counts from the body's first; every part has `n_each`. */
-static void take_part(Lower *body, LLVMValueRef block, LLVMValueRef n_each) {
-    LLVMBuilderRef builder = body->unit->builder;
-    LLVMValueRef begin = NULL;
+static void take_part(Lower *body, Val block, Val n_each) {
+    const Codegen *k = body->k;
+    Val begin = NULL;
     uint32_t n_args = body->kernel->args.n;
     body->block = block;
     for (uint32_t part = 1; part < body->n_parts; part++) {
-        begin = begin ? LLVMBuildAdd(builder, begin, n_each, "") : n_each;
-        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, block, begin, "");
-        LLVMValueRef within = LLVMBuildSub(builder, block, begin, "");
-        body->block = LLVMBuildSelect(builder, is_past, within, body->block, "");
+        begin = begin ? k_add(k, begin, n_each) : n_each;
+        Val is_past = k_uge(k, block, begin);
+        Val within = k_sub(k, block, begin);
+        body->block = k_select(k, is_past, within, body->block);
         for (uint32_t i = 0; i < n_args; i++) {
-            LLVMValueRef own = LLVMGetParam(body->function, body->first_param + part * n_args + i);
-            body->pointers[i] = LLVMBuildSelect(builder, is_past, own, body->pointers[i], "");
+            Val own = LLVMGetParam(body->function, body->first_param + part * n_args + i);
+            body->pointers[i] = k_select(k, is_past, own, body->pointers[i]);
         }
     }
 }
 
 /* What it computes once goes where it begins: the others' blocks do without. */
-static void run_body(Lower *body, LLVMValueRef block, LLVMValueRef n_each, GpuTemplate *template) {
-    Unit *unit = body->unit;
-    body->entry = unit_here(unit);
+static void run_body(Lower *body, Val block, Val n_each, GpuTemplate *template) {
+    Codegen *k = body->k;
+    body->entry = k_here(k);
     take_part(body, block, n_each);
-    LLVMBasicBlockRef begin = unit_block(unit, body->function, "body");
-    LLVMBasicBlockRef end = unit_block(unit, body->function, "done");
-    unit_goto(unit, begin);
-    unit->math.overlaps_quotients = body->kernel->form == FORM_GEMM;
+    LLVMBasicBlockRef begin = k_block(k, "body");
+    LLVMBasicBlockRef end = k_block(k, "done");
+    k_goto(k, begin);
+    k->overlaps_quotients = body->kernel->form == FORM_GEMM;
     template(body);
-    LLVMBuildBr(unit->builder, end);
-    unit_goto(unit, body->entry);
-    LLVMBuildBr(unit->builder, begin);
-    unit_goto(unit, end);
+    k_br(k, end);
+    k_goto(k, body->entry);
+    k_br(k, begin);
+    k_goto(k, end);
 }
 
 /* Tiles of GEMMs are one array for all bodies by themselves. */
@@ -47,32 +47,31 @@ static bool has_arrays(const Lower *body) {
 }
 
 void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates) {
-    Unit *unit = launch->unit;
-    LLVMBuilderRef builder = unit->builder;
+    Codegen *k = launch->k;
     SharedPool pool = {.array = NULL};
     bool has_pool = n_bodies > 1 && has_arrays(bodies);
-    if (has_pool) gpu_pool_begin(unit, &pool);
-    LLVMBasicBlockRef all_done = unit_block(unit, launch->function, "finished");
-    LLVMValueRef block = gpu_special(unit, "ctaid.x");
+    if (has_pool) gpu_pool_begin(k, &pool);
+    LLVMBasicBlockRef all_done = k_block(k, "finished");
+    Val block = gpu_special(k, "ctaid.x");
     for (uint32_t i = 0; i < n_bodies; i++) {
         Lower *body = &bodies[i];
-        LLVMValueRef n_each = lower_dim(launch, body->variant->grid);
-        n_each = unit_index_cast(unit, n_each, unit->i32);
-        LLVMValueRef end = LLVMBuildMul(builder, n_each, unit_i32(unit, body->n_parts), "");
-        LLVMBasicBlockRef own = unit_block(unit, launch->function, "part"), next = all_done;
+        Val n_each = lower_dim(launch, body->variant->grid);
+        n_each = k_index_cast(k, n_each, k->i32);
+        Val end = k_mul(k, n_each, k_i32(k, body->n_parts));
+        LLVMBasicBlockRef own = k_block(k, "part"), next = all_done;
         if (i + 1 < n_bodies) {
-            next = unit_block(unit, launch->function, "next");
-            LLVMValueRef is_own = LLVMBuildICmp(builder, LLVMIntULT, block, end, "");
-            LLVMBuildCondBr(builder, is_own, own, next);
+            next = k_block(k, "next");
+            Val is_own = k_ult(k, block, end);
+            k_cond_br(k, is_own, own, next);
         } else {
-            LLVMBuildBr(builder, own);
+            k_br(k, own);
         }
-        unit_goto(unit, own);
+        k_goto(k, own);
         pool.n_used = 0;
         run_body(body, block, n_each, templates[body->kernel->form]);
-        LLVMBuildBr(builder, all_done);
-        unit_goto(unit, next);
-        if (i + 1 < n_bodies) block = LLVMBuildSub(builder, block, end, "");
+        k_br(k, all_done);
+        k_goto(k, next);
+        if (i + 1 < n_bodies) block = k_sub(k, block, end);
     }
-    if (has_pool) gpu_pool_end(unit);
+    if (has_pool) gpu_pool_end(k);
 }

@@ -1,16 +1,16 @@
-/* Launches that overlap (programmatic dependent launch). See gpu.h and docs/ARCHITECTURE.md. */
+/* Launches that overlap (programmatic dependent launch). See gpu.h and docs/design/pdl.md. */
 #include "codegen/gpu/gpu.h"
 #include "plan/launch.h"
 
 #include <string.h>
 
 /* An instruction that no access to memory moves past, except loads of what never changes. */
-static void say(const Unit *unit, const char *text) {
+static void say(const Codegen *k, const char *text) {
     static const char list[] = "~{memory}";
-    LLVMTypeRef type = LLVMFunctionType(unit->void_type, NULL, 0, 0);
-    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    LLVMBuildCall2(unit->builder, type, code, NULL, 0, "");
+    LLVMTypeRef type = LLVMFunctionType(k->void_type, NULL, 0, 0);
+    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
+                                LLVMInlineAsmDialectATT, 0);
+    k_call(k, type, code, NULL, 0);
 }
 
 /* One block, or many that need little of a processor beside others: wherever they come in, they
@@ -33,15 +33,15 @@ static bool lets_next_in(const Plan *plan, const Launch *launch) {
 }
 
 void gpu_begin(Lower *phases, const Launch *launch) {
-    const Unit *unit = phases->unit;
-    if (!unit->target->has_pdl) return;
+    const Codegen *k = phases->k;
+    if (!k->target->has_pdl) return;
     if (launch_is_one_block(launch)) gpu_one_block_prefetch(phases, launch);
-    say(unit, "griddepcontrol.wait;");
+    say(k, "griddepcontrol.wait;");
     phases->lets_in = lets_next_in(phases->plan, launch);
     if (launch_is_one_block(launch)) gpu_pdl_trigger(phases);
 }
 
 void gpu_pdl_trigger(Lower *lower) {
-    if (lower->lets_in) say(lower->unit, "griddepcontrol.launch_dependents;");
+    if (lower->lets_in) say(lower->k, "griddepcontrol.launch_dependents;");
     lower->lets_in = false;
 }

@@ -18,114 +18,110 @@ enum { MAX_RESIDENT = 32, MAX_SLOTS = 32, FEW_AHEAD_BYTES = 64, AHEAD_BYTES = 12
 
 typedef struct Row {
     Lower *lower;
-    Unit *unit;
+    Codegen *k;
     const Kernel *kernel;
     const Sched *sched;
     ReduceOrder order;
-    LLVMValueRef thread; /* i32: in the team */
-    LLVMValueRef lane;   /* i32: in the warp */
-    LLVMValueRef rank;   /* i32: of the block in its cluster, which is its segment; NULL: none */
-    LLVMValueRef exists; /* i1, or NULL: whether the team has a row */
-    bool repeats;        /* where it has none, it computes the last one again and stores nothing */
-    LLVMValueRef first;  /* index_type: first reduced element (of the segment) */
-    LLVMValueRef count;  /* index_type: how many from there; 0 without a row, unless it repeats */
-    LLVMValueRef own;    /* index_type: thread * lanes */
-    Point point;         /* the row */
+    Val thread;   /* i32: in the team */
+    Val lane;     /* i32: in the warp */
+    Val rank;     /* i32: of the block in its cluster, which is its segment; NULL: none */
+    Val exists;   /* i1, or NULL: whether the team has a row */
+    bool repeats; /* where it has none, it computes the last one again and stores nothing */
+    Val first;    /* index_type: first reduced element (of the segment) */
+    Val count;    /* index_type: how many from there; 0 without a row, unless it repeats */
+    Val own;      /* index_type: thread * lanes */
+    Point point;  /* the row */
     Point steps[MAX_RESIDENT];
-    uint32_t n_steps;     /* resident steps, 0 when looping */
-    uint32_t n_slots;     /* accumulators per reduction: step s of a resident row has s mod these */
-    LLVMValueRef *shared; /* per slot: one entry per warp; index arrays follow */
-    LLVMValueRef *parts;  /* the same with one word per block of the cluster */
-    LLVMValueRef *sent;   /* per stage that reduces: the barrier of its parts */
-    bool has_begun;       /* all blocks of the cluster are known to */
+    uint32_t n_steps; /* resident steps, 0 when looping */
+    uint32_t n_slots; /* accumulators per reduction: step s of a resident row has s mod these */
+    Val *shared;      /* per slot: one entry per warp; index arrays follow */
+    Val *parts;       /* the same with one word per block of the cluster */
+    Val *sent;        /* per stage that reduces: the barrier of its parts */
+    bool has_begun;   /* all blocks of the cluster are known to */
 } Row;
 
 static void place_thread(Row *row) {
-    Unit *unit = row->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef thread = gpu_thread(unit);
-    row->lane = LLVMBuildAnd(builder, thread, unit_i32(unit, WARP - 1), "");
-    row->thread =
-        LLVMBuildAnd(builder, thread, unit_i32(unit, (int64_t)row->sched->threads_per_row - 1), "");
-    LLVMValueRef own = LLVMBuildMul(builder, row->thread, unit_i32(unit, row->sched->lanes), "");
+    Codegen *k = row->k;
+    Val thread = gpu_thread(k);
+    row->lane = k_and(k, thread, k_i32(k, WARP - 1));
+    row->thread = k_and(k, thread, k_i32(k, (int64_t)row->sched->threads_per_row - 1));
+    Val own = k_mul(k, row->thread, k_i32(k, row->sched->lanes));
     row->own = gpu_index(row->lower, own);
 }
 
 /* Makes it the row `index` of the parallel axes; `segment` NULL: all of it. */
-static void enter_row(Row *row, LLVMValueRef index, LLVMValueRef segment) {
+static void enter_row(Row *row, Val index, Val segment) {
     Lower *lower = row->lower;
-    LLVMBuilderRef builder = row->unit->builder;
+    const Codegen *k = row->k;
     lower_split(lower, index, 0, row->kernel->n_parallel, &row->point);
-    LLVMValueRef n = lower_dim(lower, kernel_n_reduced(row->kernel));
+    Val n = lower_dim(lower, kernel_n_reduced(row->kernel));
     row->first = lower_index_const(lower, 0);
     row->count = n;
     if (segment) {
-        LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
-        row->first = LLVMBuildMul(builder, segment, length, "");
-        LLVMValueRef rest = LLVMBuildSub(builder, n, row->first, "");
+        Val length = lower_index_const(lower, row->order.segment_elems);
+        row->first = k_mul(k, segment, length);
+        Val rest = k_sub(k, n, row->first);
         row->count = gpu_segment_count(lower, rest);
     }
     if (row->exists && !row->repeats)
-        row->count =
-            LLVMBuildSelect(builder, row->exists, row->count, lower_index_const(lower, 0), "");
+        row->count = k_select(k, row->exists, row->count, lower_index_const(lower, 0));
 }
 
 /* Resident rows have no loop that a team without one could skip. What it would make of no elements
  * is unusual, a quotient by zero, and takes the long way round: beside its row's neighbours in the
  * warp, which wait for it. */
-static LLVMValueRef own_or_last(Row *row, LLVMValueRef index, LLVMValueRef n_rows) {
-    LLVMBuilderRef builder = row->unit->builder;
-    row->exists = LLVMBuildICmp(builder, LLVMIntULT, index, n_rows, "");
+static Val own_or_last(Row *row, Val index, Val n_rows) {
+    const Codegen *k = row->k;
+    row->exists = k_ult(k, index, n_rows);
     row->repeats = row->sched->resident > 0;
     if (!row->repeats) {
         row->point.active = row->exists;
         return index;
     }
-    LLVMValueRef last = LLVMBuildSub(builder, n_rows, lower_index_const(row->lower, 1), "");
-    return LLVMBuildSelect(builder, row->exists, index, last, "");
+    Val last = k_sub(k, n_rows, lower_index_const(row->lower, 1));
+    return k_select(k, row->exists, index, last);
 }
 
 /* Which row this team has: block and thread to parallel axes (and segment). */
 static void find_row(Row *row) {
     Lower *lower = row->lower;
-    Unit *unit = row->unit;
-    LLVMBuilderRef builder = unit->builder;
+    Codegen *k = row->k;
     uint32_t threads_per_row = row->sched->threads_per_row,
              teams = row->sched->threads / threads_per_row;
-    LLVMValueRef thread = gpu_thread(unit);
-    LLVMValueRef index = gpu_block(lower);
-    LLVMValueRef n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
+    Val thread = gpu_thread(k);
+    Val index = gpu_block(lower);
+    Val n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
     if (teams > 1) {
-        LLVMValueRef in_block = LLVMBuildUDiv(builder, thread, unit_i32(unit, threads_per_row), "");
-        index = LLVMBuildMul(builder, index, lower_index_const(lower, teams), "");
-        index = LLVMBuildAdd(builder, index, gpu_index(row->lower, in_block), "");
+        Val in_block = k_udiv(k, thread, k_i32(k, threads_per_row));
+        index = k_mul(k, index, lower_index_const(lower, teams));
+        index = k_add(k, index, gpu_index(row->lower, in_block));
     }
     uint32_t segment_axis = row->kernel->segment_axis;
-    LLVMValueRef segment = NULL;
+    Val segment = NULL;
     if (segment_axis != NO_AXIS) {
         DimId extent = kernel_axis_extent(row->kernel, segment_axis);
-        LLVMValueRef n_segments = lower_dim(lower, extent);
-        segment = LLVMBuildURem(builder, index, n_segments, "");
-        index = LLVMBuildUDiv(builder, index, n_segments, "");
+        Val n_segments = lower_dim(lower, extent);
+        segment = k_urem(k, index, n_segments);
+        index = k_udiv(k, index, n_segments);
         row->point.axis[segment_axis] = segment;
     }
     if (row->rank) {
-        LLVMValueRef size = lower_index_const(lower, row->sched->cluster);
-        segment = LLVMBuildURem(builder, index, size, "");
-        index = LLVMBuildUDiv(builder, index, size, "");
-        row->rank = LLVMBuildTrunc(builder, segment, unit->i32, "");
+        Val size = lower_index_const(lower, row->sched->cluster);
+        segment = k_urem(k, index, size);
+        index = k_udiv(k, index, size);
+        row->rank = k_trunc(k, segment, k->i32);
     }
     if (teams > 1) index = own_or_last(row, index, n_rows);
     enter_row(row, index, segment);
 }
 
 /* The point at element `at + ahead` (from row->first) of the row. */
-static Point point_at(const void *user, LLVMValueRef at, int64_t ahead) {
+static Point point_at(const void *user, Val at, int64_t ahead) {
     const Row *row = user;
-    LLVMBuilderRef builder = row->unit->builder;
+    const Codegen *k = row->k;
     Point point = point_inside(&row->point);
-    LLVMValueRef element = LLVMBuildAdd(builder, row->first, at, "");
-    element = LLVMBuildAdd(builder, element, lower_index_const(row->lower, ahead), "");
+    Val element = k_add(k, row->first, at);
+    element = k_add(k, element, lower_index_const(row->lower, ahead));
     lower_split(row->lower, element, row->kernel->first_reduced, row->kernel->n_reduced, &point);
     return point;
 }
@@ -133,8 +129,8 @@ static Point point_at(const void *user, LLVMValueRef at, int64_t ahead) {
 /* Joining the team's accumulators: every thread gets the result. */
 
 static Acc shuffle(const Row *row, Acc acc, uint32_t offset) {
-    Acc other = {gpu_shuffle_xor(row->unit, acc.value, offset), NULL};
-    if (acc.index) other.index = gpu_shuffle_xor(row->unit, acc.index, offset);
+    Acc other = {gpu_shuffle_xor(row->k, acc.value, offset), NULL};
+    if (acc.index) other.index = gpu_shuffle_xor(row->k, acc.index, offset);
     return other;
 }
 
@@ -142,32 +138,31 @@ static Acc shuffle(const Row *row, Acc acc, uint32_t offset) {
  * found. */
 
 /* The integer of as many bits. */
-static LLVMTypeRef bits_type(const Unit *unit, LLVMTypeRef type) {
-    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(unit->module);
-    return LLVMIntTypeInContext(unit->context, (unsigned)LLVMSizeOfTypeInBits(layout, type));
+static LLVMTypeRef bits_type(const Codegen *k, LLVMTypeRef type) {
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(k->module);
+    return LLVMIntTypeInContext(k->context, (unsigned)LLVMSizeOfTypeInBits(layout, type));
 }
 
-static LLVMTypeRef word_type(const Unit *unit, LLVMTypeRef type) {
-    return bits_type(unit, type) == unit->i64 ? unit->i64 : unit->i32;
+static LLVMTypeRef word_type(const Codegen *k, LLVMTypeRef type) {
+    return bits_type(k, type) == k->i64 ? k->i64 : k->i32;
 }
 
-static void send_part(const Row *row, LLVMValueRef array, LLVMValueRef value,
-                      LLVMValueRef barrier) {
-    Unit *unit = row->unit;
-    LLVMTypeRef word = word_type(unit, LLVMTypeOf(value));
-    value = LLVMBuildBitCast(unit->builder, value, bits_type(unit, LLVMTypeOf(value)), "");
-    value = LLVMBuildZExtOrBitCast(unit->builder, value, word, "");
-    LLVMValueRef pointer = gpu_shared_at(unit, array, word, row->rank);
-    gpu_cluster_send(unit, value, pointer, barrier, row->thread);
+static void send_part(const Row *row, Val array, Val value, Val barrier) {
+    Codegen *k = row->k;
+    LLVMTypeRef word = word_type(k, LLVMTypeOf(value));
+    value = k_bitcast(k, value, bits_type(k, LLVMTypeOf(value)));
+    value = k_zext_or_bitcast(k, value, word);
+    Val pointer = gpu_shared_at(k, array, word, row->rank);
+    gpu_cluster_send(k, value, pointer, barrier, row->thread);
 }
 
-static LLVMValueRef part_of(const Row *row, LLVMValueRef array, LLVMValueRef like, uint32_t rank) {
-    Unit *unit = row->unit;
-    LLVMTypeRef type = LLVMTypeOf(like), word = word_type(unit, type);
-    LLVMValueRef pointer = gpu_shared_at(unit, array, word, unit_i32(unit, rank));
-    LLVMValueRef part = LLVMBuildLoad2(unit->builder, word, pointer, "");
-    part = LLVMBuildTruncOrBitCast(unit->builder, part, bits_type(unit, type), "");
-    return LLVMBuildBitCast(unit->builder, part, type, "");
+static Val part_of(const Row *row, Val array, Val like, uint32_t rank) {
+    Codegen *k = row->k;
+    LLVMTypeRef type = LLVMTypeOf(like), word = word_type(k, type);
+    Val pointer = gpu_shared_at(k, array, word, k_i32(k, rank));
+    Val part = k_load(k, word, pointer);
+    part = k_trunc_or_bitcast(k, part, bits_type(k, type));
+    return k_bitcast(k, part, type);
 }
 
 static Acc join_parts(const Row *row, const Reduce *reduce, uint32_t slot, Acc own) {
@@ -190,42 +185,40 @@ static Acc join_parts(const Row *row, const Reduce *reduce, uint32_t slot, Acc o
  * so that nobody waits for those who still read; and none ends before it has got all that is sent
  * to it. */
 static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
-    Unit *unit = row->unit;
+    Codegen *k = row->k;
     const uint32_t *slots = stage->reduces.data, n = stage->reduces.n;
-    LLVMValueRef barrier = row->sent[stage - row->kernel->stages.data];
-    if (!row->has_begun) gpu_cluster_wait(unit);
+    Val barrier = row->sent[stage - row->kernel->stages.data];
+    if (!row->has_begun) gpu_cluster_wait(k);
     row->has_begun = true;
-    LLVMValueRef size = unit_i32(unit, row->sched->cluster);
-    LLVMValueRef sends = LLVMBuildICmp(unit->builder, LLVMIntULT, row->thread, size, "");
-    If one = if_begin(unit, row->lower->function, sends);
+    Val size = k_i32(k, row->sched->cluster);
+    Val sends = k_ult(k, row->thread, size);
+    If one = if_begin(k, sends);
     for (uint32_t i = 0; i < n; i++) {
         send_part(row, row->parts[slots[i]], accs[i].value, barrier);
         if (accs[i].index)
             send_part(row, row->parts[row->kernel->reduces.n + slots[i]], accs[i].index, barrier);
     }
-    if_end(unit, &one);
-    gpu_mbarrier_wait(row->lower, barrier, unit_i32(unit, 0), true);
+    if_end(k, &one);
+    gpu_mbarrier_wait(row->lower, barrier, k_i32(k, 0), true);
     for (uint32_t i = 0; i < n; i++)
         accs[i] = join_parts(row, &row->kernel->reduces.data[slots[i]], slots[i], accs[i]);
 }
 
-static LLVMValueRef through_shared(const Row *row, LLVMValueRef array, LLVMValueRef value,
-                                   LLVMValueRef at, bool is_write) {
-    Unit *unit = row->unit;
+static Val through_shared(const Row *row, Val array, Val value, Val at, bool is_write) {
+    Codegen *k = row->k;
     LLVMTypeRef type = LLVMTypeOf(value);
-    LLVMValueRef pointer = gpu_shared_at(unit, array, type, at);
-    return is_write ? LLVMBuildStore(unit->builder, value, pointer)
-                    : LLVMBuildLoad2(unit->builder, type, pointer, "");
+    Val pointer = gpu_shared_at(k, array, type, at);
+    return is_write ? k_store(k, value, pointer) : k_load(k, type, pointer);
 }
 
 /* The slot that a lane has when slots are shared out: see share_slots. */
-static LLVMValueRef own_slot(const Row *row) {
-    LLVMBuilderRef builder = row->unit->builder;
-    LLVMValueRef slot = unit_i32(row->unit, 0), one = unit_i32(row->unit, 1);
+static Val own_slot(const Row *row) {
+    const Codegen *k = row->k;
+    Val slot = k_i32(k, 0), one = k_i32(k, 1);
     for (uint32_t bit = 0; 1u << bit < row->n_slots; bit++) {
-        LLVMValueRef own = LLVMBuildLShr(builder, row->lane, unit_i32(row->unit, bit), "");
-        slot = LLVMBuildShl(builder, slot, one, "");
-        slot = LLVMBuildOr(builder, slot, LLVMBuildAnd(builder, own, one, ""), "");
+        Val own = k_lshr(k, row->lane, k_i32(k, bit));
+        slot = k_shl(k, slot, one);
+        slot = k_or(k, slot, k_and(k, own, one));
     }
     return slot;
 }
@@ -233,26 +226,24 @@ static LLVMValueRef own_slot(const Row *row) {
 /* Sums of warps to all threads, by way of one array: warps of a slot lie side by side, so that the
  * lowest bits of the place are the warp's and the next ones the slot's. */
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
-    Unit *unit = row->unit;
-    LLVMBuilderRef builder = unit->builder;
+    Codegen *k = row->k;
     uint32_t n_warps = row->sched->threads_per_row / WARP, n_parts = n_warps * row->n_slots;
-    LLVMValueRef writes =
-        LLVMBuildICmp(builder, LLVMIntULT, row->lane, unit_i32(unit, row->n_slots), "");
-    LLVMValueRef to = LLVMBuildLShr(builder, row->thread, unit_i32(unit, 5), "");
+    Val writes = k_ult(k, row->lane, k_i32(k, row->n_slots));
+    Val to = k_lshr(k, row->thread, k_i32(k, 5));
     if (row->n_slots > 1) {
-        LLVMValueRef slot = LLVMBuildMul(builder, own_slot(row), unit_i32(unit, n_warps), "");
-        to = LLVMBuildAdd(builder, to, slot, "");
+        Val slot = k_mul(k, own_slot(row), k_i32(k, n_warps));
+        to = k_add(k, to, slot);
     }
-    LLVMValueRef from = LLVMBuildAnd(builder, row->lane, unit_i32(unit, n_parts - 1), "");
+    Val from = k_and(k, row->lane, k_i32(k, n_parts - 1));
     uint32_t n_slots = row->kernel->reduces.n;
-    If leads = if_begin(unit, row->lower->function, writes);
+    If leads = if_begin(k, writes);
     for (uint32_t i = 0; i < n; i++) {
         through_shared(row, row->shared[slots[i]], accs[i].value, to, true);
         if (accs[i].index)
             through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, to, true);
     }
-    if_end(unit, &leads);
-    gpu_barrier(unit);
+    if_end(k, &leads);
+    gpu_barrier(k);
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
         accs[i].value = through_shared(row, row->shared[slots[i]], accs[i].value, from, false);
@@ -267,9 +258,9 @@ static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_
 /* Each of two lanes goes on with half of the `n` slots, and gives its part of the others away. */
 static void share_slots(const Row *row, const Reduce *reduce, Acc *parts, uint32_t n,
                         uint32_t offset) {
-    const Unit *unit = row->unit;
-    LLVMValueRef bit = LLVMBuildAnd(unit->builder, row->lane, unit_i32(unit, offset), "");
-    LLVMValueRef is_upper = LLVMBuildICmp(unit->builder, LLVMIntNE, bit, unit_i32(unit, 0), "");
+    const Codegen *k = row->k;
+    Val bit = k_and(k, row->lane, k_i32(k, offset));
+    Val is_upper = k_ne(k, bit, k_i32(k, 0));
     for (uint32_t s = 0; s < n / 2; s++) {
         Acc low = parts[s], high = parts[s + n / 2];
         Acc given = acc_select(row->lower, is_upper, low, high);
@@ -337,10 +328,10 @@ static void loop_elements(Row *row, const Stage *stage, Acc *accs) {
 }
 
 /* Of a resident step: i1, or NULL: always. */
-static LLVMValueRef store_condition(const Row *row, const Point *point) {
+static Val store_condition(const Row *row, const Point *point) {
     if (!row->repeats) return point->active;
     if (!point->active) return row->exists;
-    return LLVMBuildAnd(row->unit->builder, point->active, row->exists, "");
+    return k_and(row->k, point->active, row->exists);
 }
 
 /* What a stage stores of all elements. What it stores under a guard is computed inside it. */
@@ -380,15 +371,15 @@ static void divide_resident(Row *row, const Stage *stage) {
 
 /* Later stages go on with the step's point: what is computed inside the branch is not for them. */
 static void store_resident(const Row *row, const Stage *stage, Point *point) {
-    LLVMValueRef stores = stage->stores.n ? store_condition(row, point) : NULL;
+    Val stores = stage->stores.n ? store_condition(row, point) : NULL;
     if (!stores) {
         gpu_stage_store(point, stage);
         return;
     }
-    If exists = if_begin(row->unit, row->lower->function, stores);
+    If exists = if_begin(row->k, stores);
     Point inside = point_inside(point);
     gpu_stage_store(&inside, stage);
-    if_end(row->unit, &exists);
+    if_end(row->k, &exists);
 }
 
 static void visit_resident(Row *row, const Stage *stage, Acc *all_accs) {
@@ -418,48 +409,45 @@ static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
 }
 
 /* A segment's result to the lane that has its chain (index_type), if it is the thread's. */
-static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, LLVMValueRef chain,
-                        Acc part) {
-    const Unit *unit = row->unit;
+static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, Val chain, Acc part) {
+    const Codegen *k = row->k;
     uint32_t n_lanes = row->sched->lanes;
-    Acc spread = {unit_splat(unit, part.value, n_lanes), NULL};
-    if (part.index) spread.index = unit_splat(unit, part.index, n_lanes);
-    LLVMValueRef lane_chain = LLVMBuildSub(unit->builder, chain, row->own, "");
-    LLVMValueRef lanes[64];
+    Acc spread = {k_splat(k, part.value, n_lanes), NULL};
+    if (part.index) spread.index = k_splat(k, part.index, n_lanes);
+    Val lane_chain = k_sub(k, chain, row->own);
+    Val lanes[64];
     for (uint32_t j = 0; j < n_lanes; j++) lanes[j] = lower_index_const(row->lower, j);
-    LLVMValueRef numbers = n_lanes > 1 ? LLVMConstVector(lanes, n_lanes) : lanes[0];
-    lane_chain = unit_splat(unit, lane_chain, n_lanes);
-    LLVMValueRef is_own = LLVMBuildICmp(unit->builder, LLVMIntEQ, lane_chain, numbers, "");
+    Val numbers = n_lanes > 1 ? LLVMConstVector(lanes, n_lanes) : lanes[0];
+    lane_chain = k_splat(k, lane_chain, n_lanes);
+    Val is_own = k_eq(k, lane_chain, numbers);
     return acc_select(row->lower, is_own, acc_combine(row->lower, reduce, outer, spread), outer);
 }
 
 /* One pass per segment; partial p goes to chain p mod n_chains of a second set of accumulators. */
 static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     Lower *lower = row->lower;
-    Unit *unit = row->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef n = row->count;
-    LLVMValueRef zero = lower_index_const(lower, 0);
-    LLVMValueRef length = lower_index_const(lower, row->order.segment_elems);
+    Codegen *k = row->k;
+    Val n = row->count;
+    Val zero = lower_index_const(lower, 0);
+    Val length = lower_index_const(lower, row->order.segment_elems);
     Acc outer[MAX_STAGE_VALUES];
     gpu_stage_begin(lower, stage, outer);
     /* The whole team walks the same segments, with or without a row: barriers are inside. */
-    Loop loop = loop_begin(unit, lower->function, zero, n, length);
-    acc_loop_carry(unit, &loop, outer, stage->reduces.n, NULL);
-    LLVMValueRef rest = LLVMBuildSub(builder, n, loop.index, "");
+    Loop loop = loop_begin(k, zero, n, length);
+    acc_loop_carry(k, &loop, outer, stage->reduces.n, NULL);
+    Val rest = k_sub(k, n, loop.index);
     row->first = loop.index;
     row->count = gpu_segment_count(lower, rest);
     pass_elements(row, stage, accs);
     join_team(row, stage->reduces.data, accs, stage->reduces.n);
-    LLVMValueRef segment = LLVMBuildUDiv(builder, loop.index, length, "");
-    LLVMValueRef chain =
-        LLVMBuildAnd(builder, segment, lower_index_const(lower, row->order.n_chains - 1), "");
+    Val segment = k_udiv(k, loop.index, length);
+    Val chain = k_and(k, segment, lower_index_const(lower, row->order.n_chains - 1));
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = stage_reduce(row->kernel, stage, i);
         outer[i] = take_segment(row, reduce, outer[i], chain, accs[i]);
     }
-    if (row->sched->threads_per_row > WARP) gpu_barrier(unit);
-    acc_loop_end(unit, &loop, outer, stage->reduces.n, NULL);
+    if (row->sched->threads_per_row > WARP) gpu_barrier(k);
+    acc_loop_end(k, &loop, outer, stage->reduces.n, NULL);
     row->first = zero;
     row->count = n;
     for (uint32_t i = 0; i < stage->reduces.n; i++) accs[i] = outer[i];
@@ -487,37 +475,35 @@ static void run_stage(Row *row, const Stage *stage) {
 }
 
 static void store_row(Row *row) {
-    Unit *unit = row->unit;
+    Codegen *k = row->k;
     const Kernel *kernel = row->kernel;
     if (!kernel->row_stores.n) return;
     Point point = point_inside(&row->point);
     point.lanes = 1;
     point_prepare_stores(&point, kernel->row_stores.data, kernel->row_stores.n);
-    LLVMValueRef zero = unit_i32(unit, 0);
-    LLVMValueRef writes = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
+    Val zero = k_i32(k, 0);
+    Val writes = k_eq(k, row->thread, zero);
     if (row->rank) {
-        LLVMValueRef leads = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->rank, zero, "");
-        writes = LLVMBuildAnd(unit->builder, writes, leads, "");
+        Val leads = k_eq(k, row->rank, zero);
+        writes = k_and(k, writes, leads);
     }
-    if (row->exists) writes = LLVMBuildAnd(unit->builder, writes, row->exists, "");
-    If leads = if_begin(unit, row->lower->function, writes);
+    if (row->exists) writes = k_and(k, writes, row->exists);
+    If leads = if_begin(k, writes);
     point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
-    if_end(unit, &leads);
+    if_end(k, &leads);
 }
 
 /* Per slot `n_entries` accumulators, or words of as many, then the indices of those that have one.
  */
-static LLVMValueRef *shared_accs(const Row *row, uint32_t n_entries, bool are_words,
-                                 const char *name) {
+static Val *shared_accs(const Row *row, uint32_t n_entries, bool are_words, const char *name) {
     uint32_t n = row->kernel->reduces.n;
-    LLVMValueRef *arrays = arena_array(row->unit->arena, LLVMValueRef, 2 * (size_t)n);
+    Val *arrays = arena_array(row->k->arena, Val, 2 * (size_t)n);
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[i];
-        LLVMTypeRef type = unit_value_type(row->unit, reduce->acc, 1);
-        if (are_words) type = word_type(row->unit, type);
-        arrays[i] = gpu_shared(row->unit, type, n_entries, name);
-        if (reduce->is_arg)
-            arrays[n + i] = gpu_shared(row->unit, row->unit->i32, n_entries, "indices");
+        LLVMTypeRef type = k_value_type(row->k, reduce->acc, 1);
+        if (are_words) type = word_type(row->k, type);
+        arrays[i] = gpu_shared(row->k, type, n_entries, name);
+        if (reduce->is_arg) arrays[n + i] = gpu_shared(row->k, row->k->i32, n_entries, "indices");
     }
     return arrays;
 }
@@ -535,22 +521,22 @@ static uint32_t sent_bytes(const Row *row, const Stage *stage) {
 
 /* The first thread's work, before the block says that it has begun. */
 static void make_barriers(Row *row) {
-    Unit *unit = row->unit;
+    Codegen *k = row->k;
     const Kernel *kernel = row->kernel;
-    row->sent = arena_array(unit->arena, LLVMValueRef, kernel->stages.n);
-    LLVMValueRef zero = unit_i32(unit, 0);
-    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, row->thread, zero, "");
-    If first = if_begin(unit, row->lower->function, is_first);
+    row->sent = arena_array(k->arena, Val, kernel->stages.n);
+    Val zero = k_i32(k, 0);
+    Val is_first = k_eq(k, row->thread, zero);
+    If first = if_begin(k, is_first);
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
         const Stage *stage = &kernel->stages.data[i];
         if (!stage->reduces.n) continue;
-        row->sent[i] = gpu_shared(unit, unit->i64, 1, "sent");
-        gpu_mbarrier_init(unit, row->sent[i], 1);
-        gpu_mbarrier_expect(unit, row->sent[i], sent_bytes(row, stage));
+        row->sent[i] = gpu_shared(k, k->i64, 1, "sent");
+        gpu_mbarrier_init(k, row->sent[i], 1);
+        gpu_mbarrier_expect(k, row->sent[i], sent_bytes(row, stage));
     }
-    gpu_mbarrier_publish(unit);
-    if_end(unit, &first);
-    gpu_cluster_begin(unit);
+    gpu_mbarrier_publish(k);
+    if_end(k, &first);
+    gpu_cluster_begin(k);
 }
 
 static void make_shared(Row *row) {
@@ -561,7 +547,7 @@ static void make_shared(Row *row) {
 }
 
 static void make_resident(Row *row) {
-    LLVMBuilderRef builder = row->unit->builder;
+    const Codegen *k = row->k;
     int64_t n = dim_lo(lower_dims(row->lower), kernel_n_reduced(row->kernel));
     int64_t stride = (int64_t)row->sched->threads_per_row * row->sched->lanes;
     row->n_steps = row->sched->resident;
@@ -569,9 +555,8 @@ static void make_resident(Row *row) {
     for (uint32_t s = 0; s < row->n_steps; s++) {
         row->steps[s] = point_at(row, row->own, stride * s);
         if (stride * (s + 1) <= n && (!row->exists || row->repeats)) continue;
-        LLVMValueRef at =
-            LLVMBuildAdd(builder, row->own, lower_index_const(row->lower, stride * s), "");
-        row->steps[s].active = LLVMBuildICmp(builder, LLVMIntSLT, at, row->count, "");
+        Val at = k_add(k, row->own, lower_index_const(row->lower, stride * s));
+        row->steps[s].active = k_slt(k, at, row->count);
     }
 }
 
@@ -580,18 +565,18 @@ static void run_row(Row *row) {
     for (uint32_t i = 0; i < row->kernel->stages.n; i++)
         run_stage(row, &row->kernel->stages.data[i]);
     store_row(row);
-    if (row->rank && !row->has_begun) gpu_cluster_wait(row->unit);
+    if (row->rank && !row->has_begun) gpu_cluster_wait(row->k);
 }
 
 static Row row_new(Lower *lower) {
     Row row = {.lower = lower,
-               .unit = lower->unit,
+               .k = lower->k,
                .kernel = lower->kernel,
                .sched = &lower->variant->sched,
                .order = reduce_order(FORM_ROW, DEVICE_GPU)};
     row.point = point_new(lower, row.sched->lanes);
     row.n_slots = row.sched->slots;
-    if (row.sched->cluster > 1) row.rank = unit_i32(row.unit, 0); /* found with the row */
+    if (row.sched->cluster > 1) row.rank = k_i32(row.k, 0); /* found with the row */
     place_thread(&row);
     make_shared(&row);
     return row;
@@ -599,37 +584,33 @@ static Row row_new(Lower *lower) {
 
 /* Whose row `in_tile` (index_type) of the tile is. Beyond the matrix a team repeats the last one.
  */
-static void enter_tile_row(Row *row, LLVMValueRef in_tile) {
+static void enter_tile_row(Row *row, Val in_tile) {
     Lower *lower = row->lower;
-    const Unit *unit = row->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef m0 = unit_index_cast(unit, lower->tile->m0, lower->index_type);
-    LLVMValueRef m = unit_index_cast(unit, lower->tile->m, lower->index_type);
-    LLVMValueRef first = unit_index_cast(unit, lower->tile->first_row, lower->index_type);
-    LLVMValueRef index = own_or_last(row, in_tile, LLVMBuildSub(builder, m, m0, ""));
-    enter_row(row, LLVMBuildAdd(builder, first, index, ""), NULL);
+    const Codegen *k = row->k;
+    Val m0 = k_index_cast(k, lower->tile->m0, lower->index_type);
+    Val m = k_index_cast(k, lower->tile->m, lower->index_type);
+    Val first = k_index_cast(k, lower->tile->first_row, lower->index_type);
+    Val index = own_or_last(row, in_tile, k_sub(k, m, m0));
+    enter_row(row, k_add(k, first, index), NULL);
 }
 
 /* The rows of the tile that the phase before has made, a team for each: of all the block's, or of
  * the warp's. */
 static void run_tile(Lower *lower) {
-    Unit *unit = lower->unit;
-    LLVMBuilderRef builder = unit->builder;
+    Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
     const BlockTile *tile = lower->tile;
     uint32_t threads = tile->is_warps ? WARP : sched->threads;
-    LLVMValueRef thread = gpu_thread(unit);
-    if (tile->is_warps) thread = LLVMBuildAnd(builder, thread, unit_i32(unit, WARP - 1), "");
-    LLVMValueRef threads_per_row =
-        LLVMBuildUDiv(builder, thread, unit_i32(unit, sched->threads_per_row), "");
-    Loop loop =
-        loop_begin(unit, lower->function, unit_index_cast(unit, threads_per_row, lower->index_type),
-                   lower_index_const(lower, tile->n_rows),
-                   lower_index_const(lower, threads / sched->threads_per_row));
+    Val thread = gpu_thread(k);
+    if (tile->is_warps) thread = k_and(k, thread, k_i32(k, WARP - 1));
+    Val threads_per_row = k_udiv(k, thread, k_i32(k, sched->threads_per_row));
+    Loop loop = loop_begin(k, k_index_cast(k, threads_per_row, lower->index_type),
+                           lower_index_const(lower, tile->n_rows),
+                           lower_index_const(lower, threads / sched->threads_per_row));
     Row row = row_new(lower);
     enter_tile_row(&row, loop.index);
     run_row(&row);
-    loop_end(unit, &loop);
+    loop_end(k, &loop);
 }
 
 void template_gpu_row(Lower *lower) {

@@ -11,7 +11,7 @@ void gpu_stage_prepare(Point *row, const Stage *stage) {
     ScalarId roots[3 * MAX_STAGE_VALUES];
     uint32_t n = 0, inner = ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
     if (stage->reduces.n + stage->stores.n > MAX_STAGE_VALUES)
-        ice(lower->unit->arena, "stage of more than %d values", MAX_STAGE_VALUES);
+        ice(lower->k->arena, "stage of more than %d values", MAX_STAGE_VALUES);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         roots[n++] = reduce_of(lower, stage, i)->value;
         roots[n++] = reduce_of(lower, stage, i)->arg_index;
@@ -40,10 +40,7 @@ void gpu_stage_store(Point *point, const Stage *stage) {
 }
 
 int64_t gpu_most_reduced(const Lower *lower) {
-    const Variant *variant = lower->variant;
-    DimId n = kernel_n_reduced(lower->kernel);
-    int64_t most = dim_hi(indextab_dims(scalartab_indices(lower->kernel->scalars)), n);
-    return variant->limit_dim == n && variant->limit < most ? variant->limit : most;
+    return variant_row_elems(lower->kernel, lower->variant);
 }
 
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage) {
@@ -52,40 +49,40 @@ bool gpu_stage_has_segments(const Lower *lower, const Stage *stage) {
            gpu_most_reduced(lower) > reduce_order(kernel->form, DEVICE_GPU).segment_elems;
 }
 
-LLVMValueRef gpu_segment_count(const Lower *lower, LLVMValueRef rest) {
+Val gpu_segment_count(const Lower *lower, Val rest) {
     int64_t segment = reduce_order(lower->kernel->form, DEVICE_GPU).segment_elems;
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef length = lower_index_const(lower, segment);
-    LLVMValueRef is_last = LLVMBuildICmp(builder, LLVMIntSLT, rest, length, "");
-    return LLVMBuildSelect(builder, is_last, rest, length, "");
+    const Codegen *k = lower->k;
+    Val length = lower_index_const(lower, segment);
+    Val is_last = k_slt(k, rest, length);
+    return k_select(k, is_last, rest, length);
 }
 
 enum { REST_UNROLL = 4 }; /* of what is left behind a loop of more */
 
 /* `width` elements an iteration from `from`; returns where it stopped. */
-static LLVMValueRef loop_of_width(const GpuElements *e, const Stage *stage, Acc *accs,
-                                  LLVMValueRef from, uint32_t width) {
+static Val loop_of_width(const GpuElements *e, const Stage *stage, Acc *accs, Val from,
+                         uint32_t width) {
     Lower *lower = e->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     int64_t reach = (int64_t)(width - 1) * e->stride;
-    LLVMValueRef to = LLVMBuildSub(unit->builder, e->count, lower_index_const(lower, reach), "");
-    LLVMValueRef step = lower_index_const(lower, e->stride * width);
-    Loop loop = loop_begin(unit, lower->function, from, to, step);
-    LLVMValueRef next = from;
-    acc_loop_carry(unit, &loop, accs, stage->reduces.n, &next);
-    Point *points = arena_array(unit->arena, Point, width);
+    Val to = k_sub(k, e->count, lower_index_const(lower, reach));
+    Val step = lower_index_const(lower, e->stride * width);
+    Loop loop = loop_begin(k, from, to, step);
+    Val next = from;
+    acc_loop_carry(k, &loop, accs, stage->reduces.n, &next);
+    Point *points = arena_array(k->arena, Point, width);
     for (uint32_t u = 0; u < width; u++) {
         points[u] = e->at(e->user, loop.index, e->stride * u);
         gpu_stage_visit(&points[u], stage, accs);
     }
     for (uint32_t u = 0; u < width; u++) gpu_stage_store(&points[u], stage);
-    next = LLVMBuildAdd(unit->builder, loop.index, step, "");
-    acc_loop_end(unit, &loop, accs, stage->reduces.n, &next);
+    next = k_add(k, loop.index, step);
+    acc_loop_end(k, &loop, accs, stage->reduces.n, &next);
     return next;
 }
 
 void gpu_each_element(const GpuElements *e, const Stage *stage, Acc *accs) {
-    LLVMValueRef from = e->own;
+    Val from = e->own;
     if (e->unroll > REST_UNROLL) from = loop_of_width(e, stage, accs, from, e->unroll);
     if (e->unroll > 1)
         from =

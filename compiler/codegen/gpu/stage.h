@@ -19,16 +19,16 @@ int64_t gpu_most_reduced(const Lower *lower);
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage);
 
 /* min(rest, the length of a segment) */
-LLVMValueRef gpu_segment_count(const Lower *lower, LLVMValueRef rest);
+Val gpu_segment_count(const Lower *lower, Val rest);
 
 /* One thread's elements: own, own + stride, ... below count, `unroll` of them in flight while they
  * last. `at` makes the point of the element `ahead` after `element`. */
 typedef struct GpuElements {
     Lower *lower;
-    LLVMValueRef own, count; /* index_type */
+    Val own, count; /* index_type */
     int64_t stride;
     uint32_t unroll;
-    Point (*at)(const void *user, LLVMValueRef element, int64_t ahead);
+    Point (*at)(const void *user, Val element, int64_t ahead);
     const void *user;
 } GpuElements;
 void gpu_each_element(const GpuElements *elements, const Stage *stage, Acc *accs);

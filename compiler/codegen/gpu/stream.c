@@ -24,16 +24,16 @@ static uint32_t element_bytes(const Lower *lower, uint64_t args, bool *stores) {
     return bytes;
 }
 
-static LLVMValueRef policy_new(const Unit *unit, const char *priority) {
-    const char *text = str_format(unit->arena, "createpolicy.fractional.L2::%s.b64 $0;", priority);
-    LLVMTypeRef type = LLVMFunctionType(unit->i64, NULL, 0, 0);
-    LLVMValueRef code =
+static Val policy_new(const Codegen *k, const char *priority) {
+    const char *text = str_format(k->arena, "createpolicy.fractional.L2::%s.b64 $0;", priority);
+    LLVMTypeRef type = LLVMFunctionType(k->i64, NULL, 0, 0);
+    Val code =
         LLVMGetInlineAsm(type, text, strlen(text), "=l", 2, 0, 0, LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(unit->builder, type, code, NULL, 0, "");
+    return k_call(k, type, code, NULL, 0);
 }
 
 void gpu_stream(Lower *lower) {
-    Unit *unit = lower->unit;
+    Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     DimTab *dims = lower_dims(lower);
     uint64_t args = kernel_args_read_once(lower->plan, kernel);
@@ -42,15 +42,14 @@ void gpu_stream(Lower *lower) {
     bool is_alone = !lower->is_turn && !lower->tile && lower->variant->sched.cluster <= 1;
     DimId n = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
     bool is_wide = lower->variant->sched.lanes > 1; /* the hint is for wide loads */
-    if (!unit->target->has_load_hints || !is_alone || !is_wide || !args || !stores || !n) return;
+    if (!k->target->has_load_hints || !is_alone || !is_wide || !args || !stores || !n) return;
     int64_t least = STREAM_BYTES / bytes;
     if (dim_hi(dims, n) < least) return;
     lower->read_once = args;
-    lower->load_policy = policy_new(unit, "evict_last");
+    lower->load_policy = policy_new(k, "evict_last");
     if (dim_lo(dims, n) >= least) return;
-    LLVMValueRef usual = policy_new(unit, "evict_normal");
-    LLVMValueRef elems = lower_dim(lower, n);
-    LLVMValueRef is_long =
-        LLVMBuildICmp(unit->builder, LLVMIntSGE, elems, lower_index_const(lower, least), "");
-    lower->load_policy = LLVMBuildSelect(unit->builder, is_long, lower->load_policy, usual, "");
+    Val usual = policy_new(k, "evict_normal");
+    Val elems = lower_dim(lower, n);
+    Val is_long = k_sge(k, elems, lower_index_const(lower, least));
+    lower->load_policy = k_select(k, is_long, lower->load_policy, usual);
 }

@@ -17,12 +17,12 @@ void template_gpu_gemm_vector(Lower *lower);
 
 typedef struct GemmBlock {
     Lower *lower;
-    LLVMValueRef thread;  /* i32 */
-    LLVMValueRef m0, n0;  /* index_type: first row and column of the tile, within the extents */
-    LLVMValueRef m, n, k; /* index_type: extents */
-    bool is_whole;        /* along n: no tile goes beyond the extent */
-    LLVMValueRef batch;   /* index_type: its number; NULL: there is one */
-    Point point;          /* the batch axes */
+    Val thread;    /* i32 */
+    Val m0, n0;    /* index_type: first row and column of the tile, within the extents */
+    Val m, n, k;   /* index_type: extents */
+    bool is_whole; /* along n: no tile goes beyond the extent */
+    Val batch;     /* index_type: its number; NULL: there is one */
+    Point point;   /* the batch axes */
 } GemmBlock;
 
 /* Tiles of m x n outputs, `across` side by side from column `begin` on. */
@@ -39,7 +39,7 @@ GemmBlock gpu_gemm_block(Lower *lower);
 /* Tiles of `rows` rows and sched.tile_n columns, over all outputs. */
 GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows);
 /* The tile by number (index_type), for blocks that walk over several. */
-GemmBlock gpu_gemm_block_at(Lower *lower, LLVMValueRef tile, const GemmTiles *tiles);
+GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles);
 
 /* What phases that follow need to know of it. */
 BlockTile gpu_gemm_tile(const GemmBlock *block);
@@ -59,14 +59,14 @@ bool gpu_gemm_reads_right_once(const Lower *lower);
  * run_stride + r % run of the tile. Threads take vectors of at most sched.lanes and 16 bytes, side
  * by side along n. All threads take part; the barriers before and after are the caller's. */
 typedef struct GemmPart {
-    LLVMValueRef shared;        /* ptr addrspace(3) */
+    Val shared;                 /* ptr addrspace(3) */
     uint32_t pitch;             /* elements */
     uint32_t n_rows, n_columns; /* powers of two */
-    LLVMValueRef first_row;     /* i32: in the tile; NULL: 0 */
+    Val first_row;              /* i32: in the tile; NULL: 0 */
     uint32_t run, run_stride;   /* powers of two */
-    LLVMValueRef n_next; /* i32: rows right behind them that are drained next, or NULL: none */
-    uint32_t between;    /* elements from a phase's results to the next's; 0: n_columns */
-    bool is_rounded;     /* the elements are of the result dtype */
+    Val n_next;       /* i32: rows right behind them that are drained next, or NULL: none */
+    uint32_t between; /* elements from a phase's results to the next's; 0: n_columns */
+    bool is_rounded;  /* the elements are of the result dtype */
 } GemmPart;
 void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part);
 
@@ -82,7 +82,7 @@ void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_p
 enum { GEMM_MAX_EARLY_LOADS = 8 }; /* of a row: what they load waits in registers */
 typedef struct GemmColumn {
     Point point;
-    LLVMValueRef in_part; /* i32: the first column in the part */
+    Val in_part; /* i32: the first column in the part */
     /* Loads that are begun an iteration before they are used. */
     ScalarId early[GEMM_MAX_EARLY_LOADS];
     uint32_t n_early;
@@ -91,13 +91,13 @@ uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most);
 /* Rows computed at once: several, so that their loads overlap, unless they take much arithmetic,
  * which fills the wait and many registers. */
 uint32_t gpu_gemm_rows_at_once(const Lower *lower);
-GemmColumn gpu_gemm_column(const GemmBlock *block, LLVMValueRef in_tile, uint32_t lanes);
+GemmColumn gpu_gemm_column(const GemmBlock *block, Val in_tile, uint32_t lanes);
 /* How many values of `column` vary with the column; the first `most` of them. */
-uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column,
-                                LLVMValueRef *values, uint32_t most);
+uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column, Val *values,
+                                uint32_t most);
 /* `column` with its values replaced, in the same order. */
 GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
-                                const LLVMValueRef *values);
+                                const Val *values);
 /* Of phases that run at once, each with the kernel of its block's Lower. Their results of a row lie
  * side by side in the part, n_columns each; what one has for the next passes in registers. */
 enum { GEMM_MAX_PHASES = 4 };
@@ -113,26 +113,26 @@ typedef struct GemmRows {
     const GemmPhase *phases;
     uint32_t n_phases;
     const GemmPart *part;
-    LLVMValueRef first; /* i32 */
+    Val first; /* i32 */
     uint32_t step, unroll;
 } GemmRows;
-GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part,
-                       LLVMValueRef first, uint32_t step, uint32_t unroll);
+GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part, Val first,
+                       uint32_t step, uint32_t unroll);
 /* Begins the early loads of the first rows, and says how many values those are. Draining takes them
  * and leaves those of the rows behind the part, as far as part->n_next. */
 enum { GEMM_MAX_EARLY_VALUES = GEMM_MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS };
-uint32_t gpu_gemm_begin_rows(const GemmRows *rows, LLVMValueRef *values);
-void gpu_gemm_epilogue_rows(const GemmRows *rows, LLVMValueRef *values);
+uint32_t gpu_gemm_begin_rows(const GemmRows *rows, Val *values);
+void gpu_gemm_epilogue_rows(const GemmRows *rows, Val *values);
 
 /* One element of a part that is not in shared memory, by the thread that has it: what is loaded for
  * element `element` (i32, row by row), then the rest, with the product's result in its
  * accumulator's dtype. */
 typedef struct GemmOne {
     GemmPhase phase;
-    LLVMValueRef row; /* index_type: of the matrix */
-    LLVMValueRef early[GEMM_MAX_EARLY_LOADS];
+    Val row; /* index_type: of the matrix */
+    Val early[GEMM_MAX_EARLY_LOADS];
 } GemmOne;
-GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, LLVMValueRef element);
-void gpu_gemm_epilogue_one(const GemmOne *one, LLVMValueRef value);
+GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, Val element);
+void gpu_gemm_epilogue_one(const GemmOne *one, Val value);
 
 #endif

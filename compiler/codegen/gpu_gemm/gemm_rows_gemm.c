@@ -1,4 +1,4 @@
-/* Products, rows over them and products of those, tile by tile. See plan/gemm_rows_gemm.h.
+/* Products, rows over them and products of those, tile by tile. See template/gemm_rows_gemm.h.
  *
  * While a tile of scores is worked on, the next tile of their rhs is on its way to the
  * other buffer; in the last pass the other buffer is for the second product's rhs, and
@@ -20,7 +20,7 @@ static const Stage *last_stage(const GemmRowsGemm *s) {
 /* Whether the rows ask at which column they are, but to find their scores. */
 static bool asks_column(const GemmRowsGemm *s) {
     const Kernel *kernel = s->rows_kernel;
-    const bool *live = kernel_live_scalars(s->unit->arena, kernel);
+    const bool *live = kernel_live_scalars(s->k->arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *scalar = scalar_get(kernel->scalars, id);
         bool is_score = scalar->kind == SCALAR_LOAD && scalar->buffer == score_store(s)->buffer;
@@ -34,12 +34,12 @@ static bool asks_column(const GemmRowsGemm *s) {
 
 /* The block's tile of the result. Where some have fewer columns to go over, they are the first of a
  * matrix, and come last: then no processor is left with a long one. */
-static LLVMValueRef tile_number(const GemmRowsGemm *s) {
-    LLVMValueRef block = gpu_block(s->lower);
+static Val tile_number(const GemmRowsGemm *s) {
+    Val block = gpu_block(s->lower);
     if (!s->rows_kernel->online_softmax.is_limited) return block;
-    LLVMValueRef last = lower_dim(s->lower, s->lower->variant->grid);
-    last = LLVMBuildSub(s->unit->builder, last, lower_index_const(s->lower, 1), "");
-    return LLVMBuildSub(s->unit->builder, last, block, "");
+    Val last = lower_dim(s->lower, s->lower->variant->grid);
+    last = k_sub(s->k, last, lower_index_const(s->lower, 1));
+    return k_sub(s->k, last, block);
 }
 
 /* Both blocks have the same rows; the scores' tile begins at its first column. */
@@ -51,7 +51,7 @@ static void make_tiles(GemmRowsGemm *s) {
     tiles.across = dim_const(lower_dims(lower), 1);
     s->is_whole = tiles.is_whole;
     GemmTiles out_tiles = gpu_gemm_tiles(out_lower, sched->tile_m);
-    LLVMValueRef number = tile_number(s);
+    Val number = tile_number(s);
     GemmBlock block = gpu_gemm_block_at(lower, number, &tiles);
     GemmBlock out_block = gpu_gemm_block_at(out_lower, number, &out_tiles);
     const Reduce *reduce = &kernel->reduces.data[0];
@@ -77,45 +77,45 @@ static void place_shared(GemmRowsGemm *s) {
     uint32_t least = mma_tile_epilogue_bytes(&s->out);
     s->fixed = gpu_tiles(s->lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
     s->out.shared = s->fixed;
-    s->buffers = gpu_shared_at(s->unit, s->fixed, s->unit->i8,
-                               unit_i32(s->unit, gemm_rows_gemm_left_bytes(scores)));
+    s->buffers =
+        gpu_shared_at(s->k, s->fixed, s->k->i8, k_i32(s->k, gemm_rows_gemm_left_bytes(scores)));
     s->buffer_bytes = gemm_rows_gemm_buffer_bytes(scores, result);
-    s->read = unit_i32(s->unit, 0);
+    s->read = k_i32(s->k, 0);
 }
 
 /* Row `r` of the thread, in the matrix. Where there is none, the last one is computed again, and
  * what comes of it is not stored. */
-static LLVMValueRef row_of_thread(const GemmRowsGemm *s, uint32_t r) {
+static Val row_of_thread(const GemmRowsGemm *s, uint32_t r) {
     const GemmBlock *block = &s->scores.block;
-    LLVMBuilderRef builder = s->unit->builder;
+    const Codegen *k = s->k;
     const Sched *sched = s->scores.sched;
-    LLVMValueRef warp_rows = unit_i32(s->unit, sched->tile_m / sched->warps_m);
-    LLVMValueRef row = LLVMBuildMul(builder, s->scores.warp_m, warp_rows, "");
-    LLVMValueRef lane = LLVMBuildAnd(builder, block->thread, unit_i32(s->unit, WARP - 1), "");
-    lane = LLVMBuildLShr(builder, lane, unit_i32(s->unit, 2), "");
-    row = LLVMBuildAdd(builder, row, lane, "");
-    row = LLVMBuildAdd(builder, row, unit_i32(s->unit, (int64_t)r * 8), "");
-    row = LLVMBuildAdd(builder, block->m0, gpu_index(s->lower, row), "");
+    Val warp_rows = k_i32(k, sched->tile_m / sched->warps_m);
+    Val row = k_mul(k, s->scores.warp_m, warp_rows);
+    Val lane = k_and(k, block->thread, k_i32(k, WARP - 1));
+    lane = k_lshr(k, lane, k_i32(k, 2));
+    row = k_add(k, row, lane);
+    row = k_add(k, row, k_i32(k, (int64_t)r * 8));
+    row = k_add(k, block->m0, gpu_index(s->lower, row));
     if (gpu_gemm_axis_is_multiple(s->lower, gemm_axis_m(s->lower->kernel), sched->tile_m))
         return row;
-    LLVMValueRef exists = LLVMBuildICmp(builder, LLVMIntULT, row, block->m, "");
-    LLVMValueRef last = LLVMBuildSub(builder, block->m, gemm_rows_gemm_index(s, 1), "");
-    return LLVMBuildSelect(builder, exists, row, last, "");
+    Val exists = k_ult(k, row, block->m);
+    Val last = k_sub(k, block->m, gemm_rows_gemm_index(s, 1));
+    return k_select(k, exists, row, last);
 }
 
 static void make_row(GemmRowsGemm *s, uint32_t r) {
     const GemmBlock *block = &s->scores.block;
     const Kernel *kernel = s->lower->kernel;
-    LLVMBuilderRef builder = s->unit->builder;
-    LLVMValueRef row = row_of_thread(s, r), number = row;
+    const Codegen *k = s->k;
+    Val row = row_of_thread(s, r), number = row;
     s->score_rows[r] = point_inside(&block->point);
     s->score_rows[r].lanes = PAIR;
     s->score_rows[r].lane_axis = gemm_axis_n(kernel);
     s->score_rows[r].axis[gemm_axis_m(kernel)] = row;
     point_prepare(&s->score_rows[r], &score_store(s)->value, 1, 1u << gemm_axis_n(kernel));
     if (block->batch) {
-        number = LLVMBuildMul(builder, block->batch, block->m, "");
-        number = LLVMBuildAdd(builder, number, row, "");
+        number = k_mul(k, block->batch, block->m);
+        number = k_add(k, number, row);
     }
     s->rows[r] = point_new(s->rows_lower, PAIR * s->group);
     s->rows[r].lane_axis = s->rows_kernel->first_reduced;
@@ -126,14 +126,13 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     Lower *lower = lowers;
     const Sched *sched = &lower->variant->sched;
     DimTab *dims = lower_dims(lower);
-    LLVMBuilderRef builder = lower->unit->builder;
-    *s = (GemmRowsGemm){.lower = lower, .rows_lower = lowers + 1, .out_lower = lowers + 2};
-    s->unit = lower->unit;
+    *s = (GemmRowsGemm){
+        .lower = lower, .k = lower->k, .rows_lower = lowers + 1, .out_lower = lowers + 2};
     s->rows_kernel = s->rows_lower->kernel;
     make_tiles(s);
     place_shared(s);
-    int64_t k = dim_hi(dims, kernel_n_reduced(lower->kernel));
-    s->n_steps = (uint32_t)((k + GEMM_ROWS_GEMM_PAD_K - 1) / GEMM_ROWS_GEMM_PAD_K *
+    int64_t axis_k = dim_hi(dims, kernel_n_reduced(lower->kernel));
+    s->n_steps = (uint32_t)((axis_k + GEMM_ROWS_GEMM_PAD_K - 1) / GEMM_ROWS_GEMM_PAD_K *
                             GEMM_ROWS_GEMM_PAD_K / GEMM_ROWS_GEMM_STEP);
     s->width = sched->tile_n;
     s->n_pairs = s->scores.n_n;
@@ -144,51 +143,50 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     s->n_levels = 1;
     while (1u << (s->n_levels - 1) < s->period) s->n_levels++;
     if (s->n_rows > MAX_ROWS || s->n_pairs > MAX_PAIRS || s->n_levels > MAX_LEVELS)
-        ice(s->unit->arena, "a relay of tiles of %u columns", s->width);
+        ice(s->k->arena, "a relay of tiles of %u columns", s->width);
     DimId columns = kernel_n_reduced(s->rows_kernel);
     s->n_tiles = lower_dim(lower, dim_ceil_div(dims, columns, s->width));
-    LLVMValueRef quarter = LLVMBuildAnd(builder, s->scores.block.thread, unit_i32(s->unit, 3), "");
-    s->column = gpu_index(lower, LLVMBuildShl(builder, quarter, unit_i32(s->unit, 1), ""));
+    Val quarter = k_and(s->k, s->scores.block.thread, k_i32(s->k, 3));
+    s->column = gpu_index(lower, k_shl(s->k, quarter, k_i32(s->k, 1)));
     for (uint32_t r = 0; r < s->n_rows; r++) make_row(s, r);
 }
 
 /* Bringing in. */
 
-static LLVMValueRef buffer_at(const GemmRowsGemm *s, LLVMValueRef offset) {
-    return gpu_shared_at(s->unit, s->buffers, s->unit->i8, offset);
+static Val buffer_at(const GemmRowsGemm *s, Val offset) {
+    return gpu_shared_at(s->k, s->buffers, s->k->i8, offset);
 }
 
-LLVMValueRef gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, LLVMValueRef offset) {
-    return LLVMBuildXor(s->unit->builder, offset, unit_i32(s->unit, s->buffer_bytes), "");
+Val gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, Val offset) {
+    return k_xor(s->k, offset, k_i32(s->k, s->buffer_bytes));
 }
 
-static void fetch(const GemmRowsGemm *s, MmaOperand *factor, const GemmBlock *block,
-                  LLVMValueRef k0, LLVMValueRef to) {
+static void fetch(const GemmRowsGemm *s, MmaOperand *factor, const GemmBlock *block, Val k0,
+                  Val to) {
     mma_operand_fetch(factor, block, k0, to);
-    mma_copies_commit(s->unit);
+    mma_copies_commit(s->k);
     mma_operand_put(factor, block, to);
 }
 
 /* Of the scores' rhs, tile `tile` (index_type). */
-void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, LLVMValueRef tile, LLVMValueRef offset) {
-    LLVMValueRef first =
-        LLVMBuildMul(s->unit->builder, tile, gemm_rows_gemm_index(s, s->width), "");
+void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, Val tile, Val offset) {
+    Val first = k_mul(s->k, tile, gemm_rows_gemm_index(s, s->width));
     mma_operand_move(&s->right, &s->scores.block, first);
     fetch(s, &s->right, &s->scores.block, gemm_rows_gemm_index(s, 0), buffer_at(s, offset));
 }
 
 void gemm_rows_gemm_meet(const GemmRowsGemm *s) {
-    mma_copies_wait(s->unit, 0);
-    gpu_barrier(s->unit);
+    mma_copies_wait(s->k, 0);
+    gpu_barrier(s->k);
 }
 
 /* Scores. */
 
-void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, LLVMValueRef offset) {
+void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, Val offset) {
     const GemmBlock *block = &s->scores.block;
-    LLVMValueRef left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    LLVMValueRef right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    LLVMValueRef zero = gemm_rows_gemm_index(s, 0), buffer = buffer_at(s, offset);
+    Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+    Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+    Val zero = gemm_rows_gemm_index(s, 0), buffer = buffer_at(s, offset);
     for (uint32_t i = 0; i < s->scores.n_accs; i++)
         s->scores.accs[i] = LLVMConstReal(s->scores.acc_type, 0);
     for (uint32_t step = 0; step < s->n_steps; step++) {
@@ -202,82 +200,79 @@ void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, LLVMValueRef offset) {
     }
 }
 
-static LLVMValueRef pair_of(const GemmRowsGemm *s, const LLVMValueRef *two) {
-    LLVMBuilderRef builder = s->unit->builder;
-    LLVMValueRef poison = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(two[0]), PAIR));
-    LLVMValueRef pair = LLVMBuildInsertElement(builder, poison, two[0], unit_i32(s->unit, 0), "");
-    return LLVMBuildInsertElement(builder, pair, two[1], unit_i32(s->unit, 1), "");
+static Val pair_of(const GemmRowsGemm *s, const Val *two) {
+    const Codegen *k = s->k;
+    Val poison = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(two[0]), PAIR));
+    Val pair = k_insert(k, poison, two[0], 0);
+    return k_insert(k, pair, two[1], 1);
 }
 
-ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, LLVMValueRef tile) {
-    LLVMBuilderRef builder = s->unit->builder;
-    LLVMValueRef first = LLVMBuildMul(builder, tile, gemm_rows_gemm_index(s, s->width), "");
-    ScoreTile at = {.column = LLVMBuildAdd(builder, first, s->column, "")};
+ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile) {
+    const Codegen *k = s->k;
+    Val first = k_mul(k, tile, gemm_rows_gemm_index(s, s->width));
+    ScoreTile at = {.column = k_add(k, first, s->column)};
     for (uint32_t n = 0; n < s->n_pairs && !s->is_whole; n++) {
-        LLVMValueRef column =
-            LLVMBuildAdd(builder, at.column, gemm_rows_gemm_index(s, (int64_t)n * 8), "");
-        at.exists[n] = LLVMBuildICmp(builder, LLVMIntULT, column, s->scores.block.n, "");
+        Val column = k_add(k, at.column, gemm_rows_gemm_index(s, (int64_t)n * 8));
+        at.exists[n] = k_ult(k, column, s->scores.block.n);
     }
     return at;
 }
 
 /* What the scores' kernel stores: of row `r` of the thread, pair `n`. */
-static LLVMValueRef score_pair(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t n) {
+static Val score_pair(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t n) {
     const Kernel *kernel = s->lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
-    const LLVMValueRef *accs = s->scores.accs + ((r / 2) * s->n_pairs + n) * 4 + r % 2 * PAIR;
+    const Val *accs = s->scores.accs + ((r / 2) * s->n_pairs + n) * 4 + r % 2 * PAIR;
     Point point = point_inside(&s->score_rows[r]);
-    LLVMValueRef ahead = gemm_rows_gemm_index(s, (int64_t)n * 8), pair = pair_of(s, accs);
-    point.axis[point.lane_axis] = LLVMBuildAdd(s->unit->builder, at->column, ahead, "");
+    Val ahead = gemm_rows_gemm_index(s, (int64_t)n * 8), pair = pair_of(s, accs);
+    point.axis[point.lane_axis] = k_add(s->k, at->column, ahead);
     point.active = at->exists[n];
-    point.results = arena_array(s->unit->arena, LLVMValueRef, 1);
-    point.results[0] = convert_value(&s->unit->math, pair, unit_convert_type(reduce->acc),
-                                     unit_convert_type(reduce->result));
+    point.results = arena_array(s->k->arena, Val, 1);
+    point.results[0] = convert_value(s->k, pair, reduce->acc, reduce->result);
     return point_lanes(&point, score_store(s)->value);
 }
 
 /* Vectors side by side; pairs of 16 bits go as one register. */
-static LLVMValueRef join_pairs(const GemmRowsGemm *s, const LLVMValueRef *pairs, uint32_t n) {
-    LLVMBuilderRef builder = s->unit->builder;
+static Val join_pairs(const GemmRowsGemm *s, const Val *pairs, uint32_t n) {
+    const Codegen *k = s->k;
     LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(pairs[0]));
     LLVMTypeRef type = LLVMVectorType(element, n * PAIR);
     if (n == 1) return pairs[0];
-    if (element == s->unit->f32 || element == s->unit->i32 || element == s->unit->i1) {
-        LLVMValueRef all = LLVMGetPoison(type);
+    if (element == k->f32 || element == k->i32 || element == k->i1) {
+        Val all = LLVMGetPoison(type);
         for (uint32_t i = 0; i < n * PAIR; i++) {
-            LLVMValueRef one =
-                LLVMBuildExtractElement(builder, pairs[i / PAIR], unit_i32(s->unit, i % PAIR), "");
-            all = LLVMBuildInsertElement(builder, all, one, unit_i32(s->unit, i), "");
+            Val one = k_extract(k, pairs[i / PAIR], i % PAIR);
+            all = k_insert(k, all, one, i);
         }
         return all;
     }
-    LLVMValueRef words = LLVMGetPoison(LLVMVectorType(s->unit->i32, n));
+    Val words = LLVMGetPoison(LLVMVectorType(k->i32, n));
     for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef word = LLVMBuildBitCast(builder, pairs[i], s->unit->i32, "");
-        words = LLVMBuildInsertElement(builder, words, word, unit_i32(s->unit, i), "");
+        Val word = k_bitcast(k, pairs[i], k->i32);
+        words = k_insert(k, words, word, i);
     }
-    return LLVMBuildBitCast(builder, words, type, "");
+    return k_bitcast(k, words, type);
 }
 
 /* Rows. */
 
-LLVMValueRef gemm_rows_gemm_group_exists(const GemmRowsGemm *s, const ScoreTile *at, uint32_t g) {
-    LLVMValueRef pairs[GROUP_PAIRS];
+Val gemm_rows_gemm_group_exists(const GemmRowsGemm *s, const ScoreTile *at, uint32_t g) {
+    Val pairs[GROUP_PAIRS];
     if (s->is_whole) return NULL;
     for (uint32_t i = 0; i < s->group; i++)
-        pairs[i] = unit_splat(s->unit, at->exists[g * s->group + i], PAIR);
+        pairs[i] = k_splat(s->k, at->exists[g * s->group + i], PAIR);
     return join_pairs(s, pairs, s->group);
 }
 
 Point gemm_rows_gemm_group(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t g) {
     const ScalarTab *scalars = s->rows_kernel->scalars;
-    LLVMValueRef pairs[GROUP_PAIRS];
+    Val pairs[GROUP_PAIRS];
     uint32_t first = g * s->group;
     for (uint32_t i = 0; i < s->group; i++) pairs[i] = score_pair(s, at, r, first + i);
-    LLVMValueRef scores = join_pairs(s, pairs, s->group);
+    Val scores = join_pairs(s, pairs, s->group);
     Point point = point_inside(&s->rows[r]);
-    LLVMValueRef ahead = gemm_rows_gemm_index(s, (int64_t)first * 8);
-    point.axis[point.lane_axis] = LLVMBuildAdd(s->unit->builder, at->column, ahead, "");
+    Val ahead = gemm_rows_gemm_index(s, (int64_t)first * 8);
+    point.axis[point.lane_axis] = k_add(s->k, at->column, ahead);
     if (s->group == 1) point.active = at->exists[first];
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *load = scalar_get(scalars, id);
@@ -289,15 +284,13 @@ Point gemm_rows_gemm_group(const GemmRowsGemm *s, const ScoreTile *at, uint32_t 
 
 /* The last pass. */
 
-void gemm_rows_gemm_put_weights(const GemmRowsGemm *s, uint32_t r, uint32_t g, LLVMValueRef values,
+void gemm_rows_gemm_put_weights(const GemmRowsGemm *s, uint32_t r, uint32_t g, Val values,
                                 Weights *weights) {
-    LLVMBuilderRef builder = s->unit->builder;
-    LLVMTypeRef words = unit_vector_of(s->unit->i32, s->group);
-    values = LLVMBuildBitCast(builder, values, words, "");
+    const Codegen *k = s->k;
+    LLVMTypeRef words = k_vector_of(k->i32, s->group);
+    values = k_bitcast(k, values, words);
     for (uint32_t i = 0; i < s->group; i++)
-        weights->pairs[r][g * s->group + i] =
-            s->group == 1 ? values
-                          : LLVMBuildExtractElement(builder, values, unit_i32(s->unit, i), "");
+        weights->pairs[r][g * s->group + i] = s->group == 1 ? values : k_extract(k, values, i);
 }
 
 static void make_weights(const GemmRowsGemm *s, const ScoreTile *at, Weights *weights) {
@@ -305,20 +298,20 @@ static void make_weights(const GemmRowsGemm *s, const ScoreTile *at, Weights *we
     for (uint32_t r = 0; r < s->n_rows; r++)
         for (uint32_t g = 0; g < s->n_groups; g++) {
             Point point = gemm_rows_gemm_group(s, at, r, g);
-            LLVMValueRef value = point_lanes(&point, store->value);
-            LLVMValueRef exists = gemm_rows_gemm_group_exists(s, at, g);
-            LLVMValueRef none = LLVMConstNull(LLVMTypeOf(value));
-            if (exists) value = LLVMBuildSelect(s->unit->builder, exists, value, none, "");
+            Val value = point_lanes(&point, store->value);
+            Val exists = gemm_rows_gemm_group_exists(s, at, g);
+            Val none = LLVMConstNull(LLVMTypeOf(value));
+            if (exists) value = k_select(s->k, exists, value, none);
             gemm_rows_gemm_put_weights(s, r, g, value, weights);
         }
 }
 
 /* Adds their product with the tile at `offset`. A left fragment is rows g and g + 8 at columns from
  * 2t on, then the same at columns 8 further. */
-static void multiply_weights(GemmRowsGemm *s, const Weights *weights, LLVMValueRef offset) {
-    LLVMValueRef left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    LLVMValueRef right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    LLVMValueRef zero = gemm_rows_gemm_index(s, 0), buffer = buffer_at(s, offset);
+static void multiply_weights(GemmRowsGemm *s, const Weights *weights, Val offset) {
+    Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+    Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+    Val zero = gemm_rows_gemm_index(s, 0), buffer = buffer_at(s, offset);
     for (uint32_t step = 0; step < s->width / GEMM_ROWS_GEMM_STEP; step++) {
         for (uint32_t n = 0; n < s->out.n_n / 2; n++)
             mma_operand_fragment(&s->values, &s->out.block, buffer, n, step, zero,
@@ -330,8 +323,7 @@ static void multiply_weights(GemmRowsGemm *s, const Weights *weights, LLVMValueR
 }
 
 /* What the loop over tiles carries, as a flat list, or back from it. */
-static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, LLVMValueRef *values,
-                        bool is_back) {
+static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, Val *values, bool is_back) {
     bool is_online = s->rows_kernel->online_softmax.weight != SCALAR_NONE;
     uint32_t n_rows = is_online ? s->n_rows : 0;
     const ValueList lists[] = {
@@ -340,37 +332,36 @@ static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, LLVMValueRef 
 }
 
 /* Tiles with a column that some row of the block sees. */
-static LLVMValueRef n_seen_tiles(const GemmRowsGemm *s) {
+static Val n_seen_tiles(const GemmRowsGemm *s) {
     const OnlineSoftmax *online_softmax = &s->rows_kernel->online_softmax;
-    LLVMBuilderRef builder = s->unit->builder;
+    const Codegen *k = s->k;
     LLVMTypeRef type = s->lower->index_type;
     if (!online_softmax->weight || !online_softmax->is_limited) return s->n_tiles;
-    LLVMValueRef ends[2] = {s->scores.block.m, gemm_rows_gemm_index(s, s->scores.sched->tile_m)};
-    ends[1] = LLVMBuildAdd(builder, s->scores.block.m0, ends[1], "");
-    LLVMValueRef end = unit_intrinsic(s->unit, "llvm.smin", &type, 1, ends, 2);
-    ends[0] = LLVMBuildAdd(builder, end, lower_dim(s->lower, online_softmax->ahead), "");
+    Val ends[2] = {s->scores.block.m, gemm_rows_gemm_index(s, s->scores.sched->tile_m)};
+    ends[1] = k_add(k, s->scores.block.m0, ends[1]);
+    Val end = k_intrinsic(k, "llvm.smin", &type, 1, ends, 2);
+    ends[0] = k_add(k, end, lower_dim(s->lower, online_softmax->ahead));
     ends[1] = gemm_rows_gemm_index(s, 0);
-    end = unit_intrinsic(s->unit, "llvm.smax", &type, 1, ends, 2);
-    end = LLVMBuildAdd(builder, end, gemm_rows_gemm_index(s, (int64_t)s->width - 1), "");
-    ends[0] = LLVMBuildUDiv(builder, end, gemm_rows_gemm_index(s, s->width), "");
+    end = k_intrinsic(k, "llvm.smax", &type, 1, ends, 2);
+    end = k_add(k, end, gemm_rows_gemm_index(s, (int64_t)s->width - 1));
+    ends[0] = k_udiv(k, end, gemm_rows_gemm_index(s, s->width));
     ends[1] = s->n_tiles;
-    return unit_intrinsic(s->unit, "llvm.smin", &type, 1, ends, 2);
+    return k_intrinsic(k, "llvm.smin", &type, 1, ends, 2);
 }
 
 static void multiply_stage(GemmRowsGemm *s) {
-    Weights *weights = arena_array(s->unit->arena, Weights, 1);
+    Weights *weights = arena_array(s->k->arena, Weights, 1);
     GemmRowsGemmState state = {{NULL}, {NULL}};
-    LLVMValueRef values[MAX_ACCUMULATORS + 2 * MAX_ROWS];
+    Val values[MAX_ACCUMULATORS + 2 * MAX_ROWS];
     bool is_online = s->rows_kernel->online_softmax.weight != SCALAR_NONE;
     if (is_online) gemm_rows_gemm_begin_online(s, &state);
-    LLVMValueRef other = gemm_rows_gemm_other_buffer(s, s->read), one = gemm_rows_gemm_index(s, 1);
-    LLVMValueRef n_tiles = n_seen_tiles(s);
+    Val other = gemm_rows_gemm_other_buffer(s, s->read), one = gemm_rows_gemm_index(s, 1);
+    Val n_tiles = n_seen_tiles(s);
     uint32_t n = flatten(s, &state, values, false);
-    Loop loop = loop_begin(s->unit, s->lower->function, gemm_rows_gemm_index(s, 0), n_tiles, one);
-    loop_carry(s->unit, &loop, values, n);
+    Loop loop = loop_begin(s->k, gemm_rows_gemm_index(s, 0), n_tiles, one);
+    loop_carry(s->k, &loop, values, n);
     flatten(s, &state, values, true);
-    LLVMValueRef k0 =
-        LLVMBuildMul(s->unit->builder, loop.index, gemm_rows_gemm_index(s, s->width), "");
+    Val k0 = k_mul(s->k, loop.index, gemm_rows_gemm_index(s, s->width));
     gemm_rows_gemm_meet(s);
     fetch(s, &s->values, &s->out.block, k0, buffer_at(s, other));
     gemm_rows_gemm_multiply_scores(s, s->read);
@@ -380,10 +371,10 @@ static void multiply_stage(GemmRowsGemm *s) {
     else
         make_weights(s, &at, weights);
     gemm_rows_gemm_meet(s);
-    gemm_rows_gemm_fetch_right(s, LLVMBuildAdd(s->unit->builder, loop.index, one, ""), s->read);
+    gemm_rows_gemm_fetch_right(s, k_add(s->k, loop.index, one), s->read);
     multiply_weights(s, weights, other);
     flatten(s, &state, values, false);
-    loop_end_carry(s->unit, &loop, values, n);
+    loop_end_carry(s->k, &loop, values, n);
     flatten(s, &state, values, true);
     gemm_rows_gemm_meet(s);
     if (is_online) gemm_rows_gemm_end_online(s, &state);
@@ -401,7 +392,7 @@ static void reduce_stages(GemmRowsGemm *s) {
 }
 
 void template_gpu_gemm_relay(Lower *lowers) {
-    GemmRowsGemm *s = arena_array(lowers->unit->arena, GemmRowsGemm, 1);
+    GemmRowsGemm *s = arena_array(lowers->k->arena, GemmRowsGemm, 1);
     gemm_rows_gemm_init(s, lowers);
     fetch(s, &s->left, &s->scores.block, gemm_rows_gemm_index(s, 0), s->fixed);
     gemm_rows_gemm_fetch_right(s, gemm_rows_gemm_index(s, 0), s->read);

@@ -1,4 +1,5 @@
-/* Gemm-rows-gemm launches (plan/gemm_rows_gemm.h) on tensor cores: what the template's files share.
+/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h) on tensor cores: what the template's files
+ * share.
  *
  * A warp has 16 or 32 rows of the block's tile and all columns of a tile of scores, so that a row
  * lies in four threads, and what one instruction leaves in a thread's accumulators is what another
@@ -11,7 +12,7 @@
 
 #include "codegen/gpu_gemm/mma_tile.h"
 #include "codegen/gpu/stage.h"
-#include "plan/gemm_rows_gemm.h"
+#include "template/gemm_rows_gemm.h"
 
 enum {
     PAIR = 2,
@@ -23,7 +24,7 @@ enum {
 
 typedef struct GemmRowsGemm {
     Lower *lower, *rows_lower, *out_lower;
-    Unit *unit;
+    const Codegen *k;
     const Kernel *rows_kernel;
     MmaTile scores, out;
     MmaOperand left, right, values; /* of the scores both, and the result's right one */
@@ -32,12 +33,12 @@ typedef struct GemmRowsGemm {
     uint32_t group, n_groups;       /* pairs of a point of the rows; groups of a row */
     uint32_t period;                /* tiles from one element of a chain to the next */
     uint32_t n_levels;              /* of the tree over the lots of a row's chains, and one */
-    LLVMValueRef fixed, buffers;    /* shared memory: the left tile, then two buffers */
+    Val fixed, buffers;             /* shared memory: the left tile, then two buffers */
     uint32_t buffer_bytes;
-    LLVMValueRef read;    /* i32: where the tile that is due lies, or will, in bytes of `buffers` */
-    LLVMValueRef n_tiles; /* index_type: of a row */
-    LLVMValueRef column;  /* index_type: the thread's first in a tile */
-    bool is_whole;        /* all tiles are */
+    Val read;      /* i32: where the tile that is due lies, or will, in bytes of `buffers` */
+    Val n_tiles;   /* index_type: of a row */
+    Val column;    /* index_type: the thread's first in a tile */
+    bool is_whole; /* all tiles are */
     uint32_t n_rows;
     Point score_rows[MAX_ROWS], rows[MAX_ROWS]; /* rows of the thread: of 16, two */
 } GemmRowsGemm;
@@ -45,23 +46,23 @@ typedef struct GemmRowsGemm {
 /* The tile at hand: its first column plus the thread's own, and which pairs exist (i1); NULL: all.
  */
 typedef struct ScoreTile {
-    LLVMValueRef column;
-    LLVMValueRef exists[MAX_PAIRS];
+    Val column;
+    Val exists[MAX_PAIRS];
 } ScoreTile;
 
 /* All that was fetched is there, and nobody reads what was there before. */
 void gemm_rows_gemm_meet(const GemmRowsGemm *s);
 /* Begins to fetch tile `tile` (index_type) of the scores' rhs to the buffer at `offset`
  * (i32); other_buffer: the one that is not there. */
-void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, LLVMValueRef tile, LLVMValueRef offset);
-LLVMValueRef gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, LLVMValueRef offset);
+void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, Val tile, Val offset);
+Val gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, Val offset);
 /* The products of the tile that lies at `offset`. */
-void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, LLVMValueRef offset);
-ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, LLVMValueRef tile);
+void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, Val offset);
+ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile);
 /* The point of the rows' kernel at group `g` of row `r`, with its scores. */
 Point gemm_rows_gemm_group(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t g);
 /* Which lanes of group `g` exist; NULL: all. */
-LLVMValueRef gemm_rows_gemm_group_exists(const GemmRowsGemm *s, const ScoreTile *at, uint32_t g);
+Val gemm_rows_gemm_group_exists(const GemmRowsGemm *s, const ScoreTile *at, uint32_t g);
 /* With what the other threads of the row have, whose numbers differ in two bits. */
 Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc acc);
 /* A pass of the rows that reduces: sets the results at all rows. */
@@ -69,15 +70,15 @@ void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage);
 
 /* The rows' values of a tile, as registers of the lhs: [row][pair], i32. */
 typedef struct Weights {
-    LLVMValueRef pairs[MAX_ROWS][MAX_PAIRS];
+    Val pairs[MAX_ROWS][MAX_PAIRS];
 } Weights;
-void gemm_rows_gemm_put_weights(const GemmRowsGemm *s, uint32_t r, uint32_t g, LLVMValueRef values,
+void gemm_rows_gemm_put_weights(const GemmRowsGemm *s, uint32_t r, uint32_t g, Val values,
                                 Weights *weights);
 
 /* Of the rewrite to one pass: per row of the thread the greatest exponent so far, and the sum of
  * the thread's own weights. */
 typedef struct GemmRowsGemmState {
-    LLVMValueRef shift[MAX_ROWS], total[MAX_ROWS];
+    Val shift[MAX_ROWS], total[MAX_ROWS];
 } GemmRowsGemmState;
 void gemm_rows_gemm_begin_online(GemmRowsGemm *s, GemmRowsGemmState *state);
 /* Takes in a tile: scales what was summed before, the result's accumulators too, and adds to the
@@ -87,7 +88,7 @@ void gemm_rows_gemm_weigh(GemmRowsGemm *s, const ScoreTile *at, GemmRowsGemmStat
 /* Divides the result's accumulators by the sums of all weights. */
 void gemm_rows_gemm_end_online(GemmRowsGemm *s, const GemmRowsGemmState *state);
 
-static inline LLVMValueRef gemm_rows_gemm_index(const GemmRowsGemm *s, int64_t value) {
+static inline Val gemm_rows_gemm_index(const GemmRowsGemm *s, int64_t value) {
     return lower_index_const(s->lower, value);
 }
 

@@ -22,8 +22,7 @@ static uint32_t n_accs(const GemmRowsGemm *s, const Reduce *reduce) {
 }
 
 /* Both as flat lists of values, or back from them. */
-static uint32_t flatten_groups(const GemmRowsGemm *s, Sums *sums, LLVMValueRef *values,
-                               bool is_back) {
+static uint32_t flatten_groups(const GemmRowsGemm *s, Sums *sums, Val *values, bool is_back) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++)
@@ -37,8 +36,7 @@ static uint32_t flatten_groups(const GemmRowsGemm *s, Sums *sums, LLVMValueRef *
     return n;
 }
 
-static uint32_t flatten_levels(const GemmRowsGemm *s, Sums *sums, LLVMValueRef *values,
-                               bool is_back) {
+static uint32_t flatten_levels(const GemmRowsGemm *s, Sums *sums, Val *values, bool is_back) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++)
@@ -72,7 +70,7 @@ static void visit(const GemmRowsGemm *s, const ScoreTile *at, Sums *sums) {
     for (uint32_t r = 0; r < s->n_rows; r++)
         for (uint32_t g = 0; g < s->n_groups; g++) {
             Point point = gemm_rows_gemm_group(s, at, r, g);
-            LLVMValueRef exists = gemm_rows_gemm_group_exists(s, at, g);
+            Val exists = gemm_rows_gemm_group_exists(s, at, g);
             for (uint32_t i = 0; i < sums->stage->reduces.n; i++) {
                 const Reduce *reduce = stage_reduce(s->rows_kernel, sums->stage, i);
                 Acc *acc = &sums->groups[i][r][acc_is_ordered(s->rows_lower, reduce) ? g : 0];
@@ -85,13 +83,13 @@ static void visit(const GemmRowsGemm *s, const ScoreTile *at, Sums *sums) {
 }
 
 static Acc lane_of(const GemmRowsGemm *s, Acc acc, uint32_t lane) {
-    LLVMBuilderRef builder = s->unit->builder;
-    return (Acc){LLVMBuildExtractElement(builder, acc.value, unit_i32(s->unit, lane), ""), NULL};
+    const Codegen *k = s->k;
+    return (Acc){k_extract(k, acc.value, lane), NULL};
 }
 
 Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc acc) {
     for (uint32_t offset = 1; offset < 4; offset *= 2) {
-        Acc other = {gpu_shuffle_xor(s->unit, acc.value, offset), NULL};
+        Acc other = {gpu_shuffle_xor(s->k, acc.value, offset), NULL};
         acc = acc_combine(s->rows_lower, reduce, acc, other);
     }
     return acc;
@@ -118,32 +116,30 @@ static Acc join_lot(const GemmRowsGemm *s, const Reduce *reduce, const Acc *grou
     return parts[0];
 }
 
-static LLVMValueRef has_bit(const GemmRowsGemm *s, LLVMValueRef number, uint32_t bit) {
-    LLVMBuilderRef builder = s->unit->builder;
-    LLVMValueRef mask = unit_int(LLVMTypeOf(number), (int64_t)1 << bit);
-    number = LLVMBuildAnd(builder, number, mask, "");
-    return LLVMBuildICmp(builder, LLVMIntNE, number, LLVMConstNull(LLVMTypeOf(number)), "");
+static Val has_bit(const GemmRowsGemm *s, Val number, uint32_t bit) {
+    const Codegen *k = s->k;
+    Val mask = k_int(LLVMTypeOf(number), (int64_t)1 << bit);
+    number = k_and(k, number, mask);
+    return k_ne(k, number, LLVMConstNull(LLVMTypeOf(number)));
 }
 
 /* Counting in binary: lot number `lot` goes to the lowest level that is free, with all below. */
-static void push_lot(const GemmRowsGemm *s, const Reduce *reduce, Acc *levels, Acc own,
-                     LLVMValueRef lot) {
-    LLVMBuilderRef builder = s->unit->builder;
-    LLVMValueRef is_carried = unit_int(s->unit->i1, 1);
+static void push_lot(const GemmRowsGemm *s, const Reduce *reduce, Acc *levels, Acc own, Val lot) {
+    const Codegen *k = s->k;
+    Val is_carried = k_int(k->i1, 1);
     for (uint32_t l = 0; l < s->n_levels; l++) {
-        LLVMValueRef is_taken = has_bit(s, lot, l);
+        Val is_taken = has_bit(s, lot, l);
         Acc both = acc_combine(s->rows_lower, reduce, levels[l], own);
-        LLVMValueRef is_free_here = LLVMBuildNot(builder, is_taken, "");
-        LLVMValueRef stays = LLVMBuildAnd(builder, is_carried, is_free_here, "");
+        Val is_free_here = k_not(k, is_taken);
+        Val stays = k_and(k, is_carried, is_free_here);
         levels[l] = acc_select(s->rows_lower, stays, own, levels[l]);
-        is_carried = LLVMBuildAnd(builder, is_carried, is_taken, "");
+        is_carried = k_and(k, is_carried, is_taken);
         own = both;
     }
 }
 
 /* Of `n_lots` lots: those that are missing to a whole tree change nothing. */
-static Acc join_levels(const GemmRowsGemm *s, const Reduce *reduce, const Acc *levels,
-                       LLVMValueRef n_lots) {
+static Acc join_levels(const GemmRowsGemm *s, const Reduce *reduce, const Acc *levels, Val n_lots) {
     Acc all = acc_identity(s->rows_lower, reduce, 1);
     for (uint32_t l = 0; l < s->n_levels; l++) {
         Acc both = acc_combine(s->rows_lower, reduce, levels[l], all);
@@ -152,49 +148,47 @@ static Acc join_levels(const GemmRowsGemm *s, const Reduce *reduce, const Acc *l
     return all;
 }
 
-static LLVMValueRef smaller(const GemmRowsGemm *s, LLVMValueRef a, LLVMValueRef b) {
-    LLVMValueRef is_less = LLVMBuildICmp(s->unit->builder, LLVMIntULT, a, b, "");
-    return LLVMBuildSelect(s->unit->builder, is_less, a, b, "");
+static Val smaller(const GemmRowsGemm *s, Val a, Val b) {
+    Val is_less = k_ult(s->k, a, b);
+    return k_select(s->k, is_less, a, b);
 }
 
 /* The tile behind `tile` of lot `lot`; behind the last the first, with which the next pass begins.
  */
-static LLVMValueRef next_tile(const GemmRowsGemm *s, LLVMValueRef lot, LLVMValueRef n_lots,
-                              LLVMValueRef tile) {
-    LLVMBuilderRef builder = s->unit->builder;
-    LLVMValueRef next = LLVMBuildAdd(builder, tile, gemm_rows_gemm_index(s, s->period), "");
-    LLVMValueRef is_same = LLVMBuildICmp(builder, LLVMIntULT, next, s->n_tiles, "");
-    LLVMValueRef next_lot = LLVMBuildAdd(builder, lot, gemm_rows_gemm_index(s, 1), "");
-    LLVMValueRef is_there = LLVMBuildICmp(builder, LLVMIntULT, next_lot, n_lots, "");
-    next_lot = LLVMBuildSelect(builder, is_there, next_lot, gemm_rows_gemm_index(s, 0), "");
-    return LLVMBuildSelect(builder, is_same, next, next_lot, "");
+static Val next_tile(const GemmRowsGemm *s, Val lot, Val n_lots, Val tile) {
+    const Codegen *k = s->k;
+    Val next = k_add(k, tile, gemm_rows_gemm_index(s, s->period));
+    Val is_same = k_ult(k, next, s->n_tiles);
+    Val next_lot = k_add(k, lot, gemm_rows_gemm_index(s, 1));
+    Val is_there = k_ult(k, next_lot, n_lots);
+    next_lot = k_select(k, is_there, next_lot, gemm_rows_gemm_index(s, 0));
+    return k_select(k, is_same, next, next_lot);
 }
 
 /* One lot of chains: every period-th tile. */
-static void run_lot(GemmRowsGemm *s, Sums *sums, LLVMValueRef lot, LLVMValueRef n_lots) {
-    LLVMValueRef values[MAX_CARRIED];
+static void run_lot(GemmRowsGemm *s, Sums *sums, Val lot, Val n_lots) {
+    Val values[MAX_CARRIED];
     begin_groups(s, sums);
     uint32_t n = flatten_groups(s, sums, values, false);
     values[n] = s->read;
-    Loop loop = loop_begin(s->unit, s->lower->function, lot, s->n_tiles,
-                           gemm_rows_gemm_index(s, s->period));
-    loop_carry(s->unit, &loop, values, n + 1);
+    Loop loop = loop_begin(s->k, lot, s->n_tiles, gemm_rows_gemm_index(s, s->period));
+    loop_carry(s->k, &loop, values, n + 1);
     flatten_groups(s, sums, values, true);
     s->read = values[n];
     gemm_rows_gemm_meet(s);
-    LLVMValueRef other = gemm_rows_gemm_other_buffer(s, s->read);
+    Val other = gemm_rows_gemm_other_buffer(s, s->read);
     gemm_rows_gemm_fetch_right(s, next_tile(s, lot, n_lots, loop.index), other);
     gemm_rows_gemm_multiply_scores(s, s->read);
     ScoreTile at = gemm_rows_gemm_tile(s, loop.index);
     visit(s, &at, sums);
     flatten_groups(s, sums, values, false);
     values[n] = other;
-    loop_end_carry(s->unit, &loop, values, n + 1);
+    loop_end_carry(s->k, &loop, values, n + 1);
     flatten_groups(s, sums, values, true);
     s->read = values[n];
 }
 
-static void join_lots(const GemmRowsGemm *s, Sums *sums, LLVMValueRef lot) {
+static void join_lots(const GemmRowsGemm *s, Sums *sums, Val lot) {
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++) {
             const Reduce *reduce = stage_reduce(s->rows_kernel, sums->stage, i);
@@ -204,25 +198,24 @@ static void join_lots(const GemmRowsGemm *s, Sums *sums, LLVMValueRef lot) {
 }
 
 void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage) {
-    Sums *sums = arena_array(s->unit->arena, Sums, 1);
-    LLVMValueRef values[MAX_CARRIED];
+    Sums *sums = arena_array(s->k->arena, Sums, 1);
+    Val values[MAX_CARRIED];
     sums->stage = stage;
     if (stage->reduces.n > MAX_STAGE_SUMS)
-        ice(s->unit->arena, "%u reductions in a pass of a relay", stage->reduces.n);
+        ice(s->k->arena, "%u reductions in a pass of a relay", stage->reduces.n);
     begin_levels(s, sums);
-    LLVMValueRef n_lots = smaller(s, s->n_tiles, gemm_rows_gemm_index(s, s->period));
+    Val n_lots = smaller(s, s->n_tiles, gemm_rows_gemm_index(s, s->period));
     uint32_t n = flatten_levels(s, sums, values, false);
     values[n] = s->read;
-    Loop loop = loop_begin(s->unit, s->lower->function, gemm_rows_gemm_index(s, 0), n_lots,
-                           gemm_rows_gemm_index(s, 1));
-    loop_carry(s->unit, &loop, values, n + 1);
+    Loop loop = loop_begin(s->k, gemm_rows_gemm_index(s, 0), n_lots, gemm_rows_gemm_index(s, 1));
+    loop_carry(s->k, &loop, values, n + 1);
     flatten_levels(s, sums, values, true);
     s->read = values[n];
     run_lot(s, sums, loop.index, n_lots);
     join_lots(s, sums, loop.index);
     flatten_levels(s, sums, values, false);
     values[n] = s->read;
-    loop_end_carry(s->unit, &loop, values, n + 1);
+    loop_end_carry(s->k, &loop, values, n + 1);
     flatten_levels(s, sums, values, true);
     s->read = values[n];
     for (uint32_t i = 0; i < stage->reduces.n; i++)

@@ -18,7 +18,7 @@ enum { MAX_SLOTS = 8, MAX_OUTPUTS = 4, MAX_UNROLL = 8, MAX_PARTS = 64 };
 
 typedef struct Vector {
     Lower *lower;
-    Unit *unit;
+    Codegen *k;
     const Sched *sched;
     GemmBlock block;
     Dtype acc;
@@ -29,23 +29,23 @@ typedef struct Vector {
     uint32_t team_outputs; /* of a team: 1 where lanes lie along the outputs */
     uint32_t across;       /* teams, or groups of lanes along the outputs, in a block */
     uint32_t n_groups, n_passes, n_rounds, n_kept, n_parts; /* GemvPasses */
-    LLVMValueRef along, which; /* i32: number in the team, and of the team or group */
-    LLVMValueRef rank;         /* i32: in the cluster */
-    LLVMValueRef own_k;        /* index_type: the thread's first chain (of this pass) */
+    Val along, which; /* i32: number in the team, and of the team or group */
+    Val rank;         /* i32: in the cluster */
+    Val own_k;        /* index_type: the thread's first chain (of this pass) */
     Point outputs[MAX_OUTPUTS];
-    LLVMValueRef sums[MAX_OUTPUTS][MAX_SLOTS];
+    Val sums[MAX_OUTPUTS][MAX_SLOTS];
     /* In shared memory, of n_outputs each: n_parts of each pass that is kept; n_groups, where there
      * are several of them. */
-    LLVMValueRef parts, groups;
+    Val parts, groups;
     GemmOne *ones; /* a thread's outputs, where it joins what there is of them; NULL: not begun */
 } Vector;
 
-static LLVMValueRef add(const Vector *v, LLVMValueRef a, LLVMValueRef b) {
-    return unit_prim(v->unit, PRIM_ADD, v->acc, a, b, NULL);
+static Val add(const Vector *v, Val a, Val b) {
+    return math_prim(v->k, PRIM_ADD, v->acc, a, b, NULL);
 }
 
 /* The tree over `n` values, a power of two, in place. */
-static LLVMValueRef join(const Vector *v, LLVMValueRef *values, uint32_t n) {
+static Val join(const Vector *v, Val *values, uint32_t n) {
     for (; n > 1; n /= 2)
         for (uint32_t i = 0; i < n / 2; i++) values[i] = add(v, values[2 * i], values[2 * i + 1]);
     return values[0];
@@ -70,93 +70,88 @@ static bool has_several_sums(const Vector *v) {
 
 /* The thread's own of `total` things, i32, when `done` of them are others', and whether it exists.
  */
-static LLVMValueRef own_of(const Vector *v, uint32_t total, uint32_t done, LLVMValueRef *exists) {
-    LLVMBuilderRef builder = v->unit->builder;
-    LLVMValueRef own = LLVMBuildAdd(builder, v->block.thread, unit_i32(v->unit, done), "");
-    *exists = LLVMBuildICmp(builder, LLVMIntULT, own, unit_i32(v->unit, total), "");
+static Val own_of(const Vector *v, uint32_t total, uint32_t done, Val *exists) {
+    const Codegen *k = v->k;
+    Val own = k_add(k, v->block.thread, k_i32(k, done));
+    *exists = k_ult(k, own, k_i32(k, total));
     return own;
 }
 
 /* Begins, once, what a thread loads for its outputs: it is there when the sums are. Threads without
  * an output load the first one's. */
 static void begin_outputs(Vector *v) {
-    Unit *unit = v->unit;
+    Codegen *k = v->k;
     GemmPart part = part_of(v);
     uint32_t threads = v->sched->threads;
     if (v->ones || !has_several_sums(v)) return;
-    v->ones = arena_array(unit->arena, GemmOne, (v->n_outputs + threads - 1) / threads);
+    v->ones = arena_array(k->arena, GemmOne, (v->n_outputs + threads - 1) / threads);
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
-        LLVMValueRef exists, output = own_of(v, v->n_outputs, done, &exists);
-        output = LLVMBuildSelect(unit->builder, exists, output, unit_i32(unit, 0), "");
+        Val exists, output = own_of(v, v->n_outputs, done, &exists);
+        output = k_select(k, exists, output, k_i32(k, 0));
         v->ones[done / threads] = gpu_gemm_begin_one(&v->block, &part, output);
     }
 }
 
 /* Walking k. */
 
-static LLVMValueRef to_acc(const Vector *v, ScalarId id, LLVMValueRef value) {
+static Val to_acc(const Vector *v, ScalarId id, Val value) {
     Dtype dtype = scalar_get(v->lower->kernel->scalars, id)->dtype;
-    return convert_value(&v->unit->math, value, unit_convert_type(dtype),
-                         unit_convert_type(v->acc));
+    return convert_value(v->k, value, dtype, v->acc);
 }
 
-static LLVMValueRef multiply_add(const Vector *v, LLVMValueRef a, LLVMValueRef b,
-                                 LLVMValueRef sum) {
-    Unit *unit = v->unit;
+static Val multiply_add(const Vector *v, Val a, Val b, Val sum) {
+    Codegen *k = v->k;
     LLVMTypeRef type = LLVMTypeOf(sum);
-    LLVMValueRef args[3] = {a, b, sum};
-    if (dtype_kind(v->acc) == KIND_FLOAT)
-        return unit_intrinsic(unit, "llvm.fma", &type, 1, args, 3);
-    return LLVMBuildAdd(unit->builder, LLVMBuildMul(unit->builder, a, b, ""), sum, "");
+    Val args[3] = {a, b, sum};
+    if (dtype_kind(v->acc) == KIND_FLOAT) return k_intrinsic(k, "llvm.fma", &type, 1, args, 3);
+    return k_add(k, k_mul(k, a, b), sum);
 }
 
 /* What one slot of a round takes: the vector's elements and, per output, the matrix's. */
 typedef struct Step {
-    LLVMValueRef active; /* i1, or NULL: inside k */
-    LLVMValueRef vector; /* scalar or lanes, in its dtype */
-    LLVMValueRef matrix[MAX_OUTPUTS];
+    Val active; /* i1, or NULL: inside k */
+    Val vector; /* scalar or lanes, in its dtype */
+    Val matrix[MAX_OUTPUTS];
 } Step;
 
-static LLVMValueRef k_of_slot(const Vector *v, LLVMValueRef from, uint32_t slot) {
+static Val k_of_slot(const Vector *v, Val from, uint32_t slot) {
     uint32_t stride = v->sched->lanes_along_k ? v->sched->threads_per_row * v->sched->lanes : 1;
-    LLVMValueRef offset = lower_index_const(v->lower, (int64_t)slot * stride);
-    return LLVMBuildAdd(v->unit->builder, from, offset, "");
+    Val offset = lower_index_const(v->lower, (int64_t)slot * stride);
+    return k_add(v->k, from, offset);
 }
 
 /* Where lanes lie along the outputs, a thread's elements of the vector lie side by side. */
-static void load_vector_run(const Vector *v, LLVMValueRef from, Step *steps) {
+static void load_vector_run(const Vector *v, Val from, Step *steps) {
     Point point = point_inside(&v->block.point);
     point.lanes = v->sched->slots;
     point.lane_axis = gemm_axis_k(v->lower->kernel);
     point.axis[point.lane_axis] = from;
-    LLVMValueRef run = point_lanes(&point, v->vector);
+    Val run = point_lanes(&point, v->vector);
     for (uint32_t s = 0; s < v->sched->slots; s++)
-        steps[s].vector = v->sched->slots == 1 ? run
-                                               : LLVMBuildExtractElement(v->unit->builder, run,
-                                                                         unit_i32(v->unit, s), "");
+        steps[s].vector = v->sched->slots == 1 ? run : k_extract(v->k, run, s);
 }
 
 /* The loads of a round of chains, whose first element of this thread is `from`. */
-static void load_round(const Vector *v, LLVMValueRef from, bool is_whole, Step *steps) {
+static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
     const Sched *sched = v->sched;
-    LLVMBuilderRef builder = v->unit->builder;
-    uint32_t k = gemm_axis_k(v->lower->kernel);
+    const Codegen *k = v->k;
+    uint32_t axis_k = gemm_axis_k(v->lower->kernel);
     bool has_run = is_whole && !sched->lanes_along_k;
     if (has_run) load_vector_run(v, from, steps);
     for (uint32_t s = 0; s < sched->slots; s++) {
-        LLVMValueRef at = k_of_slot(v, from, s);
-        steps[s].active = is_whole ? NULL : LLVMBuildICmp(builder, LLVMIntSLT, at, v->block.k, "");
+        Val at = k_of_slot(v, from, s);
+        steps[s].active = is_whole ? NULL : k_slt(k, at, v->block.k);
         for (uint32_t r = 0; r < v->team_outputs; r++) {
             Point point = point_inside(&v->outputs[r]);
-            point.axis[k] = at;
+            point.axis[axis_k] = at;
             point.active = steps[s].active;
             steps[s].matrix[r] = point_lanes(&point, v->matrix);
         }
         if (has_run) continue;
         Point point = point_inside(&v->block.point);
         point.lanes = sched->lanes_along_k ? sched->lanes : 1;
-        point.lane_axis = k;
-        point.axis[k] = at;
+        point.lane_axis = axis_k;
+        point.axis[axis_k] = at;
         point.active = steps[s].active;
         steps[s].vector = point_lanes(&point, v->vector);
     }
@@ -164,19 +159,18 @@ static void load_round(const Vector *v, LLVMValueRef from, bool is_whole, Step *
 
 static void add_round(Vector *v, const Step *steps) {
     for (uint32_t s = 0; s < v->sched->slots; s++) {
-        LLVMValueRef x = to_acc(v, v->vector, steps[s].vector);
-        x = unit_splat(v->unit, x, v->sched->lanes);
+        Val x = to_acc(v, v->vector, steps[s].vector);
+        x = k_splat(v->k, x, v->sched->lanes);
         for (uint32_t r = 0; r < v->team_outputs; r++) {
-            LLVMValueRef before = v->sums[r][s];
-            LLVMValueRef sum = multiply_add(v, to_acc(v, v->matrix, steps[s].matrix[r]), x, before);
-            if (steps[s].active)
-                sum = LLVMBuildSelect(v->unit->builder, steps[s].active, sum, before, "");
+            Val before = v->sums[r][s];
+            Val sum = multiply_add(v, to_acc(v, v->matrix, steps[s].matrix[r]), x, before);
+            if (steps[s].active) sum = k_select(v->k, steps[s].active, sum, before);
             v->sums[r][s] = sum;
         }
     }
 }
 
-static uint32_t flatten(Vector *v, LLVMValueRef *values, bool is_back) {
+static uint32_t flatten(Vector *v, Val *values, bool is_back) {
     ValueList lists[MAX_OUTPUTS];
     for (uint32_t r = 0; r < v->team_outputs; r++)
         lists[r] = (ValueList){v->sums[r], v->sched->slots};
@@ -185,43 +179,43 @@ static uint32_t flatten(Vector *v, LLVMValueRef *values, bool is_back) {
 
 /* Rounds from `from` on, `width` at a time while they are inside k (the last one, which is not
  * whole, where `width` is 0); returns where they end. */
-static LLVMValueRef loop_rounds(Vector *v, LLVMValueRef from, uint32_t width) {
+static Val loop_rounds(Vector *v, Val from, uint32_t width) {
     Lower *lower = v->lower;
-    LLVMBuilderRef builder = v->unit->builder;
+    const Codegen *k = v->k;
     uint32_t n_rounds = width ? width : 1;
     int64_t stride = (int64_t)n_rounds * v->n_chains;
-    LLVMValueRef step = lower_index_const(lower, stride), values[MAX_OUTPUTS * MAX_SLOTS];
-    LLVMValueRef to = v->block.k;
-    if (width) to = LLVMBuildSub(builder, to, lower_index_const(lower, stride - 1), "");
-    LLVMValueRef enters = LLVMBuildICmp(builder, LLVMIntSLT, from, to, "");
+    Val step = lower_index_const(lower, stride), values[MAX_OUTPUTS * MAX_SLOTS];
+    Val to = v->block.k;
+    if (width) to = k_sub(k, to, lower_index_const(lower, stride - 1));
+    Val enters = k_slt(k, from, to);
     if (LLVMIsConstant(enters) && LLVMIsNull(enters)) return from;
     uint32_t n = flatten(v, values, false);
-    Loop loop = loop_begin(v->unit, lower->function, from, to, step);
-    loop_carry(v->unit, &loop, values, n);
+    Loop loop = loop_begin(k, from, to, step);
+    loop_carry(k, &loop, values, n);
     flatten(v, values, true);
     Step steps[MAX_UNROLL][MAX_SLOTS];
-    LLVMValueRef own = LLVMBuildAdd(builder, loop.index, v->own_k, "");
+    Val own = k_add(k, loop.index, v->own_k);
     for (uint32_t u = 0; u < n_rounds; u++) {
-        LLVMValueRef ahead = lower_index_const(lower, (int64_t)u * v->n_chains);
-        load_round(v, LLVMBuildAdd(builder, own, ahead, ""), width > 0, steps[u]);
+        Val ahead = lower_index_const(lower, (int64_t)u * v->n_chains);
+        load_round(v, k_add(k, own, ahead), width > 0, steps[u]);
     }
     for (uint32_t u = 0; u < n_rounds; u++) add_round(v, steps[u]);
     flatten(v, values, false);
-    loop_end_carry(v->unit, &loop, values, n);
+    loop_end_carry(k, &loop, values, n);
     flatten(v, values, true);
-    LLVMValueRef whole = LLVMBuildUDiv(builder, v->block.k, step, "");
-    return LLVMBuildMul(builder, whole, step, "");
+    Val whole = k_udiv(k, v->block.k, step);
+    return k_mul(k, whole, step);
 }
 
 static void clear_sums(Vector *v) {
-    LLVMValueRef zero = unit_splat(v->unit, unit_number(v->unit, v->acc, 0), v->sched->lanes);
+    Val zero = k_splat(v->k, k_number(v->k, v->acc, 0), v->sched->lanes);
     for (uint32_t r = 0; r < v->team_outputs; r++)
         for (uint32_t s = 0; s < v->sched->slots; s++) v->sums[r][s] = zero;
 }
 
 static void sum_over_k(Vector *v) {
     clear_sums(v);
-    LLVMValueRef at = lower_index_const(v->lower, 0);
+    Val at = lower_index_const(v->lower, 0);
     if (v->sched->unroll > 1) at = loop_rounds(v, at, v->sched->unroll);
     at = loop_rounds(v, at, 1);
     loop_rounds(v, at, 0);
@@ -229,143 +223,135 @@ static void sum_over_k(Vector *v) {
 
 /* Joining chains. */
 
-static LLVMValueRef shared_at(const Vector *v, LLVMValueRef array, LLVMValueRef row,
-                              LLVMValueRef column) {
-    LLVMBuilderRef builder = v->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, row, unit_i32(v->unit, v->n_outputs), "");
-    at = LLVMBuildAdd(builder, at, column, "");
-    return gpu_shared_at(v->unit, array, unit_value_type(v->unit, v->acc, 1), at);
+static Val shared_at(const Vector *v, Val array, Val row, Val column) {
+    const Codegen *k = v->k;
+    Val at = k_mul(k, row, k_i32(k, v->n_outputs));
+    at = k_add(k, at, column);
+    return gpu_shared_at(k, array, k_value_type(k, v->acc, 1), at);
 }
 
-static LLVMValueRef element(const Vector *v, LLVMValueRef value, uint32_t lane) {
-    if (!unit_is_vector(value)) return value;
-    return LLVMBuildExtractElement(v->unit->builder, value, unit_i32(v->unit, lane), "");
+static Val element(const Vector *v, Val value, uint32_t lane) {
+    if (!k_is_vector(value)) return value;
+    return k_extract(v->k, value, lane);
 }
 
 /* Lanes are outputs: slots, then threads of the warp with the same outputs; the sums of warp w are
  * part w, of those of pass `kept`. */
 static void leave_outputs(const Vector *v, uint32_t kept) {
-    Unit *unit = v->unit;
-    LLVMBuilderRef builder = unit->builder;
+    Codegen *k = v->k;
     uint32_t lanes = v->sched->lanes;
-    LLVMValueRef slots[MAX_SLOTS], values[16];
+    Val slots[MAX_SLOTS], values[16];
     for (uint32_t s = 0; s < v->sched->slots; s++) slots[s] = v->sums[0][s];
-    LLVMValueRef sum = join(v, slots, v->sched->slots);
+    Val sum = join(v, slots, v->sched->slots);
     for (uint32_t j = 0; j < lanes; j++) {
         values[j] = element(v, sum, j);
         for (uint32_t offset = v->across; offset < WARP; offset *= 2)
-            values[j] = add(v, values[j], gpu_shuffle_xor(unit, values[j], offset));
+            values[j] = add(v, values[j], gpu_shuffle_xor(k, values[j], offset));
     }
-    LLVMValueRef warp = LLVMBuildUDiv(builder, v->block.thread, unit_i32(unit, WARP), "");
-    warp = LLVMBuildAdd(builder, warp, unit_i32(unit, (int64_t)kept * v->n_parts), "");
-    LLVMValueRef lane = LLVMBuildURem(builder, v->block.thread, unit_i32(unit, WARP), "");
-    LLVMValueRef leads = LLVMBuildICmp(builder, LLVMIntULT, lane, unit_i32(unit, v->across), "");
-    LLVMValueRef column = LLVMBuildMul(builder, v->which, unit_i32(unit, lanes), "");
-    If writes = if_begin(unit, v->lower->function, leads);
-    LLVMValueRef pointer = shared_at(v, v->parts, warp, column);
-    LLVMValueRef all = values[0];
-    if (lanes > 1) all = LLVMGetPoison(unit_value_type(unit, v->acc, lanes));
-    for (uint32_t j = 0; j < lanes && lanes > 1; j++)
-        all = LLVMBuildInsertElement(builder, all, values[j], unit_i32(unit, j), "");
+    Val warp = k_udiv(k, v->block.thread, k_i32(k, WARP));
+    warp = k_add(k, warp, k_i32(k, (int64_t)kept * v->n_parts));
+    Val lane = k_urem(k, v->block.thread, k_i32(k, WARP));
+    Val leads = k_ult(k, lane, k_i32(k, v->across));
+    Val column = k_mul(k, v->which, k_i32(k, lanes));
+    If writes = if_begin(k, leads);
+    Val pointer = shared_at(v, v->parts, warp, column);
+    Val all = values[0];
+    if (lanes > 1) all = LLVMGetPoison(k_value_type(k, v->acc, lanes));
+    for (uint32_t j = 0; j < lanes && lanes > 1; j++) all = k_insert(k, all, values[j], j);
     uint32_t n_bytes = lanes * dtype_bytes(v->acc);
-    LLVMSetAlignment(LLVMBuildStore(builder, all, pointer),
+    LLVMSetAlignment(k_store(k, all, pointer),
                      n_bytes < GPU_SHARED_ALIGN ? n_bytes : GPU_SHARED_ALIGN);
-    if_end(unit, &writes);
+    if_end(k, &writes);
 }
 
 /* Lanes are chains: lanes, then threads of the warp; of a team within a warp slots too. The sums
  * of slot s and the team's warp w are part s * (warps of the team) + w. */
 static void leave_chains(const Vector *v) {
-    Unit *unit = v->unit;
-    LLVMBuilderRef builder = unit->builder;
+    Codegen *k = v->k;
     uint32_t threads_per_row = v->sched->threads_per_row, team_warps = threads_per_row / WARP,
              in_warp = threads_per_row < WARP ? threads_per_row : WARP;
-    LLVMValueRef sums[MAX_OUTPUTS][MAX_SLOTS], lanes[16];
+    Val sums[MAX_OUTPUTS][MAX_SLOTS], lanes[16];
     for (uint32_t r = 0; r < v->team_outputs; r++)
         for (uint32_t s = 0; s < v->sched->slots; s++) {
             for (uint32_t j = 0; j < v->sched->lanes; j++) lanes[j] = element(v, v->sums[r][s], j);
             sums[r][s] = join(v, lanes, v->sched->lanes);
             for (uint32_t offset = 1; offset < in_warp; offset *= 2)
-                sums[r][s] = add(v, sums[r][s], gpu_shuffle_xor(unit, sums[r][s], offset));
+                sums[r][s] = add(v, sums[r][s], gpu_shuffle_xor(k, sums[r][s], offset));
         }
     uint32_t n_slots = team_warps > 1 ? v->sched->slots : 1;
-    LLVMValueRef in_team = LLVMBuildUDiv(builder, v->along, unit_i32(unit, WARP), "");
-    LLVMValueRef lane = LLVMBuildURem(builder, v->along, unit_i32(unit, WARP), "");
-    LLVMValueRef first = LLVMBuildMul(builder, v->which, unit_i32(unit, v->team_outputs), "");
-    If leads = if_begin(unit, v->lower->function,
-                        LLVMBuildICmp(builder, LLVMIntEQ, lane, unit_i32(unit, 0), ""));
+    Val in_team = k_udiv(k, v->along, k_i32(k, WARP));
+    Val lane = k_urem(k, v->along, k_i32(k, WARP));
+    Val first = k_mul(k, v->which, k_i32(k, v->team_outputs));
+    If leads = if_begin(k, k_eq(k, lane, k_i32(k, 0)));
     for (uint32_t r = 0; r < v->team_outputs; r++) {
         if (n_slots == 1) join(v, sums[r], v->sched->slots);
-        LLVMValueRef column = LLVMBuildAdd(builder, first, unit_i32(unit, r), "");
+        Val column = k_add(k, first, k_i32(k, r));
         for (uint32_t s = 0; s < n_slots; s++) {
-            LLVMValueRef row = LLVMBuildAdd(
-                builder, in_team, unit_i32(unit, (int64_t)s * (team_warps ? team_warps : 1)), "");
-            LLVMBuildStore(builder, sums[r][s], shared_at(v, v->parts, row, column));
+            Val row = k_add(k, in_team, k_i32(k, (int64_t)s * (team_warps ? team_warps : 1)));
+            k_store(k, sums[r][s], shared_at(v, v->parts, row, column));
         }
     }
-    if_end(unit, &leads);
+    if_end(k, &leads);
 }
 
 /* Joins `n` rows of `from` from row `first` (i32) on. */
-static LLVMValueRef join_rows(const Vector *v, LLVMValueRef from, LLVMValueRef first, uint32_t n,
-                              LLVMValueRef column) {
-    LLVMBuilderRef builder = v->unit->builder;
-    LLVMTypeRef type = unit_value_type(v->unit, v->acc, 1);
-    LLVMValueRef values[MAX_PARTS];
+static Val join_rows(const Vector *v, Val from, Val first, uint32_t n, Val column) {
+    const Codegen *k = v->k;
+    LLVMTypeRef type = k_value_type(k, v->acc, 1);
+    Val values[MAX_PARTS];
     for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef at = LLVMBuildAdd(builder, first, unit_i32(v->unit, i), "");
-        values[i] = LLVMBuildLoad2(builder, type, shared_at(v, from, at, column), "");
+        Val at = k_add(k, first, k_i32(k, i));
+        values[i] = k_load(k, type, shared_at(v, from, at, column));
     }
     return join(v, values, n);
 }
 
 /* The sums of the groups of chains from `group` (i32) on that are kept, from the block's threads to
  * the first block: a thread for each output and group. */
-static void join_kept(const Vector *v, LLVMValueRef group) {
-    Unit *unit = v->unit;
-    LLVMBuilderRef builder = unit->builder;
+static void join_kept(const Vector *v, Val group) {
+    Codegen *k = v->k;
     uint32_t total = v->n_kept * v->n_outputs;
-    gpu_barrier(unit);
+    gpu_barrier(k);
     for (uint32_t done = 0; done < total; done += v->sched->threads) {
-        LLVMValueRef exists, sum = own_of(v, total, done, &exists);
-        If one = if_begin(unit, v->lower->function, exists);
-        LLVMValueRef kept = LLVMBuildUDiv(builder, sum, unit_i32(unit, v->n_outputs), "");
-        LLVMValueRef column = LLVMBuildURem(builder, sum, unit_i32(unit, v->n_outputs), "");
-        LLVMValueRef first = LLVMBuildMul(builder, kept, unit_i32(unit, v->n_parts), "");
-        LLVMValueRef row = LLVMBuildAdd(builder, group, kept, "");
-        LLVMValueRef joined = join_rows(v, v->parts, first, v->n_parts, column);
-        LLVMValueRef pointer = shared_at(v, v->groups, row, column);
-        if (v->rank) pointer = gpu_cluster_at(unit, pointer, unit_i32(unit, 0));
-        LLVMBuildStore(builder, joined, pointer);
-        if_end(unit, &one);
+        Val exists, sum = own_of(v, total, done, &exists);
+        If one = if_begin(k, exists);
+        Val kept = k_udiv(k, sum, k_i32(k, v->n_outputs));
+        Val column = k_urem(k, sum, k_i32(k, v->n_outputs));
+        Val first = k_mul(k, kept, k_i32(k, v->n_parts));
+        Val row = k_add(k, group, kept);
+        Val joined = join_rows(v, v->parts, first, v->n_parts, column);
+        Val pointer = shared_at(v, v->groups, row, column);
+        if (v->rank) pointer = gpu_cluster_at(k, pointer, k_i32(k, 0));
+        k_store(k, joined, pointer);
+        if_end(k, &one);
     }
 }
 
 /* The first block of a cluster, or the only one, goes on when it has all sums. */
 static void wait_for_sums(const Vector *v, If *first) {
-    const Unit *unit = v->unit;
+    const Codegen *k = v->k;
     if (!v->rank) {
-        gpu_barrier(v->unit);
+        gpu_barrier(k);
         return;
     }
-    gpu_cluster_arrive(v->unit);
-    gpu_cluster_wait(v->unit);
-    LLVMValueRef is_first = LLVMBuildICmp(unit->builder, LLVMIntEQ, v->rank, unit_i32(unit, 0), "");
-    *first = if_begin(v->unit, v->lower->function, is_first);
+    gpu_cluster_arrive(k);
+    gpu_cluster_wait(k);
+    Val is_first = k_eq(k, v->rank, k_i32(k, 0));
+    *first = if_begin(k, is_first);
 }
 
 static void epilogue_joined(const Vector *v) {
-    LLVMValueRef from = v->n_groups > 1 ? v->groups : v->parts, zero = unit_i32(v->unit, 0), exists;
+    Val from = v->n_groups > 1 ? v->groups : v->parts, zero = k_i32(v->k, 0), exists;
     uint32_t n = v->n_groups > 1 ? v->n_groups : v->n_parts, threads = v->sched->threads;
     If first = {.after = NULL};
     wait_for_sums(v, &first);
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
-        LLVMValueRef output = own_of(v, v->n_outputs, done, &exists);
-        If one = if_begin(v->unit, v->lower->function, exists);
+        Val output = own_of(v, v->n_outputs, done, &exists);
+        If one = if_begin(v->k, exists);
         gpu_gemm_epilogue_one(&v->ones[done / threads], join_rows(v, from, zero, n, output));
-        if_end(v->unit, &one);
+        if_end(v->k, &one);
     }
-    if (first.after) if_end(v->unit, &first);
+    if (first.after) if_end(v->k, &first);
 }
 
 static void finish(Vector *v) {
@@ -374,42 +360,39 @@ static void finish(Vector *v) {
         return;
     }
     GemmPart part = part_of(v);
-    gpu_barrier(v->unit);
+    gpu_barrier(v->k);
     gpu_gemm_epilogue(&v->block, &part);
 }
 
 /* Set-up. */
 
 /* The output's index, kept inside the extent: what lies beyond is computed for nothing. */
-static LLVMValueRef clamp(const Vector *v, LLVMValueRef index, uint32_t lanes) {
+static Val clamp(const Vector *v, Val index, uint32_t lanes) {
     const Lower *lower = v->lower;
     bool is_left = v->axis == gemm_axis_m(lower->kernel);
     if (gpu_gemm_axis_is_multiple(lower, v->axis, v->n_outputs)) return index;
     LLVMTypeRef type = lower->index_type;
-    LLVMValueRef extent = is_left ? v->block.m : v->block.n;
-    LLVMValueRef args[2] = {
-        index, LLVMBuildSub(v->unit->builder, extent, lower_index_const(lower, lanes), "")};
-    return unit_intrinsic(v->unit, "llvm.smin", &type, 1, args, 2);
+    Val extent = is_left ? v->block.m : v->block.n;
+    Val args[2] = {index, k_sub(v->k, extent, lower_index_const(lower, lanes))};
+    return k_intrinsic(v->k, "llvm.smin", &type, 1, args, 2);
 }
 
 static void place_outputs(Vector *v) {
-    LLVMBuilderRef builder = v->unit->builder;
+    const Codegen *k = v->k;
     const Kernel *kernel = v->lower->kernel;
     const Sched *sched = v->sched;
     bool is_left = v->axis == gemm_axis_m(kernel);
     uint32_t own = sched->lanes_along_k ? v->team_outputs : sched->lanes;
     uint32_t inner = 1u << gemm_axis_k(kernel);
-    LLVMValueRef first = LLVMBuildMul(builder, v->which, unit_i32(v->unit, own), "");
+    Val first = k_mul(k, v->which, k_i32(k, own));
     v->block.point.axis[gemm_axis_m(kernel)] = v->block.m0;
     v->block.point.axis[gemm_axis_n(kernel)] = v->block.n0;
     point_prepare(&v->block.point, &v->vector, 1, inner);
     for (uint32_t r = 0; r < v->team_outputs; r++) {
         Point *point = &v->outputs[r];
         *point = point_inside(&v->block.point);
-        LLVMValueRef in_tile =
-            gpu_index(v->lower, LLVMBuildAdd(builder, first, unit_i32(v->unit, r), ""));
-        LLVMValueRef index =
-            LLVMBuildAdd(builder, is_left ? v->block.m0 : v->block.n0, in_tile, "");
+        Val in_tile = gpu_index(v->lower, k_add(k, first, k_i32(k, r)));
+        Val index = k_add(k, is_left ? v->block.m0 : v->block.n0, in_tile);
         point->lanes = sched->lanes;
         point->lane_axis = sched->lanes_along_k ? gemm_axis_k(kernel) : v->axis;
         point->axis[v->axis] = clamp(v, index, sched->lanes_along_k ? 1 : sched->lanes);
@@ -420,45 +403,43 @@ static void place_outputs(Vector *v) {
 }
 
 /* This thread's first chain of a group. */
-static LLVMValueRef chain_of(const Vector *v, LLVMValueRef group) {
-    LLVMBuilderRef builder = v->unit->builder;
+static Val chain_of(const Vector *v, Val group) {
+    const Codegen *k = v->k;
     const Sched *sched = v->sched;
     uint32_t own = sched->lanes_along_k ? sched->lanes : sched->slots;
-    LLVMValueRef run = LLVMBuildMul(builder, group, unit_i32(v->unit, sched->threads_per_row), "");
-    run = LLVMBuildAdd(builder, run, v->along, "");
-    return gpu_index(v->lower, LLVMBuildMul(builder, run, unit_i32(v->unit, own), ""));
+    Val run = k_mul(k, group, k_i32(k, sched->threads_per_row));
+    run = k_add(k, run, v->along);
+    return gpu_index(v->lower, k_mul(k, run, k_i32(k, own)));
 }
 
 /* Group of chains of a pass: a block's own lie side by side. */
-static LLVMValueRef group_of(const Vector *v, LLVMValueRef pass) {
-    LLVMBuilderRef builder = v->unit->builder;
+static Val group_of(const Vector *v, Val pass) {
+    const Codegen *k = v->k;
     if (!v->rank) return pass;
-    LLVMValueRef first = LLVMBuildMul(builder, v->rank, unit_i32(v->unit, v->n_passes), "");
-    return LLVMBuildAdd(builder, first, pass, "");
+    Val first = k_mul(k, v->rank, k_i32(k, v->n_passes));
+    return k_add(k, first, pass);
 }
 
 static void make_shared(Vector *v) {
-    LLVMTypeRef type = unit_value_type(v->unit, v->acc, 1);
+    LLVMTypeRef type = k_value_type(v->k, v->acc, 1);
     if (v->n_parts > MAX_PARTS || v->n_groups > MAX_PARTS)
-        ice(v->unit->arena, "more than %d parts of a sum", MAX_PARTS);
-    v->parts = gpu_shared(v->unit, type, v->n_kept * v->n_parts * v->n_outputs, "parts");
-    if (v->n_groups > 1)
-        v->groups = gpu_shared(v->unit, type, v->n_groups * v->n_outputs, "groups");
+        ice(v->k->arena, "more than %d parts of a sum", MAX_PARTS);
+    v->parts = gpu_shared(v->k, type, v->n_kept * v->n_parts * v->n_outputs, "parts");
+    if (v->n_groups > 1) v->groups = gpu_shared(v->k, type, v->n_groups * v->n_outputs, "groups");
 }
 
 static void place_thread(Vector *v) {
-    Unit *unit = v->unit;
+    Codegen *k = v->k;
     const Sched *sched = v->sched;
-    LLVMValueRef split = unit_i32(unit, sched->lanes_along_k ? sched->threads_per_row : v->across);
-    LLVMValueRef outer = LLVMBuildUDiv(unit->builder, v->block.thread, split, "");
-    LLVMValueRef inner = LLVMBuildURem(unit->builder, v->block.thread, split, "");
+    Val split = k_i32(k, sched->lanes_along_k ? sched->threads_per_row : v->across);
+    Val outer = k_udiv(k, v->block.thread, split);
+    Val inner = k_urem(k, v->block.thread, split);
     v->along = sched->lanes_along_k ? inner : outer;
     v->which = sched->lanes_along_k ? outer : inner;
     if (sched->cluster <= 1) return;
-    LLVMValueRef block = gpu_block(v->lower);
-    LLVMValueRef n = lower_index_const(v->lower, sched->cluster);
-    v->rank =
-        LLVMBuildTrunc(unit->builder, LLVMBuildURem(unit->builder, block, n, ""), unit->i32, "");
+    Val block = gpu_block(v->lower);
+    Val n = lower_index_const(v->lower, sched->cluster);
+    v->rank = k_trunc(k, k_urem(k, block, n), k->i32);
 }
 
 static void vector_init(Vector *v, Lower *lower) {
@@ -467,7 +448,7 @@ static void vector_init(Vector *v, Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     bool is_left = sched->tile_n == 1;
-    *v = (Vector){.lower = lower, .unit = lower->unit, .sched = sched, .acc = reduce->acc};
+    *v = (Vector){.lower = lower, .k = lower->k, .sched = sched, .acc = reduce->acc};
     v->block = gpu_gemm_block(lower);
     v->matrix = is_left ? reduce->value : reduce->factor;
     v->vector = is_left ? reduce->factor : reduce->value;
@@ -487,7 +468,7 @@ static void vector_init(Vector *v, Lower *lower) {
 
 /* Lanes along k: all chains at once. */
 static void run_chains(Vector *v) {
-    v->own_k = chain_of(v, unit_i32(v->unit, 0));
+    v->own_k = chain_of(v, k_i32(v->k, 0));
     begin_outputs(v);
     sum_over_k(v);
     gpu_pdl_trigger(v->lower);
@@ -497,24 +478,22 @@ static void run_chains(Vector *v) {
 typedef Step Round[MAX_UNROLL][MAX_SLOTS];
 
 /* The loads of round `i` of a pass's chains from `own` on. */
-static void load_straight(const Vector *v, LLVMValueRef own, uint32_t i, Round *round) {
+static void load_straight(const Vector *v, Val own, uint32_t i, Round *round) {
     for (uint32_t u = 0; u < v->sched->unroll; u++) {
         int64_t ahead = ((int64_t)i * v->sched->unroll + u) * v->n_chains;
-        LLVMValueRef from =
-            LLVMBuildAdd(v->unit->builder, own, lower_index_const(v->lower, ahead), "");
+        Val from = k_add(v->k, own, lower_index_const(v->lower, ahead));
         load_round(v, from, true, (*round)[u]);
     }
 }
 
 /* The passes that are kept, of the groups from `group` (i32) on, one after the other without a
  * barrier: a round's loads are on their way before the round before is used. */
-static void run_straight(Vector *v, LLVMValueRef group) {
+static void run_straight(Vector *v, Val group) {
     uint32_t n_rounds = v->n_rounds;
     Round rounds[2];
     for (uint32_t i = 0; i <= v->n_kept * n_rounds; i++) {
         uint32_t kept = i / n_rounds, before = i - 1;
-        LLVMValueRef own =
-            chain_of(v, LLVMBuildAdd(v->unit->builder, group, unit_i32(v->unit, kept), ""));
+        Val own = chain_of(v, k_add(v->k, group, k_i32(v->k, kept)));
         if (kept < v->n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
         if (i == 0) continue;
         if (kept == v->n_kept) begin_outputs(v); /* behind the last of the matrix */
@@ -531,20 +510,20 @@ static void ask_for_occupancy(const Vector *v) {
     int64_t grid;
     if (lower->is_turn || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid)) return;
     const char *value =
-        str_format(v->unit->arena, "%d", (int)((grid + GEMV_PROCESSORS - 1) / GEMV_PROCESSORS));
+        str_format(v->k->arena, "%d", (int)((grid + GEMV_PROCESSORS - 1) / GEMV_PROCESSORS));
     LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            LLVMCreateStringAttribute(v->unit->context, key, sizeof key - 1, value,
+                            LLVMCreateStringAttribute(v->k->context, key, sizeof key - 1, value,
                                                       (unsigned)strlen(value)));
 }
 
-static void run_kept(Vector *v, LLVMValueRef group) {
+static void run_kept(Vector *v, Val group) {
     if (v->n_rounds) {
         ask_for_occupancy(v);
         run_straight(v, group);
         return;
     }
     for (uint32_t kept = 0; kept < v->n_kept; kept++) {
-        v->own_k = chain_of(v, LLVMBuildAdd(v->unit->builder, group, unit_i32(v->unit, kept), ""));
+        v->own_k = chain_of(v, k_add(v->k, group, k_i32(v->k, kept)));
         sum_over_k(v);
         leave_outputs(v, kept);
     }
@@ -552,35 +531,34 @@ static void run_kept(Vector *v, LLVMValueRef group) {
 
 /* Lanes along the outputs: a group of chains in each pass. */
 static void run_outputs(Vector *v) {
-    Unit *unit = v->unit;
+    Codegen *k = v->k;
     Loop passes = {.index = NULL};
-    LLVMValueRef pass = unit_i32(unit, 0);
+    Val pass = k_i32(k, 0);
     bool has_loop = v->n_passes > v->n_kept;
     if (has_loop || !v->n_rounds) begin_outputs(v);
     if (has_loop) {
-        if (v->rank) gpu_cluster_wait(unit);
-        passes = loop_begin(unit, v->lower->function, pass, unit_i32(unit, v->n_passes),
-                            unit_i32(unit, v->n_kept));
+        if (v->rank) gpu_cluster_wait(k);
+        passes = loop_begin(k, pass, k_i32(k, v->n_passes), k_i32(k, v->n_kept));
         pass = passes.index;
     }
-    LLVMValueRef group = group_of(v, pass);
+    Val group = group_of(v, pass);
     run_kept(v, group);
     if (!has_loop) gpu_pdl_trigger(v->lower);
-    if (v->rank && !has_loop) gpu_cluster_wait(unit);
+    if (v->rank && !has_loop) gpu_cluster_wait(k);
     if (v->n_groups > 1) join_kept(v, group);
     if (!has_loop) return;
-    gpu_barrier(unit);
-    loop_end(unit, &passes);
+    gpu_barrier(k);
+    loop_end(k, &passes);
     gpu_pdl_trigger(v->lower);
 }
 
 /* A block of a cluster writes to the first one's memory when it knows that all have begun. The next
  * launch is let in when the matrix has been read: what it loads would only delay the rest of it. */
 void template_gpu_gemm_vector(Lower *lower) {
-    Vector *v = arena_array(lower->unit->arena, Vector, 1);
+    Vector *v = arena_array(lower->k->arena, Vector, 1);
     if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     vector_init(v, lower);
-    if (v->rank) gpu_cluster_begin(v->unit);
+    if (v->rank) gpu_cluster_begin(v->k);
     make_shared(v);
     place_outputs(v);
     if (v->sched->lanes_along_k)

@@ -12,18 +12,18 @@ enum { SHARED_ALIGN_BYTES = 128 };
 
 typedef struct Mma {
     Lower *lower;
-    Unit *unit;
+    Codegen *k;
     const Sched *sched;
     MmaTile tile;
     MmaOperand factors[2];
     uint32_t stage_bytes;
-    LLVMValueRef shared;
+    Val shared;
 } Mma;
 
 static void mma_init(Mma *mma, Lower *lower) {
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
-    *mma = (Mma){.lower = lower, .unit = lower->unit, .sched = sched};
+    *mma = (Mma){.lower = lower, .k = lower->k, .sched = sched};
     GemmBlock block = gpu_gemm_block(lower);
     const Reduce *reduce = &kernel->reduces.data[0];
     ScalarId roots[2] = {reduce->value, reduce->factor};
@@ -44,38 +44,37 @@ static void mma_init(Mma *mma, Lower *lower) {
 
 /* Stages. */
 
-static LLVMValueRef stage_at(const Mma *mma, LLVMValueRef offset) {
-    return gpu_shared_at(mma->unit, mma->shared, mma->unit->i8, offset);
+static Val stage_at(const Mma *mma, Val offset) {
+    return gpu_shared_at(mma->k, mma->shared, mma->k->i8, offset);
 }
 
-static LLVMValueRef next_stage(const Mma *mma, LLVMValueRef offset) {
-    LLVMBuilderRef builder = mma->unit->builder;
-    LLVMValueRef end = unit_i32(mma->unit, (int64_t)mma->stage_bytes * mma->sched->stages);
-    LLVMValueRef next = LLVMBuildAdd(builder, offset, unit_i32(mma->unit, mma->stage_bytes), "");
-    LLVMValueRef wraps = LLVMBuildICmp(builder, LLVMIntEQ, next, end, "");
-    return LLVMBuildSelect(builder, wraps, unit_i32(mma->unit, 0), next, "");
+static Val next_stage(const Mma *mma, Val offset) {
+    const Codegen *k = mma->k;
+    Val end = k_i32(k, (int64_t)mma->stage_bytes * mma->sched->stages);
+    Val next = k_add(k, offset, k_i32(k, mma->stage_bytes));
+    Val wraps = k_eq(k, next, end);
+    return k_select(k, wraps, k_i32(k, 0), next);
 }
 
-static void fetch(Mma *mma, LLVMValueRef k0, LLVMValueRef stage) {
+static void fetch(Mma *mma, Val k0, Val stage) {
     for (int side = 0; side < 2; side++)
         mma_operand_fetch(&mma->factors[side], &mma->tile.block, k0, stage);
-    mma_copies_commit(mma->unit);
+    mma_copies_commit(mma->k);
 }
 
-static void put(const Mma *mma, LLVMValueRef stage) {
+static void put(const Mma *mma, Val stage) {
     for (int side = 0; side < 2; side++)
         mma_operand_put(&mma->factors[side], &mma->tile.block, stage);
 }
 
 /* What a warp multiplies at one step of k. */
 typedef struct Fragments {
-    LLVMValueRef left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    LLVMValueRef right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+    Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+    Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
 } Fragments;
 
 /* Step `step` of the tile from k0, which lies at `stage`. */
-static void load_fragments(const Mma *mma, LLVMValueRef stage, LLVMValueRef k0, uint32_t step,
-                           Fragments *f) {
+static void load_fragments(const Mma *mma, Val stage, Val k0, uint32_t step, Fragments *f) {
     uint32_t each = mma_fragment_registers(&mma->factors[0]);
     for (uint32_t n = 0; n < mma->tile.n_n / 2; n++)
         mma_operand_fragment(&mma->factors[1], &mma->tile.block, stage, n, step, k0,
@@ -87,12 +86,12 @@ static void load_fragments(const Mma *mma, LLVMValueRef stage, LLVMValueRef k0, 
 
 /* The stages' turns, and what one step of the loop hands to the next. */
 typedef struct Turn {
-    LLVMValueRef read, fill; /* i32: bytes from the first stage */
-    Fragments fragments;     /* of the first step of the stage `read` */
+    Val read, fill;      /* i32: bytes from the first stage */
+    Fragments fragments; /* of the first step of the stage `read` */
 } Turn;
 
 /* Accumulators and turn as a flat list that the loop carries, or back from it. */
-static uint32_t flatten(Mma *mma, Turn *turn, LLVMValueRef *values, bool is_back) {
+static uint32_t flatten(Mma *mma, Turn *turn, Val *values, bool is_back) {
     uint32_t each = mma_fragment_registers(&mma->factors[0]);
     const ValueList lists[] = {{mma->tile.accs, mma->tile.n_accs},
                                {&turn->read, 1},
@@ -105,13 +104,13 @@ static uint32_t flatten(Mma *mma, Turn *turn, LLVMValueRef *values, bool is_back
 /* Multiplies the stage `read`, whose tile begins at k0, while the tile that is `ahead` tiles
  * further is fetched into `fill`. Fragments are loaded a step before they are multiplied: the last
  * step waits for the next stage and loads its first. */
-static void run_stage(Mma *mma, Turn *turn, LLVMValueRef k0, uint32_t ahead) {
+static void run_stage(Mma *mma, Turn *turn, Val k0, uint32_t ahead) {
     Fragments fragments[2] = {turn->fragments};
-    LLVMBuilderRef builder = mma->unit->builder;
+    const Codegen *k = mma->k;
     int64_t depth = mma->sched->tile_k;
     uint32_t n_steps = (uint32_t)depth * mma->factors[0].elem_bytes / STEP_BYTES;
-    LLVMValueRef next_k0 = LLVMBuildAdd(builder, k0, lower_index_const(mma->lower, depth), "");
-    LLVMValueRef stage = stage_at(mma, turn->read), fill = stage_at(mma, turn->fill);
+    Val next_k0 = k_add(k, k0, lower_index_const(mma->lower, depth));
+    Val stage = stage_at(mma, turn->read), fill = stage_at(mma, turn->fill);
     turn->read = next_stage(mma, turn->read);
     turn->fill = next_stage(mma, turn->fill);
     for (uint32_t step = 0; step < n_steps; step++) {
@@ -119,13 +118,13 @@ static void run_stage(Mma *mma, Turn *turn, LLVMValueRef k0, uint32_t ahead) {
         if (step + 1 < n_steps) {
             load_fragments(mma, stage, k0, step + 1, next);
         } else {
-            mma_copies_wait(mma->unit, mma->sched->stages - 2);
-            gpu_barrier(mma->unit);
+            mma_copies_wait(k, mma->sched->stages - 2);
+            gpu_barrier(k);
             load_fragments(mma, stage_at(mma, turn->read), next_k0, 0, next);
         }
         if (step == 0) {
-            LLVMValueRef reach = lower_index_const(mma->lower, ahead * depth);
-            fetch(mma, LLVMBuildAdd(builder, k0, reach, ""), fill);
+            Val reach = lower_index_const(mma->lower, ahead * depth);
+            fetch(mma, k_add(k, k0, reach), fill);
         }
         mma_tile_multiply(&mma->tile, fragments[step % 2].left, fragments[step % 2].right);
     }
@@ -133,11 +132,11 @@ static void run_stage(Mma *mma, Turn *turn, LLVMValueRef k0, uint32_t ahead) {
     turn->fragments = fragments[n_steps % 2];
 }
 
-static void fill_stage(Mma *mma, LLVMValueRef number) {
-    LLVMBuilderRef builder = mma->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, number, unit_i32(mma->unit, mma->stage_bytes), "");
-    LLVMValueRef k0 = LLVMBuildMul(builder, number, unit_i32(mma->unit, mma->sched->tile_k), "");
-    LLVMValueRef stage = stage_at(mma, at);
+static void fill_stage(Mma *mma, Val number) {
+    const Codegen *k = mma->k;
+    Val at = k_mul(k, number, k_i32(k, mma->stage_bytes));
+    Val k0 = k_mul(k, number, k_i32(k, mma->sched->tile_k));
+    Val stage = stage_at(mma, at);
     fetch(mma, gpu_index(mma->lower, k0), stage);
     put(mma, stage);
 }
@@ -147,38 +146,36 @@ static void fill_stage(Mma *mma, LLVMValueRef number) {
  * would cost more than it gains. */
 static void fill_ahead(Mma *mma, uint32_t n) {
     if (mma->factors[0].is_copied == mma->factors[1].is_copied) {
-        Loop loop = loop_begin(mma->unit, mma->lower->function, unit_i32(mma->unit, 0),
-                               unit_i32(mma->unit, n), unit_i32(mma->unit, 1));
+        Loop loop = loop_begin(mma->k, k_i32(mma->k, 0), k_i32(mma->k, n), k_i32(mma->k, 1));
         fill_stage(mma, loop.index);
-        loop_end(mma->unit, &loop);
+        loop_end(mma->k, &loop);
         return;
     }
-    for (uint32_t s = 0; s < n; s++) fill_stage(mma, unit_i32(mma->unit, s));
+    for (uint32_t s = 0; s < n; s++) fill_stage(mma, k_i32(mma->k, s));
 }
 
 /* All of k. One stage is being read, one filled, the others are on their way. */
 static void run_k(Mma *mma) {
     Lower *lower = mma->lower;
-    Unit *unit = mma->unit;
+    Codegen *k = mma->k;
     uint32_t ahead = mma->sched->stages - 1, depth = mma->sched->tile_k;
-    Turn turn = {.read = unit_i32(mma->unit, 0),
-                 .fill = unit_i32(mma->unit, (int64_t)ahead * mma->stage_bytes)};
+    Turn turn = {.read = k_i32(k, 0), .fill = k_i32(k, (int64_t)ahead * mma->stage_bytes)};
     fill_ahead(mma, ahead);
-    mma_copies_wait(mma->unit, ahead - 1);
-    gpu_barrier(unit);
+    mma_copies_wait(k, ahead - 1);
+    gpu_barrier(k);
     load_fragments(mma, stage_at(mma, turn.read), lower_index_const(lower, 0), 0, &turn.fragments);
-    LLVMValueRef values[MAX_ACCUMULATORS + 2 + 2 * MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+    Val values[MAX_ACCUMULATORS + 2 + 2 * MAX_FRAGMENTS * FRAGMENT_REGISTERS];
     uint32_t n = flatten(mma, &turn, values, false);
-    Loop loop = loop_begin(unit, lower->function, lower_index_const(lower, 0), mma->tile.block.k,
+    Loop loop = loop_begin(k, lower_index_const(lower, 0), mma->tile.block.k,
                            lower_index_const(lower, depth));
-    loop_carry(unit, &loop, values, n);
+    loop_carry(k, &loop, values, n);
     flatten(mma, &turn, values, true);
     run_stage(mma, &turn, loop.index, ahead);
     flatten(mma, &turn, values, false);
-    loop_end_carry(unit, &loop, values, n);
+    loop_end_carry(k, &loop, values, n);
     flatten(mma, &turn, values, true);
-    mma_copies_wait(mma->unit, 0);
-    gpu_barrier(unit);
+    mma_copies_wait(k, 0);
+    gpu_barrier(k);
 }
 
 /* Without any k there may be no memory to read either: then nothing runs, and the sums are 0. */
@@ -190,15 +187,15 @@ static void run_k_if_any(Mma *mma) {
         run_k(mma);
         return;
     }
-    LLVMValueRef extent = mma->tile.block.k;
-    Loop once = loop_begin(mma->unit, lower->function, lower_index_const(lower, 0), extent, extent);
-    loop_carry(mma->unit, &once, mma->tile.accs, mma->tile.n_accs);
+    Val extent = mma->tile.block.k;
+    Loop once = loop_begin(mma->k, lower_index_const(lower, 0), extent, extent);
+    loop_carry(mma->k, &once, mma->tile.accs, mma->tile.n_accs);
     run_k(mma);
-    loop_end_carry(mma->unit, &once, mma->tile.accs, mma->tile.n_accs);
+    loop_end_carry(mma->k, &once, mma->tile.accs, mma->tile.n_accs);
 }
 
 void template_gpu_gemm_mma(Lower *lower) {
-    Mma *mma = arena_array(lower->unit->arena, Mma, 1);
+    Mma *mma = arena_array(lower->k->arena, Mma, 1);
     mma_init(mma, lower);
     run_k_if_any(mma);
     mma_tile_epilogue(&mma->tile);

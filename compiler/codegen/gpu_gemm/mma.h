@@ -34,25 +34,25 @@ typedef struct MmaOperand {
     bool ends_in_step; /* k may end within a tile, and padding is not all zeros */
     uint32_t elem_bytes, chunk_elems;
     uint32_t axis;               /* m or n */
-    LLVMValueRef first, extent;  /* index_type: along it, of the tile and of the matrix */
+    Val first, extent;           /* index_type: along it, of the tile and of the matrix */
     uint32_t n_rows, row_chunks; /* of the tile in shared memory */
     uint32_t begin_bytes;        /* within a stage */
     /* This thread's chunks: rows own_row + i * row_step at own_chunk. */
     uint32_t n_chunks, row_step;
-    LLVMValueRef own_row, own_chunk; /* i32 */
-    LLVMValueRef own_bytes;          /* i32: where the first of them lies within a stage */
+    Val own_row, own_chunk; /* i32 */
+    Val own_bytes;          /* i32: where the first of them lies within a stage */
     /* Copied: addresses at k = 0 and how far a step of 1 in k is. */
-    LLVMValueRef sources[MAX_CHUNKS]; /* global pointers */
-    LLVMValueRef k_stride;            /* index_type: elements */
+    Val sources[MAX_CHUNKS]; /* global pointers */
+    Val k_stride;            /* index_type: elements */
     /* i32: bytes of a chunk inside the matrix, as far as k does not tell. Of a straight one a mask
      * of the bytes that k leaves: 0 to 16 of a broadcast row, which need not end with a chunk. */
-    LLVMValueRef n_bytes[MAX_CHUNKS];
+    Val n_bytes[MAX_CHUNKS];
     /* Not copied: values on their way from registers. */
-    LLVMValueRef values[MAX_CHUNKS];
+    Val values[MAX_CHUNKS];
     /* Where this thread's rows of the 8x8 matrices of a fragment begin, i32 bytes within a stage:
      * of a straight tile per step of k, of a turned one per fragment. By elements: where its
      * element of a straight tile's step is, or of a turned fragment's half of 8. */
-    LLVMValueRef lane_bytes[MAX_FRAGMENTS * 2];
+    Val lane_bytes[MAX_FRAGMENTS * 2];
 } MmaOperand;
 
 /* Bytes of a stage that the operand takes. */
@@ -63,24 +63,23 @@ void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, 
 /* Brings in the tile from k0 (index_type) to the stage at `stage` (ptr addrspace(3)): copies are
  * started, what is not copied is computed into operand->values, for mma_operand_put to store.
  * Beyond the matrix there are zeros. */
-void mma_operand_fetch(MmaOperand *factor, const GemmBlock *block, LLVMValueRef k0,
-                       LLVMValueRef stage);
+void mma_operand_fetch(MmaOperand *factor, const GemmBlock *block, Val k0, Val stage);
 /* Moves the tile along its own axis, to begin at `first` (index_type). */
-void mma_operand_move(MmaOperand *factor, const GemmBlock *block, LLVMValueRef first);
-void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef stage);
+void mma_operand_move(MmaOperand *factor, const GemmBlock *block, Val first);
+void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, Val stage);
 /* Copies that were started since the last commit are a group; waits until at most `n_pending` of
  * the thread's groups are under way. */
-void mma_copies_commit(const Unit *unit);
-void mma_copies_wait(const Unit *unit, uint32_t n_pending);
+void mma_copies_commit(const Codegen *k);
+void mma_copies_wait(const Codegen *k, uint32_t n_pending);
 /* Prepares fragments of `warp_elems` along m or n, from `warp_first` (i32, in the tile) on. */
-void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, LLVMValueRef warp_first,
+void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, Val warp_first,
                      uint32_t warp_elems);
 /* Registers of a fragment: 16 elements along m or n by a step of k. */
 uint32_t mma_fragment_registers(const MmaOperand *factor);
 /* Fragment `i` of step `step` of the tile that begins at k0 (index_type): i32, of f64 double. Of
  * the lhs an operand of the instruction; of the right one two, 8 columns each, one after
  * another. */
-void mma_operand_fragment(const MmaOperand *factor, const GemmBlock *block, LLVMValueRef stage,
-                          uint32_t i, uint32_t step, LLVMValueRef k0, LLVMValueRef *registers);
+void mma_operand_fragment(const MmaOperand *factor, const GemmBlock *block, Val stage, uint32_t i,
+                          uint32_t step, Val k0, Val *registers);
 
 #endif

@@ -7,62 +7,59 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
-    LLVMBuilderRef builder = lower->unit->builder;
-    *tile = (MmaTile){.lower = lower, .unit = lower->unit, .sched = sched, .block = *block};
+    const Codegen *k = lower->k;
+    *tile = (MmaTile){.lower = lower, .k = k, .sched = sched, .block = *block};
     tile->dtype = gemm_operand_dtype(kernel);
     tile->acc_bytes = dtype_bytes(kernel->reduces.data[0].acc);
-    tile->acc_type = unit_value_type(tile->unit, kernel->reduces.data[0].acc, 1);
+    tile->acc_type = k_value_type(tile->k, kernel->reduces.data[0].acc, 1);
     tile->n_m = sched->tile_m / sched->warps_m / 16;
     tile->n_n = sched->tile_n / sched->warps_n / 8;
     tile->n_accs = tile->n_m * tile->n_n * 4;
     if (tile->n_accs > MAX_ACCUMULATORS)
-        ice(tile->unit->arena, "a thread keeps more than %d accumulators", MAX_ACCUMULATORS);
+        ice(tile->k->arena, "a thread keeps more than %d accumulators", MAX_ACCUMULATORS);
     for (uint32_t i = 0; i < tile->n_accs; i++) tile->accs[i] = LLVMConstReal(tile->acc_type, 0);
-    LLVMValueRef warp = LLVMBuildUDiv(builder, block->thread, unit_i32(tile->unit, WARP), "");
-    tile->warp_m = LLVMBuildURem(builder, warp, unit_i32(tile->unit, sched->warps_m), "");
-    tile->warp_n = LLVMBuildUDiv(builder, warp, unit_i32(tile->unit, sched->warps_m), "");
+    Val warp = k_udiv(k, block->thread, k_i32(tile->k, WARP));
+    tile->warp_m = k_urem(k, warp, k_i32(tile->k, sched->warps_m));
+    tile->warp_n = k_udiv(k, warp, k_i32(tile->k, sched->warps_m));
 }
 
 void mma_tile_aim(const MmaTile *tile, MmaOperand *factor) {
     const Sched *sched = tile->sched;
     bool is_left = factor->is_left;
     uint32_t elems = is_left ? sched->tile_m / sched->warps_m : sched->tile_n / sched->warps_n;
-    LLVMValueRef warp = is_left ? tile->warp_m : tile->warp_n;
-    LLVMValueRef first = LLVMBuildMul(tile->unit->builder, warp, unit_i32(tile->unit, elems), "");
+    Val warp = is_left ? tile->warp_m : tile->warp_n;
+    Val first = k_mul(tile->k, warp, k_i32(tile->k, elems));
     mma_operand_aim(factor, &tile->block, first, elems);
 }
 
 /* Arithmetic. */
 
 static LLVMTypeRef operand_type(const MmaTile *tile) {
-    const Unit *unit = tile->unit;
+    const Codegen *k = tile->k;
     Dtype dtype = tile->dtype;
     if (dtype == DT_F64) return tile->acc_type;
-    return dtype == DT_F16 ? LLVMVectorType(LLVMHalfTypeInContext(unit->context), 2) : unit->i32;
+    return dtype == DT_F16 ? LLVMVectorType(k->f16, 2) : k->i32;
 }
 
 /* One instruction: `n_left` and `n_right` operands, `n_accs` accumulators. */
-static void run_instruction(const MmaTile *tile, const char *name, const LLVMValueRef *left,
-                            uint32_t n_left, const LLVMValueRef *right, uint32_t n_right,
-                            LLVMValueRef *accs, uint32_t n_accs) {
-    const Unit *unit = tile->unit;
+static void run_instruction(const MmaTile *tile, const char *name, const Val *left, uint32_t n_left,
+                            const Val *right, uint32_t n_right, Val *accs, uint32_t n_accs) {
+    const Codegen *k = tile->k;
     LLVMTypeRef type = operand_type(tile);
-    LLVMValueRef args[10];
+    Val args[10];
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_left + n_right; i++) {
-        LLVMValueRef operand = i < n_left ? left[i] : right[i - n_left];
-        args[n++] = LLVMBuildBitCast(unit->builder, operand, type, "");
+        Val operand = i < n_left ? left[i] : right[i - n_left];
+        args[n++] = k_bitcast(k, operand, type);
     }
     for (uint32_t i = 0; i < n_accs; i++) args[n++] = accs[i];
-    LLVMValueRef sums = unit_intrinsic(unit, name, NULL, 0, args, n);
-    for (uint32_t i = 0; i < n_accs; i++)
-        accs[i] = LLVMBuildExtractValue(unit->builder, sums, i, "");
+    Val sums = k_intrinsic(k, name, NULL, 0, args, n);
+    for (uint32_t i = 0; i < n_accs; i++) accs[i] = k_extract_value(k, sums, i);
 }
 
 /* Adds the product of one left fragment and half of a right one to 4 accumulators. The large
  * instruction of f64 runs at twice the rate of the small one, where there is one. */
-static void multiply(const MmaTile *tile, const LLVMValueRef *left, const LLVMValueRef *right,
-                     LLVMValueRef *accs) {
+static void multiply(const MmaTile *tile, const Val *left, const Val *right, Val *accs) {
     Dtype dtype = tile->dtype;
     if (dtype == DT_BF16) {
         run_instruction(tile, "llvm.nvvm.mma.m16n8k16.row.col.bf16", left, 4, right, 2, accs, 4);
@@ -70,7 +67,7 @@ static void multiply(const MmaTile *tile, const LLVMValueRef *left, const LLVMVa
         run_instruction(tile, "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", left, 4, right, 2, accs, 4);
     } else if (dtype == DT_F32) {
         run_instruction(tile, "llvm.nvvm.mma.m16n8k8.row.col.tf32", left, 4, right, 2, accs, 4);
-    } else if (tile->unit->target->has_large_f64_mma) {
+    } else if (tile->k->target->has_large_f64_mma) {
         run_instruction(tile, "llvm.nvvm.mma.m16n8k4.row.col.f64", left, 2, right, 1, accs, 4);
     } else {
         for (uint32_t half = 0; half < 2; half++)
@@ -79,7 +76,7 @@ static void multiply(const MmaTile *tile, const LLVMValueRef *left, const LLVMVa
     }
 }
 
-void mma_tile_multiply(MmaTile *tile, const LLVMValueRef *left, const LLVMValueRef *right) {
+void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right) {
     uint32_t each = dtype_bytes(tile->dtype) == 8 ? 2 : FRAGMENT_REGISTERS;
     for (uint32_t m = 0; m < tile->n_m; m++)
         for (uint32_t n = 0; n < tile->n_n; n++)
@@ -104,32 +101,26 @@ uint32_t mma_tile_epilogue_bytes(const MmaTile *tile) {
 }
 
 static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
-    const Unit *unit = tile->unit;
-    LLVMBuilderRef builder = unit->builder;
+    const Codegen *k = tile->k;
     uint32_t pitch = tile->sched->tile_n + PAD_ELEMS;
-    LLVMValueRef lane =
-        LLVMBuildAnd(builder, tile->block.thread, unit_i32(tile->unit, WARP - 1), "");
-    LLVMValueRef row =
-        LLVMBuildMul(builder, tile->warp_m, unit_i32(tile->unit, (int64_t)n_m * 16), "");
-    row = LLVMBuildAdd(builder, row, LLVMBuildLShr(builder, lane, unit_i32(tile->unit, 2), ""), "");
-    LLVMValueRef column = LLVMBuildAnd(builder, lane, unit_i32(tile->unit, 3), "");
-    column = LLVMBuildShl(builder, column, unit_i32(tile->unit, 1), "");
-    LLVMValueRef warp_n =
-        LLVMBuildMul(builder, tile->warp_n, unit_i32(tile->unit, (int64_t)tile->n_n * 8), "");
-    LLVMValueRef at = LLVMBuildMul(builder, row, unit_i32(tile->unit, pitch), "");
-    at = LLVMBuildAdd(builder, at, LLVMBuildAdd(builder, column, warp_n, ""), "");
-    LLVMValueRef own = gpu_shared_at(unit, tile->shared, tile->acc_type, at);
-    LLVMValueRef poison = LLVMGetPoison(LLVMVectorType(tile->acc_type, 2));
+    Val lane = k_and(k, tile->block.thread, k_i32(k, WARP - 1));
+    Val row = k_mul(k, tile->warp_m, k_i32(k, (int64_t)n_m * 16));
+    row = k_add(k, row, k_lshr(k, lane, k_i32(k, 2)));
+    Val column = k_and(k, lane, k_i32(k, 3));
+    column = k_shl(k, column, k_i32(k, 1));
+    Val warp_n = k_mul(k, tile->warp_n, k_i32(k, (int64_t)tile->n_n * 8));
+    Val at = k_mul(k, row, k_i32(k, pitch));
+    at = k_add(k, at, k_add(k, column, warp_n));
+    Val own = gpu_shared_at(k, tile->shared, tile->acc_type, at);
+    Val poison = LLVMGetPoison(LLVMVectorType(tile->acc_type, 2));
     for (uint32_t i = 0; i < n_m * tile->n_n * 2; i++) {
         uint32_t half = i % 2, n = i / 2 % tile->n_n, m = i / 2 / tile->n_n;
-        const LLVMValueRef *sums = tile->accs + ((first_m + m) * tile->n_n + n) * 4 + half * 2;
-        LLVMValueRef pair =
-            LLVMBuildInsertElement(builder, poison, sums[0], unit_i32(tile->unit, 0), "");
-        pair = LLVMBuildInsertElement(builder, pair, sums[1], unit_i32(tile->unit, 1), "");
+        const Val *sums = tile->accs + ((first_m + m) * tile->n_n + n) * 4 + half * 2;
+        Val pair = k_insert(k, poison, sums[0], 0);
+        pair = k_insert(k, pair, sums[1], 1);
         uint32_t offset = (m * 16 + half * 8) * pitch + n * 8;
-        LLVMValueRef pointer =
-            gpu_shared_at(unit, own, tile->acc_type, unit_i32(tile->unit, offset));
-        LLVMSetAlignment(LLVMBuildStore(builder, pair, pointer), tile->acc_bytes * 2);
+        Val pointer = gpu_shared_at(k, own, tile->acc_type, k_i32(k, offset));
+        LLVMSetAlignment(k_store(k, pair, pointer), tile->acc_bytes * 2);
     }
 }
 

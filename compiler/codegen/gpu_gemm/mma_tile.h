@@ -11,24 +11,24 @@ enum { MAX_ACCUMULATORS = 128 };
  * g + 8, where g is the lane's number / 4 and t the rest. */
 typedef struct MmaTile {
     Lower *lower;
-    Unit *unit;
+    const Codegen *k;
     const Sched *sched;
     GemmBlock block;
     Dtype dtype; /* of the operands */
     uint32_t acc_bytes;
     LLVMTypeRef acc_type;
-    LLVMValueRef shared; /* the caller's: where it drains, at least mma_tile_epilogue_bytes */
-    LLVMValueRef warp_m, warp_n; /* i32: the warp's place in the tile, in warps */
-    uint32_t n_m, n_n;           /* instructions' tiles of 16 and of 8 along the warp's share */
+    Val shared;         /* the caller's: where it drains, at least mma_tile_epilogue_bytes */
+    Val warp_m, warp_n; /* i32: the warp's place in the tile, in warps */
+    uint32_t n_m, n_n;  /* instructions' tiles of 16 and of 8 along the warp's share */
     uint32_t n_accs;
-    LLVMValueRef accs[MAX_ACCUMULATORS]; /* [m][n][4]; +0 at first */
+    Val accs[MAX_ACCUMULATORS]; /* [m][n][4]; +0 at first */
 } MmaTile;
 
 void mma_tile_init(MmaTile *tile, const GemmBlock *block);
 /* Prepares the fragments that this thread's warp takes of an operand. */
 void mma_tile_aim(const MmaTile *tile, MmaOperand *factor);
 /* Adds the products of one step of k: all fragments of the warp's share of both operands. */
-void mma_tile_multiply(MmaTile *tile, const LLVMValueRef *left, const LLVMValueRef *right);
+void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right);
 uint32_t mma_tile_epilogue_bytes(const MmaTile *tile);
 /* The epilogue. Nothing else uses `shared` meanwhile: barriers before it are the caller's. */
 void mma_tile_epilogue(const MmaTile *tile);

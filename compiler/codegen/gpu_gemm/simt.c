@@ -26,29 +26,26 @@ enum { MANY_OUTPUTS = 64 };
 
 /* Computing. */
 
-static LLVMValueRef multiply_add(const Simt *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum) {
-    Unit *unit = g->unit;
-    if (g->acc == DT_I32)
-        return LLVMBuildAdd(unit->builder, LLVMBuildMul(unit->builder, a, b, ""), sum, "");
+static Val multiply_add(const Simt *g, Val a, Val b, Val sum) {
+    const Codegen *k = g->k;
+    if (g->acc == DT_I32) return k_add(k, k_mul(k, a, b), sum);
     LLVMTypeRef type = LLVMTypeOf(sum);
-    LLVMValueRef args[3] = {a, b, sum};
-    return unit_intrinsic(unit, "llvm.fma", &type, 1, args, 3);
+    Val args[3] = {a, b, sum};
+    return k_intrinsic(k, "llvm.fma", &type, 1, args, 3);
 }
 
 /* The thread's fragments of one row of a tile, as single elements. */
-static void load_fragments(const Simt *g, const Side *side, LLVMValueRef base, uint32_t k,
-                           LLVMValueRef *elements) {
-    LLVMBuilderRef builder = g->unit->builder;
-    LLVMTypeRef type = unit_value_type(g->unit, g->acc, side->size);
+static void load_fragments(const Simt *g, const Side *side, Val base, uint32_t at_k,
+                           Val *elements) {
+    const Codegen *k = g->k;
+    LLVMTypeRef type = k_value_type(k, g->acc, side->size);
     for (uint32_t f = 0; f < side->n; f++) {
-        int64_t offset = ((int64_t)k * side->pitch + (int64_t)f * side->stride) * g->acc_bytes;
-        LLVMValueRef pointer = gpu_shared_at(g->unit, base, g->unit->i8, unit_i32(g->unit, offset));
-        LLVMValueRef load = LLVMBuildLoad2(builder, type, pointer, "");
+        int64_t offset = ((int64_t)at_k * side->pitch + (int64_t)f * side->stride) * g->acc_bytes;
+        Val pointer = gpu_shared_at(k, base, k->i8, k_i32(k, offset));
+        Val load = k_load(k, type, pointer);
         LLVMSetAlignment(load, side->size * g->acc_bytes);
         for (uint32_t i = 0; i < side->size; i++)
-            *elements++ = side->size == 1
-                              ? load
-                              : LLVMBuildExtractElement(builder, load, unit_i32(g->unit, i), "");
+            *elements++ = side->size == 1 ? load : k_extract(k, load, i);
     }
 }
 
@@ -57,12 +54,12 @@ static uint32_t n_outputs(const Side *side) {
 }
 
 /* Down a column and up the next, so that two in a row share an operand, which is then read once. */
-static void multiply_row(const Simt *g, LLVMValueRef (*row)[MAX_SIDE], LLVMValueRef *sums) {
+static void multiply_row(const Simt *g, Val (*row)[MAX_SIDE], Val *sums) {
     uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
     for (uint32_t b = 0; b < rn; b++)
         for (uint32_t i = 0; i < rm; i++) {
             uint32_t a = b % 2 ? rm - 1 - i : i;
-            LLVMValueRef *sum = &sums[a * rn + b];
+            Val *sum = &sums[a * rn + b];
             *sum = multiply_add(g, row[0][a], row[1][b], *sum);
         }
 }
@@ -70,28 +67,26 @@ static void multiply_row(const Simt *g, LLVMValueRef (*row)[MAX_SIDE], LLVMValue
 /* What the loop over k carries: the thread's outputs so far, and the next rows' fragments, row k in
  * place k mod `ahead`. */
 typedef struct Work {
-    LLVMValueRef sums[MAX_OUTPUTS];
-    LLVMValueRef rows[SIMT_MAX_AHEAD][2][MAX_SIDE];
+    Val sums[MAX_OUTPUTS];
+    Val rows[SIMT_MAX_AHEAD][2][MAX_SIDE];
 } Work;
 
 /* Row `k` of a buffer. */
-static void load_row(const Simt *g, LLVMValueRef buffer, uint32_t k,
-                     LLVMValueRef (*row)[MAX_SIDE]) {
+static void load_row(const Simt *g, Val buffer, uint32_t at_k, Val (*row)[MAX_SIDE]) {
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];
-        LLVMValueRef at = simt_offset(g, side, unit_i32(g->unit, 0), side->first);
-        LLVMValueRef base = simt_shared_at(g, LLVMBuildAdd(g->unit->builder, at, buffer, ""));
-        load_fragments(g, side, base, k, row[i]);
+        Val at = simt_offset(g, side, k_i32(g->k, 0), side->first);
+        Val base = simt_shared_at(g, k_add(g->k, at, buffer));
+        load_fragments(g, side, base, at_k, row[i]);
     }
 }
 
 /* Rows [from, to) of `buffer`, ascending. A row some way ahead is loaded before a row is computed:
  * of `next`, when `buffer` has no more. */
-static void compute(const Simt *g, LLVMValueRef buffer, LLVMValueRef next, uint32_t from,
-                    uint32_t to, Work *work) {
+static void compute(const Simt *g, Val buffer, Val next, uint32_t from, uint32_t to, Work *work) {
     uint32_t ahead = simt_rows_ahead(g->sched), depth = g->sched->tile_k;
     for (uint32_t k = from; k < to; k++) {
-        LLVMValueRef row[2][MAX_SIDE], (*place)[MAX_SIDE] = work->rows[k % ahead];
+        Val row[2][MAX_SIDE], (*place)[MAX_SIDE] = work->rows[k % ahead];
         memcpy(row, place, sizeof row);
         bool is_next = k + ahead >= depth;
         load_row(g, is_next ? next : buffer, (k + ahead) % depth, place);
@@ -100,7 +95,7 @@ static void compute(const Simt *g, LLVMValueRef buffer, LLVMValueRef next, uint3
 }
 
 /* Copies `n` values of the list to its end, or back. */
-static void pack_some(LLVMValueRef *own, uint32_t n, LLVMValueRef **list, bool is_back) {
+static void pack_some(Val *own, uint32_t n, Val **list, bool is_back) {
     if (is_back)
         memcpy(own, *list, n * sizeof *own);
     else
@@ -108,9 +103,9 @@ static void pack_some(LLVMValueRef *own, uint32_t n, LLVMValueRef **list, bool i
     *list += n;
 }
 
-static uint32_t pack_or_unpack(const Simt *g, Work *work, LLVMValueRef *values, bool is_back) {
+static uint32_t pack_or_unpack(const Simt *g, Work *work, Val *values, bool is_back) {
     uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
-    LLVMValueRef *end = values;
+    Val *end = values;
     pack_some(work->sums, rm * rn, &end, is_back);
     for (uint32_t i = 0; i < simt_rows_ahead(g->sched); i++) {
         pack_some(work->rows[i][0], rm, &end, is_back);
@@ -119,98 +114,97 @@ static uint32_t pack_or_unpack(const Simt *g, Work *work, LLVMValueRef *values, 
     return (uint32_t)(end - values);
 }
 
-static uint32_t pack(const Simt *g, Work *work, LLVMValueRef *values) {
+static uint32_t pack(const Simt *g, Work *work, Val *values) {
     return pack_or_unpack(g, work, values, false);
 }
 
-static void unpack(const Simt *g, LLVMValueRef *values, Work *work) {
+static void unpack(const Simt *g, Val *values, Work *work) {
     pack_or_unpack(g, work, values, true);
 }
 
 /* The same, by the threads that have outputs. */
-static void compute_some(const Simt *g, LLVMValueRef buffer, LLVMValueRef next, uint32_t from,
-                         uint32_t to, Work *work) {
+static void compute_some(const Simt *g, Val buffer, Val next, uint32_t from, uint32_t to,
+                         Work *work) {
     if (!g->computes) {
         compute(g, buffer, next, from, to, work);
         return;
     }
-    LLVMValueRef before[MAX_VALUES], after[MAX_VALUES];
+    Val before[MAX_VALUES], after[MAX_VALUES];
     uint32_t n = pack(g, work, before);
-    LLVMBasicBlockRef blocks[2] = {unit_here(g->unit), NULL};
-    If has_outputs = if_begin(g->unit, g->lower->function, g->computes);
+    LLVMBasicBlockRef blocks[2] = {k_here(g->k), NULL};
+    If has_outputs = if_begin(g->k, g->computes);
     compute(g, buffer, next, from, to, work);
-    blocks[1] = unit_here(g->unit);
-    if_end(g->unit, &has_outputs);
+    blocks[1] = k_here(g->k);
+    if_end(g->k, &has_outputs);
     pack(g, work, after);
     for (uint32_t i = 0; i < n; i++) {
-        LLVMValueRef values[2] = {before[i], after[i]};
-        after[i] = LLVMBuildPhi(g->unit->builder, LLVMTypeOf(before[i]), "");
+        Val values[2] = {before[i], after[i]};
+        after[i] = k_phi(g->k, LLVMTypeOf(before[i]));
         LLVMAddIncoming(after[i], values, blocks, 2);
     }
     unpack(g, after, work);
 }
 
 /* The tile in `buffer` is there for all threads; later ones may be on their way. */
-static void finish_tile(const Simt *g, LLVMValueRef buffer, Point (*points)[MAX_STEPS]) {
-    LLVMValueRef n_later = unit_i32(g->unit, (int64_t)g->sched->stages - 2);
+static void finish_tile(const Simt *g, Val buffer, Point (*points)[MAX_STEPS]) {
+    Val n_later = k_i32(g->k, (int64_t)g->sched->stages - 2);
     simt_put_tile(g, buffer, points);
     if (simt_has_copies(g))
-        unit_intrinsic(g->unit, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n_later, 1);
-    gpu_barrier(g->unit);
+        k_intrinsic(g->k, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n_later, 1);
+    gpu_barrier(g->k);
 }
 
-static LLVMValueRef next_buffer(const Simt *g, LLVMValueRef buffer) {
-    LLVMBuilderRef builder = g->unit->builder;
-    LLVMValueRef next = simt_plus(g, buffer, g->buffer_bytes);
-    LLVMValueRef end = unit_i32(g->unit, (int64_t)g->sched->stages * g->buffer_bytes);
-    LLVMValueRef wraps = LLVMBuildICmp(builder, LLVMIntEQ, next, end, "");
-    return LLVMBuildSelect(builder, wraps, unit_i32(g->unit, 0), next, "");
+static Val next_buffer(const Simt *g, Val buffer) {
+    const Codegen *k = g->k;
+    Val next = simt_plus(g, buffer, g->buffer_bytes);
+    Val end = k_i32(k, (int64_t)g->sched->stages * g->buffer_bytes);
+    Val wraps = k_eq(k, next, end);
+    return k_select(k, wraps, k_i32(k, 0), next);
 }
 
 static void begin_tiles(Simt *g) {
     Point points[2][MAX_STEPS];
-    LLVMValueRef zero = lower_index_const(g->lower, 0);
-    LLVMValueRef has_k = LLVMBuildICmp(g->unit->builder, LLVMIntSGT, g->block.k, zero, "");
-    If first = if_begin(g->unit, g->lower->function, has_k);
+    Val zero = lower_index_const(g->lower, 0);
+    Val has_k = k_sgt(g->k, g->block.k, zero);
+    If first = if_begin(g->k, has_k);
     simt_fetch_tile(g, zero, points);
     for (uint32_t i = 0; i + 1 < g->sched->stages; i++)
         simt_copy_tile(g, lower_index_const(g->lower, (int64_t)i * g->sched->tile_k),
-                       unit_i32(g->unit, (int64_t)i * g->buffer_bytes));
-    finish_tile(g, unit_i32(g->unit, 0), points);
-    if_end(g->unit, &first);
+                       k_i32(g->k, (int64_t)i * g->buffer_bytes));
+    finish_tile(g, k_i32(g->k, 0), points);
+    if_end(g->k, &first);
 }
 
 /* The whole of k. The barrier comes before a tile's last rows are computed, which then hide that
  * the next tile's first rows are loaded. */
-static void accumulate(Simt *g, LLVMValueRef *sums) {
-    Unit *unit = g->unit;
-    LLVMBuilderRef builder = unit->builder;
+static void accumulate(Simt *g, Val *sums) {
+    const Codegen *k = g->k;
     Point points[2][MAX_STEPS];
     uint32_t depth = g->sched->tile_k, ahead = g->sched->stages - 1;
     uint32_t n_rows = simt_rows_ahead(g->sched);
     Work work;
-    LLVMValueRef values[MAX_VALUES + 2];
-    LLVMValueRef zero = lower_index_const(g->lower, 0), step = lower_index_const(g->lower, depth);
+    Val values[MAX_VALUES + 2];
+    Val zero = lower_index_const(g->lower, 0), step = lower_index_const(g->lower, depth);
     begin_tiles(g);
-    for (uint32_t i = 0; i < MAX_OUTPUTS; i++) work.sums[i] = unit_number(unit, g->acc, 0);
-    for (uint32_t k = 0; k < n_rows; k++) load_row(g, unit_i32(unit, 0), k, work.rows[k]);
+    for (uint32_t i = 0; i < MAX_OUTPUTS; i++) work.sums[i] = k_number(k, g->acc, 0);
+    for (uint32_t j = 0; j < n_rows; j++) load_row(g, k_i32(k, 0), j, work.rows[j]);
     uint32_t n = pack(g, &work, values);
-    values[n] = unit_i32(unit, 0);
-    values[n + 1] = unit_i32(unit, (int64_t)ahead * g->buffer_bytes);
-    Loop loop = loop_begin(unit, g->lower->function, zero, g->block.k, step);
-    loop_carry(unit, &loop, values, n + 2);
+    values[n] = k_i32(k, 0);
+    values[n + 1] = k_i32(k, (int64_t)ahead * g->buffer_bytes);
+    Loop loop = loop_begin(k, zero, g->block.k, step);
+    loop_carry(k, &loop, values, n + 2);
     unpack(g, values, &work);
-    LLVMValueRef buffer = values[n], free = values[n + 1], next = next_buffer(g, buffer);
-    LLVMValueRef later = lower_index_const(g->lower, (int64_t)ahead * depth);
-    simt_copy_tile(g, LLVMBuildAdd(builder, loop.index, later, ""), free);
-    simt_fetch_tile(g, LLVMBuildAdd(builder, loop.index, step, ""), points);
+    Val buffer = values[n], free = values[n + 1], next = next_buffer(g, buffer);
+    Val later = lower_index_const(g->lower, (int64_t)ahead * depth);
+    simt_copy_tile(g, k_add(k, loop.index, later), free);
+    simt_fetch_tile(g, k_add(k, loop.index, step), points);
     compute_some(g, buffer, next, 0, depth - n_rows, &work);
     finish_tile(g, next, points);
     compute_some(g, buffer, next, depth - n_rows, depth, &work);
     pack(g, &work, values);
     values[n] = next;
     values[n + 1] = next_buffer(g, free);
-    loop_end_carry(unit, &loop, values, n + 2);
+    loop_end_carry(k, &loop, values, n + 2);
     for (uint32_t i = 0; i < n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]); i++)
         sums[i] = values[i];
 }
@@ -219,66 +213,62 @@ static void accumulate(Simt *g, LLVMValueRef *sums) {
 
 /* One by one where fragments would tie accumulators to registers side by side throughout the loop
  * over k: volatile, or the assembler joins the stores. */
-static void put_fragment(const Simt *g, LLVMValueRef pointer, LLVMValueRef value) {
-    LLVMBuilderRef builder = g->unit->builder;
+static void put_fragment(const Simt *g, Val pointer, Val value) {
+    const Codegen *k = g->k;
     uint32_t size = g->sides[1].size;
     if (size == 1 || n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]) < MANY_OUTPUTS) {
-        LLVMSetAlignment(LLVMBuildStore(builder, value, pointer), size * g->acc_bytes);
+        LLVMSetAlignment(k_store(k, value, pointer), size * g->acc_bytes);
         return;
     }
     for (uint32_t j = 0; j < size; j++) {
-        LLVMValueRef one = LLVMBuildExtractElement(builder, value, unit_i32(g->unit, j), "");
-        LLVMValueRef offset = unit_i32(g->unit, (int64_t)j * g->acc_bytes);
-        LLVMValueRef to = gpu_shared_at(g->unit, pointer, g->unit->i8, offset);
-        LLVMSetVolatile(LLVMBuildStore(builder, one, to), 1);
+        Val one = k_extract(k, value, j);
+        Val offset = k_i32(k, (int64_t)j * g->acc_bytes);
+        Val to = gpu_shared_at(k, pointer, k->i8, offset);
+        LLVMSetVolatile(k_store(k, one, to), 1);
     }
 }
 
 /* Row of fragments `f` of every thread, into shared memory. */
-static void put_part(const Simt *g, uint32_t f, const LLVMValueRef *sums, LLVMValueRef warp_m) {
-    LLVMBuilderRef builder = g->unit->builder;
+static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
+    const Codegen *k = g->k;
     const Side *left = &g->sides[0], *right = &g->sides[1];
     uint32_t rn = n_outputs(right), warp_rows = left->tile / g->sched->warps_m;
-    LLVMTypeRef type = unit_value_type(g->unit, g->acc, right->size);
+    LLVMTypeRef type = k_value_type(k, g->acc, right->size);
     /* A thread's first row in the tile, less the other fragments' rows of the warps before. */
-    LLVMValueRef skipped =
-        LLVMBuildMul(builder, warp_m, unit_i32(g->unit, (int64_t)warp_rows - left->stride), "");
-    LLVMValueRef row = LLVMBuildSub(builder, left->first, skipped, "");
-    LLVMValueRef at = LLVMBuildMul(builder, row, unit_i32(g->unit, g->part_pitch), "");
-    at = LLVMBuildAdd(builder, at, right->first, "");
-    LLVMValueRef base =
-        simt_shared_at(g, LLVMBuildMul(builder, at, unit_i32(g->unit, g->acc_bytes), ""));
+    Val skipped = k_mul(k, warp_m, k_i32(k, (int64_t)warp_rows - left->stride));
+    Val row = k_sub(k, left->first, skipped);
+    Val at = k_mul(k, row, k_i32(k, g->part_pitch));
+    at = k_add(k, at, right->first);
+    Val base = simt_shared_at(g, k_mul(k, at, k_i32(k, g->acc_bytes)));
     for (uint32_t i = 0; i < left->size; i++)
         for (uint32_t b = 0; b < right->n; b++) {
-            const LLVMValueRef *from =
-                sums + (size_t)(f * left->size + i) * rn + (size_t)b * right->size;
-            LLVMValueRef value = from[0];
+            const Val *from = sums + (size_t)(f * left->size + i) * rn + (size_t)b * right->size;
+            Val value = from[0];
             if (right->size > 1) value = LLVMGetPoison(type);
             for (uint32_t j = 0; j < right->size && right->size > 1; j++)
-                value = LLVMBuildInsertElement(builder, value, from[j], unit_i32(g->unit, j), "");
+                value = k_insert(k, value, from[j], j);
             int64_t offset = ((int64_t)i * g->part_pitch + (int64_t)b * right->stride);
-            LLVMValueRef pointer = gpu_shared_at(g->unit, base, g->unit->i8,
-                                                 unit_i32(g->unit, offset * (int64_t)g->acc_bytes));
+            Val pointer = gpu_shared_at(k, base, k->i8, k_i32(k, offset * (int64_t)g->acc_bytes));
             put_fragment(g, pointer, value);
         }
 }
 
 typedef struct Finish {
     const Simt *g;
-    const LLVMValueRef *sums;
-    LLVMValueRef warp_m;
+    const Val *sums;
+    Val warp_m;
 } Finish;
 
 static void put_if_any(const void *user, uint32_t f) {
     const Finish *finish = user;
     const Simt *g = finish->g;
     If has_outputs = {NULL};
-    if (g->computes) has_outputs = if_begin(g->unit, g->lower->function, g->computes);
+    if (g->computes) has_outputs = if_begin(g->k, g->computes);
     put_part(g, f, finish->sums, finish->warp_m);
-    if (has_outputs.after) if_end(g->unit, &has_outputs);
+    if (has_outputs.after) if_end(g->k, &has_outputs);
 }
 
-static void finish(const Simt *g, const LLVMValueRef *sums, LLVMValueRef warp_m) {
+static void finish(const Simt *g, const Val *sums, Val warp_m) {
     const Side *left = &g->sides[0];
     GemmPart part = {.shared = g->shared,
                      .pitch = g->part_pitch,
@@ -293,58 +283,55 @@ static void finish(const Simt *g, const LLVMValueRef *sums, LLVMValueRef warp_m)
 /* Set-up. */
 
 /* Splits one side of the tile over `warps` warps of `lanes` threads each. */
-static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes, LLVMValueRef warp,
-                            LLVMValueRef lane) {
-    LLVMBuilderRef builder = g->unit->builder;
+static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes, Val warp,
+                            Val lane) {
+    const Codegen *k = g->k;
     uint32_t per_thread = side->tile / (warps * lanes), most = SIMT_FRAGMENT_BYTES / g->acc_bytes;
     side->size = per_thread < most ? per_thread : most;
     side->n = per_thread / side->size;
     side->stride = lanes * side->size;
-    LLVMValueRef at = LLVMBuildMul(builder, warp, unit_i32(g->unit, side->tile / warps), "");
-    LLVMValueRef in_warp = LLVMBuildMul(builder, lane, unit_i32(g->unit, side->size), "");
-    side->first = LLVMBuildAdd(builder, at, in_warp, "");
+    Val at = k_mul(k, warp, k_i32(k, side->tile / warps));
+    Val in_warp = k_mul(k, lane, k_i32(k, side->size));
+    side->first = k_add(k, at, in_warp);
 }
 
 /* Where a lane stands among those along m and n. Neighbours read the same fragment of the left
  * operand, neighbours but one of the right, so that a 16-byte load of either takes two passes over
  * shared memory, not four. */
-static void place_lane(const Simt *g, LLVMValueRef lane, uint32_t lanes_n, LLVMValueRef *m,
-                       LLVMValueRef *n) {
-    LLVMBuilderRef builder = g->unit->builder;
+static void place_lane(const Simt *g, Val lane, uint32_t lanes_n, Val *m, Val *n) {
+    const Codegen *k = g->k;
     if (lanes_n == 1 || lanes_n == WARP) {
-        *m = LLVMBuildUDiv(builder, lane, unit_i32(g->unit, lanes_n), "");
-        *n = LLVMBuildURem(builder, lane, unit_i32(g->unit, lanes_n), "");
+        *m = k_udiv(k, lane, k_i32(k, lanes_n));
+        *n = k_urem(k, lane, k_i32(k, lanes_n));
         return;
     }
-    LLVMValueRef one = unit_i32(g->unit, 1), half = unit_i32(g->unit, lanes_n / 2);
-    LLVMValueRef low_m = LLVMBuildAnd(builder, lane, one, "");
-    LLVMValueRef pair = LLVMBuildLShr(builder, lane, one, "");
-    LLVMValueRef low_n = LLVMBuildAnd(builder, pair, one, "");
-    LLVMValueRef rest = LLVMBuildLShr(builder, lane, unit_i32(g->unit, 2), "");
-    LLVMValueRef high_n = LLVMBuildURem(builder, rest, half, "");
-    LLVMValueRef high_m = LLVMBuildUDiv(builder, rest, half, "");
-    high_m = LLVMBuildShl(builder, high_m, one, "");
-    high_n = LLVMBuildShl(builder, high_n, one, "");
-    *m = LLVMBuildAdd(builder, high_m, low_m, "");
-    *n = LLVMBuildAdd(builder, high_n, low_n, "");
+    Val one = k_i32(k, 1), half = k_i32(k, lanes_n / 2);
+    Val low_m = k_and(k, lane, one);
+    Val pair = k_lshr(k, lane, one);
+    Val low_n = k_and(k, pair, one);
+    Val rest = k_lshr(k, lane, k_i32(k, 2));
+    Val high_n = k_urem(k, rest, half);
+    Val high_m = k_udiv(k, rest, half);
+    high_m = k_shl(k, high_m, one);
+    high_n = k_shl(k, high_n, one);
+    *m = k_add(k, high_m, low_m);
+    *n = k_add(k, high_n, low_n);
 }
 
-static LLVMValueRef place_thread(Simt *g) {
-    LLVMBuilderRef builder = g->unit->builder;
+static Val place_thread(Simt *g) {
+    const Codegen *k = g->k;
     const Sched *sched = g->sched;
     uint32_t lanes_m = simt_lanes_m(sched), lanes_n = WARP / lanes_m;
-    LLVMValueRef thread = g->block.thread;
-    LLVMValueRef lane = LLVMBuildAnd(builder, thread, unit_i32(g->unit, WARP - 1), "");
-    LLVMValueRef warp = LLVMBuildLShr(builder, thread, unit_i32(g->unit, 5), "");
-    warp = LLVMBuildURem(builder, warp, unit_i32(g->unit, (int64_t)sched->warps_m * sched->warps_n),
-                         "");
-    LLVMValueRef warp_m = LLVMBuildUDiv(builder, warp, unit_i32(g->unit, sched->warps_n), "");
-    LLVMValueRef warp_n = LLVMBuildURem(builder, warp, unit_i32(g->unit, sched->warps_n), "");
-    LLVMValueRef lane_m, lane_n;
+    Val thread = g->block.thread;
+    Val lane = k_and(k, thread, k_i32(k, WARP - 1));
+    Val warp = k_lshr(k, thread, k_i32(k, 5));
+    warp = k_urem(k, warp, k_i32(k, (int64_t)sched->warps_m * sched->warps_n));
+    Val warp_m = k_udiv(k, warp, k_i32(k, sched->warps_n));
+    Val warp_n = k_urem(k, warp, k_i32(k, sched->warps_n));
+    Val lane_m, lane_n;
     place_lane(g, lane, lanes_n, &lane_m, &lane_n);
     uint32_t computing = WARP * sched->warps_m * sched->warps_n;
-    if (computing < sched->threads)
-        g->computes = LLVMBuildICmp(builder, LLVMIntULT, thread, unit_i32(g->unit, computing), "");
+    if (computing < sched->threads) g->computes = k_ult(k, thread, k_i32(k, computing));
     place_fragments(g, &g->sides[0], sched->warps_m, lanes_m, warp_m, lane_m);
     place_fragments(g, &g->sides[1], sched->warps_n, lanes_n, warp_n, lane_n);
     return warp_m;
@@ -388,7 +375,7 @@ static void ask_for_occupancy(const Simt *g) {
                         : g->acc_bytes == 8      ? "3"
                                                  : "4";
     LLVMAttributeRef attribute =
-        LLVMCreateStringAttribute(g->unit->context, key, sizeof key - 1, value, 1);
+        LLVMCreateStringAttribute(g->k->context, key, sizeof key - 1, value, 1);
     LLVMAddAttributeAtIndex(g->lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             attribute);
 }
@@ -396,7 +383,7 @@ static void ask_for_occupancy(const Simt *g) {
 void template_gpu_gemm_simt(Lower *lower) {
     const Reduce *reduce = &lower->kernel->reduces.data[0];
     Simt g = {.lower = lower,
-              .unit = lower->unit,
+              .k = lower->k,
               .sched = &lower->variant->sched,
               .block = gpu_gemm_block(lower),
               .acc = reduce->acc,
@@ -412,7 +399,7 @@ void template_gpu_gemm_simt(Lower *lower) {
                         .tile = g.sched->tile_n,
                         .begin = g.block.n0,
                         .extent = g.block.n};
-    LLVMValueRef warp_m = place_thread(&g), sums[MAX_OUTPUTS];
+    Val warp_m = place_thread(&g), sums[MAX_OUTPUTS];
     if (!lower->is_turn) ask_for_occupancy(&g);
     for (uint32_t i = 0; i < 2; i++) simt_side_init(&g, &g.sides[i]);
     make_shared(&g);

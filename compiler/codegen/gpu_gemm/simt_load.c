@@ -18,7 +18,7 @@ enum {
 /* How many loads of the operand are contiguous along an axis. */
 static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, uint32_t lanes) {
     const ScalarTab *scalars = g->lower->kernel->scalars;
-    const bool *reached = scalar_reached(g->unit->arena, scalars, root);
+    const bool *reached = scalar_reached(g->k->arena, scalars, root);
     uint32_t n = 0;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
@@ -41,22 +41,22 @@ static const Scalar *find_copied(const Simt *g, const Side *side) {
 
 /* Whether its vectors along its own axis are whole and aligned ones of memory. */
 static bool is_aligned(const Simt *g, const Side *side) {
-    const Variant *variant = g->lower->variant;
+    const Predicate *predicate = &g->lower->variant->predicate;
     IndexTab *tab = scalartab_indices(g->lower->kernel->scalars);
     uint32_t arg = lower_arg(g->lower, side->copied->buffer);
-    return variant->align_bytes >= side->lanes * g->acc_bytes && (variant->align_args >> arg & 1) &&
+    return predicate_alignment(predicate, arg) >= (int64_t)side->lanes * g->acc_bytes &&
            index_lane_motion(tab, side->copied->index, side->axis, side->lanes) ==
                LANES_CONTIGUOUS &&
            index_is_multiple(tab, side->copied->index, side->axis, side->lanes);
 }
 
 static void choose_lanes(const Simt *g, Side *side) {
-    uint32_t k = gemm_axis_k(g->lower->kernel), wide = SIMT_FRAGMENT_BYTES / g->acc_bytes;
-    uint32_t along_k = count_contiguous(g, side->value, k, wide);
+    uint32_t axis_k = gemm_axis_k(g->lower->kernel), wide = SIMT_FRAGMENT_BYTES / g->acc_bytes;
+    uint32_t along_k = count_contiguous(g, side->value, axis_k, wide);
     uint32_t along_own = count_contiguous(g, side->value, side->axis, wide);
     bool is_along_k = along_k > along_own;
     uint32_t most = is_along_k ? g->sched->tile_k : side->tile;
-    side->lane_axis = is_along_k ? k : side->axis;
+    side->lane_axis = is_along_k ? axis_k : side->axis;
     side->lanes = g->sched->lanes < most ? g->sched->lanes : most;
     if (side->lanes > wide) side->lanes = wide;
     if (!gpu_gemm_axis_is_multiple(g->lower, side->lane_axis, side->lanes)) side->lanes = 1;
@@ -64,7 +64,7 @@ static void choose_lanes(const Simt *g, Side *side) {
     if (side->copied && (is_along_k || !is_aligned(g, side))) side->lanes = 1;
     side->n_groups = side->tile * g->sched->tile_k / side->lanes;
     side->n_steps = (side->n_groups + g->sched->threads - 1) / g->sched->threads;
-    if (side->n_steps > MAX_STEPS) ice(g->unit->arena, "tile of too many elements per thread");
+    if (side->n_steps > MAX_STEPS) ice(g->k->arena, "tile of too many elements per thread");
 }
 
 /* Rows of shared memory are padded so that what is stored across them falls into different banks,
@@ -81,20 +81,20 @@ void simt_side_init(const Simt *g, Side *side) {
 }
 
 /* Whether the thread has a group in step `s` (i1), or NULL: all have. */
-static LLVMValueRef has_group(const Simt *g, const Side *side, uint32_t s) {
+static Val has_group(const Simt *g, const Side *side, uint32_t s) {
     if ((s + 1) * g->sched->threads <= side->n_groups) return NULL;
-    LLVMValueRef left = unit_i32(g->unit, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
-    return LLVMBuildICmp(g->unit->builder, LLVMIntULT, g->block.thread, left, "");
+    Val left = k_i32(g->k, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
+    return k_ult(g->k, g->block.thread, left);
 }
 
 /* Whether it has one, and the group's `index` along the own axis is inside the extent. */
-static LLVMValueRef group_exists(const Simt *g, const Side *side, uint32_t s, LLVMValueRef index) {
-    LLVMBuilderRef builder = g->unit->builder;
-    LLVMValueRef has = has_group(g, side, s);
+static Val group_exists(const Simt *g, const Side *side, uint32_t s, Val index) {
+    const Codegen *k = g->k;
+    Val has = has_group(g, side, s);
     if (gpu_gemm_axis_is_multiple(g->lower, side->axis, side->tile))
-        return has ? has : unit_int(g->unit->i1, 1);
-    LLVMValueRef is_inside = LLVMBuildICmp(builder, LLVMIntULT, index, side->extent, "");
-    return has ? LLVMBuildAnd(builder, has, is_inside, "") : is_inside;
+        return has ? has : k_int(k->i1, 1);
+    Val is_inside = k_ult(k, index, side->extent);
+    return has ? k_and(k, has, is_inside) : is_inside;
 }
 
 /* Neighbouring threads take groups that are neighbours along the lane axis: `across` of them, of
@@ -102,7 +102,7 @@ static LLVMValueRef group_exists(const Simt *g, const Side *side, uint32_t s, LL
  * other axis, and then the next ones along this. In step `s` a thread's group is a constant further
  * along each axis where all steps are whole. */
 static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) {
-    LLVMBuilderRef builder = g->unit->builder;
+    const Codegen *k = g->k;
     uint32_t lanes = side->lanes, length = is_along_k ? g->sched->tile_k : side->tile;
     uint32_t width = is_along_k ? side->tile : g->sched->tile_k, across = length / lanes;
     uint32_t most = BANKS / side->size / lanes, threads = g->sched->threads;
@@ -110,16 +110,16 @@ static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) 
     bool is_whole = threads % across == 0, is_wide = is_whole && threads / across >= width;
     uint32_t beside = is_wide || !is_whole ? width : threads / across, n_beside = width / beside;
     uint32_t further = threads / across / beside * across * lanes;
-    LLVMValueRef group = is_whole ? g->block.thread : simt_plus(g, g->block.thread, s * threads);
-    LLVMValueRef fast = LLVMBuildURem(builder, group, unit_i32(g->unit, across), "");
-    LLVMValueRef slow = LLVMBuildUDiv(builder, group, unit_i32(g->unit, across), "");
+    Val group = is_whole ? g->block.thread : simt_plus(g, g->block.thread, s * threads);
+    Val fast = k_urem(k, group, k_i32(k, across));
+    Val slow = k_udiv(k, group, k_i32(k, across));
     if (is_wide && across * lanes < length) {
-        LLVMValueRef run = LLVMBuildUDiv(builder, slow, unit_i32(g->unit, width), "");
-        slow = LLVMBuildURem(builder, slow, unit_i32(g->unit, width), "");
-        run = LLVMBuildMul(builder, run, unit_i32(g->unit, across), "");
-        fast = LLVMBuildAdd(builder, fast, run, "");
+        Val run = k_udiv(k, slow, k_i32(k, width));
+        slow = k_urem(k, slow, k_i32(k, width));
+        run = k_mul(k, run, k_i32(k, across));
+        fast = k_add(k, fast, run);
     }
-    fast = LLVMBuildMul(builder, fast, unit_i32(g->unit, lanes), "");
+    fast = k_mul(k, fast, k_i32(k, lanes));
     uint32_t more_slow = is_whole ? s % n_beside * beside : 0;
     uint32_t more_fast = is_whole ? s / n_beside * further : 0;
     side->own[s] = is_along_k ? slow : fast;
@@ -131,12 +131,12 @@ static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) 
 /* Where the groups of this thread stand, and what of the operand can be computed before the loop
  * over k. */
 void simt_side_place(const Simt *g, Side *side) {
-    LLVMBuilderRef builder = g->unit->builder;
+    const Codegen *k = g->k;
     const Lower *lower = g->lower;
-    uint32_t k = gemm_axis_k(lower->kernel);
+    uint32_t axis_k = gemm_axis_k(lower->kernel);
     for (uint32_t s = 0; s < side->n_steps; s++) {
-        place_group(g, side, s, side->lane_axis == k);
-        LLVMValueRef index = LLVMBuildAdd(builder, side->begin, gpu_index(lower, side->own[s]), "");
+        place_group(g, side, s, side->lane_axis == axis_k);
+        Val index = k_add(k, side->begin, gpu_index(lower, side->own[s]));
         index = simt_plus(g, index, side->more_own[s]);
         side->exists[s] = group_exists(g, side, s, index);
         Point *point = &side->points[s];
@@ -145,24 +145,22 @@ void simt_side_place(const Simt *g, Side *side) {
         point->lane_axis = side->lane_axis;
         point->axis[side->axis] = index;
         point->active = side->exists[s];
-        point_prepare(point, &side->value, 1, 1u << k);
+        point_prepare(point, &side->value, 1, 1u << axis_k);
     }
 }
 
 /* Loading. */
 
 /* Where group `s` of the tile from `begin` stands along k, and whether that is inside (i1). */
-static LLVMValueRef group_k(const Simt *g, const Side *side, uint32_t s, LLVMValueRef begin,
-                            LLVMValueRef *is_inside) {
-    LLVMBuilderRef builder = g->unit->builder;
-    LLVMValueRef k = LLVMBuildAdd(builder, begin, gpu_index(g->lower, side->at_k[s]), "");
-    k = simt_plus(g, k, side->more_k[s]);
-    *is_inside = LLVMBuildICmp(builder, LLVMIntULT, k, g->block.k, "");
-    return k;
+static Val group_k(const Simt *g, const Side *side, uint32_t s, Val begin, Val *is_inside) {
+    const Codegen *k = g->k;
+    Val at_k = k_add(k, begin, gpu_index(g->lower, side->at_k[s]));
+    at_k = simt_plus(g, at_k, side->more_k[s]);
+    *is_inside = k_ult(k, at_k, g->block.k);
+    return at_k;
 }
 
-static Point group_point(const Simt *g, const Side *side, uint32_t s, LLVMValueRef k,
-                         LLVMValueRef exists) {
+static Point group_point(const Simt *g, const Side *side, uint32_t s, Val k, Val exists) {
     Point point = point_inside(&side->points[s]);
     point.axis[gemm_axis_k(g->lower->kernel)] = k;
     point.active = exists;
@@ -173,71 +171,71 @@ static bool needs_pad(const Simt *g) {
     return !gpu_gemm_axis_is_multiple(g->lower, gemm_axis_k(g->lower->kernel), g->sched->tile_k);
 }
 
-LLVMValueRef simt_shared_at(const Simt *g, LLVMValueRef bytes) {
-    return gpu_shared_at(g->unit, g->shared, g->unit->i8, bytes);
+Val simt_shared_at(const Simt *g, Val bytes) {
+    return gpu_shared_at(g->k, g->shared, g->k->i8, bytes);
 }
 
 /* Element offsets of a tile as bytes of the buffer. */
-LLVMValueRef simt_offset(const Simt *g, const Side *side, LLVMValueRef at_k, LLVMValueRef own) {
-    LLVMBuilderRef builder = g->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, at_k, unit_i32(g->unit, side->pitch), "");
-    at = LLVMBuildAdd(builder, at, own, "");
-    at = LLVMBuildMul(builder, at, unit_i32(g->unit, g->acc_bytes), "");
-    return LLVMBuildAdd(builder, at, unit_i32(g->unit, side->offset_bytes), "");
+Val simt_offset(const Simt *g, const Side *side, Val at_k, Val own) {
+    const Codegen *k = g->k;
+    Val at = k_mul(k, at_k, k_i32(k, side->pitch));
+    at = k_add(k, at, own);
+    at = k_mul(k, at, k_i32(k, g->acc_bytes));
+    return k_add(k, at, k_i32(k, side->offset_bytes));
 }
 
-static void store_group(const Simt *g, const Side *side, LLVMValueRef pointer, LLVMValueRef value) {
-    LLVMBuilderRef builder = g->unit->builder;
+static void store_group(const Simt *g, const Side *side, Val pointer, Val value) {
+    const Codegen *k = g->k;
     bool is_apart = side->lane_axis != side->axis && side->lanes > 1;
     if (!is_apart) {
-        LLVMSetAlignment(LLVMBuildStore(builder, value, pointer), side->lanes * g->acc_bytes);
+        LLVMSetAlignment(k_store(k, value, pointer), side->lanes * g->acc_bytes);
         return;
     }
     for (uint32_t j = 0; j < side->lanes; j++) {
-        LLVMValueRef one = LLVMBuildExtractElement(builder, value, unit_i32(g->unit, j), "");
-        LLVMValueRef offset = unit_i32(g->unit, (int64_t)j * side->pitch * g->acc_bytes);
-        LLVMBuildStore(builder, one, gpu_shared_at(g->unit, pointer, g->unit->i8, offset));
+        Val one = k_extract(k, value, j);
+        Val offset = k_i32(k, (int64_t)j * side->pitch * g->acc_bytes);
+        k_store(k, one, gpu_shared_at(k, pointer, k->i8, offset));
     }
 }
 
 /* Where a copy begins: addresses in a register, and how much further. */
 typedef struct Place {
-    LLVMValueRef at; /* i32 in shared memory, or a pointer */
+    Val at; /* i32 in shared memory, or a pointer */
     int64_t more_bytes;
 } Place;
 
 /* One group from memory to shared memory, behind the computing, if it exists. */
-static void copy_group(const Simt *g, const Side *side, Place to, Place from, LLVMValueRef exists) {
-    const Unit *unit = g->unit;
+static void copy_group(const Simt *g, const Side *side, Place to, Place from, Val exists) {
+    const Codegen *k = g->k;
     uint32_t n_bytes = side->lanes * g->acc_bytes;
     static const char list[] = "r,l,b,~{memory}";
     const char *code = str_format(
-        unit->arena, "@$2 cp.async.%s.shared.global [$0+%lld], [$1+%lld], %u;",
+        k->arena, "@$2 cp.async.%s.shared.global [$0+%lld], [$1+%lld], %u;",
         n_bytes == 16 ? "cg" : "ca", (long long)to.more_bytes, (long long)from.more_bytes, n_bytes);
-    LLVMValueRef args[3] = {to.at, from.at, exists};
-    LLVMTypeRef types[3] = {unit->i32, LLVMTypeOf(from.at), unit->i1};
-    LLVMTypeRef type = LLVMFunctionType(unit->void_type, types, 3, 0);
-    LLVMValueRef call = LLVMGetInlineAsm(type, code, strlen(code), list, sizeof list - 1, 1, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    LLVMBuildCall2(unit->builder, type, call, args, 3, "");
+    Val args[3] = {to.at, from.at, exists};
+    LLVMTypeRef types[3] = {k->i32, LLVMTypeOf(from.at), k->i1};
+    LLVMTypeRef type = LLVMFunctionType(k->void_type, types, 3, 0);
+    Val call = LLVMGetInlineAsm(type, code, strlen(code), list, sizeof list - 1, 1, 0,
+                                LLVMInlineAsmDialectATT, 0);
+    k_call(k, type, call, args, 3);
 }
 
 /* Where group `s` lies in the buffer at `buffer` bytes (i32). */
-static LLVMValueRef group_at(const Simt *g, const Side *side, uint32_t s, LLVMValueRef buffer) {
-    LLVMValueRef at = simt_offset(g, side, side->at_k[s], side->own[s]);
+static Val group_at(const Simt *g, const Side *side, uint32_t s, Val buffer) {
+    Val at = simt_offset(g, side, side->at_k[s], side->own[s]);
     at = simt_plus(g, at, (side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes);
-    return simt_shared_at(g, LLVMBuildAdd(g->unit->builder, at, buffer, ""));
+    return simt_shared_at(g, k_add(g->k, at, buffer));
 }
 
 /* For the threads that have a group in step `s`: in the last step some may have none. */
 static If begin_group(const Simt *g, const Side *side, uint32_t s) {
-    LLVMValueRef has = has_group(g, side, s);
+    Val has = has_group(g, side, s);
     If group = {NULL};
-    return has ? if_begin(g->unit, g->lower->function, has) : group;
+    return has ? if_begin(g->k, has) : group;
 }
 
 static void end_group(const Simt *g, If *group) {
-    if (group->after) if_end(g->unit, group);
+    if (group->after) if_end(g->k, group);
 }
 
 /* Elements from one place to the next along an axis, in memory; -1: no known constant. */
@@ -266,20 +264,20 @@ static bool distance(const Simt *g, const Side *side, uint32_t base, uint32_t s,
     return (more[0] || more[1]) && llabs(*bytes) < MAX_OFFSET;
 }
 
-static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVMValueRef buffer) {
+static void copy_groups(const Simt *g, const Side *side, Val begin, Val buffer) {
     Place to = {NULL, 0}, from = {NULL, 0};
     uint32_t base = 0; /* the step whose group lies at `from.at` */
     for (uint32_t s = 0; s < side->n_steps; s++) {
-        LLVMValueRef in_k, k = group_k(g, side, s, begin, &in_k);
-        LLVMValueRef exists = LLVMBuildAnd(g->unit->builder, side->exists[s], in_k, "");
+        Val in_k, at_k = group_k(g, side, s, begin, &in_k);
+        Val exists = k_and(g->k, side->exists[s], in_k);
         If group = begin_group(g, side, s);
         to.more_bytes = ((int64_t)side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes;
         if (!to.more_bytes) {
-            LLVMValueRef at = group_at(g, side, s, buffer);
-            to.at = LLVMBuildPtrToInt(g->unit->builder, at, g->unit->i32, "");
+            Val at = group_at(g, side, s, buffer);
+            to.at = k_ptrtoint(g->k, at, g->k->i32);
         }
         if (s == 0 || !distance(g, side, base, s, &from.more_bytes)) {
-            Point point = group_point(g, side, s, k, exists);
+            Point point = group_point(g, side, s, at_k, exists);
             from = (Place){point_pointer(&point, side->copied), 0};
             base = s;
         }
@@ -288,32 +286,32 @@ static void copy_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLV
     }
 }
 
-static LLVMValueRef pad_of(const Simt *g, const Side *side) {
-    return unit_splat(g->unit, unit_number(g->unit, g->acc, side->pad), side->lanes);
+static Val pad_of(const Simt *g, const Side *side) {
+    return k_splat(g->k, k_number(g->k, g->acc, side->pad), side->lanes);
 }
 
 /* What stands beyond the end of k, where the copies leave it out. */
-static void pad_groups(const Simt *g, const Side *side, LLVMValueRef begin, LLVMValueRef buffer) {
+static void pad_groups(const Simt *g, const Side *side, Val begin, Val buffer) {
     for (uint32_t s = 0; s < side->n_steps; s++) {
-        LLVMValueRef in_k;
+        Val in_k;
         group_k(g, side, s, begin, &in_k);
         If group = begin_group(g, side, s);
-        LLVMValueRef is_beyond = LLVMBuildNot(g->unit->builder, in_k, "");
-        If beyond = if_begin(g->unit, g->lower->function, is_beyond);
+        Val is_beyond = k_not(g->k, in_k);
+        If beyond = if_begin(g->k, is_beyond);
         store_group(g, side, group_at(g, side, s, buffer), pad_of(g, side));
-        if_end(g->unit, &beyond);
+        if_end(g->k, &beyond);
         end_group(g, &group);
     }
 }
 
 /* The points of a side's groups in the tile of k from `begin`; their loads are under way. */
-static void fetch(const Simt *g, const Side *side, LLVMValueRef begin, Point *points) {
+static void fetch(const Simt *g, const Side *side, Val begin, Point *points) {
     const ScalarTab *scalars = g->lower->kernel->scalars;
-    const bool *reached = scalar_reached(g->unit->arena, scalars, side->value);
+    const bool *reached = scalar_reached(g->k->arena, scalars, side->value);
     for (uint32_t s = 0; s < side->n_steps; s++) {
-        LLVMValueRef in_k, k = group_k(g, side, s, begin, &in_k);
-        LLVMValueRef exists = LLVMBuildAnd(g->unit->builder, side->exists[s], in_k, "");
-        points[s] = group_point(g, side, s, k, exists);
+        Val in_k, at_k = group_k(g, side, s, begin, &in_k);
+        Val exists = k_and(g->k, side->exists[s], in_k);
+        points[s] = group_point(g, side, s, at_k, exists);
         for (ScalarId id = 1; id <= scalar_count(scalars); id++)
             if (reached[id] && scalar_get(scalars, id)->kind == SCALAR_LOAD)
                 point_value(&points[s], id);
@@ -321,15 +319,12 @@ static void fetch(const Simt *g, const Side *side, LLVMValueRef begin, Point *po
 }
 
 /* Fetched groups, as accumulators' type, into the buffer at `buffer` bytes (i32). */
-static void put(const Simt *g, const Side *side, Point *points, LLVMValueRef buffer) {
-    Unit *unit = g->unit;
-    LLVMBuilderRef builder = unit->builder;
+static void put(const Simt *g, const Side *side, Point *points, Val buffer) {
+    const Codegen *k = g->k;
     Dtype dtype = scalar_get(g->lower->kernel->scalars, side->value)->dtype;
     for (uint32_t s = 0; s < side->n_steps; s++) {
-        LLVMValueRef value = convert_value(&unit->math, point_lanes(&points[s], side->value),
-                                           unit_convert_type(dtype), unit_convert_type(g->acc));
-        if (needs_pad(g))
-            value = LLVMBuildSelect(builder, points[s].active, value, pad_of(g, side), "");
+        Val value = convert_value(k, point_lanes(&points[s], side->value), dtype, g->acc);
+        if (needs_pad(g)) value = k_select(k, points[s].active, value, pad_of(g, side));
         If group = begin_group(g, side, s);
         store_group(g, side, group_at(g, side, s, buffer), value);
         end_group(g, &group);
@@ -343,31 +338,31 @@ bool simt_has_copies(const Simt *g) {
 }
 
 /* The last tile's pads, around what is copied. */
-static void pad_tile(const Simt *g, LLVMValueRef begin, LLVMValueRef buffer) {
-    LLVMBuilderRef builder = g->unit->builder;
-    LLVMValueRef depth = lower_index_const(g->lower, g->sched->tile_k);
-    LLVMValueRef end = LLVMBuildAdd(builder, begin, depth, "");
-    LLVMValueRef is_beyond = LLVMBuildICmp(builder, LLVMIntSGT, end, g->block.k, "");
-    If beyond = if_begin(g->unit, g->lower->function, is_beyond);
+static void pad_tile(const Simt *g, Val begin, Val buffer) {
+    const Codegen *k = g->k;
+    Val depth = lower_index_const(g->lower, g->sched->tile_k);
+    Val end = k_add(k, begin, depth);
+    Val is_beyond = k_sgt(k, end, g->block.k);
+    If beyond = if_begin(k, is_beyond);
     for (uint32_t i = 0; i < 2; i++)
         if (g->sides[i].copied) pad_groups(g, &g->sides[i], begin, buffer);
-    if_end(g->unit, &beyond);
+    if_end(k, &beyond);
 }
 
-void simt_copy_tile(const Simt *g, LLVMValueRef begin, LLVMValueRef buffer) {
+void simt_copy_tile(const Simt *g, Val begin, Val buffer) {
     if (!simt_has_copies(g)) return;
     for (uint32_t i = 0; i < 2; i++)
         if (g->sides[i].copied) copy_groups(g, &g->sides[i], begin, buffer);
-    unit_intrinsic(g->unit, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
+    k_intrinsic(g->k, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
     if (needs_pad(g)) pad_tile(g, begin, buffer);
 }
 
-void simt_fetch_tile(const Simt *g, LLVMValueRef begin, Point (*points)[MAX_STEPS]) {
+void simt_fetch_tile(const Simt *g, Val begin, Point (*points)[MAX_STEPS]) {
     for (uint32_t i = 0; i < 2; i++)
         if (!g->sides[i].copied) fetch(g, &g->sides[i], begin, points[i]);
 }
 
-void simt_put_tile(const Simt *g, LLVMValueRef buffer, Point (*points)[MAX_STEPS]) {
+void simt_put_tile(const Simt *g, Val buffer, Point (*points)[MAX_STEPS]) {
     for (uint32_t i = 0; i < 2; i++)
         if (!g->sides[i].copied) put(g, &g->sides[i], points[i], buffer);
 }

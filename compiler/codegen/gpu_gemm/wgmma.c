@@ -26,7 +26,7 @@ static void init_side(Wgmma *w, uint32_t i) {
     side->tile = i ? w->sched->tile_n : w->sched->tile_m;
     side->is_turned = side->map->axes[0].axis == side->axis;
     if (i > 1 && side->is_turned && side->tile % BLOCK_ELEMS)
-        ice(w->unit->arena, "blocks of %u columns do not lie side by side", side->tile);
+        ice(w->k->arena, "blocks of %u columns do not lie side by side", side->tile);
     side->is_read_once = i > 0 && gpu_gemm_reads_right_once(&w->lower[i - 1]);
     side->begin_bytes = w->tile_bytes;
     w->tile_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
@@ -34,7 +34,7 @@ static void init_side(Wgmma *w, uint32_t i) {
 
 /* Of one code, or of the narrow tiles: what it multiplies, and where that lies. */
 static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
-    Unit *unit = lower->unit;
+    Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     w->lower = lower;
     w->sched = sched;
@@ -46,7 +46,7 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
     if (w->n_products != wgmma_products(w->sched) || w->n_products > WGMMA_MAX_PRODUCTS ||
         w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
-        ice(unit->arena, "no instruction for %u tiles of %u x %u", w->n_products, w->sched->tile_m,
+        ice(k->arena, "no instruction for %u tiles of %u x %u", w->n_products, w->sched->tile_m,
             w->sched->tile_n);
     for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
     w->stage_bytes = w->wide ? w->wide->stage_bytes : w->tile_bytes;
@@ -54,8 +54,8 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
 }
 
 static void init_tail(Wgmma *w) {
-    Wgmma *tail = arena_array(w->unit->arena, Wgmma, 1);
-    Sched *sched = arena_array(w->unit->arena, Sched, 1);
+    Wgmma *tail = arena_array(w->k->arena, Wgmma, 1);
+    Sched *sched = arena_array(w->k->arena, Sched, 1);
     *sched = wgmma_tail(w->sched);
     *tail = *w;
     tail->wide = w;
@@ -64,18 +64,16 @@ static void init_tail(Wgmma *w) {
 }
 
 static void place_thread(Wgmma *w) {
-    Unit *unit = w->unit;
-    LLVMBuilderRef builder = unit->builder;
-    w->shared = gpu_shared_dynamic(unit);
-    w->thread = gpu_thread(unit);
+    const Codegen *k = w->k;
+    w->shared = gpu_shared_dynamic(k);
+    w->thread = gpu_thread(k);
     /* The same for all lanes, as they themselves cannot see. */
-    LLVMValueRef args[4] = {unit_i32(unit, -1),
-                            LLVMBuildLShr(builder, w->thread, unit_i32(unit, 5), ""),
-                            unit_i32(unit, 0), unit_i32(unit, WARP - 1)};
-    w->warp = unit_intrinsic(unit, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
-    w->group = LLVMBuildLShr(builder, w->warp, unit_i32(unit, 2), "");
-    w->in_group = LLVMBuildAnd(builder, w->thread, unit_i32(unit, GROUP_THREADS - 1), "");
-    if (w->sched->cluster > 1) w->rank = gpu_special(unit, "cluster.ctarank");
+    Val args[4] = {k_i32(k, -1), k_lshr(k, w->thread, k_i32(k, 5)), k_i32(k, 0),
+                   k_i32(k, WARP - 1)};
+    w->warp = k_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
+    w->group = k_lshr(k, w->warp, k_i32(k, 2));
+    w->in_group = k_and(k, w->thread, k_i32(k, GROUP_THREADS - 1));
+    if (w->sched->cluster > 1) w->rank = gpu_special(k, "cluster.ctarank");
 }
 
 /* Barriers. */
@@ -84,134 +82,130 @@ static uint32_t barriers_begin(const Wgmma *w) {
     return w->sched->stages * w->stage_bytes + w->sched->warps_m * w->epilogue_bytes;
 }
 
-static LLVMValueRef barrier_at(const Wgmma *w, LLVMValueRef stage, uint32_t begin) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef at = LLVMBuildMul(builder, stage, unit_i32(w->unit, WGMMA_BARRIER_BYTES), "");
-    return wgmma_at(w, LLVMBuildAdd(builder, at, unit_i32(w->unit, begin), ""));
+static Val barrier_at(const Wgmma *w, Val stage, uint32_t begin) {
+    const Codegen *k = w->k;
+    Val at = k_mul(k, stage, k_i32(k, WGMMA_BARRIER_BYTES));
+    return wgmma_at(w, k_add(k, at, k_i32(k, begin)));
 }
 
 /* Barriers of a stage. */
-static LLVMValueRef wgmma_full(const Wgmma *w, LLVMValueRef stage) {
+static Val wgmma_full(const Wgmma *w, Val stage) {
     return barrier_at(w, stage, barriers_begin(w));
 }
 
-static LLVMValueRef wgmma_empty(const Wgmma *w, LLVMValueRef stage) {
+static Val wgmma_empty(const Wgmma *w, Val stage) {
     return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
 }
 
 /* Barriers of a warp's results. */
-static LLVMValueRef results_barrier(const Wgmma *w, LLVMValueRef warp, uint32_t which) {
+static Val results_barrier(const Wgmma *w, Val warp, uint32_t which) {
     uint32_t before = 2 * w->sched->stages + which * w->sched->warps_m;
     return barrier_at(w, warp, barriers_begin(w) + before * WGMMA_BARRIER_BYTES);
 }
 
-LLVMValueRef wgmma_handed(const Wgmma *w, LLVMValueRef warp) {
+Val wgmma_handed(const Wgmma *w, Val warp) {
     return results_barrier(w, warp, 0);
 }
 
-LLVMValueRef wgmma_taken(const Wgmma *w, LLVMValueRef warp) {
+Val wgmma_taken(const Wgmma *w, Val warp) {
     return results_barrier(w, warp, 1);
 }
 
 /* All threads of the block, or of the cluster. */
 static void meet(const Wgmma *w) {
     if (!w->rank) {
-        gpu_barrier(w->unit);
+        gpu_barrier(w->k);
         return;
     }
-    unit_intrinsic(w->unit, "llvm.nvvm.barrier.cluster.arrive", NULL, 0, NULL, 0);
-    unit_intrinsic(w->unit, "llvm.nvvm.barrier.cluster.wait", NULL, 0, NULL, 0);
+    k_intrinsic(w->k, "llvm.nvvm.barrier.cluster.arrive", NULL, 0, NULL, 0);
+    k_intrinsic(w->k, "llvm.nvvm.barrier.cluster.wait", NULL, 0, NULL, 0);
 }
 
 static void init_barriers(const Wgmma *w) {
-    const Unit *unit = w->unit;
-    LLVMValueRef is_first =
-        LLVMBuildICmp(unit->builder, LLVMIntEQ, w->thread, unit_i32(unit, 0), "");
+    const Codegen *k = w->k;
+    Val is_first = k_eq(k, w->thread, k_i32(k, 0));
     uint32_t n_releases = w->n_groups * wgmma_cluster(w);
-    If first = if_begin(unit, w->lower->function, is_first);
+    If first = if_begin(k, is_first);
     for (uint32_t s = 0; s < w->sched->stages; s++) {
-        LLVMValueRef full = wgmma_full(w, unit_i32(unit, s));
-        LLVMValueRef empty = wgmma_empty(w, unit_i32(unit, s));
-        gpu_mbarrier_init(unit, full, 1);
-        gpu_mbarrier_init(unit, empty, n_releases);
+        Val full = wgmma_full(w, k_i32(k, s));
+        Val empty = wgmma_empty(w, k_i32(k, s));
+        gpu_mbarrier_init(k, full, 1);
+        gpu_mbarrier_init(k, empty, n_releases);
     }
     for (uint32_t i = 0; i < w->sched->warps_m && w->sched->store_warps; i++) {
-        LLVMValueRef handed = wgmma_handed(w, unit_i32(w->unit, i));
-        LLVMValueRef taken = wgmma_taken(w, unit_i32(w->unit, i));
-        gpu_mbarrier_init(unit, handed, 1);
-        gpu_mbarrier_init(unit, taken, 1);
+        Val handed = wgmma_handed(w, k_i32(k, i));
+        Val taken = wgmma_taken(w, k_i32(k, i));
+        gpu_mbarrier_init(k, handed, 1);
+        gpu_mbarrier_init(k, taken, 1);
     }
-    gpu_mbarrier_publish(unit);
-    unit_intrinsic(unit, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
-    if_end(unit, &first);
+    gpu_mbarrier_publish(k);
+    k_intrinsic(k, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
+    if_end(k, &first);
     meet(w);
 }
 
-void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity) {
+void wgmma_wait(const Wgmma *w, Val barrier, Val parity) {
     gpu_mbarrier_wait(w->lower, barrier, parity, false);
 }
 
 static RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef next = LLVMBuildAdd(builder, place.stage, unit_i32(w->unit, 1), "");
-    LLVMValueRef wraps =
-        LLVMBuildICmp(builder, LLVMIntEQ, next, unit_i32(w->unit, w->sched->stages), "");
-    LLVMValueRef flip = LLVMBuildZExt(builder, wraps, w->unit->i32, "");
-    return (RingPlace){.stage = LLVMBuildSelect(builder, wraps, unit_i32(w->unit, 0), next, ""),
-                       .parity = LLVMBuildXor(builder, place.parity, flip, "")};
+    const Codegen *k = w->k;
+    Val next = k_add(k, place.stage, k_i32(k, 1));
+    Val wraps = k_eq(k, next, k_i32(k, w->sched->stages));
+    Val flip = k_zext(k, wraps, k->i32);
+    return (RingPlace){.stage = k_select(k, wraps, k_i32(k, 0), next),
+                       .parity = k_xor(k, place.parity, flip)};
 }
 
 /* One thread of the group for each block of the cluster tells it. It orders nothing but what the
  * copy engine and the tensor cores read and write, so that the block's own scope is enough. */
-void wgmma_release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition) {
-    const Unit *unit = w->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef speaks =
-        LLVMBuildICmp(builder, LLVMIntULT, w->in_group, unit_i32(unit, wgmma_cluster(w)), "");
-    if (condition) speaks = LLVMBuildAnd(builder, speaks, condition, "");
-    If one = if_begin(unit, w->lower->function, speaks);
-    LLVMValueRef args[2] = {wgmma_empty(w, stage), unit_i32(unit, 1)};
+void wgmma_release(const Wgmma *w, Val stage, Val condition) {
+    const Codegen *k = w->k;
+    Val speaks = k_ult(k, w->in_group, k_i32(k, wgmma_cluster(w)));
+    if (condition) speaks = k_and(k, speaks, condition);
+    If one = if_begin(k, speaks);
+    Val args[2] = {wgmma_empty(w, stage), k_i32(k, 1)};
     const char *name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta";
     if (w->rank) {
-        args[0] = gpu_cluster_at(unit, args[0], w->in_group);
+        args[0] = gpu_cluster_at(k, args[0], w->in_group);
         name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster";
     }
-    unit_intrinsic(unit, name, NULL, 0, args, 2);
-    if_end(unit, &one);
+    k_intrinsic(k, name, NULL, 0, args, 2);
+    if_end(k, &one);
 }
 
-static Loop each_stage(const Wgmma *w, LLVMValueRef k) {
-    return loop_begin(w->unit, w->lower->function, lower_index_const(w->lower, 0), k,
+static Loop each_stage(const Wgmma *w, Val k) {
+    return loop_begin(w->k, lower_index_const(w->lower, 0), k,
                       lower_index_const(w->lower, wgmma_depth(w->dtype)));
 }
 
 /* The copying warp. */
 
-static LLVMValueRef coordinate(const Wgmma *w, LLVMValueRef index) {
-    if (w->lower->index_type == w->unit->i32) return index;
-    return LLVMBuildTrunc(w->unit->builder, index, w->unit->i32, "");
+static Val coordinate(const Wgmma *w, Val index) {
+    if (w->lower->index_type == w->k->i32) return index;
+    return k_trunc(w->k, index, w->k->i32);
 }
 
 /* One copy: of the box from (`own`, `k`) to `bytes` in shared memory; to all of the cluster, or to
  * the own block alone. */
 typedef struct Copy {
-    LLVMValueRef own, k; /* index_type: where the box begins along m or n, and k */
-    LLVMValueRef bytes;  /* i32 */
+    Val own, k; /* index_type: where the box begins along m or n, and k */
+    Val bytes;  /* i32 */
     bool to_all;
 } Copy;
 
-static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
-                     LLVMValueRef barrier, Copy copy) {
+static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val barrier,
+                     Copy copy) {
     static const char *const names[] = {[2] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d",
                                         [3] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d",
                                         [4] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.4d",
                                         [5] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.5d"};
-    const Unit *unit = w->unit;
-    LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(unit->context, 7);
-    LLVMTypeRef i16 = LLVMInt16TypeInContext(unit->context);
-    LLVMValueRef args[3 + MAX_MAP_RANK + 5];
+    const Codegen *k = w->k;
+    LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(k->context, 7);
+    LLVMTypeRef i16 = k->i16;
+    Val args[3 + MAX_MAP_RANK + 5];
     uint32_t n = 0, blocks = copy.to_all ? (1u << wgmma_cluster(w)) - 1 : 0;
-    args[n++] = LLVMBuildAddrSpaceCast(unit->builder, wgmma_at(w, copy.bytes), cluster_ptr, "");
+    args[n++] = k_addrspace_cast(k, wgmma_at(w, copy.bytes), cluster_ptr);
     args[n++] = barrier;
     args[n++] = side->parameter;
     for (uint32_t i = 0; i < side->map->rank; i++) {
@@ -221,16 +215,16 @@ static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *blo
                                   : axis == side->axis ? copy.own
                                                        : block->point.axis[axis]);
     }
-    args[n++] = unit_int(i16, blocks);
-    args[n++] = unit_int(unit->i64, EVICT_FIRST);
-    args[n++] = unit_int(unit->i1, copy.to_all);
-    args[n++] = unit_int(unit->i1, side->is_read_once);
-    args[n++] = unit_i32(unit, 0);
-    unit_intrinsic(unit, names[side->map->rank], NULL, 0, args, n);
+    args[n++] = k_int(i16, blocks);
+    args[n++] = k_int(k->i64, EVICT_FIRST);
+    args[n++] = k_int(k->i1, copy.to_all);
+    args[n++] = k_int(k->i1, side->is_read_once);
+    args[n++] = k_i32(k, 0);
+    k_intrinsic(k, names[side->map->rank], NULL, 0, args, n);
 }
 
-static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
-                       LLVMValueRef barrier, Copy copy) {
+static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val barrier,
+                       Copy copy) {
     if (!side->map->im2col) {
         copy_box(w, side, block, barrier, copy);
         return;
@@ -241,162 +235,156 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
                            .barrier = barrier,
                            .row = coordinate(w, copy.own),
                            .k = coordinate(w, copy.k)};
-    gpu_im2col_copy(w->unit, &windows);
+    gpu_im2col_copy(w->k, &windows);
 }
 
 /* `number` times `step`, as an i32 and as an index. */
-static LLVMValueRef offset(const Wgmma *w, LLVMValueRef at, LLVMValueRef number, uint32_t step) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef by = LLVMBuildMul(builder, number, unit_i32(w->unit, step), "");
-    if (LLVMTypeOf(at) != w->unit->i32) by = gpu_index(w->lower, by);
-    return LLVMBuildAdd(builder, at, by, "");
+static Val offset(const Wgmma *w, Val at, Val number, uint32_t step) {
+    const Codegen *k = w->k;
+    Val by = k_mul(k, number, k_i32(k, step));
+    if (LLVMTypeOf(at) != k->i32) by = gpu_index(w->lower, by);
+    return k_add(k, at, by);
 }
 
 /* The whole tile; in a cluster the own share of a common one: of a straight tile its rows, of a
  * turned one the rows of each block. */
-static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block,
-                      LLVMValueRef k0, LLVMValueRef stage) {
+static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val k0,
+                      Val stage) {
     bool is_left = side == &w->sides[0], to_all = !is_left && w->rank;
     uint32_t rows = side->map->axes[1].box, width = side->is_turned ? BLOCK_ELEMS : side->tile;
-    LLVMValueRef begin = unit_i32(w->unit, side->begin_bytes);
+    Val begin = k_i32(w->k, side->begin_bytes);
     Copy copy = {.own = is_left ? block->m0 : block->n0, .k = k0, .to_all = to_all};
     copy.bytes = offset(w, begin, stage, w->stage_bytes);
     if (to_all) {
-        LLVMValueRef *moves = side->is_turned ? &copy.k : &copy.own;
+        Val *moves = side->is_turned ? &copy.k : &copy.own;
         *moves = offset(w, *moves, w->rank, rows);
         copy.bytes = offset(w, copy.bytes, w->rank, rows * WGMMA_SWIZZLE_BYTES);
     }
     for (uint32_t along = 0; along < side->tile; along += width) {
         start_copy(w, side, block, wgmma_full(w, stage), copy);
-        copy.own = offset(w, copy.own, unit_i32(w->unit, 1), width);
-        copy.bytes = offset(w, copy.bytes, unit_i32(w->unit, 1), width * WGMMA_SWIZZLE_BYTES);
+        copy.own = offset(w, copy.own, k_i32(w->k, 1), width);
+        copy.bytes = offset(w, copy.bytes, k_i32(w->k, 1), width * WGMMA_SWIZZLE_BYTES);
     }
 }
 
-static void fill_stage(const Wgmma *w, const GemmBlock *block, LLVMValueRef k0, RingPlace place) {
-    const Unit *unit = w->unit;
-    LLVMValueRef opposite = LLVMBuildXor(unit->builder, place.parity, unit_i32(unit, 1), "");
+static void fill_stage(const Wgmma *w, const GemmBlock *block, Val k0, RingPlace place) {
+    const Codegen *k = w->k;
+    Val opposite = k_xor(k, place.parity, k_i32(k, 1));
     wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
-    LLVMValueRef full = wgmma_full(w, place.stage);
+    Val full = wgmma_full(w, place.stage);
     const WgmmaSide *left = &w->sides[0];
     uint32_t left_out = left->is_turned ? 0 : left->tile - left->map->axes[1].box;
-    gpu_mbarrier_expect(unit, full, w->tile_bytes - left_out * WGMMA_SWIZZLE_BYTES);
+    gpu_mbarrier_expect(k, full, w->tile_bytes - left_out * WGMMA_SWIZZLE_BYTES);
     for (uint32_t i = 0; i <= w->n_products; i++)
         copy_side(w, &w->sides[i], block, k0, place.stage);
 }
 
 /* All of k of a tile; `ring`: stage and parity. */
-static void fill_tile(Wgmma *w, LLVMValueRef number, LLVMValueRef *ring) {
-    const Unit *unit = w->unit;
+static void fill_tile(Wgmma *w, Val number, Val *ring) {
+    const Codegen *k = w->k;
     wgmma_take_maps(w, wgmma_part_of_tile(w, &number));
     GemmBlock block = wgmma_tile_at(w, number);
     Loop stages = each_stage(w, lower_dim(w->lower, wgmma_extent_of_k(w)));
-    loop_carry(unit, &stages, ring, 2);
+    loop_carry(k, &stages, ring, 2);
     RingPlace place = {ring[0], ring[1]};
     fill_stage(w, &block, stages.index, place);
     place = wgmma_ring_next(w, place);
     ring[0] = place.stage;
     ring[1] = place.parity;
-    loop_end_carry(unit, &stages, ring, 2);
+    loop_end_carry(k, &stages, ring, 2);
 }
 
-static void fill_tiles(Wgmma *w, LLVMValueRef *ring) {
-    const Unit *unit = w->unit;
+static void fill_tiles(Wgmma *w, Val *ring) {
+    const Codegen *k = w->k;
     Loop tiles = wgmma_each_tile(w);
-    loop_carry(unit, &tiles, ring, 2);
+    loop_carry(k, &tiles, ring, 2);
     wgmma_work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
-    loop_end_carry(unit, &tiles, ring, 2);
+    loop_end_carry(k, &tiles, ring, 2);
 }
 
 static void set_registers(const Wgmma *w, bool more) {
     if (w->n_groups < 2 || w->sched->store_warps) return; /* there are enough */
-    LLVMValueRef n = unit_i32(w->unit, more ? MANY_REGISTERS : FEW_REGISTERS);
-    unit_intrinsic(w->unit,
-                   more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
-                        : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
-                   NULL, 0, &n, 1);
+    Val n = k_i32(w->k, more ? MANY_REGISTERS : FEW_REGISTERS);
+    k_intrinsic(w->k,
+                more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
+                     : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
+                NULL, 0, &n, 1);
 }
 
 /* One thread of one warp; the others of its group may store. */
 static void run_copying(Wgmma *w) {
-    const Unit *unit = w->unit;
-    LLVMBuilderRef builder = unit->builder;
+    const Codegen *k = w->k;
     set_registers(w, false);
-    LLVMValueRef is_first =
-        LLVMBuildICmp(builder, LLVMIntEQ, w->warp, unit_i32(unit, w->sched->warps_m), "");
-    If warp = if_begin(unit, w->lower->function, is_first);
-    LLVMValueRef all = unit_i32(unit, -1);
-    LLVMValueRef elected = unit_intrinsic(unit, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
-    If lane = if_begin(unit, w->lower->function, LLVMBuildExtractValue(builder, elected, 1, ""));
-    LLVMValueRef ring[2] = {unit_i32(unit, 0), unit_i32(unit, 0)};
+    Val is_first = k_eq(k, w->warp, k_i32(k, w->sched->warps_m));
+    If warp = if_begin(k, is_first);
+    Val all = k_i32(k, -1);
+    Val elected = k_intrinsic(k, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
+    If lane = if_begin(k, k_extract_value(k, elected, 1));
+    Val ring[2] = {k_i32(k, 0), k_i32(k, 0)};
     fill_tiles(w, ring);
     if (w->tail) fill_tiles(w->tail, ring);
-    if_end(unit, &lane);
-    if_end(unit, &warp);
+    if_end(k, &lane);
+    if_end(k, &warp);
     if (!w->sched->store_warps) return;
-    If others = if_begin(unit, w->lower->function, LLVMBuildNot(builder, is_first, ""));
-    LLVMValueRef turn = unit_i32(w->unit, 0);
+    If others = if_begin(k, k_not(k, is_first));
+    Val turn = k_i32(k, 0);
     wgmma_store_tiles(w, &turn);
     if (w->tail) wgmma_store_tiles(w->tail, &turn);
-    if_end(unit, &others);
+    if_end(k, &others);
 }
 
 /* The multiplying groups. */
 
 /* Registers to add up in: see wgmma_multiply. */
-static void make_accumulators(const Wgmma *w, LLVMValueRef *accs) {
-    for (uint32_t i = 0; i < w->width / 2; i++)
-        accs[i] = LLVMBuildAlloca(w->unit->builder, w->unit->f32, "");
+static void make_accumulators(const Wgmma *w, Val *accs) {
+    for (uint32_t i = 0; i < w->width / 2; i++) accs[i] = k_alloca(w->k, w->k->f32);
 }
 
 /* All of k but for the wait for what is under way; accs begin at +0. Leaves the ring after it and
  * the stage that is still to be released. A stage is released when the next one's multiplications
  * have begun. */
-static LLVMValueRef multiply_stages(const Wgmma *w, LLVMValueRef k, RingPlace *ring,
-                                    const LLVMValueRef *accs) {
-    const Unit *unit = w->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef zero = LLVMConstReal(unit->f32, 0);
-    for (uint32_t i = 0; i < w->width / 2; i++) LLVMBuildStore(builder, zero, accs[i]);
-    LLVMValueRef values[3] = {ring->stage, ring->parity, unit_i32(unit, 0) /* the stage before */};
-    Loop loop = each_stage(w, k);
-    loop_carry(unit, &loop, values, 3);
+static Val multiply_stages(const Wgmma *w, Val at_k, RingPlace *ring, const Val *accs) {
+    const Codegen *k = w->k;
+    Val zero = LLVMConstReal(k->f32, 0);
+    for (uint32_t i = 0; i < w->width / 2; i++) k_store(k, zero, accs[i]);
+    Val values[3] = {ring->stage, ring->parity, k_i32(k, 0) /* the stage before */};
+    Loop loop = each_stage(w, at_k);
+    loop_carry(k, &loop, values, 3);
     RingPlace place = {values[0], values[1]};
     wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
     wgmma_multiply(w, place.stage, accs);
-    LLVMValueRef one = unit_int(unit->i64, 1);
-    unit_intrinsic(unit, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
-    LLVMValueRef is_later =
-        LLVMBuildICmp(builder, LLVMIntSGT, loop.index, lower_index_const(w->lower, 0), "");
+    Val one = k_int(k->i64, 1);
+    k_intrinsic(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
+    Val is_later = k_sgt(k, loop.index, lower_index_const(w->lower, 0));
     wgmma_release(w, values[2], is_later);
     values[2] = place.stage;
     place = wgmma_ring_next(w, place);
     values[0] = place.stage;
     values[1] = place.parity;
-    loop_end_carry(unit, &loop, values, 3);
+    loop_end_carry(k, &loop, values, 3);
     *ring = (RingPlace){values[0], values[1]};
     return values[2];
 }
 
 /* `values`: the accumulators and the last stage. */
-static void epilogue_of_code(Wgmma *w, LLVMValueRef number, LLVMValueRef *values) {
+static void epilogue_of_code(Wgmma *w, Val number, Val *values) {
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
     wgmma_end_epilogue(w, &epilogue, values[w->width / 2], values);
 }
 
 /* From `ring` on: stage, parity and which turn it is of the place for results. */
-static void multiply_tiles(Wgmma *w, LLVMValueRef *ring) {
-    const Unit *unit = w->unit;
-    LLVMValueRef values[WGMMA_MAX_VALUES];
+static void multiply_tiles(Wgmma *w, Val *ring) {
+    const Codegen *k = w->k;
+    Val values[WGMMA_MAX_VALUES];
     bool is_one = w->lower->n_codes == 1;
     WgmmaEpilogue epilogue;
     make_accumulators(w, values);
     Loop tiles = wgmma_each_tile(w);
-    loop_carry(unit, &tiles, ring, 3);
+    loop_carry(k, &tiles, ring, 3);
     bool hands_over = w->sched->store_warps > 0;
     if (is_one && !hands_over) epilogue = wgmma_begin_epilogue(w, tiles.index);
     RingPlace place = {ring[0], ring[1]};
-    LLVMValueRef *last_stage = &values[w->width / 2];
+    Val *last_stage = &values[w->width / 2];
     *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
     if (hands_over)
         ring[2] = wgmma_hand_over(w, &tiles, ring[2], *last_stage, values);
@@ -406,11 +394,11 @@ static void multiply_tiles(Wgmma *w, LLVMValueRef *ring) {
         wgmma_work_by_code(w, tiles.index, epilogue_of_code, values, w->width / 2 + 1, 0);
     ring[0] = place.stage;
     ring[1] = place.parity;
-    loop_end_carry(unit, &tiles, ring, 3);
+    loop_end_carry(k, &tiles, ring, 3);
 }
 
 static void run_multiplying(Wgmma *w) {
-    LLVMValueRef ring[3] = {unit_i32(w->unit, 0), unit_i32(w->unit, 0), unit_i32(w->unit, 0)};
+    Val ring[3] = {k_i32(w->k, 0), k_i32(w->k, 0), k_i32(w->k, 0)};
     set_registers(w, true);
     if (w->lower->rows) {
         wgmma_take_chips(w, w->lower);
@@ -421,9 +409,8 @@ static void run_multiplying(Wgmma *w) {
 }
 
 void template_gpu_gemm_wgmma(Lower *lower) {
-    Wgmma *w = arena_array(lower->unit->arena, Wgmma, lower->n_codes);
-    const Unit *unit = lower->unit;
-    w->unit = lower->unit;
+    Wgmma *w = arena_array(lower->k->arena, Wgmma, lower->n_codes);
+    const Codegen *k = w->k = lower->k;
     w->sched = &lower->variant->sched;
     place_thread(w);
     for (uint32_t c = lower->n_codes; c-- > 0;) {
@@ -432,17 +419,16 @@ void template_gpu_gemm_wgmma(Lower *lower) {
     }
     if (w->sched->tail_n) init_tail(w);
     init_barriers(w);
-    LLVMBasicBlockRef copying = unit_block(unit, lower->function, "copying");
-    LLVMBasicBlockRef multiplying = unit_block(unit, lower->function, "multiplying");
-    LLVMBasicBlockRef done = unit_block(unit, lower->function, "finished");
-    LLVMValueRef copies =
-        LLVMBuildICmp(unit->builder, LLVMIntEQ, w->group, unit_i32(w->unit, w->n_groups), "");
-    LLVMBuildCondBr(unit->builder, copies, copying, multiplying);
-    unit_goto(unit, copying);
+    LLVMBasicBlockRef copying = k_block(k, "copying");
+    LLVMBasicBlockRef multiplying = k_block(k, "multiplying");
+    LLVMBasicBlockRef done = k_block(k, "finished");
+    Val copies = k_eq(k, w->group, k_i32(w->k, w->n_groups));
+    k_cond_br(k, copies, copying, multiplying);
+    k_goto(k, copying);
     run_copying(w);
-    LLVMBuildBr(unit->builder, done);
-    unit_goto(unit, multiplying);
+    k_br(k, done);
+    k_goto(k, multiplying);
     run_multiplying(w);
-    unit_branch(unit, done);
+    k_branch(k, done);
     if (w->rank) meet(w); /* nobody leaves whom others still tell something */
 }

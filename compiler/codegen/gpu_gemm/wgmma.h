@@ -33,7 +33,7 @@
 
 typedef struct WgmmaSide {
     const TensorMap *map;
-    LLVMValueRef parameter; /* of the kernel: the encoded map, of the current tile's part */
+    Val parameter; /* of the kernel: the encoded map, of the current tile's part */
     bool is_turned;
     bool is_read_once;    /* gpu_gemm_reads_right_once; of the lhs not asked */
     uint32_t axis, tile;  /* m or n, and the tile's length along it */
@@ -43,7 +43,7 @@ typedef struct WgmmaSide {
 typedef struct Wgmma Wgmma;
 struct Wgmma {
     Lower *lower; /* of the first phase; the others' follow it */
-    Unit *unit;
+    const Codegen *k;
     const Sched *sched;
     Wgmma *tail; /* the same for the narrow tiles, whose `sched` has their width; NULL: there are
                   * none, as in that one */
@@ -56,60 +56,60 @@ struct Wgmma {
     uint32_t stage_bytes;                    /* from a stage to the next */
     uint32_t epilogue_bytes;                 /* from a warp's place for results to the next */
     uint32_t n_groups;
-    LLVMValueRef shared;              /* ptr addrspace(3) */
-    LLVMValueRef thread, warp, group; /* i32 */
-    LLVMValueRef in_group;            /* i32: the thread's number there */
-    LLVMValueRef rank;                /* i32: in the cluster, or NULL: there is none */
+    Val shared;              /* ptr addrspace(3) */
+    Val thread, warp, group; /* i32 */
+    Val in_group;            /* i32: the thread's number there */
+    Val rank;                /* i32: in the cluster, or NULL: there is none */
 };
 
 /* In shared memory. */
-static inline LLVMValueRef wgmma_at(const Wgmma *w, LLVMValueRef bytes) {
-    return gpu_shared_at(w->unit, w->shared, w->unit->i8, bytes);
+static inline Val wgmma_at(const Wgmma *w, Val bytes) {
+    return gpu_shared_at(w->k, w->shared, w->k->i8, bytes);
 }
 
 /* Where a role stands in the ring of stages. */
 typedef struct RingPlace {
-    LLVMValueRef stage, parity; /* i32 */
+    Val stage, parity; /* i32 */
 } RingPlace;
 
 /* Barriers of a warp's results on chip: they are there; they have been read. */
-LLVMValueRef wgmma_handed(const Wgmma *w, LLVMValueRef warp);
-LLVMValueRef wgmma_taken(const Wgmma *w, LLVMValueRef warp);
+Val wgmma_handed(const Wgmma *w, Val warp);
+Val wgmma_taken(const Wgmma *w, Val warp);
 /* Until the phase of this parity (i32) has ended. */
-void wgmma_wait(const Wgmma *w, LLVMValueRef barrier, LLVMValueRef parity);
+void wgmma_wait(const Wgmma *w, Val barrier, Val parity);
 
 /* A group says that a stage may be filled again. `condition`: i1, or NULL for always. */
-void wgmma_release(const Wgmma *w, LLVMValueRef stage, LLVMValueRef condition);
+void wgmma_release(const Wgmma *w, Val stage, Val condition);
 
 /* Tiles. Where the launch has parts of several codes, `codes` are these, side by side. */
 uint32_t wgmma_cluster(const Wgmma *w); /* blocks */
 GemmTiles wgmma_tiles(const Wgmma *w);
 /* The block's own part of a tile; its rows may begin beyond the matrix in a cluster. */
-GemmBlock wgmma_tile_at(const Wgmma *w, LLVMValueRef number);
+GemmBlock wgmma_tile_at(const Wgmma *w, Val number);
 /* A loop over the block's tiles of all parts, or over its narrow ones. */
 Loop wgmma_each_tile(const Wgmma *codes);
 /* The parts' tiles come one part's after the other's. `number` becomes the tile's within its own;
  * returns which that is, or NULL where there is one. */
-LLVMValueRef wgmma_part_of_tile(const Wgmma *w, LLVMValueRef *number);
+Val wgmma_part_of_tile(const Wgmma *w, Val *number);
 /* Sets the maps, or the pointers, to those of the part. */
-void wgmma_take_maps(Wgmma *w, LLVMValueRef part);
-void wgmma_take_pointers(Wgmma *w, LLVMValueRef part);
+void wgmma_take_maps(Wgmma *w, Val part);
+void wgmma_take_pointers(Wgmma *w, Val part);
 DimId wgmma_extent_of_k(const Wgmma *w);
 /* Of the part that has the tile. */
-LLVMValueRef wgmma_k_of_tile(const Wgmma *codes, LLVMValueRef tile);
+Val wgmma_k_of_tile(const Wgmma *codes, Val tile);
 /* What is done with tile `number` of its code's. `values` go in and come out changed. */
-typedef void WgmmaWork(Wgmma *w, LLVMValueRef number, LLVMValueRef *values);
+typedef void WgmmaWork(Wgmma *w, Val number, Val *values);
 /* Branches to the code of the part that has the tile, if there are several. `values` are the
  * work's, the first `n_kept` of which are as it leaves them afterwards. */
 enum { WGMMA_MAX_ACCUMULATORS = WGMMA_MAX_WIDTH / 2, WGMMA_MAX_VALUES };
-void wgmma_work_by_code(Wgmma *codes, LLVMValueRef tile, WgmmaWork *work, LLVMValueRef *values,
-                        uint32_t n_values, uint32_t n_kept);
+void wgmma_work_by_code(Wgmma *codes, Val tile, WgmmaWork *work, Val *values, uint32_t n_values,
+                        uint32_t n_kept);
 /* The instructions of one stage, for the 64 rows of the own group. They add to accs[width / 2],
  * addresses of f32 of the thread's own, which stay in one register each: it is written to until
  * the end, whatever else the thread does meanwhile. `stage` is in the ring. Ends with the group
  * committed, not waited for. */
-void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, const LLVMValueRef *accs);
+void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs);
 /* Waits until all multiplications are done. */
-void wgmma_finish(const Wgmma *w, const LLVMValueRef *accs);
+void wgmma_finish(const Wgmma *w, const Val *accs);
 
 #endif

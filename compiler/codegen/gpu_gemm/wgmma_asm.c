@@ -21,32 +21,32 @@ static uint32_t step_units(const WgmmaSide *side) {
     return (side->is_turned ? rows * WGMMA_SWIZZLE_BYTES : STEP_BYTES) >> UNIT_SHIFT;
 }
 
-static LLVMValueRef descriptor(const Wgmma *w, const WgmmaSide *side, LLVMValueRef stage) {
-    LLVMBuilderRef builder = w->unit->builder;
+static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
+    const Codegen *k = w->k;
     bool is_left = side == &w->sides[0];
-    LLVMValueRef at = LLVMBuildMul(builder, stage, unit_i32(w->unit, w->stage_bytes), "");
-    at = LLVMBuildAdd(builder, at, unit_i32(w->unit, side->begin_bytes), "");
+    Val at = k_mul(k, stage, k_i32(k, w->stage_bytes));
+    at = k_add(k, at, k_i32(k, side->begin_bytes));
     if (is_left) { /* 64 rows of a straight tile are as many bytes as a block of a turned one */
-        LLVMValueRef rows = unit_i32(w->unit, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
-        at = LLVMBuildAdd(builder, at, LLVMBuildMul(builder, w->group, rows, ""), "");
+        Val rows = k_i32(k, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
+        at = k_add(k, at, k_mul(k, w->group, rows));
     }
-    LLVMValueRef base = LLVMBuildPtrToInt(builder, w->shared, w->unit->i32, "");
-    at = LLVMBuildAdd(builder, base, at, "");
-    at = LLVMBuildLShr(builder, at, unit_i32(w->unit, UNIT_SHIFT), "");
-    at = LLVMBuildAnd(builder, at, unit_i32(w->unit, ADDRESS_MASK), "");
+    Val base = k_ptrtoint(k, w->shared, k->i32);
+    at = k_add(k, base, at);
+    at = k_lshr(k, at, k_i32(k, UNIT_SHIFT));
+    at = k_and(k, at, k_i32(k, ADDRESS_MASK));
     uint64_t lead = side->is_turned ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
     fixed |= lead << 16 | (uint64_t)ROWS_UNITS << 32;
-    at = LLVMBuildZExt(builder, at, w->unit->i64, "");
-    return LLVMBuildOr(builder, at, LLVMConstInt(w->unit->i64, fixed, 0), "");
+    at = k_zext(k, at, k->i64);
+    return k_or(k, at, LLVMConstInt(k->i64, fixed, 0));
 }
 
 /* `n` accumulators, then what else it takes, which `inputs` constrains. */
-static void call_asm(const Wgmma *w, const char *text, const char *inputs, const LLVMValueRef *accs,
-                     uint32_t n, const LLVMValueRef *others, uint32_t n_others) {
-    const Unit *unit = w->unit;
-    Text constraints = {.arena = unit->arena};
-    LLVMTypeRef *types = arena_array(unit->arena, LLVMTypeRef, n + n_others);
-    LLVMValueRef *args = arena_array(unit->arena, LLVMValueRef, n + n_others);
+static void call_asm(const Wgmma *w, const char *text, const char *inputs, const Val *accs,
+                     uint32_t n, const Val *others, uint32_t n_others) {
+    const Codegen *k = w->k;
+    Text constraints = {.arena = k->arena};
+    LLVMTypeRef *types = arena_array(k->arena, LLVMTypeRef, n + n_others);
+    Val *args = arena_array(k->arena, Val, n + n_others);
     for (uint32_t i = 0; i < n + n_others; i++) {
         args[i] = i < n ? accs[i] : others[i - n];
         types[i] = LLVMTypeOf(args[i]);
@@ -54,10 +54,10 @@ static void call_asm(const Wgmma *w, const char *text, const char *inputs, const
     }
     text_printf(&constraints, "%s~{memory}", inputs);
     const char *list = text_str(&constraints);
-    LLVMTypeRef type = LLVMFunctionType(unit->void_type, types, n + n_others, 0);
-    LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 1, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    LLVMBuildCall2(unit->builder, type, code, args, n + n_others, "");
+    LLVMTypeRef type = LLVMFunctionType(k->void_type, types, n + n_others, 0);
+    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 1, 0,
+                                LLVMInlineAsmDialectATT, 0);
+    k_call(k, type, code, args, n + n_others);
 }
 
 /* Of f32 the copies made tf32, of which no side can be turned. */
@@ -65,10 +65,10 @@ static const char *operand_type(Dtype dtype) {
     return dtype == DT_F32 ? "tf32" : dtype == DT_BF16 ? "bf16" : "f16";
 }
 
-void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, const LLVMValueRef *accs) {
+void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs) {
     uint32_t n = w->width / 2, step_elems = STEP_BYTES / dtype_bytes(w->dtype);
     const char *dtype = operand_type(w->dtype);
-    Text text = {.arena = w->unit->arena};
+    Text text = {.arena = w->k->arena};
     text_puts(&text, "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ");
     for (uint32_t step = 0; step < STEPS; step++) {
         text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", n,
@@ -82,11 +82,10 @@ void wgmma_multiply(const Wgmma *w, LLVMValueRef stage, const LLVMValueRef *accs
         text_puts(&text, "; ");
     }
     text_puts(&text, "wgmma.commit_group.sync.aligned; }");
-    LLVMValueRef descriptors[2] = {descriptor(w, &w->sides[0], stage),
-                                   descriptor(w, &w->sides[1], stage)};
+    Val descriptors[2] = {descriptor(w, &w->sides[0], stage), descriptor(w, &w->sides[1], stage)};
     call_asm(w, text_str(&text), "l,l,", accs, n, descriptors, 2);
 }
 
-void wgmma_finish(const Wgmma *w, const LLVMValueRef *accs) {
+void wgmma_finish(const Wgmma *w, const Val *accs) {
     call_asm(w, "wgmma.wait_group.sync.aligned 0;", "", accs, w->width / 2, NULL, 0);
 }

@@ -18,7 +18,7 @@ GemmTiles wgmma_tiles(const Wgmma *w) {
     if (!lower->variant->sched.tail_n) return tiles;
     IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     if (!dim_is_const(dims, index_axis_extent(tab, gemm_axis_n(lower->kernel)), &n))
-        ice(lower->unit->arena, "narrow tiles of an extent that is not known");
+        ice(lower->k->arena, "narrow tiles of an extent that is not known");
     n_wide = n / tiles.n;
     tiles.across = dim_const(dims, w->wide ? 1 : n_wide);
     tiles.is_whole = !w->wide || n % tiles.n == w->sched->tile_n;
@@ -27,12 +27,12 @@ GemmTiles wgmma_tiles(const Wgmma *w) {
     return tiles;
 }
 
-GemmBlock wgmma_tile_at(const Wgmma *w, LLVMValueRef number) {
+GemmBlock wgmma_tile_at(const Wgmma *w, Val number) {
     GemmBlock block = gpu_gemm_block_at(w->lower, number, &w->tiles);
     if (!w->rank) return block;
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef below = LLVMBuildMul(builder, w->rank, unit_i32(w->unit, w->sched->tile_m), "");
-    block.m0 = LLVMBuildAdd(builder, block.m0, gpu_index(w->lower, below), "");
+    const Codegen *k = w->k;
+    Val below = k_mul(k, w->rank, k_i32(k, w->sched->tile_m));
+    block.m0 = k_add(k, block.m0, gpu_index(w->lower, below));
     return block;
 }
 
@@ -49,9 +49,9 @@ static DimId n_tiles(const Wgmma *w) {
     return all;
 }
 
-static LLVMValueRef by_cluster(const Wgmma *w, LLVMValueRef blocks) {
-    LLVMValueRef size = LLVMConstInt(LLVMTypeOf(blocks), wgmma_cluster(w), 0);
-    return w->rank ? LLVMBuildUDiv(w->unit->builder, blocks, size, "") : blocks;
+static Val by_cluster(const Wgmma *w, Val blocks) {
+    Val size = LLVMConstInt(LLVMTypeOf(blocks), wgmma_cluster(w), 0);
+    return w->rank ? k_udiv(w->k, blocks, size) : blocks;
 }
 
 /* Of all parts of one code. */
@@ -62,99 +62,98 @@ static DimId n_own_tiles(const Wgmma *w) {
 /* Clusters that come too late for the last wave of wide tiles have the narrow ones; all have, where
  * there is none such. */
 static Loop each_narrow_tile(const Wgmma *w) {
-    LLVMBuilderRef builder = w->unit->builder;
+    const Codegen *k = w->k;
     Lower *lower = w->lower;
-    LLVMValueRef n_clusters = by_cluster(w, gpu_index(lower, gpu_special(w->unit, "nctaid.x")));
-    LLVMValueRef cluster = by_cluster(w, gpu_block(lower));
-    LLVMValueRef n_wide = lower_dim(lower, n_own_tiles(w->wide));
-    LLVMValueRef n_narrow = lower_dim(lower, n_own_tiles(w));
-    LLVMValueRef n_busy = LLVMBuildURem(builder, n_wide, n_clusters, "");
-    LLVMValueRef is_busy = LLVMBuildICmp(builder, LLVMIntULT, cluster, n_busy, "");
-    LLVMValueRef first = LLVMBuildSub(builder, cluster, n_busy, "");
-    first = LLVMBuildSelect(builder, is_busy, n_narrow, first, "");
-    LLVMValueRef step = LLVMBuildSub(builder, n_clusters, n_busy, "");
-    return loop_begin(w->unit, lower->function, first, n_narrow, step);
+    Val n_clusters = by_cluster(w, gpu_index(lower, gpu_special(k, "nctaid.x")));
+    Val cluster = by_cluster(w, gpu_block(lower));
+    Val n_wide = lower_dim(lower, n_own_tiles(w->wide));
+    Val n_narrow = lower_dim(lower, n_own_tiles(w));
+    Val n_busy = k_urem(k, n_wide, n_clusters);
+    Val is_busy = k_ult(k, cluster, n_busy);
+    Val first = k_sub(k, cluster, n_busy);
+    first = k_select(k, is_busy, n_narrow, first);
+    Val step = k_sub(k, n_clusters, n_busy);
+    return loop_begin(k, first, n_narrow, step);
 }
 
 Loop wgmma_each_tile(const Wgmma *w) {
     Lower *lower = w->lower;
     if (w->wide) return each_narrow_tile(w);
-    LLVMValueRef n_blocks = gpu_index(lower, gpu_special(w->unit, "nctaid.x"));
-    LLVMValueRef first = by_cluster(w, gpu_block(lower));
+    Val n_blocks = gpu_index(lower, gpu_special(w->k, "nctaid.x"));
+    Val first = by_cluster(w, gpu_block(lower));
     DimId all = n_own_tiles(w);
     for (uint32_t c = 1; c < lower->n_codes; c++)
         all = dim_add(lower_dims(lower), all, n_own_tiles(&w[c]));
-    LLVMValueRef end = lower_dim(lower, all);
-    LLVMValueRef step = by_cluster(w, n_blocks);
-    return loop_begin(w->unit, lower->function, first, end, step);
+    Val end = lower_dim(lower, all);
+    Val step = by_cluster(w, n_blocks);
+    return loop_begin(w->k, first, end, step);
 }
 
-LLVMValueRef wgmma_part_of_tile(const Wgmma *w, LLVMValueRef *number) {
-    LLVMBuilderRef builder = w->unit->builder;
+Val wgmma_part_of_tile(const Wgmma *w, Val *number) {
+    const Codegen *k = w->k;
     if (w->lower->n_parts == 1) return NULL;
-    LLVMValueRef n = lower_dim(w->lower, n_tiles(w)), tile = *number;
-    *number = LLVMBuildURem(builder, tile, n, "");
-    return LLVMBuildUDiv(builder, tile, n, "");
+    Val n = lower_dim(w->lower, n_tiles(w)), tile = *number;
+    *number = k_urem(k, tile, n);
+    return k_udiv(k, tile, n);
 }
 
 /* Of the parameters that parts have at `first`, `step` apart, the one of part `part`. */
-static LLVMValueRef parameter_of(const Wgmma *w, LLVMValueRef part, uint32_t first, uint32_t step) {
-    LLVMBuilderRef builder = w->unit->builder;
-    LLVMValueRef own = LLVMGetParam(w->lower->function, first);
+static Val parameter_of(const Wgmma *w, Val part, uint32_t first, uint32_t step) {
+    const Codegen *k = w->k;
+    Val own = LLVMGetParam(w->lower->function, first);
     for (uint32_t p = 1; p < w->lower->n_parts; p++) {
-        LLVMValueRef number = lower_index_const(w->lower, p);
-        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, part, number, "");
-        LLVMValueRef other = LLVMGetParam(w->lower->function, first + p * step);
-        own = LLVMBuildSelect(builder, is_past, other, own, "");
+        Val number = lower_index_const(w->lower, p);
+        Val is_past = k_uge(k, part, number);
+        Val other = LLVMGetParam(w->lower->function, first + p * step);
+        own = k_select(k, is_past, other, own);
     }
     return own;
 }
 
-void wgmma_take_maps(Wgmma *w, LLVMValueRef part) {
+void wgmma_take_maps(Wgmma *w, Val part) {
     uint32_t n_maps = w->lower->variant->n_maps, first = w->lower->first_map;
     for (uint32_t i = 0; i < n_maps && part; i++)
         w->sides[i].parameter = parameter_of(w, part, first + i, n_maps);
 }
 
-void wgmma_take_pointers(Wgmma *w, LLVMValueRef part) {
+void wgmma_take_pointers(Wgmma *w, Val part) {
     uint32_t n_args = w->lower->kernel->args.n, first = w->lower->first_param;
     for (uint32_t i = 0; i < n_args && part; i++)
         w->lower->pointers[i] = parameter_of(w, part, first + i, n_args);
 }
 
 /* Codes' tiles come one after the other. */
-void wgmma_work_by_code(Wgmma *codes, LLVMValueRef tile, WgmmaWork *work, LLVMValueRef *values,
-                        uint32_t n_values, uint32_t n_kept) {
-    const Unit *unit = codes->unit;
-    LLVMBuilderRef builder = unit->builder;
-    LLVMValueRef function = codes->lower->function, own[WGMMA_MAX_VALUES], kept[MAX_KEPT];
+void wgmma_work_by_code(Wgmma *codes, Val tile, WgmmaWork *work, Val *values, uint32_t n_values,
+                        uint32_t n_kept) {
+    const Codegen *k = codes->k;
+    Val own[WGMMA_MAX_VALUES], kept[MAX_KEPT];
     uint32_t n_codes = codes->lower->n_codes;
     if (n_codes == 1) {
         work(codes, tile, values);
         return;
     }
-    LLVMBasicBlockRef after = unit_block(unit, function, "worked");
+    LLVMBasicBlockRef after = k_block(k, "worked");
     for (uint32_t c = 0; c < n_codes; c++) {
         LLVMBasicBlockRef next = after;
-        LLVMValueRef end = lower_dim(codes->lower, n_own_tiles(&codes[c]));
+        Val end = lower_dim(codes->lower, n_own_tiles(&codes[c]));
         if (c + 1 < n_codes) {
-            LLVMBasicBlockRef here = unit_block(unit, function, "code");
-            next = unit_block(unit, function, "next");
-            LLVMValueRef is_here = LLVMBuildICmp(builder, LLVMIntULT, tile, end, "");
-            LLVMBuildCondBr(builder, is_here, here, next);
-            unit_goto(unit, here);
+            LLVMBasicBlockRef here = k_block(k, "code");
+            next = k_block(k, "next");
+            Val is_here = k_ult(k, tile, end);
+            k_cond_br(k, is_here, here, next);
+            k_goto(k, here);
         }
         memcpy(own, values, n_values * sizeof *own);
         work(&codes[c], tile, own);
-        LLVMBasicBlockRef from = unit_here(unit);
-        LLVMBuildBr(builder, after);
-        unit_goto(unit, after);
+        LLVMBasicBlockRef from = k_here(k);
+        k_br(k, after);
+        k_goto(k, after);
         for (uint32_t i = 0; i < n_kept; i++) {
-            if (c == 0) kept[i] = LLVMBuildPhi(builder, LLVMTypeOf(own[i]), "");
-            LLVMAddIncoming(kept[i], &own[i], &from, 1);
+            if (c == 0) kept[i] = k_phi(k, LLVMTypeOf(own[i]));
+            k_incoming(kept[i], own[i], from);
         }
-        unit_goto(unit, next);
-        if (c + 1 < n_codes) tile = LLVMBuildSub(builder, tile, end, "");
+        k_goto(k, next);
+        if (c + 1 < n_codes) tile = k_sub(k, tile, end);
     }
     memcpy(values, kept, n_kept * sizeof *kept);
 }
@@ -164,18 +163,18 @@ DimId wgmma_extent_of_k(const Wgmma *w) {
     return kernel_axis_extent(kernel, gemm_axis_k(kernel));
 }
 
-LLVMValueRef wgmma_k_of_tile(const Wgmma *codes, LLVMValueRef tile) {
+Val wgmma_k_of_tile(const Wgmma *codes, Val tile) {
     Lower *lower = codes->lower;
-    LLVMBuilderRef builder = codes->unit->builder;
-    LLVMValueRef k = lower_dim(lower, wgmma_extent_of_k(codes));
+    const Codegen *k = codes->k;
+    Val at_k = lower_dim(lower, wgmma_extent_of_k(codes));
     DimId before = dim_const(lower_dims(lower), 0);
     for (uint32_t c = 1; c < lower->n_codes; c++) {
         before = dim_add(lower_dims(lower), before, n_own_tiles(&codes[c - 1]));
         if (wgmma_extent_of_k(&codes[c]) == wgmma_extent_of_k(&codes[c - 1])) continue;
-        LLVMValueRef begin = lower_dim(lower, before);
-        LLVMValueRef is_past = LLVMBuildICmp(builder, LLVMIntUGE, tile, begin, "");
-        LLVMValueRef own = lower_dim(lower, wgmma_extent_of_k(&codes[c]));
-        k = LLVMBuildSelect(builder, is_past, own, k, "");
+        Val begin = lower_dim(lower, before);
+        Val is_past = k_uge(k, tile, begin);
+        Val own = lower_dim(lower, wgmma_extent_of_k(&codes[c]));
+        at_k = k_select(k, is_past, own, at_k);
     }
-    return k;
+    return at_k;
 }

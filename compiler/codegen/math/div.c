@@ -30,7 +30,7 @@ static Val refined(const Fp *p, Val minus_y, Val reciprocal) {
 }
 
 Val fp_refined_reciprocal(const Fp *p, Val y) {
-    if (!p->m->is_gpu) return fp_div(p, fp_num(p, 1), y);
+    if (!k_is_gpu(p->k)) return fp_div(p, fp_num(p, 1), y);
     Val rough = fp_machine_reciprocal(p, y);
     Val minus_y = fp_neg(p, y);
     Val reciprocal = refined(p, minus_y, rough);
@@ -57,12 +57,12 @@ static Quotient refined_quotient(const Fp *p, Val x, Val y) {
  * nothing overflowed. A divisor that is subnormal, near the largest or infinite has no reciprocal
  * here, which the quotient's size tells: it is then 0, infinite or NaN. */
 static Val is_right(const Fp *p, Val x, const Quotient *q) {
-    LLVMBuilderRef b = p->m->builder;
-    Val x_size = math_fabs(p->m, x);
-    Val size = math_fabs(p->m, q->value);
-    Val is_large = LLVMBuildFCmp(b, LLVMRealOGE, x_size, fp_num(p, 0x1p-100), "");
-    Val is_normal = LLVMBuildFCmp(b, LLVMRealOGE, size, fp_num(p, 0x1p-120), "");
-    Val is_bounded = LLVMBuildFCmp(b, LLVMRealOLE, size, fp_num(p, 0x1p120), "");
+    const Codegen *k = p->k;
+    Val x_size = math_fabs(k, x);
+    Val size = math_fabs(k, q->value);
+    Val is_large = k_fcmp(k, LLVMRealOGE, x_size, fp_num(p, 0x1p-100));
+    Val is_normal = k_fcmp(k, LLVMRealOGE, size, fp_num(p, 0x1p-120));
+    Val is_bounded = k_fcmp(k, LLVMRealOLE, size, fp_num(p, 0x1p120));
     is_large = fp_or(p, is_large, q->is_zero);
     is_normal = fp_or(p, is_normal, q->is_zero);
     Val right = fp_and(p, is_large, is_normal);
@@ -70,10 +70,10 @@ static Val is_right(const Fp *p, Val x, const Quotient *q) {
 }
 
 static Val all_lanes(const Fp *p, Val condition) {
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
-    Val all = LLVMBuildExtractElement(p->m->builder, condition, LLVMConstInt(i32, 0, 0), "");
+    LLVMTypeRef i32 = p->k->i32;
+    Val all = k_extract_at(p->k, condition, LLVMConstInt(i32, 0, 0));
     for (unsigned i = 1; i < p->lanes; i++) {
-        Val one = LLVMBuildExtractElement(p->m->builder, condition, LLVMConstInt(i32, i, 0), "");
+        Val one = k_extract_at(p->k, condition, LLVMConstInt(i32, i, 0));
         all = fp_and(p, all, one);
     }
     return all;
@@ -82,43 +82,39 @@ static Val all_lanes(const Fp *p, Val condition) {
 /* In f64. Where there is no finite quotient, or the divisor is infinite, the result is the product
  * with the machine's reciprocal. */
 static Val wide_quotient(const Fp *p, Val x, Val y) {
-    LLVMBuilderRef b = p->m->builder;
+    const Codegen *k = p->k;
     Fp wide = fp_f64(p);
-    Val x_wide = LLVMBuildFPExt(b, x, wide.type, "");
-    Val y_wide = LLVMBuildFPExt(b, y, wide.type, "");
+    Val x_wide = k_fpext(k, x, wide.type);
+    Val y_wide = k_fpext(k, y, wide.type);
     Quotient q = refined_quotient(&wide, x_wide, y_wide);
     Val is_nan = fp_unordered(&wide, q.value, q.value);
     Val value = fp_select(&wide, is_nan, q.product, q.value);
-    return LLVMBuildFPTrunc(b, value, p->type, "");
+    return k_fptrunc(k, value, p->type);
 }
 
-Val math_near_quotient(const MathCtx *m, Val x, Val y) {
-    Fp p = fp_of(m, x);
-    if (!m->is_gpu || p.is_f64) return LLVMBuildFDiv(m->builder, x, y, "");
+Val math_near_quotient(const Codegen *k, Val x, Val y) {
+    Fp p = fp_of(k, x);
+    if (!k_is_gpu(k) || p.is_f64) return k_fdiv(k, x, y);
     Val reciprocal = fp_machine_reciprocal(&p, y);
     return fp_mul(&p, x, reciprocal);
 }
 
-Val math_div(const MathCtx *m, Val x, Val y) {
-    Fp p = fp_of(m, x);
-    LLVMBuilderRef b = m->builder;
+Val math_div(const Codegen *k, Val x, Val y) {
+    Fp p = fp_of(k, x);
     bool is_constant = LLVMIsConstant(x) && LLVMIsConstant(y);
-    if (!m->overlaps_quotients || p.is_f64 || !p.lanes || is_constant)
-        return LLVMBuildFDiv(b, x, y, "");
+    if (!k->overlaps_quotients || p.is_f64 || !p.lanes || is_constant) return k_fdiv(k, x, y);
     Quotient q = refined_quotient(&p, x, y);
     Val right = is_right(&p, x, &q);
     Val all_right = all_lanes(&p, right);
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
-    Val function = LLVMGetBasicBlockParent(here);
-    LLVMBasicBlockRef wide = LLVMAppendBasicBlockInContext(m->context, function, "wide");
-    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(m->context, function, "divided");
-    LLVMBuildCondBr(b, all_right, done, wide);
-    LLVMPositionBuilderAtEnd(b, wide);
+    LLVMBasicBlockRef here = k_here(k);
+    LLVMBasicBlockRef wide = k_block(k, "wide");
+    LLVMBasicBlockRef done = k_block(k, "divided");
+    k_cond_br(k, all_right, done, wide);
+    k_goto(k, wide);
     Val values[2] = {q.value, wide_quotient(&p, x, y)};
-    LLVMBuildBr(b, done);
-    LLVMPositionBuilderAtEnd(b, done);
+    k_branch(k, done);
     LLVMBasicBlockRef blocks[2] = {here, wide};
-    Val quotient = LLVMBuildPhi(b, p.type, "");
+    Val quotient = k_phi(k, p.type);
     LLVMAddIncoming(quotient, values, blocks, 2);
     return quotient;
 }

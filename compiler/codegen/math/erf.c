@@ -38,9 +38,9 @@ static Val log_erfc(const Fp *p, Val size) {
     return fp_neg(p, q);
 }
 
-Val math_erf(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    Val size = math_fabs(m, x);
+Val math_erf(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    Val size = math_fabs(k, x);
     Val exponent = log_erfc(&p, size);
     Val erfc = fp_exp_normal(&p, exponent);
     Val outer = fp_sub(&p, fp_num(&p, 1.0), erfc);
@@ -50,5 +50,5 @@ Val math_erf(const MathCtx *m, Val x) {
     Val inner = fp_fma(&p, size, series, size);
     Val is_inner = fp_lt(&p, size, fp_num(&p, p.is_f64 ? 0.9 : 0.9375));
     Val result = fp_select(&p, is_inner, inner, outer);
-    return math_copysign(m, result, x);
+    return math_copysign(k, result, x);
 }

@@ -46,7 +46,7 @@ static Reduced reduce(const Fp *p, Val x) {
 
 /* NVIDIA's 2^x of f32: 2 ULP over the full range, subnormals, infinities and NaN as they should. */
 static bool has_exp2(const Fp *p) {
-    return p->m->is_gpu && !p->is_f64;
+    return k_is_gpu(p->k) && !p->is_f64;
 }
 
 /* `x` must hang on what is opaque. */
@@ -84,7 +84,7 @@ static Val fp_expm1_normal(const Fp *p, Val x) {
 
 /* Far below -110, where e^x has become 0, d would make a NaN of it. */
 static Val machine_exp_below(const Fp *p, Val x) {
-    x = math_maximum(p->m, x, fp_num(p, -110.0));
+    x = math_maximum(p->k, x, fp_num(p, -110.0));
     return machine_exp(p, x);
 }
 
@@ -92,13 +92,13 @@ static Val machine_exp_below(const Fp *p, Val x) {
  * positive, so that it makes no NaN of it. */
 static Val machine_exp_full(const Fp *p, Val x) {
     const double first = 0x1.62e430p+6;
-    x = math_minimum(p->m, x, fp_num(p, first));
+    x = math_minimum(p->k, x, fp_num(p, first));
     return machine_exp_below(p, x);
 }
 
 /* The bounds here and in exp2 are where the result has become 0 or infinity. */
-Val math_exp(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
+Val math_exp(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
     if (has_exp2(&p)) return machine_exp_full(&p, x);
     x = p.is_f64 ? fp_clamp(&p, x, -746.0, 710.0) : fp_clamp(&p, x, -104.0, 89.0);
     Reduced d = reduce(&p, x);
@@ -106,15 +106,15 @@ Val math_exp(const MathCtx *m, Val x) {
     return fp_scale(&p, one_plus, d.n);
 }
 
-Val math_exp_below_0(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    return has_exp2(&p) ? machine_exp_below(&p, x) : math_exp(m, x);
+Val math_exp_below_0(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    return has_exp2(&p) ? machine_exp_below(&p, x) : math_exp(k, x);
 }
 
 /* The square of e^(x / 2), which neither overflows nor becomes subnormal before the result does. */
-Val math_exp_16(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    if (!has_exp2(&p)) return math_exp(m, x);
+Val math_exp_16(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    if (!has_exp2(&p)) return math_exp(k, x);
     Val half_log2_e = fp_opaque(&p, LOG2_E_HIGH / 2);
     Val t = fp_mul(&p, x, half_log2_e);
     Val root = fp_machine(&p, "ex2.approx.ftz.f32 $0, $1;", &t, 1);
@@ -127,8 +127,8 @@ Val fp_exp2_near(const Fp *p, Val r) {
     return fp_fma(p, r, slope, fp_num(p, 1.0));
 }
 
-Val math_exp2(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
+Val math_exp2(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
     if (has_exp2(&p)) {
         Val one = fp_opaque(&p, 1.0);
         x = fp_mul(&p, x, one);
@@ -144,7 +144,7 @@ Val math_exp2(const MathCtx *m, Val x) {
 /* NVIDIA's, without a choice: h / (h + 1), where h = (e^2|x| - 1) / 2 = 2^n (e^2r - 1) / 2 + (2^n -
  * 1) / 2, with r in halves of ln2. From 10 on the result is 1. */
 static Val machine_tanh(const Fp *p, Val x) {
-    Val size = math_fabs(p->m, x);
+    Val size = math_fabs(p->k, x);
     size = fp_at_most(p, size, 10.0);
     Rounded n = fp_round_product(p, size, 2 * LOG2_E_HIGH);
     Val r = fp_fma(p, n.whole, fp_num(p, -ln2_f32[0] / 2), size);
@@ -158,13 +158,13 @@ static Val machine_tanh(const Fp *p, Val x) {
     Val rest = fp_fma(p, power, fp_num(p, 0.5), fp_num(p, -0.5));
     Val h = fp_fma(p, power, near, rest);
     Val divisor = fp_add(p, h, fp_num(p, 1.0));
-    Val result = math_near_quotient(p->m, h, divisor);
+    Val result = math_near_quotient(p->k, h, divisor);
     result = fp_at_most(p, result, 1.0);
-    return math_copysign(p->m, result, x); /* 2^n - 1 loses the sign of zero */
+    return math_copysign(p->k, result, x); /* 2^n - 1 loses the sign of zero */
 }
 
 static Val tanh_of_f32(const Fp *p, Val x) {
-    Val size = math_fabs(p->m, x);
+    Val size = math_fabs(p->k, x);
     Val is_large = fp_gt(p, size, fp_num(p, 10.0));
     Val bounded = fp_select(p, is_large, fp_num(p, 10.0), size);
     Val twice = fp_add(p, bounded, bounded);
@@ -178,12 +178,12 @@ static Val tanh_of_f32(const Fp *p, Val x) {
     Val inner = fp_fma(p, cube, series, size);
     Val is_inner = fp_lt(p, size, fp_num(p, 0.6));
     Val result = fp_select(p, is_inner, inner, outer);
-    return math_copysign(p->m, result, x); /* the polynomial loses the sign of zero */
+    return math_copysign(p->k, result, x); /* the polynomial loses the sign of zero */
 }
 
 /* q = e^2|x| - 1: q / (q + 2), near one written as 1 - 2 / (q + 2). One division for both. */
 static Val tanh_of_f64(const Fp *p, Val x) {
-    Val size = math_fabs(p->m, x);
+    Val size = math_fabs(p->k, x);
     Val is_large = fp_gt(p, size, fp_num(p, 20.0));
     Val bounded = fp_select(p, is_large, fp_num(p, 20.0), size);
     Val twice = fp_add(p, bounded, bounded);
@@ -194,18 +194,18 @@ static Val tanh_of_f64(const Fp *p, Val x) {
     Val inner = fp_div(p, dividend, divisor);
     Val outer = fp_sub(p, fp_num(p, 1.0), inner);
     Val result = fp_select(p, is_inner, inner, outer);
-    return math_copysign(p->m, result, x);
+    return math_copysign(p->k, result, x);
 }
 
-Val math_tanh(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
+Val math_tanh(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
     if (has_exp2(&p)) return machine_tanh(&p, x);
     return p.is_f64 ? tanh_of_f64(&p, x) : tanh_of_f32(&p, x);
 }
 
-Val math_tanh_10(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    if (!m->is_gpu || p.is_f64) return math_tanh(m, x);
+Val math_tanh_10(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    if (!k_is_gpu(k) || p.is_f64) return math_tanh(k, x);
     Val one = fp_opaque(&p, 1.0);
     x = fp_mul(&p, x, one);
     return fp_machine(&p, "tanh.approx.f32 $0, $1;", &x, 1);

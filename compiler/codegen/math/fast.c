@@ -4,7 +4,7 @@
 #include "codegen/math/math_ops.h"
 
 static bool has_machine(const Fp *p) {
-    return p->m->is_gpu && !p->is_f64;
+    return k_is_gpu(p->k) && !p->is_f64;
 }
 
 /* `x`, of which neither LLVM nor ptxas knows the value: see fp_opaque. */
@@ -17,33 +17,33 @@ static Val machine_of(const Fp *p, const char *text, Val x) {
     return fp_machine(p, text, &own, 1);
 }
 
-Val math_div_22(const MathCtx *m, Val x, Val y) {
-    Fp p = fp_of(m, x);
-    if (!has_machine(&p)) return math_div(m, x, y);
+Val math_div_22(const Codegen *k, Val x, Val y) {
+    Fp p = fp_of(k, x);
+    if (!has_machine(&p)) return math_div(k, x, y);
     Val args[] = {hidden(&p, x), hidden(&p, y)};
     return fp_machine(&p, "div.full.f32 $0, $1, $2;", args, 2);
 }
 
-Val math_sqrt_22(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    return has_machine(&p) ? machine_of(&p, "sqrt.approx.f32 $0, $1;", x) : math_sqrt(m, x);
+Val math_sqrt_22(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    return has_machine(&p) ? machine_of(&p, "sqrt.approx.f32 $0, $1;", x) : math_sqrt(k, x);
 }
 
-Val math_rsqrt_22(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
+Val math_rsqrt_22(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
     if (has_machine(&p)) return machine_of(&p, "rsqrt.approx.f32 $0, $1;", x);
-    Val root = math_sqrt(m, x);
-    return LLVMBuildFDiv(m->builder, fp_num(&p, 1), root, "");
+    Val root = math_sqrt(k, x);
+    return k_fdiv(k, fp_num(&p, 1), root);
 }
 
-Val math_log2_22(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    return has_machine(&p) ? machine_of(&p, "lg2.approx.f32 $0, $1;", x) : math_log2(m, x);
+Val math_log2_22(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    return has_machine(&p) ? machine_of(&p, "lg2.approx.f32 $0, $1;", x) : math_log2(k, x);
 }
 
-Val math_log_21(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    if (!has_machine(&p)) return math_log(m, x);
+Val math_log_21(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    if (!has_machine(&p)) return math_log(k, x);
     Val log2 = machine_of(&p, "lg2.approx.f32 $0, $1;", x);
     return fp_mul(&p, log2, fp_num(&p, LN2_HIGH));
 }
@@ -61,39 +61,36 @@ static Val turned_back(const Fp *p, Val x) {
 static Val any_lane(const Fp *p, Val condition) {
     if (!p->lanes) return condition;
     LLVMTypeRef type = LLVMTypeOf(condition);
-    return fp_intrinsic(p->m, "llvm.vector.reduce.or", type, &condition, 1);
+    return fp_intrinsic(p->k, "llvm.vector.reduce.or", type, &condition, 1);
 }
 
 /* What is larger goes the long way, infinity and NaN too; lanes beside it keep what they would have
  * without it. */
-static Val sine(const MathCtx *m, Val x, const char *text, Val (*full)(const MathCtx *, Val)) {
-    Fp p = fp_of(m, x);
-    if (!has_machine(&p)) return full(m, x);
-    LLVMBuilderRef b = m->builder;
+static Val sine(const Codegen *k, Val x, const char *text, Val (*full)(const Codegen *, Val)) {
+    Fp p = fp_of(k, x);
+    if (!has_machine(&p)) return full(k, x);
     Val rest = turned_back(&p, x);
     Val quick = machine_of(&p, text, rest);
-    Val is_large = LLVMBuildFCmp(b, LLVMRealUGT, math_fabs(m, x), fp_num(&p, MODERATE), "");
+    Val is_large = k_fcmp(k, LLVMRealUGT, math_fabs(k, x), fp_num(&p, MODERATE));
     Val any = any_lane(&p, is_large);
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
-    Val function = LLVMGetBasicBlockParent(here);
-    LLVMBasicBlockRef large = LLVMAppendBasicBlockInContext(m->context, function, "large");
-    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(m->context, function, "turned");
-    LLVMBuildCondBr(b, any, large, done);
-    LLVMPositionBuilderAtEnd(b, large);
-    Val values[2] = {quick, fp_select(&p, is_large, full(m, x), quick)};
-    LLVMBasicBlockRef blocks[2] = {here, LLVMGetInsertBlock(b)};
-    LLVMBuildBr(b, done);
-    LLVMPositionBuilderAtEnd(b, done);
-    Val result = LLVMBuildPhi(b, p.type, "");
+    LLVMBasicBlockRef here = k_here(k);
+    LLVMBasicBlockRef large = k_block(k, "large");
+    LLVMBasicBlockRef done = k_block(k, "turned");
+    k_cond_br(k, any, large, done);
+    k_goto(k, large);
+    Val values[2] = {quick, fp_select(&p, is_large, full(k, x), quick)};
+    LLVMBasicBlockRef blocks[2] = {here, k_here(k)};
+    k_branch(k, done);
+    Val result = k_phi(k, p.type);
     LLVMAddIncoming(result, values, blocks, 2);
     return result;
 }
 
 /* The machine's keeps the sign of 0, and so does what comes before it. */
-Val math_sin_20(const MathCtx *m, Val x) {
-    return sine(m, x, "sin.approx.f32 $0, $1;", math_sin);
+Val math_sin_20(const Codegen *k, Val x) {
+    return sine(k, x, "sin.approx.f32 $0, $1;", math_sin);
 }
 
-Val math_cos_20(const MathCtx *m, Val x) {
-    return sine(m, x, "cos.approx.f32 $0, $1;", math_cos);
+Val math_cos_20(const Codegen *k, Val x) {
+    return sine(k, x, "cos.approx.f32 $0, $1;", math_cos);
 }

@@ -8,7 +8,7 @@
 /* r mod step, for 0 <= r < 2^52 step. */
 static Val remainder_step(const Fp *p, Val r, Val step) {
     Val ratio = fp_div(p, r, step);
-    Val quotient = math_trunc(p->m, ratio);
+    Val quotient = math_trunc(p->k, ratio);
     Val negated = fp_neg(p, quotient);
     Val rest = fp_fma(p, negated, step, r);
     Val is_negative = fp_lt(p, rest, fp_num(p, 0.0));
@@ -19,11 +19,11 @@ static Val remainder_step(const Fp *p, Val r, Val step) {
 static Val frem_f32(const Fp *own, Val x_narrow, Val y_narrow) {
     static const double steps[] = {0x1p230, 0x1p184, 0x1p138, 0x1p92, 0x1p46, 1.0};
     Fp p = fp_f64(own);
-    LLVMBuilderRef b = p.m->builder;
-    Val x = LLVMBuildFPExt(b, x_narrow, p.type, "");
-    Val y = LLVMBuildFPExt(b, y_narrow, p.type, "");
-    Val x_size = math_fabs(p.m, x);
-    Val y_size = math_fabs(p.m, y);
+    const Codegen *k = p.k;
+    Val x = k_fpext(k, x_narrow, p.type);
+    Val y = k_fpext(k, y_narrow, p.type);
+    Val x_size = math_fabs(p.k, x);
+    Val y_size = math_fabs(p.k, y);
     Val r = x_size;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         Val step = fp_mul(&p, y_size, fp_num(&p, steps[i]));
@@ -33,8 +33,8 @@ static Val frem_f32(const Fp *own, Val x_narrow, Val y_narrow) {
     Val is_y_infinite = fp_eq(&p, y_size, fp_inf(&p));
     Val is_x = fp_and(&p, is_x_finite, is_y_infinite);
     r = fp_select(&p, is_x, x_size, r);
-    r = math_copysign(p.m, r, x);
-    return LLVMBuildFPTrunc(b, r, own->type, "");
+    r = math_copysign(p.k, r, x);
+    return k_fptrunc(k, r, own->type);
 }
 
 /* floor(log2(x)) + 1023 for finite x > 0, subnormals too. */
@@ -54,15 +54,15 @@ static Val power_of_two(const Fp *p, Val n) {
     return fp_from_bits(p, bits);
 }
 
-/* y * 2^k, k >= 0 the largest multiple that keeps r / (y * 2^k) below 2^52. */
+/* y * 2^n, n >= 0 the largest multiple that keeps r / (y * 2^n) below 2^52. */
 static Val step_for(const Fp *p, Val r, Val y, Val y_exponent) {
     Val r_exponent = exponent_of(p, r);
     Val distance = fp_isub(p, r_exponent, y_exponent);
-    Val k = fp_isub(p, distance, fp_int(p, 51));
-    Val is_far = LLVMBuildICmp(p->m->builder, LLVMIntSGT, k, fp_int(p, 0), "");
-    k = fp_select(p, is_far, k, fp_int(p, 0));
-    Val half = fp_shr(p, k, 1);
-    Val rest = fp_isub(p, k, half);
+    Val n = fp_isub(p, distance, fp_int(p, 51));
+    Val is_far = k_sgt(p->k, n, fp_int(p, 0));
+    n = fp_select(p, is_far, n, fp_int(p, 0));
+    Val half = fp_shr(p, n, 1);
+    Val rest = fp_isub(p, n, half);
     Val first = power_of_two(p, half);
     Val second = power_of_two(p, rest);
     Val step = fp_mul(p, y, first);
@@ -71,46 +71,43 @@ static Val step_for(const Fp *p, Val r, Val y, Val y_exponent) {
 
 static Val any_lane(const Fp *p, Val condition) {
     if (!p->lanes) return condition;
-    return fp_intrinsic(p->m, "llvm.vector.reduce.or", LLVMTypeOf(condition), &condition, 1);
+    return fp_intrinsic(p->k, "llvm.vector.reduce.or", LLVMTypeOf(condition), &condition, 1);
 }
 
 /* Lanes that are done take quotients of zero. Infinite x and y = 0 turn into NaN in the first
  * round, which ends the loop; infinite y never enters it. */
 static Val frem_f64(const Fp *p, Val x, Val y) {
-    LLVMBuilderRef b = p->m->builder;
-    Val x_size = math_fabs(p->m, x);
-    Val y_size = math_fabs(p->m, y);
+    const Codegen *k = p->k;
+    Val x_size = math_fabs(k, x);
+    Val y_size = math_fabs(k, y);
     Val y_exponent = exponent_of(p, y_size);
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(b);
-    Val function = LLVMGetBasicBlockParent(entry);
-    LLVMContextRef context = p->m->context;
-    LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(context, function, "frem");
-    LLVMBasicBlockRef body = LLVMAppendBasicBlockInContext(context, function, "frem.step");
-    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(context, function, "frem.done");
-    LLVMBuildBr(b, head);
-    LLVMPositionBuilderAtEnd(b, head);
-    Val r = LLVMBuildPhi(b, p->type, "");
+    LLVMBasicBlockRef entry = k_here(k);
+    LLVMBasicBlockRef head = k_block(k, "frem");
+    LLVMBasicBlockRef body = k_block(k, "frem.step");
+    LLVMBasicBlockRef done = k_block(k, "frem.done");
+    k_branch(k, head);
+    Val r = k_phi(k, p->type);
     Val is_less = fp_lt(p, r, y_size);
     Val is_nan = fp_unordered(p, r, y_size);
     Val is_done = fp_or(p, is_less, is_nan);
-    Val is_open = LLVMBuildNot(b, is_done, "");
+    Val is_open = k_not(k, is_done);
     Val is_any = any_lane(p, is_open);
-    LLVMBuildCondBr(b, is_any, body, done);
-    LLVMPositionBuilderAtEnd(b, body);
+    k_cond_br(k, is_any, body, done);
+    k_goto(k, body);
     Val step = step_for(p, r, y_size, y_exponent);
     Val stepped = remainder_step(p, r, step);
     Val next = fp_select(p, is_open, stepped, r);
-    LLVMBuildBr(b, head);
+    k_br(k, head);
     Val values[] = {x_size, next};
     LLVMBasicBlockRef blocks[] = {entry, body};
     LLVMAddIncoming(r, values, blocks, 2);
-    LLVMPositionBuilderAtEnd(b, done);
+    k_goto(k, done);
     Val is_y_nan = fp_unordered(p, y_size, y_size);
     Val result = fp_select(p, is_y_nan, y_size, r);
-    return math_copysign(p->m, result, x);
+    return math_copysign(k, result, x);
 }
 
-Val math_frem(const MathCtx *m, Val x, Val y) {
-    Fp p = fp_of(m, x);
+Val math_frem(const Codegen *k, Val x, Val y) {
+    Fp p = fp_of(k, x);
     return p.is_f64 ? frem_f64(&p, x, y) : frem_f32(&p, x, y);
 }

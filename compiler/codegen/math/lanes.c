@@ -1,29 +1,28 @@
 /* Lanes together: a quick way for all of them, and a few after the others where it does not do. */
 #include "codegen/math/math_ops.h"
 
-static Val i32_const(const MathCtx *m, uint32_t value) {
-    return LLVMConstInt(LLVMInt32TypeInContext(m->context), value, 0);
+static Val i32_const(const Codegen *k, uint32_t value) {
+    return LLVMConstInt(k->i32, value, 0);
 }
 
 static Val fp_lane(const Fp *p, Val vector, unsigned i) {
-    return LLVMBuildExtractElement(p->m->builder, vector, i32_const(p->m, i), "");
+    return k_extract_at(p->k, vector, i32_const(p->k, i));
 }
 
 Val fp_condition_bits(const Fp *p, Val condition) {
-    return LLVMBuildSelect(p->m->builder, condition, i32_const(p->m, UINT32_MAX),
-                           i32_const(p->m, 0), "");
+    return k_select(p->k, condition, i32_const(p->k, UINT32_MAX), i32_const(p->k, 0));
 }
 
 static Val all_have(const Fp *p, Val bits, uint32_t bit, Val condition_bits) {
-    LLVMBuilderRef b = p->m->builder;
+    const Codegen *k = p->k;
     Val all = fp_lane(p, bits, 0);
     for (unsigned i = 1; i < p->lanes; i++) {
         Val own = fp_lane(p, bits, i);
         all = fp_and(p, all, own);
     }
     all = fp_and(p, all, condition_bits);
-    Val one = LLVMBuildAnd(b, all, i32_const(p->m, bit), "");
-    return LLVMBuildICmp(b, LLVMIntNE, one, i32_const(p->m, 0), "");
+    Val one = k_and(k, all, i32_const(k, bit));
+    return k_ne(k, one, i32_const(k, 0));
 }
 
 /* Of exponents (biased by 127) those from 33 to 160 have the highest bit set when 95 is added, and
@@ -37,23 +36,23 @@ Val fp_all_usual(const Fp *p, Val x, Val condition_bits) {
 /* Less one, zero is the largest number. */
 Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
     const uint32_t least = (uint32_t)33 << 23; /* 2^-94 */
-    LLVMBuilderRef b = p->m->builder;
+    const Codegen *k = p->k;
     Val bits = fp_to_bits(p, x);
     bits = fp_iadd(p, bits, fp_int(p, UINT32_MAX));
     Val all = condition_bits;
     for (unsigned i = 0; i < p->lanes; i++) {
         Val args[] = {all, fp_lane(p, bits, i)};
-        all = fp_intrinsic(p->m, "llvm.umin", LLVMTypeOf(all), args, 2);
+        all = fp_intrinsic(k, "llvm.umin", LLVMTypeOf(all), args, 2);
     }
-    return LLVMBuildICmp(b, LLVMIntUGE, all, i32_const(p->m, least - 1), "");
+    return k_uge(k, all, i32_const(k, least - 1));
 }
 
 /* `n` lanes from `first` on, around the end. */
 static Val lanes_from(const Fp *p, Val vector, unsigned first, unsigned n) {
     Val order[64];
-    for (unsigned i = 0; i < n; i++) order[i] = i32_const(p->m, (first + i) % p->lanes);
+    for (unsigned i = 0; i < n; i++) order[i] = i32_const(p->k, (first + i) % p->lanes);
     Val poison = LLVMGetPoison(LLVMTypeOf(vector));
-    return LLVMBuildShuffleVector(p->m->builder, vector, poison, LLVMConstVector(order, n), "");
+    return k_shuffle(p->k, vector, poison, LLVMConstVector(order, n));
 }
 
 /* Of 64 lanes four: one by one would take 64 turns, of 64 moves each. */
@@ -66,30 +65,27 @@ static unsigned lanes_at_once(const Fp *p) {
 /* Works on the first lanes and turns all by as many, until each was first: little code. */
 Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void *user),
                  const void *user, LLVMBasicBlockRef done) {
-    const MathCtx *m = p->m;
-    LLVMBuilderRef b = m->builder;
+    const Codegen *k = p->k;
     unsigned n = lanes_at_once(p);
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-    Val function = LLVMGetBasicBlockParent(before);
-    LLVMBasicBlockRef each = LLVMAppendBasicBlockInContext(m->context, function, "each");
-    LLVMBuildBr(b, each);
-    LLVMPositionBuilderAtEnd(b, each);
-    Val turn = LLVMBuildPhi(b, LLVMInt32TypeInContext(m->context), "");
-    Val lanes = LLVMBuildPhi(b, p->type, "");
+    LLVMBasicBlockRef before = k_here(k);
+    LLVMBasicBlockRef each = k_block(k, "each");
+    k_branch(k, each);
+    Val turn = k_phi(k, k->i32);
+    Val lanes = k_phi(k, p->type);
     Val first = lanes_from(p, lanes, 0, n);
-    Fp few = fp_of(m, first);
+    Fp few = fp_of(k, first);
     Val results = of(&few, first, user);
     Val turned = lanes_from(p, lanes, n, p->lanes);
     for (unsigned i = 0; i < n; i++) {
         Val result = fp_lane(&few, results, i);
-        Val at = i32_const(m, p->lanes - n + i);
-        turned = LLVMBuildInsertElement(b, turned, result, at, "");
+        Val at = i32_const(k, p->lanes - n + i);
+        turned = k_insert_at(k, turned, result, at);
     }
-    Val next = LLVMBuildAdd(b, turn, i32_const(m, 1), "");
-    Val is_last = LLVMBuildICmp(b, LLVMIntEQ, next, i32_const(m, p->lanes / n), "");
-    LLVMBuildCondBr(b, is_last, done, each);
-    LLVMBasicBlockRef from[2] = {before, LLVMGetInsertBlock(b)};
-    Val turns[2] = {i32_const(m, 0), next}, values[2] = {x, turned};
+    Val next = k_add(k, turn, i32_const(k, 1));
+    Val is_last = k_eq(k, next, i32_const(k, p->lanes / n));
+    k_cond_br(k, is_last, done, each);
+    LLVMBasicBlockRef from[2] = {before, k_here(k)};
+    Val turns[2] = {i32_const(k, 0), next}, values[2] = {x, turned};
     LLVMAddIncoming(turn, turns, from, 2);
     LLVMAddIncoming(lanes, values, from, 2);
     return turned;

@@ -27,7 +27,7 @@ static Val exponent_number(const Fp *p, Val field, Val bias) {
         Val bits = fp_or(p, field, fp_int(p, 0x4330000000000000u));
         number = fp_from_bits(p, bits);
     } else {
-        number = LLVMBuildSIToFP(p->m->builder, field, p->type, "");
+        number = k_sitofp(p->k, field, p->type);
     }
     return fp_sub(p, number, bias);
 }
@@ -121,15 +121,15 @@ static Val log2_f64_of(const Fp *p, LogParts x) {
     return fp_add(p, sum.high, low);
 }
 
-Val math_log(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
+Val math_log(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
     LogParts parts = fp_log_parts(&p, x, true);
     Val result = p.is_f64 ? log_f64_of(&p, parts) : log_f32_of(&p, parts);
     return fp_log_specials(&p, x, result);
 }
 
-Val math_log2(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
+Val math_log2(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
     LogParts parts = fp_log_parts(&p, x, true);
     Val result = p.is_f64 ? log2_f64_of(&p, parts) : log2_f32_of(&p, parts);
     return fp_log_specials(&p, x, result);

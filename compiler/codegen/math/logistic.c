@@ -3,13 +3,13 @@
 
 /* With z = e^-|x|, which cannot overflow: 1 / (1 + z), below 0 z / (1 + z). */
 static Val two_sided(const Fp *p, Val x) {
-    Val size = math_fabs(p->m, x);
+    Val size = math_fabs(p->k, x);
     Val minus_size = fp_neg(p, size);
-    Val z = math_exp_below_0(p->m, minus_size);
+    Val z = math_exp_below_0(p->k, minus_size);
     Val is_below = fp_lt(p, x, fp_num(p, 0.0));
     Val dividend = fp_select(p, is_below, z, fp_num(p, 1.0));
     Val divisor = fp_add(p, z, fp_num(p, 1.0));
-    return math_near_quotient(p->m, dividend, divisor);
+    return math_near_quotient(p->k, dividend, divisor);
 }
 
 /* NVIDIA's machines: 1 / (1 + 2^u), u = -x log2(e), is 2^-K / (2^-K + 2^(u - K)). The machine's
@@ -38,16 +38,16 @@ static Val machine_logistic(const Fp *p, Val x) {
     return fp_mul(p, reciprocal, fp_num(p, 0x1p-26));
 }
 
-Val math_logistic(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    return m->is_gpu && !p.is_f64 ? machine_logistic(&p, x) : two_sided(&p, x);
+Val math_logistic(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    return k_is_gpu(k) && !p.is_f64 ? machine_logistic(&p, x) : two_sided(&p, x);
 }
 
 /* The same without the parts: 16 bits do not see what rounding u - K loses, 2^-18 of it at worst.
  */
-Val math_logistic_16(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    if (!m->is_gpu || p.is_f64) return math_logistic(m, x);
+Val math_logistic_16(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    if (!k_is_gpu(k) || p.is_f64) return math_logistic(k, x);
     Val log2_e = fp_opaque(&p, -LOG2_E_HIGH);
     Val exponent = fp_fma(&p, x, log2_e, fp_num(&p, -16.0));
     Val power = fp_machine(&p, "ex2.approx.ftz.f32 $0, $1;", &exponent, 1);
@@ -56,25 +56,25 @@ Val math_logistic_16(const MathCtx *m, Val x) {
     return fp_mul(&p, reciprocal, fp_num(&p, 0x1p-16));
 }
 
-Val math_normal(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
+Val math_normal(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
     Val scaled = fp_mul(&p, x, fp_num(&p, 0.70710678118654752440));
-    Val erf = math_erf(m, scaled);
+    Val erf = math_erf(k, scaled);
     Val twice = fp_add(&p, erf, fp_num(&p, 1.0));
     return fp_mul(&p, twice, fp_num(&p, 0.5));
 }
 
 /* The logistic function of x P(x^2), a fit to the logarithm of the odds normal(x) / normal(-x) for
  * |x| < 5.1; beyond, P stands still: 1 - normal(|x|) is below 2 10^-7 there. */
-Val math_normal_12(const MathCtx *m, Val x) {
+Val math_normal_12(const Codegen *k, Val x) {
     static const double odds[] = {1.5950960555, 0.07364732236, -4.904981148e-4, -3.208489324e-5,
                                   1.1244823727e-6};
-    Fp p = fp_of(m, x);
-    if (!m->is_gpu || p.is_f64) return math_normal(m, x);
+    Fp p = fp_of(k, x);
+    if (!k_is_gpu(k) || p.is_f64) return math_normal(k, x);
     double coefs[COUNT_OF(odds)];
     for (size_t i = 0; i < COUNT_OF(odds); i++) coefs[i] = -LOG2_E_HIGH * odds[i];
     Val square = fp_mul(&p, x, x);
-    square = math_minimum(m, square, fp_num(&p, 26.0));
+    square = math_minimum(k, square, fp_num(&p, 26.0));
     Val slope = fp_poly(&p, square, coefs, COUNT_OF(coefs));
     Val one = fp_opaque(&p, 1.0);
     Val exponent = fp_mul(&p, x, slope);

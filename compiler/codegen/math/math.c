@@ -3,39 +3,39 @@
  * logistic.c. */
 #include "codegen/math/math_ops.h"
 
-Val math_fma(const MathCtx *m, Val x, Val y, Val z) {
+Val math_fma(const Codegen *k, Val x, Val y, Val z) {
     Val args[] = {x, y, z};
-    return fp_intrinsic(m, "llvm.fma", LLVMTypeOf(x), args, 3);
+    return fp_intrinsic(k, "llvm.fma", LLVMTypeOf(x), args, 3);
 }
 
-static Val unary(const MathCtx *m, const char *name, Val x) {
-    return fp_intrinsic(m, name, LLVMTypeOf(x), &x, 1);
+static Val unary(const Codegen *k, const char *name, Val x) {
+    return fp_intrinsic(k, name, LLVMTypeOf(x), &x, 1);
 }
 
-Val math_sqrt(const MathCtx *m, Val x) {
-    return unary(m, "llvm.sqrt", x);
+Val math_sqrt(const Codegen *k, Val x) {
+    return unary(k, "llvm.sqrt", x);
 }
-Val math_fabs(const MathCtx *m, Val x) {
-    return unary(m, "llvm.fabs", x);
+Val math_fabs(const Codegen *k, Val x) {
+    return unary(k, "llvm.fabs", x);
 }
-Val math_floor(const MathCtx *m, Val x) {
-    return unary(m, "llvm.floor", x);
+Val math_floor(const Codegen *k, Val x) {
+    return unary(k, "llvm.floor", x);
 }
-Val math_ceil(const MathCtx *m, Val x) {
-    return unary(m, "llvm.ceil", x);
+Val math_ceil(const Codegen *k, Val x) {
+    return unary(k, "llvm.ceil", x);
 }
-Val math_trunc(const MathCtx *m, Val x) {
-    return unary(m, "llvm.trunc", x);
+Val math_trunc(const Codegen *k, Val x) {
+    return unary(k, "llvm.trunc", x);
 }
-Val math_rint(const MathCtx *m, Val x) {
-    return unary(m, "llvm.roundeven", x);
+Val math_rint(const Codegen *k, Val x) {
+    return unary(k, "llvm.roundeven", x);
 }
 
 /* Adding half of the last kept place to the magnitude, or a little less where that place is even,
  * carries into the exponent as it should. A NaN becomes the quiet one: the carry could make a
  * number of it, cutting off an infinity. */
-Val math_tf32(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
+Val math_tf32(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
     Val bits = fp_to_bits(&p, x);
     Val is_odd = fp_and(&p, fp_shr(&p, bits, 13), fp_int(&p, 1));
     bits = fp_iadd(&p, bits, fp_int(&p, 0xfff));
@@ -48,8 +48,8 @@ Val math_tf32(const MathCtx *m, Val x) {
 
 /* On the bits: LLVM moves a rounding of a copysign to both its operands, and for the sign of one in
  * double that is rounded to half it calls a function that nothing defines. */
-Val math_copysign(const MathCtx *m, Val magnitude, Val sign) {
-    Fp p = fp_of(m, magnitude);
+Val math_copysign(const Codegen *k, Val magnitude, Val sign) {
+    Fp p = fp_of(k, magnitude);
     uint64_t sign_bit = p.is_f64 ? (uint64_t)1 << 63 : (uint64_t)1 << 31;
     Val size = fp_and(&p, fp_to_bits(&p, magnitude), fp_int(&p, sign_bit - 1));
     Val taken = fp_and(&p, fp_to_bits(&p, sign), fp_int(&p, sign_bit));
@@ -60,8 +60,8 @@ Val math_copysign(const MathCtx *m, Val magnitude, Val sign) {
  * Taken in both orders, and-ing (for the minimum, or-ing) the results makes the sign of zero
  * right. NaN is selected: with AVX-512 a mask or-ed into the bits (VPMOVM2D) waits for what its
  * register held before, and rows that could overlap would follow one another. */
-static Val extreme(const MathCtx *m, Val x, Val y, bool larger) {
-    Fp p = fp_of(m, x);
+static Val extreme(const Codegen *k, Val x, Val y, bool larger) {
+    Fp p = fp_of(k, x);
     Val is_x = larger ? fp_gt(&p, x, y) : fp_lt(&p, x, y);
     Val one = fp_select(&p, is_x, x, y);
     Val is_y = larger ? fp_gt(&p, y, x) : fp_lt(&p, y, x);
@@ -74,18 +74,18 @@ static Val extreme(const MathCtx *m, Val x, Val y, bool larger) {
     return fp_select(&p, is_nan, all_bits, fp_from_bits(&p, bits));
 }
 
-static Val extreme_of(const MathCtx *m, Val x, Val y, bool larger) {
-    Fp p = fp_of(m, x);
-    if (!m->is_gpu || p.is_f64) return extreme(m, x, y, larger); /* PTX has no max.NaN.f64 */
+static Val extreme_of(const Codegen *k, Val x, Val y, bool larger) {
+    Fp p = fp_of(k, x);
+    if (!k_is_gpu(k) || p.is_f64) return extreme(k, x, y, larger); /* PTX has no max.NaN.f64 */
     Val args[] = {x, y};
-    return fp_intrinsic(m, larger ? "llvm.maximum" : "llvm.minimum", p.type, args, 2);
+    return fp_intrinsic(k, larger ? "llvm.maximum" : "llvm.minimum", p.type, args, 2);
 }
 
-Val math_maximum(const MathCtx *m, Val x, Val y) {
-    return extreme_of(m, x, y, true);
+Val math_maximum(const Codegen *k, Val x, Val y) {
+    return extreme_of(k, x, y, true);
 }
-Val math_minimum(const MathCtx *m, Val x, Val y) {
-    return extreme_of(m, x, y, false);
+Val math_minimum(const Codegen *k, Val x, Val y) {
+    return extreme_of(k, x, y, false);
 }
 
 /* Whether ptxas knows no bound of it. */
@@ -102,7 +102,7 @@ static double number_of(const Fp *p, Val constant) {
 /* As f32, of as many lanes. */
 static Val widened(const Fp *p, Val x) {
     if (LLVMIsConstant(x)) return fp_num(p, number_of(p, x));
-    return LLVMBuildFPExt(p->m->builder, x, p->type, "");
+    return k_fpext(p->k, x, p->type);
 }
 
 /* Whether ptxas must not know `x`, with which `other` is compared. */
@@ -119,9 +119,9 @@ static bool is_short(const Fp *p) {
 /* ptxas 13.0 takes a comparison for decided where it knows that one side, |x| or 2^x of f32, is at
  * least 0 and the other, a constant, is not: but for NaN it is false. Then the constant is hidden;
  * of 16 bits none can be, so that those are compared as f32. */
-Val math_compare(const MathCtx *m, LLVMRealPredicate predicate, Val x, Val y) {
-    Fp p = fp_of(m, x);
-    if (m->is_gpu && !p.is_f64) {
+Val math_compare(const Codegen *k, LLVMRealPredicate predicate, Val x, Val y) {
+    Fp p = fp_of(k, x);
+    if (k_is_gpu(k) && !p.is_f64) {
         bool hides_x = is_to_hide(x, y), hides_y = is_to_hide(y, x);
         if ((hides_x || hides_y) && is_short(&p)) {
             p = fp_f32(&p);
@@ -131,7 +131,7 @@ Val math_compare(const MathCtx *m, LLVMRealPredicate predicate, Val x, Val y) {
         if (hides_x) x = fp_opaque(&p, number_of(&p, x));
         if (hides_y) y = fp_opaque(&p, number_of(&p, y));
     }
-    return LLVMBuildFCmp(m->builder, predicate, x, y, "");
+    return k_fcmp(k, predicate, x, y);
 }
 
 typedef struct Division {
@@ -141,41 +141,40 @@ typedef struct Division {
 
 /* x86 has no vector division of integers. The quotient of two 32-bit integers in double is off
  * from an integer by 2^-32 at least or is one, so truncating it is exact. */
-static Val divide_by_double(const MathCtx *m, Val x, Val y) {
+static Val divide_by_double(const Codegen *k, Val x, Val y) {
     LLVMTypeRef type = LLVMTypeOf(x);
-    LLVMTypeRef wide = LLVMVectorType(LLVMDoubleTypeInContext(m->context), LLVMGetVectorSize(type));
-    Val x_wide = LLVMBuildSIToFP(m->builder, x, wide, "");
-    Val y_wide = LLVMBuildSIToFP(m->builder, y, wide, "");
-    Val quotient = LLVMBuildFDiv(m->builder, x_wide, y_wide, "");
-    return LLVMBuildFPToSI(m->builder, quotient, type, "");
+    LLVMTypeRef wide = LLVMVectorType(k->f64, LLVMGetVectorSize(type));
+    Val x_wide = k_sitofp(k, x, wide);
+    Val y_wide = k_sitofp(k, y, wide);
+    Val quotient = k_fdiv(k, x_wide, y_wide);
+    return k_fptosi(k, quotient, type);
 }
 
-static Division divide(const MathCtx *m, Val x, Val y) {
+static Division divide(const Codegen *k, Val x, Val y) {
     LLVMTypeRef type = LLVMTypeOf(x);
     bool is_vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
     unsigned lanes = is_vector ? LLVMGetVectorSize(type) : 0;
-    LLVMTypeRef word = LLVMInt32TypeInContext(m->context);
-    Val one = fp_splat(m, LLVMConstInt(word, 1, 0), lanes);
+    LLVMTypeRef word = k->i32;
+    Val one = fp_splat(k, LLVMConstInt(word, 1, 0), lanes);
     Division d = {.zero = LLVMConstNull(type)};
-    d.is_by_zero = LLVMBuildICmp(m->builder, LLVMIntEQ, y, d.zero, "");
-    Val is_by_minus_one = LLVMBuildICmp(m->builder, LLVMIntEQ, y, LLVMConstAllOnes(type), "");
-    Val is_trap = LLVMBuildOr(m->builder, d.is_by_zero, is_by_minus_one, "");
-    Val safe = LLVMBuildSelect(m->builder, is_trap, one, y, "");
-    Val quotient = is_vector && !m->is_gpu ? divide_by_double(m, x, safe)
-                                           : LLVMBuildSDiv(m->builder, x, safe, "");
-    Val negated = LLVMBuildSub(m->builder, d.zero, x, "");
-    d.quotient = LLVMBuildSelect(m->builder, is_by_minus_one, negated, quotient, "");
+    d.is_by_zero = k_eq(k, y, d.zero);
+    Val is_by_minus_one = k_eq(k, y, LLVMConstAllOnes(type));
+    Val is_trap = k_or(k, d.is_by_zero, is_by_minus_one);
+    Val safe = k_select(k, is_trap, one, y);
+    Val quotient = is_vector && !k_is_gpu(k) ? divide_by_double(k, x, safe) : k_sdiv(k, x, safe);
+    Val negated = k_sub(k, d.zero, x);
+    d.quotient = k_select(k, is_by_minus_one, negated, quotient);
     return d;
 }
 
-Val math_idiv(const MathCtx *m, Val x, Val y) {
-    Division d = divide(m, x, y);
-    return LLVMBuildSelect(m->builder, d.is_by_zero, d.zero, d.quotient, "");
+Val math_idiv(const Codegen *k, Val x, Val y) {
+    Division d = divide(k, x, y);
+    return k_select(k, d.is_by_zero, d.zero, d.quotient);
 }
 
-Val math_irem(const MathCtx *m, Val x, Val y) {
-    Division d = divide(m, x, y);
-    Val product = LLVMBuildMul(m->builder, d.quotient, y, "");
-    Val rest = LLVMBuildSub(m->builder, x, product, "");
-    return LLVMBuildSelect(m->builder, d.is_by_zero, d.zero, rest, "");
+Val math_irem(const Codegen *k, Val x, Val y) {
+    Division d = divide(k, x, y);
+    Val product = k_mul(k, d.quotient, y);
+    Val rest = k_sub(k, x, product);
+    return k_select(k, d.is_by_zero, d.zero, rest);
 }

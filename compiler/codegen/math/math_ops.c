@@ -8,47 +8,44 @@ static LLVMTypeRef type_with_lanes(LLVMTypeRef element, unsigned lanes) {
     return lanes ? LLVMVectorType(element, lanes) : element;
 }
 
-Fp fp_of(const MathCtx *m, Val x) {
+Fp fp_of(const Codegen *k, Val x) {
     LLVMTypeRef type = LLVMTypeOf(x);
     LLVMTypeRef element = type;
-    Fp p = {.m = m, .type = type};
+    Fp p = {.k = k, .type = type};
     if (LLVMGetTypeKind(type) == LLVMVectorTypeKind) {
         p.lanes = LLVMGetVectorSize(type);
         element = LLVMGetElementType(type);
     }
     p.is_f64 = LLVMGetTypeKind(element) == LLVMDoubleTypeKind;
-    LLVMTypeRef word = LLVMIntTypeInContext(m->context, p.is_f64 ? 64 : 32);
+    LLVMTypeRef word = LLVMIntTypeInContext(k->context, p.is_f64 ? 64 : 32);
     p.bits = type_with_lanes(word, p.lanes);
     return p;
 }
 
 Fp fp_f32(const Fp *p) {
-    LLVMTypeRef word = LLVMInt32TypeInContext(p->m->context);
-    LLVMTypeRef number = LLVMFloatTypeInContext(p->m->context);
-    return (Fp){.m = p->m,
+    LLVMTypeRef word = p->k->i32;
+    LLVMTypeRef number = p->k->f32;
+    return (Fp){.k = p->k,
                 .type = type_with_lanes(number, p->lanes),
                 .bits = type_with_lanes(word, p->lanes),
                 .lanes = p->lanes};
 }
 
 Fp fp_f64(const Fp *p) {
-    LLVMTypeRef word = LLVMInt64TypeInContext(p->m->context);
-    LLVMTypeRef number = LLVMDoubleTypeInContext(p->m->context);
-    return (Fp){.m = p->m,
+    LLVMTypeRef word = p->k->i64;
+    LLVMTypeRef number = p->k->f64;
+    return (Fp){.k = p->k,
                 .type = type_with_lanes(number, p->lanes),
                 .bits = type_with_lanes(word, p->lanes),
                 .lanes = p->lanes,
                 .is_f64 = true};
 }
 
-Val fp_splat(const MathCtx *m, Val constant, unsigned lanes) {
-    if (!lanes) return constant;
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(m->context);
-    Val none = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(constant), lanes));
-    Val first = LLVMConstInt(i32, 0, 0);
-    Val one = LLVMBuildInsertElement(m->builder, none, constant, first, "");
-    Val mask = LLVMConstNull(LLVMVectorType(i32, lanes));
-    return LLVMBuildShuffleVector(m->builder, one, none, mask, "");
+Val fp_splat(const Codegen *k, Val scalar, unsigned lanes) {
+    if (!lanes) return scalar;
+    Val poison = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(scalar), lanes));
+    Val first = k_insert(k, poison, scalar, 0);
+    return k_shuffle(k, first, poison, LLVMConstNull(LLVMVectorType(k->i32, lanes)));
 }
 
 static LLVMTypeRef element_of(const Fp *p, LLVMTypeRef type) {
@@ -56,12 +53,12 @@ static LLVMTypeRef element_of(const Fp *p, LLVMTypeRef type) {
 }
 
 Val fp_num(const Fp *p, double value) {
-    return fp_splat(p->m, LLVMConstReal(element_of(p, p->type), value), p->lanes);
+    return fp_splat(p->k, LLVMConstReal(element_of(p, p->type), value), p->lanes);
 }
 
 Val fp_int(const Fp *p, uint64_t value) {
     LLVMTypeRef word = element_of(p, p->bits);
-    return fp_splat(p->m, LLVMConstInt(word, p->is_f64 ? value : (uint32_t)value, 0), p->lanes);
+    return fp_splat(p->k, LLVMConstInt(word, p->is_f64 ? value : (uint32_t)value, 0), p->lanes);
 }
 
 Val fp_nan(const Fp *p) {
@@ -75,23 +72,23 @@ Val fp_inf(const Fp *p) {
 }
 
 Val fp_add(const Fp *p, Val x, Val y) {
-    return LLVMBuildFAdd(p->m->builder, x, y, "");
+    return k_fadd(p->k, x, y);
 }
 Val fp_sub(const Fp *p, Val x, Val y) {
-    return LLVMBuildFSub(p->m->builder, x, y, "");
+    return k_fsub(p->k, x, y);
 }
 Val fp_mul(const Fp *p, Val x, Val y) {
-    return LLVMBuildFMul(p->m->builder, x, y, "");
+    return k_fmul(p->k, x, y);
 }
 Val fp_div(const Fp *p, Val x, Val y) {
-    return math_div(p->m, x, y);
+    return math_div(p->k, x, y);
 }
 Val fp_neg(const Fp *p, Val x) {
-    return LLVMBuildFNeg(p->m->builder, x, "");
+    return k_fneg(p->k, x);
 }
 
 Val fp_fma(const Fp *p, Val x, Val y, Val z) {
-    return math_fma(p->m, x, y, z);
+    return math_fma(p->k, x, y, z);
 }
 
 Val fp_poly(const Fp *p, Val x, const double *coefs, size_t n_coefs) {
@@ -103,27 +100,27 @@ Val fp_poly(const Fp *p, Val x, const double *coefs, size_t n_coefs) {
 }
 
 Val fp_lt(const Fp *p, Val x, Val y) {
-    return LLVMBuildFCmp(p->m->builder, LLVMRealOLT, x, y, "");
+    return k_fcmp(p->k, LLVMRealOLT, x, y);
 }
 
 Val fp_gt(const Fp *p, Val x, Val y) {
-    return LLVMBuildFCmp(p->m->builder, LLVMRealOGT, x, y, "");
+    return k_fcmp(p->k, LLVMRealOGT, x, y);
 }
 
 Val fp_eq(const Fp *p, Val x, Val y) {
-    return LLVMBuildFCmp(p->m->builder, LLVMRealOEQ, x, y, "");
+    return k_fcmp(p->k, LLVMRealOEQ, x, y);
 }
 
 Val fp_ne(const Fp *p, Val x, Val y) {
-    return LLVMBuildFCmp(p->m->builder, LLVMRealONE, x, y, "");
+    return k_fcmp(p->k, LLVMRealONE, x, y);
 }
 
 Val fp_unordered(const Fp *p, Val x, Val y) {
-    return LLVMBuildFCmp(p->m->builder, LLVMRealUNO, x, y, "");
+    return k_fcmp(p->k, LLVMRealUNO, x, y);
 }
 
 Val fp_select(const Fp *p, Val condition, Val then_value, Val else_value) {
-    return LLVMBuildSelect(p->m->builder, condition, then_value, else_value, "");
+    return k_select(p->k, condition, then_value, else_value);
 }
 
 Val fp_clamp(const Fp *p, Val x, double low, double high) {
@@ -133,103 +130,94 @@ Val fp_clamp(const Fp *p, Val x, double low, double high) {
 }
 
 Val fp_at_most(const Fp *p, Val x, double high) {
-    if (p->m->is_gpu && !p->is_f64) return math_minimum(p->m, x, fp_num(p, high));
+    if (k_is_gpu(p->k) && !p->is_f64) return math_minimum(p->k, x, fp_num(p, high));
     Val is_high = fp_gt(p, x, fp_num(p, high));
     return fp_select(p, is_high, fp_num(p, high), x);
 }
 
 Val fp_and(const Fp *p, Val x, Val y) {
-    return LLVMBuildAnd(p->m->builder, x, y, "");
+    return k_and(p->k, x, y);
 }
 Val fp_or(const Fp *p, Val x, Val y) {
-    return LLVMBuildOr(p->m->builder, x, y, "");
+    return k_or(p->k, x, y);
 }
 Val fp_to_bits(const Fp *p, Val x) {
-    return LLVMBuildBitCast(p->m->builder, x, p->bits, "");
+    return k_bitcast(p->k, x, p->bits);
 }
 
 Val fp_from_bits(const Fp *p, Val bits) {
-    return LLVMBuildBitCast(p->m->builder, bits, p->type, "");
+    return k_bitcast(p->k, bits, p->type);
 }
 
 Val fp_iadd(const Fp *p, Val x, Val y) {
-    return LLVMBuildAdd(p->m->builder, x, y, "");
+    return k_add(p->k, x, y);
 }
 Val fp_isub(const Fp *p, Val x, Val y) {
-    return LLVMBuildSub(p->m->builder, x, y, "");
+    return k_sub(p->k, x, y);
 }
 Val fp_imul(const Fp *p, Val x, Val y) {
-    return LLVMBuildMul(p->m->builder, x, y, "");
+    return k_mul(p->k, x, y);
 }
 
 Val fp_shl(const Fp *p, Val x, unsigned n_bits) {
-    return LLVMBuildShl(p->m->builder, x, fp_int(p, n_bits), "");
+    return k_shl(p->k, x, fp_int(p, n_bits));
 }
 
 Val fp_shr(const Fp *p, Val x, unsigned n_bits) {
-    return LLVMBuildLShr(p->m->builder, x, fp_int(p, n_bits), "");
+    return k_lshr(p->k, x, fp_int(p, n_bits));
 }
 
 Val fp_is_set(const Fp *p, Val x, uint64_t mask) {
     Val masked = fp_and(p, x, fp_int(p, mask));
-    return LLVMBuildICmp(p->m->builder, LLVMIntNE, masked, fp_int(p, 0), "");
+    return k_ne(p->k, masked, fp_int(p, 0));
 }
 
 /* Its bits less one, plus the grid's second extent, which is one. At the function's entry, so that
  * it costs a multiplication by it nothing. */
 Val fp_opaque(const Fp *p, double value) {
     static const char name[] = "llvm.nvvm.read.ptx.sreg.nctaid.y";
-    LLVMBuilderRef builder = p->m->builder;
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(p->m->context);
-    LLVMTypeRef type = LLVMFunctionType(i32, NULL, 0, 0);
-    LLVMValueRef read = LLVMGetNamedFunction(p->m->module, name);
-    if (!read) read = LLVMAddFunction(p->m->module, name, type);
+    const Codegen *k = p->k;
+    LLVMTypeRef type = LLVMFunctionType(k->i32, NULL, 0, 0);
+    Val read = LLVMGetNamedFunction(k->module, name);
+    if (!read) read = LLVMAddFunction(k->module, name, type);
 
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(builder);
+    LLVMBasicBlockRef here = k_here(k);
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(here));
-    LLVMValueRef first = LLVMGetFirstInstruction(entry);
-    LLVMPositionBuilder(builder, entry, first);
+    Val first = LLVMGetFirstInstruction(entry);
+    LLVMPositionBuilder(k->builder, entry, first);
     union {
         float value;
         uint32_t bits;
     } number = {.value = (float)value};
-    Val one = LLVMBuildCall2(builder, type, read, NULL, 0, "");
-    Val bits = LLVMBuildAdd(builder, one, LLVMConstInt(i32, number.bits - 1, 0), "");
-    Val opaque = LLVMBuildBitCast(builder, bits, f32, "");
-    LLVMPositionBuilderAtEnd(builder, here);
-    return fp_splat(p->m, opaque, p->lanes);
+    Val one = k_call(k, type, read, NULL, 0);
+    Val bits = k_add(k, one, k_i32(k, number.bits - 1));
+    Val opaque = k_bitcast(k, bits, k->f32);
+    k_goto(k, here);
+    return fp_splat(k, opaque, p->lanes);
 }
 
 static Val machine_of_one(const Fp *p, const char *text, Val *args, unsigned n_args) {
     static const char *const lists[2][MAX_MACHINE_ARGS + 1] = {
         {NULL, "=f,f", "=f,f,f", "=f,f,f,f"}, {NULL, "=d,d", "=d,d,d", "=d,d,d,d"}};
     const char *list = lists[p->is_f64][n_args];
-    LLVMTypeRef number = LLVMTypeOf(args[0]), types[MAX_MACHINE_ARGS] = {number, number, number};
-    LLVMTypeRef type = LLVMFunctionType(number, types, n_args, 0);
-    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 0, 0,
-                                LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(p->m->builder, type, code, args, n_args, "");
+    return k_asm(p->k, LLVMTypeOf(args[0]), text, list, args, n_args, false);
 }
 
 Val fp_machine(const Fp *p, const char *text, const Val *args, unsigned n_args) {
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->m->context);
+    LLVMTypeRef i32 = p->k->i32;
     Val all = LLVMGetPoison(p->type), own[MAX_MACHINE_ARGS];
     for (unsigned i = 0; i < (p->lanes ? p->lanes : 1); i++) {
         Val at = LLVMConstInt(i32, i, 0);
-        for (unsigned k = 0; k < n_args; k++)
-            own[k] = p->lanes ? LLVMBuildExtractElement(p->m->builder, args[k], at, "") : args[k];
+        for (unsigned j = 0; j < n_args; j++)
+            own[j] = p->lanes ? k_extract_at(p->k, args[j], at) : args[j];
         Val one = machine_of_one(p, text, own, n_args);
-        all = p->lanes ? LLVMBuildInsertElement(p->m->builder, all, one, at, "") : one;
+        all = p->lanes ? k_insert_at(p->k, all, one, at) : one;
     }
     return all;
 }
 
-Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args) {
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    Val callee = LLVMGetIntrinsicDeclaration(m->module, id, &type, 1);
-    LLVMTypeRef signature = LLVMIntrinsicGetType(m->context, id, &type, 1);
-    return LLVMBuildCall2(m->builder, signature, callee, args, n_args, "");
+Val fp_intrinsic(const Codegen *k, const char *name, LLVMTypeRef type, Val *args, unsigned n_args) {
+    return k_intrinsic(k, name, &type, 1, args, n_args);
 }
 
 static double rounding_shift(const Fp *p) {

@@ -20,21 +20,20 @@
 #define LOG2_E_HIGH 0x1.71547652b82fep+0
 #define LOG2_E_LOW 0x1.777d0ffda0d24p-56
 
-typedef LLVMValueRef Val;
-
 typedef struct Fp {
-    const MathCtx *m;
+    const Codegen *k;
     LLVMTypeRef type; /* float, double or a vector of them */
     LLVMTypeRef bits; /* the integers of that width and count */
     unsigned lanes;   /* 0: scalar */
     bool is_f64;
 } Fp;
 
-Fp fp_of(const MathCtx *m, Val x);
+Fp fp_of(const Codegen *k, Val x);
 Fp fp_f32(const Fp *p); /* float, with the lanes of `p` */
 Fp fp_f64(const Fp *p); /* likewise double */
 
-Val fp_splat(const MathCtx *m, Val constant, unsigned lanes);
+/* `lanes` 0 is a scalar, 1 a vector of one lane. */
+Val fp_splat(const Codegen *k, Val scalar, unsigned lanes);
 Val fp_num(const Fp *p, double value); /* rounded to the type */
 Val fp_int(const Fp *p, uint64_t value);
 Val fp_nan(const Fp *p);
@@ -87,7 +86,7 @@ Val fp_machine_reciprocal(const Fp *p, Val y);
 Val fp_refined_reciprocal(const Fp *p, Val y);
 
 /* An overloaded intrinsic of one type: llvm.NAME.type. */
-Val fp_intrinsic(const MathCtx *m, const char *name, LLVMTypeRef type, Val *args, unsigned n_args);
+Val fp_intrinsic(const Codegen *k, const char *name, LLVMTypeRef type, Val *args, unsigned n_args);
 
 /* Vectors of float. */
 /* By an addition for each lane and an instruction for every second one: whether the sizes of all

@@ -60,7 +60,7 @@ static Val power_f64(const Fp *p, Val size, Val y) {
     Val low = fp_mul(p, y, log.low);
     Val error = fp_fma(p, y, high, negated);
     low = fp_add(p, error, low);
-    Val extent = math_fabs(p->m, product);
+    Val extent = math_fabs(p->k, product);
     Val is_moderate = fp_lt(p, extent, fp_num(p, 1080.0));
     low = fp_select(p, is_moderate, low, fp_num(p, 0.0)); /* NaN beside an infinity */
     product = fp_clamp(p, product, -1080.0, 1080.0);
@@ -95,9 +95,9 @@ typedef struct Parity {
 } Parity;
 
 static Parity parity_of(const Fp *p, Val y) {
-    Val whole = math_trunc(p->m, y);
+    Val whole = math_trunc(p->k, y);
     Val half = fp_mul(p, y, fp_num(p, 0.5)); /* inexact only where y is no integer */
-    Val half_whole = math_trunc(p->m, half);
+    Val half_whole = math_trunc(p->k, half);
     Val is_split = fp_ne(p, half, half_whole);
     Parity r = {.is_integer = fp_eq(p, y, whole)};
     r.is_odd = fp_and(p, r.is_integer, is_split);
@@ -110,10 +110,10 @@ static Val pow_specials(const Fp *p, Val x, Val size, Val y, Val result) {
     Val zero = fp_num(p, 0.0);
     Val one = fp_num(p, 1.0);
     Val sign_source = fp_select(p, parity.is_odd, x, one);
-    result = math_copysign(p->m, result, sign_source);
+    result = math_copysign(p->k, result, sign_source);
     Val is_negative = fp_lt(p, x, zero);
     Val is_finite = fp_lt(p, size, fp_inf(p));
-    Val has_no_root = LLVMBuildNot(p->m->builder, parity.is_integer, "");
+    Val has_no_root = k_not(p->k, parity.is_integer);
     Val is_domain_error = fp_and(p, is_negative, is_finite);
     is_domain_error = fp_and(p, is_domain_error, has_no_root);
     result = fp_select(p, is_domain_error, fp_nan(p), result);
@@ -122,7 +122,7 @@ static Val pow_specials(const Fp *p, Val x, Val size, Val y, Val result) {
     Val is_power_zero = fp_eq(p, y, zero);
     Val is_base_one = fp_eq(p, x, one);
     Val is_one = fp_or(p, is_power_zero, is_base_one);
-    Val y_size = math_fabs(p->m, y);
+    Val y_size = math_fabs(p->k, y);
     Val is_y_infinite = fp_eq(p, y_size, fp_inf(p));
     Val is_unit = fp_eq(p, size, one);
     Val is_unit_power = fp_and(p, is_y_infinite, is_unit);
@@ -130,15 +130,15 @@ static Val pow_specials(const Fp *p, Val x, Val size, Val y, Val result) {
     return fp_select(p, is_one, one, result);
 }
 
-Val math_pow(const MathCtx *m, Val x, Val y) {
-    Fp own = fp_of(m, x);
+Val math_pow(const Codegen *k, Val x, Val y) {
+    Fp own = fp_of(k, x);
     Fp p = fp_f64(&own);
     if (!own.is_f64) {
-        x = LLVMBuildFPExt(m->builder, x, p.type, "");
-        y = LLVMBuildFPExt(m->builder, y, p.type, "");
+        x = k_fpext(k, x, p.type);
+        y = k_fpext(k, y, p.type);
     }
-    Val size = math_fabs(m, x);
+    Val size = math_fabs(k, x);
     Val power = own.is_f64 ? power_f64(&p, size, y) : power_light(&p, size, y);
     Val result = pow_specials(&p, x, size, y, power);
-    return own.is_f64 ? result : LLVMBuildFPTrunc(m->builder, result, own.type, "");
+    return own.is_f64 ? result : k_fptrunc(k, result, own.type);
 }

@@ -18,16 +18,15 @@
  * can take their registers. */
 #include "codegen/math/math_ops.h"
 
-MathDivisor math_divisor(const MathCtx *m, Val y) {
-    Fp p = fp_of(m, y);
+MathDivisor math_divisor(const Codegen *k, Val y) {
+    Fp p = fp_of(k, y);
     MathDivisor d = {.value = y};
-    LLVMBuilderRef b = m->builder;
-    Val reciprocal = LLVMBuildFDiv(b, fp_num(&p, 1), y, "");
+    Val reciprocal = k_fdiv(k, fp_num(&p, 1), y);
     d.minus_reciprocal = fp_neg(&p, reciprocal);
     d.minus_value = fp_neg(&p, y);
     d.reciprocal = reciprocal;
-    Val is_large = LLVMBuildFCmp(b, LLVMRealOGE, y, fp_num(&p, 0x1p-32), "");
-    Val is_small = LLVMBuildFCmp(b, LLVMRealOLE, y, fp_num(&p, 0x1p32), "");
+    Val is_large = k_fcmp(k, LLVMRealOGE, y, fp_num(&p, 0x1p-32));
+    Val is_small = k_fcmp(k, LLVMRealOLE, y, fp_num(&p, 0x1p32));
     Val is_moderate = fp_and(&p, is_large, is_small);
     d.moderate = fp_condition_bits(&p, is_moderate);
     return d;
@@ -35,9 +34,9 @@ MathDivisor math_divisor(const MathCtx *m, Val y) {
 
 /* `p` is of float or double, as the divisor is. */
 static Val quick_quotient(const Fp *p, Val x, const MathDivisor *d, Val *near) {
-    Val y = fp_splat(p->m, d->value, p->lanes);
-    Val reciprocal = fp_splat(p->m, d->reciprocal, p->lanes);
-    Val minus_reciprocal = fp_splat(p->m, d->minus_reciprocal, p->lanes);
+    Val y = fp_splat(p->k, d->value, p->lanes);
+    Val reciprocal = fp_splat(p->k, d->reciprocal, p->lanes);
+    Val minus_reciprocal = fp_splat(p->k, d->minus_reciprocal, p->lanes);
     *near = fp_mul(p, x, reciprocal);
     Val minus_x = fp_neg(p, x);
     Val minus_rest = fp_fma(p, y, *near, minus_x);
@@ -45,17 +44,17 @@ static Val quick_quotient(const Fp *p, Val x, const MathDivisor *d, Val *near) {
 }
 
 static Val quick_quotient_of_fractions(const Fp *p, Val x, const MathDivisor *d) {
-    Val minus_y = fp_splat(p->m, d->minus_value, p->lanes);
-    Val reciprocal = fp_splat(p->m, d->reciprocal, p->lanes);
+    Val minus_y = fp_splat(p->k, d->minus_value, p->lanes);
+    Val reciprocal = fp_splat(p->k, d->reciprocal, p->lanes);
     Val near = fp_mul(p, x, reciprocal);
     Val rest = fp_fma(p, minus_y, near, x);
     return fp_fma(p, rest, reciprocal, near);
 }
 
 /* In f64. */
-static MathDivisor wide_divisor(const MathCtx *m, Val y) {
-    Fp narrow = fp_of(m, y), wide = fp_f64(&narrow);
-    MathDivisor d = {.value = LLVMBuildFPExt(m->builder, y, wide.type, "")};
+static MathDivisor wide_divisor(const Codegen *k, Val y) {
+    Fp narrow = fp_of(k, y), wide = fp_f64(&narrow);
+    MathDivisor d = {.value = k_fpext(k, y, wide.type)};
     d.reciprocal = fp_refined_reciprocal(&wide, d.value);
     d.minus_reciprocal = fp_neg(&wide, d.reciprocal);
     return d;
@@ -65,49 +64,47 @@ static MathDivisor wide_divisor(const MathCtx *m, Val y) {
  * sign may be lost. */
 static Val wide_quotient(const Fp *p, Val x, const void *divisor) {
     Fp wide = fp_f64(p);
-    Val x_wide = LLVMBuildFPExt(p->m->builder, x, wide.type, ""), near;
+    Val x_wide = k_fpext(p->k, x, wide.type), near;
     Val quotient = quick_quotient(&wide, x_wide, divisor, &near);
     Val is_good = fp_ne(&wide, quotient, fp_num(&wide, 0));
     quotient = fp_select(&wide, is_good, quotient, near);
-    return LLVMBuildFPTrunc(p->m->builder, quotient, p->type, "");
+    return k_fptrunc(p->k, quotient, p->type);
 }
 
 static void branch_if_usual(const Fp *p, Val x, const MathDivisor *d, LLVMBasicBlockRef usual,
                             LLVMBasicBlockRef unusual) {
-    LLVMBuilderRef b = p->m->builder;
+    const Codegen *k = p->k;
     Val is_usual = fp_all_usual(p, x, d->moderate);
-    Val function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(b));
-    LLVMBasicBlockRef look = LLVMAppendBasicBlockInContext(p->m->context, function, "look_again");
-    LLVMBuildCondBr(b, is_usual, usual, look);
-    LLVMPositionBuilderAtEnd(b, look);
+    LLVMBasicBlockRef look = k_block(k, "look_again");
+    k_cond_br(k, is_usual, usual, look);
+    k_goto(k, look);
     Val is_zero = fp_eq(p, x, fp_num(p, 0));
     Val others = fp_select(p, is_zero, fp_num(p, 1), x);
     is_usual = fp_all_usual(p, others, d->moderate);
-    LLVMBuildCondBr(b, is_usual, usual, unusual);
+    k_cond_br(k, is_usual, usual, unusual);
 }
 
-Val math_quotient(const MathCtx *m, Val x, const MathDivisor *d, bool are_fractions) {
-    Fp p = fp_of(m, x);
-    LLVMBuilderRef b = m->builder;
-    Val function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(b)), near;
-    LLVMBasicBlockRef usual = LLVMAppendBasicBlockInContext(m->context, function, "usual");
-    LLVMBasicBlockRef unusual = LLVMAppendBasicBlockInContext(m->context, function, "unusual");
-    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(m->context, function, "divided");
+Val math_quotient(const Codegen *k, Val x, const MathDivisor *d, bool are_fractions) {
+    Fp p = fp_of(k, x);
+    Val near;
+    LLVMBasicBlockRef usual = k_block(k, "usual");
+    LLVMBasicBlockRef unusual = k_block(k, "unusual");
+    LLVMBasicBlockRef done = k_block(k, "divided");
     if (are_fractions) {
         Val is_usual = fp_all_usual_fractions(&p, x, d->moderate);
-        LLVMBuildCondBr(b, is_usual, usual, unusual);
+        k_cond_br(k, is_usual, usual, unusual);
     } else
         branch_if_usual(&p, x, d, usual, unusual);
-    LLVMPositionBuilderAtEnd(b, usual);
+    k_goto(k, usual);
     Val values[2] = {are_fractions ? quick_quotient_of_fractions(&p, x, d)
                                    : quick_quotient(&p, x, d, &near)};
-    LLVMBuildBr(b, done);
-    LLVMPositionBuilderAtEnd(b, unusual);
-    MathDivisor wide = wide_divisor(m, d->value);
+    k_br(k, done);
+    k_goto(k, unusual);
+    MathDivisor wide = wide_divisor(k, d->value);
     values[1] = fp_few_lanes(&p, x, wide_quotient, &wide, done);
-    LLVMBasicBlockRef from[2] = {usual, LLVMGetInsertBlock(b)};
-    LLVMPositionBuilderAtEnd(b, done);
-    Val quotient = LLVMBuildPhi(b, p.type, "");
+    LLVMBasicBlockRef from[2] = {usual, k_here(k)};
+    k_goto(k, done);
+    Val quotient = k_phi(k, p.type);
     LLVMAddIncoming(quotient, values, from, 2);
     return quotient;
 }

@@ -52,8 +52,8 @@ typedef struct Angle {
 /* The angle in double: x * (high + low) less its whole part is exact to 2^-60. */
 static Angle reduce_f32(const Fp *own, Val narrow) {
     Fp p = fp_f64(own);
-    Val x = LLVMBuildFPExt(p.m->builder, narrow, p.type, "");
-    Val size = math_fabs(p.m, x);
+    Val x = k_fpext(p.k, narrow, p.type);
+    Val size = math_fabs(p.k, x);
     Val high = fp_num(&p, windows[0].high);
     Val low = fp_num(&p, windows[0].low);
     for (size_t i = 1; i < COUNT_OF(windows); i++) {
@@ -67,9 +67,9 @@ static Angle reduce_f32(const Fp *own, Val narrow) {
     Val rest = fp_fma(&p, x, low, turns.low);
     fraction = fp_add(&p, fraction, rest);
     Val r = fp_mul(&p, fraction, fp_num(&p, half_pi[0]));
-    Angle a = {.r.high = LLVMBuildFPTrunc(p.m->builder, r, own->type, "")};
+    Angle a = {.r.high = k_fptrunc(p.k, r, own->type)};
     Val bits = fp_to_bits(&p, n.shifted);
-    a.quadrant = LLVMBuildTrunc(p.m->builder, bits, own->bits, "");
+    a.quadrant = k_trunc(p.k, bits, own->bits);
     return a;
 }
 
@@ -94,16 +94,16 @@ static void choose_pieces(const Fp *p, Val x, Val chosen[N_USED]) {
     field = fp_and(p, field, fp_int(p, 0x7ff));
     Val past = fp_isub(p, field, fp_int(p, 1023 + 54));
     Val scaled = fp_imul(p, past, fp_int(p, 1237)); /* / 53, right up to 1023 - 54 */
-    Val k = fp_shr(p, scaled, 16);
-    Val size = math_fabs(p->m, x);
+    Val at_k = fp_shr(p, scaled, 16);
+    Val size = math_fabs(p->k, x);
     Val is_near = fp_lt(p, size, fp_num(p, 0x1p54));
-    k = fp_select(p, is_near, fp_int(p, 0), k);
+    at_k = fp_select(p, is_near, fp_int(p, 0), at_k);
     Val list[N_PIECES];
     for (size_t i = 0; i < N_PIECES; i++) list[i] = fp_num(p, pieces[i]);
     size_t n_left = N_PIECES;
     for (size_t places = 16; places > 0; places /= 2) {
         size_t n_needed = N_USED + places - 1;
-        Val is_shifted = fp_is_set(p, k, places);
+        Val is_shifted = fp_is_set(p, at_k, places);
         for (size_t i = 0; i < n_needed && i + places < n_left; i++) {
             list[i] = fp_select(p, is_shifted, list[i + places], list[i]);
         }
@@ -115,7 +115,7 @@ static void choose_pieces(const Fp *p, Val x, Val chosen[N_USED]) {
 /* x less a multiple of 4, |result| <= 2; exact. */
 static Val drop_turns(const Fp *p, Val x) {
     Val quarter = fp_mul(p, x, fp_num(p, 0.25));
-    Val turns = math_rint(p->m, quarter);
+    Val turns = math_rint(p->k, quarter);
     return fp_fma(p, turns, fp_num(p, -4.0), x);
 }
 
@@ -165,7 +165,7 @@ static Angle reduce_large(const Fp *p, Val x) {
 static Angle reduce_f64(const Fp *p, Val x) {
     Angle small = reduce_small(p, x);
     Angle large = reduce_large(p, x);
-    Val size = math_fabs(p->m, x);
+    Val size = math_fabs(p->k, x);
     Val is_small = fp_lt(p, size, fp_num(p, 0x1p27));
     Angle a = {.quadrant = fp_select(p, is_small, small.quadrant, large.quadrant)};
     a.r.high = fp_select(p, is_small, small.r.high, large.r.high);
@@ -207,8 +207,8 @@ static Val cos_near(const Fp *p, Pair r) {
 }
 
 /* sin of a quarter turn more is cos: `ahead` quarters are added. */
-static Val sine(const MathCtx *m, Val x, unsigned ahead) {
-    Fp p = fp_of(m, x);
+static Val sine(const Codegen *k, Val x, unsigned ahead) {
+    Fp p = fp_of(k, x);
     Angle a = p.is_f64 ? reduce_f64(&p, x) : reduce_f32(&p, x);
     Val quadrant = fp_iadd(&p, a.quadrant, fp_int(&p, ahead));
     Val odd = sin_near(&p, a.r);
@@ -220,13 +220,13 @@ static Val sine(const MathCtx *m, Val x, unsigned ahead) {
     return fp_select(&p, is_negative, negated, value);
 }
 
-Val math_sin(const MathCtx *m, Val x) {
-    Fp p = fp_of(m, x);
-    Val value = sine(m, x, 0);
+Val math_sin(const Codegen *k, Val x) {
+    Fp p = fp_of(k, x);
+    Val value = sine(k, x, 0);
     Val is_zero = fp_eq(&p, x, fp_num(&p, 0.0)); /* the polynomial loses its sign */
     return fp_select(&p, is_zero, x, value);
 }
 
-Val math_cos(const MathCtx *m, Val x) {
-    return sine(m, x, 1);
+Val math_cos(const Codegen *k, Val x) {
+    return sine(k, x, 1);
 }

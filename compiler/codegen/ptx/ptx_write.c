@@ -355,14 +355,14 @@ static void put_shared(const Ptx *ptx, Text *own, Text *common) {
     }
 }
 
-static void put_function(PtxText *text, const Unit *unit, LLVMValueRef function) {
+static void put_function(PtxText *text, const Codegen *k, LLVMValueRef function) {
     size_t n_bytes;
-    Ptx ptx = {.arena = unit->arena,
-               .body.arena = unit->arena,
-               .module = unit->module,
+    Ptx ptx = {.arena = k->arena,
+               .body.arena = k->arena,
+               .module = k->module,
                .function = function,
                .name = LLVMGetValueName2(function, &n_bytes),
-               .invariant_kind = unit->invariant_kind};
+               .invariant_kind = k->invariant_kind};
     Text *to = &text->functions;
     text_printf(to, "\n" FRT_MANIFEST_PREFIX FRT_D_FUNCTION " %s\n.visible .entry %s(\n", ptx.name,
                 ptx.name);
@@ -382,8 +382,8 @@ void ptx_write_head(PtxText *text, const Target *target) {
                 target->name);
 }
 
-void ptx_write_unit(PtxText *text, const Unit *unit) {
-    LLVMValueRef function = LLVMGetFirstFunction(unit->module);
+void ptx_write_module(PtxText *text, const Codegen *k) {
+    LLVMValueRef function = LLVMGetFirstFunction(k->module);
     for (; function; function = LLVMGetNextFunction(function))
-        if (!LLVMIsDeclaration(function)) put_function(text, unit, function);
+        if (!LLVMIsDeclaration(function)) put_function(text, k, function);
 }

@@ -4,7 +4,7 @@
 #ifndef FUSEC_CODEGEN_PTX_PTX_WRITE_H
 #define FUSEC_CODEGEN_PTX_PTX_WRITE_H
 
-#include "codegen/llvm/module.h"
+#include "codegen/llvm/build.h"
 
 /* The text of an artifact, cut so that a reader can take a function by itself (docs/MANIFEST.md):
  * first a head, which all functions need, then for each function a line that names it and its
@@ -17,6 +17,6 @@ typedef struct PtxText {
 /* Version, target and address size. */
 void ptx_write_head(PtxText *text, const Target *target);
 /* Adds the unit's functions. What the writer does not know leaves as an internal error. */
-void ptx_write_unit(PtxText *text, const Unit *unit);
+void ptx_write_module(PtxText *text, const Codegen *k);
 
 #endif

@@ -14,45 +14,43 @@ bool acc_stage_is_ordered(const Lower *lower, const Stage *stage) {
 }
 
 Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes) {
-    const Unit *unit = lower->unit;
-    Acc acc = {unit_splat(unit, unit_number(unit, reduce->acc, reduce->identity), lanes), NULL};
-    if (reduce->is_arg) acc.index = unit_splat(unit, unit_i32(unit, INT32_MAX), lanes);
+    const Codegen *k = lower->k;
+    Acc acc = {k_splat(k, k_number(k, reduce->acc, reduce->identity), lanes), NULL};
+    if (reduce->is_arg) acc.index = k_splat(k, k_i32(k, INT32_MAX), lanes);
     return acc;
 }
 
 /* Whether b's value comes before a's: a NaN before numbers, then the greater (or smaller). */
-static LLVMValueRef is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
-    LLVMBuilderRef builder = lower->unit->builder;
+static Val is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
+    const Codegen *k = lower->k;
     bool is_max = reduce->combine == PRIM_MAX;
     if (dtype_kind(reduce->acc) != KIND_FLOAT)
-        return unit_prim(lower->unit, PRIM_LT, reduce->acc, is_max ? a.value : b.value,
+        return math_prim(k, PRIM_LT, reduce->acc, is_max ? a.value : b.value,
                          is_max ? b.value : a.value, NULL);
     LLVMRealPredicate better = is_max ? LLVMRealUGT : LLVMRealULT; /* or one is a NaN */
-    LLVMValueRef wins = LLVMBuildFCmp(builder, better, b.value, a.value, "");
-    LLVMValueRef is_number = LLVMBuildFCmp(builder, LLVMRealORD, a.value, a.value, "");
-    return LLVMBuildAnd(builder, wins, is_number, "");
+    Val wins = k_fcmp(k, better, b.value, a.value);
+    Val is_number = k_fcmp(k, LLVMRealORD, a.value, a.value);
+    return k_and(k, wins, is_number);
 }
 
 /* Whether b's element comes before a's: by value, then the lower index. */
-static LLVMValueRef is_better(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef is_behind = is_ahead(lower, reduce, b, a);
-    LLVMValueRef is_lower = LLVMBuildICmp(builder, LLVMIntSLT, b.index, a.index, "");
-    LLVMValueRef wins_tie =
-        LLVMBuildAnd(builder, is_lower, LLVMBuildNot(builder, is_behind, ""), "");
-    return LLVMBuildOr(builder, is_ahead(lower, reduce, a, b), wins_tie, "");
+static Val is_better(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
+    const Codegen *k = lower->k;
+    Val is_behind = is_ahead(lower, reduce, b, a);
+    Val is_lower = k_slt(k, b.index, a.index);
+    Val wins_tie = k_and(k, is_lower, k_not(k, is_behind));
+    return k_or(k, is_ahead(lower, reduce, a, b), wins_tie);
 }
 
 /* Whether it is the identity, written as such: constants of a kind are one. */
-static bool is_identity(const Lower *lower, const Reduce *reduce, LLVMValueRef value) {
-    return value == acc_identity(lower, reduce, unit_lanes(value)).value;
+static bool is_identity(const Lower *lower, const Reduce *reduce, Val value) {
+    return value == acc_identity(lower, reduce, k_lanes(value)).value;
 }
 
 Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     if (reduce->is_arg) return acc_select(lower, is_better(lower, reduce, a, b), b, a);
     if (is_identity(lower, reduce, a.value)) return b;
-    return (Acc){unit_prim(lower->unit, reduce->combine, reduce->acc, a.value, b.value, NULL),
-                 NULL};
+    return (Acc){math_prim(lower->k, reduce->combine, reduce->acc, a.value, b.value, NULL), NULL};
 }
 
 /* Elements that equal the identity leave its index, which becomes 0 in the end: if all of them do,
@@ -68,18 +66,18 @@ Acc acc_element(Point *point, const Reduce *reduce) {
     return acc;
 }
 
-Acc acc_select(const Lower *lower, LLVMValueRef condition, Acc a, Acc b) {
-    LLVMBuilderRef builder = lower->unit->builder;
-    Acc acc = {LLVMBuildSelect(builder, condition, a.value, b.value, ""), NULL};
-    if (a.index) acc.index = LLVMBuildSelect(builder, condition, a.index, b.index, "");
+Acc acc_select(const Lower *lower, Val condition, Acc a, Acc b) {
+    const Codegen *k = lower->k;
+    Acc acc = {k_select(k, condition, a.value, b.value), NULL};
+    if (a.index) acc.index = k_select(k, condition, a.index, b.index);
     return acc;
 }
 
 static Acc lane_of(const Lower *lower, Acc acc, uint32_t lane) {
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef at = unit_i32(lower->unit, lane);
-    Acc one = {LLVMBuildExtractElement(builder, acc.value, at, ""), NULL};
-    if (acc.index) one.index = LLVMBuildExtractElement(builder, acc.index, at, "");
+    const Codegen *k = lower->k;
+    Val at = k_i32(k, lane);
+    Acc one = {k_extract_at(k, acc.value, at), NULL};
+    if (acc.index) one.index = k_extract_at(k, acc.index, at);
     return one;
 }
 
@@ -112,47 +110,45 @@ static Reduce first_of(const Reduce *reduce) {
 Acc acc_join_arg(const Lower *lower, const Reduce *reduce, Acc acc, AccJoin *join,
                  const void *user) {
     Reduce extreme = extreme_of(reduce), first = first_of(reduce);
-    uint32_t lanes = unit_lanes(acc.value);
+    uint32_t lanes = k_lanes(acc.value);
     Acc best = join(user, &extreme, (Acc){acc.value, NULL}), index = {acc.index, NULL};
-    Acc spread = {unit_splat(lower->unit, best.value, lanes), NULL};
+    Acc spread = {k_splat(lower->k, best.value, lanes), NULL};
     Acc place = acc_select(lower, is_ahead(lower, reduce, acc, spread),
                            acc_identity(lower, &first, lanes), index);
     return (Acc){best.value, join(user, &first, place).value};
 }
 
-static LLVMValueRef divide(const Lower *lower, const Reduce *reduce, LLVMValueRef value) {
-    const Unit *unit = lower->unit;
+static Val divide(const Lower *lower, const Reduce *reduce, Val value) {
+    const Codegen *k = lower->k;
     Lower *writable = (Lower *)(uintptr_t)lower;
-    LLVMValueRef count = lower_dim64(writable, reduce->divisor);
-    LLVMTypeRef type = unit_value_type(unit, reduce->acc, 1);
-    LLVMValueRef number = LLVMBuildSIToFP(unit->builder, count, type, "");
-    number = unit_splat(unit, number, unit_lanes(value));
-    return LLVMBuildFDiv(unit->builder, value, number, "");
+    Val count = lower_dim64(writable, reduce->divisor);
+    LLVMTypeRef type = k_value_type(k, reduce->acc, 1);
+    Val number = k_sitofp(k, count, type);
+    number = k_splat(k, number, k_lanes(value));
+    return k_fdiv(k, value, number);
 }
 
 void acc_finish(Point *point, uint32_t slot, Acc acc) {
     const Lower *lower = point->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     const Reduce *reduce = &lower->kernel->reduces.data[slot];
     if (reduce->is_arg) {
         LLVMTypeRef type = LLVMTypeOf(acc.index);
-        LLVMValueRef none = unit_splat(unit, unit_i32(unit, INT32_MAX), unit_lanes(acc.index));
-        LLVMValueRef is_empty = LLVMBuildICmp(unit->builder, LLVMIntEQ, acc.index, none, "");
-        point->results[slot] =
-            LLVMBuildSelect(unit->builder, is_empty, LLVMConstNull(type), acc.index, "");
+        Val none = k_splat(k, k_i32(k, INT32_MAX), k_lanes(acc.index));
+        Val is_empty = k_eq(k, acc.index, none);
+        point->results[slot] = k_select(k, is_empty, LLVMConstNull(type), acc.index);
         point->extremes[slot] = acc.value;
         return;
     }
-    LLVMValueRef value = acc.value;
+    Val value = acc.value;
     if (reduce->divisor) value = divide(lower, reduce, value);
-    point->results[slot] = convert_value(&unit->math, value, unit_convert_type(reduce->acc),
-                                         unit_convert_type(reduce->result));
+    point->results[slot] = convert_value(k, value, reduce->acc, reduce->result);
 }
 
 /* Accumulators, and what is beside them, as the flat list of values that a loop carries. */
-static LLVMValueRef *flatten(const Unit *unit, const Acc *accs, uint32_t n,
-                             const LLVMValueRef *beside, uint32_t *count) {
-    LLVMValueRef *values = arena_array(unit->arena, LLVMValueRef, 2 * (size_t)n + 1);
+static Val *flatten(const Codegen *k, const Acc *accs, uint32_t n, const Val *beside,
+                    uint32_t *count) {
+    Val *values = arena_array(k->arena, Val, 2 * (size_t)n + 1);
     *count = 0;
     for (uint32_t i = 0; i < n; i++) {
         values[(*count)++] = accs[i].value;
@@ -162,7 +158,7 @@ static LLVMValueRef *flatten(const Unit *unit, const Acc *accs, uint32_t n,
     return values;
 }
 
-static void unflatten(const LLVMValueRef *values, Acc *accs, uint32_t n, LLVMValueRef *beside) {
+static void unflatten(const Val *values, Acc *accs, uint32_t n, Val *beside) {
     for (uint32_t i = 0; i < n; i++) {
         accs[i].value = *values++;
         if (accs[i].index) accs[i].index = *values++;
@@ -170,16 +166,16 @@ static void unflatten(const LLVMValueRef *values, Acc *accs, uint32_t n, LLVMVal
     if (beside) *beside = *values;
 }
 
-void acc_loop_carry(const Unit *unit, Loop *loop, Acc *accs, uint32_t n, LLVMValueRef *beside) {
+void acc_loop_carry(const Codegen *k, Loop *loop, Acc *accs, uint32_t n, Val *beside) {
     uint32_t count;
-    LLVMValueRef *values = flatten(unit, accs, n, beside, &count);
-    loop_carry(unit, loop, values, count);
+    Val *values = flatten(k, accs, n, beside, &count);
+    loop_carry(k, loop, values, count);
     unflatten(values, accs, n, beside);
 }
 
-void acc_loop_end(const Unit *unit, Loop *loop, Acc *accs, uint32_t n, LLVMValueRef *beside) {
+void acc_loop_end(const Codegen *k, Loop *loop, Acc *accs, uint32_t n, Val *beside) {
     uint32_t count;
-    LLVMValueRef *values = flatten(unit, accs, n, beside, &count);
-    loop_end_carry(unit, loop, values, count);
+    Val *values = flatten(k, accs, n, beside, &count);
+    loop_end_carry(k, loop, values, count);
     unflatten(values, accs, n, beside);
 }

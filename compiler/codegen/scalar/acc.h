@@ -7,7 +7,7 @@
 /* An accumulator of one reduction: a value and, for an arg-reduction, its index; each a scalar or
  * one per lane. */
 typedef struct Acc {
-    LLVMValueRef value, index;
+    Val value, index;
 } Acc;
 /* Whether the result depends on the order in which elements are combined, to the last bit. */
 bool acc_is_ordered(const Lower *lower, const Reduce *reduce);
@@ -20,7 +20,7 @@ Acc acc_take(const Lower *lower, const Reduce *reduce, Acc acc, Acc element);
 /* The element of a reduction at a point. */
 Acc acc_element(Point *point, const Reduce *reduce);
 /* `condition ? a : b` */
-Acc acc_select(const Lower *lower, LLVMValueRef condition, Acc a, Acc b);
+Acc acc_select(const Lower *lower, Val condition, Acc a, Acc b);
 /* Joins the lanes, lowest bit of the lane number first. */
 Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t lanes);
 /* Joins accumulators of an arg-reduction in two rounds, each of an instruction or two where
@@ -34,7 +34,7 @@ void acc_finish(Point *point, uint32_t slot, Acc acc);
 
 /* loop_carry and loop_end_carry of accumulators, and of one more value where `beside` is not NULL.
  */
-void acc_loop_carry(const Unit *unit, Loop *loop, Acc *accs, uint32_t n, LLVMValueRef *beside);
-void acc_loop_end(const Unit *unit, Loop *loop, Acc *accs, uint32_t n, LLVMValueRef *beside);
+void acc_loop_carry(const Codegen *k, Loop *loop, Acc *accs, uint32_t n, Val *beside);
+void acc_loop_end(const Codegen *k, Loop *loop, Acc *accs, uint32_t n, Val *beside);
 
 #endif

@@ -9,21 +9,25 @@
 #ifndef FUSEC_CODEGEN_SCALAR_POINT_H
 #define FUSEC_CODEGEN_SCALAR_POINT_H
 
-#include "codegen/llvm/module.h"
+#include "codegen/llvm/build.h"
+#include "codegen/math/convert.h"
+#include "codegen/math/math.h"
+#include "codegen/math/prim.h"
+#include "ir/graph.h"
 #include "plan/plan.h"
 
 /* A buffer on chip: rows of the block's tile in shared memory. `base` NULL: it is in memory. */
 typedef struct Smem {
-    LLVMValueRef base; /* ptr addrspace(3), 16-byte aligned */
-    DimId pitch;       /* elements from row to row */
+    Val base;    /* ptr addrspace(3), 16-byte aligned */
+    DimId pitch; /* elements from row to row */
 } Smem;
 
 /* The tile that the blocks of a launch of several phases work on, as its first GEMM finds
  * it, or the part of it that a warp has by itself; i64. */
 typedef struct BlockTile {
-    LLVMValueRef m0, n0;    /* its first row and column in the matrix */
-    LLVMValueRef m;         /* rows of the matrix */
-    LLVMValueRef first_row; /* m0 and all the rows of the batches before */
+    Val m0, n0;    /* its first row and column in the matrix */
+    Val m;         /* rows of the matrix */
+    Val first_row; /* m0 and all the rows of the batches before */
     uint32_t n_rows;
     bool is_warps;
 } BlockTile;
@@ -32,24 +36,24 @@ typedef struct BlockTile {
  * shared memory, or an array. */
 typedef struct SharedTiles {
     uint32_t dynamic_bytes;
-    LLVMValueRef array;
+    Val array;
     uint32_t n_bytes;
 } SharedTiles;
 
 typedef struct Lower {
-    Unit *unit;
+    Codegen *k;
     const Plan *plan;
     const Kernel *kernel;
     const Variant *variant;
-    LLVMValueRef function;
-    LLVMValueRef block; /* GPU, in a launch of several parts: i32, the block's number in its own; of
-                           turns: which of the kernel's grid it stands for; else NULL */
-    LLVMValueRef *pointers; /* per Kernel.args; NULL of what is on chip */
-    bool *may_change;       /* per Kernel.args: what it holds, from the kernel's beginning on */
+    Val function;
+    Val block;        /* GPU, in a launch of several parts: i32, the block's number in its own; of
+                                  turns: which of the kernel's grid it stands for; else NULL */
+    Val *pointers;    /* per Kernel.args; NULL of what is on chip */
+    bool *may_change; /* per Kernel.args: what it holds, from the kernel's beginning on */
     /* GPU: Kernel.args (bit set) that the template reads by unit_load_hinted, and its policy. */
     uint64_t read_once;
-    LLVMValueRef load_policy;
-    LLVMValueRef *maps; /* per map of the kernel, or of the launch: pointer to the parameter */
+    Val load_policy;
+    Val *maps; /* per map of the kernel, or of the launch: pointer to the parameter */
     /* GPU: parts of the launch that are this kernel but for their buffers; their pointers are the
      * function's parameters from `first_param` on, their maps those from `first_map` on. */
     uint32_t n_parts, first_param, first_map;
@@ -62,13 +66,13 @@ typedef struct Lower {
     bool is_turn;       /* of a launch of turns: its block has a processor for itself */
     bool lets_in;       /* GPU: is still to say when the next launch's blocks may come in */
     SharedTiles *tiles;
-    LLVMValueRef symbols[DIM_MAX_SYMBOLS]; /* i64 */
-    LLVMTypeRef index_type;                /* i32 or i64: of axis values and element addresses */
-    uint32_t lane_axis;                    /* NO_AXIS when the kernel has no axes to put lanes on */
-    LLVMBasicBlockRef entry;   /* holds what is computed once; its terminator comes last */
-    Vec(MathDivisor) divisors; /* what lanes divide by together */
-    uint32_t *uses;            /* per ScalarId, as point_fma.c counts; NULL before */
-    LLVMValueRef *dims;        /* per DimId, in the entry block; grown on demand */
+    Val symbols[DIM_MAX_SYMBOLS]; /* i64 */
+    LLVMTypeRef index_type;       /* i32 or i64: of axis values and element addresses */
+    uint32_t lane_axis;           /* NO_AXIS when the kernel has no axes to put lanes on */
+    LLVMBasicBlockRef entry;      /* holds what is computed once; its terminator comes last */
+    Vec(MathDivisor) divisors;    /* what lanes divide by together */
+    uint32_t *uses;               /* per ScalarId, as point_fma.c counts; NULL before */
+    Val *dims;                    /* per DimId, in the entry block; grown on demand */
     uint32_t n_dims;
 } Lower;
 
@@ -78,47 +82,47 @@ enum { POINT_ANY_START = 1 << 20 };
 typedef struct Point {
     Lower *lower;
     uint32_t lanes;
-    uint32_t lane_axis;          /* the Lower's, unless a template lays lanes along another axis */
-    bool begins_anywhere;        /* along that axis, and not at a multiple of the lanes */
-    LLVMValueRef axis[MAX_AXES]; /* index_type, at lane 0 */
+    uint32_t lane_axis;   /* the Lower's, unless a template lays lanes along another axis */
+    bool begins_anywhere; /* along that axis, and not at a multiple of the lanes */
+    Val axis[MAX_AXES];   /* index_type, at lane 0 */
     /* Of a flat map (template/flat.h): the number of the element at lane 0, index_type, and per
      * axis that needs it the lanes' coordinates; lane_axis has no part in it then. NULL: it is
      * none. */
-    LLVMValueRef flat, *coordinates;
-    LLVMValueRef active;    /* i1: whether this point exists at all, or NULL: it does. Loads stay in
-                             * bounds where it is false; stores are the template's to skip. */
-    LLVMValueRef mask;      /* <lanes x i1>: lanes that exist, or NULL: all (CPU tails) */
-    LLVMValueRef *results;  /* per slot: SCALAR_STAGE, scalar or per lane */
-    LLVMValueRef *extremes; /* per slot: SCALAR_EXTREME */
-    LLVMValueRef *values;   /* per ScalarId, once emitted */
+    Val flat, *coordinates;
+    Val active;    /* i1: whether this point exists at all, or NULL: it does. Loads stay in
+                    * bounds where it is false; stores are the template's to skip. */
+    Val mask;      /* <lanes x i1>: lanes that exist, or NULL: all (CPU tails) */
+    Val *results;  /* per slot: SCALAR_STAGE, scalar or per lane */
+    Val *extremes; /* per slot: SCALAR_EXTREME */
+    Val *values;   /* per ScalarId, once emitted */
 } Point;
 
 /* Sets up a Lower for `kernel`: everything but function, pointers, symbols and entry, which depend
  * on the target's calling convention. */
-void lower_init(Lower *lower, Unit *unit, const Plan *plan, const Kernel *kernel,
+void lower_init(Lower *lower, Codegen *k, const Plan *plan, const Kernel *kernel,
                 const Variant *variant);
 /* Where the buffer is among the kernel's arguments, one of which it must be. */
 uint32_t lower_arg(const Lower *lower, uint32_t buffer);
 /* The value of a dim in index_type (or i64), computed once in the entry block. */
-LLVMValueRef lower_dim(Lower *lower, DimId dim);
-LLVMValueRef lower_dim64(Lower *lower, DimId dim);
+Val lower_dim(Lower *lower, DimId dim);
+Val lower_dim64(Lower *lower, DimId dim);
 /* A dim as a divisor: an extent of 0 has no elements, but may still be divided by. */
-LLVMValueRef lower_divisor(Lower *lower, DimId dim);
+Val lower_divisor(Lower *lower, DimId dim);
 static inline DimTab *lower_dims(const Lower *lower) {
     return indextab_dims(scalartab_indices(lower->kernel->scalars));
 }
-LLVMValueRef lower_index_const(const Lower *lower, int64_t value);
+Val lower_index_const(const Lower *lower, int64_t value);
 /* Splits a linear index into the `n` axes from `first`, innermost last: sets point->axis. */
-void lower_split(Lower *lower, LLVMValueRef linear, uint32_t first, uint32_t n, Point *point);
+void lower_split(Lower *lower, Val linear, uint32_t first, uint32_t n, Point *point);
 
 /* A point without axis values; `results` and `extremes` have room for every slot. */
 Point point_new(Lower *lower, uint32_t lanes);
 /* A point inside `outer`'s loops: same axes so far, and every value `outer` has emitted. */
 Point point_inside(const Point *outer);
 /* The scalar's value: a vector of lanes when it depends on the lane axis (and lanes > 1). */
-LLVMValueRef point_value(Point *point, ScalarId id);
+Val point_value(Point *point, ScalarId id);
 /* The same, always per lane. */
-LLVMValueRef point_lanes(Point *point, ScalarId id);
+Val point_lanes(Point *point, ScalarId id);
 /* Emits, now, everything the roots need that depends on no axis of `inner_axes` (bit set) and that
  * can be computed already: so that loops find it ready. */
 void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32_t inner_axes);
@@ -131,11 +135,11 @@ uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_
  * is there once. */
 void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uint32_t n_roots);
 /* What a load finds, as it lies in memory: a vector of lanes where it depends on the lane axis. */
-LLVMValueRef point_loaded(Point *point, ScalarId load);
+Val point_loaded(Point *point, ScalarId load);
 /* Where a load reads at lane 0. */
-LLVMValueRef point_pointer(Point *point, const Scalar *load);
+Val point_pointer(Point *point, const Scalar *load);
 /* Index at lane 0. */
-LLVMValueRef point_index(Point *point, IndexId id);
+Val point_index(Point *point, IndexId id);
 /* Nothing, where phases that run at once pass the value in registers. */
 void point_store(Point *point, const Store *store);
 /* Of phases that run at once, at one place of their loops: gives the point, where its kernel loads

@@ -11,8 +11,8 @@ static void count_store(void *user, const Store *store) {
 static uint32_t *count_uses(const Lower *lower) {
     const Kernel *kernel = lower->kernel;
     uint32_t n = scalar_count(kernel->scalars);
-    uint32_t *uses = arena_array(lower->unit->arena, uint32_t, n + (size_t)1);
-    const bool *live = kernel_live_scalars(lower->unit->arena, kernel);
+    uint32_t *uses = arena_array(lower->k->arena, uint32_t, n + (size_t)1);
+    const bool *live = kernel_live_scalars(lower->k->arena, kernel);
     for (ScalarId id = 1; id <= n; id++)
         for (int i = 0; i < 3 && live[id]; i++) uses[scalar_get(kernel->scalars, id)->args[i]]++;
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
@@ -32,9 +32,9 @@ static bool is_lone_product(const Point *point, ScalarId id) {
     return lower->uses[id] == 1;
 }
 
-LLVMValueRef point_contracted(Point *point, const Scalar *s) {
+Val point_contracted(Point *point, const Scalar *s) {
     Lower *lower = point->lower;
-    const MathCtx *m = &lower->unit->math;
+    const Codegen *k = lower->k;
     bool subtracts = s->prim == PRIM_SUB;
     if (!lower->plan->graph->is_fast || dtype_kind(s->dtype) != KIND_FLOAT ||
         (s->prim != PRIM_ADD && !subtracts))
@@ -42,12 +42,12 @@ LLVMValueRef point_contracted(Point *point, const Scalar *s) {
     uint32_t at = is_lone_product(point, s->args[0]) ? 0 : 1;
     if (at == 1 && !is_lone_product(point, s->args[1])) return NULL;
     const Scalar *product = scalar_get(lower->kernel->scalars, s->args[at]);
-    LLVMValueRef v[3];
+    Val v[3];
     for (int i = 0; i < 3; i++)
         v[i] = point_value(point, i < 2 ? product->args[i] : s->args[1 - at]);
-    bool any_vector = unit_is_vector(v[0]) || unit_is_vector(v[1]) || unit_is_vector(v[2]);
-    for (int i = 0; i < 3 && any_vector; i++) v[i] = unit_splat(lower->unit, v[i], point->lanes);
+    bool any_vector = k_is_vector(v[0]) || k_is_vector(v[1]) || k_is_vector(v[2]);
+    for (int i = 0; i < 3 && any_vector; i++) v[i] = k_splat(k, v[i], point->lanes);
     int negated = at == 0 ? 2 : 0; /* of a - bc the product, of ab - c the other */
-    if (subtracts) v[negated] = LLVMBuildFNeg(m->builder, v[negated], "");
-    return math_fma(m, v[0], v[1], v[2]);
+    if (subtracts) v[negated] = k_fneg(k, v[negated]);
+    return math_fma(k, v[0], v[1], v[2]);
 }

@@ -7,6 +7,6 @@
 
 /* The value of `s` by one fused multiply-add, if it is such a sum or difference of floats; or NULL.
  */
-LLVMValueRef point_contracted(Point *point, const Scalar *s);
+Val point_contracted(Point *point, const Scalar *s);
 
 #endif

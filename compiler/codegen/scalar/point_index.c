@@ -8,46 +8,44 @@ bool point_on_lanes(const Point *point, uint32_t axes) {
     return point->lanes > 1 && point->lane_axis != NO_AXIS && (axes >> point->lane_axis & 1);
 }
 
-static LLVMValueRef lane_numbers(const Point *point) {
-    Unit *unit = point->lower->unit;
-    LLVMValueRef *numbers = arena_array(unit->arena, LLVMValueRef, point->lanes);
+static Val lane_numbers(const Point *point) {
+    Codegen *k = point->lower->k;
+    Val *numbers = arena_array(k->arena, Val, point->lanes);
     for (uint32_t i = 0; i < point->lanes; i++) numbers[i] = lower_index_const(point->lower, i);
     return LLVMConstVector(numbers, point->lanes);
 }
 
-static LLVMValueRef atom_at(Point *point, const IndexAtom *atom, bool per_lane) {
+static Val atom_at(Point *point, const IndexAtom *atom, bool per_lane) {
     Lower *lower = point->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
-    LLVMValueRef operand, divisor, value;
+    const Codegen *k = lower->k;
+    Val operand, divisor, value;
     switch (atom->kind) {
     case ATOM_AXIS:
         if (per_lane && point->flat) return point->coordinates[atom->axis];
         value = point->axis[atom->axis];
         if (!per_lane) return value;
-        value = unit_splat(lower->unit, value, point->lanes);
-        return LLVMBuildAdd(builder, value, lane_numbers(point), "");
+        value = k_splat(k, value, point->lanes);
+        return k_add(k, value, lane_numbers(point));
     case ATOM_VALUE:
         value = point_value(point, atom->value);
-        if (per_lane) value = unit_splat(lower->unit, value, point->lanes);
-        if (lower->index_type == lower->unit->i32) return value;
-        return LLVMBuildSExt(builder, value,
-                             unit_vector_of(lower->index_type, per_lane ? point->lanes : 1), "");
+        if (per_lane) value = k_splat(k, value, point->lanes);
+        if (lower->index_type == k->i32) return value;
+        return k_sext(k, value, k_vector_of(lower->index_type, per_lane ? point->lanes : 1));
     case ATOM_DIV:
     case ATOM_MOD:
         break;
     }
     operand = point_index_at(point, atom->operand, per_lane);
     divisor = lower_divisor(lower, atom->divisor);
-    if (per_lane) divisor = unit_splat(lower->unit, divisor, point->lanes);
-    return atom->kind == ATOM_DIV ? LLVMBuildUDiv(builder, operand, divisor, "")
-                                  : LLVMBuildURem(builder, operand, divisor, "");
+    if (per_lane) divisor = k_splat(k, divisor, point->lanes);
+    return atom->kind == ATOM_DIV ? k_udiv(k, operand, divisor) : k_urem(k, operand, divisor);
 }
 
-LLVMValueRef point_without_constant(LLVMValueRef value, int64_t *constant) {
+Val point_without_constant(Val value, int64_t *constant) {
     *constant = 0;
     while (LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == LLVMAdd) {
-        LLVMValueRef a = LLVMGetOperand(value, 0), b = LLVMGetOperand(value, 1);
-        LLVMValueRef number = LLVMIsAConstantInt(a) ? a : b;
+        Val a = LLVMGetOperand(value, 0), b = LLVMGetOperand(value, 1);
+        Val number = LLVMIsAConstantInt(a) ? a : b;
         if (!LLVMIsAConstantInt(number)) break;
         *constant += LLVMConstIntGetSExtValue(number);
         value = number == a ? b : a;
@@ -57,29 +55,28 @@ LLVMValueRef point_without_constant(LLVMValueRef value, int64_t *constant) {
 
 /* A term that no lane moves: its value with what is added to its axis left out, which goes to
  * *rest, so that places a constant distance apart have all but that constant in common. */
-static LLVMValueRef term_at(Point *point, const IndexAtom *atom, DimId coefficient,
-                            LLVMValueRef *rest) {
+static Val term_at(Point *point, const IndexAtom *atom, DimId coefficient, Val *rest) {
     Lower *lower = point->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
+    const Codegen *k = lower->k;
     int64_t constant = 0;
-    LLVMValueRef value = atom_at(point, atom, false), more = NULL;
+    Val value = atom_at(point, atom, false), more = NULL;
     if (atom->kind == ATOM_AXIS) value = point_without_constant(value, &constant);
     if (constant) more = lower_index_const(lower, constant);
     if (!dim_equals_const(lower_dims(lower), coefficient, 1)) {
-        LLVMValueRef c = lower_dim(lower, coefficient);
-        value = LLVMBuildMul(builder, value, c, "");
-        if (more) more = LLVMBuildMul(builder, c, more, "");
+        Val c = lower_dim(lower, coefficient);
+        value = k_mul(k, value, c);
+        if (more) more = k_mul(k, c, more);
     }
-    if (more) *rest = *rest ? LLVMBuildAdd(builder, *rest, more, "") : more;
+    if (more) *rest = *rest ? k_add(k, *rest, more) : more;
     return value;
 }
 
-static LLVMValueRef moving_term_at(Point *point, const IndexAtom *atom, DimId coefficient) {
+static Val moving_term_at(Point *point, const IndexAtom *atom, DimId coefficient) {
     Lower *lower = point->lower;
-    LLVMValueRef value = atom_at(point, atom, true);
+    Val value = atom_at(point, atom, true);
     if (dim_equals_const(lower_dims(lower), coefficient, 1)) return value;
-    LLVMValueRef c = unit_splat(lower->unit, lower_dim(lower, coefficient), point->lanes);
-    return LLVMBuildMul(lower->unit->builder, value, c, "");
+    Val c = k_splat(lower->k, lower_dim(lower, coefficient), point->lanes);
+    return k_mul(lower->k, value, c);
 }
 
 LaneMotion point_motion(const Point *point, IndexId index) {
@@ -101,47 +98,47 @@ bool point_is_multiple(const Point *point, IndexId index, int64_t multiple) {
 }
 
 /* The element's number and what is added to it. */
-static LLVMValueRef flat_index(const Point *point, DimId offset, bool per_lane) {
-    const Unit *unit = point->lower->unit;
-    LLVMValueRef first = point->flat;
+static Val flat_index(const Point *point, DimId offset, bool per_lane) {
+    const Codegen *k = point->lower->k;
+    Val first = point->flat;
     if (!dim_equals_const(lower_dims(point->lower), offset, 0))
-        first = LLVMBuildAdd(unit->builder, first, lower_dim(point->lower, offset), "");
+        first = k_add(k, first, lower_dim(point->lower, offset));
     if (!per_lane) return first;
-    first = unit_splat(unit, first, point->lanes);
-    return LLVMBuildAdd(unit->builder, first, lane_numbers(point), "");
+    first = k_splat(k, first, point->lanes);
+    return k_add(k, first, lane_numbers(point));
 }
 
 /* Sums the terms that do not move with the lanes as scalars first, constants last. */
-LLVMValueRef point_index_at(Point *point, IndexId id, bool per_lane) {
+Val point_index_at(Point *point, IndexId id, bool per_lane) {
     Lower *lower = point->lower;
-    Unit *unit = lower->unit;
+    Codegen *k = lower->k;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     DimTab *dims = lower_dims(lower);
     IndexExpr expr = index_expr(tab, id);
     DimId offset;
     if (point->flat && flat_is_in_order(lower->kernel, id, &offset))
         return flat_index(point, offset, per_lane);
-    LLVMValueRef total = lower_dim(lower, expr.offset);
-    LLVMValueRef rest = NULL;
+    Val total = lower_dim(lower, expr.offset);
+    Val rest = NULL;
     bool is_zero = dim_equals_const(dims, expr.offset, 0);
     for (int moving = 0; moving < 2; moving++) {
         for (uint32_t i = 0; i < expr.n_terms; i++) {
             IndexAtom atom = index_atom(tab, expr.terms[i].atom);
             bool moves = per_lane && point_on_lanes(point, atom.axes);
             if (moves != (moving == 1)) continue;
-            LLVMValueRef value = moves ? moving_term_at(point, &atom, expr.terms[i].coefficient)
-                                       : term_at(point, &atom, expr.terms[i].coefficient, &rest);
-            if (moves) total = unit_splat(unit, total, point->lanes);
-            total = is_zero ? value : LLVMBuildAdd(unit->builder, total, value, "");
+            Val value = moves ? moving_term_at(point, &atom, expr.terms[i].coefficient)
+                              : term_at(point, &atom, expr.terms[i].coefficient, &rest);
+            if (moves) total = k_splat(k, total, point->lanes);
+            total = is_zero ? value : k_add(k, total, value);
             is_zero = false;
         }
-        if (rest) total = LLVMBuildAdd(unit->builder, total, rest, "");
+        if (rest) total = k_add(k, total, rest);
         rest = NULL;
     }
-    return per_lane ? unit_splat(unit, total, point->lanes) : total;
+    return per_lane ? k_splat(k, total, point->lanes) : total;
 }
 
-LLVMValueRef point_index(Point *point, IndexId id) {
+Val point_index(Point *point, IndexId id) {
     return point_index_at(point, id, false);
 }
 
@@ -161,28 +158,28 @@ static bool is_guard_uniform(const Point *point, const Guard *g) {
 }
 
 /* Whether lo <= index < hi: i1, or per lane when it varies. */
-static LLVMValueRef range_value(Point *point, const Guard *g) {
+static Val range_value(Point *point, const Guard *g) {
     Lower *lower = point->lower;
-    LLVMBuilderRef builder = lower->unit->builder;
+    const Codegen *k = lower->k;
     uint32_t lanes = is_guard_uniform(point, g) ? 1 : point->lanes;
-    LLVMValueRef index = point_index_at(point, g->index, lanes > 1);
-    LLVMValueRef lo = unit_splat(lower->unit, lower_dim(lower, g->lo), lanes);
-    LLVMValueRef hi = unit_splat(lower->unit, lower_dim(lower, g->hi), lanes);
-    LLVMValueRef above = LLVMBuildICmp(builder, LLVMIntSGE, index, lo, "");
-    LLVMValueRef below = LLVMBuildICmp(builder, LLVMIntSLT, index, hi, "");
-    return LLVMBuildAnd(builder, above, below, "");
+    Val index = point_index_at(point, g->index, lanes > 1);
+    Val lo = k_splat(k, lower_dim(lower, g->lo), lanes);
+    Val hi = k_splat(k, lower_dim(lower, g->hi), lanes);
+    Val above = k_sge(k, index, lo);
+    Val below = k_slt(k, index, hi);
+    return k_and(k, above, below);
 }
 
-LLVMValueRef point_guard(Point *point, GuardId guard) {
+Val point_guard(Point *point, GuardId guard) {
     const Lower *lower = point->lower;
     const ScalarTab *scalars = lower->kernel->scalars;
-    LLVMValueRef all = NULL;
+    Val all = NULL;
     for (; guard; guard = guard_get(scalars, guard).next) {
         Guard g = guard_get(scalars, guard);
-        LLVMValueRef own = range_value(point, &g);
-        if (all && unit_is_vector(own)) all = unit_splat(lower->unit, all, point->lanes);
-        if (all && unit_is_vector(all)) own = unit_splat(lower->unit, own, point->lanes);
-        all = all ? LLVMBuildAnd(lower->unit->builder, all, own, "") : own;
+        Val own = range_value(point, &g);
+        if (all && k_is_vector(own)) all = k_splat(lower->k, all, point->lanes);
+        if (all && k_is_vector(all)) own = k_splat(lower->k, own, point->lanes);
+        all = all ? k_and(lower->k, all, own) : own;
     }
     return all;
 }

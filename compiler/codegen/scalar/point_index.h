@@ -10,11 +10,11 @@ bool point_on_lanes(const Point *point, uint32_t axes);
 LaneMotion point_motion(const Point *point, IndexId index);
 bool point_is_multiple(const Point *point, IndexId index, int64_t multiple);
 /* The index at lane 0, or per lane. */
-LLVMValueRef point_index_at(Point *point, IndexId id, bool per_lane);
+Val point_index_at(Point *point, IndexId id, bool per_lane);
 /* Whether the whole conjunction holds: i1, or per lane where no multiple of the lanes' number is
  * known to be at its borders. */
-LLVMValueRef point_guard(Point *point, GuardId guard);
+Val point_guard(Point *point, GuardId guard);
 /* What is added to an axis value, apart from it: *constant. */
-LLVMValueRef point_without_constant(LLVMValueRef value, int64_t *constant);
+Val point_without_constant(Val value, int64_t *constant);
 
 #endif

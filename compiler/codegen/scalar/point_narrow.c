@@ -10,8 +10,8 @@
 enum { MAX_DEPTH = 4 };
 
 /* Whether the machine computes on `dtype` itself. */
-static bool is_native(const Unit *unit, Dtype dtype) {
-    return unit_is_gpu(unit) && (dtype == DT_F16 || (dtype == DT_BF16 && unit->target->has_bf16));
+static bool is_native(const Codegen *k, Dtype dtype) {
+    return k_is_gpu(k) && (dtype == DT_F16 || (dtype == DT_BF16 && k->target->has_bf16));
 }
 
 static bool is_arithmetic(PrimId prim) {
@@ -42,28 +42,27 @@ static bool is_narrow(const ScalarTab *scalars, ScalarId id, Dtype dtype, bool i
     return true;
 }
 
-static LLVMValueRef narrow_value(Point *point, ScalarId id, Dtype dtype) {
-    Unit *unit = point->lower->unit;
+static Val narrow_value(Point *point, ScalarId id, Dtype dtype) {
+    Codegen *k = point->lower->k;
     const Scalar *s = scalar_get(point->lower->kernel->scalars, id);
     if (s->kind == SCALAR_CVT) return point_value(point, s->args[0]);
-    if (s->kind == SCALAR_CONST) return unit_number(unit, dtype, dtype_round(dtype, s->number));
-    LLVMValueRef args[3] = {NULL};
+    if (s->kind == SCALAR_CONST) return k_number(k, dtype, dtype_round(dtype, s->number));
+    Val args[3] = {NULL};
     uint32_t first, arity = prim_info(s->prim)->arity;
     bool any_vector = false;
     is_choice(s->prim, &first);
     for (uint32_t i = 0; i < arity; i++) {
         args[i] =
             i < first ? point_value(point, s->args[i]) : narrow_value(point, s->args[i], dtype);
-        any_vector = any_vector || unit_is_vector(args[i]);
+        any_vector = any_vector || k_is_vector(args[i]);
     }
-    for (uint32_t i = 0; i < arity && any_vector; i++)
-        args[i] = unit_splat(unit, args[i], point->lanes);
-    return unit_prim(unit, s->prim, dtype, args[0], args[1], args[2]);
+    for (uint32_t i = 0; i < arity && any_vector; i++) args[i] = k_splat(k, args[i], point->lanes);
+    return math_prim(k, s->prim, dtype, args[0], args[1], args[2]);
 }
 
-LLVMValueRef point_narrow_rounded(Point *point, const Scalar *s) {
+Val point_narrow_rounded(Point *point, const Scalar *s) {
     const ScalarTab *scalars = point->lower->kernel->scalars;
-    if (!is_native(point->lower->unit, s->dtype)) return NULL;
+    if (!is_native(point->lower->k, s->dtype)) return NULL;
     if (scalar_get(scalars, s->args[0])->kind != SCALAR_PRIM) return NULL;
     if (!is_narrow(scalars, s->args[0], s->dtype, true, 0)) return NULL;
     return narrow_value(point, s->args[0], s->dtype);
@@ -80,20 +79,20 @@ static Dtype widened_from(const ScalarTab *scalars, ScalarId id) {
     return s->kind == SCALAR_CVT ? scalar_get(scalars, s->args[0])->dtype : DT_F32;
 }
 
-LLVMValueRef point_narrow_compared(Point *point, const Scalar *s) {
+Val point_narrow_compared(Point *point, const Scalar *s) {
     const ScalarTab *scalars = point->lower->kernel->scalars;
     bool compares =
         s->prim == PRIM_LT || s->prim == PRIM_LE || s->prim == PRIM_EQ || s->prim == PRIM_NE;
     if (!compares) return NULL;
     Dtype dtype = widened_from(scalars, s->args[0]);
     if (dtype == DT_F32) dtype = widened_from(scalars, s->args[1]);
-    if (!is_native(point->lower->unit, dtype)) return NULL;
-    LLVMValueRef args[2];
+    if (!is_native(point->lower->k, dtype)) return NULL;
+    Val args[2];
     for (uint32_t i = 0; i < 2; i++)
         if (!is_narrow(scalars, s->args[i], dtype, false, 0)) return NULL;
     for (uint32_t i = 0; i < 2; i++) args[i] = narrow_value(point, s->args[i], dtype);
-    bool any_vector = unit_is_vector(args[0]) || unit_is_vector(args[1]);
+    bool any_vector = k_is_vector(args[0]) || k_is_vector(args[1]);
     for (uint32_t i = 0; i < 2 && any_vector; i++)
-        args[i] = unit_splat(point->lower->unit, args[i], point->lanes);
-    return unit_prim(point->lower->unit, s->prim, dtype, args[0], args[1], NULL);
+        args[i] = k_splat(point->lower->k, args[i], point->lanes);
+    return math_prim(point->lower->k, s->prim, dtype, args[0], args[1], NULL);
 }

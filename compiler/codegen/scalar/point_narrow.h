@@ -7,8 +7,8 @@
 
 /* The value of `s`, which rounds f32, computed in the narrow type; NULL where that is not the same
  * or the machine does not. */
-LLVMValueRef point_narrow_rounded(Point *point, const Scalar *s);
+Val point_narrow_rounded(Point *point, const Scalar *s);
 /* The value of `s`, which compares f32, by a comparison in the narrow type; or NULL. */
-LLVMValueRef point_narrow_compared(Point *point, const Scalar *s);
+Val point_narrow_compared(Point *point, const Scalar *s);
 
 #endif

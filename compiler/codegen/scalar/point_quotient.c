@@ -2,26 +2,26 @@
 #include "codegen/scalar/point_quotient.h"
 
 /* Makes what is needed to divide by `y` right behind it, so that it is there wherever y is. */
-static MathDivisor divisor_of(Lower *lower, LLVMValueRef y) {
-    Unit *unit = lower->unit;
+static MathDivisor divisor_of(Lower *lower, Val y) {
+    Codegen *k = lower->k;
     for (uint32_t i = 0; i < lower->divisors.n; i++)
         if (lower->divisors.data[i].value == y) return lower->divisors.data[i];
-    LLVMBasicBlockRef here = unit_here(unit);
-    LLVMValueRef next = LLVMIsAInstruction(y) ? LLVMGetNextInstruction(y) : NULL;
+    LLVMBasicBlockRef here = k_here(k);
+    Val next = LLVMIsAInstruction(y) ? LLVMGetNextInstruction(y) : NULL;
     while (next && LLVMIsAPHINode(next)) next = LLVMGetNextInstruction(next);
     if (next)
-        LLVMPositionBuilderBefore(unit->builder, next);
+        LLVMPositionBuilderBefore(k->builder, next);
     else if (LLVMIsAInstruction(y))
-        unit_goto(unit, LLVMGetInstructionParent(y));
-    MathDivisor divisor = math_divisor(&unit->math, y);
-    unit_goto(unit, here);
-    vec_push(unit->arena, &lower->divisors, divisor);
+        k_goto(k, LLVMGetInstructionParent(y));
+    MathDivisor divisor = math_divisor(k, y);
+    k_goto(k, here);
+    vec_push(k->arena, &lower->divisors, divisor);
     return divisor;
 }
 
 static bool is_quotient(const Lower *lower, const Scalar *s) {
     return s->kind == SCALAR_PRIM && s->prim == PRIM_DIV && s->dtype == DT_F32 &&
-           unit_is_gpu(lower->unit);
+           k_is_gpu(lower->k);
 }
 
 bool point_is_at_most_0(const Kernel *kernel, ScalarId id) {
@@ -42,57 +42,54 @@ static bool are_fractions(const Lower *lower, const Scalar *s) {
            point_is_at_most_0(lower->kernel, x->args[0]);
 }
 
-LLVMValueRef point_quotient(Lower *lower, const Scalar *s, LLVMValueRef x, LLVMValueRef y) {
-    if (!is_quotient(lower, s) || !unit_is_vector(x) || unit_is_vector(y)) return NULL;
+Val point_quotient(Lower *lower, const Scalar *s, Val x, Val y) {
+    if (!is_quotient(lower, s) || !k_is_vector(x) || k_is_vector(y)) return NULL;
     MathDivisor divisor = divisor_of(lower, y);
-    return math_quotient(&lower->unit->math, x, &divisor, are_fractions(lower, s));
+    return math_quotient(lower->k, x, &divisor, are_fractions(lower, s));
 }
 
 /* Whether the points have already what the scalar divides, and one divisor for all of it. */
 static bool divides_alike(const Point *points, uint32_t n, const Scalar *s) {
-    LLVMValueRef y = points->values[s->args[1]];
-    bool is_alike = is_quotient(points->lower, s) && y && !unit_is_vector(y);
+    Val y = points->values[s->args[1]];
+    bool is_alike = is_quotient(points->lower, s) && y && !k_is_vector(y);
     for (uint32_t i = 0; i < n && is_alike; i++) {
-        LLVMValueRef x = points[i].values[s->args[0]];
-        is_alike =
-            x && unit_is_vector(x) == (points->lanes > 1) && points[i].values[s->args[1]] == y;
+        Val x = points[i].values[s->args[0]];
+        is_alike = x && k_is_vector(x) == (points->lanes > 1) && points[i].values[s->args[1]] == y;
     }
     return is_alike;
 }
 
 /* The points' lanes side by side. */
-static LLVMValueRef join_lanes(const Point *points, uint32_t n, ScalarId id) {
-    const Unit *unit = points->lower->unit;
+static Val join_lanes(const Point *points, uint32_t n, ScalarId id) {
+    const Codegen *k = points->lower->k;
     uint32_t lanes = points->lanes;
-    LLVMValueRef all = LLVMGetPoison(unit_vector_of(unit->f32, n * lanes));
+    Val all = LLVMGetPoison(k_vector_of(k->f32, n * lanes));
     for (uint32_t i = 0; i < n * lanes; i++) {
-        LLVMValueRef own = points[i / lanes].values[id];
-        if (lanes > 1)
-            own = LLVMBuildExtractElement(unit->builder, own, unit_i32(unit, i % lanes), "");
-        all = LLVMBuildInsertElement(unit->builder, all, own, unit_i32(unit, i), "");
+        Val own = points[i / lanes].values[id];
+        if (lanes > 1) own = k_extract(k, own, i % lanes);
+        all = k_insert(k, all, own, i);
     }
     return all;
 }
 
-static LLVMValueRef point_of_lanes(const Unit *unit, LLVMValueRef all, uint32_t at,
-                                   uint32_t lanes) {
-    if (lanes == 1) return LLVMBuildExtractElement(unit->builder, all, unit_i32(unit, at), "");
-    LLVMValueRef *numbers = arena_array(unit->arena, LLVMValueRef, lanes);
-    for (uint32_t i = 0; i < lanes; i++) numbers[i] = unit_i32(unit, at + i);
-    LLVMValueRef poison = LLVMGetPoison(LLVMTypeOf(all));
-    return LLVMBuildShuffleVector(unit->builder, all, poison, LLVMConstVector(numbers, lanes), "");
+static Val point_of_lanes(const Codegen *k, Val all, uint32_t at, uint32_t lanes) {
+    if (lanes == 1) return k_extract(k, all, at);
+    Val *numbers = arena_array(k->arena, Val, lanes);
+    for (uint32_t i = 0; i < lanes; i++) numbers[i] = k_i32(k, at + i);
+    Val poison = LLVMGetPoison(LLVMTypeOf(all));
+    return k_shuffle(k, all, poison, LLVMConstVector(numbers, lanes));
 }
 
 /* Two lanes at least. */
 static void divide_together(Point *points, uint32_t n, ScalarId id, const Scalar *s) {
     Lower *lower = points->lower;
-    const Unit *unit = lower->unit;
+    const Codegen *k = lower->k;
     uint32_t lanes = points->lanes;
     MathDivisor divisor = divisor_of(lower, points->values[s->args[1]]);
-    LLVMValueRef all = join_lanes(points, n, s->args[0]);
-    all = math_quotient(&unit->math, all, &divisor, are_fractions(lower, s));
+    Val all = join_lanes(points, n, s->args[0]);
+    all = math_quotient(k, all, &divisor, are_fractions(lower, s));
     for (uint32_t i = 0; i < n; i++)
-        points[i].values[id] = point_of_lanes(unit, all, i * lanes, lanes);
+        points[i].values[id] = point_of_lanes(k, all, i * lanes, lanes);
 }
 
 void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uint32_t n_roots) {
@@ -101,7 +98,7 @@ void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uin
     const Lower *lower = points->lower;
     const ScalarTab *scalars = lower->kernel->scalars;
     uint32_t most = MOST_LANES / points->lanes;
-    const bool *wanted = kernel_needed_scalars(lower->unit->arena, lower->kernel, roots, n_roots);
+    const bool *wanted = kernel_needed_scalars(lower->k->arena, lower->kernel, roots, n_roots);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (!wanted[id] || points->values[id] || !divides_alike(points, n, s)) continue;

@@ -8,6 +8,6 @@
 bool point_is_at_most_0(const Kernel *kernel, ScalarId id);
 /* The quotient, or NULL where the lanes' divisors differ or it would not pay to know that they do
  * not. */
-LLVMValueRef point_quotient(Lower *lower, const Scalar *s, LLVMValueRef x, LLVMValueRef y);
+Val point_quotient(Lower *lower, const Scalar *s, Val x, Val y);
 
 #endif

@@ -1,6 +1,6 @@
 /* GEMM_FMA on a GPU: what its schedule and its template agree on. */
-#ifndef FUSEC_PLAN_SIMT_H
-#define FUSEC_PLAN_SIMT_H
+#ifndef FUSEC_TEMPLATE_SIMT_H
+#define FUSEC_TEMPLATE_SIMT_H
 
 #include "plan/kernel.h"
 

@@ -15,8 +15,8 @@
  *
  * Shared memory holds the lhs's tile and two buffers, each for a tile of either right
  * operand. */
-#ifndef FUSEC_PLAN_GEMM_ROWS_GEMM_H
-#define FUSEC_PLAN_GEMM_ROWS_GEMM_H
+#ifndef FUSEC_TEMPLATE_GEMM_ROWS_GEMM_H
+#define FUSEC_TEMPLATE_GEMM_ROWS_GEMM_H
 
 #include "plan/plan.h"
 

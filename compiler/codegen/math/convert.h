@@ -9,26 +9,12 @@
  * becomes 0 or 1.
  * No branch and no external symbol; no double is narrowed to half or bfloat in one step, which
  * x86 could do by a call only. The target must have F16C (x86-64-v3) or be sm_80 or newer. */
-#ifndef FUSEC_CODEGEN_LLVM_CONVERT_H
-#define FUSEC_CODEGEN_LLVM_CONVERT_H
+#ifndef FUSEC_CODEGEN_MATH_CONVERT_H
+#define FUSEC_CODEGEN_MATH_CONVERT_H
 
-#include "codegen/math/math.h"
+#include "codegen/llvm/build.h"
 
-typedef enum ConvertType {
-    CONVERT_F64,
-    CONVERT_F32,
-    CONVERT_F16,
-    CONVERT_BF16,
-    CONVERT_I32,
-    CONVERT_BOOL
-} ConvertType;
-
-enum { CONVERT_N_TYPES = CONVERT_BOOL + 1 };
-
-/* The IR type of a value; `lanes` 0 is a scalar. */
-LLVMTypeRef convert_ir_type(const MathCtx *m, ConvertType type, unsigned lanes);
-
-/* `value` has convert_ir_type(from, lanes), the result convert_ir_type(to, lanes). */
-LLVMValueRef convert_value(const MathCtx *m, LLVMValueRef value, ConvertType from, ConvertType to);
+/* `value` has k_value_type(from, lanes), the result k_value_type(to, lanes). */
+Val convert_value(const Codegen *k, Val value, Dtype from, Dtype to);
 
 #endif

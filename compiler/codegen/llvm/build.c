@@ -1,0 +1,184 @@
+/* See build.h. */
+#include "codegen/llvm/build.h"
+
+#include <string.h>
+
+LLVMTypeRef k_vector_of(LLVMTypeRef type, uint32_t lanes) {
+    return lanes > 1 ? LLVMVectorType(type, lanes) : type;
+}
+
+static LLVMTypeRef element_type(const Codegen *k, Dtype dtype) {
+    switch (dtype) {
+    case DT_F64:
+        return k->f64;
+    case DT_F32:
+        return k->f32;
+    case DT_F16:
+        return k->f16;
+    case DT_BF16:
+        return k_is_gpu(k) ? LLVMBFloatTypeInContext(k->context) : k->i16;
+    case DT_I32:
+        return k->i32;
+    case DT_BOOL:
+    case DT_COUNT:
+        break;
+    }
+    return k->i1;
+}
+
+LLVMTypeRef k_value_type(const Codegen *k, Dtype dtype, uint32_t lanes) {
+    return k_vector_of(element_type(k, dtype), lanes);
+}
+
+LLVMTypeRef k_memory_type(const Codegen *k, Dtype dtype, uint32_t lanes) {
+    if (dtype == DT_BOOL) return k_vector_of(k->i8, lanes);
+    return k_value_type(k, dtype, lanes);
+}
+
+bool k_is_vector(Val value) {
+    return LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMVectorTypeKind;
+}
+
+uint32_t k_lanes(Val value) {
+    return k_is_vector(value) ? LLVMGetVectorSize(LLVMTypeOf(value)) : 1;
+}
+
+Val k_splat(const Codegen *k, Val scalar, uint32_t lanes) {
+    if (lanes <= 1 || k_is_vector(scalar)) return scalar;
+    if (LLVMIsConstant(scalar)) {
+        Val *all = arena_array(k->arena, Val, lanes);
+        for (uint32_t i = 0; i < lanes; i++) all[i] = scalar;
+        return LLVMConstVector(all, lanes);
+    }
+    LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), lanes);
+    Val poison = LLVMGetPoison(type);
+    Val first = k_insert(k, poison, scalar, 0);
+    Val zeros = LLVMConstNull(LLVMVectorType(k->i32, lanes));
+    return k_shuffle(k, first, poison, zeros);
+}
+
+/* Number constants of the storage types go through their bits where LLVM has no such type. */
+Val k_number(const Codegen *k, Dtype dtype, double number) {
+    LLVMTypeRef type = k_value_type(k, dtype, 1);
+    if (dtype == DT_I32) return LLVMConstInt(type, (uint64_t)(int64_t)number, 1);
+    if (dtype == DT_BOOL) return LLVMConstInt(type, number != 0, 0);
+    if (dtype != DT_BF16 || k_is_gpu(k)) return LLVMConstReal(type, number);
+    float single = (float)number; /* exact: it was rounded to bf16 */
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    return LLVMConstInt(type, bits >> 16, 0);
+}
+
+Val k_intrinsic(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,
+                Val *args, uint32_t n_args) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    if (!id) ice(k->arena, "LLVM has no intrinsic %s", name);
+    Val f = LLVMGetIntrinsicDeclaration(k->module, id, overloads, n_overloads);
+    LLVMTypeRef type = LLVMIntrinsicGetType(k->context, id, overloads, n_overloads);
+    return k_call(k, type, f, args, n_args);
+}
+
+Val k_asm(const Codegen *k, LLVMTypeRef result, const char *text, const char *constraints,
+          Val *args, uint32_t n_args, bool has_effects) {
+    LLVMTypeRef *types = arena_array(k->arena, LLVMTypeRef, n_args);
+    for (uint32_t i = 0; i < n_args; i++) types[i] = LLVMTypeOf(args[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, types, n_args, 0);
+    Val code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints),
+                                has_effects, 0, LLVMInlineAsmDialectATT, 0);
+    return k_call(k, type, code, args, n_args);
+}
+
+Val k_load_hinted(const Codegen *k, LLVMTypeRef type, uint32_t n_bytes, Val pointer,
+                  bool may_change, Val policy) {
+    uint32_t n = n_bytes / 4;
+    const char *text = str_format(k->arena, "ld.global%s%s%s [$%u]%s;", may_change ? "" : ".nc",
+                                  policy ? ".L2::cache_hint" : ".L1::no_allocate",
+                                  n == 4 ? ".v4.b32 {$0, $1, $2, $3}," : ".v2.b32 {$0, $1},", n,
+                                  policy ? str_format(k->arena, ", $%u", n + 1) : "");
+    const char *list = str_format(k->arena, "%s%s%s", n == 4 ? "=r,=r,=r,=r,l" : "=r,=r,l",
+                                  policy ? ",l" : "", may_change ? ",~{memory}" : "");
+    LLVMTypeRef words[4] = {k->i32, k->i32, k->i32, k->i32};
+    LLVMTypeRef loaded_type = LLVMStructTypeInContext(k->context, words, n, 0);
+    Val args[2] = {pointer, policy};
+    Val loaded = k_asm(k, loaded_type, text, list, args, policy ? 2 : 1, may_change);
+    Val all = LLVMGetPoison(LLVMVectorType(k->i32, n));
+    for (uint32_t i = 0; i < n; i++) {
+        Val word = k_extract_value(k, loaded, i);
+        all = k_insert(k, all, word, i);
+    }
+    return k_bitcast(k, all, type);
+}
+
+/* Control flow. */
+
+Loop loop_begin(const Codegen *k, Val from, Val to, Val step) {
+    Loop loop = {.to = to, .step = step};
+    loop.before = k_here(k);
+    loop.body = k_block(k, "loop");
+    loop.exit = k_block(k, "done");
+    Val enters = k_slt(k, from, to);
+    loop.is_entered = LLVMIsAConstantInt(enters) && LLVMConstIntGetZExtValue(enters);
+    if (loop.is_entered)
+        k_br(k, loop.body);
+    else
+        k_cond_br(k, enters, loop.body, loop.exit);
+    k_goto(k, loop.body);
+    loop.index = k_phi(k, LLVMTypeOf(from));
+    k_incoming(loop.index, from, loop.before);
+    return loop;
+}
+
+void loop_end(const Codegen *k, Loop *loop) {
+    Val next = k_add(k, loop->index, loop->step);
+    Val again = k_slt(k, next, loop->to);
+    LLVMBasicBlockRef latch = k_here(k);
+    k_incoming(loop->index, next, latch);
+    k_cond_br(k, again, loop->body, loop->exit);
+    k_goto(k, loop->exit);
+}
+
+void loop_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n) {
+    loop->carried = arena_array(k->arena, Val, n);
+    loop->initial = arena_copy(k->arena, values, n * sizeof *values);
+    for (uint32_t i = 0; i < n; i++) {
+        loop->carried[i] = k_phi(k, LLVMTypeOf(values[i]));
+        k_incoming(loop->carried[i], loop->initial[i], loop->before);
+        values[i] = loop->carried[i];
+    }
+}
+
+void loop_end_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n) {
+    LLVMBasicBlockRef latch = k_here(k);
+    for (uint32_t i = 0; i < n; i++) k_incoming(loop->carried[i], values[i], latch);
+    loop_end(k, loop);
+    for (uint32_t i = 0; i < n; i++) {
+        Val last = k_phi(k, LLVMTypeOf(values[i]));
+        if (!loop->is_entered) k_incoming(last, loop->initial[i], loop->before);
+        k_incoming(last, values[i], latch);
+        values[i] = last;
+    }
+}
+
+uint32_t loop_flatten(const ValueList *lists, uint32_t n_lists, Val *flat, bool is_back) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < n_lists; k++)
+        for (uint32_t i = 0; i < lists[k].n; i++, n++) {
+            if (is_back)
+                lists[k].values[i] = flat[n];
+            else
+                flat[n] = lists[k].values[i];
+        }
+    return n;
+}
+
+If if_begin(const Codegen *k, Val condition) {
+    LLVMBasicBlockRef then = k_block(k, "then");
+    If branch = {.after = k_block(k, "after")};
+    k_cond_br(k, condition, then, branch.after);
+    k_goto(k, then);
+    return branch;
+}
+
+void if_end(const Codegen *k, If *branch) {
+    k_branch(k, branch->after);
+}

@@ -1,0 +1,288 @@
+/* A short builder over LLVM's C API: k_add(k, a, b) emits an add at the builder's position, so that
+ * what emits code reads like the code. The k_ functions are named after LLVM's instructions.
+ *
+ * C leaves open which argument of a call is evaluated first: a call has at most one argument that
+ * emits, and never two, so that every compiler emits the same code. */
+#ifndef FUSEC_CODEGEN_LLVM_BUILD_H
+#define FUSEC_CODEGEN_LLVM_BUILD_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "ir/dtype.h"
+#include "machine/target.h"
+
+#include <llvm-c/Core.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef LLVMValueRef Val;
+
+/* One LLVM module under construction and where the next instruction goes. */
+typedef struct Codegen {
+    Arena *arena;
+    const Target *target;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    const char *symbol;      /* of the kernel under construction */
+    struct SharedPool *pool; /* GPU: where arrays in shared memory lie; NULL: each by itself */
+    /* GPU: quotients of a vector's lanes are to overlap, because few warps run that could hide one
+     * another's waiting. Costs a few instructions more where the divisor differs from lane to lane.
+     * The bits are the same. */
+    bool overlaps_quotients;
+    LLVMTypeRef void_type, i1, i8, i16, i32, i64, f16, f32, f64;
+    LLVMTypeRef ptr;        /* generic */
+    LLVMTypeRef global_ptr; /* to tensors: address space 1 on a GPU */
+    Val invariant;          /* metadata of loads from memory that nobody writes meanwhile */
+    uint32_t invariant_kind;
+} Codegen;
+
+static inline bool k_is_gpu(const Codegen *k) {
+    return k->target->device == DEVICE_GPU;
+}
+
+/* Types. A value is scalar or a fixed vector of lanes; one lane is a scalar. */
+
+/* Type of `dtype` as a value: i1 of bool, bfloat of bf16 on a GPU and i16 (the bits) elsewhere,
+ * because x86 turns bfloat arithmetic into calls. */
+LLVMTypeRef k_value_type(const Codegen *k, Dtype dtype, uint32_t lanes);
+/* The same as it lies in memory: i8 of bool. */
+LLVMTypeRef k_memory_type(const Codegen *k, Dtype dtype, uint32_t lanes);
+LLVMTypeRef k_vector_of(LLVMTypeRef type, uint32_t lanes);
+bool k_is_vector(Val value);
+uint32_t k_lanes(Val value);
+
+/* Constants. They emit nothing. */
+
+static inline Val k_int(LLVMTypeRef type, int64_t value) {
+    return LLVMConstInt(type, (uint64_t)value, 1);
+}
+static inline Val k_i32(const Codegen *k, int64_t value) {
+    return k_int(k->i32, value);
+}
+static inline Val k_i64(const Codegen *k, int64_t value) {
+    return k_int(k->i64, value);
+}
+/* A number of `dtype`'s value type. */
+Val k_number(const Codegen *k, Dtype dtype, double number);
+
+/* Arithmetic. */
+
+#define K_UNARY(name, Name)                               \
+    static inline Val k_##name(const Codegen *k, Val a) { \
+        return LLVMBuild##Name(k->builder, a, "");        \
+    }
+K_UNARY(neg, Neg)
+K_UNARY(not, Not)
+K_UNARY(fneg, FNeg)
+#undef K_UNARY
+
+#define K_BINARY(name, Name)                                     \
+    static inline Val k_##name(const Codegen *k, Val a, Val b) { \
+        return LLVMBuild##Name(k->builder, a, b, "");            \
+    }
+K_BINARY(add, Add)
+K_BINARY(sub, Sub)
+K_BINARY(mul, Mul)
+K_BINARY(udiv, UDiv)
+K_BINARY(urem, URem)
+K_BINARY(sdiv, SDiv)
+K_BINARY(srem, SRem)
+K_BINARY(and, And)
+K_BINARY(or, Or)
+K_BINARY(xor, Xor)
+K_BINARY(shl, Shl)
+K_BINARY(lshr, LShr)
+K_BINARY(ashr, AShr)
+K_BINARY(fadd, FAdd)
+K_BINARY(fsub, FSub)
+K_BINARY(fmul, FMul)
+K_BINARY(fdiv, FDiv)
+#undef K_BINARY
+
+/* Comparisons: i1, or a vector of it. */
+
+static inline Val k_icmp(const Codegen *k, LLVMIntPredicate predicate, Val a, Val b) {
+    return LLVMBuildICmp(k->builder, predicate, a, b, "");
+}
+#define K_ICMP(name, NAME)                                       \
+    static inline Val k_##name(const Codegen *k, Val a, Val b) { \
+        return k_icmp(k, LLVMInt##NAME, a, b);                   \
+    }
+K_ICMP(eq, EQ)
+K_ICMP(ne, NE)
+K_ICMP(slt, SLT)
+K_ICMP(sle, SLE)
+K_ICMP(sgt, SGT)
+K_ICMP(sge, SGE)
+K_ICMP(ult, ULT)
+K_ICMP(ule, ULE)
+K_ICMP(ugt, UGT)
+K_ICMP(uge, UGE)
+#undef K_ICMP
+
+static inline Val k_fcmp(const Codegen *k, LLVMRealPredicate predicate, Val a, Val b) {
+    return LLVMBuildFCmp(k->builder, predicate, a, b, "");
+}
+
+static inline Val k_select(const Codegen *k, Val condition, Val a, Val b) {
+    return LLVMBuildSelect(k->builder, condition, a, b, "");
+}
+
+/* Conversions. */
+
+#define K_CAST(name, Name)                                                  \
+    static inline Val k_##name(const Codegen *k, Val a, LLVMTypeRef type) { \
+        return LLVMBuild##Name(k->builder, a, type, "");                    \
+    }
+K_CAST(zext, ZExt)
+K_CAST(sext, SExt)
+K_CAST(trunc, Trunc)
+K_CAST(zext_or_bitcast, ZExtOrBitCast)
+K_CAST(trunc_or_bitcast, TruncOrBitCast)
+K_CAST(fpext, FPExt)
+K_CAST(fptrunc, FPTrunc)
+K_CAST(sitofp, SIToFP)
+K_CAST(fptosi, FPToSI)
+K_CAST(bitcast, BitCast)
+K_CAST(ptrtoint, PtrToInt)
+K_CAST(addrspace_cast, AddrSpaceCast)
+#undef K_CAST
+
+/* A signed integer as another integer type. */
+static inline Val k_index_cast(const Codegen *k, Val value, LLVMTypeRef type) {
+    return LLVMBuildIntCast2(k->builder, value, type, 1, "");
+}
+
+/* Vectors and structs. */
+
+static inline Val k_extract_at(const Codegen *k, Val vector, Val at) {
+    return LLVMBuildExtractElement(k->builder, vector, at, "");
+}
+static inline Val k_extract(const Codegen *k, Val vector, uint32_t lane) {
+    return k_extract_at(k, vector, k_i32(k, lane));
+}
+static inline Val k_insert_at(const Codegen *k, Val vector, Val value, Val at) {
+    return LLVMBuildInsertElement(k->builder, vector, value, at, "");
+}
+static inline Val k_insert(const Codegen *k, Val vector, Val value, uint32_t lane) {
+    return k_insert_at(k, vector, value, k_i32(k, lane));
+}
+static inline Val k_shuffle(const Codegen *k, Val a, Val b, Val mask) {
+    return LLVMBuildShuffleVector(k->builder, a, b, mask, "");
+}
+static inline Val k_extract_value(const Codegen *k, Val aggregate, uint32_t i) {
+    return LLVMBuildExtractValue(k->builder, aggregate, i, "");
+}
+Val k_splat(const Codegen *k, Val scalar, uint32_t lanes);
+
+/* Memory. */
+
+/* Element `index` of the array at `pointer`. */
+static inline Val k_gep(const Codegen *k, LLVMTypeRef element, Val pointer, Val index) {
+    return LLVMBuildGEP2(k->builder, element, pointer, &index, 1, "");
+}
+static inline Val k_load(const Codegen *k, LLVMTypeRef type, Val pointer) {
+    return LLVMBuildLoad2(k->builder, type, pointer, "");
+}
+static inline Val k_store(const Codegen *k, Val value, Val pointer) {
+    return LLVMBuildStore(k->builder, value, pointer);
+}
+static inline Val k_alloca(const Codegen *k, LLVMTypeRef type) {
+    return LLVMBuildAlloca(k->builder, type, "");
+}
+
+/* GPU: `n_bytes` (8 or 16) at a multiple of that in global memory, which this thread alone reads.
+ * By `policy` (i64, of createpolicy) in the last cache; NULL: they take no place in the nearest
+ * one. What may change is read where it stands in the code. */
+Val k_load_hinted(const Codegen *k, LLVMTypeRef type, uint32_t n_bytes, Val pointer,
+                  bool may_change, Val policy);
+
+/* Calls. */
+
+static inline Val k_call(const Codegen *k, LLVMTypeRef type, Val function, Val *args, uint32_t n) {
+    return LLVMBuildCall2(k->builder, type, function, args, n, "");
+}
+/* An intrinsic by name; `overloads` are the types its name is mangled with. */
+Val k_intrinsic(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,
+                Val *args, uint32_t n_args);
+/* Inline assembly. Where it has effects it is emitted even if nothing uses its result. */
+Val k_asm(const Codegen *k, LLVMTypeRef result, const char *text, const char *constraints,
+          Val *args, uint32_t n_args, bool has_effects);
+/* Sets alignment in bytes on argument `arg` (from 1) of a call. */
+static inline void k_align_argument(Val call, uint32_t arg, uint32_t bytes) {
+    LLVMSetInstrParamAlignment(call, arg, bytes);
+}
+
+/* Blocks and branches. */
+
+static inline LLVMBasicBlockRef k_here(const Codegen *k) {
+    return LLVMGetInsertBlock(k->builder);
+}
+/* A new block at the end of the function that is being emitted. */
+static inline LLVMBasicBlockRef k_block(const Codegen *k, const char *name) {
+    Val function = LLVMGetBasicBlockParent(k_here(k));
+    return LLVMAppendBasicBlockInContext(k->context, function, name);
+}
+/* Continues at the end of `block`. */
+static inline void k_goto(const Codegen *k, LLVMBasicBlockRef block) {
+    LLVMPositionBuilderAtEnd(k->builder, block);
+}
+static inline void k_br(const Codegen *k, LLVMBasicBlockRef block) {
+    LLVMBuildBr(k->builder, block);
+}
+static inline void k_branch(const Codegen *k, LLVMBasicBlockRef block) { /* br, then goto */
+    k_br(k, block);
+    k_goto(k, block);
+}
+static inline void k_cond_br(const Codegen *k, Val condition, LLVMBasicBlockRef then,
+                             LLVMBasicBlockRef otherwise) {
+    LLVMBuildCondBr(k->builder, condition, then, otherwise);
+}
+static inline Val k_switch(const Codegen *k, Val value, LLVMBasicBlockRef otherwise, uint32_t n) {
+    return LLVMBuildSwitch(k->builder, value, otherwise, n);
+}
+static inline void k_ret_void(const Codegen *k) {
+    LLVMBuildRetVoid(k->builder);
+}
+static inline Val k_phi(const Codegen *k, LLVMTypeRef type) {
+    return LLVMBuildPhi(k->builder, type, "");
+}
+static inline void k_incoming(Val phi, Val value, LLVMBasicBlockRef from) {
+    LLVMAddIncoming(phi, &value, &from, 1);
+}
+
+/* A counted loop, bottom-tested with a guard: `for (i = from; i < to; i += step)`, step positive.
+ *   Loop loop = loop_begin(k, from, to, step);  ... body uses loop.index ...
+ *   loop_end(k, &loop);
+ * Values that live across iterations go through memory, or are carried: loop_carry, called first in
+ * the body, turns values[i] into this iteration's; loop_end_carry takes the next iteration's and
+ * leaves the final ones. */
+typedef struct Loop {
+    Val index, step, to;
+    LLVMBasicBlockRef before, body, exit;
+    Val *carried, *initial; /* phis and what they began with */
+    bool is_entered;        /* surely: its bounds are constants */
+} Loop;
+Loop loop_begin(const Codegen *k, Val from, Val to, Val step);
+void loop_end(const Codegen *k, Loop *loop);
+void loop_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n);
+void loop_end_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n);
+
+/* Several lists of values as the flat one that a loop carries, or from that back into them. Returns
+ * how many values they have. */
+typedef struct ValueList {
+    Val *values;
+    uint32_t n;
+} ValueList;
+uint32_t loop_flatten(const ValueList *lists, uint32_t n_lists, Val *flat, bool is_back);
+
+/* `if (condition) { ... }` */
+typedef struct If {
+    LLVMBasicBlockRef after;
+} If;
+If if_begin(const Codegen *k, Val condition);
+void if_end(const Codegen *k, If *branch);
+
+#endif

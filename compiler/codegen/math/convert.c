@@ -1,0 +1,149 @@
+/* Conversions between element types. Anything narrower than f32 goes through f32; where the
+ * source has more digits than f32 the step to f32 rounds to odd, so that the second rounding
+ * sees whether anything was lost. */
+#include "codegen/math/math_ops.h"
+
+#include "codegen/math/convert.h"
+
+enum { CONVERT_MAX_LANES = 32 };
+
+static LLVMTypeRef type_like(const Codegen *k, Val value, Dtype type) {
+    return k_value_type(k, type, k_lanes(value));
+}
+
+/* Two at a time, as bits: were each extended by itself, the assembler would also round each by
+ * itself what was just computed, which takes it twice as long as to round two. */
+static Val pairs_to_f32(const Codegen *k, Val value) {
+    unsigned lanes = k_lanes(value), n_pairs = lanes / 2;
+    LLVMTypeRef words = LLVMVectorType(k->i32, n_pairs), halves = LLVMVectorType(k->f32, n_pairs);
+    Val order[CONVERT_MAX_LANES];
+    for (unsigned i = 0; i < lanes; i++) order[i] = k_i32(k, i / 2 + i % 2 * n_pairs);
+    Val bits = k_bitcast(k, value, words);
+    Val low = k_shl(k, bits, fp_splat(k, k_i32(k, 16), n_pairs));
+    Val mask = fp_splat(k, LLVMConstInt(k->i32, 0xffff0000, 0), n_pairs);
+    Val high = k_and(k, bits, mask);
+    low = k_bitcast(k, low, halves);
+    high = k_bitcast(k, high, halves);
+    return k_shuffle(k, low, high, LLVMConstVector(order, lanes));
+}
+
+static Val bf16_to_f32(const Codegen *k, Val value) {
+    LLVMTypeRef f32 = type_like(k, value, DT_F32);
+    unsigned lanes = k_lanes(value);
+    if (k_is_gpu(k) && lanes % 2 == 0 && lanes <= CONVERT_MAX_LANES) return pairs_to_f32(k, value);
+    if (k_is_gpu(k)) return k_fpext(k, value, f32);
+    Val wide = k_zext(k, value, type_like(k, value, DT_I32));
+    Val bits = k_shl(k, wide, k_splat(k, k_i32(k, 16), lanes));
+    return k_bitcast(k, bits, f32);
+}
+
+/* Adds just under half of the last place kept, and the rest of the half if that place is odd. */
+static Val f32_to_bf16(const Codegen *k, Val value) {
+    LLVMTypeRef bf16 = type_like(k, value, DT_BF16);
+    if (k_is_gpu(k)) return k_fptrunc(k, value, bf16);
+    Fp p = fp_of(k, value);
+    Val bits = fp_to_bits(&p, value);
+    Val place = fp_shr(&p, bits, 16);
+    Val odd = fp_and(&p, place, fp_int(&p, 1));
+    Val raised = fp_iadd(&p, bits, fp_int(&p, 0x7fff));
+    raised = fp_iadd(&p, raised, odd);
+    Val quiet = fp_or(&p, bits, fp_int(&p, 0x400000));
+    Val is_nan = fp_unordered(&p, value, value);
+    Val chosen = fp_select(&p, is_nan, quiet, raised);
+    Val top = fp_shr(&p, chosen, 16);
+    return k_trunc(k, top, bf16);
+}
+
+/* Where the nearest float is even and not exact, its odd neighbour on the side of `value`. An
+ * overflow becomes the largest float, NaN stays. */
+static Val f64_to_f32_odd(const Codegen *k, Val value) {
+    LLVMTypeRef f32 = type_like(k, value, DT_F32);
+    Val nearest = k_fptrunc(k, value, f32);
+    Fp p = fp_of(k, nearest);
+    Val back = k_fpext(k, nearest, LLVMTypeOf(value));
+    Val size = math_fabs(k, value);
+    Val back_size = math_fabs(k, back);
+    Val is_high = fp_gt(&p, back_size, size);
+    Val is_inexact = fp_ne(&p, back_size, size);
+    Val bits = fp_to_bits(&p, nearest);
+    Val odd = fp_and(&p, bits, fp_int(&p, 1));
+    Val is_even = k_eq(k, odd, fp_int(&p, 0));
+    Val is_moved = fp_and(&p, is_inexact, is_even);
+    Val step = fp_select(&p, is_high, fp_int(&p, UINT32_MAX), fp_int(&p, 1));
+    step = fp_select(&p, is_moved, step, fp_int(&p, 0));
+    Val moved = fp_iadd(&p, bits, step);
+    return fp_from_bits(&p, moved);
+}
+
+static Val float_to_i32(const Codegen *k, Val value) {
+    LLVMTypeRef types[] = {type_like(k, value, DT_I32), LLVMTypeOf(value)};
+    return k_intrinsic(k, "llvm.fptosi.sat", types, 2, &value, 1);
+}
+
+/* The value as f32 or f64, exactly: the type it was given in or the least that holds it. */
+static Val to_number(const Codegen *k, Val value, Dtype from) {
+    switch (from) {
+    case DT_F64:
+    case DT_F32:
+        return value;
+    case DT_F16:
+        return k_fpext(k, value, type_like(k, value, DT_F32));
+    case DT_BF16:
+        return bf16_to_f32(k, value);
+    case DT_I32:
+        return k_sitofp(k, value, type_like(k, value, DT_F64));
+    case DT_BOOL:
+    case DT_COUNT:
+        break;
+    }
+    LLVMTypeRef f32 = type_like(k, value, DT_F32);
+    Val one = LLVMConstReal(k->f32, 1.0);
+    return k_select(k, value, k_splat(k, one, k_lanes(value)), LLVMConstNull(f32));
+}
+
+static Val from_number(const Codegen *k, Val value, Dtype to) {
+    Fp p = fp_of(k, value);
+    LLVMTypeRef type = type_like(k, value, to);
+    Val zero = LLVMConstNull(p.type);
+    switch (to) {
+    case DT_F64:
+        return p.is_f64 ? value : k_fpext(k, value, type);
+    case DT_F32:
+        return p.is_f64 ? k_fptrunc(k, value, type) : value;
+    case DT_F16:
+        if (p.is_f64) value = f64_to_f32_odd(k, value);
+        return k_fptrunc(k, value, type);
+    case DT_BF16:
+        if (p.is_f64) value = f64_to_f32_odd(k, value);
+        return f32_to_bf16(k, value);
+    case DT_I32:
+        return float_to_i32(k, value);
+    case DT_BOOL:
+        return k_fcmp(k, LLVMRealUNE, value, zero);
+    case DT_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static bool is_whole(Dtype type) {
+    return type == DT_I32 || type == DT_BOOL;
+}
+
+static Val convert_whole(const Codegen *k, Val value, Dtype to) {
+    if (to == DT_I32) {
+        return k_zext(k, value, type_like(k, value, to));
+    }
+    Val zero = LLVMConstNull(LLVMTypeOf(value));
+    return k_ne(k, value, zero);
+}
+
+Val convert_value(const Codegen *k, Val value, Dtype from, Dtype to) {
+    if (from == to) return value;
+    if (is_whole(from) && is_whole(to)) return convert_whole(k, value, to);
+    if (from == DT_I32 && to == DT_F32) {
+        return k_sitofp(k, value, type_like(k, value, to));
+    }
+    Val number = to_number(k, value, from);
+    return from_number(k, number, to);
+}

@@ -1,0 +1,11 @@
+/* The language's primitives as LLVM IR. */
+#ifndef FUSEC_CODEGEN_MATH_PRIM_H
+#define FUSEC_CODEGEN_MATH_PRIM_H
+
+#include "codegen/llvm/build.h"
+#include "ir/prim.h"
+
+/* A primitive on values of `dtype` (the operands' compute type), scalars or vectors alike. */
+Val math_prim(const Codegen *k, PrimId prim, Dtype dtype, Val a, Val b, Val c);
+
+#endif
