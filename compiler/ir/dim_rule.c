@@ -1,5 +1,4 @@
-/* Dims where a kernel is launched: symbols with rules, and the largest of several dims. See dim.h.
- */
+/* Symbols with rules. See dim.h. */
 #include "ir/dim.h"
 
 DimId dim_at_least(DimTab *tab, DimId value, int64_t bound) {
@@ -54,25 +53,4 @@ void dim_follow_rules(const DimTab *tab, int64_t *symbol_values) {
         else
             symbol_values[i] = rule->is_width ? 0 : extent;
     }
-}
-
-bool dim_eval_largest(const DimTab *tab, const VecDim *dims, const int64_t *values,
-                      int64_t *value) {
-    int64_t own;
-    *value = 0;
-    for (uint32_t i = 0; i < dims->n; i++) {
-        if (!dim_eval(tab, dims->data[i], values, &own)) return false;
-        if (i == 0 || own > *value) *value = own;
-    }
-    return true;
-}
-
-void dim_print_largest(const DimTab *tab, const VecDim *dims, Text *out) {
-    if (dims->n == 0) text_puts(out, "0");
-    if (dims->n > 1) text_puts(out, "max(");
-    for (uint32_t i = 0; i < dims->n; i++) {
-        if (i) text_puts(out, ", ");
-        dim_print(tab, dims->data[i], out);
-    }
-    if (dims->n > 1) text_puts(out, ")");
 }
