@@ -357,7 +357,7 @@ static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId fla
         return make_view(w, op, x, indices);
     case CLASS_CONCAT:
         return build_concat(w->b, 2, twice, 1);
-    case CLASS_CONTRACT:
+    case CLASS_MATMUL:
         return product(w, x, build_transpose(w->b, x, 0, NULL));
     }
     return NODE_NONE;
