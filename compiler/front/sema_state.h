@@ -5,7 +5,7 @@
 #define FUSEC_FRONT_SEMA_STATE_H
 
 #include "front/ast.h"
-#include "ir/build.h"
+#include "ir/build/build.h"
 
 enum {
     SEMA_MAX_CALL_DEPTH = 64, /* of defs calling defs */

@@ -1,7 +1,7 @@
 /* Graphs made without text: that the builder types them as the front end does, by comparison with
  * the parse of the same graph as text, and that it refuses what is wrong. */
 #include "front/sema.h"
-#include "ir/build.h"
+#include "ir/build/build.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Finishing a graph: its declarations are checked, values that one block computes several times
  * become one node, and what no output needs is dropped. See build.h. */
-#include "ir/build.h"
+#include "ir/build/build.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* The builder's state: errors, dims, declarations, blocks, limits, and what numbers become beside
  * tensors. See build.h. */
-#include "ir/build.h"
+#include "ir/build/build.h"
 
 #include "base/number.h"
 

@@ -1,5 +1,5 @@
 /* Views (transpose, reshape, expand, pad, gather, slice, split), concat and iota. See build.h. */
-#include "ir/build.h"
+#include "ir/build/build.h"
 
 /* A view of one argument. */
 static NodeId add_view(Builder *b, OpId op, NodeId x, const Shape *shape, const Attrs *attrs) {

@@ -1,6 +1,6 @@
 /* Elementwise ops, casts, reductions, matmul: dtype and shape rules, read from the op table. See
  * build.h. */
-#include "ir/build.h"
+#include "ir/build/build.h"
 
 /* What ops take. */
 
