@@ -33,37 +33,73 @@ Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...) {
     return value_poison();
 }
 
-const char *sema_shape_str(Sema *sema, const Shape *shape) {
-    Text text = {.arena = sema->arena};
-    text_puts(&text, "(");
-    for (uint32_t k = 0; k < shape->rank; k++) {
-        if (k) text_puts(&text, ", ");
-        dim_print(sema->dims, shape->dims[k], &text);
-    }
-    text_puts(&text, shape->rank == 1 ? ",)" : ")");
-    return text_str(&text);
-}
-
-const char *sema_type_str(Sema *sema, Dtype dtype, const Shape *shape) {
-    Text text = {.arena = sema->arena};
-    text_puts(&text, dtype_name(dtype));
-    shape_print(sema->dims, shape, &text);
-    return text_str(&text);
-}
-
 const char *sema_node_type_str(Sema *sema, NodeId id) {
-    const Node *node = graph_node(sema->graph, id);
-    return sema_type_str(sema, node->dtype, &node->shape);
+    const Node *node = sema_node(sema, id);
+    return shape_type_str(sema->dims, sema->arena, node->dtype, &node->shape);
 }
 
-void sema_note_tensor(Sema *sema, NodeId id) {
+/* `x` is f32[B, 4], pointing at where the tensor was made. */
+static void note_tensor(Sema *sema, NodeId id) {
     if (sema->diags->n_errors > DIAG_MAX_ERRORS) return;
-    const Node *node = graph_node(sema->graph, id);
+    const Node *node = sema_node(sema, id);
+    const Source *source = sema->builder->graph->source;
     const char *type = sema_node_type_str(sema, id);
     if (node->name)
-        diag_note(sema->diags, sema->graph->source, node->span, "`%s` is %s", node->name, type);
+        diag_note(sema->diags, source, node->span, "`%s` is %s", node->name, type);
     else
-        diag_note(sema->diags, sema->graph->source, node->span, "this is %s", type);
+        diag_note(sema->diags, source, node->span, "this is %s", type);
+}
+
+/* Where dims were declared and what they range over; `used` is a bit set of symbols. */
+static void note_ranges(Sema *sema, uint64_t used) {
+    for (uint32_t i = 0; i < dim_n_symbols(sema->dims); i++) {
+        if (!(used >> i & 1)) continue;
+        const DimSymbol *info = dim_symbol_info(sema->dims, i);
+        const Binding *declared = scope_find(&sema->dim_scope, info->name);
+        diag_note(sema->diags, sema->file->source, declared ? declared->span : (Span){0},
+                  "`%s` ranges over %lld..%lld", info->name, (long long)info->lo,
+                  (long long)info->hi);
+    }
+}
+
+static Span place_span(BuildPlace at, Span span, const Value *args) {
+    if (!args || !at.arg) return span;
+    const Value *arg = &args[at.arg - 1];
+    return at.item ? arg->items[at.item - 1].span : arg->span;
+}
+
+Value sema_report(Sema *sema, Span span, const Value *args) {
+    BuildError error;
+    while (build_take_error(sema->builder, &error)) {
+        sema_error(sema, error.id, place_span(error.at, span, args), "%s", error.message);
+        for (uint32_t i = 0; i < error.n_nodes; i++) note_tensor(sema, error.nodes[i]);
+        if (error.block)
+            diag_note(sema->diags, sema->frame->source,
+                      sema->builder->graph->fixed_kernels.data[error.block - 1].span,
+                      "the first is here");
+        note_ranges(sema, error.symbols);
+        if (error.help) diag_help(sema->diags, "%s", error.help);
+    }
+    sema->stopped = sema->stopped || sema->builder->is_full;
+    return value_poison();
+}
+
+Span sema_graph_span(const Sema *sema, Span span) {
+    for (const Frame *frame = sema->frame; frame; frame = frame->caller) {
+        if (frame->source == sema->builder->graph->source) return span;
+        span = frame->call_span;
+    }
+    return span;
+}
+
+Builder *sema_at(Sema *sema, Span span) {
+    sema->builder->span = sema_graph_span(sema, span);
+    sema->builder->call = sema->call;
+    return sema->builder;
+}
+
+Value sema_made(Sema *sema, Span span, const Value *args, NodeId node) {
+    return node == NODE_NONE ? sema_report(sema, span, args) : value_tensor(node, span);
 }
 
 /* Dims. */
@@ -77,41 +113,18 @@ static bool eval_const(Sema *sema, const Ast *ast, int64_t *number) {
     return false;
 }
 
-/* The range with its ends drawn in to multiples. */
-static bool eval_range(Sema *sema, const AstDim *ast, DimSymbol *symbol) {
-    symbol->multiple = 1;
-    if (!eval_const(sema, ast->lo, &symbol->lo) || !eval_const(sema, ast->hi, &symbol->hi) ||
-        (ast->multiple && !eval_const(sema, ast->multiple, &symbol->multiple)))
-        return false;
-    if (symbol->lo < 0 || symbol->hi < symbol->lo) {
-        sema_error(sema, DIAG_BAD_DIM, ast->span, "`%s` ranges over %lld..%lld, which is %s",
-                   ast->name, (long long)symbol->lo, (long long)symbol->hi,
-                   symbol->lo < 0 ? "negative" : "empty");
-        return false;
-    }
-    if (symbol->multiple < 1) {
-        sema_error(sema, DIAG_BAD_DIM, ast->span,
-                   "`%s` has the multiple %lld, which is not positive", ast->name,
-                   (long long)symbol->multiple);
-        return false;
-    }
-    int64_t rest = symbol->lo % symbol->multiple, hi = symbol->hi - symbol->hi % symbol->multiple;
-    int64_t up = rest ? symbol->multiple - rest : 0;
-    if (up > hi - symbol->lo) {
-        sema_error(sema, DIAG_BAD_DIM, ast->span, "no multiple of %lld in %lld..%lld for `%s`",
-                   (long long)symbol->multiple, (long long)symbol->lo, (long long)symbol->hi,
-                   ast->name);
-        return false;
-    }
-    symbol->lo += up;
-    symbol->hi = hi;
-    return true;
+static Value eval_range(Sema *sema, const AstDim *ast) {
+    int64_t lo, hi, multiple = 1;
+    if (!eval_const(sema, ast->lo, &lo) || !eval_const(sema, ast->hi, &hi) ||
+        (ast->multiple && !eval_const(sema, ast->multiple, &multiple)))
+        return value_poison();
+    DimId dim = build_dim(sema->builder, ast->name, lo, hi, multiple);
+    return dim ? value_int(dim, ast->span) : sema_report(sema, ast->span, NULL);
 }
 
 static void add_dim(Sema *sema, const AstDim *ast) {
     Dtype dtype;
     const Binding *old = scope_find(&sema->dim_scope, ast->name);
-    DimSymbol symbol = {.name = ast->name};
     Value value = value_poison();
     if (old || dtype_by_name(ast->name, &dtype)) {
         sema_error(sema, DIAG_REDEFINITION, ast->span,
@@ -120,15 +133,15 @@ static void add_dim(Sema *sema, const AstDim *ast) {
         if (old) diag_note(sema->diags, sema->file->source, old->span, "the first is here");
         return;
     }
-    if (dim_n_symbols(sema->dims) >= DIM_MAX_SYMBOLS && ast->hi) {
-        sema_error(sema, DIAG_LIMIT, ast->span, "more than %d dims", DIM_MAX_SYMBOLS);
-    } else if (!ast->hi) {
+    if (ast->hi && !build_check_n_dims(sema->builder)) {
+        sema_report(sema, ast->span, NULL);
+    } else if (ast->hi) {
+        value = eval_range(sema, ast);
+    } else {
         value = sema_eval(sema, ast->lo);
         if (value.kind != VALUE_INT && value.kind != VALUE_POISON)
             value = sema_error(sema, DIAG_BAD_DIM, ast->lo->span, "`%s` must be an integer, not %s",
                                ast->name, value_describe(sema, &value));
-    } else if (eval_range(sema, ast, &symbol)) {
-        value = value_int(dim_symbol(sema->dims, dim_declare(sema->dims, symbol)), ast->span);
     }
     scope_add(sema->arena, &sema->dim_scope, ast->name, value, ast->span);
 }
@@ -138,10 +151,10 @@ static void add_dim(Sema *sema, const AstDim *ast) {
 static void add_dims(Sema *sema) {
     Frame frame = {.source = sema->file->source};
     sema->frame = &frame;
-    sema->graph = graph_new(sema->arena, sema->dims, sema->file->source, NULL);
+    sema->builder = build_new(sema->arena, sema->dims, sema->file->source, NULL);
     for (uint32_t i = 0; i < sema->file->dims.n; i++) add_dim(sema, &sema->file->dims.data[i]);
     sema->frame = NULL;
-    sema->graph = NULL;
+    sema->builder = NULL;
 }
 
 static void check_defs(Sema *sema) {
@@ -190,9 +203,7 @@ Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *s
         diag_report(diags, DIAG_BAD_TOKEN, source, (Span){at, at + 1}, "the source has a NUL byte");
         return NULL;
     }
-    Module *module = arena_array(arena, Module, 1);
-    *module =
-        (Module){.arena = arena, .strings = strings, .dims = dimtab_new(arena), .source = source};
+    Module *module = module_new(arena, strings, source);
     const Source *prelude = source_new(arena, "prelude.g", prelude_text, prelude_n_bytes);
     Sema *sema = arena_array(arena, Sema, 1);
     *sema = (Sema){.arena = arena,

@@ -198,25 +198,6 @@ static bool pick_form(Sema *sema, const Ast *arg, OpId *op) {
     return false;
 }
 
-static void help_op(Sema *sema, const OpInfo *info) {
-    diag_help(sema->diags, "It takes %u by position, `%s(%.*s)`: %s.", info->max_args, info->name,
-              (int)info->max_args * 3 - 2, "a, b, c", info->doc);
-}
-
-static Value check_arity(Sema *sema, OpId op, Span span, uint32_t n_args) {
-    const OpInfo *info = op_info(op);
-    Value value = {.kind = VALUE_NONE};
-    if (n_args >= info->min_args && n_args <= info->max_args) return value;
-    if (info->min_args == info->max_args)
-        value = sema_error(sema, DIAG_WRONG_ARITY, span, "`%s` takes %u argument%s, not %u",
-                           info->name, info->min_args, info->min_args == 1 ? "" : "s", n_args);
-    else
-        value = sema_error(sema, DIAG_WRONG_ARITY, span, "`%s` takes %u or %u arguments, not %u",
-                           info->name, info->min_args, info->max_args, n_args);
-    help_op(sema, info);
-    return value;
-}
-
 static Value call_eltwise(Sema *sema, const Ast *ast, OpId op) {
     Vec(Value) args = {0};
     for (uint32_t i = 0; i < ast->n_items; i++) {
@@ -226,7 +207,7 @@ static Value call_eltwise(Sema *sema, const Ast *ast, OpId op) {
         } else if (strcmp(arg->name, "approximate") != 0) {
             sema_error(sema, DIAG_UNKNOWN_ARGUMENT, arg->name_span, "`%s` has no parameter `%s`",
                        ast->name, arg->name);
-            help_op(sema, op_info(op));
+            diag_help(sema->diags, "%s", build_arity_help(sema->builder, op));
             return value_poison();
         } else if (!pick_form(sema, arg, &op)) {
             return value_poison();
@@ -234,7 +215,7 @@ static Value call_eltwise(Sema *sema, const Ast *ast, OpId op) {
     }
     for (uint32_t i = 0; i < args.n; i++)
         if (args.data[i].kind == VALUE_POISON) return value_poison();
-    if (check_arity(sema, op, ast->span, args.n).kind == VALUE_POISON) return value_poison();
+    if (!build_check_arity(sema->builder, op, args.n)) return sema_report(sema, ast->span, NULL);
     return sema_eltwise(sema, op, ast->span, args.n, args.data);
 }
 
@@ -341,7 +322,7 @@ Value sema_call(Sema *sema, const Ast *ast) {
 /* Questions about a tensor, answered while compiling. */
 
 static const Node *asked(Sema *sema, const Call *call) {
-    if (call->args[0].kind == VALUE_TENSOR) return graph_node(sema->graph, call->args[0].node);
+    if (call->args[0].kind == VALUE_TENSOR) return sema_node(sema, call->args[0].node);
     if (call->args[0].kind != VALUE_POISON)
         sema_error(sema, DIAG_BAD_ARGUMENT, call->args[0].span, "`%s` asks about a tensor, not %s",
                    call->name, value_describe(sema, &call->args[0]));

@@ -107,15 +107,22 @@ static bool is_lost(Sugar sugar, double a, double b, double result) {
     return result == 0 && !has_zero && (sugar == SUGAR_MUL || sugar == SUGAR_DIV);
 }
 
+/* Whether the number is one here and now; reports if not. */
+static bool is_double(Sema *sema, const Value *value) {
+    double number;
+    const Operand operand = sema_operand(sema, value);
+    if (value->kind != VALUE_INT ||
+        build_literal(sema->builder, (BuildPlace){0}, &operand, DT_F64, &number))
+        return true;
+    sema_report(sema, value->span, NULL);
+    return false;
+}
+
 /* Of two numbers at least one of which has a point. */
 static Value mixed_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
-    double number;
-    if (a->kind == VALUE_INT && !sema_literal(sema, a, DT_F64, false, &number))
-        return value_poison();
-    if (b->kind == VALUE_INT && !sema_literal(sema, b, DT_F64, false, &number))
-        return value_poison();
+    if (!is_double(sema, a) || !is_double(sema, b)) return value_poison();
     double left = as_double(sema, a), right = as_double(sema, b);
-    number = float_arith(sugar, left, right);
+    double number = float_arith(sugar, left, right);
     if (is_lost(sugar, left, right, number)) {
         sema_error(sema, DIAG_LITERAL_RANGE, span, "the result, in doubles, %s",
                    number == 0 ? "rounds to 0" : "is out of range");
@@ -193,7 +200,7 @@ static Value eval_field(Sema *sema, const Ast *ast) {
         if (base.kind == VALUE_TENSOR) diag_help(sema->diags, "The only field is `.shape`.");
         return value_poison();
     }
-    const Shape shape = graph_node(sema->graph, base.node)->shape;
+    const Shape shape = sema_node(sema, base.node)->shape;
     Value *items = arena_array(sema->arena, Value, shape.rank);
     for (uint32_t i = 0; i < shape.rank; i++) items[i] = value_int(shape.dims[i], ast->span);
     return (Value){.kind = VALUE_LIST, .n_items = shape.rank, .items = items, .span = ast->span};
@@ -293,13 +300,14 @@ bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape)
         sema_error(sema, DIAG_UNKNOWN_DTYPE,
                    (Span){type->span.begin, type->span.begin + (uint32_t)strlen(type->dtype)},
                    "unknown dtype `%s`", type->dtype);
-    if (type->dims.n > MAX_RANK) {
-        sema_error(sema, DIAG_LIMIT, type->span, "rank %u, but at most %d is supported",
-                   type->dims.n, MAX_RANK);
+    if (!build_check_rank(sema->builder, type->dims.n)) {
+        sema_report(sema, type->span, NULL);
         return false;
     }
     *shape = (Shape){.rank = type->dims.n};
     for (uint32_t i = 0; i < type->dims.n; i++)
         ok = sema_eval_extent(sema, type->dims.data[i], &shape->dims[i]) && ok;
-    return ok && sema_check_shape(sema, type->span, shape);
+    if (!ok || build_check_shape(sema->builder, shape)) return ok;
+    sema_report(sema, type->span, NULL);
+    return false;
 }

@@ -5,7 +5,7 @@
 #define FUSEC_FRONT_SEMA_STATE_H
 
 #include "front/ast.h"
-#include "ir/graph.h"
+#include "ir/build/build.h"
 
 enum {
     SEMA_MAX_CALL_DEPTH = 64, /* of defs calling defs */
@@ -74,10 +74,9 @@ typedef struct Sema {
     Module *module;
     DimTab *dims;
     const AstFile *file, *prelude;
-    Scope dim_scope; /* dims of the file: VALUE_INT */
-    Graph *graph;
+    Scope dim_scope;  /* dims of the file: VALUE_INT */
+    Builder *builder; /* of the graph at hand */
     Frame *frame;
-    uint32_t kernel;        /* the fixed kernel being filled + 1, or 0 */
     uint32_t call, n_calls; /* of defs by the graph: the one being expanded + 1, or 0; so far */
     uint32_t call_depth;
     uint32_t n_errors_before; /* reported by whoever used the same Diags earlier */
@@ -98,11 +97,20 @@ typedef struct Call {
 /* sema.c: reports in the source of the current frame and shows the calls that led there. */
 STR_PRINTF(4, 5)
 Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...);
-/* `x` is f32[B, 4], pointing at where the tensor was made. */
-void sema_note_tensor(Sema *sema, NodeId node);
-const char *sema_type_str(Sema *sema, Dtype dtype, const Shape *shape);
-const char *sema_shape_str(Sema *sema, const Shape *shape); /* `(B, 64)` */
+/* Reports the builder's errors in a call at `span` with these arguments; NULL: all errors lie at
+ * `span`. Returns VALUE_POISON. */
+Value sema_report(Sema *sema, Span span, const Value *args);
+/* The place of an expression in the graph's own source: of a call, when the expression is in a def
+ * of the prelude. */
+Span sema_graph_span(const Sema *sema, Span span);
+/* The builder, set to make nodes that come from the expression at `span`. */
+Builder *sema_at(Sema *sema, Span span);
+/* The value of a call that the builder made into `node`; NODE_NONE: reports why not. */
+Value sema_made(Sema *sema, Span span, const Value *args, NodeId node);
 const char *sema_node_type_str(Sema *sema, NodeId node);
+static inline const Node *sema_node(const Sema *sema, NodeId node) {
+    return graph_node(sema->builder->graph, node);
+}
 
 /* sema_scope.c */
 Binding *scope_find(const Scope *scope, Str name);
@@ -120,21 +128,24 @@ bool value_is_number(const Value *value); /* a literal, a dim or a bool */
 const char *value_describe(Sema *sema, const Value *value);
 /* The constant of an integer value. */
 bool value_const_int(Sema *sema, const Value *value, int64_t *number);
-/* The dtype a number has with no tensor beside it. */
-Dtype value_default_dtype(const Value *value);
-/* `value` as a tensor: a number becomes a constant of `dtype`. Reports when it cannot. */
-bool sema_as_tensor(Sema *sema, const Value *value, Dtype dtype, NodeId *node);
-/* A tensor or a number of its default dtype; otherwise reports that `what` must be a tensor. */
+/* A tensor or a number for the builder. */
+Operand sema_operand(const Sema *sema, const Value *value);
+/* The same; otherwise reports that `what` must be a tensor. */
+bool sema_want_operand(Sema *sema, const Value *value, const char *what, Operand *operand);
+/* A tensor, or a constant of a number's own dtype. */
 bool sema_want_tensor(Sema *sema, const Value *value, const char *what, NodeId *node);
-/* The number that `value` is in `dtype`; `quiet` suppresses the report. */
-bool sema_literal(Sema *sema, const Value *value, Dtype dtype, bool quiet, double *number);
 /* Arguments of a call: the value, or the default when absent; false after a report. */
 bool sema_want_bool(Sema *sema, const Value *value, const char *what, bool *flag);
+/* The number of an axis, which may be negative or out of range. */
+bool sema_want_axis_number(Sema *sema, const Value *value, const char *what, int64_t *number);
 bool sema_want_axis(Sema *sema, const Value *value, const char *what, uint32_t rank,
                     uint32_t *axis);
+/* The axis in argument 1 of an iota, argmax or argmin, or the default one. */
+bool sema_want_axis_or_default(Sema *sema, const Call *call, uint32_t rank, uint32_t *axis);
 bool sema_want_axes(Sema *sema, const Value *value, const char *what, uint32_t rank,
                     uint32_t *axes);
-bool sema_want_dims(Sema *sema, const Value *value, const char *what, uint32_t *n, DimId *dims);
+/* At most MAX_RANK dims, stored in `dims`. */
+bool sema_want_dims(Sema *sema, const Value *value, const char *what, DimId *dims, DimList *list);
 
 /* sema_expr.c */
 Value sema_eval(Sema *sema, const Ast *ast);
@@ -147,20 +158,11 @@ Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value 
 bool sema_is_callable(const Sema *sema, Str name);
 
 /* sema_op.c */
-NodeId sema_add_node(Sema *sema, Span span, Node node);
-/* A node of one argument with the given shape and attributes. */
-Value sema_add_unary(Sema *sema, OpId op, Span span, NodeId arg, const Shape *shape,
-                     const Attrs *attrs);
-NodeId sema_add_const(Sema *sema, Span span, Dtype dtype, double number);
 Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
 
-/* sema_view.c */
-Value sema_reshape_to(Sema *sema, Span span, NodeId arg, const Shape *shape);
-/* Argument `at` of a call, which must list one dim per axis of a tensor of rank `rank`. */
+/* sema_view.c: argument `at` of a call, a list of one dim per axis of a tensor of rank `rank`. */
 bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *what, uint32_t rank,
-                        DimId *dims);
-/* Whether the shape's extents and their product are in range; reports if not. */
-bool sema_check_shape(Sema *sema, Span span, const Shape *shape);
+                        DimId *dims, DimList *list);
 
 /* sema_slice.c */
 Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
@@ -168,10 +170,6 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
 /* sema_stmt.c */
 void sema_body(Sema *sema, const AstStmts *body);
 void sema_graph(Sema *sema, const AstGraph *ast);
-
-/* sema_same.c: has values that are written several times computed once; the others are dead then.
- */
-void sema_join_same(Sema *sema);
 
 /* Calls that are not elementwise ops: front/calls.def lists them with these handlers. */
 #define CALL(handler, name, n_required, ...) Value call_##handler(Sema *sema, const Call *call);

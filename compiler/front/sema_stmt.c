@@ -1,4 +1,4 @@
-/* Statements and graphs: binding names, params, fixed kernels, outputs, dropping what is unused. */
+/* Statements and graphs: names, params, blocks, outputs. */
 #include "front/sema_state.h"
 
 #include <string.h>
@@ -26,12 +26,10 @@ static bool check_name(Sema *sema, Str name, Span span) {
 
 static void bind(Sema *sema, const Ast *target, Value value) {
     if (strcmp(target->name, "_") == 0 || !check_name(sema, target->name, target->span)) return;
-    if (value.kind == VALUE_TENSOR && is_graph_frame(sema)) {
-        Node *node = graph_node(sema->graph, value.node);
-        if (!node->name) node->name = target->name;
-    }
+    if (value.kind == VALUE_TENSOR && is_graph_frame(sema))
+        build_name(sema->builder, value.node, target->name);
     scope_add(sema->arena, &sema->frame->scope, target->name, value, target->span);
-    scope_find(&sema->frame->scope, target->name)->block = sema->kernel;
+    scope_find(&sema->frame->scope, target->name)->block = sema->builder->block;
 }
 
 static void stmt_bind(Sema *sema, const AstStmt *stmt) {
@@ -58,16 +56,15 @@ static void stmt_param(Sema *sema, const AstStmt *stmt) {
         sema_error(sema, DIAG_MISPLACED, stmt->span, "`param` belongs in a graph, not in a def");
         return;
     }
-    Node node = {.op = OP_PARAM, .name = name->name};
-    NodeId id = NODE_NONE;
-    if (sema_eval_type(sema, stmt->type, &node.dtype, &node.shape))
-        id = sema_add_node(sema, name->span, node);
-    if (id != NODE_NONE) {
-        GraphInput param = {.name = name->name, .node = id, .key = stmt->key, .span = name->span};
-        vec_push(sema->arena, &sema->graph->params, param);
-        sema->graph->kernel_of.data[id] = 0;
+    Dtype dtype;
+    Shape shape;
+    Value value = value_poison();
+    if (sema_eval_type(sema, stmt->type, &dtype, &shape)) {
+        const DimList extents = {shape.rank, shape.dims};
+        NodeId id = build_param(sema_at(sema, name->span), name->name, stmt->key, dtype, extents);
+        value = sema_made(sema, name->span, NULL, id);
     }
-    bind(sema, name, id == NODE_NONE ? value_poison() : value_tensor(id, name->span));
+    bind(sema, name, value);
 }
 
 static void stmt_return(Sema *sema, const AstStmt *stmt) {
@@ -88,42 +85,29 @@ static void stmt_return(Sema *sema, const AstStmt *stmt) {
 }
 
 /* The statements of a `kernel` or `fuse` block. */
-static void fill_block(Sema *sema, const AstStmt *stmt, FixedKernel block) {
-    vec_push(sema->arena, &sema->graph->fixed_kernels, block);
-    sema->kernel = sema->graph->fixed_kernels.n;
+static void fill_block(Sema *sema, const AstStmt *stmt, BlockKind kind) {
+    build_block(sema_at(sema, stmt->span), kind, stmt->name);
+    sema_report(sema, stmt->span, NULL);
     sema_body(sema, &stmt->body);
-    sema->kernel = 0;
+    build_end_block(sema->builder);
 }
 
 static void stmt_fuse(Sema *sema, const AstStmt *stmt) {
     bool is_must = stmt->kind == STMT_MUST;
-    if (!is_graph_frame(sema) || sema->kernel) {
+    if (!is_graph_frame(sema) || sema->builder->block) {
         sema_error(sema, DIAG_MISPLACED, stmt->span, "`fuse %s` belongs directly in a graph",
                    is_must ? "must" : "never");
         sema_body(sema, &stmt->body);
         return;
     }
-    FixedKernel block = {.kind = is_must ? BLOCK_MUST : BLOCK_NEVER, .span = stmt->span};
-    block.name = block_word(block.kind);
-    fill_block(sema, stmt, block);
+    fill_block(sema, stmt, is_must ? BLOCK_MUST : BLOCK_NEVER);
 }
 
 static void stmt_kernel(Sema *sema, const AstStmt *stmt) {
-    Graph *graph = sema->graph;
-    if (!is_graph_frame(sema) || sema->kernel) {
+    if (is_graph_frame(sema) && !sema->builder->block)
+        fill_block(sema, stmt, BLOCK_KERNEL);
+    else
         sema_error(sema, DIAG_MISPLACED, stmt->span, "`kernel` belongs directly in a graph");
-        return;
-    }
-    for (uint32_t i = 0; i < graph->fixed_kernels.n; i++) {
-        if (graph->fixed_kernels.data[i].kind != BLOCK_KERNEL ||
-            graph->fixed_kernels.data[i].name != stmt->name)
-            continue;
-        sema_error(sema, DIAG_REDEFINITION, stmt->span, "a second kernel `%s`", stmt->name);
-        diag_note(sema->diags, sema->frame->source, graph->fixed_kernels.data[i].span,
-                  "the first is here");
-    }
-    FixedKernel kernel = {.name = stmt->name, .span = stmt->span};
-    fill_block(sema, stmt, kernel);
 }
 
 static void stmt_broken(Sema *sema, const AstStmt *stmt) {
@@ -171,14 +155,14 @@ void sema_body(Sema *sema, const AstStmts *body) {
 static void add_inputs(Sema *sema, const AstGraph *ast) {
     for (uint32_t i = 0; i < ast->inputs.n; i++) {
         const AstDecl *decl = &ast->inputs.data[i];
-        Node node = {.op = OP_INPUT, .name = decl->name};
+        Dtype dtype;
+        Shape shape;
         Value value = value_poison();
-        if (sema_eval_type(sema, decl->type, &node.dtype, &node.shape)) {
-            NodeId id = sema_add_node(sema, decl->span, node);
+        if (sema_eval_type(sema, decl->type, &dtype, &shape)) {
+            const DimList extents = {shape.rank, shape.dims};
+            NodeId id = build_input(sema_at(sema, decl->span), decl->name, dtype, extents);
+            value = sema_made(sema, decl->span, NULL, id);
             if (id == NODE_NONE) return;
-            GraphInput input = {.name = decl->name, .node = id, .span = decl->span};
-            vec_push(sema->arena, &sema->graph->inputs, input);
-            value = value_tensor(id, decl->span);
         }
         if (check_name(sema, decl->name, decl->span))
             scope_add(sema->arena, &sema->frame->scope, decl->name, value, decl->span);
@@ -194,8 +178,17 @@ static void check_output_names(Sema *sema, const AstGraph *ast) {
                 sema_error(sema, DIAG_REDEFINITION, decl->span, "output `%s` is declared twice",
                            decl->name);
     }
-    if (ast->outputs.n == 0)
-        sema_error(sema, DIAG_MISSING_OUTPUT, ast->span, "graph `%s` has no output", ast->name);
+    if (!build_check_n_outputs(sema->builder, ast->outputs.n)) sema_report(sema, ast->span, NULL);
+}
+
+/* The tensor bound to an output; a number takes the declared dtype. */
+static bool want_output(Sema *sema, const AstDecl *decl, const Value *value, Dtype dtype,
+                        NodeId *node) {
+    Operand operand;
+    if (!sema_want_operand(sema, value, decl->name, &operand)) return false;
+    *node = build_const(sema_at(sema, value->span), &operand, dtype);
+    if (*node == NODE_NONE) sema_report(sema, value->span, value);
+    return *node != NODE_NONE;
 }
 
 /* The output's tensor, whose type must be the declared one. */
@@ -213,26 +206,19 @@ static void add_output(Sema *sema, const AstDecl *decl) {
     binding->is_used = true;
     NodeId node;
     if (!has_type || binding->value.kind == VALUE_POISON) return;
-    if (value_is_number(&binding->value)) {
-        if (!sema_as_tensor(sema, &binding->value, dtype, &node)) return;
-    } else if (!sema_want_tensor(sema, &binding->value, decl->name, &node)) {
-        return;
-    }
-    const Node *made = graph_node(sema->graph, node);
+    if (!want_output(sema, decl, &binding->value, dtype, &node)) return;
+    const Node *made = sema_node(sema, node);
     bool same_dtype = made->dtype == dtype;
     if (!same_dtype || !shape_equal(&made->shape, &shape)) {
         sema_error(sema, same_dtype ? DIAG_SHAPE_MISMATCH : DIAG_DTYPE_MISMATCH, decl->span,
                    "output `%s` is declared %s but is %s", decl->name,
-                   sema_type_str(sema, dtype, &shape), sema_node_type_str(sema, node));
+                   shape_type_str(sema->dims, sema->arena, dtype, &shape),
+                   sema_node_type_str(sema, node));
         diag_note(sema->diags, sema->frame->source, binding->span, "`%s` is bound here",
                   decl->name);
         return;
     }
-    GraphOutput output = {.name = decl->name, .node = node, .span = decl->span};
-    uint32_t block = graph_is_bound(sema->graph, node) ? binding->block : 0;
-    if (block && sema->graph->fixed_kernels.data[block - 1].kind == BLOCK_KERNEL)
-        output.copied_by = block;
-    vec_push(sema->arena, &sema->graph->outputs, output);
+    build_output(sema_at(sema, decl->span), decl->name, node, binding->block);
 }
 
 static void warn_unused(Sema *sema) {
@@ -245,93 +231,23 @@ static void warn_unused(Sema *sema) {
     }
 }
 
-/* Dead code. */
-
-static bool *find_live(Sema *sema) {
-    const Graph *graph = sema->graph;
-    bool *live = arena_array(sema->arena, bool, graph->nodes.n);
-    for (uint32_t i = 0; i < graph->inputs.n; i++) live[graph->inputs.data[i].node] = true;
-    for (uint32_t i = 0; i < graph->outputs.n; i++) live[graph->outputs.data[i].node] = true;
-    for (NodeId id = graph->nodes.n; id-- > 0;) {
-        const Node *node = graph_node(graph, id);
-        for (uint32_t k = 0; k < node->n_args && live[id]; k++) live[node->args[k]] = true;
-    }
-    return live;
-}
-
-/* Closes the gaps in nodes and kernel_of; entry i of the result is where node i went. */
-static NodeId *compact_nodes(Sema *sema, const bool *live) {
-    Graph *graph = sema->graph;
-    NodeId *moved = arena_array(sema->arena, NodeId, graph->nodes.n);
-    NodeId n = 0;
-    for (NodeId id = 0; id < graph->nodes.n; id++) {
-        if (!live[id]) continue;
-        Node *node = graph_node(graph, id);
-        for (uint32_t k = 0; k < node->n_args; k++) node->args[k] = moved[node->args[k]];
-        graph->nodes.data[n] = *node;
-        graph->kernel_of.data[n] = graph->kernel_of.data[id];
-        moved[id] = n++;
-    }
-    graph->nodes.n = graph->kernel_of.n = n;
-    return moved;
-}
-
-/* Kernels that lost all their nodes go too. */
-static void compact_kernels(Sema *sema) {
-    Graph *graph = sema->graph;
-    uint32_t n_old = graph->fixed_kernels.n, n = 0;
-    uint32_t *moved = arena_array(sema->arena, uint32_t, n_old + 1);
-    for (NodeId id = 0; id < graph->nodes.n; id++) moved[graph->kernel_of.data[id]] = 1;
-    for (uint32_t k = 1; k <= n_old; k++) {
-        if (!moved[k]) continue;
-        graph->fixed_kernels.data[n] = graph->fixed_kernels.data[k - 1];
-        moved[k] = ++n;
-    }
-    moved[0] = 0;
-    for (NodeId id = 0; id < graph->nodes.n; id++)
-        graph->kernel_of.data[id] = moved[graph->kernel_of.data[id]];
-    for (uint32_t i = 0; i < graph->outputs.n; i++)
-        graph->outputs.data[i].copied_by = moved[graph->outputs.data[i].copied_by];
-    graph->fixed_kernels.n = n;
-    if (n == 0) graph->kernel_of.n = 0;
-}
-
-static void prune(Sema *sema) {
-    Graph *graph = sema->graph;
-    const bool *live = find_live(sema);
-    uint32_t n_params = 0;
-    for (uint32_t i = 0; i < graph->params.n; i++)
-        if (live[graph->params.data[i].node])
-            graph->params.data[n_params++] = graph->params.data[i];
-    graph->params.n = n_params;
-    const NodeId *moved = compact_nodes(sema, live);
-    for (uint32_t i = 0; i < graph->inputs.n; i++)
-        graph->inputs.data[i].node = moved[graph->inputs.data[i].node];
-    for (uint32_t i = 0; i < n_params; i++)
-        graph->params.data[i].node = moved[graph->params.data[i].node];
-    for (uint32_t i = 0; i < graph->outputs.n; i++)
-        graph->outputs.data[i].node = moved[graph->outputs.data[i].node];
-    compact_kernels(sema);
-}
-
 void sema_graph(Sema *sema, const AstGraph *ast) {
-    uint32_t n_errors = sema->diags->n_errors;
-    Graph *graph = graph_new(sema->arena, sema->dims, sema->file->source, ast->name);
-    graph->span = ast->span;
+    Builder *b = build_new(sema->arena, sema->dims, sema->file->source, ast->name);
+    b->graph->span = ast->span;
     Frame frame = {.source = sema->file->source};
-    sema->graph = graph;
+    sema->builder = b;
     sema->frame = &frame;
     add_inputs(sema, ast);
     check_output_names(sema, ast);
     sema_body(sema, &ast->body);
     for (uint32_t i = 0; i < ast->outputs.n && !sema->stopped; i++)
         add_output(sema, &ast->outputs.data[i]);
-    if (sema->diags->n_errors == n_errors) {
-        if (n_errors == sema->n_errors_before) warn_unused(sema);
-        sema_join_same(sema);
-        prune(sema);
-        vec_push(sema->arena, &sema->module->graphs, graph);
+    if (sema->diags->n_errors == sema->n_errors_before) {
+        warn_unused(sema);
+        Graph *graph = build_finish(b);
+        if (graph) vec_push(sema->arena, &sema->module->graphs, graph);
+        sema_report(sema, ast->span, NULL);
     }
-    sema->graph = NULL;
+    sema->builder = NULL;
     sema->frame = NULL;
 }

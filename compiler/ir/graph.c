@@ -8,6 +8,13 @@ const char *precision_name(Precision precision) {
     return names[precision];
 }
 
+Module *module_new(Arena *arena, StrTab *strings, const Source *source) {
+    Module *module = arena_array(arena, Module, 1);
+    *module =
+        (Module){.arena = arena, .strings = strings, .dims = dimtab_new(arena), .source = source};
+    return module;
+}
+
 Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name) {
     Graph *graph = arena_array(arena, Graph, 1);
     *graph = (Graph){.arena = arena, .dims = dims, .source = source, .name = name};
@@ -18,6 +25,26 @@ NodeId graph_add(Graph *graph, Node node) {
     node.args = arena_copy(graph->arena, node.args, node.n_args * sizeof *node.args);
     vec_push(graph->arena, &graph->nodes, node);
     return graph->nodes.n - 1;
+}
+
+static bool is_letter(char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool graph_is_identifier(const char *name) {
+    static const char *const words[] = {"graph", "param", "def",  "return", "kernel",
+                                        "true",  "false", "none", "inf",    "nan"};
+    size_t n = 0;
+    while (is_letter(name[n]) || (n && name[n] >= '0' && name[n] <= '9')) n++;
+    if (n == 0 || n > GRAPH_MAX_NAME || name[n]) return false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(name, words[i]) == 0) return false;
+    return true;
+}
+
+bool graph_is_name(const char *name) {
+    Dtype dtype;
+    return graph_is_identifier(name) && !dtype_by_name(name, &dtype);
 }
 
 static int compare_nodes(const void *a, const void *b) {
@@ -51,6 +78,24 @@ void shape_print(const DimTab *dims, const Shape *shape, Text *out) {
     text_puts(out, "]");
 }
 
+const char *shape_str(const DimTab *dims, Arena *arena, const Shape *shape) {
+    Text text = {.arena = arena};
+    text_puts(&text, "(");
+    for (uint32_t k = 0; k < shape->rank; k++) {
+        if (k) text_puts(&text, ", ");
+        dim_print(dims, shape->dims[k], &text);
+    }
+    text_puts(&text, shape->rank == 1 ? ",)" : ")");
+    return text_str(&text);
+}
+
+const char *shape_type_str(const DimTab *dims, Arena *arena, Dtype dtype, const Shape *shape) {
+    Text text = {.arena = arena};
+    text_puts(&text, dtype_name(dtype));
+    shape_print(dims, shape, &text);
+    return text_str(&text);
+}
+
 bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b) {
     const Shape *longer = shape->rank >= b->rank ? shape : b;
     const Shape *shorter = longer == b ? shape : b;
@@ -75,6 +120,26 @@ Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep) {
             result.dims[result.rank++] = dim_const(dims, 1);
     }
     return result;
+}
+
+bool shape_product(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape) {
+    Shape batch = *left, other = *right;
+    batch.rank -= 2;
+    other.rank -= 2;
+    if (!shape_broadcast(dims, &batch, &other)) return false;
+    *shape = (Shape){.rank = batch.rank + 2};
+    for (uint32_t k = 0; k < batch.rank; k++) shape->dims[k] = batch.dims[k];
+    shape->dims[batch.rank] = left->dims[left->rank - 2];
+    shape->dims[batch.rank + 1] = right->dims[right->rank - 1];
+    return true;
+}
+
+Shape shape_gathered(const Shape *data, const Shape *rows, uint32_t axis) {
+    Shape shape = {0};
+    for (uint32_t k = 0; k < axis; k++) shape.dims[shape.rank++] = data->dims[k];
+    for (uint32_t k = 0; k < rows->rank; k++) shape.dims[shape.rank++] = rows->dims[k];
+    for (uint32_t k = axis + 1; k < data->rank; k++) shape.dims[shape.rank++] = data->dims[k];
+    return shape;
 }
 
 uint64_t graph_param_symbols(const Graph *graph) {

@@ -111,6 +111,7 @@ typedef struct Module {
     Vec(Graph *) graphs;
 } Module;
 
+Module *module_new(Arena *arena, StrTab *strings, const Source *source);
 Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name);
 /* Appends a node as given (args are copied); the caller has checked it. */
 NodeId graph_add(Graph *graph, Node node);
@@ -161,17 +162,33 @@ static inline bool graph_shares_must(const Graph *graph, NodeId a, NodeId b) {
 /* Ascending. */
 void graph_sort_nodes(NodeId *nodes, uint32_t n);
 
+/* Whether the language reads `name` as the name of a graph or a kernel: letters, digits and `_`, at
+ * most GRAPH_MAX_NAME of them, no digit first, and no word of its own. */
+enum { GRAPH_MAX_NAME = 255 };
+bool graph_is_identifier(const char *name);
+/* Whether it may name a value, too, which a dtype's name may not. */
+bool graph_is_name(const char *name);
+
 /* Shape helpers. */
 bool shape_equal(const Shape *a, const Shape *b);
 /* Product of all extents; DIM_NONE on overflow. */
 DimId shape_n_elems(DimTab *dims, const Shape *shape);
 /* `f32[B, 64]` */
 void shape_print(const DimTab *dims, const Shape *shape, Text *out);
+/* `(B, 64)`; of rank 1 `(64,)` */
+const char *shape_str(const DimTab *dims, Arena *arena, const Shape *shape);
+/* `f32[B, 64]` */
+const char *shape_type_str(const DimTab *dims, Arena *arena, Dtype dtype, const Shape *shape);
 /* NumPy broadcasting of `b` into `*shape`; false, `*shape` unchanged, when they do not broadcast.
  * A symbolic dim is never taken for 1. */
 bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b);
 /* The shape of a reduction of `arg` over the bit set `axes`. */
 Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep);
+/* The shape of a matmul [.., m, k] x [.., k, n] -> [.., m, n], without a look at k; false when the
+ * leading axes do not broadcast. */
+bool shape_product(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape);
+/* The shape of a gather of `rows` along `axis` of `data`: at most MAX_RANK axes. */
+Shape shape_gathered(const Shape *data, const Shape *rows, uint32_t axis);
 
 /* Bit set of the dim symbols that the params' shapes fix: those that are a whole extent of one. */
 uint64_t graph_param_symbols(const Graph *graph);

@@ -37,23 +37,12 @@ static NameSet nameset_new(Arena *arena, uint32_t n_names) {
     return set;
 }
 
-/* What no node may be called: dims, dtypes, outputs and the language's reserved words. */
-static void reserve_names(const Graph *graph, NameSet *set) {
-    static const char *const reserved[] = {
-        "graph", "param", "def", "return", "kernel", "true", "false", "none", "inf", "nan", "_",
-#define DTYPE(sym, name, bytes, kind, compute) name,
-#include "ir/dtype.def"
-    };
-    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) nameset_add(set, reserved[i]);
-    for (uint32_t i = 0; i < dim_n_symbols(graph->dims); i++)
-        nameset_add(set, dim_symbol_info(graph->dims, i)->name);
-}
-
 /* Inputs, params and outputs keep their names; then nodes take theirs, or a made-up one. */
 static Str *choose_names(const Graph *graph, Arena *arena) {
     Str *names = arena_array(arena, Str, graph->nodes.n + 1);
     NameSet set = nameset_new(arena, graph->nodes.n + graph->outputs.n + DIM_MAX_SYMBOLS + 32);
-    reserve_names(graph, &set);
+    for (uint32_t i = 0; i < dim_n_symbols(graph->dims); i++)
+        nameset_add(&set, dim_symbol_info(graph->dims, i)->name);
     const GraphInput *given[2] = {graph->inputs.data, graph->params.data};
     const uint32_t n_given[2] = {graph->inputs.n, graph->params.n};
     for (int kind = 0; kind < 2; kind++)
@@ -71,7 +60,7 @@ static Str *choose_names(const Graph *graph, Arena *arena) {
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         Str name = names[id] ? names[id] : graph_node(graph, id)->name;
         if (names[id]) continue;
-        if (!name || !nameset_add(&set, name)) {
+        if (!name || !graph_is_name(name) || !nameset_add(&set, name)) {
             name = str_format(arena, "v%u", id);
             for (uint32_t k = 1; !nameset_add(&set, name); k++)
                 name = str_format(arena, "v%u_%u", id, k);

@@ -124,11 +124,8 @@ static const char *check_pad(const Check *c) {
 static const char *check_gather(const Check *c) {
     const Shape *data = &arg(c, 0)->shape, *rows = &arg(c, 1)->shape;
     uint32_t axis = (uint32_t)c->node->attrs.axis;
-    Shape shape = {0};
     if (axis >= data->rank || data->rank - 1 + rows->rank > MAX_RANK) return "axis out of range";
-    for (uint32_t k = 0; k < axis; k++) shape.dims[shape.rank++] = data->dims[k];
-    for (uint32_t k = 0; k < rows->rank; k++) shape.dims[shape.rank++] = rows->dims[k];
-    for (uint32_t k = axis + 1; k < data->rank; k++) shape.dims[shape.rank++] = data->dims[k];
+    Shape shape = shape_gathered(data, rows, axis);
     return expect_shape(c, &shape);
 }
 
@@ -163,14 +160,8 @@ static const char *check_matmul(const Check *c) {
         return "only f32 is rounded to tf32";
     if (a->rank < 2 || b->rank < 2) return "operand of rank below 2";
     if (a->dims[a->rank - 1] != b->dims[b->rank - 2]) return "contracted extents differ";
-    Shape batch = *a, batch_b = *b;
-    batch.rank -= 2;
-    batch_b.rank -= 2;
-    if (!shape_broadcast(c->dims, &batch, &batch_b)) return "leading axes do not broadcast";
-    Shape shape = {.rank = batch.rank + 2};
-    for (uint32_t k = 0; k < batch.rank; k++) shape.dims[k] = batch.dims[k];
-    shape.dims[batch.rank] = a->dims[a->rank - 2];
-    shape.dims[batch.rank + 1] = b->dims[b->rank - 1];
+    Shape shape;
+    if (!shape_product(c->dims, a, b, &shape)) return "leading axes do not broadcast";
     return expect_shape(c, &shape);
 }
 

@@ -1,0 +1,268 @@
+/* Elementwise ops, casts, reductions, matmul: dtype and shape rules, read from the op table. See
+ * build.h. */
+#include "ir/build/build.h"
+
+/* What ops take. */
+
+const char *build_arity_help(const Builder *b, OpId op) {
+    const OpInfo *info = op_info(op);
+    return str_format(b->arena, "It takes %u by position, `%s(%.*s)`: %s.", info->max_args,
+                      info->name, (int)info->max_args * 3 - 2, "a, b, c", info->doc);
+}
+
+bool build_check_arity(Builder *b, OpId op, uint32_t n) {
+    const OpInfo *info = op_info(op);
+    const BuildPlace whole = {0};
+    if (n >= info->min_args && n <= info->max_args) return true;
+    BuildError *error =
+        info->min_args == info->max_args
+            ? build_fail(b, DIAG_WRONG_ARITY, whole, "`%s` takes %u argument%s, not %u", info->name,
+                         info->min_args, info->min_args == 1 ? "" : "s", n)
+            : build_fail(b, DIAG_WRONG_ARITY, whole, "`%s` takes %u or %u arguments, not %u",
+                         info->name, info->min_args, info->max_args, n);
+    error->help = build_arity_help(b, op);
+    return false;
+}
+
+static const char *dtypes_help(const Builder *b, const OpInfo *info) {
+    Text text = {.arena = b->arena};
+    for (int i = 0, n = 0; i < DT_COUNT; i++)
+        if (dtype_in((Dtype)i, info->dtypes))
+            text_printf(&text, "%s%s", n++ ? ", " : "", dtype_name((Dtype)i));
+    return str_format(b->arena, "`%s` takes %s; use cast(x, dtype).", info->name, text_str(&text));
+}
+
+bool build_check_dtype(Builder *b, OpId op, Dtype dtype) {
+    const OpInfo *info = op_info(op);
+    if (dtype_in(dtype, info->dtypes)) return true;
+    build_fail(b, DIAG_UNSUPPORTED_DTYPE, (BuildPlace){0}, "`%s` does not take %s", info->name,
+               dtype_name(dtype))
+        ->help = dtypes_help(b, info);
+    return false;
+}
+
+static void dtype_mismatch(Builder *b, OpId op, NodeId one, NodeId other) {
+    const char *wanted = dtype_name(graph_node(b->graph, one)->dtype);
+    BuildError *error =
+        build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){0}, "operands of `%s` are %s and %s",
+                   op_info(op)->name, wanted, dtype_name(graph_node(b->graph, other)->dtype));
+    error->nodes[error->n_nodes++] = one;
+    error->nodes[error->n_nodes++] = other;
+    error->help = str_format(b->arena, "Nothing is promoted silently: write cast(x, %s).", wanted);
+}
+
+/* The first operand that shares its dtype with the others: a select's condition does not. */
+static uint32_t first_data(OpId op) {
+    return op_info(op)->result == RESULT_SELECT;
+}
+
+/* Of the tensors, or of the numbers when there is none. */
+bool build_common_dtype(Builder *b, OpId op, uint32_t n, const Operand *operands, Dtype *dtype) {
+    const Operand *leader = NULL;
+    uint32_t first = first_data(op);
+    for (uint32_t i = first; i < n; i++) {
+        if (operands[i].kind != OPERAND_TENSOR) continue;
+        Dtype other = build_dtype_of(b, &operands[i]);
+        if (leader && other != *dtype) {
+            dtype_mismatch(b, op, leader->node, operands[i].node);
+            return false;
+        }
+        if (!leader) leader = &operands[i];
+        *dtype = other;
+    }
+    if (!leader) *dtype = build_dtype_of(b, &operands[first]);
+    for (uint32_t i = first + 1; i < n && !leader; i++)
+        if (operands[i].kind == OPERAND_FLOAT && *dtype == DT_I32) *dtype = DT_F32;
+    return build_check_dtype(b, op, *dtype);
+}
+
+static bool is_missing(uint32_t n, const Operand *operands) {
+    for (uint32_t i = 0; i < n; i++)
+        if (operands[i].kind == OPERAND_TENSOR && operands[i].node == NODE_NONE) return true;
+    return false;
+}
+
+/* Elementwise. */
+
+static bool broadcast(Builder *b, OpId op, uint32_t n, const NodeId *args, Shape *shape) {
+    *shape = (Shape){0};
+    for (uint32_t i = 0; i < n; i++) {
+        const Shape *other = build_shape_of(b, args[i]);
+        if (shape_broadcast(b->dims, shape, other)) continue;
+        const char *so_far = shape_str(b->dims, b->arena, shape);
+        BuildError *error = build_fail(
+            b, DIAG_SHAPE_MISMATCH, (BuildPlace){0}, "shapes of `%s` do not broadcast: %s and %s",
+            op_info(op)->name, so_far, shape_str(b->dims, b->arena, other));
+        for (uint32_t k = 0; k <= i; k++)
+            if (!graph_is_literal(b->graph, args[k])) error->nodes[error->n_nodes++] = args[k];
+        return false;
+    }
+    return true;
+}
+
+/* The first operand of a select. */
+static bool check_condition(Builder *b, OpId op, const Operand *operand) {
+    Dtype dtype = build_dtype_of(b, operand);
+    if (dtype == DT_BOOL) return true;
+    build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){.arg = 1},
+               "the condition of `%s` is %s, not bool", op_info(op)->name, dtype_name(dtype))
+        ->help = "Compare it: `x != 0`.";
+    return false;
+}
+
+NodeId build_eltwise(Builder *b, OpId op, uint32_t n, const Operand *given) {
+    const OpInfo *info = op_info(op);
+    Operand operands[BUILD_MAX_OPERANDS] = {0};
+    NodeId args[BUILD_MAX_OPERANDS];
+    if (!build_check_arity(b, op, n) || is_missing(n, given)) return NODE_NONE;
+    memcpy(operands, given, n * sizeof *given);
+    if (n < info->max_args) operands[n++] = operand_float(info->default_last);
+    uint32_t first = first_data(op);
+    Node node = {.op = op, .n_args = n, .args = args};
+    if (first) {
+        if (!check_condition(b, op, &operands[0])) return NODE_NONE;
+        args[0] = build_const(b, &operands[0], DT_BOOL);
+        if (args[0] == NODE_NONE) return NODE_NONE;
+    }
+    if (!build_common_dtype(b, op, n, operands, &node.dtype)) return NODE_NONE;
+    for (uint32_t i = first; i < n; i++) {
+        args[i] = build_const_at(b, (BuildPlace){.arg = i + 1}, &operands[i], node.dtype);
+        if (args[i] == NODE_NONE) return NODE_NONE;
+    }
+    if (!broadcast(b, op, n, args, &node.shape)) return NODE_NONE;
+    if (info->result == RESULT_BOOL) node.dtype = DT_BOOL;
+    return build_checked_node(b, node);
+}
+
+NodeId build_cast(Builder *b, const Operand *x, Dtype dtype) {
+    double number;
+    if (is_missing(1, x)) return NODE_NONE;
+    if (x->kind != OPERAND_TENSOR && !build_literal_problem(b, x, dtype, &number)) {
+        Node node = {.op = OP_CONST, .dtype = dtype, .attrs.number = number};
+        return build_node(b, (BuildPlace){0}, node);
+    }
+    NodeId arg = build_tensor(b, x);
+    if (arg == NODE_NONE || graph_node(b->graph, arg)->dtype == dtype) return arg;
+    Node node = {
+        .op = OP_CAST, .dtype = dtype, .shape = *build_shape_of(b, arg), .n_args = 1, .args = &arg};
+    return build_checked_node(b, node);
+}
+
+/* Reductions. */
+
+bool build_default_axis(Builder *b, OpId op, uint32_t rank, uint32_t *axis) {
+    const char *name = op_info(op)->name;
+    const BuildPlace whole = {0};
+    *axis = 0;
+    if (rank == 1) return true;
+    if (op_info(op)->cls == CLASS_ARGREDUCE)
+        build_fail(b, DIAG_BAD_AXIS, whole, "`%s` needs `axis=` for a tensor of rank %u", name,
+                   rank);
+    else
+        build_fail(b, DIAG_BAD_AXIS, whole, "`%s` of rank %u needs `axis=`", name, rank);
+    return false;
+}
+
+NodeId build_reduce(Builder *b, OpId op, NodeId x, uint32_t axes, bool keep) {
+    if (x == NODE_NONE) return NODE_NONE;
+    const Node *arg = graph_node(b->graph, x);
+    uint32_t rank = arg->shape.rank, axis;
+    if (!build_check_dtype(b, op, arg->dtype)) return NODE_NONE;
+    if (axes == BUILD_ALL_AXES) axes = (1u << rank) - 1;
+    for (uint32_t k = rank; k < 32; k++)
+        if (axes >> k & 1 && !build_check_axis(b, (BuildPlace){.arg = 2}, k, rank, &axis))
+            return NODE_NONE;
+    if (axes == 0) return x; /* over nothing: each is its own */
+    Node node = {.op = op,
+                 .dtype = arg->dtype,
+                 .shape = shape_reduced(b->dims, &arg->shape, axes, keep),
+                 .n_args = 1,
+                 .args = &x,
+                 .attrs = {.axes = axes, .keep = keep}};
+    return build_checked_node(b, node);
+}
+
+NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t number, bool keep) {
+    uint32_t axis;
+    if (x == NODE_NONE) return NODE_NONE;
+    const Node *arg = graph_node(b->graph, x);
+    if (!build_check_dtype(b, op, arg->dtype) ||
+        !build_check_axis(b, (BuildPlace){.arg = 2}, number, arg->shape.rank, &axis))
+        return NODE_NONE;
+    Node node = {.op = op,
+                 .dtype = DT_I32,
+                 .shape = shape_reduced(b->dims, &arg->shape, 1u << axis, keep),
+                 .n_args = 1,
+                 .args = &x,
+                 .attrs = {.axes = 1u << axis, .keep = keep}};
+    return build_node(b, (BuildPlace){0}, node);
+}
+
+/* Matmul. */
+
+/* A rank-1 operand as a matrix: a row on the left, a column on the right. */
+static bool as_matrix(Builder *b, NodeId *node, bool is_left) {
+    const Shape shape = *build_shape_of(b, *node);
+    if (shape.rank != 1) return true;
+    DimId one = dim_const(b->dims, 1);
+    Shape matrix = {.rank = 2, .dims = {is_left ? one : shape.dims[0], shape.dims[0]}};
+    if (!is_left) matrix.dims[1] = one;
+    *node = build_reshaped(b, *node, &matrix);
+    return *node != NODE_NONE;
+}
+
+static NodeId matmul_mismatch(Builder *b, NodeId left, NodeId right, const char *what) {
+    const char *left_shape = shape_str(b->dims, b->arena, build_shape_of(b, left));
+    const char *right_shape = shape_str(b->dims, b->arena, build_shape_of(b, right));
+    BuildError *error = build_fail(b, DIAG_SHAPE_MISMATCH, (BuildPlace){0},
+                                   "%s of `@` differ: %s and %s", what, left_shape, right_shape);
+    error->nodes[error->n_nodes++] = left;
+    error->nodes[error->n_nodes++] = right;
+    return NODE_NONE;
+}
+
+/* The product without the row of a vector on the left, the column of one on the right. */
+static NodeId drop_vector_axes(Builder *b, NodeId product, bool row, bool column) {
+    const Shape from = *build_shape_of(b, product);
+    Shape to = {0};
+    for (uint32_t k = 0; k < from.rank; k++) {
+        bool is_dropped = (row && k + 2 == from.rank) || (column && k + 1 == from.rank);
+        if (!is_dropped) to.dims[to.rank++] = from.dims[k];
+    }
+    return build_reshaped(b, product, &to);
+}
+
+static bool check_precision(Builder *b, Precision precision, Dtype dtype) {
+    if (precision == PRECISION_FULL || dtype == DT_F32) return true;
+    build_fail(b, DIAG_UNSUPPORTED_DTYPE, (BuildPlace){.arg = 3},
+               "`precision=\"%s\"` is for operands of f32, not %s", precision_name(precision),
+               dtype_name(dtype));
+    return false;
+}
+
+static uint32_t rank_of(const Builder *b, const Operand *operand) {
+    return operand->kind == OPERAND_TENSOR ? build_shape_of(b, operand->node)->rank : 0;
+}
+
+NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision) {
+    const Operand operands[2] = {*left, *right};
+    NodeId args[2] = {left->node, right->node};
+    Node node = {.op = OP_MATMUL, .n_args = 2, .args = args, .attrs.precision = precision};
+    if (is_missing(2, operands) || !build_common_dtype(b, node.op, 2, operands, &node.dtype) ||
+        !check_precision(b, precision, node.dtype))
+        return NODE_NONE;
+    uint32_t left_rank = rank_of(b, left), right_rank = rank_of(b, right);
+    if (left_rank == 0 || right_rank == 0) {
+        build_fail(b, DIAG_SHAPE_MISMATCH, (BuildPlace){0}, "an operand of `@` is a scalar")->help =
+            "Write `*` to scale.";
+        return NODE_NONE;
+    }
+    if (!as_matrix(b, &args[0], true) || !as_matrix(b, &args[1], false)) return NODE_NONE;
+    Shape a = *build_shape_of(b, args[0]), c = *build_shape_of(b, args[1]);
+    if (a.dims[a.rank - 1] != c.dims[c.rank - 2])
+        return matmul_mismatch(b, left->node, right->node, "contracted extents");
+    if (!shape_product(b->dims, &a, &c, &node.shape))
+        return matmul_mismatch(b, left->node, right->node, "leading axes");
+    NodeId id = build_checked_node(b, node);
+    return id == NODE_NONE ? id : drop_vector_axes(b, id, left_rank == 1, right_rank == 1);
+}
