@@ -40,7 +40,7 @@ static bool is_contraction(const Kernel *kernel) {
 /* What a map's loads take beside those of whole lines. */
 static double access_weight(const Coster *c, const Pricing *p, const Scalar *load) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
-    if (p->kernel->form != FORM_MAP || c->card->device == DEVICE_CPU || axis == NO_AXIS) return 1;
+    if (p->kernel->form != FORM_MAP || !c->card->has->blocks || axis == NO_AXIS) return 1;
     double elem_bytes = dtype_bytes(load->dtype);
     double stride = fabs(cost_axis_stride(c, p->kernel, load->index, axis)) * elem_bytes;
     bool is_scattered = stride >= SECTOR_BYTES &&
@@ -76,7 +76,7 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
 /* Whether the cache holds all rows that are worked on at once. */
 static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes) {
     double at_once = c->card->n_processors * p->cost->pressure.n_blocks;
-    if (c->card->device == DEVICE_GPU && p->variant->sched.threads_per_row)
+    if (c->card->has->blocks && p->variant->sched.threads_per_row)
         at_once *= (double)p->variant->sched.threads / p->variant->sched.threads_per_row;
     double share = p->rows > at_once ? at_once / p->rows : 1;
     return footprint_bytes * share <= c->card->cache_bytes;
@@ -150,7 +150,7 @@ static double scattered_bytes(const Coster *c, const Pricing *p, uint32_t buffer
     const Kernel *kernel = p->kernel;
     uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
-    if (is_contraction(kernel) || c->card->device == DEVICE_CPU || axis == NO_AXIS) return 0;
+    if (is_contraction(kernel) || !c->card->has->blocks || axis == NO_AXIS) return 0;
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++) {
             const Store *store = &kernel->stages.data[s].stores.data[i];
@@ -200,7 +200,7 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
 static double lane_fill(const Coster *c, const Pricing *p) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
     uint32_t lanes = p->variant->sched.lanes;
-    if (c->card->device == DEVICE_GPU || axis == NO_AXIS || lanes < 2) return 1;
+    if (!c->card->has->cores || axis == NO_AXIS || lanes < 2) return 1;
     double n = footprint_points(p->kernel, 1u << axis, c->values);
     return n > 0 ? ceil(n / lanes) * lanes / n : 1;
 }
@@ -280,7 +280,7 @@ static double spill_us(const Coster *c, const Pricing *p) {
 }
 
 double cost_use(const Coster *c, const Pricing *p, double wanted) {
-    if (c->card->device == DEVICE_CPU) return fmin(1, p->cost->n_blocks / c->card->n_processors);
+    if (!c->card->has->blocks) return fmin(1, p->cost->n_blocks / c->card->n_processors);
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double warps = at_once * p->variant->sched.threads / WARP_THREADS / c->card->n_processors;
     return warps < wanted ? warps / wanted : 1;
@@ -302,7 +302,7 @@ static double stream_us(const Coster *c, const Pricing *p, double us, double pea
 static double dram_us(const Coster *c, const Pricing *p) {
     double peak = c->card->dram_gbs * 1e3, all = p->cost->read_bytes + p->cost->written_bytes;
     peak *= single_access_share(c->card, p->kernel, &p->variant->sched);
-    if (c->card->device == DEVICE_CPU) return (all - p->left_bytes) / peak;
+    if (!c->card->has->blocks) return (all - p->left_bytes) / peak;
     if (p->bytes_in_flight <= 0) return all / peak;
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double own = p->variant->sched.threads * p->bytes_in_flight;
@@ -399,7 +399,7 @@ static double launch_us(const Coster *c, const Pricing *p) {
 static double again_us(const Coster *c, const Pricing *p) {
     const Kernel *kernel = p->kernel;
     bool is_whole = kernel->form == FORM_ROW && p->variant->sched.cluster <= 1 &&
-                    !cost_is_row_phase(c, kernel) && c->card->device == DEVICE_GPU;
+                    !cost_is_row_phase(c, kernel) && c->card->has->blocks;
     uint32_t n = 0;
     for (uint32_t s = 0; s < kernel->stages.n && is_whole; s++)
         n += kernel->stages.data[s].reduces.n > 0;

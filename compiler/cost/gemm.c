@@ -52,7 +52,7 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
     const Sched *sched = &p->variant->sched;
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel), batch = (1u << m) - 1;
     uint32_t side = axes & (1u << m | 1u << n);
-    if (c->card->device == DEVICE_CPU || cost_is_gemm_rows_gemm(c)) return 1;
+    if (!c->card->has->blocks || cost_is_gemm_rows_gemm(c)) return 1;
     if (side != 1u << m && side != 1u << n) return 1;
     double room = COST_GEMM_READ_SHARE * c->card->cache_bytes;
     double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m);
@@ -113,7 +113,7 @@ double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine)
 
 /* How busy processors are that have most blocks, and work last, were each with `wanted` warps. */
 static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
-    if (c->card->device == DEVICE_CPU) return 1;
+    if (!c->card->has->blocks) return 1;
     double most = ceil(p->n_beside / c->card->n_processors);
     double at_once = fmin(fmax(1, most), p->cost->pressure.n_blocks);
     return fmin(1, at_once * p->variant->sched.threads / WARP_THREADS / wanted);
@@ -121,7 +121,7 @@ static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
 
 /* The last round of blocks may leave processors idle. */
 static double balance(const Coster *c, const Pricing *p) {
-    if (c->card->device == DEVICE_CPU) return cost_use(c, p, 1);
+    if (!c->card->has->blocks) return cost_use(c, p, 1);
     double rounds = p->n_beside / c->card->n_processors;
     return rounds > 0 ? rounds / ceil(rounds) : 1;
 }
@@ -193,7 +193,7 @@ double cost_gemm_bared_us(const Coster *c, const Pricing *p) {
 /* Of a product that rows follow. */
 static double least_us(const Coster *c, const Pricing *p) {
     const Kernel *next = p->kernel + 1, *end = launch_kernel(c->plan, c->launch, c->launch->n);
-    if (next >= end || !cost_is_row_phase(c, next) || c->card->device == DEVICE_CPU) return 0;
+    if (next >= end || !cost_is_row_phase(c, next) || !c->card->has->blocks) return 0;
     return cost_rows_product_us(&p->variant->sched, n_waves(c, p), p->reduced,
                                 dtype_bytes(gemm_operand_dtype(p->kernel)));
 }
@@ -233,7 +233,7 @@ static double wgmma_rows_us(const Coster *c, const Pricing *p, const Sched *sche
 }
 
 void cost_gemm_time_rows(const Coster *c, Pricing *p) {
-    if (c->card->device == DEVICE_CPU) return;
+    if (!c->card->has->blocks) return;
     const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
     double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
     double least = cost_rows_us(product, part_waves(c, p), p->reduced, prims);
@@ -252,7 +252,7 @@ void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
     if (time_tensor_cores(c, p)) return;
-    if (c->card->device == DEVICE_GPU && p->variant->sched.engine == GEMM_FMA) {
+    if (c->card->has->blocks && p->variant->sched.engine == GEMM_FMA) {
         cost->arithmetic_us += fmax(cost_simt_us(c, p), least_us(c, p));
         return;
     }

@@ -517,7 +517,7 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
                      const Card *card) {
     (void)plan;
     const Sched *sched = &variant->sched;
-    if (card->device == DEVICE_CPU) return (Pressure){.n_blocks = 1, .occupancy = 1};
+    if (!card->has->blocks) return (Pressure){.n_blocks = 1, .occupancy = 1};
     Pressure p = {.registers = registers_of_thread(arena, kernel, *sched)};
     p.shared_bytes =
         variant->smem_bytes + (kernel->form == FORM_GEMM ? contract_shared(kernel, variant)

@@ -143,7 +143,7 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
     text_printf(l->out, "; %.0f bytes from and to memory\n",
                 cost->read_bytes + cost->written_bytes);
     const Pressure *p = &cost->pressure;
-    if (l->input->cost->card->device == DEVICE_CPU) return;
+    if (!l->input->cost->card->has->blocks) return;
     text_printf(l->out, "    about %u registers a thread%s, %u bytes shared, occupancy %.0f %%\n",
                 p->registers, p->spills ? ", more than there are" : "", p->shared_bytes,
                 100 * p->occupancy);

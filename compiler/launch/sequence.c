@@ -110,10 +110,11 @@ void sequence_set_space(const Composer *c, Trial *t, uint32_t buffer, BufferSpac
 }
 
 static ReasonId schedule(const Composer *c, Trial *t) {
-    bool is_rows = sequence_has_rows(c, t), is_gpu = c->target->device == DEVICE_GPU;
+    bool is_rows = sequence_has_rows(c, t), has_blocks = c->target->has->blocks;
     if (is_rows ? !sequence_continue_rows(c, t) : !sequence_continue_gemms(c, t))
         return REASON_OTHER_BLOCKS;
-    bool has_chip = (!is_rows || sequence_passes_rows(c, t)) && (!is_gpu || sequence_fits(c, t));
+    bool has_chip =
+        (!is_rows || sequence_passes_rows(c, t)) && (!has_blocks || sequence_fits(c, t));
     const Kernel *consumer = sequence_consumer(t);
     for (uint32_t i = 0; i < consumer->args.n && has_chip; i++)
         sequence_set_space(c, t, consumer->args.data[i], BUFFER_SHARED);

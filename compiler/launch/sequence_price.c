@@ -58,7 +58,7 @@ bool sequence_pays(const Composer *c, Trial *t, TrialPrices *prices) {
     for (uint32_t k = first; k < t->apart.kernels.n && are_at_once(sequence_first(t)); k++)
         keep_common_widths(&t->apart.kernels.data[k]);
     if (trial_pays(c, t, prices)) return true;
-    bool has_launches = c->target->device == DEVICE_GPU; /* that a host waits for */
+    bool has_launches = c->target->has->launches;
     return has_launches &&
            prices_may_favor_joining(&c->points, &prices->together, &prices->apart) &&
            is_no_slower_than_ops(c, t);

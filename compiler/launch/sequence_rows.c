@@ -143,5 +143,5 @@ bool sequence_continue_rows(const Composer *c, Trial *t) {
 }
 
 bool sequence_passes_rows(const Composer *c, const Trial *t) {
-    return c->target->device == DEVICE_CPU || row_bytes(c, t) > 0;
+    return !c->target->has->blocks || row_bytes(c, t) > 0;
 }

@@ -174,9 +174,9 @@ void layout_plan(Arena *arena, Plan *plan, const Target *target) {
     for (uint32_t i = 0; i < n; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
         if (kernel->form != FORM_GEMM || kernel->is_init) continue;
-        any = (target->device == DEVICE_CPU ? lay_out_cpu(&l, i) : lay_out_gpu(&l, i)) || any;
+        any = (target->has->tile_copies ? lay_out_gpu(&l, i) : lay_out_cpu(&l, i)) || any;
     }
     if (any) pad_dynamic_place_copies(plan, n);
-    any = (target->device == DEVICE_GPU && lay_out_at_some(&l)) || any;
+    any = (target->has->tile_copies && lay_out_at_some(&l)) || any;
     if (any) plan_order_init(arena, plan);
 }
