@@ -5,12 +5,11 @@
  * what asks of pointers alone stays as long as the other list goes on. So the launch has a variant
  * for sizes of either side, and few for odd pointers. */
 #include "launch/parallel_fit.h"
+#include "machine/tuning.h"
 
 #include "schedule/schedule.h"
 
 enum {
-    MAX_CODES = 8,           /* bodies of one function */
-    MAX_BODY_SCALARS = 2048, /* in all of them: compile time grows faster than they do */
     MAX_BODY_TERMS = 4,
     MAX_TERMS = 64 /* of a variant's condition: one for each argument, and those of each body */
 };
@@ -43,8 +42,8 @@ ReasonId parallel_limits(const Kernel *parts, uint32_t n_parts, const Kernel *ke
         n_scalars += scalar_count(parts->scalars);
     }
     bool fits = n_args <= MAX_KERNEL_ARGS && n_args + MAX_BODY_TERMS * n_codes <= MAX_TERMS &&
-                n_maps <= MAX_LAUNCH_MAPS && n_codes <= MAX_CODES &&
-                (n_codes == 1 || n_scalars <= MAX_BODY_SCALARS);
+                n_maps <= MAX_LAUNCH_MAPS && n_codes <= LAUNCH_PARALLEL_BODIES &&
+                (n_codes == 1 || n_scalars <= LAUNCH_PARALLEL_SCALARS);
     return fits ? REASON_NONE : REASON_LAUNCH_FULL;
 }
 

@@ -1,19 +1,15 @@
 /* Rows that continue a product. See sequence_state.h. */
 #include "launch/sequence_state.h"
 #include "machine/machine.h"
+#include "machine/tuning.h"
 #include "plan/launch.h"
 #include "plan/wgmma.h"
 #include "schedule/schedule.h"
 
 #include <string.h>
 
-enum {
-    ROW_LEAST_TEAM = 4, /* threads */
-    ROW_ELEMS = 32,     /* of a thread: with 64 they were slower (256 columns), with 16 too (128) */
-    ROW_STEPS = 8,      /* of a thread, each with an accumulator */
-    ROW_LEAST_BYTES = 2, /* what narrower elements are computed in takes as many registers */
-    MAX_ROW_BYTES = 1024 /* leaves wgmma two stages */
-};
+/* what narrower elements are computed in takes as many registers */
+enum { ROW_LEAST_BYTES = 2 };
 
 /* Columns of the product that opens the launch, at most. */
 static int64_t most_columns(const Composer *c, const Trial *t) {
@@ -62,9 +58,9 @@ static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
     uint32_t warp_rows = first->tile_m * WARP_THREADS / first->threads;
     if (first->engine == GEMM_WGMMA) warp_rows = WGMMA_DRAIN_ROWS;
     uint32_t threads_per_row = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
-    if (threads_per_row < ROW_LEAST_TEAM) threads_per_row = ROW_LEAST_TEAM;
-    while (threads_per_row < WARP_THREADS &&
-           (threads_per_row * ROW_ELEMS < n || threads_per_row * lanes * ROW_STEPS < n))
+    if (threads_per_row < LAUNCH_ROWS_THREADS) threads_per_row = LAUNCH_ROWS_THREADS;
+    while (threads_per_row < WARP_THREADS && (threads_per_row * LAUNCH_ROWS_ELEMS < n ||
+                                              threads_per_row * lanes * LAUNCH_ROWS_STEPS < n))
         threads_per_row *= 2;
     return threads_per_row;
 }
@@ -118,7 +114,7 @@ static uint32_t row_bytes(const Composer *c, const Trial *t) {
             bytes += dim_hi(c->plan->graph->dims, layout.dims[layout.rank - 1]) *
                      dtype_bytes(buffer->dtype);
     }
-    return bytes <= MAX_ROW_BYTES ? (uint32_t)bytes : 0;
+    return bytes <= LAUNCH_ROWS_BYTES ? (uint32_t)bytes : 0;
 }
 
 bool sequence_continue_rows(const Composer *c, Trial *t) {

@@ -2,20 +2,12 @@
  * enough; wide accesses on each side where its extent and all pointers allow them. */
 #include "schedule/map_tile.h"
 #include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "cost/pressure.h"
 #include "template/map_tile.h"
 
-enum {
-    LEAST_EXTENT = 8, /* of either axis; shorter ones share lines anyhow */
-    EDGE = 64,        /* elements: lines of 16-bit elements, on both sides */
-    SMALL_EDGE = 32,
-    MAX_EDGE = 256,
-    MAX_LANES = 8,
-    MAX_TILE_BYTES = 32 * 1024, /* of shared memory: several blocks fit on a processor */
-    MAX_UNROLLED_PRIMS = 4096,  /* of a thread, whose whole tile is written out; judged */
-    LEAST_SHARE = 4             /* of a tile, on the average, that must have elements: 1 / 4 */
-};
+enum { MAX_LANES = 8 };
 
 typedef struct Tiler {
     Arena *arena;
@@ -31,7 +23,7 @@ typedef struct Tiler {
 
 static uint32_t ceil_pow2(int64_t n) {
     uint32_t p = 1;
-    while (p < n && p < MAX_EDGE) p *= 2;
+    while (p < n && p < SCHED_TILE_MOST_EDGE) p *= 2;
     return p;
 }
 
@@ -62,7 +54,7 @@ static bool stores_lie_along(const Tiler *t, uint32_t axis) {
 }
 
 static bool is_long(const Tiler *t, uint32_t axis) {
-    return dim_hi(t->dims, extent(t, axis)) >= LEAST_EXTENT;
+    return dim_hi(t->dims, extent(t, axis)) >= SCHED_TILE_LEAST_EXTENT;
 }
 
 static bool find_out(Tiler *t) {
@@ -113,8 +105,8 @@ static uint32_t unrolled_prims(const Tiler *t, const Sched *sched) {
 }
 
 static bool fits(const Tiler *t, const Sched *sched) {
-    return map_tile_bytes(t->arena, t->kernel, sched) <= MAX_TILE_BYTES &&
-           unrolled_prims(t, sched) <= MAX_UNROLLED_PRIMS &&
+    return map_tile_bytes(t->arena, t->kernel, sched) <= SCHED_TILE_BYTES &&
+           unrolled_prims(t, sched) <= SCHED_TILE_PRIMS &&
            pressure_least(t->arena, t->kernel, sched) <= MAX_THREAD_REGISTERS;
 }
 
@@ -130,11 +122,12 @@ static DimId count_tiles(const Tiler *t, const Sched *sched) {
 
 /* Small tiles where large ones would leave processors without work. */
 static bool choose_tile(const Tiler *t, Sched *sched) {
-    for (uint32_t edge = EDGE; edge >= SMALL_EDGE; edge /= 2) {
+    for (uint32_t edge = SCHED_TILE_EDGE; edge >= SCHED_TILE_SMALL_EDGE; edge /= 2) {
         set_tile(t, edge, sched);
         if (map_tile_elems(sched) < 1 || !fits(t, sched)) continue;
         DimId n = count_tiles(t, sched);
-        if (n && (edge == SMALL_EDGE || dim_hi(t->dims, n) >= t->target->n_processors)) return true;
+        if (n && (edge == SCHED_TILE_SMALL_EDGE || dim_hi(t->dims, n) >= t->target->n_processors))
+            return true;
     }
     return false;
 }
@@ -144,8 +137,8 @@ static bool choose_tile(const Tiler *t, Sched *sched) {
 static bool ask_full(const Tiler *t, Variant *variant) {
     const Sched *sched = &variant->sched;
     DimId rows = kernel_n_rows(t->kernel);
-    DimId least =
-        dim_mul_const(t->dims, variant->grid, (int64_t)sched->tile_m * sched->tile_n / LEAST_SHARE);
+    DimId least = dim_mul_const(t->dims, variant->grid,
+                                (int64_t)sched->tile_m * sched->tile_n / SCHED_TILE_SHARE);
     if (!rows || !least) return false;
     DimId lacking = dim_sub(t->dims, least, rows);
     if (!lacking || dim_lo(t->dims, lacking) > 0) return false;

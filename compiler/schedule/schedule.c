@@ -2,6 +2,7 @@
  * measurements. */
 #include "schedule/schedule.h"
 #include "machine/machine.h"
+#include "machine/tuning.h"
 
 #include "cost/pressure.h"
 #include "cost/prims.h"
@@ -194,7 +195,7 @@ static void hurry(const Scheduler *s, Sched *sched) {
  * them that is faster; beyond, it takes less time to compile. */
 static bool is_crowded(const Sched *sched, bool is_known) {
     uint32_t most = is_known ? MANY_ROW_THREADS / 2 : MANY_ROW_THREADS;
-    return sched->resident * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < most;
+    return sched->resident * sched->lanes > SCHED_FEW_RESIDENT_ELEMS && sched->threads < most;
 }
 
 /* How many large blocks are to fit on a processor, in different stages: the assembler would rather
@@ -202,7 +203,7 @@ static bool is_crowded(const Sched *sched, bool is_known) {
  * load, and spill. */
 static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
     uint32_t registers = pressure_least(s->arena, s->kernel, sched);
-    bool keeps_many = sched->resident * sched->lanes > FEW_RESIDENT_ELEMS;
+    bool keeps_many = sched->resident * sched->lanes > SCHED_FEW_RESIDENT_ELEMS;
     if (keeps_many && sched->threads == MANY_ROW_THREADS / 2)
         return registers <= MANY_REGISTERS && widest_bytes(s) <= 2 ? 3 : 2;
     if (sched->threads < MANY_ROW_THREADS) return 0;
@@ -228,7 +229,7 @@ static RowUse row_use(const Scheduler *s, int64_t length) {
                   .rows = dim_hi(s->dims, kernel_n_rows(s->kernel)),
                   .elem_bytes = widest_bytes(s),
                   .n_loads = n_loads(s, kernel_parallel_axes(s->kernel)),
-                  .most_steps = MOST_ROW_STEPS,
+                  .most_steps = SCHED_ROW_STEPS,
                   .n_processors = s->target->n_processors};
     for (uint32_t k = 0; k < s->kernel->stages.n; k++)
         use.n_stores += s->kernel->stages.data[k].stores.n;
@@ -237,7 +238,7 @@ static RowUse row_use(const Scheduler *s, int64_t length) {
 
 static bool has_room(const Scheduler *s, Sched *sched) {
     return sched->resident * sched->lanes <= MAX_RESIDENT_ELEMS &&
-           sched->resident <= MOST_ROW_STEPS && has_registers(s, sched) &&
+           sched->resident <= SCHED_ROW_STEPS && has_registers(s, sched) &&
            pressure_least(s->arena, s->kernel, sched) * sched->threads <= MOST_BLOCK_REGISTERS;
 }
 
@@ -253,7 +254,7 @@ static uint32_t most_steps(const Scheduler *s, const RowUse *use, bool is_cluste
                            bool may_be_short) {
     if (may_be_short) return MANY_STEPS;
     bool has_weights = is_cluster && n_loads(s, 0) > use->n_loads;
-    return has_weights ? MOST_ROW_STEPS / 2 : MOST_ROW_STEPS;
+    return has_weights ? SCHED_ROW_STEPS / 2 : SCHED_ROW_STEPS;
 }
 
 /* Rows of `least` to `length` elements in registers over all stages; those longer than a segment in
@@ -562,7 +563,7 @@ static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
 static void cpu_short_rows(Scheduler *s, Variant variant) {
     DimId n = kernel_n_reduced(s->kernel);
     const int64_t limits[] = {KERNEL_GROUP_ELEMS / variant.sched.lanes,
-                              ROW_CACHE_BYTES / (computes_in_f64(s) ? 8 : 4)};
+                              SCHED_ROW_CACHE_BYTES / (computes_in_f64(s) ? 8 : 4)};
     for (uint32_t i = 0; i < 2 && !kernel_is_fallback(s->kernel); i++) {
         predicate_set_range(&variant.predicate, n, INT64_MIN, limits[i]);
         if (dim_hi(s->dims, n) <= limits[i] || dim_lo(s->dims, n) > limits[i]) continue;
