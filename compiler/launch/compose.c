@@ -16,7 +16,7 @@ void launch_compose(Arena *arena, Arena *scratch, Plan *plan, const Target *targ
                   .points = cost_points(arena, plan->graph->dims, target->device)};
     for (uint32_t i = 0; i < sizeof order / sizeof *order; i++) {
         const LaunchRules *rules = launch_rules(order[i]);
-        bool is_for_target = target->device == DEVICE_GPU || rules->has_cpu;
+        bool is_for_target = target->has->launches || rules->has_cpu;
         if (rules->propose && is_for_target && (modes >> order[i] & 1)) rules->propose(&c);
     }
 }

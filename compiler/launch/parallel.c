@@ -8,11 +8,10 @@
  * Each launch, in order, is held against those behind it that need not follow it: first all that it
  * may take together, since many fill the machine where two do not, then one by one. */
 #include "launch/parallel_fit.h"
+#include "machine/tuning.h"
 #include "launch/trial.h"
 
 #include <string.h>
-
-enum { MAX_TRIES = 16 }; /* launches that one is held against */
 
 typedef struct Searching {
     Composer *c;
@@ -22,8 +21,9 @@ typedef struct Searching {
 
 /* Launches that could start with another one, and why they do not. */
 typedef struct Candidates {
-    uint32_t launch[MAX_TRIES + 1]; /* the first is the one that they could start with */
-    Apart apart[MAX_TRIES + 1];     /* REASON_NONE as long as nothing stands in the way */
+    /* The first is the one that they could start with. */
+    uint32_t launch[LAUNCH_PARALLEL_TRIES + 1];
+    Apart apart[LAUNCH_PARALLEL_TRIES + 1]; /* REASON_NONE as long as nothing stands in the way */
     uint32_t n;
 } Candidates;
 
@@ -63,7 +63,7 @@ static void find_candidates(Searching *s, uint32_t first, Candidates *found) {
     const Kernel *kernel = launch_kernel(plan, &plan->launches.data[first], 0);
     s->round++;
     found->n = 0;
-    for (uint32_t i = first; i < plan->launches.n && found->n <= MAX_TRIES; i++) {
+    for (uint32_t i = first; i < plan->launches.n && found->n <= LAUNCH_PARALLEL_TRIES; i++) {
         const Launch *launch = &plan->launches.data[i];
         const Kernel *own = launch_kernel(plan, launch, 0);
         bool is_free = own->is_init == kernel->is_init && own->when == kernel->when;

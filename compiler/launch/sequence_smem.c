@@ -1,13 +1,12 @@
 /* Room on chip for what passes between phases on a GPU. See sequence_state.h. */
 #include "launch/sequence_state.h"
+#include "machine/tuning.h"
 #include "template/simt.h"
 #include "plan/wgmma.h"
 
 enum {
-    MAX_CHIP_BYTES = 64 * 1024, /* leaves two blocks of large tiles on a multiprocessor */
     MAX_DYNAMIC_BYTES = 96 * 1024,
     MAX_BLOCK_BYTES = 99 * 1024, /* of targets without clusters */
-    MIN_STAGES = 3
 };
 
 /* Deep stages give way to what is on chip, so that a block has what every target's blocks may.
@@ -15,7 +14,8 @@ enum {
 static void make_room(Variant *variant, uint32_t smem_bytes) {
     Sched *sched = &variant->sched;
     if (sched->engine == GEMM_WGMMA) return;
-    while (variant->shared_bytes + smem_bytes > MAX_DYNAMIC_BYTES && sched->stages > MIN_STAGES) {
+    while (variant->shared_bytes + smem_bytes > MAX_DYNAMIC_BYTES &&
+           sched->stages > LAUNCH_LEAST_STAGES) {
         variant->shared_bytes -= variant->shared_bytes / sched->stages;
         sched->stages--;
     }
@@ -46,8 +46,9 @@ static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
     uint32_t part = sched->engine == GEMM_FMA ? simt_part_bytes(sched, acc_bytes) : 0;
     uint32_t own = sched->stages * stage > part ? sched->stages * stage : part;
     if (!variant->shared_bytes) return own;
-    return sched->stages > MIN_STAGES ? variant->shared_bytes / sched->stages * MIN_STAGES
-                                      : variant->shared_bytes;
+    return sched->stages > LAUNCH_LEAST_STAGES
+               ? variant->shared_bytes / sched->stages * LAUNCH_LEAST_STAGES
+               : variant->shared_bytes;
 }
 
 bool sequence_fits(const Composer *c, Trial *t) {
@@ -70,5 +71,5 @@ bool sequence_fits(const Composer *c, Trial *t) {
     }
     for (uint32_t i = 0; i < consumer->args.n; i++)
         sequence_set_space(c, t, consumer->args.data[i], BUFFER_GLOBAL);
-    return has_room && first->variants[0].smem_bytes + most <= MAX_CHIP_BYTES;
+    return has_room && first->variants[0].smem_bytes + most <= LAUNCH_CHIP_BYTES;
 }
