@@ -191,7 +191,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
         text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
-                    sched->lanes_in ? " in tiles" : "");
+                    sched->template == TEMPLATE_GPU_MAP_TILE ? " in tiles" : "");
         uint32_t n_passes = kernel->online_softmax.weight ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)
             text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",

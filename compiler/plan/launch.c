@@ -29,13 +29,15 @@ static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sch
     Shape layout = buffer_layout(buffer);
     if (reader->form == FORM_ROW) return layout.dims[layout.rank - 1];
     uint32_t pad = SMEM_ALIGN_BYTES / dtype_bytes(buffer->dtype);
-    return dim_const(plan->graph->dims, sched->tile_n + (pad < SMEM_LANES ? pad : SMEM_LANES));
+    return dim_const(plan->graph->dims,
+                     sched_tile(sched).n + (pad < SMEM_LANES ? pad : SMEM_LANES));
 }
 
 /* Rows of the tile that are there at once. */
 static uint32_t chip_rows(const Kernel *reader, const Sched *sched) {
-    bool is_by_warps = reader->form == FORM_ROW && sched->engine == GEMM_WGMMA;
-    return is_by_warps ? wgmma_chip_rows(sched) : sched->tile_m;
+    bool is_by_warps =
+        form_info(reader->form)->reduces_rows && template_info(sched->template)->uses_copy_engine;
+    return is_by_warps ? wgmma_chip_rows(sched) : sched_tile(sched).m;
 }
 
 LaunchArg launch_first_use(const Launch *launch, LaunchArg of) {

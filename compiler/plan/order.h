@@ -6,15 +6,18 @@
 #include "ir/dim.h"
 #include "machine/target.h"
 
-/* How reduced elements lie relative to the innermost axis of what is reduced. It fixes the order
- * of summation, with the extents. */
+/* How reduced elements lie relative to the innermost axis of the tensor that is reduced
+ * (plan/forms.def). With the extents it fixes the order of summation. */
 typedef enum {
-    FORM_MAP,    /* nothing is reduced */
-    FORM_ROW,    /* the innermost axis is reduced */
-    FORM_COLUMN, /* it is not */
-    FORM_GEMM    /* one matmul: parallel axes .., m, n, one reduced axis k; then stores over .., m,
-                        n */
+#define FORM(symbol, ...) FORM_##symbol,
+#include "plan/forms.def"
 } KernelForm;
+
+typedef struct FormInfo {
+    const char *name;
+    bool reduces, reduces_rows, reduces_columns, multiplies;
+} FormInfo;
+const FormInfo *form_info(KernelForm form);
 
 /* Order of summation, a function of form, device class and the number of elements alone. Element i
  * of a segment is added to chain i mod n_chains in ascending order, starting from the identity;
@@ -28,18 +31,21 @@ typedef struct ReduceOrder {
 
 ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
-/* How a GEMM is computed. It fixes the order of summation: GEMM_FMA is one chain of
- * fused multiply-adds per element, ascending in k, on every device; GEMM_MMA is the tensor
- * core's, in ascending steps of its k (of f64 that is GEMM_FMA's chain); GEMM_NAIVE is
- * GEMM_FMA's chain without tiles, for a k of one and products too small for a tile; of
- * tensor cores' dtypes the same, the operands converted. GEMM_WGMMA is GEMM_MMA's order by
- * other instructions, so that variants of one kernel may differ in it. GEMM_GEMV is for one
- * row or column on a GPU: element k goes to chain k mod gemv_n_chains, every chain is fused
- * multiply-adds from +0, ascending in k, and all chains are joined by a balanced tree, lowest bit
- * of the chain number first. The choice rests on dtypes, the operands' own extents (not on how a
- * kernel's loops share them) and target alone. Of a matmul with segments (Attrs.segment_elems) each
- * has this order, and their accumulators are elements of a column (ReduceOrder). */
-typedef enum { GEMM_FMA, GEMM_MMA, GEMM_NAIVE, GEMM_WGMMA, GEMM_GEMV } GemmEngine;
+/* How a GEMM adds up its products (plan/engines.def). The engine rests on dtypes, the operands' own
+ * extents (not on how a kernel's loops share them) and the target alone. Of a matmul with segments
+ * (Attrs.segment_elems) each segment has the engine's order, and the segments' accumulators are
+ * elements of a column (ReduceOrder). */
+typedef enum {
+#define ENGINE(symbol, ...) GEMM_##symbol,
+#include "plan/engines.def"
+} GemmEngine;
+
+typedef struct EngineInfo {
+    const char *name;
+    bool uses_tensor_cores;
+} EngineInfo;
+const EngineInfo *engine_info(GemmEngine engine);
+
 /* Of GEMM_GEMV, for an extent `k`: the power of two that holds what it can be, within a
  * bound. */
 uint32_t gemv_n_chains(const DimTab *dims, DimId k);

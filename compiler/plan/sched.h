@@ -5,69 +5,142 @@
 
 #include "ir/scalar.h"
 #include "plan/im2col.h"
-#include "plan/order.h"
+#include "plan/template.h"
 
-/* Numbers only: what lowering reads beside the kernel itself. */
-typedef struct Sched {
-    uint32_t lanes;     /* consecutive elements per step along the lane axis: the last parallel
-                         * axis, in FORM_ROW the last reduced one */
-    bool is_flat;       /* GPU FORM_MAP: lanes go on from row to row (template/flat.h) */
-    uint32_t lanes_out; /* FORM_MAP: the lane axis is so many before the last, which is short (CPU)
-                         * or is not the one along which results lie (GPU, in tiles) */
-    /* GPU: FORM_MAP in tiles (template/map_tile.h) of tile_m elements along axis_in by tile_n along
-     * the lane axis: lanes_in elements of what lies along axis_in are loaded at a time. 0: it is
-     * not.
-     */
-    uint32_t lanes_in, axis_in;
-    uint32_t unroll;          /* steps in flight; of a map on a GPU, and of GEMM_NAIVE: of a thread,
-                               * `threads` steps apart, MAP_MAX_UNROLL at most */
-    uint32_t threads;         /* GPU: per block. CPU: 1 */
-    uint32_t threads_per_row; /* GPU FORM_ROW: threads per row; FORM_COLUMN: threads along columns,
-                               * so that a block has threads / (8 * team) segments side by side */
-    int64_t chunk_elems;      /* CPU: elements of the lane axis per work unit (map, column) */
-    uint32_t resident; /* GPU FORM_ROW: steps of a row kept in registers over all stages; 0: none */
-    uint32_t slots;    /* GPU FORM_ROW: accumulators per sum, a power of two; of more than one
-                        * each has every so many-th step of a resident row, so that team * slots
-                        * * lanes is n_chains or holds the row */
-    bool is_wide;      /* indices need 64 bits */
-    bool pairs_bf16;   /* GPU: which computes bf16 by itself, two lanes at a time, as it does f16 */
-    uint32_t min_blocks; /* GPU: that the assembler must make room for on a processor, so that it
-                          * does not spill for one more; 0: as it likes */
-    /* FORM_GEMM */
-    GemmEngine engine;
-    uint32_t tile_m, tile_n, tile_k; /* elements of a block's (GPU) or unit's (CPU) tile */
-    /* GPU: how the tile is split over warps; GEMM_WGMMA has four more that bring in the
-     * operands. CPU: the register tile, in elements; vectors lie along n if warps_n is a multiple
-     * of lanes, else along m. */
-    uint32_t warps_m, warps_n;
-    uint32_t stages; /* GPU: tiles of k in shared memory at once. CPU: 1 blocked, 0 streamed */
-    /* GPU: blocks side by side in the grid, which is a multiple of it, that see each other's shared
-     * memory; 0 or 1: none. GEMM_WGMMA: one below the other, they fetch their common tile of
-     * the rhs together. GEMM_GEMV: they share the chains of one tile. FORM_ROW: each
-     * has a segment of one row, resident; there are no more segments than blocks. */
-    uint32_t cluster;
-    /* GEMM_WGMMA: the phases of the launch, whose tiles a block multiplies at once. They have
-     * the lhs in common; 0 or 1: the kernel is alone. */
+/* GPU_MAP_TILE (template/map_tile.h): a tile of tile_m elements along axis_in by tile_n along the
+ * lane axis, which is `lanes_out` axes before the last. lanes_in elements of a load that lies along
+ * axis_in are loaded at a time. */
+typedef struct MapTileSched {
+    uint32_t tile_m, tile_n;
+    uint32_t axis_in, lanes_in;
+    uint32_t lanes_out;
+} MapTileSched;
+
+/* CPU_MAP: a work unit has chunk_elems elements of the lane axis, which is `lanes_out` axes before
+ * the last: more than 0 where the last is short. */
+typedef struct CpuMapSched {
+    int64_t chunk_elems;
+    uint32_t lanes_out;
+} CpuMapSched;
+
+/* CPU_COLUMN: columns of a work unit. */
+typedef struct CpuColumnSched {
+    int64_t chunk_elems;
+} CpuColumnSched;
+
+/* GPU_ROW. */
+typedef struct RowSched {
+    uint32_t threads_per_row;
+    uint32_t resident; /* steps of a row kept in registers over all stages; 0: none */
+    uint32_t slots;    /* accumulators per sum, a power of two; of more than one each has every so
+                        * many-th step of a resident row, so that threads_per_row * slots * lanes is
+                        * n_chains or holds the row */
+} RowSched;
+
+/* GPU_COLUMN: threads along the columns, so that a block has threads / (8 * threads_along) segments
+ * side by side. */
+typedef struct ColumnSched {
+    uint32_t threads_along;
+} ColumnSched;
+
+/* GEMMs in tiles on a GPU. */
+typedef struct GemmSched {
+    uint32_t tile_m, tile_n, tile_k; /* elements of a block's tile */
+    uint32_t warps_m, warps_n; /* how the tile is split over warps; of GPU_GEMM_WGMMA those that
+                                * multiply: four more bring in the operands */
+    uint32_t stages;           /* tiles of k in shared memory at once */
+    /* GPU_GEMM_WGMMA: GEMMs of the launch, whose tiles a block multiplies at once. They have the
+     * lhs in common; 0 or 1: the kernel is alone. */
     uint32_t products;
-    /* GEMM_WGMMA: columns of the last tile of each row of tiles, which is narrower and has a
-     * map of its own for the rhs, the third; 0: it is as wide as the others. Blocks that
-     * have a wide tile less take these, after the wide ones. */
+    /* GPU_GEMM_WGMMA: columns of the last tile of each row of tiles, which is narrower and has a
+     * map of its own for the rhs, the third; 0: it is as wide as the others. Blocks that have a
+     * wide tile less take these, after the wide ones. */
     uint32_t tail_n;
-    /* GEMM_WGMMA: warps that store a tile's results while the next tile is multiplied; 0: the
+    /* GPU_GEMM_WGMMA: warps that store a tile's results while the next tile is multiplied; 0: the
      * warps that multiply store theirs. */
     uint32_t store_warps;
-    /* GEMM_GEMV: `team` threads along k, each with `slots` accumulators of `lanes` chains
-     * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a
-     * block are tile_m (then tile_n is 1) or tile_n. */
+} GemmSched;
+
+/* CPU_GEMM: the tile of a work unit, and the register tile, in elements; vectors lie along n if
+ * register_n is a multiple of lanes, else along m. */
+typedef struct CpuGemmSched {
+    uint32_t tile_m, tile_n, tile_k;
+    uint32_t register_m, register_n;
+    bool is_blocked; /* panels of both operands are packed for the cache; else they are streamed */
+} CpuGemmSched;
+
+/* GPU_GEMV: threads_along_k threads along k, each with `slots` accumulators of `lanes` chains
+ * (lanes along k) or of `lanes` outputs (lanes along the outputs) at a time; the outputs of a block
+ * are tile_m (then tile_n is 1) or tile_n. */
+typedef struct GemvSched {
+    uint32_t tile_m, tile_n;
+    uint32_t threads_along_k, slots;
     uint32_t n_processors; /* that its blocks are spread over: rounds are counted for them */
     bool lanes_along_k;
+} GemvSched;
+
+/* Numbers only: what lowering reads beside the kernel itself. Of the union the template's member
+ * (TemplateInfo.params) is valid. */
+typedef struct Sched {
+    TemplateId template;
+    uint32_t lanes;  /* consecutive elements per step along the lane axis: the last parallel axis,
+                      * in FORM_ROW the last reduced one */
+    uint32_t unroll; /* steps in flight; of GPU_MAP and GPU_GEMM_NAIVE: of a thread, `threads` steps
+                      * apart, MAP_MAX_UNROLL at most */
+    uint32_t threads; /* GPU: per block. CPU: 1 */
+    /* GPU: blocks side by side in the grid, which is a multiple of it, that see each other's shared
+     * memory; 0 or 1: none. GPU_GEMM_WGMMA: one below the other, they fetch their common tile of
+     * the rhs together. GPU_GEMV: they share the chains of one tile. GPU_ROW: each has a segment of
+     * one row, resident; there are no more segments than blocks. */
+    uint32_t cluster;
+    uint32_t min_blocks; /* GPU: that the assembler must make room for on a processor, so that it
+                          * does not spill for one more; 0: as it likes */
+    bool is_wide;        /* indices need 64 bits */
+    bool pairs_bf16;     /* GPU: it computes bf16 by itself, two lanes at a time, as it does f16 */
+    union {
+        MapTileSched map_tile;
+        RowSched row;
+        ColumnSched column;
+        GemmSched gemm;
+        GemvSched gemv;
+        CpuMapSched cpu_map;
+        CpuColumnSched cpu_column;
+        CpuGemmSched cpu_gemm;
+    };
 } Sched;
 
+/* For questions that any schedule answers: the member, or zeros where the template has another. */
+static inline RowSched sched_row(const Sched *sched) {
+    return template_info(sched->template)->params == SCHED_ROW ? sched->row : (RowSched){0};
+}
+/* GPU: threads that share a row, or along the columns; 0: of anything else. */
+uint32_t sched_threads_per_row(const Sched *sched);
+static inline GemmSched sched_gemm(const Sched *sched) {
+    return template_info(sched->template)->params == SCHED_GEMM ? sched->gemm : (GemmSched){0};
+}
+static inline CpuGemmSched sched_cpu_gemm_params(const Sched *sched) {
+    return template_info(sched->template)->params == SCHED_CPU_GEMM ? sched->cpu_gemm
+                                                                    : (CpuGemmSched){0};
+}
+static inline GemmEngine sched_engine(const Sched *sched) {
+    return template_info(sched->template)->engine;
+}
+/* Elements of the output that a block or a work unit of a GEMM makes, and those of k that it takes
+ * in one step; zeros where there are no tiles. */
+typedef struct GemmTile {
+    uint32_t m, n, k;
+} GemmTile;
+GemmTile sched_tile(const Sched *sched);
+/* How many axes the lane axis of a map lies before its last. */
+uint32_t sched_lanes_out(const Sched *sched);
+/* CPU: elements of the lane axis that a work unit has at most; 0: all of them. */
+int64_t sched_chunk_elems(const Sched *sched);
+
 enum { MAP_MAX_UNROLL = 4 };
-/* GEMM_NAIVE: a known k of up to so many steps is written out, all loads first. */
+/* GPU_GEMM_NAIVE: a known k of up to so many steps is written out, all loads first. */
 enum { NAIVE_MAX_WRITTEN = 16 };
 
-/* GEMM_GEMV goes over k in passes, each with a group of chains that a block's threads hold at
+/* GPU_GEMV goes over k in passes, each with a group of chains that a block's threads hold at
  * once. */
 typedef struct GemvPasses {
     uint32_t n_groups, n_passes; /* of all chains, of a block's own */

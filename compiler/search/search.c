@@ -163,7 +163,7 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *offer
                        launch.kernels[1].form == FORM_GEMM;
         bool is_at_once = c->target->device == DEVICE_CPU;
         for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
-            is_at_once = is_at_once || launch.kernels->variants[v].sched.products > 1;
+            is_at_once = is_at_once || sched_gemm(&launch.kernels->variants[v].sched).products > 1;
         offer->is_at_once = offer->is_at_once || (is_pair && is_at_once);
         offer->n_launches++;
     }

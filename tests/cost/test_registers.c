@@ -40,13 +40,12 @@ typedef struct Survey {
 
 static const char *template_name(Arena *arena, const Launch *launch) {
     static const char *const links[] = {"", "part of ", "phase of ", "turn of ", "relay of "};
-    static const char *const engines[] = {"fma", "mma", "plain", "wgmma", "vector"};
     const Kernel *first = launch->kernels;
     LaunchMode link = launch->n > 1 ? launch->kernels[1].link : LAUNCH_SINGLE;
     bool has_engine = first->form == FORM_GEMM;
     return str_format(arena, "%s%s%s%s", links[link], explain_form_name(first->form),
                       has_engine ? " by " : "",
-                      has_engine ? engines[first->variants[0].sched.engine] : "");
+                      has_engine ? engine_info(sched_engine(&first->variants[0].sched))->name : "");
 }
 
 static Tally *tally_of(Survey *s, const char *name) {

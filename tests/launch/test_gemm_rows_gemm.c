@@ -60,7 +60,8 @@ static void check_plan(const Plan *plan, const Rows *r) {
     for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
         const Sched *scores = &launch.kernels[0].variants[v].sched;
         const Sched *result = &launch.kernels[2].variants[v].sched;
-        cr_expect(scores->tile_m == result->tile_m && scores->tile_n == result->tile_k);
+        cr_expect(scores->gemm.tile_m == result->gemm.tile_m &&
+                  scores->gemm.tile_n == result->gemm.tile_k);
     }
     const Variant *last = &launch.kernels->variants[launch.kernels->n_variants - 1];
     cr_expect(!predicate_asks_extents(&last->predicate));

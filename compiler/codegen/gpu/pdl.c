@@ -19,7 +19,7 @@ static bool is_small(const Launch *launch) {
     const Kernel *kernel = launch->kernels;
     if (kernel->is_init) return false;
     return launch_is_one_block(launch) ||
-           (kernel->form == FORM_GEMM && kernel->variants[0].sched.engine == GEMM_GEMV);
+           template_info(kernel->variants[0].sched.template)->is_small;
 }
 
 /* Whether the next launch is let in before this one's blocks have ended. Large blocks would go
