@@ -3,7 +3,7 @@
 
 static Emit *const emits[N_TEMPLATES] = {
 #define TEMPLATE(symbol, function, ...) [TEMPLATE_##symbol] = emit_##function,
-#include "plan/templates.def"
+#include "lowering/templates.def"
 };
 
 void template_emit(Lower *lower) {

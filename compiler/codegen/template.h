@@ -15,7 +15,7 @@
 
 typedef void Emit(Lower *lower);
 #define TEMPLATE(symbol, function, ...) Emit emit_##function;
-#include "plan/templates.def"
+#include "lowering/templates.def"
 
 /* By the template of the Lower's variant. */
 void template_emit(Lower *lower);

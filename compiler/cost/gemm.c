@@ -8,7 +8,7 @@
 #include "cost/mma.h"
 #include "cost/prims.h"
 #include "cost/simt.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 #include <math.h>
 

@@ -13,7 +13,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "template/map_tile.h"
 
 #include <math.h>

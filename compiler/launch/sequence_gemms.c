@@ -1,6 +1,6 @@
 /* Products that continue a product. See sequence_state.h. */
 #include "launch/sequence_state.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/schedule.h"
 
 enum { MAX_PRODUCTS = WGMMA_MAX_PRODUCTS }; /* at once; on a CPU judged */

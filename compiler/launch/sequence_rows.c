@@ -2,7 +2,7 @@
 #include "launch/sequence_state.h"
 #include "machine/machine.h"
 #include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/schedule.h"
 
 #include <string.h>

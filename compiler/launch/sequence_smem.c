@@ -2,7 +2,7 @@
 #include "launch/sequence_state.h"
 #include "plan/launch.h"
 #include "template/simt.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 enum {
     MAX_CHIP_BYTES = 64 * 1024, /* leaves two blocks of large tiles on a multiprocessor */

@@ -1,6 +1,5 @@
 /* What the kernels of a launch have in common. See launch.h. */
 #include "plan/launch.h"
-#include "plan/wgmma.h"
 
 Launch plan_launch(const Plan *plan, uint32_t first) {
     uint32_t end = first + 1;
@@ -33,11 +32,10 @@ static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sch
                      sched_tile(sched).n + (pad < SMEM_LANES ? pad : SMEM_LANES));
 }
 
-/* Rows of the tile that are there at once. */
+/* Rows of the tile that are there at once: of a GEMM that follows all of them, of rows those that
+ * the epilogue has. */
 static uint32_t chip_rows(const Kernel *reader, const Sched *sched) {
-    bool is_by_warps =
-        form_info(reader->form)->reduces_rows && template_info(sched->template)->uses_copy_engine;
-    return is_by_warps ? wgmma_chip_rows(sched) : sched_tile(sched).m;
+    return form_info(reader->form)->reduces_rows ? sched_epilogue_rows(sched) : sched_tile(sched).m;
 }
 
 LaunchArg launch_first_use(const Launch *launch, LaunchArg of) {

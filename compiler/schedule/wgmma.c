@@ -7,7 +7,7 @@
  *
  * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
  * lie side by side, and are one wide tile to the instruction. */
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "machine/machine.h"
 #include "schedule/gemm.h"
 #include "schedule/wgmma_price.h"
@@ -297,7 +297,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->gemm.store_warps = store_warps(g, tile);
     sched->threads = (sched->gemm.warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
     sched->gemm.stages = WGMMA_MAX_STAGES;
-    uint32_t chip = wgmma_chip_rows(sched) * g->launch.row_bytes;
+    uint32_t chip = sched_epilogue_rows(sched) * g->launch.row_bytes;
     while (wgmma_shared_bytes(stage_bytes(g, tile), sched) + chip > WGMMA_SHARED_BYTES)
         sched->gemm.stages--;
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);

@@ -3,7 +3,7 @@
  * right is for the tests that run on a GPU. */
 #include "lib/compiled.h"
 #include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 #include <criterion/criterion.h>
 #include <fusert.h>

@@ -6,7 +6,7 @@
 #include "lib/text_file.h"
 #include "memory/memplan.h"
 #include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>

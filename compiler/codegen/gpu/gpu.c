@@ -1,7 +1,7 @@
 /* GPU vocabulary, and the map template. See gpu.h and template.h. */
 #include "codegen/gpu/gpu.h"
 
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 #include <llvm-c/Target.h>
 

@@ -1,16 +1,16 @@
 /* The list of templates, and what is known of each without its code. What a template does is in
  * three tables, one for each layer that may know it: schedule/template.h (may it lower a kernel,
  * and by which schedules), cost/template.h (registers, shared memory and time) and
- * codegen/template.h (the code). Each expands plan/templates.def, so that a row that lacks a hook
- * does not link. */
-#ifndef FUSEC_PLAN_TEMPLATE_H
-#define FUSEC_PLAN_TEMPLATE_H
+ * codegen/template.h (the code). Each expands lowering/templates.def, so that a row that lacks a
+ * hook does not link. */
+#ifndef FUSEC_LOWERING_TEMPLATE_H
+#define FUSEC_LOWERING_TEMPLATE_H
 
-#include "plan/order.h"
+#include "lowering/order.h"
 
 typedef enum {
 #define TEMPLATE(symbol, ...) TEMPLATE_##symbol,
-#include "plan/templates.def"
+#include "lowering/templates.def"
     N_TEMPLATES
 } TemplateId;
 

@@ -1,5 +1,5 @@
 /* See sched.h. */
-#include "plan/sched.h"
+#include "lowering/sched.h"
 
 GemmTile sched_tile(const Sched *sched) {
     switch (template_info(sched->template)->params) {

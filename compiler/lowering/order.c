@@ -1,9 +1,9 @@
 /* The order of summation of every template. See order.h. */
-#include "plan/order.h"
+#include "lowering/order.h"
 
 static const FormInfo forms[] = {
 #define FORM(symbol, ...) [FORM_##symbol] = {__VA_ARGS__},
-#include "plan/forms.def"
+#include "lowering/forms.def"
 };
 
 const FormInfo *form_info(KernelForm form) {
@@ -12,7 +12,7 @@ const FormInfo *form_info(KernelForm form) {
 
 static const EngineInfo engines[] = {
 #define ENGINE(symbol, ...) [GEMM_##symbol] = {__VA_ARGS__},
-#include "plan/engines.def"
+#include "lowering/engines.def"
 };
 
 const EngineInfo *engine_info(GemmEngine engine) {

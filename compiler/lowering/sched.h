@@ -1,11 +1,11 @@
 /* Schedules: the numbers that lowering reads beside a kernel, and what a schedule needs of the
  * machine besides: tensor maps, and values of a row that are kept. */
-#ifndef FUSEC_PLAN_SCHED_H
-#define FUSEC_PLAN_SCHED_H
+#ifndef FUSEC_LOWERING_SCHED_H
+#define FUSEC_LOWERING_SCHED_H
 
 #include "ir/scalar.h"
-#include "plan/im2col.h"
-#include "plan/template.h"
+#include "lowering/im2col.h"
+#include "lowering/template.h"
 
 /* GPU_MAP_TILE (template/map_tile.h): a tile of tile_m elements along axis_in by tile_n along the
  * lane axis, which is `lanes_out` axes before the last. lanes_in elements of a load that lies along
@@ -131,6 +131,14 @@ typedef struct GemmTile {
     uint32_t m, n, k;
 } GemmTile;
 GemmTile sched_tile(const Sched *sched);
+/* GPU: rows of a GEMM's tile whose results lie in shared memory at once. Where the copy engine
+ * brings the operands each warp has a few of its own there, else there are all. */
+enum { EPILOGUE_WARP_ROWS = 8 };
+static inline uint32_t sched_epilogue_rows(const Sched *sched) {
+    return template_info(sched->template)->uses_copy_engine
+               ? sched->gemm.warps_m * EPILOGUE_WARP_ROWS
+               : sched_tile(sched).m;
+}
 /* How many axes the lane axis of a map lies before its last. */
 uint32_t sched_lanes_out(const Sched *sched);
 /* CPU: elements of the lane axis that a work unit has at most; 0: all of them. */

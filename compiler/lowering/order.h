@@ -1,16 +1,16 @@
 /* Order of summation: the form of a kernel, and for GEMMs the engine, say in which order elements
  * are added, whatever tiles, threads and launches compute it. */
-#ifndef FUSEC_PLAN_ORDER_H
-#define FUSEC_PLAN_ORDER_H
+#ifndef FUSEC_LOWERING_ORDER_H
+#define FUSEC_LOWERING_ORDER_H
 
 #include "ir/dim.h"
 #include "machine/target.h"
 
 /* How reduced elements lie relative to the innermost axis of the tensor that is reduced
- * (plan/forms.def). With the extents it fixes the order of summation. */
+ * (lowering/forms.def). With the extents it fixes the order of summation. */
 typedef enum {
 #define FORM(symbol, ...) FORM_##symbol,
-#include "plan/forms.def"
+#include "lowering/forms.def"
 } KernelForm;
 
 typedef struct FormInfo {
@@ -31,13 +31,13 @@ typedef struct ReduceOrder {
 
 ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
-/* How a GEMM adds up its products (plan/engines.def). The engine rests on dtypes, the operands' own
- * extents (not on how a kernel's loops share them) and the target alone. Of a matmul with segments
- * (Attrs.segment_elems) each segment has the engine's order, and the segments' accumulators are
- * elements of a column (ReduceOrder). */
+/* How a GEMM adds up its products (lowering/engines.def). The engine rests on dtypes, the operands'
+ * own extents (not on how a kernel's loops share them) and the target alone. Of a matmul with
+ * segments (Attrs.segment_elems) each segment has the engine's order, and the segments'
+ * accumulators are elements of a column (ReduceOrder). */
 typedef enum {
 #define ENGINE(symbol, ...) GEMM_##symbol,
-#include "plan/engines.def"
+#include "lowering/engines.def"
 } GemmEngine;
 
 typedef struct EngineInfo {

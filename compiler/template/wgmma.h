@@ -7,8 +7,8 @@
  * A tile of an operand is wgmma_depth long along k. Straight, k is contiguous: a row of 128 bytes
  * per m (or n). Turned, m (or n) is: blocks of as many rows, a row per k, each 64 elements of m (or
  * n) wide; elements of 16 bits alone may be turned. */
-#ifndef FUSEC_PLAN_WGMMA_H
-#define FUSEC_PLAN_WGMMA_H
+#ifndef FUSEC_TEMPLATE_WGMMA_H
+#define FUSEC_TEMPLATE_WGMMA_H
 
 #include "plan/kernel.h"
 
@@ -20,7 +20,7 @@ enum {
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
     WGMMA_WARP_ROWS = 16,    /* of them, a warp's */
-    WGMMA_DRAIN_ROWS = 8,    /* of results, per warp */
+    WGMMA_DRAIN_ROWS = EPILOGUE_WARP_ROWS,
     WGMMA_DRAIN_COLUMNS = 128,
     WGMMA_MAX_WIDTH = 256, /* columns of an instruction, of all products together */
     WGMMA_MAX_PRODUCTS = 4,
@@ -49,12 +49,6 @@ static inline uint32_t wgmma_epilogue_step(uint32_t columns, uint32_t lanes) {
 
 static inline uint32_t wgmma_products(const Sched *sched) {
     return sched->gemm.products > 1 ? sched->gemm.products : 1;
-}
-
-/* Rows of results that a block keeps on chip for what follows: those that its warps drain at once.
- */
-static inline uint32_t wgmma_chip_rows(const Sched *sched) {
-    return sched->gemm.warps_m * WGMMA_DRAIN_ROWS;
 }
 
 /* Columns that a warp drains at once, of each product: a divisor of the tile. Each part has a price
