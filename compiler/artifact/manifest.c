@@ -246,7 +246,7 @@ static uint32_t write_pieces(Writer *w, const Plan *plan) {
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
             const Store *store = piece_of(&plan->kernels.data[k], i);
-            if (!store || plan->buffers.data[store->buffer].is_on_chip) continue;
+            if (!store || plan->buffers.data[store->buffer].space != BUFFER_GLOBAL) continue;
             write_piece(w, plan, store);
             n++;
         }
@@ -324,7 +324,7 @@ static void write_buffers(Writer *w, const Plan *plan) {
         for (uint32_t i = 0; i < plan->buffers.n; i++) {
             const Buffer *buffer = &plan->buffers.data[i];
             bool is_made = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
-            if (buffer->is_on_chip || is_made != (made == 1)) continue;
+            if (buffer->space != BUFFER_GLOBAL || is_made != (made == 1)) continue;
             write_buffer(w, plan, buffer);
             if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
         }
@@ -356,23 +356,23 @@ static void put_args(Writer *w, const Plan *plan, const Launch *launch) {
     uint32_t n = 0;
     text_puts(&w->text, " ");
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
-            const Kernel *kernel = &launch->kernels[k];
-            if (plan->buffers.data[kernel->args.data[i]].is_on_chip) continue;
+        for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
+            const Kernel *kernel = launch_kernel(plan, launch, k);
+            if (plan->buffers.data[kernel->args.data[i]].space != BUFFER_GLOBAL) continue;
             if (n++) text_puts(&w->text, ",");
             put_arg(w, plan, kernel, i);
         }
     if (n == 0) text_puts(&w->text, FRT_NONE);
     w->n_refs += n;
     if (n > FRT_MAX_ARGS)
-        ice(w->text.arena, "kernel %s has %u arguments", launch->kernels->name, n);
+        ice(w->text.arena, "kernel %s has %u arguments", launch_kernel(plan, launch, 0)->name, n);
 }
 
-static void put_symbols(Writer *w, const Launch *launch) {
+static void put_symbols(Writer *w, const Plan *plan, const Launch *launch) {
     text_puts(&w->text, " ");
     bool is_first = true;
     for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
-        if (!(launch_symbols(launch) >> i & 1)) continue;
+        if (!(launch_symbols(plan, launch) >> i & 1)) continue;
         if (!is_first) text_puts(&w->text, ",");
         is_first = false;
         put_escaped(w, dim_symbol_info(w->dims, i)->name);
@@ -385,8 +385,9 @@ static void put_symbols(Writer *w, const Launch *launch) {
 static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
     uint32_t position = 0;
     for (uint32_t i = 0; i <= k; i++)
-        for (uint32_t a = 0; a < (i < k ? launch->kernels[i].args.n : arg); a++)
-            position += !plan->buffers.data[launch->kernels[i].args.data[a]].is_on_chip;
+        for (uint32_t a = 0; a < (i < k ? launch_kernel(plan, launch, i)->args.n : arg); a++)
+            position += plan->buffers.data[launch_kernel(plan, launch, i)->args.data[a]].space ==
+                        BUFFER_GLOBAL;
     return position;
 }
 
@@ -426,10 +427,11 @@ static void put_range(TermWriter *t, const PredicateTerm *term) {
 
 /* Of the term of kernel `k` of the launch. */
 static void put_alignment(TermWriter *t, uint32_t k, const PredicateTerm *term) {
-    const Kernel *kernel = &t->launch->kernels[k];
+    const Kernel *kernel = launch_kernel(t->plan, t->launch, k);
     uint64_t open = variant_open_args(t->plan, kernel, term);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        if (!(open >> i & 1) || t->plan->buffers.data[kernel->args.data[i]].is_on_chip) continue;
+        if (!(open >> i & 1) || t->plan->buffers.data[kernel->args.data[i]].space != BUFFER_GLOBAL)
+            continue;
         begin_term(t, "a");
         text_printf(&t->w->text, "%u:%" PRId64, position_of(t->plan, t->launch, k, i), term->of);
     }
@@ -453,8 +455,8 @@ static void put_predicate_term(TermWriter *t, uint32_t k, const PredicateTerm *t
 static bool is_put_already(const TermWriter *t, uint32_t k, uint32_t v, uint32_t n,
                            const PredicateTerm *term) {
     for (uint32_t i = 0; i < k && term->kind != TERM_ALIGNED; i++) {
-        const PredicateTerm *other =
-            predicate_term(&t->launch->kernels[i].variants[v].predicate, term->kind, n);
+        const PredicateTerm *other = predicate_term(
+            &launch_kernel(t->plan, t->launch, i)->variants[v].predicate, term->kind, n);
         if (other && predicate_terms_are_equal(other, term)) return true;
     }
     return false;
@@ -462,7 +464,7 @@ static bool is_put_already(const TermWriter *t, uint32_t k, uint32_t v, uint32_t
 
 /* The terms of one kind that kernel `k` of the launch has. */
 static void put_terms(TermWriter *t, uint32_t k, uint32_t v, TermKind kind) {
-    const Predicate *predicate = &t->launch->kernels[k].variants[v].predicate;
+    const Predicate *predicate = &launch_kernel(t->plan, t->launch, k)->variants[v].predicate;
     const PredicateTerm *term;
     for (uint32_t n = 0; (term = predicate_term(predicate, kind, n)); n++)
         if (!is_put_already(t, k, v, n, term)) put_predicate_term(t, k, term);
@@ -502,7 +504,7 @@ static void put_windows(Writer *w, const TensorMap *map) {
 }
 
 static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_t v, LaunchMap at) {
-    const Kernel *kernel = &launch->kernels[at.kernel];
+    const Kernel *kernel = launch_kernel(plan, launch, at.kernel);
     const TensorMap *map = &kernel->variants[v].maps[at.map];
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     begin_line(w, FRT_D_MAP);
@@ -545,49 +547,47 @@ static void write_measures(Writer *w, const Kernel *kernel, uint32_t v) {
 
 /* Returns whether it has no predicate. */
 static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
-    const Variant *variant = &launch->kernels->variants[v];
-    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", launch->kernels->name);
-    write_measures(w, launch->kernels, v);
+    const Kernel *first = launch_kernel(plan, launch, 0);
+    const Variant *variant = &first->variants[v];
+    if (!variant->symbol) ice(w->text.arena, "kernel %s is not scheduled", first->name);
+    write_measures(w, first, v);
     begin_line(w, FRT_D_VARIANT);
     put_name(w, variant->symbol);
-    put_dim(w, launch_grid(w->dims, launch, v));
-    put_int(w, block_of(w, launch->kernels, variant));
+    put_dim(w, launch_grid(plan, launch, v));
+    put_int(w, block_of(w, first, variant));
     /* Beyond what the kernel itself declares. */
-    put_int(w, (int64_t)launch_shared_bytes(launch, v) + variant->smem_bytes);
+    put_int(w, (int64_t)launch_shared_bytes(plan, launch, v) + variant->smem_bytes);
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_pdl) put_word(w, FRT_WAITS);
     if (variant->is_resident) text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
     if (variant->price.group) put_price(w, &variant->price);
     end_line(w);
     LaunchMap maps[MAX_LAUNCH_MAPS];
-    uint32_t n_maps = launch_maps(launch, v, maps);
+    uint32_t n_maps = launch_maps(plan, launch, v, maps);
     for (uint32_t i = 0; i < n_maps; i++) write_map(w, plan, launch, v, maps[i]);
     return always;
 }
 
-static void put_label(Writer *w, const Launch *launch) {
-    Str name = launch->kernels->name;
+static void put_label(Writer *w, const Launch *launch, Str name) {
     put_name(w, launch->n == 1 ? name : str_format(w->text.arena, "%s+%u", name, launch->n - 1));
 }
 
 static void write_rewrites(Writer *w, const Launch *launch) {
-    for (uint32_t k = 0; k < launch->n; k++) {
-        if (!launch->kernels[k].online_softmax.weight) continue;
-        begin_line(w, FRT_X_REWRITE);
-        put_word(w, ONLINE_NAME);
-        end_line(w);
-    }
+    if (!launch->online_softmax.weight) return;
+    begin_line(w, FRT_X_REWRITE);
+    put_word(w, ONLINE_NAME);
+    end_line(w);
 }
 
 static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     const Source *source = w->module->source;
-    const Kernel *kernel = launch->kernels;
+    const Kernel *kernel = launch_kernel(plan, launch, 0);
     begin_line(w, FRT_D_LAUNCH);
     put_word(w, kernel->is_init ? FRT_PHASE_INIT_NAME : FRT_PHASE_RUN_NAME);
     put_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);
-    put_label(w, launch);
+    put_label(w, launch, kernel->name);
     put_args(w, plan, launch);
-    put_symbols(w, launch);
+    put_symbols(w, plan, launch);
     end_line(w);
     if (kernel->n_variants == 0) ice(w->text.arena, "kernel %s has no variants", kernel->name);
     for (uint32_t i = 0; i < kernel->n_variants; i++) {
@@ -605,10 +605,8 @@ static void write_graph(Writer *w, const Graph *graph, const Plan *plan) {
     put_name(w, graph->name);
     end_line(w);
     write_buffers(w, plan);
-    for (uint32_t i = 0; i < plan->kernels.n && !w->failed; i += plan_launch(plan, i).n) {
-        Launch launch = plan_launch(plan, i);
-        write_launch(w, plan, &launch);
-    }
+    for (uint32_t i = 0; i < plan->launches.n && !w->failed; i++)
+        write_launch(w, plan, &plan->launches.data[i]);
     w->graph = NULL;
 }
 

@@ -8,13 +8,14 @@
 void registers_note(Cli *cli, const Driver *driver) {
     for (uint32_t g = 0; g < driver->module->graphs.n; g++) {
         const Plan *plan = driver->plans[g];
-        for (uint32_t first = 0; first < plan->kernels.n; first += plan_launch(plan, first).n) {
-            Launch launch = plan_launch(plan, first);
-            for (uint32_t v = 0; v < launch.kernels[0].n_variants; v++) {
+        for (uint32_t i = 0; i < plan->launches.n; i++) {
+            const Launch *launch = &plan->launches.data[i];
+            const Kernel *first = launch_kernel(plan, launch, 0);
+            for (uint32_t v = 0; v < first->n_variants; v++) {
                 CliRegisters own = {.graph = str_format(cli->arena, "%s", plan->graph->name)};
-                own.symbol = str_format(cli->arena, "%s", launch.kernels[0].variants[v].symbol);
-                for (uint32_t k = 0; k < launch.n; k++) {
-                    const Kernel *kernel = &launch.kernels[k];
+                own.symbol = str_format(cli->arena, "%s", first->variants[v].symbol);
+                for (uint32_t k = 0; k < launch->n; k++) {
+                    const Kernel *kernel = launch_kernel(plan, launch, k);
                     uint32_t n = v < kernel->n_variants
                                      ? pressure_registers(driver->scratch, kernel,
                                                           &kernel->variants[v].sched)

@@ -170,11 +170,12 @@ static fusec_status expect(Driver *driver, void *user) {
     const int64_t *dims = cost_dims(driver->arena, driver->module->dims, driver->options.dims);
     const PlanCost *cost = cost_plan(driver->arena, plan, card, dims);
     e->launches = arena_array(arena, CliExpected, plan->kernels.n);
-    for (uint32_t first = cost->n_init; first < plan->kernels.n;) {
-        uint32_t n = plan_launch(plan, first).n;
-        for (uint32_t k = first; k < first + n; k++) add_kernel(e, cost, k, &e->launches[e->n]);
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Launch *launch = &plan->launches.data[i];
+        if (launch->first < cost->n_init) continue;
+        for (uint32_t k = 0; k < launch->n; k++)
+            add_kernel(e, cost, launch->first + k, &e->launches[e->n]);
         e->n++;
-        first += n;
     }
     return FUSEC_OK;
 }

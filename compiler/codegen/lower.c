@@ -55,7 +55,7 @@ static uint32_t variant_number(const Lower *lower) {
 
 static uint32_t n_launch_maps(const Lower *lower, const Launch *launch) {
     LaunchMap maps[MAX_LAUNCH_MAPS];
-    return launch_maps(launch, variant_number(lower), maps);
+    return launch_maps(lower->plan, launch, variant_number(lower), maps);
 }
 
 /* Tensor maps stay where the launch put them: the copy engine reads them there. They are the last
@@ -80,10 +80,12 @@ static void add_maps(Lower *lower, uint32_t n_maps) {
  * registers for one more block. And registers can move between warps only when their number at
  * entry is known. */
 static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
-    if (form_info(lower->kernel->form)->multiplies || launch_is_one_block(launch)) return 1;
+    bool is_one_block = launch_mode_info(launch->mode)->blocks == BLOCKS_ONE;
+    if (form_info(lower->kernel->form)->multiplies || is_one_block) return 1;
     uint32_t least = lower->variant->sched.min_blocks;
     for (uint32_t k = 0; k < launch->n; k++) {
-        uint32_t own = launch->kernels[k].variants[variant_number(lower)].sched.min_blocks;
+        uint32_t own =
+            launch_kernel(lower->plan, launch, k)->variants[variant_number(lower)].sched.min_blocks;
         if (own < least) least = own;
     }
     return least;
@@ -94,11 +96,12 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
     LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_LAUNCH_MAPS];
     uint32_t n = 0, n_maps = n_launch_maps(lower, launch);
     for (uint32_t j = 0; j < launch->n; j++)
-        for (uint32_t i = 0; i < launch->kernels[j].args.n; i++)
-            if (!lower->plan->buffers.data[launch->kernels[j].args.data[i]].is_on_chip)
+        for (uint32_t i = 0; i < launch_kernel(lower->plan, launch, j)->args.n; i++)
+            if (lower->plan->buffers.data[launch_kernel(lower->plan, launch, j)->args.data[i]]
+                    .space == BUFFER_GLOBAL)
                 params[n++] = k->global_ptr;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        if (launch_symbols(launch) >> s & 1) params[n++] = k->i64;
+        if (launch_symbols(lower->plan, launch) >> s & 1) params[n++] = k->i64;
     for (uint32_t i = 0; i < n_maps; i++) params[n++] = k->ptr;
     LLVMTypeRef type = LLVMFunctionType(k->void_type, params, n, 0);
     lower->function = LLVMAddFunction(k->module, lower->variant->symbol, type);
@@ -118,9 +121,9 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
 static Val chip_base(const Lower *lower, const Launch *launch, uint32_t buffer, SmemPlace *place) {
     const Codegen *k = lower->k;
     uint32_t v = variant_number(lower);
-    const Sched *sched = &launch->kernels->variants[v].sched;
+    const Sched *sched = &launch_kernel(lower->plan, launch, 0)->variants[v].sched;
     launch_smem_place(lower->plan, launch, sched, buffer, place);
-    int64_t begin = launch_shared_bytes(launch, v);
+    int64_t begin = launch_shared_bytes(lower->plan, launch, v);
     Val offset = k_i32(k, begin + place->offset_bytes);
     return gpu_shared_at(k, gpu_shared_dynamic(k), k->i8, offset);
 }
@@ -132,7 +135,7 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
     Smem *chips = arena_array(lower->k->arena, Smem, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
-        if (!lower->plan->buffers.data[buffer].is_on_chip) {
+        if (lower->plan->buffers.data[buffer].space == BUFFER_GLOBAL) {
             lower->pointers[i] = LLVMGetParam(lower->function, param++);
             continue;
         }
@@ -166,7 +169,7 @@ static Val *move_to_chip(Lower *turn, const Launch *launch) {
     Val *in_memory = arena_array(turn->k->arena, Val, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
-        bool is_copied = kernel->copied_args >> i & 1;
+        bool is_copied = launch_copies(launch, buffer);
         in_memory[i] = turn->pointers[i];
         turn->may_change[i] = turn->may_change[i] || is_copied;
         if (!is_copied && !turn->chips[i].base) continue;
@@ -180,14 +183,14 @@ static Val *move_to_chip(Lower *turn, const Launch *launch) {
 
 static void take_symbols(Lower *lower, const Launch *launch, uint32_t param) {
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        if (launch_symbols(launch) >> s & 1)
+        if (launch_symbols(lower->plan, launch) >> s & 1)
             lower->symbols[s] = LLVMGetParam(lower->function, param++);
 }
 
 static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
     uint32_t n_others = n_launch_maps(lower, launch);
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        n_others += (launch_symbols(launch) >> s & 1) != 0;
+        n_others += (launch_symbols(lower->plan, launch) >> s & 1) != 0;
     return LLVMCountParams(lower->function) - n_others;
 }
 
@@ -212,7 +215,7 @@ static void lower_phases(Lower *phases, const Launch *launch) {
     if (n > n_together && uses_copy_engine(phases)) phases->rows = &phases[--n];
     for (uint32_t j = 0; j < n; j += n_together) {
         if (j) gpu_barrier(k);
-        k->overlaps_quotients = form_info(launch->kernels[j].form)->multiplies;
+        k->overlaps_quotients = form_info(launch_kernel(phases->plan, launch, j)->form)->multiplies;
         template_emit(&phases[j]);
     }
 }
@@ -222,29 +225,48 @@ static void note_written(Lower *lower, const Launch *launch) {
     const Kernel *kernel = lower->kernel;
     for (uint32_t i = 0; i < kernel->args.n; i++)
         lower->may_change[i] =
-            lower->may_change[i] || launch_stores_to(launch, kernel->args.data[i]);
+            lower->may_change[i] || launch_stores_to(lower->plan, launch, kernel->args.data[i]);
 }
 
 /* A Lower for kernel `k` of the launch in the same function. */
 static void lower_beside(Lower *own, const Lower *lower, const Launch *launch, uint32_t k,
                          SharedTiles *tiles) {
-    const Kernel *kernel = &launch->kernels[k];
+    const Kernel *kernel = launch_kernel(lower->plan, launch, k);
     lower_init(own, lower->k, lower->plan, kernel, &kernel->variants[variant_number(lower)]);
     own->function = lower->function;
     own->entry = lower->entry;
+    own->launch = launch;
     own->tiles = tiles;
     take_symbols(own, launch, n_tensor_params(lower, launch));
 }
 
+/* The first kernels of the launch that run at once, so that tiles pass between them in registers.
+ */
+static uint32_t count_together(const Lower *lower, const Launch *launch) {
+    uint32_t n = 1;
+    switch (launch->mode) {
+    case LAUNCH_SINGLE:
+    case LAUNCH_PARALLEL:
+    case LAUNCH_ONE_BLOCK:
+        return 1;
+    case LAUNCH_SEQUENCE:
+        while (uses_copy_engine(lower) && n < launch->n &&
+               form_info(launch_kernel(lower->plan, launch, n)->form)->multiplies)
+            n++;
+        return n;
+    case LAUNCH_GEMM_ROWS_GEMM:
+        if (launch->n != GEMM_ROWS_GEMM_KERNELS)
+            ice(lower->k->arena, "a gemm-rows-gemm launch of %u kernels", launch->n);
+        return launch->n;
+    case LAUNCH_MODE_COUNT:
+        break;
+    }
+    return n;
+}
+
 /* Kernels that follow one another in the same blocks. */
 static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles) {
-    uint32_t param = 0, n_together = 1;
-    while (uses_copy_engine(lower) && n_together < launch->n &&
-           form_info(launch->kernels[n_together].form)->multiplies)
-        n_together++;
-    if (launch_is_gemm_rows_gemm(launch)) n_together = launch->n;
-    if (launch_is_gemm_rows_gemm(launch) && launch->n != GEMM_ROWS_GEMM_KERNELS)
-        ice(lower->k->arena, "a relay of %u kernels", launch->n);
+    uint32_t param = 0, n_together = count_together(lower, launch);
     Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
     for (uint32_t j = 0; j < launch->n; j++) {
         lower_beside(&phases[j], lower, launch, j, tiles);
@@ -263,8 +285,8 @@ static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) 
     uint32_t first_map = LLVMCountParams(lower->function) - n_launch_maps(lower, launch);
     Lower *bodies = arena_array(lower->k->arena, Lower, launch->n);
     for (uint32_t j = 0; j < launch->n; j++) {
-        const Kernel *kernel = &launch->kernels[j];
-        if (j && kernel->code == launch->kernels[j - 1].code) {
+        const Kernel *kernel = launch_kernel(lower->plan, launch, j);
+        if (j && kernel->code == launch_kernel(lower->plan, launch, j - 1)->code) {
             bodies[n - 1].n_parts++;
         } else {
             lower_beside(&bodies[n], lower, launch, j, tiles);
@@ -287,19 +309,22 @@ static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) 
 
 static void lower_gpu(Lower *lower, const Launch *launch) {
     Codegen *k = lower->k;
-    SharedTiles tiles = {.dynamic_bytes = launch_shared_bytes(launch, variant_number(lower))};
+    SharedTiles tiles = {.dynamic_bytes =
+                             launch_shared_bytes(lower->plan, launch, variant_number(lower))};
     make_gpu_function(lower, launch);
     open_entry(lower);
     uint32_t n_tensors = n_tensor_params(lower, launch);
     take_symbols(lower, launch, n_tensors);
     add_maps(lower, n_launch_maps(lower, launch));
-    Lower *phases = launch_is_parallel(launch) ? NULL : make_phases(lower, launch, &tiles);
+    LaunchBlocks blocks = launch_mode_info(launch->mode)->blocks;
+    bool is_beside = launch->n > 1 && blocks == BLOCKS_OWN;
+    Lower *phases = is_beside ? NULL : make_phases(lower, launch, &tiles);
     gpu_begin(phases ? phases : lower, launch);
     LLVMBasicBlockRef body = k_block(k, "body");
     k_goto(k, body);
     if (!phases)
         lower_parts(lower, launch, &tiles);
-    else if (launch_is_one_block(launch))
+    else if (blocks == BLOCKS_ONE)
         lower_turns(phases, launch);
     else
         lower_phases(phases, launch);
@@ -326,7 +351,7 @@ static void load_symbols(Lower *lower, const Launch *launch) {
     const Codegen *k = lower->k;
     uint32_t n = 0;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
-        if (launch_symbols(launch) >> s & 1)
+        if (launch_symbols(lower->plan, launch) >> s & 1)
             lower->symbols[s] = load_slot(k, LLVMGetParam(lower->function, 1), k->i64, n++);
 }
 
@@ -335,7 +360,7 @@ static void load_symbols(Lower *lower, const Launch *launch) {
 static uint32_t load_pointers(Lower *lower, uint32_t slot) {
     const Codegen *k = lower->k;
     for (uint32_t i = 0; i < lower->kernel->args.n; i++)
-        if (!lower->plan->buffers.data[lower->kernel->args.data[i]].is_on_chip)
+        if (lower->plan->buffers.data[lower->kernel->args.data[i]].space == BUFFER_GLOBAL)
             lower->pointers[i] = load_slot(k, LLVMGetParam(lower->function, 0), k->ptr, slot++);
     return slot;
 }
@@ -344,10 +369,13 @@ static uint32_t load_pointers(Lower *lower, uint32_t slot) {
 static Lower *make_cpu_phases(const Lower *lower, const Launch *launch) {
     uint32_t slot = 0, v = variant_number(lower);
     Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
-    bool has_rows = launch->n > 1 && form_info(launch->kernels[launch->n - 1].form)->reduces_rows;
+    bool has_rows =
+        launch->n > 1 &&
+        form_info(launch_kernel(lower->plan, launch, launch->n - 1)->form)->reduces_rows;
     for (uint32_t j = 0; j < launch->n; j++) {
-        const Kernel *kernel = &launch->kernels[j];
+        const Kernel *kernel = launch_kernel(lower->plan, launch, j);
         lower_init(&phases[j], lower->k, lower->plan, kernel, &kernel->variants[v]);
+        phases[j].launch = launch;
         phases[j].function = lower->function;
         phases[j].entry = lower->entry;
         memcpy(phases[j].symbols, lower->symbols, sizeof lower->symbols);
@@ -374,9 +402,9 @@ static void lower_cpu(Lower *lower, const Launch *launch) {
 }
 
 /* What the variant's predicate says of extents is taken for granted while it is lowered. */
-static void assume(const Launch *launch, uint32_t v, bool holds) {
+static void assume(const Plan *plan, const Launch *launch, uint32_t v, bool holds) {
     for (uint32_t k = 0; k < launch->n; k++) {
-        const Kernel *kernel = &launch->kernels[k];
+        const Kernel *kernel = launch_kernel(plan, launch, k);
         predicate_assume(holds ? &kernel->variants[v].predicate : NULL,
                          scalartab_indices(kernel->scalars));
     }
@@ -384,31 +412,35 @@ static void assume(const Launch *launch, uint32_t v, bool holds) {
 
 static void lower_variant(Codegen *k, const Plan *plan, const Launch *launch, uint32_t v) {
     Lower lower;
-    const Variant *variant = &launch->kernels->variants[v];
+    const Variant *variant = &launch_kernel(plan, launch, 0)->variants[v];
     k->symbol = variant->symbol;
-    lower_init(&lower, k, plan, launch->kernels, variant);
-    assume(launch, v, true);
+    lower_init(&lower, k, plan, launch_kernel(plan, launch, 0), variant);
+    lower.launch = launch;
+    assume(plan, launch, v, true);
     if (k_is_gpu(k))
         lower_gpu(&lower, launch);
     else
         lower_cpu(&lower, launch);
-    assume(launch, v, false);
+    assume(plan, launch, v, false);
 }
 
 uint32_t lower_n_functions(const Plan *plan) {
     uint32_t n = 0;
-    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n)
-        for (uint32_t v = 0; v < plan->kernels.data[k].n_variants; v++)
-            n += !plan->kernels.data[k].variants[v].is_shared;
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Kernel *kernel = launch_kernel(plan, &plan->launches.data[i], 0);
+        for (uint32_t v = 0; v < kernel->n_variants; v++) n += !kernel->variants[v].is_shared;
+    }
     return n;
 }
 
-void lower_function(Codegen *k, const Plan *plan, uint32_t i) {
-    for (uint32_t j = 0; j < plan->kernels.n; j += plan_launch(plan, j).n) {
-        Launch launch = plan_launch(plan, j);
-        for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
-            if (!launch.kernels->variants[v].is_shared && i-- == 0) {
-                lower_variant(k, plan, &launch, v);
+void lower_function(Codegen *k, const Plan *plan, uint32_t function) {
+    uint32_t n_left = function;
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Launch *launch = &plan->launches.data[i];
+        const Kernel *kernel = launch_kernel(plan, launch, 0);
+        for (uint32_t v = 0; v < kernel->n_variants; v++)
+            if (!kernel->variants[v].is_shared && n_left-- == 0) {
+                lower_variant(k, plan, launch, v);
                 return;
             }
     }

@@ -8,6 +8,6 @@
 /* A plan's functions: one per kernel variant that does not share another kernel's, in their order.
  * lower_function adds number `i`. */
 uint32_t lower_n_functions(const Plan *plan);
-void lower_function(Codegen *k, const Plan *plan, uint32_t i);
+void lower_function(Codegen *k, const Plan *plan, uint32_t function);
 
 #endif

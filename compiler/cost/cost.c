@@ -124,7 +124,7 @@ static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *liv
 
 static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
     const Kernel *kernel = p->kernel;
-    bool is_on_chip = c->plan->buffers.data[buffer].is_on_chip;
+    bool is_on_chip = c->plan->buffers.data[buffer].space != BUFFER_GLOBAL;
     bool is_again = false;
     for (uint32_t s = 0; s <= kernel->stages.n && !is_on_chip; s++) {
         Footprint foot = footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
@@ -162,7 +162,7 @@ static double scattered_bytes(const Coster *c, const Pricing *p, uint32_t buffer
 }
 
 static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
-    if (c->plan->buffers.data[buffer].is_on_chip) return;
+    if (c->plan->buffers.data[buffer].space != BUFFER_GLOBAL) return;
     Footprint foot = footprint_stores(c->arena, c->plan, p->kernel, buffer, c->values);
     if (foot.elems <= 0) return;
     p->cost->written_bytes += foot.bytes;
@@ -402,7 +402,7 @@ static double launch_us(const Coster *c, const Pricing *p) {
 static double again_us(const Coster *c, const Pricing *p) {
     const Kernel *kernel = p->kernel;
     bool is_whole = kernel->form == FORM_ROW && p->variant->sched.cluster <= 1 &&
-                    !cost_is_row_phase(kernel) && c->card->device == DEVICE_GPU;
+                    !cost_is_row_phase(c, kernel) && c->card->device == DEVICE_GPU;
     uint32_t n = 0;
     for (uint32_t s = 0; s < kernel->stages.n && is_whole; s++)
         n += kernel->stages.data[s].reduces.n > 0;
@@ -434,17 +434,18 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
         bared = fmax(bared, COST_CLUSTER_PASS_US * p->kernel->stages.n);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
-    if (cost_is_row_phase(p->kernel)) cost_gemm_time_rows(c, p);
-    if (cost_is_gemm_rows_gemm(c, p->kernel)) cost_gemm_rows_gemm_time(c, p);
+    if (cost_is_row_phase(c, p->kernel)) cost_gemm_time_rows(c, p);
+    if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p);
 }
 
 /* Whether the turn loads from memory itself. */
 static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind != SCALAR_LOAD || c->plan->buffers.data[s->buffer].is_on_chip) continue;
-        uint32_t arg = kernel_find_arg(kernel, s->buffer);
-        if (arg != NO_ARG && !(kernel->copied_args >> arg & 1)) return true;
+        if (s->kind != SCALAR_LOAD || c->plan->buffers.data[s->buffer].space != BUFFER_GLOBAL)
+            continue;
+        if (kernel_find_arg(kernel, s->buffer) != NO_ARG && !launch_copies(c->launch, s->buffer))
+            return true;
     }
     return false;
 }
@@ -475,44 +476,67 @@ static void settle_cache(Coster *c, const Kernel *kernel, const KernelCost *cost
     c->passed += cost->read_bytes + cost->written_bytes;
 }
 
-/* All blocks of a launch take what the part takes that takes most. */
-static Pressure most_pressure(const Coster *c, const Launch *parts, uint32_t v) {
+/* Every block of a launch has the registers and shared memory of the kernel that takes most. */
+static Pressure most_pressure(const Coster *c, const Kernel *kernels, uint32_t n, uint32_t v) {
     Pressure most = {.n_blocks = UINT32_MAX};
-    for (uint32_t k = 0; k < parts->n; k++) {
-        const Kernel *part = &parts->kernels[k];
-        if (k && part->code == parts->kernels[k - 1].code) continue;
-        Pressure own = pressure_of(c->arena, c->plan, part, &part->variants[v], c->card);
+    for (uint32_t k = 0; k < n; k++) {
+        const Kernel *kernel = &kernels[k];
+        if (k && kernel->code == kernels[k - 1].code) continue;
+        Pressure own = pressure_of(c->arena, c->plan, kernel, &kernel->variants[v], c->card);
         if (own.n_blocks < most.n_blocks) most = own;
     }
     return most;
 }
 
-/* Of the launch that begins with kernel `first`. */
-static Beside price_beside(const Coster *c, uint32_t first) {
-    Beside beside = {.parts = plan_launch(c->plan, first)};
-    const Launch *parts = &beside.parts;
-    if (!launch_is_parallel(parts)) return (Beside){.parts = {0}};
-    beside.variant = variant_taken(c->plan, parts->kernels, parts->n, c->values);
-    beside.most = most_pressure(c, parts, beside.variant);
-    for (uint32_t k = 0; k < parts->n; k++)
-        beside.n_blocks += cost_number(c, parts->kernels[k].variants[beside.variant].grid);
+static Beside price_beside(const Coster *c) {
+    const Kernel *kernels = launch_kernel(c->plan, c->launch, 0);
+    uint32_t n = c->launch->n;
+    if (n == 1 || launch_shares_blocks(c->launch)) return (Beside){.is_any = false};
+    Beside beside = {.is_any = true, .variant = variant_taken(c->plan, kernels, n, c->values)};
+    beside.most = most_pressure(c, kernels, n, beside.variant);
+    for (uint32_t k = 0; k < n; k++)
+        beside.n_blocks += cost_number(c, kernels[k].variants[beside.variant].grid);
     return beside;
+}
+
+/* Goes on to the launch of the kernel. */
+static void begin_launch(Coster *c, uint32_t kernel) {
+    c->launch = plan_launch_of(c->plan, kernel);
+    c->beside = price_beside(c);
+    c->launch_begun = false;
+}
+
+/* Whether the kernel continues a sequence, in the blocks and by the variant of the kernel before.
+ */
+static bool continues_sequence(const Coster *c, const Kernel *kernel) {
+    switch (c->launch->mode) {
+    case LAUNCH_SINGLE:
+    case LAUNCH_PARALLEL:
+    case LAUNCH_ONE_BLOCK:
+    case LAUNCH_GEMM_ROWS_GEMM:
+        return false;
+    case LAUNCH_SEQUENCE:
+        return kernel != launch_kernel(c->plan, c->launch, 0);
+    case LAUNCH_MODE_COUNT:
+        break;
+    }
+    return false;
+}
+
+bool cost_is_row_phase(const Coster *c, const Kernel *kernel) {
+    return continues_sequence(c, kernel) && kernel->form == FORM_ROW;
 }
 
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
-    if (kernel->link == LAUNCH_SINGLE) {
-        c->beside = price_beside(c, index);
-        c->launch_begun = false;
-    }
-    bool is_part = c->beside.parts.n > 0;
-    bool is_phase = kernel->link == LAUNCH_SEQUENCE; /* whose blocks are those of the one before */
+    if (!c->launch || index == c->launch->first + c->launch->n) begin_launch(c, index);
+    bool is_part = c->beside.is_any, is_phase = continues_sequence(c, kernel);
+    bool is_in_one_block = launch_mode_info(c->launch->mode)->blocks == BLOCKS_ONE;
     cost->variant = is_part    ? c->beside.variant
                     : is_phase ? cost[-1].variant
                                : variant_taken(c->plan, kernel, 1, c->values);
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
-    p.is_turn = plan_is_one_block(c->plan, index);
     p.rows = cost_number(c, kernel_n_rows(kernel));
     p.reduced = cost_number(c, kernel_n_reduced(kernel));
     cost->n_blocks = cost_number(c, p.variant->grid);
@@ -538,13 +562,13 @@ static void price_kernel(Coster *c, uint32_t index) {
         price_repeats(c, &p, kernel->args.data[i], live[0]);
     if (is_contraction(kernel))
         cost_gemm_count(c, &p, live);
-    else if (kernel->online_softmax.weight)
+    else if (c->launch->online_softmax.weight)
         cost_gemm_rows_gemm_count(c, &p);
     else
         count_prims(c, &p, live);
     p.parallel = is_contraction(kernel) ? 1 : parallel_prims(c->arena, c->card, kernel, live);
     count_in_flight(c, &p, live);
-    if (p.is_turn)
+    if (is_in_one_block)
         time_turn(c, &p);
     else
         time_kernel(c, &p);

@@ -5,12 +5,12 @@
 #include "cost/cost.h"
 #include "plan/launch.h"
 
-/* What the parts of a launch have in common; none of them: the launch is no such. */
+/* What the kernels of a launch have in common whose blocks run side by side. */
 typedef struct Beside {
-    Launch parts;
+    bool is_any; /* the launch at hand has such kernels */
     uint32_t variant;
     double n_blocks;
-    Pressure most; /* of the part of which fewest blocks fit */
+    Pressure most; /* of the kernel of which fewest blocks fit on a processor */
 } Beside;
 
 typedef struct Coster {
@@ -20,7 +20,8 @@ typedef struct Coster {
     const Card *card;
     const DimTab *dims;
     const int64_t *values;
-    Beside beside;   /* of the launch at hand */
+    const Launch *launch; /* at hand */
+    Beside beside;        /* of it */
     double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
                         did; negative: the kernel at hand does */
     FootprintSeen *seen;          /* per buffer: what the cache may have of it */
@@ -33,7 +34,6 @@ typedef struct Pricing {
     const Kernel *kernel;
     const Variant *variant;
     KernelCost *cost;
-    bool is_turn;           /* of a launch of turns */
     bool begins;            /* the launch: those of it before have nothing to do */
     double rows, reduced;   /* iteration points: rows x reduced */
     double held_bytes;      /* read for the first time, from the cache */

@@ -1,6 +1,8 @@
 /* Prices of edges. See edge.h. */
 #include "cost/edge.h"
 
+#include "plan/launch.h"
+
 #include <math.h>
 
 typedef struct MakerList {
@@ -45,8 +47,7 @@ static const KernelCost *find_pair(const EdgeCosts *costs, const Edge *edge) {
     const Plan *plan = costs->fused->plan;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        bool is_linked = kernel->link != LAUNCH_SINGLE ||
-                         (k + 1 < plan->kernels.n && kernel[1].link != LAUNCH_SINGLE);
+        bool is_joined = plan_launch_of(plan, k)->n > 1;
         uint32_t n = 0, n_own = 0;
         for (uint32_t i = 0; i < kernel->nodes.n; i++) {
             NodeId id = kernel->nodes.data[i];
@@ -54,7 +55,7 @@ static const KernelCost *find_pair(const EdgeCosts *costs, const Edge *edge) {
             n++;
             n_own += id == edge->producer || id == edge->consumer;
         }
-        if (n == 2 && n_own == 2 && !is_linked && kernel->segment_axis == NO_AXIS &&
+        if (n == 2 && n_own == 2 && !is_joined && kernel->segment_axis == NO_AXIS &&
             costs->fused->kernels[k].starts)
             return &costs->fused->kernels[k];
     }

@@ -18,7 +18,7 @@ double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
-    bool is_kept = cost_is_gemm_rows_gemm(c, kernel) && !(axes >> n & 1);
+    bool is_kept = cost_is_gemm_rows_gemm(c) && !(axes >> n & 1);
     if (is_kept) return 1;
     if (!(axes >> n & 1))
         return ceil(footprint_points(kernel, 1u << n, c->values) / sched_tile(sched).n);
@@ -52,7 +52,7 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
     const Sched *sched = &p->variant->sched;
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel), batch = (1u << m) - 1;
     uint32_t side = axes & (1u << m | 1u << n);
-    if (c->card->device == DEVICE_CPU || cost_is_gemm_rows_gemm(c, kernel)) return 1;
+    if (c->card->device == DEVICE_CPU || cost_is_gemm_rows_gemm(c)) return 1;
     if (side != 1u << m && side != 1u << n) return 1;
     double room = COST_GEMM_READ_SHARE * c->card->cache_bytes;
     double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched_tile(sched).m);
@@ -196,14 +196,10 @@ double cost_gemm_bared_us(const Coster *c, const Pricing *p) {
     return fmax(0, fmin(epilogue, p->cost->memory_us + epilogue - busy));
 }
 
-bool cost_is_row_phase(const Kernel *kernel) {
-    return kernel->link == LAUNCH_SEQUENCE && kernel->form == FORM_ROW;
-}
-
 /* Of a product that rows follow. */
 static double least_us(const Coster *c, const Pricing *p) {
-    const Kernel *next = p->kernel + 1, *end = c->plan->kernels.data + c->plan->kernels.n;
-    if (next >= end || !cost_is_row_phase(next) || c->card->device == DEVICE_CPU) return 0;
+    const Kernel *next = p->kernel + 1, *end = launch_kernel(c->plan, c->launch, c->launch->n);
+    if (next >= end || !cost_is_row_phase(c, next) || c->card->device == DEVICE_CPU) return 0;
     return cost_rows_product_us(&p->variant->sched, n_waves(c, p), p->reduced,
                                 dtype_bytes(gemm_operand_dtype(p->kernel)));
 }

@@ -29,7 +29,7 @@ double cost_gemm_bared_us(const Coster *c, const Pricing *p);
  * are two operations each. */
 double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine);
 /* Whether the kernel is rows that follow a product in its blocks. */
-bool cost_is_row_phase(const Kernel *kernel);
+bool cost_is_row_phase(const Coster *c, const Kernel *kernel);
 /* Corrects `us` of such a one on a GPU. */
 void cost_gemm_time_rows(const Coster *c, Pricing *p);
 

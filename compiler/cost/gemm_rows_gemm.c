@@ -9,35 +9,43 @@
 
 #include <math.h>
 
-/* The first kernel of the gemm-rows-gemm that it is one of, or NULL. */
-static const Kernel *scores_of(const Coster *c, const Kernel *kernel) {
-    const Kernel *end = c->plan->kernels.data + c->plan->kernels.n;
-    while (kernel->link == LAUNCH_GEMM_ROWS_GEMM) kernel--;
-    return kernel + 1 < end && kernel[1].link == LAUNCH_GEMM_ROWS_GEMM ? kernel : NULL;
+bool cost_is_gemm_rows_gemm(const Coster *c) {
+    switch (c->launch->mode) {
+    case LAUNCH_SINGLE:
+    case LAUNCH_PARALLEL:
+    case LAUNCH_SEQUENCE:
+    case LAUNCH_ONE_BLOCK:
+        return false;
+    case LAUNCH_GEMM_ROWS_GEMM:
+        return true;
+    case LAUNCH_MODE_COUNT:
+        break;
+    }
+    return false;
 }
 
-bool cost_is_gemm_rows_gemm(const Coster *c, const Kernel *kernel) {
-    return scores_of(c, kernel) != NULL;
+static const Kernel *kernel_of(const Coster *c, uint32_t k) {
+    return launch_kernel(c->plan, c->launch, k);
 }
 
 double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel) {
-    const Kernel *scores = scores_of(c, kernel);
-    if (scores != kernel || !scores) return 1;
-    return scores[1].online_softmax.weight ? 1 : scores[1].stages.n;
+    if (!cost_is_gemm_rows_gemm(c) || kernel != kernel_of(c, GEMM_ROWS_GEMM_SCORES)) return 1;
+    return c->launch->online_softmax.weight ? 1 : kernel_of(c, GEMM_ROWS_GEMM_ROWS)->stages.n;
 }
 
 /* The share of its tiles that a gemm-rows-gemm launch goes over: less than 1 where a mask leaves
  * out some and the rewrite skips them. Of few blocks one that goes over all of them is the last to
  * end. */
 static double seen_share(const Coster *c, const Pricing *p) {
-    const Kernel *scores = scores_of(c, p->kernel);
-    if (!scores[1].online_softmax.weight || !scores[1].online_softmax.is_limited) return 1;
+    const Kernel *scores = kernel_of(c, GEMM_ROWS_GEMM_SCORES);
+    const OnlineSoftmax *online_softmax = &c->launch->online_softmax;
+    if (!online_softmax->weight || !online_softmax->is_limited) return 1;
     double m = cost_number(c, kernel_axis_extent(scores, gemm_axis_m(scores)));
     double n = cost_number(c, kernel_axis_extent(scores, gemm_axis_n(scores)));
-    double ahead = cost_number(c, scores[1].online_softmax.ahead);
+    double ahead = cost_number(c, online_softmax->ahead);
     double seen = m / 2 + ahead + scores->variants[0].sched.gemm.tile_n / 2.0; /* by a row, of n */
     double share = n > 0 ? fmin(1, fmax(0, seen / n)) : 1;
-    const Kernel *result = scores + GEMM_ROWS_GEMM_KERNELS - 1; /* which takes the most registers */
+    const Kernel *result = kernel_of(c, GEMM_ROWS_GEMM_RESULT); /* it takes the most registers */
     Pressure pressure =
         pressure_of(c->arena, c->plan, result, &result->variants[p->cost->variant], c->card);
     double at_once = c->card->n_processors * pressure.n_blocks;
@@ -46,7 +54,7 @@ static double seen_share(const Coster *c, const Pricing *p) {
 
 void cost_gemm_rows_gemm_count(const Coster *c, Pricing *p) {
     const Kernel *kernel = p->kernel;
-    ScalarId root = kernel->online_softmax.weight;
+    ScalarId root = c->launch->online_softmax.weight;
     const bool *needed = kernel_needed_scalars(c->arena, kernel, &root, 1);
     double each = COST_ONLINE_PRIMS;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)

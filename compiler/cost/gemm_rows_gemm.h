@@ -5,7 +5,7 @@
 
 #include "cost/cost_state.h"
 
-bool cost_is_gemm_rows_gemm(const Coster *c, const Kernel *kernel);
+bool cost_is_gemm_rows_gemm(const Coster *c);
 /* How often the kernel makes its results: more than once only the scores of a gemm-rows-gemm
  * launch. */
 double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel);

@@ -8,9 +8,7 @@
 #include "front/sema.h"
 #include "fuse/fuse.h"
 #include "launch/dedup.h"
-#include "launch/one_block.h"
-#include "launch/parallel.h"
-#include "launch/sequence.h"
+#include "launch/compose.h"
 #include "layout/layout.h"
 #include "memory/memplan.h"
 #include "report/dot.h"
@@ -239,8 +237,7 @@ static void schedule(const Driver *driver, Arena *arena, Plan *plan) {
     const Target *target = driver->options.target;
     sched_plan(arena, plan, target);
     if (driver->options.no_fuse) return;
-    if (target->device == DEVICE_GPU) one_block_kernels(arena, driver->scratch, plan, target);
-    sequence_kernels(arena, driver->scratch, plan, target);
+    launch_compose(arena, driver->scratch, plan, target, LAUNCH_MODES_IN_BLOCKS);
 }
 
 /* Of a graph changed as advice says. */
@@ -266,8 +263,8 @@ static AdviceTotals price_changed(void *user, Arena *arena, Plan *plan) {
     const DriverOptions *options = &driver->options;
     const Plan *const plans[] = {plan};
     dedup_classify(driver->scratch, plans, 1);
-    if (options->target->device == DEVICE_GPU && !options->no_fuse)
-        parallel_kernels(arena, driver->scratch, plan, options->target);
+    if (!options->no_fuse)
+        launch_compose(arena, driver->scratch, plan, options->target, LAUNCH_MODES_BESIDE);
     arena_reset(driver->scratch);
     const int64_t *dims = cost_dims(arena, plan->graph->dims, options->dims);
     const PlanCost *cost = cost_plan(arena, plan, ledger_card(options), dims);
@@ -302,12 +299,13 @@ static bool keeps_contracts(Driver *driver, const Plan *plan) {
 
 static bool run_schedule(Driver *driver, Plan **plans) {
     double begin = now_seconds();
-    bool links = driver->options.target->device == DEVICE_GPU && !driver->options.no_fuse;
+    bool joins = !driver->options.no_fuse;
     for (uint32_t i = 0; i < driver->module->graphs.n; i++)
         schedule(driver, driver->arena, plans[i]);
     dedup_classify(driver->scratch, driver->plans, driver->module->graphs.n);
-    for (uint32_t i = 0; i < driver->module->graphs.n && links; i++)
-        parallel_kernels(driver->arena, driver->scratch, plans[i], driver->options.target);
+    for (uint32_t i = 0; i < driver->module->graphs.n && joins; i++)
+        launch_compose(driver->arena, driver->scratch, plans[i], driver->options.target,
+                       LAUNCH_MODES_BESIDE);
     dedup_functions(driver->scratch, driver->plans, driver->module->graphs.n);
     arena_reset(driver->scratch);
     bool is_kept = true;

@@ -7,9 +7,9 @@
 
 /* Whether one launch of the plan computes both. */
 static bool start_together(const Plan *plan, NodeId one, NodeId other) {
-    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
-        Launch launch = plan_launch(plan, k);
-        if (launch_computes(&launch, one) && launch_computes(&launch, other)) return true;
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Launch *launch = &plan->launches.data[i];
+        if (launch_computes(plan, launch, one) && launch_computes(plan, launch, other)) return true;
     }
     return false;
 }

@@ -1,6 +1,7 @@
 /* The ledger as JSON. See explain.h; docs/EXPLAIN.md is the schema. */
 #include "explain/explain.h"
 
+#include "plan/launch.h"
 #include "plan/rewrite.h"
 
 #include <math.h>
@@ -152,7 +153,7 @@ static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "buffer", buffer->name);
         put_bytes(w, "bytes", dim_number(w->dims, bytes, w->input->cost->dims));
-        jsontext_bool(w->json, "on_chip", buffer->is_on_chip);
+        jsontext_bool(w->json, "on_chip", buffer->space != BUFFER_GLOBAL);
         if (written && buffer->takes_over)
             jsontext_string(w->json, "in_place_of",
                             w->plan->buffers.data[buffer->takes_over - 1].name);
@@ -213,25 +214,21 @@ static void put_rewrite(const Writer *w, uint32_t k) {
 
 /* Kernels [first, end) of the plan, as a list. */
 static void put_kernels(const Writer *w, const char *list, uint32_t first, uint32_t end) {
-    static const char *const links[] = {[LAUNCH_SINGLE] = NULL,
-                                        [LAUNCH_PARALLEL] = "part",
-                                        [LAUNCH_SEQUENCE] = "phase",
-                                        [LAUNCH_ONE_BLOCK] = "turn",
-                                        [LAUNCH_GEMM_ROWS_GEMM] = "relay"};
     uint32_t launch = 0;
     jsontext_begin(w->json, list, '[');
     for (uint32_t i = first; i < end; i++) {
         const Kernel *kernel = &w->plan->kernels.data[i];
         const KernelCost *cost = &w->input->cost->kernels[i];
-        launch += i > first && kernel->link == LAUNCH_SINGLE;
+        bool is_online = kernel_is_rewritten(w->plan, i);
+        launch += i > first && plan_launch_of(w->plan, i)->first == i;
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "name", kernel->name);
         put_place(w, kernel->span);
         jsontext_string(w->json, "form", explain_form_name(kernel->form));
         jsontext_number(w->json, "launch", launch);
-        jsontext_string(w->json, "link", links[kernel->link]);
+        jsontext_string(w->json, "link", kernel_launch_info(w->plan, i)->word);
         jsontext_string(w->json, "variant", kernel->variants[cost->variant].symbol);
-        jsontext_number(w->json, "passes", kernel->online_softmax.weight ? 1 : kernel->stages.n);
+        jsontext_number(w->json, "passes", is_online ? 1 : kernel->stages.n);
         put_rewrite(w, i);
         jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
         jsontext_bool(w->json, "starts", cost->starts);

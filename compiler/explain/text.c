@@ -1,6 +1,7 @@
 /* The ledger as text. See explain.h. */
 #include "explain/explain.h"
 
+#include "plan/launch.h"
 #include "plan/rewrite.h"
 
 typedef struct Ledger {
@@ -88,7 +89,7 @@ static void print_buffer(const Ledger *l, uint32_t id, bool written) {
     const Buffer *buffer = &l->plan->buffers.data[id];
     uint32_t source = footprint_source(l->plan, id, l->input->cost->dims);
     text_printf(l->out, " %s", l->plan->buffers.data[written ? id : source].name);
-    if (buffer->is_on_chip) text_puts(l->out, " (on chip)");
+    if (buffer->space != BUFFER_GLOBAL) text_puts(l->out, " (on chip)");
     if (written && buffer->takes_over)
         text_printf(l->out, " (in place of %s)",
                     l->plan->buffers.data[buffer->takes_over - 1].name);
@@ -106,7 +107,7 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
         const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
         if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
         print_buffer(l, kernel->args.data[i], written);
-        if (buffer->is_on_chip) continue;
+        if (buffer->space != BUFFER_GLOBAL) continue;
         bytes = add(l, bytes, kernel_buffer_bytes(l->plan, kernel, kernel->args.data[i]));
     }
     text_puts(l->out, ": ");
@@ -192,12 +193,13 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
         text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
                     sched->template == TEMPLATE_GPU_MAP_TILE ? " in tiles" : "");
-        uint32_t n_passes = kernel->online_softmax.weight ? 1 : kernel->stages.n;
+        bool is_online = kernel_is_rewritten(l->plan, i);
+        uint32_t n_passes = is_online ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)
             text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",
                         kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
-        text_puts(l->out, launch_mode_text(kernel->link));
-        if (kernel->online_softmax.weight) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
+        text_puts(l->out, kernel_launch_info(l->plan, i)->text);
+        if (is_online) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
         text_puts(l->out, "\n");
         print_rewrite(l, i);
         print_buffers(l, kernel, false);

@@ -118,16 +118,17 @@ static void write_variants(Writer *w) {
     }
 }
 
-/* Turns copy whole buffers, of which loads may touch a part. */
-static void write_copied(Writer *w) {
+/* A launch copies whole buffers, of which loads may touch a part. */
+static void write_copied(Writer *w, const Launch *launch) {
     for (uint32_t i = 0; i < w->kernel->args.n; i++) {
         const Buffer *buffer = &w->plan->buffers.data[w->kernel->args.data[i]];
-        if (w->kernel->copied_args >> i & 1)
+        if (launch_copies(launch, w->kernel->args.data[i]))
             text_printf(&w->out, "copied %u %u\n", i, buffer_bytes(w->plan->graph->dims, buffer));
     }
 }
 
-static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *kernel) {
+static const char *kernel_text(Arena *arena, const Plan *plan, const Launch *launch, uint32_t at) {
+    const Kernel *kernel = launch_kernel(plan, launch, at);
     const ScalarTab *scalars = kernel->scalars;
     const IndexTab *tab = scalartab_indices(scalars);
     Writer w = {.plan = plan, .kernel = kernel, .out = {.arena = arena}};
@@ -139,12 +140,12 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Kernel *ker
     for (uint32_t k = 0; k < index_n_axes(tab); k++)
         text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
     for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (plan->buffers.data[kernel->args.data[i]].is_on_chip)
+        if (plan->buffers.data[kernel->args.data[i]].space != BUFFER_GLOBAL)
             text_printf(&w.out, "on chip %u from %u\n", i, kernel_arg_begin(kernel, i));
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (in_place_may_any(arena, plan, kernel, kernel->args.data[i]))
             text_printf(&w.out, "changes %u\n", i);
-    write_copied(&w);
+    write_copied(&w, launch);
     uint32_t n = 0;
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         if (!w.live[id]) continue;
@@ -169,51 +170,69 @@ typedef struct Seen {
     const char *text;
     uint64_t hash;
 } Seen;
+typedef Vec(Seen) VecSeen;
+
+/* The number of the first text like this one. */
+static uint32_t number_of(Arena *arena, VecSeen *seen, const char *text) {
+    Seen own = {.text = text, .hash = hash_bytes(STR_HASH_SEED, text, strlen(text))};
+    uint32_t i = 0;
+    while (i < seen->n &&
+           (seen->data[i].hash != own.hash || strcmp(seen->data[i].text, own.text) != 0))
+        i++;
+    if (i == seen->n) vec_push(arena, seen, own);
+    return i;
+}
 
 void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
-    Vec(Seen) seen = {0};
+    VecSeen seen = {0};
     for (uint32_t p = 0; p < n_plans; p++)
-        for (uint32_t k = 0; k < plans[p]->kernels.n; k++) {
-            Kernel *kernel = &plans[p]->kernels.data[k];
-            Seen own = {.text = kernel_text(arena, plans[p], kernel)};
-            own.hash = hash_bytes(STR_HASH_SEED, own.text, strlen(own.text));
-            uint32_t i = 0;
-            while (i < seen.n &&
-                   (seen.data[i].hash != own.hash || strcmp(seen.data[i].text, own.text) != 0))
-                i++;
-            if (i == seen.n) vec_push(arena, &seen, own);
-            kernel->code = i;
+        for (uint32_t i = 0; i < plans[p]->launches.n; i++) {
+            const Launch *launch = &plans[p]->launches.data[i];
+            for (uint32_t k = 0; k < launch->n; k++)
+                plans[p]->kernels.data[launch->first + k].code =
+                    number_of(arena, &seen, kernel_text(arena, plans[p], launch, k));
         }
 }
 
+/* A launch of one of the plans. */
+typedef struct Owner {
+    const Plan *plan;
+    const Launch *launch;
+} Owner;
+
+static const Kernel *kernel_of(const Owner *a, uint32_t k) {
+    return launch_kernel(a->plan, a->launch, k);
+}
+
 /* Whether what passes between the kernels is wired alike: their codes do not tell. */
-static bool passes_alike(const Launch *a, const Launch *b) {
-    for (uint32_t k = 0; k < a->n && !launch_is_parallel(a); k++)
-        for (uint32_t i = 0; i < a->kernels[k].args.n; i++) {
-            LaunchArg of = {k, i}, in_a = launch_first_use(a, of), in_b = launch_first_use(b, of);
+static bool passes_alike(const Owner *a, const Owner *b) {
+    for (uint32_t k = 0; k < a->launch->n && launch_shares_blocks(a->launch); k++)
+        for (uint32_t i = 0; i < kernel_of(a, k)->args.n; i++) {
+            LaunchArg of = {k, i}, in_a = launch_first_use(a->plan, a->launch, of),
+                      in_b = launch_first_use(b->plan, b->launch, of);
             if (in_a.kernel != in_b.kernel || in_a.arg != in_b.arg) return false;
         }
     return true;
 }
 
-static bool are_same(const Launch *a, const Launch *b) {
-    bool same = a->n == b->n && a->kernels->n_variants == b->kernels->n_variants;
-    for (uint32_t i = 0; i < a->n && same; i++)
-        same = a->kernels[i].code == b->kernels[i].code && a->kernels[i].link == b->kernels[i].link;
+static bool are_same(const Owner *a, const Owner *b) {
+    bool same = a->launch->n == b->launch->n && a->launch->mode == b->launch->mode &&
+                kernel_of(a, 0)->n_variants == kernel_of(b, 0)->n_variants;
+    for (uint32_t k = 0; k < a->launch->n && same; k++)
+        same = kernel_of(a, k)->code == kernel_of(b, k)->code;
     return same && passes_alike(a, b);
 }
 
 void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
-    Vec(Launch) owners = {0}; /* the first of each kind has the function */
+    Vec(Owner) owners = {0}; /* the first of each kind has the function */
     for (uint32_t p = 0; p < n_plans; p++)
-        for (uint32_t k = 0; k < plans[p]->kernels.n; k += plan_launch(plans[p], k).n) {
-            Kernel *kernel = &plans[p]->kernels.data[k];
-            Launch own = plan_launch(plans[p], k);
-            const Launch *twin = NULL;
+        for (uint32_t l = 0; l < plans[p]->launches.n; l++) {
+            const Owner own = {plans[p], &plans[p]->launches.data[l]}, *twin = NULL;
+            const Kernel *kernel = kernel_of(&own, 0);
             for (uint32_t i = 0; i < owners.n && !twin; i++)
                 if (are_same(&owners.data[i], &own)) twin = &owners.data[i];
             for (uint32_t v = 0; twin && v < kernel->n_variants; v++) {
-                kernel->variants[v].symbol = twin->kernels->variants[v].symbol;
+                kernel->variants[v].symbol = kernel_of(twin, 0)->variants[v].symbol;
                 kernel->variants[v].is_shared = true;
             }
             if (!twin) vec_push(arena, &owners, own);

@@ -11,7 +11,7 @@
 #ifndef FUSEC_LAUNCH_ONLINE_SOFTMAX_H
 #define FUSEC_LAUNCH_ONLINE_SOFTMAX_H
 
-#include "plan/kernel.h"
+#include "plan/plan.h"
 
 /* What `rows`, over the product `scores`, can be rewritten to; weight SCALAR_NONE: nothing. Adds to
  * the rows' scalars. `passed`: the buffer of the scores. */

@@ -1,265 +1,178 @@
-/* Each launch, in order, is held against those behind it that need not follow it: first all that it
- * may take together, since many fill the machine where two do not, then one by one. See launch.h.
- */
-#include "launch/parallel.h"
-#include "plan/launch.h"
-
+/* Horizontal fusion: kernels of one graph of which none waits for another start as one grid (three
+ * projections of one input, say), each with blocks of its own. A launch takes others where
+ * launch/parallel_fit.h can schedule them as one and the price agrees: never where that makes them
+ * more than 2 % slower than launches of their own at one of the points of cost_points, unless a
+ * `fuse must` block has values of both. For GPUs: on a CPU a launch is a call. GEMMs by wgmma get
+ * tiles for all kernels' tiles together.
+ *
+ * Each launch, in order, is held against those behind it that need not follow it: first all that it
+ * may take together, since many fill the machine where two do not, then one by one. */
 #include "launch/parallel_fit.h"
-#include "cost/compare.h"
+#include "launch/trial.h"
 
 #include <string.h>
 
 enum { MAX_TRIES = 16 }; /* launches that one is held against */
 
-typedef struct Joiner {
-    Arena *arena, *scratch;
-    Plan *plan;
-    const Target *target;
-    CostPoints points;
-    uint64_t *stored; /* per kernel of the plan: the arguments that it stores to */
-    uint32_t *made;   /* per buffer: `round` where a kernel of it stores there */
-    uint32_t round;   /* of looking for candidates */
-} Joiner;
+typedef struct Searching {
+    Composer *c;
+    uint32_t *made; /* per buffer: `round` where a kernel of it stores there */
+    uint32_t round; /* of looking for candidates */
+} Searching;
 
-/* A launch that could start with another, by its first kernel, and why it does not. */
-typedef struct Candidate {
-    uint32_t kernel;
-    Apart apart; /* its reason is REASON_NONE as long as nothing stands in the way */
-} Candidate;
-
+/* Launches that could start with another one, and why they do not. */
 typedef struct Candidates {
-    Candidate of[MAX_TRIES];
+    uint32_t launch[MAX_TRIES + 1]; /* the first is the one that they could start with */
+    Apart apart[MAX_TRIES + 1];     /* REASON_NONE as long as nothing stands in the way */
     uint32_t n;
 } Candidates;
 
-static uint64_t stored_args(const Kernel *kernel) {
-    uint64_t args = 0;
+/* Whether the kernel loads what is made in this round. Two that store to one buffer store apart. */
+static bool must_follow(const Searching *s, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (kernel_stores_to(kernel, kernel->args.data[i])) args |= (uint64_t)1 << i;
-    return args;
-}
-
-/* Whether the kernel reads what is made in this round. Two that write to one buffer write apart. */
-static bool must_follow(const Joiner *j, uint32_t k) {
-    const Kernel *kernel = &j->plan->kernels.data[k];
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (!(j->stored[k] >> i & 1) && j->made[kernel->args.data[i]] == j->round) return true;
-    return false;
-}
-
-static void note_made(const Joiner *j, uint32_t k) {
-    const Kernel *kernel = &j->plan->kernels.data[k];
-    for (uint32_t i = 0; i < kernel->args.n; i++)
-        if (j->stored[k] >> i & 1) j->made[kernel->args.data[i]] = j->round;
-}
-
-/* Launches behind the one at `first` that read nothing made from there on. */
-static Candidates find_candidates(Joiner *j, uint32_t first) {
-    Candidates found = {.n = 0};
-    const Kernel *kernels = j->plan->kernels.data;
-    uint32_t begin = first, n;
-    j->round++;
-    for (; begin < j->plan->kernels.n && found.n < MAX_TRIES; begin += n) {
-        bool is_free = begin > first && kernels[begin].is_init == kernels[first].is_init &&
-                       kernels[begin].when == kernels[first].when;
-        n = plan_launch(j->plan, begin).n;
-        for (uint32_t k = begin; k < begin + n; k++) is_free = is_free && !must_follow(j, k);
-        for (uint32_t k = begin; k < begin + n; k++) note_made(j, k);
-        if (is_free) found.of[found.n++] = (Candidate){.kernel = begin};
-    }
-    return found;
-}
-
-/* Behind the last part of its code, which is one body with it; else at the end. */
-static uint32_t place_of(const Launch *launch, const Kernel *kernel) {
-    for (uint32_t i = launch->n; i-- > 0;)
-        if (launch->kernels[i].code == kernel->code) return i + 1;
-    return launch->n;
-}
-
-static Prices price_of(const Joiner *j, Kernel *kernels, uint32_t n) {
-    Plan alone = *j->plan;
-    alone.kernels.data = kernels;
-    alone.kernels.n = alone.kernels.capacity = n;
-    return prices_of_plan(j->scratch, &alone, j->target, &j->points);
-}
-
-static bool follows_in_blocks(const Launch *launch) {
-    return launch->n > 1 && !launch_is_parallel(launch);
-}
-
-/* A launch that grows, and the same kernels in launches of their own. */
-typedef struct Trial {
-    Kernel *together, *apart;
-    uint32_t n;
-} Trial;
-
-static Trial trial_of(const Joiner *j, uint32_t first) {
-    Launch launch = plan_launch(j->plan, first);
-    Trial trial = {.n = launch.n};
-    trial.together = arena_array(j->scratch, Kernel, launch.n + MAX_TRIES);
-    trial.apart = arena_array(j->scratch, Kernel, launch.n + MAX_TRIES);
-    memcpy(trial.together, launch.kernels, launch.n * sizeof(Kernel));
-    memcpy(trial.apart, launch.kernels, launch.n * sizeof(Kernel));
-    return trial;
-}
-
-/* Adds kernel `k` to the trial. REASON_NONE, or why it cannot. */
-static ReasonId add(const Joiner *j, Trial *trial, uint32_t k) {
-    const Kernel *kernel = &j->plan->kernels.data[k];
-    const Launch own = plan_launch(j->plan, k), launch = {trial->together, trial->n};
-    if (follows_in_blocks(&launch) || follows_in_blocks(&own)) return REASON_IN_BLOCKS;
-    ReasonId reason = parallel_limits(trial->together, trial->n, kernel);
-    if (reason != REASON_NONE) return reason;
-    Kernel *before = arena_copy(j->scratch, trial->together, trial->n * sizeof *before);
-    trial->together[trial->n] = trial->apart[trial->n] = *kernel;
-    reason = parallel_add(j->arena, j->plan, trial->together, trial->n, j->target);
-    if (reason == REASON_NONE) {
-        Kernel added = trial->together[trial->n];
-        uint32_t to = place_of(&launch, &added);
-        memmove(&trial->together[to + 1], &trial->together[to],
-                (trial->n - to) * sizeof *trial->together);
-        trial->together[to] = added;
-        trial->n++;
-    } else {
-        memcpy(trial->together, before, trial->n * sizeof *before);
-    }
-    return reason;
-}
-
-typedef struct TrialPrices {
-    Prices together, apart;
-} TrialPrices;
-
-/* REASON_NONE where the launch pays. */
-static ReasonId judge(const Joiner *j, const Trial *trial, TrialPrices *prices) {
-    if (!parallel_grids_add_up(j->plan, trial->together, trial->n)) return REASON_LAUNCH_FULL;
-    prices->together = price_of(j, trial->together, trial->n);
-    prices->apart = price_of(j, trial->apart, trial->n);
-    return prices_are_better(&j->points, &prices->together, &prices->apart, &prices->apart)
-               ? REASON_SLOWER_LAUNCH
-               : REASON_NONE;
-}
-
-/* Whether it computes a value of the block that the other does not compute again. */
-static bool has_own(const Graph *graph, const Launch *launch, const Launch *other, uint32_t block) {
-    for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].nodes.n; i++) {
-            NodeId id = launch->kernels[k].nodes.data[i];
-            if (graph_block(graph, id, BLOCK_MUST) == block && !launch_computes(other, id))
-                return true;
-        }
-    return false;
-}
-
-/* Whether a `fuse must` block has values of both, so that no price keeps them apart. */
-static bool is_insisted(const Joiner *j, uint32_t first, uint32_t k) {
-    const Graph *graph = j->plan->graph;
-    const Launch launch = plan_launch(j->plan, first), other = plan_launch(j->plan, k);
-    for (uint32_t b = 0; b < graph->fixed_kernels.n; b++)
-        if (graph->fixed_kernels.data[b].kind == BLOCK_MUST &&
-            has_own(graph, &launch, &other, b + 1) && has_own(graph, &other, &launch, b + 1))
+        if (s->made[kernel->args.data[i]] == s->round &&
+            kernel_only_reads(kernel, kernel->args.data[i]))
             return true;
     return false;
 }
 
-/* Moves kernel `k` to the end of the launch at `first`, which gets `n` kernels. */
-static void move(const Joiner *j, uint32_t first, uint32_t n, uint32_t k) {
-    Kernel *kernels = j->plan->kernels.data, moved = kernels[k];
-    uint64_t stored = j->stored[k];
-    uint32_t to = first + n - 1;
-    memmove(&kernels[to + 1], &kernels[to], (k - to) * sizeof *kernels);
-    memmove(&j->stored[to + 1], &j->stored[to], (k - to) * sizeof *j->stored);
-    kernels[to] = moved;
-    j->stored[to] = stored;
+static void note_store(void *user, const Store *store) {
+    Searching *s = user;
+    s->made[store->buffer] = s->round;
 }
 
-static void accept(const Joiner *j, uint32_t first, const Trial *trial) {
-    memcpy(&j->plan->kernels.data[first], trial->together, trial->n * sizeof *trial->together);
-    for (uint32_t k = first; k < first + trial->n; k++)
-        j->stored[k] = stored_args(&j->plan->kernels.data[k]);
-}
-
-/* All candidates that the launch may take. False: that does not pay, or there are fewer than two.
- */
-static bool join_all(const Joiner *j, uint32_t first, Candidates *candidates) {
-    Trial trial = trial_of(j, first);
-    uint32_t n_before = trial.n, n = n_before;
-    for (uint32_t i = 0; i < candidates->n; i++)
-        candidates->of[i].apart.reason = add(j, &trial, candidates->of[i].kernel);
-    TrialPrices prices;
-    if (trial.n < n_before + 2 || judge(j, &trial, &prices) != REASON_NONE) return false;
-    for (uint32_t i = 0; i < candidates->n; i++)
-        if (candidates->of[i].apart.reason == REASON_NONE)
-            move(j, first, ++n, candidates->of[i].kernel);
-    accept(j, first, &trial);
-    return true;
-}
-
-static void note_prices(const Joiner *j, const TrialPrices *prices, Apart *apart) {
-    for (uint32_t i = 0; i < j->points.n; i++)
-        vec_push(j->arena, &apart->prices,
-                 (ChangePrice){.dims = j->points.dims[i],
-                               .then_us = prices->together.us[i],
-                               .now_us = prices->apart.us[i]});
-}
-
-static void join_one(const Joiner *j, uint32_t first, Candidate *candidate) {
-    ArenaMark mark = arena_mark(j->scratch);
-    Trial trial = trial_of(j, first);
-    ReasonId reason = add(j, &trial, candidate->kernel);
-    TrialPrices prices;
-    if (reason == REASON_NONE) reason = judge(j, &trial, &prices);
-    if (reason == REASON_SLOWER_LAUNCH && is_insisted(j, first, candidate->kernel))
-        reason = REASON_NONE;
-    candidate->apart.reason = reason;
-    if (reason == REASON_SLOWER_LAUNCH) note_prices(j, &prices, &candidate->apart);
-    if (reason == REASON_NONE) {
-        move(j, first, trial.n, candidate->kernel);
-        accept(j, first, &trial);
-    }
-    arena_rewind(j->scratch, mark);
-}
-
-/* What others of its kernel lead to. */
+/* What other values of the kernel lead to. */
 static NodeId value_of(const Kernel *kernel) {
     return kernel->nodes.n ? kernel->nodes.data[kernel->nodes.n - 1] : NODE_NONE;
 }
 
-static void join(Joiner *j, uint32_t first) {
-    Candidates candidates = find_candidates(j, first);
-    if (candidates.n == 0) return;
-    const Kernel *kernels = j->plan->kernels.data;
-    for (uint32_t i = 0; i < candidates.n; i++) {
-        const Kernel *own = &kernels[candidates.of[i].kernel];
-        candidates.of[i].apart = (Apart){.kernel = own->name,
-                                         .other = kernels[first].name,
-                                         .kernel_node = value_of(own),
-                                         .other_node = value_of(&kernels[first])};
-    }
-    ArenaMark mark = arena_mark(j->scratch);
-    bool is_done = join_all(j, first, &candidates);
-    arena_rewind(j->scratch, mark);
-    for (uint32_t i = 0; i < candidates.n && !is_done; i++)
-        if (candidates.of[i].apart.reason == REASON_NONE) join_one(j, first, &candidates.of[i]);
-    for (uint32_t i = 0; i < candidates.n; i++)
-        if (candidates.of[i].apart.reason != REASON_NONE)
-            vec_push(j->arena, &j->plan->aparts, candidates.of[i].apart);
+static void add_candidate(const Plan *plan, Candidates *to, uint32_t launch) {
+    const Kernel *own = launch_kernel(plan, &plan->launches.data[launch], 0);
+    const Kernel *first =
+        launch_kernel(plan, &plan->launches.data[to->n ? to->launch[0] : launch], 0);
+    to->apart[to->n] = (Apart){.kernel = own->name,
+                               .other = first->name,
+                               .kernel_node = value_of(own),
+                               .other_node = value_of(first)};
+    to->launch[to->n++] = launch;
 }
 
-void parallel_kernels(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
-    ArenaMark mark = arena_mark(scratch);
-    Joiner j = {.arena = arena,
-                .scratch = scratch,
-                .plan = plan,
-                .target = target,
-                .points = cost_points(arena, plan->graph->dims, target->device),
-                .stored = arena_array(scratch, uint64_t, plan->kernels.n),
-                .made = arena_array(scratch, uint32_t, plan->buffers.n)};
-    for (uint32_t k = 0; k < plan->kernels.n; k++)
-        j.stored[k] = stored_args(&plan->kernels.data[k]);
-    plan->aparts.n = 0;
-    for (uint32_t first = 0; first < plan->kernels.n; first += plan_launch(plan, first).n)
-        join(&j, first);
-    arena_rewind(scratch, mark);
+/* Launches behind this one that load nothing stored from there on. */
+static void find_candidates(Searching *s, uint32_t first, Candidates *found) {
+    const Plan *plan = s->c->plan;
+    const Kernel *kernel = launch_kernel(plan, &plan->launches.data[first], 0);
+    s->round++;
+    found->n = 0;
+    for (uint32_t i = first; i < plan->launches.n && found->n <= MAX_TRIES; i++) {
+        const Launch *launch = &plan->launches.data[i];
+        const Kernel *own = launch_kernel(plan, launch, 0);
+        bool is_free = own->is_init == kernel->is_init && own->when == kernel->when;
+        for (uint32_t k = 0; k < launch->n; k++) is_free = is_free && !must_follow(s, &own[k]);
+        for (uint32_t k = 0; k < launch->n; k++) kernel_each_store(&own[k], note_store, s);
+        if (i == first || is_free) add_candidate(plan, found, i);
+    }
 }
+
+/* Behind the last kernel of its code, which is one body with it; else at the end. */
+static uint32_t place_of(const Kernel *kernels, uint32_t n) {
+    for (uint32_t i = n; i-- > 0;)
+        if (kernels[i].code == kernels[n].code) return i + 1;
+    return n;
+}
+
+static ReasonId add(const Composer *c, Trial *t) {
+    Kernel *kernels = trial_kernel(t, 0);
+    uint32_t n = trial_launch(t)->n;
+    if (launch_shares_blocks(trial_launch(t)) || launch_shares_blocks(trial_launch(t) + 1))
+        return REASON_IN_BLOCKS;
+    ReasonId reason = parallel_limits(kernels, n, &kernels[n]);
+    if (reason == REASON_NONE) reason = parallel_add(c, &t->together, kernels, n);
+    if (reason != REASON_NONE) return reason;
+    Kernel added = kernels[n];
+    uint32_t to = place_of(kernels, n);
+    memmove(&kernels[to + 1], &kernels[to], (n - to) * sizeof *kernels);
+    kernels[to] = added;
+    trial_merge(t);
+    return REASON_NONE;
+}
+
+/* Whether the blocks of all kernels together are a dim. */
+static ReasonId schedule(const Composer *c, Trial *t) {
+    (void)c;
+    for (uint32_t v = 0; v < trial_kernel(t, 0)->n_variants; v++)
+        if (launch_grid(&t->together, trial_launch(t), v) == DIM_NONE) return REASON_LAUNCH_FULL;
+    return REASON_NONE;
+}
+
+/* Whether it computes a value of the block that the other does not compute again. */
+static bool has_own(const Plan *plan, const Launch *launch, const Launch *other, uint32_t block) {
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+            NodeId id = kernel->nodes.data[i];
+            if (graph_block(plan->graph, id, BLOCK_MUST) == block &&
+                !launch_computes(plan, other, id))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a `fuse must` block has values of both, so that no price keeps them apart. */
+static bool is_asked(const Composer *c, const Trial *t) {
+    const Graph *graph = c->plan->graph;
+    const Launch *a = &c->plan->launches.data[t->launches[0]],
+                 *b = &c->plan->launches.data[t->launches[1]];
+    for (uint32_t i = 0; i < graph->fixed_kernels.n && t->n_launches == 2; i++)
+        if (graph->fixed_kernels.data[i].kind == BLOCK_MUST && has_own(c->plan, a, b, i + 1) &&
+            has_own(c->plan, b, a, i + 1))
+            return true;
+    return false;
+}
+
+/* All candidates that the launch may take. False: that does not pay, or there are fewer than two.
+ */
+static bool join_all(Composer *c, Candidates *candidates) {
+    TrialResult result = launch_try(c, LAUNCH_PARALLEL, candidates->launch, candidates->n, 3);
+    for (uint32_t i = 1; i < candidates->n; i++) candidates->apart[i].reason = result.reasons[i];
+    return result.is_kept;
+}
+
+static void note_prices(const Composer *c, const TrialPrices *prices, Apart *apart) {
+    for (uint32_t i = 0; i < c->points.n; i++)
+        vec_push(c->arena, &apart->prices,
+                 (ChangePrice){.dims = c->points.dims[i],
+                               .then_us = prices->together.us[i],
+                               .now_us = prices->apart.us[i]});
+}
+
+static void join_each(Composer *c, Candidates *candidates) {
+    uint32_t n_gone = 0; /* launches that joined lie no longer where they were */
+    for (uint32_t i = 1; i < candidates->n; i++) {
+        if (candidates->apart[i].reason != REASON_NONE) continue;
+        const uint32_t both[] = {candidates->launch[0], candidates->launch[i] - n_gone};
+        TrialResult result = launch_try(c, LAUNCH_PARALLEL, both, 2, 2);
+        candidates->apart[i].reason = result.reason;
+        n_gone += result.is_kept;
+        if (result.reason == REASON_SLOWER_LAUNCH)
+            note_prices(c, &result.prices, &candidates->apart[i]);
+    }
+}
+
+static void propose(Composer *c) {
+    ArenaMark mark = arena_mark(c->scratch);
+    Searching s = {.c = c, .made = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
+    Candidates candidates;
+    memset(&c->plan->aparts, 0, sizeof c->plan->aparts);
+    for (uint32_t first = 0; first < c->plan->launches.n; first++) {
+        find_candidates(&s, first, &candidates);
+        if (candidates.n > 1 && !join_all(c, &candidates)) join_each(c, &candidates);
+        for (uint32_t i = 1; i < candidates.n; i++)
+            if (candidates.apart[i].reason != REASON_NONE)
+                vec_push(c->arena, &c->plan->aparts, candidates.apart[i]);
+    }
+    arena_rewind(c->scratch, mark);
+}
+
+const LaunchRules launch_rules_parallel = {
+    .propose = propose, .add = add, .schedule = schedule, .is_asked = is_asked, .pays = trial_pays};

@@ -1,15 +1,12 @@
-/* Variants of parts. See parallel_fit.h.
+/* Variants of kernels side by side. See parallel_fit.h.
  *
  * Both sides have their variants in order of preference, the last without conditions. A walk goes
  * down both lists at once: what asks something of extents makes way for the next of its own list,
  * what asks of pointers alone stays as long as the other list goes on. So the launch has a variant
  * for sizes of either side, and few for odd pointers. */
 #include "launch/parallel_fit.h"
-#include "plan/launch.h"
 
 #include "schedule/schedule.h"
-
-#include <string.h>
 
 enum {
     MAX_CODES = 8,           /* bodies of one function */
@@ -162,64 +159,53 @@ static void widen_alike(const Pairs *p, uint32_t v) {
     for (uint32_t k = 0; k <= p->n; k++) p->parts[k].variants[v].sched.is_wide = is_wide;
 }
 
-static void set_variants(const Pairs *p, Arena *arena) {
+static void set_variants(const Pairs *p, const Composer *c) {
     Str symbol = p->parts->variants[0].symbol;
     for (uint32_t k = 0; k <= p->n; k++) {
         Kernel *kernel = &p->parts[k];
-        Variant before[MAX_VARIANTS];
-        memcpy(before, kernel->variants, sizeof before);
-        kernel->n_variants = p->n_pairs;
+        Variant paired[MAX_VARIANTS];
         for (uint32_t v = 0; v < p->n_pairs; v++)
-            kernel->variants[v] = before[k < p->n ? p->pairs[v].own : p->pairs[v].other];
+            paired[v] = kernel->variants[k < p->n ? p->pairs[v].own : p->pairs[v].other];
+        kernel_set_variants(c->scratch, kernel, paired, p->n_pairs);
     }
     for (uint32_t v = 0; v < p->n_pairs; v++) {
-        p->parts->variants[v].symbol = v ? str_format(arena, "%s_v%u", symbol, v) : symbol;
+        p->parts->variants[v].symbol = v ? str_format(c->arena, "%s_v%u", symbol, v) : symbol;
         if (template_info(p->parts->variants[v].sched.template)->uses_copy_engine)
             widen_alike(p, v);
     }
 }
 
-bool parallel_grids_add_up(const Plan *plan, const Kernel *kernels, uint32_t n) {
-    const Launch launch = {.kernels = kernels, .n = n};
-    for (uint32_t v = 0; v < kernels->n_variants; v++)
-        if (launch_grid(plan->graph->dims, &launch, v) == DIM_NONE) return false;
-    return true;
-}
-
-/* What a part of the same code has is for this one too: they are one body. False: there is none. */
-static bool take_variants(Kernel *kernels, uint32_t n) {
+/* What a kernel of the same code has is for this one too: they are one body. False: there is none.
+ */
+static bool take_variants(const Composer *c, Kernel *kernels, uint32_t n) {
     for (uint32_t k = 0; k < n; k++) {
         if (kernels[k].code != kernels[n].code) continue;
-        memcpy(kernels[n].variants, kernels[k].variants, sizeof kernels[n].variants);
-        kernels[n].n_variants = kernels[k].n_variants;
+        kernel_set_variants(c->scratch, &kernels[n], kernels[k].variants, kernels[k].n_variants);
         return true;
     }
     return false;
 }
 
-static ReasonId pair_variants(Arena *arena, const Plan *plan, Kernel *kernels, uint32_t n) {
+static ReasonId pair_variants(const Composer *c, const Plan *plan, Kernel *kernels, uint32_t n) {
     Pairs p = {.plan = plan, .parts = kernels, .n = n, .other = &kernels[n]};
-    kernels[n].link = LAUNCH_PARALLEL;
-    if (!take_variants(kernels, n)) {
-        ReasonId reason = match(&p, (Pair){kernels->n_variants - 1, p.other->n_variants - 1});
-        if (reason != REASON_NONE) return reason;
-        find_pairs(&p);
-        set_variants(&p, arena);
-    }
+    if (take_variants(c, kernels, n)) return REASON_NONE;
+    ReasonId reason = match(&p, (Pair){kernels->n_variants - 1, p.other->n_variants - 1});
+    if (reason != REASON_NONE) return reason;
+    find_pairs(&p);
+    set_variants(&p, c);
     return REASON_NONE;
 }
 
 /* The machine is filled by other tiles than those of each GEMM alone. */
-ReasonId parallel_add(Arena *arena, const Plan *plan, Kernel *kernels, uint32_t n,
-                      const Target *target) {
+ReasonId parallel_add(const Composer *c, const Plan *plan, Kernel *kernels, uint32_t n) {
     if (kernels->form != kernels[n].form) return REASON_OTHER_LOOPS;
-    if (kernels->form != FORM_GEMM) return pair_variants(arena, plan, kernels, n);
+    if (kernels->form != FORM_GEMM) return pair_variants(c, plan, kernels, n);
     bool has_maps = most_maps(kernels) || most_maps(&kernels[n]);
     for (uint32_t k = 0; k <= n; k++)
-        sched_in_launch(arena, plan, &kernels[k],
-                        (GemmLaunch){.products = 1, .n_parts = n + 1, .parts = kernels}, target);
+        sched_in_launch(c->arena, c->scratch, plan, &kernels[k],
+                        (GemmLaunch){.products = 1, .n_parts = n + 1, .parts = kernels}, c->target);
     ReasonId reason = REASON_NONE;
     for (uint32_t k = 1; k <= n && reason == REASON_NONE; k++)
-        reason = pair_variants(arena, plan, kernels, k);
+        reason = pair_variants(c, plan, kernels, k);
     return reason == REASON_NONE && has_maps && !most_maps(kernels) ? REASON_OTHER_TILES : reason;
 }

@@ -1,5 +1,6 @@
 /* Products that continue a product. See sequence_state.h. */
 #include "launch/sequence_state.h"
+
 #include "template/wgmma.h"
 #include "schedule/schedule.h"
 
@@ -37,10 +38,10 @@ static bool goes_with(const Variant *a, const Variant *b, DeviceClass device) {
            predicate_same_extents(&a->predicate, &b->predicate);
 }
 
-static bool all_go_with(const Kernel *first, const Kernel *reader, DeviceClass device) {
-    if (first->n_variants != reader->n_variants) return false;
+static bool all_go_with(const Kernel *first, const Kernel *consumer, DeviceClass device) {
+    if (first->n_variants != consumer->n_variants) return false;
     for (uint32_t v = 0; v < first->n_variants; v++)
-        if (!goes_with(&first->variants[v], &reader->variants[v], device)) return false;
+        if (!goes_with(&first->variants[v], &consumer->variants[v], device)) return false;
     return true;
 }
 
@@ -53,26 +54,22 @@ static void widen_alike(Kernel *const *kernels, uint32_t n) {
     }
 }
 
-/* Where blocks multiply for all phases at once, tiles are chosen anew for as many products. */
-static bool joins_products(Sequence *c) {
-    Kernel *kernels[MAX_PRODUCTS], *saved[MAX_PRODUCTS];
-    uint32_t n = c->launch.n + 1;
-    Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
-    bool goes = c->target->device == DEVICE_CPU ? sched_cpu_gemm_goes_with(first, reader)
-                                                : sched_wgmma_goes_with(c->plan, first, reader);
-    bool has_rows = first[c->launch.n - 1].form == FORM_ROW;
+/* Where blocks multiply for all products at once, tiles are chosen anew for as many products. */
+static bool join_products(const Composer *c, Trial *t) {
+    Kernel *kernels[MAX_PRODUCTS], *first = sequence_first(t), *consumer = sequence_consumer(t);
+    uint32_t n = trial_n_kernels(t);
+    bool goes = c->target->device == DEVICE_CPU
+                    ? sched_cpu_gemm_goes_with(first, consumer)
+                    : sched_wgmma_goes_with(&t->together, first, consumer);
+    bool has_rows = trial_kernel(t, n - 2)->form == FORM_ROW, go_together = true;
     if (n > MAX_PRODUCTS || has_rows || !goes) return false;
-    bool go_together = true;
     for (uint32_t k = 0; k < n; k++) {
-        kernels[k] = k < c->launch.n ? first + k : reader;
-        saved[k] = arena_copy(c->arena, kernels[k], sizeof *kernels[k]);
-        sched_in_launch(c->arena, c->plan, kernels[k], (GemmLaunch){.products = n}, c->target);
+        kernels[k] = trial_kernel(t, k);
+        sched_in_launch(c->arena, c->scratch, &t->together, kernels[k], (GemmLaunch){.products = n},
+                        c->target);
         go_together = go_together && all_go_with(first, kernels[k], c->target->device);
     }
-    if (go_together)
-        widen_alike(kernels, n);
-    else
-        for (uint32_t k = 0; k < n; k++) *kernels[k] = *saved[k];
+    if (go_together) widen_alike(kernels, n);
     return go_together;
 }
 
@@ -80,17 +77,17 @@ bool sequence_is_tiled(const Kernel *kernel) {
     return kernel->form == FORM_GEMM && kernel->when == DIM_NONE && !has_engine(kernel, GEMM_NAIVE);
 }
 
-/* Whether one loop along k multiplies for both, and what passes stays in registers. */
-static bool are_at_once(const Sequence *c, const Kernel *a, const Kernel *b) {
+/* Whether one loop along k multiplies for both, and their tiles stay in registers. */
+static bool are_at_once(const Composer *c, const Kernel *a, const Kernel *b) {
     return c->target->device == DEVICE_CPU ||
            (has_engine(a, GEMM_WGMMA) && has_engine(b, GEMM_WGMMA));
 }
 
-bool sequence_continue_gemms(Sequence *c) {
-    const Kernel *first = c->launch.kernels, *reader = &c->plan->kernels.data[c->next];
-    if (!sequence_is_tiled(reader) || reader->n_parallel != first->n_parallel) return false;
+bool sequence_continue_gemms(const Composer *c, Trial *t) {
+    const Kernel *first = sequence_first(t), *consumer = sequence_consumer(t);
+    if (!sequence_is_tiled(consumer) || consumer->n_parallel != first->n_parallel) return false;
     for (uint32_t k = 0; k < first->n_parallel; k++)
-        if (kernel_axis_extent(first, k) != kernel_axis_extent(reader, k)) return false;
-    return are_at_once(c, first, reader) ? joins_products(c)
-                                         : all_go_with(first, reader, c->target->device);
+        if (kernel_axis_extent(first, k) != kernel_axis_extent(consumer, k)) return false;
+    return are_at_once(c, first, consumer) ? join_products(c, t)
+                                           : all_go_with(first, consumer, c->target->device);
 }

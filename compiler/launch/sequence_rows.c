@@ -16,43 +16,43 @@ enum {
 };
 
 /* Columns of the product that opens the launch, at most. */
-static int64_t most_columns(const Sequence *c) {
-    const Kernel *first = &c->plan->kernels.data[c->first];
-    return dim_hi(c->dims, kernel_axis_extent(first, gemm_axis_n(first)));
+static int64_t most_columns(const Composer *c, const Trial *t) {
+    const Kernel *first = sequence_first(t);
+    return dim_hi(c->plan->graph->dims, kernel_axis_extent(first, gemm_axis_n(first)));
 }
 
-bool sequence_has_rows(const Sequence *c) {
-    const Kernel *first = &c->plan->kernels.data[c->first],
-                 *reader = &c->plan->kernels.data[c->next];
+bool sequence_has_rows(const Composer *c, const Trial *t) {
+    const Kernel *first = sequence_first(t), *reader = sequence_consumer(t);
+    DimTab *dims = c->plan->graph->dims;
     DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
-    return reader->form == FORM_ROW && reader->segment_axis == NO_AXIS && c->launch.n == 1 &&
-           kernel_n_reduced(reader) == extent && dim_lo(c->dims, extent) > 0 &&
-           dim_mul(c->dims, kernel_n_rows(reader), extent) == kernel_n_rows(first) &&
-           most_columns(c) <= (c->target->device == DEVICE_CPU
-                                   ? sched_cpu_gemm_widest_rows(first, c->target)
-                                   : sched_gemm_widest_rows(c->plan, first));
+    return reader->form == FORM_ROW && reader->segment_axis == NO_AXIS && trial_n_kernels(t) == 2 &&
+           kernel_n_reduced(reader) == extent && dim_lo(dims, extent) > 0 &&
+           dim_mul(dims, kernel_n_rows(reader), extent) == kernel_n_rows(first) &&
+           most_columns(c, t) <= (c->target->device == DEVICE_CPU
+                                      ? sched_cpu_gemm_widest_rows(first, c->target)
+                                      : sched_gemm_widest_rows(c->plan, first));
 }
 
 /* GPU. */
 
 /* What the vectors of a row are whole multiples of, where the variant applies. */
-static int64_t multiple_of_row(const Sequence *c, const Variant *of_first) {
-    const Kernel *first = &c->plan->kernels.data[c->first];
+static int64_t multiple_of_row(const Trial *t, const Variant *of_first) {
+    const Kernel *first = sequence_first(t);
     DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
     int64_t asked = predicate_multiple(&of_first->predicate, extent);
-    return asked > 1 ? asked : dim_multiple(c->dims, extent);
+    return asked > 1 ? asked : dim_multiple(t->together.graph->dims, extent);
 }
 
 /* As many elements as one access has of the widest that the reader takes or stores. */
-static uint32_t row_lanes(const Sequence *c, const Variant *of_first) {
-    const Kernel *reader = &c->plan->kernels.data[c->next];
+static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
+    const Kernel *reader = sequence_consumer(t);
     uint32_t widest = ROW_LEAST_BYTES;
     for (uint32_t i = 0; i < reader->args.n; i++) {
-        uint32_t own = dtype_bytes(c->plan->buffers.data[reader->args.data[i]].dtype);
+        uint32_t own = dtype_bytes(t->together.buffers.data[reader->args.data[i]].dtype);
         if (own > widest) widest = own;
     }
     uint32_t lanes = ACCESS_BYTES / widest;
-    while (multiple_of_row(c, of_first) % lanes) lanes /= 2;
+    while (multiple_of_row(t, of_first) % lanes) lanes /= 2;
     return lanes;
 }
 
@@ -70,12 +70,11 @@ static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
 }
 
 /* The last variant must ask nothing of pointers. */
-static Variant gpu_row_variant(const Sequence *c, const Variant *of_first, bool is_last,
-                               int64_t n) {
-    const Kernel *reader = &c->plan->kernels.data[c->next];
+static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_last, int64_t n) {
+    const Kernel *reader = sequence_consumer(t);
     Variant variant = *of_first;
     Sched own = reader->variants[0].sched;
-    own.lanes = row_lanes(c, of_first);
+    own.lanes = row_lanes(t, of_first);
     own.threads = of_first->sched.threads;
     own.row.threads_per_row = row_team(&of_first->sched, own.lanes, n);
     own.unroll = 1;
@@ -87,14 +86,14 @@ static Variant gpu_row_variant(const Sequence *c, const Variant *of_first, bool 
     variant.shared_bytes = 0;
     variant.n_maps = 0;
     predicate_align(&variant.predicate, ACCESS_BYTES,
-                    is_last ? kernel_own_args(c->plan, reader)
+                    is_last ? kernel_own_args(&t->together, reader)
                             : UINT64_MAX >> (64 - reader->args.n));
     return variant;
 }
 
 /* The one that always applies: rows that a unit has whole are short enough for it. */
-static Variant cpu_row_variant(const Sequence *c, const Variant *of_first) {
-    const Kernel *reader = &c->plan->kernels.data[c->next];
+static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
+    const Kernel *reader = sequence_consumer(t);
     Variant variant = reader->variants[reader->n_variants - 1];
     variant.grid = of_first->grid;
     return variant;
@@ -108,43 +107,41 @@ static bool leaves_rows(const Variant *variant, int64_t n) {
 }
 
 /* Bytes of a row that pass from the launch to the reader alone. */
-static uint32_t row_bytes(const Sequence *c) {
-    const Kernel *reader = &c->plan->kernels.data[c->next];
+static uint32_t row_bytes(const Composer *c, const Trial *t) {
+    const Kernel *reader = sequence_consumer(t);
     int64_t bytes = 0;
     for (uint32_t i = 0; i < reader->args.n; i++) {
         const Buffer *buffer = &c->plan->buffers.data[reader->args.data[i]];
         Shape layout = buffer_layout(buffer);
-        if (launch_stores_to(&c->launch, reader->args.data[i]) &&
-            sequence_is_private(c, reader->args.data[i]))
+        if (launch_stores_to(&t->together, trial_launch(t), reader->args.data[i]) &&
+            trial_is_private(c, t, reader->args.data[i]))
             bytes += dim_hi(c->plan->graph->dims, layout.dims[layout.rank - 1]) *
                      dtype_bytes(buffer->dtype);
     }
     return bytes <= MAX_ROW_BYTES ? (uint32_t)bytes : 0;
 }
 
-bool sequence_continue_rows(Sequence *c) {
-    Kernel *first = &c->plan->kernels.data[c->first], *reader = &c->plan->kernels.data[c->next];
-    GemmLaunch launch = {.products = 1, .has_rows = true, .row_bytes = row_bytes(c)};
-    int64_t n = most_columns(c);
-    sched_in_launch(c->arena, c->plan, first, launch, c->target);
+bool sequence_continue_rows(const Composer *c, Trial *t) {
+    Kernel *first = sequence_first(t);
+    GemmLaunch launch = {.products = 1, .has_rows = true, .row_bytes = row_bytes(c, t)};
+    int64_t n = most_columns(c, t);
+    sched_in_launch(c->arena, c->scratch, &t->together, first, launch, c->target);
+    if (!leaves_rows(&first->variants[first->n_variants - 1], n)) return false;
     uint32_t kept = 0;
-    Variant made[MAX_VARIANTS];
-    bool holds = leaves_rows(&first->variants[first->n_variants - 1], n);
-    for (uint32_t v = 0; holds && v < first->n_variants; v++) {
-        if (!leaves_rows(&first->variants[v], n)) continue;
-        Variant *of_first = &first->variants[kept];
-        *of_first = first->variants[v];
-        made[kept] = c->target->device == DEVICE_CPU
-                         ? cpu_row_variant(c, of_first)
-                         : gpu_row_variant(c, of_first, v + 1 == first->n_variants, n);
-        kept++;
+    Variant of_first[MAX_VARIANTS], of_rows[MAX_VARIANTS];
+    for (uint32_t v = 0; v < first->n_variants; v++) {
+        const Variant *variant = &first->variants[v];
+        if (!leaves_rows(variant, n)) continue;
+        of_first[kept] = *variant;
+        of_rows[kept++] = c->target->device == DEVICE_CPU
+                              ? cpu_row_variant(t, variant)
+                              : gpu_row_variant(t, variant, v + 1 == first->n_variants, n);
     }
-    if (!holds) return false;
-    first->n_variants = reader->n_variants = kept;
-    memcpy(reader->variants, made, sizeof made);
+    kernel_set_variants(c->scratch, first, of_first, kept);
+    kernel_set_variants(c->scratch, sequence_consumer(t), of_rows, kept);
     return true;
 }
 
-bool sequence_passes_rows(const Sequence *c) {
-    return c->target->device == DEVICE_CPU || row_bytes(c) > 0;
+bool sequence_passes_rows(const Composer *c, const Trial *t) {
+    return c->target->device == DEVICE_CPU || row_bytes(c, t) > 0;
 }

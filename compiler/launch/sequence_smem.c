@@ -1,6 +1,5 @@
 /* Room on chip for what passes between phases on a GPU. See sequence_state.h. */
 #include "launch/sequence_state.h"
-#include "plan/launch.h"
 #include "template/simt.h"
 #include "template/wgmma.h"
 
@@ -23,18 +22,19 @@ static void make_room(Variant *variant, uint32_t smem_bytes) {
     }
 }
 
-void sequence_set_smem_bytes(Sequence *c) {
-    Kernel *kernels = &c->plan->kernels.data[c->first];
-    for (uint32_t v = 0; v < kernels->n_variants; v++) {
-        Variant *variant = &kernels->variants[v];
-        bool is_at_once = kernels[c->launch.n - 1].form == FORM_GEMM;
+void sequence_set_smem_bytes(Trial *t) {
+    const Launch *launch = trial_launch(t);
+    Kernel *first = sequence_first(t);
+    bool is_at_once = sequence_consumer(t)->form == FORM_GEMM;
+    for (uint32_t v = 0; v < first->n_variants; v++) {
+        Variant *variant = &first->variants[v];
         if (template_info(variant->sched.template)->uses_copy_engine && is_at_once)
             continue; /* it passes in registers */
         variant->smem_bytes =
-            launch_smem_place(c->plan, &c->launch, &variant->sched, UINT32_MAX, NULL);
-        for (uint32_t k = 0; k < c->launch.n; k++)
-            if (kernels[k].variants[v].shared_bytes)
-                make_room(&kernels[k].variants[v], variant->smem_bytes);
+            launch_smem_place(&t->together, launch, &variant->sched, UINT32_MAX, NULL);
+        for (uint32_t k = 0; k < launch->n; k++)
+            if (trial_kernel(t, k)->variants[v].shared_bytes)
+                make_room(&trial_kernel(t, k)->variants[v], variant->smem_bytes);
     }
 }
 
@@ -53,23 +53,25 @@ static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
                                     : variant->shared_bytes;
 }
 
-bool sequence_fits(Sequence *c) {
-    const Kernel *kernels = c->plan->kernels.data, *reader = &kernels[c->next];
-    Kernel both[2] = {*c->launch.kernels, *reader};
+bool sequence_fits(const Composer *c, Trial *t) {
+    const Kernel *first = sequence_first(t), *consumer = sequence_consumer(t);
     uint32_t most = 0,
              block_bytes = c->target->max_cluster > 1 ? WGMMA_SHARED_BYTES : MAX_BLOCK_BYTES;
     bool has_room = true;
-    for (uint32_t i = 0; i < reader->args.n; i++)
-        sequence_set_on_chip(c, reader->args.data[i], true);
-    for (uint32_t v = 0; v < both[0].n_variants; v++) {
-        Launch pair = {.kernels = both, .n = 2};
-        if (template_info(both[0].variants[v].sched.template)->uses_copy_engine) continue;
-        uint32_t bytes =
-            launch_smem_place(c->plan, &pair, &both[0].variants[v].sched, UINT32_MAX, NULL);
+    for (uint32_t i = 0; i < consumer->args.n; i++)
+        sequence_set_space(c, t, consumer->args.data[i], BUFFER_SHARED);
+    Plan pair = t->together;
+    Kernel both[2] = {*first, *consumer};
+    pair.kernels.data = both;
+    const Launch launch = {.mode = LAUNCH_SEQUENCE, .first = 0, .n = 2};
+    for (uint32_t v = 0; v < first->n_variants; v++) {
+        const Sched *sched = &first->variants[v].sched;
+        if (template_info(sched->template)->uses_copy_engine) continue;
+        uint32_t bytes = launch_smem_place(&pair, &launch, sched, UINT32_MAX, NULL);
         if (bytes > most) most = bytes;
-        has_room = has_room && least_shared(&both[0], &both[0].variants[v]) + bytes <= block_bytes;
+        has_room = has_room && least_shared(first, &first->variants[v]) + bytes <= block_bytes;
     }
-    for (uint32_t i = 0; i < reader->args.n; i++)
-        sequence_set_on_chip(c, reader->args.data[i], false);
-    return has_room && both[0].variants[0].smem_bytes + most <= MAX_CHIP_BYTES;
+    for (uint32_t i = 0; i < consumer->args.n; i++)
+        sequence_set_space(c, t, consumer->args.data[i], BUFFER_GLOBAL);
+    return has_room && first->variants[0].smem_bytes + most <= MAX_CHIP_BYTES;
 }

@@ -45,8 +45,7 @@ static Plan alone(Arena *arena, const Plan *plan, Kernel kernel) {
 }
 
 static Prices price(Arena *arena, Plan *plan, const Target *target, const CostPoints *points) {
-    for (uint32_t i = 0; i < plan->kernels.n; i++)
-        sched_kernel(arena, plan, &plan->kernels.data[i], target);
+    sched_plan(arena, plan, target);
     return prices_of_plan(arena, plan, target, points);
 }
 

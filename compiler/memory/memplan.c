@@ -26,10 +26,9 @@ typedef struct Placer {
 static void find_lifetimes(Placer *p) {
     for (uint32_t i = 0; i < p->plan->buffers.n; i++)
         p->lifetimes[i] = (Lifetime){.first = UINT32_MAX};
-    uint32_t launch = 0;
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
-        if (kernel->link == LAUNCH_SINGLE) launch = k;
+        uint32_t launch = plan_launch_of(p->plan, k)->first;
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             Lifetime *life = &p->lifetimes[kernel->args.data[i]];
             if (life->first > launch) life->first = launch;
@@ -43,7 +42,7 @@ static void find_lifetimes(Placer *p) {
 static uint32_t find_dying(const Placer *p, uint32_t k, uint32_t id) {
     const Kernel *kernel = &p->plan->kernels.data[k];
     const Store *store = kernel_find_store(kernel, id);
-    if (!store || plan_launch(p->plan, k).n > 1 || kernel->link != LAUNCH_SINGLE) return UINT32_MAX;
+    if (!store || plan_launch_of(p->plan, k)->n > 1) return UINT32_MAX;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t taken = kernel->args.data[i];
         if (p->room_of[taken] == ROOM_NONE || p->lifetimes[taken].last != k || p->is_taken[taken] ||
@@ -73,7 +72,8 @@ static bool house_new_temps(Placer *p, uint32_t k, DimId *unshared) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t id = kernel->args.data[i];
         const Buffer *buffer = &p->plan->buffers.data[id];
-        if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || p->room_of[id] != ROOM_NONE)
+        if (buffer->kind != BUFFER_TEMP || buffer->space != BUFFER_GLOBAL ||
+            p->room_of[id] != ROOM_NONE)
             continue;
         DimId bytes = dim_round_up(p->dims, buffer_bytes(p->dims, buffer), WORKSPACE_ALIGN_BYTES);
         if (bytes == DIM_NONE) return false;

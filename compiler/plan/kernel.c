@@ -69,6 +69,17 @@ static DimId extent_product(const Kernel *kernel, uint32_t first, uint32_t n) {
     return product;
 }
 
+void kernel_set_variants(Arena *arena, Kernel *kernel, const Variant *variants, uint32_t n) {
+    kernel->variants = arena_copy(arena, variants, n * sizeof *variants);
+    kernel->n_variants = n;
+}
+
+Kernel kernel_copy(Arena *arena, const Kernel *kernel) {
+    Kernel copy = *kernel;
+    kernel_set_variants(arena, &copy, kernel->variants, kernel->n_variants);
+    return copy;
+}
+
 DimId kernel_axis_extent(const Kernel *kernel, uint32_t axis) {
     return index_axis_extent(scalartab_indices(kernel->scalars), axis);
 }

@@ -7,6 +7,8 @@
 #include "ir/scalar.h"
 #include "plan/choice.h"
 
+#include <assert.h>
+
 /* One reduction over all reduced axes of its kernel. */
 typedef struct Reduce {
     NodeId node;
@@ -58,37 +60,6 @@ typedef struct Stage {
 
 #define NO_AXIS UINT32_MAX
 
-/* The rows of a gemm-rows-gemm launch, rewritten to one pass (launch/online_softmax.h). What they
- * store is weight / total, where the weight is power(something less the shift), so that weights by
- * another shift are these times a power; and what is multiplied by them can be divided by the total
- * in the end. */
-typedef struct OnlineSoftmax {
-    ScalarId weight;       /* f32, per element; SCALAR_NONE: they are not */
-    PrimId power;          /* power(a + b) is power(a) power(b) */
-    uint32_t shift, total; /* slots: the greatest of what is below the power, the sum of weights */
-    bool is_limited;       /* row m has weights but 0 only for columns below m + 1 + ahead */
-    DimId ahead;
-} OnlineSoftmax;
-#define ONLINE_NAME "online-weights"
-
-/* How a kernel starts. A part runs beside the kernel before it, in blocks of its own; parts have
- * the form, the engine and the block size in common, and those of one code come one after the
- * other. A variant of the launch is that of all its parts, and applies where every part's
- * conditions hold. A phase follows the kernel before it in the same blocks, each on the tile or the
- * rows that the block has just made; its variants go with those of the kernel that opened the
- * launch, one by one. A turn follows the kernel before it too, but in the only block of the launch,
- * which does all of each kernel, the blocks of its grid one after the other. Kernels of a
- * gemm-rows-gemm launch (template/gemm_rows_gemm.h) share blocks too, and what passes between them
- * is in registers, a tile at a time.
- */
-typedef enum {
-    LAUNCH_SINGLE,
-    LAUNCH_PARALLEL,
-    LAUNCH_SEQUENCE,
-    LAUNCH_ONE_BLOCK,
-    LAUNCH_GEMM_ROWS_GEMM
-} LaunchMode;
-
 struct Kernel {
     Str name;
     Span span;
@@ -114,18 +85,21 @@ struct Kernel {
                             * None for a layout's: it computes nothing new */
     Vec(Trace) traces;     /* the values it has; kernels that one was split into share the array */
     uint64_t symbols;      /* dims passed: bit set of dim symbols */
-    Variant variants[MAX_VARIANTS];
+    Variant *variants;     /* at most MAX_VARIANTS; a copy of the kernel shares them */
     uint32_t n_variants;
     uint32_t code; /* equal numbers: the same but for the buffers (launch/dedup.h) */
     /* 1 where the kernel starts, 0 where it does not; DIM_NONE: it always starts. Its grids are
      * multiples of it. The kernels that stand for one where it does not start follow it. */
     DimId when;
     RowDispatch spread;
-    LaunchMode link;
-    OnlineSoftmax online_softmax;
-    /* Of a launch of turns: arguments (bit set) that it copies to shared memory when it begins. */
-    uint64_t copied_args;
 };
+
+static_assert(sizeof(Kernel) <= 512, "kernels are copied to try launches");
+
+/* A kernel that has variants of its own; the rest it shares. */
+Kernel kernel_copy(Arena *arena, const Kernel *kernel);
+/* Gives the kernel a copy of these variants. */
+void kernel_set_variants(Arena *arena, Kernel *kernel, const Variant *variants, uint32_t n);
 
 /* The axes of a GEMM: parallel .., m, n and reduced k. */
 static inline uint32_t gemm_axis_m(const Kernel *kernel) {
@@ -226,8 +200,5 @@ void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
 static inline bool kernel_is_fallback(const Kernel *kernel) {
     return kernel->when != DIM_NONE && kernel->spread.n == 0;
 }
-
-/* `, in the blocks of the one before`: what is said of a kernel behind its name. */
-const char *launch_mode_text(LaunchMode link);
 
 #endif

@@ -1,17 +1,6 @@
 /* Plans as text, for --emit=sched: buffers, then every kernel with its axes, scalar programs (one
  * line per value, in order) and variants. */
-#include "plan/plan.h"
-
-const char *launch_mode_text(LaunchMode link) {
-    static const char *const texts[] = {
-        [LAUNCH_SINGLE] = "",
-        [LAUNCH_PARALLEL] = ", beside the one before",
-        [LAUNCH_SEQUENCE] = ", in the blocks of the one before",
-        [LAUNCH_ONE_BLOCK] = ", after the one before in the only block",
-        [LAUNCH_GEMM_ROWS_GEMM] = ", tile by tile with the one before",
-    };
-    return texts[link];
-}
+#include "plan/launch.h"
 
 static const char *const buffer_kinds[] = {[BUFFER_INPUT] = "input",
                                            [BUFFER_PARAM] = "param",
@@ -264,7 +253,8 @@ static void print_variant(const Printer *p, const Variant *v) {
     print_maps(p, v);
 }
 
-static void print_kernel(Printer *p, const Kernel *kernel) {
+static void print_kernel(Printer *p, uint32_t at) {
+    const Kernel *kernel = &p->plan->kernels.data[at];
     p->kernel = kernel;
     p->scalars = kernel->scalars;
     p->indices = scalartab_indices(kernel->scalars);
@@ -275,8 +265,8 @@ static void print_kernel(Printer *p, const Kernel *kernel) {
                     p->plan->buffers.data[kernel->args.data[i]].name);
     text_puts(p->out, ")");
     if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
-    text_puts(p->out, launch_mode_text(kernel->link));
-    if (kernel->online_softmax.weight) text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
+    text_puts(p->out, kernel_launch_info(p->plan, at)->text);
+    if (kernel_is_rewritten(p->plan, at)) text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
     text_puts(p->out, "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);
@@ -299,5 +289,5 @@ void plan_print(const Plan *plan, Text *out) {
     dim_print_largest(p.dims, &plan->workspace, out);
     text_puts(out, " bytes\n");
     for (uint32_t i = 0; i < plan->buffers.n; i++) print_buffer(&p, &plan->buffers.data[i]);
-    for (uint32_t i = 0; i < plan->kernels.n; i++) print_kernel(&p, &plan->kernels.data[i]);
+    for (uint32_t i = 0; i < plan->kernels.n; i++) print_kernel(&p, i);
 }

@@ -1,21 +1,61 @@
-/* What the kernels of a launch have in common. See launch.h. */
+/* See launch.h. */
 #include "plan/launch.h"
 
-Launch plan_launch(const Plan *plan, uint32_t first) {
-    uint32_t end = first + 1;
-    while (end < plan->kernels.n && plan->kernels.data[end].link != LAUNCH_SINGLE) end++;
-    return (Launch){.kernels = &plan->kernels.data[first], .n = end - first};
+static const LaunchModeInfo infos[] = {
+#define LAUNCH_MODE(sym, name, blocks, text, word) [LAUNCH_##sym] = {blocks, text, word},
+#include "plan/launch_modes.def"
+};
+
+const LaunchModeInfo *launch_mode_info(LaunchMode mode) {
+    return &infos[mode];
 }
 
-uint64_t launch_symbols(const Launch *launch) {
+const LaunchModeInfo *kernel_launch_info(const Plan *plan, uint32_t kernel) {
+    const Launch *launch = plan_launch_of(plan, kernel);
+    return &infos[launch && launch->first != kernel ? launch->mode : LAUNCH_SINGLE];
+}
+
+void plan_launch_singly(Arena *arena, Plan *plan) {
+    memset(&plan->launches, 0, sizeof plan->launches); /* a copied plan has its own */
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        vec_push(arena, &plan->launches, (Launch){.mode = LAUNCH_SINGLE, .first = k, .n = 1});
+}
+
+const Launch *plan_launch_of(const Plan *plan, uint32_t kernel) {
+    uint32_t first = 0, end = plan->launches.n;
+    if (end == 0) return NULL;
+    while (end - first > 1) {
+        uint32_t middle = first + (end - first) / 2;
+        if (plan->launches.data[middle].first <= kernel)
+            first = middle;
+        else
+            end = middle;
+    }
+    return &plan->launches.data[first];
+}
+
+Plan plan_excerpt(Arena *arena, const Plan *plan, uint32_t first, uint32_t n) {
+    Plan own = *plan;
+    uint32_t begin = n ? plan->launches.data[first].first : 0, n_kernels = 0;
+    for (uint32_t i = first; i < first + n; i++) n_kernels += plan->launches.data[i].n;
+    own.kernels.data =
+        arena_copy(arena, &plan->kernels.data[begin], n_kernels * sizeof *own.kernels.data);
+    own.launches.data =
+        arena_copy(arena, &plan->launches.data[first], n * sizeof *own.launches.data);
+    own.kernels.n = own.kernels.capacity = n_kernels;
+    own.launches.n = own.launches.capacity = n;
+    for (uint32_t i = 0; i < n; i++) own.launches.data[i].first -= begin;
+    return own;
+}
+
+uint64_t launch_symbols(const Plan *plan, const Launch *launch) {
     uint64_t symbols = 0;
     for (uint32_t k = 0; k < launch->n; k++) {
-        const Kernel *kernel = &launch->kernels[k];
+        const Kernel *kernel = launch_kernel(plan, launch, k);
         symbols |= kernel->symbols;
-        /* A block finds its part by the grids of those before. */
+        /* A block finds its kernel by the grids of those before. */
         if (launch->n > 1 && kernel->when != DIM_NONE)
-            symbols |=
-                dim_symbols_used(indextab_dims(scalartab_indices(kernel->scalars)), kernel->when);
+            symbols |= dim_symbols_used(plan->graph->dims, kernel->when);
     }
     return symbols;
 }
@@ -38,44 +78,68 @@ static uint32_t chip_rows(const Kernel *reader, const Sched *sched) {
     return form_info(reader->form)->reduces_rows ? sched_epilogue_rows(sched) : sched_tile(sched).m;
 }
 
-LaunchArg launch_first_use(const Launch *launch, LaunchArg of) {
-    uint32_t buffer = launch->kernels[of.kernel].args.data[of.arg];
+LaunchArg launch_first_use(const Plan *plan, const Launch *launch, LaunchArg of) {
+    uint32_t buffer = launch_kernel(plan, launch, of.kernel)->args.data[of.arg];
     for (uint32_t k = 0; k < of.kernel; k++) {
-        uint32_t arg = kernel_find_arg(&launch->kernels[k], buffer);
+        uint32_t arg = kernel_find_arg(launch_kernel(plan, launch, k), buffer);
         if (arg != NO_ARG) return (LaunchArg){k, arg};
     }
     return of;
 }
 
-bool launch_comes_again(const Launch *launch, LaunchArg of) {
-    return launch_first_use(launch, of).kernel != of.kernel;
+bool launch_comes_again(const Plan *plan, const Launch *launch, LaunchArg of) {
+    return launch_first_use(plan, launch, of).kernel != of.kernel;
 }
 
-bool launch_stores_to(const Launch *launch, uint32_t buffer) {
+bool launch_stores_to(const Plan *plan, const Launch *launch, uint32_t buffer) {
     for (uint32_t k = 0; k < launch->n; k++)
-        if (kernel_stores_to(&launch->kernels[k], buffer)) return true;
+        if (kernel_stores_to(launch_kernel(plan, launch, k), buffer)) return true;
     return false;
 }
 
-bool launch_computes(const Launch *launch, NodeId id) {
+bool launch_copies(const Launch *launch, uint32_t buffer) {
+    return vec_has(&launch->copied, buffer);
+}
+
+bool launch_computes(const Plan *plan, const Launch *launch, NodeId id) {
     for (uint32_t k = 0; k < launch->n; k++)
-        if (vec_has(&launch->kernels[k].nodes, id)) return true;
+        if (vec_has(&launch_kernel(plan, launch, k)->nodes, id)) return true;
     return false;
 }
 
-/* Whole buffers, in the order in which the turns take them. Where its guard is off a load reads
- * what lies where its buffer begins, of an empty one whatever follows: behind the last there is
- * room. */
-static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buffer,
-                           SmemPlace *place) {
+bool kernel_is_rewritten(const Plan *plan, uint32_t k) {
+    const Launch *launch = plan_launch_of(plan, k);
+    return launch && launch->online_softmax.weight && plan->kernels.data[k].form == FORM_ROW;
+}
+
+bool launch_joins_products(const Plan *plan, const Launch *launch) {
+    switch (launch->mode) {
+    case LAUNCH_SINGLE:
+    case LAUNCH_PARALLEL:
+    case LAUNCH_ONE_BLOCK:
+    case LAUNCH_GEMM_ROWS_GEMM:
+        return false;
+    case LAUNCH_SEQUENCE:
+        return launch_kernel(plan, launch, 1)->form == FORM_GEMM;
+    case LAUNCH_MODE_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* Whole buffers, in the order in which the kernels of the one block use them. Where its guard is
+ * off, a load reads from where its buffer begins, even if the buffer is empty: so there are
+ * SMEM_ACCESS_BYTES behind the begin of the last one. */
+static uint32_t place_whole(const Plan *plan, const Launch *launch, uint32_t buffer,
+                            SmemPlace *place) {
     int64_t bytes = 0, least = 0, own;
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
-            const Kernel *kernel = &launch->kernels[k];
-            const Buffer *at = &plan->buffers.data[kernel->args.data[i]];
-            bool is_here = at->is_on_chip || (kernel->copied_args >> i & 1);
-            if (!is_here || launch_comes_again(launch, (LaunchArg){k, i})) continue;
-            if (kernel->args.data[i] == buffer) *place = (SmemPlace){(uint32_t)bytes, DIM_NONE};
+        for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
+            uint32_t id = launch_kernel(plan, launch, k)->args.data[i];
+            const Buffer *at = &plan->buffers.data[id];
+            bool is_here = at->space == BUFFER_SHARED || launch_copies(launch, id);
+            if (!is_here || launch_comes_again(plan, launch, (LaunchArg){k, i})) continue;
+            if (id == buffer) *place = (SmemPlace){(uint32_t)bytes, DIM_NONE};
             own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
             least = bytes + SMEM_ACCESS_BYTES;
             bytes += (own + SMEM_ALIGN_BYTES - 1) / SMEM_ALIGN_BYTES * SMEM_ALIGN_BYTES;
@@ -83,46 +147,69 @@ static uint32_t turn_place(const Plan *plan, const Launch *launch, uint32_t buff
     return (uint32_t)(bytes < least ? least : bytes);
 }
 
-uint32_t launch_smem_place(const Plan *plan, const Launch *launch, const Sched *sched,
-                           uint32_t buffer, SmemPlace *place) {
+/* The tiles that each kernel but the first reads, one behind the other. */
+static uint32_t place_tiles(const Plan *plan, const Launch *launch, const Sched *sched,
+                            uint32_t buffer, SmemPlace *place) {
     uint32_t bytes = 0;
-    if (launch_is_gemm_rows_gemm(launch)) return 0;
-    if (launch_is_one_block(launch)) return turn_place(plan, launch, buffer, place);
-    for (uint32_t k = 1; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
-            uint32_t id = launch->kernels[k].args.data[i];
+    for (uint32_t k = 1; k < launch->n; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            uint32_t id = kernel->args.data[i];
             const Buffer *own = &plan->buffers.data[id];
-            if (!own->is_on_chip) continue;
-            DimId pitch = chip_pitch(plan, &launch->kernels[k], sched, own);
+            if (own->space != BUFFER_SHARED) continue;
+            DimId pitch = chip_pitch(plan, kernel, sched, own);
             if (id == buffer) *place = (SmemPlace){bytes, pitch};
-            bytes += chip_rows(&launch->kernels[k], sched) * dtype_bytes(own->dtype) *
+            bytes += chip_rows(kernel, sched) * dtype_bytes(own->dtype) *
                      (uint32_t)dim_hi(plan->graph->dims, pitch);
             bytes = (bytes + SMEM_ALIGN_BYTES - 1) / SMEM_ALIGN_BYTES * SMEM_ALIGN_BYTES;
         }
+    }
     return bytes;
 }
 
-uint32_t launch_maps(const Launch *launch, uint32_t v, LaunchMap *maps) {
+uint32_t launch_smem_place(const Plan *plan, const Launch *launch, const Sched *sched,
+                           uint32_t buffer, SmemPlace *place) {
+    switch (launch_mode_info(launch->mode)->blocks) {
+    case BLOCKS_OWN:
+        return 0;
+    case BLOCKS_SHARED:
+        return place_tiles(plan, launch, sched, buffer, place);
+    case BLOCKS_ONE:
+        return place_whole(plan, launch, buffer, place);
+    }
+    return 0;
+}
+
+uint32_t launch_maps(const Plan *plan, const Launch *launch, uint32_t v, LaunchMap *maps) {
     uint32_t n = 0;
-    bool has_phases = launch->n > 1 && !launch_is_parallel(launch);
+    bool has_one_lhs = launch_shares_blocks(launch);
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].variants[v].n_maps; i++)
-            if (k == 0 || i > 0 || !has_phases) maps[n++] = (LaunchMap){k, i};
+        for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->variants[v].n_maps; i++)
+            if (k == 0 || i > 0 || !has_one_lhs) maps[n++] = (LaunchMap){k, i};
     return n;
 }
 
-DimId launch_grid(DimTab *dims, const Launch *launch, uint32_t v) {
-    DimId all = launch->kernels->variants[v].grid;
-    if (launch_is_one_block(launch)) return dim_const(dims, 1);
-    for (uint32_t k = 1; k < launch->n && launch_is_parallel(launch); k++)
-        all = dim_add(dims, all, launch->kernels[k].variants[v].grid);
+DimId launch_grid(const Plan *plan, const Launch *launch, uint32_t v) {
+    DimTab *dims = plan->graph->dims;
+    DimId all = launch_kernel(plan, launch, 0)->variants[v].grid;
+    switch (launch_mode_info(launch->mode)->blocks) {
+    case BLOCKS_OWN:
+        for (uint32_t k = 1; k < launch->n; k++)
+            all = dim_add(dims, all, launch_kernel(plan, launch, k)->variants[v].grid);
+        return all;
+    case BLOCKS_SHARED:
+        return all;
+    case BLOCKS_ONE:
+        return dim_const(dims, 1);
+    }
     return all;
 }
 
-uint32_t launch_shared_bytes(const Launch *launch, uint32_t v) {
+uint32_t launch_shared_bytes(const Plan *plan, const Launch *launch, uint32_t v) {
     uint32_t most = 0;
-    for (uint32_t k = 0; k < launch->n; k++)
-        if (launch->kernels[k].variants[v].shared_bytes > most)
-            most = launch->kernels[k].variants[v].shared_bytes;
+    for (uint32_t k = 0; k < launch->n; k++) {
+        uint32_t own = launch_kernel(plan, launch, k)->variants[v].shared_bytes;
+        if (own > most) most = own;
+    }
     return most;
 }

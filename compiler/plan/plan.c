@@ -96,7 +96,7 @@ DimId kernel_bytes(const Plan *plan, const Kernel *kernel) {
     DimId total = dim_const(dims, 0);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
-        if (!buffer->is_on_chip)
+        if (buffer->space == BUFFER_GLOBAL)
             total = dim_add(dims, total, kernel_buffer_bytes(plan, kernel, kernel->args.data[i]));
     }
     return total;

@@ -13,16 +13,24 @@ typedef enum {
     BUFFER_PREPARED /* made by init kernels from params; the program keeps it between runs */
 } BufferKind;
 
-/* A tensor in memory, row-major. */
+/* Where a buffer lies. A temp that one launch alone stores and loads may lie in the launch's own
+ * blocks; then it has no address in memory and is no argument. */
+typedef enum {
+    BUFFER_GLOBAL,  /* memory */
+    BUFFER_SHARED,  /* a block's shared memory, whole or a tile of it; on a CPU a unit's stack.
+                     * Products that run at once keep their tile in registers instead */
+    BUFFER_REGISTER /* registers of the threads that compute it, a tile at a time */
+} BufferSpace;
+
+/* A row-major tensor. */
 typedef struct Buffer {
     BufferKind kind;
+    BufferSpace space;
     uint32_t ordinal; /* among its kind, in the order of the graph's list (temps: of creation) */
     Dtype dtype;
     Shape shape;
     DimId pitch;         /* temps: elements from row to row along the last axis, where that is more
                           * than the axis has; else DIM_NONE */
-    bool is_on_chip;     /* a temp in no memory: one launch makes and reads it, tile by tile, or as
-                          * a whole where the launch is one block */
     NodeId node;         /* whose value it holds */
     Str name;            /* inputs, params, outputs: the user's; temps: t0, ..; prepared: p0, .. */
     DimId offset_bytes;  /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
@@ -82,10 +90,46 @@ typedef struct Apart {
     VecChangePrice prices; /* as one launch; where that decides: at every point that was asked */
 } Apart;
 
+/* How the kernels of a launch share its blocks. */
+typedef enum {
+    BLOCKS_OWN,    /* each kernel has blocks of its own: the grids add up */
+    BLOCKS_SHARED, /* the first kernel's blocks run all kernels */
+    BLOCKS_ONE     /* one block runs the whole grid of each kernel */
+} LaunchBlocks;
+
+typedef enum {
+#define LAUNCH_MODE(sym, name, blocks, text, word) LAUNCH_##sym,
+#include "plan/launch_modes.def"
+    LAUNCH_MODE_COUNT
+} LaunchMode;
+
+/* The rows of a gemm-rows-gemm launch, rewritten to one pass (launch/online_softmax.h). They store
+ * weight / total, where weight = power(x - shift). So weights by another shift are these weights
+ * times a power, and a product with the weights can be divided by the total at the end. */
+typedef struct OnlineSoftmax {
+    ScalarId weight;       /* f32, per element; SCALAR_NONE: the rows are not rewritten */
+    PrimId power;          /* power(a + b) is power(a) power(b) */
+    uint32_t shift, total; /* slots: the greatest x of the row, the sum of its weights */
+    bool is_limited;       /* in row m, weights of columns from m + 1 + ahead on are 0 */
+    DimId ahead;
+} OnlineSoftmax;
+#define ONLINE_NAME "online-weights"
+
+/* One grid that a run starts, and the kernels that it runs: [first, first + n) of the plan. The
+ * launch takes the arguments of all its kernels but those that are not in global memory. Its
+ * variants are the kernels' variants of one number, and the first kernel's have its symbols. */
+typedef struct Launch {
+    LaunchMode mode;
+    uint32_t first, n;
+    Vec(uint32_t) copied;         /* one block: buffers that it copies to shared memory first */
+    OnlineSoftmax online_softmax; /* gemm-rows-gemm: of the rows */
+} Launch;
+
 struct Plan {
     const Graph *graph;
     Vec(Buffer) buffers;
-    Vec(Kernel) kernels; /* in launch order, init kernels first */
+    Vec(Kernel) kernels;  /* in launch order, init kernels first */
+    Vec(Launch) launches; /* of a scheduled plan: every kernel is in one, in the kernels' order */
     Vec(Edge) edges;
     Vec(DynamicPitch) dynamic_pitches;
     Vec(Apart) aparts;

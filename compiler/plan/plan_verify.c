@@ -222,11 +222,10 @@ typedef struct Places {
 } Places;
 
 static void find_lives(Places *p) {
-    uint32_t launch = 0;
     for (uint32_t b = 0; b < p->plan->buffers.n; b++) p->first[b] = UINT32_MAX;
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
-        if (kernel->link == LAUNCH_SINGLE) launch = k;
+        uint32_t launch = plan_launch_of(p->plan, k)->first;
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             uint32_t b = kernel->args.data[i];
             if (p->first[b] == UINT32_MAX) p->first[b] = launch;
@@ -342,13 +341,13 @@ static bool are_apart(const Places *p, const Buffer *a, const Buffer *b) {
 static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer, uint32_t other) {
     const Buffer *new = &p->plan->buffers.data[buffer], *old = &p->plan->buffers.data[other];
     if (p->last[other] < p->first[buffer] || are_apart(p, old, new)) return true;
-    return p->last[other] == k && plan_launch(p->plan, k).n == 1 &&
+    return p->last[other] == k && plan_launch_of(p->plan, k)->n == 1 &&
            old->offset_bytes ==
                new->offset_bytes &&goes_over(p, &p->plan->kernels.data[k], other, buffer);
 }
 
 static bool takes_room(const Plan *plan, const Buffer *buffer) {
-    return buffer->kind == BUFFER_TEMP && !buffer->is_on_chip &&
+    return buffer->kind == BUFFER_TEMP && buffer->space == BUFFER_GLOBAL &&
            !dim_equals_const(plan->graph->dims, buffer_bytes(plan->graph->dims, buffer), 0);
 }
 

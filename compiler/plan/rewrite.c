@@ -1,5 +1,6 @@
 /* What is rewritten, and its bounds. See rewrite.h. */
 #include "plan/rewrite.h"
+#include "plan/launch.h"
 
 #include <float.h>
 
@@ -19,8 +20,9 @@ static const Kernel *product_of(const Plan *plan, const Kernel *rows) {
 
 bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
     const Kernel *rows = &plan->kernels.data[k];
-    const OnlineSoftmax *online_softmax = &rows->online_softmax;
-    const Kernel *result = online_softmax->weight ? product_of(plan, rows) : NULL;
+    if (!kernel_is_rewritten(plan, k)) return false;
+    const OnlineSoftmax *online_softmax = &plan_launch_of(plan, k)->online_softmax;
+    const Kernel *result = product_of(plan, rows);
     if (!result) return false;
     NodeId greatest = rows->reduces.data[online_softmax->shift].node;
     NodeId product = result->reduces.data[0].node;

@@ -4,6 +4,7 @@
 #include "interp/interp_node.h"
 #include "interp/scalar_eval.h"
 #include "plan/rewrite.h"
+#include "plan/launch.h"
 
 /* Opening. */
 
@@ -186,6 +187,10 @@ static double rounded(double value) {
     return dtype_round(DT_F32, value);
 }
 
+static const OnlineSoftmax *online_of(const RewriteCase *c) {
+    return &plan_launch_of(c->plan, c->rewrite.rows)->online_softmax;
+}
+
 typedef struct TileState {
     double shift, total;
     double *sums; /* per column of the result */
@@ -194,7 +199,7 @@ typedef struct TileState {
 /* The columns that the block of the row goes over: all, or those that its last row sees. */
 static bool find_end(const Eval32 *e, int64_t row, int64_t *end) {
     const RewriteCase *c = e->c;
-    const OnlineSoftmax *online_softmax = &e->kernel->online_softmax;
+    const OnlineSoftmax *online_softmax = online_of(e->c);
     int64_t tile_m = c->plan->kernels.data[c->rewrite.result].variants[0].sched.gemm.tile_m;
     int64_t ahead, first = row % c->matrix_rows;
     *end = c->n;
@@ -210,7 +215,7 @@ static bool find_end(const Eval32 *e, int64_t row, int64_t *end) {
 }
 
 static void find_shift(Eval32 *e, int64_t first, int64_t end, double *shift) {
-    const Reduce *reduce = &e->kernel->reduces.data[e->kernel->online_softmax.shift];
+    const Reduce *reduce = &e->kernel->reduces.data[online_of(e->c)->shift];
     for (int64_t j = first; j < end; j++) {
         e->axes[e->kernel->first_reduced] = j;
         *shift = prim_eval(reduce->combine, DT_F32, *shift, value_of(e, reduce->value), 0);
@@ -218,7 +223,7 @@ static void find_shift(Eval32 *e, int64_t first, int64_t end, double *shift) {
 }
 
 static void add_tile(Eval32 *e, int64_t first, int64_t end, const double *v, TileState *state) {
-    const OnlineSoftmax *online_softmax = &e->kernel->online_softmax;
+    const OnlineSoftmax *online_softmax = online_of(e->c);
     const RewriteCase *c = e->c;
     double before = state->shift;
     find_shift(e, first, end, &state->shift);
@@ -243,7 +248,7 @@ bool rewrite_evaluate(const RewriteCase *c, int64_t row, const double *v, Arena 
     ArenaMark mark = arena_mark(scratch);
     Eval32 e = {.c = c, .kernel = &c->plan->kernels.data[c->rewrite.rows]};
     int64_t end, width = c->rewrite.width ? c->rewrite.width : c->n;
-    TileState state = {.shift = e.kernel->reduces.data[e.kernel->online_softmax.shift].identity,
+    TileState state = {.shift = e.kernel->reduces.data[online_of(c)->shift].identity,
                        .sums = result};
     for (int64_t k = 0; k < c->n_columns; k++) result[k] = 0;
     bool is_good = open_leaves(&e, scratch) && aim(&e, row) && find_end(&e, row, &end);

@@ -108,13 +108,14 @@ static void put_buffer(const Dot *d, uint32_t buffer, const char *indent) {
         [BUFFER_TEMP] = "fontsize=9, fillcolor=\"#ffffff\", color=\"#c2410c\"",
         [BUFFER_PREPARED] = "fontsize=9, fillcolor=\"#ffffff\", color=\"#c2410c\""};
     const Buffer *given = &d->plan->buffers.data[buffer];
-    const char *look = given->is_on_chip
+    const char *look = given->space != BUFFER_GLOBAL
                            ? "fontsize=9, style=\"rounded,filled,dashed\", fillcolor=\"#ffffff\", "
                              "color=\"#7c3aed\""
                            : looks[given->kind];
     text_printf(d->out, "%s%s [%s, label=", indent, buffer_node(d, buffer), look);
-    put_quoted(d->out, given->is_on_chip ? str_format(d->arena, "%s on chip", given->name)
-                                         : buffer_text(d, buffer));
+    put_quoted(d->out, given->space != BUFFER_GLOBAL
+                           ? str_format(d->arena, "%s on chip", given->name)
+                           : buffer_text(d, buffer));
     text_puts(d->out, "];\n");
 }
 
@@ -177,7 +178,7 @@ static void put_launch(const Dot *d, uint32_t l) {
     text_puts(d->out, "color=\"#4a5568\";\n");
     for (uint32_t i = 0; i < launch->n; i++) put_kernel(d, launch->kernels[i], "      ");
     for (uint32_t i = 0; i < d->plan->buffers.n; i++)
-        if (d->plan->buffers.data[i].is_on_chip && is_used(d, launch, i))
+        if (d->plan->buffers.data[i].space != BUFFER_GLOBAL && is_used(d, launch, i))
             put_buffer(d, i, "      ");
     text_puts(d->out, "    }\n");
 }
@@ -231,7 +232,7 @@ typedef struct MemoryEdge {
 } MemoryEdge;
 
 static const char *line_of(const Buffer *buffer) {
-    return buffer->is_on_chip ? "style=dashed" : "color=\"#c2410c\", penwidth=2";
+    return buffer->space != BUFFER_GLOBAL ? "style=dashed" : "color=\"#c2410c\", penwidth=2";
 }
 
 /* Labels of edges run into boxes, so only a piece has one: its own bytes. */
@@ -269,7 +270,8 @@ static void put_graph(const Dot *d) {
     put_quoted(d->out, str_format(d->arena, "graph %s", d->plan->graph->name));
     text_puts(d->out, "; color=\"#ffffff00\"; fontsize=16;\n");
     for (uint32_t i = 0; i < d->plan->buffers.n; i++)
-        if (has_node(d, i) && !d->plan->buffers.data[i].is_on_chip) put_buffer(d, i, "    ");
+        if (has_node(d, i) && d->plan->buffers.data[i].space == BUFFER_GLOBAL)
+            put_buffer(d, i, "    ");
     for (uint32_t i = 0; i < d->picture->launches.n; i++) put_launch(d, i);
     for (uint32_t k = 0; k < d->picture->kernels.n; k++) put_edges(d, k);
     for (uint32_t i = 0; i < d->plan->buffers.n; i++) {

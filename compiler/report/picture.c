@@ -236,8 +236,9 @@ static bool is_shown(const Plan *plan, const Kernel *kernel, const int64_t *dims
 
 static void add_launches(Arena *arena, Picture *picture) {
     const Plan *plan = picture->plan;
-    for (uint32_t first = 0; first < plan->kernels.n;) {
-        uint32_t n = plan_launch(plan, first).n, *kernels = arena_array(arena, uint32_t, n);
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        uint32_t first = plan->launches.data[i].first, n = plan->launches.data[i].n;
+        uint32_t *kernels = arena_array(arena, uint32_t, n);
         PictureLaunch launch = {kernels, 0, picture->n_launches++};
         for (uint32_t k = first; k < first + n; k++)
             if (is_shown(plan, &plan->kernels.data[k], picture->dims)) kernels[launch.n++] = k;
@@ -245,7 +246,6 @@ static void add_launches(Arena *arena, Picture *picture) {
             vec_push(arena, &picture->launches, launch);
             picture->n_init += plan->kernels.data[first].is_init;
         }
-        first += n;
     }
 }
 
@@ -275,14 +275,13 @@ Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims) {
     return picture;
 }
 
-static const Kernel *launch_kernel(const Picture *picture, const PictureLaunch *launch,
-                                   uint32_t i) {
+static const Kernel *kernel_shown(const Picture *picture, const PictureLaunch *launch, uint32_t i) {
     return &picture->plan->kernels.data[launch->kernels[i]];
 }
 
 static bool launch_makes(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
     for (uint32_t i = 0; i < launch->n; i++)
-        if (kernel_stores_to(launch_kernel(picture, launch, i), buffer)) return true;
+        if (kernel_stores_to(kernel_shown(picture, launch, i), buffer)) return true;
     return false;
 }
 
@@ -333,7 +332,7 @@ DimId picture_stored_bytes(const Picture *picture, const PictureLaunch *launch, 
     DimId none = dim_const(graph->dims, 0);
     PieceBytes pieces = {graph, buffer, none};
     for (uint32_t i = 0; i < launch->n; i++)
-        kernel_each_store(launch_kernel(picture, launch, i), add_piece, &pieces);
+        kernel_each_store(kernel_shown(picture, launch, i), add_piece, &pieces);
     return pieces.bytes == none ? buffer_bytes(graph->dims, &picture->plan->buffers.data[buffer])
                                 : pieces.bytes;
 }
@@ -357,5 +356,6 @@ bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t 
 }
 
 bool launch_stores(const Picture *picture, const PictureLaunch *launch, uint32_t buffer) {
-    return launch_makes(picture, launch, buffer) && !picture->plan->buffers.data[buffer].is_on_chip;
+    return launch_makes(picture, launch, buffer) &&
+           picture->plan->buffers.data[buffer].space == BUFFER_GLOBAL;
 }

@@ -1,6 +1,8 @@
 /* Graphs drawn: without fusion and with it, side by side. Places are drawing.c's. */
 #include "report/drawing.h"
 
+#include "plan/launch.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +33,7 @@ static const char *buffer_class(const Buffer *buffer) {
                                           [BUFFER_OUTPUT] = "pill out",
                                           [BUFFER_TEMP] = "pill temp",
                                           [BUFFER_PREPARED] = "pill param"};
-    return buffer->is_on_chip ? "pill chip" : classes[buffer->kind];
+    return buffer->space != BUFFER_GLOBAL ? "pill chip" : classes[buffer->kind];
 }
 
 static const char *buffer_tip(const Drawing *d, uint32_t buffer) {
@@ -42,8 +44,9 @@ static const char *buffer_tip(const Drawing *d, uint32_t buffer) {
     Text text = {.arena = d->arena};
     text_printf(&text, "%s %s: %s\n%s", buffer_word(given), given->name,
                 page_shape(d->page, given->dtype, &given->shape),
-                given->is_on_chip ? "on chip, in no memory"
-                                  : page_bytes(d->page, buffer_bytes(graph->dims, given)));
+                given->space != BUFFER_GLOBAL
+                    ? "on chip, in no memory"
+                    : page_bytes(d->page, buffer_bytes(graph->dims, given)));
     if (key && *key) text_printf(&text, "\n\"%s\"", key);
     return text_str(&text);
 }
@@ -163,7 +166,7 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     uint32_t first = 0;
     while (box->layout.nodes.data[first].pin == LAYERED_TOP) first++;
     bool is_chain =
-        launch->n > 1 && d->side->plan->kernels.data[launch->kernels[1]].link != LAUNCH_PARALLEL;
+        launch->n > 1 && launch_shares_blocks(plan_launch_of(d->side->plan, launch->kernels[0]));
     svg_group_begin(d->out, x, y, "l", NULL);
     svg_rect(d->out, "launch", 0, PILL_H / 2.0, box->w, box->h - PILL_H, 12,
              is_chain ? "one launch: its blocks run these kernels one after the other, what passes "
@@ -231,7 +234,7 @@ static double most_bytes(const Page *page, const Plan *plan) {
     double most = 0;
     for (uint32_t b = 0; b < plan->buffers.n; b++) {
         double bytes = page_number(page, buffer_bytes(plan->graph->dims, &plan->buffers.data[b]));
-        if (!plan->buffers.data[b].is_on_chip && bytes > most) most = bytes;
+        if (plan->buffers.data[b].space == BUFFER_GLOBAL && bytes > most) most = bytes;
     }
     return most;
 }

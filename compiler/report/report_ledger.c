@@ -49,7 +49,7 @@ static const char *values_text(const Page *page, const Kernel *kernel, bool is_s
         if (!is_store) arg = footprint_source(plan, arg, page->report->dims);
         const Buffer *buffer = &plan->buffers.data[arg];
         text_printf(&text, "%s%s%s", text.n_bytes ? ", " : "", buffer->name,
-                    buffer->is_on_chip ? " (on chip)" : "");
+                    buffer->space != BUFFER_GLOBAL ? " (on chip)" : "");
     }
     return text_str(&text);
 }

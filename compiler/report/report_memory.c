@@ -34,7 +34,8 @@ static void note_launch(const Chart *c, Bar *bars, uint32_t l) {
             Bar *bar = &bars[kernel->args.data[i]];
             bool has_bytes =
                 page_number(c->page, buffer_bytes(c->side->plan->graph->dims, buffer)) > 0;
-            if (buffer->kind != BUFFER_TEMP || buffer->is_on_chip || !has_bytes) continue;
+            if (buffer->kind != BUFFER_TEMP || buffer->space != BUFFER_GLOBAL || !has_bytes)
+                continue;
             if (!bar->is_used) bar->first = l - c->picture->n_init;
             bar->last = l - c->picture->n_init;
             bar->is_used = true;

@@ -74,7 +74,7 @@ int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target);
 bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b);
 /* One row, or one column where `is_column`. sched_gpu_gemm calls it. */
 uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, Variant *variants);
-/* The same for a variant of a launch of turns (launch/one_block.h), in blocks of its number of
+/* The same for a variant of a launch of one block (launch/one_block.c), in blocks of its number of
  * threads. */
 void sched_gemv_one_block(const Kernel *kernel, Variant *variant);
 uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *target,

@@ -11,6 +11,7 @@
 #include "schedule/row.h"
 #include "schedule/row_cache.h"
 #include "schedule/split_axes.h"
+#include "plan/launch.h"
 
 #include <string.h>
 
@@ -47,6 +48,8 @@ typedef struct Scheduler {
     DimTab *dims;
     IndexTab *indices;
     uint32_t lane_axis; /* NO_AXIS when there is none */
+    Variant made[MAX_VARIANTS];
+    uint32_t n_made;
 } Scheduler;
 
 static int64_t min_i64(int64_t a, int64_t b) {
@@ -131,8 +134,8 @@ static DimId n_segments(const Scheduler *s) {
 
 /* Adds a variant, unless the one before it applies always, and not for its price alone. */
 static void add_variant(Scheduler *s, Variant variant) {
-    uint32_t n = s->kernel->n_variants;
-    const Variant *before = n ? &s->kernel->variants[n - 1] : NULL;
+    uint32_t n = s->n_made;
+    const Variant *before = n ? &s->made[n - 1] : NULL;
     bool are_compared = before && before->price.group && before->price.group == variant.price.group;
     if (before && !variant_has_conditions(s->plan, s->kernel, before) && !are_compared) return;
     const char *graph = s->plan->graph->name;
@@ -141,7 +144,7 @@ static void add_variant(Scheduler *s, Variant variant) {
     variant.symbol = str_format(s->arena, "%s%s%s", has_prefix ? "" : graph, has_prefix ? "" : "_",
                                 s->kernel->name);
     if (n) variant.symbol = str_format(s->arena, "%s_v%u", variant.symbol, n);
-    s->kernel->variants[s->kernel->n_variants++] = variant;
+    s->made[s->n_made++] = variant;
 }
 
 /* GPU. */
@@ -153,8 +156,8 @@ static bool has_registers(const Scheduler *s, const Sched *sched) {
 /* Of single elements a thread has several, if it has registers for as many lanes. Where vectors
  * come first, nothing but odd addresses is left for these. */
 static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
-    uint32_t n = s->kernel->n_variants;
-    const Variant *before = n ? &s->kernel->variants[n - 1] : NULL;
+    uint32_t n = s->n_made;
+    const Variant *before = n ? &s->made[n - 1] : NULL;
     bool is_rare = before && !predicate_dim(&before->predicate, TERM_MULTIPLE);
     Sched sched = variant->sched;
     sched.lanes = MAP_MAX_UNROLL;
@@ -664,14 +667,14 @@ static Scheduler scheduler_new(Arena *arena, const Plan *plan, Kernel *kernel,
         s.lane_axis = kernel->first_reduced + kernel->n_reduced - 1;
     else if (kernel->n_parallel)
         s.lane_axis = kernel->n_parallel - 1;
-    kernel->n_variants = 0;
     return s;
 }
 
-void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch launch,
-                     const Target *target) {
+void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *kernel,
+                     GemmLaunch launch, const Target *target) {
     Scheduler s = scheduler_new(arena, plan, kernel, target);
     schedule_contract(&s, launch);
+    kernel_set_variants(scratch, kernel, s.made, s.n_made);
 }
 
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
@@ -683,9 +686,11 @@ void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *
         schedule_gpu(&s);
     else
         schedule_cpu(&s);
+    kernel_set_variants(arena, kernel, s.made, s.n_made);
 }
 
 void sched_plan(Arena *arena, Plan *plan, const Target *target) {
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         sched_kernel(arena, plan, &plan->kernels.data[k], target);
+    plan_launch_singly(arena, plan);
 }

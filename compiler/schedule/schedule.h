@@ -5,10 +5,12 @@
 
 #include "schedule/gemm.h"
 
+/* Each kernel is a launch of its own then. */
 void sched_plan(Arena *arena, Plan *plan, const Target *target);
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
-/* Gives a GEMM of a launch its variants anew. */
-void sched_in_launch(Arena *arena, const Plan *plan, Kernel *kernel, GemmLaunch launch,
-                     const Target *target);
+/* Gives a GEMM of a launch its variants anew: they lie on the scratch arena, what they refer to on
+ * the other. */
+void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *kernel,
+                     GemmLaunch launch, const Target *target);
 
 #endif

@@ -2,8 +2,7 @@
 #include "search/search_state.h"
 #include "machine/tuning.h"
 
-#include "launch/one_block.h"
-#include "launch/sequence.h"
+#include "launch/compose.h"
 #include "layout/layout.h"
 #include "plan/must.h"
 #include "schedule/schedule.h"
@@ -65,9 +64,7 @@ static Plan *linked_plan(const Searcher *c) {
     if (is_gpu) layout_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
-    if (is_gpu) one_block_kernels(c->arena, c->scratch, plan, c->target);
-    arena_reset(c->scratch);
-    sequence_kernels(c->arena, c->scratch, plan, c->target);
+    launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_IN_BLOCKS);
     arena_reset(c->scratch);
     return plan;
 }

@@ -9,8 +9,7 @@
 #include "fuse/fuse.h"
 #include "fuse/gemm_slice.h"
 #include "launch/dedup.h"
-#include "launch/parallel.h"
-#include "launch/sequence.h"
+#include "launch/compose.h"
 #include "layout/layout.h"
 #include "plan/must.h"
 #include "schedule/schedule.h"
@@ -134,7 +133,7 @@ static Move *const moves[] = {compute_factors, compute_left, compute_right, stor
 static void join_launches(const Searcher *c, Plan *plan) {
     const Plan *plans[] = {plan};
     dedup_classify(c->scratch, plans, 1);
-    parallel_kernels(c->arena, c->scratch, plan, c->target);
+    launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_BESIDE);
 }
 
 /* Edges that a block wants fused and that are stored, and kernels of each block. */
@@ -157,13 +156,13 @@ static uint32_t n_broken(Arena *arena, const Plan *plan) {
 static void note_launches(const Searcher *c, const Plan *plan, Evaluation *offer) {
     offer->n_launches = 0;
     offer->is_at_once = false;
-    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
-        Launch launch = plan_launch(plan, k);
-        bool is_pair = launch.n > 1 && launch.kernels[1].link == LAUNCH_SEQUENCE &&
-                       launch.kernels[1].form == FORM_GEMM;
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Launch *launch = &plan->launches.data[i];
+        const Kernel *first = launch_kernel(plan, launch, 0);
+        bool is_pair = launch_joins_products(plan, launch);
         bool is_at_once = c->target->device == DEVICE_CPU;
-        for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
-            is_at_once = is_at_once || sched_gemm(&launch.kernels->variants[v].sched).products > 1;
+        for (uint32_t v = 0; v < first->n_variants; v++)
+            is_at_once = is_at_once || sched_gemm(&first->variants[v].sched).products > 1;
         offer->is_at_once = offer->is_at_once || (is_pair && is_at_once);
         offer->n_launches++;
     }
@@ -189,7 +188,8 @@ static bool price_graph(const Searcher *c, const Graph *graph, const Decisions *
     dispatch_rows(c->arena, c->scratch, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
-    if (has_gemm_slices) sequence_kernels(c->arena, c->scratch, plan, c->target);
+    if (has_gemm_slices)
+        launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_OF_GEMMS);
     arena_reset(c->scratch);
     offer->n_broken = n_broken(c->scratch, plan);
     if (c->target->device == DEVICE_GPU) join_launches(c, plan);

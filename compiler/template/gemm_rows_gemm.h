@@ -1,6 +1,6 @@
 /* Launches whose rows pass tile by tile: what passes and templates agree on.
  *
- * Three kernels linked by LAUNCH_GEMM_ROWS_GEMM: a product (the scores, [.., m, n]), rows over it,
+ * A LAUNCH_GEMM_ROWS_GEMM has three kernels: a product (the scores, [.., m, n]), rows over it,
  * and a product of what the rows make (by [.., n, columns]). A block has tile_m rows from beginning
  * to end. The scores are made `tile_n` columns at a time, in every pass of the rows anew, and are
  * nowhere whole; in the last pass the rows' values are the lhs of the second product, whose
@@ -21,7 +21,10 @@
 #include "plan/plan.h"
 
 enum {
-    GEMM_ROWS_GEMM_KERNELS = 3, /* scores, rows, result */
+    GEMM_ROWS_GEMM_SCORES = 0, /* its kernels */
+    GEMM_ROWS_GEMM_ROWS,
+    GEMM_ROWS_GEMM_RESULT,
+    GEMM_ROWS_GEMM_KERNELS,
     GEMM_ROWS_GEMM_WARPS = 4,
     GEMM_ROWS_GEMM_ELEM_BYTES = 2,
     GEMM_ROWS_GEMM_STEP = 16,  /* elements of k of one instruction */

@@ -438,7 +438,7 @@ static const Buffer *find_sharer(const Search *s, const Kernel *kernel, uint32_t
                                  const Buffer *a) {
     const Buffer *b = &s->in->placed->buffers.data[kernel->args.data[i]];
     bool are_temps = a->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP;
-    bool are_in_memory = !a->is_on_chip && !b->is_on_chip;
+    bool are_in_memory = a->space == BUFFER_GLOBAL && b->space == BUFFER_GLOBAL;
     return a != b && are_temps && are_in_memory && overlaps(s, a, b) ? b : NULL;
 }
 
@@ -518,25 +518,23 @@ static void put_stored(Search *s, const Transit *transit, const char *what) {
 /* Whether the reader does not wait for the writer. The parts of a launch run side by side. */
 static bool is_early(const Search *s, const Transit *transit) {
     uint32_t writer = launched_at(s, transit->writer), reader = launched_at(s, transit->reader);
-    uint32_t first = writer;
     if (reader <= writer) return reader < writer;
-    while (first > 0 && s->in->placed->kernels.data[first].link == LAUNCH_PARALLEL) first--;
-    Launch launch = plan_launch(s->in->placed, first);
-    return launch_is_parallel(&launch) && reader < first + launch.n;
+    const Launch *launch = plan_launch_of(s->in->placed, writer);
+    return !launch_shares_blocks(launch) && reader < launch->first + launch->n;
 }
 
 static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) {
     const Buffer *buffer = &s->in->placed->buffers.data[transit->store->buffer];
     const char *reader = kernel_at(s, transit->reader)->name;
-    verdict->kind = buffer->is_on_chip ? BISECT_CHIP : BISECT_OVERLAP;
+    verdict->kind = buffer->space != BUFFER_GLOBAL ? BISECT_CHIP : BISECT_OVERLAP;
     put_stored(s, transit,
-               buffer->is_on_chip
+               buffer->space != BUFFER_GLOBAL
                    ? str_format(s->arena,
                                 "lost on chip before kernel %s, in the same launch, reads it",
                                 reader)
                    : str_format(s->arena, "overwritten in `%s` before kernel %s reads it",
                                 buffer->name, reader));
-    if (!buffer->is_on_chip)
+    if (buffer->space == BUFFER_GLOBAL)
         put_overlaps(s, transit->store->buffer, transit->writer, transit->reader);
 }
 

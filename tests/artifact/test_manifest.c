@@ -3,6 +3,7 @@
 
 #include "lib/plans.h"
 #include "memory/memplan.h"
+#include "plan/launch.h"
 #include "random/rng.h"
 
 #include <criterion/criterion.h>
@@ -21,14 +22,16 @@ static void schedule(Arena *arena, Plan *plan) {
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         Kernel *kernel = &plan->kernels.data[i];
         DimTab *dims = plan->graph->dims;
-        kernel->n_variants = 2;
+        Variant variants[2];
         for (uint32_t v = 0; v < 2; v++)
-            kernel->variants[v] = (Variant){.symbol = str_format(arena, "k%u_v%u", i, v),
-                                            .sched = {.threads = 128},
-                                            .grid = dim_ceil_div(dims, kernel_n_rows(kernel), 128)};
-        predicate_align(&kernel->variants[0].predicate, 16, 1);
-        predicate_require_multiple(&kernel->variants[0].predicate, kernel_n_rows(kernel), 4);
+            variants[v] = (Variant){.symbol = str_format(arena, "k%u_v%u", i, v),
+                                    .sched = {.threads = 128},
+                                    .grid = dim_ceil_div(dims, kernel_n_rows(kernel), 128)};
+        predicate_align(&variants[0].predicate, 16, 1);
+        predicate_require_multiple(&variants[0].predicate, kernel_n_rows(kernel), 4);
+        kernel_set_variants(arena, kernel, variants, 2);
     }
+    plan_launch_singly(arena, plan);
 }
 
 static Fixture fixture_new(const char *source) {
@@ -38,8 +41,8 @@ static Fixture fixture_new(const char *source) {
     f.plans = arena_array(f.arena, const Plan *, f.module->graphs.n);
     for (uint32_t i = 0; i < f.module->graphs.n; i++) {
         Plan *plan = plans_fuse(f.arena, f.module, i, true);
-        cr_assert(memplan_place(f.arena, plan));
         schedule(f.arena, plan);
+        cr_assert(memplan_place(f.arena, plan));
         f.plans[i] = plan;
     }
     return f;

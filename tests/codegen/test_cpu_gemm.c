@@ -384,8 +384,7 @@ static uint32_t n_launches(const Meeting *m, TargetId target) {
                    t, m->left, t, m->left, t, m->right, t, m->right, t, m->result, m->body);
     Compiled compiled = compiled_new(source, target);
     const Plan *plan = compiled.driver.plans[0];
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < plan->kernels.n; k++) n += plan->kernels.data[k].link == LAUNCH_SINGLE;
+    uint32_t n = plan->launches.n;
     compile_free(&compiled);
     arena_free(arena);
     return n;

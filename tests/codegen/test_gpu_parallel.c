@@ -16,7 +16,7 @@ typedef struct Program {
 
 static Program compile(const char *source, TargetId target) {
     Program p = {.compiled = compiled_new(source, target)};
-    p.launch = plan_launch(p.compiled.plan, 0);
+    p.launch = *plan_launch_of(p.compiled.plan, 0);
     return p;
 }
 
@@ -39,10 +39,10 @@ static bool loads(const Program *p) {
 
 /* What parts of a launch must have in common, variant by variant. */
 static void expect_agreement(const Program *p, const char *source) {
-    const Kernel *first = p->launch.kernels;
+    const Kernel *first = launch_kernel(p->compiled.plan, &p->launch, 0);
     for (uint32_t k = 1; k < p->launch.n; k++) {
-        const Kernel *part = &p->launch.kernels[k];
-        cr_assert(part->link == LAUNCH_PARALLEL && part->form == first->form &&
+        const Kernel *part = launch_kernel(p->compiled.plan, &p->launch, k);
+        cr_assert(p->launch.mode == LAUNCH_PARALLEL && part->form == first->form &&
                       part->n_variants == first->n_variants,
                   "%s", source);
         for (uint32_t v = 0; v < first->n_variants; v++) {
@@ -109,9 +109,7 @@ Test(gpu_part, kernels_of_other_code_start_together, .timeout = 300) {
         TargetId target = targets[i % 2];
         Program p = compile(c->source, target);
         PtxReport report;
-        uint32_t n_launches = 0;
-        for (uint32_t k = 0; k < p.compiled.plan->kernels.n; k += plan_launch(p.compiled.plan, k).n)
-            n_launches++;
+        uint32_t n_launches = p.compiled.plan->launches.n;
         cr_expect(p.launch.n == c->n_parts && n_launches == c->n_launches,
                   "%u parts, %u launches for %s of\n%s", p.launch.n, n_launches,
                   target_get(target)->name, c->source);
@@ -135,7 +133,7 @@ Test(gpu_part, conditions_and_blocks_add_up) {
         " 8,B,*,1016,+,1024,/,8,T,*,1016,+,1024,/,+ 256 0 a0:16&a2:16&a3:16&a5:16\n",
         " 8,B,*,248,+,256,/,8,T,*,248,+,256,/,+ 256 0 -\n"};
     cr_assert_eq(p.launch.n, 2);
-    cr_expect_eq(p.launch.kernels->n_variants, 3);
+    cr_expect_eq(launch_kernel(p.compiled.plan, &p.launch, 0)->n_variants, 3);
     for (int i = 0; i < 3; i++)
         cr_expect(strstr(p.compiled.bytes, lines[i]), "no `%s` in\n%.2000s", lines[i],
                   p.compiled.bytes);
@@ -176,7 +174,7 @@ Test(gpu_part, parts_may_start_at_some_extents_alone) {
         const Plan *plan = p.compiled.plan;
         bool has_parts = false;
         for (uint32_t k = 0; k < plan->kernels.n; k++)
-            has_parts = has_parts || (plan->kernels.data[k].link == LAUNCH_PARALLEL &&
+            has_parts = has_parts || (plan_launch_of(plan, k)->mode == LAUNCH_PARALLEL &&
                                       plan->kernels.data[k].when != DIM_NONE);
         cr_expect(has_parts && loads(&p), "%s", target_get(targets[t])->name);
         compile_free(&p.compiled);

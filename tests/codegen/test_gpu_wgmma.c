@@ -23,9 +23,9 @@ static Program compile(const char *source, TargetId target) {
     const Plan *plan = p.compiled.plan;
     uint32_t first = 0; /* but for copies of operands */
     while (plan->kernels.data[first].form == FORM_MAP) first++;
-    p.launch = plan_launch(plan, first);
+    p.launch = *plan_launch_of(plan, first);
     cr_assert_eq(plan->kernels.n, first + p.launch.n, "%u kernels\n%s", plan->kernels.n, source);
-    p.kernel = p.launch.kernels;
+    p.kernel = launch_kernel(plan, &p.launch, 0);
     cr_assert_eq(p.kernel->form, FORM_GEMM);
     return p;
 }
@@ -65,7 +65,7 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     bool is_tf32 = left->dtype == DT_F32;
     const char *dtype = is_tf32 ? "tf32" : left->dtype == DT_BF16 ? "bf16" : "f16";
     int64_t depth = is_tf32 ? 32 : 64; /* 128 bytes */
-    uint32_t n_products = launch_is_parallel(&p->launch) ? 1 : p->launch.n;
+    uint32_t n_products = p->launch.mode == LAUNCH_PARALLEL ? 1 : p->launch.n;
     cr_expect_eq(wgmma_products(s), n_products);
     snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk%d.f32.%s.%s",
              s->gemm.tile_n * n_products, is_tf32 ? 8 : 16, dtype, dtype);
@@ -81,7 +81,7 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"),
                  common + (left_turned ? s->gemm.tile_m / 64 : 1));
     cr_expect_eq(ptx_count(text, "[128]"),
-                 launch_is_parallel(&p->launch) ? 2 * p->launch.n : n_products + 1);
+                 p->launch.mode == LAUNCH_PARALLEL ? 2 * p->launch.n : n_products + 1);
     cr_expect_eq(ptx_count(text, "mbarrier.init"),
                  2 * (s->gemm.stages + (s->gemm.store_warps ? s->gemm.warps_m : 0)));
     bool is_cluster = s->cluster > 1;
@@ -297,8 +297,7 @@ Test(gpu_wgmma, launches_of_several_products_assemble_as_meant, .timeout = 300) 
         write_launch(source, sizeof source, dtypes[i >> 1 & 1], is_pair, is_turned, sizes[i / 4].m,
                      sizes[i / 4].n, sizes[i / 4].k);
         Program p = compile(source, TARGET_SM_90A);
-        cr_assert(p.launch.n == 2 &&
-                      p.launch.kernels[1].link == (is_pair ? LAUNCH_SEQUENCE : LAUNCH_PARALLEL),
+        cr_assert(p.launch.n == 2 && p.launch.mode == (is_pair ? LAUNCH_SEQUENCE : LAUNCH_PARALLEL),
                   "%s", source);
         uint32_t first = first_by_engine(&p, GEMM_WGMMA), n = n_by_engine(&p, GEMM_WGMMA);
         cr_expect_geq(n, 1, "%s", source);
@@ -601,7 +600,7 @@ Test(gpu_wgmma, narrow_tiles_of_pairs_lie_side_by_side, .timeout = 120) {
         cr_assert_eq(s->gemm.products, 2);
         cr_expect(s->gemm.tail_n > 0 && s->gemm.tail_n % (right ? 64 : 8 * s->cluster) == 0, "%u",
                   s->gemm.tail_n);
-        cr_expect_eq(launch_maps(&p.launch, 0, maps), 1 + 2 * 2);
+        cr_expect_eq(launch_maps(p.compiled.plan, &p.launch, 0, maps), 1 + 2 * 2);
         const char *text = compiled_function(&p.compiled, p.kernel, 0);
         cr_expect_eq(n_multiplications(text, 2 * s->gemm.tile_n), 4);
         cr_expect_eq(n_multiplications(text, 2 * s->gemm.tail_n), 4);

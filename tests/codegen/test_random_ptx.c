@@ -12,11 +12,12 @@ enum { N_PROGRAMS = 60, ASSEMBLED = 1 /* every so many-th: it takes longer than 
 static uint32_t n_mixed_launches(const Compiled *compiled) {
     const Plan *plan = compiled->plan;
     uint32_t n = 0;
-    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
-        Launch launch = plan_launch(plan, k);
+    for (uint32_t l = 0; l < plan->launches.n; l++) {
+        Launch launch = plan->launches.data[l];
         bool is_mixed = false;
-        for (uint32_t i = 1; i < launch.n && launch_is_parallel(&launch); i++)
-            is_mixed = is_mixed || launch.kernels[i].code != launch.kernels->code;
+        for (uint32_t i = 1; i < launch.n && launch.mode == LAUNCH_PARALLEL; i++)
+            is_mixed = is_mixed || launch_kernel(plan, &launch, i)->code !=
+                                       launch_kernel(plan, &launch, 0)->code;
         n += is_mixed;
     }
     return n;

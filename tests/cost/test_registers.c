@@ -38,12 +38,12 @@ typedef struct Survey {
     bool is_long;
 } Survey;
 
-static const char *template_name(Arena *arena, const Launch *launch) {
-    static const char *const links[] = {"", "part of ", "phase of ", "turn of ", "relay of "};
-    const Kernel *first = launch->kernels;
-    LaunchMode link = launch->n > 1 ? launch->kernels[1].link : LAUNCH_SINGLE;
+static const char *template_name(Arena *arena, const Plan *plan, const Launch *launch) {
+    static const char *const modes[] = {"", "part of ", "phase of ", "turn of ", "relay of "};
+    static const char *const engines[] = {"fma", "mma", "plain", "wgmma", "vector"};
+    const Kernel *first = launch_kernel(plan, launch, 0);
     bool has_engine = first->form == FORM_GEMM;
-    return str_format(arena, "%s%s%s%s", links[link], explain_form_name(first->form),
+    return str_format(arena, "%s%s%s%s", modes[launch->mode], explain_form_name(first->form),
                       has_engine ? " by " : "",
                       has_engine ? engine_info(sched_engine(&first->variants[0].sched))->name : "");
 }
@@ -68,18 +68,19 @@ static void add(Tally *tally, double ratio, bool is_spilling, bool is_foreseen) 
 
 /* A function of fewer registers than there are spills to have more blocks, as the assembler likes
  * it: that is not for lack of them. */
-static void note(Survey *s, const Launch *launch, uint32_t v, const PtxFunction *made) {
+static void note(Survey *s, const Plan *plan, const Launch *launch, uint32_t v,
+                 const PtxFunction *made) {
     enum { NEARLY_ALL = MAX_THREAD_REGISTERS - 7 };
     uint32_t most = 0;
     for (uint32_t k = 0; k < launch->n; k++) {
-        const Kernel *kernel = &launch->kernels[k];
+        const Kernel *kernel = launch_kernel(plan, launch, k);
         if (v >= kernel->n_variants) continue;
         uint32_t own = pressure_registers(s->arena, kernel, &kernel->variants[v].sched);
         if (own > most) most = own;
     }
     double ratio = (double)most / made->n_registers;
     bool is_spilling = made->spill_store_bytes && made->n_registers >= NEARLY_ALL;
-    add(tally_of(s, template_name(s->arena, launch)), ratio, is_spilling,
+    add(tally_of(s, template_name(s->arena, plan, launch)), ratio, is_spilling,
         most > MAX_THREAD_REGISTERS);
     add(&s->all, ratio, is_spilling, most > MAX_THREAD_REGISTERS);
     if (s->is_long && (ratio < 1 - FAR || ratio > 1 + FAR || is_spilling))
@@ -99,11 +100,12 @@ static void look_at(Survey *s, const char *what, const char *source, TargetId ta
     if (s->is_long) printf("%s for %s\n", what, target_get(target)->name);
     const Plan *plan = compiled.plan;
     if (compiled_assemble(&compiled, (PtxOptions){0}, &report))
-        for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
-            Launch launch = plan_launch(plan, k);
-            for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
-                const PtxFunction *made = find(&report, launch.kernels->variants[v].symbol);
-                if (made) note(s, &launch, v, made);
+        for (uint32_t i = 0; i < plan->launches.n; i++) {
+            Launch launch = plan->launches.data[i];
+            for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
+                const PtxFunction *made =
+                    find(&report, launch_kernel(plan, &launch, 0)->variants[v].symbol);
+                if (made) note(s, plan, &launch, v, made);
             }
         }
     compile_free(&compiled);

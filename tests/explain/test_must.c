@@ -61,7 +61,7 @@ Test(contract, never_keeps_every_op_of_the_block_alone) {
         }
         cr_expect(n_checked > 0, "%s", apart[i]);
         for (uint32_t b = 0; b < plan->buffers.n; b++)
-            cr_expect(!plan->buffers.data[b].is_on_chip, "%s", apart[i]);
+            cr_expect(plan->buffers.data[b].space == BUFFER_GLOBAL, "%s", apart[i]);
         arena_free(arena);
     }
 }

@@ -107,7 +107,7 @@ static void expect(const Case *c, TargetId target) {
     const Plan *plan = plans_price(arena, module, 0, false, target, card_get(CARD_H200), NULL).plan;
     cr_assert(plan, "%s", c->what);
     uint32_t n_launches = 0, n_temps = 0, n_pieces = count_pieces(plan);
-    for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k += plan_launch(plan, k).n)
+    for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k += plan_launch_of(plan, k)->n)
         n_launches++;
     for (uint32_t b = 0; b < plan->buffers.n; b++)
         n_temps += plan->buffers.data[b].kind == BUFFER_TEMP;

@@ -12,12 +12,15 @@ static const char source[] =
     "graph c(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(q * p, axis=1)\n}\n"
     "graph d(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(p + q, axis=1)\n}\n";
 
-static void schedule(Arena *arena, const char *text, LaunchMode link, Plan **plans, uint32_t n) {
+static void schedule(Arena *arena, const char *text, LaunchMode mode, Plan **plans, uint32_t n) {
     Module *module = plans_parse(arena, text);
     for (uint32_t i = 0; i < n; i++) {
         plans[i] = plans_fuse(arena, module, i, false);
         sched_plan(arena, plans[i], target_get(TARGET_SM_80));
-        for (uint32_t k = 1; k < plans[i]->kernels.n; k++) plans[i]->kernels.data[k].link = link;
+        if (mode == LAUNCH_SINGLE) continue;
+        plans[i]->launches.n = 1;
+        plans[i]->launches.data[0].mode = mode;
+        plans[i]->launches.data[0].n = plans[i]->kernels.n;
     }
     dedup_classify(arena, (const Plan *const *)plans, n);
     dedup_functions(arena, (const Plan *const *)plans, n);

@@ -49,20 +49,20 @@ static void check(const Pair *pair, TargetId target) {
     const char *source = source_of(arena, pair), *name = target_get(target)->name;
     Compiled compiled = compiled_new(source, target);
     const Plan *plan = compiled.plan;
-    Launch launch = plan_launch(plan, 0);
+    Launch launch = *plan_launch_of(plan, 0);
     cr_assert(launch.n == 2 && plan->kernels.n == 2, "%s\n%s", name, source);
     bool goes_through_memory = false;
-    for (uint32_t i = 0; i < launch.kernels[1].args.n; i++) {
-        uint32_t buffer = launch.kernels[1].args.data[i];
+    for (uint32_t i = 0; i < launch_kernel(plan, &launch, 1)->args.n; i++) {
+        uint32_t buffer = launch_kernel(plan, &launch, 1)->args.data[i];
         goes_through_memory =
-            goes_through_memory || (kernel_stores_to(&launch.kernels[0], buffer) &&
-                                    !plan->buffers.data[buffer].is_on_chip);
+            goes_through_memory || (kernel_stores_to(launch_kernel(plan, &launch, 0), buffer) &&
+                                    plan->buffers.data[buffer].space == BUFFER_GLOBAL);
     }
-    for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
-        const Variant *variant = &launch.kernels->variants[v];
+    for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
+        const Variant *variant = &launch_kernel(plan, &launch, 0)->variants[v];
         bool reads = goes_through_memory && sched_engine(&variant->sched) != GEMM_WGMMA;
         if (variant->is_shared) continue;
-        const char *text = compiled_function(&compiled, launch.kernels, v);
+        const char *text = compiled_function(&compiled, launch_kernel(plan, &launch, 0), v);
         if (!target_get(target)->has_pdl) /* where inputs may change, too, all loads are such */
             cr_expect_eq(n_loads_of_written(text) > 0, reads, "%s, %s\n%s", name, variant->symbol,
                          source);

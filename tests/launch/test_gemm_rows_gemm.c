@@ -51,19 +51,21 @@ static const char *source_of(Arena *arena, const Rows *r, bool asks) {
 
 /* One launch of three kernels, what passes between them in no memory. */
 static void check_plan(const Plan *plan, const Rows *r) {
-    Launch launch = plan_launch(plan, plan->kernels.n - 3);
+    Launch launch = *plan_launch_of(plan, plan->kernels.n - 3);
     uint32_t n_on_chip = 0;
-    cr_assert(launch.n == 3 && launch_is_gemm_rows_gemm(&launch), "%s", r->rows);
-    for (uint32_t b = 0; b < plan->buffers.n; b++) n_on_chip += plan->buffers.data[b].is_on_chip;
+    cr_assert(launch.n == 3 && launch.mode == LAUNCH_GEMM_ROWS_GEMM, "%s", r->rows);
+    for (uint32_t b = 0; b < plan->buffers.n; b++)
+        n_on_chip += plan->buffers.data[b].space != BUFFER_GLOBAL;
     cr_expect_eq(n_on_chip, 2);
-    cr_expect(launch.kernels[0].form == FORM_GEMM && launch.kernels[1].form == FORM_ROW);
-    for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
-        const Sched *scores = &launch.kernels[0].variants[v].sched;
-        const Sched *result = &launch.kernels[2].variants[v].sched;
-        cr_expect(scores->gemm.tile_m == result->gemm.tile_m &&
-                  scores->gemm.tile_n == result->gemm.tile_k);
+    cr_expect(launch_kernel(plan, &launch, 0)->form == FORM_GEMM &&
+              launch_kernel(plan, &launch, 1)->form == FORM_ROW);
+    for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
+        const Sched *scores = &launch_kernel(plan, &launch, 0)->variants[v].sched;
+        const Sched *result = &launch_kernel(plan, &launch, 2)->variants[v].sched;
+        cr_expect(scores->tile_m == result->tile_m && scores->tile_n == result->tile_k);
     }
-    const Variant *last = &launch.kernels->variants[launch.kernels->n_variants - 1];
+    const Kernel *first = launch_kernel(plan, &launch, 0);
+    const Variant *last = &first->variants[first->n_variants - 1];
     cr_expect(!predicate_asks_extents(&last->predicate));
 }
 
@@ -149,8 +151,8 @@ Test(relay, nothing_goes_on_in_its_blocks) {
         "  o = p @ v\n  z = o * (x @ w)\n}\n";
     Compiled compiled;
     cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED));
-    Launch launch = plan_launch(compiled.driver.plans[0], 0);
-    cr_expect(launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS);
+    Launch launch = *plan_launch_of(compiled.driver.plans[0], 0);
+    cr_expect(launch.mode == LAUNCH_GEMM_ROWS_GEMM && launch.n == GEMM_ROWS_GEMM_KERNELS);
     cr_expect_eq(compiled.driver.plans[0]->kernels.n, GEMM_ROWS_GEMM_KERNELS + 1);
     compile_free(&compiled);
 }
@@ -179,9 +181,9 @@ Test(relay, several_are_found) {
     bool ok = compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED);
     cr_assert(ok, "%s", compiled.messages);
     const Plan *plan = compiled.driver.plans[0];
-    for (uint32_t k = 0; k < plan->kernels.n; k += plan_launch(plan, k).n) {
-        Launch launch = plan_launch(plan, k);
-        n += launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS;
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        Launch launch = plan->launches.data[i];
+        n += launch.mode == LAUNCH_GEMM_ROWS_GEMM && launch.n == GEMM_ROWS_GEMM_KERNELS;
     }
     cr_expect_eq(n, 2);
     compile_free(&compiled);
@@ -206,7 +208,8 @@ static void check_online(const Rows *r, bool may_rewrite) {
     const char *source = source_of(arena, r, true);
     cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED));
     const Plan *plan = compiled.driver.plans[0];
-    const OnlineSoftmax *online_softmax = &plan->kernels.data[plan->kernels.n - 2].online_softmax;
+    const OnlineSoftmax *online_softmax =
+        &plan_launch_of(plan, plan->kernels.n - 2)->online_softmax;
     cr_expect_eq(online_softmax->weight != SCALAR_NONE, may_rewrite && r->is_online, "%s", source);
     cr_expect_eq(online_softmax->is_limited, may_rewrite && r->is_limited, "%s", source);
     if (online_softmax->weight) check_code(arena, &compiled, target_get(TARGET_SM_90A));
@@ -240,7 +243,7 @@ Test(relay, masks_are_read_off_the_comparison) {
         cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED));
         const Plan *plan = compiled.driver.plans[0];
         const OnlineSoftmax *online_softmax =
-            &plan->kernels.data[plan->kernels.n - 2].online_softmax;
+            &plan_launch_of(plan, plan->kernels.n - 2)->online_softmax;
         int64_t ahead = 0;
         cr_expect(online_softmax->is_limited &&
                   dim_is_const(plan->graph->dims, online_softmax->ahead, &ahead));
@@ -261,8 +264,8 @@ Test(relay, never_keeps_values_in_memory) {
         "  fuse never {\n    p = softmax(z)\n  }\n  o = p @ v\n}\n";
     cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED));
     const Plan *plan = compiled.driver.plans[0];
-    for (uint32_t k = 0; k < plan->kernels.n; k++)
-        cr_expect(plan->kernels.data[k].link != LAUNCH_GEMM_ROWS_GEMM);
+    for (uint32_t i = 0; i < plan->launches.n; i++)
+        cr_expect(plan->launches.data[i].mode != LAUNCH_GEMM_ROWS_GEMM);
     compile_free(&compiled);
 }
 
@@ -326,8 +329,8 @@ static void check_block(size_t i, TargetId id) {
     bool ok = compile_source(&compiled, source, target_get(id), COMPILE_FUSED);
     cr_expect_eq(ok, blocks[i].is_relay, "%s%s", source, ok ? "" : compiled.messages);
     if (ok) {
-        Launch launch = plan_launch(compiled.driver.plans[0], 0);
-        cr_expect(launch_is_gemm_rows_gemm(&launch) && launch.n == GEMM_ROWS_GEMM_KERNELS, "%s",
+        Launch launch = *plan_launch_of(compiled.driver.plans[0], 0);
+        cr_expect(launch.mode == LAUNCH_GEMM_ROWS_GEMM && launch.n == GEMM_ROWS_GEMM_KERNELS, "%s",
                   source);
         cr_expect_eq(compiled.driver.plans[0]->kernels.n, GEMM_ROWS_GEMM_KERNELS, "%s", source);
     } else {

@@ -71,19 +71,19 @@ static const Case cases[] = {
 
 /* Every kernel has as many threads and variants, and nothing but turns touches what is on chip. */
 static void check_turns(const Plan *plan, const Launch *launch, const char *source) {
-    const Kernel *first = launch->kernels;
+    const Kernel *first = launch_kernel(plan, launch, 0);
     for (uint32_t k = 0; k < launch->n; k++) {
-        cr_expect_eq(launch->kernels[k].n_variants, first->n_variants);
+        cr_expect_eq(launch_kernel(plan, launch, k)->n_variants, first->n_variants);
         for (uint32_t v = 0; v < first->n_variants; v++)
-            cr_expect_eq(launch->kernels[k].variants[v].sched.threads,
+            cr_expect_eq(launch_kernel(plan, launch, k)->variants[v].sched.threads,
                          first->variants[v].sched.threads);
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
-            uint32_t buffer = launch->kernels[k].args.data[i];
-            bool is_made = false, is_copied = launch->kernels[k].copied_args >> i & 1;
+        for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
+            uint32_t buffer = launch_kernel(plan, launch, k)->args.data[i];
+            bool is_made = false, is_copied = launch_copies(launch, buffer);
             for (uint32_t b = 0; b < launch->n; b++)
-                is_made = is_made || kernel_stores_to(&launch->kernels[b], buffer);
+                is_made = is_made || kernel_stores_to(launch_kernel(plan, launch, b), buffer);
             cr_expect(!is_copied || !is_made, "%s", source);
-            cr_expect(!plan->buffers.data[buffer].is_on_chip || is_made, "%s", source);
+            cr_expect(plan->buffers.data[buffer].space == BUFFER_GLOBAL || is_made, "%s", source);
         }
     }
 }
@@ -92,16 +92,16 @@ static void check_turns(const Plan *plan, const Launch *launch, const char *sour
 static void check_places(const Plan *plan, const Launch *launch) {
     uint32_t ends = 0;
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
-            uint32_t buffer = launch->kernels[k].args.data[i];
+        for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
+            uint32_t buffer = launch_kernel(plan, launch, k)->args.data[i];
             const Buffer *b = &plan->buffers.data[buffer];
             SmemPlace place = {UINT32_MAX, 1};
-            if (!b->is_on_chip && !(launch->kernels[k].copied_args >> i & 1)) continue;
+            if (b->space == BUFFER_GLOBAL && !launch_copies(launch, buffer)) continue;
             uint32_t all = launch_smem_place(plan, launch, NULL, buffer, &place);
             int64_t bytes = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, b));
             cr_expect(place.offset_bytes % 16 == 0 && place.offset_bytes + bytes <= all);
             cr_expect_leq(place.offset_bytes + SMEM_ACCESS_BYTES, all);
-            cr_expect_eq(all, launch->kernels->variants[0].smem_bytes);
+            cr_expect_eq(all, launch_kernel(plan, launch, 0)->variants[0].smem_bytes);
             if (place.offset_bytes < ends) continue; /* met before */
             cr_expect(place.offset_bytes - ends < 16);
             ends = place.offset_bytes + (uint32_t)bytes;
@@ -115,12 +115,12 @@ Test(turn, small_kernels_share_a_block) {
         const Plan *plan = c.plan;
         uint32_t at = 0, launch = 0;
         for (; at < plan->kernels.n; launch++) {
-            Launch turns = plan_launch(plan, at);
+            Launch turns = *plan_launch_of(plan, at);
             cr_assert(launch < 4 && own->kernels[launch], "%s: too many", own->source);
             cr_expect_eq(turns.n, own->kernels[launch], "%s: launch %u has %u", own->source, launch,
                          turns.n);
             bool has_turns = !strstr(own->source, "dim ") && turns.n > 1;
-            cr_expect_eq(launch_is_one_block(&turns), has_turns, "%s", own->source);
+            cr_expect_eq(turns.mode == LAUNCH_ONE_BLOCK, has_turns, "%s", own->source);
             if (has_turns) check_turns(plan, &turns, own->source);
             if (has_turns) check_places(plan, &turns);
             at += turns.n;
@@ -136,7 +136,8 @@ Test(turn, what_passes_is_in_no_memory) {
     Compiled c = compiled_new(MLP("1", "f32"), TARGET_SM_90A);
     const Plan *plan = c.plan;
     for (uint32_t b = 0; b < plan->buffers.n; b++)
-        cr_expect_eq(plan->buffers.data[b].is_on_chip, plan->buffers.data[b].kind == BUFFER_TEMP);
+        cr_expect_eq(plan->buffers.data[b].space != BUFFER_GLOBAL,
+                     plan->buffers.data[b].kind == BUFFER_TEMP);
     for (uint32_t e = 0; e < plan->edges.n; e++)
         cr_expect(plan->edges.data[e].verdict == EDGE_FUSED ||
                   plan->edges.data[e].consumer == NODE_NONE);
@@ -150,14 +151,14 @@ Test(turn, what_passes_is_in_no_memory) {
 }
 
 /* Whether whatever no turn writes is copied. */
-static bool copies_all(const Launch *launch) {
+static bool copies_all(const Plan *plan, const Launch *launch) {
     for (uint32_t k = 0; k < launch->n; k++)
-        for (uint32_t i = 0; i < launch->kernels[k].args.n; i++) {
+        for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
+            uint32_t buffer = launch_kernel(plan, launch, k)->args.data[i];
             bool is_made = false;
             for (uint32_t b = 0; b < launch->n; b++)
-                is_made = is_made ||
-                          kernel_stores_to(&launch->kernels[b], launch->kernels[k].args.data[i]);
-            if (!is_made && !(launch->kernels[k].copied_args >> i & 1)) return false;
+                is_made = is_made || kernel_stores_to(launch_kernel(plan, launch, b), buffer);
+            if (!is_made && !launch_copies(launch, buffer)) return false;
         }
     return true;
 }
@@ -175,20 +176,20 @@ Test(turn, code_copies_first_and_fits) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
         Compiled c = compiled_new(cases[i / 2].source, targets[i % 2]);
         const Plan *plan = c.plan;
-        Launch launch = plan_launch(plan, 0);
-        if (launch_is_one_block(&launch)) {
-            const char *text = compiled_function(&c, launch.kernels, 0);
+        Launch launch = *plan_launch_of(plan, 0);
+        if (launch.mode == LAUNCH_ONE_BLOCK) {
+            const char *text = compiled_function(&c, launch_kernel(plan, &launch, 0), 0);
             const char *barrier = strstr(text, "bar.sync"), *copy = strstr(text, "cp.async.ca");
             cr_assert(barrier);
             cr_expect(copy ? copy < barrier : holds_nothing(plan), "%s", cases[i / 2].source);
             cr_expect_null(strstr(barrier, "cp.async.ca"), "%s", cases[i / 2].source);
-            if (copies_all(&launch))
+            if (copies_all(plan, &launch))
                 cr_expect_eq(ptx_count(text, "ld.global.nc"), 0, "%s", cases[i / 2].source);
         }
         PtxReport report;
-        if (launch_is_one_block(&launch) && compiled_assemble(&c, (PtxOptions){0}, &report)) {
+        if (launch.mode == LAUNCH_ONE_BLOCK && compiled_assemble(&c, (PtxOptions){0}, &report)) {
             cr_expect(ptx_is_in_registers(&report), "%s", cases[i / 2].source);
-            uint32_t chip = launch.kernels->variants[0].smem_bytes;
+            uint32_t chip = launch_kernel(plan, &launch, 0)->variants[0].smem_bytes;
             for (uint32_t f = 0; f < report.functions.n; f++)
                 cr_expect_leq(report.functions.data[f].shared_bytes + chip, MOST_SHARED);
         }
@@ -209,7 +210,7 @@ Test(turn, wiring_makes_a_function) {
     const Kernel *kernels[3];
     for (int i = 0; i < 3; i++) {
         kernels[i] = c.driver.plans[i]->kernels.data;
-        cr_assert_eq(plan_launch(c.driver.plans[i], 0).n, 3);
+        cr_assert_eq(plan_launch_of(c.driver.plans[i], 0)->n, 3);
         cr_expect_eq(kernels[i][2].code, kernels[0][2].code, "each kernel is the same");
     }
     cr_expect(!kernels[1]->variants[0].is_shared);
@@ -228,7 +229,7 @@ Test(turn, copies_make_a_function) {
     const Kernel *kernels[2];
     for (int i = 0; i < 2; i++) {
         kernels[i] = c.driver.plans[i]->kernels.data;
-        cr_assert_eq(plan_launch(c.driver.plans[i], 0).n, 3);
+        cr_assert_eq(plan_launch_of(c.driver.plans[i], 0)->n, 3);
     }
     cr_expect_gt(kernels[0]->variants[0].smem_bytes, kernels[1]->variants[0].smem_bytes);
     cr_expect(!kernels[1]->variants[0].is_shared);
@@ -244,9 +245,9 @@ Test(turn, no_block_of_the_source_is_taken_apart) {
         "  y = relu(p @ v)\n}\n";
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         Compiled c = compiled_new(source, targets[i]);
-        Launch launch = plan_launch(c.plan, 0);
+        Launch launch = *plan_launch_of(c.plan, 0);
         cr_expect_eq(launch.n, 2);
-        cr_expect(!launch_is_one_block(&launch) && launch.kernels[1].link == LAUNCH_SEQUENCE);
+        cr_expect_eq(launch.mode, LAUNCH_SEQUENCE);
         compile_free(&c);
     }
 }

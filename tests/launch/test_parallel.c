@@ -1,7 +1,6 @@
 /* Kernels that are the same but for their buffers start together, unless one waits for another. */
 #include "launch/dedup.h"
-#include "launch/parallel.h"
-#include "launch/sequence.h"
+#include "launch/compose.h"
 #include "lib/plans.h"
 #include "lib/text_file.h"
 #include "memory/memplan.h"
@@ -18,7 +17,7 @@ static Plan *joined_for(Arena *arena, const char *source, TargetId target) {
     sched_plan(arena, plan, target_get(target));
     dedup_classify(arena, (const Plan *const *)&plan, 1);
     Arena *scratch = arena_new(NULL);
-    parallel_kernels(arena, scratch, plan, target_get(target));
+    launch_compose(arena, scratch, plan, target_get(target), LAUNCH_MODES_BESIDE);
     arena_free(scratch);
     dedup_functions(arena, (const Plan *const *)&plan, 1);
     return plan;
@@ -64,11 +63,11 @@ Test(launch, equal_kernels_start_together) {
         uint32_t at = 0;
         for (uint32_t launch = 0; at < plan->kernels.n; launch++) {
             cr_assert(launch < 4 && cases[i].parts[launch], "%s: too many", cases[i].source);
-            cr_expect(plan_launch(plan, at).n == cases[i].parts[launch], "%s: launch %u has %u",
-                      cases[i].source, launch, plan_launch(plan, at).n);
-            for (uint32_t k = at + 1; k < at + plan_launch(plan, at).n; k++)
-                cr_expect(plan->kernels.data[k].link == LAUNCH_PARALLEL);
-            at += plan_launch(plan, at).n;
+            cr_expect(plan_launch_of(plan, at)->n == cases[i].parts[launch], "%s: launch %u has %u",
+                      cases[i].source, launch, plan_launch_of(plan, at)->n);
+            cr_expect_eq(plan_launch_of(plan, at)->mode,
+                         plan_launch_of(plan, at)->n > 1 ? LAUNCH_PARALLEL : LAUNCH_SINGLE);
+            at += plan_launch_of(plan, at)->n;
         }
         cr_expect_null(plan_verify(plan, arena));
         arena_free(arena);
@@ -126,11 +125,11 @@ Test(launch, functions_are_shared_by_number_of_parts) {
                                "  p = max(x, axis=1)\n  q = max(y, axis=1)\n"
                                "  r = max(z + p[:32], axis=1)\n}\n");
     cr_expect(plan->kernels.n >= 3);
-    for (uint32_t a = 0; a < plan->kernels.n; a += plan_launch(plan, a).n)
-        for (uint32_t b = 0; b < a; b += plan_launch(plan, b).n)
+    for (uint32_t a = 0; a < plan->kernels.n; a += plan_launch_of(plan, a)->n)
+        for (uint32_t b = 0; b < a; b += plan_launch_of(plan, b)->n)
             cr_expect(plan->kernels.data[a].variants[0].symbol !=
                           plan->kernels.data[b].variants[0].symbol ||
-                      plan_launch(plan, a).n == plan_launch(plan, b).n);
+                      plan_launch_of(plan, a)->n == plan_launch_of(plan, b)->n);
     arena_free(arena);
 }
 
@@ -148,7 +147,7 @@ Test(launch, clusters_do_not_lie_across_parts) {
         const DimTab *dims = plan->graph->dims;
         cr_assert_eq(plan->kernels.n, 2);
         cr_expect_eq(sched_engine(&kernel->variants[0].sched), i ? GEMM_WGMMA : GEMM_GEMV);
-        cr_expect_eq(plan_launch(plan, 0).n, 2);
+        cr_expect_eq(plan_launch_of(plan, 0)->n, 2);
         for (uint32_t v = 0; v < kernel->n_variants && !i; v++) {
             const Variant *variant = &kernel->variants[v];
             cr_expect_gt(variant->sched.cluster, 1);
@@ -176,21 +175,24 @@ Test(launch, parts_have_their_maps) {
             text_printf(&source, "  %c%c = x @ %c\n", names[i], names[i], names[i]);
         text_puts(&source, "}\n");
         Plan *plan = joined_for(arena, text_str(&source), TARGET_SM_90A);
-        Launch launch = plan_launch(plan, 0);
+        Launch launch = *plan_launch_of(plan, 0);
         cr_assert_eq(launch.n, n_parts < 8 ? n_parts : 8, "%u of %u", launch.n, n_parts);
         uint32_t v = 0;
-        while (launch.kernels->variants[v].sched.gemm.tile_m != 128) v++;
+        while (launch_kernel(plan, &launch, 0)->variants[v].sched.gemm.tile_m != 128) v++;
         LaunchMap maps[MAX_LAUNCH_MAPS];
-        cr_assert_eq(launch_maps(&launch, v, maps), 2 * launch.n);
+        cr_assert_eq(launch_maps(plan, &launch, v, maps), 2 * launch.n);
         for (uint32_t i = 0; i < 2 * launch.n; i++)
             cr_expect(maps[i].kernel == i / 2 && maps[i].map == i % 2);
-        const Variant *least = launch.kernels->variants; /* of 64 x 64: 64 tiles of a part's rows */
+        const Variant *least =
+            launch_kernel(plan, &launch, 0)->variants; /* of 64 x 64: 64 tiles of a part's rows */
         while (least->sched.gemm.tile_m * least->sched.gemm.tile_n != 64 * 64) least++;
         int64_t rows = 512, blocks;
         cr_assert(dim_eval(plan->graph->dims, least->price.blocks, &rows, &blocks));
         cr_expect_eq(blocks, 64 * launch.n, "%u parts", launch.n);
         for (uint32_t k = 1; k < launch.n; k++)
-            cr_expect_eq(launch.kernels[k].variants[least - launch.kernels->variants].price.blocks,
+            cr_expect_eq(launch_kernel(plan, &launch, k)
+                             ->variants[least - launch_kernel(plan, &launch, 0)->variants]
+                             .price.blocks,
                          least->price.blocks);
         arena_free(arena);
     }
@@ -270,26 +272,25 @@ Test(launch, gated_pairs_multiply_at_once) {
         Plan *plan = plans_fuse(arena, module, 0, false);
         sched_plan(arena, plan, target_get(TARGET_SM_90A));
         Arena *scratch = arena_new(NULL);
-        sequence_kernels(arena, scratch, plan, target_get(TARGET_SM_90A));
+        launch_compose(arena, scratch, plan, target_get(TARGET_SM_90A), LAUNCH_MODES_OF_GEMMS);
         arena_free(scratch);
-        Launch launch = plan_launch(plan, 0);
+        Launch launch = *plan_launch_of(plan, 0);
         uint32_t n = i + 2, n_at_once = 0;
-        cr_assert(launch.n == n && launch.kernels[1].link == LAUNCH_SEQUENCE, "%u phases",
-                  launch.n);
-        for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
-            const Variant *variant = &launch.kernels->variants[v];
+        cr_assert(launch.n == n && launch.mode == LAUNCH_SEQUENCE, "%u phases", launch.n);
+        for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
+            const Variant *variant = &launch_kernel(plan, &launch, 0)->variants[v];
             LaunchMap maps[MAX_LAUNCH_MAPS];
             bool is_at_once = sched_engine(&variant->sched) == GEMM_WGMMA;
             n_at_once += is_at_once;
             cr_expect((variant->smem_bytes == 0) == is_at_once);
-            cr_expect_eq(launch_maps(&launch, v, maps), is_at_once ? n + 1 : 0);
+            cr_expect_eq(launch_maps(plan, &launch, v, maps), is_at_once ? n + 1 : 0);
             if (!is_at_once) continue;
             cr_expect(maps[0].kernel == 0 && maps[0].map == 0);
             for (uint32_t k = 0; k < n; k++)
                 cr_expect(maps[k + 1].kernel == k && maps[k + 1].map == 1);
             cr_expect_eq(variant->sched.gemm.products, n);
             cr_expect_leq(variant->sched.gemm.tile_n * n, WGMMA_MAX_WIDTH);
-            cr_expect_eq(launch_shared_bytes(&launch, v), variant->shared_bytes);
+            cr_expect_eq(launch_shared_bytes(plan, &launch, v), variant->shared_bytes);
         }
         cr_expect_eq(n_at_once, i ? 1 : 3);
         arena_free(arena);
@@ -309,11 +310,11 @@ Test(launch, deep_stages_leave_room_on_chip) {
     sched_plan(arena, plan, target_get(TARGET_SM_80));
     uint32_t alone = plan->kernels.data[0].variants[0].shared_bytes;
     Arena *scratch = arena_new(NULL);
-    sequence_kernels(arena, scratch, plan, target_get(TARGET_SM_80));
+    launch_compose(arena, scratch, plan, target_get(TARGET_SM_80), LAUNCH_MODES_OF_GEMMS);
     arena_free(scratch);
-    Launch launch = plan_launch(plan, 0);
-    const Kernel *kernel = launch.kernels;
-    cr_assert(launch.n == 2 && kernel[1].link == LAUNCH_SEQUENCE);
+    Launch launch = *plan_launch_of(plan, 0);
+    const Kernel *kernel = launch_kernel(plan, &launch, 0);
+    cr_assert(launch.n == 2 && launch.mode == LAUNCH_SEQUENCE);
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Sched *s = &kernel->variants[v].sched;
         uint32_t n_bytes = (s->gemm.tile_m + s->gemm.tile_n) * s->gemm.tile_k * 2 * s->gemm.stages;
@@ -323,7 +324,7 @@ Test(launch, deep_stages_leave_room_on_chip) {
         cr_expect(shared == 0 || shared == n_bytes);
         cr_expect(shared == 0 || shared + on_chip <= 96 * 1024, "%u and %u", shared, on_chip);
         cr_expect_geq(s->gemm.stages, 3);
-        cr_expect_eq(launch_shared_bytes(&launch, v), shared);
+        cr_expect_eq(launch_shared_bytes(plan, &launch, v), shared);
     }
     cr_expect_eq(alone, 96 * 1024);
     cr_expect(kernel->variants[0].shared_bytes > 0 && kernel->variants[0].shared_bytes < alone);
@@ -356,7 +357,7 @@ Test(launch, gated_pairs_are_one_launch) {
         cr_expect_eq(priced.cost->n_launches, 1, "%s\n%s", target_get(target)->name, source);
         for (uint32_t b = 0; b < priced.plan->buffers.n; b++) {
             const Buffer *buffer = &priced.plan->buffers.data[b];
-            cr_expect(!buffer->is_on_chip || buffer->kind == BUFFER_TEMP);
+            cr_expect(buffer->space == BUFFER_GLOBAL || buffer->kind == BUFFER_TEMP);
             cr_expect(n_kept == 0 || buffer->kind != BUFFER_TEMP, "%s", source);
         }
         cr_expect_null(plan_verify(priced.plan, arena));

@@ -39,10 +39,11 @@ static const char *source_of(Arena *arena, const Rows *r) {
 /* One launch, of which every variant has whole rows and the last takes anything. */
 static void check_launch(const Plan *plan, const Rows *r, const Target *target) {
     uint32_t first = plan->kernels.n - 2; /* a copy of an operand may come before */
-    Launch launch = plan_launch(plan, first);
+    Launch launch = *plan_launch_of(plan, first);
     bool has_wgmma = false;
     cr_assert(launch.n == 2, "%s[%s]", r->dtype, r->columns);
-    const Kernel *product = &launch.kernels[0], *reader = &launch.kernels[1];
+    const Kernel *product = launch_kernel(plan, &launch, 0),
+                 *reader = launch_kernel(plan, &launch, 1);
     int64_t n = dim_hi(plan->graph->dims, kernel_n_reduced(reader));
     for (uint32_t v = 0; v < product->n_variants; v++) {
         const Sched *sched = &product->variants[v].sched, *own = &reader->variants[v].sched;
@@ -63,11 +64,11 @@ static void check_launch(const Plan *plan, const Rows *r, const Target *target) 
 /* Shared memory of the function and of the launch's variants that are it. */
 static void check_room(const Plan *plan, const PtxFunction *function, const Target *target) {
     uint32_t most = (target->max_cluster > 1 ? 227 : 99) * 1024;
-    Launch launch = plan_launch(plan, plan->kernels.n - 2);
-    for (uint32_t v = 0; v < launch.kernels->n_variants; v++) {
-        const Variant *variant = &launch.kernels->variants[v];
+    Launch launch = *plan_launch_of(plan, plan->kernels.n - 2);
+    for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
+        const Variant *variant = &launch_kernel(plan, &launch, 0)->variants[v];
         if (strcmp(variant->symbol, function->name) != 0) continue;
-        uint32_t bytes = launch_shared_bytes(&launch, v) + variant->smem_bytes;
+        uint32_t bytes = launch_shared_bytes(plan, &launch, v) + variant->smem_bytes;
         cr_expect_leq(bytes + function->shared_bytes, most, "%s for %s: %u + %u", function->name,
                       target->name, bytes, function->shared_bytes);
     }
@@ -153,9 +154,7 @@ Test(tile_rows, launches) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         Compiled compiled = compiled_new(counts[i].source, counts[i].target);
         const Plan *plan = compiled.plan;
-        uint32_t n = 0;
-        for (uint32_t k = 0; k < plan->kernels.n; k++)
-            n += plan->kernels.data[k].link == LAUNCH_SINGLE;
+        uint32_t n = plan->launches.n;
         cr_expect_eq(n, counts[i].n_launches, "%u\n%s", n, counts[i].source);
         compile_free(&compiled);
     }

@@ -2,6 +2,7 @@
 #include "lib/faults.h"
 
 #include "ir/indexmap.h"
+#include "plan/launch.h"
 #include "random/rng.h"
 
 #include <string.h>
@@ -472,9 +473,10 @@ static OnlineSoftmax *rewritten(Plant *p) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         p->kernel = &p->plan->kernels.data[k];
         p->scalars = p->kernel->scalars;
-        if (!p->kernel->online_softmax.weight) continue;
+        if (!kernel_is_rewritten(p->plan, k)) continue;
+        uint32_t launch = (uint32_t)(plan_launch_of(p->plan, k) - p->plan->launches.data);
         p->is_done = true;
-        return &p->kernel->online_softmax;
+        return &p->plan->launches.data[launch].online_softmax;
     }
     return NULL;
 }

@@ -2,10 +2,8 @@
 #include "lib/plans.h"
 
 #include "front/sema.h"
+#include "launch/compose.h"
 #include "launch/dedup.h"
-#include "launch/one_block.h"
-#include "launch/parallel.h"
-#include "launch/sequence.h"
 #include "layout/layout.h"
 #include "memory/memplan.h"
 #include "schedule/schedule.h"
@@ -72,14 +70,12 @@ static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Link
         return priced;
     }
     const Plan *const plans[1] = {priced.plan};
-    bool is_gpu = target_get(target)->device == DEVICE_GPU;
     layout_plan(arena, priced.plan, target_get(target));
     sched_plan(arena, priced.plan, target_get(target));
-    if (is_gpu && links == LINKS_ALL)
-        one_block_kernels(arena, scratch, priced.plan, target_get(target));
-    if (!off) sequence_kernels(arena, scratch, priced.plan, target_get(target));
+    uint32_t modes = links == LINKS_ALL ? LAUNCH_MODES_IN_BLOCKS : LAUNCH_MODES_OF_GEMMS;
+    if (!off) launch_compose(arena, scratch, priced.plan, target_get(target), modes);
     dedup_classify(arena, plans, 1);
-    if (is_gpu && !off) parallel_kernels(arena, scratch, priced.plan, target_get(target));
+    if (!off) launch_compose(arena, scratch, priced.plan, target_get(target), LAUNCH_MODES_BESIDE);
     arena_free(scratch);
     if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
     priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));

@@ -383,14 +383,15 @@ Test(report, no_edge_of_the_dot_has_a_label) {
     for (uint32_t b = 0; b < plan->buffers.n; b++) {
         const Buffer *buffer = &plan->buffers.data[b];
         const char *node = strstr(dot, str_format(own, " g0b%u [", b));
-        const char *words = buffer->is_on_chip ? str_format(own, "\"%s on chip\"", buffer->name)
-                                               : str_format(own, "\"%s\\n", buffer->name);
+        const char *words = buffer->space != BUFFER_GLOBAL
+                                ? str_format(own, "\"%s on chip\"", buffer->name)
+                                : str_format(own, "\"%s\\n", buffer->name);
         cr_assert(node, "no %s in\n%s", buffer->name, dot);
         cr_expect_eq(count(dot, str_format(own, " g0b%u [", b)),
                      count(dot, str_format(own, "-> g0b%u [", b)) + 1);
         cr_expect_lt(strstr(node, words), strchr(node, '\n'), "%s", words);
-        n_temps += buffer->kind == BUFFER_TEMP && !buffer->is_on_chip;
-        n_on_chip += buffer->is_on_chip;
+        n_temps += buffer->kind == BUFFER_TEMP && buffer->space == BUFFER_GLOBAL;
+        n_on_chip += buffer->space != BUFFER_GLOBAL;
     }
     cr_expect(n_arrows > 50 && n_temps > 5 && n_on_chip > 0);
     arena_free(f.arena);

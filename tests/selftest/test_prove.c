@@ -6,6 +6,7 @@
 #include "launch/online_softmax.h"
 #include "lib/compile.h"
 #include "lib/prove.h"
+#include "plan/launch.h"
 #include "random/random_graph.h"
 #include "verify/probe.h"
 
@@ -61,9 +62,11 @@ static void pretend(void *user, Arena *in, Plan *plan, bool is_fused) {
     for (uint32_t k = 0; is_fused && k < plan->kernels.n; k++) {
         Kernel *scores = &plan->kernels.data[k], *rows = scores + 1;
         if (scores->form != FORM_GEMM || k + 1 == plan->kernels.n || rows->form != FORM_ROW ||
-            rows->online_softmax.weight)
+            kernel_is_rewritten(plan, k + 1))
             continue;
-        rows->online_softmax = online_softmax_find(scores, rows, scores->row_stores.data[0].buffer);
+        uint32_t launch = (uint32_t)(plan_launch_of(plan, k + 1) - plan->launches.data);
+        plan->launches.data[launch].online_softmax =
+            online_softmax_find(scores, rows, scores->row_stores.data[0].buffer);
         Store *store = &rows->stages.data[rows->stages.n - 1].stores.data[0];
         if (p->is_wrong)
             store->value = scalar_cvt(rows->scalars, scalar_const(rows->scalars, DT_F32, 0.125),

@@ -12,6 +12,7 @@ enum { WARP = 32 };
 /* A kernel of a launch that took place. */
 typedef struct Used {
     const Plan *plan;
+    const Launch *launch;
     const Kernel *kernel;
     const Variant *variant;
     const int64_t *symbol_values;
@@ -154,8 +155,12 @@ static bool is_wgmma_part_store(const Used *u) {
     return u->is_mixed && is_wgmma_store(u);
 }
 
+static bool is_continuing(const Used *u) {
+    return u->launch->mode == LAUNCH_SEQUENCE && u->kernel != launch_kernel(u->plan, u->launch, 0);
+}
+
 static bool is_phase_rows(const Used *u) {
-    return u->kernel->link == LAUNCH_SEQUENCE && u->kernel->form == FORM_ROW;
+    return is_continuing(u) && u->kernel->form == FORM_ROW;
 }
 
 static bool is_phase_wide(const Used *u) {
@@ -170,12 +175,11 @@ static bool is_phase_wgmma(const Used *u) {
 }
 
 static bool is_phase_product(const Used *u) {
-    return u->kernel->link == LAUNCH_SEQUENCE && u->kernel->form == FORM_GEMM &&
-           !is_engine(u, GEMM_WGMMA);
+    return is_continuing(u) && u->kernel->form == FORM_GEMM && !is_engine(u, GEMM_WGMMA);
 }
 
 static bool is_relay(const Used *u) {
-    return u->kernel->link == LAUNCH_GEMM_ROWS_GEMM && u->kernel->form == FORM_ROW;
+    return u->launch->mode == LAUNCH_GEMM_ROWS_GEMM && u->kernel->form == FORM_ROW;
 }
 
 static bool is_turn(const Used *u) {
@@ -275,15 +279,18 @@ static Used used_at(const Plan *plan, const int64_t *symbol_values, int64_t *val
 }
 
 static void note_launch(const Target *target, const Launch *launch, uint32_t v, Used *used,
-                        LoweringUse *use) {
-    used->is_turn = launch_is_one_block(launch);
-    used->has_parts = launch_is_parallel(launch);
+                        TemplateUse *use) {
+    const Plan *plan = used->plan;
+    used->launch = launch;
+    used->is_turn = launch->mode == LAUNCH_ONE_BLOCK;
+    used->has_parts = launch->mode == LAUNCH_PARALLEL;
     used->is_mixed = false;
-    used->opens = sched_engine(&launch->kernels->variants[v].sched);
+    used->opens = launch_kernel(plan, launch, 0)->sched_engine(&variants[v].sched);
     for (uint32_t k = 1; k < launch->n && used->has_parts; k++)
-        used->is_mixed = used->is_mixed || launch->kernels[k].code != launch->kernels->code;
+        used->is_mixed = used->is_mixed || launch_kernel(plan, launch, k)->code !=
+                                               launch_kernel(plan, launch, 0)->code;
     for (uint32_t k = 0; k < launch->n; k++) {
-        used->kernel = &launch->kernels[k];
+        used->kernel = launch_kernel(plan, launch, k);
         used->variant = &used->kernel->variants[v];
         Dtype dtype = dtype_of(used);
         for (LoweringId id = 0; id < LOWERING_COUNT; id++)
@@ -296,10 +303,10 @@ void lowering_note_plan(const Plan *plan, const Target *target, const int64_t *s
                         LoweringUse *use) {
     int64_t values[DIM_MAX_SYMBOLS];
     Used used = used_at(plan, symbol_values, values);
-    for (uint32_t i = 0; i < plan->kernels.n; i += plan_launch(plan, i).n) {
-        Launch launch = plan_launch(plan, i);
-        for (uint32_t v = 0; v < launch.kernels->n_variants; v++)
-            note_launch(target, &launch, v, &used, use);
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Launch *launch = &plan->launches.data[i];
+        for (uint32_t v = 0; v < launch_kernel(plan, launch, 0)->n_variants; v++)
+            note_launch(target, launch, v, &used, use);
     }
 }
 
@@ -307,13 +314,12 @@ void lowering_note_use(const Plan *plan, const Target *target, const Rig *rig,
                        const int64_t *symbol_values, LoweringUse *use) {
     int64_t values[DIM_MAX_SYMBOLS];
     Used used = used_at(plan, symbol_values, values);
-    int32_t step = 0;
-    for (uint32_t i = 0; i < plan->kernels.n; step++) {
-        Launch launch = plan_launch(plan, i);
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Launch *launch = &plan->launches.data[i];
         /* Init steps are run by the program: which of their variants did, it does not say. */
-        int32_t v = launch.kernels->is_init ? 0 : frt_exec_variant(rig->exec, step);
-        if (v >= 0) note_launch(target, &launch, (uint32_t)v, &used, use);
-        i += launch.n;
+        int32_t v =
+            launch_kernel(plan, launch, 0)->is_init ? 0 : frt_exec_variant(rig->exec, (int32_t)i);
+        if (v >= 0) note_launch(target, launch, (uint32_t)v, &used, use);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "search/split_k_choice.h"
 
 #include "lib/plans.h"
+#include "plan/launch.h"
 #include "verify/probe.h"
 
 #include <criterion/criterion.h>
@@ -165,7 +166,8 @@ Test(split_k_kernel, the_last_may_be_shorter) {
     cr_assert_eq(plan->kernels.n, 3);
     const Kernel *alike = &plan->kernels.data[0], *rest = alike + 1, *sum = alike + 2;
     cr_expect(is_partial(alike) && is_partial(rest));
-    cr_expect_eq(rest->link, LAUNCH_PARALLEL);
+    cr_expect_eq(plan_launch_of(plan, 1)->mode, LAUNCH_PARALLEL);
+    cr_expect_eq(plan_launch_of(plan, 1)->first, 0);
     int64_t n = known(alike, alike->segment_axis), elems = known(alike, alike->first_reduced);
     cr_expect_eq(known(rest, rest->segment_axis), 1);
     cr_expect_eq(n * elems + known(rest, rest->first_reduced), 9001);

@@ -3,8 +3,7 @@
 #include "verify/bisect.h"
 
 #include "launch/dedup.h"
-#include "launch/parallel.h"
-#include "launch/sequence.h"
+#include "launch/compose.h"
 #include "lib/plans.h"
 #include "memory/memplan.h"
 #include "schedule/schedule.h"
@@ -35,9 +34,9 @@ static Plan *fused(World *w) {
 static void link_kernels(World *w, Plan *plan) {
     const Plan *plans[] = {plan};
     sched_plan(w->arena, plan, target_get(TARGET_SM_80));
-    sequence_kernels(w->arena, w->scratch, plan, target_get(TARGET_SM_80));
+    launch_compose(w->arena, w->scratch, plan, target_get(TARGET_SM_80), LAUNCH_MODES_OF_GEMMS);
     dedup_classify(w->scratch, plans, 1);
-    parallel_kernels(w->arena, w->scratch, plan, target_get(TARGET_SM_80));
+    launch_compose(w->arena, w->scratch, plan, target_get(TARGET_SM_80), LAUNCH_MODES_BESIDE);
     cr_assert(memplan_place(w->arena, plan));
 }
 
@@ -111,7 +110,7 @@ Test(bisect, what_is_lost_on_chip_is_told_apart) {
     World w = world_new(gated);
     w.wrong = "u";
     w.is_gone = true;
-    cr_assert(w.plan->kernels.n == 2 && w.linked->kernels.data[1].link == LAUNCH_SEQUENCE);
+    cr_assert(w.plan->kernels.n == 2 && w.linked->launches.data[0].mode == LAUNCH_SEQUENCE);
     BisectVerdict verdict = find(&w, "z");
     cr_expect_eq(verdict.kind, BISECT_CHIP, "%s", verdict.text);
     cr_expect_str_eq(verdict.text,
@@ -145,7 +144,7 @@ Test(bisect, what_its_own_reader_overwrites_is_named) {
 Test(bisect, parts_of_a_launch_do_not_wait_for_each_other) {
     World w = world_new(gated);
     w.wrong = "u";
-    w.linked->kernels.data[1].link = LAUNCH_PARALLEL;
+    w.linked->launches.data[0].mode = LAUNCH_PARALLEL;
     BisectVerdict verdict = find(&w, "z");
     cr_expect_eq(verdict.kind, BISECT_ORDER, "%s", verdict.text);
     cr_expect(strstr(verdict.text, "but kernel g_1_z_l4 reads it before that"), "%s", verdict.text);

@@ -3,6 +3,7 @@
 
 #include "lib/plans.h"
 #include "memory/memplan.h"
+#include "plan/launch.h"
 #include "plan/in_place.h"
 #include "random/random_graph.h"
 
@@ -91,6 +92,8 @@ static bool check_source(const char *source) {
     cr_expect(!fault, "%s\n%s", fault, source);
     cr_expect(tapped->kernels.n == plain->kernels.n + n_apart + n_copies);
     cr_expect(tapped->buffers.n == plain->buffers.n + n_outputs + n_copies);
+    plan_launch_singly(w.arena, plain);
+    plan_launch_singly(w.arena, tapped);
     cr_assert(memplan_place(w.arena, plain) && memplan_place(w.arena, tapped));
     cr_expect(tapped->peak_bytes_unshared == plain->peak_bytes_unshared, "%s", source);
     bool may_move = keeps_apart(&w, plain, tapped, source);

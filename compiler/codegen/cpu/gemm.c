@@ -115,7 +115,8 @@ static void make_room(Products *products) {
     products->passed = arena_array(rows->k->arena, Val, rows->kernel->args.n);
     for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
         const Buffer *buffer = &rows->plan->buffers.data[rows->kernel->args.data[i]];
-        if (buffer->is_on_chip) products->passed[i] = cpu_memory_new(rows, buffer->dtype, n_elems);
+        if (buffer->space != BUFFER_GLOBAL)
+            products->passed[i] = cpu_memory_new(rows, buffer->dtype, n_elems);
     }
 }
 

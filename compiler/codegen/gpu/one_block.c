@@ -86,9 +86,9 @@ static void copy_arg(const Lower *turn, uint32_t i, Val from) {
     copy_pieces(&copy, first, n - first, elem_bytes);
 }
 
-static bool is_copied(const Launch *launch, uint32_t k, uint32_t i) {
-    return (launch->kernels[k].copied_args >> i & 1) &&
-           !launch_comes_again(launch, (LaunchArg){k, i});
+static bool is_copied(const Plan *plan, const Launch *launch, uint32_t k, uint32_t i) {
+    return launch_copies(launch, launch_kernel(plan, launch, k)->args.data[i]) &&
+           !launch_comes_again(plan, launch, (LaunchArg){k, i});
 }
 
 /* By one thread: it takes no branch, so that the wait behind it is everybody's. */
@@ -115,14 +115,14 @@ void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
     Val is_first = k_eq(k, gpu_thread(k), zero);
     Val asks = k_zext(k, is_first, k->i32);
     for (uint32_t j = 0; j < launch->n; j++)
-        for (uint32_t i = 0; i < launch->kernels[j].args.n; i++)
-            if (is_copied(launch, j, i)) prefetch_arg(&turns[j], i, asks);
+        for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, j)->args.n; i++)
+            if (is_copied(turns->plan, launch, j, i)) prefetch_arg(&turns[j], i, asks);
 }
 
 /* Of turn `k`, as a group of copies. */
 static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k, Val *pointers) {
-    for (uint32_t i = 0; i < launch->kernels[k].args.n; i++)
-        if (is_copied(launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
+    for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, k)->args.n; i++)
+        if (is_copied(turns->plan, launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
     k_intrinsic(turns->k, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
 }
 
@@ -158,7 +158,7 @@ void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers) {
         wait_for_copies(k, launch->n - 1 - j);
         gpu_barrier(k);
         pool.n_used = 0;
-        k->overlaps_quotients = form_info(launch->kernels[j].form)->multiplies;
+        k->overlaps_quotients = form_info(launch_kernel(turns->plan, launch, j)->form)->multiplies;
         take_turn(&turns[j]);
     }
     gpu_pool_end(k);

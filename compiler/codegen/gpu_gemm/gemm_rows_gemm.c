@@ -36,7 +36,7 @@ static bool asks_column(const GemmRowsGemm *s) {
  * matrix, and come last: then no processor is left with a long one. */
 static Val tile_number(const GemmRowsGemm *s) {
     Val block = gpu_block(s->lower);
-    if (!s->rows_kernel->online_softmax.is_limited) return block;
+    if (!s->online_softmax->is_limited) return block;
     Val last = lower_dim(s->lower, s->lower->variant->grid);
     last = k_sub(s->k, last, lower_index_const(s->lower, 1));
     return k_sub(s->k, last, block);
@@ -129,6 +129,7 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     *s = (GemmRowsGemm){
         .lower = lower, .k = lower->k, .rows_lower = lowers + 1, .out_lower = lowers + 2};
     s->rows_kernel = s->rows_lower->kernel;
+    s->online_softmax = &lower->launch->online_softmax;
     make_tiles(s);
     place_shared(s);
     int64_t axis_k = dim_hi(dims, kernel_n_reduced(lower->kernel));
@@ -324,7 +325,7 @@ static void multiply_weights(GemmRowsGemm *s, const Weights *weights, Val offset
 
 /* What the loop over tiles carries, as a flat list, or back from it. */
 static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, Val *values, bool is_back) {
-    bool is_online = s->rows_kernel->online_softmax.weight != SCALAR_NONE;
+    bool is_online = s->online_softmax->weight != SCALAR_NONE;
     uint32_t n_rows = is_online ? s->n_rows : 0;
     const ValueList lists[] = {
         {s->out.accs, s->out.n_accs}, {state->shift, n_rows}, {state->total, n_rows}};
@@ -333,7 +334,7 @@ static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, Val *values, 
 
 /* Tiles with a column that some row of the block sees. */
 static Val n_seen_tiles(const GemmRowsGemm *s) {
-    const OnlineSoftmax *online_softmax = &s->rows_kernel->online_softmax;
+    const OnlineSoftmax *online_softmax = s->online_softmax;
     const Codegen *k = s->k;
     LLVMTypeRef type = s->lower->index_type;
     if (!online_softmax->weight || !online_softmax->is_limited) return s->n_tiles;
@@ -353,7 +354,7 @@ static void multiply_stage(GemmRowsGemm *s) {
     Weights *weights = arena_array(s->k->arena, Weights, 1);
     GemmRowsGemmState state = {{NULL}, {NULL}};
     Val values[MAX_ACCUMULATORS + 2 * MAX_ROWS];
-    bool is_online = s->rows_kernel->online_softmax.weight != SCALAR_NONE;
+    bool is_online = s->online_softmax->weight != SCALAR_NONE;
     if (is_online) gemm_rows_gemm_begin_online(s, &state);
     Val other = gemm_rows_gemm_other_buffer(s, s->read), one = gemm_rows_gemm_index(s, 1);
     Val n_tiles = n_seen_tiles(s);
@@ -386,7 +387,7 @@ static void reduce_stages(GemmRowsGemm *s) {
     for (uint32_t i = 0; i < n; i++) {
         const Stage *stage = &s->rows_kernel->stages.data[i];
         for (uint32_t r = 0; r < s->n_rows; r++) gpu_stage_prepare(&s->rows[r], stage);
-        if (s->rows_kernel->online_softmax.weight) return;
+        if (s->online_softmax->weight) return;
         if (i + 1 < n) gemm_rows_gemm_reduce(s, stage);
     }
 }

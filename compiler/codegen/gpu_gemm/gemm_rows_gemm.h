@@ -26,6 +26,7 @@ typedef struct GemmRowsGemm {
     Lower *lower, *rows_lower, *out_lower;
     const Codegen *k;
     const Kernel *rows_kernel;
+    const OnlineSoftmax *online_softmax;
     MmaTile scores, out;
     MmaOperand left, right, values; /* of the scores both, and the result's right one */
     uint32_t n_steps;               /* of the scores' k */

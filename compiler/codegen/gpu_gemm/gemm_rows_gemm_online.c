@@ -4,7 +4,7 @@
 #include "codegen/gpu_gemm/gemm_rows_gemm.h"
 
 static const OnlineSoftmax *online_of(const GemmRowsGemm *s) {
-    return &s->rows_kernel->online_softmax;
+    return s->online_softmax;
 }
 
 static const Reduce *shift_of(const GemmRowsGemm *s) {

@@ -43,6 +43,7 @@ typedef struct SharedTiles {
 typedef struct Lower {
     Codegen *k;
     const Plan *plan;
+    const Launch *launch; /* that the function runs */
     const Kernel *kernel;
     const Variant *variant;
     Val function;

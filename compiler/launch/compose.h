@@ -1,0 +1,43 @@
+/* The composer joins launches: each kernel of a scheduled plan is a launch, and a few launches of
+ * related kernels may be one grid.
+ *
+ *   single           [ k0 ] [ k1 ] [ k2 ]      a grid each
+ *
+ *   parallel         [ k0 | k1 | k2 ]          horizontal fusion: independent kernels, each with
+ *                                              blocks of its own in one grid
+ *
+ *   sequence         [ gemm > rows ]           producer and consumer in the same blocks, on the
+ *                                              tile that a block has; it stays in shared memory
+ *
+ *   gemm_rows_gemm   [ gemm > rows > gemm ]    back-to-back GEMMs, e.g. attention: the tile
+ *                                              between them stays in registers
+ *
+ *   one_block        [ k0 > k1 > .. > k9 ]     a megakernel of one block for kernels so small that
+ *                                              a launch takes longer than their work
+ *
+ * plan/launch_modes.def lists the modes. A launch changes no bit of any result: each kernel has its
+ * own order of summation in every mode. For every mode launch/<mode>.c says which launches to try
+ * and how to schedule them as one; launch/trial.c tries them on copies, asks the price or a `fuse
+ * must` block, and then changes the plan or leaves it as it is. */
+#ifndef FUSEC_LAUNCH_COMPOSE_H
+#define FUSEC_LAUNCH_COMPOSE_H
+
+#include "machine/target.h"
+#include "plan/launch.h"
+
+/* Joins launches of the plan by the modes (bit set over LaunchMode), in the order
+ *   one block, gemm-rows-gemm, sequence, parallel,
+ * where the target has them. Requires schedules; LAUNCH_PARALLEL requires Kernel.code
+ * (launch/dedup.h). Lengthens the lifetimes of buffers, so they are placed after it. */
+void launch_compose(Arena *arena, Arena *scratch, Plan *plan, const Target *target, uint32_t modes);
+
+/* Sets of modes: kernels that follow one another in the same blocks; those of them that begin with
+ * a GEMM; kernels side by side. */
+enum {
+    LAUNCH_MODES_IN_BLOCKS =
+        1u << LAUNCH_ONE_BLOCK | 1u << LAUNCH_GEMM_ROWS_GEMM | 1u << LAUNCH_SEQUENCE,
+    LAUNCH_MODES_OF_GEMMS = 1u << LAUNCH_GEMM_ROWS_GEMM | 1u << LAUNCH_SEQUENCE,
+    LAUNCH_MODES_BESIDE = 1u << LAUNCH_PARALLEL
+};
+
+#endif

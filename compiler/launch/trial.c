@@ -1,0 +1,278 @@
+/* See trial.h. */
+#include "launch/trial.h"
+
+#include <string.h>
+
+static const LaunchRules *const rules_of[] = {
+#define LAUNCH_MODE(sym, name, blocks, text, word) [LAUNCH_##sym] = &launch_rules_##name,
+#include "plan/launch_modes.def"
+};
+
+const LaunchRules *launch_rules(LaunchMode mode) {
+    return rules_of[mode];
+}
+
+/* Copies. */
+
+static void push_launch(Arena *arena, Plan *to, const Plan *from, uint32_t launch) {
+    Launch own = from->launches.data[launch];
+    for (uint32_t k = 0; k < own.n; k++)
+        vec_push(arena, &to->kernels, kernel_copy(arena, launch_kernel(from, &own, k)));
+    own.first = to->kernels.n - own.n;
+    vec_push(arena, &to->launches, own);
+}
+
+static void push_both(const Composer *c, Trial *t, uint32_t launch) {
+    push_launch(c->scratch, &t->apart, c->plan, launch);
+    push_launch(c->scratch, &t->together, c->plan, launch);
+}
+
+/* The launches right ahead of this one, of the same run. */
+static uint32_t count_context(const Composer *c, LaunchMode mode, uint32_t launch) {
+    uint32_t n = 0;
+    const Launch *launches = c->plan->launches.data;
+    const Kernel *kernel = launch_kernel(c->plan, &launches[launch], 0);
+    while (n < launch_rules(mode)->n_context && n < launch && !kernel->is_init &&
+           !launch_kernel(c->plan, &launches[launch - n - 1], 0)->is_init)
+        n++;
+    return n;
+}
+
+Trial trial_begin(const Composer *c, LaunchMode mode, uint32_t launch) {
+    Trial t = {.mode = mode, .apart = *c->plan, .n_context = count_context(c, mode, launch)};
+    memset(&t.apart.kernels, 0, sizeof t.apart.kernels);
+    memset(&t.apart.launches, 0, sizeof t.apart.launches);
+    t.together = t.apart;
+    if (launch_rules(mode)->sets_space)
+        t.together.buffers.data = arena_copy(c->scratch, c->plan->buffers.data,
+                                             c->plan->buffers.n * sizeof *t.together.buffers.data);
+    for (uint32_t i = t.n_context; i > 0; i--) push_both(c, &t, launch - i);
+    push_both(c, &t, launch);
+    t.launches[t.n_launches++] = launch;
+    return t;
+}
+
+static Plan copy_kernels(Arena *arena, const Plan *plan) {
+    Plan copy = plan_excerpt(arena, plan, 0, plan->launches.n);
+    for (uint32_t k = 0; k < copy.kernels.n; k++)
+        copy.kernels.data[k] = kernel_copy(arena, &plan->kernels.data[k]);
+    return copy;
+}
+
+ReasonId trial_add(const Composer *c, Trial *t, uint32_t launch) {
+    const LaunchRules *rules = launch_rules(t->mode);
+    const Trial before = *t;
+    Plan kept = t->together;
+    if (rules->add) kept = copy_kernels(c->scratch, &t->together);
+    push_both(c, t, launch);
+    t->launches[t->n_launches++] = launch;
+    ReasonId reason = rules->add ? rules->add(c, t) : REASON_NONE;
+    if (reason == REASON_NONE) return reason;
+    *t = before;
+    t->together = kept;
+    return reason;
+}
+
+void trial_merge(Trial *t) {
+    Launch *launch = trial_launch(t);
+    launch->mode = t->mode;
+    launch->n = t->together.kernels.n - launch->first;
+    t->together.launches.n = t->n_context + 1;
+}
+
+uint32_t trial_n_kernels(const Trial *t) {
+    return t->together.kernels.n - trial_launch(t)->first;
+}
+
+Kernel *trial_kernel(const Trial *t, uint32_t k) {
+    return &t->together.kernels.data[trial_launch(t)->first + k];
+}
+
+Launch *trial_launch(const Trial *t) {
+    return &t->together.launches.data[t->n_context];
+}
+
+bool trial_is_private(const Composer *c, const Trial *t, uint32_t buffer) {
+    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
+    for (uint32_t i = 0, next = 0; i < c->plan->launches.n; i++) {
+        const Launch *launch = &c->plan->launches.data[i];
+        if (next < t->n_launches && t->launches[next] == i) {
+            next++;
+            continue;
+        }
+        for (uint32_t k = 0; k < launch->n; k++)
+            if (kernel_find_arg(launch_kernel(c->plan, launch, k), buffer) != NO_ARG) return false;
+    }
+    return true;
+}
+
+/* Judging. */
+
+static Prices price_of(const Composer *c, const Plan *plan) {
+    return prices_of_plan(c->scratch, plan, c->target, &c->points);
+}
+
+TrialPrices trial_prices(const Composer *c, const Trial *t) {
+    TrialPrices prices = {price_of(c, &t->together), price_of(c, &t->apart)};
+    if (t->n_context == 0) return prices;
+    Plan context = plan_excerpt(c->scratch, &t->apart, 0, t->n_context);
+    Prices before = price_of(c, &context);
+    for (uint32_t i = 0; i < c->points.n; i++) {
+        prices.together.us[i] -= before.us[i];
+        prices.apart.us[i] -= before.us[i];
+    }
+    return prices;
+}
+
+bool trial_pays(const Composer *c, Trial *t, TrialPrices *prices) {
+    *prices = trial_prices(c, t);
+    return prices_favor_joining(&c->points, &prices->together, &prices->apart);
+}
+
+bool launch_is_apart(const Plan *plan, const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_NEVER)) return true;
+    return false;
+}
+
+/* Whether the kernel computes something of the value that is in the `fuse must` block. */
+static bool has_user(const Graph *graph, const Kernel *kernel, NodeId value, uint32_t block) {
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        NodeId id = kernel->nodes.data[i];
+        const Node *node = graph_node(graph, id);
+        for (uint32_t k = 0; k < node->n_args; k++)
+            if (node->args[k] == value && graph_block(graph, id, BLOCK_MUST) == block) return true;
+    }
+    return false;
+}
+
+bool trial_is_asked_to_pass(const Composer *c, const Trial *t, uint32_t n, uint32_t reader) {
+    const Graph *graph = c->plan->graph;
+    const Kernel *kernel = trial_kernel(t, reader);
+    Launch writers = *trial_launch(t);
+    writers.n = n;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t buffer = kernel->args.data[i];
+        NodeId node = c->plan->buffers.data[buffer].node;
+        uint32_t block = graph_block(graph, node, BLOCK_MUST);
+        if (block && launch_stores_to(&t->together, &writers, buffer) &&
+            has_user(graph, kernel, node, block))
+            return true;
+    }
+    return false;
+}
+
+/* Keeping. */
+
+void launch_set_passed_edges(Plan *plan, const Plan *from, const Launch *launch, uint32_t n,
+                             EdgeVerdict verdict, ReasonId reason) {
+    Launch before = *launch;
+    const Kernel *reader = launch_kernel(from, launch, n - 1);
+    before.n = n - 1;
+    for (uint32_t i = 0; i < reader->args.n; i++) {
+        uint32_t buffer = reader->args.data[i];
+        const Buffer *passed = &plan->buffers.data[buffer];
+        if (!launch_stores_to(from, &before, buffer)) continue;
+        for (uint32_t e = 0; e < plan->edges.n; e++) {
+            Edge *edge = &plan->edges.data[e];
+            if (edge->producer != passed->node || edge->verdict != EDGE_STORED ||
+                edge->consumer == NODE_NONE || !vec_has(&reader->nodes, edge->consumer))
+                continue;
+            edge->verdict = verdict;
+            edge->reason = reason;
+        }
+    }
+}
+
+/* Of values that are in no memory. A user in a `fuse never` block that the value makes no
+ * difference to reads none of it. */
+static void set_edges_of(Plan *plan, const Buffer *buffer) {
+    for (uint32_t e = 0; e < plan->edges.n; e++) {
+        Edge *edge = &plan->edges.data[e];
+        bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_SAME_BLOCK;
+        if (!is_stored || edge->producer != buffer->node || edge->consumer == NODE_NONE ||
+            graph_block(plan->graph, edge->consumer, BLOCK_NEVER))
+            continue;
+        edge->verdict = EDGE_FUSED;
+        edge->reason = REASON_ON_CHIP;
+    }
+}
+
+static void mark_edges(Plan *plan, const Launch *launch) {
+    if (!launch_shares_blocks(launch)) return;
+    for (uint32_t n = launch->n; n > 1; n--)
+        launch_set_passed_edges(plan, plan, launch, n, EDGE_FUSED, REASON_SAME_BLOCK);
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+            if (buffer->space != BUFFER_GLOBAL) set_edges_of(plan, buffer);
+        }
+    }
+}
+
+static void put_launch(Plan *to, const Plan *from, const Launch *launch, uint32_t *kernel,
+                       uint32_t *at) {
+    Launch own = *launch;
+    memcpy(&to->kernels.data[*kernel], launch_kernel(from, launch, 0), own.n * sizeof(Kernel));
+    own.first = *kernel;
+    *kernel += own.n;
+    to->launches.data[(*at)++] = own;
+}
+
+/* The launches from the first tried to the last, with those tried as one. */
+static void join(const Trial *t, Arena *scratch, Plan *plan, uint32_t begin, uint32_t end) {
+    Plan before = plan_excerpt(scratch, plan, begin, end - begin);
+    bool is_at_last = launch_rules(t->mode)->is_at_last;
+    uint32_t kernel = plan->launches.data[begin].first, at = begin, next = 0;
+    uint32_t offset = t->launches[0];
+    for (uint32_t i = 0; i < end - begin; i++) {
+        bool is_tried = next < t->n_launches && t->launches[next] - offset == i;
+        next += is_tried;
+        if (!is_tried)
+            put_launch(plan, &before, &before.launches.data[i], &kernel, &at);
+        else if (next == (is_at_last ? t->n_launches : 1))
+            put_launch(plan, &t->together, trial_launch(t), &kernel, &at);
+    }
+    memmove(&plan->launches.data[at], &plan->launches.data[end],
+            (plan->launches.n - end) * sizeof *plan->launches.data);
+    plan->launches.n -= end - at;
+}
+
+void trial_apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint32_t first) {
+    uint32_t begin = t->launches[0] - first, end = t->launches[t->n_launches - 1] + 1 - first;
+    join(t, scratch, plan, begin, end);
+    if (launch_rules(t->mode)->sets_space)
+        for (uint32_t b = 0; b < plan->buffers.n; b++)
+            plan->buffers.data[b].space = t->together.buffers.data[b].space;
+    uint32_t at = launch_rules(t->mode)->is_at_last ? end - t->n_launches : begin;
+    const Launch *launch = &plan->launches.data[at];
+    for (uint32_t k = 0; k < launch->n; k++) {
+        Kernel *kernel = &plan->kernels.data[launch->first + k];
+        kernel_set_variants(arena, kernel, kernel->variants, kernel->n_variants);
+    }
+    mark_edges(plan, launch);
+}
+
+TrialResult launch_try(Composer *c, LaunchMode mode, const uint32_t *launches, uint32_t n,
+                       uint32_t least) {
+    const LaunchRules *rules = launch_rules(mode);
+    TrialResult result = {.reason = REASON_NONE};
+    ArenaMark mark = arena_mark(c->scratch);
+    Trial t = trial_begin(c, mode, launches[0]);
+    for (uint32_t i = 1; i < n; i++) {
+        result.reasons[i] = trial_add(c, &t, launches[i]);
+        if (result.reasons[i] != REASON_NONE) result.reason = result.reasons[i];
+    }
+    if (t.n_launches >= least) {
+        result.reason = rules->schedule(c, &t);
+        result.is_scheduled = result.reason == REASON_NONE;
+        result.is_kept = result.is_scheduled && ((rules->is_asked && rules->is_asked(c, &t)) ||
+                                                 rules->pays(c, &t, &result.prices));
+        if (result.is_scheduled && !result.is_kept) result.reason = REASON_SLOWER_LAUNCH;
+        result.worst = t.worst;
+        if (result.is_kept) trial_apply(&t, c->arena, c->scratch, c->plan, 0);
+    }
+    arena_rewind(c->scratch, mark);
+    return result;
+}
