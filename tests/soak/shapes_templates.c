@@ -279,13 +279,13 @@ static Used used_at(const Plan *plan, const int64_t *symbol_values, int64_t *val
 }
 
 static void note_launch(const Target *target, const Launch *launch, uint32_t v, Used *used,
-                        TemplateUse *use) {
+                        LoweringUse *use) {
     const Plan *plan = used->plan;
     used->launch = launch;
     used->is_turn = launch->mode == LAUNCH_ONE_BLOCK;
     used->has_parts = launch->mode == LAUNCH_PARALLEL;
     used->is_mixed = false;
-    used->opens = launch_kernel(plan, launch, 0)->sched_engine(&variants[v].sched);
+    used->opens = sched_engine(&launch_kernel(plan, launch, 0)->variants[v].sched);
     for (uint32_t k = 1; k < launch->n && used->has_parts; k++)
         used->is_mixed = used->is_mixed || launch_kernel(plan, launch, k)->code !=
                                                launch_kernel(plan, launch, 0)->code;
