@@ -89,9 +89,9 @@ struct Kernel {
     uint32_t n_variants;
     uint32_t code; /* equal numbers: the same but for the buffers (launch/dedup.h) */
     /* 1 where the kernel starts, 0 where it does not; DIM_NONE: it always starts. Its grids are
-     * multiples of it. The kernels that stand for one where it does not start follow it. */
+     * multiples of it. It is what the condition of a choice says, or 1 less that. */
     DimId when;
-    RowDispatch spread;
+    Choice choice;
 };
 
 static_assert(sizeof(Kernel) <= 512, "kernels are copied to try launches");
@@ -198,7 +198,7 @@ typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
 /* Whether it stands for one before it where that does not start. */
 static inline bool kernel_is_fallback(const Kernel *kernel) {
-    return kernel->when != DIM_NONE && kernel->spread.n == 0;
+    return kernel->when != DIM_NONE && kernel->choice.n == 0;
 }
 
 #endif
