@@ -10,13 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct Choice {
+typedef struct Tiling {
     const char *source;
     uint32_t tile_m, tile_n, lanes_in, lanes; /* of the first variant; tile_m 0: it has no tile */
     uint32_t n_variants;
-} Choice;
+} Tiling;
 
-static const Choice choices[] = {
+static const Tiling choices[] = {
     {"graph g(x: bf16[16384, 4096]) -> (y: bf16[4096, 16384]) { y = transpose(x) }", 64, 64, 8, 8,
      2},
     {"graph g(x: f32[8192, 8191]) -> (y: f32[8191, 8192]) { y = transpose(x) }", 64, 64, 1, 4, 2},
@@ -78,7 +78,7 @@ static const Choice choices[] = {
 
 Test(map_tile, loads_against_the_grain_go_in_tiles) {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        const Choice *wanted = &choices[i];
+        const Tiling *wanted = &choices[i];
         Compiled c = compiled_new(wanted->source, TARGET_SM_90A);
         const Kernel *kernel = &c.driver.plans[0]->kernels.data[0];
         const Sched *s = &kernel->variants[0].sched;
