@@ -3,7 +3,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 #include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -55,8 +55,8 @@ static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
 /* A few threads for each of at most `n` elements, so that a warp has several rows at once, whose
  * steps wait for one another; but no more rows than there are. */
 static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
-    uint32_t warp_rows = first->tile_m * WARP_THREADS / first->threads;
-    if (first->engine == GEMM_WGMMA) warp_rows = WGMMA_DRAIN_ROWS;
+    uint32_t warp_rows = first->gemm.tile_m * WARP_THREADS / first->threads;
+    if (template_info(first->template)->uses_copy_engine) warp_rows = WGMMA_DRAIN_ROWS;
     uint32_t threads_per_row = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
     if (threads_per_row < LAUNCH_ROWS_THREADS) threads_per_row = LAUNCH_ROWS_THREADS;
     while (threads_per_row < WARP_THREADS && (threads_per_row * LAUNCH_ROWS_ELEMS < n ||
@@ -72,12 +72,11 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     Sched own = reader->variants[0].sched;
     own.lanes = row_lanes(t, of_first);
     own.threads = of_first->sched.threads;
-    own.threads_per_row = row_team(&of_first->sched, own.lanes, n);
+    own.row.threads_per_row = row_team(&of_first->sched, own.lanes, n);
     own.unroll = 1;
-    own.resident = 1;
-    while (own.resident * own.threads_per_row * own.lanes < n) own.resident *= 2;
-    own.slots = own.resident;
-    own.tile_m = of_first->sched.tile_m;
+    own.row.resident = 1;
+    while (own.row.resident * own.row.threads_per_row * own.lanes < n) own.row.resident *= 2;
+    own.row.slots = own.row.resident;
     own.is_wide = own.is_wide || of_first->sched.is_wide;
     variant.sched = own;
     variant.shared_bytes = 0;
@@ -99,7 +98,8 @@ static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
 /* Whether a block of the variant has whole rows; of a cluster that shares one row's chains one
  * block has it. */
 static bool leaves_rows(const Variant *variant, int64_t n) {
-    return variant->sched.engine != GEMM_GEMV && variant->sched.tile_n >= n;
+    return !template_info(variant->sched.template)->cluster_splits_k &&
+           sched_tile(&variant->sched).n >= n;
 }
 
 /* Bytes of a row that pass from the launch to the reader alone. */

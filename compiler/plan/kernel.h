@@ -131,6 +131,9 @@ GemvPasses kernel_gemv_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that lanes of a variant go along, where a GEMM does not choose another; or
  * NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
+/* What the schedule of the kernel is, as text: the numbers that its template reads. Equal texts are
+ * equal schedules. */
+void sched_print(const Kernel *kernel, const Sched *sched, Text *out);
 /* All axes (bit set) that lanes of such a variant go along. */
 uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched);
 /* CPU: whether rows are so short that the ends of their reductions are worth taking together, in
