@@ -7,8 +7,10 @@ const LaunchRules launch_rules_single = {.has_cpu = true};
 
 void launch_compose(Arena *arena, Arena *scratch, Plan *plan, const Target *target,
                     uint32_t modes) {
-    static const LaunchMode order[] = {LAUNCH_ONE_BLOCK, LAUNCH_GEMM_ROWS_GEMM, LAUNCH_SEQUENCE,
-                                       LAUNCH_PARALLEL};
+    static const LaunchMode order[] = {
+#define LAUNCH_MODE(sym, name, blocks, text, word) LAUNCH_##sym,
+#include "plan/launch_modes.def"
+    };
     Composer c = {.arena = arena,
                   .scratch = scratch,
                   .plan = plan,

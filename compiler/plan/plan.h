@@ -100,7 +100,6 @@ typedef enum {
 typedef enum {
 #define LAUNCH_MODE(sym, name, blocks, text, word) LAUNCH_##sym,
 #include "plan/launch_modes.def"
-    LAUNCH_MODE_COUNT
 } LaunchMode;
 
 /* The rows of a gemm-rows-gemm launch, rewritten to one pass (launch/online_softmax.h). They store
