@@ -88,9 +88,9 @@ struct Kernel {
     uint32_t n_variants;
     uint32_t code; /* kernels of equal numbers differ in their buffers alone (launch/dedup.h) */
     /* 1 at sizes where the kernel starts, 0 at others; DIM_NONE: it always starts. Its grids are
-     * multiples of `when`. The kernels that run in its place at the other sizes follow it. */
+     * multiples of `when`: the condition of a choice, or 1 less that. */
     DimId when;
-    RowDispatch spread;
+    Choice choice;
 };
 
 static_assert(sizeof(Kernel) <= 512, "kernels are copied to try launches");
@@ -195,7 +195,7 @@ typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
 /* Whether the kernel runs in place of one before it, at sizes where that does not start. */
 static inline bool kernel_is_fallback(const Kernel *kernel) {
-    return kernel->when != DIM_NONE && kernel->spread.n == 0;
+    return kernel->when != DIM_NONE && kernel->choice.n == 0;
 }
 
 #endif
