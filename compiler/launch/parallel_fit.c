@@ -21,7 +21,7 @@ static uint32_t most_maps(const Kernel *kernel) {
     uint32_t most = 0;
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Variant *variant = &kernel->variants[v];
-        uint32_t n_maps = variant->n_maps - (variant->sched.tail_n > 0);
+        uint32_t n_maps = variant->n_maps - (sched_gemm(&variant->sched).tail_n > 0);
         if (n_maps > most) most = n_maps;
     }
     return most;
@@ -54,7 +54,7 @@ ReasonId parallel_limits(const Kernel *kernels, uint32_t n, const Kernel *kernel
 /* Whether one loop can multiply the tiles of both. */
 static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b,
                            const Variant *of_b) {
-    const Sched *s = &of_a->sched, *t = &of_b->sched;
+    const GemmSched *s = &of_a->sched.gemm, *t = &of_b->sched.gemm;
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
                    s->products == t->products && s->store_warps == t->store_warps &&
                    of_a->is_resident == of_b->is_resident &&
@@ -69,9 +69,8 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
 static ReasonId go_together(const Kernel *a, const Variant *of_a, const Kernel *b,
                             const Variant *of_b) {
     const Sched *s = &of_a->sched, *t = &of_b->sched;
-    if (a->form != b->form || (a->form == FORM_GEMM && s->engine != t->engine))
-        return REASON_OTHER_LOOPS;
-    if (a->form == FORM_GEMM && s->engine == GEMM_WGMMA && !multiply_alike(a, of_a, b, of_b))
+    if (a->form != b->form || sched_engine(s) != sched_engine(t)) return REASON_OTHER_LOOPS;
+    if (template_info(s->template)->uses_copy_engine && !multiply_alike(a, of_a, b, of_b))
         return REASON_OTHER_TILES;
     return s->threads == t->threads && s->cluster == t->cluster ? REASON_NONE : REASON_OTHER_BLOCKS;
 }
@@ -174,7 +173,7 @@ static void set_variants(const Pairs *p, const Composer *c) {
     }
     for (uint32_t v = 0; v < p->n_pairs; v++) {
         p->kernels->variants[v].symbol = v ? str_format(c->arena, "%s_v%u", symbol, v) : symbol;
-        if (p->kernels->form == FORM_GEMM && p->kernels->variants[v].sched.engine == GEMM_WGMMA)
+        if (template_info(p->kernels->variants[v].sched.template)->uses_copy_engine)
             widen_alike(p, v);
     }
 }

@@ -2,7 +2,7 @@
 #include "launch/sequence_state.h"
 #include "machine/machine.h"
 #include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -60,8 +60,8 @@ static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
 /* A few threads for each of at most `n` elements, so that a warp has several rows at once, whose
  * steps wait for one another; but no more rows than there are. */
 static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
-    uint32_t warp_rows = first->tile_m * WARP_THREADS / first->threads;
-    if (first->engine == GEMM_WGMMA) warp_rows = WGMMA_DRAIN_ROWS;
+    uint32_t warp_rows = first->gemm.tile_m * WARP_THREADS / first->threads;
+    if (template_info(first->template)->uses_copy_engine) warp_rows = WGMMA_DRAIN_ROWS;
     uint32_t threads_per_row = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
     if (threads_per_row < ROW_LEAST_TEAM) threads_per_row = ROW_LEAST_TEAM;
     while (threads_per_row < WARP_THREADS &&
@@ -77,12 +77,11 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     Sched own = consumer->variants[0].sched;
     own.lanes = row_lanes(t, of_first);
     own.threads = of_first->sched.threads;
-    own.threads_per_row = row_team(&of_first->sched, own.lanes, n);
+    own.row.threads_per_row = row_team(&of_first->sched, own.lanes, n);
     own.unroll = 1;
-    own.resident = 1;
-    while (own.resident * own.threads_per_row * own.lanes < n) own.resident *= 2;
-    own.slots = own.resident;
-    own.tile_m = of_first->sched.tile_m;
+    own.row.resident = 1;
+    while (own.row.resident * own.row.threads_per_row * own.lanes < n) own.row.resident *= 2;
+    own.row.slots = own.row.resident;
     own.is_wide = own.is_wide || of_first->sched.is_wide;
     variant.sched = own;
     variant.shared_bytes = 0;
@@ -104,7 +103,8 @@ static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
 /* Whether a block of the variant has whole rows; of a cluster that shares one row's chains one
  * block has it. */
 static bool leaves_rows(const Variant *variant, int64_t n) {
-    return variant->sched.engine != GEMM_GEMV && variant->sched.tile_n >= n;
+    return !template_info(variant->sched.template)->cluster_splits_k &&
+           sched_tile(&variant->sched).n >= n;
 }
 
 /* Bytes of a row that pass from the launch to the consumer alone. */

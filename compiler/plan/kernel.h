@@ -130,6 +130,9 @@ uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *ta
 GemvPasses kernel_gemv_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that a variant's lanes go along, unless a GEMM chooses another axis; or NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
+/* The schedule of the kernel as text: the numbers that its template reads. Equal texts are equal
+ * schedules. */
+void sched_print(const Kernel *kernel, const Sched *sched, Text *out);
 /* All axes (bit set) that the lanes go along. */
 uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched);
 /* CPU: whether rows are so short that the kernel ends the reductions of several rows together: as
