@@ -258,8 +258,6 @@ static uint32_t count_together(const Lower *lower, const Launch *launch) {
         if (launch->n != GEMM_ROWS_GEMM_KERNELS)
             ice(lower->k->arena, "a gemm-rows-gemm launch of %u kernels", launch->n);
         return launch->n;
-    case LAUNCH_MODE_COUNT:
-        break;
     }
     return n;
 }

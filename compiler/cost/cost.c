@@ -517,8 +517,6 @@ static bool continues_sequence(const Coster *c, const Kernel *kernel) {
         return false;
     case LAUNCH_SEQUENCE:
         return kernel != launch_kernel(c->plan, c->launch, 0);
-    case LAUNCH_MODE_COUNT:
-        break;
     }
     return false;
 }

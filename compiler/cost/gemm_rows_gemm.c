@@ -18,8 +18,6 @@ bool cost_is_gemm_rows_gemm(const Coster *c) {
         return false;
     case LAUNCH_GEMM_ROWS_GEMM:
         return true;
-    case LAUNCH_MODE_COUNT:
-        break;
     }
     return false;
 }

@@ -248,13 +248,14 @@ static void propose(Composer *c) {
     for (uint32_t i = 0; i < c->plan->launches.n;) {
         const uint32_t n = GEMM_ROWS_GEMM_KERNELS;
         bool is_kept =
-            find_launches(&s, i) && launch_try(c, LAUNCH_GEMM_ROWS_GEMM, s.at, n, n).is_kept;
+            find_launches(&s, i) && launch_try(c, &launch_rules_gemm_rows_gemm, s.at, n, n).is_kept;
         if (!is_kept) i++;
     }
 }
 
 /* Whatever the result reads is there before the last kernel's place. */
-const LaunchRules launch_rules_gemm_rows_gemm = {.sets_space = true,
+const LaunchRules launch_rules_gemm_rows_gemm = {.mode = LAUNCH_GEMM_ROWS_GEMM,
+                                                 .sets_space = true,
                                                  .is_at_last = true,
                                                  .propose = propose,
                                                  .schedule = schedule,

@@ -21,6 +21,11 @@ static void make_room(Variant *variant, uint32_t smem_bytes) {
     }
 }
 
+void sequence_set_space(const Composer *c, Trial *t, uint32_t buffer, BufferSpace space) {
+    if (launch_stores_to(&t->together, trial_launch(t), buffer) && trial_is_private(c, t, buffer))
+        t->together.buffers.data[buffer].space = space;
+}
+
 void sequence_set_smem_bytes(Trial *t) {
     const Launch *launch = trial_launch(t);
     Kernel *first = sequence_first(t);

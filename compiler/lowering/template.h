@@ -1,8 +1,6 @@
-/* The list of templates, and what is known of each without its code. What a template does is in
- * three tables, one for each layer that may know it: schedule/template.h (may it lower a kernel,
- * and by which schedules), cost/template.h (registers, shared memory and time) and
- * codegen/template.h (the code). Each expands lowering/templates.def, so that a row that lacks a
- * hook does not link. */
+/* The list of templates, and what is known of each without its code. The code is in the table of
+ * codegen/template.c, which expands lowering/templates.def too: a template without an emit function
+ * does not link. */
 #ifndef FUSEC_LOWERING_TEMPLATE_H
 #define FUSEC_LOWERING_TEMPLATE_H
 

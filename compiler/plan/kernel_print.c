@@ -101,6 +101,7 @@ static void print_reduce(const Printer *p, uint32_t slot) {
     const Reduce *reduce = &p->kernel->reduces.data[slot];
     text_printf(p->out, "    r%u: %s = %s%s(s%u", slot, dtype_name(reduce->result),
                 reduce->is_arg ? "arg-" : "", prim_info(reduce->combine)->name, reduce->value);
+    if (reduce->factor) text_printf(p->out, " * s%u", reduce->factor);
     if (reduce->is_arg) text_printf(p->out, ", s%u", reduce->arg_index);
     text_printf(p->out, ") in %s", dtype_name(reduce->acc));
     if (reduce->divisor != DIM_NONE) {
@@ -221,7 +222,7 @@ void sched_print(const Kernel *kernel, const Sched *s, Text *out) {
     if (s->threads > 1) text_printf(out, ", threads %u", s->threads);
     print_params(kernel, s, out);
     if (s->cluster > 1) text_printf(out, ", cluster %u", s->cluster);
-    if (s->min_blocks) text_printf(out, ", %u blocks on a processor", s->min_blocks);
+    if (s->min_blocks) text_printf(out, ", blocks a processor %u", s->min_blocks);
     if (s->is_wide) text_puts(out, ", wide");
 }
 

@@ -121,8 +121,6 @@ bool launch_joins_products(const Plan *plan, const Launch *launch) {
         return false;
     case LAUNCH_SEQUENCE:
         return launch_kernel(plan, launch, 1)->form == FORM_GEMM;
-    case LAUNCH_MODE_COUNT:
-        break;
     }
     return false;
 }

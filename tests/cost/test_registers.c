@@ -39,7 +39,11 @@ typedef struct Survey {
 } Survey;
 
 static const char *template_name(Arena *arena, const Plan *plan, const Launch *launch) {
-    static const char *const modes[] = {"", "part of ", "phase of ", "turn of ", "relay of "};
+    static const char *const modes[] = {[LAUNCH_SINGLE] = "",
+                                        [LAUNCH_PARALLEL] = "part of ",
+                                        [LAUNCH_SEQUENCE] = "phase of ",
+                                        [LAUNCH_ONE_BLOCK] = "turn of ",
+                                        [LAUNCH_GEMM_ROWS_GEMM] = "relay of "};
     const Kernel *first = launch_kernel(plan, launch, 0);
     bool has_engine = first->form == FORM_GEMM;
     return str_format(arena, "%s%s%s%s", modes[launch->mode], explain_form_name(first->form),
