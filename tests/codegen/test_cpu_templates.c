@@ -171,9 +171,7 @@ static void run_kernel(const Compiled *c, const Run *run, uint32_t k, const int6
     for (uint32_t i = 0; i < kernel->args.n; i++) args[i] = run->blocks[kernel->args.data[i]].bytes;
     for (uint32_t s = 0; s < DIM_MAX_SYMBOLS; s++)
         if (kernel->symbols >> s & 1) dims[n_dims++] = symbols[s];
-    uint32_t v = 0;
-    const PredicateAt at = {.dims = c->plan->graph->dims, .values = symbols};
-    while (!predicate_holds_at(&kernel->variants[v].predicate, &at)) v++;
+    uint32_t v = variant_taken(c->plan, kernel, 1, symbols);
     int64_t units = count_units(c, kernel, &kernel->variants[v].sched, symbols), middle = units / 3;
     c->functions[k][v](args, dims, middle, units);
     c->functions[k][v](args, dims, 0, middle);
@@ -671,9 +669,9 @@ Test(cpu_map, lanes_lie_along_another_axis_where_rows_are_short) {
                  short_maps[i].source);
         Compiled c = compile(source, (Settings){.target = TARGET_CPU});
         const Kernel *kernel = &c.plan->kernels.data[0];
-        const Variant *variant = &kernel->variants[0];
-        cr_expect_eq(variant->sched.cpu_map.lanes_out, short_maps[i].lanes_out, "%s", source);
-        const PredicateTerm *range = predicate_term(&variant->predicate, TERM_RANGE, 0);
+        cr_expect_eq(kernel->variants->sched.cpu_map.lanes_out, short_maps[i].lanes_out, "%s",
+                     source);
+        const PredicateTerm *range = predicate_term(&kernel->variants->predicate, TERM_RANGE, 0);
         cr_expect_eq(range ? range->most : 0, short_maps[i].limit, "%s", source);
         cr_expect_eq(kernel->n_variants, short_maps[i].limit ? 2 : 1, "%s", source);
         compiled_free(&c);
