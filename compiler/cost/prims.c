@@ -23,13 +23,13 @@ static bool is_row_quotient(const Kernel *kernel, const Scalar *s) {
 
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     const Scalar *s = scalar_get(kernel->scalars, id);
-    bool is_gpu = card->device == DEVICE_GPU && s->kind == SCALAR_PRIM && s->dtype == DT_F32;
+    bool is_gpu = card->has->blocks && s->kind == SCALAR_PRIM && s->dtype == DT_F32;
     if (is_gpu && is_row_quotient(kernel, s)) return COST_ROW_QUOTIENT;
     if (is_gpu && s->prim == PRIM_EXP) return COST_GPU_EXP;
-    bool is_full = card->device == DEVICE_CPU && s->kind == SCALAR_PRIM &&
+    bool is_full = card->has->cores && s->kind == SCALAR_PRIM &&
                    scalartab_is_fast(kernel->scalars); /* CPUs have no shorter forms */
     if (is_full) return of_dtype(card, s->dtype, prim_info(prim_full(s->prim))->cost);
-    bool narrows = s->kind == SCALAR_CVT && s->dtype == DT_BF16 && card->device == DEVICE_CPU;
+    bool narrows = s->kind == SCALAR_CVT && s->dtype == DT_BF16 && card->has->cores;
     return of_dtype(card, s->dtype,
                     narrows ? COST_CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }
@@ -52,7 +52,7 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
     const DimTab *tab = indextab_dims(scalartab_indices(kernel->scalars));
     uint32_t reduced = reduced_axes(kernel);
     double clocks = 0;
-    if (kernel->form != FORM_ROW || card->device != DEVICE_CPU) return 0;
+    if (kernel->form != FORM_ROW || !card->has->cores) return 0;
     bool is_grouped = kernel_has_groups(kernel, variant);
     bool has_tail =
         fmod(dim_number(tab, kernel_n_reduced(kernel), dims), variant->sched.lanes) != 0;
@@ -80,7 +80,7 @@ static double of_single(Dtype dtype, bool is_own) {
 }
 
 static bool has_singles(const Card *card, const Kernel *kernel, const Sched *sched) {
-    return card->device == DEVICE_GPU && kernel->form == FORM_ROW && sched->lanes <= 1;
+    return card->has->blocks && kernel->form == FORM_ROW && sched->lanes <= 1;
 }
 
 /* Whether it loads an element for each of the row. */
@@ -119,7 +119,7 @@ double single_access_share(const Card *card, const Kernel *kernel, const Sched *
 
 double map_unit_prims(const Card *card, const Kernel *kernel) {
     bool has_rows = kernel->form == FORM_MAP && kernel->n_parallel > 1;
-    return has_rows && card->device == DEVICE_CPU ? COST_MAP_UNIT_CLOCKS * card->lanes : 0;
+    return has_rows && card->has->cores ? COST_MAP_UNIT_CLOCKS * card->lanes : 0;
 }
 
 double flat_prims(Arena *arena, const Kernel *kernel) {

@@ -55,8 +55,8 @@ static double element_clocks(double stride_bytes, double n_lines) {
 /* Elements of the lanes' axis before the next row. */
 static double run_elems(const Coster *c, const Pricing *p, uint32_t axis) {
     double n = footprint_points(p->kernel, 1u << axis, c->values);
-    double unit = (double)p->variant->sched.chunk_elems;
-    return p->kernel->form != FORM_ROW && unit > 0 ? fmin(n, unit) : n;
+    double unit = (double)sched_chunk_elems(&p->variant->sched);
+    return unit > 0 ? fmin(n, unit) : n;
 }
 
 static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, IndexId address) {
@@ -74,7 +74,7 @@ static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, 
 double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     double clocks = 0;
-    if (c->card->device == DEVICE_GPU || kernel->form == FORM_GEMM) return 0;
+    if (!c->card->has->cores || kernel->form == FORM_GEMM) return 0;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const Stage *stage = &kernel->stages.data[s];
         for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {

@@ -62,9 +62,9 @@ bool driver_kind_fits(fusec_kind kind, const Target *target) {
     case KIND_FOR_ANY:
         return true;
     case KIND_FOR_GPU:
-        return target->device == DEVICE_GPU;
+        return target->ptx_version != NULL;
     case KIND_FOR_CPU:
-        return target->device == DEVICE_CPU;
+        return target->ptx_version == NULL;
     }
     return false;
 }

@@ -143,7 +143,7 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
     text_printf(l->out, "; %.0f bytes from and to memory\n",
                 cost->read_bytes + cost->written_bytes);
     const Pressure *p = &cost->pressure;
-    if (l->input->cost->card->device == DEVICE_CPU) return;
+    if (!l->input->cost->card->has->blocks) return;
     text_printf(l->out, "    about %u registers a thread%s, %u bytes shared, occupancy %.0f %%\n",
                 p->registers, p->spills ? ", more than there are" : "", p->shared_bytes,
                 100 * p->occupancy);
@@ -180,7 +180,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
         text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
-                    sched->lanes_in ? " in tiles" : "");
+                    sched->template == TEMPLATE_GPU_MAP_TILE ? " in tiles" : "");
         bool is_online = kernel_is_rewritten(l->plan, i);
         uint32_t n_passes = is_online ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)

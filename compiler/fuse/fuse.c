@@ -350,9 +350,9 @@ static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure
 }
 
 FuseOptions fuse_options_for(const Target *target) {
-    return (FuseOptions){.pads_rows = target->device == DEVICE_GPU,
+    return (FuseOptions){.pads_rows = target->has->tile_copies,
                          .has_im2col = target->has_wgmma,
-                         .has_cores = target->device == DEVICE_CPU};
+                         .has_cores = target->has->cores};
 }
 
 static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,

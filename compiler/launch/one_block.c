@@ -7,6 +7,7 @@
  * The longest runs of small kernels are tried first; a run that is not cheaper as one block is
  * split at the kernel that loses most. */
 #include "launch/compose.h"
+#include "machine/tuning.h"
 #include "launch/dedup.h"
 #include "launch/trial.h"
 #include "machine/machine.h"
@@ -16,13 +17,7 @@
 #include <string.h>
 
 enum {
-    AROUND = 8,           /* kernels, on either side of a run, that could start with one of it */
-    MAX_VISITS = 1 << 20, /* elements of a kernel's loops: several microseconds of one block */
-    MAX_ARG_BYTES = 1 << 20,
     MAX_SHARED_BYTES = 96 * 1024, /* what blocks of every target may have */
-    MAX_STATIC_BYTES = 40 * 1024, /* of it, beside what is on chip */
-    SLACK_BYTES = 1024,
-    ALWAYS_BYTES = 4096, /* copied however little of it is read */
     N_SIZES = 3
 };
 static const uint32_t block_threads[N_SIZES] = {512, 256, 128};
@@ -59,12 +54,12 @@ static bool make_variants(const Plan *plan, const Kernel *kernel, uint32_t threa
 static bool is_small(const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
     DimId visits = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
-    if (kernel->is_init || !kernel->n_variants || !is_known(plan, visits, MAX_VISITS) ||
-        !is_known(plan, kernel_n_rows(kernel), MAX_VISITS))
+    if (kernel->is_init || !kernel->n_variants || !is_known(plan, visits, LAUNCH_ONE_BLOCK_ELEMS) ||
+        !is_known(plan, kernel_n_rows(kernel), LAUNCH_ONE_BLOCK_ELEMS))
         return false; /* of nothing to visit there may be rows without number */
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
-        if (!is_known(plan, buffer_bytes(dims, buffer), MAX_ARG_BYTES)) return false;
+        if (!is_known(plan, buffer_bytes(dims, buffer), LAUNCH_ONE_BLOCK_ARG_BYTES)) return false;
     }
     return !launch_is_apart(plan, kernel);
 }
@@ -100,7 +95,7 @@ static uint32_t static_bytes(const Composer *c, const Trial *t) {
                 pressure_of(c->scratch, &t->together, kernel, &variant, card).shared_bytes;
             if (own > most) most = own;
         }
-    return most + most / 4 + SLACK_BYTES;
+    return most + most / 4 + LAUNCH_ONE_BLOCK_SLACK_BYTES;
 }
 
 /* Whether the kernel reads most of the buffer: only then is all of it worth copying. */
@@ -110,7 +105,7 @@ static bool is_worth_copying(const Composer *c, const Trial *t, const Kernel *ke
     DimId size = buffer_bytes(plan->graph->dims, &plan->buffers.data[buffer]);
     double bytes = dim_number(plan->graph->dims, size, point_of(c));
     Footprint read = footprint_loads(c->scratch, plan, kernel, buffer, NULL, point_of(c));
-    return bytes <= ALWAYS_BYTES || read.bytes * 2 >= bytes;
+    return bytes <= LAUNCH_ONE_BLOCK_COPY_BYTES || read.bytes * 2 >= bytes;
 }
 
 /* What only the launch touches stays in shared memory, or there is no launch; then, in the order of
@@ -118,7 +113,7 @@ static bool is_worth_copying(const Composer *c, const Trial *t, const Kernel *ke
 static bool fill_smem(const Composer *c, Trial *t) {
     Launch *launch = trial_launch(t);
     uint32_t own = static_bytes(c, t);
-    if (own > MAX_STATIC_BYTES) return false;
+    if (own > LAUNCH_ONE_BLOCK_OWN_BYTES) return false;
     for (uint32_t b = 0; b < t->together.buffers.n; b++)
         if (is_stored(t, b) && trial_is_private(c, t, b))
             t->together.buffers.data[b].space = BUFFER_SHARED;
@@ -219,8 +214,8 @@ static double gain_of(const Composer *c, Trial *t) {
 static Plan excerpt_around(const Composer *c, const Trial *t, uint32_t *first_launch) {
     const Launch *launches = c->plan->launches.data;
     uint32_t first = launches[t->launches[0]].first, least = plan_n_init(c->plan);
-    uint32_t end = launches[t->launches[t->n_launches - 1]].first + 1 + AROUND;
-    first = first > least + AROUND ? first - AROUND : least;
+    uint32_t end = launches[t->launches[t->n_launches - 1]].first + 1 + LAUNCH_ONE_BLOCK_AROUND;
+    first = first > least + LAUNCH_ONE_BLOCK_AROUND ? first - LAUNCH_ONE_BLOCK_AROUND : least;
     if (end > c->plan->kernels.n) end = c->plan->kernels.n;
     uint32_t begin = (uint32_t)(plan_launch_of(c->plan, first) - launches);
     uint32_t last = (uint32_t)(plan_launch_of(c->plan, end - 1) - launches);
@@ -275,7 +270,7 @@ static void list_launches(const Plan *plan, uint32_t begin, uint32_t end, uint32
 static bool try_run(const Runs *r, uint32_t begin, uint32_t end, uint32_t *stop, uint32_t *next) {
     uint32_t launches[MAX_TRIAL_LAUNCHES] = {0};
     list_launches(r->c->plan, begin, end, launches);
-    TrialResult result = launch_try(r->c, LAUNCH_ONE_BLOCK, launches, end - begin, 2);
+    TrialResult result = launch_try(r->c, &launch_rules_one_block, launches, end - begin, 2);
     *stop = result.is_scheduled ? begin + result.worst : end - 1;
     *next = *stop + 1;
     return result.is_kept;
@@ -344,7 +339,7 @@ static void keep_block(const Runs *r, uint32_t block, const bool *is_end, uint32
         sizes &= plan_launch_of(c->plan, k)->n > 1 ? 0 : r->sizes[k];
     if (!sizes) return;
     list_launches(c->plan, begin, end, launches);
-    Trial t = trial_begin(c, LAUNCH_ONE_BLOCK, launches[0]);
+    Trial t = trial_begin(c, &launch_rules_one_block, launches[0]);
     for (uint32_t i = 1; i < end - begin; i++) trial_add(c, &t, launches[i]);
     if (schedule(c, &t) != REASON_NONE) return;
     uint32_t n_left = find_broken(c, &t, NULL);
@@ -374,5 +369,8 @@ static void propose(Composer *c) {
     keep_blocks(&r);
 }
 
-const LaunchRules launch_rules_one_block = {
-    .sets_space = true, .propose = propose, .schedule = schedule, .pays = pays};
+const LaunchRules launch_rules_one_block = {.mode = LAUNCH_ONE_BLOCK,
+                                            .sets_space = true,
+                                            .propose = propose,
+                                            .schedule = schedule,
+                                            .pays = pays};

@@ -8,11 +8,10 @@
  * Each launch, in order, is held against those behind it that need not follow it: first all that it
  * may take together, since many fill the machine where two do not, then one by one. */
 #include "launch/parallel_fit.h"
+#include "machine/tuning.h"
 #include "launch/trial.h"
 
 #include <string.h>
-
-enum { MAX_TRIES = 16 }; /* launches that one is held against */
 
 typedef struct Searching {
     Composer *c;
@@ -22,8 +21,9 @@ typedef struct Searching {
 
 /* Launches that could start with another one, and why they do not. */
 typedef struct Candidates {
-    uint32_t launch[MAX_TRIES + 1]; /* the first is the one that they could start with */
-    Apart apart[MAX_TRIES + 1];     /* REASON_NONE as long as nothing stands in the way */
+    /* The first is the one that they could start with. */
+    uint32_t launch[LAUNCH_PARALLEL_TRIES + 1];
+    Apart apart[LAUNCH_PARALLEL_TRIES + 1]; /* REASON_NONE as long as nothing stands in the way */
     uint32_t n;
 } Candidates;
 
@@ -63,7 +63,7 @@ static void find_candidates(Searching *s, uint32_t first, Candidates *found) {
     const Kernel *kernel = launch_kernel(plan, &plan->launches.data[first], 0);
     s->round++;
     found->n = 0;
-    for (uint32_t i = first; i < plan->launches.n && found->n <= MAX_TRIES; i++) {
+    for (uint32_t i = first; i < plan->launches.n && found->n <= LAUNCH_PARALLEL_TRIES; i++) {
         const Launch *launch = &plan->launches.data[i];
         const Kernel *own = launch_kernel(plan, launch, 0);
         bool is_free = own->is_init == kernel->is_init && own->when == kernel->when;
@@ -133,7 +133,8 @@ static bool is_asked(const Composer *c, const Trial *t) {
 /* All candidates that the launch may take. False: that does not pay, or there are fewer than two.
  */
 static bool join_all(Composer *c, Candidates *candidates) {
-    TrialResult result = launch_try(c, LAUNCH_PARALLEL, candidates->launch, candidates->n, 3);
+    TrialResult result =
+        launch_try(c, &launch_rules_parallel, candidates->launch, candidates->n, 3);
     for (uint32_t i = 1; i < candidates->n; i++) candidates->apart[i].reason = result.reasons[i];
     return result.is_kept;
 }
@@ -151,7 +152,7 @@ static void join_each(Composer *c, Candidates *candidates) {
     for (uint32_t i = 1; i < candidates->n; i++) {
         if (candidates->apart[i].reason != REASON_NONE) continue;
         const uint32_t both[] = {candidates->launch[0], candidates->launch[i] - n_gone};
-        TrialResult result = launch_try(c, LAUNCH_PARALLEL, both, 2, 2);
+        TrialResult result = launch_try(c, &launch_rules_parallel, both, 2, 2);
         candidates->apart[i].reason = result.reason;
         n_gone += result.is_kept;
         if (result.reason == REASON_SLOWER_LAUNCH)
@@ -174,5 +175,9 @@ static void propose(Composer *c) {
     arena_rewind(c->scratch, mark);
 }
 
-const LaunchRules launch_rules_parallel = {
-    .propose = propose, .add = add, .schedule = schedule, .is_asked = is_asked, .pays = trial_pays};
+const LaunchRules launch_rules_parallel = {.mode = LAUNCH_PARALLEL,
+                                           .propose = propose,
+                                           .add = add,
+                                           .schedule = schedule,
+                                           .is_asked = is_asked,
+                                           .pays = trial_pays};

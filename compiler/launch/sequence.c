@@ -104,21 +104,17 @@ static bool may_continue(const Composer *c, const Launch *launch, const Launch *
            has_operands(c, &pair, next->first) && has_room(&pair);
 }
 
-void sequence_set_space(const Composer *c, Trial *t, uint32_t buffer, BufferSpace space) {
-    if (launch_stores_to(&t->together, trial_launch(t), buffer) && trial_is_private(c, t, buffer))
-        t->together.buffers.data[buffer].space = space;
-}
-
 static ReasonId schedule(const Composer *c, Trial *t) {
-    bool is_rows = sequence_has_rows(c, t), is_gpu = c->target->device == DEVICE_GPU;
+    bool is_rows = sequence_has_rows(c, t), has_blocks = c->target->has->blocks;
     if (is_rows ? !sequence_continue_rows(c, t) : !sequence_continue_gemms(c, t))
         return REASON_OTHER_BLOCKS;
-    bool has_chip = (!is_rows || sequence_passes_rows(c, t)) && (!is_gpu || sequence_fits(c, t));
+    bool has_chip =
+        (!is_rows || sequence_passes_rows(c, t)) && (!has_blocks || sequence_fits(c, t));
     const Kernel *consumer = sequence_consumer(t);
     for (uint32_t i = 0; i < consumer->args.n && has_chip; i++)
         sequence_set_space(c, t, consumer->args.data[i], BUFFER_SHARED);
     trial_merge(t);
-    if (is_gpu) sequence_set_smem_bytes(t);
+    if (has_blocks) sequence_set_smem_bytes(t);
     return REASON_NONE;
 }
 
@@ -148,7 +144,7 @@ static void grow(Composer *c, uint32_t first) {
         const Launch *launches = c->plan->launches.data;
         if (!may_continue(c, &launches[first], &launches[next])) continue;
         const uint32_t both[] = {first, next};
-        TrialResult result = launch_try(c, LAUNCH_SEQUENCE, both, 2, 2);
+        TrialResult result = launch_try(c, &launch_rules_sequence, both, 2, 2);
         if (result.is_kept) next = first;
         if (result.reason == REASON_SLOWER_LAUNCH) note_slower(c, first, next);
     }
@@ -164,7 +160,8 @@ static void propose(Composer *c) {
 }
 
 /* The context: one launch may make what the product reads, one a bias. */
-const LaunchRules launch_rules_sequence = {.n_context = 2,
+const LaunchRules launch_rules_sequence = {.mode = LAUNCH_SEQUENCE,
+                                           .n_context = 2,
                                            .sets_space = true,
                                            .has_cpu = true,
                                            .propose = propose,

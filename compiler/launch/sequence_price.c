@@ -11,7 +11,8 @@ static void keep_common_widths(Kernel *kernel) {
     uint32_t n = 0;
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Variant *variant = &kernel->variants[v];
-        bool is_common = variant->sched.tile_n % BLOCK_COLUMNS == 0 && variant->sched.cluster <= 1;
+        bool is_common =
+            sched_tile(&variant->sched).n % BLOCK_COLUMNS == 0 && variant->sched.cluster <= 1;
         if (!variant->price.group || is_common) kernel->variants[n++] = *variant;
     }
     kernel->n_variants = n;
@@ -20,7 +21,7 @@ static void keep_common_widths(Kernel *kernel) {
 static bool are_at_once(const Kernel *kernel) {
     bool are = false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
-        are = are || kernel->variants[v].sched.products > 1;
+        are = are || sched_gemm(&kernel->variants[v].sched).products > 1;
     return are;
 }
 
@@ -58,7 +59,7 @@ bool sequence_pays(const Composer *c, Trial *t, TrialPrices *prices) {
     for (uint32_t k = first; k < t->apart.kernels.n && are_at_once(sequence_first(t)); k++)
         keep_common_widths(&t->apart.kernels.data[k]);
     if (trial_pays(c, t, prices)) return true;
-    bool has_launches = c->target->device == DEVICE_GPU; /* that a host waits for */
+    bool has_launches = c->target->has->launches;
     return has_launches &&
            prices_may_favor_joining(&c->points, &prices->together, &prices->apart) &&
            is_no_slower_than_ops(c, t);

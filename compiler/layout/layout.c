@@ -8,7 +8,7 @@
 #include "layout/pad.h"
 #include "layout/pad_dynamic.h"
 #include "layout/price.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/gemm.h"
 #include "template/find_im2col.h"
 
@@ -90,7 +90,8 @@ static PackRequest along_k(const Packing *p, const Kernel *gemm, bool is_left) {
                          .stored = pitch};
 }
 
-/* How the operand is to lie so that wgmma takes 32 bits of it (plan/wgmma.h). False: it does. */
+/* How the operand is to lie so that wgmma takes 32 bits of it (template/wgmma.h). False: it does.
+ */
 static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequest *request) {
     const Kernel *kernel = &p->plan->kernels.data[gemm];
     OperandRows rows = gemm_operand_rows(kernel, is_left);
@@ -174,9 +175,9 @@ void layout_plan(Arena *arena, Plan *plan, const Target *target) {
     for (uint32_t i = 0; i < n; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
         if (kernel->form != FORM_GEMM || kernel->is_init) continue;
-        any = (target->device == DEVICE_CPU ? lay_out_cpu(&l, i) : lay_out_gpu(&l, i)) || any;
+        any = (target->has->tile_copies ? lay_out_gpu(&l, i) : lay_out_cpu(&l, i)) || any;
     }
     if (any) pad_dynamic_place_copies(plan, n);
-    any = (target->device == DEVICE_GPU && lay_out_at_some(&l)) || any;
+    any = (target->has->tile_copies && lay_out_at_some(&l)) || any;
     if (any) plan_order_init(arena, plan);
 }

@@ -8,6 +8,7 @@ static const Card cards[CARD_COUNT] = {
              wgmma, launch, next, fill, latency, per_sm, kib, d)                              \
     [CARD_##sym] = {.name = nm,                                                               \
                     .device = DEVICE_##dev,                                                   \
+                    .has = &device_traits[DEVICE_##dev],                                      \
                     .dram_gbs = dram,                                                         \
                     .cache_bytes = bytes,                                                     \
                     .cache_gbs = cache,                                                       \
@@ -44,7 +45,7 @@ const Card *card_by_device(const char *name) {
 }
 
 const Card *card_of_target(const Target *target) {
-    if (target->device == DEVICE_CPU) return &cards[CARD_CPU];
+    if (!target->has->blocks) return &cards[CARD_CPU];
     bool is_hopper = strncmp(target->name, "sm_90", 5) == 0;
     bool is_ampere = strcmp(target->name, "sm_80") == 0;
     return &cards[is_hopper ? CARD_H200 : is_ampere ? CARD_A100 : CARD_GPU];

@@ -20,6 +20,7 @@ enum {
 typedef struct Card {
     const char *name;
     DeviceClass device;
+    const DeviceTraits *has;
     double dram_gbs, cache_bytes, cache_gbs;
     double n_processors, ghz, lanes, f64_rate; /* lanes: f32 operations per clock and processor */
     double mma_tflops[3];                      /* of 16-bit operands, tf32, f64 */

@@ -4,12 +4,22 @@
 
 #include <string.h>
 
+const DeviceTraits device_traits[DEVICE_COUNT] = {
+#define DEVICE(sym, own_blocks, own_launches, copies, own_cores) \
+    [DEVICE_##sym] = {.blocks = own_blocks,                      \
+                      .launches = own_launches,                  \
+                      .tile_copies = copies,                     \
+                      .cores = own_cores},
+#include "machine/devices.def"
+};
+
 static const Target targets[TARGET_COUNT] = {
 #define TARGET(sym, nm, dev, card, mach, ptx, bytes, bf16, f64_mma, tf32, wgmma, cluster, overlap, \
                once, d)                                                                            \
     [TARGET_##sym] = {.name = nm,                                                                  \
                       .n_processors = CARD_PROCESSORS_##card,                                      \
                       .device = DEVICE_##dev,                                                      \
+                      .has = &device_traits[DEVICE_##dev],                                         \
                       .machine = mach,                                                             \
                       .ptx_version = ptx,                                                          \
                       .vector_bytes = bytes,                                                       \

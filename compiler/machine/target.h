@@ -6,7 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum { DEVICE_CPU, DEVICE_GPU } DeviceClass;
+typedef enum {
+#define DEVICE(sym, ...) DEVICE_##sym,
+#include "machine/devices.def"
+    DEVICE_COUNT
+} DeviceClass;
+
+/* See devices.def. */
+typedef struct DeviceTraits {
+    bool blocks, launches, tile_copies, cores;
+} DeviceTraits;
+extern const DeviceTraits device_traits[DEVICE_COUNT];
 
 typedef enum {
 #define TARGET(sym, name, device, card, machine, ptx_version, vector_bytes, bf16, f64_mma, tf32, \
@@ -19,6 +29,7 @@ typedef enum {
 typedef struct Target {
     const char *name;
     DeviceClass device;
+    const DeviceTraits *has;
     uint32_t n_processors;   /* that schedules are made for: of one card, whichever runs them */
     const char *machine;     /* as LLVM, or NVIDIA's assembler, calls it */
     const char *ptx_version; /* NULL: not a GPU */

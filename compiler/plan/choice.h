@@ -4,7 +4,7 @@
 #define FUSEC_PLAN_CHOICE_H
 
 #include "ir/predicate.h"
-#include "plan/sched.h"
+#include "lowering/sched.h"
 
 /* What a variant costs beside others: the time of a block, `fixed` and each measure times its
  * weight. So many percent of it go with the number of blocks, the rest with the waves that they run

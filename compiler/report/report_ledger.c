@@ -81,7 +81,7 @@ static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double mos
     bool is_first = us > 0 && page->after->launches.data[launch].kernels[0] == k;
     if (side->measured_us) cell(page, "n", is_first ? human_us(page->arena, us) : "");
     cell(page, "", limit_name(cost));
-    bool has_pressure = side->cost->card->device == DEVICE_GPU;
+    bool has_pressure = side->cost->card->has->blocks;
     if (has_pressure) cell(page, "n", pressure_text(page, &cost->pressure));
     text_puts(page->out, "</tr>\n");
 }
@@ -94,7 +94,7 @@ static void report_kernels(const Page *page) {
                                            "reads",     "writes",   "moves", "operations",
                                            "predicted", "measured", "limit", "registers"};
     const ReportSide *side = &page->graph->after;
-    bool is_gpu = side->cost->card->device == DEVICE_GPU;
+    bool is_gpu = side->cost->card->has->blocks;
     double most_us = 0, most_bytes = 0;
     for (uint32_t k = 0; k < side->plan->kernels.n; k++) {
         const KernelCost *cost = &side->cost->kernels[k];

@@ -6,36 +6,14 @@
  * of partial results there. A few rows are too few to repay packing the columns (stages 0), unless
  * an init step has done it. */
 #include "schedule/gemm.h"
+#include "machine/tuning.h"
 
 enum {
-    /* Packed columns, 432 KiB, stay in the second level of the cache. */
-    DEPTH_BYTES = 384 * 4,
-    BLOCK_COLUMNS_BYTES = 288 * 4,
-    PARTIALS_BYTES = 448 * 1024,
     WIDE_VECTOR_BYTES = 64,
     /* Rows of a register tile: as many as leave registers for a broadcast element, 16 of AVX2 or
      * 32 of AVX-512. */
     LOW_TILE_ROWS = 6,
-    HIGH_TILE_ROWS = 14,
-    MAX_VECTORS = 6,
-    FEW_ROWS = 4,
-    MAX_STREAM_SCALARS = 4096,
-    MAX_STREAM_COST = 4,
-    STREAM_STEPS = 8, /* of k at a time; with wide vectors and more than a few rows twice that */
-    STREAM_DEPTH_BYTES = 4096,
-    STREAM_COLUMNS_BYTES = 2048,
-    /* Of products that rows follow. Packing the columns for every 56 rows was 8 % of a softmax of
-     * 256 columns along a k of 64, for every 224 rows 2 %. */
-    WIDEST_ROW_BYTES = 2048,
-    SEVERAL_ROWS = 512,
-    SHORT_BLOCK_ROWS = 28,
-    LONG_BLOCK_ROWS = 224,
-    /* Of few outputs there would be one unit, whatever threads there are; of fewer still a second
-     * thread is not worth its start. f32 256^3: 312 us as one unit, as two 206, in one thread 324:
-     * columns are packed for each. */
-    FEW_OUTPUTS = 1 << 17,
-    LEAST_OUTPUTS = 1 << 14,
-    FEW_BLOCK_ROWS = 22 * LOW_TILE_ROWS
+    HIGH_TILE_ROWS = 14
 };
 
 typedef struct Tile {
@@ -65,7 +43,8 @@ static Tile choose_tile(int64_t n_rows, uint32_t vector_bytes) {
     uint32_t n_registers = vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
     uint32_t most_rows = vector_bytes == WIDE_VECTOR_BYTES ? HIGH_TILE_ROWS : LOW_TILE_ROWS;
     Tile tile = {.rows = cut(n_rows, most_rows, 1), .vectors = 2};
-    while (tile.vectors < MAX_VECTORS && (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)
+    while (tile.vectors < SCHED_CPU_MOST_VECTORS &&
+           (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)
         tile.vectors++;
     return tile;
 }
@@ -84,10 +63,10 @@ typedef struct Gemm {
 static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_rows,
                       uint32_t block_columns) {
     uint32_t width = tile.vectors * sched->lanes;
-    sched->warps_m = gemm->is_turned ? width : tile.rows;
-    sched->warps_n = gemm->is_turned ? tile.rows : width;
-    sched->tile_m = gemm->is_turned ? block_columns : block_rows;
-    sched->tile_n = gemm->is_turned ? block_rows : block_columns;
+    sched->cpu_gemm.register_m = gemm->is_turned ? width : tile.rows;
+    sched->cpu_gemm.register_n = gemm->is_turned ? tile.rows : width;
+    sched->cpu_gemm.tile_m = gemm->is_turned ? block_columns : block_rows;
+    sched->cpu_gemm.tile_n = gemm->is_turned ? block_rows : block_columns;
 }
 
 /* A tile for at most so many rows. */
@@ -100,32 +79,32 @@ static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
 }
 
 static int64_t block_columns(const Gemm *gemm) {
-    return BLOCK_COLUMNS_BYTES / gemm->acc_bytes / gemm->launch.products;
+    return SCHED_CPU_COLUMNS_BYTES / gemm->acc_bytes / gemm->launch.products;
 }
 
 /* Of a unit: where rows follow, all of them. */
 static int64_t most_columns(const Gemm *gemm) {
     int64_t all = dim_hi(gemm->dims, gemm->columns), most = block_columns(gemm);
     bool has_all = gemm->launch.has_rows && !gemm->is_turned && all > most;
-    return has_all ? all + MAX_VECTORS * gemm->lanes : most;
+    return has_all ? all + SCHED_CPU_MOST_VECTORS * gemm->lanes : most;
 }
 
 /* What is packed has the room of a block of columns, however many there are. */
 static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
-    int64_t most = DEPTH_BYTES / gemm->acc_bytes, room = most * block_columns(gemm);
+    int64_t most = SCHED_CPU_DEPTH_BYTES / gemm->acc_bytes, room = most * block_columns(gemm);
     return columns > block_columns(gemm) ? min_i64(most, room / columns) : most;
 }
 
 /* Of a unit that is to make at most so many. Rows that follow are gone over by the unit alone:
  * there are to be units for several threads, as far as packing for each of them allows. */
 static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns, int64_t n_rows) {
-    int64_t most = PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.products;
-    if (gemm->has_few) return min_i64(most, FEW_BLOCK_ROWS);
+    int64_t most = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.products;
+    if (gemm->has_few) return min_i64(most, SCHED_CPU_FEW_BLOCK_ROWS);
     if (!gemm->launch.has_rows || gemm->is_turned) return most;
     bool has_panels = gemm->kernel->panel_columns > 0;
-    if (has_panels && n_rows <= SEVERAL_ROWS) return SHORT_BLOCK_ROWS;
-    bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->tile_k;
-    return has_panels || is_one_block ? min_i64(most, LONG_BLOCK_ROWS) : most;
+    if (has_panels && n_rows <= SCHED_CPU_SEVERAL_ROWS) return SCHED_CPU_SHORT_ROWS;
+    bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->cpu_gemm.tile_k;
+    return has_panels || is_one_block ? min_i64(most, SCHED_CPU_LONG_ROWS) : most;
 }
 
 /* For at most so many rows. Panels that are prepared have the width of the tile for all rows. The
@@ -137,9 +116,10 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     if (prepared) tile.vectors = prepared / gemm->lanes;
     uint32_t width = tile.vectors * sched->lanes;
     uint32_t columns = cut(n_columns, most_columns(gemm), width);
-    sched->stages = 1;
+    sched->cpu_gemm.is_blocked = true;
     sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
-    sched->tile_k = cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
+    sched->cpu_gemm.tile_k =
+        cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
     int64_t rows = most_rows(gemm, sched, columns, n_rows);
     set_tiles(gemm, sched, tile, cut(n_rows, rows, tile.rows), columns);
 }
@@ -147,28 +127,29 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
 static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     Tile tile = {.rows = n_rows < 1 ? 1 : (uint32_t)n_rows, .vectors = 1};
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
-    sched->stages = 0;
+    sched->cpu_gemm.is_blocked = false;
     bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
-    sched->unroll = is_wide && n_rows > FEW_ROWS ? 2 * STREAM_STEPS : STREAM_STEPS;
-    sched->tile_k =
-        cut(dim_hi(gemm->dims, gemm->depth), STREAM_DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
+    sched->unroll = is_wide && n_rows > SCHED_CPU_FEW_ROWS ? 2 * SCHED_CPU_STREAM_STEPS
+                                                           : SCHED_CPU_STREAM_STEPS;
+    sched->cpu_gemm.tile_k = cut(dim_hi(gemm->dims, gemm->depth),
+                                 SCHED_CPU_STREAM_DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
     set_tiles(gemm, sched, tile, tile.rows,
-              cut(n_columns, STREAM_COLUMNS_BYTES / gemm->acc_bytes, sched->lanes));
+              cut(n_columns, SCHED_CPU_STREAM_COLUMNS_BYTES / gemm->acc_bytes, sched->lanes));
 }
 
 /* Streaming evaluates the columns' program at many places of the code. */
 static bool can_stream(const Gemm *gemm) {
-    bool seen[MAX_STREAM_SCALARS + 1] = {false};
+    bool seen[SCHED_CPU_STREAM_SCALARS + 1] = {false};
     const ScalarTab *scalars = gemm->kernel->scalars;
-    return scalar_count(scalars) <= MAX_STREAM_SCALARS &&
-           scalar_cost(scalars, gemm->column_factor, seen) <= MAX_STREAM_COST;
+    return scalar_count(scalars) <= SCHED_CPU_STREAM_SCALARS &&
+           scalar_cost(scalars, gemm->column_factor, seen) <= SCHED_CPU_STREAM_PRIMS;
 }
 
 static void set_grid(const Gemm *gemm, Variant *variant) {
     DimTab *dims = gemm->dims;
     const Sched *sched = &variant->sched;
-    uint32_t block_rows = gemm->is_turned ? sched->tile_n : sched->tile_m;
-    uint32_t block_columns = gemm->is_turned ? sched->tile_m : sched->tile_n;
+    uint32_t block_rows = gemm->is_turned ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m;
+    uint32_t block_columns = gemm->is_turned ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n;
     DimId down = dim_ceil_div(dims, gemm->rows, block_rows);
     DimId across = dim_ceil_div(dims, gemm->columns, block_columns);
     DimId blocks = dim_mul(dims, down, across);
@@ -179,7 +160,8 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
  * streamed, or come from panels that are prepared. Where rows follow, these serve several rows too,
  * by small units. */
 static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
-    static const int64_t bounds[] = {FEW_ROWS, 4 * FEW_ROWS, SEVERAL_ROWS};
+    static const int64_t bounds[] = {SCHED_CPU_FEW_ROWS, 4 * SCHED_CPU_FEW_ROWS,
+                                     SCHED_CPU_SEVERAL_ROWS};
     int64_t least = dim_lo(gemm->dims, gemm->rows), most = dim_hi(gemm->dims, gemm->rows);
     bool has_panels = gemm->kernel->panel_columns > 0;
     uint32_t n = 0, n_bounds = gemm->launch.has_rows && has_panels ? 3 : 2;
@@ -202,14 +184,16 @@ static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
 static bool add_few_outputs(Gemm *gemm, Variant *variant) {
     DimTab *dims = gemm->dims;
     DimId n = kernel_n_rows(gemm->kernel);
-    if (n == DIM_NONE || dim_lo(dims, n) > FEW_OUTPUTS || dim_hi(dims, n) < LEAST_OUTPUTS ||
-        dim_hi(dims, gemm->rows) <= FEW_BLOCK_ROWS)
+    if (n == DIM_NONE || dim_lo(dims, n) > SCHED_CPU_FEW_OUTPUTS ||
+        dim_hi(dims, n) < SCHED_CPU_LEAST_OUTPUTS ||
+        dim_hi(dims, gemm->rows) <= SCHED_CPU_FEW_BLOCK_ROWS)
         return false;
     gemm->has_few = true;
     choose_packed(gemm, &variant->sched, dim_hi(dims, gemm->rows));
     set_grid(gemm, variant);
-    if (dim_hi(dims, n) <= FEW_OUTPUTS && dim_lo(dims, n) >= LEAST_OUTPUTS) return true;
-    predicate_set_range(&variant->predicate, n, LEAST_OUTPUTS, FEW_OUTPUTS);
+    if (dim_hi(dims, n) <= SCHED_CPU_FEW_OUTPUTS && dim_lo(dims, n) >= SCHED_CPU_LEAST_OUTPUTS)
+        return true;
+    predicate_set_range(&variant->predicate, n, SCHED_CPU_LEAST_OUTPUTS, SCHED_CPU_FEW_OUTPUTS);
     return false;
 }
 
@@ -280,7 +264,7 @@ static bool have_one_left(const Kernel *a, const Kernel *b) {
  */
 int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
-    return WIDEST_ROW_BYTES / gemm.acc_bytes;
+    return SCHED_CPU_WIDEST_ROW_BYTES / gemm.acc_bytes;
 }
 
 /* Of no columns, what passes would not move along the rows. */
@@ -295,7 +279,10 @@ uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *t
                         Variant *variants) {
     Gemm gemm = gemm_of(kernel, target);
     gemm.launch = launch;
-    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = gemm.lanes;
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) {
+        variants[i].sched.template = TEMPLATE_CPU_GEMM;
+        variants[i].sched.lanes = gemm.lanes;
+    }
     uint32_t n_variants = add_few_rows(&gemm, variants);
     if (n_variants && !predicate_dim(&variants[n_variants - 1].predicate, TERM_RANGE))
         return n_variants;

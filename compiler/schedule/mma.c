@@ -1,19 +1,15 @@
 /* Schedules of GEMMs on tensor cores. See gemm.h.
  *
- * In bytes everything is alike for all dtypes. k is padded to a multiple of DEPTH_BYTES everywhere,
- * since padding is arithmetic too: tile_k is larger only where it divides k.
+ * In bytes everything is alike for all dtypes. k is padded to a multiple of DEPTH_BYTES
+ * everywhere, since padding is arithmetic too: tile_k is larger only where it divides k.
  *
  * Where the tiles of a size are fewer than the machine's processors, smaller ones read more, but
  * from more processors at once; and since each then waits for memory, their stages are deep. */
 #include "schedule/gemm.h"
 #include "machine/machine.h"
+#include "machine/tuning.h"
 
-enum {
-    DEPTH_BYTES = 64,
-    STORE_LANES = 4,
-    MOST_PROCESSORS = 100,
-    SMALL_GRID = 192 /* halves of large tiles below which such a machine is not filled */
-};
+enum { DEPTH_BYTES = 64, STORE_LANES = 4 };
 
 /* `depth_bytes`: the most that tile_k is; 96 KiB of stages at most, which every target has, and so
  * that two blocks share a processor. */
@@ -41,7 +37,7 @@ static const Tile spare_tile = {32, 32, DEPTH_BYTES, 2, 2, 3};
 static const Tile wide_small_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
 static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
 /* Few rows of it, as many as a tile has: as narrow as to give every processor a tile. */
-enum { N_WIDE_FEW = 2, LOW_DEPTH = 256 };
+enum { N_WIDE_FEW = 2 };
 static const Tile wide_few_tiles[N_WIDE_FEW] = {{32, 32, 256, 2, 2, 6}, {64, 32, 128, 2, 2, 6}};
 /* Of columns that are to be whole. Few rows of them are gone over by as many warps as may be. */
 static const Tile rows_tile = {64, 128, DEPTH_BYTES, 2, 2, 4};
@@ -159,13 +155,13 @@ static void set_tile(const Searcher *c, Variant *variant, const Tile *tile) {
     uint32_t depth = tile->depth_bytes / c->elem_bytes;
     while (depth > least && dim_multiple(c->dims, k) % depth) depth /= 2, stages *= 2;
     while (stages > 3 && (int64_t)(stages - 1) * depth >= dim_hi(c->dims, k)) stages--;
-    sched->engine = GEMM_MMA;
-    sched->tile_m = tile->m;
-    sched->tile_n = tile->n;
-    sched->tile_k = depth;
-    sched->warps_m = tile->warps_m;
-    sched->warps_n = tile->warps_n;
-    sched->stages = stages;
+    sched->template = TEMPLATE_GPU_GEMM_MMA;
+    sched->gemm.tile_m = tile->m;
+    sched->gemm.tile_n = tile->n;
+    sched->gemm.tile_k = depth;
+    sched->gemm.warps_m = tile->warps_m;
+    sched->gemm.warps_n = tile->warps_n;
+    sched->gemm.stages = stages;
     sched->threads = tile->warps_m * tile->warps_n * WARP_THREADS;
     uint32_t bytes = (tile->m + tile->n) * depth * c->elem_bytes * stages;
     variant->shared_bytes = sched_gemm_dynamic_bytes(bytes);
@@ -265,8 +261,9 @@ static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool 
         add_limited(c, base, c->few, c->few, 2 * c->n_processors, variants, &n_variants))
         return n_variants;
     if (!only && fits_tile(c, c->small, false)) only = c->small;
-    if (!only && add_limited(c, base, c->small, &half_tile, or_one_line(c, &half_tile, SMALL_GRID),
-                             variants, &n_variants))
+    if (!only &&
+        add_limited(c, base, c->small, &half_tile, or_one_line(c, &half_tile, SCHED_MMA_SMALL_GRID),
+                    variants, &n_variants))
         return n_variants;
     set_tile(c, &base, only ? only : c->large);
     variants[n_variants] = base;
@@ -306,7 +303,7 @@ static const Tile *few_of(const Searcher *c, const Target *target) {
     bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0;
     bool has_few_rows = is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
     bool is_clustered = target->max_cluster > 1; /* such a target has 227 KiB for a block */
-    if (n < MOST_PROCESSORS || n > 2 * c->n_processors) return &few_tile;
+    if (n < SCHED_MMA_MANY_TILES || n > 2 * c->n_processors) return &few_tile;
     if (n > c->n_processors) return has_few_rows ? &few_rows_pair_tile : &few_tile;
     if (!has_few_rows) return &few_wide_tile;
     return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
@@ -317,7 +314,7 @@ static const Tile *few_of(const Searcher *c, const Target *target) {
 static bool has_low(const Searcher *c) {
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0 &&
-                   dim_hi(c->dims, k) >= LOW_DEPTH;
+                   dim_hi(c->dims, k) >= SCHED_MMA_LOW_DEPTH;
     return c->elem_bytes == 8 && !c->launch.has_rows && is_deep;
 }
 

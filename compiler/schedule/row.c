@@ -1,54 +1,31 @@
 /* Threads of rows. See row.h; measurements are in docs/results. */
 #include "schedule/row.h"
 #include "machine/machine.h"
-
-enum {
-    BLOCK_THREADS = 128, /* of rows of a warp or less; a larger team is a block, as barriers are */
-    MOST_BLOCK_THREADS = 512,
-    /* Of a block that takes as long as it takes a processor to begin it: 4.4 TB/s by 12 blocks in a
-     * microsecond on each processor. Where all begin at once that does not matter. */
-    LEAST_BLOCK_BYTES = 3072,
-    PROCESSOR_THREADS = 1024, /* half of what it has room for */
-    /* Steps of a team of few threads. With more than that and than threads its rows lie so far
-     * apart that what a warp has at once is in too many sectors. */
-    LOADED_STEPS = 13,
-    STORED_STEPS = 6,
-    /* Of stores as wide as there are: threads side by side, and what a block has that needs no more
-     * rows. */
-    WIDE_TEAM = 4,
-    WIDE_BLOCK_BYTES = 8192,
-    /* Of a few rows, which all run at once: threads that other kernels' blocks have too, beside
-     * which such rows may start, and steps of single elements that one may have which waits for
-     * them alone, and a whole warp. Whether any are stored is the same to them, so that they start
-     * together. */
-    LONE_THREADS = 256,
-    LONE_STEPS = 4,
-    LONE_WARP_STEPS = 16
-};
+#include "machine/tuning.h"
 
 static int64_t row_steps(const Sched *sched, uint32_t threads_per_row, int64_t length) {
     int64_t stride = (int64_t)threads_per_row * sched->lanes;
     return (length + stride - 1) / stride;
 }
 
-/* Of as many rows as a block of `threads` has. */
 static int64_t machine_threads(const RowUse *use) {
-    return (int64_t)use->n_processors * PROCESSOR_THREADS;
+    return (int64_t)use->n_processors * SCHED_PROCESSOR_THREADS;
 }
 
+/* Of as many rows as a block of `threads` has. */
 static int64_t block_bytes(const RowUse *use, uint32_t threads, uint32_t threads_per_row) {
     return threads / threads_per_row * use->length * use->elem_bytes *
            (use->n_loads + use->n_stores);
 }
 
 static int64_t set_team(Sched *sched, const RowUse *use, uint32_t threads_per_row, uint32_t slots) {
-    sched->threads_per_row = threads_per_row;
-    sched->slots = slots;
-    sched->threads = threads_per_row > WARP_THREADS ? threads_per_row : BLOCK_THREADS;
+    sched->row.threads_per_row = threads_per_row;
+    sched->row.slots = slots;
+    sched->threads = threads_per_row > WARP_THREADS ? threads_per_row : SCHED_ROW_BLOCK_THREADS;
     bool is_queued =
         threads_per_row <= WARP_THREADS && use->rows > machine_threads(use) / threads_per_row;
-    while (is_queued && sched->threads < MOST_BLOCK_THREADS &&
-           block_bytes(use, sched->threads, threads_per_row) < LEAST_BLOCK_BYTES)
+    while (is_queued && sched->threads < SCHED_ROW_MOST_THREADS &&
+           block_bytes(use, sched->threads, threads_per_row) < SCHED_ROW_BLOCK_BYTES)
         sched->threads *= 2;
     return row_steps(sched, threads_per_row, use->length);
 }
@@ -64,12 +41,13 @@ int64_t sched_row_all(Sched *sched, const RowUse *use) {
 static bool has_many_steps(const Sched *sched, const RowUse *use, uint32_t threads_per_row) {
     int64_t steps = row_steps(sched, threads_per_row, use->length);
     bool is_wide = use->n_stores && sched->lanes * use->elem_bytes >= ACCESS_BYTES;
-    uint32_t few = !use->n_stores ? LOADED_STEPS : is_wide ? 1 : STORED_STEPS;
+    uint32_t few = !use->n_stores ? SCHED_ROW_LOADED_STEPS : is_wide ? 1 : SCHED_ROW_STORED_STEPS;
     int64_t words = steps * sched->lanes * (use->elem_bytes > WORD_BYTES ? 2 : 1);
-    if (steps > use->most_steps || words > FEW_RESIDENT_ELEMS) return true;
+    if (steps > use->most_steps || words > SCHED_FEW_RESIDENT_ELEMS) return true;
     if (threads_per_row >= WARP_THREADS) return false;
-    if (is_wide && (threads_per_row < WIDE_TEAM ||
-                    block_bytes(use, BLOCK_THREADS, 2 * threads_per_row) >= WIDE_BLOCK_BYTES))
+    if (is_wide &&
+        (threads_per_row < SCHED_ROW_WIDE_THREADS ||
+         block_bytes(use, SCHED_ROW_BLOCK_THREADS, 2 * threads_per_row) >= SCHED_ROW_WIDE_BYTES))
         return true;
     return steps > few && steps * use->n_loads > threads_per_row;
 }
@@ -77,15 +55,17 @@ static bool has_many_steps(const Sched *sched, const RowUse *use, uint32_t threa
 /* Whether machine and row have room for twice as many threads. */
 static bool is_lone(const Sched *sched, const RowUse *use, uint32_t threads_per_row) {
     int64_t steps = row_steps(sched, threads_per_row, use->length);
-    if (threads_per_row >= LONE_THREADS || use->rows > machine_threads(use) / (2 * threads_per_row))
+    if (threads_per_row >= SCHED_ROW_LONE_THREADS ||
+        use->rows > machine_threads(use) / (2 * threads_per_row))
         return false;
     if (sched->lanes > 1) return steps > 1 && threads_per_row != WARP_THREADS;
-    return steps > (threads_per_row == WARP_THREADS ? LONE_WARP_STEPS : LONE_STEPS);
+    return steps >
+           (threads_per_row == WARP_THREADS ? SCHED_ROW_LONE_WARP_STEPS : SCHED_ROW_LONE_STEPS);
 }
 
 int64_t sched_row_few(Sched *sched, const RowUse *use) {
     sched_row_all(sched, use);
-    uint32_t all = sched->threads_per_row, threads_per_row = 1;
+    uint32_t all = sched->row.threads_per_row, threads_per_row = 1;
     while (threads_per_row < all &&
            (has_many_steps(sched, use, threads_per_row) || is_lone(sched, use, threads_per_row)))
         threads_per_row *= 2;
@@ -93,12 +73,13 @@ int64_t sched_row_few(Sched *sched, const RowUse *use) {
 }
 
 bool sched_row_widen(Sched *sched, uint32_t threads_per_row) {
-    uint32_t by = threads_per_row / sched->threads_per_row;
-    if (!sched->resident || threads_per_row % sched->threads_per_row || sched->slots % by)
+    uint32_t by = threads_per_row / sched->row.threads_per_row;
+    if (!sched->row.resident || threads_per_row % sched->row.threads_per_row ||
+        sched->row.slots % by)
         return false;
-    sched->threads_per_row = threads_per_row;
-    sched->slots /= by;
-    sched->resident = (sched->resident + by - 1) / by;
+    sched->row.threads_per_row = threads_per_row;
+    sched->row.slots /= by;
+    sched->row.resident = (sched->row.resident + by - 1) / by;
     if (threads_per_row > WARP_THREADS) sched->threads = threads_per_row;
     return true;
 }

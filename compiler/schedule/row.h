@@ -4,8 +4,6 @@
 
 #include "plan/kernel.h"
 
-enum { MOST_ROW_STEPS = 32, FEW_RESIDENT_ELEMS = 32 };
-
 typedef struct RowUse {
     int64_t length, rows; /* at most: elements of a row, and how many there are */
     uint32_t elem_bytes;  /* of the widest argument */

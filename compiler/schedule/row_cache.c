@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-enum { LEAST_GAIN = 4, MAX_CANDIDATES = 256 }; /* in prims; judged */
-
 typedef struct RowCacher {
     Arena *arena;
     const Kernel *kernel;
@@ -82,7 +80,7 @@ static bool give_slots(RowCacher *k) {
             if (bytes > slot->bytes) slot->bytes = bytes;
         }
     for (uint32_t i = 0; i < n_slots; i++) row_bytes += slots[i].bytes;
-    return k->n_elems * row_bytes <= ROW_CACHE_BYTES;
+    return k->n_elems * row_bytes <= SCHED_ROW_CACHE_BYTES;
 }
 
 /* RowCache the value if that pays and there is room. */
@@ -90,7 +88,7 @@ static void try_value(RowCacher *k, ScalarId value, uint32_t *cost) {
     if (k->n == MAX_CACHED_VALUES) return;
     k->row_cache[k->n++] = (CachedValue){.value = value, .stage = k->first[value]};
     uint32_t with = total_cost(k);
-    if (with + LEAST_GAIN <= *cost && give_slots(k))
+    if (with + SCHED_ROW_CACHE_GAIN <= *cost && give_slots(k))
         *cost = with;
     else
         k->n--;
@@ -101,7 +99,7 @@ static void drop_value(RowCacher *k, uint32_t i, uint32_t *cost) {
     memmove(&k->row_cache[i], &k->row_cache[i + 1], (k->n - i - 1) * sizeof *k->row_cache);
     k->n--;
     uint32_t without = total_cost(k);
-    if (without < *cost + LEAST_GAIN && give_slots(k)) {
+    if (without < *cost + SCHED_ROW_CACHE_GAIN && give_slots(k)) {
         *cost = without;
         return;
     }
@@ -143,7 +141,7 @@ RowCache row_cache_choose(Arena *arena, const Kernel *kernel, const Variant *var
     RowCacher k = {.arena = arena, .kernel = kernel};
     uint32_t n = scalar_count(kernel->scalars) + 1, lanes = variant->sched.lanes;
     int64_t most = variant_row_elems(kernel, variant);
-    if (kernel->stages.n < 2 || most > ROW_CACHE_BYTES) return (RowCache){.n = 0};
+    if (kernel->stages.n < 2 || most > SCHED_ROW_CACHE_BYTES) return (RowCache){.n = 0};
     k.n_elems = (most + lanes - 1) / lanes * lanes;
     if (kernel_has_groups(kernel, variant)) k.n_elems *= lanes; /* of all rows of a group */
     k.lanes_axis = 1u << (kernel->first_reduced + kernel->n_reduced - 1);
@@ -152,7 +150,7 @@ RowCache row_cache_choose(Arena *arena, const Kernel *kernel, const Variant *var
     const bool *is_candidate = find_candidates(&k);
     uint32_t cost = total_cost(&k), n_tried = 0;
     for (ScalarId id = n - 1; id > 0; id--)
-        if (is_candidate[id] && n_tried++ < MAX_CANDIDATES) try_value(&k, id, &cost);
+        if (is_candidate[id] && n_tried++ < SCHED_ROW_CACHE_TRIES) try_value(&k, id, &cost);
     for (uint32_t i = k.n; i-- > 0;) drop_value(&k, i, &cost);
     arena_rewind(arena, mark);
     return (RowCache){arena_copy(arena, k.row_cache, k.n * sizeof *k.row_cache), k.n};

@@ -5,7 +5,6 @@
 #include "plan/kernel.h"
 
 /* Bytes of stack for what a row keeps: threads of a caller may have no more than 128 KiB. */
-enum { ROW_CACHE_BYTES = 64 * 1024 };
 
 /* What the kernel should keep where the variant applies, which is cheaper in all than to compute it
  * in each stage that needs it. Lives on the arena. */

@@ -1,15 +1,12 @@
 /* See split_axes.h. An axis that a load divides by a number which divides its extent is two: what
  * is left is rebuilt with these in its place, and canonical form does the rest. */
 #include "schedule/split_axes.h"
+#include "machine/tuning.h"
 
 #include "plan/rebuild.h"
 #include "schedule/map_tile.h"
 
-enum {
-    MAX_CUTS = 4, /* that are tried */
-    MAX_TIMES = 2,
-    MAX_SCALARS = 512 /* larger maps have no tiles */
-};
+enum { MAX_CUTS = 4 }; /* that are tried */
 
 typedef struct Cut {
     uint32_t axis;
@@ -119,7 +116,7 @@ static bool cut_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const 
 
 void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
     bool is_map = kernel->form == FORM_MAP && kernel->stages.n == 1 && kernel->row_stores.n == 0;
-    if (is_map && scalar_count(kernel->scalars) <= MAX_SCALARS && cuts_of(arena, kernel).n > 0 &&
-        !has_tiles(arena, plan, kernel, target))
-        cut_for_tiles(arena, plan, kernel, target, MAX_TIMES);
+    if (is_map && scalar_count(kernel->scalars) <= SCHED_TILE_SCALARS &&
+        cuts_of(arena, kernel).n > 0 && !has_tiles(arena, plan, kernel, target))
+        cut_for_tiles(arena, plan, kernel, target, SCHED_SPLIT_AXES);
 }

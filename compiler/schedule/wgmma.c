@@ -7,8 +7,9 @@
  *
  * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
  * lie side by side, and are one wide tile to the instruction. */
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "machine/machine.h"
+#include "machine/tuning.h"
 #include "schedule/gemm.h"
 #include "schedule/wgmma_price.h"
 #include "template/find_im2col.h"
@@ -16,19 +17,8 @@
 enum {
     STORE_LANES = 4,
     STORE_WARPS = WGMMA_GROUP_WARPS - 1,
-    MANY_WAVES = 6,
     MAX_WORKS = 8 /* of a launch */
 };
-
-/* Microseconds of storing a tile of 128 x 256 by the warps that have multiplied it: always, for
- * each prim of the epilogue, and for each operand of the tile's size. */
-#define DRAIN_US 1.1
-#define PRIM_US 0.09
-#define LOAD_US 2.0
-#define PAIR_US 4.0 /* all of it, of two products; judged */
-/* Less gain than this is within the model's error: wide tiles read less. */
-#define WORTH_IT 0.985
-#define CLUSTER_LOSS 1.02 /* what uneven pairs may cost */
 
 typedef struct Side {
     ScalarId value;
@@ -234,12 +224,13 @@ static double epilogue_us(const Wgmma *g, Tile tile) {
     const ScalarTab *scalars = kernel->scalars;
     bool *seen = scalar_marks(scalars);
     uint32_t sides = 1u << g->sides[0].axis | 1u << g->sides[1].axis;
-    double us = g->launch.products > 1 ? PAIR_US : DRAIN_US;
+    double us = g->launch.products > 1 ? SCHED_WGMMA_PAIR_US : SCHED_WGMMA_STORE_US;
     for (uint32_t i = 0; i < kernel->row_stores.n && g->launch.products <= 1; i++)
-        us += PRIM_US * scalar_cost(scalars, kernel->row_stores.data[i].value, seen);
+        us += SCHED_WGMMA_PRIM_US * scalar_cost(scalars, kernel->row_stores.data[i].value, seen);
     for (ScalarId id = 1; id <= scalar_count(scalars) && g->launch.products <= 1; id++) {
         const Scalar *s = scalar_get(scalars, id);
-        if (seen[id] && s->kind == SCALAR_LOAD && (s->axes & sides) == sides) us += LOAD_US;
+        if (seen[id] && s->kind == SCALAR_LOAD && (s->axes & sides) == sides)
+            us += SCHED_WGMMA_LOAD_US;
     }
     return us * width_of(g, tile);
 }
@@ -286,20 +277,20 @@ static uint32_t store_warps(const Wgmma *g, Tile tile) {
 
 static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     Sched *sched = &variant->sched;
-    sched->engine = GEMM_WGMMA;
-    sched->tile_m = tile.m;
-    sched->tile_n = tile.n;
-    sched->tile_k = wgmma_depth(g->dtype);
-    sched->products = g->launch.products;
-    sched->tail_n = tile.tail;
-    sched->warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
-    sched->warps_n = 1;
-    sched->store_warps = store_warps(g, tile);
-    sched->threads = (sched->warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
-    sched->stages = WGMMA_MAX_STAGES;
-    uint32_t chip = wgmma_chip_rows(sched) * g->launch.row_bytes;
+    sched->template = TEMPLATE_GPU_GEMM_WGMMA;
+    sched->gemm.tile_m = tile.m;
+    sched->gemm.tile_n = tile.n;
+    sched->gemm.tile_k = wgmma_depth(g->dtype);
+    sched->gemm.products = g->launch.products;
+    sched->gemm.tail_n = tile.tail;
+    sched->gemm.warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
+    sched->gemm.warps_n = 1;
+    sched->gemm.store_warps = store_warps(g, tile);
+    sched->threads = (sched->gemm.warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
+    sched->gemm.stages = WGMMA_MAX_STAGES;
+    uint32_t chip = sched_epilogue_rows(sched) * g->launch.row_bytes;
     while (wgmma_shared_bytes(stage_bytes(g, tile), sched) + chip > WGMMA_SHARED_BYTES)
-        sched->stages--;
+        sched->gemm.stages--;
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
     sched->cluster = tile.cluster;
     variant->grid = blocks_of(g->dims, g->kernel, tile);
@@ -386,7 +377,7 @@ static double tile_us(const Wgmma *g, Tile tile, bool is_split) {
     double fetched = is_split ? split_step(g, tile) : 0;
     if (g->sides[0].map.im2col) fetched = wgmma_windows_us(tile.m, tile.n);
     if (fetched > step) step = fetched;
-    return DRAIN_US * width + n_steps(g, tile) * step;
+    return SCHED_WGMMA_STORE_US * width + n_steps(g, tile) * step;
 }
 
 /* Judged: a narrow tile waits for what it fetches as if lines were split, since much of it is under
@@ -405,7 +396,8 @@ static double cost(const Wgmma *g, Tile tile, bool is_split) {
 static Tile with_tail(const Wgmma *g, Tile tile, bool is_split) {
     Tile with = tile;
     with.tail = tail_of(g, tile);
-    bool is_worth_it = with.tail && cost(g, with, is_split) < WORTH_IT * cost(g, tile, is_split);
+    bool is_worth_it =
+        with.tail && cost(g, with, is_split) < SCHED_WGMMA_WORTH * cost(g, tile, is_split);
     return is_worth_it ? with : tile;
 }
 
@@ -414,9 +406,10 @@ static Tile with_tail(const Wgmma *g, Tile tile, bool is_split) {
 static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
     Tile two = {.m = tile.m, .n = tile.n, .cluster = 2};
     if (tile.tail) two.tail = tail_of(g, two);
-    bool is_worth_it = (n_waves(g, tile) >= MANY_WAVES || is_split) && !g->sides[0].map.im2col;
+    bool is_worth_it =
+        (n_waves(g, tile) >= SCHED_WGMMA_MANY_WAVES || is_split) && !g->sides[0].map.im2col;
     return is_worth_it && tile.m == 128 &&
-                   cost(g, two, is_split) <= CLUSTER_LOSS * cost(g, tile, is_split)
+                   cost(g, two, is_split) <= SCHED_WGMMA_CLUSTER_LOSS * cost(g, tile, is_split)
                ? two
                : tile;
 }
@@ -445,7 +438,7 @@ static Tile cheapest_tile(const Wgmma *g) {
         if (width > WGMMA_MAX_WIDTH) continue;
         if (is_split) tile = with_cluster(g, tile, is_split);
         tile = with_tail(g, tile, is_split);
-        if (cost(g, tile, is_split) < WORTH_IT * cost(g, best, is_split)) best = tile;
+        if (cost(g, tile, is_split) < SCHED_WGMMA_WORTH * cost(g, best, is_split)) best = tile;
     }
     return is_split ? best : with_cluster(g, best, is_split);
 }

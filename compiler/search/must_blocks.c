@@ -58,10 +58,9 @@ static Plan *linked_plan(const Searcher *c) {
     graph->dims = dimtab_copy(c->arena, graph->dims);
     trial.graph = graph;
     trial.diags = &ignored;
-    bool is_gpu = c->target->device == DEVICE_GPU;
     Plan *plan = search_make_plan(&trial);
     if (!plan) return NULL;
-    if (is_gpu) layout_plan(c->arena, plan, c->target);
+    if (c->target->has->tile_copies) layout_plan(c->arena, plan, c->target);
     sched_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_IN_BLOCKS);

@@ -20,9 +20,7 @@ static double most_reduced(const Searcher *c, const Kernel *kernel) {
 static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
     bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
     bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
-    int least = is_column                         ? SEARCH_LONG_COLUMN
-                : c->target->device == DEVICE_GPU ? SEARCH_LONG_ROW
-                                                  : 0;
+    int least = is_column ? SEARCH_LONG_COLUMN : c->target->has->blocks ? SEARCH_LONG_ROW : 0;
     return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
 }
 
@@ -218,7 +216,7 @@ static bool has_costly_stores(const Searcher *c, const Kernel *kernel) {
         bool is_rounded = node->dtype == DT_BF16 && op_info(node->op)->cls == CLASS_ELTWISE;
         is_costly = is_costly || is_rounded || c->op_cost[node->op] >= SEARCH_COSTLY_PRIMS;
     }
-    return is_costly && c->target->device == DEVICE_CPU;
+    return is_costly && c->target->has->cores;
 }
 
 /* Whether a map joins tensors: its lanes may go one by one where those of each tensor would not. */

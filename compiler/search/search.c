@@ -32,7 +32,7 @@ bool prices_of_unfused(Arena *arena, Arena *scratch, const Graph *graph, const T
     options.off = true;
     Plan *plan = fuse_graph(arena, scratch, graph_for_trial(arena, graph), options, &ignored);
     if (!plan) return false;
-    if (target->device == DEVICE_GPU) layout_plan(arena, plan, target);
+    if (target->has->tile_copies) layout_plan(arena, plan, target);
     sched_plan(arena, plan, target);
     *prices = prices_of_plan(scratch, plan, target, points);
     return true;
@@ -160,9 +160,9 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *offer
         const Launch *launch = &plan->launches.data[i];
         const Kernel *first = launch_kernel(plan, launch, 0);
         bool is_pair = launch_joins_products(plan, launch);
-        bool is_at_once = c->target->device == DEVICE_CPU;
+        bool is_at_once = c->target->has->cores;
         for (uint32_t v = 0; v < first->n_variants; v++)
-            is_at_once = is_at_once || first->variants[v].sched.products > 1;
+            is_at_once = is_at_once || sched_gemm(&first->variants[v].sched).products > 1;
         offer->is_at_once = offer->is_at_once || (is_pair && is_at_once);
         offer->n_launches++;
     }
@@ -183,7 +183,7 @@ static bool price_graph(const Searcher *c, const Graph *graph, const Decisions *
     Plan *plan =
         fuse_graph(c->arena, c->scratch, graph_for_trial(c->arena, graph), options, &ignored);
     if (!plan) return false;
-    if (c->target->device == DEVICE_GPU) layout_plan(c->arena, plan, c->target);
+    if (c->target->has->tile_copies) layout_plan(c->arena, plan, c->target);
     arena_reset(c->scratch);
     dispatch_rows(c->arena, c->scratch, plan, c->target);
     sched_plan(c->arena, plan, c->target);
@@ -192,7 +192,7 @@ static bool price_graph(const Searcher *c, const Graph *graph, const Decisions *
         launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_OF_GEMMS);
     arena_reset(c->scratch);
     offer->n_broken = n_broken(c->scratch, plan);
-    if (c->target->device == DEVICE_GPU) join_launches(c, plan);
+    if (c->target->has->launches) join_launches(c, plan);
     arena_reset(c->scratch);
     note_launches(c, plan, offer);
     offer->prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
@@ -213,7 +213,7 @@ bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *
  * more, unless the one at hand is none. */
 static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation *other,
                       const Prices *apart) {
-    bool has_more = c->target->device == DEVICE_CPU && other->n_launches > now->n_launches &&
+    bool has_more = c->target->has->cores && other->n_launches > now->n_launches &&
                     prices_are_no_slower(&c->points, &now->prices, apart);
     Prices dear = other->prices;
     for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= SEARCH_MORE_KERNELS;
@@ -235,7 +235,7 @@ static bool is_worth_windows(const Searcher *c, const Evaluation *now, const Eva
 /* At equal price fewer launches win. */
 bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation *other,
                      const Prices *apart) {
-    bool waits = c->target->device == DEVICE_GPU && other->n_launches > now->n_launches;
+    bool waits = c->target->has->launches && other->n_launches > now->n_launches;
     bool is_as_good = waits && prices_are_no_slower(&c->points, &now->prices, apart) &&
                       prices_may_favor_joining(&c->points, &now->prices, &other->prices);
     return !is_as_good && is_better(c, now, other, apart);
@@ -390,7 +390,7 @@ static Plan *cut_apart(Searcher *c, const Plan *plan, double us, uint32_t kernel
 
 /* Whether a look at the kernel's registers is worth it. */
 static bool may_spill(Searcher *c, const Kernel *kernel) {
-    return c->target->device == DEVICE_GPU && !kernel->is_init &&
+    return c->target->has->blocks && !kernel->is_init &&
            scalar_count(kernel->scalars) > SEARCH_FEW_SCALARS &&
            pressure_live(c->scratch, kernel) > SEARCH_MANY_REGISTERS;
 }

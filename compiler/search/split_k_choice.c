@@ -76,7 +76,7 @@ static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
     const Shape *left = operand_shape(s->graph, matmul, 0);
     DimId n = shape_n_elems(dims, &matmul->shape);
     double most = card_of_target(s->target)->n_processors * SEARCH_SEGMENT_TILE;
-    return s->target->device == DEVICE_GPU && dim_is_const(dims, left->dims[left->rank - 1], k) &&
+    return s->target->has->blocks && dim_is_const(dims, left->dims[left->rank - 1], k) &&
            *k >= 2 * SEARCH_SEGMENT_ELEMS && n != DIM_NONE && dim_hi(dims, n) > 0 &&
            (double)dim_hi(dims, n) < most;
 }

@@ -13,7 +13,7 @@ static bool is_turn(const Graph *graph, NodeId id) {
 }
 
 bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_turned) {
-    bool is_map = kernel->form == FORM_MAP && c->target->device == DEVICE_GPU;
+    bool is_map = kernel->form == FORM_MAP && c->target->has->blocks;
     bool may_pay = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN || is_map, any = false;
     for (uint32_t i = 0; i < kernel->nodes.n && may_pay; i++) {
         NodeId id = kernel->nodes.data[i];

@@ -35,11 +35,11 @@ static const Variant *find_cluster(const Kernel *kernel) {
 }
 
 /* Elements of f64 take a core twice as long. */
-static int64_t least_length(const Kernel *kernel, DeviceClass device) {
+static int64_t least_length(const Kernel *kernel, const Target *target) {
     bool has_f64 = false;
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
         has_f64 = has_f64 || kernel->reduces.data[i].acc == DT_F64;
-    return device == DEVICE_CPU && has_f64 ? long_row[device] / 2 : long_row[device];
+    return long_row[target->device] / (target->has->cores && has_f64 ? 2 : 1);
 }
 
 /* Where a cluster has a block for each part of the rows, it has them on chip. */
@@ -59,7 +59,7 @@ static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Targe
     DimTab *dims = plan->graph->dims;
     DimId rows = kernel_n_rows(&kernel), length = kernel_n_reduced(&kernel);
     int64_t many = (int64_t)(SPLIT_ROWS_A_PROCESSOR * card_of_target(target)->n_processors), value;
-    int64_t least = least_length(&kernel, target->device);
+    int64_t least = least_length(&kernel, target);
     if (rows == DIM_NONE || length == DIM_NONE || dim_lo(dims, rows) >= many ||
         dim_hi(dims, length) < least)
         return DIM_NONE;
@@ -277,7 +277,7 @@ static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
     DimId when = find_few(arena, plan, whole, target, &few);
     if (when == DIM_NONE) return false;
     Spreader s = spreader_new(arena, plan, &whole, when);
-    add_pieces(&s, target->device == DEVICE_CPU);
+    add_pieces(&s, target->has->cores);
     plan->kernels.data[k].when = dim_sub(dims, dim_const(dims, 1), s.when);
     plan->kernels.data[k].choice =
         (Choice){.n = plan->kernels.n - 1 - k, .condition = arena_copy(arena, &few, sizeof few)};

@@ -1,7 +1,7 @@
 /* GPU vocabulary, and the map template. See gpu.h and template.h. */
 #include "codegen/gpu/gpu.h"
 
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 #include <llvm-c/Target.h>
 
@@ -151,20 +151,12 @@ static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
 /* An exact grid: many small blocks balance better over the machine than a loop in each. A thread
  * has one step, or a few of single elements, since a processor begins no more than some eleven
  * blocks in a microsecond; then all of its loads come before its first store. */
-void template_gpu_map(Lower *lower) {
+void emit_gpu_map(Lower *lower) {
     Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
     const Stage *stage = &kernel->stages.data[0];
     gpu_stream(lower);
-    if (sched->lanes_in) {
-        gpu_map_tile(lower);
-        return;
-    }
-    if (sched->is_flat) {
-        gpu_flat_map(lower);
-        return;
-    }
     Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
     Val of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
     Val first = k_mul(k, block, of_block);

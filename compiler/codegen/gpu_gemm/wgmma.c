@@ -23,7 +23,7 @@ static void init_side(Wgmma *w, uint32_t i) {
     side->map = &w->lower[i ? i - 1 : 0].variant->maps[map];
     side->parameter = w->lower->maps[i ? (i - 1) * n_right + map : 0];
     side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
-    side->tile = i ? w->sched->tile_n : w->sched->tile_m;
+    side->tile = i ? w->sched->gemm.tile_n : w->sched->gemm.tile_m;
     side->is_turned = side->map->axes[0].axis == side->axis;
     if (i > 1 && side->is_turned && side->tile % BLOCK_ELEMS)
         ice(w->k->arena, "blocks of %u columns do not lie side by side", side->tile);
@@ -42,12 +42,12 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->epilogue_bytes = wgmma_epilogue_bytes(&lower->variant->sched);
     w->dtype = gemm_operand_dtype(kernel);
     w->n_products = lower->n_together;
-    w->width = w->n_products * w->sched->tile_n;
-    w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
+    w->width = w->n_products * w->sched->gemm.tile_n;
+    w->n_groups = w->sched->gemm.warps_m / WGMMA_GROUP_WARPS;
     if (w->n_products != wgmma_products(w->sched) || w->n_products > WGMMA_MAX_PRODUCTS ||
-        w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
-        ice(k->arena, "no instruction for %u tiles of %u x %u", w->n_products, w->sched->tile_m,
-            w->sched->tile_n);
+        w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->gemm.tile_m)
+        ice(k->arena, "no instruction for %u tiles of %u x %u", w->n_products,
+            w->sched->gemm.tile_m, w->sched->gemm.tile_n);
     for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
     w->stage_bytes = w->wide ? w->wide->stage_bytes : w->tile_bytes;
     w->tiles = wgmma_tiles(w);
@@ -79,7 +79,7 @@ static void place_thread(Wgmma *w) {
 /* Barriers. */
 
 static uint32_t barriers_begin(const Wgmma *w) {
-    return w->sched->stages * w->stage_bytes + w->sched->warps_m * w->epilogue_bytes;
+    return w->sched->gemm.stages * w->stage_bytes + w->sched->gemm.warps_m * w->epilogue_bytes;
 }
 
 static Val barrier_at(const Wgmma *w, Val stage, uint32_t begin) {
@@ -94,12 +94,12 @@ static Val wgmma_full(const Wgmma *w, Val stage) {
 }
 
 static Val wgmma_empty(const Wgmma *w, Val stage) {
-    return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
+    return barrier_at(w, stage, barriers_begin(w) + w->sched->gemm.stages * WGMMA_BARRIER_BYTES);
 }
 
 /* Barriers of a warp's results. */
 static Val results_barrier(const Wgmma *w, Val warp, uint32_t which) {
-    uint32_t before = 2 * w->sched->stages + which * w->sched->warps_m;
+    uint32_t before = 2 * w->sched->gemm.stages + which * w->sched->gemm.warps_m;
     return barrier_at(w, warp, barriers_begin(w) + before * WGMMA_BARRIER_BYTES);
 }
 
@@ -126,13 +126,13 @@ static void init_barriers(const Wgmma *w) {
     Val is_first = k_eq(k, w->thread, k_i32(k, 0));
     uint32_t n_releases = w->n_groups * wgmma_cluster(w);
     If first = if_begin(k, is_first);
-    for (uint32_t s = 0; s < w->sched->stages; s++) {
+    for (uint32_t s = 0; s < w->sched->gemm.stages; s++) {
         Val full = wgmma_full(w, k_i32(k, s));
         Val empty = wgmma_empty(w, k_i32(k, s));
         gpu_mbarrier_init(k, full, 1);
         gpu_mbarrier_init(k, empty, n_releases);
     }
-    for (uint32_t i = 0; i < w->sched->warps_m && w->sched->store_warps; i++) {
+    for (uint32_t i = 0; i < w->sched->gemm.warps_m && w->sched->gemm.store_warps; i++) {
         Val handed = wgmma_handed(w, k_i32(k, i));
         Val taken = wgmma_taken(w, k_i32(k, i));
         gpu_mbarrier_init(k, handed, 1);
@@ -151,7 +151,7 @@ void wgmma_wait(const Wgmma *w, Val barrier, Val parity) {
 static RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
     const Codegen *k = w->k;
     Val next = k_add(k, place.stage, k_i32(k, 1));
-    Val wraps = k_eq(k, next, k_i32(k, w->sched->stages));
+    Val wraps = k_eq(k, next, k_i32(k, w->sched->gemm.stages));
     Val flip = k_zext(k, wraps, k->i32);
     return (RingPlace){.stage = k_select(k, wraps, k_i32(k, 0), next),
                        .parity = k_xor(k, place.parity, flip)};
@@ -303,7 +303,7 @@ static void fill_tiles(Wgmma *w, Val *ring) {
 }
 
 static void set_registers(const Wgmma *w, bool more) {
-    if (w->n_groups < 2 || w->sched->store_warps) return; /* there are enough */
+    if (w->n_groups < 2 || w->sched->gemm.store_warps) return; /* there are enough */
     Val n = k_i32(w->k, more ? MANY_REGISTERS : FEW_REGISTERS);
     k_intrinsic(w->k,
                 more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
@@ -315,7 +315,7 @@ static void set_registers(const Wgmma *w, bool more) {
 static void run_copying(Wgmma *w) {
     const Codegen *k = w->k;
     set_registers(w, false);
-    Val is_first = k_eq(k, w->warp, k_i32(k, w->sched->warps_m));
+    Val is_first = k_eq(k, w->warp, k_i32(k, w->sched->gemm.warps_m));
     If warp = if_begin(k, is_first);
     Val all = k_i32(k, -1);
     Val elected = k_intrinsic(k, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
@@ -325,7 +325,7 @@ static void run_copying(Wgmma *w) {
     if (w->tail) fill_tiles(w->tail, ring);
     if_end(k, &lane);
     if_end(k, &warp);
-    if (!w->sched->store_warps) return;
+    if (!w->sched->gemm.store_warps) return;
     If others = if_begin(k, k_not(k, is_first));
     Val turn = k_i32(k, 0);
     wgmma_store_tiles(w, &turn);
@@ -381,7 +381,7 @@ static void multiply_tiles(Wgmma *w, Val *ring) {
     make_accumulators(w, values);
     Loop tiles = wgmma_each_tile(w);
     loop_carry(k, &tiles, ring, 3);
-    bool hands_over = w->sched->store_warps > 0;
+    bool hands_over = w->sched->gemm.store_warps > 0;
     if (is_one && !hands_over) epilogue = wgmma_begin_epilogue(w, tiles.index);
     RingPlace place = {ring[0], ring[1]};
     Val *last_stage = &values[w->width / 2];
@@ -408,7 +408,7 @@ static void run_multiplying(Wgmma *w) {
     if (w->tail) multiply_tiles(w->tail, ring);
 }
 
-void template_gpu_gemm_wgmma(Lower *lower) {
+void emit_gpu_gemm_wgmma(Lower *lower) {
     Wgmma *w = arena_array(lower->k->arena, Wgmma, lower->n_codes);
     const Codegen *k = w->k = lower->k;
     w->sched = &lower->variant->sched;
@@ -417,7 +417,7 @@ void template_gpu_gemm_wgmma(Lower *lower) {
         w[c] = w[0];
         init_code(&w[c], &lower[c], &lower[c].variant->sched);
     }
-    if (w->sched->tail_n) init_tail(w);
+    if (w->sched->gemm.tail_n) init_tail(w);
     init_barriers(w);
     LLVMBasicBlockRef copying = k_block(k, "copying");
     LLVMBasicBlockRef multiplying = k_block(k, "multiplying");

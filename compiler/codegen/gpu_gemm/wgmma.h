@@ -1,5 +1,5 @@
 /* GEMMs on tensor cores fed by the copy engine: what the template's files share. See
- * plan/wgmma.h for what lies where in shared memory.
+ * template/wgmma.h for what lies where in shared memory.
  *
  * A block walks over tiles. Its last four warps bring in the operands, stage by stage; each group
  * of four before them multiplies 64 rows of the tile. A stage is full when all its bytes have
@@ -29,7 +29,7 @@
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_H
 
 #include "codegen/gpu_gemm/gemm.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 typedef struct WgmmaSide {
     const TensorMap *map;
