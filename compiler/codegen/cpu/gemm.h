@@ -82,6 +82,5 @@ Val gemm_clamp(Lower *lower, Val at, DimId extent);
 Val gemm_lanes_before(const Gemm *gemm, Val at, Val end);
 /* Turns lanes vectors of lanes elements round their diagonal. */
 void gemm_transpose(const Gemm *gemm, Val *vectors);
-Val gemm_multiply_add(const Gemm *gemm, Val a, Val b, Val sum);
 
 #endif

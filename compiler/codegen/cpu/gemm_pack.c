@@ -30,7 +30,7 @@ void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level) {
     const Codegen *k = gemm->lower->k;
     Val args[4] = {pointer, k_i32(k, 0), k_i32(k, 4 - level), k_i32(k, 1)};
     LLVMTypeRef overload = k->ptr;
-    k_intrinsic(k, "llvm.prefetch", &overload, 1, args, 4);
+    k_intrinsic_of(k, "llvm.prefetch", &overload, 1, args, 4);
 }
 
 bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor) {
@@ -106,7 +106,7 @@ Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point
 
 Val gemm_clamp(Lower *lower, Val at, DimId extent) {
     const Codegen *k = lower->k;
-    Val last = k_sub(k, lower_dim(lower, extent), lower_index_const(lower, 1));
+    Val last = k_subi(k, lower_dim(lower, extent), 1);
     Val is_inside = k_slt(k, at, last);
     return k_select(k, is_inside, at, last);
 }
@@ -122,11 +122,11 @@ Val gemm_lanes_before(const Gemm *gemm, Val at, Val end) {
 }
 
 static Val plus(const Gemm *gemm, Val a, int64_t b) {
-    return k_add(gemm->lower->k, a, lower_index_const(gemm->lower, b));
+    return k_addi(gemm->lower->k, a, b);
 }
 
 static Val times(const Gemm *gemm, Val a, int64_t b) {
-    return k_mul(gemm->lower->k, a, lower_index_const(gemm->lower, b));
+    return k_muli(gemm->lower->k, a, b);
 }
 
 static Loop loop_over(const Gemm *gemm, Val to, uint32_t step) {
@@ -223,7 +223,7 @@ static void pack_panel_step(Gemm *gemm, const Point *at_k, Val row, Val offset, 
 static void pack_columns_along_columns(Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    Val rest = k_urem(k, gemm->n_columns, lower_index_const(lower, gemm->tile_columns));
+    Val rest = k_uremi(k, gemm->n_columns, gemm->tile_columns);
     Val n_full = k_sub(k, gemm->n_columns, rest);
     Val zero = lower_index_const(lower, 0);
     Val is_left = k_ne(k, rest, zero);

@@ -7,7 +7,7 @@
 
 Val gpu_special(const Codegen *k, const char *name) {
     const char *intrinsic = str_format(k->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
-    return k_intrinsic(k, intrinsic, NULL, 0, NULL, 0);
+    return k_intrinsic_0(k, intrinsic);
 }
 
 Val gpu_thread(const Codegen *k) {
@@ -24,13 +24,24 @@ Val gpu_block(const Lower *lower) {
 }
 
 void gpu_barrier(const Codegen *k) {
-    Val zero = k_i32(k, 0);
-    k_intrinsic(k, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &zero, 1);
+    k_intrinsic_1(k, "llvm.nvvm.barrier.cta.sync.aligned.all", k_i32(k, 0));
+}
+
+void gpu_warp_barrier(const Codegen *k) {
+    k_intrinsic_1(k, "llvm.nvvm.bar.warp.sync", k_i32(k, -1));
+}
+
+void gpu_copies_commit(const Codegen *k) {
+    k_intrinsic_0(k, "llvm.nvvm.cp.async.commit.group");
+}
+
+void gpu_copies_wait(const Codegen *k, uint32_t n_pending) {
+    k_intrinsic_1(k, "llvm.nvvm.cp.async.wait.group", k_i32(k, n_pending));
 }
 
 static Val shuffle_i32(const Codegen *k, Val value, uint32_t offset) {
     Val args[4] = {k_i32(k, -1), value, k_i32(k, offset), k_i32(k, WARP - 1)};
-    return k_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", NULL, 0, args, 4);
+    return k_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
 }
 
 Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset) {
@@ -81,7 +92,7 @@ static Val take_from_pool(const Codegen *k, LLVMTypeRef element, uint32_t n) {
     uint32_t begin = pool->n_used, bytes = (uint32_t)LLVMABISizeOfType(layout, element) * n;
     pool->n_used += (bytes + GPU_SHARED_ALIGN - 1) / GPU_SHARED_ALIGN * GPU_SHARED_ALIGN;
     if (pool->n_used > pool->n_bytes) pool->n_bytes = pool->n_used;
-    return gpu_shared_at(k, pool->array, k->i8, k_i32(k, begin));
+    return k_gep(k, k->i8, pool->array, k_i32(k, begin));
 }
 
 Val gpu_shared(const Codegen *k, LLVMTypeRef element, uint32_t n, const char *name) {
@@ -118,10 +129,6 @@ Val gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
     tiles->array = array;
     tiles->n_bytes = n_bytes;
     return array;
-}
-
-Val gpu_shared_at(const Codegen *k, Val array, LLVMTypeRef element, Val index) {
-    return k_gep(k, element, array, index);
 }
 
 /* The thread's step `u` of those that its block has: it is active where there is such a step. */

@@ -15,6 +15,11 @@ Val gpu_block(const Lower *lower); /* index_type; within its part of the launch 
 Val gpu_index(const Lower *lower, Val i32);
 Val gpu_special(const Codegen *k, const char *name); /* a special register, i32 */
 void gpu_barrier(const Codegen *k);
+void gpu_warp_barrier(const Codegen *k);
+/* Copies from memory to shared memory that the thread has begun: a group ends, and a wait until at
+ * most `n_pending` of its last groups are under way. */
+void gpu_copies_commit(const Codegen *k);
+void gpu_copies_wait(const Codegen *k, uint32_t n_pending);
 /* The value of lane (own lane xor offset); f32, f64 or i32. All lanes of the warp take part. */
 Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset);
 /* One array that several kernels of a function use one after the other: each begins with nothing
@@ -79,6 +84,4 @@ void gpu_one_block_prefetch(const Lower *turns, const Launch *launch);
 /* Parts of a launch, in bodies: one for each code, in the order of their blocks. `launch` has what
  * all of them know before their ways part. */
 void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates);
-Val gpu_shared_at(const Codegen *k, Val array, LLVMTypeRef element, Val index);
-
 #endif

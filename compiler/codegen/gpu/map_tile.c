@@ -39,7 +39,7 @@ static Way way_new(const Tile *tile, bool is_in) {
     way.step = sched->threads / per_row;
     way.n_steps = map_tile_elems(sched) / way.lanes;
     Val thread = gpu_thread(k), n = k_i32(k, per_row);
-    way.lane = k_mul(k, k_urem(k, thread, n), k_i32(k, way.lanes));
+    way.lane = k_muli(k, k_urem(k, thread, n), way.lanes);
     way.row = k_udiv(k, thread, n);
     return way;
 }
@@ -148,8 +148,8 @@ static Val offset_of(const Tile *tile, const MapTilePlace *place, Val row, Val c
 static Val element_at(const Tile *tile, uint32_t i, Val offset, uint32_t row, uint32_t column) {
     const Codegen *k = tile->lower->k;
     uint32_t more = map_tile_offset(&tile->places[i], row, column);
-    Val at = k_xor(k, offset, k_i32(k, more));
-    return gpu_shared_at(k, tile->arrays[i], k->i8, at);
+    Val at = k_xori(k, offset, more);
+    return k_gep(k, k->i8, tile->arrays[i], at);
 }
 
 static Dtype dtype_of(const Tile *tile, uint32_t i) {

@@ -27,7 +27,7 @@ static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
     at[1] = k_gep(k, type, copy->from, i);
     if (bytes >= LEAST_COPY_BYTES) {
         const char *name = str_format(k->arena, "llvm.nvvm.cp.async.ca.shared.global.%u", bytes);
-        k_intrinsic(k, name, NULL, 0, at, 2);
+        k_intrinsic(k, name, at, 2);
         return;
     }
     Val value = k_load(k, type, at[1]);
@@ -36,7 +36,7 @@ static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
 }
 
 static Val piece_from(const Copy *copy, uint32_t first) {
-    return k_add(copy->k, copy->thread, k_i32(copy->k, first));
+    return k_addi(copy->k, copy->thread, first);
 }
 
 /* Pieces [first, first + n), dealt out to the threads: without a loop where they are few. */
@@ -96,17 +96,12 @@ static void prefetch_arg(const Lower *turn, uint32_t i, Val asks) {
     const Codegen *k = turn->k;
     int64_t n_bytes = arg_bytes(turn, i) / COPY_BYTES * COPY_BYTES;
     if (!is_aligned_arg(turn, i) || n_bytes == 0) return;
-    static const char list[] = "l,r,~{memory}";
     const char *text = str_format(k->arena,
                                   "{\n\t.reg .pred asks;\n\tsetp.ne.b32 asks, $1, 0;\n\t@asks "
                                   "cp.async.bulk.prefetch.L2.global [$0], %u;\n\t}",
                                   (unsigned)n_bytes);
     Val args[2] = {turn->pointers[i], asks};
-    LLVMTypeRef types[2] = {k->global_ptr, k->i32};
-    LLVMTypeRef type = LLVMFunctionType(k->void_type, types, 2, 0);
-    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
-                                LLVMInlineAsmDialectATT, 0);
-    k_call(k, type, code, args, 2);
+    k_asm(k, k->void_type, text, "l,r,~{memory}", args, 2, true);
 }
 
 void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
@@ -123,12 +118,7 @@ void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
 static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k, Val *pointers) {
     for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, k)->args.n; i++)
         if (is_copied(turns->plan, launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
-    k_intrinsic(turns->k, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
-}
-
-static void wait_for_copies(const Codegen *k, uint32_t n_later) {
-    Val n = k_i32(k, n_later);
-    k_intrinsic(k, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n, 1);
+    gpu_copies_commit(turns->k);
 }
 
 /* All blocks of the kernel's grid. */
@@ -156,7 +146,7 @@ void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers,
     gpu_pool_begin(k, &pool);
     for (uint32_t j = 0; j < launch->n; j++) begin_copies(turns, launch, j, pointers[j]);
     for (uint32_t j = 0; j < launch->n; j++) {
-        wait_for_copies(k, launch->n - 1 - j);
+        gpu_copies_wait(k, launch->n - 1 - j);
         gpu_barrier(k);
         pool.n_used = 0;
         k->overlaps_quotients = launch_kernel(turns->plan, launch, j)->form == FORM_GEMM;

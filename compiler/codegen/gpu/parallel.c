@@ -57,7 +57,7 @@ void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *
         Lower *body = &bodies[i];
         Val n_each = lower_dim(launch, body->variant->grid);
         n_each = k_index_cast(k, n_each, k->i32);
-        Val end = k_mul(k, n_each, k_i32(k, body->n_parts));
+        Val end = k_muli(k, n_each, body->n_parts);
         LLVMBasicBlockRef own = k_block(k, "part"), next = all_done;
         if (i + 1 < n_bodies) {
             next = k_block(k, "next");

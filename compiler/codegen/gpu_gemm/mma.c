@@ -45,13 +45,13 @@ static void mma_init(Mma *mma, Lower *lower) {
 /* Stages. */
 
 static Val stage_at(const Mma *mma, Val offset) {
-    return gpu_shared_at(mma->k, mma->shared, mma->k->i8, offset);
+    return k_gep(mma->k, mma->k->i8, mma->shared, offset);
 }
 
 static Val next_stage(const Mma *mma, Val offset) {
     const Codegen *k = mma->k;
     Val end = k_i32(k, (int64_t)mma->stage_bytes * mma->sched->stages);
-    Val next = k_add(k, offset, k_i32(k, mma->stage_bytes));
+    Val next = k_addi(k, offset, mma->stage_bytes);
     Val wraps = k_eq(k, next, end);
     return k_select(k, wraps, k_i32(k, 0), next);
 }
@@ -59,7 +59,7 @@ static Val next_stage(const Mma *mma, Val offset) {
 static void fetch(Mma *mma, Val k0, Val stage) {
     for (int side = 0; side < 2; side++)
         mma_operand_fetch(&mma->factors[side], &mma->tile.block, k0, stage);
-    mma_copies_commit(mma->k);
+    gpu_copies_commit(mma->k);
 }
 
 static void put(const Mma *mma, Val stage) {
@@ -109,7 +109,7 @@ static void run_stage(Mma *mma, Turn *turn, Val k0, uint32_t ahead) {
     const Codegen *k = mma->k;
     int64_t depth = mma->sched->tile_k;
     uint32_t n_steps = (uint32_t)depth * mma->factors[0].elem_bytes / STEP_BYTES;
-    Val next_k0 = k_add(k, k0, lower_index_const(mma->lower, depth));
+    Val next_k0 = k_addi(k, k0, depth);
     Val stage = stage_at(mma, turn->read), fill = stage_at(mma, turn->fill);
     turn->read = next_stage(mma, turn->read);
     turn->fill = next_stage(mma, turn->fill);
@@ -118,7 +118,7 @@ static void run_stage(Mma *mma, Turn *turn, Val k0, uint32_t ahead) {
         if (step + 1 < n_steps) {
             load_fragments(mma, stage, k0, step + 1, next);
         } else {
-            mma_copies_wait(k, mma->sched->stages - 2);
+            gpu_copies_wait(k, mma->sched->stages - 2);
             gpu_barrier(k);
             load_fragments(mma, stage_at(mma, turn->read), next_k0, 0, next);
         }
@@ -134,8 +134,8 @@ static void run_stage(Mma *mma, Turn *turn, Val k0, uint32_t ahead) {
 
 static void fill_stage(Mma *mma, Val number) {
     const Codegen *k = mma->k;
-    Val at = k_mul(k, number, k_i32(k, mma->stage_bytes));
-    Val k0 = k_mul(k, number, k_i32(k, mma->sched->tile_k));
+    Val at = k_muli(k, number, mma->stage_bytes);
+    Val k0 = k_muli(k, number, mma->sched->tile_k);
     Val stage = stage_at(mma, at);
     fetch(mma, gpu_index(mma->lower, k0), stage);
     put(mma, stage);
@@ -161,7 +161,7 @@ static void run_k(Mma *mma) {
     uint32_t ahead = mma->sched->stages - 1, depth = mma->sched->tile_k;
     Turn turn = {.read = k_i32(k, 0), .fill = k_i32(k, (int64_t)ahead * mma->stage_bytes)};
     fill_ahead(mma, ahead);
-    mma_copies_wait(k, ahead - 1);
+    gpu_copies_wait(k, ahead - 1);
     gpu_barrier(k);
     load_fragments(mma, stage_at(mma, turn.read), lower_index_const(lower, 0), 0, &turn.fragments);
     Val values[MAX_ACCUMULATORS + 2 + 2 * MAX_FRAGMENTS * FRAGMENT_REGISTERS];
@@ -174,7 +174,7 @@ static void run_k(Mma *mma) {
     flatten(mma, &turn, values, false);
     loop_end_carry(k, &loop, values, n);
     flatten(mma, &turn, values, true);
-    mma_copies_wait(k, 0);
+    gpu_copies_wait(k, 0);
     gpu_barrier(k);
 }
 

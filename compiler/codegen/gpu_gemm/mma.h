@@ -69,8 +69,6 @@ void mma_operand_move(MmaOperand *factor, const GemmBlock *block, Val first);
 void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, Val stage);
 /* Copies that were started since the last commit are a group; waits until at most `n_pending` of
  * the thread's groups are under way. */
-void mma_copies_commit(const Codegen *k);
-void mma_copies_wait(const Codegen *k, uint32_t n_pending);
 /* Prepares fragments of `warp_elems` along m or n, from `warp_first` (i32, in the tile) on. */
 void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, Val warp_first,
                      uint32_t warp_elems);

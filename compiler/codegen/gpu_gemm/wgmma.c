@@ -34,7 +34,6 @@ static void init_side(Wgmma *w, uint32_t i) {
 
 /* Of one code, or of the narrow tiles: what it multiplies, and where that lies. */
 static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
-    Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     w->lower = lower;
     w->sched = sched;
@@ -46,8 +45,8 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
     if (w->n_products != wgmma_products(w->sched) || w->n_products > WGMMA_MAX_PRODUCTS ||
         w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
-        ice(k->arena, "no instruction for %u tiles of %u x %u", w->n_products, w->sched->tile_m,
-            w->sched->tile_n);
+        ice(lower->k->arena, "no instruction for %u tiles of %u x %u", w->n_products,
+            w->sched->tile_m, w->sched->tile_n);
     for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
     w->stage_bytes = w->wide ? w->wide->stage_bytes : w->tile_bytes;
     w->tiles = wgmma_tiles(w);
@@ -68,11 +67,10 @@ static void place_thread(Wgmma *w) {
     w->shared = gpu_shared_dynamic(k);
     w->thread = gpu_thread(k);
     /* The same for all lanes, as they themselves cannot see. */
-    Val args[4] = {k_i32(k, -1), k_lshr(k, w->thread, k_i32(k, 5)), k_i32(k, 0),
-                   k_i32(k, WARP - 1)};
-    w->warp = k_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
-    w->group = k_lshr(k, w->warp, k_i32(k, 2));
-    w->in_group = k_and(k, w->thread, k_i32(k, GROUP_THREADS - 1));
+    Val args[4] = {k_i32(k, -1), k_lshri(k, w->thread, 5), k_i32(k, 0), k_i32(k, WARP - 1)};
+    w->warp = k_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", args, 4);
+    w->group = k_lshri(k, w->warp, 2);
+    w->in_group = k_andi(k, w->thread, GROUP_THREADS - 1);
     if (w->sched->cluster > 1) w->rank = gpu_special(k, "cluster.ctarank");
 }
 
@@ -84,8 +82,8 @@ static uint32_t barriers_begin(const Wgmma *w) {
 
 static Val barrier_at(const Wgmma *w, Val stage, uint32_t begin) {
     const Codegen *k = w->k;
-    Val at = k_mul(k, stage, k_i32(k, WGMMA_BARRIER_BYTES));
-    return wgmma_at(w, k_add(k, at, k_i32(k, begin)));
+    Val at = k_muli(k, stage, WGMMA_BARRIER_BYTES);
+    return wgmma_at(w, k_addi(k, at, begin));
 }
 
 /* Barriers of a stage. */
@@ -117,13 +115,13 @@ static void meet(const Wgmma *w) {
         gpu_barrier(w->k);
         return;
     }
-    k_intrinsic(w->k, "llvm.nvvm.barrier.cluster.arrive", NULL, 0, NULL, 0);
-    k_intrinsic(w->k, "llvm.nvvm.barrier.cluster.wait", NULL, 0, NULL, 0);
+    k_intrinsic_0(w->k, "llvm.nvvm.barrier.cluster.arrive");
+    k_intrinsic_0(w->k, "llvm.nvvm.barrier.cluster.wait");
 }
 
 static void init_barriers(const Wgmma *w) {
     const Codegen *k = w->k;
-    Val is_first = k_eq(k, w->thread, k_i32(k, 0));
+    Val is_first = k_eqi(k, w->thread, 0);
     uint32_t n_releases = w->n_groups * wgmma_cluster(w);
     If first = if_begin(k, is_first);
     for (uint32_t s = 0; s < w->sched->stages; s++) {
@@ -139,7 +137,7 @@ static void init_barriers(const Wgmma *w) {
         gpu_mbarrier_init(k, taken, 1);
     }
     gpu_mbarrier_publish(k);
-    k_intrinsic(k, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
+    k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");
     if_end(k, &first);
     meet(w);
 }
@@ -150,8 +148,8 @@ void wgmma_wait(const Wgmma *w, Val barrier, Val parity) {
 
 static RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
     const Codegen *k = w->k;
-    Val next = k_add(k, place.stage, k_i32(k, 1));
-    Val wraps = k_eq(k, next, k_i32(k, w->sched->stages));
+    Val next = k_addi(k, place.stage, 1);
+    Val wraps = k_eqi(k, next, w->sched->stages);
     Val flip = k_zext(k, wraps, k->i32);
     return (RingPlace){.stage = k_select(k, wraps, k_i32(k, 0), next),
                        .parity = k_xor(k, place.parity, flip)};
@@ -161,7 +159,7 @@ static RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
  * copy engine and the tensor cores read and write, so that the block's own scope is enough. */
 void wgmma_release(const Wgmma *w, Val stage, Val condition) {
     const Codegen *k = w->k;
-    Val speaks = k_ult(k, w->in_group, k_i32(k, wgmma_cluster(w)));
+    Val speaks = k_ulti(k, w->in_group, wgmma_cluster(w));
     if (condition) speaks = k_and(k, speaks, condition);
     If one = if_begin(k, speaks);
     Val args[2] = {wgmma_empty(w, stage), k_i32(k, 1)};
@@ -170,7 +168,7 @@ void wgmma_release(const Wgmma *w, Val stage, Val condition) {
         args[0] = gpu_cluster_at(k, args[0], w->in_group);
         name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster";
     }
-    k_intrinsic(k, name, NULL, 0, args, 2);
+    k_intrinsic(k, name, args, 2);
     if_end(k, &one);
 }
 
@@ -220,7 +218,7 @@ static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *blo
     args[n++] = k_int(k->i1, copy.to_all);
     args[n++] = k_int(k->i1, side->is_read_once);
     args[n++] = k_i32(k, 0);
-    k_intrinsic(k, names[side->map->rank], NULL, 0, args, n);
+    k_intrinsic(k, names[side->map->rank], args, n);
 }
 
 static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val barrier,
@@ -241,7 +239,7 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
 /* `number` times `step`, as an i32 and as an index. */
 static Val offset(const Wgmma *w, Val at, Val number, uint32_t step) {
     const Codegen *k = w->k;
-    Val by = k_mul(k, number, k_i32(k, step));
+    Val by = k_muli(k, number, step);
     if (LLVMTypeOf(at) != k->i32) by = gpu_index(w->lower, by);
     return k_add(k, at, by);
 }
@@ -269,7 +267,7 @@ static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *bl
 
 static void fill_stage(const Wgmma *w, const GemmBlock *block, Val k0, RingPlace place) {
     const Codegen *k = w->k;
-    Val opposite = k_xor(k, place.parity, k_i32(k, 1));
+    Val opposite = k_xori(k, place.parity, 1);
     wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
     Val full = wgmma_full(w, place.stage);
     const WgmmaSide *left = &w->sides[0];
@@ -304,21 +302,19 @@ static void fill_tiles(Wgmma *w, Val *ring) {
 
 static void set_registers(const Wgmma *w, bool more) {
     if (w->n_groups < 2 || w->sched->store_warps) return; /* there are enough */
-    Val n = k_i32(w->k, more ? MANY_REGISTERS : FEW_REGISTERS);
-    k_intrinsic(w->k,
-                more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
-                     : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
-                NULL, 0, &n, 1);
+    k_intrinsic_1(w->k,
+                  more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
+                       : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
+                  k_i32(w->k, more ? MANY_REGISTERS : FEW_REGISTERS));
 }
 
 /* One thread of one warp; the others of its group may store. */
 static void run_copying(Wgmma *w) {
     const Codegen *k = w->k;
     set_registers(w, false);
-    Val is_first = k_eq(k, w->warp, k_i32(k, w->sched->warps_m));
+    Val is_first = k_eqi(k, w->warp, w->sched->warps_m);
     If warp = if_begin(k, is_first);
-    Val all = k_i32(k, -1);
-    Val elected = k_intrinsic(k, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
+    Val elected = k_intrinsic_1(k, "llvm.nvvm.elect.sync", k_i32(k, -1));
     If lane = if_begin(k, k_extract_value(k, elected, 1));
     Val ring[2] = {k_i32(k, 0), k_i32(k, 0)};
     fill_tiles(w, ring);
@@ -353,9 +349,8 @@ static Val multiply_stages(const Wgmma *w, Val at_k, RingPlace *ring, const Val 
     RingPlace place = {values[0], values[1]};
     wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
     wgmma_multiply(w, place.stage, accs);
-    Val one = k_int(k->i64, 1);
-    k_intrinsic(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
-    Val is_later = k_sgt(k, loop.index, lower_index_const(w->lower, 0));
+    k_intrinsic_1(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", k_int(k->i64, 1));
+    Val is_later = k_sgti(k, loop.index, 0);
     wgmma_release(w, values[2], is_later);
     values[2] = place.stage;
     place = wgmma_ring_next(w, place);
@@ -422,7 +417,7 @@ void template_gpu_gemm_wgmma(Lower *lower) {
     LLVMBasicBlockRef copying = k_block(k, "copying");
     LLVMBasicBlockRef multiplying = k_block(k, "multiplying");
     LLVMBasicBlockRef done = k_block(k, "finished");
-    Val copies = k_eq(k, w->group, k_i32(w->k, w->n_groups));
+    Val copies = k_eqi(k, w->group, w->n_groups);
     k_cond_br(k, copies, copying, multiplying);
     k_goto(k, copying);
     run_copying(w);

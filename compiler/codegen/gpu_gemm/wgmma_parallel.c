@@ -31,7 +31,7 @@ GemmBlock wgmma_tile_at(const Wgmma *w, Val number) {
     GemmBlock block = gpu_gemm_block_at(w->lower, number, &w->tiles);
     if (!w->rank) return block;
     const Codegen *k = w->k;
-    Val below = k_mul(k, w->rank, k_i32(k, w->sched->tile_m));
+    Val below = k_muli(k, w->rank, w->sched->tile_m);
     block.m0 = k_add(k, block.m0, gpu_index(w->lower, below));
     return block;
 }

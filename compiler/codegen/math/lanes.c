@@ -21,8 +21,8 @@ static Val all_have(const Fp *p, Val bits, uint32_t bit, Val condition_bits) {
         all = fp_and(p, all, own);
     }
     all = fp_and(p, all, condition_bits);
-    Val one = k_and(k, all, i32_const(k, bit));
-    return k_ne(k, one, i32_const(k, 0));
+    Val one = k_andi(k, all, bit);
+    return k_nei(k, one, 0);
 }
 
 /* Of exponents (biased by 127) those from 33 to 160 have the highest bit set when 95 is added, and
@@ -44,7 +44,7 @@ Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
         Val args[] = {all, fp_lane(p, bits, i)};
         all = fp_intrinsic(k, "llvm.umin", LLVMTypeOf(all), args, 2);
     }
-    return k_uge(k, all, i32_const(k, least - 1));
+    return k_ugei(k, all, least - 1);
 }
 
 /* `n` lanes from `first` on, around the end. */
@@ -81,8 +81,8 @@ Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void 
         Val at = i32_const(k, p->lanes - n + i);
         turned = k_insert_at(k, turned, result, at);
     }
-    Val next = k_add(k, turn, i32_const(k, 1));
-    Val is_last = k_eq(k, next, i32_const(k, p->lanes / n));
+    Val next = k_addi(k, turn, 1);
+    Val is_last = k_eqi(k, next, p->lanes / n);
     k_cond_br(k, is_last, done, each);
     LLVMBasicBlockRef from[2] = {before, k_here(k)};
     Val turns[2] = {i32_const(k, 0), next}, values[2] = {x, turned};

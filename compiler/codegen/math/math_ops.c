@@ -190,7 +190,7 @@ Val fp_opaque(const Fp *p, double value) {
         uint32_t bits;
     } number = {.value = (float)value};
     Val one = k_call(k, type, read, NULL, 0);
-    Val bits = k_add(k, one, k_i32(k, number.bits - 1));
+    Val bits = k_addi(k, one, number.bits - 1);
     Val opaque = k_bitcast(k, bits, k->f32);
     k_goto(k, here);
     return fp_splat(k, opaque, p->lanes);
@@ -217,7 +217,7 @@ Val fp_machine(const Fp *p, const char *text, const Val *args, unsigned n_args) 
 }
 
 Val fp_intrinsic(const Codegen *k, const char *name, LLVMTypeRef type, Val *args, unsigned n_args) {
-    return k_intrinsic(k, name, &type, 1, args, n_args);
+    return k_intrinsic_of(k, name, &type, 1, args, n_args);
 }
 
 static double rounding_shift(const Fp *p) {

@@ -92,7 +92,7 @@ static Val load_masked(Point *point, const Scalar *s, uint32_t arg, Val mask) {
     LLVMTypeRef overloads[2] = {type, k->global_ptr};
     Val pointer = element_pointer(lower, arg, point_index_at(point, s->index, false));
     Val args[3] = {pointer, k_splat(k, mask, point->lanes), LLVMConstNull(type)};
-    Val call = k_intrinsic(k, "llvm.masked.load", overloads, 2, args, 3);
+    Val call = k_intrinsic_of(k, "llvm.masked.load", overloads, 2, args, 3);
     k_align_argument(call, 1, dtype_bytes(s->dtype));
     return call;
 }
@@ -378,14 +378,14 @@ static void store_masked(Point *point, const Store *store, uint32_t arg, Val val
     LaneRun run = known_run(k, point->mask, point->lanes);
     if (run.n) {
         value = lanes_of_run(k, value, run);
-        address = k_add(k, address, lower_index_const(lower, run.first));
+        address = k_addi(k, address, run.first);
         store_one(lower, arg, value, address, bytes);
         return;
     }
     Val pointer = element_pointer(lower, arg, address);
     LLVMTypeRef overloads[2] = {LLVMTypeOf(value), k->global_ptr};
     Val args[3] = {value, pointer, point->mask};
-    Val call = k_intrinsic(k, "llvm.masked.store", overloads, 2, args, 3);
+    Val call = k_intrinsic_of(k, "llvm.masked.store", overloads, 2, args, 3);
     k_align_argument(call, 2, bytes);
 }
 
@@ -440,7 +440,7 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, Val val
     some.mask = and_opt(k, point->mask, inside);
     If rest = {NULL};
     if (k_is_gpu(k) && !point->mask && point_motion(point, store->address) == LANES_CONTIGUOUS) {
-        Val all = k_intrinsic(k, "llvm.vector.reduce.and", &type, 1, &inside, 1);
+        Val all = k_intrinsic_of(k, "llvm.vector.reduce.and", &type, 1, &inside, 1);
         If whole = if_begin(k, all);
         store_lanes(point, store, arg, value);
         if_end(k, &whole);
