@@ -125,7 +125,7 @@ static Val chip_base(const Lower *lower, const Launch *launch, uint32_t buffer, 
     launch_smem_place(lower->plan, launch, sched, buffer, place);
     int64_t begin = launch_shared_bytes(lower->plan, launch, v);
     Val offset = k_i32(k, begin + place->offset_bytes);
-    return k_gep(k, k->i8, gpu_shared_dynamic(k), offset);
+    return k_byte(k, gpu_shared_dynamic(k), offset);
 }
 
 /* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. What
@@ -159,7 +159,7 @@ static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
     if (!dim_is_const(lower->plan->graph->dims, begin, &n))
         ice(k->arena, "kernel %s begins at no number on chip", lower->kernel->name);
     Val offset = k_i32(k, n * dtype_bytes(dtype));
-    return k_gep(k, k->i8, base, offset);
+    return k_byte(k, base, offset);
 }
 
 /* Of a turn, what is on chip or copied there lies in shared memory as it would elsewhere: it is

@@ -136,9 +136,7 @@ static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
     LLVMBasicBlockRef then = k_here(k);
     if_end(k, &later);
     for (uint32_t i = 0; i < tile->n_accs; i++) {
-        tile->values[i] = k_phi(k, type);
-        k_incoming(tile->values[i], zero, first);
-        k_incoming(tile->values[i], loaded[i], then);
+        tile->values[i] = k_merge(k, zero, first, loaded[i], then);
     }
 }
 

@@ -92,7 +92,7 @@ static Val take_from_pool(const Codegen *k, LLVMTypeRef element, uint32_t n) {
     uint32_t begin = pool->n_used, bytes = (uint32_t)LLVMABISizeOfType(layout, element) * n;
     pool->n_used += (bytes + GPU_SHARED_ALIGN - 1) / GPU_SHARED_ALIGN * GPU_SHARED_ALIGN;
     if (pool->n_used > pool->n_bytes) pool->n_bytes = pool->n_used;
-    return k_gep(k, k->i8, pool->array, k_i32(k, begin));
+    return k_byte(k, pool->array, k_i32(k, begin));
 }
 
 Val gpu_shared(const Codegen *k, LLVMTypeRef element, uint32_t n, const char *name) {

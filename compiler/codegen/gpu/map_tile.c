@@ -124,24 +124,18 @@ static void find_tile(Tile *tile) {
     }
 }
 
-/* Shared memory. */
-
-static Val number(const Tile *tile, uint32_t n) {
-    return k_i32(tile->lower->k, n);
-}
-
 /* map_tile_offset of what is known only in the run. */
 static Val offset_of(const Tile *tile, const MapTilePlace *place, Val row, Val column) {
     const Codegen *k = tile->lower->k;
-    Val lanes = number(tile, place->lanes), words = number(tile, place->word_elems);
-    Val twist = k_mul(k, k_udiv(k, row, lanes), number(tile, place->spread));
+    Val lanes = k_i32(k, place->lanes), words = k_i32(k, place->word_elems);
+    Val twist = k_mul(k, k_udiv(k, row, lanes), k_i32(k, place->spread));
     twist = k_xor(k, twist, k_urem(k, row, lanes));
-    twist = k_and(k, twist, number(tile, place->row_words - 1));
+    twist = k_and(k, twist, k_i32(k, place->row_words - 1));
     Val word = k_xor(k, k_udiv(k, column, words), twist);
-    Val at = k_mul(k, row, number(tile, place->row_words));
+    Val at = k_mul(k, row, k_i32(k, place->row_words));
     at = k_mul(k, k_add(k, at, word), words);
     at = k_add(k, at, k_urem(k, column, words));
-    return k_mul(k, at, number(tile, place->elem_bytes));
+    return k_mul(k, at, k_i32(k, place->elem_bytes));
 }
 
 /* The element at a place whose own bits of its coordinates, the thread's, are in `offset`. */
@@ -149,7 +143,7 @@ static Val element_at(const Tile *tile, uint32_t i, Val offset, uint32_t row, ui
     const Codegen *k = tile->lower->k;
     uint32_t more = map_tile_offset(&tile->places[i], row, column);
     Val at = k_xori(k, offset, more);
-    return k_gep(k, k->i8, tile->arrays[i], at);
+    return k_byte(k, tile->arrays[i], at);
 }
 
 static Dtype dtype_of(const Tile *tile, uint32_t i) {

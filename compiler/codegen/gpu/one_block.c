@@ -35,27 +35,23 @@ static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
     LLVMSetAlignment(k_store(k, value, at[0]), bytes);
 }
 
-static Val piece_from(const Copy *copy, uint32_t first) {
-    return k_addi(copy->k, copy->thread, first);
-}
-
 /* Pieces [first, first + n), dealt out to the threads: without a loop where they are few. */
 static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t bytes) {
     uint32_t n_rounds = n / copy->threads, end = first + n_rounds * copy->threads;
     if (n_rounds > MAX_ROUNDS) {
-        Loop loop = loop_begin(copy->k, piece_from(copy, first), k_i32(copy->k, end),
+        Loop loop = loop_begin(copy->k, k_addi(copy->k, copy->thread, first), k_i32(copy->k, end),
                                k_i32(copy->k, copy->threads));
         copy_piece(copy, loop.index, bytes);
         loop_end(copy->k, &loop);
     } else {
         for (uint32_t at = first; at < end; at += copy->threads)
-            copy_piece(copy, piece_from(copy, at), bytes);
+            copy_piece(copy, k_addi(copy->k, copy->thread, at), bytes);
     }
     if (end == first + n) return;
     Val left = k_i32(copy->k, (int64_t)first + n - end);
     Val has_piece = k_ult(copy->k, copy->thread, left);
     If rest = if_begin(copy->k, has_piece);
-    copy_piece(copy, piece_from(copy, end), bytes);
+    copy_piece(copy, k_addi(copy->k, copy->thread, end), bytes);
     if_end(copy->k, &rest);
 }
 

@@ -77,7 +77,7 @@ static void place_shared(GemmRowsGemm *s) {
     uint32_t least = mma_tile_epilogue_bytes(&s->out);
     s->fixed = gpu_tiles(s->lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
     s->out.shared = s->fixed;
-    s->buffers = k_gep(s->k, s->k->i8, s->fixed, k_i32(s->k, gemm_rows_gemm_left_bytes(scores)));
+    s->buffers = k_byte(s->k, s->fixed, k_i32(s->k, gemm_rows_gemm_left_bytes(scores)));
     s->buffer_bytes = gemm_rows_gemm_buffer_bytes(scores, result);
     s->read = k_i32(s->k, 0);
 }
@@ -154,7 +154,7 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
 /* Bringing in. */
 
 static Val buffer_at(const GemmRowsGemm *s, Val offset) {
-    return k_gep(s->k, s->k->i8, s->buffers, offset);
+    return k_byte(s->k, s->buffers, offset);
 }
 
 Val gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, Val offset) {

@@ -45,7 +45,7 @@ static void mma_init(Mma *mma, Lower *lower) {
 /* Stages. */
 
 static Val stage_at(const Mma *mma, Val offset) {
-    return k_gep(mma->k, mma->k->i8, mma->shared, offset);
+    return k_byte(mma->k, mma->shared, offset);
 }
 
 static Val next_stage(const Mma *mma, Val offset) {

@@ -10,11 +10,6 @@ static IndexTab *indices_of(const GemmBlock *block) {
     return scalartab_indices(block->lower->kernel->scalars);
 }
 
-static Val bytes_from(const GemmBlock *block, Val pointer, Val offset) {
-    const Codegen *k = block->lower->k;
-    return k_gep(k, k->i8, pointer, offset);
-}
-
 uint32_t mma_operand_bytes(const MmaOperand *factor) {
     return factor->n_rows * factor->row_chunks * CHUNK_BYTES;
 }
@@ -203,7 +198,7 @@ static void start_copies(const MmaOperand *factor, const GemmBlock *block, Val k
     LLVMTypeRef element = k_memory_type(k, factor->dtype, 1);
     Val delta = k_mul(k, k0, factor->k_stride);
     if (lower->index_type == k->i32) delta = k_sext(k, delta, k->i64);
-    Val to = bytes_from(block, stage, factor->own_bytes), in_k = NULL;
+    Val to = k_byte(k, stage, factor->own_bytes), in_k = NULL;
     if (!factor->is_turned) {
         Point point = chunk_point(factor, block, 0, k0);
         in_k = bytes_inside(factor, block, point.axis[gemm_axis_k(lower->kernel)], block->k);
@@ -220,7 +215,7 @@ static void start_copies(const MmaOperand *factor, const GemmBlock *block, Val k
         }
         uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
         Val from = k_gep(k, element, factor->sources[i], delta);
-        copy_chunk(block, bytes_from(block, to, k_i32(block->lower->k, rows_bytes)), from, n_bytes);
+        copy_chunk(block, k_byte(k, to, k_i32(block->lower->k, rows_bytes)), from, n_bytes);
     }
 }
 
@@ -272,10 +267,10 @@ void mma_operand_fetch(MmaOperand *factor, const GemmBlock *block, Val k0, Val s
 void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, Val stage) {
     const Codegen *k = block->lower->k;
     if (factor->is_copied) return;
-    Val to = bytes_from(block, stage, factor->own_bytes);
+    Val to = k_byte(k, stage, factor->own_bytes);
     for (uint32_t i = 0; i < factor->n_chunks; i++) {
         uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
-        Val at = bytes_from(block, to, k_i32(k, rows_bytes));
+        Val at = k_byte(k, to, k_i32(k, rows_bytes));
         LLVMSetAlignment(k_store(k, factor->values[i], at), CHUNK_BYTES);
     }
 }
@@ -354,8 +349,8 @@ static void load_matrices(const MmaOperand *factor, const GemmBlock *block, Val 
     const Codegen *k = block->lower->k;
     uint32_t column = factor->is_turned ? i : step, rows = (factor->is_turned ? step : i) * 16;
     uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
-    Val at = bytes_from(block, stage, factor->lane_bytes[column]);
-    at = bytes_from(block, at, k_i32(k, rows_bytes));
+    Val at = k_byte(k, stage, factor->lane_bytes[column]);
+    at = k_byte(k, at, k_i32(k, rows_bytes));
     LLVMTypeRef type = LLVMTypeOf(at);
     const char *name = factor->is_turned ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
                                          : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
@@ -378,8 +373,8 @@ static void load_elements(const MmaOperand *factor, const GemmBlock *block, Val 
                                           : i * 16 + own_half * 8;
         uint32_t place = factor->is_turned ? i * 2 + own_half : step;
         uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
-        Val at = bytes_from(block, stage, factor->lane_bytes[place]);
-        at = bytes_from(block, at, k_i32(k, rows_bytes));
+        Val at = k_byte(k, stage, factor->lane_bytes[place]);
+        at = k_byte(k, at, k_i32(k, rows_bytes));
         registers[r] = k_load(k, type, at);
         LLVMSetAlignment(registers[r], factor->elem_bytes);
     }

@@ -33,7 +33,7 @@ static void load_fragments(const Simt *g, const Side *side, Val base, uint32_t a
     LLVMTypeRef type = k_value_type(k, g->acc, side->size);
     for (uint32_t f = 0; f < side->n; f++) {
         int64_t offset = ((int64_t)at_k * side->pitch + (int64_t)f * side->stride) * g->acc_bytes;
-        Val pointer = k_gep(k, k->i8, base, k_i32(k, offset));
+        Val pointer = k_byte(k, base, k_i32(k, offset));
         Val load = k_load(k, type, pointer);
         LLVMSetAlignment(load, side->size * g->acc_bytes);
         for (uint32_t i = 0; i < side->size; i++)
@@ -123,17 +123,13 @@ static void compute_some(const Simt *g, Val buffer, Val next, uint32_t from, uin
     }
     Val before[MAX_VALUES], after[MAX_VALUES];
     uint32_t n = pack(g, work, before);
-    LLVMBasicBlockRef blocks[2] = {k_here(g->k), NULL};
+    LLVMBasicBlockRef here = k_here(g->k);
     If has_outputs = if_begin(g->k, g->computes);
     compute(g, buffer, next, from, to, work);
-    blocks[1] = k_here(g->k);
+    LLVMBasicBlockRef computed = k_here(g->k);
     if_end(g->k, &has_outputs);
     pack(g, work, after);
-    for (uint32_t i = 0; i < n; i++) {
-        Val values[2] = {before[i], after[i]};
-        after[i] = k_phi(g->k, LLVMTypeOf(before[i]));
-        LLVMAddIncoming(after[i], values, blocks, 2);
-    }
+    for (uint32_t i = 0; i < n; i++) after[i] = k_merge(g->k, before[i], here, after[i], computed);
     unpack(g, after, work);
 }
 
@@ -213,7 +209,7 @@ static void put_fragment(const Simt *g, Val pointer, Val value) {
     for (uint32_t j = 0; j < size; j++) {
         Val one = k_extract(k, value, j);
         Val offset = k_i32(k, (int64_t)j * g->acc_bytes);
-        Val to = k_gep(k, k->i8, pointer, offset);
+        Val to = k_byte(k, pointer, offset);
         LLVMSetVolatile(k_store(k, one, to), 1);
     }
 }
@@ -238,7 +234,7 @@ static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
             for (uint32_t j = 0; j < right->size && right->size > 1; j++)
                 value = k_insert(k, value, from[j], j);
             int64_t offset = ((int64_t)i * g->part_pitch + (int64_t)b * right->stride);
-            Val pointer = k_gep(k, k->i8, base, k_i32(k, offset * (int64_t)g->acc_bytes));
+            Val pointer = k_byte(k, base, k_i32(k, offset * (int64_t)g->acc_bytes));
             put_fragment(g, pointer, value);
         }
 }

@@ -171,7 +171,7 @@ static bool needs_pad(const Simt *g) {
 }
 
 Val simt_shared_at(const Simt *g, Val bytes) {
-    return k_gep(g->k, g->k->i8, g->shared, bytes);
+    return k_byte(g->k, g->shared, bytes);
 }
 
 /* Element offsets of a tile as bytes of the buffer. */
@@ -193,7 +193,7 @@ static void store_group(const Simt *g, const Side *side, Val pointer, Val value)
     for (uint32_t j = 0; j < side->lanes; j++) {
         Val one = k_extract(k, value, j);
         Val offset = k_i32(k, (int64_t)j * side->pitch * g->acc_bytes);
-        k_store(k, one, k_gep(k, k->i8, pointer, offset));
+        k_store(k, one, k_byte(k, pointer, offset));
     }
 }
 

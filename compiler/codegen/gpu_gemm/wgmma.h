@@ -64,7 +64,7 @@ struct Wgmma {
 
 /* In shared memory. */
 static inline Val wgmma_at(const Wgmma *w, Val bytes) {
-    return k_gep(w->k, w->k->i8, w->shared, bytes);
+    return k_byte(w->k, w->shared, bytes);
 }
 
 /* Where a role stands in the ring of stages. */

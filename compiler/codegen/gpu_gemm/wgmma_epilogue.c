@@ -198,7 +198,7 @@ static void epilogue_whole_part(const Wgmma *w, const WgmmaEpilogue *d, Val part
     phases_of_part(w, d, columns, phases);
     for (uint32_t p = 0; p < w->n_products; p++) phases[p].block.m0 = m0;
     Val at = k_muli(k, part, (int64_t)d->columns * 2);
-    GemmPart results = {.shared = k_gep(k, k->i8, d->own, at),
+    GemmPart results = {.shared = k_byte(k, d->own, at),
                         .pitch = wgmma_results_pitch(w->sched),
                         .n_rows = WGMMA_WARP_ROWS,
                         .n_columns = d->columns,
@@ -289,7 +289,7 @@ void wgmma_take_chips(const Wgmma *w, Lower *lower) {
         Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[i]].dtype;
         Val at = k_muli(k, w->warp, (int64_t)WGMMA_DRAIN_ROWS * dtype_bytes(dtype));
         Val pitch = k_index_cast(k, lower_dim(lower, own[i].pitch), k->i32);
-        own[i].base = k_gep(k, k->i8, own[i].base, k_mul(k, at, pitch));
+        own[i].base = k_byte(k, own[i].base, k_mul(k, at, pitch));
     }
     lower->chips = own;
 }

@@ -34,7 +34,7 @@ static void put_results(const Wgmma *w, const Val *accs) {
         pair = k_insert(k, pair, sums[1], 1);
         pair = convert_value(k, pair, reduce->acc, reduce->result);
         int64_t bytes = (int64_t)(i / 2) * 16 + (int64_t)(i % 2) * WGMMA_DRAIN_ROWS * pitch * 2;
-        Val pointer = k_gep(k, k->i8, place, k_i32(k, bytes));
+        Val pointer = k_byte(k, place, k_i32(k, bytes));
         LLVMSetAlignment(k_store(k, pair, pointer), 4);
     }
 }

@@ -206,6 +206,10 @@ Val k_splat(const Codegen *k, Val scalar, uint32_t lanes);
 static inline Val k_gep(const Codegen *k, LLVMTypeRef element, Val pointer, Val index) {
     return LLVMBuildGEP2(k->builder, element, pointer, &index, 1, "");
 }
+/* Byte `offset` behind `pointer`. */
+static inline Val k_byte(const Codegen *k, Val pointer, Val offset) {
+    return k_gep(k, k->i8, pointer, offset);
+}
 static inline Val k_load(const Codegen *k, LLVMTypeRef type, Val pointer) {
     return LLVMBuildLoad2(k->builder, type, pointer, "");
 }
@@ -301,6 +305,15 @@ static inline Val k_phi(const Codegen *k, LLVMTypeRef type) {
 }
 static inline void k_incoming(Val phi, Val value, LLVMBasicBlockRef from) {
     LLVMAddIncoming(phi, &value, &from, 1);
+}
+
+/* What two ways lead to: `a` where control comes from `from_a`, `b` from `from_b`. */
+static inline Val k_merge(const Codegen *k, Val a, LLVMBasicBlockRef from_a, Val b,
+                          LLVMBasicBlockRef from_b) {
+    Val phi = k_phi(k, LLVMTypeOf(a));
+    k_incoming(phi, a, from_a);
+    k_incoming(phi, b, from_b);
+    return phi;
 }
 
 /* A counted loop, bottom-tested with a guard: `for (i = from; i < to; i += step)`, step positive.

@@ -95,6 +95,8 @@ Val fp_intrinsic(const Codegen *k, const char *name, LLVMTypeRef type, Val *args
  */
 Val fp_all_usual(const Fp *p, Val x, Val condition_bits);
 Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits);
+/* Whether a condition holds for any lane. */
+Val fp_any_lane(const Fp *p, Val condition);
 Val fp_condition_bits(const Fp *p, Val condition);
 /* `of` a few lanes at a time, at most 64 in all, in a loop that ends the current block and goes on
  * to `done`. `of` makes no block. */
