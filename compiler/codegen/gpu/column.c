@@ -25,7 +25,7 @@ typedef struct Column {
     Val first, length; /* index_type: reduced elements (of the segment) */
     Point point;
     Exchange *chains; /* [groups][8][team][lanes] for each reduction; one for all, of the widest
-                       * accumulator, where they take turns */
+                         accumulator, which all use one after the other */
     bool take_turns;
     Exchange sums; /* [groups][team][lanes], of segments side by side */
 } Column;
@@ -396,7 +396,7 @@ void template_gpu_column(Lower *lower) {
                      .sched = sched,
                      .order = reduce_order(FORM_COLUMN, DEVICE_GPU),
                      .n_groups = sched->threads / (sched->threads_per_row * N_CHAINS)};
-    if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
+    if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     column.point = point_new(lower, sched->lanes);
     find_place(&column);
     make_shared(&column);

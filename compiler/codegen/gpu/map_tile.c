@@ -1,6 +1,6 @@
 /* Maps in tiles. See template/map_tile.h.
  *
- * A thread begins all loads of its part of the tile, and those of other tensors where registers
+ * A thread begins all loads of its share of the tile, and those of other tensors where registers
  * hold them, before it waits for the first. Behind the barrier it goes over places along `in`, at
  * each of which it has lanes along `out`. Extents may end within a tile: what is outside reads
  * element 0, and stores nothing. */
@@ -189,7 +189,7 @@ static Val take_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, 
     return k_ne(k, all, LLVMConstNull(LLVMTypeOf(all)));
 }
 
-/* Phases. */
+/* The two passes: loads, then stores. */
 
 /* Begins the loads of what is staged: values[step * n_staged + i]. */
 static Val *begin_staged(const Tile *tile, const Way *way) {

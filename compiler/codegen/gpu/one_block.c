@@ -1,9 +1,9 @@
-/* Launches of turns. See gpu.h and plan/kernel.h.
+/* Launches of one block. See gpu.h and plan/launch.h.
  *
- * What the turns read and nobody writes is copied to shared memory first, all of it at once, so
- * that memory is waited for once; each turn begins when its own part is there. Between turns, and
- * between the blocks that the one block stands for, a barrier lets all threads see what was left
- * and use the same shared memory again. */
+ * Arguments that no kernel of the launch writes are copied to shared memory first, all at once, so
+ * that the latency of memory is paid once; each kernel begins when its own arguments have arrived.
+ * Between kernels, and between the blocks of a grid that the one block stands for, a barrier lets
+ * all threads see what was stored and use the same shared memory again. */
 #include "codegen/gpu/gpu.h"
 #include "plan/launch.h"
 
@@ -110,7 +110,7 @@ void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
             if (is_copied(turns->plan, launch, j, i)) prefetch_arg(&turns[j], i, asks);
 }
 
-/* Of turn `k`, as a group of copies. */
+/* The arguments of kernel `k`, as one group of copies. */
 static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k, Val *pointers) {
     for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, k)->args.n; i++)
         if (is_copied(turns->plan, launch, k, i)) copy_arg(&turns[k], i, pointers[i]);

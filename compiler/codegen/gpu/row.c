@@ -594,8 +594,8 @@ static void enter_tile_row(Row *row, Val in_tile) {
     enter_row(row, k_add(k, first, index), NULL);
 }
 
-/* The rows of the tile that the phase before has made, a team for each: of all the block's, or of
- * the warp's. */
+/* The rows of the tile that the kernel before has computed, a team for each: of all the block's
+ * rows, or of the warp's. */
 static void run_tile(Lower *lower) {
     Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;

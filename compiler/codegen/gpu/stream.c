@@ -34,7 +34,7 @@ void gpu_stream(Lower *lower) {
     uint64_t args = kernel_args_read_once(lower->plan, kernel);
     bool stores;
     uint32_t bytes = element_bytes(lower, args, &stores);
-    bool is_alone = !lower->is_turn && !lower->tile && lower->variant->sched.cluster <= 1;
+    bool is_alone = !lower->is_one_block && !lower->tile && lower->variant->sched.cluster <= 1;
     DimId n = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
     bool is_wide = lower->variant->sched.lanes > 1; /* the hint is for wide loads */
     if (!k->target->has_load_hints || !is_alone || !is_wide || !args || !stores || !n) return;

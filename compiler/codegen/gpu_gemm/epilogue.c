@@ -7,7 +7,7 @@
 
 enum { MAX_STORES = 64 };
 enum { CHEAP = 8, MODERATE = 40 }; /* costs of an epilogue, in prims */
-/* Registers for loads of rows under way, beside accumulators that are still to be drained. */
+/* Registers for loads of rows under way, beside accumulators that are still to be stored. */
 enum { MOST_EARLY_WORDS = 32 };
 
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
@@ -159,7 +159,7 @@ static Val rounded(const Lower *lower, Val value) {
 }
 
 /* Loads and epilogue of one row: `value` is the results', `early` what was loaded before. The
- * `n_before` phases before this one lie before it. */
+ * kernels before it in the launch are the `n_before` before it in the array. */
 static Pending compute_outputs(const GemmPhase *phase, Val row, Val value, const Val *early,
                                Pending *before, uint32_t n_before) {
     const GemmBlock *block = &phase->block;
@@ -180,7 +180,7 @@ static Pending compute_outputs(const GemmPhase *phase, Val row, Val value, const
     return pending;
 }
 
-/* Of all phases that run at once. */
+/* Of all kernels that share the block. */
 static void store_outputs(Pending *pending, uint32_t n_phases) {
     Lower *lower = pending->point.lower;
     If exists = {NULL};
@@ -323,7 +323,7 @@ void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases) {
     }
 }
 
-/* Loads that a row begins early, in all phases. */
+/* Loads that a row begins early, of all kernels that share the block. */
 static uint32_t n_early_loads(const GemmRows *rows) {
     uint32_t n = 0;
     for (uint32_t p = 0; p < rows->n_phases; p++) n += rows->phases[p].column.n_early;
@@ -366,7 +366,7 @@ static void load_early(const GemmRows *rows, Val first, Val *values) {
     }
 }
 
-/* Every phase's outputs of one row. */
+/* The outputs of one row, of every kernel that shares the block. */
 static void compute_row(const GemmRows *rows, Val row, const Val *early, Pending *pending) {
     for (uint32_t p = 0; p < rows->n_phases; p++) {
         const GemmPhase *phase = &rows->phases[p];

@@ -8,7 +8,7 @@ void template_gpu_contract(Lower *lower) {
         break;
     case GEMM_MMA:
         if (lower->n_together > 1)
-            template_gpu_gemm_relay(lower);
+            template_gpu_gemm_rows_gemm(lower);
         else
             template_gpu_gemm_mma(lower);
         break;

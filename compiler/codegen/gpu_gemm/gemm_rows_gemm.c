@@ -387,7 +387,7 @@ static void reduce_stages(GemmRowsGemm *s) {
     }
 }
 
-void template_gpu_gemm_relay(Lower *lowers) {
+void template_gpu_gemm_rows_gemm(Lower *lowers) {
     GemmRowsGemm *s = arena_array(lowers->k->arena, GemmRowsGemm, 1);
     gemm_rows_gemm_init(s, lowers);
     fetch(s, &s->left, &s->scores.block, gemm_rows_gemm_index(s, 0), s->fixed);

@@ -498,7 +498,8 @@ static void ask_for_occupancy(const Vector *v) {
     static const char key[] = "nvvm.minctasm";
     const Lower *lower = v->lower;
     int64_t grid, n = v->sched->n_processors;
-    if (lower->is_turn || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid)) return;
+    if (lower->is_one_block || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid))
+        return;
     const char *value = str_format(v->k->arena, "%d", (int)((grid + n - 1) / n));
     LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateStringAttribute(v->k->context, key, sizeof key - 1, value,
@@ -545,7 +546,7 @@ static void run_outputs(Vector *v) {
  * launch is let in when the matrix has been read: what it loads would only delay the rest of it. */
 void template_gpu_gemm_vector(Lower *lower) {
     Vector *v = arena_array(lower->k->arena, Vector, 1);
-    if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
+    if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     vector_init(v, lower);
     if (v->rank) gpu_cluster_begin(v->k);
     make_shared(v);

@@ -22,7 +22,7 @@ enum {
     FRAGMENT_REGISTERS = 4
 };
 
-/* One operand of the GEMM and this thread's part in bringing it in. */
+/* One operand of the GEMM, and what this thread loads of it. */
 typedef struct MmaOperand {
     ScalarId value;
     Dtype dtype;
@@ -57,7 +57,8 @@ typedef struct MmaOperand {
 
 /* Bytes of a stage that the operand takes. */
 uint32_t mma_operand_bytes(const MmaOperand *factor);
-/* How the operand lies and this thread's part of it. `tile` is the tile's length along m or n. */
+/* How the operand lies and what this thread loads of it. `tile` is the tile's length along m or n.
+ */
 void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, uint32_t tile,
                       uint32_t begin_bytes);
 /* Brings in the tile from k0 (index_type) to the stage at `stage` (ptr addrspace(3)): copies are

@@ -79,7 +79,7 @@ static bool has_run_along(const MmaOperand *factor, const GemmBlock *block, uint
     return false;
 }
 
-/* This thread's part. */
+/* What this thread loads. */
 
 static Val row_number(const MmaOperand *factor, const GemmBlock *block, uint32_t i) {
     Val step = k_i32(block->lower->k, (int64_t)factor->row_step * i);

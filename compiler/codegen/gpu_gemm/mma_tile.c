@@ -84,9 +84,9 @@ void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right) {
                      tile->accs + (m * tile->n_n + n) * 4);
 }
 
-/* Draining. */
+/* The epilogue. */
 
-/* Rows of each warp's share that are drained at once: all that fit. */
+/* Rows of each warp's share that are stored at once: all that fit. */
 static uint32_t epilogue_rows(const MmaTile *tile) {
     const Sched *sched = tile->sched;
     uint32_t rows = sched->tile_m / sched->warps_m;

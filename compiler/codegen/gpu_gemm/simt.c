@@ -386,7 +386,7 @@ void template_gpu_gemm_simt(Lower *lower) {
                         .begin = g.block.n0,
                         .extent = g.block.n};
     Val warp_m = place_thread(&g), sums[MAX_OUTPUTS];
-    if (!lower->is_turn) ask_for_occupancy(&g);
+    if (!lower->is_one_block) ask_for_occupancy(&g);
     for (uint32_t i = 0; i < 2; i++) simt_side_init(&g, &g.sides[i]);
     make_shared(&g);
     prepare_batch(&g);

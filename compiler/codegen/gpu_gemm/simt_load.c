@@ -35,8 +35,8 @@ static const Scalar *find_copied(const Simt *g, const Side *side) {
     const Lower *lower = g->lower;
     const Scalar *s = scalar_get(lower->kernel->scalars, side->value);
     bool is_load = s->kind == SCALAR_LOAD && !s->guard && s->dtype == g->acc;
-    if (!is_load || lower->is_turn) return NULL;
-    return lower->chips && lower->chips[lower_arg(lower, s->buffer)].base ? NULL : s;
+    if (!is_load || lower->is_one_block) return NULL;
+    return lower->smem && lower->smem[lower_arg(lower, s->buffer)].base ? NULL : s;
 }
 
 /* Whether its vectors along its own axis are whole and aligned ones of memory. */

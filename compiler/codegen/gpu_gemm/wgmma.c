@@ -14,8 +14,8 @@ enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
 
 /* Setup. */
 
-/* The lhs, or the right one of phase i - 1. The maps of all phases' rhs operands follow
- * that of the left one. */
+/* The lhs [m, k], or the rhs [k, n] of kernel i - 1 of the launch. The maps of all rhs operands
+ * follow that of the lhs. */
 static void init_side(Wgmma *w, uint32_t i) {
     const Kernel *kernel = w->lower->kernel;
     WgmmaSide *side = &w->sides[i];
@@ -72,104 +72,6 @@ static void place_thread(Wgmma *w) {
     w->group = k_lshri(k, w->warp, 2);
     w->in_group = k_andi(k, w->thread, GROUP_THREADS - 1);
     if (w->sched->cluster > 1) w->rank = gpu_special(k, "cluster.ctarank");
-}
-
-/* Barriers. */
-
-static uint32_t barriers_begin(const Wgmma *w) {
-    return w->sched->stages * w->stage_bytes + w->sched->warps_m * w->epilogue_bytes;
-}
-
-static Val barrier_at(const Wgmma *w, Val stage, uint32_t begin) {
-    const Codegen *k = w->k;
-    Val at = k_muli(k, stage, WGMMA_BARRIER_BYTES);
-    return wgmma_at(w, k_addi(k, at, begin));
-}
-
-/* Barriers of a stage. */
-static Val wgmma_full(const Wgmma *w, Val stage) {
-    return barrier_at(w, stage, barriers_begin(w));
-}
-
-static Val wgmma_empty(const Wgmma *w, Val stage) {
-    return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
-}
-
-/* Barriers of a warp's results. */
-static Val results_barrier(const Wgmma *w, Val warp, uint32_t which) {
-    uint32_t before = 2 * w->sched->stages + which * w->sched->warps_m;
-    return barrier_at(w, warp, barriers_begin(w) + before * WGMMA_BARRIER_BYTES);
-}
-
-Val wgmma_handed(const Wgmma *w, Val warp) {
-    return results_barrier(w, warp, 0);
-}
-
-Val wgmma_taken(const Wgmma *w, Val warp) {
-    return results_barrier(w, warp, 1);
-}
-
-/* All threads of the block, or of the cluster. */
-static void meet(const Wgmma *w) {
-    if (!w->rank) {
-        gpu_barrier(w->k);
-        return;
-    }
-    k_intrinsic_0(w->k, "llvm.nvvm.barrier.cluster.arrive");
-    k_intrinsic_0(w->k, "llvm.nvvm.barrier.cluster.wait");
-}
-
-static void init_barriers(const Wgmma *w) {
-    const Codegen *k = w->k;
-    Val is_first = k_eqi(k, w->thread, 0);
-    uint32_t n_releases = w->n_groups * wgmma_cluster(w);
-    If first = if_begin(k, is_first);
-    for (uint32_t s = 0; s < w->sched->stages; s++) {
-        Val full = wgmma_full(w, k_i32(k, s));
-        Val empty = wgmma_empty(w, k_i32(k, s));
-        gpu_mbarrier_init(k, full, 1);
-        gpu_mbarrier_init(k, empty, n_releases);
-    }
-    for (uint32_t i = 0; i < w->sched->warps_m && w->sched->store_warps; i++) {
-        Val handed = wgmma_handed(w, k_i32(k, i));
-        Val taken = wgmma_taken(w, k_i32(k, i));
-        gpu_mbarrier_init(k, handed, 1);
-        gpu_mbarrier_init(k, taken, 1);
-    }
-    gpu_mbarrier_publish(k);
-    k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");
-    if_end(k, &first);
-    meet(w);
-}
-
-void wgmma_wait(const Wgmma *w, Val barrier, Val parity) {
-    gpu_mbarrier_wait(w->lower, barrier, parity, false);
-}
-
-static RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
-    const Codegen *k = w->k;
-    Val next = k_addi(k, place.stage, 1);
-    Val wraps = k_eqi(k, next, w->sched->stages);
-    Val flip = k_zext(k, wraps, k->i32);
-    return (RingPlace){.stage = k_select(k, wraps, k_i32(k, 0), next),
-                       .parity = k_xor(k, place.parity, flip)};
-}
-
-/* One thread of the group for each block of the cluster tells it. It orders nothing but what the
- * copy engine and the tensor cores read and write, so that the block's own scope is enough. */
-void wgmma_release(const Wgmma *w, Val stage, Val condition) {
-    const Codegen *k = w->k;
-    Val speaks = k_ulti(k, w->in_group, wgmma_cluster(w));
-    if (condition) speaks = k_and(k, speaks, condition);
-    If one = if_begin(k, speaks);
-    Val args[2] = {wgmma_empty(w, stage), k_i32(k, 1)};
-    const char *name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta";
-    if (w->rank) {
-        args[0] = gpu_cluster_at(k, args[0], w->in_group);
-        name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster";
-    }
-    k_intrinsic(k, name, args, 2);
-    if_end(k, &one);
 }
 
 static Loop each_stage(const Wgmma *w, Val k) {
@@ -323,9 +225,9 @@ static void run_copying(Wgmma *w) {
     if_end(k, &warp);
     if (!w->sched->store_warps) return;
     If others = if_begin(k, k_not(k, is_first));
-    Val turn = k_i32(k, 0);
-    wgmma_store_tiles(w, &turn);
-    if (w->tail) wgmma_store_tiles(w->tail, &turn);
+    Val parity = k_i32(k, 0);
+    wgmma_store_tiles(w, &parity);
+    if (w->tail) wgmma_store_tiles(w->tail, &parity);
     if_end(k, &others);
 }
 
@@ -367,7 +269,7 @@ static void epilogue_of_code(Wgmma *w, Val number, Val *values) {
     wgmma_end_epilogue(w, &epilogue, values[w->width / 2], values);
 }
 
-/* From `ring` on: stage, parity and which turn it is of the place for results. */
+/* From `ring` on: stage, parity, and the parity of the place for results. */
 static void multiply_tiles(Wgmma *w, Val *ring) {
     const Codegen *k = w->k;
     Val values[WGMMA_MAX_VALUES];
@@ -382,7 +284,7 @@ static void multiply_tiles(Wgmma *w, Val *ring) {
     Val *last_stage = &values[w->width / 2];
     *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
     if (hands_over)
-        ring[2] = wgmma_hand_over(w, &tiles, ring[2], *last_stage, values);
+        ring[2] = wgmma_leave_results(w, &tiles, ring[2], *last_stage, values);
     else if (is_one)
         wgmma_end_epilogue(w, &epilogue, *last_stage, values);
     else
@@ -396,8 +298,8 @@ static void run_multiplying(Wgmma *w) {
     Val ring[3] = {k_i32(w->k, 0), k_i32(w->k, 0), k_i32(w->k, 0)};
     set_registers(w, true);
     if (w->lower->rows) {
-        wgmma_take_chips(w, w->lower);
-        wgmma_take_chips(w, w->lower->rows);
+        wgmma_take_smem(w, w->lower);
+        wgmma_take_smem(w, w->lower->rows);
     }
     multiply_tiles(w, ring);
     if (w->tail) multiply_tiles(w->tail, ring);
@@ -413,7 +315,7 @@ void template_gpu_gemm_wgmma(Lower *lower) {
         init_code(&w[c], &lower[c], &lower[c].variant->sched);
     }
     if (w->sched->tail_n) init_tail(w);
-    init_barriers(w);
+    wgmma_init_barriers(w);
     LLVMBasicBlockRef copying = k_block(k, "copying");
     LLVMBasicBlockRef multiplying = k_block(k, "multiplying");
     LLVMBasicBlockRef done = k_block(k, "finished");
@@ -425,5 +327,5 @@ void template_gpu_gemm_wgmma(Lower *lower) {
     k_goto(k, multiplying);
     run_multiplying(w);
     k_branch(k, done);
-    if (w->rank) meet(w); /* nobody leaves whom others still tell something */
+    if (w->rank) wgmma_meet(w); /* nobody leaves whom others still tell something */
 }

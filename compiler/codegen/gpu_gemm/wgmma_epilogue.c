@@ -5,7 +5,7 @@
 
 enum { MAX_CARRIED = 8, MAX_LANES = 4 };
 
-/* The same tile to the kernel of each phase. */
+/* The same tile, for each kernel that shares the block. */
 static GemmBlock *tiles_of_phases(const Wgmma *w, const GemmBlock *tile) {
     GemmBlock *tiles = arena_array(w->k->arena, GemmBlock, w->n_products);
     for (uint32_t p = 0; p < w->n_products; p++) {
@@ -60,7 +60,7 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     return d;
 }
 
-/* What depends on this lane's columns of a part alone, in each phase. */
+/* What depends on this lane's columns of a part alone, for each kernel that shares the block. */
 static void part_columns(const Wgmma *w, const WgmmaEpilogue *d, Val part, GemmColumn *columns) {
     const Codegen *k = w->k;
     Val first = k_muli(k, part, d->columns);
@@ -116,7 +116,7 @@ static Val first_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half) {
 }
 
 /* The rows of a half (i32) of a part, whose results will lie in `results`; so many rows (i32; NULL:
- * none) of the part are drained next. */
+ * none) of the part are stored next. */
 static GemmRows rows_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half, Val n_next,
                              GemmPhase *phases, GemmPart *results) {
     Val m0 = k_add(w->k, d->tiles->m0, first_of_half(w, d, half));
@@ -188,7 +188,7 @@ static void epilogue_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
     loop_end_carry(k, &halves, early, n_early);
 }
 
-/* All rows of the warp, from where they lie on chip. */
+/* All rows of the warp, from shared memory. */
 static void epilogue_whole_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
                                 const GemmColumn *columns) {
     const Codegen *k = w->k;
@@ -220,7 +220,8 @@ static void epilogue_part_of(const Wgmma *w, const WgmmaEpilogue *d, Val part,
         epilogue_whole_part(w, d, part, columns);
 }
 
-/* The values of all phases' columns that vary with the column; the first MAX_CARRIED of them. */
+/* The values of the columns of all kernels that vary with the column; the first MAX_CARRIED of
+ * them. */
 static uint32_t columns_values(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                                Val *values) {
     uint32_t n = 0;
@@ -242,7 +243,7 @@ static void columns_with(const Wgmma *w, const WgmmaEpilogue *d, const GemmColum
 
 /* `first` was prepared while the last multiplications ran; likewise each next part's columns are
  * while the one before is stored, unless they would take too many registers. Without `accs` the
- * results lie on chip. */
+ * results lie in shared memory. */
 static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *first,
                           const Val *accs) {
     const Codegen *k = w->k;
@@ -280,18 +281,18 @@ void wgmma_epilogue_results(const Wgmma *w, WgmmaEpilogue epilogue, Val warp) {
 
 /* Rows that follow. */
 
-void wgmma_take_chips(const Wgmma *w, Lower *lower) {
+void wgmma_take_smem(const Wgmma *w, Lower *lower) {
     const Codegen *k = w->k;
     Smem *own = arena_array(k->arena, Smem, lower->kernel->args.n);
     for (uint32_t i = 0; i < lower->kernel->args.n; i++) {
-        own[i] = lower->chips[i];
+        own[i] = lower->smem[i];
         if (!own[i].base) continue;
         Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[i]].dtype;
         Val at = k_muli(k, w->warp, (int64_t)WGMMA_DRAIN_ROWS * dtype_bytes(dtype));
         Val pitch = k_index_cast(k, lower_dim(lower, own[i].pitch), k->i32);
         own[i].base = k_byte(k, own[i].base, k_mul(k, at, pitch));
     }
-    lower->chips = own;
+    lower->smem = own;
 }
 
 /* A half of the warp's rows, all columns, then what follows for these rows: by the warp alone, so

@@ -1,4 +1,4 @@
-/* Results that lie on chip whole, and the warps that store them. See wgmma_epilogue.h. */
+/* Whole tiles of results in shared memory, and the warps that store them. See wgmma_epilogue.h. */
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 
 static void arrive(const Wgmma *w, Val barrier) {
@@ -46,9 +46,9 @@ static Val is_more(const Wgmma *w, const Loop *tiles) {
     return k_slt(k, next, tiles->to);
 }
 
-static Val next_turn(const Wgmma *w, Val turn, Val is_handed) {
+static Val next_parity(const Wgmma *w, Val parity, Val is_handed) {
     const Codegen *k = w->k;
-    return k_xor(k, turn, k_zext(k, is_handed, k->i32));
+    return k_xor(k, parity, k_zext(k, is_handed, k->i32));
 }
 
 static void store_own(Wgmma *w, Val number, Val *values) {
@@ -56,14 +56,14 @@ static void store_own(Wgmma *w, Val number, Val *values) {
     wgmma_epilogue_results(w, wgmma_begin_epilogue(w, number), w->warp);
 }
 
-Val wgmma_hand_over(Wgmma *w, const Loop *tiles, Val turn, Val last_stage, const Val *accs) {
+Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage, const Val *accs) {
     const Codegen *k = w->k;
     Val sums[WGMMA_MAX_ACCUMULATORS];
     wgmma_finish(w, accs);
     for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(k, k->f32, accs[i]);
     wgmma_release(w, last_stage, NULL);
     Val taken = wgmma_taken(w, w->warp);
-    wgmma_wait(w, taken, k_xori(k, turn, 1));
+    wgmma_wait(w, taken, k_xori(k, parity, 1));
     put_results(w, sums);
     Val more = is_more(w, tiles);
     If others = if_begin(k, more);
@@ -71,33 +71,33 @@ Val wgmma_hand_over(Wgmma *w, const Loop *tiles, Val turn, Val last_stage, const
     if_end(k, &others);
     If self = if_begin(k, k_not(k, more));
     gpu_warp_barrier(k);
-    wgmma_work_by_code(w, tiles->index, store_own, &turn, 1, 0);
+    wgmma_work_by_code(w, tiles->index, store_own, &parity, 1, 0);
     if_end(k, &self);
-    return next_turn(w, turn, more);
+    return next_parity(w, parity, more);
 }
 
-/* Of the tile, what every n-th warp that multiplies has left. `turn`: see wgmma_hand_over. */
-static void store_handed(Wgmma *w, Val number, Val *turn) {
+/* Of the tile, what every n-th warp that multiplies has left. `parity`: see wgmma_leave_results. */
+static void store_handed(Wgmma *w, Val number, Val *parity) {
     const Codegen *k = w->k;
     uint32_t n_warps = w->sched->warps_m;
     Val first = k_subi(k, w->warp, (int64_t)n_warps + 1);
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
     Loop warps = loop_begin(k, first, k_i32(k, n_warps), k_i32(k, w->sched->store_warps));
     Val handed = wgmma_handed(w, warps.index), taken = wgmma_taken(w, warps.index);
-    wgmma_wait(w, handed, *turn);
+    wgmma_wait(w, handed, *parity);
     wgmma_epilogue_results(w, epilogue, warps.index);
     arrive(w, taken);
     loop_end(k, &warps);
 }
 
-void wgmma_store_tiles(Wgmma *w, Val *turn) {
+void wgmma_store_tiles(Wgmma *w, Val *parity) {
     const Codegen *k = w->k;
     Loop tiles = wgmma_each_tile(w);
-    loop_carry(k, &tiles, turn, 1);
+    loop_carry(k, &tiles, parity, 1);
     Val more = is_more(w, &tiles);
     If others = if_begin(k, more);
-    wgmma_work_by_code(w, tiles.index, store_handed, turn, 1, 0);
+    wgmma_work_by_code(w, tiles.index, store_handed, parity, 1, 0);
     if_end(k, &others);
-    *turn = next_turn(w, *turn, more);
-    loop_end_carry(k, &tiles, turn, 1);
+    *parity = next_parity(w, *parity, more);
+    loop_end_carry(k, &tiles, parity, 1);
 }

@@ -30,7 +30,7 @@ static Val refined(const Fp *p, Val minus_y, Val reciprocal) {
 }
 
 Val fp_refined_reciprocal(const Fp *p, Val y) {
-    if (!k_is_gpu(p->k)) return fp_div(p, fp_num(p, 1), y);
+    if (!k_is_gpu(p->k)) return math_div(p->k, fp_num(p, 1), y);
     Val rough = fp_machine_reciprocal(p, y);
     Val minus_y = fp_neg(p, y);
     Val reciprocal = refined(p, minus_y, rough);

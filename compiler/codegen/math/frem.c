@@ -7,7 +7,7 @@
 
 /* r mod step, for 0 <= r < 2^52 step. */
 static Val remainder_step(const Fp *p, Val r, Val step) {
-    Val ratio = fp_div(p, r, step);
+    Val ratio = math_div(p->k, r, step);
     Val quotient = math_trunc(p->k, ratio);
     Val negated = fp_neg(p, quotient);
     Val rest = fp_fma(p, negated, step, r);

@@ -51,14 +51,14 @@ static Val lanes_from(const Fp *p, Val vector, unsigned first, unsigned n) {
     return k_shuffle(p->k, vector, poison, LLVMConstVector(order, n));
 }
 
-/* Of 64 lanes four: one by one would take 64 turns, of 64 moves each. */
+/* Of 64 lanes four: one by one would take 64 iterations, of 64 moves each. */
 static unsigned lanes_at_once(const Fp *p) {
     unsigned n = p->lanes < 32 ? 1 : p->lanes / 16;
     while (p->lanes % n) n--;
     return n;
 }
 
-/* Works on the first lanes and turns all by as many, until each was first: little code. */
+/* Works on the first lanes and rotates all by as many, until each was first: little code. */
 Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void *user),
                  const void *user, LLVMBasicBlockRef done) {
     const Codegen *k = p->k;
@@ -66,7 +66,7 @@ Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void 
     LLVMBasicBlockRef before = k_here(k);
     LLVMBasicBlockRef each = k_block(k, "each");
     k_branch(k, each);
-    Val turn = k_phi(k, k->i32);
+    Val iteration = k_phi(k, k->i32);
     Val lanes = k_phi(k, p->type);
     Val first = lanes_from(p, lanes, 0, n);
     Fp few = fp_of(k, first);
@@ -76,12 +76,12 @@ Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void 
         Val result = k_extract(k, results, i);
         turned = k_insert(k, turned, result, p->lanes - n + i);
     }
-    Val next = k_addi(k, turn, 1);
+    Val next = k_addi(k, iteration, 1);
     Val is_last = k_eqi(k, next, p->lanes / n);
     k_cond_br(k, is_last, done, each);
     LLVMBasicBlockRef last = k_here(k);
-    k_incoming(turn, k_i32(k, 0), before);
-    k_incoming(turn, next, last);
+    k_incoming(iteration, k_i32(k, 0), before);
+    k_incoming(iteration, next, last);
     k_incoming(lanes, x, before);
     k_incoming(lanes, turned, last);
     return turned;

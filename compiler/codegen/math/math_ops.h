@@ -42,7 +42,6 @@ Val fp_inf(const Fp *p);
 Val fp_add(const Fp *p, Val x, Val y);
 Val fp_sub(const Fp *p, Val x, Val y);
 Val fp_mul(const Fp *p, Val x, Val y);
-Val fp_div(const Fp *p, Val x, Val y);
 Val fp_neg(const Fp *p, Val x);
 Val fp_fma(const Fp *p, Val x, Val y, Val z);
 /* c[0] + x*(c[1] + x*(...)) by fma, n_coefs > 1. */
