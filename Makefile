@@ -47,7 +47,7 @@ GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c $(GEN)/
 sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 # Without LLVM, in the order in which folders see each other: also the part that the fast tests link.
 FRONT_SRC = $(call sources,front)
-CORE_SRC = $(call sources,base ir machine interp plan pipeline template cost schedule memory fuse split layout launch search \
+CORE_SRC = $(call sources,base ir machine interp lowering plan pipeline template cost schedule memory fuse split layout launch search \
   explain report artifact verify) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(call sources,base ir) $(FRONT_SRC)
@@ -134,7 +134,7 @@ $(O)/tools/%.o: tools/%.c
 	$(compile) -Icompiler -Icompiler/include -c -o $@ $<
 
 TEST_INC = -Itests -Icompiler -Icompiler/include -Iruntime/include
-$(call objs,$(wildcard tests/*/test_rt_*.c tests/fake/*.c tests/fuzz/*.c)): TEST_PLUS = -Iruntime/src
+$(call objs,$(wildcard tests/*/test_rt_*.c tests/*/rt_*.c tests/fake/*.c tests/fuzz/*.c)): TEST_PLUS = -Iruntime/src
 $(call objs,$(LLVM_TEST_SRC) $(wildcard tests/tools/*.c)): TEST_PLUS = $(LLVM_CFLAGS)
 # gcc takes a loop variable around setjmp for clobbered, whatever it is.
 TEST_FLAGS = $(if $(findstring gcc,$(CC)),-Wno-clobbered)
@@ -181,10 +181,14 @@ test_link = $(call say,LINK )mkdir -p $(@D) && $(CC) $(filter -fsanitize%,$(CFLA
 RT_TESTS = $(call tests,$(wildcard tests/*/test_rt_*.c))
 $(RT_TESTS): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(RT_LIB)
 	$(test_link) $(TEST_LIBS)
-$(filter-out $(RT_TESTS) %/test_emulator,$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
+$(filter-out $(RT_TESTS) %/test_emulator %/test_choice,$(PLAIN_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(TEST_LIBS)
 $(filter-out $(RT_TESTS) %/test_prove %/test_shapes $(EMULATED_TESTS),$(LLVM_TESTS)): $(B)/tests/%: $(O)/tests/%.o $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 	$(test_link) $(LLVM_SHARED) $(TEST_LIBS)
+
+# Compares the compiler's predicates with the runtime's.
+$(B)/tests/plan/test_choice: $(call objs,tests/plan/test_choice.c tests/plan/rt_predicate.c) $(TEST_LIB) $(CORE_LIB) $(RT_LIB)
+	$(test_link) $(TEST_LIBS)
 
 # Runs verify in its own process, with mistakes planted.
 PROVE_TEST = $(B)/tests/selftest/test_prove

@@ -4,7 +4,7 @@
 # the manifest's constants alone; the runtime sees nothing of the compiler.
 set -eu
 cd "$(dirname "$0")/.."
-order='base ir front machine interp plan pipeline template cost schedule memory layout split fuse launch search explain report
+order='base ir front machine interp lowering plan pipeline template cost schedule memory layout split fuse launch search explain report
     codegen artifact verify driver cli'
 failed=0
 
@@ -39,7 +39,7 @@ for folder in $order; do
     case $folder in artifact | verify | driver | cli) continue ;; esac
     forbid "compiler/$folder" 'frt_|fusert' 'the manifest is artifact'"'"'s business'
 done
-for folder in ir front machine interp plan pipeline template cost schedule memory split fuse layout launch search explain report verify; do
+for folder in ir front machine interp lowering plan pipeline template cost schedule memory split fuse layout launch search explain report verify; do
     forbid "compiler/$folder" 'codegen/' 'planning sees no code generation'
     [ "$folder" = front ] || forbid "compiler/$folder" 'front/' 'only driver and cli see the front end'
 done

@@ -208,6 +208,101 @@ static void write_dims(Writer *w) {
     }
 }
 
+/* Predicates. */
+
+/* Which argument of the launch is argument `arg` of its kernel `k`. */
+static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
+    uint32_t position = 0;
+    for (uint32_t i = 0; i <= k; i++)
+        for (uint32_t a = 0; a < (i < k ? launch_kernel(plan, launch, i)->args.n : arg); a++)
+            position += plan->buffers.data[launch_kernel(plan, launch, i)->args.data[a]].space ==
+                        BUFFER_GLOBAL;
+    return position;
+}
+
+/* A predicate of which terms are written one by one, joined by `&`. */
+typedef struct TermWriter {
+    Writer *w;
+    const Plan *plan;
+    const Launch *launch; /* NULL: arguments are called by their numbers */
+    bool is_first;
+} TermWriter;
+
+static void begin_term(TermWriter *t, const char *what) {
+    text_printf(&t->w->text, "%s%s", t->is_first ? "" : "&", what);
+    t->is_first = false;
+}
+
+static void put_multiple(TermWriter *t, const PredicateTerm *term) {
+    begin_term(t, "m:");
+    put_expr(t->w, term->dim);
+    text_printf(&t->w->text, ":%" PRId64, term->of);
+}
+
+/* The runtime knows upper bounds alone: dim >= least where most - dim <= most - least. */
+static void put_range(TermWriter *t, const PredicateTerm *term) {
+    int64_t most = term->most < INT64_MAX ? term->most : dim_hi(t->w->dims, term->dim);
+    if (term->most < INT64_MAX) {
+        begin_term(t, "l:");
+        put_expr(t->w, term->dim);
+        text_printf(&t->w->text, ":%" PRId64, most);
+    }
+    if (term->least == INT64_MIN) return;
+    begin_term(t, "l:");
+    text_printf(&t->w->text, "%" PRId64 ",", most);
+    put_expr(t->w, term->dim);
+    text_printf(&t->w->text, ",-:%" PRId64, most - term->least);
+}
+
+/* The number of argument `arg` of kernel `k` among those of the launch, where the runtime has to
+ * look at its pointer; else NO_ARG. */
+static uint32_t open_position(const TermWriter *t, uint32_t k, const PredicateTerm *term,
+                              uint32_t arg) {
+    if (!t->launch) return term->args >> arg & 1 ? arg : NO_ARG;
+    const Kernel *kernel = launch_kernel(t->plan, t->launch, k);
+    bool is_open = arg < kernel->args.n && (variant_open_args(t->plan, kernel, term) >> arg & 1) &&
+                   t->plan->buffers.data[kernel->args.data[arg]].space == BUFFER_GLOBAL;
+    return is_open ? position_of(t->plan, t->launch, k, arg) : NO_ARG;
+}
+
+static void put_alignment(TermWriter *t, uint32_t k, const PredicateTerm *term) {
+    for (uint32_t i = 0; i < MAX_KERNEL_ARGS; i++) {
+        uint32_t position = open_position(t, k, term, i);
+        if (position == NO_ARG) continue;
+        begin_term(t, "a");
+        text_printf(&t->w->text, "%u:%" PRId64, position, term->of);
+    }
+}
+
+static void put_predicate_term(TermWriter *t, uint32_t k, const PredicateTerm *term) {
+    switch (term->kind) {
+    case TERM_ALIGNED:
+        put_alignment(t, k, term);
+        return;
+    case TERM_MULTIPLE:
+        put_multiple(t, term);
+        return;
+    case TERM_RANGE:
+        put_range(t, term);
+        return;
+    }
+}
+
+/* The order in which the manifest has the kinds of terms. */
+static const TermKind term_order[] = {TERM_ALIGNED, TERM_MULTIPLE, TERM_RANGE};
+_Static_assert(sizeof term_order / sizeof *term_order == N_TERM_KINDS,
+               "each kind of term has its place in the manifest");
+
+/* A predicate that is no launch's. */
+static void put_alone(Writer *w, const Predicate *predicate) {
+    TermWriter t = {.w = w, .is_first = true};
+    const PredicateTerm *term;
+    text_puts(&w->text, " ");
+    for (uint32_t i = 0; i < N_TERM_KINDS; i++)
+        for (uint32_t n = 0; (term = predicate_term(predicate, term_order[i], n)); n++)
+            put_predicate_term(&t, 0, term);
+}
+
 /* Buffers. */
 
 static void put_buffer_name(Writer *w, const Buffer *buffer) {
@@ -274,12 +369,6 @@ static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
     end_line(w);
 }
 
-static void put_whole_rows(Writer *w, const DimRule *rule, int64_t whole, Dtype dtype) {
-    text_printf(&w->text, " a0:%" PRId64 "&m:", whole * dtype_bytes(dtype));
-    put_expr(w, rule->extent);
-    text_printf(&w->text, ":%" PRId64, whole);
-}
-
 /* What a copy is no use for: rows that are good where they are, and what costs more to copy. */
 static void write_pitch(Writer *w, const Plan *plan, const DynamicPitch *pitch) {
     const DimSymbol *symbol = dim_symbol_info(w->dims, pitch->pitch);
@@ -291,20 +380,7 @@ static void write_pitch(Writer *w, const Plan *plan, const DynamicPitch *pitch) 
     put_name(w, source->name);
     put_dim(w, rule->extent);
     put_int(w, rule->padded);
-    put_whole_rows(w, rule, rule->best, source->dtype);
-    if (rule->best != rule->whole) {
-        put_whole_rows(w, rule, rule->whole, source->dtype);
-        text_puts(&w->text, "&l:");
-        put_expr(w, rule->n_reads);
-        text_printf(&w->text, ":%" PRId64, rule->small_reads);
-    }
-    if (rule->work != DIM_NONE) {
-        text_puts(&w->text, " l:");
-        put_expr(w, rule->depth);
-        text_printf(&w->text, ":%" PRId64 "&l:", rule->small_depth);
-        put_expr(w, rule->work);
-        text_printf(&w->text, ":%" PRId64, rule->small_work);
-    }
+    for (uint32_t i = 0; i < rule->copied.n_unless; i++) put_alone(w, &rule->copied.unless[i]);
     end_line(w);
 }
 
@@ -381,76 +457,6 @@ static void put_symbols(Writer *w, const Plan *plan, const Launch *launch) {
     if (is_first) text_puts(&w->text, FRT_NONE);
 }
 
-/* Which argument of the launch is argument `arg` of its kernel `k`. */
-static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
-    uint32_t position = 0;
-    for (uint32_t i = 0; i <= k; i++)
-        for (uint32_t a = 0; a < (i < k ? launch_kernel(plan, launch, i)->args.n : arg); a++)
-            position += plan->buffers.data[launch_kernel(plan, launch, i)->args.data[a]].space ==
-                        BUFFER_GLOBAL;
-    return position;
-}
-
-/* A predicate of which terms are written one by one, joined by `&`. */
-typedef struct TermWriter {
-    Writer *w;
-    const Plan *plan;
-    const Launch *launch;
-    bool is_first;
-} TermWriter;
-
-static void begin_term(TermWriter *t, const char *what) {
-    text_printf(&t->w->text, "%s%s", t->is_first ? "" : "&", what);
-    t->is_first = false;
-}
-
-static void put_multiple(TermWriter *t, const PredicateTerm *term) {
-    begin_term(t, "m:");
-    put_expr(t->w, term->dim);
-    text_printf(&t->w->text, ":%" PRId64, term->of);
-}
-
-/* The runtime knows upper bounds alone: dim >= least where most - dim <= most - least. */
-static void put_range(TermWriter *t, const PredicateTerm *term) {
-    int64_t most = term->most < INT64_MAX ? term->most : dim_hi(t->w->dims, term->dim);
-    if (term->most < INT64_MAX) {
-        begin_term(t, "l:");
-        put_expr(t->w, term->dim);
-        text_printf(&t->w->text, ":%" PRId64, most);
-    }
-    if (term->least == INT64_MIN) return;
-    begin_term(t, "l:");
-    text_printf(&t->w->text, "%" PRId64 ",", most);
-    put_expr(t->w, term->dim);
-    text_printf(&t->w->text, ",-:%" PRId64, most - term->least);
-}
-
-/* Of the term of kernel `k` of the launch. */
-static void put_alignment(TermWriter *t, uint32_t k, const PredicateTerm *term) {
-    const Kernel *kernel = launch_kernel(t->plan, t->launch, k);
-    uint64_t open = variant_open_args(t->plan, kernel, term);
-    for (uint32_t i = 0; i < kernel->args.n; i++) {
-        if (!(open >> i & 1) || t->plan->buffers.data[kernel->args.data[i]].space != BUFFER_GLOBAL)
-            continue;
-        begin_term(t, "a");
-        text_printf(&t->w->text, "%u:%" PRId64, position_of(t->plan, t->launch, k, i), term->of);
-    }
-}
-
-static void put_predicate_term(TermWriter *t, uint32_t k, const PredicateTerm *term) {
-    switch (term->kind) {
-    case TERM_ALIGNED:
-        put_alignment(t, k, term);
-        return;
-    case TERM_MULTIPLE:
-        put_multiple(t, term);
-        return;
-    case TERM_RANGE:
-        put_range(t, term);
-        return;
-    }
-}
-
 /* Whether a kernel before `k` has the term as the same one of its kind. */
 static bool is_put_already(const TermWriter *t, uint32_t k, uint32_t v, uint32_t n,
                            const PredicateTerm *term) {
@@ -473,14 +479,11 @@ static void put_terms(TermWriter *t, uint32_t k, uint32_t v, TermKind kind) {
 /* The predicate of variant `v`, which is that of all kernels of the launch: what it asks of
  * pointers, then kernel by kernel what it asks of extents. Returns whether it is empty. */
 static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
-    _Static_assert(N_TERM_KINDS == 3, "each kind of term is written below");
     TermWriter t = {.w = w, .plan = plan, .launch = launch, .is_first = true};
     text_puts(&w->text, " ");
-    for (uint32_t k = 0; k < launch->n; k++) put_terms(&t, k, v, TERM_ALIGNED);
-    for (uint32_t k = 0; k < launch->n; k++) {
-        put_terms(&t, k, v, TERM_MULTIPLE);
-        put_terms(&t, k, v, TERM_RANGE);
-    }
+    for (uint32_t k = 0; k < launch->n; k++) put_terms(&t, k, v, term_order[0]);
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 1; i < N_TERM_KINDS; i++) put_terms(&t, k, v, term_order[i]);
     if (t.is_first) text_puts(&w->text, FRT_NONE);
     return t.is_first;
 }

@@ -155,7 +155,7 @@ static void add_kernel(const Expecting *e, const PlanCost *cost, uint32_t k, Cli
     sum->us += own->us;
     sum->n_flops += own->n_flops;
     if (!e->card) return;
-    GemmEngine engine = kernel->variants[own->variant].sched.engine;
+    GemmEngine engine = sched_engine(&kernel->variants[own->variant].sched);
     double memory = (own->read_bytes + own->written_bytes) / (e->card->dram_gbs * 1e3);
     double work =
         own->n_flops > 0 ? own->n_flops / (cost_gemm_peak(e->card, kernel, engine) * 1e6) : 0;

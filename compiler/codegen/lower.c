@@ -80,7 +80,7 @@ static void add_maps(Lower *lower, uint32_t n_maps) {
  * entry is known. */
 static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
     bool is_one_block = launch_mode_info(launch->mode)->blocks == BLOCKS_ONE;
-    if (lower->kernel->form == FORM_GEMM || is_one_block) return 1;
+    if (form_info(lower->kernel->form)->multiplies || is_one_block) return 1;
     uint32_t least = lower->variant->sched.min_blocks;
     for (uint32_t k = 0; k < launch->n; k++) {
         uint32_t own =
@@ -195,19 +195,14 @@ static uint32_t n_tensor_params(const Lower *lower, const Launch *launch) {
     return LLVMCountParams(lower->function) - n_others;
 }
 
-static GpuTemplate *const gpu_templates[] = {[FORM_MAP] = template_gpu_map,
-                                             [FORM_ROW] = template_gpu_row,
-                                             [FORM_COLUMN] = template_gpu_column,
-                                             [FORM_GEMM] = template_gpu_contract};
-
-static bool uses_wgmma(const Lower *lower) {
-    return lower->kernel->form == FORM_GEMM && lower->variant->sched.engine == GEMM_WGMMA;
+static bool uses_copy_engine(const Lower *lower) {
+    return template_info(lower->variant->sched.template)->uses_copy_engine;
 }
 
 static void lower_turns(Lower *turns, const Launch *launch) {
     Val **in_memory = arena_array(turns->k->arena, Val *, launch->n);
     for (uint32_t j = 0; j < launch->n; j++) in_memory[j] = move_to_shared(&turns[j], launch);
-    gpu_one_block(turns, launch, in_memory, gpu_templates);
+    gpu_one_block(turns, launch, in_memory);
 }
 
 /* Kernels of a sequence run one after the other; a barrier lets each see what the one before stored
@@ -218,11 +213,11 @@ static void lower_phases(Lower *phases, const Launch *launch) {
     BlockTile tile = {.m0 = NULL};
     uint32_t n_together = phases->n_together, n = launch->n;
     for (uint32_t j = 0; j < n && n > n_together; j++) phases[j].tile = &tile;
-    if (n > n_together && uses_wgmma(phases)) phases->rows = &phases[--n];
+    if (n > n_together && uses_copy_engine(phases)) phases->rows = &phases[--n];
     for (uint32_t j = 0; j < n; j += n_together) {
         if (j) gpu_barrier(k);
-        k->overlaps_quotients = launch_kernel(phases->plan, launch, j)->form == FORM_GEMM;
-        gpu_templates[launch_kernel(phases->plan, launch, j)->form](&phases[j]);
+        k->overlaps_quotients = form_info(launch_kernel(phases->plan, launch, j)->form)->multiplies;
+        template_emit(&phases[j]);
     }
 }
 
@@ -256,16 +251,14 @@ static uint32_t count_together(const Lower *lower, const Launch *launch) {
     case LAUNCH_ONE_BLOCK:
         return 1;
     case LAUNCH_SEQUENCE:
-        while (uses_wgmma(lower) && n < launch->n &&
-               launch_kernel(lower->plan, launch, n)->form == FORM_GEMM)
+        while (uses_copy_engine(lower) && n < launch->n &&
+               form_info(launch_kernel(lower->plan, launch, n)->form)->multiplies)
             n++;
         return n;
     case LAUNCH_GEMM_ROWS_GEMM:
         if (launch->n != GEMM_ROWS_GEMM_KERNELS)
             ice(lower->k->arena, "a gemm-rows-gemm launch of %u kernels", launch->n);
         return launch->n;
-    case LAUNCH_MODE_COUNT:
-        break;
     }
     return n;
 }
@@ -305,12 +298,12 @@ static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) 
         param += kernel->args.n;
         map += kernel->variants[v].n_maps;
     }
-    if (!uses_wgmma(lower)) {
-        gpu_parallel(lower, bodies, n, gpu_templates);
+    if (!uses_copy_engine(lower)) {
+        gpu_parallel(lower, bodies, n);
         return;
     }
     for (uint32_t i = 0; i < n; i++) bodies[i].n_codes = n;
-    template_gpu_contract(bodies);
+    template_emit(bodies);
 }
 
 static void lower_gpu(Lower *lower, const Launch *launch) {
@@ -376,7 +369,8 @@ static Lower *make_cpu_phases(const Lower *lower, const Launch *launch) {
     uint32_t slot = 0, v = variant_number(lower);
     Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
     bool has_rows =
-        launch->n > 1 && launch_kernel(lower->plan, launch, launch->n - 1)->form == FORM_ROW;
+        launch->n > 1 &&
+        form_info(launch_kernel(lower->plan, launch, launch->n - 1)->form)->reduces_rows;
     for (uint32_t j = 0; j < launch->n; j++) {
         const Kernel *kernel = launch_kernel(lower->plan, launch, j);
         lower_init(&phases[j], lower->k, lower->plan, kernel, &kernel->variants[v]);
@@ -400,12 +394,9 @@ static void lower_cpu(Lower *lower, const Launch *launch) {
     Lower *phases = make_cpu_phases(lower, launch);
     LLVMBasicBlockRef body = k_block(k, "body");
     k_goto(k, body);
-    static void (*const templates[])(Lower *, Val, Val) = {[FORM_MAP] = template_cpu_map,
-                                                           [FORM_ROW] = template_cpu_row,
-                                                           [FORM_COLUMN] = template_cpu_column,
-                                                           [FORM_GEMM] = template_cpu_contract};
-    templates[phases->kernel->form](phases, LLVMGetParam(lower->function, 2),
-                                    LLVMGetParam(lower->function, 3));
+    phases->units_begin = LLVMGetParam(lower->function, 2);
+    phases->units_end = LLVMGetParam(lower->function, 3);
+    template_emit(phases);
     close_entry(lower, body);
 }
 

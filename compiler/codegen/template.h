@@ -1,26 +1,23 @@
-/* Templates: one per device class and kernel form. A template emits the loops of a kernel function
- * whose Lower is ready (pointers, symbols, entry; the builder stands after the entry block) and
- * returns with the builder at the end of its last block; lower.c adds the `ret`. Templates read the
- * kernel, its variant's Sched and the target, and get every value through points. */
+/* Templates: each emits the loops of a kernel function whose Lower is ready (pointers, symbols,
+ * entry; the builder stands after the entry block) and returns with the builder at the end of its
+ * last block; lower.c adds the `ret`. Templates read the kernel, its variant's Sched and the
+ * target, and get every value through points.
+ *
+ * GPU: the block's own indices. CPU: the work units [units_begin, units_end) of the Lower:
+ *   map     unit = a run of chunk_elems elements of the lane axis
+ *   row     unit = one row (of one segment, for a partial)
+ *   column  unit = a strip of chunk_elems columns (of one segment, for a partial)
+ *   gemm    unit = a tile of one batch */
 #ifndef FUSEC_CODEGEN_TEMPLATE_H
 #define FUSEC_CODEGEN_TEMPLATE_H
 
 #include "codegen/scalar/point.h"
 
-/* CPU: work units [begin, end), i64.
- *   map     unit = a run of sched.chunk_elems elements of the last parallel axis, or of one
- *           sched.lanes_out before it
- *   row     unit = one row (of one segment, for a partial)
- *   column  unit = a strip of sched.chunk_elems columns (of one segment, for a partial) */
-void template_cpu_map(Lower *lower, Val begin, Val end);
-void template_cpu_row(Lower *lower, Val begin, Val end);
-void template_cpu_column(Lower *lower, Val begin, Val end);
-void template_cpu_contract(Lower *lower, Val begin, Val end);
+typedef void Emit(Lower *lower);
+#define TEMPLATE(symbol, function, ...) Emit emit_##function;
+#include "lowering/templates.def"
 
-/* GPU: the block's own indices. */
-void template_gpu_map(Lower *lower);
-void template_gpu_row(Lower *lower);
-void template_gpu_column(Lower *lower);
-void template_gpu_contract(Lower *lower);
+/* By the template of the Lower's variant. */
+void template_emit(Lower *lower);
 
 #endif

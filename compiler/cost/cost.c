@@ -55,7 +55,7 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
     const Kernel *kernel = p->kernel;
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
     bool is_tiled = cost_gemm_has_tiles(p);
-    bool is_even = is_tiled || p->variant->sched.engine == GEMM_GEMV; /* in whole runs */
+    bool is_even = is_tiled || sched_engine(&p->variant->sched) == GEMM_GEMV; /* in whole runs */
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
@@ -76,8 +76,8 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
 /* Whether the cache holds all rows that are worked on at once. */
 static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes) {
     double at_once = c->card->n_processors * p->cost->pressure.n_blocks;
-    if (c->card->device == DEVICE_GPU && p->variant->sched.threads_per_row)
-        at_once *= (double)p->variant->sched.threads / p->variant->sched.threads_per_row;
+    uint32_t threads_per_row = sched_threads_per_row(&p->variant->sched);
+    if (threads_per_row) at_once *= (double)p->variant->sched.threads / threads_per_row;
     double share = p->rows > at_once ? at_once / p->rows : 1;
     return footprint_bytes * share <= c->card->cache_bytes;
 }
@@ -107,7 +107,7 @@ static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, con
 /* What a stage after the first reads, of the buffer's `bytes`, is what one before read, but for
  * `fresh` ones. */
 static double read_anew(const Coster *c, const Pricing *p, double bytes, double fresh) {
-    bool is_held = p->variant->sched.resident || holds_rows(c, p, bytes);
+    bool is_held = sched_row(&p->variant->sched).resident || holds_rows(c, p, bytes);
     return is_held ? fresh : bytes;
 }
 
@@ -133,7 +133,7 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
             double fresh = footprint_see_loads(c->arena, c->plan, kernel, buffer, live[s],
                                                c->values, foot, &c->seen[buffer]);
             p->cost->read_bytes += read_anew(c, p, foot.bytes, fresh);
-            if (p->variant->sched.resident) continue;
+            if (sched_row(&p->variant->sched).resident) continue;
         } else {
             p->cost->read_bytes += read_first(c, p, buffer, live[s], foot);
         }
@@ -208,7 +208,8 @@ static double lane_fill(const Coster *c, const Pricing *p) {
 /* Elements of a row that its threads go through: all that a resident one has room for. */
 static double walked(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    double room = (double)sched->resident * sched->threads_per_row * sched->lanes;
+    RowSched row = sched_row(sched);
+    double room = (double)row.resident * row.threads_per_row * sched->lanes;
     return fmax(p->reduced, sched->cluster > 1 ? room * sched->cluster : room);
 }
 
@@ -240,13 +241,14 @@ static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
             double prims =
                 is_kept ? row_cache_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id);
             p->cost->n_prims += points * shares[id] * prims;
-            is_done[id] = p->variant->sched.resident > 0;
+            is_done[id] = sched_row(&p->variant->sched).resident > 0;
         }
     }
     if (is_contraction(kernel)) return;
     p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
     p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
-    if (p->variant->sched.is_flat) p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
+    if (p->variant->sched.template == TEMPLATE_GPU_MAP_FLAT)
+        p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
         p->cost->n_prims += n_points * (kernel->reduces.data[i].is_arg ? COST_ARG_PRIMS : 1);
     p->cost->n_prims += cost_stride_prims(c, p, live);
@@ -354,14 +356,15 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
     p->wait_us = c->card->latency_us;
-    if (is_contraction(kernel) && sched->engine != GEMM_NAIVE) {
+    if (is_contraction(kernel) && sched_engine(sched) != GEMM_NAIVE) {
         p->bytes_in_flight = cost_gemm_bytes_in_flight(p);
         return;
     }
-    double steps = is_contraction(kernel) ? cost_gemm_plain_steps(p)
-                   : sched->resident      ? sched->resident
-                   : sched->lanes_in      ? (double)map_tile_elems(sched) / sched->lanes
-                                          : sched->unroll;
+    double steps = is_contraction(kernel)      ? cost_gemm_plain_steps(p)
+                   : sched_row(sched).resident ? sched_row(sched).resident
+                   : sched->template == TEMPLATE_GPU_MAP_TILE
+                       ? (double)map_tile_elems(sched) / sched->lanes
+                       : sched->unroll;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, p, s))
@@ -377,7 +380,7 @@ static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
  * stages, the more they load, compute and store at the same time. */
 static double bared_share(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    double elems = (double)sched->resident * sched->lanes;
+    double elems = (double)sched_row(sched).resident * sched->lanes;
     double wanted = elems > COST_HIDING_ELEMS ? COST_HIDING_WARPS * COST_HIDING_ELEMS / elems
                                               : COST_HIDING_WARPS;
     double bared = 1 - cost_use(c, p, wanted);
@@ -414,12 +417,13 @@ static void time_kernel(const Coster *c, Pricing *p) {
         is_contraction(p->kernel) ? cost_gemm_use(c, p, wanted) : sqrt(cost_use(c, p, wanted));
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
-    bool is_wgmma = is_contraction(p->kernel) && p->variant->sched.engine == GEMM_WGMMA;
+    bool is_wgmma =
+        is_contraction(p->kernel) && template_info(p->variant->sched.template)->uses_copy_engine;
     cost->memory_us = dram_us(c, p);
     /* Tiles that the copy engine brings in are in the time of a step. */
     if (!is_wgmma)
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
-    if (p->variant->sched.lanes_in) cost->memory_us /= COST_TILE_SHARE;
+    if (p->variant->sched.template == TEMPLATE_GPU_MAP_TILE) cost->memory_us /= COST_TILE_SHARE;
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     if (is_contraction(p->kernel)) cost_gemm_time(c, p, prims_per_us);
     cost->launch_us = p->begins ? launch_us(c, p) : 0;
@@ -513,8 +517,6 @@ static bool continues_sequence(const Coster *c, const Kernel *kernel) {
         return false;
     case LAUNCH_SEQUENCE:
         return kernel != launch_kernel(c->plan, c->launch, 0);
-    case LAUNCH_MODE_COUNT:
-        break;
     }
     return false;
 }

@@ -8,7 +8,7 @@
 #include "cost/mma.h"
 #include "cost/prims.h"
 #include "cost/simt.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 #include <math.h>
 
@@ -20,18 +20,18 @@ double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes) {
     uint32_t m = gemm_axis_m(kernel), n = gemm_axis_n(kernel);
     bool is_kept = cost_is_gemm_rows_gemm(c) && !(axes >> n & 1);
     if (is_kept) return 1;
-    if (!(axes >> n & 1)) return ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
+    if (!(axes >> n & 1))
+        return ceil(footprint_points(kernel, 1u << n, c->values) / sched_tile(sched).n);
     double passes = cost_gemm_rows_gemm_passes(c, kernel);
     if (!(axes >> m & 1))
-        return passes * ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m) /
+        return passes * ceil(footprint_points(kernel, 1u << m, c->values) / sched_tile(sched).m) /
                (sched->cluster > 1 ? sched->cluster : 1);
     return passes;
 }
 
 bool cost_gemm_has_tiles(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    return p->kernel->form == FORM_GEMM && sched->engine != GEMM_GEMV && sched->tile_m &&
-           sched->tile_n;
+    return p->kernel->form == FORM_GEMM && sched_tile(sched).k > 0;
 }
 
 /* The columns that all blocks work on at once, of as many rows as a group has: bytes of the right
@@ -39,7 +39,7 @@ bool cost_gemm_has_tiles(const Pricing *p) {
 static double bytes_at_once(const Coster *c, const Pricing *p, double columns) {
     const Sched *sched = &p->variant->sched;
     double at_once = c->card->n_processors * p->cost->pressure.n_blocks / GEMM_GROUP_ROWS;
-    return fmin(columns, at_once) * sched->tile_n * wgmma_products(sched) * p->reduced *
+    return fmin(columns, at_once) * sched->gemm.tile_n * wgmma_products(sched) * p->reduced *
            dtype_bytes(gemm_operand_dtype(p->kernel));
 }
 
@@ -55,8 +55,8 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
     if (c->card->device == DEVICE_CPU || cost_is_gemm_rows_gemm(c)) return 1;
     if (side != 1u << m && side != 1u << n) return 1;
     double room = COST_GEMM_READ_SHARE * c->card->cache_bytes;
-    double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched->tile_m);
-    double columns = ceil(footprint_points(kernel, 1u << n, c->values) / sched->tile_n);
+    double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched_tile(sched).m);
+    double columns = ceil(footprint_points(kernel, 1u << n, c->values) / sched_tile(sched).n);
     double own = bytes / fmax(1, footprint_points(kernel, axes & batch, c->values));
     double groups = ceil(rows / GEMM_GROUP_ROWS);
     if (side == 1u << n) return own <= room ? 1 : fmax(1, groups);
@@ -74,7 +74,8 @@ void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         if (live[kernel->stages.n][id])
             p->cost->n_prims += passes * p->rows * shares[id] * scalar_prims(c->card, kernel, id);
-        bool is_fetched = p->variant->sched.engine == GEMM_WGMMA; /* by the copy engine */
+        bool is_fetched =
+            template_info(p->variant->sched.template)->uses_copy_engine; /* by the copy engine */
         if (!live[0][id] || is_fetched || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD)
             continue;
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
@@ -87,14 +88,16 @@ void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
 double cost_gemm_bytes_in_flight(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double bytes = dtype_bytes(gemm_operand_dtype(p->kernel));
-    if (sched->engine == GEMM_GEMV) {
-        double per_round = sched->lanes_along_k ? (double)sched->threads_per_row * sched->tile_m *
-                                                      sched->tile_n / sched->threads
-                                                : 1;
-        return bytes * sched->unroll * sched->slots * sched->lanes * per_round;
+    if (sched_engine(sched) == GEMM_GEMV) {
+        const GemvSched *gemv = &sched->gemv;
+        double per_round = gemv->lanes_along_k ? (double)gemv->threads_along_k * gemv->tile_m *
+                                                     gemv->tile_n / sched->threads
+                                               : 1;
+        return bytes * sched->unroll * gemv->slots * sched->lanes * per_round;
     }
-    return bytes * (sched->stages > 1 ? sched->stages - 1 : 1) * sched->tile_k *
-           (sched->tile_m + sched->tile_n) / sched->threads;
+    GemmTile tile = sched_tile(sched);
+    uint32_t stages = sched_gemm(sched).stages;
+    return bytes * (stages > 1 ? stages - 1 : 1) * tile.k * (tile.m + tile.n) / sched->threads;
 }
 
 static double mma_tflops(const Card *card, const Kernel *kernel) {
@@ -135,12 +138,12 @@ double cost_gemm_use(const Coster *c, const Pricing *p, double wanted) {
 static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) {
     const Sched *sched = &p->variant->sched;
     double halves = dtype_bytes(gemm_operand_dtype(p->kernel)) / 2.0;
-    double tile = 2.0 * sched->tile_m * tile_n * sched->tile_k * halves;
+    double tile = 2.0 * sched->gemm.tile_m * tile_n * sched->gemm.tile_k * halves;
     double step = COST_WGMMA_STEP_US / wgmma_products(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
-    double epilogue = sched->store_warps ? 0 : COST_WGMMA_EPILOGUE_US * tile_n;
-    if (p->variant->maps[0].im2col) step = fmax(step, wgmma_windows_us(sched->tile_m, tile_n));
-    return epilogue + ceil(p->reduced / sched->tile_k) * step;
+    double epilogue = sched->gemm.store_warps ? 0 : COST_WGMMA_EPILOGUE_US * tile_n;
+    if (p->variant->maps[0].im2col) step = fmax(step, wgmma_windows_us(sched->gemm.tile_m, tile_n));
+    return epilogue + ceil(p->reduced / sched->gemm.tile_k) * step;
 }
 
 /* The part's, of the tiles of all parts. */
@@ -152,10 +155,10 @@ static double share_of_launch(const Coster *c, const Pricing *p) {
 static double wgmma_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double own = cost_number(c, p->variant->grid), all = p->n_beside, n_narrow = 0;
-    if (sched->tail_n) n_narrow = own / cost_gemm_reads(c, p, 1u << gemm_axis_m(p->kernel));
+    if (sched->gemm.tail_n) n_narrow = own / cost_gemm_reads(c, p, 1u << gemm_axis_m(p->kernel));
     if (all <= 0) return 0;
-    return wgmma_waves_us(all - n_narrow, wgmma_tile_us(c, p, sched->tile_n), n_narrow,
-                          wgmma_tile_us(c, p, sched->tail_n), c->card->n_processors) *
+    return wgmma_waves_us(all - n_narrow, wgmma_tile_us(c, p, sched->gemm.tile_n), n_narrow,
+                          wgmma_tile_us(c, p, sched->gemm.tail_n), c->card->n_processors) *
            share_of_launch(c, p);
 }
 
@@ -175,17 +178,20 @@ static void hide_storing(const Coster *c, Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double waves = fmax(1, n_waves(c, p)), share = share_of_launch(c, p);
     if (share <= 0) return;
-    double last = p->cost->arithmetic_us / (waves * share) + COST_WGMMA_EPILOGUE_US * sched->tile_n;
-    double others = last * sched->warps_m / sched->store_warps;
-    double wait = fmax(COST_GEMM_STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->tile_n));
+    double last =
+        p->cost->arithmetic_us / (waves * share) + COST_WGMMA_EPILOGUE_US * sched->gemm.tile_n;
+    double others = last * sched->gemm.warps_m / sched->gemm.store_warps;
+    double wait =
+        fmax(COST_GEMM_STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->gemm.tile_n));
     p->cost->arithmetic_us = share * (last + (waves - 1) * wait);
 }
 
 double cost_gemm_bared_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    if (sched->engine != GEMM_WGMMA || sched->store_warps) return 0;
+    if (!template_info(sched->template)->uses_copy_engine || sched->gemm.store_warps) return 0;
     double waves = part_waves(c, p) * share_of_launch(c, p);
-    double epilogue = COST_GEMM_EPILOGUE_SHARE * waves * COST_WGMMA_EPILOGUE_US * sched->tile_n;
+    double epilogue =
+        COST_GEMM_EPILOGUE_SHARE * waves * COST_WGMMA_EPILOGUE_US * sched->gemm.tile_n;
     double busy = p->cost->arithmetic_us + p->cost->tensor_us + p->cost->spill_us;
     return fmax(0, fmin(epilogue, p->cost->memory_us + epilogue - busy));
 }
@@ -203,14 +209,14 @@ static double least_us(const Coster *c, const Pricing *p) {
  * not measured. */
 static double fetch_us(const Coster *c, const Pricing *p) {
     const Variant *variant = p->variant;
-    double steps = ceil(p->reduced / variant->sched.tile_k);
+    double steps = ceil(p->reduced / variant->sched.gemm.tile_k);
     return share_of_launch(c, p) * steps * cost_mma_fetch_step_us(c->arena, p->kernel, variant);
 }
 
 /* False: the card has none, or the kernel does not use them. */
 static bool time_tensor_cores(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
-    GemmEngine engine = p->variant->sched.engine;
+    GemmEngine engine = sched_engine(&p->variant->sched);
     double rate = mma_tflops(c->card, p->kernel) * 1e6;
     if ((engine != GEMM_MMA && engine != GEMM_WGMMA) || rate <= 0) return false;
     double use = sqrt(use_of_busy(c, p, COST_BUSY_MMA_WARPS));
@@ -219,7 +225,7 @@ static bool time_tensor_cores(const Coster *c, Pricing *p) {
     else
         cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)),
                                fmax(least_us(c, p), fetch_us(c, p)));
-    if (p->variant->sched.store_warps) hide_storing(c, p);
+    if (sched_gemm(&p->variant->sched).store_warps) hide_storing(c, p);
     return true;
 }
 
@@ -237,8 +243,9 @@ void cost_gemm_time_rows(const Coster *c, Pricing *p) {
     const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
     double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
     double least = cost_rows_us(product, part_waves(c, p), p->reduced, prims);
-    p->cost->us = product->engine == GEMM_WGMMA ? wgmma_rows_us(c, p, product, prims)
-                                                : fmax(p->cost->us, least);
+    p->cost->us = template_info(product->template)->uses_copy_engine
+                      ? wgmma_rows_us(c, p, product, prims)
+                      : fmax(p->cost->us, least);
     p->cost->us += cost_rows_begin_us(product, p->reduced);
 }
 
@@ -252,11 +259,11 @@ void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us) {
     const Kernel *kernel = p->kernel;
     KernelCost *cost = p->cost;
     if (time_tensor_cores(c, p)) return;
-    if (c->card->device == DEVICE_GPU && p->variant->sched.engine == GEMM_FMA) {
+    if (c->card->device == DEVICE_GPU && sched_engine(&p->variant->sched) == GEMM_FMA) {
         cost->arithmetic_us += fmax(cost_simt_us(c, p), least_us(c, p));
         return;
     }
-    if (p->variant->sched.engine == GEMM_NAIVE) {
+    if (sched_engine(&p->variant->sched) == GEMM_NAIVE) {
         cost->arithmetic_us += cost->n_flops / 2 * COST_NAIVE_PRIMS / prims_per_us;
         return;
     }

@@ -18,8 +18,6 @@ bool cost_is_gemm_rows_gemm(const Coster *c) {
         return false;
     case LAUNCH_GEMM_ROWS_GEMM:
         return true;
-    case LAUNCH_MODE_COUNT:
-        break;
     }
     return false;
 }
@@ -43,7 +41,7 @@ static double seen_share(const Coster *c, const Pricing *p) {
     double m = cost_number(c, kernel_axis_extent(scores, gemm_axis_m(scores)));
     double n = cost_number(c, kernel_axis_extent(scores, gemm_axis_n(scores)));
     double ahead = cost_number(c, online_softmax->ahead);
-    double seen = m / 2 + ahead + scores->variants[0].sched.tile_n / 2.0; /* by a row, of n */
+    double seen = m / 2 + ahead + scores->variants[0].sched.gemm.tile_n / 2.0; /* by a row, of n */
     double share = n > 0 ? fmin(1, fmax(0, seen / n)) : 1;
     const Kernel *result = kernel_of(c, GEMM_ROWS_GEMM_RESULT); /* it takes the most registers */
     Pressure pressure =

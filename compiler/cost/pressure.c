@@ -13,7 +13,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "template/map_tile.h"
 
 #include <math.h>
@@ -327,20 +327,20 @@ static double acc_size(const Kernel *kernel, uint32_t lanes) {
 static double vector_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype);
-    double outputs = sched->lanes_along_k ? (double)sched->tile_m * sched->tile_n *
-                                                sched->threads_per_row / sched->threads
-                                          : 1;
-    double chains = sched->slots * sched->lanes, loaded = sched->unroll * bytes / 4.0 * chains;
+    double outputs = sched->gemv.lanes_along_k ? (double)sched->gemv.tile_m * sched->gemv.tile_n *
+                                                     sched->gemv.threads_along_k / sched->threads
+                                               : 1;
+    double chains = sched->gemv.slots * sched->lanes, loaded = sched->unroll * bytes / 4.0 * chains;
     return chains * outputs * dtype_bytes(reduce->acc) / 4 + loaded * (outputs + 1) + REGS_GEMV;
 }
 
 /* Warps that multiply hold a tile's accumulators. Where there are two groups of them, the warps
  * that copy give up theirs, and a thread of the launch begins with its share of all there are. */
 static double wgmma_registers(const Sched *sched) {
-    double tile = (double)sched->tile_m * sched->tile_n * wgmma_products(sched) /
-                  (sched->warps_m * WARP_THREADS);
+    double tile = (double)sched->gemm.tile_m * sched->gemm.tile_n * wgmma_products(sched) /
+                  (sched->gemm.warps_m * WARP_THREADS);
     double own = tile + REGS_FRAGMENT;
-    bool is_shared_out = sched->warps_m > WGMMA_GROUP_WARPS;
+    bool is_shared_out = sched->gemm.warps_m > WGMMA_GROUP_WARPS;
     double most = PROCESSOR_REGISTERS / sched->threads / REGISTER_STEP * REGISTER_STEP - REGS_TILE;
     return own < most && !is_shared_out ? own : most;
 }
@@ -348,19 +348,21 @@ static double wgmma_registers(const Sched *sched) {
 /* Where a thread's share of the operands is. */
 static double mma_places(const Kernel *kernel, const Sched *sched) {
     double size = REGS_MMA + (kernel->symbols ? REGS_MMA_OPEN : 0);
-    bool has_steps = row_elems(kernel) > sched->tile_k;
+    bool has_steps = row_elems(kernel) > sched->gemm.tile_k;
     return size + (has_steps ? REGS_MMA_STEPS : 0);
 }
 
 static double contract_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    if (sched->engine == GEMM_NAIVE) return 0;
-    if (sched->engine == GEMM_GEMV) return vector_registers(kernel, sched);
-    if (sched->engine == GEMM_WGMMA) return wgmma_registers(sched);
+    GemmEngine engine = sched_engine(sched);
+    if (engine == GEMM_NAIVE) return 0;
+    if (engine == GEMM_GEMV) return vector_registers(kernel, sched);
+    if (engine == GEMM_WGMMA) return wgmma_registers(sched);
     double words = dtype_bytes(reduce->acc) / 4.0;
-    double tile = words * sched->tile_m * sched->tile_n / sched->threads;
-    if (sched->engine == GEMM_MMA) return REGS_MMA_SHARE * tile + mma_places(kernel, sched);
-    double sides = (double)sched->tile_m / sched->warps_m + (double)sched->tile_n / sched->warps_n;
+    double tile = words * sched->gemm.tile_m * sched->gemm.tile_n / sched->threads;
+    if (sched_engine(sched) == GEMM_MMA) return REGS_MMA_SHARE * tile + mma_places(kernel, sched);
+    double sides = (double)sched->gemm.tile_m / sched->gemm.warps_m +
+                   (double)sched->gemm.tile_n / sched->gemm.warps_n;
     return tile + sides / 2 * words + (kernel->symbols ? REGS_FRAGMENT : REGS_FIXED);
 }
 
@@ -369,25 +371,26 @@ static uint32_t contract_shared(const Kernel *kernel, const Variant *variant) {
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype);
     if (variant->shared_bytes) return variant->shared_bytes;
-    if (sched->engine == GEMM_NAIVE) return 0;
-    if (sched->engine == GEMM_GEMV) {
+    if (sched_engine(sched) == GEMM_NAIVE) return 0;
+    if (sched_engine(sched) == GEMM_GEMV) {
         GemvPasses p = kernel_gemv_passes(kernel, variant);
         uint32_t n_sums = p.n_kept * p.n_parts + (p.n_groups > 1 ? p.n_groups : 0);
-        return n_sums * sched->tile_m * sched->tile_n * dtype_bytes(reduce->acc);
+        return n_sums * sched->gemv.tile_m * sched->gemv.tile_n * dtype_bytes(reduce->acc);
     }
-    return sched->stages * (sched->tile_m + sched->tile_n) * sched->tile_k * bytes;
+    return sched->gemm.stages * (sched->gemm.tile_m + sched->gemm.tile_n) * sched->gemm.tile_k *
+           bytes;
 }
 
 /* A tile's loads, or partial results on their way between warps. */
 static uint32_t own_shared(Arena *arena, const Kernel *kernel, const Sched *sched) {
     uint32_t bytes = 0;
     bool take_turns;
-    if (sched->lanes_in) return map_tile_bytes(arena, kernel, sched);
+    if (sched->template == TEMPLATE_GPU_MAP_TILE) return map_tile_bytes(arena, kernel, sched);
     if (kernel->form == FORM_COLUMN) return kernel_column_shared(kernel, sched, &take_turns);
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
         uint32_t own = dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0);
-        if (kernel->form == FORM_ROW && sched->threads_per_row > WARP_THREADS)
+        if (kernel->form == FORM_ROW && sched_row(sched).threads_per_row > WARP_THREADS)
             bytes += WARP_THREADS * own;
         if (kernel->form == FORM_ROW && sched->cluster > 1) bytes += sched->cluster * own;
     }
@@ -417,13 +420,13 @@ static double arg_size(const Kernel *kernel, uint32_t lanes) {
 
 /* Beside the values of a step. */
 static double row_registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
-    double size =
-        (sched->threads_per_row > 1 ? REGS_TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
-    if (!sched->resident) return size + (is_least ? 0 : REGS_ROW_LOOP);
+    RowSched row = sched_row(sched);
+    double size = (row.threads_per_row > 1 ? REGS_TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
+    if (!row.resident) return size + (is_least ? 0 : REGS_ROW_LOOP);
     double kept = kept_size(arena, kernel, sched);
-    if (sched->is_wide) size += sched->resident; /* addresses of steps that may not exist */
-    double further = sched->resident - 1, loaded = loaded_size(arena, kernel, sched);
-    size += kept * (further > 0 ? sched->resident : REGS_ONLY_STEP_SHARE);
+    if (sched->is_wide) size += row.resident; /* addresses of steps that may not exist */
+    double further = row.resident - 1, loaded = loaded_size(arena, kernel, sched);
+    size += kept * (further > 0 ? row.resident : REGS_ONLY_STEP_SHARE);
     if (is_least) return size;
     bool is_single = sched->lanes == 1;
     if (kept > 0) return size + (is_single ? REGS_SINGLE_SHARE : REGS_STEP_SHARE) * further;
@@ -437,7 +440,7 @@ static double column_registers(const Kernel *kernel, const Sched *sched) {
     int64_t rows = row_elems(kernel);
     double size = REGS_COLUMN + 2 * acc_size(kernel, sched->lanes);
     if (rows > 1) size += REGS_COLUMN_ROWS;
-    if (rows > REGS_COLUMN_FEW * (int64_t)sched->threads_per_row) size += REGS_COLUMN_LONG;
+    if (rows > REGS_COLUMN_FEW * (int64_t)sched->column.threads_along) size += REGS_COLUMN_LONG;
     return size;
 }
 
@@ -446,7 +449,7 @@ static double column_registers(const Kernel *kernel, const Sched *sched) {
  * where it would have too few registers for both. */
 static double map_tile_registers(Arena *arena, const Kernel *kernel, const Sched *sched,
                                  double peak) {
-    if (!sched->lanes_in) return 0;
+    if (sched->template != TEMPLATE_GPU_MAP_TILE) return 0;
     MapTileHeld held = map_tile_held(arena, kernel, sched);
     return fmax(0, fmax(held.staged, held.ahead) - peak) + REGS_MAP_TILE;
 }
@@ -466,7 +469,7 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
         return size + REGS_COLUMN_SHARE * peak + column_registers(kernel, sched);
     case FORM_GEMM: {
         double main = contract_registers(kernel, sched), most = main > peak ? main : peak;
-        bool has_tiles = sched->engine != GEMM_NAIVE && sched->engine != GEMM_GEMV;
+        bool has_tiles = sched_engine(sched) != GEMM_NAIVE && sched_engine(sched) != GEMM_GEMV;
         return (has_tiles ? REGS_TILE : size) + most;
     }
     }

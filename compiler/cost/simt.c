@@ -23,13 +23,13 @@ static Reads reads_of(double n, double bytes) {
 static double step_clocks(const Coster *c, const Pricing *p, double n_blocks) {
     const Sched *sched = &p->variant->sched;
     Dtype acc = p->kernel->reduces.data[0].acc;
-    double bytes = dtype_bytes(acc), warps = (double)sched->warps_m * sched->warps_n;
-    double lanes_m = simt_lanes_m(sched), m = sched->tile_m / (sched->warps_m * lanes_m);
-    double n = sched->tile_n / (sched->warps_n * WARP_THREADS / lanes_m);
+    double bytes = dtype_bytes(acc), warps = (double)sched->gemm.warps_m * sched->gemm.warps_n;
+    double lanes_m = simt_lanes_m(sched), m = sched->gemm.tile_m / (sched->gemm.warps_m * lanes_m);
+    double n = sched->gemm.tile_n / (sched->gemm.warps_n * WARP_THREADS / lanes_m);
     Reads left = reads_of(m, bytes), right = reads_of(n, bytes);
     double rate = fmin(1, c->card->lanes / (PROCESSOR_SCHEDULERS * (double)WARP_THREADS));
     if (acc == DT_F64) rate *= c->card->f64_rate;
-    double copied = (sched->tile_m + sched->tile_n) * bytes / WORD_BYTES / WARP_THREADS;
+    double copied = (sched->gemm.tile_m + sched->gemm.tile_n) * bytes / WORD_BYTES / WARP_THREADS;
     double own = m * n / rate + left.instructions + right.instructions;
     double busiest = ceil(n_blocks * warps / PROCESSOR_SCHEDULERS); /* warps of a scheduler */
     double started =
@@ -39,14 +39,14 @@ static double step_clocks(const Coster *c, const Pricing *p, double n_blocks) {
     double shared = n_blocks * (warps * (left.clocks + right.clocks) + copied);
     double waited = (COST_SIMT_SHARED_CLOCKS + shared / 2) / simt_rows_ahead(sched);
     double busy = fmax(fmax(started, shared), fmax(waited, COST_SIMT_CHAIN_CLOCKS));
-    return busy * (sched->stages > 2 ? COST_SIMT_STREAMED : 1) +
-           COST_SIMT_BARRIER_CLOCKS / sched->tile_k;
+    return busy * (sched->gemm.stages > 2 ? COST_SIMT_STREAMED : 1) +
+           COST_SIMT_BARRIER_CLOCKS / sched->gemm.tile_k;
 }
 
 double cost_simt_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     if (p->n_beside <= 0) return 0;
-    double steps = ceil(p->reduced / sched->tile_k) * sched->tile_k;
+    double steps = ceil(p->reduced / sched->gemm.tile_k) * sched->gemm.tile_k;
     double all = ceil(p->n_beside / c->card->n_processors);
     double at_once = fmin(all, fmax(1, p->cost->pressure.n_blocks));
     double rounds = floor(all / at_once), rest = all - rounds * at_once;

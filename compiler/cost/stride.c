@@ -55,8 +55,8 @@ static double element_clocks(double stride_bytes, double n_lines) {
 /* Elements of the lanes' axis before the next row. */
 static double run_elems(const Coster *c, const Pricing *p, uint32_t axis) {
     double n = footprint_points(p->kernel, 1u << axis, c->values);
-    double unit = (double)p->variant->sched.chunk_elems;
-    return p->kernel->form != FORM_ROW && unit > 0 ? fmin(n, unit) : n;
+    double unit = (double)sched_chunk_elems(&p->variant->sched);
+    return unit > 0 ? fmin(n, unit) : n;
 }
 
 static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, IndexId address) {

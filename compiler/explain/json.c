@@ -232,7 +232,7 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
         put_rewrite(w, i);
         jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
         jsontext_bool(w->json, "starts", cost->starts);
-        jsontext_number(w->json, "spread", kernel->spread.n);
+        jsontext_number(w->json, "spread", kernel->choice.n);
         put_nodes(w, kernel);
         put_buffers(w, kernel, false);
         put_buffers(w, kernel, true);

@@ -149,25 +149,13 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
                 100 * p->occupancy);
 }
 
-/* Where others stand for the kernel. */
-static void print_spread(const Ledger *l, const Kernel *kernel) {
-    const RowDispatch *spread = &kernel->spread;
+/* Where other kernels start in the place of this one. */
+static void print_choice(const Ledger *l, const Kernel *kernel) {
     bool is_product = kernel->form == FORM_GEMM;
     text_puts(l->out, "    where ");
-    dim_print(l->dims, spread->margin, l->out);
-    text_printf(l->out, " >= %lld", (long long)spread->least);
-    if (spread->clustered) {
-        text_puts(l->out, ", if ");
-        dim_print(l->dims, spread->length, l->out);
-        text_printf(l->out, " > %lld", (long long)spread->clustered);
-        if (spread->lanes > 1) {
-            text_puts(l->out, " or ");
-            dim_print(l->dims, spread->inner, l->out);
-            text_printf(l->out, " is no multiple of %lld", (long long)spread->lanes);
-        }
-    }
+    condition_print(kernel->choice.condition, l->dims, l->out);
     text_printf(l->out, ", %s: the next %u start in its place\n",
-                is_product ? "copies of factors pay" : "rows are few and long", spread->n);
+                is_product ? "copies of factors pay" : "rows are few and long", kernel->choice.n);
 }
 
 /* What a rewritten kernel is held to, at these extents. */
@@ -192,7 +180,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
         text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
-                    sched->lanes_in ? " in tiles" : "");
+                    sched->template == TEMPLATE_GPU_MAP_TILE ? " in tiles" : "");
         bool is_online = kernel_is_rewritten(l->plan, i);
         uint32_t n_passes = is_online ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)
@@ -208,7 +196,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
             print_price(l, &l->input->cost->kernels[i]);
         else
             text_puts(l->out, "    does not start at these extents\n");
-        if (kernel->spread.n) print_spread(l, kernel);
+        if (kernel->choice.n) print_choice(l, kernel);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "fuse/store_map.h"
 #include "ir/indexmap.h"
 #include "plan/access.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "template/find_im2col.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/hashids.h"
 #include "base/vec.h"
+#include "ir/predicate.h"
 
 #include <string.h>
 

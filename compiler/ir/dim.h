@@ -17,19 +17,8 @@ enum { DIM_NONE = 0, DIM_MAX_SYMBOLS = 64 };
 typedef Vec(DimId) VecDim;
 typedef struct DimTab DimTab;
 
-/* A symbol that follows from others where a kernel is launched: one that stands for a dim, or how
- * far apart the rows of a matrix are, or how wide a copy of it is, 0 where none is needed. Rows are
- * copied to a pitch that is a multiple of `padded`, unless they are as good as they lie, at a pitch
- * that is a multiple of `best`, or of `whole` where `n_reads`, how often they are read, is small
- * (and at an address that is aligned), or a copy does not pay: `depth` and `work` are small. */
-typedef struct DimRule {
-    DimId value;  /* what it stands for; DIM_NONE: it is a pitch or a width */
-    DimId extent; /* elements of a row */
-    int64_t padded, best, whole;
-    DimId n_reads, depth, work; /* work: DIM_NONE, which is never small */
-    int64_t small_reads, small_depth, small_work;
-    bool is_width; /* of the copy, else the pitch */
-} DimRule;
+/* How a symbol follows from others where a kernel is launched: see ir/predicate.h. */
+typedef struct DimRule DimRule;
 
 typedef struct DimSymbol {
     Str name;

@@ -1,5 +1,5 @@
-/* Symbols with rules. See dim.h. */
-#include "ir/dim.h"
+/* Symbols with rules. See dim.h and predicate.h. */
+#include "ir/predicate.h"
 
 DimId dim_at_least(DimTab *tab, DimId value, int64_t bound) {
     if (value == DIM_NONE) return DIM_NONE;
@@ -27,18 +27,11 @@ DimId dim_name_value(Arena *arena, DimTab *tab, const char *name, DimId value) {
     return dim_symbol(tab, dim_declare(tab, symbol));
 }
 
-static bool is_at_most(const DimTab *tab, DimId dim, const int64_t *values, int64_t most) {
-    int64_t value;
-    return dim != DIM_NONE && dim_eval(tab, dim, values, &value) && value <= most;
-}
-
 bool dim_rule_copies(const DimTab *tab, const DimRule *rule, const int64_t *symbol_values,
                      int64_t *extent) {
-    if (!dim_eval(tab, rule->extent, symbol_values, extent)) return false;
-    bool is_small = is_at_most(tab, rule->depth, symbol_values, rule->small_depth) &&
-                    is_at_most(tab, rule->work, symbol_values, rule->small_work);
-    bool is_seldom = is_at_most(tab, rule->n_reads, symbol_values, rule->small_reads);
-    return *extent % (is_seldom ? rule->whole : rule->best) != 0 && !is_small;
+    const PredicateAt at = {.dims = tab, .values = symbol_values};
+    return dim_eval(tab, rule->extent, symbol_values, extent) &&
+           condition_holds_at(&rule->copied, &at);
 }
 
 void dim_follow_rules(const DimTab *tab, int64_t *symbol_values) {

@@ -36,6 +36,10 @@ void predicate_require_multiple(Predicate *predicate, DimId dim, int64_t of) {
 
 void predicate_set_range(Predicate *predicate, DimId dim, int64_t least, int64_t most) {
     predicate_drop(predicate, TERM_RANGE);
+    predicate_require_range(predicate, dim, least, most);
+}
+
+void predicate_require_range(Predicate *predicate, DimId dim, int64_t least, int64_t most) {
     add(predicate, (PredicateTerm){.kind = TERM_RANGE, .dim = dim, .least = least, .most = most});
 }
 
@@ -166,6 +170,59 @@ bool predicate_term_is_certain(const PredicateTerm *term, const DimTab *dims, ui
     return false;
 }
 
+/* Conditions. */
+
+Predicate *condition_except(Condition *condition) {
+    return &condition->unless[condition->n_unless++];
+}
+
+bool condition_holds_at(const Condition *condition, const PredicateAt *at) {
+    for (uint32_t i = 0; i < condition->n_unless; i++)
+        if (predicate_holds_at(&condition->unless[i], at)) return false;
+    return predicate_holds_at(&condition->when, at);
+}
+
+/* 1 where the term fails, else 0. */
+static DimId term_failure(DimTab *dims, const PredicateTerm *term) {
+    DimId whole, rest;
+    switch (term->kind) {
+    case TERM_ALIGNED:
+        break;
+    case TERM_RANGE:
+        if (term->least == INT64_MIN) return dim_at_least(dims, term->dim, term->most + 1);
+        break;
+    case TERM_MULTIPLE:
+        whole = dim_div(dims, term->dim, dim_const(dims, term->of));
+        rest = dim_sub(dims, term->dim, dim_mul_const(dims, whole, term->of));
+        return dim_at_least(dims, rest, 1);
+    }
+    return DIM_NONE;
+}
+
+/* 1 where the term holds, else 0. */
+static DimId term_truth(DimTab *dims, const PredicateTerm *term) {
+    bool has_least_alone = term->kind == TERM_RANGE && term->most == INT64_MAX;
+    if (has_least_alone) return dim_at_least(dims, term->dim, term->least);
+    return dim_sub(dims, dim_const(dims, 1), term_failure(dims, term));
+}
+
+/* 1 where some term fails, else 0: half of how many fail, rounded up, of two terms at most. */
+static DimId predicate_failure(DimTab *dims, const Predicate *predicate) {
+    DimId sum = predicate->n > 2 ? DIM_NONE : dim_const(dims, 0);
+    for (uint32_t i = 0; i < predicate->n; i++)
+        sum = dim_add(dims, sum, term_failure(dims, &predicate->terms[i]));
+    return dim_ceil_div(dims, sum, 2);
+}
+
+DimId condition_dim(DimTab *dims, const Condition *condition) {
+    DimId value = dim_const(dims, 1);
+    for (uint32_t i = 0; i < condition->when.n && value; i++)
+        value = dim_mul(dims, value, term_truth(dims, &condition->when.terms[i]));
+    for (uint32_t i = 0; i < condition->n_unless && value; i++)
+        value = dim_mul(dims, value, predicate_failure(dims, &condition->unless[i]));
+    return value;
+}
+
 /* Printing. */
 
 static void print_term(const PredicateTerm *term, const DimTab *dims, Text *out) {
@@ -178,8 +235,10 @@ static void print_term(const PredicateTerm *term, const DimTab *dims, Text *out)
         text_printf(out, " mult %lld", (long long)term->of);
         return;
     case TERM_RANGE:
-        if (term->least > INT64_MIN) text_printf(out, "%lld <= ", (long long)term->least);
+        if (term->least > INT64_MIN && term->most < INT64_MAX)
+            text_printf(out, "%lld <= ", (long long)term->least);
         dim_print(dims, term->dim, out);
+        if (term->most == INT64_MAX) text_printf(out, " >= %lld", (long long)term->least);
         if (term->most < INT64_MAX) text_printf(out, " <= %lld", (long long)term->most);
         return;
     }
@@ -190,4 +249,35 @@ void predicate_print(const Predicate *predicate, const DimTab *dims, Text *out) 
         text_puts(out, ", ");
         print_term(&predicate->terms[i], dims, out);
     }
+}
+
+/* The opposite of a term. */
+static void print_failure(const PredicateTerm *term, const DimTab *dims, Text *out) {
+    switch (term->kind) {
+    case TERM_ALIGNED:
+        text_printf(out, "not aligned %lld", (long long)term->of);
+        return;
+    case TERM_RANGE:
+        dim_print(dims, term->dim, out);
+        if (term->least > INT64_MIN) text_printf(out, " < %lld", (long long)term->least);
+        if (term->least > INT64_MIN && term->most < INT64_MAX) text_puts(out, " or");
+        if (term->most < INT64_MAX) text_printf(out, " > %lld", (long long)term->most);
+        return;
+    case TERM_MULTIPLE:
+        dim_print(dims, term->dim, out);
+        text_printf(out, " is no multiple of %lld", (long long)term->of);
+        return;
+    }
+}
+
+void condition_print(const Condition *condition, const DimTab *dims, Text *out) {
+    for (uint32_t i = 0; i < condition->when.n; i++) {
+        if (i) text_puts(out, ", ");
+        print_term(&condition->when.terms[i], dims, out);
+    }
+    for (uint32_t i = 0; i < condition->n_unless; i++)
+        for (uint32_t k = 0; k < condition->unless[i].n; k++) {
+            text_puts(out, k ? " or " : ", if ");
+            print_failure(&condition->unless[i].terms[k], dims, out);
+        }
 }

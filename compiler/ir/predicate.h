@@ -33,8 +33,8 @@ typedef struct PredicateTerm {
 } PredicateTerm;
 
 enum { MAX_PREDICATE_TERMS = 4 };
-/* The terms stand in the order of their kinds, those of one kind in the order of being required. A
- * predicate has one term of alignment, one range and two multiples at most. */
+/* The terms stand in the order of their kinds, those of one kind in the order of being required.
+ * There is one term of alignment at most. */
 typedef struct Predicate {
     PredicateTerm terms[MAX_PREDICATE_TERMS];
     uint32_t n;
@@ -46,6 +46,8 @@ void predicate_align(Predicate *predicate, int64_t bytes, uint64_t args);
 void predicate_require_multiple(Predicate *predicate, DimId dim, int64_t of);
 /* Sets the range that a dim must be in, in the place of the one that was set. */
 void predicate_set_range(Predicate *predicate, DimId dim, int64_t least, int64_t most);
+/* The same beside those that are set. */
+void predicate_require_range(Predicate *predicate, DimId dim, int64_t least, int64_t most);
 void predicate_drop(Predicate *predicate, TermKind kind);
 
 /* The term of this kind that is number `n` among those, or NULL. */
@@ -79,7 +81,31 @@ bool predicate_holds_at(const Predicate *predicate, const PredicateAt *at);
  * any term asks of them. */
 bool predicate_term_is_certain(const PredicateTerm *term, const DimTab *dims, uint64_t aligned);
 
+/* A predicate with exceptions: it holds where `when` holds and none of `unless` does. */
+enum { MAX_UNLESS = 3 };
+typedef struct Condition {
+    Predicate when, unless[MAX_UNLESS];
+    uint32_t n_unless;
+} Condition;
+/* Appends an exception that has no terms yet, to which the caller adds them. */
+Predicate *condition_except(Condition *condition);
+bool condition_holds_at(const Condition *condition, const PredicateAt *at);
+/* 1 where a condition on extents holds, else 0; DIM_NONE: no dim says that. */
+DimId condition_dim(DimTab *dims, const Condition *condition);
+
+/* The value of a symbol that follows from others: that of a dim, or how far apart the rows of a
+ * matrix are, or how wide a copy of it is, 0 where none is needed. */
+struct DimRule {
+    DimId value;      /* what the symbol stands for; DIM_NONE: it is a pitch or a width */
+    DimId extent;     /* elements of a row */
+    int64_t padded;   /* the pitch of a copy is a multiple of so many elements */
+    Condition copied; /* where rows are copied; argument 0 is the matrix */
+    bool is_width;    /* the width of the copy, else the pitch */
+};
+
 /* `, aligned 16, 1 <= M <= 64, K mult 8` */
 void predicate_print(const Predicate *predicate, const DimTab *dims, Text *out);
+/* `M * N >= 512, if N > 64 or N is no multiple of 8` */
+void condition_print(const Condition *condition, const DimTab *dims, Text *out);
 
 #endif

@@ -25,9 +25,8 @@
 #include "machine/target.h"
 #include "plan/launch.h"
 
-/* Joins launches of the plan by the modes (bit set over LaunchMode), in the order
- *   one block, gemm-rows-gemm, sequence, parallel,
- * where the target has them. Requires schedules; LAUNCH_PARALLEL requires Kernel.code
+/* Joins launches of the plan by those of the modes (bit set over LaunchMode) that the target has,
+ * in the table's order. Requires schedules; LAUNCH_PARALLEL requires Kernel.code
  * (launch/dedup.h). Lengthens the lifetimes of buffers, so they are placed after it. */
 void launch_compose(Arena *arena, Arena *scratch, Plan *plan, const Target *target, uint32_t modes);
 

@@ -105,17 +105,10 @@ static void write_predicate(Writer *w, const Predicate *predicate) {
 static void write_variants(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->n_variants; i++) {
         const Variant *v = &w->kernel->variants[i];
-        const Sched *s = &v->sched;
-        text_printf(&w->out, "variant %u %d %u %u %u %u %lld %u %u %d %u %u\n", s->lanes,
-                    s->is_flat, s->lanes_out, s->unroll, s->threads, s->threads_per_row,
-                    (long long)s->chunk_elems, s->resident, s->slots, s->is_wide, v->grid,
-                    v->shared_bytes);
+        text_puts(&w->out, "variant ");
+        sched_print(w->kernel, &v->sched, &w->out);
+        text_printf(&w->out, " %u %u %d\n", v->grid, v->shared_bytes, v->is_resident);
         write_predicate(w, &v->predicate);
-        text_printf(&w->out, "tile %d %u %u %u %u %u %u %u %u %u %u %d %u %d\n", (int)s->engine,
-                    s->tile_m, s->tile_n, s->tile_k, s->warps_m, s->warps_n, s->stages, s->cluster,
-                    s->products, s->tail_n, s->store_warps, s->lanes_along_k, s->min_blocks,
-                    v->is_resident);
-        text_printf(&w->out, "in %u %u\n", s->lanes_in, s->axis_in);
         write_maps(w, v);
         for (uint32_t k = 0; k < v->row_cache.n; k++) {
             const CachedValue *keep = &v->row_cache.data[k];

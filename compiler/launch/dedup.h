@@ -5,10 +5,11 @@
 
 #include "plan/plan.h"
 
-/* Sets Kernel.code. */
+/* Sets Kernel.code: equal numbers for kernels that are structurally the same. */
 void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
 /* Gives launches of the same codes one function: sets Variant.symbol of the later ones to the first
- * one's and marks them shared. Kernels must be linked before. */
+ * one's and marks them shared. Requires composed
+ * launches. */
 void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans);
 
 #endif

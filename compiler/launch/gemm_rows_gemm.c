@@ -41,7 +41,7 @@ static const Kernel *kernel_of(const Finder *s, uint32_t i) {
 static bool is_alone(const Plan *plan, uint32_t launch) {
     const Kernel *kernel = launch_kernel(plan, &plan->launches.data[launch], 0);
     return plan->launches.data[launch].n == 1 && !kernel->is_init && kernel->when == DIM_NONE &&
-           kernel->spread.n == 0;
+           kernel->choice.n == 0;
 }
 
 /* The launch of the only kernel that loads the temp; false: there is another, or it is no temp. */
@@ -74,9 +74,7 @@ static bool is_product(const Kernel *kernel) {
         dtype_bytes(gemm_operand_dtype(kernel)) != GEMM_ROWS_GEMM_ELEM_BYTES)
         return false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
-        if (kernel->variants[v].sched.engine != GEMM_MMA &&
-            kernel->variants[v].sched.engine != GEMM_WGMMA)
-            return false;
+        if (!engine_info(sched_engine(&kernel->variants[v].sched))->uses_tensor_cores) return false;
     return true;
 }
 
@@ -161,17 +159,17 @@ static Sched product_sched(const Trial *t, uint32_t tile_m, uint32_t tile_n, uin
     bool is_wide = false;
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
         is_wide = is_wide || trial_kernel(t, i)->variants[0].sched.is_wide;
-    return (Sched){.lanes = PAIR,
+    return (Sched){.template = TEMPLATE_GPU_GEMM_ROWS_GEMM,
+                   .lanes = PAIR,
                    .unroll = 1,
                    .threads = GEMM_ROWS_GEMM_WARPS * WARP_THREADS,
                    .is_wide = is_wide,
-                   .engine = GEMM_MMA,
-                   .tile_m = tile_m,
-                   .tile_n = tile_n,
-                   .tile_k = tile_k,
-                   .warps_m = GEMM_ROWS_GEMM_WARPS,
-                   .warps_n = 1,
-                   .stages = 2};
+                   .gemm = {.tile_m = tile_m,
+                            .tile_n = tile_n,
+                            .tile_k = tile_k,
+                            .warps_m = GEMM_ROWS_GEMM_WARPS,
+                            .warps_n = 1,
+                            .stages = 2}};
 }
 
 /* k is padded as everywhere: tiles of scores that are wider pad no more where they come out even.
@@ -194,7 +192,7 @@ static Variant make_variant(const Trial *t, uint32_t i, bool is_last) {
     Sched of_result = product_sched(t, tile_m, power_of_two(n, LEAST_COLUMNS), width);
     of_result.lanes = is_last ? 1 : STORE_LANES;
     Variant variant = {.sched = i == GEMM_ROWS_GEMM_RESULT ? of_result : of_scores,
-                       .grid = gemm_gpu_grid(result, tile_m, of_result.tile_n)};
+                       .grid = gemm_gpu_grid(result, tile_m, of_result.gemm.tile_n)};
     predicate_align(&variant.predicate, ACCESS_BYTES,
                     is_last ? kernel_own_args(&t->together, own)
                             : UINT64_MAX >> (64 - own->args.n));
@@ -250,13 +248,14 @@ static void propose(Composer *c) {
     for (uint32_t i = 0; i < c->plan->launches.n;) {
         const uint32_t n = GEMM_ROWS_GEMM_KERNELS;
         bool is_kept =
-            find_launches(&s, i) && launch_try(c, LAUNCH_GEMM_ROWS_GEMM, s.at, n, n).is_kept;
+            find_launches(&s, i) && launch_try(c, &launch_rules_gemm_rows_gemm, s.at, n, n).is_kept;
         if (!is_kept) i++;
     }
 }
 
 /* Whatever the result reads is there before the last kernel's place. */
-const LaunchRules launch_rules_gemm_rows_gemm = {.sets_space = true,
+const LaunchRules launch_rules_gemm_rows_gemm = {.mode = LAUNCH_GEMM_ROWS_GEMM,
+                                                 .sets_space = true,
                                                  .is_at_last = true,
                                                  .propose = propose,
                                                  .schedule = schedule,

@@ -275,7 +275,7 @@ static void list_launches(const Plan *plan, uint32_t begin, uint32_t end, uint32
 static bool try_run(const Runs *r, uint32_t begin, uint32_t end, uint32_t *stop, uint32_t *next) {
     uint32_t launches[MAX_TRIAL_LAUNCHES] = {0};
     list_launches(r->c->plan, begin, end, launches);
-    TrialResult result = launch_try(r->c, LAUNCH_ONE_BLOCK, launches, end - begin, 2);
+    TrialResult result = launch_try(r->c, &launch_rules_one_block, launches, end - begin, 2);
     *stop = result.is_scheduled ? begin + result.worst : end - 1;
     *next = *stop + 1;
     return result.is_kept;
@@ -344,7 +344,7 @@ static void keep_block(const Runs *r, uint32_t block, const bool *is_end, uint32
         sizes &= plan_launch_of(c->plan, k)->n > 1 ? 0 : r->sizes[k];
     if (!sizes) return;
     list_launches(c->plan, begin, end, launches);
-    Trial t = trial_begin(c, LAUNCH_ONE_BLOCK, launches[0]);
+    Trial t = trial_begin(c, &launch_rules_one_block, launches[0]);
     for (uint32_t i = 1; i < end - begin; i++) trial_add(c, &t, launches[i]);
     if (schedule(c, &t) != REASON_NONE) return;
     uint32_t n_left = find_broken(c, &t, NULL);
@@ -374,5 +374,8 @@ static void propose(Composer *c) {
     keep_blocks(&r);
 }
 
-const LaunchRules launch_rules_one_block = {
-    .sets_space = true, .propose = propose, .schedule = schedule, .pays = pays};
+const LaunchRules launch_rules_one_block = {.mode = LAUNCH_ONE_BLOCK,
+                                            .sets_space = true,
+                                            .propose = propose,
+                                            .schedule = schedule,
+                                            .pays = pays};

@@ -133,7 +133,8 @@ static bool is_asked(const Composer *c, const Trial *t) {
 /* All candidates that the launch may take. False: that does not pay, or there are fewer than two.
  */
 static bool join_all(Composer *c, Candidates *candidates) {
-    TrialResult result = launch_try(c, LAUNCH_PARALLEL, candidates->launch, candidates->n, 3);
+    TrialResult result =
+        launch_try(c, &launch_rules_parallel, candidates->launch, candidates->n, 3);
     for (uint32_t i = 1; i < candidates->n; i++) candidates->apart[i].reason = result.reasons[i];
     return result.is_kept;
 }
@@ -151,7 +152,7 @@ static void join_each(Composer *c, Candidates *candidates) {
     for (uint32_t i = 1; i < candidates->n; i++) {
         if (candidates->apart[i].reason != REASON_NONE) continue;
         const uint32_t both[] = {candidates->launch[0], candidates->launch[i] - n_gone};
-        TrialResult result = launch_try(c, LAUNCH_PARALLEL, both, 2, 2);
+        TrialResult result = launch_try(c, &launch_rules_parallel, both, 2, 2);
         candidates->apart[i].reason = result.reason;
         n_gone += result.is_kept;
         if (result.reason == REASON_SLOWER_LAUNCH)
@@ -174,5 +175,9 @@ static void propose(Composer *c) {
     arena_rewind(c->scratch, mark);
 }
 
-const LaunchRules launch_rules_parallel = {
-    .propose = propose, .add = add, .schedule = schedule, .is_asked = is_asked, .pays = trial_pays};
+const LaunchRules launch_rules_parallel = {.mode = LAUNCH_PARALLEL,
+                                           .propose = propose,
+                                           .add = add,
+                                           .schedule = schedule,
+                                           .is_asked = is_asked,
+                                           .pays = trial_pays};

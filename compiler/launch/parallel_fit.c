@@ -1,9 +1,9 @@
 /* Variants of kernels side by side. See parallel_fit.h.
  *
  * Both sides have their variants in order of preference, the last without conditions. A walk goes
- * down both lists at once: what asks something of extents makes way for the next of its own list,
- * what asks of pointers alone stays as long as the other list goes on. So the launch has a variant
- * for sizes of either side, and few for odd pointers. */
+ * down both lists at once. A variant with a condition on extents makes way for the next of its own
+ * list; a variant with conditions on pointers alone stays as long as the other list goes on. So the
+ * launch has variants for the sizes of either side, and few for unaligned pointers. */
 #include "launch/parallel_fit.h"
 
 #include "schedule/schedule.h"
@@ -15,32 +15,33 @@ enum {
     MAX_TERMS = 64 /* of a variant's condition: one for each argument, and those of each body */
 };
 
-/* Tensor maps of the variant that has most; parts have no narrow tiles with one of their own. */
+/* Tensor maps of the variant that has most. In a parallel launch there are no narrow tail tiles,
+ * which have a map of their own. */
 static uint32_t most_maps(const Kernel *kernel) {
     uint32_t most = 0;
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Variant *variant = &kernel->variants[v];
-        uint32_t n_maps = variant->n_maps - (variant->sched.tail_n > 0);
+        uint32_t n_maps = variant->n_maps - (sched_gemm(&variant->sched).tail_n > 0);
         if (n_maps > most) most = n_maps;
     }
     return most;
 }
 
-ReasonId parallel_limits(const Kernel *parts, uint32_t n_parts, const Kernel *kernel) {
+ReasonId parallel_limits(const Kernel *kernels, uint32_t n, const Kernel *kernel) {
     uint32_t n_args = kernel->args.n, n_maps = most_maps(kernel), n_codes = 1;
     uint32_t n_scalars = scalar_count(kernel->scalars);
     bool is_new = true;
-    for (uint32_t k = 0; k < n_parts; k++) {
-        n_args += parts[k].args.n;
-        n_maps += most_maps(&parts[k]);
-        is_new = is_new && parts[k].code != kernel->code;
-        if (k == 0 || parts[k].code == parts[k - 1].code) continue;
+    for (uint32_t k = 0; k < n; k++) {
+        n_args += kernels[k].args.n;
+        n_maps += most_maps(&kernels[k]);
+        is_new = is_new && kernels[k].code != kernel->code;
+        if (k == 0 || kernels[k].code == kernels[k - 1].code) continue;
         n_codes++;
-        n_scalars += scalar_count(parts[k].scalars);
+        n_scalars += scalar_count(kernels[k].scalars);
     }
     if (is_new) {
         n_codes++;
-        n_scalars += scalar_count(parts->scalars);
+        n_scalars += scalar_count(kernels->scalars);
     }
     bool fits = n_args <= MAX_KERNEL_ARGS && n_args + MAX_BODY_TERMS * n_codes <= MAX_TERMS &&
                 n_maps <= MAX_LAUNCH_MAPS && n_codes <= MAX_CODES &&
@@ -48,12 +49,12 @@ ReasonId parallel_limits(const Kernel *parts, uint32_t n_parts, const Kernel *ke
     return fits ? REASON_NONE : REASON_LAUNCH_FULL;
 }
 
-/* What parts agree in. */
+/* What the kernels of a launch agree in. */
 
 /* Whether one loop can multiply the tiles of both. */
 static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b,
                            const Variant *of_b) {
-    const Sched *s = &of_a->sched, *t = &of_b->sched;
+    const GemmSched *s = &of_a->sched.gemm, *t = &of_b->sched.gemm;
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
                    s->products == t->products && s->store_warps == t->store_warps &&
                    of_a->is_resident == of_b->is_resident &&
@@ -68,9 +69,8 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
 static ReasonId go_together(const Kernel *a, const Variant *of_a, const Kernel *b,
                             const Variant *of_b) {
     const Sched *s = &of_a->sched, *t = &of_b->sched;
-    if (a->form != b->form || (a->form == FORM_GEMM && s->engine != t->engine))
-        return REASON_OTHER_LOOPS;
-    if (a->form == FORM_GEMM && s->engine == GEMM_WGMMA && !multiply_alike(a, of_a, b, of_b))
+    if (a->form != b->form || sched_engine(s) != sched_engine(t)) return REASON_OTHER_LOOPS;
+    if (template_info(s->template)->uses_copy_engine && !multiply_alike(a, of_a, b, of_b))
         return REASON_OTHER_TILES;
     return s->threads == t->threads && s->cluster == t->cluster ? REASON_NONE : REASON_OTHER_BLOCKS;
 }
@@ -83,7 +83,7 @@ typedef struct Pair {
 
 typedef struct Pairs {
     const Plan *plan;
-    Kernel *parts; /* `other` follows the n of them */
+    Kernel *kernels; /* `other` follows the n of them */
     uint32_t n;
     Kernel *other;
     Pair pairs[MAX_VARIANTS];
@@ -106,13 +106,13 @@ static bool any_asks_extents(const Kernel *kernels, uint32_t n, uint32_t v) {
 }
 
 static ReasonId match(const Pairs *p, Pair pair) {
-    return go_together(p->parts, &p->parts->variants[pair.own], p->other,
+    return go_together(p->kernels, &p->kernels->variants[pair.own], p->other,
                        &p->other->variants[pair.other]);
 }
 
 /* The next variants from `at` on that go together; false: there are none among the preferred. */
 static bool find_match(const Pairs *p, Pair *at) {
-    uint32_t n_own = n_preferred(p->parts), n_other = n_preferred(p->other);
+    uint32_t n_own = n_preferred(p->kernels), n_other = n_preferred(p->other);
     for (uint32_t away = 0; away < n_own + n_other; away++)
         for (uint32_t i = 0; i <= away; i++) {
             Pair pair = {at->own + away - i, at->other + i};
@@ -126,15 +126,16 @@ static bool find_match(const Pairs *p, Pair *at) {
 static bool has_conditions(const Pairs *p, Pair pair) {
     bool has = variant_has_conditions(p->plan, p->other, &p->other->variants[pair.other]);
     for (uint32_t k = 0; k < p->n; k++)
-        has = has || variant_has_conditions(p->plan, &p->parts[k], &p->parts[k].variants[pair.own]);
+        has = has ||
+              variant_has_conditions(p->plan, &p->kernels[k], &p->kernels[k].variants[pair.own]);
     return has;
 }
 
 /* Goes down the lists that can go on, or those that ask something of extents. False: both end. */
 static bool go_on(const Pairs *p, Pair *at) {
-    bool own = at->own + 1 < n_preferred(p->parts);
+    bool own = at->own + 1 < n_preferred(p->kernels);
     bool other = at->other + 1 < n_preferred(p->other);
-    bool own_asks = own && any_asks_extents(p->parts, p->n, at->own);
+    bool own_asks = own && any_asks_extents(p->kernels, p->n, at->own);
     bool other_asks = other && asks_extents(&p->other->variants[at->other]);
     bool any_asks = own_asks || other_asks;
     at->own += any_asks ? own_asks : own;
@@ -143,11 +144,11 @@ static bool go_on(const Pairs *p, Pair *at) {
 }
 
 static void find_pairs(Pairs *p) {
-    const Pair last = {p->parts->n_variants - 1, p->other->n_variants - 1};
+    const Pair last = {p->kernels->n_variants - 1, p->other->n_variants - 1};
     Pair at = {0, 0};
     while (p->n_pairs + 1 < MAX_VARIANTS && find_match(p, &at)) {
         p->pairs[p->n_pairs++] = at;
-        if (!has_conditions(p, at) && !p->parts->variants[at.own].price.group) return;
+        if (!has_conditions(p, at) && !p->kernels->variants[at.own].price.group) return;
         if (!go_on(p, &at)) break;
     }
     p->pairs[p->n_pairs++] = last;
@@ -156,22 +157,23 @@ static void find_pairs(Pairs *p) {
 /* One loop counts the tiles of all. */
 static void widen_alike(const Pairs *p, uint32_t v) {
     bool is_wide = p->other->variants[v].sched.is_wide;
-    for (uint32_t k = 0; k < p->n; k++) is_wide = is_wide || p->parts[k].variants[v].sched.is_wide;
-    for (uint32_t k = 0; k <= p->n; k++) p->parts[k].variants[v].sched.is_wide = is_wide;
+    for (uint32_t k = 0; k < p->n; k++)
+        is_wide = is_wide || p->kernels[k].variants[v].sched.is_wide;
+    for (uint32_t k = 0; k <= p->n; k++) p->kernels[k].variants[v].sched.is_wide = is_wide;
 }
 
 static void set_variants(const Pairs *p, const Composer *c) {
-    Str symbol = p->parts->variants[0].symbol;
+    Str symbol = p->kernels->variants[0].symbol;
     for (uint32_t k = 0; k <= p->n; k++) {
-        Kernel *kernel = &p->parts[k];
+        Kernel *kernel = &p->kernels[k];
         Variant paired[MAX_VARIANTS];
         for (uint32_t v = 0; v < p->n_pairs; v++)
             paired[v] = kernel->variants[k < p->n ? p->pairs[v].own : p->pairs[v].other];
         kernel_set_variants(c->scratch, kernel, paired, p->n_pairs);
     }
     for (uint32_t v = 0; v < p->n_pairs; v++) {
-        p->parts->variants[v].symbol = v ? str_format(c->arena, "%s_v%u", symbol, v) : symbol;
-        if (p->parts->form == FORM_GEMM && p->parts->variants[v].sched.engine == GEMM_WGMMA)
+        p->kernels->variants[v].symbol = v ? str_format(c->arena, "%s_v%u", symbol, v) : symbol;
+        if (template_info(p->kernels->variants[v].sched.template)->uses_copy_engine)
             widen_alike(p, v);
     }
 }
@@ -188,7 +190,7 @@ static bool take_variants(const Composer *c, Kernel *kernels, uint32_t n) {
 }
 
 static ReasonId pair_variants(const Composer *c, const Plan *plan, Kernel *kernels, uint32_t n) {
-    Pairs p = {.plan = plan, .parts = kernels, .n = n, .other = &kernels[n]};
+    Pairs p = {.plan = plan, .kernels = kernels, .n = n, .other = &kernels[n]};
     if (take_variants(c, kernels, n)) return REASON_NONE;
     ReasonId reason = match(&p, (Pair){kernels->n_variants - 1, p.other->n_variants - 1});
     if (reason != REASON_NONE) return reason;

@@ -104,11 +104,6 @@ static bool may_continue(const Composer *c, const Launch *launch, const Launch *
            has_operands(c, &pair, next->first) && has_room(&pair);
 }
 
-void sequence_set_space(const Composer *c, Trial *t, uint32_t buffer, BufferSpace space) {
-    if (launch_stores_to(&t->together, trial_launch(t), buffer) && trial_is_private(c, t, buffer))
-        t->together.buffers.data[buffer].space = space;
-}
-
 static ReasonId schedule(const Composer *c, Trial *t) {
     bool is_rows = sequence_has_rows(c, t), is_gpu = c->target->device == DEVICE_GPU;
     if (is_rows ? !sequence_continue_rows(c, t) : !sequence_continue_gemms(c, t))
@@ -148,7 +143,7 @@ static void grow(Composer *c, uint32_t first) {
         const Launch *launches = c->plan->launches.data;
         if (!may_continue(c, &launches[first], &launches[next])) continue;
         const uint32_t both[] = {first, next};
-        TrialResult result = launch_try(c, LAUNCH_SEQUENCE, both, 2, 2);
+        TrialResult result = launch_try(c, &launch_rules_sequence, both, 2, 2);
         if (result.is_kept) next = first;
         if (result.reason == REASON_SLOWER_LAUNCH) note_slower(c, first, next);
     }
@@ -164,7 +159,8 @@ static void propose(Composer *c) {
 }
 
 /* The context: one launch may make what the product reads, one a bias. */
-const LaunchRules launch_rules_sequence = {.n_context = 2,
+const LaunchRules launch_rules_sequence = {.mode = LAUNCH_SEQUENCE,
+                                           .n_context = 2,
                                            .sets_space = true,
                                            .has_cpu = true,
                                            .propose = propose,

@@ -1,7 +1,7 @@
 /* Products that continue a product. See sequence_state.h. */
 #include "launch/sequence_state.h"
 
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/schedule.h"
 
 enum { MAX_PRODUCTS = WGMMA_MAX_PRODUCTS }; /* at once; on a CPU judged */
@@ -9,22 +9,33 @@ enum { MAX_PRODUCTS = WGMMA_MAX_PRODUCTS }; /* at once; on a CPU judged */
 static bool has_engine(const Kernel *kernel, GemmEngine engine) {
     bool has = false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
-        has = has || kernel->variants[v].sched.engine == engine;
+        has = has || sched_engine(&kernel->variants[v].sched) == engine;
     return has;
 }
 
+/* The same threads or register tiles for the same results. */
+static bool has_same_mainloop(const Sched *a, const Sched *b) {
+    GemmSched s = sched_gemm(a), t = sched_gemm(b);
+    CpuGemmSched u = sched_cpu_gemm_params(a), v = sched_cpu_gemm_params(b);
+    return a->lanes == b->lanes && sched_tile(a).k == sched_tile(b).k && s.stages == t.stages &&
+           s.warps_m == t.warps_m && u.is_blocked == v.is_blocked && u.register_m == v.register_m;
+}
+
+static bool has_same_tiles(const Sched *a, const Sched *b) {
+    GemmTile of_a = sched_tile(a), of_b = sched_tile(b);
+    GemmSched s = sched_gemm(a), t = sched_gemm(b);
+    return a->template == b->template && of_a.m == of_b.m && of_a.n == of_b.n &&
+           s.tail_n == t.tail_n && s.store_warps == t.store_warps && a->threads == b->threads &&
+           a->cluster == b->cluster;
+}
+
 /* The same blocks, tile by tile and variant by variant; where they multiply at once, the same
- * threads or register tiles for the same results. */
+ * mainloop. */
 static bool goes_with(const Variant *a, const Variant *b, DeviceClass device) {
-    bool are_at_once = device == DEVICE_CPU || a->sched.engine == GEMM_WGMMA;
-    return a->sched.engine == b->sched.engine && a->sched.tile_m == b->sched.tile_m &&
-           a->sched.tile_n == b->sched.tile_n && a->sched.tail_n == b->sched.tail_n &&
-           a->sched.store_warps == b->sched.store_warps && a->sched.threads == b->sched.threads &&
-           a->sched.cluster == b->sched.cluster &&
-           (!are_at_once ||
-            (a->sched.lanes == b->sched.lanes && a->sched.stages == b->sched.stages &&
-             a->sched.tile_k == b->sched.tile_k && a->sched.warps_m == b->sched.warps_m)) &&
-           a->grid == b->grid && predicate_same_extents(&a->predicate, &b->predicate);
+    bool are_at_once = device == DEVICE_CPU || template_info(a->sched.template)->uses_copy_engine;
+    return has_same_tiles(&a->sched, &b->sched) &&
+           (!are_at_once || has_same_mainloop(&a->sched, &b->sched)) && a->grid == b->grid &&
+           predicate_same_extents(&a->predicate, &b->predicate);
 }
 
 static bool all_go_with(const Kernel *first, const Kernel *consumer, DeviceClass device) {

@@ -11,7 +11,8 @@ static void keep_common_widths(Kernel *kernel) {
     uint32_t n = 0;
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Variant *variant = &kernel->variants[v];
-        bool is_common = variant->sched.tile_n % BLOCK_COLUMNS == 0 && variant->sched.cluster <= 1;
+        bool is_common =
+            sched_tile(&variant->sched).n % BLOCK_COLUMNS == 0 && variant->sched.cluster <= 1;
         if (!variant->price.group || is_common) kernel->variants[n++] = *variant;
     }
     kernel->n_variants = n;
@@ -20,7 +21,7 @@ static void keep_common_widths(Kernel *kernel) {
 static bool are_at_once(const Kernel *kernel) {
     bool are = false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
-        are = are || kernel->variants[v].sched.products > 1;
+        are = are || sched_gemm(&kernel->variants[v].sched).products > 1;
     return are;
 }
 

@@ -2,7 +2,7 @@
 #include "launch/sequence_state.h"
 #include "machine/machine.h"
 #include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/schedule.h"
 
 #include <string.h>
@@ -22,12 +22,13 @@ static int64_t most_columns(const Composer *c, const Trial *t) {
 }
 
 bool sequence_has_rows(const Composer *c, const Trial *t) {
-    const Kernel *first = sequence_first(t), *reader = sequence_consumer(t);
+    const Kernel *first = sequence_first(t), *consumer = sequence_consumer(t);
     DimTab *dims = c->plan->graph->dims;
     DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
-    return reader->form == FORM_ROW && reader->segment_axis == NO_AXIS && trial_n_kernels(t) == 2 &&
-           kernel_n_reduced(reader) == extent && dim_lo(dims, extent) > 0 &&
-           dim_mul(dims, kernel_n_rows(reader), extent) == kernel_n_rows(first) &&
+    return consumer->form == FORM_ROW && consumer->segment_axis == NO_AXIS &&
+           trial_n_kernels(t) == 2 && kernel_n_reduced(consumer) == extent &&
+           dim_lo(dims, extent) > 0 &&
+           dim_mul(dims, kernel_n_rows(consumer), extent) == kernel_n_rows(first) &&
            most_columns(c, t) <= (c->target->device == DEVICE_CPU
                                       ? sched_cpu_gemm_widest_rows(first, c->target)
                                       : sched_gemm_widest_rows(c->plan, first));
@@ -43,12 +44,12 @@ static int64_t multiple_of_row(const Trial *t, const Variant *of_first) {
     return asked > 1 ? asked : dim_multiple(t->together.graph->dims, extent);
 }
 
-/* As many elements as one access has of the widest that the reader takes or stores. */
+/* As many elements as one access has of the widest that the consumer takes or stores. */
 static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
-    const Kernel *reader = sequence_consumer(t);
+    const Kernel *consumer = sequence_consumer(t);
     uint32_t widest = ROW_LEAST_BYTES;
-    for (uint32_t i = 0; i < reader->args.n; i++) {
-        uint32_t own = dtype_bytes(t->together.buffers.data[reader->args.data[i]].dtype);
+    for (uint32_t i = 0; i < consumer->args.n; i++) {
+        uint32_t own = dtype_bytes(t->together.buffers.data[consumer->args.data[i]].dtype);
         if (own > widest) widest = own;
     }
     uint32_t lanes = ACCESS_BYTES / widest;
@@ -59,8 +60,8 @@ static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
 /* A few threads for each of at most `n` elements, so that a warp has several rows at once, whose
  * steps wait for one another; but no more rows than there are. */
 static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
-    uint32_t warp_rows = first->tile_m * WARP_THREADS / first->threads;
-    if (first->engine == GEMM_WGMMA) warp_rows = WGMMA_DRAIN_ROWS;
+    uint32_t warp_rows = first->gemm.tile_m * WARP_THREADS / first->threads;
+    if (template_info(first->template)->uses_copy_engine) warp_rows = WGMMA_DRAIN_ROWS;
     uint32_t threads_per_row = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
     if (threads_per_row < ROW_LEAST_TEAM) threads_per_row = ROW_LEAST_TEAM;
     while (threads_per_row < WARP_THREADS &&
@@ -71,31 +72,30 @@ static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
 
 /* The last variant must ask nothing of pointers. */
 static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_last, int64_t n) {
-    const Kernel *reader = sequence_consumer(t);
+    const Kernel *consumer = sequence_consumer(t);
     Variant variant = *of_first;
-    Sched own = reader->variants[0].sched;
+    Sched own = consumer->variants[0].sched;
     own.lanes = row_lanes(t, of_first);
     own.threads = of_first->sched.threads;
-    own.threads_per_row = row_team(&of_first->sched, own.lanes, n);
+    own.row.threads_per_row = row_team(&of_first->sched, own.lanes, n);
     own.unroll = 1;
-    own.resident = 1;
-    while (own.resident * own.threads_per_row * own.lanes < n) own.resident *= 2;
-    own.slots = own.resident;
-    own.tile_m = of_first->sched.tile_m;
+    own.row.resident = 1;
+    while (own.row.resident * own.row.threads_per_row * own.lanes < n) own.row.resident *= 2;
+    own.row.slots = own.row.resident;
     own.is_wide = own.is_wide || of_first->sched.is_wide;
     variant.sched = own;
     variant.shared_bytes = 0;
     variant.n_maps = 0;
     predicate_align(&variant.predicate, ACCESS_BYTES,
-                    is_last ? kernel_own_args(&t->together, reader)
-                            : UINT64_MAX >> (64 - reader->args.n));
+                    is_last ? kernel_own_args(&t->together, consumer)
+                            : UINT64_MAX >> (64 - consumer->args.n));
     return variant;
 }
 
 /* The one that always applies: rows that a unit has whole are short enough for it. */
 static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
-    const Kernel *reader = sequence_consumer(t);
-    Variant variant = reader->variants[reader->n_variants - 1];
+    const Kernel *consumer = sequence_consumer(t);
+    Variant variant = consumer->variants[consumer->n_variants - 1];
     variant.grid = of_first->grid;
     return variant;
 }
@@ -103,18 +103,19 @@ static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
 /* Whether a block of the variant has whole rows; of a cluster that shares one row's chains one
  * block has it. */
 static bool leaves_rows(const Variant *variant, int64_t n) {
-    return variant->sched.engine != GEMM_GEMV && variant->sched.tile_n >= n;
+    return !template_info(variant->sched.template)->cluster_splits_k &&
+           sched_tile(&variant->sched).n >= n;
 }
 
-/* Bytes of a row that pass from the launch to the reader alone. */
+/* Bytes of a row that pass from the launch to the consumer alone. */
 static uint32_t row_bytes(const Composer *c, const Trial *t) {
-    const Kernel *reader = sequence_consumer(t);
+    const Kernel *consumer = sequence_consumer(t);
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < reader->args.n; i++) {
-        const Buffer *buffer = &c->plan->buffers.data[reader->args.data[i]];
+    for (uint32_t i = 0; i < consumer->args.n; i++) {
+        const Buffer *buffer = &c->plan->buffers.data[consumer->args.data[i]];
         Shape layout = buffer_layout(buffer);
-        if (launch_stores_to(&t->together, trial_launch(t), reader->args.data[i]) &&
-            trial_is_private(c, t, reader->args.data[i]))
+        if (launch_stores_to(&t->together, trial_launch(t), consumer->args.data[i]) &&
+            trial_is_private(c, t, consumer->args.data[i]))
             bytes += dim_hi(c->plan->graph->dims, layout.dims[layout.rank - 1]) *
                      dtype_bytes(buffer->dtype);
     }

@@ -1,7 +1,7 @@
 /* Room on chip for what passes between phases on a GPU. See sequence_state.h. */
 #include "launch/sequence_state.h"
 #include "template/simt.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 enum {
     MAX_CHIP_BYTES = 64 * 1024, /* leaves two blocks of large tiles on a multiprocessor */
@@ -14,11 +14,17 @@ enum {
  * Where wgmma is, they have done so already. */
 static void make_room(Variant *variant, uint32_t smem_bytes) {
     Sched *sched = &variant->sched;
-    if (sched->engine == GEMM_WGMMA) return;
-    while (variant->shared_bytes + smem_bytes > MAX_DYNAMIC_BYTES && sched->stages > MIN_STAGES) {
-        variant->shared_bytes -= variant->shared_bytes / sched->stages;
-        sched->stages--;
+    if (template_info(sched->template)->uses_copy_engine) return;
+    while (variant->shared_bytes + smem_bytes > MAX_DYNAMIC_BYTES &&
+           sched->gemm.stages > MIN_STAGES) {
+        variant->shared_bytes -= variant->shared_bytes / sched->gemm.stages;
+        sched->gemm.stages--;
     }
+}
+
+void sequence_set_space(const Composer *c, Trial *t, uint32_t buffer, BufferSpace space) {
+    if (launch_stores_to(&t->together, trial_launch(t), buffer) && trial_is_private(c, t, buffer))
+        t->together.buffers.data[buffer].space = space;
 }
 
 void sequence_set_smem_bytes(Trial *t) {
@@ -27,7 +33,7 @@ void sequence_set_smem_bytes(Trial *t) {
     bool is_at_once = sequence_consumer(t)->form == FORM_GEMM;
     for (uint32_t v = 0; v < first->n_variants; v++) {
         Variant *variant = &first->variants[v];
-        if (variant->sched.engine == GEMM_WGMMA && is_at_once)
+        if (template_info(variant->sched.template)->uses_copy_engine && is_at_once)
             continue; /* it passes in registers */
         variant->smem_bytes =
             launch_smem_place(&t->together, launch, &variant->sched, UINT32_MAX, NULL);
@@ -40,14 +46,16 @@ void sequence_set_smem_bytes(Trial *t) {
 /* What a block of the GEMM must have beside what is on chip, of its own or dynamic. */
 static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
     const Sched *sched = &variant->sched;
+    GemmSched gemm = sched_gemm(sched);
     uint32_t stage =
-        (sched->tile_m + sched->tile_n) * sched->tile_k * dtype_bytes(gemm_operand_dtype(kernel));
+        (gemm.tile_m + gemm.tile_n) * gemm.tile_k * dtype_bytes(gemm_operand_dtype(kernel));
     uint32_t acc_bytes = dtype_bytes(kernel->reduces.data[0].acc);
-    uint32_t part = sched->engine == GEMM_FMA ? simt_part_bytes(sched, acc_bytes) : 0;
-    uint32_t own = sched->stages * stage > part ? sched->stages * stage : part;
+    uint32_t part =
+        sched->template == TEMPLATE_GPU_GEMM_SIMT ? simt_part_bytes(sched, acc_bytes) : 0;
+    uint32_t own = gemm.stages * stage > part ? gemm.stages * stage : part;
     if (!variant->shared_bytes) return own;
-    return sched->stages > MIN_STAGES ? variant->shared_bytes / sched->stages * MIN_STAGES
-                                      : variant->shared_bytes;
+    return gemm.stages > MIN_STAGES ? variant->shared_bytes / gemm.stages * MIN_STAGES
+                                    : variant->shared_bytes;
 }
 
 bool sequence_fits(const Composer *c, Trial *t) {
@@ -63,7 +71,7 @@ bool sequence_fits(const Composer *c, Trial *t) {
     const Launch launch = {.mode = LAUNCH_SEQUENCE, .first = 0, .n = 2};
     for (uint32_t v = 0; v < first->n_variants; v++) {
         const Sched *sched = &first->variants[v].sched;
-        if (sched->engine == GEMM_WGMMA) continue;
+        if (template_info(sched->template)->uses_copy_engine) continue;
         uint32_t bytes = launch_smem_place(&pair, &launch, sched, UINT32_MAX, NULL);
         if (bytes > most) most = bytes;
         has_room = has_room && least_shared(first, &first->variants[v]) + bytes <= block_bytes;

@@ -3,15 +3,6 @@
 
 #include <string.h>
 
-static const LaunchRules *const rules_of[] = {
-#define LAUNCH_MODE(sym, name, blocks, text, word) [LAUNCH_##sym] = &launch_rules_##name,
-#include "plan/launch_modes.def"
-};
-
-const LaunchRules *launch_rules(LaunchMode mode) {
-    return rules_of[mode];
-}
-
 /* Copies. */
 
 static void push_launch(Arena *arena, Plan *to, const Plan *from, uint32_t launch) {
@@ -28,22 +19,23 @@ static void push_both(const Composer *c, Trial *t, uint32_t launch) {
 }
 
 /* The launches right ahead of this one, of the same run. */
-static uint32_t count_context(const Composer *c, LaunchMode mode, uint32_t launch) {
+static uint32_t count_context(const Composer *c, uint32_t most, uint32_t launch) {
     uint32_t n = 0;
     const Launch *launches = c->plan->launches.data;
     const Kernel *kernel = launch_kernel(c->plan, &launches[launch], 0);
-    while (n < launch_rules(mode)->n_context && n < launch && !kernel->is_init &&
+    while (n < most && n < launch && !kernel->is_init &&
            !launch_kernel(c->plan, &launches[launch - n - 1], 0)->is_init)
         n++;
     return n;
 }
 
-Trial trial_begin(const Composer *c, LaunchMode mode, uint32_t launch) {
-    Trial t = {.mode = mode, .apart = *c->plan, .n_context = count_context(c, mode, launch)};
+Trial trial_begin(const Composer *c, const LaunchRules *rules, uint32_t launch) {
+    Trial t = {.rules = rules, .apart = *c->plan};
+    t.n_context = count_context(c, rules->n_context, launch);
     memset(&t.apart.kernels, 0, sizeof t.apart.kernels);
     memset(&t.apart.launches, 0, sizeof t.apart.launches);
     t.together = t.apart;
-    if (launch_rules(mode)->sets_space)
+    if (rules->sets_space)
         t.together.buffers.data = arena_copy(c->scratch, c->plan->buffers.data,
                                              c->plan->buffers.n * sizeof *t.together.buffers.data);
     for (uint32_t i = t.n_context; i > 0; i--) push_both(c, &t, launch - i);
@@ -60,7 +52,7 @@ static Plan copy_kernels(Arena *arena, const Plan *plan) {
 }
 
 ReasonId trial_add(const Composer *c, Trial *t, uint32_t launch) {
-    const LaunchRules *rules = launch_rules(t->mode);
+    const LaunchRules *rules = t->rules;
     const Trial before = *t;
     Plan kept = t->together;
     if (rules->add) kept = copy_kernels(c->scratch, &t->together);
@@ -75,7 +67,7 @@ ReasonId trial_add(const Composer *c, Trial *t, uint32_t launch) {
 
 void trial_merge(Trial *t) {
     Launch *launch = trial_launch(t);
-    launch->mode = t->mode;
+    launch->mode = t->rules->mode;
     launch->n = t->together.kernels.n - launch->first;
     t->together.launches.n = t->n_context + 1;
 }
@@ -223,7 +215,7 @@ static void put_launch(Plan *to, const Plan *from, const Launch *launch, uint32_
 /* The launches from the first tried to the last, with those tried as one. */
 static void join(const Trial *t, Arena *scratch, Plan *plan, uint32_t begin, uint32_t end) {
     Plan before = plan_excerpt(scratch, plan, begin, end - begin);
-    bool is_at_last = launch_rules(t->mode)->is_at_last;
+    bool is_at_last = t->rules->is_at_last;
     uint32_t kernel = plan->launches.data[begin].first, at = begin, next = 0;
     uint32_t offset = t->launches[0];
     for (uint32_t i = 0; i < end - begin; i++) {
@@ -242,10 +234,10 @@ static void join(const Trial *t, Arena *scratch, Plan *plan, uint32_t begin, uin
 void trial_apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint32_t first) {
     uint32_t begin = t->launches[0] - first, end = t->launches[t->n_launches - 1] + 1 - first;
     join(t, scratch, plan, begin, end);
-    if (launch_rules(t->mode)->sets_space)
+    if (t->rules->sets_space)
         for (uint32_t b = 0; b < plan->buffers.n; b++)
             plan->buffers.data[b].space = t->together.buffers.data[b].space;
-    uint32_t at = launch_rules(t->mode)->is_at_last ? end - t->n_launches : begin;
+    uint32_t at = t->rules->is_at_last ? end - t->n_launches : begin;
     const Launch *launch = &plan->launches.data[at];
     for (uint32_t k = 0; k < launch->n; k++) {
         Kernel *kernel = &plan->kernels.data[launch->first + k];
@@ -254,12 +246,11 @@ void trial_apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint3
     mark_edges(plan, launch);
 }
 
-TrialResult launch_try(Composer *c, LaunchMode mode, const uint32_t *launches, uint32_t n,
+TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *launches, uint32_t n,
                        uint32_t least) {
-    const LaunchRules *rules = launch_rules(mode);
     TrialResult result = {.reason = REASON_NONE};
     ArenaMark mark = arena_mark(c->scratch);
-    Trial t = trial_begin(c, mode, launches[0]);
+    Trial t = trial_begin(c, rules, launches[0]);
     for (uint32_t i = 1; i < n; i++) {
         result.reasons[i] = trial_add(c, &t, launches[i]);
         if (result.reasons[i] != REASON_NONE) result.reason = result.reasons[i];

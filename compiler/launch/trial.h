@@ -26,8 +26,10 @@ typedef struct TrialPrices {
 
 enum { MAX_TRIAL_LAUNCHES = 24 };
 
+typedef struct LaunchRules LaunchRules;
+
 typedef struct Trial {
-    LaunchMode mode;
+    const LaunchRules *rules;
     uint32_t launches[MAX_TRIAL_LAUNCHES], n_launches; /* of the composer's plan, ascending */
     uint32_t n_context; /* launches ahead of them in both plans, for what they leave in the cache */
     Plan apart, together;
@@ -35,7 +37,8 @@ typedef struct Trial {
 } Trial;
 
 /* What a mode adds to a trial. */
-typedef struct LaunchRules {
+struct LaunchRules {
+    LaunchMode mode;
     uint32_t n_context;
     bool sets_space; /* it takes buffers out of global memory */
     bool is_at_last; /* the launch comes to its last kernel's place, not to its first one's */
@@ -52,10 +55,9 @@ typedef struct LaunchRules {
     bool (*is_asked)(const Composer *c, const Trial *t);
     /* Whether the launch is worth it. */
     bool (*pays)(const Composer *c, Trial *t, TrialPrices *prices);
-} LaunchRules;
+};
 #define LAUNCH_MODE(sym, name, blocks, text, word) extern const LaunchRules launch_rules_##name;
 #include "plan/launch_modes.def"
-const LaunchRules *launch_rules(LaunchMode mode);
 
 /* What came of a trial. */
 typedef struct TrialResult {
@@ -67,13 +69,13 @@ typedef struct TrialResult {
     uint32_t worst;
 } TrialResult;
 
-/* Tries n launches of the composer's plan (ascending) as one of the mode, and keeps it where it is
- * asked for or pays. Fewer than `least` that fit together are not tried. */
-TrialResult launch_try(Composer *c, LaunchMode mode, const uint32_t *launches, uint32_t n,
+/* Tries n launches of the composer's plan (ascending) as one by the rules of a mode, and keeps it
+ * where it is asked for or pays. Fewer than `least` that fit together are not tried. */
+TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *launches, uint32_t n,
                        uint32_t least);
 
 /* The steps of it, for one block's own judge. Copies live on the composer's scratch arena. */
-Trial trial_begin(const Composer *c, LaunchMode mode, uint32_t launch);
+Trial trial_begin(const Composer *c, const LaunchRules *rules, uint32_t launch);
 ReasonId trial_add(const Composer *c, Trial *t, uint32_t launch);
 /* Puts the launch into `plan`, an excerpt of the composer's from launch `first` on or the plan
  * itself, and marks the edges that it fuses. What the plan keeps goes to the arena. */

@@ -8,7 +8,7 @@
 #include "layout/pad.h"
 #include "layout/pad_dynamic.h"
 #include "layout/price.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/gemm.h"
 #include "template/find_im2col.h"
 
@@ -90,7 +90,8 @@ static PackRequest along_k(const Packing *p, const Kernel *gemm, bool is_left) {
                          .stored = pitch};
 }
 
-/* How the operand is to lie so that wgmma takes 32 bits of it (plan/wgmma.h). False: it does. */
+/* How the operand is to lie so that wgmma takes 32 bits of it (template/wgmma.h). False: it does.
+ */
 static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequest *request) {
     const Kernel *kernel = &p->plan->kernels.data[gemm];
     OperandRows rows = gemm_operand_rows(kernel, is_left);

@@ -110,10 +110,10 @@ static bool may_be_two(const Plan *plan, const Kernel *kernel) {
     return true;
 }
 
-/* A symbol that is 1 where the measure is at least so much, else 0. */
-static DimId name(const Searcher *c, int64_t least) {
+/* A symbol that is 1 where the condition holds, else 0. */
+static DimId name(const Searcher *c, const Condition *condition) {
     DimTab *dims = c->packing->dims;
-    DimId value = dim_at_least(dims, c->measure, least);
+    DimId value = condition_dim(dims, condition);
     return value == DIM_NONE ? DIM_NONE
                              : dim_name_value(c->packing->arena, dims, "factors.copied", value);
 }
@@ -134,7 +134,10 @@ bool layout_where_it_pays(Packing *packing, uint32_t gemm, const PackRequest *de
     Arena *arena = packing->arena;
     if (!may_be_two(plan, &plan->kernels.data[gemm])) return false;
     int64_t least = find_measure(&c);
-    DimId when = least > 0 ? name(&c, least) : DIM_NONE;
+    if (least <= 0) return false;
+    Condition pays = {.n_unless = 0};
+    predicate_set_range(&pays.when, c.measure, least, INT64_MAX);
+    DimId when = name(&c, &pays);
     if (when == DIM_NONE) return false;
     uint32_t n = plan->kernels.n;
     Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
@@ -154,6 +157,7 @@ bool layout_where_it_pays(Packing *packing, uint32_t gemm, const PackRequest *de
     kernels[gemm + n_new] = moved[0];
     for (uint32_t k = 1; k < n_new; k++) n_copies += !moved[k].is_init;
     kernels[gemm].when = dim_sub(packing->dims, dim_const(packing->dims, 1), when);
-    kernels[gemm].spread = (RowDispatch){.n = n_copies + 1, .margin = c.measure, .least = least};
+    kernels[gemm].choice =
+        (Choice){.n = n_copies + 1, .condition = arena_copy(arena, &pays, sizeof pays)};
     return true;
 }

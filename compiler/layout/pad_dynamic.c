@@ -27,22 +27,55 @@ static bool is_dense(const Kernel *gemm, const OperandRows *rows, const Scalar *
     return dense == s->index;
 }
 
-static DimRule rule_of(const Packing *p, const Kernel *gemm, const OperandRows *rows) {
+/* What decides whether rows are copied. They are as good where they lie, at a pitch that is a
+ * multiple of `best` elements, or of `whole` where they are seldom read; and a copy does not pay
+ * where depth and work are small. */
+typedef struct CopyRule {
+    DimId extent; /* elements of a row */
+    int64_t padded, best, whole;
+    DimId n_reads, depth, work; /* DIM_NONE: never small */
+    int64_t small_reads, small_depth, small_work;
+    int64_t elem_bytes;
+} CopyRule;
+
+static CopyRule copy_rule_of(const Packing *p, const Kernel *gemm, const OperandRows *rows) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
     DimId n_rows = kernel_n_rows(gemm), depth = kernel_n_reduced(gemm);
     uint32_t m = gemm_axis_m(gemm), other = rows->axis == m ? gemm_axis_n(gemm) : m;
     int64_t extent;
     bool is_across = rows->inner == rows->axis && !dim_is_const(p->dims, rows->extent, &extent);
-    return (DimRule){.extent = rows->extent,
-                     .padded = LINE_BYTES / rows->elem_bytes,
-                     .best = (is_across ? SECTOR_BYTES : ACCESS_BYTES) / rows->elem_bytes,
-                     .whole = ACCESS_BYTES / rows->elem_bytes,
-                     .n_reads = index_axis_extent(tab, other),
-                     .depth = depth,
-                     .work = dim_mul(p->dims, n_rows, depth),
-                     .small_reads = LAYOUT_FEW_READS,
-                     .small_depth = LAYOUT_SMALL_DEPTH,
-                     .small_work = LAYOUT_SMALL_WORK};
+    return (CopyRule){.extent = rows->extent,
+                      .padded = LINE_BYTES / rows->elem_bytes,
+                      .best = (is_across ? SECTOR_BYTES : ACCESS_BYTES) / rows->elem_bytes,
+                      .whole = ACCESS_BYTES / rows->elem_bytes,
+                      .n_reads = index_axis_extent(tab, other),
+                      .depth = depth,
+                      .work = dim_mul(p->dims, n_rows, depth),
+                      .small_reads = LAYOUT_FEW_READS,
+                      .small_depth = LAYOUT_SMALL_DEPTH,
+                      .small_work = LAYOUT_SMALL_WORK,
+                      .elem_bytes = rows->elem_bytes};
+}
+
+/* Rows at a pitch of so many elements are good as they lie. */
+static Predicate *except_rows_of(DimRule *rule, const CopyRule *of, int64_t elems) {
+    Predicate *unless = condition_except(&rule->copied);
+    predicate_align(unless, elems * of->elem_bytes, 1);
+    predicate_require_multiple(unless, of->extent, elems);
+    return unless;
+}
+
+static DimRule rule_of(const CopyRule *of) {
+    DimRule rule = {.extent = of->extent, .padded = of->padded};
+    except_rows_of(&rule, of, of->best);
+    if (of->best != of->whole && of->n_reads != DIM_NONE)
+        predicate_require_range(except_rows_of(&rule, of, of->whole), of->n_reads, INT64_MIN,
+                                of->small_reads);
+    if (of->depth == DIM_NONE || of->work == DIM_NONE) return rule;
+    Predicate *is_small = condition_except(&rule.copied);
+    predicate_require_range(is_small, of->depth, INT64_MIN, of->small_depth);
+    predicate_require_range(is_small, of->work, INT64_MIN, of->small_work);
+    return rule;
 }
 
 /* `name.what`, with a number where there is such a symbol. Names of the source have no dot. */
@@ -97,7 +130,7 @@ static bool is_const(const Packing *p, DimId dim) {
 
 /* The depth and how often is read are operands of the work, but that of no outputs is 0 whatever
  * they are. */
-static bool is_known(const Packing *p, const DimRule *rule) {
+static bool is_known(const Packing *p, const CopyRule *rule) {
     bool are_reads_known = rule->n_reads == DIM_NONE || is_const(p, rule->n_reads);
     return is_const(p, rule->extent) && is_const(p, rule->work) && is_const(p, rule->depth) &&
            are_reads_known;
@@ -107,7 +140,7 @@ static bool is_known(const Packing *p, const DimRule *rule) {
 static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target, bool is_left) {
     OperandRows rows = gemm_operand_rows(gemm, is_left);
     const Scalar *s = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left));
-    DimRule rule = rule_of(p, gemm, &rows);
+    CopyRule rule = copy_rule_of(p, gemm, &rows);
     BufferKind kind = p->plan->buffers.data[s->buffer].kind;
     int64_t extent;
     if (!target->has_wgmma) {
@@ -115,7 +148,8 @@ static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target,
         rule.small_work = LAYOUT_WAITING_WORK;
     }
     if (kind != BUFFER_INPUT && kind != BUFFER_OUTPUT) return false;
-    if (is_known(p, &rule)) return dim_rule_copies(p->dims, &rule, NULL, &extent);
+    const DimRule own = rule_of(&rule);
+    if (is_known(p, &rule)) return dim_rule_copies(p->dims, &own, NULL, &extent);
     bool is_large = dim_hi(p->dims, rule.depth) > rule.small_depth || rule.work == DIM_NONE ||
                     dim_hi(p->dims, rule.work) > rule.small_work;
     return target->has_wgmma && is_large && is_dense(gemm, &rows, s);
@@ -125,14 +159,15 @@ static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target,
 static bool find_wish(Packing *p, const Kernel *gemm, bool is_left, PackRequest *request) {
     OperandRows rows = gemm_operand_rows(gemm, is_left);
     uint32_t source = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left))->buffer;
-    DimRule rule = rule_of(p, gemm, &rows);
+    CopyRule rule = copy_rule_of(p, gemm, &rows);
     *request = (PackRequest){
         .is_left = is_left, .made_of = MADE_OF_INPUTS, .axis = rows.axis, .inner = rows.inner};
     if (is_known(p, &rule)) {
         request->pitch = request->stored = dim_round_up(p->dims, rule.extent, rule.padded);
         return true;
     }
-    const DynamicPitch *pitch = add_pitch(p, source, &rule);
+    const DimRule own = rule_of(&rule);
+    const DynamicPitch *pitch = add_pitch(p, source, &own);
     if (!pitch) return false;
     request->pitch = dim_symbol(p->dims, pitch->pitch);
     request->stored = dim_symbol(p->dims, pitch->width);

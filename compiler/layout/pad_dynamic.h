@@ -5,8 +5,8 @@
  * copies such an operand of a product of 16-bit floats to the workspace first, zeros behind each
  * row up to a multiple of 128 bytes; that takes a few per cent of what the product takes by single
  * elements. Where extents are symbols, so are the pitch that the product reads with and the width
- * of the copy (ir/dim.h, DimRule): where the matrix is read as it lies, the pitch is its own and
- * the copy has no elements, so that it takes no memory and no launch. */
+ * of the copy (ir/predicate.h, DimRule): where the matrix is read as it lies, the pitch is its own
+ * and the copy has no elements, so that it takes no memory and no launch. */
 #ifndef FUSEC_LAYOUT_PAD_DYNAMIC_H
 #define FUSEC_LAYOUT_PAD_DYNAMIC_H
 

@@ -4,7 +4,7 @@
 #define FUSEC_PLAN_CHOICE_H
 
 #include "ir/predicate.h"
-#include "plan/sched.h"
+#include "lowering/sched.h"
 
 /* What a variant costs beside others: the time of a block, `fixed` and each measure times its
  * weight. So many percent of it go with the number of blocks, the rest with the waves that they run
@@ -56,13 +56,11 @@ bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Varian
  * has a price, of the cheapest such of its group. */
 uint32_t variant_taken(const Plan *plan, const Kernel *kernels, uint32_t n, const int64_t *values);
 
-/* The n kernels behind a kernel over rows that stand for it where these are few and long: where
- * margin >= least, unless a cluster has a block for each part of them, which it has up to a length
- * of `clustered` where the innermost extent is a multiple of `lanes`. 0 of them: none do. */
-typedef struct RowDispatch {
+/* Two versions of a kernel: the kernel itself and, where the condition holds, the `n` kernels
+ * behind it, which start in its place (Kernel.when). 0 of them: there is one version. */
+typedef struct Choice {
     uint32_t n;
-    DimId margin, length, inner;
-    int64_t least, clustered, lanes; /* clustered: 0, no cluster has */
-} RowDispatch;
+    const Condition *condition;
+} Choice;
 
 #endif

@@ -6,10 +6,11 @@
 
 static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k, int64_t grid) {
     enum { MAX_ROUNDS = 4, MAX_LOADS = 4, MAX_PROCESSOR_LOADS = 2048 };
-    int64_t step = (int64_t)sched->unroll * n_chains, loads = (int64_t)sched->unroll * sched->slots;
-    int64_t blocks = (grid + sched->n_processors - 1) / sched->n_processors;
+    int64_t step = (int64_t)sched->unroll * n_chains,
+            loads = (int64_t)sched->unroll * sched->gemv.slots;
+    int64_t blocks = (grid + sched->gemv.n_processors - 1) / sched->gemv.n_processors;
     int64_t threads = blocks * sched->threads;
-    if (sched->lanes_along_k || k <= 0 || grid <= 0 || k % step || k / step > MAX_ROUNDS ||
+    if (sched->gemv.lanes_along_k || k <= 0 || grid <= 0 || k % step || k / step > MAX_ROUNDS ||
         loads > MAX_LOADS || loads * threads > MAX_PROCESSOR_LOADS)
         return 0;
     return (uint32_t)(k / step);
@@ -19,16 +20,16 @@ static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k
 static GemvPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
                                       int64_t k, int64_t grid) {
     enum { MAX_KEPT = 4, MAX_KEPT_BYTES = 16 * 1024 };
-    uint32_t n_outputs = sched->tile_m * sched->tile_n;
-    uint32_t held =
-        sched->threads_per_row * sched->slots * (sched->lanes_along_k ? sched->lanes : 1);
+    uint32_t n_outputs = sched->gemv.tile_m * sched->gemv.tile_n;
+    uint32_t held = sched->gemv.threads_along_k * sched->gemv.slots *
+                    (sched->gemv.lanes_along_k ? sched->lanes : 1);
     GemvPasses p = {.n_groups = n_chains / held, .n_kept = 1, .n_parts = 1};
     p.n_passes = p.n_groups / (sched->cluster > 1 ? sched->cluster : 1);
     p.n_rounds = straight_rounds(sched, n_chains, k, grid);
-    if (!sched->lanes_along_k)
+    if (!sched->gemv.lanes_along_k)
         p.n_parts = sched->threads / WARP_THREADS;
-    else if (sched->threads_per_row > WARP_THREADS)
-        p.n_parts = sched->slots * (sched->threads_per_row / WARP_THREADS);
+    else if (sched->gemv.threads_along_k > WARP_THREADS)
+        p.n_parts = sched->gemv.slots * (sched->gemv.threads_along_k / WARP_THREADS);
     while (p.n_rounds && p.n_kept < MAX_KEPT && p.n_passes % (p.n_kept * 2) == 0 &&
            p.n_kept * 2 * p.n_parts * n_outputs * acc_bytes <= MAX_KEPT_BYTES)
         p.n_kept *= 2;
@@ -297,12 +298,13 @@ static void note_guard(const ScalarTab *scalars, GuardId id, uint64_t *symbols) 
 
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched) {
     if (kernel->form == FORM_ROW) return kernel->first_reduced + kernel->n_reduced - 1;
-    return kernel->n_parallel ? kernel->n_parallel - 1 - sched->lanes_out : NO_AXIS;
+    return kernel->n_parallel ? kernel->n_parallel - 1 - sched_lanes_out(sched) : NO_AXIS;
 }
 
 uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched) {
     uint32_t axis = kernel_lane_axis(kernel, sched);
-    return sched->is_flat ? kernel_parallel_axes(kernel) : axis == NO_AXIS ? 0 : 1u << axis;
+    bool is_flat = sched->template == TEMPLATE_GPU_MAP_FLAT;
+    return is_flat ? kernel_parallel_axes(kernel) : axis == NO_AXIS ? 0 : 1u << axis;
 }
 
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {

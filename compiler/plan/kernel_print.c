@@ -7,8 +7,6 @@ static const char *const buffer_kinds[] = {[BUFFER_INPUT] = "input",
                                            [BUFFER_OUTPUT] = "output",
                                            [BUFFER_TEMP] = "temp",
                                            [BUFFER_PREPARED] = "prepared"};
-static const char *const form_names[] = {
-    [FORM_MAP] = "map", [FORM_ROW] = "row", [FORM_COLUMN] = "column", [FORM_GEMM] = "contract"};
 
 typedef struct Printer {
     const Plan *plan;
@@ -163,28 +161,68 @@ static void print_maps(const Printer *p, const Variant *v) {
     }
 }
 
-static void print_tile(const Printer *p, const Variant *v) {
-    static const char *const engine_names[] = {[GEMM_FMA] = "fma",
-                                               [GEMM_MMA] = "mma",
-                                               [GEMM_NAIVE] = "plain",
-                                               [GEMM_WGMMA] = "wgmma",
-                                               [GEMM_GEMV] = "vector"};
-    const Sched *s = &v->sched;
-    if (p->kernel->form == FORM_GEMM) {
-        text_printf(p->out, ", %s, tile %u x %u x %u, warps %u x %u, stages %u",
-                    engine_names[s->engine], s->tile_m, s->tile_n, s->tile_k, s->warps_m,
-                    s->warps_n, s->stages);
-        if (s->tail_n) text_printf(p->out, ", last tiles %u wide", s->tail_n);
-        if (s->store_warps) text_printf(p->out, ", %u warps store", s->store_warps);
-        if (s->lanes_along_k) text_puts(p->out, ", lanes along k");
-        if (s->products > 1) text_printf(p->out, ", %u products at once", s->products);
+static void print_gemm(const GemmSched *s, Text *out) {
+    text_printf(out, ", tile %u x %u x %u, warps %u x %u, stages %u", s->tile_m, s->tile_n,
+                s->tile_k, s->warps_m, s->warps_n, s->stages);
+    if (s->tail_n) text_printf(out, ", last tiles %u wide", s->tail_n);
+    if (s->store_warps) text_printf(out, ", %u warps store", s->store_warps);
+    if (s->products > 1) text_printf(out, ", %u products at once", s->products);
+}
+
+static void print_cpu_gemm(const CpuGemmSched *s, Text *out) {
+    text_printf(out, ", tile %u x %u x %u, registers %u x %u, %s", s->tile_m, s->tile_n, s->tile_k,
+                s->register_m, s->register_n, s->is_blocked ? "blocked" : "streamed");
+}
+
+static void print_gemv(const GemvSched *s, Text *out) {
+    text_printf(out, ", outputs %u, threads along k %u, slots %u", s->tile_m * s->tile_n,
+                s->threads_along_k, s->slots);
+    text_printf(out, ", lanes along the %s", s->lanes_along_k ? "sum" : "outputs");
+}
+
+static void print_params(const Kernel *kernel, const Sched *s, Text *out) {
+    switch (template_info(s->template)->params) {
+    case SCHED_NONE:
+        break;
+    case SCHED_MAP_TILE:
+        text_printf(out, ", tile %u of i%u x %u of i%u, lanes in %u", s->map_tile.tile_m,
+                    s->map_tile.axis_in, s->map_tile.tile_n, kernel_lane_axis(kernel, s),
+                    s->map_tile.lanes_in);
+        break;
+    case SCHED_ROW:
+        text_printf(out, ", threads per row %u, slots %u", s->row.threads_per_row, s->row.slots);
+        if (s->row.resident) text_printf(out, ", resident %u", s->row.resident);
+        break;
+    case SCHED_COLUMN:
+        text_printf(out, ", threads along columns %u", s->column.threads_along);
+        break;
+    case SCHED_GEMM:
+        print_gemm(&s->gemm, out);
+        break;
+    case SCHED_GEMV:
+        print_gemv(&s->gemv, out);
+        break;
+    case SCHED_CPU_MAP:
+        text_printf(out, ", unit %lld", (long long)s->cpu_map.chunk_elems);
+        if (s->cpu_map.lanes_out) text_printf(out, ", lanes out %u", s->cpu_map.lanes_out);
+        break;
+    case SCHED_CPU_COLUMN:
+        text_printf(out, ", unit %lld", (long long)s->cpu_column.chunk_elems);
+        break;
+    case SCHED_CPU_GEMM:
+        print_cpu_gemm(&s->cpu_gemm, out);
+        break;
     }
-    if (s->lanes_in)
-        text_printf(p->out, ", tile %u of i%u x %u of i%u, lanes in %u", s->tile_m, s->axis_in,
-                    s->tile_n, kernel_lane_axis(p->kernel, s), s->lanes_in);
-    if (s->cluster > 1) text_printf(p->out, ", cluster %u", s->cluster);
-    if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
-    if (v->smem_bytes) text_printf(p->out, ", on chip %u", v->smem_bytes);
+}
+
+void sched_print(const Kernel *kernel, const Sched *s, Text *out) {
+    text_printf(out, "%s, lanes %u", template_info(s->template)->name, s->lanes);
+    if (s->unroll > 1) text_printf(out, ", unroll %u", s->unroll);
+    if (s->threads > 1) text_printf(out, ", threads %u", s->threads);
+    print_params(kernel, s, out);
+    if (s->cluster > 1) text_printf(out, ", cluster %u", s->cluster);
+    if (s->min_blocks) text_printf(out, ", %u blocks on a processor", s->min_blocks);
+    if (s->is_wide) text_puts(out, ", wide");
 }
 
 static void print_price(const Printer *p, const Price *price) {
@@ -200,16 +238,12 @@ static void print_price(const Printer *p, const Price *price) {
 }
 
 static void print_variant(const Printer *p, const Variant *v) {
-    const Sched *s = &v->sched;
-    text_printf(p->out, "  variant %s: grid ", v->symbol ? v->symbol : "?");
+    text_printf(p->out, "  variant %s: ", v->symbol ? v->symbol : "?");
+    sched_print(p->kernel, &v->sched, p->out);
+    text_puts(p->out, ", grid ");
     dim_print(p->dims, v->grid, p->out);
-    text_printf(p->out,
-                ", lanes %u, unroll %u, threads %u, team %u, unit %lld, resident %u, slots %u%s",
-                s->lanes, s->unroll, s->threads, s->threads_per_row, (long long)s->chunk_elems,
-                s->resident, s->slots, s->is_wide ? ", wide" : "");
-    if (s->is_flat) text_puts(p->out, ", flat");
-    if (s->lanes_out && !s->lanes_in) text_printf(p->out, ", lanes out %u", s->lanes_out);
-    print_tile(p, v);
+    if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
+    if (v->smem_bytes) text_printf(p->out, ", on chip %u", v->smem_bytes);
     predicate_print(&v->predicate, p->dims, p->out);
     if (v->price.group) print_price(p, &v->price);
     if (v->is_resident) text_puts(p->out, ", shared out among a block a processor");
@@ -225,7 +259,7 @@ static void print_kernel(Printer *p, uint32_t at) {
     p->scalars = kernel->scalars;
     p->indices = scalartab_indices(kernel->scalars);
     text_printf(p->out, "\n%skernel %s: %s, arguments (", kernel->is_init ? "init " : "",
-                kernel->name, form_names[kernel->form]);
+                kernel->name, form_info(kernel->form)->name);
     for (uint32_t i = 0; i < kernel->args.n; i++)
         text_printf(p->out, "%s%s", i ? ", " : "",
                     p->plan->buffers.data[kernel->args.data[i]].name);

@@ -1,6 +1,5 @@
 /* See launch.h. */
 #include "plan/launch.h"
-#include "plan/wgmma.h"
 
 static const LaunchModeInfo infos[] = {
 #define LAUNCH_MODE(sym, name, blocks, text, word) [LAUNCH_##sym] = {blocks, text, word},
@@ -69,13 +68,14 @@ static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sch
     Shape layout = buffer_layout(buffer);
     if (reader->form == FORM_ROW) return layout.dims[layout.rank - 1];
     uint32_t pad = SMEM_ALIGN_BYTES / dtype_bytes(buffer->dtype);
-    return dim_const(plan->graph->dims, sched->tile_n + (pad < SMEM_LANES ? pad : SMEM_LANES));
+    return dim_const(plan->graph->dims,
+                     sched_tile(sched).n + (pad < SMEM_LANES ? pad : SMEM_LANES));
 }
 
-/* Rows of the tile that are there at once. */
+/* Rows of the tile that are there at once: of a GEMM that follows all of them, of rows those that
+ * the epilogue has. */
 static uint32_t chip_rows(const Kernel *reader, const Sched *sched) {
-    bool is_by_warps = reader->form == FORM_ROW && sched->engine == GEMM_WGMMA;
-    return is_by_warps ? wgmma_chip_rows(sched) : sched->tile_m;
+    return form_info(reader->form)->reduces_rows ? sched_epilogue_rows(sched) : sched_tile(sched).m;
 }
 
 LaunchArg launch_first_use(const Plan *plan, const Launch *launch, LaunchArg of) {
@@ -121,8 +121,6 @@ bool launch_joins_products(const Plan *plan, const Launch *launch) {
         return false;
     case LAUNCH_SEQUENCE:
         return launch_kernel(plan, launch, 1)->form == FORM_GEMM;
-    case LAUNCH_MODE_COUNT:
-        break;
     }
     return false;
 }

@@ -40,13 +40,18 @@ static const Buffer *counted_buffer(const Plan *plan, const Kernel *kernel, uint
     return of;
 }
 
+static bool is_positive(const Plan *plan, DimId dim, const int64_t *dims) {
+    const PredicateTerm term = {.kind = TERM_RANGE, .dim = dim, .least = 1, .most = INT64_MAX};
+    const PredicateAt at = {.dims = plan->graph->dims, .values = dims};
+    return predicate_term_holds(&term, &at);
+}
+
 bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
-    const DimTab *tab = plan->graph->dims;
-    if (kernel->when != DIM_NONE && dim_number(tab, kernel->when, dims) == 0) return false;
+    if (kernel->when != DIM_NONE && !is_positive(plan, kernel->when, dims)) return false;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         bool is_copy = plan->buffers.data[kernel->args.data[i]].stands_for &&
                        kernel_stores_to(kernel, kernel->args.data[i]);
-        if (is_copy && dim_number(tab, kernel_n_rows(kernel), dims) == 0) return false;
+        if (is_copy && !is_positive(plan, kernel_n_rows(kernel), dims)) return false;
     }
     return true;
 }

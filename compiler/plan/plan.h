@@ -42,7 +42,7 @@ typedef struct Buffer {
 enum { WORKSPACE_ALIGN_BYTES = 256 };
 
 /* How far apart rows of `source` lie for those who read it or its copy, and how wide the copy is:
- * symbols with one rule (ir/dim.h). */
+ * symbols with one rule (ir/predicate.h), whose condition says where the copy is made. */
 typedef struct DynamicPitch {
     uint32_t source;       /* buffer */
     uint32_t pitch, width; /* symbols */
@@ -100,7 +100,6 @@ typedef enum {
 typedef enum {
 #define LAUNCH_MODE(sym, name, blocks, text, word) LAUNCH_##sym,
 #include "plan/launch_modes.def"
-    LAUNCH_MODE_COUNT
 } LaunchMode;
 
 /* The rows of a gemm-rows-gemm launch, rewritten to one pass (launch/online_softmax.h). They store

@@ -161,13 +161,44 @@ static void check_again(void *user, const Store *store) {
               store->buffer);
 }
 
-static void check_spread(Checker *c, uint32_t k) {
+enum { N_PROBES = 24 };
+
+/* Values of all symbols, from all at their least to all at their largest, the others in between and
+ * by another step for each symbol. */
+static void probe(const DimTab *dims, uint32_t n, int64_t *values) {
+    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(dims, i);
+        int64_t least = (symbol->lo + symbol->multiple - 1) / symbol->multiple;
+        int64_t span = symbol->hi / symbol->multiple - least;
+        uint32_t step = n * (n + 1 < N_PROBES ? 2 * i + 1 : 1) % N_PROBES;
+        int64_t more = step + 1 == N_PROBES ? span : span >> (2 * (N_PROBES - 1 - step) / 3);
+        values[i] = (least + more) * symbol->multiple;
+    }
+    dim_follow_rules(dims, values);
+}
+
+/* Where a kernel has another version, one of the two starts at all extents, by the condition that
+ * decides. */
+static void check_condition(Checker *c, const Kernel *kernel) {
+    const DimTab *dims = c->plan->graph->dims;
+    for (uint32_t i = 0; i < N_PROBES; i++) {
+        int64_t values[DIM_MAX_SYMBOLS];
+        const PredicateAt at = {.dims = dims, .values = values};
+        probe(dims, i, values);
+        bool starts = dim_number(dims, kernel->when, values) != 0;
+        if (starts == condition_holds_at(kernel->choice.condition, &at))
+            fault(c, kernel, "starts against its condition at probe", i);
+    }
+}
+
+static void check_choice(Checker *c, uint32_t k) {
     const Kernel *kernels = c->plan->kernels.data;
-    if (kernels[k].spread.n) kernel_each_store(&kernels[k], forget_store, c);
+    if (kernels[k].choice.n) check_condition(c, &kernels[k]);
+    if (kernels[k].choice.n) kernel_each_store(&kernels[k], forget_store, c);
     for (uint32_t first = k; kernel_is_fallback(&kernels[k]) && first-- > 0;) {
-        if (!kernels[first].spread.n) continue;
+        if (!kernels[first].choice.n) continue;
         Again again = {c, &kernels[first]};
-        if (first + kernels[first].spread.n == k)
+        if (first + kernels[first].choice.n == k)
             kernel_each_store(&kernels[first], check_again, &again);
         return;
     }
@@ -205,7 +236,7 @@ const char *plan_verify(const Plan *plan, Arena *arena) {
         for (uint32_t s = 0; s < kernel->row_stores.n; s++)
             check_store(&c, kernel, k, &kernel->row_stores.data[s], true);
         check_loads(&c, kernel, k); /* a kernel must not read what it writes */
-        check_spread(&c, k);
+        check_choice(&c, k);
     }
     for (uint32_t b = 0; b < plan->buffers.n && !c.fault; b++)
         if (plan->buffers.data[b].kind == BUFFER_OUTPUT && !c.written_by[b])
@@ -286,22 +317,6 @@ static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint3
             return false;
     }
     return true;
-}
-
-enum { N_PROBES = 24 };
-
-/* Values of all symbols, from all at their least to all at their largest, the others in between and
- * by another step for each symbol. */
-static void probe(const DimTab *dims, uint32_t n, int64_t *values) {
-    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
-        const DimSymbol *symbol = dim_symbol_info(dims, i);
-        int64_t least = (symbol->lo + symbol->multiple - 1) / symbol->multiple;
-        int64_t span = symbol->hi / symbol->multiple - least;
-        uint32_t step = n * (n + 1 < N_PROBES ? 2 * i + 1 : 1) % N_PROBES;
-        int64_t more = step + 1 == N_PROBES ? span : span >> (2 * (N_PROBES - 1 - step) / 3);
-        values[i] = (least + more) * symbol->multiple;
-    }
-    dim_follow_rules(dims, values);
 }
 
 static bool are_apart_at(const DimTab *dims, const DimId *offsets, const DimId *ends,

@@ -36,7 +36,7 @@ bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
                                        online_softmax->power,
                   .weights = gemm_operand_dtype(result),
                   .rounded = graph_node(plan->graph, product)->dtype,
-                  .width = result->variants[0].sched.tile_k,
+                  .width = result->variants[0].sched.gemm.tile_k,
                   .is_limited = online_softmax->is_limited};
     return true;
 }

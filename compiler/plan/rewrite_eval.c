@@ -200,7 +200,7 @@ typedef struct TileState {
 static bool find_end(const Eval32 *e, int64_t row, int64_t *end) {
     const RewriteCase *c = e->c;
     const OnlineSoftmax *online_softmax = online_of(e->c);
-    int64_t tile_m = c->plan->kernels.data[c->rewrite.result].variants[0].sched.tile_m;
+    int64_t tile_m = c->plan->kernels.data[c->rewrite.result].variants[0].sched.gemm.tile_m;
     int64_t ahead, first = row % c->matrix_rows;
     *end = c->n;
     if (!online_softmax->is_limited) return true;

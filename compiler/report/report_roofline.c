@@ -238,8 +238,9 @@ static double tensor_peak(const ReportSide *side, const Card *card) {
     double best = 0;
     for (uint32_t k = 0; k < side->plan->kernels.n; k++) {
         const Kernel *kernel = &side->plan->kernels.data[k];
-        GemmEngine engine = kernel->variants[side->cost->kernels[k].variant].sched.engine;
-        bool is_tensor = engine == GEMM_MMA || engine == GEMM_WGMMA;
+        const Variant *variant = &kernel->variants[side->cost->kernels[k].variant];
+        GemmEngine engine = sched_engine(&variant->sched);
+        bool is_tensor = engine_info(engine)->uses_tensor_cores;
         if (kernel->form != FORM_GEMM || !is_tensor) continue;
         double rate = cost_gemm_peak(card, kernel, engine);
         if (rate > best) best = rate;

@@ -84,10 +84,10 @@ typedef struct Gemm {
 static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_rows,
                       uint32_t block_columns) {
     uint32_t width = tile.vectors * sched->lanes;
-    sched->warps_m = gemm->is_turned ? width : tile.rows;
-    sched->warps_n = gemm->is_turned ? tile.rows : width;
-    sched->tile_m = gemm->is_turned ? block_columns : block_rows;
-    sched->tile_n = gemm->is_turned ? block_rows : block_columns;
+    sched->cpu_gemm.register_m = gemm->is_turned ? width : tile.rows;
+    sched->cpu_gemm.register_n = gemm->is_turned ? tile.rows : width;
+    sched->cpu_gemm.tile_m = gemm->is_turned ? block_columns : block_rows;
+    sched->cpu_gemm.tile_n = gemm->is_turned ? block_rows : block_columns;
 }
 
 /* A tile for at most so many rows. */
@@ -124,7 +124,7 @@ static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns,
     if (!gemm->launch.has_rows || gemm->is_turned) return most;
     bool has_panels = gemm->kernel->panel_columns > 0;
     if (has_panels && n_rows <= SEVERAL_ROWS) return SHORT_BLOCK_ROWS;
-    bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->tile_k;
+    bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->cpu_gemm.tile_k;
     return has_panels || is_one_block ? min_i64(most, LONG_BLOCK_ROWS) : most;
 }
 
@@ -137,9 +137,10 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     if (prepared) tile.vectors = prepared / gemm->lanes;
     uint32_t width = tile.vectors * sched->lanes;
     uint32_t columns = cut(n_columns, most_columns(gemm), width);
-    sched->stages = 1;
+    sched->cpu_gemm.is_blocked = true;
     sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
-    sched->tile_k = cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
+    sched->cpu_gemm.tile_k =
+        cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
     int64_t rows = most_rows(gemm, sched, columns, n_rows);
     set_tiles(gemm, sched, tile, cut(n_rows, rows, tile.rows), columns);
 }
@@ -147,10 +148,10 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
 static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     Tile tile = {.rows = n_rows < 1 ? 1 : (uint32_t)n_rows, .vectors = 1};
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
-    sched->stages = 0;
+    sched->cpu_gemm.is_blocked = false;
     bool is_wide = gemm->vector_bytes == WIDE_VECTOR_BYTES;
     sched->unroll = is_wide && n_rows > FEW_ROWS ? 2 * STREAM_STEPS : STREAM_STEPS;
-    sched->tile_k =
+    sched->cpu_gemm.tile_k =
         cut(dim_hi(gemm->dims, gemm->depth), STREAM_DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
     set_tiles(gemm, sched, tile, tile.rows,
               cut(n_columns, STREAM_COLUMNS_BYTES / gemm->acc_bytes, sched->lanes));
@@ -167,8 +168,8 @@ static bool can_stream(const Gemm *gemm) {
 static void set_grid(const Gemm *gemm, Variant *variant) {
     DimTab *dims = gemm->dims;
     const Sched *sched = &variant->sched;
-    uint32_t block_rows = gemm->is_turned ? sched->tile_n : sched->tile_m;
-    uint32_t block_columns = gemm->is_turned ? sched->tile_m : sched->tile_n;
+    uint32_t block_rows = gemm->is_turned ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m;
+    uint32_t block_columns = gemm->is_turned ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n;
     DimId down = dim_ceil_div(dims, gemm->rows, block_rows);
     DimId across = dim_ceil_div(dims, gemm->columns, block_columns);
     DimId blocks = dim_mul(dims, down, across);
@@ -295,7 +296,10 @@ uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *t
                         Variant *variants) {
     Gemm gemm = gemm_of(kernel, target);
     gemm.launch = launch;
-    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i].sched.lanes = gemm.lanes;
+    for (uint32_t i = 0; i < MAX_VARIANTS; i++) {
+        variants[i].sched.template = TEMPLATE_CPU_GEMM;
+        variants[i].sched.lanes = gemm.lanes;
+    }
     uint32_t n_variants = add_few_rows(&gemm, variants);
     if (n_variants && !predicate_dim(&variants[n_variants - 1].predicate, TERM_RANGE))
         return n_variants;

@@ -49,7 +49,8 @@ FlatUse sched_flat_use(Arena *arena, const Kernel *kernel, uint32_t lanes) {
 }
 
 DimId sched_map_grid(const Kernel *kernel, const Sched *sched) {
-    DimId n = sched->is_flat ? flat_room(kernel, sched->lanes) : kernel_n_rows(kernel);
+    DimId n = sched->template == TEMPLATE_GPU_MAP_FLAT ? flat_room(kernel, sched->lanes)
+                                                       : kernel_n_rows(kernel);
     return dim_ceil_div(indextab_dims(scalartab_indices(kernel->scalars)), n,
                         (int64_t)sched->lanes * sched->threads * sched->unroll);
 }

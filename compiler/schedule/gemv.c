@@ -82,10 +82,10 @@ static bool has_few_outputs(const GemvGpu *g) {
 static void finish(const GemvGpu *g, Variant *variant, uint32_t n_outputs) {
     Sched *sched = &variant->sched;
     bool is_left = g->axis == gemm_axis_m(g->kernel);
-    sched->engine = GEMM_GEMV;
-    sched->tile_m = is_left ? n_outputs : 1;
-    sched->tile_n = is_left ? 1 : n_outputs;
-    variant->grid = gemm_gpu_grid(g->kernel, sched->tile_m, sched->tile_n);
+    sched->template = TEMPLATE_GPU_GEMV;
+    sched->gemv.tile_m = is_left ? n_outputs : 1;
+    sched->gemv.tile_n = is_left ? 1 : n_outputs;
+    variant->grid = gemm_gpu_grid(g->kernel, sched->gemv.tile_m, sched->gemv.tile_n);
     if (sched->cluster > 1) variant->grid = dim_mul_const(g->dims, variant->grid, sched->cluster);
 }
 
@@ -94,9 +94,9 @@ static void finish(const GemvGpu *g, Variant *variant, uint32_t n_outputs) {
 static bool fills_wider_team(const GemvGpu *g, const Sched *sched, uint32_t groups) {
     int64_t n_loads =
         dim_lo(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / sched->lanes;
-    return sched->threads_per_row >= WARP_THREADS &&
-           2 * sched->threads_per_row <= min_u32(groups, ROW_THREADS) &&
-           n_loads >= (int64_t)2 * sched->threads_per_row * ROW_LOADS;
+    return sched->gemv.threads_along_k >= WARP_THREADS &&
+           2 * sched->gemv.threads_along_k <= min_u32(groups, ROW_THREADS) &&
+           n_loads >= (int64_t)2 * sched->gemv.threads_along_k * ROW_LOADS;
 }
 
 /* Lanes along k: a warp for each output, several outputs where k is short, a block where the
@@ -104,18 +104,19 @@ static bool fills_wider_team(const GemvGpu *g, const Sched *sched, uint32_t grou
 static void along_k(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
-    sched->lanes_along_k = true;
-    sched->threads_per_row = min_u32(groups, WARP_THREADS);
-    while (groups / sched->threads_per_row > ROW_LOADS ||
-           (has_few_outputs(g) && groups > sched->threads_per_row) ||
+    sched->gemv.lanes_along_k = true;
+    sched->gemv.threads_along_k = min_u32(groups, WARP_THREADS);
+    while (groups / sched->gemv.threads_along_k > ROW_LOADS ||
+           (has_few_outputs(g) && groups > sched->gemv.threads_along_k) ||
            fills_wider_team(g, sched, groups))
-        sched->threads_per_row *= 2;
-    sched->slots = groups / sched->threads_per_row;
-    sched->threads = sched->threads_per_row > ROW_THREADS ? sched->threads_per_row : ROW_THREADS;
-    if (!has_few_outputs(g) && sched->threads_per_row <= WARP_THREADS)
-        n_outputs = ROW_LOADS / sched->slots;
-    sched->unroll = choose_unroll(g, ROW_LOADS, sched->slots * n_outputs);
-    finish(g, variant, sched->threads / sched->threads_per_row * n_outputs);
+        sched->gemv.threads_along_k *= 2;
+    sched->gemv.slots = groups / sched->gemv.threads_along_k;
+    sched->threads =
+        sched->gemv.threads_along_k > ROW_THREADS ? sched->gemv.threads_along_k : ROW_THREADS;
+    if (!has_few_outputs(g) && sched->gemv.threads_along_k <= WARP_THREADS)
+        n_outputs = ROW_LOADS / sched->gemv.slots;
+    sched->unroll = choose_unroll(g, ROW_LOADS, sched->gemv.slots * n_outputs);
+    finish(g, variant, sched->threads / sched->gemv.threads_along_k * n_outputs);
 }
 
 /* Bytes of a block's strip: wide ones where that lets all blocks run at once, since blocks left for
@@ -134,7 +135,7 @@ static uint32_t choose_strip_unroll(const GemvGpu *g, const Variant *variant) {
     Variant tried = *variant;
     for (tried.sched.unroll = STRIP_LOADS; tried.sched.unroll > 0; tried.sched.unroll /= 2)
         if (kernel_gemv_passes(g->kernel, &tried).n_rounds) return tried.sched.unroll;
-    return choose_unroll(g, STRIP_LOADS, variant->sched.slots);
+    return choose_unroll(g, STRIP_LOADS, variant->sched.gemv.slots);
 }
 
 /* Lanes along the outputs: a block has a strip of them, its threads and the other blocks of its
@@ -145,14 +146,15 @@ static void along_outputs(const GemvGpu *g, Variant *variant, uint32_t bytes) {
     uint32_t across = strip_bytes(g, bytes) / (bytes * sched->lanes);
     uint32_t threads = g->target->max_cluster > 1 ? STRIP_THREADS : LONE_THREADS;
     across = across < 1 ? 1 : min_u32(across, WARP_THREADS);
-    sched->threads_per_row = min_u32(threads / across, g->n_chains);
-    while (across * sched->threads_per_row < WARP_THREADS) across *= 2;
-    sched->slots = min_u32(SUM_BYTES / (sched->lanes * acc_bytes), STRIP_LOADS);
-    while (g->n_chains / (sched->threads_per_row * sched->slots) > MAX_GROUPS) sched->slots *= 2;
-    sched->slots = min_u32(sched->slots, g->n_chains / sched->threads_per_row);
-    sched->threads = across * sched->threads_per_row;
-    sched->cluster =
-        min_u32(g->n_chains / (sched->threads_per_row * sched->slots), g->target->max_cluster);
+    sched->gemv.threads_along_k = min_u32(threads / across, g->n_chains);
+    while (across * sched->gemv.threads_along_k < WARP_THREADS) across *= 2;
+    sched->gemv.slots = min_u32(SUM_BYTES / (sched->lanes * acc_bytes), STRIP_LOADS);
+    while (g->n_chains / (sched->gemv.threads_along_k * sched->gemv.slots) > MAX_GROUPS)
+        sched->gemv.slots *= 2;
+    sched->gemv.slots = min_u32(sched->gemv.slots, g->n_chains / sched->gemv.threads_along_k);
+    sched->threads = across * sched->gemv.threads_along_k;
+    sched->cluster = min_u32(g->n_chains / (sched->gemv.threads_along_k * sched->gemv.slots),
+                             g->target->max_cluster);
     finish(g, variant, across * sched->lanes);
     sched->unroll = choose_strip_unroll(g, variant);
 }
@@ -165,10 +167,10 @@ static bool turn_along_outputs(const GemvGpu *g, Variant *variant) {
     uint32_t most = min_u32(WARP_THREADS, sched->threads / sched->lanes), across = 1;
     while (across < most && (int64_t)across * sched->lanes < n) across *= 2;
     while (across < most && sched->threads / across > g->n_chains) across *= 2;
-    sched->threads_per_row = sched->threads / across;
-    if (sched->threads_per_row > g->n_chains) return false;
-    sched->slots = min_u32(g->n_chains / sched->threads_per_row, STRIP_LOADS);
-    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots);
+    sched->gemv.threads_along_k = sched->threads / across;
+    if (sched->gemv.threads_along_k > g->n_chains) return false;
+    sched->gemv.slots = min_u32(g->n_chains / sched->gemv.threads_along_k, STRIP_LOADS);
+    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->gemv.slots);
     finish(g, variant, across * sched->lanes);
     return true;
 }
@@ -177,18 +179,19 @@ static void turn_along_k(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
-    sched->threads_per_row = min_u32(groups, WARP_THREADS);
-    while (groups / sched->threads_per_row > STRIP_LOADS) sched->threads_per_row *= 2;
-    sched->slots = groups / sched->threads_per_row;
-    uint32_t teams = sched->threads / sched->threads_per_row;
-    while (n_outputs < ROW_LOADS && n_outputs * sched->slots < STRIP_LOADS && teams * n_outputs < n)
+    sched->gemv.threads_along_k = min_u32(groups, WARP_THREADS);
+    while (groups / sched->gemv.threads_along_k > STRIP_LOADS) sched->gemv.threads_along_k *= 2;
+    sched->gemv.slots = groups / sched->gemv.threads_along_k;
+    uint32_t teams = sched->threads / sched->gemv.threads_along_k;
+    while (n_outputs < ROW_LOADS && n_outputs * sched->gemv.slots < STRIP_LOADS &&
+           teams * n_outputs < n)
         n_outputs *= 2;
-    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->slots * n_outputs);
+    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->gemv.slots * n_outputs);
     finish(g, variant, teams * n_outputs);
 }
 
 static void add(const GemvGpu *g, Variant *variant, uint32_t bytes_along_k, uint32_t bytes) {
-    variant->sched.n_processors = g->target->n_processors;
+    variant->sched.gemv.n_processors = g->target->n_processors;
     if (bytes_along_k || !bytes)
         along_k(g, variant);
     else
@@ -210,9 +213,9 @@ void sched_gemv_one_block(const Kernel *kernel, Variant *variant) {
     bool is_column = dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_n(kernel))) <= 1;
     GemvGpu g = vector_of(kernel, NULL, is_column);
     sched->cluster = 0;
-    if (!sched->lanes_along_k && turn_along_outputs(&g, variant)) return;
-    if (!sched->lanes_along_k) sched->lanes = 1;
-    sched->lanes_along_k = true;
+    if (!sched->gemv.lanes_along_k && turn_along_outputs(&g, variant)) return;
+    if (!sched->gemv.lanes_along_k) sched->lanes = 1;
+    sched->gemv.lanes_along_k = true;
     turn_along_k(&g, variant);
 }
 

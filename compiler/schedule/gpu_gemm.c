@@ -102,20 +102,20 @@ static bool is_wide(const Plan *plan, const Kernel *kernel) {
 
 static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     Sched *sched = &variant.sched;
-    sched->engine = GEMM_FMA;
-    sched->tile_m = tiles->m;
-    sched->tile_n = tiles->n;
-    sched->tile_k = tiles->k;
-    sched->warps_m = tiles->warps_m;
-    sched->warps_n = tiles->warps_n;
+    sched->template = TEMPLATE_GPU_GEMM_SIMT;
+    sched->gemm.tile_m = tiles->m;
+    sched->gemm.tile_n = tiles->n;
+    sched->gemm.tile_k = tiles->k;
+    sched->gemm.warps_m = tiles->warps_m;
+    sched->gemm.warps_n = tiles->warps_n;
     sched->threads = tiles->threads;
     uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
     uint32_t stage = simt_stage_bytes(sched, acc_bytes), part = simt_part_bytes(sched, acc_bytes);
-    sched->stages = tiles->stages;
-    while (sched->stages > 2 && (sched->stages * stage > MAX_STAGES_BYTES ||
-                                 (sched->stages - 1) * tiles->k >= dim_hi(g->dims, g->k)))
-        sched->stages--;
-    uint32_t bytes = sched->stages * stage;
+    sched->gemm.stages = tiles->stages;
+    while (sched->gemm.stages > 2 && (sched->gemm.stages * stage > MAX_STAGES_BYTES ||
+                                      (sched->gemm.stages - 1) * tiles->k >= dim_hi(g->dims, g->k)))
+        sched->gemm.stages--;
+    uint32_t bytes = sched->gemm.stages * stage;
     variant.shared_bytes = sched_gemm_dynamic_bytes(bytes > part ? bytes : part);
     variant.grid = gemm_gpu_grid(g->kernel, tiles->m, tiles->n);
     g->variants[g->n_variants++] = variant;
@@ -344,7 +344,7 @@ static void add_plain(GemmGpu *g) {
     int64_t depth = dim_hi(g->dims, g->k);
     uint32_t unroll = MAP_MAX_UNROLL;
     while (unroll > 1 && unroll * depth > NAIVE_MAX_WRITTEN) unroll /= 2;
-    variant->sched.engine = GEMM_NAIVE;
+    variant->sched.template = TEMPLATE_GPU_GEMM_NAIVE;
     variant->sched.threads = PLAIN_THREADS;
     variant->sched.unroll = unroll;
     variant->grid = dim_ceil_div(g->dims, kernel_n_rows(g->kernel), PLAIN_THREADS * unroll);
@@ -412,12 +412,12 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, co
     DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
     DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
-    DimId n_tiles = dim_ceil_div(dims, n, few->sched.tile_n);
+    DimId n_tiles = dim_ceil_div(dims, n, few->sched.gemm.tile_n);
     bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= FEW_ROWS;
-    n_tiles = n_tiles_of_rows(launch, kernel, few->sched.tile_n);
+    n_tiles = n_tiles_of_rows(launch, kernel, few->sched.gemm.tile_n);
     bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= DEEP;
-    if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.tile_m == FEW_ROWS) return false;
-    if (few->sched.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
+    if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.gemm.tile_m == FEW_ROWS) return false;
+    if (few->sched.gemm.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
     if (!sched_mma_copies(kernel, few)) return false;
     if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * target->n_processors)) return false;
     predicate_drop(&few->predicate, TERM_RANGE);
@@ -436,7 +436,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     bool fits = is_wgmma && sched_wgmma_fits(plan, kernel);
     uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];
-    bool has_few = launch.has_rows ? few.sched.tile_m <= FEW_ROWS
+    bool has_few = launch.has_rows ? few.sched.gemm.tile_m <= FEW_ROWS
                                    : limit_to_few_rows(kernel, &launch, target, &few),
          is_always_few = has_few && !predicate_dim(&few.predicate, TERM_RANGE);
     if (has_few) wgmma++;
@@ -448,7 +448,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     if (has_few) variants[0] = few;
     DimId whole = predicate_dim(&others[0].predicate, TERM_MULTIPLE);
     if (whole && !fits) {
-        bool has_larger = others[0].sched.tile_m <= FEW_ROWS &&
+        bool has_larger = others[0].sched.gemm.tile_m <= FEW_ROWS &&
                           predicate_dim(&others[1].predicate, TERM_MULTIPLE) == whole;
         wgmma[n] = others[has_larger];
         predicate_drop(&wgmma[n++].predicate, TERM_RANGE);

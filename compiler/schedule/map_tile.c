@@ -98,10 +98,11 @@ static bool find_in(Tiler *t) {
 static void set_tile(const Tiler *t, uint32_t edge, Sched *sched) {
     uint32_t in = ceil_pow2(dim_hi(t->dims, extent(t, t->in)));
     uint32_t out = ceil_pow2(dim_hi(t->dims, extent(t, t->out)));
-    sched->tile_m = min_u32(in, edge);
-    sched->tile_n = min_u32(out, edge * edge / sched->tile_m);
-    if (sched->tile_m == edge) sched->tile_n = min_u32(out, edge);
-    if (sched->tile_n < edge) sched->tile_m = min_u32(in, edge * edge / sched->tile_n);
+    sched->map_tile.tile_m = min_u32(in, edge);
+    sched->map_tile.tile_n = min_u32(out, edge * edge / sched->map_tile.tile_m);
+    if (sched->map_tile.tile_m == edge) sched->map_tile.tile_n = min_u32(out, edge);
+    if (sched->map_tile.tile_n < edge)
+        sched->map_tile.tile_m = min_u32(in, edge * edge / sched->map_tile.tile_n);
 }
 
 static uint32_t unrolled_prims(const Tiler *t, const Sched *sched) {
@@ -120,8 +121,8 @@ static bool fits(const Tiler *t, const Sched *sched) {
 
 /* Blocks, one for each tile. */
 static DimId count_tiles(const Tiler *t, const Sched *sched) {
-    DimId in = dim_ceil_div(t->dims, extent(t, t->in), sched->tile_m);
-    DimId n = dim_ceil_div(t->dims, extent(t, t->out), sched->tile_n);
+    DimId in = dim_ceil_div(t->dims, extent(t, t->in), sched->map_tile.tile_m);
+    DimId n = dim_ceil_div(t->dims, extent(t, t->out), sched->map_tile.tile_n);
     n = dim_mul(t->dims, in, n);
     for (uint32_t axis = 0; axis < t->kernel->n_parallel && n; axis++)
         if (axis != t->in && axis != t->out) n = dim_mul(t->dims, n, extent(t, axis));
@@ -145,7 +146,8 @@ static bool ask_full(const Tiler *t, Variant *variant) {
     const Sched *sched = &variant->sched;
     DimId rows = kernel_n_rows(t->kernel);
     DimId least =
-        dim_mul_const(t->dims, variant->grid, (int64_t)sched->tile_m * sched->tile_n / LEAST_SHARE);
+        dim_mul_const(t->dims, variant->grid,
+                      (int64_t)sched->map_tile.tile_m * sched->map_tile.tile_n / LEAST_SHARE);
     if (!rows || !least) return false;
     DimId lacking = dim_sub(t->dims, least, rows);
     if (!lacking || dim_lo(t->dims, lacking) > 0) return false;
@@ -179,7 +181,7 @@ static uint32_t lanes_along(const Tiler *t, const Sched *sched, uint32_t axis, u
     uint32_t lanes = min_u32(t->target->vector_bytes / bytes, MAX_LANES);
     int64_t value;
     lanes = min_u32(lanes, map_tile_elems(sched));
-    lanes = min_u32(lanes, axis == t->in ? sched->tile_m : sched->tile_n);
+    lanes = min_u32(lanes, axis == t->in ? sched->map_tile.tile_m : sched->map_tile.tile_n);
     if (dim_is_const(t->dims, extent(t, axis), &value))
         while (lanes > 1 && value % lanes) lanes /= 2;
     return lanes;
@@ -218,8 +220,9 @@ static uint64_t wide_arguments(const Tiler *t, const Variant *variant) {
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD) continue;
-        args |= is_staged(t, id) ? wide_argument(t, s->buffer, s->index, t->in, sched->lanes_in)
-                                 : wide_argument(t, s->buffer, s->index, t->out, sched->lanes);
+        args |= is_staged(t, id)
+                    ? wide_argument(t, s->buffer, s->index, t->in, sched->map_tile.lanes_in)
+                    : wide_argument(t, s->buffer, s->index, t->out, sched->lanes);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++)
         args |= wide_argument(t, stage->stores.data[i].buffer, stage->stores.data[i].address,
@@ -231,10 +234,10 @@ static uint64_t wide_arguments(const Tiler *t, const Variant *variant) {
 static Variant wide_variant(const Tiler *t, Variant variant) {
     Sched *sched = &variant.sched;
     sched->lanes = lanes_along(t, sched, t->out, widest_argument(t));
-    sched->lanes_in = lanes_along(t, sched, t->in, widest_staged(t));
+    sched->map_tile.lanes_in = lanes_along(t, sched, t->in, widest_staged(t));
     while (sched->lanes > 1 && pressure_is_spread(t->arena, t->kernel, sched)) sched->lanes /= 2;
     ask_whole(t, t->out, sched->lanes, &variant);
-    ask_whole(t, t->in, sched->lanes_in, &variant);
+    ask_whole(t, t->in, sched->map_tile.lanes_in, &variant);
     predicate_align(&variant.predicate, t->target->vector_bytes, wide_arguments(t, &variant));
     return variant;
 }
@@ -250,10 +253,11 @@ uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, c
     Variant narrow = *base;
     Sched *sched = &narrow.sched;
     if (kernel->n_parallel < 2 || !find_out(&t) || !find_in(&t)) return 0;
+    sched->template = TEMPLATE_GPU_MAP_TILE;
     sched->threads = MAP_TILE_THREADS;
-    sched->axis_in = t.in;
-    sched->lanes_out = kernel->n_parallel - 1 - t.out;
-    sched->lanes_in = sched->lanes = 1;
+    sched->map_tile.axis_in = t.in;
+    sched->map_tile.lanes_out = kernel->n_parallel - 1 - t.out;
+    sched->map_tile.lanes_in = sched->lanes = 1;
     if (!choose_tile(&t, sched)) return 0;
     narrow.grid = count_tiles(&t, sched);
     if (!narrow.grid || !ask_full(&t, &narrow)) return 0;

@@ -26,25 +26,26 @@ static void set_fma_tile(const Kernel *kernel, Variant *variant) {
     uint32_t n_warps = sched->threads / WARP_THREADS;
     int64_t m = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)));
     int64_t n = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
-    sched->warps_m = m <= FEW_ROWS ? 1 : n_warps / MIN_WARPS < 4 ? 2 : 4;
-    sched->warps_n = n_warps / sched->warps_m;
+    GemmSched *gemm = &sched->gemm;
+    gemm->warps_m = m <= FEW_ROWS ? 1 : n_warps / MIN_WARPS < 4 ? 2 : 4;
+    gemm->warps_n = n_warps / gemm->warps_m;
     if (m == 1) {
-        sched->tile_m = 1;
-        sched->tile_n = WARP_THREADS * sched->warps_n;
+        gemm->tile_m = 1;
+        gemm->tile_n = WARP_THREADS * gemm->warps_n;
     } else {
-        sched->tile_m = m <= FEW_ROWS ? FEW_ROWS : m <= 32 ? 32 : 64;
-        sched->tile_n = 4 * sched->warps_n;
-        while (sched->tile_n < n && sched->tile_n < 64) sched->tile_n *= 2;
+        gemm->tile_m = m <= FEW_ROWS ? FEW_ROWS : m <= 32 ? 32 : 64;
+        gemm->tile_n = 4 * gemm->warps_n;
+        while (gemm->tile_n < n && gemm->tile_n < 64) gemm->tile_n *= 2;
     }
-    sched->tile_k = TILE_DEPTH;
-    uint32_t bytes = 2 * (sched->tile_m + sched->tile_n) * dtype_bytes(kernel->reduces.data[0].acc);
-    while (sched->tile_k > 4 && sched->tile_k * bytes > MAX_TILE_BYTES) sched->tile_k /= 2;
-    sched->stages = 2;
-    variant->grid = gemm_gpu_grid(kernel, sched->tile_m, sched->tile_n);
+    gemm->tile_k = TILE_DEPTH;
+    uint32_t bytes = 2 * (gemm->tile_m + gemm->tile_n) * dtype_bytes(kernel->reduces.data[0].acc);
+    while (gemm->tile_k > 4 && gemm->tile_k * bytes > MAX_TILE_BYTES) gemm->tile_k /= 2;
+    gemm->stages = 2;
+    variant->grid = gemm_gpu_grid(kernel, gemm->tile_m, gemm->tile_n);
 }
 
-static bool contract_turn(const Kernel *kernel, Variant *variant) {
-    switch (variant->sched.engine) {
+static bool gemm_one_block(const Kernel *kernel, Variant *variant) {
+    switch (sched_engine(&variant->sched)) {
     case GEMM_FMA:
         set_fma_tile(kernel, variant);
         return true;
@@ -55,6 +56,7 @@ static bool contract_turn(const Kernel *kernel, Variant *variant) {
     case GEMM_GEMV:
         sched_gemv_one_block(kernel, variant);
         return true;
+    case GEMM_NONE:
     case GEMM_MMA:
     case GEMM_WGMMA: /* their tiles are no smaller than what they are good for */
         break;
@@ -62,30 +64,41 @@ static bool contract_turn(const Kernel *kernel, Variant *variant) {
     return false;
 }
 
-bool sched_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+/* One element at a time where lanes lie along another axis than the last. */
+static bool map_one_block(const Kernel *kernel, Variant *variant) {
     Sched *sched = &variant->sched;
-    uint32_t own = sched->threads;
-    DimId rows = kernel_n_rows(kernel);
+    if (sched->template == TEMPLATE_GPU_MAP_TILE) {
+        if (sched->map_tile.lanes_out) sched->lanes = 1;
+        sched->template = TEMPLATE_GPU_MAP;
+    }
+    variant->grid = sched_map_grid(kernel, sched);
+    return true;
+}
+
+/* The barriers of threads of several warps are the block's; no row of a cluster. */
+static bool row_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+    Sched *sched = &variant->sched;
+    uint32_t own = sched->row.threads_per_row;
+    if (sched->cluster > 1 ||
+        (own > WARP_THREADS && own != threads && !sched_row_widen(sched, threads)))
+        return false;
+    variant->grid = ceil_div(kernel, kernel_n_rows(kernel), threads / sched->row.threads_per_row);
+    return true;
+}
+
+bool sched_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+    uint32_t own = variant->sched.threads;
     if (kernel->segment_axis != NO_AXIS || variant->shared_bytes) return false;
-    sched->threads = threads;
+    variant->sched.threads = threads;
     switch (kernel->form) {
-    case FORM_MAP: /* one element at a time where lanes lie along another axis than the last */
-        if (sched->lanes_out) sched->lanes = 1;
-        sched->lanes_out = sched->lanes_in = 0;
-        variant->grid = sched_map_grid(kernel, sched);
-        return true;
-    case FORM_ROW: /* the barriers of a team of several warps are the block's; no row of a cluster
-                    */
-        if (sched->cluster > 1 ||
-            (sched->threads_per_row > WARP_THREADS && sched->threads_per_row != threads &&
-             !sched_row_widen(sched, threads)))
-            return false;
-        variant->grid = ceil_div(kernel, rows, threads / sched->threads_per_row);
-        return true;
+    case FORM_MAP:
+        return map_one_block(kernel, variant);
+    case FORM_ROW:
+        return row_one_block(kernel, threads, variant);
     case FORM_COLUMN:
         return threads == COLUMN_THREADS && own == COLUMN_THREADS;
     case FORM_GEMM:
-        return contract_turn(kernel, variant);
+        return gemm_one_block(kernel, variant);
     }
     return false;
 }

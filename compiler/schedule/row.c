@@ -42,8 +42,8 @@ static int64_t block_bytes(const RowUse *use, uint32_t threads, uint32_t threads
 }
 
 static int64_t set_team(Sched *sched, const RowUse *use, uint32_t threads_per_row, uint32_t slots) {
-    sched->threads_per_row = threads_per_row;
-    sched->slots = slots;
+    sched->row.threads_per_row = threads_per_row;
+    sched->row.slots = slots;
     sched->threads = threads_per_row > WARP_THREADS ? threads_per_row : BLOCK_THREADS;
     bool is_queued =
         threads_per_row <= WARP_THREADS && use->rows > machine_threads(use) / threads_per_row;
@@ -85,7 +85,7 @@ static bool is_lone(const Sched *sched, const RowUse *use, uint32_t threads_per_
 
 int64_t sched_row_few(Sched *sched, const RowUse *use) {
     sched_row_all(sched, use);
-    uint32_t all = sched->threads_per_row, threads_per_row = 1;
+    uint32_t all = sched->row.threads_per_row, threads_per_row = 1;
     while (threads_per_row < all &&
            (has_many_steps(sched, use, threads_per_row) || is_lone(sched, use, threads_per_row)))
         threads_per_row *= 2;
@@ -93,12 +93,13 @@ int64_t sched_row_few(Sched *sched, const RowUse *use) {
 }
 
 bool sched_row_widen(Sched *sched, uint32_t threads_per_row) {
-    uint32_t by = threads_per_row / sched->threads_per_row;
-    if (!sched->resident || threads_per_row % sched->threads_per_row || sched->slots % by)
+    uint32_t by = threads_per_row / sched->row.threads_per_row;
+    if (!sched->row.resident || threads_per_row % sched->row.threads_per_row ||
+        sched->row.slots % by)
         return false;
-    sched->threads_per_row = threads_per_row;
-    sched->slots /= by;
-    sched->resident = (sched->resident + by - 1) / by;
+    sched->row.threads_per_row = threads_per_row;
+    sched->row.slots /= by;
+    sched->row.resident = (sched->row.resident + by - 1) / by;
     if (threads_per_row > WARP_THREADS) sched->threads = threads_per_row;
     return true;
 }

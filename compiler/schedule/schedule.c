@@ -167,8 +167,7 @@ static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
 
 static void gpu_map(Scheduler *s, Variant variant) {
     variant.sched.threads = MAP_THREADS;
-    if (!variant.sched.is_flat && !variant.sched.lanes_in)
-        variant.sched.unroll = map_unroll(s, &variant);
+    if (variant.sched.template == TEMPLATE_GPU_MAP) variant.sched.unroll = map_unroll(s, &variant);
     variant.grid = sched_map_grid(s->kernel, &variant.sched);
     add_variant(s, variant);
 }
@@ -194,7 +193,7 @@ static void hurry(const Scheduler *s, Sched *sched) {
  * them that is faster; beyond, it takes less time to compile. */
 static bool is_crowded(const Sched *sched, bool is_known) {
     uint32_t most = is_known ? MANY_ROW_THREADS / 2 : MANY_ROW_THREADS;
-    return sched->resident * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < most;
+    return sched->row.resident * sched->lanes > FEW_RESIDENT_ELEMS && sched->threads < most;
 }
 
 /* How many large blocks are to fit on a processor, in different stages: the assembler would rather
@@ -202,7 +201,7 @@ static bool is_crowded(const Sched *sched, bool is_known) {
  * load, and spill. */
 static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
     uint32_t registers = pressure_least(s->arena, s->kernel, sched);
-    bool keeps_many = sched->resident * sched->lanes > FEW_RESIDENT_ELEMS;
+    bool keeps_many = sched->row.resident * sched->lanes > FEW_RESIDENT_ELEMS;
     if (keeps_many && sched->threads == MANY_ROW_THREADS / 2)
         return registers <= MANY_REGISTERS && widest_bytes(s) <= 2 ? 3 : 2;
     if (sched->threads < MANY_ROW_THREADS) return 0;
@@ -236,14 +235,14 @@ static RowUse row_use(const Scheduler *s, int64_t length) {
 }
 
 static bool has_room(const Scheduler *s, Sched *sched) {
-    return sched->resident * sched->lanes <= MAX_RESIDENT_ELEMS &&
-           sched->resident <= MOST_ROW_STEPS && has_registers(s, sched) &&
+    return sched->row.resident * sched->lanes <= MAX_RESIDENT_ELEMS &&
+           sched->row.resident <= MOST_ROW_STEPS && has_registers(s, sched) &&
            pressure_least(s->arena, s->kernel, sched) * sched->threads <= MOST_BLOCK_REGISTERS;
 }
 
 /* Single elements of several tensors at once, so that few blocks fit on a processor. */
 static bool keeps_many(const Scheduler *s, const Sched *sched) {
-    uint32_t most = MANY_SINGLE_REGISTERS + (sched->is_wide ? sched->resident : 0);
+    uint32_t most = MANY_SINGLE_REGISTERS + (sched->is_wide ? sched->row.resident : 0);
     return sched->lanes == 1 && pressure_least(s->arena, s->kernel, sched) > most;
 }
 
@@ -269,17 +268,17 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
     bool may_be_short = least <= length / 2;
     RowUse use = row_use(s, length);
     use.most_steps = most_steps(s, &use, n_blocks > 1, may_be_short);
-    sched->resident = (uint32_t)sched_row_few(sched, &use);
+    sched->row.resident = (uint32_t)sched_row_few(sched, &use);
     while (sched->lanes > 1 && is_crowded(sched, least == length)) {
         sched->lanes /= 2;
-        sched->resident = (uint32_t)sched_row_few(sched, &use);
+        sched->row.resident = (uint32_t)sched_row_few(sched, &use);
     }
     while (!has_room(s, sched))
-        if (!sched_row_widen(sched, 2 * sched->threads_per_row)) return false;
+        if (!sched_row_widen(sched, 2 * sched->row.threads_per_row)) return false;
     while (keeps_many(s, sched))
-        if (!sched_row_widen(sched, 2 * sched->threads_per_row)) break;
-    bool is_wasteful = may_be_short && sched->threads_per_row > MANY_ROW_THREADS;
-    return sched->resident <= use.most_steps && !is_wasteful;
+        if (!sched_row_widen(sched, 2 * sched->row.threads_per_row)) break;
+    bool is_wasteful = may_be_short && sched->row.threads_per_row > MANY_ROW_THREADS;
+    return sched->row.resident <= use.most_steps && !is_wasteful;
 }
 
 /* Partial results by few blocks: each has more on its way, if that is of few tensors. */
@@ -312,7 +311,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     variant.sched = sched;
     DimId rows = kernel_n_rows(s->kernel);
     rows = dim_mul(s->dims, rows, n_segments(s));
-    variant.grid = dim_ceil_div(s->dims, rows, sched.threads / sched.threads_per_row);
+    variant.grid = dim_ceil_div(s->dims, rows, sched.threads / sched.row.threads_per_row);
     if (sched.cluster) variant.grid = dim_mul_const(s->dims, rows, sched.cluster);
     add_deep(s, variant);
     add_variant(s, variant);
@@ -390,9 +389,9 @@ static uint32_t column_team(const Scheduler *s, uint32_t lanes, int64_t n_segmen
 static void add_column(Scheduler *s, Variant variant) {
     Sched *sched = &variant.sched;
     sched->threads = COLUMN_THREADS;
-    uint32_t n_groups = COLUMN_THREADS / COLUMN_CHAINS / sched->threads_per_row;
+    uint32_t n_groups = COLUMN_THREADS / COLUMN_CHAINS / sched->column.threads_along;
     DimId strips = dim_ceil_div(s->dims, kernel_n_rows(s->kernel),
-                                (int64_t)sched->lanes * sched->threads_per_row);
+                                (int64_t)sched->lanes * sched->column.threads_along);
     DimId segments = n_segments(s);
     if (s->kernel->segment_axis != NO_AXIS) segments = dim_ceil_div(s->dims, segments, n_groups);
     variant.grid = dim_mul(s->dims, strips, segments);
@@ -409,12 +408,13 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
     Sched *sched = &variant.sched;
     if (dim_lo(s->dims, n) <= segment) {
         Variant one = variant;
-        one.sched.threads_per_row = WARP_THREADS;
+        one.sched.column.threads_along = WARP_THREADS;
         predicate_set_range(&one.predicate, n, INT64_MIN, segment);
         add_column(s, one);
     }
     if (sched->lanes > 1) return;
-    sched->threads_per_row = column_team(s, sched->lanes, most / segment + (most % segment != 0));
+    sched->column.threads_along =
+        column_team(s, sched->lanes, most / segment + (most % segment != 0));
     sched->threads = COLUMN_THREADS;
     hurry(s, sched);
     add_column(s, variant);
@@ -435,7 +435,7 @@ static void gpu_column(Scheduler *s, Variant variant) {
         gpu_column_finish(s, variant);
         return;
     }
-    variant.sched.threads_per_row =
+    variant.sched.column.threads_along =
         is_partial ? column_team(s, variant.sched.lanes, 1) : WARP_THREADS;
     if (!is_partial && variant.sched.lanes > 1 && has_few_strips(s, variant.sched.lanes)) return;
     add_column(s, variant);
@@ -461,7 +461,7 @@ static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes,
     DimId extent = lane_extent(s);
     int64_t value, known = dim_multiple(s->dims, extent);
     bool is_const = dim_is_const(s->dims, extent, &value);
-    sched.is_flat = true;
+    sched.template = TEMPLATE_GPU_MAP_FLAT;
     sched.lanes = pressure_lanes(s->arena, s->kernel, sched);
     FlatUse use = sched_flat_use(s->arena, s->kernel, sched.lanes);
     bool is_enough = use.has_others && is_const && row_lanes * widest_bytes(s) >= MAP_ROW_BYTES;
@@ -488,8 +488,14 @@ static void gpu_row_vectors(Scheduler *s, Sched sched) {
 
 /* Vector accesses where they are possible; then one element at a time, which always applies. */
 static void schedule_gpu(Scheduler *s) {
-    Sched sched = {
-        .lanes = 1, .unroll = 1, .is_wide = is_wide(s), .pairs_bf16 = s->target->has_bf16};
+    static const TemplateId of_form[] = {[FORM_MAP] = TEMPLATE_GPU_MAP,
+                                         [FORM_ROW] = TEMPLATE_GPU_ROW,
+                                         [FORM_COLUMN] = TEMPLATE_GPU_COLUMN};
+    Sched sched = {.template = of_form[s->kernel->form],
+                   .lanes = 1,
+                   .unroll = 1,
+                   .is_wide = is_wide(s),
+                   .pairs_bf16 = s->target->has_bf16};
     gpu_map_tiles(s, sched);
     Sched vectors = sched;
     vectors.lanes = s->target->vector_bytes / widest_bytes(s);
@@ -600,8 +606,8 @@ static void cpu_short_map(Scheduler *s, Variant variant) {
     int64_t most = longest_short(along, map_work(s, lanes), lanes);
     if (dim_hi(s->dims, extent) > most)
         predicate_set_range(&variant.predicate, extent, INT64_MIN, most);
-    variant.sched.lanes_out = last - axis;
-    variant.sched.chunk_elems = CPU_MAP_OUT_UNIT;
+    variant.sched.cpu_map.lanes_out = last - axis;
+    variant.sched.cpu_map.chunk_elems = CPU_MAP_OUT_UNIT;
     variant.grid = cpu_grid(s, CPU_MAP_OUT_UNIT);
     if (dim_lo(s->dims, extent) <= most) add_variant(s, variant);
     s->lane_axis = last;
@@ -615,13 +621,21 @@ static uint32_t row_lanes(const Scheduler *s, uint32_t lanes) {
 }
 
 static void schedule_cpu(Scheduler *s) {
-    Sched sched = {.lanes = s->target->vector_bytes / 4, .unroll = 1, .threads = 1};
+    static const TemplateId of_form[] = {[FORM_MAP] = TEMPLATE_CPU_MAP,
+                                         [FORM_ROW] = TEMPLATE_CPU_ROW,
+                                         [FORM_COLUMN] = TEMPLATE_CPU_COLUMN};
+    Sched sched = {.template = of_form[s->kernel->form],
+                   .lanes = s->target->vector_bytes / 4,
+                   .unroll = 1,
+                   .threads = 1};
     if (computes_in_f64(s)) sched.lanes /= 2;
     if (s->lane_axis == NO_AXIS) sched.lanes = 1;
     if (s->kernel->form == FORM_ROW) sched.lanes = row_lanes(s, sched.lanes);
     sched.is_wide = is_wide(s);
-    sched.chunk_elems = cpu_unit(s, sched.lanes);
-    Variant variant = {.sched = sched, .grid = cpu_grid(s, sched.chunk_elems)};
+    int64_t unit = cpu_unit(s, sched.lanes);
+    if (s->kernel->form == FORM_MAP) sched.cpu_map.chunk_elems = unit;
+    if (s->kernel->form == FORM_COLUMN) sched.cpu_column.chunk_elems = unit;
+    Variant variant = {.sched = sched, .grid = cpu_grid(s, unit)};
     if (s->kernel->form == FORM_MAP) cpu_short_map(s, variant);
     if (s->kernel->form == FORM_ROW) cpu_short_rows(s, variant);
     if (s->kernel->form == FORM_ROW)

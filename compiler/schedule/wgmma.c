@@ -7,7 +7,7 @@
  *
  * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
  * lie side by side, and are one wide tile to the instruction. */
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "machine/machine.h"
 #include "schedule/gemm.h"
 #include "schedule/wgmma_price.h"
@@ -286,20 +286,20 @@ static uint32_t store_warps(const Wgmma *g, Tile tile) {
 
 static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     Sched *sched = &variant->sched;
-    sched->engine = GEMM_WGMMA;
-    sched->tile_m = tile.m;
-    sched->tile_n = tile.n;
-    sched->tile_k = wgmma_depth(g->dtype);
-    sched->products = g->launch.products;
-    sched->tail_n = tile.tail;
-    sched->warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
-    sched->warps_n = 1;
-    sched->store_warps = store_warps(g, tile);
-    sched->threads = (sched->warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
-    sched->stages = WGMMA_MAX_STAGES;
-    uint32_t chip = wgmma_chip_rows(sched) * g->launch.row_bytes;
+    sched->template = TEMPLATE_GPU_GEMM_WGMMA;
+    sched->gemm.tile_m = tile.m;
+    sched->gemm.tile_n = tile.n;
+    sched->gemm.tile_k = wgmma_depth(g->dtype);
+    sched->gemm.products = g->launch.products;
+    sched->gemm.tail_n = tile.tail;
+    sched->gemm.warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
+    sched->gemm.warps_n = 1;
+    sched->gemm.store_warps = store_warps(g, tile);
+    sched->threads = (sched->gemm.warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
+    sched->gemm.stages = WGMMA_MAX_STAGES;
+    uint32_t chip = sched_epilogue_rows(sched) * g->launch.row_bytes;
     while (wgmma_shared_bytes(stage_bytes(g, tile), sched) + chip > WGMMA_SHARED_BYTES)
-        sched->stages--;
+        sched->gemm.stages--;
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
     sched->cluster = tile.cluster;
     variant->grid = blocks_of(g->dims, g->kernel, tile);

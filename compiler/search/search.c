@@ -162,7 +162,7 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *offer
         bool is_pair = launch_joins_products(plan, launch);
         bool is_at_once = c->target->device == DEVICE_CPU;
         for (uint32_t v = 0; v < first->n_variants; v++)
-            is_at_once = is_at_once || first->variants[v].sched.products > 1;
+            is_at_once = is_at_once || sched_gemm(&first->variants[v].sched).products > 1;
         offer->is_at_once = offer->is_at_once || (is_pair && is_at_once);
         offer->n_launches++;
     }

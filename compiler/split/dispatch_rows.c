@@ -26,22 +26,6 @@ typedef struct Spreader {
 
 /* Where they are spread. */
 
-/* 1 where it is no multiple, else 0. */
-static DimId is_ragged(DimTab *dims, DimId value, int64_t multiple) {
-    DimId whole = dim_div(dims, value, dim_const(dims, multiple));
-    DimId rest = dim_sub(dims, value, dim_mul_const(dims, whole, multiple));
-    return dim_at_least(dims, rest, 1);
-}
-
-static DimId where(DimTab *dims, const RowDispatch *spread) {
-    DimId few = dim_at_least(dims, spread->margin, spread->least);
-    if (few == DIM_NONE || !spread->clustered) return few;
-    DimId longer = dim_at_least(dims, spread->length, spread->clustered + 1);
-    DimId any = dim_add(dims, longer, is_ragged(dims, spread->inner, spread->lanes));
-    any = dim_add(dims, any, dim_const(dims, 1));
-    return dim_mul(dims, few, dim_div(dims, any, dim_const(dims, 2)));
-}
-
 /* The longest rows that a cluster of blocks takes. */
 static const Variant *find_cluster(const Kernel *kernel) {
     const Variant *found = NULL;
@@ -58,10 +42,20 @@ static int64_t least_length(const Kernel *kernel, DeviceClass device) {
     return device == DEVICE_CPU && has_f64 ? long_row[device] / 2 : long_row[device];
 }
 
-/* Says where the kernel's rows are to be spread: the fewer there are, the shorter they may be.
- * Returns what is 1 there, else 0; DIM_NONE: nowhere, or wherever it is. */
+/* Where a cluster has a block for each part of the rows, it has them on chip. */
+static void except_clustered(Condition *few, const Variant *cluster, DimId length) {
+    const PredicateTerm *whole = predicate_term(&cluster->predicate, TERM_MULTIPLE, 0);
+    Predicate *clustered = condition_except(few);
+    predicate_set_range(clustered, length, INT64_MIN,
+                        predicate_term(&cluster->predicate, TERM_RANGE, 0)->most);
+    if (whole) predicate_require_multiple(clustered, whole->dim, whole->of);
+}
+
+/* Finds where the kernel's rows are better spread over several kernels: where they are few and
+ * long, the fewer there are the shorter they may be, unless a cluster takes them. Returns what is 1
+ * there, else 0; DIM_NONE: nowhere, or wherever it is. */
 static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Target *target,
-                      RowDispatch *spread) {
+                      Condition *few) {
     DimTab *dims = plan->graph->dims;
     DimId rows = kernel_n_rows(&kernel), length = kernel_n_reduced(&kernel);
     int64_t many = (int64_t)(SPLIT_ROWS_A_PROCESSOR * card_of_target(target)->n_processors), value;
@@ -74,18 +68,14 @@ static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Targe
     const Variant *cluster = find_cluster(&kernel);
     if (idle == DIM_NONE || (cluster && !predicate_dim(&cluster->predicate, TERM_RANGE)))
         return DIM_NONE;
-    *spread = (RowDispatch){
-        .margin = dim_mul(dims, length, idle), .least = least * (many - 1), .length = length};
-    if (cluster) {
-        const PredicateTerm *whole = predicate_term(&cluster->predicate, TERM_MULTIPLE, 0);
-        spread->clustered = predicate_term(&cluster->predicate, TERM_RANGE, 0)->most;
-        spread->inner = whole ? whole->dim : length;
-        spread->lanes = whole ? whole->of : 1;
-    }
-    DimId few = where(dims, spread);
-    return few == DIM_NONE || dim_is_const(dims, few, &value)
+    DimId margin = dim_mul(dims, length, idle);
+    if (margin == DIM_NONE) return DIM_NONE;
+    predicate_set_range(&few->when, margin, least * (many - 1), INT64_MAX);
+    if (cluster) except_clustered(few, cluster, length);
+    DimId when = condition_dim(dims, few);
+    return when == DIM_NONE || dim_is_const(dims, when, &value)
                ? DIM_NONE
-               : dim_name_value(arena, dims, "rows.few", few);
+               : dim_name_value(arena, dims, "rows.few", when);
 }
 
 /* The kernels. */
@@ -282,15 +272,15 @@ static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
     uint32_t k = plan->kernels.n - 1;
     const Kernel whole = plan->kernels.data[k];
     DimTab *dims = plan->graph->dims;
-    RowDispatch spread;
+    Condition few = {.n_unless = 0};
     if (whole.form != FORM_ROW) return false;
-    DimId when = find_few(arena, plan, whole, target, &spread);
+    DimId when = find_few(arena, plan, whole, target, &few);
     if (when == DIM_NONE) return false;
     Spreader s = spreader_new(arena, plan, &whole, when);
     add_pieces(&s, target->device == DEVICE_CPU);
     plan->kernels.data[k].when = dim_sub(dims, dim_const(dims, 1), s.when);
-    spread.n = plan->kernels.n - 1 - k;
-    plan->kernels.data[k].spread = spread;
+    plan->kernels.data[k].choice =
+        (Choice){.n = plan->kernels.n - 1 - k, .condition = arena_copy(arena, &few, sizeof few)};
     for (uint32_t i = k + 1; i < plan->kernels.n; i++)
         kernel_note_interface(arena, &plan->kernels.data[i]);
     return true;

@@ -1,9 +1,9 @@
-/* Finding windows over images (plan/im2col.h) in what the lhs of a product loads: a concat,
+/* Finding windows over images (lowering/im2col.h) in what the lhs of a product loads: a concat,
  * along k, of slices of one tensor, padded with zeros or not. */
 #ifndef FUSEC_TEMPLATE_FIND_IM2COL_H
 #define FUSEC_TEMPLATE_FIND_IM2COL_H
 
-#include "plan/im2col.h"
+#include "lowering/im2col.h"
 #include "plan/plan.h"
 
 /* The batches must be one axis with m, and taps go over whole steps of `depth` elements of k. NULL

@@ -34,11 +34,12 @@ enum {
 };
 
 static inline uint32_t gemm_rows_gemm_left_bytes(const Sched *scores) {
-    return scores->tile_m * scores->tile_k * GEMM_ROWS_GEMM_ELEM_BYTES;
+    return scores->gemm.tile_m * scores->gemm.tile_k * GEMM_ROWS_GEMM_ELEM_BYTES;
 }
 
 static inline uint32_t gemm_rows_gemm_buffer_bytes(const Sched *scores, const Sched *result) {
-    uint32_t right = scores->tile_n * scores->tile_k, values = result->tile_k * result->tile_n;
+    uint32_t right = scores->gemm.tile_n * scores->gemm.tile_k,
+             values = result->gemm.tile_k * result->gemm.tile_n;
     return (right > values ? right : values) * GEMM_ROWS_GEMM_ELEM_BYTES;
 }
 

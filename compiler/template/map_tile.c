@@ -60,7 +60,8 @@ static uint32_t out_axis(const Kernel *kernel, const Sched *sched) {
 }
 
 bool map_tile_stages(const Kernel *kernel, const Sched *sched, const Scalar *load) {
-    return sched->lanes_in && is_staged(kernel, load, sched->axis_in, out_axis(kernel, sched));
+    return sched->template == TEMPLATE_GPU_MAP_TILE &&
+           is_staged(kernel, load, sched->map_tile.axis_in, out_axis(kernel, sched));
 }
 
 static uint32_t registers_of(const Sched *sched, const Scalar *load) {
@@ -75,9 +76,9 @@ MapTileHeld map_tile_held(Arena *arena, const Kernel *kernel, const Sched *sched
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD) continue;
-        if (is_staged(kernel, s, sched->axis_in, out))
+        if (is_staged(kernel, s, sched->map_tile.axis_in, out))
             held.staged += registers_of(sched, s);
-        else if (s->axes >> sched->axis_in & 1)
+        else if (s->axes >> sched->map_tile.axis_in & 1)
             held.ahead += registers_of(sched, s);
     }
     if (held.ahead > MAX_AHEAD_REGISTERS) held.ahead = 0;
@@ -90,10 +91,10 @@ bool map_tile_loads_ahead(Arena *arena, const Kernel *kernel, const Sched *sched
 
 uint32_t map_tile_bytes(Arena *arena, const Kernel *kernel, const Sched *sched) {
     ScalarId staged[MAP_TILE_MAX_STAGED];
-    uint32_t bytes = 0, n = map_tile_staged(arena, kernel, sched->axis_in, out_axis(kernel, sched),
-                                            staged, MAP_TILE_MAX_STAGED);
+    uint32_t bytes = 0, n = map_tile_staged(arena, kernel, sched->map_tile.axis_in,
+                                            out_axis(kernel, sched), staged, MAP_TILE_MAX_STAGED);
     for (uint32_t i = 0; i < n && i < MAP_TILE_MAX_STAGED; i++)
-        bytes += sched->tile_m * sched->tile_n *
+        bytes += sched->map_tile.tile_m * sched->map_tile.tile_n *
                  dtype_bytes(scalar_get(kernel->scalars, staged[i])->dtype);
     return bytes;
 }
@@ -102,12 +103,12 @@ uint32_t map_tile_bytes(Arena *arena, const Kernel *kernel, const Sched *sched) 
  * by as many banks as the words of its columns leave. One that writes has rows side by side. */
 MapTilePlace map_tile_place(const Sched *sched, uint32_t elem_bytes) {
     uint32_t word = elem_bytes < WORD_BYTES ? WORD_BYTES : elem_bytes;
-    uint32_t n_banks = LINE_BYTES / word, n_rows = sched->tile_n / sched->lanes;
+    uint32_t n_banks = LINE_BYTES / word, n_rows = sched->map_tile.tile_n / sched->lanes;
     MapTilePlace place = {.elem_bytes = elem_bytes,
                           .word_elems = word / elem_bytes,
                           .lanes = sched->lanes,
                           .spread = n_rows < n_banks ? n_banks / n_rows : 1};
-    place.row_words = sched->tile_m / place.word_elems;
+    place.row_words = sched->map_tile.tile_m / place.word_elems;
     if (place.row_words == 0) place.row_words = 1;
     return place;
 }

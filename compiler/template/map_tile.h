@@ -23,7 +23,7 @@ bool map_tile_stages(const Kernel *kernel, const Sched *sched, const Scalar *loa
 bool map_tile_loads_ahead(Arena *arena, const Kernel *kernel, const Sched *sched);
 /* Elements of the tile for each thread. */
 static inline uint32_t map_tile_elems(const Sched *sched) {
-    return sched->tile_m * sched->tile_n / MAP_TILE_THREADS;
+    return sched->map_tile.tile_m * sched->map_tile.tile_n / MAP_TILE_THREADS;
 }
 /* Registers that a thread has full of what it loads: for shared memory, and ahead of the work. */
 typedef struct MapTileHeld {

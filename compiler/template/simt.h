@@ -10,8 +10,10 @@ enum { SIMT_FRAGMENT_BYTES = ACCESS_BYTES };
 /* Threads of a warp along m: 8 by 4; 4 by 8 with two rows each, where a warp has 8 rows and columns
  * for that; or all along the one side that there is. */
 static inline uint32_t simt_lanes_m(const Sched *sched) {
-    uint32_t rows = sched->tile_m / sched->warps_m, columns = sched->tile_n / sched->warps_n;
-    if (sched->tile_m == 1 || sched->tile_n == 1) return sched->tile_m == 1 ? 1 : WARP_THREADS;
+    uint32_t rows = sched->gemm.tile_m / sched->gemm.warps_m,
+             columns = sched->gemm.tile_n / sched->gemm.warps_n;
+    if (sched->gemm.tile_m == 1 || sched->gemm.tile_n == 1)
+        return sched->gemm.tile_m == 1 ? 1 : WARP_THREADS;
     return rows < 16 && columns >= 16 ? 4 : 8;
 }
 
@@ -19,29 +21,29 @@ static inline uint32_t simt_lanes_m(const Sched *sched) {
  * as long as shared memory, some 30 clocks. It divides tile_k. */
 enum { SIMT_MAX_AHEAD = 8 };
 static inline uint32_t simt_rows_ahead(const Sched *sched) {
-    uint32_t threads = WARP_THREADS * sched->warps_m * sched->warps_n;
-    uint32_t outputs = sched->tile_m * sched->tile_n / threads;
+    uint32_t threads = WARP_THREADS * sched->gemm.warps_m * sched->gemm.warps_n;
+    uint32_t outputs = sched->gemm.tile_m * sched->gemm.tile_n / threads;
     uint32_t ahead = outputs <= 4 ? SIMT_MAX_AHEAD : outputs <= 16 ? 4 : 1;
-    while (sched->tile_k % ahead) ahead /= 2;
+    while (sched->gemm.tile_k % ahead) ahead /= 2;
     return ahead;
 }
 
 /* Shared memory of a tile of both operands, with the most that rows are padded by. */
 static inline uint32_t simt_stage_bytes(const Sched *sched, uint32_t acc_bytes) {
-    uint32_t row = (sched->tile_m + sched->tile_n) * acc_bytes + 2 * SIMT_FRAGMENT_BYTES;
-    return row * sched->tile_k + 2 * SIMT_FRAGMENT_BYTES;
+    uint32_t row = (sched->gemm.tile_m + sched->gemm.tile_n) * acc_bytes + 2 * SIMT_FRAGMENT_BYTES;
+    return row * sched->gemm.tile_k + 2 * SIMT_FRAGMENT_BYTES;
 }
 
 /* The epilogue takes the tile in parts, a row of every thread's fragments at a time: elements from
  * row to row, and the bytes of a part. */
 static inline uint32_t simt_part_pitch(const Sched *sched, uint32_t acc_bytes) {
-    return sched->tile_n + (sched->tile_n > 1 ? SIMT_FRAGMENT_BYTES / acc_bytes : 0);
+    return sched->gemm.tile_n + (sched->gemm.tile_n > 1 ? SIMT_FRAGMENT_BYTES / acc_bytes : 0);
 }
 
 static inline uint32_t simt_part_bytes(const Sched *sched, uint32_t acc_bytes) {
-    uint32_t own = sched->tile_m / (sched->warps_m * simt_lanes_m(sched));
+    uint32_t own = sched->gemm.tile_m / (sched->gemm.warps_m * simt_lanes_m(sched));
     uint32_t most = SIMT_FRAGMENT_BYTES / acc_bytes, n_parts = own > most ? own / most : 1;
-    return sched->tile_m / n_parts * simt_part_pitch(sched, acc_bytes) * acc_bytes;
+    return sched->gemm.tile_m / n_parts * simt_part_pitch(sched, acc_bytes) * acc_bytes;
 }
 
 #endif

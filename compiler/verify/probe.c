@@ -196,8 +196,8 @@ static void drop_stand_ins(Plan *plan) {
         Kernel *kernel = &plan->kernels.data[n++];
         *kernel = plan->kernels.data[k];
         if (kernel->when != DIM_NONE) continue;
-        k += kernel->spread.n;
-        kernel->spread.n = 0;
+        k += kernel->choice.n;
+        kernel->choice.n = 0;
     }
     plan->kernels.n = n;
 }

@@ -53,7 +53,9 @@ static void override_sched(Kernel *kernel, Settings settings) {
         sched->is_wide = sched->is_wide || settings.is_wide;
         if (!settings.lanes) continue;
         if (sched->lanes > 1) sched->lanes = settings.lanes;
-        sched->chunk_elems = settings.chunk_elems;
+        if (sched->template == TEMPLATE_CPU_MAP) sched->cpu_map.chunk_elems = settings.chunk_elems;
+        if (sched->template == TEMPLATE_CPU_COLUMN)
+            sched->cpu_column.chunk_elems = settings.chunk_elems;
     }
 }
 
@@ -151,8 +153,9 @@ static int64_t count_units(const Compiled *c, const Kernel *kernel, const Sched 
     int64_t units = 1;
     for (uint32_t k = 0; k < kernel->n_parallel; k++) {
         int64_t extent = eval(c, index_axis_extent(tab, k), symbols);
-        if (kernel->form != FORM_ROW && k == kernel_lane_axis(kernel, sched))
-            extent = (extent + sched->chunk_elems - 1) / sched->chunk_elems;
+        int64_t chunk_elems = sched_chunk_elems(sched);
+        if (chunk_elems && k == kernel_lane_axis(kernel, sched))
+            extent = (extent + chunk_elems - 1) / chunk_elems;
         units *= extent;
     }
     if (kernel->segment_axis != NO_AXIS)
@@ -669,7 +672,7 @@ Test(cpu_map, lanes_lie_along_another_axis_where_rows_are_short) {
         Compiled c = compile(source, (Settings){.target = TARGET_CPU});
         const Kernel *kernel = &c.plan->kernels.data[0];
         const Variant *variant = &kernel->variants[0];
-        cr_expect_eq(variant->sched.lanes_out, short_maps[i].lanes_out, "%s", source);
+        cr_expect_eq(variant->sched.cpu_map.lanes_out, short_maps[i].lanes_out, "%s", source);
         const PredicateTerm *range = predicate_term(&variant->predicate, TERM_RANGE, 0);
         cr_expect_eq(range ? range->most : 0, short_maps[i].limit, "%s", source);
         cr_expect_eq(kernel->n_variants, short_maps[i].limit ? 2 : 1, "%s", source);

@@ -65,10 +65,10 @@ Test(gpu_column, segments_lie_side_by_side_where_columns_are_few) {
         const Variant *first = &part->variants[0],
                       *last = &finish->variants[finish->n_variants - 1];
         cr_expect_eq(first->sched.lanes, shapes[i].lanes, "%s", source);
-        cr_expect_eq(first->sched.threads_per_row, shapes[i].part_team, "%s%u", source,
-                     first->sched.threads_per_row);
-        cr_expect_eq(last->sched.threads_per_row, shapes[i].finish_team, "%s%u", source,
-                     last->sched.threads_per_row);
+        cr_expect_eq(first->sched.column.threads_along, shapes[i].part_team, "%s%u", source,
+                     first->sched.column.threads_along);
+        cr_expect_eq(last->sched.column.threads_along, shapes[i].finish_team, "%s%u", source,
+                     last->sched.column.threads_along);
         cr_expect_eq(const_grid(plan, first), shapes[i].part_grid, "%s%lld", source,
                      (long long)const_grid(plan, first));
         cr_expect_eq(const_grid(plan, last), shapes[i].finish_grid, "%s%lld", source,
@@ -91,7 +91,7 @@ Test(gpu_column, few_partials_have_variants_of_their_own) {
         bool is_last = v == 2;
         cr_expect_eq(predicate_most(&variant->predicate, kernel_n_reduced(finish)),
                      is_last ? INT64_MAX : 256);
-        cr_expect_eq(variant->sched.threads_per_row, is_last ? 4 : 32);
+        cr_expect_eq(variant->sched.column.threads_along, is_last ? 4 : 32);
         const char *text = compiled_function(&c, finish, v);
         /* Their only barrier is that before the eight chains are joined. Else there are two around
          * the chains of a segment, one for the groups' sums, and two around the next level's. */

@@ -46,13 +46,15 @@ Test(gpu_flat, rows_that_are_no_whole_vectors_are_taken_together) {
         Compiled c = compiled_new(programs[i].source, TARGET_SM_90A);
         const Kernel *kernel = &c.plan->kernels.data[c.plan->kernels.n - 1];
         const Variant *variant = &kernel->variants[programs[i].flat];
-        uint32_t lanes = variant->sched.is_flat ? variant->sched.lanes : 0;
+        uint32_t lanes =
+            variant->sched.template == TEMPLATE_GPU_MAP_FLAT ? variant->sched.lanes : 0;
         cr_expect_eq(lanes, programs[i].lanes, "%s%u lanes", programs[i].source, lanes);
         if (programs[i].lanes)
             cr_expect_eq(kernel->n_variants, programs[i].n_variants, "%s%u variants",
                          programs[i].source, kernel->n_variants);
         for (uint32_t v = 0; v < kernel->n_variants && !programs[i].lanes; v++)
-            cr_expect(!kernel->variants[v].sched.is_flat, "%s", programs[i].source);
+            cr_expect(kernel->variants[v].sched.template != TEMPLATE_GPU_MAP_FLAT, "%s",
+                      programs[i].source);
         cr_expect_eq(predicate_dim(&variant->predicate, TERM_MULTIPLE), DIM_NONE, "%s",
                      programs[i].source);
         cr_expect(compiled_is_in_registers(&c), "%s", programs[i].source);

@@ -125,9 +125,9 @@ static void assemble(const Batch *batch) {
 static void check_function(const Batch *batch, const Variant *variant, Dtype dtype) {
     const Sched *sched = &variant->sched;
     const char *text = ptx_function_text(batch->arena, batch->code.data, variant->symbol);
-    uint32_t computing = 32 * sched->warps_m * sched->warps_n;
-    uint32_t expected = sched->tile_m * sched->tile_n / computing * sched->tile_k;
-    cr_assert_eq(sched->engine, GEMM_FMA);
+    uint32_t computing = 32 * sched->gemm.warps_m * sched->gemm.warps_n;
+    uint32_t expected = sched->gemm.tile_m * sched->gemm.tile_n / computing * sched->gemm.tile_k;
+    cr_assert_eq(sched_engine(sched), GEMM_FMA);
     cr_expect_eq(ptx_count(text, ".local"), 0, "%s", variant->symbol);
     cr_expect_geq(ptx_count(text, "bar.sync") + ptx_count(text, "barrier.sync"), 2, "%s",
                   variant->symbol);
@@ -148,7 +148,7 @@ static void check_variants(const Kernel *kernel) {
         const Sched *sched = &kernel->variants[v].sched;
         cr_expect(kernel->variants[v].grid);
         cr_expect(sched->threads % 32 == 0 && sched->threads <= 1024);
-        cr_expect(32 * sched->warps_m * sched->warps_n <= sched->threads);
+        cr_expect(32 * sched->gemm.warps_m * sched->gemm.warps_n <= sched->threads);
     }
 }
 
@@ -240,14 +240,14 @@ Test(gpu_gemm, variants_by_extent) {
     const Kernel *kernel = &plan->kernels.data[0];
     cr_assert_geq(kernel->n_variants, 4);
     const Variant *first = &kernel->variants[0];
-    cr_expect_eq(first->sched.tile_m, 8);
+    cr_expect_eq(first->sched.gemm.tile_m, 8);
     cr_expect_eq(predicate_term(&first->predicate, TERM_RANGE, 0)->most, 8);
     cr_expect_eq(predicate_dim(&first->predicate, TERM_MULTIPLE), DIM_NONE);
     for (uint32_t v = 1; v < kernel->n_variants; v++) {
         const Variant *before = &kernel->variants[v - 1], *now = &kernel->variants[v];
         if (predicate_alignment(&now->predicate, 0) == predicate_alignment(&before->predicate, 0))
-            cr_expect_gt(now->sched.tile_m * now->sched.tile_n,
-                         before->sched.tile_m * before->sched.tile_n);
+            cr_expect_gt(now->sched.gemm.tile_m * now->sched.gemm.tile_n,
+                         before->sched.gemm.tile_m * before->sched.gemm.tile_n);
     }
     arena_free(batch.arena);
 }
@@ -281,11 +281,11 @@ Test(gpu_gemm, few_rows_are_streamed) {
                                cases[i].right));
         const Variant *variant = &plan->kernels.data[0].variants[0];
         const Sched *sched = &variant->sched;
-        cr_expect_eq(sched->tile_m, cases[i].tile_m, "case %zu: %u", i, sched->tile_m);
+        cr_expect_eq(sched->gemm.tile_m, cases[i].tile_m, "case %zu: %u", i, sched->gemm.tile_m);
         cr_expect_leq(variant->shared_bytes, 96 << 10);
         uint32_t ahead = simt_rows_ahead(sched);
-        cr_expect_eq(sched->tile_k % ahead, 0);
-        uint32_t under_way = (sched->stages - 1) * sched->tile_k * sched->tile_n * 4;
+        cr_expect_eq(sched->gemm.tile_k % ahead, 0);
+        uint32_t under_way = (sched->gemm.stages - 1) * sched->gemm.tile_k * sched->gemm.tile_n * 4;
         cr_expect_geq(under_way, cases[i].least_bytes, "case %zu", i);
         if (cases[i].least_bytes) cr_expect_geq(ahead, 4);
         arena_free(batch.arena);
@@ -315,7 +315,7 @@ Test(gpu_gemm, copies_plain_loads) {
         emit(&batch);
         const Variant *variant = &plan->kernels.data[0].variants[cases[i].variant];
         const char *text = ptx_function_text(batch.arena, batch.code.data, variant->symbol);
-        cr_assert_eq(variant->sched.tile_n, 256);
+        cr_assert_eq(variant->sched.gemm.tile_n, 256);
         cr_expect_eq(ptx_count(text, "cp.async.cg.shared.global"), cases[i].n_vectors, "%zu", i);
         cr_expect_eq(ptx_count(text, "cp.async.ca.shared.global"), cases[i].n_elements, "%zu", i);
         cr_expect_eq(ptx_count(text, "ld.global"), cases[i].n_loads, "%zu", i);
@@ -345,7 +345,8 @@ Test(gpu_gemm, width_of_the_largest_tile) {
                                d, m, d, n, d, m, n));
         const Kernel *kernel = &plan->kernels.data[0];
         const Variant *last = &kernel->variants[kernel->n_variants - 1];
-        cr_expect_eq(last->sched.tile_n, cases[i].tile_n, "%zu: %u", i, last->sched.tile_n);
+        cr_expect_eq(last->sched.gemm.tile_n, cases[i].tile_n, "%zu: %u", i,
+                     last->sched.gemm.tile_n);
         cr_expect_eq(last->shared_bytes > 0, cases[i].tile_n == 256, "%zu", i);
         arena_free(batch.arena);
     }

@@ -26,13 +26,15 @@ static void check_schedule(const Kernel *kernel, TargetId target) {
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Sched *s = &kernel->variants[v].sched;
         uint32_t blocks = s->cluster > 1 ? s->cluster : 1;
-        uint32_t held = s->threads_per_row * s->slots * blocks * (s->lanes_along_k ? s->lanes : 1);
-        uint32_t n_outputs = s->tile_m * s->tile_n, across = s->threads / s->threads_per_row;
-        cr_expect_eq(s->engine, GEMM_GEMV);
+        uint32_t held = s->gemv.threads_along_k * s->gemv.slots * blocks *
+                        (s->gemv.lanes_along_k ? s->lanes : 1);
+        uint32_t n_outputs = s->gemv.tile_m * s->gemv.tile_n,
+                 across = s->threads / s->gemv.threads_along_k;
+        cr_expect_eq(sched_engine(s), GEMM_GEMV);
         cr_expect(s->threads % 32 == 0 && s->threads <= 1024 && n_outputs <= s->threads);
-        cr_expect(s->tile_m == 1 || s->tile_n == 1);
+        cr_expect(s->gemv.tile_m == 1 || s->gemv.tile_n == 1);
         cr_expect_leq(blocks, target_get(target)->max_cluster);
-        if (s->lanes_along_k) {
+        if (s->gemv.lanes_along_k) {
             cr_expect_eq(held, n_chains);
             cr_expect_eq(n_outputs % across, 0);
         } else {
@@ -67,12 +69,12 @@ static void check_layout(const char *dtype, int is_left, int is_along_k, TargetI
     const Kernel *kernel = matmul_of(p.plan);
     check_schedule(kernel, target);
     const Sched *s = &kernel->variants[0].sched;
-    cr_expect_eq(s->lanes_along_k, is_along_k, "%s", source);
+    cr_expect_eq(s->gemv.lanes_along_k, is_along_k, "%s", source);
     cr_expect(s->lanes > 1);
-    cr_expect_eq(is_left ? s->tile_n : s->tile_m, 1);
+    cr_expect_eq(is_left ? s->gemv.tile_n : s->gemv.tile_m, 1);
     const char *text = compiled_function(&p, kernel, 0);
     uint32_t n_once = ptx_count(text, ".L1::no_allocate.v4");
-    cr_expect_geq(n_once + count_wide_loads(text), s->slots, "%s", source);
+    cr_expect_geq(n_once + count_wide_loads(text), s->gemv.slots, "%s", source);
     cr_expect_eq(n_once > 0, target_get(target)->has_load_hints,
                  "the matrix takes no place that the vector needs: %s", source);
     cr_expect(is_along_k || ptx_count(text, "st.shared.v") > 0, "sums one by one: %s", source);
@@ -133,9 +135,9 @@ Test(gpu_vector, teams_grow_with_k) {
                  cases[i].dim, cases[i].k, cases[i].k);
         Compiled p = compiled_new(source, TARGET_SM_90A);
         const Sched *s = &matmul_of(p.plan)->variants[0].sched;
-        cr_expect_eq(s->threads_per_row, cases[i].threads_per_row, "k = %s: %u threads", cases[i].k,
-                     s->threads_per_row);
-        cr_expect_leq(s->slots * s->unroll, 8);
+        cr_expect_eq(s->gemv.threads_along_k, cases[i].threads_per_row, "k = %s: %u threads",
+                     cases[i].k, s->gemv.threads_along_k);
+        cr_expect_leq(s->gemv.slots * s->unroll, 8);
         check_schedule(matmul_of(p.plan), TARGET_SM_90A);
         compile_free(&p);
     }
@@ -199,8 +201,8 @@ Test(gpu_vector, engine_does_not_depend_on_fusion) {
         Compiled p = compiled_as(cases[i / 2].source, TARGET_SM_90A,
                                  i & 1 ? COMPILE_UNFUSED : COMPILE_FUSED);
         const Kernel *kernel = matmul_of(p.plan);
-        cr_expect_eq(kernel->variants[0].sched.engine == GEMM_GEMV, cases[i / 2].is_vector, "%s",
-                     cases[i / 2].source);
+        cr_expect_eq(sched_engine(&kernel->variants[0].sched) == GEMM_GEMV, cases[i / 2].is_vector,
+                     "%s", cases[i / 2].source);
         compile_free(&p);
     }
 }

@@ -51,17 +51,18 @@ static bool assembles_without_spills(const Program *p) {
 }
 
 static uint32_t n_steps(const Sched *s, Dtype dtype) {
-    return s->tile_k * dtype_bytes(dtype) / 32;
+    return s->gemm.tile_k * dtype_bytes(dtype) / 32;
 }
 
 /* Instructions of a function that its schedule calls for. */
 static void check_loop(const Program *p, uint32_t variant, const char *text, Dtype dtype,
                        TargetId target) {
     const Sched *s = &p->kernel->variants[variant].sched;
-    uint32_t m = s->tile_m / s->warps_m / 16, n = s->tile_n / s->warps_n / 8, each;
+    uint32_t m = s->gemm.tile_m / s->gemm.warps_m / 16, n = s->gemm.tile_n / s->gemm.warps_n / 8,
+             each;
     const char *name = instruction(dtype, target, &each);
-    cr_expect_eq(s->engine, GEMM_MMA);
-    cr_expect_eq(s->threads, s->warps_m * s->warps_n * 32);
+    cr_expect_eq(sched_engine(s), GEMM_MMA);
+    cr_expect_eq(s->threads, s->gemm.warps_m * s->gemm.warps_n * 32);
     cr_expect_eq(ptx_count(text, name), n_steps(s, dtype) * m * n * each, "%s", name);
     cr_expect_eq(ptx_count(text, "mma.sync"), ptx_count(text, name));
     /* one step's fragments are loaded before the loop too */
@@ -88,12 +89,12 @@ static void check_layout(Operands o, int left_turned, int right_turned, TargetId
     check_loop(&p, 0, text, o.dtype, target);
     const Sched *s = &p.kernel->variants[0].sched;
     uint32_t bytes = dtype_bytes(o.dtype), steps = n_steps(s, o.dtype) + 1;
-    uint32_t left = steps * s->tile_m / s->warps_m / 16;
-    uint32_t right = steps * s->tile_n / s->warps_n / 16;
+    uint32_t left = steps * s->gemm.tile_m / s->gemm.warps_m / 16;
+    uint32_t right = steps * s->gemm.tile_n / s->gemm.warps_n / 16;
     uint32_t turned = (left_turned ? left : 0) + (right_turned ? right : 0);
     uint32_t matrices = bytes == 8 ? 0 : bytes == 2 ? left + right : left + right - turned;
-    uint32_t chunks = (s->tile_m + s->tile_n) * s->tile_k * bytes / 16 / s->threads;
-    cr_expect_eq(s->tile_m, 128);
+    uint32_t chunks = (s->gemm.tile_m + s->gemm.tile_n) * s->gemm.tile_k * bytes / 16 / s->threads;
+    cr_expect_eq(s->gemm.tile_m, 128);
     cr_expect_eq(ptx_count(text, "ldmatrix.sync"), matrices, "%s", source);
     cr_expect_eq(ptx_count(text, ".trans."), bytes == 2 ? turned : 0, "%s", source);
     /* once ahead of the loop over k, which is a loop itself, and once in it */
@@ -159,7 +160,7 @@ Test(gpu_mma, tf32_is_never_taken_unasked) {
             "graph g(a: f32[512, 512], b: f32[512, 512]) -> (y: f32[512, 512]) {\n  y = %s\n}\n",
             products[i]);
         Program p = compile(source, TARGET_SM_90);
-        cr_expect_eq(p.kernel->variants[0].sched.engine, i == 2 ? GEMM_MMA : GEMM_FMA);
+        cr_expect_eq(sched_engine(&p.kernel->variants[0].sched), i == 2 ? GEMM_MMA : GEMM_FMA);
         cr_expect_eq(strstr(p.compiled.bytes, "tf32") != NULL, i == 2, "%s", source);
         compile_free(&p.compiled);
     }
@@ -277,9 +278,9 @@ Test(gpu_mma, variants_differ_in_tiles_but_not_in_steps_of_k) {
     bool is_large = false, is_small = false;
     for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
         const Variant *variant = &p.kernel->variants[i];
-        is_large = is_large || variant->sched.tile_m == 128;
-        is_small = is_small || variant->sched.tile_m == 64;
-        cr_expect_eq(variant->sched.tile_k, p.kernel->variants[0].sched.tile_k);
+        is_large = is_large || variant->sched.gemm.tile_m == 128;
+        is_small = is_small || variant->sched.gemm.tile_m == 64;
+        cr_expect_eq(variant->sched.gemm.tile_k, p.kernel->variants[0].sched.gemm.tile_k);
     }
     cr_expect(is_large && is_small);
     const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
@@ -304,7 +305,7 @@ Test(gpu_mma, small_problems_get_small_tiles) {
                  "}\n",
                  n, n, n, n);
         Program p = compile(source, TARGET_SM_80);
-        cr_expect_eq(p.kernel->variants[0].sched.tile_m, cases[i].tile, "%s", source);
+        cr_expect_eq(p.kernel->variants[0].sched.gemm.tile_m, cases[i].tile, "%s", source);
         compile_free(&p.compiled);
     }
 }
@@ -352,22 +353,23 @@ static void check_few_rows(const char *dtype, uint32_t elem_bytes, int k, bool i
              dtype, k, dtype, k, dtype, is_tf32 ? "matmul(a, b, precision=\"tf32\")" : "a @ b");
     Program p = compile(source, TARGET_SM_90);
     const Variant *first = &p.kernel->variants[0];
-    uint32_t row_bytes = first->sched.tile_k * elem_bytes, padded = 64 / elem_bytes;
-    cr_expect_eq(first->sched.tile_m, 32);
-    cr_expect_eq(first->sched.tile_n, 32);
+    uint32_t row_bytes = first->sched.gemm.tile_k * elem_bytes, padded = 64 / elem_bytes;
+    cr_expect_eq(first->sched.gemm.tile_m, 32);
+    cr_expect_eq(first->sched.gemm.tile_n, 32);
     const PredicateTerm *range = predicate_term(&first->predicate, TERM_RANGE, 0);
     cr_expect(range && range->most >= 128);
-    cr_expect_geq((first->sched.stages - 1) * first->sched.tile_n * row_bytes, 32 * 1024,
+    cr_expect_geq((first->sched.gemm.stages - 1) * first->sched.gemm.tile_n * row_bytes, 32 * 1024,
                   "bytes of weights in flight");
     for (uint32_t i = 0; i < p.kernel->n_variants; i++) {
         const Variant *variant = &p.kernel->variants[i];
         const Sched *s = &variant->sched;
-        uint32_t n_bytes = (s->tile_m + s->tile_n) * s->tile_k * elem_bytes * s->stages;
+        uint32_t n_bytes =
+            (s->gemm.tile_m + s->gemm.tile_n) * s->gemm.tile_k * elem_bytes * s->gemm.stages;
         cr_expect_eq(variant->shared_bytes, n_bytes > 48 * 1024 ? n_bytes : 0);
         cr_expect_leq(n_bytes, 96 * 1024);
-        cr_expect(s->tile_k == padded || k % (int)s->tile_k == 0);
+        cr_expect(s->gemm.tile_k == padded || k % (int)s->gemm.tile_k == 0);
     }
-    cr_expect_eq(first->sched.tile_k > padded, is_deep);
+    cr_expect_eq(first->sched.gemm.tile_k > padded, is_deep);
     cr_expect(assembles_without_spills(&p), "%s", source);
     compile_free(&p.compiled);
 }
@@ -402,10 +404,10 @@ Test(gpu_mma, few_rows_read_the_left_factor_seldom) {
                  is_known ? "1..2" : cases[i].rows, name, cases[i].n, name, cases[i].n);
         Program p = compile(source, cases[i].target);
         const Sched *s = &p.kernel->variants[0].sched;
-        cr_expect_eq(s->engine, GEMM_MMA);
-        cr_expect(s->tile_m == cases[i].m && s->tile_n == cases[i].n_tile &&
-                      s->stages == cases[i].stages,
-                  "%u x %u, %u stages: %s", s->tile_m, s->tile_n, s->stages, source);
+        cr_expect_eq(sched_engine(s), GEMM_MMA);
+        cr_expect(s->gemm.tile_m == cases[i].m && s->gemm.tile_n == cases[i].n_tile &&
+                      s->gemm.stages == cases[i].stages,
+                  "%u x %u, %u stages: %s", s->gemm.tile_m, s->gemm.tile_n, s->gemm.stages, source);
         cr_expect(assembles_without_spills(&p), "%s", source);
         compile_free(&p.compiled);
     }
@@ -426,7 +428,7 @@ Test(gpu_mma, few_rows_of_any_k_assemble) {
         for (int t = 0; t < 2; t++) {
             TargetId target = t ? TARGET_SM_90A : TARGET_SM_80;
             Program p = compile(source, target);
-            cr_expect_eq(p.kernel->variants[0].sched.engine, GEMM_MMA, "%s", source);
+            cr_expect_eq(sched_engine(&p.kernel->variants[0].sched), GEMM_MMA, "%s", source);
             cr_expect(assembles_without_spills(&p), "%s", source);
             compile_free(&p.compiled);
         }
@@ -449,15 +451,17 @@ Test(gpu_mma, few_rows_come_before_wgmma) {
         Program p = compile(source, TARGET_SM_90A);
         bool has_few = i < 2, has_wgmma = i != 1;
         const Variant *first = &p.kernel->variants[0];
-        cr_expect_eq(first->sched.engine == GEMM_MMA && first->sched.tile_m == 32, has_few);
+        cr_expect_eq(sched_engine(&first->sched) == GEMM_MMA && first->sched.gemm.tile_m == 32,
+                     has_few);
         const PredicateTerm *range = predicate_term(&first->predicate, TERM_RANGE, 0);
         cr_expect_eq(range && range->most == 32, i == 0);
         uint32_t n_wgmma = 0;
         for (uint32_t v = 0; v < p.kernel->n_variants; v++)
-            n_wgmma += p.kernel->variants[v].sched.engine == GEMM_WGMMA;
+            n_wgmma += sched_engine(&p.kernel->variants[v].sched) == GEMM_WGMMA;
         cr_expect_eq(n_wgmma > 0, has_wgmma);
         const Variant *last = &p.kernel->variants[p.kernel->n_variants - 1];
-        cr_expect(last->sched.engine == GEMM_MMA && !predicate_dim(&last->predicate, TERM_RANGE));
+        cr_expect(sched_engine(&last->sched) == GEMM_MMA &&
+                  !predicate_dim(&last->predicate, TERM_RANGE));
         compile_free(&p.compiled);
     }
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 static bool is_plain(const Kernel *kernel) {
-    return kernel->n_variants == 1 && kernel->variants[0].sched.engine == GEMM_NAIVE;
+    return kernel->n_variants == 1 && sched_engine(&kernel->variants[0].sched) == GEMM_NAIVE;
 }
 
 /* Microseconds on an H200 as measured, and in tiles. */

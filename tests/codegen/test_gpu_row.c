@@ -44,11 +44,11 @@ Test(gpu_row, long_rows_are_kept_by_clusters) {
         const Kernel *kernel = &p.plan->kernels.data[0];
         const Sched *s = &kernel->variants[0].sched;
         bool is_wanted = s->lanes == softmaxes[i].lanes && s->threads == softmaxes[i].threads &&
-                         s->resident == softmaxes[i].resident &&
+                         s->row.resident == softmaxes[i].resident &&
                          s->cluster == softmaxes[i].cluster &&
                          s->min_blocks == softmaxes[i].min_blocks;
         cr_expect(is_wanted, "%slanes %u, threads %u, resident %u, cluster %u, blocks %u", source,
-                  s->lanes, s->threads, s->resident, s->cluster, s->min_blocks);
+                  s->lanes, s->threads, s->row.resident, s->cluster, s->min_blocks);
         uint32_t n_clusters = 0;
         for (uint32_t v = 0; v < kernel->n_variants; v++)
             n_clusters += kernel->variants[v].sched.cluster > 1;
@@ -90,21 +90,23 @@ Test(gpu_row, rows_of_single_elements_have_several_accumulators_a_thread) {
         cr_assert_eq(c.plan->kernels.n, 1, "%s", source);
         const Sched *s = &c.plan->kernels.data[0].variants[0].sched;
         bool is_wanted = s->lanes == 1 && s->threads == odd_rows[i].threads &&
-                         s->threads_per_row == odd_rows[i].threads_per_row &&
-                         s->resident == odd_rows[i].resident && s->slots == odd_rows[i].slots;
+                         s->row.threads_per_row == odd_rows[i].threads_per_row &&
+                         s->row.resident == odd_rows[i].resident &&
+                         s->row.slots == odd_rows[i].slots;
         cr_expect(is_wanted, "%sthreads %u, team %u, resident %u, slots %u", source, s->threads,
-                  s->threads_per_row, s->resident, s->slots);
-        uint32_t in_warp = s->threads_per_row < 32 ? s->threads_per_row : 32, n = 0,
-                 held = s->slots, shared = 1;
+                  s->row.threads_per_row, s->row.resident, s->row.slots);
+        uint32_t in_warp = s->row.threads_per_row < 32 ? s->row.threads_per_row : 32, n = 0,
+                 held = s->row.slots, shared = 1;
         for (uint32_t k = in_warp; k > 1; k /= 2) {
             n += 1 + (held > 1 ? held / 2 : 1);
             shared *= held > 1 ? 2 : 1;
             held = held > 1 ? held / 2 : 1;
         }
-        for (uint32_t k = s->threads_per_row > 32 ? s->threads_per_row / 32 * s->slots : 1; k > 1;
-             k /= 2)
+        for (uint32_t k = s->row.threads_per_row > 32 ? s->row.threads_per_row / 32 * s->row.slots
+                                                      : 1;
+             k > 1; k /= 2)
             n += 2;
-        for (uint32_t k = s->threads_per_row > 32 ? 1 : shared; k > 1; k /= 2) n++;
+        for (uint32_t k = s->row.threads_per_row > 32 ? 1 : shared; k > 1; k /= 2) n++;
         uint32_t n_found = ptx_count(compiled_function(&c, &c.plan->kernels.data[0], 0), "shfl");
         cr_expect_eq(n_found, n, "%s%u exchanges, not %u", source, n_found, n);
         cr_expect_eq(spilled_bytes(&c), 0, "%s", source);
@@ -120,11 +122,11 @@ Test(gpu_row, an_argmax_finds_the_value_then_its_place) {
                               TARGET_SM_90A);
     const Kernel *kernel = &c.plan->kernels.data[0];
     const Sched *s = &kernel->variants[0].sched;
-    cr_assert(s->threads_per_row == 32 && s->slots > 1, "team %u, slots %u", s->threads_per_row,
-              s->slots);
+    cr_assert(s->row.threads_per_row == 32 && s->row.slots > 1, "team %u, slots %u",
+              s->row.threads_per_row, s->row.slots);
     Str text = compiled_function(&c, kernel, 0);
     cr_expect_eq(ptx_count(text, "shfl"), 10);
-    uint32_t n_chosen = ptx_count(text, "selp"), most = 2 * s->resident + 8;
+    uint32_t n_chosen = ptx_count(text, "selp"), most = 2 * s->row.resident + 8;
     cr_expect_leq(n_chosen, most, "%u choices, not %u", n_chosen, most);
     cr_expect_eq(spilled_bytes(&c), 0);
     compile_free(&c);
@@ -146,10 +148,10 @@ Test(gpu_row, a_few_rows_have_more_threads) {
         Compiled c = compiled_new(source, TARGET_SM_90A);
         const Sched *s = &c.plan->kernels.data[0].variants[0].sched;
         bool is_wanted = s->lanes == rows[i].lanes && s->threads == rows[i].threads &&
-                         s->threads_per_row == rows[i].threads_per_row &&
-                         s->resident == rows[i].resident;
+                         s->row.threads_per_row == rows[i].threads_per_row &&
+                         s->row.resident == rows[i].resident;
         cr_expect(is_wanted, "%slanes %u, threads %u, team %u, resident %u", source, s->lanes,
-                  s->threads, s->threads_per_row, s->resident);
+                  s->threads, s->row.threads_per_row, s->row.resident);
         compile_free(&c);
     }
 }
@@ -175,8 +177,8 @@ Test(gpu_row, teams_without_a_row_repeat_the_last) {
                               TARGET_SM_90A);
     const Kernel *kernel = &p.plan->kernels.data[0];
     const Sched *s = &kernel->variants[0].sched;
-    cr_assert_gt(s->resident, 0);
-    cr_assert_gt(s->threads / s->threads_per_row, 3);
+    cr_assert_gt(s->row.resident, 0);
+    cr_assert_gt(s->threads / s->row.threads_per_row, 3);
     const char *text = compiled_function(&p, kernel, 0);
     cr_expect_eq(ptx_count(text, ", 10, 0, %p"), 0);
     cr_expect_gt(ptx_count(text, "st.global"), 0);
@@ -202,7 +204,7 @@ Test(gpu_row, each_length_has_its_variant) {
         const PredicateTerm *range = predicate_term(&variant->predicate, TERM_RANGE, 0);
         cr_expect_eq(range ? range->most : 0, wanted[v].limit);
         cr_expect(!range || range->least == INT64_MIN);
-        cr_expect_eq(variant->sched.resident > 0, wanted[v].limit > 0);
+        cr_expect_eq(variant->sched.row.resident > 0, wanted[v].limit > 0);
         cr_expect_eq(variant->sched.cluster, wanted[v].cluster);
     }
     cr_expect_null(predicate_term(&kernel->variants[N_WANTED].predicate, TERM_ALIGNED, 0));
@@ -234,7 +236,7 @@ Test(gpu_row, a_row_divides_by_its_sum_once) {
         Compiled p = compiled_new(source, TARGET_SM_90A);
         const Kernel *kernel = &p.plan->kernels.data[0];
         const char *text = compiled_function(&p, kernel, 0);
-        cr_expect_gt(kernel->variants[0].sched.resident, 1);
+        cr_expect_gt(kernel->variants[0].sched.row.resident, 1);
         cr_expect_eq(ptx_count(text, "rcp.rn.f32"), 1, "%s", source);
         uint32_t n = ptx_count(text, "rcp.approx.ftz.f64");
         cr_expect_eq(n, n_looks[i], "%u: %s", n, source);

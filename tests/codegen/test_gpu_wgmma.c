@@ -3,7 +3,7 @@
  * right is for the tests that run on a GPU. */
 #include "lib/compiled.h"
 #include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 #include <criterion/criterion.h>
 #include <fusert.h>
@@ -33,13 +33,13 @@ static Program compile(const char *source, TargetId target) {
 static uint32_t n_by_engine(const Program *p, GemmEngine engine) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->kernel->n_variants; i++)
-        n += p->kernel->variants[i].sched.engine == engine;
+        n += sched_engine(&p->kernel->variants[i].sched) == engine;
     return n;
 }
 
 static uint32_t first_by_engine(const Program *p, GemmEngine engine) {
     uint32_t v = 0;
-    while (v < p->kernel->n_variants && p->kernel->variants[v].sched.engine != engine) v++;
+    while (v < p->kernel->n_variants && sched_engine(&p->kernel->variants[v].sched) != engine) v++;
     return v;
 }
 
@@ -68,28 +68,29 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     uint32_t n_products = p->launch.mode == LAUNCH_PARALLEL ? 1 : p->launch.n;
     cr_expect_eq(wgmma_products(s), n_products);
     snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk%d.f32.%s.%s",
-             s->tile_n * n_products, is_tf32 ? 8 : 16, dtype, dtype);
+             s->gemm.tile_n * n_products, is_tf32 ? 8 : 16, dtype, dtype);
     snprintf(transposes, sizeof transposes, ", a, b, 1, 1, 1, %d, %d;", left_turned, right_turned);
     if (is_tf32) strcpy(transposes, ", a, b, 1, 1, 1;");
-    cr_expect_eq(s->engine, GEMM_WGMMA);
-    cr_expect_eq(s->tile_k, depth);
-    cr_expect_eq(s->threads, s->tile_m * 2 + 128);
-    cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
+    cr_expect_eq(sched_engine(s), GEMM_WGMMA);
+    cr_expect_eq(s->gemm.tile_k, depth);
+    cr_expect_eq(s->threads, s->gemm.tile_m * 2 + 128);
+    cr_expect(s->gemm.stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
     cr_expect_eq(ptx_count(text, instruction), 4);
     cr_expect_eq(ptx_count(text, transposes), 4);
-    uint32_t common = n_products * (right_turned ? (s->tile_n + 63) / 64 : 1);
+    uint32_t common = n_products * (right_turned ? (s->gemm.tile_n + 63) / 64 : 1);
     cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"),
-                 common + (left_turned ? s->tile_m / 64 : 1));
+                 common + (left_turned ? s->gemm.tile_m / 64 : 1));
     cr_expect_eq(ptx_count(text, "[128]"),
                  p->launch.mode == LAUNCH_PARALLEL ? 2 * p->launch.n : n_products + 1);
     cr_expect_eq(ptx_count(text, "mbarrier.init"),
-                 2 * (s->stages + (s->store_warps ? s->warps_m : 0)));
+                 2 * (s->gemm.stages + (s->gemm.store_warps ? s->gemm.warps_m : 0)));
     bool is_cluster = s->cluster > 1;
     cr_expect_eq(ptx_count(text, ".multicast::cluster"), is_cluster ? common : 0);
     cr_expect_eq(ptx_count(text, "mbarrier.arrive.shared::cluster"), is_cluster ? 2 : 0);
     cr_expect_eq(ptx_count(text, "barrier.cluster.wait"), is_cluster ? 2 : 0);
     cr_expect_eq(strstr(text, ".reqnctapercluster 2") != NULL, is_cluster);
-    cr_expect_eq(ptx_count(text, "setmaxnreg"), s->tile_m > 64 && !s->store_warps ? 2 : 0);
+    cr_expect_eq(ptx_count(text, "setmaxnreg"),
+                 s->gemm.tile_m > 64 && !s->gemm.store_warps ? 2 : 0);
     cr_expect_eq(ptx_count(text, ".local"), 0, "a local array");
     cr_expect_eq(v->n_maps, 2);
     for (uint32_t i = 0; i < v->n_maps; i++) {
@@ -101,7 +102,7 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
         cr_expect_eq(map->axes[1].axis, is_turned ? k : own);
         cr_expect_eq(map->is_tf32, is_tf32);
         cr_expect_eq(map->axes[0].box, depth);
-        uint32_t rows = is_turned ? 64 : i ? s->tile_n : s->tile_m;
+        uint32_t rows = is_turned ? 64 : i ? s->gemm.tile_n : s->gemm.tile_m;
         cr_expect_eq(map->axes[1].box, i ? rows / s->cluster : rows);
     }
 }
@@ -144,9 +145,9 @@ static void check_stored(const Stored *stored) {
     const Variant *v = &p.kernel->variants[first_by_engine(&p, GEMM_WGMMA)];
     uint32_t n_last = n_by_engine(&p, GEMM_WGMMA) - 1;
     const Sched *s = &v[n_last].sched;
-    cr_expect_eq(s->engine, GEMM_WGMMA);
-    cr_expect_eq(s->store_warps, stored->warps, "%u: %s", s->store_warps, stored->source);
-    cr_expect(s->stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
+    cr_expect_eq(sched_engine(s), GEMM_WGMMA);
+    cr_expect_eq(s->gemm.store_warps, stored->warps, "%u: %s", s->gemm.store_warps, stored->source);
+    cr_expect(s->gemm.stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
     cr_expect(assembles_as_meant(&p), "%s", stored->source);
     compile_free(&p.compiled);
 }
@@ -238,7 +239,7 @@ Test(gpu_wgmma, tf32_params_are_laid_out_along_k) {
     const Plan *plan = compiled.plan;
     cr_assert_eq(plan_n_init(plan), 1);
     const Kernel *product = &plan->kernels.data[1];
-    cr_expect_eq(product->variants[0].sched.engine, GEMM_WGMMA);
+    cr_expect_eq(sched_engine(&product->variants[0].sched), GEMM_WGMMA);
     const TensorMap *map = &product->variants[0].maps[1];
     cr_expect_eq(plan->buffers.data[product->args.data[map->arg]].kind, BUFFER_PREPARED);
     cr_expect_eq(map->axes[0].axis, gemm_axis_k(product));
@@ -446,7 +447,7 @@ Test(gpu_wgmma, sizes_choose_tiles) {
         cr_expect(variants[v].price.group == 1 &&
                   !predicate_dim(&variants[v].predicate, TERM_RANGE));
     cr_expect(last->price.group == 0 && last->n_maps == 0 && last->predicate.n == 0);
-    cr_expect_eq(last->sched.engine, GEMM_MMA);
+    cr_expect_eq(sched_engine(&last->sched), GEMM_MMA);
     compile_free(&p.compiled);
     p = compile("dim N in 1..65536\n"
                 "graph g(a: f16[512, 1024], b: f16[N, 1024]) -> (y: f16[512, N]) {\n"
@@ -467,8 +468,8 @@ Test(gpu_wgmma, sizes_choose_tiles) {
         write_source(source, sizeof source, "bf16", 0, 0, size, size, size);
         p = compile(source, TARGET_SM_90A);
         cr_expect_eq(n_by_engine(&p, GEMM_WGMMA), 1);
-        cr_expect_eq(p.kernel->variants[0].sched.tile_m, expected[i][1], "%d", size);
-        cr_expect_eq(p.kernel->variants[0].sched.tile_n, expected[i][2], "%d", size);
+        cr_expect_eq(p.kernel->variants[0].sched.gemm.tile_m, expected[i][1], "%d", size);
+        cr_expect_eq(p.kernel->variants[0].sched.gemm.tile_n, expected[i][2], "%d", size);
         cr_expect(p.kernel->variants[0].is_resident);
         compile_free(&p.compiled);
     }
@@ -486,8 +487,9 @@ Test(gpu_wgmma, few_rows_fetch_no_zeros) {
         write_source(source, sizeof source, "bf16", 0, 0, cases[i].m, 1024, 1536);
         Program p = compile(source, TARGET_SM_90A);
         const Variant *variant = &p.kernel->variants[0];
-        cr_assert_eq(variant->sched.engine, GEMM_WGMMA);
-        cr_assert(variant->sched.tile_m == 64 && variant->sched.tile_n == 64, "%s", source);
+        cr_assert_eq(sched_engine(&variant->sched), GEMM_WGMMA);
+        cr_assert(variant->sched.gemm.tile_m == 64 && variant->sched.gemm.tile_n == 64, "%s",
+                  source);
         cr_expect_eq(variant->maps[0].axes[1].box, cases[i].box);
         const char *text = compiled_function(&p.compiled, p.kernel, 0);
         snprintf(bytes, sizeof bytes, ", %u;", cases[i].n_bytes);
@@ -506,8 +508,9 @@ Test(gpu_wgmma, split_lines_choose_tiles) {
         write_source(source, sizeof source, "bf16", 0, right, 4000, 4104, 4072);
         Program p = compile(source, TARGET_SM_90A);
         const Sched *s = &p.kernel->variants[0].sched;
-        cr_expect(s->tile_m == 128 && s->tile_n == 256 && s->tail_n == 16 && s->cluster == 2,
-                  "%u x %u, %u: %s", s->tile_m, s->tile_n, s->tail_n, source);
+        cr_expect(s->gemm.tile_m == 128 && s->gemm.tile_n == 256 && s->gemm.tail_n == 16 &&
+                      s->cluster == 2,
+                  "%u x %u, %u: %s", s->gemm.tile_m, s->gemm.tile_n, s->gemm.tail_n, source);
         cr_expect(assembles_as_meant(&p), "%s", source);
         compile_free(&p.compiled);
     }
@@ -548,20 +551,21 @@ Test(gpu_wgmma, few_columns_more_get_narrow_tiles, .timeout = 120) {
         Program p = compile(source, TARGET_SM_90A);
         const Variant *v = &p.kernel->variants[0];
         const Sched *s = &v->sched;
-        cr_expect(s->tile_n == 256 && s->tail_n == cases[i].tail && s->cluster == cases[i].cluster,
-                  "%u, last %u: %s", s->tile_n, s->tail_n, source);
+        cr_expect(s->gemm.tile_n == 256 && s->gemm.tail_n == cases[i].tail &&
+                      s->cluster == cases[i].cluster,
+                  "%u, last %u: %s", s->gemm.tile_n, s->gemm.tail_n, source);
         int rows = 128 * (int)s->cluster, n_blocks = (m + rows - 1) / rows * (int)s->cluster;
         cr_expect(
             dim_equals_const(p.compiled.plan->graph->dims, v->grid, n_blocks * ((n + 255) / 256)));
         cr_expect_eq(v->n_maps, 3);
-        cr_expect_eq(v->maps[2].axes[1].box, (cases[i].right ? 64 : s->tail_n) / s->cluster);
+        cr_expect_eq(v->maps[2].axes[1].box, (cases[i].right ? 64 : s->gemm.tail_n) / s->cluster);
         const char *text = compiled_function(&p.compiled, p.kernel, 0);
         cr_expect_eq(n_multiplications(text, 256), 4);
-        cr_expect_eq(n_multiplications(text, s->tail_n), 4);
+        cr_expect_eq(n_multiplications(text, s->gemm.tail_n), 4);
         cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"),
                      2 * (cases[i].left ? 2 : 1) + (cases[i].right ? 4 + 1 : 2));
         cr_expect(expects_bytes(text, 128, 256, cases[i].right) &&
-                      expects_bytes(text, 128, s->tail_n, cases[i].right),
+                      expects_bytes(text, 128, s->gemm.tail_n, cases[i].right),
                   "%s", source);
         cr_expect(v->shared_bytes <= WGMMA_SHARED_BYTES);
         cr_expect(assembles_as_meant(&p), "%s", source);
@@ -593,12 +597,13 @@ Test(gpu_wgmma, narrow_tiles_of_pairs_lie_side_by_side, .timeout = 120) {
         Program p = compile(source, TARGET_SM_90A);
         const Sched *s = &p.kernel->variants[0].sched;
         LaunchMap maps[MAX_LAUNCH_MAPS];
-        cr_assert_eq(s->products, 2);
-        cr_expect(s->tail_n > 0 && s->tail_n % (right ? 64 : 8 * s->cluster) == 0, "%u", s->tail_n);
+        cr_assert_eq(s->gemm.products, 2);
+        cr_expect(s->gemm.tail_n > 0 && s->gemm.tail_n % (right ? 64 : 8 * s->cluster) == 0, "%u",
+                  s->gemm.tail_n);
         cr_expect_eq(launch_maps(p.compiled.plan, &p.launch, 0, maps), 1 + 2 * 2);
         const char *text = compiled_function(&p.compiled, p.kernel, 0);
-        cr_expect_eq(n_multiplications(text, 2 * s->tile_n), 4);
-        cr_expect_eq(n_multiplications(text, 2 * s->tail_n), 4);
+        cr_expect_eq(n_multiplications(text, 2 * s->gemm.tile_n), 4);
+        cr_expect_eq(n_multiplications(text, 2 * s->gemm.tail_n), 4);
         cr_expect(assembles_as_meant(&p), "%s", source);
         compile_free(&p.compiled);
     }
@@ -622,7 +627,7 @@ Test(gpu_wgmma, other_extents_have_no_narrow_tiles, .timeout = 120) {
         Program p = compile(sources[i], TARGET_SM_90A);
         cr_expect_gt(n_by_engine(&p, GEMM_WGMMA), 0);
         for (uint32_t v = 0; v < p.kernel->n_variants; v++)
-            cr_expect_eq(p.kernel->variants[v].sched.tail_n, 0, "%s", sources[i]);
+            cr_expect_eq(p.kernel->variants[v].sched.gemm.tail_n, 0, "%s", sources[i]);
         cr_expect_leq(p.kernel->variants[0].n_maps, 2);
         compile_free(&p.compiled);
     }
@@ -641,7 +646,8 @@ Test(gpu_wgmma, pairs_that_split_lines_take_whole_blocks, .timeout = 120) {
                  m, n, n, m, n);
         Program p = compile(source, TARGET_SM_90A);
         const Sched *s = &p.kernel->variants[0].sched;
-        cr_expect(s->products == 2 && s->tile_n % 64 == 0, "%u columns: %s", s->tile_n, source);
+        cr_expect(s->gemm.products == 2 && s->gemm.tile_n % 64 == 0, "%u columns: %s",
+                  s->gemm.tile_n, source);
         compile_free(&p.compiled);
     }
 }
@@ -652,7 +658,7 @@ Test(gpu_wgmma, batches_of_one_right_factor_are_rows) {
                         "    -> (y: bf16[16, 28, 28, 64]) {\n  y = x @ w\n}\n",
                         TARGET_SM_90A);
     cr_expect_eq(p.kernel->n_parallel, 2);
-    cr_expect_eq(p.kernel->variants[0].sched.engine, GEMM_WGMMA);
+    cr_expect_eq(sched_engine(&p.kernel->variants[0].sched), GEMM_WGMMA);
     cr_expect_eq(p.kernel->variants[0].maps[0].rank, 2);
     compile_free(&p.compiled);
 }
@@ -681,7 +687,8 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
             cr_expect(plan->buffers.data[p.kernel->args.data[map->arg]].stands_for > 0);
         }
     }
-    cr_expect(last->sched.tile_m == 32 && last->sched.tile_n == 32 && last->sched.lanes == 1);
+    cr_expect(last->sched.gemm.tile_m == 32 && last->sched.gemm.tile_n == 32 &&
+              last->sched.lanes == 1);
     cr_expect(!variant_has_conditions(plan, p.kernel, last), "a copy's stand-in may lie anywhere");
     PtxReport report;
     if (compiled_assemble(&p.compiled, (PtxOptions){0}, &report)) {

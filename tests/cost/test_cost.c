@@ -163,8 +163,8 @@ Test(cost, the_variant_is_the_one_that_the_dims_ask_for) {
         const PlanCost *cost = cost_plan(f.arena, f.priced.plan, card_get(CARD_H200), dims);
         const Sched *sched =
             &f.priced.plan->kernels.data[0].variants[cost->kernels[0].variant].sched;
-        cr_expect((sched->resident > 0) == cases[i].resident && sched->lanes == cases[i].lanes,
-                  "D = %lld: resident %u, lanes %u", (long long)cases[i].dim, sched->resident,
+        cr_expect((sched->row.resident > 0) == cases[i].resident && sched->lanes == cases[i].lanes,
+                  "D = %lld: resident %u, lanes %u", (long long)cases[i].dim, sched->row.resident,
                   sched->lanes);
     }
     arena_free(f.arena);

@@ -39,13 +39,16 @@ typedef struct Survey {
 } Survey;
 
 static const char *template_name(Arena *arena, const Plan *plan, const Launch *launch) {
-    static const char *const modes[] = {"", "part of ", "phase of ", "turn of ", "relay of "};
-    static const char *const engines[] = {"fma", "mma", "plain", "wgmma", "vector"};
+    static const char *const modes[] = {[LAUNCH_SINGLE] = "",
+                                        [LAUNCH_PARALLEL] = "part of ",
+                                        [LAUNCH_SEQUENCE] = "phase of ",
+                                        [LAUNCH_ONE_BLOCK] = "turn of ",
+                                        [LAUNCH_GEMM_ROWS_GEMM] = "relay of "};
     const Kernel *first = launch_kernel(plan, launch, 0);
     bool has_engine = first->form == FORM_GEMM;
     return str_format(arena, "%s%s%s%s", modes[launch->mode], explain_form_name(first->form),
                       has_engine ? " by " : "",
-                      has_engine ? engines[first->variants[0].sched.engine] : "");
+                      has_engine ? engine_info(sched_engine(&first->variants[0].sched))->name : "");
 }
 
 static Tally *tally_of(Survey *s, const char *name) {

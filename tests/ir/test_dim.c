@@ -1,6 +1,6 @@
 /* Dims: canonical forms against naive evaluation of random expressions over random symbol values.
  */
-#include "ir/dim.h"
+#include "ir/predicate.h"
 #include "random/rng.h"
 
 #include <criterion/criterion.h>
@@ -343,7 +343,7 @@ Test(dim, sums_of_many_rounded_sizes_take_no_time, .timeout = 10) {
 Test(dim, rules_are_the_tables_own) {
     World w = world_new(1);
     Arena *other = arena_new(NULL);
-    DimRule rule = {.extent = dim_symbol(w.tab, 0), .padded = 64, .whole = 8};
+    DimRule rule = {.extent = dim_symbol(w.tab, 0), .padded = 64};
     DimSymbol symbol = {.name = str_format(other, "x.pitch"),
                         .lo = 1,
                         .hi = 64,

@@ -60,7 +60,7 @@ static void check(const Pair *pair, TargetId target) {
     }
     for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
         const Variant *variant = &launch_kernel(plan, &launch, 0)->variants[v];
-        bool reads = goes_through_memory && variant->sched.engine != GEMM_WGMMA;
+        bool reads = goes_through_memory && sched_engine(&variant->sched) != GEMM_WGMMA;
         if (variant->is_shared) continue;
         const char *text = compiled_function(&compiled, launch_kernel(plan, &launch, 0), v);
         if (!target_get(target)->has_pdl) /* where inputs may change, too, all loads are such */

@@ -5,7 +5,7 @@
 #include "lib/text_file.h"
 #include "memory/memplan.h"
 #include "plan/launch.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 #include "schedule/schedule.h"
 
 #include <criterion/criterion.h>
@@ -146,7 +146,7 @@ Test(launch, clusters_do_not_lie_across_parts) {
         const Kernel *kernel = plan->kernels.data;
         const DimTab *dims = plan->graph->dims;
         cr_assert_eq(plan->kernels.n, 2);
-        cr_expect_eq(kernel->variants[0].sched.engine, i ? GEMM_WGMMA : GEMM_GEMV);
+        cr_expect_eq(sched_engine(&kernel->variants[0].sched), i ? GEMM_WGMMA : GEMM_GEMV);
         cr_expect_eq(plan_launch_of(plan, 0)->n, 2);
         for (uint32_t v = 0; v < kernel->n_variants && !i; v++) {
             const Variant *variant = &kernel->variants[v];
@@ -178,14 +178,14 @@ Test(launch, parts_have_their_maps) {
         Launch launch = *plan_launch_of(plan, 0);
         cr_assert_eq(launch.n, n_parts < 8 ? n_parts : 8, "%u of %u", launch.n, n_parts);
         uint32_t v = 0;
-        while (launch_kernel(plan, &launch, 0)->variants[v].sched.tile_m != 128) v++;
+        while (launch_kernel(plan, &launch, 0)->variants[v].sched.gemm.tile_m != 128) v++;
         LaunchMap maps[MAX_LAUNCH_MAPS];
         cr_assert_eq(launch_maps(plan, &launch, v, maps), 2 * launch.n);
         for (uint32_t i = 0; i < 2 * launch.n; i++)
             cr_expect(maps[i].kernel == i / 2 && maps[i].map == i % 2);
         const Variant *least =
             launch_kernel(plan, &launch, 0)->variants; /* of 64 x 64: 64 tiles of a part's rows */
-        while (least->sched.tile_m * least->sched.tile_n != 64 * 64) least++;
+        while (least->sched.gemm.tile_m * least->sched.gemm.tile_n != 64 * 64) least++;
         int64_t rows = 512, blocks;
         cr_assert(dim_eval(plan->graph->dims, least->price.blocks, &rows, &blocks));
         cr_expect_eq(blocks, 64 * launch.n, "%u parts", launch.n);
@@ -280,7 +280,7 @@ Test(launch, gated_pairs_multiply_at_once) {
         for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
             const Variant *variant = &launch_kernel(plan, &launch, 0)->variants[v];
             LaunchMap maps[MAX_LAUNCH_MAPS];
-            bool is_at_once = variant->sched.engine == GEMM_WGMMA;
+            bool is_at_once = sched_engine(&variant->sched) == GEMM_WGMMA;
             n_at_once += is_at_once;
             cr_expect((variant->smem_bytes == 0) == is_at_once);
             cr_expect_eq(launch_maps(plan, &launch, v, maps), is_at_once ? n + 1 : 0);
@@ -288,8 +288,8 @@ Test(launch, gated_pairs_multiply_at_once) {
             cr_expect(maps[0].kernel == 0 && maps[0].map == 0);
             for (uint32_t k = 0; k < n; k++)
                 cr_expect(maps[k + 1].kernel == k && maps[k + 1].map == 1);
-            cr_expect_eq(variant->sched.products, n);
-            cr_expect_leq(variant->sched.tile_n * n, WGMMA_MAX_WIDTH);
+            cr_expect_eq(variant->sched.gemm.products, n);
+            cr_expect_leq(variant->sched.gemm.tile_n * n, WGMMA_MAX_WIDTH);
             cr_expect_eq(launch_shared_bytes(plan, &launch, v), variant->shared_bytes);
         }
         cr_expect_eq(n_at_once, i ? 1 : 3);
@@ -317,13 +317,13 @@ Test(launch, deep_stages_leave_room_on_chip) {
     cr_assert(launch.n == 2 && launch.mode == LAUNCH_SEQUENCE);
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Sched *s = &kernel->variants[v].sched;
-        uint32_t n_bytes = (s->tile_m + s->tile_n) * s->tile_k * 2 * s->stages;
+        uint32_t n_bytes = (s->gemm.tile_m + s->gemm.tile_n) * s->gemm.tile_k * 2 * s->gemm.stages;
         uint32_t shared = kernel->variants[v].shared_bytes,
                  on_chip = kernel->variants[v].smem_bytes;
-        cr_expect(on_chip >= s->tile_m * s->tile_n * 2);
+        cr_expect(on_chip >= s->gemm.tile_m * s->gemm.tile_n * 2);
         cr_expect(shared == 0 || shared == n_bytes);
         cr_expect(shared == 0 || shared + on_chip <= 96 * 1024, "%u and %u", shared, on_chip);
-        cr_expect_geq(s->stages, 3);
+        cr_expect_geq(s->gemm.stages, 3);
         cr_expect_eq(launch_shared_bytes(plan, &launch, v), shared);
     }
     cr_expect_eq(alone, 96 * 1024);

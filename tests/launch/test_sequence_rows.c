@@ -47,10 +47,11 @@ static void check_launch(const Plan *plan, const Rows *r, const Target *target) 
     int64_t n = dim_hi(plan->graph->dims, kernel_n_reduced(reader));
     for (uint32_t v = 0; v < product->n_variants; v++) {
         const Sched *sched = &product->variants[v].sched, *own = &reader->variants[v].sched;
-        has_wgmma = has_wgmma || sched->engine == GEMM_WGMMA;
-        cr_expect(sched->tile_n >= n, "%s[%s] in %u", r->dtype, r->columns, sched->tile_n);
-        cr_expect(own->resident * own->threads_per_row * own->lanes >= n &&
-                  own->threads_per_row <= 32);
+        has_wgmma = has_wgmma || sched_engine(sched) == GEMM_WGMMA;
+        cr_expect(sched->gemm.tile_n >= n, "%s[%s] in %u", r->dtype, r->columns,
+                  sched->gemm.tile_n);
+        cr_expect(own->row.resident * own->row.threads_per_row * own->lanes >= n &&
+                  own->row.threads_per_row <= 32);
         cr_expect_eq(own->threads, sched->threads);
     }
     const Variant *last = &product->variants[product->n_variants - 1];

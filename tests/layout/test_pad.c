@@ -155,7 +155,7 @@ Test(pitch, maps_over_own_memory_are_no_condition) {
         cr_expect_not(variant_has_conditions(plan, kernel, last), "%s", kernel->name);
         n_certain += last->n_maps > 0;
         for (uint32_t v = 0; last->n_maps > 0 && v < kernel->n_variants; v++)
-            cr_expect(kernel->variants[v].sched.engine == GEMM_WGMMA ||
+            cr_expect(sched_engine(&kernel->variants[v].sched) == GEMM_WGMMA ||
                       predicate_dim(&kernel->variants[v].predicate, TERM_RANGE));
     }
     cr_expect_eq(n_certain, 2, "%u: of weights by probabilities and by what they give", n_certain);

@@ -10,13 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct Choice {
+typedef struct Tiling {
     const char *source;
     uint32_t tile_m, tile_n, lanes_in, lanes; /* of the first variant; tile_m 0: it has no tile */
     uint32_t n_variants;
-} Choice;
+} Tiling;
 
-static const Choice choices[] = {
+static const Tiling choices[] = {
     {"graph g(x: bf16[16384, 4096]) -> (y: bf16[4096, 16384]) { y = transpose(x) }", 64, 64, 8, 8,
      2},
     {"graph g(x: f32[8192, 8191]) -> (y: f32[8191, 8192]) { y = transpose(x) }", 64, 64, 1, 4, 2},
@@ -78,14 +78,17 @@ static const Choice choices[] = {
 
 Test(map_tile, loads_against_the_grain_go_in_tiles) {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        const Choice *wanted = &choices[i];
+        const Tiling *wanted = &choices[i];
         Compiled c = compiled_new(wanted->source, TARGET_SM_90A);
         const Kernel *kernel = &c.driver.plans[0]->kernels.data[0];
         const Sched *s = &kernel->variants[0].sched;
-        cr_expect_eq(s->lanes_in, wanted->lanes_in, "%s: lanes in %u", wanted->source, s->lanes_in);
+        MapTileSched tile =
+            s->template == TEMPLATE_GPU_MAP_TILE ? s->map_tile : (MapTileSched){.lanes_in = 0};
+        cr_expect_eq(tile.lanes_in, wanted->lanes_in, "%s: lanes in %u", wanted->source,
+                     tile.lanes_in);
         cr_expect_eq(s->lanes, wanted->lanes, "%s: lanes %u", wanted->source, s->lanes);
-        cr_expect(s->tile_m == wanted->tile_m && s->tile_n == wanted->tile_n, "%s: %u x %u",
-                  wanted->source, s->tile_m, s->tile_n);
+        cr_expect(tile.tile_m == wanted->tile_m && tile.tile_n == wanted->tile_n, "%s: %u x %u",
+                  wanted->source, tile.tile_m, tile.tile_n);
         cr_expect_eq(kernel->n_variants, wanted->n_variants, "%s: %u variants", wanted->source,
                      kernel->n_variants);
         cr_expect_eq(strstr(c.bytes, "bar.sync") != NULL, wanted->tile_m > 0, "%s", wanted->source);
@@ -113,16 +116,20 @@ static uint32_t conflicts(const uint32_t offsets[32], uint32_t bytes) {
 
 static void expect_few_conflicts(const Sched *s, uint32_t bytes) {
     MapTilePlace place = map_tile_place(s, bytes);
-    uint32_t per_row = s->tile_m / s->lanes_in, per_column = s->tile_n / s->lanes;
+    uint32_t per_row = s->map_tile.tile_m / s->map_tile.lanes_in,
+             per_column = s->map_tile.tile_n / s->lanes;
     for (uint32_t warp = 0; warp < MAP_TILE_THREADS / 32; warp++) {
         uint32_t in[32], out[32];
         for (uint32_t i = 0; i < 32; i++) {
             uint32_t thread = warp * 32 + i;
-            in[i] = map_tile_offset(&place, thread / per_row, thread % per_row * s->lanes_in);
+            in[i] =
+                map_tile_offset(&place, thread / per_row, thread % per_row * s->map_tile.lanes_in);
             out[i] = map_tile_offset(&place, thread % per_column * s->lanes, thread / per_column);
         }
-        cr_expect_leq(conflicts(in, bytes), 2, "in: %u x %u of %u", s->tile_m, s->tile_n, bytes);
-        cr_expect_leq(conflicts(out, bytes), 2, "out: %u x %u of %u", s->tile_m, s->tile_n, bytes);
+        cr_expect_leq(conflicts(in, bytes), 2, "in: %u x %u of %u", s->map_tile.tile_m,
+                      s->map_tile.tile_n, bytes);
+        cr_expect_leq(conflicts(out, bytes), 2, "out: %u x %u of %u", s->map_tile.tile_m,
+                      s->map_tile.tile_n, bytes);
     }
 }
 
@@ -133,10 +140,10 @@ Test(map_tile, a_warp_finds_its_words_in_different_banks) {
                  {64, 1, 4, 4}, {64, 4, 1, 4}, {64, 1, 1, 4}, {32, 2, 2, 8}, {32, 1, 1, 8},
                  {64, 8, 8, 1}, {64, 1, 1, 1}, {32, 4, 4, 2}, {32, 4, 4, 4}, {64, 8, 4, 2}};
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        Sched s = {.tile_m = tiles[i].edge,
-                   .tile_n = tiles[i].edge,
-                   .lanes_in = tiles[i].lanes_in,
-                   .lanes = tiles[i].lanes};
+        Sched s = {.lanes = tiles[i].lanes,
+                   .map_tile = {.tile_m = tiles[i].edge,
+                                .tile_n = tiles[i].edge,
+                                .lanes_in = tiles[i].lanes_in}};
         expect_few_conflicts(&s, tiles[i].bytes);
     }
 }
@@ -145,7 +152,7 @@ Test(map_tile, a_warp_finds_its_words_in_different_banks) {
 Test(map_tile, places_are_told_apart) {
     for (uint32_t m = 8; m <= 256; m *= 2)
         for (uint32_t bytes = 1; bytes <= 8; bytes *= 2) {
-            Sched s = {.tile_m = m, .tile_n = 2048 / m, .lanes_in = 1, .lanes = 4};
+            Sched s = {.lanes = 4, .map_tile = {.tile_m = m, .tile_n = 2048 / m, .lanes_in = 1}};
             MapTilePlace place = map_tile_place(&s, bytes);
             bool seen[2048] = {false};
             for (uint32_t i = 0; i < 2048; i++) {
@@ -178,7 +185,7 @@ Test(map_tile, prices_are_those_that_were_measured) {
         DimTab *dims = module->dims;
         kernel->variants[0].grid =
             dim_ceil_div(dims, kernel_n_rows(kernel), (int64_t)s->lanes * s->threads);
-        s->lanes_in = 0;
+        s->template = TEMPLATE_GPU_MAP; /* along the same axis, as far from the last */
         us = cost_us(arena, priced.plan, card, cost_dims(arena, dims, NULL));
         cr_expect_lt(fabs(us - prices[i].plain_us), 0.08 * prices[i].plain_us, "%zu: %.1f us", i,
                      us);

@@ -30,7 +30,7 @@ static const Variant *chosen_variant(const Compiled *compiled, const int64_t *va
     int64_t all[DIM_MAX_SYMBOLS] = {0}, least = 0;
     memcpy(all, values, n_values * sizeof *values);
     dim_follow_rules(dims, all);
-    while (kernel->variants[v].sched.engine != GEMM_WGMMA) v++;
+    while (sched_engine(&kernel->variants[v].sched) != GEMM_WGMMA) v++;
     const Variant *best = NULL;
     for (; v < kernel->n_variants; v++) {
         const Variant *variant = &kernel->variants[v];
@@ -68,10 +68,11 @@ Test(gpu_wgmma_price, extents_choose_tiles, .timeout = 120) {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const int64_t *e = choices[i].extents;
         const Variant *v = chosen_variant(&compiled, e, 3);
-        cr_expect(v->sched.tile_m == choices[i].tile_m && v->sched.tile_n == choices[i].tile_n &&
+        cr_expect(v->sched.gemm.tile_m == choices[i].tile_m &&
+                      v->sched.gemm.tile_n == choices[i].tile_n &&
                       v->sched.cluster == choices[i].cluster && v->price.group == choices[i].group,
                   "%lld x %lld x %lld: %u x %u x %u, group %u", (long long)e[0], (long long)e[1],
-                  (long long)e[2], v->sched.tile_m, v->sched.tile_n, v->sched.cluster,
+                  (long long)e[2], v->sched.gemm.tile_m, v->sched.gemm.tile_n, v->sched.cluster,
                   v->price.group);
     }
     compile_free(&compiled);
@@ -90,8 +91,8 @@ Test(gpu_wgmma_price, rows_choose_tiles, .timeout = 120) {
                                      TARGET_SM_90A);
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const Sched *s = &chosen_variant(&compiled, (int64_t[]){choices[i].m, 1024}, 2)->sched;
-        cr_expect(s->tile_m == choices[i].tile_m && s->tile_n == choices[i].tile_n,
-                  "%lld rows: %u x %u", (long long)choices[i].m, s->tile_m, s->tile_n);
+        cr_expect(s->gemm.tile_m == choices[i].tile_m && s->gemm.tile_n == choices[i].tile_n,
+                  "%lld rows: %u x %u", (long long)choices[i].m, s->gemm.tile_m, s->gemm.tile_n);
     }
     compile_free(&compiled);
 }
@@ -116,7 +117,7 @@ Test(gpu_wgmma_price, few_rows_of_odd_products_are_copied) {
         uint32_t first = 0;
         while (compiled.plan->kernels.data[first].form == FORM_MAP) first++;
         const Variant *variant = &compiled.plan->kernels.data[first].variants[0];
-        cr_expect_eq(variant->sched.engine == GEMM_MMA, cases[i].has_few, "%d, %d", k, n);
+        cr_expect_eq(sched_engine(&variant->sched) == GEMM_MMA, cases[i].has_few, "%d, %d", k, n);
         compile_free(&compiled);
     }
 }

@@ -127,7 +127,7 @@ Test(choose, copies_of_symbolic_extents_are_priced) {
     PricedPlan plan = priced(arena, source, TARGET_SM_90A, false, NULL);
     expect_no_loss(source, TARGET_SM_90A);
     cr_expect_eq(plan.cost->n_launches, 2, "%u launches", plan.cost->n_launches);
-    cr_expect_eq(plan.plan->kernels.data[plan.plan->kernels.n - 1].variants[0].sched.engine,
+    cr_expect_eq(sched_engine(&plan.plan->kernels.data[plan.plan->kernels.n - 1].variants[0].sched),
                  GEMM_WGMMA);
     arena_free(arena);
 }

@@ -20,18 +20,18 @@ static void choose_values(const DimTab *dims, int64_t *values) {
     }
 }
 
-static bool has_template(TemplateId id, uint64_t number, const Target *target) {
+static bool has_template(LoweringId id, uint64_t number, const Target *target) {
     Arena *arena = arena_new(NULL);
-    const char *source = template_source(arena, id, number);
+    const char *source = lowering_source(arena, id, number);
     int64_t values[DIM_MAX_SYMBOLS] = {0};
-    TemplateUse use = {0};
+    LoweringUse use = {0};
     Compiled compiled;
     bool ok = compile_source(&compiled, source, target, COMPILE_FUSED), is_met = false;
-    cr_expect(ok, "%s for %s: %s%s", template_info(id)->name, target->name, compiled.messages,
+    cr_expect(ok, "%s for %s: %s%s", lowering_info(id)->name, target->name, compiled.messages,
               source);
     if (ok) {
         choose_values(compiled.module->dims, values);
-        template_note_plan(compiled.driver.plans[0], target, values, &use);
+        lowering_note_plan(compiled.driver.plans[0], target, values, &use);
     }
     for (Dtype d = 0; d < DT_COUNT; d++) is_met = is_met || use.variants[id][d];
     compile_free(&compiled);
@@ -42,21 +42,21 @@ static bool has_template(TemplateId id, uint64_t number, const Target *target) {
 Test(shapes, every_template_has_programs, .timeout = 240) {
     static const TargetId targets[] = {TARGET_SM_90A, TARGET_SM_80, TARGET_CPU};
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
-        for (TemplateId id = 0; id < TEMPLATE_COUNT; id++) {
+        for (LoweringId id = 0; id < LOWERING_COUNT; id++) {
             const Target *target = target_get(targets[t]);
             uint64_t number = 1;
-            if (!template_is_on(id, target)) continue;
+            if (!lowering_is_on(id, target)) continue;
             while (number < MOST_PROGRAMS && !has_template(id, number, target)) number++;
-            cr_expect(number < MOST_PROGRAMS, "%s for %s", template_info(id)->name, target->name);
+            cr_expect(number < MOST_PROGRAMS, "%s for %s", lowering_info(id)->name, target->name);
         }
 }
 
 Test(shapes, a_program_is_the_same_for_the_same_number) {
     Arena *arena = arena_new(NULL);
-    for (TemplateId id = 0; id < TEMPLATE_COUNT; id++) {
-        const char *one = template_source(arena, id, 7), *other = template_source(arena, id, 7);
+    for (LoweringId id = 0; id < LOWERING_COUNT; id++) {
+        const char *one = lowering_source(arena, id, 7), *other = lowering_source(arena, id, 7);
         cr_expect_str_eq(one, other);
-        cr_expect_str_neq(one, template_source(arena, id, 8));
+        cr_expect_str_neq(one, lowering_source(arena, id, 8));
     }
     arena_free(arena);
 }
@@ -64,13 +64,13 @@ Test(shapes, a_program_is_the_same_for_the_same_number) {
 Test(shapes, equal_shapes_count_once) {
     Arena *arena = arena_new(NULL);
     ShapeCount count = {.arena = arena}, copy = {.arena = arena};
-    TemplateUse use = {0};
-    use.variants[TEMPLATE_map][DT_F32] = 3;
-    use.variants[TEMPLATE_simt][DT_I32] = 4;
+    LoweringUse use = {0};
+    use.variants[LOWERING_map][DT_F32] = 3;
+    use.variants[LOWERING_simt][DT_I32] = 4;
     for (uint64_t shape = 0; shape < 3000; shape++) shape_count_add(&count, &use, shape / 3);
-    cr_expect_eq(count.n[TEMPLATE_map], 1000);
-    cr_expect_eq(count.by[TEMPLATE_map][DT_F32][1], 1000);
-    cr_expect_eq(count.by[TEMPLATE_simt][DT_I32][2], 1000);
+    cr_expect_eq(count.n[LOWERING_map], 1000);
+    cr_expect_eq(count.by[LOWERING_map][DT_F32][1], 1000);
+    cr_expect_eq(count.by[LOWERING_simt][DT_I32][2], 1000);
     Text lines = {.arena = arena};
     shape_count_write(&count, &lines);
     for (const char *line = lines.data; *line; line = strchr(line, '\n') + 1)
@@ -81,7 +81,7 @@ Test(shapes, equal_shapes_count_once) {
     Text table = {.arena = arena};
     const Target *target = target_get(TARGET_SM_90A);
     uint32_t n_all = 0;
-    for (TemplateId id = 0; id < TEMPLATE_COUNT; id++) n_all += template_is_on(id, target);
+    for (LoweringId id = 0; id < LOWERING_COUNT; id++) n_all += lowering_is_on(id, target);
     cr_expect_eq(shape_count_print(&copy, target, 1000, &table), n_all - 2);
     cr_expect_eq(shape_count_print(&copy, target, 1001, &table), n_all);
     arena_free(arena);

@@ -37,7 +37,7 @@ typedef struct Shapes {
 
 typedef struct Case {
     Shapes *shapes;
-    TemplateId id;
+    LoweringId id;
     uint64_t number; /* of the program */
     uint32_t shape;
     Pair *pair;
@@ -46,7 +46,7 @@ typedef struct Case {
     Text report;
     int64_t elems, work;
     uint32_t n_rounds; /* of noise */
-    TemplateUse use;
+    LoweringUse use;
     bool is_too_large;
 } Case;
 
@@ -124,7 +124,7 @@ static void scatter(Case *c, Rig *rig) {
 
 static void note_use(Case *c) {
     Pair *pair = c->pair;
-    template_note_use(pair->fused.driver.plans[0], c->shapes->target, &pair->fused_rig,
+    lowering_note_use(pair->fused.driver.plans[0], c->shapes->target, &pair->fused_rig,
                       pair->symbol_values, &c->use);
 }
 
@@ -239,12 +239,12 @@ static bool run_shape(Case *c) {
 
 static const char *name_case(const Case *c) {
     return str_format(c->arena, "soak --shapes --target=%s --one=%s:%" PRIu64 ":%u",
-                      c->shapes->target->name, template_info(c->id)->name, c->number, c->shape);
+                      c->shapes->target->name, lowering_info(c->id)->name, c->number, c->shape);
 }
 
 static void print_failure(Case *c) {
     const DimTab *dims = c->pair->exposed.module ? c->pair->exposed.module->dims : NULL;
-    printf("FAILED %s, %s", template_info(c->id)->name, c->shapes->target->name);
+    printf("FAILED %s, %s", lowering_info(c->id)->name, c->shapes->target->name);
     for (uint32_t s = 0; dims && s < dim_n_symbols(dims); s++)
         if (!dim_symbol_info(dims, s)->rule)
             printf(", %s = %" PRId64, dim_symbol_info(dims, s)->name, c->pair->symbol_values[s]);
@@ -252,7 +252,7 @@ static void print_failure(Case *c) {
 }
 
 /* One shape of an open pair, with a stream of random numbers of its own. */
-static bool try_shape(Shapes *shapes, Pair *pair, TemplateId id, uint64_t number, uint32_t shape) {
+static bool try_shape(Shapes *shapes, Pair *pair, LoweringId id, uint64_t number, uint32_t shape) {
     Arena *arena = arena_new(NULL);
     uint64_t key[] = {id, number, shape};
     Case c = {.shapes = shapes, .id = id, .number = number, .shape = shape, .pair = pair};
@@ -272,17 +272,17 @@ static bool try_shape(Shapes *shapes, Pair *pair, TemplateId id, uint64_t number
 }
 
 /* Shapes [first, end) of a program; false when one failed. */
-static bool run_program(Shapes *shapes, TemplateId id, uint64_t number, uint32_t first,
+static bool run_program(Shapes *shapes, LoweringId id, uint64_t number, uint32_t first,
                         uint32_t end) {
     Arena *arena = arena_new(NULL);
     Text report = {.arena = arena};
-    const char *source = template_source(arena, id, number);
+    const char *source = lowering_source(arena, id, number);
     Pair pair;
     RigOptions options = RIG_OPTIONS_INIT;
     options.program.no_weights = true;
     options.program.n_threads = 1 + (int32_t)(number % 3);
     const char *what = str_format(arena, "a program of %s, number %" PRIu64 ", for %s",
-                                  template_info(id)->name, number, shapes->target->name);
+                                  lowering_info(id)->name, number, shapes->target->name);
     soak_watch(what, SECONDS);
     shapes_plant_program(number);
     bool is_right = pair_compile_against(&pair, source, shapes->target, shapes->against, &report) &&
@@ -309,13 +309,13 @@ static void run_templates(Shapes *shapes, uint32_t wanted) {
     Soak *soak = shapes->soak;
     uint64_t number = soak->seed + soak->part * PART_STRIDE;
     uint32_t most = 2 * wanted + 8; /* programs, besides those that an emulator cannot run */
-    uint32_t n_too_large[TEMPLATE_COUNT] = {0};
+    uint32_t n_too_large[LOWERING_COUNT] = {0};
     for (uint32_t i = 0, n_open = 1; n_open > 0; i++) {
         n_open = 0;
-        for (TemplateId id = 0; id < TEMPLATE_COUNT; id++) {
-            if (!template_is_on(id, shapes->target) || !soak_has_time(soak) ||
+        for (LoweringId id = 0; id < LOWERING_COUNT; id++) {
+            if (!lowering_is_on(id, shapes->target) || !soak_has_time(soak) ||
                 soak->n_failed >= MAX_FAILED || shapes->count.n[id] >= wanted ||
-                (soak->only && strcmp(soak->only, template_info(id)->name) != 0) ||
+                (soak->only && strcmp(soak->only, lowering_info(id)->name) != 0) ||
                 i >= most + n_too_large[id] || n_too_large[id] >= MAX_TOO_LARGE)
                 continue;
             shapes->n_too_large = 0;
@@ -328,10 +328,10 @@ static void run_templates(Shapes *shapes, uint32_t wanted) {
 
 /* `mma:17:3`: template, program, shape. */
 static bool run_one(Shapes *shapes, const char *text) {
-    TemplateId id = template_by_name(text, strcspn(text, ":"));
+    LoweringId id = lowering_by_name(text, strcspn(text, ":"));
     uint64_t number;
     uint32_t shape;
-    if (id == TEMPLATE_COUNT ||
+    if (id == LOWERING_COUNT ||
         sscanf(text + strcspn(text, ":"), ":%" SCNu64 ":%u", &number, &shape) != 2)
         return false;
     run_program(shapes, id, number, shape, shape + 1);

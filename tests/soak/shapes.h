@@ -14,35 +14,35 @@ enum {
 };
 
 typedef enum {
-#define TEMPLATE(sym, name, gpu, cpu, dtypes, family, needs, doc) TEMPLATE_##sym,
-#include "templates.def"
-    TEMPLATE_COUNT
-} TemplateId;
+#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, doc) LOWERING_##sym,
+#include "lowerings.def"
+    LOWERING_COUNT
+} LoweringId;
 
-typedef struct TemplateInfo {
+typedef struct LoweringInfo {
     const char *name, *doc;
     unsigned dtypes; /* that programs are drawn with */
-} TemplateInfo;
-const TemplateInfo *template_info(TemplateId id);
-/* TEMPLATE_COUNT when there is none of this name. */
-TemplateId template_by_name(const char *name, size_t n_bytes);
+} LoweringInfo;
+const LoweringInfo *lowering_info(LoweringId id);
+/* LOWERING_COUNT when there is none of this name. */
+LoweringId lowering_by_name(const char *name, size_t n_bytes);
 /* Whether the target has kernels of it. */
-bool template_is_on(TemplateId id, const Target *target);
+bool lowering_is_on(LoweringId id, const Target *target);
 
 /* A program for the template, by `number`: the same for the same number anywhere. */
-const char *template_source(Arena *arena, TemplateId id, uint64_t number);
+const char *lowering_source(Arena *arena, LoweringId id, uint64_t number);
 
 /* What runs used: bit sets of variants. */
-typedef struct TemplateUse {
-    uint8_t variants[TEMPLATE_COUNT][DT_COUNT];
-} TemplateUse;
+typedef struct LoweringUse {
+    uint8_t variants[LOWERING_COUNT][DT_COUNT];
+} LoweringUse;
 /* Adds all that the plan has, at these values. */
-void template_note_plan(const Plan *plan, const Target *target, const int64_t *symbol_values,
-                        TemplateUse *use);
+void lowering_note_plan(const Plan *plan, const Target *target, const int64_t *symbol_values,
+                        LoweringUse *use);
 /* Adds what the last run of the plan's artifact used. */
 /* `symbol_values` as the rig was placed with. */
-void template_note_use(const Plan *plan, const Target *target, const Rig *rig,
-                       const int64_t *symbol_values, TemplateUse *use);
+void lowering_note_use(const Plan *plan, const Target *target, const Rig *rig,
+                       const int64_t *symbol_values, LoweringUse *use);
 
 /* Mistakes, for tests of all this: `stored_beyond` and `left_unwritten` in the memory of outputs,
  * `unsteady` runs, and `wrong_op_anywhere`, in each program another. False: there is none of this
@@ -57,18 +57,18 @@ bool shapes_are_unsteady(void);
 /* Shapes met so far, each counted once. */
 typedef struct ShapeSeen {
     uint64_t shape;
-    uint8_t id, dtype, variant; /* TemplateId; variant MAX_VARIANTS: any of them */
+    uint8_t id, dtype, variant; /* LoweringId; variant MAX_VARIANTS: any of them */
 } ShapeSeen;
 typedef struct ShapeCount {
     Arena *arena;
     Vec(ShapeSeen) seen;
     uint32_t *slots; /* a hash set of `seen`, numbers from 1 */
     uint32_t n_slots;
-    uint32_t n[TEMPLATE_COUNT];
-    uint32_t by[TEMPLATE_COUNT][DT_COUNT][MAX_VARIANTS];
+    uint32_t n[LOWERING_COUNT];
+    uint32_t by[LOWERING_COUNT][DT_COUNT][MAX_VARIANTS];
 } ShapeCount;
 /* `shape`: a hash of the extents. */
-void shape_count_add(ShapeCount *count, const TemplateUse *use, uint64_t shape);
+void shape_count_add(ShapeCount *count, const LoweringUse *use, uint64_t shape);
 /* A line for each template, dtype and variant; returns how many of the target's templates have
  * fewer shapes than `wanted`. */
 uint32_t shape_count_print(const ShapeCount *count, const Target *target, uint32_t wanted,

@@ -559,20 +559,20 @@ static const char *make_piece(Maker *m) {
     return source(m);
 }
 
-const char *template_source(Arena *arena, TemplateId id, uint64_t number) {
+const char *lowering_source(Arena *arena, LoweringId id, uint64_t number) {
     static const char *(*const families[])(Maker *) = {
-#define TEMPLATE(sym, name, gpu, cpu, dtypes, family, needs, doc) make_##family,
-#include "templates.def"
+#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, doc) make_##family,
+#include "lowerings.def"
     };
-    const char *name = template_info(id)->name;
+    const char *name = lowering_info(id)->name;
     uint64_t seed = hash_bytes(STR_HASH_SEED, name, strlen(name));
     Maker m = {.arena = arena, .rng = rng_new(seed ^ number * 0x9E3779B97F4A7C15u)};
     Text *texts[] = {&m.dims, &m.inputs, &m.params, &m.body, &m.outputs};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i]->arena = arena;
     /* Dtypes take turns. */
     uint32_t n_dtypes = 0, turn;
-    for (Dtype d = 0; d < DT_COUNT; d++) n_dtypes += template_info(id)->dtypes >> d & 1;
+    for (Dtype d = 0; d < DT_COUNT; d++) n_dtypes += lowering_info(id)->dtypes >> d & 1;
     turn = (uint32_t)(number % n_dtypes);
-    while (!(template_info(id)->dtypes >> m.dtype & 1) || turn--) m.dtype++;
+    while (!(lowering_info(id)->dtypes >> m.dtype & 1) || turn--) m.dtype++;
     return families[id](&m);
 }

@@ -25,7 +25,7 @@ static bool is_row_form(const Used *u) {
 }
 
 static bool is_engine(const Used *u, GemmEngine engine) {
-    return u->kernel->form == FORM_GEMM && u->variant->sched.engine == engine;
+    return u->kernel->form == FORM_GEMM && sched_engine(&u->variant->sched) == engine;
 }
 
 static bool is_map(const Used *u) {
@@ -33,11 +33,11 @@ static bool is_map(const Used *u) {
 }
 
 static bool is_map_tile(const Used *u) {
-    return is_map(u) && u->variant->sched.lanes_in > 0;
+    return is_map(u) && u->variant->sched.template == TEMPLATE_GPU_MAP_TILE;
 }
 
 static bool is_map_flat(const Used *u) {
-    return u->kernel->form == FORM_MAP && u->variant->sched.is_flat;
+    return u->variant->sched.template == TEMPLATE_GPU_MAP_FLAT;
 }
 
 static bool is_row(const Used *u) {
@@ -45,12 +45,13 @@ static bool is_row(const Used *u) {
 }
 
 static bool is_row_warp(const Used *u) {
-    return is_row_form(u) && u->variant->sched.resident &&
-           u->variant->sched.threads_per_row <= WARP;
+    return is_row_form(u) && sched_row(&u->variant->sched).resident &&
+           sched_row(&u->variant->sched).threads_per_row <= WARP;
 }
 
 static bool is_row_slots(const Used *u) {
-    return is_row_form(u) && u->variant->sched.slots > 1 && u->variant->sched.lanes == 1;
+    return is_row_form(u) && sched_row(&u->variant->sched).slots > 1 &&
+           u->variant->sched.lanes == 1;
 }
 
 static bool is_row_cluster(const Used *u) {
@@ -58,12 +59,12 @@ static bool is_row_cluster(const Used *u) {
 }
 
 static bool is_row_block(const Used *u) {
-    return is_row_form(u) && u->variant->sched.resident &&
-           u->variant->sched.threads_per_row > WARP && !is_row_cluster(u);
+    return is_row_form(u) && sched_row(&u->variant->sched).resident &&
+           sched_row(&u->variant->sched).threads_per_row > WARP && !is_row_cluster(u);
 }
 
 static bool is_row_loop(const Used *u) {
-    return is_row_form(u) && !u->variant->sched.resident;
+    return is_row_form(u) && !sched_row(&u->variant->sched).resident;
 }
 
 static bool is_row_segments(const Used *u) {
@@ -83,11 +84,11 @@ static bool is_vector_cluster(const Used *u) {
 }
 
 static bool is_vector_k(const Used *u) {
-    return is_engine(u, GEMM_GEMV) && u->variant->sched.lanes_along_k;
+    return is_engine(u, GEMM_GEMV) && u->variant->sched.gemv.lanes_along_k;
 }
 
 static bool is_vector_n(const Used *u) {
-    return is_engine(u, GEMM_GEMV) && !u->variant->sched.lanes_along_k;
+    return is_engine(u, GEMM_GEMV) && !u->variant->sched.gemv.lanes_along_k;
 }
 
 static bool is_simt(const Used *u) {
@@ -99,7 +100,7 @@ static bool is_mma(const Used *u) {
 }
 
 static bool is_wgmma_pair(const Used *u) {
-    return is_engine(u, GEMM_WGMMA) && u->variant->sched.products > 1;
+    return is_engine(u, GEMM_WGMMA) && u->variant->sched.gemm.products > 1;
 }
 
 static bool is_wgmma(const Used *u) {
@@ -107,11 +108,11 @@ static bool is_wgmma(const Used *u) {
 }
 
 static bool is_wgmma_tail(const Used *u) {
-    return is_engine(u, GEMM_WGMMA) && u->variant->sched.tail_n > 0;
+    return is_engine(u, GEMM_WGMMA) && u->variant->sched.gemm.tail_n > 0;
 }
 
 static bool is_wgmma_store(const Used *u) {
-    return is_engine(u, GEMM_WGMMA) && u->variant->sched.store_warps > 0;
+    return is_engine(u, GEMM_WGMMA) && u->variant->sched.gemm.store_warps > 0;
 }
 
 static bool is_im2col(const Used *u) {
@@ -131,11 +132,11 @@ static bool is_panels(const Used *u) {
 }
 
 static bool is_tiled(const Used *u) {
-    return is_engine(u, GEMM_FMA) && u->variant->sched.stages > 0;
+    return is_engine(u, GEMM_FMA) && u->variant->sched.cpu_gemm.is_blocked;
 }
 
 static bool is_streamed(const Used *u) {
-    return is_engine(u, GEMM_FMA) && u->variant->sched.stages == 0;
+    return is_engine(u, GEMM_FMA) && !u->variant->sched.cpu_gemm.is_blocked;
 }
 
 static bool is_part(const Used *u) {
@@ -229,9 +230,9 @@ static bool is_piece(const Used *u) {
 
 /* The list. */
 
-static const TemplateInfo infos[] = {
-#define TEMPLATE(sym, name, gpu, cpu, dtypes, family, needs, doc) {name, doc, dtypes},
-#include "templates.def"
+static const LoweringInfo infos[] = {
+#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, doc) {name, doc, dtypes},
+#include "lowerings.def"
 };
 
 static const struct {
@@ -239,23 +240,23 @@ static const struct {
     int needs;
     bool (*is)(const Used *used);
 } rules[] = {
-#define TEMPLATE(sym, name, gpu, cpu, dtypes, family, needs, doc) {{cpu, gpu}, needs, is_##sym},
-#include "templates.def"
+#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, doc) {{cpu, gpu}, needs, is_##sym},
+#include "lowerings.def"
 };
 
-const TemplateInfo *template_info(TemplateId id) {
+const LoweringInfo *lowering_info(LoweringId id) {
     return &infos[id];
 }
 
-TemplateId template_by_name(const char *name, size_t n_bytes) {
-    TemplateId id = 0;
-    while (id < TEMPLATE_COUNT &&
+LoweringId lowering_by_name(const char *name, size_t n_bytes) {
+    LoweringId id = 0;
+    while (id < LOWERING_COUNT &&
            (strlen(infos[id].name) != n_bytes || memcmp(infos[id].name, name, n_bytes) != 0))
         id++;
     return id;
 }
 
-bool template_is_on(TemplateId id, const Target *target) {
+bool lowering_is_on(LoweringId id, const Target *target) {
     const bool has[N_NEEDS] = {true, target->max_cluster > 1, target->has_wgmma};
     return rules[id].on[target->device] && has[rules[id].needs];
 }
@@ -278,13 +279,13 @@ static Used used_at(const Plan *plan, const int64_t *symbol_values, int64_t *val
 }
 
 static void note_launch(const Target *target, const Launch *launch, uint32_t v, Used *used,
-                        TemplateUse *use) {
+                        LoweringUse *use) {
     const Plan *plan = used->plan;
     used->launch = launch;
     used->is_turn = launch->mode == LAUNCH_ONE_BLOCK;
     used->has_parts = launch->mode == LAUNCH_PARALLEL;
     used->is_mixed = false;
-    used->opens = launch_kernel(plan, launch, 0)->variants[v].sched.engine;
+    used->opens = sched_engine(&launch_kernel(plan, launch, 0)->variants[v].sched);
     for (uint32_t k = 1; k < launch->n && used->has_parts; k++)
         used->is_mixed = used->is_mixed || launch_kernel(plan, launch, k)->code !=
                                                launch_kernel(plan, launch, 0)->code;
@@ -292,14 +293,14 @@ static void note_launch(const Target *target, const Launch *launch, uint32_t v, 
         used->kernel = launch_kernel(plan, launch, k);
         used->variant = &used->kernel->variants[v];
         Dtype dtype = dtype_of(used);
-        for (TemplateId id = 0; id < TEMPLATE_COUNT; id++)
-            if (template_is_on(id, target) && rules[id].is(used))
+        for (LoweringId id = 0; id < LOWERING_COUNT; id++)
+            if (lowering_is_on(id, target) && rules[id].is(used))
                 use->variants[id][dtype] |= (uint8_t)(1u << v);
     }
 }
 
-void template_note_plan(const Plan *plan, const Target *target, const int64_t *symbol_values,
-                        TemplateUse *use) {
+void lowering_note_plan(const Plan *plan, const Target *target, const int64_t *symbol_values,
+                        LoweringUse *use) {
     int64_t values[DIM_MAX_SYMBOLS];
     Used used = used_at(plan, symbol_values, values);
     for (uint32_t i = 0; i < plan->launches.n; i++) {
@@ -309,8 +310,8 @@ void template_note_plan(const Plan *plan, const Target *target, const int64_t *s
     }
 }
 
-void template_note_use(const Plan *plan, const Target *target, const Rig *rig,
-                       const int64_t *symbol_values, TemplateUse *use) {
+void lowering_note_use(const Plan *plan, const Target *target, const Rig *rig,
+                       const int64_t *symbol_values, LoweringUse *use) {
     int64_t values[DIM_MAX_SYMBOLS];
     Used used = used_at(plan, symbol_values, values);
     for (uint32_t i = 0; i < plan->launches.n; i++) {
@@ -363,15 +364,15 @@ static void add_one(ShapeCount *count, ShapeSeen seen) {
     if (add_seen(count, seen)) count->n[seen.id]++;
 }
 
-void shape_count_add(ShapeCount *count, const TemplateUse *use, uint64_t shape) {
-    for (uint32_t id = 0; id < TEMPLATE_COUNT; id++)
+void shape_count_add(ShapeCount *count, const LoweringUse *use, uint64_t shape) {
+    for (uint32_t id = 0; id < LOWERING_COUNT; id++)
         for (uint32_t d = 0; d < DT_COUNT; d++)
             for (uint32_t v = 0; v < MAX_VARIANTS; v++)
                 if (use->variants[id][d] >> v & 1)
                     add_one(count, (ShapeSeen){shape, (uint8_t)id, (uint8_t)d, (uint8_t)v});
 }
 
-static void print_template(const ShapeCount *count, TemplateId id, Text *out) {
+static void print_template(const ShapeCount *count, LoweringId id, Text *out) {
     text_printf(out, "  %-16s %6u ", infos[id].name, count->n[id]);
     for (Dtype d = 0; d < DT_COUNT; d++) {
         bool is_begun = false;
@@ -390,13 +391,13 @@ uint32_t shape_count_print(const ShapeCount *count, const Target *target, uint32
     uint32_t n_short = 0;
     text_printf(out, "%s: shapes by template; of each dtype by the variant that ran\n",
                 target->name);
-    for (TemplateId id = 0; id < TEMPLATE_COUNT; id++) {
-        if (!template_is_on(id, target)) continue;
+    for (LoweringId id = 0; id < LOWERING_COUNT; id++) {
+        if (!lowering_is_on(id, target)) continue;
         print_template(count, id, out);
         n_short += count->n[id] < wanted;
     }
-    for (TemplateId id = 0; id < TEMPLATE_COUNT; id++)
-        if (template_is_on(id, target) && count->n[id] < wanted)
+    for (LoweringId id = 0; id < LOWERING_COUNT; id++)
+        if (lowering_is_on(id, target) && count->n[id] < wanted)
             text_printf(out, "FAILED coverage of %s: %u shapes of %u\n", infos[id].name,
                         count->n[id], wanted);
     return n_short;
@@ -414,8 +415,8 @@ void shape_count_write(const ShapeCount *count, Text *out) {
 bool shape_count_read(ShapeCount *count, const char *line) {
     unsigned dtype, variant;
     uint64_t shape;
-    TemplateId id = template_by_name(line, strcspn(line, " "));
-    if (id == TEMPLATE_COUNT ||
+    LoweringId id = lowering_by_name(line, strcspn(line, " "));
+    if (id == LOWERING_COUNT ||
         sscanf(line + strlen(infos[id].name), "%u %u %" SCNu64, &dtype, &variant, &shape) != 3 ||
         dtype >= DT_COUNT || variant >= MAX_VARIANTS)
         return false;

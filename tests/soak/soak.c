@@ -6,7 +6,7 @@
  *   soak --reduce=FILE.g [SEED] [--device=..] [--target=..] [--plant=FAULT]  a program of yours
  *   soak --faults [N] [SEED] [--device=..] [--target=..]    whether `fusec verify` names mistakes
  *   soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] [--device=..]
- *                                      N random shapes for every template (templates.def), or one
+ *                                      N random shapes for every template (lowerings.def), or one
  *                                      case: --one=TEMPLATE:PROGRAM:SHAPE; small ones, for an
  *                                      emulated GPU: --small
  *   soak --merge FILE..                                     one coverage table of several parts
@@ -151,7 +151,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strncmp(argument, "--seconds=", 10) == 0) return read_number(argument + 10, &soak->seconds);
     if (strncmp(argument, "--only=", 7) == 0) {
         soak->only = argument + 7;
-        return template_by_name(soak->only, strlen(soak->only)) != TEMPLATE_COUNT;
+        return lowering_by_name(soak->only, strlen(soak->only)) != LOWERING_COUNT;
     }
     if (strncmp(argument, "--against=", 10) == 0)
         return (soak->against = target_by_name(argument + 10)) != NULL;

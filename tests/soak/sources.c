@@ -30,11 +30,11 @@ static bool write_random(const char *folder, uint64_t seed) {
     return is_written;
 }
 
-static bool write_shape(const char *folder, TemplateId id, uint64_t number) {
+static bool write_shape(const char *folder, LoweringId id, uint64_t number) {
     Arena *arena = arena_new(NULL);
-    const char *name = template_info(id)->name;
+    const char *name = lowering_info(id)->name;
     const char *path = str_format(arena, "%s/shapes-%s-%" PRIu64 ".g", folder, name, number);
-    bool is_written = write_or_say(template_source(arena, id, number), path);
+    bool is_written = write_or_say(lowering_source(arena, id, number), path);
     arena_free(arena);
     return is_written;
 }
@@ -43,8 +43,8 @@ bool soak_write_sources(const Soak *soak, const char *folder) {
     bool is_written = true;
     for (uint64_t i = 0; i < soak->n && is_written; i++)
         is_written = write_random(folder, soak->seed + i);
-    for (int id = 0; id < TEMPLATE_COUNT; id++)
+    for (int id = 0; id < LOWERING_COUNT; id++)
         for (uint64_t i = 0; i <= soak->n / GRAPHS_FOR_A_SHAPE && is_written; i++)
-            is_written = write_shape(folder, (TemplateId)id, soak->seed + i);
+            is_written = write_shape(folder, (LoweringId)id, soak->seed + i);
     return is_written;
 }

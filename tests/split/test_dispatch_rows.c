@@ -58,7 +58,7 @@ Test(spread, kernels_start_where_others_do_not) {
     const Plan *plan = f.priced.plan;
     DimTab *dims = plan->graph->dims;
     const Kernel *whole = &plan->kernels.data[0];
-    cr_assert_eq(whole->spread.n + 1, plan->kernels.n);
+    cr_assert_eq(whole->choice.n + 1, plan->kernels.n);
     for (uint32_t k = 1; k < plan->kernels.n; k++) {
         const Kernel *piece = &plan->kernels.data[k];
         cr_expect(kernel_is_fallback(piece));

@@ -257,7 +257,7 @@ static int64_t bytes_per_column(const Lower *lower, uint32_t lanes) {
 /* Columns that are worked on together: as many as a unit has and the stack holds. */
 static int64_t part_width(const Lower *lower, DimId extent) {
     DimTab *dims = indextab_dims(scalartab_indices(lower->kernel->scalars));
-    int64_t lanes = cpu_lanes(lower), width = lower->variant->sched.chunk_elems;
+    int64_t lanes = cpu_lanes(lower), width = lower->variant->sched.cpu_column.chunk_elems;
     int64_t per_column = bytes_per_column(lower, cpu_lanes(lower));
     int64_t most = dim_hi(dims, extent);
     if (most < width) width = most + (lanes - most % lanes) % lanes;
@@ -296,7 +296,7 @@ static void prepare_unit(Column *column) {
     }
 }
 
-void template_cpu_column(Lower *lower, Val begin, Val end) {
+void emit_cpu_column(Lower *lower) {
     const Codegen *k = lower->k;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     const Sched *sched = &lower->variant->sched;
@@ -305,13 +305,13 @@ void template_cpu_column(Lower *lower, Val begin, Val end) {
                      .point = point_new(lower, 1),
                      .lanes = cpu_lanes(lower),
                      .width = part_width(lower, extent)};
-    Loop units = cpu_unit_loop(lower, begin, end, 1);
-    DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->chunk_elems);
+    Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
+    DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->cpu_column.chunk_elems);
     Val strip = split_unit(&column, units.index, lower_dim(lower, n_strips));
-    Val chunk_elems = lower_index_const(lower, sched->chunk_elems);
+    Val chunk_elems = lower_index_const(lower, sched->cpu_column.chunk_elems);
     Val strip_begin = k_mul(k, strip, chunk_elems);
     Val rest = k_sub(k, lower_dim(lower, extent), strip_begin);
-    Val n_columns = cpu_at_most(lower, rest, sched->chunk_elems);
+    Val n_columns = cpu_at_most(lower, rest, sched->cpu_column.chunk_elems);
     prepare_unit(&column);
     CpuSpan span = cpu_reduced_span(lower, &column.point);
     Val zero = lower_index_const(lower, 0);

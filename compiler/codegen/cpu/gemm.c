@@ -34,7 +34,7 @@ static Gemm gemm_new(Lower *lower) {
     GemmOperand right = {.value = reduce->factor, .axis = n, .extent = index_axis_extent(tab, n)};
     left.dtype = scalar_get(kernel->scalars, left.value)->dtype;
     right.dtype = scalar_get(kernel->scalars, right.value)->dtype;
-    bool is_turned = sched->warps_n % sched->lanes != 0;
+    bool is_turned = sched->cpu_gemm.register_n % sched->lanes != 0;
     Gemm gemm = {.lower = lower,
                  .acc = reduce->acc,
                  .row = is_turned ? right : left,
@@ -42,12 +42,13 @@ static Gemm gemm_new(Lower *lower) {
                  .k_axis = kernel->first_reduced,
                  .k_extent = index_axis_extent(tab, kernel->first_reduced),
                  .lanes = sched->lanes,
-                 .is_streamed = sched->stages == 0,
-                 .n_tile_rows = is_turned ? sched->warps_n : sched->warps_m,
-                 .tile_columns = is_turned ? sched->warps_m : sched->warps_n,
-                 .depth = sched->tile_k,
-                 .block_rows = is_turned ? sched->tile_n : sched->tile_m,
-                 .block_columns = is_turned ? sched->tile_m : sched->tile_n,
+                 .is_streamed = !sched->cpu_gemm.is_blocked,
+                 .n_tile_rows = is_turned ? sched->cpu_gemm.register_n : sched->cpu_gemm.register_m,
+                 .tile_columns =
+                     is_turned ? sched->cpu_gemm.register_m : sched->cpu_gemm.register_n,
+                 .depth = sched->cpu_gemm.tile_k,
+                 .block_rows = is_turned ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m,
+                 .block_columns = is_turned ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n,
                  .point = point_new(lower, 1)};
     gemm.n_vectors = gemm.tile_columns / gemm.lanes;
     gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
@@ -154,7 +155,9 @@ static void go_over_rows(const Products *products, Val begin, Val n) {
     const Codegen *k = products->rows->k;
     Val from = row_number(products, begin);
     Val to = k_add(k, from, k_index_cast(k, n, k->i64));
-    template_cpu_row(products->rows, from, to);
+    products->rows->units_begin = from;
+    products->rows->units_end = to;
+    emit_cpu_row(products->rows);
 }
 
 /* Stores. */
@@ -340,7 +343,7 @@ static void set_unit(Gemm *gemm, Val unit_index) {
     gemm->n_columns = cpu_at_most(lower, columns_left, gemm->block_columns);
 }
 
-void template_cpu_contract(Lower *lower, Val begin, Val end) {
+void emit_cpu_gemm(Lower *lower) {
     Products products = {.n = lower->n_together, .rows = lower->rows};
     products.gemms = arena_array(lower->k->arena, Gemm, products.n);
     for (uint32_t p = 0; p < products.n; p++) {
@@ -348,7 +351,7 @@ void template_cpu_contract(Lower *lower, Val begin, Val end) {
         make_arrays(&products.gemms[p], products.gemms);
     }
     if (products.rows) make_room(&products);
-    Loop units = cpu_unit_loop(lower, begin, end, 1);
+    Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     set_unit(products.gemms, units.index);
     if (products.rows && is_turned(products.gemms))
         place_rows(&products, products.gemms->column_begin);

@@ -30,7 +30,7 @@ static DimId count_of(const Lower *lower, uint32_t first, uint32_t n) {
  * they share the lines that their elements lie in. Returns the number of their run. */
 static Val split_short(Lower *lower, Map *map, Val unit_index) {
     const Codegen *k = lower->k;
-    uint32_t first = lower->lane_axis + 1, n = lower->variant->sched.lanes_out;
+    uint32_t first = lower->lane_axis + 1, n = lower->variant->sched.cpu_map.lanes_out;
     if (n == 0) return unit_index;
     Val count = lower_dim(lower, count_of(lower, first, n));
     Val inner = k_urem(k, unit_index, count);
@@ -45,7 +45,7 @@ static Val split_short(Lower *lower, Map *map, Val unit_index) {
 static Val split_unit(Lower *lower, Map *map, Val unit_index, DimId extent) {
     const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
-    int64_t chunk_elems = lower->variant->sched.chunk_elems;
+    int64_t chunk_elems = lower->variant->sched.cpu_map.chunk_elems;
     uint32_t n_outer_axes = lower->lane_axis;
     unit_index = split_short(lower, map, unit_index);
     if (n_outer_axes == 0) return unit_index;
@@ -68,21 +68,21 @@ static void map_unit(Lower *lower, Map *map, Val unit_index) {
     DimId extent_dim = kernel_axis_extent(kernel, axis);
     Val extent = lower_dim(lower, extent_dim);
     Val run = split_unit(lower, map, unit_index, extent_dim);
-    Val chunk_elems = lower_index_const(lower, sched->chunk_elems);
+    Val chunk_elems = lower_index_const(lower, sched->cpu_map.chunk_elems);
     Val from = k_mul(k, run, chunk_elems);
     Val rest = k_sub(k, extent, from);
-    Val n = cpu_at_most(lower, rest, sched->chunk_elems);
+    Val n = cpu_at_most(lower, rest, sched->cpu_map.chunk_elems);
     CpuRoots roots = cpu_stage_roots(lower, map->stage);
     point_prepare(&map->point, roots.ids, roots.n, 1u << axis);
     cpu_each_step(lower, from, n, map->lanes, cpu_is_multiple(lower, extent_dim, map->lanes),
                   map_step, map);
 }
 
-void template_cpu_map(Lower *lower, Val begin, Val end) {
+void emit_cpu_map(Lower *lower) {
     Map map = {.stage = &lower->kernel->stages.data[0],
                .point = point_new(lower, 1),
                .lanes = cpu_lanes(lower)};
-    Loop units = cpu_unit_loop(lower, begin, end, 1);
+    Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     if (lower->lane_axis != NO_AXIS) {
         map_unit(lower, &map, units.index);
     } else {

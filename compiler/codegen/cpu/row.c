@@ -312,14 +312,14 @@ static void rows_alone(const Row *model, Val begin, Val end) {
     loop_end(lower->k, &units);
 }
 
-void template_cpu_row(Lower *lower, Val begin, Val end) {
+void emit_cpu_row(Lower *lower) {
     Row model = {.lower = lower, .lanes = row_lanes(lower)};
     bool is_grouped = model.lanes > 1 && kernel_has_groups(lower->kernel, lower->variant);
     make_arrays(&model, is_grouped ? model.lanes : 1);
     if (!is_grouped) {
-        rows_alone(&model, begin, end);
+        rows_alone(&model, lower->units_begin, lower->units_end);
         return;
     }
     model.n_steps = kernel_row_steps(lower->k->arena, lower->kernel, model.lanes);
-    group_emit(&model, begin, end);
+    group_emit(&model, lower->units_begin, lower->units_end);
 }

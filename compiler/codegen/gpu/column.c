@@ -60,7 +60,7 @@ static Val find_segment(Column *column, Val block) {
     const Codegen *k = column->k;
     const Kernel *kernel = column->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
-    int64_t strip = (int64_t)column->sched->lanes * column->sched->threads_per_row;
+    int64_t strip = (int64_t)column->sched->lanes * column->sched->column.threads_along;
     DimId strips = dim_ceil_div(indextab_dims(tab), kernel_n_rows(kernel), strip);
     Val n_strips = lower_dim(lower, strips);
     Val segment = k_udiv(k, block, n_strips);
@@ -82,7 +82,7 @@ static Val find_segment(Column *column, Val block) {
 static void find_place(Column *column) {
     Lower *lower = column->lower;
     Codegen *k = column->k;
-    uint32_t threads_per_row = column->sched->threads_per_row;
+    uint32_t threads_per_row = column->sched->column.threads_along;
     Val thread = gpu_thread(k), block = gpu_block(lower);
     column->x = k_andi(k, thread, (int64_t)threads_per_row - 1);
     Val row = k_udivi(k, thread, threads_per_row);
@@ -102,7 +102,7 @@ static void find_place(Column *column) {
 /* Number `row` of those of a thread's columns. */
 static Val exchange_at(const Column *column, Val array, LLVMTypeRef type, Val row) {
     Codegen *k = column->k;
-    Val threads_per_row = k_i32(k, column->sched->threads_per_row);
+    Val threads_per_row = k_i32(k, column->sched->column.threads_along);
     Val at = k_mul(k, row, threads_per_row);
     at = k_add(k, at, column->x);
     return k_gep(k, type, array, at);
@@ -388,14 +388,14 @@ static void make_shared(Column *column) {
         column->sums = exchange_new(column, widest, has_arg, n / N_CHAINS, "sums");
 }
 
-void template_gpu_column(Lower *lower) {
+void emit_gpu_column(Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     Column column = {.lower = lower,
                      .k = lower->k,
                      .kernel = lower->kernel,
                      .sched = sched,
                      .order = reduce_order(FORM_COLUMN, DEVICE_GPU),
-                     .n_groups = sched->threads / (sched->threads_per_row * N_CHAINS)};
+                     .n_groups = sched->threads / (sched->column.threads_along * N_CHAINS)};
     if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     column.point = point_new(lower, sched->lanes);
     find_place(&column);

@@ -82,9 +82,10 @@ static void compute_rest(Lower *lower, Val begin, Val own, Val total) {
     if_end(k, &exists);
 }
 
-void gpu_flat_map(Lower *lower) {
+void emit_gpu_map_flat(Lower *lower) {
     const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
+    gpu_stream(lower);
     Val thread = gpu_index(lower, gpu_thread(k));
     Val first = k_muli(k, gpu_block(lower), sched->threads);
     Val step = k_add(k, first, thread);

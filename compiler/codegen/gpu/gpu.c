@@ -1,7 +1,7 @@
 /* See gpu.h. */
 #include "codegen/gpu/gpu.h"
 
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 #include <llvm-c/Target.h>
 

@@ -64,8 +64,6 @@ void gpu_mbarrier_wait(const Lower *lower, Val barrier, Val parity, bool is_of_c
  * accesses to memory. When it is over, those launches have ended and what they wrote is seen.
  * `lowers` are the kernels of a one-block launch; of others the first is enough. */
 void gpu_begin(Lower *lowers, const Launch *launch);
-/* The template of maps whose schedule is flat. */
-void gpu_flat_map(Lower *lower);
 /* Where the kernel writes as it reads, more than caches hold: what it reads once is the last that
  * the last cache gives up, so that what it has written leaves for memory in between. Else the two
  * wait for one another there. A template calls it once, before it loads. */
@@ -73,16 +71,13 @@ void gpu_stream(Lower *lower);
 /* From here on the next launch's blocks may come in, if this one is to let them and has not yet. A
  * template whose launch may calls it once. */
 void gpu_pdl_trigger(Lower *lower);
-/* A map's block where it has a tile (template/map_tile.h). */
-void gpu_map_tile(Lower *lower);
-typedef void GpuTemplate(Lower *);
 /* The kernels of a one-block launch, one after the other, each a template over all blocks of its
  * grid. `pointers` are the places in memory, per kernel and argument, of what is copied. */
-void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers,
-                   GpuTemplate *const *templates);
+void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers);
 /* Asks for what they copy to be brought to L2: no value is read, so it may be written meanwhile. */
 void gpu_one_block_prefetch(const Lower *turns, const Launch *launch);
 /* Parallel kernels: a body for each code, in the order of their blocks. `launch` has what all
  * bodies know before they branch. */
-void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates);
+void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies);
+
 #endif

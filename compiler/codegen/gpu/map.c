@@ -1,4 +1,4 @@
-/* The template of maps. See gpu.h and template.h. */
+/* The template of maps. See template.h. */
 #include "codegen/gpu/gpu.h"
 
 /* The thread's step `u` of those that its block has: it is active where there is such a step. */
@@ -28,20 +28,12 @@ static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
 /* An exact grid: many small blocks balance better over the machine than a loop in each. A thread
  * has one step, or a few of single elements, since a processor begins no more than some eleven
  * blocks in a microsecond; then all of its loads come before its first store. */
-void template_gpu_map(Lower *lower) {
+void emit_gpu_map(Lower *lower) {
     Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
     const Stage *stage = &kernel->stages.data[0];
     gpu_stream(lower);
-    if (sched->lanes_in) {
-        gpu_map_tile(lower);
-        return;
-    }
-    if (sched->is_flat) {
-        gpu_flat_map(lower);
-        return;
-    }
     Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
     Val of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
     Val first = k_mul(k, block, of_block);

@@ -31,10 +31,10 @@ static Way way_new(const Tile *tile, bool is_in) {
     const Codegen *k = tile->lower->k;
     const Sched *sched = &tile->lower->variant->sched;
     uint32_t out = tile->lower->lane_axis;
-    uint32_t length = is_in ? sched->tile_m : sched->tile_n;
-    Way way = {.lanes = is_in ? sched->lanes_in : sched->lanes,
-               .lane_axis = is_in ? sched->axis_in : out,
-               .step_axis = is_in ? out : sched->axis_in};
+    uint32_t length = is_in ? sched->map_tile.tile_m : sched->map_tile.tile_n;
+    Way way = {.lanes = is_in ? sched->map_tile.lanes_in : sched->lanes,
+               .lane_axis = is_in ? sched->map_tile.axis_in : out,
+               .step_axis = is_in ? out : sched->map_tile.axis_in};
     uint32_t per_row = length / way.lanes;
     way.step = sched->threads / per_row;
     way.n_steps = map_tile_elems(sched) / way.lanes;
@@ -49,16 +49,18 @@ static DimId count_along(const Tile *tile, uint32_t axis) {
     Lower *lower = tile->lower;
     const Sched *sched = &lower->variant->sched;
     DimId extent = index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
-    if (axis == lower->lane_axis) return dim_ceil_div(lower_dims(lower), extent, sched->tile_n);
-    if (axis == sched->axis_in) return dim_ceil_div(lower_dims(lower), extent, sched->tile_m);
+    if (axis == lower->lane_axis)
+        return dim_ceil_div(lower_dims(lower), extent, sched->map_tile.tile_n);
+    if (axis == sched->map_tile.axis_in)
+        return dim_ceil_div(lower_dims(lower), extent, sched->map_tile.tile_m);
     return extent;
 }
 
 static uint32_t length_along(const Tile *tile, uint32_t axis) {
     const Sched *sched = &tile->lower->variant->sched;
-    return axis == tile->lower->lane_axis ? sched->tile_n
-           : axis == sched->axis_in       ? sched->tile_m
-                                          : 1;
+    return axis == tile->lower->lane_axis    ? sched->map_tile.tile_n
+           : axis == sched->map_tile.axis_in ? sched->map_tile.tile_m
+                                             : 1;
 }
 
 /* Points. */
@@ -106,7 +108,7 @@ static Point point_step(const Tile *tile, const Way *way, const Point *first, ui
 static void find_tile(Tile *tile) {
     Lower *lower = tile->lower;
     const Codegen *k = lower->k;
-    uint32_t axes[MAX_AXES] = {lower->lane_axis, lower->variant->sched.axis_in}, n = 2;
+    uint32_t axes[MAX_AXES] = {lower->lane_axis, lower->variant->sched.map_tile.axis_in}, n = 2;
     for (uint32_t axis = lower->kernel->n_parallel; axis-- > 0;)
         if (axis != axes[0] && axis != axes[1]) axes[n++] = axis;
     Val rest = lower->block ? lower->block : gpu_special(k, "ctaid.x");
@@ -220,7 +222,7 @@ static bool is_staged(const Tile *tile, ScalarId id) {
 /* Loads that wait for nothing in the tile, and, as asked, depend on its `in` axis or not. */
 static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
     const Kernel *kernel = tile->lower->kernel;
-    uint32_t n = 0, in = tile->lower->variant->sched.axis_in;
+    uint32_t n = 0, in = tile->lower->variant->sched.map_tile.axis_in;
     const bool *needed =
         kernel_needed_scalars(tile->lower->k->arena, kernel, tile->values, tile->n_stores);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
@@ -240,7 +242,8 @@ static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
 /* What all steps have in common, once it is loaded. */
 static void share_values(const Tile *tile, const Way *way, Point *first, Point *points) {
     uint32_t n = scalar_count(tile->lower->kernel->scalars);
-    point_prepare(first, tile->values, tile->n_stores, 1u << tile->lower->variant->sched.axis_in);
+    point_prepare(first, tile->values, tile->n_stores,
+                  1u << tile->lower->variant->sched.map_tile.axis_in);
     for (uint32_t step = 0; step < way->n_steps; step++)
         for (ScalarId id = 1; id <= n; id++)
             if (!points[step].values[id]) points[step].values[id] = first->values[id];
@@ -295,19 +298,21 @@ static Tile tile_new(Lower *lower) {
                  .n_stores = stage->stores.n};
     tile.values = arena_array(k->arena, ScalarId, stage->stores.n);
     for (uint32_t i = 0; i < stage->stores.n; i++) tile.values[i] = stage->stores.data[i].value;
-    tile.n_staged = map_tile_staged(k->arena, lower->kernel, sched->axis_in, lower->lane_axis,
-                                    tile.staged, MAP_TILE_MAX_STAGED);
+    tile.n_staged = map_tile_staged(k->arena, lower->kernel, sched->map_tile.axis_in,
+                                    lower->lane_axis, tile.staged, MAP_TILE_MAX_STAGED);
     if (tile.n_staged > MAP_TILE_MAX_STAGED) ice(k->arena, "a tile of %u loads", tile.n_staged);
     for (uint32_t i = 0; i < tile.n_staged; i++) {
         uint32_t bytes = dtype_bytes(dtype_of(&tile, i));
         tile.places[i] = map_tile_place(sched, bytes);
-        tile.arrays[i] = gpu_shared(k, k->i8, sched->tile_m * sched->tile_n * bytes,
-                                    str_format(k->arena, "tile%u", i));
+        tile.arrays[i] =
+            gpu_shared(k, k->i8, sched->map_tile.tile_m * sched->map_tile.tile_n * bytes,
+                       str_format(k->arena, "tile%u", i));
     }
     return tile;
 }
 
-void gpu_map_tile(Lower *lower) {
+void emit_gpu_map_tile(Lower *lower) {
+    gpu_stream(lower);
     Tile tile = tile_new(lower);
     find_tile(&tile);
     Way in = way_new(&tile, true), out = way_new(&tile, false);

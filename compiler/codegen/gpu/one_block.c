@@ -118,25 +118,24 @@ static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k, V
 }
 
 /* All blocks of the kernel's grid. */
-static void take_turn(Lower *turn, GpuTemplate *template) {
+static void take_turn(Lower *turn) {
     Codegen *k = turn->k;
     int64_t n;
     if (!dim_is_const(lower_dims(turn), turn->variant->grid, &n))
         ice(k->arena, "turn %s of unknown length", turn->kernel->name);
     turn->block = k_i32(k, 0);
     if (n == 1) {
-        template(turn);
+        template_emit(turn);
         return;
     }
     Loop loop = loop_begin(k, turn->block, k_i32(k, n), k_i32(k, 1));
     turn->block = loop.index;
-    template(turn);
+    template_emit(turn);
     gpu_barrier(k);
     loop_end(k, &loop);
 }
 
-void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers,
-                   GpuTemplate *const *templates) {
+void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers) {
     Codegen *k = turns->k;
     SharedPool pool = {.array = NULL};
     gpu_pool_begin(k, &pool);
@@ -145,8 +144,8 @@ void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers,
         gpu_copies_wait(k, launch->n - 1 - j);
         gpu_barrier(k);
         pool.n_used = 0;
-        k->overlaps_quotients = launch_kernel(turns->plan, launch, j)->form == FORM_GEMM;
-        take_turn(&turns[j], templates[launch_kernel(turns->plan, launch, j)->form]);
+        k->overlaps_quotients = form_info(launch_kernel(turns->plan, launch, j)->form)->multiplies;
+        take_turn(&turns[j]);
     }
     gpu_pool_end(k);
 }

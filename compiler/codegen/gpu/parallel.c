@@ -25,31 +25,25 @@ static void take_part(Lower *body, Val block, Val n_each) {
 }
 
 /* What it computes once goes where it begins: the others' blocks do without. */
-static void run_body(Lower *body, Val block, Val n_each, GpuTemplate *template) {
+static void run_body(Lower *body, Val block, Val n_each) {
     Codegen *k = body->k;
     body->entry = k_here(k);
     take_part(body, block, n_each);
     LLVMBasicBlockRef begin = k_block(k, "body");
     LLVMBasicBlockRef end = k_block(k, "done");
     k_goto(k, begin);
-    k->overlaps_quotients = body->kernel->form == FORM_GEMM;
-    template(body);
+    k->overlaps_quotients = form_info(body->kernel->form)->multiplies;
+    template_emit(body);
     k_br(k, end);
     k_goto(k, body->entry);
     k_br(k, begin);
     k_goto(k, end);
 }
 
-/* Tiles of GEMMs are one array for all bodies by themselves. */
-static bool has_arrays(const Lower *body) {
-    GemmEngine engine = body->variant->sched.engine;
-    return body->kernel->form != FORM_GEMM || engine == GEMM_GEMV;
-}
-
-void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *const *templates) {
+void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies) {
     Codegen *k = launch->k;
     SharedPool pool = {.array = NULL};
-    bool has_pool = n_bodies > 1 && has_arrays(bodies);
+    bool has_pool = n_bodies > 1 && template_info(bodies->variant->sched.template)->pools_shared;
     if (has_pool) gpu_pool_begin(k, &pool);
     LLVMBasicBlockRef all_done = k_block(k, "finished");
     Val block = gpu_special(k, "ctaid.x");
@@ -68,7 +62,7 @@ void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies, GpuTemplate *
         }
         k_goto(k, own);
         pool.n_used = 0;
-        run_body(body, block, n_each, templates[body->kernel->form]);
+        run_body(body, block, n_each);
         k_br(k, all_done);
         k_goto(k, next);
         if (i + 1 < n_bodies) block = k_sub(k, block, end);

@@ -16,8 +16,7 @@ static bool is_one_block(const Launch *launch) {
 static bool is_small(const Plan *plan, const Launch *launch) {
     const Kernel *kernel = launch_kernel(plan, launch, 0);
     if (kernel->is_init) return false;
-    return is_one_block(launch) ||
-           (kernel->form == FORM_GEMM && kernel->variants[0].sched.engine == GEMM_GEMV);
+    return is_one_block(launch) || template_info(kernel->variants[0].sched.template)->is_small;
 }
 
 /* Whether the next launch is let in before this one's blocks have ended. Large blocks would go

@@ -44,7 +44,7 @@ static void place_thread(Row *row) {
     Codegen *k = row->k;
     Val thread = gpu_thread(k);
     row->lane = k_andi(k, thread, WARP - 1);
-    row->thread = k_andi(k, thread, (int64_t)row->sched->threads_per_row - 1);
+    row->thread = k_andi(k, thread, (int64_t)row->sched->row.threads_per_row - 1);
     Val own = k_muli(k, row->thread, row->sched->lanes);
     row->own = gpu_index(row->lower, own);
 }
@@ -73,7 +73,7 @@ static void enter_row(Row *row, Val index, Val segment) {
 static Val own_or_last(Row *row, Val index, Val n_rows) {
     const Codegen *k = row->k;
     row->exists = k_ult(k, index, n_rows);
-    row->repeats = row->sched->resident > 0;
+    row->repeats = row->sched->row.resident > 0;
     if (!row->repeats) {
         row->point.active = row->exists;
         return index;
@@ -86,7 +86,7 @@ static Val own_or_last(Row *row, Val index, Val n_rows) {
 static void find_row(Row *row) {
     Lower *lower = row->lower;
     Codegen *k = row->k;
-    uint32_t threads_per_row = row->sched->threads_per_row,
+    uint32_t threads_per_row = row->sched->row.threads_per_row,
              teams = row->sched->threads / threads_per_row;
     Val thread = gpu_thread(k);
     Val index = gpu_block(lower);
@@ -227,7 +227,7 @@ static Val own_slot(const Row *row) {
  * lowest bits of the place are the warp's and the next ones the slot's. */
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     Codegen *k = row->k;
-    uint32_t n_warps = row->sched->threads_per_row / WARP, n_parts = n_warps * row->n_slots;
+    uint32_t n_warps = row->sched->row.threads_per_row / WARP, n_parts = n_warps * row->n_slots;
     Val writes = k_ulti(k, row->lane, row->n_slots);
     Val to = k_lshri(k, row->thread, 5);
     if (row->n_slots > 1) {
@@ -281,7 +281,7 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     uint32_t n = slots_of(row, reduce), offset = 1, shared = 1;
     for (uint32_t s = 0; s < n; s++)
         parts[s] = acc_join_lanes(row->lower, reduce, parts[s], row->sched->lanes);
-    for (; offset < row->sched->threads_per_row && offset < WARP; offset *= 2) {
+    for (; offset < row->sched->row.threads_per_row && offset < WARP; offset *= 2) {
         if (n == 1) {
             parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
             continue;
@@ -293,7 +293,7 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     for (; n > 1; n /= 2)
         for (uint32_t s = 0; s < n / 2; s++)
             parts[s] = acc_combine(row->lower, reduce, parts[2 * s], parts[2 * s + 1]);
-    for (offset = shared / 2; offset > 0 && row->sched->threads_per_row <= WARP; offset /= 2)
+    for (offset = shared / 2; offset > 0 && row->sched->row.threads_per_row <= WARP; offset /= 2)
         parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
     return parts[0];
 }
@@ -311,7 +311,7 @@ static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t
         accs[i] = reduce->is_arg ? acc_join_arg(row->lower, reduce, parts[0], join_one, row)
                                  : join_threads(row, reduce, parts);
     }
-    if (row->sched->threads_per_row > WARP) join_warps(row, slots, accs, n);
+    if (row->sched->row.threads_per_row > WARP) join_warps(row, slots, accs, n);
 }
 
 /* Passes over elements. */
@@ -320,7 +320,7 @@ static void loop_elements(Row *row, const Stage *stage, Acc *accs) {
     GpuElements elements = {.lower = row->lower,
                             .own = row->own,
                             .count = row->count,
-                            .stride = (int64_t)row->sched->threads_per_row * row->sched->lanes,
+                            .stride = (int64_t)row->sched->row.threads_per_row * row->sched->lanes,
                             .unroll = row->sched->unroll,
                             .at = point_at,
                             .user = row};
@@ -446,7 +446,7 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
         const Reduce *reduce = stage_reduce(row->kernel, stage, i);
         outer[i] = take_segment(row, reduce, outer[i], chain, accs[i]);
     }
-    if (row->sched->threads_per_row > WARP) gpu_barrier(k);
+    if (row->sched->row.threads_per_row > WARP) gpu_barrier(k);
     acc_loop_end(k, &loop, outer, stage->reduces.n, NULL);
     row->first = zero;
     row->count = n;
@@ -540,7 +540,8 @@ static void make_barriers(Row *row) {
 }
 
 static void make_shared(Row *row) {
-    if (row->sched->threads_per_row > WARP) row->shared = shared_accs(row, WARP, false, "partials");
+    if (row->sched->row.threads_per_row > WARP)
+        row->shared = shared_accs(row, WARP, false, "partials");
     if (!row->rank) return;
     row->parts = shared_accs(row, row->sched->cluster, true, "parts");
     make_barriers(row);
@@ -549,8 +550,8 @@ static void make_shared(Row *row) {
 static void make_resident(Row *row) {
     const Codegen *k = row->k;
     int64_t n = dim_lo(lower_dims(row->lower), kernel_n_reduced(row->kernel));
-    int64_t stride = (int64_t)row->sched->threads_per_row * row->sched->lanes;
-    row->n_steps = row->sched->resident;
+    int64_t stride = (int64_t)row->sched->row.threads_per_row * row->sched->lanes;
+    row->n_steps = row->sched->row.resident;
     if (row->rank) n -= (int64_t)(row->sched->cluster - 1) * row->order.segment_elems;
     for (uint32_t s = 0; s < row->n_steps; s++) {
         row->steps[s] = point_at(row, row->own, stride * s);
@@ -561,7 +562,7 @@ static void make_resident(Row *row) {
 }
 
 static void run_row(Row *row) {
-    if (row->sched->resident) make_resident(row);
+    if (row->sched->row.resident) make_resident(row);
     for (uint32_t i = 0; i < row->kernel->stages.n; i++)
         run_stage(row, &row->kernel->stages.data[i]);
     store_row(row);
@@ -575,7 +576,7 @@ static Row row_new(Lower *lower) {
                .sched = &lower->variant->sched,
                .order = reduce_order(FORM_ROW, DEVICE_GPU)};
     row.point = point_new(lower, row.sched->lanes);
-    row.n_slots = row.sched->slots;
+    row.n_slots = row.sched->row.slots;
     if (row.sched->cluster > 1) row.rank = k_i32(row.k, 0); /* found with the row */
     place_thread(&row);
     make_shared(&row);
@@ -603,17 +604,17 @@ static void run_tile(Lower *lower) {
     uint32_t threads = tile->is_warps ? WARP : sched->threads;
     Val thread = gpu_thread(k);
     if (tile->is_warps) thread = k_andi(k, thread, WARP - 1);
-    Val threads_per_row = k_udivi(k, thread, sched->threads_per_row);
+    Val threads_per_row = k_udivi(k, thread, sched->row.threads_per_row);
     Loop loop = loop_begin(k, k_index_cast(k, threads_per_row, lower->index_type),
                            lower_index_const(lower, tile->n_rows),
-                           lower_index_const(lower, threads / sched->threads_per_row));
+                           lower_index_const(lower, threads / sched->row.threads_per_row));
     Row row = row_new(lower);
     enter_tile_row(&row, loop.index);
     run_row(&row);
     loop_end(k, &loop);
 }
 
-void template_gpu_row(Lower *lower) {
+void emit_gpu_row(Lower *lower) {
     if (lower->tile) {
         run_tile(lower);
         return;

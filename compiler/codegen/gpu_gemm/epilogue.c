@@ -33,7 +33,7 @@ bool gpu_gemm_reads_right_once(const Lower *lower) {
         if (!(s->axes >> axis & 1) &&
             dim_hi(lower_dims(lower), kernel_axis_extent(lower->kernel, axis)) > 1)
             return false;
-    uint32_t rows = sched->cluster > 1 ? sched->tile_m * sched->cluster : sched->tile_m;
+    uint32_t rows = sched->cluster > 1 ? sched_tile(sched).m * sched->cluster : sched_tile(sched).m;
     return dim_hi(lower_dims(lower), kernel_axis_extent(lower->kernel, gemm_axis_m(kernel))) <=
            rows;
 }
@@ -74,7 +74,7 @@ static void note_tile(const GemmBlock *block) {
 
 BlockTile gpu_gemm_tile(const GemmBlock *block) {
     const Codegen *k = block->lower->k;
-    BlockTile tile = {.n_rows = block->lower->variant->sched.tile_m};
+    BlockTile tile = {.n_rows = sched_tile(&block->lower->variant->sched).m};
     tile.m0 = k_index_cast(k, block->m0, k->i64);
     tile.n0 = k_index_cast(k, block->n0, k->i64);
     tile.m = k_index_cast(k, block->m, k->i64);
@@ -88,16 +88,16 @@ BlockTile gpu_gemm_tile(const GemmBlock *block) {
 GemmBlock gpu_gemm_block(Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     Val tile = gpu_block(lower);
-    if (sched->engine == GEMM_GEMV && sched->cluster > 1)
+    if (template_info(sched->template)->cluster_splits_k && sched->cluster > 1)
         tile = k_udivi(lower->k, tile, sched->cluster);
-    GemmTiles tiles = gpu_gemm_tiles(lower, sched->tile_m);
+    GemmTiles tiles = gpu_gemm_tiles(lower, sched_tile(sched).m);
     GemmBlock block = gpu_gemm_block_at(lower, tile, &tiles);
     note_tile(&block);
     return block;
 }
 
 GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows) {
-    uint32_t n = gemm_axis_n(lower->kernel), columns = lower->variant->sched.tile_n;
+    uint32_t n = gemm_axis_n(lower->kernel), columns = sched_tile(&lower->variant->sched).n;
     DimTab *dims = lower_dims(lower);
     return (GemmTiles){.m = rows,
                        .n = columns,
@@ -144,8 +144,9 @@ static Val is_inside(const GemmBlock *block, Val row, Val column) {
     const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
     Val inside = NULL;
-    uint32_t rows = sched->tile_m;
-    if (sched->engine == GEMM_WGMMA && sched->cluster > 1) rows *= sched->cluster;
+    uint32_t rows = sched_tile(sched).m;
+    if (template_info(sched->template)->uses_copy_engine && sched->cluster > 1)
+        rows *= sched->cluster;
     if (!gpu_gemm_axis_is_multiple(lower, gemm_axis_m(lower->kernel), rows))
         inside = k_ult(k, row, block->m);
     if (block->is_whole) return inside;

@@ -1,19 +1,12 @@
 /* What the templates of GEMMs on a GPU share: the output tile of a block, and the epilogue.
  *
- * A block computes sched.tile_m x sched.tile_n outputs of one batch. Its accumulators, in the
+ * A block computes GemmTile.m x GemmTile.n outputs of one batch. Its accumulators, in the
  * reduction's compute dtype, go through shared memory to gpu_gemm_epilogue, whose loop holds the
  * epilogue once, however many outputs a thread has, and stores whole rows side by side. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_GEMM_H
 #define FUSEC_CODEGEN_GPU_GEMM_GEMM_H
 
 #include "codegen/gpu/gpu.h"
-
-void template_gpu_gemm_simt(Lower *lower);
-void template_gpu_gemm_mma(Lower *lower);
-void template_gpu_gemm_rows_gemm(Lower *lowers);
-void template_gpu_gemm_plain(Lower *lower);
-void template_gpu_gemm_wgmma(Lower *lower);
-void template_gpu_gemm_vector(Lower *lower);
 
 typedef struct GemmBlock {
     Lower *lower;
@@ -36,7 +29,7 @@ typedef struct GemmTiles {
  * each as many times in a row as a cluster has blocks. Tiles go in groups of a few rows of tiles,
  * which keeps what neighbouring blocks read in the L2 cache. */
 GemmBlock gpu_gemm_block(Lower *lower);
-/* Tiles of `rows` rows and sched.tile_n columns, over all outputs. */
+/* Tiles of `rows` rows and as many columns as the schedule says, over all outputs. */
 GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows);
 /* The tile by number (index_type), for blocks that walk over several. */
 GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles);

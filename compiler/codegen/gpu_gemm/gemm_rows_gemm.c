@@ -47,10 +47,10 @@ static void make_tiles(GemmRowsGemm *s) {
     Lower *lower = s->lower, *out_lower = s->out_lower;
     const Kernel *kernel = lower->kernel, *result = out_lower->kernel;
     const Sched *sched = &lower->variant->sched;
-    GemmTiles tiles = gpu_gemm_tiles(lower, sched->tile_m);
+    GemmTiles tiles = gpu_gemm_tiles(lower, sched->gemm.tile_m);
     tiles.across = dim_const(lower_dims(lower), 1);
     s->is_whole = tiles.is_whole;
-    GemmTiles out_tiles = gpu_gemm_tiles(out_lower, sched->tile_m);
+    GemmTiles out_tiles = gpu_gemm_tiles(out_lower, sched->gemm.tile_m);
     Val number = tile_number(s);
     GemmBlock block = gpu_gemm_block_at(lower, number, &tiles);
     GemmBlock out_block = gpu_gemm_block_at(out_lower, number, &out_tiles);
@@ -63,9 +63,9 @@ static void make_tiles(GemmRowsGemm *s) {
     point_prepare(&out_block.point, &result->reduces.data[0].factor, 1, inner);
     mma_tile_init(&s->scores, &block);
     mma_tile_init(&s->out, &out_block);
-    mma_operand_init(&s->left, &block, true, sched->tile_m, 0);
-    mma_operand_init(&s->right, &block, false, sched->tile_n, 0);
-    mma_operand_init(&s->values, &out_block, false, out_lower->variant->sched.tile_n, 0);
+    mma_operand_init(&s->left, &block, true, sched->gemm.tile_m, 0);
+    mma_operand_init(&s->right, &block, false, sched->gemm.tile_n, 0);
+    mma_operand_init(&s->values, &out_block, false, out_lower->variant->sched.gemm.tile_n, 0);
     mma_tile_aim(&s->scores, &s->left);
     mma_tile_aim(&s->scores, &s->right);
     mma_tile_aim(&s->out, &s->values);
@@ -88,14 +88,14 @@ static Val row_of_thread(const GemmRowsGemm *s, uint32_t r) {
     const GemmBlock *block = &s->scores.block;
     const Codegen *k = s->k;
     const Sched *sched = s->scores.sched;
-    Val warp_rows = k_i32(k, sched->tile_m / sched->warps_m);
+    Val warp_rows = k_i32(k, sched->gemm.tile_m / sched->gemm.warps_m);
     Val row = k_mul(k, s->scores.warp_m, warp_rows);
     Val lane = k_andi(k, block->thread, WARP - 1);
     lane = k_lshri(k, lane, 2);
     row = k_add(k, row, lane);
     row = k_addi(k, row, (int64_t)r * 8);
     row = k_add(k, block->m0, gpu_index(s->lower, row));
-    if (gpu_gemm_axis_is_multiple(s->lower, gemm_axis_m(s->lower->kernel), sched->tile_m))
+    if (gpu_gemm_axis_is_multiple(s->lower, gemm_axis_m(s->lower->kernel), sched->gemm.tile_m))
         return row;
     Val exists = k_ult(k, row, block->m);
     Val last = k_subi(k, block->m, 1);
@@ -134,7 +134,7 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     int64_t axis_k = dim_hi(dims, kernel_n_reduced(lower->kernel));
     s->n_steps = (uint32_t)((axis_k + GEMM_ROWS_GEMM_PAD_K - 1) / GEMM_ROWS_GEMM_PAD_K *
                             GEMM_ROWS_GEMM_PAD_K / GEMM_ROWS_GEMM_STEP);
-    s->width = sched->tile_n;
+    s->width = sched->gemm.tile_n;
     s->n_pairs = s->scores.n_n;
     s->n_rows = s->scores.n_m * 2;
     s->group = asks_column(s) ? 1 : s->n_pairs < GROUP_PAIRS ? s->n_pairs : GROUP_PAIRS;
@@ -336,7 +336,7 @@ static Val n_seen_tiles(const GemmRowsGemm *s) {
     const OnlineSoftmax *online_softmax = s->online_softmax;
     const Codegen *k = s->k;
     if (!online_softmax->weight || !online_softmax->is_limited) return s->n_tiles;
-    Val end = k_addi(k, s->scores.block.m0, s->scores.sched->tile_m);
+    Val end = k_addi(k, s->scores.block.m0, s->scores.sched->gemm.tile_m);
     end = k_smin(k, s->scores.block.m, end);
     end = k_add(k, end, lower_dim(s->lower, online_softmax->ahead));
     end = k_smax(k, end, gemm_rows_gemm_index(s, 0));
@@ -387,7 +387,7 @@ static void reduce_stages(GemmRowsGemm *s) {
     }
 }
 
-void template_gpu_gemm_rows_gemm(Lower *lowers) {
+void emit_gpu_gemm_rows_gemm(Lower *lowers) {
     GemmRowsGemm *s = arena_array(lowers->k->arena, GemmRowsGemm, 1);
     gemm_rows_gemm_init(s, lowers);
     fetch(s, &s->left, &s->scores.block, gemm_rows_gemm_index(s, 0), s->fixed);

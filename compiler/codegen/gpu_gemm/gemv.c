@@ -56,11 +56,11 @@ static Val join(const Vector *v, Val *values, uint32_t n) {
 static GemmPart part_of(const Vector *v) {
     const Sched *sched = v->sched;
     return (GemmPart){.shared = v->parts,
-                      .pitch = sched->tile_n,
-                      .n_rows = sched->tile_m,
-                      .n_columns = sched->tile_n,
-                      .run = sched->tile_m,
-                      .run_stride = sched->tile_m};
+                      .pitch = sched->gemv.tile_n,
+                      .n_rows = sched->gemv.tile_m,
+                      .n_columns = sched->gemv.tile_n,
+                      .run = sched->gemv.tile_m,
+                      .run_stride = sched->gemv.tile_m};
 }
 
 /* Of an output in shared memory: then a thread joins them, and goes on with the output. */
@@ -107,7 +107,8 @@ typedef struct Step {
 } Step;
 
 static Val k_of_slot(const Vector *v, Val from, uint32_t slot) {
-    uint32_t stride = v->sched->lanes_along_k ? v->sched->threads_per_row * v->sched->lanes : 1;
+    uint32_t stride =
+        v->sched->gemv.lanes_along_k ? v->sched->gemv.threads_along_k * v->sched->lanes : 1;
     Val offset = lower_index_const(v->lower, (int64_t)slot * stride);
     return k_add(v->k, from, offset);
 }
@@ -115,21 +116,21 @@ static Val k_of_slot(const Vector *v, Val from, uint32_t slot) {
 /* Where lanes lie along the outputs, a thread's elements of the vector lie side by side. */
 static void load_vector_run(const Vector *v, Val from, Step *steps) {
     Point point = point_inside(&v->block.point);
-    point.lanes = v->sched->slots;
+    point.lanes = v->sched->gemv.slots;
     point.lane_axis = gemm_axis_k(v->lower->kernel);
     point.axis[point.lane_axis] = from;
     Val run = point_lanes(&point, v->vector);
-    for (uint32_t s = 0; s < v->sched->slots; s++)
-        steps[s].vector = v->sched->slots == 1 ? run : k_extract(v->k, run, s);
+    for (uint32_t s = 0; s < v->sched->gemv.slots; s++)
+        steps[s].vector = v->sched->gemv.slots == 1 ? run : k_extract(v->k, run, s);
 }
 
 /* The loads of a round of chains, whose first element of this thread is `from`. */
 static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
     const Sched *sched = v->sched;
     uint32_t axis_k = gemm_axis_k(v->lower->kernel);
-    bool has_run = is_whole && !sched->lanes_along_k;
+    bool has_run = is_whole && !sched->gemv.lanes_along_k;
     if (has_run) load_vector_run(v, from, steps);
-    for (uint32_t s = 0; s < sched->slots; s++) {
+    for (uint32_t s = 0; s < sched->gemv.slots; s++) {
         Val at = k_of_slot(v, from, s);
         steps[s].active = is_whole ? NULL : k_slt(v->k, at, v->block.k);
         for (uint32_t r = 0; r < v->team_outputs; r++) {
@@ -140,7 +141,7 @@ static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
         }
         if (has_run) continue;
         Point point = point_inside(&v->block.point);
-        point.lanes = sched->lanes_along_k ? sched->lanes : 1;
+        point.lanes = sched->gemv.lanes_along_k ? sched->lanes : 1;
         point.lane_axis = axis_k;
         point.axis[axis_k] = at;
         point.active = steps[s].active;
@@ -149,7 +150,7 @@ static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
 }
 
 static void add_round(Vector *v, const Step *steps) {
-    for (uint32_t s = 0; s < v->sched->slots; s++) {
+    for (uint32_t s = 0; s < v->sched->gemv.slots; s++) {
         Val x = to_acc(v, v->vector, steps[s].vector);
         x = k_splat(v->k, x, v->sched->lanes);
         for (uint32_t r = 0; r < v->team_outputs; r++) {
@@ -165,7 +166,7 @@ static void add_round(Vector *v, const Step *steps) {
 static uint32_t flatten(Vector *v, Val *values, bool is_back) {
     ValueList lists[MAX_OUTPUTS];
     for (uint32_t r = 0; r < v->team_outputs; r++)
-        lists[r] = (ValueList){v->sums[r], v->sched->slots};
+        lists[r] = (ValueList){v->sums[r], v->sched->gemv.slots};
     return loop_flatten(lists, v->team_outputs, values, is_back);
 }
 
@@ -202,7 +203,7 @@ static Val loop_rounds(Vector *v, Val from, uint32_t width) {
 static void clear_sums(Vector *v) {
     Val zero = k_splat(v->k, k_number(v->k, v->acc, 0), v->sched->lanes);
     for (uint32_t r = 0; r < v->team_outputs; r++)
-        for (uint32_t s = 0; s < v->sched->slots; s++) v->sums[r][s] = zero;
+        for (uint32_t s = 0; s < v->sched->gemv.slots; s++) v->sums[r][s] = zero;
 }
 
 static void sum_over_k(Vector *v) {
@@ -233,8 +234,8 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
     Codegen *k = v->k;
     uint32_t lanes = v->sched->lanes;
     Val slots[MAX_SLOTS], values[16];
-    for (uint32_t s = 0; s < v->sched->slots; s++) slots[s] = v->sums[0][s];
-    Val sum = join(v, slots, v->sched->slots);
+    for (uint32_t s = 0; s < v->sched->gemv.slots; s++) slots[s] = v->sums[0][s];
+    Val sum = join(v, slots, v->sched->gemv.slots);
     for (uint32_t j = 0; j < lanes; j++) {
         values[j] = element(v, sum, j);
         for (uint32_t offset = v->across; offset < WARP; offset *= 2)
@@ -260,23 +261,23 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
  * of slot s and the team's warp w are part s * (warps of the team) + w. */
 static void leave_chains(const Vector *v) {
     Codegen *k = v->k;
-    uint32_t threads_per_row = v->sched->threads_per_row, team_warps = threads_per_row / WARP,
+    uint32_t threads_per_row = v->sched->gemv.threads_along_k, team_warps = threads_per_row / WARP,
              in_warp = threads_per_row < WARP ? threads_per_row : WARP;
     Val sums[MAX_OUTPUTS][MAX_SLOTS], lanes[16];
     for (uint32_t r = 0; r < v->team_outputs; r++)
-        for (uint32_t s = 0; s < v->sched->slots; s++) {
+        for (uint32_t s = 0; s < v->sched->gemv.slots; s++) {
             for (uint32_t j = 0; j < v->sched->lanes; j++) lanes[j] = element(v, v->sums[r][s], j);
             sums[r][s] = join(v, lanes, v->sched->lanes);
             for (uint32_t offset = 1; offset < in_warp; offset *= 2)
                 sums[r][s] = add(v, sums[r][s], gpu_shuffle_xor(k, sums[r][s], offset));
         }
-    uint32_t n_slots = team_warps > 1 ? v->sched->slots : 1;
+    uint32_t n_slots = team_warps > 1 ? v->sched->gemv.slots : 1;
     Val in_team = k_udivi(k, v->along, WARP);
     Val lane = k_uremi(k, v->along, WARP);
     Val first = k_muli(k, v->which, v->team_outputs);
     If leads = if_begin(k, k_eqi(k, lane, 0));
     for (uint32_t r = 0; r < v->team_outputs; r++) {
-        if (n_slots == 1) join(v, sums[r], v->sched->slots);
+        if (n_slots == 1) join(v, sums[r], v->sched->gemv.slots);
         Val column = k_addi(k, first, r);
         for (uint32_t s = 0; s < n_slots; s++) {
             Val row = k_addi(k, in_team, (int64_t)s * (team_warps ? team_warps : 1));
@@ -372,7 +373,7 @@ static void place_outputs(Vector *v) {
     const Kernel *kernel = v->lower->kernel;
     const Sched *sched = v->sched;
     bool is_left = v->axis == gemm_axis_m(kernel);
-    uint32_t own = sched->lanes_along_k ? v->team_outputs : sched->lanes;
+    uint32_t own = sched->gemv.lanes_along_k ? v->team_outputs : sched->lanes;
     uint32_t inner = 1u << gemm_axis_k(kernel);
     Val first = k_muli(k, v->which, own);
     v->block.point.axis[gemm_axis_m(kernel)] = v->block.m0;
@@ -384,8 +385,8 @@ static void place_outputs(Vector *v) {
         Val in_tile = gpu_index(v->lower, k_addi(k, first, r));
         Val index = k_add(k, is_left ? v->block.m0 : v->block.n0, in_tile);
         point->lanes = sched->lanes;
-        point->lane_axis = sched->lanes_along_k ? gemm_axis_k(kernel) : v->axis;
-        point->axis[v->axis] = clamp(v, index, sched->lanes_along_k ? 1 : sched->lanes);
+        point->lane_axis = sched->gemv.lanes_along_k ? gemm_axis_k(kernel) : v->axis;
+        point->axis[v->axis] = clamp(v, index, sched->gemv.lanes_along_k ? 1 : sched->lanes);
         for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
             if (scalar_get(kernel->scalars, id)->axes >> v->axis & 1) point->values[id] = NULL;
         point_prepare(point, &v->matrix, 1, inner);
@@ -396,8 +397,8 @@ static void place_outputs(Vector *v) {
 static Val chain_of(const Vector *v, Val group) {
     const Codegen *k = v->k;
     const Sched *sched = v->sched;
-    uint32_t own = sched->lanes_along_k ? sched->lanes : sched->slots;
-    Val run = k_muli(k, group, sched->threads_per_row);
+    uint32_t own = sched->gemv.lanes_along_k ? sched->lanes : sched->gemv.slots;
+    Val run = k_muli(k, group, sched->gemv.threads_along_k);
     run = k_add(k, run, v->along);
     return gpu_index(v->lower, k_muli(k, run, own));
 }
@@ -421,11 +422,11 @@ static void make_shared(Vector *v) {
 static void place_thread(Vector *v) {
     Codegen *k = v->k;
     const Sched *sched = v->sched;
-    Val split = k_i32(k, sched->lanes_along_k ? sched->threads_per_row : v->across);
+    Val split = k_i32(k, sched->gemv.lanes_along_k ? sched->gemv.threads_along_k : v->across);
     Val outer = k_udiv(k, v->block.thread, split);
     Val inner = k_urem(k, v->block.thread, split);
-    v->along = sched->lanes_along_k ? inner : outer;
-    v->which = sched->lanes_along_k ? outer : inner;
+    v->along = sched->gemv.lanes_along_k ? inner : outer;
+    v->which = sched->gemv.lanes_along_k ? outer : inner;
     if (sched->cluster <= 1) return;
     Val block = gpu_block(v->lower);
     Val n = lower_index_const(v->lower, sched->cluster);
@@ -437,16 +438,16 @@ static void vector_init(Vector *v, Lower *lower) {
     const Reduce *reduce = &kernel->reduces.data[0];
     const Sched *sched = &lower->variant->sched;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
-    bool is_left = sched->tile_n == 1;
+    bool is_left = sched->gemv.tile_n == 1;
     *v = (Vector){.lower = lower, .k = lower->k, .sched = sched, .acc = reduce->acc};
     v->block = gpu_gemm_block(lower);
     v->matrix = is_left ? reduce->value : reduce->factor;
     v->vector = is_left ? reduce->factor : reduce->value;
     v->axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
-    v->n_outputs = is_left ? sched->tile_m : sched->tile_n;
+    v->n_outputs = is_left ? sched->gemv.tile_m : sched->gemv.tile_n;
     v->n_chains = gemv_n_chains(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel)));
-    v->across = sched->threads / sched->threads_per_row;
-    v->team_outputs = sched->lanes_along_k ? v->n_outputs / v->across : 1;
+    v->across = sched->threads / sched->gemv.threads_along_k;
+    v->team_outputs = sched->gemv.lanes_along_k ? v->n_outputs / v->across : 1;
     GemvPasses passes = kernel_gemv_passes(kernel, lower->variant);
     v->n_groups = passes.n_groups;
     v->n_passes = passes.n_passes;
@@ -497,7 +498,7 @@ static void run_straight(Vector *v, Val group) {
 static void ask_for_occupancy(const Vector *v) {
     static const char key[] = "nvvm.minctasm";
     const Lower *lower = v->lower;
-    int64_t grid, n = v->sched->n_processors;
+    int64_t grid, n = v->sched->gemv.n_processors;
     if (lower->is_one_block || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid))
         return;
     const char *value = str_format(v->k->arena, "%d", (int)((grid + n - 1) / n));
@@ -544,14 +545,14 @@ static void run_outputs(Vector *v) {
 
 /* A block of a cluster writes to the first one's memory when it knows that all have begun. The next
  * launch is let in when the matrix has been read: what it loads would only delay the rest of it. */
-void template_gpu_gemm_vector(Lower *lower) {
+void emit_gpu_gemv(Lower *lower) {
     Vector *v = arena_array(lower->k->arena, Vector, 1);
     if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     vector_init(v, lower);
     if (v->rank) gpu_cluster_begin(v->k);
     make_shared(v);
     place_outputs(v);
-    if (v->sched->lanes_along_k)
+    if (v->sched->gemv.lanes_along_k)
         run_chains(v);
     else
         run_outputs(v);

@@ -3,7 +3,7 @@
 #define FUSEC_CODEGEN_GPU_GEMM_IM2COL_H
 
 #include "codegen/llvm/build.h"
-#include "plan/im2col.h"
+#include "lowering/im2col.h"
 
 typedef struct WindowsCopy {
     const Im2col *windows;

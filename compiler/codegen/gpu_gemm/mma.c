@@ -31,11 +31,11 @@ static void mma_init(Mma *mma, Lower *lower) {
         1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
     point_prepare(&block.point, roots, 2, inner);
     mma_tile_init(&mma->tile, &block);
-    mma_operand_init(&mma->factors[0], &block, true, sched->tile_m, 0);
+    mma_operand_init(&mma->factors[0], &block, true, sched->gemm.tile_m, 0);
     uint32_t left_bytes = mma_operand_bytes(&mma->factors[0]);
-    mma_operand_init(&mma->factors[1], &block, false, sched->tile_n, left_bytes);
+    mma_operand_init(&mma->factors[1], &block, false, sched->gemm.tile_n, left_bytes);
     mma->stage_bytes = left_bytes + mma_operand_bytes(&mma->factors[1]);
-    uint32_t n_bytes = mma->stage_bytes * sched->stages;
+    uint32_t n_bytes = mma->stage_bytes * sched->gemm.stages;
     uint32_t least = mma_tile_epilogue_bytes(&mma->tile);
     mma->shared = gpu_tiles(lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
     mma->tile.shared = mma->shared;
@@ -50,7 +50,7 @@ static Val stage_at(const Mma *mma, Val offset) {
 
 static Val next_stage(const Mma *mma, Val offset) {
     const Codegen *k = mma->k;
-    Val end = k_i32(k, (int64_t)mma->stage_bytes * mma->sched->stages);
+    Val end = k_i32(k, (int64_t)mma->stage_bytes * mma->sched->gemm.stages);
     Val next = k_addi(k, offset, mma->stage_bytes);
     Val wraps = k_eq(k, next, end);
     return k_select(k, wraps, k_i32(k, 0), next);
@@ -107,7 +107,7 @@ static uint32_t flatten(Mma *mma, Mainloop *loop_state, Val *values, bool is_bac
 static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
     Fragments fragments[2] = {loop_state->fragments};
     const Codegen *k = mma->k;
-    int64_t depth = mma->sched->tile_k;
+    int64_t depth = mma->sched->gemm.tile_k;
     uint32_t n_steps = (uint32_t)depth * mma->factors[0].elem_bytes / STEP_BYTES;
     Val next_k0 = k_addi(k, k0, depth);
     Val stage = stage_at(mma, loop_state->read), fill = stage_at(mma, loop_state->fill);
@@ -118,7 +118,7 @@ static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
         if (step + 1 < n_steps) {
             load_fragments(mma, stage, k0, step + 1, next);
         } else {
-            gpu_copies_wait(k, mma->sched->stages - 2);
+            gpu_copies_wait(k, mma->sched->gemm.stages - 2);
             gpu_barrier(k);
             load_fragments(mma, stage_at(mma, loop_state->read), next_k0, 0, next);
         }
@@ -135,7 +135,7 @@ static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
 static void fill_stage(Mma *mma, Val number) {
     const Codegen *k = mma->k;
     Val at = k_muli(k, number, mma->stage_bytes);
-    Val k0 = k_muli(k, number, mma->sched->tile_k);
+    Val k0 = k_muli(k, number, mma->sched->gemm.tile_k);
     Val stage = stage_at(mma, at);
     fetch(mma, gpu_index(mma->lower, k0), stage);
     put(mma, stage);
@@ -158,7 +158,7 @@ static void fill_ahead(Mma *mma, uint32_t n) {
 static void run_k(Mma *mma) {
     Lower *lower = mma->lower;
     Codegen *k = mma->k;
-    uint32_t ahead = mma->sched->stages - 1, depth = mma->sched->tile_k;
+    uint32_t ahead = mma->sched->gemm.stages - 1, depth = mma->sched->gemm.tile_k;
     Mainloop loop_state = {.read = k_i32(k, 0),
                            .fill = k_i32(k, (int64_t)ahead * mma->stage_bytes)};
     fill_ahead(mma, ahead);
@@ -196,7 +196,7 @@ static void run_k_if_any(Mma *mma) {
     loop_end_carry(mma->k, &once, mma->tile.accs, mma->tile.n_accs);
 }
 
-void template_gpu_gemm_mma(Lower *lower) {
+void emit_gpu_gemm_mma(Lower *lower) {
     Mma *mma = arena_array(lower->k->arena, Mma, 1);
     mma_init(mma, lower);
     run_k_if_any(mma);

@@ -155,7 +155,7 @@ void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, 
                       uint32_t begin_bytes) {
     const Kernel *kernel = block->lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
-    uint32_t depth = block->lower->variant->sched.tile_k, k = gemm_axis_k(kernel);
+    uint32_t depth = block->lower->variant->sched.gemm.tile_k, k = gemm_axis_k(kernel);
     ScalarId value = is_left ? reduce->value : reduce->factor;
     *factor = (MmaOperand){.value = gemm_unrounded(kernel, value),
                            .is_left = is_left,
@@ -334,7 +334,7 @@ static void aim_elements(MmaOperand *factor, const GemmBlock *block, Val warp_fi
 
 void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, Val warp_first,
                      uint32_t warp_elems) {
-    uint32_t steps = block->lower->variant->sched.tile_k * factor->elem_bytes / STEP_BYTES;
+    uint32_t steps = block->lower->variant->sched.gemm.tile_k * factor->elem_bytes / STEP_BYTES;
     uint32_t n = factor->is_turned ? warp_elems / 16 : steps;
     if (n > MAX_FRAGMENTS)
         ice(block->lower->k->arena, "a warp takes more than %d fragments", MAX_FRAGMENTS);

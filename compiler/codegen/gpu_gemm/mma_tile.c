@@ -12,21 +12,22 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     tile->dtype = gemm_operand_dtype(kernel);
     tile->acc_bytes = dtype_bytes(kernel->reduces.data[0].acc);
     tile->acc_type = k_value_type(tile->k, kernel->reduces.data[0].acc, 1);
-    tile->n_m = sched->tile_m / sched->warps_m / 16;
-    tile->n_n = sched->tile_n / sched->warps_n / 8;
+    tile->n_m = sched->gemm.tile_m / sched->gemm.warps_m / 16;
+    tile->n_n = sched->gemm.tile_n / sched->gemm.warps_n / 8;
     tile->n_accs = tile->n_m * tile->n_n * 4;
     if (tile->n_accs > MAX_ACCUMULATORS)
         ice(tile->k->arena, "a thread keeps more than %d accumulators", MAX_ACCUMULATORS);
     for (uint32_t i = 0; i < tile->n_accs; i++) tile->accs[i] = LLVMConstReal(tile->acc_type, 0);
     Val warp = k_udivi(k, block->thread, WARP);
-    tile->warp_m = k_uremi(k, warp, sched->warps_m);
-    tile->warp_n = k_udivi(k, warp, sched->warps_m);
+    tile->warp_m = k_uremi(k, warp, sched->gemm.warps_m);
+    tile->warp_n = k_udivi(k, warp, sched->gemm.warps_m);
 }
 
 void mma_tile_aim(const MmaTile *tile, MmaOperand *factor) {
     const Sched *sched = tile->sched;
     bool is_left = factor->is_left;
-    uint32_t elems = is_left ? sched->tile_m / sched->warps_m : sched->tile_n / sched->warps_n;
+    uint32_t elems = is_left ? sched->gemm.tile_m / sched->gemm.warps_m
+                             : sched->gemm.tile_n / sched->gemm.warps_n;
     Val warp = is_left ? tile->warp_m : tile->warp_n;
     Val first = k_muli(tile->k, warp, elems);
     mma_operand_aim(factor, &tile->block, first, elems);
@@ -89,20 +90,21 @@ void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right) {
 /* Rows of each warp's share that are stored at once: all that fit. */
 static uint32_t epilogue_rows(const MmaTile *tile) {
     const Sched *sched = tile->sched;
-    uint32_t rows = sched->tile_m / sched->warps_m;
-    uint32_t row_bytes = sched->warps_m * (sched->tile_n + PAD_ELEMS) * tile->acc_bytes;
+    uint32_t rows = sched->gemm.tile_m / sched->gemm.warps_m;
+    uint32_t row_bytes = sched->gemm.warps_m * (sched->gemm.tile_n + PAD_ELEMS) * tile->acc_bytes;
     while (rows > 16 && rows * row_bytes > DRAIN_BYTES) rows /= 2;
     return rows;
 }
 
 uint32_t mma_tile_epilogue_bytes(const MmaTile *tile) {
     const Sched *sched = tile->sched;
-    return epilogue_rows(tile) * sched->warps_m * (sched->tile_n + PAD_ELEMS) * tile->acc_bytes;
+    return epilogue_rows(tile) * sched->gemm.warps_m * (sched->gemm.tile_n + PAD_ELEMS) *
+           tile->acc_bytes;
 }
 
 static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
     const Codegen *k = tile->k;
-    uint32_t pitch = tile->sched->tile_n + PAD_ELEMS;
+    uint32_t pitch = tile->sched->gemm.tile_n + PAD_ELEMS;
     Val lane = k_andi(k, tile->block.thread, WARP - 1);
     Val row = k_muli(k, tile->warp_m, (int64_t)n_m * 16);
     row = k_add(k, row, k_lshri(k, lane, 2));
@@ -132,11 +134,11 @@ static void put_part(const void *user, uint32_t i) {
 
 void mma_tile_epilogue(const MmaTile *tile) {
     const Sched *sched = tile->sched;
-    uint32_t rows = epilogue_rows(tile), warp_rows = sched->tile_m / sched->warps_m;
+    uint32_t rows = epilogue_rows(tile), warp_rows = sched->gemm.tile_m / sched->gemm.warps_m;
     GemmPart part = {.shared = tile->shared,
-                     .pitch = sched->tile_n + PAD_ELEMS,
-                     .n_rows = rows * sched->warps_m,
-                     .n_columns = sched->tile_n,
+                     .pitch = sched->gemm.tile_n + PAD_ELEMS,
+                     .n_rows = rows * sched->gemm.warps_m,
+                     .n_columns = sched->gemm.tile_n,
                      .run = rows,
                      .run_stride = warp_rows};
     gpu_gemm_epilogue_parts(&tile->block, part, warp_rows / rows, put_part, tile);

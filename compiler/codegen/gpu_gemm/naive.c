@@ -69,7 +69,7 @@ static Point element_point(Lower *lower, uint32_t u) {
     return point;
 }
 
-void template_gpu_gemm_plain(Lower *lower) {
+void emit_gpu_gemm_naive(Lower *lower) {
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     uint32_t unroll = lower->variant->sched.unroll;

@@ -2,9 +2,9 @@
  * ascending in k.
  *
  * The block walks k in steps of tile_k. Tiles of both operands lie in shared memory as rows of one
- * k each, sched.stages of them: while one is computed on, the next are on their way. An operand
- * that is a plain load is copied by cp.async, by elements where it lies across; any other is loaded
- * into registers before the computing and stored after it. One barrier a step is enough.
+ * k each, sched.gemm.stages of them: while one is computed on, the next are on their way. An
+ * operand that is a plain load is copied by cp.async, by elements where it lies across; any other
+ * is loaded into registers before the computing and stored after it. One barrier a step is enough.
  *
  * A warp computes lanes_m x lanes_n times a thread's rm x rn outputs, which are fragments of at
  * most 16 bytes, spread over the warp's part of the tile so that neighbouring threads read
@@ -76,7 +76,7 @@ static void load_row(const Simt *g, Val buffer, uint32_t at_k, Val (*row)[MAX_SI
 /* Rows [from, to) of `buffer`, ascending. A row some way ahead is loaded before a row is computed:
  * of `next`, when `buffer` has no more. */
 static void compute(const Simt *g, Val buffer, Val next, uint32_t from, uint32_t to, Work *work) {
-    uint32_t ahead = simt_rows_ahead(g->sched), depth = g->sched->tile_k;
+    uint32_t ahead = simt_rows_ahead(g->sched), depth = g->sched->gemm.tile_k;
     for (uint32_t k = from; k < to; k++) {
         Val row[2][MAX_SIDE], (*place)[MAX_SIDE] = work->rows[k % ahead];
         memcpy(row, place, sizeof row);
@@ -136,14 +136,14 @@ static void compute_some(const Simt *g, Val buffer, Val next, uint32_t from, uin
 /* The tile in `buffer` is there for all threads; later ones may be on their way. */
 static void finish_tile(const Simt *g, Val buffer, Point (*points)[MAX_STEPS]) {
     simt_put_tile(g, buffer, points);
-    if (simt_has_copies(g)) gpu_copies_wait(g->k, g->sched->stages - 2);
+    if (simt_has_copies(g)) gpu_copies_wait(g->k, g->sched->gemm.stages - 2);
     gpu_barrier(g->k);
 }
 
 static Val next_buffer(const Simt *g, Val buffer) {
     const Codegen *k = g->k;
     Val next = simt_plus(g, buffer, g->buffer_bytes);
-    Val end = k_i32(k, (int64_t)g->sched->stages * g->buffer_bytes);
+    Val end = k_i32(k, (int64_t)g->sched->gemm.stages * g->buffer_bytes);
     Val wraps = k_eq(k, next, end);
     return k_select(k, wraps, k_i32(k, 0), next);
 }
@@ -154,8 +154,8 @@ static void begin_tiles(Simt *g) {
     Val has_k = k_sgt(g->k, g->block.k, zero);
     If first = if_begin(g->k, has_k);
     simt_fetch_tile(g, zero, points);
-    for (uint32_t i = 0; i + 1 < g->sched->stages; i++)
-        simt_copy_tile(g, lower_index_const(g->lower, (int64_t)i * g->sched->tile_k),
+    for (uint32_t i = 0; i + 1 < g->sched->gemm.stages; i++)
+        simt_copy_tile(g, lower_index_const(g->lower, (int64_t)i * g->sched->gemm.tile_k),
                        k_i32(g->k, (int64_t)i * g->buffer_bytes));
     finish_tile(g, k_i32(g->k, 0), points);
     if_end(g->k, &first);
@@ -166,7 +166,7 @@ static void begin_tiles(Simt *g) {
 static void accumulate(Simt *g, Val *sums) {
     const Codegen *k = g->k;
     Point points[2][MAX_STEPS];
-    uint32_t depth = g->sched->tile_k, ahead = g->sched->stages - 1;
+    uint32_t depth = g->sched->gemm.tile_k, ahead = g->sched->gemm.stages - 1;
     uint32_t n_rows = simt_rows_ahead(g->sched);
     Work work;
     Val values[MAX_VALUES + 2];
@@ -218,7 +218,7 @@ static void put_fragment(const Simt *g, Val pointer, Val value) {
 static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
     const Codegen *k = g->k;
     const Side *left = &g->sides[0], *right = &g->sides[1];
-    uint32_t rn = n_outputs(right), warp_rows = left->tile / g->sched->warps_m;
+    uint32_t rn = n_outputs(right), warp_rows = left->tile / g->sched->gemm.warps_m;
     LLVMTypeRef type = k_value_type(k, g->acc, right->size);
     /* A thread's first row in the tile, less the other fragments' rows of the warps before. */
     Val skipped = k_muli(k, warp_m, (int64_t)warp_rows - left->stride);
@@ -261,7 +261,7 @@ static void finish(const Simt *g, const Val *sums, Val warp_m) {
                      .n_rows = left->tile / left->n,
                      .n_columns = g->sides[1].tile,
                      .run = left->stride,
-                     .run_stride = left->tile / g->sched->warps_m};
+                     .run_stride = left->tile / g->sched->gemm.warps_m};
     Finish parts = {.g = g, .sums = sums, .warp_m = warp_m};
     gpu_gemm_epilogue_parts(&g->block, part, left->n, put_if_any, &parts);
 }
@@ -311,15 +311,15 @@ static Val place_thread(Simt *g) {
     Val thread = g->block.thread;
     Val lane = k_andi(k, thread, WARP - 1);
     Val warp = k_lshri(k, thread, 5);
-    warp = k_uremi(k, warp, (int64_t)sched->warps_m * sched->warps_n);
-    Val warp_m = k_udivi(k, warp, sched->warps_n);
-    Val warp_n = k_uremi(k, warp, sched->warps_n);
+    warp = k_uremi(k, warp, (int64_t)sched->gemm.warps_m * sched->gemm.warps_n);
+    Val warp_m = k_udivi(k, warp, sched->gemm.warps_n);
+    Val warp_n = k_uremi(k, warp, sched->gemm.warps_n);
     Val lane_m, lane_n;
     place_lane(g, lane, lanes_n, &lane_m, &lane_n);
-    uint32_t computing = WARP * sched->warps_m * sched->warps_n;
+    uint32_t computing = WARP * sched->gemm.warps_m * sched->gemm.warps_n;
     if (computing < sched->threads) g->computes = k_ulti(k, thread, computing);
-    place_fragments(g, &g->sides[0], sched->warps_m, lanes_m, warp_m, lane_m);
-    place_fragments(g, &g->sides[1], sched->warps_n, lanes_n, warp_n, lane_n);
+    place_fragments(g, &g->sides[0], sched->gemm.warps_m, lanes_m, warp_m, lane_m);
+    place_fragments(g, &g->sides[1], sched->gemm.warps_n, lanes_n, warp_n, lane_n);
     return warp_m;
 }
 
@@ -331,13 +331,13 @@ static void make_shared(Simt *g) {
     for (uint32_t i = 0; i < 2; i++) {
         Side *side = &g->sides[i];
         side->offset_bytes = bytes;
-        bytes += side->pitch * g->sched->tile_k * g->acc_bytes;
+        bytes += side->pitch * g->sched->gemm.tile_k * g->acc_bytes;
         bytes = (bytes + SIMT_FRAGMENT_BYTES - 1) / SIMT_FRAGMENT_BYTES * SIMT_FRAGMENT_BYTES;
     }
     g->buffer_bytes = bytes;
     g->part_pitch = simt_part_pitch(g->sched, g->acc_bytes);
     uint32_t least = simt_part_bytes(g->sched, g->acc_bytes);
-    bytes *= g->sched->stages;
+    bytes *= g->sched->gemm.stages;
     g->shared = gpu_tiles(g->lower, bytes > least ? bytes : least, SIMT_FRAGMENT_BYTES);
 }
 
@@ -366,7 +366,7 @@ static void ask_for_occupancy(const Simt *g) {
                             attribute);
 }
 
-void template_gpu_gemm_simt(Lower *lower) {
+void emit_gpu_gemm_simt(Lower *lower) {
     const Reduce *reduce = &lower->kernel->reduces.data[0];
     Simt g = {.lower = lower,
               .k = lower->k,
@@ -376,13 +376,13 @@ void template_gpu_gemm_simt(Lower *lower) {
               .acc_bytes = dtype_bytes(reduce->acc)};
     g.sides[0] = (Side){.value = reduce->value,
                         .axis = gemm_axis_m(lower->kernel),
-                        .tile = g.sched->tile_m,
+                        .tile = g.sched->gemm.tile_m,
                         .begin = g.block.m0,
                         .extent = g.block.m,
                         .pad = g.acc == DT_I32 ? 0 : -0.0};
     g.sides[1] = (Side){.value = reduce->factor,
                         .axis = gemm_axis_n(lower->kernel),
-                        .tile = g.sched->tile_n,
+                        .tile = g.sched->gemm.tile_n,
                         .begin = g.block.n0,
                         .extent = g.block.n};
     Val warp_m = place_thread(&g), sums[MAX_OUTPUTS];

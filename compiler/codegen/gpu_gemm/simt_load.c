@@ -55,14 +55,14 @@ static void choose_lanes(const Simt *g, Side *side) {
     uint32_t along_k = count_contiguous(g, side->value, axis_k, wide);
     uint32_t along_own = count_contiguous(g, side->value, side->axis, wide);
     bool is_along_k = along_k > along_own;
-    uint32_t most = is_along_k ? g->sched->tile_k : side->tile;
+    uint32_t most = is_along_k ? g->sched->gemm.tile_k : side->tile;
     side->lane_axis = is_along_k ? axis_k : side->axis;
     side->lanes = g->sched->lanes < most ? g->sched->lanes : most;
     if (side->lanes > wide) side->lanes = wide;
     if (!gpu_gemm_axis_is_multiple(g->lower, side->lane_axis, side->lanes)) side->lanes = 1;
     side->copied = find_copied(g, side);
     if (side->copied && (is_along_k || !is_aligned(g, side))) side->lanes = 1;
-    side->n_groups = side->tile * g->sched->tile_k / side->lanes;
+    side->n_groups = side->tile * g->sched->gemm.tile_k / side->lanes;
     side->n_steps = (side->n_groups + g->sched->threads - 1) / g->sched->threads;
     if (side->n_steps > MAX_STEPS) ice(g->k->arena, "tile of too many elements per thread");
 }
@@ -103,8 +103,8 @@ static Val group_exists(const Simt *g, const Side *side, uint32_t s, Val index) 
  * along each axis where all steps are whole. */
 static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) {
     const Codegen *k = g->k;
-    uint32_t lanes = side->lanes, length = is_along_k ? g->sched->tile_k : side->tile;
-    uint32_t width = is_along_k ? side->tile : g->sched->tile_k, across = length / lanes;
+    uint32_t lanes = side->lanes, length = is_along_k ? g->sched->gemm.tile_k : side->tile;
+    uint32_t width = is_along_k ? side->tile : g->sched->gemm.tile_k, across = length / lanes;
     uint32_t most = BANKS / side->size / lanes, threads = g->sched->threads;
     if (is_along_k && across > most && most) across = most;
     bool is_whole = threads % across == 0, is_wide = is_whole && threads / across >= width;
@@ -167,7 +167,8 @@ static Point group_point(const Simt *g, const Side *side, uint32_t s, Val k, Val
 }
 
 static bool needs_pad(const Simt *g) {
-    return !gpu_gemm_axis_is_multiple(g->lower, gemm_axis_k(g->lower->kernel), g->sched->tile_k);
+    return !gpu_gemm_axis_is_multiple(g->lower, gemm_axis_k(g->lower->kernel),
+                                      g->sched->gemm.tile_k);
 }
 
 Val simt_shared_at(const Simt *g, Val bytes) {
@@ -334,7 +335,7 @@ bool simt_has_copies(const Simt *g) {
 /* The last tile's pads, around what is copied. */
 static void pad_tile(const Simt *g, Val begin, Val buffer) {
     const Codegen *k = g->k;
-    Val depth = lower_index_const(g->lower, g->sched->tile_k);
+    Val depth = lower_index_const(g->lower, g->sched->gemm.tile_k);
     Val end = k_add(k, begin, depth);
     Val is_beyond = k_sgt(k, end, g->block.k);
     If beyond = if_begin(k, is_beyond);

@@ -23,7 +23,7 @@ static void init_side(Wgmma *w, uint32_t i) {
     side->map = &w->lower[i ? i - 1 : 0].variant->maps[map];
     side->parameter = w->lower->maps[i ? (i - 1) * n_right + map : 0];
     side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
-    side->tile = i ? w->sched->tile_n : w->sched->tile_m;
+    side->tile = i ? w->sched->gemm.tile_n : w->sched->gemm.tile_m;
     side->is_turned = side->map->axes[0].axis == side->axis;
     if (i > 1 && side->is_turned && side->tile % BLOCK_ELEMS)
         ice(w->k->arena, "blocks of %u columns do not lie side by side", side->tile);
@@ -41,12 +41,12 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->epilogue_bytes = wgmma_epilogue_bytes(&lower->variant->sched);
     w->dtype = gemm_operand_dtype(kernel);
     w->n_products = lower->n_together;
-    w->width = w->n_products * w->sched->tile_n;
-    w->n_groups = w->sched->warps_m / WGMMA_GROUP_WARPS;
+    w->width = w->n_products * w->sched->gemm.tile_n;
+    w->n_groups = w->sched->gemm.warps_m / WGMMA_GROUP_WARPS;
     if (w->n_products != wgmma_products(w->sched) || w->n_products > WGMMA_MAX_PRODUCTS ||
-        w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->tile_m)
+        w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->gemm.tile_m)
         ice(lower->k->arena, "no instruction for %u tiles of %u x %u", w->n_products,
-            w->sched->tile_m, w->sched->tile_n);
+            w->sched->gemm.tile_m, w->sched->gemm.tile_n);
     for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
     w->stage_bytes = w->wide ? w->wide->stage_bytes : w->tile_bytes;
     w->tiles = wgmma_tiles(w);
@@ -203,7 +203,7 @@ static void fill_tiles(Wgmma *w, Val *ring) {
 }
 
 static void set_registers(const Wgmma *w, bool more) {
-    if (w->n_groups < 2 || w->sched->store_warps) return; /* there are enough */
+    if (w->n_groups < 2 || w->sched->gemm.store_warps) return; /* there are enough */
     k_intrinsic_1(w->k,
                   more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
                        : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
@@ -214,7 +214,7 @@ static void set_registers(const Wgmma *w, bool more) {
 static void run_copying(Wgmma *w) {
     const Codegen *k = w->k;
     set_registers(w, false);
-    Val is_first = k_eqi(k, w->warp, w->sched->warps_m);
+    Val is_first = k_eqi(k, w->warp, w->sched->gemm.warps_m);
     If warp = if_begin(k, is_first);
     Val elected = k_intrinsic_1(k, "llvm.nvvm.elect.sync", k_i32(k, -1));
     If lane = if_begin(k, k_extract_value(k, elected, 1));
@@ -223,7 +223,7 @@ static void run_copying(Wgmma *w) {
     if (w->tail) fill_tiles(w->tail, ring);
     if_end(k, &lane);
     if_end(k, &warp);
-    if (!w->sched->store_warps) return;
+    if (!w->sched->gemm.store_warps) return;
     If others = if_begin(k, k_not(k, is_first));
     Val parity = k_i32(k, 0);
     wgmma_store_tiles(w, &parity);
@@ -278,7 +278,7 @@ static void multiply_tiles(Wgmma *w, Val *ring) {
     make_accumulators(w, values);
     Loop tiles = wgmma_each_tile(w);
     loop_carry(k, &tiles, ring, 3);
-    bool hands_over = w->sched->store_warps > 0;
+    bool hands_over = w->sched->gemm.store_warps > 0;
     if (is_one && !hands_over) epilogue = wgmma_begin_epilogue(w, tiles.index);
     RingPlace place = {ring[0], ring[1]};
     Val *last_stage = &values[w->width / 2];
@@ -305,7 +305,7 @@ static void run_multiplying(Wgmma *w) {
     if (w->tail) multiply_tiles(w->tail, ring);
 }
 
-void template_gpu_gemm_wgmma(Lower *lower) {
+void emit_gpu_gemm_wgmma(Lower *lower) {
     Wgmma *w = arena_array(lower->k->arena, Wgmma, lower->n_codes);
     const Codegen *k = w->k = lower->k;
     w->sched = &lower->variant->sched;
@@ -314,7 +314,7 @@ void template_gpu_gemm_wgmma(Lower *lower) {
         w[c] = w[0];
         init_code(&w[c], &lower[c], &lower[c].variant->sched);
     }
-    if (w->sched->tail_n) init_tail(w);
+    if (w->sched->gemm.tail_n) init_tail(w);
     wgmma_init_barriers(w);
     LLVMBasicBlockRef copying = k_block(k, "copying");
     LLVMBasicBlockRef multiplying = k_block(k, "multiplying");

@@ -1,5 +1,5 @@
-/* Warp-specialised GEMMs on wgmma: what the template's files share. See plan/wgmma.h for the layout
- * of shared memory.
+/* Warp-specialised GEMMs on wgmma: what the template's files share. See template/wgmma.h for the
+ * layout of shared memory.
  *
  * A block walks over tiles. Its last four warps are the producer: they bring in the operands'
  * tiles, stage by stage, by the copy engine (TMA). Each warpgroup before them is a consumer, which
@@ -30,7 +30,7 @@
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_H
 
 #include "codegen/gpu_gemm/gemm.h"
-#include "plan/wgmma.h"
+#include "template/wgmma.h"
 
 typedef struct WgmmaSide {
     const TensorMap *map;

@@ -21,7 +21,7 @@ static GemmBlock *tiles_of_phases(const Wgmma *w, const GemmBlock *tile) {
 static void take_warp(const Wgmma *w, WgmmaEpilogue *d, Val warp) {
     const Codegen *k = w->k;
     Val at = k_muli(k, warp, w->epilogue_bytes);
-    Val begin = k_i32(k, (int64_t)w->sched->stages * w->stage_bytes);
+    Val begin = k_i32(k, (int64_t)w->sched->gemm.stages * w->stage_bytes);
     d->warp = warp;
     d->own = wgmma_at(w, k_add(k, at, begin));
 }
@@ -30,7 +30,7 @@ static void take_warp(const Wgmma *w, WgmmaEpilogue *d, Val warp) {
  * where g is the lane's number / 4 and t the rest. */
 static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     const Codegen *k = w->k;
-    bool is_whole = w->sched->store_warps > 0;
+    bool is_whole = w->sched->gemm.store_warps > 0;
     Val lane = k_andi(k, w->thread, WARP - 1);
     WgmmaEpilogue d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = UINT32_MAX};
     d.tiles = tiles_of_phases(w, tile);
@@ -41,7 +41,7 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     if (d.lanes < MAX_LANES) d.lanes = 1;
     d.columns = wgmma_epilogue_columns(w->sched, d.lanes);
     d.step = wgmma_epilogue_step(d.columns, d.lanes);
-    d.n_parts = w->sched->tile_n / d.columns;
+    d.n_parts = w->sched->gemm.tile_n / d.columns;
     d.across = d.columns / d.lanes;
     take_warp(w, &d, w->warp);
     Val pitch = k_i32(k, wgmma_epilogue_pitch(w->sched, d.lanes));
@@ -77,7 +77,7 @@ static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs,
     Val poison = LLVMGetPoison(LLVMVectorType(k->f32, 2));
     for (uint32_t i = 0; i < w->n_products * d->columns / 8; i++) {
         uint32_t product = i / (d->columns / 8), column = i % (d->columns / 8);
-        column += (product * w->sched->tile_n + part * d->columns) / 8;
+        column += (product * w->sched->gemm.tile_n + part * d->columns) / 8;
         const Val *sums = accs + column * 4 + half * 2;
         Val pair = k_insert(k, poison, sums[0], 0);
         pair = k_insert(k, pair, sums[1], 1);
@@ -202,7 +202,7 @@ static void epilogue_whole_part(const Wgmma *w, const WgmmaEpilogue *d, Val part
                         .pitch = wgmma_results_pitch(w->sched),
                         .n_rows = WGMMA_WARP_ROWS,
                         .n_columns = d->columns,
-                        .between = w->sched->tile_n,
+                        .between = w->sched->gemm.tile_n,
                         .is_rounded = true,
                         .run = WGMMA_WARP_ROWS,
                         .run_stride = WGMMA_WARP_ROWS};
@@ -314,7 +314,7 @@ static void epilogue_rows(const Wgmma *w, const WgmmaEpilogue *d, const Val *acc
     epilogue_half(w, d, parts.index, halves.index, columns, accs);
     loop_end(k, &parts);
     w->lower->k->overlaps_quotients = false;
-    template_gpu_row(w->lower->rows);
+    emit_gpu_row(w->lower->rows);
     w->lower->k->overlaps_quotients = true;
     gpu_warp_barrier(w->k);
     if_end(k, &some);

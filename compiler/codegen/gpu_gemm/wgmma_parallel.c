@@ -13,17 +13,17 @@ uint32_t wgmma_cluster(const Wgmma *w) {
 GemmTiles wgmma_tiles(const Wgmma *w) {
     const Lower *lower = w->lower;
     DimTab *dims = lower_dims(lower);
-    GemmTiles tiles = gpu_gemm_tiles(lower, w->sched->tile_m * wgmma_cluster(w));
+    GemmTiles tiles = gpu_gemm_tiles(lower, w->sched->gemm.tile_m * wgmma_cluster(w));
     int64_t n = 0, n_wide;
-    if (!lower->variant->sched.tail_n) return tiles;
+    if (!lower->variant->sched.gemm.tail_n) return tiles;
     IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     if (!dim_is_const(dims, index_axis_extent(tab, gemm_axis_n(lower->kernel)), &n))
         ice(lower->k->arena, "narrow tiles of an extent that is not known");
     n_wide = n / tiles.n;
     tiles.across = dim_const(dims, w->wide ? 1 : n_wide);
-    tiles.is_whole = !w->wide || n % tiles.n == w->sched->tile_n;
+    tiles.is_whole = !w->wide || n % tiles.n == w->sched->gemm.tile_n;
     if (w->wide) tiles.begin = dim_const(dims, n_wide * tiles.n);
-    tiles.n = w->sched->tile_n;
+    tiles.n = w->sched->gemm.tile_n;
     return tiles;
 }
 
@@ -31,7 +31,7 @@ GemmBlock wgmma_tile_at(const Wgmma *w, Val number) {
     GemmBlock block = gpu_gemm_block_at(w->lower, number, &w->tiles);
     if (!w->rank) return block;
     const Codegen *k = w->k;
-    Val below = k_muli(k, w->rank, w->sched->tile_m);
+    Val below = k_muli(k, w->rank, w->sched->gemm.tile_m);
     block.m0 = k_add(k, block.m0, gpu_index(w->lower, below));
     return block;
 }

@@ -3,7 +3,7 @@
 #include "codegen/gpu_gemm/wgmma.h"
 
 static uint32_t barriers_begin(const Wgmma *w) {
-    return w->sched->stages * w->stage_bytes + w->sched->warps_m * w->epilogue_bytes;
+    return w->sched->gemm.stages * w->stage_bytes + w->sched->gemm.warps_m * w->epilogue_bytes;
 }
 
 static Val barrier_at(const Wgmma *w, Val stage, uint32_t begin) {
@@ -17,12 +17,12 @@ Val wgmma_full(const Wgmma *w, Val stage) {
 }
 
 Val wgmma_empty(const Wgmma *w, Val stage) {
-    return barrier_at(w, stage, barriers_begin(w) + w->sched->stages * WGMMA_BARRIER_BYTES);
+    return barrier_at(w, stage, barriers_begin(w) + w->sched->gemm.stages * WGMMA_BARRIER_BYTES);
 }
 
 /* Barriers of a warp's results. */
 static Val results_barrier(const Wgmma *w, Val warp, uint32_t which) {
-    uint32_t before = 2 * w->sched->stages + which * w->sched->warps_m;
+    uint32_t before = 2 * w->sched->gemm.stages + which * w->sched->gemm.warps_m;
     return barrier_at(w, warp, barriers_begin(w) + before * WGMMA_BARRIER_BYTES);
 }
 
@@ -48,13 +48,13 @@ void wgmma_init_barriers(const Wgmma *w) {
     Val is_first = k_eqi(k, w->thread, 0);
     uint32_t n_releases = w->n_groups * wgmma_cluster(w);
     If first = if_begin(k, is_first);
-    for (uint32_t s = 0; s < w->sched->stages; s++) {
+    for (uint32_t s = 0; s < w->sched->gemm.stages; s++) {
         Val full = wgmma_full(w, k_i32(k, s));
         Val empty = wgmma_empty(w, k_i32(k, s));
         gpu_mbarrier_init(k, full, 1);
         gpu_mbarrier_init(k, empty, n_releases);
     }
-    for (uint32_t i = 0; i < w->sched->warps_m && w->sched->store_warps; i++) {
+    for (uint32_t i = 0; i < w->sched->gemm.warps_m && w->sched->gemm.store_warps; i++) {
         Val handed = wgmma_handed(w, k_i32(k, i));
         Val taken = wgmma_taken(w, k_i32(k, i));
         gpu_mbarrier_init(k, handed, 1);
@@ -73,7 +73,7 @@ void wgmma_wait(const Wgmma *w, Val barrier, Val parity) {
 RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
     const Codegen *k = w->k;
     Val next = k_addi(k, place.stage, 1);
-    Val wraps = k_eqi(k, next, w->sched->stages);
+    Val wraps = k_eqi(k, next, w->sched->gemm.stages);
     Val flip = k_zext(k, wraps, k->i32);
     return (RingPlace){.stage = k_select(k, wraps, k_i32(k, 0), next),
                        .parity = k_xor(k, place.parity, flip)};

@@ -25,7 +25,7 @@ static void put_results(const Wgmma *w, const Val *accs) {
     at = k_add(k, at, column);
     Val own = k_muli(k, w->warp, w->epilogue_bytes);
     at = k_add(k, at, own);
-    int64_t begin = (int64_t)w->sched->stages * w->stage_bytes;
+    int64_t begin = (int64_t)w->sched->gemm.stages * w->stage_bytes;
     Val place = wgmma_at(w, k_addi(k, at, begin));
     Val poison = LLVMGetPoison(LLVMVectorType(k->f32, 2));
     for (uint32_t i = 0; i < n; i++) {
@@ -79,10 +79,10 @@ Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage,
 /* Of the tile, what every n-th warp that multiplies has left. `parity`: see wgmma_leave_results. */
 static void store_handed(Wgmma *w, Val number, Val *parity) {
     const Codegen *k = w->k;
-    uint32_t n_warps = w->sched->warps_m;
+    uint32_t n_warps = w->sched->gemm.warps_m;
     Val first = k_subi(k, w->warp, (int64_t)n_warps + 1);
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
-    Loop warps = loop_begin(k, first, k_i32(k, n_warps), k_i32(k, w->sched->store_warps));
+    Loop warps = loop_begin(k, first, k_i32(k, n_warps), k_i32(k, w->sched->gemm.store_warps));
     Val handed = wgmma_handed(w, warps.index), taken = wgmma_taken(w, warps.index);
     wgmma_wait(w, handed, *parity);
     wgmma_epilogue_results(w, epilogue, warps.index);

@@ -68,6 +68,7 @@ typedef struct Lower {
     bool lets_in;       /* GPU: is still to say when the next launch's blocks may come in */
     SharedTiles *tiles;
     Val symbols[DIM_MAX_SYMBOLS]; /* i64 */
+    Val units_begin, units_end;   /* CPU, i64: the work units of the call */
     LLVMTypeRef index_type;       /* i32 or i64: of axis values and element addresses */
     uint32_t lane_axis;           /* NO_AXIS when the kernel has no axes to put lanes on */
     LLVMBasicBlockRef entry;      /* holds what is computed once; its terminator comes last */

@@ -2,8 +2,8 @@
  * and within a tap over the channels of the pixel that lies so far from the row's own, zeros where
  * there is no such pixel. That is how convolutions are products (im2col). The copy engine of a GPU
  * fetches such rows from the image, and nothing lays them out in memory. */
-#ifndef FUSEC_PLAN_IM2COL_H
-#define FUSEC_PLAN_IM2COL_H
+#ifndef FUSEC_LOWERING_IM2COL_H
+#define FUSEC_LOWERING_IM2COL_H
 
 #include "ir/dim.h"
 

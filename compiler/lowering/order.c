@@ -1,5 +1,23 @@
 /* The order of summation of every template. See order.h. */
-#include "plan/order.h"
+#include "lowering/order.h"
+
+static const FormInfo forms[] = {
+#define FORM(symbol, ...) [FORM_##symbol] = {__VA_ARGS__},
+#include "lowering/forms.def"
+};
+
+const FormInfo *form_info(KernelForm form) {
+    return &forms[form];
+}
+
+static const EngineInfo engines[] = {
+#define ENGINE(symbol, ...) [GEMM_##symbol] = {__VA_ARGS__},
+#include "lowering/engines.def"
+};
+
+const EngineInfo *engine_info(GemmEngine engine) {
+    return &engines[engine];
+}
 
 /* Rows: on a GPU enough chains that 256 threads hold a vector of four each, on a CPU 64, which fill
  * its registers. Columns: few chains, since the columns themselves fill the machine, and short

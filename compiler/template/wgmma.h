@@ -7,8 +7,8 @@
  * A tile of an operand is wgmma_depth long along k. Straight, k is contiguous: a row of 128 bytes
  * per m (or n). Turned, m (or n) is: blocks of as many rows, a row per k, each 64 elements of m (or
  * n) wide; elements of 16 bits alone may be turned. */
-#ifndef FUSEC_PLAN_WGMMA_H
-#define FUSEC_PLAN_WGMMA_H
+#ifndef FUSEC_TEMPLATE_WGMMA_H
+#define FUSEC_TEMPLATE_WGMMA_H
 
 #include "plan/kernel.h"
 
@@ -20,7 +20,7 @@ enum {
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
     WGMMA_WARP_ROWS = 16,    /* of them, a warp's */
-    WGMMA_DRAIN_ROWS = 8,    /* of results, per warp */
+    WGMMA_DRAIN_ROWS = EPILOGUE_WARP_ROWS,
     WGMMA_DRAIN_COLUMNS = 128,
     WGMMA_MAX_WIDTH = 256, /* columns of an instruction, of all products together */
     WGMMA_MAX_PRODUCTS = 4,
@@ -48,19 +48,13 @@ static inline uint32_t wgmma_epilogue_step(uint32_t columns, uint32_t lanes) {
 }
 
 static inline uint32_t wgmma_products(const Sched *sched) {
-    return sched->products > 1 ? sched->products : 1;
-}
-
-/* Rows of results that a block keeps on chip for what follows: those that its warps drain at once.
- */
-static inline uint32_t wgmma_chip_rows(const Sched *sched) {
-    return sched->warps_m * WGMMA_DRAIN_ROWS;
+    return sched->gemm.products > 1 ? sched->gemm.products : 1;
 }
 
 /* Columns that a warp drains at once, of each product: a divisor of the tile. Each part has a price
  * of its own, as much as four steps. */
 static inline uint32_t wgmma_epilogue_columns(const Sched *sched, uint32_t lanes) {
-    uint32_t best = 8, best_price = UINT32_MAX, tile_n = sched->tile_n;
+    uint32_t best = 8, best_price = UINT32_MAX, tile_n = sched->gemm.tile_n;
     uint32_t most = WGMMA_DRAIN_COLUMNS / wgmma_products(sched);
     if (most > 32 * lanes) most = 32 * lanes;
     for (uint32_t columns = 8; columns <= most && columns <= tile_n; columns += 8) {
@@ -82,23 +76,23 @@ static inline uint32_t wgmma_epilogue_pitch(const Sched *sched, uint32_t lanes) 
 /* Of the narrow tiles, as if they were all there are. */
 static inline Sched wgmma_tail(const Sched *sched) {
     Sched tail = *sched;
-    tail.tile_n = sched->tail_n;
-    tail.tail_n = 0;
+    tail.gemm.tile_n = sched->gemm.tail_n;
+    tail.gemm.tail_n = 0;
     return tail;
 }
 
 /* Where other warps store: elements from row to row of a warp's rounded results, of 16 bits each.
  * However wide the tile is, 8 rows of 16 bytes touch all banks. */
 static inline uint32_t wgmma_results_pitch(const Sched *sched) {
-    return sched->tile_n * wgmma_products(sched) + 8;
+    return sched->gemm.tile_n * wgmma_products(sched) + 8;
 }
 
 /* Of a warp, whose neighbours may be at another tile, wide or narrow. */
 static inline uint32_t wgmma_epilogue_bytes(const Sched *sched) {
     uint32_t most = 0;
-    if (sched->store_warps) return WGMMA_WARP_ROWS * wgmma_results_pitch(sched) * 2;
+    if (sched->gemm.store_warps) return WGMMA_WARP_ROWS * wgmma_results_pitch(sched) * 2;
     Sched tail = wgmma_tail(sched);
-    for (uint32_t i = 0; i < (sched->tail_n ? 4u : 2u); i++) {
+    for (uint32_t i = 0; i < (sched->gemm.tail_n ? 4u : 2u); i++) {
         uint32_t pitch = wgmma_epilogue_pitch(i < 2 ? sched : &tail, i % 2 ? 1 : 4);
         if (pitch > most) most = pitch;
     }
@@ -106,9 +100,9 @@ static inline uint32_t wgmma_epilogue_bytes(const Sched *sched) {
 }
 
 static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sched) {
-    uint32_t n_handed = sched->store_warps ? sched->warps_m : 0;
-    return sched->stages * stage_bytes + sched->warps_m * wgmma_epilogue_bytes(sched) +
-           2 * WGMMA_BARRIER_BYTES * (sched->stages + n_handed);
+    uint32_t n_handed = sched->gemm.store_warps ? sched->gemm.warps_m : 0;
+    return sched->gemm.stages * stage_bytes + sched->gemm.warps_m * wgmma_epilogue_bytes(sched) +
+           2 * WGMMA_BARRIER_BYTES * (sched->gemm.stages + n_handed);
 }
 
 /* At least, of a step whose lhs is windows over an image, in microseconds: for each row of

@@ -1,0 +1,76 @@
+/* See sched.h. */
+#include "lowering/sched.h"
+
+GemmTile sched_tile(const Sched *sched) {
+    switch (template_info(sched->template)->params) {
+    case SCHED_GEMM:
+        return (GemmTile){sched->gemm.tile_m, sched->gemm.tile_n, sched->gemm.tile_k};
+    case SCHED_CPU_GEMM:
+        return (GemmTile){sched->cpu_gemm.tile_m, sched->cpu_gemm.tile_n, sched->cpu_gemm.tile_k};
+    case SCHED_GEMV:
+        return (GemmTile){.m = sched->gemv.tile_m, .n = sched->gemv.tile_n};
+    case SCHED_NONE:
+    case SCHED_MAP_TILE:
+    case SCHED_ROW:
+    case SCHED_COLUMN:
+    case SCHED_CPU_MAP:
+    case SCHED_CPU_COLUMN:
+        break;
+    }
+    return (GemmTile){0};
+}
+
+uint32_t sched_lanes_out(const Sched *sched) {
+    switch (template_info(sched->template)->params) {
+    case SCHED_MAP_TILE:
+        return sched->map_tile.lanes_out;
+    case SCHED_CPU_MAP:
+        return sched->cpu_map.lanes_out;
+    case SCHED_NONE:
+    case SCHED_ROW:
+    case SCHED_COLUMN:
+    case SCHED_GEMM:
+    case SCHED_GEMV:
+    case SCHED_CPU_COLUMN:
+    case SCHED_CPU_GEMM:
+        break;
+    }
+    return 0;
+}
+
+int64_t sched_chunk_elems(const Sched *sched) {
+    switch (template_info(sched->template)->params) {
+    case SCHED_CPU_MAP:
+        return sched->cpu_map.chunk_elems;
+    case SCHED_CPU_COLUMN:
+        return sched->cpu_column.chunk_elems;
+    case SCHED_NONE:
+    case SCHED_MAP_TILE:
+    case SCHED_ROW:
+    case SCHED_COLUMN:
+    case SCHED_GEMM:
+    case SCHED_GEMV:
+    case SCHED_CPU_GEMM:
+        break;
+    }
+    return 0;
+}
+
+uint32_t sched_threads_per_row(const Sched *sched) {
+    switch (template_info(sched->template)->params) {
+    case SCHED_ROW:
+        return sched->row.threads_per_row;
+    case SCHED_COLUMN:
+        return sched->column.threads_along;
+    case SCHED_GEMV:
+        return sched->gemv.threads_along_k;
+    case SCHED_NONE:
+    case SCHED_MAP_TILE:
+    case SCHED_GEMM:
+    case SCHED_CPU_MAP:
+    case SCHED_CPU_COLUMN:
+    case SCHED_CPU_GEMM:
+        break;
+    }
+    return 0;
+}
