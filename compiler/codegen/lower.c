@@ -1,9 +1,8 @@
 /* Function interfaces and template choice. See lower.h.
  *
- * GPU: void kernel(one global pointer per argument of every part, one i64 per dim symbol, one
- * tensor map of 128 bytes by value per map of the launch).
- * CPU: void kernel(ptr arguments, ptr dims, i64 begin, i64 end), arguments of all kernels likewise.
- */
+ * GPU: void kernel(one global pointer per argument of every kernel, one i64 per dim symbol, one
+ * tensor map of 128 bytes by value per map of the launch). CPU: void kernel(ptr arguments, ptr
+ * dims, i64 begin, i64 end), arguments of all kernels likewise. */
 #include "codegen/lower.h"
 #include "plan/launch.h"
 
@@ -118,21 +117,23 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
 }
 
 /* Where a buffer of the launch lies in the block's shared memory. */
-static Val chip_base(const Lower *lower, const Launch *launch, uint32_t buffer, SmemPlace *place) {
+static Val shared_base(const Lower *lower, const Launch *launch, uint32_t buffer,
+                       SmemPlace *place) {
     const Codegen *k = lower->k;
     uint32_t v = variant_number(lower);
     const Sched *sched = &launch_kernel(lower->plan, launch, 0)->variants[v].sched;
     launch_smem_place(lower->plan, launch, sched, buffer, place);
     int64_t begin = launch_shared_bytes(lower->plan, launch, v);
     Val offset = k_i32(k, begin + place->offset_bytes);
-    return gpu_shared_at(k, gpu_shared_dynamic(k), k->i8, offset);
+    return k_byte(k, gpu_shared_dynamic(k), offset);
 }
 
-/* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. What
- * is on chip has its place there instead, unless phases run at once and pass it in registers. */
+/* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. A
+ * shared buffer has its place in shared memory instead, unless kernels that share the block pass it
+ * in registers. */
 static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param) {
     const Kernel *kernel = lower->kernel;
-    Smem *chips = arena_array(lower->k->arena, Smem, kernel->args.n);
+    Smem *smem = arena_array(lower->k->arena, Smem, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (lower->plan->buffers.data[buffer].space == BUFFER_GLOBAL) {
@@ -141,15 +142,15 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
         }
         if (lower->n_together > 1) continue;
         SmemPlace place = {0, DIM_NONE};
-        chips[i].base = chip_base(lower, launch, buffer, &place);
-        chips[i].pitch = place.pitch;
+        smem[i].base = shared_base(lower, launch, buffer, &place);
+        smem[i].pitch = place.pitch;
     }
-    lower->chips = chips;
+    lower->smem = smem;
     return param;
 }
 
-/* The runtime skips what comes before a piece in memory; on chip, where extents are numbers, this
- * does. */
+/* The runtime skips what comes before a piece in memory; in shared memory, where extents are
+ * numbers, this does. */
 static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
     const Codegen *k = lower->k;
     DimId begin = kernel_arg_begin(lower->kernel, arg);
@@ -159,12 +160,12 @@ static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
     if (!dim_is_const(lower->plan->graph->dims, begin, &n))
         ice(k->arena, "kernel %s begins at no number on chip", lower->kernel->name);
     Val offset = k_i32(k, n * dtype_bytes(dtype));
-    return gpu_shared_at(k, base, k->i8, offset);
+    return k_byte(k, base, offset);
 }
 
-/* Of a turn, what is on chip or copied there lies in shared memory as it would elsewhere: it is
- * another pointer. Returns those to memory. What is copied changes there. */
-static Val *move_to_chip(Lower *turn, const Launch *launch) {
+/* Of a kernel of a one-block launch: a buffer that is shared or copied lies in shared memory as it
+ * would in memory, so that only its pointer changes. Returns the pointers to memory. */
+static Val *move_to_shared(Lower *turn, const Launch *launch) {
     const Kernel *kernel = turn->kernel;
     Val *in_memory = arena_array(turn->k->arena, Val, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
@@ -172,12 +173,12 @@ static Val *move_to_chip(Lower *turn, const Launch *launch) {
         bool is_copied = launch_copies(launch, buffer);
         in_memory[i] = turn->pointers[i];
         turn->may_change[i] = turn->may_change[i] || is_copied;
-        if (!is_copied && !turn->chips[i].base) continue;
+        if (!is_copied && !turn->smem[i].base) continue;
         SmemPlace place = {0, DIM_NONE};
-        turn->pointers[i] = skip_begin(turn, i, chip_base(turn, launch, buffer, &place));
+        turn->pointers[i] = skip_begin(turn, i, shared_base(turn, launch, buffer, &place));
     }
-    turn->chips = NULL;
-    turn->is_turn = true;
+    turn->smem = NULL;
+    turn->is_one_block = true;
     return in_memory;
 }
 
@@ -200,13 +201,13 @@ static bool uses_copy_engine(const Lower *lower) {
 
 static void lower_turns(Lower *turns, const Launch *launch) {
     Val **in_memory = arena_array(turns->k->arena, Val *, launch->n);
-    for (uint32_t j = 0; j < launch->n; j++) in_memory[j] = move_to_chip(&turns[j], launch);
+    for (uint32_t j = 0; j < launch->n; j++) in_memory[j] = move_to_shared(&turns[j], launch);
     gpu_one_block(turns, launch, in_memory);
 }
 
-/* Phases run one after the other; a barrier lets each see what the one before left on chip, and use
- * the shared memory that it used. Those that run at once are one template's, and so are rows behind
- * wgmma, which its warps go over one by one. */
+/* Kernels of a sequence run one after the other; a barrier lets each see what the one before stored
+ * to shared memory, and use the same shared memory again. Those that run at once are one
+ * template's, and so are rows behind wgmma, which its warps go over one by one. */
 static void lower_phases(Lower *phases, const Launch *launch) {
     Codegen *k = phases->k;
     BlockTile tile = {.m0 = NULL};
@@ -276,8 +277,8 @@ static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles
     return phases;
 }
 
-/* Parts of one code stand side by side. By wgmma, blocks walk over the tiles of all parts, and the
- * template tells them apart. */
+/* Parallel kernels of one code stand side by side. By wgmma, blocks walk over the tiles of all
+ * kernels, and the template tells them apart. */
 static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) {
     uint32_t n = 0, param = 0, map = 0, v = variant_number(lower);
     uint32_t first_map = LLVMCountParams(lower->function) - n_launch_maps(lower, launch);
@@ -353,7 +354,7 @@ static void load_symbols(Lower *lower, const Launch *launch) {
             lower->symbols[s] = load_slot(k, LLVMGetParam(lower->function, 1), k->i64, n++);
 }
 
-/* Takes the kernel's pointers from `slot` on; returns the next. What is on chip passes in
+/* Takes the kernel's pointers from `slot` on; returns the next. A shared buffer passes in
  * registers, or the template has room for it. */
 static uint32_t load_pointers(Lower *lower, uint32_t slot) {
     const Codegen *k = lower->k;

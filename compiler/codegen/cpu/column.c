@@ -36,10 +36,6 @@ static const CpuArray *chains_at(const Column *column, uint32_t level, uint32_t 
     return &column->chains[level * column->stage->reduces.n + i];
 }
 
-static Val add(const Column *column, Val a, Val b) {
-    return k_add(column->lower->k, a, b);
-}
-
 /* Where chain `chain` begins in an array of chains. */
 static Val chain_begin(const Column *column, Val chain) {
     Val width = lower_index_const(column->lower, column->width);
@@ -53,7 +49,7 @@ static Point column_point(const Column *column, const Point *outer, Val at, Val 
     Point point = point_inside(outer);
     point.lanes = column->lanes;
     point.mask = mask;
-    point.axis[lower->lane_axis] = add(column, column->first, at);
+    point.axis[lower->lane_axis] = k_add(column->lower->k, column->first, at);
     point.results = arena_array(lower->k->arena, Val, n_slots);
     point.extremes = arena_array(lower->k->arena, Val, n_slots);
     for (uint32_t slot = 0; slot < n_slots; slot++) {
@@ -74,7 +70,7 @@ static void each_vector(Column *column, bool is_masked, CpuStep *step) {
     DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
     bool is_whole = cpu_is_multiple(lower, extent, column->lanes);
     if (!is_masked && !is_whole) {
-        Val more = add(column, n, lower_index_const(lower, column->lanes - 1));
+        Val more = k_add(column->lower->k, n, lower_index_const(lower, column->lanes - 1));
         Val past = cpu_modulo(lower, more, column->lanes);
         n = k_sub(lower->k, more, past);
     }
@@ -91,7 +87,7 @@ static void element_step(void *user, Val at, Val mask) {
         const Reduce *reduce = reduce_at(column, i);
         const CpuArray *chains = chains_at(column, 0, i);
         Acc acc = acc_element(&point, reduce);
-        Val chain = add(column, column->row_chain, at);
+        Val chain = k_add(column->lower->k, column->row_chain, at);
         Acc before = cpu_array_load(lower, chains, chain, column->lanes);
         acc = acc_take(lower, reduce, before, acc);
         cpu_array_store(lower, chains, chain, acc, column->lanes);
@@ -105,7 +101,7 @@ static void column_elements(void *user, CpuSpan span) {
     const Kernel *kernel = lower->kernel;
     const Codegen *k = lower->k;
     CpuRoots roots = cpu_stage_roots(lower, column->stage);
-    Val to = add(column, span.begin, span.n);
+    Val to = k_add(k, span.begin, span.n);
     Loop loop = loop_begin(k, span.begin, to, lower_index_const(lower, 1));
     column->row = point_inside(&column->point);
     lower_split(lower, loop.index, kernel->first_reduced, kernel->n_reduced, &column->row);
@@ -132,7 +128,7 @@ static Acc join_chains(const Column *column, uint32_t level, uint32_t i, Val at)
     const Lower *lower = column->lower;
     uint32_t n = column->order.n_chains;
     for (uint32_t k = 0; k < n; k++) {
-        Val chain = add(column, at, lower_index_const(lower, k * column->width));
+        Val chain = k_add(column->lower->k, at, lower_index_const(lower, k * column->width));
         parts[k] = cpu_array_load(lower, chains_at(column, level, i), chain, column->lanes);
     }
     for (; n > 1; n /= 2)
@@ -147,7 +143,7 @@ static void join_step(void *user, Val at, Val mask) {
     const Lower *lower = column->lower;
     for (uint32_t i = 0; i < column->stage->reduces.n; i++) {
         const CpuArray *chains = chains_at(column, column->level, i);
-        Val chain = add(column, column->row_chain, at);
+        Val chain = k_add(column->lower->k, column->row_chain, at);
         Acc part = join_chains(column, column->level - 1, i, at);
         Acc before = cpu_array_load(lower, chains, chain, column->lanes);
         Acc acc = acc_combine(lower, reduce_at(column, i), before, part);
@@ -322,7 +318,7 @@ void emit_cpu_column(Lower *lower) {
     Loop parts = loop_begin(k, zero, n_columns, lower_index_const(lower, column.width));
     Val ahead = k_sub(k, n_columns, parts.index);
     column.n = cpu_at_most(lower, ahead, column.width);
-    column.first = add(&column, strip_begin, parts.index);
+    column.first = k_add(k, strip_begin, parts.index);
     column_part(&column, span);
     loop_end(k, &parts);
     loop_end(k, &units);

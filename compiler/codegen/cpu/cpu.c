@@ -177,8 +177,7 @@ CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point) {
     CpuSpan span = {lower_index_const(lower, 0), lower_dim(lower, kernel_n_reduced(kernel))};
     if (kernel->segment_axis == NO_AXIS) return span;
     int64_t segment_elems = reduce_order(kernel->form, DEVICE_CPU).segment_elems;
-    span.begin =
-        k_mul(k, unit_point->axis[kernel->segment_axis], lower_index_const(lower, segment_elems));
+    span.begin = k_muli(k, unit_point->axis[kernel->segment_axis], segment_elems);
     Val rest = k_sub(k, span.n, span.begin);
     span.n = cpu_at_most(lower, rest, segment_elems);
     return span;

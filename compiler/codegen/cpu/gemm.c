@@ -209,7 +209,7 @@ static Point stores_point(const Gemm *gemm, Val number, uint32_t lanes) {
 static Val row_partials(const Gemm *gemm, Val number) {
     const Codegen *k = gemm->lower->k;
     Val at = k_add(k, gemm->partials_row, number);
-    at = k_mul(k, at, lower_index_const(gemm->lower, gemm->block_columns));
+    at = k_muli(k, at, gemm->block_columns);
     return gemm_element(gemm, gemm->partials, at);
 }
 

@@ -80,8 +80,7 @@ Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point
 Val gemm_clamp(Lower *lower, Val at, DimId extent);
 /* Which of `lanes` elements from `at` lie below `end`, which may be before `at`. */
 Val gemm_lanes_before(const Gemm *gemm, Val at, Val end);
-/* Turns lanes vectors of lanes elements round their diagonal. */
+/* Transposes `lanes` vectors of `lanes` elements. */
 void gemm_transpose(const Gemm *gemm, Val *vectors);
-Val gemm_multiply_add(const Gemm *gemm, Val a, Val b, Val sum);
 
 #endif

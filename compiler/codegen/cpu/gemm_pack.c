@@ -30,7 +30,7 @@ void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level) {
     const Codegen *k = gemm->lower->k;
     Val args[4] = {pointer, k_i32(k, 0), k_i32(k, 4 - level), k_i32(k, 1)};
     LLVMTypeRef overload = k->ptr;
-    k_intrinsic(k, "llvm.prefetch", &overload, 1, args, 4);
+    k_intrinsic_of(k, "llvm.prefetch", &overload, 1, args, 4);
 }
 
 bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor) {
@@ -106,7 +106,7 @@ Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point
 
 Val gemm_clamp(Lower *lower, Val at, DimId extent) {
     const Codegen *k = lower->k;
-    Val last = k_sub(k, lower_dim(lower, extent), lower_index_const(lower, 1));
+    Val last = k_subi(k, lower_dim(lower, extent), 1);
     Val is_inside = k_slt(k, at, last);
     return k_select(k, is_inside, at, last);
 }
@@ -119,14 +119,6 @@ Val gemm_lanes_before(const Gemm *gemm, Val at, Val end) {
     Val rest = k_splat(k, k_sub(k, end, at), gemm->lanes);
     Val lane = gemm->lanes > 1 ? LLVMConstVector(numbers, gemm->lanes) : numbers[0];
     return k_slt(k, lane, rest);
-}
-
-static Val plus(const Gemm *gemm, Val a, int64_t b) {
-    return k_add(gemm->lower->k, a, lower_index_const(gemm->lower, b));
-}
-
-static Val times(const Gemm *gemm, Val a, int64_t b) {
-    return k_mul(gemm->lower->k, a, lower_index_const(gemm->lower, b));
 }
 
 static Loop loop_over(const Gemm *gemm, Val to, uint32_t step) {
@@ -165,8 +157,8 @@ static void pack_rows_along_k(Gemm *gemm) {
     Val row = k_add(k, gemm->panel_begin, loop.index);
     pack.point.axis[gemm->row.axis] = gemm_clamp(lower, row, gemm->row.extent);
     pack.next = point_inside(&pack.point);
-    pack.next.axis[gemm->row.axis] = plus(gemm, row, gemm->n_tile_rows);
-    pack.packed = gemm_element(gemm, gemm->rows, times(gemm, loop.index, gemm->row_stride));
+    pack.next.axis[gemm->row.axis] = k_addi(k, row, gemm->n_tile_rows);
+    pack.packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->row_stride));
     cpu_each_step(lower, gemm->k_begin, gemm->n_k, gemm->lanes,
                   cpu_is_multiple(lower, gemm->k_extent, gemm->lanes), pack_row_step, &pack);
     loop_end(k, &loop);
@@ -179,15 +171,15 @@ static void pack_rows_along_rows(Gemm *gemm) {
     Val *masks = arena_array(k->arena, Val, n);
     Val extent = lower_dim(lower, gemm->row.extent);
     for (uint32_t v = 0; v < n; v++)
-        masks[v] = gemm_lanes_before(gemm, plus(gemm, gemm->panel_begin, (int64_t)v * gemm->lanes),
-                                     extent);
+        masks[v] =
+            gemm_lanes_before(gemm, k_addi(k, gemm->panel_begin, (int64_t)v * gemm->lanes), extent);
     Loop loop = loop_over(gemm, gemm->n_k, 1);
-    Val packed = gemm_element(gemm, gemm->rows, times(gemm, loop.index, gemm->k_stride));
+    Val packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->k_stride));
     Point at_k = gemm_operand_point(gemm, &gemm->row);
     at_k.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
     for (uint32_t v = 0; v < n; v++) {
         Point point = point_inside(&at_k);
-        point.axis[gemm->row.axis] = plus(gemm, gemm->panel_begin, (int64_t)v * gemm->lanes);
+        point.axis[gemm->row.axis] = k_addi(k, gemm->panel_begin, (int64_t)v * gemm->lanes);
         point.mask = masks[v];
         Val to = gemm_element(gemm, packed, lower_index_const(lower, v * gemm->lanes));
         gemm_store(gemm, to, gemm_operand_lanes(gemm, &gemm->row, &point));
@@ -208,14 +200,14 @@ void gemm_pack_rows(Gemm *gemm) {
 static void pack_panel_step(Gemm *gemm, const Point *at_k, Val row, Val offset, Val *masks) {
     const Codegen *k = gemm->lower->k;
     Val first = k_add(k, gemm->column_begin, offset);
-    Val panel = times(gemm, offset, gemm->depth);
-    Val at = k_add(k, panel, times(gemm, row, gemm->tile_columns));
+    Val panel = k_muli(k, offset, gemm->depth);
+    Val at = k_add(k, panel, k_muli(k, row, gemm->tile_columns));
     for (uint32_t v = 0; v < gemm->n_vectors; v++) {
         Point point = point_inside(at_k);
-        point.axis[gemm->column.axis] = plus(gemm, first, (int64_t)v * gemm->lanes);
+        point.axis[gemm->column.axis] = k_addi(k, first, (int64_t)v * gemm->lanes);
         point.mask = masks ? masks[v] : NULL;
         Val value = gemm_operand_lanes(gemm, &gemm->column, &point);
-        Val to = gemm_element(gemm, gemm->columns, plus(gemm, at, v * gemm->lanes));
+        Val to = gemm_element(gemm, gemm->columns, k_addi(k, at, v * gemm->lanes));
         gemm_store(gemm, to, value);
     }
 }
@@ -223,7 +215,7 @@ static void pack_panel_step(Gemm *gemm, const Point *at_k, Val row, Val offset, 
 static void pack_columns_along_columns(Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    Val rest = k_urem(k, gemm->n_columns, lower_index_const(lower, gemm->tile_columns));
+    Val rest = k_uremi(k, gemm->n_columns, gemm->tile_columns);
     Val n_full = k_sub(k, gemm->n_columns, rest);
     Val zero = lower_index_const(lower, 0);
     Val is_left = k_ne(k, rest, zero);
@@ -289,7 +281,7 @@ static void pack_square_step(void *user, Val at, Val mask) {
     point.axis[gemm->k_axis] = at;
     point.mask = mask;
     Val values = gemm_operand_lanes(gemm, &gemm->column, &point);
-    gemm_store(gemm, gemm_element(gemm, pack->square, times(gemm, loop.index, n)), values);
+    gemm_store(gemm, gemm_element(gemm, pack->square, k_muli(k, loop.index, n)), values);
     loop_end(k, &loop);
     Val *vectors = arena_array(k->arena, Val, n);
     for (uint32_t i = 0; i < n; i++)
@@ -297,7 +289,7 @@ static void pack_square_step(void *user, Val at, Val mask) {
             gemm, gemm_element(gemm, pack->square, lower_index_const(lower, (int64_t)i * n)));
     gemm_transpose(gemm, vectors);
     Val row = k_sub(k, at, gemm->k_begin);
-    Val to = gemm_element(gemm, pack->packed, times(gemm, row, gemm->tile_columns));
+    Val to = gemm_element(gemm, pack->packed, k_muli(k, row, gemm->tile_columns));
     for (uint32_t i = 0; i < n; i++)
         gemm_store(gemm, gemm_element(gemm, to, lower_index_const(lower, i * gemm->tile_columns)),
                    vectors[i]);
@@ -310,13 +302,13 @@ static void pack_columns_along_k(Gemm *gemm) {
     PackSquare pack = {.gemm = gemm,
                        .square = cpu_array_new(lower, gemm->acc, false, n_square).values};
     Val width = lower_index_const(lower, gemm->tile_columns);
-    Val n = plus(gemm, gemm->n_columns, (int64_t)gemm->tile_columns - 1);
+    Val n = k_addi(k, gemm->n_columns, (int64_t)gemm->tile_columns - 1);
     n = k_sub(k, n, k_urem(k, n, width));
     Loop loop = loop_over(gemm, n, gemm->lanes);
     pack.offset = loop.index;
     Val in_panel = k_urem(k, loop.index, width);
     Val panel = k_sub(k, loop.index, in_panel);
-    Val at = k_add(k, times(gemm, panel, gemm->depth), in_panel);
+    Val at = k_add(k, k_muli(k, panel, gemm->depth), in_panel);
     pack.packed = gemm_element(gemm, gemm->columns, at);
     cpu_each_step(lower, gemm->k_begin, gemm->n_k, gemm->lanes,
                   cpu_is_multiple(lower, gemm->k_extent, gemm->lanes), pack_square_step, &pack);

@@ -67,7 +67,7 @@ static void columns_rows(const Steps *steps, Val at, Val mask, uint32_t first, u
         for (uint32_t r = 0; r < n; r++) {
             Val one = steps->held ? steps->held[(first + r) * steps->n + step]
                                   : row_element(gemm, first + r, steps->k, step);
-            accs[r] = gemm_multiply_add(gemm, one, vector, accs[r]);
+            accs[r] = math_multiply_add(gemm->lower->k, gemm->acc, one, vector, accs[r]);
         }
     }
     for (uint32_t r = 0; r < n; r++) gemm_store(gemm, partial_at(gemm, first + r, offset), accs[r]);
@@ -77,12 +77,11 @@ static void columns_rows(const Steps *steps, Val at, Val mask, uint32_t first, u
  * for the same columns of the next steps, where the operand is what memory holds. */
 static void prefetch_next(const Steps *steps, Val at) {
     const Gemm *gemm = steps->gemm;
-    const Codegen *k = gemm->lower->k;
     if (!gemm_operand_is_plain(gemm, &gemm->column)) return;
     for (uint32_t step = 0; step < steps->n; step++) {
         Point point = point_inside(&steps->points[step]);
         Val at_k = point.axis[gemm->k_axis];
-        point.axis[gemm->k_axis] = k_add(k, at_k, constant(gemm, steps->n));
+        point.axis[gemm->k_axis] = k_add(gemm->lower->k, at_k, constant(gemm, steps->n));
         point.axis[gemm->column.axis] = at;
         gemm_prefetch(gemm, gemm_operand_address(gemm, &gemm->column, &point), 2);
     }
@@ -152,8 +151,8 @@ static void square_loop(Gemm *gemm, const Point *points, Val n_whole, Val *accs)
     gemm_transpose(gemm, vectors);
     for (uint32_t r = 0; r < n_rows; r++)
         for (uint32_t i = 0; i < n; i++)
-            accs[r] =
-                gemm_multiply_add(gemm, row_element(gemm, r, loop.index, i), vectors[i], accs[r]);
+            accs[r] = math_multiply_add(gemm->lower->k, gemm->acc,
+                                        row_element(gemm, r, loop.index, i), vectors[i], accs[r]);
     loop_end_carry(k, &loop, accs, n_rows);
 }
 
@@ -171,7 +170,8 @@ static void single_loop(Gemm *gemm, Val column, Val n_whole, Val *accs) {
     point.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
     Val vector = gemm_operand_lanes(gemm, &gemm->column, &point);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
-        accs[r] = gemm_multiply_add(gemm, row_element(gemm, r, loop.index, 0), vector, accs[r]);
+        accs[r] = math_multiply_add(gemm->lower->k, gemm->acc, row_element(gemm, r, loop.index, 0),
+                                    vector, accs[r]);
     loop_end_carry(k, &loop, accs, gemm->n_tile_rows);
 }
 

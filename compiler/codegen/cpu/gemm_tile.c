@@ -17,14 +17,6 @@ typedef struct Tile {
     uint32_t n_ahead; /* lines in each round of the loop */
 } Tile;
 
-Val gemm_multiply_add(const Gemm *gemm, Val a, Val b, Val sum) {
-    const Codegen *k = gemm->lower->k;
-    if (gemm->acc == DT_I32) return k_add(k, k_mul(k, a, b), sum);
-    LLVMTypeRef type = LLVMTypeOf(sum);
-    Val args[3] = {a, b, sum};
-    return k_intrinsic(k, "llvm.fma", &type, 1, args, 3);
-}
-
 static Val offset(const Gemm *gemm, Val base, int64_t elems) {
     return gemm_element(gemm, base, k_int(gemm->lower->k->i64, elems));
 }
@@ -77,11 +69,10 @@ static void open_ahead(const Gemm *gemm, Tile *tile, uint32_t unroll, Val column
     if (!gemm->has_panels || n_passes > MAX_AHEAD_PASSES) return;
     uint32_t n_lines = unroll * gemm->tile_columns / line_elems(gemm);
     tile->n_ahead = (n_lines + n_passes - 1) / n_passes;
-    Val rounds = k_udiv(k, gemm->n_k, lower_index_const(lower, unroll));
-    Val pass = k_udiv(k, gemm->partials_row, lower_index_const(lower, gemm->n_tile_rows));
-    Val share = k_mul(k, k_mul(k, pass, rounds),
-                      lower_index_const(lower, (int64_t)tile->n_ahead * line_elems(gemm)));
-    Val block = k_mul(k, gemm->n_k, lower_index_const(lower, gemm->tile_columns));
+    Val rounds = k_udivi(k, gemm->n_k, unroll);
+    Val pass = k_udivi(k, gemm->partials_row, gemm->n_tile_rows);
+    Val share = k_muli(k, k_mul(k, pass, rounds), (int64_t)tile->n_ahead * line_elems(gemm));
+    Val block = k_muli(k, gemm->n_k, gemm->tile_columns);
     tile->values[tile->n_accs + 2] = panel_element(gemm, columns, k_add(k, block, share));
 }
 
@@ -102,7 +93,7 @@ static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step) {
         Val all = k_splat(k, one, gemm->lanes);
         for (uint32_t v = 0; v < gemm->n_vectors; v++) {
             Val *acc = &tile->values[r * gemm->n_vectors + v];
-            *acc = gemm_multiply_add(gemm, all, vectors[v], *acc);
+            *acc = math_multiply_add(gemm->lower->k, gemm->acc, all, vectors[v], *acc);
         }
     }
 }
@@ -136,7 +127,7 @@ static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
     const Codegen *k = lower->k;
     LLVMTypeRef type = k_value_type(k, gemm->acc, gemm->lanes);
     Val zero = LLVMConstNull(type);
-    Val is_later = k_ne(k, gemm->k_begin, lower_index_const(lower, 0));
+    Val is_later = k_nei(k, gemm->k_begin, 0);
     LLVMBasicBlockRef first = k_here(k);
     If later = if_begin(k, is_later);
     Val *loaded = arena_array(k->arena, Val, tile->n_accs);
@@ -145,9 +136,7 @@ static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
     LLVMBasicBlockRef then = k_here(k);
     if_end(k, &later);
     for (uint32_t i = 0; i < tile->n_accs; i++) {
-        tile->values[i] = k_phi(k, type);
-        k_incoming(tile->values[i], zero, first);
-        k_incoming(tile->values[i], loaded[i], then);
+        tile->values[i] = k_merge(k, zero, first, loaded[i], then);
     }
 }
 
@@ -156,11 +145,11 @@ void gemm_tiles(Gemm *gemm) {
     const Codegen *k = lower->k;
     uint32_t unroll = lower->variant->sched.unroll;
     Val zero = lower_index_const(lower, 0);
-    Val n_even = k_sub(k, gemm->n_k, k_urem(k, gemm->n_k, lower_index_const(lower, unroll)));
+    Val n_even = k_sub(k, gemm->n_k, k_uremi(k, gemm->n_k, unroll));
     Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors};
     tile.values = arena_array(k->arena, Val, tile.n_accs + 3);
     Loop loop = loop_begin(k, zero, gemm->n_columns, lower_index_const(lower, gemm->tile_columns));
-    Val at = k_mul(k, gemm->partials_row, lower_index_const(lower, gemm->block_columns));
+    Val at = k_muli(k, gemm->partials_row, gemm->block_columns);
     Val partials = gemm_element(gemm, gemm->partials, k_add(k, at, loop.index));
     Val panel_depth =
         gemm->has_panels ? lower_dim(lower, gemm->k_extent) : lower_index_const(lower, gemm->depth);

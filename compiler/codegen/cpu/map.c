@@ -79,7 +79,6 @@ static void map_unit(Lower *lower, Map *map, Val unit_index) {
 }
 
 void emit_cpu_map(Lower *lower) {
-    const Codegen *k = lower->k;
     Map map = {.stage = &lower->kernel->stages.data[0],
                .point = point_new(lower, 1),
                .lanes = cpu_lanes(lower)};
@@ -89,5 +88,5 @@ void emit_cpu_map(Lower *lower) {
     } else {
         point_store_all(&map.point, map.stage->stores.data, map.stage->stores.n);
     }
-    loop_end(k, &units);
+    loop_end(lower->k, &units);
 }

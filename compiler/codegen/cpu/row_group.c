@@ -92,7 +92,7 @@ static RowGroup group_new(const Row *model) {
 
 static Val times(const RowGroup *group, Val value, int64_t factor) {
     Lower *lower = group->model->lower;
-    return k_mul(lower->k, value, lower_index_const(lower, factor));
+    return k_muli(lower->k, value, factor);
 }
 
 /* Gives the row what stages before `stage` have made. */
@@ -114,9 +114,8 @@ static void find_values(const RowGroup *group, Row *row, uint32_t stage) {
 /* The row at hand. */
 static Row group_row(RowGroup *group, Val at, uint32_t stage) {
     const Row *model = group->model;
-    const Codegen *k = model->lower->k;
     group->at = at;
-    Row row = row_at(model, k_add(k, group->first, at));
+    Row row = row_at(model, k_add(model->lower->k, group->first, at));
     row.group = group;
     for (uint32_t i = 0; i < row.n_kept; i++)
         row.kept[i].array =

@@ -5,23 +5,20 @@
  * whole machine, which took a third of a cluster's time. */
 #include "codegen/gpu/gpu.h"
 
-#include <string.h>
-
 void gpu_cluster_begin(const Codegen *k) {
-    k_intrinsic(k, "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned", NULL, 0, NULL, 0);
+    k_intrinsic_0(k, "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned");
 }
 
 void gpu_cluster_arrive(const Codegen *k) {
-    k_intrinsic(k, "llvm.nvvm.barrier.cluster.arrive.aligned", NULL, 0, NULL, 0);
+    k_intrinsic_0(k, "llvm.nvvm.barrier.cluster.arrive.aligned");
 }
 
 void gpu_cluster_wait(const Codegen *k) {
-    k_intrinsic(k, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0, NULL, 0);
+    k_intrinsic_0(k, "llvm.nvvm.barrier.cluster.wait.aligned");
 }
 
 Val gpu_cluster_at(const Codegen *k, Val pointer, Val rank) {
-    Val args[2] = {pointer, rank};
-    return k_intrinsic(k, "llvm.nvvm.mapa.shared.cluster", NULL, 0, args, 2);
+    return k_intrinsic_2(k, "llvm.nvvm.mapa.shared.cluster", pointer, rank);
 }
 
 void gpu_cluster_send(const Codegen *k, Val value, Val pointer, Val barrier, Val rank) {
@@ -35,26 +32,21 @@ void gpu_cluster_send(const Codegen *k, Val value, Val pointer, Val barrier, Val
     there = k_ptrtoint(k, there, k->i64);
     Val told = gpu_cluster_at(k, barrier, rank);
     told = k_ptrtoint(k, told, k->i64);
-    LLVMTypeRef types[3] = {k->i64, LLVMTypeOf(value), k->i64};
-    LLVMTypeRef type = LLVMFunctionType(k->void_type, types, 3, 0);
-    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 1, 0,
-                                LLVMInlineAsmDialectATT, 0);
     Val args[3] = {there, value, told};
-    k_call(k, type, code, args, 3);
+    k_asm(k, k->void_type, text, list, args, 3, true);
 }
 
 void gpu_mbarrier_init(const Codegen *k, Val barrier, uint32_t n_arrivals) {
-    Val args[2] = {barrier, k_i32(k, n_arrivals)};
-    k_intrinsic(k, "llvm.nvvm.mbarrier.init.shared", NULL, 0, args, 2);
+    k_intrinsic_2(k, "llvm.nvvm.mbarrier.init.shared", barrier, k_i32(k, n_arrivals));
 }
 
 void gpu_mbarrier_publish(const Codegen *k) {
-    k_intrinsic(k, "llvm.nvvm.fence.mbarrier_init.release.cluster", NULL, 0, NULL, 0);
+    k_intrinsic_0(k, "llvm.nvvm.fence.mbarrier_init.release.cluster");
 }
 
 void gpu_mbarrier_expect(const Codegen *k, Val barrier, uint32_t n_bytes) {
-    Val args[2] = {barrier, k_i32(k, n_bytes)};
-    k_intrinsic(k, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", NULL, 0, args, 2);
+    k_intrinsic_2(k, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", barrier,
+                  k_i32(k, n_bytes));
 }
 
 void gpu_mbarrier_wait(const Lower *lower, Val barrier, Val parity, bool is_of_cluster) {
@@ -64,8 +56,7 @@ void gpu_mbarrier_wait(const Lower *lower, Val barrier, Val parity, bool is_of_c
     LLVMBasicBlockRef poll = k_block(k, "poll");
     LLVMBasicBlockRef after = k_block(k, "arrived");
     k_branch(k, poll);
-    Val args[2] = {barrier, parity};
-    Val done = k_intrinsic(k, name, NULL, 0, args, 2);
+    Val done = k_intrinsic_2(k, name, barrier, parity);
     k_cond_br(k, done, after, poll);
     k_goto(k, after);
 }

@@ -25,7 +25,7 @@ typedef struct Column {
     Val first, length; /* index_type: reduced elements (of the segment) */
     Point point;
     Exchange *chains; /* [groups][8][team][lanes] for each reduction; one for all, of the widest
-                       * accumulator, where they take turns */
+                         accumulator, which all use one after the other */
     bool take_turns;
     Exchange sums; /* [groups][team][lanes], of segments side by side */
 } Column;
@@ -84,15 +84,15 @@ static void find_place(Column *column) {
     Codegen *k = column->k;
     uint32_t threads_per_row = column->sched->column.threads_along;
     Val thread = gpu_thread(k), block = gpu_block(lower);
-    column->x = k_and(k, thread, k_i32(k, (int64_t)threads_per_row - 1));
-    Val row = k_udiv(k, thread, k_i32(k, threads_per_row));
-    column->y = column->n_groups > 1 ? k_and(k, row, k_i32(k, N_CHAINS - 1)) : row;
-    column->z = k_udiv(k, row, k_i32(k, N_CHAINS));
+    column->x = k_andi(k, thread, (int64_t)threads_per_row - 1);
+    Val row = k_udivi(k, thread, threads_per_row);
+    column->y = column->n_groups > 1 ? k_andi(k, row, N_CHAINS - 1) : row;
+    column->z = k_udivi(k, row, N_CHAINS);
     column->chain = gpu_index(column->lower, column->y);
     column->first = lower_index_const(lower, 0);
     column->length = lower_dim(lower, kernel_n_reduced(column->kernel));
     if (column->kernel->segment_axis != NO_AXIS) block = find_segment(column, block);
-    Val step = k_mul(k, block, lower_index_const(lower, threads_per_row));
+    Val step = k_muli(k, block, threads_per_row);
     step = k_add(k, step, gpu_index(column->lower, column->x));
     find_columns(column, step);
 }
@@ -105,7 +105,7 @@ static Val exchange_at(const Column *column, Val array, LLVMTypeRef type, Val ro
     Val threads_per_row = k_i32(k, column->sched->column.threads_along);
     Val at = k_mul(k, row, threads_per_row);
     at = k_add(k, at, column->x);
-    return gpu_shared_at(k, array, type, at);
+    return k_gep(k, type, array, at);
 }
 
 static void exchange_put(const Column *column, const Exchange *exchange, Val row, Acc acc) {
@@ -132,7 +132,7 @@ static Acc exchange_get(const Column *column, const Exchange *exchange, Val row,
 /* Row `at` (i32) of the group's eight. */
 static Val group_row(const Column *column, Val at) {
     Codegen *k = column->k;
-    Val row = k_mul(k, column->z, k_i32(k, N_CHAINS));
+    Val row = k_muli(k, column->z, N_CHAINS);
     return k_add(k, row, at);
 }
 
@@ -174,7 +174,7 @@ static Point point_at(const void *user, Val at, int64_t ahead) {
     const Codegen *k = column->k;
     Point point = point_inside(&column->point);
     Val element = k_add(k, column->first, at);
-    element = k_add(k, element, lower_index_const(column->lower, ahead));
+    element = k_addi(k, element, ahead);
     lower_split(column->lower, element, kernel->first_reduced, kernel->n_reduced, &point);
     point.active = NULL; /* without columns there is no element */
     return point;
@@ -235,8 +235,8 @@ static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, Va
     gpu_barrier(k);
     uint32_t n = column->n_groups;
     for (uint32_t first = 0; first < n; first += N_CHAINS) {
-        Val at = k_add(k, column->y, k_i32(k, first));
-        if (n < N_CHAINS) at = k_and(k, at, k_i32(k, n - 1));
+        Val at = k_addi(k, column->y, first);
+        if (n < N_CHAINS) at = k_andi(k, at, n - 1);
         Acc theirs = exchange_get(column, &column->sums, at, part);
         Val group = k_index_cast(k, at, column->lower->index_type);
         group = k_add(k, number, group);
@@ -396,7 +396,7 @@ void emit_gpu_column(Lower *lower) {
                      .sched = sched,
                      .order = reduce_order(FORM_COLUMN, DEVICE_GPU),
                      .n_groups = sched->threads / (sched->column.threads_along * N_CHAINS)};
-    if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
+    if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     column.point = point_new(lower, sched->lanes);
     find_place(&column);
     make_shared(&column);

@@ -87,7 +87,7 @@ void emit_gpu_map_flat(Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     gpu_stream(lower);
     Val thread = gpu_index(lower, gpu_thread(k));
-    Val first = k_mul(k, gpu_block(lower), lower_index_const(lower, sched->threads));
+    Val first = k_muli(k, gpu_block(lower), sched->threads);
     Val step = k_add(k, first, thread);
     Val lanes = lower_index_const(lower, sched->lanes);
     Val total = lower_dim(lower, kernel_n_rows(lower->kernel));

@@ -1,4 +1,4 @@
-/* GPU vocabulary, and the map template. See gpu.h and template.h. */
+/* See gpu.h. */
 #include "codegen/gpu/gpu.h"
 
 #include "template/wgmma.h"
@@ -7,7 +7,7 @@
 
 Val gpu_special(const Codegen *k, const char *name) {
     const char *intrinsic = str_format(k->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
-    return k_intrinsic(k, intrinsic, NULL, 0, NULL, 0);
+    return k_intrinsic_0(k, intrinsic);
 }
 
 Val gpu_thread(const Codegen *k) {
@@ -24,13 +24,24 @@ Val gpu_block(const Lower *lower) {
 }
 
 void gpu_barrier(const Codegen *k) {
-    Val zero = k_i32(k, 0);
-    k_intrinsic(k, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &zero, 1);
+    k_intrinsic_1(k, "llvm.nvvm.barrier.cta.sync.aligned.all", k_i32(k, 0));
+}
+
+void gpu_warp_barrier(const Codegen *k) {
+    k_intrinsic_1(k, "llvm.nvvm.bar.warp.sync", k_i32(k, -1));
+}
+
+void gpu_copies_commit(const Codegen *k) {
+    k_intrinsic_0(k, "llvm.nvvm.cp.async.commit.group");
+}
+
+void gpu_copies_wait(const Codegen *k, uint32_t n_pending) {
+    k_intrinsic_1(k, "llvm.nvvm.cp.async.wait.group", k_i32(k, n_pending));
 }
 
 static Val shuffle_i32(const Codegen *k, Val value, uint32_t offset) {
     Val args[4] = {k_i32(k, -1), value, k_i32(k, offset), k_i32(k, WARP - 1)};
-    return k_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", NULL, 0, args, 4);
+    return k_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
 }
 
 Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset) {
@@ -81,7 +92,7 @@ static Val take_from_pool(const Codegen *k, LLVMTypeRef element, uint32_t n) {
     uint32_t begin = pool->n_used, bytes = (uint32_t)LLVMABISizeOfType(layout, element) * n;
     pool->n_used += (bytes + GPU_SHARED_ALIGN - 1) / GPU_SHARED_ALIGN * GPU_SHARED_ALIGN;
     if (pool->n_used > pool->n_bytes) pool->n_bytes = pool->n_used;
-    return gpu_shared_at(k, pool->array, k->i8, k_i32(k, begin));
+    return k_byte(k, pool->array, k_i32(k, begin));
 }
 
 Val gpu_shared(const Codegen *k, LLVMTypeRef element, uint32_t n, const char *name) {
@@ -118,63 +129,4 @@ Val gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
     tiles->array = array;
     tiles->n_bytes = n_bytes;
     return array;
-}
-
-Val gpu_shared_at(const Codegen *k, Val array, LLVMTypeRef element, Val index) {
-    return k_gep(k, element, array, index);
-}
-
-/* The thread's step `u` of those that its block has: it is active where there is such a step. */
-static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
-    const Codegen *k = lower->k;
-    const Sched *sched = &lower->variant->sched;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    uint32_t n = lower->kernel->n_parallel;
-    Point point = point_new(lower, sched->lanes);
-    Val lanes = lower_index_const(lower, sched->lanes);
-    Val more = lower_index_const(lower, (int64_t)u * sched->threads);
-    Val step = u ? k_add(k, first, more) : first;
-    point.active = k_ult(k, step, n_steps);
-    if (n == 1) {
-        point.axis[0] = k_mul(k, step, lanes);
-    } else if (n > 1) {
-        Val extent = lower_dim(lower, index_axis_extent(tab, n - 1));
-        Val per_row = k_udiv(k, extent, lanes);
-        Val column = k_urem(k, step, per_row);
-        Val row = k_udiv(k, step, per_row);
-        point.axis[n - 1] = k_mul(k, column, lanes);
-        lower_split(lower, row, 0, n - 1, &point);
-    }
-    return point;
-}
-
-/* An exact grid: many small blocks balance better over the machine than a loop in each. A thread
- * has one step, or a few of single elements, since a processor begins no more than some eleven
- * blocks in a microsecond; then all of its loads come before its first store. */
-void emit_gpu_map(Lower *lower) {
-    Codegen *k = lower->k;
-    const Kernel *kernel = lower->kernel;
-    const Sched *sched = &lower->variant->sched;
-    const Stage *stage = &kernel->stages.data[0];
-    gpu_stream(lower);
-    Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
-    Val of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
-    Val first = k_mul(k, block, of_block);
-    first = k_add(k, first, thread);
-    Val lanes = lower_index_const(lower, sched->lanes);
-    Val n_steps = k_udiv(k, lower_dim(lower, kernel_n_rows(kernel)), lanes);
-    Point points[MAP_MAX_UNROLL];
-    bool is_one = sched->unroll == 1;
-    If exists;
-    for (uint32_t u = 0; u < sched->unroll; u++) {
-        points[u] = map_step(lower, first, n_steps, u);
-        if (is_one) exists = if_begin(k, points[u].active);
-        if (is_one) points[u].active = NULL;
-        point_prepare_stores(&points[u], stage->stores.data, stage->stores.n);
-    }
-    for (uint32_t u = 0; u < sched->unroll; u++) {
-        if (!is_one) exists = if_begin(k, points[u].active);
-        point_store_all(&points[u], stage->stores.data, stage->stores.n);
-        if_end(k, &exists);
-    }
 }

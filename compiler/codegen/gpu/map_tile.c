@@ -1,6 +1,6 @@
 /* Maps in tiles. See template/map_tile.h.
  *
- * A thread begins all loads of its part of the tile, and those of other tensors where registers
+ * A thread begins all loads of its share of the tile, and those of other tensors where registers
  * hold them, before it waits for the first. Behind the barrier it goes over places along `in`, at
  * each of which it has lanes along `out`. Extents may end within a tile: what is outside reads
  * element 0, and stores nothing. */
@@ -39,7 +39,7 @@ static Way way_new(const Tile *tile, bool is_in) {
     way.step = sched->threads / per_row;
     way.n_steps = map_tile_elems(sched) / way.lanes;
     Val thread = gpu_thread(k), n = k_i32(k, per_row);
-    way.lane = k_mul(k, k_urem(k, thread, n), k_i32(k, way.lanes));
+    way.lane = k_muli(k, k_urem(k, thread, n), way.lanes);
     way.row = k_udiv(k, thread, n);
     return way;
 }
@@ -126,32 +126,26 @@ static void find_tile(Tile *tile) {
     }
 }
 
-/* Shared memory. */
-
-static Val number(const Tile *tile, uint32_t n) {
-    return k_i32(tile->lower->k, n);
-}
-
 /* map_tile_offset of what is known only in the run. */
 static Val offset_of(const Tile *tile, const MapTilePlace *place, Val row, Val column) {
     const Codegen *k = tile->lower->k;
-    Val lanes = number(tile, place->lanes), words = number(tile, place->word_elems);
-    Val twist = k_mul(k, k_udiv(k, row, lanes), number(tile, place->spread));
+    Val lanes = k_i32(k, place->lanes), words = k_i32(k, place->word_elems);
+    Val twist = k_mul(k, k_udiv(k, row, lanes), k_i32(k, place->spread));
     twist = k_xor(k, twist, k_urem(k, row, lanes));
-    twist = k_and(k, twist, number(tile, place->row_words - 1));
+    twist = k_and(k, twist, k_i32(k, place->row_words - 1));
     Val word = k_xor(k, k_udiv(k, column, words), twist);
-    Val at = k_mul(k, row, number(tile, place->row_words));
+    Val at = k_mul(k, row, k_i32(k, place->row_words));
     at = k_mul(k, k_add(k, at, word), words);
     at = k_add(k, at, k_urem(k, column, words));
-    return k_mul(k, at, number(tile, place->elem_bytes));
+    return k_mul(k, at, k_i32(k, place->elem_bytes));
 }
 
 /* The element at a place whose own bits of its coordinates, the thread's, are in `offset`. */
 static Val element_at(const Tile *tile, uint32_t i, Val offset, uint32_t row, uint32_t column) {
     const Codegen *k = tile->lower->k;
     uint32_t more = map_tile_offset(&tile->places[i], row, column);
-    Val at = k_xor(k, offset, k_i32(k, more));
-    return gpu_shared_at(k, tile->arrays[i], k->i8, at);
+    Val at = k_xori(k, offset, more);
+    return k_byte(k, tile->arrays[i], at);
 }
 
 static Dtype dtype_of(const Tile *tile, uint32_t i) {
@@ -197,7 +191,7 @@ static Val take_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, 
     return k_ne(k, all, LLVMConstNull(LLVMTypeOf(all)));
 }
 
-/* Phases. */
+/* The two passes: loads, then stores. */
 
 /* Begins the loads of what is staged: values[step * n_staged + i]. */
 static Val *begin_staged(const Tile *tile, const Way *way) {

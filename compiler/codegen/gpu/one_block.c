@@ -1,9 +1,9 @@
-/* Launches of turns. See gpu.h and plan/kernel.h.
+/* Launches of one block. See gpu.h and plan/launch.h.
  *
- * What the turns read and nobody writes is copied to shared memory first, all of it at once, so
- * that memory is waited for once; each turn begins when its own part is there. Between turns, and
- * between the blocks that the one block stands for, a barrier lets all threads see what was left
- * and use the same shared memory again. */
+ * Arguments that no kernel of the launch writes are copied to shared memory first, all at once, so
+ * that the latency of memory is paid once; each kernel begins when its own arguments have arrived.
+ * Between kernels, and between the blocks of a grid that the one block stands for, a barrier lets
+ * all threads see what was stored and use the same shared memory again. */
 #include "codegen/gpu/gpu.h"
 #include "plan/launch.h"
 
@@ -27,7 +27,7 @@ static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
     at[1] = k_gep(k, type, copy->from, i);
     if (bytes >= LEAST_COPY_BYTES) {
         const char *name = str_format(k->arena, "llvm.nvvm.cp.async.ca.shared.global.%u", bytes);
-        k_intrinsic(k, name, NULL, 0, at, 2);
+        k_intrinsic(k, name, at, 2);
         return;
     }
     Val value = k_load(k, type, at[1]);
@@ -35,27 +35,23 @@ static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
     LLVMSetAlignment(k_store(k, value, at[0]), bytes);
 }
 
-static Val piece_from(const Copy *copy, uint32_t first) {
-    return k_add(copy->k, copy->thread, k_i32(copy->k, first));
-}
-
 /* Pieces [first, first + n), dealt out to the threads: without a loop where they are few. */
 static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t bytes) {
     uint32_t n_rounds = n / copy->threads, end = first + n_rounds * copy->threads;
     if (n_rounds > MAX_ROUNDS) {
-        Loop loop = loop_begin(copy->k, piece_from(copy, first), k_i32(copy->k, end),
+        Loop loop = loop_begin(copy->k, k_addi(copy->k, copy->thread, first), k_i32(copy->k, end),
                                k_i32(copy->k, copy->threads));
         copy_piece(copy, loop.index, bytes);
         loop_end(copy->k, &loop);
     } else {
         for (uint32_t at = first; at < end; at += copy->threads)
-            copy_piece(copy, piece_from(copy, at), bytes);
+            copy_piece(copy, k_addi(copy->k, copy->thread, at), bytes);
     }
     if (end == first + n) return;
     Val left = k_i32(copy->k, (int64_t)first + n - end);
     Val has_piece = k_ult(copy->k, copy->thread, left);
     If rest = if_begin(copy->k, has_piece);
-    copy_piece(copy, piece_from(copy, end), bytes);
+    copy_piece(copy, k_addi(copy->k, copy->thread, end), bytes);
     if_end(copy->k, &rest);
 }
 
@@ -96,17 +92,12 @@ static void prefetch_arg(const Lower *turn, uint32_t i, Val asks) {
     const Codegen *k = turn->k;
     int64_t n_bytes = arg_bytes(turn, i) / COPY_BYTES * COPY_BYTES;
     if (!is_aligned_arg(turn, i) || n_bytes == 0) return;
-    static const char list[] = "l,r,~{memory}";
     const char *text = str_format(k->arena,
                                   "{\n\t.reg .pred asks;\n\tsetp.ne.b32 asks, $1, 0;\n\t@asks "
                                   "cp.async.bulk.prefetch.L2.global [$0], %u;\n\t}",
                                   (unsigned)n_bytes);
     Val args[2] = {turn->pointers[i], asks};
-    LLVMTypeRef types[2] = {k->global_ptr, k->i32};
-    LLVMTypeRef type = LLVMFunctionType(k->void_type, types, 2, 0);
-    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
-                                LLVMInlineAsmDialectATT, 0);
-    k_call(k, type, code, args, 2);
+    k_asm(k, k->void_type, text, "l,r,~{memory}", args, 2, true);
 }
 
 void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
@@ -119,16 +110,11 @@ void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
             if (is_copied(turns->plan, launch, j, i)) prefetch_arg(&turns[j], i, asks);
 }
 
-/* Of turn `k`, as a group of copies. */
+/* The arguments of kernel `k`, as one group of copies. */
 static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k, Val *pointers) {
     for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, k)->args.n; i++)
         if (is_copied(turns->plan, launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
-    k_intrinsic(turns->k, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
-}
-
-static void wait_for_copies(const Codegen *k, uint32_t n_later) {
-    Val n = k_i32(k, n_later);
-    k_intrinsic(k, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n, 1);
+    gpu_copies_commit(turns->k);
 }
 
 /* All blocks of the kernel's grid. */
@@ -155,7 +141,7 @@ void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers) {
     gpu_pool_begin(k, &pool);
     for (uint32_t j = 0; j < launch->n; j++) begin_copies(turns, launch, j, pointers[j]);
     for (uint32_t j = 0; j < launch->n; j++) {
-        wait_for_copies(k, launch->n - 1 - j);
+        gpu_copies_wait(k, launch->n - 1 - j);
         gpu_barrier(k);
         pool.n_used = 0;
         k->overlaps_quotients = form_info(launch_kernel(turns->plan, launch, j)->form)->multiplies;

@@ -1,12 +1,12 @@
-/* Launches of parts. See gpu.h and plan/kernel.h.
+/* Launches of parallel kernels. See gpu.h and plan/launch.h.
  *
- * Each part has blocks of its own, one part's after the other's. Parts of one code are one body,
- * which takes the pointers of its block's part; other codes are other bodies. A block runs one of
- * them, so that all use the same shared memory. */
+ * Each kernel has blocks of its own, one kernel's after the other's. Kernels of equal code share
+ * one body, which takes the pointers of its block's kernel; other codes are other bodies. A block
+ * runs one body, so all use the same shared memory. */
 #include "codegen/gpu/gpu.h"
 
-/* The block's part among those of the body: its number in there, and that part's pointers. `block`
- * counts from the body's first; every part has `n_each`. */
+/* The block's kernel among those of the body: the block's number in it, and the kernel's pointers.
+ * `block` counts from the body's first; every kernel has `n_each`. */
 static void take_part(Lower *body, Val block, Val n_each) {
     const Codegen *k = body->k;
     Val begin = NULL;
@@ -51,7 +51,7 @@ void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies) {
         Lower *body = &bodies[i];
         Val n_each = lower_dim(launch, body->variant->grid);
         n_each = k_index_cast(k, n_each, k->i32);
-        Val end = k_mul(k, n_each, k_i32(k, body->n_parts));
+        Val end = k_muli(k, n_each, body->n_parts);
         LLVMBasicBlockRef own = k_block(k, "part"), next = all_done;
         if (i + 1 < n_bodies) {
             next = k_block(k, "next");

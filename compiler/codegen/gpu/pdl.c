@@ -2,15 +2,9 @@
 #include "codegen/gpu/gpu.h"
 #include "plan/launch.h"
 
-#include <string.h>
-
 /* An instruction that no access to memory moves past, except loads of what never changes. */
 static void say(const Codegen *k, const char *text) {
-    static const char list[] = "~{memory}";
-    LLVMTypeRef type = LLVMFunctionType(k->void_type, NULL, 0, 0);
-    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, sizeof list - 1, 1, 0,
-                                LLVMInlineAsmDialectATT, 0);
-    k_call(k, type, code, NULL, 0);
+    k_asm(k, k->void_type, text, "~{memory}", NULL, 0, true);
 }
 
 static bool is_one_block(const Launch *launch) {

@@ -43,9 +43,9 @@ typedef struct Row {
 static void place_thread(Row *row) {
     Codegen *k = row->k;
     Val thread = gpu_thread(k);
-    row->lane = k_and(k, thread, k_i32(k, WARP - 1));
-    row->thread = k_and(k, thread, k_i32(k, (int64_t)row->sched->row.threads_per_row - 1));
-    Val own = k_mul(k, row->thread, k_i32(k, row->sched->lanes));
+    row->lane = k_andi(k, thread, WARP - 1);
+    row->thread = k_andi(k, thread, (int64_t)row->sched->row.threads_per_row - 1);
+    Val own = k_muli(k, row->thread, row->sched->lanes);
     row->own = gpu_index(row->lower, own);
 }
 
@@ -78,7 +78,7 @@ static Val own_or_last(Row *row, Val index, Val n_rows) {
         row->point.active = row->exists;
         return index;
     }
-    Val last = k_sub(k, n_rows, lower_index_const(row->lower, 1));
+    Val last = k_subi(k, n_rows, 1);
     return k_select(k, row->exists, index, last);
 }
 
@@ -92,8 +92,8 @@ static void find_row(Row *row) {
     Val index = gpu_block(lower);
     Val n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
     if (teams > 1) {
-        Val in_block = k_udiv(k, thread, k_i32(k, threads_per_row));
-        index = k_mul(k, index, lower_index_const(lower, teams));
+        Val in_block = k_udivi(k, thread, threads_per_row);
+        index = k_muli(k, index, teams);
         index = k_add(k, index, gpu_index(row->lower, in_block));
     }
     uint32_t segment_axis = row->kernel->segment_axis;
@@ -121,7 +121,7 @@ static Point point_at(const void *user, Val at, int64_t ahead) {
     const Codegen *k = row->k;
     Point point = point_inside(&row->point);
     Val element = k_add(k, row->first, at);
-    element = k_add(k, element, lower_index_const(row->lower, ahead));
+    element = k_addi(k, element, ahead);
     lower_split(row->lower, element, row->kernel->first_reduced, row->kernel->n_reduced, &point);
     return point;
 }
@@ -152,14 +152,14 @@ static void send_part(const Row *row, Val array, Val value, Val barrier) {
     LLVMTypeRef word = word_type(k, LLVMTypeOf(value));
     value = k_bitcast(k, value, bits_type(k, LLVMTypeOf(value)));
     value = k_zext_or_bitcast(k, value, word);
-    Val pointer = gpu_shared_at(k, array, word, row->rank);
+    Val pointer = k_gep(k, word, array, row->rank);
     gpu_cluster_send(k, value, pointer, barrier, row->thread);
 }
 
 static Val part_of(const Row *row, Val array, Val like, uint32_t rank) {
     Codegen *k = row->k;
     LLVMTypeRef type = LLVMTypeOf(like), word = word_type(k, type);
-    Val pointer = gpu_shared_at(k, array, word, k_i32(k, rank));
+    Val pointer = k_gep(k, word, array, k_i32(k, rank));
     Val part = k_load(k, word, pointer);
     part = k_trunc_or_bitcast(k, part, bits_type(k, type));
     return k_bitcast(k, part, type);
@@ -207,7 +207,7 @@ static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
 static Val through_shared(const Row *row, Val array, Val value, Val at, bool is_write) {
     Codegen *k = row->k;
     LLVMTypeRef type = LLVMTypeOf(value);
-    Val pointer = gpu_shared_at(k, array, type, at);
+    Val pointer = k_gep(k, type, array, at);
     return is_write ? k_store(k, value, pointer) : k_load(k, type, pointer);
 }
 
@@ -216,7 +216,7 @@ static Val own_slot(const Row *row) {
     const Codegen *k = row->k;
     Val slot = k_i32(k, 0), one = k_i32(k, 1);
     for (uint32_t bit = 0; 1u << bit < row->n_slots; bit++) {
-        Val own = k_lshr(k, row->lane, k_i32(k, bit));
+        Val own = k_lshri(k, row->lane, bit);
         slot = k_shl(k, slot, one);
         slot = k_or(k, slot, k_and(k, own, one));
     }
@@ -228,13 +228,13 @@ static Val own_slot(const Row *row) {
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     Codegen *k = row->k;
     uint32_t n_warps = row->sched->row.threads_per_row / WARP, n_parts = n_warps * row->n_slots;
-    Val writes = k_ult(k, row->lane, k_i32(k, row->n_slots));
-    Val to = k_lshr(k, row->thread, k_i32(k, 5));
+    Val writes = k_ulti(k, row->lane, row->n_slots);
+    Val to = k_lshri(k, row->thread, 5);
     if (row->n_slots > 1) {
-        Val slot = k_mul(k, own_slot(row), k_i32(k, n_warps));
+        Val slot = k_muli(k, own_slot(row), n_warps);
         to = k_add(k, to, slot);
     }
-    Val from = k_and(k, row->lane, k_i32(k, n_parts - 1));
+    Val from = k_andi(k, row->lane, n_parts - 1);
     uint32_t n_slots = row->kernel->reduces.n;
     If leads = if_begin(k, writes);
     for (uint32_t i = 0; i < n; i++) {
@@ -259,8 +259,8 @@ static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_
 static void share_slots(const Row *row, const Reduce *reduce, Acc *parts, uint32_t n,
                         uint32_t offset) {
     const Codegen *k = row->k;
-    Val bit = k_and(k, row->lane, k_i32(k, offset));
-    Val is_upper = k_ne(k, bit, k_i32(k, 0));
+    Val bit = k_andi(k, row->lane, offset);
+    Val is_upper = k_nei(k, bit, 0);
     for (uint32_t s = 0; s < n / 2; s++) {
         Acc low = parts[s], high = parts[s + n / 2];
         Acc given = acc_select(row->lower, is_upper, low, high);
@@ -441,7 +441,7 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     pass_elements(row, stage, accs);
     join_team(row, stage->reduces.data, accs, stage->reduces.n);
     Val segment = k_udiv(k, loop.index, length);
-    Val chain = k_and(k, segment, lower_index_const(lower, row->order.n_chains - 1));
+    Val chain = k_andi(k, segment, row->order.n_chains - 1);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = stage_reduce(row->kernel, stage, i);
         outer[i] = take_segment(row, reduce, outer[i], chain, accs[i]);
@@ -556,7 +556,7 @@ static void make_resident(Row *row) {
     for (uint32_t s = 0; s < row->n_steps; s++) {
         row->steps[s] = point_at(row, row->own, stride * s);
         if (stride * (s + 1) <= n && (!row->exists || row->repeats)) continue;
-        Val at = k_add(k, row->own, lower_index_const(row->lower, stride * s));
+        Val at = k_addi(k, row->own, stride * s);
         row->steps[s].active = k_slt(k, at, row->count);
     }
 }
@@ -595,16 +595,16 @@ static void enter_tile_row(Row *row, Val in_tile) {
     enter_row(row, k_add(k, first, index), NULL);
 }
 
-/* The rows of the tile that the phase before has made, a team for each: of all the block's, or of
- * the warp's. */
+/* The rows of the tile that the kernel before has computed, a team for each: of all the block's
+ * rows, or of the warp's. */
 static void run_tile(Lower *lower) {
     Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
     const BlockTile *tile = lower->tile;
     uint32_t threads = tile->is_warps ? WARP : sched->threads;
     Val thread = gpu_thread(k);
-    if (tile->is_warps) thread = k_and(k, thread, k_i32(k, WARP - 1));
-    Val threads_per_row = k_udiv(k, thread, k_i32(k, sched->row.threads_per_row));
+    if (tile->is_warps) thread = k_andi(k, thread, WARP - 1);
+    Val threads_per_row = k_udivi(k, thread, sched->row.threads_per_row);
     Loop loop = loop_begin(k, k_index_cast(k, threads_per_row, lower->index_type),
                            lower_index_const(lower, tile->n_rows),
                            lower_index_const(lower, threads / sched->row.threads_per_row));

@@ -65,7 +65,7 @@ static Val loop_of_width(const GpuElements *e, const Stage *stage, Acc *accs, Va
     Lower *lower = e->lower;
     const Codegen *k = lower->k;
     int64_t reach = (int64_t)(width - 1) * e->stride;
-    Val to = k_sub(k, e->count, lower_index_const(lower, reach));
+    Val to = k_subi(k, e->count, reach);
     Val step = lower_index_const(lower, e->stride * width);
     Loop loop = loop_begin(k, from, to, step);
     Val next = from;

@@ -1,8 +1,6 @@
 /* Kernels that stream through the last cache. See gpu.h. */
 #include "codegen/gpu/gpu.h"
 
-#include <string.h>
-
 /* Twice what the last cache of an H200 holds. Of 67 MB that kernels hand on to one another the
  * cache still has half, and with the hint they were 1 % slower; of 268 MB up to 4 % faster. */
 enum { STREAM_BYTES = 128 << 20 };
@@ -26,10 +24,7 @@ static uint32_t element_bytes(const Lower *lower, uint64_t args, bool *stores) {
 
 static Val policy_new(const Codegen *k, const char *priority) {
     const char *text = str_format(k->arena, "createpolicy.fractional.L2::%s.b64 $0;", priority);
-    LLVMTypeRef type = LLVMFunctionType(k->i64, NULL, 0, 0);
-    Val code =
-        LLVMGetInlineAsm(type, text, strlen(text), "=l", 2, 0, 0, LLVMInlineAsmDialectATT, 0);
-    return k_call(k, type, code, NULL, 0);
+    return k_asm(k, k->i64, text, "=l", NULL, 0, false);
 }
 
 void gpu_stream(Lower *lower) {
@@ -39,7 +34,7 @@ void gpu_stream(Lower *lower) {
     uint64_t args = kernel_args_read_once(lower->plan, kernel);
     bool stores;
     uint32_t bytes = element_bytes(lower, args, &stores);
-    bool is_alone = !lower->is_turn && !lower->tile && lower->variant->sched.cluster <= 1;
+    bool is_alone = !lower->is_one_block && !lower->tile && lower->variant->sched.cluster <= 1;
     DimId n = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
     bool is_wide = lower->variant->sched.lanes > 1; /* the hint is for wide loads */
     if (!k->target->has_load_hints || !is_alone || !is_wide || !args || !stores || !n) return;
@@ -50,6 +45,6 @@ void gpu_stream(Lower *lower) {
     if (dim_lo(dims, n) >= least) return;
     Val usual = policy_new(k, "evict_normal");
     Val elems = lower_dim(lower, n);
-    Val is_long = k_sge(k, elems, lower_index_const(lower, least));
+    Val is_long = k_sgei(k, elems, least);
     lower->load_policy = k_select(k, is_long, lower->load_policy, usual);
 }

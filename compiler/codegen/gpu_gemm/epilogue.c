@@ -7,7 +7,7 @@
 
 enum { MAX_STORES = 64 };
 enum { CHEAP = 8, MODERATE = 40 }; /* costs of an epilogue, in prims */
-/* Registers for loads of rows under way, beside accumulators that are still to be drained. */
+/* Registers for loads of rows under way, beside accumulators that are still to be stored. */
 enum { MOST_EARLY_WORDS = 32 };
 
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
@@ -60,8 +60,8 @@ static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
     Val row = k_urem(k, in_group, size);
     row = k_add(k, first, row);
     Val column = k_udiv(k, in_group, size);
-    block->m0 = k_mul(k, row, lower_index_const(lower, tiles->m));
-    block->n0 = k_mul(k, column, lower_index_const(lower, tiles->n));
+    block->m0 = k_muli(k, row, tiles->m);
+    block->n0 = k_muli(k, column, tiles->n);
     if (!dim_equals_const(dims, tiles->begin, 0))
         block->n0 = k_add(k, block->n0, lower_dim(lower, tiles->begin));
 }
@@ -89,7 +89,7 @@ GemmBlock gpu_gemm_block(Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     Val tile = gpu_block(lower);
     if (template_info(sched->template)->cluster_splits_k && sched->cluster > 1)
-        tile = k_udiv(lower->k, tile, lower_index_const(lower, sched->cluster));
+        tile = k_udivi(lower->k, tile, sched->cluster);
     GemmTiles tiles = gpu_gemm_tiles(lower, sched_tile(sched).m);
     GemmBlock block = gpu_gemm_block_at(lower, tile, &tiles);
     note_tile(&block);
@@ -160,7 +160,7 @@ static Val rounded(const Lower *lower, Val value) {
 }
 
 /* Loads and epilogue of one row: `value` is the results', `early` what was loaded before. The
- * `n_before` phases before this one lie before it. */
+ * kernels before it in the launch are the `n_before` before it in the array. */
 static Pending compute_outputs(const GemmPhase *phase, Val row, Val value, const Val *early,
                                Pending *before, uint32_t n_before) {
     const GemmBlock *block = &phase->block;
@@ -181,7 +181,7 @@ static Pending compute_outputs(const GemmPhase *phase, Val row, Val value, const
     return pending;
 }
 
-/* Of all phases that run at once. */
+/* Of all kernels that share the block. */
 static void store_outputs(Pending *pending, uint32_t n_phases) {
     Lower *lower = pending->point.lower;
     If exists = {NULL};
@@ -224,9 +224,9 @@ static Val load_part(const GemmBlock *block, const GemmPart *part, Val row, Val 
     const Codegen *k = block->lower->k;
     const Reduce *reduce = &block->lower->kernel->reduces.data[0];
     Dtype dtype = part->is_rounded ? reduce->result : reduce->acc;
-    Val at = k_mul(k, row, k_i32(k, part->pitch));
+    Val at = k_muli(k, row, part->pitch);
     at = k_add(k, at, column);
-    Val pointer = gpu_shared_at(k, part->shared, k_value_type(k, dtype, 1), at);
+    Val pointer = k_gep(k, k_value_type(k, dtype, 1), part->shared, at);
     Val load = k_load(k, k_value_type(k, dtype, lanes), pointer);
     LLVMSetAlignment(load, lanes * dtype_bytes(dtype) < 16 ? lanes * dtype_bytes(dtype) : 16);
     return load;
@@ -247,9 +247,9 @@ static Val row_of_part(const GemmBlock *block, const GemmPart *part, Val row) {
     const Lower *lower = block->lower;
     const Codegen *k = lower->k;
     if (part->run >= part->n_rows && !part->first_row) return row_of_run(block, row);
-    Val run = k_udiv(k, row, k_i32(k, part->run));
-    Val in_run = k_and(k, row, k_i32(k, (int64_t)part->run - 1));
-    Val at = k_mul(k, run, k_i32(k, part->run_stride));
+    Val run = k_udivi(k, row, part->run);
+    Val in_run = k_andi(k, row, (int64_t)part->run - 1);
+    Val at = k_muli(k, run, part->run_stride);
     at = k_add(k, at, in_run);
     if (part->first_row) at = k_add(k, at, part->first_row);
     return k_add(k, block->m0, gpu_index(lower, at));
@@ -324,7 +324,7 @@ void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases) {
     }
 }
 
-/* Loads that a row begins early, in all phases. */
+/* Loads that a row begins early, of all kernels that share the block. */
 static uint32_t n_early_loads(const GemmRows *rows) {
     uint32_t n = 0;
     for (uint32_t p = 0; p < rows->n_phases; p++) n += rows->phases[p].column.n_early;
@@ -332,8 +332,7 @@ static uint32_t n_early_loads(const GemmRows *rows) {
 }
 
 static Val row_ahead(const GemmRows *rows, Val row, uint32_t n_steps) {
-    const Codegen *k = rows->phases->block.lower->k;
-    return k_add(k, row, k_i32(k, (int64_t)rows->step * n_steps));
+    return k_addi(rows->phases->block.lower->k, row, (int64_t)rows->step * n_steps);
 }
 
 static void load_row_early(const GemmPhase *phase, Val row, Val *values) {
@@ -368,7 +367,7 @@ static void load_early(const GemmRows *rows, Val first, Val *values) {
     }
 }
 
-/* Every phase's outputs of one row. */
+/* The outputs of one row, of every kernel that shares the block. */
 static void compute_row(const GemmRows *rows, Val row, const Val *early, Pending *pending) {
     for (uint32_t p = 0; p < rows->n_phases; p++) {
         const GemmPhase *phase = &rows->phases[p];
@@ -464,8 +463,8 @@ void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part) {
     Val first = k_udiv(k, block->thread, across);
     Val group = k_urem(k, block->thread, across);
     for (uint32_t done = 0; done < groups; done += width) {
-        Val at = k_add(k, group, k_i32(k, done));
-        at = k_mul(k, at, k_i32(k, lanes));
+        Val at = k_addi(k, group, done);
+        at = k_muli(k, at, lanes);
         GemmPhase phase = {.block = *block, .column = gpu_gemm_column(block, at, lanes)};
         gpu_gemm_load_early(&phase, 1);
         GemmRows rows = gpu_gemm_rows(&phase, 1, part, first, threads / width, unroll);
@@ -512,7 +511,7 @@ void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_p
         if_end(k, &due);
     }
     gpu_barrier(k);
-    part.first_row = k_mul(k, loop.index, k_i32(k, part.run));
+    part.first_row = k_muli(k, loop.index, part.run);
     gpu_gemm_epilogue(block, &part);
     loop_end(k, &loop);
 }

@@ -34,7 +34,7 @@ GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows);
 /* The tile by number (index_type), for blocks that walk over several. */
 GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles);
 
-/* What phases that follow need to know of it. */
+/* What kernels that follow in the launch need to know of the tile. */
 BlockTile gpu_gemm_tile(const GemmBlock *block);
 
 /* Whether the extent of an axis is a multiple of `lanes`, under the variant's condition. Groups of
@@ -57,21 +57,22 @@ typedef struct GemmPart {
     uint32_t n_rows, n_columns; /* powers of two */
     Val first_row;              /* i32: in the tile; NULL: 0 */
     uint32_t run, run_stride;   /* powers of two */
-    Val n_next;       /* i32: rows right behind them that are drained next, or NULL: none */
-    uint32_t between; /* elements from a phase's results to the next's; 0: n_columns */
+    Val n_next;       /* i32: rows right behind them that are stored next, or NULL: none */
+    uint32_t between; /* elements from a kernel's results to the next's; 0: n_columns */
     bool is_rounded;  /* the elements are of the result dtype */
 } GemmPart;
 void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part);
 
-/* Drains a tile in `n_parts` parts of part->run rows of each run, one after the other through the
- * same shared memory: `put` stores the accumulators of part i there. The epilogue is there once. */
+/* Stores a tile in `n_parts` parts of part->run rows of each run, one after the other through the
+ * same shared memory: `put` stores the accumulators of part i there. The code of the epilogue is
+ * there once. */
 void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
                              void (*put)(const void *user, uint32_t i), const void *user);
 
 /* The same in two steps, for whoever deals out rows and columns itself: what depends on a thread's
  * columns alone, `lanes` from `in_tile` (i32) on; then the part's rows from `first` (i32) on,
  * `step` apart, up to `unroll` (a power of two, at most 8) at once so that their loads overlap.
- * Columns prepared ahead of a loop's next turn are carried into it as values. */
+ * Columns prepared ahead of a loop's next iteration are carried into it as values. */
 enum { GEMM_MAX_EARLY_LOADS = 8 }; /* of a row: what they load waits in registers */
 typedef struct GemmColumn {
     Point point;
@@ -91,14 +92,15 @@ uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column
 /* `column` with its values replaced, in the same order. */
 GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
                                 const Val *values);
-/* Of phases that run at once, each with the kernel of its block's Lower. Their results of a row lie
- * side by side in the part, n_columns each; what one has for the next passes in registers. */
+/* Of kernels that share the block, each with the kernel of its block's Lower. Their results of a
+ * row lie side by side in the part, n_columns each; a value that one has for the next passes in
+ * registers. */
 enum { GEMM_MAX_PHASES = 4 };
 typedef struct GemmPhase {
     GemmBlock block;
     GemmColumn column;
 } GemmPhase;
-/* Has the loads that depend on the row begun early, but for what the phases make themselves. */
+/* Has the loads that depend on the row begun early, but for what the kernels compute themselves. */
 void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases);
 /* A thread's way through the rows of a part. */
 enum { GEMM_MAX_UNROLL = 8 };
@@ -111,7 +113,7 @@ typedef struct GemmRows {
 } GemmRows;
 GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part, Val first,
                        uint32_t step, uint32_t unroll);
-/* Begins the early loads of the first rows, and says how many values those are. Draining takes them
+/* Begins the early loads of the first rows, and says how many values those are. Storing takes them,
  * and leaves those of the rows behind the part, as far as part->n_next. */
 enum { GEMM_MAX_EARLY_VALUES = GEMM_MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS };
 uint32_t gpu_gemm_begin_rows(const GemmRows *rows, Val *values);

@@ -38,7 +38,7 @@ static Val tile_number(const GemmRowsGemm *s) {
     Val block = gpu_block(s->lower);
     if (!s->online_softmax->is_limited) return block;
     Val last = lower_dim(s->lower, s->lower->variant->grid);
-    last = k_sub(s->k, last, lower_index_const(s->lower, 1));
+    last = k_subi(s->k, last, 1);
     return k_sub(s->k, last, block);
 }
 
@@ -77,8 +77,7 @@ static void place_shared(GemmRowsGemm *s) {
     uint32_t least = mma_tile_epilogue_bytes(&s->out);
     s->fixed = gpu_tiles(s->lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
     s->out.shared = s->fixed;
-    s->buffers =
-        gpu_shared_at(s->k, s->fixed, s->k->i8, k_i32(s->k, gemm_rows_gemm_left_bytes(scores)));
+    s->buffers = k_byte(s->k, s->fixed, k_i32(s->k, gemm_rows_gemm_left_bytes(scores)));
     s->buffer_bytes = gemm_rows_gemm_buffer_bytes(scores, result);
     s->read = k_i32(s->k, 0);
 }
@@ -91,15 +90,15 @@ static Val row_of_thread(const GemmRowsGemm *s, uint32_t r) {
     const Sched *sched = s->scores.sched;
     Val warp_rows = k_i32(k, sched->gemm.tile_m / sched->gemm.warps_m);
     Val row = k_mul(k, s->scores.warp_m, warp_rows);
-    Val lane = k_and(k, block->thread, k_i32(k, WARP - 1));
-    lane = k_lshr(k, lane, k_i32(k, 2));
+    Val lane = k_andi(k, block->thread, WARP - 1);
+    lane = k_lshri(k, lane, 2);
     row = k_add(k, row, lane);
-    row = k_add(k, row, k_i32(k, (int64_t)r * 8));
+    row = k_addi(k, row, (int64_t)r * 8);
     row = k_add(k, block->m0, gpu_index(s->lower, row));
     if (gpu_gemm_axis_is_multiple(s->lower, gemm_axis_m(s->lower->kernel), sched->gemm.tile_m))
         return row;
     Val exists = k_ult(k, row, block->m);
-    Val last = k_sub(k, block->m, gemm_rows_gemm_index(s, 1));
+    Val last = k_subi(k, block->m, 1);
     return k_select(k, exists, row, last);
 }
 
@@ -147,37 +146,37 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
         ice(s->k->arena, "a relay of tiles of %u columns", s->width);
     DimId columns = kernel_n_reduced(s->rows_kernel);
     s->n_tiles = lower_dim(lower, dim_ceil_div(dims, columns, s->width));
-    Val quarter = k_and(s->k, s->scores.block.thread, k_i32(s->k, 3));
-    s->column = gpu_index(lower, k_shl(s->k, quarter, k_i32(s->k, 1)));
+    Val quarter = k_andi(s->k, s->scores.block.thread, 3);
+    s->column = gpu_index(lower, k_shli(s->k, quarter, 1));
     for (uint32_t r = 0; r < s->n_rows; r++) make_row(s, r);
 }
 
 /* Bringing in. */
 
 static Val buffer_at(const GemmRowsGemm *s, Val offset) {
-    return gpu_shared_at(s->k, s->buffers, s->k->i8, offset);
+    return k_byte(s->k, s->buffers, offset);
 }
 
 Val gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, Val offset) {
-    return k_xor(s->k, offset, k_i32(s->k, s->buffer_bytes));
+    return k_xori(s->k, offset, s->buffer_bytes);
 }
 
 static void fetch(const GemmRowsGemm *s, MmaOperand *factor, const GemmBlock *block, Val k0,
                   Val to) {
     mma_operand_fetch(factor, block, k0, to);
-    mma_copies_commit(s->k);
+    gpu_copies_commit(s->k);
     mma_operand_put(factor, block, to);
 }
 
 /* Of the scores' rhs, tile `tile` (index_type). */
 void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, Val tile, Val offset) {
-    Val first = k_mul(s->k, tile, gemm_rows_gemm_index(s, s->width));
+    Val first = k_muli(s->k, tile, s->width);
     mma_operand_move(&s->right, &s->scores.block, first);
     fetch(s, &s->right, &s->scores.block, gemm_rows_gemm_index(s, 0), buffer_at(s, offset));
 }
 
 void gemm_rows_gemm_meet(const GemmRowsGemm *s) {
-    mma_copies_wait(s->k, 0);
+    gpu_copies_wait(s->k, 0);
     gpu_barrier(s->k);
 }
 
@@ -210,10 +209,10 @@ static Val pair_of(const GemmRowsGemm *s, const Val *two) {
 
 ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile) {
     const Codegen *k = s->k;
-    Val first = k_mul(k, tile, gemm_rows_gemm_index(s, s->width));
+    Val first = k_muli(k, tile, s->width);
     ScoreTile at = {.column = k_add(k, first, s->column)};
     for (uint32_t n = 0; n < s->n_pairs && !s->is_whole; n++) {
-        Val column = k_add(k, at.column, gemm_rows_gemm_index(s, (int64_t)n * 8));
+        Val column = k_addi(k, at.column, (int64_t)n * 8);
         at.exists[n] = k_ult(k, column, s->scores.block.n);
     }
     return at;
@@ -336,18 +335,14 @@ static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, Val *values, 
 static Val n_seen_tiles(const GemmRowsGemm *s) {
     const OnlineSoftmax *online_softmax = s->online_softmax;
     const Codegen *k = s->k;
-    LLVMTypeRef type = s->lower->index_type;
     if (!online_softmax->weight || !online_softmax->is_limited) return s->n_tiles;
-    Val ends[2] = {s->scores.block.m, gemm_rows_gemm_index(s, s->scores.sched->gemm.tile_m)};
-    ends[1] = k_add(k, s->scores.block.m0, ends[1]);
-    Val end = k_intrinsic(k, "llvm.smin", &type, 1, ends, 2);
-    ends[0] = k_add(k, end, lower_dim(s->lower, online_softmax->ahead));
-    ends[1] = gemm_rows_gemm_index(s, 0);
-    end = k_intrinsic(k, "llvm.smax", &type, 1, ends, 2);
-    end = k_add(k, end, gemm_rows_gemm_index(s, (int64_t)s->width - 1));
-    ends[0] = k_udiv(k, end, gemm_rows_gemm_index(s, s->width));
-    ends[1] = s->n_tiles;
-    return k_intrinsic(k, "llvm.smin", &type, 1, ends, 2);
+    Val end = k_addi(k, s->scores.block.m0, s->scores.sched->gemm.tile_m);
+    end = k_smin(k, s->scores.block.m, end);
+    end = k_add(k, end, lower_dim(s->lower, online_softmax->ahead));
+    end = k_smax(k, end, gemm_rows_gemm_index(s, 0));
+    end = k_addi(k, end, (int64_t)s->width - 1);
+    end = k_udivi(k, end, s->width);
+    return k_smin(k, end, s->n_tiles);
 }
 
 static void multiply_stage(GemmRowsGemm *s) {
@@ -362,7 +357,7 @@ static void multiply_stage(GemmRowsGemm *s) {
     Loop loop = loop_begin(s->k, gemm_rows_gemm_index(s, 0), n_tiles, one);
     loop_carry(s->k, &loop, values, n);
     flatten(s, &state, values, true);
-    Val k0 = k_mul(s->k, loop.index, gemm_rows_gemm_index(s, s->width));
+    Val k0 = k_muli(s->k, loop.index, s->width);
     gemm_rows_gemm_meet(s);
     fetch(s, &s->values, &s->out.block, k0, buffer_at(s, other));
     gemm_rows_gemm_multiply_scores(s, s->read);

@@ -83,8 +83,7 @@ static void visit(const GemmRowsGemm *s, const ScoreTile *at, Sums *sums) {
 }
 
 static Acc lane_of(const GemmRowsGemm *s, Acc acc, uint32_t lane) {
-    const Codegen *k = s->k;
-    return (Acc){k_extract(k, acc.value, lane), NULL};
+    return (Acc){k_extract(s->k, acc.value, lane), NULL};
 }
 
 Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc acc) {
@@ -157,9 +156,9 @@ static Val smaller(const GemmRowsGemm *s, Val a, Val b) {
  */
 static Val next_tile(const GemmRowsGemm *s, Val lot, Val n_lots, Val tile) {
     const Codegen *k = s->k;
-    Val next = k_add(k, tile, gemm_rows_gemm_index(s, s->period));
+    Val next = k_addi(k, tile, s->period);
     Val is_same = k_ult(k, next, s->n_tiles);
-    Val next_lot = k_add(k, lot, gemm_rows_gemm_index(s, 1));
+    Val next_lot = k_addi(k, lot, 1);
     Val is_there = k_ult(k, next_lot, n_lots);
     next_lot = k_select(k, is_there, next_lot, gemm_rows_gemm_index(s, 0));
     return k_select(k, is_same, next, next_lot);

@@ -72,8 +72,8 @@ static bool has_several_sums(const Vector *v) {
  */
 static Val own_of(const Vector *v, uint32_t total, uint32_t done, Val *exists) {
     const Codegen *k = v->k;
-    Val own = k_add(k, v->block.thread, k_i32(k, done));
-    *exists = k_ult(k, own, k_i32(k, total));
+    Val own = k_addi(k, v->block.thread, done);
+    *exists = k_ulti(k, own, total);
     return own;
 }
 
@@ -97,14 +97,6 @@ static void begin_outputs(Vector *v) {
 static Val to_acc(const Vector *v, ScalarId id, Val value) {
     Dtype dtype = scalar_get(v->lower->kernel->scalars, id)->dtype;
     return convert_value(v->k, value, dtype, v->acc);
-}
-
-static Val multiply_add(const Vector *v, Val a, Val b, Val sum) {
-    Codegen *k = v->k;
-    LLVMTypeRef type = LLVMTypeOf(sum);
-    Val args[3] = {a, b, sum};
-    if (dtype_kind(v->acc) == KIND_FLOAT) return k_intrinsic(k, "llvm.fma", &type, 1, args, 3);
-    return k_add(k, k_mul(k, a, b), sum);
 }
 
 /* What one slot of a round takes: the vector's elements and, per output, the matrix's. */
@@ -135,13 +127,12 @@ static void load_vector_run(const Vector *v, Val from, Step *steps) {
 /* The loads of a round of chains, whose first element of this thread is `from`. */
 static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
     const Sched *sched = v->sched;
-    const Codegen *k = v->k;
     uint32_t axis_k = gemm_axis_k(v->lower->kernel);
     bool has_run = is_whole && !sched->gemv.lanes_along_k;
     if (has_run) load_vector_run(v, from, steps);
     for (uint32_t s = 0; s < sched->gemv.slots; s++) {
         Val at = k_of_slot(v, from, s);
-        steps[s].active = is_whole ? NULL : k_slt(k, at, v->block.k);
+        steps[s].active = is_whole ? NULL : k_slt(v->k, at, v->block.k);
         for (uint32_t r = 0; r < v->team_outputs; r++) {
             Point point = point_inside(&v->outputs[r]);
             point.axis[axis_k] = at;
@@ -164,7 +155,8 @@ static void add_round(Vector *v, const Step *steps) {
         x = k_splat(v->k, x, v->sched->lanes);
         for (uint32_t r = 0; r < v->team_outputs; r++) {
             Val before = v->sums[r][s];
-            Val sum = multiply_add(v, to_acc(v, v->matrix, steps[s].matrix[r]), x, before);
+            Val sum = math_multiply_add(v->k, v->acc, to_acc(v, v->matrix, steps[s].matrix[r]), x,
+                                        before);
             if (steps[s].active) sum = k_select(v->k, steps[s].active, sum, before);
             v->sums[r][s] = sum;
         }
@@ -187,7 +179,7 @@ static Val loop_rounds(Vector *v, Val from, uint32_t width) {
     int64_t stride = (int64_t)n_rounds * v->n_chains;
     Val step = lower_index_const(lower, stride), values[MAX_OUTPUTS * MAX_SLOTS];
     Val to = v->block.k;
-    if (width) to = k_sub(k, to, lower_index_const(lower, stride - 1));
+    if (width) to = k_subi(k, to, stride - 1);
     Val enters = k_slt(k, from, to);
     if (LLVMIsConstant(enters) && LLVMIsNull(enters)) return from;
     uint32_t n = flatten(v, values, false);
@@ -226,9 +218,9 @@ static void sum_over_k(Vector *v) {
 
 static Val shared_at(const Vector *v, Val array, Val row, Val column) {
     const Codegen *k = v->k;
-    Val at = k_mul(k, row, k_i32(k, v->n_outputs));
+    Val at = k_muli(k, row, v->n_outputs);
     at = k_add(k, at, column);
-    return gpu_shared_at(k, array, k_value_type(k, v->acc, 1), at);
+    return k_gep(k, k_value_type(k, v->acc, 1), array, at);
 }
 
 static Val element(const Vector *v, Val value, uint32_t lane) {
@@ -249,11 +241,11 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
         for (uint32_t offset = v->across; offset < WARP; offset *= 2)
             values[j] = add(v, values[j], gpu_shuffle_xor(k, values[j], offset));
     }
-    Val warp = k_udiv(k, v->block.thread, k_i32(k, WARP));
-    warp = k_add(k, warp, k_i32(k, (int64_t)kept * v->n_parts));
-    Val lane = k_urem(k, v->block.thread, k_i32(k, WARP));
-    Val leads = k_ult(k, lane, k_i32(k, v->across));
-    Val column = k_mul(k, v->which, k_i32(k, lanes));
+    Val warp = k_udivi(k, v->block.thread, WARP);
+    warp = k_addi(k, warp, (int64_t)kept * v->n_parts);
+    Val lane = k_uremi(k, v->block.thread, WARP);
+    Val leads = k_ulti(k, lane, v->across);
+    Val column = k_muli(k, v->which, lanes);
     If writes = if_begin(k, leads);
     Val pointer = shared_at(v, v->parts, warp, column);
     Val all = values[0];
@@ -280,15 +272,15 @@ static void leave_chains(const Vector *v) {
                 sums[r][s] = add(v, sums[r][s], gpu_shuffle_xor(k, sums[r][s], offset));
         }
     uint32_t n_slots = team_warps > 1 ? v->sched->gemv.slots : 1;
-    Val in_team = k_udiv(k, v->along, k_i32(k, WARP));
-    Val lane = k_urem(k, v->along, k_i32(k, WARP));
-    Val first = k_mul(k, v->which, k_i32(k, v->team_outputs));
-    If leads = if_begin(k, k_eq(k, lane, k_i32(k, 0)));
+    Val in_team = k_udivi(k, v->along, WARP);
+    Val lane = k_uremi(k, v->along, WARP);
+    Val first = k_muli(k, v->which, v->team_outputs);
+    If leads = if_begin(k, k_eqi(k, lane, 0));
     for (uint32_t r = 0; r < v->team_outputs; r++) {
         if (n_slots == 1) join(v, sums[r], v->sched->gemv.slots);
-        Val column = k_add(k, first, k_i32(k, r));
+        Val column = k_addi(k, first, r);
         for (uint32_t s = 0; s < n_slots; s++) {
-            Val row = k_add(k, in_team, k_i32(k, (int64_t)s * (team_warps ? team_warps : 1)));
+            Val row = k_addi(k, in_team, (int64_t)s * (team_warps ? team_warps : 1));
             k_store(k, sums[r][s], shared_at(v, v->parts, row, column));
         }
     }
@@ -301,7 +293,7 @@ static Val join_rows(const Vector *v, Val from, Val first, uint32_t n, Val colum
     LLVMTypeRef type = k_value_type(k, v->acc, 1);
     Val values[MAX_PARTS];
     for (uint32_t i = 0; i < n; i++) {
-        Val at = k_add(k, first, k_i32(k, i));
+        Val at = k_addi(k, first, i);
         values[i] = k_load(k, type, shared_at(v, from, at, column));
     }
     return join(v, values, n);
@@ -316,9 +308,9 @@ static void join_kept(const Vector *v, Val group) {
     for (uint32_t done = 0; done < total; done += v->sched->threads) {
         Val exists, sum = own_of(v, total, done, &exists);
         If one = if_begin(k, exists);
-        Val kept = k_udiv(k, sum, k_i32(k, v->n_outputs));
-        Val column = k_urem(k, sum, k_i32(k, v->n_outputs));
-        Val first = k_mul(k, kept, k_i32(k, v->n_parts));
+        Val kept = k_udivi(k, sum, v->n_outputs);
+        Val column = k_uremi(k, sum, v->n_outputs);
+        Val first = k_muli(k, kept, v->n_parts);
         Val row = k_add(k, group, kept);
         Val joined = join_rows(v, v->parts, first, v->n_parts, column);
         Val pointer = shared_at(v, v->groups, row, column);
@@ -337,7 +329,7 @@ static void wait_for_sums(const Vector *v, If *first) {
     }
     gpu_cluster_arrive(k);
     gpu_cluster_wait(k);
-    Val is_first = k_eq(k, v->rank, k_i32(k, 0));
+    Val is_first = k_eqi(k, v->rank, 0);
     *first = if_begin(k, is_first);
 }
 
@@ -372,10 +364,8 @@ static Val clamp(const Vector *v, Val index, uint32_t lanes) {
     const Lower *lower = v->lower;
     bool is_left = v->axis == gemm_axis_m(lower->kernel);
     if (gpu_gemm_axis_is_multiple(lower, v->axis, v->n_outputs)) return index;
-    LLVMTypeRef type = lower->index_type;
     Val extent = is_left ? v->block.m : v->block.n;
-    Val args[2] = {index, k_sub(v->k, extent, lower_index_const(lower, lanes))};
-    return k_intrinsic(v->k, "llvm.smin", &type, 1, args, 2);
+    return k_smin(v->k, index, k_subi(v->k, extent, lanes));
 }
 
 static void place_outputs(Vector *v) {
@@ -385,14 +375,14 @@ static void place_outputs(Vector *v) {
     bool is_left = v->axis == gemm_axis_m(kernel);
     uint32_t own = sched->gemv.lanes_along_k ? v->team_outputs : sched->lanes;
     uint32_t inner = 1u << gemm_axis_k(kernel);
-    Val first = k_mul(k, v->which, k_i32(k, own));
+    Val first = k_muli(k, v->which, own);
     v->block.point.axis[gemm_axis_m(kernel)] = v->block.m0;
     v->block.point.axis[gemm_axis_n(kernel)] = v->block.n0;
     point_prepare(&v->block.point, &v->vector, 1, inner);
     for (uint32_t r = 0; r < v->team_outputs; r++) {
         Point *point = &v->outputs[r];
         *point = point_inside(&v->block.point);
-        Val in_tile = gpu_index(v->lower, k_add(k, first, k_i32(k, r)));
+        Val in_tile = gpu_index(v->lower, k_addi(k, first, r));
         Val index = k_add(k, is_left ? v->block.m0 : v->block.n0, in_tile);
         point->lanes = sched->lanes;
         point->lane_axis = sched->gemv.lanes_along_k ? gemm_axis_k(kernel) : v->axis;
@@ -408,16 +398,16 @@ static Val chain_of(const Vector *v, Val group) {
     const Codegen *k = v->k;
     const Sched *sched = v->sched;
     uint32_t own = sched->gemv.lanes_along_k ? sched->lanes : sched->gemv.slots;
-    Val run = k_mul(k, group, k_i32(k, sched->gemv.threads_along_k));
+    Val run = k_muli(k, group, sched->gemv.threads_along_k);
     run = k_add(k, run, v->along);
-    return gpu_index(v->lower, k_mul(k, run, k_i32(k, own)));
+    return gpu_index(v->lower, k_muli(k, run, own));
 }
 
 /* Group of chains of a pass: a block's own lie side by side. */
 static Val group_of(const Vector *v, Val pass) {
     const Codegen *k = v->k;
     if (!v->rank) return pass;
-    Val first = k_mul(k, v->rank, k_i32(k, v->n_passes));
+    Val first = k_muli(k, v->rank, v->n_passes);
     return k_add(k, first, pass);
 }
 
@@ -482,7 +472,7 @@ typedef Step Round[MAX_UNROLL][MAX_SLOTS];
 static void load_straight(const Vector *v, Val own, uint32_t i, Round *round) {
     for (uint32_t u = 0; u < v->sched->unroll; u++) {
         int64_t ahead = ((int64_t)i * v->sched->unroll + u) * v->n_chains;
-        Val from = k_add(v->k, own, lower_index_const(v->lower, ahead));
+        Val from = k_addi(v->k, own, ahead);
         load_round(v, from, true, (*round)[u]);
     }
 }
@@ -494,7 +484,7 @@ static void run_straight(Vector *v, Val group) {
     Round rounds[2];
     for (uint32_t i = 0; i <= v->n_kept * n_rounds; i++) {
         uint32_t kept = i / n_rounds, before = i - 1;
-        Val own = chain_of(v, k_add(v->k, group, k_i32(v->k, kept)));
+        Val own = chain_of(v, k_addi(v->k, group, kept));
         if (kept < v->n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
         if (i == 0) continue;
         if (kept == v->n_kept) begin_outputs(v); /* behind the last of the matrix */
@@ -509,7 +499,8 @@ static void ask_for_occupancy(const Vector *v) {
     static const char key[] = "nvvm.minctasm";
     const Lower *lower = v->lower;
     int64_t grid, n = v->sched->gemv.n_processors;
-    if (lower->is_turn || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid)) return;
+    if (lower->is_one_block || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid))
+        return;
     const char *value = str_format(v->k->arena, "%d", (int)((grid + n - 1) / n));
     LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateStringAttribute(v->k->context, key, sizeof key - 1, value,
@@ -523,7 +514,7 @@ static void run_kept(Vector *v, Val group) {
         return;
     }
     for (uint32_t kept = 0; kept < v->n_kept; kept++) {
-        v->own_k = chain_of(v, k_add(v->k, group, k_i32(v->k, kept)));
+        v->own_k = chain_of(v, k_addi(v->k, group, kept));
         sum_over_k(v);
         leave_outputs(v, kept);
     }
@@ -556,7 +547,7 @@ static void run_outputs(Vector *v) {
  * launch is let in when the matrix has been read: what it loads would only delay the rest of it. */
 void emit_gpu_gemv(Lower *lower) {
     Vector *v = arena_array(lower->k->arena, Vector, 1);
-    if (!lower->is_turn) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
+    if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     vector_init(v, lower);
     if (v->rank) gpu_cluster_begin(v->k);
     make_shared(v);

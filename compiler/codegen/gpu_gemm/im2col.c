@@ -41,8 +41,8 @@ static uint32_t add_pixel(const Codegen *k, const WindowsCopy *copy, Val *args) 
         const Im2colAxis *axis = &windows->axes[i];
         Val n = k_i32(k, (uint32_t)axis->n);
         Val at = k_urem(k, rest, n);
-        at = k_mul(k, at, k_i32(k, (uint32_t)axis->step));
-        args[i] = k_add(k, at, k_i32(k, (uint32_t)axis->lower));
+        at = k_muli(k, at, (uint32_t)axis->step);
+        args[i] = k_addi(k, at, (uint32_t)axis->lower);
         rest = k_udiv(k, rest, n);
     }
     args[windows->n_spatial] = rest;
@@ -66,8 +66,8 @@ void gpu_im2col_copy(const Codegen *k, const WindowsCopy *copy) {
     Val offsets = of_tap(k, copy, all_offsets);
     uint32_t bits = offset_bits(copy->windows);
     for (uint32_t i = 0; i < n_spatial; i++) {
-        Val own = k_lshr(k, offsets, k_i32(k, bits * i));
-        own = k_and(k, own, k_i32(k, (1u << bits) - 1));
+        Val own = k_lshri(k, offsets, bits * i);
+        own = k_andi(k, own, (1u << bits) - 1);
         args[n++] = k_trunc(k, own, i16);
     }
     args[n++] = k_int(i16, 0); /* the own block alone */
@@ -75,5 +75,5 @@ void gpu_im2col_copy(const Codegen *k, const WindowsCopy *copy) {
     args[n++] = k_int(k->i1, false);
     args[n++] = k_int(k->i1, false);
     args[n++] = k_i32(k, 0);
-    k_intrinsic(k, names[n_spatial], NULL, 0, args, n);
+    k_intrinsic(k, names[n_spatial], args, n);
 }

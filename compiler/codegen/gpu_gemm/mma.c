@@ -45,13 +45,13 @@ static void mma_init(Mma *mma, Lower *lower) {
 /* Stages. */
 
 static Val stage_at(const Mma *mma, Val offset) {
-    return gpu_shared_at(mma->k, mma->shared, mma->k->i8, offset);
+    return k_byte(mma->k, mma->shared, offset);
 }
 
 static Val next_stage(const Mma *mma, Val offset) {
     const Codegen *k = mma->k;
     Val end = k_i32(k, (int64_t)mma->stage_bytes * mma->sched->gemm.stages);
-    Val next = k_add(k, offset, k_i32(k, mma->stage_bytes));
+    Val next = k_addi(k, offset, mma->stage_bytes);
     Val wraps = k_eq(k, next, end);
     return k_select(k, wraps, k_i32(k, 0), next);
 }
@@ -59,7 +59,7 @@ static Val next_stage(const Mma *mma, Val offset) {
 static void fetch(Mma *mma, Val k0, Val stage) {
     for (int side = 0; side < 2; side++)
         mma_operand_fetch(&mma->factors[side], &mma->tile.block, k0, stage);
-    mma_copies_commit(mma->k);
+    gpu_copies_commit(mma->k);
 }
 
 static void put(const Mma *mma, Val stage) {
@@ -84,43 +84,43 @@ static void load_fragments(const Mma *mma, Val stage, Val k0, uint32_t step, Fra
                              f->left + m * each);
 }
 
-/* The stages' turns, and what one step of the loop hands to the next. */
-typedef struct Turn {
+/* Which stages are read and filled, and what one step of the mainloop leaves to the next. */
+typedef struct Mainloop {
     Val read, fill;      /* i32: bytes from the first stage */
     Fragments fragments; /* of the first step of the stage `read` */
-} Turn;
+} Mainloop;
 
-/* Accumulators and turn as a flat list that the loop carries, or back from it. */
-static uint32_t flatten(Mma *mma, Turn *turn, Val *values, bool is_back) {
+/* Accumulators and stages as a flat list that the loop carries, or back from it. */
+static uint32_t flatten(Mma *mma, Mainloop *loop_state, Val *values, bool is_back) {
     uint32_t each = mma_fragment_registers(&mma->factors[0]);
     const ValueList lists[] = {{mma->tile.accs, mma->tile.n_accs},
-                               {&turn->read, 1},
-                               {&turn->fill, 1},
-                               {turn->fragments.left, mma->tile.n_m * each},
-                               {turn->fragments.right, mma->tile.n_n / 2 * each}};
+                               {&loop_state->read, 1},
+                               {&loop_state->fill, 1},
+                               {loop_state->fragments.left, mma->tile.n_m * each},
+                               {loop_state->fragments.right, mma->tile.n_n / 2 * each}};
     return loop_flatten(lists, sizeof lists / sizeof *lists, values, is_back);
 }
 
 /* Multiplies the stage `read`, whose tile begins at k0, while the tile that is `ahead` tiles
  * further is fetched into `fill`. Fragments are loaded a step before they are multiplied: the last
  * step waits for the next stage and loads its first. */
-static void run_stage(Mma *mma, Turn *turn, Val k0, uint32_t ahead) {
-    Fragments fragments[2] = {turn->fragments};
+static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
+    Fragments fragments[2] = {loop_state->fragments};
     const Codegen *k = mma->k;
     int64_t depth = mma->sched->gemm.tile_k;
     uint32_t n_steps = (uint32_t)depth * mma->factors[0].elem_bytes / STEP_BYTES;
-    Val next_k0 = k_add(k, k0, lower_index_const(mma->lower, depth));
-    Val stage = stage_at(mma, turn->read), fill = stage_at(mma, turn->fill);
-    turn->read = next_stage(mma, turn->read);
-    turn->fill = next_stage(mma, turn->fill);
+    Val next_k0 = k_addi(k, k0, depth);
+    Val stage = stage_at(mma, loop_state->read), fill = stage_at(mma, loop_state->fill);
+    loop_state->read = next_stage(mma, loop_state->read);
+    loop_state->fill = next_stage(mma, loop_state->fill);
     for (uint32_t step = 0; step < n_steps; step++) {
         Fragments *next = &fragments[(step + 1) % 2];
         if (step + 1 < n_steps) {
             load_fragments(mma, stage, k0, step + 1, next);
         } else {
-            mma_copies_wait(k, mma->sched->gemm.stages - 2);
+            gpu_copies_wait(k, mma->sched->gemm.stages - 2);
             gpu_barrier(k);
-            load_fragments(mma, stage_at(mma, turn->read), next_k0, 0, next);
+            load_fragments(mma, stage_at(mma, loop_state->read), next_k0, 0, next);
         }
         if (step == 0) {
             Val reach = lower_index_const(mma->lower, ahead * depth);
@@ -129,13 +129,13 @@ static void run_stage(Mma *mma, Turn *turn, Val k0, uint32_t ahead) {
         mma_tile_multiply(&mma->tile, fragments[step % 2].left, fragments[step % 2].right);
     }
     put(mma, fill);
-    turn->fragments = fragments[n_steps % 2];
+    loop_state->fragments = fragments[n_steps % 2];
 }
 
 static void fill_stage(Mma *mma, Val number) {
     const Codegen *k = mma->k;
-    Val at = k_mul(k, number, k_i32(k, mma->stage_bytes));
-    Val k0 = k_mul(k, number, k_i32(k, mma->sched->gemm.tile_k));
+    Val at = k_muli(k, number, mma->stage_bytes);
+    Val k0 = k_muli(k, number, mma->sched->gemm.tile_k);
     Val stage = stage_at(mma, at);
     fetch(mma, gpu_index(mma->lower, k0), stage);
     put(mma, stage);
@@ -159,22 +159,24 @@ static void run_k(Mma *mma) {
     Lower *lower = mma->lower;
     Codegen *k = mma->k;
     uint32_t ahead = mma->sched->gemm.stages - 1, depth = mma->sched->gemm.tile_k;
-    Turn turn = {.read = k_i32(k, 0), .fill = k_i32(k, (int64_t)ahead * mma->stage_bytes)};
+    Mainloop loop_state = {.read = k_i32(k, 0),
+                           .fill = k_i32(k, (int64_t)ahead * mma->stage_bytes)};
     fill_ahead(mma, ahead);
-    mma_copies_wait(k, ahead - 1);
+    gpu_copies_wait(k, ahead - 1);
     gpu_barrier(k);
-    load_fragments(mma, stage_at(mma, turn.read), lower_index_const(lower, 0), 0, &turn.fragments);
+    load_fragments(mma, stage_at(mma, loop_state.read), lower_index_const(lower, 0), 0,
+                   &loop_state.fragments);
     Val values[MAX_ACCUMULATORS + 2 + 2 * MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    uint32_t n = flatten(mma, &turn, values, false);
+    uint32_t n = flatten(mma, &loop_state, values, false);
     Loop loop = loop_begin(k, lower_index_const(lower, 0), mma->tile.block.k,
                            lower_index_const(lower, depth));
     loop_carry(k, &loop, values, n);
-    flatten(mma, &turn, values, true);
-    run_stage(mma, &turn, loop.index, ahead);
-    flatten(mma, &turn, values, false);
+    flatten(mma, &loop_state, values, true);
+    run_stage(mma, &loop_state, loop.index, ahead);
+    flatten(mma, &loop_state, values, false);
     loop_end_carry(k, &loop, values, n);
-    flatten(mma, &turn, values, true);
-    mma_copies_wait(k, 0);
+    flatten(mma, &loop_state, values, true);
+    gpu_copies_wait(k, 0);
     gpu_barrier(k);
 }
 

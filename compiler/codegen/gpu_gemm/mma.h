@@ -22,7 +22,7 @@ enum {
     FRAGMENT_REGISTERS = 4
 };
 
-/* One operand of the GEMM and this thread's part in bringing it in. */
+/* One operand of the GEMM, and what this thread loads of it. */
 typedef struct MmaOperand {
     ScalarId value;
     Dtype dtype;
@@ -57,7 +57,8 @@ typedef struct MmaOperand {
 
 /* Bytes of a stage that the operand takes. */
 uint32_t mma_operand_bytes(const MmaOperand *factor);
-/* How the operand lies and this thread's part of it. `tile` is the tile's length along m or n. */
+/* How the operand lies and what this thread loads of it. `tile` is the tile's length along m or n.
+ */
 void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, uint32_t tile,
                       uint32_t begin_bytes);
 /* Brings in the tile from k0 (index_type) to the stage at `stage` (ptr addrspace(3)): copies are
@@ -69,8 +70,6 @@ void mma_operand_move(MmaOperand *factor, const GemmBlock *block, Val first);
 void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, Val stage);
 /* Copies that were started since the last commit are a group; waits until at most `n_pending` of
  * the thread's groups are under way. */
-void mma_copies_commit(const Codegen *k);
-void mma_copies_wait(const Codegen *k, uint32_t n_pending);
 /* Prepares fragments of `warp_elems` along m or n, from `warp_first` (i32, in the tile) on. */
 void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, Val warp_first,
                      uint32_t warp_elems);

@@ -10,11 +10,6 @@ static IndexTab *indices_of(const GemmBlock *block) {
     return scalartab_indices(block->lower->kernel->scalars);
 }
 
-static Val bytes_from(const GemmBlock *block, Val pointer, Val offset) {
-    const Codegen *k = block->lower->k;
-    return k_gep(k, k->i8, pointer, offset);
-}
-
 uint32_t mma_operand_bytes(const MmaOperand *factor) {
     return factor->n_rows * factor->row_chunks * CHUNK_BYTES;
 }
@@ -28,10 +23,10 @@ static uint32_t swizzle_period(const MmaOperand *factor) {
 static Val swizzle(const MmaOperand *factor, const GemmBlock *block, Val row, Val chunk) {
     const Codegen *k = block->lower->k;
     uint32_t n_chunks = factor->row_chunks < 8 ? factor->row_chunks : 8;
-    if (n_chunks < 8) row = k_lshr(k, row, k_i32(k, 1));
+    if (n_chunks < 8) row = k_lshri(k, row, 1);
     uint32_t mask = (factor->by_elements ? n_chunks / 2 : n_chunks) - 1;
-    row = k_and(k, row, k_i32(k, mask));
-    if (factor->by_elements) row = k_shl(k, row, k_i32(k, 1));
+    row = k_andi(k, row, mask);
+    if (factor->by_elements) row = k_shli(k, row, 1);
     return k_xor(k, chunk, row);
 }
 
@@ -41,9 +36,9 @@ static Val chunk_bytes(const MmaOperand *factor, const GemmBlock *block, Val row
     Val row_bytes = k_i32(k, (int64_t)factor->row_chunks * CHUNK_BYTES);
     Val at = k_mul(k, row, row_bytes);
     chunk = swizzle(factor, block, row, chunk);
-    chunk = k_mul(k, chunk, k_i32(k, CHUNK_BYTES));
+    chunk = k_muli(k, chunk, CHUNK_BYTES);
     at = k_add(k, at, chunk);
-    return k_add(k, at, k_i32(k, factor->begin_bytes));
+    return k_addi(k, at, factor->begin_bytes);
 }
 
 /* How the operand lies. */
@@ -84,7 +79,7 @@ static bool has_run_along(const MmaOperand *factor, const GemmBlock *block, uint
     return false;
 }
 
-/* This thread's part. */
+/* What this thread loads. */
 
 static Val row_number(const MmaOperand *factor, const GemmBlock *block, uint32_t i) {
     Val step = k_i32(block->lower->k, (int64_t)factor->row_step * i);
@@ -111,7 +106,7 @@ static Point chunk_point(const MmaOperand *factor, const GemmBlock *block, uint3
     const Codegen *k = lower->k;
     uint32_t axis_k = gemm_axis_k(lower->kernel);
     Val row = row_number(factor, block, i);
-    Val along = k_mul(k, factor->own_chunk, k_i32(block->lower->k, factor->chunk_elems));
+    Val along = k_muli(k, factor->own_chunk, factor->chunk_elems);
     row = gpu_index(lower, row);
     along = gpu_index(lower, along);
     Point point = point_inside(&block->point);
@@ -126,14 +121,11 @@ static Point chunk_point(const MmaOperand *factor, const GemmBlock *block, uint3
 static Val bytes_inside(const MmaOperand *factor, const GemmBlock *block, Val from, Val extent) {
     const Codegen *k = block->lower->k;
     LLVMTypeRef type = block->lower->index_type;
-    Val zero = LLVMConstNull(type), most = k_int(type, factor->chunk_elems);
     Val left = k_sub(k, extent, from);
-    Val args[2] = {left, most};
-    left = k_intrinsic(k, "llvm.smin", &type, 1, args, 2);
-    args[0] = left, args[1] = zero;
-    left = k_intrinsic(k, "llvm.smax", &type, 1, args, 2);
+    left = k_smin(k, left, k_int(type, factor->chunk_elems));
+    left = k_smax(k, left, k_int(type, 0));
     if (type != k->i32) left = k_trunc(k, left, k->i32);
-    return k_mul(k, left, k_i32(k, factor->elem_bytes));
+    return k_muli(k, left, factor->elem_bytes);
 }
 
 /* Addresses at k = 0; what the row (straight) or the chunk (turned) leaves inside the matrix. */
@@ -195,18 +187,9 @@ void mma_operand_move(MmaOperand *factor, const GemmBlock *block, Val first) {
     if (factor->is_copied) aim_copies(factor, block);
 }
 
-void mma_copies_commit(const Codegen *k) {
-    k_intrinsic(k, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
-}
-
-void mma_copies_wait(const Codegen *k, uint32_t n_pending) {
-    Val n = k_i32(k, n_pending);
-    k_intrinsic(k, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n, 1);
-}
-
 static void copy_chunk(const GemmBlock *block, Val to, Val from, Val n_bytes) {
     Val args[3] = {to, from, n_bytes};
-    k_intrinsic(block->lower->k, "llvm.nvvm.cp.async.cg.shared.global.16.s", NULL, 0, args, 3);
+    k_intrinsic(block->lower->k, "llvm.nvvm.cp.async.cg.shared.global.16.s", args, 3);
 }
 
 static void start_copies(const MmaOperand *factor, const GemmBlock *block, Val k0, Val stage) {
@@ -215,7 +198,7 @@ static void start_copies(const MmaOperand *factor, const GemmBlock *block, Val k
     LLVMTypeRef element = k_memory_type(k, factor->dtype, 1);
     Val delta = k_mul(k, k0, factor->k_stride);
     if (lower->index_type == k->i32) delta = k_sext(k, delta, k->i64);
-    Val to = bytes_from(block, stage, factor->own_bytes), in_k = NULL;
+    Val to = k_byte(k, stage, factor->own_bytes), in_k = NULL;
     if (!factor->is_turned) {
         Point point = chunk_point(factor, block, 0, k0);
         in_k = bytes_inside(factor, block, point.axis[gemm_axis_k(lower->kernel)], block->k);
@@ -232,7 +215,7 @@ static void start_copies(const MmaOperand *factor, const GemmBlock *block, Val k
         }
         uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
         Val from = k_gep(k, element, factor->sources[i], delta);
-        copy_chunk(block, bytes_from(block, to, k_i32(block->lower->k, rows_bytes)), from, n_bytes);
+        copy_chunk(block, k_byte(k, to, k_i32(block->lower->k, rows_bytes)), from, n_bytes);
     }
 }
 
@@ -284,10 +267,10 @@ void mma_operand_fetch(MmaOperand *factor, const GemmBlock *block, Val k0, Val s
 void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, Val stage) {
     const Codegen *k = block->lower->k;
     if (factor->is_copied) return;
-    Val to = bytes_from(block, stage, factor->own_bytes);
+    Val to = k_byte(k, stage, factor->own_bytes);
     for (uint32_t i = 0; i < factor->n_chunks; i++) {
         uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
-        Val at = bytes_from(block, to, k_i32(k, rows_bytes));
+        Val at = k_byte(k, to, k_i32(k, rows_bytes));
         LLVMSetAlignment(k_store(k, factor->values[i], at), CHUNK_BYTES);
     }
 }
@@ -304,24 +287,24 @@ uint32_t mma_fragment_registers(const MmaOperand *factor) {
 static void aim_matrices(MmaOperand *factor, const GemmBlock *block, Val warp_first, uint32_t n) {
     const Codegen *k = block->lower->k;
     Val one = k_i32(k, 1);
-    Val in_matrix = k_and(k, block->thread, k_i32(k, 7));
-    Val bit3 = k_lshr(k, block->thread, k_i32(k, 3));
-    Val bit4 = k_lshr(k, block->thread, k_i32(k, 4));
+    Val in_matrix = k_andi(k, block->thread, 7);
+    Val bit3 = k_lshri(k, block->thread, 3);
+    Val bit4 = k_lshri(k, block->thread, 4);
     bit3 = k_and(k, bit3, one);
     bit4 = k_and(k, bit4, one);
     Val half_own = factor->is_left ? bit3 : bit4, half_k = factor->is_left ? bit4 : bit3;
     Val half_row = factor->is_turned ? half_k : half_own;
     Val half_chunk = factor->is_turned ? half_own : half_k;
-    Val row = k_mul(k, half_row, k_i32(k, 8));
+    Val row = k_muli(k, half_row, 8);
     row = k_add(k, row, in_matrix);
     if (factor->is_turned) {
-        Val chunk = k_lshr(k, warp_first, k_i32(k, 3));
+        Val chunk = k_lshri(k, warp_first, 3);
         half_chunk = k_add(k, half_chunk, chunk);
     } else {
         row = k_add(k, row, warp_first);
     }
     for (uint32_t i = 0; i < n; i++) {
-        Val chunk = k_add(k, half_chunk, k_i32(k, (int64_t)i * 2));
+        Val chunk = k_addi(k, half_chunk, (int64_t)i * 2);
         factor->lane_bytes[i] = chunk_bytes(factor, block, row, chunk);
     }
 }
@@ -329,21 +312,21 @@ static void aim_matrices(MmaOperand *factor, const GemmBlock *block, Val warp_fi
 /* Lane l has the elements (own l / 4, k l % 4) of matrices of 8 by 4. */
 static void aim_elements(MmaOperand *factor, const GemmBlock *block, Val warp_first, uint32_t n) {
     const Codegen *k = block->lower->k;
-    Val lane = k_and(k, block->thread, k_i32(k, WARP - 1));
-    Val own = k_lshr(k, lane, k_i32(k, 2));
-    Val at_k = k_and(k, lane, k_i32(k, 3));
+    Val lane = k_andi(k, block->thread, WARP - 1);
+    Val own = k_lshri(k, lane, 2);
+    Val at_k = k_andi(k, lane, 3);
     own = k_add(k, own, warp_first);
     uint32_t n_places = factor->is_turned ? n * 2 : n;
     for (uint32_t i = 0; i < n_places; i++) {
         uint32_t own_plus = factor->is_turned ? i * 8 : 0;
         uint32_t k_plus = factor->is_turned ? 0 : i * STEP_BYTES / factor->elem_bytes;
-        Val one = k_add(k, own, k_i32(k, own_plus));
-        Val two = k_add(k, at_k, k_i32(k, k_plus));
+        Val one = k_addi(k, own, own_plus);
+        Val two = k_addi(k, at_k, k_plus);
         Val row = factor->is_turned ? two : one, along = factor->is_turned ? one : two;
         Val elems = k_i32(k, factor->chunk_elems);
         Val chunk = k_udiv(k, along, elems);
         Val rest = k_urem(k, along, elems);
-        rest = k_mul(k, rest, k_i32(k, factor->elem_bytes));
+        rest = k_muli(k, rest, factor->elem_bytes);
         Val at = chunk_bytes(factor, block, row, chunk);
         factor->lane_bytes[i] = k_add(k, at, rest);
     }
@@ -366,12 +349,12 @@ static void load_matrices(const MmaOperand *factor, const GemmBlock *block, Val 
     const Codegen *k = block->lower->k;
     uint32_t column = factor->is_turned ? i : step, rows = (factor->is_turned ? step : i) * 16;
     uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
-    Val at = bytes_from(block, stage, factor->lane_bytes[column]);
-    at = bytes_from(block, at, k_i32(k, rows_bytes));
+    Val at = k_byte(k, stage, factor->lane_bytes[column]);
+    at = k_byte(k, at, k_i32(k, rows_bytes));
     LLVMTypeRef type = LLVMTypeOf(at);
     const char *name = factor->is_turned ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
                                          : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
-    Val matrices = k_intrinsic(k, name, &type, 1, &at, 1);
+    Val matrices = k_intrinsic_of(k, name, &type, 1, &at, 1);
     for (uint32_t r = 0; r < FRAGMENT_REGISTERS; r++)
         registers[r] = k_extract_value(k, matrices, r);
 }
@@ -390,8 +373,8 @@ static void load_elements(const MmaOperand *factor, const GemmBlock *block, Val 
                                           : i * 16 + own_half * 8;
         uint32_t place = factor->is_turned ? i * 2 + own_half : step;
         uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
-        Val at = bytes_from(block, stage, factor->lane_bytes[place]);
-        at = bytes_from(block, at, k_i32(k, rows_bytes));
+        Val at = k_byte(k, stage, factor->lane_bytes[place]);
+        at = k_byte(k, at, k_i32(k, rows_bytes));
         registers[r] = k_load(k, type, at);
         LLVMSetAlignment(registers[r], factor->elem_bytes);
     }
@@ -403,9 +386,9 @@ static void pad_elements(const GemmBlock *block, uint32_t step, Val k0, Val *reg
                          uint32_t n) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
-    Val lane = k_and(k, block->thread, k_i32(block->lower->k, 3));
+    Val lane = k_andi(k, block->thread, 3);
     Val at_k = k_add(k, k0, gpu_index(lower, lane));
-    at_k = k_add(k, at_k, lower_index_const(lower, (int64_t)step * 4));
+    at_k = k_addi(k, at_k, (int64_t)step * 4);
     Val inside = k_slt(k, at_k, block->k);
     Val pad = k_number(k, DT_F64, -0.0);
     for (uint32_t r = 0; r < n; r++) registers[r] = k_select(k, inside, registers[r], pad);
@@ -416,9 +399,8 @@ static void pad_elements(const GemmBlock *block, uint32_t step, Val k0, Val *reg
 static Val round_to_tf32(const Codegen *k, Val bits) {
     Val value = k_bitcast(k, bits, k->f32);
     if (!k->target->has_tf32_rounding) return k_bitcast(k, math_tf32(k, value), k->i32);
-    Val same[2] = {value, value};
-    value = k_intrinsic(k, "llvm.nvvm.fmax.nan.f", NULL, 0, same, 2);
-    return k_intrinsic(k, "llvm.nvvm.f2tf32.rn", NULL, 0, &value, 1);
+    value = k_intrinsic_2(k, "llvm.nvvm.fmax.nan.f", value, value);
+    return k_intrinsic_1(k, "llvm.nvvm.f2tf32.rn", value);
 }
 
 void mma_operand_fragment(const MmaOperand *factor, const GemmBlock *block, Val stage, uint32_t i,

@@ -18,9 +18,9 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     if (tile->n_accs > MAX_ACCUMULATORS)
         ice(tile->k->arena, "a thread keeps more than %d accumulators", MAX_ACCUMULATORS);
     for (uint32_t i = 0; i < tile->n_accs; i++) tile->accs[i] = LLVMConstReal(tile->acc_type, 0);
-    Val warp = k_udiv(k, block->thread, k_i32(tile->k, WARP));
-    tile->warp_m = k_urem(k, warp, k_i32(tile->k, sched->gemm.warps_m));
-    tile->warp_n = k_udiv(k, warp, k_i32(tile->k, sched->gemm.warps_m));
+    Val warp = k_udivi(k, block->thread, WARP);
+    tile->warp_m = k_uremi(k, warp, sched->gemm.warps_m);
+    tile->warp_n = k_udivi(k, warp, sched->gemm.warps_m);
 }
 
 void mma_tile_aim(const MmaTile *tile, MmaOperand *factor) {
@@ -29,7 +29,7 @@ void mma_tile_aim(const MmaTile *tile, MmaOperand *factor) {
     uint32_t elems = is_left ? sched->gemm.tile_m / sched->gemm.warps_m
                              : sched->gemm.tile_n / sched->gemm.warps_n;
     Val warp = is_left ? tile->warp_m : tile->warp_n;
-    Val first = k_mul(tile->k, warp, k_i32(tile->k, elems));
+    Val first = k_muli(tile->k, warp, elems);
     mma_operand_aim(factor, &tile->block, first, elems);
 }
 
@@ -54,7 +54,7 @@ static void run_instruction(const MmaTile *tile, const char *name, const Val *le
         args[n++] = k_bitcast(k, operand, type);
     }
     for (uint32_t i = 0; i < n_accs; i++) args[n++] = accs[i];
-    Val sums = k_intrinsic(k, name, NULL, 0, args, n);
+    Val sums = k_intrinsic(k, name, args, n);
     for (uint32_t i = 0; i < n_accs; i++) accs[i] = k_extract_value(k, sums, i);
 }
 
@@ -85,9 +85,9 @@ void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right) {
                      tile->accs + (m * tile->n_n + n) * 4);
 }
 
-/* Draining. */
+/* The epilogue. */
 
-/* Rows of each warp's share that are drained at once: all that fit. */
+/* Rows of each warp's share that are stored at once: all that fit. */
 static uint32_t epilogue_rows(const MmaTile *tile) {
     const Sched *sched = tile->sched;
     uint32_t rows = sched->gemm.tile_m / sched->gemm.warps_m;
@@ -105,15 +105,15 @@ uint32_t mma_tile_epilogue_bytes(const MmaTile *tile) {
 static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
     const Codegen *k = tile->k;
     uint32_t pitch = tile->sched->gemm.tile_n + PAD_ELEMS;
-    Val lane = k_and(k, tile->block.thread, k_i32(k, WARP - 1));
-    Val row = k_mul(k, tile->warp_m, k_i32(k, (int64_t)n_m * 16));
-    row = k_add(k, row, k_lshr(k, lane, k_i32(k, 2)));
-    Val column = k_and(k, lane, k_i32(k, 3));
-    column = k_shl(k, column, k_i32(k, 1));
-    Val warp_n = k_mul(k, tile->warp_n, k_i32(k, (int64_t)tile->n_n * 8));
-    Val at = k_mul(k, row, k_i32(k, pitch));
+    Val lane = k_andi(k, tile->block.thread, WARP - 1);
+    Val row = k_muli(k, tile->warp_m, (int64_t)n_m * 16);
+    row = k_add(k, row, k_lshri(k, lane, 2));
+    Val column = k_andi(k, lane, 3);
+    column = k_shli(k, column, 1);
+    Val warp_n = k_muli(k, tile->warp_n, (int64_t)tile->n_n * 8);
+    Val at = k_muli(k, row, pitch);
     at = k_add(k, at, k_add(k, column, warp_n));
-    Val own = gpu_shared_at(k, tile->shared, tile->acc_type, at);
+    Val own = k_gep(k, tile->acc_type, tile->shared, at);
     Val poison = LLVMGetPoison(LLVMVectorType(tile->acc_type, 2));
     for (uint32_t i = 0; i < n_m * tile->n_n * 2; i++) {
         uint32_t half = i % 2, n = i / 2 % tile->n_n, m = i / 2 / tile->n_n;
@@ -121,7 +121,7 @@ static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
         Val pair = k_insert(k, poison, sums[0], 0);
         pair = k_insert(k, pair, sums[1], 1);
         uint32_t offset = (m * 16 + half * 8) * pitch + n * 8;
-        Val pointer = gpu_shared_at(k, own, tile->acc_type, k_i32(k, offset));
+        Val pointer = k_gep(k, tile->acc_type, own, k_i32(k, offset));
         LLVMSetAlignment(k_store(k, pair, pointer), tile->acc_bytes * 2);
     }
 }

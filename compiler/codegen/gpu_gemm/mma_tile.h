@@ -17,7 +17,7 @@ typedef struct MmaTile {
     Dtype dtype; /* of the operands */
     uint32_t acc_bytes;
     LLVMTypeRef acc_type;
-    Val shared;         /* the caller's: where it drains, at least mma_tile_epilogue_bytes */
+    Val shared; /* the caller's: the epilogue's shared memory, at least mma_tile_epilogue_bytes */
     Val warp_m, warp_n; /* i32: the warp's place in the tile, in warps */
     uint32_t n_m, n_n;  /* instructions' tiles of 16 and of 8 along the warp's share */
     uint32_t n_accs;

@@ -16,9 +16,8 @@ static Val element(Lower *lower, uint32_t u) {
 }
 
 static Val factor_at(Point *point, ScalarId id, Dtype acc) {
-    const Codegen *k = point->lower->k;
     Dtype dtype = scalar_get(point->lower->kernel->scalars, id)->dtype;
-    return convert_value(k, point_value(point, id), dtype, acc);
+    return convert_value(point->lower->k, point_value(point, id), dtype, acc);
 }
 
 static Val multiply_add(const Codegen *k, Dtype acc, Val a, Val b, Val sum) {

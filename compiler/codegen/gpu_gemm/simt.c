@@ -26,14 +26,6 @@ enum { MANY_OUTPUTS = 64 };
 
 /* Computing. */
 
-static Val multiply_add(const Simt *g, Val a, Val b, Val sum) {
-    const Codegen *k = g->k;
-    if (g->acc == DT_I32) return k_add(k, k_mul(k, a, b), sum);
-    LLVMTypeRef type = LLVMTypeOf(sum);
-    Val args[3] = {a, b, sum};
-    return k_intrinsic(k, "llvm.fma", &type, 1, args, 3);
-}
-
 /* The thread's fragments of one row of a tile, as single elements. */
 static void load_fragments(const Simt *g, const Side *side, Val base, uint32_t at_k,
                            Val *elements) {
@@ -41,7 +33,7 @@ static void load_fragments(const Simt *g, const Side *side, Val base, uint32_t a
     LLVMTypeRef type = k_value_type(k, g->acc, side->size);
     for (uint32_t f = 0; f < side->n; f++) {
         int64_t offset = ((int64_t)at_k * side->pitch + (int64_t)f * side->stride) * g->acc_bytes;
-        Val pointer = gpu_shared_at(k, base, k->i8, k_i32(k, offset));
+        Val pointer = k_byte(k, base, k_i32(k, offset));
         Val load = k_load(k, type, pointer);
         LLVMSetAlignment(load, side->size * g->acc_bytes);
         for (uint32_t i = 0; i < side->size; i++)
@@ -60,7 +52,7 @@ static void multiply_row(const Simt *g, Val (*row)[MAX_SIDE], Val *sums) {
         for (uint32_t i = 0; i < rm; i++) {
             uint32_t a = b % 2 ? rm - 1 - i : i;
             Val *sum = &sums[a * rn + b];
-            *sum = multiply_add(g, row[0][a], row[1][b], *sum);
+            *sum = math_multiply_add(g->k, g->acc, row[0][a], row[1][b], *sum);
         }
 }
 
@@ -131,26 +123,20 @@ static void compute_some(const Simt *g, Val buffer, Val next, uint32_t from, uin
     }
     Val before[MAX_VALUES], after[MAX_VALUES];
     uint32_t n = pack(g, work, before);
-    LLVMBasicBlockRef blocks[2] = {k_here(g->k), NULL};
+    LLVMBasicBlockRef here = k_here(g->k);
     If has_outputs = if_begin(g->k, g->computes);
     compute(g, buffer, next, from, to, work);
-    blocks[1] = k_here(g->k);
+    LLVMBasicBlockRef computed = k_here(g->k);
     if_end(g->k, &has_outputs);
     pack(g, work, after);
-    for (uint32_t i = 0; i < n; i++) {
-        Val values[2] = {before[i], after[i]};
-        after[i] = k_phi(g->k, LLVMTypeOf(before[i]));
-        LLVMAddIncoming(after[i], values, blocks, 2);
-    }
+    for (uint32_t i = 0; i < n; i++) after[i] = k_merge(g->k, before[i], here, after[i], computed);
     unpack(g, after, work);
 }
 
 /* The tile in `buffer` is there for all threads; later ones may be on their way. */
 static void finish_tile(const Simt *g, Val buffer, Point (*points)[MAX_STEPS]) {
-    Val n_later = k_i32(g->k, (int64_t)g->sched->gemm.stages - 2);
     simt_put_tile(g, buffer, points);
-    if (simt_has_copies(g))
-        k_intrinsic(g->k, "llvm.nvvm.cp.async.wait.group", NULL, 0, &n_later, 1);
+    if (simt_has_copies(g)) gpu_copies_wait(g->k, g->sched->gemm.stages - 2);
     gpu_barrier(g->k);
 }
 
@@ -223,7 +209,7 @@ static void put_fragment(const Simt *g, Val pointer, Val value) {
     for (uint32_t j = 0; j < size; j++) {
         Val one = k_extract(k, value, j);
         Val offset = k_i32(k, (int64_t)j * g->acc_bytes);
-        Val to = gpu_shared_at(k, pointer, k->i8, offset);
+        Val to = k_byte(k, pointer, offset);
         LLVMSetVolatile(k_store(k, one, to), 1);
     }
 }
@@ -235,11 +221,11 @@ static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
     uint32_t rn = n_outputs(right), warp_rows = left->tile / g->sched->gemm.warps_m;
     LLVMTypeRef type = k_value_type(k, g->acc, right->size);
     /* A thread's first row in the tile, less the other fragments' rows of the warps before. */
-    Val skipped = k_mul(k, warp_m, k_i32(k, (int64_t)warp_rows - left->stride));
+    Val skipped = k_muli(k, warp_m, (int64_t)warp_rows - left->stride);
     Val row = k_sub(k, left->first, skipped);
-    Val at = k_mul(k, row, k_i32(k, g->part_pitch));
+    Val at = k_muli(k, row, g->part_pitch);
     at = k_add(k, at, right->first);
-    Val base = simt_shared_at(g, k_mul(k, at, k_i32(k, g->acc_bytes)));
+    Val base = simt_shared_at(g, k_muli(k, at, g->acc_bytes));
     for (uint32_t i = 0; i < left->size; i++)
         for (uint32_t b = 0; b < right->n; b++) {
             const Val *from = sums + (size_t)(f * left->size + i) * rn + (size_t)b * right->size;
@@ -248,7 +234,7 @@ static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
             for (uint32_t j = 0; j < right->size && right->size > 1; j++)
                 value = k_insert(k, value, from[j], j);
             int64_t offset = ((int64_t)i * g->part_pitch + (int64_t)b * right->stride);
-            Val pointer = gpu_shared_at(k, base, k->i8, k_i32(k, offset * (int64_t)g->acc_bytes));
+            Val pointer = k_byte(k, base, k_i32(k, offset * (int64_t)g->acc_bytes));
             put_fragment(g, pointer, value);
         }
 }
@@ -290,8 +276,8 @@ static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes,
     side->size = per_thread < most ? per_thread : most;
     side->n = per_thread / side->size;
     side->stride = lanes * side->size;
-    Val at = k_mul(k, warp, k_i32(k, side->tile / warps));
-    Val in_warp = k_mul(k, lane, k_i32(k, side->size));
+    Val at = k_muli(k, warp, side->tile / warps);
+    Val in_warp = k_muli(k, lane, side->size);
     side->first = k_add(k, at, in_warp);
 }
 
@@ -301,15 +287,15 @@ static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes,
 static void place_lane(const Simt *g, Val lane, uint32_t lanes_n, Val *m, Val *n) {
     const Codegen *k = g->k;
     if (lanes_n == 1 || lanes_n == WARP) {
-        *m = k_udiv(k, lane, k_i32(k, lanes_n));
-        *n = k_urem(k, lane, k_i32(k, lanes_n));
+        *m = k_udivi(k, lane, lanes_n);
+        *n = k_uremi(k, lane, lanes_n);
         return;
     }
     Val one = k_i32(k, 1), half = k_i32(k, lanes_n / 2);
     Val low_m = k_and(k, lane, one);
     Val pair = k_lshr(k, lane, one);
     Val low_n = k_and(k, pair, one);
-    Val rest = k_lshr(k, lane, k_i32(k, 2));
+    Val rest = k_lshri(k, lane, 2);
     Val high_n = k_urem(k, rest, half);
     Val high_m = k_udiv(k, rest, half);
     high_m = k_shl(k, high_m, one);
@@ -323,15 +309,15 @@ static Val place_thread(Simt *g) {
     const Sched *sched = g->sched;
     uint32_t lanes_m = simt_lanes_m(sched), lanes_n = WARP / lanes_m;
     Val thread = g->block.thread;
-    Val lane = k_and(k, thread, k_i32(k, WARP - 1));
-    Val warp = k_lshr(k, thread, k_i32(k, 5));
-    warp = k_urem(k, warp, k_i32(k, (int64_t)sched->gemm.warps_m * sched->gemm.warps_n));
-    Val warp_m = k_udiv(k, warp, k_i32(k, sched->gemm.warps_n));
-    Val warp_n = k_urem(k, warp, k_i32(k, sched->gemm.warps_n));
+    Val lane = k_andi(k, thread, WARP - 1);
+    Val warp = k_lshri(k, thread, 5);
+    warp = k_uremi(k, warp, (int64_t)sched->gemm.warps_m * sched->gemm.warps_n);
+    Val warp_m = k_udivi(k, warp, sched->gemm.warps_n);
+    Val warp_n = k_uremi(k, warp, sched->gemm.warps_n);
     Val lane_m, lane_n;
     place_lane(g, lane, lanes_n, &lane_m, &lane_n);
     uint32_t computing = WARP * sched->gemm.warps_m * sched->gemm.warps_n;
-    if (computing < sched->threads) g->computes = k_ult(k, thread, k_i32(k, computing));
+    if (computing < sched->threads) g->computes = k_ulti(k, thread, computing);
     place_fragments(g, &g->sides[0], sched->gemm.warps_m, lanes_m, warp_m, lane_m);
     place_fragments(g, &g->sides[1], sched->gemm.warps_n, lanes_n, warp_n, lane_n);
     return warp_m;
@@ -400,7 +386,7 @@ void emit_gpu_gemm_simt(Lower *lower) {
                         .begin = g.block.n0,
                         .extent = g.block.n};
     Val warp_m = place_thread(&g), sums[MAX_OUTPUTS];
-    if (!lower->is_turn) ask_for_occupancy(&g);
+    if (!lower->is_one_block) ask_for_occupancy(&g);
     for (uint32_t i = 0; i < 2; i++) simt_side_init(&g, &g.sides[i]);
     make_shared(&g);
     prepare_batch(&g);

@@ -35,8 +35,8 @@ static const Scalar *find_copied(const Simt *g, const Side *side) {
     const Lower *lower = g->lower;
     const Scalar *s = scalar_get(lower->kernel->scalars, side->value);
     bool is_load = s->kind == SCALAR_LOAD && !s->guard && s->dtype == g->acc;
-    if (!is_load || lower->is_turn) return NULL;
-    return lower->chips && lower->chips[lower_arg(lower, s->buffer)].base ? NULL : s;
+    if (!is_load || lower->is_one_block) return NULL;
+    return lower->smem && lower->smem[lower_arg(lower, s->buffer)].base ? NULL : s;
 }
 
 /* Whether its vectors along its own axis are whole and aligned ones of memory. */
@@ -111,15 +111,15 @@ static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) 
     uint32_t beside = is_wide || !is_whole ? width : threads / across, n_beside = width / beside;
     uint32_t further = threads / across / beside * across * lanes;
     Val group = is_whole ? g->block.thread : simt_plus(g, g->block.thread, s * threads);
-    Val fast = k_urem(k, group, k_i32(k, across));
-    Val slow = k_udiv(k, group, k_i32(k, across));
+    Val fast = k_uremi(k, group, across);
+    Val slow = k_udivi(k, group, across);
     if (is_wide && across * lanes < length) {
-        Val run = k_udiv(k, slow, k_i32(k, width));
-        slow = k_urem(k, slow, k_i32(k, width));
-        run = k_mul(k, run, k_i32(k, across));
+        Val run = k_udivi(k, slow, width);
+        slow = k_uremi(k, slow, width);
+        run = k_muli(k, run, across);
         fast = k_add(k, fast, run);
     }
-    fast = k_mul(k, fast, k_i32(k, lanes));
+    fast = k_muli(k, fast, lanes);
     uint32_t more_slow = is_whole ? s % n_beside * beside : 0;
     uint32_t more_fast = is_whole ? s / n_beside * further : 0;
     side->own[s] = is_along_k ? slow : fast;
@@ -131,12 +131,11 @@ static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) 
 /* Where the groups of this thread stand, and what of the operand can be computed before the loop
  * over k. */
 void simt_side_place(const Simt *g, Side *side) {
-    const Codegen *k = g->k;
     const Lower *lower = g->lower;
     uint32_t axis_k = gemm_axis_k(lower->kernel);
     for (uint32_t s = 0; s < side->n_steps; s++) {
         place_group(g, side, s, side->lane_axis == axis_k);
-        Val index = k_add(k, side->begin, gpu_index(lower, side->own[s]));
+        Val index = k_add(g->k, side->begin, gpu_index(lower, side->own[s]));
         index = simt_plus(g, index, side->more_own[s]);
         side->exists[s] = group_exists(g, side, s, index);
         Point *point = &side->points[s];
@@ -173,16 +172,16 @@ static bool needs_pad(const Simt *g) {
 }
 
 Val simt_shared_at(const Simt *g, Val bytes) {
-    return gpu_shared_at(g->k, g->shared, g->k->i8, bytes);
+    return k_byte(g->k, g->shared, bytes);
 }
 
 /* Element offsets of a tile as bytes of the buffer. */
 Val simt_offset(const Simt *g, const Side *side, Val at_k, Val own) {
     const Codegen *k = g->k;
-    Val at = k_mul(k, at_k, k_i32(k, side->pitch));
+    Val at = k_muli(k, at_k, side->pitch);
     at = k_add(k, at, own);
-    at = k_mul(k, at, k_i32(k, g->acc_bytes));
-    return k_add(k, at, k_i32(k, side->offset_bytes));
+    at = k_muli(k, at, g->acc_bytes);
+    return k_addi(k, at, side->offset_bytes);
 }
 
 static void store_group(const Simt *g, const Side *side, Val pointer, Val value) {
@@ -195,7 +194,7 @@ static void store_group(const Simt *g, const Side *side, Val pointer, Val value)
     for (uint32_t j = 0; j < side->lanes; j++) {
         Val one = k_extract(k, value, j);
         Val offset = k_i32(k, (int64_t)j * side->pitch * g->acc_bytes);
-        k_store(k, one, gpu_shared_at(k, pointer, k->i8, offset));
+        k_store(k, one, k_byte(k, pointer, offset));
     }
 }
 
@@ -209,16 +208,11 @@ typedef struct Place {
 static void copy_group(const Simt *g, const Side *side, Place to, Place from, Val exists) {
     const Codegen *k = g->k;
     uint32_t n_bytes = side->lanes * g->acc_bytes;
-    static const char list[] = "r,l,b,~{memory}";
     const char *code = str_format(
         k->arena, "@$2 cp.async.%s.shared.global [$0+%lld], [$1+%lld], %u;",
         n_bytes == 16 ? "cg" : "ca", (long long)to.more_bytes, (long long)from.more_bytes, n_bytes);
     Val args[3] = {to.at, from.at, exists};
-    LLVMTypeRef types[3] = {k->i32, LLVMTypeOf(from.at), k->i1};
-    LLVMTypeRef type = LLVMFunctionType(k->void_type, types, 3, 0);
-    Val call = LLVMGetInlineAsm(type, code, strlen(code), list, sizeof list - 1, 1, 0,
-                                LLVMInlineAsmDialectATT, 0);
-    k_call(k, type, call, args, 3);
+    k_asm(k, k->void_type, code, "r,l,b,~{memory}", args, 3, true);
 }
 
 /* Where group `s` lies in the buffer at `buffer` bytes (i32). */
@@ -354,7 +348,7 @@ void simt_copy_tile(const Simt *g, Val begin, Val buffer) {
     if (!simt_has_copies(g)) return;
     for (uint32_t i = 0; i < 2; i++)
         if (g->sides[i].copied) copy_groups(g, &g->sides[i], begin, buffer);
-    k_intrinsic(g->k, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
+    gpu_copies_commit(g->k);
     if (needs_pad(g)) pad_tile(g, begin, buffer);
 }
 

@@ -14,8 +14,8 @@ enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
 
 /* Setup. */
 
-/* The lhs, or the right one of phase i - 1. The maps of all phases' rhs operands follow
- * that of the left one. */
+/* The lhs [m, k], or the rhs [k, n] of kernel i - 1 of the launch. The maps of all rhs operands
+ * follow that of the lhs. */
 static void init_side(Wgmma *w, uint32_t i) {
     const Kernel *kernel = w->lower->kernel;
     WgmmaSide *side = &w->sides[i];
@@ -34,7 +34,6 @@ static void init_side(Wgmma *w, uint32_t i) {
 
 /* Of one code, or of the narrow tiles: what it multiplies, and where that lies. */
 static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
-    Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     w->lower = lower;
     w->sched = sched;
@@ -46,7 +45,7 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->n_groups = w->sched->gemm.warps_m / WGMMA_GROUP_WARPS;
     if (w->n_products != wgmma_products(w->sched) || w->n_products > WGMMA_MAX_PRODUCTS ||
         w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->gemm.tile_m)
-        ice(k->arena, "no instruction for %u tiles of %u x %u", w->n_products,
+        ice(lower->k->arena, "no instruction for %u tiles of %u x %u", w->n_products,
             w->sched->gemm.tile_m, w->sched->gemm.tile_n);
     for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
     w->stage_bytes = w->wide ? w->wide->stage_bytes : w->tile_bytes;
@@ -68,110 +67,11 @@ static void place_thread(Wgmma *w) {
     w->shared = gpu_shared_dynamic(k);
     w->thread = gpu_thread(k);
     /* The same for all lanes, as they themselves cannot see. */
-    Val args[4] = {k_i32(k, -1), k_lshr(k, w->thread, k_i32(k, 5)), k_i32(k, 0),
-                   k_i32(k, WARP - 1)};
-    w->warp = k_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", NULL, 0, args, 4);
-    w->group = k_lshr(k, w->warp, k_i32(k, 2));
-    w->in_group = k_and(k, w->thread, k_i32(k, GROUP_THREADS - 1));
+    Val args[4] = {k_i32(k, -1), k_lshri(k, w->thread, 5), k_i32(k, 0), k_i32(k, WARP - 1)};
+    w->warp = k_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", args, 4);
+    w->group = k_lshri(k, w->warp, 2);
+    w->in_group = k_andi(k, w->thread, GROUP_THREADS - 1);
     if (w->sched->cluster > 1) w->rank = gpu_special(k, "cluster.ctarank");
-}
-
-/* Barriers. */
-
-static uint32_t barriers_begin(const Wgmma *w) {
-    return w->sched->gemm.stages * w->stage_bytes + w->sched->gemm.warps_m * w->epilogue_bytes;
-}
-
-static Val barrier_at(const Wgmma *w, Val stage, uint32_t begin) {
-    const Codegen *k = w->k;
-    Val at = k_mul(k, stage, k_i32(k, WGMMA_BARRIER_BYTES));
-    return wgmma_at(w, k_add(k, at, k_i32(k, begin)));
-}
-
-/* Barriers of a stage. */
-static Val wgmma_full(const Wgmma *w, Val stage) {
-    return barrier_at(w, stage, barriers_begin(w));
-}
-
-static Val wgmma_empty(const Wgmma *w, Val stage) {
-    return barrier_at(w, stage, barriers_begin(w) + w->sched->gemm.stages * WGMMA_BARRIER_BYTES);
-}
-
-/* Barriers of a warp's results. */
-static Val results_barrier(const Wgmma *w, Val warp, uint32_t which) {
-    uint32_t before = 2 * w->sched->gemm.stages + which * w->sched->gemm.warps_m;
-    return barrier_at(w, warp, barriers_begin(w) + before * WGMMA_BARRIER_BYTES);
-}
-
-Val wgmma_handed(const Wgmma *w, Val warp) {
-    return results_barrier(w, warp, 0);
-}
-
-Val wgmma_taken(const Wgmma *w, Val warp) {
-    return results_barrier(w, warp, 1);
-}
-
-/* All threads of the block, or of the cluster. */
-static void meet(const Wgmma *w) {
-    if (!w->rank) {
-        gpu_barrier(w->k);
-        return;
-    }
-    k_intrinsic(w->k, "llvm.nvvm.barrier.cluster.arrive", NULL, 0, NULL, 0);
-    k_intrinsic(w->k, "llvm.nvvm.barrier.cluster.wait", NULL, 0, NULL, 0);
-}
-
-static void init_barriers(const Wgmma *w) {
-    const Codegen *k = w->k;
-    Val is_first = k_eq(k, w->thread, k_i32(k, 0));
-    uint32_t n_releases = w->n_groups * wgmma_cluster(w);
-    If first = if_begin(k, is_first);
-    for (uint32_t s = 0; s < w->sched->gemm.stages; s++) {
-        Val full = wgmma_full(w, k_i32(k, s));
-        Val empty = wgmma_empty(w, k_i32(k, s));
-        gpu_mbarrier_init(k, full, 1);
-        gpu_mbarrier_init(k, empty, n_releases);
-    }
-    for (uint32_t i = 0; i < w->sched->gemm.warps_m && w->sched->gemm.store_warps; i++) {
-        Val handed = wgmma_handed(w, k_i32(k, i));
-        Val taken = wgmma_taken(w, k_i32(k, i));
-        gpu_mbarrier_init(k, handed, 1);
-        gpu_mbarrier_init(k, taken, 1);
-    }
-    gpu_mbarrier_publish(k);
-    k_intrinsic(k, "llvm.nvvm.fence.proxy.async.shared_cta", NULL, 0, NULL, 0);
-    if_end(k, &first);
-    meet(w);
-}
-
-void wgmma_wait(const Wgmma *w, Val barrier, Val parity) {
-    gpu_mbarrier_wait(w->lower, barrier, parity, false);
-}
-
-static RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
-    const Codegen *k = w->k;
-    Val next = k_add(k, place.stage, k_i32(k, 1));
-    Val wraps = k_eq(k, next, k_i32(k, w->sched->gemm.stages));
-    Val flip = k_zext(k, wraps, k->i32);
-    return (RingPlace){.stage = k_select(k, wraps, k_i32(k, 0), next),
-                       .parity = k_xor(k, place.parity, flip)};
-}
-
-/* One thread of the group for each block of the cluster tells it. It orders nothing but what the
- * copy engine and the tensor cores read and write, so that the block's own scope is enough. */
-void wgmma_release(const Wgmma *w, Val stage, Val condition) {
-    const Codegen *k = w->k;
-    Val speaks = k_ult(k, w->in_group, k_i32(k, wgmma_cluster(w)));
-    if (condition) speaks = k_and(k, speaks, condition);
-    If one = if_begin(k, speaks);
-    Val args[2] = {wgmma_empty(w, stage), k_i32(k, 1)};
-    const char *name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta";
-    if (w->rank) {
-        args[0] = gpu_cluster_at(k, args[0], w->in_group);
-        name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster";
-    }
-    k_intrinsic(k, name, NULL, 0, args, 2);
-    if_end(k, &one);
 }
 
 static Loop each_stage(const Wgmma *w, Val k) {
@@ -220,7 +120,7 @@ static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *blo
     args[n++] = k_int(k->i1, copy.to_all);
     args[n++] = k_int(k->i1, side->is_read_once);
     args[n++] = k_i32(k, 0);
-    k_intrinsic(k, names[side->map->rank], NULL, 0, args, n);
+    k_intrinsic(k, names[side->map->rank], args, n);
 }
 
 static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val barrier,
@@ -241,7 +141,7 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
 /* `number` times `step`, as an i32 and as an index. */
 static Val offset(const Wgmma *w, Val at, Val number, uint32_t step) {
     const Codegen *k = w->k;
-    Val by = k_mul(k, number, k_i32(k, step));
+    Val by = k_muli(k, number, step);
     if (LLVMTypeOf(at) != k->i32) by = gpu_index(w->lower, by);
     return k_add(k, at, by);
 }
@@ -269,7 +169,7 @@ static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *bl
 
 static void fill_stage(const Wgmma *w, const GemmBlock *block, Val k0, RingPlace place) {
     const Codegen *k = w->k;
-    Val opposite = k_xor(k, place.parity, k_i32(k, 1));
+    Val opposite = k_xori(k, place.parity, 1);
     wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
     Val full = wgmma_full(w, place.stage);
     const WgmmaSide *left = &w->sides[0];
@@ -304,21 +204,19 @@ static void fill_tiles(Wgmma *w, Val *ring) {
 
 static void set_registers(const Wgmma *w, bool more) {
     if (w->n_groups < 2 || w->sched->gemm.store_warps) return; /* there are enough */
-    Val n = k_i32(w->k, more ? MANY_REGISTERS : FEW_REGISTERS);
-    k_intrinsic(w->k,
-                more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
-                     : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
-                NULL, 0, &n, 1);
+    k_intrinsic_1(w->k,
+                  more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
+                       : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
+                  k_i32(w->k, more ? MANY_REGISTERS : FEW_REGISTERS));
 }
 
 /* One thread of one warp; the others of its group may store. */
 static void run_copying(Wgmma *w) {
     const Codegen *k = w->k;
     set_registers(w, false);
-    Val is_first = k_eq(k, w->warp, k_i32(k, w->sched->gemm.warps_m));
+    Val is_first = k_eqi(k, w->warp, w->sched->gemm.warps_m);
     If warp = if_begin(k, is_first);
-    Val all = k_i32(k, -1);
-    Val elected = k_intrinsic(k, "llvm.nvvm.elect.sync", NULL, 0, &all, 1);
+    Val elected = k_intrinsic_1(k, "llvm.nvvm.elect.sync", k_i32(k, -1));
     If lane = if_begin(k, k_extract_value(k, elected, 1));
     Val ring[2] = {k_i32(k, 0), k_i32(k, 0)};
     fill_tiles(w, ring);
@@ -327,9 +225,9 @@ static void run_copying(Wgmma *w) {
     if_end(k, &warp);
     if (!w->sched->gemm.store_warps) return;
     If others = if_begin(k, k_not(k, is_first));
-    Val turn = k_i32(k, 0);
-    wgmma_store_tiles(w, &turn);
-    if (w->tail) wgmma_store_tiles(w->tail, &turn);
+    Val parity = k_i32(k, 0);
+    wgmma_store_tiles(w, &parity);
+    if (w->tail) wgmma_store_tiles(w->tail, &parity);
     if_end(k, &others);
 }
 
@@ -353,9 +251,8 @@ static Val multiply_stages(const Wgmma *w, Val at_k, RingPlace *ring, const Val 
     RingPlace place = {values[0], values[1]};
     wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
     wgmma_multiply(w, place.stage, accs);
-    Val one = k_int(k->i64, 1);
-    k_intrinsic(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", NULL, 0, &one, 1);
-    Val is_later = k_sgt(k, loop.index, lower_index_const(w->lower, 0));
+    k_intrinsic_1(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", k_int(k->i64, 1));
+    Val is_later = k_sgti(k, loop.index, 0);
     wgmma_release(w, values[2], is_later);
     values[2] = place.stage;
     place = wgmma_ring_next(w, place);
@@ -372,7 +269,7 @@ static void epilogue_of_code(Wgmma *w, Val number, Val *values) {
     wgmma_end_epilogue(w, &epilogue, values[w->width / 2], values);
 }
 
-/* From `ring` on: stage, parity and which turn it is of the place for results. */
+/* From `ring` on: stage, parity, and the parity of the place for results. */
 static void multiply_tiles(Wgmma *w, Val *ring) {
     const Codegen *k = w->k;
     Val values[WGMMA_MAX_VALUES];
@@ -387,7 +284,7 @@ static void multiply_tiles(Wgmma *w, Val *ring) {
     Val *last_stage = &values[w->width / 2];
     *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
     if (hands_over)
-        ring[2] = wgmma_hand_over(w, &tiles, ring[2], *last_stage, values);
+        ring[2] = wgmma_leave_results(w, &tiles, ring[2], *last_stage, values);
     else if (is_one)
         wgmma_end_epilogue(w, &epilogue, *last_stage, values);
     else
@@ -401,8 +298,8 @@ static void run_multiplying(Wgmma *w) {
     Val ring[3] = {k_i32(w->k, 0), k_i32(w->k, 0), k_i32(w->k, 0)};
     set_registers(w, true);
     if (w->lower->rows) {
-        wgmma_take_chips(w, w->lower);
-        wgmma_take_chips(w, w->lower->rows);
+        wgmma_take_smem(w, w->lower);
+        wgmma_take_smem(w, w->lower->rows);
     }
     multiply_tiles(w, ring);
     if (w->tail) multiply_tiles(w->tail, ring);
@@ -418,11 +315,11 @@ void emit_gpu_gemm_wgmma(Lower *lower) {
         init_code(&w[c], &lower[c], &lower[c].variant->sched);
     }
     if (w->sched->gemm.tail_n) init_tail(w);
-    init_barriers(w);
+    wgmma_init_barriers(w);
     LLVMBasicBlockRef copying = k_block(k, "copying");
     LLVMBasicBlockRef multiplying = k_block(k, "multiplying");
     LLVMBasicBlockRef done = k_block(k, "finished");
-    Val copies = k_eq(k, w->group, k_i32(w->k, w->n_groups));
+    Val copies = k_eqi(k, w->group, w->n_groups);
     k_cond_br(k, copies, copying, multiplying);
     k_goto(k, copying);
     run_copying(w);
@@ -430,5 +327,5 @@ void emit_gpu_gemm_wgmma(Lower *lower) {
     k_goto(k, multiplying);
     run_multiplying(w);
     k_branch(k, done);
-    if (w->rank) meet(w); /* nobody leaves whom others still tell something */
+    if (w->rank) wgmma_meet(w); /* nobody leaves whom others still tell something */
 }

@@ -2,8 +2,6 @@
  * wgmma.h. */
 #include "codegen/gpu_gemm/wgmma.h"
 
-#include <string.h>
-
 /* Descriptors count in 16 bytes and have 14 bits for an address. */
 enum {
     UNIT_SHIFT = 4,
@@ -24,16 +22,16 @@ static uint32_t step_units(const WgmmaSide *side) {
 static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
     const Codegen *k = w->k;
     bool is_left = side == &w->sides[0];
-    Val at = k_mul(k, stage, k_i32(k, w->stage_bytes));
-    at = k_add(k, at, k_i32(k, side->begin_bytes));
+    Val at = k_muli(k, stage, w->stage_bytes);
+    at = k_addi(k, at, side->begin_bytes);
     if (is_left) { /* 64 rows of a straight tile are as many bytes as a block of a turned one */
         Val rows = k_i32(k, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
         at = k_add(k, at, k_mul(k, w->group, rows));
     }
     Val base = k_ptrtoint(k, w->shared, k->i32);
     at = k_add(k, base, at);
-    at = k_lshr(k, at, k_i32(k, UNIT_SHIFT));
-    at = k_and(k, at, k_i32(k, ADDRESS_MASK));
+    at = k_lshri(k, at, UNIT_SHIFT);
+    at = k_andi(k, at, ADDRESS_MASK);
     uint64_t lead = side->is_turned ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
     fixed |= lead << 16 | (uint64_t)ROWS_UNITS << 32;
     at = k_zext(k, at, k->i64);
@@ -45,19 +43,13 @@ static void call_asm(const Wgmma *w, const char *text, const char *inputs, const
                      uint32_t n, const Val *others, uint32_t n_others) {
     const Codegen *k = w->k;
     Text constraints = {.arena = k->arena};
-    LLVMTypeRef *types = arena_array(k->arena, LLVMTypeRef, n + n_others);
     Val *args = arena_array(k->arena, Val, n + n_others);
     for (uint32_t i = 0; i < n + n_others; i++) {
         args[i] = i < n ? accs[i] : others[i - n];
-        types[i] = LLVMTypeOf(args[i]);
         if (i < n) text_puts(&constraints, "r,");
     }
     text_printf(&constraints, "%s~{memory}", inputs);
-    const char *list = text_str(&constraints);
-    LLVMTypeRef type = LLVMFunctionType(k->void_type, types, n + n_others, 0);
-    Val code = LLVMGetInlineAsm(type, text, strlen(text), list, strlen(list), 1, 0,
-                                LLVMInlineAsmDialectATT, 0);
-    k_call(k, type, code, args, n + n_others);
+    k_asm(k, k->void_type, text, text_str(&constraints), args, n + n_others, true);
 }
 
 /* Of f32 the copies made tf32, of which no side can be turned. */

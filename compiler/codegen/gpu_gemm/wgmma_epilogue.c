@@ -5,7 +5,7 @@
 
 enum { MAX_CARRIED = 8, MAX_LANES = 4 };
 
-/* The same tile to the kernel of each phase. */
+/* The same tile, for each kernel that shares the block. */
 static GemmBlock *tiles_of_phases(const Wgmma *w, const GemmBlock *tile) {
     GemmBlock *tiles = arena_array(w->k->arena, GemmBlock, w->n_products);
     for (uint32_t p = 0; p < w->n_products; p++) {
@@ -20,7 +20,7 @@ static GemmBlock *tiles_of_phases(const Wgmma *w, const GemmBlock *tile) {
 
 static void take_warp(const Wgmma *w, WgmmaEpilogue *d, Val warp) {
     const Codegen *k = w->k;
-    Val at = k_mul(k, warp, k_i32(k, w->epilogue_bytes));
+    Val at = k_muli(k, warp, w->epilogue_bytes);
     Val begin = k_i32(k, (int64_t)w->sched->gemm.stages * w->stage_bytes);
     d->warp = warp;
     d->own = wgmma_at(w, k_add(k, at, begin));
@@ -31,7 +31,7 @@ static void take_warp(const Wgmma *w, WgmmaEpilogue *d, Val warp) {
 static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     const Codegen *k = w->k;
     bool is_whole = w->sched->gemm.store_warps > 0;
-    Val lane = k_and(k, w->thread, k_i32(k, WARP - 1));
+    Val lane = k_andi(k, w->thread, WARP - 1);
     WgmmaEpilogue d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = UINT32_MAX};
     d.tiles = tiles_of_phases(w, tile);
     for (uint32_t p = 0; p < w->n_products; p++) {
@@ -45,25 +45,25 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     d.across = d.columns / d.lanes;
     take_warp(w, &d, w->warp);
     Val pitch = k_i32(k, wgmma_epilogue_pitch(w->sched, d.lanes));
-    Val row = k_lshr(k, lane, k_i32(k, 2));
-    Val column = k_and(k, lane, k_i32(k, 3));
-    column = k_shl(k, column, k_i32(k, 1));
+    Val row = k_lshri(k, lane, 2);
+    Val column = k_andi(k, lane, 3);
+    column = k_shli(k, column, 1);
     Val at = k_add(k, k_mul(k, row, pitch), column);
-    d.place = gpu_shared_at(k, d.own, k->f32, at);
+    d.place = k_gep(k, k->f32, d.own, at);
     d.first_row = k_i32(k, 0);
-    if (d.across < WARP) d.first_row = k_udiv(k, lane, k_i32(k, d.across));
-    Val works = k_ult(k, d.first_row, k_i32(k, d.step));
+    if (d.across < WARP) d.first_row = k_udivi(k, lane, d.across);
+    Val works = k_ulti(k, d.first_row, d.step);
     Val none = k_i32(k, is_whole ? WGMMA_WARP_ROWS : WGMMA_DRAIN_ROWS);
     d.first_row = k_select(k, works, d.first_row, none);
-    d.in_part = k_urem(k, lane, k_i32(k, d.across));
-    d.in_part = k_mul(k, d.in_part, k_i32(k, d.lanes));
+    d.in_part = k_uremi(k, lane, d.across);
+    d.in_part = k_muli(k, d.in_part, d.lanes);
     return d;
 }
 
-/* What depends on this lane's columns of a part alone, in each phase. */
+/* What depends on this lane's columns of a part alone, for each kernel that shares the block. */
 static void part_columns(const Wgmma *w, const WgmmaEpilogue *d, Val part, GemmColumn *columns) {
     const Codegen *k = w->k;
-    Val first = k_mul(k, part, k_i32(k, d->columns));
+    Val first = k_muli(k, part, d->columns);
     first = k_add(k, first, d->in_part);
     for (uint32_t p = 0; p < w->n_products; p++) {
         columns[p] = gpu_gemm_column(&d->tiles[p], first, d->lanes);
@@ -81,7 +81,7 @@ static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs,
         const Val *sums = accs + column * 4 + half * 2;
         Val pair = k_insert(k, poison, sums[0], 0);
         pair = k_insert(k, pair, sums[1], 1);
-        Val at = gpu_shared_at(k, d->place, k->f32, k_i32(k, (int64_t)i * 8));
+        Val at = k_gep(k, k->f32, d->place, k_i32(k, (int64_t)i * 8));
         LLVMSetAlignment(k_store(k, pair, at), 8);
     }
 }
@@ -109,19 +109,14 @@ static void choose_results(const Wgmma *w, const WgmmaEpilogue *d, Val number, c
 /* Where the warp's half begins in the tile: index_type. */
 static Val first_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half) {
     const Codegen *k = w->k;
-    Val row = k_shl(k, d->warp, k_i32(k, 1));
+    Val row = k_shli(k, d->warp, 1);
     row = k_add(k, row, half);
-    row = k_mul(k, row, k_i32(k, WGMMA_DRAIN_ROWS));
+    row = k_muli(k, row, WGMMA_DRAIN_ROWS);
     return gpu_index(w->lower, row);
 }
 
-static void warp_barrier(const Wgmma *w) {
-    Val all = k_i32(w->k, -1);
-    k_intrinsic(w->k, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
-}
-
 /* The rows of a half (i32) of a part, whose results will lie in `results`; so many rows (i32; NULL:
- * none) of the part are drained next. */
+ * none) of the part are stored next. */
 static GemmRows rows_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half, Val n_next,
                              GemmPhase *phases, GemmPart *results) {
     Val m0 = k_add(w->k, d->tiles->m0, first_of_half(w, d, half));
@@ -145,9 +140,9 @@ static void phases_of_part(const Wgmma *w, const WgmmaEpilogue *d, const GemmCol
 
 /* The accumulators of a half of a part, for all lanes of the warp to read. */
 static void put_half(const Wgmma *w, const WgmmaEpilogue *d, Val part, Val half, const Val *accs) {
-    Val number = k_shl(w->k, part, k_i32(w->k, 1));
+    Val number = k_shli(w->k, part, 1);
     choose_results(w, d, k_or(w->k, number, half), accs);
-    warp_barrier(w);
+    gpu_warp_barrier(w->k);
 }
 
 static Loop each_half(const Wgmma *w) {
@@ -169,7 +164,7 @@ static void epilogue_half(const Wgmma *w, const WgmmaEpilogue *d, Val part, Val 
     gpu_gemm_begin_rows(&rows, early);
     put_half(w, d, part, half, accs);
     gpu_gemm_epilogue_rows(&rows, early);
-    warp_barrier(w);
+    gpu_warp_barrier(w->k);
 }
 
 /* Both halves; each loads ahead for the next. */
@@ -189,11 +184,11 @@ static void epilogue_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
     Val n_next = k_mul(k, left, all);
     rows = rows_of_half(w, d, halves.index, n_next, phases, &results);
     gpu_gemm_epilogue_rows(&rows, early);
-    warp_barrier(w);
+    gpu_warp_barrier(w->k);
     loop_end_carry(k, &halves, early, n_early);
 }
 
-/* All rows of the warp, from where they lie on chip. */
+/* All rows of the warp, from shared memory. */
 static void epilogue_whole_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
                                 const GemmColumn *columns) {
     const Codegen *k = w->k;
@@ -202,8 +197,8 @@ static void epilogue_whole_part(const Wgmma *w, const WgmmaEpilogue *d, Val part
     Val m0 = k_add(k, d->tiles->m0, first_of_half(w, d, k_i32(k, 0)));
     phases_of_part(w, d, columns, phases);
     for (uint32_t p = 0; p < w->n_products; p++) phases[p].block.m0 = m0;
-    Val at = k_mul(k, part, k_i32(k, (int64_t)d->columns * 2));
-    GemmPart results = {.shared = gpu_shared_at(k, d->own, k->i8, at),
+    Val at = k_muli(k, part, (int64_t)d->columns * 2);
+    GemmPart results = {.shared = k_byte(k, d->own, at),
                         .pitch = wgmma_results_pitch(w->sched),
                         .n_rows = WGMMA_WARP_ROWS,
                         .n_columns = d->columns,
@@ -225,7 +220,8 @@ static void epilogue_part_of(const Wgmma *w, const WgmmaEpilogue *d, Val part,
         epilogue_whole_part(w, d, part, columns);
 }
 
-/* The values of all phases' columns that vary with the column; the first MAX_CARRIED of them. */
+/* The values of the columns of all kernels that vary with the column; the first MAX_CARRIED of
+ * them. */
 static uint32_t columns_values(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                                Val *values) {
     uint32_t n = 0;
@@ -247,7 +243,7 @@ static void columns_with(const Wgmma *w, const WgmmaEpilogue *d, const GemmColum
 
 /* `first` was prepared while the last multiplications ran; likewise each next part's columns are
  * while the one before is stored, unless they would take too many registers. Without `accs` the
- * results lie on chip. */
+ * results lie in shared memory. */
 static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *first,
                           const Val *accs) {
     const Codegen *k = w->k;
@@ -266,7 +262,7 @@ static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColu
         return;
     }
     loop_carry(k, &parts, values, n);
-    Val next = k_add(k, parts.index, k_i32(k, 1));
+    Val next = k_addi(k, parts.index, 1);
     Val is_last = k_eq(k, parts.index, last);
     next = k_select(k, is_last, last, next);
     part_columns(w, d, next, ahead);
@@ -285,18 +281,18 @@ void wgmma_epilogue_results(const Wgmma *w, WgmmaEpilogue epilogue, Val warp) {
 
 /* Rows that follow. */
 
-void wgmma_take_chips(const Wgmma *w, Lower *lower) {
+void wgmma_take_smem(const Wgmma *w, Lower *lower) {
     const Codegen *k = w->k;
     Smem *own = arena_array(k->arena, Smem, lower->kernel->args.n);
     for (uint32_t i = 0; i < lower->kernel->args.n; i++) {
-        own[i] = lower->chips[i];
+        own[i] = lower->smem[i];
         if (!own[i].base) continue;
         Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[i]].dtype;
-        Val at = k_mul(k, w->warp, k_i32(k, (int64_t)WGMMA_DRAIN_ROWS * dtype_bytes(dtype)));
+        Val at = k_muli(k, w->warp, (int64_t)WGMMA_DRAIN_ROWS * dtype_bytes(dtype));
         Val pitch = k_index_cast(k, lower_dim(lower, own[i].pitch), k->i32);
-        own[i].base = gpu_shared_at(k, own[i].base, k->i8, k_mul(k, at, pitch));
+        own[i].base = k_byte(k, own[i].base, k_mul(k, at, pitch));
     }
-    lower->chips = own;
+    lower->smem = own;
 }
 
 /* A half of the warp's rows, all columns, then what follows for these rows: by the warp alone, so
@@ -320,7 +316,7 @@ static void epilogue_rows(const Wgmma *w, const WgmmaEpilogue *d, const Val *acc
     w->lower->k->overlaps_quotients = false;
     emit_gpu_row(w->lower->rows);
     w->lower->k->overlaps_quotients = true;
-    warp_barrier(w);
+    gpu_warp_barrier(w->k);
     if_end(k, &some);
     loop_end(k, &halves);
 }

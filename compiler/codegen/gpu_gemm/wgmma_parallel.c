@@ -1,4 +1,4 @@
-/* Tiles, and the parts of a launch that have them. See wgmma.h. */
+/* Tiles, and the parallel kernels that have them. See wgmma.h. */
 #include "codegen/gpu_gemm/wgmma.h"
 
 #include <string.h>
@@ -31,12 +31,12 @@ GemmBlock wgmma_tile_at(const Wgmma *w, Val number) {
     GemmBlock block = gpu_gemm_block_at(w->lower, number, &w->tiles);
     if (!w->rank) return block;
     const Codegen *k = w->k;
-    Val below = k_mul(k, w->rank, k_i32(k, w->sched->gemm.tile_m));
+    Val below = k_muli(k, w->rank, w->sched->gemm.tile_m);
     block.m0 = k_add(k, block.m0, gpu_index(w->lower, below));
     return block;
 }
 
-/* Of one part. */
+/* Of one kernel. */
 static DimId n_tiles(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -54,7 +54,7 @@ static Val by_cluster(const Wgmma *w, Val blocks) {
     return w->rank ? k_udiv(w->k, blocks, size) : blocks;
 }
 
-/* Of all parts of one code. */
+/* Of all kernels of one code. */
 static DimId n_own_tiles(const Wgmma *w) {
     return dim_mul_const(lower_dims(w->lower), n_tiles(w), w->lower->n_parts);
 }
@@ -97,7 +97,7 @@ Val wgmma_part_of_tile(const Wgmma *w, Val *number) {
     return k_udiv(k, tile, n);
 }
 
-/* Of the parameters that parts have at `first`, `step` apart, the one of part `part`. */
+/* Of the parameters that kernels have at `first`, `step` apart, the one of kernel `part`. */
 static Val parameter_of(const Wgmma *w, Val part, uint32_t first, uint32_t step) {
     const Codegen *k = w->k;
     Val own = LLVMGetParam(w->lower->function, first);

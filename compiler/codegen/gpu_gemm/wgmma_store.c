@@ -1,14 +1,13 @@
-/* Results that lie on chip whole, and the warps that store them. See wgmma_epilogue.h. */
+/* Whole tiles of results in shared memory, and the warps that store them. See wgmma_epilogue.h. */
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 
 static void arrive(const Wgmma *w, Val barrier) {
     const Codegen *k = w->k;
-    Val all = k_i32(k, -1), args[2] = {barrier, k_i32(k, 1)};
-    k_intrinsic(k, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
-    Val lane = k_and(k, w->thread, k_i32(k, WARP - 1));
-    Val is_first = k_eq(k, lane, k_i32(k, 0));
+    gpu_warp_barrier(k);
+    Val lane = k_andi(k, w->thread, WARP - 1);
+    Val is_first = k_eqi(k, lane, 0);
     If first = if_begin(k, is_first);
-    k_intrinsic(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", NULL, 0, args, 2);
+    k_intrinsic_2(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", barrier, k_i32(k, 1));
     if_end(k, &first);
 }
 
@@ -18,16 +17,16 @@ static void put_results(const Wgmma *w, const Val *accs) {
     const Codegen *k = w->k;
     const Reduce *reduce = &w->lower->kernel->reduces.data[0];
     uint32_t pitch = wgmma_results_pitch(w->sched), n = w->width / 4;
-    Val lane = k_and(k, w->thread, k_i32(k, WARP - 1));
-    Val row = k_lshr(k, lane, k_i32(k, 2));
-    Val column = k_and(k, lane, k_i32(k, 3));
-    Val at = k_mul(k, row, k_i32(k, (int64_t)pitch * 2));
-    column = k_shl(k, column, k_i32(k, 2));
+    Val lane = k_andi(k, w->thread, WARP - 1);
+    Val row = k_lshri(k, lane, 2);
+    Val column = k_andi(k, lane, 3);
+    Val at = k_muli(k, row, (int64_t)pitch * 2);
+    column = k_shli(k, column, 2);
     at = k_add(k, at, column);
-    Val own = k_mul(k, w->warp, k_i32(k, w->epilogue_bytes));
+    Val own = k_muli(k, w->warp, w->epilogue_bytes);
     at = k_add(k, at, own);
     int64_t begin = (int64_t)w->sched->gemm.stages * w->stage_bytes;
-    Val place = wgmma_at(w, k_add(k, at, k_i32(k, begin)));
+    Val place = wgmma_at(w, k_addi(k, at, begin));
     Val poison = LLVMGetPoison(LLVMVectorType(k->f32, 2));
     for (uint32_t i = 0; i < n; i++) {
         const Val *sums = accs + (size_t)i * 2;
@@ -35,7 +34,7 @@ static void put_results(const Wgmma *w, const Val *accs) {
         pair = k_insert(k, pair, sums[1], 1);
         pair = convert_value(k, pair, reduce->acc, reduce->result);
         int64_t bytes = (int64_t)(i / 2) * 16 + (int64_t)(i % 2) * WGMMA_DRAIN_ROWS * pitch * 2;
-        Val pointer = gpu_shared_at(k, place, k->i8, k_i32(k, bytes));
+        Val pointer = k_byte(k, place, k_i32(k, bytes));
         LLVMSetAlignment(k_store(k, pair, pointer), 4);
     }
 }
@@ -47,9 +46,9 @@ static Val is_more(const Wgmma *w, const Loop *tiles) {
     return k_slt(k, next, tiles->to);
 }
 
-static Val next_turn(const Wgmma *w, Val turn, Val is_handed) {
+static Val next_parity(const Wgmma *w, Val parity, Val is_handed) {
     const Codegen *k = w->k;
-    return k_xor(k, turn, k_zext(k, is_handed, k->i32));
+    return k_xor(k, parity, k_zext(k, is_handed, k->i32));
 }
 
 static void store_own(Wgmma *w, Val number, Val *values) {
@@ -57,49 +56,48 @@ static void store_own(Wgmma *w, Val number, Val *values) {
     wgmma_epilogue_results(w, wgmma_begin_epilogue(w, number), w->warp);
 }
 
-Val wgmma_hand_over(Wgmma *w, const Loop *tiles, Val turn, Val last_stage, const Val *accs) {
+Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage, const Val *accs) {
     const Codegen *k = w->k;
     Val sums[WGMMA_MAX_ACCUMULATORS];
     wgmma_finish(w, accs);
     for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(k, k->f32, accs[i]);
     wgmma_release(w, last_stage, NULL);
     Val taken = wgmma_taken(w, w->warp);
-    wgmma_wait(w, taken, k_xor(k, turn, k_i32(k, 1)));
+    wgmma_wait(w, taken, k_xori(k, parity, 1));
     put_results(w, sums);
     Val more = is_more(w, tiles);
     If others = if_begin(k, more);
     arrive(w, wgmma_handed(w, w->warp));
     if_end(k, &others);
     If self = if_begin(k, k_not(k, more));
-    Val all = k_i32(k, -1);
-    k_intrinsic(k, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
-    wgmma_work_by_code(w, tiles->index, store_own, &turn, 1, 0);
+    gpu_warp_barrier(k);
+    wgmma_work_by_code(w, tiles->index, store_own, &parity, 1, 0);
     if_end(k, &self);
-    return next_turn(w, turn, more);
+    return next_parity(w, parity, more);
 }
 
-/* Of the tile, what every n-th warp that multiplies has left. `turn`: see wgmma_hand_over. */
-static void store_handed(Wgmma *w, Val number, Val *turn) {
+/* Of the tile, what every n-th warp that multiplies has left. `parity`: see wgmma_leave_results. */
+static void store_handed(Wgmma *w, Val number, Val *parity) {
     const Codegen *k = w->k;
     uint32_t n_warps = w->sched->gemm.warps_m;
-    Val first = k_sub(k, w->warp, k_i32(k, (int64_t)n_warps + 1));
+    Val first = k_subi(k, w->warp, (int64_t)n_warps + 1);
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
     Loop warps = loop_begin(k, first, k_i32(k, n_warps), k_i32(k, w->sched->gemm.store_warps));
     Val handed = wgmma_handed(w, warps.index), taken = wgmma_taken(w, warps.index);
-    wgmma_wait(w, handed, *turn);
+    wgmma_wait(w, handed, *parity);
     wgmma_epilogue_results(w, epilogue, warps.index);
     arrive(w, taken);
     loop_end(k, &warps);
 }
 
-void wgmma_store_tiles(Wgmma *w, Val *turn) {
+void wgmma_store_tiles(Wgmma *w, Val *parity) {
     const Codegen *k = w->k;
     Loop tiles = wgmma_each_tile(w);
-    loop_carry(k, &tiles, turn, 1);
+    loop_carry(k, &tiles, parity, 1);
     Val more = is_more(w, &tiles);
     If others = if_begin(k, more);
-    wgmma_work_by_code(w, tiles.index, store_handed, turn, 1, 0);
+    wgmma_work_by_code(w, tiles.index, store_handed, parity, 1, 0);
     if_end(k, &others);
-    *turn = next_turn(w, *turn, more);
-    loop_end_carry(k, &tiles, turn, 1);
+    *parity = next_parity(w, *parity, more);
+    loop_end_carry(k, &tiles, parity, 1);
 }

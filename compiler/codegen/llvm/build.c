@@ -69,13 +69,19 @@ Val k_number(const Codegen *k, Dtype dtype, double number) {
     return LLVMConstInt(type, bits >> 16, 0);
 }
 
-Val k_intrinsic(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,
-                Val *args, uint32_t n_args) {
+Val k_intrinsic_of(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,
+                   Val *args, uint32_t n_args) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     if (!id) ice(k->arena, "LLVM has no intrinsic %s", name);
     Val f = LLVMGetIntrinsicDeclaration(k->module, id, overloads, n_overloads);
     LLVMTypeRef type = LLVMIntrinsicGetType(k->context, id, overloads, n_overloads);
     return k_call(k, type, f, args, n_args);
+}
+
+Val k_intrinsic_of_type(const Codegen *k, const char *name, Val a, Val b) {
+    LLVMTypeRef type = LLVMTypeOf(a);
+    Val args[2] = {a, b};
+    return k_intrinsic_of(k, name, &type, 1, args, 2);
 }
 
 Val k_asm(const Codegen *k, LLVMTypeRef result, const char *text, const char *constraints,

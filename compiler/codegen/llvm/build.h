@@ -126,6 +126,29 @@ static inline Val k_fcmp(const Codegen *k, LLVMRealPredicate predicate, Val a, V
     return LLVMBuildFCmp(k->builder, predicate, a, b, "");
 }
 
+/* The same with a constant of the first operand's type (a scalar integer): k_addi(k, a, 1). */
+
+#define K_IMMEDIATE(name)                                               \
+    static inline Val k_##name##i(const Codegen *k, Val a, int64_t b) { \
+        return k_##name(k, a, k_int(LLVMTypeOf(a), b));                 \
+    }
+K_IMMEDIATE(add)
+K_IMMEDIATE(sub)
+K_IMMEDIATE(mul)
+K_IMMEDIATE(udiv)
+K_IMMEDIATE(urem)
+K_IMMEDIATE(and)
+K_IMMEDIATE(xor)
+K_IMMEDIATE(shl)
+K_IMMEDIATE(lshr)
+K_IMMEDIATE(eq)
+K_IMMEDIATE(ne)
+K_IMMEDIATE(ult)
+K_IMMEDIATE(uge)
+K_IMMEDIATE(sgt)
+K_IMMEDIATE(sge)
+#undef K_IMMEDIATE
+
 static inline Val k_select(const Codegen *k, Val condition, Val a, Val b) {
     return LLVMBuildSelect(k->builder, condition, a, b, "");
 }
@@ -183,6 +206,10 @@ Val k_splat(const Codegen *k, Val scalar, uint32_t lanes);
 static inline Val k_gep(const Codegen *k, LLVMTypeRef element, Val pointer, Val index) {
     return LLVMBuildGEP2(k->builder, element, pointer, &index, 1, "");
 }
+/* Byte `offset` behind `pointer`. */
+static inline Val k_byte(const Codegen *k, Val pointer, Val offset) {
+    return k_gep(k, k->i8, pointer, offset);
+}
 static inline Val k_load(const Codegen *k, LLVMTypeRef type, Val pointer) {
     return LLVMBuildLoad2(k->builder, type, pointer, "");
 }
@@ -205,8 +232,35 @@ static inline Val k_call(const Codegen *k, LLVMTypeRef type, Val function, Val *
     return LLVMBuildCall2(k->builder, type, function, args, n, "");
 }
 /* An intrinsic by name; `overloads` are the types its name is mangled with. */
-Val k_intrinsic(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,
-                Val *args, uint32_t n_args);
+Val k_intrinsic_of(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,
+                   Val *args, uint32_t n_args);
+static inline Val k_intrinsic(const Codegen *k, const char *name, Val *args, uint32_t n_args) {
+    return k_intrinsic_of(k, name, NULL, 0, args, n_args);
+}
+static inline Val k_intrinsic_0(const Codegen *k, const char *name) {
+    return k_intrinsic(k, name, NULL, 0);
+}
+static inline Val k_intrinsic_1(const Codegen *k, const char *name, Val a) {
+    return k_intrinsic(k, name, &a, 1);
+}
+static inline Val k_intrinsic_2(const Codegen *k, const char *name, Val a, Val b) {
+    Val args[2] = {a, b};
+    return k_intrinsic(k, name, args, 2);
+}
+/* An intrinsic of two operands of one type, which is its overload. */
+Val k_intrinsic_of_type(const Codegen *k, const char *name, Val a, Val b);
+static inline Val k_smin(const Codegen *k, Val a, Val b) {
+    return k_intrinsic_of_type(k, "llvm.smin", a, b);
+}
+static inline Val k_smax(const Codegen *k, Val a, Val b) {
+    return k_intrinsic_of_type(k, "llvm.smax", a, b);
+}
+static inline Val k_umin(const Codegen *k, Val a, Val b) {
+    return k_intrinsic_of_type(k, "llvm.umin", a, b);
+}
+static inline Val k_umax(const Codegen *k, Val a, Val b) {
+    return k_intrinsic_of_type(k, "llvm.umax", a, b);
+}
 /* Inline assembly. Where it has effects it is emitted even if nothing uses its result. */
 Val k_asm(const Codegen *k, LLVMTypeRef result, const char *text, const char *constraints,
           Val *args, uint32_t n_args, bool has_effects);
@@ -251,6 +305,15 @@ static inline Val k_phi(const Codegen *k, LLVMTypeRef type) {
 }
 static inline void k_incoming(Val phi, Val value, LLVMBasicBlockRef from) {
     LLVMAddIncoming(phi, &value, &from, 1);
+}
+
+/* What two ways lead to: `a` where control comes from `from_a`, `b` from `from_b`. */
+static inline Val k_merge(const Codegen *k, Val a, LLVMBasicBlockRef from_a, Val b,
+                          LLVMBasicBlockRef from_b) {
+    Val phi = k_phi(k, LLVMTypeOf(a));
+    k_incoming(phi, a, from_a);
+    k_incoming(phi, b, from_b);
+    return phi;
 }
 
 /* A counted loop, bottom-tested with a guard: `for (i = from; i < to; i += step)`, step positive.

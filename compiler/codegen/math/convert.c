@@ -77,7 +77,7 @@ static Val f64_to_f32_odd(const Codegen *k, Val value) {
 
 static Val float_to_i32(const Codegen *k, Val value) {
     LLVMTypeRef types[] = {type_like(k, value, DT_I32), LLVMTypeOf(value)};
-    return k_intrinsic(k, "llvm.fptosi.sat", types, 2, &value, 1);
+    return k_intrinsic_of(k, "llvm.fptosi.sat", types, 2, &value, 1);
 }
 
 /* The value as f32 or f64, exactly: the type it was given in or the least that holds it. */

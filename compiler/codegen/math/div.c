@@ -30,7 +30,7 @@ static Val refined(const Fp *p, Val minus_y, Val reciprocal) {
 }
 
 Val fp_refined_reciprocal(const Fp *p, Val y) {
-    if (!k_is_gpu(p->k)) return fp_div(p, fp_num(p, 1), y);
+    if (!k_is_gpu(p->k)) return math_div(p->k, fp_num(p, 1), y);
     Val rough = fp_machine_reciprocal(p, y);
     Val minus_y = fp_neg(p, y);
     Val reciprocal = refined(p, minus_y, rough);
@@ -70,10 +70,9 @@ static Val is_right(const Fp *p, Val x, const Quotient *q) {
 }
 
 static Val all_lanes(const Fp *p, Val condition) {
-    LLVMTypeRef i32 = p->k->i32;
-    Val all = k_extract_at(p->k, condition, LLVMConstInt(i32, 0, 0));
+    Val all = k_extract(p->k, condition, 0);
     for (unsigned i = 1; i < p->lanes; i++) {
-        Val one = k_extract_at(p->k, condition, LLVMConstInt(i32, i, 0));
+        Val one = k_extract(p->k, condition, i);
         all = fp_and(p, all, one);
     }
     return all;
@@ -111,10 +110,7 @@ Val math_div(const Codegen *k, Val x, Val y) {
     LLVMBasicBlockRef done = k_block(k, "divided");
     k_cond_br(k, all_right, done, wide);
     k_goto(k, wide);
-    Val values[2] = {q.value, wide_quotient(&p, x, y)};
+    Val others = wide_quotient(&p, x, y);
     k_branch(k, done);
-    LLVMBasicBlockRef blocks[2] = {here, wide};
-    Val quotient = k_phi(k, p.type);
-    LLVMAddIncoming(quotient, values, blocks, 2);
-    return quotient;
+    return k_merge(k, q.value, here, others, wide);
 }

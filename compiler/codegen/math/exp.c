@@ -170,7 +170,7 @@ static Val tanh_of_f32(const Fp *p, Val x) {
     Val twice = fp_add(p, bounded, bounded);
     Val power = fp_exp_normal(p, twice);
     Val divisor = fp_add(p, power, fp_num(p, 1.0));
-    Val fraction = fp_div(p, fp_num(p, 2.0), divisor);
+    Val fraction = math_div(p->k, fp_num(p, 2.0), divisor);
     Val outer = fp_sub(p, fp_num(p, 1.0), fraction);
     Val s = fp_mul(p, size, size);
     Val series = fp_poly(p, s, tanh_f32, COUNT_OF(tanh_f32));
@@ -191,7 +191,7 @@ static Val tanh_of_f64(const Fp *p, Val x) {
     Val is_inner = fp_lt(p, size, fp_num(p, 0.55));
     Val divisor = fp_add(p, q, fp_num(p, 2.0));
     Val dividend = fp_select(p, is_inner, q, fp_num(p, 2.0));
-    Val inner = fp_div(p, dividend, divisor);
+    Val inner = math_div(p->k, dividend, divisor);
     Val outer = fp_sub(p, fp_num(p, 1.0), inner);
     Val result = fp_select(p, is_inner, inner, outer);
     return math_copysign(p->k, result, x);

@@ -58,12 +58,6 @@ static Val turned_back(const Fp *p, Val x) {
     return fp_fma(p, n.whole, fp_num(p, -two_pi[1]), r);
 }
 
-static Val any_lane(const Fp *p, Val condition) {
-    if (!p->lanes) return condition;
-    LLVMTypeRef type = LLVMTypeOf(condition);
-    return fp_intrinsic(p->k, "llvm.vector.reduce.or", type, &condition, 1);
-}
-
 /* What is larger goes the long way, infinity and NaN too; lanes beside it keep what they would have
  * without it. */
 static Val sine(const Codegen *k, Val x, const char *text, Val (*full)(const Codegen *, Val)) {
@@ -72,18 +66,16 @@ static Val sine(const Codegen *k, Val x, const char *text, Val (*full)(const Cod
     Val rest = turned_back(&p, x);
     Val quick = machine_of(&p, text, rest);
     Val is_large = k_fcmp(k, LLVMRealUGT, math_fabs(k, x), fp_num(&p, MODERATE));
-    Val any = any_lane(&p, is_large);
+    Val any = fp_any_lane(&p, is_large);
     LLVMBasicBlockRef here = k_here(k);
     LLVMBasicBlockRef large = k_block(k, "large");
     LLVMBasicBlockRef done = k_block(k, "turned");
     k_cond_br(k, any, large, done);
     k_goto(k, large);
-    Val values[2] = {quick, fp_select(&p, is_large, full(k, x), quick)};
-    LLVMBasicBlockRef blocks[2] = {here, k_here(k)};
+    Val mixed = fp_select(&p, is_large, full(k, x), quick);
+    LLVMBasicBlockRef from = k_here(k);
     k_branch(k, done);
-    Val result = k_phi(k, p.type);
-    LLVMAddIncoming(result, values, blocks, 2);
-    return result;
+    return k_merge(k, quick, here, mixed, from);
 }
 
 /* The machine's keeps the sign of 0, and so does what comes before it. */

@@ -7,7 +7,7 @@
 
 /* r mod step, for 0 <= r < 2^52 step. */
 static Val remainder_step(const Fp *p, Val r, Val step) {
-    Val ratio = fp_div(p, r, step);
+    Val ratio = math_div(p->k, r, step);
     Val quotient = math_trunc(p->k, ratio);
     Val negated = fp_neg(p, quotient);
     Val rest = fp_fma(p, negated, step, r);
@@ -22,8 +22,8 @@ static Val frem_f32(const Fp *own, Val x_narrow, Val y_narrow) {
     const Codegen *k = p.k;
     Val x = k_fpext(k, x_narrow, p.type);
     Val y = k_fpext(k, y_narrow, p.type);
-    Val x_size = math_fabs(p.k, x);
-    Val y_size = math_fabs(p.k, y);
+    Val x_size = math_fabs(k, x);
+    Val y_size = math_fabs(k, y);
     Val r = x_size;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         Val step = fp_mul(&p, y_size, fp_num(&p, steps[i]));
@@ -33,7 +33,7 @@ static Val frem_f32(const Fp *own, Val x_narrow, Val y_narrow) {
     Val is_y_infinite = fp_eq(&p, y_size, fp_inf(&p));
     Val is_x = fp_and(&p, is_x_finite, is_y_infinite);
     r = fp_select(&p, is_x, x_size, r);
-    r = math_copysign(p.k, r, x);
+    r = math_copysign(k, r, x);
     return k_fptrunc(k, r, own->type);
 }
 
@@ -69,11 +69,6 @@ static Val step_for(const Fp *p, Val r, Val y, Val y_exponent) {
     return fp_mul(p, step, second);
 }
 
-static Val any_lane(const Fp *p, Val condition) {
-    if (!p->lanes) return condition;
-    return fp_intrinsic(p->k, "llvm.vector.reduce.or", LLVMTypeOf(condition), &condition, 1);
-}
-
 /* Lanes that are done take quotients of zero. Infinite x and y = 0 turn into NaN in the first
  * round, which ends the loop; infinite y never enters it. */
 static Val frem_f64(const Fp *p, Val x, Val y) {
@@ -91,16 +86,15 @@ static Val frem_f64(const Fp *p, Val x, Val y) {
     Val is_nan = fp_unordered(p, r, y_size);
     Val is_done = fp_or(p, is_less, is_nan);
     Val is_open = k_not(k, is_done);
-    Val is_any = any_lane(p, is_open);
+    Val is_any = fp_any_lane(p, is_open);
     k_cond_br(k, is_any, body, done);
     k_goto(k, body);
     Val step = step_for(p, r, y_size, y_exponent);
     Val stepped = remainder_step(p, r, step);
     Val next = fp_select(p, is_open, stepped, r);
     k_br(k, head);
-    Val values[] = {x_size, next};
-    LLVMBasicBlockRef blocks[] = {entry, body};
-    LLVMAddIncoming(r, values, blocks, 2);
+    k_incoming(r, x_size, entry);
+    k_incoming(r, next, body);
     k_goto(k, done);
     Val is_y_nan = fp_unordered(p, y_size, y_size);
     Val result = fp_select(p, is_y_nan, y_size, r);

@@ -1,28 +1,25 @@
 /* Lanes together: a quick way for all of them, and a few after the others where it does not do. */
 #include "codegen/math/math_ops.h"
 
-static Val i32_const(const Codegen *k, uint32_t value) {
-    return LLVMConstInt(k->i32, value, 0);
-}
-
-static Val fp_lane(const Fp *p, Val vector, unsigned i) {
-    return k_extract_at(p->k, vector, i32_const(p->k, i));
+Val fp_any_lane(const Fp *p, Val condition) {
+    if (!p->lanes) return condition;
+    return fp_intrinsic(p->k, "llvm.vector.reduce.or", LLVMTypeOf(condition), &condition, 1);
 }
 
 Val fp_condition_bits(const Fp *p, Val condition) {
-    return k_select(p->k, condition, i32_const(p->k, UINT32_MAX), i32_const(p->k, 0));
+    return k_select(p->k, condition, k_i32(p->k, -1), k_i32(p->k, 0));
 }
 
 static Val all_have(const Fp *p, Val bits, uint32_t bit, Val condition_bits) {
     const Codegen *k = p->k;
-    Val all = fp_lane(p, bits, 0);
+    Val all = k_extract(p->k, bits, 0);
     for (unsigned i = 1; i < p->lanes; i++) {
-        Val own = fp_lane(p, bits, i);
+        Val own = k_extract(p->k, bits, i);
         all = fp_and(p, all, own);
     }
     all = fp_and(p, all, condition_bits);
-    Val one = k_and(k, all, i32_const(k, bit));
-    return k_ne(k, one, i32_const(k, 0));
+    Val one = k_andi(k, all, bit);
+    return k_nei(k, one, 0);
 }
 
 /* Of exponents (biased by 127) those from 33 to 160 have the highest bit set when 95 is added, and
@@ -41,28 +38,27 @@ Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
     bits = fp_iadd(p, bits, fp_int(p, UINT32_MAX));
     Val all = condition_bits;
     for (unsigned i = 0; i < p->lanes; i++) {
-        Val args[] = {all, fp_lane(p, bits, i)};
-        all = fp_intrinsic(k, "llvm.umin", LLVMTypeOf(all), args, 2);
+        all = k_umin(k, all, k_extract(k, bits, i));
     }
-    return k_uge(k, all, i32_const(k, least - 1));
+    return k_ugei(k, all, least - 1);
 }
 
 /* `n` lanes from `first` on, around the end. */
 static Val lanes_from(const Fp *p, Val vector, unsigned first, unsigned n) {
     Val order[64];
-    for (unsigned i = 0; i < n; i++) order[i] = i32_const(p->k, (first + i) % p->lanes);
+    for (unsigned i = 0; i < n; i++) order[i] = k_i32(p->k, (first + i) % p->lanes);
     Val poison = LLVMGetPoison(LLVMTypeOf(vector));
     return k_shuffle(p->k, vector, poison, LLVMConstVector(order, n));
 }
 
-/* Of 64 lanes four: one by one would take 64 turns, of 64 moves each. */
+/* Of 64 lanes four: one by one would take 64 iterations, of 64 moves each. */
 static unsigned lanes_at_once(const Fp *p) {
     unsigned n = p->lanes < 32 ? 1 : p->lanes / 16;
     while (p->lanes % n) n--;
     return n;
 }
 
-/* Works on the first lanes and turns all by as many, until each was first: little code. */
+/* Works on the first lanes and rotates all by as many, until each was first: little code. */
 Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void *user),
                  const void *user, LLVMBasicBlockRef done) {
     const Codegen *k = p->k;
@@ -70,23 +66,23 @@ Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void 
     LLVMBasicBlockRef before = k_here(k);
     LLVMBasicBlockRef each = k_block(k, "each");
     k_branch(k, each);
-    Val turn = k_phi(k, k->i32);
+    Val iteration = k_phi(k, k->i32);
     Val lanes = k_phi(k, p->type);
     Val first = lanes_from(p, lanes, 0, n);
     Fp few = fp_of(k, first);
     Val results = of(&few, first, user);
     Val turned = lanes_from(p, lanes, n, p->lanes);
     for (unsigned i = 0; i < n; i++) {
-        Val result = fp_lane(&few, results, i);
-        Val at = i32_const(k, p->lanes - n + i);
-        turned = k_insert_at(k, turned, result, at);
+        Val result = k_extract(k, results, i);
+        turned = k_insert(k, turned, result, p->lanes - n + i);
     }
-    Val next = k_add(k, turn, i32_const(k, 1));
-    Val is_last = k_eq(k, next, i32_const(k, p->lanes / n));
+    Val next = k_addi(k, iteration, 1);
+    Val is_last = k_eqi(k, next, p->lanes / n);
     k_cond_br(k, is_last, done, each);
-    LLVMBasicBlockRef from[2] = {before, k_here(k)};
-    Val turns[2] = {i32_const(k, 0), next}, values[2] = {x, turned};
-    LLVMAddIncoming(turn, turns, from, 2);
-    LLVMAddIncoming(lanes, values, from, 2);
+    LLVMBasicBlockRef last = k_here(k);
+    k_incoming(iteration, k_i32(k, 0), before);
+    k_incoming(iteration, next, last);
+    k_incoming(lanes, x, before);
+    k_incoming(lanes, turned, last);
     return turned;
 }

@@ -90,7 +90,7 @@ typedef struct LogSeries {
 
 static LogSeries log_series(const Fp *p, Val f) {
     Val divisor = fp_add(p, f, fp_num(p, 2.0));
-    Val s = fp_div(p, f, divisor);
+    Val s = math_div(p->k, f, divisor);
     Val z = fp_mul(p, s, s);
     Val series = fp_poly(p, z, atanh_f64, COUNT_OF(atanh_f64));
     Val half = fp_mul(p, f, fp_num(p, 0.5));

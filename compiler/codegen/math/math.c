@@ -88,6 +88,18 @@ Val math_minimum(const Codegen *k, Val x, Val y) {
     return extreme_of(k, x, y, false);
 }
 
+Val fp_clamp(const Fp *p, Val x, double low, double high) {
+    Val is_low = fp_lt(p, x, fp_num(p, low));
+    x = fp_select(p, is_low, fp_num(p, low), x);
+    return fp_at_most(p, x, high);
+}
+
+Val fp_at_most(const Fp *p, Val x, double high) {
+    if (k_is_gpu(p->k) && !p->is_f64) return math_minimum(p->k, x, fp_num(p, high));
+    Val is_high = fp_gt(p, x, fp_num(p, high));
+    return fp_select(p, is_high, fp_num(p, high), x);
+}
+
 /* Whether ptxas knows no bound of it. */
 static bool is_boundless(Val x) {
     return LLVMIsALoadInst(x) || LLVMIsABinaryOperator(x) || LLVMIsACastInst(x);

@@ -80,15 +80,13 @@ Val fp_sub(const Fp *p, Val x, Val y) {
 Val fp_mul(const Fp *p, Val x, Val y) {
     return k_fmul(p->k, x, y);
 }
-Val fp_div(const Fp *p, Val x, Val y) {
-    return math_div(p->k, x, y);
-}
 Val fp_neg(const Fp *p, Val x) {
     return k_fneg(p->k, x);
 }
 
 Val fp_fma(const Fp *p, Val x, Val y, Val z) {
-    return math_fma(p->k, x, y, z);
+    Val args[] = {x, y, z};
+    return fp_intrinsic(p->k, "llvm.fma", LLVMTypeOf(x), args, 3);
 }
 
 Val fp_poly(const Fp *p, Val x, const double *coefs, size_t n_coefs) {
@@ -121,18 +119,6 @@ Val fp_unordered(const Fp *p, Val x, Val y) {
 
 Val fp_select(const Fp *p, Val condition, Val then_value, Val else_value) {
     return k_select(p->k, condition, then_value, else_value);
-}
-
-Val fp_clamp(const Fp *p, Val x, double low, double high) {
-    Val is_low = fp_lt(p, x, fp_num(p, low));
-    x = fp_select(p, is_low, fp_num(p, low), x);
-    return fp_at_most(p, x, high);
-}
-
-Val fp_at_most(const Fp *p, Val x, double high) {
-    if (k_is_gpu(p->k) && !p->is_f64) return math_minimum(p->k, x, fp_num(p, high));
-    Val is_high = fp_gt(p, x, fp_num(p, high));
-    return fp_select(p, is_high, fp_num(p, high), x);
 }
 
 Val fp_and(const Fp *p, Val x, Val y) {
@@ -190,7 +176,7 @@ Val fp_opaque(const Fp *p, double value) {
         uint32_t bits;
     } number = {.value = (float)value};
     Val one = k_call(k, type, read, NULL, 0);
-    Val bits = k_add(k, one, k_i32(k, number.bits - 1));
+    Val bits = k_addi(k, one, number.bits - 1);
     Val opaque = k_bitcast(k, bits, k->f32);
     k_goto(k, here);
     return fp_splat(k, opaque, p->lanes);
@@ -217,7 +203,7 @@ Val fp_machine(const Fp *p, const char *text, const Val *args, unsigned n_args) 
 }
 
 Val fp_intrinsic(const Codegen *k, const char *name, LLVMTypeRef type, Val *args, unsigned n_args) {
-    return k_intrinsic(k, name, &type, 1, args, n_args);
+    return k_intrinsic_of(k, name, &type, 1, args, n_args);
 }
 
 static double rounding_shift(const Fp *p) {

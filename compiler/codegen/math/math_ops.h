@@ -42,7 +42,6 @@ Val fp_inf(const Fp *p);
 Val fp_add(const Fp *p, Val x, Val y);
 Val fp_sub(const Fp *p, Val x, Val y);
 Val fp_mul(const Fp *p, Val x, Val y);
-Val fp_div(const Fp *p, Val x, Val y);
 Val fp_neg(const Fp *p, Val x);
 Val fp_fma(const Fp *p, Val x, Val y, Val z);
 /* c[0] + x*(c[1] + x*(...)) by fma, n_coefs > 1. */
@@ -95,6 +94,8 @@ Val fp_intrinsic(const Codegen *k, const char *name, LLVMTypeRef type, Val *args
  */
 Val fp_all_usual(const Fp *p, Val x, Val condition_bits);
 Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits);
+/* Whether a condition holds for any lane. */
+Val fp_any_lane(const Fp *p, Val condition);
 Val fp_condition_bits(const Fp *p, Val condition);
 /* `of` a few lanes at a time, at most 64 in all, in a loop that ends the current block and goes on
  * to `done`. `of` makes no block. */

@@ -23,11 +23,11 @@ static Pair atanh_argument(const Fp *p, LogParts x) {
     Val divisor = fp_add(p, x.m, fp_num(p, 1.0));
     Val m_part = fp_sub(p, divisor, fp_num(p, 1.0));
     Val divisor_low = fp_sub(p, x.m, m_part);
-    Pair s = {.high = fp_div(p, x.f, divisor)};
+    Pair s = {.high = math_div(p->k, x.f, divisor)};
     Val negated = fp_neg(p, s.high);
     Val rest = fp_fma(p, negated, divisor, x.f);
     rest = fp_fma(p, negated, divisor_low, rest);
-    s.low = fp_div(p, rest, divisor);
+    s.low = math_div(p->k, rest, divisor);
     return s;
 }
 
@@ -75,7 +75,7 @@ static Val power_f64(const Fp *p, Val size, Val y) {
 static Val power_light(const Fp *p, Val size, Val y) {
     LogParts x = fp_log_parts(p, size, false);
     Val divisor = fp_add(p, x.m, fp_num(p, 1.0));
-    Val s = fp_div(p, x.f, divisor);
+    Val s = math_div(p->k, x.f, divisor);
     Val z = fp_mul(p, s, s);
     Val series = fp_poly(p, z, light_atanh, COUNT_OF(light_atanh));
     Val log = fp_fma(p, s, series, x.e);

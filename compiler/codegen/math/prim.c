@@ -5,18 +5,16 @@
 
 /* As unsigned numbers, between whose signs are turned: ptxas 13.0 makes one instruction of
  * max(max(c, -a), -b) for sm_90 and later, signed, that takes a for -a. */
-static Val gpu_int_extreme(const Codegen *k, const char *name, Val a, Val b) {
-    LLVMTypeRef type = LLVMTypeOf(a);
+static Val gpu_int_extreme(const Codegen *k, bool is_max, Val a, Val b) {
     Val signs = k_splat(k, LLVMConstInt(k->i32, 0x80000000, 0), k_lanes(a));
-    Val args[2];
-    args[0] = k_xor(k, a, signs);
-    args[1] = k_xor(k, b, signs);
-    Val extreme = k_intrinsic(k, name, &type, 1, args, 2);
+    Val x = k_xor(k, a, signs);
+    Val y = k_xor(k, b, signs);
+    Val extreme = is_max ? k_umax(k, x, y) : k_umin(k, x, y);
     return k_xor(k, extreme, signs);
 }
 
 static Val int_extreme(const Codegen *k, bool is_max, Val a, Val b) {
-    if (k_is_gpu(k)) return gpu_int_extreme(k, is_max ? "llvm.umax" : "llvm.umin", a, b);
+    if (k_is_gpu(k)) return gpu_int_extreme(k, is_max, a, b);
     LLVMIntPredicate keeps_first = is_max ? LLVMIntSGT : LLVMIntSLT;
     Val first = k_icmp(k, keeps_first, a, b);
     return k_select(k, first, a, b);
@@ -123,4 +121,9 @@ Val math_prim(const Codegen *k, PrimId prim, Dtype dtype, Val a, Val b, Val c) {
     if (prim == PRIM_SELECT) return k_select(k, a, b, c);
     if (dtype_kind(dtype) == KIND_FLOAT) return float_prim(k, prim, a, b);
     return int_prim(k, prim, a, b);
+}
+
+Val math_multiply_add(const Codegen *k, Dtype dtype, Val a, Val b, Val sum) {
+    if (dtype_kind(dtype) == KIND_FLOAT) return math_fma(k, a, b, sum);
+    return k_add(k, k_mul(k, a, b), sum);
 }

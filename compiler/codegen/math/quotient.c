@@ -96,15 +96,13 @@ Val math_quotient(const Codegen *k, Val x, const MathDivisor *d, bool are_fracti
     } else
         branch_if_usual(&p, x, d, usual, unusual);
     k_goto(k, usual);
-    Val values[2] = {are_fractions ? quick_quotient_of_fractions(&p, x, d)
-                                   : quick_quotient(&p, x, d, &near)};
+    Val quick =
+        are_fractions ? quick_quotient_of_fractions(&p, x, d) : quick_quotient(&p, x, d, &near);
     k_br(k, done);
     k_goto(k, unusual);
     MathDivisor wide = wide_divisor(k, d->value);
-    values[1] = fp_few_lanes(&p, x, wide_quotient, &wide, done);
-    LLVMBasicBlockRef from[2] = {usual, k_here(k)};
+    Val slow = fp_few_lanes(&p, x, wide_quotient, &wide, done);
+    LLVMBasicBlockRef from = k_here(k);
     k_goto(k, done);
-    Val quotient = k_phi(k, p.type);
-    LLVMAddIncoming(quotient, values, from, 2);
-    return quotient;
+    return k_merge(k, quick, usual, slow, from);
 }

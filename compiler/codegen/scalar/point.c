@@ -92,7 +92,7 @@ static Val load_masked(Point *point, const Scalar *s, uint32_t arg, Val mask) {
     LLVMTypeRef overloads[2] = {type, k->global_ptr};
     Val pointer = element_pointer(lower, arg, point_index_at(point, s->index, false));
     Val args[3] = {pointer, k_splat(k, mask, point->lanes), LLVMConstNull(type)};
-    Val call = k_intrinsic(k, "llvm.masked.load", overloads, 2, args, 3);
+    Val call = k_intrinsic_of(k, "llvm.masked.load", overloads, 2, args, 3);
     k_align_argument(call, 1, dtype_bytes(s->dtype));
     return call;
 }
@@ -143,14 +143,14 @@ static bool has_lanes(const Point *point) {
     return dim_lo(indextab_dims(scalartab_indices(kernel->scalars)), n) > 0;
 }
 
-/* On chip. The access runs through the kernel's place axes in order, so that the place within the
- * tile follows from the axes (GEMM), or is the address less that of the tile's first element
- * (rows, which lie as in memory). */
-static Val chip_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype, Val condition) {
+/* A buffer in shared memory. The access runs through the kernel's place axes in order, so that the
+ * place within the tile follows from the axes (GEMM), or is the address less that of the tile's
+ * first element (rows, which lie as in memory). */
+static Val shared_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype, Val condition) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
-    Val pitch = lower_dim(lower, lower->chips[arg].pitch), at;
+    Val pitch = lower_dim(lower, lower->smem[arg].pitch), at;
     const BlockTile *tile = lower->tile;
     if (kernel->form == FORM_GEMM) {
         Val m0 = k_index_cast(k, tile->m0, lower->index_type);
@@ -166,17 +166,17 @@ static Val chip_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype, 
     at = k_index_cast(k, at, k->i32);
     if (condition) at = k_select(k, condition, at, k_i32(k, 0));
     LLVMTypeRef element = k_memory_type(k, dtype, 1);
-    return k_gep(k, element, lower->chips[arg].base, at);
+    return k_gep(k, element, lower->smem[arg].base, at);
 }
 
-static uint32_t chip_lanes(const Point *point, uint32_t axes) {
+static uint32_t shared_lanes(const Point *point, uint32_t axes) {
     return point_on_lanes(point, axes) ? point->lanes : 1;
 }
 
-static Val load_from_chip(Point *point, const Scalar *s, uint32_t arg) {
+static Val load_from_shared(Point *point, const Scalar *s, uint32_t arg) {
     const Codegen *k = point->lower->k;
-    uint32_t lanes = chip_lanes(point, s->axes);
-    Val pointer = chip_pointer(point, arg, s->index, s->dtype, point->active);
+    uint32_t lanes = shared_lanes(point, s->axes);
+    Val pointer = shared_pointer(point, arg, s->index, s->dtype, point->active);
     LLVMTypeRef type = k_memory_type(k, s->dtype, lanes);
     Val load = k_load(k, type, pointer);
     LLVMSetAlignment(load, lanes * dtype_bytes(s->dtype));
@@ -184,14 +184,14 @@ static Val load_from_chip(Point *point, const Scalar *s, uint32_t arg) {
 }
 
 static bool is_on_chip(const Lower *lower, uint32_t arg) {
-    return lower->chips && lower->chips[arg].base;
+    return lower->smem && lower->smem[arg].base;
 }
 
 static Val load_value(Point *point, const Scalar *s) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
     uint32_t arg = lower_arg(lower, s->buffer);
-    if (is_on_chip(lower, arg)) return load_from_chip(point, s, arg);
+    if (is_on_chip(lower, arg)) return load_from_shared(point, s, arg);
     Val guard = s->guard ? point_guard(point, s->guard) : NULL;
     Val condition = point->active;
     if (guard && k_is_vector(guard) && condition) condition = k_splat(k, condition, point->lanes);
@@ -378,14 +378,14 @@ static void store_masked(Point *point, const Store *store, uint32_t arg, Val val
     LaneRun run = known_run(k, point->mask, point->lanes);
     if (run.n) {
         value = lanes_of_run(k, value, run);
-        address = k_add(k, address, lower_index_const(lower, run.first));
+        address = k_addi(k, address, run.first);
         store_one(lower, arg, value, address, bytes);
         return;
     }
     Val pointer = element_pointer(lower, arg, address);
     LLVMTypeRef overloads[2] = {LLVMTypeOf(value), k->global_ptr};
     Val args[3] = {value, pointer, point->mask};
-    Val call = k_intrinsic(k, "llvm.masked.store", overloads, 2, args, 3);
+    Val call = k_intrinsic_of(k, "llvm.masked.store", overloads, 2, args, 3);
     k_align_argument(call, 2, bytes);
 }
 
@@ -405,13 +405,13 @@ static void store_each_lane(Point *point, const Store *store, uint32_t arg, Val 
     }
 }
 
-static void store_to_chip(Point *point, const Store *store, uint32_t arg, Dtype dtype) {
+static void store_to_shared(Point *point, const Store *store, uint32_t arg, Dtype dtype) {
     const Codegen *k = point->lower->k;
     const IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
-    uint32_t lanes = chip_lanes(point, index_axes(tab, store->address));
+    uint32_t lanes = shared_lanes(point, index_axes(tab, store->address));
     Val value = k_splat(k, point_value(point, store->value), lanes);
     value = to_memory(k, dtype, value, lanes);
-    Val pointer = chip_pointer(point, arg, store->address, dtype, NULL);
+    Val pointer = shared_pointer(point, arg, store->address, dtype, NULL);
     LLVMSetAlignment(k_store(k, value, pointer), lanes * dtype_bytes(dtype));
 }
 
@@ -440,7 +440,7 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, Val val
     some.mask = and_opt(k, point->mask, inside);
     If rest = {NULL};
     if (k_is_gpu(k) && !point->mask && point_motion(point, store->address) == LANES_CONTIGUOUS) {
-        Val all = k_intrinsic(k, "llvm.vector.reduce.and", &type, 1, &inside, 1);
+        Val all = k_intrinsic_of(k, "llvm.vector.reduce.and", &type, 1, &inside, 1);
         If whole = if_begin(k, all);
         store_lanes(point, store, arg, value);
         if_end(k, &whole);
@@ -481,7 +481,7 @@ void point_store(Point *point, const Store *store) {
         return;
     }
     if (is_on_chip(lower, arg)) {
-        store_to_chip(point, store, arg, dtype);
+        store_to_shared(point, store, arg, dtype);
         return;
     }
     if (!lower->pointers[arg]) return;

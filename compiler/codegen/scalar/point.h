@@ -16,14 +16,14 @@
 #include "ir/graph.h"
 #include "plan/plan.h"
 
-/* A buffer on chip: rows of the block's tile in shared memory. `base` NULL: it is in memory. */
+/* A buffer in shared memory: rows of the block's tile. `base` NULL: it is in memory. */
 typedef struct Smem {
     Val base;    /* ptr addrspace(3), 16-byte aligned */
     DimId pitch; /* elements from row to row */
 } Smem;
 
-/* The tile that the blocks of a launch of several phases work on, as its first GEMM finds
- * it, or the part of it that a warp has by itself; i64. */
+/* The tile that the blocks of a sequence work on, as its first GEMM finds it, or the rows of it
+ * that a warp has by itself; i64. */
 typedef struct BlockTile {
     Val m0, n0;    /* its first row and column in the matrix */
     Val m;         /* rows of the matrix */
@@ -32,7 +32,7 @@ typedef struct BlockTile {
     bool is_warps;
 } BlockTile;
 
-/* GPU: shared memory that phases of a launch use one after the other: of the launch's dynamic
+/* GPU: shared memory that the kernels of a launch use one after the other: of the launch's dynamic
  * shared memory, or an array. */
 typedef struct SharedTiles {
     uint32_t dynamic_bytes;
@@ -47,24 +47,24 @@ typedef struct Lower {
     const Kernel *kernel;
     const Variant *variant;
     Val function;
-    Val block;        /* GPU, in a launch of several parts: i32, the block's number in its own; of
-                                  turns: which of the kernel's grid it stands for; else NULL */
-    Val *pointers;    /* per Kernel.args; NULL of what is on chip */
+    Val block;        /* GPU: the block's number: i32, among those of its kernel where kernels are
+                         parallel; of one block, which block of the grid it stands for; else NULL */
+    Val *pointers;    /* per Kernel.args; NULL of shared buffers */
     bool *may_change; /* per Kernel.args: what it holds, from the kernel's beginning on */
     /* GPU: Kernel.args (bit set) that the template reads by unit_load_hinted, and its policy. */
     uint64_t read_once;
     Val load_policy;
     Val *maps; /* per map of the kernel, or of the launch: pointer to the parameter */
-    /* GPU: parts of the launch that are this kernel but for their buffers; their pointers are the
+    /* GPU: parallel kernels that are this one but for their buffers; their pointers are the
      * function's parameters from `first_param` on, their maps those from `first_map` on. */
     uint32_t n_parts, first_param, first_map;
-    /* The kernels that the template runs, in this Lower and the next ones of the array: phases at
-     * once, or (GPU) parts of other code, one for each tile; else 1. */
+    /* The kernels that the template runs, in this Lower and the next ones of the array: kernels
+     * that share the block, or (GPU) parallel kernels of other code, one for each tile; else 1. */
     uint32_t n_together, n_codes;
-    struct Lower *rows; /* a phase over rows that the template runs itself, or NULL */
-    const Smem *chips;  /* per Kernel.args; NULL: none is on chip */
-    BlockTile *tile;    /* of a launch of several phases, else NULL */
-    bool is_turn;       /* of a launch of turns: its block has a processor for itself */
+    struct Lower *rows; /* a kernel over rows that the template runs itself, or NULL */
+    const Smem *smem;   /* per Kernel.args; NULL: none is in shared memory */
+    BlockTile *tile;    /* of a sequence, else NULL */
+    bool is_one_block;  /* of a one-block launch: its block has a processor for itself */
     bool lets_in;       /* GPU: is still to say when the next launch's blocks may come in */
     SharedTiles *tiles;
     Val symbols[DIM_MAX_SYMBOLS]; /* i64 */
@@ -142,10 +142,10 @@ Val point_loaded(Point *point, ScalarId load);
 Val point_pointer(Point *point, const Scalar *load);
 /* Index at lane 0. */
 Val point_index(Point *point, IndexId id);
-/* Nothing, where phases that run at once pass the value in registers. */
+/* Nothing, where kernels that share the block pass the value in registers. */
 void point_store(Point *point, const Store *store);
-/* Of phases that run at once, at one place of their loops: gives the point, where its kernel loads
- * what the maker's stores, the values themselves. */
+/* Of kernels that share the block, at one place of their loops: gives the point, where its kernel
+ * loads what the maker's stores, the values themselves. */
 void point_take_passed(Point *point, Point *maker);
 /* Computes what the stores need: of those under a guard what several need; the rest is computed
  * inside the guard, where that lets all lanes through or none. */

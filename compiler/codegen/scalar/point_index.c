@@ -9,8 +9,7 @@ bool point_on_lanes(const Point *point, uint32_t axes) {
 }
 
 static Val lane_numbers(const Point *point) {
-    Codegen *k = point->lower->k;
-    Val *numbers = arena_array(k->arena, Val, point->lanes);
+    Val *numbers = arena_array(point->lower->k->arena, Val, point->lanes);
     for (uint32_t i = 0; i < point->lanes; i++) numbers[i] = lower_index_const(point->lower, i);
     return LLVMConstVector(numbers, point->lanes);
 }

@@ -1,0 +1,57 @@
+/* The template of maps. See template.h. */
+#include "codegen/gpu/gpu.h"
+
+/* The thread's step `u` of those that its block has: it is active where there is such a step. */
+static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
+    const Codegen *k = lower->k;
+    const Sched *sched = &lower->variant->sched;
+    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    uint32_t n = lower->kernel->n_parallel;
+    Point point = point_new(lower, sched->lanes);
+    Val lanes = lower_index_const(lower, sched->lanes);
+    Val more = lower_index_const(lower, (int64_t)u * sched->threads);
+    Val step = u ? k_add(k, first, more) : first;
+    point.active = k_ult(k, step, n_steps);
+    if (n == 1) {
+        point.axis[0] = k_mul(k, step, lanes);
+    } else if (n > 1) {
+        Val extent = lower_dim(lower, index_axis_extent(tab, n - 1));
+        Val per_row = k_udiv(k, extent, lanes);
+        Val column = k_urem(k, step, per_row);
+        Val row = k_udiv(k, step, per_row);
+        point.axis[n - 1] = k_mul(k, column, lanes);
+        lower_split(lower, row, 0, n - 1, &point);
+    }
+    return point;
+}
+
+/* An exact grid: many small blocks balance better over the machine than a loop in each. A thread
+ * has one step, or a few of single elements, since a processor begins no more than some eleven
+ * blocks in a microsecond; then all of its loads come before its first store. */
+void emit_gpu_map(Lower *lower) {
+    Codegen *k = lower->k;
+    const Kernel *kernel = lower->kernel;
+    const Sched *sched = &lower->variant->sched;
+    const Stage *stage = &kernel->stages.data[0];
+    gpu_stream(lower);
+    Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
+    Val of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
+    Val first = k_mul(k, block, of_block);
+    first = k_add(k, first, thread);
+    Val lanes = lower_index_const(lower, sched->lanes);
+    Val n_steps = k_udiv(k, lower_dim(lower, kernel_n_rows(kernel)), lanes);
+    Point points[MAP_MAX_UNROLL];
+    bool is_one = sched->unroll == 1;
+    If exists;
+    for (uint32_t u = 0; u < sched->unroll; u++) {
+        points[u] = map_step(lower, first, n_steps, u);
+        if (is_one) exists = if_begin(k, points[u].active);
+        if (is_one) points[u].active = NULL;
+        point_prepare_stores(&points[u], stage->stores.data, stage->stores.n);
+    }
+    for (uint32_t u = 0; u < sched->unroll; u++) {
+        if (!is_one) exists = if_begin(k, points[u].active);
+        point_store_all(&points[u], stage->stores.data, stage->stores.n);
+        if_end(k, &exists);
+    }
+}
