@@ -669,8 +669,7 @@ Test(cpu_map, lanes_lie_along_another_axis_where_rows_are_short) {
                  short_maps[i].source);
         Compiled c = compile(source, (Settings){.target = TARGET_CPU});
         const Kernel *kernel = &c.plan->kernels.data[0];
-        cr_expect_eq(kernel->variants->sched.cpu_map.lanes_out, short_maps[i].lanes_out, "%s",
-                     source);
+        cr_expect_eq(kernel->variants->sched.cpu_map.lanes_out, short_maps[i].lanes_out, "%zu", i);
         const PredicateTerm *range = predicate_term(&kernel->variants->predicate, TERM_RANGE, 0);
         cr_expect_eq(range ? range->most : 0, short_maps[i].limit, "%s", source);
         cr_expect_eq(kernel->n_variants, short_maps[i].limit ? 2 : 1, "%s", source);
