@@ -1,6 +1,8 @@
 /* All kernels of a plan. See schedule.h. */
 #include "schedule/schedule.h"
 
+#include "plan/launch.h"
+
 void sched_plan(Arena *arena, Plan *plan, const Target *target) {
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         sched_kernel(arena, plan, &plan->kernels.data[k], target);
