@@ -366,10 +366,12 @@ format-check: ## Check the format of the C sources
 
 build/gen_ops: $(O)/tools/gen_ops.o $(CORE_LIB)
 	$(call say,LINK )$(CC) -o $@ $^ -lm
+build/gen_passes: $(O)/tools/gen_passes.o $(CORE_LIB)
+	$(call say,LINK )$(CC) -o $@ $^ -lm
 build/gen_tuning: $(O)/tools/gen_tuning.o
 	$(call say,LINK )$(CC) -o $@ $^
 # Pages that are made of tables of the source: docs/OPS.md is what build/gen_ops prints.
-GENERATED = ops tuning
+GENERATED = ops passes tuning
 page = docs/$(shell echo $(1) | tr a-z A-Z).md
 docs: $(GENERATED:%=build/gen_%) ## Generate the pages of docs that are made of tables of the source
 	$(Q)$(foreach g,$(GENERATED),build/gen_$(g) > build/$(g).md && mv build/$(g).md $(call page,$(g)) &&) true

@@ -17,13 +17,9 @@ forbid() {
     failed=1
 }
 
-# What may be included against the order, as `folder->folder`: none is to be added.
-exceptions='launch->search split->search'
-
-above() { # above FOLDER: the folders behind it, without the exceptions, as a pattern
+above() { # above FOLDER: the folders behind it, as a pattern
     seen= pattern=
     for folder in $order; do
-        case " $(echo $exceptions) " in *" $1->$folder "*) continue ;; esac
         [ -n "$seen" ] && pattern=$pattern${pattern:+|}$folder
         [ "$folder" = "$1" ] && seen=1
     done

@@ -4,6 +4,7 @@
 #define FUSEC_COST_COMPARE_H
 
 #include "cost/cost.h"
+#include "pipeline/pipeline.h"
 
 /* Microseconds at each point. */
 typedef struct Prices {
@@ -12,6 +13,9 @@ typedef struct Prices {
 /* Of a scheduled plan. On the arena it leaves nothing. */
 Prices prices_of_plan(Arena *arena, const Plan *plan, const Target *target,
                       const CostPoints *points);
+/* Of a graph as one kernel for each op. False: that cannot be. */
+bool prices_of_unfused(const Planning *p, Arena *arena, Arena *scratch, const Graph *graph,
+                       const CostPoints *points, Prices *prices);
 /* Whether `other` is to be taken in place of `now`: by the geometric mean over the diagonal of the
  * points it is faster by more than 2 %, and nowhere more than 2 % slower than `apart`, one kernel
  * for each op; or `now` is that slow somewhere, and `other` is not, or less. */

@@ -1,33 +1,12 @@
 /* The passes, in order. See driver.h. */
-#include "driver/driver.h"
+#include "driver/driver_passes.h"
 
 #include "artifact/manifest.h"
-#include "explain/explain.h"
-#include "explain/must_check.h"
 #include "front/ast.h"
 #include "front/sema.h"
-#include "fuse/fuse.h"
-#include "launch/dedup.h"
-#include "launch/compose.h"
-#include "layout/layout.h"
-#include "memory/memplan.h"
 #include "report/dot.h"
-#include "schedule/schedule.h"
-#include "search/search.h"
-#include "search/split_k_choice.h"
 
 #include <frt_manifest.h>
-
-#include <time.h>
-
-static const PassInfo passes[PASS_COUNT] = {
-#define PASS(sym, name, extension, doc) [PASS_##sym] = {name, extension, doc},
-#include "driver/passes.def"
-};
-
-const PassInfo *pass_info(PassId pass) {
-    return &passes[pass];
-}
 
 static const KindInfo kinds[FUSEC_KIND_COUNT] = {
 #define FUSEC_KIND(sym, name, extension, device, is_binary, doc) \
@@ -104,21 +83,13 @@ bool driver_seal(char *artifact, size_t n_bytes) {
     return manifest_seal(artifact, n_bytes);
 }
 
-/* Time and dumps of one pass. */
-
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void print_module(Driver *driver, Text *out) {
     Module shown = *driver->module;
     memset(&shown.graphs, 0, sizeof shown.graphs);
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         Graph *graph = driver->module->graphs.data[i];
-        if (driver->plans && driver->plans[i])
-            graph = explain_fused_graph(driver->arena, driver->strings, driver->plans[i]);
+        const Plan *plan = driver->planning.n_units ? driver->planning.units[i].plan : NULL;
+        if (plan) graph = explain_fused_graph(driver->arena, driver->strings, plan);
         vec_push(driver->arena, &shown.graphs, graph);
     }
     module_print(&shown, out);
@@ -127,7 +98,7 @@ static void print_module(Driver *driver, Text *out) {
 static void print_plans(const Driver *driver, Text *out) {
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
         if (i) text_puts(out, "\n");
-        plan_print(driver->plans[i], out);
+        plan_print(driver->planning.units[i].plan, out);
     }
 }
 
@@ -149,19 +120,145 @@ static const char *dot_text(const Driver *driver) {
     return text_str(&text);
 }
 
-static bool wants_text(const Driver *driver, PassId pass) {
-    return driver->options.watch.after && (driver->options.watch.wants_text >> pass & 1);
-}
-
-static void finish_pass(const Driver *driver, PassId pass, double begin, const char *text) {
-    const DriverWatch *watch = &driver->options.watch;
-    if (watch->after) watch->after(watch->user, pass, now_seconds() - begin, text);
-}
-
 /* The passes. */
 
+bool parse_pass(const Planning *p) {
+    Driver *driver = p->user;
+    driver->front = front_read(p->arena, driver->strings, p->diags, driver->source);
+    return driver->front != NULL;
+}
+
+bool check_pass(const Planning *p) {
+    Driver *driver = p->user;
+    driver->module = front_check(driver->front);
+    if (!driver->module) return false;
+    if (driver->options.weights)
+        driver->module->weights = strtab_intern_z(driver->strings, driver->options.weights);
+    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
+        Graph *graph = driver->module->graphs.data[i];
+        graph->is_fast = driver->options.is_fast;
+        const char *wrong = graph_verify(graph, p->scratch);
+        if (wrong) ice(p->arena, "the front end made a wrong graph: %s", wrong);
+    }
+    return true;
+}
+
+bool legal_pass(const Planning *p) {
+    bool legal = true;
+    for (uint32_t i = 0; i < p->n_units; i++)
+        legal = back_is_legal(p->units[i].plan, p->target, p->diags) && legal;
+    return legal;
+}
+
+bool manifest_pass(const Planning *p) {
+    Driver *driver = p->user;
+    ManifestInput input = {.module = driver->module,
+                           .plans = driver->plans,
+                           .target = p->target,
+                           .numerics = driver_numerics(driver->options.is_fast),
+                           .rewrites = driver_rewrites(&driver->options),
+                           .compiler = FUSEC_VERSION};
+    driver->manifest = manifest_text(p->arena, &input, p->diags);
+    return driver->manifest != NULL;
+}
+
+static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes *code) {
+    BackOptions options = {.target = driver->options.target, .manifest = manifest};
+#ifndef NDEBUG
+    options.verify = true;
+#endif
+    return back_emit(driver->arena, driver->plans, driver->module->graphs.n, options, kind, code,
+                     &driver->diags);
+}
+
+bool emit_pass(const Planning *p) {
+    Driver *driver = p->user;
+    bool is_artifact = driver->options.kind == FUSEC_PTX || driver->options.kind == FUSEC_OBJECT;
+    CodeKind kind = driver->options.kind == FUSEC_LLVM     ? CODE_LLVM_IR
+                    : driver->options.kind == FUSEC_OBJECT ? CODE_OBJECT
+                                                           : CODE_ASSEMBLY;
+    if (!emit(driver, is_artifact ? driver->manifest : NULL, kind, &driver->code)) return false;
+    if (is_artifact && !manifest_seal(driver->code.data, driver->code.n_bytes))
+        ice(p->arena, "the artifact has no manifest");
+    return true;
+}
+
+/* Dumps. */
+
+/* Printed from a second parse: the first left nothing but the graphs. */
+static const char *ast_text(Driver *driver) {
+    Text text = {.arena = driver->arena};
+    Diags diags = {.arena = driver->arena};
+    ast_print(ast_parse(driver->arena, driver->strings, &diags, driver->source), &text);
+    return text_str(&text);
+}
+
+static const char *decisions_text(const Driver *driver) {
+    Text text = {.arena = driver->arena};
+    for (uint32_t i = 0; i < driver->planning.n_units; i++) {
+        const PlanUnit *unit = &driver->planning.units[i];
+        text_printf(&text, "%sgraph %s\n", i ? "\n" : "", unit->graph->name);
+        decisions_print(unit->decisions, unit->graph, &text);
+    }
+    return text_str(&text);
+}
+
+static const char *llvm_text(Driver *driver) {
+    CodeBytes ir = {0};
+    if (!emit(driver, NULL, CODE_LLVM_IR, &ir)) return "";
+    return str_format(driver->arena, "%.*s", (int)ir.n_bytes, ir.data);
+}
+
+/* What a pass leaves behind. */
+static const char *text_after(Driver *driver, PassId pass) {
+    switch (pass) {
+    case PASS_PARSE:
+        return ast_text(driver);
+    case PASS_CHECK:
+    case PASS_SPLIT_K:
+    case PASS_FUSE:
+        return graph_text(driver);
+    case PASS_DECIDE:
+        return decisions_text(driver);
+    case PASS_SPLIT:
+    case PASS_HOIST:
+    case PASS_DISPATCH:
+    case PASS_LAYOUT:
+    case PASS_SCHEDULE:
+    case PASS_LAUNCH:
+    case PASS_DEDUP:
+    case PASS_CONTRACT:
+    case PASS_PLACE:
+    case PASS_LEGAL:
+        return plan_text(driver);
+    case PASS_LEDGER:
+        return driver->ledger ? driver->ledger : "";
+    case PASS_MANIFEST:
+        return driver->manifest;
+    case PASS_EMIT:
+        return llvm_text(driver);
+    case PASS_COUNT:
+        break;
+    }
+    return "";
+}
+
+static void after_pass(const Planning *p, PassId pass, double seconds) {
+    Driver *driver = p->user;
+    const DriverWatch *watch = &driver->options.watch;
+    for (uint32_t i = 0; pass == PASS_LAYOUT && i < p->n_units; i++) {
+        const char *fault = plan_verify(p->units[i].plan, p->scratch);
+        if (fault) ice(p->arena, "layout of %s: %s", p->units[i].graph->name, fault);
+    }
+    if (!watch->after) return;
+    bool wants_text = watch->wants_text >> pass & 1;
+    watch->after(watch->user, pass, seconds, wants_text ? text_after(driver, pass) : NULL);
+}
+
+/* The compilation. */
+
 fusec_status driver_parse(Driver *driver, const char *name, const char *text, size_t n_bytes) {
-    double begin = now_seconds();
+    const DriverOptions *options = &driver->options;
     if (n_bytes > SOURCE_MAX_BYTES) {
         diag_report(&driver->diags, DIAG_LIMIT, NULL, (Span){0},
                     "%s has %zu bytes, more than the %d that a source may have", name, n_bytes,
@@ -175,302 +272,23 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
     }
     driver->strings = strtab_new(driver->arena);
     const char *kept = str_format(driver->arena, "%s", name);
-    Source *source = source_new(driver->arena, kept, text, n_bytes);
-    driver->module = front_parse(driver->arena, driver->strings, &driver->diags, source);
-    if (!driver->module) return FUSEC_INPUT;
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
-        driver->module->graphs.data[i]->is_fast = driver->options.is_fast;
-    if (driver->options.weights)
-        driver->module->weights = strtab_intern_z(driver->strings, driver->options.weights);
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        const char *wrong = graph_verify(driver->module->graphs.data[i], driver->scratch);
-        if (wrong) ice(driver->arena, "the front end made a wrong graph: %s", wrong);
-    }
-    arena_reset(driver->scratch);
-    finish_pass(driver, PASS_PARSE, begin,
-                wants_text(driver, PASS_PARSE) ? graph_text(driver) : NULL);
-    return FUSEC_OK;
-}
-
-static Plan *fuse(Driver *driver, const Graph *graph, bool off) {
-    FuseOptions apart = fuse_options_for(driver->options.target);
-    apart.off = true;
-    Plan *plan = off ? fuse_graph(driver->arena, driver->scratch, graph, apart, &driver->diags)
-                     : search_plan(driver->arena, driver->scratch, graph, driver->options.target,
-                                   &driver->diags);
-    arena_reset(driver->scratch);
-    return plan;
-}
-
-static bool run_fuse(Driver *driver, Plan **plans) {
-    double begin = now_seconds();
-    uint32_t n = driver->module->graphs.n;
-    for (uint32_t i = 0; i < n; i++) {
-        split_k_choose(driver->trial, driver->scratch, driver->module->graphs.data[i],
-                       driver->options.target);
-        plans[i] = fuse(driver, driver->module->graphs.data[i], driver->options.no_fuse);
-        if (!plans[i]) return false;
-        plans[i]->may_rewrite = driver_rewrites(&driver->options);
-        const DriverHook *hook = &driver->options.hook;
-        if (hook->fused) hook->fused(hook->user, driver->arena, plans[i], !driver->options.no_fuse);
-    }
-    driver->plans = arena_copy(driver->arena, plans, n * sizeof *plans);
-    finish_pass(driver, PASS_FUSE, begin,
-                wants_text(driver, PASS_FUSE) ? graph_text(driver) : NULL);
-    return true;
-}
-
-static void run_layout(Driver *driver, Plan **plans) {
-    double begin = now_seconds();
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        layout_plan(driver->arena, plans[i], driver->options.target);
-        const char *fault = plan_verify(plans[i], driver->scratch);
-        if (fault) ice(driver->arena, "layout of %s: %s", plans[i]->graph->name, fault);
-    }
-    arena_reset(driver->scratch);
-    finish_pass(driver, PASS_LAYOUT, begin,
-                wants_text(driver, PASS_LAYOUT) ? plan_text(driver) : NULL);
-}
-
-/* Numbers for every kernel, and what passes on chip from one to the next. */
-static void schedule(const Driver *driver, Arena *arena, Plan *plan) {
-    const Target *target = driver->options.target;
-    sched_plan(arena, plan, target);
-    if (driver->options.no_fuse) return;
-    launch_compose(arena, driver->scratch, plan, target, LAUNCH_MODES_IN_BLOCKS);
-}
-
-/* Of a graph changed as advice says. */
-static Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
-    Driver *driver = user;
-    Diags ignored = {.arena = arena};
-    Plan *plan = search_plan(arena, driver->scratch, graph, driver->options.target, &ignored);
-    if (plan) {
-        plan->may_rewrite = driver_rewrites(&driver->options);
-        layout_plan(arena, plan, driver->options.target);
-        schedule(driver, arena, plan);
-    }
-    arena_reset(driver->scratch);
-    return plan;
-}
-
-static const Card *ledger_card(const DriverOptions *options) {
-    return options->card ? options->card : card_of_target(options->target);
-}
-
-static AdviceTotals price_changed(void *user, Arena *arena, Plan *plan) {
-    Driver *driver = user;
-    const DriverOptions *options = &driver->options;
-    const Plan *const plans[] = {plan};
-    dedup_classify(driver->scratch, plans, 1);
-    if (!options->no_fuse)
-        launch_compose(arena, driver->scratch, plan, options->target, LAUNCH_MODES_BESIDE);
-    arena_reset(driver->scratch);
-    const int64_t *dims = cost_dims(arena, plan->graph->dims, options->dims);
-    const PlanCost *cost = cost_plan(arena, plan, ledger_card(options), dims);
-    return (AdviceTotals){.us = cost->us, .n_launches = cost->n_launches};
-}
-
-static double price_at(void *user, Arena *arena, const Plan *plan, const int64_t *dims) {
-    const Driver *driver = user;
-    return cost_us(arena, plan, ledger_card(&driver->options), dims);
-}
-
-/* A copy of the plan whose reasons may change. */
-static Plan *unsettled(Arena *arena, const Plan *plan) {
-    Plan *copy = arena_copy(arena, plan, sizeof *plan);
-    copy->edges.data =
-        arena_copy(arena, plan->edges.data, plan->edges.n * sizeof *plan->edges.data);
-    return copy;
-}
-
-/* Whether the plan keeps the source's contracts; one that does not is reported with reasons that
- * hold up. */
-static bool keeps_contracts(Driver *driver, const Plan *plan) {
-    Diags ignored = {.arena = driver->arena};
-    if (must_check(plan, NULL, NULL, &ignored)) return true;
-    Plan *settled = unsettled(driver->arena, plan);
-    AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
-    VecConflict conflicts = conflict_find(driver->arena, settled, &planner);
-    const Advice *advices = advice_settle(driver->arena, settled, &planner);
-    arena_reset(driver->trial);
-    return must_check(settled, advices, &conflicts, &driver->diags);
-}
-
-static bool run_schedule(Driver *driver, Plan **plans) {
-    double begin = now_seconds();
-    bool joins = !driver->options.no_fuse;
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
-        schedule(driver, driver->arena, plans[i]);
-    dedup_classify(driver->scratch, driver->plans, driver->module->graphs.n);
-    for (uint32_t i = 0; i < driver->module->graphs.n && joins; i++)
-        launch_compose(driver->arena, driver->scratch, plans[i], driver->options.target,
-                       LAUNCH_MODES_BESIDE);
-    dedup_functions(driver->scratch, driver->plans, driver->module->graphs.n);
-    arena_reset(driver->scratch);
-    bool is_kept = true;
-    for (uint32_t i = 0; i < driver->module->graphs.n && !driver->options.no_fuse; i++)
-        is_kept = keeps_contracts(driver, plans[i]) && is_kept;
-    if (!is_kept) return false;
-    finish_pass(driver, PASS_SCHEDULE, begin,
-                wants_text(driver, PASS_SCHEDULE) ? plan_text(driver) : NULL);
-    return true;
-}
-
-static bool place(Driver *driver, Plan *plan) {
-    const Graph *graph = plan->graph;
-    bool has_room = memplan_place(driver->arena, plan);
-    const char *fault = has_room ? plan_verify_places(plan, driver->arena) : NULL;
-    if (fault) ice(driver->arena, "places of %s: %s", graph->name, fault);
-    if (has_room) return true;
-    return diag_report(&driver->diags, DIAG_DIM_OVERFLOW, graph->source, graph->span,
-                       "the workspace of graph `%s` could pass 2^62 bytes", graph->name);
-}
-
-static bool run_place(Driver *driver, Plan **plans) {
-    double begin = now_seconds();
-    const DriverHook *hook = &driver->options.hook;
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        if (!place(driver, plans[i])) return false;
-        if (hook->placed)
-            hook->placed(hook->user, driver->arena, plans[i], !driver->options.no_fuse);
-    }
-    finish_pass(driver, PASS_PLACE, begin,
-                wants_text(driver, PASS_PLACE) ? plan_text(driver) : NULL);
-    return true;
-}
-
-/* Blocks and launches come first: they are few, and what is compiled for a ledger is bounded. */
-static void advise(Driver *driver, Plan *settled, ExplainInput *input) {
-    const DriverOptions *options = &driver->options;
-    AdvicePlanner planner = {
-        .plan = plan_changed,
-        .price = price_changed,
-        .price_at = price_at,
-        .points = cost_points(driver->arena, driver->module->dims, options->target->device),
-        .user = driver,
-        .trial = driver->trial};
-    AdviceTotals now = {.us = input->cost->us, .n_launches = input->cost->n_launches};
-    if (!driver->options.no_fuse)
-        input->blocks = advice_price_blocks(driver->arena, settled, &planner);
-    input->launch_advices = advice_settle_launches(driver->arena, settled, now, &planner);
-    input->advices = advice_settle(driver->arena, settled, &planner);
-    arena_reset(driver->trial);
-}
-
-bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
-    const DriverOptions *options = &driver->options;
-    const Card *card = ledger_card(options);
-    Plan *unfused = fuse(driver, driver->module->graphs.data[graph], true);
-    if (!unfused) return false;
-    layout_plan(driver->arena, unfused, options->target);
-    sched_plan(driver->arena, unfused, options->target);
-    if (!place(driver, unfused)) return false;
-    const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
-    *input = (ExplainInput){.unfused_cost = cost_plan(driver->arena, unfused, card, dims)};
-    Plan *settled = unsettled(driver->arena, driver->plans[graph]);
-    input->cost = cost_plan(driver->arena, settled, card, dims);
-    advise(driver, settled, input);
-    for (uint32_t i = 0; options->dims && i < dim_n_symbols(driver->module->dims); i++)
-        if (options->dims[i] >= 0) input->given_dims |= (uint64_t)1 << i;
-    return true;
-}
-
-static bool explain(Driver *driver) {
-    Text text = {.arena = driver->arena};
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        ExplainInput input;
-        if (!driver_price(driver, i, &input)) return false;
-        if (i) text_puts(&text, "\n");
-        explain_print(&input, driver->arena, &text);
-    }
-    driver->ledger = text_str(&text);
-    return true;
-}
-
-static bool explain_as_json(Driver *driver) {
-    Text text = {.arena = driver->arena};
-    JsonText json = {.out = &text};
-    const DriverOptions *options = &driver->options;
-    jsontext_begin(&json, NULL, '{');
-    jsontext_string(&json, "schema", "fusec-explain-1");
-    jsontext_string(&json, "compiler", FUSEC_VERSION);
-    jsontext_string(&json, "file", driver->module->source->name);
-    jsontext_string(&json, "target", options->target->name);
-    jsontext_string(&json, "card", ledger_card(options)->name);
-    jsontext_begin(&json, "graphs", '[');
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        ExplainInput input;
-        if (!driver_price(driver, i, &input)) return false;
-        explain_json(&input, &json);
-    }
-    jsontext_end(&json, ']');
-    jsontext_end(&json, '}');
-    driver->ledger = text_str(&text);
-    return true;
-}
-
-static bool make_ledger(Driver *driver) {
-    if (driver->options.explain_json) return explain_as_json(driver);
-    return !driver->options.explain || explain(driver);
-}
-
-static const char *run_manifest(Driver *driver) {
-    double begin = now_seconds();
-    ManifestInput input = {.module = driver->module,
-                           .plans = driver->plans,
-                           .target = driver->options.target,
-                           .numerics = driver_numerics(driver->options.is_fast),
-                           .rewrites = driver_rewrites(&driver->options),
-                           .compiler = FUSEC_VERSION};
-    const char *text = manifest_text(driver->arena, &input, &driver->diags);
-    if (text) finish_pass(driver, PASS_MANIFEST, begin, text);
-    return text;
-}
-
-static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes *code) {
-    BackOptions options = {.target = driver->options.target, .manifest = manifest};
-#ifndef NDEBUG
-    options.verify = true;
-#endif
-    return back_emit(driver->arena, driver->plans, driver->module->graphs.n, options, kind, code,
-                     &driver->diags);
-}
-
-static bool is_legal(Driver *driver) {
-    bool legal = true;
-    for (uint32_t i = 0; i < driver->module->graphs.n; i++)
-        legal = back_is_legal(driver->plans[i], driver->options.target, &driver->diags) && legal;
-    return legal;
-}
-
-static fusec_status run_emit(Driver *driver, const char *manifest) {
-    double begin = now_seconds();
-    bool is_artifact = driver->options.kind == FUSEC_PTX || driver->options.kind == FUSEC_OBJECT;
-    CodeKind kind = driver->options.kind == FUSEC_LLVM     ? CODE_LLVM_IR
-                    : driver->options.kind == FUSEC_OBJECT ? CODE_OBJECT
-                                                           : CODE_ASSEMBLY;
-    if (!emit(driver, is_artifact ? manifest : NULL, kind, &driver->code)) return FUSEC_INPUT;
-    if (is_artifact && !manifest_seal(driver->code.data, driver->code.n_bytes))
-        ice(driver->arena, "the artifact has no manifest");
-    CodeBytes ir = {0};
-    if (wants_text(driver, PASS_EMIT) && !emit(driver, NULL, CODE_LLVM_IR, &ir)) return FUSEC_INPUT;
-    finish_pass(driver, PASS_EMIT, begin,
-                ir.data ? str_format(driver->arena, "%.*s", (int)ir.n_bytes, ir.data) : NULL);
-    return FUSEC_OK;
+    driver->source = source_new(driver->arena, kept, text, n_bytes);
+    driver->planning = (Planning){.pipeline = &driver_pipeline,
+                                  .target = options->target,
+                                  .mode = options->no_fuse ? MODE_UNFUSED : MODE_COMPILE,
+                                  .may_rewrite = driver_rewrites(options),
+                                  .arena = driver->arena,
+                                  .scratch = driver->scratch,
+                                  .trial = driver->trial,
+                                  .diags = &driver->diags,
+                                  .user = driver,
+                                  .after = after_pass};
+    return pipeline_run(&driver->planning, PASS_PARSE, PASS_CHECK) ? FUSEC_OK : FUSEC_INPUT;
 }
 
 static void set_text(Driver *driver, const char *text) {
     driver->code = (CodeBytes){.data = arena_copy(driver->arena, text, strlen(text) + 1),
                                .n_bytes = strlen(text)};
-}
-
-/* Printed from a second parse: the first left nothing but the graphs. */
-static const char *ast_text(Driver *driver) {
-    Text text = {.arena = driver->arena};
-    Diags diags = {.arena = driver->arena};
-    ast_print(ast_parse(driver->arena, driver->strings, &diags, driver->module->source), &text);
-    return text_str(&text);
 }
 
 /* Kinds that are made before fusion. */
@@ -479,17 +297,34 @@ static const char *early_text(Driver *driver) {
     return driver->options.kind == FUSEC_GRAPH ? graph_text(driver) : NULL;
 }
 
+/* With the hooks between the passes. */
+static bool make_plans(Driver *driver) {
+    Planning *p = &driver->planning;
+    const DriverHook *hook = &driver->options.hook;
+    bool is_fused = !driver->options.no_fuse;
+    p->n_units = driver->module->graphs.n;
+    p->units = arena_array(driver->arena, PlanUnit, p->n_units);
+    for (uint32_t i = 0; i < p->n_units; i++) p->units[i].graph = driver->module->graphs.data[i];
+    if (!pipeline_run(p, PASS_SPLIT_K, PASS_DISPATCH)) return false;
+    driver->plans = arena_array(driver->arena, const Plan *, p->n_units);
+    for (uint32_t i = 0; i < p->n_units; i++) {
+        driver->plans[i] = p->units[i].plan;
+        if (hook->fused) hook->fused(hook->user, driver->arena, p->units[i].plan, is_fused);
+    }
+    if (!pipeline_run(p, PASS_LAYOUT, PASS_PLACE)) return false;
+    for (uint32_t i = 0; i < p->n_units && hook->placed; i++)
+        hook->placed(hook->user, driver->arena, p->units[i].plan, is_fused);
+    return true;
+}
+
 fusec_status driver_build(Driver *driver) {
     const char *early = early_text(driver);
     if (early) set_text(driver, early);
     if (early && !driver->options.explain && !driver->options.explain_json &&
         !driver->options.plans)
         return FUSEC_OK;
-    Plan **plans = arena_array(driver->arena, Plan *, driver->module->graphs.n);
-    if (!run_fuse(driver, plans)) return FUSEC_INPUT;
-    run_layout(driver, plans);
-    if (!run_schedule(driver, plans) || !run_place(driver, plans)) return FUSEC_INPUT;
-    if (!make_ledger(driver)) return FUSEC_INPUT;
+    if (!make_plans(driver) || !pipeline_run(&driver->planning, PASS_LEDGER, PASS_LEDGER))
+        return FUSEC_INPUT;
     switch (driver->options.kind) {
     case FUSEC_AST:
     case FUSEC_GRAPH:
@@ -510,7 +345,5 @@ fusec_status driver_build(Driver *driver) {
     case FUSEC_KIND_COUNT:
         break;
     }
-    if (!is_legal(driver)) return FUSEC_INPUT;
-    const char *manifest = run_manifest(driver);
-    return manifest ? run_emit(driver, manifest) : FUSEC_INPUT;
+    return pipeline_run(&driver->planning, PASS_LEGAL, PASS_EMIT) ? FUSEC_OK : FUSEC_INPUT;
 }

@@ -1,4 +1,5 @@
-/* One compilation: source text to artifact bytes, through the passes of passes.def in order.
+/* One compilation: source text to artifact bytes, through the passes of
+ * pipeline/passes.def in order.
  *
  * Everything lives in the driver's arenas. Whatever goes wrong comes back as a status: driver_guard
  * catches running out of memory and broken invariants. Used by the library and, for its pieces, by
@@ -9,19 +10,9 @@
 #include "base/diag.h"
 #include "codegen/codegen.h"
 #include "explain/explain.h"
+#include "pipeline/pipeline.h"
 
 #include <fusec.h>
-
-typedef enum {
-#define PASS(sym, name, extension, doc) PASS_##sym,
-#include "driver/passes.def"
-    PASS_COUNT
-} PassId;
-
-typedef struct PassInfo {
-    const char *name, *extension, *doc;
-} PassInfo;
-const PassInfo *pass_info(PassId pass);
 
 /* Watching the passes; all members optional. */
 typedef struct DriverWatch {
@@ -62,8 +53,12 @@ typedef struct Driver {
     StrTab *strings;
     Diags diags;
     DriverOptions options;
+    const Source *source;
+    struct Sema *front; /* what is parsed and not checked */
     Module *module;
-    const Plan **plans;  /* one per graph, NULL before */
+    Planning planning;
+    const Plan **plans; /* one per graph, NULL before */
+    const char *manifest;
     CodeBytes code;      /* the output */
     const char *ledger;  /* with options.explain, or as JSON with options.explain_json */
     const char *failure; /* of a guarded call that did not return: one line, or NULL */

@@ -50,10 +50,9 @@ typedef struct Advice {
 /* Compiles a changed graph as far as verdicts are settled: to a plan with its launches linked, on
  * the arena; NULL if it cannot be. `trial`, the arena, holds nothing else: it is reset. */
 typedef struct AdvicePlanner {
-    Plan *(*plan)(void *user, Arena *arena, const Graph *graph);
-    /* Joins that plan's launches, and prices it as the ledger prices the graph's own. NULL: nothing
-     * is priced. */
-    AdviceTotals (*price)(void *user, Arena *arena, Plan *plan);
+    Plan *(*plan)(void *user, Arena *arena, Graph *graph);
+    /* Prices that plan as the ledger prices the graph's own. NULL: nothing is priced. */
+    AdviceTotals (*price)(void *user, Arena *arena, const Plan *plan);
     /* What such a plan, or the graph's own, takes at the points of `points`; these may be none. */
     double (*price_at)(void *user, Arena *arena, const Plan *plan, const int64_t *dims);
     CostPoints points;

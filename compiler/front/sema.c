@@ -190,7 +190,7 @@ static void check_graphs(Sema *sema) {
         sema_error(sema, DIAG_NO_GRAPH, (Span){0}, "no graph in this file");
 }
 
-Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
+Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
     uint32_t n_errors = diags->n_errors;
     if (source->n_bytes > SOURCE_MAX_BYTES) {
         diag_report(diags, DIAG_LIMIT, source, (Span){0}, "source of more than %d bytes",
@@ -215,10 +215,19 @@ Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *s
                    .prelude = ast_parse(arena, strings, diags, prelude)};
     sema->file = ast_parse(arena, strings, diags, source);
     module->weights = sema->file->weights;
+    return sema;
+}
+
+Module *front_check(Sema *sema) {
     add_dims(sema);
     check_defs(sema);
     check_graphs(sema);
     for (uint32_t i = 0; i < sema->file->graphs.n && !sema->stopped; i++)
         sema_graph(sema, sema->file->graphs.data[i]);
-    return diags->n_errors == n_errors ? module : NULL;
+    return sema->diags->n_errors == sema->n_errors_before ? sema->module : NULL;
+}
+
+Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
+    Sema *sema = front_read(arena, strings, diags, source);
+    return sema ? front_check(sema) : NULL;
 }

@@ -6,7 +6,6 @@
 #include "fuse/group.h"
 #include "fuse/hoist.h"
 #include "layout/pad.h"
-#include "split/split_reduce.h"
 
 #include <string.h>
 
@@ -119,21 +118,6 @@ static bool leaves_params(const Fuser *f, NodeId producer, NodeId consumer) {
     return f->grouping->can_prepare[producer] && !f->grouping->can_prepare[consumer];
 }
 
-/* Whether a kernel of every run computes it, as what hangs on more does, or what is cheap. */
-static bool is_of_runs(const Fuser *f, NodeId id) {
-    for (uint32_t i = 0; i < f->makers[id].n; i++) {
-        const Group *group = &f->grouping->groups.data[f->makers[id].data[i]];
-        NodeId first = group->reduces.n ? group->reduces.data[0] : group->targets.data[0].node;
-        if (!f->grouping->can_prepare[first]) return true;
-    }
-    return false;
-}
-
-static bool is_prepared(const Fuser *f, NodeId id) {
-    uint32_t buffer = f->buffer_of_node[id];
-    return buffer != UINT32_MAX && f->plan->buffers.data[buffer].kind == BUFFER_PREPARED;
-}
-
 /* Whether a kernel of the user loads the value: an index into an axis of one element, say, needs
  * none. */
 static bool is_read(const Fuser *f, NodeId producer, NodeId consumer) {
@@ -186,11 +170,11 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
         bool is_apart = graph_block(f->graph, producer, BLOCK_NEVER) ||
                         graph_block(f->graph, consumer, BLOCK_NEVER);
         edge.reason = why_refused(f, producer, consumer);
+        if (edge.reason == REASON_FACTOR && decisions_ask(f->decisions, producer, DIRECTIVE_PRICED))
+            edge.reason = REASON_SLOWER;
         if (edge.reason == REASON_FUSION_OFF) return edge;
         if (is_apart)
             edge.reason = REASON_NEVER;
-        else if (is_prepared(f, producer) && is_of_runs(f, consumer))
-            edge.reason = REASON_PREPARED;
         else if (!is_read(f, producer, consumer))
             edge.verdict = EDGE_FUSED, edge.reason = REASON_UNREAD;
     }
@@ -219,39 +203,6 @@ static void make_edges(Fuser *f) {
                      .reason = REASON_OUTPUT};
         vec_push(f->arena, &f->plan->edges, edge);
     }
-}
-
-typedef struct StoreCount {
-    uint32_t buffer, n;
-} StoreCount;
-
-static void count_store(void *user, const Store *store) {
-    StoreCount *count = user;
-    count->n += store->buffer == count->buffer;
-}
-
-/* Kernels that store pieces of one shape get pointers to the pieces: then they differ in nothing
- * else, and start as one grid. */
-static void point_at_piece(const Fuser *f, const Kernel *kernel, Store *store) {
-    if (!store->piece || store->guard) return; /* its address may be less, outside the guard */
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    DimTab *dims = f->graph->dims;
-    DimId zero = dim_const(dims, 0), begin = index_expr(tab, store->address).offset;
-    StoreCount count = {.buffer = store->buffer};
-    kernel_each_store(kernel, count_store, &count);
-    if (count.n != 1 || begin == zero || begin == DIM_NONE) return;
-    store->begin = begin;
-    store->address = index_add_dim(tab, store->address, dim_sub(dims, zero, begin));
-}
-
-static void point_at_pieces(const Fuser *f, Kernel *kernel) {
-    for (uint32_t i = 0; i < kernel->stages.n; i++) {
-        Stage *stage = &kernel->stages.data[i];
-        for (uint32_t k = 0; k < stage->stores.n; k++)
-            point_at_piece(f, kernel, &stage->stores.data[k]);
-    }
-    for (uint32_t k = 0; k < kernel->row_stores.n; k++)
-        point_at_piece(f, kernel, &kernel->row_stores.data[k]);
 }
 
 /* Forgets loads that came to nothing, as of an index into an axis of one element. */
@@ -319,13 +270,8 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
         kernel.name = kernel_name(f, group, i, &kernel.span);
         for (uint32_t k = 0; k < kernel.nodes.n; k++)
             vec_push(f->scratch, &f->makers[kernel.nodes.data[k]], i);
-        split_kernel(f->arena, f->plan, kernel);
+        vec_push(f->arena, &f->plan->kernels, kernel);
     }
-    for (uint32_t i = 0; i < f->plan->kernels.n; i++) {
-        point_at_pieces(f, &f->plan->kernels.data[i]);
-        kernel_note_interface(f->arena, &f->plan->kernels.data[i]);
-    }
-    hoist_plan(f->arena, f->plan);
     return true;
 }
 
@@ -384,8 +330,6 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     make_buffers(&f, options.pads_rows ? pad_rows(scratch, graph, grouping->is_stored) : NULL);
     if (!compose_all(&f, failure)) return NULL;
     make_edges(&f);
-    const char *fault = plan_verify(plan, scratch);
-    if (fault) ice(arena, "fused plan of %s: %s", graph->name, fault);
     return plan;
 }
 
@@ -421,4 +365,13 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
         if (!may_part || !take_apart(scratch, graph, &failure, &options))
             return report(graph, diags, &failure);
     }
+}
+
+bool fuse_pass(const Planning *p, PlanUnit *unit) {
+    FuseOptions options = fuse_options_for(p->target);
+    options.off = !mode_info(p->mode)->fuses;
+    options.decisions = unit->decisions;
+    unit->plan = fuse_graph(p->arena, p->scratch, unit->graph, options, p->diags);
+    if (unit->plan) unit->plan->may_rewrite = p->may_rewrite;
+    return unit->plan != NULL;
 }

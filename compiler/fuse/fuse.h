@@ -2,14 +2,12 @@
  *
  * Requires a verified graph. Decides which values are stored, groups reductions and stored values
  * into kernels (group.c), composes each kernel's scalar programs (inline.c), and records for every
- * edge of the graph what became of it and why. Schedules and the memory plan come after. */
+ * edge of the graph what became of it and why. Where a group cannot be inlined into a kernel, nodes
+ * are grouped anew. Splits, schedules and the memory plan come after. */
 #ifndef FUSEC_FUSE_FUSE_H
 #define FUSEC_FUSE_FUSE_H
 
-#include "base/diag.h"
-#include "machine/target.h"
-#include "pipeline/decisions.h"
-#include "plan/plan.h"
+#include "pipeline/pipeline.h"
 
 typedef struct FuseOptions {
     bool off;        /* one kernel per op of the graph */
@@ -26,5 +24,7 @@ FuseOptions fuse_options_for(const Target *target);
  * NULL. Any other group that cannot is taken apart into its ops. */
 Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                  Diags *diags);
+
+bool fuse_pass(const Planning *p, PlanUnit *unit);
 
 #endif

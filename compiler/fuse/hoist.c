@@ -111,6 +111,35 @@ static void note_shared(void *user, const Store *store) {
     shared->is_in_run[store->buffer] = shared->changed = true;
 }
 
+/* Whether a kernel of every run computes it, as what hangs on more does, or what is cheap. */
+static bool is_of_runs(const Plan *plan, const bool *can_prepare, NodeId id) {
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        NodeId first = kernel->reduces.n ? kernel->reduces.data[0].node
+                                         : kernel->stages.data[0].stores.data[0].node;
+        if (!can_prepare[first] && vec_has(&kernel->nodes, id)) return true;
+    }
+    return false;
+}
+
+/* What is prepared for runs is stored for that. */
+static void note_prepared(Arena *arena, const Plan *plan) {
+    const bool *can_prepare = hoist_nodes(arena, plan->graph);
+    bool *is_prepared = arena_array(arena, bool, plan->graph->nodes.n);
+    for (uint32_t i = plan->buffers.n; i-- > 0;) /* a node's own buffer is before its partials' */
+        is_prepared[plan->buffers.data[i].node] = plan->buffers.data[i].kind == BUFFER_PREPARED;
+    for (uint32_t i = 0; i < plan->edges.n; i++) {
+        Edge *edge = &plan->edges.data[i];
+        bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_UNREAD;
+        if (!is_stored || edge->consumer == NODE_NONE || edge->reason == REASON_NEVER ||
+            edge->reason == REASON_FUSION_OFF || !is_prepared[edge->producer] ||
+            !is_of_runs(plan, can_prepare, edge->consumer))
+            continue;
+        edge->verdict = EDGE_STORED;
+        edge->reason = REASON_PREPARED;
+    }
+}
+
 /* A concat that is stored in pieces, of which a run makes one, is made by every run as a whole. */
 void hoist_plan(Arena *arena, Plan *plan) {
     SharedBuffers shared = {.plan = plan, .is_in_run = arena_array(arena, bool, plan->buffers.n)};
@@ -122,5 +151,14 @@ void hoist_plan(Arena *arena, Plan *plan) {
             if (!plan->kernels.data[i].is_init)
                 kernel_each_store(&plan->kernels.data[i], note_shared, &shared);
     } while (shared.changed);
-    if (any) plan_order_init(arena, plan);
+    if (!any) return;
+    note_prepared(arena, plan);
+    plan_order_init(arena, plan);
+}
+
+bool hoist_pass(const Planning *p, PlanUnit *unit) {
+    hoist_plan(p->arena, unit->plan);
+    const char *fault = plan_verify(unit->plan, p->scratch);
+    if (fault) ice(p->arena, "fused plan of %s: %s", unit->plan->graph->name, fault);
+    return true;
 }

@@ -7,7 +7,7 @@
 #ifndef FUSEC_FUSE_HOIST_H
 #define FUSEC_FUSE_HOIST_H
 
-#include "plan/plan.h"
+#include "pipeline/pipeline.h"
 
 /* Per node: whether it can be prepared. Params, literals and iotas are taken to be. */
 bool *hoist_nodes(Arena *arena, const Graph *graph);
@@ -15,5 +15,7 @@ bool *hoist_nodes(Arena *arena, const Graph *graph);
 /* Makes init kernels of all kernels that read nothing but params and what init kernels make, write
  * no output and need no dim but those that params fix; moves them before the others. */
 void hoist_plan(Arena *arena, Plan *plan);
+
+bool hoist_pass(const Planning *p, PlanUnit *unit);
 
 #endif

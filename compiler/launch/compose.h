@@ -22,13 +22,12 @@
 #ifndef FUSEC_LAUNCH_COMPOSE_H
 #define FUSEC_LAUNCH_COMPOSE_H
 
-#include "machine/target.h"
-#include "plan/launch.h"
+#include "pipeline/pipeline.h"
 
 /* Joins launches of the plan by those of the modes (bit set over LaunchMode) that the target has,
  * in the table's order. Requires schedules; LAUNCH_PARALLEL requires Kernel.code
  * (launch/dedup.h). Lengthens the lifetimes of buffers, so they are placed after it. */
-void launch_compose(Arena *arena, Arena *scratch, Plan *plan, const Target *target, uint32_t modes);
+void launch_compose(const Planning *p, Plan *plan, uint32_t modes);
 
 /* Sets of modes: kernels that follow one another in the same blocks; those of them that begin with
  * a GEMM; kernels side by side. */
@@ -38,5 +37,8 @@ enum {
     LAUNCH_MODES_OF_GEMMS = 1u << LAUNCH_GEMM_ROWS_GEMM | 1u << LAUNCH_SEQUENCE,
     LAUNCH_MODES_BESIDE = 1u << LAUNCH_PARALLEL
 };
+
+/* Of scheduled plans: launches of the kinds that the mode tries. */
+bool launch_pass(const Planning *p);
 
 #endif

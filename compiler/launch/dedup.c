@@ -238,3 +238,10 @@ void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
             if (!twin) vec_push(arena, &owners, own);
         }
 }
+
+bool dedup_pass(const Planning *p) {
+    const Plan **plans = arena_array(p->scratch, const Plan *, p->n_units);
+    for (uint32_t i = 0; i < p->n_units; i++) plans[i] = p->units[i].plan;
+    dedup_functions(p->scratch, plans, p->n_units);
+    return true;
+}

@@ -3,7 +3,7 @@
 #ifndef FUSEC_LAUNCH_DEDUP_H
 #define FUSEC_LAUNCH_DEDUP_H
 
-#include "plan/plan.h"
+#include "pipeline/pipeline.h"
 
 /* Sets Kernel.code: equal numbers for kernels that are structurally the same. */
 void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
@@ -11,5 +11,7 @@ void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
  * one's and marks them shared. Requires composed
  * launches. */
 void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans);
+
+bool dedup_pass(const Planning *p);
 
 #endif

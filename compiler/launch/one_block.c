@@ -239,10 +239,10 @@ static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_o
     Plan around = excerpt_around(c, t, &first);
     const Plan *plan = &around;
     if (is_one) trial_apply(t, c->scratch, c->scratch, &around, first);
-    launch_compose(c->arena, c->scratch, &around, c->target, LAUNCH_MODES_OF_GEMMS);
+    launch_compose(c->planning, &around, LAUNCH_MODES_OF_GEMMS);
     *n_broken = must_n_broken(plan);
     dedup_classify(c->scratch, &plan, 1);
-    launch_compose(c->arena, c->scratch, &around, c->target, LAUNCH_MODES_BESIDE);
+    launch_compose(c->planning, &around, LAUNCH_MODES_BESIDE);
     return cost_plan(c->scratch, plan, card_of_target(c->target), point_of(c));
 }
 
@@ -303,7 +303,7 @@ static uint32_t find_broken(const Composer *c, const Trial *t, bool *is_end) {
         arena_copy(c->scratch, all.buffers.data, all.buffers.n * sizeof *all.buffers.data);
     all.edges.data = arena_copy(c->scratch, all.edges.data, all.edges.n * sizeof *all.edges.data);
     if (t) trial_apply(t, c->scratch, c->scratch, &all, 0);
-    launch_compose(c->arena, c->scratch, &all, c->target, LAUNCH_MODES_OF_GEMMS);
+    launch_compose(c->planning, &all, LAUNCH_MODES_OF_GEMMS);
     for (uint32_t i = 0; i < all.edges.n; i++) {
         const Edge *edge = &all.edges.data[i];
         if (is_end && must_breaks(&all, edge))

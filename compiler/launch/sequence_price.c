@@ -1,7 +1,6 @@
 /* What it is worth that a reader runs in the blocks of its product. See sequence_state.h. */
 #include "launch/sequence_state.h"
 #include "ir/subgraph.h"
-#include "search/search.h"
 
 enum { BLOCK_COLUMNS = 64 };
 
@@ -50,7 +49,7 @@ static const Graph *subgraph(const Composer *c, const Trial *t) {
 static bool is_no_slower_than_ops(const Composer *c, const Trial *t) {
     Plan alone = plan_excerpt(c->scratch, &t->together, t->n_context, 1);
     Prices together = prices_of_plan(c->scratch, &alone, c->target, &c->points), ops;
-    return prices_of_unfused(c->arena, c->scratch, subgraph(c, t), c->target, &c->points, &ops) &&
+    return prices_of_unfused(c->planning, c->arena, c->scratch, subgraph(c, t), &c->points, &ops) &&
            prices_are_no_slower(&c->points, &together, &ops);
 }
 

@@ -14,6 +14,7 @@
 #include "plan/launch.h"
 
 typedef struct Composer {
+    const Planning *planning;
     Arena *arena, *scratch;
     Plan *plan;
     const Target *target;

@@ -13,6 +13,7 @@
 #include "template/find_im2col.h"
 
 typedef struct Layout {
+    const Planning *planning;
     Packing packing;
     const Target *target;
 } Layout;
@@ -111,7 +112,7 @@ static bool pays(Layout *l, uint32_t gemm, const PackRequest *decisions, uint32_
     for (uint32_t i = 0; i < n; i++)
         is_copied = is_copied || decisions[i].made_of == MADE_OF_INPUTS;
     return !is_copied ||
-           (layout_price(&l->packing, gemm, decisions, n, l->target, &points, &prices) &&
+           (layout_price(l->planning, &l->packing, gemm, decisions, n, &points, &prices) &&
             prices_are_better(&points, &prices.as_is, &prices.laid_out, &prices.as_is));
 }
 
@@ -152,7 +153,7 @@ static bool lay_out_at_some(Layout *l) {
         if (!wants_along_k(l, &plan->kernels.data[k])) continue;
         uint32_t n = find_wishes(&l->packing, k, decisions);
         Packing own = {.arena = l->packing.arena, .plan = plan, .dims = l->packing.dims};
-        any = (n && layout_where_it_pays(&own, k, decisions, n, l->target)) || any;
+        any = (n && layout_where_it_pays(l->planning, &own, k, decisions, n)) || any;
     }
     return any;
 }
@@ -167,8 +168,11 @@ static bool lay_out_gpu(Layout *l, uint32_t gemm) {
     return right || left || copied;
 }
 
-void layout_plan(Arena *arena, Plan *plan, const Target *target) {
-    Layout l = {.packing = {.arena = arena, .plan = plan, .dims = plan->graph->dims},
+bool layout_pass(const Planning *p, PlanUnit *unit) {
+    Plan *plan = unit->plan;
+    const Target *target = p->target;
+    Layout l = {.planning = p,
+                .packing = {.arena = p->arena, .plan = plan, .dims = plan->graph->dims},
                 .target = target};
     bool any = false;
     uint32_t n = plan->kernels.n;
@@ -179,5 +183,6 @@ void layout_plan(Arena *arena, Plan *plan, const Target *target) {
     }
     if (any) pad_dynamic_place_copies(plan, n);
     any = (target->has->tile_copies && lay_out_at_some(&l)) || any;
-    if (any) plan_order_init(arena, plan);
+    if (any) plan_order_init(p->arena, plan);
+    return true;
 }

@@ -12,10 +12,8 @@
 #ifndef FUSEC_LAYOUT_LAYOUT_H
 #define FUSEC_LAYOUT_LAYOUT_H
 
-#include "machine/target.h"
-#include "plan/plan.h"
+#include "pipeline/pipeline.h"
 
-/* Runs after fusion and before scheduling. */
-void layout_plan(Arena *arena, Plan *plan, const Target *target);
+bool layout_pass(const Planning *p, PlanUnit *unit);
 
 #endif

@@ -9,11 +9,11 @@
 #include <string.h>
 
 typedef struct Searcher {
+    const Planning *planning;
     Packing *packing;
     uint32_t gemm;
     const PackRequest *decisions;
     uint32_t n_wishes;
-    const Target *target;
     DimId measure;   /* rows of the other operand, for each of which a copy is read again */
     uint32_t symbol; /* the only one in it */
 } Searcher;
@@ -65,7 +65,7 @@ static CostPoints sweep(const Searcher *c, int64_t from, int64_t to) {
 static uint32_t first_that_pays(const Searcher *c, const CostPoints *points) {
     LayoutPrices prices;
     uint32_t first = points->n;
-    if (!layout_price(c->packing, c->gemm, c->decisions, c->n_wishes, c->target, points, &prices))
+    if (!layout_price(c->planning, c->packing, c->gemm, c->decisions, c->n_wishes, points, &prices))
         return first;
     while (first > 0 && prices.laid_out.us[first - 1] < COST_WORTH * prices.as_is.us[first - 1])
         first--;
@@ -127,9 +127,9 @@ static void start_where(Plan *plan, Kernel *copy, DimId when) {
     copy->when = when;
 }
 
-bool layout_where_it_pays(Packing *packing, uint32_t gemm, const PackRequest *decisions,
-                          uint32_t n_wishes, const Target *target) {
-    Searcher c = {packing, gemm, decisions, n_wishes, target, DIM_NONE, 0};
+bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
+                          const PackRequest *decisions, uint32_t n_wishes) {
+    Searcher c = {p, packing, gemm, decisions, n_wishes, DIM_NONE, 0};
     Plan *plan = packing->plan;
     Arena *arena = packing->arena;
     if (!may_be_two(plan, &plan->kernels.data[gemm])) return false;

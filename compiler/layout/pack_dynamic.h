@@ -6,11 +6,11 @@
 #define FUSEC_LAYOUT_PACK_DYNAMIC_H
 
 #include "layout/pack.h"
-#include "machine/target.h"
+#include "pipeline/pipeline.h"
 
 /* Puts what stands for kernel `gemm` behind it, where its operands laid out so are faster from some
  * value of one symbol on. False: nothing has changed. */
-bool layout_where_it_pays(Packing *packing, uint32_t gemm, const PackRequest *decisions,
-                          uint32_t n_wishes, const Target *target);
+bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
+                          const PackRequest *decisions, uint32_t n_wishes);
 
 #endif

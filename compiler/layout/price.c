@@ -3,7 +3,6 @@
 
 #include "layout/pad_dynamic.h"
 #include "plan/rebuild.h"
-#include "schedule/schedule.h"
 
 #include <string.h>
 
@@ -44,24 +43,24 @@ static Plan alone(Arena *arena, const Plan *plan, Kernel kernel) {
     return own;
 }
 
-static Prices price(Arena *arena, Plan *plan, const Target *target, const CostPoints *points) {
-    sched_plan(arena, plan, target);
-    return prices_of_plan(arena, plan, target, points);
+static Prices price(const Planning *p, Plan *plan, const CostPoints *points) {
+    pipeline_retry(p, p->arena, NULL, MODE_ALONE, plan, PASS_SCHEDULE, PASS_SCHEDULE);
+    return prices_of_plan(p->arena, plan, p->target, points);
 }
 
-bool layout_price(Packing *packing, uint32_t gemm, const PackRequest *decisions, uint32_t n_wishes,
-                  const Target *target, const CostPoints *points, LayoutPrices *prices) {
+bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const PackRequest *decisions,
+                  uint32_t n_wishes, const CostPoints *points, LayoutPrices *prices) {
     Arena *arena = packing->arena;
     const Plan *plan = packing->plan;
     Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
     Plan as_is = alone(arena, plan, twin);
-    prices->as_is = price(arena, &as_is, target, points);
+    prices->as_is = price(p, &as_is, points);
     Plan laid_out = alone(arena, plan, layout_twin(arena, plan, &twin));
     Packing own = {.arena = arena, .plan = &laid_out, .dims = packing->dims};
     for (uint32_t i = 0; i < n_wishes; i++)
         if (!pack_operand(&own, 0, decisions[i])) return false;
     pad_dynamic_place_copies(&laid_out, 1);
     plan_order_init(arena, &laid_out);
-    prices->laid_out = price(arena, &laid_out, target, points);
+    prices->laid_out = price(p, &laid_out, points);
     return true;
 }

@@ -12,8 +12,8 @@ enum { MAX_WISHES = 2 };
 typedef struct LayoutPrices {
     Prices as_is, laid_out;
 } LayoutPrices;
-bool layout_price(Packing *packing, uint32_t gemm, const PackRequest *decisions, uint32_t n_wishes,
-                  const Target *target, const CostPoints *points, LayoutPrices *prices);
+bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const PackRequest *decisions,
+                  uint32_t n_wishes, const CostPoints *points, LayoutPrices *prices);
 
 /* The GEMM with programs of its own, in which nothing is traced. */
 Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm);

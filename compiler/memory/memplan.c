@@ -108,3 +108,13 @@ bool memplan_place(Arena *arena, Plan *plan) {
             plan->buffers.data[i].offset_bytes = p.rooms.data[p.room_of[i]].offset;
     return true;
 }
+
+bool place_pass(const Planning *p, PlanUnit *unit) {
+    const Graph *graph = unit->plan->graph;
+    bool has_room = memplan_place(p->arena, unit->plan);
+    const char *fault = has_room ? plan_verify_places(unit->plan, p->arena) : NULL;
+    if (fault) ice(p->arena, "places of %s: %s", graph->name, fault);
+    if (has_room) return true;
+    return diag_report(p->diags, DIAG_DIM_OVERFLOW, graph->source, graph->span,
+                       "the workspace of graph `%s` could pass 2^62 bytes", graph->name);
+}

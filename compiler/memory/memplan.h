@@ -9,9 +9,11 @@
 #ifndef FUSEC_MEMORY_MEMPLAN_H
 #define FUSEC_MEMORY_MEMPLAN_H
 
-#include "plan/plan.h"
+#include "pipeline/pipeline.h"
 
 /* False when the temps together could pass 2^62 bytes. */
 bool memplan_place(Arena *arena, Plan *plan);
+
+bool place_pass(const Planning *p, PlanUnit *unit);
 
 #endif

@@ -40,4 +40,9 @@ static inline bool decisions_add(Decisions *decisions, NodeId id, Directive dire
 /* Whether it is asked of any node. */
 bool decisions_ask_any(const Decisions *decisions, Directive directive);
 
+const char *directive_name(Directive directive);
+const char *directive_doc(Directive directive);
+/* A line for each node that something is asked of. */
+void decisions_print(const Decisions *decisions, const Graph *graph, Text *out);
+
 #endif

@@ -134,6 +134,7 @@ struct Plan {
     Vec(Apart) aparts;
     bool has_ties;             /* values that rows or columns could have been made with */
     bool may_rewrite;          /* arithmetic may be changed, within a bound */
+    uint32_t facts;            /* that passes left true (pipeline/facts.def), a bit set */
     VecDim workspace;          /* bytes: the largest of these, 0 of none */
     DimId peak_bytes_unshared; /* what temps would take without reuse; DIM_NONE: no dim says */
 };

@@ -689,9 +689,3 @@ void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *
         schedule_cpu(&s);
     kernel_set_variants(arena, kernel, s.made, s.n_made);
 }
-
-void sched_plan(Arena *arena, Plan *plan, const Target *target) {
-    for (uint32_t k = 0; k < plan->kernels.n; k++)
-        sched_kernel(arena, plan, &plan->kernels.data[k], target);
-    plan_launch_singly(arena, plan);
-}

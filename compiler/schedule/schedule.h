@@ -3,6 +3,7 @@
 #ifndef FUSEC_SCHEDULE_SCHEDULE_H
 #define FUSEC_SCHEDULE_SCHEDULE_H
 
+#include "pipeline/pipeline.h"
 #include "schedule/gemm.h"
 
 /* Each kernel is a launch of its own then. */
@@ -12,5 +13,7 @@ void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *
  * the other. */
 void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *kernel,
                      GemmLaunch launch, const Target *target);
+
+bool schedule_pass(const Planning *p, PlanUnit *unit);
 
 #endif

@@ -2,10 +2,7 @@
 #include "search/search_state.h"
 #include "machine/tuning.h"
 
-#include "launch/compose.h"
-#include "layout/layout.h"
 #include "plan/must.h"
-#include "schedule/schedule.h"
 
 static bool has_contracts(const Graph *graph) {
     for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
@@ -52,20 +49,9 @@ static Plan *store_results(Searcher *c, Plan *plan) {
 /* The plan of a copy of the graph, with launches linked as they will be: what passes on chip counts
  * as fused. */
 static Plan *linked_plan(const Searcher *c) {
-    Graph *graph = arena_copy(c->arena, c->graph, sizeof *graph);
-    Diags ignored = {.arena = c->arena};
-    Searcher trial = *c;
-    graph->dims = dimtab_copy(c->arena, graph->dims);
-    trial.graph = graph;
-    trial.diags = &ignored;
-    Plan *plan = search_make_plan(&trial);
-    if (!plan) return NULL;
-    if (c->target->has->tile_copies) layout_plan(c->arena, plan, c->target);
-    sched_plan(c->arena, plan, c->target);
-    arena_reset(c->scratch);
-    launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_IN_BLOCKS);
-    arena_reset(c->scratch);
-    return plan;
+    arena_rewind(c->scratch, c->clean);
+    return pipeline_try(c->planning, c->arena, c->scratch, MODE_MUST,
+                        graph_for_trial(c->arena, c->graph), c->decisions, PASS_LAUNCH);
 }
 
 /* How many values would be computed again, one for the other, where this one is. */
@@ -158,15 +144,12 @@ static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
 }
 
 Plan *search_launch_must_blocks(Searcher *c, Plan *plan) {
-    Diags ignored = {.arena = c->arena}, *diags = c->diags;
     Decisions *before = c->decisions;
     Plan *first = plan && has_contracts(c->graph) ? linked_plan(c) : NULL, *linked = first;
     for (int way = 1; linked && must_n_broken(linked) && way < 4; way++)
         linked = try_way(c, linked, way & 1, way & 2);
     if (linked == first) return plan;
-    c->diags = &ignored;
     Plan *kept = search_make_plan(c);
-    c->diags = diags;
     if (kept) return kept;
     c->decisions = before;
     return plan;

@@ -6,37 +6,10 @@
 #include "search/search_state.h"
 #include "search/spill_split.h"
 
-#include "fuse/fuse.h"
 #include "fuse/gemm_slice.h"
-#include "launch/dedup.h"
-#include "launch/compose.h"
-#include "layout/layout.h"
 #include "plan/must.h"
-#include "schedule/schedule.h"
-#include "split/dispatch_rows.h"
 
 #include <math.h>
-
-/* The graph for a plan that goes again: copies of what products read, as a GPU has them, may get
- * symbols of their own. */
-static const Graph *graph_for_trial(Arena *arena, const Graph *graph) {
-    Graph *own = arena_copy(arena, graph, sizeof *graph);
-    own->dims = dimtab_copy(arena, graph->dims);
-    return own;
-}
-
-bool prices_of_unfused(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
-                       const CostPoints *points, Prices *prices) {
-    Diags ignored = {.arena = arena};
-    FuseOptions options = fuse_options_for(target);
-    options.off = true;
-    Plan *plan = fuse_graph(arena, scratch, graph_for_trial(arena, graph), options, &ignored);
-    if (!plan) return false;
-    if (target->has->tile_copies) layout_plan(arena, plan, target);
-    sched_plan(arena, plan, target);
-    *prices = prices_of_plan(scratch, plan, target, points);
-    return true;
-}
 
 /* Moves. */
 
@@ -129,13 +102,6 @@ static Move *const moves[] = {compute_factors, compute_left, compute_right, stor
                               store_joined,    turned_alone, read_windows,  rows_unmerged,
                               reduce_apart,    store_pieces, joined_alone,  all_alone};
 
-/* Equal kernels start together, and fill the machine together. */
-static void join_launches(const Searcher *c, Plan *plan) {
-    const Plan *plans[] = {plan};
-    dedup_classify(c->scratch, plans, 1);
-    launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_BESIDE);
-}
-
 /* Edges that a block wants fused and that are stored, and kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
     const Graph *graph = plan->graph;
@@ -168,32 +134,15 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *offer
     }
 }
 
-static FuseOptions options_with(const Searcher *c, const Decisions *decisions) {
-    FuseOptions options = fuse_options_for(c->target);
-    options.decisions = decisions;
-    return options;
-}
-
-/* Of the graph planned with these wishes. False: it cannot be. */
+/* Of the graph planned with these decisions. False: it cannot be. */
 static bool price_graph(const Searcher *c, const Graph *graph, const Decisions *decisions,
                         bool has_gemm_slices, Evaluation *offer) {
-    Diags ignored = {.arena = c->arena};
-    FuseOptions options = options_with(c, decisions);
-    arena_reset(c->scratch);
-    Plan *plan =
-        fuse_graph(c->arena, c->scratch, graph_for_trial(c->arena, graph), options, &ignored);
+    PlanMode mode = has_gemm_slices ? MODE_SLICES : MODE_SEARCH;
+    arena_rewind(c->scratch, c->clean);
+    const Plan *plan = pipeline_try(c->planning, c->arena, c->scratch, mode,
+                                    graph_for_trial(c->arena, graph), decisions, PASS_LAUNCH);
     if (!plan) return false;
-    if (c->target->has->tile_copies) layout_plan(c->arena, plan, c->target);
-    arena_reset(c->scratch);
-    dispatch_rows(c->arena, c->scratch, plan, c->target);
-    sched_plan(c->arena, plan, c->target);
-    arena_reset(c->scratch);
-    if (has_gemm_slices)
-        launch_compose(c->arena, c->scratch, plan, c->target, LAUNCH_MODES_OF_GEMMS);
-    arena_reset(c->scratch);
     offer->n_broken = n_broken(c->scratch, plan);
-    if (c->target->has->launches) join_launches(c, plan);
-    arena_reset(c->scratch);
     note_launches(c, plan, offer);
     offer->prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
     return true;
@@ -258,8 +207,8 @@ static bool improve(const Searcher *c, const Part *part, Decisions **decisions) 
     Evaluation now, other;
     Prices apart;
     if (!price_part(c, part, *decisions, &now)) return false;
-    arena_reset(c->scratch);
-    if (!prices_of_unfused(c->arena, c->scratch, part->subgraph.graph, c->target, &c->points,
+    arena_rewind(c->scratch, c->clean);
+    if (!prices_of_unfused(c->planning, c->arena, c->scratch, part->subgraph.graph, &c->points,
                            &apart))
         return false;
     bool improves = false;
@@ -308,7 +257,7 @@ static bool improve_part(Searcher *c, const Plan *plan, const Kernel *kernel,
                          bool has_gemm_slices) {
     Part part;
     c->n_parts++;
-    arena_reset(c->scratch);
+    arena_rewind(c->scratch, c->clean);
     if (!search_make_region(c, plan, kernel, has_gemm_slices, &part)) return false;
     Decisions *decisions = decisions_new(c->arena, part.subgraph.graph->nodes.n);
     decisions->by_columns = c->decisions->by_columns;
@@ -335,14 +284,10 @@ static bool improve_kernel(Searcher *c, const Plan *plan, const Kernel *kernel) 
 
 /* Whole plans. */
 
-Plan *search_make_plan(Searcher *c) {
-    FuseOptions options = options_with(c, c->decisions);
-    arena_reset(c->scratch);
-    Plan *plan = fuse_graph(c->arena, c->scratch, c->graph, options, c->diags);
-    arena_reset(c->scratch);
-    if (plan) dispatch_rows(c->arena, c->scratch, plan, c->target);
-    arena_reset(c->scratch);
-    return plan;
+Plan *search_make_plan(const Searcher *c) {
+    arena_rewind(c->scratch, c->clean);
+    return pipeline_try(c->planning, c->arena, c->scratch, MODE_ALONE, c->graph, c->decisions,
+                        PASS_DISPATCH);
 }
 
 Plan *search_try_candidates(Searcher *c, Plan *plan) {
@@ -358,10 +303,16 @@ Plan *search_try_candidates(Searcher *c, Plan *plan) {
 
 /* Cuts. */
 
-/* The plan is scheduled for this alone, without layouts. On the scratch arena. */
+/* Without layouts. */
+static void schedule(Searcher *c, Plan *plan) {
+    arena_rewind(c->scratch, c->clean);
+    pipeline_retry(c->planning, c->arena, c->scratch, MODE_ALONE, plan, PASS_SCHEDULE,
+                   PASS_SCHEDULE);
+}
+
+/* The plan is scheduled for this alone. On the scratch arena. */
 static const PlanCost *price(Searcher *c, Plan *plan) {
-    arena_reset(c->scratch);
-    sched_plan(c->arena, plan, c->target);
+    schedule(c, plan);
     return cost_plan(c->scratch, plan, card_of_target(c->target), c->points.dims[0]);
 }
 
@@ -374,7 +325,7 @@ static Plan *cut_apart(Searcher *c, const Plan *plan, double us, uint32_t kernel
     double best_us = us * COST_WORTH;
     for (int aim = 0; aim < CUT_AIM_COUNT; aim++) {
         c->decisions = decisions_copy(c->arena, before);
-        arena_reset(c->scratch);
+        arena_rewind(c->scratch, c->clean);
         if (!spill_split_kernel(c->scratch, c->graph, &plan->kernels.data[kernel],
                                 card_of_target(c->target), registers, c->points.dims[0],
                                 (CutAim)aim, c->decisions))
@@ -411,17 +362,14 @@ static Plan *cut_kernels(Searcher *c, Plan *plan) {
 }
 
 /* An operand is stored by rule; where the price agreed, that is why. */
-static void say_priced(const Searcher *c, Plan *plan) {
-    for (uint32_t i = 0; i < plan->edges.n; i++) {
-        Edge *edge = &plan->edges.data[i];
-        if (edge->reason == REASON_FACTOR && c->is_asked[edge->producer])
-            edge->reason = REASON_SLOWER;
-    }
+static void note_priced(Searcher *c) {
+    for (NodeId id = 0; id < c->graph->nodes.n; id++)
+        if (c->is_asked[id]) decisions_add(c->decisions, id, DIRECTIVE_PRICED);
 }
 
 /* Ties. */
 
-static Searcher chooser_new(const Searcher *model, bool by_columns) {
+static Searcher searcher_new(const Searcher *model, bool by_columns) {
     uint32_t n = model->graph->nodes.n;
     Searcher c = *model;
     c.decisions = decisions_new(c.arena, n);
@@ -436,14 +384,13 @@ static Plan *best_plan(Searcher *c) {
     Plan *plan = search_guard_unfused(
         c, search_try_candidates(c, search_keep_must_blocks(c, search_make_plan(c))));
     plan = search_launch_must_blocks(c, cut_kernels(c, plan));
-    if (plan) say_priced(c, plan);
+    note_priced(c);
     return plan;
 }
 
 static Evaluation offer_of(Searcher *c, Plan *plan) {
     Evaluation offer;
-    arena_reset(c->scratch);
-    sched_plan(c->arena, plan, c->target);
+    schedule(c, plan);
     offer.n_broken = n_broken(c->scratch, plan);
     note_launches(c, plan, &offer);
     offer.prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
@@ -452,37 +399,36 @@ static Evaluation offer_of(Searcher *c, Plan *plan) {
 
 /* Values that rows or columns may be made with go with rows, unless it is better that all go with
  * columns: never with whichever the source has first. */
-static Plan *break_ties(const Searcher *model, Plan *plan) {
-    Diags ignored = {.arena = model->arena};
-    Searcher c = chooser_new(model, true);
+static bool is_by_columns(const Searcher *model, Plan *plan, const Decisions **decisions) {
+    Searcher c = searcher_new(model, true);
     Prices apart;
-    c.diags = &ignored;
     Plan *other = best_plan(&c);
-    if (!other || !prices_of_unfused(c.arena, c.scratch, c.graph, c.target, &c.points, &apart))
-        return plan;
+    if (!other || !prices_of_unfused(c.planning, c.arena, c.scratch, c.graph, &c.points, &apart))
+        return false;
     Evaluation by_rows = offer_of(&c, plan), by_columns = offer_of(&c, other);
     bool is_as_good = by_columns.n_launches < by_rows.n_launches &&
                       prices_favor_joining(&c.points, &by_columns.prices, &by_rows.prices);
-    bool is_chosen = by_columns.n_broken <= by_rows.n_broken &&
-                     (is_as_good || search_is_worth(&c, &by_rows, &by_columns, &apart));
-    return is_chosen ? other : plan;
+    *decisions = c.decisions;
+    return by_columns.n_broken <= by_rows.n_broken &&
+           (is_as_good || search_is_worth(&c, &by_rows, &by_columns, &apart));
 }
 
-Plan *search_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
-                  Diags *diags) {
-    Searcher model = {.arena = arena,
-                      .scratch = scratch,
-                      .graph = graph,
-                      .target = target,
-                      .points = cost_points(arena, graph->dims, target->device),
-                      .diags = diags,
-                      .op_cost = op_costs(arena),
-                      .users = gemm_slice_users(arena, graph)};
-    Searcher c = chooser_new(&model, false);
+bool decide_pass(const Planning *p, PlanUnit *unit) {
+    const Graph *graph = unit->graph;
+    Searcher model = {.planning = p,
+                      .arena = p->arena,
+                      .scratch = p->scratch,
+                      .clean = arena_mark(p->scratch),
+                      .graph = unit->graph,
+                      .target = p->target,
+                      .points = cost_points(p->arena, graph->dims, p->target->device),
+                      .op_cost = op_costs(p->arena),
+                      .users = gemm_slice_users(p->arena, graph)};
+    Searcher c = searcher_new(&model, false);
     Plan *plan = best_plan(&c);
-    if (plan && plan->has_ties && graph->nodes.n <= SEARCH_TIE_NODES)
-        plan = break_ties(&model, plan);
-    for (uint32_t k = 0; plan && k < plan->kernels.n; k++) plan->kernels.data[k].n_variants = 0;
-    arena_reset(scratch);
-    return plan;
+    const Decisions *by_columns = NULL;
+    bool has_ties = plan && plan->has_ties && graph->nodes.n <= SEARCH_TIE_NODES;
+    unit->decisions =
+        has_ties && is_by_columns(&model, plan, &by_columns) ? by_columns : c.decisions;
+    return true;
 }

@@ -10,16 +10,10 @@
 #ifndef FUSEC_SEARCH_SEARCH_H
 #define FUSEC_SEARCH_SEARCH_H
 
-#include "base/diag.h"
 #include "cost/compare.h"
 
-/* The plan for the target: fuse_graph's, or one that moves made of it. Without layouts, not
- * scheduled. What is tried is bounded, whatever the graph. Arenas and errors as for fuse_graph. */
-Plan *search_plan(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
-                  Diags *diags);
-
-/* One kernel for each op. False: that cannot be. */
-bool prices_of_unfused(Arena *arena, Arena *scratch, const Graph *graph, const Target *target,
-                       const CostPoints *points, Prices *prices);
+/* What is tried is bounded, whatever the graph. Where nothing can be planned, PASS_FUSE says why.
+ */
+bool decide_pass(const Planning *p, PlanUnit *unit);
 
 #endif

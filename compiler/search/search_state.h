@@ -6,16 +6,17 @@
 
 #include "search/search.h"
 #include "ir/subgraph.h"
-#include "pipeline/decisions.h"
+#include "pipeline/pipeline.h"
 
 enum { MAX_TAKEN = 4 };
 
 typedef struct Searcher {
+    const Planning *planning;
     Arena *arena, *scratch;
-    const Graph *graph;
+    ArenaMark clean; /* scratch memory as it was before the search, which goes back there */
+    Graph *graph;
     const Target *target;
     CostPoints points;
-    Diags *diags;
     Decisions *decisions;
     const uint32_t *op_cost; /* per op */
     const VecU32 *users;     /* per node */
@@ -56,8 +57,8 @@ bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *
 /* Whether the other is taken in place of what there is; at equal price fewer launches win. */
 bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation *other,
                      const Prices *apart);
-/* The plan with the chooser's wishes and cuts, not scheduled; NULL as for fuse_graph. */
-Plan *search_make_plan(Searcher *c);
+/* The plan with the search's decisions, without layouts and not scheduled; NULL: it cannot be. */
+Plan *search_make_plan(const Searcher *c);
 /* Has the moves of the plan's kernels tried. */
 Plan *search_try_candidates(Searcher *c, Plan *plan);
 /* The plan, or one that is nowhere slower than its ops apart where the plan is. */

@@ -4,9 +4,6 @@
 #include "machine/tuning.h"
 
 #include "cost/cost.h"
-#include "fuse/fuse.h"
-#include "layout/layout.h"
-#include "schedule/schedule.h"
 
 #include <math.h>
 
@@ -18,6 +15,7 @@ enum {
 static const int64_t uneven[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, SEARCH_MOST_SEGMENTS};
 
 typedef struct Segmenter {
+    const Planning *planning;
     Arena *trial, *scratch;
     const Graph *graph;
     const Target *target;
@@ -56,16 +54,11 @@ static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segmen
 }
 
 static double price(const Segmenter *s, const Node *matmul, int64_t segment_elems) {
-    Diags ignored = {.arena = s->trial};
     arena_reset(s->trial);
-    const Graph *alone = graph_alone(s, matmul, segment_elems);
-    FuseOptions options = fuse_options_for(s->target);
-    options.off = true;
-    Plan *plan = fuse_graph(s->trial, s->scratch, alone, options, &ignored);
-    arena_reset(s->scratch);
+    Graph *alone = graph_alone(s, matmul, segment_elems);
+    const Plan *plan =
+        pipeline_try(s->planning, s->trial, s->scratch, MODE_OPS, alone, NULL, PASS_SCHEDULE);
     if (!plan) return INFINITY;
-    layout_plan(s->trial, plan, s->target);
-    sched_plan(s->trial, plan, s->target);
     const int64_t *none = cost_dims(s->trial, alone->dims, NULL);
     return cost_us(s->trial, plan, card_of_target(s->target), none);
 }
@@ -125,13 +118,19 @@ static const Node *find_same(const Graph *graph, NodeId id) {
     return NULL;
 }
 
-void split_k_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target) {
-    Segmenter s = {.trial = trial, .scratch = scratch, .graph = graph, .target = target};
+bool split_k_pass(const Planning *p, PlanUnit *unit) {
+    Graph *graph = unit->graph;
+    Segmenter s = {.planning = p,
+                   .trial = p->trial,
+                   .scratch = p->scratch,
+                   .graph = graph,
+                   .target = p->target};
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         if (!graph_is_matmul(graph, id)) continue;
         const Node *same = find_same(graph, id);
         Node *matmul = graph_node(graph, id);
         matmul->attrs.segment_elems = same ? same->attrs.segment_elems : choose(&s, matmul);
     }
-    arena_reset(trial);
+    arena_reset(s.trial);
+    return true;
 }

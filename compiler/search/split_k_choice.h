@@ -8,11 +8,9 @@
 #ifndef FUSEC_SEARCH_SPLIT_K_CHOICE_H
 #define FUSEC_SEARCH_SPLIT_K_CHOICE_H
 
-#include "ir/graph.h"
-#include "machine/target.h"
+#include "pipeline/pipeline.h"
 
-/* Notes them with the graph's matmuls (Attrs.segment_elems). Before anything is fused; `trial` and
- * `scratch` are only used during the call. */
-void split_k_choose(Arena *trial, Arena *scratch, Graph *graph, const Target *target);
+/* Notes them with the graph's matmuls (Attrs.segment_elems). */
+bool split_k_pass(const Planning *p, PlanUnit *unit);
 
 #endif

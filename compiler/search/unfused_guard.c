@@ -158,8 +158,8 @@ Plan *search_guard_unfused(Searcher *c, Plan *plan) {
     Evaluation now;
     bool is_large = c->graph->nodes.n > SEARCH_GUARD_NODES;
     if (!plan || is_large || !search_evaluate(c, c->decisions, &now)) return plan;
-    arena_reset(c->scratch);
-    if (!prices_of_unfused(c->arena, c->scratch, c->graph, c->target, &c->points, &apart))
+    arena_rewind(c->scratch, c->clean);
+    if (!prices_of_unfused(c->planning, c->arena, c->scratch, c->graph, &c->points, &apart))
         return plan;
     if (loses(c, &now.prices, &apart)) {
         c->asks_all = true;

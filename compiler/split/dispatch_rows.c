@@ -4,11 +4,11 @@
 #include "split/dispatch_rows.h"
 #include "machine/tuning.h"
 
+#include "cost/compare.h"
 #include "ir/subgraph.h"
 #include "machine/card.h"
 #include "plan/rebuild.h"
 #include "schedule/schedule.h"
-#include "search/search.h"
 #include "split/split_reduce.h"
 
 /* Elements of a row up to which a block, or a core, goes over it by itself. */
@@ -288,19 +288,19 @@ static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
 
 /* By price. */
 
-static Prices price_of(Arena *arena, Plan *alone, const Target *target, const CostPoints *points) {
+static Prices price_of(const Planning *p, Plan *alone, const CostPoints *points) {
     for (uint32_t k = 0; k < alone->kernels.n; k++)
-        kernel_note_interface(arena, &alone->kernels.data[k]);
-    sched_plan(arena, alone, target);
-    return prices_of_plan(arena, alone, target, points);
+        kernel_note_interface(p->scratch, &alone->kernels.data[k]);
+    pipeline_retry(p, p->scratch, NULL, MODE_ALONE, alone, PASS_SCHEDULE, PASS_SCHEDULE);
+    return prices_of_plan(p->scratch, alone, p->target, points);
 }
 
 /* Of what the kernel computes, as a kernel for each op. */
-static bool price_ops(Arena *arena, Arena *scratch, const Plan *plan, const Kernel *kernel,
-                      const Target *target, const CostPoints *points, Prices *ops) {
+static bool price_ops(const Planning *p, const Plan *plan, const Kernel *kernel,
+                      const CostPoints *points, Prices *ops) {
     const Graph *graph = plan->graph;
-    bool *in = arena_array(scratch, bool, graph->nodes.n);
-    bool *out = arena_array(scratch, bool, graph->nodes.n);
+    bool *in = arena_array(p->scratch, bool, graph->nodes.n);
+    bool *out = arena_array(p->scratch, bool, graph->nodes.n);
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         NodeId id = kernel->nodes.data[i];
         in[id] = graph_class(graph, id) != CLASS_SOURCE;
@@ -308,15 +308,15 @@ static bool price_ops(Arena *arena, Arena *scratch, const Plan *plan, const Kern
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (kernel_stores_to(kernel, kernel->args.data[i]))
             out[kernel_find_store(kernel, kernel->args.data[i])->node] = true;
-    const Graph *subgraph = subgraph_of(scratch, graph, in, out).graph;
-    return prices_of_unfused(arena, scratch, subgraph, target, points, ops);
+    const Graph *subgraph = subgraph_of(p->scratch, graph, in, out).graph;
+    return prices_of_unfused(p, p->arena, p->scratch, subgraph, points, ops);
 }
 
 /* Whether a kernel of a single pass, which stores elements as it goes, is better off split. */
-static bool is_better_split(Arena *arena, Arena *scratch, const Plan *plan, const Kernel *kernel,
-                            const Target *target) {
+static bool is_better_split(const Planning *p, const Plan *plan, const Kernel *kernel) {
     if (!split_may(plan, kernel)) return false;
-    CostPoints points = cost_points(scratch, plan->graph->dims, target->device);
+    Arena *scratch = p->scratch;
+    CostPoints points = cost_points(scratch, plan->graph->dims, p->target->device);
     Plan whole = *plan, split = *plan;
     memset(&whole.kernels, 0, sizeof whole.kernels);
     memset(&split.kernels, 0, sizeof split.kernels);
@@ -325,9 +325,9 @@ static bool is_better_split(Arena *arena, Arena *scratch, const Plan *plan, cons
     vec_push(scratch, &whole.kernels, *kernel);
     Spreader s = spreader_new(scratch, &split, kernel, DIM_NONE);
     add_pieces(&s, false);
-    Prices now = price_of(scratch, &whole, target, &points);
-    Prices other = price_of(scratch, &split, target, &points), ops;
-    return price_ops(arena, scratch, plan, kernel, target, &points, &ops) &&
+    Prices now = price_of(p, &whole, &points);
+    Prices other = price_of(p, &split, &points), ops;
+    return price_ops(p, plan, kernel, &points, &ops) &&
            prices_are_better(&points, &now, &other, &ops);
 }
 
@@ -338,15 +338,19 @@ static void split_last(Arena *arena, Plan *plan) {
         kernel_note_interface(arena, &plan->kernels.data[k]);
 }
 
-void dispatch_rows(Arena *arena, Arena *scratch, Plan *plan, const Target *target) {
+bool dispatch_pass(const Planning *p, PlanUnit *unit) {
+    Plan *plan = unit->plan;
     uint32_t n = plan->kernels.n;
     const Kernel *before = plan->kernels.data;
-    memset(&plan->kernels, 0, sizeof plan->kernels);
     for (uint32_t k = 0; k < n; k++) {
-        vec_push(arena, &plan->kernels, before[k]);
-        if (!may_be_changed(plan, &before[k]) || spread_last(arena, plan, target)) continue;
-        if (is_better_split(arena, scratch, plan, &before[k], target)) split_last(arena, plan);
+        if (plan->kernels.data == before) /* none was changed so far */
+            plan->kernels.n = plan->kernels.capacity = k + 1;
+        else
+            vec_push(p->arena, &plan->kernels, before[k]);
+        if (!may_be_changed(plan, &before[k]) || spread_last(p->arena, plan, p->target)) continue;
+        if (is_better_split(p, plan, &before[k])) split_last(p->arena, plan);
     }
-    const char *fault = plan_verify(plan, arena);
-    if (fault) ice(arena, "spread plan of %s: %s", plan->graph->name, fault);
+    const char *fault = plan_verify(plan, p->arena);
+    if (fault) ice(p->arena, "spread plan of %s: %s", plan->graph->name, fault);
+    return true;
 }

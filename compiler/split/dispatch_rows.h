@@ -11,10 +11,8 @@
 #ifndef FUSEC_SPLIT_DISPATCH_ROWS_H
 #define FUSEC_SPLIT_DISPATCH_ROWS_H
 
-#include "machine/target.h"
-#include "plan/plan.h"
+#include "pipeline/pipeline.h"
 
-/* Requires a fused plan without layouts that is not scheduled. */
-void dispatch_rows(Arena *arena, Arena *scratch, Plan *plan, const Target *target);
+bool dispatch_pass(const Planning *p, PlanUnit *unit);
 
 #endif

@@ -66,12 +66,12 @@ bool split_may(const Plan *plan, const Kernel *kernel) {
            dim_hi(plan->graph->dims, kernel_n_reduced(kernel)) > segment_elems(kernel);
 }
 
-void split_kernel(Arena *arena, Plan *plan, Kernel kernel) {
-    if (kernel.form == FORM_GEMM && split_k_kernel(arena, plan, &kernel)) return;
-    if (split_may(plan, &kernel) && (!kernel_stores_inner(&kernel) || is_needed(&kernel)))
-        split_in_two(arena, plan, kernel);
-    else
-        vec_push(arena, &plan->kernels, kernel);
+bool split_kernel(Arena *arena, Plan *plan, const Kernel *kernel) {
+    if (kernel->form == FORM_GEMM) return split_k_kernel(arena, plan, kernel);
+    if (!split_may(plan, kernel) || (kernel_stores_inner(kernel) && !is_needed(kernel)))
+        return false;
+    split_in_two(arena, plan, *kernel);
+    return true;
 }
 
 void split_in_two(Arena *arena, Plan *plan, Kernel kernel) {

@@ -15,9 +15,10 @@ ReasonId split_need(KernelForm form, double rows, double length);
 /* Whether its reductions need a single pass, may be longer than a segment and are whole. */
 bool split_may(const Plan *plan, const Kernel *kernel);
 
-/* Appends `kernel` to the plan: in two if it may be split, and needs to be or stores nothing but
- * its results. What stores elements too can be one kernel at less cost (split/dispatch_rows.h). */
-void split_kernel(Arena *arena, Plan *plan, Kernel kernel);
+/* Appends `kernel` to the plan in two if it may be split, and needs to be or stores nothing but its
+ * results. False: it is to stay one, and nothing has changed. What stores elements too can be one
+ * kernel at less cost (split/dispatch_rows.h). */
+bool split_kernel(Arena *arena, Plan *plan, const Kernel *kernel);
 /* Appends it in two: the one that makes partials, whose buffers are added, and the one that goes
  * over them by itself, however many there are. It may be split. */
 void split_in_two(Arena *arena, Plan *plan, Kernel kernel);

@@ -200,12 +200,13 @@ Test(cli, lists_and_help_never_fail) {
 
 Test(cli, passes_can_be_watched) {
     expect("@good.g -o @a.ptx --dump-to=@dump", 0, "");
-    static const char *const dumps[] = {"01-parse.g",      "02-fuse.g",    "03-layout.txt",
-                                        "04-schedule.txt", "05-place.txt", "06-manifest.txt",
-                                        "07-emit.ll"};
+    static const char *const dumps[] = {
+#define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) name "." extension,
+#include "pipeline/passes.def"
+    };
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
         char name[64];
-        snprintf(name, sizeof name, "dump/%s", dumps[i]);
+        snprintf(name, sizeof name, "dump/%02zu-%s", i + 1, dumps[i]);
         cr_expect(access(path_of(name), R_OK) == 0, "no %s", name);
     }
     cr_assert(fusec("@good.g -o @a.ptx --print-after=fuse --time-passes", NULL) == 0);

@@ -3,7 +3,7 @@
  * extents and dtypes. Every tensor ends where an unreadable page begins. */
 #include "codegen/codegen.h"
 #include "front/sema.h"
-#include "fuse/fuse.h"
+#include "lib/plans.h"
 #include "lib/compare.h"
 #include "random/rng.h"
 #include "schedule/schedule.h"
@@ -86,9 +86,7 @@ static Compiled compile(const char *source, Settings settings) {
     Module *module = front_parse(c.arena, strtab_new(c.arena), &diags, text);
     if (!module) fail_with(&diags, c.arena, source);
     c.graph = module->graphs.data[0];
-    Arena *scratch = arena_new(NULL);
-    c.plan = fuse_graph(c.arena, scratch, c.graph, (FuseOptions){.off = settings.off}, &diags);
-    arena_free(scratch);
+    c.plan = plans_fuse_with(c.arena, c.graph, (FuseOptions){.off = settings.off}, &diags);
     if (!c.plan) fail_with(&diags, c.arena, source);
     const Target *target = target_get(settings.target);
     sched_plan(c.arena, c.plan, target);

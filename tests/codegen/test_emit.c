@@ -1,7 +1,7 @@
 /* Every op on every dtype it takes has code on every target: LLVM aborts on what it cannot select,
  * so each cell is named before it is lowered. */
 #include "codegen/codegen.h"
-#include "fuse/fuse.h"
+#include "lib/plans.h"
 #include "lib/ptx.h"
 #include "schedule/schedule.h"
 
@@ -65,9 +65,7 @@ typedef struct Cells {
 static void add_cell(Cells *cells, OpId op, Dtype dtype, Dtype cast_to, uint32_t axis) {
     Diags diags = {.arena = cells->arena};
     Graph *graph = graph_of(cells->arena, op, dtype, cast_to, axis);
-    Arena *scratch = arena_new(NULL);
-    Plan *plan = fuse_graph(cells->arena, scratch, graph, (FuseOptions){.off = false}, &diags);
-    arena_free(scratch);
+    Plan *plan = plans_fuse_with(cells->arena, graph, (FuseOptions){.off = false}, &diags);
     cr_assert(plan, "%s does not fuse", graph->name);
     sched_plan(cells->arena, plan, cells->target);
     cr_assert(back_is_legal(plan, cells->target, &diags), "%s is not legal", graph->name);

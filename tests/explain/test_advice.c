@@ -30,12 +30,12 @@ static Plan *plan_of(const Compiled *program, Arena *arena, const Graph *graph) 
     return plans_price(arena, &alone, 0, false, program->target, card, NULL).plan;
 }
 
-static Plan *plan_changed(void *user, Arena *arena, const Graph *graph) {
+static Plan *plan_changed(void *user, Arena *arena, Graph *graph) {
     return plan_of(user, arena, graph);
 }
 
 /* Of a plan whose launches are joined. */
-static AdviceTotals price_of(void *user, Arena *arena, Plan *plan) {
+static AdviceTotals price_of(void *user, Arena *arena, const Plan *plan) {
     const Compiled *program = user;
     const Card *card = card_of_target(target_get(program->target));
     const PlanCost *cost = cost_plan(arena, plan, card, cost_dims(arena, plan->graph->dims, NULL));

@@ -8,7 +8,7 @@
 #include "explain/must_check.h"
 #include "front/ast.h"
 #include "front/sema.h"
-#include "fuse/fuse.h"
+#include "lib/plans.h"
 #include "lib/text_file.h"
 
 #include <criterion/criterion.h>
@@ -166,11 +166,9 @@ static void check_diagnostics(const char *path, const Parsed *parsed) {
 /* Fusion finds what is wrong with `kernel` and `fuse` blocks. */
 static void fuse_graphs(Parsed *parsed) {
     for (uint32_t i = 0; parsed->module && i < parsed->module->graphs.n; i++) {
-        Arena *scratch = arena_new(NULL);
-        const Plan *plan = fuse_graph(parsed->arena, scratch, parsed->module->graphs.data[i],
-                                      (FuseOptions){.off = false}, &parsed->diags);
+        const Plan *plan = plans_fuse_with(parsed->arena, parsed->module->graphs.data[i],
+                                           (FuseOptions){.off = false}, &parsed->diags);
         if (plan) must_check(plan, NULL, NULL, &parsed->diags);
-        arena_free(scratch);
     }
 }
 

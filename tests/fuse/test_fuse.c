@@ -284,7 +284,7 @@ Test(fuse, views_of_views_stay_small, .timeout = 20) {
 Test(fuse, a_kernel_has_only_so_much_code, .timeout = 60) {
     for (int is_simple = 0; is_simple < 2; is_simple++)
         for (int is_must = 0; is_must < 2; is_must++) {
-            Arena *arena = arena_new(NULL), *scratch = arena_new(NULL);
+            Arena *arena = arena_new(NULL);
             Text text = {.arena = arena};
             text_puts(&text, "graph g(x: f32[1024]) -> (y: f32[1024]) {\n  v0 = x\n");
             text_puts(&text, is_must ? "fuse must {\n" : "");
@@ -293,19 +293,17 @@ Test(fuse, a_kernel_has_only_so_much_code, .timeout = 60) {
             text_printf(&text, "%s  y = v500\n}\n", is_must ? "}\n" : "");
             const Graph *graph = plans_parse(arena, text_str(&text))->graphs.data[0];
             Diags diags = {.arena = arena};
-            Plan *plan =
-                fuse_graph(arena, scratch, graph, (FuseOptions){.has_cores = true}, &diags);
+            Plan *plan = plans_fuse_with(arena, graph, (FuseOptions){.has_cores = true}, &diags);
             cr_assert(plan);
             uint32_t n = plan->kernels.n;
             cr_expect(is_simple || is_must ? n == 1 : n >= 3 && n <= 5, "%u kernels", n);
-            arena_free(scratch);
             arena_free(arena);
         }
 }
 
 /* The source's own kernels are as large as they are, whatever was placed before. */
 Test(fuse, a_fixed_kernel_has_all_its_code, .timeout = 60) {
-    Arena *arena = arena_new(NULL), *scratch = arena_new(NULL);
+    Arena *arena = arena_new(NULL);
     Text text = {.arena = arena};
     text_puts(&text, "graph g(x: f32[1024], w: f32[512]) -> (a: f32[512], y: f32[1024], "
                      "z: f32[1024]) {\n  u0 = w\n  v0 = x\n  q0 = x\n");
@@ -316,10 +314,9 @@ Test(fuse, a_fixed_kernel_has_all_its_code, .timeout = 60) {
     text_puts(&text, "  }\n  y = v120\n  z = q120\n}\n");
     const Graph *graph = plans_parse(arena, text_str(&text))->graphs.data[0];
     Diags diags = {.arena = arena};
-    Plan *plan = fuse_graph(arena, scratch, graph, (FuseOptions){.has_cores = true}, &diags);
+    Plan *plan = plans_fuse_with(arena, graph, (FuseOptions){.has_cores = true}, &diags);
     cr_assert(plan);
     cr_expect_eq(plan->kernels.n, 2);
-    arena_free(scratch);
     arena_free(arena);
 }
 
@@ -370,7 +367,7 @@ Test(fuse, nothing_is_divided_by_an_extent_of_zero) {
 
 /* Where no kernel can be what a group is, its ops are kernels by themselves. */
 Test(fuse, what_no_kernel_can_be_is_taken_apart) {
-    Arena *arena = arena_new(NULL), *scratch = arena_new(NULL);
+    Arena *arena = arena_new(NULL);
     Module *module = plans_parse(arena, "graph g(x: f32[8, 24], a: f32[24, 16]) -> (y: f32[8, 15], "
                                         "z: f32[8]) {\n"
                                         "  h = relu(x @ a)\n  y = softmax(h[:, 1:])\n"
@@ -381,7 +378,7 @@ Test(fuse, what_no_kernel_can_be_is_taken_apart) {
         Diags diags = {.arena = arena};
         FuseOptions options = {.decisions = decisions};
         decisions_add(decisions, id, DIRECTIVE_UNLOWERED);
-        Plan *plan = fuse_graph(arena, scratch, graph, options, &diags);
+        Plan *plan = plans_fuse_with(arena, graph, options, &diags);
         cr_assert(plan, "node %u", id);
         for (uint32_t k = 0; k < plan->kernels.n; k++)
             for (uint32_t i = 0; i < plan->kernels.data[k].nodes.n; i++)
@@ -389,6 +386,5 @@ Test(fuse, what_no_kernel_can_be_is_taken_apart) {
                               plan->kernels.data[k].nodes.n == 1,
                           "node %u", id);
     }
-    arena_free(scratch);
     arena_free(arena);
 }

@@ -219,7 +219,7 @@ Test(prepare, never_parts_init_steps) {
 
 static Fixture lay_out(const char *source, TargetId target) {
     Fixture f = fuse_source(source, false);
-    layout_plan(f.arena, f.plan, target_get(target));
+    plans_lay_out(f.arena, f.plan, target);
     const char *fault = plan_verify(f.plan, f.arena);
     cr_assert_null(fault, "%s\n%s", fault, source);
     return f;

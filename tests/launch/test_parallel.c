@@ -16,9 +16,7 @@ static Plan *joined_for(Arena *arena, const char *source, TargetId target) {
     Plan *plan = plans_fuse(arena, module, 0, false);
     sched_plan(arena, plan, target_get(target));
     dedup_classify(arena, (const Plan *const *)&plan, 1);
-    Arena *scratch = arena_new(NULL);
-    launch_compose(arena, scratch, plan, target_get(target), LAUNCH_MODES_BESIDE);
-    arena_free(scratch);
+    plans_compose(arena, plan, target, LAUNCH_MODES_BESIDE);
     dedup_functions(arena, (const Plan *const *)&plan, 1);
     return plan;
 }
@@ -271,9 +269,7 @@ Test(launch, gated_pairs_multiply_at_once) {
         Module *module = plans_parse(arena, sources[i]);
         Plan *plan = plans_fuse(arena, module, 0, false);
         sched_plan(arena, plan, target_get(TARGET_SM_90A));
-        Arena *scratch = arena_new(NULL);
-        launch_compose(arena, scratch, plan, target_get(TARGET_SM_90A), LAUNCH_MODES_OF_GEMMS);
-        arena_free(scratch);
+        plans_compose(arena, plan, TARGET_SM_90A, LAUNCH_MODES_OF_GEMMS);
         Launch launch = *plan_launch_of(plan, 0);
         uint32_t n = i + 2, n_at_once = 0;
         cr_assert(launch.n == n && launch.mode == LAUNCH_SEQUENCE, "%u phases", launch.n);
@@ -309,9 +305,7 @@ Test(launch, deep_stages_leave_room_on_chip) {
     Plan *plan = plans_fuse(arena, module, 0, false);
     sched_plan(arena, plan, target_get(TARGET_SM_80));
     uint32_t alone = plan->kernels.data[0].variants[0].shared_bytes;
-    Arena *scratch = arena_new(NULL);
-    launch_compose(arena, scratch, plan, target_get(TARGET_SM_80), LAUNCH_MODES_OF_GEMMS);
-    arena_free(scratch);
+    plans_compose(arena, plan, TARGET_SM_80, LAUNCH_MODES_OF_GEMMS);
     Launch launch = *plan_launch_of(plan, 0);
     const Kernel *kernel = launch_kernel(plan, &launch, 0);
     cr_assert(launch.n == 2 && launch.mode == LAUNCH_SEQUENCE);

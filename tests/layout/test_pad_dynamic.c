@@ -93,7 +93,7 @@ static Plan *lay_out(Arena *arena, const Case *c, TargetId target) {
     const char *source = str_format(arena, "%s%s", dims, c->source);
     Module *module = plans_parse(arena, source);
     Plan *plan = plans_fuse(arena, module, 0, false);
-    layout_plan(arena, plan, target_get(target));
+    plans_lay_out(arena, plan, target);
     const char *fault = plan_verify(plan, arena);
     cr_expect_null(fault, "%s: %s", c->what, fault);
     return plan;

@@ -1,7 +1,9 @@
 /* Source text to plans. See plans.h. */
 #include "lib/plans.h"
 
+#include "cost/cost.h"
 #include "front/sema.h"
+#include "fuse/hoist.h"
 #include "launch/compose.h"
 #include "launch/dedup.h"
 #include "layout/layout.h"
@@ -9,9 +11,32 @@
 #include "schedule/schedule.h"
 #include "search/search.h"
 #include "search/split_k_choice.h"
+#include "split/dispatch_rows.h"
+#include "split/split.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
+
+/* Of the compiler's passes but the driver's own. */
+static const Pipeline pipeline = {{
+#define EACH(run) .each = run
+#define ALL(run) .all = run
+#define DRIVER(run) .all = NULL
+#define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) \
+    [PASS_##sym] = {scope(run)},
+#include "pipeline/passes.def"
+}};
+
+Planning plans_planning(Arena *arena, Arena *scratch, TargetId target, PlanUnit *unit) {
+    return (Planning){.pipeline = &pipeline,
+                      .target = target_get(target),
+                      .mode = MODE_COMPILE,
+                      .arena = arena,
+                      .scratch = scratch,
+                      .units = unit,
+                      .n_units = 1,
+                      .facts = 1u << FACT_GRAPH};
+}
 
 static const char *rendered(Arena *arena, const Diags *diags) {
     Text text = {.arena = arena};
@@ -27,11 +52,19 @@ Module *plans_parse(Arena *arena, const char *source) {
     return module;
 }
 
+Plan *plans_fuse_with(Arena *arena, const Graph *graph, FuseOptions options, Diags *diags) {
+    Arena *scratch = arena_new(NULL);
+    Plan *plan = fuse_graph(arena, scratch, graph, options, diags);
+    if (plan) split_plan(arena, plan);
+    if (plan) hoist_plan(arena, plan);
+    cr_assert(!plan || !plan_verify(plan, scratch), "%s", graph->name);
+    arena_free(scratch);
+    return plan;
+}
+
 static Plan *fuse(Arena *arena, const Graph *graph, bool off, const char **errors) {
     Diags diags = {.arena = arena};
-    Arena *scratch = arena_new(NULL);
-    Plan *plan = fuse_graph(arena, scratch, graph, (FuseOptions){.off = off}, &diags);
-    arena_free(scratch);
+    Plan *plan = plans_fuse_with(arena, graph, (FuseOptions){.off = off}, &diags);
     *errors = rendered(arena, &diags);
     return plan;
 }
@@ -44,51 +77,56 @@ Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off) {
     return plan;
 }
 
+void plans_lay_out(Arena *arena, Plan *plan, TargetId target) {
+    PlanUnit unit = {.plan = plan};
+    Planning planning = plans_planning(arena, arena_new(NULL), target, &unit);
+    plan->facts = 1u << FACT_INIT;
+    cr_assert(layout_pass(&planning, &unit));
+    arena_free(planning.scratch);
+}
+
+void plans_compose(Arena *arena, Plan *plan, TargetId target, uint32_t modes) {
+    PlanUnit unit = {.plan = plan};
+    Planning planning = plans_planning(arena, arena_new(NULL), target, &unit);
+    launch_compose(&planning, plan, modes);
+    arena_free(planning.scratch);
+}
+
 const char *plans_refusal(Arena *arena, const Module *module, uint32_t index) {
     const char *errors;
     cr_assert_null(fuse(arena, module->graphs.data[index], false, &errors));
     return errors;
 }
 
-typedef enum { LINKS_NONE, LINKS_BUT_TURNS, LINKS_ALL } Links;
-
-static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Links links,
-                        TargetId target, const Card *card, const int64_t *dims) {
-    bool off = links == LINKS_NONE;
+static PricedPlan price(Arena *arena, const Module *module, uint32_t index, PlanMode mode,
+                        PlanMode launch_mode, TargetId target, const Card *card,
+                        const int64_t *dims) {
     Diags diags = {.arena = arena};
-    Arena *scratch = arena_new(NULL);
-    Graph *graph = module->graphs.data[index];
-    PricedPlan priced = {NULL, NULL};
-    Arena *trial = arena_new(NULL);
-    split_k_choose(trial, scratch, graph, target_get(target));
-    arena_free(trial);
-    FuseOptions apart = {.off = true, .pads_rows = target_get(target)->device == DEVICE_GPU};
-    priced.plan = off ? fuse_graph(arena, scratch, graph, apart, &diags)
-                      : search_plan(arena, scratch, graph, target_get(target), &diags);
-    if (!priced.plan) {
-        arena_free(scratch);
-        return priced;
-    }
-    const Plan *const plans[1] = {priced.plan};
-    layout_plan(arena, priced.plan, target_get(target));
-    sched_plan(arena, priced.plan, target_get(target));
-    uint32_t modes = links == LINKS_ALL ? LAUNCH_MODES_IN_BLOCKS : LAUNCH_MODES_OF_GEMMS;
-    if (!off) launch_compose(arena, scratch, priced.plan, target_get(target), modes);
-    dedup_classify(arena, plans, 1);
-    if (!off) launch_compose(arena, scratch, priced.plan, target_get(target), LAUNCH_MODES_BESIDE);
-    arena_free(scratch);
-    if (!memplan_place(arena, priced.plan)) return (PricedPlan){NULL, NULL};
-    priced.cost = cost_plan(arena, priced.plan, card, cost_dims(arena, module->dims, dims));
-    return priced;
+    PlanUnit unit = {.graph = module->graphs.data[index]};
+    Planning planning = plans_planning(arena, arena_new(NULL), target, &unit);
+    planning.trial = arena_new(NULL);
+    planning.diags = &diags;
+    planning.mode = mode;
+    bool ok = pipeline_run(&planning, PASS_SPLIT_K, PASS_SCHEDULE);
+    planning.mode = launch_mode;
+    ok = ok && pipeline_run(&planning, PASS_LAUNCH, PASS_LAUNCH);
+    planning.mode = mode;
+    ok = ok && pipeline_run(&planning, PASS_PLACE, PASS_PLACE);
+    arena_free(planning.scratch);
+    arena_free(planning.trial);
+    if (!ok) return (PricedPlan){NULL, NULL};
+    return (PricedPlan){unit.plan,
+                        cost_plan(arena, unit.plan, card, cost_dims(arena, module->dims, dims))};
 }
 
 PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
                        TargetId target, const Card *card, const int64_t *dims) {
-    return price(arena, module, index, off ? LINKS_NONE : LINKS_ALL, target, card, dims);
+    PlanMode mode = off ? MODE_UNFUSED : MODE_COMPILE;
+    return price(arena, module, index, mode, mode, target, card, dims);
 }
 
 PricedPlan plans_price_without_turns(Arena *arena, const Module *module, uint32_t index,
                                      TargetId target) {
     const Card *card = card_of_target(target_get(target));
-    return price(arena, module, index, LINKS_BUT_TURNS, target, card, NULL);
+    return price(arena, module, index, MODE_COMPILE, MODE_SLICES, target, card, NULL);
 }

@@ -34,9 +34,9 @@ static Plan *fused(World *w) {
 static void link_kernels(World *w, Plan *plan) {
     const Plan *plans[] = {plan};
     sched_plan(w->arena, plan, target_get(TARGET_SM_80));
-    launch_compose(w->arena, w->scratch, plan, target_get(TARGET_SM_80), LAUNCH_MODES_OF_GEMMS);
+    plans_compose(w->arena, plan, TARGET_SM_80, LAUNCH_MODES_OF_GEMMS);
     dedup_classify(w->scratch, plans, 1);
-    launch_compose(w->arena, w->scratch, plan, target_get(TARGET_SM_80), LAUNCH_MODES_BESIDE);
+    plans_compose(w->arena, plan, TARGET_SM_80, LAUNCH_MODES_BESIDE);
     cr_assert(memplan_place(w->arena, plan));
 }
 

@@ -1,0 +1,18 @@
+/* The driver's own passes, and the table of all. See pipeline/passes.def. */
+#ifndef FUSEC_DRIVER_DRIVER_PASSES_H
+#define FUSEC_DRIVER_DRIVER_PASSES_H
+
+#include "driver/driver.h"
+
+extern const Pipeline driver_pipeline;
+
+/* `user` of their planning is the driver. */
+bool parse_pass(const Planning *p);
+bool check_pass(const Planning *p);
+bool contract_pass(const Planning *p);
+bool ledger_pass(const Planning *p);
+bool legal_pass(const Planning *p);
+bool manifest_pass(const Planning *p);
+bool emit_pass(const Planning *p);
+
+#endif

@@ -1,0 +1,141 @@
+/* Running passes. See pipeline.h. */
+#include "pipeline/pipeline.h"
+
+#include <time.h>
+
+#define HAS(fact) (1u << FACT_##fact)
+enum {
+    GPU_SHIFT = 16, /* in the column of modes */
+    FACTS_OF_GRAPH = HAS(AST) | HAS(GRAPH) | HAS(SEGMENTS)
+};
+_Static_assert((int)MODE_COUNT <= GPU_SHIFT, "the modes of a pass are two bit sets of 16");
+
+static const PassInfo passes[PASS_COUNT] = {
+#define IN(mode) (1u << MODE_##mode)
+#define ON_GPU(mode) (1u << (MODE_##mode + GPU_SHIFT))
+#define IS_EACH true
+#define IS_ALL false
+#define IS_DRIVER false
+#define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) \
+    [PASS_##sym] = {                                                         \
+        name, extension, doc, requires, leaves, (modes)&0xFFFF, (modes) >> GPU_SHIFT, IS_##scope},
+#include "pipeline/passes.def"
+};
+
+static const ModeInfo modes[MODE_COUNT] = {
+#define TRIES(mode) (1u << LAUNCH_##mode)
+#define MODE(sym, name, fuses, rewrites, launches, doc) \
+    [MODE_##sym] = {name, doc, fuses, rewrites, launches},
+#include "pipeline/modes.def"
+};
+
+static const FactInfo facts[FACT_COUNT] = {
+#define FACT(sym, name, doc) [FACT_##sym] = {name, doc},
+#include "pipeline/facts.def"
+};
+
+const PassInfo *pass_info(PassId pass) {
+    return &passes[pass];
+}
+
+const ModeInfo *mode_info(PlanMode mode) {
+    return &modes[mode];
+}
+
+const FactInfo *fact_info(Fact fact) {
+    return &facts[fact];
+}
+
+static double now_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_run(const Planning *p, PassId pass) {
+    uint32_t in = passes[pass].modes;
+    if (p->target->has->launches) in |= passes[pass].gpu_modes;
+    return in >> p->mode & 1;
+}
+
+static void check_requirements(const Planning *p, PassId pass) {
+    uint32_t missing = passes[pass].requires & ~p->facts;
+    for (int fact = 0; fact < FACT_COUNT; fact++)
+        if (missing >> fact & 1)
+            ice(p->arena, "pass %s: it does not hold that %s", passes[pass].name, facts[fact].doc);
+}
+
+static bool run_each(const Planning *p, PassEach *run) {
+    for (uint32_t i = 0; i < p->n_units; i++) {
+        ArenaMark mark = {0};
+        if (p->scratch) mark = arena_mark(p->scratch);
+        if (!run(p, &p->units[i])) return false;
+        if (p->scratch) arena_rewind(p->scratch, mark);
+    }
+    return true;
+}
+
+static bool run_pass(const Planning *p, PassId pass) {
+    if (passes[pass].is_each) return run_each(p, p->pipeline->passes[pass].each);
+    ArenaMark mark = {0};
+    if (p->scratch) mark = arena_mark(p->scratch);
+    bool ok = p->pipeline->passes[pass].all(p);
+    if (p->scratch) arena_rewind(p->scratch, mark);
+    return ok;
+}
+
+/* What passes behind this one leave is not true any more. */
+static void note_facts(Planning *p, PassId pass) {
+    for (int later = pass; later < PASS_COUNT; later++) p->facts &= ~passes[later].leaves;
+    p->facts |= passes[pass].leaves;
+    for (uint32_t i = 0; i < p->n_units; i++)
+        if (p->units[i].plan) p->units[i].plan->facts = p->facts;
+}
+
+bool pipeline_run(Planning *p, PassId from, PassId to) {
+    for (int pass = from; pass <= (int)to; pass++) {
+        if (!is_run(p, (PassId)pass)) continue;
+        check_requirements(p, (PassId)pass);
+        double begin = p->after ? now_seconds() : 0;
+        if (!run_pass(p, (PassId)pass)) return false;
+        note_facts(p, (PassId)pass);
+        if (p->after) p->after(p, (PassId)pass, now_seconds() - begin);
+    }
+    return true;
+}
+
+static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, PlanMode mode,
+                           PlanUnit *unit) {
+    return (Planning){.pipeline = like->pipeline,
+                      .target = like->target,
+                      .mode = mode,
+                      .may_rewrite = like->may_rewrite && modes[mode].rewrites,
+                      .arena = arena,
+                      .scratch = scratch,
+                      .units = unit,
+                      .n_units = 1};
+}
+
+Graph *graph_for_trial(Arena *arena, const Graph *graph) {
+    Graph *own = arena_copy(arena, graph, sizeof *graph);
+    own->dims = dimtab_copy(arena, graph->dims);
+    return own;
+}
+
+Plan *pipeline_try(const Planning *like, Arena *arena, Arena *scratch, PlanMode mode, Graph *graph,
+                   const Decisions *decisions, PassId to) {
+    Diags ignored = {.arena = arena};
+    PlanUnit unit = {.graph = graph, .decisions = decisions};
+    Planning trial = trial_like(like, arena, scratch, mode, &unit);
+    trial.diags = &ignored;
+    trial.facts = FACTS_OF_GRAPH;
+    return pipeline_run(&trial, PASS_DECIDE, to) ? unit.plan : NULL;
+}
+
+void pipeline_retry(const Planning *like, Arena *arena, Arena *scratch, PlanMode mode, Plan *plan,
+                    PassId from, PassId to) {
+    PlanUnit unit = {.plan = plan};
+    Planning trial = trial_like(like, arena, scratch, mode, &unit);
+    trial.facts = plan->facts;
+    if (!pipeline_run(&trial, from, to)) ice(arena, "pass %s refused a plan", passes[from].name);
+}
