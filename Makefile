@@ -329,7 +329,7 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers constants format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, format, generated docs, lengths, that clang and the revision of same-as write the same
+ci-checks: layers circles constants format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, format, generated docs, lengths, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec

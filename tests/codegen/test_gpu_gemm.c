@@ -148,7 +148,8 @@ static void check_variants(const Kernel *kernel) {
         const Sched *sched = &kernel->variants[v].sched;
         cr_expect(kernel->variants[v].grid);
         cr_expect(sched->threads % 32 == 0 && sched->threads <= 1024);
-        cr_expect(32 * sched->gemm.warps_m * sched->gemm.warps_n <= sched->threads);
+        GemmSched gemm = sched_gemm(sched);
+        cr_expect(32 * gemm.warps_m * gemm.warps_n <= sched->threads);
     }
 }
 

@@ -60,9 +60,9 @@ static void check_plan(const Plan *plan, const Rows *r) {
     cr_expect(launch_kernel(plan, &launch, 0)->form == FORM_GEMM &&
               launch_kernel(plan, &launch, 1)->form == FORM_ROW);
     for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
-        const Sched *scores = &launch_kernel(plan, &launch, 0)->variants[v].sched;
-        const Sched *result = &launch_kernel(plan, &launch, 2)->variants[v].sched;
-        cr_expect(scores->tile_m == result->tile_m && scores->tile_n == result->tile_k);
+        GemmTile scores = sched_tile(&launch_kernel(plan, &launch, 0)->variants[v].sched);
+        GemmTile result = sched_tile(&launch_kernel(plan, &launch, 2)->variants[v].sched);
+        cr_expect(scores.m == result.m && scores.n == result.k);
     }
     const Kernel *first = launch_kernel(plan, &launch, 0);
     const Variant *last = &first->variants[first->n_variants - 1];

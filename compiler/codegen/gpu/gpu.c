@@ -130,3 +130,12 @@ Val gpu_tiles(Lower *lower, uint32_t n_bytes, uint32_t align_bytes) {
     tiles->n_bytes = n_bytes;
     return array;
 }
+
+void gpu_pdl_say(const Codegen *k, const char *text) {
+    k_asm(k, k->void_type, text, "~{memory}", NULL, 0, true);
+}
+
+void gpu_pdl_trigger(Lower *lower) {
+    if (lower->lets_in) gpu_pdl_say(lower->k, "griddepcontrol.launch_dependents;");
+    lower->lets_in = false;
+}

@@ -71,6 +71,9 @@ void gpu_stream(Lower *lower);
 /* From here on the next launch's blocks may come in, if this one is to let them and has not yet. A
  * template whose launch may calls it once. */
 void gpu_pdl_trigger(Lower *lower);
+/* An instruction of overlapping launches, which no access to memory moves past, except loads of
+ * what never changes. */
+void gpu_pdl_say(const Codegen *k, const char *text);
 /* The kernels of a one-block launch, one after the other, each a template over all blocks of its
  * grid. `pointers` are the places in memory, per kernel and argument, of what is copied. */
 void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers);

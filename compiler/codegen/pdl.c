@@ -2,11 +2,6 @@
 #include "codegen/gpu/gpu.h"
 #include "plan/launch.h"
 
-/* An instruction that no access to memory moves past, except loads of what never changes. */
-static void say(const Codegen *k, const char *text) {
-    k_asm(k, k->void_type, text, "~{memory}", NULL, 0, true);
-}
-
 static bool is_one_block(const Launch *launch) {
     return launch_mode_info(launch->mode)->blocks == BLOCKS_ONE;
 }
@@ -32,12 +27,7 @@ void gpu_begin(Lower *phases, const Launch *launch) {
     const Codegen *k = phases->k;
     if (!k->target->has_pdl) return;
     if (is_one_block(launch)) gpu_one_block_prefetch(phases, launch);
-    say(k, "griddepcontrol.wait;");
+    gpu_pdl_say(k, "griddepcontrol.wait;");
     phases->lets_in = lets_next_in(phases->plan, launch);
     if (is_one_block(launch)) gpu_pdl_trigger(phases);
-}
-
-void gpu_pdl_trigger(Lower *lower) {
-    if (lower->lets_in) say(lower->k, "griddepcontrol.launch_dependents;");
-    lower->lets_in = false;
 }
