@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const char passes[] =
-#define PASS(sym, name, extension, doc) name " "
-#include "driver/passes.def"
+#define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) name " "
+#include "pipeline/passes.def"
     "all";
 
 static bool has(int command, int option) {
