@@ -1,5 +1,5 @@
 /* What verify does when a fused program is wrong: it compiles and runs it again and again, with
- * taps, until it can name the op (bisect.h). */
+ * probes, until it can name the op (bisect.h). */
 #ifndef FUSEC_CLI_BISECT_H
 #define FUSEC_CLI_BISECT_H
 

@@ -16,7 +16,7 @@ typedef struct VerifyProduct {
     /* Where it is stored by `tapped`. */
     bool has_tap;
     Probe tap;
-    uint32_t n; /* of the graph's taps */
+    uint32_t n; /* of the graph's probes */
     const ScalarTab *scalars;
     Trace trace;
 } VerifyProduct;
@@ -33,7 +33,7 @@ typedef struct Verification {
     Driver tapped, given;
     Driver elsewhere; /* on a CPU: plans for a GPU, whose rewrites are evaluated here */
     Vec(VerifyProduct) products;
-    uint32_t n_tapped;       /* plans of `tapped` that have got their taps */
+    uint32_t n_tapped;       /* plans of `tapped` that have got their probes */
     Vec(const Plan *) plans; /* of the fused one, as they were before layout and schedule */
     uint32_t graph;          /* index */
     int64_t size;            /* wanted for dims that nothing fixes */

@@ -155,7 +155,7 @@ static const int64_t *symbol_values(const Trio *t, const Exec *exec) {
     return values;
 }
 
-/* A product's elements, from those of its tap: which are there. */
+/* A product's elements, from those of its probe: which are there. */
 typedef struct Unprobed {
     uint8_t *bytes;
     bool *is_there;

@@ -22,8 +22,8 @@ typedef struct DriverWatch {
     void (*after)(void *user, PassId pass, double seconds, const char *text);
 } DriverWatch;
 
-/* Changing the plans between passes: `fusec verify` puts taps into them, tests faults. All members
- * optional; what is changed is not verified again. */
+/* Changing the plans between passes: `fusec verify` puts probes into them, tests faults. All
+ * members optional; what is changed is not verified again. */
 typedef struct DriverHook {
     void *user;
     /* Grouped and composed, not scheduled; `is_fused`: not a kernel per op. */

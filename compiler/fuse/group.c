@@ -13,7 +13,7 @@ static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
 }
 
 /* The same of what a root stores. */
-static uint32_t fixed_anchor(const Grouper *p, const Root *root) {
+static uint32_t fixed_root(const Grouper *p, const Root *root) {
     bool is_output = root->output != OUTPUT_NONE;
     uint32_t copied_by = is_output ? p->graph->outputs.data[root->output].copied_by : 0;
     return copied_by ? copied_by : fixed_kernel(p->graph, root->node);
@@ -170,7 +170,7 @@ static NodeId folded(const Grouper *p, NodeId id) {
 
 /* A GEMM's domain is its own shape, or that of the window, and, innermost, the contracted
  * axis. */
-static Shape anchor_domain(const Grouper *p, const Root *root) {
+static Shape root_domain(const Grouper *p, const Root *root) {
     const Node *node = graph_node(p->graph, root->node);
     if (!root->is_reduction) return node->shape;
     NodeId of = folded(p, root->node);
@@ -181,7 +181,7 @@ static Shape anchor_domain(const Grouper *p, const Root *root) {
     return domain;
 }
 
-static uint32_t anchor_axes(const Grouper *p, NodeId id) {
+static uint32_t root_axes(const Grouper *p, NodeId id) {
     const Node *node = graph_node(p->graph, id);
     bool is_product = graph_is_matmul(p->graph, folded(p, id));
     return is_product ? 1u << node->shape.rank : node->attrs.axes;
@@ -197,8 +197,8 @@ static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
         vec_push(arena, &group->targets, target_of(root));
         return true;
     }
-    Shape domain = anchor_domain(p, root);
-    uint32_t axes = anchor_axes(p, root->node);
+    Shape domain = root_domain(p, root);
+    uint32_t axes = root_axes(p, root->node);
     NodeId of = folded(p, root->node);
     bool has_contraction = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
     bool is_shared = group->reduces.n || group->targets.n;
@@ -257,13 +257,13 @@ bool group_is_init(const Grouper *p, const Group *group) {
     return is_init_target(p, &group->targets.data[0]);
 }
 
-/* Why the group takes no anchor that goes over something else. */
+/* Why the group takes no root that goes over something else. */
 static ReasonId why_not_added(const Grouper *p, const Group *group) {
     bool is_product = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
     return is_product ? REASON_TILES : REASON_OTHER_DOMAIN;
 }
 
-/* Whether the source wants the anchor in one kernel with something that the group makes. */
+/* Whether the source wants the root in one kernel with something that the group makes. */
 static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
     for (uint32_t i = 0; i < group->reduces.n; i++)
         if (graph_shares_must(p->graph, group->reduces.data[i], root) &&
@@ -309,7 +309,7 @@ bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure 
 }
 
 static uint32_t open_group(Grouper *p, const Root *root) {
-    Group group = {.domain = anchor_domain(p, root)};
+    Group group = {.domain = root_domain(p, root)};
     uint32_t index = p->g->groups.n;
     add_root(p->arena, p, &group, root);
     uint32_t made_by = p->g->group_of[root->node];
@@ -333,7 +333,7 @@ static void take_domain(Grouper *p, Group *group, uint32_t index, uint32_t fixed
         if (fixed_kernel(p->graph, id) != fixed || !graph_is_reduction(p->graph, id)) continue;
         if (graph_is_matmul(p->graph, id)) return;
         Group moved = group_copy(p->arena, group);
-        moved.domain = anchor_domain(p, &(Root){.node = id, .is_reduction = true});
+        moved.domain = root_domain(p, &(Root){.node = id, .is_reduction = true});
         if (try_group(p, &moved, index, &failure)) *group = moved;
         return;
     }
@@ -375,7 +375,7 @@ static void refuse(const Grouper *p, NodeId load, uint32_t group, ReasonId reaso
     if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
 }
 
-/* Why the group that was the last to make something the anchor needs did not take it, though a
+/* Why the group that was the last to make something the root needs did not take it, though a
  * later one did. */
 static ReasonId why_passed(Grouper *p, uint32_t maker, const Root *root) {
     Group before = p->g->groups.data[maker];
@@ -387,8 +387,8 @@ static ReasonId why_passed(Grouper *p, uint32_t maker, const Root *root) {
     return can_join ? REASON_BETWEEN : failure.reason;
 }
 
-/* The same of a group before the last: what a later one makes is all that keeps the anchor out of
- * it, unless the anchor is a fold over something else. */
+/* The same of a group before the last: what a later one makes is all that keeps the root out of
+ * it, unless the root is a fold over something else. */
 static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Root *root) {
     if (maker == GROUP_NONE || p->g->groups.data[maker].fixed) return REASON_BETWEEN;
     ArenaMark mark = arena_mark(p->arena);
@@ -412,9 +412,9 @@ static void note_passed(Grouper *p, const Root *root, const Group *lone, uint32_
 }
 
 /* Places a root and returns its group: the latest that can take it, or a new one. Groups before
- * `after` - 1 are too early: the anchor depends on that one's results. */
+ * `after` - 1 are too early: the root depends on that one's results. */
 static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
-    uint32_t fixed = p->off ? 0 : fixed_anchor(p, root);
+    uint32_t fixed = p->off ? 0 : fixed_root(p, root);
     if (fixed) return place_fixed(p, root, fixed, after);
     uint32_t alone = open_group(p, root);
     bool is_copy = root->piece && graph_is_bound(p->graph, root->node); /* in no kernel of a dump */
@@ -463,7 +463,7 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
 }
 
 /* Folds or stores a node. One that a group already makes is stored from there. */
-static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
+static void root_node(Grouper *p, NodeId id, uint32_t output) {
     uint32_t made_by = p->g->group_of[id];
     Root root = {.node = id, .is_reduction = group_folds(p, id), .output = output};
     if (made_by != GROUP_NONE) {
@@ -474,7 +474,7 @@ static void anchor_node(Grouper *p, NodeId id, uint32_t output) {
     uint32_t index = place_root(p, &root, group_dependency(p, id));
     if (!graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id))
         p->g->group_of[id] = index;
-    if (root.is_reduction && output != OUTPUT_NONE) anchor_node(p, id, output);
+    if (root.is_reduction && output != OUTPUT_NONE) root_node(p, id, output);
 }
 
 static Grouping *grouping_new(const Grouper *p) {
@@ -521,7 +521,7 @@ static void hand_over(Grouper *p, NodeId id) {
 
 /* Stores every piece of a concat where the concat lies, from the group that makes the piece or from
  * one of its own. The concat is there when the last of them has run. */
-static void anchor_pieces(Grouper *p, NodeId whole) {
+static void root_pieces(Grouper *p, NodeId whole) {
     const Node *node = graph_node(p->graph, whole);
     uint32_t last = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
@@ -542,14 +542,14 @@ static void run_round(Grouper *p) {
     p->n_last = 0;
     group_find_gemm_slices(p);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        if (group_folds(p, id)) anchor_node(p, id, OUTPUT_NONE);
-        if (p->is_placed[id]) anchor_pieces(p, id);
+        if (group_folds(p, id)) root_node(p, id, OUTPUT_NONE);
+        if (p->is_placed[id]) root_pieces(p, id);
         bool is_output = false;
         for (uint32_t o = 0; o < graph->outputs.n; o++) {
             if (graph->outputs.data[o].node != id) continue;
             is_output = true;
             bool is_later = !p->off && graph->outputs.data[o].copied_by;
-            if (!p->is_placed[id] && !is_later) anchor_node(p, id, o);
+            if (!p->is_placed[id] && !is_later) root_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
         bool is_apart = group_is_lone(p, id) || (feeds_lone(p, id) && !graph_is_literal(graph, id));
@@ -558,7 +558,7 @@ static void run_round(Grouper *p) {
             p->g->why_stored[id] = REASON_OUTPUT;
         } else if (!group_folds(p, id) &&
                    (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
-            if (!p->is_placed[id]) anchor_node(p, id, OUTPUT_NONE);
+            if (!p->is_placed[id]) root_node(p, id, OUTPUT_NONE);
             p->g->is_stored[id] = true;
             p->g->why_stored[id] = p->off     ? REASON_FUSION_OFF
                                    : is_fixed ? REASON_FIXED
@@ -569,7 +569,7 @@ static void run_round(Grouper *p) {
         }
     }
     for (uint32_t o = 0; o < graph->outputs.n && !p->off; o++) /* once their kernels are there */
-        if (graph->outputs.data[o].copied_by) anchor_node(p, graph->outputs.data[o].node, o);
+        if (graph->outputs.data[o].copied_by) root_node(p, graph->outputs.data[o].node, o);
 }
 
 /* What grouping made us load is stored; reductions get their store here. */

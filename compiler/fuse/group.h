@@ -4,7 +4,7 @@
  * the latest group that can compute it and that no other group it depends on has to follow, or an
  * earlier one that can follow these; otherwise it opens a new group. So groups are in launch order
  * and no cycle can arise. What is not a root is computed where it is used; when that turns out
- * to repeat costly work, it becomes a stored anchor and grouping starts over.
+ * to repeat costly work, it becomes a stored root and grouping starts over.
  */
 #ifndef FUSEC_FUSE_GROUP_H
 #define FUSEC_FUSE_GROUP_H
@@ -21,7 +21,7 @@ typedef struct Refusal {
 
 typedef struct Grouping {
     Vec(Group) groups;
-    uint32_t *group_of;          /* per node: the group that makes it (anchors), or GROUP_NONE */
+    uint32_t *group_of;          /* per node: the group that makes it (roots), or GROUP_NONE */
     bool *is_stored;             /* per node: held in memory after its group ran */
     ReasonId *why_stored;        /* per node */
     Vec(Refusal) refusals;       /* of values that nothing but groups keeps apart */

@@ -3,7 +3,7 @@
  * Rows of several tensors in one kernel: reductions over tensors that have nothing in common open
  * groups of their own, since nothing tells then that they will meet. Where a root needs the
  * results of several, over rows of one domain, the earlier ones move into the latest, if with all
- * of them that can take the anchor, and if no group between needs what they make. Where the latest
+ * of them that can take the root, and if no group between needs what they make. Where the latest
  * cannot take it, or goes over columns, an earlier one may be moved behind that. See group_state.h.
  */
 #include "fuse/group_state.h"
@@ -65,7 +65,7 @@ static void note_slower(const Grouper *p, const Group *lone, uint32_t from) {
     }
 }
 
-/* Per group before `into`: whether the anchor needs what it makes and it may merge. Returns how
+/* Per group before `into`: whether the root needs what it makes and it may merge. Returns how
  * many. */
 static uint32_t find_sources(Grouper *p, const Group *lone, uint32_t into, bool *is_source) {
     uint32_t n = 0;
@@ -172,7 +172,7 @@ static bool may_follow(const Grouper *p, uint32_t from, uint32_t after) {
            !is_needed_before(p, from, after);
 }
 
-/* The group before `after` - 1 that makes what the anchor loads as its `k`th, if that may be
+/* The group before `after` - 1 that makes what the root loads as its `k`th, if that may be
  * moved. */
 static uint32_t earlier_maker(const Grouper *p, const Group *lone, uint32_t k, uint32_t after) {
     uint32_t from = p->g->group_of[lone->loads.data[k]];
@@ -196,7 +196,7 @@ uint32_t group_join_earlier(Grouper *p, const Group *lone, const Root *root, uin
     return GROUP_NONE;
 }
 
-/* Whether a block of the source has the anchor and a reduction of the group. */
+/* Whether a block of the source has the root and a reduction of the group. */
 static bool is_wanted_in(const Grouper *p, const Group *group, NodeId root) {
     uint32_t block = graph_block(p->graph, root, BLOCK_MUST);
     for (uint32_t i = 0; block && i < group->reduces.n; i++)

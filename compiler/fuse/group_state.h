@@ -1,5 +1,6 @@
-/* What grouping works on, shared by its two halves: group.c joins anchors into groups,
- * group_store.c decides between rounds what else must be stored. Internal to them. */
+/* What grouping works on, shared by its files: group.c joins roots into groups, group_merge.c moves
+ * groups, group_limits.c and group_store.c decide between rounds what else must be stored,
+ * group_gemm_slice.c finds GEMMs to be made slice by slice. Internal to them. */
 #ifndef FUSEC_FUSE_GROUP_STATE_H
 #define FUSEC_FUSE_GROUP_STATE_H
 
@@ -54,7 +55,7 @@ typedef struct Grouper {
     uint32_t n_last;
     double lone_prims; /* Group.prims of what is placed now, by itself */
     InlineFailure failure;
-    NodeId failed; /* the anchor that no group of its own could take; NODE_NONE: the source's could
+    NodeId failed; /* the root that no group of its own could take; NODE_NONE: the source's could
                     * not */
 } Grouper;
 
@@ -68,25 +69,25 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
 bool group_is_init(const Grouper *p, const Group *group);
 /* The group, plus 1, that the node's own cannot come before; 0: there is none. */
 uint32_t group_dependency(Grouper *p, NodeId id);
-/* Adds the anchor to the group if that can take it. */
+/* Adds the root to the group if that can take it. */
 bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure);
 
 /* The same for a map, which runs over something larger then, of which all that it stores is part.
  */
 bool group_widen(Grouper *p, uint32_t index, const Root *root);
 
-/* Merges groups over rows whose results the anchor, which alone is `lone`, needs into group `into`,
+/* Merges groups over rows whose results the root, which alone is `lone`, needs into group `into`,
  * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
 uint32_t group_merge_for(Grouper *p, const Group *lone, const Root *root, uint32_t into);
 
 /* The form of a group's kernel. */
 KernelForm group_form(const Grouper *p, const Group *group);
-/* Adds the anchor, which alone is `lone` and needs what group `after` - 1 makes, to an earlier
+/* Adds the root, which alone is `lone` and needs what group `after` - 1 makes, to an earlier
  * group that makes something for it, if that can follow all up to there, which it then does: so
  * that it is no matter which of them the source has first. Returns where that group is then;
  * GROUP_NONE: there is none. */
 uint32_t group_join_earlier(Grouper *p, const Group *lone, const Root *root, uint32_t after);
-/* Where rows and columns make something for the anchor: the same for those of the form that options
+/* Where rows and columns make something for the root: the same for those of the form that options
  * prefer, if the latest is of the other. */
 uint32_t group_join_preferred(Grouper *p, const Group *lone, const Root *root, uint32_t after);
 
@@ -106,7 +107,7 @@ double group_elems_hi(const Graph *graph, NodeId id);
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 /* Before anything is grouped: stores what would make any kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
-/* Has what a group of the anchor's own would inline taken apart in places, since that has too many
+/* Has what a group of the root's own would inline taken apart in places, since that has too many
  * scalars once the node `failing` is to be composed. False: nothing is left to be stored. */
 bool group_take_apart(Grouper *p, NodeId root, NodeId failing);
 /* In the end: an output that would be stored anyway, a reduction's result or what stands for it,

@@ -7,7 +7,7 @@
 
 enum { MAX_WHOLES = 64 };
 
-/* Shapes that a map of the anchor could have: its own, and those that it is cut from. */
+/* Shapes that a map of the root could have: its own, and those that it is cut from. */
 typedef struct Wholes {
     Shape shapes[MAX_WHOLES];
     uint32_t n;

@@ -78,7 +78,7 @@ TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *la
 /* The steps of it, for one block's own judge. Copies live on the composer's scratch arena. */
 Trial trial_begin(const Composer *c, const LaunchRules *rules, uint32_t launch);
 ReasonId trial_add(const Composer *c, Trial *t, uint32_t launch);
-/* Puts the launch into `plan`, an excerpt of the composer's from launch `first` on or the plan
+/* Puts the launch into `plan`, a subgraph of the composer's from launch `first` on or the plan
  * itself, and marks the edges that it fuses. What the plan keeps goes to the arena. */
 void trial_apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint32_t first);
 

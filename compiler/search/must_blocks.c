@@ -1,4 +1,4 @@
-/* Keeping `fuse must` blocks, by wishes: prices have no say in that. See search_state.h. */
+/* Keeping `fuse must` blocks, by decisions: prices have no say in that. See search_state.h. */
 #include "search/search_state.h"
 #include "machine/tuning.h"
 

@@ -193,7 +193,8 @@ bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation 
 typedef bool Worth(const Searcher *, const Evaluation *now, const Evaluation *other,
                    const Prices *apart);
 
-/* What the move makes of these wishes, if it makes anything and breaks no block of the source. */
+/* What the move makes of these decisions, if it makes anything and breaks no block of the source.
+ */
 static bool try_move(const Searcher *c, const Part *part, Move *move, const Decisions *from,
                      const Evaluation *now, Decisions **moved, Evaluation *other) {
     *moved = decisions_copy(c->arena, from);
@@ -252,7 +253,7 @@ static void note_taken(Searcher *c, const Subgraph *subgraph) {
     c->taken[c->n_taken++] = taken;
 }
 
-/* Whether moves of a part pay; then they are among the wishes. */
+/* Whether moves of a part pay; then they are among the decisions. */
 static bool improve_part(Searcher *c, const Plan *plan, const Kernel *kernel,
                          bool has_gemm_slices) {
     Part part;

@@ -52,7 +52,7 @@ typedef struct Part {
 
 /* Whole plans. */
 
-/* Of the graph planned with these wishes. False: it cannot be. */
+/* Of the graph planned with these decisions. False: it cannot be. */
 bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *offer);
 /* Whether the other is taken in place of what there is; at equal price fewer launches win. */
 bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation *other,
@@ -66,7 +66,7 @@ Plan *search_guard_unfused(Searcher *c, Plan *plan);
 
 /* Blocks of the source. */
 
-/* The plan, or one with other wishes that leaves fewer edges of `fuse must` blocks stored. */
+/* The plan, or one with other decisions that leaves fewer edges of `fuse must` blocks stored. */
 Plan *search_keep_must_blocks(Searcher *c, Plan *plan);
 /* The plan, or one that keeps blocks which it does not, with launches linked. */
 Plan *search_launch_must_blocks(Searcher *c, Plan *plan);

@@ -25,7 +25,7 @@ typedef struct Spot {
     uint32_t trace;
     SpotState state;
     Probe tap;
-    int64_t n_bytes; /* of its tap */
+    int64_t n_bytes; /* of its probe */
     /* The first wrong element; -1: the kernel computes a place that the node does not have. */
     int64_t element;
     double actual, expected;
@@ -69,7 +69,7 @@ static const Trace *trace_of(const Search *s, uint32_t spot) {
     return &kernel_at(s, at->kernel)->traces.data[at->trace];
 }
 
-/* Of the tap, all its scalars; -1 beyond any limit. */
+/* Of the probe, all its scalars; -1 beyond any limit. */
 static int64_t tap_bytes(const Search *s, const Probe *tap) {
     const Kernel *kernel = kernel_at(s, tap->kernel);
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -194,13 +194,13 @@ static void list_suspects(Search *s) {
         walk(s, s->wrong);
 }
 
-/* Judging a tap. */
+/* Judging a probe. */
 
 typedef struct Judge {
     const Search *search;
     const Probe *tap;
-    const uint8_t *const *bytes; /* per scalar of the tap */
-    int64_t at;                  /* element of the tap */
+    const uint8_t *const *bytes; /* per scalar of the probe */
+    int64_t at;                  /* element of the probe */
     const IndexCode *coords[MAX_RANK];
     Vec(const IndexCode *) guards;
     Vec(int64_t) bounds; /* lo and hi of each */
@@ -275,7 +275,7 @@ static bool judge_element(const Search *s, const Judge *j, Spot *spot, const Ten
     return false;
 }
 
-/* Steps the loops of a tap; false after the last. */
+/* Steps the loops of a probe; false after the last. */
 static bool next_point(const Probe *tap, const int64_t *extents, int64_t *axes) {
     for (uint32_t k = tap->n_axes; k-- > 0;) {
         if (++axes[tap->axes[k]] < extents[k]) return true;
@@ -483,7 +483,7 @@ static bool find_transit(const Search *s, uint32_t load, Transit *transit) {
     return transit->store != NULL;
 }
 
-/* Runs again with the temporary in memory and apart, where it can be looked at, and with a tap of
+/* Runs again with the temporary in memory and apart, where it can be looked at, and with a probe of
  * what is wrong, if that is not the output itself. */
 static void look_into(Search *s, Transit *transit) {
     Spot *spot = s->wrong == SPOT_NONE ? NULL : &s->spots.data[s->wrong];
@@ -568,7 +568,7 @@ static bool is_gone_over(const Search *s, const Transit *transit) {
     return n > 0;
 }
 
-/* Whether the value, which may be right where a tap finds it, is overwritten by the kernel that
+/* Whether the value, which may be right where a probe finds it, is overwritten by the kernel that
  * loads it, in a place where that needs it again; says so then. */
 static bool judge_gone_over(Search *s, uint32_t load, BisectVerdict *verdict) {
     Transit transit;
@@ -607,7 +607,8 @@ static void finish_load(Search *s, BisectVerdict *verdict) {
     text_puts(&s->text, "\n");
 }
 
-/* Its operands are right, unless they are what no tap shows: then they may be lost on their way. */
+/* Its operands are right, unless they are what no probe shows: then they may be lost on their way.
+ */
 static void finish_op(Search *s, BisectVerdict *verdict) {
     const Spot *spot = &s->spots.data[s->wrong];
     const Trace *trace = trace_of(s, s->wrong);
@@ -644,7 +645,7 @@ static const Spot *find_suspect(Search *s) {
     return &s->spots.data[spot_of_store(s, s->root, s->root_kernel)];
 }
 
-/* No tap shows anything wrong, but the output is. */
+/* No probe shows anything wrong, but the output is. */
 static void finish_output(Search *s, BisectVerdict *verdict) {
     const Spot *spot = find_suspect(s);
     const char *kernel = kernel_at(s, s->root_kernel)->name;

@@ -11,12 +11,12 @@
 
 #include "verify/probe.h"
 
-/* One run of the fused program with taps. */
+/* One run of the fused program with probes. */
 typedef struct BisectTrial {
     const Probe *taps;
     uint32_t n_taps;
     uint32_t shown; /* a temporary to be an output too, UINT32_MAX: none */
-    /* Filled in: per tap the elements of each of its scalars; those of `shown`; and whether the
+    /* Filled in: per probe the elements of each of its scalars; those of `shown`; and whether the
      * output that is looked into still differs. */
     const uint8_t *const **bytes;
     const uint8_t *shown_bytes;
@@ -24,7 +24,7 @@ typedef struct BisectTrial {
 } BisectTrial;
 
 typedef struct Bisect {
-    const Plan *plan;   /* of the program that failed: as fused, where taps are put in */
+    const Plan *plan;   /* of the program that failed: as fused, where probes are put in */
     const Plan *placed; /* the same plan as lowered: other kernels may be between its own */
     uint32_t buffer;    /* the output that differs */
     const int64_t *symbol_values;
@@ -37,7 +37,7 @@ typedef struct Bisect {
 
 /* The name that the temporary has as an output; no source can have it. */
 const char *bisect_shown_name(void);
-/* Puts the trial's taps into a plan that was fused, and is not placed yet. */
+/* Puts the trial's probes into a plan that was fused, and is not placed yet. */
 void bisect_apply(const BisectTrial *trial, Arena *arena, Plan *plan);
 
 typedef enum {
@@ -48,7 +48,7 @@ typedef enum {
     BISECT_OVERLAP,  /* its value is overwritten before it is read */
     BISECT_CHIP,     /* it is right, but not what the next phase of the launch finds on chip */
     BISECT_ORDER,    /* it is read before it is made */
-    BISECT_SCHEDULE, /* with taps nothing is wrong */
+    BISECT_SCHEDULE, /* with probes nothing is wrong */
 } BisectKind;
 
 typedef struct BisectVerdict {

@@ -1,4 +1,4 @@
-/* Placing and adding taps. See probe.h. */
+/* Placing and adding probes. See probe.h. */
 #include "verify/probe.h"
 
 #include "fuse/inline.h"
@@ -45,7 +45,7 @@ static void add_gathered(Arena *arena, const IndexTab *tab, IndexId id, const bo
     }
 }
 
-/* Fills tap->scalars; returns the axes that they or the value's coordinates depend on. An idle
+/* Fills probe->scalars; returns the axes that they or the value's coordinates depend on. An idle
  * index stays out: the kernel does not wait for it, an init kernel would read what no run has made.
  */
 static uint32_t collect(Arena *arena, const Plan *plan, const Kernel *kernel, const Trace *trace,
@@ -68,7 +68,7 @@ static void add_axes(Probe *tap, uint32_t first, uint32_t n) {
     for (uint32_t k = 0; k < n; k++) tap->axes[tap->n_axes++] = first + k;
 }
 
-/* Innermost what lies side by side in memory; of a tap apart just those that it depends on. */
+/* Innermost what lies side by side in memory; of a probe apart just those that it depends on. */
 static void choose_axes(Probe *tap, const Kernel *kernel, uint32_t needed) {
     for (uint32_t k = 0; tap->is_apart && k < MAX_AXES; k++)
         if (needed >> k & 1) add_axes(tap, k, 1);

@@ -1,10 +1,10 @@
-/* Taps: additional stores of values that a plan's kernels have in any case, each into an output of
- * its own, so that it can be seen where a fused program goes wrong. A tap changes no grouping and
- * no value: the kernels compute what they did, and store more of it. Nor does it change a buffer's
- * place, unless a kernel of several passes stored over what a tap has it read again. What a
- * GEMM computes of its operands has no place in it; a map before it stores that. What an
+/* Probes: additional stores of values that a plan's kernels have in any case, each into an output
+ * of its own, so that it can be seen where a fused program goes wrong. A probe changes no grouping
+ * and no value: the kernels compute what they did, and store more of it. Nor does it change a
+ * buffer's place, unless a kernel of several passes stored over what a probe has it read again.
+ * What a GEMM computes of its operands has no place in it; a map before it stores that. What an
  * init kernel stores is prepared, and a map after all others copies it to the output. A kernel with
- * taps starts at all extents, to the same bits: those that stand for it at some
+ * probes starts at all extents, to the same bits: those that stand for it at some
  * (split/dispatch_rows.h) are taken out.
  *
  * Works on a fused plan before it is scheduled. */
@@ -33,8 +33,8 @@ bool probe_place(Arena *arena, const Plan *plan, uint32_t kernel, uint32_t trace
 /* Whether nothing that the kernel stores hangs on a trace: composition has found that out. */
 bool probe_is_idle(Arena *arena, const Kernel *kernel, uint32_t trace);
 
-/* Adds the stores of all taps, and an output of one axis for each scalar: that of scalar s of tap t
- * has probe_name. */
+/* Adds the stores of all probes, and an output of one axis for each scalar: that of scalar s of
+ * probe t has probe_name. */
 void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps);
 Str probe_name(Arena *arena, uint32_t tap, uint32_t scalar);
 /* Makes an output of this name of what a buffer holds: of a temp by making it that output, so that

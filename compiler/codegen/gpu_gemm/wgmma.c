@@ -1,4 +1,4 @@
-/* GEMMs of f16 or bf16 on tensor cores, fed from shared memory. See wgmma.h.
+/* GEMMs of f16, bf16 or tf32 on tensor cores, fed from shared memory. See wgmma.h.
  *
  * Every output is one chain of wgmma steps of 16 from +0, ascending in k, k padded with zeros: bit
  * for bit the chain of mma.c, as measured on an H200. */
