@@ -2,7 +2,7 @@
 #ifndef EXAMPLE_HELD_OUT_H
 #define EXAMPLE_HELD_OUT_H
 
-#include "interp/npy.h"
+#include "npy.h"
 
 enum { N_PIXELS = 64, N_DIGITS = 10 };
 

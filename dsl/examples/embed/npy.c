@@ -1,6 +1,6 @@
 /* A .npy file is eight bytes, the length of a header, a header that is a Python dict, and the
  * elements. Sizes are checked before they are used. */
-#include "interp/npy.h"
+#include "npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
