@@ -86,14 +86,14 @@ static bool run_pass(const Planning *p, PassId pass) {
 
 /* What passes behind this one leave is not true any more. */
 static void note_facts(Planning *p, PassId pass) {
-    for (int later = pass; later < PASS_COUNT; later++) p->facts &= ~passes[later].leaves;
+    for (int later = (int)pass; later < PASS_COUNT; later++) p->facts &= ~passes[later].leaves;
     p->facts |= passes[pass].leaves;
     for (uint32_t i = 0; i < p->n_units; i++)
         if (p->units[i].plan) p->units[i].plan->facts = p->facts;
 }
 
 bool pipeline_run(Planning *p, PassId from, PassId to) {
-    for (int pass = from; pass <= (int)to; pass++) {
+    for (int pass = (int)from; pass <= (int)to; pass++) {
         if (!is_run(p, (PassId)pass)) continue;
         check_requirements(p, (PassId)pass);
         double begin = p->after ? now_seconds() : 0;
