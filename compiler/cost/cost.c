@@ -509,16 +509,7 @@ static void begin_launch(Coster *c, uint32_t kernel) {
 /* Whether the kernel continues a sequence, in the blocks and by the variant of the kernel before.
  */
 static bool continues_sequence(const Coster *c, const Kernel *kernel) {
-    switch (c->launch->mode) {
-    case LAUNCH_SINGLE:
-    case LAUNCH_PARALLEL:
-    case LAUNCH_ONE_BLOCK:
-    case LAUNCH_GEMM_ROWS_GEMM:
-        return false;
-    case LAUNCH_SEQUENCE:
-        return kernel != launch_kernel(c->plan, c->launch, 0);
-    }
-    return false;
+    return launch_is_sequence(c->launch) && kernel != launch_kernel(c->plan, c->launch, 0);
 }
 
 bool cost_is_row_phase(const Coster *c, const Kernel *kernel) {

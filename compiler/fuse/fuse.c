@@ -295,7 +295,8 @@ static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure
     return NULL;
 }
 
-FuseOptions fuse_options_for(const Target *target) {
+/* What the target says. */
+static FuseOptions fuse_options_for(const Target *target) {
     return (FuseOptions){.pads_rows = target->has->tile_copies,
                          .has_im2col = target->has_wgmma,
                          .has_cores = target->has->cores};

@@ -16,8 +16,6 @@ typedef struct FuseOptions {
     bool has_cores;  /* a CPU's, which compute so little at once that memory seldom hides it */
     const Decisions *decisions; /* or NULL: nothing is asked beyond the rules */
 } FuseOptions;
-/* What the target says. */
-FuseOptions fuse_options_for(const Target *target);
 
 /* `scratch`, another arena than any that holds the graph or the plan, is only used during the call.
  * The plan lives on `arena`. A fixed kernel that cannot be one kernel is reported to `diags`; then

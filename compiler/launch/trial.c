@@ -104,7 +104,7 @@ static Prices price_of(const Composer *c, const Plan *plan) {
     return prices_of_plan(c->scratch, plan, c->target, &c->points);
 }
 
-TrialPrices trial_prices(const Composer *c, const Trial *t) {
+static TrialPrices trial_prices(const Composer *c, const Trial *t) {
     TrialPrices prices = {price_of(c, &t->together), price_of(c, &t->apart)};
     if (t->n_context == 0) return prices;
     Plan context = plan_excerpt(c->scratch, &t->apart, 0, t->n_context);

@@ -94,7 +94,6 @@ bool trial_is_private(const Composer *c, const Trial *t, uint32_t buffer);
 /* Whether a `fuse must` block holds a value that one of the first `n` kernels stores, and a user of
  * it in kernel `reader`. */
 bool trial_is_asked_to_pass(const Composer *c, const Trial *t, uint32_t n, uint32_t reader);
-TrialPrices trial_prices(const Composer *c, const Trial *t);
 /* Whether the prices speak for the launch: no slower at any point, but for 2 %. */
 bool trial_pays(const Composer *c, Trial *t, TrialPrices *prices);
 

@@ -112,7 +112,7 @@ bool kernel_is_rewritten(const Plan *plan, uint32_t k) {
     return launch && launch->online_softmax.weight && plan->kernels.data[k].form == FORM_ROW;
 }
 
-bool launch_joins_products(const Plan *plan, const Launch *launch) {
+bool launch_is_sequence(const Launch *launch) {
     switch (launch->mode) {
     case LAUNCH_SINGLE:
     case LAUNCH_PARALLEL:
@@ -120,9 +120,13 @@ bool launch_joins_products(const Plan *plan, const Launch *launch) {
     case LAUNCH_GEMM_ROWS_GEMM:
         return false;
     case LAUNCH_SEQUENCE:
-        return launch_kernel(plan, launch, 1)->form == FORM_GEMM;
+        return true;
     }
     return false;
+}
+
+bool launch_joins_products(const Plan *plan, const Launch *launch) {
+    return launch_is_sequence(launch) && launch_kernel(plan, launch, 1)->form == FORM_GEMM;
 }
 
 /* Whole buffers, in the order in which the kernels of the one block use them. Where its guard is

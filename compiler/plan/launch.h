@@ -73,6 +73,8 @@ bool launch_computes(const Plan *plan, const Launch *launch, NodeId id);
 uint64_t launch_symbols(const Plan *plan, const Launch *launch);
 /* Whether kernel `k` of the plan is rows that are rewritten to one pass. */
 bool kernel_is_rewritten(const Plan *plan, uint32_t k);
+/* Whether each kernel but the first goes on in the blocks of the one before, by its variant. */
+bool launch_is_sequence(const Launch *launch);
 /* Whether the launch multiplies a second time in the blocks of its first product. */
 bool launch_joins_products(const Plan *plan, const Launch *launch);
 /* Whether its kernels follow one another in the same blocks. */
