@@ -329,7 +329,7 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers circles constants format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, format, generated docs, lengths, that clang and the revision of same-as write the same
+ci-checks: layers circles constants enums format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, enumerators, format, generated docs, lengths, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec
@@ -353,6 +353,8 @@ layers: ## Check who includes whom
 	@sh tools/layers.sh
 constants: ## Check that numbers of cards, and numbers that were chosen, stand in their tables
 	@sh tools/constants.sh
+enums: ## Check that files ask for traits, and compare no enumerator of another folder's list
+	@sh tools/enums.sh
 
 .PHONY: circles
 circles: build/fusec build/libfusert.so ## Check that no folders call each other, and few files in a circle

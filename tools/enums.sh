@@ -1,0 +1,48 @@
+#!/bin/sh
+# Checks that what is known of an enumerator stands in its table: outside the folder that owns the list no file
+# compares an enumerator of it by == or !=, and no switch over the list has a default, which would hide a new
+# enumerator from the compiler. tools/enums.txt lists the exceptions.
+set -eu
+cd "$(dirname "$0")/.."
+failed=0
+
+# compared FOLDER PREFIX LIST: `FILE ENUMERATOR`, once for each comparison outside the folder.
+compared() {
+    names=$(sed -nE 's/^[A-Z_]+\(([A-Z0-9_]+),.*/\1/p' "$3" | paste -sd '|')
+    find compiler -name '*.[chly]' ! -path "$1/*" | sort | xargs awk -v name="$2($names)" '
+        {
+            line = $0
+            while (match(line, "(==|!=) *" name "[^A-Z0-9_]|(^|[^A-Z0-9_])" name " *(==|!=)")) {
+                found = substr(line, RSTART, RLENGTH)
+                gsub(/[^A-Z0-9_]/, "", found)
+                print FILENAME, found
+                line = substr(line, RSTART + RLENGTH)
+            }
+        }
+        /switch \(/ { seen = "" }
+        match($0, "case " name ":") { seen = substr($0, RSTART + 5, RLENGTH - 6) }
+        /default:/ && seen { print FILENAME, seen }'
+}
+
+found=$({
+    compared compiler/lowering TEMPLATE_ compiler/lowering/templates.def
+    compared compiler/lowering FORM_ compiler/lowering/forms.def
+    compared compiler/lowering GEMM_ compiler/lowering/engines.def
+    compared compiler/plan LAUNCH_ compiler/plan/launch_modes.def
+    compared compiler/machine DEVICE_ compiler/machine/devices.def
+    compared compiler/ir DT_ compiler/ir/dtype.def
+} | sort | uniq -c | awk '{ print $2, $3, $1 }')
+
+# Each exception is a line `FILE ENUMERATOR COUNT why`, and there are no others.
+printf '%s\n' "$found" | awk '
+    /^#|^$/ { next }
+    FILENAME == "tools/enums.txt" { allowed[$1 " " $2] = $3; next }
+    { n[$1 " " $2] = $3 }
+    END {
+        for (key in n) if (n[key] > allowed[key]) { print key ": compared " n[key] " times"; bad = 1 }
+        if (bad) print "    a table says what is known of an enumerator: ask for a trait of it"
+        exit bad
+    }' tools/enums.txt - || failed=1
+
+[ $failed = 0 ] && echo 'enums: good'
+exit $failed
