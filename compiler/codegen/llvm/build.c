@@ -57,13 +57,13 @@ Val k_splat(const Codegen *k, Val scalar, uint32_t lanes) {
     return k_shuffle(k, first, poison, zeros);
 }
 
-/* Number constants of the storage types go through their bits where LLVM has no such type. */
+/* LLVM has no constants of bf16 as i16, so the bits are computed here. */
 Val k_number(const Codegen *k, Dtype dtype, double number) {
     LLVMTypeRef type = k_value_type(k, dtype, 1);
     if (dtype == DT_I32) return LLVMConstInt(type, (uint64_t)(int64_t)number, 1);
     if (dtype == DT_BOOL) return LLVMConstInt(type, number != 0, 0);
     if (dtype != DT_BF16 || k_is_gpu(k)) return LLVMConstReal(type, number);
-    float single = (float)number; /* exact: it was rounded to bf16 */
+    float single = (float)number; /* exact: the number was rounded to bf16 */
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);
     return LLVMConstInt(type, bits >> 16, 0);

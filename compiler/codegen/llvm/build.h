@@ -1,8 +1,9 @@
-/* A short builder over LLVM's C API: k_add(k, a, b) emits an add at the builder's position, so that
- * what emits code reads like the code. The k_ functions are named after LLVM's instructions.
+/* A short builder over LLVM's C API. k_add(k, a, b) emits an add at the builder's position, so that
+ * emitting code reads like the emitted code. The k_ functions have the names of LLVM's
+ * instructions.
  *
- * C leaves open which argument of a call is evaluated first: a call has at most one argument that
- * emits, and never two, so that every compiler emits the same code. */
+ * C leaves open which argument of a call is evaluated first. So at most one argument of a call
+ * emits instructions, and every C compiler produces the same code. */
 #ifndef FUSEC_CODEGEN_LLVM_BUILD_H
 #define FUSEC_CODEGEN_LLVM_BUILD_H
 
@@ -18,23 +19,24 @@
 
 typedef LLVMValueRef Val;
 
-/* One LLVM module under construction and where the next instruction goes. */
+/* One LLVM module under construction, and the position of the next instruction. */
 typedef struct Codegen {
     Arena *arena;
     const Target *target;
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
-    const char *symbol;      /* of the kernel under construction */
-    struct SharedPool *pool; /* GPU: where arrays in shared memory lie; NULL: each by itself */
-    /* GPU: quotients of a vector's lanes are to overlap, because few warps run that could hide one
-     * another's waiting. Costs a few instructions more where the divisor differs from lane to lane.
+    const char *symbol;      /* name of the kernel under construction */
+    struct SharedPool *pool; /* GPU: the pool of shared memory that arrays are placed in; NULL: each
+                              * array is a global of its own */
+    /* GPU: divide the lanes of a vector without branches, so that their latencies overlap. It pays
+     * where few warps run. It costs a few more instructions where each lane has its own divisor.
      * The bits are the same. */
     bool overlaps_quotients;
     LLVMTypeRef void_type, i1, i8, i16, i32, i64, f16, f32, f64;
-    LLVMTypeRef ptr;        /* generic */
-    LLVMTypeRef global_ptr; /* to tensors: address space 1 on a GPU */
-    Val invariant;          /* metadata of loads from memory that nobody writes meanwhile */
+    LLVMTypeRef ptr;        /* in the generic address space */
+    LLVMTypeRef global_ptr; /* to tensors; address space 1 on a GPU */
+    Val invariant;          /* metadata for loads from memory that is constant during the kernel */
     uint32_t invariant_kind;
 } Codegen;
 
@@ -42,18 +44,18 @@ static inline bool k_is_gpu(const Codegen *k) {
     return k->target->device == DEVICE_GPU;
 }
 
-/* Types. A value is scalar or a fixed vector of lanes; one lane is a scalar. */
+/* Types. A value is a scalar or a fixed vector of lanes; a vector of one lane is a scalar. */
 
-/* Type of `dtype` as a value: i1 of bool, bfloat of bf16 on a GPU and i16 (the bits) elsewhere,
+/* The type of `dtype` as a value. bool is i1. bf16 is bfloat on a GPU and i16 (its bits) elsewhere,
  * because x86 turns bfloat arithmetic into calls. */
 LLVMTypeRef k_value_type(const Codegen *k, Dtype dtype, uint32_t lanes);
-/* The same as it lies in memory: i8 of bool. */
+/* The type of `dtype` in memory: bool is i8, all others as k_value_type. */
 LLVMTypeRef k_memory_type(const Codegen *k, Dtype dtype, uint32_t lanes);
 LLVMTypeRef k_vector_of(LLVMTypeRef type, uint32_t lanes);
 bool k_is_vector(Val value);
 uint32_t k_lanes(Val value);
 
-/* Constants. They emit nothing. */
+/* Constants. These functions emit no instruction. */
 
 static inline Val k_int(LLVMTypeRef type, int64_t value) {
     return LLVMConstInt(type, (uint64_t)value, 1);
@@ -64,7 +66,7 @@ static inline Val k_i32(const Codegen *k, int64_t value) {
 static inline Val k_i64(const Codegen *k, int64_t value) {
     return k_int(k->i64, value);
 }
-/* A number of `dtype`'s value type. */
+/* A number as a constant of k_value_type(dtype). */
 Val k_number(const Codegen *k, Dtype dtype, double number);
 
 /* Arithmetic. */
@@ -101,7 +103,7 @@ K_BINARY(fmul, FMul)
 K_BINARY(fdiv, FDiv)
 #undef K_BINARY
 
-/* Comparisons: i1, or a vector of it. */
+/* Comparisons. The result is i1 or a vector of i1. */
 
 static inline Val k_icmp(const Codegen *k, LLVMIntPredicate predicate, Val a, Val b) {
     return LLVMBuildICmp(k->builder, predicate, a, b, "");
@@ -126,7 +128,8 @@ static inline Val k_fcmp(const Codegen *k, LLVMRealPredicate predicate, Val a, V
     return LLVMBuildFCmp(k->builder, predicate, a, b, "");
 }
 
-/* The same with a constant of the first operand's type (a scalar integer): k_addi(k, a, 1). */
+/* Binary operations whose second operand is a constant of the first operand's type, a scalar
+ * integer: k_addi(k, a, 1). */
 
 #define K_IMMEDIATE(name)                                               \
     static inline Val k_##name##i(const Codegen *k, Val a, int64_t b) { \
@@ -173,7 +176,7 @@ K_CAST(ptrtoint, PtrToInt)
 K_CAST(addrspace_cast, AddrSpaceCast)
 #undef K_CAST
 
-/* A signed integer as another integer type. */
+/* Converts a signed integer to another integer type. */
 static inline Val k_index_cast(const Codegen *k, Val value, LLVMTypeRef type) {
     return LLVMBuildIntCast2(k->builder, value, type, 1, "");
 }
@@ -202,11 +205,11 @@ Val k_splat(const Codegen *k, Val scalar, uint32_t lanes);
 
 /* Memory. */
 
-/* Element `index` of the array at `pointer`. */
+/* The address of element `index` in the array at `pointer`. */
 static inline Val k_gep(const Codegen *k, LLVMTypeRef element, Val pointer, Val index) {
     return LLVMBuildGEP2(k->builder, element, pointer, &index, 1, "");
 }
-/* Byte `offset` behind `pointer`. */
+/* The address `offset` bytes after `pointer`. */
 static inline Val k_byte(const Codegen *k, Val pointer, Val offset) {
     return k_gep(k, k->i8, pointer, offset);
 }
@@ -220,9 +223,9 @@ static inline Val k_alloca(const Codegen *k, LLVMTypeRef type) {
     return LLVMBuildAlloca(k->builder, type, "");
 }
 
-/* GPU: `n_bytes` (8 or 16) at a multiple of that in global memory, which this thread alone reads.
- * By `policy` (i64, of createpolicy) in the last cache; NULL: they take no place in the nearest
- * one. What may change is read where it stands in the code. */
+/* GPU: loads `n_bytes` (8 or 16, aligned to their size) of global memory that only this thread
+ * reads. `policy` is the createpolicy value (i64) for L2; NULL: the load bypasses L1. may_change: a
+ * kernel of the launch may write the memory, so the load keeps its position in the code. */
 Val k_load_hinted(const Codegen *k, LLVMTypeRef type, uint32_t n_bytes, Val pointer,
                   bool may_change, Val policy);
 
@@ -231,7 +234,7 @@ Val k_load_hinted(const Codegen *k, LLVMTypeRef type, uint32_t n_bytes, Val poin
 static inline Val k_call(const Codegen *k, LLVMTypeRef type, Val function, Val *args, uint32_t n) {
     return LLVMBuildCall2(k->builder, type, function, args, n, "");
 }
-/* An intrinsic by name; `overloads` are the types its name is mangled with. */
+/* An intrinsic by name. `overloads` are the types in its mangled name. */
 Val k_intrinsic_of(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,
                    Val *args, uint32_t n_args);
 static inline Val k_intrinsic(const Codegen *k, const char *name, Val *args, uint32_t n_args) {
@@ -247,7 +250,7 @@ static inline Val k_intrinsic_2(const Codegen *k, const char *name, Val a, Val b
     Val args[2] = {a, b};
     return k_intrinsic(k, name, args, 2);
 }
-/* An intrinsic of two operands of one type, which is its overload. */
+/* An intrinsic of two operands, overloaded on their common type. */
 Val k_intrinsic_of_type(const Codegen *k, const char *name, Val a, Val b);
 static inline Val k_smin(const Codegen *k, Val a, Val b) {
     return k_intrinsic_of_type(k, "llvm.smin", a, b);
@@ -261,10 +264,10 @@ static inline Val k_umin(const Codegen *k, Val a, Val b) {
 static inline Val k_umax(const Codegen *k, Val a, Val b) {
     return k_intrinsic_of_type(k, "llvm.umax", a, b);
 }
-/* Inline assembly. Where it has effects it is emitted even if nothing uses its result. */
+/* Inline assembly. has_effects: it is emitted even if its result is unused. */
 Val k_asm(const Codegen *k, LLVMTypeRef result, const char *text, const char *constraints,
           Val *args, uint32_t n_args, bool has_effects);
-/* Sets alignment in bytes on argument `arg` (from 1) of a call. */
+/* Sets the alignment in bytes of argument `arg`, counted from 1, of a call. */
 static inline void k_align_argument(Val call, uint32_t arg, uint32_t bytes) {
     LLVMSetInstrParamAlignment(call, arg, bytes);
 }
@@ -274,12 +277,12 @@ static inline void k_align_argument(Val call, uint32_t arg, uint32_t bytes) {
 static inline LLVMBasicBlockRef k_here(const Codegen *k) {
     return LLVMGetInsertBlock(k->builder);
 }
-/* A new block at the end of the function that is being emitted. */
+/* Appends a new block to the function under construction. */
 static inline LLVMBasicBlockRef k_block(const Codegen *k, const char *name) {
     Val function = LLVMGetBasicBlockParent(k_here(k));
     return LLVMAppendBasicBlockInContext(k->context, function, name);
 }
-/* Continues at the end of `block`. */
+/* Moves the builder to the end of `block`. */
 static inline void k_goto(const Codegen *k, LLVMBasicBlockRef block) {
     LLVMPositionBuilderAtEnd(k->builder, block);
 }
@@ -307,7 +310,7 @@ static inline void k_incoming(Val phi, Val value, LLVMBasicBlockRef from) {
     LLVMAddIncoming(phi, &value, &from, 1);
 }
 
-/* What two ways lead to: `a` where control comes from `from_a`, `b` from `from_b`. */
+/* A phi of two predecessors: `a` from `from_a`, `b` from `from_b`. */
 static inline Val k_merge(const Codegen *k, Val a, LLVMBasicBlockRef from_a, Val b,
                           LLVMBasicBlockRef from_b) {
     Val phi = k_phi(k, LLVMTypeOf(a));
@@ -316,25 +319,26 @@ static inline Val k_merge(const Codegen *k, Val a, LLVMBasicBlockRef from_a, Val
     return phi;
 }
 
-/* A counted loop, bottom-tested with a guard: `for (i = from; i < to; i += step)`, step positive.
+/* A counted loop, bottom-tested behind a guard: `for (i = from; i < to; i += step)` with a positive
+ * step.
  *   Loop loop = loop_begin(k, from, to, step);  ... body uses loop.index ...
  *   loop_end(k, &loop);
- * Values that live across iterations go through memory, or are carried: loop_carry, called first in
- * the body, turns values[i] into this iteration's; loop_end_carry takes the next iteration's and
- * leaves the final ones. */
+ * A value that lives across iterations goes through memory, or the loop carries it. loop_carry is
+ * the first call in the body: it replaces each values[i] by this iteration's phi. loop_end_carry
+ * takes the next iteration's values and replaces them by the final ones. */
 typedef struct Loop {
     Val index, step, to;
     LLVMBasicBlockRef before, body, exit;
-    Val *carried, *initial; /* phis and what they began with */
-    bool is_entered;        /* surely: its bounds are constants */
+    Val *carried, *initial; /* the phis, and their values before the loop */
+    bool is_entered;        /* the bounds are constants and the loop runs at least once */
 } Loop;
 Loop loop_begin(const Codegen *k, Val from, Val to, Val step);
 void loop_end(const Codegen *k, Loop *loop);
 void loop_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n);
 void loop_end_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n);
 
-/* Several lists of values as the flat one that a loop carries, or from that back into them. Returns
- * how many values they have. */
+/* Copies several lists of values into the flat list that a loop carries. is_back: copies the flat
+ * list back into them. Returns the number of values. */
 typedef struct ValueList {
     Val *values;
     uint32_t n;

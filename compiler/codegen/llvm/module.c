@@ -3,7 +3,7 @@
 
 static const char gpu_triple[] = "nvptx64-nvidia-cuda";
 static const char cpu_triple[] = "x86_64-unknown-linux-gnu";
-/* Numbers of 64 bits lie at multiples of 8: without it LLVM says 4. */
+/* The `i64:64` aligns 64-bit integers to 8 bytes; LLVM's default is 4. */
 static const char gpu_layout[] = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64";
 
 static void init_types(Codegen *k) {
