@@ -1,13 +1,13 @@
-/* Arithmetic, comparisons and choices, lane by lane. See ptx.h.
+/* Arithmetic, comparisons and selects, lane by lane. See ptx.h.
  *
- * Floats are rounded to nearest at each step, and say so: without .rn the assembler would contract
- * products and sums. */
+ * Every float instruction carries `.rn`. Without it, ptxas would contract a multiplication and an
+ * addition to one fma. */
 #include "codegen/ptx/ptx.h"
 
 void ptx_put_each(Ptx *ptx, LLVMValueRef instruction, const char *text, PtxType type,
                   PtxPart *const *from, uint32_t n) {
     PtxPart *to = ptx_new_parts(ptx, ptx_type_of(ptx, instruction));
-    bool is_short = ptx_element(type.element)->bits == 16; /* takes no numbers */
+    bool is_short = ptx_element(type.element)->bits == 16; /* PTX takes no immediates of 16 bits */
     for (uint32_t i = 0; i < type.n_parts; i++) {
         PtxPart operands[4] = {to[i]};
         for (uint32_t k = 0; k < n; k++)
@@ -54,7 +54,7 @@ static bool is_float_number(PtxPart part, PtxType type, uint64_t f32, uint64_t f
     return type.element == PTX_F64 && ptx_bits(part, type) == f64;
 }
 
-/* Whether `x op y` is x itself. Lowering says what it means, identities included. */
+/* Whether `x op y` equals x. Lowering emits identities such as x + 0, and this file drops them. */
 static bool is_left(LLVMOpcode op, PtxType type, PtxPart y) {
     switch (op) {
     case LLVMAdd:
@@ -83,7 +83,8 @@ static bool is_commutative(LLVMOpcode op) {
            op == LLVMFAdd || op == LLVMFMul;
 }
 
-/* Products, quotients and remainders of powers of two. */
+/* Replaces a multiplication by a power of two with a shift, and an unsigned division or remainder
+ * by a power of two with a shift or a mask. */
 static LLVMOpcode cheaper(LLVMOpcode op, PtxType type, PtxPart *y) {
     int n = power_of_two(*y, type);
     if (n < 0 || (op != LLVMMul && op != LLVMUDiv && op != LLVMURem)) return op;
@@ -91,8 +92,8 @@ static LLVMOpcode cheaper(LLVMOpcode op, PtxType type, PtxPart *y) {
     return op == LLVMMul ? LLVMShl : op == LLVMUDiv ? LLVMLShr : LLVMAnd;
 }
 
-/* Whether a float is a power of two whose reciprocal is a normal number too: then `y` becomes that,
- * and the product is the quotient. */
+/* Whether `y` is a power of two whose reciprocal is a normal float. Then `y` becomes the
+ * reciprocal, and a multiplication gives the quotient exactly. */
 static bool invert(PtxType type, PtxPart *y) {
     bool is_f64 = type.element == PTX_F64;
     if (y->kind != PTX_NUMBER || (!is_f64 && type.element != PTX_F32)) return false;
@@ -134,7 +135,9 @@ PtxPart ptx_operate(Ptx *ptx, LLVMOpcode op, PtxType type, PtxPart x, PtxPart y)
 }
 
 static void put_operators(Ptx *ptx, LLVMValueRef instruction, LLVMOpcode op) {
-    if (ptx_map_find(&ptx->parts, instruction)) return; /* a division's other half */
+    if (ptx_map_find(&ptx->parts, instruction))
+        return; /* put_division already wrote this half of a
+                 * quotient and remainder */
     if (ptx_put_division(ptx, instruction)) return;
     PtxType type = ptx_type_of(ptx, instruction);
     const PtxPart *x = ptx_parts(ptx, LLVMGetOperand(instruction, 0));
@@ -181,7 +184,7 @@ static void put_comparison(Ptx *ptx, LLVMValueRef instruction) {
     ptx_put_each(ptx, instruction, text, ptx_unpacked(type), from, 2);
 }
 
-/* Choices. */
+/* Selects. */
 
 static PtxPart choose(Ptx *ptx, PtxType type, PtxPart condition, PtxPart yes, PtxPart no) {
     static const char of_predicates[] =
@@ -200,8 +203,8 @@ static PtxPart choose(Ptx *ptx, PtxType type, PtxPart condition, PtxPart yes, Pt
     return ptx_do(ptx, &type, text, class, (PtxPart[]){yes, no, condition}, 3);
 }
 
-/* Between values of 16 bits by a comparison of such, two at a time: all bits of a half are set
- * where it holds. */
+/* A select between packed 16-bit lanes, whose condition compares packed 16-bit floats. `set` fills
+ * each half of a register with ones where the comparison holds, so one lop3 selects two lanes. */
 static bool put_choice_of_pairs(Ptx *ptx, LLVMValueRef instruction) {
     static const char *const texts[] = {[LLVMRealOLT] = "set.lt.u32.#f $0, $r1, $r2;",
                                         [LLVMRealOLE] = "set.le.u32.#f $0, $r1, $r2;",
@@ -237,7 +240,7 @@ static void put_choice(Ptx *ptx, LLVMValueRef instruction) {
     const PtxPart *conditions = ptx_parts(ptx, condition);
     const PtxPart *yes = ptx_parts(ptx, LLVMGetOperand(instruction, 1));
     const PtxPart *no = ptx_parts(ptx, LLVMGetOperand(instruction, 2));
-    if (!is_one) { /* per lane */
+    if (!is_one) { /* one condition per lane */
         yes = ptx_lanes(ptx, type, yes);
         no = ptx_lanes(ptx, type, no);
         own = ptx_unpacked(type);

@@ -1,4 +1,5 @@
-/* Calls: intrinsics by their table, and assembly with its operands put in. See ptx.h. */
+/* Calls: intrinsics by the table in calls.def, and inline assembly with its operands substituted.
+ * See ptx.h. */
 #include "codegen/ptx/ptx.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static const Intrinsic *find_intrinsic(const Ptx *ptx, LLVMValueRef call, LLVMVa
     return found;
 }
 
-/* Parts of all results, new ones, then of all arguments. */
+/* First the parts of all results, which are new registers, then the parts of all arguments. */
 typedef struct Operands {
     PtxPart *parts;
     uint32_t n, n_results;
@@ -94,8 +95,8 @@ static void put_fold(Ptx *ptx, LLVMValueRef call, const char *text) {
     ptx_set_parts(ptx, call, all);
 }
 
-/* Assembly. Its operands are in registers; where an argument is bound to a result, the result's
- * register begins with it. */
+/* Inline assembly takes registers only. An argument with a tied constraint ("0") is copied into the
+ * register of its result first. */
 static void put_assembly(Ptx *ptx, LLVMValueRef call, LLVMValueRef callee) {
     Operands all = operands_of(ptx, call);
     size_t n_bytes;

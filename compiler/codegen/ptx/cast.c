@@ -1,7 +1,7 @@
 /* Conversions. See ptx.h. */
 #include "codegen/ptx/ptx.h"
 
-/* Conversions of one lane; where there is no text the part stays what it is. */
+/* Conversions of one lane. A cast without text keeps the register. */
 
 typedef struct Cast {
     LLVMOpcode op;
@@ -22,7 +22,7 @@ static const Cast *find_cast(const Ptx *ptx, LLVMValueRef instruction, PtxElemen
     ptx_ice(ptx, "", instruction);
 }
 
-/* Two f32 to a pair of 16 bits. */
+/* Converts two f32 lanes to one register with two 16-bit floats. */
 static void put_narrow_pairs(Ptx *ptx, LLVMValueRef instruction, PtxType type,
                              const PtxPart *lanes) {
     const char *text = type.element == PTX_F16 ? "cvt.rn.f16x2.f32 $0, $r2, $r1;"
@@ -50,7 +50,8 @@ static void put_conversion(Ptx *ptx, LLVMValueRef instruction) {
     ptx_set_parts(ptx, instruction, ptx_join_lanes(ptx, to, made));
 }
 
-/* The same bits in other registers: as many, or two of 32 bits in one of 64, and back. */
+/* Reinterprets bits. The parts keep their registers, or two 32-bit registers become one 64-bit
+ * register, or the reverse. */
 static void put_bit_cast(Ptx *ptx, LLVMValueRef instruction) {
     LLVMValueRef operand = LLVMGetOperand(instruction, 0);
     PtxType from = ptx_type_of(ptx, operand), to = ptx_type_of(ptx, instruction);
@@ -70,7 +71,7 @@ static void put_bit_cast(Ptx *ptx, LLVMValueRef instruction) {
         ptx_ice(ptx, "", instruction);
     } else {
         made = arena_copy(ptx->arena, parts, to.n_parts * sizeof *parts);
-        for (uint32_t i = 0; i < to.n_parts; i++) /* a number is written as what it now is */
+        for (uint32_t i = 0; i < to.n_parts; i++) /* an immediate is printed as its new type */
             made[i].is_float = ptx_element(to.element)->suffix != NULL;
     }
     ptx_set_parts(ptx, instruction, made);

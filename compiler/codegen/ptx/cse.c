@@ -1,19 +1,19 @@
-/* What has been computed before is not written again. See ptx.h.
+/* Common subexpression elimination. See ptx.h.
  *
- * Templates compute indices wherever they need them. The assembler finds what is the same, but not
- * past branches, and it takes longer. */
+ * Templates compute an index wherever they need it. ptxas finds equal computations only inside a
+ * basic block, and a longer text takes it longer. */
 #include "codegen/ptx/ptx.h"
 
 #include <string.h>
 
 enum { MAX_OPERANDS = 5 };
 
-/* What an instruction is: equal ones compute the same. */
+/* The identity of an instruction: two instructions with equal keys compute the same value. */
 typedef struct Key {
     LLVMOpcode op;
     uint32_t n_operands;
     const void *type;
-    const void *detail; /* what else tells instructions of an opcode apart */
+    const void *detail; /* for example a comparison's predicate or a GEP's element type */
     const void *operands[MAX_OPERANDS];
 } Key;
 
@@ -31,7 +31,7 @@ static bool is_pure(const Ptx *ptx, LLVMValueRef instruction) {
     case LLVMStore:
     case LLVMAlloca:
     case LLVMPHI:
-    case LLVMShuffleVector: /* its mask is no operand */
+    case LLVMShuffleVector: /* the mask of a shuffle is no operand */
         return false;
     default:
         return !LLVMIsATerminatorInst(instruction);

@@ -1,8 +1,9 @@
 /* Integer division. See ptx.h.
  *
- * The assembler divides by a constant as by anything else, with a reciprocal and corrections, and
- * calls a function for 64 bits. So constants become products here (Granlund and Montgomery,
- * Division by Invariant Integers using Multiplication), and a remainder comes of its quotient. */
+ * ptxas divides by a constant as slowly as by a variable: it emits a reciprocal with corrections
+ * for 32 bits and a function call for 64 bits. So a division by a constant becomes a multiplication
+ * here (Granlund and Montgomery, Division by Invariant Integers using Multiplication), and a
+ * remainder is computed from its quotient. */
 #include "codegen/ptx/ptx.h"
 
 static bool is_quotient(LLVMOpcode op) {
@@ -13,7 +14,8 @@ static bool is_signed(LLVMOpcode op) {
     return op == LLVMSDiv || op == LLVMSRem;
 }
 
-/* The quotient of the same block whose remainder this is, or the other way round. */
+/* The remainder in the same block with the same operands as this quotient, or the quotient of this
+ * remainder. NULL: there is none. */
 static LLVMValueRef find_partner(LLVMValueRef division) {
     static const LLVMOpcode partners[] = {
         [LLVMUDiv] = LLVMURem, [LLVMURem] = LLVMUDiv, [LLVMSDiv] = LLVMSRem, [LLVMSRem] = LLVMSDiv};
@@ -47,7 +49,7 @@ static uint64_t reciprocal(uint64_t d, uint32_t n, uint32_t n_bits) {
     return quotient + 1;
 }
 
-/* For any x of that type; d > 2 is no power of two. */
+/* x / d for any x of the type. d > 2 must not be a power of two. */
 static PtxPart unsigned_quotient(Ptx *ptx, PtxType type, PtxPart x, uint64_t d) {
     uint32_t n_bits = ptx_element(type.element)->bits, n = log2_up(d);
     for (uint32_t shift = 0; n_bits == 32 && shift < n; shift++) {
@@ -65,7 +67,7 @@ static PtxPart unsigned_quotient(Ptx *ptx, PtxType type, PtxPart x, uint64_t d) 
                   x.class, from, 3);
 }
 
-/* For 32 bits and d > 1. Rounded towards zero. */
+/* x / d for 32 bits and d > 1, rounded towards zero. */
 static PtxPart signed_quotient(Ptx *ptx, PtxPart x, uint32_t d) {
     uint32_t n = log2_up(d);
     if (d == UINT32_C(1) << n)
@@ -82,7 +84,8 @@ static PtxPart signed_quotient(Ptx *ptx, PtxPart x, uint32_t d) {
                   PTX_32, from, 3);
 }
 
-/* Of 64 bits, mostly numbers that have 32: for those it is short. */
+/* A 64-bit quotient. Most operands fit 32 bits, so the code tests for this and takes the short
+ * division. */
 static PtxPart wide_quotient(Ptx *ptx, LLVMOpcode op, PtxPart x, PtxPart y) {
 #define WIDE_QUOTIENT(type)                                                                   \
     "{ .reg .pred far; .reg .b64 both; .reg .b32 x, y; or.b64 both, $r1, $r2; "               \
@@ -104,7 +107,7 @@ static PtxPart quotient(Ptx *ptx, LLVMOpcode op, PtxType type, PtxPart x, PtxPar
     return ptx_operate(ptx, is_signed(op) ? LLVMSDiv : LLVMUDiv, type, x, y);
 }
 
-/* A remainder by a power of two is bits. */
+/* Whether a remainder is by a power of two: then it is a mask. */
 static bool is_mask(LLVMOpcode op, PtxType type, PtxPart y) {
     uint64_t d = ptx_bits(y, type);
     return op == LLVMURem && y.kind == PTX_NUMBER && !(d & (d - 1));

@@ -1,4 +1,4 @@
-/* Lanes out of vectors and into them, and what calls return. See ptx.h. */
+/* Extraction and insertion of vector lanes, and of the fields that calls return. See ptx.h. */
 #include "codegen/ptx/ptx.h"
 
 static void put_extract(Ptx *ptx, LLVMValueRef instruction) {
@@ -43,7 +43,7 @@ static void put_shuffle(Ptx *ptx, LLVMValueRef instruction) {
     ptx_set_parts(ptx, instruction, ptx_join_lanes(ptx, to, lanes));
 }
 
-/* What a call returned, one part for each field. */
+/* A struct returned by a call has one part for each field. */
 static void put_field(Ptx *ptx, LLVMValueRef instruction) {
     PtxPart *fields = ptx_parts(ptx, LLVMGetOperand(instruction, 0));
     ptx_set_parts(ptx, instruction, fields + LLVMGetIndices(instruction)[0]);

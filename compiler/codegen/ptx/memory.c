@@ -1,5 +1,5 @@
-/* Addresses, loads, stores and parameters. See ptx.h. An address is a register or a symbol and a
- * constant number of bytes, which the access takes with it. */
+/* Addresses, loads, stores and parameters. See ptx.h. An address is a register or a symbol plus a
+ * constant number of bytes. The load or store encodes the constant. */
 #include "codegen/ptx/ptx.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ int64_t ptx_element_bytes(const Ptx *ptx, LLVMValueRef gep) {
     return (int64_t)type.n_lanes * ptx_element(type.element)->bits / 8;
 }
 
-/* index * bytes, as wide as an address is. */
+/* index * bytes, in the width of an address. */
 static PtxPart scaled_index(Ptx *ptx, LLVMValueRef index, int64_t bytes, bool is_wide) {
     PtxPart number = ptx_number(PTX_32, bytes);
     LLVMOpcode op = LLVMIsAInstruction(index) ? LLVMGetInstructionOpcode(index) : LLVMRet;
@@ -67,19 +67,19 @@ static void put_address(Ptx *ptx, LLVMValueRef gep) {
 /* Accesses. */
 
 typedef struct Access {
-    const char *name; /* with everything before the vector's length */
+    const char *name; /* "ld.global", "st.shared": the instruction up to the vector length */
     uint32_t align;
     PtxPart address;
 } Access;
 
-/* ld.global.v4.b32 {$0, $1, $2, $3}, [$4]; of `n` parts that lie side by side */
+/* One access to `n` adjacent parts: ld.global.v4.b32 {$0, $1, $2, $3}, [$4]. */
 static void put_access(Ptx *ptx, const Access *access, uint32_t bits, PtxPart *parts, uint32_t n,
                        int64_t offset, bool is_load) {
     static const char *const lists[] = {[1] = "$0", [2] = "{$0, $1}", [4] = "{$0, $1, $2, $3}"};
     PtxPart operands[MAX_ACCESS_PARTS + 1];
     for (uint32_t i = 0; i < n; i++) {
         operands[i] = parts[i];
-        operands[i].is_float = false; /* a list's numbers are of one kind */
+        operands[i].is_float = false; /* PTX wants one kind of immediate in a list */
     }
     operands[n] = access->address;
     operands[n].number += offset;
@@ -91,7 +91,7 @@ static void put_access(Ptx *ptx, const Access *access, uint32_t bits, PtxPart *p
     ptx_put(ptx, NULL, text, operands);
 }
 
-/* As few accesses as alignment lets be. */
+/* Emits the fewest accesses that the alignment allows. */
 static void put_accesses(Ptx *ptx, const Access *access, uint32_t bits, PtxPart *parts, uint32_t n,
                          bool is_load) {
     uint32_t bytes = bits / 8, width = MAX_ACCESS_PARTS;
@@ -116,7 +116,7 @@ static Access access_of(Ptx *ptx, LLVMValueRef instruction, LLVMValueRef pointer
                     .address = *ptx_parts(ptx, pointer)};
 }
 
-/* Whether bytes go four at a time, as words. */
+/* Whether an i8 vector moves as 32-bit words, four lanes at a time. */
 static bool is_words(PtxType type, const Access *access) {
     return type.element == PTX_I8 && type.n_lanes % 4 == 0 && access->align % 4 == 0;
 }
@@ -171,8 +171,8 @@ static void put_store(Ptx *ptx, LLVMValueRef store) {
     put_accesses(ptx, &access, bits, parts, n, false);
 }
 
-/* Variables: what a thread has for itself is a register. Loads, stores and assembly take it as it
- * is, anything else would want its address. */
+/* Variables. A variable of one thread (an alloca) is a register. Loads, stores and inline assembly
+ * use the register itself; no other instruction takes its address. */
 
 static PtxPart *variable_of(Ptx *ptx, LLVMValueRef pointer) {
     if (!LLVMIsAAllocaInst(pointer)) return NULL;
@@ -237,7 +237,7 @@ static void put_map_param(Ptx *ptx, Text *head, uint32_t i) {
                 (unsigned)LLVMGetArrayLength2(LLVMGetTypeAttributeValue(map)));
 }
 
-/* One that is a tensor map stays where it is; what comes of it is its address. */
+/* A tensor map stays in parameter space, and the value of the parameter is its address there. */
 void ptx_put_params(Ptx *ptx, Text *head) {
     uint32_t n = LLVMCountParams(ptx->function);
     for (uint32_t i = 0; i < n; i++) {

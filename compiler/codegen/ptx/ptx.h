@@ -1,7 +1,9 @@
-/* What the files that write PTX share: types, values in registers, and one instruction's text.
+/* The declarations that the files of this folder share: types, values in registers, and the text of
+ * one instruction.
  *
- * PTX has as many registers as one likes, and its assembler selects, schedules and allocates. So an
- * instruction of LLVM's IR is one of PTX, or a few; what it computes is kept as parts. */
+ * PTX has unlimited virtual registers, and ptxas selects instructions, schedules and allocates. So
+ * one LLVM instruction becomes one PTX instruction, or a few, and a value is a list of parts:
+ * registers or immediates. */
 #ifndef FUSEC_CODEGEN_PTX_PTX_H
 #define FUSEC_CODEGEN_PTX_PTX_H
 
@@ -9,7 +11,7 @@
 
 #include <llvm-c/Core.h>
 
-/* Registers: predicates, and the others by their bits alone. */
+/* Register classes: predicates, and all other registers by their width. */
 typedef enum PtxClass { PTX_PRED, PTX_16, PTX_32, PTX_64, PTX_N_CLASSES } PtxClass;
 
 typedef struct PtxClassInfo {
@@ -28,12 +30,12 @@ typedef enum PtxElement {
 typedef struct PtxElementInfo {
     PtxClass class;
     uint32_t bits;
-    const char *suffix; /* of a float; NULL: an integer */
+    const char *suffix; /* for floats; NULL: an integer type */
 } PtxElementInfo;
 const PtxElementInfo *ptx_element(PtxElement element);
 
-/* A scalar or vector. Its value is a list of parts, one per lane; but floats of 16 bits in an even
- * number are packed, two lanes in a register of 32. */
+/* A scalar or vector type. A value of it has one part per lane. A vector of an even number of
+ * 16-bit floats is packed instead: one 32-bit register holds two lanes. */
 typedef struct PtxType {
     PtxElement element;
     uint32_t n_lanes, n_parts;
@@ -41,18 +43,19 @@ typedef struct PtxType {
 } PtxType;
 
 typedef enum PtxPartKind {
-    PTX_NOTHING,  /* undefined */
-    PTX_NUMBER,   /* `number`: its bits, sign-extended */
-    PTX_REGISTER, /* `index`, plus `number` of an address */
-    PTX_SYMBOL,   /* the address of `symbol`, plus `number` */
-    PTX_HALF,     /* a pair of which one lane, `number`, is defined: 16-bit register `index` */
-    PTX_VARIABLE  /* the address of register `index`, which is set more than once */
+    PTX_NOTHING,  /* an undefined value */
+    PTX_NUMBER,   /* an immediate: the bits in `number`, sign-extended */
+    PTX_REGISTER, /* register `index`; for an address, plus `number` bytes */
+    PTX_SYMBOL,   /* the address of `symbol` plus `number` bytes */
+    PTX_HALF,     /* a packed pair with one defined lane, lane `number`, in 16-bit register
+                   * `index` */
+    PTX_VARIABLE  /* the address of an alloca, which lives in register `index` */
 } PtxPartKind;
 
 typedef struct PtxPart {
     PtxPartKind kind;
     PtxClass class;
-    bool is_float; /* how a number is written */
+    bool is_float; /* whether an immediate is printed as a float */
     uint32_t index;
     int64_t number;
     const char *symbol;
@@ -66,79 +69,83 @@ typedef struct PtxMap {
 
 typedef struct PtxBlock {
     LLVMBasicBlockRef block;
-    uint32_t label; /* its place in the text: those that come before have lower ones */
-    const struct PtxBlock *dominator; /* the last block that all ways to it pass; NULL: the entry */
+    uint32_t label; /* its position in the text: earlier blocks have smaller labels */
+    const struct PtxBlock *dominator; /* the immediate dominator; NULL: the entry block */
 } PtxBlock;
 
-/* One function being written. */
+/* The state while one function is written. */
 typedef struct Ptx {
     Arena *arena;
     Text body;
     LLVMModuleRef module;
     LLVMValueRef function;
     const char *name;
-    unsigned invariant_kind; /* of metadata */
+    unsigned invariant_kind; /* LLVM's id of invariant.load */
     uint32_t n_registers[PTX_N_CLASSES];
     uint32_t n_labels;
-    PtxMap parts;  /* of instructions and parameters */
-    PtxMap blocks; /* PtxBlock, by their LLVMBasicBlockRef */
-    PtxMap shared; /* arrays that are declared */
-    PtxMap same;   /* what has been computed, by what it is: see cse.c */
-    PtxMap first;  /* of what is computed again, the first */
+    PtxMap parts;  /* PtxPart arrays of instructions and parameters */
+    PtxMap blocks; /* PtxBlock by LLVMBasicBlockRef */
+    PtxMap shared; /* the arrays in shared memory that the function uses */
+    PtxMap same;   /* computed values by hash: see cse.c */
+    PtxMap first;  /* for an eliminated instruction, the first equal one */
 } Ptx;
 
-void *ptx_map_find(const PtxMap *map, const void *key); /* NULL: not there */
+void *ptx_map_find(const PtxMap *map, const void *key); /* NULL: no entry */
 void ptx_map_add(Arena *arena, PtxMap *map, const void *key, void *value);
 
 /* Types and values. */
 PtxType ptx_type(const Ptx *ptx, LLVMTypeRef type);
 PtxType ptx_type_of(const Ptx *ptx, LLVMValueRef value);
-/* The same, a part for each lane. */
+/* The unpacked form of `type`: one part for each lane. */
 PtxType ptx_unpacked(PtxType type);
-/* Of one part: where it lies, and its bits in memory. */
+/* Of one part: its register class, and its bits in memory. */
 PtxClass ptx_part_class(PtxType type);
 uint32_t ptx_part_bits(PtxType type);
 PtxPart ptx_number(PtxClass class, int64_t number);
 PtxPart ptx_new(Ptx *ptx, PtxClass class);
-/* What stands for `type`: registers of its own. */
+/* New registers for a value of `type`. */
 PtxPart *ptx_new_parts(Ptx *ptx, PtxType type);
 PtxPart *ptx_parts(Ptx *ptx, LLVMValueRef value);
 void ptx_set_parts(Ptx *ptx, LLVMValueRef value, PtxPart *parts);
-/* The lanes of a value, each in a part of its own, and back. */
+/* Splits a value into one part per lane, and joins lanes to a value. */
 PtxPart *ptx_lanes(Ptx *ptx, PtxType type, const PtxPart *parts);
 PtxPart ptx_lane(Ptx *ptx, PtxType type, const PtxPart *parts, uint32_t lane);
 PtxPart *ptx_join_lanes(Ptx *ptx, PtxType type, const PtxPart *lanes);
 
-/* Bytes from one element to the next of what an address is counted in. */
+/* Bytes between neighbouring elements of a GEP's source element type. */
 int64_t ptx_element_bytes(const Ptx *ptx, LLVMValueRef gep);
 
-/* Text. In an instruction `$2` is operand 2, a register, a number, or in brackets an address; `$r2`
- * is in a register for certain. #s, #u, #b and #f are types as wide as `type`: .s32, .f16x2. What
- * ?5<..> holds is for where operand 5 is a number other than 0. */
+/* Text. In an instruction text, `$2` is operand 2: a register, an immediate, or inside brackets an
+ * address. `$r2` forces operand 2 into a register. #s, #u, #b and #f expand to the type suffix of
+ * `type`: .s32, .f16x2. The text inside ?5<..> is kept only where operand 5 is an immediate other
+ * than 0. */
 void ptx_put(Ptx *ptx, const PtxType *type, const char *text, const PtxPart *operands);
-/* The same for one part: `n` operands, the result comes first. */
+/* ptx_put with one new register of class `class` as the result, operand 0. `from` has the other `n`
+ * operands. */
 PtxPart ptx_do(Ptx *ptx, const PtxType *type, const char *text, PtxClass class, const PtxPart *from,
                uint32_t n);
-/* A part as a plain register or number, or as a register. */
+/* ptx_plain: the part as a register without offset, or as an immediate. ptx_register: the part as a
+ * register. */
 PtxPart ptx_plain(Ptx *ptx, PtxPart part);
 PtxPart ptx_register(Ptx *ptx, PtxPart part);
 void ptx_move(Ptx *ptx, PtxPart to, PtxPart from);
 
-/* One instruction for each part of the result: operand k of part i is from[k][i]. */
+/* One instruction for each part of the result. Operand k + 1 of part i is from[k][i]. */
 void ptx_put_each(Ptx *ptx, LLVMValueRef instruction, const char *text, PtxType type,
                   PtxPart *const *from, uint32_t n);
 
-/* The bits of a number. */
+/* The bits of an immediate of `type`, zero-extended. */
 uint64_t ptx_bits(PtxPart part, PtxType type);
-/* x op y, of one part. */
+/* x op y for one part. It folds identities and powers of two. */
 PtxPart ptx_operate(Ptx *ptx, LLVMOpcode op, PtxType type, PtxPart x, PtxPart y);
 bool ptx_put_division(Ptx *ptx, LLVMValueRef instruction);
-/* Whether a block that dominates the instruction's has computed the same: that is then its value.
- * is_free: it is never computed by itself. */
+/* Whether a dominating block has computed an equal value; then the instruction's parts are those of
+ * that value. is_free: the instruction emits no text of its own, so the equal one needs no
+ * parts. */
 bool ptx_is_same(Ptx *ptx, LLVMValueRef instruction, bool is_free);
-/* Whether an intrinsic's results hang on its arguments alone. */
+/* Whether the results of an intrinsic depend on its arguments alone. */
 bool ptx_is_pure_call(const Ptx *ptx, LLVMValueRef call);
-/* Instructions by kind; false where it is none of theirs. */
+/* Each function writes one kind of instruction and returns false for any other kind. */
 bool ptx_put_arithmetic(Ptx *ptx, LLVMValueRef instruction);
 bool ptx_put_cast(Ptx *ptx, LLVMValueRef instruction);
 bool ptx_put_lanes(Ptx *ptx, LLVMValueRef instruction);
@@ -146,7 +153,7 @@ bool ptx_put_memory(Ptx *ptx, LLVMValueRef instruction);
 bool ptx_put_call(Ptx *ptx, LLVMValueRef instruction);
 void ptx_put_params(Ptx *ptx, Text *head);
 
-/* Leaves with an internal error that prints the value. */
+/* Ends the compilation with an internal error that prints `value`. */
 #if defined(__GNUC__)
 __attribute__((noreturn))
 #endif

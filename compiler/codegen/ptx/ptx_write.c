@@ -1,7 +1,7 @@
 /* Functions, blocks and branches as PTX. See ptx_write.h.
  *
- * Blocks come in reverse postorder, so that what a block uses has been written before; a phi is
- * registers that each edge to its block sets. */
+ * Blocks are written in reverse postorder, so a definition comes before its uses. A phi is a set of
+ * registers, and each edge to its block copies values into them. */
 #include "codegen/ptx/ptx_write.h"
 
 #include "codegen/ptx/ptx.h"
@@ -31,7 +31,7 @@ static bool is_same(PtxPart a, PtxPart b) {
            a.index == b.index && a.number == b.number;
 }
 
-/* What the phis of `to` are set to on the way from `from`. Undefined values set nothing. */
+/* The copies into the phis of `to` along the edge from `from`. An undefined value needs no copy. */
 static Moves moves_of(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef to) {
     Moves moves = {.n = 0};
     uint32_t capacity = 0;
@@ -52,7 +52,8 @@ static Moves moves_of(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef to) {
     return moves;
 }
 
-/* All at once: what a move would overwrite before another reads it is put aside first. */
+/* Writes parallel copies one after the other. A source that an earlier copy overwrites is saved in
+ * a new register first. */
 static void put_moves(Ptx *ptx, Moves moves) {
     for (uint32_t i = 0; i < moves.n; i++) {
         PtxPart plain = ptx_plain(ptx, moves.from[i]);
@@ -83,7 +84,8 @@ static void put_goto_if(Ptx *ptx, PtxPart condition, bool is_wanted, uint32_t la
     text_printf(&ptx->body, "\t@%s%%p%u bra $L%u;\n", is_wanted ? "" : "!", condition.index, label);
 }
 
-/* Follows an edge at the end of a block; `next` is the label that the text comes to by itself. */
+/* Writes an edge at the end of a block. `next` is the label of the block that follows in the text:
+ * a branch to it is left out. */
 static void follow(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef to, uint32_t next) {
     uint32_t label = block_of(ptx, to)->label;
     put_moves(ptx, moves_of(ptx, from, to));
@@ -93,7 +95,7 @@ static void follow(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef to, uint3
 static uint32_t label_of_use(const Ptx *ptx, LLVMValueRef phi, LLVMUseRef use) {
     LLVMValueRef user = LLVMGetUser(use);
     if (!LLVMIsAPHINode(user)) return block_of(ptx, LLVMGetInstructionParent(user))->label;
-    uint32_t last = 0; /* a phi uses it at the end of the block that it comes from */
+    uint32_t last = 0; /* a phi reads its operand at the end of the incoming block */
     for (uint32_t i = 0; i < LLVMCountIncoming(user); i++) {
         uint32_t label = block_of(ptx, LLVMGetIncomingBlock(user, i))->label;
         if (LLVMGetIncomingValue(user, i) == phi && label > last) last = label;
@@ -106,7 +108,7 @@ static bool is_one_register(PtxPart a, PtxPart b) {
     return is_there && b.kind == PTX_REGISTER && a.class == b.class && a.index == b.index;
 }
 
-/* Whether a value lies, if only in part, in registers of the moves' targets. */
+/* Whether a part of the value lies in a register that the copies overwrite. */
 static bool is_overwritten(Ptx *ptx, LLVMValueRef value, Moves moves) {
     const PtxPart *parts = ptx_map_find(&ptx->parts, value);
     if (!parts || LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMStructTypeKind) return false;
@@ -116,7 +118,8 @@ static bool is_overwritten(Ptx *ptx, LLVMValueRef value, Moves moves) {
     return false;
 }
 
-/* Whether a block after the one of label `here` wants the value, or what shares its registers. */
+/* Whether a block after label `here` reads the value, or reads another value in the same
+ * registers. */
 static bool is_wanted_after(Ptx *ptx, LLVMValueRef value, Moves moves, uint32_t here) {
     for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
         LLVMValueRef user = LLVMGetUser(use);
@@ -127,8 +130,8 @@ static bool is_wanted_after(Ptx *ptx, LLVMValueRef value, Moves moves, uint32_t 
     return false;
 }
 
-/* Whether the phis of a loop may be set before its last branch is taken: what comes after the loop
- * wants none of their old values but by its own phis, nor does the branch. */
+/* Whether the copies into a loop's phis may precede the loop's last branch. The condition and the
+ * code after the loop must not read an old value of the phis, except through phis of their own. */
 static bool may_move_first(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef loop,
                            LLVMBasicBlockRef after, PtxPart condition) {
     uint32_t here = block_of(ptx, from)->label;
@@ -142,8 +145,8 @@ static bool may_move_first(Ptx *ptx, LLVMBasicBlockRef from, LLVMBasicBlockRef l
     return true;
 }
 
-/* What phis are set to once others have been: a value that went there is where it went. False where
- * one is nowhere any more. */
+/* Rewrites the sources of copies that run after `first`. A source that `first` has copied is read
+ * from its new register. False: `first` has overwritten a source without copying it. */
 static bool follow_moves(Moves first, Moves *then) {
     for (uint32_t k = 0; k < then->n; k++) {
         PtxPart *from = &then->from[k];
@@ -158,7 +161,8 @@ static bool follow_moves(Moves first, Moves *then) {
     return true;
 }
 
-/* The end of a loop, as the assembler likes it best: one branch, back to the begin. */
+/* Writes the end of a loop with a single backward branch, the form for which ptxas emits the best
+ * code. */
 static bool put_loop_end(Ptx *ptx, LLVMBasicBlockRef from, LLVMValueRef branch, PtxPart condition,
                          uint32_t next) {
     for (unsigned i = 0; i < 2; i++) {
@@ -229,7 +233,7 @@ static bool put_terminator(Ptx *ptx, LLVMBasicBlockRef from, LLVMValueRef last, 
 
 /* Blocks. */
 
-/* Whether it extends an index that addresses alone are made of: they do it themselves. */
+/* Whether the instruction only extends an index of addresses. A GEP extends its index itself. */
 static bool is_index(LLVMValueRef instruction) {
     LLVMOpcode op = LLVMGetInstructionOpcode(instruction);
     if (op != LLVMSExt && op != LLVMZExt) return false;
@@ -244,7 +248,7 @@ static bool is_index(LLVMValueRef instruction) {
     return true;
 }
 
-/* Whether nothing comes of it. */
+/* Whether the instruction has no effect and no use. */
 static bool is_dead(LLVMValueRef instruction) {
     LLVMOpcode op = LLVMGetInstructionOpcode(instruction);
     return !LLVMGetFirstUse(instruction) && op != LLVMCall && op != LLVMStore &&
@@ -262,7 +266,8 @@ static void put_block(Ptx *ptx, LLVMBasicBlockRef block, uint32_t next) {
     }
 }
 
-/* Fills `order` from its end with what can be reached and is not there yet. */
+/* Visits the blocks reachable from `block` in depth-first order, and fills `order` from its end:
+ * reverse postorder. */
 static void visit(Ptx *ptx, LLVMBasicBlockRef block, PtxBlock **order, uint32_t *begin) {
     PtxBlock *own = arena_array(ptx->arena, PtxBlock, 1);
     own->block = block;
@@ -284,8 +289,8 @@ static const PtxBlock *common_dominator(const PtxBlock *a, const PtxBlock *b) {
     return a;
 }
 
-/* By Cooper, Harvey and Kennedy. In this order a block's dominator comes before it; no more than
- * one round is needed but for loops with two ways in, of which there are none. */
+/* The dominators by Cooper, Harvey and Kennedy. In reverse postorder a block's dominator comes
+ * before it. One round suffices, because each loop has a single entry. */
 static void find_dominator(const Ptx *ptx, PtxBlock *own) {
     LLVMValueRef block = LLVMBasicBlockAsValue(own->block);
     for (LLVMUseRef use = LLVMGetFirstUse(block); use; use = LLVMGetNextUse(use)) {
@@ -309,7 +314,7 @@ static void put_blocks(Ptx *ptx) {
 
 /* Functions. */
 
-/* The value of an attribute such as "128,1,1" as a directive. */
+/* Writes the value of a function attribute such as "128,1,1" as a directive. */
 static bool put_directive(const Ptx *ptx, Text *head, const char *key, const char *directive) {
     LLVMAttributeRef attribute = LLVMGetStringAttributeAtIndex(
         ptx->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, key, (unsigned)strlen(key));
@@ -333,7 +338,8 @@ static void put_registers(const Ptx *ptx, Text *head) {
                         ptx_class(class)->prefix, ptx->n_registers[class] + 1);
 }
 
-/* Arrays in shared memory that the function uses: its own, and the launch's, which all declare. */
+/* Declares the shared-memory arrays that the function uses: its own in `own`, and those of the
+ * whole launch in `common`. */
 static void put_shared(const Ptx *ptx, Text *own, Text *common) {
     LLVMValueRef array = LLVMGetFirstGlobal(ptx->module);
     for (; array; array = LLVMGetNextGlobal(array)) {

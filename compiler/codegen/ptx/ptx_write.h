@@ -1,22 +1,22 @@
-/* PTX, written from LLVM's IR as the emitters built it: NVIDIA's assembler selects instructions,
- * schedules and allocates registers whatever it is given, and LLVM's own code generator in front of
- * it took nine tenths of the compiler's time. */
+/* Writes PTX directly from the LLVM IR that the templates have built. ptxas selects instructions,
+ * schedules and allocates registers in any case. LLVM's NVPTX back end ahead of it took nine tenths
+ * of the compile time. */
 #ifndef FUSEC_CODEGEN_PTX_PTX_WRITE_H
 #define FUSEC_CODEGEN_PTX_PTX_WRITE_H
 
 #include "codegen/llvm/build.h"
 
-/* The text of an artifact, cut so that a reader can take a function by itself (docs/MANIFEST.md):
- * first a head, which all functions need, then for each function a line that names it and its
- * text. */
+/* The PTX text of an artifact in two parts, so that a reader can load one function alone
+ * (docs/MANIFEST.md). The head serves all functions. Then each function has one line with its name,
+ * followed by its text. */
 typedef struct PtxText {
-    Text head; /* ptx_write_head, then what functions declare, each once */
+    Text head; /* the version and target, then each shared declaration once */
     Text functions;
 } PtxText;
 
-/* Version, target and address size. */
+/* Writes the version, the target and the address size. */
 void ptx_write_head(PtxText *text, const Target *target);
-/* Adds the unit's functions. What the writer does not know leaves as an internal error. */
+/* Adds the functions of the module. IR that the writer does not know is an internal error. */
 void ptx_write_module(PtxText *text, const Codegen *k);
 
 #endif

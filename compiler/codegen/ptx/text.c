@@ -39,11 +39,11 @@ static void put_part(Text *text, PtxPart part) {
         text_puts(text, ptx_class(part.class)->prefix);
         put_decimal(text, part.index);
     }
-    if (part.number) text_puts(text, "+"); /* before a sign too: [%rd1+-8] */
+    if (part.number) text_puts(text, "+"); /* PTX wants the plus before a sign too: [%rd1+-8] */
     if (part.number) put_signed(text, part.number);
 }
 
-/* Parts as operands. */
+/* Operands. */
 
 static PtxPart as_sum(Ptx *ptx, PtxPart part) {
     PtxPart base = part;
@@ -104,15 +104,15 @@ PtxPart ptx_register(Ptx *ptx, PtxPart part) {
 
 /* Text. */
 
-/* What a text asks for at one place. */
+/* One placeholder of an instruction text. */
 typedef struct PackRequest {
     const char *end;
     uint32_t operand;
     bool is_condition, is_register, is_address;
 } PackRequest;
 
-/* The next one from `at`; false where there is none. */
-static bool next_wish(const char *text, const char *at, PackRequest *request) {
+/* Finds the next placeholder from `at`; false: there is none. */
+static bool next_request(const char *text, const char *at, PackRequest *request) {
     at = strpbrk(at, "$?");
     if (!at) return false;
     *request = (PackRequest){.is_condition = *at == '?',
@@ -125,15 +125,15 @@ static bool next_wish(const char *text, const char *at, PackRequest *request) {
     return true;
 }
 
-/* Where a condition that does not hold ends. */
+/* The end of a conditional text whose condition does not hold. */
 static const char *skip(const char *at) {
     return at + strcspn(at, ">");
 }
 
-/* Makes operands what the text wants of them. */
+/* Brings each operand into the form that its placeholders ask for. */
 static void prepare(Ptx *ptx, const char *text, PtxPart *operands) {
     const char *at = text;
-    for (PackRequest request; next_wish(text, at, &request);) {
+    for (PackRequest request; next_request(text, at, &request);) {
         PtxPart *operand = &operands[request.operand];
         at = request.end;
         bool is_far = operand->number != (int32_t)operand->number;
@@ -171,7 +171,7 @@ static void put_text(Text *to, const PtxType *type, const char *text, const PtxP
             at += 2;
         } else if (*at == '>') {
             at++;
-        } else if (*at && next_wish(text, at, &request)) {
+        } else if (*at && next_request(text, at, &request)) {
             const PtxPart *operand = &operands[request.operand];
             at = request.end;
             if (request.is_condition)
@@ -186,7 +186,7 @@ static void put_text(Text *to, const PtxType *type, const char *text, const PtxP
 static uint32_t n_operands(const char *text) {
     const char *at = text;
     uint32_t most = 0;
-    for (PackRequest request; next_wish(text, at, &request); at = request.end)
+    for (PackRequest request; next_request(text, at, &request); at = request.end)
         if (request.operand >= most) most = request.operand + 1;
     return most;
 }

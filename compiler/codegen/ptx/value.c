@@ -1,4 +1,4 @@
-/* Types, and values as parts. See ptx.h. */
+/* Types, and values as lists of parts. See ptx.h. */
 #include "codegen/ptx/ptx.h"
 
 const PtxElementInfo *ptx_element(PtxElement element) {
@@ -25,7 +25,7 @@ void ptx_ice(const Ptx *ptx, const char *what, LLVMValueRef value) {
     ice(ptx->arena, "%s: the PTX writer does not know %s%s", ptx->name, what, copy);
 }
 
-/* Maps by address: what is found never hangs on it. */
+/* Maps by address. No result depends on the order of addresses. */
 
 static uint32_t map_slot(const PtxMap *map, const void *key) {
     uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
@@ -63,7 +63,7 @@ void ptx_map_add(Arena *arena, PtxMap *map, const void *key, void *value) {
 
 enum { GENERIC_SPACE = 0, GLOBAL_SPACE = 1 };
 
-/* Addresses in shared memory, own and of the cluster, have 32 bits. */
+/* A pointer into shared memory, of the block or the cluster, has 32 bits. */
 static PtxElement pointer_element(LLVMTypeRef type) {
     unsigned space = LLVMGetPointerAddressSpace(type);
     return space == GENERIC_SPACE || space == GLOBAL_SPACE ? PTX_I64 : PTX_I32;
@@ -158,7 +158,7 @@ static PtxPart constant_lane(Ptx *ptx, PtxElement element, LLVMValueRef constant
     return part;
 }
 
-/* An address that is a constant: of an array, some bytes further. */
+/* A constant address: an array plus a number of bytes. */
 static PtxPart symbol_part(Ptx *ptx, LLVMValueRef constant) {
     if (LLVMIsAGlobalVariable(constant)) {
         size_t n;
@@ -197,7 +197,8 @@ static PtxPart *constant_parts(Ptx *ptx, LLVMValueRef constant) {
     return type.is_packed ? ptx_join_lanes(ptx, type, lanes) : lanes;
 }
 
-/* A phi may be wanted before its block is reached; whatever else is used has been defined. */
+/* A back edge may read a phi before its block is written. Every other value is defined before its
+ * uses. */
 PtxPart *ptx_parts(Ptx *ptx, LLVMValueRef value) {
     PtxPart *parts = ptx_map_find(&ptx->parts, value);
     if (parts) return parts;
