@@ -1,6 +1,6 @@
-/* The artifact's manifest: its words, escape rule and bounds, shared by the compiler (which
- * writes manifests) and the runtime (which reads them). docs/MANIFEST.md is the grammar.
- * Constants only: including this header needs no library. */
+/* The words, the escape rule and the bounds of the artifact's manifest. The compiler writes
+ * manifests and the runtime reads them; both include this header. docs/MANIFEST.md has the grammar.
+ * The header has constants only, so including it needs no library. */
 #ifndef FRT_MANIFEST_H
 #define FRT_MANIFEST_H
 
@@ -31,20 +31,32 @@
 #define FRT_D_MEASURES "measures"
 #define FRT_D_VARIANT "variant"
 #define FRT_D_MAP "map"
-#define FRT_MAP_TF32 "tf32" /* of a map: f32 elements are rounded on their way */
+#define FRT_MAP_TF32 "tf32" /* option of a map: the copy engine rounds f32 elements to tf32 */
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
-#define FRT_WAITS "waits" /* of a variant: it may be launched while the one before it ends */
-/* Of a variant: a block a processor at most shares the grid out. */
+#define FRT_WAITS                                                                      \
+    "waits" /* option of a variant: it may be launched while the kernel before it ends \
+             * (PDL) */
+/* Option of a variant: a persistent grid, at most one block per multiprocessor. */
 #define FRT_RESIDENT "resident"
-#define FRT_PRICE "price" /* of a variant: what counts where the cheapest is taken */
-#define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes"       /* size of a persistent temp, for the eye */
-#define FRT_X_REWRITES FRT_EXTENSION_PREFIX "rewrites" /* whether arithmetic might be rewritten */
+#define FRT_PRICE                                                                      \
+    "price" /* option of a variant: the terms of its predicted time; the runtime takes \
+             * the cheapest */
+#define FRT_X_BYTES                                                      \
+    FRT_EXTENSION_PREFIX "bytes" /* size of a persistent temp, for human \
+                                  * readers */
+#define FRT_X_REWRITES                                                     \
+    FRT_EXTENSION_PREFIX "rewrites" /* whether rewrites of arithmetic were \
+                                     * allowed */
 #define FRT_REWRITES_ON "on"
 #define FRT_REWRITES_OFF "off"
-#define FRT_X_REWRITE FRT_EXTENSION_PREFIX "rewrite" /* what was, of the launch before it */
-#define FRT_D_PAYLOAD "payload"                      /* after `end`, before the bytes of a cubin */
-#define FRT_D_FUNCTION "function"                    /* in PTX, before the text of a kernel */
+#define FRT_X_REWRITE                                                       \
+    FRT_EXTENSION_PREFIX "rewrite" /* the rewrite in the launch of the line \
+                                    * before */
+#define FRT_D_PAYLOAD                                                      \
+    "payload"                     /* after `end`: a cubin of so many bytes \
+                                   * follows */
+#define FRT_D_FUNCTION "function" /* in PTX: the text of a kernel follows */
 
 #define FRT_TARGET_CUDA "cuda"
 #define FRT_TARGET_CPU "cpu"
@@ -53,36 +65,36 @@
 #define FRT_PHASE_INIT_NAME "init"
 #define FRT_PHASE_RUN_NAME "run"
 
-/* Bounds that a reader enforces. A writer that stays inside them is readable. */
+/* The bounds that a reader enforces. A manifest inside them is readable by every version. */
 enum {
     FRT_MAX_LINES = 65536,
-    FRT_MAX_LINE_BYTES = 65536, /* with the prefix, without the line feed */
-    FRT_MAX_NAME_BYTES = 1024,  /* escaped */
+    FRT_MAX_LINE_BYTES = 65536, /* with the prefix, without the newline */
+    FRT_MAX_NAME_BYTES = 1024,  /* in escaped form */
     FRT_MAX_GRAPHS = 64,
     FRT_MAX_TEXT_BYTES = 1 << 24,
     FRT_MAX_DIMS = 64,
-    FRT_MAX_TENSORS = 4096, /* of one graph */
-    FRT_MAX_ARGS = 256,     /* tensors of one launch */
-    FRT_MAX_REFS = 1 << 18, /* tensors and dims of all launches together */
-    FRT_MAX_VARIANTS = 64,  /* of one launch */
-    FRT_MAX_MEASURES = 4,   /* of one launch */
+    FRT_MAX_TENSORS = 4096, /* per graph */
+    FRT_MAX_ARGS = 256,     /* tensors per launch */
+    FRT_MAX_REFS = 1 << 18, /* tensor and dim references of all launches together */
+    FRT_MAX_VARIANTS = 64,  /* per launch */
+    FRT_MAX_MEASURES = 4,   /* per launch */
     FRT_MAX_EXPR_TOKENS = 512,
     FRT_MAX_EXPR_DEPTH = 32,
-    FRT_MAX_TERMS = 64, /* of one predicate */
-    FRT_MAX_UNLESS = 4, /* predicates of one pitch */
-    FRT_MAX_MAPS = 16,  /* of one variant */
+    FRT_MAX_TERMS = 64, /* per predicate */
+    FRT_MAX_UNLESS = 4, /* predicates per pitch */
+    FRT_MAX_MAPS = 16,  /* per variant */
     FRT_MAX_MAP_RANK = 5,
     FRT_MAX_MAP_BOX = 256,      /* elements along an axis */
-    FRT_MAX_MAP_CORNER = 32768, /* pixels, of windows of one axis */
-    FRT_MAX_MAP_STEP = 8,       /* the driver's */
-    FRT_MAP_ALIGN_BYTES = 16,   /* of addresses, strides and the innermost side of a box */
-    FRT_MAP_BYTES = 128,        /* of the kernel parameter */
+    FRT_MAX_MAP_CORNER = 32768, /* pixels, along one spatial axis of im2col */
+    FRT_MAX_MAP_STEP = 8,       /* the CUDA driver's limit */
+    FRT_MAP_ALIGN_BYTES = 16,   /* alignment of addresses, strides and a box's innermost side */
+    FRT_MAP_BYTES = 128,        /* bytes of the kernel parameter */
     FRT_MAX_CLUSTER = 16,
-    FRT_MAX_BLOCK = 1024,     /* CUDA; on the CPU a block is at most 2^31-1 units */
-    FRT_MAX_FUNCTIONS = 65536 /* of the PTX */
+    FRT_MAX_BLOCK = 1024,     /* threads (CUDA); on the CPU a block has at most 2^31-1 units */
+    FRT_MAX_FUNCTIONS = 65536 /* in PTX */
 };
 
-/* The escape rule of names: bytes for which this is false are written %XX (two hex digits). */
+/* The escape rule of names. A byte for which this is false is written %XX, with two hex digits. */
 #define FRT_NAME_BYTE_IS_PLAIN(c)                                                              \
     (((c) >= 'A' && (c) <= 'Z') || ((c) >= 'a' && (c) <= 'z') || ((c) >= '0' && (c) <= '9') || \
      (c) == '_' || (c) == '.')

@@ -1,4 +1,4 @@
-/* See cubin_cache.h. A file is a header of 64 bytes and the cubin. */
+/* See cubin_cache.h. A file is a header of 64 bytes followed by the cubin. */
 #include "code/cubin_cache.h"
 
 #include "host/crc32c.h"
@@ -22,8 +22,8 @@ enum {
     MAX_CUBIN_BYTES = 1 << 30,
     MAX_NAME = 2 * SHA256_BYTES + sizeof SUFFIX,
     MAX_FULL_PATH = CUBIN_CACHE_MAX_PATH + 128,
-    STALE_SECONDS = 3600, /* after which nobody is still writing a file */
-    MAX_FILES = 4096      /* of which one folder is put in order */
+    STALE_SECONDS = 3600, /* age at which a temporary file has lost its writer */
+    MAX_FILES = 4096      /* limit for one pass of eviction */
 };
 
 typedef struct Header {
@@ -36,7 +36,7 @@ typedef struct Header {
 
 static const char magic[16] = "fusert-cubin 1\n";
 
-/* Where. */
+/* The folder. */
 
 static bool set_folder(CubinCache *cache, const char *parent, const char *name) {
     int n = snprintf(cache->folder, sizeof cache->folder, "%s%s", parent, name);
@@ -56,7 +56,7 @@ static bool choose_folder(CubinCache *cache, const char *wanted) {
     if (named && *named) {
         return set_folder(cache, named, "");
     }
-    if (caches && *caches == '/') { /* a relative one is to be ignored */
+    if (caches && *caches == '/') { /* XDG says to ignore a relative path */
         return set_folder(cache, caches, "/fusert");
     }
     return home && *home == '/' && set_folder(cache, home, "/.cache/fusert");
@@ -113,7 +113,7 @@ static uint32_t checksum(const Header *header, const void *cubin) {
     return crc32c_update(crc, cubin, header->n_bytes);
 }
 
-/* A cubin is code: nobody but the user, or root, may have been able to write it. */
+/* A cubin is code. It must belong to the user or root, and no one else may write it. */
 static bool is_ours(const struct stat *info) {
     return S_ISREG(info->st_mode) && (info->st_uid == geteuid() || info->st_uid == 0) &&
            (info->st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -153,7 +153,7 @@ void *cubin_cache_get(const CubinCache *cache, const CubinKey *key, size_t *n_by
     bool is_file = fstat(file, &info) == 0 && is_ours(&info);
     void *cubin = is_file ? read_cubin(file, key, &info, n_bytes) : NULL;
     if (cubin) {
-        futimens(file, NULL); /* used now: the last to be removed */
+        futimens(file, NULL); /* eviction goes by this time stamp */
     } else {
         unlink(path);
     }
@@ -210,7 +210,7 @@ static bool is_entry(const char *name) {
     return strspn(name, "0123456789abcdef") == n && strcmp(name + n, SUFFIX) == 0;
 }
 
-/* The cubins of the folder; what a process that died left behind is removed. */
+/* Lists the cubins of the folder. Temporary files of dead processes are removed. */
 static size_t list(DIR *folder, Entry *entries) {
     size_t n = 0;
     struct stat info;

@@ -1,9 +1,11 @@
-/* Cubins that the driver made of PTX, on disk. One file per cubin, named after its key: a hash of
- * the PTX and of everything else that the cubin depends on. A file is written under another name
- * and then renamed, and it is believed only if its header, key, length and checksum are right, so
- * any number of processes may share a folder, and whatever else lies there does no harm.
+/* Cubins that the driver made of PTX, on disk. There is one file per cubin. Its name is the key: a
+ * hash of the PTX and of everything else that the cubin depends on. A file is written under a
+ * temporary name and then renamed. A reader trusts a file only if its header, key, length and
+ * checksum are right. So any number of processes may share a folder, and foreign files in it do no
+ * harm.
  *
- * Nothing here fails: what cannot be read is not there, what cannot be written is not kept. */
+ * No function here reports an error: an unreadable file counts as missing, and an unwritable one is
+ * not kept. */
 #ifndef FRT_CUBIN_CACHE_H
 #define FRT_CUBIN_CACHE_H
 
@@ -15,7 +17,7 @@ enum { CUBIN_CACHE_MAX_PATH = 1024, CUBIN_CACHE_BYTES = 256 << 20 };
 
 typedef struct CubinCache {
     bool is_on;
-    size_t max_bytes; /* of all files together */
+    size_t max_bytes; /* limit of all files together */
     char folder[CUBIN_CACHE_MAX_PATH];
 } CubinCache;
 
@@ -23,22 +25,22 @@ typedef struct CubinKey {
     uint8_t bytes[SHA256_BYTES];
 } CubinKey;
 
-/* Where the cache lies by the options and the environment; touches no file. */
+/* Finds the cache folder from the options and the environment. Touches no file. */
 void cubin_cache_open(CubinCache *cache, const frt_program_options *options);
 
-/* `made_by` says what the cubin depends on beside the PTX: driver, device, options. */
+/* `made_by` names the driver, device and options, on which the cubin depends besides the PTX. */
 CubinKey cubin_cache_key(const char *made_by, const void *ptx, size_t n_ptx);
 
-/* The cubin of this key, to be freed by mem_free and aligned to FRT_ALIGNMENT; NULL when there is
- * none. A file of the name that is none is removed. */
+/* The cubin of this key, aligned to FRT_ALIGNMENT; free it by mem_free. NULL when there is none. A
+ * damaged file of this name is removed. */
 void *cubin_cache_get(const CubinCache *cache, const CubinKey *key, size_t *n_bytes);
 
-/* Keeps it, and removes the files that have not been used for the longest time while all together
- * are too large. Whether it is kept. */
+/* Writes the cubin to the cache and removes the least recently used files while all files together
+ * exceed the limit. False: it was not written. */
 bool cubin_cache_put(const CubinCache *cache, const CubinKey *key, const void *cubin,
                      size_t n_bytes);
 
-/* Removes what turned out to be no use. */
+/* Removes a cubin that the driver refused. */
 void cubin_cache_drop(const CubinCache *cache, const CubinKey *key);
 
 #endif

@@ -1,4 +1,4 @@
-/* A 64-bit little-endian ELF file seen through bounds checks. Borrows the bytes. */
+/* A bounds-checked view of a 64-bit little-endian ELF file. Borrows the bytes. */
 #ifndef FRT_ELF_FILE_H
 #define FRT_ELF_FILE_H
 
@@ -20,14 +20,14 @@ bool elf_is_elf(const void *bytes, size_t n_bytes);
 /* Check the header and that every section lies inside the file. FRT_E_ARTIFACT. */
 frt_status elf_open(const void *bytes, size_t n_bytes, ElfFile *elf, frt_error *err);
 
-/* Header and name of section i < n_sections. */
+/* The header and the name of section i < n_sections. */
 Elf64_Shdr elf_section(const ElfFile *elf, uint32_t i);
 const char *elf_section_name(const ElfFile *elf, const Elf64_Shdr *section);
 
-/* NUL-terminated string at `at` in a string section, or NULL. */
+/* The NUL-terminated string at offset `at` of a string section, or NULL. */
 const char *elf_string(const ElfFile *elf, const Elf64_Shdr *strings, uint64_t at);
 
-/* Index of the only section called `name`; 0 if there is none or more than one. */
+/* Index of the section called `name`; 0 if there is none or more than one. */
 uint32_t elf_find_section(const ElfFile *elf, const char *name);
 
 #endif

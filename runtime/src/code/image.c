@@ -1,5 +1,5 @@
-/* Loading of CPU kernel code. An object may hold functions and constants only: no writable data,
- * no undefined symbol, and the handful of relocations that such code needs. */
+/* Loading of CPU kernel code. An object may hold functions and constants only: no writable data, no
+ * undefined symbol, and only the few relocations that such code needs. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "code/image.h"
 
@@ -15,31 +15,32 @@
 #include <unistd.h>
 
 enum { PAGE_BYTES = 4096 };
-#define MAX_IMAGE_BYTES ((uint64_t)1 << 30) /* everything within reach of a 32-bit offset */
+#define MAX_IMAGE_BYTES ((uint64_t)1 << 30) /* 32-bit offsets must reach everything */
 
 typedef enum Group { GROUP_NONE, GROUP_CODE, GROUP_DATA } Group;
 
 typedef struct Place {
     Group group;
-    uint64_t at; /* in the map */
+    uint64_t at; /* offset in the map */
 } Place;
 
 struct Image {
     ElfFile elf;
-    Place *places; /* per section */
+    Place *places; /* one per section */
     unsigned char *map;
     uint64_t n_map, n_code; /* bytes; the code comes first */
-    uint64_t got_at, n_got; /* offset of the table, slots in use */
+    uint64_t got_at, n_got; /* offset of the global offset table, slots in use */
     void *library;          /* shared object, or NULL */
-    int file;               /* behind `library`; open as long as it, so that no other image gets
-                               its name, by which dlopen would find this library again */
+    int file;               /* memory file of `library`. It stays open as long as the library,
+                             * because dlopen would return this library again for another image with
+                             * the same file name */
 };
 
 static bool starts_with(const char *text, const char *prefix) {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Which part of the image a section belongs to. */
+/* The group of the image that a section belongs to. */
 static frt_status classify(const Elf64_Shdr *section, const char *name, Group *group,
                            frt_error *err) {
     *group = GROUP_NONE;
@@ -72,7 +73,7 @@ static Elf64_Rela relocation_at(const Image *image, const Elf64_Shdr *section, u
     return rela;
 }
 
-/* Slots that the relocations ask for: at most one each. */
+/* An upper bound of the GOT slots that the relocations need. */
 static uint64_t count_got(const Image *image) {
     uint64_t n = 0;
     for (uint32_t i = 0; i < image->elf.n_sections; i++) {
@@ -147,7 +148,7 @@ static frt_status place_sections(Image *image, frt_error *err) {
     return FRT_OK;
 }
 
-/* Symbol `index` of a symbol table, its name, and its address in the map if it has one. */
+/* Symbol `index` of a symbol table: its name, and its address in the map if it has one. */
 static bool symbol_at(const Image *image, const Elf64_Shdr *table, uint64_t index,
                       const char **name, Elf64_Sym *symbol, uint64_t *address) {
     *name = "?";
@@ -256,7 +257,8 @@ static frt_status load_object(Image *image, frt_error *err) {
     return FRT_OK;
 }
 
-/* The bytes that were checked are the bytes that are loaded: from memory, not by path again. */
+/* The library is loaded from the checked bytes in memory. Its path could by now name another
+ * file. */
 static frt_status load_shared(Image *image, const frt_module *module, frt_error *err) {
     image->file = port_memory_file("fusec-artifact");
     if (image->file < 0) {

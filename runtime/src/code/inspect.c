@@ -1,5 +1,5 @@
-/* Introspection of a module: getters over the manifest, by index, and readable expressions; and
- * what a program's device says about its kernels. */
+/* Introspection: getters over the manifest of a module by index, readable expressions, and the
+ * properties of compiled kernels. */
 #include "host/error.h"
 #include "host/api_export.h"
 #include "exec/program.h"
@@ -197,7 +197,7 @@ static const char *arg_name(const frt_module *module, int32_t graph, const Step 
     return m->tensors[m->graphs[graph].first_tensor + m->refs[step->first_arg + arg]].name;
 }
 
-/* Appends to a text of `n` characters that is cut to `n_bytes`; returns its new length. */
+/* Appends to a text of `n` characters that is cut to `n_bytes`. Returns the new length. */
 static size_t append(char *text, size_t n_bytes, size_t n, const char *format, ...)
     FRT_PRINTF(4, 5);
 
@@ -210,7 +210,7 @@ static size_t append(char *text, size_t n_bytes, size_t n, const char *format, .
     return n + (more > 0 ? (size_t)more : 0);
 }
 
-/* A term about the address of `tensor`, if it is about one. */
+/* Prints a term of a predicate over argument `tensor`. */
 static size_t put_term(const frt_module *module, const Term *term, const char *tensor, char *text,
                        size_t n_bytes, size_t n) {
     char expr[512];
@@ -224,7 +224,7 @@ static size_t put_term(const frt_module *module, const Term *term, const char *t
     return append(text, n_bytes, n, "%s <= %" PRId64, expr, term->number);
 }
 
-/* "aligned(x, 16) and K % 4 == 0 and B*64 <= 2147483647 and mapped(w)"; "always" for nothing. */
+/* "aligned(x, 16) and K % 4 == 0 and B*64 <= 2147483647 and mapped(w)"; "always" for no terms. */
 size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_t step,
                                  int32_t variant, char *text, size_t n_bytes) {
     const Variant *v = find_variant(module, graph, step, variant);

@@ -1,5 +1,5 @@
-/* See kernels.h. A kernel that is there is an atomic pointer that never changes again, so looking
- * needs no lock; loading takes one. */
+/* See kernels.h. A loaded kernel is an atomic pointer that never changes again. So a lookup needs
+ * no lock, and loading takes one. */
 #include "code/kernels.h"
 
 #include "host/error.h"
@@ -12,15 +12,15 @@
 struct Kernels {
     Device *device;
     const frt_module *module;
-    const Variant *variants; /* of the graph */
+    const Variant *variants; /* of the steps of the graph */
     uint32_t n;
-    uint32_t *pieces;           /* per variant: which holds it */
-    _Atomic(void *) *functions; /* per variant; NULL: not there */
-    pthread_mutex_t lock;       /* of what follows; held while something is loaded */
-    DeviceCode *codes;          /* room for one per piece of the module */
+    uint32_t *pieces;           /* per variant: the index of its piece */
+    _Atomic(void *) *functions; /* per variant; NULL: not loaded */
+    pthread_mutex_t lock;       /* guards the fields below; held while a thread loads */
+    DeviceCode *codes;          /* capacity: one per piece of the module */
     uint32_t n_codes;
-    void **handles; /* per piece: the code that it came with; NULL: not there */
-    double ms;      /* spent on loading */
+    void **handles; /* per piece: handle of the code that has it; NULL: not loaded */
+    double ms;      /* time spent on loading */
 };
 
 static frt_status find_pieces(Kernels *kernels, frt_error *err) {
@@ -35,7 +35,7 @@ static frt_status find_pieces(Kernels *kernels, frt_error *err) {
     return FRT_OK;
 }
 
-/* The variants of a graph's steps stand one behind the other. */
+/* The variants of a graph's steps are contiguous in the manifest. */
 static void find_variants(Kernels *kernels, const Graph *graph) {
     const Manifest *m = &kernels->module->manifest;
     for (uint32_t i = 0; i < graph->n_steps; i++) {
@@ -94,7 +94,7 @@ void *kernels_get(const Kernels *kernels, uint32_t variant) {
     return atomic_load(&kernels->functions[variant]);
 }
 
-/* Pieces that become one code, and what came of it. */
+/* One call of the device's loader: pieces that become one code, and the result. */
 typedef struct Job {
     const uint32_t *pieces;
     uint32_t n;
@@ -103,14 +103,14 @@ typedef struct Job {
     frt_error err;
 } Job;
 
-/* What is missing of the kernels that are wanted. */
+/* The missing pieces of the kernels that a caller needs. */
 typedef struct Batch {
     Kernels *kernels;
-    const uint32_t *variants; /* n; NULL: all */
+    const uint32_t *variants; /* n of them; NULL: all variants */
     uint32_t n;
     uint32_t *missing; /* pieces */
     uint32_t n_missing;
-    Job *jobs; /* room for one per missing piece */
+    Job *jobs; /* capacity: one per missing piece */
     uint32_t n_jobs;
 } Batch;
 
@@ -139,7 +139,7 @@ static void list_missing(Batch *batch) {
     }
 }
 
-/* All together, or each by itself. */
+/* Makes one job of all missing pieces, or one job per piece. */
 static void make_jobs(Batch *batch, bool together) {
     uint32_t n_each = together ? batch->n_missing : 1;
     batch->n_jobs = 0;
@@ -149,7 +149,7 @@ static void make_jobs(Batch *batch, bool together) {
     }
 }
 
-/* Runs in any thread. */
+/* Runs on any thread. */
 static void run_job(void *ctx, int64_t i) {
     const Batch *batch = ctx;
     Job *job = &batch->jobs[i];
@@ -163,8 +163,8 @@ static void run_job(void *ctx, int64_t i) {
     }
 }
 
-/* Threads are made for the occasion: it is rare, and takes far longer than making them. Without
- * them it takes longer still. */
+/* Creates threads for this one load: loading is rare and takes much longer than creating threads.
+ * If a thread cannot be created, fewer threads load. */
 static void run_jobs(Batch *batch) {
     int n_threads = batch->kernels->device->n_loaders;
     Pool *pool = NULL;
@@ -181,7 +181,7 @@ static void run_jobs(Batch *batch) {
     }
 }
 
-/* Keeps what was loaded; says what the first job that failed has to say. */
+/* Keeps the loaded code, and returns the error of the first failed job. */
 static frt_status settle_jobs(Batch *batch, frt_error *err) {
     Kernels *kernels = batch->kernels;
     const Job *failed = NULL;
@@ -206,8 +206,8 @@ static frt_status settle_jobs(Batch *batch, frt_error *err) {
     return failed->status;
 }
 
-/* What is refused together may be refused for one of them: that one is to be named, and the others
- * to be there. */
+/* If the driver refuses the joint code, one piece may be at fault. Each piece is then loaded by
+ * itself, so that the error names the bad kernel and the others are usable. */
 static frt_status load_missing(Batch *batch, frt_error *err) {
     bool together = batch->kernels->device->loads_together;
     make_jobs(batch, together);
@@ -221,7 +221,7 @@ static frt_status load_missing(Batch *batch, frt_error *err) {
     return status;
 }
 
-/* Most dynamic shared memory that a variant can want if that is a constant, else -1. */
+/* Dynamic shared memory of a variant in bytes if it is constant, else -1. */
 static int64_t most_shared(const Manifest *m, const Variant *variant) {
     int64_t n_bytes;
     return expr_is_const(m->tokens, variant->shared, &n_bytes) ? n_bytes : -1;

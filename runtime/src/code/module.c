@@ -1,4 +1,4 @@
-/* Loading an artifact: which kind of file it is, its checksum, its manifest, its code. */
+/* Loading an artifact: the kind of file, its checksum, its manifest and its code. */
 #include "code/module.h"
 
 #include "host/crc32c.h"
@@ -14,8 +14,8 @@
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 
-/* Open a regular file for reading and tell its size. FRT_E_FILE. Opening a pipe would wait for
- * whoever writes to it, so nothing is waited for. */
+/* Open a regular file for reading and get its size. FRT_E_FILE. O_NONBLOCK, because opening a pipe
+ * would wait for its writer. */
 static frt_status file_open(const char *path, FILE **file, size_t *n_bytes, frt_error *err) {
     struct stat info;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -35,7 +35,8 @@ static frt_status file_open(const char *path, FILE **file, size_t *n_bytes, frt_
     return FRT_OK;
 }
 
-/* Read a whole file. FRT_E_FILE, _OUT_OF_MEMORY. Free *bytes (n_bytes and a NUL) by mem_free. */
+/* Read a whole file. FRT_E_FILE, _OUT_OF_MEMORY. The caller frees *bytes (n_bytes and a NUL) by
+ * mem_free. */
 static frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt_error *err) {
     FILE *file = NULL;
     size_t n = 0;
@@ -61,7 +62,7 @@ static frt_status file_read(const char *path, char **bytes, size_t *n_bytes, frt
     return FRT_OK;
 }
 
-/* The checksum covers every byte of the file, its own digits taken as '0'. */
+/* The checksum covers every byte of the file; its own digits count as '0'. */
 static frt_status check_sum(const frt_module *module, size_t text_at, frt_error *err) {
     static const char zeros[] = "00000000";
     size_t at = text_at + module->manifest.checksum_at;
@@ -121,7 +122,7 @@ static frt_status load_elf(frt_module *module, frt_error *err) {
     return status;
 }
 
-/* `//@ payload N` and exactly N bytes of an ELF cubin. */
+/* Reads `//@ payload N` and exactly N bytes of an ELF cubin after it. */
 static frt_status load_cubin(frt_module *module, const char *line, size_t n_left, frt_error *err) {
     char wanted[64];
     const char *end = memchr(line, '\n', n_left < sizeof wanted ? n_left : sizeof wanted);
@@ -168,7 +169,7 @@ static frt_status load_text(frt_module *module, frt_error *err) {
     return FRT_OK;
 }
 
-/* Consumes `bytes` (n_bytes and a NUL) and `folder`. */
+/* Takes ownership of `bytes` (n_bytes and a NUL) and `folder`. */
 static frt_status load(char *bytes, size_t n_bytes, char *folder, frt_module **result,
                        frt_error *err) {
     frt_module *module = mem_alloc(1, sizeof *module);

@@ -1,5 +1,5 @@
-/* A loaded artifact: its bytes, its manifest and where its kernel code and its pieces lie.
- * Immutable after loading, counted by owners. */
+/* A loaded artifact: its bytes, its manifest, and the positions of its kernel code and pieces.
+ * Immutable after loading; reference-counted. */
 #ifndef FRT_MODULE_H
 #define FRT_MODULE_H
 
@@ -13,11 +13,11 @@ struct frt_module {
     _Atomic uint32_t n_owners;
     char *bytes; /* the whole artifact and a NUL, so that PTX text is a C string */
     size_t n_bytes;
-    char *folder; /* where it was loaded from, with the final slash; or NULL */
+    char *folder; /* folder it was loaded from, with the final slash; or NULL */
     frt_code code_kind;
-    const char *code; /* of PTX followed by a NUL */
+    const char *code; /* the code; PTX is followed by a NUL */
     size_t n_code;
-    size_t n_head; /* bytes of the code that stand before every piece */
+    size_t n_head; /* bytes of the code that precede every piece */
     Piece *pieces;
     uint32_t n_pieces; /* at least 1 */
     Manifest manifest;

@@ -13,7 +13,7 @@ static const char *next_mark(const char *from) {
     return strstr(from, mark);
 }
 
-/* The function whose mark is at `at`, up to the next mark, if any, or the end of the code. */
+/* Reads the function whose mark is at `at`. It ends at the next mark or at the end of the code. */
 static frt_status read_piece(const frt_module *module, const char *at, const char *next,
                              Piece *piece, frt_error *err) {
     const char *end = next ? next + 1 : module->code + module->n_code;

@@ -1,4 +1,4 @@
-/* Finding the driver. The opened library is the runtime's only global state; it stays open, since
+/* Finding the driver. The opened library is the runtime's only global state. It stays open, because
  * other users of CUDA in the process share it anyway. */
 #include "device/cuda_api.h"
 
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* How symbols are found: by the caller, by cuGetProcAddress, else by dlsym. */
+/* How symbols are found: by the caller's lookup, else by cuGetProcAddress, else by dlsym. */
 typedef struct Finder {
     void *(*lookup)(void *ctx, const char *symbol);
     void *ctx;
@@ -18,7 +18,7 @@ typedef struct Finder {
 } Finder;
 
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
-static void *library; /* libcuda, under the lock */
+static void *library; /* libcuda, guarded by the lock */
 
 static frt_status open_library(void **result, frt_error *err) {
     char reason[200] = "";
@@ -37,7 +37,8 @@ static frt_status open_library(void **result, frt_error *err) {
                    : frt_fail(err, FRT_E_NO_DRIVER, "no CUDA driver on this machine (%s)", reason);
 }
 
-/* ISO C has no conversion between object and function pointers; POSIX makes them the same. */
+/* ISO C has no conversion between object and function pointers; POSIX gives them one
+ * representation. */
 static void copy_function(void *to, void *function) {
     memcpy(to, &function, sizeof function);
 }

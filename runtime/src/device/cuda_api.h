@@ -1,5 +1,5 @@
-/* The CUDA driver as a table of functions, found at run time: neither CUDA headers nor libcuda are
- * needed to build. Constants are those of cuda.h 13.0. */
+/* The CUDA driver as a table of functions, found at run time. Building needs neither CUDA headers
+ * nor libcuda. Constants are those of cuda.h 13.0. */
 #ifndef FRT_CUDA_API_H
 #define FRT_CUDA_API_H
 
@@ -15,7 +15,7 @@ enum {
 
     CUDA_JIT_ERROR_LOG_BUFFER = 5,
     CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
-    CUDA_JIT_SPLIT_COMPILE = 34, /* threads that compile one module's functions */
+    CUDA_JIT_SPLIT_COMPILE = 34, /* threads that compile the functions of one module */
 
     CUDA_DEVICE_CLOCK_KHZ = 13,
     CUDA_DEVICE_N_PROCESSORS = 16,
@@ -28,7 +28,7 @@ enum {
     CUDA_FUNC_N_REGISTERS = 4,
     CUDA_FUNC_MAX_DYNAMIC_SHARED = 8,
 
-    /* cuTensorMapEncodeTiled and -Im2col: no interleaving, zeros outside the tensor */
+    /* for cuTensorMapEncodeTiled and -Im2col: no interleaving, zeros outside the tensor */
     CUDA_MAP_INTERLEAVE_NONE = 0,
     CUDA_MAP_L2_PROMOTION_256 = 3,
     CUDA_MAP_FILL_ZEROS = 0,
@@ -38,12 +38,12 @@ enum {
     CUDA_LAUNCH_OVERLAP = 6, /* programmatic stream serialization */
 
     CUDA_STREAM_NON_BLOCKING = 1,
-    CUDA_CAPTURE_NONE = 0,    /* a stream's status */
+    CUDA_CAPTURE_NONE = 0,    /* status of a stream */
     CUDA_CAPTURE_RELAXED = 2, /* the mode that forbids no other call */
 
-    CUDA_OVERLAP_DRIVER = 12030, /* the first that can capture launches that overlap */
-    CUDA_SPLIT_DRIVER = 13000,   /* the first with CUDA_JIT_SPLIT_COMPILE */
-    CUDA_OLDEST_DRIVER = 11030   /* the first with cuGetProcAddress */
+    CUDA_OVERLAP_DRIVER = 12030, /* first version that can capture overlapping launches */
+    CUDA_SPLIT_DRIVER = 13000,   /* first version with CUDA_JIT_SPLIT_COMPILE */
+    CUDA_OLDEST_DRIVER = 11030   /* first version with cuGetProcAddress */
 };
 
 /* CUlaunchAttribute with an int, CUlaunchConfig, CUgraphExecUpdateResultInfo. */
@@ -73,7 +73,7 @@ typedef struct CudaApi {
 #undef X
 } CudaApi;
 
-/* Fill `api` from libcuda.so.1, once per process, or from the caller's lookup. FRT_E_NO_DRIVER,
+/* Fills `api` from libcuda.so.1, once per process, or from the caller's lookup. FRT_E_NO_DRIVER,
  * _DRIVER_OLD, _DRIVER_SYMBOL. */
 frt_status cuda_api_load(CudaApi *api, const frt_program_options *options, frt_error *err);
 

@@ -1,4 +1,4 @@
-/* What both kinds of device share: options and the allocator hook. */
+/* Code common to both kinds of device: options and the allocator hook. */
 #include "device/device.h"
 
 #include "host/error.h"
@@ -50,7 +50,7 @@ void device_close(Device *device) {
     }
 }
 
-/* Where their guards are off, kernels read at the beginning of what has no elements. */
+/* A tensor without elements needs memory too: a kernel whose guards are off reads its start. */
 static size_t allocated_bytes(size_t n_bytes) {
     return n_bytes ? n_bytes : FRT_ALIGNMENT;
 }

@@ -1,5 +1,5 @@
-/* The CPU as a device: memory is host memory, streams do not exist, launches run at once on the
- * pool or on the caller's threads. */
+/* The CPU as a device. Device memory is host memory, streams do not exist, and a launch runs at
+ * once on the pool or on the caller's threads. */
 #include "device/device.h"
 #include "host/error.h"
 #include "code/image.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A launch is cut into at most this many chunks, whatever the number of threads. */
+/* The most chunks of a launch, for any number of threads. */
 enum { MAX_CHUNKS = 128 };
 
 typedef void (*Kernel)(void *const *args, const int64_t *dims, int64_t begin, int64_t end);
@@ -26,7 +26,7 @@ typedef struct Job {
     int64_t chunk; /* work units */
 } Job;
 
-/* What an architecture's name promises. */
+/* The CPU features that an architecture's name implies. */
 static const struct {
     const char *arch, *features;
 } archs[] = {
@@ -125,7 +125,7 @@ static frt_status cpu_load(Device *device, const frt_module *module, const uint3
                            uint32_t n, DeviceCode *code, frt_error *err) {
     Image *image = NULL;
     (void)device;
-    (void)pieces; /* there is one */
+    (void)pieces; /* a CPU module has a single piece */
     (void)n;
     frt_status status = image_load(module, &image, err);
     code->handle = image;
@@ -174,7 +174,7 @@ static void run_chunk(void *ctx, int64_t i) {
     job->kernel(job->launch->args, job->launch->dims, begin, end);
 }
 
-/* On a thread that is not ours, whose floating-point state is unknown. */
+/* Runs on a caller's thread, whose floating-point state is unknown. */
 static void run_foreign_chunk(void *ctx, int64_t i) {
     uint32_t fp = port_fp_get();
     port_fp_set(PORT_FP_DEFAULT);
@@ -188,8 +188,8 @@ static frt_status cpu_launch(Device *device, const Launch *launch, void *stream,
     (void)err;
     Job job = {.launch = launch};
     memcpy(&job.kernel, &launch->kernel, sizeof job.kernel);
-    /* Boundaries follow from the grid and block alone, so a result cannot depend on threads:
-     * chunks are whole blocks but for the last. */
+    /* Chunk boundaries depend on grid and block alone, so a result cannot depend on threads. All
+     * chunks but the last are whole blocks. */
     job.chunk = (launch->grid - 1) / MAX_CHUNKS + 1;
     job.chunk = ((job.chunk - 1) / launch->block + 1) * launch->block;
     int64_t n_chunks = (launch->grid - 1) / job.chunk + 1;

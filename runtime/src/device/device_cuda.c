@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Errors that end the context (cuda.h: "the process must be terminated and relaunched"). */
+/* Errors that end the context; cuda.h says "the process must be terminated and relaunched". */
 static bool is_fatal(int result) {
     return result == 214 || result == 220 || result == 700 || result == 702 || result == 709 ||
            result == 710 || (result >= 714 && result <= 719);
@@ -66,7 +66,7 @@ static frt_status find_device(CudaState *state, const frt_program_options *optio
                       "finding the CUDA device", err);
 }
 
-/* The device of a context that the caller brought. */
+/* Finds the device of the caller's context. */
 static frt_status find_context_device(CudaState *state, frt_error *err) {
     const CudaApi *api = &state->api;
     void *popped;
@@ -111,8 +111,8 @@ static frt_status read_attributes(CudaState *state, Device *device, frt_error *e
     return cuda_check(state, result, "asking the CUDA device what it is", err);
 }
 
-/* "sm_90" runs on 9.0 and later (PTX) or on 9.x (cubin), "sm_90a" on 9.0 only, "sm_100f" on its
- * major version. */
+/* "sm_90" runs on 9.0 and later (PTX) or on 9.x (cubin), "sm_90a" on 9.0 only, and "sm_100f" on its
+ * major version only. */
 static frt_status check_arch(const CudaState *state, const frt_module *module,
                              const char *device_name, frt_error *err) {
     const char *arch = module->manifest.arch;
@@ -148,11 +148,11 @@ static frt_status open_context(CudaState *state, const frt_program_options *opti
     return find_device(state, options, err);
 }
 
-/* Compiling one module at a time is all that the driver does (580: two threads gain nothing), and
- * each costs 7 ms by itself, so what is needed at once is loaded at once; from 13.0 on it compiles
- * the functions of one in several threads, to the same code. Its linker, which makes what the cache
- * keeps, works in as many threads as call it; and a function by itself is found in the cache
- * whatever it was needed with. */
+/* Chooses how to load code. The driver compiles one module at a time (version 580: two threads gain
+ * nothing), and each module costs 7 ms, so pieces needed together are loaded as one. From 13.0 on
+ * the driver compiles the functions of one module in several threads, with the same result. With
+ * the cache it is different: the driver's linker runs in any number of threads, and a cubin per
+ * function is found again in any combination. */
 static void choose_loading(Device *device, const frt_program_options *options) {
     enum { MOST_LOADERS = 8 };
     CudaState *state = device->state;
@@ -226,7 +226,7 @@ static void cuda_leave(Device *device, const DeviceScope *scope) {
     state->api.cuCtxPopCurrent(&popped);
 }
 
-/* Without this a block may have 48 KiB of shared memory, whatever the device has. */
+/* By default a block has at most 48 KiB of shared memory, on any device. */
 static int allow_shared(const CudaState *state, void *function, int64_t max_shared) {
     int n_static = 0;
     int result = state->api.cuFuncGetAttribute(&n_static, CUDA_FUNC_SHARED_BYTES, function);
@@ -243,7 +243,7 @@ static frt_status cuda_find(Device *device, void *handle, const char *symbol, in
     char doing[160];
     snprintf(doing, sizeof doing, "finding kernel %.120s", symbol);
     int result = state->api.cuModuleGetFunction(kernel, handle, symbol);
-    /* Loading now rather than at the first launch keeps that launch capturable. */
+    /* A kernel loaded at its first launch would make that launch uncapturable. */
     if (result == CUDA_SUCCESS && state->api.cuFuncLoad) {
         result = state->api.cuFuncLoad(*kernel);
     }
@@ -289,8 +289,8 @@ static frt_status cuda_sync_all(Device *device, frt_error *err) {
     return cuda_check(state, state->api.cuCtxSynchronize(), "waiting for the device", err);
 }
 
-/* A copy waits for the legacy stream alone, and one from pageable memory may return before it has
- * arrived: streams that do not block would meet it. */
+/* cuMemcpyHtoD orders itself after the legacy stream only. From pageable memory it may also return
+ * before the bytes have arrived. Non-blocking streams need both, so both are awaited here. */
 static frt_status cuda_upload(Device *device, void *to, const void *from, size_t n,
                               frt_error *err) {
     CudaState *state = device->state;
@@ -311,7 +311,7 @@ static frt_status cuda_download(Device *device, void *to, const void *from, size
                                "copying from the device", err);
 }
 
-/* CUtensorMapDataType. */
+/* The value of CUtensorMapDataType. */
 static int map_dtype(const MapSpec *spec) {
     switch (spec->dtype) {
     case FRT_F64:
@@ -328,7 +328,7 @@ static int map_dtype(const MapSpec *spec) {
     case FRT_DTYPE_COUNT:
         break;
     }
-    return 0; /* bytes */
+    return 0; /* bool: the map has bytes */
 }
 
 static frt_status cuda_encode_map(Device *device, const MapSpec *spec, void *map, frt_error *err) {
@@ -347,8 +347,9 @@ static frt_status cuda_encode_map(Device *device, const MapSpec *spec, void *map
     return cuda_check(state, result, "describing a tensor to the copy engine", err);
 }
 
-/* The launch may begin while the kernel before it in the stream ends, if that one lets it: this one
- * waits at its entry. After anything but a kernel it begins when that has ended, as ever. */
+/* PDL: the launch may begin while the kernel before it in the stream ends, if that kernel allows
+ * it; this kernel waits at its entry. After anything but a kernel, the launch begins when that has
+ * ended. */
 static int launch_overlapping(const CudaState *state, const Launch *launch, void *stream) {
     CudaLaunchAttribute overlap = {.id = CUDA_LAUNCH_OVERLAP, .value = 1};
     CudaLaunchConfig config = {.grid = {(unsigned)launch->grid, 1, 1},

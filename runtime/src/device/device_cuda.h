@@ -1,5 +1,5 @@
-/* The CUDA device's parts: its state, how the driver's failures are told, and what lies in files of
- * its own, code (device_cuda_code.c) and graphs (device_cuda_graph.c). */
+/* The CUDA device: its state, its error reports, and the functions in files of their own, for code
+ * (device_cuda_code.c) and graphs (device_cuda_graph.c). */
 #ifndef FRT_DEVICE_CUDA_H
 #define FRT_DEVICE_CUDA_H
 
@@ -11,17 +11,18 @@ typedef struct CudaState {
     CudaApi api;
     int device;
     void *context;
-    bool is_primary; /* retained by us */
+    bool is_primary; /* the runtime has retained the primary context */
     int sm;          /* 90 for compute capability 9.0 */
-    int max_shared;  /* bytes of one block, static and dynamic */
+    int max_shared;  /* limit of a block in bytes, static and dynamic */
     int driver_version;
-    int n_compilers; /* threads of the driver's compiler for one module; 1: it has no choice */
+    int n_compilers; /* threads of the driver's compiler for one module; 1: the driver has no such
+                      * option */
     CubinCache cache;
-    _Atomic int lost; /* the CUresult after which nothing works, or 0 */
+    _Atomic int lost; /* the fatal CUresult after which every call fails, or 0 */
 } CudaState;
 
-/* Report `result` of the driver while `doing` something; `otherwise` is the status if the error
- * says nothing more specific. */
+/* Report `result` of the driver while `doing` an action. `otherwise` is the status if the error has
+ * no more specific one. */
 frt_status cuda_fail(CudaState *state, int result, frt_status otherwise, const char *doing,
                      frt_error *err);
 
@@ -33,7 +34,7 @@ frt_status cuda_load(Device *device, const frt_module *module, const uint32_t *p
                      DeviceCode *code, frt_error *err);
 void cuda_unload(Device *device, void *handle);
 
-/* DeviceOps of graphs. */
+/* The DeviceOps of graphs. */
 bool cuda_has_graphs(const CudaApi *api);
 frt_status cuda_graph_begin(Device *device, DeviceGraph *graph, frt_error *err);
 frt_status cuda_graph_end(Device *device, DeviceGraph *graph, bool failed, frt_error *err);

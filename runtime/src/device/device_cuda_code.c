@@ -1,5 +1,5 @@
-/* Bringing code to a CUDA device: a cubin as it is, PTX by the driver's compiler or from the cache
- * of what it made. See cubin_cache.h. */
+/* Loading code on a CUDA device. A cubin is loaded as it is. PTX goes through the driver's
+ * compiler, or its cubin comes from the cache (cubin_cache.h). */
 #include "device/device_cuda.h"
 #include "host/error.h"
 #include "host/mem.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The JIT's own words, on one line. */
+/* Puts the compiler's log on one line, for a message. */
 static void flatten(char *log) {
     size_t n = strlen(log);
     while (n > 0 && (log[n - 1] == '\n' || log[n - 1] == ' ')) {
@@ -18,14 +18,15 @@ static void flatten(char *log) {
     }
 }
 
-/* Code on its way to the device: PTX with a NUL, or a cubin. */
+/* Code to load: PTX with a NUL, or a cubin. */
 typedef struct Source {
     const char *bytes;
     size_t n_bytes;
     const Piece *only; /* the only function in it; NULL: there may be more */
 } Source;
 
-/* `n_threads` of the driver's compiler, which costs a single function 10 ms and more. */
+/* Loads an image with `n_threads` of the driver's compiler. Threads cost a single function 10 ms or
+ * more. */
 static frt_status load_image(CudaState *state, const Source *source, const void *image,
                              int n_threads, void **handle, frt_error *err) {
     char log[320] = "";
@@ -56,7 +57,7 @@ static frt_status load_image(CudaState *state, const Source *source, const void 
     return cuda_fail(state, result, otherwise, doing, err);
 }
 
-/* The cubin lies anywhere in the artifact, but an ELF file is read by words. */
+/* The driver reads an ELF file by words, and a cubin has no alignment in the artifact. */
 static frt_status load_cubin(CudaState *state, const Source *source, void **handle,
                              frt_error *err) {
     void *aligned = mem_alloc_aligned(source->n_bytes);
@@ -69,8 +70,7 @@ static frt_status load_cubin(CudaState *state, const Source *source, void **hand
     return status;
 }
 
-/* What a cubin depends on beside the PTX. The driver's number is that of a CUDA version, of which
- * there are several builds. */
+/* The cache key names the driver build: several builds share one CUDA version number. */
 static CubinKey key_of(const CudaState *state, const Source *source) {
     char made_by[160];
     char build[64];
@@ -97,7 +97,8 @@ static bool load_cached(CudaState *state, const CubinKey *key, void **handle) {
     return false;
 }
 
-/* Links the PTX to a cubin, loads and keeps it. On failure the plain way says what is wrong. */
+/* Links the PTX to a cubin, loads it and stores it in the cache. On failure the caller loads the
+ * PTX directly, and that call reports the error. */
 static bool link_and_keep(CudaState *state, const Source *source, const CubinKey *key,
                           DeviceCode *code) {
     const CudaApi *api = &state->api;
@@ -121,7 +122,7 @@ static bool link_and_keep(CudaState *state, const Source *source, const CubinKey
         code->handle = module;
         code->is_cached = cubin_cache_put(&state->cache, key, cubin, n_bytes);
     }
-    api->cuLinkDestroy(link); /* and with it the cubin */
+    api->cuLinkDestroy(link); /* this also frees the cubin */
     return result == CUDA_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
-/* A run as a CUDA graph: recorded from a stream of its own, so that whatever the steps enqueue is
- * in it, launches that overlap too. See device.h. */
+/* A run as a CUDA graph. It is recorded from a stream of its own, so it contains all work that the
+ * steps enqueue, overlapping launches included. See device.h. */
 #include "device/device_cuda.h"
 #include "host/error.h"
 
@@ -23,8 +23,8 @@ frt_status cuda_graph_begin(Device *device, DeviceGraph *graph, frt_error *err) 
     return cuda_check(state, result, "beginning to record a run", err);
 }
 
-/* A graph of the same kernels takes the new parameters over; where that cannot be done, or the
- * driver does not know how, it is made anew. */
+/* An executable graph of the same kernels takes new parameters. If the driver cannot update it, it
+ * is instantiated anew. */
 static int renew(const CudaApi *api, DeviceGraph *graph, void *recorded) {
     CudaGraphUpdate outcome;
     if (graph->exec && api->cuGraphExecUpdate &&
@@ -49,7 +49,7 @@ frt_status cuda_graph_end(Device *device, DeviceGraph *graph, bool failed, frt_e
     if (recorded) {
         api->cuGraphDestroy(recorded);
     }
-    if (failed) { /* and has been told */
+    if (failed) { /* the caller has reported its error */
         return FRT_OK;
     }
     return cuda_check(state, result, "making a CUDA graph of a run", err);
@@ -64,7 +64,7 @@ frt_status cuda_graph_launch(Device *device, const DeviceGraph *graph, void *str
                : cuda_fail(state, result, FRT_E_LAUNCH, "launching the CUDA graph of a run", err);
 }
 
-/* What the driver does not want to tell is left to the steps to run into. */
+/* If the driver does not answer, the steps are enqueued and report the error. */
 bool cuda_is_recording(Device *device, void *stream) {
     CudaState *state = device->state;
     int status = CUDA_CAPTURE_NONE;

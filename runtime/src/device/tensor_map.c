@@ -1,4 +1,5 @@
-/* Evaluating tensor maps. See tensor_map.h; the limits are the driver's, cuTensorMapEncodeTiled. */
+/* Evaluating tensor maps. See tensor_map.h. The limits are those of the driver's
+ * cuTensorMapEncodeTiled. */
 #include "device/tensor_map.h"
 
 #define MAX_SIZE ((int64_t)1 << 31) /* coordinates are signed 32-bit integers */
@@ -8,7 +9,7 @@ static bool is_whole(int64_t n_bytes) {
     return n_bytes % FRT_MAP_ALIGN_BYTES == 0;
 }
 
-/* A value in [least, end) of an expression. */
+/* Evaluates an expression and checks that its value is in [least, end). */
 static bool value_in(const Manifest *m, Expr expr, DimValues dims, int64_t least, int64_t end,
                      int64_t *value) {
     return expr_eval(m->tokens, expr, dims, value) == EXPR_OK && *value >= least && *value < end;

@@ -31,7 +31,7 @@ frt_status frt_exec_create(frt_program *program, frt_exec **result, frt_error *e
     return FRT_OK;
 }
 
-/* Earlier runs may still use it, so wait for the device before it goes. */
+/* Earlier runs may still use the workspace, so wait for the device before freeing it. */
 static void free_own_workspace(frt_exec *exec) {
     Device *device = &exec->program->device;
     DeviceScope scope;
@@ -63,7 +63,7 @@ void frt_exec_free(frt_exec *exec) {
     mem_free(exec);
 }
 
-/* The tensor that `name` may bind. */
+/* Finds the input or output called `name`. */
 static frt_status find_bindable(const frt_exec *exec, const char *name, int32_t *index,
                                 frt_error *err) {
     const frt_program *program = exec->program;
@@ -140,7 +140,7 @@ static frt_status resolve_role(frt_exec *exec, frt_role role, frt_error *err) {
     return status;
 }
 
-/* Where it is bound; if that is not yet known, an address that nothing is said of. */
+/* The address of a bound tensor. While it is unbound: an address with the least alignment. */
 static void *address_of(const frt_exec *exec, uint32_t tensor) {
     const frt_program *program = exec->program;
     frt_role role = program->m->tensors[program->graph->first_tensor + tensor].role;
@@ -252,9 +252,8 @@ frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_bytes, fr
     return FRT_OK;
 }
 
-/* One of `n_bytes` at least in place of what there is, by a quarter larger than that where there is
- * the memory: dims that count up from run to run would else have each run wait for the device and
- * allocate. */
+/* Grows the workspace to at least `n_bytes`, with a quarter to spare if memory allows. Otherwise
+ * dims that grow from run to run would make each run wait for the device and allocate. */
 static frt_status grow_workspace(frt_exec *exec, size_t n_bytes, frt_error *err) {
     Device *device = &exec->program->device;
     size_t n_roomy = exec->n_workspace + exec->n_workspace / 4;
@@ -295,7 +294,7 @@ static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *regio
         return status;
     }
     const Region *whole = tensor->whole ? &exec->regions[tensor->whole - 1] : NULL;
-    if (whole && region->n_bytes == 0) { /* which may be one that has no bytes at all */
+    if (whole && region->n_bytes == 0) { /* the region may have no bytes at all */
         region->data = exec->program->scratch;
         return FRT_OK;
     }
@@ -330,7 +329,8 @@ static frt_status place_tensor(frt_exec *exec, uint32_t index, frt_error *err) {
         frt_status status = manifest_shape(program->m, tensor, dims, NULL, &region->n_bytes, err);
         return status ? status : place_temp(exec, tensor, region, err);
     }
-    const frt_tensor *bound = &exec->bindings[index].tensor; /* check_bound has seen that it is */
+    const frt_tensor *bound = &exec->bindings[index].tensor; /* check_bound has checked that it is
+                                                              * bound */
     frt_status status =
         shape_check(program->m, tensor, &exec->dims, bound->dims, &region->n_bytes, err);
     region->data = !status && region->n_bytes ? bound->data : program->scratch;
@@ -344,8 +344,8 @@ static bool overlaps(const Region *a, const Region *b) {
            y < x + (uintptr_t)a->n_bytes;
 }
 
-/* Kernels may read an input after they wrote an output, so the two must be apart; outputs also
- * from params and the workspace. */
+/* Kernels may read an input after they wrote an output, so inputs and outputs must not overlap.
+ * Outputs must not overlap params or the workspace either. */
 static frt_status check_overlap(const frt_exec *exec, frt_error *err) {
     const frt_program *program = exec->program;
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-/* The most maps that a variant of the step has. */
+/* The largest number of maps of a variant of the step. */
 static uint32_t most_maps(const Manifest *m, const Step *step) {
     uint32_t most = 0;
     for (uint32_t i = 0; i < step->n_variants; i++) {
@@ -16,7 +16,7 @@ static uint32_t most_maps(const Manifest *m, const Step *step) {
     return most;
 }
 
-/* A launch's storage: `pointer`, `dim`, `map` and `spec` move past it. */
+/* Assigns storage to a launch: `pointer`, `dim`, `map` and `spec` move past it. */
 static void place_launch(const Manifest *m, const Step *step, PlanStep *planned, void ***pointer,
                          int64_t **dim, char **map, MapSpec **spec) {
     Launch *launch = &planned->launch;
@@ -85,8 +85,8 @@ void plan_free(Plan *plan) {
     *plan = (Plan){0};
 }
 
-/* Makes the tensor maps of a variant over the launch's arguments, up to the first that cannot be
- * made. Returns how many those are. */
+/* Makes the tensor maps of a variant over the launch's arguments, up to the first that fails.
+ * Returns the number of maps made. */
 static uint32_t make_maps(const frt_program *program, const Step *step, const Variant *variant,
                           const Launch *launch, DimValues dims, MapSpec specs[FRT_MAX_MAPS]) {
     const Manifest *m = program->m;
@@ -119,7 +119,7 @@ typedef struct Choice {
     const Step *step;
     const Launch *launch;
     DimValues dims;
-    MapSpec *specs; /* FRT_MAX_MAPS: the maps of the variant that was tried last */
+    MapSpec *specs; /* FRT_MAX_MAPS of them: the maps of the variant tried last */
     uint32_t n_made;
 } Choice;
 
@@ -132,7 +132,7 @@ static bool try_maps(Choice *c, uint32_t i) {
     return c->n_made == variant_of(c, i)->n_maps;
 }
 
-/* False: they overflow. */
+/* Evaluates the measures of a price. False: one overflows. */
 static bool measure(const Choice *c, const Price *price, int64_t measures[FRT_MAX_MEASURES]) {
     bool is_good = true;
     for (uint32_t i = 0; i < price->n_measures && is_good; i++) {
@@ -142,7 +142,7 @@ static bool measure(const Choice *c, const Price *price, int64_t measures[FRT_MA
     return is_good;
 }
 
-/* One that overflows is higher than any other. */
+/* The predicted time of a variant. An overflow counts as the largest value. */
 static int64_t price_of(const Choice *c, const Price *price, const int64_t *measures) {
     int64_t each = price->fixed;
     int64_t blocks = 0;
@@ -161,8 +161,9 @@ static int64_t price_of(const Choice *c, const Price *price, const int64_t *meas
     return is_good ? each : INT64_MAX;
 }
 
-/* Of the group from variant `*i` on, the cheapest that applies, of equal ones the first; false:
- * none does. Leaves the last of the group or the one that is taken in `*i`. */
+/* Searches the group that begins at variant `*i` for the cheapest applicable variant; the first
+ * wins a tie. True: `*i` is that variant. False: none applies, and `*i` is the last of the
+ * group. */
 static bool try_group(Choice *c, uint32_t *i) {
     enum { MAX = FRT_MAX_VARIANTS };
     uint32_t first = *i;
@@ -200,8 +201,9 @@ static bool try_group(Choice *c, uint32_t *i) {
     return false;
 }
 
-/* The first variant whose predicate holds and whose maps can be made, or of a group with prices the
- * cheapest such. The last has no predicate; only a map of it can be missing then. */
+/* The first variant whose predicate holds and whose maps can be made. A group with prices counts as
+ * its cheapest such variant. The last variant has no predicate, so it fails only if a map cannot be
+ * made. */
 static frt_status choose_variant(Choice *c, uint32_t *chosen, frt_error *err) {
     for (*chosen = 0; *chosen < c->step->n_variants; ++*chosen) {
         const Variant *variant = variant_of(c, *chosen);
@@ -217,8 +219,8 @@ static frt_status choose_variant(Choice *c, uint32_t *chosen, frt_error *err) {
     return fail_map(c->program, c->step, &c->program->m->maps[last->first_map + c->n_made], err);
 }
 
-/* Encoding takes the driver a tenth of a microsecond, half of what all else here takes for a
- * launch, and most tensors lie where they lay the last time: only what changed is encoded. */
+/* Encodes the maps that have changed. Encoding a map takes the driver a tenth of a microsecond,
+ * half of all other work for a launch, and most tensors keep their address from run to run. */
 static frt_status encode_maps(frt_program *program, const Variant *variant, PlanStep *planned,
                               const MapSpec *specs, frt_error *err) {
     Device *device = &program->device;
@@ -226,7 +228,7 @@ static frt_status encode_maps(frt_program *program, const Variant *variant, Plan
         if (map_is_same(&planned->specs[k], &specs[k])) {
             continue;
         }
-        planned->specs[k] = (MapSpec){0}; /* what a failure leaves behind is nobody's */
+        planned->specs[k] = (MapSpec){0}; /* a failure below must leave no stale spec */
         char *map = (char *)planned->maps + (size_t)k * FRT_MAP_BYTES;
         frt_status status = device->ops->encode_map(device, &specs[k], map, err);
         if (status) {
@@ -256,8 +258,8 @@ static frt_status set_params(const frt_program *program, const Step *step, Launc
     return FRT_OK;
 }
 
-/* The most blocks that the variant is launched with: those of a grid that is shared out are all on
- * the device at once, clusters whole. */
+/* The largest grid of the variant. All blocks of a persistent grid must be resident at once, in
+ * whole clusters. */
 static int64_t most_blocks(const frt_program *program, const Variant *variant) {
     if (variant->cluster == 0) {
         return INT64_MAX;
@@ -351,7 +353,7 @@ static frt_status prepare_copy(const frt_program *program, const Step *step, Pla
     return FRT_OK;
 }
 
-/* Of all launches together, since several kernels load at once. */
+/* Loads the kernels of all launches together, because several kernels load at once. */
 static frt_status load_kernels(const frt_program *program, Plan *plan, frt_error *err) {
     const Step *steps = &program->m->steps[program->graph->first_step];
     uint32_t n = 0;

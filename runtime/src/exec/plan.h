@@ -1,5 +1,5 @@
-/* The steps of a graph made concrete: which variant, which grid, which addresses. All memory is
- * allocated when the plan is made; preparing allocates only to load code, enqueuing nothing. */
+/* The steps of a graph with concrete variants, grids and addresses. All memory is allocated when
+ * the plan is made. Preparing allocates only to load code, so enqueuing allocates nothing. */
 #ifndef FRT_PLAN_H
 #define FRT_PLAN_H
 
@@ -7,12 +7,12 @@
 
 typedef struct PlanStep {
     bool is_idle;    /* nothing to launch or copy */
-    int32_t variant; /* within the step; -1 before preparation and for copies */
-    uint32_t kernel; /* of a launch: its variant's number in the graph */
+    int32_t variant; /* within the step; -1 for copies and before preparation */
+    uint32_t kernel; /* for a launch: the number of its variant in the graph */
     Launch launch;
-    void *maps;      /* of the variant: FRT_MAP_BYTES each */
-    MapSpec *specs;  /* what `maps` were encoded from; of rank 0 where there is none yet */
-    void *to, *from; /* copy */
+    void *maps;      /* tensor maps of the variant, FRT_MAP_BYTES each */
+    MapSpec *specs;  /* the specs that `maps` encode; rank 0: not encoded yet */
+    void *to, *from; /* for a copy */
     size_t n_bytes;
 } PlanStep;
 
@@ -21,20 +21,20 @@ typedef struct Plan {
     void **pointers;  /* storage of all launches' args and params */
     int64_t *dims;    /* storage of all launches' dims */
     char *maps;       /* storage of all launches' tensor maps */
-    uint32_t *needed; /* room for a kernel of each step */
-    MapSpec *specs;   /* storage of all launches' */
+    uint32_t *needed; /* capacity: one kernel per step */
+    MapSpec *specs;   /* storage of all launches' map specs */
 } Plan;
 
 frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err);
 void plan_free(Plan *plan);
 
-/* Make the steps of one phase concrete, and load the kernels that they launch. `regions` holds each
- * tensor's address, never NULL. Between enter and leave. */
+/* Makes the steps of one phase concrete, and loads their kernels. `regions` holds each tensor's
+ * address, never NULL. Call it between enter and leave. */
 frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const Region *regions,
                         DimValues dims, frt_error *err);
 
-/* Enqueue step `i` of the graph, alone: to begin when what was enqueued before it has ended.
- * Between enter and leave. */
+/* Enqueues step `i` of the graph. STEP_ALONE: it begins when all earlier work has ended. Call it
+ * between enter and leave. */
 typedef enum StepOrder { STEP_OVERLAPS, STEP_ALONE } StepOrder;
 frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, StepOrder order,
                         void *stream, frt_error *err);

@@ -1,4 +1,4 @@
-/* Making a program, its params and its init steps. */
+/* Creating a program, its params and its init steps. */
 #include "exec/program.h"
 
 #include "host/error.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Code that is one piece is needed whatever runs. */
+/* A code of one piece is loaded at once: every run needs it. */
 static frt_status make_kernels(frt_program *program, const frt_program_options *options,
                                frt_error *err) {
     frt_status status =
@@ -65,7 +65,7 @@ static frt_status fill(frt_program *program, const frt_program_options *options,
     }
     if (!status) {
         status = program_make_ready(program, err);
-        /* Params may still come by frt_program_set_param. */
+        /* The params may still come by frt_program_set_param. */
         status = status == FRT_E_WEIGHTS_MISSING ? FRT_OK : status;
     }
     device->ops->leave(device, &scope);
@@ -148,7 +148,7 @@ static DimValues program_dims(const frt_program *program) {
     return (DimValues){program->dims.values, program->dims.known};
 }
 
-/* Allocate what the program keeps for a persistent temp, anew when its size has changed. */
+/* Allocates the program's memory for a persistent temp, again when its size has changed. */
 static frt_status allocate_persistent(frt_program *program, uint32_t index, frt_error *err) {
     const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
     Region *region = &program->kept[index];
@@ -210,7 +210,7 @@ static bool is_read_by_runs(const frt_program *program, uint32_t tensor) {
     return false;
 }
 
-/* What only init steps hand to each other is given back when they have run. */
+/* Frees the temps that only init steps read and write, after these have run. */
 static void settle_kept(frt_program *program) {
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     program->init.kept_bytes = program->init.passing_bytes = 0;

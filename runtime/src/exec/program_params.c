@@ -10,7 +10,7 @@ static const Tensor *graph_tensors(const frt_program *program) {
     return &program->m->tensors[program->graph->first_tensor];
 }
 
-/* From a file piece by piece: what is read is no longer in memory than it is on its way. */
+/* Uploads in chunks, so that only one chunk of the file is in host memory. */
 static frt_status upload_weight(Device *device, void *to, const Weights *weights,
                                 const Weight *weight, frt_error *err) {
     enum { CHUNK_BYTES = 8 << 20 };
@@ -48,7 +48,8 @@ frt_status program_keep_param(frt_program *program, uint32_t index, ParamSource 
                      : device->ops->upload(device, fresh.data, source.data, (size_t)n_bytes, err);
     }
     if (!status && moves && region->data) {
-        status = device->ops->sync_all(device, err); /* earlier runs may still read the old one */
+        status = device->ops->sync_all(device, err); /* earlier runs may still read the old
+                                                      * memory */
     }
     if (moves) {
         const Region *useless = status ? &fresh : region;
@@ -62,7 +63,7 @@ frt_status program_keep_param(frt_program *program, uint32_t index, ParamSource 
     return status;
 }
 
-/* What the params that are set fix. They have agreed before. */
+/* Fixes the dims of all set params but `except`. They are known to agree. */
 static void fix_set_params(const frt_program *program, uint32_t except, DimState *dims) {
     const Tensor *tensors = graph_tensors(program);
     *dims = (DimState){.known = {false}};
@@ -73,8 +74,8 @@ static void fix_set_params(const frt_program *program, uint32_t except, DimState
     }
 }
 
-/* The dims that params fix once param `index` has these extents. What it fixed before counts no
- * more, so that it may be replaced by one of another shape if no other param objects. */
+/* The dims that params fix once param `index` has these extents. Dims fixed by its old extents do
+ * not count, so a param of another shape may replace it if no other param disagrees. */
 static frt_status resolve_dims(const frt_program *program, uint32_t index, const int64_t *extents,
                                DimState *dims, frt_error *err) {
     const Tensor *tensors = graph_tensors(program);
@@ -95,7 +96,7 @@ static void note_change(frt_program *program) {
     atomic_fetch_add(&program->generation, 1);
 }
 
-/* Under the lock, between enter and leave. */
+/* Call it under the lock, between enter and leave. */
 static frt_status set_param(frt_program *program, uint32_t index, const frt_tensor *given,
                             frt_error *err) {
     const Tensor *tensor = &graph_tensors(program)[index];
@@ -116,7 +117,7 @@ static frt_status set_param(frt_program *program, uint32_t index, const frt_tens
     return status;
 }
 
-/* Its memory waits for the next one. Under the lock. */
+/* The param's memory is kept for its next values. Call it under the lock. */
 static frt_status forget_param(frt_program *program, uint32_t index) {
     program->is_set[index] = false;
     fix_set_params(program, index, &program->dims);
@@ -124,7 +125,7 @@ static frt_status forget_param(frt_program *program, uint32_t index) {
     return FRT_OK;
 }
 
-/* Without a shape: that by the params that are there. Under the lock. */
+/* Sets a param without a shape: the other params' dims must give it. Call it under the lock. */
 static frt_status set_param_bytes(frt_program *program, uint32_t index, const frt_tensor *given,
                                   size_t n_bytes, frt_error *err) {
     const Tensor *tensor = &graph_tensors(program)[index];
@@ -148,7 +149,8 @@ static frt_status set_param_bytes(frt_program *program, uint32_t index, const fr
     return set_param(program, index, &whole, err);
 }
 
-/* One of three: `n_bytes` at given->data, a tensor with its shape, or none. Under the lock. */
+/* Sets a param in one of three ways: `n_bytes` at given->data, a tensor with its shape, or removal
+ * (NULL). Call it under the lock. */
 static frt_status change_param(frt_program *program, uint32_t index, const frt_tensor *given,
                                const size_t *n_bytes, frt_error *err) {
     if (n_bytes) {

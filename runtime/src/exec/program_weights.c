@@ -1,4 +1,4 @@
-/* From a weights file to params: which file, which tensor, does it fit. */
+/* Loading params from a weights file: finding the file, and checking that its tensors fit. */
 #include "host/error.h"
 #include "host/mem.h"
 #include "exec/program.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Path of the weights file, or NULL in *path when the program has none. Free it. */
+/* The path of the weights file; NULL in *path when the program has none. The caller frees it. */
 static frt_status weights_path(const frt_program *program, const frt_program_options *options,
                                char **path, frt_error *err) {
     const char *name = options->weights_path ? options->weights_path : program->m->weights;
@@ -50,7 +50,7 @@ static frt_status fail_shape(const Tensor *tensor, const Weight *weight, const c
                     tensor->name, wanted, weight->name, weight->dtype, found);
 }
 
-/* Symbolic extents of params are fixed by the file before any of them is checked. */
+/* The file fixes all symbolic extents of params before any param is checked. */
 static frt_status fix_dims(frt_program *program, const Tensor *tensor, const Weights *weights,
                            const Weight *weight, frt_error *err) {
     (void)weights;
@@ -116,7 +116,7 @@ static frt_status for_each_param(frt_program *program, const Weights *weights, c
                             "param %s wants `%.100s`, which is not in %.200s", tensor->name,
                             tensor->key, path);
         }
-        /* A param without a key may come from elsewhere. */
+        /* A param without a key is not in the file; the caller sets it. */
         status = weight ? visit(program, tensor, weights, weight, err) : FRT_OK;
     }
     return status;

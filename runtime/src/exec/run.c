@@ -91,7 +91,7 @@ static int compare_floats(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* rows: n runs of n_steps times; column: room for n. */
+/* rows: n runs of n_steps times each. column: scratch for n times. */
 static void take_medians(const frt_exec *exec, const float *rows, float *column, int32_t n,
                          float *ms) {
     uint32_t n_steps = exec->program->graph->n_steps;

@@ -1,6 +1,6 @@
-/* Reading .safetensors: 8 bytes of little-endian header length, a JSON object of
- * {name: {dtype, shape, data_offsets}}, then the data without holes. Every number in the header
- * is checked against the file before a pointer is made of it. */
+/* Reading .safetensors: 8 bytes of little-endian header length, a JSON object of {name: {dtype,
+ * shape, data_offsets}}, then the data without gaps. Every number of the header is checked against
+ * the file before it becomes a pointer. */
 #define _DEFAULT_SOURCE
 #include "exec/weights.h"
 
@@ -19,16 +19,16 @@
 
 #define MAX_HEADER_BYTES 100000000u
 
-enum { LENGTH_BYTES = 8 }; /* of the header's length */
+enum { LENGTH_BYTES = 8 }; /* size of the header length */
 
 struct Weights {
     char name[256]; /* for messages */
-    char *header;   /* of a file: memory that the length and the JSON text were read to */
-    int file;       /* -1: `data` holds the elements */
+    char *header;   /* for a file: memory with the header length and the JSON text */
+    int file;       /* -1: the elements are at `data` */
     const unsigned char *data;
-    uint64_t data_begin; /* of a file: where the elements begin */
+    uint64_t data_begin; /* for a file: offset of the first element */
     size_t n_data;
-    json_t *root; /* owns the strings of the list */
+    json_t *root; /* owns the strings of `list` */
     Weight *list; /* sorted by offset, then by size */
     size_t n;
 };
@@ -56,7 +56,7 @@ static frt_status bad(const Weights *w, frt_error *err, const char *tensor, cons
                   : frt_fail(err, FRT_E_WEIGHTS_BAD, "%s: %s", w->name, why);
 }
 
-/* A JSON array of at most `max` integers of at least 0. */
+/* Reads a JSON array of at most `max` integers, each at least 0. */
 static bool read_numbers(const json_t *array, size_t max, int64_t *numbers, size_t *n) {
     *n = json_array_size(array);
     if (!json_is_array(array) || *n > max) {
@@ -72,7 +72,7 @@ static bool read_numbers(const json_t *array, size_t max, int64_t *numbers, size
     return true;
 }
 
-/* Bytes of shape x dtype; -1 if they overflow. A dtype that is not known yields -2. */
+/* Bytes of a tensor of this shape and dtype; -1 if they overflow, -2 for an unknown dtype. */
 static int64_t span_of(const Weight *weight) {
     int64_t n = -2;
     for (size_t i = 0; i < sizeof dtype_words / sizeof dtype_words[0]; i++) {
@@ -136,7 +136,7 @@ static int compare_weights(const void *a, const void *b) {
     return (x->n_bytes > y->n_bytes) - (x->n_bytes < y->n_bytes);
 }
 
-/* The tensors tile the data: no overlap, no hole, no rest. */
+/* Checks that the tensors tile the data: no overlap, no gap, no rest. */
 static frt_status check_tiling(Weights *w, frt_error *err) {
     uint64_t end = 0;
     qsort(w->list, w->n, sizeof *w->list, compare_weights);
@@ -184,7 +184,7 @@ static frt_status read_header(Weights *w, const char *header, size_t n_header, f
     return check_tiling(w, err);
 }
 
-/* The header's length, from the first 8 of the file's `n_bytes` bytes. */
+/* Reads the header length from the first 8 of the file's `n_bytes` bytes. */
 static frt_status read_length(Weights *w, const unsigned char *p, uint64_t n_bytes,
                               size_t *n_header, frt_error *err) {
     uint64_t n = 0;
@@ -226,7 +226,7 @@ static frt_status new_weights(const char *name, Weights **weights, frt_error *er
     return FRT_OK;
 }
 
-/* Hands out what was read, or nothing of what cannot be. */
+/* Returns the weights in *weights, or closes them on an error. */
 static frt_status give(Weights *w, frt_status status, Weights **weights) {
     if (status) {
         weights_close(w);
@@ -243,7 +243,7 @@ frt_status weights_parse(const void *bytes, size_t n_bytes, const char *name, We
     return status ? status : give(w, parse(w, bytes, n_bytes, err), weights);
 }
 
-/* Bytes [at, at + n) of the file, all of them. */
+/* Reads bytes [at, at + n) of the file, all of them. */
 static frt_status read_file(const Weights *w, uint64_t at, void *to, size_t n, frt_error *err) {
     char *next = to;
     while (n > 0) {
@@ -293,7 +293,8 @@ static frt_status parse_file(Weights *w, const char *path, frt_error *err) {
 }
 
 frt_status weights_open(const char *path, Weights **weights, frt_error *err) {
-    /* A FIFO must not be waited for: it is refused like all that is no regular file. */
+    /* O_NONBLOCK, because opening a FIFO would wait. It is refused like every file that is not
+     * regular. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) {
         return frt_fail(err, errno == ENOENT ? FRT_E_WEIGHTS_MISSING : FRT_E_FILE,

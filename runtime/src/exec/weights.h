@@ -1,6 +1,5 @@
-/* A .safetensors file: its header is checked whole before anything is looked up, and elements are
- * read when they are asked for, so that a file which others cut short meanwhile is an error and no
- * signal. */
+/* A .safetensors file. Its whole header is checked before any lookup. Elements are read on request,
+ * not mapped, so a file that another process truncates is an error and not a signal. */
 #ifndef FRT_WEIGHTS_H
 #define FRT_WEIGHTS_H
 
@@ -8,10 +7,10 @@
 
 typedef struct Weight {
     const char *name;
-    const char *dtype; /* the file's word, "F32" */
+    const char *dtype; /* the dtype's word in the file, "F32" */
     int32_t rank;
     int64_t dims[FRT_MAX_RANK];
-    uint64_t offset; /* of its elements, little-endian and row-major, from the first tensor's */
+    uint64_t offset; /* of its elements, little-endian and row-major, from the start of the data */
     size_t n_bytes;
 } Weight;
 
@@ -20,12 +19,12 @@ typedef struct Weights Weights;
 /* FRT_E_WEIGHTS_MISSING (no such file), _FILE, _WEIGHTS_BAD, _OUT_OF_MEMORY. */
 frt_status weights_open(const char *path, Weights **weights, frt_error *err);
 
-/* The same over bytes in memory, which are borrowed; `name` appears in messages. */
+/* weights_open over bytes in memory, which are borrowed. `name` appears in messages. */
 frt_status weights_parse(const void *bytes, size_t n_bytes, const char *name, Weights **weights,
                          frt_error *err);
 void weights_close(Weights *weights);
 
-/* NULL if the file has none of this name. */
+/* NULL if the file has no tensor of this name. */
 const Weight *weights_find(const Weights *weights, const char *name);
 
 /* Copies bytes [at, at + n) of the tensor's elements to `to`. FRT_E_WEIGHTS_BAD when the file has

@@ -1,11 +1,11 @@
-/* Versions of info structs: a caller states the size of its own in `struct_size`. */
+/* Versions of info structs: a caller states the size of its own struct in `struct_size`. */
 #ifndef FRT_API_EXPORT_H
 #define FRT_API_EXPORT_H
 
 #include <stddef.h>
 #include <string.h>
 
-/* Copy a filled info out without writing past what the caller's version of it holds. */
+/* Copies a filled info to the caller, but no more bytes than the caller's version has. */
 #define GIVE(info, ...)                                                                  \
     do {                                                                                 \
         size_t n_given =                                                                 \

@@ -1,5 +1,5 @@
-/* CRC-32C by a byte table made on the stack (2 us): artifacts are small and read once, so there
- * is no shared state. */
+/* CRC-32C by a byte table built on the stack (2 us). Artifacts are small and read once, so no
+ * shared table is worth its state. */
 #include "host/crc32c.h"
 
 static uint32_t nibble(uint32_t crc) {

@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli) in pieces: start with 0, feed bytes in order, the result is the checksum. */
+/* Incremental CRC-32C (Castagnoli): start with 0 and feed the bytes in order. */
 #ifndef FRT_CRC32C_H
 #define FRT_CRC32C_H
 

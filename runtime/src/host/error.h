@@ -1,4 +1,4 @@
-/* How a failure is reported: one call formats the caller's frt_error and yields the status. */
+/* Error reporting: one call formats the caller's frt_error and returns the status. */
 #ifndef FRT_ERROR_H
 #define FRT_ERROR_H
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* From so many bytes on memory begins at a huge page and is asked for in huge pages: a matrix with
- * long rows otherwise costs a page walk for a few lines of the cache. */
+/* From this size on memory starts at a huge page and the kernel is asked for huge pages. Otherwise
+ * a matrix with long rows costs a page walk for every few cache lines. */
 enum { HUGE_BYTES = 2 << 20, HUGE_FROM_BYTES = 2 * HUGE_BYTES };
 
 void *mem_alloc(size_t n, size_t size) {
@@ -23,7 +23,7 @@ void *mem_alloc_aligned(size_t n_bytes) {
     size_t whole = (n_bytes + FRT_ALIGNMENT - 1) / FRT_ALIGNMENT * FRT_ALIGNMENT;
     void *memory = aligned_alloc(alignment, whole ? whole : FRT_ALIGNMENT);
     if (memory && alignment == HUGE_BYTES) {
-        madvise(memory, whole, MADV_HUGEPAGE); /* refused, it is as before */
+        madvise(memory, whole, MADV_HUGEPAGE); /* on failure the memory has normal pages */
     }
     return memory;
 }

@@ -1,20 +1,20 @@
-/* Host memory of the runtime: the only door to malloc, so that tests can put a counting,
- * failing one in its place by linking another definition of these functions. */
+/* Host memory of the runtime. All allocations go through these functions, so that a test can link
+ * other definitions that count or fail. */
 #ifndef FRT_MEM_H
 #define FRT_MEM_H
 
 #include <stddef.h>
 
-/* Zeroed memory for n elements; NULL when there is none or n * size overflows. */
+/* Zeroed memory for n elements; NULL when memory is out or n * size overflows. */
 void *mem_alloc(size_t n, size_t size);
 
 /* At least `n_bytes`, aligned to FRT_ALIGNMENT, not zeroed. */
 void *mem_alloc_aligned(size_t n_bytes);
 
-/* Resize to n elements; on failure NULL, and `data` is untouched. */
+/* Resizes to n elements. On failure it returns NULL and leaves `data` untouched. */
 void *mem_resize(void *data, size_t n, size_t size);
 
-/* Frees what any of the above returned; NULL is ignored. */
+/* Frees a result of the functions above; NULL is ignored. */
 void mem_free(void *data);
 
 #endif

@@ -1,6 +1,7 @@
-/* The claiming pool. A job is published by one 64-bit ticket {generation, next chunk}; claiming is
- * a compare-and-swap on it. Invariant: the job's fields change only while the ticket is closed,
- * and a ticket once closed never returns, so a claim that succeeds belongs to the job it read. */
+/* A thread pool whose threads claim chunks. A 64-bit ticket {generation, next chunk} publishes a
+ * job; a thread claims a chunk by compare-and-swap on the ticket. Invariant: the fields of a job
+ * change only while the ticket is closed, and a closed ticket value never returns. So a successful
+ * claim belongs to the job whose fields the thread has read. */
 #include "host/pool.h"
 
 #include "host/error.h"
@@ -12,26 +13,26 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define CLOSED 0xffffffffu /* as the next chunk */
+#define CLOSED 0xffffffffu /* a ticket's next chunk between jobs */
 
 enum { SPIN_NS = 50000 };
 
 struct Pool {
-    pthread_mutex_t owner; /* held by the caller whose job runs */
+    pthread_mutex_t owner; /* held by the caller of pool_run */
     _Atomic uint64_t ticket;
     _Atomic uint32_t n_chunks;
     _Atomic(frt_parallel_body) body;
     _Atomic(void *) ctx;
     _Atomic uint32_t n_done;
     _Atomic uint32_t is_owner_asleep;
-    _Atomic uint32_t wake; /* futex word: changes with each job */
+    _Atomic uint32_t wake; /* futex word; changes with each job */
     _Atomic uint32_t n_asleep;
     _Atomic bool is_stopping;
     int n_workers;
     pthread_t workers[POOL_MAX_THREADS];
 };
 
-/* Run one chunk; false when there is none to claim. */
+/* Runs one chunk; false when none is left. */
 static bool claim_chunk(Pool *pool) {
     uint64_t ticket = atomic_load(&pool->ticket);
     for (;;) {
@@ -54,7 +55,7 @@ static bool claim_chunk(Pool *pool) {
 
 static void *work(void *arg) {
     Pool *pool = arg;
-    port_fp_set(PORT_FP_DEFAULT); /* a thread is born with its creator's flags */
+    port_fp_set(PORT_FP_DEFAULT); /* a new thread inherits its creator's flags */
     while (!atomic_load(&pool->is_stopping)) {
         uint32_t seen = atomic_load(&pool->wake);
         int64_t until = 0;
@@ -129,7 +130,7 @@ int pool_n_threads(const Pool *pool) {
     return pool->n_workers + 1;
 }
 
-/* Signals are the application's: none is to be handled on a thread that it does not know. */
+/* Blocks all signals on the workers: the application does not know these threads. */
 static int start_worker(Pool *pool) {
     sigset_t all;
     sigset_t before;

@@ -1,7 +1,7 @@
-/* Threads for fork-join jobs. Chunks are claimed, not handed out: the calling thread takes what
- * nobody else took, so a sleeping worker never delays a job. Which thread runs a chunk is open,
- * what a chunk is never depends on the threads. One job at a time; a second caller meanwhile runs
- * its job alone. */
+/* Threads for fork-join jobs. Threads claim chunks, and the calling thread takes what is left, so a
+ * sleeping worker never delays a job. Any thread may run a chunk, but the chunks themselves do not
+ * depend on the threads. The pool runs one job at a time; a second concurrent caller runs its job
+ * alone. */
 #ifndef FRT_POOL_H
 #define FRT_POOL_H
 
@@ -16,7 +16,8 @@ frt_status pool_create(int n_threads, Pool **pool, frt_error *err);
 void pool_free(Pool *pool);
 int pool_n_threads(const Pool *pool);
 
-/* body(ctx, i) for each i in [0, n); returns when all are done. n below 2^32 - 1. */
+/* Calls body(ctx, i) for each i in [0, n) and returns when all calls have returned. n < 2^32 -
+ * 1. */
 void pool_run(Pool *pool, int64_t n, frt_parallel_body body, void *ctx);
 
 #endif

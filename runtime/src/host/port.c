@@ -16,7 +16,7 @@
 
 enum { REG_A, REG_B, REG_C, REG_D };
 
-/* Where cpuid tells about a feature; `os` names who must save its registers. */
+/* The cpuid bit of a feature; `os` names registers that the operating system must save. */
 typedef struct Feature {
     const char *name;
     uint32_t leaf;

@@ -1,4 +1,4 @@
-/* The one place for what C11 does not have: attributes, processor state and features. */
+/* The only place for things that C11 lacks: attributes, processor state and features. */
 #ifndef FRT_PORT_H
 #define FRT_PORT_H
 
@@ -11,7 +11,7 @@
 #define FRT_PRINTF(text, first)
 #endif
 
-/* SSE control word that kernels assume: round to nearest, no traps, no FTZ, no DAZ. */
+/* The SSE control word of kernels: round to nearest, no traps, no FTZ, no DAZ. */
 #define PORT_FP_DEFAULT 0x1f80u
 
 #if defined(__x86_64__)
@@ -36,25 +36,25 @@ static inline void port_pause(void) {
 }
 #endif
 
-/* 1 if this processor has the feature ("avx2"), 0 if not, -1 if the name is not known. */
+/* 1 if this processor has the feature ("avx2"), 0 if not, -1 if the name is unknown. */
 int port_cpu_has(const char *feature);
 
-/* "AMD EPYC 7B13", cut to `n_bytes`. */
+/* The name of the processor, "AMD EPYC 7B13", cut to `n_bytes`. */
 void port_cpu_name(char *text, unsigned long n_bytes);
 
-/* CPUs that the calling thread may run on, at least 1. */
+/* The number of CPUs that the calling thread may run on, at least 1. */
 int port_cpu_count(void);
 
 int64_t port_clock_ns(void);
 
-/* Sleep while *word == expected (may return early), wake up to n sleepers. */
+/* Sleeps while *word == expected (may return early); wakes up to n sleepers. */
 void port_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 void port_futex_wake(_Atomic uint32_t *word, int n);
 
-/* The build of the machine's NVIDIA driver, "580.95.05"; "" where that is not known. */
+/* The build of the machine's NVIDIA driver, "580.95.05"; "" where it is unknown. */
 void port_driver_build(char *text, unsigned long n_bytes);
 
-/* Anonymous file for dlopen; -1 where there is none. */
+/* An anonymous file for dlopen; -1 where the system has none. */
 int port_memory_file(const char *name);
 
 #endif

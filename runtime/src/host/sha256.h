@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4) of bytes that come in pieces. */
+/* Incremental SHA-256 (FIPS 180-4). */
 #ifndef FRT_SHA256_H
 #define FRT_SHA256_H
 
@@ -10,7 +10,7 @@ enum { SHA256_BYTES = 32, SHA256_BLOCK_BYTES = 64 };
 typedef struct Sha256 {
     uint32_t state[8];
     uint64_t n_bytes;
-    uint8_t block[SHA256_BLOCK_BYTES]; /* n_bytes % 64 of it are filled */
+    uint8_t block[SHA256_BLOCK_BYTES]; /* its first n_bytes % 64 bytes are filled */
 } Sha256;
 
 void sha256_begin(Sha256 *hash);

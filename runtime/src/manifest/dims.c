@@ -1,5 +1,4 @@
-/* Checking given shapes and resolving dims from them, with messages that name both sides of a
- * conflict. */
+/* Checking shapes and resolving dims from them. A message of a conflict names both sides. */
 #include "host/error.h"
 #include "exec/program.h"
 
@@ -51,7 +50,7 @@ frt_status given_check(const Manifest *m, const Tensor *tensor, const frt_tensor
     return FRT_OK;
 }
 
-/* What fixed a dim. */
+/* The tensor, or the caller, that fixed a dim. */
 static Subject origin_of(const Tensor *tensor, int32_t axis) {
     return tensor ? (Subject){role_name(tensor->role), tensor->name, axis} : the_caller;
 }
@@ -106,7 +105,7 @@ void extents_print(const int64_t *extents, int32_t rank, char *text, size_t n_by
     }
 }
 
-/* " (N is 2 by param w axis 0)", for the dims of an extent. */
+/* " (N is 2 by param w axis 0)": who fixed the dims of an extent. */
 static void sources_print(const Manifest *m, const DimState *dims, Expr extent, char *text,
                           size_t n_bytes) {
     bool is_told[FRT_MAX_DIMS] = {false};

@@ -46,7 +46,7 @@ static bool apply(ExprOp op, int64_t a, int64_t b, int64_t *result) {
 }
 
 ExprResult expr_eval(const ExprToken *tokens, Expr expr, DimValues dims, int64_t *value) {
-    int64_t stack[FRT_MAX_EXPR_DEPTH]; /* not cleared: most expressions are a token or two */
+    int64_t stack[FRT_MAX_EXPR_DEPTH]; /* not cleared: most expressions have one or two tokens */
     size_t depth = 0;
     stack[0] = 0;
     for (uint32_t i = 0; i < expr.n; i++) {
@@ -84,12 +84,12 @@ bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value) {
     return expr_eval(tokens, expr, (DimValues){NULL, NULL}, value) == EXPR_OK;
 }
 
-/* Infix printing works on token ranges: the operand that ends at token i starts at start[i], so
- * text can be written left to right with a stack of pending pieces instead of recursion. */
+/* Infix printing works on token ranges: the operand that ends at token i starts at token start[i].
+ * A stack of pending pieces replaces recursion and gives the text from left to right. */
 typedef struct Piece {
     const char *literal; /* printed if not NULL */
     uint32_t last;       /* otherwise: the operand that ends at this token, */
-    int level;           /* in parentheses if it binds less tightly than this */
+    int level;           /* in parentheses if it binds less tightly than this level */
 } Piece;
 
 typedef struct Text {
@@ -124,7 +124,7 @@ static int level_of(ExprOp op) {
     return 3;
 }
 
-/* start[i]: first token of the operand that ends at token i. */
+/* start[i]: the first token of the operand that ends at token i. */
 static void find_starts(const ExprToken *tokens, Expr expr, uint32_t *start) {
     for (uint32_t i = 0; i < expr.n; i++) {
         if (tokens[expr.first + i].op <= EXPR_DIM) {
@@ -135,7 +135,7 @@ static void find_starts(const ExprToken *tokens, Expr expr, uint32_t *start) {
     }
 }
 
-/* Push the pieces of the operand ending at `last`, in reverse. Returns the new depth. */
+/* Pushes the pieces of the operand that ends at `last`, in reverse. Returns the new depth. */
 static size_t push_operation(ExprOp op, uint32_t last, const uint32_t *start, int level,
                              Piece *stack, size_t n) {
     static const char *const infix[] = {[EXPR_ADD] = "+", [EXPR_SUB] = "-",  [EXPR_MUL] = "*",
@@ -146,7 +146,7 @@ static size_t push_operation(ExprOp op, uint32_t last, const uint32_t *start, in
     if (is_enclosed) {
         stack[n++] = (Piece){.literal = ")"};
     }
-    /* All four associate to the left: an equal level on their right needs parentheses. */
+    /* All four operators are left-associative: a right operand of equal level needs parentheses. */
     stack[n++] = (Piece){.last = last - 1, .level = is_call ? 0 : own + 1};
     stack[n++] = (Piece){.literal = infix[op]};
     stack[n++] = (Piece){.last = start[last - 1] - 1, .level = own};

@@ -1,5 +1,5 @@
-/* Integer expressions of the manifest: postfix over constants and dims, evaluated with every
- * overflow caught and no recursion. */
+/* Integer expressions of the manifest: postfix over constants and dims. Evaluation catches every
+ * overflow and does not recurse. */
 #ifndef FRT_EXPR_H
 #define FRT_EXPR_H
 
@@ -23,8 +23,8 @@ typedef struct ExprToken {
     int64_t value;
 } ExprToken;
 
-/* A range of the manifest's tokens. The reader guarantees that it is well formed: operands are
- * there, exactly one result remains and the stack stays below FRT_MAX_EXPR_DEPTH. */
+/* A range of the manifest's tokens. The reader guarantees that it is well formed: every operator
+ * has its operands, one result remains, and the stack stays below FRT_MAX_EXPR_DEPTH. */
 typedef struct Expr {
     uint32_t first;
     uint32_t n;
@@ -32,11 +32,11 @@ typedef struct Expr {
 
 typedef enum ExprResult {
     EXPR_OK,
-    EXPR_UNKNOWN_DIM, /* *value is the index of the dim without a value */
-    EXPR_OVERFLOW     /* or a divisor that is not positive */
+    EXPR_UNKNOWN_DIM, /* value is the index of a dim without a value */
+    EXPR_OVERFLOW     /* overflow, or a divisor that is not positive */
 } ExprResult;
 
-/* Values of dims in the manifest's order; known[i] false = no value yet. */
+/* Values of dims in the manifest's order; known[i] false: dim i has no value yet. */
 typedef struct DimValues {
     const int64_t *values;
     const bool *known;
@@ -44,12 +44,12 @@ typedef struct DimValues {
 
 ExprResult expr_eval(const ExprToken *tokens, Expr expr, DimValues dims, int64_t *value);
 
-/* Index of the dim if the expression is a bare one, else -1. */
+/* The dim's index if the expression is a bare dim, else -1. */
 int32_t expr_bare_dim(const ExprToken *tokens, Expr expr);
 
 bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value);
 
-/* Infix text like snprintf. `names[i]` is the name of dim i. */
+/* Prints infix text as snprintf does. `names[i]` is the name of dim i. */
 size_t expr_print(const ExprToken *tokens, Expr expr, const char *const *names, char *text,
                   size_t n_bytes);
 

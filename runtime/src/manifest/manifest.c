@@ -1,4 +1,4 @@
-/* The manifest once read: lookups, evaluation with messages, and its end. */
+/* Lookups in a manifest, evaluation with error messages, and freeing. */
 #include "manifest/manifest.h"
 
 #include "host/error.h"
@@ -126,7 +126,7 @@ frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dim
     return FRT_OK;
 }
 
-/* An expression too large to evaluate makes its term false: what comes later is for such sizes. */
+/* An expression that overflows makes its term false: later variants are for such sizes. */
 static bool term_holds(const Manifest *m, const Term *term, void *const *args, DimValues dims) {
     int64_t value = 0;
     if (term->kind != TERM_POINTER && expr_eval(m->tokens, term->expr, dims, &value) != EXPR_OK) {

@@ -1,5 +1,5 @@
-/* The manifest's `map` line: `map ARG[:tf32] SWIZZLE OFFSET SIZE:STRIDE:BOX...`, with
- * SIZE:STRIDE:LOWER:UPPER:STEP for axes along which windows lie. */
+/* The manifest's `map` line: `map ARG[:tf32] SWIZZLE OFFSET SIZE:STRIDE:BOX...`. A spatial axis of
+ * im2col is SIZE:STRIDE:LOWER:UPPER:STEP. */
 #include "manifest/manifest_text.h"
 
 enum { FIRST_AXIS = 4, WIDEST_SWIZZLE = 128 };
@@ -25,7 +25,7 @@ static frt_status read_corner(TextReader *r, Slice s, int32_t *corner) {
     return status;
 }
 
-/* LOWER:UPPER:STEP, of an axis along which windows lie. */
+/* Reads LOWER:UPPER:STEP of a spatial axis of im2col. */
 static frt_status read_windows(TextReader *r, Slice lower, Slice s, MapAxis *axis) {
     Slice upper;
     int64_t step = 0;
@@ -87,7 +87,8 @@ static frt_status read_arg(TextReader *r, int64_t last_arg, Map *map) {
     return status;
 }
 
-/* Windows lie along all axes between the first and the last, or along none. */
+/* In an im2col map every axis between the first and the last is spatial; in any other map none
+ * is. */
 static frt_status check_windows(TextReader *r, Map *map) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < map->rank; i++) {

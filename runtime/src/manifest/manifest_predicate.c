@@ -1,5 +1,5 @@
-/* What a variant may have besides its kernel: a predicate, terms joined by `&`, options of the
- * launch, and a price. */
+/* The optional fields of a variant: a predicate (terms joined by `&`), launch options, and a
+ * price. */
 #include "manifest/manifest_text.h"
 
 /* `aN:BYTES`, `m:EXPR:K` or `l:EXPR:K`. */

@@ -1,12 +1,13 @@
-/* The manifest's grammar: one function per directive, one table that orders them. What it checks
- * is what lets the rest of the runtime index without looking. docs/MANIFEST.md says it in prose. */
+/* The manifest's grammar: one function per directive, and one table that orders them. These checks
+ * let the rest of the runtime index without checks of its own. docs/MANIFEST.md has the grammar in
+ * prose. */
 #include "host/error.h"
 #include "manifest/manifest_text.h"
 #include "host/mem.h"
 
 #include <string.h>
 
-/* A directive may follow only directives of its own or an earlier stage. */
+/* A directive may follow only directives of its own stage or an earlier one. */
 typedef enum Stage {
     STAGE_START,
     STAGE_VERSION,
@@ -23,8 +24,8 @@ typedef struct Reader {
     uint32_t variants_capacity, pitches_capacity, maps_capacity, refs_capacity;
     bool awaits_variant; /* the last line was a launch or one of its variants */
     bool is_certain;     /* the last variant has no predicate and no map */
-    Price group;         /* the last group of variants with prices: its number and measures */
-    bool is_group;       /* the last line, but for maps, was of it */
+    Price group;         /* the last group of variants with prices: its number and its measures */
+    bool is_group;       /* the last line other than a map belongs to the group */
 } Reader;
 
 static frt_status read_version(Reader *reader) {
@@ -231,7 +232,7 @@ static frt_status read_param(Reader *reader) {
     return status ? status : add_tensor(reader, &tensor);
 }
 
-/* A tensor that was declared before, by name. */
+/* Finds a tensor of an earlier line by name. */
 static frt_status find_declared(Reader *reader, Slice s, const char *what, int32_t *index) {
     TextReader *r = &reader->text;
     const Graph *graph = current_graph(reader);
@@ -266,7 +267,7 @@ static frt_status read_temp(Reader *reader) {
     return status ? status : add_tensor(reader, &tensor);
 }
 
-/* One of its two dims, which no caller gives. */
+/* Adds a dim of a pitch, which no caller gives. */
 static frt_status add_pitch_dim(Reader *reader, Slice s, uint32_t *index) {
     Dim dim = {.hi = INT64_MAX, .multiple = 1};
     frt_status status = text_name(&reader->text, s, "dim", &dim.name);
@@ -341,8 +342,8 @@ static frt_status add_ref(Reader *reader, uint32_t ref) {
     return FRT_OK;
 }
 
-/* One tensor that a step of `phase` uses. Init steps run once per program, before anything is
- * bound, so they see only what the program keeps. */
+/* Reads one tensor argument of a step. Init steps run once per program, before anything is bound,
+ * so they may use params and persistent temps only. */
 static frt_status add_arg(Reader *reader, Slice s, Step *step) {
     TextReader *r = &reader->text;
     int32_t index;
@@ -459,7 +460,7 @@ static frt_status read_copy(Reader *reader) {
     return status ? status : add_step(reader, &step);
 }
 
-/* Opens a group of variants with prices. */
+/* Begins a group of variants with prices. */
 static frt_status read_measures(Reader *reader) {
     TextReader *r = &reader->text;
     if (!reader->awaits_variant) {
@@ -470,7 +471,7 @@ static frt_status read_measures(Reader *reader) {
     return text_measures(r, &reader->group);
 }
 
-/* What may follow the predicate, a price last. */
+/* Reads the fields after the predicate; a price is the last. */
 static frt_status read_options(Reader *reader, Variant *variant) {
     TextReader *r = &reader->text;
     uint32_t next = 6;
@@ -529,7 +530,8 @@ static frt_status read_variant(Reader *reader) {
     return status;
 }
 
-/* What the copy engine takes at once: 16 bytes at least, and what its swizzle spans at most. */
+/* The limits of the copy engine for a box: its innermost side has at least 16 bytes, and at most
+ * the span of its swizzle. */
 static frt_status check_box(TextReader *r, const Map *map, frt_dtype dtype) {
     uint64_t n_bytes = (uint64_t)map->axes[0].box * frt_dtype_bytes(dtype);
     if (n_bytes % FRT_MAP_ALIGN_BYTES != 0 || (map->swizzle && n_bytes > map->swizzle)) {
@@ -539,7 +541,8 @@ static frt_status check_box(TextReader *r, const Map *map, frt_dtype dtype) {
     return FRT_OK;
 }
 
-/* A map belongs to the variant before it, which then applies only where the map can be made. */
+/* A map belongs to the variant before it. The variant then applies only where the map can be
+ * made. */
 static frt_status read_map(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
@@ -582,7 +585,7 @@ static frt_status read_end(Reader *reader) {
 
 static const struct {
     const char *word;
-    uint32_t min_fields, max_fields; /* with the directive */
+    uint32_t min_fields, max_fields; /* including the directive */
     Stage from, to;                  /* allowed in [from, to] */
     Stage next;
     frt_status (*read)(Reader *reader);
@@ -610,7 +613,8 @@ static const struct {
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
 };
 
-/* Lines that a reader may ignore; some are for whoever asks. One that is wrong is ignored too. */
+/* Extension lines, which a reader may ignore; some are kept for inspection. A malformed one is
+ * ignored too. */
 static void read_extension(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
@@ -630,7 +634,7 @@ static bool is_extension(Slice word) {
     return word.n > n && memcmp(word.bytes, FRT_EXTENSION_PREFIX, n) == 0;
 }
 
-/* Whether the last launch has a variant that may be its last. */
+/* Whether the last variant of the last launch has no predicate. */
 static bool ends_without_predicate(const Manifest *m) {
     return m->steps[m->n_steps - 1].n_variants && m->variants[m->n_variants - 1].when.n_terms == 0;
 }
@@ -670,7 +674,7 @@ static frt_status read_directive(Reader *reader) {
 frt_status manifest_read(const char *text, size_t n_bytes, Manifest *manifest, frt_error *err) {
     *manifest = (Manifest){0};
     size_t n_max = n_bytes < FRT_MAX_TEXT_BYTES ? n_bytes : FRT_MAX_TEXT_BYTES;
-    /* Each name is no longer than its field plus the separator after it. */
+    /* A name is no longer than its field and the separator after it. */
     size_t n_strings = n_max + FRT_MAX_LINE_BYTES + 1;
     manifest->strings = mem_alloc(n_strings, 1);
     if (!manifest->strings) {

@@ -1,4 +1,4 @@
-/* The fields of the manifest's tensor lines: `input NAME 0 DTYPE EXTENT...` and its like. */
+/* The fields of the manifest's tensor lines, such as `input NAME 0 DTYPE EXTENT...`. */
 #include "manifest/manifest_text.h"
 
 enum { PLACE = 4 };

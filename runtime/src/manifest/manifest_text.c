@@ -106,7 +106,7 @@ static int hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Decode into `out`, which has room for s.n + 1 bytes. Names hold no NUL. */
+/* Decodes into `out`, which has room for s.n + 1 bytes. A name holds no NUL. */
 static bool decode_name(Slice s, char *out) {
     size_t n = 0;
     for (size_t i = 0; i < s.n; i++) {
@@ -205,7 +205,7 @@ static frt_status parse_token(TextReader *r, Slice s, const char *what, ExprToke
     if (token->value < 0) {
         return text_fail(r, "%s refers to dim `%s`, which is not declared", what, name);
     }
-    r->strings_end = mark; /* the dim has its own copy */
+    r->strings_end = mark; /* the dim keeps its own copy */
     return FRT_OK;
 }
 

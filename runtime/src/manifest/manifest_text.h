@@ -1,5 +1,5 @@
-/* The manifest's text layer: lines, fields, numbers, names and expressions, each bounds-checked.
- * Knows no directive. The text is hostile until proven otherwise. */
+/* The manifest's text layer: lines, fields, numbers, names and expressions, each bounds-checked. It
+ * knows no directive. The text may be hostile. */
 #ifndef FRT_MANIFEST_TEXT_H
 #define FRT_MANIFEST_TEXT_H
 
@@ -28,58 +28,61 @@ typedef struct TextReader {
     frt_error *err;
 } TextReader;
 
-/* FRT_E_ARTIFACT with "manifest line N: " before the message. */
+/* Fails with FRT_E_ARTIFACT and "manifest line N: " before the message. */
 frt_status text_fail(TextReader *r, const char *format, ...) FRT_PRINTF(2, 3);
 
-/* Advance to the next line and split it. */
+/* Advances to the next line and splits it into fields. */
 frt_status text_next_line(TextReader *r);
 
 bool slice_is(Slice s, const char *word);
 
-/* Cut the piece before the next `separator` off the front of `rest`; false when nothing is left. */
+/* Cuts the piece before the next `separator` off the front of `rest`; false when `rest` is
+ * empty. */
 bool slice_cut(Slice *rest, char separator, Slice *piece);
 
-/* Decimal without sign or leading zeros, at most `max`. */
+/* Reads a decimal number without sign or leading zeros, at most `max`. */
 frt_status text_int(TextReader *r, Slice s, int64_t max, const char *what, int64_t *value);
 
-/* Unescape a name into the manifest's strings. */
+/* Unescapes a name into the manifest's strings. */
 frt_status text_name(TextReader *r, Slice s, const char *what, const char **name);
 
-/* Copy a field as it stands (no escapes: versions, architectures). */
+/* Copies a field without unescaping (versions, architectures). */
 const char *text_word(TextReader *r, Slice s);
 
-/* Parse a postfix expression over the dims declared so far. */
+/* Parses a postfix expression over the dims declared so far. */
 frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
 
-/* A field with a predicate over `n_args` arguments; `-` has no terms. In manifest_predicate.c. */
+/* Reads a field with a predicate over `n_args` arguments; `-` has no terms. In
+ * manifest_predicate.c. */
 frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate);
-/* `waits` and `resident:CLUSTER`, which a variant of a CUDA kernel may have in that order, from
- * field `next` on, which comes behind them. */
+/* Reads the options `waits` and `resident:CLUSTER` of a CUDA variant, in this order, from field
+ * `next` on. `next` becomes the field after them. */
 frt_status text_launch_options(TextReader *r, Variant *variant, uint32_t *next);
-/* `price:BLOCKS:PER_WAVE:PERCENT:FIXED`, and `:WEIGHT` for each measure, which `price` has. */
+/* Reads `price:BLOCKS:PER_WAVE:PERCENT:FIXED`, followed by `:WEIGHT` for each measure of
+ * `price`. */
 frt_status text_price(TextReader *r, Slice s, Price *price);
-/* The fields of a line of measures. */
+/* Reads the fields of a `measures` line. */
 frt_status text_measures(TextReader *r, Price *price);
 
-/* The name of a tensor and its index in the graph, -1 if it has none declared so far. The name
- * lasts until another is read. In manifest_tensor.c. */
+/* Reads the name of a tensor and finds its index in the graph; -1 if the graph has none yet. The
+ * name is valid until the next one is read. In manifest_tensor.c. */
 frt_status text_declared(TextReader *r, const Graph *graph, Slice s, const char *what,
                          const char **name, int32_t *index);
-/* Of a tensor line: name, device ordinal and dtype, the fields 1 to 3; the extents, the fields
- * [first, end); of a temp where it lies, field 4: OFFSET into the workspace, or NAME:OFFSET into an
- * output or another temp. In manifest_tensor.c. */
+/* Read the parts of a tensor line: name, device ordinal and dtype (fields 1 to 3); the extents
+ * (fields [first, end)); and the place of a temp (field 4), OFFSET into the workspace or
+ * NAME:OFFSET into an output or another temp. In manifest_tensor.c. */
 frt_status text_tensor_head(TextReader *r, Tensor *tensor);
 frt_status text_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end);
 frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor);
 
-/* The fields of a map line, except that its argument exists: ARG is at most `last_arg`. The box is
- * not yet checked against the argument's dtype. In manifest_map.c. */
+/* Reads the fields of a map line. It checks ARG against `last_arg`, but the caller checks the box
+ * against the argument's dtype. In manifest_map.c. */
 frt_status text_map(TextReader *r, int64_t last_arg, Map *map);
 
 int32_t text_find_dim(const TextReader *r, const char *name);
 
-/* Make room for item `n` of a list that doubles: `list = text_grow(...)`; on failure the list is
- * as it was and r->out_of_memory is set. GROW yields the status. */
+/* Makes room for item `n` of a list whose capacity doubles: `list = text_grow(...)`. On failure the
+ * list is as before and r->out_of_memory is set. GROW yields the status. */
 void *text_grow(TextReader *r, void *list, uint32_t *capacity, uint32_t n, size_t item);
 #define GROW(r, list, capacity, n) \
     ((list) = text_grow(r, list, &(capacity), n, sizeof *(list)), (r)->out_of_memory)
