@@ -34,29 +34,17 @@
 #define FRT_MAP_TF32 "tf32" /* option of a map: the copy engine rounds f32 elements to tf32 */
 #define FRT_D_COPY "copy"
 #define FRT_D_END "end"
-#define FRT_WAITS                                                                      \
-    "waits" /* option of a variant: it may be launched while the kernel before it ends \
-             * (PDL) */
+#define FRT_WAITS "waits" /* of a variant: it may be launched early (PDL) */
 /* Option of a variant: a persistent grid, at most one block per multiprocessor. */
 #define FRT_RESIDENT "resident"
-#define FRT_PRICE                                                                      \
-    "price" /* option of a variant: the terms of its predicted time; the runtime takes \
-             * the cheapest */
-#define FRT_X_BYTES                                                      \
-    FRT_EXTENSION_PREFIX "bytes" /* size of a persistent temp, for human \
-                                  * readers */
-#define FRT_X_REWRITES                                                     \
-    FRT_EXTENSION_PREFIX "rewrites" /* whether rewrites of arithmetic were \
-                                     * allowed */
+#define FRT_PRICE "price"                              /* of a variant: its predicted time */
+#define FRT_X_BYTES FRT_EXTENSION_PREFIX "bytes"       /* of a persistent temp */
+#define FRT_X_REWRITES FRT_EXTENSION_PREFIX "rewrites" /* whether they were allowed */
 #define FRT_REWRITES_ON "on"
 #define FRT_REWRITES_OFF "off"
-#define FRT_X_REWRITE                                                       \
-    FRT_EXTENSION_PREFIX "rewrite" /* the rewrite in the launch of the line \
-                                    * before */
-#define FRT_D_PAYLOAD                                                      \
-    "payload"                     /* after `end`: a cubin of so many bytes \
-                                   * follows */
-#define FRT_D_FUNCTION "function" /* in PTX: the text of a kernel follows */
+#define FRT_X_REWRITE FRT_EXTENSION_PREFIX "rewrite" /* of the launch before it */
+#define FRT_D_PAYLOAD "payload"                      /* after `end`: the bytes of a cubin */
+#define FRT_D_FUNCTION "function"                    /* in PTX: the text of a kernel follows */
 
 #define FRT_TARGET_CUDA "cuda"
 #define FRT_TARGET_CPU "cpu"

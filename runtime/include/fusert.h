@@ -47,9 +47,7 @@ extern "C" {
 #define FRT_VERSION_MINOR 1
 #define FRT_VERSION_PATCH 0
 #define FRT_MAX_RANK 8
-#define FRT_ALIGNMENT                                                          \
-    256 /* bytes; alignment of every address that the runtime itself allocates \
-         */
+#define FRT_ALIGNMENT 256 /* bytes; of every address that the runtime allocates */
 
 /* The version of the library in use, "0.1.0". It may be newer than this header. */
 FRT_API const char *frt_version(void);
