@@ -1,4 +1,5 @@
-/* The back end: plans to LLVM's IR to PTX or objects. The only folder that includes llvm-c. */
+/* The back end: lowers plans to LLVM IR and writes PTX or objects. The only folder that includes
+ * llvm-c. */
 #ifndef FUSEC_CODEGEN_CODEGEN_H
 #define FUSEC_CODEGEN_CODEGEN_H
 
@@ -6,7 +7,7 @@
 #include "machine/target.h"
 #include "plan/plan.h"
 
-typedef enum { CODE_LLVM_IR, CODE_ASSEMBLY, CODE_OBJECT } CodeKind; /* GPU assembly is PTX */
+typedef enum { CODE_LLVM_IR, CODE_ASSEMBLY, CODE_OBJECT } CodeKind; /* assembly of a GPU is PTX */
 
 typedef struct CodeBytes {
     char *data; /* on the arena */
@@ -16,20 +17,21 @@ typedef struct CodeBytes {
 typedef struct BackOptions {
     const Target *target;
     bool verify; /* run LLVM's verifier */
-    /* Text of the manifest: PTX carries it as leading comment lines, an object as the content of
-     * its section; NULL for none. Its checksum field is filled in by manifest_seal afterwards. */
+    /* The manifest's text; NULL: none. PTX carries it as leading comment lines, an object in a
+     * section of its own. manifest_seal fills in its checksum afterwards. */
     const char *manifest;
 } BackOptions;
 
-/* Whether every primitive and dtype of the plan has a lowering; reports what has none. Never
- * skipped: LLVM aborts the process on what it cannot select for a CPU. */
+/* Whether every primitive and dtype of the plan has a lowering; reports those without. It must
+ * never be skipped: LLVM aborts the process on an instruction that it cannot select. */
 bool back_is_legal(const Plan *plan, const Target *target, Diags *diags);
 
-/* Lowers all kernels of all plans (structurally equal kernels once each) and emits them. */
+/* Lowers all kernels of all plans, each distinct kernel once, and emits them. False: an error was
+ * reported. */
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                CodeKind kind, CodeBytes *code, Diags *diags);
 
-/* The best x86-64 target that runs on this machine, or NULL when not even x86-64-v3 does. */
+/* The best x86-64 target that runs on this machine; NULL if even x86-64-v3 does not. */
 const Target *back_native_cpu(void);
 const char *back_llvm_version(void);
 

@@ -1,8 +1,8 @@
-/* From plans to bytes: legality, lowering, and then the PTX writer, or LLVM's code generator for
- * CPUs. See codegen.h.
+/* From plans to bytes: legality, lowering, then the PTX writer, or LLVM's code generator for CPUs.
+ * See codegen.h.
  *
- * No optimiser passes run: the emitters write what they mean, and passes cost as much as code
- * generation without changing the speed of what comes out. */
+ * No LLVM optimization pass runs. The templates emit the final code themselves, and passes would
+ * cost as much time as code generation without making the code faster. */
 #include "codegen/codegen.h"
 
 #include "codegen/llvm/module.h"
@@ -16,7 +16,8 @@
 #include <string.h>
 #include <threads.h>
 
-/* Loops carry one index and constant offsets, so that strength reduction has nothing to gain. */
+/* Loops carry one index and constant offsets, so LLVM's loop strength reduction has nothing to
+ * gain. */
 static const char *const llvm_options[] = {"fusec", "-disable-lsr"};
 
 static void initialise_llvm(void) {
@@ -33,8 +34,8 @@ const char *back_llvm_version(void) {
     return LLVM_VERSION_STRING;
 }
 
-/* Legality: every live primitive and conversion has operands its row allows. What the rows allow,
- * unit_prim and convert_value lower for every target; a test emits each. */
+/* Legality: every live primitive and conversion has operand dtypes that its row allows. math_prim
+ * and convert_value lower every allowed combination for every target; a test emits each. */
 bool back_is_legal(const Plan *plan, const Target *target, Diags *diags) {
     bool ok = true;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
@@ -57,7 +58,7 @@ bool back_is_legal(const Plan *plan, const Target *target, Diags *diags) {
     return ok;
 }
 
-/* The manifest as the content of its own section of an object. */
+/* Embeds the manifest as the content of its own section of an object. */
 static void embed_manifest(const Codegen *k, const char *manifest) {
     uint32_t n_bytes = (uint32_t)strlen(manifest);
     Val text = LLVMConstStringInContext2(k->context, manifest, n_bytes, 1);
@@ -68,8 +69,8 @@ static void embed_manifest(const Codegen *k, const char *manifest) {
     LLVMSetAlignment(global, 1);
 }
 
-/* What is LLVM's while bytes are made, and memory for one function. A zeroed one may be disposed.
- */
+/* LLVM's objects during emission, and the memory of one function. A zeroed Emission may be
+ * disposed. */
 typedef struct Emission {
     Codegen k;
     Arena *scratch;
@@ -100,7 +101,8 @@ static bool verify_unit(Emission *e, Diags *diags) {
     return true;
 }
 
-/* PTX is written function by function, each from a module of its own. */
+/* Writes PTX function by function. Each function has an LLVM module of its own, which keeps memory
+ * small. */
 static bool write_functions(Emission *e, const Plan *plan, const BackOptions *options, PtxText *ptx,
                             Diags *diags) {
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
@@ -168,7 +170,7 @@ static void print_module(Emission *e) {
     LLVMDisposeMessage(text);
 }
 
-/* All in one module. LLVM ends every buffer with a NUL. */
+/* Emits all functions from one module. LLVM ends every buffer with a NUL. */
 static bool emit_module(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
                         const BackOptions *options, CodeKind kind, CodeBytes *code, Diags *diags) {
     module_init(&e->k, arena, options->target, "fusec");
@@ -195,7 +197,7 @@ bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOpt
     if (escape) {
         memcpy(&outer.jump, &escape->jump, sizeof outer.jump);
         int reason = setjmp(escape->jump);
-        if (reason) { /* release what is LLVM's on the way out */
+        if (reason) { /* dispose LLVM's objects on this path too */
             emission_dispose(e);
             memcpy(&escape->jump, &outer.jump, sizeof outer.jump);
             longjmp(escape->jump, reason);

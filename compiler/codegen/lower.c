@@ -2,7 +2,7 @@
  *
  * GPU: void kernel(one global pointer per argument of every kernel, one i64 per dim symbol, one
  * tensor map of 128 bytes by value per map of the launch). CPU: void kernel(ptr arguments, ptr
- * dims, i64 begin, i64 end), arguments of all kernels likewise. */
+ * dims, i64 begin, i64 end), with the arguments of all kernels in the same order. */
 #include "codegen/lower.h"
 #include "plan/launch.h"
 
@@ -33,7 +33,7 @@ static void open_entry(Lower *lower) {
     k_goto(lower->k, lower->entry);
 }
 
-/* Ends the entry block by a jump to the first block of the body. */
+/* Ends the entry block with a jump to the first block of the body. */
 static void close_entry(Lower *lower, LLVMBasicBlockRef body) {
     k_ret_void(lower->k);
     k_goto(lower->k, lower->entry);
@@ -57,7 +57,7 @@ static uint32_t n_launch_maps(const Lower *lower, const Launch *launch) {
     return launch_maps(lower->plan, launch, variant_number(lower), maps);
 }
 
-/* Tensor maps stay where the launch put them: the copy engine reads them there. They are the last
+/* Tensor maps are grid constants: the copy engine reads them in parameter space. They are the last
  * parameters. */
 static void add_maps(Lower *lower, uint32_t n_maps) {
     const Codegen *k = lower->k;
@@ -75,9 +75,9 @@ static void add_maps(Lower *lower, uint32_t n_maps) {
     }
 }
 
-/* What the assembler has to leave room for; 0: as it likes. Without this it may spill a few
- * registers for one more block. And registers can move between warps only when their number at
- * entry is known. */
+/* The blocks per multiprocessor for which ptxas must leave registers; 0: no bound. Without the
+ * bound, ptxas may spill a few registers to fit one more block. Moving registers between warps
+ * (setmaxnreg) also needs their number at entry to be known. */
 static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
     bool is_one_block = launch_mode_info(launch->mode)->blocks == BLOCKS_ONE;
     if (form_info(lower->kernel->form)->multiplies || is_one_block) return 1;
@@ -116,7 +116,7 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
                       str_format(k->arena, "%u,1,1", lower->variant->sched.cluster));
 }
 
-/* Where a buffer of the launch lies in the block's shared memory. */
+/* The address of a buffer of the launch in the block's shared memory. */
 static Val shared_base(const Lower *lower, const Launch *launch, uint32_t buffer,
                        SmemPlace *place) {
     const Codegen *k = lower->k;
@@ -128,9 +128,9 @@ static Val shared_base(const Lower *lower, const Launch *launch, uint32_t buffer
     return k_byte(k, gpu_shared_dynamic(k), offset);
 }
 
-/* Takes the function's parameters from `param` on as the kernel's pointers; returns the next. A
- * shared buffer has its place in shared memory instead, unless kernels that share the block pass it
- * in registers. */
+/* Takes the function's parameters from `param` on as the kernel's pointers, and returns the next
+ * parameter. A shared buffer gets an address in shared memory instead, unless the kernels of the
+ * block pass it in registers. */
 static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param) {
     const Kernel *kernel = lower->kernel;
     Smem *smem = arena_array(lower->k->arena, Smem, kernel->args.n);
@@ -149,8 +149,8 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
     return param;
 }
 
-/* The runtime skips what comes before a piece in memory; in shared memory, where extents are
- * numbers, this does. */
+/* Moves past the elements before a slice of a buffer in shared memory. In global memory the runtime
+ * adds this offset. */
 static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
     const Codegen *k = lower->k;
     DimId begin = kernel_arg_begin(lower->kernel, arg);
@@ -163,8 +163,9 @@ static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
     return k_byte(k, base, offset);
 }
 
-/* Of a kernel of a one-block launch: a buffer that is shared or copied lies in shared memory as it
- * would in memory, so that only its pointer changes. Returns the pointers to memory. */
+/* For a kernel of a one-block launch: a shared or copied buffer has the same layout in shared
+ * memory as in global memory, so only its pointer changes. Returns the pointers to global
+ * memory. */
 static Val *move_to_shared(Lower *turn, const Launch *launch) {
     const Kernel *kernel = turn->kernel;
     Val *in_memory = arena_array(turn->k->arena, Val, kernel->args.n);
@@ -205,9 +206,9 @@ static void lower_turns(Lower *turns, const Launch *launch) {
     gpu_one_block(turns, launch, in_memory);
 }
 
-/* Kernels of a sequence run one after the other; a barrier lets each see what the one before stored
- * to shared memory, and use the same shared memory again. Those that run at once are one
- * template's, and so are rows behind wgmma, which its warps go over one by one. */
+/* Emits the kernels of a sequence one after the other. A barrier between them makes stores to
+ * shared memory visible and lets the next kernel reuse shared memory. Kernels that run together are
+ * one template call. So are row kernels after a wgmma GEMM, whose rows its warps process. */
 static void lower_phases(Lower *phases, const Launch *launch) {
     Codegen *k = phases->k;
     BlockTile tile = {.m0 = NULL};
@@ -221,7 +222,7 @@ static void lower_phases(Lower *phases, const Launch *launch) {
     }
 }
 
-/* What a kernel of the launch writes changes under the others. */
+/* A kernel of the launch that writes a buffer changes it for the other kernels. */
 static void note_written(Lower *lower, const Launch *launch) {
     const Kernel *kernel = lower->kernel;
     for (uint32_t i = 0; i < kernel->args.n; i++)
@@ -229,7 +230,7 @@ static void note_written(Lower *lower, const Launch *launch) {
             lower->may_change[i] || launch_stores_to(lower->plan, launch, kernel->args.data[i]);
 }
 
-/* A Lower for kernel `k` of the launch in the same function. */
+/* Sets up a Lower for kernel `k` of the launch in the same function. */
 static void lower_beside(Lower *own, const Lower *lower, const Launch *launch, uint32_t k,
                          SharedTiles *tiles) {
     const Kernel *kernel = launch_kernel(lower->plan, launch, k);
@@ -241,8 +242,8 @@ static void lower_beside(Lower *own, const Lower *lower, const Launch *launch, u
     take_symbols(own, launch, n_tensor_params(lower, launch));
 }
 
-/* The first kernels of the launch that run at once, so that tiles pass between them in registers.
- */
+/* The number of leading kernels of the launch that one template call emits, so that tiles pass
+ * between them in registers. */
 static uint32_t count_together(const Lower *lower, const Launch *launch) {
     uint32_t n = 1;
     switch (launch->mode) {
@@ -263,7 +264,7 @@ static uint32_t count_together(const Lower *lower, const Launch *launch) {
     return n;
 }
 
-/* Kernels that follow one another in the same blocks. */
+/* Sets up the Lowers of the kernels of a sequence. */
 static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles) {
     uint32_t param = 0, n_together = count_together(lower, launch);
     Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
@@ -277,8 +278,8 @@ static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles
     return phases;
 }
 
-/* Parallel kernels of one code stand side by side. By wgmma, blocks walk over the tiles of all
- * kernels, and the template tells them apart. */
+/* Emits parallel kernels. Kernels with the same code share one body. With wgmma, persistent blocks
+ * walk over the tiles of all kernels, and the template tells the kernels apart. */
 static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) {
     uint32_t n = 0, param = 0, map = 0, v = variant_number(lower);
     uint32_t first_map = LLVMCountParams(lower->function) - n_launch_maps(lower, launch);
@@ -354,8 +355,8 @@ static void load_symbols(Lower *lower, const Launch *launch) {
             lower->symbols[s] = load_slot(k, LLVMGetParam(lower->function, 1), k->i64, n++);
 }
 
-/* Takes the kernel's pointers from `slot` on; returns the next. A shared buffer passes in
- * registers, or the template has room for it. */
+/* Loads the kernel's pointers from `slot` on, and returns the next slot. A shared buffer has no
+ * pointer here: it passes in registers, or the template allocates it. */
 static uint32_t load_pointers(Lower *lower, uint32_t slot) {
     const Codegen *k = lower->k;
     for (uint32_t i = 0; i < lower->kernel->args.n; i++)
@@ -364,7 +365,7 @@ static uint32_t load_pointers(Lower *lower, uint32_t slot) {
     return slot;
 }
 
-/* The kernels of the launch, which one template runs. */
+/* Sets up the Lowers of the kernels of the launch, which one template call emits. */
 static Lower *make_cpu_phases(const Lower *lower, const Launch *launch) {
     uint32_t slot = 0, v = variant_number(lower);
     Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
@@ -400,7 +401,7 @@ static void lower_cpu(Lower *lower, const Launch *launch) {
     close_entry(lower, body);
 }
 
-/* What the variant's predicate says of extents is taken for granted while it is lowered. */
+/* While a variant is lowered, its predicate's conditions on extents count as known facts. */
 static void assume(const Plan *plan, const Launch *launch, uint32_t v, bool holds) {
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = launch_kernel(plan, launch, k);

@@ -5,8 +5,8 @@
 #include "codegen/llvm/build.h"
 #include "plan/plan.h"
 
-/* A plan's functions: one per kernel variant that does not share another kernel's, in their order.
- * lower_function adds number `i`. */
+/* The functions of a plan: one per kernel variant that does not share the function of another
+ * kernel, in order. lower_function adds function number `i`. */
 uint32_t lower_n_functions(const Plan *plan);
 void lower_function(Codegen *k, const Plan *plan, uint32_t function);
 

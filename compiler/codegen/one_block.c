@@ -1,9 +1,10 @@
 /* Launches of one block. See gpu.h and plan/launch.h.
  *
- * Arguments that no kernel of the launch writes are copied to shared memory first, all at once, so
- * that the latency of memory is paid once; each kernel begins when its own arguments have arrived.
- * Between kernels, and between the blocks of a grid that the one block stands for, a barrier lets
- * all threads see what was stored and use the same shared memory again. */
+ * Arguments that no kernel of the launch writes are first copied to shared memory, all at once, so
+ * that the latency of global memory is paid once. Each kernel begins when its own arguments have
+ * arrived. A kernel whose grid has several blocks loops over them in the one block. Between
+ * kernels, and between these blocks, a barrier makes stores visible and lets shared memory be
+ * reused. */
 #include "codegen/gpu/gpu.h"
 #include "plan/launch.h"
 
@@ -18,7 +19,7 @@ typedef struct Copy {
     uint32_t threads;
 } Copy;
 
-/* Piece `i` (i32), of `bytes`: without waiting, where the machine can. */
+/* Copies chunk `i` (i32) of `bytes` bytes, asynchronously (cp.async) if the machine can. */
 static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
     Codegen *k = copy->k;
     LLVMTypeRef type = LLVMIntTypeInContext(k->context, bytes * 8);
@@ -35,7 +36,8 @@ static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
     LLVMSetAlignment(k_store(k, value, at[0]), bytes);
 }
 
-/* Pieces [first, first + n), dealt out to the threads: without a loop where they are few. */
+/* Copies chunks [first, first + n), distributed over the threads; without a loop if there are few
+ * rounds. */
 static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t bytes) {
     uint32_t n_rounds = n / copy->threads, end = first + n_rounds * copy->threads;
     if (n_rounds > MAX_ROUNDS) {
@@ -87,7 +89,8 @@ static bool is_copied(const Plan *plan, const Launch *launch, uint32_t k, uint32
            !launch_comes_again(plan, launch, (LaunchArg){k, i});
 }
 
-/* By one thread: it takes no branch, so that the wait behind it is everybody's. */
+/* One thread issues the prefetch. It is predicated rather than branched over, so that the wait
+ * after it stays convergent. */
 static void prefetch_arg(const Lower *turn, uint32_t i, Val asks) {
     const Codegen *k = turn->k;
     int64_t n_bytes = arg_bytes(turn, i) / COPY_BYTES * COPY_BYTES;
@@ -110,14 +113,14 @@ void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
             if (is_copied(turns->plan, launch, j, i)) prefetch_arg(&turns[j], i, asks);
 }
 
-/* The arguments of kernel `k`, as one group of copies. */
+/* Starts the copies of the arguments of kernel `k`, as one cp.async group. */
 static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k, Val *pointers) {
     for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, k)->args.n; i++)
         if (is_copied(turns->plan, launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
     gpu_copies_commit(turns->k);
 }
 
-/* All blocks of the kernel's grid. */
+/* Loops over all blocks of the kernel's grid. */
 static void take_turn(Lower *turn) {
     Codegen *k = turn->k;
     int64_t n;

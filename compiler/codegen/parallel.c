@@ -1,12 +1,13 @@
-/* Launches of parallel kernels. See gpu.h and plan/launch.h.
+/* Launches of parallel kernels (horizontal fusion). See gpu.h and plan/launch.h.
  *
- * Each kernel has blocks of its own, one kernel's after the other's. Kernels of equal code share
- * one body, which takes the pointers of its block's kernel; other codes are other bodies. A block
- * runs one body, so all use the same shared memory. */
+ * The grid is divided into ranges of blocks, one range per kernel. Kernels with the same code share
+ * one body, which picks the pointers of its block's kernel. Kernels with other code have other
+ * bodies. A block runs one body, so the bodies share one allocation of shared memory. */
 #include "codegen/gpu/gpu.h"
 
-/* The block's kernel among those of the body: the block's number in it, and the kernel's pointers.
- * `block` counts from the body's first; every kernel has `n_each`. */
+/* Finds the block's kernel among those of the body, and sets the block's number within the kernel
+ * and the kernel's pointers. `block` counts from the body's first block; every kernel has `n_each`
+ * blocks. */
 static void take_part(Lower *body, Val block, Val n_each) {
     const Codegen *k = body->k;
     Val begin = NULL;
@@ -24,7 +25,8 @@ static void take_part(Lower *body, Val block, Val n_each) {
     }
 }
 
-/* What it computes once goes where it begins: the others' blocks do without. */
+/* The body has its own entry block for values computed once, so that other bodies' blocks do not
+ * compute them. */
 static void run_body(Lower *body, Val block, Val n_each) {
     Codegen *k = body->k;
     body->entry = k_here(k);

@@ -6,17 +6,18 @@ static bool is_one_block(const Launch *launch) {
     return launch_mode_info(launch->mode)->blocks == BLOCKS_ONE;
 }
 
-/* One block, or many that need little of a processor beside others: wherever they come in, they
- * delay nobody for long. */
+/* Whether the launch has one block, or many blocks that use little of a multiprocessor. Such blocks
+ * delay no other launch for long, wherever they run. */
 static bool is_small(const Plan *plan, const Launch *launch) {
     const Kernel *kernel = launch_kernel(plan, launch, 0);
     if (kernel->is_init) return false;
     return is_one_block(launch) || template_info(kernel->variants[0].sched.template)->is_small;
 }
 
-/* Whether the next launch is let in before this one's blocks have ended. Large blocks would go
- * where blocks end first, several to one processor, and others would stand empty. Behind the last
- * launch of a run comes the first of the next. */
+/* Whether the next launch may begin before this one's blocks have ended
+ * (griddepcontrol.launch_dependents). Large blocks of the next launch would crowd onto the
+ * multiprocessors that become free first, while others stand idle. After the last launch of a run
+ * comes the first launch of the next run. */
 static bool lets_next_in(const Plan *plan, const Launch *launch) {
     uint32_t next = launch->first + launch->n;
     if (next == plan->kernels.n) next = plan_n_init(plan);

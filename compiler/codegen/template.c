@@ -1,4 +1,4 @@
-/* The table of templates' code. See template.h. */
+/* The table of the templates' emission functions. See template.h. */
 #include "codegen/template.h"
 
 static Emit *const emits[N_TEMPLATES] = {

@@ -1,13 +1,14 @@
-/* Templates: each emits the loops of a kernel function whose Lower is ready (pointers, symbols,
- * entry; the builder stands after the entry block) and returns with the builder at the end of its
- * last block; lower.c adds the `ret`. Templates read the kernel, its variant's Sched and the
- * target, and get every value through points.
+/* Templates emit the loops of a kernel function. They get a Lower with pointers, symbols and entry
+ * set and the builder after the entry block. They return with the builder at the end of the last
+ * block, and lower.c adds the `ret`. A template reads the kernel, the Sched of its variant and the
+ * target, and gets every value through points.
  *
- * GPU: the block's own indices. CPU: the work units [units_begin, units_end) of the Lower:
- *   map     unit = a run of chunk_elems elements of the lane axis
- *   row     unit = one row (of one segment, for a partial)
- *   column  unit = a strip of chunk_elems columns (of one segment, for a partial)
- *   gemm    unit = a tile of one batch */
+ * GPU: a function computes the block of its block index. CPU: it computes the work units
+ * [units_begin, units_end) of the Lower. By form, a unit is:
+ *   map     chunk_elems elements along the lane axis
+ *   row     one row, or one segment of a row for partial results
+ *   column  chunk_elems columns, or one segment of them for partial results
+ *   gemm    a tile of one batch */
 #ifndef FUSEC_CODEGEN_TEMPLATE_H
 #define FUSEC_CODEGEN_TEMPLATE_H
 
@@ -17,7 +18,7 @@ typedef void Emit(Lower *lower);
 #define TEMPLATE(symbol, function, ...) Emit emit_##function;
 #include "lowering/templates.def"
 
-/* By the template of the Lower's variant. */
+/* Calls the emission function of the template of the Lower's variant. */
 void template_emit(Lower *lower);
 
 #endif

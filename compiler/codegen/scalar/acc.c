@@ -20,20 +20,22 @@ Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes) {
     return acc;
 }
 
-/* Whether b's value comes before a's: a NaN before numbers, then the greater (or smaller). */
+/* Whether b's value ranks before a's: a NaN ranks before every number, then the greater (or
+ * smaller) value. */
 static Val is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     const Codegen *k = lower->k;
     bool is_max = reduce->combine == PRIM_MAX;
     if (dtype_kind(reduce->acc) != KIND_FLOAT)
         return math_prim(k, PRIM_LT, reduce->acc, is_max ? a.value : b.value,
                          is_max ? b.value : a.value, NULL);
-    LLVMRealPredicate better = is_max ? LLVMRealUGT : LLVMRealULT; /* or one is a NaN */
+    LLVMRealPredicate better = is_max ? LLVMRealUGT : LLVMRealULT; /* unordered comparisons: true if
+                                                                    * one operand is a NaN */
     Val wins = k_fcmp(k, better, b.value, a.value);
     Val is_number = k_fcmp(k, LLVMRealORD, a.value, a.value);
     return k_and(k, wins, is_number);
 }
 
-/* Whether b's element comes before a's: by value, then the lower index. */
+/* Whether b's element ranks before a's: by value, then by the lower index. */
 static Val is_better(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     const Codegen *k = lower->k;
     Val is_behind = is_ahead(lower, reduce, b, a);
@@ -42,7 +44,7 @@ static Val is_better(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     return k_or(k, is_ahead(lower, reduce, a, b), wins_tie);
 }
 
-/* Whether it is the identity, written as such: constants of a kind are one. */
+/* Whether the value is the identity constant. LLVM interns constants, so pointers tell. */
 static bool is_identity(const Lower *lower, const Reduce *reduce, Val value) {
     return value == acc_identity(lower, reduce, k_lanes(value)).value;
 }
@@ -53,8 +55,8 @@ Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     return (Acc){math_prim(lower->k, reduce->combine, reduce->acc, a.value, b.value, NULL), NULL};
 }
 
-/* Elements that equal the identity leave its index, which becomes 0 in the end: if all of them do,
- * the first is the one. */
+/* An element equal to the identity leaves the index of the identity, which is 0 in the end. So if
+ * all elements equal the identity, the result is the first element. */
 Acc acc_take(const Lower *lower, const Reduce *reduce, Acc acc, Acc element) {
     if (!reduce->is_arg) return acc_combine(lower, reduce, acc, element);
     return acc_select(lower, is_ahead(lower, reduce, acc, element), element, acc);
@@ -91,14 +93,14 @@ Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t l
     return parts[0];
 }
 
-/* Of the values alone. */
+/* The reduction of the values without indices. */
 static Reduce extreme_of(const Reduce *reduce) {
     Reduce extreme = *reduce;
     extreme.is_arg = false;
     return extreme;
 }
 
-/* Of the indices alone. */
+/* The reduction of the indices: their minimum. */
 static Reduce first_of(const Reduce *reduce) {
     Reduce first = extreme_of(reduce);
     first.combine = PRIM_MIN;
@@ -145,7 +147,7 @@ void acc_finish(Point *point, uint32_t slot, Acc acc) {
     point->results[slot] = convert_value(k, value, reduce->acc, reduce->result);
 }
 
-/* Accumulators, and what is beside them, as the flat list of values that a loop carries. */
+/* The accumulators and the value `beside` as the flat list that a loop carries. */
 static Val *flatten(const Codegen *k, const Acc *accs, uint32_t n, const Val *beside,
                     uint32_t *count) {
     Val *values = arena_array(k->arena, Val, 2 * (size_t)n + 1);

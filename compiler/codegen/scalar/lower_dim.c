@@ -1,12 +1,12 @@
-/* A kernel function under construction: its set-up, dims as values, linear indices. See point.h. */
+/* A kernel function under construction: its setup, dims as values, linear indices. See point.h. */
 #include "codegen/scalar/point.h"
 
 #include "plan/in_place.h"
 
 #include <string.h>
 
-/* Whether it is in memory for good before any kernel of the same phase begins. What inputs hold may
- * come from a kernel that still runs when this one begins to wait for it. */
+/* Whether the argument is complete before any kernel of the same phase (init or run) begins. An
+ * input is not: a kernel that still runs when this one starts (PDL) may write it. */
 static bool is_given(const Lower *lower, uint32_t arg) {
     BufferKind kind = lower->plan->buffers.data[lower->kernel->args.data[arg]].kind;
     return kind == BUFFER_PARAM || (kind == BUFFER_PREPARED && !lower->kernel->is_init);
@@ -85,7 +85,7 @@ static void grow_dims(Lower *lower, DimId dim) {
     lower->n_dims = n;
 }
 
-/* [2k] is dim k in index_type, [2k + 1] in 64 bits. Both are made together. */
+/* dims[2k] is dim k in index_type and dims[2k + 1] in 64 bits. Both are made together. */
 static Val dim_value(Lower *lower, DimId dim, bool is_64) {
     int64_t value;
     if (dim_is_const(lower_dims(lower), dim, &value))

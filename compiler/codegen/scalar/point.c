@@ -33,8 +33,9 @@ static Val and_opt(const Codegen *k, Val a, Val b) {
     return k_and(k, a, b);
 }
 
-/* What is added to the address comes last, so that places a constant distance apart are one pointer
- * and the offsets of their accesses: extending 32 bits, LLVM could not tell. */
+/* A constant is added to the address last. Then addresses a constant distance apart share one
+ * pointer, and their accesses have constant offsets. LLVM could not see this through the extension
+ * of a 32-bit index. */
 static Val element_pointer(const Lower *lower, uint32_t arg, Val address) {
     const Codegen *k = lower->k;
     Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[arg]].dtype;
@@ -61,7 +62,7 @@ static Val plain_load(const Lower *lower, uint32_t arg, LLVMTypeRef type, Val po
     return load;
 }
 
-/* One element; where the condition fails, element 0 instead. */
+/* Loads one element; where the condition fails, element 0 instead. */
 static Val load_one(const Lower *lower, uint32_t arg, Dtype dtype, Val address, Val condition) {
     const Codegen *k = lower->k;
     if (condition) address = k_select(k, condition, address, lower_index_const(lower, 0));
@@ -97,7 +98,8 @@ static Val load_masked(Point *point, const Scalar *s, uint32_t arg, Val mask) {
     return call;
 }
 
-/* Bytes up to which a contiguous vector access at this index is known to be aligned. */
+/* The alignment in bytes that a contiguous vector access at this index is known to have, at
+ * most. */
 static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dtype dtype) {
     const Lower *lower = point->lower;
     uint32_t bytes = dtype_bytes(dtype), lanes = point->lanes;
@@ -107,8 +109,8 @@ static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dt
     return lanes * bytes < align ? lanes * bytes : align;
 }
 
-/* Contiguous elements in one access, which LLVM splits where they are not aligned; where the
- * (uniform) condition fails, those at 0 instead. */
+/* Loads contiguous elements in one access, which LLVM splits where it is not aligned. Where the
+ * uniform condition fails, it loads the elements at 0 instead. */
 static Val load_vector(Point *point, const Scalar *s, uint32_t arg, uint32_t align, Val condition) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
@@ -117,7 +119,7 @@ static Val load_vector(Point *point, const Scalar *s, uint32_t arg, uint32_t ali
     LLVMTypeRef type = k_memory_type(k, s->dtype, point->lanes);
     Val pointer = element_pointer(lower, arg, address);
     uint32_t n_bytes = point->lanes * dtype_bytes(s->dtype);
-    bool is_words = dtype_bytes(s->dtype) > 1; /* bools are not worth taking apart */
+    bool is_words = dtype_bytes(s->dtype) > 1; /* splitting a vector of bools is not worth it */
     bool is_whole = is_words && align == n_bytes && (n_bytes == 8 || n_bytes == 16);
     return (lower->read_once >> arg & 1) && is_whole && k->target->has_load_hints
                ? k_load_hinted(k, type, n_bytes, pointer, lower->may_change[arg],
@@ -125,8 +127,9 @@ static Val load_vector(Point *point, const Scalar *s, uint32_t arg, uint32_t ali
                : plain_load(lower, arg, type, pointer, align);
 }
 
-/* GPU: whether a tensor that is not empty holds as many elements as there are lanes, so that those
- * at 0 can be read where no lane exists. A caller's may be smaller; memory of our own is padded. */
+/* GPU: whether every tensor with elements has at least as many as a vector has lanes. Then a vector
+ * load at 0 is in bounds when the guard fails. The caller's tensor may be smaller; workspace memory
+ * is padded. */
 static bool begins_with_lanes(const Point *point, uint32_t arg) {
     const Kernel *kernel = point->lower->kernel;
     const Buffer *buffer = &point->lower->plan->buffers.data[kernel->args.data[arg]];
@@ -136,16 +139,16 @@ static bool begins_with_lanes(const Point *point, uint32_t arg) {
            index_is_multiple(tab, index_dim(tab, n), NO_AXIS, point->lanes);
 }
 
-/* Whether lanes stand beside one another somewhere in the kernel, whatever the extents are. */
+/* Whether the lane axis has elements whatever the extents are. */
 static bool has_lanes(const Point *point) {
     const Kernel *kernel = point->lower->kernel;
     DimId n = kernel_axis_extent(kernel, point->lane_axis);
     return dim_lo(indextab_dims(scalartab_indices(kernel->scalars)), n) > 0;
 }
 
-/* A buffer in shared memory. The access runs through the kernel's place axes in order, so that the
- * place within the tile follows from the axes (GEMM), or is the address less that of the tile's
- * first element (rows, which lie as in memory). */
+/* The address of an element in a buffer in shared memory. A GEMM's tile is indexed by the kernel's
+ * axes. The rows of a row kernel have the layout of global memory, so the element's offset is its
+ * address less that of the tile's first element. */
 static Val shared_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype, Val condition) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
@@ -303,7 +306,7 @@ void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32
     }
 }
 
-/* Whether the load's place or guard hangs on a reduction's result. */
+/* Whether the load's address or guard depends on a reduction's result. */
 static bool waits_for_results(const Point *point, ScalarId load) {
     const ScalarTab *scalars = point->lower->kernel->scalars;
     const bool *needed =
@@ -341,7 +344,8 @@ static void store_one(const Lower *lower, uint32_t arg, Val value, Val address, 
     LLVMSetAlignment(store, bytes);
 }
 
-/* Lanes that a mask is known to let through, side by side; n 0: it is not known, or not so. */
+/* A mask's known run of active lanes, side by side. n 0: the mask is unknown or has another
+ * form. */
 typedef struct LaneRun {
     uint32_t first, n;
 } LaneRun;
@@ -366,10 +370,10 @@ static Val lanes_of_run(const Codegen *k, Val value, LaneRun run) {
     return k_shuffle(k, value, poison, LLVMConstVector(lanes, run.n));
 }
 
-/* Known lanes are stored without a mask. A processor takes a masked store for one of all lanes: a
- * load of what lies beside those that are stored, as in place the next row's does, waits for it (13
- * ns where it takes 1, Xeon). And of one known lane whose value is a truncation, LLVM 22 takes the
- * masked store for AVX-512 apart wrongly and writes the untruncated value. */
+/* Known lanes are stored without a mask. A CPU counts a masked store as a store of all lanes. A
+ * load of the neighbouring elements, such as the next row of an in-place store, then waits for it:
+ * 13 ns instead of 1 on a Xeon. Also, LLVM 22 splits a masked store of one known lane of a
+ * truncated value wrongly for AVX-512, and writes the untruncated value. */
 static void store_masked(Point *point, const Store *store, uint32_t arg, Val value,
                          uint32_t bytes) {
     Lower *lower = point->lower;
@@ -415,7 +419,7 @@ static void store_to_shared(Point *point, const Store *store, uint32_t arg, Dtyp
     LLVMSetAlignment(k_store(k, value, pointer), lanes * dtype_bytes(dtype));
 }
 
-/* All lanes, but for those that the point's mask leaves out. */
+/* Stores all lanes except those outside the point's mask. */
 static void store_lanes(Point *point, const Store *store, uint32_t arg, Val value) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
@@ -431,7 +435,8 @@ static void store_lanes(Point *point, const Store *store, uint32_t arg, Val valu
     }
 }
 
-/* Some lanes: where they may be all, that is worth a test, for one access of all lanes. */
+/* Stores the lanes whose guard holds. If all lanes hold, which is tested, one plain vector access
+ * stores them. */
 static void store_inside(Point *point, const Store *store, uint32_t arg, Val value, Val inside) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
@@ -450,8 +455,8 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, Val val
     if (rest.after) if_end(k, &rest);
 }
 
-/* Where the guard lets all lanes through or none, what nothing else needed so far is computed
- * inside it. */
+/* A guard that is uniform over the lanes becomes a branch. Values that only this store needs are
+ * computed inside it. */
 static void store_guarded(Point *point, const Store *store) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
@@ -488,7 +493,8 @@ void point_store(Point *point, const Store *store) {
     IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     if (!point_on_lanes(point, index_axes(tab, store->address))) {
         Val value = point_value(point, store->value);
-        /* beside an axis of no elements, others have no part in an address; nothing of it runs */
+        /* The other axes are beside an axis of no elements and have no part in an address. No
+         * element of this store exists. */
         if (k_is_vector(value)) value = k_extract(k, value, 0);
         value = to_memory(k, dtype, value, 1);
         store_one(lower, arg, value, point_index_at(point, store->address, false),
@@ -512,7 +518,7 @@ void point_take_passed(Point *point, Point *maker) {
     }
 }
 
-/* Where some are guarded: what several need, ahead of the guards. */
+/* Values that several stores need are computed before the guards, if any store has one. */
 static void prepare_shared(Point *point, const Store *stores, uint32_t n) {
     const Kernel *kernel = point->lower->kernel;
     const Stage stage = {.stores = {.data = (Store *)stores, .n = n}};

@@ -1,11 +1,11 @@
 /* Points: emitting a kernel's scalar programs at one position of its loops, for one or several
  * lanes.
  *
- * A Lower is one kernel function under construction, common to all templates of all targets. A
- * Point is a place in its loops: a value for every axis, and the lanes side by side along the lane
- * axis (lane j stands at axis value + j). Templates make loops and points and ask for values and
- * stores; a point emits each scalar once. Values that do not depend on the lane axis stay scalars.
- */
+ * A Lower is one kernel function under construction; the templates of all targets use it. A Point
+ * is a position in the function's loops. It has a value for every axis, and lanes side by side
+ * along the lane axis: lane j is at axis value + j. A template builds loops and points and asks a
+ * point for values and stores. A point emits each scalar once. A value that does not depend on the
+ * lane axis stays a scalar. */
 #ifndef FUSEC_CODEGEN_SCALAR_POINT_H
 #define FUSEC_CODEGEN_SCALAR_POINT_H
 
@@ -16,24 +16,24 @@
 #include "ir/graph.h"
 #include "plan/plan.h"
 
-/* A buffer in shared memory: rows of the block's tile. `base` NULL: it is in memory. */
+/* A buffer in shared memory: the rows of the block's tile. `base` NULL: it is in global memory. */
 typedef struct Smem {
     Val base;    /* ptr addrspace(3), 16-byte aligned */
-    DimId pitch; /* elements from row to row */
+    DimId pitch; /* elements from one row to the next */
 } Smem;
 
-/* The tile that the blocks of a sequence work on, as its first GEMM finds it, or the rows of it
- * that a warp has by itself; i64. */
+/* The tile [rows,columns] of the blocks of a sequence, as its first GEMM defines it, or the rows of
+ * it that one warp owns. All values are i64. */
 typedef struct BlockTile {
-    Val m0, n0;    /* its first row and column in the matrix */
+    Val m0, n0;    /* first row and first column of the tile in the matrix */
     Val m;         /* rows of the matrix */
-    Val first_row; /* m0 and all the rows of the batches before */
+    Val first_row; /* m0 plus the rows of all earlier batches */
     uint32_t n_rows;
     bool is_warps;
 } BlockTile;
 
-/* GPU: shared memory that the kernels of a launch use one after the other: of the launch's dynamic
- * shared memory, or an array. */
+/* GPU: shared memory that the kernels of a launch use one after the other. It is part of the
+ * launch's dynamic shared memory, or an array of its own. */
 typedef struct SharedTiles {
     uint32_t dynamic_bytes;
     Val array;
@@ -43,112 +43,117 @@ typedef struct SharedTiles {
 typedef struct Lower {
     Codegen *k;
     const Plan *plan;
-    const Launch *launch; /* that the function runs */
+    const Launch *launch; /* the launch that the function runs */
     const Kernel *kernel;
     const Variant *variant;
     Val function;
-    Val block;        /* GPU: the block's number: i32, among those of its kernel where kernels are
-                         parallel; of one block, which block of the grid it stands for; else NULL */
-    Val *pointers;    /* per Kernel.args; NULL of shared buffers */
-    bool *may_change; /* per Kernel.args: what it holds, from the kernel's beginning on */
-    /* GPU: Kernel.args (bit set) that the template reads by unit_load_hinted, and its policy. */
+    Val block;        /* GPU: the block's number, i32. In a parallel launch it counts within the
+                       * kernel; in a one-block launch it is the number of the block that the one
+                       * block stands for. NULL: the grid's block index */
+    Val *pointers;    /* per Kernel.args; NULL for shared buffers */
+    bool *may_change; /* per Kernel.args: whether another kernel may write it during this one */
+    /* GPU: the bit set of Kernel.args that the template reads by k_load_hinted, and their cache
+     * policy. */
     uint64_t read_once;
     Val load_policy;
-    Val *maps; /* per map of the kernel, or of the launch: pointer to the parameter */
-    /* GPU: parallel kernels that are this one but for their buffers; their pointers are the
-     * function's parameters from `first_param` on, their maps those from `first_map` on. */
+    Val *maps; /* per map of the kernel or the launch: pointer to the kernel parameter */
+    /* GPU: parallel kernels with the same code and other buffers. Their pointers are the function's
+     * parameters from `first_param` on, their maps those from `first_map` on. */
     uint32_t n_parts, first_param, first_map;
-    /* The kernels that the template runs, in this Lower and the next ones of the array: kernels
-     * that share the block, or (GPU) parallel kernels of other code, one for each tile; else 1. */
+    /* The kernels that one template call emits, in this Lower and the next ones of the array: the
+     * kernels of a sequence that share a block, or (GPU) parallel kernels of different code, one
+     * per tile. Otherwise 1. */
     uint32_t n_together, n_codes;
-    struct Lower *rows; /* a kernel over rows that the template runs itself, or NULL */
-    const Smem *smem;   /* per Kernel.args; NULL: none is in shared memory */
-    BlockTile *tile;    /* of a sequence, else NULL */
-    bool is_one_block;  /* of a one-block launch: its block has a processor for itself */
-    bool lets_in;       /* GPU: is still to say when the next launch's blocks may come in */
+    struct Lower *rows; /* a row kernel of the sequence that the template itself emits, or NULL */
+    const Smem *smem;   /* per Kernel.args; NULL: no argument is in shared memory */
+    BlockTile *tile;    /* in a sequence, else NULL */
+    bool is_one_block;  /* a one-block launch: its block has a multiprocessor to itself */
+    bool lets_in;       /* GPU, PDL: the template must still emit the trigger that lets the next
+                         * launch begin */
     SharedTiles *tiles;
     Val symbols[DIM_MAX_SYMBOLS]; /* i64 */
-    Val units_begin, units_end;   /* CPU, i64: the work units of the call */
-    LLVMTypeRef index_type;       /* i32 or i64: of axis values and element addresses */
-    uint32_t lane_axis;           /* NO_AXIS when the kernel has no axes to put lanes on */
-    LLVMBasicBlockRef entry;      /* holds what is computed once; its terminator comes last */
-    Vec(MathDivisor) divisors;    /* what lanes divide by together */
-    uint32_t *uses;               /* per ScalarId, as point_fma.c counts; NULL before */
-    Val *dims;                    /* per DimId, in the entry block; grown on demand */
+    Val units_begin, units_end;   /* CPU, i64: the range of work units of this call */
+    LLVMTypeRef index_type;       /* i32 or i64: type of axis values and element addresses */
+    uint32_t lane_axis;           /* NO_AXIS: the kernel has no axis for lanes */
+    LLVMBasicBlockRef entry;      /* holds values computed once; it gets its terminator last */
+    Vec(MathDivisor) divisors;    /* divisors that several lanes share */
+    uint32_t *uses;               /* per ScalarId, counted by point_fma.c; NULL before */
+    Val *dims;                    /* two per DimId, in the entry block; grown on demand */
     uint32_t n_dims;
 } Lower;
 
-/* An index that moves alike over this many neighbours does so from any start. */
+/* An index that moves alike over this many neighbouring lanes does so from any start. */
 enum { POINT_ANY_START = 1 << 20 };
 
 typedef struct Point {
     Lower *lower;
     uint32_t lanes;
-    uint32_t lane_axis;   /* the Lower's, unless a template lays lanes along another axis */
-    bool begins_anywhere; /* along that axis, and not at a multiple of the lanes */
-    Val axis[MAX_AXES];   /* index_type, at lane 0 */
-    /* Of a flat map (template/flat.h): the number of the element at lane 0, index_type, and per
-     * axis that needs it the lanes' coordinates; lane_axis has no part in it then. NULL: it is
-     * none. */
+    uint32_t lane_axis;   /* that of the Lower, unless the template uses another axis */
+    bool begins_anywhere; /* lane 0 may be at any axis value, not only at a multiple of the lanes */
+    Val axis[MAX_AXES];   /* index_type, of lane 0 */
+    /* For a flat map (template/flat.h): the number of the element at lane 0, in index_type, and for
+     * each axis that needs it the lanes' coordinates. lane_axis is then unused. NULL: the map is
+     * not flat. */
     Val flat, *coordinates;
-    Val active;    /* i1: whether this point exists at all, or NULL: it does. Loads stay in
-                    * bounds where it is false; stores are the template's to skip. */
-    Val mask;      /* <lanes x i1>: lanes that exist, or NULL: all (CPU tails) */
-    Val *results;  /* per slot: SCALAR_STAGE, scalar or per lane */
-    Val *extremes; /* per slot: SCALAR_EXTREME */
+    Val active;    /* i1: whether this point exists; NULL: it does. Where it is false, loads stay in
+                    * bounds and the template must skip the stores. */
+    Val mask;      /* <lanes x i1>: the lanes that exist; NULL: all (CPU tails) */
+    Val *results;  /* per slot: value of SCALAR_STAGE, a scalar or a vector */
+    Val *extremes; /* per slot: value of SCALAR_EXTREME */
     Val *values;   /* per ScalarId, once emitted */
 } Point;
 
-/* Sets up a Lower for `kernel`: everything but function, pointers, symbols and entry, which depend
- * on the target's calling convention. */
+/* Sets up a Lower for `kernel`, except function, pointers, symbols and entry, which depend on the
+ * target's calling convention. */
 void lower_init(Lower *lower, Codegen *k, const Plan *plan, const Kernel *kernel,
                 const Variant *variant);
-/* Where the buffer is among the kernel's arguments, one of which it must be. */
+/* The position of the buffer in the kernel's arguments; it must be one of them. */
 uint32_t lower_arg(const Lower *lower, uint32_t buffer);
-/* The value of a dim in index_type (or i64), computed once in the entry block. */
+/* The value of a dim in index_type, or in i64, computed once in the entry block. */
 Val lower_dim(Lower *lower, DimId dim);
 Val lower_dim64(Lower *lower, DimId dim);
-/* A dim as a divisor: an extent of 0 has no elements, but may still be divided by. */
+/* A dim as a divisor: at least 1, because code that divides by an extent of 0 may run although it
+ * has no elements. */
 Val lower_divisor(Lower *lower, DimId dim);
 static inline DimTab *lower_dims(const Lower *lower) {
     return indextab_dims(scalartab_indices(lower->kernel->scalars));
 }
 Val lower_index_const(const Lower *lower, int64_t value);
-/* Splits a linear index into the `n` axes from `first`, innermost last: sets point->axis. */
+/* Splits a linear index into the `n` axes from `first`, innermost last, and sets point->axis. */
 void lower_split(Lower *lower, Val linear, uint32_t first, uint32_t n, Point *point);
 
-/* A point without axis values; `results` and `extremes` have room for every slot. */
+/* A point without axis values. `results` and `extremes` have an entry for every slot. */
 Point point_new(Lower *lower, uint32_t lanes);
-/* A point inside `outer`'s loops: same axes so far, and every value `outer` has emitted. */
+/* A point inside the loops of `outer`: it starts with the axes and all emitted values of
+ * `outer`. */
 Point point_inside(const Point *outer);
-/* The scalar's value: a vector of lanes when it depends on the lane axis (and lanes > 1). */
+/* The scalar's value: a vector of lanes if it depends on the lane axis and lanes > 1. */
 Val point_value(Point *point, ScalarId id);
-/* The same, always per lane. */
+/* point_value as a vector of lanes in any case. */
 Val point_lanes(Point *point, ScalarId id);
-/* Emits, now, everything the roots need that depends on no axis of `inner_axes` (bit set) and that
- * can be computed already: so that loops find it ready. */
+/* Emits now every value that the roots need, that depends on no axis of `inner_axes` (bit set), and
+ * that can already be computed. So later loops do not recompute it. */
 void point_prepare(Point *point, const ScalarId *roots, uint32_t n_roots, uint32_t inner_axes);
-/* Lists loads, `most` at most, that the roots need, that the point has not emitted and that no
- * result of a reduction comes before: those that a loop can begin early. */
+/* Lists at most `most` loads that the roots need, that the point has not emitted, and that depend
+ * on no reduction's result. A loop can begin them early. */
 uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_roots,
                           ScalarId *loads, uint32_t most);
-/* Divides, now and at once, what the roots need divided by one value at all of the `n` points, and
- * what these have already: one look tells whether any quotient is unusual, and the code for those
- * is there once. */
+/* Emits the divisions by one divisor that the roots need, for all `n` points at once. One test then
+ * covers all quotients, and the code for unusual ones exists once. */
 void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uint32_t n_roots);
-/* What a load finds, as it lies in memory: a vector of lanes where it depends on the lane axis. */
+/* The loaded value in its memory type: a vector of lanes if the load depends on the lane axis. */
 Val point_loaded(Point *point, ScalarId load);
-/* Where a load reads at lane 0. */
+/* The address that a load reads at lane 0. */
 Val point_pointer(Point *point, const Scalar *load);
-/* Index at lane 0. */
+/* The index at lane 0. */
 Val point_index(Point *point, IndexId id);
-/* Nothing, where kernels that share the block pass the value in registers. */
+/* Emits the store, unless the kernels of the block pass the value in registers. */
 void point_store(Point *point, const Store *store);
-/* Of kernels that share the block, at one place of their loops: gives the point, where its kernel
- * loads what the maker's stores, the values themselves. */
+/* For kernels that share a block, at one position of their loops: a load of `point` that reads a
+ * store of `maker` gets the stored value itself. */
 void point_take_passed(Point *point, Point *maker);
-/* Computes what the stores need: of those under a guard what several need; the rest is computed
- * inside the guard, where that lets all lanes through or none. */
+/* Computes values that the stores need. Of guarded stores it computes those that several need; each
+ * store then computes the rest inside its guard, if the guard is uniform over the lanes. */
 void point_prepare_stores(Point *point, const Store *stores, uint32_t n);
 void point_store_all(Point *point, const Store *stores, uint32_t n);
 

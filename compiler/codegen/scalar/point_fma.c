@@ -6,8 +6,8 @@ static void count_store(void *user, const Store *store) {
     uses[store->value] += 2;
 }
 
-/* Per ScalarId: how many live ones it is an argument of; two more if a store or a reduction takes
- * it, which no sum may take it from. */
+/* Per ScalarId: its number of uses by live scalars. A store or reduction counts as two, because its
+ * value must be rounded and cannot be contracted. */
 static uint32_t *count_uses(const Lower *lower) {
     const Kernel *kernel = lower->kernel;
     uint32_t n = scalar_count(kernel->scalars);
@@ -23,7 +23,7 @@ static uint32_t *count_uses(const Lower *lower) {
     return uses;
 }
 
-/* A product that nothing else needs, and that is not there already. */
+/* A multiplication with a single use whose value has not been emitted. */
 static bool is_lone_product(const Point *point, ScalarId id) {
     Lower *lower = point->lower;
     const Scalar *s = scalar_get(lower->kernel->scalars, id);
@@ -47,7 +47,7 @@ Val point_contracted(Point *point, const Scalar *s) {
         v[i] = point_value(point, i < 2 ? product->args[i] : s->args[1 - at]);
     bool any_vector = k_is_vector(v[0]) || k_is_vector(v[1]) || k_is_vector(v[2]);
     for (int i = 0; i < 3 && any_vector; i++) v[i] = k_splat(k, v[i], point->lanes);
-    int negated = at == 0 ? 2 : 0; /* of a - bc the product, of ab - c the other */
+    int negated = at == 0 ? 2 : 0; /* a - bc negates the product, ab - c the other operand */
     if (subtracts) v[negated] = k_fneg(k, v[negated]);
     return math_fma(k, v[0], v[1], v[2]);
 }

@@ -1,12 +1,12 @@
-/* --numerics=fast: a product that only a sum or a difference takes is not rounded by itself.
+/* --numerics=fast: contracts a multiplication whose only use is an addition or subtraction.
  * Internal to points. */
 #ifndef FUSEC_CODEGEN_SCALAR_POINT_FMA_H
 #define FUSEC_CODEGEN_SCALAR_POINT_FMA_H
 
 #include "codegen/scalar/point.h"
 
-/* The value of `s` by one fused multiply-add, if it is such a sum or difference of floats; or NULL.
- */
+/* The value of `s` as one fma, if it is a float addition or subtraction with such an operand; else
+ * NULL. */
 Val point_contracted(Point *point, const Scalar *s);
 
 #endif

@@ -52,8 +52,8 @@ Val point_without_constant(Val value, int64_t *constant) {
     return value;
 }
 
-/* A term that no lane moves: its value with what is added to its axis left out, which goes to
- * *rest, so that places a constant distance apart have all but that constant in common. */
+/* A term that is the same in all lanes. A constant that was added to its axis goes to *rest, so
+ * that indices a constant distance apart share the remaining code. */
 static Val term_at(Point *point, const IndexAtom *atom, DimId coefficient, Val *rest) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
@@ -96,7 +96,7 @@ bool point_is_multiple(const Point *point, IndexId index, int64_t multiple) {
            dim_multiple(indextab_dims(tab), offset) % multiple == 0;
 }
 
-/* The element's number and what is added to it. */
+/* The number of the element in a flat map, plus `offset`. */
 static Val flat_index(const Point *point, DimId offset, bool per_lane) {
     const Codegen *k = point->lower->k;
     Val first = point->flat;
@@ -107,7 +107,7 @@ static Val flat_index(const Point *point, DimId offset, bool per_lane) {
     return k_add(k, first, lane_numbers(point));
 }
 
-/* Sums the terms that do not move with the lanes as scalars first, constants last. */
+/* Adds the terms that are equal in all lanes first, as scalars, and constants last. */
 Val point_index_at(Point *point, IndexId id, bool per_lane) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
@@ -143,8 +143,8 @@ Val point_index(Point *point, IndexId id) {
 
 /* Guards. */
 
-/* Whether lanes beside one another are all inside the range or all outside: the index stands still,
- * or no border lies between them. */
+/* Whether neighbouring lanes are all inside the range or all outside: the index does not change
+ * with the lane, or no bound falls between two lanes. */
 static bool is_guard_uniform(const Point *point, const Guard *g) {
     IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
     if (!point_on_lanes(point, index_axes(tab, g->index))) return true;
@@ -156,7 +156,7 @@ static bool is_guard_uniform(const Point *point, const Guard *g) {
            index_is_multiple(tab, hi, axis, lanes);
 }
 
-/* Whether lo <= index < hi: i1, or per lane when it varies. */
+/* Whether lo <= index < hi: i1, or a vector of i1 if it varies with the lane. */
 static Val range_value(Point *point, const Guard *g) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;

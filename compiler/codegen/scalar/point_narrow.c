@@ -1,15 +1,15 @@
-/* What widened values make, in the narrow type. See point_narrow.h.
+/* Arithmetic in f16 and bf16. See point_narrow.h.
  *
- * Of widened operands, a sum, a difference or a product in f32 that is rounded at once is the
- * narrow one: f32 has more than twice the digits plus two, so that rounding twice is rounding once.
- * An extreme, a sign or a choice makes no digits, so that it may be taken of narrow values; and
- * since rounding keeps order, of rounded ones. */
+ * The operands are widened narrow values. An f32 sum, difference or product of them that is rounded
+ * right away equals the narrow instruction's result, because f32 has more than twice the digits
+ * plus two, so double rounding is harmless. Min, max, abs, neg and select make no new digits, so
+ * they may work on narrow values; and because rounding is monotonic, on rounded values too. */
 #include "codegen/scalar/point_narrow.h"
 
-/* Programs are DAGs: each way through one is followed by itself, and not far. */
+/* Programs are DAGs, and this recursion visits each path on its own, so its depth is limited. */
 enum { MAX_DEPTH = 4 };
 
-/* Whether the machine computes on `dtype` itself. */
+/* Whether the machine has arithmetic of `dtype`. */
 static bool is_native(const Codegen *k, Dtype dtype) {
     return k_is_gpu(k) && (dtype == DT_F16 || (dtype == DT_BF16 && k->target->has_bf16));
 }
@@ -18,15 +18,15 @@ static bool is_arithmetic(PrimId prim) {
     return prim == PRIM_ADD || prim == PRIM_SUB || prim == PRIM_MUL;
 }
 
-/* Whether the result is one of the operands, but for its sign. `first`: the operands' number. */
+/* Whether the result is one of the operands up to its sign. `first` is the first such operand. */
 static bool is_choice(PrimId prim, uint32_t *first) {
     *first = prim == PRIM_SELECT ? 1 : 0;
     return prim == PRIM_MIN || prim == PRIM_MAX || prim == PRIM_NEG || prim == PRIM_ABS ||
            prim == PRIM_SELECT;
 }
 
-/* Whether the f32 value is one of `dtype`; or, is_rounded, whether rounding it is as much as to
- * compute it of rounded values. */
+/* Whether the f32 value is representable in `dtype`. is_rounded: whether rounding the value gives
+ * the same as computing it from rounded operands. */
 static bool is_narrow(const ScalarTab *scalars, ScalarId id, Dtype dtype, bool is_rounded,
                       uint32_t depth) {
     const Scalar *s = scalar_get(scalars, id);
@@ -68,7 +68,7 @@ Val point_narrow_rounded(Point *point, const Scalar *s) {
     return narrow_value(point, s->args[0], s->dtype);
 }
 
-/* The type of the first value that was widened on the way down to it, or f32. */
+/* The narrow type of the first widened value on the way down, or f32. */
 static Dtype widened_from(const ScalarTab *scalars, ScalarId id) {
     const Scalar *s = scalar_get(scalars, id);
     uint32_t first;

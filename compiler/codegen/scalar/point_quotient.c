@@ -1,7 +1,8 @@
 /* See point_quotient.h. */
 #include "codegen/scalar/point_quotient.h"
 
-/* Makes what is needed to divide by `y` right behind it, so that it is there wherever y is. */
+/* Emits the reciprocal and its companions right after the definition of `y`, so that they dominate
+ * every use of y. */
 static MathDivisor divisor_of(Lower *lower, Val y) {
     Codegen *k = lower->k;
     for (uint32_t i = 0; i < lower->divisors.n; i++)
@@ -34,8 +35,8 @@ bool point_is_at_most_0(const Kernel *kernel, ScalarId id) {
            reduce->result == reduce->acc;
 }
 
-/* Whether the dividends are known to be from +0 to 1, or NaN; of a point that is not active they
- * may be anything. */
+/* Whether the dividends are known to be from +0 to 1, or NaN. At an inactive point they may be any
+ * number. */
 static bool are_fractions(const Lower *lower, const Scalar *s) {
     const Scalar *x = scalar_get(lower->kernel->scalars, s->args[0]);
     return x->kind == SCALAR_PRIM && x->prim == PRIM_EXP &&
@@ -48,7 +49,7 @@ Val point_quotient(Lower *lower, const Scalar *s, Val x, Val y) {
     return math_quotient(lower->k, x, &divisor, are_fractions(lower, s));
 }
 
-/* Whether the points have already what the scalar divides, and one divisor for all of it. */
+/* Whether all points have the dividend, and one scalar divisor serves all of them. */
 static bool divides_alike(const Point *points, uint32_t n, const Scalar *s) {
     Val y = points->values[s->args[1]];
     bool is_alike = is_quotient(points->lower, s) && y && !k_is_vector(y);
@@ -59,7 +60,7 @@ static bool divides_alike(const Point *points, uint32_t n, const Scalar *s) {
     return is_alike;
 }
 
-/* The points' lanes side by side. */
+/* The lanes of all points in one vector. */
 static Val join_lanes(const Point *points, uint32_t n, ScalarId id) {
     const Codegen *k = points->lower->k;
     uint32_t lanes = points->lanes;
@@ -80,7 +81,7 @@ static Val point_of_lanes(const Codegen *k, Val all, uint32_t at, uint32_t lanes
     return k_shuffle(k, all, poison, LLVMConstVector(numbers, lanes));
 }
 
-/* Two lanes at least. */
+/* Needs at least two lanes. */
 static void divide_together(Point *points, uint32_t n, ScalarId id, const Scalar *s) {
     Lower *lower = points->lower;
     const Codegen *k = lower->k;
@@ -93,7 +94,10 @@ static void divide_together(Point *points, uint32_t n, ScalarId id, const Scalar
 }
 
 void point_divide_together(Point *points, uint32_t n, const ScalarId *roots, uint32_t n_roots) {
-    enum { MOST_LANES = 16 }; /* more wait for each other: 3 % of softmax 256 x 131072 */
+    enum {
+        MOST_LANES = 16
+    }; /* with more lanes, loads wait for each other: 3 % of softmax
+        * [256,131072] */
     if (n * points->lanes < 2) return;
     const Lower *lower = points->lower;
     const ScalarTab *scalars = lower->kernel->scalars;
