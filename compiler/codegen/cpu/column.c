@@ -1,31 +1,31 @@
-/* CPU column reductions: a strip of neighbouring columns, or one segment of its rows, per unit. See
+/* CPU column reductions. A unit is a strip of neighbouring columns, or one segment of its rows. See
  * template.h.
  *
- * Rows stream through memory in the outer loop; every column of the strip has its chains, in arrays
- * on the stack. A strip too wide for them is taken in parts. Columns past the end of the last
- * vector have chains too, of whatever their masked loads gave; nobody reads them. */
+ * The outer loop streams through the rows. Every column of the strip has its accumulators in arrays
+ * on the stack. A strip too wide for the stack is processed in sub-strips. Columns after the end of
+ * the last vector have accumulators too, of masked loads; nothing reads them. */
 #include "codegen/cpu/cpu.h"
 
 enum { STACK_BYTES = 64 * 1024 };
 
 typedef struct Column {
     Lower *lower;
-    Point point; /* of the unit: outer axes and segment; one lane */
+    Point point; /* of the unit: outer axes and segment; a scalar point */
     uint32_t lanes;
-    int64_t width;     /* columns of a part of the strip; a multiple of lanes */
-    Val first, n;      /* the part's columns */
-    CpuArray *results; /* per slot: results; extremes, where there are */
+    int64_t width;     /* columns of a sub-strip; a multiple of lanes */
+    Val first, n;      /* first column and number of columns of the sub-strip */
+    CpuArray *results; /* per slot: results; extremes, if the reduction has them */
     CpuArray *extremes;
-    /* The stage being emitted. */
+    /* The state while a stage is emitted. */
     const Stage *stage;
     CpuOrder order;
-    CpuArray *chains; /* of reduction i of the stage at level k: [k * n reduces + i], each
-                       * [n_chains][width] */
-    /* The position in its loops. */
-    Point row;         /* with the reduced axes */
-    Val row_chain;     /* where the row's chain begins */
-    uint32_t level;    /* joined into */
-    const bool *needs; /* per slot: whether the step needs its result */
+    CpuArray *chains; /* of reduction i of the stage at level k: chains[k * n reduces + i], each
+                       * [n_chains,width] */
+    /* The position in the stage's loops. */
+    Point row;         /* a point with the reduced axes set */
+    Val row_chain;     /* offset of the row's accumulator (chain) in the arrays */
+    uint32_t level;    /* the level that is joined into */
+    const bool *needs; /* per slot: whether the step reads its result */
 } Column;
 
 static const Reduce *reduce_at(const Column *column, uint32_t i) {
@@ -36,13 +36,14 @@ static const CpuArray *chains_at(const Column *column, uint32_t level, uint32_t 
     return &column->chains[level * column->stage->reduces.n + i];
 }
 
-/* Where chain `chain` begins in an array of chains. */
+/* The offset of chain `chain` in an array of chains [n_chains,width]. */
 static Val chain_begin(const Column *column, Val chain) {
     Val width = lower_index_const(column->lower, column->width);
     return k_mul(column->lower->k, chain, width);
 }
 
-/* A vector of columns, `at` counted from the part's first, with the results it needs. */
+/* The point of a vector of columns, with the results that it needs. `at` counts from the
+ * sub-strip's first column. */
 static Point column_point(const Column *column, const Point *outer, Val at, Val mask) {
     Lower *lower = column->lower;
     uint32_t n_slots = lower->kernel->reduces.n;
@@ -63,7 +64,7 @@ static Point column_point(const Column *column, const Point *outer, Val at, Val 
     return point;
 }
 
-/* Walks the part's columns; whole vectors only when they are the arrays' alone. */
+/* Walks the columns of the sub-strip. Steps that touch only the arrays need no mask. */
 static void each_vector(Column *column, bool is_masked, CpuStep *step) {
     Lower *lower = column->lower;
     Val from = lower_index_const(lower, 0), n = column->n;
@@ -122,7 +123,7 @@ static void column_clear(void *user, uint32_t level) {
     }
 }
 
-/* The balanced tree over the chains of the columns at `at`. */
+/* Joins the chains of the columns at `at` by the balanced tree. */
 static Acc join_chains(const Column *column, uint32_t level, uint32_t i, Val at) {
     Acc parts[64];
     const Lower *lower = column->lower;
@@ -174,7 +175,7 @@ static void finish_step(void *user, Val at, Val mask) {
 
 /* Stages. */
 
-/* Slots whose results the stage (NULL: the stores after the last) reads. */
+/* The slots whose results the stage reads. NULL: the stores after the last stage. */
 static bool *needed_slots(const Lower *lower, const Stage *stage) {
     const Kernel *kernel = lower->kernel;
     uint32_t index = stage ? (uint32_t)(stage - kernel->stages.data) : kernel->stages.n;
@@ -223,7 +224,7 @@ static void row_store_step(void *user, Val at, Val mask) {
     point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
 }
 
-/* All stages over one part of the strip. */
+/* Emits all stages over one sub-strip. */
 static void column_part(Column *column, CpuSpan span) {
     const Lower *lower = column->lower;
     const Kernel *kernel = lower->kernel;
@@ -237,7 +238,7 @@ static void column_part(Column *column, CpuSpan span) {
 
 /* Units. */
 
-/* Bytes of the arrays for one column. */
+/* Bytes of the arrays per column. */
 static int64_t bytes_per_column(const Lower *lower, uint32_t lanes) {
     const Kernel *kernel = lower->kernel;
     int64_t total = 0;
@@ -254,7 +255,7 @@ static int64_t bytes_per_column(const Lower *lower, uint32_t lanes) {
     return total;
 }
 
-/* Columns that are worked on together: as many as a unit has and the stack holds. */
+/* The width of a sub-strip: the unit's columns, but no more than fit on the stack. */
 static int64_t part_width(const Lower *lower, DimId extent) {
     DimTab *dims = indextab_dims(scalartab_indices(lower->kernel->scalars));
     int64_t lanes = cpu_lanes(lower), width = lower->variant->sched.cpu_column.chunk_elems;
@@ -265,7 +266,7 @@ static int64_t part_width(const Lower *lower, DimId extent) {
     return width > lanes ? width - width % lanes : lanes;
 }
 
-/* Sets the unit's outer axes and segment; returns the number of its strip. */
+/* Sets the unit's outer axes and segment, and returns the number of its strip. */
 static Val split_unit(Column *column, Val index, Val n_strips) {
     Lower *lower = column->lower;
     const Codegen *k = lower->k;
@@ -286,7 +287,7 @@ static Val split_unit(Column *column, Val index, Val n_strips) {
     return k_urem(k, index, n_strips);
 }
 
-/* Hoists what no loop of the unit changes. */
+/* Hoists values that are invariant in all loops of the unit. */
 static void prepare_unit(Column *column) {
     const Kernel *kernel = column->lower->kernel;
     uint32_t inner = cpu_reduced_axes(kernel) | 1u << column->lower->lane_axis;

@@ -95,7 +95,7 @@ Val cpu_memory_new(Lower *lower, Dtype dtype, int64_t n_elems) {
     return stack_array(lower, k_memory_type(lower->k, dtype, 1), n_elems);
 }
 
-/* Where element `at` lies, and the alignment of `lanes` values from there. */
+/* Address of element `at` of an array of `dtype` values. */
 static Val element(const Lower *lower, Dtype dtype, Val array, Val at) {
     LLVMTypeRef type = k_value_type(lower->k, dtype, 1);
     return k_gep(lower->k, type, array, at);
@@ -183,7 +183,7 @@ CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point) {
     return span;
 }
 
-/* Folds the span into the chains of `level`; run_elems is segment_elems^level. */
+/* Folds the span into the chains of `level`. run_elems is segment_elems^level. */
 static void fold_level(Lower *lower, CpuOrder order, const CpuFold *fold, uint32_t level,
                        int64_t run_elems, CpuSpan span) {
     const Codegen *k = lower->k;

@@ -1,76 +1,78 @@
-/* What the CPU templates share: loops over work units and over lanes, arrays on the stack, and the
- * order of summation of plan/kernel.h.
+/* Code common to the CPU templates: loops over work units and over lanes, arrays on the stack, and
+ * the order of sums of lowering/order.h.
  *
- * Everything here works in the kernel's index_type and never forms an index beyond an extent by
- * more than is stored in it, so that extents may reach the type's limit. */
+ * All indices have the kernel's index_type. No index passes an extent by more than the stored
+ * padding, so an extent may reach the type's limit. */
 #ifndef FUSEC_CODEGEN_CPU_CPU_H
 #define FUSEC_CODEGEN_CPU_CPU_H
 
 #include "codegen/scalar/acc.h"
 #include "codegen/template.h"
 
-/* Maps whose chunk_elems are no more than this take their units down the rows. */
+/* A map whose chunk_elems are at most this many walks its units down the rows. */
 enum { CPU_MAP_SHORT_RUN = 64 };
 
-/* `for (unit = begin; unit < end; unit += step)`; ended by loop_end. */
+/* Begins `for (unit = begin; unit < end; unit += step)`; loop_end ends it. */
 Loop cpu_unit_loop(Lower *lower, Val begin, Val end, uint32_t step);
 
-/* The schedule's lanes, or 1 along an axis of one element, which no address depends on. */
+/* The lanes of the schedule; 1 along an axis of one element, on which no address depends. */
 uint32_t cpu_lanes(const Lower *lower);
-/* Whether the dim is a multiple of `multiple` wherever the variant applies. */
+/* Whether the dim is a multiple of `multiple` in every run that the variant applies to. */
 bool cpu_is_multiple(const Lower *lower, DimId dim, uint32_t multiple);
 /* min(rest, limit), unsigned, for a constant limit. */
 Val cpu_at_most(const Lower *lower, Val rest, int64_t limit);
 /* `value & (n - 1)` for a power of two. */
 Val cpu_modulo(const Lower *lower, Val value, uint32_t n);
-/* Which of the lanes from 0 are below `n`. */
+/* A mask of the lanes below `n`, counted from 0. */
 Val cpu_lanes_below(const Lower *lower, Val n, uint32_t lanes);
 
-/* Emits one step of `lanes` elements at index `at`; those outside `mask` (NULL: none) do not exist.
- */
+/* Emits one step of `lanes` elements at index `at`. Lanes outside `mask` do not exist; NULL: all
+ * do. */
 typedef void CpuStep(void *user, Val at, Val mask);
-/* Steps through [from, from + n): a loop of full steps, then one masked step for what is left,
- * which is_whole rules out. `lanes` is a power of two. */
+/* Steps through [from, from + n): a loop of full steps, then one masked step for the rest.
+ * is_whole: there is no rest. `lanes` is a power of two. */
 void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole, CpuStep *step,
                    void *user);
 
-/* An array on the kernel's stack, of accumulators or of finished results of one slot. */
+/* An array on the kernel's stack: accumulators, or the finished results of one slot. */
 typedef struct CpuArray {
-    Dtype dtype;         /* of values; not bool */
-    Val values, indices; /* indices: i32, of arg-reductions, else NULL */
+    Dtype dtype;         /* of the values; not bool */
+    Val values, indices; /* indices: i32, for arg-reductions, else NULL */
 } CpuArray;
 CpuArray cpu_array_new(Lower *lower, Dtype dtype, bool has_index, int64_t n_elems);
-/* The array from element `at` on, a multiple of the lanes that are accessed. */
+/* The array from element `at` on, which is a multiple of the accessed lanes. */
 CpuArray cpu_array_from(const Lower *lower, const CpuArray *array, Val at);
-/* Room on the kernel's stack for elements as memory has them. */
+/* Allocates stack memory for elements in their memory type. */
 Val cpu_memory_new(Lower *lower, Dtype dtype, int64_t n_elems);
-/* `lanes` neighbours from `at`, a multiple of lanes. */
+/* Loads or stores `lanes` neighbouring elements from `at`, a multiple of lanes. */
 Acc cpu_array_load(const Lower *lower, const CpuArray *array, Val at, uint32_t lanes);
 void cpu_array_store(const Lower *lower, const CpuArray *array, Val at, Acc acc, uint32_t lanes);
-/* Sets elements [0, n_elems) to `acc`, which has `lanes` lanes; n_elems is a multiple of them. */
+/* Sets elements [0, n_elems) to `acc`, which has `lanes` lanes. n_elems is a multiple of lanes. */
 void cpu_array_fill(const Lower *lower, const CpuArray *array, int64_t n_elems, Acc acc,
                     uint32_t lanes);
 
-/* How a stage's elements are summed. Level 0 takes elements, level k + 1 the results of runs of
- * segment_elems^(k+1) elements; a stage whose bits do not hang on the order has level 0 alone. */
+/* The order in which a stage's elements are summed. Level 0 takes elements; level k + 1 takes the
+ * results of runs of segment_elems^(k+1) elements. A stage whose bits do not depend on the order
+ * has level 0 alone. */
 typedef struct CpuOrder {
-    uint32_t n_chains; /* kept: no more than there can be elements, and a multiple of the lanes */
+    uint32_t n_chains; /* chains in use: at most the number of elements, and a multiple of the
+                        * lanes */
     uint32_t n_levels;
     int64_t segment_elems;
 } CpuOrder;
 CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes);
 
-/* The reduced elements of a unit: all, or for a partial those of the point's segment. */
+/* The reduced elements of a unit: all, or for partial results those of the point's segment. */
 typedef struct CpuSpan {
     Val begin, n;
 } CpuSpan;
 CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point);
 
-/* Walks the elements of a stage in order:
- *     clear(user, level)                   accumulators of the level become the identity
- *     elements(user, span)                 folds a segment into the chains of level 0
- *     join(user, level, at)                folds the finished chains of level - 1 into chain `at`
- * What is left is in the chains of the last level. */
+/* Walks the elements of a stage in the order of sums:
+ *    clear(user, level)                   sets the accumulators of the level to the identity
+ *    elements(user, span)                 folds a segment into the chains of level 0
+ *    join(user, level, at)                folds the finished chains of level - 1 into chain `at`
+ * The results are in the chains of the last level. */
 typedef struct CpuFold {
     void *user;
     void (*clear)(void *user, uint32_t level);
@@ -79,13 +81,13 @@ typedef struct CpuFold {
 } CpuFold;
 void cpu_fold_stage(Lower *lower, CpuOrder order, const CpuFold *fold, CpuSpan span);
 
-/* Values that a stage's reductions and stores need. */
+/* The scalars that a stage's reductions and stores need. */
 typedef struct CpuRoots {
     ScalarId *ids;
     uint32_t n;
 } CpuRoots;
 CpuRoots cpu_stage_roots(const Lower *lower, const Stage *stage);
-/* Bit set of the kernel's reduced axes. */
+/* The bit set of the kernel's reduced axes. */
 uint32_t cpu_reduced_axes(const Kernel *kernel);
 
 #endif

@@ -1,27 +1,28 @@
-/* CPU GEMMs. See template.h and gemm.h.
+/* CPU GEMMs: [M,K] x [K,N]. See template.h and gemm.h.
  *
- * A unit is a block of rows by a block of columns of one batch. It goes through k in blocks; for
- * each it packs its columns, then panel after panel of its rows, and folds each panel with all
- * columns. Partial results wait on the stack, in the accumulator's dtype. After the last block of k
- * each panel's rows are converted, and the stores run, while they are in the cache.
+ * A unit is a block of rows by a block of columns of one batch. It loops over k in blocks. For each
+ * block of k it packs its columns, then packs panel after panel of its rows and multiplies each
+ * panel with all columns. Partial results are on the stack in the accumulator's dtype. After the
+ * last block of k each panel's results are converted and stored while they are in the cache.
  *
- * Products of one lhs that a launch makes at once go through k side by side: what is packed
- * of that operand serves all of them. Their stores run at one place of the loops, so that what one
- * has for the next passes in registers.
+ * GEMMs with a common lhs that one launch computes together walk k together, and the lhs is packed
+ * once for all of them. Their stores run at one position of the loops, so that one GEMM's values
+ * pass to another in registers.
  *
- * Rows that follow are gone over as soon as they are whole, while they are in the cache: a unit has
- * all columns then. What passes to them alone lies on the stack, at a pointer from which the
- * indices of memory lead there. */
+ * A row kernel of the same launch runs on rows as soon as they are complete, while they are in the
+ * cache. Then a unit has all columns. Values that only the row kernel reads are on the stack, at a
+ * pointer offset so that the indices of global memory reach them. */
 #include "codegen/cpu/gemm.h"
 
 #include <string.h>
 
-/* The products of a launch, in the order of its kernels; the first is where the loops stand. */
+/* The GEMMs of a launch, in the order of its kernels. The first one holds the position of the
+ * loops. */
 typedef struct Products {
     Gemm *gemms;
     uint32_t n;
-    Lower *rows; /* that follow, or NULL */
-    Val *passed; /* per argument of theirs: room for what passes on the stack, or NULL */
+    Lower *rows; /* the row kernel that follows, or NULL */
+    Val *passed; /* per argument of `rows`: its stack memory if only `rows` reads it, or NULL */
 } Products;
 
 static Gemm gemm_new(Lower *lower) {
@@ -69,8 +70,7 @@ static bool has_one_k_block(const Gemm *gemm) {
     return dim_hi(dims, gemm->k_extent) <= gemm->depth;
 }
 
-/* Whether the product finds packed what the first one packs: they have the lhs in common.
- */
+/* Whether the GEMM uses the packed rows of the first one: they have a common lhs. */
 static bool shares_rows(const Gemm *gemm, const Gemm *first) {
     return gemm != first && gemm->row.axis == gemm_axis_m(gemm->lower->kernel);
 }
@@ -94,9 +94,9 @@ static void make_arrays(Gemm *gemm, const Gemm *first) {
     gemm->partials = cpu_array_new(lower, gemm->acc, false, n_partials).values;
 }
 
-/* Rows that follow. */
+/* The row kernel. */
 
-/* Whether the rows of the result lie along the columns of the register tile. */
+/* Whether the register tile is transposed: the result's rows lie along its columns. */
 static bool is_turned(const Gemm *gemm) {
     return gemm->row.axis == gemm_axis_n(gemm->lower->kernel);
 }
@@ -105,8 +105,8 @@ static DimId row_extent(const Products *products) {
     return kernel_n_reduced(products->rows->kernel);
 }
 
-/* A panel's rows at a time; of a turned tile the unit's. A masked access touches nothing behind the
- * last one. */
+/* Allocates the rows of one panel; for a transposed tile, all rows of the unit. Masked accesses
+ * touch nothing after the last row. */
 static void make_room(Products *products) {
     const Gemm *first = products->gemms;
     Lower *rows = products->rows;
@@ -120,7 +120,7 @@ static void make_room(Products *products) {
     }
 }
 
-/* The number of a row of the unit's batch among all rows; i64. */
+/* The number (i64) of a row of the unit's batch among the rows of all batches. */
 static Val row_number(const Products *products, Val row) {
     Gemm *first = products->gemms;
     const Codegen *k = first->lower->k;
@@ -131,7 +131,7 @@ static Val row_number(const Products *products, Val row) {
     return k_add(k, before, k_index_cast(k, row, k->i64));
 }
 
-/* From here on what passes lies where its row `begin` is the first. */
+/* Offsets the stack pointers so that row `begin` is the first row of the memory. */
 static void place_rows(const Products *products, Val begin) {
     Lower *rows = products->rows;
     const Codegen *k = rows->k;
@@ -162,11 +162,11 @@ static void go_over_rows(const Products *products, Val begin, Val n) {
 
 /* Stores. */
 
-/* A row of the unit, as each product has it. */
+/* One row of the unit in each GEMM. */
 typedef struct RowStores {
     const Products *products;
-    Point *points; /* of the row */
-    Val *partials; /* the row's first column in the unit */
+    Point *points; /* per GEMM: the point of the row */
+    Val *partials; /* per GEMM: the partial result at the row's first column in the unit */
     uint32_t lanes;
 } RowStores;
 
@@ -189,8 +189,8 @@ static void row_stores_step(void *user, Val at, Val mask) {
     }
 }
 
-/* The product's point of row `number` of the panel. What does not change along the row is computed
- * once, where there is something else. */
+/* The GEMM's point at row `number` of the panel. Values that are invariant along the row are
+ * computed once, unless they are the only ones. */
 static Point stores_point(const Gemm *gemm, Val number, uint32_t lanes) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
@@ -219,8 +219,8 @@ static Val n_panel_rows(const Gemm *gemm) {
     return cpu_at_most(lower, left, gemm->n_tile_rows);
 }
 
-/* Finishes the panel's rows. Along an axis of one element, which no address depends on, there are
- * no lanes. */
+/* Stores the rows of the panel. An axis of one element has no lanes, because no address depends on
+ * it. */
 static void finish_rows(const Products *products) {
     const Gemm *first = products->gemms;
     Lower *lower = first->lower;
@@ -243,7 +243,7 @@ static void finish_rows(const Products *products) {
 
 /* Loops. */
 
-/* The product goes where the first one is. */
+/* Gives the GEMM the loop position of the first one. */
 static void follow(Gemm *gemm, const Gemm *first) {
     if (gemm == first) return;
     memcpy(gemm->point.axis, first->point.axis, sizeof first->point.axis);
@@ -302,7 +302,7 @@ static void take_columns(Gemm *gemm, const Gemm *first) {
         gemm_pack_columns(gemm);
 }
 
-/* A GEMM over nothing still has one block, of no steps. */
+/* With K = 0 there is one block of k with no steps. */
 static void each_k_block(const Products *products) {
     Gemm *first = products->gemms;
     Lower *lower = first->lower;
@@ -319,7 +319,7 @@ static void each_k_block(const Products *products) {
     loop_end(k, &loop);
 }
 
-/* Units of one block of columns follow each other, then blocks of columns, then batches. */
+/* Units are numbered by row block first, then by column block, then by batch. */
 static void set_unit(Gemm *gemm, Val unit_index) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;

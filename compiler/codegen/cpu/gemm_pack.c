@@ -1,8 +1,8 @@
 /* Packing the operands of a CPU GEMM. See gemm.h.
  *
- * An operand is a scalar program; it is evaluated by vectors along whichever of its two axes memory
- * follows. Rows are packed as they come, in one of two layouts; columns are needed by vectors
- * along their own axis, so that vectors along k are transposed in registers. */
+ * An operand is a scalar program. It is evaluated in vectors along that of its two axes that is
+ * contiguous in memory. Rows are packed as they come, in one of two layouts. Columns are needed as
+ * vectors along their own axis, so vectors along k are transposed in registers. */
 #include "codegen/cpu/gemm.h"
 
 /* Memory. */
@@ -53,7 +53,7 @@ Val gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *poi
 
 /* Values. */
 
-/* Whether no load of the operand strides when lanes go along `axis`. */
+/* Whether all loads of the operand are contiguous when lanes lie along `axis`. */
 static bool is_smooth(const Lower *lower, ScalarId value, uint32_t axis, uint32_t lanes) {
     Arena *arena = lower->k->arena;
     ScalarTab *scalars = lower->kernel->scalars;
@@ -72,8 +72,8 @@ static uint32_t round_up(uint32_t n, uint32_t step) {
     return (n + step - 1) / step * step;
 }
 
-/* A panel of rows begins anywhere, a panel of columns at a multiple of lanes. Rows along k are
- * padded, so that they do not meet in one set of the cache. */
+/* A panel of rows begins at any row, a panel of columns at a multiple of lanes. Rows along k are
+ * padded, so that they do not share a cache set. */
 void gemm_choose_layout(Gemm *gemm) {
     const Lower *lower = gemm->lower;
     GemmOperand *row = &gemm->row, *column = &gemm->column;
@@ -130,8 +130,8 @@ static Loop loop_over(const Gemm *gemm, Val to, uint32_t step) {
 
 typedef struct PackRow {
     Gemm *gemm;
-    Point point, next; /* in the row, and in the one that is packed in its place the next time */
-    Val packed;        /* the row's element at k_begin */
+    Point point, next; /* of the row, and of the row that is packed into its place next */
+    Val packed;        /* address of the row's element at k_begin */
 } PackRow;
 
 static void pack_row_step(void *user, Val at, Val mask) {
@@ -196,7 +196,7 @@ void gemm_pack_rows(Gemm *gemm) {
 
 /* Columns along their own axis. */
 
-/* One step of k of the panel whose first column is `offset` columns into the unit. */
+/* Packs one step of k of the panel that begins `offset` columns into the unit. */
 static void pack_panel_step(Gemm *gemm, const Point *at_k, Val row, Val offset, Val *masks) {
     const Codegen *k = gemm->lower->k;
     Val first = k_add(k, gemm->column_begin, offset);
@@ -242,11 +242,12 @@ static void pack_columns_along_columns(Gemm *gemm) {
 typedef struct PackSquare {
     Gemm *gemm;
     Val offset; /* of the first column in the unit */
-    Val packed; /* its element at k_begin */
-    Val square; /* lanes by lanes elements */
+    Val packed; /* address of its element at k_begin */
+    Val square; /* scratch [lanes,lanes] */
 } PackSquare;
 
-/* Stage s swaps bit s of the vector's number with bit s of the lane's. */
+/* A transpose in log2(lanes) stages: stage s swaps bit s of the vector number with bit s of the
+ * lane number. */
 void gemm_transpose(const Gemm *gemm, Val *vectors) {
     const Codegen *k = gemm->lower->k;
     uint32_t n = gemm->lanes;

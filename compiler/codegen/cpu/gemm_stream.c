@@ -1,27 +1,27 @@
-/* CPU GEMMs of a few rows: each element of the other operand is used so seldom that packing
- * it would cost more than using it. See gemm.h.
+/* CPU GEMMs of a few rows. Each element of the rhs is used so few times that packing it would cost
+ * more than it saves. See gemm.h.
  *
- * Memory decides the order of the loops. Where columns lie side by side, several steps of k go over
- * all of the unit's columns, whose partial results stay in the cache. Where k does, squares of
- * columns by k are transposed in registers. Either way an element's products are added in
- * ascending k. */
+ * The layout in memory decides the order of the loops. If the columns are contiguous, several steps
+ * of k go over all of the unit's columns, whose partial results stay in the cache. If k is
+ * contiguous, squares of columns by k are transposed in registers. In both cases an output adds its
+ * products in ascending k. */
 #include "codegen/cpu/gemm.h"
 
-enum { MAX_HELD = 16 }; /* broadcast elements kept in registers */
+enum { MAX_HELD = 16 }; /* most broadcast elements kept in registers */
 
 typedef struct Steps {
     Gemm *gemm;
     uint32_t n;
-    Val k;         /* of the first, in the block */
-    Point *points; /* of each step */
-    Val *held;     /* element (r, step) of the rows, broadcast, at r * n + step; or NULL */
+    Val k;         /* k of the first step, in the block */
+    Point *points; /* one per step */
+    Val *held;     /* element (r, step) of the rows in every lane, at r * n + step; or NULL */
 } Steps;
 
 static Val constant(const Gemm *gemm, int64_t value) {
     return lower_index_const(gemm->lower, value);
 }
 
-/* Element (r, k) of the packed rows in every lane. */
+/* Element (r, k) of the packed rows, broadcast to every lane. */
 static Val row_element(const Gemm *gemm, uint32_t r, Val at_k, uint32_t step) {
     const Codegen *k = gemm->lower->k;
     Val at = k_mul(k, at_k, constant(gemm, gemm->k_stride));
@@ -52,7 +52,7 @@ static void clear_partials(const Gemm *gemm) {
 
 /* Lanes along columns. */
 
-/* Rows [first, first + n) of the step at `at`. */
+/* Multiplies rows [first, first + n) at the columns `at`. */
 static void columns_rows(const Steps *steps, Val at, Val mask, uint32_t first, uint32_t n) {
     Gemm *gemm = steps->gemm;
     const Codegen *k = gemm->lower->k;
@@ -73,8 +73,8 @@ static void columns_rows(const Steps *steps, Val at, Val mask, uint32_t first, u
     for (uint32_t r = 0; r < n; r++) gemm_store(gemm, partial_at(gemm, first + r, offset), accs[r]);
 }
 
-/* Rows of the operand are too far apart for the processor to see that they follow each other: asks
- * for the same columns of the next steps, where the operand is what memory holds. */
+/* Hardware prefetchers do not follow rows that are far apart. So this prefetches the same columns
+ * of the next steps, where the operand is a plain load. */
 static void prefetch_next(const Steps *steps, Val at) {
     const Gemm *gemm = steps->gemm;
     if (!gemm_operand_is_plain(gemm, &gemm->column)) return;
@@ -87,7 +87,7 @@ static void prefetch_next(const Steps *steps, Val at) {
     }
 }
 
-/* As many rows at once as half the registers hold. */
+/* Takes as many rows at once as fill half the vector registers. */
 static void columns_step(void *user, Val at, Val mask) {
     const Steps *steps = user;
     const Gemm *gemm = steps->gemm;
@@ -99,7 +99,7 @@ static void columns_step(void *user, Val at, Val mask) {
     }
 }
 
-/* Steps of the block of k from `from` to `to`, n at a time. */
+/* Steps of the block of k from `from` to `to`, n steps at a time. */
 static void each_steps(Gemm *gemm, Val from, Val to, uint32_t n) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
@@ -134,7 +134,7 @@ static void stream_along_columns(Gemm *gemm) {
 
 /* Lanes along k. */
 
-/* Whole squares of the block of k; `points` stand at the columns. */
+/* Loops over the whole squares of the block of k; `points` are at the columns. */
 static void square_loop(Gemm *gemm, const Point *points, Val n_whole, Val *accs) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
@@ -156,7 +156,7 @@ static void square_loop(Gemm *gemm, const Point *points, Val n_whole, Val *accs)
     loop_end_carry(k, &loop, accs, n_rows);
 }
 
-/* What is left of the block of k, one step at a time. */
+/* The rest of the block of k, one step at a time. */
 static void single_loop(Gemm *gemm, Val column, Val n_whole, Val *accs) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;

@@ -1,27 +1,27 @@
 /* The register tile of a CPU GEMM. See gemm.h.
  *
- * Every element of the tile is one chain of multiply-adds in ascending k, which begins with zero or
- * with what earlier blocks of k have left: so no bit hangs on the size of a tile or block. The loop
- * over k tests at its bottom and carries its own pointers: otherwise accumulators would be
- * spilled. */
+ * Every element of the tile is one accumulator of fmas in ascending k. It begins with zero or with
+ * the partial result of earlier blocks of k, so no bit depends on the size of a tile or block. The
+ * loop over k is bottom-tested and carries its own pointers, because LLVM would otherwise spill
+ * accumulators. */
 #include "codegen/cpu/gemm.h"
 #include "machine/machine.h"
 
 enum { PREFETCH_STEPS = 8, MAX_AHEAD_PASSES = 4 };
 
-/* Accumulators, vector v of row r at r * n_vectors + v, then the pointers to both panels, and to
- * what is asked for ahead if n_ahead is not 0. */
+/* The loop-carried values: the accumulators, with vector v of row r at r * n_vectors + v, then the
+ * pointers to both panels, then the prefetch pointer if n_ahead is not 0. */
 typedef struct Tile {
     Val *values;
     uint32_t n_accs;
-    uint32_t n_ahead; /* lines in each round of the loop */
+    uint32_t n_ahead; /* cache lines prefetched per iteration */
 } Tile;
 
 static Val offset(const Gemm *gemm, Val base, int64_t elems) {
     return gemm_element(gemm, base, k_int(gemm->lower->k->i64, elems));
 }
 
-/* Panels in memory keep the operand's dtype. */
+/* Panels in memory have the operand's dtype. */
 static Val panel_element(const Gemm *gemm, Val base, Val at) {
     const Codegen *k = gemm->lower->k;
     LLVMTypeRef type = k_memory_type(k, gemm->panel_dtype, 1);
@@ -40,7 +40,7 @@ static Val panel_load(const Gemm *gemm, Val pointer) {
     return convert_value(k, load, gemm->panel_dtype, gemm->acc);
 }
 
-/* The operand is a load, whose address has been laid out so that it is the panel's. */
+/* The operand is a load of packed memory, so its address at the first column is the panel's. */
 void gemm_find_panels(Gemm *gemm) {
     Point point = point_inside(&gemm->point);
     point.axis[gemm->column.axis] = gemm->column_begin;
@@ -52,16 +52,16 @@ static uint32_t line_elems(const Gemm *gemm) {
     return CPU_LINE_BYTES / dtype_bytes(gemm->panel_dtype);
 }
 
-/* Columns come from the second level of the cache. */
+/* Prefetches columns from the second-level cache. */
 static void prefetch_columns(const Gemm *gemm, Val columns) {
     int64_t ahead = (int64_t)PREFETCH_STEPS * gemm->tile_columns;
     for (uint32_t c = 0; c < gemm->tile_columns; c += line_elems(gemm))
         gemm_prefetch(gemm, panel_offset(gemm, columns, ahead + c), 1);
 }
 
-/* A few rows use what comes from memory once or twice, and would wait for it in the first of their
- * passes and leave memory idle in the others: each pass asks for its share of the panel's next
- * block of k, which follows this one. */
+/* A GEMM of few rows uses each column from memory once or twice. It would wait for memory in its
+ * first pass and leave memory idle in the others. So each pass prefetches its share of the panel's
+ * next block of k. */
 static void open_ahead(const Gemm *gemm, Tile *tile, uint32_t unroll, Val columns) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
@@ -76,7 +76,7 @@ static void open_ahead(const Gemm *gemm, Tile *tile, uint32_t unroll, Val column
     tile->values[tile->n_accs + 2] = panel_element(gemm, columns, k_add(k, block, share));
 }
 
-/* One step of k, `step` steps after where the pointers stand. */
+/* Emits one step of k, `step` steps after the pointers. */
 static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step) {
     const Codegen *k = gemm->lower->k;
     LLVMTypeRef type = k_value_type(k, gemm->acc, 1);
@@ -98,7 +98,7 @@ static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step) {
     }
 }
 
-/* Steps of k from `from` to `to`, `unroll` at a time. */
+/* Loops over k from `from` to `to`, `unroll` steps per iteration. */
 static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t unroll) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
@@ -121,7 +121,7 @@ static Val partial_at(const Gemm *gemm, Val partials, uint32_t i) {
     return offset(gemm, partials, row * gemm->block_columns + vector * gemm->lanes);
 }
 
-/* Zeros, or in later blocks of k the partial results. */
+/* The initial accumulators: zeros, or the partial results of earlier blocks of k. */
 static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;

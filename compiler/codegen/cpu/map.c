@@ -1,5 +1,5 @@
-/* CPU maps: full vectors along the last parallel axis, or one before it where that is short, then
- * one masked vector. See template.h. */
+/* CPU maps: full vectors along the last parallel axis, or along an earlier one if the last is
+ * short, then one masked vector. See template.h. */
 #include "codegen/cpu/cpu.h"
 
 typedef struct Map {
@@ -26,8 +26,9 @@ static DimId count_of(const Lower *lower, uint32_t first, uint32_t n) {
     return count;
 }
 
-/* Sets the axes that are shorter than the lanes': one unit after the other goes over them, so that
- * they share the lines that their elements lie in. Returns the number of their run. */
+/* Sets the axes inside the lane axis, which are shorter than a vector. Consecutive units walk over
+ * them, so that the units share the cache lines of their elements. Returns the number of the
+ * run. */
 static Val split_short(Lower *lower, Map *map, Val unit_index) {
     const Codegen *k = lower->k;
     uint32_t first = lower->lane_axis + 1, n = lower->variant->sched.cpu_map.lanes_out;
@@ -38,10 +39,9 @@ static Val split_short(Lower *lower, Map *map, Val unit_index) {
     return k_udiv(k, unit_index, count);
 }
 
-/* Splits a unit's number: sets the outer axes, returns the number of its run. Runs of one row
- * follow each other, as in memory. Short runs (a schedule has them for operands that lie across the
- * lanes) instead go down the rows, so that a line of such an operand serves one unit after the
- * other. */
+/* Splits a unit's number: sets the outer axes and returns the number of its run. Runs of one row
+ * are consecutive, as in memory. Short runs, which a schedule chooses for operands that are strided
+ * along the lanes, go down the rows instead, so that consecutive units use the same cache line. */
 static Val split_unit(Lower *lower, Map *map, Val unit_index, DimId extent) {
     const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
@@ -59,7 +59,7 @@ static Val split_unit(Lower *lower, Map *map, Val unit_index, DimId extent) {
     return is_down ? outer : inner;
 }
 
-/* One unit: a run of chunk_elems elements, or what is left of the axis. */
+/* Emits one unit: a run of chunk_elems elements, or the rest of the axis. */
 static void map_unit(Lower *lower, Map *map, Val unit_index) {
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;

@@ -1,9 +1,9 @@
 /* CPU row reductions: one row, or one segment of a row, per unit. See template.h.
  *
- * The chains of the order of summation lie side by side in an array, so that a step of any width
- * folds into the chains its elements belong to and the bits do not hang on the width. Of a short
- * row of known length there are a few steps without a loop: each is the first of its chains. Rows
- * that are not long go in groups (row_group.c). */
+ * The chains (accumulators) of the order of sums are side by side in an array. A step of any width
+ * adds its elements to their chains, so the bits do not depend on the width. A short row of known
+ * length is a few steps without a loop, each the first of its chains. Rows of short or medium
+ * length run in groups (row_group.c). */
 #include "codegen/cpu/row.h"
 
 #include "plan/in_place.h"
@@ -12,7 +12,7 @@ static const CpuArray *chains_at(const Row *row, uint32_t level, uint32_t i) {
     return &row->chains[level * row->stage->reduces.n + i];
 }
 
-/* Without what the row keeps. */
+/* A point without the row's cached values. */
 static Point bare_point(const Row *row, Val at, Val mask) {
     Lower *lower = row->lower;
     Point point = point_inside(&row->point);
@@ -22,7 +22,7 @@ static Point bare_point(const Row *row, Val at, Val mask) {
     return point;
 }
 
-/* Whether the stage at hand finds the value kept. */
+/* Whether the current stage can read the cached value. */
 static bool finds_kept(const Row *row, const CachedValue *keep) {
     return keep->stage < row->stage_index && row->live[keep->value];
 }
@@ -39,8 +39,8 @@ static Point row_point(const Row *row, Val at, Val mask) {
     return point;
 }
 
-/* Loads what a store of the step may go over (plan/in_place.h): a value that was kept is stored
- * without the load that it is made of, which something stored behind it may want. */
+/* Loads tensors that a store of this step overwrites (plan/in_place.h). A cached value is stored
+ * without its load, but a later store of the step may need the load. */
 static void load_ahead(const Row *row, Point *point) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;
@@ -52,7 +52,7 @@ static void load_ahead(const Row *row, Point *point) {
     }
 }
 
-/* What a step leaves behind: stores, and values for later stages. */
+/* The step's effects: stores, and cached values for later stages. */
 static void row_step_stores(const Row *row, Point *point, Val at) {
     for (uint32_t i = 0; i < row->n_kept; i++) {
         const CachedValue *keep = row->kept[i].keep;
@@ -64,7 +64,7 @@ static void row_step_stores(const Row *row, Point *point, Val at) {
     point_store_all(point, row->stage->stores.data, row->stage->stores.n);
 }
 
-/* One step of elements: the reductions' values into their chains, and the stores. */
+/* Emits one step: adds the reductions' elements to their chains, and stores. */
 static void row_step(void *user, Val at, Val mask) {
     const Row *row = user;
     Lower *lower = row->lower;
@@ -81,8 +81,8 @@ static void row_step(void *user, Val at, Val mask) {
     row_step_stores(row, &point, at);
 }
 
-/* All whole rounds over the chains, which stay in registers meanwhile: where values are cheap,
- * going through memory would cost more than they do. Returns what is left of the span. */
+/* Loops over whole rounds of the chains with the chains in registers. For cheap values, chains in
+ * memory would cost more than the values themselves. Returns the rest of the span. */
 static CpuSpan row_rounds(const Row *row, CpuSpan span) {
     Lower *lower = row->lower;
     const Codegen *k = lower->k;
@@ -125,8 +125,8 @@ static void row_elements(void *user, CpuSpan span) {
                   row_step, user);
 }
 
-/* Whether the chains of the stage fit in registers and its values are cheap enough for the copies
- * of the step that this takes. */
+/* Whether the chains of the stage fit in registers, and its values are cheap enough to be emitted
+ * once per vector of chains. */
 static bool fits_registers(const Row *row, CpuRoots roots) {
     enum { MOST_COST = 64 };
     const Lower *lower = row->lower;
@@ -149,7 +149,7 @@ static bool fits_registers(const Row *row, CpuRoots roots) {
 
 static void row_clear(void *user, uint32_t level) {
     const Row *row = user;
-    if (level == 0 && row->in_registers) return; /* begun and stored by row_rounds */
+    if (level == 0 && row->in_registers) return; /* row_rounds begins and stores these */
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
         Acc identity = acc_identity(row->lower, row_reduce(row, i), row->lanes);
         cpu_array_fill(row->lower, chains_at(row, level, i), row->order.n_chains, identity,
@@ -157,7 +157,7 @@ static void row_clear(void *user, uint32_t level) {
     }
 }
 
-/* The chains of a level side by side in vectors. */
+/* Loads the chains of a level, side by side in vectors of `width`. */
 static Acc *load_chains(const Row *row, uint32_t level, uint32_t i, uint32_t width) {
     const Lower *lower = row->lower;
     Acc *parts = arena_array(lower->k->arena, Acc, row->order.n_chains / width);
@@ -187,7 +187,7 @@ static void row_join(void *user, uint32_t level, Val chain) {
     }
 }
 
-/* The stage without a loop. */
+/* Emits the stage without a loop. */
 static void straight_stage(Row *row) {
     Lower *lower = row->lower;
     uint32_t n = row->stage->reduces.n, n_parts = row->order.n_chains / row->lanes;
@@ -212,7 +212,7 @@ static void straight_stage(Row *row) {
     for (uint32_t i = 0; i < n; i++) group_take(row, i, &parts[i * n_parts], n_parts);
 }
 
-/* The stage of any row, through the chains on the stack. */
+/* Emits the stage of a row of any length, with the chains on the stack. */
 static void folded_stage(Row *row, CpuRoots roots) {
     Lower *lower = row->lower;
     uint32_t n = row->stage->reduces.n;
@@ -251,8 +251,8 @@ void row_stage(Row *row, uint32_t index) {
 
 /* Rows. */
 
-/* An array for each slot, of `n_rows`: in the order of stages its values need not be of one dtype.
- */
+/* Allocates an array of `n_rows` for each slot. Slots have arrays of their own, because the values
+ * of different stages may have different dtypes. */
 static void make_arrays(Row *row, uint32_t n_rows) {
     Lower *lower = row->lower;
     const RowCache *row_cache = &lower->variant->row_cache;
@@ -274,7 +274,7 @@ static void make_arrays(Row *row, uint32_t n_rows) {
     }
 }
 
-/* Lanes go along the last reduced axis. With several, a step must not run over its end. */
+/* Lanes lie along the last reduced axis. If there are several, a step must not cross its end. */
 static uint32_t row_lanes(const Lower *lower) {
     const Kernel *kernel = lower->kernel;
     uint32_t lanes = cpu_lanes(lower);
@@ -282,7 +282,7 @@ static uint32_t row_lanes(const Lower *lower) {
     return kernel->n_reduced == 1 || cpu_is_multiple(lower, innermost, lanes) ? lanes : 1;
 }
 
-/* Sets the segment; returns the number of the row. */
+/* Sets the segment axis and returns the number of the row. */
 static Val split_segment(Row *row, Val index) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;

@@ -1,26 +1,28 @@
 /* Groups of rows. See row.h.
  *
- * The rows of a group go through a stage one after the other. Each leaves what its lanes come to;
- * in all there are as many vectors as lanes, so the tree over them ends in one vector, with a row
- * in each lane. What follows from results alone, a logarithm or a reciprocal, is computed there,
- * once for all rows, and the next stage's rows find it in arrays. Nothing waits for the end of one
- * row's reduction. Behind the last row lanes have whatever is there; nobody reads them. */
+ * The rows of a group run through a stage one after the other. Each row leaves one vector of
+ * partial results. There are as many vectors as lanes, so the tree over them ends in a single
+ * vector with one row per lane. Values that depend on results alone, such as a logarithm or a
+ * reciprocal, are computed on this vector, once for all rows. The rows read them from arrays in the
+ * next stage. So no row waits for the latency of its own reduction. Lanes after the last row hold
+ * garbage; nothing reads it. */
 #include "codegen/cpu/row.h"
 
 struct RowGroup {
     const Row *model;
-    Val first, n;       /* rows: before the group's, and of it */
-    Val at;             /* the row at hand, counted from the first */
-    Point ends;         /* all rows, in lanes: what results determine */
-    uint32_t *ready;    /* per scalar: stages that make what determines it; 0: more than those */
-    CpuArray *values;   /* per scalar: where rows find it, by row; without values: nowhere */
-    CpuArray *partials; /* per slot: a vector for each row, ... */
-    TreeLanes *lanes;   /* ... and what its lanes are */
+    Val first, n;       /* the group's first row and its number of rows */
+    Val at;             /* the current row, counted from the first */
+    Point ends;         /* one row per lane: for values that depend on results alone */
+    uint32_t *ready;    /* per scalar: number of stages after which it is known; 0: it depends on
+                         * more than results */
+    CpuArray *values;   /* per scalar: its values by row; values NULL: it has no array */
+    CpuArray *partials; /* per slot: a vector per row */
+    TreeLanes *lanes;   /* and the meaning of its lanes */
 };
 
-/* What results determine. */
+/* Values that depend on reduction results alone. */
 
-/* Of one scalar, `ready` of those that it is made of being known. */
+/* The number of stages that one scalar needs, given `ready` of its operands. */
 static uint32_t stages_before(const Kernel *kernel, const uint32_t *ready, ScalarId id) {
     const Scalar *s = scalar_get(kernel->scalars, id);
     uint32_t last = 0;
@@ -45,8 +47,8 @@ static void note_store(void *user, const Store *store) {
     needed[store->value] = true;
 }
 
-/* Per scalar: whether rows need it by itself. Of truths, which no array holds, they need what those
- * are made of. */
+/* Per scalar: whether the rows read its array. A bool has no array, so the rows read its operands'
+ * arrays. */
 static bool *find_needed(Arena *arena, const Kernel *kernel, const uint32_t *ready) {
     const ScalarTab *scalars = kernel->scalars;
     const bool *live = kernel_live_scalars(arena, kernel);
@@ -95,11 +97,11 @@ static Val times(const RowGroup *group, Val value, int64_t factor) {
     return k_muli(lower->k, value, factor);
 }
 
-/* Gives the row what stages before `stage` have made. */
+/* Gives the row the values that stages before `stage` have computed. */
 static void find_values(const RowGroup *group, Row *row, uint32_t stage) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;
-    const RowCache none = {.n = 0}; /* what is below a kept value may be prepared all the same */
+    const RowCache none = {.n = 0}; /* values below a cached one may be prepared too */
     const bool *live = stage_live_scalars(lower->k->arena, kernel, none, stage);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
@@ -111,7 +113,7 @@ static void find_values(const RowGroup *group, Row *row, uint32_t stage) {
     }
 }
 
-/* The row at hand. */
+/* The row number `at` of the group. */
 static Row group_row(RowGroup *group, Val at, uint32_t stage) {
     const Row *model = group->model;
     group->at = at;
@@ -162,9 +164,10 @@ static void finish_stage(RowGroup *group, uint32_t index) {
     }
 }
 
-/* Whether the rows' stores are of lanes side by side that results alone determine. */
+/* Whether the kernel's stores write results alone, so that neighbouring rows are stored as one
+ * vector. */
 static bool stores_ends(const RowGroup *group) {
-    enum { LEAST_BYTES = 4 }; /* of what AVX2 stores by mask */
+    enum { LEAST_BYTES = 4 }; /* AVX2's masked stores need 4 bytes */
     const Lower *lower = group->model->lower;
     const Kernel *kernel = lower->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -187,8 +190,7 @@ static void store_ends(RowGroup *group) {
     point_store_all(&ends, kernel->row_stores.data, kernel->row_stores.n);
 }
 
-/* The rows go through a stage; through no more than their stores where there is none of that
- * number. */
+/* Runs the rows through stage `index`; past the last stage, through the final stores only. */
 static void emit_stage(RowGroup *group, uint32_t index) {
     Lower *lower = group->model->lower;
     const Kernel *kernel = lower->kernel;

@@ -1,8 +1,8 @@
-/* The balanced tree over chains that lie side by side in vectors. See row.h.
+/* The balanced tree over chains that are side by side in vectors. See row.h.
  *
- * Each level takes chains that are neighbours and puts those of two vectors into one: within blocks
- * of 16 bytes first, then block by block, which is one instruction for each half. Where lanes go
- * meanwhile does not matter, since chains are combined lane by lane; it is counted along. */
+ * Each level joins neighbouring chains and packs the results of two vectors into one: first within
+ * blocks of 16 bytes, then block by block, which is one instruction per half. Chains are combined
+ * lane by lane, so the order of the lanes does not matter; TreeLanes tracks it. */
 #include "codegen/cpu/row.h"
 
 enum { BLOCK_BYTES = 16 };
@@ -14,7 +14,7 @@ static Val shuffle(const Codegen *k, Val a, Val b, const uint32_t *from, uint32_
     return k_shuffle(k, a, b, LLVMConstVector(lanes, n));
 }
 
-/* `b` without a value: of `a` alone. */
+/* A shuffle of value and index. `b` without a value: of `a` alone. */
 static Acc shuffle_acc(const Codegen *k, Acc a, Acc b, const uint32_t *from, uint32_t n) {
     Acc acc = {.value = shuffle(k, a.value, b.value, from, n)};
     if (a.index) acc.index = shuffle(k, a.index, b.index, from, n);
@@ -27,7 +27,7 @@ TreeLanes tree_lanes(uint32_t width) {
     return lanes;
 }
 
-/* How many lanes on the neighbour of each even chain is: one, or a block. */
+/* The lane distance from each even chain to its neighbour: one lane, or a block. */
 static uint32_t neighbour(const TreeLanes *lanes) {
     uint32_t distance = 1;
     while (lanes->rows[distance] != lanes->rows[0] ||
@@ -36,7 +36,8 @@ static uint32_t neighbour(const TreeLanes *lanes) {
     return distance;
 }
 
-/* The lanes of even chains of two vectors: those of both in each block, or block after block. */
+/* Lists the lanes of even chains of two vectors: alternating within each block, or block after
+ * block. */
 static void list_even(const TreeLanes *lanes, uint32_t block, uint32_t distance, uint32_t *even) {
     uint32_t n = 0, run = distance < block && block < lanes->width ? block : lanes->width;
     for (uint32_t begin = 0; begin < lanes->width; begin += run)
@@ -45,7 +46,7 @@ static void list_even(const TreeLanes *lanes, uint32_t block, uint32_t distance,
                 if (lanes->chains[i] % 2 == 0) even[n++] = side * lanes->width + i;
 }
 
-/* Where the lanes of two vectors go by `even`. */
+/* The lanes of the vector that takes lanes `even` of two vectors. */
 static TreeLanes next_lanes(const TreeLanes *lanes, bool are_rows, const uint32_t *even) {
     TreeLanes next = *lanes;
     uint32_t width = lanes->width;
@@ -87,8 +88,8 @@ Acc tree_sort(const Lower *lower, Acc acc, const TreeLanes *lanes) {
     return is_sorted ? acc : shuffle_acc(lower->k, acc, (Acc){NULL, NULL}, from, lanes->width);
 }
 
-/* Within one vector all lanes go on as pairs, though one of each would do: that takes one shuffle.
- */
+/* Within one vector every lane takes part in a pair, although half would suffice: this takes one
+ * shuffle. */
 Acc tree_of_row(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, uint32_t width) {
     const Codegen *k = lower->k;
     TreeLanes lanes = tree_lanes(width);
