@@ -1,8 +1,8 @@
-/* Clusters, and barriers in shared memory that count arrivals and bytes. See gpu.h.
+/* Thread block clusters and mbarriers. See gpu.h.
  *
- * What a block sends goes with the barrier that waits for it: the hardware counts its bytes there.
- * A release by barrier.cluster.arrive waits until everything its threads ever wrote is seen by the
- * whole machine, which took a third of a cluster's time. */
+ * A value sent to another block carries its mbarrier, which counts the arrived bytes (st.async).
+ * The alternative, a release by barrier.cluster.arrive, waits until the whole machine sees all
+ * earlier writes of the threads, and took a third of a cluster's time. */
 #include "codegen/gpu/gpu.h"
 
 void gpu_cluster_begin(const Codegen *k) {

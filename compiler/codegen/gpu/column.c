@@ -1,13 +1,14 @@
-/* GPU columns: a block is `team` threads along the columns, lanes each, by 8 along the reduced
- * elements, by groups. Thread row y of a group takes elements y, y + 8, ... of its segment: it is
- * chain y of ReduceOrder, and the tree over the eight runs through shared memory. Groups have
- * segments side by side: of a partial each its own, else those of one round, whose results all
- * groups then take into the chains of the next level. */
+/* GPU column reductions. A block is a grid of threads: threads_along along the columns (each with
+ * `lanes` columns), by 8 along the reduced elements, by groups. Thread row y of a group takes
+ * elements y, y + 8, ... of its segment. It is chain y of ReduceOrder, and the tree over the eight
+ * chains runs through shared memory. Groups work on different segments at the same time. In a
+ * partial reduction each group stores its own segment. Otherwise all groups take the results of one
+ * round into the chains of the next level. */
 #include "codegen/gpu/stage.h"
 
 enum { N_CHAINS = 8 };
 
-/* A place in shared memory for accumulators of some type; of i32 for indices, NULL without. */
+/* An array in shared memory for accumulators. `indices` has i32, or is NULL. */
 typedef struct Exchange {
     Val values, indices;
 } Exchange;
@@ -21,16 +22,17 @@ typedef struct Column {
     uint32_t n_groups;
     Val x, y, z;       /* i32: along columns, chain, group */
     Val chain;         /* index_type: y */
-    Val exists;        /* i1: whether the thread has columns (and a segment) */
-    Val first, length; /* index_type: reduced elements (of the segment) */
+    Val exists;        /* i1: whether the thread has columns (and, in a partial reduction, a
+                        * segment) */
+    Val first, length; /* index_type: first reduced element (of the segment), and their number */
     Point point;
-    Exchange *chains; /* [groups][8][team][lanes] for each reduction; one for all, of the widest
-                         accumulator, which all use one after the other */
+    Exchange *chains; /* [groups,8,threads_along,lanes]; all reductions use one array in turn, sized
+                       * for the widest accumulator */
     bool take_turns;
-    Exchange sums; /* [groups][team][lanes], of segments side by side */
+    Exchange sums; /* [groups,threads_along,lanes] for the groups' segments */
 } Column;
 
-/* Splits the step number into parallel axes, the last advancing by lanes. */
+/* Splits the step number into the parallel axes. A step is `lanes` columns of the last axis. */
 static void find_columns(Column *column, Val step) {
     Lower *lower = column->lower;
     const Codegen *k = column->k;
@@ -54,7 +56,8 @@ static void find_columns(Column *column, Val step) {
     }
 }
 
-/* Of a partial: the block's segments, one a group. Returns the number of its strip of columns. */
+/* For a partial reduction: assigns one segment to each group of the block, and returns the number
+ * of the block's strip of columns. */
 static Val find_segment(Column *column, Val block) {
     Lower *lower = column->lower;
     const Codegen *k = column->k;
@@ -99,7 +102,7 @@ static void find_place(Column *column) {
 
 /* Accumulators in shared memory. */
 
-/* Number `row` of those of a thread's columns. */
+/* The element of row `row` of an array for the thread's columns. */
 static Val exchange_at(const Column *column, Val array, LLVMTypeRef type, Val row) {
     Codegen *k = column->k;
     Val threads_per_row = k_i32(k, column->sched->column.threads_along);
@@ -129,7 +132,7 @@ static Acc exchange_get(const Column *column, const Exchange *exchange, Val row,
     return acc;
 }
 
-/* Row `at` (i32) of the group's eight. */
+/* Row `at` (i32) of the group's eight rows. */
 static Val group_row(const Column *column, Val at) {
     Codegen *k = column->k;
     Val row = k_muli(k, column->z, N_CHAINS);
@@ -144,7 +147,7 @@ static void put_chain(const Column *column, uint32_t slot, Acc acc) {
     exchange_put(column, chains_of(column, slot), group_row(column, column->y), acc);
 }
 
-/* The eight chains of the thread's columns and group, joined. */
+/* Loads and joins the eight chains of the thread's columns in its group. */
 static Acc get_chains(const Column *column, uint32_t slot, Acc like) {
     const Reduce *reduce = &column->kernel->reduces.data[slot];
     Acc parts[N_CHAINS];
@@ -158,7 +161,7 @@ static Acc get_chains(const Column *column, uint32_t slot, Acc like) {
     return parts[0];
 }
 
-/* For all threads alike. */
+/* Joins the chains; every thread gets the result. */
 static Acc join_chains(const Column *column, uint32_t slot, Acc acc) {
     gpu_barrier(column->k);
     put_chain(column, slot, acc);
@@ -176,7 +179,7 @@ static Point point_at(const void *user, Val at, int64_t ahead) {
     Val element = k_add(k, column->first, at);
     element = k_addi(k, element, ahead);
     lower_split(column->lower, element, kernel->first_reduced, kernel->n_reduced, &point);
-    point.active = NULL; /* without columns there is no element */
+    point.active = NULL; /* a thread without columns has no elements at all */
     return point;
 }
 
@@ -195,8 +198,8 @@ static void pass_elements(Column *column, const Stage *stage, Acc *accs) {
     gpu_each_element(&elements, stage, accs);
 }
 
-/* Segments. Level 0 of a sum is elements, level k + 1 the results of runs of segment_elems^(k+1).
- */
+/* Segments. Level 0 of a sum has elements; level k + 1 has results of runs of
+ * segment_elems^(k+1). */
 
 static int64_t run_elems(const Column *column, uint32_t level) {
     int64_t n = 1;
@@ -204,7 +207,7 @@ static int64_t run_elems(const Column *column, uint32_t level) {
     return n;
 }
 
-/* How many levels there can be. */
+/* The largest number of levels. */
 static uint32_t n_levels(const Column *column) {
     int64_t n = gpu_most_reduced(column->lower), segment = column->order.segment_elems;
     uint32_t levels = 1;
@@ -212,7 +215,8 @@ static uint32_t n_levels(const Column *column) {
     return levels;
 }
 
-/* Part `number` (index_type) of a level, `part` for all threads of the block, to its chain. */
+/* Adds partial result `number` (index_type) of a level to its chain. All threads of the block have
+ * the same `part`. */
 static Acc take_part(const Column *column, const Reduce *reduce, Acc outer, Val number, Acc part) {
     Lower *lower = column->lower;
     const Codegen *k = column->k;
@@ -222,8 +226,8 @@ static Acc take_part(const Column *column, const Reduce *reduce, Acc outer, Val 
     return acc_select(lower, is_own, acc_combine(lower, reduce, outer, part), outer);
 }
 
-/* The groups' parts, of which the first is part `number`, to their chains in ascending order: one
- * of a group that had no elements is the identity. */
+/* Adds the groups' partial results, the first of which is number `number`, to their chains in
+ * ascending order. A group without elements has the identity. */
 static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, Val number,
                        Acc part) {
     Codegen *k = column->k;
@@ -255,7 +259,7 @@ static Val at_most(const Column *column, Val rest, int64_t limit) {
 
 static void fold(Column *column, const Stage *stage, uint32_t level, Acc *accs);
 
-/* One step of a level's loop: the runs from `at` (of the level's elements) on, one a group. */
+/* One step of a level's loop: each group folds one of the runs that begin at element `at`. */
 static void fold_runs(Column *column, const Stage *stage, uint32_t level, Val at, Acc *outer) {
     const Codegen *k = column->k;
     Acc accs[MAX_STAGE_VALUES];
@@ -282,7 +286,7 @@ static void fold_runs(Column *column, const Stage *stage, uint32_t level, Val at
     column->length = length;
 }
 
-/* The column's elements from `first` on into the thread's chain of a level. */
+/* Folds the column's elements from `first` on into the thread's chain of a level. */
 static void fold(Column *column, const Stage *stage, uint32_t level, Acc *accs) {
     Lower *lower = column->lower;
     Codegen *k = column->k;
@@ -292,7 +296,7 @@ static void fold(Column *column, const Stage *stage, uint32_t level, Acc *accs) 
     }
     gpu_stage_begin(lower, stage, accs);
     int64_t step = run_elems(column, level) * (level == 1 ? column->n_groups : 1);
-    /* All threads walk the same runs, with or without columns: barriers are inside. */
+    /* All threads walk the same runs, even those without columns, because the loop has barriers. */
     Loop loop =
         loop_begin(k, lower_index_const(lower, 0), column->length, lower_index_const(lower, step));
     acc_loop_carry(k, &loop, accs, stage->reduces.n, NULL);
@@ -306,7 +310,8 @@ static void store_columns(Column *column) {
     point_store_all(&column->point, kernel->row_stores.data, kernel->row_stores.n);
 }
 
-/* Those that store results: one thread for its columns, or of a partial one a group. */
+/* Whether the thread stores results: one thread per column; in a partial reduction, one per column
+ * and group. */
 static Val leads(const Column *column) {
     const Codegen *k = column->k;
     bool is_partial = column->kernel->segment_axis != NO_AXIS;
@@ -316,8 +321,8 @@ static Val leads(const Column *column) {
     return k_and(k, is_first, column->exists);
 }
 
-/* Results that nothing but the stores of a row need: those that store them join them alone, since
- * reads of shared memory by all threads would take as long as the loads of a few rows. */
+/* Finishes results that only the final stores of a row need. Only the storing threads join the
+ * chains: if all threads read shared memory, this would take as long as loading a few rows. */
 static void finish_alone(Column *column, const Stage *stage, const Acc *accs, bool is_fresh) {
     Codegen *k = column->k;
     if (!is_fresh) gpu_barrier(k);

@@ -1,19 +1,21 @@
-/* Maps whose vectors go on from row to row. See gpu.h and template/flat.h.
+/* Flat maps, whose vectors run across the ends of rows. See gpu.h and template/flat.h.
  *
- * A thread has one vector. The elements after the last whole vector, fewer than it has lanes, are
- * taken by the next threads, one each: a loop over them would wait for memory once for each. */
+ * Each thread has one vector. The elements after the last whole vector, fewer than the lanes, go to
+ * the next threads, one each. A loop over them in one thread would wait for memory once per
+ * element. */
 #include "codegen/gpu/gpu.h"
 
 #include "template/flat.h"
 
-/* The outermost of the axes; n where there is none. */
+/* The outermost axis of the bit set; n if it is empty. */
 static uint32_t first_axis(uint32_t axes, uint32_t n) {
     uint32_t axis = 0;
     while (axis < n && !(axes >> axis & 1)) axis++;
     return axis;
 }
 
-/* Coordinates of lane 0 along the axes from `first` on: the ones before nobody needs. */
+/* Computes the coordinates of lane 0 for the axes from `first` on. No element needs the earlier
+ * ones. */
 static void split_first(Point *point, uint32_t first) {
     Lower *lower = point->lower;
     const Kernel *kernel = lower->kernel;
@@ -26,13 +28,13 @@ static void split_first(Point *point, uint32_t first) {
     }
 }
 
-/* The coordinates of the next lane: one more along the last axis, and where that ends 0, and one
- * more along the axis before. */
+/* Steps the coordinates to the next lane: the last axis increases by one, and an axis that reaches
+ * its end becomes 0 and carries. */
 static void step_lane(const Point *point, uint32_t first, Val *at) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
     Val one = lower_index_const(lower, 1), zero = lower_index_const(lower, 0);
-    Val carry = NULL; /* NULL: there always is one */
+    Val carry = NULL; /* NULL: the carry into the last axis is 1 */
     for (uint32_t j = lower->kernel->n_parallel; j-- > first;) {
         Val extent = lower_dim(lower, kernel_axis_extent(lower->kernel, j));
         Val next = k_add(k, at[j], one);
@@ -62,15 +64,15 @@ static void find_coordinates(Point *point) {
     }
 }
 
-/* Everything at the point; no load moves past a store. */
+/* Emits the loads, then the stores, because no load may move past a store. */
 static void compute(Point *point) {
     const Stage *stage = &point->lower->kernel->stages.data[0];
     point_prepare_stores(point, stage->stores.data, stage->stores.n);
     point_store_all(point, stage->stores.data, stage->stores.n);
 }
 
-/* The elements from `begin` on, where there are any, by the threads that have no vector: this one
- * is number `own` of those. */
+/* Emits the rest: elements from `begin` on, one for each thread without a vector. This thread is
+ * number `own` of those. */
 static void compute_rest(Lower *lower, Val begin, Val own, Val total) {
     const Codegen *k = lower->k;
     Val n = k_sub(k, total, begin);
@@ -99,7 +101,8 @@ void emit_gpu_map_flat(Lower *lower) {
     compute(&point);
     if_end(k, &exists);
     if (flat_is_whole(lower->kernel, sched->lanes)) return;
-    /* Of a thread that had a vector the difference is no number of elements: it is too large. */
+    /* For a thread with a vector the unsigned difference wraps to a large number, so it has no
+     * element. */
     Val own = k_sub(k, step, n_steps);
     compute_rest(lower, k_mul(k, n_steps, lanes), own, total);
 }

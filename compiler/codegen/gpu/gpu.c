@@ -100,7 +100,8 @@ Val gpu_shared(const Codegen *k, LLVMTypeRef element, uint32_t n, const char *na
     return shared_array(k, LLVMArrayType2(element, n), name);
 }
 
-/* All functions declare the same symbol: it is aligned as any of them wants it. */
+/* All functions of the module declare this symbol, so its alignment is the largest that any of them
+ * needs. */
 Val gpu_shared_dynamic(const Codegen *k) {
     static const char name[] = "dynamic_shared";
     Val array = LLVMGetNamedGlobal(k->module, name);

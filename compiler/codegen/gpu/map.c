@@ -1,7 +1,7 @@
 /* The template of maps. See template.h. */
 #include "codegen/gpu/gpu.h"
 
-/* The thread's step `u` of those that its block has: it is active where there is such a step. */
+/* The point of step `u` of the thread; it is active if the block has that step. */
 static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
     const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
@@ -25,9 +25,9 @@ static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
     return point;
 }
 
-/* An exact grid: many small blocks balance better over the machine than a loop in each. A thread
- * has one step, or a few of single elements, since a processor begins no more than some eleven
- * blocks in a microsecond; then all of its loads come before its first store. */
+/* The grid is exact: many small blocks balance better over the machine than a loop in each block. A
+ * thread has one step. It has a few steps if they are single elements, because a multiprocessor
+ * starts only about eleven blocks per microsecond; then all loads come before the first store. */
 void emit_gpu_map(Lower *lower) {
     Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;

@@ -1,30 +1,30 @@
-/* Maps in tiles. See template/map_tile.h.
+/* Maps through tiles in shared memory. See template/map_tile.h.
  *
- * A thread begins all loads of its share of the tile, and those of other tensors where registers
- * hold them, before it waits for the first. Behind the barrier it goes over places along `in`, at
- * each of which it has lanes along `out`. Extents may end within a tile: what is outside reads
- * element 0, and stores nothing. */
+ * A thread starts all staged loads of its share of the tile [in,out] before it waits for the first.
+ * If registers suffice, it also starts the loads of other tensors. After the barrier it walks along
+ * `in`, with lanes along `out`. An extent may end inside a tile: an element outside reads element 0
+ * and stores nothing. */
 #include "codegen/gpu/gpu.h"
 #include "template/map_tile.h"
 
-/* One of the two ways over the tile: threads stand side by side along one axis, with lanes each,
- * and go along the other in steps. */
+/* A traversal of the tile: threads and their lanes lie along one axis, and steps go along the
+ * other. */
 typedef struct Way {
     uint32_t lanes, lane_axis, step_axis;
-    uint32_t n_steps, step; /* places from one step to the next */
-    Val lane, row;          /* i32: the thread's first place along either axis, in the tile */
+    uint32_t n_steps, step; /* number of steps, and elements from one to the next */
+    Val lane, row;          /* i32: the thread's first element along either axis, in the tile */
 } Way;
 
 typedef struct Tile {
     Lower *lower;
-    Point point;         /* at the tile's first element */
-    const Store *stores; /* all of them */
+    Point point;         /* the tile's first element */
+    const Store *stores; /* all stores of the kernel */
     uint32_t n_stores;
-    ScalarId *values; /* what they need */
+    ScalarId *values; /* the scalars that they need */
     ScalarId staged[MAP_TILE_MAX_STAGED];
     uint32_t n_staged;
     MapTilePlace places[MAP_TILE_MAX_STAGED];
-    Val arrays[MAP_TILE_MAX_STAGED]; /* in shared memory */
+    Val arrays[MAP_TILE_MAX_STAGED]; /* base addresses in shared memory */
 } Tile;
 
 static Way way_new(const Tile *tile, bool is_in) {
@@ -44,7 +44,7 @@ static Way way_new(const Tile *tile, bool is_in) {
     return way;
 }
 
-/* Counts tiles along one of the two axes, places along another. */
+/* The number of tiles along one of the two axes, or of elements along another axis. */
 static DimId count_along(const Tile *tile, uint32_t axis) {
     Lower *lower = tile->lower;
     const Sched *sched = &lower->variant->sched;
@@ -69,7 +69,8 @@ static Val plus(const Tile *tile, Val index, Val i32) {
     return k_add(tile->lower->k, index, gpu_index(tile->lower, i32));
 }
 
-/* Whether a place along the axis exists; NULL: it does, since tiles divide the extent. */
+/* Whether the element's coordinate along the axis exists; NULL: it always does, because tiles
+ * divide the extent. */
 static Val is_inside(const Tile *tile, const Point *point, uint32_t axis) {
     Lower *lower = tile->lower;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
@@ -83,7 +84,7 @@ static Val both(const Tile *tile, Val a, Val b) {
     return k_and(tile->lower->k, a, b);
 }
 
-/* At the thread's first step: axes alone, before any value. */
+/* The point of the thread's first step: coordinates only, no values. */
 static Point point_begin(const Tile *tile, const Way *way) {
     Point point = point_inside(&tile->point);
     point.lanes = way->lanes;
@@ -94,7 +95,7 @@ static Point point_begin(const Tile *tile, const Way *way) {
     return point;
 }
 
-/* `first` some steps on, with the values that it has. */
+/* The point `step` steps after `first`, with the values that `first` has. */
 static Point point_step(const Tile *tile, const Way *way, const Point *first, uint32_t step) {
     Point point = point_inside(first);
     Val on = lower_index_const(tile->lower, (int64_t)step * way->step);
@@ -103,8 +104,8 @@ static Point point_step(const Tile *tile, const Way *way, const Point *first, ui
     return point;
 }
 
-/* The block's tile: along `out` first, then along `in`, then over all other axes. A grid has 32
- * bits, and so have all that it is a product of: 64 take much longer to divide. */
+/* Finds the block's tile: along `out` first, then along `in`, then over the other axes. A grid has
+ * 32 bits, so all divisions here fit 32 bits; 64-bit ones take much longer. */
 static void find_tile(Tile *tile) {
     Lower *lower = tile->lower;
     const Codegen *k = lower->k;
@@ -126,7 +127,7 @@ static void find_tile(Tile *tile) {
     }
 }
 
-/* map_tile_offset of what is known only in the run. */
+/* map_tile_offset for a row and column known only at run time. */
 static Val offset_of(const Tile *tile, const MapTilePlace *place, Val row, Val column) {
     const Codegen *k = tile->lower->k;
     Val lanes = k_i32(k, place->lanes), words = k_i32(k, place->word_elems);
@@ -140,7 +141,8 @@ static Val offset_of(const Tile *tile, const MapTilePlace *place, Val row, Val c
     return k_mul(k, at, k_i32(k, place->elem_bytes));
 }
 
-/* The element at a place whose own bits of its coordinates, the thread's, are in `offset`. */
+/* The address of an element. `offset` holds the bits of the thread's own coordinates; `row` and
+ * `column` add bits that do not overlap with them. */
 static Val element_at(const Tile *tile, uint32_t i, Val offset, uint32_t row, uint32_t column) {
     const Codegen *k = tile->lower->k;
     uint32_t more = map_tile_offset(&tile->places[i], row, column);
@@ -157,7 +159,7 @@ static Val lane_of(const Codegen *k, Val value, uint32_t lane) {
     return k_extract(k, value, lane);
 }
 
-/* Lanes of a value that goes to shared memory: those of 16 bits two at a time. */
+/* Writes the lanes of a value to shared memory; 16-bit lanes go two at a time. */
 static void put_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, uint32_t step,
                       Val value) {
     const Codegen *k = tile->lower->k;
@@ -193,7 +195,7 @@ static Val take_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, 
 
 /* The two passes: loads, then stores. */
 
-/* Begins the loads of what is staged: values[step * n_staged + i]. */
+/* Starts the staged loads: values[step * n_staged + i]. */
 static Val *begin_staged(const Tile *tile, const Way *way) {
     Point first = point_begin(tile, way);
     Val *values = arena_array(tile->lower->k->arena, Val, (size_t)way->n_steps * tile->n_staged);
@@ -219,7 +221,8 @@ static bool is_staged(const Tile *tile, ScalarId id) {
     return false;
 }
 
-/* Loads that wait for nothing in the tile, and, as asked, depend on its `in` axis or not. */
+/* Lists loads that depend on nothing in the tile; along_in: those that depend on its `in` axis,
+ * else those that do not. */
 static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
     const Kernel *kernel = tile->lower->kernel;
     uint32_t n = 0, in = tile->lower->variant->sched.map_tile.axis_in;
@@ -239,7 +242,7 @@ static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
     return n;
 }
 
-/* What all steps have in common, once it is loaded. */
+/* Computes the values that all steps share, once their loads have arrived. */
 static void share_values(const Tile *tile, const Way *way, Point *first, Point *points) {
     uint32_t n = scalar_count(tile->lower->kernel->scalars);
     point_prepare(first, tile->values, tile->n_stores,
@@ -249,7 +252,7 @@ static void share_values(const Tile *tile, const Way *way, Point *first, Point *
             if (!points[step].values[id]) points[step].values[id] = first->values[id];
 }
 
-/* What other tensors hold, at all steps: points[step] gets it. */
+/* Loads other tensors for all steps into points[step]. */
 static void load_ahead(const Tile *tile, const Way *way, Point *first, Point *points) {
     Lower *lower = tile->lower;
     ScalarId *loads =
@@ -265,7 +268,7 @@ static void load_ahead(const Tile *tile, const Way *way, Point *first, Point *po
     }
 }
 
-/* One step's work, by those threads that have some. */
+/* One step's stores, in the threads whose element exists. */
 static void store_step(const Tile *tile, const Way *way, Val *offsets, uint32_t step,
                        const Point *at) {
     const Codegen *k = tile->lower->k;

@@ -1,19 +1,20 @@
-/* GPU rows: a team of threads per row. Thread t of the team takes lanes elements at t*lanes, and
- * again every n_chains elements; so its lanes are the chains t*lanes + j of ReduceOrder, and
- * joining lanes, then threads of a warp, then warps is the order's tree.
+/* GPU row reductions, threads_per_row threads per row. Thread t takes `lanes` elements at t *
+ * lanes, and again every n_chains elements. So its lanes are the chains t * lanes + j of
+ * ReduceOrder. Joining lanes, then the threads of a warp, then warps is the tree of the order.
  *
- * A short row is resident: its few steps are unrolled and their points kept over all stages, so
- * that every input is read once and nothing is computed twice. Of a longer one each block of a
- * cluster has a segment, resident too; what the blocks found is exchanged and joined in the order
- * of segments by all of them alike. Otherwise each stage loops. */
+ * A short row is resident: its few steps are unrolled and their points live through all stages, so
+ * every input is read once and nothing is recomputed. For a longer row each block of a cluster has
+ * one segment, also resident. The blocks exchange their results, and every block joins them in the
+ * order of segments. Otherwise each stage loops over the row. */
 #include "codegen/gpu/stage.h"
 
 #include <llvm-c/Target.h>
 
-/* Loads ahead of a store, of one thread, where more than two blocks share a processor's registers,
- * and elsewhere. With all of a row's layernorm of 2048 x 16384 and 512 x 131072 bf16 spilled and
- * took 77 and 153 us on an H200, with so many 39 and 93; residual and layernorm of 512 x 131072
- * f32, by two blocks, take 226, with fewer 264. */
+/* Bytes that a thread loads ahead of a store: where more than two blocks share a multiprocessor's
+ * registers, and elsewhere. On an H200, loading the whole row ahead spilled in layernorm of
+ * [2048,16384] and [512,131072] bf16, which took 77 and 153 us; with this limit they take 39 and
+ * 93. Residual and layernorm of [512,131072] f32, with two blocks, takes 226 us; with a smaller
+ * limit 264. */
 enum { MAX_RESIDENT = 32, MAX_SLOTS = 32, FEW_AHEAD_BYTES = 64, AHEAD_BYTES = 128 };
 
 typedef struct Row {
@@ -22,22 +23,26 @@ typedef struct Row {
     const Kernel *kernel;
     const Sched *sched;
     ReduceOrder order;
-    Val thread;   /* i32: in the team */
-    Val lane;     /* i32: in the warp */
-    Val rank;     /* i32: of the block in its cluster, which is its segment; NULL: none */
-    Val exists;   /* i1, or NULL: whether the team has a row */
-    bool repeats; /* where it has none, it computes the last one again and stores nothing */
+    Val thread;   /* i32: thread index within the row's threads */
+    Val lane;     /* i32: thread index within the warp */
+    Val rank;     /* i32: the block's rank in its cluster, which is also its segment; NULL: no
+                   * cluster */
+    Val exists;   /* i1: whether the thread's row exists; NULL: it does */
+    bool repeats; /* a thread without a row recomputes the last row and stores nothing */
     Val first;    /* index_type: first reduced element (of the segment) */
-    Val count;    /* index_type: how many from there; 0 without a row, unless it repeats */
+    Val count;    /* index_type: number of elements from `first`; 0 without a row, unless it repeats
+                   * one */
     Val own;      /* index_type: thread * lanes */
-    Point point;  /* the row */
+    Point point;  /* position of the row */
     Point steps[MAX_RESIDENT];
-    uint32_t n_steps; /* resident steps, 0 when looping */
-    uint32_t n_slots; /* accumulators per reduction: step s of a resident row has s mod these */
-    Val *shared;      /* per slot: one entry per warp; index arrays follow */
-    Val *parts;       /* the same with one word per block of the cluster */
-    Val *sent;        /* per stage that reduces: the barrier of its parts */
-    bool has_begun;   /* all blocks of the cluster are known to */
+    uint32_t n_steps; /* resident steps; 0: the stages loop */
+    uint32_t n_slots; /* accumulators per reduction: step s of a resident row adds to accumulator s
+                       * mod n_slots */
+    Val *shared;      /* per slot: an array with one entry per warp; index arrays follow */
+    Val *parts;       /* per slot: an array with one word per block of the cluster; index arrays
+                       * follow */
+    Val *sent;        /* per reducing stage: the mbarrier of the words sent to this block */
+    bool has_begun;   /* all blocks of the cluster are known to run */
 } Row;
 
 static void place_thread(Row *row) {
@@ -49,7 +54,7 @@ static void place_thread(Row *row) {
     row->own = gpu_index(row->lower, own);
 }
 
-/* Makes it the row `index` of the parallel axes; `segment` NULL: all of it. */
+/* Moves to row `index` of the parallel axes. `segment` NULL: the whole row. */
 static void enter_row(Row *row, Val index, Val segment) {
     Lower *lower = row->lower;
     const Codegen *k = row->k;
@@ -67,9 +72,9 @@ static void enter_row(Row *row, Val index, Val segment) {
         row->count = k_select(k, row->exists, row->count, lower_index_const(lower, 0));
 }
 
-/* Resident rows have no loop that a team without one could skip. What it would make of no elements
- * is unusual, a quotient by zero, and takes the long way round: beside its row's neighbours in the
- * warp, which wait for it. */
+/* Threads without a row recompute the last row, if rows are resident, because there is no loop to
+ * skip. With no elements they would compute unusual values such as a division by zero, whose slow
+ * path would delay the other threads of the warp. */
 static Val own_or_last(Row *row, Val index, Val n_rows) {
     const Codegen *k = row->k;
     row->exists = k_ult(k, index, n_rows);
@@ -82,7 +87,7 @@ static Val own_or_last(Row *row, Val index, Val n_rows) {
     return k_select(k, row->exists, index, last);
 }
 
-/* Which row this team has: block and thread to parallel axes (and segment). */
+/* Finds the row (and segment) of this thread from its block and thread number. */
 static void find_row(Row *row) {
     Lower *lower = row->lower;
     Codegen *k = row->k;
@@ -115,7 +120,7 @@ static void find_row(Row *row) {
     enter_row(row, index, segment);
 }
 
-/* The point at element `at + ahead` (from row->first) of the row. */
+/* The point at element `at + ahead` of the row, counted from row->first. */
 static Point point_at(const void *user, Val at, int64_t ahead) {
     const Row *row = user;
     const Codegen *k = row->k;
@@ -126,7 +131,7 @@ static Point point_at(const void *user, Val at, int64_t ahead) {
     return point;
 }
 
-/* Joining the team's accumulators: every thread gets the result. */
+/* Joining the accumulators of the row's threads: every thread gets the result. */
 
 static Acc shuffle(const Row *row, Acc acc, uint32_t offset) {
     Acc other = {gpu_shuffle_xor(row->k, acc.value, offset), NULL};
@@ -134,10 +139,10 @@ static Acc shuffle(const Row *row, Acc acc, uint32_t offset) {
     return other;
 }
 
-/* Blocks of the cluster. Each has a word, which is what can be sent, for what every other has
- * found. */
+/* Exchange between the blocks of a cluster. Each block has one word, the unit that st.async sends,
+ * for the result of every other block. */
 
-/* The integer of as many bits. */
+/* The integer type with as many bits as `type`. */
 static LLVMTypeRef bits_type(const Codegen *k, LLVMTypeRef type) {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(k->module);
     return LLVMIntTypeInContext(k->context, (unsigned)LLVMSizeOfTypeInBits(layout, type));
@@ -181,9 +186,8 @@ static Acc join_parts(const Row *row, const Reduce *reduce, uint32_t slot, Acc o
     return parts[0];
 }
 
-/* A block writes to another's memory when it knows that all have begun. Each place is written once,
- * so that nobody waits for those who still read; and none ends before it has got all that is sent
- * to it. */
+/* A block writes to the memory of another only after all blocks run. Each word is written once, so
+ * no one waits for readers. A block ends only after it has received all its words. */
 static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
     Codegen *k = row->k;
     const uint32_t *slots = stage->reduces.data, n = stage->reduces.n;
@@ -211,7 +215,7 @@ static Val through_shared(const Row *row, Val array, Val value, Val at, bool is_
     return is_write ? k_store(k, value, pointer) : k_load(k, type, pointer);
 }
 
-/* The slot that a lane has when slots are shared out: see share_slots. */
+/* The accumulator (slot) that a lane ends with after share_slots. */
 static Val own_slot(const Row *row) {
     const Codegen *k = row->k;
     Val slot = k_i32(k, 0), one = k_i32(k, 1);
@@ -223,8 +227,8 @@ static Val own_slot(const Row *row) {
     return slot;
 }
 
-/* Sums of warps to all threads, by way of one array: warps of a slot lie side by side, so that the
- * lowest bits of the place are the warp's and the next ones the slot's. */
+/* Joins the warps' results for all threads through one array. The low bits of the position are the
+ * warp's, the next bits the slot's. */
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     Codegen *k = row->k;
     uint32_t n_warps = row->sched->row.threads_per_row / WARP, n_parts = n_warps * row->n_slots;
@@ -255,7 +259,8 @@ static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_
     }
 }
 
-/* Each of two lanes goes on with half of the `n` slots, and gives its part of the others away. */
+/* One step of a butterfly reduction: of two lanes, each keeps half of the `n` slots and gives the
+ * other half away. */
 static void share_slots(const Row *row, const Reduce *reduce, Acc *parts, uint32_t n,
                         uint32_t offset) {
     const Codegen *k = row->k;
@@ -269,14 +274,14 @@ static void share_slots(const Row *row, const Reduce *reduce, Acc *parts, uint32
     }
 }
 
-/* Accumulators of a reduction in a thread. Where no order can be seen one is enough, and threads
- * have nothing to share out. */
+/* Accumulators of a reduction in one thread. An unordered reduction needs one, because its bits do
+ * not depend on the order. */
 static uint32_t slots_of(const Row *row, const Reduce *reduce) {
     return acc_is_ordered(row->lower, reduce) ? row->n_slots : 1;
 }
 
-/* The slots' accumulators over the threads of a warp, or of a team that is less; then over the
- * slots, but for a larger team, whose lanes have a slot each. */
+/* Joins the slots' accumulators over the threads of a warp, or of a row with fewer threads. Then it
+ * joins the slots, unless the row has several warps, whose lanes keep a slot each. */
 static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     uint32_t n = slots_of(row, reduce), offset = 1, shared = 1;
     for (uint32_t s = 0; s < n; s++)
@@ -302,7 +307,8 @@ static Acc join_one(const void *row, const Reduce *reduce, Acc acc) {
     return join_threads(row, reduce, &acc);
 }
 
-/* `accs` has n_slots rows of MAX_STAGE_VALUES; the result is in the first. */
+/* Joins the accumulators of the row's threads. `accs` is [n_slots,MAX_STAGE_VALUES]; the result is
+ * in its first row. */
 static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
@@ -327,14 +333,15 @@ static void loop_elements(Row *row, const Stage *stage, Acc *accs) {
     gpu_each_element(&elements, stage, accs);
 }
 
-/* Of a resident step: i1, or NULL: always. */
+/* Whether a resident step stores: i1, or NULL: always. */
 static Val store_condition(const Row *row, const Point *point) {
     if (!row->repeats) return point->active;
     if (!point->active) return row->exists;
     return k_and(row->k, point->active, row->exists);
 }
 
-/* What a stage stores of all elements. What it stores under a guard is computed inside it. */
+/* Lists values that the stage stores without a guard. Values under a guard are computed inside
+ * it. */
 static uint32_t list_stored(const Stage *stage, ScalarId *roots) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < stage->stores.n; i++)
@@ -342,9 +349,9 @@ static uint32_t list_stored(const Stage *stage, ScalarId *roots) {
     return n;
 }
 
-/* Loads of steps from `first` on that come before the store of that one, since none moves past it:
- * of the row in the first stage all, then what a thread has registers for beside that. Returns the
- * step that they end at. */
+/* Loads the steps from `first` on ahead of the store of step `first`, because no load moves past a
+ * store. The first stage loads the whole row, later loads as many steps as registers allow. Returns
+ * the first step that is not loaded. */
 static uint32_t load_resident(Row *row, const Stage *stage, uint32_t first) {
     ScalarId roots[MAX_STAGE_VALUES], loads[MAX_STAGE_VALUES];
     uint32_t n_roots = list_stored(stage, roots), bytes = 0, s = first;
@@ -369,7 +376,8 @@ static void divide_resident(Row *row, const Stage *stage) {
     point_divide_together(row->steps, row->n_steps, roots, n_roots);
 }
 
-/* Later stages go on with the step's point: what is computed inside the branch is not for them. */
+/* Stores a step inside a branch on a copy of the point, because later stages must not use values
+ * computed inside the branch. */
 static void store_resident(const Row *row, const Stage *stage, Point *point) {
     Val stores = stage->stores.n ? store_condition(row, point) : NULL;
     if (!stores) {
@@ -408,7 +416,7 @@ static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
         loop_elements(row, stage, accs);
 }
 
-/* A segment's result to the lane that has its chain (index_type), if it is the thread's. */
+/* Adds a segment's result to lane `chain` (index_type), if the chain belongs to this thread. */
 static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, Val chain, Acc part) {
     const Codegen *k = row->k;
     uint32_t n_lanes = row->sched->lanes;
@@ -423,7 +431,8 @@ static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, Val cha
     return acc_select(row->lower, is_own, acc_combine(row->lower, reduce, outer, spread), outer);
 }
 
-/* One pass per segment; partial p goes to chain p mod n_chains of a second set of accumulators. */
+/* One pass per segment. Partial result p goes to chain p mod n_chains of a second set of
+ * accumulators. */
 static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     Lower *lower = row->lower;
     Codegen *k = row->k;
@@ -432,7 +441,8 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     Val length = lower_index_const(lower, row->order.segment_elems);
     Acc outer[MAX_STAGE_VALUES];
     gpu_stage_begin(lower, stage, outer);
-    /* The whole team walks the same segments, with or without a row: barriers are inside. */
+    /* All threads of a row walk the same segments, even without a row, because the loop has
+     * barriers. */
     Loop loop = loop_begin(k, zero, n, length);
     acc_loop_carry(k, &loop, outer, stage->reduces.n, NULL);
     Val rest = k_sub(k, n, loop.index);
@@ -493,8 +503,8 @@ static void store_row(Row *row) {
     if_end(k, &leads);
 }
 
-/* Per slot `n_entries` accumulators, or words of as many, then the indices of those that have one.
- */
+/* Per slot an array of `n_entries` accumulators, or of words of their size, followed by the arrays
+ * of indices of arg-reductions. */
 static Val *shared_accs(const Row *row, uint32_t n_entries, bool are_words, const char *name) {
     uint32_t n = row->kernel->reduces.n;
     Val *arrays = arena_array(row->k->arena, Val, 2 * (size_t)n);
@@ -508,7 +518,7 @@ static Val *shared_accs(const Row *row, uint32_t n_entries, bool are_words, cons
     return arrays;
 }
 
-/* Of all parts that a block gets in a stage. */
+/* Bytes that a block receives in a stage. */
 static uint32_t sent_bytes(const Row *row, const Stage *stage) {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
@@ -519,7 +529,7 @@ static uint32_t sent_bytes(const Row *row, const Stage *stage) {
     return bytes * row->sched->cluster;
 }
 
-/* The first thread's work, before the block says that it has begun. */
+/* The first thread initializes the barriers before the block reports that it runs. */
 static void make_barriers(Row *row) {
     Codegen *k = row->k;
     const Kernel *kernel = row->kernel;
@@ -577,14 +587,13 @@ static Row row_new(Lower *lower) {
                .order = reduce_order(FORM_ROW, DEVICE_GPU)};
     row.point = point_new(lower, row.sched->lanes);
     row.n_slots = row.sched->row.slots;
-    if (row.sched->cluster > 1) row.rank = k_i32(row.k, 0); /* found with the row */
+    if (row.sched->cluster > 1) row.rank = k_i32(row.k, 0); /* find_row sets the rank */
     place_thread(&row);
     make_shared(&row);
     return row;
 }
 
-/* Whose row `in_tile` (index_type) of the tile is. Beyond the matrix a team repeats the last one.
- */
+/* Moves to row `in_tile` (index_type) of the tile. A row beyond the matrix repeats the last one. */
 static void enter_tile_row(Row *row, Val in_tile) {
     Lower *lower = row->lower;
     const Codegen *k = row->k;
@@ -595,8 +604,8 @@ static void enter_tile_row(Row *row, Val in_tile) {
     enter_row(row, k_add(k, first, index), NULL);
 }
 
-/* The rows of the tile that the kernel before has computed, a team for each: of all the block's
- * rows, or of the warp's. */
+/* Runs the row kernel of a sequence on the tile that the kernel before has computed: on all rows of
+ * the block, or on those of the warp. */
 static void run_tile(Lower *lower) {
     Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;

@@ -25,7 +25,8 @@ void gpu_stage_begin(const Lower *lower, const Stage *stage, Acc *accs) {
         accs[i] = acc_identity(lower, reduce_of(lower, stage, i), lower->variant->sched.lanes);
 }
 
-/* Adds the elements at a point to the accumulators and computes what the stage stores there. */
+/* Adds the elements at a point to the accumulators, and computes the values that the stage stores
+ * there. */
 static void gpu_stage_visit(Point *point, const Stage *stage, Acc *accs) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = reduce_of(point->lower, stage, i);
@@ -57,9 +58,9 @@ Val gpu_segment_count(const Lower *lower, Val rest) {
     return k_select(k, is_last, rest, length);
 }
 
-enum { REST_UNROLL = 4 }; /* of what is left behind a loop of more */
+enum { REST_UNROLL = 4 }; /* unroll of the loop over the rest */
 
-/* `width` elements an iteration from `from`; returns where it stopped. */
+/* A loop of `width` elements per iteration from `from`; returns where it stopped. */
 static Val loop_of_width(const GpuElements *e, const Stage *stage, Acc *accs, Val from,
                          uint32_t width) {
     Lower *lower = e->lower;
