@@ -116,11 +116,7 @@ static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
 }
 
 const char *explain_form_name(KernelForm form) {
-    static const char *const forms[] = {[FORM_MAP] = "map",
-                                        [FORM_ROW] = "reduction along rows",
-                                        [FORM_COLUMN] = "reduction along columns",
-                                        [FORM_GEMM] = "matmul"};
-    return forms[form];
+    return form_info(form)->title;
 }
 
 static void print_price(const Ledger *l, const KernelCost *cost) {
@@ -180,7 +176,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
         const Kernel *kernel = &l->plan->kernels.data[i];
         const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
         text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
-                    sched->template == TEMPLATE_GPU_MAP_TILE ? " in tiles" : "");
+                    template_info(sched->template)->transposes_loads ? " in tiles" : "");
         bool is_online = kernel_is_rewritten(l->plan, i);
         uint32_t n_passes = is_online ? 1 : kernel->stages.n;
         if (kernel->form != FORM_MAP)

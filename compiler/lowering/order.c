@@ -2,7 +2,12 @@
 #include "lowering/order.h"
 
 static const FormInfo forms[] = {
-#define FORM(symbol, ...) [FORM_##symbol] = {__VA_ARGS__},
+#define FORM(symbol, name, title, cpu_chains, gpu_chains, segment, ...)                          \
+    [FORM_##                                                                                     \
+        symbol] = {name,                                                                         \
+                   title,                                                                        \
+                   {[DEVICE_CPU] = {cpu_chains, segment}, [DEVICE_GPU] = {gpu_chains, segment}}, \
+                   __VA_ARGS__},
 #include "lowering/forms.def"
 };
 
@@ -19,12 +24,8 @@ const EngineInfo *engine_info(GemmEngine engine) {
     return &engines[engine];
 }
 
-/* Rows: on a GPU enough chains that 256 threads hold a vector of four each, on a CPU 64, which fill
- * its registers. Columns: few chains, since the columns themselves fill the machine, and short
- * segments, to have more of them. */
 ReduceOrder reduce_order(KernelForm form, DeviceClass device) {
-    if (form == FORM_COLUMN) return (ReduceOrder){.n_chains = 8, .segment_elems = 256};
-    return (ReduceOrder){.n_chains = device == DEVICE_GPU ? 1024 : 64, .segment_elems = 16384};
+    return forms[form].order[device];
 }
 
 uint32_t gemv_n_chains(const DimTab *dims, DimId k) {

@@ -13,12 +13,6 @@ typedef enum {
 #include "lowering/forms.def"
 } KernelForm;
 
-typedef struct FormInfo {
-    const char *name;
-    bool reduces, reduces_rows, reduces_columns, multiplies;
-} FormInfo;
-const FormInfo *form_info(KernelForm form);
-
 /* Order of summation, a function of form, device class and the number of elements alone. Element i
  * of a segment is added to chain i mod n_chains in ascending order, starting from the identity;
  * chains are joined by a balanced tree, lowest bit of the chain number first; when there are
@@ -30,6 +24,17 @@ typedef struct ReduceOrder {
 } ReduceOrder;
 
 ReduceOrder reduce_order(KernelForm form, DeviceClass device);
+
+typedef struct FormInfo {
+    const char *name, *title;
+    ReduceOrder order[DEVICE_COUNT];
+    bool reduces;         /* it has reductions over its reduced axes */
+    bool reduces_rows;    /* the innermost axis is reduced: lanes go along it, and are joined */
+    bool reduces_columns; /* the innermost axis is not: each lane has the sums of its own column */
+    bool multiplies; /* one matmul: parallel axes .., m, n, reduced axis k, stores over .., m, n */
+    bool one_pass;   /* it visits each of its points once; else once for each stage */
+} FormInfo;
+const FormInfo *form_info(KernelForm form);
 
 /* How a GEMM adds up its products (lowering/engines.def). The engine rests on dtypes, the operands'
  * own extents (not on how a kernel's loops share them) and the target alone. Of a matmul with

@@ -38,6 +38,13 @@ typedef struct TemplateInfo {
      * only copy run beside those that multiply, and a block goes on from tile to tile, over those
      * of all kernels of a parallel launch. */
     bool uses_copy_engine;
+    /* A block or a work unit makes a tile of outputs together, from operands that its threads or
+     * lanes share; else each output is computed by itself. */
+    bool tiles_outputs;
+    /* Loads that lie across the lanes come through shared memory, where they are transposed. */
+    bool transposes_loads;
+    /* Lanes go on from the end of a row to the next row. */
+    bool lanes_cross_rows;
     /* Blocks of a cluster share the sums of one tile. */
     bool cluster_splits_k;
     /* However many its blocks are, they need little of a processor beside others. */

@@ -297,21 +297,22 @@ static void note_guard(const ScalarTab *scalars, GuardId id, uint64_t *symbols) 
 }
 
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched) {
-    if (kernel->form == FORM_ROW) return kernel->first_reduced + kernel->n_reduced - 1;
+    if (form_info(kernel->form)->reduces_rows) return kernel->first_reduced + kernel->n_reduced - 1;
     return kernel->n_parallel ? kernel->n_parallel - 1 - sched_lanes_out(sched) : NO_AXIS;
 }
 
 uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched) {
     uint32_t axis = kernel_lane_axis(kernel, sched);
-    bool is_flat = sched->template == TEMPLATE_GPU_MAP_FLAT;
-    return is_flat ? kernel_parallel_axes(kernel) : axis == NO_AXIS ? 0 : 1u << axis;
+    return template_info(sched->template)->lanes_cross_rows ? kernel_parallel_axes(kernel)
+           : axis == NO_AXIS                                ? 0
+                                                            : 1u << axis;
 }
 
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {
     int64_t most = variant_row_elems(kernel, variant);
     uint32_t lanes = variant->sched.lanes;
-    return kernel->form == FORM_ROW && kernel->segment_axis == NO_AXIS && lanes > 1 && most > 1 &&
-           most <= KERNEL_GROUP_ELEMS / lanes;
+    return form_info(kernel->form)->reduces_rows && kernel->segment_axis == NO_AXIS && lanes > 1 &&
+           most > 1 && most <= KERNEL_GROUP_ELEMS / lanes;
 }
 
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {
