@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum { MAX_STORES = 64 };
-enum { CHEAP = 8, MODERATE = 40 }; /* costs of an epilogue, in prims */
-/* Registers for loads of rows under way, beside accumulators that are still to be stored. */
+enum { CHEAP = 8, MODERATE = 40 }; /* cost limits of an epilogue, in primitives */
+/* Registers for prefetched loads of rows, beside the accumulators that are not stored yet. */
 enum { MOST_EARLY_WORDS = 32 };
 
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
@@ -16,7 +16,7 @@ bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes
            predicate_multiple(&lower->variant->predicate, extent) % lanes == 0;
 }
 
-/* The most lanes, at most `most`, a power of two, that the epilogue takes along n. */
+/* The number of lanes that the epilogue takes along n: a power of two, at most `most`. */
 static uint32_t store_lanes(const Lower *lower, uint32_t most) {
     uint32_t n = gemm_axis_n(lower->kernel);
     while (most > 1 && !gpu_gemm_axis_is_multiple(lower, n, most)) most /= 2;
@@ -40,8 +40,8 @@ bool gpu_gemm_reads_right_once(const Lower *lower) {
 
 /* Blocks. */
 
-/* Splits a tile's number within its batch: down a group of GEMM_GROUP_ROWS rows of tiles (the last
- * may have fewer), then to the next column. */
+/* Splits a tile's number within its batch. Tiles are numbered down a group of GEMM_GROUP_ROWS rows
+ * of tiles (the last group may have fewer), then in the next column of tiles. */
 static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
@@ -66,7 +66,7 @@ static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
         block->n0 = k_add(k, block->n0, lower_dim(lower, tiles->begin));
 }
 
-/* For what follows in the same blocks. */
+/* Records the tile for the later kernels of the sequence. */
 static void note_tile(const GemmBlock *block) {
     BlockTile *tile = block->lower->tile;
     if (tile && !tile->m0) *tile = gpu_gemm_tile(block);
@@ -132,13 +132,13 @@ GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles) {
 
 /* Epilogues. */
 
-/* Outputs on their way to memory: everything is computed, nothing stored. */
+/* Outputs whose values are computed but not yet stored. */
 typedef struct Pending {
     Point point;
-    Val exists; /* i1, or NULL: inside the extents */
+    Val exists; /* i1: inside the extents; NULL: always */
 } Pending;
 
-/* Whether (row, column) is inside; NULL when that is certain. */
+/* Whether (row, column) is inside the extents; NULL: it always is. */
 static Val is_inside(const GemmBlock *block, Val row, Val column) {
     const Lower *lower = block->lower;
     const Codegen *k = lower->k;
@@ -159,8 +159,9 @@ static Val rounded(const Lower *lower, Val value) {
     return convert_value(lower->k, value, reduce->acc, reduce->result);
 }
 
-/* Loads and epilogue of one row: `value` is the results', `early` what was loaded before. The
- * kernels before it in the launch are the `n_before` before it in the array. */
+/* Computes the epilogue of one row. `value` has the GEMM's results and `early` the loads started
+ * before. `before` has the outputs of the launch's `n_before` earlier kernels, whose values this
+ * one may read. */
 static Pending compute_outputs(const GemmPhase *phase, Val row, Val value, const Val *early,
                                Pending *before, uint32_t n_before) {
     const GemmBlock *block = &phase->block;
@@ -181,7 +182,7 @@ static Pending compute_outputs(const GemmPhase *phase, Val row, Val value, const
     return pending;
 }
 
-/* Of all kernels that share the block. */
+/* Stores the outputs of all kernels that share the block. */
 static void store_outputs(Pending *pending, uint32_t n_phases) {
     Lower *lower = pending->point.lower;
     If exists = {NULL};
@@ -209,7 +210,7 @@ static uint32_t list_stored(const Kernel *kernel, ScalarId *values) {
     return n;
 }
 
-/* What depends on the column alone is computed before the loop over rows. */
+/* Computes values that depend on the column alone before the loop over rows. */
 static void prepare_column(const GemmBlock *block, Point *point) {
     const Kernel *kernel = block->lower->kernel;
     ScalarId roots[MAX_STORES];
@@ -232,7 +233,8 @@ static Val load_part(const GemmBlock *block, const GemmPart *part, Val row, Val 
     return load;
 }
 
-/* The same where all rows of the part lie together: rows a constant distance apart stay so. */
+/* row_of_part for a part whose rows are contiguous: rows a constant distance apart stay so, which
+ * lets addresses share code. */
 static Val row_of_run(const GemmBlock *block, Val row) {
     const Codegen *k = block->lower->k;
     int64_t constant;
@@ -242,7 +244,7 @@ static Val row_of_run(const GemmBlock *block, Val row) {
     return constant ? k_add(k, row, ahead) : row;
 }
 
-/* The row of the matrix that row `row` (i32) of the part is. */
+/* The matrix row of row `row` (i32) of the part. */
 static Val row_of_part(const GemmBlock *block, const GemmPart *part, Val row) {
     const Lower *lower = block->lower;
     const Codegen *k = lower->k;
@@ -263,13 +265,13 @@ GemmColumn gpu_gemm_column(const GemmBlock *block, Val in_tile, uint32_t lanes) 
     return column;
 }
 
-/* Where a column keeps value `i`: its position, whether it exists, then scalars. */
+/* The place where a column keeps value `i`: its position, whether it exists, then scalars. */
 static Val *column_slot(Point *point, uint32_t i) {
     if (i == 0) return &point->axis[point->lane_axis];
     return i == 1 ? &point->active : &point->values[i - 1];
 }
 
-/* Whether it is the column's own: there, not the block's, and no constant. */
+/* Whether the value belongs to the column: it is set, not the block's, and no constant. */
 static bool is_columns_own(const GemmBlock *block, Val value, uint32_t i) {
     return value && !LLVMIsConstant(value) && (i < 2 || value != block->point.values[i - 1]);
 }
@@ -300,7 +302,7 @@ GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column
     return with;
 }
 
-/* Whether one of the kernels that run at once makes what is to be loaded. */
+/* Whether a kernel of the same block computes the loaded tensor. */
 static bool is_made_by(const Lower *phases, uint32_t n_phases, const Scalar *load) {
     for (uint32_t p = 0; p < n_phases; p++) {
         const Kernel *kernel = phases[p].kernel;
@@ -324,7 +326,7 @@ void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases) {
     }
 }
 
-/* Loads that a row begins early, of all kernels that share the block. */
+/* The number of early loads of one row, over all kernels that share the block. */
 static uint32_t n_early_loads(const GemmRows *rows) {
     uint32_t n = 0;
     for (uint32_t p = 0; p < rows->n_phases; p++) n += rows->phases[p].column.n_early;
@@ -345,7 +347,8 @@ static void load_row_early(const GemmPhase *phase, Val row, Val *values) {
         values[i] = point_value(&point, column->early[i]);
 }
 
-/* Begins the loads of an iteration's rows, the first of which is `first` (i32, in the part). */
+/* Starts the early loads of one iteration's rows, the first of which is row `first` (i32) of the
+ * part. */
 static void load_phase_early(const GemmRows *rows, const GemmPhase *phase, Val first, Val *values) {
     uint32_t n_early = n_early_loads(rows);
     for (uint32_t u = 0; u < rows->unroll && phase->column.n_early; u++) {
@@ -354,7 +357,7 @@ static void load_phase_early(const GemmRows *rows, const GemmPhase *phase, Val f
     }
 }
 
-/* There may be no such rows: then the part's first ones are loaded, which nobody uses. */
+/* Past the last row, this loads the part's first rows again, and nobody uses them. */
 static void load_early(const GemmRows *rows, Val first, Val *values) {
     const Codegen *k = rows->phases->block.lower->k;
     Val n_rows = k_i32(k, rows->part->n_rows);
@@ -367,7 +370,7 @@ static void load_early(const GemmRows *rows, Val first, Val *values) {
     }
 }
 
-/* The outputs of one row, of every kernel that shares the block. */
+/* Computes the outputs of one row for every kernel that shares the block. */
 static void compute_row(const GemmRows *rows, Val row, const Val *early, Pending *pending) {
     for (uint32_t p = 0; p < rows->n_phases; p++) {
         const GemmPhase *phase = &rows->phases[p];
@@ -385,7 +388,7 @@ static void compute_row(const GemmRows *rows, Val row, const Val *early, Pending
     }
 }
 
-/* Registers that a row's early loads wait in. */
+/* Registers that hold the early loads of one row. */
 static uint32_t early_words(const GemmPhase *phases, uint32_t n_phases) {
     uint32_t n = 0;
     for (uint32_t p = 0; p < n_phases; p++) {
@@ -417,8 +420,8 @@ uint32_t gpu_gemm_begin_rows(const GemmRows *rows, Val *values) {
     return rows->unroll * n_early_loads(rows);
 }
 
-/* What each iteration loads early is begun an iteration before, since the next one's results depend
- * on it but this one's do not. */
+/* Software pipelining: each iteration starts the early loads of the next one before it computes and
+ * stores its own rows. */
 void gpu_gemm_epilogue_rows(const GemmRows *rows, Val *values) {
     Lower *lower = rows->phases->block.lower;
     Codegen *k = lower->k;
@@ -502,7 +505,7 @@ void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_p
         return;
     }
     Loop loop = loop_begin(k, k_i32(k, 0), k_i32(k, n_parts), k_i32(k, 1));
-    gpu_barrier(k); /* the part before has been read */
+    gpu_barrier(k); /* all threads have read the part before */
     for (uint32_t i = 0; i < n_parts; i++) {
         Val number = k_i32(k, i);
         Val is_due = k_eq(k, loop.index, number);

@@ -1,8 +1,9 @@
-/* What the templates of GEMMs on a GPU share: the output tile of a block, and the epilogue.
+/* Code common to the GPU's GEMM templates: the output tile of a block, and the epilogue.
  *
  * A block computes GemmTile.m x GemmTile.n outputs of one batch. Its accumulators, in the
- * reduction's compute dtype, go through shared memory to gpu_gemm_epilogue, whose loop holds the
- * epilogue once, however many outputs a thread has, and stores whole rows side by side. */
+ * reduction's compute dtype, go through shared memory to gpu_gemm_epilogue. The loop there contains
+ * the epilogue's code once for all outputs of a thread, and its threads store whole rows,
+ * coalesced. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_GEMM_H
 #define FUSEC_CODEGEN_GPU_GEMM_GEMM_H
 
@@ -11,98 +12,102 @@
 typedef struct GemmBlock {
     Lower *lower;
     Val thread;    /* i32 */
-    Val m0, n0;    /* index_type: first row and column of the tile, within the extents */
+    Val m0, n0;    /* index_type: first row and column of the tile; inside the extents */
     Val m, n, k;   /* index_type: extents */
-    bool is_whole; /* along n: no tile goes beyond the extent */
-    Val batch;     /* index_type: its number; NULL: there is one */
-    Point point;   /* the batch axes */
+    bool is_whole; /* along n: every tile is inside the extent */
+    Val batch;     /* index_type: number of the batch; NULL: there is one batch */
+    Point point;   /* position with the batch axes set */
 } GemmBlock;
 
-/* Tiles of m x n outputs, `across` side by side from column `begin` on. */
+/* The tiling of outputs by tiles of m x n, with `across` tiles side by side from column `begin`
+ * on. */
 typedef struct GemmTiles {
     uint32_t m, n;
     DimId begin, across;
-    bool is_whole; /* as of a block */
+    bool is_whole; /* as GemmBlock.is_whole */
 } GemmTiles;
 
-/* Block number to tile, for a grid of batches x tiles along m x tiles along n, of GEMM_GEMV
- * each as many times in a row as a cluster has blocks. Tiles go in groups of a few rows of tiles,
- * which keeps what neighbouring blocks read in the L2 cache. */
+/* Finds the tile of this block in a grid of batches x tiles along m x tiles along n. For GEMM_GEMV
+ * each tile has as many consecutive blocks as a cluster. Tiles are numbered in groups of a few rows
+ * of tiles, so that concurrent blocks share operands in L2. */
 GemmBlock gpu_gemm_block(Lower *lower);
-/* Tiles of `rows` rows and as many columns as the schedule says, over all outputs. */
+/* The tiling of all outputs by tiles of `rows` rows and the schedule's columns. */
 GemmTiles gpu_gemm_tiles(const Lower *lower, uint32_t rows);
-/* The tile by number (index_type), for blocks that walk over several. */
+/* The tile number `tile` (index_type), for persistent blocks. */
 GemmBlock gpu_gemm_block_at(Lower *lower, Val tile, const GemmTiles *tiles);
 
-/* What kernels that follow in the launch need to know of the tile. */
+/* The tile in the form that later kernels of the sequence read. */
 BlockTile gpu_gemm_tile(const GemmBlock *block);
 
-/* Whether the extent of an axis is a multiple of `lanes`, under the variant's condition. Groups of
- * `lanes` from a multiple of it are then either inside the extent or outside as a whole. */
+/* Whether the extent of an axis is a multiple of `lanes` under the variant's predicate. A vector of
+ * `lanes` elements from a multiple of `lanes` is then inside the extent or outside as a whole. */
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes);
 
-/* Whether no two tiles of the launch need the same element of the rhs, which is a plain
- * load: all outputs lie in one row of tiles. */
+/* Whether no two tiles of the launch read the same element of the rhs: the rhs is a plain load, and
+ * all outputs are in one row of tiles. */
 bool gpu_gemm_reads_right_once(const Lower *lower);
 
-/* The epilogue, for outputs inside the extents: the accumulator is rounded to the result dtype,
- * then the row stores are computed and stored. It takes a part of the tile that lies in shared
- * memory, rows of `pitch` elements of the compute dtype from `shared` (16-byte aligned; pitch a
- * multiple of 16 bytes where it has vectors). Row r of the part is row first_row + r / run *
- * run_stride + r % run of the tile. Threads take vectors of at most sched.lanes and 16 bytes, side
- * by side along n. All threads take part; the barriers before and after are the caller's. */
+/* The epilogue of a part of the tile that is in shared memory. For each output inside the extents
+ * it rounds the accumulator to the result dtype, computes the row stores and stores them. The
+ * part's rows have a pitch of `pitch` elements of the compute dtype from `shared` on (16-byte
+ * aligned; for vectors the pitch is a multiple of 16 bytes). Row r of the part is row first_row + r
+ * / run * run_stride + r % run of the tile. Threads take vectors of at most sched.lanes and 16
+ * bytes, side by side along n. All threads of the block must call it, and the caller places
+ * barriers before and after. */
 typedef struct GemmPart {
     Val shared;                 /* ptr addrspace(3) */
     uint32_t pitch;             /* elements */
     uint32_t n_rows, n_columns; /* powers of two */
-    Val first_row;              /* i32: in the tile; NULL: 0 */
+    Val first_row;              /* i32: row in the tile; NULL: 0 */
     uint32_t run, run_stride;   /* powers of two */
-    Val n_next;       /* i32: rows right behind them that are stored next, or NULL: none */
-    uint32_t between; /* elements from a kernel's results to the next's; 0: n_columns */
-    bool is_rounded;  /* the elements are of the result dtype */
+    Val n_next;       /* i32: number of rows right after these that are stored next; NULL: none */
+    uint32_t between; /* elements from one kernel's results to the next kernel's; 0: n_columns */
+    bool is_rounded;  /* the elements are already rounded to the result dtype */
 } GemmPart;
 void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part);
 
-/* Stores a tile in `n_parts` parts of part->run rows of each run, one after the other through the
- * same shared memory: `put` stores the accumulators of part i there. The code of the epilogue is
- * there once. */
+/* Stores a tile in `n_parts` parts, each with part->run rows of each run. The parts go one after
+ * the other through the same shared memory: `put` writes the accumulators of part i. So the
+ * epilogue's code exists once. */
 void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
                              void (*put)(const void *user, uint32_t i), const void *user);
 
-/* The same in two steps, for whoever deals out rows and columns itself: what depends on a thread's
- * columns alone, `lanes` from `in_tile` (i32) on; then the part's rows from `first` (i32) on,
- * `step` apart, up to `unroll` (a power of two, at most 8) at once so that their loads overlap.
- * Columns prepared ahead of a loop's next iteration are carried into it as values. */
-enum { GEMM_MAX_EARLY_LOADS = 8 }; /* of a row: what they load waits in registers */
+/* gpu_gemm_epilogue in two steps, for callers that distribute rows and columns themselves. The
+ * first prepares values that depend on the thread's columns alone: `lanes` columns from `in_tile`
+ * (i32) on. The second stores the part's rows from `first` (i32) on, `step` apart, up to `unroll`
+ * of them at once (a power of two, at most 8), so that their loads overlap. A loop may prepare the
+ * columns of its next iteration and carry them as values. */
+enum { GEMM_MAX_EARLY_LOADS = 8 }; /* per row: the loaded values wait in registers */
 typedef struct GemmColumn {
     Point point;
     Val in_part; /* i32: the first column in the part */
-    /* Loads that are begun an iteration before they are used. */
+    /* Loads that are started one iteration before their use. */
     ScalarId early[GEMM_MAX_EARLY_LOADS];
     uint32_t n_early;
 } GemmColumn;
 uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most);
-/* Rows computed at once: several, so that their loads overlap, unless they take much arithmetic,
- * which fills the wait and many registers. */
+/* The number of rows computed at once. Several rows let their loads overlap; one row suffices for
+ * much arithmetic, which hides the latency and needs many registers. */
 uint32_t gpu_gemm_rows_at_once(const Lower *lower);
 GemmColumn gpu_gemm_column(const GemmBlock *block, Val in_tile, uint32_t lanes);
-/* How many values of `column` vary with the column; the first `most` of them. */
+/* Returns how many values of `column` vary with the column, and stores the first `most` of them. */
 uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column, Val *values,
                                 uint32_t most);
-/* `column` with its values replaced, in the same order. */
+/* `column` with these values replaced by `values`, in the same order. */
 GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
                                 const Val *values);
-/* Of kernels that share the block, each with the kernel of its block's Lower. Their results of a
- * row lie side by side in the part, n_columns each; a value that one has for the next passes in
- * registers. */
+/* For kernels that share the block: each kernel with the block of its own Lower. Their results of
+ * one row are side by side in the part, n_columns each. A value that one kernel computes for
+ * another passes in registers. */
 enum { GEMM_MAX_PHASES = 4 };
 typedef struct GemmPhase {
     GemmBlock block;
     GemmColumn column;
 } GemmPhase;
-/* Has the loads that depend on the row begun early, but for what the kernels compute themselves. */
+/* Marks the loads that depend on the row as early, except loads of tensors that the kernels
+ * themselves compute. */
 void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases);
-/* A thread's way through the rows of a part. */
+/* The rows of a part that one thread stores. */
 enum { GEMM_MAX_UNROLL = 8 };
 typedef struct GemmRows {
     const GemmPhase *phases;
@@ -113,18 +118,19 @@ typedef struct GemmRows {
 } GemmRows;
 GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part, Val first,
                        uint32_t step, uint32_t unroll);
-/* Begins the early loads of the first rows, and says how many values those are. Storing takes them,
- * and leaves those of the rows behind the part, as far as part->n_next. */
+/* Starts the early loads of the first rows, and returns the number of values.
+ * gpu_gemm_epilogue_rows uses these values, and leaves those of the rows after the part, up to
+ * part->n_next. */
 enum { GEMM_MAX_EARLY_VALUES = GEMM_MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS };
 uint32_t gpu_gemm_begin_rows(const GemmRows *rows, Val *values);
 void gpu_gemm_epilogue_rows(const GemmRows *rows, Val *values);
 
-/* One element of a part that is not in shared memory, by the thread that has it: what is loaded for
- * element `element` (i32, row by row), then the rest, with the product's result in its
- * accumulator's dtype. */
+/* The epilogue for a single output in a thread's register. gpu_gemm_begin_one starts the loads of
+ * output `element` (i32, counted row by row). gpu_gemm_epilogue_one does the rest; `value` is the
+ * GEMM's result in the accumulator's dtype. */
 typedef struct GemmOne {
     GemmPhase phase;
-    Val row; /* index_type: of the matrix */
+    Val row; /* index_type: row of the matrix */
     Val early[GEMM_MAX_EARLY_LOADS];
 } GemmOne;
 GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, Val element);

@@ -1,8 +1,8 @@
-/* Products, rows over them and products of those, tile by tile. See template/gemm_rows_gemm.h.
+/* Gemm-rows-gemm launches such as attention, tile by tile. See template/gemm_rows_gemm.h.
  *
- * While a tile of scores is worked on, the next tile of their rhs is on its way to the
- * other buffer; in the last pass the other buffer is for the second product's rhs, and
- * both come a half of the work ahead. */
+ * While one tile of scores is computed, the next tile of the scores' rhs is copied to the other
+ * buffer. In the last pass, the other buffer is for the second GEMM's rhs, and both are fetched
+ * half an iteration ahead. */
 #include "codegen/gpu_gemm/gemm_rows_gemm.h"
 
 enum { SHARED_ALIGN_BYTES = 128 };
@@ -17,7 +17,7 @@ static const Stage *last_stage(const GemmRowsGemm *s) {
     return &s->rows_kernel->stages.data[s->rows_kernel->stages.n - 1];
 }
 
-/* Whether the rows ask at which column they are, but to find their scores. */
+/* Whether the row kernel uses the column index for anything but loading its scores. */
 static bool asks_column(const GemmRowsGemm *s) {
     const Kernel *kernel = s->rows_kernel;
     const bool *live = kernel_live_scalars(s->k->arena, kernel);
@@ -32,8 +32,8 @@ static bool asks_column(const GemmRowsGemm *s) {
     return false;
 }
 
-/* The block's tile of the result. Where some have fewer columns to go over, they are the first of a
- * matrix, and come last: then no processor is left with a long one. */
+/* The block's tile of the result. With causal limits, the first tiles of a matrix have fewer
+ * columns to process. They come last, so that no multiprocessor ends with a long tile. */
 static Val tile_number(const GemmRowsGemm *s) {
     Val block = gpu_block(s->lower);
     if (!s->online_softmax->is_limited) return block;
@@ -42,7 +42,7 @@ static Val tile_number(const GemmRowsGemm *s) {
     return k_sub(s->k, last, block);
 }
 
-/* Both blocks have the same rows; the scores' tile begins at its first column. */
+/* The blocks of both GEMMs have the same rows; the scores' tile begins at column 0. */
 static void make_tiles(GemmRowsGemm *s) {
     Lower *lower = s->lower, *out_lower = s->out_lower;
     const Kernel *kernel = lower->kernel, *result = out_lower->kernel;
@@ -82,8 +82,8 @@ static void place_shared(GemmRowsGemm *s) {
     s->read = k_i32(s->k, 0);
 }
 
-/* Row `r` of the thread, in the matrix. Where there is none, the last one is computed again, and
- * what comes of it is not stored. */
+/* The matrix row of the thread's row `r`. A row past the end repeats the last row, and its results
+ * are not stored. */
 static Val row_of_thread(const GemmRowsGemm *s, uint32_t r) {
     const GemmBlock *block = &s->scores.block;
     const Codegen *k = s->k;
@@ -151,7 +151,7 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     for (uint32_t r = 0; r < s->n_rows; r++) make_row(s, r);
 }
 
-/* Bringing in. */
+/* Fetching tiles. */
 
 static Val buffer_at(const GemmRowsGemm *s, Val offset) {
     return k_byte(s->k, s->buffers, offset);
@@ -168,7 +168,7 @@ static void fetch(const GemmRowsGemm *s, MmaOperand *factor, const GemmBlock *bl
     mma_operand_put(factor, block, to);
 }
 
-/* Of the scores' rhs, tile `tile` (index_type). */
+/* Starts the copy of tile `tile` (index_type) of the scores' rhs. */
 void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, Val tile, Val offset) {
     Val first = k_muli(s->k, tile, s->width);
     mma_operand_move(&s->right, &s->scores.block, first);
@@ -218,7 +218,7 @@ ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile) {
     return at;
 }
 
-/* What the scores' kernel stores: of row `r` of the thread, pair `n`. */
+/* The values that the scores' kernel stores for row `r` of the thread, pair `n`. */
 static Val score_pair(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t n) {
     const Kernel *kernel = s->lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
@@ -232,7 +232,7 @@ static Val score_pair(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, ui
     return point_lanes(&point, score_store(s)->value);
 }
 
-/* Vectors side by side; pairs of 16 bits go as one register. */
+/* Concatenates vectors; a pair of 16-bit values moves as one register. */
 static Val join_pairs(const GemmRowsGemm *s, const Val *pairs, uint32_t n) {
     const Codegen *k = s->k;
     LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(pairs[0]));
@@ -306,8 +306,8 @@ static void make_weights(const GemmRowsGemm *s, const ScoreTile *at, Weights *we
         }
 }
 
-/* Adds their product with the tile at `offset`. A left fragment is rows g and g + 8 at columns from
- * 2t on, then the same at columns 8 further. */
+/* Adds the product of the weights with the tile at `offset`. A fragment of the lhs has rows g and g
+ * + 8 at columns 2t and 2t + 1, then the same rows 8 columns further. */
 static void multiply_weights(GemmRowsGemm *s, const Weights *weights, Val offset) {
     Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
     Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
@@ -322,7 +322,7 @@ static void multiply_weights(GemmRowsGemm *s, const Weights *weights, Val offset
     }
 }
 
-/* What the loop over tiles carries, as a flat list, or back from it. */
+/* The loop-carried values of the loop over tiles as a flat list. is_back: copies the list back. */
 static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, Val *values, bool is_back) {
     bool is_online = s->online_softmax->weight != SCALAR_NONE;
     uint32_t n_rows = is_online ? s->n_rows : 0;
@@ -331,7 +331,7 @@ static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, Val *values, 
     return loop_flatten(lists, sizeof lists / sizeof *lists, values, is_back);
 }
 
-/* Tiles with a column that some row of the block sees. */
+/* The number of tiles with a column that some row of the block may see (causal limit). */
 static Val n_seen_tiles(const GemmRowsGemm *s) {
     const OnlineSoftmax *online_softmax = s->online_softmax;
     const Codegen *k = s->k;
@@ -376,7 +376,7 @@ static void multiply_stage(GemmRowsGemm *s) {
     if (is_online) gemm_rows_gemm_end_online(s, &state);
 }
 
-/* The rewrite needs no pass before the last. */
+/* With the online-softmax rewrite there is no pass before the last. */
 static void reduce_stages(GemmRowsGemm *s) {
     uint32_t n = s->rows_kernel->stages.n;
     for (uint32_t i = 0; i < n; i++) {

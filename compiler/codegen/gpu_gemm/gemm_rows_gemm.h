@@ -1,12 +1,12 @@
-/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h) on tensor cores: what the template's files
- * share.
+/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h) on tensor cores: declarations that the
+ * template's files share.
  *
- * A warp has 16 or 32 rows of the block's tile and all columns of a tile of scores, so that a row
- * lies in four threads, and what one instruction leaves in a thread's accumulators is what another
- * takes of it as its lhs: scores never leave the registers. Thread t of the four has
- * columns 8n + 2t and 8n + 2t + 1, a pair for each n. Each pair is a point of the scores' kernel.
- * Where rows do not ask at which column they are, several pairs are one point of theirs, whatever
- * lies between. */
+ * A warp has 16 or 32 rows of the block's tile and all columns of a tile of scores. So a row lies
+ * in four threads. The accumulators that one mma leaves in a thread are the registers that the next
+ * mma takes as its lhs: scores never leave the registers. Thread t of the four has columns 8n + 2t
+ * and 8n + 2t + 1: one pair for each n. Each pair is a point of the scores' kernel. If the row
+ * kernel does not use the column index, several pairs form one point of it, although their columns
+ * are not contiguous. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_GEMM_ROWS_GEMM_H
 #define FUSEC_CODEGEN_GPU_GEMM_GEMM_ROWS_GEMM_H
 
@@ -16,9 +16,9 @@
 
 enum {
     PAIR = 2,
-    MAX_ROWS = 4,    /* of a thread */
-    MAX_PAIRS = 8,   /* of a row in a thread */
-    GROUP_PAIRS = 4, /* that are one point of the rows, at most */
+    MAX_ROWS = 4,    /* rows per thread */
+    MAX_PAIRS = 8,   /* pairs of a row per thread */
+    GROUP_PAIRS = 4, /* most pairs of one point of the row kernel */
     MAX_LEVELS = 6
 };
 
@@ -28,62 +28,64 @@ typedef struct GemmRowsGemm {
     const Kernel *rows_kernel;
     const OnlineSoftmax *online_softmax;
     MmaTile scores, out;
-    MmaOperand left, right, values; /* of the scores both, and the result's right one */
-    uint32_t n_steps;               /* of the scores' k */
-    uint32_t width, n_pairs;        /* of a tile of scores: columns, a row's pairs in a thread */
-    uint32_t group, n_groups;       /* pairs of a point of the rows; groups of a row */
+    MmaOperand left, right, values; /* both operands of the scores, and the rhs of the result */
+    uint32_t n_steps;               /* steps of the scores' k */
+    uint32_t width, n_pairs;        /* of a tile of scores: its columns, and the pairs of a row in a
+                                     * thread */
+    uint32_t group, n_groups;       /* pairs of one point of the row kernel; points (groups) of a
+                                     * row */
     uint32_t period;                /* tiles from one element of a chain to the next */
-    uint32_t n_levels;              /* of the tree over the lots of a row's chains, and one */
-    Val fixed, buffers;             /* shared memory: the left tile, then two buffers */
+    uint32_t n_levels;              /* levels of the tree over a row's lots of chains, plus one */
+    Val fixed, buffers;             /* shared memory: the lhs tile, then two buffers */
     uint32_t buffer_bytes;
-    Val read;      /* i32: where the tile that is due lies, or will, in bytes of `buffers` */
-    Val n_tiles;   /* index_type: of a row */
-    Val column;    /* index_type: the thread's first in a tile */
-    bool is_whole; /* all tiles are */
+    Val read;      /* i32: byte offset in `buffers` of the current tile */
+    Val n_tiles;   /* index_type: tiles of a row */
+    Val column;    /* index_type: the thread's first column in a tile */
+    bool is_whole; /* every tile is inside the extents */
     uint32_t n_rows;
-    Point score_rows[MAX_ROWS], rows[MAX_ROWS]; /* rows of the thread: of 16, two */
+    Point score_rows[MAX_ROWS], rows[MAX_ROWS]; /* positions of the thread's rows: two of each 16 */
 } GemmRowsGemm;
 
-/* The tile at hand: its first column plus the thread's own, and which pairs exist (i1); NULL: all.
- */
+/* The current tile: its first column plus the thread's first column, and which pairs exist (i1).
+ * NULL: all exist. */
 typedef struct ScoreTile {
     Val column;
     Val exists[MAX_PAIRS];
 } ScoreTile;
 
-/* All that was fetched is there, and nobody reads what was there before. */
+/* Waits until all fetched tiles have arrived and all threads have finished with the buffers. */
 void gemm_rows_gemm_meet(const GemmRowsGemm *s);
-/* Begins to fetch tile `tile` (index_type) of the scores' rhs to the buffer at `offset`
- * (i32); other_buffer: the one that is not there. */
+/* fetch_right starts the copy of tile `tile` (index_type) of the scores' rhs to the buffer at
+ * `offset` (i32). other_buffer returns the offset of the other buffer. */
 void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, Val tile, Val offset);
 Val gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, Val offset);
-/* The products of the tile that lies at `offset`. */
+/* Computes the scores of the tile at `offset`. */
 void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, Val offset);
 ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile);
-/* The point of the rows' kernel at group `g` of row `r`, with its scores. */
+/* The point of the row kernel at group `g` of row `r`, with its scores set. */
 Point gemm_rows_gemm_group(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t g);
-/* Which lanes of group `g` exist; NULL: all. */
+/* A mask of the lanes of group `g` that exist; NULL: all. */
 Val gemm_rows_gemm_group_exists(const GemmRowsGemm *s, const ScoreTile *at, uint32_t g);
-/* With what the other threads of the row have, whose numbers differ in two bits. */
+/* Joins an accumulator over the four threads of a row, by two shuffles. */
 Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc acc);
-/* A pass of the rows that reduces: sets the results at all rows. */
+/* Emits a reducing pass over the rows: sets the results at all rows. */
 void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage);
 
-/* The rows' values of a tile, as registers of the lhs: [row][pair], i32. */
+/* The row kernel's values of one tile, as registers of the lhs: [row,pair], i32. */
 typedef struct Weights {
     Val pairs[MAX_ROWS][MAX_PAIRS];
 } Weights;
 void gemm_rows_gemm_put_weights(const GemmRowsGemm *s, uint32_t r, uint32_t g, Val values,
                                 Weights *weights);
 
-/* Of the rewrite to one pass: per row of the thread the greatest exponent so far, and the sum of
- * the thread's own weights. */
+/* The state of the online-softmax rewrite: per row of the thread, the largest exponent so far and
+ * the sum of the thread's own weights. */
 typedef struct GemmRowsGemmState {
     Val shift[MAX_ROWS], total[MAX_ROWS];
 } GemmRowsGemmState;
 void gemm_rows_gemm_begin_online(GemmRowsGemm *s, GemmRowsGemmState *state);
-/* Takes in a tile: scales what was summed before, the result's accumulators too, and adds to the
- * state, but not to the accumulators. */
+/* Processes a tile: rescales the earlier sums and the result's accumulators, and adds the tile to
+ * the state. It does not add to the accumulators. */
 void gemm_rows_gemm_weigh(GemmRowsGemm *s, const ScoreTile *at, GemmRowsGemmState *state,
                           Weights *weights);
 /* Divides the result's accumulators by the sums of all weights. */

@@ -1,5 +1,5 @@
-/* The rewrite of a gemm-rows-gemm launch to one pass (launch/online_softmax.h): weights are taken
- * relative to the greatest exponent so far, and when that grows, what was summed is scaled down.
+/* The online-softmax rewrite of a gemm-rows-gemm launch to one pass (launch/online_softmax.h).
+ * Weights are relative to the largest exponent so far. When it grows, earlier sums are scaled down.
  * See gemm_rows_gemm.h. */
 #include "codegen/gpu_gemm/gemm_rows_gemm.h"
 
@@ -22,7 +22,7 @@ void gemm_rows_gemm_begin_online(GemmRowsGemm *s, GemmRowsGemmState *state) {
     }
 }
 
-/* Of the groups of a row in this tile, in all its threads. */
+/* The largest exponent of a row in this tile, over all its threads. */
 static Acc greatest(const GemmRowsGemm *s, const ScoreTile *at, Point *groups) {
     const Reduce *reduce = shift_of(s);
     Acc none = acc_identity(s->rows_lower, reduce, s->group * PAIR), most = none;
@@ -36,8 +36,8 @@ static Acc greatest(const GemmRowsGemm *s, const ScoreTile *at, Point *groups) {
     return gemm_rows_gemm_join_threads(s, reduce, most);
 }
 
-/* What sums so far are multiplied by, as the shift goes from `before` to `now`. Before there was
- * anything that is 0, not NaN: an infinite shift is none. */
+/* The scale of earlier sums when the shift goes from `before` to `now`. At the start `before` is
+ * -inf and the scale is 0, not NaN, because an infinite shift counts as none. */
 static Val scale_of(const GemmRowsGemm *s, Val before, Val now) {
     Val ahead = k_fsub(s->k, before, now);
     return math_prim(s->k, online_of(s)->power, DT_F32, ahead, NULL, NULL);
@@ -50,7 +50,7 @@ static Val finite_shift(const GemmRowsGemm *s, Val shift) {
     return k_select(k, is_none, k_number(k, DT_F32, 0), shift);
 }
 
-/* Adds a row's weights to its thread's sum, and has them as the product's lhs. */
+/* Adds a row's weights to its thread's sum, and stores them as the lhs of the second GEMM. */
 static void weigh_row(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, Point *groups,
                       Val *total, Weights *weights) {
     const Codegen *k = s->k;
@@ -86,7 +86,8 @@ void gemm_rows_gemm_weigh(GemmRowsGemm *s, const ScoreTile *at, GemmRowsGemmStat
         Acc most = greatest(s, at, groups);
         Val shift = acc_combine(s->rows_lower, shift_of(s), before, most).value;
         Val now = finite_shift(s, shift), scale = scale_of(s, state->shift[r], now);
-        s->rows[r].results[online_of(s)->shift] = now; /* the groups have the same results */
+        s->rows[r].results[online_of(s)->shift] = now; /* results are per row, so all groups share
+                                                        * them */
         state->shift[r] = shift;
         state->total[r] = k_fmul(s->k, state->total[r], scale);
         scale_outputs(s, r, scale);

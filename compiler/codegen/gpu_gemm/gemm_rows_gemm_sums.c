@@ -1,16 +1,16 @@
-/* Passes of a gemm-rows-gemm launch's rows that reduce. See gemm_rows_gemm.h.
+/* The reducing passes of a gemm-rows-gemm launch's rows. See gemm_rows_gemm.h.
  *
- * The tiles that have the same chains are a lot: every period-th. Lots are joined as a tree while
- * they come, by counting in binary. */
+ * A lot is the set of tiles with the same chains: every period-th tile. Lots are joined to a tree
+ * as they come, in the manner of a binary counter. */
 #include "codegen/gpu_gemm/gemm_rows_gemm.h"
 
 enum {
-    MAX_STAGE_SUMS = 4, /* reductions of a stage */
+    MAX_STAGE_SUMS = 4, /* most reductions of a stage */
     MAX_CARRIED = MAX_STAGE_SUMS * MAX_ROWS * (MAX_PAIRS + MAX_LEVELS) + 1
 };
 
-/* A stage's accumulators of a thread, and per row and reduction what the lots of chains before have
- * left: level l the sum of 2^l lots, while that is no part of a larger one. */
+/* A stage's accumulators in a thread. `levels` has, per row and reduction, the joined results of
+ * earlier lots: level l is the join of 2^l lots until it becomes part of a larger one. */
 typedef struct Sums {
     const Stage *stage;
     Acc groups[MAX_STAGE_SUMS][MAX_ROWS][MAX_PAIRS];
@@ -21,7 +21,7 @@ static uint32_t n_accs(const GemmRowsGemm *s, const Reduce *reduce) {
     return acc_is_ordered(s->rows_lower, reduce) ? s->n_groups : 1;
 }
 
-/* Both as flat lists of values, or back from them. */
+/* The accumulators as a flat list of values. is_back: copies the list back. */
 static uint32_t flatten_groups(const GemmRowsGemm *s, Sums *sums, Val *values, bool is_back) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
@@ -65,7 +65,7 @@ static void begin_levels(const GemmRowsGemm *s, Sums *sums) {
                     acc_identity(s->rows_lower, stage_reduce(s->rows_kernel, sums->stage, i), 1);
 }
 
-/* Adds a tile of scores. */
+/* Adds a tile of scores to the accumulators. */
 static void visit(const GemmRowsGemm *s, const ScoreTile *at, Sums *sums) {
     for (uint32_t r = 0; r < s->n_rows; r++)
         for (uint32_t g = 0; g < s->n_groups; g++) {
@@ -94,8 +94,8 @@ Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc
     return acc;
 }
 
-/* The lot of chains of a row: bit 0 of a chain's number is the lane, 1 and 2 the thread, the next
- * ones the pair. */
+/* Joins a row's lot of chains. Bit 0 of a chain's number is the lane, bits 1 and 2 are the thread,
+ * the higher bits the pair. */
 static Acc join_lot(const GemmRowsGemm *s, const Reduce *reduce, const Acc *groups) {
     Acc parts[MAX_PAIRS];
     uint32_t n = s->n_pairs;
@@ -122,7 +122,8 @@ static Val has_bit(const GemmRowsGemm *s, Val number, uint32_t bit) {
     return k_ne(k, number, LLVMConstNull(LLVMTypeOf(number)));
 }
 
-/* Counting in binary: lot number `lot` goes to the lowest level that is free, with all below. */
+/* A binary counter: lot number `lot` joins the occupied low levels and goes to the lowest free
+ * level. */
 static void push_lot(const GemmRowsGemm *s, const Reduce *reduce, Acc *levels, Acc own, Val lot) {
     const Codegen *k = s->k;
     Val is_carried = k_int(k->i1, 1);
@@ -137,7 +138,7 @@ static void push_lot(const GemmRowsGemm *s, const Reduce *reduce, Acc *levels, A
     }
 }
 
-/* Of `n_lots` lots: those that are missing to a whole tree change nothing. */
+/* Joins the levels after `n_lots` lots. Missing lots of an incomplete tree are identities. */
 static Acc join_levels(const GemmRowsGemm *s, const Reduce *reduce, const Acc *levels, Val n_lots) {
     Acc all = acc_identity(s->rows_lower, reduce, 1);
     for (uint32_t l = 0; l < s->n_levels; l++) {
@@ -152,8 +153,8 @@ static Val smaller(const GemmRowsGemm *s, Val a, Val b) {
     return k_select(s->k, is_less, a, b);
 }
 
-/* The tile behind `tile` of lot `lot`; behind the last the first, with which the next pass begins.
- */
+/* The tile after `tile` of lot `lot`. After the last tile it is tile 0, with which the next pass
+ * begins. */
 static Val next_tile(const GemmRowsGemm *s, Val lot, Val n_lots, Val tile) {
     const Codegen *k = s->k;
     Val next = k_addi(k, tile, s->period);
@@ -164,7 +165,7 @@ static Val next_tile(const GemmRowsGemm *s, Val lot, Val n_lots, Val tile) {
     return k_select(k, is_same, next, next_lot);
 }
 
-/* One lot of chains: every period-th tile. */
+/* Processes one lot: every period-th tile. */
 static void run_lot(GemmRowsGemm *s, Sums *sums, Val lot, Val n_lots) {
     Val values[MAX_CARRIED];
     begin_groups(s, sums);

@@ -1,15 +1,16 @@
-/* GEMMs with one row or column: a matrix times a vector, at the speed of memory.
+/* GEMV: a GEMM with one row or one column, bound by memory bandwidth.
  *
- * Chains of GEMM_GEMV are spread over threads, so that each holds some of them for some
- * outputs. Where the matrix lies along k, a thread's lanes are neighbouring chains of one output,
- * a team of threads has the chains of an output, and a block several outputs. Where it lies along
- * the outputs, lanes are neighbouring outputs, a thread has a few neighbouring chains of each, and
- * the rest are other threads', passes and blocks of a cluster. Within a thread, chains are `slots`
- * accumulators.
+ * The chains (accumulators) of GEMM_GEMV are distributed over threads; each thread has some of the
+ * chains of some outputs. If the matrix is contiguous along k, a thread's lanes are neighbouring
+ * chains of one output, threads_along_k threads have all chains of an output, and a block has
+ * several outputs. If the matrix is contiguous along the outputs, lanes are neighbouring outputs. A
+ * thread has a few neighbouring chains of each, and other threads, passes and blocks of the cluster
+ * have the rest. Within a thread, the chains are `slots` accumulators.
  *
- * Chain numbers are laid out so that joining lanes, slots (or slots last), threads, warps, passes
- * and blocks, in this order, is the tree. Its last part is joined from shared memory by the thread
- * that goes on with the output; whole sums end there, for gpu_gemm_epilogue. */
+ * Chains are numbered so that joining lanes, slots (or slots last), threads, warps, passes and
+ * blocks, in this order, is the tree of the order of sums. The last joins read shared memory, in
+ * the thread that continues with the output. Otherwise whole sums are in shared memory for
+ * gpu_gemm_epilogue. */
 #include "codegen/gpu_gemm/gemm.h"
 
 #include <string.h>
@@ -23,28 +24,30 @@ typedef struct Vector {
     GemmBlock block;
     Dtype acc;
     ScalarId matrix, vector;
-    uint32_t axis;         /* of the outputs: m or n */
-    uint32_t n_chains;     /* of an output */
-    uint32_t n_outputs;    /* of a block */
-    uint32_t team_outputs; /* of a team: 1 where lanes lie along the outputs */
-    uint32_t across;       /* teams, or groups of lanes along the outputs, in a block */
-    uint32_t n_groups, n_passes, n_rounds, n_kept, n_parts; /* GemvPasses */
-    Val along, which; /* i32: number in the team, and of the team or group */
-    Val rank;         /* i32: in the cluster */
+    uint32_t axis;         /* axis of the outputs: m or n */
+    uint32_t n_chains;     /* per output */
+    uint32_t n_outputs;    /* per block */
+    uint32_t team_outputs; /* outputs per row of threads; 1 if lanes lie along the outputs */
+    uint32_t across;       /* rows of threads, or vectors of outputs, in a block */
+    uint32_t n_groups, n_passes, n_rounds, n_kept, n_parts; /* as in GemvPasses */
+    Val along, which; /* i32: thread along k, and number of its row of threads or vector of
+                       * outputs */
+    Val rank;         /* i32: rank of the block in the cluster */
     Val own_k;        /* index_type: the thread's first chain (of this pass) */
     Point outputs[MAX_OUTPUTS];
     Val sums[MAX_OUTPUTS][MAX_SLOTS];
-    /* In shared memory, of n_outputs each: n_parts of each pass that is kept; n_groups, where there
-     * are several of them. */
+    /* Shared memory arrays with rows of n_outputs: `parts` has n_parts rows per pass whose sums are
+     * kept, `groups` has n_groups rows, if n_groups > 1. */
     Val parts, groups;
-    GemmOne *ones; /* a thread's outputs, where it joins what there is of them; NULL: not begun */
+    GemmOne *ones; /* the thread's own outputs, if threads join the sums of an output; NULL: not
+                    * begun */
 } Vector;
 
 static Val add(const Vector *v, Val a, Val b) {
     return math_prim(v->k, PRIM_ADD, v->acc, a, b, NULL);
 }
 
-/* The tree over `n` values, a power of two, in place. */
+/* Joins `n` values (a power of two) by the tree, in place. */
 static Val join(const Vector *v, Val *values, uint32_t n) {
     for (; n > 1; n /= 2)
         for (uint32_t i = 0; i < n / 2; i++) values[i] = add(v, values[2 * i], values[2 * i + 1]);
@@ -63,13 +66,14 @@ static GemmPart part_of(const Vector *v) {
                       .run_stride = sched->gemv.tile_m};
 }
 
-/* Of an output in shared memory: then a thread joins them, and goes on with the output. */
+/* Whether an output has several sums in shared memory. Then one thread joins them and continues
+ * with the output. */
 static bool has_several_sums(const Vector *v) {
     return v->n_groups > 1 || v->n_parts > 1;
 }
 
-/* The thread's own of `total` things, i32, when `done` of them are others', and whether it exists.
- */
+/* The i32 number of the thread's element of `total`, after `done` of them. *exists: whether there
+ * is one. */
 static Val own_of(const Vector *v, uint32_t total, uint32_t done, Val *exists) {
     const Codegen *k = v->k;
     Val own = k_addi(k, v->block.thread, done);
@@ -77,8 +81,8 @@ static Val own_of(const Vector *v, uint32_t total, uint32_t done, Val *exists) {
     return own;
 }
 
-/* Begins, once, what a thread loads for its outputs: it is there when the sums are. Threads without
- * an output load the first one's. */
+/* Starts the loads of the thread's outputs, once, so that they arrive before the sums. A thread
+ * without an output loads those of the first output. */
 static void begin_outputs(Vector *v) {
     Codegen *k = v->k;
     GemmPart part = part_of(v);
@@ -99,10 +103,10 @@ static Val to_acc(const Vector *v, ScalarId id, Val value) {
     return convert_value(v->k, value, dtype, v->acc);
 }
 
-/* What one slot of a round takes: the vector's elements and, per output, the matrix's. */
+/* The operands of one slot in a round: the vector's elements, and the matrix's per output. */
 typedef struct Step {
-    Val active; /* i1, or NULL: inside k */
-    Val vector; /* scalar or lanes, in its dtype */
+    Val active; /* i1: inside k; NULL: always */
+    Val vector; /* a scalar or lanes, in the operand's dtype */
     Val matrix[MAX_OUTPUTS];
 } Step;
 
@@ -113,7 +117,7 @@ static Val k_of_slot(const Vector *v, Val from, uint32_t slot) {
     return k_add(v->k, from, offset);
 }
 
-/* Where lanes lie along the outputs, a thread's elements of the vector lie side by side. */
+/* If lanes lie along the outputs, a thread's elements of the vector are contiguous. */
 static void load_vector_run(const Vector *v, Val from, Step *steps) {
     Point point = point_inside(&v->block.point);
     point.lanes = v->sched->gemv.slots;
@@ -124,7 +128,7 @@ static void load_vector_run(const Vector *v, Val from, Step *steps) {
         steps[s].vector = v->sched->gemv.slots == 1 ? run : k_extract(v->k, run, s);
 }
 
-/* The loads of a round of chains, whose first element of this thread is `from`. */
+/* Starts the loads of one round of chains; the thread's first element is `from`. */
 static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
     const Sched *sched = v->sched;
     uint32_t axis_k = gemm_axis_k(v->lower->kernel);
@@ -170,8 +174,8 @@ static uint32_t flatten(Vector *v, Val *values, bool is_back) {
     return loop_flatten(lists, v->team_outputs, values, is_back);
 }
 
-/* Rounds from `from` on, `width` at a time while they are inside k (the last one, which is not
- * whole, where `width` is 0); returns where they end. */
+/* Loops over rounds from `from` on, `width` rounds per iteration, while they are inside k. width 0:
+ * the last, incomplete round. Returns the end. */
 static Val loop_rounds(Vector *v, Val from, uint32_t width) {
     Lower *lower = v->lower;
     const Codegen *k = v->k;
@@ -228,8 +232,8 @@ static Val element(const Vector *v, Val value, uint32_t lane) {
     return k_extract(v->k, value, lane);
 }
 
-/* Lanes are outputs: slots, then threads of the warp with the same outputs; the sums of warp w are
- * part w, of those of pass `kept`. */
+/* Lanes are outputs: joins slots, then the threads of the warp with the same outputs. The sums of
+ * warp w become row w of those of pass `kept`. */
 static void leave_outputs(const Vector *v, uint32_t kept) {
     Codegen *k = v->k;
     uint32_t lanes = v->sched->lanes;
@@ -257,8 +261,8 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
     if_end(k, &writes);
 }
 
-/* Lanes are chains: lanes, then threads of the warp; of a team within a warp slots too. The sums
- * of slot s and the team's warp w are part s * (warps of the team) + w. */
+/* Lanes are chains: joins lanes, then the threads of the warp, and slots too if a row of threads
+ * fits a warp. The sums of slot s and warp w of the row become part s * (warps per row) + w. */
 static void leave_chains(const Vector *v) {
     Codegen *k = v->k;
     uint32_t threads_per_row = v->sched->gemv.threads_along_k, team_warps = threads_per_row / WARP,
@@ -287,7 +291,7 @@ static void leave_chains(const Vector *v) {
     if_end(k, &leads);
 }
 
-/* Joins `n` rows of `from` from row `first` (i32) on. */
+/* Joins `n` rows of `from`, from row `first` (i32) on. */
 static Val join_rows(const Vector *v, Val from, Val first, uint32_t n, Val column) {
     const Codegen *k = v->k;
     LLVMTypeRef type = k_value_type(k, v->acc, 1);
@@ -299,8 +303,8 @@ static Val join_rows(const Vector *v, Val from, Val first, uint32_t n, Val colum
     return join(v, values, n);
 }
 
-/* The sums of the groups of chains from `group` (i32) on that are kept, from the block's threads to
- * the first block: a thread for each output and group. */
+/* Sends the sums of the groups of chains from `group` (i32) on to the first block of the cluster,
+ * with one thread per output and group. */
 static void join_kept(const Vector *v, Val group) {
     Codegen *k = v->k;
     uint32_t total = v->n_kept * v->n_outputs;
@@ -320,7 +324,7 @@ static void join_kept(const Vector *v, Val group) {
     }
 }
 
-/* The first block of a cluster, or the only one, goes on when it has all sums. */
+/* The first block of a cluster, or the only block, continues once all sums have arrived. */
 static void wait_for_sums(const Vector *v, If *first) {
     const Codegen *k = v->k;
     if (!v->rank) {
@@ -359,7 +363,7 @@ static void finish(Vector *v) {
 
 /* Set-up. */
 
-/* The output's index, kept inside the extent: what lies beyond is computed for nothing. */
+/* Clamps the output's index to the extent. Outputs past the end are computed and discarded. */
 static Val clamp(const Vector *v, Val index, uint32_t lanes) {
     const Lower *lower = v->lower;
     bool is_left = v->axis == gemm_axis_m(lower->kernel);
@@ -393,7 +397,7 @@ static void place_outputs(Vector *v) {
     }
 }
 
-/* This thread's first chain of a group. */
+/* The first chain of this thread in a group. */
 static Val chain_of(const Vector *v, Val group) {
     const Codegen *k = v->k;
     const Sched *sched = v->sched;
@@ -403,7 +407,7 @@ static Val chain_of(const Vector *v, Val group) {
     return gpu_index(v->lower, k_muli(k, run, own));
 }
 
-/* Group of chains of a pass: a block's own lie side by side. */
+/* The group of chains of a pass; the groups of one block are neighbours. */
 static Val group_of(const Vector *v, Val pass) {
     const Codegen *k = v->k;
     if (!v->rank) return pass;
@@ -457,7 +461,7 @@ static void vector_init(Vector *v, Lower *lower) {
     place_thread(v);
 }
 
-/* Lanes along k: all chains at once. */
+/* Lanes along k: a single pass over all chains. */
 static void run_chains(Vector *v) {
     v->own_k = chain_of(v, k_i32(v->k, 0));
     begin_outputs(v);
@@ -468,7 +472,7 @@ static void run_chains(Vector *v) {
 
 typedef Step Round[MAX_UNROLL][MAX_SLOTS];
 
-/* The loads of round `i` of a pass's chains from `own` on. */
+/* Starts the loads of round `i` of a pass whose first chain is `own`. */
 static void load_straight(const Vector *v, Val own, uint32_t i, Round *round) {
     for (uint32_t u = 0; u < v->sched->unroll; u++) {
         int64_t ahead = ((int64_t)i * v->sched->unroll + u) * v->n_chains;
@@ -477,8 +481,8 @@ static void load_straight(const Vector *v, Val own, uint32_t i, Round *round) {
     }
 }
 
-/* The passes that are kept, of the groups from `group` (i32) on, one after the other without a
- * barrier: a round's loads are on their way before the round before is used. */
+/* Runs the kept passes for the groups from `group` (i32) on, unrolled and without barriers. The
+ * loads of a round start before the round ahead of it is used. */
 static void run_straight(Vector *v, Val group) {
     uint32_t n_rounds = v->n_rounds;
     Round rounds[2];
@@ -487,14 +491,15 @@ static void run_straight(Vector *v, Val group) {
         Val own = chain_of(v, k_addi(v->k, group, kept));
         if (kept < v->n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
         if (i == 0) continue;
-        if (kept == v->n_kept) begin_outputs(v); /* behind the last of the matrix */
+        if (kept == v->n_kept) begin_outputs(v); /* after the last loads of the matrix */
         if (before % n_rounds == 0) clear_sums(v);
         for (uint32_t u = 0; u < v->sched->unroll; u++) add_round(v, rounds[before % 2][u]);
         if (i % n_rounds == 0) leave_outputs(v, before / n_rounds);
     }
 }
 
-/* All blocks at once: what passes without loops leave registers for. */
+/* Asks for enough blocks per multiprocessor that all blocks are resident at once. Unrolled passes
+ * leave registers for this. */
 static void ask_for_occupancy(const Vector *v) {
     static const char key[] = "nvvm.minctasm";
     const Lower *lower = v->lower;
@@ -520,7 +525,7 @@ static void run_kept(Vector *v, Val group) {
     }
 }
 
-/* Lanes along the outputs: a group of chains in each pass. */
+/* Lanes along the outputs: each pass has one group of chains. */
 static void run_outputs(Vector *v) {
     Codegen *k = v->k;
     Loop passes = {.index = NULL};
@@ -543,8 +548,9 @@ static void run_outputs(Vector *v) {
     gpu_pdl_trigger(v->lower);
 }
 
-/* A block of a cluster writes to the first one's memory when it knows that all have begun. The next
- * launch is let in when the matrix has been read: what it loads would only delay the rest of it. */
+/* A block of a cluster may write to the first block's memory only once all blocks run. The PDL
+ * trigger comes after the matrix has been read, because the next launch's loads would delay the
+ * rest of it. */
 void emit_gpu_gemv(Lower *lower) {
     Vector *v = arena_array(lower->k->arena, Vector, 1);
     if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);

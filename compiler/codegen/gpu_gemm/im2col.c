@@ -1,7 +1,7 @@
 /* See im2col.h. */
 #include "codegen/gpu_gemm/im2col.h"
 
-/* Chooses the number of the tap that k is in. */
+/* Selects number(tap) of the tap that contains k. */
 static Val of_tap(const Codegen *k, const WindowsCopy *copy,
                   uint32_t number(const Im2col *, const Im2colTap *)) {
     const Im2col *windows = copy->windows;
@@ -15,13 +15,13 @@ static Val of_tap(const Codegen *k, const WindowsCopy *copy,
     return chosen;
 }
 
-/* Added to k it is the channel. */
+/* The offset from k to the channel. */
 static uint32_t channel_less_k(const Im2col *windows, const Im2colTap *tap) {
     (void)windows;
     return (uint32_t)(tap->channel - tap->first);
 }
 
-/* Bits of an offset among all of a tap: as many as instructions take. */
+/* Bits of one spatial offset; an instruction has 16 bits for all offsets of a tap. */
 static uint32_t offset_bits(const Im2col *windows) {
     return 16 / windows->n_spatial;
 }
@@ -33,7 +33,7 @@ static uint32_t all_offsets(const Im2col *windows, const Im2colTap *tap) {
     return all;
 }
 
-/* The row's own pixel along each axis, and its image. */
+/* Computes the row's pixel along each spatial axis, and its image. */
 static uint32_t add_pixel(const Codegen *k, const WindowsCopy *copy, Val *args) {
     const Im2col *windows = copy->windows;
     Val rest = copy->row;
@@ -70,7 +70,7 @@ void gpu_im2col_copy(const Codegen *k, const WindowsCopy *copy) {
         own = k_andi(k, own, (1u << bits) - 1);
         args[n++] = k_trunc(k, own, i16);
     }
-    args[n++] = k_int(i16, 0); /* the own block alone */
+    args[n++] = k_int(i16, 0); /* the multicast mask: this block alone */
     args[n++] = k_int(k->i64, 0);
     args[n++] = k_int(k->i1, false);
     args[n++] = k_int(k->i1, false);

@@ -1,4 +1,4 @@
-/* Windows over images as the copy engine fetches them: PTX ISA, cp.async.bulk.tensor, .im2col. */
+/* Copies of im2col windows by the copy engine: PTX ISA, cp.async.bulk.tensor, .im2col. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_IM2COL_H
 #define FUSEC_CODEGEN_GPU_GEMM_IM2COL_H
 
@@ -7,12 +7,12 @@
 
 typedef struct WindowsCopy {
     const Im2col *windows;
-    Val map;         /* encoded, a parameter of the kernel */
+    Val map;         /* the encoded map, a kernel parameter */
     Val to, barrier; /* ptr addrspace(3) */
-    Val row, k;      /* i32: the first row, and k, within one tap */
+    Val row, k;      /* i32: the first row, and the first k, inside one tap */
 } WindowsCopy;
 
-/* Starts copying as many rows and channels as the map says. */
+/* Starts the copy of the map's box of rows and channels. */
 void gpu_im2col_copy(const Codegen *k, const WindowsCopy *copy);
 
 #endif

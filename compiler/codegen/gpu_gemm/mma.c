@@ -1,11 +1,11 @@
-/* GEMMs on tensor cores: of f16, bf16, f32 rounded to tf32, and f64. See template.h.
+/* GEMMs on tensor cores by mma.sync: f16, bf16, f32 rounded to tf32, and f64. See template.h.
  *
- * Every output is one chain of instructions from +0, ascending in k; k is padded with zeros to a
- * multiple of tile_k, which is one and the same in every schedule: so no bit depends on tiles,
- * stages, warps or what is fused. In f64 the instructions are themselves chains of fused
- * multiply-adds, ascending in k, to the bit (measured on an H200, every shape): with padding that
- * changes no sum the result is GEMM_FMA's. Stages of shared memory are filled ahead of their
- * use; the accumulators stay in registers and go through shared memory to the epilogue. */
+ * Every output is one chain of instructions from +0, ascending in k. k is padded with zeros to a
+ * multiple of tile_k, which is the same in every schedule. So no bit depends on tiles, stages,
+ * warps or fusion. An f64 instruction is itself a chain of fmas ascending in k, to the bit
+ * (measured on an H200, every shape). Padding with neutral products makes its result that of
+ * GEMM_FMA. A multi-stage pipeline in shared memory is filled ahead of its use. The accumulators
+ * stay in registers and go through shared memory to the epilogue. */
 #include "codegen/gpu_gemm/mma_tile.h"
 
 enum { SHARED_ALIGN_BYTES = 128 };
@@ -67,13 +67,13 @@ static void put(const Mma *mma, Val stage) {
         mma_operand_put(&mma->factors[side], &mma->tile.block, stage);
 }
 
-/* What a warp multiplies at one step of k. */
+/* The fragments that a warp multiplies in one step of k. */
 typedef struct Fragments {
     Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
     Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
 } Fragments;
 
-/* Step `step` of the tile from k0, which lies at `stage`. */
+/* Loads the fragments of step `step` of the tile from k0, which is at `stage`. */
 static void load_fragments(const Mma *mma, Val stage, Val k0, uint32_t step, Fragments *f) {
     uint32_t each = mma_fragment_registers(&mma->factors[0]);
     for (uint32_t n = 0; n < mma->tile.n_n / 2; n++)
@@ -84,13 +84,15 @@ static void load_fragments(const Mma *mma, Val stage, Val k0, uint32_t step, Fra
                              f->left + m * each);
 }
 
-/* Which stages are read and filled, and what one step of the mainloop leaves to the next. */
+/* The stages that are read and filled, and the fragments carried from one step of the mainloop to
+ * the next. */
 typedef struct Mainloop {
-    Val read, fill;      /* i32: bytes from the first stage */
-    Fragments fragments; /* of the first step of the stage `read` */
+    Val read, fill;      /* i32: byte offset from the first stage */
+    Fragments fragments; /* those of the first step of stage `read` */
 } Mainloop;
 
-/* Accumulators and stages as a flat list that the loop carries, or back from it. */
+/* The accumulators and the mainloop state as the flat list that the loop carries. is_back: copies
+ * the list back. */
 static uint32_t flatten(Mma *mma, Mainloop *loop_state, Val *values, bool is_back) {
     uint32_t each = mma_fragment_registers(&mma->factors[0]);
     const ValueList lists[] = {{mma->tile.accs, mma->tile.n_accs},
@@ -101,9 +103,9 @@ static uint32_t flatten(Mma *mma, Mainloop *loop_state, Val *values, bool is_bac
     return loop_flatten(lists, sizeof lists / sizeof *lists, values, is_back);
 }
 
-/* Multiplies the stage `read`, whose tile begins at k0, while the tile that is `ahead` tiles
- * further is fetched into `fill`. Fragments are loaded a step before they are multiplied: the last
- * step waits for the next stage and loads its first. */
+/* Multiplies stage `read`, whose tile begins at k0, while the tile `ahead` tiles further is fetched
+ * into `fill`. Fragments are loaded one step before they are multiplied: the last step waits for
+ * the next stage and loads its first fragments. */
 static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
     Fragments fragments[2] = {loop_state->fragments};
     const Codegen *k = mma->k;
@@ -141,9 +143,9 @@ static void fill_stage(Mma *mma, Val number) {
     put(mma, stage);
 }
 
-/* The first `n` stages. Copies are only started, so that a loop takes no longer. Where one operand
- * goes through registers, it is loaded for all stages at once; where both do, the code for that
- * would cost more than it gains. */
+/* Fills the first `n` stages. If both operands are copied, a loop only starts the copies, at no
+ * cost. If one operand goes through registers, it is loaded for all stages at once. If both do,
+ * this would cost more code than it gains. */
 static void fill_ahead(Mma *mma, uint32_t n) {
     if (mma->factors[0].is_copied == mma->factors[1].is_copied) {
         Loop loop = loop_begin(mma->k, k_i32(mma->k, 0), k_i32(mma->k, n), k_i32(mma->k, 1));
@@ -154,7 +156,7 @@ static void fill_ahead(Mma *mma, uint32_t n) {
     for (uint32_t s = 0; s < n; s++) fill_stage(mma, k_i32(mma->k, s));
 }
 
-/* All of k. One stage is being read, one filled, the others are on their way. */
+/* Loops over k: one stage is read, one is filled, and the copies of the others are in flight. */
 static void run_k(Mma *mma) {
     Lower *lower = mma->lower;
     Codegen *k = mma->k;
@@ -180,7 +182,7 @@ static void run_k(Mma *mma) {
     gpu_barrier(k);
 }
 
-/* Without any k there may be no memory to read either: then nothing runs, and the sums are 0. */
+/* With K = 0 there may be no memory to read. Then the loop is skipped and the sums are 0. */
 static void run_k_if_any(Mma *mma) {
     Lower *lower = mma->lower;
     const IndexTab *tab = scalartab_indices(lower->kernel->scalars);

@@ -1,9 +1,8 @@
-/* Operands of tensor core GEMMs: from memory to shared memory to fragments. See
- * mma.h.
+/* Operands of tensor-core GEMMs: from global memory to shared memory to fragments. See mma.h.
  *
- * An operand that is a plain load, aligned and side by side along one axis, is copied by cp.async.
- * Any other (views, guards, casts, odd pitches) is computed through points. Both give the same
- * elements, so the same bits. */
+ * An operand that is a plain load, aligned and contiguous along one axis, is copied by cp.async.
+ * Any other operand (views, guards, casts, odd pitches) is computed through points. Both ways give
+ * the same elements, so the same bits. */
 #include "codegen/gpu_gemm/mma.h"
 
 static IndexTab *indices_of(const GemmBlock *block) {
@@ -14,12 +13,12 @@ uint32_t mma_operand_bytes(const MmaOperand *factor) {
     return factor->n_rows * factor->row_chunks * CHUNK_BYTES;
 }
 
-/* Rows whose chunks are permuted alike are so many apart, or a multiple. */
+/* The number of rows after which the swizzle repeats. */
 static uint32_t swizzle_period(const MmaOperand *factor) {
     return factor->by_elements ? 4 : 8;
 }
 
-/* The permutation of a row's chunks. Rows of 4 chunks share 128 bytes of banks by twos. */
+/* The swizzled position of a row's chunk. Rows of 4 chunks share 128 bytes of banks in pairs. */
 static Val swizzle(const MmaOperand *factor, const GemmBlock *block, Val row, Val chunk) {
     const Codegen *k = block->lower->k;
     uint32_t n_chunks = factor->row_chunks < 8 ? factor->row_chunks : 8;
@@ -30,7 +29,7 @@ static Val swizzle(const MmaOperand *factor, const GemmBlock *block, Val row, Va
     return k_xor(k, chunk, row);
 }
 
-/* Where a chunk lies within a stage, in bytes. */
+/* The byte offset of a chunk within a stage. */
 static Val chunk_bytes(const MmaOperand *factor, const GemmBlock *block, Val row, Val chunk) {
     const Codegen *k = block->lower->k;
     Val row_bytes = k_i32(k, (int64_t)factor->row_chunks * CHUNK_BYTES);
@@ -41,7 +40,7 @@ static Val chunk_bytes(const MmaOperand *factor, const GemmBlock *block, Val row
     return k_addi(k, at, factor->begin_bytes);
 }
 
-/* How the operand lies. */
+/* The layout of the operand. */
 
 static bool are_chunks_whole(const MmaOperand *factor, IndexTab *tab, IndexId index,
                              uint32_t axis) {
@@ -49,7 +48,7 @@ static bool are_chunks_whole(const MmaOperand *factor, IndexTab *tab, IndexId in
            index_is_multiple(tab, index, axis, factor->chunk_elems);
 }
 
-/* Whether chunks lie in memory as they are wanted: then is_turned says along which axis. */
+/* Whether whole chunks are contiguous and aligned in memory; then sets is_turned by their axis. */
 static bool find_copied(MmaOperand *factor, const GemmBlock *block) {
     const Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
@@ -66,7 +65,7 @@ static bool find_copied(MmaOperand *factor, const GemmBlock *block) {
     return !factor->is_turned || are_chunks_whole(factor, tab, s->index, factor->axis);
 }
 
-/* Whether some load under the operand runs along the axis. */
+/* Whether a load of the operand is contiguous along the axis. */
 static bool has_run_along(const MmaOperand *factor, const GemmBlock *block, uint32_t axis) {
     const ScalarTab *scalars = block->lower->kernel->scalars;
     const bool *reached = scalar_reached(block->lower->k->arena, scalars, factor->value);
@@ -79,7 +78,7 @@ static bool has_run_along(const MmaOperand *factor, const GemmBlock *block, uint
     return false;
 }
 
-/* What this thread loads. */
+/* The thread's loads. */
 
 static Val row_number(const MmaOperand *factor, const GemmBlock *block, uint32_t i) {
     Val step = k_i32(block->lower->k, (int64_t)factor->row_step * i);
@@ -100,7 +99,7 @@ static void share_chunks(MmaOperand *factor, const GemmBlock *block) {
     factor->own_bytes = chunk_bytes(factor, block, factor->own_row, factor->own_chunk);
 }
 
-/* The point of own chunk `i` in the tile from k0; its lanes are the chunk's elements. */
+/* The point of the thread's chunk `i` in the tile from k0; its lanes are the chunk's elements. */
 static Point chunk_point(const MmaOperand *factor, const GemmBlock *block, uint32_t i, Val k0) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
@@ -117,7 +116,7 @@ static Point chunk_point(const MmaOperand *factor, const GemmBlock *block, uint3
     return point;
 }
 
-/* Bytes of a chunk from element `from` of an extent: 0 to 16, i32. */
+/* Bytes of a chunk from element `from` that are inside the extent: 0 to 16, i32. */
 static Val bytes_inside(const MmaOperand *factor, const GemmBlock *block, Val from, Val extent) {
     const Codegen *k = block->lower->k;
     LLVMTypeRef type = block->lower->index_type;
@@ -128,7 +127,8 @@ static Val bytes_inside(const MmaOperand *factor, const GemmBlock *block, Val fr
     return k_muli(k, left, factor->elem_bytes);
 }
 
-/* Addresses at k = 0; what the row (straight) or the chunk (turned) leaves inside the matrix. */
+/* Computes the addresses at k = 0, and the bytes of each chunk inside the matrix along the row
+ * (straight) or the chunk (transposed). */
 static void aim_copies(MmaOperand *factor, const GemmBlock *block) {
     Lower *lower = block->lower;
     Codegen *k = lower->k;
@@ -180,7 +180,7 @@ void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, 
     if (factor->is_copied) aim_copies(factor, block);
 }
 
-/* Bringing in. */
+/* Fetching tiles. */
 
 void mma_operand_move(MmaOperand *factor, const GemmBlock *block, Val first) {
     factor->first = first;
@@ -219,7 +219,7 @@ static void start_copies(const MmaOperand *factor, const GemmBlock *block, Val k
     }
 }
 
-/* Which lanes of a chunk along `lane_axis` from `at` are inside. */
+/* A mask of the lanes of a chunk along `lane_axis`, from `at` on, that are inside the extent. */
 static Val lanes_inside(const MmaOperand *factor, const GemmBlock *block, Val at, Val extent) {
     const Lower *lower = block->lower;
     const Codegen *k = lower->k;
@@ -281,9 +281,9 @@ uint32_t mma_fragment_registers(const MmaOperand *factor) {
     return factor->elem_bytes == 8 ? 2 : FRAGMENT_REGISTERS;
 }
 
-/* Lane l gives the address of row l % 8 of matrix l / 8. The instruction wants of the lhs
- * the matrices (m 0, k 0), (m 8, k 0), (m 0, k 1), (m 8, k 1), of the right one (n 0, k 0), (n 0,
- * k 1), (n 8, k 0), (n 8, k 1), where k counts chunks. */
+/* For ldmatrix, lane l gives the address of row l % 8 of matrix l / 8. The lhs needs the matrices
+ * (m 0, k 0), (m 8, k 0), (m 0, k 1), (m 8, k 1), and the rhs (n 0, k 0), (n 0, k 1), (n 8, k 0),
+ * (n 8, k 1), where k counts chunks. */
 static void aim_matrices(MmaOperand *factor, const GemmBlock *block, Val warp_first, uint32_t n) {
     const Codegen *k = block->lower->k;
     Val one = k_i32(k, 1);
@@ -309,7 +309,7 @@ static void aim_matrices(MmaOperand *factor, const GemmBlock *block, Val warp_fi
     }
 }
 
-/* Lane l has the elements (own l / 4, k l % 4) of matrices of 8 by 4. */
+/* Element loads: lane l has the elements (own l / 4, k l % 4) of matrices of 8 x 4. */
 static void aim_elements(MmaOperand *factor, const GemmBlock *block, Val warp_first, uint32_t n) {
     const Codegen *k = block->lower->k;
     Val lane = k_andi(k, block->thread, WARP - 1);
@@ -359,8 +359,8 @@ static void load_matrices(const MmaOperand *factor, const GemmBlock *block, Val 
         registers[r] = k_extract_value(k, matrices, r);
 }
 
-/* Registers in the instruction's order: of the lhs halves of m before those of k, of the
- * right one after. */
+/* Loads the registers in the instruction's order: for the lhs the halves of m before those of k,
+ * for the rhs after them. */
 static void load_elements(const MmaOperand *factor, const GemmBlock *block, Val stage, uint32_t i,
                           uint32_t step, Val *registers) {
     const Codegen *k = block->lower->k;
@@ -380,8 +380,8 @@ static void load_elements(const MmaOperand *factor, const GemmBlock *block, Val 
     }
 }
 
-/* Beyond the end of k the lhs is -0 and the right one +0: their product changes no sum, not
- * even -0. */
+/* Past the end of k the lhs is -0 and the rhs +0: adding their product changes no sum, not even
+ * -0. */
 static void pad_elements(const GemmBlock *block, uint32_t step, Val k0, Val *registers,
                          uint32_t n) {
     Lower *lower = block->lower;
@@ -394,8 +394,8 @@ static void pad_elements(const GemmBlock *block, uint32_t step, Val k0, Val *reg
     for (uint32_t r = 0; r < n; r++) registers[r] = k_select(k, inside, registers[r], pad);
 }
 
-/* As PRIM_TF32, in fewer instructions where the machine has one: after any NaN has become the one
- * whose upper bits are set, since those below are cut off. */
+/* Rounds as PRIM_TF32 does, by the machine's instruction if it has one. A NaN becomes the canonical
+ * one first, because the instruction cuts off the low bits. */
 static Val round_to_tf32(const Codegen *k, Val bits) {
     Val value = k_bitcast(k, bits, k->f32);
     if (!k->target->has_tf32_rounding) return k_bitcast(k, math_tf32(k, value), k->i32);

@@ -42,7 +42,8 @@ static LLVMTypeRef operand_type(const MmaTile *tile) {
     return dtype == DT_F16 ? LLVMVectorType(k->f16, 2) : k->i32;
 }
 
-/* One instruction: `n_left` and `n_right` operands, `n_accs` accumulators. */
+/* Emits one mma instruction with `n_left` and `n_right` operand registers and `n_accs`
+ * accumulators. */
 static void run_instruction(const MmaTile *tile, const char *name, const Val *left, uint32_t n_left,
                             const Val *right, uint32_t n_right, Val *accs, uint32_t n_accs) {
     const Codegen *k = tile->k;
@@ -58,8 +59,8 @@ static void run_instruction(const MmaTile *tile, const char *name, const Val *le
     for (uint32_t i = 0; i < n_accs; i++) accs[i] = k_extract_value(k, sums, i);
 }
 
-/* Adds the product of one left fragment and half of a right one to 4 accumulators. The large
- * instruction of f64 runs at twice the rate of the small one, where there is one. */
+/* Adds the product of one lhs fragment and half an rhs fragment to 4 accumulators. For f64 the
+ * large instruction runs at twice the rate of the small one, on machines that have it. */
 static void multiply(const MmaTile *tile, const Val *left, const Val *right, Val *accs) {
     Dtype dtype = tile->dtype;
     if (dtype == DT_BF16) {
@@ -87,7 +88,7 @@ void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right) {
 
 /* The epilogue. */
 
-/* Rows of each warp's share that are stored at once: all that fit. */
+/* The rows of each warp's share that fit in shared memory, to be stored at once. */
 static uint32_t epilogue_rows(const MmaTile *tile) {
     const Sched *sched = tile->sched;
     uint32_t rows = sched->gemm.tile_m / sched->gemm.warps_m;

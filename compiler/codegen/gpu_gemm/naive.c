@@ -1,9 +1,9 @@
-/* GEMMs without tiles: a thread for a few elements, each one chain of multiply-adds. Outer
- * products are such, and products that are too small for a tile. */
+/* GEMMs without tiles: each thread has a few outputs, each one chain of fmas. Used for outer
+ * products and for GEMMs smaller than a tile. */
 #include "codegen/gpu/gpu.h"
 #include "codegen/gpu_gemm/gemm.h"
 
-/* Of the thread's, `u` of those that its block has. */
+/* The number of the thread's output `u`. */
 static Val element(Lower *lower, uint32_t u) {
     const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;

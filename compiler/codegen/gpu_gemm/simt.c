@@ -1,18 +1,18 @@
-/* GPU GEMMs on the ordinary units: every output is one chain of fused multiply-adds,
- * ascending in k.
+/* GEMMs on CUDA cores (SIMT): every output is one chain of fmas, ascending in k.
  *
- * The block walks k in steps of tile_k. Tiles of both operands lie in shared memory as rows of one
- * k each, sched.gemm.stages of them: while one is computed on, the next are on their way. An
- * operand that is a plain load is copied by cp.async, by elements where it lies across; any other
- * is loaded into registers before the computing and stored after it. One barrier a step is enough.
+ * The block loops over k in steps of tile_k. Tiles of both operands are in shared memory, one row
+ * per k, in a pipeline of sched.gemm.stages stages: while one is multiplied, the next are in
+ * flight. An operand that is a plain load is copied by cp.async, element by element if it is
+ * transposed. Any other operand is loaded into registers before the multiplication and stored to
+ * shared memory after it. One barrier per step is enough.
  *
- * A warp computes lanes_m x lanes_n times a thread's rm x rn outputs, which are fragments of at
- * most 16 bytes, spread over the warp's part of the tile so that neighbouring threads read
- * neighbouring fragments. What a multiplication costs is a slot to start it and the reading of its
- * registers: hence many outputs a thread, in an order in which neighbours share an operand.
+ * A warp has lanes_m x lanes_n threads with rm x rn outputs each. A thread's outputs are fragments
+ * of at most 16 bytes, spread over the warp's share of the tile, so that neighbouring threads read
+ * neighbouring fragments. An fma costs an issue slot and register reads. So a thread has many
+ * outputs, and computes them in an order in which consecutive fmas share an operand.
  *
- * Beyond the end of k the operands are -0 and +0: their product changes no sum, not even -0. The
- * finished accumulators go through the same shared memory to the epilogue, a row of fragments at a
+ * Past the end of k the operands are -0 and +0: adding their product changes no sum, not even -0.
+ * The accumulators go through the same shared memory to the epilogue, one row of fragments at a
  * time. */
 #include "codegen/gpu_gemm/simt.h"
 
@@ -20,13 +20,13 @@
 
 enum { MAX_OUTPUTS = 128, MAX_SIDE = 16 };
 enum { MAX_VALUES = MAX_OUTPUTS + SIMT_MAX_AHEAD * 2 * MAX_SIDE };
-/* From here on a thread's outputs leave the assembler no choice of register banks if they also lie
- * in fours. */
+/* From this many outputs on, ptxas needs freedom in choosing register banks. Vector stores would
+ * take it, because they tie outputs to four consecutive registers. */
 enum { MANY_OUTPUTS = 64 };
 
 /* Computing. */
 
-/* The thread's fragments of one row of a tile, as single elements. */
+/* Loads the thread's fragments of one row of a tile, as single elements. */
 static void load_fragments(const Simt *g, const Side *side, Val base, uint32_t at_k,
                            Val *elements) {
     const Codegen *k = g->k;
@@ -45,7 +45,8 @@ static uint32_t n_outputs(const Side *side) {
     return side->n * side->size;
 }
 
-/* Down a column and up the next, so that two in a row share an operand, which is then read once. */
+/* Goes down one column and up the next, so that consecutive fmas share an operand, which is then
+ * read once. */
 static void multiply_row(const Simt *g, Val (*row)[MAX_SIDE], Val *sums) {
     uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
     for (uint32_t b = 0; b < rn; b++)
@@ -56,14 +57,14 @@ static void multiply_row(const Simt *g, Val (*row)[MAX_SIDE], Val *sums) {
         }
 }
 
-/* What the loop over k carries: the thread's outputs so far, and the next rows' fragments, row k in
- * place k mod `ahead`. */
+/* The loop-carried values: the thread's accumulators, and the fragments of the next rows, with row
+ * k at index k mod `ahead`. */
 typedef struct Work {
     Val sums[MAX_OUTPUTS];
     Val rows[SIMT_MAX_AHEAD][2][MAX_SIDE];
 } Work;
 
-/* Row `k` of a buffer. */
+/* Loads row `k` of a buffer. */
 static void load_row(const Simt *g, Val buffer, uint32_t at_k, Val (*row)[MAX_SIDE]) {
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];
@@ -73,8 +74,8 @@ static void load_row(const Simt *g, Val buffer, uint32_t at_k, Val (*row)[MAX_SI
     }
 }
 
-/* Rows [from, to) of `buffer`, ascending. A row some way ahead is loaded before a row is computed:
- * of `next`, when `buffer` has no more. */
+/* Multiplies rows [from, to) of `buffer` in ascending order. Each row is loaded some rows ahead;
+ * after the last row of `buffer` the loads come from `next`. */
 static void compute(const Simt *g, Val buffer, Val next, uint32_t from, uint32_t to, Work *work) {
     uint32_t ahead = simt_rows_ahead(g->sched), depth = g->sched->gemm.tile_k;
     for (uint32_t k = from; k < to; k++) {
@@ -86,7 +87,7 @@ static void compute(const Simt *g, Val buffer, Val next, uint32_t from, uint32_t
     }
 }
 
-/* Copies `n` values of the list to its end, or back. */
+/* Copies `n` values to the end of the list. is_back: copies them back from it. */
 static void pack_some(Val *own, uint32_t n, Val **list, bool is_back) {
     if (is_back)
         memcpy(own, *list, n * sizeof *own);
@@ -114,7 +115,7 @@ static void unpack(const Simt *g, Val *values, Work *work) {
     pack_or_unpack(g, work, values, true);
 }
 
-/* The same, by the threads that have outputs. */
+/* `compute` in the threads that have outputs. */
 static void compute_some(const Simt *g, Val buffer, Val next, uint32_t from, uint32_t to,
                          Work *work) {
     if (!g->computes) {
@@ -133,7 +134,8 @@ static void compute_some(const Simt *g, Val buffer, Val next, uint32_t from, uin
     unpack(g, after, work);
 }
 
-/* The tile in `buffer` is there for all threads; later ones may be on their way. */
+/* Waits until the tile in `buffer` is complete for all threads; copies of later tiles may be in
+ * flight. */
 static void finish_tile(const Simt *g, Val buffer, Point (*points)[MAX_STEPS]) {
     simt_put_tile(g, buffer, points);
     if (simt_has_copies(g)) gpu_copies_wait(g->k, g->sched->gemm.stages - 2);
@@ -161,8 +163,8 @@ static void begin_tiles(Simt *g) {
     if_end(g->k, &first);
 }
 
-/* The whole of k. The barrier comes before a tile's last rows are computed, which then hide that
- * the next tile's first rows are loaded. */
+/* Loops over k. The barrier comes before a tile's last rows are multiplied, and these hide the
+ * loads of the next tile's first rows. */
 static void accumulate(Simt *g, Val *sums) {
     const Codegen *k = g->k;
     Point points[2][MAX_STEPS];
@@ -197,8 +199,8 @@ static void accumulate(Simt *g, Val *sums) {
 
 /* The epilogue. */
 
-/* One by one where fragments would tie accumulators to registers side by side throughout the loop
- * over k: volatile, or the assembler joins the stores. */
+/* Stores the elements one by one if a vector store would tie accumulators to consecutive registers
+ * throughout the loop over k. The stores are volatile, or ptxas would combine them. */
 static void put_fragment(const Simt *g, Val pointer, Val value) {
     const Codegen *k = g->k;
     uint32_t size = g->sides[1].size;
@@ -214,13 +216,14 @@ static void put_fragment(const Simt *g, Val pointer, Val value) {
     }
 }
 
-/* Row of fragments `f` of every thread, into shared memory. */
+/* Writes row `f` of every thread's fragments to shared memory. */
 static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
     const Codegen *k = g->k;
     const Side *left = &g->sides[0], *right = &g->sides[1];
     uint32_t rn = n_outputs(right), warp_rows = left->tile / g->sched->gemm.warps_m;
     LLVMTypeRef type = k_value_type(k, g->acc, right->size);
-    /* A thread's first row in the tile, less the other fragments' rows of the warps before. */
+    /* The thread's first row in the part: its row in the tile, minus the rows of other fragments of
+     * the warps before. */
     Val skipped = k_muli(k, warp_m, (int64_t)warp_rows - left->stride);
     Val row = k_sub(k, left->first, skipped);
     Val at = k_muli(k, row, g->part_pitch);
@@ -268,7 +271,7 @@ static void finish(const Simt *g, const Val *sums, Val warp_m) {
 
 /* Set-up. */
 
-/* Splits one side of the tile over `warps` warps of `lanes` threads each. */
+/* Splits one side of the tile over `warps` warps with `lanes` threads each. */
 static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes, Val warp,
                             Val lane) {
     const Codegen *k = g->k;
@@ -281,9 +284,9 @@ static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes,
     side->first = k_add(k, at, in_warp);
 }
 
-/* Where a lane stands among those along m and n. Neighbours read the same fragment of the left
- * operand, neighbours but one of the right, so that a 16-byte load of either takes two passes over
- * shared memory, not four. */
+/* The position of a lane along m and n. Pairs of neighbouring lanes read the same lhs fragment, and
+ * lanes two apart the same rhs fragment, so a 16-byte load of either takes two passes of shared
+ * memory instead of four. */
 static void place_lane(const Simt *g, Val lane, uint32_t lanes_n, Val *m, Val *n) {
     const Codegen *k = g->k;
     if (lanes_n == 1 || lanes_n == WARP) {
@@ -323,9 +326,8 @@ static Val place_thread(Simt *g) {
     return warp_m;
 }
 
-/* Shared memory: buffers of a tile of each operand, then a part of the finished tile in their
- * place.
- */
+/* Lays out shared memory: the buffers, each with a tile of either operand. A part of the finished
+ * tile later reuses the space. */
 static void make_shared(Simt *g) {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < 2; i++) {
@@ -341,7 +343,7 @@ static void make_shared(Simt *g) {
     g->shared = gpu_tiles(g->lower, bytes > least ? bytes : least, SIMT_FRAGMENT_BYTES);
 }
 
-/* Values that depend on the batch alone, ahead of everything. */
+/* Emits values that depend on the batch alone, before everything else. */
 static void prepare_batch(Simt *g) {
     const Kernel *kernel = g->lower->kernel;
     const ScalarId roots[2] = {g->sides[0].value, g->sides[1].value};
@@ -350,9 +352,9 @@ static void prepare_batch(Simt *g) {
     point_prepare(&g->block.point, roots, 2, inner);
 }
 
-/* Two blocks of 256 threads, or four of 128, hide each other's waits; that leaves 128 registers a
- * thread, which 64 accumulators, two rows of fragments and the groups on their way fit into. More
- * accumulators take all registers that a thread can have; in f64 they take two each. */
+/* Two blocks of 256 threads, or four of 128, hide each other's latencies. This leaves 128 registers
+ * per thread, enough for 64 accumulators, two rows of fragments and the loads in flight. More
+ * accumulators need all registers of a thread; in f64 each takes two. */
 static void ask_for_occupancy(const Simt *g) {
     static const char key[] = "nvvm.minctasm";
     uint32_t outputs = n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]);

@@ -1,5 +1,5 @@
-/* GEMMs on a GPU's ordinary units: what the template and its loading share. The template is
- * simt.c; bringing the operands into shared memory is simt_load.c. */
+/* GEMMs on CUDA cores (SIMT): declarations that the mainloop (simt.c) and the loads into shared
+ * memory (simt_load.c) share. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_SIMT_H
 #define FUSEC_CODEGEN_GPU_GEMM_SIMT_H
 
@@ -12,24 +12,25 @@ enum { MAX_STEPS = 32 };
 typedef struct Side {
     ScalarId value;
     uint32_t axis;             /* m or n */
-    uint32_t tile;             /* elements along it */
-    Val begin, extent;         /* index_type: of the tile, of the axis */
-    uint32_t lane_axis, lanes; /* how elements are loaded */
+    uint32_t tile;             /* elements of the tile along the axis */
+    Val begin, extent;         /* index_type: first element of the tile, extent of the axis */
+    uint32_t lane_axis, lanes; /* the vector axis and width of the loads */
     uint32_t pitch;            /* elements from one k to the next in shared memory */
-    uint32_t offset_bytes;     /* in a buffer */
-    double pad;                /* stands beyond the end of k */
-    const Scalar *copied;      /* the plain load that it is, copied as it is; else NULL */
+    uint32_t offset_bytes;     /* bytes, within a buffer */
+    double pad;                /* the value past the end of k */
+    const Scalar *copied;      /* the load, if the operand is one that can be copied unchanged; else
+                                * NULL */
     uint32_t n_groups,
-        n_steps; /* groups of lanes in a tile, and per thread (the last may be idle) */
-    /* Per step: where its group stands, and how much further: steps a constant distance apart have
-     * all but that in common. */
-    Val own[MAX_STEPS];  /* i32: in the tile along the axis */
-    Val at_k[MAX_STEPS]; /* i32: in the tile along k */
+        n_steps; /* vectors (groups) in a tile, and per thread; the last may be idle */
+    /* Per step: the position of the thread's group, as a value plus a constant. Steps a constant
+     * distance apart share the value. */
+    Val own[MAX_STEPS];  /* i32: position in the tile along the axis */
+    Val at_k[MAX_STEPS]; /* i32: position in the tile along k */
     uint32_t more_own[MAX_STEPS], more_k[MAX_STEPS];
     Val exists[MAX_STEPS];   /* i1: the group is inside the extent of the axis */
-    Point points[MAX_STEPS]; /* with the values that do not move with k */
-    /* The thread's fragments: `n` of `size` elements, `stride` elements apart, the first at `first`
-     * (i32) along the axis. */
+    Point points[MAX_STEPS]; /* points with the values that are invariant in k */
+    /* The thread's fragments: `n` of `size` elements each, `stride` elements apart. The first is at
+     * `first` (i32) along the axis. */
     uint32_t n, size, stride;
     Val first;
 } Side;
@@ -41,10 +42,10 @@ typedef struct Simt {
     GemmBlock block;
     Dtype acc;
     uint32_t acc_bytes;
-    Side sides[2]; /* left, right */
+    Side sides[2]; /* lhs, rhs */
     Val shared;
-    uint32_t buffer_bytes; /* of one pair of tiles */
-    Val computes;          /* i1, or NULL: whether the thread has outputs; NULL: all have */
+    uint32_t buffer_bytes; /* bytes of one tile of both operands */
+    Val computes;          /* i1: whether the thread has outputs; NULL: all threads do */
     uint32_t part_pitch;   /* elements */
 } Simt;
 
@@ -53,19 +54,20 @@ static inline Val simt_plus(const Simt *g, Val value, uint32_t more) {
     return k_add(g->k, value, k_int(LLVMTypeOf(value), more));
 }
 
-/* Decides how a side is loaded, and how its rows lie in shared memory: after its fragments are
- * placed. Then, with the block's batch prepared, where the groups of this thread stand. */
+/* simt_side_init, called after a side's fragments are placed, chooses how the side is loaded and
+ * how its rows are laid out in shared memory. simt_side_place, called after prepare_batch, finds
+ * the positions of this thread's groups. */
 void simt_side_init(const Simt *g, Side *side);
 void simt_side_place(const Simt *g, Side *side);
 
 Val simt_shared_at(const Simt *g, Val bytes);
-/* Where an element of a side's tile lies in a buffer, in bytes. All are i32. */
+/* The byte offset (i32) of an element of a side's tile within a buffer. */
 Val simt_offset(const Simt *g, const Side *side, Val at_k, Val own);
 
-/* The tile of k from `begin`, to the buffer at `buffer` bytes (i32). Operands that are plain loads
- * are copied: a group of copies for each tile, which are there when so many groups have been waited
- * for. Of the others the loads are started by fetch, into registers, and put stores them. Pads
- * stand where the tile goes beyond the end of k. */
+/* Bring the tile of k from `begin` into the buffer at byte `buffer` (i32). simt_copy_tile copies
+ * operands that are plain loads, as one cp.async group per tile. For other operands,
+ * simt_fetch_tile starts the loads into registers and simt_put_tile stores them. Elements past the
+ * end of k get the pad value. */
 bool simt_has_copies(const Simt *g);
 void simt_copy_tile(const Simt *g, Val begin, Val buffer);
 void simt_fetch_tile(const Simt *g, Val begin, Point (*points)[MAX_STEPS]);

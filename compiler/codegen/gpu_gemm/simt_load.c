@@ -1,21 +1,21 @@
-/* Operands of GEMMs on ordinary units: from memory to shared memory. See simt.h.
+/* Operands of SIMT GEMMs: from global memory to shared memory. See simt.h.
  *
- * What is copied goes by 16 bytes where vectors along the operand's own axis are whole and aligned,
- * else by elements, which also turns what lies along k: neighbouring threads then read neighbouring
- * elements, and what a warp writes falls into different banks. */
+ * Copies have 16 bytes if vectors along the operand's own axis are whole and aligned. Otherwise
+ * they copy single elements, which also transposes an operand that is contiguous along k.
+ * Neighbouring threads then read neighbouring elements, and a warp writes to different banks. */
 #include "codegen/gpu_gemm/simt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MAX_OFFSET = 1 << 23, /* bytes, of an address in an instruction */
-    BANKS = 32            /* of shared memory: elements that are written at once */
+    MAX_OFFSET = 1 << 23, /* limit of an immediate address offset, in bytes */
+    BANKS = 32            /* of shared memory: words written per pass */
 };
 
 /* How an operand is loaded. */
 
-/* How many loads of the operand are contiguous along an axis. */
+/* The number of the operand's loads that are contiguous along an axis. */
 static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, uint32_t lanes) {
     const ScalarTab *scalars = g->lower->kernel->scalars;
     const bool *reached = scalar_reached(g->k->arena, scalars, root);
@@ -30,7 +30,7 @@ static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, ui
     return n;
 }
 
-/* The load that the operand is, if what lies in memory is what shared memory is to hold. */
+/* The operand's load, if shared memory can hold its bytes unchanged; else NULL. */
 static const Scalar *find_copied(const Simt *g, const Side *side) {
     const Lower *lower = g->lower;
     const Scalar *s = scalar_get(lower->kernel->scalars, side->value);
@@ -39,7 +39,7 @@ static const Scalar *find_copied(const Simt *g, const Side *side) {
     return lower->smem && lower->smem[lower_arg(lower, s->buffer)].base ? NULL : s;
 }
 
-/* Whether its vectors along its own axis are whole and aligned ones of memory. */
+/* Whether the vectors along the operand's own axis are whole and aligned in memory. */
 static bool is_aligned(const Simt *g, const Side *side) {
     const Predicate *predicate = &g->lower->variant->predicate;
     IndexTab *tab = scalartab_indices(g->lower->kernel->scalars);
@@ -67,8 +67,8 @@ static void choose_lanes(const Simt *g, Side *side) {
     if (side->n_steps > MAX_STEPS) ice(g->k->arena, "tile of too many elements per thread");
 }
 
-/* Rows of shared memory are padded so that what is stored across them falls into different banks,
- * as far as vectors of it let them. */
+/* Pads the rows of shared memory so that transposed stores fall into different banks, as far as the
+ * vector width allows. */
 static void choose_pitch(Side *side) {
     bool is_along_own = side->lane_axis == side->axis;
     side->pitch =
@@ -80,14 +80,15 @@ void simt_side_init(const Simt *g, Side *side) {
     choose_pitch(side);
 }
 
-/* Whether the thread has a group in step `s` (i1), or NULL: all have. */
+/* Whether the thread has a group in step `s` (i1); NULL: all threads do. */
 static Val has_group(const Simt *g, const Side *side, uint32_t s) {
     if ((s + 1) * g->sched->threads <= side->n_groups) return NULL;
     Val left = k_i32(g->k, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
     return k_ult(g->k, g->block.thread, left);
 }
 
-/* Whether it has one, and the group's `index` along the own axis is inside the extent. */
+/* Whether the thread has a group in step `s`, and the group's `index` along the own axis is inside
+ * the extent. */
 static Val group_exists(const Simt *g, const Side *side, uint32_t s, Val index) {
     const Codegen *k = g->k;
     Val has = has_group(g, side, s);
@@ -97,10 +98,11 @@ static Val group_exists(const Simt *g, const Side *side, uint32_t s, Val index) 
     return has ? k_and(k, has, is_inside) : is_inside;
 }
 
-/* Neighbouring threads take groups that are neighbours along the lane axis: `across` of them, of
- * what lies along k so many as fall into different banks; then such runs side by side along the
- * other axis, and then the next ones along this. In step `s` a thread's group is a constant further
- * along each axis where all steps are whole. */
+/* Distributes groups over threads. Neighbouring threads take `across` neighbouring groups along the
+ * lane axis; for an operand contiguous along k, as many as fall into different banks. Then come
+ * such runs side by side along the other axis, then the next groups along the lane axis. If all
+ * steps are whole, a thread's group of step `s` is a constant distance from that of step 0 along
+ * each axis. */
 static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) {
     const Codegen *k = g->k;
     uint32_t lanes = side->lanes, length = is_along_k ? g->sched->gemm.tile_k : side->tile;
@@ -128,8 +130,8 @@ static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) 
     side->more_k[s] = is_along_k ? more_fast : more_slow;
 }
 
-/* Where the groups of this thread stand, and what of the operand can be computed before the loop
- * over k. */
+/* Finds the positions of this thread's groups, and computes values of the operand that are
+ * invariant in the loop over k. */
 void simt_side_place(const Simt *g, Side *side) {
     const Lower *lower = g->lower;
     uint32_t axis_k = gemm_axis_k(lower->kernel);
@@ -150,7 +152,8 @@ void simt_side_place(const Simt *g, Side *side) {
 
 /* Loading. */
 
-/* Where group `s` of the tile from `begin` stands along k, and whether that is inside (i1). */
+/* The position along k of group `s` of the tile from `begin`; *is_inside (i1): whether it is
+ * inside. */
 static Val group_k(const Simt *g, const Side *side, uint32_t s, Val begin, Val *is_inside) {
     const Codegen *k = g->k;
     Val at_k = k_add(k, begin, gpu_index(g->lower, side->at_k[s]));
@@ -175,7 +178,7 @@ Val simt_shared_at(const Simt *g, Val bytes) {
     return k_byte(g->k, g->shared, bytes);
 }
 
-/* Element offsets of a tile as bytes of the buffer. */
+/* The byte offset in the buffer of a tile's element. */
 Val simt_offset(const Simt *g, const Side *side, Val at_k, Val own) {
     const Codegen *k = g->k;
     Val at = k_muli(k, at_k, side->pitch);
@@ -198,13 +201,13 @@ static void store_group(const Simt *g, const Side *side, Val pointer, Val value)
     }
 }
 
-/* Where a copy begins: addresses in a register, and how much further. */
+/* An address as a register plus a constant. */
 typedef struct Place {
-    Val at; /* i32 in shared memory, or a pointer */
+    Val at; /* i32 in shared memory, or a global pointer */
     int64_t more_bytes;
 } Place;
 
-/* One group from memory to shared memory, behind the computing, if it exists. */
+/* Emits cp.async for one group if `exists`. It is volatile, so it stays in place. */
 static void copy_group(const Simt *g, const Side *side, Place to, Place from, Val exists) {
     const Codegen *k = g->k;
     uint32_t n_bytes = side->lanes * g->acc_bytes;
@@ -215,14 +218,15 @@ static void copy_group(const Simt *g, const Side *side, Place to, Place from, Va
     k_asm(k, k->void_type, code, "r,l,b,~{memory}", args, 3, true);
 }
 
-/* Where group `s` lies in the buffer at `buffer` bytes (i32). */
+/* The shared address of group `s` in the buffer at byte `buffer` (i32). */
 static Val group_at(const Simt *g, const Side *side, uint32_t s, Val buffer) {
     Val at = simt_offset(g, side, side->at_k[s], side->own[s]);
     at = simt_plus(g, at, (side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes);
     return simt_shared_at(g, k_add(g->k, at, buffer));
 }
 
-/* For the threads that have a group in step `s`: in the last step some may have none. */
+/* Begins a branch for threads that have a group in step `s`; only in the last step some have
+ * none. */
 static If begin_group(const Simt *g, const Side *side, uint32_t s) {
     Val has = has_group(g, side, s);
     If group = {NULL};
@@ -233,7 +237,7 @@ static void end_group(const Simt *g, If *group) {
     if (group->after) if_end(g->k, group);
 }
 
-/* Elements from one place to the next along an axis, in memory; -1: no known constant. */
+/* Elements in memory between neighbours along an axis; -1: not a known constant. */
 static int64_t known_stride(const Simt *g, const Side *side, uint32_t axis) {
     const Lower *lower = g->lower;
     int64_t stride;
@@ -244,8 +248,8 @@ static int64_t known_stride(const Simt *g, const Side *side, uint32_t axis) {
     return stride;
 }
 
-/* The bytes from the group of step `base` to that of step `s`, in memory. False: no known constant
- * that an instruction has room for. */
+/* The distance in memory, in bytes, from the group of step `base` to that of step `s`. False: it is
+ * not a known constant that fits an instruction. */
 static bool distance(const Simt *g, const Side *side, uint32_t base, uint32_t s, int64_t *bytes) {
     const uint32_t axes[2] = {gemm_axis_k(g->lower->kernel), side->axis};
     const int64_t more[2] = {(int64_t)side->more_k[s] - side->more_k[base],
@@ -261,7 +265,7 @@ static bool distance(const Simt *g, const Side *side, uint32_t base, uint32_t s,
 
 static void copy_groups(const Simt *g, const Side *side, Val begin, Val buffer) {
     Place to = {NULL, 0}, from = {NULL, 0};
-    uint32_t base = 0; /* the step whose group lies at `from.at` */
+    uint32_t base = 0; /* the step whose group is at `from.at` */
     for (uint32_t s = 0; s < side->n_steps; s++) {
         Val in_k, at_k = group_k(g, side, s, begin, &in_k);
         Val exists = k_and(g->k, side->exists[s], in_k);
@@ -285,7 +289,7 @@ static Val pad_of(const Simt *g, const Side *side) {
     return k_splat(g->k, k_number(g->k, g->acc, side->pad), side->lanes);
 }
 
-/* What stands beyond the end of k, where the copies leave it out. */
+/* Writes the pad value past the end of k, where copies write nothing. */
 static void pad_groups(const Simt *g, const Side *side, Val begin, Val buffer) {
     for (uint32_t s = 0; s < side->n_steps; s++) {
         Val in_k;
@@ -299,7 +303,7 @@ static void pad_groups(const Simt *g, const Side *side, Val begin, Val buffer) {
     }
 }
 
-/* The points of a side's groups in the tile of k from `begin`; their loads are under way. */
+/* Makes the points of a side's groups in the tile of k from `begin`, and starts their loads. */
 static void fetch(const Simt *g, const Side *side, Val begin, Point *points) {
     const ScalarTab *scalars = g->lower->kernel->scalars;
     const bool *reached = scalar_reached(g->k->arena, scalars, side->value);
@@ -313,7 +317,8 @@ static void fetch(const Simt *g, const Side *side, Val begin, Point *points) {
     }
 }
 
-/* Fetched groups, as accumulators' type, into the buffer at `buffer` bytes (i32). */
+/* Stores the fetched groups, converted to the accumulators' type, to the buffer at byte `buffer`
+ * (i32). */
 static void put(const Simt *g, const Side *side, Point *points, Val buffer) {
     const Codegen *k = g->k;
     Dtype dtype = scalar_get(g->lower->kernel->scalars, side->value)->dtype;
@@ -332,7 +337,7 @@ bool simt_has_copies(const Simt *g) {
     return g->sides[0].copied || g->sides[1].copied;
 }
 
-/* The last tile's pads, around what is copied. */
+/* Writes the pads of the last tile around the copied elements. */
 static void pad_tile(const Simt *g, Val begin, Val buffer) {
     const Codegen *k = g->k;
     Val depth = lower_index_const(g->lower, g->sched->gemm.tile_k);

@@ -1,21 +1,22 @@
-/* GEMMs of f16, bf16 or tf32 on tensor cores, fed from shared memory. See wgmma.h.
+/* GEMMs of f16, bf16 or tf32 by wgmma. See wgmma.h.
  *
- * Every output is one chain of wgmma steps of 16 from +0, ascending in k, k padded with zeros: bit
- * for bit the chain of mma.c, as measured on an H200. */
+ * Every output is one chain of wgmma steps of 16 from +0, ascending in k, with k padded by zeros.
+ * Its bits equal those of mma.c's chain, as measured on an H200. */
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "codegen/gpu_gemm/im2col.h"
 
 enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP, BLOCK_ELEMS = 64 };
-/* Of 168 registers per thread, three groups' worth, the copying group leaves most to the others. */
+/* A kernel of three warpgroups starts with 168 registers per thread. The producer gives most of its
+ * registers to the consumers (setmaxnreg). */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
-/* The copy engine's hint to the cache: what is fetched is given up before all else. For a left
- * operand that is read once, beside many results, it was slower. */
+/* The copy engine's L2 hint: evict the fetched data first. It made a lhs that is read once beside
+ * many results slower, so only the rhs takes it. */
 #define EVICT_FIRST INT64_C(0x12F0000000000000)
 
 /* Setup. */
 
-/* The lhs [m, k], or the rhs [k, n] of kernel i - 1 of the launch. The maps of all rhs operands
- * follow that of the lhs. */
+/* Side 0 is the lhs [m,k]; side i is the rhs [k,n] of kernel i - 1 of the launch. The maps of all
+ * rhs operands follow that of the lhs. */
 static void init_side(Wgmma *w, uint32_t i) {
     const Kernel *kernel = w->lower->kernel;
     WgmmaSide *side = &w->sides[i];
@@ -32,7 +33,7 @@ static void init_side(Wgmma *w, uint32_t i) {
     w->tile_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
 }
 
-/* Of one code, or of the narrow tiles: what it multiplies, and where that lies. */
+/* Sets up one code of a parallel launch, or the narrow tiles: sizes and layout of its stages. */
 static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     const Kernel *kernel = lower->kernel;
     w->lower = lower;
@@ -66,7 +67,7 @@ static void place_thread(Wgmma *w) {
     const Codegen *k = w->k;
     w->shared = gpu_shared_dynamic(k);
     w->thread = gpu_thread(k);
-    /* The same for all lanes, as they themselves cannot see. */
+    /* The shuffle tells LLVM and ptxas that the warp's number is the same in all lanes. */
     Val args[4] = {k_i32(k, -1), k_lshri(k, w->thread, 5), k_i32(k, 0), k_i32(k, WARP - 1)};
     w->warp = k_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", args, 4);
     w->group = k_lshri(k, w->warp, 2);
@@ -79,18 +80,18 @@ static Loop each_stage(const Wgmma *w, Val k) {
                       lower_index_const(w->lower, wgmma_depth(w->dtype)));
 }
 
-/* The copying warp. */
+/* The producer warp. */
 
 static Val coordinate(const Wgmma *w, Val index) {
     if (w->lower->index_type == w->k->i32) return index;
     return k_trunc(w->k, index, w->k->i32);
 }
 
-/* One copy: of the box from (`own`, `k`) to `bytes` in shared memory; to all of the cluster, or to
- * the own block alone. */
+/* One copy of the box at (`own`, `k`) to `bytes` in shared memory; to_all: multicast to the
+ * cluster. */
 typedef struct Copy {
-    Val own, k; /* index_type: where the box begins along m or n, and k */
-    Val bytes;  /* i32 */
+    Val own, k; /* index_type: first element of the box along m or n, and along k */
+    Val bytes;  /* i32: offset in shared memory */
     bool to_all;
 } Copy;
 
@@ -138,7 +139,7 @@ static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *b
     gpu_im2col_copy(w->k, &windows);
 }
 
-/* `number` times `step`, as an i32 and as an index. */
+/* `at` plus `number` times `step`, in the type of `at`. */
 static Val offset(const Wgmma *w, Val at, Val number, uint32_t step) {
     const Codegen *k = w->k;
     Val by = k_muli(k, number, step);
@@ -146,8 +147,8 @@ static Val offset(const Wgmma *w, Val at, Val number, uint32_t step) {
     return k_add(k, at, by);
 }
 
-/* The whole tile; in a cluster the own share of a common one: of a straight tile its rows, of a
- * turned one the rows of each block. */
+/* Copies the tile of a side. In a cluster, each block copies its share of a common tile: of a
+ * straight tile a range of rows, of a transposed one a range of rows of each block. */
 static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val k0,
                       Val stage) {
     bool is_left = side == &w->sides[0], to_all = !is_left && w->rank;
@@ -179,7 +180,7 @@ static void fill_stage(const Wgmma *w, const GemmBlock *block, Val k0, RingPlace
         copy_side(w, &w->sides[i], block, k0, place.stage);
 }
 
-/* All of k of a tile; `ring`: stage and parity. */
+/* Copies the tiles of all steps of k of an output tile. `ring` is stage and parity. */
 static void fill_tile(Wgmma *w, Val number, Val *ring) {
     const Codegen *k = w->k;
     wgmma_take_maps(w, wgmma_part_of_tile(w, &number));
@@ -203,14 +204,16 @@ static void fill_tiles(Wgmma *w, Val *ring) {
 }
 
 static void set_registers(const Wgmma *w, bool more) {
-    if (w->n_groups < 2 || w->sched->gemm.store_warps) return; /* there are enough */
+    if (w->n_groups < 2 || w->sched->gemm.store_warps)
+        return; /* a single consumer group has
+                 * registers enough */
     k_intrinsic_1(w->k,
                   more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
                        : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
                   k_i32(w->k, more ? MANY_REGISTERS : FEW_REGISTERS));
 }
 
-/* One thread of one warp; the others of its group may store. */
+/* One elected thread of one warp copies; the other warps of its group may store results. */
 static void run_copying(Wgmma *w) {
     const Codegen *k = w->k;
     set_registers(w, false);
@@ -231,21 +234,21 @@ static void run_copying(Wgmma *w) {
     if_end(k, &others);
 }
 
-/* The multiplying groups. */
+/* The consumer warpgroups. */
 
-/* Registers to add up in: see wgmma_multiply. */
+/* Allocates the accumulators: see wgmma_multiply. */
 static void make_accumulators(const Wgmma *w, Val *accs) {
     for (uint32_t i = 0; i < w->width / 2; i++) accs[i] = k_alloca(w->k, w->k->f32);
 }
 
-/* All of k but for the wait for what is under way; accs begin at +0. Leaves the ring after it and
- * the stage that is still to be released. A stage is released when the next one's multiplications
- * have begun. */
+/* Multiplies all steps of k, but does not wait for the last ones. The accumulators begin at +0. A
+ * stage is released once the next stage's multiplications have begun. Advances `ring`, and returns
+ * the stage that is still to be released. */
 static Val multiply_stages(const Wgmma *w, Val at_k, RingPlace *ring, const Val *accs) {
     const Codegen *k = w->k;
     Val zero = LLVMConstReal(k->f32, 0);
     for (uint32_t i = 0; i < w->width / 2; i++) k_store(k, zero, accs[i]);
-    Val values[3] = {ring->stage, ring->parity, k_i32(k, 0) /* the stage before */};
+    Val values[3] = {ring->stage, ring->parity, k_i32(k, 0) /* index 2 is the stage before */};
     Loop loop = each_stage(w, at_k);
     loop_carry(k, &loop, values, 3);
     RingPlace place = {values[0], values[1]};
@@ -263,13 +266,13 @@ static Val multiply_stages(const Wgmma *w, Val at_k, RingPlace *ring, const Val 
     return values[2];
 }
 
-/* `values`: the accumulators and the last stage. */
+/* `values` are the accumulators and the last stage. */
 static void epilogue_of_code(Wgmma *w, Val number, Val *values) {
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
     wgmma_end_epilogue(w, &epilogue, values[w->width / 2], values);
 }
 
-/* From `ring` on: stage, parity, and the parity of the place for results. */
+/* `ring` has the stage, its parity, and the parity of the results' buffer. */
 static void multiply_tiles(Wgmma *w, Val *ring) {
     const Codegen *k = w->k;
     Val values[WGMMA_MAX_VALUES];
@@ -327,5 +330,7 @@ void emit_gpu_gemm_wgmma(Lower *lower) {
     k_goto(k, multiplying);
     run_multiplying(w);
     k_branch(k, done);
-    if (w->rank) wgmma_meet(w); /* nobody leaves whom others still tell something */
+    if (w->rank)
+        wgmma_meet(w); /* a block must not exit while others of the cluster signal its
+                        * barriers */
 }

@@ -1,31 +1,31 @@
-/* Warp-specialised GEMMs on wgmma: what the template's files share. See template/wgmma.h for the
- * layout of shared memory.
+/* Warp-specialised GEMMs on wgmma: declarations that the template's files share. See
+ * template/wgmma.h for the layout of shared memory.
  *
- * A block walks over tiles. Its last four warps are the producer: they bring in the operands'
- * tiles, stage by stage, by the copy engine (TMA). Each warpgroup before them is a consumer, which
- * multiplies 64 rows of the tile. A stage is full when all its bytes have arrived, and empty when
- * every consumer has multiplied it. An mbarrier in shared memory stands for each; its phase
- * alternates, and a thread that waits for it keeps the parity of the phase.
+ * A persistent block walks over tiles. Its last four warps are the producer: they bring in the
+ * operands' tiles, stage by stage, by the copy engine (TMA). Each warpgroup before them is a
+ * consumer, which multiplies 64 rows of the tile. A stage is full when all its bytes have arrived,
+ * and empty when every consumer has multiplied it. Each of the two states has an mbarrier in shared
+ * memory. Its phase alternates, and a waiting thread keeps the parity of the phase.
  *
- * GEMMs that share blocks run at once: they have the lhs [m, k] in common, and the tiles of their
- * rhs [k, n] lie side by side, so that the instruction sees one tile. Its results are all kernels'
- * results one after the other. Parallel GEMMs are more tiles for the blocks to walk over: one
- * mainloop multiplies them all, and each kernel's code loads and stores its own.
+ * GEMMs that share blocks have a common lhs [m,k]. The tiles of their rhs [k,n] are side by side,
+ * so that one instruction multiplies all of them and its result has the kernels' results side by
+ * side. Parallel GEMMs add more tiles for the blocks to walk over: one mainloop multiplies them
+ * all, and each kernel has its own code for loads and stores.
  *
- * Where the last tile of each row of tiles is narrow, blocks walk over the others first. The blocks
- * that had one less then walk over the narrow ones, by the same code for another width. The ring of
- * stages goes on.
+ * If the last tile of each row of tiles is narrow, blocks walk over the wide tiles first. Blocks
+ * that have one tile fewer then walk over the narrow ones, by the same code for another width. The
+ * ring of stages continues.
  *
- * Of the producer's warps one copies. The others may store (Sched.store_warps): then a consumer's
- * warp leaves the rounded results of its rows in shared memory, and takes the place again when they
- * have been read.
+ * One of the producer's warps copies. The others may store results (Sched.store_warps): a
+ * consumer's warp then leaves the rounded results of its rows in shared memory, and reuses the
+ * buffer when they have been read.
  *
- * A kernel over the rows of the result is part of the epilogue: a warp stores 8 of its rows to a
- * place in shared memory that no other warp has, and reduces them there before it stores the next.
+ * A row kernel on the result is part of the epilogue: a warp stores 8 of its rows to its own buffer
+ * in shared memory, and reduces them there before it stores the next 8.
  *
- * A cluster of two blocks has two tiles, one below the other. Each block loads its half of the rhs
- * tile and the copy engine gives it to both (multicast); so a stage is empty when the consumers of
- * both have multiplied it. */
+ * A cluster of two blocks has two tiles, one below the other. Each block loads half of the rhs
+ * tile, and the copy engine multicasts it to both. So a stage is empty when the consumers of both
+ * blocks have multiplied it. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_H
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_H
 
@@ -34,41 +34,41 @@
 
 typedef struct WgmmaSide {
     const TensorMap *map;
-    Val parameter; /* of the kernel: the encoded map, of the kernel that has the current tile */
+    Val parameter; /* the encoded map of the kernel that has the current tile, a kernel parameter */
     bool is_turned;
-    bool is_read_once;    /* gpu_gemm_reads_right_once; of the lhs not asked */
+    bool is_read_once;    /* gpu_gemm_reads_right_once; unused for the lhs */
     uint32_t axis, tile;  /* m or n, and the tile's length along it */
-    uint32_t begin_bytes; /* in a stage */
+    uint32_t begin_bytes; /* offset within a stage */
 } WgmmaSide;
 
 typedef struct Wgmma Wgmma;
 struct Wgmma {
-    Lower *lower; /* of the first kernel; the others' follow it */
+    Lower *lower; /* of the first kernel; the others follow it in the array */
     const Codegen *k;
     const Sched *sched;
-    Wgmma *tail; /* the same for the narrow tiles, whose `sched` has their width; NULL: there are
-                  * none, as in that one */
-    Wgmma *wide; /* of a tail, else NULL */
-    GemmTiles tiles;            /* m: of all blocks of a cluster together */
+    Wgmma *tail; /* the state for narrow tiles, with their width in `sched`; NULL: there are none,
+                  * or this is that state */
+    Wgmma *wide; /* for the narrow tiles: the state of the wide ones; else NULL */
+    GemmTiles tiles;            /* m counts the rows of all blocks of a cluster together */
     Dtype dtype;                /* of the operands in memory */
     uint32_t n_products, width; /* kernels that share the block, and columns of the instruction */
-    WgmmaSide sides[1 + WGMMA_MAX_PRODUCTS]; /* the lhs, the right ones */
-    uint32_t tile_bytes;                     /* that a stage has of these tiles */
-    uint32_t stage_bytes;                    /* from a stage to the next */
-    uint32_t epilogue_bytes;                 /* from a warp's place for results to the next */
+    WgmmaSide sides[1 + WGMMA_MAX_PRODUCTS]; /* the lhs, then each rhs */
+    uint32_t tile_bytes;                     /* bytes of these tiles in a stage */
+    uint32_t stage_bytes;                    /* from one stage to the next */
+    uint32_t epilogue_bytes;                 /* from one warp's results buffer to the next */
     uint32_t n_groups;
     Val shared;              /* ptr addrspace(3) */
     Val thread, warp, group; /* i32 */
-    Val in_group;            /* i32: the thread's number there */
-    Val rank;                /* i32: in the cluster, or NULL: there is none */
+    Val in_group;            /* i32: the thread's number within its warpgroup */
+    Val rank;                /* i32: rank in the cluster; NULL: there is no cluster */
 };
 
-/* In shared memory. */
+/* An address in shared memory. */
 static inline Val wgmma_at(const Wgmma *w, Val bytes) {
     return k_byte(w->k, w->shared, bytes);
 }
 
-/* Where a role stands in the ring of stages. */
+/* The position of a role in the ring of stages. */
 typedef struct RingPlace {
     Val stage, parity; /* i32 */
 } RingPlace;
@@ -76,51 +76,52 @@ typedef struct RingPlace {
 /* The next stage of the ring, with its parity. */
 RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place);
 
-/* All threads of the block, or of the cluster, wait for one another. */
+/* Synchronises all threads of the block, or of the cluster. */
 void wgmma_meet(const Wgmma *w);
-/* Before any barrier is used; then all threads meet. */
+/* Initialises the barriers, then synchronises. Call it before any barrier is used. */
 void wgmma_init_barriers(const Wgmma *w);
-/* Barriers of a stage: its copies are there; all that read it have. */
+/* The barriers of a stage. Full: its copies have arrived. Empty: all consumers have read it. */
 Val wgmma_full(const Wgmma *w, Val stage);
 Val wgmma_empty(const Wgmma *w, Val stage);
-/* Barriers of a warp's results in shared memory: they */
+/* The barriers of a warp's results in shared memory: they have been written, or they have been
+ * read. */
 Val wgmma_handed(const Wgmma *w, Val warp);
 Val wgmma_taken(const Wgmma *w, Val warp);
-/* Until the phase of this parity (i32) has ended. */
+/* Waits until the phase of this parity (i32) has completed. */
 void wgmma_wait(const Wgmma *w, Val barrier, Val parity);
 
-/* A group says that a stage may be filled again. `condition`: i1, or NULL for always. */
+/* A warpgroup marks a stage as empty. `condition`: i1, or NULL for always. */
 void wgmma_release(const Wgmma *w, Val stage, Val condition);
 
-/* Tiles. Where parallel kernels have several codes, `codes` are these, side by side. */
+/* Tiles. If parallel kernels have several codes, `codes` is the array of them. */
 uint32_t wgmma_cluster(const Wgmma *w); /* blocks */
 GemmTiles wgmma_tiles(const Wgmma *w);
-/* The block's own rows of a tile; in a cluster they may begin beyond the matrix. */
+/* This block's rows of a tile; in a cluster they may begin beyond the matrix. */
 GemmBlock wgmma_tile_at(const Wgmma *w, Val number);
 /* A loop over the block's tiles of all kernels, or over its narrow ones. */
 Loop wgmma_each_tile(const Wgmma *codes);
-/* The parallel kernels' tiles come one kernel's after the other's. `number` becomes the tile's
- * within its own; returns which kernel that is, or NULL where there is one. */
+/* Parallel kernels are numbered one after the other. `number` becomes the tile's number within its
+ * kernel. Returns the kernel's number, or NULL if there is one kernel. */
 Val wgmma_part_of_tile(const Wgmma *w, Val *number);
-/* Sets the maps, or the pointers, to those of the kernel. */
+/* Switches to the maps, or the pointers, of the kernel. */
 void wgmma_take_maps(Wgmma *w, Val part);
 void wgmma_take_pointers(Wgmma *w, Val part);
 DimId wgmma_extent_of_k(const Wgmma *w);
-/* Of the kernel that has the tile. */
+/* The extent of k of the kernel that has the tile. */
 Val wgmma_k_of_tile(const Wgmma *codes, Val tile);
-/* What is done with tile `number` of its code's. `values` go in and come out changed. */
+/* The work on tile `number` of a code. `values` are updated in place. */
 typedef void WgmmaWork(Wgmma *w, Val number, Val *values);
-/* Branches to the code of the kernel that has the tile, if there are several. `values` are the
- * work's, the first `n_kept` of which are as it leaves them afterwards. */
+/* Branches to the code of the kernel that has the tile, if there are several codes. `values` go
+ * into the work; after it, the first `n_kept` have their new values. */
 enum { WGMMA_MAX_ACCUMULATORS = WGMMA_MAX_WIDTH / 2, WGMMA_MAX_VALUES };
 void wgmma_work_by_code(Wgmma *codes, Val tile, WgmmaWork *work, Val *values, uint32_t n_values,
                         uint32_t n_kept);
-/* The instructions of one stage, for the 64 rows of the own group. They add to accs[width / 2],
- * addresses of f32 of the thread's own, which stay in one register each: it is written to until
- * the end, whatever else the thread does meanwhile. `stage` is in the ring. Ends with the group
- * committed, not waited for. */
+/* Emits the instructions of one stage for the 64 rows of this warpgroup. They add to accs[width /
+ * 2], allocas of f32. Each alloca stays in one register, because the instruction writes to it
+ * asynchronously until wgmma_finish. `stage` is a stage of the ring. Ends with the wgmma group
+ * committed but not awaited. */
 void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs);
-/* Waits until all multiplications are done. */
+/* Waits until all multiplications have finished. */
 void wgmma_finish(const Wgmma *w, const Val *accs);
 
 #endif

@@ -1,19 +1,19 @@
-/* The one instruction that LLVM has no name for, and the descriptors it takes. See
+/* The wgmma instruction, for which LLVM has no intrinsic, and its matrix descriptors. See
  * wgmma.h. */
 #include "codegen/gpu_gemm/wgmma.h"
 
-/* Descriptors count in 16 bytes and have 14 bits for an address. */
+/* Descriptors count in units of 16 bytes and have 14 bits for an address. */
 enum {
     UNIT_SHIFT = 4,
     ADDRESS_MASK = 0x3FFF,
     STEP_BYTES = 32,
     STEPS = WGMMA_SWIZZLE_BYTES / STEP_BYTES
 };
-/* From 8 rows to the next 8, from a turned tile's block to the next. */
+/* Units from 8 rows to the next 8, and from one block of a transposed tile to the next. */
 enum { ROWS_UNITS = 1024 >> UNIT_SHIFT, BLOCK_UNITS = 8192 >> UNIT_SHIFT };
 
-/* From one k step of the instruction to the next: along a row, or, of a turned tile, by as many
- * rows as a step has elements of 16 bits. */
+/* Units from one k step of the instruction to the next: along a row, or for a transposed tile as
+ * many rows as a step has 16-bit elements. */
 static uint32_t step_units(const WgmmaSide *side) {
     uint32_t rows = STEP_BYTES / 2;
     return (side->is_turned ? rows * WGMMA_SWIZZLE_BYTES : STEP_BYTES) >> UNIT_SHIFT;
@@ -24,7 +24,8 @@ static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
     bool is_left = side == &w->sides[0];
     Val at = k_muli(k, stage, w->stage_bytes);
     at = k_addi(k, at, side->begin_bytes);
-    if (is_left) { /* 64 rows of a straight tile are as many bytes as a block of a turned one */
+    if (is_left) { /* 64 rows of a straight tile have as many bytes as a block of a transposed
+                    * one */
         Val rows = k_i32(k, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
         at = k_add(k, at, k_mul(k, w->group, rows));
     }
@@ -38,7 +39,8 @@ static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
     return k_or(k, at, LLVMConstInt(k->i64, fixed, 0));
 }
 
-/* `n` accumulators, then what else it takes, which `inputs` constrains. */
+/* Calls inline assembly with `n` accumulators as inputs and outputs; `inputs` constrains the other
+ * arguments. */
 static void call_asm(const Wgmma *w, const char *text, const char *inputs, const Val *accs,
                      uint32_t n, const Val *others, uint32_t n_others) {
     const Codegen *k = w->k;
@@ -52,7 +54,7 @@ static void call_asm(const Wgmma *w, const char *text, const char *inputs, const
     k_asm(k, k->void_type, text, text_str(&constraints), args, n + n_others, true);
 }
 
-/* Of f32 the copies made tf32, of which no side can be turned. */
+/* The type of the instruction. f32 elements are tf32 after the copy; tf32 cannot be transposed. */
 static const char *operand_type(Dtype dtype) {
     return dtype == DT_F32 ? "tf32" : dtype == DT_BF16 ? "bf16" : "f16";
 }

@@ -5,7 +5,7 @@
 
 enum { MAX_CARRIED = 8, MAX_LANES = 4 };
 
-/* The same tile, for each kernel that shares the block. */
+/* The tile as a GemmBlock of each kernel that shares the block. */
 static GemmBlock *tiles_of_phases(const Wgmma *w, const GemmBlock *tile) {
     GemmBlock *tiles = arena_array(w->k->arena, GemmBlock, w->n_products);
     for (uint32_t p = 0; p < w->n_products; p++) {
@@ -26,8 +26,8 @@ static void take_warp(const Wgmma *w, WgmmaEpilogue *d, Val warp) {
     d->own = wgmma_at(w, k_add(k, at, begin));
 }
 
-/* Accumulators 4j + 2h and the next of a thread are columns 8j + 2t and the next of row g + 8h,
- * where g is the lane's number / 4 and t the rest. */
+/* The layout of wgmma's accumulators: numbers 4j + 2h and 4j + 2h + 1 of a thread are columns 8j +
+ * 2t and 8j + 2t + 1 of row g + 8h, with g the lane's number / 4 and t its number % 4. */
 static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     const Codegen *k = w->k;
     bool is_whole = w->sched->gemm.store_warps > 0;
@@ -60,7 +60,8 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     return d;
 }
 
-/* What depends on this lane's columns of a part alone, for each kernel that shares the block. */
+/* Prepares values that depend on this lane's columns of a part alone, for each kernel that shares
+ * the block. */
 static void part_columns(const Wgmma *w, const WgmmaEpilogue *d, Val part, GemmColumn *columns) {
     const Codegen *k = w->k;
     Val first = k_muli(k, part, d->columns);
@@ -86,8 +87,8 @@ static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs,
     }
 }
 
-/* Chooses by number which accumulators are stored: a thread's registers have no index, and the
- * loops around keep the epilogue's code to one copy. */
+/* Selects by a switch on `number` which accumulators are written, because registers cannot be
+ * indexed. The loops around it then need one copy of the epilogue's code. */
 static void choose_results(const Wgmma *w, const WgmmaEpilogue *d, Val number, const Val *accs) {
     const Codegen *k = w->k;
     LLVMBasicBlockRef after = k_block(k, "put");
@@ -106,7 +107,7 @@ static void choose_results(const Wgmma *w, const WgmmaEpilogue *d, Val number, c
     k_goto(k, after);
 }
 
-/* Where the warp's half begins in the tile: index_type. */
+/* The first row (index_type) of a half of the warp's rows in the tile. */
 static Val first_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half) {
     const Codegen *k = w->k;
     Val row = k_shli(k, d->warp, 1);
@@ -115,8 +116,8 @@ static Val first_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half) {
     return gpu_index(w->lower, row);
 }
 
-/* The rows of a half (i32) of a part, whose results will lie in `results`; so many rows (i32; NULL:
- * none) of the part are stored next. */
+/* The rows of one half (i32) of a part; their results will be in `results`. n_next (i32) rows of
+ * the part are stored next; NULL: none. */
 static GemmRows rows_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half, Val n_next,
                              GemmPhase *phases, GemmPart *results) {
     Val m0 = k_add(w->k, d->tiles->m0, first_of_half(w, d, half));
@@ -138,7 +139,7 @@ static void phases_of_part(const Wgmma *w, const WgmmaEpilogue *d, const GemmCol
     gpu_gemm_load_early(phases, w->n_products);
 }
 
-/* The accumulators of a half of a part, for all lanes of the warp to read. */
+/* Writes the accumulators of one half of a part to the warp's buffer. */
 static void put_half(const Wgmma *w, const WgmmaEpilogue *d, Val part, Val half, const Val *accs) {
     Val number = k_shli(w->k, part, 1);
     choose_results(w, d, k_or(w->k, number, half), accs);
@@ -153,7 +154,7 @@ static Loop each_part(const Wgmma *w, const WgmmaEpilogue *d) {
     return loop_begin(w->k, k_i32(w->k, 0), k_i32(w->k, d->n_parts), k_i32(w->k, 1));
 }
 
-/* A half of the warp's rows. */
+/* Stores one half of the warp's rows. */
 static void epilogue_half(const Wgmma *w, const WgmmaEpilogue *d, Val part, Val half,
                           const GemmColumn *columns, const Val *accs) {
     Val early[GEMM_MAX_EARLY_VALUES];
@@ -167,7 +168,7 @@ static void epilogue_half(const Wgmma *w, const WgmmaEpilogue *d, Val part, Val 
     gpu_warp_barrier(w->k);
 }
 
-/* Both halves; each loads ahead for the next. */
+/* Stores both halves; each starts the loads of the next. */
 static void epilogue_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
                           const GemmColumn *columns, const Val *accs) {
     const Codegen *k = w->k;
@@ -188,7 +189,7 @@ static void epilogue_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
     loop_end_carry(k, &halves, early, n_early);
 }
 
-/* All rows of the warp, from shared memory. */
+/* Stores all rows of the warp, whose results are in shared memory. */
 static void epilogue_whole_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
                                 const GemmColumn *columns) {
     const Codegen *k = w->k;
@@ -220,8 +221,7 @@ static void epilogue_part_of(const Wgmma *w, const WgmmaEpilogue *d, Val part,
         epilogue_whole_part(w, d, part, columns);
 }
 
-/* The values of the columns of all kernels that vary with the column; the first MAX_CARRIED of
- * them. */
+/* Lists the values of all kernels' columns that vary with the column, at most MAX_CARRIED. */
 static uint32_t columns_values(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                                Val *values) {
     uint32_t n = 0;
@@ -232,7 +232,7 @@ static uint32_t columns_values(const Wgmma *w, const WgmmaEpilogue *d, const Gem
     return n;
 }
 
-/* The columns with those values replaced. */
+/* The columns with these values replaced. */
 static void columns_with(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                          const Val *values, GemmColumn *with) {
     for (uint32_t p = 0; p < w->n_products; p++) {
@@ -241,9 +241,9 @@ static void columns_with(const Wgmma *w, const WgmmaEpilogue *d, const GemmColum
     }
 }
 
-/* `first` was prepared while the last multiplications ran; likewise each next part's columns are
- * while the one before is stored, unless they would take too many registers. Without `accs` the
- * results lie in shared memory. */
+/* Stores a tile part by part. `first` was prepared while the last multiplications ran. Likewise
+ * each part's columns are prepared while the part before is stored, unless this needs too many
+ * registers. `accs` NULL: the results are in shared memory. */
 static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *first,
                           const Val *accs) {
     const Codegen *k = w->k;
@@ -279,7 +279,7 @@ void wgmma_epilogue_results(const Wgmma *w, WgmmaEpilogue epilogue, Val warp) {
     epilogue_tile(w, &epilogue, columns, NULL);
 }
 
-/* Rows that follow. */
+/* The row kernel that follows. */
 
 void wgmma_take_smem(const Wgmma *w, Lower *lower) {
     const Codegen *k = w->k;
@@ -295,8 +295,8 @@ void wgmma_take_smem(const Wgmma *w, Lower *lower) {
     lower->smem = own;
 }
 
-/* A half of the warp's rows, all columns, then what follows for these rows: by the warp alone, so
- * that no warp waits for another. */
+/* Stores one half of the warp's rows with all columns, then runs the row kernel on them. The warp
+ * works alone, so no warp waits for another. */
 static void epilogue_rows(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs) {
     const Codegen *k = w->k;
     BlockTile *tile = w->lower->tile;
@@ -327,7 +327,7 @@ WgmmaEpilogue wgmma_begin_epilogue(Wgmma *w, Val number) {
     return epilogue_init(w, &tile);
 }
 
-/* While the last multiplications run, and then with their results. */
+/* Prepares the first part while the last multiplications run, then stores their results. */
 void wgmma_end_epilogue(const Wgmma *w, const WgmmaEpilogue *epilogue, Val last_stage,
                         const Val *accs) {
     Val sums[WGMMA_MAX_ACCUMULATORS];

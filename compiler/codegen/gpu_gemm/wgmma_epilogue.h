@@ -1,7 +1,7 @@
-/* The epilogue: from the accumulators to memory, and the kernel over the rows of the result.
+/* The epilogue of wgmma GEMMs: from the accumulators to memory, and the row kernel on the result.
  *
- * A warp stores its 16 rows in parts: 8 rows of some columns of every kernel's result at a time.
- * They go through its own place in shared memory, so that each lane has neighbours of one row; no
+ * A warp stores its 16 rows in parts. Each time, 8 rows of some columns of every kernel's result go
+ * through the warp's own buffer in shared memory, so that each lane gets neighbours of one row. No
  * warp waits for another. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_EPILOGUE_H
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_EPILOGUE_H
@@ -9,34 +9,35 @@
 #include "codegen/gpu_gemm/wgmma.h"
 
 typedef struct WgmmaEpilogue {
-    uint32_t columns, n_parts, lanes, across; /* of a part; lanes' groups side by side */
-    uint32_t step, unroll;                    /* rows at a time, and of those at once */
-    GemmBlock *tiles;                         /* per product */
-    Val warp;                                 /* i32: whose rows, of those that multiply */
-    Val own;                                  /* that warp's place in shared memory */
-    Val place;                                /* where this lane's accumulators go in it */
-    Val first_row, in_part;                   /* i32: of this lane's in a part */
+    uint32_t columns, n_parts, lanes, across; /* columns of a part, parts, lanes (columns) per
+                                               * thread, threads side by side */
+    uint32_t step, unroll;                    /* rows per step, and steps at once */
+    GemmBlock *tiles;                         /* one per kernel that shares the block */
+    Val warp;                                 /* i32: the consumer warp whose rows are stored */
+    Val own;                                  /* that warp's buffer in shared memory */
+    Val place;                                /* address in it of this lane's accumulators */
+    Val first_row, in_part;                   /* i32: this lane's first row, and first column in a
+                                               * part */
 } WgmmaEpilogue;
 
-/* Once, before the first tile, for a GEMM that a kernel over rows follows, and for that kernel:
- * each warp has its own rows of the buffers in shared memory. */
+/* Gives each warp its own rows of the buffers in shared memory. Call it once before the first tile,
+ * for a GEMM that a row kernel follows, and for that kernel. */
 void wgmma_take_smem(const Wgmma *w, Lower *lower);
-/* Of tile `number` of the code's: before it is multiplied, or before what is under way is waited
- * for. */
+/* Begins the epilogue of tile `number` of the code, before the tile is multiplied or before its
+ * multiplications are awaited. */
 WgmmaEpilogue wgmma_begin_epilogue(Wgmma *w, Val number);
 /* Waits for the last multiplications, releases their stage and stores the results. `accs`: see
  * wgmma_multiply. */
 void wgmma_end_epilogue(const Wgmma *w, const WgmmaEpilogue *epilogue, Val last_stage,
                         const Val *accs);
 
-/* Where warps of their own store (Sched.store_warps): one that multiplies waits for the last
- * multiplications, leaves its results of a tile in shared memory and goes on; of the last tile of
- * the loop it stores them itself, since little is left to hide that behind. `parity` (i32): 0 and 1
- * in parity, for each tile that is left to them; returns the next tile's. */
+/* With Sched.store_warps, a consumer warp waits for the last multiplications, leaves its results of
+ * a tile in shared memory and continues. It stores the last tile of the loop itself, because little
+ * work is left to hide the store. `parity` (i32) is 0 or 1; returns that of the next tile. */
 Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage, const Val *accs);
-/* What the warps that store do, from such a parity on. */
+/* The work of the store warps, starting with this parity. */
 void wgmma_store_tiles(Wgmma *w, Val *parity);
-/* Stores the tile's rows of warp `warp` (i32), all of which lie in shared memory. */
+/* Stores the rows of warp `warp` (i32) of the tile, all of which are in shared memory. */
 void wgmma_epilogue_results(const Wgmma *w, WgmmaEpilogue epilogue, Val warp);
 
 #endif

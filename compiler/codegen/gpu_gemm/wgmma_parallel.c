@@ -1,4 +1,4 @@
-/* Tiles, and the parallel kernels that have them. See wgmma.h. */
+/* Tiles of parallel kernels. See wgmma.h. */
 #include "codegen/gpu_gemm/wgmma.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ uint32_t wgmma_cluster(const Wgmma *w) {
     return w->rank ? w->sched->cluster : 1;
 }
 
-/* Wide tiles and the narrow one of a row of tiles make up a known extent. */
+/* The wide tiles and the narrow last one together cover a known extent. */
 GemmTiles wgmma_tiles(const Wgmma *w) {
     const Lower *lower = w->lower;
     DimTab *dims = lower_dims(lower);
@@ -36,7 +36,7 @@ GemmBlock wgmma_tile_at(const Wgmma *w, Val number) {
     return block;
 }
 
-/* Of one kernel. */
+/* The number of tiles of one kernel. */
 static DimId n_tiles(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -54,13 +54,13 @@ static Val by_cluster(const Wgmma *w, Val blocks) {
     return w->rank ? k_udiv(w->k, blocks, size) : blocks;
 }
 
-/* Of all kernels of one code. */
+/* The number of tiles of all kernels with this code. */
 static DimId n_own_tiles(const Wgmma *w) {
     return dim_mul_const(lower_dims(w->lower), n_tiles(w), w->lower->n_parts);
 }
 
-/* Clusters that come too late for the last wave of wide tiles have the narrow ones; all have, where
- * there is none such. */
+/* The narrow tiles go to clusters that have no wide tile in the last wave; to all clusters, if
+ * every one has. */
 static Loop each_narrow_tile(const Wgmma *w) {
     const Codegen *k = w->k;
     Lower *lower = w->lower;
@@ -97,7 +97,7 @@ Val wgmma_part_of_tile(const Wgmma *w, Val *number) {
     return k_udiv(k, tile, n);
 }
 
-/* Of the parameters that kernels have at `first`, `step` apart, the one of kernel `part`. */
+/* The parameter of kernel `part`; parameters begin at `first`, `step` apart. */
 static Val parameter_of(const Wgmma *w, Val part, uint32_t first, uint32_t step) {
     const Codegen *k = w->k;
     Val own = LLVMGetParam(w->lower->function, first);
@@ -122,7 +122,7 @@ void wgmma_take_pointers(Wgmma *w, Val part) {
         w->lower->pointers[i] = parameter_of(w, part, first + i, n_args);
 }
 
-/* Codes' tiles come one after the other. */
+/* Tiles are numbered one code after the other. */
 void wgmma_work_by_code(Wgmma *codes, Val tile, WgmmaWork *work, Val *values, uint32_t n_values,
                         uint32_t n_kept) {
     const Codegen *k = codes->k;

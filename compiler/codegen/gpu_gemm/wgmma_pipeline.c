@@ -1,5 +1,5 @@
-/* The pipeline's barriers: a stage of the ring is full or empty, a warp's results are there or have
- * been read. See wgmma.h. */
+/* The barriers of the pipeline: full and empty stages of the ring, and written and read results of
+ * a warp. See wgmma.h. */
 #include "codegen/gpu_gemm/wgmma.h"
 
 static uint32_t barriers_begin(const Wgmma *w) {
@@ -79,8 +79,8 @@ RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
                        .parity = k_xor(k, place.parity, flip)};
 }
 
-/* One thread of the warpgroup arrives at each block of the cluster. It orders nothing but what the
- * copy engine and the tensor cores read and write, so that the scope of a block is enough. */
+/* One thread of the warpgroup per block of the cluster arrives at that block's barrier. It orders
+ * only accesses of the copy engine and the tensor cores, so block scope is enough. */
 void wgmma_release(const Wgmma *w, Val stage, Val condition) {
     const Codegen *k = w->k;
     Val speaks = k_ulti(k, w->in_group, wgmma_cluster(w));

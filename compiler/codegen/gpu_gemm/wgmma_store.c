@@ -1,4 +1,4 @@
-/* Whole tiles of results in shared memory, and the warps that store them. See wgmma_epilogue.h. */
+/* Tiles of results in shared memory, and the warps that store them. See wgmma_epilogue.h. */
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 
 static void arrive(const Wgmma *w, Val barrier) {
@@ -11,8 +11,8 @@ static void arrive(const Wgmma *w, Val barrier) {
     if_end(k, &first);
 }
 
-/* Accumulators 4j + 2h and the next of a thread are columns 8j + 2t and the next of row g + 8h,
- * where g is the lane's number / 4 and t the rest; see wgmma_results_pitch. */
+/* Writes the results. The accumulator layout is that of wgmma_epilogue.c; the pitch is
+ * wgmma_results_pitch. */
 static void put_results(const Wgmma *w, const Val *accs) {
     const Codegen *k = w->k;
     const Reduce *reduce = &w->lower->kernel->reduces.data[0];
@@ -76,7 +76,8 @@ Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage,
     return next_parity(w, parity, more);
 }
 
-/* Of the tile, what every n-th warp that multiplies has left. `parity`: see wgmma_leave_results. */
+/* Stores the results of every n-th consumer warp for the tile. `parity`: see
+ * wgmma_leave_results. */
 static void store_handed(Wgmma *w, Val number, Val *parity) {
     const Codegen *k = w->k;
     uint32_t n_warps = w->sched->gemm.warps_m;
