@@ -11,11 +11,11 @@ typedef struct Writer {
     const Module *module;
     DimTab *dims;
     Diags *diags;
-    const Graph *graph; /* the one being written */
+    const Graph *graph; /* the graph being written */
     Text text;
     uint32_t n_lines, n_refs;
-    size_t line_at; /* where the current line begins */
-    bool failed;    /* reported */
+    size_t line_at; /* offset of the current line */
+    bool failed;    /* an error has been reported */
 } Writer;
 
 static bool fail_limit(Writer *w, const char *what, uint32_t limit) {
@@ -48,7 +48,7 @@ static void put_int(Writer *w, int64_t number) {
     text_printf(&w->text, " %" PRId64, number);
 }
 
-/* A name by the escape rule, without a blank before it. */
+/* Writes a name by the escape rule, without a leading blank. */
 static void put_escaped(Writer *w, const char *name) {
     size_t begin = w->text.n_bytes;
     for (const char *c = name; *c; c++) {
@@ -66,7 +66,7 @@ static void put_name(Writer *w, const char *name) {
     put_escaped(w, name);
 }
 
-/* Expressions in postfix. */
+/* Expressions in postfix notation. */
 
 static void put_token(Writer *w, bool *is_first, const char *token) {
     if (!*is_first) text_puts(&w->text, ",");
@@ -80,7 +80,7 @@ static void put_number(Writer *w, bool *is_first, int64_t number) {
     put_token(w, is_first, digits);
 }
 
-/* A dim called like an operator is written with its first letter escaped. */
+/* A dim whose name is an operator's gets its first letter escaped. */
 static void put_symbol(Writer *w, bool *is_first, uint32_t symbol) {
     Str name = dim_symbol_info(w->dims, symbol)->name;
     put_token(w, is_first, "");
@@ -113,7 +113,8 @@ static void put_term(Writer *w, bool *is_first, DimTerm term) {
     }
 }
 
-/* What is added comes first and what is taken off after it, since numbers have no sign. */
+/* Positive terms come first and are added, negative ones are subtracted after them, because numbers
+ * of the manifest have no sign. */
 static void put_postfix(Writer *w, bool *is_first, DimId dim) {
     int64_t constant = dim_constant_part(w->dims, dim);
     bool has_operand = false;
@@ -134,7 +135,7 @@ static void put_postfix(Writer *w, bool *is_first, DimId dim) {
     }
 }
 
-/* The largest of the dims, without a blank before it. */
+/* Writes the maximum of the dims, without a leading blank. */
 static void put_largest(Writer *w, const DimId *of, uint32_t n) {
     size_t begin = w->text.n_bytes;
     bool is_first = true;
@@ -187,7 +188,8 @@ static void write_head(Writer *w) {
     put_word(w, w->input->rewrites ? FRT_REWRITES_ON : FRT_REWRITES_OFF);
     end_line(w);
     begin_line(w, FRT_D_SOURCE);
-    put_name(w, slash && slash[1] ? slash + 1 : source); /* the same from every folder */
+    put_name(w, slash && slash[1] ? slash + 1 : source); /* without its folder, so that the bytes do
+                                                          * not depend on it */
     end_line(w);
     if (!w->module->weights) return;
     begin_line(w, FRT_D_WEIGHTS);
@@ -210,7 +212,7 @@ static void write_dims(Writer *w) {
 
 /* Predicates. */
 
-/* Which argument of the launch is argument `arg` of its kernel `k`. */
+/* The position of argument `arg` of kernel `k` among the arguments of the launch. */
 static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, uint32_t arg) {
     uint32_t position = 0;
     for (uint32_t i = 0; i <= k; i++)
@@ -220,11 +222,12 @@ static uint32_t position_of(const Plan *plan, const Launch *launch, uint32_t k, 
     return position;
 }
 
-/* A predicate of which terms are written one by one, joined by `&`. */
+/* A predicate whose terms are written one by one, joined by `&`. */
 typedef struct TermWriter {
     Writer *w;
     const Plan *plan;
-    const Launch *launch; /* NULL: arguments are called by their numbers */
+    const Launch *launch; /* NULL: the predicate is not a launch's, and arguments keep their
+                           * numbers */
     bool is_first;
 } TermWriter;
 
@@ -239,7 +242,7 @@ static void put_multiple(TermWriter *t, const PredicateTerm *term) {
     text_printf(&t->w->text, ":%" PRId64, term->of);
 }
 
-/* The runtime knows upper bounds alone: dim >= least where most - dim <= most - least. */
+/* The runtime has upper bounds only: dim >= least is written as most - dim <= most - least. */
 static void put_range(TermWriter *t, const PredicateTerm *term) {
     int64_t most = term->most < INT64_MAX ? term->most : dim_hi(t->w->dims, term->dim);
     if (term->most < INT64_MAX) {
@@ -254,8 +257,8 @@ static void put_range(TermWriter *t, const PredicateTerm *term) {
     text_printf(&t->w->text, ",-:%" PRId64, most - term->least);
 }
 
-/* The number of argument `arg` of kernel `k` among those of the launch, where the runtime has to
- * look at its pointer; else NO_ARG. */
+/* The position of argument `arg` of kernel `k` among those of the launch, if the runtime must test
+ * its pointer; else NO_ARG. */
 static uint32_t open_position(const TermWriter *t, uint32_t k, const PredicateTerm *term,
                               uint32_t arg) {
     if (!t->launch) return term->args >> arg & 1 ? arg : NO_ARG;
@@ -288,12 +291,12 @@ static void put_predicate_term(TermWriter *t, uint32_t k, const PredicateTerm *t
     }
 }
 
-/* The order in which the manifest has the kinds of terms. */
+/* The manifest's order of the kinds of terms. */
 static const TermKind term_order[] = {TERM_ALIGNED, TERM_MULTIPLE, TERM_RANGE};
 _Static_assert(sizeof term_order / sizeof *term_order == N_TERM_KINDS,
                "each kind of term has its place in the manifest");
 
-/* A predicate that is no launch's. */
+/* Writes a predicate that belongs to no launch. */
 static void put_alone(Writer *w, const Predicate *predicate) {
     TermWriter t = {.w = w, .is_first = true};
     const PredicateTerm *term;
@@ -310,7 +313,8 @@ static void put_buffer_name(Writer *w, const Buffer *buffer) {
     put_escaped(w, buffer->name);
 }
 
-/* What the kernel stores to, where it gets a pointer to a piece of it; else NULL. */
+/* The store whose slice of the buffer the kernel gets a pointer to; NULL if it gets the whole
+ * buffer. */
 static const Store *piece_of(const Kernel *kernel, uint32_t arg) {
     return kernel_arg_begin(kernel, arg) ? kernel_find_store(kernel, kernel->args.data[arg]) : NULL;
 }
@@ -335,7 +339,7 @@ static void write_piece(Writer *w, const Plan *plan, const Store *store) {
     end_line(w);
 }
 
-/* Returns how many there are. */
+/* Returns the number of slices. */
 static uint32_t write_pieces(Writer *w, const Plan *plan) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < plan->kernels.n; k++)
@@ -357,7 +361,7 @@ static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
     begin_line(w, directives[buffer->kind]);
     text_puts(&w->text, " ");
     put_buffer_name(w, buffer);
-    put_int(w, 0); /* the only device */
+    put_int(w, 0); /* the device ordinal */
     put_word(w, dtype_name(buffer->dtype));
     if (buffer->kind == BUFFER_TEMP) put_dim(w, buffer->offset_bytes);
     if (buffer->kind == BUFFER_PREPARED) put_word(w, FRT_NONE);
@@ -369,7 +373,8 @@ static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
     end_line(w);
 }
 
-/* What a copy is no use for: rows that are good where they are, and what costs more to copy. */
+/* The predicates under which no padded copy is made: the rows are aligned already, or the copy
+ * would cost more than it saves. */
 static void write_pitch(Writer *w, const Plan *plan, const DynamicPitch *pitch) {
     const DimSymbol *symbol = dim_symbol_info(w->dims, pitch->pitch);
     const DimRule *rule = symbol->rule;
@@ -384,7 +389,7 @@ static void write_pitch(Writer *w, const Plan *plan, const DynamicPitch *pitch) 
     end_line(w);
 }
 
-/* For the eye: readers have the shape. */
+/* For human readers: the runtime computes it from the shape. */
 static void write_prepared_bytes(Writer *w, const Buffer *buffer) {
     begin_line(w, FRT_X_BYTES);
     text_puts(&w->text, " ");
@@ -457,7 +462,7 @@ static void put_symbols(Writer *w, const Plan *plan, const Launch *launch) {
     if (is_first) text_puts(&w->text, FRT_NONE);
 }
 
-/* Whether a kernel before `k` has the term as the same one of its kind. */
+/* Whether an earlier kernel of the launch has the same term, so that it is written once. */
 static bool is_put_already(const TermWriter *t, uint32_t k, uint32_t v, uint32_t n,
                            const PredicateTerm *term) {
     for (uint32_t i = 0; i < k && term->kind != TERM_ALIGNED; i++) {
@@ -468,7 +473,7 @@ static bool is_put_already(const TermWriter *t, uint32_t k, uint32_t v, uint32_t
     return false;
 }
 
-/* The terms of one kind that kernel `k` of the launch has. */
+/* Writes the terms of one kind of kernel `k` of the launch. */
 static void put_terms(TermWriter *t, uint32_t k, uint32_t v, TermKind kind) {
     const Predicate *predicate = &launch_kernel(t->plan, t->launch, k)->variants[v].predicate;
     const PredicateTerm *term;
@@ -476,8 +481,8 @@ static void put_terms(TermWriter *t, uint32_t k, uint32_t v, TermKind kind) {
         if (!is_put_already(t, k, v, n, term)) put_predicate_term(t, k, term);
 }
 
-/* The predicate of variant `v`, which is that of all kernels of the launch: what it asks of
- * pointers, then kernel by kernel what it asks of extents. Returns whether it is empty. */
+/* Writes the predicate of variant `v`, the conjunction of those of all kernels of the launch: first
+ * the terms on pointers, then kernel by kernel those on extents. Returns whether it is empty. */
 static bool put_predicate(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
     TermWriter t = {.w = w, .plan = plan, .launch = launch, .is_first = true};
     text_puts(&w->text, " ");
@@ -523,7 +528,8 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
     end_line(w);
 }
 
-/* GPU: threads. CPU: work units that are worth a call, a multiple of which every call gets. */
+/* GPU: threads of a block. CPU: the work units that are worth a call; every call gets a multiple of
+ * them. */
 static uint32_t block_of(const Writer *w, const Kernel *kernel, const Variant *variant) {
     enum { GROUP_ROWS = 16 };
     if (w->input->target->device == DEVICE_GPU) return variant->sched.threads;
@@ -539,7 +545,7 @@ static void put_price(Writer *w, const Price *price) {
         text_printf(&w->text, ":%" PRId64, price->weights[i]);
 }
 
-/* Before the first variant of a group. */
+/* Writes the measures before the first variant of a group. */
 static void write_measures(Writer *w, const Kernel *kernel, uint32_t v) {
     const Price *price = &kernel->variants[v].price;
     if (!price->group || (v && kernel->variants[v - 1].price.group == price->group)) return;
@@ -548,7 +554,7 @@ static void write_measures(Writer *w, const Kernel *kernel, uint32_t v) {
     end_line(w);
 }
 
-/* Returns whether it has no predicate. */
+/* Returns whether the variant has no predicate. */
 static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uint32_t v) {
     const Kernel *first = launch_kernel(plan, launch, 0);
     const Variant *variant = &first->variants[v];
@@ -558,7 +564,7 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     put_name(w, variant->symbol);
     put_dim(w, launch_grid(plan, launch, v));
     put_int(w, block_of(w, first, variant));
-    /* Beyond what the kernel itself declares. */
+    /* Dynamic shared memory; the kernel declares its static arrays itself. */
     put_int(w, (int64_t)launch_shared_bytes(plan, launch, v) + variant->smem_bytes);
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_pdl) put_word(w, FRT_WAITS);
@@ -648,7 +654,7 @@ static uint32_t crc32c(const char *bytes, size_t n_bytes) {
     return ~crc;
 }
 
-/* The next place of `needle` at or after `from`. */
+/* The first occurrence of `needle` at or after `from`; NULL: there is none. */
 static char *find(char *bytes, size_t n_bytes, const char *needle, char *from) {
     size_t n = strlen(needle);
     for (char *end = bytes + n_bytes; (size_t)(end - from) >= n; from++) {

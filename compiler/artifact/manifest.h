@@ -1,6 +1,6 @@
-/* Writing the artifact's manifest (docs/MANIFEST.md) from plans. Lists are in the plans' order: an
- * artifact's bytes depend on nothing else. Temps are called .t0, .t1, ...: no name of the language
- * begins with a point. */
+/* Writes the artifact's manifest (docs/MANIFEST.md) from plans. Lists are in the order of the
+ * plans, so an artifact's bytes depend on the plans alone. Temps are called .t0, .t1, ...: no name
+ * of the language begins with a period. */
 #ifndef FUSEC_ARTIFACT_MANIFEST_H
 #define FUSEC_ARTIFACT_MANIFEST_H
 
@@ -10,19 +10,20 @@
 
 typedef struct ManifestInput {
     const Module *module;
-    const Plan *const *plans; /* one per graph of the module, in order; scheduled and placed */
+    const Plan *const *plans; /* one per graph of the module, in order; each is scheduled and
+                               * placed */
     const Target *target;
     const char *numerics; /* "strict" or "fast" */
-    bool rewrites;        /* whether arithmetic might be rewritten */
-    const char *compiler; /* version */
+    bool rewrites;        /* whether rewrites of arithmetic were allowed */
+    const char *compiler; /* version of the compiler */
 } ManifestInput;
 
-/* The manifest's lines, checksum zero; NULL after a report to `diags` when a bound of the format
- * is passed. */
+/* The lines of the manifest with a zero checksum. NULL, after a report to `diags`, when a bound of
+ * the format is exceeded. */
 const char *manifest_text(Arena *arena, const ManifestInput *input, Diags *diags);
 
-/* Finds the manifest in finished artifact bytes and fills in the checksum, a CRC-32C of all of
- * them. False when there is none, or more than one. */
+/* Finds the manifest in finished artifact bytes, and fills in its checksum, a CRC-32C of all bytes.
+ * False when there is no manifest or more than one. */
 bool manifest_seal(char *artifact, size_t n_bytes);
 
 #endif

@@ -185,7 +185,7 @@ bool emit_pass(const Planning *p) {
 
 /* Dumps. */
 
-/* Printed from a second parse: the first left nothing but the graphs. */
+/* The parse has left only the graphs, so the AST is printed from a second parse. */
 static const char *ast_text(Driver *driver) {
     Text text = {.arena = driver->arena};
     Diags diags = {.arena = driver->arena};
@@ -209,7 +209,7 @@ static const char *llvm_text(Driver *driver) {
     return str_format(driver->arena, "%.*s", (int)ir.n_bytes, ir.data);
 }
 
-/* What a pass leaves behind. */
+/* The text of a pass's result. */
 static const char *text_after(Driver *driver, PassId pass) {
     switch (pass) {
     case PASS_PARSE:
@@ -291,13 +291,13 @@ static void set_text(Driver *driver, const char *text) {
                                .n_bytes = strlen(text)};
 }
 
-/* Kinds that are made before fusion. */
+/* The text of a kind that is made before fusion; else NULL. */
 static const char *early_text(Driver *driver) {
     if (driver->options.kind == FUSEC_AST) return ast_text(driver);
     return driver->options.kind == FUSEC_GRAPH ? graph_text(driver) : NULL;
 }
 
-/* With the hooks between the passes. */
+/* Runs the passes, with the hooks between them. */
 static bool make_plans(Driver *driver) {
     Planning *p = &driver->planning;
     const DriverHook *hook = &driver->options.hook;

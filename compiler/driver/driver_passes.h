@@ -1,4 +1,4 @@
-/* The driver's own passes, and the table of all. See pipeline/passes.def. */
+/* The driver's own passes, and the table of all passes. See pipeline/passes.def. */
 #ifndef FUSEC_DRIVER_DRIVER_PASSES_H
 #define FUSEC_DRIVER_DRIVER_PASSES_H
 
@@ -6,7 +6,7 @@
 
 extern const Pipeline driver_pipeline;
 
-/* `user` of their planning is the driver. */
+/* `user` of their Planning is the driver. */
 bool parse_pass(const Planning *p);
 bool check_pass(const Planning *p);
 bool contract_pass(const Planning *p);

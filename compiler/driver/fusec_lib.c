@@ -1,4 +1,4 @@
-/* The library: one driver per call, kept alive as the result. See fusec.h. */
+/* The library: one driver per call, which lives on as the result. See fusec.h. */
 #include "driver/driver.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 struct fusec_result {
     Driver driver;
     const char *messages;
-    const char *usage; /* what is wrong with the options, or NULL */
+    const char *usage; /* what is wrong with the options; NULL: nothing */
     char usage_text[160];
 };
 
@@ -38,7 +38,7 @@ static fusec_status compile(Driver *driver, void *user) {
     return status ? status : driver_build(driver);
 }
 
-/* The caller's options, of whatever version, over the defaults. */
+/* The caller's options, of any version, over the defaults. */
 static fusec_options full_options(const fusec_options *given) {
     fusec_options options = FUSEC_OPTIONS_INIT;
     size_t n_bytes = options.struct_size;
@@ -85,7 +85,8 @@ static fusec_status read_options(fusec_result *result, const fusec_options *give
     return FUSEC_OK;
 }
 
-/* What is no diagnostic of the source: wrong options, no memory, a mistake of ours; or NULL. */
+/* The message of a failure that is not in the source: wrong options, no memory or an internal
+ * error; NULL: none. */
 static const char *other_failure(const fusec_result *result) {
     return result->usage ? result->usage : result->driver.failure;
 }
@@ -141,7 +142,7 @@ const char *fusec_result_explanation(const fusec_result *result) {
     return result && result->driver.ledger ? result->driver.ledger : "";
 }
 
-/* The failure that is no diagnostic of the source counts as the last one. */
+/* A failure that is not in the source counts as the last diagnostic. */
 size_t fusec_result_n_diagnostics(const fusec_result *result) {
     if (!result) return 0;
     size_t n = other_failure(result) != NULL;

@@ -1,4 +1,4 @@
-/* The ledger: what a plan costs, and what follows from advice. See driver.h. */
+/* The ledger: the predicted costs of a plan, and the effects of advice. See driver.h. */
 #include "driver/driver_passes.h"
 
 #include "explain/must_check.h"
@@ -7,7 +7,7 @@ static const Card *ledger_card(const DriverOptions *options) {
     return options->card ? options->card : card_of_target(options->target);
 }
 
-/* Of a graph changed as advice says. */
+/* Plans a graph that was changed as advice says. */
 static Plan *plan_changed(void *user, Arena *arena, Graph *graph) {
     Driver *driver = user;
     PassId last = driver->options.no_fuse ? PASS_SCHEDULE : PASS_LAUNCH;
@@ -27,7 +27,7 @@ static double price_at(void *user, Arena *arena, const Plan *plan, const int64_t
     return cost_us(arena, plan, ledger_card(&driver->options), dims);
 }
 
-/* A copy of the plan whose reasons may change. */
+/* A copy of the plan with its own edges, whose reasons may change. */
 static Plan *unsettled(Arena *arena, const Plan *plan) {
     Plan *copy = arena_copy(arena, plan, sizeof *plan);
     copy->edges.data =
@@ -35,8 +35,8 @@ static Plan *unsettled(Arena *arena, const Plan *plan) {
     return copy;
 }
 
-/* Whether the plan keeps the source's contracts; one that does not is reported with reasons that
- * hold up. */
+/* Whether the plan satisfies the source's `fuse must` blocks. If it does not, the ledger shows a
+ * plan whose reasons are consistent. */
 static bool keeps_contracts(Driver *driver, const Plan *plan) {
     Diags ignored = {.arena = driver->arena};
     if (must_check(plan, NULL, NULL, &ignored)) return true;
@@ -55,7 +55,8 @@ bool contract_pass(const Planning *p) {
     return is_kept;
 }
 
-/* Blocks and launches come first: they are few, and what is compiled for a ledger is bounded. */
+/* Advice on blocks and launches comes first, because there are few and the number of trial plans is
+ * bounded. */
 static void advise(Driver *driver, Plan *settled, ExplainInput *input) {
     const DriverOptions *options = &driver->options;
     AdvicePlanner planner = {

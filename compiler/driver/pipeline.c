@@ -1,4 +1,4 @@
-/* The function of every pass, of whatever folder. */
+/* The functions of all passes, from every folder. */
 #include "driver/driver_passes.h"
 
 #include "fuse/fuse.h"

@@ -1,4 +1,4 @@
-/* The search. See bisect.h. */
+/* The bisection. See bisect.h. */
 #include "verify/bisect.h"
 #include "plan/launch.h"
 
@@ -16,17 +16,17 @@ typedef enum {
     SPOT_UNKNOWN,
     SPOT_RIGHT,
     SPOT_WRONG,
-    SPOT_BLIND /* cannot be tapped or judged */
+    SPOT_BLIND /* no probe can show it, or its right value is unknown */
 } SpotState;
 
 /* A value of a kernel: one trace. */
 typedef struct Spot {
-    uint32_t kernel; /* the first with this trace */
+    uint32_t kernel; /* the first kernel with this trace */
     uint32_t trace;
     SpotState state;
     Probe tap;
     int64_t n_bytes; /* of its probe */
-    /* The first wrong element; -1: the kernel computes a place that the node does not have. */
+    /* The first wrong element; -1: the kernel computes an element that the node does not have. */
     int64_t element;
     double actual, expected;
 } Spot;
@@ -37,12 +37,12 @@ typedef struct Search {
     const Graph *graph;
     Arena *arena;
     Vec(Spot) spots;
-    uint32_t *first_spot; /* per kernel: of its traces */
-    bool *is_seen;        /* per spot: in this walk */
-    Vec(uint32_t) order;  /* spots of this walk, operands first */
-    const Store *root;    /* of the output; NULL: not found */
+    uint32_t *first_spot; /* per kernel: the index of its first trace's spot */
+    bool *is_seen;        /* per spot: visited in this walk */
+    Vec(uint32_t) order;  /* the suspects of this walk, operands before users */
+    const Store *root;    /* the store of the output; NULL: not found */
     uint32_t root_kernel;
-    uint32_t wrong; /* the earliest known: a spot, or SPOT_NONE for the output itself */
+    uint32_t wrong; /* the earliest spot known to be wrong; SPOT_NONE: only the output itself */
     uint32_t n_values, n_trials;
     bool is_broken, is_gone;
     Text text;
@@ -69,7 +69,7 @@ static const Trace *trace_of(const Search *s, uint32_t spot) {
     return &kernel_at(s, at->kernel)->traces.data[at->trace];
 }
 
-/* Of the probe, all its scalars; -1 beyond any limit. */
+/* Bytes of the probe's buffers, over all its scalars; -1 beyond any limit. */
 static int64_t tap_bytes(const Search *s, const Probe *tap) {
     const Kernel *kernel = kernel_at(s, tap->kernel);
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -85,7 +85,7 @@ static int64_t tap_bytes(const Search *s, const Probe *tap) {
     return n * elem_bytes;
 }
 
-/* Nothing of it can be wrong, and nothing of it may be loaded. */
+/* Whether the node has no elements: it cannot be wrong, and its memory must not be read. */
 static bool is_empty(const Search *s, NodeId node) {
     Tensor type;
     const char *error = NULL;
@@ -93,8 +93,8 @@ static bool is_empty(const Search *s, NodeId node) {
            tensor_n_elems(&type) == 0;
 }
 
-/* Whether nothing hangs on it. A kernel and those after it that it was split into have the same
- * traces. */
+/* Whether no store depends on the trace. A kernel and the kernels that it was split into have the
+ * same traces. */
 static bool is_idle(const Search *s, const Spot *spot) {
     const Trace *traces = kernel_at(s, spot->kernel)->traces.data;
     for (uint32_t k = spot->kernel; k < s->plan->kernels.n; k++)
@@ -137,8 +137,8 @@ static void list_spots(Search *s) {
     s->is_seen = arena_array(s->arena, bool, s->spots.n);
 }
 
-/* Store number `n` of those that put `node`, or pieces of it, into a buffer (any, for UINT32_MAX),
- * and its kernel; NULL: there are no more. */
+/* Store number `n` of those that write `node`, or slices of it, into `buffer` (UINT32_MAX: any),
+ * and its kernel; NULL: there are fewer. */
 static const Store *find_store(const Search *s, NodeId node, uint32_t buffer, uint32_t number,
                                uint32_t *where) {
     for (uint32_t k = 0; k < s->plan->kernels.n; k++) {
@@ -166,7 +166,7 @@ static uint32_t spot_of_store(const Search *s, const Store *store, uint32_t kern
 
 static void walk(Search *s, uint32_t spot);
 
-/* What is stored as the value, or as pieces of it; nothing for an input. */
+/* Walks the stores that hold the value, or slices of it. An input has none. */
 static void walk_stores(Search *s, NodeId node, uint32_t buffer) {
     uint32_t kernel = 0;
     const Store *store;
@@ -174,7 +174,7 @@ static void walk_stores(Search *s, NodeId node, uint32_t buffer) {
         walk(s, spot_of_store(s, store, kernel));
 }
 
-/* What may be wrong and makes `spot` wrong: everything it is made of, up to what is right. */
+/* Lists the suspects: values that `spot` depends on, up to values known to be right. */
 static void walk(Search *s, uint32_t spot) {
     if (s->is_seen[spot] || s->spots.data[spot].state == SPOT_RIGHT) return;
     s->is_seen[spot] = true;
@@ -194,19 +194,19 @@ static void list_suspects(Search *s) {
         walk(s, s->wrong);
 }
 
-/* Judging a probe. */
+/* Comparing a probe with the right values. */
 
 typedef struct Judge {
     const Search *search;
     const Probe *tap;
     const uint8_t *const *bytes; /* per scalar of the probe */
-    int64_t at;                  /* element of the probe */
+    int64_t at;                  /* the current element of the probe */
     const IndexCode *coords[MAX_RANK];
     Vec(const IndexCode *) guards;
-    Vec(int64_t) bounds; /* lo and hi of each */
+    Vec(int64_t) bounds; /* lo and hi per guard */
 } Judge;
 
-/* Of an index that is idle all elements are the same, and there is a first. */
+/* The value of a gathered index; 0 for an unused index, which no probe scalar has. */
 static int64_t gathered(void *user, uint32_t scalar) {
     const Judge *j = user;
     const ScalarTab *scalars = kernel_at(j->search, j->tap->kernel)->scalars;
@@ -240,7 +240,7 @@ static bool compile_place(const Search *s, const Kernel *kernel, const Trace *tr
     return true;
 }
 
-/* The element of the node; -1: outside the guard, -2: outside the node. */
+/* The node's element at the point; -1: outside the guard, -2: outside the node. */
 static int64_t element_at(const Judge *j, const Tensor *type, const IndexPoint *point) {
     int64_t element = 0;
     for (uint32_t i = 0; i < j->guards.n; i++) {
@@ -255,7 +255,7 @@ static int64_t element_at(const Judge *j, const Tensor *type, const IndexPoint *
     return element;
 }
 
-/* Compares one element; false when it is wrong, which is noted. */
+/* Compares one element. False: it is wrong, and the spot records it. */
 static bool judge_element(const Search *s, const Judge *j, Spot *spot, const Tensor *type,
                           int64_t element) {
     size_t n_bytes = dtype_bytes(type->dtype);
@@ -275,7 +275,7 @@ static bool judge_element(const Search *s, const Judge *j, Spot *spot, const Ten
     return false;
 }
 
-/* Steps the loops of a probe; false after the last. */
+/* Advances the loops of a probe; false after the last point. */
 static bool next_point(const Probe *tap, const int64_t *extents, int64_t *axes) {
     for (uint32_t k = tap->n_axes; k-- > 0;) {
         if (++axes[tap->axes[k]] < extents[k]) return true;
@@ -323,7 +323,7 @@ static bool has_room(const Search *s, const Probe *chosen, uint32_t n, const Spo
            (n == 0 || n_bytes + spot->n_bytes <= MAX_TRIAL_BYTES);
 }
 
-/* Some of the suspects, spread evenly from the first to the last. */
+/* Chooses some of the suspects, spread evenly from the first to the last. */
 static uint32_t choose(Search *s, Probe *taps, uint32_t *spots) {
     uint32_t n_unknown = 0, n = 0, at = 0;
     int64_t n_bytes = 0;
@@ -334,7 +334,9 @@ static uint32_t choose(Search *s, Probe *taps, uint32_t *spots) {
         Spot *spot = &s->spots.data[s->order.data[i]];
         if (spot->state != SPOT_UNKNOWN || at++ % stride) continue;
         if (!has_room(s, taps, n, spot, n_bytes)) {
-            if (n == 0) spot->state = SPOT_BLIND; /* no argument is left */
+            if (n == 0)
+                spot->state = SPOT_BLIND; /* its probe needs more arguments than a kernel
+                                           * has */
             continue;
         }
         n_bytes += spot->n_bytes;
@@ -351,7 +353,7 @@ static bool run(Search *s, BisectTrial *trial) {
     return false;
 }
 
-/* One trial; false when the search is at its end. */
+/* Runs one trial; false when the search has ended. */
 static bool step(Search *s) {
     Probe taps[MAX_TAPS];
     uint32_t spots[MAX_TAPS];
@@ -370,7 +372,7 @@ static bool step(Search *s) {
     return !s->is_gone || earliest != SPOT_NONE;
 }
 
-/* Words. */
+/* The report. */
 
 static void put_difference(Search *s, NodeId node, int64_t element, double actual,
                            double expected) {
@@ -386,7 +388,7 @@ static void put_node(Search *s, NodeId node) {
     verify_name_node(s->graph, node, &s->text);
 }
 
-/* What the search could not look into, between what is wrong and what is right. */
+/* Reports values between a wrong and a right one that no probe could show. */
 static void put_blind(Search *s) {
     list_suspects(s);
     bool is_first = true;
@@ -400,7 +402,7 @@ static void put_blind(Search *s) {
     if (!is_first) text_puts(&s->text, "\n");
 }
 
-/* The op that asked for a value: the nearest above it in its kernel. */
+/* The nearest later op in the kernel that uses the value. */
 static NodeId user_of(const Search *s, uint32_t spot) {
     const Spot *at = &s->spots.data[spot];
     const Kernel *kernel = kernel_at(s, at->kernel);
@@ -411,7 +413,7 @@ static NodeId user_of(const Search *s, uint32_t spot) {
     return trace_of(s, spot)->node;
 }
 
-/* Whether two temporaries share a byte for these dims. */
+/* Whether two temporaries share a byte at these dims. */
 static bool overlaps(const Search *s, const Buffer *a, const Buffer *b) {
     DimTab *dims = s->graph->dims;
     int64_t at[2], n[2];
@@ -423,7 +425,7 @@ static bool overlaps(const Search *s, const Buffer *a, const Buffer *b) {
     return at[0] < at[1] + n[1] && at[1] < at[0] + n[0];
 }
 
-/* Where a kernel of the fused plan is launched. */
+/* The position in the lowered plan of a kernel of the fused plan. */
 static uint32_t launched_at(const Search *s, uint32_t kernel) {
     const Plan *placed = s->in->placed;
     uint32_t k = 0;
@@ -433,7 +435,7 @@ static uint32_t launched_at(const Search *s, uint32_t kernel) {
     return k;
 }
 
-/* The kernel's argument `i`, if both are temporaries in memory and share a byte. */
+/* Argument `i` of the kernel, if it and `a` are temporaries that share a byte; else NULL. */
 static const Buffer *find_sharer(const Search *s, const Kernel *kernel, uint32_t i,
                                  const Buffer *a) {
     const Buffer *b = &s->in->placed->buffers.data[kernel->args.data[i]];
@@ -442,7 +444,7 @@ static const Buffer *find_sharer(const Search *s, const Kernel *kernel, uint32_t
     return a != b && are_temps && are_in_memory && overlaps(s, a, b) ? b : NULL;
 }
 
-/* Temporaries that something between the store and the load writes to, at the same place. */
+/* Reports temporaries in the same memory that a kernel between the store and the load writes. */
 static void put_overlaps(Search *s, uint32_t buffer, uint32_t writer, uint32_t reader) {
     const Plan *placed = s->in->placed;
     uint32_t last = launched_at(s, reader);
@@ -459,17 +461,16 @@ static void put_overlaps(Search *s, uint32_t buffer, uint32_t writer, uint32_t r
     }
 }
 
-/* A value on its way from the kernel that stores it, or the last piece of it, to the one that loads
- * it. */
+/* A value in memory between the kernel that stores it, or its last slice, and the loading one. */
 typedef struct Transit {
-    uint32_t load; /* the spot */
+    uint32_t load; /* its spot */
     const Store *store;
-    uint32_t writer, reader; /* kernels */
-    /* Seen with the temporary in memory of its own: */
+    uint32_t writer, reader; /* indices of kernels */
+    /* The outcome with the temporary in memory of its own. */
     bool is_stored_wrong, is_cured;
 } Transit;
 
-/* False for an input, which nobody stores. */
+/* False for an input, which no kernel stores. */
 static bool find_transit(const Search *s, uint32_t load, Transit *transit) {
     *transit = (Transit){.load = load, .reader = s->spots.data[load].kernel};
     NodeId node = trace_of(s, load)->node;
@@ -483,8 +484,8 @@ static bool find_transit(const Search *s, uint32_t load, Transit *transit) {
     return transit->store != NULL;
 }
 
-/* Runs again with the temporary in memory and apart, where it can be looked at, and with a probe of
- * what is wrong, if that is not the output itself. */
+/* Runs again with the temporary as an output, in memory of its own, where its value is visible, and
+ * with a probe of the wrong value, unless only the output itself is wrong. */
 static void look_into(Search *s, Transit *transit) {
     Spot *spot = s->wrong == SPOT_NONE ? NULL : &s->spots.data[s->wrong];
     const Buffer *buffer = &s->plan->buffers.data[transit->store->buffer];
@@ -515,7 +516,7 @@ static void put_stored(Search *s, const Transit *transit, const char *what) {
                 kernel_at(s, transit->writer)->name, what);
 }
 
-/* Whether the reader does not wait for the writer. The parts of a launch run side by side. */
+/* Whether the reader does not wait for the writer, as between parallel kernels of a launch. */
 static bool is_early(const Search *s, const Transit *transit) {
     uint32_t writer = launched_at(s, transit->writer), reader = launched_at(s, transit->reader);
     if (reader <= writer) return reader < writer;
@@ -538,7 +539,7 @@ static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) 
         put_overlaps(s, transit->store->buffer, transit->writer, transit->reader);
 }
 
-/* Whether the value is lost on its way; says so then. */
+/* Whether the value is lost between store and load; reports it if so. */
 static bool judge_transit(Search *s, uint32_t load, BisectVerdict *verdict) {
     Transit transit;
     if (!find_transit(s, load, &transit)) return false;
@@ -558,7 +559,7 @@ static bool judge_transit(Search *s, uint32_t load, BisectVerdict *verdict) {
     return transit.is_cured || transit.is_stored_wrong;
 }
 
-/* Whether the kernel that reads the temporary has another in the same place. */
+/* Whether the kernel that reads the temporary has another argument in the same memory. */
 static bool is_gone_over(const Search *s, const Transit *transit) {
     const Plan *placed = s->in->placed;
     uint32_t k = launched_at(s, transit->reader), n = 0;
@@ -568,8 +569,8 @@ static bool is_gone_over(const Search *s, const Transit *transit) {
     return n > 0;
 }
 
-/* Whether the value, which may be right where a probe finds it, is overwritten by the kernel that
- * loads it, in a place where that needs it again; says so then. */
+/* Whether the loading kernel itself overwrites the value before its last read; reports it if so. A
+ * probe may still have seen the right value. */
 static bool judge_gone_over(Search *s, uint32_t load, BisectVerdict *verdict) {
     Transit transit;
     if (!trace_of(s, load)->is_loaded || s->n_trials == MAX_TRIALS ||
@@ -582,7 +583,7 @@ static bool judge_gone_over(Search *s, uint32_t load, BisectVerdict *verdict) {
     return true;
 }
 
-/* The same of all loads, or of those before the op in its kernel. */
+/* judge_gone_over for all loads, or for those before the wrong op in its kernel. */
 static bool judge_all_gone_over(Search *s, BisectVerdict *verdict) {
     bool is_op = s->wrong != SPOT_NONE;
     uint32_t from = is_op ? s->first_spot[s->spots.data[s->wrong].kernel] : 0;
@@ -607,8 +608,7 @@ static void finish_load(Search *s, BisectVerdict *verdict) {
     text_puts(&s->text, "\n");
 }
 
-/* Its operands are right, unless they are what no probe shows: then they may be lost on their way.
- */
+/* The op's operands are right, except that some may be lost in memory, which no probe shows. */
 static void finish_op(Search *s, BisectVerdict *verdict) {
     const Spot *spot = &s->spots.data[s->wrong];
     const Trace *trace = trace_of(s, s->wrong);
@@ -630,7 +630,7 @@ static void finish_op(Search *s, BisectVerdict *verdict) {
     put_blind(s);
 }
 
-/* Of the pieces of the output the first that is not known to be right, if any. */
+/* The first slice of the output that is not known to be right, if any. */
 static const Spot *find_suspect(Search *s) {
     uint32_t kernel = 0, buffer = s->root->buffer;
     NodeId held = store_holds(s->plan, s->root);
@@ -645,7 +645,7 @@ static const Spot *find_suspect(Search *s) {
     return &s->spots.data[spot_of_store(s, s->root, s->root_kernel)];
 }
 
-/* No probe shows anything wrong, but the output is. */
+/* The output is wrong, but no probe shows a wrong value. */
 static void finish_output(Search *s, BisectVerdict *verdict) {
     const Spot *spot = find_suspect(s);
     const char *kernel = kernel_at(s, s->root_kernel)->name;

@@ -1,11 +1,11 @@
-/* Finding the op at which a fused program first departs from the unfused one.
+/* Bisection: finds the op at which a fused program first departs from the unfused one.
  *
- * The fused plan's kernels know which scalar is which value of the graph (Kernel.traces). A few of
- * these values at a time are stored beside what the kernels store anyway (verify/probe.h), and
- * compared with the unfused program's; of those that differ one is taken whose operands do not.
- * What is fused stays as it is.
+ * The fused plan's kernels record which scalar is which value of the graph (Kernel.traces). Each
+ * trial stores a few of these values by probes (verify/probe.h) and compares them with those of the
+ * unfused program. The result is a value that differs although its operands do not. The grouping
+ * does not change.
  *
- * Host only: whoever calls it compiles and runs. */
+ * Host only: the caller compiles and runs. */
 #ifndef FUSEC_VERIFY_BISECT_H
 #define FUSEC_VERIFY_BISECT_H
 
@@ -15,48 +15,49 @@
 typedef struct BisectTrial {
     const Probe *taps;
     uint32_t n_taps;
-    uint32_t shown; /* a temporary to be an output too, UINT32_MAX: none */
-    /* Filled in: per probe the elements of each of its scalars; those of `shown`; and whether the
-     * output that is looked into still differs. */
+    uint32_t shown; /* a temporary that becomes an output too; UINT32_MAX: none */
+    /* Results: per probe the elements of each of its scalars, the elements of `shown`, and whether
+     * the output under examination still differs. */
     const uint8_t *const **bytes;
     const uint8_t *shown_bytes;
     bool is_wrong;
 } BisectTrial;
 
 typedef struct Bisect {
-    const Plan *plan;   /* of the program that failed: as fused, where probes are put in */
-    const Plan *placed; /* the same plan as lowered: other kernels may be between its own */
+    const Plan *plan;   /* the failed program after fusion, where probes are added */
+    const Plan *placed; /* the same plan as lowered, with further kernels between its own */
     uint32_t buffer;    /* the output that differs */
     const int64_t *symbol_values;
     const uint8_t *const *expected; /* per node: elements of the right value, or NULL */
     Arena *arena;
-    /* Compiles, runs on the inputs that failed; false when that cannot be done, which ends it. */
+    /* Compiles, and runs on the inputs that failed. False ends the search: it could not be done. */
     bool (*run)(void *user, BisectTrial *trial);
     void *user;
 } Bisect;
 
-/* The name that the temporary has as an output; no source can have it. */
+/* The name of the temporary as an output; no source can use it. */
 const char *bisect_shown_name(void);
-/* Puts the trial's probes into a plan that was fused, and is not placed yet. */
+/* Adds the trial's probes to a fused plan that is not placed yet. */
 void bisect_apply(const BisectTrial *trial, Arena *arena, Plan *plan);
 
 typedef enum {
-    BISECT_FAILED,   /* a trial could not be run */
+    BISECT_FAILED,   /* a trial could not run */
     BISECT_OP,       /* the op's value is wrong, its operands are right */
-    BISECT_READ,     /* its operand is right in memory, but not what it reads there */
-    BISECT_STORE,    /* its value is right, what lies in memory after the store is not */
-    BISECT_OVERLAP,  /* its value is overwritten before it is read */
-    BISECT_CHIP,     /* it is right, but not what the next phase of the launch finds on chip */
-    BISECT_ORDER,    /* it is read before it is made */
-    BISECT_SCHEDULE, /* with probes nothing is wrong */
+    BISECT_READ,     /* an operand is right in memory, but the op reads another value */
+    BISECT_STORE,    /* the op's value is right, but memory is wrong after the store */
+    BISECT_OVERLAP,  /* the value is overwritten before it is read */
+    BISECT_CHIP,     /* the value is right, but the next kernel of the launch finds another one in
+                      * shared memory */
+    BISECT_ORDER,    /* the value is read before it is computed */
+    BISECT_SCHEDULE, /* with probes the output is right */
 } BisectKind;
 
 typedef struct BisectVerdict {
     BisectKind kind;
     NodeId node;                 /* the op */
-    uint32_t kernel;             /* that computes it */
-    uint32_t n_values, n_trials; /* looked at */
-    const char *text;            /* all of it, in one or more lines that end with a line feed */
+    uint32_t kernel;             /* the kernel that computes it */
+    uint32_t n_values, n_trials; /* examined values, runs */
+    const char *text;            /* the whole report: one or more lines, each with its newline */
 } BisectVerdict;
 
 BisectVerdict bisect_find(const Bisect *bisect);

@@ -16,8 +16,8 @@ static void add_root(void *user, const Store *store) {
     vec_push(roots->arena, &roots->values, roots->kernel->traces.data[store->trace - 1].value);
 }
 
-/* What is computed, or should be: in a plan that is wrong, a store may have another value than the
- * one it is said to have. */
+/* Values that are computed or should be. In a wrong plan a store may hold another value than its
+ * node's. */
 static const bool *live_scalars(Arena *arena, const Kernel *kernel) {
     bool *live = kernel_live_scalars(arena, kernel);
     Roots roots = {.arena = arena, .kernel = kernel};
@@ -45,9 +45,9 @@ static void add_gathered(Arena *arena, const IndexTab *tab, IndexId id, const bo
     }
 }
 
-/* Fills probe->scalars; returns the axes that they or the value's coordinates depend on. An idle
- * index stays out: the kernel does not wait for it, an init kernel would read what no run has made.
- */
+/* Fills probe->scalars, and returns the axes that these and the value's coordinates depend on. An
+ * unused gather index stays out: the kernel does not wait for it, and an init kernel would read
+ * memory that no run has written. */
 static uint32_t collect(Arena *arena, const Plan *plan, const Kernel *kernel, const Trace *trace,
                         const bool *live, Probe *tap) {
     const ScalarTab *scalars = kernel->scalars;
@@ -68,7 +68,8 @@ static void add_axes(Probe *tap, uint32_t first, uint32_t n) {
     for (uint32_t k = 0; k < n; k++) tap->axes[tap->n_axes++] = first + k;
 }
 
-/* Innermost what lies side by side in memory; of a probe apart just those that it depends on. */
+/* Orders the axes so that the innermost is contiguous in memory. A separate map has only the axes
+ * that it depends on. */
 static void choose_axes(Probe *tap, const Kernel *kernel, uint32_t needed) {
     for (uint32_t k = 0; tap->is_apart && k < MAX_AXES; k++)
         if (needed >> k & 1) add_axes(tap, k, 1);
@@ -102,7 +103,7 @@ bool probe_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Pro
     const uint32_t *stage = inline_scalar_stages(arena, kernel);
     for (uint32_t i = 0; i < tap->scalars.n; i++)
         if (stage[tap->scalars.data[i]] > tap->stage) tap->stage = stage[tap->scalars.data[i]];
-    /* A partial has no results, only accumulators. */
+    /* A kernel of partial results has accumulators but no results. */
     if (tap->stage > 0 && kernel->segment_axis != NO_AXIS) return false;
     tap->is_row = kernel->form != FORM_MAP && (axes & ~parallel) == 0;
     tap->is_apart = !tap->is_row && kernel->form == FORM_GEMM;
@@ -112,7 +113,8 @@ bool probe_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Pro
     return n_elems(kernel, tap) != DIM_NONE;
 }
 
-/* What init kernels store is prepared; it gets its name with all that is. */
+/* The store of an init kernel goes to a prepared buffer, which gets its name with the other
+ * prepared ones. */
 static uint32_t add_buffer(Arena *arena, Plan *plan, const Kernel *kernel, const Probe *tap,
                            ScalarId value, Str name) {
     BufferKind kind = kernel->is_init ? BUFFER_PREPARED : BUFFER_OUTPUT;
@@ -134,7 +136,7 @@ static IndexId address(const Kernel *kernel, const Probe *tap) {
     return at;
 }
 
-/* The parts of a split kernel share their stages. */
+/* Kernels made by a split share their stages, so this kernel gets its own copy. */
 static void own_stages(Arena *arena, Kernel *kernel) {
     Kernel copy = {.n_parallel = 0};
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
@@ -148,7 +150,7 @@ static void own_stages(Arena *arena, Kernel *kernel) {
     kernel->stages.capacity = copy.stages.capacity;
 }
 
-/* A place that hangs on the last results needs a stage after them. */
+/* A place that depends on the last stage's results needs a stage after it. */
 static void store_inside(Arena *arena, Kernel *kernel, const Probe *tap, const uint32_t *buffers) {
     own_stages(arena, kernel);
     if (!tap->is_row && tap->stage == kernel->stages.n)
@@ -181,7 +183,7 @@ Str probe_name(Arena *arena, uint32_t tap, uint32_t scalar) {
     return str_format(arena, ".p%u.%u", tap, scalar);
 }
 
-/* Outputs are written by every run: what an init kernel stores is copied to one. */
+/* Every run must write the outputs, so the buffer of an init kernel is copied to one. */
 static void show_prepared(Arena *arena, Plan *plan, const Probe *tap, uint32_t t,
                           const uint32_t *buffers) {
     for (uint32_t i = 0; i < tap->scalars.n; i++)
@@ -189,7 +191,7 @@ static void show_prepared(Arena *arena, Plan *plan, const Probe *tap, uint32_t t
             probe_show(arena, plan, buffers[i], probe_name(arena, t, i));
 }
 
-/* Kernels that stood for one that starts at all extents now. */
+/* The kernel now runs at all extents, so the other versions of its choice are removed. */
 static void drop_stand_ins(Plan *plan) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
@@ -202,7 +204,8 @@ static void drop_stand_ins(Plan *plan) {
     plan->kernels.n = n;
 }
 
-/* The maps come last, and from the last kernel on: each moves the kernels behind it. */
+/* Separate maps are added last, from the last kernel to the first, because each shifts the kernels
+ * after it. */
 void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps) {
     uint32_t **buffers = arena_array(arena, uint32_t *, n_taps);
     for (uint32_t t = 0; t < n_taps; t++) {

@@ -1,13 +1,12 @@
-/* Probes: additional stores of values that a plan's kernels have in any case, each into an output
- * of its own, so that it can be seen where a fused program goes wrong. A probe changes no grouping
- * and no value: the kernels compute what they did, and store more of it. Nor does it change a
- * buffer's place, unless a kernel of several passes stored over what a probe has it read again.
- * What a GEMM computes of its operands has no place in it; a map before it stores that. What an
- * init kernel stores is prepared, and a map after all others copies it to the output. A kernel with
- * probes starts at all extents, to the same bits: those that stand for it at some
- * (split/dispatch_rows.h) are taken out.
+/* Probes: extra stores of values that a plan's kernels compute anyway, each to an output of its
+ * own, to show where a fused program goes wrong. A probe changes no grouping and no value; the
+ * kernels only store more. It does not move a buffer, except where a kernel of several stages
+ * stores over a buffer that the probe reads again. A GEMM cannot store values of its operands, so a
+ * map before it computes and stores them. An init kernel's value becomes prepared, and a map after
+ * all kernels copies it to the output. A kernel with probes runs at all extents, with the same
+ * bits: the other versions of its choice (split/dispatch_rows.h) are removed.
  *
- * Works on a fused plan before it is scheduled. */
+ * Probes apply to a fused plan that is not scheduled. */
 #ifndef FUSEC_VERIFY_PROBE_H
 #define FUSEC_VERIFY_PROBE_H
 
@@ -15,30 +14,30 @@
 
 typedef struct Probe {
     uint32_t kernel, trace;
-    /* The loops it is stored over, outermost first: its elements are row-major over them. */
+    /* The loops of the store, outermost first; its elements are row-major over them. */
     uint32_t n_axes;
     uint32_t axes[MAX_AXES];
-    bool is_row;    /* after the stages, once per row */
-    bool is_apart;  /* by a map just before the kernel, from a copy of its program */
-    uint32_t stage; /* else: in which */
-    /* What is stored: the value, then the gathered indices that its place hangs on, but for idle
-     * ones: any will do. */
+    bool is_row;    /* stored after the stages, once per row */
+    bool is_apart;  /* computed by a map before the kernel, from a copy of its program */
+    uint32_t stage; /* otherwise: the stage that stores it */
+    /* The stored scalars: the value, then the gathered indices that its place depends on. Unused
+     * indices are left out, because any value serves. */
     Vec(ScalarId) scalars;
 } Probe;
 
-/* Finds where `kernel` can store a trace of its own. False where it has no place for it: of a split
- * kernel what the other part has, and of any what is idle. */
+/* Finds a place where `kernel` can store a trace. False: it has none, because the trace is unused
+ * or belongs to another kernel of a split. */
 bool probe_place(Arena *arena, const Plan *plan, uint32_t kernel, uint32_t trace, Probe *tap);
 
-/* Whether nothing that the kernel stores hangs on a trace: composition has found that out. */
+/* Whether no store of the kernel depends on the trace. */
 bool probe_is_idle(Arena *arena, const Kernel *kernel, uint32_t trace);
 
-/* Adds the stores of all probes, and an output of one axis for each scalar: that of scalar s of
- * probe t has probe_name. */
+/* Adds the stores of all probes, and an output with one axis for each scalar: probe_name(t, s) for
+ * scalar s of probe t. */
 void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps);
 Str probe_name(Arena *arena, uint32_t tap, uint32_t scalar);
-/* Makes an output of this name of what a buffer holds: of a temp by making it that output, so that
- * it leaves the workspace, of a prepared one by a copy. */
+/* Makes the contents of a buffer an output of this name: a temp becomes the output itself and
+ * leaves the workspace, a prepared buffer is copied. */
 void probe_show(Arena *arena, Plan *plan, uint32_t buffer, Str name);
 
 #endif

@@ -1,6 +1,7 @@
-/* Values that a kernel cannot store where it computes them, the operands of a GEMM: a map of
- * its own computes them by a copy of the kernel's scalar program. It reads what the kernel reads,
- * just before it, so that nothing else moves. And copies of what no run writes. See probe.h. */
+/* Probes of values that a kernel cannot store where it computes them: operands of a GEMM. A
+ * separate map computes them from a copy of the kernel's scalar program. It reads the kernel's
+ * inputs just before the kernel runs, so no other kernel moves. Also copies of buffers that no run
+ * writes. See probe.h. */
 #include "verify/probe_map.h"
 
 #include "plan/rebuild.h"
@@ -21,7 +22,7 @@ static IndexId add_axis(Kernel *map, DimId extent) {
     return index_axis(tab, index_new_axis(tab, extent));
 }
 
-/* Stores make a stage. */
+/* Inserts a map with a stage of stores. */
 static void insert(Arena *arena, Plan *plan, uint32_t at, Kernel map, Stage stage) {
     vec_push(arena, &map.stages, stage);
     kernel_note_interface(arena, &map);

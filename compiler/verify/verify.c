@@ -45,7 +45,7 @@ static bool stores_node(const Plan *plan, const Store *store, NodeId node) {
 const Kernel *verify_kernel_of(const Plan *plan, NodeId node) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        if (kernel->nodes.n == 0) continue; /* a layout's */
+        if (kernel->nodes.n == 0) continue; /* kernels of the layout pass hold no node */
         for (uint32_t i = 0; i < kernel->row_stores.n; i++)
             if (stores_node(plan, &kernel->row_stores.data[i], node)) return kernel;
         for (uint32_t s = 0; s < kernel->stages.n; s++)
@@ -63,7 +63,7 @@ static bool complain(const Verifier *v, NodeId id, const char *what) {
     return false;
 }
 
-/* The program's value of a node as numbers; false when it is absent or too large. */
+/* Loads the program's value of a node as numbers; false when it is absent or too large. */
 static bool load_value(const Verifier *v, NodeId id, Tensor *value) {
     const char *error = NULL;
     Tensor type;

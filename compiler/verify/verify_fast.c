@@ -3,7 +3,7 @@
 
 #include "plan/rewrite.h"
 
-/* Elements of all values together, which take 16 bytes each, and their evaluation some more. */
+/* Limit of the elements of all values together; each takes 16 bytes, and more during evaluation. */
 enum { MAX_ELEMS = 1 << 22 };
 
 static bool is_small(const Graph *graph, const int64_t *symbol_values, Arena *arena,
@@ -40,7 +40,7 @@ static bool load_list(const Graph *graph, const GraphInput *list, uint32_t n,
     return true;
 }
 
-/* What each of the plan's rewrites adds, at this size. */
+/* The error that each rewrite of the plan adds at this size. */
 static bool list_slack(const Plan *plan, const int64_t *symbol_values, Arena *arena,
                        InterpReach *reach, const char **error) {
     InterpSlack *slack = arena_array(arena, InterpSlack, plan->kernels.n);

@@ -1,5 +1,5 @@
-/* Judging fast programs, whose fused and unfused results differ: what a graph's values are, and how
- * far those of a program made of it with --numerics=fast may be off. */
+/* Judging fast programs, whose fused and unfused results differ: reference values of the whole
+ * graph, and bounds on the error of a program made with --numerics=fast. */
 #ifndef FUSEC_VERIFY_VERIFY_FAST_H
 #define FUSEC_VERIFY_VERIFY_FAST_H
 
@@ -8,18 +8,18 @@
 typedef struct FastReference {
     const Plan *plan;
     Tensor *values;  /* per node */
-    double **bounds; /* the same; NULL for those that are bound */
+    double **bounds; /* per node; NULL for bound inputs and params */
 } FastReference;
 
-/* From the elements of what is bound, `bytes` per node. Rewrites of `plan` widen the bounds. False,
- * and a reason in `*error`: it is too large for the interpreter, or nothing to judge by is there.
- */
+/* Computes the reference from the elements of inputs and params, `bytes` per node. Rewrites of
+ * `plan` widen the bounds. False, with a reason in `*error`: the graph is too large for the
+ * interpreter, or the bytes of an input are missing. */
 bool verify_fast_reference(const Plan *plan, const int64_t *symbol_values,
                            const uint8_t *const *bytes, Arena *arena, FastReference *reference,
                            const char **error);
 
-/* Whether a program's elements of the node are within its bound. What is wrong goes to `report`, a
- * line. */
+/* Whether a program's elements of the node are within its bounds. `report` gets a line
+ * otherwise. */
 bool verify_fast_value(const FastReference *reference, NodeId id, const uint8_t *bytes,
                        Arena *arena, VerifyCounts *counts, Text *report);
 

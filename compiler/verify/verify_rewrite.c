@@ -10,7 +10,7 @@ typedef struct Judge {
     const RewriteValue *value;
     Arena *scratch;
     RewriteCounts *counts;
-    /* Of what is wrong: how much, and the first. */
+    /* The number of wrong elements, and the first of them. */
     int64_t n_wrong, element;
     double actual, expected, bound;
     bool is_beside_plain;
@@ -46,7 +46,7 @@ static void judge_element(Judge *j, int64_t element, double actual, const Rewrit
         note_wrong(j, element, actual, beside, e->bound + e->plain_bound, true);
 }
 
-/* False: the row reads what is not known. */
+/* False: the row depends on an unknown value. */
 static bool judge_row(Judge *j, int64_t row, const double *v, double *x, RewriteElement *judged,
                       double *evaluated) {
     const RewriteCase *c = j->c;
