@@ -1,6 +1,6 @@
-/* `fusec bench`: how long a run takes, where in it, how much memory traffic that is per second, and
- * what spoils the measurement or the program. Times are of runs back to back on one set of data:
- * what fits into a cache is read from there. */
+/* `fusec bench`: the time of a run and of its launches, the memory traffic per second, and warnings
+ * about the measurement or the program. Runs are timed back to back on one set of data, so data
+ * that fits in a cache is read from there. */
 #include "cli/report.h"
 
 #include <jansson.h>
@@ -10,47 +10,47 @@
 #include <time.h>
 
 enum {
-    WARM_MS = 200,     /* at least, before anything counts */
-    WANTED_MS = 3000,  /* of timed runs, unless --runs says how many */
-    MIN_RUNS = 10,     /* however long that takes */
-    MAX_RUNS = 20000,  /* however short they are */
+    WARM_MS = 200,     /* least warm-up before timed runs */
+    WANTED_MS = 3000,  /* time of all timed runs, unless --runs gives their number */
+    MIN_RUNS = 10,     /* even if they take longer */
+    MAX_RUNS = 20000,  /* even if they take less time */
     SAMPLE_RUNS = 50,  /* for the times of launches and of enqueuing */
-    QUEUE_DEPTH = 512, /* launches that a driver takes without making the caller wait */
-    MAX_SPILLS = 3,    /* kernels that are named for it */
+    QUEUE_DEPTH = 512, /* launches that a driver queues before it blocks the caller */
+    MAX_SPILLS = 3,    /* kernels named in a warning */
     DEFAULT_DIM = 1024
 };
 static const double ENQUEUE_BOUND = 0.8, UNSTABLE = 0.05;
 
-/* Microseconds. */
+/* Statistics in microseconds. */
 typedef struct Spread {
     double min, mean, median, p90, p95, p99, max;
-    double deviation; /* standard, over the mean */
+    double deviation; /* standard deviation over the mean */
 } Spread;
 
 /* One step of the graph's run phase. */
 typedef struct StepReport {
     frt_step_info info;
-    frt_variant_info variant; /* of a launch that takes place */
+    frt_variant_info variant; /* of an executed launch */
     frt_kernel_info made;
     double us, n_bytes;
-    CliExpected expected; /* all 0: of nothing that was compiled here */
+    CliExpected expected; /* all 0: the artifact was not compiled here */
 } StepReport;
 
 typedef struct Report {
     int32_t n_runs;
     Spread run;
-    double wall_s;                             /* of the timed runs */
-    double enqueue_us;                         /* of one run, median; CUDA alone */
-    double in_bytes, in_us, out_bytes, out_us; /* host to device and back, once; CUDA alone */
+    double wall_s;                             /* of all timed runs */
+    double enqueue_us;                         /* median of one run; CUDA only */
+    double in_bytes, in_us, out_bytes, out_us; /* copies to the device and back, once; CUDA only */
     double n_bytes;                            /* read and written by all launches */
     double gb_per_s;
-    CliExpected expected; /* of all launches */
+    CliExpected expected; /* of all launches together */
     StepReport *steps;
     uint32_t n_steps;
     const char *warnings[2 + MAX_SPILLS];
     uint32_t n_warnings;
-    frt_init_info init; /* before any run, and in none of the times */
-    frt_load_info load; /* the same */
+    frt_init_info init; /* before the runs, and outside their times */
+    frt_load_info load; /* before the runs, and outside their times */
 } Report;
 
 static bool is_cuda(const Exec *exec) {
@@ -97,7 +97,7 @@ static fusec_status time_runs(Exec *exec, int32_t n, double *us) {
     return FUSEC_OK;
 }
 
-/* Runs for WARM_MS and finds out how many runs to time. */
+/* Runs for at least WARM_MS, and computes the number of runs to time. */
 static fusec_status warm_up(Exec *exec, int32_t *n_runs) {
     double us[SAMPLE_RUNS], median = 0, begin = now_us();
     int32_t n = 1;
@@ -116,7 +116,8 @@ static fusec_status warm_up(Exec *exec, int32_t *n_runs) {
     return FUSEC_OK;
 }
 
-/* How long the caller is held, without a device that makes it wait. */
+/* Times the caller's part of a run. It drains the queue often enough that the driver never
+ * blocks. */
 static fusec_status time_enqueue(Exec *exec, Report *report) {
     double us[SAMPLE_RUNS];
     frt_error error = FRT_ERROR_INIT;
@@ -133,7 +134,7 @@ static fusec_status time_enqueue(Exec *exec, Report *report) {
     return FUSEC_OK;
 }
 
-/* All inputs to the device and all outputs back, from and to pageable memory. */
+/* Times copies of all inputs to the device and of all outputs back, from and to pageable memory. */
 static fusec_status time_copies(Exec *exec, Report *report) {
     frt_error error = FRT_ERROR_INIT;
     for (uint32_t i = 0; i < exec->n_tensors; i++) {
@@ -152,7 +153,7 @@ static fusec_status time_copies(Exec *exec, Report *report) {
     return FUSEC_OK;
 }
 
-/* Of a tensor, or where it is a copy that is not made of what stands for it. */
+/* Bytes of a tensor. If it is a padded copy that was not made, bytes of the tensor used instead. */
 static fusec_status tensor_bytes(Exec *exec, int32_t index, double *n_bytes) {
     int64_t dims[FRT_MAX_RANK];
     frt_error error = FRT_ERROR_INIT;
@@ -166,7 +167,7 @@ static fusec_status tensor_bytes(Exec *exec, int32_t index, double *n_bytes) {
                                                    : FUSEC_OK;
 }
 
-/* Every tensor counted once per launch that touches it, as in the ledger. */
+/* Counts each tensor once per launch that reads or writes it, as the ledger does. */
 static fusec_status count_bytes(Exec *exec, int32_t step, StepReport *report) {
     for (int32_t i = 0; i < report->info.n_args; i++) {
         double n_bytes;
@@ -181,7 +182,7 @@ static fusec_status count_bytes(Exec *exec, int32_t step, StepReport *report) {
 static fusec_status describe_step(Exec *exec, int32_t step, float ms, StepReport *report) {
     frt_error error = FRT_ERROR_INIT;
     report->us = 1e3 * (double)ms;
-    /* A step without time had nothing to do: a copy that is not needed. */
+    /* A step with time 0 was a copy that was not needed. */
     fusec_status status = ms > 0 ? count_bytes(exec, step, report) : FUSEC_OK;
     int32_t variant = frt_exec_variant(exec->exec, step);
     if (status || variant < 0) return status;
@@ -233,7 +234,7 @@ static fusec_status measure(Exec *exec, Report *report) {
     return FUSEC_OK;
 }
 
-/* What the numbers say about themselves. */
+/* Warnings that follow from the numbers. */
 
 static void warn(const Exec *exec, Report *report) {
     Arena *arena = exec->cli->arena;
@@ -260,9 +261,9 @@ static void warn(const Exec *exec, Report *report) {
     }
 }
 
-/* Telling. */
+/* Output. */
 
-/* Nothing where it is not known. */
+/* Prints `-` for an unknown number. */
 static void print_known(int width, int n_digits, double value) {
     if (value > 0)
         printf(" %*.*f", width, n_digits, value);
@@ -472,7 +473,7 @@ static fusec_status bench(Exec *exec, Report *report) {
 
 /* The page of --report. */
 
-/* Per launch: what is no copy. */
+/* The times of launches; steps that copy are left out. */
 static CliSide launch_times(const Exec *exec, const Report *report) {
     CliSide side = {.us = arena_array(exec->cli->arena, double, report->n_steps)};
     for (uint32_t i = 0; i < report->n_steps; i++)
@@ -496,7 +497,7 @@ static fusec_status write_page(CliPage *page, const Exec *exec, const Report *re
     return status;
 }
 
-/* Copies between tensors are steps, but none of the plan's launches. */
+/* Copies between tensors are steps, but not launches of the plan. */
 static fusec_status note_expected(CliPage *page, const Exec *exec, Report *report) {
     CliExpected *launches;
     uint32_t n, n_seen = 0;

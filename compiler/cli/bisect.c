@@ -7,10 +7,10 @@
 
 typedef struct Trier {
     const BisectCase *in;
-    Cli cli; /* with an arena of this trial */
+    Cli cli; /* with an arena for this trial */
     Exec exec;
     BisectTrial *trial;
-    uint32_t n_plans; /* compiled so far in this trial */
+    uint32_t n_plans; /* plans compiled so far in this trial */
 } Trier;
 
 static void add_taps(void *user, Arena *arena, Plan *plan, bool is_fused) {
@@ -32,7 +32,7 @@ static fusec_status compile(Driver *driver, void *user) {
     return status ? status : driver_build(driver);
 }
 
-/* Same dims and inputs as the run that was wrong. */
+/* Runs with the dims and inputs of the failed run. */
 static fusec_status execute(Trier *t, const Driver *driver) {
     const Exec *wrong = t->in->wrong;
     fusec_status status = exec_open(&t->cli, &t->exec, driver->code.data, driver->code.n_bytes,
@@ -68,7 +68,7 @@ static void hand_over(Trier *t) {
     trial->is_wrong = verify_bits(dtype, output->host, t->in->right, output->n_bytes) >= 0;
 }
 
-/* What the trial before this one gave is gone. */
+/* Frees the results of the previous trial first. */
 static bool try(void *user, BisectTrial *trial) {
     Trier *t = user;
     DriverOptions options = {.kind = t->in->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Ends the parsing with an error. */
+/* Ends parsing with an error. */
 STR_PRINTF(3, 4)
 static bool fail(Cli *cli, fusec_status status, const char *format, ...) {
     va_list args;
@@ -174,7 +174,7 @@ static const char *data_name_at(size_t index) {
     return data_info((DataKind)index)->name;
 }
 
-/* Names between commas. */
+/* Parses comma-separated names. */
 static bool parse_data(Cli *cli, const char *names) {
     while (*names) {
         const char *name = str_format(cli->arena, "%.*s", (int)strcspn(names, ","), names);
@@ -225,7 +225,7 @@ static bool parse_weights(Cli *cli, const char *path) {
     return parse_once(cli, OPTION_WEIGHTS, &cli->weights, path);
 }
 
-/* Options without an argument; false for those that only print. */
+/* Handles an option without an argument; false for options that only print. */
 static bool parse_flag(Cli *cli, OptionId id) {
     if (id == OPTION_LIST_EMIT) list_emit();
     if (id == OPTION_LIST_TARGETS) list_targets();
@@ -243,7 +243,7 @@ static bool parse_flag(Cli *cli, OptionId id) {
     if (id == OPTION_IN_ORDER) return cli->in_order = true;
     if (id == OPTION_CACHE) return cli->cache = true;
     if (id == OPTION_LOAD_ALL) return cli->load_all = true;
-    return id == OPTION_VERBOSE; /* seen by look_ahead */
+    return id == OPTION_VERBOSE; /* look_ahead has handled --verbose */
 }
 
 static bool parse_number(Cli *cli, OptionId id, const char *value) {
@@ -320,7 +320,7 @@ static bool fail_option(Cli *cli, int letter, const char *text) {
     return fail(cli, FUSEC_USAGE, "there is no option `--%s`; fusec --help lists them", name);
 }
 
-/* --verbose counts for --version wherever it stands. */
+/* --verbose changes --version even if it comes later. */
 static void look_ahead(Cli *cli, int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--verbose") == 0 || strcmp(argv[i], "-v") == 0) cli->verbose = true;
@@ -359,7 +359,7 @@ static const char *command_name_at(size_t index) {
     return cli_commands[index + 1].name;
 }
 
-/* A word in place of a file is a command that is not one. */
+/* A word without a period or slash that is no file is reported as an unknown command. */
 static bool check_word(Cli *cli, const char *word) {
     if (cli->command != CLI_COMPILE || strpbrk(word, "./") || strcmp(word, "-") == 0 ||
         access(word, F_OK) == 0)

@@ -1,5 +1,5 @@
-/* The command line program's parts: what the user asked for, and how it talks to the user.
- * Memory lives until exit, on one arena. Every command returns an exit code (fusec_status). */
+/* The command-line program: parsed options, messages, and file access for all commands. Memory
+ * lives on one arena until exit. Every command returns an exit code (fusec_status). */
 #ifndef FUSEC_CLI_CLI_H
 #define FUSEC_CLI_CLI_H
 
@@ -17,42 +17,43 @@ typedef struct CliPair {
 } CliPair;
 typedef Vec(CliPair) CliPairs;
 
-/* A kind of output that another program makes of one of ours. */
+/* A kind of output that another program makes from one of ours. */
 typedef struct CliFinish {
     const char *name, *extension, *doc;
-    fusec_kind kind; /* what it is made of */
+    fusec_kind kind; /* the kind of its input */
     fusec_status (*make)(Cli *cli, const char *path, const void *bytes, size_t n_bytes, char **made,
                          size_t *n_made);
 } CliFinish;
 enum { CLI_N_FINISHES = 2 };
 extern const CliFinish cli_finishes[CLI_N_FINISHES];
-/* NULL when there is none of this name or extension. */
+/* NULL when no kind has this name or extension. */
 const CliFinish *cli_finish_by_name(const char *name);
 const CliFinish *cli_finish_by_extension(const char *extension);
 
-/* What a thread of a launch's kernel was estimated to need when it was compiled. */
+/* The estimated registers of a kernel's threads, noted when it was compiled. */
 typedef struct CliRegisters {
     const char *graph, *symbol;
     uint32_t n;
-    bool is_told; /* that it spills */
+    bool is_told; /* a warning of its spills was printed */
 } CliRegisters;
 
 struct Cli {
     Escape escape;
     Arena *arena;
     CliCommand command;
-    const char *path;   /* the source or artifact; "-" is stdin */
+    const char *path;   /* source or artifact; "-" is stdin */
     const char *output; /* NULL: none given */
-    const char *report; /* the same */
+    const char *report; /* NULL: none given */
     fusec_kind kind;
     bool has_kind;
-    const CliFinish *finish; /* what is made of the kind by another program, or NULL */
+    const CliFinish *finish; /* the kind that another program makes of `kind`; or NULL */
     const char *ptxas;       /* NULL: none given */
-    const char *weights;     /* the same */
-    const Target *target;    /* the same */
-    const Card *card;        /* the same */
+    const char *weights;     /* NULL: none given */
+    const Target *target;    /* NULL: none given */
+    const Card *card;        /* NULL: none given */
     bool replay, in_order, cache, load_all;
-    bool told_of_weights; /* that they are not there, and random ones serve */
+    bool told_of_weights; /* a note was printed that the weights file is missing and params are
+                           * random */
     fusec_rewrites rewrites;
     bool is_fast; /* --numerics=fast */
     bool no_fuse, explain, time_passes, json, verbose, color;
@@ -64,18 +65,18 @@ struct Cli {
     uint64_t seed;
     int32_t n_threads, n_runs;
     Vec(CliRegisters) registers;
-    bool has_warned; /* the source's warnings are printed */
-    uint32_t data;   /* bit set of DataKind for verify; 0: all */
-    DriverHook hook; /* of what verify compiles; for tests of verify */
-    void *(*cuda_lookup)(void *ctx, const char *symbol); /* another driver; for tests */
+    bool has_warned; /* the warnings of the source were printed */
+    uint32_t data;   /* bit set of DataKind for verify; 0: all kinds */
+    DriverHook hook; /* called in compilations of verify; for tests */
+    void *(*cuda_lookup)(void *ctx, const char *symbol); /* replaces the CUDA driver; for tests */
     fusec_status status;                                 /* of parsing */
 };
 
-/* Parses; false when nothing is left to do (after --help, --list-..., --version or an error, with
- * cli->status). */
+/* Parses the arguments. False: the program has finished, after --help, --list-..., --version or an
+ * error (cli->status). */
 bool cli_parse(Cli *cli, int argc, char **argv);
 
-/* The value of a dim as --dim gives it: digits alone. */
+/* Parses the value of a dim as in --dim: digits only. */
 bool cli_parse_dim(const char *text, int64_t *value);
 
 fusec_status cli_compile(Cli *cli);
@@ -87,61 +88,62 @@ fusec_status cli_inspect(Cli *cli);
 /* Prints `fusec: error: ...` and returns `status`. */
 STR_PRINTF(3, 4)
 fusec_status cli_fail(const Cli *cli, fusec_status status, const char *format, ...);
-/* Whether all that was printed has gone out; else an error. */
+/* Flushes stdout; an error if not everything could be written. */
 fusec_status cli_close_stdout(const Cli *cli);
 STR_PRINTF(2, 0) void cli_vfail(const Cli *cli, const char *format, va_list args);
-/* Prints that memory is out; FUSEC_MEMORY. */
+/* Prints that memory is out; returns FUSEC_MEMORY. */
 fusec_status cli_fail_memory(const Cli *cli);
-/* What limits memory. */
+/* Prints help about the limit of memory. */
 void cli_help_memory(void);
-/* What to do about the error before it: a sentence. */
+/* Prints a sentence of help after an error. */
 STR_PRINTF(1, 2) void cli_help(const char *format, ...);
-/* The same as cli_fail for a failure of the runtime. */
+/* cli_fail for a failure of the runtime. */
 fusec_status cli_fail_frt(const Cli *cli, const frt_error *error);
-/* The same for an artifact that cannot be loaded: cli->path. */
+/* cli_fail for an artifact, cli->path, that cannot be loaded. */
 fusec_status cli_fail_load(const Cli *cli, const frt_error *error);
-/* Runs `body` in the driver and prints what it reports. */
+/* Runs `body` in the driver and prints its diagnostics. */
 fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, void *),
                        void *user);
 
-/* What is to be read, which bounds its size: a source, an artifact, either of them, other data. */
+/* The kind of content to read, which bounds its size. */
 typedef enum { READ_SOURCE, READ_ARTIFACT, READ_EITHER, READ_DATA } CliRead;
-/* `-` is stdin. A pipe that nothing writes to is not waited for. */
+/* Reads a file; `-` is stdin. It does not wait for a pipe without a writer. */
 fusec_status cli_read(Cli *cli, const char *path, CliRead what, char **bytes, size_t *n_bytes);
 bool cli_is_artifact(const char *bytes, size_t n_bytes);
-/* Says so if the bytes of cli->path are an artifact or no text. */
+/* Reports an error if the bytes of cli->path are an artifact or not text. */
 fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes);
 fusec_status cli_read_source(Cli *cli, char **bytes, size_t *n_bytes);
-/* Whether writing to one path would change the other, of files that need not exist. */
+/* Whether two paths name one file, so that writing to one changes the other. The files need not
+ * exist. */
 bool cli_is_same_file(Cli *cli, const char *a, const char *b);
-/* Whether there is a place to write a file of that name to, before anything is made; leaves none.
- */
+/* Checks that a file can be written at the path, before anything is compiled. Leaves no file. */
 fusec_status cli_check_place(Cli *cli, const char *path);
-/* Writes all or nothing: to a new file beside `path` that then takes its name and its mode. A link
- * is followed, also to where nothing is yet. `-` is stdout, to which binary output goes only when
- * it is no terminal. */
+/* Writes a file completely or not at all: writes a new file beside `path`, which then takes its
+ * name and its mode. It follows a symbolic link, even to a missing file. `-` is stdout; binary
+ * output does not go to a terminal. */
 fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
                        bool is_binary);
-/* Puts what cli->finish makes of the artifact at `path`. FUSEC_TARGET without its program. */
+/* Runs cli->finish on the artifact and writes the result to `path`. FUSEC_TARGET if its program is
+ * missing. */
 fusec_status cli_write_finished(Cli *cli, const char *path, const void *bytes, size_t n_bytes);
-/* Runs a program, its output going to stderr, on a file of `input` beside `path`, and returns what
- * is in the file that it makes. `arguments` are at most 7, begin with the program and end in NULL;
- * CLI_INPUT and CLI_MADE stand for the files. When the exit code is not 0, and CLI_NO_TOOL says
- * that there is no such program, nothing is made. */
+/* Runs a program on a file with `input` beside `path`, with its output on stderr, and returns the
+ * contents of the file that it makes. `arguments` are at most 7; the first is the program, the last
+ * is followed by NULL. CLI_INPUT and CLI_MADE stand for the two files. With an exit code other than
+ * 0 there is no result; CLI_NO_TOOL: the program does not exist. */
 enum { CLI_NO_TOOL = 127 };
 #define CLI_INPUT "@input"
 #define CLI_MADE "@made"
 fusec_status cli_run_tool(Cli *cli, const char *path, const char *const *arguments,
                           const void *input, size_t n_input, int *exit_code, char **made,
                           size_t *n_made);
-/* Removes what an interrupted write would leave; once, at the start. */
+/* Installs handlers that remove temporary files on a signal. Call it once, at the start. */
 void cli_catch_signals(void);
 
-/* The name among `n` that is nearest to `name`, or NULL when none is near. */
+/* The nearest of `n` names to `name`; NULL when none is near. */
 typedef const char *(*CliNameAt)(size_t index);
 const char *cli_nearest(const char *name, size_t n, CliNameAt name_at);
 
-/* What `native` means here: NULL for cuda without a usable GPU, and why. */
+/* The target that `native` means on this machine. NULL, and the reason, without a usable GPU. */
 const Target *cli_native_gpu(const char **why_not);
 
 #endif

@@ -1,4 +1,4 @@
-/* `fusec model.g -o ...`: one compilation and where its results go. */
+/* `fusec model.g -o ...`: one compilation and its outputs. */
 #include "cli/report.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ typedef struct Compile {
     fusec_status dump_status;
 } Compile;
 
-/* The kind that a file's extension asks for. */
+/* Sets the kind from a file's extension. */
 static bool kind_by_extension(Cli *cli, const char *path) {
     const char *dot = strrchr(path, '.');
     const char *slash = strrchr(path, '/');
@@ -31,7 +31,7 @@ static bool kind_by_extension(Cli *cli, const char *path) {
     return cli->finish != NULL;
 }
 
-/* Settles kind, target and place of the output. */
+/* Determines kind, target and output path. */
 static fusec_status settle(Cli *cli) {
     bool dumps = cli->print_after || cli->dump_to || cli->time_passes;
     bool prices = cli->explain || cli->report;
@@ -110,7 +110,8 @@ static void print_times(const Compile *compile) {
     fprintf(stderr, "%8.3f ms  in all\n", total * 1e3);
 }
 
-/* What --dim says, by symbol; -1 where it says nothing. NULL and a message when it is wrong. */
+/* The values of --dim by symbol, -1 for dims without one. NULL after a message when an option is
+ * wrong. */
 static const int64_t *given_dims(const Compile *compile, const DimTab *dims) {
     Cli *cli = compile->cli;
     int64_t *values = arena_array(cli->arena, int64_t, DIM_MAX_SYMBOLS);

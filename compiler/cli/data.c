@@ -25,7 +25,7 @@ static uint64_t next_random(uint64_t *state) {
 
 enum { N_DISTINCT = 1000003 }; /* large tensors repeat after this many elements */
 
-/* Integers are few and not negative: they may be indices. */
+/* Integers are 0 to 3, because they may be indices. */
 static double random_number(Dtype dtype, uint64_t bits) {
     if (dtype_kind(dtype) == KIND_INT) return (double)(bits & 3);
     if (dtype_kind(dtype) == KIND_BOOL) return (double)(bits & 1);

@@ -1,4 +1,4 @@
-/* What inputs and params hold when no file gives it. It depends on kind, seed and name alone, so
+/* Contents of inputs and params that no file gives. They depend on kind, seed and name alone, so
  * that programs with equal inputs get equal data. */
 #ifndef FUSEC_CLI_DATA_H
 #define FUSEC_CLI_DATA_H
@@ -18,7 +18,7 @@ typedef struct DataInfo {
 } DataInfo;
 const DataInfo *data_info(DataKind kind);
 
-/* Fills `n_bytes`, a multiple of the dtype's, for the tensor `name`. */
+/* Fills `n_bytes`, a multiple of the dtype's size, for the tensor `name`. */
 void data_fill(DataKind kind, uint64_t seed, const char *name, Dtype dtype, uint8_t *bytes,
                size_t n_bytes);
 

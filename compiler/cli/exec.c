@@ -168,7 +168,7 @@ static fusec_status fail_no_dim(const Exec *exec, const char *name) {
     return cli_fail(exec->cli, FUSEC_INPUT, "there is no dim `%s`%s", name, text_str(&names));
 }
 
-/* `value` is as the user wrote it. */
+/* `value` is the user's text. */
 static fusec_status fail_dim(const Exec *exec, const frt_dim_info *dim, const char *value) {
     const char *multiple =
         dim->multiple > 1
@@ -206,7 +206,7 @@ static void take_param_dims(Exec *exec) {
                 frt_program_get_dim(exec->program, i, &exec->dim_values[i]) == FRT_OK;
 }
 
-/* A given input whose extent is a dim itself fixes that dim. */
+/* A given input whose extent is a bare dim fixes that dim. */
 static fusec_status take_input_dims(Exec *exec) {
     for (uint32_t i = 0; i < exec->n_tensors; i++) {
         const ExecTensor *tensor = &exec->tensors[i];
@@ -242,7 +242,7 @@ static fusec_status settle_shapes(Exec *exec) {
         if (frt_module_eval_shape(exec->module, exec->graph, tensor->index, exec->dim_values, dims,
                                   &error))
             return cli_fail_frt(exec->cli, &error);
-        if (tensor->is_given) continue; /* the runtime compares */
+        if (tensor->is_given) continue; /* the runtime checks given tensors */
         memcpy(tensor->dims, dims, sizeof dims);
         tensor->n_bytes = frt_dtype_bytes(tensor->info.dtype);
         for (int32_t k = 0; k < tensor->info.rank; k++) {
@@ -276,7 +276,7 @@ static fusec_status choose_dims(Exec *exec, int64_t wanted, bool tells) {
 
 /* Data. */
 
-/* "f32[B, 64]", as the source declares it. */
+/* The type as in the source: "f32[B, 64]". */
 static const char *declared_type(const Exec *exec, const ExecTensor *tensor) {
     Text type = {.arena = exec->cli->arena};
     text_printf(&type, "%s[", frt_dtype_name(tensor->info.dtype));
@@ -386,10 +386,10 @@ static fusec_status place_tensor(Exec *exec, ExecTensor *tensor) {
     return FUSEC_OK;
 }
 
-/* Every float of it is NaN. */
+/* A byte that makes every float NaN. */
 enum { POISON = 0xFF };
 
-/* Gives the exec a workspace that starts as poison: what is read before it is written shows. */
+/* Gives the exec a workspace filled with poison, so that a read before the first write shows. */
 static fusec_status poison_workspace(Exec *exec) {
     frt_error error = FRT_ERROR_INIT;
     if (frt_exec_workspace_bytes(exec->exec, &exec->n_workspace_bytes, &error))
@@ -440,7 +440,7 @@ fusec_status exec_fill(Exec *exec, DataKind kind) {
     return status;
 }
 
-/* Whether every param is given by a file of its own, so that no weights file is needed. */
+/* Whether every param comes from a file of its own, so that no weights file is needed. */
 static bool has_all_params(const Exec *exec) {
     for (uint32_t i = 0; i < exec->n_tensors; i++)
         if (exec->tensors[i].info.role == FRT_PARAM && !exec->tensors[i].is_given) return false;
@@ -452,8 +452,8 @@ static bool is_folder(const char *path) {
     return path[strlen(path) - 1] == '/' || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
-/* Where the weights file lies, by --weights or by the artifact's own name for it, which is relative
- * to the folder of cli->path; NULL where neither names one. */
+/* The path of the weights file: --weights, or the artifact's name for it, relative to the folder of
+ * cli->path. NULL: neither names one. */
 static const char *weights_path(const Exec *exec) {
     Cli *cli = exec->cli;
     const char *name = exec->info.weights, *given = cli->weights;
@@ -474,8 +474,8 @@ static fusec_status fail_weights(const Exec *exec, const char *path) {
     return FUSEC_FILE;
 }
 
-/* Settles whether a weights file is read, and which. Where only time or agreement is asked for,
- * random params serve as well when the one that the artifact names is not there. */
+/* Decides whether and which weights file is read. Commands that only measure or compare use random
+ * params if the file of the artifact is missing. */
 static fusec_status choose_weights(Exec *exec, frt_program_options *options) {
     Cli *cli = exec->cli;
     const char *path = weights_path(exec);
@@ -497,7 +497,7 @@ static fusec_status choose_weights(Exec *exec, frt_program_options *options) {
     return FUSEC_OK;
 }
 
-/* With the params that files hold. */
+/* Creates the program and sets the params that files give. */
 static fusec_status make_program(Exec *exec) {
     Cli *cli = exec->cli;
     frt_error error = FRT_ERROR_INIT;

@@ -1,5 +1,5 @@
-/* Files of the command line. Output appears whole or not at all: it is written to a file of another
- * name in the same folder, which then takes the name. */
+/* Files of the command line. An output appears completely or not at all: it is written to another
+ * file in the same folder, which is then renamed. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "base/source.h"
 #include "cli/cli.h"
@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What an interrupt has to remove: at most what a program is given and what it makes. */
+/* Temporary files for a signal handler to remove: at most the input and the output of one
+ * program. */
 enum { MAX_TEMPS = 4, MAX_TEMP_BYTES = 4096 };
 static char temps[MAX_TEMPS][MAX_TEMP_BYTES];
 static volatile sig_atomic_t n_temps;
@@ -28,7 +29,8 @@ static void on_signal(int number) {
     raise(number);
 }
 
-/* LLVM aborts where memory is out: what is left does not hold what it may have asked for. */
+/* LLVM aborts when memory is out. A probe allocation fails then, because the remaining memory is
+ * less than LLVM may have asked for. */
 static bool is_memory_out(void) {
     enum { PROBE_BYTES = 16 << 20 };
     return mmap(NULL, PROBE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
@@ -54,10 +56,10 @@ void cli_catch_signals(void) {
     for (int i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, NULL);
     action.sa_handler = on_abort;
     sigaction(SIGABRT, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a write past the limit fails then, as on a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* then a write past the limit fails, as on a full disk */
 }
 
-/* Where a file exists that is not yet, or no longer, in the list, signals have to wait. */
+/* Blocks signals while a file exists that is not yet, or no longer, in the list. */
 static sigset_t signals_hold(void) {
     sigset_t held, before;
     sigemptyset(&held);
@@ -85,7 +87,7 @@ bool cli_is_artifact(const char *bytes, size_t n_bytes) {
     return false;
 }
 
-/* The most bytes of it, by what it turns out to be. */
+/* The size limit, which depends on the kind of content. */
 static size_t most_bytes(CliRead what, const char *bytes, size_t n_bytes) {
     bool is_source = what == READ_SOURCE || (what == READ_EITHER && n_bytes > strlen("\177ELF") &&
                                              !cli_is_artifact(bytes, n_bytes));
@@ -120,14 +122,14 @@ static fusec_status read_all(Cli *cli, int file, const char *path, CliRead what,
     return FUSEC_OK;
 }
 
-/* `name` as seen from the folder of `path`. */
+/* `name` relative to the folder of `path`. */
 static const char *beside(Cli *cli, const char *path, const char *name) {
     const char *slash = strrchr(path, '/');
     if (!slash || name[0] == '/') return name;
     return str_format(cli->arena, "%.*s%s", (int)(slash - path) + 1, path, name);
 }
 
-/* The file beside `path` whose name is nearest to its, or NULL. */
+/* The file beside `path` with the nearest name, or NULL. */
 static const char *nearest_file(Cli *cli, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *best = NULL;
     unsigned least = (unsigned)strlen(name) / 3 + 2;
@@ -151,7 +153,7 @@ static fusec_status fail_open(Cli *cli, const char *path) {
     return FUSEC_FILE;
 }
 
-/* Without O_NONBLOCK, opening a pipe waits for somebody to write to it. */
+/* O_NONBLOCK, because opening a pipe would wait for its writer. */
 static int open_unwaiting(const char *path, bool *is_pipe) {
     struct stat info;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -216,7 +218,7 @@ static fusec_status write_stdout(const Cli *cli, const void *bytes, size_t n_byt
     return FUSEC_OK;
 }
 
-/* Opens a new file beside `path`, to be closed by commit or discard. */
+/* Opens a new file beside `path`; commit or discard closes it. */
 static fusec_status temp_open(const Cli *cli, const char *path, const char *suffix, int *file) {
     if (n_temps == MAX_TEMPS) return cli_fail(cli, FUSEC_INTERNAL, "too many files are open");
     char *name = temps[n_temps];
@@ -237,7 +239,7 @@ static void temps_discard(void) {
     errno = kept;
 }
 
-/* A device or pipe is written to directly: it has no name to take over. */
+/* A device or pipe is written directly, because it cannot be replaced by a rename. */
 static bool is_special(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
@@ -252,7 +254,7 @@ static fusec_status write_special(const Cli *cli, const char *path, const void *
     return FUSEC_OK;
 }
 
-/* A link keeps pointing where it did: what it names is replaced, or made. */
+/* A symbolic link stays, and the file that it names is replaced or created. */
 static const char *follow_links(Cli *cli, const char *path) {
     enum { MAX_LINKS = 40 };
     for (int i = 0; i < MAX_LINKS; i++) {
@@ -316,8 +318,8 @@ fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_b
     return status;
 }
 
-/* Runs a program and waits for it. It writes files too, so it is not left half done: signals wait,
- * and its own process group keeps it from getting those of a terminal. */
+/* Runs a program and waits for it. The program writes files too, so signals wait until it has
+ * ended, and its own process group shields it from the terminal's. */
 static int run_program(const char *const *arguments) {
     fflush(stdout);
     sigset_t before = signals_hold();
@@ -335,7 +337,7 @@ static int run_program(const char *const *arguments) {
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Makes the two files and puts their names into the arguments. */
+/* Creates the two files and puts their names into the arguments. */
 static fusec_status run_on_files(Cli *cli, const char *path, const char *const *arguments,
                                  const void *input, size_t n_input, int *exit_code, char **made,
                                  size_t *n_made) {

@@ -1,5 +1,5 @@
 /* Kinds of output that another program makes: a shared object by the system's cc, a cubin by ptxas.
- * Each is an artifact again, with a checksum of its own. */
+ * Each is an artifact with a checksum of its own. */
 #include "cli/cli.h"
 
 #include <frt_manifest.h>
@@ -22,14 +22,14 @@ static fusec_status make_shared(Cli *cli, const char *path, const void *bytes, s
     return status;
 }
 
-/* The manifest's lines, up to and with `end`. */
+/* Bytes of the manifest's lines up to and including `end`. */
 static size_t manifest_bytes(const char *artifact) {
     static const char end[] = "\n" FRT_MANIFEST_PREFIX FRT_D_END "\n";
     const char *at = strstr(artifact, end);
     return at ? (size_t)(at - artifact) + sizeof end - 1 : 0;
 }
 
-/* The manifest, the line that tells the size, the cubin. */
+/* Joins the manifest, the payload line and the cubin. */
 static fusec_status wrap_cubin(Cli *cli, const char *ptx, char **made, size_t *n_made) {
     const char *line =
         str_format(cli->arena, "%s%s %zu\n", FRT_MANIFEST_PREFIX, FRT_D_PAYLOAD, *n_made);

@@ -1,4 +1,4 @@
-/* `fusec inspect`: what is in an artifact, by the runtime's own reader. */
+/* `fusec inspect`: the contents of an artifact, through the runtime's own reader. */
 #include "cli/cli.h"
 
 #include <frt_manifest.h>
@@ -31,7 +31,7 @@ static void show_head(const frt_module *module, const frt_module_info *info) {
     }
 }
 
-/* The size of what init steps make: a number, or where dims are open a product. */
+/* The size of a prepared tensor: a number, or a product if dims are open. */
 static void show_kept_bytes(const frt_module *module, int32_t graph, const frt_tensor_info *tensor,
                             int32_t index) {
     char text[MAX_EXPR_CHARS];

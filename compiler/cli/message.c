@@ -1,4 +1,4 @@
-/* What the program says: errors, rendered diagnostics, colours. */
+/* Messages of the program: errors, rendered diagnostics, colours. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -65,7 +65,7 @@ fusec_status cli_fail_load(const Cli *cli, const frt_error *error) {
     return fail_frt(cli, "cannot load ", cli->path, error);
 }
 
-/* The colour of what comes after `file:line:col: ` in a line, or NULL. */
+/* The colour of the severity word after `file:line:col: `; NULL: the line has none. */
 static const char *severity_color(const char *line, const char **word, size_t *n_word) {
     static const struct {
         const char *word, *code;
@@ -113,7 +113,7 @@ static void cli_print_messages(const Cli *cli, const char *messages) {
     }
 }
 
-/* A source that is compiled several times has the same warnings each time: they are told once. */
+/* A source compiled several times has the same warnings each time; they are printed once. */
 static fusec_status print_diags(Driver *driver, void *user) {
     Cli *cli = user;
     Text text = {.arena = driver->arena};

@@ -1,12 +1,12 @@
-/* What the machine at hand is: the only place where the compiler looks at a device, and only for
- * `native`, run, verify and bench. */
+/* Properties of this machine. Only `native`, run, verify and bench use them; a compilation looks at
+ * no device. */
 #include "cli/cli.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The few driver calls needed; `cuda.h` 12 has the same prototypes. */
+/* The few driver functions needed; cuda.h 12 has the same prototypes. */
 typedef struct Cuda {
     int (*init)(unsigned flags);
     int (*get)(int *device, int ordinal);
@@ -21,7 +21,7 @@ static bool cuda_open(void *library, Cuda *cuda) {
     return cuda->init && cuda->get && cuda->attribute;
 }
 
-/* 90 for compute capability 9.0; 0, and why, without a GPU. */
+/* 90 for compute capability 9.0. Without a GPU 0, and the reason. */
 static int capability(const char **why_not) {
     Cuda cuda;
     int device, major = 0, minor = 0;
@@ -35,7 +35,7 @@ static int capability(const char **why_not) {
     return major * 10 + minor;
 }
 
-/* sm_90a runs on 9.0 alone; any other target on its own and all later. */
+/* sm_90a runs on 9.0 only; any other target on its version and later ones. */
 static bool runs_on(const Target *target, int machine) {
     if (target->device != DEVICE_GPU) return false;
     char *end;

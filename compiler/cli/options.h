@@ -1,5 +1,5 @@
-/* The tables of the command line: commands, options, exit codes. They parse it, print the help, and
- * make the man page and the completions of a release, whose generator links this and no more. */
+/* The tables of the command line: commands, options, exit codes. The parser and the help use them.
+ * So does the generator of the man page and the completions, which links only this file. */
 #ifndef FUSEC_CLI_OPTIONS_H
 #define FUSEC_CLI_OPTIONS_H
 
@@ -14,19 +14,19 @@ typedef enum {
 
 typedef struct OptionInfo {
     const char *name;
-    char letter;          /* or 0 */
+    char letter;          /* 0: none */
     const char *argument; /* NULL: takes none */
     const char *commands, *doc;
 } OptionInfo;
 
-/* By OptionId; the first row is empty. */
+/* Indexed by OptionId; the first row is empty. */
 extern const OptionInfo cli_options[OPTION_COUNT];
 
 typedef enum { CLI_COMPILE, CLI_RUN, CLI_VERIFY, CLI_BENCH, CLI_INSPECT } CliCommand;
 enum { CLI_N_COMMANDS = CLI_INSPECT + 1 };
 
 typedef struct CommandInfo {
-    const char *name; /* "" for compiling */
+    const char *name; /* "" for compilation */
     char letter;      /* in OptionInfo.commands */
     const char *use, *doc;
 } CommandInfo;
@@ -34,6 +34,6 @@ typedef struct CommandInfo {
 extern const CommandInfo cli_commands[CLI_N_COMMANDS];
 bool cli_command_has(CliCommand command, OptionId option);
 
-extern const char cli_exit_codes[]; /* lines */
+extern const char cli_exit_codes[]; /* text of several lines */
 
 #endif

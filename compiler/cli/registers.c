@@ -1,4 +1,4 @@
-/* Registers as estimated when compiling, beside those of the driver. See exec.h. */
+/* Estimated registers of kernels, compared with the driver's numbers. See exec.h. */
 #include "cli/exec.h"
 #include "cost/pressure.h"
 #include "plan/launch.h"

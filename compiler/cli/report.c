@@ -1,4 +1,4 @@
-/* The report's page from a driver. See report.h. */
+/* Builds the page of --report from a driver. See report.h. */
 #include "cli/report.h"
 #include "plan/launch.h"
 
@@ -66,7 +66,7 @@ fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char *
     return FUSEC_OK;
 }
 
-/* With measured times. */
+/* Builds the page with measured times. */
 
 static fusec_status build(Driver *driver, void *user) {
     const CliPage *page = user;
@@ -121,7 +121,7 @@ static fusec_status make_text(Driver *driver, void *user) {
     return status ? status : cli_write(page->cli, page->cli->report, text, strlen(text), false);
 }
 
-/* Dims that the runtime gives itself follow from the others. */
+/* Sets the dims of the run. Dims that the runtime computes follow from the others. */
 static void set_dims(CliPage *page, const Exec *exec) {
     const DimTab *dims = page->driver.module->dims;
     int64_t *values = arena_array(page->cli->arena, int64_t, DIM_MAX_SYMBOLS);
@@ -139,12 +139,12 @@ fusec_status cli_page_write(CliPage *page, const Exec *exec) {
     return cli_guard(page->cli, &page->driver, make_text, page);
 }
 
-/* What is expected of launches. */
+/* The predictions for launches. */
 
 typedef struct Expecting {
     const CliPage *page;
     const Exec *exec;
-    const Card *card; /* of the device, or NULL */
+    const Card *card; /* of the device; NULL: no row of cards.def has its name */
     CliExpected *launches;
     uint32_t n;
 } Expecting;

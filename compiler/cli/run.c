@@ -1,4 +1,4 @@
-/* `fusec run`: once, with inputs from files or at random. */
+/* `fusec run`: one run, with inputs from files or random ones. */
 #include "cli/exec.h"
 #include "interp/npy.h"
 #include "interp/tensor.h"

@@ -1,10 +1,10 @@
-/* `fusec verify`: for every graph, several sizes, every kind of inputs and every device at hand,
- * runs the fused program, the unfused one, and the unfused one with every value as an output. The
- * first two must agree to the bit with each other and with the third, whose every value must be
- * within its op's bound of the reference interpreter. A fused program that is wrong is bisected.
- * One whose arithmetic is rewritten is for verify_rewrite.c. With --numerics=fast the fused one
- * need not agree with the others to the bit: it is held to the reference of the whole graph within
- * bounds that grow from value to value (verify_fast.h). */
+/* `fusec verify` checks every graph at several sizes, with every kind of inputs, on every available
+ * device. It runs three programs: the fused one, the unfused one, and the unfused one with every
+ * value as an output. All three must agree to the bit, and every value of the third must be within
+ * its op's bound of the reference interpreter. A wrong fused program is bisected. Programs with
+ * rewritten arithmetic go to verify_rewrite.c. With --numerics=fast the fused program need not have
+ * the same bits; it is compared with the reference of the whole graph, within bounds that grow from
+ * value to value (verify_fast.h). */
 #include "cli/verify.h"
 
 #include "cli/bisect.h"
@@ -12,7 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Sizes tried for dims that are not given: the least, small odd, and past a vector and a warp. */
+/* The sizes of dims that are not given: the least, a small odd one, and one larger than a vector
+ * and a warp. */
 static const int64_t sizes[] = {0, 3, 33};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
 
@@ -43,7 +44,7 @@ fusec_status verify_build(Driver *driver, void *user) {
     return driver_build(driver);
 }
 
-/* Keeps the plan as it is now, and passes the hook on. */
+/* Keeps a copy of the plan, and calls the hook of the command line. */
 static void keep_plan(void *user, Arena *arena, Plan *plan, bool is_fused) {
     Verification *v = user;
     const DriverHook *hook = &v->cli->hook;
@@ -169,7 +170,7 @@ static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
     return verify_mismatch(t, text_str(&what));
 }
 
-/* Of fast programs, what the fused one stores against the reference of the whole graph. */
+/* For fast programs: compares the fused program's outputs with the reference of the whole graph. */
 static fusec_status compare_fast(Trio *t, const uint8_t *const *bytes) {
     Verification *v = t->v;
     const Plan *plan = v->fused.plans[v->graph];
@@ -213,8 +214,8 @@ static fusec_status compare_strict(Trio *t, const uint8_t *const *bytes) {
     return status ? status : verify_elsewhere(t, bytes);
 }
 
-/* The unfused program is judged first: it is what the fused one is judged by. The reference is
- * slow, and sees the largest size with one kind of inputs only. */
+/* The unfused program is checked first, because it is the reference of the fused one. The
+ * interpreter is slow, so the largest size is interpreted with one kind of inputs only. */
 static fusec_status verify_data(Trio *t) {
     fusec_status status = verify_run(t, &t->fused);
     if (!status) status = registers_warn(&t->fused);
@@ -231,7 +232,7 @@ static fusec_status verify_data(Trio *t) {
     return status;
 }
 
-/* One graph at one size, with all kinds of inputs. */
+/* Checks one graph at one size, with all kinds of inputs. */
 static fusec_status verify_size(Trio *t) {
     Verification *v = t->v;
     fusec_status status = verify_start(t, &t->fused, &v->fused);
@@ -333,7 +334,7 @@ static fusec_status verify_target(Verification *v) {
     return FUSEC_OK;
 }
 
-/* The CPU and, where there is one, the GPU; or just what was asked for. */
+/* The CPU and, if there is one, the GPU; or the device that the options name. */
 static fusec_status choose_targets(const Cli *cli, const Target *targets[2], uint32_t *n) {
     const char *why_not = NULL;
     *n = 1;

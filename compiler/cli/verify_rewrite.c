@@ -1,7 +1,7 @@
-/* `fusec verify` where arithmetic is rewritten. Not to the bit then, but within a bound: so each
- * rewritten product is stored beside what the program stores anyway, and held to its bound; and the
- * unfused program is run once more, with these products in place of its own, so that all that comes
- * before and behind them must be the same to the bit. */
+/* `fusec verify` of rewritten arithmetic, which need not have the same bits. A probe stores each
+ * rewritten GEMM, and its result must be within the rewrite's bound. The unfused program then runs
+ * once more with these results as inputs, so all values before and after them must have the same
+ * bits. */
 #include "cli/verify.h"
 #include "interp/index_eval.h"
 
@@ -91,7 +91,7 @@ static fusec_status compile(Verification *v, Driver *driver, const DriverOptions
     return cli_guard(v->cli, driver, verify_build, v);
 }
 
-/* What is stored beside must not change what is rewritten. */
+/* The probes must not change which GEMMs are rewritten. */
 static fusec_status check_taps(const Verification *v) {
     for (uint32_t i = 0; i < v->products.n; i++) {
         const VerifyProduct *product = &v->products.data[i];
@@ -106,7 +106,8 @@ static fusec_status check_taps(const Verification *v) {
     return FUSEC_OK;
 }
 
-/* Plans alone. A source that asks for what a GPU's cannot keep has none to evaluate. */
+/* Makes the GPU's plans only. If the source demands a fusion that a GPU cannot do, there are
+ * none. */
 static fusec_status plan_elsewhere(Verification *v, DriverOptions options) {
     Driver *driver = &v->elsewhere;
     options.kind = FUSEC_SCHED;
@@ -147,7 +148,7 @@ fusec_status verify_start_rewritten(Trio *t) {
     return status ? status : verify_start(t, &t->given, &t->v->given);
 }
 
-/* What a program of the runtime's dims says of the graph's symbols. */
+/* The symbol values of the graph from the dims of a run. */
 static const int64_t *symbol_values(const Trio *t, const Exec *exec) {
     int64_t *values = arena_array(t->arena, int64_t, DIM_MAX_SYMBOLS);
     for (int32_t i = 0; i < exec->info.n_dims && i < DIM_MAX_SYMBOLS; i++)
@@ -155,7 +156,7 @@ static const int64_t *symbol_values(const Trio *t, const Exec *exec) {
     return values;
 }
 
-/* A product's elements, from those of its probe: which are there. */
+/* The elements of a GEMM from those of its probe, and which of them exist. */
 typedef struct Unprobed {
     uint8_t *bytes;
     bool *is_there;
@@ -186,7 +187,7 @@ static bool walker_init(const Trio *t, const VerifyProduct *product, Walker *w) 
     return true;
 }
 
-/* -1: none. */
+/* The node's element at the current point; -1: none. */
 static int64_t element_at(const Walker *w) {
     IndexPoint point = {.axes = w->axes};
     int64_t element = 0;
@@ -231,7 +232,7 @@ static fusec_status differs(const Trio *t, const ExecTensor *actual, const ExecT
     return verify_mismatch(t, text_str(&what));
 }
 
-/* Where it begins, and whether the plan or what was made of it is wrong. */
+/* Adds the first wrong element, and whether the plan or its code is wrong. */
 static void add_verdict(const RewriteCase *c, bool is_evaluated, Arena *scratch, Text *what) {
     RewriteCounts ignored = {0};
     Text unread = {.arena = what->arena};
