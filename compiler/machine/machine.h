@@ -1,6 +1,6 @@
-/* Facts of the machines that fusec makes code for. What differs from card to card is a column of
- * cards.def, what differs from target to target a column of targets.def; a number that was chosen
- * is a row of tuning.def. */
+/* Facts of the machines that fusec generates code for. Facts that differ from card to card are
+ * columns of cards.def; those that differ from target to target are columns of targets.def. A
+ * chosen number is a row of tuning.def. */
 #ifndef FUSEC_MACHINE_MACHINE_H
 #define FUSEC_MACHINE_MACHINE_H
 
@@ -8,13 +8,13 @@
 enum {
     WARP_THREADS = 32,
     WORD_BYTES = 4,    /* of a register, and of a bank of shared memory */
-    ACCESS_BYTES = 16, /* a thread's widest access; copies by the hardware have whole ones */
-    SECTOR_BYTES = 32, /* what moves between memory and caches is a multiple of this */
-    LINE_BYTES = 128,  /* of a cache; all banks of shared memory side by side are as wide */
+    ACCESS_BYTES = 16, /* widest access of a thread; hardware copies move whole units of this */
+    SECTOR_BYTES = 32, /* unit of transfers between memory and caches */
+    LINE_BYTES = 128,  /* of a cache line, and of all banks of shared memory together */
     MAX_THREAD_REGISTERS = 255,
-    REGISTER_STEP = 8, /* a thread gets a multiple of so many */
+    REGISTER_STEP = 8, /* registers per thread are a multiple of this */
     PROCESSOR_REGISTERS = 65536,
-    PROCESSOR_SCHEDULERS = 4, /* each starts an instruction of one of its warps in a clock */
+    PROCESSOR_SCHEDULERS = 4, /* each issues one instruction of one of its warps per clock */
     MAX_PROCESSOR_BLOCKS = 32
 };
 

@@ -1,5 +1,5 @@
-/* Targets, expanded from targets.def: what passes may know of a machine (limits and classes). How
- * code is made for it is codegen's business. */
+/* Targets, expanded from targets.def: the limits and capabilities that passes may ask for. Code
+ * generation itself belongs to codegen. */
 #ifndef FUSEC_MACHINE_TARGET_H
 #define FUSEC_MACHINE_TARGET_H
 
@@ -30,22 +30,23 @@ typedef struct Target {
     const char *name;
     DeviceClass device;
     const DeviceTraits *has;
-    uint32_t n_processors;   /* that schedules are made for: of one card, whichever runs them */
-    const char *machine;     /* as LLVM, or NVIDIA's assembler, calls it */
+    uint32_t n_processors;   /* of the card for which schedules are made, whichever card runs
+                              * them */
+    const char *machine;     /* the name in LLVM or in ptxas */
     const char *ptx_version; /* NULL: not a GPU */
-    uint32_t vector_bytes;   /* widest memory access (GPU) or register (CPU) */
+    uint32_t vector_bytes;   /* widest memory access (GPU) or vector register (CPU) */
     bool has_bf16;           /* packed bf16 arithmetic */
-    bool has_large_f64_mma;  /* tensor core instructions of f64 beyond m8n8k4 */
-    bool has_tf32_rounding;  /* an instruction that rounds f32 to tf32, ties to even */
-    bool has_wgmma;          /* tensor cores fed from shared memory, and tensor maps */
-    uint32_t max_cluster;    /* GPU: blocks that can share their shared memory; 1: none */
-    bool has_pdl;            /* a kernel can be launched while the one before it ends */
-    bool has_load_hints;     /* loads that take no place in the nearest cache */
+    bool has_large_f64_mma;  /* f64 mma instructions larger than m8n8k4 */
+    bool has_tf32_rounding;  /* an instruction that rounds f32 to tf32 */
+    bool has_wgmma;          /* wgmma and tensor maps */
+    uint32_t max_cluster;    /* GPU: largest cluster, in blocks; 1: no clusters */
+    bool has_pdl;            /* programmatic dependent launch */
+    bool has_load_hints;     /* loads that bypass L1 */
     const char *doc;
 } Target;
 
 const Target *target_get(TargetId id);
-/* NULL when there is none of this name. */
+/* NULL when no target has this name. */
 const Target *target_by_name(const char *name);
 
 #endif
