@@ -1,13 +1,13 @@
-/* The interpreter's elementwise ops, casts and sources: by the op table's references alone. */
+/* The interpreter's elementwise ops, casts and sources. They use the op table's references only. */
 #include "interp/interp_node.h"
 
-/* The dtype in which the op works: that of its data arguments. */
+/* The dtype in which the op computes: that of its data arguments. */
 static Dtype data_dtype(const Eval *e) {
     return e->args[e->info->result == RESULT_SELECT ? 1 : 0].dtype;
 }
 
-/* Tolerances are promised on the domain. Outside it an intermediate of a compound body may overflow
- * where the result is next to nothing: 1 / (1 + e^100) is 0 in f32. */
+/* The error outside the domain, where tolerances are not promised: an intermediate of a compound
+ * body may overflow although the result is near zero. 1 / (1 + e^100) is 0 in f32. */
 static double slack_outside(const Eval *e, const double *args) {
     double least_normal = dtype_compute(e->out->dtype) == DT_F64 ? 0x1p-1022 : 0x1p-126;
     for (uint32_t k = 0; k < e->node->n_args; k++)
@@ -16,8 +16,8 @@ static double slack_outside(const Eval *e, const double *args) {
     return 0;
 }
 
-/* How far a correct target may be from `value`, which `exact` rounded to. A correctly rounded op
- * may not be off at all, nor may one whose result is exactly infinite or NaN. */
+/* How far a correct target may be from `value`, the rounding of `exact`. It is 0 for a correctly
+ * rounded op, and for an exact infinity or NaN. */
 static double eltwise_bound(const Eval *e, const double *args, double exact, double value) {
     Dtype dtype = e->out->dtype;
     double n_ulps = e->info->ulp[dtype];
@@ -29,8 +29,8 @@ static double eltwise_bound(const Eval *e, const double *args, double exact, dou
     return bound + slack_outside(e, args);
 }
 
-/* A body computes in the compute type and rounds once more, to the dtype. For the correctly rounded
- * ops, which are one operation of the compute type, both roundings are part of the definition. */
+/* A body computes in the compute type and then rounds once to the dtype. A correctly rounded op is
+ * one operation of the compute type, so both roundings are part of its definition. */
 static void eval_float(const Eval *e, Dtype data, int64_t i, const double *v) {
     double exact = e->info->ref(v[0], v[1], v[2]);
     if (e->out->dtype == DT_BOOL) {

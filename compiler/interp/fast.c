@@ -1,18 +1,18 @@
-/* Bounds of --numerics=fast, which widen those of the interpreter: an element may be off by what
- * its arguments are (`errors`), by what prims.def allows each primitive of its op's body, and by a
- * last place, since it may be rounded or not. Values stay the interpreter's; of bodies nothing is
- * taken but how errors go through them. */
+/* Bounds of --numerics=fast, which widen those of the interpreter. An element's error comes from
+ * its arguments' errors (`errors`), from the error that prims.def allows each primitive of its op's
+ * body, and from one last place, because it may be rounded or not. The values stay the
+ * interpreter's; the bodies serve only to propagate errors. */
 #include "interp/interp_node.h"
 
 #include <float.h>
 #include <string.h>
 
-/* A number, and how far what a target has may be from it. */
+/* A number, and the largest error of a target's value. */
 typedef struct Near {
     double value, error;
 } Near;
 
-/* Bodies. */
+/* Scalar programs (bodies of ops). */
 
 static bool is_comparison(PrimId prim) {
     return prim == PRIM_LT || prim == PRIM_LE || prim == PRIM_EQ || prim == PRIM_NE;
@@ -22,7 +22,7 @@ static bool is_logic(PrimId prim) {
     return prim == PRIM_AND || prim == PRIM_OR || prim == PRIM_NOT;
 }
 
-/* A bool that may be either has the error 1. */
+/* A bool that may have either value has the error 1. */
 static double choice_error(PrimId prim, const Near *x) {
     if (x[0].error == 0 && x[1].error == 0) return 0;
     if (is_logic(prim)) return 1;
@@ -38,13 +38,14 @@ static Near select(const Near *x) {
     return (Near){chosen->value, isnan(apart) ? INTERP_ANY : apart + chosen->error + other->error};
 }
 
-/* How far apart two results are; anything where one of them is no number. */
+/* The distance of two results; INTERP_ANY if exactly one is not finite. */
 static double apart(double a, double b) {
     if (a == b || (isnan(a) && isnan(b))) return 0;
     return isfinite(a) && isfinite(b) ? fabs(a - b) : INTERP_ANY;
 }
 
-/* Of functions that rise or fall between their extremes, at the ends and between. */
+/* The error of a function that is monotonic between its extremes, sampled at the ends and
+ * between. */
 static double sampled_error(PrimId prim, Dtype dtype, const Near *x, uint32_t arity, double value) {
     static const double steps[] = {-1, -0.5, 0, 0.5, 1};
     double error = 0;
@@ -82,7 +83,7 @@ static double passed_error(PrimId prim, Dtype dtype, const Near *x, uint32_t ari
     return sampled_error(prim, dtype, x, arity, value);
 }
 
-/* Of floats. An infinity with an error is one only if what overflowed was rounded. */
+/* The error of a float result. An infinity has an error only if rounding made it infinite. */
 static Near float_near(PrimId prim, Dtype dtype, const Near *x, uint32_t arity) {
     Near r = {prim_eval(prim, dtype, x[0].value, x[1].value, 0), 0};
     bool is_known = true, is_exact = true;
@@ -92,7 +93,7 @@ static Near float_near(PrimId prim, Dtype dtype, const Near *x, uint32_t arity) 
     }
     if (!is_exact) r.error = is_known ? passed_error(prim, dtype, x, arity, r.value) : INTERP_ANY;
     if (isnan(r.error) || (!is_exact && !isfinite(r.value))) r.error = INTERP_ANY;
-    /* Added to something it may not be rounded before (fma). */
+    /* An fma may use the product before it is rounded. */
     bool is_finite = isfinite(x[0].value) && isfinite(x[1].value);
     if (prim == PRIM_MUL && is_exact && is_finite && isinf(r.value)) r.error = DBL_TRUE_MIN;
     if (isfinite(r.value) && isfinite(r.error))
@@ -145,9 +146,9 @@ static Near run_body(const Body *body, const Near *args) {
     return body->near[body->root];
 }
 
-/* Results. */
+/* Results of nodes. */
 
-/* An element that is off by `error` before it is rounded, if it is. */
+/* Widens the bound of an element whose value before rounding may be off by `error`. */
 static void widen(const Eval *e, int64_t i, double error) {
     Dtype dtype = e->out->dtype;
     double value = e->out->data[i];
@@ -199,10 +200,10 @@ static bool widen_eltwise(const Eval *e) {
         if (is_float) result = run_body(&body, args);
         bool overflows = given == 0 && isinf(e->out->data[i]) && result.error > 0;
         if (overflows && fabs(result.value) - 4 * result.error > dtype_max(e->out->dtype))
-            e->bounds[i] = DBL_TRUE_MIN; /* infinite if it is rounded */
+            e->bounds[i] = DBL_TRUE_MIN; /* infinite only if it is rounded */
         else
             widen(e, i, result.error);
-        /* A zero of what may have had either sign. */
+        /* A zero whose exact value may have had either sign. */
         if (given > 0 && e->bounds[i] == 0 && e->out->data[i] == 0) e->bounds[i] = DBL_TRUE_MIN;
     }
     return true;
@@ -229,7 +230,8 @@ static bool widen_cast(const Eval *e) {
     return true;
 }
 
-/* Evaluation of the node on other numbers, in double: what becomes of errors and magnitudes. */
+/* Sets up the evaluation of the node on other numbers, in double, to propagate errors and
+ * magnitudes. */
 
 static Eval in_double(const Eval *e, Node *node, Tensor *args, Tensor *out) {
     Eval own = *e;
@@ -246,7 +248,7 @@ static Eval in_double(const Eval *e, Node *node, Tensor *args, Tensor *out) {
     return own;
 }
 
-/* Elements move, and their errors with them. */
+/* A view moves elements, and their errors with them. */
 static bool widen_moved(const Eval *e) {
     Node node;
     Tensor out, *args = arena_array(e->arena, Tensor, e->node->n_args);
@@ -265,7 +267,7 @@ static bool widen_moved(const Eval *e) {
     return true;
 }
 
-/* The reduction of |x| + by * error, or of x + by * error. */
+/* Evaluates the reduction of |x| + by * error, or of x + by * error. */
 static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const double **result) {
     Node node;
     Tensor out, *args = arena_array(e->arena, Tensor, e->node->n_args);
@@ -286,7 +288,7 @@ static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const
     return interp_reduce(&own);
 }
 
-/* What the arguments' errors add up to per element of the result. */
+/* Computes the sum of the arguments' errors per element of the result. */
 static bool sum_errors(const Eval *e, const double **sums) {
     Tensor arg = e->args[0];
     arg.data = errors_or_zeros(e, 0);
@@ -331,7 +333,8 @@ static bool widen_reduce(const Eval *e) {
     return true;
 }
 
-/* Of operands as they enter products: rounded, though they may not have been. */
+/* The errors of an operand's elements as they enter the GEMM: the interpreter rounds them, a target
+ * may not. */
 static const double *factor_errors(const Eval *e, uint32_t k, bool *is_any) {
     const double *errors = errors_or_zeros(e, k);
     const Tensor *arg = &e->args[k];
@@ -350,8 +353,8 @@ static const double *factor_errors(const Eval *e, uint32_t k, bool *is_any) {
     return rounded;
 }
 
-/* What rounding and the operands' errors make of a dot product of magnitudes `without`, which they
- * raise to `with`. */
+/* The error of a dot product from rounding and from the operands' errors. `without` is the sum of
+ * the terms' magnitudes, `with` the same with the errors added. */
 static double dot_error(const Eval *e, double with, double without, int64_t n, bool is_any) {
     double u = 2 * ((double)n + 2) * interp_unit_roundoff(dtype_compute(e->out->dtype));
     if (isfinite(without) ? with == without : !is_any) return 0;
@@ -359,7 +362,7 @@ static double dot_error(const Eval *e, double with, double without, int64_t n, b
     return is_known ? (with - without) * (1 + 1e-9) + u * with : INTERP_ANY;
 }
 
-/* Sums and products of 16 bits go on as they are; of one that overflows only the rounded one is
+/* A 16-bit sum or product may be used unrounded. If it overflows, only the rounded one is
  * infinite. */
 static void widen_unrounded(const Eval *e) {
     Dtype dtype = e->out->dtype;
@@ -373,7 +376,7 @@ static void widen_unrounded(const Eval *e) {
     }
 }
 
-/* One matrix of the batch: elements from `first` on; a and b begin at `offsets`. */
+/* Widens one matrix of the batch: its elements start at `first`, those of a and b at `offsets`. */
 static void widen_matrix(const Eval *e, const double *const *errors, const int64_t *offsets,
                          int64_t first, bool is_any) {
     const Tensor *a = &e->args[0], *b = &e->args[1];

@@ -4,7 +4,7 @@
 typedef struct CodeTerm {
     int64_t coefficient;
     IndexAtomKind kind;
-    uint32_t number; /* the axis, or the scalar that is gathered */
+    uint32_t number; /* the axis, or the gathered scalar */
     const IndexCode *operand;
     int64_t divisor;
 } CodeTerm;
@@ -39,7 +39,7 @@ const IndexCode *index_compile(Arena *arena, const IndexTab *tab, IndexId id,
     return code;
 }
 
-/* Towards minus infinity; a divisor of 0 belongs to loops that never run. */
+/* Rounds towards minus infinity. A divisor of 0 occurs only in loops that never run. */
 static int64_t floor_div(int64_t a, int64_t b) {
     if (b == 0) return 0;
     return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));

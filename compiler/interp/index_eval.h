@@ -1,5 +1,5 @@
-/* Index expressions with numbers put in for dims, so that they can be evaluated quickly for many
- * points of the loops: on the host, apart from lowering. */
+/* Index expressions with the values of dims substituted, for fast evaluation at many points of the
+ * loops on the host. Independent of lowering. */
 #ifndef FUSEC_INTERP_INDEX_EVAL_H
 #define FUSEC_INTERP_INDEX_EVAL_H
 
@@ -11,10 +11,10 @@ typedef struct IndexCode IndexCode;
 const IndexCode *index_compile(Arena *arena, const IndexTab *tab, IndexId id,
                                const int64_t *symbol_values);
 
-/* Where in the loops: a value per axis, and what the gathers read there. */
+/* A point of the loops: a value per axis, and the values that gathers read there. */
 typedef struct IndexPoint {
     const int64_t *axes;
-    int64_t (*value_at)(void *user, uint32_t scalar); /* of a ScalarId */
+    int64_t (*value_at)(void *user, uint32_t scalar); /* value of a ScalarId */
     void *user;
 } IndexPoint;
 int64_t index_eval(const IndexCode *code, const IndexPoint *point);

@@ -1,4 +1,5 @@
-/* The reference interpreter: shapes, dispatch by class, whole graphs, and what its parts share. */
+/* The reference interpreter: shapes, dispatch by class, whole graphs, and helpers of the other
+ * files. */
 #include "interp/interp.h"
 
 #include "interp/interp_node.h"
@@ -123,7 +124,7 @@ static bool bind(const Graph *graph, const GraphInput *input, const int64_t *sym
     return true;
 }
 
-/* A product's lhs may be off by what a rewrite adds, too. */
+/* Widens the errors of a GEMM's lhs by the error of its rewrite. */
 static const double *slacken(const InterpSlack *slack, const Tensor *factor, const double *errors,
                              Arena *arena) {
     int64_t n = tensor_n_elems(factor);
@@ -134,7 +135,7 @@ static const double *slacken(const InterpSlack *slack, const Tensor *factor, con
     return wider;
 }
 
-/* `reach` NULL: values alone. */
+/* `reach` NULL: computes values without bounds. */
 static bool eval_with(const Graph *graph, NodeId id, const int64_t *symbol_values, Tensor *values,
                       const InterpReach *reach, Arena *arena, const char **error) {
     const Node *node = graph_node(graph, id);
@@ -232,7 +233,7 @@ double interp_rounded_bound(Dtype dtype, double exact, double error) {
     double below = dtype_distance(dtype, value, dtype_round(dtype, exact - error));
     double above = dtype_distance(dtype, value, dtype_round(dtype, exact + error));
     double bound = below > above ? below : above;
-    /* Never 0: orders of summation may differ in the sign of a zero. */
+    /* Never 0, because orders of summation may differ in the sign of a zero. */
     return bound > 0 ? bound : DBL_TRUE_MIN;
 }
 

@@ -1,10 +1,10 @@
-/* Private to the interpreter: what its files hand one another. */
+/* Declarations shared by the interpreter's files. Internal. */
 #ifndef FUSEC_INTERP_INTERP_NODE_H
 #define FUSEC_INTERP_INTERP_NODE_H
 
 #include "interp/interp.h"
 
-/* The evaluation of one node. `out` has its shape and storage; `bounds` may be NULL and starts as
+/* The evaluation of one node. `out` has its shape and storage. `bounds` may be NULL and starts as
  * zeros. */
 typedef struct Eval {
     const Graph *graph;
@@ -12,7 +12,8 @@ typedef struct Eval {
     const OpInfo *info;
     const int64_t *symbol_values;
     const Tensor *args;
-    const double *const *errors; /* per argument, NULL: it is exact; or NULL: all are */
+    const double *const *errors; /* per argument its errors; NULL: it is exact. NULL: all are
+                                  * exact */
     Tensor *out;
     double *bounds;
     Arena *arena;
@@ -28,16 +29,16 @@ bool interp_view(const Eval *e);
 bool interp_concat(const Eval *e);
 bool interp_matmul(const Eval *e);
 
-/* Of fast graphs: makes of `bounds`, for exact arguments and strict numerics, those of fast ones,
- * for arguments within `errors`. */
+/* For fast graphs: widens `bounds`, which are for exact arguments and strict numerics, to fast
+ * numerics and arguments within `errors`. */
 bool interp_widen(const Eval *e);
 
-/* Sets the error, prefixed with the node's op and name; returns false. */
+/* Sets the error message, prefixed with the node's op and name; returns false. */
 STR_PRINTF(2, 3) bool interp_fail(const Eval *e, const char *format, ...);
 bool interp_dim(const Eval *e, DimId dim, int64_t *value);
 
-/* Walks the elements of a shape in row-major order, carrying the offset of the matching element in
- * up to three operands, each with a stride per axis of the walked shape. */
+/* Walks the elements of a shape in row-major order. It carries the offset of the matching element
+ * in up to three operands, each with a stride per axis of the walked shape. */
 enum { WALK_MAX_OPERANDS = 3 };
 typedef struct Walk {
     uint32_t rank, n_operands;
@@ -47,28 +48,28 @@ typedef struct Walk {
 } Walk;
 
 Walk walk_over(const Tensor *shape);
-/* Adds an operand broadcast as NumPy does: axes matched from the last, extents of 1 repeated. False
- * when it does not broadcast to the walked shape. */
+/* Adds an operand with NumPy broadcasting: axes are matched from the last, extents of 1 repeat.
+ * False when it does not broadcast to the walked shape. */
 bool walk_add_broadcast(Walk *walk, const Tensor *operand);
-/* The batch axes of a matmul's argument (all but the last two) as a broadcast operand of a walk
- * over batches. */
+/* Adds the batch axes of a matmul's argument (all but the last two) as a broadcast operand of a
+ * walk over batches. */
 bool walk_add_batch(Walk *walk, const Tensor *arg);
 void walk_add_strides(Walk *walk, const int64_t *strides, int64_t offset);
 void walk_next(Walk *walk);
 
-/* The exact sum of finitely many numbers to twice the precision of a double, with what is needed to
- * bound any other order of summation. */
+/* A sum of finitely many numbers in twice double precision, with the data to bound every other
+ * order of summation. */
 typedef struct SumAcc {
-    double hi, lo;    /* of the finite terms */
-    double magnitude; /* sum of their absolute values, or of what targets take them for */
+    double hi, lo;    /* sum of the finite terms */
+    double magnitude; /* sum of their absolute values, or of upper bounds of these */
     double special;   /* sum of the infinities and NaNs */
     bool has_special;
-    int least_bit; /* exponent of the lowest set bit of any term; INT_MAX when all are 0 */
+    int least_bit; /* exponent of the lowest set bit of any term; INT_MAX when all terms are 0 */
 } SumAcc;
 
 void sum_add_term(SumAcc *sum, double term);
 
-/* Stores what `exact` rounds to; a target may round anything within `error` of it. */
+/* Stores the rounding of `exact`. A target may round any number within `error` of it. */
 void interp_settle(const Eval *e, int64_t i, double exact, double error);
 double interp_unit_roundoff(Dtype compute);
 /* The low 32 bits as a signed number. */

@@ -1,8 +1,8 @@
 /* NumPy's .npy files, format versions 1 to 3, little endian, C order.
  *
- * dtypes: <f8 <f4 <f2 <i4 |b1, and for bf16, which NumPy lacks, <u2 (written and read) or |V2
- * (read; what ml_dtypes saves): the two bytes of each element. Objects, big endian and Fortran
- * order of rank 2 and up are refused. Every byte is checked before it is used. */
+ * The dtypes are <f8 <f4 <f2 <i4 |b1. NumPy lacks bf16, whose elements are <u2 (written and read)
+ * or |V2 (read; ml_dtypes saves it). Objects, big endian and Fortran order of rank 2 and up are
+ * refused. Every byte is checked before it is used. */
 #ifndef FUSEC_INTERP_NPY_H
 #define FUSEC_INTERP_NPY_H
 
@@ -17,9 +17,9 @@ typedef struct NpyArray {
     size_t n_bytes;
 } NpyArray;
 
-/* Points into `file`. On failure false and what is wrong, one line on the arena. */
+/* The array points into `file`. On failure it returns false and a one-line message on the arena. */
 bool npy_read(Arena *arena, const char *file, size_t n_bytes, NpyArray *array, const char **error);
-/* A whole file, version 1. */
+/* Writes a whole file, version 1. */
 void npy_write(const NpyArray *array, Text *file);
 
 #endif

@@ -1,5 +1,6 @@
-/* The interpreter's reductions and matmul. Sums run in twice double precision and products with a
- * compensated mantissa and an unbounded exponent, so what they round is as good as exact. */
+/* The interpreter's reductions and matmul. Sums run in twice double precision. Products run with a
+ * compensated mantissa and an unbounded exponent. So the value before rounding is practically
+ * exact. */
 #include "interp/interp_node.h"
 
 #include <float.h>
@@ -43,7 +44,7 @@ static bool sum_is_exact(const SumAcc *sum, Dtype compute) {
     return sum->magnitude == 0 || sum->magnitude <= ldexp(1, sum->least_bit + precision);
 }
 
-/* Rounds to `e->out` element `i`: the sum of n terms divided by `divisor`, with its bound. */
+/* Rounds a sum of n terms, divided by `divisor`, to element `i` of `e->out`, with its bound. */
 static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_terms,
                        double divisor) {
     Dtype compute = dtype_compute(e->out->dtype);
@@ -54,7 +55,7 @@ static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_te
         return;
     }
     double exact = sum->hi + sum->lo;
-    if (sum->lo == 0) exact = sum->hi; /* keeps -0 */
+    if (sum->lo == 0) exact = sum->hi; /* keeps the sign of -0 */
     if (sum->has_special) exact = sum->special;
     if (n_terms == 0) exact = 0;
     exact /= divisor;
@@ -67,11 +68,13 @@ static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_te
     interp_settle(e, i, exact, error > 0 ? error : DBL_TRUE_MIN);
 }
 
-/* Products: mantissa * 2^exponent, and the logarithms of what a partial product can reach. */
+/* A product as mantissa * 2^exponent, and the logarithms of the largest and smallest partial
+ * products. */
 typedef struct ProductAcc {
     double hi, lo; /* mantissa */
     int64_t exponent;
-    double log2_large, log2_small; /* of the operands above and below 1 in magnitude */
+    double log2_large, log2_small; /* sums of logarithms of the operands above and below 1 in
+                                    * magnitude */
     bool has_zero, has_infinity, has_nan;
 } ProductAcc;
 
@@ -115,22 +118,22 @@ static void product_finish(const Eval *e, int64_t i, const ProductAcc *p, int64_
         e->out->data[i] = exact;
         return;
     }
-    /* Roundings relative to each partial product, and absolute ones below the normal numbers, which
-     * later operands enlarge. */
+    /* Roundings are relative to each partial product, but absolute below the normal numbers, and
+     * later operands enlarge them. */
     double error = n * interp_unit_roundoff(compute) * fabs(exact) * (1 + 1e-6);
     if (n > 1 && !p->has_zero) error += n * least * exp2(p->log2_large);
     if (p->has_zero) error = DBL_TRUE_MIN;
     interp_settle(e, i, exact, error);
 }
 
-/* Extremes: NaN if any is NaN, and -0 below +0. */
+/* Extremes: NaN if any element is NaN, and -0 below +0. */
 static double extreme(PrimId combine, double a, double b) {
     if (isnan(a) || isnan(b)) return NAN;
     bool b_is_larger = a < b || (a == b && signbit(a));
     return (combine == PRIM_MAX) == b_is_larger ? b : a;
 }
 
-/* Which input elements fold into which output element. */
+/* Maps each input element to the output element that it folds into. */
 
 typedef struct Fold {
     Walk walk; /* over the argument; operand 0 is the result */
@@ -249,7 +252,7 @@ bool walk_add_batch(Walk *walk, const Tensor *arg) {
     return true;
 }
 
-/* The argument's elements as they enter products. */
+/* The argument's elements as they enter the multiplication: rounded to tf32 if asked for. */
 static const double *factor_elems(const Eval *e, const Tensor *arg) {
     if (e->node->attrs.precision != PRECISION_TF32) return arg->data;
     int64_t n = tensor_n_elems(arg);
@@ -258,9 +261,9 @@ static const double *factor_elems(const Eval *e, const Tensor *arg) {
     return rounded;
 }
 
-/* Tensor cores line products up by the exponents of the operands, of which those below the normal
- * numbers have the least, and cut off what is lower than some 24 bits: by how much larger than it
- * is a product then counts. */
+/* Tensor cores align products by their operands' exponents, where subnormal operands count as the
+ * least exponent, and cut off bits below about 24. This is the amount by which a product is then
+ * overestimated. */
 static double excess(const Eval *e, double a, double b, double product) {
     Dtype dtype = e->args[0].dtype;
     if (dtype_bytes(dtype) != 2 || product == 0 || !isfinite(product)) return 0;
@@ -279,7 +282,7 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         return;
     }
     SumAcc sum = sum_start();
-    bool overflows = false; /* a product past f64, where a fused one may still be taken back */
+    bool overflows = false; /* a product overflows f64; a target's fma may not overflow there */
     for (int64_t k = 0; k < n; k++) {
         double product = a[k] * b[k * b_stride];
         overflows = overflows || (isinf(product) && isfinite(a[k]) && isfinite(b[k * b_stride]));
@@ -288,10 +291,10 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
         if (rest != 0) sum_add_term(&sum, rest);
     }
-    /* Tensor cores cut off where others round, which shows where nothing is rounded further. */
+    /* Tensor cores truncate where others round; with tf32 no later rounding hides this. */
     bool is_cut = e->node->attrs.precision == PRECISION_TF32;
     sum_finish(e, i, &sum, is_cut ? 2 * n : n, 1);
-    /* What is below the least number is lost at every step. */
+    /* Each step loses up to the least subnormal number. */
     double least = dtype_ulp(dtype_compute(e->out->dtype), 0);
     if (e->bounds && sum.least_bit <= ilogb(least)) e->bounds[i] += (double)n * least;
     if (overflows && e->bounds) e->bounds[i] = INTERP_ANY;

@@ -1,4 +1,4 @@
-/* Host tensors: extents, and storage bytes taken apart by arithmetic. */
+/* Host tensors: extents, and elements decoded from bytes by arithmetic. */
 #include "interp/tensor.h"
 
 #include "base/str.h"
@@ -18,7 +18,7 @@ int64_t tensor_n_elems(const Tensor *tensor) {
 }
 
 bool tensor_new(Arena *arena, Dtype dtype, uint32_t rank, const int64_t *dims, Tensor *out) {
-    Tensor tensor = {.dtype = dtype, .rank = rank}; /* `dims` may be out->dims */
+    Tensor tensor = {.dtype = dtype, .rank = rank}; /* a local, because `dims` may be out->dims */
     for (uint32_t k = 0; k < rank; k++) {
         if (dims[k] < 0) return false;
         tensor.dims[k] = dims[k];
@@ -90,7 +90,7 @@ static uint64_t float_to_bits(FloatFormat f, double value) {
     int exponent; /* |value| = m * 2^exponent, 0.5 <= m < 1 */
     double m = frexp(fabs(value), &exponent);
     int field = exponent - 1 + f.bias;
-    if (field < 1) { /* subnormal: units of the least place */
+    if (field < 1) { /* subnormal: counted in units of the least place */
         double units = ldexp(m, exponent - 1 + f.bias + (int)f.n_fraction_bits);
         return sign | (uint64_t)units;
     }
@@ -126,7 +126,7 @@ void dtype_store(Dtype dtype, double value, uint8_t *bytes) {
     for (uint32_t i = 0; i < dtype_bytes(dtype); i++) bytes[i] = (uint8_t)(bits >> 8 * i & 0xFF);
 }
 
-/* The numbers of a dtype in order, as integers. */
+/* Maps the numbers of a dtype to integers in the same order. */
 static int64_t ordinal(Dtype dtype, double value) {
     uint8_t bytes[8] = {0};
     uint64_t bits = 0;
@@ -169,7 +169,7 @@ void tensor_load(Tensor *tensor, const uint8_t *bytes) {
         tensor->data[i] = dtype_load(tensor->dtype, bytes + i * dtype_bytes(tensor->dtype));
 }
 
-/* Facts. */
+/* Facts about float dtypes. */
 
 double dtype_max(Dtype dtype) {
     FloatFormat f = format_of(dtype);
@@ -179,7 +179,7 @@ double dtype_max(Dtype dtype) {
 
 double dtype_ulp(Dtype dtype, double value) {
     FloatFormat f = format_of(dtype);
-    int exponent, least = 1 - f.bias; /* of the least normal number */
+    int exponent, least = 1 - f.bias; /* exponent of the least normal number */
     if (isinf(value)) return ldexp(1, f.bias - (int)f.n_fraction_bits);
     frexp(value, &exponent);
     if (value == 0 || exponent - 1 < least) exponent = least + 1;

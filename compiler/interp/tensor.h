@@ -1,5 +1,6 @@
-/* Tensors on the host as numbers held in doubles, which represent every element of every dtype
- * exactly, and their conversion to and from the bytes a program stores. Row-major, no padding. */
+/* Tensors on the host. Elements are held in doubles, which represent every element of every dtype
+ * exactly. The file converts them to and from the bytes that a program stores. Row-major, no
+ * padding. */
 #ifndef FUSEC_INTERP_TENSOR_H
 #define FUSEC_INTERP_TENSOR_H
 
@@ -14,11 +15,11 @@ typedef struct Tensor {
     Dtype dtype;
     uint32_t rank;
     int64_t dims[TENSOR_MAX_RANK];
-    double *data; /* tensor_n_elems numbers, each an element of dtype */
+    double *data; /* tensor_n_elems numbers, each representable in dtype */
 } Tensor;
 
-/* A tensor of zeros on the arena; false when it would have more than TENSOR_MAX_ELEMS elements or
- * an extent is negative. */
+/* A tensor of zeros on the arena. False when it would have more than TENSOR_MAX_ELEMS elements or
+ * when an extent is negative. */
 bool tensor_new(Arena *arena, Dtype dtype, uint32_t rank, const int64_t *dims, Tensor *out);
 /* Product of the extents; -1 beyond TENSOR_MAX_ELEMS. */
 int64_t tensor_n_elems(const Tensor *tensor);
@@ -28,15 +29,15 @@ void tensor_strides(const Tensor *tensor, int64_t strides[TENSOR_MAX_RANK]);
 /* `f32[3, 5]` on the arena. */
 const char *tensor_type_str(const Tensor *tensor, Arena *arena);
 
-/* One element, little endian in dtype_bytes(dtype) bytes; a bool is one byte, 0 or 1. `value` must
- * be an element of `dtype`; a NaN is stored as the quiet one without payload. */
+/* Stores one element, little endian in dtype_bytes(dtype) bytes; a bool is one byte, 0 or 1.
+ * `value` must be representable in `dtype`. A NaN becomes the quiet one without payload. */
 void dtype_store(Dtype dtype, double value, uint8_t *bytes);
-/* Steps from `a` to `b` through the numbers of the dtype, both zeros being one number and infinity
- * following the largest; NaN when exactly one is NaN, 0 when both are. */
+/* The number of steps from `a` to `b` through the numbers of the dtype. Both zeros count as one
+ * number, and infinity follows the largest. NaN when exactly one is NaN, 0 when both are. */
 double dtype_ulps(Dtype dtype, double a, double b);
-/* The element in those bytes. Any nonzero byte is true. A NaN's payload is lost. */
+/* Loads one element. Any nonzero byte is true. A NaN's payload is lost. */
 double dtype_load(Dtype dtype, const uint8_t *bytes);
-/* All elements: n_elems * dtype_bytes bytes. */
+/* Stores or loads all elements: n_elems * dtype_bytes bytes. */
 void tensor_store(const Tensor *tensor, uint8_t *bytes);
 void tensor_load(Tensor *tensor, const uint8_t *bytes);
 
@@ -44,10 +45,10 @@ void tensor_load(Tensor *tensor, const uint8_t *bytes);
 
 /* The largest finite number. */
 double dtype_max(Dtype dtype);
-/* Distance from |value| to the next larger magnitude; of an infinity that from the largest finite
- * number to what would follow it. */
+/* The distance from |value| to the next larger magnitude. For an infinity: the distance from the
+ * largest finite number to its successor. */
 double dtype_ulp(Dtype dtype, double value);
-/* |a - b|, an infinity counting as what would follow the largest finite number. NaN when exactly
+/* |a - b|, where an infinity counts as the successor of the largest finite number. NaN when exactly
  * one is NaN, 0 when both are. For i32 and bool the plain difference. */
 double dtype_distance(Dtype dtype, double a, double b);
 

@@ -1,9 +1,10 @@
-/* The interpreter's views and concat: every result element is fetched by its coordinates. */
+/* The interpreter's views and concat: every result element is loaded at its coordinates in the
+ * argument. */
 #include "interp/interp_node.h"
 
 #include <string.h>
 
-/* Copies by a walk over the result whose operand 0 is the argument. */
+/* Copies along a walk over the result; operand 0 is the argument. */
 static bool copy_by(const Eval *e, Walk *walk) {
     int64_t n = tensor_n_elems(e->out);
     for (int64_t i = 0; i < n; i++, walk_next(walk))
@@ -111,7 +112,7 @@ static bool view_gather(const Eval *e) {
     uint32_t axis = (uint32_t)e->node->attrs.axis;
     if (!gather_shape_fits(e, axis)) return interp_fail(e, "axis and shapes disagree");
     int64_t n = tensor_n_elems(e->out), extent = arg->dims[axis];
-    if (extent == 0) { /* rows of nothing are zeros */
+    if (extent == 0) { /* rows gathered from an empty axis are zeros */
         for (int64_t i = 0; i < n; i++) e->out->data[i] = 0;
         return true;
     }
