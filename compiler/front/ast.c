@@ -1,5 +1,5 @@
-/* Building the tree. Depth is bounded here, so that whoever walks the tree may recurse; the left
- * operands of infix operators do not count, whoever walks them must loop. */
+/* Builds the tree. It bounds the depth, so that walkers may recurse. The left operands of infix
+ * operators do not count towards the depth; walkers must loop over them. */
 #include "front/ast.h"
 
 #include <string.h>
@@ -42,7 +42,8 @@ Ast *ast_named(Parse *parse, AstKind kind, Str name, Span span) {
     return ast;
 }
 
-/* One deeper than the deepest item; turns into AST_BROKEN past the limit. */
+/* The depth of a node is that of its deepest item plus one. Past the limit the node becomes
+ * AST_BROKEN. */
 static Ast *limit_depth(Parse *parse, Ast *ast) {
     uint32_t depth = 0;
     for (uint32_t i = 0; i < ast->n_items; i++) {
@@ -173,7 +174,8 @@ AstStmt *ast_fuse(Parse *parse, Ast *word, const AstStmts *body) {
     return stmt;
 }
 
-/* The identifier at or after *offset, past blanks; NULL, *offset unchanged, when there is none. */
+/* Finds the identifier at or after *offset, past blanks. NULL, with *offset unchanged, when there
+ * is none. */
 static Ast *scan_name(Parse *parse, uint32_t *offset, uint32_t end) {
     const char *text = parse->source->text;
     uint32_t begin = *offset;
@@ -188,7 +190,7 @@ static Ast *scan_name(Parse *parse, uint32_t *offset, uint32_t end) {
     return ast_named(parse, AST_NAME, name, (Span){begin, stop});
 }
 
-/* The names before a `=`, so that their later use is no further error. */
+/* Keeps the names before a `=`, so that their later use reports no further error. */
 AstStmt *ast_broken_stmt(Parse *parse, Span span) {
     AstStmt *stmt = ast_stmt(parse, STMT_BROKEN, span);
     const char *text = parse->source->text;

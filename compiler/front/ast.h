@@ -1,5 +1,5 @@
-/* The abstract syntax tree: what was written, with the byte range of every part; no meaning yet.
- * Everything lives on the arena of the parse. */
+/* The abstract syntax tree: the source's structure, with the byte range of every part, before any
+ * checks. Everything lives on the arena of the parse. */
 #ifndef FUSEC_FRONT_AST_H
 #define FUSEC_FRONT_AST_H
 
@@ -7,7 +7,7 @@
 #include "base/vec.h"
 
 enum {
-    AST_MAX_DEPTH = 256,      /* of nested expressions; chains of infix operators do not nest */
+    AST_MAX_DEPTH = 256,      /* of nested expressions; a chain of infix operators counts as one */
     AST_MAX_NAME_BYTES = 255, /* of an identifier */
     AST_MAX_STRING_BYTES = 4095
 };
@@ -19,7 +19,7 @@ typedef enum {
 } Sugar;
 
 typedef enum {
-    AST_BROKEN,    /* reported already */
+    AST_BROKEN,    /* an error has been reported */
     AST_INT,       /* integer, at most DIM_LIMIT */
     AST_FLOAT,     /* number: with a point or exponent, inf or nan */
     AST_BOOL,      /* integer: 0 or 1 */
@@ -42,7 +42,7 @@ typedef struct Ast {
     Sugar sugar;
     uint32_t depth;
     Span span;
-    Span name_span; /* CALL, KEYWORD, FIELD: of the name alone */
+    Span name_span; /* CALL, KEYWORD, FIELD: range of the name alone */
     Str name;
     int64_t integer;
     double number;
@@ -52,14 +52,14 @@ typedef struct Ast {
 
 typedef Vec(Ast *) AstList;
 
-/* dtype[dims]; dims is empty for a scalar. */
+/* dtype[dims]; `dims` is empty for a scalar. */
 typedef struct AstType {
     Str dtype;
     Span span;
     AstList dims;
 } AstType;
 
-/* `name: type` of a graph's signature, or a def's parameter with its default (or NULL). */
+/* `name: type` in a graph's signature, or a def's parameter with its default (or NULL). */
 typedef struct AstDecl {
     Str name;
     Span span;
@@ -76,7 +76,7 @@ typedef enum {
     STMT_KERNEL, /* kernel name { body } */
     STMT_MUST,   /* fuse must { body } */
     STMT_NEVER,  /* fuse never { body } */
-    STMT_BROKEN  /* did not parse; targets are the names it would have bound */
+    STMT_BROKEN  /* did not parse; `targets` are the names that it would have bound */
 } AstStmtKind;
 
 typedef struct AstStmt AstStmt;
@@ -122,10 +122,10 @@ typedef struct AstFile {
     Vec(AstDim) dims;
     Vec(AstDef *) defs;
     Vec(AstGraph *) graphs;
-    Vec(Str) broken_names; /* of items that did not parse: using them is no further error */
+    Vec(Str) broken_names; /* of items that did not parse; their use reports no further error */
 } AstFile;
 
-/* Parses `source`, reporting what is wrong; what did parse is returned all the same. */
+/* Parses `source` and reports errors. Returns the parsed parts even after errors. */
 AstFile *ast_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source);
 
 const char *sugar_text(Sugar sugar);
@@ -133,7 +133,7 @@ const char *sugar_text(Sugar sugar);
 /* The tree as indented text, one node per line (`--emit=ast`). */
 void ast_print(const AstFile *file, Text *out);
 
-/* What the lexer, the parser and the builders below share during one parse. */
+/* The state of one parse, shared by the lexer, the parser and the builders below. */
 typedef struct Parse {
     Arena *arena;
     StrTab *strings;
@@ -141,11 +141,14 @@ typedef struct Parse {
     const Source *source;
     AstFile *file;
     uint32_t offset;        /* of the next byte to lex */
-    uint32_t n_open;        /* round and square brackets around it: newlines inside are blanks */
-    bool after_sep;         /* the last token ended a statement, so another end is dropped */
-    bool too_deep;          /* reported once */
-    bool broke_in_brackets; /* the last syntax error: the next line may still belong to it */
-    uint32_t bad_end;       /* end of the last bad byte, to report a run of them once */
+    uint32_t n_open;        /* open round and square brackets; newlines inside them are blanks */
+    bool after_sep;         /* the last token ended a statement, so another end of line is
+                             * dropped */
+    bool too_deep;          /* the depth error was reported */
+    bool broke_in_brackets; /* the last syntax error was inside brackets: the next line may still
+                             * belong to it */
+    uint32_t bad_end;       /* end of the last bad byte, so that a run of bad bytes is reported
+                             * once */
 } Parse;
 
 bool parse_error(Parse *parse, DiagId id, Span span, const char *message);
@@ -168,7 +171,7 @@ AstStmt *ast_bind(Parse *parse, const AstList *targets, Ast *value, Span span);
 AstStmt *ast_param(Parse *parse, Ast *name, AstType *type, Str key, Span span);
 AstStmt *ast_return(Parse *parse, const AstList *values, Span span);
 AstStmt *ast_kernel(Parse *parse, Ast *name, const AstStmts *body);
-/* `word` is `must` or `never`, or reported. */
+/* `word` must be `must` or `never`; anything else is reported. */
 AstStmt *ast_fuse(Parse *parse, Ast *word, const AstStmts *body);
 AstStmt *ast_broken_stmt(Parse *parse, Span span);
 void ast_add_broken_item(Parse *parse, Span span);

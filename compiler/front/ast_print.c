@@ -1,4 +1,5 @@
-/* The tree as indented text: one node per line, with what it says and the bytes it spans. */
+/* Prints the tree as indented text: one node per line, with its content and the bytes that it
+ * spans. */
 #include "front/ast.h"
 
 #include "base/number.h"
@@ -61,7 +62,7 @@ static void print_head(const Ast *ast, Text *out) {
 
 static void print_expr(const Ast *ast, uint32_t level, Text *out);
 
-/* A chain of infix operators, which may be long, as one node with its operands in order. */
+/* Prints a chain of infix operators, which may be long, as one node with its operands in order. */
 static void print_chain(const Ast *ast, uint32_t level, Text *out) {
     Vec(const Ast *) spine = {0};
     for (; ast->kind == AST_BINARY; ast = ast->items[0]) vec_push(out->arena, &spine, ast);

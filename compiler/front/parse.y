@@ -1,5 +1,5 @@
-/* The grammar of the graph language. Actions call one builder each; nothing is judged here.
- * A statement or item that does not parse is dropped up to the end of its line. */
+/* The grammar of the graph language. Each action calls one builder and checks nothing. A statement
+ * or item that does not parse is dropped up to the end of its line. */
 %require "3.8"
 %define api.prefix {ast_yy}
 %define api.pure full
@@ -31,7 +31,7 @@
 #include <math.h>
 
 #define YYINITDEPTH 2000
-#define YYMAXDEPTH 2000 /* so that the stacks never move to the heap */
+#define YYMAXDEPTH 2000 /* so that the parser's stacks never move to the heap */
 #define YYLLOC_DEFAULT(result, rhs, n)                         \
     do {                                                       \
         (result).begin = (n) ? YYRHSLOC(rhs, 1).begin : YYRHSLOC(rhs, 0).end; \
@@ -138,7 +138,7 @@ stmts
       {
         $$ = $1;
         vec_push(ARENA, &$$, ast_broken_stmt(P, @2));
-        if (!P->broke_in_brackets) yyerrok; /* the next line stands on its own */
+        if (!P->broke_in_brackets) yyerrok; /* the next line starts a new statement */
       }
 
 stmt
@@ -242,12 +242,12 @@ opt_step
 %%
 
 static void yyerror(const Span *span, void *scanner, const char *message) {
-    (void)message; /* only ever "memory exhausted": the stack is bounded */
+    (void)message; /* the only message is "memory exhausted", because the stack is bounded */
     parse_error(P, DIAG_LIMIT, *span, "expression nested too deeply");
 }
 
-/* Which tokens are told under one word: those that begin an expression when one may stand here, and
- * operators when one may. */
+/* Groups expected tokens under one word: "expression" for those that begin one, and "operator" for
+ * operators. */
 static bool begins_expr(yysymbol_kind_t token) {
     const char *name = yysymbol_name(token);
     return (token >= YYSYMBOL_TRUE_ && token <= YYSYMBOL_NAN_) ||
@@ -269,7 +269,7 @@ static bool contains(const yysymbol_kind_t *tokens, int n, yysymbol_kind_t token
     return false;
 }
 
-/* The words for what is expected. Bison names a character token 'c'; users read `c`. */
+/* The words of the expected tokens. Bison names a character token 'c'; users read `c`. */
 typedef struct Expected {
     int n;
     const char *words[4];

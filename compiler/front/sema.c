@@ -1,13 +1,13 @@
-/* The front end's entry: dims, defs and graphs of one file, with the prelude beside it. */
+/* The front end's entry: the dims, defs and graphs of one file, and the prelude. */
 #include "front/sema.h"
 
 #include <string.h>
 
 #include "front/sema_state.h"
 
-/* Reporting. */
+/* Error reports. */
 
-/* The calls that led to the current frame, innermost first. */
+/* Notes the calls that led to the current frame, innermost first. */
 static void note_calls(Sema *sema) {
     enum { MAX_NOTED = 4 };
     uint32_t n = 0;
@@ -19,7 +19,8 @@ static void note_calls(Sema *sema) {
 }
 
 Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...) {
-    if (sema->diags->n_errors > DIAG_MAX_ERRORS) { /* not kept: spare the formatting */
+    if (sema->diags->n_errors > DIAG_MAX_ERRORS) { /* the diagnostic will not be kept, so its text
+                                                    * is not formatted */
         sema->diags->n_errors++;
         return value_poison();
     }
@@ -38,7 +39,7 @@ const char *sema_node_type_str(Sema *sema, NodeId id) {
     return shape_type_str(sema->dims, sema->arena, node->dtype, &node->shape);
 }
 
-/* `x` is f32[B, 4], pointing at where the tensor was made. */
+/* Notes `x` is f32[B, 4] at the place where the tensor was made. */
 static void note_tensor(Sema *sema, NodeId id) {
     if (sema->diags->n_errors > DIAG_MAX_ERRORS) return;
     const Node *node = sema_node(sema, id);
@@ -50,7 +51,7 @@ static void note_tensor(Sema *sema, NodeId id) {
         diag_note(sema->diags, source, node->span, "this is %s", type);
 }
 
-/* Where dims were declared and what they range over; `used` is a bit set of symbols. */
+/* Notes the declarations and ranges of dims; `used` is a bit set of symbols. */
 static void note_ranges(Sema *sema, uint64_t used) {
     for (uint32_t i = 0; i < dim_n_symbols(sema->dims); i++) {
         if (!(used >> i & 1)) continue;
@@ -146,8 +147,8 @@ static void add_dim(Sema *sema, const AstDim *ast) {
     scope_add(sema->arena, &sema->dim_scope, ast->name, value, ast->span);
 }
 
-/* Dims are evaluated in a frame of their own, where nothing but earlier dims has a name. A tensor
- * made there by mistake goes to a graph that nobody sees. */
+/* Dims are evaluated in a frame of their own, in which only earlier dims have names. A tensor made
+ * there by mistake goes to a graph that is discarded. */
 static void add_dims(Sema *sema) {
     Frame frame = {.source = sema->file->source};
     sema->frame = &frame;
@@ -198,7 +199,7 @@ Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *sour
         return NULL;
     }
     const char *nul = memchr(source->text, '\0', source->n_bytes);
-    if (nul) { /* the scanner would start over at each one of a long token */
+    if (nul) { /* the scanner would start over at each NUL of a long token */
         uint32_t at = (uint32_t)(nul - source->text);
         diag_report(diags, DIAG_BAD_TOKEN, source, (Span){at, at + 1}, "the source has a NUL byte");
         return NULL;

@@ -7,15 +7,15 @@
 
 typedef struct Sema Sema;
 
-/* Parses `source` and the prelude. NULL: it has more bytes than a source may have, or a NUL byte;
- * other errors are reported, and the rest of the source is there to be checked. */
+/* Parses `source` and the prelude. NULL: the source is too long or has a NUL byte. Other errors are
+ * reported, and the rest of the source can still be checked. */
 Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *source);
-/* Checks what was parsed. NULL: an error has been reported, now or before. */
+/* Checks the parsed source. NULL: an error has been reported, in this call or before. */
 Module *front_check(Sema *sema);
 
-/* Both: parses and checks `source` (at most SOURCE_MAX_BYTES). Returns the module, allocated on
- * `arena`, or NULL after having reported at least one error to `diags`; warnings do not fail it.
- * The prelude is parsed along. Leaves through the arena's escape only when memory is out. */
+/* Parses and checks `source` (at most SOURCE_MAX_BYTES), together with the prelude. Returns the
+ * module, allocated on `arena`, or NULL after at least one error in `diags`; warnings are no
+ * failure. Leaves through the arena's escape only when memory is out. */
 Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source);
 
 #endif

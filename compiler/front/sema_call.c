@@ -1,4 +1,4 @@
-/* Calls: finding what a name calls, matching arguments to parameters, expanding defs. */
+/* Calls: resolving the name, matching arguments to parameters, expanding defs. */
 #include "front/sema_state.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static const Signature *signature_by_name(const char *name) {
     return NULL;
 }
 
-/* The row of calls.def for an op of the table, or NULL when it is elementwise or a source. */
+/* The row of calls.def for an op; NULL for an elementwise op or a source. */
 static const Signature *signature_by_op(OpId op) {
     const OpInfo *info = op_info(op);
     if (info->cls == CLASS_REDUCE) return signature_by_name("<reduce>");
@@ -52,7 +52,7 @@ static const AstDef *def_in(const AstFile *file, Str name) {
     return NULL;
 }
 
-/* The file's own defs come before the prelude's, except inside the prelude. */
+/* The file's own defs take precedence over the prelude's, except inside the prelude. */
 static const AstDef *find_def(const Sema *sema, Str name) {
     const AstDef *def = NULL;
     if (sema->frame->source != sema->prelude->source) def = def_in(sema->file, name);
@@ -65,7 +65,7 @@ bool sema_is_callable(const Sema *sema, Str name) {
 
 /* Help after an unknown name or keyword. */
 
-/* The beginning of a name is as near to it as a name with one letter wrong. */
+/* The distance of two names. A prefix counts as one wrong letter. */
 static unsigned distance_to(const char *name, const char *other) {
     size_t n = strlen(name);
     return n > 1 && strncmp(name, other, n) == 0 ? 1 : str_distance(name, other);
@@ -95,7 +95,7 @@ static Value unknown_op(Sema *sema, const Ast *ast) {
     return value_poison();
 }
 
-/* Parameters, whether of a def or a row. */
+/* The parameters of a def or of a row of calls.def. */
 typedef struct Params {
     uint32_t n, n_required;
     const char *names[SEMA_MAX_PARAMETERS];
@@ -108,7 +108,7 @@ static const char *params_str(Sema *sema, const Params *params) {
     return text_str(&text);
 }
 
-/* Parameters that have their argument already, in `args`, were not meant. */
+/* Suggests a parameter among those that have no argument in `args` yet. */
 static bool unknown_keyword(Sema *sema, const Ast *arg, const char *callee, const Params *params,
                             const Value *args) {
     sema_error(sema, DIAG_UNKNOWN_ARGUMENT, arg->name_span, "`%s` has no parameter `%s`", callee,
@@ -147,7 +147,7 @@ static bool bind_one(Sema *sema, const Ast *arg, const char *callee, const Param
     return true;
 }
 
-/* Evaluates the arguments of `ast` into parameter order; false when anything is wrong. */
+/* Evaluates the arguments of `ast` into the order of the parameters; false after an error. */
 static bool bind_args(Sema *sema, const Ast *ast, const Params *params, Value *args) {
     bool ok = true, saw_keyword = false;
     for (uint32_t i = 0; i < SEMA_MAX_PARAMETERS; i++) args[i] = (Value){.kind = VALUE_ABSENT};
@@ -180,7 +180,8 @@ static Value call_signature(Sema *sema, const Ast *ast, OpId op, const Signature
     return signature->handler(sema, &call);
 }
 
-/* Elementwise ops: by position, but for `approximate="form"`, which picks the op `name_form`. */
+/* Elementwise ops take positional arguments, except `approximate="form"`, which selects the op
+ * `name_form`. */
 
 static bool pick_form(Sema *sema, const Ast *arg, OpId *op) {
     Value form = sema_eval(sema, arg->items[0]);
@@ -248,7 +249,7 @@ static bool check_recursion(Sema *sema, const AstDef *def, Span span) {
     return false;
 }
 
-/* Parameters become the first bindings of the def's scope; defaults may use earlier ones. */
+/* Parameters are the first bindings of the def's scope. A default may use earlier parameters. */
 static void bind_formals(Sema *sema, const AstDef *def, Frame *frame, const Value *args) {
     for (uint32_t i = 0; i < def->formals.n; i++) {
         const AstDecl *formal = &def->formals.data[i];
@@ -319,7 +320,7 @@ Value sema_call(Sema *sema, const Ast *ast) {
     return unknown_op(sema, ast);
 }
 
-/* Questions about a tensor, answered while compiling. */
+/* Queries of a tensor's shape or dtype, answered at compile time. */
 
 static const Node *asked(Sema *sema, const Call *call) {
     if (call->args[0].kind == VALUE_TENSOR) return sema_node(sema, call->args[0].node);

@@ -1,6 +1,6 @@
-/* Evaluating expressions. Numbers meet numbers at compile time; anything with a tensor in it
- * becomes a call of the op that the operator stands for. Chains of infix operators lean left and
- * are walked by a loop, so recursion is as deep as the tree and no deeper. */
+/* Evaluates expressions. Operations on numbers are computed at compile time. An operation with a
+ * tensor becomes a call of the operator's op. Chains of infix operators lean left and are walked by
+ * a loop, so the recursion is no deeper than the tree. */
 #include "front/sema_state.h"
 
 #include "base/vec.h"
@@ -48,7 +48,7 @@ static Value eval_name(Sema *sema, const Ast *ast) {
     return value;
 }
 
-/* Arithmetic on numbers, done here and now. */
+/* Arithmetic on compile-time numbers. */
 
 static Value overflow(Sema *sema, Span span, Sugar sugar) {
     return sema_error(sema, DIAG_DIM_OVERFLOW, span, "result of `%s` can pass 2^62",
@@ -98,8 +98,8 @@ static bool is_int_or_float(const Value *value) {
     return value->kind == VALUE_INT || value->kind == VALUE_FLOAT;
 }
 
-/* Whether the result is beyond the doubles, or 0 for being too small. What divides by 0 is infinite
- * by itself. */
+/* Whether the result overflows a double or underflows to 0. A division by 0 is exactly infinite and
+ * not lost. */
 static bool is_lost(Sugar sugar, double a, double b, double result) {
     if (!isfinite(a) || !isfinite(b)) return false;
     if (isinf(result)) return sugar != SUGAR_DIV || b != 0;
@@ -107,7 +107,7 @@ static bool is_lost(Sugar sugar, double a, double b, double result) {
     return result == 0 && !has_zero && (sugar == SUGAR_MUL || sugar == SUGAR_DIV);
 }
 
-/* Whether the number is one here and now; reports if not. */
+/* Whether the number is a constant that a double holds; reports an error if not. */
 static bool is_double(Sema *sema, const Value *value) {
     double number;
     const Operand operand = sema_operand(sema, value);
@@ -118,7 +118,7 @@ static bool is_double(Sema *sema, const Value *value) {
     return false;
 }
 
-/* Of two numbers at least one of which has a point. */
+/* Arithmetic on two numbers, of which at least one is a float. */
 static Value mixed_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
     if (!is_double(sema, a) || !is_double(sema, b)) return value_poison();
     double left = as_double(sema, a), right = as_double(sema, b);
@@ -274,14 +274,14 @@ Value sema_eval(Sema *sema, const Ast *ast) {
     case AST_KEYWORD:
     case AST_RANGE:
     case AST_ELLIPSIS:
-        break; /* the grammar puts these in calls and subscripts alone */
+        break; /* the grammar allows these in calls and subscripts only */
     }
     return value_poison();
 }
 
 /* Types. */
 
-/* A dim extent: never negative, in range. */
+/* Evaluates an extent, which must be in range and not negative. */
 static bool sema_eval_extent(Sema *sema, const Ast *ast, DimId *extent) {
     Value value = sema_eval(sema, ast);
     if (value.kind == VALUE_POISON) return false;

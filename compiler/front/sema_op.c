@@ -1,4 +1,4 @@
-/* Calls of elementwise ops, casts, reductions, matmul: what their arguments are. */
+/* Arguments of calls of elementwise ops, casts, reductions and matmul. */
 #include "front/sema_state.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ Value call_const(Sema *sema, const Call *call) {
         return sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`const` takes a number, not %s",
                           value_describe(sema, value));
     Operand operand = sema_operand(sema, value);
-    operand.span = (Span){0}; /* the call's */
+    operand.span = (Span){0}; /* the span of the call */
     NodeId id = build_const(sema_at(sema, call->span), &operand, dtype);
     return sema_made(sema, call->span, NULL, id);
 }
@@ -53,7 +53,7 @@ Value call_cast(Sema *sema, const Call *call) {
 
 /* Reductions. */
 
-/* The tensor to be reduced. */
+/* The tensor argument of a reduction. */
 static bool want_reduced(Sema *sema, const Call *call, NodeId *x) {
     if (!sema_want_tensor(sema, &call->args[0], "x", x)) return false;
     if (build_check_dtype(sema->builder, call->op, sema_node(sema, *x)->dtype)) return true;
@@ -111,7 +111,7 @@ static bool want_precision(Sema *sema, const Value *value, Precision *precision)
     return false;
 }
 
-/* Numbers, too, become tensors here, which must be possible; the builder refuses them. */
+/* Converts the operands to tensors, numbers too. The builder refuses operands of rank 0. */
 static bool want_factors(Sema *sema, const Call *call, Operand operands[2]) {
     static const char *const names[2] = {"a", "b"};
     NodeId node;

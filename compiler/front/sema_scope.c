@@ -1,5 +1,5 @@
-/* Scopes: an open-addressed table over the bindings. Hashing interned pointers is safe for the
- * output's reproducibility because nothing ever walks the slots. */
+/* Scopes: an open-addressed table over the bindings. It hashes interned pointers, which keeps the
+ * output reproducible, because nothing ever iterates over the slots. */
 #include "front/sema_state.h"
 
 #include <string.h>

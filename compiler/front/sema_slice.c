@@ -1,7 +1,7 @@
-/* Subscripts, slice and split: what their arguments are. */
+/* Arguments of subscripts, slice and split. */
 #include "front/sema_state.h"
 
-/* A bound in a subscript: counted from the end when always negative. */
+/* Evaluates a bound of a subscript. A bound that is always negative counts from the end. */
 static bool eval_bound(Sema *sema, const Ast *ast, DimId extent, DimId fallback, DimId *bound) {
     *bound = fallback;
     if (!ast) return true;
@@ -53,7 +53,7 @@ static bool slice_range(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast) {
     return false;
 }
 
-/* How many axes a `...` stands for; false when the subscripts do not fit the rank. */
+/* The number of axes that a `...` stands for; false when the subscripts do not fit the rank. */
 static bool count_ellipsis(Sema *sema, const Ast *ast, uint32_t rank, uint32_t *n_skipped) {
     uint32_t n = 0, n_ellipses = 0;
     for (uint32_t i = 1; i < ast->n_items; i++) {
@@ -93,7 +93,7 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base) {
     return sema_made(sema, ast->span, NULL, id);
 }
 
-/* slice(x, begin=[..], shape=[..], step=[..]): the form that dumps use. */
+/* slice(x, begin=[..], shape=[..], step=[..]): the form in dumps. */
 Value call_slice(Sema *sema, const Call *call) {
     NodeId x;
     DimId dims[3][MAX_RANK];
@@ -109,7 +109,7 @@ Value call_slice(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
-/* split(x, parts, axis=0): `parts` a count of equal parts or a list of extents. */
+/* split(x, parts, axis=0): `parts` is a number of equal parts or a list of extents. */
 
 static bool listed_parts(Sema *sema, const Value *list, DimId *sizes) {
     if (!build_check_n_parts(sema->builder, list->n_items)) {

@@ -1,6 +1,6 @@
-/* What the files of sema share: values, scopes, and the state of one run. Evaluation is a walk of
- * the tree that yields values; tensors are nodes appended to the graph at hand. A value that could
- * not be made is VALUE_POISON: using it is silent, so one mistake gives one report. */
+/* Declarations that the files of sema share: values, scopes, and the state of one run. Evaluation
+ * walks the tree and yields values; a tensor is a node appended to the current graph. A value that
+ * could not be made is VALUE_POISON. Its use reports no error, so one mistake gives one report. */
 #ifndef FUSEC_FRONT_SEMA_STATE_H
 #define FUSEC_FRONT_SEMA_STATE_H
 
@@ -8,8 +8,8 @@
 #include "ir/build/build.h"
 
 enum {
-    SEMA_MAX_CALL_DEPTH = 64, /* of defs calling defs */
-    SEMA_MAX_STEPS = 1 << 20, /* expressions evaluated inside defs, so that expansion ends */
+    SEMA_MAX_CALL_DEPTH = 64, /* depth of defs that call defs */
+    SEMA_MAX_STEPS = 1 << 20, /* expressions evaluated inside defs, which bounds expansion */
     SEMA_MAX_PARAMETERS = 16, /* of a def */
     SEMA_MAX_LIST = 4096      /* items of a list value */
 };
@@ -30,7 +30,7 @@ typedef enum {
 typedef struct Value {
     ValueKind kind;
     Dtype dtype;
-    bool inexact; /* VALUE_INT: a division was rounded down on the way */
+    bool inexact; /* VALUE_INT: a division in it rounded down */
     NodeId node;
     DimId dim;
     double number;
@@ -40,23 +40,23 @@ typedef struct Value {
     Span span; /* of the expression, in the source of the frame that evaluated it */
 } Value;
 
-/* A name and what it stands for. */
+/* A name with its value. */
 typedef struct Binding {
     Str name;
     Value value;
     Span span; /* of the name where it was bound */
     bool is_used;
-    uint32_t block; /* of a graph, whose statement bound it, plus 1; 0: none */
+    uint32_t block; /* in a graph: the block whose statement bound it, plus 1; 0: none */
 } Binding;
 
 /* Names in order of binding, found by hash. */
 typedef struct Scope {
     Vec(Binding) bindings;
-    uint32_t *slots; /* index + 1 into bindings, 0 when free */
+    uint32_t *slots; /* index + 1 into bindings; 0: free */
     uint32_t n_slots;
 } Scope;
 
-/* An expansion of a def, or the body of a graph (def NULL). */
+/* The expansion of a def, or the body of a graph (def NULL). */
 typedef struct Frame {
     struct Frame *caller;
     const AstDef *def;
@@ -74,18 +74,19 @@ typedef struct Sema {
     Module *module;
     DimTab *dims;
     const AstFile *file, *prelude;
-    Scope dim_scope;  /* dims of the file: VALUE_INT */
-    Builder *builder; /* of the graph at hand */
+    Scope dim_scope;  /* the file's dims, as VALUE_INT */
+    Builder *builder; /* of the current graph */
     Frame *frame;
-    uint32_t call, n_calls; /* of defs by the graph: the one being expanded + 1, or 0; so far */
+    uint32_t call, n_calls; /* calls of defs by the graph: the current one + 1 (0: none), and their
+                             * number so far */
     uint32_t call_depth;
-    uint32_t n_errors_before; /* reported by whoever used the same Diags earlier */
+    uint32_t n_errors_before; /* errors that the same Diags had before this run */
     uint32_t n_steps;
-    Vec(Scope) spare_scopes; /* of defs that returned, cleared, for the next call */
-    bool stopped;            /* past a limit: everything else is poison */
+    Vec(Scope) spare_scopes; /* cleared scopes of returned defs, for reuse */
+    bool stopped;            /* a limit was exceeded: all further values are poison */
 } Sema;
 
-/* A call being checked: its name and its arguments by parameter. */
+/* A call during its check: the name, and the arguments by parameter. */
 typedef struct Call {
     Str name;
     Span span;
@@ -94,18 +95,19 @@ typedef struct Call {
     Value args[SEMA_MAX_PARAMETERS];
 } Call;
 
-/* sema.c: reports in the source of the current frame and shows the calls that led there. */
+/* sema.c: reports an error in the source of the current frame, with notes on the calls that led
+ * there. */
 STR_PRINTF(4, 5)
 Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...);
-/* Reports the builder's errors in a call at `span` with these arguments; NULL: all errors lie at
+/* Reports the builder's errors in a call at `span` with these arguments; NULL: all errors are at
  * `span`. Returns VALUE_POISON. */
 Value sema_report(Sema *sema, Span span, const Value *args);
-/* The place of an expression in the graph's own source: of a call, when the expression is in a def
- * of the prelude. */
+/* The place of an expression in the graph's own source. For an expression in a def of the prelude
+ * it is the place of the call. */
 Span sema_graph_span(const Sema *sema, Span span);
-/* The builder, set to make nodes that come from the expression at `span`. */
+/* The builder, set up to make nodes for the expression at `span`. */
 Builder *sema_at(Sema *sema, Span span);
-/* The value of a call that the builder made into `node`; NODE_NONE: reports why not. */
+/* The value of a call that the builder made into `node`. NODE_NONE: reports the builder's error. */
 Value sema_made(Sema *sema, Span span, const Value *args, NodeId node);
 const char *sema_node_type_str(Sema *sema, NodeId node);
 static inline const Node *sema_node(const Sema *sema, NodeId node) {
@@ -115,9 +117,9 @@ static inline const Node *sema_node(const Sema *sema, NodeId node) {
 /* sema_scope.c */
 Binding *scope_find(const Scope *scope, Str name);
 Binding *scope_add(Arena *arena, Scope *scope, Str name, Value value, Span span);
-/* Forgets all bindings but keeps the storage. */
+/* Removes all bindings but keeps the storage. */
 void scope_clear(Scope *scope);
-/* The bound name nearest to `name`, or NULL; `best` is what was found so far, or NULL. */
+/* The bound name nearest to `name`, or NULL. `best` is the best candidate so far, or NULL. */
 const char *scope_nearest(const Scope *scope, const char *name, const char *best);
 
 /* sema_value.c */
@@ -126,21 +128,21 @@ Value value_tensor(NodeId node, Span span);
 Value value_int(DimId dim, Span span);
 bool value_is_number(const Value *value); /* a literal, a dim or a bool */
 const char *value_describe(Sema *sema, const Value *value);
-/* The constant of an integer value. */
+/* The constant of an integer value; false: it is not constant. */
 bool value_const_int(Sema *sema, const Value *value, int64_t *number);
-/* A tensor or a number for the builder. */
+/* A tensor or a number in the builder's form. */
 Operand sema_operand(const Sema *sema, const Value *value);
-/* The same; otherwise reports that `what` must be a tensor. */
+/* sema_operand after a check; reports that `what` must be a tensor if the value is neither. */
 bool sema_want_operand(Sema *sema, const Value *value, const char *what, Operand *operand);
-/* A tensor, or a constant of a number's own dtype. */
+/* A tensor, or a constant tensor of a number's own dtype. */
 bool sema_want_tensor(Sema *sema, const Value *value, const char *what, NodeId *node);
-/* Arguments of a call: the value, or the default when absent; false after a report. */
+/* Arguments of a call: the value, or the default when absent. False after a report. */
 bool sema_want_bool(Sema *sema, const Value *value, const char *what, bool *flag);
-/* The number of an axis, which may be negative or out of range. */
+/* The number of an axis, not yet checked: it may be negative or out of range. */
 bool sema_want_axis_number(Sema *sema, const Value *value, const char *what, int64_t *number);
 bool sema_want_axis(Sema *sema, const Value *value, const char *what, uint32_t rank,
                     uint32_t *axis);
-/* The axis in argument 1 of an iota, argmax or argmin, or the default one. */
+/* The axis in argument 1 of an iota, argmax or argmin, or the default. */
 bool sema_want_axis_or_default(Sema *sema, const Call *call, uint32_t rank, uint32_t *axis);
 bool sema_want_axes(Sema *sema, const Value *value, const char *what, uint32_t rank,
                     uint32_t *axes);
@@ -154,13 +156,14 @@ bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape)
 /* sema_call.c */
 Value sema_call(Sema *sema, const Ast *ast);
 Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
-/* Whether a call of `name` would find an op, a built-in or a def. */
+/* Whether `name` is an op, a built-in or a def. */
 bool sema_is_callable(const Sema *sema, Str name);
 
 /* sema_op.c */
 Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
 
-/* sema_view.c: argument `at` of a call, a list of one dim per axis of a tensor of rank `rank`. */
+/* sema_view.c: reads argument `at` of a call, a list of one dim per axis of a tensor of rank
+ * `rank`. */
 bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *what, uint32_t rank,
                         DimId *dims, DimList *list);
 
@@ -171,7 +174,7 @@ Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
 void sema_body(Sema *sema, const AstStmts *body);
 void sema_graph(Sema *sema, const AstGraph *ast);
 
-/* Calls that are not elementwise ops: front/calls.def lists them with these handlers. */
+/* Calls of ops that are not elementwise: front/calls.def lists them with these handlers. */
 #define CALL(handler, name, n_required, ...) Value call_##handler(Sema *sema, const Call *call);
 #include "front/calls.def"
 

@@ -7,12 +7,12 @@ static bool is_graph_frame(const Sema *sema) {
     return sema->frame->def == NULL;
 }
 
-/* Whether `name` may be bound here; reports if not. In a graph dims and dtypes cannot be shadowed,
- * so that its printed form means the same. */
+/* Whether `name` may be bound here; reports an error if not. A graph cannot shadow dims and dtypes,
+ * so that its printed form has the same meaning. */
 static bool check_name(Sema *sema, Str name, Span span) {
     Dtype dtype;
     const Binding *old = scope_find(&sema->frame->scope, name);
-    if (old && old->value.kind == VALUE_ABSENT) return true; /* an output not bound yet */
+    if (old && old->value.kind == VALUE_ABSENT) return true; /* a declared output, not bound yet */
     if (!old && is_graph_frame(sema)) old = scope_find(&sema->dim_scope, name);
     if (old) {
         sema_error(sema, DIAG_REDEFINITION, span, "`%s` is bound already", name);
@@ -181,7 +181,7 @@ static void check_output_names(Sema *sema, const AstGraph *ast) {
     if (!build_check_n_outputs(sema->builder, ast->outputs.n)) sema_report(sema, ast->span, NULL);
 }
 
-/* The tensor bound to an output; a number takes the declared dtype. */
+/* The tensor bound to an output. A number takes the declared dtype. */
 static bool want_output(Sema *sema, const AstDecl *decl, const Value *value, Dtype dtype,
                         NodeId *node) {
     Operand operand;
@@ -191,7 +191,7 @@ static bool want_output(Sema *sema, const AstDecl *decl, const Value *value, Dty
     return *node != NODE_NONE;
 }
 
-/* The output's tensor, whose type must be the declared one. */
+/* Checks that the output's tensor has the declared type. */
 static void add_output(Sema *sema, const AstDecl *decl) {
     Binding *binding = scope_find(&sema->frame->scope, decl->name);
     Dtype dtype;

@@ -1,4 +1,4 @@
-/* Values, and arguments of calls as the kinds of values that they must be. */
+/* Values, and the conversion of call arguments to the kinds of values that are required. */
 #include "front/sema_state.h"
 
 Value value_poison(void) {

@@ -1,5 +1,4 @@
-/* Calls of views: transpose, reshape, expand, pad, gather, concat, and of iota: what their
- * arguments are. */
+/* Arguments of calls of views (transpose, reshape, expand, pad, gather, concat) and of iota. */
 #include "front/sema_state.h"
 
 Value call_transpose(Sema *sema, const Call *call) {
@@ -28,7 +27,7 @@ Value call_transpose(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
-/* A tensor and a list of dims. */
+/* Reads a tensor and a list of dims. */
 static bool want_shaped(Sema *sema, const Call *call, NodeId *x, DimId *dims, DimList *list) {
     return sema_want_tensor(sema, &call->args[0], "x", x) &&
            sema_want_dims(sema, &call->args[1], "shape", dims, list);
@@ -82,7 +81,7 @@ Value call_pad(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
-/* The axis in argument `at`, or 0 when it is not given. */
+/* Reads the axis in argument `at`; 0 when it is not given. */
 static bool want_axis(Sema *sema, const Call *call, uint32_t at, NodeId x, uint32_t *axis) {
     *axis = 0;
     return call->args[at].kind == VALUE_ABSENT ||
