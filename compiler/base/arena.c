@@ -1,5 +1,5 @@
-/* Arenas as chains of blocks. Debug builds poison what a reset gives up, so a stale pointer fails.
- * The largest block is kept for the next time, unless a sanitizer watches. */
+/* Arenas as lists of blocks. Debug builds poison memory after a reset, so that a stale pointer
+ * fails. A reset keeps the largest block for reuse, unless a sanitizer watches. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -18,8 +18,8 @@ typedef struct Block {
 
 struct Arena {
     Escape *escape;
-    Block *head;  /* newest first; the last is the first block */
-    Block *spare; /* or NULL */
+    Block *head;  /* newest first; the last one is the first block */
+    Block *spare; /* a kept block, or NULL */
     size_t used_bytes;
 };
 
@@ -75,7 +75,7 @@ static void give_up(Arena *arena, Block *block) {
     free(block);
 }
 
-/* The spare one, if it has room. */
+/* The spare block, if it is large enough; else a new one. */
 static Block *next_block(Arena *arena, size_t capacity, size_t least) {
     Block *block = arena->spare;
     if (block && block->capacity >= least) {

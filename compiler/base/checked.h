@@ -1,4 +1,5 @@
-/* Arithmetic that says when it leaves [-2^62, 2^62]. The one home of compiler extensions. */
+/* Arithmetic that reports a result outside [-2^62, 2^62]. The only file with compiler
+ * extensions. */
 #ifndef FUSEC_BASE_CHECKED_H
 #define FUSEC_BASE_CHECKED_H
 

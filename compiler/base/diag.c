@@ -1,4 +1,4 @@
-/* Collecting and printing diagnostics. */
+/* Collects and prints diagnostics. */
 #include "base/diag.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ void diag_help(Diags *diags, const char *format, ...) {
     va_end(args);
 }
 
-/* Bytes of the printable character of UTF-8 at `text`, or 0 where none begins. */
+/* Bytes of the printable UTF-8 character at `text`; 0 where there is none. */
 static uint32_t utf8_bytes(const char *text, uint32_t n_bytes) {
     static const uint32_t least[] = {0, 32, 0xA0, 0x800, 0x10000};
     unsigned char first = (unsigned char)text[0];
@@ -85,7 +85,7 @@ static uint32_t utf8_bytes(const char *text, uint32_t n_bytes) {
     return code < least[n] || code > 0x10FFFF || code == 127 || is_surrogate ? 0 : n;
 }
 
-/* A mark for each character of the line from byte `from` to `to`. */
+/* Prints a mark for each character of the line from byte `from` to `to`. */
 static void print_columns(const char *line, uint32_t from, uint32_t to, char mark, Text *out) {
     for (uint32_t i = from, n; i < to; i += n ? n : 1) {
         n = utf8_bytes(line + i, to - i);
@@ -93,8 +93,8 @@ static void print_columns(const char *line, uint32_t from, uint32_t to, char mar
     }
 }
 
-/* The source line and a caret run under the span's part on it. Blanks print as spaces, what is no
- * printable text as `?`, and long lines are cut around the caret, so any input gives readable
+/* Prints the source line, and carets under the span's part of it. Blanks print as spaces,
+ * unprintable bytes as `?`, and long lines are cut around the caret, so any input gives readable
  * output. */
 static void print_excerpt(const Diag *diag, Position at, Text *out) {
     enum { MAX_SHOWN = 160, BEFORE_CARET = 60 };

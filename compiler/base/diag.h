@@ -1,4 +1,4 @@
-/* Diagnostics: collected, counted, formatted like clang's. Every kind is a row of diag.def. */
+/* Diagnostics: collected, counted, and formatted like clang's. Every kind is a row of diag.def. */
 #ifndef FUSEC_BASE_DIAG_H
 #define FUSEC_BASE_DIAG_H
 
@@ -15,7 +15,7 @@ typedef enum {
 } DiagId;
 
 typedef struct DiagInfo {
-    const char *id; /* kebab case, stable: part of the interface */
+    const char *id; /* kebab case; stable, because users rely on it */
     Severity severity;
     const char *hint; /* advice printed as `help:`, or NULL */
 } DiagInfo;
@@ -25,10 +25,10 @@ const DiagInfo *diag_info(DiagId id);
 typedef struct Diag {
     DiagId id;
     Severity severity;
-    const Source *source; /* NULL when it concerns no text */
+    const Source *source; /* NULL: it concerns no text */
     Span span;
     const char *message; /* one line, lower case, no final period */
-    struct Diag *next;   /* in order of report; notes and helps follow what they belong to */
+    struct Diag *next;   /* in order of report; notes and helps follow their error or warning */
 } Diag;
 
 typedef struct Diags Diags;
@@ -38,18 +38,19 @@ struct Diags {
     uint32_t n_errors, n_warnings;
 };
 
-/* Errors past this many are counted but not kept: the rest is usually their consequence. */
+/* Errors beyond this number are counted but not kept, because most are consequences of earlier
+ * ones. */
 enum { DIAG_MAX_ERRORS = 20 };
 
-/* Reports one diagnostic; its row's hint, if any, follows as help. Always returns false, so that
- * `return diag_report(...)` reads as failure. */
+/* Reports one diagnostic. Its row's hint, if any, follows as help. Always returns false, so that
+ * `return diag_report(...)` returns the failure. */
 STR_PRINTF(5, 6)
 bool diag_report(Diags *diags, DiagId id, const Source *source, Span span, const char *format, ...);
 STR_PRINTF(4, 5)
 void diag_note(Diags *diags, const Source *source, Span span, const char *format, ...);
 STR_PRINTF(2, 3) void diag_help(Diags *diags, const char *format, ...);
 
-/* Prints all as text:
+/* Prints all diagnostics as text:
  *   mlp.g:7:9: error: shapes of `add` do not broadcast: (64, 128) and (64, 100) [shape-mismatch]
  *       h = x + b
  *           ^~~~~

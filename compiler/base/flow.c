@@ -1,20 +1,21 @@
-/* Least cuts by greatest flows: augmenting along shortest paths, all of one length at a time, the
- * edges of a node in the order in which they came. See flow.h. */
+/* Minimum cuts by maximum flows (Dinic): augments along shortest paths, all of one length at a
+ * time. The edges of a node are visited in the order in which they were added. See flow.h. */
 #include "base/flow.h"
 
 #include "base/vec.h"
 
 typedef struct FlowEdge {
-    uint32_t from, to, next; /* next: of the same node, plus 1 */
-    uint64_t left;           /* capacity not used; the edge back is number ^ 1 */
+    uint32_t from, to, next; /* next: the next edge of the same node, plus 1 */
+    uint64_t left;           /* residual capacity; the reverse edge is number ^ 1 */
 } FlowEdge;
 
 struct Flow {
     Arena *arena;
     uint32_t n_nodes;
     Vec(FlowEdge) edges;
-    uint32_t *first, *last, *current; /* per node: edges, plus 1 */
-    uint32_t *level;                  /* per node: edges from the source, plus 1; 0: not reached */
+    uint32_t *first, *last, *current; /* per node: index of an edge, plus 1 */
+    uint32_t *level;                  /* per node: distance from the source, plus 1; 0: not
+                                       * reached */
     uint32_t *queue, *path;
 };
 
@@ -58,7 +59,8 @@ static bool find_levels(Flow *flow, uint32_t source, uint32_t sink) {
     return flow->level[sink] != 0;
 }
 
-/* Sends what fits along the path's n edges; returns how many lead to the first that is full. */
+/* Sends the largest possible flow along the path's n edges. Returns the number of edges before the
+ * first saturated one. */
 static uint32_t send(Flow *flow, uint32_t n, uint64_t *total) {
     uint64_t least = UINT64_MAX;
     uint32_t kept = 0;

@@ -1,5 +1,5 @@
-/* Ids by hashes, for tables that intern. Zeros: none. What has an id stays where the table has it;
- * this knows its hash. Grows from an arena, and never shrinks. */
+/* A hash table of ids, for tables that intern. All zeros is the empty table. The items stay in the
+ * interning table; this one knows their hashes and ids. It grows on an arena and never shrinks. */
 #ifndef FUSEC_BASE_HASHIDS_H
 #define FUSEC_BASE_HASHIDS_H
 
@@ -17,13 +17,13 @@ typedef struct HashIds {
     uint32_t n_slots, n;
 } HashIds;
 
-/* A hash, continued by a word; begin with 0. */
+/* Continues a hash by a word; begin with 0. */
 static inline uint64_t hash_mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15u; /* 2^64 over the golden ratio */
     return hash ^ hash >> 32;
 }
 
-/* The next id with this hash, 0 after the last; *probe is 0 before the first. */
+/* The next id with this hash; 0 after the last. *probe must be 0 before the first call. */
 static inline uint32_t hashids_next(const HashIds *ids, uint64_t hash, uint32_t *probe) {
     while (*probe < ids->n_slots) {
         const HashSlot *slot = &ids->slots[(hash + (*probe)++) & (ids->n_slots - 1)];
@@ -33,9 +33,9 @@ static inline uint32_t hashids_next(const HashIds *ids, uint64_t hash, uint32_t 
     return 0;
 }
 
-/* The id, not 0, must not be there with this hash. */
+/* Adds an id (not 0) that the table does not have with this hash. */
 void hashids_add(Arena *arena, HashIds *ids, uint64_t hash, uint32_t id);
-/* Of its own slots, for a copy of a table. */
+/* A copy with its own slots, for a copy of the interning table. */
 HashIds hashids_copy(Arena *arena, const HashIds *ids);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { JSON_DIGITS = 6 };
 
-/* Length of the UTF-8 sequence at `s`, or 0 when it is none. */
+/* The length of the UTF-8 sequence at `s`; 0 when it is invalid. */
 static size_t sequence_length(const unsigned char *s) {
     size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : (s[0] & 0xF0) == 0xE0 ? 3 : 0;
     if (s[0] >= 0xF0 && s[0] < 0xF5) n = 4;

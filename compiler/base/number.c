@@ -1,4 +1,5 @@
-/* The C library reads and writes numbers in the host's locale; this swaps its point for ours. */
+/* The C library reads and writes numbers in the host's locale. This file replaces the locale's
+ * decimal point by a period. */
 #include "base/number.h"
 
 #include <locale.h>
@@ -36,7 +37,7 @@ void number_print(double value, int digits, Text *out) {
     }
     char buffer[BUFFER_BYTES];
     const char *point = localeconv()->decimal_point;
-    for (int n = 1; n <= digits; n++) { /* the shortest that reads back */
+    for (int n = 1; n <= digits; n++) { /* the shortest text that reads back as the value */
         snprintf(buffer, sizeof buffer, "%.*g", n, value);
         if (strtod(buffer, NULL) == value) break;
     }

@@ -1,4 +1,4 @@
-/* Interning by an open-addressed table; text building by doubling. */
+/* Interning by an open-addressed table, and text buffers that double. */
 #include "base/str.h"
 
 #include <stdio.h>

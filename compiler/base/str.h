@@ -1,4 +1,4 @@
-/* Interned strings (equal means same pointer) and text building. */
+/* Interned strings (equal strings have equal pointers), and text buffers. */
 #ifndef FUSEC_BASE_STR_H
 #define FUSEC_BASE_STR_H
 
@@ -24,11 +24,11 @@ StrTab *strtab_new(Arena *arena);
 Str strtab_intern(StrTab *tab, const char *text, size_t n_bytes);
 Str strtab_intern_z(StrTab *tab, const char *text);
 
-/* A formatted copy on the arena. */
+/* Formats text on the arena. */
 STR_PRINTF(2, 3) char *str_format(Arena *arena, const char *format, ...);
 STR_PRINTF(2, 0) char *str_vformat(Arena *arena, const char *format, va_list args);
 
-/* Growing text on an arena; `data` is always NUL-terminated once anything was added. */
+/* A growing text on an arena. `data` is NUL-terminated as soon as anything was added. */
 typedef struct Text {
     Arena *arena;
     char *data;
@@ -38,14 +38,15 @@ typedef struct Text {
 void text_add(Text *text, const char *bytes, size_t n_bytes);
 void text_puts(Text *text, const char *s);
 STR_PRINTF(2, 3) void text_printf(Text *text, const char *format, ...);
-/* The text so far, "" when nothing was added. */
+/* The text so far; "" when nothing was added. */
 const char *text_str(const Text *text);
 
 /* FNV-1a, continued from `hash` (begin with STR_HASH_SEED). */
 #define STR_HASH_SEED 14695981039346656037u
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t n_bytes);
 
-/* Edits needed to turn `a` into `b`, for "did you mean"; large when hopeless. */
+/* The edit distance from `a` to `b`, for "did you mean"; a large number when they are too
+ * different. */
 unsigned str_distance(const char *a, const char *b);
 
 #endif

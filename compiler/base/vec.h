@@ -1,5 +1,5 @@
 /* Typed growable arrays on an arena: `Vec(T) v = {0}; vec_push(arena, &v, item);`. Old storage
- * stays in the arena, so growing costs at most as much again as the final size. */
+ * stays in the arena, so growing costs at most the final size once more. */
 #ifndef FUSEC_BASE_VEC_H
 #define FUSEC_BASE_VEC_H
 
@@ -17,7 +17,7 @@
 
 typedef Vec(uint32_t) VecU32;
 
-/* Makes room for one more element. */
+/* Returns storage with capacity for one more element. */
 static inline void *vec_grown(Arena *arena, void *data, uint32_t n, uint32_t *capacity,
                               size_t elem_bytes) {
     if (n < *capacity) return data;
@@ -35,7 +35,7 @@ static inline bool vec_among(const uint32_t *data, uint32_t n, uint32_t value) {
     return false;
 }
 
-/* Whether a vector of uint32_t has the value. */
+/* Whether a vector of uint32_t contains the value. */
 #define vec_has(v, value) vec_among((v)->data, (v)->n, (value))
 
 #define vec_push(arena, v, ...)                                                            \
