@@ -2,7 +2,7 @@
 #include "cli/report.h"
 #include "plan/launch.h"
 
-#include "cost/gemm.h"
+#include "cost/kernel/gemm.h"
 #include "report/report.h"
 
 static bool is_stdout(const char *path) {

@@ -1,11 +1,11 @@
 /* Pricing kernels. See cost.h. Rates are the card's; the other constants (machine/tuning.def) are
  * checked by the figures of docs/results. */
-#include "cost/gemm.h"
+#include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
-#include "cost/gemm_rows_gemm.h"
-#include "cost/prims.h"
-#include "cost/stride.h"
+#include "cost/kernel/gemm_rows_gemm.h"
+#include "cost/kernel/prims.h"
+#include "cost/kernel/stride.h"
 #include "cost/totals.h"
 #include "plan/launch.h"
 #include "template/map_tile.h"

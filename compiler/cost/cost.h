@@ -3,7 +3,7 @@
  *
  * A kernel takes its launch and then the longest of memory, arithmetic and tensor cores; with few
  * warps on a processor part of the others too, since nothing hides it. Bytes are
- * those of DRAM: what a kernel touches (cost/footprint.h), without what still lies in the cache
+ * those of DRAM: what a kernel touches (cost/kernel/footprint.h), without what still lies in the cache
  * because it was written or read shortly before, and again for every pass over rows that the cache
  * cannot hold; registers that spill are priced by the cache that holds them. Inputs are cold.
  * Buffers on chip move nothing; on a CPU temps that fit the cache take no time of DRAM. Init steps
@@ -12,7 +12,7 @@
 #ifndef FUSEC_COST_COST_H
 #define FUSEC_COST_COST_H
 
-#include "cost/footprint.h"
+#include "cost/kernel/footprint.h"
 #include "machine/tuning.h"
 #include "cost/pressure.h"
 

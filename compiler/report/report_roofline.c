@@ -5,7 +5,7 @@
  * lie too close for them, a line leads to the point. */
 #include "report/parts.h"
 
-#include "cost/gemm.h"
+#include "cost/kernel/gemm.h"
 
 #include <math.h>
 

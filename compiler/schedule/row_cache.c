@@ -6,7 +6,7 @@
 #include "schedule/row_cache.h"
 #include "machine/tuning.h"
 
-#include "cost/prims.h"
+#include "cost/kernel/prims.h"
 
 #include <string.h>
 

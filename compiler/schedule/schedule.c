@@ -5,7 +5,7 @@
 #include "machine/tuning.h"
 
 #include "cost/pressure.h"
-#include "cost/prims.h"
+#include "cost/kernel/prims.h"
 #include "schedule/flat.h"
 #include "schedule/gemm.h"
 #include "schedule/map_tile.h"

@@ -4,7 +4,7 @@
  * Terms by ascending stride tell how many addresses differ and in how long runs they lie. Guards on
  * a single atom cut its interval, others thin the box out. Boxes of one buffer with the same terms
  * are joined in their common hull, as far as that is smaller than the sum. */
-#include "cost/footprint.h"
+#include "cost/kernel/footprint.h"
 #include "machine/machine.h"
 
 #include <math.h>

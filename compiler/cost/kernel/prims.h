@@ -1,6 +1,6 @@
 /* What a processor computes for the points of a kernel, in prims: instructions of one lane. */
-#ifndef FUSEC_COST_PRIMS_H
-#define FUSEC_COST_PRIMS_H
+#ifndef FUSEC_COST_KERNEL_PRIMS_H
+#define FUSEC_COST_KERNEL_PRIMS_H
 
 #include "machine/card.h"
 #include "plan/plan.h"

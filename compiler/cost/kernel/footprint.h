@@ -2,8 +2,8 @@
  * its index expressions and guards. An estimate in two places, both said in footprint.c: gathered
  * positions are taken as drawn at random and each counts once, and accesses whose expressions
  * differ in more than an offset as disjoint until the buffer is full. */
-#ifndef FUSEC_COST_FOOTPRINT_H
-#define FUSEC_COST_FOOTPRINT_H
+#ifndef FUSEC_COST_KERNEL_FOOTPRINT_H
+#define FUSEC_COST_KERNEL_FOOTPRINT_H
 
 #include "plan/plan.h"
 

@@ -5,7 +5,7 @@
  * An element at a stride brings in a line of its own, whose others the next rows use: if the cache
  * still has it then. A cache has places for lines by their addresses' low bits, so strides of a
  * large power of two leave most of it unused. */
-#include "cost/stride.h"
+#include "cost/kernel/stride.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 

@@ -1,5 +1,5 @@
 /* See gemm_rows.h. */
-#include "cost/gemm_rows.h"
+#include "cost/kernel/gemm_rows.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 

@@ -1,9 +1,9 @@
 /* Lanes whose elements do not lie side by side: how far apart they are, and what a CPU takes for
  * that. */
-#ifndef FUSEC_COST_STRIDE_H
-#define FUSEC_COST_STRIDE_H
+#ifndef FUSEC_COST_KERNEL_STRIDE_H
+#define FUSEC_COST_KERNEL_STRIDE_H
 
-#include "cost/cost_state.h"
+#include "cost/kernel/pricing.h"
 
 /* Elements that the address moves when the axis goes on by one; remainders count, quotients stand
  * still. */

@@ -1,5 +1,5 @@
 /* See simt.h. */
-#include "cost/simt.h"
+#include "cost/kernel/simt.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 

@@ -1,6 +1,6 @@
 /* What the files of the cost model share while they price a plan. */
-#ifndef FUSEC_COST_COST_STATE_H
-#define FUSEC_COST_COST_STATE_H
+#ifndef FUSEC_COST_KERNEL_PRICING_H
+#define FUSEC_COST_KERNEL_PRICING_H
 
 #include "cost/cost.h"
 #include "plan/launch.h"

@@ -1,13 +1,13 @@
 /* See gemm.h. */
-#include "cost/gemm.h"
+#include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
-#include "cost/gemm_rows.h"
-#include "cost/gemm_rows_gemm.h"
-#include "cost/mma.h"
-#include "cost/prims.h"
-#include "cost/simt.h"
+#include "cost/kernel/gemm_rows.h"
+#include "cost/kernel/gemm_rows_gemm.h"
+#include "cost/kernel/mma.h"
+#include "cost/kernel/prims.h"
+#include "cost/kernel/simt.h"
 #include "template/wgmma.h"
 
 #include <math.h>

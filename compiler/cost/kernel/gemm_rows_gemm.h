@@ -1,9 +1,9 @@
 /* What gemm-rows-gemm launches take (template/gemm_rows_gemm.h): scores made again in every pass,
  * rows, the second product. */
-#ifndef FUSEC_COST_GEMM_ROWS_GEMM_H
-#define FUSEC_COST_GEMM_ROWS_GEMM_H
+#ifndef FUSEC_COST_KERNEL_GEMM_ROWS_GEMM_H
+#define FUSEC_COST_KERNEL_GEMM_ROWS_GEMM_H
 
-#include "cost/cost_state.h"
+#include "cost/kernel/pricing.h"
 
 bool cost_is_gemm_rows_gemm(const Coster *c);
 /* How often the kernel makes its results: more than once only the scores of a gemm-rows-gemm

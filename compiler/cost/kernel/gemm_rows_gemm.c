@@ -1,10 +1,10 @@
 /* See gemm_rows_gemm.h. A processor has eight warps, whose tensor cores and arithmetic hardly
  * overlap: what a gemm-rows-gemm launch takes is the sum of its parts, 0.8 to 1.1 of it as
  * measured. */
-#include "cost/gemm_rows_gemm.h"
+#include "cost/kernel/gemm_rows_gemm.h"
 #include "machine/tuning.h"
 
-#include "cost/prims.h"
+#include "cost/kernel/prims.h"
 #include "template/gemm_rows_gemm.h"
 
 #include <math.h>

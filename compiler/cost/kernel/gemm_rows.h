@@ -4,8 +4,8 @@
  * rows of 64 to 256 columns in bf16 and f32, k of 64 and 512; those by wgmma to 524288 rows.
  * `product`: the schedule of the product; `waves`: how often a processor's blocks are replaced,
  * with the first, the last being whole or not. */
-#ifndef FUSEC_COST_GEMM_ROWS_H
-#define FUSEC_COST_GEMM_ROWS_H
+#ifndef FUSEC_COST_KERNEL_GEMM_ROWS_H
+#define FUSEC_COST_KERNEL_GEMM_ROWS_H
 
 #include "plan/kernel.h"
 

@@ -1,9 +1,9 @@
 /* What GEMMs take, and rows that follow one in its blocks: how often tiles bring in their
  * operands, what is on its way meanwhile, the waves of tiles, and the rates of the engines. */
-#ifndef FUSEC_COST_GEMM_H
-#define FUSEC_COST_GEMM_H
+#ifndef FUSEC_COST_KERNEL_GEMM_H
+#define FUSEC_COST_KERNEL_GEMM_H
 
-#include "cost/cost_state.h"
+#include "cost/kernel/pricing.h"
 
 /* Whether the kernel is a GEMM by tiles. */
 bool cost_gemm_has_tiles(const Pricing *p);

@@ -1,5 +1,5 @@
 /* See mma.h. */
-#include "cost/mma.h"
+#include "cost/kernel/mma.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
