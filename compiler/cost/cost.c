@@ -6,6 +6,7 @@
 #include "cost/kernel/gemm_rows_gemm.h"
 #include "cost/kernel/prims.h"
 #include "cost/kernel/stride.h"
+#include "cost/kernel/template.h"
 #include "cost/totals.h"
 #include "plan/launch.h"
 #include "template/map_tile.h"
@@ -33,14 +34,10 @@ static double access_bytes(const Coster *c, const Pricing *p, IndexId address, d
     return points * fmin(stride * elem_bytes, wrapped_bytes(c, p, address, axis, elem_bytes));
 }
 
-static bool is_contraction(const Kernel *kernel) {
-    return kernel->form == FORM_GEMM;
-}
-
 /* What a map's loads take beside those of whole lines. */
 static double access_weight(const Coster *c, const Pricing *p, const Scalar *load) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
-    if (p->kernel->form != FORM_MAP || !c->card->has->blocks || axis == NO_AXIS) return 1;
+    if (form_info(p->kernel->form)->reduces || !c->card->has->blocks || axis == NO_AXIS) return 1;
     double elem_bytes = dtype_bytes(load->dtype);
     double stride = fabs(cost_axis_stride(c, p->kernel, load->index, axis)) * elem_bytes;
     bool is_scattered = stride >= SECTOR_BYTES &&
@@ -55,7 +52,8 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
     const Kernel *kernel = p->kernel;
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
     bool is_tiled = cost_gemm_has_tiles(p);
-    bool is_even = is_tiled || sched_engine(&p->variant->sched) == GEMM_GEMV; /* in whole runs */
+    bool is_even = form_info(kernel->form)->multiplies &&
+                   template_info(p->variant->sched.template)->tiles_outputs; /* in whole runs */
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
@@ -150,7 +148,7 @@ static double scattered_bytes(const Coster *c, const Pricing *p, uint32_t buffer
     const Kernel *kernel = p->kernel;
     uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
-    if (is_contraction(kernel) || !c->card->has->blocks || axis == NO_AXIS) return 0;
+    if (form_info(kernel->form)->multiplies || !c->card->has->blocks || axis == NO_AXIS) return 0;
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++) {
             const Store *store = &kernel->stages.data[s].stores.data[i];
@@ -196,71 +194,6 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
     if (read > once) p->cost->read_bytes += read - once;
 }
 
-/* CPU: lanes of the last step of a run take as long where there is no element for them. */
-static double lane_fill(const Coster *c, const Pricing *p) {
-    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
-    uint32_t lanes = p->variant->sched.lanes;
-    if (!c->card->has->cores || axis == NO_AXIS || lanes < 2) return 1;
-    double n = footprint_points(p->kernel, 1u << axis, c->values);
-    return n > 0 ? ceil(n / lanes) * lanes / n : 1;
-}
-
-/* Elements of a row that its threads go through: all that a resident one has room for. */
-static double walked(const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    RowSched row = sched_row(sched);
-    double room = (double)row.resident * row.threads_per_row * sched->lanes;
-    return fmax(p->reduced, sched->cluster > 1 ? room * sched->cluster : room);
-}
-
-/* To put an element of each staged load into shared memory and to find it there. */
-static double tile_prims(const Pricing *p) {
-    double n = 0;
-    for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++)
-        n += map_tile_stages(p->kernel, &p->variant->sched, scalar_get(p->kernel->scalars, id));
-    return n * COST_TILE_PRIMS;
-}
-
-/* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
- * axis alone is still computed in every row. */
-static void count_prims(const Coster *c, Pricing *p, bool *const *live) {
-    const Kernel *kernel = p->kernel;
-    uint32_t n = scalar_count(kernel->scalars) + 1;
-    bool *is_done = arena_array(c->arena, bool, n);
-    uint32_t lanes = kernel_lane_axes(kernel, &p->variant->sched);
-    double n_points = p->rows * walked(p) * lane_fill(c, p);
-    for (uint32_t s = 0; s <= kernel->stages.n; s++) {
-        const double *shares = footprint_shares(c->arena, kernel, s, c->values);
-        for (ScalarId id = 1; id < n; id++) {
-            if (!live[s][id] || is_done[id]) continue;
-            bool varies = (scalar_get(kernel->scalars, id)->axes & lanes) != 0;
-            double points = s == kernel->stages.n ? p->rows
-                            : varies              ? n_points
-                                                  : n_points / WARP_THREADS;
-            bool is_kept = row_cache_has(p->variant->row_cache, id, s);
-            double prims =
-                is_kept ? row_cache_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id);
-            p->cost->n_prims += points * shares[id] * prims;
-            is_done[id] = sched_row(&p->variant->sched).resident > 0;
-        }
-    }
-    if (is_contraction(kernel)) return;
-    p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
-    p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
-    if (p->variant->sched.template == TEMPLATE_GPU_MAP_FLAT)
-        p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
-    for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        p->cost->n_prims += n_points * (kernel->reduces.data[i].is_arg ? COST_ARG_PRIMS : 1);
-    p->cost->n_prims += cost_stride_prims(c, p, live);
-    p->cost->n_prims += n_points * tile_prims(p);
-    p->cost->n_prims +=
-        n_points * single_access_prims(c->card, c->plan, kernel, &p->variant->sched);
-    for (uint32_t i = 0; i < p->variant->row_cache.n; i++) {
-        ScalarId kept = p->variant->row_cache.data[i].value;
-        p->cost->n_prims += n_points * row_cache_prims(c->card, kernel, kept);
-    }
-}
-
 /* Times. */
 
 /* Registers that do not fit are written and read back, once for each point that a thread works on:
@@ -270,7 +203,7 @@ static double spill_us(const Coster *c, const Pricing *p) {
     const Pressure *pressure = &p->cost->pressure;
     const Sched *sched = &p->variant->sched;
     if (!pressure->spilled) return 0;
-    double elems = p->rows * (is_contraction(p->kernel) ? 1 : p->reduced);
+    double elems = p->rows * (form_info(p->kernel->form)->multiplies ? 1 : p->reduced);
     double bytes = 2 * WORD_BYTES * pressure->spilled * elems / (sched->lanes ? sched->lanes : 1);
     double held = (double)WORD_BYTES * pressure->spilled * sched->threads * pressure->n_blocks;
     double own = c->card->shared_bytes - (double)pressure->shared_bytes * pressure->n_blocks;
@@ -281,19 +214,13 @@ static double spill_us(const Coster *c, const Pricing *p) {
     return bytes / (gbs * 1e3);
 }
 
-double cost_use(const Coster *c, const Pricing *p, double wanted) {
-    if (!c->card->has->blocks) return fmin(1, p->cost->n_blocks / c->card->n_processors);
-    double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
-    double warps = at_once * p->variant->sched.threads / WARP_THREADS / c->card->n_processors;
-    return warps < wanted ? warps / wanted : 1;
-}
-
 /* Of a map, or of columns, that waits `us` for memory if that is as busy as can be, and takes
  * `peak_us` there at least: behind the first loads, the less DRAM has to do, the sooner it answers.
  * Not of gathers, whose loads wait for one another. t is the solution of t = us * (COST_IDLE_WAIT +
  * COST_BUSY_WAIT * peak_us / t). */
 static double stream_us(const Coster *c, const Pricing *p, double us, double peak_us) {
-    bool is_stream = p->kernel->form == FORM_MAP || p->kernel->form == FORM_COLUMN;
+    const FormInfo *form = form_info(p->kernel->form);
+    bool is_stream = !form->reduces_rows && !form->multiplies;
     if (!is_stream || p->wait_us > c->card->latency_us) return us;
     double first = fmin(us, p->wait_us), rest = us - first, idle = rest * COST_IDLE_WAIT;
     return first + (idle + sqrt(idle * idle + 4 * rest * COST_BUSY_WAIT * peak_us)) / 2;
@@ -317,79 +244,6 @@ static double dram_us(const Coster *c, const Pricing *p) {
     return fmax(fmax(all / peak, begun), stream_us(c, p, us, all / peak));
 }
 
-static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {
-    IndexExpr expr = index_expr(tab, id);
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
-        uint32_t own = atom.kind == ATOM_VALUE ? depth[atom.value]
-                       : atom.kind == ATOM_DIV || atom.kind == ATOM_MOD
-                           ? index_depth(tab, atom.operand, depth)
-                           : 0;
-        if (own > most) most = own;
-    }
-    return most;
-}
-
-/* Loads of the stage that wait for one another, as those at gathered positions do. */
-static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *live) {
-    uint32_t n = scalar_count(kernel->scalars) + 1, most = 1;
-    uint32_t *depth = arena_array(c->arena, uint32_t, n);
-    for (ScalarId id = 1; id < n; id++) {
-        const Scalar *s = scalar_get(kernel->scalars, id);
-        for (int i = 0; i < 3; i++)
-            if (depth[s->args[i]] > depth[id]) depth[id] = depth[s->args[i]];
-        if (s->kind != SCALAR_LOAD) continue;
-        depth[id] = 1 + index_depth(scalartab_indices(kernel->scalars), s->index, depth);
-        if (live[id] && depth[id] > most) most = depth[id];
-    }
-    return most;
-}
-
-/* Whether the lanes of a warp read elements of their own. */
-static bool is_spread(const Coster *c, const Pricing *p, const Scalar *load) {
-    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
-    return axis == NO_AXIS || cost_axis_stride(c, p->kernel, load->index, axis) != 0;
-}
-
-static void count_in_flight(const Coster *c, Pricing *p, bool *const *live) {
-    const Kernel *kernel = p->kernel;
-    const Sched *sched = &p->variant->sched;
-    p->wait_us = c->card->latency_us;
-    if (is_contraction(kernel) && sched_engine(sched) != GEMM_NAIVE) {
-        p->bytes_in_flight = cost_gemm_bytes_in_flight(p);
-        return;
-    }
-    double steps = is_contraction(kernel)      ? cost_gemm_plain_steps(p)
-                   : sched_row(sched).resident ? sched_row(sched).resident
-                   : sched->template == TEMPLATE_GPU_MAP_TILE
-                       ? (double)map_tile_elems(sched) / sched->lanes
-                       : sched->unroll;
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-        const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, p, s))
-            p->bytes_in_flight += steps * sched->lanes * dtype_bytes(s->dtype);
-    }
-    /* Positions are mostly in a cache: their neighbours read them too. */
-    p->wait_us *= (1 + load_depth(c, kernel, live[0])) / 2.0;
-    if (kernel->form == FORM_ROW) p->wait_us += COST_ROW_END_US;
-}
-
-/* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
- * cluster wait for one another: the more they are, and the fewer others are beside them in other
- * stages, the more they load, compute and store at the same time. */
-static double bared_share(const Coster *c, const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    double elems = (double)sched_row(sched).resident * sched->lanes;
-    double wanted = elems > COST_HIDING_ELEMS ? COST_HIDING_WARPS * COST_HIDING_ELEMS / elems
-                                              : COST_HIDING_WARPS;
-    double bared = 1 - cost_use(c, p, wanted);
-    double in_step = sched->cluster > 1
-                         ? COST_CLUSTER_STEP_SHARE * sched->cluster / p->cost->pressure.n_blocks
-                         : 0;
-    return fmin(1, fmax(bared, in_step));
-}
-
 /* Launches behind the first are queued: they begin while the one ahead ends. Blocks take time to
  * start, up to as many as the machine holds at once. */
 static double launch_us(const Coster *c, const Pricing *p) {
@@ -401,7 +255,7 @@ static double launch_us(const Coster *c, const Pricing *p) {
 /* Of rows in blocks of their own: those of clusters and behind products are priced as a whole. */
 static double again_us(const Coster *c, const Pricing *p) {
     const Kernel *kernel = p->kernel;
-    bool is_whole = kernel->form == FORM_ROW && p->variant->sched.cluster <= 1 &&
+    bool is_whole = form_info(kernel->form)->reduces_rows && p->variant->sched.cluster <= 1 &&
                     !cost_is_row_phase(c, kernel) && c->card->has->blocks;
     uint32_t n = 0;
     for (uint32_t s = 0; s < kernel->stages.n && is_whole; s++)
@@ -409,33 +263,36 @@ static double again_us(const Coster *c, const Pricing *p) {
     return n > 1 ? (n - 1) * COST_ROW_AGAIN_US : 0;
 }
 
+/* Blocks of a gemm-rows-gemm launch that fit on a processor: its last kernel takes the most
+ * registers. */
+static uint32_t result_blocks(const Coster *c, const Pricing *p) {
+    const Kernel *result = launch_kernel(c->plan, c->launch, c->launch->n - 1);
+    return pressure_of(c->arena, c->plan, result, &result->variants[p->cost->variant], c->card)
+        .n_blocks;
+}
+
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = fmax(1, fmin(COST_MAX_WIDTH, p->variant->sched.lanes * p->parallel));
     double wanted = COST_BUSY_WARPS / sqrt(width);
-    double use =
-        is_contraction(p->kernel) ? cost_gemm_use(c, p, wanted) : sqrt(cost_use(c, p, wanted));
+    const TemplateCost *template = template_cost(p->variant->sched.template);
+    double use = template->use(c, p, wanted);
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
-    bool is_wgmma =
-        is_contraction(p->kernel) && template_info(p->variant->sched.template)->uses_copy_engine;
+    const TemplateInfo *info = template_info(p->variant->sched.template);
     cost->memory_us = dram_us(c, p);
     /* Tiles that the copy engine brings in are in the time of a step. */
-    if (!is_wgmma)
+    if (!info->uses_copy_engine)
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
-    if (p->variant->sched.template == TEMPLATE_GPU_MAP_TILE) cost->memory_us /= COST_TILE_SHARE;
-    cost->arithmetic_us = cost->n_prims / prims_per_us;
-    if (is_contraction(p->kernel)) cost_gemm_time(c, p, prims_per_us);
+    if (info->transposes_loads) cost->memory_us /= COST_TILE_SHARE;
+    template->compute(c, p, prims_per_us);
     cost->launch_us = p->begins ? launch_us(c, p) : 0;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
-    double bared = is_contraction(p->kernel) ? cost_gemm_bared_us(c, p)
-                                             : bared_share(c, p) * fmin(cost->memory_us, busy);
-    if (p->kernel->form == FORM_ROW && p->variant->sched.cluster > 1)
-        bared = fmax(bared, COST_CLUSTER_PASS_US * p->kernel->stages.n);
+    double bared = template->bared_us(c, p, busy);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
     if (cost_is_row_phase(c, p->kernel)) cost_gemm_time_rows(c, p);
-    if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p);
+    if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p, result_blocks(c, p));
 }
 
 /* Whether the turn loads from memory itself. */
@@ -506,21 +363,11 @@ static void begin_launch(Coster *c, uint32_t kernel) {
     c->launch_begun = false;
 }
 
-/* Whether the kernel continues a sequence, in the blocks and by the variant of the kernel before.
- */
-static bool continues_sequence(const Coster *c, const Kernel *kernel) {
-    return launch_is_sequence(c->launch) && kernel != launch_kernel(c->plan, c->launch, 0);
-}
-
-bool cost_is_row_phase(const Coster *c, const Kernel *kernel) {
-    return continues_sequence(c, kernel) && kernel->form == FORM_ROW;
-}
-
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
     if (!c->launch || index == c->launch->first + c->launch->n) begin_launch(c, index);
-    bool is_part = c->beside.is_any, is_phase = continues_sequence(c, kernel);
+    bool is_part = c->beside.is_any, is_phase = cost_continues_sequence(c, kernel);
     bool is_in_one_block = launch_mode_info(c->launch->mode)->blocks == BLOCKS_ONE;
     cost->variant = is_part    ? c->beside.variant
                     : is_phase ? cost[-1].variant
@@ -549,14 +396,12 @@ static void price_kernel(Coster *c, uint32_t index) {
     for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, &p, kernel->args.data[i]);
     for (uint32_t i = 0; i < kernel->args.n; i++)
         price_repeats(c, &p, kernel->args.data[i], live[0]);
-    if (is_contraction(kernel))
-        cost_gemm_count(c, &p, live);
-    else if (c->launch->online_softmax.weight)
-        cost_gemm_rows_gemm_count(c, &p);
-    else
-        count_prims(c, &p, live);
-    p.parallel = is_contraction(kernel) ? 1 : parallel_prims(c->arena, c->card, kernel, live);
-    count_in_flight(c, &p, live);
+    const TemplateCost *template = template_cost(p.variant->sched.template);
+    template->count(c, &p, live);
+    p.parallel =
+        form_info(kernel->form)->multiplies ? 1 : parallel_prims(c->arena, c->card, kernel, live);
+    p.wait_us = c->card->latency_us;
+    template->load(c, &p, live);
     if (is_in_one_block)
         time_turn(c, &p);
     else

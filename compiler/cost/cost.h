@@ -3,9 +3,9 @@
  *
  * A kernel takes its launch and then the longest of memory, arithmetic and tensor cores; with few
  * warps on a processor part of the others too, since nothing hides it. Bytes are
- * those of DRAM: what a kernel touches (cost/kernel/footprint.h), without what still lies in the cache
- * because it was written or read shortly before, and again for every pass over rows that the cache
- * cannot hold; registers that spill are priced by the cache that holds them. Inputs are cold.
+ * those of DRAM: what a kernel touches (cost/kernel/footprint.h), without what still lies in the
+ * cache because it was written or read shortly before, and again for every pass over rows that the
+ * cache cannot hold; registers that spill are priced by the cache that holds them. Inputs are cold.
  * Buffers on chip move nothing; on a CPU temps that fit the cache take no time of DRAM. Init steps
  * are priced by themselves, and are none of a run's totals; what they prepared is as cold as a
  * param. Requires a scheduled plan; a plan that is not placed has no workspace to tell of. */

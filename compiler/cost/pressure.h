@@ -26,10 +26,6 @@ uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sch
 /* The same without what the assembler takes as it pleases, to have more loads of a row at once. */
 uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched);
 
-/* Whether the assembler would work on all lanes of a map at once, with registers for all of them,
- * where it goes through fewer lanes one after the other. */
-bool pressure_is_spread(Arena *arena, const Kernel *kernel, const Sched *sched);
-
 /* Halves the lanes until a thread has registers for them. */
 uint32_t pressure_lanes(Arena *arena, const Kernel *kernel, Sched sched);
 

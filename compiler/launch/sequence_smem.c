@@ -1,7 +1,7 @@
 /* Room on chip for what passes between phases on a GPU. See sequence_state.h. */
 #include "launch/sequence_state.h"
 #include "machine/tuning.h"
-#include "template/simt.h"
+#include "cost/kernel/template.h"
 #include "template/wgmma.h"
 
 enum {
@@ -48,9 +48,8 @@ static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
     GemmSched gemm = sched_gemm(sched);
     uint32_t stage =
         (gemm.tile_m + gemm.tile_n) * gemm.tile_k * dtype_bytes(gemm_operand_dtype(kernel));
-    uint32_t acc_bytes = dtype_bytes(kernel->reduces.data[0].acc);
-    uint32_t part =
-        sched->template == TEMPLATE_GPU_GEMM_SIMT ? simt_part_bytes(sched, acc_bytes) : 0;
+    const TemplateCost *cost = template_cost(sched->template);
+    uint32_t part = cost->epilogue_bytes ? cost->epilogue_bytes(kernel, sched) : 0;
     uint32_t own = gemm.stages * stage > part ? gemm.stages * stage : part;
     if (!variant->shared_bytes) return own;
     return gemm.stages > LAUNCH_LEAST_STAGES

@@ -48,6 +48,7 @@ typedef enum {
 typedef struct EngineInfo {
     const char *name;
     bool uses_tensor_cores;
+    bool uses_warp_groups; /* four warps multiply together, operands in shared memory */
 } EngineInfo;
 const EngineInfo *engine_info(GemmEngine engine);
 

@@ -4,6 +4,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
+#include "cost/kernel/registers.h"
 #include "cost/pressure.h"
 #include "template/map_tile.h"
 
@@ -228,7 +229,7 @@ static Variant wide_variant(const Tiler *t, Variant variant) {
     Sched *sched = &variant.sched;
     sched->lanes = lanes_along(t, sched, t->out, widest_argument(t));
     sched->map_tile.lanes_in = lanes_along(t, sched, t->in, widest_staged(t));
-    while (sched->lanes > 1 && pressure_is_spread(t->arena, t->kernel, sched)) sched->lanes /= 2;
+    while (sched->lanes > 1 && registers_are_spread(t->arena, t->kernel, sched)) sched->lanes /= 2;
     ask_whole(t, t->out, sched->lanes, &variant);
     ask_whole(t, t->in, sched->map_tile.lanes_in, &variant);
     predicate_align(&variant.predicate, t->target->vector_bytes, wide_arguments(t, &variant));

@@ -306,7 +306,7 @@ static bool find_taps(const Finder *f, const Linear *first, int64_t depth) {
 }
 
 bool im2col_may_be(const Kernel *kernel) {
-    if (kernel->form != FORM_GEMM || kernel->n_reduced != 1) return false;
+    if (!form_info(kernel->form)->multiplies || kernel->n_reduced != 1) return false;
     const Scalar *s =
         scalar_get(kernel->scalars, gemm_unrounded(kernel, kernel->reduces.data[0].value));
     return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT;

@@ -60,7 +60,7 @@ static uint32_t out_axis(const Kernel *kernel, const Sched *sched) {
 }
 
 bool map_tile_stages(const Kernel *kernel, const Sched *sched, const Scalar *load) {
-    return sched->template == TEMPLATE_GPU_MAP_TILE &&
+    return template_info(sched->template)->transposes_loads &&
            is_staged(kernel, load, sched->map_tile.axis_in, out_axis(kernel, sched));
 }
 

@@ -5,10 +5,9 @@
 
 #include "cost/kernel/gemm_rows.h"
 #include "cost/kernel/gemm_rows_gemm.h"
-#include "cost/kernel/mma.h"
 #include "cost/kernel/prims.h"
-#include "cost/kernel/simt.h"
 #include "template/wgmma.h"
+#include "cost/kernel/loops.h"
 
 #include <math.h>
 
@@ -31,7 +30,7 @@ double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes) {
 
 bool cost_gemm_has_tiles(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    return p->kernel->form == FORM_GEMM && sched_tile(sched).k > 0;
+    return form_info(p->kernel->form)->multiplies && sched_tile(sched).k > 0;
 }
 
 /* The columns that all blocks work on at once, of as many rows as a group has: bytes of the right
@@ -85,37 +84,23 @@ void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
     }
 }
 
-double cost_gemm_bytes_in_flight(const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    double bytes = dtype_bytes(gemm_operand_dtype(p->kernel));
-    if (sched_engine(sched) == GEMM_GEMV) {
-        const GemvSched *gemv = &sched->gemv;
-        double per_round = gemv->lanes_along_k ? (double)gemv->threads_along_k * gemv->tile_m *
-                                                     gemv->tile_n / sched->threads
-                                               : 1;
-        return bytes * sched->unroll * gemv->slots * sched->lanes * per_round;
-    }
-    GemmTile tile = sched_tile(sched);
-    uint32_t stages = sched_gemm(sched).stages;
-    return bytes * (stages > 1 ? stages - 1 : 1) * tile.k * (tile.m + tile.n) / sched->threads;
-}
-
-static double mma_tflops(const Card *card, const Kernel *kernel) {
+double cost_mma_tflops(const Card *card, const Kernel *kernel) {
     Dtype dtype = gemm_operand_dtype(kernel);
     return card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
 }
 
 double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine) {
     Dtype dtype = gemm_operand_dtype(kernel);
-    if (engine == GEMM_WGMMA && card->wgmma_tflops > 0)
+    const EngineInfo *info = engine_info(engine);
+    if (info->uses_warp_groups && card->wgmma_tflops > 0)
         return card->wgmma_tflops * 2 / dtype_bytes(dtype);
-    if (engine == GEMM_MMA || engine == GEMM_WGMMA) return mma_tflops(card, kernel);
+    if (info->uses_tensor_cores) return cost_mma_tflops(card, kernel);
     double lanes = card->lanes * (dtype == DT_F64 ? card->f64_rate : 1);
     return 2e-3 * card->n_processors * card->ghz * lanes;
 }
 
 /* How busy processors are that have most blocks, and work last, were each with `wanted` warps. */
-static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
+double cost_gemm_use_of_busy(const Coster *c, const Pricing *p, double wanted) {
     if (!c->card->has->blocks) return 1;
     double most = ceil(p->n_beside / c->card->n_processors);
     double at_once = fmin(fmax(1, most), p->cost->pressure.n_blocks);
@@ -123,117 +108,43 @@ static double use_of_busy(const Coster *c, const Pricing *p, double wanted) {
 }
 
 /* The last round of blocks may leave processors idle. */
-static double balance(const Coster *c, const Pricing *p) {
+double cost_gemm_balance(const Coster *c, const Pricing *p) {
     if (!c->card->has->blocks) return cost_use(c, p, 1);
     double rounds = p->n_beside / c->card->n_processors;
     return rounds > 0 ? rounds / ceil(rounds) : 1;
 }
 
 double cost_gemm_use(const Coster *c, const Pricing *p, double wanted) {
-    return sqrt(use_of_busy(c, p, wanted)) * balance(c, p);
-}
-
-/* A tile of so many columns: its steps of k, and the storing of its results unless other warps do.
- * A step is 128 bytes long, and takes as long whatever it holds. */
-static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) {
-    const Sched *sched = &p->variant->sched;
-    double halves = dtype_bytes(gemm_operand_dtype(p->kernel)) / 2.0;
-    double tile = 2.0 * sched->gemm.tile_m * tile_n * sched->gemm.tile_k * halves;
-    double step = COST_WGMMA_STEP_US / wgmma_products(sched) +
-                  tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
-    double epilogue = sched->gemm.store_warps ? 0 : COST_WGMMA_EPILOGUE_US * tile_n;
-    if (p->variant->maps[0].im2col) step = fmax(step, wgmma_windows_us(sched->gemm.tile_m, tile_n));
-    return epilogue + ceil(p->reduced / sched->gemm.tile_k) * step;
+    return sqrt(cost_gemm_use_of_busy(c, p, wanted)) * cost_gemm_balance(c, p);
 }
 
 /* The part's, of the tiles of all parts. */
-static double share_of_launch(const Coster *c, const Pricing *p) {
+double cost_gemm_share(const Coster *c, const Pricing *p) {
     return p->n_beside > 0 ? cost_number(c, p->variant->grid) / p->n_beside : 0;
 }
 
-/* All tiles. */
-static double wgmma_us(const Coster *c, const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    double own = cost_number(c, p->variant->grid), all = p->n_beside, n_narrow = 0;
-    if (sched->gemm.tail_n) n_narrow = own / cost_gemm_reads(c, p, 1u << gemm_axis_m(p->kernel));
-    if (all <= 0) return 0;
-    return wgmma_waves_us(all - n_narrow, wgmma_tile_us(c, p, sched->gemm.tile_n), n_narrow,
-                          wgmma_tile_us(c, p, sched->gemm.tail_n), c->card->n_processors) *
-           share_of_launch(c, p);
-}
-
 /* How many tiles each block has, the last wave being whole or not. */
-static double part_waves(const Coster *c, const Pricing *p) {
+double cost_gemm_part_waves(const Coster *c, const Pricing *p) {
     return p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks);
 }
 
-static double n_waves(const Coster *c, const Pricing *p) {
-    return ceil(part_waves(c, p));
-}
-
-/* Where other warps store, a block stores nothing but its last tile after it has multiplied. The
- * others take slots and power of the next tile's multiplication; and it waits for those warps where
- * they, being fewer, take longer than that. */
-static void hide_storing(const Coster *c, Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    double waves = fmax(1, n_waves(c, p)), share = share_of_launch(c, p);
-    if (share <= 0) return;
-    double last =
-        p->cost->arithmetic_us / (waves * share) + COST_WGMMA_EPILOGUE_US * sched->gemm.tile_n;
-    double others = last * sched->gemm.warps_m / sched->gemm.store_warps;
-    double wait =
-        fmax(COST_GEMM_STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->gemm.tile_n));
-    p->cost->arithmetic_us = share * (last + (waves - 1) * wait);
-}
-
-double cost_gemm_bared_us(const Coster *c, const Pricing *p) {
-    const Sched *sched = &p->variant->sched;
-    if (!template_info(sched->template)->uses_copy_engine || sched->gemm.store_warps) return 0;
-    double waves = part_waves(c, p) * share_of_launch(c, p);
-    double epilogue =
-        COST_GEMM_EPILOGUE_SHARE * waves * COST_WGMMA_EPILOGUE_US * sched->gemm.tile_n;
-    double busy = p->cost->arithmetic_us + p->cost->tensor_us + p->cost->spill_us;
-    return fmax(0, fmin(epilogue, p->cost->memory_us + epilogue - busy));
+double cost_gemm_waves(const Coster *c, const Pricing *p) {
+    return ceil(cost_gemm_part_waves(c, p));
 }
 
 /* Of a product that rows follow. */
-static double least_us(const Coster *c, const Pricing *p) {
+double cost_gemm_least_us(const Coster *c, const Pricing *p) {
     const Kernel *next = p->kernel + 1, *end = launch_kernel(c->plan, c->launch, c->launch->n);
     if (next >= end || !cost_is_row_phase(c, next) || !c->card->has->blocks) return 0;
-    return cost_rows_product_us(&p->variant->sched, n_waves(c, p), p->reduced,
+    return cost_rows_product_us(&p->variant->sched, cost_gemm_waves(c, p), p->reduced,
                                 dtype_bytes(gemm_operand_dtype(p->kernel)));
-}
-
-/* The launch's blocks wait side by side, each at its own steps for what it fetches through
- * registers: no block takes less. How much of that others hide, of more blocks than run at once, is
- * not measured. */
-static double fetch_us(const Coster *c, const Pricing *p) {
-    const Variant *variant = p->variant;
-    double steps = ceil(p->reduced / variant->sched.gemm.tile_k);
-    return share_of_launch(c, p) * steps * cost_mma_fetch_step_us(c->arena, p->kernel, variant);
-}
-
-/* False: the card has none, or the kernel does not use them. */
-static bool time_tensor_cores(const Coster *c, Pricing *p) {
-    KernelCost *cost = p->cost;
-    GemmEngine engine = sched_engine(&p->variant->sched);
-    double rate = mma_tflops(c->card, p->kernel) * 1e6;
-    if ((engine != GEMM_MMA && engine != GEMM_WGMMA) || rate <= 0) return false;
-    double use = sqrt(use_of_busy(c, p, COST_BUSY_MMA_WARPS));
-    if (engine == GEMM_WGMMA && c->card->wgmma_tflops > 0)
-        cost->tensor_us = wgmma_us(c, p);
-    else
-        cost->tensor_us = fmax(cost->n_flops / (rate * use * balance(c, p)),
-                               fmax(least_us(c, p), fetch_us(c, p)));
-    if (sched_gemm(&p->variant->sched).store_warps) hide_storing(c, p);
-    return true;
 }
 
 /* The warps that multiply go over the rows, then; meanwhile the next tiles' operands come. */
 static double wgmma_rows_us(const Coster *c, const Pricing *p, const Sched *sched, double prims) {
     const KernelCost *product = p->cost - 1;
     double busy = product->arithmetic_us + product->tensor_us + product->spill_us +
-                  cost_rows_wgmma_us(sched, part_waves(c, p), p->reduced, prims);
+                  cost_rows_wgmma_us(sched, cost_gemm_part_waves(c, p), p->reduced, prims);
     double both = fmax(busy, product->memory_us + p->cost->memory_us);
     return fmax(0, both - (product->us - product->launch_us));
 }
@@ -242,32 +153,45 @@ void cost_gemm_time_rows(const Coster *c, Pricing *p) {
     if (!c->card->has->blocks) return;
     const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
     double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
-    double least = cost_rows_us(product, part_waves(c, p), p->reduced, prims);
+    double least = cost_rows_us(product, cost_gemm_part_waves(c, p), p->reduced, prims);
     p->cost->us = template_info(product->template)->uses_copy_engine
                       ? wgmma_rows_us(c, p, product, prims)
                       : fmax(p->cost->us, least);
     p->cost->us += cost_rows_begin_us(product, p->reduced);
 }
 
-double cost_gemm_plain_steps(const Pricing *p) {
-    uint32_t unroll = p->variant->sched.unroll;
-    return p->reduced > NAIVE_MAX_WRITTEN ? unroll * COST_NAIVE_LOOP_STEPS
-                                          : unroll * fmax(1, p->reduced);
+void cost_gemm_compute(const Coster *c, Pricing *p, double prims_per_us) {
+    KernelCost *cost = p->cost;
+    double efficiency = COST_FMA_EFFICIENCY;
+    if (p->kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
+    cost->arithmetic_us = cost->n_prims / prims_per_us;
+    cost->arithmetic_us +=
+        fmax(cost->n_flops / 2 / (prims_per_us * efficiency), cost_gemm_least_us(c, p));
 }
 
-void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us) {
-    const Kernel *kernel = p->kernel;
-    KernelCost *cost = p->cost;
-    if (time_tensor_cores(c, p)) return;
-    if (c->card->has->blocks && sched_engine(&p->variant->sched) == GEMM_FMA) {
-        cost->arithmetic_us += fmax(cost_simt_us(c, p), least_us(c, p));
-        return;
-    }
-    if (sched_engine(&p->variant->sched) == GEMM_NAIVE) {
-        cost->arithmetic_us += cost->n_flops / 2 * COST_NAIVE_PRIMS / prims_per_us;
-        return;
-    }
-    double efficiency = COST_FMA_EFFICIENCY;
-    if (kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
-    cost->arithmetic_us += fmax(cost->n_flops / 2 / (prims_per_us * efficiency), least_us(c, p));
+void cost_gemm_load(const Coster *c, Pricing *p, bool *const *live) {
+    (void)c, (void)live;
+    const Sched *sched = &p->variant->sched;
+    double bytes = dtype_bytes(gemm_operand_dtype(p->kernel));
+    GemmTile tile = sched_tile(sched);
+    uint32_t stages = sched_gemm(sched).stages;
+    p->bytes_in_flight =
+        bytes * (stages > 1 ? stages - 1 : 1) * tile.k * (tile.m + tile.n) / sched->threads;
+}
+
+double cost_gemm_bared_us(const Coster *c, const Pricing *p, double busy) {
+    (void)c, (void)p, (void)busy;
+    return 0;
+}
+
+double cost_gemm_registers(const ThreadUse *use, double mainloop) {
+    return REGS_TILE + (mainloop > use->peak ? mainloop : use->peak);
+}
+
+uint32_t cost_gemm_shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
+    (void)arena;
+    const Sched *sched = &variant->sched;
+    uint32_t bytes = dtype_bytes(gemm_operand_dtype(kernel));
+    return sched->gemm.stages * (sched->gemm.tile_m + sched->gemm.tile_n) * sched->gemm.tile_k *
+           bytes;
 }

@@ -3,7 +3,7 @@
 #ifndef FUSEC_COST_KERNEL_GEMM_H
 #define FUSEC_COST_KERNEL_GEMM_H
 
-#include "cost/kernel/pricing.h"
+#include "cost/kernel/template.h"
 
 /* Whether the kernel is a GEMM by tiles. */
 bool cost_gemm_has_tiles(const Pricing *p);
@@ -12,25 +12,39 @@ double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes);
 /* How often memory beyond the cache is read for an operand of `bytes` of such a one that depends on
  * these axes alone: tiles come group by group of rows of them. */
 double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, double bytes);
-/* Sets n_flops and adds to n_prims. `live`: per stage, and of the stores after the last, what it
- * has. */
+
+/* Fields of TemplateCost (cost/kernel/template.h). cost_gemm_load is of operands that come in
+ * tiles; cost_gemm_compute of one chain of multiply-adds per output, on any device. */
 void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live);
-/* Of one thread; not of GEMM_NAIVE, which has no tiles and whose loads tell. */
-double cost_gemm_bytes_in_flight(const Pricing *p);
-/* What a thread of GEMM_NAIVE has loads of at once. */
-double cost_gemm_plain_steps(const Pricing *p);
-/* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
+void cost_gemm_load(const Coster *c, Pricing *p, bool *const *live);
 double cost_gemm_use(const Coster *c, const Pricing *p, double wanted);
-/* Sets tensor_us, or adds to arithmetic_us. `prims_per_us`: of the part that has work. */
-void cost_gemm_time(const Coster *c, Pricing *p, double prims_per_us);
-/* What memory waits for while blocks store results, where those take longer than the products. */
-double cost_gemm_bared_us(const Coster *c, const Pricing *p);
+void cost_gemm_compute(const Coster *c, Pricing *p, double prims_per_us);
+double cost_gemm_bared_us(const Coster *c, const Pricing *p, double busy);
+/* The registers of a thread whose loop over k takes `mainloop`, which the epilogue takes over. */
+double cost_gemm_registers(const ThreadUse *use, double mainloop);
+/* Tiles of both operands, for each stage. */
+uint32_t cost_gemm_shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant);
+
+/* How busy processors are that have most blocks, and work last, were each with `wanted` warps. */
+double cost_gemm_use_of_busy(const Coster *c, const Pricing *p, double wanted);
+/* The last round of blocks may leave processors idle: the share of them that work. */
+double cost_gemm_balance(const Coster *c, const Pricing *p);
+/* The kernel's own tiles, of the tiles of all kernels of its launch. */
+double cost_gemm_share(const Coster *c, const Pricing *p);
+/* How many tiles each block has, the last wave being whole or not; in whole waves. */
+double cost_gemm_part_waves(const Coster *c, const Pricing *p);
+double cost_gemm_waves(const Coster *c, const Pricing *p);
+/* The least that a product takes which rows follow; 0: none do. */
+double cost_gemm_least_us(const Coster *c, const Pricing *p);
+
 /* 10^12 operations per second that the engine reaches on long sums of the kernel's products, which
- * are two operations each. */
+ * are two operations each; those of `mma.sync`. */
 double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine);
-/* Whether the kernel is rows that follow a product in its blocks. */
-bool cost_is_row_phase(const Coster *c, const Kernel *kernel);
-/* Corrects `us` of such a one on a GPU. */
+double cost_mma_tflops(const Card *card, const Kernel *kernel);
+/* Sets the times of a GEMM on tensor cores by `mma.sync`. */
+void cost_mma_compute(const Coster *c, Pricing *p, double prims_per_us);
+double cost_mma_registers(const ThreadUse *use);
+/* Corrects `us` of rows that continue a product on a GPU. */
 void cost_gemm_time_rows(const Coster *c, Pricing *p);
 
 #endif

@@ -4,6 +4,8 @@
 #include "cost/kernel/gemm_rows_gemm.h"
 #include "machine/tuning.h"
 
+#include "cost/kernel/gemm.h"
+#include "cost/kernel/loops.h"
 #include "cost/kernel/prims.h"
 #include "template/gemm_rows_gemm.h"
 
@@ -34,7 +36,7 @@ double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel) {
 /* The share of its tiles that a gemm-rows-gemm launch goes over: less than 1 where a mask leaves
  * out some and the rewrite skips them. Of few blocks one that goes over all of them is the last to
  * end. */
-static double seen_share(const Coster *c, const Pricing *p) {
+static double seen_share(const Coster *c, const Pricing *p, uint32_t n_blocks) {
     const Kernel *scores = kernel_of(c, GEMM_ROWS_GEMM_SCORES);
     const OnlineSoftmax *online_softmax = &c->launch->online_softmax;
     if (!online_softmax->weight || !online_softmax->is_limited) return 1;
@@ -43,14 +45,12 @@ static double seen_share(const Coster *c, const Pricing *p) {
     double ahead = cost_number(c, online_softmax->ahead);
     double seen = m / 2 + ahead + scores->variants[0].sched.gemm.tile_n / 2.0; /* by a row, of n */
     double share = n > 0 ? fmin(1, fmax(0, seen / n)) : 1;
-    const Kernel *result = kernel_of(c, GEMM_ROWS_GEMM_RESULT); /* it takes the most registers */
-    Pressure pressure =
-        pressure_of(c->arena, c->plan, result, &result->variants[p->cost->variant], c->card);
-    double at_once = c->card->n_processors * pressure.n_blocks;
+    double at_once = (double)c->card->n_processors * n_blocks;
     return p->n_beside > 0 ? fmax(share, fmin(1, at_once / p->n_beside)) : share;
 }
 
-void cost_gemm_rows_gemm_count(const Coster *c, Pricing *p) {
+/* Of rows that are rewritten. */
+static void count_online(const Coster *c, Pricing *p) {
     const Kernel *kernel = p->kernel;
     ScalarId root = c->launch->online_softmax.weight;
     const bool *needed = kernel_needed_scalars(c->arena, kernel, &root, 1);
@@ -60,8 +60,58 @@ void cost_gemm_rows_gemm_count(const Coster *c, Pricing *p) {
     p->cost->n_prims = p->rows * p->reduced * each;
 }
 
-void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p) {
+void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p, uint32_t n_blocks) {
     KernelCost *cost = p->cost;
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
-    cost->us = cost->launch_us + fmax(cost->memory_us, busy * seen_share(c, p));
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy * seen_share(c, p, n_blocks));
 }
+
+/* The row of the launch's three kernels: the two products, which go by `mma.sync`, and the rows
+ * between them, whose values the products' threads hold. */
+
+static bool is_product(const Kernel *kernel) {
+    return form_info(kernel->form)->multiplies;
+}
+
+static double registers(const ThreadUse *use) {
+    return is_product(use->kernel) ? cost_mma_registers(use) : cost_row_registers(use);
+}
+
+static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
+    return is_product(kernel) ? cost_gemm_shared_bytes(arena, kernel, variant) : 0;
+}
+
+static void count(const Coster *c, Pricing *p, bool *const *live) {
+    if (is_product(p->kernel))
+        cost_gemm_count(c, p, live);
+    else if (c->launch->online_softmax.weight)
+        count_online(c, p);
+    else
+        cost_loops_count(c, p, live);
+}
+
+static void load(const Coster *c, Pricing *p, bool *const *live) {
+    (is_product(p->kernel) ? cost_gemm_load : cost_row_load)(c, p, live);
+}
+
+static double use(const Coster *c, const Pricing *p, double wanted) {
+    return (is_product(p->kernel) ? cost_gemm_use : cost_loops_use)(c, p, wanted);
+}
+
+static void compute(const Coster *c, Pricing *p, double prims_per_us) {
+    (is_product(p->kernel) ? cost_mma_compute : cost_loops_compute)(c, p, prims_per_us);
+}
+
+static double bared_us(const Coster *c, const Pricing *p, double busy) {
+    return (is_product(p->kernel) ? cost_gemm_bared_us : cost_row_bared_us)(c, p, busy);
+}
+
+const TemplateCost cost_gpu_gemm_rows_gemm = {
+    .registers = registers,
+    .shared_bytes = shared_bytes,
+    .count = count,
+    .load = load,
+    .use = use,
+    .compute = compute,
+    .bared_us = bared_us,
+};

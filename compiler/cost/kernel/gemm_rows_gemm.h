@@ -9,9 +9,7 @@ bool cost_is_gemm_rows_gemm(const Coster *c);
 /* How often the kernel makes its results: more than once only the scores of a gemm-rows-gemm
  * launch. */
 double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel);
-/* Sets n_prims of rows that are rewritten. */
-void cost_gemm_rows_gemm_count(const Coster *c, Pricing *p);
-/* Sets `us` from the times of the parts. */
-void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p);
+/* Sets `us` from the times of the parts. `n_blocks`: that fit on a processor. */
+void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p, uint32_t n_blocks);
 
 #endif

@@ -1,9 +1,13 @@
-/* See mma.h. */
-#include "cost/kernel/mma.h"
+/* What GEMMs by `mma.sync` cost. See template.h. Copies of operands are several steps ahead. What
+ * lies otherwise, or is computed, goes through registers one step ahead, so that a block that has
+ * little to multiply waits for memory at each. */
+#include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
 #include "plan/operand.h"
+
+#include <math.h>
 
 /* Whether wide accesses fetch all that the operand is computed from. */
 static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
@@ -25,7 +29,8 @@ static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
     return true;
 }
 
-double cost_mma_fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *variant) {
+/* Of one step, whatever it holds, in microseconds; 0: both operands are copied ahead. */
+static double fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *variant) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t n_fetched = 0, n_narrow = 0;
     predicate_assume(&variant->predicate, tab);
@@ -38,3 +43,51 @@ double cost_mma_fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *v
     predicate_assume(NULL, tab);
     return n_fetched ? COST_MMA_WAIT_US + COST_MMA_ELEMENTS_US * n_narrow : 0;
 }
+
+/* The launch's blocks wait side by side, each at its own steps for what it fetches through
+ * registers: no block takes less. How much of that others hide, of more blocks than run at once, is
+ * not measured. */
+static double fetch_us(const Coster *c, const Pricing *p) {
+    const Variant *variant = p->variant;
+    double steps = ceil(p->reduced / variant->sched.gemm.tile_k);
+    return cost_gemm_share(c, p) * steps * fetch_step_us(c->arena, p->kernel, variant);
+}
+
+/* By the multiply-adds of a card that has no tensor cores for the dtype. */
+void cost_mma_compute(const Coster *c, Pricing *p, double prims_per_us) {
+    KernelCost *cost = p->cost;
+    double rate = cost_mma_tflops(c->card, p->kernel) * 1e6;
+    if (rate <= 0) {
+        cost_gemm_compute(c, p, prims_per_us);
+        return;
+    }
+    double use = sqrt(cost_gemm_use_of_busy(c, p, COST_BUSY_MMA_WARPS));
+    cost->arithmetic_us = cost->n_prims / prims_per_us;
+    cost->tensor_us = fmax(cost->n_flops / (rate * use * cost_gemm_balance(c, p)),
+                           fmax(cost_gemm_least_us(c, p), fetch_us(c, p)));
+}
+
+/* Where a thread's share of the operands is. */
+static double mma_places(const Kernel *kernel, const Sched *sched) {
+    double size = REGS_MMA + (kernel->symbols ? REGS_MMA_OPEN : 0);
+    bool has_steps = dim_hi(indextab_dims(scalartab_indices(kernel->scalars)),
+                            kernel_n_reduced(kernel)) > sched->gemm.tile_k;
+    return size + (has_steps ? REGS_MMA_STEPS : 0);
+}
+
+double cost_mma_registers(const ThreadUse *use) {
+    const Sched *sched = use->sched;
+    double words = dtype_bytes(use->kernel->reduces.data[0].acc) / 4.0;
+    double tile = words * sched->gemm.tile_m * sched->gemm.tile_n / sched->threads;
+    return cost_gemm_registers(use, REGS_MMA_SHARE * tile + mma_places(use->kernel, sched));
+}
+
+const TemplateCost cost_gpu_gemm_mma = {
+    .registers = cost_mma_registers,
+    .shared_bytes = cost_gemm_shared_bytes,
+    .count = cost_gemm_count,
+    .load = cost_gemm_load,
+    .use = cost_gemm_use,
+    .compute = cost_mma_compute,
+    .bared_us = cost_gemm_bared_us,
+};

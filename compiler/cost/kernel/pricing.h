@@ -48,7 +48,15 @@ static inline double cost_number(const Coster *c, DimId dim) {
     return dim_number(c->dims, dim, c->values);
 }
 
-/* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
-double cost_use(const Coster *c, const Pricing *p, double wanted);
+/* Whether the kernel continues a sequence, in the blocks and by the variant of the kernel before.
+ */
+static inline bool cost_continues_sequence(const Coster *c, const Kernel *kernel) {
+    return launch_is_sequence(c->launch) && kernel != launch_kernel(c->plan, c->launch, 0);
+}
+
+/* Whether the kernel is rows that continue a product, in its blocks. */
+static inline bool cost_is_row_phase(const Coster *c, const Kernel *kernel) {
+    return cost_continues_sequence(c, kernel) && form_info(kernel->form)->reduces_rows;
+}
 
 #endif

@@ -17,7 +17,7 @@ static uint32_t reduced_axes(const Kernel *kernel) {
 
 /* The row takes one reciprocal for all. */
 static bool is_row_quotient(const Kernel *kernel, const Scalar *s) {
-    return kernel->form == FORM_ROW && s->prim == PRIM_DIV &&
+    return form_info(kernel->form)->reduces_rows && s->prim == PRIM_DIV &&
            !(scalar_get(kernel->scalars, s->args[1])->axes & reduced_axes(kernel));
 }
 
@@ -52,7 +52,7 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
     const DimTab *tab = indextab_dims(scalartab_indices(kernel->scalars));
     uint32_t reduced = reduced_axes(kernel);
     double clocks = 0;
-    if (kernel->form != FORM_ROW || !card->has->cores) return 0;
+    if (!form_info(kernel->form)->reduces_rows || !card->has->cores) return 0;
     bool is_grouped = kernel_has_groups(kernel, variant);
     bool has_tail =
         fmod(dim_number(tab, kernel_n_reduced(kernel), dims), variant->sched.lanes) != 0;
@@ -80,7 +80,7 @@ static double of_single(Dtype dtype, bool is_own) {
 }
 
 static bool has_singles(const Card *card, const Kernel *kernel, const Sched *sched) {
-    return card->has->blocks && kernel->form == FORM_ROW && sched->lanes <= 1;
+    return card->has->blocks && form_info(kernel->form)->reduces_rows && sched->lanes <= 1;
 }
 
 /* Whether it loads an element for each of the row. */
@@ -118,7 +118,7 @@ double single_access_share(const Card *card, const Kernel *kernel, const Sched *
 }
 
 double map_unit_prims(const Card *card, const Kernel *kernel) {
-    bool has_rows = kernel->form == FORM_MAP && kernel->n_parallel > 1;
+    bool has_rows = !form_info(kernel->form)->reduces && kernel->n_parallel > 1;
     return has_rows && card->has->cores ? COST_MAP_UNIT_CLOCKS * card->lanes : 0;
 }
 

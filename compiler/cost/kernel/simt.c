@@ -1,5 +1,8 @@
-/* See simt.h. */
-#include "cost/kernel/simt.h"
+/* What GEMMs of fused multiply-adds in tiles cost on a GPU. See template.h. An output is one chain
+ * along k, so a step of k takes a block the longest of four: starting its instructions, reading
+ * fragments from shared memory, waiting for those, and waiting for the sum before. Blocks that
+ * share a processor take turns in the first two. */
+#include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
@@ -43,7 +46,7 @@ static double step_clocks(const Coster *c, const Pricing *p, double n_blocks) {
            COST_SIMT_BARRIER_CLOCKS / sched->gemm.tile_k;
 }
 
-double cost_simt_us(const Coster *c, const Pricing *p) {
+static double simt_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     if (p->n_beside <= 0) return 0;
     double steps = ceil(p->reduced / sched->gemm.tile_k) * sched->gemm.tile_k;
@@ -56,3 +59,33 @@ double cost_simt_us(const Coster *c, const Pricing *p) {
     double share = cost_number(c, p->variant->grid) / p->n_beside;
     return share * (begun + steps * clocks / (c->card->ghz * 1e3));
 }
+
+static void compute(const Coster *c, Pricing *p, double prims_per_us) {
+    p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
+    p->cost->arithmetic_us += fmax(simt_us(c, p), cost_gemm_least_us(c, p));
+}
+
+/* Accumulators, and fragments of both operands. */
+static double registers(const ThreadUse *use) {
+    const GemmSched *gemm = &use->sched->gemm;
+    double words = dtype_bytes(use->kernel->reduces.data[0].acc) / 4.0;
+    double tile = words * gemm->tile_m * gemm->tile_n / use->sched->threads;
+    double sides = (double)gemm->tile_m / gemm->warps_m + (double)gemm->tile_n / gemm->warps_n;
+    return cost_gemm_registers(use, tile + sides / 2 * words +
+                                        (use->kernel->symbols ? REGS_FRAGMENT : REGS_FIXED));
+}
+
+static uint32_t epilogue_bytes(const Kernel *kernel, const Sched *sched) {
+    return simt_part_bytes(sched, dtype_bytes(kernel->reduces.data[0].acc));
+}
+
+const TemplateCost cost_gpu_gemm_simt = {
+    .registers = registers,
+    .shared_bytes = cost_gemm_shared_bytes,
+    .epilogue_bytes = epilogue_bytes,
+    .count = cost_gemm_count,
+    .load = cost_gemm_load,
+    .use = cost_gemm_use,
+    .compute = compute,
+    .bared_us = cost_gemm_bared_us,
+};

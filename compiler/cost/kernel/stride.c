@@ -74,7 +74,7 @@ static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, 
 double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     double clocks = 0;
-    if (!c->card->has->cores || kernel->form == FORM_GEMM) return 0;
+    if (!c->card->has->cores) return 0;
     for (uint32_t s = 0; s < kernel->stages.n; s++) {
         const Stage *stage = &kernel->stages.data[s];
         for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {

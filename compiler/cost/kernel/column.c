@@ -1,0 +1,51 @@
+/* What columns cost. See template.h. */
+#include "cost/kernel/loops.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
+
+static double acc_size(const Kernel *kernel, uint32_t lanes) {
+    double size = 0;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        const Reduce *reduce = &kernel->reduces.data[i];
+        size += lanes * ((double)dtype_bytes(reduce->acc) / 4 + (reduce->is_arg ? 1 : 0));
+    }
+    return size;
+}
+
+/* Sums of a segment and of the one before it, and where the rows are. */
+static double own_registers(const Kernel *kernel, const Sched *sched) {
+    int64_t rows =
+        dim_hi(indextab_dims(scalartab_indices(kernel->scalars)), kernel_n_reduced(kernel));
+    double size = REGS_COLUMN + 2 * acc_size(kernel, sched->lanes);
+    if (rows > 1) size += REGS_COLUMN_ROWS;
+    if (rows > REGS_COLUMN_FEW * (int64_t)sched->column.threads_along) size += REGS_COLUMN_LONG;
+    return size;
+}
+
+static double column_registers(const ThreadUse *use) {
+    return use->own + REGS_COLUMN_SHARE * use->peak + own_registers(use->kernel, use->sched);
+}
+
+static uint32_t column_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
+    (void)arena;
+    bool take_turns;
+    return kernel_column_shared(kernel, &variant->sched, &take_turns);
+}
+
+const TemplateCost cost_gpu_column = {
+    .registers = column_registers,
+    .shared_bytes = column_bytes,
+    .count = cost_loops_count,
+    .load = cost_loops_load,
+    .use = cost_loops_use,
+    .compute = cost_loops_compute,
+    .bared_us = cost_loops_bared_us,
+};
+
+const TemplateCost cost_cpu_column = {
+    .count = cost_loops_count,
+    .load = cost_loops_load,
+    .use = cost_loops_use,
+    .compute = cost_loops_compute,
+    .bared_us = cost_loops_bared_us,
+};

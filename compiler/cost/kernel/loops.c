@@ -1,0 +1,162 @@
+/* See loops.h. */
+#include "cost/kernel/loops.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
+
+#include "cost/kernel/prims.h"
+#include "cost/kernel/stride.h"
+#include "template/map_tile.h"
+
+#include <math.h>
+
+/* CPU: lanes of the last step of a run take as long where there is no element for them. */
+static double lane_fill(const Coster *c, const Pricing *p) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    uint32_t lanes = p->variant->sched.lanes;
+    if (!c->card->has->cores || axis == NO_AXIS || lanes < 2) return 1;
+    double n = footprint_points(p->kernel, 1u << axis, c->values);
+    return n > 0 ? ceil(n / lanes) * lanes / n : 1;
+}
+
+/* Elements of a row that its threads go through: all that a resident one has room for. */
+static double walked(const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    RowSched row = sched_row(sched);
+    double room = (double)row.resident * row.threads_per_row * sched->lanes;
+    return fmax(p->reduced, sched->cluster > 1 ? room * sched->cluster : room);
+}
+
+/* To put an element of each staged load into shared memory and to find it there. */
+static double tile_prims(const Pricing *p) {
+    double n = 0;
+    for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++)
+        n += map_tile_stages(p->kernel, &p->variant->sched, scalar_get(p->kernel->scalars, id));
+    return n * COST_TILE_PRIMS;
+}
+
+/* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
+ * axis alone is still computed in every row. */
+void cost_loops_count(const Coster *c, Pricing *p, bool *const *live) {
+    const Kernel *kernel = p->kernel;
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    bool *is_done = arena_array(c->arena, bool, n);
+    uint32_t lanes = kernel_lane_axes(kernel, &p->variant->sched);
+    double n_points = p->rows * walked(p) * lane_fill(c, p);
+    for (uint32_t s = 0; s <= kernel->stages.n; s++) {
+        const double *shares = footprint_shares(c->arena, kernel, s, c->values);
+        for (ScalarId id = 1; id < n; id++) {
+            if (!live[s][id] || is_done[id]) continue;
+            bool varies = (scalar_get(kernel->scalars, id)->axes & lanes) != 0;
+            double points = s == kernel->stages.n ? p->rows
+                            : varies              ? n_points
+                                                  : n_points / WARP_THREADS;
+            bool is_kept = row_cache_has(p->variant->row_cache, id, s);
+            double prims =
+                is_kept ? row_cache_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id);
+            p->cost->n_prims += points * shares[id] * prims;
+            is_done[id] = sched_row(&p->variant->sched).resident > 0;
+        }
+    }
+    p->cost->n_prims += p->rows * row_end_prims(c->card, kernel, p->variant, c->values, live);
+    p->cost->n_prims += p->cost->n_blocks * map_unit_prims(c->card, kernel);
+    if (template_info(p->variant->sched.template)->lanes_cross_rows)
+        p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
+    for (uint32_t i = 0; i < kernel->reduces.n; i++)
+        p->cost->n_prims += n_points * (kernel->reduces.data[i].is_arg ? COST_ARG_PRIMS : 1);
+    p->cost->n_prims += cost_stride_prims(c, p, live);
+    p->cost->n_prims += n_points * tile_prims(p);
+    p->cost->n_prims +=
+        n_points * single_access_prims(c->card, c->plan, kernel, &p->variant->sched);
+    for (uint32_t i = 0; i < p->variant->row_cache.n; i++) {
+        ScalarId kept = p->variant->row_cache.data[i].value;
+        p->cost->n_prims += n_points * row_cache_prims(c->card, kernel, kept);
+    }
+}
+
+/* Times. */
+
+double cost_use(const Coster *c, const Pricing *p, double wanted) {
+    if (!c->card->has->blocks) return fmin(1, p->cost->n_blocks / c->card->n_processors);
+    double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
+    double warps = at_once * p->variant->sched.threads / WARP_THREADS / c->card->n_processors;
+    return warps < wanted ? warps / wanted : 1;
+}
+
+static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *depth) {
+    IndexExpr expr = index_expr(tab, id);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        uint32_t own = atom.kind == ATOM_VALUE ? depth[atom.value]
+                       : atom.kind == ATOM_DIV || atom.kind == ATOM_MOD
+                           ? index_depth(tab, atom.operand, depth)
+                           : 0;
+        if (own > most) most = own;
+    }
+    return most;
+}
+
+/* Loads of the stage that wait for one another, as those at gathered positions do. */
+static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *live) {
+    uint32_t n = scalar_count(kernel->scalars) + 1, most = 1;
+    uint32_t *depth = arena_array(c->arena, uint32_t, n);
+    for (ScalarId id = 1; id < n; id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        for (int i = 0; i < 3; i++)
+            if (depth[s->args[i]] > depth[id]) depth[id] = depth[s->args[i]];
+        if (s->kind != SCALAR_LOAD) continue;
+        depth[id] = 1 + index_depth(scalartab_indices(kernel->scalars), s->index, depth);
+        if (live[id] && depth[id] > most) most = depth[id];
+    }
+    return most;
+}
+
+/* Whether the lanes of a warp read elements of their own. */
+static bool is_spread(const Coster *c, const Pricing *p, const Scalar *load) {
+    uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
+    return axis == NO_AXIS || cost_axis_stride(c, p->kernel, load->index, axis) != 0;
+}
+
+void cost_steps_load(const Coster *c, Pricing *p, bool *const *live, double steps) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, p, s))
+            p->bytes_in_flight += steps * sched->lanes * dtype_bytes(s->dtype);
+    }
+    /* Positions are mostly in a cache: their neighbours read them too. */
+    p->wait_us *= (1 + load_depth(c, kernel, live[0])) / 2.0;
+}
+
+void cost_loops_load(const Coster *c, Pricing *p, bool *const *live) {
+    cost_steps_load(c, p, live, p->variant->sched.unroll);
+}
+
+double cost_loops_use(const Coster *c, const Pricing *p, double wanted) {
+    return sqrt(cost_use(c, p, wanted));
+}
+
+void cost_loops_compute(const Coster *c, Pricing *p, double prims_per_us) {
+    (void)c;
+    p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
+}
+
+/* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
+ * cluster wait for one another: the more they are, and the fewer others are beside them in other
+ * stages, the more they load, compute and store at the same time. */
+static double bared_share(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double elems = (double)sched_row(sched).resident * sched->lanes;
+    double wanted = elems > COST_HIDING_ELEMS ? COST_HIDING_WARPS * COST_HIDING_ELEMS / elems
+                                              : COST_HIDING_WARPS;
+    double bared = 1 - cost_use(c, p, wanted);
+    double in_step = sched->cluster > 1
+                         ? COST_CLUSTER_STEP_SHARE * sched->cluster / p->cost->pressure.n_blocks
+                         : 0;
+    return fmin(1, fmax(bared, in_step));
+}
+
+double cost_loops_bared_us(const Coster *c, const Pricing *p, double busy) {
+    return bared_share(c, p) * fmin(p->cost->memory_us, busy);
+}

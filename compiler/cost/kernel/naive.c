@@ -1,0 +1,40 @@
+/* What GEMMs without tiles cost: a thread has an output. See template.h. */
+#include "cost/kernel/gemm.h"
+#include "cost/kernel/loops.h"
+#include "machine/tuning.h"
+
+#include <math.h>
+
+static double registers(const ThreadUse *use) {
+    return use->own + use->peak;
+}
+
+static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
+    (void)arena, (void)kernel, (void)variant;
+    return 0;
+}
+
+/* A short k is written out, all loads first. */
+static void load(const Coster *c, Pricing *p, bool *const *live) {
+    uint32_t unroll = p->variant->sched.unroll;
+    cost_steps_load(c, p, live,
+                    p->reduced > NAIVE_MAX_WRITTEN ? unroll * COST_NAIVE_LOOP_STEPS
+                                                   : unroll * fmax(1, p->reduced));
+}
+
+static void compute(const Coster *c, Pricing *p, double prims_per_us) {
+    (void)c;
+    KernelCost *cost = p->cost;
+    cost->arithmetic_us = cost->n_prims / prims_per_us;
+    cost->arithmetic_us += cost->n_flops / 2 * COST_NAIVE_PRIMS / prims_per_us;
+}
+
+const TemplateCost cost_gpu_gemm_naive = {
+    .registers = registers,
+    .shared_bytes = shared_bytes,
+    .count = cost_gemm_count,
+    .load = load,
+    .use = cost_gemm_use,
+    .compute = compute,
+    .bared_us = cost_gemm_bared_us,
+};

@@ -1,0 +1,323 @@
+/* Counting registers. See registers.h.
+ *
+ * Scalars are taken in the order in which the templates ask for them: depth first from reductions
+ * and stores. One is alive from where it is made to its last use. The assembler finishes one lane
+ * after the other, so that only what is loaded and stored has a register for each lane, the former
+ * in part, since it is used up on the way. It works on all lanes of a map at once where so many
+ * values are made side by side that it gives up ordering them, and all lanes are alive where a
+ * primitive has branches of its own. Where all are safe to fit, a schedule counts on no order. What
+ * a primitive needs while it is computed grows with its cost. Over columns values are few beside
+ * sums and addresses of the rows in flight. The constants were fitted to what the assembler says of
+ * random graphs (tests/cost/test_registers.c), the examples and generated chains. */
+#include "cost/kernel/registers.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
+
+#include <math.h>
+
+typedef struct Walk {
+    const Kernel *kernel;
+    const ScalarTab *scalars;
+    IndexTab *indices;
+    uint32_t *place; /* per scalar: position in the order plus 1; 0: not reached */
+    uint32_t *last;  /* per scalar: position of the last use */
+    ScalarId *order;
+    uint32_t n;
+    bool pairs_bf16;
+} Walk;
+
+static void reach(Walk *w, ScalarId id);
+
+static void reach_index(Walk *w, IndexId id) {
+    IndexExpr expr = index_expr(w->indices, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(w->indices, expr.terms[i].atom);
+        if (atom.kind == ATOM_VALUE) reach(w, atom.value);
+        if (atom.kind == ATOM_DIV || atom.kind == ATOM_MOD) reach_index(w, atom.operand);
+    }
+}
+
+static void reach(Walk *w, ScalarId id) {
+    if (id == SCALAR_NONE || w->place[id]) return;
+    const Scalar *s = scalar_get(w->scalars, id);
+    if (s->index) reach_index(w, s->index);
+    for (int i = 0; i < 3; i++) reach(w, s->args[i]);
+    w->order[w->n++] = id;
+    w->place[id] = w->n;
+    w->last[id] = w->n;
+    for (int i = 0; i < 3; i++)
+        if (s->args[i]) w->last[s->args[i]] = w->n;
+}
+
+/* Names what the stage's reductions and stores need; a later use is by another scalar or, of a
+ * root, by the accumulator or store right behind it. */
+static void reach_stage(Walk *w, const Stage *stage) {
+    for (uint32_t i = 0; i < stage->reduces.n; i++) {
+        const Reduce *reduce = stage_reduce(w->kernel, stage, i);
+        reach(w, reduce->value);
+        reach(w, reduce->factor);
+        reach(w, reduce->arg_index);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) {
+        reach_index(w, stage->stores.data[i].address);
+        reach(w, stage->stores.data[i].value);
+        w->last[stage->stores.data[i].value] = w->n;
+    }
+}
+
+static Walk walk_new(Arena *arena, const Kernel *kernel) {
+    Walk w = {.kernel = kernel,
+              .scalars = kernel->scalars,
+              .indices = scalartab_indices(kernel->scalars)};
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    w.place = arena_array(arena, uint32_t, n);
+    w.last = arena_array(arena, uint32_t, n);
+    w.order = arena_array(arena, ScalarId, n);
+    return w;
+}
+
+static PrimCode code_of(const Scalar *s) {
+    bool is_float_prim = s->kind == SCALAR_PRIM && dtype_in(s->dtype, DTS_FLOAT);
+    return is_float_prim ? prim_info(s->prim)->code : PRIM_CODE_STRAIGHT;
+}
+
+/* All lanes go through the loop together. */
+static bool is_looping(const Scalar *s) {
+    return code_of(s) == PRIM_CODE_LOOPS;
+}
+
+/* All lanes are there when the primitive begins. */
+static bool is_branching(const Scalar *s) {
+    return code_of(s) != PRIM_CODE_STRAIGHT;
+}
+
+/* Whether lanes are computed in pairs. */
+static bool is_paired(const Walk *w, Dtype dtype) {
+    return dtype == DT_F16 || (dtype == DT_BF16 && w->pairs_bf16);
+}
+
+/* Whether an f32 value lies in the pairs that it is widened from, or is rounded to: see
+ * codegen/scalar/point_narrow.c. */
+static bool is_narrow(const Walk *w, ScalarId id) {
+    const Scalar *s = scalar_get(w->scalars, id);
+    if (s->dtype != DT_F32) return false;
+    if (s->kind == SCALAR_CVT) return is_paired(w, scalar_get(w->scalars, s->args[0])->dtype);
+    if (s->kind != SCALAR_PRIM || prim_info(s->prim)->cost > 1) return false;
+    for (int i = 0; i < 3; i++) {
+        const Scalar *arg = s->args[i] ? scalar_get(w->scalars, s->args[i]) : NULL;
+        bool is_widened = arg && arg->kind == SCALAR_CVT && is_narrow(w, s->args[i]);
+        if (arg && arg->kind != SCALAR_CONST && !is_widened) return false;
+    }
+    return true;
+}
+
+/* In registers; 16-bit elements are held in pairs. */
+static double own_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes) {
+    const Scalar *s = scalar_get(w->scalars, id);
+    if (s->kind == SCALAR_CONST) return 0;
+    bool varies = (s->axes & axes) != 0;
+    double bytes = dtype_bytes(s->dtype) < 2 ? 2 : dtype_bytes(s->dtype);
+    return (varies ? lanes : 1) * bytes / 4;
+}
+
+/* The same where pairs stay pairs: a widened value is the one that it is made from. */
+static double paired_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes) {
+    if (!is_narrow(w, id)) return own_size(w, id, axes, lanes);
+    bool is_widened = scalar_get(w->scalars, id)->kind == SCALAR_CVT;
+    return is_widened ? 0 : own_size(w, id, axes, lanes) / 2;
+}
+
+/* The largest sums of what is alive at once. */
+typedef struct Peak {
+    double all, branching; /* `branching`: while the code of a primitive is a branch of its own */
+} Peak;
+
+static Peak peak_of(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes, bool in_pairs) {
+    double *change = arena_array(arena, double, w->n + 2), alive = 0;
+    uint32_t *last = arena_copy(arena, w->last, (scalar_count(w->scalars) + 1) * sizeof *last);
+    Peak peak = {0, 0};
+    for (uint32_t i = 0; i < w->n && in_pairs; i++) {
+        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        bool is_widened = s->kind == SCALAR_CVT && is_narrow(w, w->order[i]);
+        if (is_widened && last[w->order[i]] > last[s->args[0]])
+            last[s->args[0]] = last[w->order[i]];
+    }
+    for (uint32_t i = 0; i < w->n; i++) {
+        ScalarId id = w->order[i];
+        double size = in_pairs ? paired_size(w, id, axes, lanes) : own_size(w, id, axes, lanes);
+        change[i + 1] += size;
+        change[last[id] + 1 > w->n + 1 ? w->n + 1 : last[id] + 1] -= size;
+    }
+    for (uint32_t i = 1; i <= w->n; i++) {
+        alive += change[i];
+        peak.all = fmax(peak.all, alive);
+        if (is_branching(scalar_get(w->scalars, w->order[i - 1])))
+            peak.branching = fmax(peak.branching, alive);
+    }
+    return peak;
+}
+
+static double peak_size(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
+    return peak_of(arena, w, axes, lanes, false).all;
+}
+
+/* The most primitives, in registers, of which none waits for another of them. */
+static double breadth(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
+    uint32_t *level = arena_array(arena, uint32_t, scalar_count(w->scalars) + 1);
+    double *sizes = arena_array(arena, double, w->n + 2), most = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        uint32_t own = 0;
+        for (int k = 0; k < 3; k++)
+            if (s->args[k] && level[s->args[k]] > own) own = level[s->args[k]];
+        level[w->order[i]] = own + (s->kind == SCALAR_PRIM);
+        if (s->kind != SCALAR_PRIM) continue;
+        sizes[own + 1] += paired_size(w, w->order[i], axes, lanes);
+        most = fmax(most, sizes[own + 1]);
+    }
+    return most;
+}
+
+/* Further lanes of what is loaded in the stage, and of what is stored at once. */
+static double wide_size(const Walk *w, const Stage *stage, uint32_t axes, uint32_t lanes) {
+    double loaded = 0, stored = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (scalar_get(w->scalars, w->order[i])->kind != SCALAR_LOAD) continue;
+        loaded += own_size(w, w->order[i], axes, lanes) - own_size(w, w->order[i], axes, 1);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++) {
+        ScalarId value = stage->stores.data[i].value;
+        double own = own_size(w, value, axes, lanes) - own_size(w, value, axes, 1);
+        if (own > stored) stored = own;
+    }
+    return REGS_LOADED_SHARE * loaded + REGS_STORED_SHARE * stored;
+}
+
+/* What primitives need while they are computed, one after the other, and guards. */
+static double own_needs(const Walk *w, uint32_t lanes) {
+    double most = 0, guards = 0;
+    bool loops = false;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        if (s->guard) guards = REGS_GUARD_SHARE * lanes;
+        if (s->kind != SCALAR_PRIM) continue;
+        uint32_t cost = prim_info(s->prim)->cost;
+        if (cost < REGS_COSTLY_PRIM) continue;
+        loops = loops || is_looping(s);
+        double own = (double)cost * dtype_bytes(s->dtype) / 4 / REGS_COST_OF_ONE;
+        if (own > REGS_MOST_PRIM) own = REGS_MOST_PRIM;
+        if (own > most) most = own;
+    }
+    return guards + (loops ? REGS_LOOP_PRIM + REGS_LOOP_PRIM_LANE * (lanes - 1) : most);
+}
+
+/* Whether values are rounded to bf16 and widened again on a machine that does not compute it by
+ * itself: two lanes are rounded at once, so that they go together. */
+static bool rounds_pairs(const Walk *w) {
+    for (uint32_t i = 0; i < w->n; i++) {
+        const Scalar *s = scalar_get(w->scalars, w->order[i]);
+        const Scalar *arg = s->kind == SCALAR_CVT ? scalar_get(w->scalars, s->args[0]) : NULL;
+        if (arg && arg->kind == SCALAR_CVT && arg->dtype == DT_BF16 && !w->pairs_bf16) return true;
+    }
+    return false;
+}
+
+/* Whether the assembler works on all lanes at once: so many values can be made one beside the
+ * other, and wait for their use, that it puts them in no order of lanes any more. */
+static bool is_spread(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
+    if (lanes == 1) return false;
+    double all = peak_of(arena, w, axes, lanes, true).all;
+    double side_by_side = fmin(all, breadth(arena, w, axes, lanes));
+    if (rounds_pairs(w)) return side_by_side >= REGS_SPREAD_PAIRS || all >= REGS_MOST_PAIRS;
+    return side_by_side >= REGS_SPREAD;
+}
+
+/* As an estimate; `is_least`: to be safe, since chains of many values may go either way. */
+static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uint32_t axes,
+                            uint32_t lanes, bool is_least) {
+    uint32_t together =
+        lanes > 1 && !form_info(w->kernel->form)->reduces && rounds_pairs(w) ? 2 : 1;
+    double own = peak_size(arena, w, axes, together);
+    Peak all = peak_of(arena, w, axes, lanes, true);
+    if (is_least && own > REGS_MANY_ALIVE * together) return peak_size(arena, w, axes, lanes);
+    if (is_spread(arena, w, axes, lanes)) return all.all;
+    bool is_broad = breadth(arena, w, axes, lanes) >= REGS_BROAD_SHARE * all.all;
+    if (lanes == 1 && is_broad) own = all.all;
+    own += wide_size(w, stage, axes, lanes);
+    return !form_info(w->kernel->form)->reduces ? fmax(own, all.branching) : own;
+}
+
+double registers_of_stages(Arena *arena, const Kernel *kernel, const Sched *sched, bool needs,
+                           bool is_least) {
+    double peak = 0;
+    uint32_t axes = kernel_lane_axes(kernel, sched), lanes = sched->lanes;
+    for (uint32_t i = 0; i <= kernel->stages.n; i++) {
+        ArenaMark mark = arena_mark(arena);
+        Walk w = walk_new(arena, kernel);
+        w.pairs_bf16 = sched->pairs_bf16;
+        Stage rest = {.stores = {.data = kernel->row_stores.data, .n = kernel->row_stores.n}};
+        const Stage *stage = i < kernel->stages.n ? &kernel->stages.data[i] : &rest;
+        reach_stage(&w, stage);
+        double own = size_of_stage(arena, &w, stage, axes, lanes, is_least);
+        if (needs) own += own_needs(&w, lanes);
+        if (own > peak) peak = own;
+        arena_rewind(arena, mark);
+    }
+    return peak;
+}
+
+double registers_kept(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    ArenaMark mark = arena_mark(arena);
+    uint32_t n = scalar_count(kernel->scalars) + 1;
+    uint32_t *first = arena_array(arena, uint32_t, n), *last = arena_array(arena, uint32_t, n);
+    double size = 0, most = 0;
+    Walk w = {0};
+    for (uint32_t i = 0; i < kernel->stages.n; i++) {
+        w = walk_new(arena, kernel);
+        reach_stage(&w, &kernel->stages.data[i]);
+        for (uint32_t k = 0; k < w.n; k++) {
+            ScalarId id = w.order[k];
+            if (!first[id]) first[id] = i + 1;
+            bool is_leaf = true;
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            for (int a = 0; a < 3; a++) {
+                ScalarId arg = s->args[a];
+                if (!arg) continue;
+                is_leaf = false;
+                if (first[id] == i + 1) last[arg] = i + 1;
+            }
+            if (is_leaf) last[id] = last[id] ? last[id] : i + 1;
+        }
+    }
+    for (uint32_t i = 1; i < kernel->stages.n; i++, size = 0) {
+        for (ScalarId id = 1; id < n; id++)
+            if (first[id] && first[id] <= i && last[id] > i)
+                size += own_size(&w, id, kernel_lane_axes(kernel, sched), sched->lanes);
+        if (size > most) most = size;
+    }
+    arena_rewind(arena, mark);
+    return most;
+}
+
+double registers_loaded(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    ArenaMark mark = arena_mark(arena);
+    Walk w = walk_new(arena, kernel);
+    double size = 0;
+    reach_stage(&w, &kernel->stages.data[0]);
+    for (uint32_t i = 0; i < w.n; i++)
+        if (scalar_get(w.scalars, w.order[i])->kind == SCALAR_LOAD)
+            size += own_size(&w, w.order[i], kernel_lane_axes(kernel, sched), sched->lanes);
+    arena_rewind(arena, mark);
+    return size;
+}
+
+bool registers_are_spread(Arena *arena, const Kernel *kernel, const Sched *sched) {
+    ArenaMark mark = arena_mark(arena);
+    Walk w = walk_new(arena, kernel);
+    w.pairs_bf16 = sched->pairs_bf16;
+    bool is_map = !form_info(kernel->form)->reduces;
+    if (is_map) reach_stage(&w, &kernel->stages.data[0]);
+    bool spread = is_map && is_spread(arena, &w, kernel_lane_axes(kernel, sched), sched->lanes);
+    arena_rewind(arena, mark);
+    return spread;
+}

@@ -1,0 +1,82 @@
+/* What rows cost. See template.h. */
+#include "cost/kernel/loops.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
+#include "cost/kernel/registers.h"
+
+#include <math.h>
+
+/* Sums take the place of what they are made of, but the index of an extreme does not. */
+static double arg_size(const Kernel *kernel, uint32_t lanes) {
+    double size = 0;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++)
+        if (kernel->reduces.data[i].is_arg) size += REGS_ARG_SHARE * lanes;
+    return size;
+}
+
+/* Beside the values of a step. */
+static double own_registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
+    RowSched row = sched_row(sched);
+    double size = (row.threads_per_row > 1 ? REGS_TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
+    if (!row.resident) return size + (is_least ? 0 : REGS_ROW_LOOP);
+    double kept = registers_kept(arena, kernel, sched);
+    if (sched->is_wide) size += row.resident; /* addresses of steps that may not exist */
+    double further = row.resident - 1, loaded = registers_loaded(arena, kernel, sched);
+    size += kept * (further > 0 ? row.resident : REGS_ONLY_STEP_SHARE);
+    if (is_least) return size;
+    bool is_single = sched->lanes == 1;
+    if (kept > 0) return size + (is_single ? REGS_SINGLE_SHARE : REGS_STEP_SHARE) * further;
+    double once = is_single ? REGS_SINGLE_ONCE_SHARE : REGS_ONCE_SHARE;
+    return size + (once + REGS_LOADED_SHARE * loaded) *
+                      (is_single ? fmin(further, REGS_MOST_ONCE) : further);
+}
+
+double cost_row_registers(const ThreadUse *use) {
+    return use->own + use->peak + own_registers(use->arena, use->kernel, use->sched, use->is_least);
+}
+
+/* Partial results on their way between warps, and between the blocks of a cluster. */
+static uint32_t row_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
+    (void)arena;
+    const Sched *sched = &variant->sched;
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < kernel->reduces.n; i++) {
+        const Reduce *reduce = &kernel->reduces.data[i];
+        uint32_t own = dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0);
+        if (sched->row.threads_per_row > WARP_THREADS) bytes += WARP_THREADS * own;
+        if (sched->cluster > 1) bytes += sched->cluster * own;
+    }
+    return bytes;
+}
+
+void cost_row_load(const Coster *c, Pricing *p, bool *const *live) {
+    const Sched *sched = &p->variant->sched;
+    uint32_t resident = sched_row(sched).resident;
+    cost_steps_load(c, p, live, resident ? resident : sched->unroll);
+    p->wait_us += COST_ROW_END_US;
+}
+
+/* Blocks of a cluster wait for one another after each pass. */
+double cost_row_bared_us(const Coster *c, const Pricing *p, double busy) {
+    double bared = cost_loops_bared_us(c, p, busy);
+    if (p->variant->sched.cluster <= 1) return bared;
+    return fmax(bared, COST_CLUSTER_PASS_US * p->kernel->stages.n);
+}
+
+const TemplateCost cost_gpu_row = {
+    .registers = cost_row_registers,
+    .shared_bytes = row_bytes,
+    .count = cost_loops_count,
+    .load = cost_row_load,
+    .use = cost_loops_use,
+    .compute = cost_loops_compute,
+    .bared_us = cost_row_bared_us,
+};
+
+const TemplateCost cost_cpu_row = {
+    .count = cost_loops_count,
+    .load = cost_row_load,
+    .use = cost_loops_use,
+    .compute = cost_loops_compute,
+    .bared_us = cost_row_bared_us,
+};

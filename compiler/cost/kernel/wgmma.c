@@ -1,0 +1,91 @@
+/* What GEMMs by `wgmma` cost. See template.h. */
+#include "cost/kernel/gemm.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
+
+#include "template/wgmma.h"
+
+#include <math.h>
+
+/* A tile of so many columns: its steps of k, and the storing of its results unless other warps do.
+ * A step is 128 bytes long, and takes as long whatever it holds. */
+static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) {
+    const Sched *sched = &p->variant->sched;
+    double halves = dtype_bytes(gemm_operand_dtype(p->kernel)) / 2.0;
+    double tile = 2.0 * sched->gemm.tile_m * tile_n * sched->gemm.tile_k * halves;
+    double step = COST_WGMMA_STEP_US / wgmma_products(sched) +
+                  tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
+    double epilogue = sched->gemm.store_warps ? 0 : COST_WGMMA_EPILOGUE_US * tile_n;
+    if (p->variant->maps[0].im2col) step = fmax(step, wgmma_windows_us(sched->gemm.tile_m, tile_n));
+    return epilogue + ceil(p->reduced / sched->gemm.tile_k) * step;
+}
+
+/* All tiles. */
+static double wgmma_us(const Coster *c, const Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double own = cost_number(c, p->variant->grid), all = p->n_beside, n_narrow = 0;
+    if (sched->gemm.tail_n) n_narrow = own / cost_gemm_reads(c, p, 1u << gemm_axis_m(p->kernel));
+    if (all <= 0) return 0;
+    return wgmma_waves_us(all - n_narrow, wgmma_tile_us(c, p, sched->gemm.tile_n), n_narrow,
+                          wgmma_tile_us(c, p, sched->gemm.tail_n), c->card->n_processors) *
+           cost_gemm_share(c, p);
+}
+
+/* Where other warps store, a block stores nothing but its last tile after it has multiplied. The
+ * others take slots and power of the next tile's multiplication; and it waits for those warps where
+ * they, being fewer, take longer than that. */
+static void hide_storing(const Coster *c, Pricing *p) {
+    const Sched *sched = &p->variant->sched;
+    double waves = fmax(1, cost_gemm_waves(c, p)), share = cost_gemm_share(c, p);
+    if (share <= 0) return;
+    double last =
+        p->cost->arithmetic_us / (waves * share) + COST_WGMMA_EPILOGUE_US * sched->gemm.tile_n;
+    double others = last * sched->gemm.warps_m / sched->gemm.store_warps;
+    double wait =
+        fmax(COST_GEMM_STORED_BESIDE * last, others - wgmma_tile_us(c, p, sched->gemm.tile_n));
+    p->cost->arithmetic_us = share * (last + (waves - 1) * wait);
+}
+
+/* What memory waits for while blocks store results, where those take longer than the products. */
+static double bared_us(const Coster *c, const Pricing *p, double busy) {
+    const Sched *sched = &p->variant->sched;
+    if (sched->gemm.store_warps) return 0;
+    double waves = cost_gemm_part_waves(c, p) * cost_gemm_share(c, p);
+    double epilogue =
+        COST_GEMM_EPILOGUE_SHARE * waves * COST_WGMMA_EPILOGUE_US * sched->gemm.tile_n;
+    return fmax(0, fmin(epilogue, p->cost->memory_us + epilogue - busy));
+}
+
+/* By the instructions of older tensor cores on a card that has no other rate. */
+static void compute(const Coster *c, Pricing *p, double prims_per_us) {
+    bool has_mma = cost_mma_tflops(c->card, p->kernel) > 0;
+    if (has_mma && c->card->wgmma_tflops > 0) {
+        p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
+        p->cost->tensor_us = wgmma_us(c, p);
+    } else {
+        cost_mma_compute(c, p, prims_per_us);
+    }
+    if (has_mma && p->variant->sched.gemm.store_warps) hide_storing(c, p);
+}
+
+/* Warps that multiply hold a tile's accumulators. Where there are two groups of them, the warps
+ * that copy give up theirs, and a thread of the launch begins with its share of all there are. */
+static double registers(const ThreadUse *use) {
+    const Sched *sched = use->sched;
+    double tile = (double)sched->gemm.tile_m * sched->gemm.tile_n * wgmma_products(sched) /
+                  (sched->gemm.warps_m * WARP_THREADS);
+    double own = tile + REGS_FRAGMENT;
+    bool is_shared_out = sched->gemm.warps_m > WGMMA_GROUP_WARPS;
+    double most = PROCESSOR_REGISTERS / sched->threads / REGISTER_STEP * REGISTER_STEP - REGS_TILE;
+    return cost_gemm_registers(use, own < most && !is_shared_out ? own : most);
+}
+
+const TemplateCost cost_gpu_gemm_wgmma = {
+    .registers = registers,
+    .shared_bytes = cost_gemm_shared_bytes,
+    .count = cost_gemm_count,
+    .load = cost_gemm_load,
+    .use = cost_gemm_use,
+    .compute = compute,
+    .bared_us = bared_us,
+};
