@@ -165,6 +165,11 @@ static void put_shape(Writer *w, const Shape *shape) {
 
 /* The head. */
 
+static const char *const runtimes[DEVICE_COUNT] = {
+#define DEVICE(sym, artifact, runtime, ...) [DEVICE_##sym] = FRT_TARGET_##runtime,
+#include "machine/devices.def"
+};
+
 static void write_head(Writer *w) {
     const Target *target = w->input->target;
     const char *source = w->module->source->name, *slash = strrchr(source, '/');
@@ -178,7 +183,7 @@ static void write_head(Writer *w) {
     put_word(w, w->input->compiler);
     end_line(w);
     begin_line(w, FRT_D_TARGET);
-    put_word(w, target->device == DEVICE_GPU ? FRT_TARGET_CUDA : FRT_TARGET_CPU);
+    put_word(w, runtimes[target->device]);
     put_word(w, target->machine);
     end_line(w);
     begin_line(w, FRT_D_NUMERICS);
@@ -532,7 +537,7 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
  * them. */
 static uint32_t block_of(const Writer *w, const Kernel *kernel, const Variant *variant) {
     enum { GROUP_ROWS = 16 };
-    if (w->input->target->device == DEVICE_GPU) return variant->sched.threads;
+    if (w->input->target->has->blocks) return variant->sched.threads;
     return kernel_has_groups(kernel, variant) ? GROUP_ROWS : 1;
 }
 

@@ -71,7 +71,7 @@ static void hand_over(Trier *t) {
 /* Frees the results of the previous trial first. */
 static bool try(void *user, BisectTrial *trial) {
     Trier *t = user;
-    DriverOptions options = {.kind = t->in->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+    DriverOptions options = {.kind = driver_artifact_kind(t->in->target),
                              .target = t->in->target,
                              .is_fast = t->in->cli->is_fast,
                              .rewrites = t->in->cli->rewrites,

@@ -58,7 +58,7 @@ static fusec_status settle(Cli *cli) {
             return cli_fail(cli, FUSEC_USAGE,
                             "nothing to make: give -o FILE, --emit=KIND, --explain or "
                             "--report=FILE.html");
-        cli->kind = cli->target && cli->target->device == DEVICE_CPU ? FUSEC_OBJECT : FUSEC_PTX;
+        cli->kind = cli->target ? driver_artifact_kind(cli->target) : FUSEC_PTX;
         if (prices && !dumps) cli->kind = FUSEC_SCHED;
     }
     if (cli->ptxas && !(cli->finish && cli->finish->kind == FUSEC_PTX))

@@ -26,7 +26,7 @@ static fusec_status compile(Driver *driver, void *user) {
 
 fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,
                           bool no_fuse, const char **artifact, size_t *n_artifact) {
-    DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+    DriverOptions options = {.kind = driver_artifact_kind(target),
                              .target = target,
                              .is_fast = cli->is_fast,
                              .no_fuse = no_fuse,
@@ -38,7 +38,7 @@ fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Targ
     if (!status) {
         *artifact = arena_copy(cli->arena, driver.code.data, driver.code.n_bytes);
         *n_artifact = driver.code.n_bytes;
-        if (target->device == DEVICE_GPU && !no_fuse) registers_note(cli, &driver);
+        if (target->has->blocks && !no_fuse) registers_note(cli, &driver);
     }
     driver_free(&driver);
     return status;
@@ -48,7 +48,7 @@ fusec_status exec_choose_target(const Cli *cli, const Target **target) {
     const char *why_not = NULL;
     *target = cli->target;
     if (*target && cli->device != DEVICE_AT_HAND &&
-        ((*target)->device == DEVICE_GPU) != (cli->device == DEVICE_IS_CUDA))
+        ((*target)->ptx_version != NULL) != (cli->device == DEVICE_IS_CUDA))
         return cli_fail(cli, FUSEC_USAGE, "target %s does not run on the device asked for",
                         (*target)->name);
     if (*target) return FUSEC_OK;

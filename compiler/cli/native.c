@@ -37,7 +37,7 @@ static int capability(const char **why_not) {
 
 /* sm_90a runs on 9.0 only; any other target on its version and later ones. */
 static bool runs_on(const Target *target, int machine) {
-    if (target->device != DEVICE_GPU) return false;
+    if (!target->ptx_version) return false;
     char *end;
     long wanted = strtol(target->name + strlen("sm_"), &end, 10);
     return *end ? wanted == machine : wanted <= machine;

@@ -90,7 +90,7 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     if (!status && cli->report) status = cli_check_place(cli, cli->report);
     if (status) return status;
     page->text = text;
-    DriverOptions options = {.kind = page->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+    DriverOptions options = {.kind = driver_artifact_kind(page->target),
                              .target = page->target,
                              .is_fast = cli->is_fast,
                              .no_fuse = cli->no_fuse,
@@ -100,7 +100,7 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     if (!page->is_open) return cli_fail_memory(cli);
     status = cli_guard(cli, &page->driver, build, page);
     const CodeBytes *code = &page->driver.code;
-    if (!status && page->target->device == DEVICE_GPU) registers_note(cli, &page->driver);
+    if (!status && page->target->has->blocks) registers_note(cli, &page->driver);
     return status ? status : exec_open(cli, exec, code->data, code->n_bytes, cli->graph);
 }
 

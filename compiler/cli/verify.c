@@ -286,7 +286,7 @@ static fusec_status verify_graphs(Verification *v) {
 }
 
 static fusec_status compile_all(Verification *v) {
-    DriverOptions options = {.kind = v->target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+    DriverOptions options = {.kind = driver_artifact_kind(v->target),
                              .target = v->target,
                              .is_fast = v->cli->is_fast,
                              .rewrites = v->cli->rewrites};
@@ -299,7 +299,7 @@ static fusec_status compile_all(Verification *v) {
         if (!driver_init(drivers[i], &options)) return cli_fail_memory(v->cli);
         fusec_status status = cli_guard(v->cli, drivers[i], verify_build, v);
         if (status) return status;
-        if (is_fused && v->target->device == DEVICE_GPU) registers_note(v->cli, drivers[i]);
+        if (is_fused && v->target->has->blocks) registers_note(v->cli, drivers[i]);
     }
     return v->cli->is_fast ? FUSEC_OK : verify_compile_rewritten(v, &options);
 }

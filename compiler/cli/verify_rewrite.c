@@ -129,7 +129,7 @@ fusec_status verify_compile_rewritten(Verification *v, const DriverOptions *like
     fusec_status status = FUSEC_OK;
     list_products(v);
     options.no_fuse = false;
-    if (v->target->device == DEVICE_CPU && driver_rewrites(&options))
+    if (v->target->device != driver_default_target(FUSEC_PTX)->device && driver_rewrites(&options))
         status = plan_elsewhere(v, options);
     if (status || !v->products.n) return status;
     options.hook = (DriverHook){.user = v, .fused = put_taps, .placed = pass_on};

@@ -191,7 +191,7 @@ static bool emit_module(Emission *e, Arena *arena, const Plan *const *plans, uin
 
 bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
                CodeKind kind, CodeBytes *code, Diags *diags) {
-    bool is_ptx = options.target->device == DEVICE_GPU && kind == CODE_ASSEMBLY;
+    bool is_ptx = options.target->ptx_version && kind == CODE_ASSEMBLY;
     Emission *e = arena_array(arena, Emission, 1);
     Escape *escape = arena_escape(arena), outer;
     if (escape) {

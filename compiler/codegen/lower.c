@@ -417,7 +417,7 @@ static void lower_variant(Codegen *k, const Plan *plan, const Launch *launch, ui
     lower_init(&lower, k, plan, launch_kernel(plan, launch, 0), variant);
     lower.launch = launch;
     assume(plan, launch, v, true);
-    if (k_is_gpu(k))
+    if (k->target->has->blocks)
         lower_gpu(&lower, launch);
     else
         lower_cpu(&lower, launch);

@@ -10,7 +10,7 @@
 
 static const KindInfo kinds[FUSEC_KIND_COUNT] = {
 #define FUSEC_KIND(sym, name, extension, device, is_binary, doc) \
-    [FUSEC_##sym] = {name, extension, doc, KIND_FOR_##device, is_binary},
+    [FUSEC_##sym] = {name, extension, doc, DEVICE_##device, is_binary},
 #include <fusec_kinds.def>
 };
 
@@ -18,8 +18,22 @@ const KindInfo *kind_info(fusec_kind kind) {
     return &kinds[kind];
 }
 
+bool driver_kind_fits(fusec_kind kind, const Target *target) {
+    return kinds[kind].device == DEVICE_ANY || kinds[kind].device == (int)target->device;
+}
+
 const Target *driver_default_target(fusec_kind kind) {
-    return target_get(kinds[kind].device == KIND_FOR_CPU ? TARGET_CPU : TARGET_SM_80);
+    TargetId id = 0;
+    while (!driver_kind_fits(kind, target_get(id))) id++;
+    return target_get(id);
+}
+
+fusec_kind driver_artifact_kind(const Target *target) {
+    static const fusec_kind artifacts[DEVICE_COUNT] = {
+#define DEVICE(sym, artifact, ...) [DEVICE_##sym] = FUSEC_##artifact,
+#include "machine/devices.def"
+    };
+    return artifacts[target->device];
 }
 
 const char *driver_numerics(bool is_fast) {
@@ -34,18 +48,6 @@ bool driver_numerics_by_name(const char *name, bool *is_fast) {
 bool driver_rewrites(const DriverOptions *options) {
     if (options->no_fuse) return false;
     return options->rewrites ? options->rewrites == FUSEC_REWRITES_ON : options->is_fast;
-}
-
-bool driver_kind_fits(fusec_kind kind, const Target *target) {
-    switch (kinds[kind].device) {
-    case KIND_FOR_ANY:
-        return true;
-    case KIND_FOR_GPU:
-        return target->ptx_version != NULL;
-    case KIND_FOR_CPU:
-        return target->ptx_version == NULL;
-    }
-    return false;
 }
 
 bool driver_init(Driver *driver, const DriverOptions *options) {
@@ -173,7 +175,7 @@ static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes 
 
 bool emit_pass(const Planning *p) {
     Driver *driver = p->user;
-    bool is_artifact = driver->options.kind == FUSEC_PTX || driver->options.kind == FUSEC_OBJECT;
+    bool is_artifact = driver->options.kind == driver_artifact_kind(driver->options.target);
     CodeKind kind = driver->options.kind == FUSEC_LLVM     ? CODE_LLVM_IR
                     : driver->options.kind == FUSEC_OBJECT ? CODE_OBJECT
                                                            : CODE_ASSEMBLY;

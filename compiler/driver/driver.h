@@ -94,14 +94,17 @@ bool driver_numerics_by_name(const char *name, bool *is_fast);
 /* Whether rewrites of arithmetic are allowed: as the options say; by default only in fast
  * programs. */
 bool driver_rewrites(const DriverOptions *options);
-/* The target of a kind of output when the options name none. */
+/* The target of a kind of output when the options name none: the first that the kind fits. */
 const Target *driver_default_target(fusec_kind kind);
+/* The kind of output that runs on the target. */
+fusec_kind driver_artifact_kind(const Target *target);
 /* Whether `kind` can be made for `target`. */
 bool driver_kind_fits(fusec_kind kind, const Target *target);
 
+enum { DEVICE_ANY = -1 };
 typedef struct KindInfo {
     const char *name, *extension, *doc;
-    enum { KIND_FOR_ANY, KIND_FOR_GPU, KIND_FOR_CPU } device;
+    int device; /* DeviceClass that it is made for, or DEVICE_ANY */
     bool is_binary;
 } KindInfo;
 const KindInfo *kind_info(fusec_kind kind);

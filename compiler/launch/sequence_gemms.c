@@ -6,11 +6,11 @@
 
 enum { MAX_PRODUCTS = WGMMA_MAX_PRODUCTS }; /* at once; on a CPU judged */
 
-static bool has_engine(const Kernel *kernel, GemmEngine engine) {
-    bool has = false;
+static bool may_join_products(const Kernel *kernel) {
+    bool may = false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
-        has = has || sched_engine(&kernel->variants[v].sched) == engine;
-    return has;
+        may = may || template_info(kernel->variants[v].sched.template)->joins_products;
+    return may;
 }
 
 /* The same threads or register tiles for the same results. */
@@ -31,17 +31,17 @@ static bool has_same_tiles(const Sched *a, const Sched *b) {
 
 /* The same blocks, tile by tile and variant by variant; where they multiply at once, the same
  * mainloop. */
-static bool goes_with(const Variant *a, const Variant *b, DeviceClass device) {
-    bool are_at_once = device == DEVICE_CPU || template_info(a->sched.template)->uses_copy_engine;
+static bool goes_with(const Variant *a, const Variant *b) {
+    bool are_at_once = template_info(a->sched.template)->joins_products;
     return has_same_tiles(&a->sched, &b->sched) &&
            (!are_at_once || has_same_mainloop(&a->sched, &b->sched)) && a->grid == b->grid &&
            predicate_same_extents(&a->predicate, &b->predicate);
 }
 
-static bool all_go_with(const Kernel *first, const Kernel *consumer, DeviceClass device) {
+static bool all_go_with(const Kernel *first, const Kernel *consumer) {
     if (first->n_variants != consumer->n_variants) return false;
     for (uint32_t v = 0; v < first->n_variants; v++)
-        if (!goes_with(&first->variants[v], &consumer->variants[v], device)) return false;
+        if (!goes_with(&first->variants[v], &consumer->variants[v])) return false;
     return true;
 }
 
@@ -58,29 +58,30 @@ static void widen_alike(Kernel *const *kernels, uint32_t n) {
 static bool join_products(const Composer *c, Trial *t) {
     Kernel *kernels[MAX_PRODUCTS], *first = sequence_first(t), *consumer = sequence_consumer(t);
     uint32_t n = trial_n_kernels(t);
-    bool goes = c->target->device == DEVICE_CPU
-                    ? sched_cpu_gemm_goes_with(first, consumer)
-                    : sched_wgmma_goes_with(&t->together, first, consumer);
+    bool goes = c->target->has->cores ? sched_cpu_gemm_goes_with(first, consumer)
+                                      : sched_wgmma_goes_with(&t->together, first, consumer);
     bool has_rows = trial_kernel(t, n - 2)->form == FORM_ROW, go_together = true;
     if (n > MAX_PRODUCTS || has_rows || !goes) return false;
     for (uint32_t k = 0; k < n; k++) {
         kernels[k] = trial_kernel(t, k);
         sched_in_launch(c->arena, c->scratch, &t->together, kernels[k], (GemmLaunch){.products = n},
                         c->target);
-        go_together = go_together && all_go_with(first, kernels[k], c->target->device);
+        go_together = go_together && all_go_with(first, kernels[k]);
     }
     if (go_together) widen_alike(kernels, n);
     return go_together;
 }
 
 bool sequence_is_tiled(const Kernel *kernel) {
-    return kernel->form == FORM_GEMM && kernel->when == DIM_NONE && !has_engine(kernel, GEMM_NAIVE);
+    bool is_tiled = form_info(kernel->form)->multiplies && kernel->when == DIM_NONE;
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        is_tiled = is_tiled && sched_tile(&kernel->variants[v].sched).m > 0;
+    return is_tiled;
 }
 
 /* Whether one loop along k multiplies for both, and their tiles stay in registers. */
-static bool are_at_once(const Composer *c, const Kernel *a, const Kernel *b) {
-    return c->target->device == DEVICE_CPU ||
-           (has_engine(a, GEMM_WGMMA) && has_engine(b, GEMM_WGMMA));
+static bool are_at_once(const Kernel *a, const Kernel *b) {
+    return may_join_products(a) && may_join_products(b);
 }
 
 bool sequence_continue_gemms(const Composer *c, Trial *t) {
@@ -88,6 +89,5 @@ bool sequence_continue_gemms(const Composer *c, Trial *t) {
     if (!sequence_is_tiled(consumer) || consumer->n_parallel != first->n_parallel) return false;
     for (uint32_t k = 0; k < first->n_parallel; k++)
         if (kernel_axis_extent(first, k) != kernel_axis_extent(consumer, k)) return false;
-    return are_at_once(c, first, consumer) ? join_products(c, t)
-                                           : all_go_with(first, consumer, c->target->device);
+    return are_at_once(first, consumer) ? join_products(c, t) : all_go_with(first, consumer);
 }

@@ -25,7 +25,7 @@ bool sequence_has_rows(const Composer *c, const Trial *t) {
            trial_n_kernels(t) == 2 && kernel_n_reduced(consumer) == extent &&
            dim_lo(dims, extent) > 0 &&
            dim_mul(dims, kernel_n_rows(consumer), extent) == kernel_n_rows(first) &&
-           most_columns(c, t) <= (c->target->device == DEVICE_CPU
+           most_columns(c, t) <= (c->target->has->cores
                                       ? sched_cpu_gemm_widest_rows(first, c->target)
                                       : sched_gemm_widest_rows(c->plan, first));
 }
@@ -130,7 +130,7 @@ bool sequence_continue_rows(const Composer *c, Trial *t) {
         const Variant *variant = &first->variants[v];
         if (!leaves_rows(variant, n)) continue;
         of_first[kept] = *variant;
-        of_rows[kept++] = c->target->device == DEVICE_CPU
+        of_rows[kept++] = c->target->has->cores
                               ? cpu_row_variant(t, variant)
                               : gpu_row_variant(t, variant, v + 1 == first->n_variants, n);
     }

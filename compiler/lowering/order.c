@@ -2,12 +2,8 @@
 #include "lowering/order.h"
 
 static const FormInfo forms[] = {
-#define FORM(symbol, name, title, cpu_chains, gpu_chains, segment, ...)                          \
-    [FORM_##                                                                                     \
-        symbol] = {name,                                                                         \
-                   title,                                                                        \
-                   {[DEVICE_CPU] = {cpu_chains, segment}, [DEVICE_GPU] = {gpu_chains, segment}}, \
-                   __VA_ARGS__},
+#define FORM(symbol, name, title, chains, segment, ...) \
+    [FORM_##symbol] = {name, title, chains, segment, __VA_ARGS__},
 #include "lowering/forms.def"
 };
 
@@ -25,7 +21,9 @@ const EngineInfo *engine_info(GemmEngine engine) {
 }
 
 ReduceOrder reduce_order(KernelForm form, DeviceClass device) {
-    return forms[form].order[device];
+    uint32_t own = forms[form].n_chains;
+    return (ReduceOrder){.n_chains = own ? own : device_traits[device].row_chains,
+                         .segment_elems = forms[form].segment_elems};
 }
 
 uint32_t gemv_n_chains(const DimTab *dims, DimId k) {

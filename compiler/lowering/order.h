@@ -27,10 +27,11 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
 typedef struct FormInfo {
     const char *name, *title;
-    ReduceOrder order[DEVICE_COUNT];
-    bool reduces;         /* it has reductions over its reduced axes */
-    bool reduces_rows;    /* the innermost axis is reduced: lanes go along it, and are joined */
-    bool reduces_columns; /* the innermost axis is not: each lane has the sums of its own column */
+    uint32_t n_chains;     /* of a sum; 0: the device class's row_chains (machine/devices.def) */
+    int64_t segment_elems; /* ReduceOrder; the same on every device, so that one plan serves all */
+    bool reduces;          /* it has reductions over its reduced axes */
+    bool reduces_rows;     /* the innermost axis is reduced: lanes go along it, and are joined */
+    bool reduces_columns;  /* the innermost axis is not: each lane has the sums of its own column */
     bool multiplies; /* one matmul: parallel axes .., m, n, reduced axis k, stores over .., m, n */
     bool one_pass;   /* it visits each of its points once; else once for each stage */
 } FormInfo;

@@ -45,6 +45,8 @@ typedef struct TemplateInfo {
     bool transposes_loads;
     /* Lanes go on from the end of a row to the next row. */
     bool lanes_cross_rows;
+    /* One mainloop multiplies for several GEMMs of a launch that have the lhs in common. */
+    bool joins_products;
     /* Blocks of a cluster share the sums of one tile. */
     bool cluster_splits_k;
     /* However many its blocks are, they need little of a processor beside others. */

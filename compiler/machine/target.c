@@ -5,11 +5,16 @@
 #include <string.h>
 
 const DeviceTraits device_traits[DEVICE_COUNT] = {
-#define DEVICE(sym, own_blocks, own_launches, copies, own_cores) \
-    [DEVICE_##sym] = {.blocks = own_blocks,                      \
-                      .launches = own_launches,                  \
-                      .tile_copies = copies,                     \
-                      .cores = own_cores},
+#define DEVICE(sym, artifact, runtime, llvm_triple, llvm_layout, n_chains, own_blocks, \
+               own_launches, copies, own_cores, narrow)                                \
+    [DEVICE_##sym] = {.triple = llvm_triple,                                           \
+                      .layout = llvm_layout,                                           \
+                      .row_chains = n_chains,                                          \
+                      .blocks = own_blocks,                                            \
+                      .launches = own_launches,                                        \
+                      .tile_copies = copies,                                           \
+                      .cores = own_cores,                                              \
+                      .narrow_floats = narrow},
 #include "machine/devices.def"
 };
 

@@ -14,7 +14,9 @@ typedef enum {
 
 /* See devices.def. */
 typedef struct DeviceTraits {
-    bool blocks, launches, tile_copies, cores;
+    const char *triple, *layout;
+    uint32_t row_chains;
+    bool blocks, launches, tile_copies, cores, narrow_floats;
 } DeviceTraits;
 extern const DeviceTraits device_traits[DEVICE_COUNT];
 
@@ -33,7 +35,7 @@ typedef struct Target {
     uint32_t n_processors;   /* of the card for which schedules are made, whichever card runs
                               * them */
     const char *machine;     /* the name in LLVM or in ptxas */
-    const char *ptx_version; /* NULL: not a GPU */
+    const char *ptx_version; /* NULL: the code is no PTX */
     uint32_t vector_bytes;   /* widest memory access (GPU) or vector register (CPU) */
     bool has_bf16;           /* packed bf16 arithmetic */
     bool has_large_f64_mma;  /* f64 mma instructions larger than m8n8k4 */

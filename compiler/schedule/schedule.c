@@ -649,7 +649,7 @@ static void schedule_contract(Scheduler *s, GemmLaunch launch) {
     Variant variants[MAX_VARIANTS];
     Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1, .is_wide = is_wide(s)}};
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i] = base;
-    uint32_t n = s->target->device == DEVICE_GPU
+    uint32_t n = s->target->has->blocks
                      ? sched_gpu_gemm(s->plan, s->kernel, launch, s->target, variants)
                      : sched_cpu_gemm(s->kernel, launch, s->target, variants);
     for (uint32_t i = 0; i < n; i++) add_variant(s, variants[i]);
@@ -679,11 +679,11 @@ void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *ker
 }
 
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
-    if (target->device == DEVICE_GPU) split_axes_for_tiles(arena, plan, kernel, target);
+    if (target->has->blocks) split_axes_for_tiles(arena, plan, kernel, target);
     Scheduler s = scheduler_new(arena, plan, kernel, target);
     if (kernel->form == FORM_GEMM)
         schedule_contract(&s, (GemmLaunch){.products = 1});
-    else if (target->device == DEVICE_GPU)
+    else if (target->has->blocks)
         schedule_gpu(&s);
     else
         schedule_cpu(&s);

@@ -12,8 +12,10 @@
 #include "split/split_reduce.h"
 
 /* Elements of a row up to which a block, or a core, goes over it by itself. */
-static const int64_t long_row[] = {
-    [DEVICE_GPU] = SPLIT_GPU_LONG_ROW, [DEVICE_CPU] = SPLIT_CPU_LONG_ROW};
+static const int64_t long_row[DEVICE_COUNT] = {
+#define DEVICE(sym, ...) [DEVICE_##sym] = SPLIT_##sym##_LONG_ROW,
+#include "machine/devices.def"
+};
 
 typedef struct Spreader {
     Arena *arena;

@@ -95,7 +95,7 @@ static void emit_kernel(const Codegen *k, const MathKernel *kernel, size_t i_ker
     kernel_name(name, i_kernel);
     LLVMTypeRef type = LLVMFunctionType(k->void_type, params, 4, 0);
     Val function = LLVMAddFunction(k->module, name, type);
-    if (k_is_gpu(k)) LLVMSetFunctionCallConv(function, PTX_KERNEL_CALL);
+    if (k_has_ptx(k)) LLVMSetFunctionCallConv(function, PTX_KERNEL_CALL);
     LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(k->context, function, "entry");
     k_goto(k, entry);
     LLVMBasicBlockRef head = k_block(k, "head");

@@ -16,7 +16,7 @@ static LLVMTypeRef element_type(const Codegen *k, Dtype dtype) {
     case DT_F16:
         return k->f16;
     case DT_BF16:
-        return k_is_gpu(k) ? LLVMBFloatTypeInContext(k->context) : k->i16;
+        return k->target->has->narrow_floats ? LLVMBFloatTypeInContext(k->context) : k->i16;
     case DT_I32:
         return k->i32;
     case DT_BOOL:
@@ -62,7 +62,7 @@ Val k_number(const Codegen *k, Dtype dtype, double number) {
     LLVMTypeRef type = k_value_type(k, dtype, 1);
     if (dtype == DT_I32) return LLVMConstInt(type, (uint64_t)(int64_t)number, 1);
     if (dtype == DT_BOOL) return LLVMConstInt(type, number != 0, 0);
-    if (dtype != DT_BF16 || k_is_gpu(k)) return LLVMConstReal(type, number);
+    if (dtype != DT_BF16 || k->target->has->narrow_floats) return LLVMConstReal(type, number);
     float single = (float)number; /* exact: the number was rounded to bf16 */
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);

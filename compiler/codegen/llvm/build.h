@@ -40,8 +40,9 @@ typedef struct Codegen {
     uint32_t invariant_kind;
 } Codegen;
 
-static inline bool k_is_gpu(const Codegen *k) {
-    return k->target->device == DEVICE_GPU;
+/* Whether the machine has PTX's instructions, some of which the mathematics take. */
+static inline bool k_has_ptx(const Codegen *k) {
+    return k->target->ptx_version != NULL;
 }
 
 /* Types. A value is a scalar or a fixed vector of lanes; a vector of one lane is a scalar. */

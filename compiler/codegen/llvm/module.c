@@ -1,11 +1,6 @@
 /* See module.h. */
 #include "codegen/llvm/module.h"
 
-static const char gpu_triple[] = "nvptx64-nvidia-cuda";
-static const char cpu_triple[] = "x86_64-unknown-linux-gnu";
-/* The `i64:64` aligns 64-bit integers to 8 bytes; LLVM's default is 4. */
-static const char gpu_layout[] = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64";
-
 static void init_types(Codegen *k) {
     LLVMContextRef context = k->context;
     k->void_type = LLVMVoidTypeInContext(context);
@@ -18,7 +13,7 @@ static void init_types(Codegen *k) {
     k->f32 = LLVMFloatTypeInContext(context);
     k->f64 = LLVMDoubleTypeInContext(context);
     k->ptr = LLVMPointerTypeInContext(context, 0);
-    k->global_ptr = LLVMPointerTypeInContext(context, k_is_gpu(k) ? 1 : 0);
+    k->global_ptr = LLVMPointerTypeInContext(context, k->target->has->blocks ? 1 : 0);
 }
 
 void module_init(Codegen *k, Arena *arena, const Target *target, const char *name) {
@@ -26,8 +21,8 @@ void module_init(Codegen *k, Arena *arena, const Target *target, const char *nam
     LLVMContextRef context = k->context = LLVMContextCreate();
     k->module = LLVMModuleCreateWithNameInContext(name, context);
     k->builder = LLVMCreateBuilderInContext(context);
-    LLVMSetTarget(k->module, k_is_gpu(k) ? gpu_triple : cpu_triple);
-    if (k_is_gpu(k)) LLVMSetDataLayout(k->module, gpu_layout);
+    LLVMSetTarget(k->module, target->has->triple);
+    if (target->has->layout) LLVMSetDataLayout(k->module, target->has->layout);
     init_types(k);
     static const char invariant[] = "invariant.load";
     k->invariant_kind = LLVMGetMDKindIDInContext(context, invariant, sizeof invariant - 1);

@@ -30,8 +30,9 @@ static Val pairs_to_f32(const Codegen *k, Val value) {
 static Val bf16_to_f32(const Codegen *k, Val value) {
     LLVMTypeRef f32 = type_like(k, value, DT_F32);
     unsigned lanes = k_lanes(value);
-    if (k_is_gpu(k) && lanes % 2 == 0 && lanes <= CONVERT_MAX_LANES) return pairs_to_f32(k, value);
-    if (k_is_gpu(k)) return k_fpext(k, value, f32);
+    if (k->target->has->narrow_floats && lanes % 2 == 0 && lanes <= CONVERT_MAX_LANES)
+        return pairs_to_f32(k, value);
+    if (k->target->has->narrow_floats) return k_fpext(k, value, f32);
     Val wide = k_zext(k, value, type_like(k, value, DT_I32));
     Val bits = k_shl(k, wide, k_splat(k, k_i32(k, 16), lanes));
     return k_bitcast(k, bits, f32);
@@ -40,7 +41,7 @@ static Val bf16_to_f32(const Codegen *k, Val value) {
 /* Adds just under half of the last place kept, and the rest of the half if that place is odd. */
 static Val f32_to_bf16(const Codegen *k, Val value) {
     LLVMTypeRef bf16 = type_like(k, value, DT_BF16);
-    if (k_is_gpu(k)) return k_fptrunc(k, value, bf16);
+    if (k->target->has->narrow_floats) return k_fptrunc(k, value, bf16);
     Fp p = fp_of(k, value);
     Val bits = fp_to_bits(&p, value);
     Val place = fp_shr(&p, bits, 16);

@@ -30,7 +30,7 @@ static Val refined(const Fp *p, Val minus_y, Val reciprocal) {
 }
 
 Val fp_refined_reciprocal(const Fp *p, Val y) {
-    if (!k_is_gpu(p->k)) return math_div(p->k, fp_num(p, 1), y);
+    if (!k_has_ptx(p->k)) return math_div(p->k, fp_num(p, 1), y);
     Val rough = fp_machine_reciprocal(p, y);
     Val minus_y = fp_neg(p, y);
     Val reciprocal = refined(p, minus_y, rough);
@@ -93,7 +93,7 @@ static Val wide_quotient(const Fp *p, Val x, Val y) {
 
 Val math_near_quotient(const Codegen *k, Val x, Val y) {
     Fp p = fp_of(k, x);
-    if (!k_is_gpu(k) || p.is_f64) return k_fdiv(k, x, y);
+    if (!k_has_ptx(k) || p.is_f64) return k_fdiv(k, x, y);
     Val reciprocal = fp_machine_reciprocal(&p, y);
     return fp_mul(&p, x, reciprocal);
 }

@@ -46,7 +46,7 @@ static Reduced reduce(const Fp *p, Val x) {
 
 /* NVIDIA's 2^x of f32: 2 ULP over the full range, subnormals, infinities and NaN as they should. */
 static bool has_exp2(const Fp *p) {
-    return k_is_gpu(p->k) && !p->is_f64;
+    return k_has_ptx(p->k) && !p->is_f64;
 }
 
 /* `x` must hang on what is opaque. */
@@ -205,7 +205,7 @@ Val math_tanh(const Codegen *k, Val x) {
 
 Val math_tanh_10(const Codegen *k, Val x) {
     Fp p = fp_of(k, x);
-    if (!k_is_gpu(k) || p.is_f64) return math_tanh(k, x);
+    if (!k_has_ptx(k) || p.is_f64) return math_tanh(k, x);
     Val one = fp_opaque(&p, 1.0);
     x = fp_mul(&p, x, one);
     return fp_machine(&p, "tanh.approx.f32 $0, $1;", &x, 1);

@@ -4,7 +4,7 @@
 #include "codegen/math/math_ops.h"
 
 static bool has_machine(const Fp *p) {
-    return k_is_gpu(p->k) && !p->is_f64;
+    return k_has_ptx(p->k) && !p->is_f64;
 }
 
 /* `x`, of which neither LLVM nor ptxas knows the value: see fp_opaque. */

@@ -40,14 +40,14 @@ static Val machine_logistic(const Fp *p, Val x) {
 
 Val math_logistic(const Codegen *k, Val x) {
     Fp p = fp_of(k, x);
-    return k_is_gpu(k) && !p.is_f64 ? machine_logistic(&p, x) : two_sided(&p, x);
+    return k_has_ptx(k) && !p.is_f64 ? machine_logistic(&p, x) : two_sided(&p, x);
 }
 
 /* The same without the parts: 16 bits do not see what rounding u - K loses, 2^-18 of it at worst.
  */
 Val math_logistic_16(const Codegen *k, Val x) {
     Fp p = fp_of(k, x);
-    if (!k_is_gpu(k) || p.is_f64) return math_logistic(k, x);
+    if (!k_has_ptx(k) || p.is_f64) return math_logistic(k, x);
     Val log2_e = fp_opaque(&p, -LOG2_E_HIGH);
     Val exponent = fp_fma(&p, x, log2_e, fp_num(&p, -16.0));
     Val power = fp_machine(&p, "ex2.approx.ftz.f32 $0, $1;", &exponent, 1);
@@ -70,7 +70,7 @@ Val math_normal_12(const Codegen *k, Val x) {
     static const double odds[] = {1.5950960555, 0.07364732236, -4.904981148e-4, -3.208489324e-5,
                                   1.1244823727e-6};
     Fp p = fp_of(k, x);
-    if (!k_is_gpu(k) || p.is_f64) return math_normal(k, x);
+    if (!k_has_ptx(k) || p.is_f64) return math_normal(k, x);
     double coefs[COUNT_OF(odds)];
     for (size_t i = 0; i < COUNT_OF(odds); i++) coefs[i] = -LOG2_E_HIGH * odds[i];
     Val square = fp_mul(&p, x, x);

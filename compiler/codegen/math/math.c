@@ -76,7 +76,7 @@ static Val extreme(const Codegen *k, Val x, Val y, bool larger) {
 
 static Val extreme_of(const Codegen *k, Val x, Val y, bool larger) {
     Fp p = fp_of(k, x);
-    if (!k_is_gpu(k) || p.is_f64) return extreme(k, x, y, larger); /* PTX has no max.NaN.f64 */
+    if (!k_has_ptx(k) || p.is_f64) return extreme(k, x, y, larger); /* PTX has no max.NaN.f64 */
     Val args[] = {x, y};
     return fp_intrinsic(k, larger ? "llvm.maximum" : "llvm.minimum", p.type, args, 2);
 }
@@ -95,7 +95,7 @@ Val fp_clamp(const Fp *p, Val x, double low, double high) {
 }
 
 Val fp_at_most(const Fp *p, Val x, double high) {
-    if (k_is_gpu(p->k) && !p->is_f64) return math_minimum(p->k, x, fp_num(p, high));
+    if (k_has_ptx(p->k) && !p->is_f64) return math_minimum(p->k, x, fp_num(p, high));
     Val is_high = fp_gt(p, x, fp_num(p, high));
     return fp_select(p, is_high, fp_num(p, high), x);
 }
@@ -133,7 +133,7 @@ static bool is_short(const Fp *p) {
  * of 16 bits none can be, so that those are compared as f32. */
 Val math_compare(const Codegen *k, LLVMRealPredicate predicate, Val x, Val y) {
     Fp p = fp_of(k, x);
-    if (k_is_gpu(k) && !p.is_f64) {
+    if (k_has_ptx(k) && !p.is_f64) {
         bool hides_x = is_to_hide(x, y), hides_y = is_to_hide(y, x);
         if ((hides_x || hides_y) && is_short(&p)) {
             p = fp_f32(&p);
@@ -173,7 +173,8 @@ static Division divide(const Codegen *k, Val x, Val y) {
     Val is_by_minus_one = k_eq(k, y, LLVMConstAllOnes(type));
     Val is_trap = k_or(k, d.is_by_zero, is_by_minus_one);
     Val safe = k_select(k, is_trap, one, y);
-    Val quotient = is_vector && !k_is_gpu(k) ? divide_by_double(k, x, safe) : k_sdiv(k, x, safe);
+    Val quotient =
+        is_vector && k->target->has->cores ? divide_by_double(k, x, safe) : k_sdiv(k, x, safe);
     Val negated = k_sub(k, d.zero, x);
     d.quotient = k_select(k, is_by_minus_one, negated, quotient);
     return d;

@@ -14,7 +14,7 @@ static Val gpu_int_extreme(const Codegen *k, bool is_max, Val a, Val b) {
 }
 
 static Val int_extreme(const Codegen *k, bool is_max, Val a, Val b) {
-    if (k_is_gpu(k)) return gpu_int_extreme(k, is_max, a, b);
+    if (k_has_ptx(k)) return gpu_int_extreme(k, is_max, a, b);
     LLVMIntPredicate keeps_first = is_max ? LLVMIntSGT : LLVMIntSLT;
     Val first = k_icmp(k, keeps_first, a, b);
     return k_select(k, first, a, b);
@@ -33,7 +33,7 @@ static bool is_extreme(Val choice, Val a, Val b, bool *is_max) {
 
 static Val int_select(const Codegen *k, Val choice, Val a, Val b) {
     bool is_max;
-    if (k_is_gpu(k) && is_extreme(choice, a, b, &is_max)) return int_extreme(k, is_max, a, b);
+    if (k_has_ptx(k) && is_extreme(choice, a, b, &is_max)) return int_extreme(k, is_max, a, b);
     return k_select(k, choice, a, b);
 }
 

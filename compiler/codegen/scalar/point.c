@@ -206,7 +206,7 @@ static Val load_value(Point *point, const Scalar *s) {
     bool is_contiguous = point_motion(point, s->index) == LANES_CONTIGUOUS;
     uint32_t align = access_align(point, s->index, arg, s->dtype);
     if (!is_contiguous) return load_each_lane(point, s, arg, condition);
-    if (!k_is_gpu(k))
+    if (k->target->has->cores)
         return condition ? load_masked(point, s, arg, condition)
                          : load_vector(point, s, arg, align, NULL);
     bool is_vector = !condition || (!k_is_vector(condition) && ((!guard && has_lanes(point)) ||
@@ -425,7 +425,8 @@ static void store_lanes(Point *point, const Store *store, uint32_t arg, Val valu
     Codegen *k = lower->k;
     Dtype dtype = lower->plan->buffers.data[store->buffer].dtype;
     uint32_t align = access_align(point, store->address, arg, dtype);
-    if (point_motion(point, store->address) != LANES_CONTIGUOUS || (k_is_gpu(k) && point->mask)) {
+    if (point_motion(point, store->address) != LANES_CONTIGUOUS ||
+        (point->mask && !k->target->has->cores)) {
         store_each_lane(point, store, arg, value, dtype_bytes(dtype));
     } else if (point->mask) {
         store_masked(point, store, arg, value, dtype_bytes(dtype));
@@ -444,7 +445,8 @@ static void store_inside(Point *point, const Store *store, uint32_t arg, Val val
     Point some = *point;
     some.mask = and_opt(k, point->mask, inside);
     If rest = {NULL};
-    if (k_is_gpu(k) && !point->mask && point_motion(point, store->address) == LANES_CONTIGUOUS) {
+    if (!k->target->has->cores && !point->mask &&
+        point_motion(point, store->address) == LANES_CONTIGUOUS) {
         Val all = k_intrinsic_of(k, "llvm.vector.reduce.and", &type, 1, &inside, 1);
         If whole = if_begin(k, all);
         store_lanes(point, store, arg, value);

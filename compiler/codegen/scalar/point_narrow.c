@@ -11,7 +11,8 @@ enum { MAX_DEPTH = 4 };
 
 /* Whether the machine has arithmetic of `dtype`. */
 static bool is_native(const Codegen *k, Dtype dtype) {
-    return k_is_gpu(k) && (dtype == DT_F16 || (dtype == DT_BF16 && k->target->has_bf16));
+    return k->target->has->narrow_floats &&
+           (dtype == DT_F16 || (dtype == DT_BF16 && k->target->has_bf16));
 }
 
 static bool is_arithmetic(PrimId prim) {

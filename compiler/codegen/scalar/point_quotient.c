@@ -22,7 +22,7 @@ static MathDivisor divisor_of(Lower *lower, Val y) {
 
 static bool is_quotient(const Lower *lower, const Scalar *s) {
     return s->kind == SCALAR_PRIM && s->prim == PRIM_DIV && s->dtype == DT_F32 &&
-           k_is_gpu(lower->k);
+           k_has_ptx(lower->k);
 }
 
 bool point_is_at_most_0(const Kernel *kernel, ScalarId id) {
