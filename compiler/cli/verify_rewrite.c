@@ -51,7 +51,7 @@ void verify_give_products(Verification *v) {
 static bool find_tap(Arena *arena, const Plan *plan, VerifyProduct *product) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        if (kernel->form != FORM_GEMM || kernel->is_init ||
+        if (!form_info(kernel->form)->multiplies || kernel->is_init ||
             kernel->reduces.data[0].node != product->rewrite.product)
             continue;
         for (uint32_t t = 0; t < kernel->traces.n; t++) {

@@ -147,7 +147,7 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
 
 /* Where other kernels start in the place of this one. */
 static void print_choice(const Ledger *l, const Kernel *kernel) {
-    bool is_product = kernel->form == FORM_GEMM;
+    bool is_product = form_info(kernel->form)->multiplies;
     text_puts(l->out, "    where ");
     condition_print(kernel->choice.condition, l->dims, l->out);
     text_printf(l->out, ", %s: the next %u start in its place\n",
@@ -179,7 +179,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
                     template_info(sched->template)->transposes_loads ? " in tiles" : "");
         bool is_online = kernel_is_rewritten(l->plan, i);
         uint32_t n_passes = is_online ? 1 : kernel->stages.n;
-        if (kernel->form != FORM_MAP)
+        if (form_info(kernel->form)->reduces)
             text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",
                         kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
         text_puts(l->out, kernel_launch_info(l->plan, i)->text);

@@ -17,7 +17,7 @@ KernelForm group_form(const Grouper *p, const Group *group) {
 }
 
 static bool goes_over_rows(const Grouper *p, const Group *group) {
-    return group->reduces.n && group_form(p, group) == FORM_ROW;
+    return group->reduces.n && form_info(group_form(p, group))->reduces_rows;
 }
 
 /* Whether the group stores something that has its place among others' values. */
@@ -207,14 +207,14 @@ static bool is_wanted_in(const Grouper *p, const Group *group, NodeId root) {
 uint32_t group_join_preferred(Grouper *p, const Group *lone, const Root *root, uint32_t after) {
     const Group *latest = after ? &p->g->groups.data[after - 1] : NULL;
     KernelForm own = latest ? group_form(p, latest) : FORM_MAP;
-    KernelForm other = own == FORM_ROW ? FORM_COLUMN : FORM_ROW;
-    if ((own != FORM_ROW && own != FORM_COLUMN) || is_wanted_in(p, latest, root->node))
-        return GROUP_NONE;
+    KernelForm other = form_info(own)->reduces_rows ? FORM_COLUMN : FORM_ROW;
+    if (form_info(own)->one_pass || is_wanted_in(p, latest, root->node)) return GROUP_NONE;
     for (uint32_t k = 0; k < lone->loads.n; k++) {
         uint32_t from = earlier_maker(p, lone, k, after);
         if (from == GROUP_NONE || group_form(p, &p->g->groups.data[from]) != other) continue;
         p->g->has_ties = true;
-        bool is_preferred = (other == FORM_COLUMN) == (p->decisions && p->decisions->by_columns);
+        bool is_preferred =
+            form_info(other)->reduces_columns == (p->decisions && p->decisions->by_columns);
         if (is_preferred && join_moved(p, root, from, after)) return after - 1;
     }
     return GROUP_NONE;

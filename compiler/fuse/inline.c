@@ -606,8 +606,8 @@ static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *i
 }
 
 static void collect_nodes(Inliner *c, Kernel *kernel) {
-    c->group->has_passes = kernel->form != FORM_MAP && kernel->stages.n > 1;
-    c->group->has_inner = kernel->form != FORM_MAP && kernel_stores_inner(kernel);
+    c->group->has_passes = form_info(kernel->form)->reduces && kernel->stages.n > 1;
+    c->group->has_inner = form_info(kernel->form)->reduces && kernel_stores_inner(kernel);
     c->group->loads.n = 0;
     kernel->nodes.n = 0;
     InlineMarks *marks = c->marks;
@@ -643,7 +643,7 @@ static bool compose_with(Arena *arena, const InlineInput *input, Group *group, c
 /* Whether a batch axis must stay apart from m: the rhs moves with it, and never with m.
  * (An m of one element would not show in its index.) */
 static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {
-    if (kernel->form != FORM_GEMM || d + 4 != group->domain.rank) return false;
+    if (!form_info(kernel->form)->multiplies || d + 4 != group->domain.rank) return false;
     uint32_t batch_axes = (2u << axis) - 1;
     return (scalar_get(kernel->scalars, kernel->reduces.data[0].factor)->axes & batch_axes) != 0;
 }
@@ -655,7 +655,7 @@ static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *
     for (uint32_t d = 0; d < group->domain.rank; d++) {
         uint32_t kind = group->axes >> d & 1, next = next_of_kind(group, d);
         uint32_t own = axis[kind]++;
-        bool is_m = kernel->form == FORM_GEMM && d + 3 == group->domain.rank;
+        bool is_m = form_info(kernel->form)->multiplies && d + 3 == group->domain.rank;
         bool is_split = is_m || splits_rows(group, kernel, d, own);
         /* By an extent of 0 nothing is divided. */
         bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;

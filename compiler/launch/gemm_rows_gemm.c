@@ -70,7 +70,7 @@ static bool is_plain_store(const Finder *s, const Kernel *kernel, const Store *s
 
 /* On tensor cores, of operands of 16 bits. */
 static bool is_product(const Kernel *kernel) {
-    if (kernel->form != FORM_GEMM || gemm_operand_dtype(kernel) == DT_F64 ||
+    if (!form_info(kernel->form)->multiplies || gemm_operand_dtype(kernel) == DT_F64 ||
         dtype_bytes(gemm_operand_dtype(kernel)) != GEMM_ROWS_GEMM_ELEM_BYTES)
         return false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
@@ -90,10 +90,10 @@ static bool are_scores(const Finder *s, const Kernel *kernel) {
 static bool are_rows(const Finder *s, const Kernel *kernel) {
     uint32_t n = kernel->stages.n;
     DimId columns = kernel_n_reduced(kernel);
-    if (kernel->form != FORM_ROW || kernel->segment_axis != NO_AXIS || kernel->n_reduced != 1 ||
-        kernel->row_stores.n || n < 2 || dim_lo(s->dims, columns) <= 0 ||
+    if (!form_info(kernel->form)->reduces_rows || kernel->segment_axis != NO_AXIS ||
+        kernel->n_reduced != 1 || kernel->row_stores.n || n < 2 || dim_lo(s->dims, columns) <= 0 ||
         dim_multiple(s->dims, columns) % PAIR ||
-        dim_hi(s->dims, columns) > reduce_order(FORM_ROW, DEVICE_GPU).segment_elems)
+        dim_hi(s->dims, columns) > form_info(kernel->form)->segment_elems)
         return false;
     for (uint32_t i = 0; i < n; i++) {
         const Stage *stage = &kernel->stages.data[i];

@@ -201,7 +201,7 @@ static ReasonId pair_variants(const Composer *c, const Plan *plan, Kernel *kerne
 /* The machine is filled by other tiles than those of each GEMM alone. */
 ReasonId parallel_add(const Composer *c, const Plan *plan, Kernel *kernels, uint32_t n) {
     if (kernels->form != kernels[n].form) return REASON_OTHER_LOOPS;
-    if (kernels->form != FORM_GEMM) return pair_variants(c, plan, kernels, n);
+    if (!form_info(kernels->form)->multiplies) return pair_variants(c, plan, kernels, n);
     bool has_maps = most_maps(kernels) || most_maps(&kernels[n]);
     for (uint32_t k = 0; k <= n; k++)
         sched_in_launch(c->arena, c->scratch, plan, &kernels[k],

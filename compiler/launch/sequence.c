@@ -20,7 +20,7 @@ static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
  * before the first element of what it makes is there. Of an axis of k of one element the index does
  * not tell. */
 static bool is_factor(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
-    if (kernel->form != FORM_GEMM) return false;
+    if (!form_info(kernel->form)->multiplies) return false;
     ArenaMark mark = arena_mark(scratch);
     const bool *is_reduced = kernel_reduced_scalars(scratch, kernel);
     bool is = false;
@@ -34,7 +34,8 @@ static bool is_factor(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
 
 /* Whether all loads of the buffer are where the kernel's own loops stand. */
 static bool reads_in_place(const Composer *c, const Kernel *kernel, uint32_t buffer) {
-    uint32_t n = kernel->n_parallel + (kernel->form == FORM_ROW ? kernel->n_reduced : 0);
+    uint32_t n =
+        kernel->n_parallel + (form_info(kernel->form)->reduces_rows ? kernel->n_reduced : 0);
     AccessAxes axes = access_first_axes(n);
     return access_reads(c->plan, kernel, &axes, buffer) && !is_factor(c->scratch, kernel, buffer);
 }
@@ -58,7 +59,8 @@ static bool passes(const Composer *c, const Pair *pair, uint32_t buffer) {
         const Store *store = row_store_to(kernel, buffer);
         if (!store) continue;
         AccessAxes axes = access_first_axes(kernel->n_parallel);
-        return !store->piece && !store->guard && kernel->form == FORM_GEMM && axes.n > 0 &&
+        return !store->piece && !store->guard && form_info(kernel->form)->multiplies &&
+               axes.n > 0 &&
                store->address == access_address(kernel, &axes, &plan->buffers.data[buffer]) &&
                reads_in_place(c, pair->consumer, buffer);
     }

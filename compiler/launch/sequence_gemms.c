@@ -60,7 +60,7 @@ static bool join_products(const Composer *c, Trial *t) {
     uint32_t n = trial_n_kernels(t);
     bool goes = c->target->has->cores ? sched_cpu_gemm_goes_with(first, consumer)
                                       : sched_wgmma_goes_with(&t->together, first, consumer);
-    bool has_rows = trial_kernel(t, n - 2)->form == FORM_ROW, go_together = true;
+    bool has_rows = form_info(trial_kernel(t, n - 2)->form)->reduces_rows, go_together = true;
     if (n > MAX_PRODUCTS || has_rows || !goes) return false;
     for (uint32_t k = 0; k < n; k++) {
         kernels[k] = trial_kernel(t, k);

@@ -21,7 +21,7 @@ bool sequence_has_rows(const Composer *c, const Trial *t) {
     const Kernel *first = sequence_first(t), *consumer = sequence_consumer(t);
     DimTab *dims = c->plan->graph->dims;
     DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
-    return consumer->form == FORM_ROW && consumer->segment_axis == NO_AXIS &&
+    return form_info(consumer->form)->reduces_rows && consumer->segment_axis == NO_AXIS &&
            trial_n_kernels(t) == 2 && kernel_n_reduced(consumer) == extent &&
            dim_lo(dims, extent) > 0 &&
            dim_mul(dims, kernel_n_rows(consumer), extent) == kernel_n_rows(first) &&

@@ -29,7 +29,7 @@ void sequence_set_space(const Composer *c, Trial *t, uint32_t buffer, BufferSpac
 void sequence_set_smem_bytes(Trial *t) {
     const Launch *launch = trial_launch(t);
     Kernel *first = sequence_first(t);
-    bool is_at_once = sequence_consumer(t)->form == FORM_GEMM;
+    bool is_at_once = form_info(sequence_consumer(t)->form)->multiplies;
     for (uint32_t v = 0; v < first->n_variants; v++) {
         Variant *variant = &first->variants[v];
         if (template_info(variant->sched.template)->uses_copy_engine && is_at_once)

@@ -138,7 +138,7 @@ static bool lay_out_tf32(Layout *l, uint32_t gemm) {
 
 /* Whether wgmma takes it where both operands lie along k. */
 static bool wants_along_k(const Layout *l, const Kernel *kernel) {
-    return kernel->form == FORM_GEMM && !kernel->is_init && l->target->has_wgmma &&
+    return form_info(kernel->form)->multiplies && !kernel->is_init && l->target->has_wgmma &&
            kernel->reduces.data[0].precision == PRECISION_TF32 &&
            sched_gpu_gemm_copies(l->packing.plan, kernel);
 }
@@ -178,7 +178,7 @@ bool layout_pass(const Planning *p, PlanUnit *unit) {
     uint32_t n = plan->kernels.n;
     for (uint32_t i = 0; i < n; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
-        if (kernel->form != FORM_GEMM || kernel->is_init) continue;
+        if (!form_info(kernel->form)->multiplies || kernel->is_init) continue;
         any = (target->has->tile_copies ? lay_out_gpu(&l, i) : lay_out_cpu(&l, i)) || any;
     }
     if (any) pad_dynamic_place_copies(plan, n);

@@ -86,7 +86,7 @@ static bool may_in_stage(Arena *arena, const Plan *plan, const Kernel *kernel, u
 bool in_place_may(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
                   const Store *store) {
     const Buffer *from = &plan->buffers.data[taken], *to = &plan->buffers.data[store->buffer];
-    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_GEMM;
+    bool is_once = form_info(kernel->form)->one_pass;
     if (kernel->is_init || store->piece || store->guard || store->begin || taken == store->buffer ||
         kernel_stores_to(kernel, taken) || !is_plain_temp(from) || !is_plain_temp(to) ||
         !are_alike(plan->graph->dims, from, to))

@@ -66,7 +66,7 @@ uint64_t launch_symbols(const Plan *plan, const Launch *launch) {
 static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
                         const Buffer *buffer) {
     Shape layout = buffer_layout(buffer);
-    if (reader->form == FORM_ROW) return layout.dims[layout.rank - 1];
+    if (form_info(reader->form)->reduces_rows) return layout.dims[layout.rank - 1];
     uint32_t pad = SMEM_ALIGN_BYTES / dtype_bytes(buffer->dtype);
     return dim_const(plan->graph->dims,
                      sched_tile(sched).n + (pad < SMEM_LANES ? pad : SMEM_LANES));
@@ -109,7 +109,8 @@ bool launch_computes(const Plan *plan, const Launch *launch, NodeId id) {
 
 bool kernel_is_rewritten(const Plan *plan, uint32_t k) {
     const Launch *launch = plan_launch_of(plan, k);
-    return launch && launch->online_softmax.weight && plan->kernels.data[k].form == FORM_ROW;
+    return launch && launch->online_softmax.weight &&
+           form_info(plan->kernels.data[k].form)->reduces_rows;
 }
 
 bool launch_is_sequence(const Launch *launch) {
@@ -126,7 +127,8 @@ bool launch_is_sequence(const Launch *launch) {
 }
 
 bool launch_joins_products(const Plan *plan, const Launch *launch) {
-    return launch_is_sequence(launch) && launch_kernel(plan, launch, 1)->form == FORM_GEMM;
+    return launch_is_sequence(launch) &&
+           form_info(launch_kernel(plan, launch, 1)->form)->multiplies;
 }
 
 /* Whole buffers, in the order in which the kernels of the one block use them. Where its guard is

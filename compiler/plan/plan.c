@@ -165,7 +165,7 @@ bool kernel_lays_out(const Plan *plan, const Kernel *kernel) {
 }
 
 NodeId kernel_operand_in(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
-    if (kernel->form != FORM_GEMM || kernel->reduces.n == 0) return NODE_NONE;
+    if (!form_info(kernel->form)->multiplies || kernel->reduces.n == 0) return NODE_NONE;
     const Reduce *reduce = &kernel->reduces.data[0];
     const ScalarId factors[2] = {reduce->value, reduce->factor};
     for (uint32_t side = 0; side < 2; side++) {

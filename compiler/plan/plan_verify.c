@@ -134,7 +134,7 @@ static void check_stages(Checker *c, const Kernel *kernel) {
         }
     for (uint32_t slot = 0; slot < kernel->reduces.n; slot++)
         if (!done[slot]) fault(c, kernel, "never runs slot", slot);
-    if (kernel->form == FORM_MAP &&
+    if (!form_info(kernel->form)->reduces &&
         (kernel->reduces.n || kernel->row_stores.n || kernel->stages.n != 1))
         fault(c, kernel, "is a malformed map, slot", 0);
 }
@@ -302,7 +302,7 @@ static bool is_once_a_stage(const Places *p, const Kernel *kernel, const Store *
 static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint32_t new) {
     const Buffer *a = &p->plan->buffers.data[old], *b = &p->plan->buffers.data[new];
     const Store *store = kernel_find_store(kernel, new);
-    bool is_once = kernel->form == FORM_MAP || kernel->form == FORM_GEMM;
+    bool is_once = form_info(kernel->form)->one_pass;
     if (!store || store->guard || store->piece || kernel_stores_to(kernel, old) ||
         dtype_bytes(a->dtype) != dtype_bytes(b->dtype) ||
         buffer_bytes(p->plan->graph->dims, a) != buffer_bytes(p->plan->graph->dims, b))

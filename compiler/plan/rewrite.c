@@ -11,7 +11,7 @@ static const Kernel *product_of(const Plan *plan, const Kernel *rows) {
     const Stage *last = &rows->stages.data[rows->stages.n - 1];
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        if (kernel->form != FORM_GEMM) continue;
+        if (!form_info(kernel->form)->multiplies) continue;
         const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
         if (left->kind == SCALAR_LOAD && left->buffer == last->stores.data[0].buffer) return kernel;
     }

@@ -39,8 +39,8 @@ static OpClass launch_class(const Plan *plan, const PictureLaunch *launch) {
     OpClass cls = CLASS_ELTWISE;
     for (uint32_t i = 0; i < launch->n; i++) {
         KernelForm form = plan->kernels.data[launch->kernels[i]].form;
-        if (form == FORM_GEMM) return CLASS_MATMUL;
-        if (form != FORM_MAP) cls = CLASS_REDUCE;
+        if (form_info(form)->multiplies) return CLASS_MATMUL;
+        if (form_info(form)->reduces) cls = CLASS_REDUCE;
     }
     return cls;
 }
@@ -241,7 +241,7 @@ static double tensor_peak(const ReportSide *side, const Card *card) {
         const Variant *variant = &kernel->variants[side->cost->kernels[k].variant];
         GemmEngine engine = sched_engine(&variant->sched);
         bool is_tensor = engine_info(engine)->uses_tensor_cores;
-        if (kernel->form != FORM_GEMM || !is_tensor) continue;
+        if (!form_info(kernel->form)->multiplies || !is_tensor) continue;
         double rate = cost_gemm_peak(card, kernel, engine);
         if (rate > best) best = rate;
     }

@@ -18,7 +18,8 @@ static double most_reduced(const Searcher *c, const Kernel *kernel) {
 /* Several passes over rows that are read anew by each, or over columns by few blocks, which one
  * pass that stores as it goes keeps from being split too. */
 static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
-    bool is_row = kernel->form == FORM_ROW, is_column = kernel->form == FORM_COLUMN;
+    const FormInfo *form = form_info(kernel->form);
+    bool is_row = form->reduces_rows, is_column = form->reduces_columns;
     bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
     int least = is_column ? SEARCH_LONG_COLUMN : c->target->has->blocks ? SEARCH_LONG_ROW : 0;
     return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
@@ -39,7 +40,7 @@ static uint64_t loads_below(const Searcher *c, const Kernel *kernel, ScalarId va
 /* Whether reductions over tensors that have nothing in common share the kernel's first pass. */
 static bool has_merged_rows(const Searcher *c, const Kernel *kernel) {
     const Stage *first = &kernel->stages.data[0];
-    for (uint32_t i = 0; i < first->reduces.n && kernel->form == FORM_ROW; i++)
+    for (uint32_t i = 0; i < first->reduces.n && form_info(kernel->form)->reduces_rows; i++)
         for (uint32_t k = 0; k < i; k++) {
             const Reduce *one = stage_reduce(kernel, first, i);
             const Reduce *other = stage_reduce(kernel, first, k);
@@ -79,7 +80,7 @@ static const Scalar *factor_of(const Kernel *kernel, uint32_t side) {
 /* Whether the GEMM reads the buffer as an operand. */
 static bool multiplies(const Kernel *kernel, uint32_t buffer) {
     bool is_factor = false;
-    for (uint32_t side = 0; side < 2 && kernel->form == FORM_GEMM; side++) {
+    for (uint32_t side = 0; side < 2 && form_info(kernel->form)->multiplies; side++) {
         const Scalar *load = factor_of(kernel, side);
         is_factor = is_factor || (load->kind == SCALAR_LOAD && load->buffer == buffer);
     }
@@ -116,7 +117,7 @@ static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t si
     if (load->kind != SCALAR_LOAD || plan->buffers.data[load->buffer].kind != BUFFER_TEMP)
         return none;
     for (const Kernel *k = plan->kernels.data; k < kernel && !maker.kernel; k++)
-        if (k->form == FORM_MAP && !k->is_init && kernel_stores_to(k, load->buffer))
+        if (!form_info(k->form)->reduces && !k->is_init && kernel_stores_to(k, load->buffer))
             maker.kernel = k;
     for (uint32_t i = 0; maker.kernel && i < maker.kernel->args.n; i++) {
         uint32_t buffer = maker.kernel->args.data[i];
@@ -146,7 +147,7 @@ static bool stores_temp(const Plan *plan, const Kernel *kernel, uint32_t buffer)
 /* A map of which nothing but few kernels reads what is no output, none of them as an operand. */
 static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
     *maker = (Maker){.kernel = kernel};
-    for (uint32_t i = 0; i < kernel->args.n && kernel->form == FORM_MAP; i++) {
+    for (uint32_t i = 0; i < kernel->args.n && !form_info(kernel->form)->reduces; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (stores_temp(plan, kernel, buffer) && !add_readers(plan, maker, buffer, false))
             return false;
@@ -185,7 +186,8 @@ static bool find_joined(const Searcher *c, const Plan *plan, const Kernel *kerne
                         bool *is_joined) {
     uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
     *maker = (Maker){.kernel = kernel};
-    if (kernel->form != FORM_ROW || kernel->is_init || kernel->segment_axis != NO_AXIS)
+    if (!form_info(kernel->form)->reduces_rows || kernel->is_init ||
+        kernel->segment_axis != NO_AXIS)
         return false;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
@@ -221,7 +223,7 @@ static bool has_costly_stores(const Searcher *c, const Kernel *kernel) {
 
 /* Whether a map joins tensors: its lanes may go one by one where those of each tensor would not. */
 static bool joins_tensors(const Searcher *c, const Kernel *kernel) {
-    if (kernel->form != FORM_MAP || kernel->nodes.n < 2) return false;
+    if (form_info(kernel->form)->reduces || kernel->nodes.n < 2) return false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         if (graph_class(c->graph, kernel->nodes.data[i]) == CLASS_CONCAT) return true;
     return false;
@@ -264,7 +266,7 @@ static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sl
 
 static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kernel, Sliced *sliced) {
     *sliced = (Sliced){.n_readers = 0};
-    if (kernel->form != FORM_GEMM || kernel->segment_axis != NO_AXIS) return false;
+    if (!form_info(kernel->form)->multiplies || kernel->segment_axis != NO_AXIS) return false;
     NodeId product = kernel->reduces.data[0].node;
     const GemmSlices *windows = &sliced->windows;
     return !decisions_ask(c->decisions, product, DIRECTIVE_GEMM_SLICE) && !c->is_sliced[product] &&
@@ -281,12 +283,12 @@ static uint32_t n_ops(const Graph *graph, const Kernel *kernel) {
 }
 
 bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel) {
-    bool is_partial = kernel->segment_axis != NO_AXIS && kernel->form != FORM_GEMM &&
+    bool is_partial = kernel->segment_axis != NO_AXIS && !form_info(kernel->form)->multiplies &&
                       !kernel_stores_inner(kernel);
     if (kernel->is_init || is_partial || c->is_settled[search_main_node(kernel)]) return false;
     Maker map;
     if (c->asks_all && n_ops(c->graph, kernel) > 1) return true;
-    if (kernel->form != FORM_GEMM)
+    if (!form_info(kernel->form)->multiplies)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
                joins_tensors(c, kernel) || find_users(plan, kernel, &map) ||
                has_joined(c, plan, kernel) || has_turned(c, kernel);
@@ -443,7 +445,8 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
                     &d.joined, &d.turned, &d.ahead[0], &d.ahead[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = arena_array(c->scratch, bool, n);
-    for (uint32_t side = 0; side < 2 && kernel->form == FORM_GEMM && !has_gemm_slices; side++)
+    for (uint32_t side = 0; side < 2 && form_info(kernel->form)->multiplies && !has_gemm_slices;
+         side++)
         if (!add_factor(&d, kernel, side)) return false;
     Maker map;
     bool has_users = !has_gemm_slices && find_users(plan, kernel, &map);

@@ -13,8 +13,8 @@ static bool is_turn(const Graph *graph, NodeId id) {
 }
 
 bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_turned) {
-    bool is_map = kernel->form == FORM_MAP && c->target->has->blocks;
-    bool may_pay = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN || is_map, any = false;
+    bool is_map = !form_info(kernel->form)->reduces && c->target->has->blocks;
+    bool may_pay = is_map || !form_info(kernel->form)->one_pass, any = false;
     for (uint32_t i = 0; i < kernel->nodes.n && may_pay; i++) {
         NodeId id = kernel->nodes.data[i];
         if (is_turn(c->graph, id)) is_turned[id] = any = true;

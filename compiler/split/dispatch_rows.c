@@ -120,7 +120,7 @@ static Piece piece_new(const Spreader *s, KernelForm form) {
     const IndexTab *from = scalartab_indices(whole->scalars);
     IndexTab *to = indextab_new(s->arena, s->plan->graph->dims);
     uint32_t n_parallel = whole->n_parallel, n_axes = n_parallel + whole->n_reduced;
-    bool is_map = form == FORM_MAP;
+    bool is_map = !form_info(form)->reduces;
     Piece piece = {.rebuild = {.arena = s->arena, .from = whole->scalars}};
     for (uint32_t k = 0; k < n_axes; k++)
         piece.rebuild.axes[k] = index_axis(to, index_new_axis(to, index_axis_extent(from, k)));
@@ -275,7 +275,7 @@ static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
     const Kernel whole = plan->kernels.data[k];
     DimTab *dims = plan->graph->dims;
     Condition few = {.n_unless = 0};
-    if (whole.form != FORM_ROW) return false;
+    if (!form_info(whole.form)->reduces_rows) return false;
     DimId when = find_few(arena, plan, whole, target, &few);
     if (when == DIM_NONE) return false;
     Spreader s = spreader_new(arena, plan, &whole, when);

@@ -6,11 +6,11 @@
 
 /* A segment is the same on every device, so that one plan serves all. */
 static int64_t segment_elems(const Kernel *kernel) {
-    return reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+    return form_info(kernel->form)->segment_elems;
 }
 
 ReasonId split_need(KernelForm form, double rows, double length) {
-    double segment = (double)reduce_order(form, DEVICE_GPU).segment_elems;
+    double segment = (double)form_info(form)->segment_elems;
     if (rows < SPLIT_FEW_ROWS && length > SPLIT_LONG_ROW) return REASON_FEW_ROWS;
     return length > segment * segment ? REASON_SEGMENTS : REASON_NONE;
 }
@@ -34,7 +34,7 @@ static bool is_needed(const Kernel *kernel) {
 static IndexId partial_address(const Kernel *kernel, uint32_t segment_axis) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     IndexId row = index_row_major(tab, kernel->n_parallel), segment = index_axis(tab, segment_axis);
-    if (kernel->form == FORM_ROW)
+    if (form_info(kernel->form)->reduces_rows)
         return index_add(tab, index_scale(tab, row, index_axis_extent(tab, segment_axis)), segment);
     return index_add(tab, index_scale(tab, segment, kernel_n_rows(kernel)), row);
 }
@@ -61,13 +61,13 @@ static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32
 }
 
 bool split_may(const Plan *plan, const Kernel *kernel) {
-    bool reduces = kernel->form == FORM_ROW || kernel->form == FORM_COLUMN;
+    bool reduces = !form_info(kernel->form)->one_pass;
     return reduces && kernel->stages.n == 1 && kernel->segment_axis == NO_AXIS &&
            dim_hi(plan->graph->dims, kernel_n_reduced(kernel)) > segment_elems(kernel);
 }
 
 bool split_kernel(Arena *arena, Plan *plan, const Kernel *kernel) {
-    if (kernel->form == FORM_GEMM) return split_k_kernel(arena, plan, kernel);
+    if (form_info(kernel->form)->multiplies) return split_k_kernel(arena, plan, kernel);
     if (!split_may(plan, kernel) || (kernel_stores_inner(kernel) && !is_needed(kernel)))
         return false;
     split_in_two(arena, plan, *kernel);

@@ -74,7 +74,7 @@ static void choose_axes(Probe *tap, const Kernel *kernel, uint32_t needed) {
     for (uint32_t k = 0; tap->is_apart && k < MAX_AXES; k++)
         if (needed >> k & 1) add_axes(tap, k, 1);
     if (tap->is_apart) return;
-    bool is_column = kernel->form == FORM_COLUMN;
+    bool is_column = form_info(kernel->form)->reduces_columns;
     if (!tap->is_row && is_column) add_axes(tap, kernel->first_reduced, kernel->n_reduced);
     add_axes(tap, 0, kernel->n_parallel);
     if (!tap->is_row && !is_column) add_axes(tap, kernel->first_reduced, kernel->n_reduced);
@@ -105,8 +105,8 @@ bool probe_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Pro
         if (stage[tap->scalars.data[i]] > tap->stage) tap->stage = stage[tap->scalars.data[i]];
     /* A kernel of partial results has accumulators but no results. */
     if (tap->stage > 0 && kernel->segment_axis != NO_AXIS) return false;
-    tap->is_row = kernel->form != FORM_MAP && (axes & ~parallel) == 0;
-    tap->is_apart = !tap->is_row && kernel->form == FORM_GEMM;
+    tap->is_row = form_info(kernel->form)->reduces && (axes & ~parallel) == 0;
+    tap->is_apart = !tap->is_row && form_info(kernel->form)->multiplies;
     if (tap->is_apart && tap->stage > 0) return false;
     if (!tap->is_row && ((axes & ~inner) != 0 || tap->stage > kernel->stages.n)) return false;
     choose_axes(tap, kernel, axes);

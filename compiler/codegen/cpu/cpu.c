@@ -158,12 +158,12 @@ void cpu_array_fill(const Lower *lower, const CpuArray *array, int64_t n_elems, 
 
 CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes) {
     const Kernel *kernel = lower->kernel;
-    ReduceOrder rule = reduce_order(kernel->form, DEVICE_CPU);
+    ReduceOrder rule = reduce_order(kernel->form, lower->k->target->device);
     CpuOrder order = {
         .n_chains = rule.n_chains, .n_levels = 1, .segment_elems = rule.segment_elems};
     int64_t most = variant_row_elems(kernel, lower->variant);
     if (!lower->variant->sched.is_wide && most > INT32_MAX) most = INT32_MAX;
-    uint32_t least_chains = kernel->form == FORM_ROW ? lanes : 1;
+    uint32_t least_chains = form_info(kernel->form)->reduces_rows ? lanes : 1;
     while (order.n_chains > least_chains && order.n_chains / 2 >= most) order.n_chains /= 2;
     if (kernel->segment_axis != NO_AXIS || !acc_stage_is_ordered(lower, stage)) return order;
     for (int64_t n = most; n > order.segment_elems; order.n_levels++)
@@ -176,7 +176,7 @@ CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point) {
     const Codegen *k = lower->k;
     CpuSpan span = {lower_index_const(lower, 0), lower_dim(lower, kernel_n_reduced(kernel))};
     if (kernel->segment_axis == NO_AXIS) return span;
-    int64_t segment_elems = reduce_order(kernel->form, DEVICE_CPU).segment_elems;
+    int64_t segment_elems = form_info(kernel->form)->segment_elems;
     span.begin = k_muli(k, unit_point->axis[kernel->segment_axis], segment_elems);
     Val rest = k_sub(k, span.n, span.begin);
     span.n = cpu_at_most(lower, rest, segment_elems);

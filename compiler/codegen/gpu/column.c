@@ -399,7 +399,7 @@ void emit_gpu_column(Lower *lower) {
                      .k = lower->k,
                      .kernel = lower->kernel,
                      .sched = sched,
-                     .order = reduce_order(FORM_COLUMN, DEVICE_GPU),
+                     .order = reduce_order(lower->kernel->form, lower->k->target->device),
                      .n_groups = sched->threads / (sched->column.threads_along * N_CHAINS)};
     if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
     column.point = point_new(lower, sched->lanes);

@@ -584,7 +584,7 @@ static Row row_new(Lower *lower) {
                .k = lower->k,
                .kernel = lower->kernel,
                .sched = &lower->variant->sched,
-               .order = reduce_order(FORM_ROW, DEVICE_GPU)};
+               .order = reduce_order(lower->kernel->form, lower->k->target->device)};
     row.point = point_new(lower, row.sched->lanes);
     row.n_slots = row.sched->row.slots;
     if (row.sched->cluster > 1) row.rank = k_i32(row.k, 0); /* find_row sets the rank */

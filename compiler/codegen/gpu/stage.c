@@ -47,11 +47,11 @@ int64_t gpu_most_reduced(const Lower *lower) {
 bool gpu_stage_has_segments(const Lower *lower, const Stage *stage) {
     const Kernel *kernel = lower->kernel;
     return kernel->segment_axis == NO_AXIS && acc_stage_is_ordered(lower, stage) &&
-           gpu_most_reduced(lower) > reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+           gpu_most_reduced(lower) > form_info(kernel->form)->segment_elems;
 }
 
 Val gpu_segment_count(const Lower *lower, Val rest) {
-    int64_t segment = reduce_order(lower->kernel->form, DEVICE_GPU).segment_elems;
+    int64_t segment = form_info(lower->kernel->form)->segment_elems;
     const Codegen *k = lower->k;
     Val length = lower_index_const(lower, segment);
     Val is_last = k_slt(k, rest, length);

@@ -139,7 +139,7 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     s->n_rows = s->scores.n_m * 2;
     s->group = asks_column(s) ? 1 : s->n_pairs < GROUP_PAIRS ? s->n_pairs : GROUP_PAIRS;
     s->n_groups = s->n_pairs / s->group;
-    s->period = reduce_order(FORM_ROW, DEVICE_GPU).n_chains / s->width;
+    s->period = reduce_order(s->rows_kernel->form, s->k->target->device).n_chains / s->width;
     s->n_levels = 1;
     while (1u << (s->n_levels - 1) < s->period) s->n_levels++;
     if (s->n_rows > MAX_ROWS || s->n_pairs > MAX_PAIRS || s->n_levels > MAX_LEVELS)

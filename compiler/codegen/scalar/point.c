@@ -155,7 +155,7 @@ static Val shared_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype
     const Kernel *kernel = lower->kernel;
     Val pitch = lower_dim(lower, lower->smem[arg].pitch), at;
     const BlockTile *tile = lower->tile;
-    if (kernel->form == FORM_GEMM) {
+    if (form_info(kernel->form)->multiplies) {
         Val m0 = k_index_cast(k, tile->m0, lower->index_type);
         Val n0 = k_index_cast(k, tile->n0, lower->index_type);
         Val row = k_sub(k, point->axis[gemm_axis_m(kernel)], m0);
