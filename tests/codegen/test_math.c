@@ -1,7 +1,8 @@
-/* codegen/math/math.h: error bounds, special values, the same bits in every vector width, exact
+/* codegen/math: error bounds, special values, the same bits in every vector width, exact
  * operations against the C library, integer division. All code is compiled for x86-64-v3 in
  * process. Conversions and PTX are in test_convert.c. */
 #include "lib/compare.h"
+#include "tools/math_eval.h"
 #include "tools/math_jit.h"
 #include "tools/math_reference.h"
 
@@ -205,6 +206,50 @@ Test(math, functions_of_f64_keep_their_bounds) {
     }
 }
 
+/* The programs of the functions, on numbers, have the bits of the code that is made of them. */
+static void check_programs(MathOp op, Dtype type) {
+    static double x[N_BATCH], y[N_BATCH], out[N_BATCH];
+    static float x_f32[N_BATCH], y_f32[N_BATCH], out_f32[N_BATCH];
+    bool is_f64 = type == DT_F64;
+    Arena *arena = arena_new(NULL);
+    const MathProgram *program = math_program_read(arena, math_op_name(op), is_f64, false);
+    uint64_t state = 11;
+    for (size_t i = 0; i < N_BATCH; i++) {
+        double a = i < 2 * N_SPECIALS ? special(i) : draw_f64(&state, 40);
+        double b = i < 2 * N_SPECIALS ? special(i / 7) : draw_f64(&state, 40);
+        x[i] = is_f64 ? a : (double)(x_f32[i] = (float)a);
+        y[i] = is_f64 ? b : (double)(y_f32[i] = (float)b);
+    }
+    Trio t = trio_new(op, type);
+    if (is_f64)
+        trio_run(&t, x, y, out, N_BATCH);
+    else
+        trio_run(&t, x_f32, y_f32, out_f32, N_BATCH);
+    for (size_t i = 0; i < N_BATCH; i++) {
+        double args[] = {x[i], y[i]}, want = math_eval(program, args);
+        double got = is_f64 ? out[i] : (double)out_f32[i];
+        bool are_same =
+            (isnan(got) && isnan(want)) || (got == want && signbit(got) == signbit(want));
+        cr_assert(are_same, "%s(%a, %a) = %a, by its program %a", math_op_name(op), x[i], y[i], got,
+                  want);
+    }
+    math_jit_free(t.jit);
+    arena_free(arena);
+}
+
+Test(math, programs_compute_what_their_code_does) {
+    static const MathOp ops[] = {
+#define OP(name, n_args) MATH_OP_##name,
+        MATH_FUNCTIONS(OP)
+#undef OP
+            MATH_OP_max,
+        MATH_OP_min, MATH_OP_copysign};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        check_programs(ops[i], DT_F32);
+        check_programs(ops[i], DT_F64);
+    }
+}
+
 /* Signs of zero and the results that are no numbers, where ULP says too little. */
 Test(math, special_values_are_exact) {
     static const double x[] = {0.0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN,
@@ -331,11 +376,11 @@ typedef struct Exact {
 } Exact;
 
 static const Exact exacts[] = {
-    {MATH_OP_frem, NULL, fmod},          {MATH_OP_sqrt, sqrt, NULL},
-    {MATH_OP_fabs, fabs, NULL},          {MATH_OP_copysign, NULL, copysign},
-    {MATH_OP_floor, floor, NULL},        {MATH_OP_ceil, ceil, NULL},
-    {MATH_OP_trunc, trunc, NULL},        {MATH_OP_rint, rint, NULL},
-    {MATH_OP_maximum, NULL, maximum_of}, {MATH_OP_minimum, NULL, minimum_of},
+    {MATH_OP_frem, NULL, fmod},      {MATH_OP_sqrt, sqrt, NULL},
+    {MATH_OP_abs, fabs, NULL},       {MATH_OP_copysign, NULL, copysign},
+    {MATH_OP_floor, floor, NULL},    {MATH_OP_ceil, ceil, NULL},
+    {MATH_OP_trunc, trunc, NULL},    {MATH_OP_rint, rint, NULL},
+    {MATH_OP_max, NULL, maximum_of}, {MATH_OP_min, NULL, minimum_of},
 };
 
 static double exact_value(const Exact *e, double x, double y) {

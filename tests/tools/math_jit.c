@@ -29,8 +29,7 @@ struct MathJit {
 typedef struct OpEntry {
     const char *name;
     unsigned arity;
-    Val (*unary)(const Codegen *k, Val x);
-    Val (*binary)(const Codegen *k, Val x, Val y);
+    Val (*emit)(const Codegen *k, Val x, Val y); /* NULL: the function of that name */
 } OpEntry;
 
 /* The lanes by the first one's divisor. */
@@ -48,13 +47,12 @@ static Val math_fraction_by_one(const Codegen *k, Val x, Val y) {
     return by_one(k, x, y, true);
 }
 
-#define EMITTER_1(name) .unary = math_##name
-#define EMITTER_2(name) .binary = math_##name
-#define ENTRY(op, n_args) {.name = #op, .arity = n_args, EMITTER_##n_args(op)},
+#define NAMED(op, n_args) {.name = #op, .arity = n_args},
+#define OWN(op, n_args) {.name = #op, .arity = n_args, .emit = math_##op},
 
 /* Indexed by MathOp. */
-static const OpEntry op_entries[] = {MATH_FUNCTIONS(ENTRY) MATH_EXACT(ENTRY) MATH_INTEGER(
-    ENTRY) MATH_SHARED(ENTRY) MATH_SHORT(ENTRY){.name = "convert", .arity = 1}};
+static const OpEntry op_entries[] = {MATH_FUNCTIONS(NAMED) MATH_EXACT(NAMED) MATH_OWN(OWN)
+                                         MATH_SHORT(NAMED){.name = "convert", .arity = 1}};
 
 const char *math_op_name(MathOp op) {
     return op_entries[op].name;
@@ -66,9 +64,8 @@ unsigned math_op_arity(MathOp op) {
 
 static Val emit_op(const Codegen *k, const MathKernel *kernel, Val x, Val y) {
     const OpEntry *entry = &op_entries[kernel->op];
-    if (entry->unary) return entry->unary(k, x);
-    if (entry->binary) return entry->binary(k, x, y);
-    return convert_value(k, x, kernel->from, kernel->to);
+    if (kernel->op == MATH_OP_CONVERT) return convert_value(k, x, kernel->from, kernel->to);
+    return entry->emit ? entry->emit(k, x, y) : math_binary(k, entry->name, x, y);
 }
 
 static Val load(const Codegen *k, Val base, Dtype dtype, unsigned lanes, Val i) {

@@ -15,15 +15,13 @@
 
 /* those that are exact or correctly rounded */
 #define MATH_EXACT(X) \
-    X(frem, 2)        \
     X(sqrt, 1)        \
-    X(fabs, 1)        \
-    X(copysign, 2) X(floor, 1) X(ceil, 1) X(trunc, 1) X(rint, 1) X(maximum, 2) X(minimum, 2)
+    X(abs, 1)         \
+    X(copysign, 2) X(floor, 1) X(ceil, 1) X(trunc, 1) X(rint, 1) X(max, 2) X(min, 2)
 
-#define MATH_INTEGER(X) X(idiv, 2) X(irem, 2)
-
-/* float: all lanes of a vector divided by the first of y; lanes from +0 to 1, or NaN */
-#define MATH_SHARED(X) X(quotient_by_one, 2) X(fraction_by_one, 2)
+/* those that math.h declares; quotients: of float, all lanes of a vector divided by the first of y,
+ * lanes from +0 to 1, or NaN */
+#define MATH_OWN(X) X(frem, 2) X(idiv, 2) X(irem, 2) X(quotient_by_one, 2) X(fraction_by_one, 2)
 
 /* float: the shorter forms of prims.def */
 #define MATH_SHORT(X) \
@@ -34,7 +32,7 @@
 
 typedef enum MathOp {
 #define X(name, n_args) MATH_OP_##name,
-    MATH_FUNCTIONS(X) MATH_EXACT(X) MATH_INTEGER(X) MATH_SHARED(X) MATH_SHORT(X)
+    MATH_FUNCTIONS(X) MATH_EXACT(X) MATH_OWN(X) MATH_SHORT(X)
 #undef X
         MATH_OP_CONVERT
 } MathOp;

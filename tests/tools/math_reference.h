@@ -9,7 +9,7 @@ typedef struct MathReference {
     double (*of_f32)(double); /* NULL for pow */
     long double (*of_f64)(long double);
     double spread;               /* the function varies within +-spread */
-    double bound_f32, bound_f64; /* the errors promised by codegen/math/math.h, in ULP */
+    double bound_f32, bound_f64; /* the errors promised by codegen/math/functions.def, in ULP */
 } MathReference;
 
 enum { N_MATH_REFERENCES = 9 };

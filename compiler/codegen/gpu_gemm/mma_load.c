@@ -398,7 +398,7 @@ static void pad_elements(const GemmBlock *block, uint32_t step, Val k0, Val *reg
  * one first, because the instruction cuts off the low bits. */
 static Val round_to_tf32(const Codegen *k, Val bits) {
     Val value = k_bitcast(k, bits, k->f32);
-    if (!k->target->has_tf32_rounding) return k_bitcast(k, math_tf32(k, value), k->i32);
+    if (!k->target->has_tf32_rounding) return k_bitcast(k, math_unary(k, "tf32", value), k->i32);
     value = k_intrinsic_2(k, "llvm.nvvm.fmax.nan.f", value, value);
     return k_intrinsic_1(k, "llvm.nvvm.f2tf32.rn", value);
 }

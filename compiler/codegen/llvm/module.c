@@ -18,6 +18,7 @@ static void init_types(Codegen *k) {
 
 void module_init(Codegen *k, Arena *arena, const Target *target, const char *name) {
     *k = (Codegen){.arena = arena, .target = target};
+    k->programs = arena_alloc(arena, sizeof *k->programs);
     LLVMContextRef context = k->context = LLVMContextCreate();
     k->module = LLVMModuleCreateWithNameInContext(name, context);
     k->builder = LLVMCreateBuilderInContext(context);

@@ -38,42 +38,10 @@ static Val bf16_to_f32(const Codegen *k, Val value) {
     return k_bitcast(k, bits, f32);
 }
 
-/* Adds just under half of the last place kept, and the rest of the half if that place is odd. */
 static Val f32_to_bf16(const Codegen *k, Val value) {
     LLVMTypeRef bf16 = type_like(k, value, DT_BF16);
     if (k->target->has->narrow_floats) return k_fptrunc(k, value, bf16);
-    Fp p = fp_of(k, value);
-    Val bits = fp_to_bits(&p, value);
-    Val place = fp_shr(&p, bits, 16);
-    Val odd = fp_and(&p, place, fp_int(&p, 1));
-    Val raised = fp_iadd(&p, bits, fp_int(&p, 0x7fff));
-    raised = fp_iadd(&p, raised, odd);
-    Val quiet = fp_or(&p, bits, fp_int(&p, 0x400000));
-    Val is_nan = fp_unordered(&p, value, value);
-    Val chosen = fp_select(&p, is_nan, quiet, raised);
-    Val top = fp_shr(&p, chosen, 16);
-    return k_trunc(k, top, bf16);
-}
-
-/* Where the nearest float is even and not exact, its odd neighbour on the side of `value`. An
- * overflow becomes the largest float, NaN stays. */
-static Val f64_to_f32_odd(const Codegen *k, Val value) {
-    LLVMTypeRef f32 = type_like(k, value, DT_F32);
-    Val nearest = k_fptrunc(k, value, f32);
-    Fp p = fp_of(k, nearest);
-    Val back = k_fpext(k, nearest, LLVMTypeOf(value));
-    Val size = math_fabs(k, value);
-    Val back_size = math_fabs(k, back);
-    Val is_high = fp_gt(&p, back_size, size);
-    Val is_inexact = fp_ne(&p, back_size, size);
-    Val bits = fp_to_bits(&p, nearest);
-    Val odd = fp_and(&p, bits, fp_int(&p, 1));
-    Val is_even = k_eq(k, odd, fp_int(&p, 0));
-    Val is_moved = fp_and(&p, is_inexact, is_even);
-    Val step = fp_select(&p, is_high, fp_int(&p, UINT32_MAX), fp_int(&p, 1));
-    step = fp_select(&p, is_moved, step, fp_int(&p, 0));
-    Val moved = fp_iadd(&p, bits, step);
-    return fp_from_bits(&p, moved);
+    return k_trunc(k, math_unary(k, "bf16_bits", value), bf16);
 }
 
 static Val float_to_i32(const Codegen *k, Val value) {
@@ -112,10 +80,10 @@ static Val from_number(const Codegen *k, Val value, Dtype to) {
     case DT_F32:
         return p.is_f64 ? k_fptrunc(k, value, type) : value;
     case DT_F16:
-        if (p.is_f64) value = f64_to_f32_odd(k, value);
+        if (p.is_f64) value = math_unary(k, "f32_by_odd", value);
         return k_fptrunc(k, value, type);
     case DT_BF16:
-        if (p.is_f64) value = f64_to_f32_odd(k, value);
+        if (p.is_f64) value = math_unary(k, "f32_by_odd", value);
         return f32_to_bf16(k, value);
     case DT_I32:
         return float_to_i32(k, value);

@@ -15,9 +15,9 @@ static Val all_have(const Fp *p, Val bits, uint32_t bit, Val condition_bits) {
     Val all = k_extract(p->k, bits, 0);
     for (unsigned i = 1; i < p->lanes; i++) {
         Val own = k_extract(p->k, bits, i);
-        all = fp_and(p, all, own);
+        all = k_and(p->k, all, own);
     }
-    all = fp_and(p, all, condition_bits);
+    all = k_and(p->k, all, condition_bits);
     Val one = k_andi(k, all, bit);
     return k_nei(k, one, 0);
 }
@@ -25,8 +25,8 @@ static Val all_have(const Fp *p, Val bits, uint32_t bit, Val condition_bits) {
 /* Of exponents (biased by 127) those from 33 to 160 have the highest bit set when 95 is added, and
  * no others. */
 Val fp_all_usual(const Fp *p, Val x, Val condition_bits) {
-    Val bits = fp_to_bits(p, x);
-    bits = fp_iadd(p, bits, fp_int(p, (uint64_t)95 << 23));
+    Val bits = k_bitcast(p->k, x, p->bits);
+    bits = k_add(p->k, bits, fp_int(p, (uint64_t)95 << 23));
     return all_have(p, bits, 0x40000000, condition_bits);
 }
 
@@ -34,8 +34,8 @@ Val fp_all_usual(const Fp *p, Val x, Val condition_bits) {
 Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
     const uint32_t least = (uint32_t)33 << 23; /* 2^-94 */
     const Codegen *k = p->k;
-    Val bits = fp_to_bits(p, x);
-    bits = fp_iadd(p, bits, fp_int(p, UINT32_MAX));
+    Val bits = k_bitcast(p->k, x, p->bits);
+    bits = k_add(p->k, bits, fp_int(p, UINT32_MAX));
     Val all = condition_bits;
     for (unsigned i = 0; i < p->lanes; i++) {
         all = k_umin(k, all, k_extract(k, bits, i));

@@ -44,76 +44,42 @@ static Val int_abs(const Codegen *k, Val a) {
     return k_select(k, negative, negated, a);
 }
 
+static Val int_min(const Codegen *k, Val a, Val b) {
+    return int_extreme(k, false, a, b);
+}
+static Val int_max(const Codegen *k, Val a, Val b) {
+    return int_extreme(k, true, a, b);
+}
+
+typedef Val (*Binary)(const Codegen *k, Val a, Val b);
+
 static Val int_prim(const Codegen *k, PrimId prim, Val a, Val b) {
-    if (prim == PRIM_ADD) return k_add(k, a, b);
-    if (prim == PRIM_SUB) return k_sub(k, a, b);
-    if (prim == PRIM_MUL) return k_mul(k, a, b);
-    if (prim == PRIM_DIV) return math_idiv(k, a, b);
-    if (prim == PRIM_REM) return math_irem(k, a, b);
+    static const Binary binaries[PRIM_COUNT] = {
+        [PRIM_ADD] = k_add,     [PRIM_SUB] = k_sub,   [PRIM_MUL] = k_mul,   [PRIM_DIV] = math_idiv,
+        [PRIM_REM] = math_irem, [PRIM_MIN] = int_min, [PRIM_MAX] = int_max, [PRIM_LT] = k_slt,
+        [PRIM_LE] = k_sle,      [PRIM_EQ] = k_eq,     [PRIM_NE] = k_ne,     [PRIM_AND] = k_and,
+        [PRIM_OR] = k_or};
+    if (binaries[prim]) return binaries[prim](k, a, b);
     if (prim == PRIM_NEG) return k_neg(k, a);
     if (prim == PRIM_ABS) return int_abs(k, a);
-    if (prim == PRIM_MIN) return int_extreme(k, false, a, b);
-    if (prim == PRIM_MAX) return int_extreme(k, true, a, b);
-    if (prim == PRIM_LT) return k_slt(k, a, b);
-    if (prim == PRIM_LE) return k_sle(k, a, b);
-    if (prim == PRIM_EQ) return k_eq(k, a, b);
-    if (prim == PRIM_NE) return k_ne(k, a, b);
-    if (prim == PRIM_AND) return k_and(k, a, b);
-    if (prim == PRIM_OR) return k_or(k, a, b);
     if (prim == PRIM_NOT) return k_not(k, a);
     ice(k->arena, "%s of integers", prim_info(prim)->name);
 }
 
-typedef Val (*MathUnary)(const Codegen *, Val);
-
-static MathUnary unary_function(PrimId prim) {
-    static const MathUnary functions[PRIM_COUNT] = {[PRIM_ABS] = math_fabs,
-                                                    [PRIM_SQRT] = math_sqrt,
-                                                    [PRIM_FLOOR] = math_floor,
-                                                    [PRIM_CEIL] = math_ceil,
-                                                    [PRIM_RINT] = math_rint,
-                                                    [PRIM_EXP] = math_exp,
-                                                    [PRIM_EXP_16] = math_exp_16,
-                                                    [PRIM_EXP2] = math_exp2,
-                                                    [PRIM_LOG] = math_log,
-                                                    [PRIM_LOG2] = math_log2,
-                                                    [PRIM_SQRT_22] = math_sqrt_22,
-                                                    [PRIM_RSQRT_22] = math_rsqrt_22,
-                                                    [PRIM_LOG_21] = math_log_21,
-                                                    [PRIM_LOG2_22] = math_log2_22,
-                                                    [PRIM_SIN_20] = math_sin_20,
-                                                    [PRIM_COS_20] = math_cos_20,
-                                                    [PRIM_SIN] = math_sin,
-                                                    [PRIM_COS] = math_cos,
-                                                    [PRIM_TANH] = math_tanh,
-                                                    [PRIM_TANH_10] = math_tanh_10,
-                                                    [PRIM_ERF] = math_erf,
-                                                    [PRIM_LOGISTIC] = math_logistic,
-                                                    [PRIM_LOGISTIC_16] = math_logistic_16,
-                                                    [PRIM_NORMAL] = math_normal,
-                                                    [PRIM_NORMAL_12] = math_normal_12,
-                                                    [PRIM_TF32] = math_tf32};
-    return functions[prim];
-}
-
+/* A primitive of floats that is not listed here is a function or an operation of its name. */
 static Val float_prim(const Codegen *k, PrimId prim, Val a, Val b) {
-    MathUnary function = unary_function(prim);
-    if (function) return function(k, a);
-    if (prim == PRIM_ADD) return k_fadd(k, a, b);
-    if (prim == PRIM_SUB) return k_fsub(k, a, b);
-    if (prim == PRIM_MUL) return k_fmul(k, a, b);
-    if (prim == PRIM_DIV) return math_div(k, a, b);
-    if (prim == PRIM_DIV_22) return math_div_22(k, a, b);
-    if (prim == PRIM_NEG) return k_fneg(k, a);
-    if (prim == PRIM_REM) return math_frem(k, a, b);
-    if (prim == PRIM_MIN) return math_minimum(k, a, b);
-    if (prim == PRIM_MAX) return math_maximum(k, a, b);
-    if (prim == PRIM_POW) return math_pow(k, a, b);
-    if (prim == PRIM_LT) return math_compare(k, LLVMRealOLT, a, b);
-    if (prim == PRIM_LE) return math_compare(k, LLVMRealOLE, a, b);
-    if (prim == PRIM_EQ) return math_compare(k, LLVMRealOEQ, a, b);
-    if (prim == PRIM_NE) return math_compare(k, LLVMRealUNE, a, b);
-    ice(k->arena, "%s of floats", prim_info(prim)->name);
+    static const Binary binaries[PRIM_COUNT] = {[PRIM_ADD] = k_fadd,
+                                                [PRIM_SUB] = k_fsub,
+                                                [PRIM_MUL] = k_fmul,
+                                                [PRIM_DIV] = math_div,
+                                                [PRIM_REM] = math_frem};
+    static const LLVMRealPredicate predicates[PRIM_COUNT] = {[PRIM_LT] = LLVMRealOLT,
+                                                             [PRIM_LE] = LLVMRealOLE,
+                                                             [PRIM_EQ] = LLVMRealOEQ,
+                                                             [PRIM_NE] = LLVMRealUNE};
+    if (binaries[prim]) return binaries[prim](k, a, b);
+    if (predicates[prim]) return math_compare(k, predicates[prim], a, b);
+    return math_binary(k, prim_info(prim)->name, a, b);
 }
 
 Val math_prim(const Codegen *k, PrimId prim, Dtype dtype, Val a, Val b, Val c) {

@@ -21,54 +21,47 @@
 MathDivisor math_divisor(const Codegen *k, Val y) {
     Fp p = fp_of(k, y);
     MathDivisor d = {.value = y};
-    Val reciprocal = k_fdiv(k, fp_num(&p, 1), y);
-    d.minus_reciprocal = fp_neg(&p, reciprocal);
-    d.minus_value = fp_neg(&p, y);
-    d.reciprocal = reciprocal;
-    Val is_large = k_fcmp(k, LLVMRealOGE, y, fp_num(&p, 0x1p-32));
-    Val is_small = k_fcmp(k, LLVMRealOLE, y, fp_num(&p, 0x1p32));
-    Val is_moderate = fp_and(&p, is_large, is_small);
-    d.moderate = fp_condition_bits(&p, is_moderate);
+    Val parts[4];
+    math_call(k, "divisor_parts", &y, parts);
+    d.reciprocal = parts[0];
+    d.minus_reciprocal = parts[1];
+    d.minus_value = parts[2];
+    d.moderate = fp_condition_bits(&p, parts[3]);
     return d;
 }
 
-/* `p` is of float or double, as the divisor is. */
-static Val quick_quotient(const Fp *p, Val x, const MathDivisor *d, Val *near) {
-    Val y = fp_splat(p->k, d->value, p->lanes);
-    Val reciprocal = fp_splat(p->k, d->reciprocal, p->lanes);
-    Val minus_reciprocal = fp_splat(p->k, d->minus_reciprocal, p->lanes);
-    *near = fp_mul(p, x, reciprocal);
-    Val minus_x = fp_neg(p, x);
-    Val minus_rest = fp_fma(p, y, *near, minus_x);
-    return fp_fma(p, minus_rest, minus_reciprocal, *near);
+static Val quick_quotient(const Fp *p, Val x, const MathDivisor *d) {
+    Val args[] = {x, fp_splat(p->k, d->value, p->lanes), NULL, NULL}, results[2];
+    args[2] = fp_splat(p->k, d->reciprocal, p->lanes);
+    args[3] = fp_splat(p->k, d->minus_reciprocal, p->lanes);
+    math_call(p->k, "shared_quotient", args, results);
+    return results[1];
 }
 
 static Val quick_quotient_of_fractions(const Fp *p, Val x, const MathDivisor *d) {
-    Val minus_y = fp_splat(p->k, d->minus_value, p->lanes);
-    Val reciprocal = fp_splat(p->k, d->reciprocal, p->lanes);
-    Val near = fp_mul(p, x, reciprocal);
-    Val rest = fp_fma(p, minus_y, near, x);
-    return fp_fma(p, rest, reciprocal, near);
+    Val args[] = {x, fp_splat(p->k, d->minus_value, p->lanes), NULL}, result;
+    args[2] = fp_splat(p->k, d->reciprocal, p->lanes);
+    math_call(p->k, "shared_quotient_of_fraction", args, &result);
+    return result;
 }
 
 /* In f64. */
 static MathDivisor wide_divisor(const Codegen *k, Val y) {
-    Fp narrow = fp_of(k, y), wide = fp_f64(&narrow);
-    MathDivisor d = {.value = k_fpext(k, y, wide.type)};
-    d.reciprocal = fp_refined_reciprocal(&wide, d.value);
-    d.minus_reciprocal = fp_neg(&wide, d.reciprocal);
+    MathDivisor d = {.value = k_fpext(k, y, k->f64)};
+    d.reciprocal = math_unary(k, "refined_reciprocal", d.value);
+    d.minus_reciprocal = k_fneg(k, d.reciprocal);
     return d;
 }
 
-/* The remainder is no number where the quotient is infinite, or the divisor; where it is zero, the
- * sign may be lost. */
 static Val wide_quotient(const Fp *p, Val x, const void *divisor) {
+    const MathDivisor *d = divisor;
     Fp wide = fp_f64(p);
-    Val x_wide = k_fpext(p->k, x, wide.type), near;
-    Val quotient = quick_quotient(&wide, x_wide, divisor, &near);
-    Val is_good = fp_ne(&wide, quotient, fp_num(&wide, 0));
-    quotient = fp_select(&wide, is_good, quotient, near);
-    return k_fptrunc(p->k, quotient, p->type);
+    Val args[] = {k_fpext(p->k, x, wide.type), NULL, NULL, NULL}, result;
+    args[1] = fp_splat(p->k, d->value, p->lanes);
+    args[2] = fp_splat(p->k, d->reciprocal, p->lanes);
+    args[3] = fp_splat(p->k, d->minus_reciprocal, p->lanes);
+    math_call(p->k, "wide_shared_quotient", args, &result);
+    return k_fptrunc(p->k, result, p->type);
 }
 
 static void branch_if_usual(const Fp *p, Val x, const MathDivisor *d, LLVMBasicBlockRef usual,
@@ -78,15 +71,14 @@ static void branch_if_usual(const Fp *p, Val x, const MathDivisor *d, LLVMBasicB
     LLVMBasicBlockRef look = k_block(k, "look_again");
     k_cond_br(k, is_usual, usual, look);
     k_goto(k, look);
-    Val is_zero = fp_eq(p, x, fp_num(p, 0));
-    Val others = fp_select(p, is_zero, fp_num(p, 1), x);
+    Val is_zero = k_fcmp(k, LLVMRealOEQ, x, fp_num(p, 0));
+    Val others = k_select(k, is_zero, fp_num(p, 1), x);
     is_usual = fp_all_usual(p, others, d->moderate);
     k_cond_br(k, is_usual, usual, unusual);
 }
 
 Val math_quotient(const Codegen *k, Val x, const MathDivisor *d, bool are_fractions) {
     Fp p = fp_of(k, x);
-    Val near;
     LLVMBasicBlockRef usual = k_block(k, "usual");
     LLVMBasicBlockRef unusual = k_block(k, "unusual");
     LLVMBasicBlockRef done = k_block(k, "divided");
@@ -96,8 +88,7 @@ Val math_quotient(const Codegen *k, Val x, const MathDivisor *d, bool are_fracti
     } else
         branch_if_usual(&p, x, d, usual, unusual);
     k_goto(k, usual);
-    Val quick =
-        are_fractions ? quick_quotient_of_fractions(&p, x, d) : quick_quotient(&p, x, d, &near);
+    Val quick = are_fractions ? quick_quotient_of_fractions(&p, x, d) : quick_quotient(&p, x, d);
     k_br(k, done);
     k_goto(k, unusual);
     MathDivisor wide = wide_divisor(k, d->value);

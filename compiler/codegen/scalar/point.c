@@ -244,7 +244,7 @@ static Val prim_value(Point *point, const Scalar *s) {
     for (uint32_t i = 0; i < info->arity && any_vector; i++)
         args[i] = k_splat(k, args[i], point->lanes);
     if (s->prim == PRIM_EXP && point_is_at_most_0(point->lower->kernel, s->args[0]))
-        return math_exp_below_0(k, args[0]);
+        return math_unary(k, "exp_below_0", args[0]);
     return math_prim(k, s->prim, operand, args[0], args[1], args[2]);
 }
 
