@@ -26,7 +26,7 @@ typedef struct Codegen {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
-    const char *symbol;      /* name of the kernel under construction */
+    const char *symbol;            /* name of the kernel under construction */
     struct MathProgram **programs; /* functions of codegen/math that were read: the last one */
     struct SharedPool *pool; /* GPU: the pool of shared memory that arrays are placed in; NULL: each
                               * array is a global of its own */

@@ -79,7 +79,8 @@ static Division divide(const Codegen *k, Val x, Val y) {
     Val is_by_minus_one = k_eq(k, y, LLVMConstAllOnes(type));
     Val is_trap = k_or(k, d.is_by_zero, is_by_minus_one);
     Val safe = k_select(k, is_trap, one, y);
-    Val quotient = is_vector && !k_has_ptx(k) ? divide_by_double(k, x, safe) : k_sdiv(k, x, safe);
+    Val quotient =
+        is_vector && k->target->has->cores ? divide_by_double(k, x, safe) : k_sdiv(k, x, safe);
     Val negated = k_sub(k, d.zero, x);
     d.quotient = k_select(k, is_by_minus_one, negated, quotient);
     return d;
