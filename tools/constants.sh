@@ -17,6 +17,8 @@ forbid() {
 
 forbid 'the processors of a card are a column of machine/cards.def' '\b132\b' \
     $(find compiler -name '*.[chly]' -o -name '*.def' | grep -v machine/cards.def)
+forbid 'shared memory of a card is a column of machine/cards.def' '\b(48|99|163|227) \* 1024|\b(99|163|227) << 10' \
+    $(find compiler -name '*.[chly]' | grep -v machine/machine.h)
 forbid 'facts of machines stand in machine/machine.h' \
     '\b(WARP|WARP_THREADS|SECTOR_BYTES|LINE_BYTES|ACCESS_BYTES|VECTOR_BYTES) = [0-9]' \
     $(find compiler -name '*.[chly]' | grep -v machine/machine.h)

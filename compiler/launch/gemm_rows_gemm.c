@@ -4,6 +4,7 @@
  * rewrite of launch/online_softmax.h needs one pass, and it alone changes bits. */
 #include "launch/online_softmax.h"
 #include "launch/trial.h"
+#include "machine/card.h"
 #include "machine/machine.h"
 #include "plan/access.h"
 #include "template/gemm_rows_gemm.h"
@@ -20,8 +21,7 @@ enum {
     LEAST_COLUMNS = 32,
     STORE_LANES = 4,
     MOST_SUMS = 4, /* reductions of a pass */
-    PAIR = 2,
-    MOST_BLOCK_BYTES = 99 * 1024 /* that every target's blocks may have */
+    PAIR = 2
 };
 
 /* The three kernels in the composer's plan, and the buffers that pass between them. */
@@ -233,7 +233,7 @@ static ReasonId schedule(const Composer *c, Trial *t) {
         trial_launch(t)->online_softmax =
             online_softmax_find(trial_kernel(t, GEMM_ROWS_GEMM_SCORES), rows, scores);
     bool has_room =
-        trial_kernel(t, GEMM_ROWS_GEMM_SCORES)->variants[0].shared_bytes <= MOST_BLOCK_BYTES;
+        trial_kernel(t, GEMM_ROWS_GEMM_SCORES)->variants[0].shared_bytes <= CARD_SHARED_GPU;
     return has_room ? REASON_NONE : REASON_LAUNCH_FULL;
 }
 

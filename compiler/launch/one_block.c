@@ -16,10 +16,7 @@
 
 #include <string.h>
 
-enum {
-    MAX_SHARED_BYTES = 96 * 1024, /* what blocks of every target may have */
-    N_SIZES = 3
-};
+enum { N_SIZES = 3 };
 static const uint32_t block_threads[N_SIZES] = {512, 256, 128};
 
 /* Kernels are counted as those of the plan, which this mode does not move. */
@@ -117,7 +114,7 @@ static bool fill_smem(const Composer *c, Trial *t) {
     for (uint32_t b = 0; b < t->together.buffers.n; b++)
         if (is_stored(t, b) && trial_is_private(c, t, b))
             t->together.buffers.data[b].space = BUFFER_SHARED;
-    if (smem_bytes(t) + own > MAX_SHARED_BYTES) return false;
+    if (smem_bytes(t) + own > LAUNCH_ONE_BLOCK_BYTES) return false;
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = trial_kernel(t, k);
         for (uint32_t i = 0; i < kernel->args.n; i++) {
@@ -126,7 +123,7 @@ static bool fill_smem(const Composer *c, Trial *t) {
                 !is_worth_copying(c, t, kernel, buffer))
                 continue;
             vec_push(c->arena, &launch->copied, buffer);
-            if (smem_bytes(t) + own > MAX_SHARED_BYTES) launch->copied.n--;
+            if (smem_bytes(t) + own > LAUNCH_ONE_BLOCK_BYTES) launch->copied.n--;
         }
     }
     return true;

@@ -1,20 +1,16 @@
 /* Room on chip for what passes between phases on a GPU. See sequence_state.h. */
 #include "launch/sequence_state.h"
+#include "machine/card.h"
 #include "machine/tuning.h"
 #include "cost/kernel/template.h"
 #include "template/wgmma.h"
-
-enum {
-    MAX_DYNAMIC_BYTES = 96 * 1024,
-    MAX_BLOCK_BYTES = 99 * 1024, /* of targets without clusters */
-};
 
 /* Deep stages give way to what is on chip, so that a block has what every target's blocks may.
  * Where wgmma is, they have done so already. */
 static void make_room(Variant *variant, uint32_t smem_bytes) {
     Sched *sched = &variant->sched;
     if (template_info(sched->template)->uses_copy_engine) return;
-    while (variant->shared_bytes + smem_bytes > MAX_DYNAMIC_BYTES &&
+    while (variant->shared_bytes + smem_bytes > LAUNCH_DYNAMIC_BYTES &&
            sched->gemm.stages > LAUNCH_LEAST_STAGES) {
         variant->shared_bytes -= variant->shared_bytes / sched->gemm.stages;
         sched->gemm.stages--;
@@ -60,7 +56,7 @@ static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
 bool sequence_fits(const Composer *c, Trial *t) {
     const Kernel *first = sequence_first(t), *consumer = sequence_consumer(t);
     uint32_t most = 0,
-             block_bytes = c->target->max_cluster > 1 ? WGMMA_SHARED_BYTES : MAX_BLOCK_BYTES;
+             block_bytes = c->target->max_cluster > 1 ? WGMMA_SHARED_BYTES : CARD_SHARED_GPU;
     bool has_room = true;
     for (uint32_t i = 0; i < consumer->args.n; i++)
         sequence_set_space(c, t, consumer->args.data[i], BUFFER_SHARED);

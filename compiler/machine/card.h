@@ -10,9 +10,12 @@ typedef enum {
     CARD_COUNT
 } CardId;
 
-/* The processors of each card as constants: CARD_PROCESSORS_<symbol>. */
+/* Columns of the cards as constants: CARD_PROCESSORS_<symbol>, and in bytes CARD_SHARED_<symbol>,
+ * which one block may have. */
 enum {
-#define CARD(sym, name, device, dram, cache, cache_gbs, n, ...) CARD_PROCESSORS_##sym = n,
+#define CARD(sym, name, device, dram, cache, cache_gbs, n, ghz, lanes, f64, mma16, mma32, mma64, \
+             wgmma, launch, next, fill, latency, threads, shared, doc)                           \
+    CARD_PROCESSORS_##sym = n, CARD_SHARED_##sym = (shared) << 10,
 #include "machine/cards.def"
 };
 

@@ -15,7 +15,8 @@ enum {
     REGISTER_STEP = 8, /* registers per thread are a multiple of this */
     PROCESSOR_REGISTERS = 65536,
     PROCESSOR_SCHEDULERS = 4, /* each issues one instruction of one of its warps per clock */
-    MAX_PROCESSOR_BLOCKS = 32
+    MAX_PROCESSOR_BLOCKS = 32,
+    STATIC_SHARED_BYTES = 48 * 1024 /* shared memory that a kernel may declare; dynamic: more */
 };
 
 /* CPUs of x86-64. */

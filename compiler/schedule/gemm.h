@@ -2,6 +2,7 @@
 #ifndef FUSEC_SCHEDULE_GEMM_H
 #define FUSEC_SCHEDULE_GEMM_H
 
+#include "machine/machine.h"
 #include "machine/target.h"
 #include "plan/plan.h"
 
@@ -33,10 +34,10 @@ uint32_t sched_gpu_gemm(const Plan *plan, const Kernel *kernel, GemmLaunch launc
                         const Target *target, Variant *variants);
 /* The most columns of the GEMM that one block of a GPU can have whole; 0: none. */
 int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel);
-/* Of so many bytes of shared memory, those that a launch asks for: none, or all where a function
- * may not declare them itself. */
+/* The dynamic part of `bytes` of shared memory: none if the kernel may declare all of them, else
+ * all. */
 static inline uint32_t sched_gemm_dynamic_bytes(uint32_t bytes) {
-    return bytes > 48 * 1024 ? bytes : 0;
+    return bytes > STATIC_SHARED_BYTES ? bytes : 0;
 }
 /* Whether a GPU multiplies such operands on tensor cores. */
 bool sched_gemm_has_tensor_cores(Dtype factors, Precision precision);

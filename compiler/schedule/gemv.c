@@ -3,25 +3,10 @@
  * What matters is how many loads of 16 bytes are under way: about 64 KiB on each processor. The
  * order of summation is the engine's, so that everything here is free. */
 #include "schedule/gemm.h"
+#include "machine/tuning.h"
 #include "machine/machine.h"
 
-enum {
-    MAX_LANES = 8,
-    /* Lanes along k. */
-    ROW_THREADS = 128,
-    ROW_LOADS = 4,      /* of a thread in one round of chains */
-    FEW_OUTPUTS = 1024, /* for which warps alone are too few */
-    /* Lanes along the outputs. */
-    STRIP_THREADS = 256,
-    LONE_THREADS = 512, /* of a block that has no cluster */
-    STRIP_BYTES = 128,  /* of a row of the matrix that one block reads */
-    NARROW_BYTES = 64,  /* the same where blocks would be few */
-    WIDE_BYTES = 256,
-    STRIP_LOADS = 8,
-    SUM_BYTES = 64,    /* of a thread's accumulators: more of them leave less in flight */
-    WAVE_BLOCKS = 660, /* that run at once */
-    MAX_GROUPS = 64,   /* of chains, joined by a thread at the end */
-};
+enum { MAX_LANES = 8, MAX_GROUPS = 64 }; /* groups of chains that a thread joins at the end */
 
 typedef struct GemvGpu {
     const Kernel *kernel;
@@ -76,7 +61,7 @@ static uint32_t choose_unroll(const GemvGpu *g, uint32_t loads, uint32_t loads_o
 
 static bool has_few_outputs(const GemvGpu *g) {
     DimId n = kernel_n_rows(g->kernel);
-    return n && dim_hi(g->dims, n) <= FEW_OUTPUTS;
+    return n && dim_hi(g->dims, n) <= SCHED_GEMV_FEW_OUTPUTS;
 }
 
 static void finish(const GemvGpu *g, Variant *variant, uint32_t n_outputs) {
@@ -95,8 +80,8 @@ static bool fills_wider_team(const GemvGpu *g, const Sched *sched, uint32_t grou
     int64_t n_loads =
         dim_lo(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / sched->lanes;
     return sched->gemv.threads_along_k >= WARP_THREADS &&
-           2 * sched->gemv.threads_along_k <= min_u32(groups, ROW_THREADS) &&
-           n_loads >= (int64_t)2 * sched->gemv.threads_along_k * ROW_LOADS;
+           2 * sched->gemv.threads_along_k <= min_u32(groups, SCHED_GEMV_ROW_THREADS) &&
+           n_loads >= (int64_t)2 * sched->gemv.threads_along_k * SCHED_GEMV_ROW_LOADS;
 }
 
 /* Lanes along k: a warp for each output, several outputs where k is short, a block where the
@@ -106,36 +91,38 @@ static void along_k(const GemvGpu *g, Variant *variant) {
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
     sched->gemv.lanes_along_k = true;
     sched->gemv.threads_along_k = min_u32(groups, WARP_THREADS);
-    while (groups / sched->gemv.threads_along_k > ROW_LOADS ||
+    while (groups / sched->gemv.threads_along_k > SCHED_GEMV_ROW_LOADS ||
            (has_few_outputs(g) && groups > sched->gemv.threads_along_k) ||
            fills_wider_team(g, sched, groups))
         sched->gemv.threads_along_k *= 2;
     sched->gemv.slots = groups / sched->gemv.threads_along_k;
-    sched->threads =
-        sched->gemv.threads_along_k > ROW_THREADS ? sched->gemv.threads_along_k : ROW_THREADS;
+    sched->threads = sched->gemv.threads_along_k > SCHED_GEMV_ROW_THREADS
+                         ? sched->gemv.threads_along_k
+                         : SCHED_GEMV_ROW_THREADS;
     if (!has_few_outputs(g) && sched->gemv.threads_along_k <= WARP_THREADS)
-        n_outputs = ROW_LOADS / sched->gemv.slots;
-    sched->unroll = choose_unroll(g, ROW_LOADS, sched->gemv.slots * n_outputs);
+        n_outputs = SCHED_GEMV_ROW_LOADS / sched->gemv.slots;
+    sched->unroll = choose_unroll(g, SCHED_GEMV_ROW_LOADS, sched->gemv.slots * n_outputs);
     finish(g, variant, sched->threads / sched->gemv.threads_along_k * n_outputs);
 }
 
 /* Bytes of a block's strip: wide ones where that lets all blocks run at once, since blocks left for
  * a second wave take as long as the first. */
 static uint32_t strip_bytes(const GemvGpu *g, uint32_t bytes) {
-    if (g->target->max_cluster == 1 || has_few_outputs(g)) return NARROW_BYTES;
+    if (g->target->max_cluster == 1 || has_few_outputs(g)) return SCHED_GEMV_NARROW_BYTES;
     DimId n = kernel_n_rows(g->kernel);
     int64_t most = n ? dim_hi(g->dims, n) * bytes * g->target->max_cluster : INT64_MAX;
-    bool is_wide =
-        most > (int64_t)WAVE_BLOCKS * STRIP_BYTES && most <= (int64_t)WAVE_BLOCKS * WIDE_BYTES;
-    return is_wide ? WIDE_BYTES : STRIP_BYTES;
+    bool is_wide = most > (int64_t)SCHED_GEMV_WAVE_BLOCKS * SCHED_GEMV_STRIP_BYTES &&
+                   most <= (int64_t)SCHED_GEMV_WAVE_BLOCKS * SCHED_GEMV_WIDE_BYTES;
+    return is_wide ? SCHED_GEMV_WIDE_BYTES : SCHED_GEMV_STRIP_BYTES;
 }
 
 /* As many loads in a round as passes without a loop may have, else as a loop wants. */
 static uint32_t choose_strip_unroll(const GemvGpu *g, const Variant *variant) {
     Variant tried = *variant;
-    for (tried.sched.unroll = STRIP_LOADS; tried.sched.unroll > 0; tried.sched.unroll /= 2)
+    for (tried.sched.unroll = SCHED_GEMV_STRIP_LOADS; tried.sched.unroll > 0;
+         tried.sched.unroll /= 2)
         if (kernel_gemv_passes(g->kernel, &tried).n_rounds) return tried.sched.unroll;
-    return choose_unroll(g, STRIP_LOADS, variant->sched.gemv.slots);
+    return choose_unroll(g, SCHED_GEMV_STRIP_LOADS, variant->sched.gemv.slots);
 }
 
 /* Lanes along the outputs: a block has a strip of them, its threads and the other blocks of its
@@ -144,11 +131,13 @@ static void along_outputs(const GemvGpu *g, Variant *variant, uint32_t bytes) {
     Sched *sched = &variant->sched;
     uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
     uint32_t across = strip_bytes(g, bytes) / (bytes * sched->lanes);
-    uint32_t threads = g->target->max_cluster > 1 ? STRIP_THREADS : LONE_THREADS;
+    uint32_t threads =
+        g->target->max_cluster > 1 ? SCHED_GEMV_STRIP_THREADS : SCHED_GEMV_LONE_THREADS;
     across = across < 1 ? 1 : min_u32(across, WARP_THREADS);
     sched->gemv.threads_along_k = min_u32(threads / across, g->n_chains);
     while (across * sched->gemv.threads_along_k < WARP_THREADS) across *= 2;
-    sched->gemv.slots = min_u32(SUM_BYTES / (sched->lanes * acc_bytes), STRIP_LOADS);
+    sched->gemv.slots =
+        min_u32(SCHED_GEMV_SUM_BYTES / (sched->lanes * acc_bytes), SCHED_GEMV_STRIP_LOADS);
     while (g->n_chains / (sched->gemv.threads_along_k * sched->gemv.slots) > MAX_GROUPS)
         sched->gemv.slots *= 2;
     sched->gemv.slots = min_u32(sched->gemv.slots, g->n_chains / sched->gemv.threads_along_k);
@@ -169,8 +158,8 @@ static bool turn_along_outputs(const GemvGpu *g, Variant *variant) {
     while (across < most && sched->threads / across > g->n_chains) across *= 2;
     sched->gemv.threads_along_k = sched->threads / across;
     if (sched->gemv.threads_along_k > g->n_chains) return false;
-    sched->gemv.slots = min_u32(g->n_chains / sched->gemv.threads_along_k, STRIP_LOADS);
-    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->gemv.slots);
+    sched->gemv.slots = min_u32(g->n_chains / sched->gemv.threads_along_k, SCHED_GEMV_STRIP_LOADS);
+    sched->unroll = choose_unroll(g, SCHED_GEMV_STRIP_LOADS, sched->gemv.slots);
     finish(g, variant, across * sched->lanes);
     return true;
 }
@@ -180,13 +169,14 @@ static void turn_along_k(const GemvGpu *g, Variant *variant) {
     int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
     sched->gemv.threads_along_k = min_u32(groups, WARP_THREADS);
-    while (groups / sched->gemv.threads_along_k > STRIP_LOADS) sched->gemv.threads_along_k *= 2;
+    while (groups / sched->gemv.threads_along_k > SCHED_GEMV_STRIP_LOADS)
+        sched->gemv.threads_along_k *= 2;
     sched->gemv.slots = groups / sched->gemv.threads_along_k;
     uint32_t teams = sched->threads / sched->gemv.threads_along_k;
-    while (n_outputs < ROW_LOADS && n_outputs * sched->gemv.slots < STRIP_LOADS &&
-           teams * n_outputs < n)
+    while (n_outputs < SCHED_GEMV_ROW_LOADS &&
+           n_outputs * sched->gemv.slots < SCHED_GEMV_STRIP_LOADS && teams * n_outputs < n)
         n_outputs *= 2;
-    sched->unroll = choose_unroll(g, STRIP_LOADS, sched->gemv.slots * n_outputs);
+    sched->unroll = choose_unroll(g, SCHED_GEMV_STRIP_LOADS, sched->gemv.slots * n_outputs);
     finish(g, variant, teams * n_outputs);
 }
 

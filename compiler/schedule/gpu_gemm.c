@@ -1,19 +1,13 @@
 /* Schedules of GEMMs on a GPU: tensor cores where the dtype has them, else tiles of fused
  * multiply-adds, as large as the problem fills the machine with. See gemm.h. */
 #include "schedule/gemm.h"
+#include "machine/tuning.h"
 #include "machine/machine.h"
 
 #include "template/simt.h"
 
 #include <math.h>
 #include <string.h>
-
-enum {
-    FEW_ROWS = 32,
-    DEEP = 1024,
-    MAX_STAGES_BYTES = 96 * 1024, /* every target has them, and two blocks share a processor */
-    STAGED_DEPTH = 256            /* of k, from which on stages of few rows fill */
-};
 
 /* `halves`: it is taken where the next larger tile would give at most so many blocks, in halves of
  * the processors: it is faster there, though it reads more. */
@@ -42,7 +36,6 @@ enum { FEW_SPARE = 2 }; /* of those, the one for odd pointers */
  * multiplications, 8 by 8 read 4 for 64. 4096^3 in f32 takes 96 % of the time (2652 and 2775 us).
  */
 static const GemmTiles tiles_wide = {128, 256, 8, 2, 4, 256, 2, 0};
-enum { WIDE_PERCENT = 96 };
 /* Of rows that are to be whole, by their columns; the lower where the higher would leave processors
  * idle, since what passes on chip is little then, too. */
 static const GemmTiles row_tiles[][2] = {
@@ -112,7 +105,7 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
     uint32_t stage = simt_stage_bytes(sched, acc_bytes), part = simt_part_bytes(sched, acc_bytes);
     sched->gemm.stages = tiles->stages;
-    while (sched->gemm.stages > 2 && (sched->gemm.stages * stage > MAX_STAGES_BYTES ||
+    while (sched->gemm.stages > 2 && (sched->gemm.stages * stage > SCHED_GEMM_STAGES_BYTES ||
                                       (sched->gemm.stages - 1) * tiles->k >= dim_hi(g->dims, g->k)))
         sched->gemm.stages--;
     uint32_t bytes = sched->gemm.stages * stage;
@@ -137,8 +130,9 @@ static const GemmTiles *largest_tiles(const GemmGpu *g) {
     int64_t wide_tiles = tiles_wide.n / narrow->n * n_rounds(g, &tiles_wide);
     bool may_be_wide =
         dim_hi(g->dims, g->n) > tiles_wide.n && dtype_bytes(g->kernel->reduces.data[0].acc) <= 4;
-    return may_be_wide && wide_tiles * WIDE_PERCENT <= n_rounds(g, narrow) * 100 ? &tiles_wide
-                                                                                 : narrow;
+    return may_be_wide && wide_tiles * SCHED_SIMT_WIDE_PERCENT <= n_rounds(g, narrow) * 100
+               ? &tiles_wide
+               : narrow;
 }
 
 /* Blocks of the launch, of at least so many rows if it is this product alone. */
@@ -182,7 +176,8 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least
 static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_t end) {
     int64_t least = dim_lo(g->dims, g->m), most = dim_hi(g->dims, g->m);
     if (least < 0) least = 0; /* what is known of a difference of dims */
-    if (dim_hi(g->dims, g->k) < STAGED_DEPTH || least > few_tiles[end - 1].m) return least;
+    if (dim_hi(g->dims, g->k) < SCHED_GEMM_STAGED_DEPTH || least > few_tiles[end - 1].m)
+        return least;
     for (uint32_t i = first; i < end; i++) {
         bool is_last = most <= few_tiles[i].m;
         if (least > few_tiles[i].m) continue;
@@ -280,13 +275,11 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     add_all_sizes(g, variant, first, end, 1);
 }
 
-/* What has a chain for each output and nothing else: PLAIN_MOST multiply-adds at most where a tile
- * would be, of a depth that a thread goes through alone, and enough such places, or as many as say
- * that there will be: fewer go in tiles, which others can follow in one launch. A million f32
+/* What has a chain for each output and nothing else: SCHED_NAIVE_MOST multiply-adds at most where a
+ * tile would be, of a depth that a thread goes through alone, and enough such places, or as many as
+ * say that there will be: fewer go in tiles, which others can follow in one launch. A million f32
  * products of 3 x 3 x 3 took 5668 us on an H200 in tiles and take 34, 100,000 of 8 x 8 x 8 272 and
  * 40, of bf16 133 and 38; 32,768 of 16 x 16 x 16 96 and 136. */
-enum { PLAIN_THREADS = 256, PLAIN_ROWS = 64, PLAIN_MOST = 1024, PLAIN_DEPTH = 64 };
-enum { PLAIN_LEAST_PLACES = 2048, PLAIN_MANY_PLACES = 1 << 16 };
 
 static bool has_unit_k(const Kernel *kernel) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -303,8 +296,8 @@ static bool shares_right(const Graph *graph, const Shape *right) {
 
 typedef int64_t Bound(const DimTab *dims, DimId dim);
 
-/* Tiles of PLAIN_ROWS rows, and all columns, of the product as the graph has it; *in_tile: its
- * multiply-adds in each. */
+/* Tiles of SCHED_NAIVE_ROWS rows, and all columns, of the product as the graph has it; *in_tile:
+ * its multiply-adds in each. */
 static double n_places(const Plan *plan, const Kernel *kernel, Bound *bound, double *in_tile) {
     const Graph *graph = plan->graph;
     const Node *node = graph_node(graph, kernel->reduces.data[0].node);
@@ -318,8 +311,8 @@ static double n_places(const Plan *plan, const Kernel *kernel, Bound *bound, dou
         rows *= batches;
         batches = 1;
     }
-    *in_tile = fmin(rows, PLAIN_ROWS) * columns * depth;
-    return batches * ceil(rows / PLAIN_ROWS);
+    *in_tile = fmin(rows, SCHED_NAIVE_ROWS) * columns * depth;
+    return batches * ceil(rows / SCHED_NAIVE_ROWS);
 }
 
 static bool is_tiny(const Plan *plan, const Kernel *kernel) {
@@ -330,9 +323,9 @@ static bool is_tiny(const Plan *plan, const Kernel *kernel) {
     double least, most;
     double n_least = n_places(plan, kernel, dim_lo, &least);
     double n_most = n_places(plan, kernel, dim_hi, &most);
-    return !(is_vector && shares_right(graph, right)) && most <= PLAIN_MOST &&
-           dim_hi(graph->dims, right->dims[right->rank - 2]) <= PLAIN_DEPTH &&
-           (n_least >= PLAIN_LEAST_PLACES || n_most >= PLAIN_MANY_PLACES);
+    return !(is_vector && shares_right(graph, right)) && most <= SCHED_NAIVE_MOST &&
+           dim_hi(graph->dims, right->dims[right->rank - 2]) <= SCHED_NAIVE_DEPTH &&
+           (n_least >= SCHED_NAIVE_LEAST_TILES || n_most >= SCHED_NAIVE_MANY_TILES);
 }
 
 static bool is_plain(const Plan *plan, const Kernel *kernel) {
@@ -345,9 +338,9 @@ static void add_plain(GemmGpu *g) {
     uint32_t unroll = MAP_MAX_UNROLL;
     while (unroll > 1 && unroll * depth > NAIVE_MAX_WRITTEN) unroll /= 2;
     variant->sched.template = TEMPLATE_GPU_GEMM_NAIVE;
-    variant->sched.threads = PLAIN_THREADS;
+    variant->sched.threads = SCHED_NAIVE_THREADS;
     variant->sched.unroll = unroll;
-    variant->grid = dim_ceil_div(g->dims, kernel_n_rows(g->kernel), PLAIN_THREADS * unroll);
+    variant->grid = dim_ceil_div(g->dims, kernel_n_rows(g->kernel), SCHED_NAIVE_THREADS * unroll);
 }
 
 /* Whether the product has one row or one column: of the operands as the graph has them too. */
@@ -413,15 +406,19 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, co
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
     DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
     DimId n_tiles = dim_ceil_div(dims, n, few->sched.gemm.tile_n);
-    bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= FEW_ROWS;
+    bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= SCHED_GEMM_FEW_ROWS;
     n_tiles = n_tiles_of_rows(launch, kernel, few->sched.gemm.tile_n);
-    bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= DEEP;
-    if (is_deep && dim_hi(dims, m) <= FEW_ROWS && few->sched.gemm.tile_m == FEW_ROWS) return false;
-    if (few->sched.gemm.tile_m > FEW_ROWS || dim_lo(dims, m) > FEW_ROWS) return false;
+    bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= SCHED_GEMM_DEEP;
+    if (is_deep && dim_hi(dims, m) <= SCHED_GEMM_FEW_ROWS &&
+        few->sched.gemm.tile_m == SCHED_GEMM_FEW_ROWS)
+        return false;
+    if (few->sched.gemm.tile_m > SCHED_GEMM_FEW_ROWS || dim_lo(dims, m) > SCHED_GEMM_FEW_ROWS)
+        return false;
     if (!sched_mma_copies(kernel, few)) return false;
     if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * target->n_processors)) return false;
     predicate_drop(&few->predicate, TERM_RANGE);
-    if (dim_hi(dims, m) > FEW_ROWS) predicate_set_range(&few->predicate, m, INT64_MIN, FEW_ROWS);
+    if (dim_hi(dims, m) > SCHED_GEMM_FEW_ROWS)
+        predicate_set_range(&few->predicate, m, INT64_MIN, SCHED_GEMM_FEW_ROWS);
     return true;
 }
 
@@ -436,7 +433,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     bool fits = is_wgmma && sched_wgmma_fits(plan, kernel);
     uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];
-    bool has_few = launch.has_rows ? few.sched.gemm.tile_m <= FEW_ROWS
+    bool has_few = launch.has_rows ? few.sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS
                                    : limit_to_few_rows(kernel, &launch, target, &few),
          is_always_few = has_few && !predicate_dim(&few.predicate, TERM_RANGE);
     if (has_few) wgmma++;
@@ -448,7 +445,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     if (has_few) variants[0] = few;
     DimId whole = predicate_dim(&others[0].predicate, TERM_MULTIPLE);
     if (whole && !fits) {
-        bool has_larger = others[0].sched.gemm.tile_m <= FEW_ROWS &&
+        bool has_larger = others[0].sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS &&
                           predicate_dim(&others[1].predicate, TERM_MULTIPLE) == whole;
         wgmma[n] = others[has_larger];
         predicate_drop(&wgmma[n++].predicate, TERM_RANGE);

@@ -1,6 +1,6 @@
 /* Schedules of GEMMs on tensor cores. See gemm.h.
  *
- * In bytes everything is alike for all dtypes. k is padded to a multiple of DEPTH_BYTES
+ * In bytes everything is alike for all dtypes. k is padded to a multiple of SCHED_MMA_DEPTH_BYTES
  * everywhere, since padding is arithmetic too: tile_k is larger only where it divides k.
  *
  * Where the tiles of a size are fewer than the machine's processors, smaller ones read more, but
@@ -9,7 +9,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
-enum { DEPTH_BYTES = 64, STORE_LANES = 4 };
+enum { STORE_LANES = 4 };
 
 /* `depth_bytes`: the most that tile_k is; 96 KiB of stages at most, which every target has, and so
  * that two blocks share a processor. */
@@ -26,23 +26,23 @@ static const Tile few_rows_deep_tile = {16, 64, 256, 1, 4, 5}; /* 100 KiB */
 static const Tile few_rows_pair_tile = {16, 64, 256, 1, 4, 3}; /* two blocks a processor */
 static const Tile small_tile = {64, 64, 128, 2, 2, 6};
 /* A thread has 128 registers of accumulators. */
-static const Tile large_tile = {128, 128, DEPTH_BYTES, 2, 2, 3};
+static const Tile large_tile = {128, 128, SCHED_MMA_DEPTH_BYTES, 2, 2, 3};
 /* What is counted to tell whether small ones are better. */
 static const Tile half_tile = {.m = 64, .n = 128};
 /* Of operands that go through registers. */
-static const Tile computed_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
+static const Tile computed_tile = {64, 64, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
 /* Where it is seldom taken: the least code. */
-static const Tile spare_tile = {32, 32, DEPTH_BYTES, 2, 2, 3};
+static const Tile spare_tile = {32, 32, SCHED_MMA_DEPTH_BYTES, 2, 2, 3};
 /* Of f64, whose accumulators take twice the registers; computing takes more than memory. */
-static const Tile wide_small_tile = {64, 64, DEPTH_BYTES, 2, 2, 4};
-static const Tile wide_large_tile = {128, 128, DEPTH_BYTES, 2, 4, 3};
+static const Tile wide_small_tile = {64, 64, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
+static const Tile wide_large_tile = {128, 128, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
 /* Few rows of it, as many as a tile has: as narrow as to give every processor a tile. */
 enum { N_WIDE_FEW = 2 };
 static const Tile wide_few_tiles[N_WIDE_FEW] = {{32, 32, 256, 2, 2, 6}, {64, 32, 128, 2, 2, 6}};
 /* Of columns that are to be whole. Few rows of them are gone over by as many warps as may be. */
-static const Tile rows_tile = {64, 128, DEPTH_BYTES, 2, 2, 4};
-static const Tile rows_wide_tile = {64, 256, DEPTH_BYTES, 2, 4, 3};
-static const Tile wide_rows_tile = {64, 128, DEPTH_BYTES, 2, 4, 3};
+static const Tile rows_tile = {64, 128, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
+static const Tile rows_wide_tile = {64, 256, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
+static const Tile wide_rows_tile = {64, 128, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
 enum { N_LOW_TILES = 3 };
 static const Tile low_rows_tiles[N_LOW_TILES] = {
     {32, 64, 128, 2, 2, 4}, {32, 128, 128, 1, 8, 4}, {32, 256, 128, 1, 8, 3}};
@@ -151,7 +151,7 @@ static uint64_t aligned_args(const Searcher *c, const OperandChoice *choice) {
 static void set_tile(const Searcher *c, Variant *variant, const Tile *tile) {
     Sched *sched = &variant->sched;
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
-    uint32_t least = DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
+    uint32_t least = SCHED_MMA_DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
     uint32_t depth = tile->depth_bytes / c->elem_bytes;
     while (depth > least && dim_multiple(c->dims, k) % depth) depth /= 2, stages *= 2;
     while (stages > 3 && (int64_t)(stages - 1) * depth >= dim_hi(c->dims, k)) stages--;
@@ -300,7 +300,7 @@ static const Tile *few_of(const Searcher *c, const Target *target) {
     int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
     /* Of a tile less deep there are not enough chunks for all threads. */
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
-    bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0;
+    bool is_deep = dim_multiple(c->dims, k) % (2 * SCHED_MMA_DEPTH_BYTES / c->elem_bytes) == 0;
     bool has_few_rows = is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
     bool is_clustered = target->max_cluster > 1; /* such a target has 227 KiB for a block */
     if (n < SCHED_MMA_MANY_TILES || n > 2 * c->n_processors) return &few_tile;
@@ -313,7 +313,7 @@ static const Tile *few_of(const Searcher *c, const Target *target) {
  * deep k. */
 static bool has_low(const Searcher *c) {
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
-    bool is_deep = dim_multiple(c->dims, k) % (2 * DEPTH_BYTES / c->elem_bytes) == 0 &&
+    bool is_deep = dim_multiple(c->dims, k) % (2 * SCHED_MMA_DEPTH_BYTES / c->elem_bytes) == 0 &&
                    dim_hi(c->dims, k) >= SCHED_MMA_LOW_DEPTH;
     return c->elem_bytes == 8 && !c->launch.has_rows && is_deep;
 }

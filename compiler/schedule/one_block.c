@@ -1,18 +1,13 @@
 /* Schedules of turns. See one_block.h. */
 #include "schedule/one_block.h"
+#include "machine/tuning.h"
 #include "machine/machine.h"
 
 #include "schedule/flat.h"
 #include "schedule/gemm.h"
 #include "schedule/row.h"
 
-enum {
-    COLUMN_THREADS = 256, /* a column's block is eight chains of 32 threads */
-    MIN_WARPS = 4,        /* of the block */
-    TILE_DEPTH = 32,
-    MAX_TILE_BYTES = 24 * 1024, /* of the operands' tiles in shared memory, twice */
-    FEW_ROWS = 8
-};
+enum { COLUMN_THREADS = 256 }; /* a column's block is eight chains of 32 threads */
 
 static DimId ceil_div(const Kernel *kernel, DimId dim, int64_t divisor) {
     return dim_ceil_div(indextab_dims(scalartab_indices(kernel->scalars)), dim, divisor);
@@ -27,19 +22,19 @@ static void set_fma_tile(const Kernel *kernel, Variant *variant) {
     int64_t m = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)));
     int64_t n = dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)));
     GemmSched *gemm = &sched->gemm;
-    gemm->warps_m = m <= FEW_ROWS ? 1 : n_warps / MIN_WARPS < 4 ? 2 : 4;
+    gemm->warps_m = m <= SCHED_ONE_BLOCK_ROWS ? 1 : n_warps / SCHED_ONE_BLOCK_WARPS < 4 ? 2 : 4;
     gemm->warps_n = n_warps / gemm->warps_m;
     if (m == 1) {
         gemm->tile_m = 1;
         gemm->tile_n = WARP_THREADS * gemm->warps_n;
     } else {
-        gemm->tile_m = m <= FEW_ROWS ? FEW_ROWS : m <= 32 ? 32 : 64;
+        gemm->tile_m = m <= SCHED_ONE_BLOCK_ROWS ? SCHED_ONE_BLOCK_ROWS : m <= 32 ? 32 : 64;
         gemm->tile_n = 4 * gemm->warps_n;
         while (gemm->tile_n < n && gemm->tile_n < 64) gemm->tile_n *= 2;
     }
-    gemm->tile_k = TILE_DEPTH;
+    gemm->tile_k = SCHED_ONE_BLOCK_DEPTH;
     uint32_t bytes = 2 * (gemm->tile_m + gemm->tile_n) * dtype_bytes(kernel->reduces.data[0].acc);
-    while (gemm->tile_k > 4 && gemm->tile_k * bytes > MAX_TILE_BYTES) gemm->tile_k /= 2;
+    while (gemm->tile_k > 4 && gemm->tile_k * bytes > SCHED_ONE_BLOCK_BYTES) gemm->tile_k /= 2;
     gemm->stages = 2;
     variant->grid = gemm_gpu_grid(kernel, gemm->tile_m, gemm->tile_n);
 }

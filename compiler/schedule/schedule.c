@@ -16,30 +16,7 @@
 
 #include <string.h>
 
-enum {
-    MAP_THREADS = 256,
-    MAP_ROW_BYTES = 8,    /* of an access that a row's own vectors are kept for: judged */
-    COLUMN_THREADS = 256, /* along the columns, by 8 chains, by segments side by side */
-    COLUMN_CHAINS = 8,
-    WIDE_COLUMNS = 1024, /* that give every processor a block though each takes whole sectors */
-    FINISH_UNROLL = 16,
-    FINISH_THREADS = 512, /* on a processor: there are few, with registers for all of its loads */
-    MAX_RESIDENT_ELEMS = 64, /* per thread: registers */
-    MANY_ROW_THREADS = 512,
-    MANY_SINGLE_REGISTERS = 64,
-    MANY_REGISTERS = 86, /* as estimated; in three blocks of 256 the assembler makes 80 do */
-    MOST_BLOCK_REGISTERS = 37 * 1024, /* the same; the assembler takes up to half as many again */
-    MANY_STEPS = 8,
-    UNROLL = 4, /* steps in flight */
-    CPU_MAP_UNIT = 4096,
-    CPU_MAP_STRIDED_UNIT = 16, /* where some access strides: short runs, so that the lines it
-                                * touches are used by the next row while they are in the cache */
-    ROW_CLOCKS = 6,            /* of such a row, beside its elements */
-    STRIDED_CLOCKS = 2,        /* of one element */
-    CPU_MAP_OUT_UNIT = 256,    /* where rows are short: so many of them, whose lines stay close */
-    CPU_COLUMN_UNIT = 1024,
-    CPU_ROW_LANES = 8 /* at least, unless they are wider */
-};
+enum { COLUMN_CHAINS = 8 };
 
 typedef struct Scheduler {
     Arena *arena;
@@ -167,7 +144,7 @@ static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
 }
 
 static void gpu_map(Scheduler *s, Variant variant) {
-    variant.sched.threads = MAP_THREADS;
+    variant.sched.threads = SCHED_MAP_THREADS;
     if (variant.sched.template == TEMPLATE_GPU_MAP) variant.sched.unroll = map_unroll(s, &variant);
     variant.grid = sched_map_grid(s->kernel, &variant.sched);
     add_variant(s, variant);
@@ -185,15 +162,16 @@ static bool finishes_split(const Scheduler *s) {
 
 /* As many loads under way as a segment has steps. */
 static void hurry(const Scheduler *s, Sched *sched) {
-    sched->unroll = FINISH_UNROLL;
+    sched->unroll = SCHED_FINISH_UNROLL;
     while (sched->unroll > 4 && !has_registers(s, sched)) sched->unroll /= 2;
-    sched->min_blocks = sched->threads < FINISH_THREADS ? FINISH_THREADS / sched->threads : 1;
+    sched->min_blocks =
+        sched->threads < SCHED_FINISH_THREADS ? SCHED_FINISH_THREADS / sched->threads : 1;
 }
 
 /* Whether a thread is to have fewer elements, by narrower accesses and more threads. Up to 256 of
  * them that is faster; beyond, it takes less time to compile. */
 static bool is_crowded(const Sched *sched, bool is_known) {
-    uint32_t most = is_known ? MANY_ROW_THREADS / 2 : MANY_ROW_THREADS;
+    uint32_t most = is_known ? SCHED_MANY_ROW_THREADS / 2 : SCHED_MANY_ROW_THREADS;
     return sched->row.resident * sched->lanes > SCHED_FEW_RESIDENT_ELEMS && sched->threads < most;
 }
 
@@ -203,11 +181,11 @@ static bool is_crowded(const Sched *sched, bool is_known) {
 static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
     uint32_t registers = pressure_least(s->arena, s->kernel, sched);
     bool keeps_many = sched->row.resident * sched->lanes > SCHED_FEW_RESIDENT_ELEMS;
-    if (keeps_many && sched->threads == MANY_ROW_THREADS / 2)
-        return registers <= MANY_REGISTERS && widest_bytes(s) <= 2 ? 3 : 2;
-    if (sched->threads < MANY_ROW_THREADS) return 0;
+    if (keeps_many && sched->threads == SCHED_MANY_ROW_THREADS / 2)
+        return registers <= SCHED_MANY_REGISTERS && widest_bytes(s) <= 2 ? 3 : 2;
+    if (sched->threads < SCHED_MANY_ROW_THREADS) return 0;
     bool has_room = 2 * (registers + 8) * sched->threads <= PROCESSOR_REGISTERS;
-    return has_room && sched->threads == MANY_ROW_THREADS ? 2 : 1;
+    return has_room && sched->threads == SCHED_MANY_ROW_THREADS ? 2 : 1;
 }
 
 /* Loads of elements that lanes have of their own, each of these axes (bit set; 0: any). */
@@ -236,14 +214,14 @@ static RowUse row_use(const Scheduler *s, int64_t length) {
 }
 
 static bool has_room(const Scheduler *s, Sched *sched) {
-    return sched->row.resident * sched->lanes <= MAX_RESIDENT_ELEMS &&
+    return sched->row.resident * sched->lanes <= SCHED_RESIDENT_ELEMS &&
            sched->row.resident <= SCHED_ROW_STEPS && has_registers(s, sched) &&
-           pressure_least(s->arena, s->kernel, sched) * sched->threads <= MOST_BLOCK_REGISTERS;
+           pressure_least(s->arena, s->kernel, sched) * sched->threads <= SCHED_BLOCK_REGISTERS;
 }
 
 /* Single elements of several tensors at once, so that few blocks fit on a processor. */
 static bool keeps_many(const Scheduler *s, const Sched *sched) {
-    uint32_t most = MANY_SINGLE_REGISTERS + (sched->is_wide ? sched->row.resident : 0);
+    uint32_t most = SCHED_SINGLE_REGISTERS + (sched->is_wide ? sched->row.resident : 0);
     return sched->lanes == 1 && pressure_least(s->arena, s->kernel, sched) > most;
 }
 
@@ -251,7 +229,7 @@ static bool keeps_many(const Scheduler *s, const Sched *sched) {
  * weights beside so many steps, which are masked there, spill. */
 static uint32_t most_steps(const Scheduler *s, const RowUse *use, bool is_cluster,
                            bool may_be_short) {
-    if (may_be_short) return MANY_STEPS;
+    if (may_be_short) return SCHED_MANY_STEPS;
     bool has_weights = is_cluster && n_loads(s, 0) > use->n_loads;
     return has_weights ? SCHED_ROW_STEPS / 2 : SCHED_ROW_STEPS;
 }
@@ -278,16 +256,16 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
         if (!sched_row_widen(sched, 2 * sched->row.threads_per_row)) return false;
     while (keeps_many(s, sched))
         if (!sched_row_widen(sched, 2 * sched->row.threads_per_row)) break;
-    bool is_wasteful = may_be_short && sched->row.threads_per_row > MANY_ROW_THREADS;
+    bool is_wasteful = may_be_short && sched->row.threads_per_row > SCHED_MANY_ROW_THREADS;
     return sched->row.resident <= use.most_steps && !is_wasteful;
 }
 
 /* Partial results by few blocks: each has more on its way, if that is of few tensors. */
 static void add_deep(Scheduler *s, Variant variant) {
-    uint32_t n = n_loads(s, 0), unroll = n == 1 ? 4 * UNROLL : n == 2 ? 2 * UNROLL : 0;
+    uint32_t n = n_loads(s, 0), unroll = n == 1 ? 4 * SCHED_UNROLL : n == 2 ? 2 * SCHED_UNROLL : 0;
     bool is_partial = s->kernel->segment_axis != NO_AXIS;
     if (!is_partial || predicate_dim(&variant.predicate, TERM_RANGE) ||
-        variant.sched.unroll != UNROLL || !unroll ||
+        variant.sched.unroll != SCHED_UNROLL || !unroll ||
         dim_lo(s->dims, variant.grid) > s->target->n_processors)
         return;
     variant.sched.unroll = unroll;
@@ -305,7 +283,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     if (!is_resident) {
         sched = variant.sched;
         RowUse use = row_use(s, length);
-        sched.unroll = sched_row_all(&sched, &use) > UNROLL ? UNROLL : 1;
+        sched.unroll = sched_row_all(&sched, &use) > SCHED_UNROLL ? SCHED_UNROLL : 1;
     }
     sched.min_blocks = large_blocks(s, &sched);
     if (!is_resident && finishes_split(s)) hurry(s, &sched);
@@ -340,14 +318,16 @@ static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, in
 /* Lengths up to which a row may have a variant of its own: a step of a few threads, of a single
  * pass of one too, of a warp, several, and if there are several passes, or single elements, what a
  * block keeps. Returns how many there are. */
-enum { MAX_SHORT_ROWS = 11, MOST_WARP_STEPS = 8 };
+enum {
+    MAX_SHORT_ROWS = 11,
+};
 static uint32_t short_rows(const Scheduler *s, const Variant *variant,
                            int64_t lengths[MAX_SHORT_ROWS]) {
     uint32_t lanes = variant->sched.lanes, n = 0;
     ReduceOrder order = reduce_order(FORM_ROW, DEVICE_GPU);
     if (s->kernel->stages.n == 1) lengths[n++] = lanes;
     for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
-    if (lengths[n - 1] * MOST_WARP_STEPS < order.n_chains) lengths[n++] = 256;
+    if (lengths[n - 1] * SCHED_WARP_STEPS < order.n_chains) lengths[n++] = 256;
     if (lanes > 1) lengths[n++] = order.n_chains;
     if (s->kernel->stages.n == 1 && lanes > 1) return n;
     for (int64_t length = lanes > 1 ? 4096 : 512; length <= order.segment_elems; length *= 2)
@@ -379,18 +359,19 @@ static void gpu_row(Scheduler *s, Variant variant) {
  * there is room, for a wide tensor without reading sectors in parts. */
 static uint32_t column_team(const Scheduler *s, uint32_t lanes, int64_t n_segments) {
     int64_t columns = dim_hi(s->dims, kernel_n_rows(s->kernel));
-    uint32_t threads_per_row = WARP_THREADS, least = columns < WIDE_COLUMNS ? 1 : 4;
+    uint32_t threads_per_row = WARP_THREADS, least = columns < SCHED_WIDE_COLUMNS ? 1 : 4;
     while (threads_per_row > 1 && threads_per_row / 2 * (int64_t)lanes >= columns)
         threads_per_row /= 2;
-    while (threads_per_row > least && COLUMN_THREADS / COLUMN_CHAINS / threads_per_row < n_segments)
+    while (threads_per_row > least &&
+           SCHED_COLUMN_THREADS / COLUMN_CHAINS / threads_per_row < n_segments)
         threads_per_row /= 2;
     return threads_per_row;
 }
 
 static void add_column(Scheduler *s, Variant variant) {
     Sched *sched = &variant.sched;
-    sched->threads = COLUMN_THREADS;
-    uint32_t n_groups = COLUMN_THREADS / COLUMN_CHAINS / sched->column.threads_along;
+    sched->threads = SCHED_COLUMN_THREADS;
+    uint32_t n_groups = SCHED_COLUMN_THREADS / COLUMN_CHAINS / sched->column.threads_along;
     DimId strips = dim_ceil_div(s->dims, kernel_n_rows(s->kernel),
                                 (int64_t)sched->lanes * sched->column.threads_along);
     DimId segments = n_segments(s);
@@ -416,7 +397,7 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
     if (sched->lanes > 1) return;
     sched->column.threads_along =
         column_team(s, sched->lanes, most / segment + (most % segment != 0));
-    sched->threads = COLUMN_THREADS;
+    sched->threads = SCHED_COLUMN_THREADS;
     hurry(s, sched);
     add_column(s, variant);
 }
@@ -431,7 +412,7 @@ static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
 
 static void gpu_column(Scheduler *s, Variant variant) {
     bool is_partial = s->kernel->segment_axis != NO_AXIS;
-    variant.sched.unroll = UNROLL;
+    variant.sched.unroll = SCHED_UNROLL;
     if (finishes_split(s)) {
         gpu_column_finish(s, variant);
         return;
@@ -465,7 +446,8 @@ static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes,
     sched.template = TEMPLATE_GPU_MAP_FLAT;
     sched.lanes = pressure_lanes(s->arena, s->kernel, sched);
     FlatUse use = sched_flat_use(s->arena, s->kernel, sched.lanes);
-    bool is_enough = use.has_others && is_const && row_lanes * widest_bytes(s) >= MAP_ROW_BYTES;
+    bool is_enough =
+        use.has_others && is_const && row_lanes * widest_bytes(s) >= SCHED_MAP_ROW_BYTES;
     if (!use.may || known % sched.lanes == 0 || is_enough) sched.lanes = 1;
     *replaces = sched.lanes > 1 && (is_const || !use.has_others);
     Variant variant = {.sched = sched};
@@ -558,10 +540,10 @@ static MapWork map_work(const Scheduler *s, uint32_t lanes) {
 }
 
 static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
-    if (s->kernel->form == FORM_COLUMN) return CPU_COLUMN_UNIT;
+    if (s->kernel->form == FORM_COLUMN) return SCHED_CPU_COLUMN_UNIT;
     bool is_strided =
         s->kernel->form == FORM_MAP && s->lane_axis != NO_AXIS && map_work(s, lanes).n_strided > 0;
-    return is_strided ? CPU_MAP_STRIDED_UNIT : CPU_MAP_UNIT;
+    return is_strided ? SCHED_CPU_MAP_STRIDED_UNIT : SCHED_CPU_MAP_UNIT;
 }
 
 /* Variants for rows that go in groups, and for those of which values can be kept between stages,
@@ -590,9 +572,9 @@ static uint32_t long_axis(const Scheduler *s, uint32_t lanes) {
  * lanes of another axis, where strided accesses go one by one. In clocks, roughly: see
  * docs/results/scheduling-rules.md. */
 static int64_t longest_short(MapWork last, MapWork out, uint32_t lanes) {
-    double row = ROW_CLOCKS + last.prims + last.n_accesses - last.n_strided;
-    double more =
-        out.prims / lanes + STRIDED_CLOCKS * out.n_strided - STRIDED_CLOCKS * last.n_strided;
+    double row = SCHED_CPU_ROW_CLOCKS + last.prims + last.n_accesses - last.n_strided;
+    double more = out.prims / lanes + SCHED_CPU_STRIDED_CLOCKS * out.n_strided -
+                  SCHED_CPU_STRIDED_CLOCKS * last.n_strided;
     return more * (lanes - 1) < row ? lanes - 1 : (int64_t)(row / more);
 }
 
@@ -608,8 +590,8 @@ static void cpu_short_map(Scheduler *s, Variant variant) {
     if (dim_hi(s->dims, extent) > most)
         predicate_set_range(&variant.predicate, extent, INT64_MIN, most);
     variant.sched.cpu_map.lanes_out = last - axis;
-    variant.sched.cpu_map.chunk_elems = CPU_MAP_OUT_UNIT;
-    variant.grid = cpu_grid(s, CPU_MAP_OUT_UNIT);
+    variant.sched.cpu_map.chunk_elems = SCHED_CPU_MAP_OUT_UNIT;
+    variant.grid = cpu_grid(s, SCHED_CPU_MAP_OUT_UNIT);
     if (dim_lo(s->dims, extent) <= most) add_variant(s, variant);
     s->lane_axis = last;
 }
@@ -617,7 +599,7 @@ static void cpu_short_map(Scheduler *s, Variant variant) {
 /* Narrower vectors where they take a whole row: of those a processor starts more at once. */
 static uint32_t row_lanes(const Scheduler *s, uint32_t lanes) {
     int64_t most = dim_hi(s->dims, kernel_n_reduced(s->kernel));
-    while (lanes > CPU_ROW_LANES && most <= lanes / 2) lanes /= 2;
+    while (lanes > SCHED_CPU_ROW_LANES && most <= lanes / 2) lanes /= 2;
     return lanes;
 }
 

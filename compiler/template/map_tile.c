@@ -1,11 +1,9 @@
 /* See map_tile.h. */
 #include "template/map_tile.h"
+#include "machine/tuning.h"
 #include "machine/machine.h"
 
-enum {
-    NEAR_BYTES = 16,         /* from element to element, at most, of what lies along an axis */
-    MAX_AHEAD_REGISTERS = 48 /* of a thread; judged */
-};
+enum { NEAR_BYTES = 16 }; /* between elements that count as lying along an axis, at most */
 
 /* Elements from one place along the axis to the next, 0: no fixed number, or no known one. */
 static int64_t known_stride(const Kernel *kernel, IndexId index, uint32_t axis) {
@@ -81,7 +79,7 @@ MapTileHeld map_tile_held(Arena *arena, const Kernel *kernel, const Sched *sched
         else if (s->axes >> sched->map_tile.axis_in & 1)
             held.ahead += registers_of(sched, s);
     }
-    if (held.ahead > MAX_AHEAD_REGISTERS) held.ahead = 0;
+    if (held.ahead > SCHED_TILE_AHEAD_REGISTERS) held.ahead = 0;
     return held;
 }
 

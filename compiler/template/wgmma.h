@@ -10,6 +10,7 @@
 #ifndef FUSEC_TEMPLATE_WGMMA_H
 #define FUSEC_TEMPLATE_WGMMA_H
 
+#include "machine/card.h"
 #include "plan/kernel.h"
 
 #include <math.h>
@@ -26,7 +27,7 @@ enum {
     WGMMA_MAX_PRODUCTS = 4,
     WGMMA_MAX_STAGES = 12,
     WGMMA_BARRIER_BYTES = 8,
-    WGMMA_SHARED_BYTES = 227 * 1024 /* that a block may have */
+    WGMMA_SHARED_BYTES = CARD_SHARED_H200 /* of a block, on every card with wgmma */
 };
 
 /* Elements of k of a stage: they fill a row of the swizzle. */

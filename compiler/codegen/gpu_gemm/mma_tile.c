@@ -1,7 +1,7 @@
 /* A block's accumulators on tensor cores. See mma_tile.h. */
 #include "codegen/gpu_gemm/mma_tile.h"
 
-enum { PAD_ELEMS = 8, DRAIN_BYTES = 48 * 1024 };
+enum { PAD_ELEMS = 8 };
 
 void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     Lower *lower = block->lower;
@@ -93,7 +93,7 @@ static uint32_t epilogue_rows(const MmaTile *tile) {
     const Sched *sched = tile->sched;
     uint32_t rows = sched->gemm.tile_m / sched->gemm.warps_m;
     uint32_t row_bytes = sched->gemm.warps_m * (sched->gemm.tile_n + PAD_ELEMS) * tile->acc_bytes;
-    while (rows > 16 && rows * row_bytes > DRAIN_BYTES) rows /= 2;
+    while (rows > 16 && rows * row_bytes > STATIC_SHARED_BYTES) rows /= 2;
     return rows;
 }
 
