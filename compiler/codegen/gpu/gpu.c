@@ -40,7 +40,7 @@ void gpu_copies_wait(const Codegen *k, uint32_t n_pending) {
 }
 
 static Val shuffle_i32(const Codegen *k, Val value, uint32_t offset) {
-    Val args[4] = {k_i32(k, -1), value, k_i32(k, offset), k_i32(k, WARP - 1)};
+    Val args[4] = {k_i32(k, -1), value, k_i32(k, offset), k_i32(k, WARP_THREADS - 1)};
     return k_intrinsic(k, "llvm.nvvm.shfl.sync.bfly.i32", args, 4);
 }
 

@@ -7,7 +7,7 @@
 #include "machine/machine.h"
 #include "plan/launch.h"
 
-enum { WARP = WARP_THREADS, GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ };
+enum { GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ };
 
 Val gpu_thread(const Codegen *k);  /* i32 */
 Val gpu_block(const Lower *lower); /* index_type; the number of the block within its kernel */

@@ -48,7 +48,7 @@ typedef struct Row {
 static void place_thread(Row *row) {
     Codegen *k = row->k;
     Val thread = gpu_thread(k);
-    row->lane = k_andi(k, thread, WARP - 1);
+    row->lane = k_andi(k, thread, WARP_THREADS - 1);
     row->thread = k_andi(k, thread, (int64_t)row->sched->row.threads_per_row - 1);
     Val own = k_muli(k, row->thread, row->sched->lanes);
     row->own = gpu_index(row->lower, own);
@@ -231,7 +231,8 @@ static Val own_slot(const Row *row) {
  * warp's, the next bits the slot's. */
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     Codegen *k = row->k;
-    uint32_t n_warps = row->sched->row.threads_per_row / WARP, n_parts = n_warps * row->n_slots;
+    uint32_t n_warps = row->sched->row.threads_per_row / WARP_THREADS,
+             n_parts = n_warps * row->n_slots;
     Val writes = k_ulti(k, row->lane, row->n_slots);
     Val to = k_lshri(k, row->thread, 5);
     if (row->n_slots > 1) {
@@ -286,7 +287,7 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     uint32_t n = slots_of(row, reduce), offset = 1, shared = 1;
     for (uint32_t s = 0; s < n; s++)
         parts[s] = acc_join_lanes(row->lower, reduce, parts[s], row->sched->lanes);
-    for (; offset < row->sched->row.threads_per_row && offset < WARP; offset *= 2) {
+    for (; offset < row->sched->row.threads_per_row && offset < WARP_THREADS; offset *= 2) {
         if (n == 1) {
             parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
             continue;
@@ -298,7 +299,8 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
     for (; n > 1; n /= 2)
         for (uint32_t s = 0; s < n / 2; s++)
             parts[s] = acc_combine(row->lower, reduce, parts[2 * s], parts[2 * s + 1]);
-    for (offset = shared / 2; offset > 0 && row->sched->row.threads_per_row <= WARP; offset /= 2)
+    for (offset = shared / 2; offset > 0 && row->sched->row.threads_per_row <= WARP_THREADS;
+         offset /= 2)
         parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
     return parts[0];
 }
@@ -317,7 +319,7 @@ static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t
         accs[i] = reduce->is_arg ? acc_join_arg(row->lower, reduce, parts[0], join_one, row)
                                  : join_threads(row, reduce, parts);
     }
-    if (row->sched->row.threads_per_row > WARP) join_warps(row, slots, accs, n);
+    if (row->sched->row.threads_per_row > WARP_THREADS) join_warps(row, slots, accs, n);
 }
 
 /* Passes over elements. */
@@ -456,7 +458,7 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
         const Reduce *reduce = stage_reduce(row->kernel, stage, i);
         outer[i] = take_segment(row, reduce, outer[i], chain, accs[i]);
     }
-    if (row->sched->row.threads_per_row > WARP) gpu_barrier(k);
+    if (row->sched->row.threads_per_row > WARP_THREADS) gpu_barrier(k);
     acc_loop_end(k, &loop, outer, stage->reduces.n, NULL);
     row->first = zero;
     row->count = n;
@@ -550,8 +552,8 @@ static void make_barriers(Row *row) {
 }
 
 static void make_shared(Row *row) {
-    if (row->sched->row.threads_per_row > WARP)
-        row->shared = shared_accs(row, WARP, false, "partials");
+    if (row->sched->row.threads_per_row > WARP_THREADS)
+        row->shared = shared_accs(row, WARP_THREADS, false, "partials");
     if (!row->rank) return;
     row->parts = shared_accs(row, row->sched->cluster, true, "parts");
     make_barriers(row);
@@ -610,9 +612,9 @@ static void run_tile(Lower *lower) {
     Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
     const BlockTile *tile = lower->tile;
-    uint32_t threads = tile->is_warps ? WARP : sched->threads;
+    uint32_t threads = tile->is_warps ? WARP_THREADS : sched->threads;
     Val thread = gpu_thread(k);
-    if (tile->is_warps) thread = k_andi(k, thread, WARP - 1);
+    if (tile->is_warps) thread = k_andi(k, thread, WARP_THREADS - 1);
     Val threads_per_row = k_udivi(k, thread, sched->row.threads_per_row);
     Loop loop = loop_begin(k, k_index_cast(k, threads_per_row, lower->index_type),
                            lower_index_const(lower, tile->n_rows),

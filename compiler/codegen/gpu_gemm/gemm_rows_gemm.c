@@ -90,7 +90,7 @@ static Val row_of_thread(const GemmRowsGemm *s, uint32_t r) {
     const Sched *sched = s->scores.sched;
     Val warp_rows = k_i32(k, sched->gemm.tile_m / sched->gemm.warps_m);
     Val row = k_mul(k, s->scores.warp_m, warp_rows);
-    Val lane = k_andi(k, block->thread, WARP - 1);
+    Val lane = k_andi(k, block->thread, WARP_THREADS - 1);
     lane = k_lshri(k, lane, 2);
     row = k_add(k, row, lane);
     row = k_addi(k, row, (int64_t)r * 8);

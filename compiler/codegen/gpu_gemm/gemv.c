@@ -242,12 +242,12 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
     Val sum = join(v, slots, v->sched->gemv.slots);
     for (uint32_t j = 0; j < lanes; j++) {
         values[j] = element(v, sum, j);
-        for (uint32_t offset = v->across; offset < WARP; offset *= 2)
+        for (uint32_t offset = v->across; offset < WARP_THREADS; offset *= 2)
             values[j] = add(v, values[j], gpu_shuffle_xor(k, values[j], offset));
     }
-    Val warp = k_udivi(k, v->block.thread, WARP);
+    Val warp = k_udivi(k, v->block.thread, WARP_THREADS);
     warp = k_addi(k, warp, (int64_t)kept * v->n_parts);
-    Val lane = k_uremi(k, v->block.thread, WARP);
+    Val lane = k_uremi(k, v->block.thread, WARP_THREADS);
     Val leads = k_ulti(k, lane, v->across);
     Val column = k_muli(k, v->which, lanes);
     If writes = if_begin(k, leads);
@@ -265,8 +265,9 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
  * fits a warp. The sums of slot s and warp w of the row become part s * (warps per row) + w. */
 static void leave_chains(const Vector *v) {
     Codegen *k = v->k;
-    uint32_t threads_per_row = v->sched->gemv.threads_along_k, team_warps = threads_per_row / WARP,
-             in_warp = threads_per_row < WARP ? threads_per_row : WARP;
+    uint32_t threads_per_row = v->sched->gemv.threads_along_k,
+             team_warps = threads_per_row / WARP_THREADS,
+             in_warp = threads_per_row < WARP_THREADS ? threads_per_row : WARP_THREADS;
     Val sums[MAX_OUTPUTS][MAX_SLOTS], lanes[16];
     for (uint32_t r = 0; r < v->team_outputs; r++)
         for (uint32_t s = 0; s < v->sched->gemv.slots; s++) {
@@ -276,8 +277,8 @@ static void leave_chains(const Vector *v) {
                 sums[r][s] = add(v, sums[r][s], gpu_shuffle_xor(k, sums[r][s], offset));
         }
     uint32_t n_slots = team_warps > 1 ? v->sched->gemv.slots : 1;
-    Val in_team = k_udivi(k, v->along, WARP);
-    Val lane = k_uremi(k, v->along, WARP);
+    Val in_team = k_udivi(k, v->along, WARP_THREADS);
+    Val lane = k_uremi(k, v->along, WARP_THREADS);
     Val first = k_muli(k, v->which, v->team_outputs);
     If leads = if_begin(k, k_eqi(k, lane, 0));
     for (uint32_t r = 0; r < v->team_outputs; r++) {

@@ -312,7 +312,7 @@ static void aim_matrices(MmaOperand *factor, const GemmBlock *block, Val warp_fi
 /* Element loads: lane l has the elements (own l / 4, k l % 4) of matrices of 8 x 4. */
 static void aim_elements(MmaOperand *factor, const GemmBlock *block, Val warp_first, uint32_t n) {
     const Codegen *k = block->lower->k;
-    Val lane = k_andi(k, block->thread, WARP - 1);
+    Val lane = k_andi(k, block->thread, WARP_THREADS - 1);
     Val own = k_lshri(k, lane, 2);
     Val at_k = k_andi(k, lane, 3);
     own = k_add(k, own, warp_first);

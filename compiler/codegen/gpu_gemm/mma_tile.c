@@ -18,7 +18,7 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     if (tile->n_accs > MAX_ACCUMULATORS)
         ice(tile->k->arena, "a thread keeps more than %d accumulators", MAX_ACCUMULATORS);
     for (uint32_t i = 0; i < tile->n_accs; i++) tile->accs[i] = LLVMConstReal(tile->acc_type, 0);
-    Val warp = k_udivi(k, block->thread, WARP);
+    Val warp = k_udivi(k, block->thread, WARP_THREADS);
     tile->warp_m = k_uremi(k, warp, sched->gemm.warps_m);
     tile->warp_n = k_udivi(k, warp, sched->gemm.warps_m);
 }
@@ -106,7 +106,7 @@ uint32_t mma_tile_epilogue_bytes(const MmaTile *tile) {
 static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
     const Codegen *k = tile->k;
     uint32_t pitch = tile->sched->gemm.tile_n + PAD_ELEMS;
-    Val lane = k_andi(k, tile->block.thread, WARP - 1);
+    Val lane = k_andi(k, tile->block.thread, WARP_THREADS - 1);
     Val row = k_muli(k, tile->warp_m, (int64_t)n_m * 16);
     row = k_add(k, row, k_lshri(k, lane, 2));
     Val column = k_andi(k, lane, 3);

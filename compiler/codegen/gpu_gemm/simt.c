@@ -289,7 +289,7 @@ static void place_fragments(Simt *g, Side *side, uint32_t warps, uint32_t lanes,
  * memory instead of four. */
 static void place_lane(const Simt *g, Val lane, uint32_t lanes_n, Val *m, Val *n) {
     const Codegen *k = g->k;
-    if (lanes_n == 1 || lanes_n == WARP) {
+    if (lanes_n == 1 || lanes_n == WARP_THREADS) {
         *m = k_udivi(k, lane, lanes_n);
         *n = k_uremi(k, lane, lanes_n);
         return;
@@ -310,16 +310,16 @@ static void place_lane(const Simt *g, Val lane, uint32_t lanes_n, Val *m, Val *n
 static Val place_thread(Simt *g) {
     const Codegen *k = g->k;
     const Sched *sched = g->sched;
-    uint32_t lanes_m = simt_lanes_m(sched), lanes_n = WARP / lanes_m;
+    uint32_t lanes_m = simt_lanes_m(sched), lanes_n = WARP_THREADS / lanes_m;
     Val thread = g->block.thread;
-    Val lane = k_andi(k, thread, WARP - 1);
+    Val lane = k_andi(k, thread, WARP_THREADS - 1);
     Val warp = k_lshri(k, thread, 5);
     warp = k_uremi(k, warp, (int64_t)sched->gemm.warps_m * sched->gemm.warps_n);
     Val warp_m = k_udivi(k, warp, sched->gemm.warps_n);
     Val warp_n = k_uremi(k, warp, sched->gemm.warps_n);
     Val lane_m, lane_n;
     place_lane(g, lane, lanes_n, &lane_m, &lane_n);
-    uint32_t computing = WARP * sched->gemm.warps_m * sched->gemm.warps_n;
+    uint32_t computing = WARP_THREADS * sched->gemm.warps_m * sched->gemm.warps_n;
     if (computing < sched->threads) g->computes = k_ulti(k, thread, computing);
     place_fragments(g, &g->sides[0], sched->gemm.warps_m, lanes_m, warp_m, lane_m);
     place_fragments(g, &g->sides[1], sched->gemm.warps_n, lanes_n, warp_n, lane_n);

@@ -5,7 +5,7 @@
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "codegen/gpu_gemm/im2col.h"
 
-enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP, BLOCK_ELEMS = 64 };
+enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS, BLOCK_ELEMS = 64 };
 /* A kernel of three warpgroups starts with 168 registers per thread. The producer gives most of its
  * registers to the consumers (setmaxnreg). */
 enum { FEW_REGISTERS = 40, MANY_REGISTERS = 232 };
@@ -68,7 +68,7 @@ static void place_thread(Wgmma *w) {
     w->shared = gpu_shared_dynamic(k);
     w->thread = gpu_thread(k);
     /* The shuffle tells LLVM and ptxas that the warp's number is the same in all lanes. */
-    Val args[4] = {k_i32(k, -1), k_lshri(k, w->thread, 5), k_i32(k, 0), k_i32(k, WARP - 1)};
+    Val args[4] = {k_i32(k, -1), k_lshri(k, w->thread, 5), k_i32(k, 0), k_i32(k, WARP_THREADS - 1)};
     w->warp = k_intrinsic(k, "llvm.nvvm.shfl.sync.idx.i32", args, 4);
     w->group = k_lshri(k, w->warp, 2);
     w->in_group = k_andi(k, w->thread, GROUP_THREADS - 1);

@@ -31,7 +31,7 @@ static void take_warp(const Wgmma *w, WgmmaEpilogue *d, Val warp) {
 static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     const Codegen *k = w->k;
     bool is_whole = w->sched->gemm.store_warps > 0;
-    Val lane = k_andi(k, w->thread, WARP - 1);
+    Val lane = k_andi(k, w->thread, WARP_THREADS - 1);
     WgmmaEpilogue d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = UINT32_MAX};
     d.tiles = tiles_of_phases(w, tile);
     for (uint32_t p = 0; p < w->n_products; p++) {
@@ -51,7 +51,7 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     Val at = k_add(k, k_mul(k, row, pitch), column);
     d.place = k_gep(k, k->f32, d.own, at);
     d.first_row = k_i32(k, 0);
-    if (d.across < WARP) d.first_row = k_udivi(k, lane, d.across);
+    if (d.across < WARP_THREADS) d.first_row = k_udivi(k, lane, d.across);
     Val works = k_ulti(k, d.first_row, d.step);
     Val none = k_i32(k, is_whole ? WGMMA_WARP_ROWS : WGMMA_DRAIN_ROWS);
     d.first_row = k_select(k, works, d.first_row, none);

@@ -4,7 +4,7 @@
 static void arrive(const Wgmma *w, Val barrier) {
     const Codegen *k = w->k;
     gpu_warp_barrier(k);
-    Val lane = k_andi(k, w->thread, WARP - 1);
+    Val lane = k_andi(k, w->thread, WARP_THREADS - 1);
     Val is_first = k_eqi(k, lane, 0);
     If first = if_begin(k, is_first);
     k_intrinsic_2(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", barrier, k_i32(k, 1));
@@ -17,7 +17,7 @@ static void put_results(const Wgmma *w, const Val *accs) {
     const Codegen *k = w->k;
     const Reduce *reduce = &w->lower->kernel->reduces.data[0];
     uint32_t pitch = wgmma_results_pitch(w->sched), n = w->width / 4;
-    Val lane = k_andi(k, w->thread, WARP - 1);
+    Val lane = k_andi(k, w->thread, WARP_THREADS - 1);
     Val row = k_lshri(k, lane, 2);
     Val column = k_andi(k, lane, 3);
     Val at = k_muli(k, row, (int64_t)pitch * 2);
