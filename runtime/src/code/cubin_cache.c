@@ -4,6 +4,7 @@
 #include "host/crc32c.h"
 #include "host/error.h"
 #include "host/mem.h"
+#include "host/read.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -94,17 +95,8 @@ void cubin_cache_drop(const CubinCache *cache, const CubinKey *key) {
 
 /* Reading. */
 
-static bool read_all(int file, void *bytes, size_t n_bytes) {
-    char *at = bytes;
-    while (n_bytes > 0) {
-        ssize_t n = read(file, at, n_bytes);
-        if (n <= 0 && !(n < 0 && errno == EINTR)) {
-            return false;
-        }
-        at += n > 0 ? n : 0;
-        n_bytes -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
+static bool read_all(int file, void *bytes, size_t n_bytes, uint64_t at) {
+    return read_at(file, bytes, n_bytes, at) == (int64_t)n_bytes;
 }
 
 static uint32_t checksum(const Header *header, const void *cubin) {
@@ -128,13 +120,13 @@ static bool is_header(const Header *header, const CubinKey *key, const struct st
 
 static void *read_cubin(int file, const CubinKey *key, const struct stat *info, size_t *n_bytes) {
     Header header;
-    if ((size_t)info->st_size < sizeof header || !read_all(file, &header, sizeof header) ||
+    if ((size_t)info->st_size < sizeof header || !read_all(file, &header, sizeof header, 0) ||
         !is_header(&header, key, info)) {
         return NULL;
     }
     void *cubin = mem_alloc_aligned(header.n_bytes);
-    if (cubin &&
-        (!read_all(file, cubin, header.n_bytes) || checksum(&header, cubin) != header.crc)) {
+    if (cubin && (!read_all(file, cubin, header.n_bytes, sizeof header) ||
+                  checksum(&header, cubin) != header.crc)) {
         mem_free(cubin);
         return NULL;
     }

@@ -7,6 +7,7 @@
 #include "host/error.h"
 #include "manifest/expr.h"
 #include "host/mem.h"
+#include "host/read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -245,23 +246,11 @@ frt_status weights_parse(const void *bytes, size_t n_bytes, const char *name, We
 
 /* Reads bytes [at, at + n) of the file, all of them. */
 static frt_status read_file(const Weights *w, uint64_t at, void *to, size_t n, frt_error *err) {
-    char *next = to;
-    while (n > 0) {
-        ssize_t got = pread(w->file, next, n, (off_t)at);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return frt_fail(err, FRT_E_FILE, "cannot read %s: %s", w->name, strerror(errno));
-        }
-        if (got == 0) {
-            return bad(w, err, NULL, "was cut short while it was read");
-        }
-        next += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
+    int64_t got = read_at(w->file, to, n, at);
+    if (got < 0) {
+        return frt_fail(err, FRT_E_FILE, "cannot read %s: %s", w->name, strerror(errno));
     }
-    return FRT_OK;
+    return (size_t)got < n ? bad(w, err, NULL, "was cut short while it was read") : FRT_OK;
 }
 
 static frt_status parse_file(Weights *w, const char *path, frt_error *err) {
