@@ -332,10 +332,10 @@ test: ## Install what is missing, build everything, run every test
 ci-checks: layers circles constants enums format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, enumerators, format, generated docs, lengths, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
-clang-built: $(B)/fusec
-same-check: build/fusec ## Check that a build by clang writes the same artifacts, byte for byte
+clang-built: $(B)/fusec $(B)/libfusec.so
+same-check: build/same_compile build/libfusec.so build/fusec ## Check that a build by clang writes the same artifacts, byte for byte
 	+@$(AGAIN) CONFIG=clang clang-built
-	@sh tools/same_outputs.sh build/fusec build/clang/fusec $(EXAMPLES)
+	@SAME_AS_NEW=build/clang/libfusec.so $(SAME_AS) --examples build/libfusec.so
 
 # The revision's library and this tree's are loaded by the same program, through fusec.h alone.
 .PHONY: same-as same-as-quick

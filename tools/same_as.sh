@@ -2,15 +2,16 @@
 # Checks that the compiler of this tree writes what the compiler of another revision writes, byte
 # for byte but for the version: artifacts, messages and statuses.
 #
-#   same_as.sh [--quick] REVISION [N] [SEED]
+#   same_as.sh [--quick | --examples] REVISION [N] [SEED]
 #
-# REVISION is one of git's, or a libfusec.so with its fusec beside it. The programs are this tree's: examples, goldens, wrong
-# programs, bench programs, the workloads of bench/peers, the programs of all these in `kernel`,
-# `fuse must` and `fuse never` blocks as the revision fuses them, and what the soak program draws: N
-# random graphs and programs for every template. Each is compiled for every target the revision has,
-# by default, with --no-fuse, --numerics=fast and --rewrite; of the random graphs every fourth with
-# the options. --quick: three targets, and of all but the examples, the goldens and every fourth
-# random graph the default alone.
+# REVISION is one of git's, or a libfusec.so with its fusec beside it: another build of this tree,
+# for example. The programs are this tree's: examples, goldens, wrong programs, bench programs, the
+# workloads of bench/peers, the programs of all these in `kernel`, `fuse must` and `fuse never`
+# blocks as the revision fuses them, and the graphs that the soak program draws: N random graphs and
+# programs for every template. Each is compiled for every target of the revision, by default, with
+# --no-fuse, --numerics=fast and --rewrite; of the random graphs only every fourth has the options.
+# --quick: three targets; only the examples, the goldens and every fourth random graph have the
+# options. --examples: the examples alone, by default, for four targets.
 #
 # SAME_AS_CACHE (build/same_as) keeps the revision's library and what it wrote, by program, so that
 # other calls compile only what is new. Several trees may share it. JOBS (all processors) compile
@@ -22,9 +23,12 @@
 set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
-quick=
-[ "${1-}" = --quick ] && quick=1 && shift
-[ $# -ge 1 ] || { echo "usage: same_as.sh [--quick] REVISION [N] [SEED]" >&2; exit 2; }
+quick='' examples=''
+case ${1-} in
+--quick) quick=1; shift ;;
+--examples) quick=1 examples=1; shift ;;
+esac
+[ $# -ge 1 ] || { echo "usage: same_as.sh [--quick | --examples] REVISION [N] [SEED]" >&2; exit 2; }
 revision=$1 n=${2:-2000} seed=${3:-1}
 cache=${SAME_AS_CACHE:-build/same_as}
 jobs=${JOBS:-$(nproc)}
@@ -84,37 +88,45 @@ list() { # list OPTIONS FOLDER.. : those of the repository
     shift
     find "$@" -name '*.g' | sort | awk -v options="$options" '{ print $1, $1, options, "any" }'
 }
-list all dsl/examples tests/golden >"$programs"
-cp "$programs" "$work/fused"
-list $most tests/explain bench >>"$programs"
-mkdir -p "$work/peers" "$work/random"
-if python3 tools/peers_sources.py "$work/peers"; then
-    find "$work/peers" -name '*.g' | sort |
-        awk -v options=$most '
-            { name = $1; sub(/.*\//, "", name); print $1, "peers/" name, options, "any" }
-        ' >>"$programs"
-else
-    say "SKIPPED: the peers' workloads, which python3 prints"
-    skipped=1
-fi
-[ -n "$quick" ] || cp "$programs" "$work/fused"
-list default tests/negative >>"$programs"
-build/tests/soak/soak --write "$work/random" "$n" "$seed"
-i=0
-while [ $i -lt "$n" ]; do
-    name=random-$((seed + i)).g
-    options=default
-    [ $((i % 4)) = 0 ] && options=all
-    echo "$work/random/$name random/$name $options any" >>"$programs"
-    [ $((i % 10)) = 0 ] && echo "$work/random/$name random/$name default any" >>"$work/fused"
-    i=$((i + 1))
-done
+list_all() {
+    list all dsl/examples tests/golden >"$programs"
+    cp "$programs" "$work/fused"
+    list $most tests/explain bench >>"$programs"
+    mkdir -p "$work/peers" "$work/random"
+    if python3 tools/peers_sources.py "$work/peers"; then
+        find "$work/peers" -name '*.g' | sort |
+            awk -v options=$most '
+                { name = $1; sub(/.*\//, "", name); print $1, "peers/" name, options, "any" }
+            ' >>"$programs"
+    else
+        say "SKIPPED: the peers' workloads, which python3 prints"
+        skipped=1
+    fi
+    [ -n "$quick" ] || cp "$programs" "$work/fused"
+    list default tests/negative >>"$programs"
+    build/tests/soak/soak --write "$work/random" "$n" "$seed"
+    i=0
+    while [ $i -lt "$n" ]; do
+        name=random-$((seed + i)).g
+        options=default
+        [ $((i % 4)) = 0 ] && options=all
+        echo "$work/random/$name random/$name $options any" >>"$programs"
+        [ $((i % 10)) = 0 ] && echo "$work/random/$name random/$name default any" >>"$work/fused"
+        i=$((i + 1))
+    done
 
-# Programs for every template.
-find "$work/random" -name 'shapes-*.g' | sort | awk -v most=$most -v first="-$seed.g\$" '
-    { name = $1; sub(/.*\//, "", name)
-      print $1, "shapes/" name, name ~ first ? most : "default", "any" }
-' >>"$programs"
+    # Programs for every template.
+    find "$work/random" -name 'shapes-*.g' | sort | awk -v most=$most -v first="-$seed.g\$" '
+        { name = $1; sub(/.*\//, "", name)
+          print $1, "shapes/" name, name ~ first ? most : "default", "any" }
+    ' >>"$programs"
+}
+if [ -n "$examples" ]; then
+    list default dsl/examples >"$programs"
+    : >"$work/fused"
+else
+    list_all
+fi
 
 # The revision's own kernels as blocks of the language; a program it refuses has none.
 write_blocks() { # write_blocks KEY FILE NAME OPTIONS TARGET KIND
@@ -132,7 +144,7 @@ write_blocks() { # write_blocks KEY FILE NAME OPTIONS TARGET KIND
 }
 
 key() { # puts the hash of each program's text ahead of its line
-    cut -d' ' -f1 "$1" | xargs sha256sum | awk '{ print substr($1, 1, 16) }' | paste -d' ' - "$1"
+    cut -d' ' -f1 "$1" | xargs -r sha256sum | awk '{ print substr($1, 1, 16) }' | paste -d' ' - "$1"
 }
 key "$work/fused" >"$work/fused.keyed"
 while read -r sum file name options _; do
@@ -145,7 +157,9 @@ flock -u 9
 # ---- jobs: lines `KEY:NAME:TARGET:KIND:OPTION FILE` ----
 
 build/same_compile "$old" --targets >"$work/targets"
-[ -z "$quick" ] || sed -i -n '/^sm_80 /p; /^sm_90a /p; /^cpu /p' "$work/targets"
+few='sm_80|sm_90a|cpu'
+[ -z "$examples" ] || few="$few|cpu-v4"
+[ -z "$quick" ] || sed -i -n -E "/^($few) /p" "$work/targets"
 key "$programs" | awk -v targets="$work/targets" '
     BEGIN { while ((getline line < targets) > 0) { sub(/ /, ":", line); target[++n] = line } }
     { n_options = split($4 == "all" ? "default no-fuse fast rewrite" : "default", option, " ")
@@ -167,8 +181,9 @@ cp "$base/results" "$work/old"
 
 # ---- the program: status, standard output and standard error ----
 
+run='^(dsl/examples|tests/golden|tests/negative)/[^ ]*'
 run_program() { # run_program FUSEC, lines `TARGET NAME STATUS HASHES`
-    find dsl/examples tests/golden tests/negative -name '*.g' | sort | while read -r file; do
+    grep -oE "$run" "$programs" | sort -u | while read -r file; do
         for target in sm_80 cpu; do
             suffix=ptx status=0
             [ $target = sm_80 ] || suffix=o
