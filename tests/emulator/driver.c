@@ -1,10 +1,10 @@
-/* What stands for libcuda.so.1 where there is no GPU: device memory is host memory, and kernels run
- * in emu_run.c. Functions that the runtime can do without are missing. For programs that load the
- * driver at run time:
+/* A replacement of libcuda.so.1 for machines without a GPU: device memory is host memory, and
+ * emu_run.c runs the kernels. Optional functions are missing. For programs that load the driver at
+ * run time:
  *
  *     LD_LIBRARY_PATH=build/emulator build/fusec verify model.g --device=cuda
  *
- * FUSEC_EMU_SEED chooses who goes first; FUSEC_EMU_MINOR=0 with FUSEC_EMU_MAJOR=8 makes it an
+ * FUSEC_EMU_SEED seeds the order of warps; FUSEC_EMU_MAJOR=8 with FUSEC_EMU_MINOR=0 makes it an
  * sm_80. */
 #include "emulator/emu.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Codes of cuda.h. */
+/* Error codes of cuda.h. */
 enum {
     SUCCESS,
     INVALID_VALUE,
@@ -37,7 +37,7 @@ typedef struct Memory {
 } Memory;
 static Memory *memories;
 
-/* Within one block. */
+/* Whether the range is inside one allocation. */
 static bool may_access(uint64_t at, uint32_t n_bytes) {
     for (const Memory *memory = memories; memory; memory = memory->next)
         if (at >= memory->begin && at + n_bytes <= memory->end) return true;
@@ -176,7 +176,7 @@ static int emu_cuCtxSynchronize(void) {
     return SUCCESS;
 }
 
-/* Modules: launches of all threads follow one another. */
+/* Modules. Launches of all threads run one after the other. */
 
 static int emu_cuModuleLoadDataEx(void **module, const void *image, unsigned n_options,
                                   int *options, void **values) {
@@ -274,7 +274,7 @@ static int emu_cuTensorMapEncodeIm2col(void *map, int dtype, uint32_t rank, void
     return SUCCESS;
 }
 
-/* Streams are in order anyway. */
+/* Nothing to wait for: every launch has finished. */
 
 static int emu_cuStreamSynchronize(void *stream) {
     (void)stream;
@@ -319,7 +319,7 @@ static int emu_cuEventElapsedTime(float *ms, void *start, void *end) {
     return SUCCESS;
 }
 
-/* How they are found. */
+/* The lookup. */
 
 typedef void Function(void);
 static const struct {

@@ -1,12 +1,11 @@
-/* A machine that runs PTX on the host, as far as the compiler writes it: what stands for a GPU in
- * tests where there is none. Threads of a warp go together while they are at one place; warps of a
- * cluster's blocks take turns at random; what is asynchronous (copies, tensor cores of a group)
- * happens at any moment that the instructions allow, so that what waits for too little is seen.
- * Blocks follow one another, and launches do.
+/* An emulator that runs the PTX of this compiler on the host, for tests without a GPU. Threads of a
+ * warp run together while they are at one instruction. Warps of a cluster's blocks interleave at
+ * random. Asynchronous work (copies, wgmma) happens at any moment that the instructions allow, so
+ * that a missing wait shows. Blocks run one after the other, and so do launches.
  *
- * It is no model of time, of caches or of the memory's order between threads: a fence is nothing.
- * Arithmetic is IEEE's; approximations are the nearest number; tensor cores add up exactly in
- * double and round once. */
+ * It does not model time, caches or the memory order between threads: a fence does nothing.
+ * Arithmetic is IEEE's; approximations are the nearest number; tensor cores add exactly in double
+ * and round once. */
 #ifndef FUSEC_TESTS_EMU_H
 #define FUSEC_TESTS_EMU_H
 
@@ -21,15 +20,14 @@
 enum {
     EMU_LANES = 32,
     EMU_MAX_CLUSTER = 8,
-    EMU_RANK_SHIFT =
-        24, /* of an address in another block's shared memory: 1 + rank from there on */
+    EMU_RANK_SHIFT = 24, /* shift of 1 + rank in an address of another block's shared memory */
     EMU_NO_SLOT = -1
 };
 
 typedef struct EmuWarp EmuWarp;
 typedef struct EmuInst EmuInst;
 
-/* A register plus a number; the number alone where `slot` is EMU_NO_SLOT. */
+/* A register plus a number; the number alone if `slot` is EMU_NO_SLOT. */
 typedef struct EmuOperand {
     int32_t slot;
     uint64_t number;
@@ -54,7 +52,7 @@ typedef enum {
     EMU_F64
 } EmuType;
 
-/* What the first registers hold. */
+/* Special values in the first registers. */
 enum {
     EMU_TID_X,
     EMU_NTID_X,
@@ -67,38 +65,40 @@ enum {
 
 typedef enum { EMU_GLOBAL, EMU_SHARED, EMU_PARAM } EmuSpace;
 
-/* How an instruction is carried out. */
+/* How an instruction runs. */
 typedef enum {
-    EMU_EACH,    /* by each thread */
-    EMU_JOINTLY, /* by all threads of the warp that are there, together */
+    EMU_EACH,    /* for each thread */
+    EMU_JOINTLY, /* once for all active threads of the warp */
     EMU_BRANCH,
     EMU_EXIT
 } EmuKind;
 
-/* What becomes of the warp. */
+/* The state of the warp after an instruction. */
 typedef enum {
     EMU_GO_ON,
-    EMU_POLLS, /* what it asked for is not so yet: others shall go on */
-    EMU_WAITS, /* at a barrier: others go on, and it is asked again */
+    EMU_POLLS, /* its condition does not hold yet: other warps run first */
+    EMU_WAITS, /* at a barrier: other warps run, then it is asked again */
     EMU_FAILED /* see EmuMachine.error */
 } EmuOutcome;
 
-/* Threads are bits of `mask`. */
+/* `mask` is the bit set of active threads. */
 typedef EmuOutcome EmuRun(EmuWarp *warp, const EmuInst *inst, uint32_t mask);
 
 struct EmuInst {
     EmuRun *run;
     EmuKind kind;
-    EmuType type, from;   /* the last suffix; of a conversion, the one before is `type` */
-    uint8_t test;         /* of a comparison; rounding of a conversion: a character */
-    uint8_t space, width; /* of an access: of how many registers */
+    EmuType type, from;   /* `from` is the last suffix; for a conversion, `type` is the one
+                           * before */
+    uint8_t test;         /* for a comparison its kind, for a conversion its rounding: a
+                           * character */
+    uint8_t space, width; /* width: registers of an access */
     int32_t guard;        /* slot, or EMU_NO_SLOT */
     bool is_guard_turned;
-    uint32_t target; /* of a branch */
-    uint32_t n;      /* of the operands */
+    uint32_t target; /* for a branch */
+    uint32_t n;      /* number of operands */
     EmuOperand *x;
-    int32_t extra; /* a result beside the first: slot; see elect */
-    uint32_t line; /* of the text */
+    int32_t extra; /* slot of a second result; see elect */
+    uint32_t line; /* line in the text */
     const char *text;
 };
 
@@ -112,8 +112,8 @@ typedef struct EmuKernel {
     Vec(EmuInst) code;
     Vec(EmuParam) params;
     uint32_t param_bytes, n_slots, cluster;
-    uint32_t n_threads;    /* of a block; 0: as many as a launch says */
-    uint32_t shared_bytes; /* static; dynamic memory begins there */
+    uint32_t n_threads;    /* of a block; 0: the launch's */
+    uint32_t shared_bytes; /* static bytes; dynamic memory follows */
 } EmuKernel;
 
 typedef struct EmuModule {
@@ -122,34 +122,34 @@ typedef struct EmuModule {
     char error[256];
 } EmuModule;
 
-/* From the text of a module, which is copied. False: see `error`. To be freed in any case. */
+/* Parses a module's text, which is copied. False: see `error`. Free it in any case. */
 bool emu_module_init(EmuModule *module, const char *text);
 void emu_module_free(EmuModule *module);
 
-/* Fills in what the instruction's name says. False: there is none such. */
+/* Sets the fields that the instruction's name determines. False: the name is unknown. */
 bool emu_find_op(EmuInst *inst, const char *name);
 
 /* Running. */
 
-/* A copy under way. */
+/* A copy in flight. */
 typedef struct EmuCopy {
     uint8_t *to;
-    uint8_t *from;          /* or NULL: `value` */
-    const void *map;        /* or NULL; of a tensor map's: */
-    int32_t at[5];          /* where its box begins */
-    uint32_t offsets[3];    /* of windows */
-    uint32_t offset;        /* in shared memory */
-    uint32_t blocks;        /* bits */
-    uint32_t n_bytes, read; /* the rest is 0 */
+    uint8_t *from;          /* NULL: the copy writes `value` */
+    const void *map;        /* NULL, or the tensor map, with: */
+    int32_t at[5];          /* the first element of its box */
+    uint32_t offsets[3];    /* im2col offsets */
+    uint32_t offset;        /* destination in shared memory */
+    uint32_t blocks;        /* bit set */
+    uint32_t n_bytes, read; /* n_bytes - read bytes are zero */
     uint64_t value;
-    int64_t barrier; /* in shared memory, of the block; -1: none */
-    uint32_t block;  /* whose, by rank */
+    int64_t barrier; /* offset in the block's shared memory; -1: none */
+    uint32_t block;  /* rank of that block */
 } EmuCopy;
 
-/* One of a thread's or a warp's that belong to a group, to be waited for. */
+/* An asynchronous operation that belongs to a group, which can be waited for. */
 typedef struct EmuPending {
     EmuCopy copy;
-    const EmuInst *inst; /* of tensor cores, with what its descriptors were */
+    const EmuInst *inst; /* for wgmma, with its descriptors in a and b */
     uint64_t a, b;
     uint32_t lane, group;
 } EmuPending;
@@ -157,7 +157,7 @@ typedef struct EmuPending {
 typedef struct EmuBlock {
     uint8_t *shared;
     uint32_t number, rank;
-    uint32_t n_live, n_at_barrier; /* warps */
+    uint32_t n_live, n_at_barrier; /* numbers of warps */
     uint64_t barrier_round;
 } EmuBlock;
 
@@ -168,14 +168,14 @@ struct EmuWarp {
     EmuBlock *block;
     uint64_t (*regs)[EMU_LANES];
     uint32_t number; /* in the block */
-    /* Those that go on together, and where they are; of others `pc` says it, and `bound` is the
-     * least of those that do not wait. */
+    /* The threads that run together and their position. For other threads `pc` has it, and `bound`
+     * is the least position of those that do not wait. */
     uint32_t front, at, bound, pc[EMU_LANES];
     uint32_t live, waiting; /* threads; those that wait for others of the warp */
     bool is_at_barrier;
-    uint64_t barrier_round;                /* that it waits for the end of */
-    uint64_t cluster_round[EMU_LANES];     /* that the thread has arrived in */
-    uint32_t copy_group[EMU_LANES], group; /* of copies; of tensor cores */
+    uint64_t barrier_round;                /* the round that it waits for */
+    uint64_t cluster_round[EMU_LANES];     /* the round in which the thread arrived */
+    uint32_t copy_group[EMU_LANES], group; /* group numbers of copies; of wgmma */
     Vec(EmuPending) pending;
 };
 
@@ -185,14 +185,14 @@ struct EmuMachine {
     Rng rng;
     uint8_t *params;
     uint32_t n_blocks, n_threads, shared_bytes;
-    EmuBlock blocks[EMU_MAX_CLUSTER]; /* those that run */
-    EmuWarp *warps;                   /* of all of them */
+    EmuBlock blocks[EMU_MAX_CLUSTER]; /* blocks of the running cluster */
+    EmuWarp *warps;                   /* of all blocks */
     uint32_t n_warps;
-    uint32_t cluster_arrived, cluster_live; /* threads */
+    uint32_t cluster_arrived, cluster_live; /* numbers of threads */
     uint64_t cluster_round;
-    Vec(EmuCopy) copies; /* under way, of nobody's group */
-    uint64_t n_idle;     /* fruitless questions since something happened */
-    /* Whether the host's memory at `at` may be accessed; NULL: all may. */
+    Vec(EmuCopy) copies; /* copies in flight that belong to no group */
+    uint64_t n_idle;     /* unsuccessful polls since the last progress */
+    /* Whether host memory at `at` may be accessed; NULL: all of it. */
     bool (*may_access)(uint64_t at, uint32_t n_bytes);
     char error[400];
 };
@@ -204,23 +204,22 @@ typedef struct EmuLaunch {
     bool (*may_access)(uint64_t at, uint32_t n_bytes);
 } EmuLaunch;
 
-/* Runs all blocks. False: `error` says what went wrong, and where. */
+/* Runs all blocks. False: `error` says what failed and where. */
 bool emu_run(const EmuKernel *kernel, const EmuLaunch *launch, char *error, size_t n_bytes);
 
-/* Says what went wrong, once. */
+/* Records an error, once. */
 EmuOutcome emu_fail(EmuWarp *warp, const EmuInst *inst, const char *what, uint64_t value);
-/* Shared memory at an address as instructions have it, of the own block or another; NULL: it is
- * outside. */
+/* The shared memory at an address of an instruction, in this or another block; NULL: outside. */
 uint8_t *emu_shared(const EmuWarp *warp, uint64_t address, uint32_t n_bytes);
 uint8_t *emu_global(const EmuWarp *warp, uint64_t address, uint32_t n_bytes);
-/* The block whose shared memory the address is in. */
+/* The block whose shared memory contains the address. */
 EmuBlock *emu_block_of(const EmuWarp *warp, uint64_t address);
-/* What every address of shared memory is within its block. */
+/* The offset of a shared address within its block. */
 uint32_t emu_offset_of(uint64_t address);
 
 extern const uint64_t emu_zeros[EMU_LANES];
 
-/* An operand of all threads: their values before the number is added. */
+/* The values of an operand for all threads, before its number is added. */
 static inline const uint64_t *emu_values(const EmuWarp *warp, const EmuOperand *x) {
     return x->slot == EMU_NO_SLOT ? emu_zeros : warp->regs[x->slot];
 }
@@ -237,7 +236,7 @@ static inline void emu_set(EmuWarp *warp, const EmuOperand *x, uint32_t lane, ui
     for (uint32_t lane = 0; lane < EMU_LANES; lane++) \
         if ((mask) >> lane & 1)
 
-/* The same, in two loops: one of them, without a question, for all threads. */
+/* A loop over the active threads, as two loops: the one for all threads has no test. */
 #define EMU_ALL_OR_EACH(lane, mask, ...)                        \
     do {                                                        \
         if ((mask) == UINT32_MAX)                               \
@@ -250,9 +249,9 @@ static inline void emu_set(EmuWarp *warp, const EmuOperand *x, uint32_t lane, ui
             }                                                   \
     } while (0)
 
-/* emu_async.c: barriers in shared memory, which are 8 bytes, and copies. */
+/* emu_async.c: mbarriers, which are 8 bytes, and copies. */
 void emu_copy_now(EmuMachine *machine, const EmuCopy *copy);
-/* One of those under way, if there are any. */
+/* Performs one of the copies in flight, if there are any. */
 void emu_copy_any(EmuMachine *machine);
 
 /* Instructions, by file: emu_alu.c, emu_float.c, emu_memory.c, emu_async.c, emu_tensor.c. */
@@ -267,18 +266,18 @@ EmuRun emu_mbarrier_init, emu_mbarrier_arrive, emu_mbarrier_try, emu_tensor_copy
     emu_copy_async, emu_copy_commit, emu_copy_wait;
 EmuRun emu_ldmatrix, emu_mma, emu_wgmma, emu_wgmma_commit, emu_wgmma_wait;
 
-/* Conversions of 16-bit floats; to them from double, rounded once, NaN as the machine's. */
+/* Conversions of 16-bit floats. Those from double round once; NaN becomes the machine's. */
 float emu_of_bf16(uint64_t bits);
 float emu_of_f16(uint64_t bits);
 uint64_t emu_to_bf16(double value);
 uint64_t emu_to_f16(double value);
-/* The bits of an f32, of NaN those that the machine makes. */
+/* The bits of an f32; of a NaN, those that the machine makes. */
 uint64_t emu_bits(float value);
 float emu_float(uint64_t bits);
 float emu_to_tf32(float value);
 double emu_double(uint64_t bits);
 uint64_t emu_double_bits(double value);
-/* Of a register of the type; 1 for predicates. */
+/* Bits of a register of the type; 1 for predicates. */
 uint32_t emu_type_bits(EmuType type);
 
 #endif

@@ -25,7 +25,7 @@ static inline uint64_t cut(EmuType type, uint64_t value) {
     return bits == 64 ? value : value & ((UINT64_C(1) << bits) - 1);
 }
 
-/* With its sign, if the type has one. */
+/* The value, sign-extended if the type is signed. */
 static int64_t wide(EmuType type, uint64_t value) {
     if (type == EMU_S32) return (int32_t)value;
     return (int64_t)cut(type, value);
@@ -37,7 +37,7 @@ static bool is_signed(EmuType type) {
 
 const uint64_t emu_zeros[EMU_LANES];
 
-/* An instruction of two operands, or of one; of numbers of 32 bits and others. */
+/* Defines an instruction of two operands or of one, with a fast case for 32 bits. */
 #define OP_2(name, expression)                                                             \
     EmuOutcome name(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {                   \
         EmuType type = inst->type;                                                         \
@@ -114,7 +114,7 @@ EmuOutcome emu_mad_lo(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* `test`: '<' the least, '>' the most. */
+/* `test`: '<' minimum, '>' maximum. */
 EmuOutcome emu_extreme(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         uint64_t a = emu_get(warp, &inst->x[1], lane), b = emu_get(warp, &inst->x[2], lane);
@@ -125,7 +125,7 @@ EmuOutcome emu_extreme(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* The first operand of several, the lowest first. */
+/* Packs several operands into the first one, the lowest first. */
 EmuOutcome emu_pack(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint32_t n = inst->n - 1, bits = emu_type_bits(inst->type) / n;
     EMU_EACH_LANE(lane, mask) {
@@ -138,7 +138,7 @@ EmuOutcome emu_pack(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* All but the last operand of it. */
+/* Unpacks the last operand into all others. */
 EmuOutcome emu_unpack(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint32_t n = inst->n - 1, bits = emu_type_bits(inst->type) / n;
     EMU_EACH_LANE(lane, mask) {
@@ -233,7 +233,8 @@ EmuOutcome emu_compare_int(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* What is of no account here: fences, hints, numbers of registers, and meeting, which is done. */
+/* Instructions without effect here: fences, hints, register counts, and convergence, which the
+ * caller ensures. */
 EmuOutcome emu_nothing(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     (void)warp, (void)inst, (void)mask;
     return EMU_GO_ON;

@@ -1,11 +1,11 @@
-/* Barriers in shared memory, and copies that arrive some time. See emu.h. */
+/* mbarriers, and copies that complete at some later time. See emu.h. */
 #include "emulator/emu.h"
 
 #include "fake/fake_map.h"
 
 #include <string.h>
 
-/* Barriers. As bits: the phase, arrivals of each phase, those still to come, and bytes. */
+/* An mbarrier's bit fields: the phase, arrivals per phase, arrivals still to come, and bytes. */
 typedef struct Barrier {
     uint64_t phase, expected, pending;
     int64_t bytes;
@@ -24,7 +24,7 @@ static Barrier read_barrier(const uint8_t *at) {
     return b;
 }
 
-/* Ends the phase if nothing is missing. */
+/* Ends the phase if no arrival and no byte is missing. */
 static void write_barrier(EmuMachine *machine, uint8_t *at, Barrier b) {
     if (b.pending == 0 && b.bytes == 0) {
         b.phase ^= 1;
@@ -47,7 +47,8 @@ EmuOutcome emu_mbarrier_init(EmuWarp *warp, const EmuInst *inst, uint32_t mask) 
     return EMU_GO_ON;
 }
 
-/* State (or nothing), the barrier, and arrivals; with `test` e one arrival and so many bytes. */
+/* Operands: state (or nothing), the barrier, and a number. `test` e: one arrival and this number of
+ * bytes. */
 EmuOutcome emu_mbarrier_arrive(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         uint64_t address = emu_get(warp, &inst->x[1], lane);
@@ -65,7 +66,7 @@ EmuOutcome emu_mbarrier_arrive(EmuWarp *warp, const EmuInst *inst, uint32_t mask
     return EMU_GO_ON;
 }
 
-/* Whether the phase of this parity is over. */
+/* Whether the phase of this parity has completed. */
 EmuOutcome emu_mbarrier_try(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     bool is_over_for_all = true;
     EMU_EACH_LANE(lane, mask) {
@@ -101,12 +102,12 @@ static uint32_t box_bytes(const FakeMap *map) {
     return n;
 }
 
-/* 16 bytes change places by the row of 128 bytes that they are in. */
+/* Swizzles: 16-byte chunks are permuted by their 128-byte row. */
 static uint32_t swizzled(const FakeMap *map, uint32_t offset) {
     return map->swizzle == SWIZZLE_128 ? offset ^ ((offset >> ROW_BITS & 7) << 4) : offset;
 }
 
-/* The element there, 0 outside of the tensor. */
+/* The element at `place`; 0 outside the tensor. */
 static uint32_t element(const FakeMap *map, const int64_t *place) {
     uint32_t bytes = elem_bytes_of(map), bits = 0;
     const uint8_t *from = map->data;
@@ -136,8 +137,9 @@ static void copy_box(const EmuCopy *copy, uint8_t *shared) {
     }
 }
 
-/* Channels of one pixel after the other, each at the offsets from its own place. Pixels go on along
- * the innermost axis up to the corner, and then from the other corner on along the next. */
+/* Copies the channels of one pixel after the other, each at the offsets from its pixel. Pixels
+ * advance along the innermost spatial axis up to its upper corner, then continue at the lower
+ * corner along the next axis. */
 static void copy_windows(const EmuCopy *copy, uint8_t *shared) {
     const FakeMap *map = copy->map;
     uint32_t bytes = elem_bytes_of(map), last = map->rank - 1u, done = 0;
@@ -188,8 +190,8 @@ void emu_copy_any(EmuMachine *machine) {
     emu_copy_now(machine, &copy);
 }
 
-/* Where to, the map, coordinates, the barrier; then offsets of windows, blocks and a hint, if there
- * are any. `width`: coordinates; `test`: m for several blocks, w for windows. */
+/* Operands: destination, map, coordinates, barrier; then im2col offsets, block mask and cache hint,
+ * if present. `width`: number of coordinates; `test`: m for multicast, w for im2col. */
 EmuOutcome emu_tensor_copy(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EmuMachine *machine = warp->machine;
     EMU_EACH_LANE(lane, mask) {
@@ -217,7 +219,7 @@ EmuOutcome emu_tensor_copy(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* To another block's memory, with a barrier there: address, value, barrier. */
+/* A store to another block's memory with an mbarrier there: address, value, barrier. */
 EmuOutcome emu_store_async(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EmuMachine *machine = warp->machine;
     uint32_t n_bytes = emu_type_bits(inst->type) / 8;
@@ -236,7 +238,7 @@ EmuOutcome emu_store_async(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* Groups of copies: where to, where from, bytes, and how many of them are read. */
+/* cp.async: destination, source, bytes, and bytes that are read. */
 EmuOutcome emu_copy_async(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         uint64_t to = emu_get(warp, &inst->x[0], lane), from = emu_get(warp, &inst->x[1], lane);
@@ -261,7 +263,7 @@ EmuOutcome emu_copy_commit(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* All but so many of the last groups. */
+/* Completes all groups except the last `n`. */
 EmuOutcome emu_copy_wait(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint32_t n_kept = 0, n_left = (uint32_t)inst->x[0].number;
     for (uint32_t i = 0; i < warp->pending.n; i++) {

@@ -36,7 +36,7 @@ uint64_t emu_double_bits(double value) {
     return isnan(value) ? nan_64 : bits;
 }
 
-/* Rounded to the nearest element of a dtype of 16 bits. */
+/* Rounds to the nearest number of a 16-bit dtype. */
 static uint64_t narrowed(Dtype dtype, double value) {
     uint8_t bytes[2];
     if (isnan(value)) return NAN_16;
@@ -72,7 +72,7 @@ float emu_to_tf32(float value) {
     return (float)dtype_round_tf32(value);
 }
 
-/* One number of a type, as a double; and back. */
+/* One number of a type as a double, and back. */
 static double value_of(EmuType type, uint64_t bits) {
     switch (type) {
     case EMU_BF16:
@@ -107,7 +107,8 @@ static bool is_pair(EmuType type) {
     return type == EMU_F16X2 || type == EMU_BF16X2;
 }
 
-/* Arithmetic. Of narrower numbers a double is right: it has more than twice their bits and two. */
+/* Arithmetic. For narrower types double is exact enough: it has more than twice their bits plus
+ * two. */
 
 static double extreme(double a, double b, bool is_most) {
     if (isnan(a) || isnan(b)) return NAN;
@@ -115,8 +116,8 @@ static double extreme(double a, double b, bool is_most) {
     return (a > b) == is_most ? a : b;
 }
 
-/* An approximation: off by as much as the PTX manual allows, by a share and a sign that hang on the
- * operands alone. What is no number, or 0, is right. */
+/* An approximation with an error as large as the PTX manual allows, whose size and sign depend on
+ * the operands alone. NaN, infinity and 0 are exact. */
 static double approximately(double exact, double operand, double relative, double absolute) {
     uint64_t hash = emu_double_bits(operand) * UINT64_C(0x9E3779B97F4A7C15);
     double share = (double)(int32_t)(uint32_t)(hash >> 32) * 0x1p-31;
@@ -124,7 +125,7 @@ static double approximately(double exact, double operand, double relative, doubl
     return exact + share * (relative * fabs(exact) + absolute);
 }
 
-/* To 2^-20.5 within a turn, to 2^-14.7 within fifty, and beyond not at all. */
+/* The error of sine and cosine: 2^-20.5 within a period, 2^-14.7 within fifty, unbounded beyond. */
 static double wave(double exact, double operand) {
     double size = fabs(operand);
     return approximately(exact, operand, 0,
@@ -138,7 +139,7 @@ static double log_to_base_2(double a) {
     return approximately(log2(a), a, is_near_1 ? 0 : 0x1p-22, is_near_1 ? 0x1p-22 : 0);
 }
 
-/* `test`: the sign, d(ivision of 2 ULP), or < and > for extremes. */
+/* `test`: the operator, d(ivision within 2 ULP), or < and > for min and max. */
 static double of_two(uint8_t test, double a, double b) {
     switch (test) {
     case '+':
@@ -175,12 +176,12 @@ static uint64_t multiply_add(EmuType type, uint64_t a, uint64_t b, uint64_t c) {
     return number_of(type, fma(value_of(type, a), value_of(type, b), value_of(type, c)));
 }
 
-/* From 0 to 1, NaN to 0. */
+/* Clamps to [0, 1]; NaN becomes 0. */
 static float saturated(float value) {
     return value > 0 ? value < 1 ? value : 1 : 0;
 }
 
-/* `test`: s for f32 that saturates. */
+/* `test`: s for f32 with saturation. */
 EmuOutcome emu_fma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         uint64_t x[3];
@@ -199,9 +200,9 @@ static double flushed(EmuType type, double value) {
     return fabs(value) < least ? copysign(0, value) : value;
 }
 
-/* `test`: n(egative) a(bsolute) s(quare root) r(eciprocal) e(2 to the power) t(anh); capitals for
- * those that flush what is below the type's normal numbers. Approximations: q, Q (square root, its
- * reciprocal) l(ogarithm) i, o (sine, cosine). */
+/* `test`: n(egative) a(bsolute) s(quare root) r(eciprocal) e(2 to the power) t(anh); a capital
+ * letter flushes subnormals. Approximations: q, Q (square root, its reciprocal) l(ogarithm) i, o
+ * (sine, cosine). */
 static double of_one(EmuType type, uint8_t test, double a) {
     switch (test) {
     case 's':
@@ -245,15 +246,15 @@ EmuOutcome emu_float_1(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
             result = a & ~sign_bits(inst->type);
         else
             result = number_of(inst->type, of_one(inst->type, inst->test, value_of(inst->type, a)));
-        /* of a reciprocal in double the upper half */
+        /* an f64 reciprocal has only its upper half */
         if (inst->test == 'R' && inst->type == EMU_F64) result = result >> 32 << 32;
         emu_set(warp, &inst->x[0], lane, result);
     }
     return EMU_GO_ON;
 }
 
-/* `test`: = ! < l > g, 1 and 0 for numbers both and not; in capitals or after adding 128, true of
- * NaN too. */
+/* `test`: = ! < l(<=) > g(>=), 1 both numbers, 0 not both numbers; a capital letter or + 128: also
+ * true for NaN. */
 static bool compares(uint8_t test, double a, double b) {
     bool is_unordered = isnan(a) || isnan(b);
     uint8_t plain = test & 127;
@@ -277,7 +278,7 @@ EmuOutcome emu_compare_float(EmuWarp *warp, const EmuInst *inst, uint32_t mask) 
     return EMU_GO_ON;
 }
 
-/* All bits, of pairs each its half. */
+/* Sets all bits where the comparison holds; for a pair, those of each half. */
 EmuOutcome emu_set_float(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EmuType type = inst->from;
     uint32_t n = is_pair(type) ? 2 : 1;
@@ -298,7 +299,7 @@ static bool is_float(EmuType type) {
     return type >= EMU_F16;
 }
 
-/* `test` as PTX has it after "r" and, to integers of floats, "i": n z m p. */
+/* `test` is the letter after "r" in PTX, for float to integer after "i": n z m p. */
 static double to_whole(uint8_t test, double value) {
     return test == 'z'   ? trunc(value)
            : test == 'm' ? floor(value)
@@ -347,7 +348,7 @@ EmuOutcome emu_convert(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* Two f32 to a pair, the first above. */
+/* Packs two f32 into a pair; the first is the upper half. */
 EmuOutcome emu_convert_2(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         double above = emu_float(emu_get(warp, &inst->x[1], lane));

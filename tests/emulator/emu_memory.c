@@ -1,4 +1,5 @@
-/* Memory, and what the threads of a warp, a block and a cluster do together. See emu.h. */
+/* Memory accesses, and synchronisation of the threads of a warp, a block and a cluster. See
+ * emu.h. */
 #include "emulator/emu.h"
 
 #include <string.h>
@@ -47,7 +48,7 @@ static uint8_t *place(const EmuWarp *warp, const EmuInst *inst, uint64_t address
                                      : emu_global(warp, address, n_bytes);
 }
 
-/* Registers, then the address. */
+/* Operands: registers, then the address. */
 EmuOutcome emu_load(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint32_t n_bytes = bytes_of(inst->type);
     EMU_EACH_LANE(lane, mask) {
@@ -63,7 +64,7 @@ EmuOutcome emu_load(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* The address, then registers. */
+/* Operands: the address, then registers. */
 EmuOutcome emu_store(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint32_t n_bytes = bytes_of(inst->type);
     EMU_EACH_LANE(lane, mask) {
@@ -89,8 +90,7 @@ EmuOutcome emu_address_of_param(EmuWarp *warp, const EmuInst *inst, uint32_t mas
 
 /* The warp. */
 
-/* Destination, value, which, c, members. `test`: b for the one whose number differs in those bits.
- */
+/* Operands: destination, value, lane, clamp, member mask. `test` b: butterfly (xor). */
 EmuOutcome emu_shuffle(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint64_t values[EMU_LANES];
     EMU_EACH_LANE(lane, mask) {
@@ -109,7 +109,7 @@ EmuOutcome emu_shuffle(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* Which one, and whether it is this. */
+/* Operands: the elected lane, and whether it is this one. */
 EmuOutcome emu_elect(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint32_t first = 0;
     while (!(mask >> first & 1)) first++;
@@ -122,7 +122,7 @@ EmuOutcome emu_elect(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 
 /* The block. */
 
-/* The last warp to come lets all go on. */
+/* The last warp to arrive releases all. */
 EmuOutcome emu_bar(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EmuBlock *block = warp->block;
     (void)inst, (void)mask;
@@ -167,7 +167,7 @@ EmuOutcome emu_cluster_wait(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* The same place in the shared memory of another block. */
+/* The same offset in the shared memory of another block. */
 EmuOutcome emu_mapa(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         uint64_t offset = emu_offset_of(emu_get(warp, &inst->x[1], lane));

@@ -1,17 +1,17 @@
-/* What instructions are called. See emu.h. */
+/* The names of instructions. See emu.h. */
 #include "emulator/emu.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct Name {
-    const char *begin; /* of the instruction's name: as many whole parts between dots */
+    const char *begin; /* the beginning of the name: whole parts between dots */
     EmuRun *run;
     EmuKind kind;
     uint8_t test;
 } Name;
 
-/* The first that fits is taken. */
+/* The first match counts. */
 static const Name names[] = {
 #define EMU(begin, run, kind, test) {begin, run, EMU_##kind, test},
 #define WORD(text)
@@ -61,7 +61,7 @@ static bool has_piece(const char *name, const char *wanted) {
     return false;
 }
 
-/* All of the name's types but the last: `from` is the one before it, unless there is none. */
+/* Reads the types in the name: `type` is the last one, `from` the one before, if there is one. */
 static void read_types(EmuInst *inst, const char *name) {
     EmuType found[8] = {EMU_NONE};
     uint32_t n = 0;
@@ -86,7 +86,7 @@ static uint8_t test_of(Piece piece) {
     return 0;
 }
 
-/* The number behind `letter` in the part that says a shape, like m64n128k16. */
+/* The number after `letter` in the shape part of a name, such as m64n128k16. */
 static uint32_t number_behind(const char *name, char letter) {
     while (*name) {
         Piece piece = next_piece(&name);
@@ -104,7 +104,7 @@ static void read_access(EmuInst *inst, const char *name) {
     inst->width = has_piece(name, "v4") ? 4 : has_piece(name, "v2") ? 2 : 1;
 }
 
-/* Integers and floats have names in common. */
+/* Integer and float instructions share names. */
 static void choose_by_type(EmuInst *inst) {
     bool is_float = inst->type >= EMU_F16;
     static const struct {
@@ -123,14 +123,14 @@ static void choose_by_type(EmuInst *inst) {
     }
 }
 
-/* Which of its types an instruction goes by, and what else its name says. */
+/* Chooses which type of its name an instruction goes by, and reads the rest of the name. */
 static void read_rest(EmuInst *inst, const char *name) {
     if (inst->run == emu_load || inst->run == emu_store) read_access(inst, name);
     if (inst->run == emu_compare_int || inst->run == emu_set_float) {
         const char *at = name;
         next_piece(&at);
         inst->test = test_of(next_piece(&at));
-        inst->from = inst->type; /* of set: what is compared */
+        inst->from = inst->type; /* set: the type of the compared values */
     }
     if (inst->run == emu_convert || inst->run == emu_convert_2) {
         EmuType to = inst->from;
@@ -164,7 +164,7 @@ static bool is_word(Piece piece) {
     return false;
 }
 
-/* Whether all of what follows the beginning is known: a word that is passed over might matter. */
+/* Whether all parts after the beginning are known; an ignored part might change the meaning. */
 static bool are_known(const EmuInst *inst, const char *rest) {
     while (*rest) {
         Piece piece = next_piece(&rest);

@@ -9,12 +9,12 @@
 
 enum { MAX_SCOPES = 8, MAX_OPERANDS = 160, MAX_PREFIXES = 8 };
 
-/* A name and what it stands for. */
+/* A name and its meaning. */
 typedef enum { NAME_SLOT, NAME_SHARED, NAME_PARAM, NAME_LABEL } NameKind;
 typedef struct Name {
     const char *text;
     NameKind kind;
-    uint32_t scope; /* of a label: its number; of a register: depth */
+    uint32_t scope; /* for a label its number, for a register its scope depth */
     int64_t value;
 } Name;
 
@@ -30,12 +30,12 @@ typedef struct Parser {
     EmuKernel *kernel;
     char *at;
     uint32_t line;
-    Vec(Name) names;   /* of the kernel; outer ones first */
+    Vec(Name) names;   /* of the kernel, outer scopes first */
     Vec(Name) statics; /* shared memory of the module: value is bytes, scope the alignment */
     Vec(Jump) jumps;
-    const char *prefixes[MAX_PREFIXES]; /* of registers: %r */
+    const char *prefixes[MAX_PREFIXES]; /* register prefixes such as %r */
     uint32_t n_prefixes;
-    int32_t *table; /* by number and prefix of %r12 and its like: slot + 1 */
+    int32_t *table; /* slot + 1 by number and prefix, for names like %r12 */
     uint32_t n_table;
     uint32_t scopes[MAX_SCOPES], n_scopes, n_opened;
     bool has_failed;
@@ -65,7 +65,7 @@ static bool is_part_of_name(char c) {
            (c && strchr("_$%.:", c));
 }
 
-/* Cuts the next word out of `*at`; "" if there is none. */
+/* Cuts the next word off `*at`; "" if there is none. */
 static char *word(char **at) {
     while (**at == ' ' || **at == '\t') ++*at;
     char *begin = *at;
@@ -95,7 +95,7 @@ static uint32_t find_prefix(const Parser *p, const char *text, size_t n) {
     return i;
 }
 
-/* %r12 and its like. */
+/* A register such as %r12. */
 static int32_t slot_of_register(Parser *p, const char *text, size_t n) {
     size_t digits = n;
     while (digits && text[digits - 1] >= '0' && text[digits - 1] <= '9') digits--;
@@ -112,7 +112,7 @@ static int32_t slot_of_register(Parser *p, const char *text, size_t n) {
     return p->table[key] - 1;
 }
 
-/* The block's shared memory is given out as names are met; what is dynamic comes last. */
+/* Shared memory is assigned to names when they are first used; dynamic memory comes last. */
 static bool use_static(Parser *p, const char *text, size_t n, EmuOperand *x) {
     for (uint32_t i = 0; i < p->statics.n; i++) {
         const Name *name = &p->statics.data[i];
@@ -171,7 +171,7 @@ static uint64_t read_number(char **at) {
     return is_negative ? 0 - number : number;
 }
 
-/* A register, a name or a number, and sums of one and a number. */
+/* A register, a name, a number, or a sum of one of them and a number. */
 static bool read_operand(Parser *p, char **at, EmuOperand *x) {
     *x = (EmuOperand){.slot = EMU_NO_SLOT};
     if (is_number(*at)) {
@@ -187,7 +187,7 @@ static bool read_operand(Parser *p, char **at, EmuOperand *x) {
     return true;
 }
 
-/* All of them in a row, however they are grouped. A `|` sets the next apart. */
+/* Reads all operands in a row, ignoring groups. The operand after a `|` is stored apart. */
 static bool read_operands(Parser *p, EmuInst *inst, char *at) {
     EmuOperand found[MAX_OPERANDS];
     while (*at) {
@@ -207,7 +207,7 @@ static bool read_operands(Parser *p, EmuInst *inst, char *at) {
     return true;
 }
 
-/* Of a mov whether it joins registers or parts one. */
+/* Decides by the braces whether a mov packs or unpacks registers. */
 static void read_braces(EmuInst *inst, const char *at) {
     if (inst->run != emu_move || inst->n < 3) return;
     while (*at == ' ') at++;
@@ -275,7 +275,7 @@ static bool read_instruction(Parser *p, char *text) {
     return true;
 }
 
-/* Up to the semicolon, which is cut off. */
+/* The text up to the semicolon, which is removed. */
 static char *statement(Parser *p) {
     char *begin = p->at;
     while (*p->at && *p->at != ';') p->line += *p->at++ == '\n';
@@ -297,7 +297,7 @@ static void close_scope(Parser *p) {
     p->n_scopes--;
 }
 
-/* A label in front of a colon, which is no part of `::`. */
+/* Reads a label before a colon that does not begin a `::`. */
 static bool read_label(Parser *p) {
     char *end = p->at;
     while (is_part_of_name(*end) && *end != ':') end++;
@@ -323,7 +323,7 @@ static void add_static(Parser *p, char *text) {
     vec_push(p->arena, &p->statics, name);
 }
 
-/* Dynamic memory lies behind what the kernel itself declares. */
+/* Dynamic memory follows the kernel's own declarations. */
 static void add_own_static(Parser *p, char *text) {
     EmuOperand place;
     add_static(p, text);
@@ -377,7 +377,7 @@ static bool link_jumps(Parser *p) {
     return true;
 }
 
-/* Between the entry's name and its body. */
+/* Directives between the entry's name and its body. */
 
 static uint32_t bytes_of_param(const char *text) {
     const char *array = strchr(text, '[');
@@ -416,7 +416,7 @@ static void add_exit(Parser *p) {
     vec_push(p->arena, &p->kernel->code, inst);
 }
 
-/* The module's text from the name of an entry on. */
+/* Parses an entry from its name on. */
 static bool read_entry(Parser *p) {
     EmuKernel *kernel = p->kernel = arena_array(p->arena, EmuKernel, 1);
     vec_push(p->arena, &p->module->kernels, kernel);

@@ -1,13 +1,13 @@
-/* Taking turns. See emu.h. */
+/* The scheduler. See emu.h. */
 #include "emulator/emu.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    MAX_TURN = 256,      /* instructions that a warp goes on at once */
-    MAX_IDLE = 1 << 18,  /* questions in vain after which nothing will come any more */
-    COPY_CHANCE = 30,    /* per cent, of a copy's arrival at a turn */
+    MAX_TURN = 256,      /* most instructions of a warp at a time */
+    MAX_IDLE = 1 << 18,  /* unsuccessful polls after which the launch is stuck */
+    COPY_CHANCE = 30,    /* per cent, chance of a copy's arrival at each turn */
     SHARED_POISON = 0xFF /* NaN */
 };
 
@@ -21,8 +21,8 @@ EmuOutcome emu_fail(EmuWarp *warp, const EmuInst *inst, const char *what, uint64
     return EMU_FAILED;
 }
 
-/* Who goes on: threads at the least place, of those that wait for nobody; where all wait, all, if
- * they have met. False: they have not. */
+/* Chooses the threads that run: those at the least position among threads that do not wait. If all
+ * wait, they run if they have met. False: they have not. */
 static bool choose_front(EmuWarp *warp) {
     uint32_t ready = warp->live & ~warp->waiting, from = ready ? ready : warp->live;
     warp->front = 0;
@@ -48,7 +48,7 @@ static void leave_front(EmuWarp *warp) {
     warp->front = 0;
 }
 
-/* The front goes on at `at`, unless others are to be waited for or to go first. */
+/* Moves the running threads to `at`, unless other threads must be awaited or run first. */
 static void go_to(EmuWarp *warp, uint32_t at) {
     warp->at = at;
     if (at >= warp->bound) leave_front(warp);
@@ -70,7 +70,7 @@ static uint32_t count(uint32_t mask) {
     return n;
 }
 
-/* Copies that nobody has waited for arrive all the same. */
+/* Copies that nobody waits for still arrive. */
 static void leave(EmuWarp *warp, uint32_t mask) {
     EmuMachine *machine = warp->machine;
     warp->live &= ~mask;
@@ -117,7 +117,7 @@ static EmuOutcome carry_out(EmuWarp *warp, const EmuInst *inst) {
     return outcome;
 }
 
-/* One instruction of the threads that are foremost. */
+/* Runs one instruction of the front threads. */
 static EmuOutcome step(EmuWarp *warp) {
     const EmuInst *code = warp->machine->kernel->code.data;
     if (!warp->front && !choose_front(warp))
@@ -131,7 +131,7 @@ static EmuOutcome step(EmuWarp *warp) {
     return carry_out(warp, inst);
 }
 
-/* Until it waits, polls, or has had its turn. */
+/* Runs the warp until it waits, polls, or has had its share. */
 static bool take_turn(EmuWarp *warp) {
     EmuMachine *machine = warp->machine;
     uint32_t n = 1 + rng_below(&machine->rng, MAX_TURN);
@@ -145,7 +145,7 @@ static bool take_turn(EmuWarp *warp) {
     return true;
 }
 
-/* With the lines at which all warps are. */
+/* Reports that the launch is stuck, with the line of every warp. */
 static void tell_stop(EmuWarp *warp) {
     EmuMachine *machine = warp->machine;
     const EmuInst *code = machine->kernel->code.data;
@@ -175,7 +175,7 @@ static bool run_cluster(EmuMachine *machine) {
     return true;
 }
 
-/* As the blocks of a cluster begin. */
+/* Sets up the blocks of a cluster. */
 static void begin_cluster(EmuMachine *machine, uint32_t first) {
     const EmuKernel *kernel = machine->kernel;
     uint32_t warps = machine->n_warps / kernel->cluster;

@@ -1,5 +1,5 @@
-/* Tensor cores, and what feeds them. See emu.h. Fragments are those of the PTX manual: with g a
- * lane's number / 4 and t the rest, rows g and g + 8, columns 2t and 2t + 1. */
+/* Tensor cores and their loads. See emu.h. Fragments are those of the PTX manual: with g a lane's
+ * number / 4 and t the rest, rows g and g + 8, columns 2t and 2t + 1. */
 #include "emulator/emu.h"
 
 #include <math.h>
@@ -7,7 +7,8 @@
 
 enum { MAX_K = 16, MAX_COLUMNS = 256, WARP_ROWS = 16 };
 
-/* What a sum of products adds to: all products exactly, one rounding. f64 one after the other. */
+/* Adds products to a sum: exactly in double, with one rounding. f64 adds them one after the
+ * other. */
 static inline float add_up(float sum, const float *a, const float *b, uint32_t n) {
     double all[4] = {0};
     for (uint32_t k = 0; k < n; k += 4)
@@ -19,7 +20,7 @@ static float half_of(EmuType type, uint64_t bits) {
     return type == EMU_BF16 ? emu_of_bf16(bits) : emu_of_f16(bits);
 }
 
-/* Loading 8 x 8 elements of 16 bits, four times. `test`: t for turned. */
+/* Loads four 8 x 8 matrices of 16-bit elements. `test`: t for transposed. */
 EmuOutcome emu_ldmatrix(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint16_t rows[4][8][8];
     if (mask != UINT32_MAX) return emu_fail(warp, inst, "wants all threads", mask);
@@ -40,7 +41,7 @@ EmuOutcome emu_ldmatrix(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* mma.sync: d, a, b, c, each with so many registers. */
+/* mma.sync: operands d, a, b, c with these numbers of registers. */
 typedef struct Shape {
     uint32_t m, k, n_d, n_a, n_b;
 } Shape;
@@ -51,7 +52,7 @@ static Shape shape_of(const EmuInst *inst) {
     return inst->from == EMU_TF32 ? (Shape){16, 8, 4, 4, 2} : (Shape){16, 16, 4, 4, 2};
 }
 
-/* Where register i of a lane, half h of it, lies: along its own axis, and k. */
+/* The position of half h of register i of a lane: along its own axis, and along k. */
 static void place_in(const EmuInst *inst, uint32_t lane, uint32_t i, uint32_t h, bool is_left,
                      uint32_t *own, uint32_t *k) {
     uint32_t g = lane / 4, t = lane % 4, upper = is_left ? i / 2 : i;
@@ -59,7 +60,7 @@ static void place_in(const EmuInst *inst, uint32_t lane, uint32_t i, uint32_t h,
     *k = inst->from == EMU_F64 ? t : inst->from == EMU_TF32 ? t + 4 * upper : 2 * t + h + 8 * upper;
 }
 
-/* Of f32 and narrower numbers, as floats. */
+/* Gathers an operand of f32 or narrower elements as floats. */
 static void gather(EmuWarp *warp, const EmuInst *inst, const EmuOperand *x, uint32_t n,
                    bool is_left, float (*to)[MAX_K]) {
     bool is_half = inst->from != EMU_TF32;
@@ -111,12 +112,12 @@ EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* wgmma: a warp's 16 of 64 rows. `width`: columns / 8. The last operands are two descriptors, then
- * three numbers, then whether each operand is turned. */
+/* wgmma: a warp has 16 of 64 rows. `width`: columns / 8. The last operands are two descriptors,
+ * three numbers, and whether each operand is transposed. */
 
 enum { SWIZZLE_128 = 1 };
 
-/* The element of an operand at `own` along its axis and `k`, by the descriptor. */
+/* The element of an operand at `own` along its axis and `k`, according to the descriptor. */
 static const uint8_t *factor_at(const EmuWarp *warp, uint64_t descriptor, bool is_turned,
                                 uint32_t bytes, uint32_t own, uint32_t k) {
     uint32_t begin = (uint32_t)(descriptor & 0x3FFF) << 4;
@@ -146,7 +147,7 @@ static bool read_factor(const EmuWarp *warp, const EmuInst *inst, uint64_t descr
     return true;
 }
 
-/* The warp's part. */
+/* Computes the warp's rows. */
 static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
     const EmuInst *inst = p->inst;
     static _Thread_local float a[WARP_ROWS][MAX_K], b[MAX_COLUMNS][MAX_K];
@@ -166,7 +167,7 @@ static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
     return true;
 }
 
-/* Carried out when it is waited for, or before. */
+/* Runs when it is awaited, or earlier. */
 EmuOutcome emu_wgmma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     uint32_t n = inst->width * 4u;
     if (mask != UINT32_MAX) return emu_fail(warp, inst, "wants all threads", mask);
@@ -178,15 +179,15 @@ EmuOutcome emu_wgmma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* The four warps that multiply together: nothing begins before all of them have asked for it, and
- * it ends for all at once. */
+/* The four warps of a warpgroup. No operation begins before all four have issued it, and it ends
+ * for all at once. */
 enum { TOGETHER = 4 };
 
 static EmuWarp *first_of_group(EmuWarp *warp) {
     return warp - warp->number % TOGETHER;
 }
 
-/* Groups that all four have committed. */
+/* The number of groups that all four have committed. */
 static uint32_t n_common(EmuWarp *warp) {
     const EmuWarp *first = first_of_group(warp);
     uint32_t n = first->group;
@@ -195,7 +196,7 @@ static uint32_t n_common(EmuWarp *warp) {
     return n;
 }
 
-/* Of one of the four: groups before `end`. */
+/* Completes the groups before `end` of one of the four warps. */
 static bool finish_groups(EmuWarp *warp, uint32_t end) {
     uint32_t n_kept = 0;
     bool is_good = true;

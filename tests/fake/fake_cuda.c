@@ -1,4 +1,5 @@
-/* The fake driver's functions: one for each row of cuda_api.def, which also makes its lookup. */
+/* The functions of the fake driver, one for each row of cuda_api.def, which also generates its
+ * lookup. */
 #include "fake_cuda.h"
 
 #include "device/cuda_api.h"
@@ -24,7 +25,7 @@ static struct {
 static int n_kernels;
 
 static char callers_context, primary_context;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of fake_cuda and kernels */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards fake_cuda and kernels */
 static _Thread_local void *stack[16] = {&callers_context};
 static _Thread_local int depth = 1;
 
@@ -67,7 +68,7 @@ long fake_cuda_count(const char *name) {
     return n;
 }
 
-/* Log a call; the code with which it must fail, or 0. */
+/* Logs a call. Returns the error code with which it must fail, or 0. */
 static int enter(const char *name) {
     int code = 0;
     pthread_mutex_lock(&lock);
@@ -84,7 +85,7 @@ static int enter(const char *name) {
     return code;
 }
 
-/* Calls that need a current context of ours: the runtime must have pushed one. */
+/* For calls that need a current context, which the runtime must have pushed. */
 static int enter_current(const char *name) {
     int code = enter(name);
     return !code && depth < 2 ? 201 : code;
@@ -98,7 +99,7 @@ static int enter_current(const char *name) {
         }                   \
     } while (0)
 
-/* What a captured stream records: a launch, or with index -1 a copy. */
+/* An operation recorded in a captured stream: a launch, or with index -1 a copy. */
 enum { MAX_OPS = 16, MAX_PARAMS = 8 };
 typedef struct Op {
     int index;
@@ -174,8 +175,8 @@ static int fake_cuDevicePrimaryCtxRetain(void **context, int device) {
     return device;
 }
 
-/* Calls that give something back do it even when they report a failure, as the driver does when
- * it reports an earlier one. */
+/* A call that frees a resource frees it even when it reports a failure, as in the driver, where it
+ * may report an earlier error. */
 static int fake_cuDevicePrimaryCtxRelease(int device) {
     fake_cuda.n_contexts--;
     return enter("cuDevicePrimaryCtxRelease") + device;
@@ -218,7 +219,7 @@ static bool has_entry(const char *module, const char *symbol) {
     return strstr(module, entry) != NULL;
 }
 
-/* Takes its time, and says how many do at once. */
+/* Takes a while, and counts concurrent compilations. */
 static void compile(void) {
     pthread_mutex_lock(&lock);
     fake_cuda.n_compiling++;
@@ -490,7 +491,7 @@ static int fake_cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned l
     return 0;
 }
 
-/* The same steps of the same kernels only, as in the driver. */
+/* Accepts only the same steps with the same kernels, as the driver does. */
 static int fake_cuGraphExecUpdate(void *exec, void *graph, CudaGraphUpdate *result) {
     FAIL_IF(enter_current("cuGraphExecUpdate"));
     Graph *old = exec, *new = graph;
@@ -534,7 +535,7 @@ static int fake_cuGraphDestroy(void *graph) {
     return enter_current("cuGraphDestroy");
 }
 
-/* Accepts what the driver would, and keeps it readable. */
+/* Accepts the same maps as the driver, and stores them in a readable form. */
 static int fake_cuTensorMapEncodeTiled(void *map, int dtype, uint32_t rank, void *data,
                                        const uint64_t *sizes, const uint64_t *stride_bytes,
                                        const uint32_t *box, const uint32_t *element_strides,
@@ -587,7 +588,7 @@ static int fake_cuEventDestroy(void *event) {
     return enter_current("cuEventDestroy");
 }
 
-/* An event's time is the number of calls before it, in milliseconds. */
+/* The time of an event is the number of calls before it, in milliseconds. */
 static int fake_cuEventRecord(void *event, void *stream) {
     FAIL_IF(enter_current("cuEventRecord"));
     fake_cuda.stream = stream;

@@ -1,5 +1,5 @@
-/* The runtime's host memory, counted and made to fail. Linking fake_mem.o beside libfusert.a
- * replaces the library's own mem.o; without fake_mem_fail_at it behaves like it. */
+/* The runtime's host memory, with a counter and injected failures. Linking fake_mem.o beside
+ * libfusert.a replaces the library's own mem.o. Without fake_mem_fail_at it behaves like that. */
 #ifndef FAKE_MEM_H
 #define FAKE_MEM_H
 

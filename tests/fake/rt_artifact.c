@@ -17,7 +17,7 @@ char *text_replace(const char *text, const char *from, const char *to) {
     return result;
 }
 
-/* Bit by bit from the definition, so that it shares nothing with what it checks. */
+/* Bit by bit from the definition, so that it shares no code with the checked implementation. */
 static uint32_t crc32c(const char *bytes, size_t n) {
     uint32_t crc = 0xffffffffu;
     for (size_t i = 0; i < n; i++) {

@@ -44,7 +44,7 @@ static void k_twice(void **params, unsigned grid, unsigned block) {
     }
 }
 
-/* What it reads is only there while init steps run. */
+/* The memory that it reads exists only while init steps run. */
 static void k_pack(void **params, unsigned grid, unsigned block) {
     (void)grid;
     (void)block;
@@ -62,7 +62,7 @@ static void k_scale(void **params, unsigned grid, unsigned block) {
     }
 }
 
-/* The same through a tensor map of x. */
+/* k_scale through a tensor map of x. */
 static void k_scale16(void **params, unsigned grid, unsigned block) {
     const FakeMap *map = params[4];
     cr_expect(map->rank == 2 && map->dtype == 7 && map->swizzle == 0);

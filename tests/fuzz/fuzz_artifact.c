@@ -1,7 +1,7 @@
-/* Fuzz entry: arbitrary bytes as an artifact, once as they are and once with the checksum
- * repaired, so that everything behind it is reached. What loads is inspected whole, and a CPU
- * artifact is placed and relocated (its code is never executed).
- * Build: clang -fsanitize=fuzzer,address,undefined with the runtime's sources. */
+/* Fuzz entry: arbitrary bytes as an artifact, once as they are and once with a repaired checksum,
+ * so that the code after its check is reached. A loaded module is inspected completely, and a CPU
+ * artifact is placed and relocated (its code is never executed). Build: clang
+ * -fsanitize=fuzzer,address,undefined with the runtime's sources. */
 #include "../../runtime/src/host/crc32c.h"
 
 #include <fusert.h>
@@ -67,7 +67,8 @@ static void load(const void *bytes, size_t n) {
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     options.no_weights = true;
     options.n_threads = 1;
-    /* A shared object would run its constructors, and init steps would run kernels. */
+    /* Not executed: a shared object would run its constructors, and init steps would run
+     * kernels. */
     bool has_init = false;
     for (int32_t s = 0; s < graph.n_steps; s++) {
         FRT_INFO(frt_step_info, step);

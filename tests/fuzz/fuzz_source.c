@@ -1,12 +1,12 @@
-/* Any bytes as source text: the front end gives errors or a program, and a program prints as text
- * that means the same. */
+/* Fuzz entry: arbitrary bytes as source text. The front end reports errors or returns a program,
+ * and a program prints as text with the same meaning. */
 #include "front/sema.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-/* What a failed promise looks like to the fuzzer. */
+/* Reports a broken promise to the fuzzer. */
 static void require(bool holds) {
     if (!holds) abort();
 }

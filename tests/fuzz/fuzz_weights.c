@@ -1,6 +1,6 @@
-/* Fuzz entry: arbitrary bytes as a .safetensors file. Whatever is accepted is read to its last
- * byte, so that a wrong offset is a sanitizer report.
- * Build: clang -fsanitize=fuzzer,address,undefined with the runtime's sources. */
+/* Fuzz entry: arbitrary bytes as a .safetensors file. An accepted file is read to its last byte, so
+ * that a wrong offset becomes a sanitizer report. Build: clang -fsanitize=fuzzer,address,undefined
+ * with the runtime's sources. */
 #include "../../runtime/src/exec/weights.h"
 
 #include <stdint.h>

@@ -32,7 +32,7 @@ static bool complain(Check *c, NodeId id, const char *message) {
     return false;
 }
 
-/* A run has no reason to store its constants. */
+/* Computes constants and iotas, which a run does not store. */
 static bool compute_absent(Check *c, NodeId id) {
     const char *error = NULL;
     if (op_info(graph_node(c->graph, id)->op)->cls != CLASS_SOURCE || graph_is_bound(c->graph, id))

@@ -1,5 +1,5 @@
-/* Compiles test programs in memory, through the driver that the program and the library use, and
- * keeps the graphs beside the artifact. */
+/* Compiles test programs in memory, through the driver of the program and the library, and keeps
+ * the graphs with the artifact. */
 #ifndef FUSEC_TESTS_COMPILE_H
 #define FUSEC_TESTS_COMPILE_H
 
@@ -12,25 +12,25 @@ typedef enum {
 } CompileMode;
 
 typedef struct Compiled {
-    Driver driver;        /* owns everything here */
-    const Module *module; /* NULL when the source is wrong */
-    const Plan *plan;     /* of the first graph; NULL when it failed */
+    Driver driver;        /* owns all memory of this struct */
+    const Module *module; /* NULL when the source has errors */
+    const Plan *plan;     /* of the first graph; NULL after a failure */
     const char *bytes;    /* the artifact: PTX for a GPU, else an object */
     size_t n_bytes;
-    const char *messages; /* of a failure: diagnostics, or what broke */
+    const char *messages; /* of a failure: diagnostics or an internal error */
 } Compiled;
 
-/* Changes the plans of everything that is compiled from here on; for tests of the tests. */
+/* Installs a hook that changes the plans of all later compilations; for tests of the tests. */
 void compile_with(DriverHook hook);
 
-/* --numerics=fast from here on. */
+/* Compiles with --numerics=fast from here on. */
 void compile_with_fast_numerics(void);
 
-/* False on any failure; to be freed in both cases. */
+/* False on any failure. The caller frees `compiled` in any case. */
 bool compile_source(Compiled *compiled, const char *source, const Target *target, CompileMode mode);
 void compile_free(Compiled *compiled);
 
-/* The targets of a device class that this machine's CPU can run; any GPU target counts. */
+/* Whether this machine can run the target's code; true for every GPU target. */
 bool compile_target_runs(const Target *target);
 
 #endif

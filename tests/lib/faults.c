@@ -1,4 +1,4 @@
-/* The mistakes. See faults.h. */
+/* The planted faults. See faults.h. */
 #include "lib/faults.h"
 
 #include "ir/indexmap.h"
@@ -7,28 +7,29 @@
 
 #include <string.h>
 
-/* One plan being changed. A mistake takes a value of the graph by the op that makes it, and has the
- * kernel's scalars made anew with something else in its place. */
+/* One plan being changed. A fault selects a value of the graph by its op, and rebuilds the kernel's
+ * scalars with a substitute for it. */
 typedef struct Plant {
     Arena *arena;
     Plan *plan;
     Kernel *kernel;
     ScalarTab *scalars;
     IndexTab *indices;
-    Trace *trace;  /* of the value */
+    Trace *trace;  /* of the selected value */
     ScalarId *map; /* per old scalar: the new one */
-    ScalarId old;  /* whose substitute is asked for */
+    ScalarId old;  /* the scalar that is being rebuilt */
     bool is_done;
 } Plant;
 
-/* What stands for the scalar plant->old, whose arguments are in plant->map; SCALAR_NONE: itself. */
+/* Returns the substitute of scalar plant->old, whose arguments are in plant->map; SCALAR_NONE: no
+ * substitute. */
 typedef ScalarId Substitute(Plant *plant, const Scalar *s);
 
 static DimId number(const Plant *p, int64_t value) {
     return dim_const(p->plan->graph->dims, value);
 }
 
-/* The first value of an op, in the first kernel that has it. */
+/* Finds the first value of an op, in the first kernel that has it. */
 static bool find(Plant *p, OpId op) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         p->kernel = &p->plan->kernels.data[k];
@@ -55,7 +56,7 @@ static void map_stores(const Plant *p, Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) stores[i].value = p->map[stores[i].value];
 }
 
-/* Makes all scalars of the kernel anew. */
+/* Rebuilds all scalars of the kernel. */
 static void rebuild(Plant *p, Substitute *substitute) {
     uint32_t n = scalar_count(p->scalars);
     Kernel *kernel = p->kernel;
@@ -84,7 +85,7 @@ static void plant_in(Plant *p, OpId op, Substitute *substitute) {
     if (find(p, op)) rebuild(p, substitute);
 }
 
-/* Whether it is the primitive that ends the op's body. */
+/* Whether it is the last primitive of the op's body. */
 static bool is_body(const Plant *p, const Scalar *s, PrimId prim) {
     return s->kind == SCALAR_PRIM && s->prim == prim && p->old == p->trace->value;
 }
@@ -93,7 +94,7 @@ static ScalarId apply(Plant *p, PrimId prim, ScalarId a, ScalarId b, ScalarId c)
     return scalar_prim(p->scalars, prim, a, b, c);
 }
 
-/* Wrong bodies. */
+/* Wrong bodies of ops. */
 
 static ScalarId add_for_mul(Plant *p, const Scalar *s) {
     if (!is_body(p, s, PRIM_MUL)) return SCALAR_NONE;
@@ -157,7 +158,7 @@ static void rounding_mode(Plant *p) {
     plant_in(p, OP_ROUND, half_up);
 }
 
-/* f32 to bf16 and back: what the narrower one was made of. */
+/* For a conversion f32 to bf16 to f32: the value before both. */
 static ScalarId not_narrowed(Plant *p, const Scalar *s) {
     if (s->kind != SCALAR_CVT || s->dtype != DT_F32) return SCALAR_NONE;
     const Scalar *narrow = scalar_get(p->scalars, s->args[0]);
@@ -180,7 +181,7 @@ static void wrong_epilogue(Plant *p) {
     plant_in(p, OP_ADD, with_last_load);
 }
 
-/* Wrong places. */
+/* Wrong indices. */
 
 static ScalarId without_mask(Plant *p, const Scalar *s) {
     return is_body(p, s, PRIM_SELECT) ? p->map[s->args[1]] : SCALAR_NONE;
@@ -217,7 +218,7 @@ static ScalarId moved_load(Plant *p, const Scalar *s) {
 
 typedef void Move(Plant *p, IndexId *coords);
 
-/* Moves everything below a trace, as a wrong index map of its op would. */
+/* Changes the indices of all loads below a trace, as a wrong index map of its op would. */
 static void move_below(Plant *p, const Trace *above, Move *move) {
     for (uint32_t i = 0; i < above->operands.n; i++) {
         Trace *trace = &p->kernel->traces.data[above->operands.data[i]];
@@ -254,8 +255,8 @@ static void shifted_slice(Plant *p) {
     plant_move(p, OP_SLICE, one_earlier);
 }
 
-/* The load of the last operand, from another address: lowered wrong, while the kernel's plan says
- * where it should have been from. */
+/* Loads the last operand from another address. It models a lowering error: the plan still has the
+ * right address. */
 static ScalarId bias_by_row(Plant *p, const Scalar *s) {
     const Scalar *add = scalar_get(p->scalars, p->trace->value);
     if (p->old != add->args[1]) return SCALAR_NONE;
@@ -310,7 +311,7 @@ static void wrong_extreme(Plant *p) {
     reduce->identity = -reduce->identity;
 }
 
-/* The reduction without what stands last along its axis. */
+/* Leaves the last element of the axis out of the reduction. */
 static void drop_last(Plant *p) {
     Reduce *reduce = find_reduce(p, OP_SUM);
     if (!reduce) return;
@@ -329,12 +330,12 @@ static void dropped_element(Plant *p) {
     drop_last(p);
 }
 
-/* The last kernel with the reduction is the one over segments. */
+/* The last kernel with the reduction adds up the segments. */
 static void wrong_segments(Plant *p) {
     drop_last(p);
 }
 
-/* Of the kernel before the last. */
+/* Changes the reduction of the kernel before the last. */
 static void wrong_accumulate(Plant *p) {
     if (p->plan->kernels.n < 2 || !p->plan->kernels.data[p->plan->kernels.n - 2].reduces.n) return;
     p->kernel = &p->plan->kernels.data[p->plan->kernels.n - 2];
@@ -345,7 +346,7 @@ static void wrong_accumulate(Plant *p) {
     p->is_done = true;
 }
 
-/* Wrong memory. Temporaries are made in the order t0 p, t1 q, t2 r, t3 s, or t0 a, t1 b. */
+/* Wrong memory. Temporaries are numbered t0 p, t1 q, t2 r, t3 s, or t0 a, t1 b. */
 
 static Buffer *find_temp(const Plant *p, uint32_t ordinal) {
     for (uint32_t i = 0; i < p->plan->buffers.n; i++)
@@ -398,7 +399,7 @@ static void launch_order(Plant *p) {
     p->is_done = true;
 }
 
-/* What the first kernel stores of an op, from last to first. */
+/* Makes the first kernel store the op's elements in reverse order. */
 static void mirror(Plant *p, OpId op) {
     DimTab *dims = p->plan->graph->dims;
     p->kernel = &p->plan->kernels.data[0];
@@ -427,7 +428,7 @@ static void wrong_init(Plant *p) {
     p->is_done = p->is_done && p->kernel->is_init;
 }
 
-/* Layouts compute nothing of the graph: their padding and their elements change places. */
+/* A layout kernel computes nothing of the graph. This fault swaps its padding with its elements. */
 static void wrong_layout(Plant *p) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         const Kernel *kernel = &p->plan->kernels.data[k];
@@ -468,7 +469,7 @@ static void wrong_part(Plant *p) {
     plant_in(p, OP_MUL, add_for_mul);
 }
 
-/* What is rewritten: the rows of the first rewrite, if the plan has any. */
+/* The rewritten rows of the first rewrite; NULL: the plan has none. */
 static OnlineSoftmax *rewritten(Plant *p) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         p->kernel = &p->plan->kernels.data[k];
@@ -500,7 +501,7 @@ static void wrong_limit(Plant *p) {
         online_softmax->ahead = dim_sub(p->plan->graph->dims, online_softmax->ahead, number(p, 1));
 }
 
-/* The list. */
+/* The table of faults. */
 
 static const FaultInfo infos[FAULT_COUNT] = {
 #define FAULT(sym, doc, op, line, place, source) \
@@ -523,7 +524,7 @@ typedef struct Planter {
 } Planter;
 static Planter planters[FAULT_COUNT];
 
-/* Of what passes after fusion decide. */
+/* Whether the fault changes a decision of a pass after fusion. */
 static bool is_late(FaultId id) {
     return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_wrong_in_place ||
            id == FAULT_in_place_early || id == FAULT_launch_order || id == FAULT_wrong_layout ||
@@ -552,7 +553,7 @@ DriverHook fault_hook(FaultId id, uint32_t *n_planted) {
     return (DriverHook){.user = &planters[id], .fused = when_fused, .placed = when_placed};
 }
 
-/* Any op. */
+/* A fault for any op. */
 
 static ScalarId one_more(Plant *p, const Scalar *s) {
     if (p->old != p->trace->value) return SCALAR_NONE;
@@ -571,13 +572,14 @@ static bool is_split(const Plan *plan, const Kernel *kernel) {
     return n > 1;
 }
 
-/* Widening conversions are shared with ops that widen what they read. */
+/* Whether the scalar belongs to one op. Widening conversions are shared with other ops that read
+ * the same value. */
 static bool is_own(const ScalarTab *scalars, const Scalar *s) {
     if (s->kind != SCALAR_CVT) return s->kind == SCALAR_PRIM;
     return dtype_bytes(s->dtype) < dtype_bytes(scalar_get(scalars, s->args[0])->dtype);
 }
 
-/* Draws until it has a value that is computed elementwise. */
+/* Draws kernels and traces until it finds a value that is computed elementwise. */
 static bool draw(Plant *p, Rng *rng) {
     for (int tries = 0; tries < 100; tries++) {
         p->kernel = &p->plan->kernels.data[rng_below(rng, p->plan->kernels.n)];

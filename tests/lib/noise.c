@@ -8,7 +8,7 @@
 
 enum { NON_BLOCKING = 1, N_TENSORS = 4 };
 
-/* Blocks that use memory, tensor cores or neither, and shared memory of their own. */
+/* Blocks that use memory, tensor cores or neither, and have shared memory. */
 static const char text[] = "graph noise(x: f32[2097152], a: bf16[640, 640]) -> (y: f32[2097152], "
                            "p: bf16[640, 640]) {\n"
                            "  y = x * 0.5 + 1.0\n  p = softmax(a @ a, axis=1)\n}\n";

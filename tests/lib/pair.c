@@ -1,4 +1,4 @@
-/* Fused against unfused against interpreted; see pair.h. */
+/* Fused against unfused against the interpreter; see pair.h. */
 #include "lib/pair.h"
 
 #include "verify/verify_fast.h"
@@ -110,7 +110,7 @@ static FetchStatus fetch(void *user, NodeId node, const Tensor *type, const uint
     if (!name) return FETCH_ABSENT;
     *bytes = rig_result(&pair->exposed_rig, name, &n_bytes);
     if (!*bytes) return FETCH_FAILED;
-    /* Params are kept by the program, not in the block; as outputs they are. */
+    /* The program keeps params outside the block, unless they are outputs. */
     bool is_param = graph_node(graph, node)->op == OP_PARAM;
     const uint8_t *given = rig_contents((Rig *)&pair->exposed_rig, name, &n_bytes);
     if (is_param && given) *bytes = given;
@@ -146,7 +146,7 @@ static bool compare_output(const Pair *pair, const GraphOutput *output, Arena *a
     return false;
 }
 
-/* The fused run's outputs, within what the bounds of a fast graph add up to. */
+/* Compares the fused run's outputs with the interpreter within the bounds of a fast graph. */
 static bool compare_fast(const Pair *pair, PairCounts *counts, Arena *arena, Text *report) {
     const Plan *plan = pair->fused.driver.plans[pair->graph];
     const Graph *graph = plan->graph;
@@ -194,7 +194,7 @@ static bool judge(Pair *pair, const PairData *data, PairCounts *counts, Arena *a
                   Text *report) {
     const Graph *fused = pair->fused.module->graphs.data[pair->graph];
     bool is_right = true;
-    /* The outputs that were exposed come after the graph's own. */
+    /* The exposed outputs come after the graph's own. */
     for (uint32_t i = 0; i < fused->outputs.n && !fused->is_fast; i++)
         is_right =
             compare_output(pair, &pair_graph(pair)->outputs.data[i], arena, report) && is_right;

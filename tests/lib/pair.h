@@ -1,6 +1,6 @@
-/* One graph run both ways, fused and as one kernel per op with every value kept: the fused run's
- * outputs must be the other's to the bit, and every value of the other run within the interpreter's
- * bounds of what the run's own arguments give. */
+/* Runs one graph twice: fused, and as one kernel per op with every value stored. The fused run's
+ * outputs must equal the other run's to the bit. Every value of the other run must be within the
+ * interpreter's bounds, given the run's own arguments. */
 #ifndef FUSEC_TESTS_PAIR_H
 #define FUSEC_TESTS_PAIR_H
 
@@ -13,7 +13,7 @@
 typedef struct Pair {
     Compiled fused, exposed;
     const Target *target;
-    /* One graph at a time: */
+    /* The state of one graph at a time: */
     uint32_t graph; /* index in the module */
     Rig fused_rig, exposed_rig;
     int64_t symbol_values[DIM_MAX_SYMBOLS];
@@ -22,25 +22,26 @@ typedef struct Pair {
 typedef struct PairCounts {
     uint64_t n_runs, n_nodes, n_skipped;
     uint64_t n_elems, n_finite, n_any;
-    uint64_t n_fast, n_fast_any; /* elements of fused fast programs, unbounded ones */
-    uint64_t n_prepared;         /* runs whose program has init steps */
+    uint64_t n_fast, n_fast_any; /* elements of fast fused programs, and unbounded ones among
+                                  * them */
+    uint64_t n_prepared;         /* runs of programs with init steps */
 } PairCounts;
 
-/* All functions put what is wrong into `report`, one or more lines, and return false then. */
+/* Every function returns false after a failure, with one or more lines in `report`. */
 
-/* Compiles the source both ways. To be freed in any case. */
+/* Compiles the source both ways. The caller frees `pair` in any case. */
 bool pair_compile(Pair *pair, const char *source, const Target *target, Text *report);
-/* The unfused one for another target of the same device. */
+/* Compiles the unfused program for another target of the same device class. */
 bool pair_compile_against(Pair *pair, const char *source, const Target *target,
                           const Target *against, Text *report);
 void pair_free(Pair *pair);
 
-/* Loads a graph; closes the one before. */
+/* Loads a graph and closes the previous one. */
 bool pair_open(Pair *pair, uint32_t graph, const RigOptions *options, Text *report);
 /* Lays out both runs for these values of the dims. */
 bool pair_place(Pair *pair, const int64_t *symbol_values, Text *report);
 
-/* Gives an input or param its contents; NULL stands for random_fill. */
+/* Fills an input or param. NULL: random_fill does. */
 typedef void (*PairFill)(void *user, const Graph *graph, const GraphInput *input, Rng *rng,
                          Tensor *tensor);
 typedef struct PairData {
@@ -48,7 +49,7 @@ typedef struct PairData {
     uint64_t seed;
     PairFill special; /* or NULL */
     void *user;
-    bool without_reference; /* do not interpret: only the two runs against each other */
+    bool without_reference; /* compare only the two runs, without the interpreter */
 } PairData;
 
 bool pair_run(Pair *pair, const PairData *data, PairCounts *counts, Text *report);

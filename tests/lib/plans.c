@@ -17,7 +17,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* Of the compiler's passes but the driver's own. */
+/* The compiler's passes except the driver's own. */
 static const Pipeline pipeline = {{
 #define EACH(run) .each = run
 #define ALL(run) .all = run

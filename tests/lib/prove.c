@@ -1,4 +1,4 @@
-/* Running verify with mistakes. See prove.h. */
+/* Runs verify on programs with planted faults. See prove.h. */
 #include "lib/prove.h"
 
 #include "cli/cli.h"
@@ -19,7 +19,7 @@ static void read_all(FILE *file, Proof *proof) {
     fclose(file);
 }
 
-/* The command, with all that it says kept. */
+/* Runs the command and captures its output. */
 static void run(Proof *proof, Cli *cli) {
     FILE *said = tmpfile();
     int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
@@ -53,7 +53,7 @@ static void run_command(Proof *proof, const char *command, const char *source, c
         snprintf(copies[argc], sizeof copies[argc], "%s", options[argc - 3]);
         argv[argc] = copies[argc];
     }
-    optind = 0; /* the parser starts anew */
+    optind = 0; /* restarts the option parser */
     cli = (Cli){.arena = arena_new(NULL)};
     if (is_written && cli_parse(&cli, argc, argv)) {
         cli.hook = with->hook;
@@ -74,7 +74,7 @@ void prove_command(Proof *proof, const char *command, const char *source, bool o
                 options);
 }
 
-/* Where the verdict names its op; NULL: there is none. */
+/* The op's name in the verdict; NULL: there is no verdict. */
 static const char *find_verdict(const Proof *proof, const char *begin) {
     const char *verdict = strstr(proof->said, begin);
     return verdict ? strchr(verdict, '`') : NULL;
@@ -84,7 +84,7 @@ static bool names_op(const char *verdict, const char *op) {
     return strncmp(verdict + 1, op, strlen(op)) == 0 && verdict[1 + strlen(op)] == '`';
 }
 
-/* The first line number from there on; 0: none. */
+/* The first line number after this position; 0: none. */
 static uint32_t named_line(const char *verdict) {
     const char *line = verdict ? strstr(verdict, "line ") : NULL;
     return line ? (uint32_t)strtoul(line + strlen("line "), NULL, 10) : 0;

@@ -1,4 +1,4 @@
-/* Running ptxas and nvdisasm. See ptx.h. */
+/* Runs ptxas and nvdisasm. See ptx.h. */
 #include "lib/ptx.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 enum { ASSEMBLER, DISASSEMBLER, N_TOOLS };
 static const char *const tools[N_TOOLS] = {"ptxas", "nvdisasm"};
 
-/* Says once per test that it is not. */
+/* Whether the tool is installed; if not, says so once per test. */
 static bool has_tool(int tool) {
     static bool is_said[N_TOOLS];
     char command[64];
@@ -20,7 +20,7 @@ static bool has_tool(int tool) {
     return false;
 }
 
-/* What the command prints. */
+/* The output of a command. */
 static const char *output_of(Arena *arena, const char *command, int *status) {
     Text text = {.arena = arena};
     char part[4096];

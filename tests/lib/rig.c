@@ -1,11 +1,11 @@
-/* Running one graph between red zones; see rig.h. */
+/* Runs one graph between red zones; see rig.h. */
 #include "lib/rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RED = 0xFF }; /* NaN in every float dtype */
+enum { RED = 0xFF }; /* makes every float NaN */
 
 static const char workspace_name[] = ".workspace";
 
@@ -37,11 +37,12 @@ static void list_tensors(Rig *rig) {
     rig->tensors[rig->n_tensors].info = (frt_tensor_info){.name = workspace_name, .role = FRT_TEMP};
 }
 
-/* The program's own memory. */
+/* The memory that the program itself allocates. */
 
 enum { GUARD_BYTES = 256 };
 
-/* In front of each block, filled up to GUARD_BYTES with RED; as much RED behind it. */
+/* The header of a block. RED fills the rest of GUARD_BYTES before the block, and as many bytes
+ * after it. */
 typedef struct Block {
     struct Block *next;
     size_t n_bytes;
@@ -49,7 +50,7 @@ typedef struct Block {
 
 typedef struct RigGuard {
     Block *blocks;
-    bool is_broken; /* found when a block was given back */
+    bool is_broken; /* a broken red zone was found when a block was freed */
 } RigGuard;
 
 static size_t guarded_bytes(size_t n_bytes) {
@@ -180,7 +181,8 @@ static bool lay_out(Rig *rig) {
         size_t elem_bytes = frt_dtype_bytes(tensor->info.dtype);
         tensor->n_bytes = elem_bytes;
         for (int32_t k = 0; k < tensor->info.rank; k++) tensor->n_bytes *= (size_t)tensor->dims[k];
-        /* Elements of 8 bytes: 8 past a multiple of 16. Smaller ones: also 3, 5, ... elements. */
+        /* An element of 8 bytes starts 8 bytes past a multiple of 16. Smaller elements also start
+         * at 3, 5, ... elements. */
         size_t shift = elem_bytes == 8 ? 1 : 1 + 2 * (i % (8 / elem_bytes));
         bool is_aligned = !rig->options.is_unaligned || (i < 64 && rig->options.aligned >> i & 1);
         tensor->offset = end + (is_aligned ? 0 : shift * elem_bytes);
@@ -205,8 +207,8 @@ static bool make_block(Rig *rig) {
     return true;
 }
 
-/* Inputs and outputs in the block at `device`, the workspace in the rig's own. What has no elements
- * is nowhere, so that nobody reads there. */
+/* Binds inputs and outputs to the block at `device`, and the workspace to the rig's own. A tensor
+ * without elements gets no memory, so that a read of it fails. */
 static bool bind_all(Rig *rig, frt_exec *exec, void *device) {
     frt_error error = FRT_ERROR_INIT;
     const RigTensor *workspace = &rig->tensors[rig->n_tensors];
@@ -227,7 +229,7 @@ static bool bind_all(Rig *rig, frt_exec *exec, void *device) {
     return true;
 }
 
-/* Params of the last placing must not fix the dims of this one. */
+/* Clears params of an earlier placing, because they would fix the dims of this one. */
 static bool forget_params(Rig *rig) {
     frt_error error = FRT_ERROR_INIT;
     for (uint32_t i = 0; i < rig->n_tensors; i++) {
@@ -284,7 +286,7 @@ static bool set_params(Rig *rig) {
     return true;
 }
 
-/* Whether [begin, end) came back as it went; `next` is the tensor behind it. */
+/* Whether bytes [begin, end) came back unchanged; `next` is the tensor after them. */
 static bool is_untouched(Rig *rig, size_t begin, size_t end, uint32_t next) {
     if (memcmp(rig->before + begin, rig->after + begin, end - begin) == 0) return true;
     while (rig->before[begin] == rig->after[begin]) begin++;
@@ -311,11 +313,11 @@ static bool check_red_zones(Rig *rig) {
     return is_untouched(rig, begin, rig->n_bytes, rig->n_tensors);
 }
 
-/* A second exec of the program, whose inputs are zeros, on the same workspace. */
+/* A second exec of the program on the same workspace, whose inputs are zeros. */
 typedef struct Twin {
     frt_exec *exec;
     void *device;
-    uint8_t *zeros, *expected, *result; /* blocks like the rig's */
+    uint8_t *zeros, *expected, *result; /* host blocks like the rig's */
 } Twin;
 
 static bool outputs_differ(const Rig *rig, const uint8_t *a, const uint8_t *b) {
@@ -355,7 +357,8 @@ static void close_twin(Rig *rig, Twin *twin) {
 
 enum { BURST_RUNS = 3 };
 
-/* Both in turn without a pause: what one leaves in the workspace is wrong for the other. */
+/* Runs both execs alternately without pauses, so that workspace contents of one are wrong for the
+ * other. */
 static bool run_burst(Rig *rig, Twin *twin) {
     frt_error error = FRT_ERROR_INIT;
     if (frt_copy_to_device(rig->program, rig->device, rig->before, rig->n_bytes, &error))

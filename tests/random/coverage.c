@@ -9,7 +9,7 @@ static bool is_view(OpId op) {
     return op_info(op)->cls == CLASS_VIEW || op_info(op)->cls == CLASS_CONCAT;
 }
 
-/* The column of a consumer: views each for themselves, other ops by class. */
+/* The column of a consumer: each view has its own, other ops share one per class. */
 static OpId column_of(OpId op) {
     if (is_view(op)) return op;
     for (OpId first = OP_NONE + 1; first < OP_COUNT; first++)
@@ -117,10 +117,11 @@ static void count_uses(Coverage *c, const Graph *graph, const Node *node, uint32
     }
 }
 
-/* Per node: what it is made of. */
+/* Per node: its origins. */
 typedef struct Origin {
-    uint64_t sources;    /* inputs and params, bit set by their number modulo 64 */
-    NodeId first_result; /* of a reduction or product, through elementwise ops; or NODE_NONE */
+    uint64_t sources;    /* inputs and params, a bit set of their numbers modulo 64 */
+    NodeId first_result; /* the reduction or GEMM that it comes from through elementwise ops; or
+                          * NODE_NONE */
 } Origin;
 
 static Origin origin_of(const Graph *graph, NodeId id, const Origin *origins) {
@@ -183,7 +184,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
     return depths[whole] ? PARTS_OF_ROWS : PARTS_OF_MAP;
 }
 
-/* Counts a value once, when its second slice is met. What comes from outside has no maker. */
+/* Counts a value once, when its second slice is met. An input has no maker. */
 static void count_parts(Coverage *c, const Graph *graph, const Node *node, uint32_t *n_slices,
                         const uint32_t *depths) {
     if (node->op != OP_SLICE || ++n_slices[node->args[0]] != 2) return;
@@ -227,7 +228,7 @@ void coverage_add(Coverage *c, const Graph *graph) {
     arena_free(arena);
 }
 
-/* Which cells can be. */
+/* Possible cells. */
 
 static bool counts(const Coverage *c, OpId op) {
     return op_info(op)->cls != CLASS_MATMUL || !c->without_matmul;
@@ -413,7 +414,7 @@ void coverage_print(const Coverage *c, Text *out) {
     text_puts(out, "\n");
 }
 
-/* Parts. */
+/* Sums of tables from several processes. */
 
 enum { N_CELLS = (sizeof(Coverage) - offsetof(Coverage, n_graphs)) / sizeof(uint64_t) };
 

@@ -1,11 +1,11 @@
-/* Programs in parts, and their reduction by trial. */
+/* Programs as lists of items, and their reduction by trial. */
 #include "random/program.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_INTEGER = 1 << 20 }; /* that is made smaller */
+enum { MAX_INTEGER = 1 << 20 }; /* larger integers are not made smaller */
 
 static void print_list(const ProgramItems *items, Text *out) {
     for (uint32_t i = 0; i < items->n; i++)
@@ -40,7 +40,7 @@ static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The next place in `text` where `word` stands alone, or NULL. */
+/* The next occurrence of `word` in `text` as a whole word, or NULL. */
 static const char *find_word(const char *text, const char *word) {
     size_t n = strlen(word);
     for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
@@ -122,7 +122,7 @@ static void remove_unused(Program *p, ProgramItems *items) {
         if (!is_used(p, items->data[i].name)) items_remove(items, i);
 }
 
-/* Backwards, so that what only dead statements used goes too. */
+/* Removes unused items backwards, so that the operands of dead statements go too. */
 static void sweep(Program *p) {
     remove_unused(p, &p->statements);
     remove_unused(p, &p->inputs);
@@ -137,7 +137,7 @@ static void rename_everywhere(Program *p, const char *name, const char *with) {
             lists[l]->data[i].expr = replace_word(p->arena, lists[l]->data[i].expr, name, with);
 }
 
-/* One trial: takes the candidate when it is smaller in what matters and still fails. */
+/* One trial: keeps the candidate if it is smaller and still fails. */
 typedef struct Reduction {
     Program best;
     ProgramFails fails;
@@ -163,7 +163,7 @@ static bool drop_outputs(Reduction *r) {
     return any;
 }
 
-/* An output becomes what its value was computed from, and the last step is dead. */
+/* An output becomes an operand of its value, and its last statement is dead. */
 static bool retreat_output(Reduction *r, uint32_t i) {
     const ProgramItems *statements = &r->best.statements;
     const char *value = r->best.outputs.data[i].expr, *expr = NULL;
@@ -187,7 +187,7 @@ static bool retreat_outputs(Reduction *r) {
     return any;
 }
 
-/* A statement's value becomes an input, and what led to it is dead. */
+/* A statement's value becomes an input, and its operands are dead. */
 static bool cut_statement(Reduction *r, uint32_t i) {
     Program candidate = program_copy(&r->best);
     ProgramItem item = candidate.statements.data[i];

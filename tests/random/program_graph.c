@@ -1,4 +1,4 @@
-/* A graph as a program in parts: a statement for every op. */
+/* A graph as a program: a statement for every op. */
 #include "random/program.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void add_dims(Program *p, const DimTab *dims) {
     }
 }
 
-/* The text between two others, or NULL; `*at` moves behind it. */
+/* The text between two others, or NULL; `*at` moves after it. */
 static const char *cut(Arena *arena, const char **at, const char *before, const char *behind) {
     const char *begin = strstr(*at, before);
     const char *end = begin ? strstr(begin + strlen(before), behind) : NULL;
@@ -33,7 +33,7 @@ static const char *cut(Arena *arena, const char **at, const char *before, const 
     return str_format(arena, "%.*s", (int)(end - begin), begin);
 }
 
-/* Statements come in the order of the nodes, where there are no blocks. */
+/* Without blocks, statements have the order of the nodes. */
 static void add_statements(Program *p, const Graph *graph, const char **names, const char *text) {
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         if (graph_is_bound(graph, id)) continue;

@@ -1,6 +1,6 @@
-/* Statements over few values that are read again and again, of short extents: products of products
- * with an operand in common, and rows whose input something else needs too. Of one dtype, and with
- * inputs of their own, so that shapes meet. */
+/* Statements over a few values that are read repeatedly, of short extents: matmuls of matmuls with
+ * a common operand, and row ops whose input has other readers. They have one dtype and inputs of
+ * their own, so that shapes match. */
 #include "random/random_state.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@ enum { MIN_STATEMENTS = 4, MAX_STATEMENTS = 8 };
 typedef struct Again {
     RandomState *s;
     Dtype dtype;
-    uint32_t first; /* of the values that are drawn from */
-    double limit;   /* that products of two values may have */
+    uint32_t first; /* the first value to draw from */
+    double limit;   /* bound on products of two values */
 } Again;
 
 static void draw_extents(RandomState *s) {
@@ -24,7 +24,7 @@ static void draw_extents(RandomState *s) {
     }
 }
 
-/* Whether `b` is of the shape of `a`, or, if `is_factor`, a rhs for it. */
+/* Whether `b` has the shape of `a`, or, if `is_factor`, fits as its rhs. */
 static bool meets(const Shape *a, const Shape *b, bool is_factor) {
     uint32_t rank = a->rank, n_same = is_factor ? rank - 2 : rank;
     bool does = rank == b->rank && (!is_factor || b->dims[rank - 2] == a->dims[rank - 1]);
@@ -32,7 +32,7 @@ static bool meets(const Shape *a, const Shape *b, bool is_factor) {
     return does;
 }
 
-/* One of the values, with `shape` one that meets it so. */
+/* Draws a value; with `shape`, one that matches it in this sense. */
 static int draw(const Again *g, const Shape *shape, bool is_factor) {
     int found = RANDOM_NONE;
     uint32_t n = 0;
@@ -45,7 +45,7 @@ static int draw(const Again *g, const Shape *shape, bool is_factor) {
     return found;
 }
 
-/* Its text, held to the square root of the limit; `reach` gets the greatest magnitude. */
+/* The value's text, clamped to the square root of the limit; `reach` gets the largest magnitude. */
 static const char *bounded(const Again *g, int value, double *reach) {
     double hi = floor(sqrt(g->limit)), lo = -hi;
     const char *text = random_within(g->s, value, &lo, &hi);
@@ -53,7 +53,7 @@ static const char *bounded(const Again *g, int value, double *reach) {
     return text;
 }
 
-/* `a @ b`, of an input for `b` where that is none. */
+/* `a @ b`; RANDOM_NONE for `b` takes a new input. */
 static int multiply(const Again *g, int a, int b) {
     RandomState *s = g->s;
     Shape left = random_value(s, a)->shape, right = left, result = left;
@@ -69,7 +69,7 @@ static int multiply(const Again *g, int a, int b) {
                        str_format(s->arena, "%s @ %s", a_text, b_text));
 }
 
-/* An operand of values, now and then once more where it fits. */
+/* A matmul of drawn values, sometimes followed by a second one. */
 static void multiply_any(const Again *g) {
     RandomState *s = g->s;
     int a = draw(g, NULL, false);
@@ -98,7 +98,8 @@ static int join_any(const Again *g) {
     return join(g, a, draw(g, &shape, false));
 }
 
-/* Rows, columns or all: a maximum, or what keeps its exponentials from one pass to the next. */
+/* Reduces rows, columns or all: by a maximum, or by an op that reads its exponentials in two
+ * passes. */
 static int reduce(const Again *g, int a) {
     RandomState *s = g->s;
     Shape shape = random_value(s, a)->shape;
@@ -122,8 +123,8 @@ static int reduce(const Again *g, int a) {
         str_format(s->arena, "%s(%s, axis=%s)", is_log ? "log_softmax" : "softmax", text, list));
 }
 
-/* What rows are made of, they, and what is made of both: all for products of their own, so that
- * each has a place in memory, which one may have from another. */
+/* A row op, its input and its result, all read by matmuls. So each value needs memory, which one
+ * may take over from another. */
 static void reduce_beside(const Again *g) {
     int of = draw(g, NULL, false);
     if (rng_chance(&g->s->rng, 60)) of = reduce(g, of);

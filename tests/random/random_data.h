@@ -6,16 +6,16 @@
 #include "ir/dim.h"
 #include "random/rng.h"
 
-/* A value for each symbol within its range and multiple; often the least or the greatest. At most
- * `limit` where the range allows it. */
+/* A value for each symbol within its range and multiple, often the least or the greatest; at most
+ * `limit` if the range allows it. */
 void random_symbol_values(Rng *rng, const DimTab *dims, int64_t limit, int64_t *values);
 
 typedef enum {
     FILL_UNIFORM,  /* floats in (-4, 4), i32 in -10..10, bool */
-    FILL_INTEGERS, /* small whole numbers: every sum is exact, so an index fault cannot hide */
-    FILL_RAMP,     /* the element's number, scaled: a fault in indexing shows where */
+    FILL_INTEGERS, /* small integers: every sum is exact, so rounding cannot hide a wrong index */
+    FILL_RAMP,     /* the element's number, scaled: it shows where a wrong index is */
     FILL_CONSTANT,
-    FILL_SPECIAL, /* uniform with NaN, infinities, -0, subnormals and the largest strewn in */
+    FILL_SPECIAL, /* uniform with some NaN, infinities, -0, subnormals and largest numbers */
     FILL_COUNT
 } RandomFill;
 

@@ -1,4 +1,4 @@
-/* The random program generator: values, shapes, and the plan of a program. */
+/* The random program generator: values, shapes, and the outline of a program. */
 #include "random/random_graph.h"
 
 #include "random/random_state.h"
@@ -18,7 +18,7 @@ double random_limit(Dtype dtype) {
     return dtype == DT_F16 ? 2e4 : dtype == DT_I32 ? 0x1p31 : 1e8;
 }
 
-/* The largest; -1 when beyond limit. */
+/* The largest number of elements; -1 beyond the limit. */
 static int64_t random_n_elems(RandomState *s, const Shape *shape) {
     int64_t n = 1;
     for (uint32_t k = 0; k < shape->rank; k++) {
@@ -118,8 +118,7 @@ int random_input(RandomState *s, Dtype dtype, const Shape *shape) {
     return add_value(s, value);
 }
 
-/* The last statement's value of fitting rank, cast: so that the parts of a program hang together.
- */
+/* The last statement's value of fitting rank, cast, so that the program is connected. */
 static int cast_of_late_value(RandomState *s, Dtype dtype, uint32_t min_rank, uint32_t max_rank) {
     for (uint32_t i = s->values.n; i-- > 0;) {
         const RandomValue v = *random_value(s, (int)i);
@@ -135,7 +134,7 @@ static int cast_of_late_value(RandomState *s, Dtype dtype, uint32_t min_rank, ui
     return RANDOM_NONE;
 }
 
-/* Prefers late values and ones not yet used: long chains, few dead ends. */
+/* Prefers late values and unused ones: long chains, few dead ends. */
 int random_pick(RandomState *s, Dtype dtype, uint32_t min_rank, uint32_t max_rank, int arg) {
     if (arg != RANDOM_NONE) {
         const RandomValue *v = random_value(s, arg);
@@ -198,7 +197,7 @@ int random_make(RandomState *s, OpId op, Dtype dtype, int arg) {
     return RANDOM_NONE;
 }
 
-/* The plan: what the seed prescribes, mixed with what chance adds. */
+/* The outline: items that the seed prescribes, mixed with random ones. */
 
 typedef struct Cell {
     OpId op;
@@ -224,7 +223,7 @@ static bool takes(OpId op, Dtype dtype) {
     return dtype_in(dtype, info->dtypes);
 }
 
-/* Every op with every dtype, and every view with a consumer of every kind. */
+/* Lists every op with every dtype, and every view with a consumer of every kind. */
 static void list_cells(RandomState *s, Cells *ops, Cells *views) {
     for (OpId op = OP_NONE + 1; op < OP_COUNT; op++) {
         if (!is_allowed(s, op)) continue;
@@ -263,7 +262,7 @@ static void make_any(RandomState *s) {
     }
     OpId op = random_op(s);
     int arg = RANDOM_NONE;
-    /* Mostly go on with the last value, if the op takes it. */
+    /* Usually continues with the last value, if the op takes its dtype. */
     if (s->values.n && rng_chance(&s->rng, 60)) arg = (int)s->values.n - 1;
     if (arg != RANDOM_NONE && !takes(op, random_value(s, arg)->dtype)) arg = RANDOM_NONE;
     Dtype dtype = arg == RANDOM_NONE ? random_dtype(s, op) : random_value(s, arg)->dtype;
@@ -302,7 +301,8 @@ static bool make_reduction(RandomState *s, uint64_t number) {
     return random_make_argreduce_axis(s, op, arg, axis) != RANDOM_NONE;
 }
 
-/* What seed number `seed` owes to the coverage of all seeds: item k of N_PRESCRIBED. */
+/* Items that seed number `seed` prescribes, so that all seeds together cover the table: item k of
+ * N_PRESCRIBED. */
 enum {
     N_OPS_EACH = 4,
     N_VIEWS_EACH = 4,
@@ -325,7 +325,7 @@ static bool try_prescribed(RandomState *s, uint64_t seed, uint32_t k, const Cell
     if (k < N_REDUCTIONS_EACH) return make_reduction(s, seed * N_REDUCTIONS_EACH + k);
     k -= N_REDUCTIONS_EACH;
     if (k < N_PATTERNS_EACH) return random_make_pattern(s, seed) != RANDOM_NONE;
-    /* Several statements each: not of every seed, or they crowd out the rest. */
+    /* These have several statements each, so only some seeds have them. */
     if (seed % 4 == 1) return random_make_row_pattern(s, seed / 4);
     return seed % 2 || random_make_parts(s, seed / 2);
 }
@@ -336,7 +336,7 @@ static void make_prescribed(RandomState *s, uint64_t seed, uint32_t k, const Cel
         if (try_prescribed(s, seed, k, ops, views)) return;
 }
 
-/* Everything unused is an output; sometimes used values are too. */
+/* Every unused value is an output, and sometimes a used one. */
 static void make_outputs(RandomState *s) {
     for (uint32_t i = 0; i < s->values.n; i++) {
         RandomValue *v = &s->values.data[i];
@@ -367,7 +367,7 @@ static void declare_dims(RandomState *s) {
     for (int i = 0; i < RANDOM_POOL; i++) s->pool[i] = random_extent(s);
 }
 
-/* Drops inputs, params and dims that nothing came to use. */
+/* Drops inputs, params and dims that no statement uses. */
 static void drop_unused(ProgramItems *items, const char *source) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < items->n; i++) {
@@ -386,7 +386,7 @@ Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *op
     Cells ops = {0}, views = {0};
     list_cells(&s, &ops, &views);
     uint32_t n = (uint32_t)rng_between(&s.rng, s.options.min_statements, s.options.max_statements);
-    /* Items in an order of their own for each seed: a short program takes what comes first. */
+    /* Each seed has its own order of items, because a short program takes only the first ones. */
     uint32_t n_prescribed = 0, first = rng_below(&s.rng, N_PRESCRIBED);
     bool is_short = rng_chance(&s.rng, 15);
     for (int attempt = 0; s.program.statements.n < n && attempt < 200; attempt++) {

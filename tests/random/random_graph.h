@@ -1,6 +1,6 @@
-/* Random programs of the graph language, typed and valid by construction, with values kept in sane
- * ranges. Equal seeds and options give equal programs. A run of consecutive seeds visits every cell
- * of the coverage table that the options allow: part of each program is prescribed by its seed. */
+/* Random programs of the graph language, typed and valid by construction, with values in sane
+ * ranges. Equal seeds and options give equal programs. Each seed prescribes part of its program, so
+ * a run of consecutive seeds visits every cell of the coverage table that the options allow. */
 #ifndef FUSEC_TESTS_RANDOM_GRAPH_H
 #define FUSEC_TESTS_RANDOM_GRAPH_H
 
@@ -8,20 +8,20 @@
 
 typedef struct RandomGraphOptions {
     uint32_t min_statements, max_statements;
-    int64_t max_elems; /* of any tensor, whatever the values of the dims */
+    int64_t max_elems; /* limit of any tensor, for all values of the dims */
     bool without_matmul;
-    uint32_t param_percent; /* of what comes from outside */
+    uint32_t param_percent; /* params among inputs and params */
     bool without_params;    /* inputs instead of params */
     bool without_prelude;   /* no composites */
     bool without_symbols;   /* constant extents only */
 } RandomGraphOptions;
 
-/* 3 to 25 statements, tensors of at most 2^15 elements, a quarter of what comes from outside as
- * params, everything in. */
+/* 3 to 25 statements, tensors of at most 2^15 elements, a quarter of inputs and params are params,
+ * everything allowed. */
 RandomGraphOptions random_graph_defaults(void);
 
 Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *options);
-/* The same as source text. `options` may be NULL for the defaults. */
+/* The program as source text. `options` NULL: the defaults. */
 char *random_graph_source(Arena *arena, uint64_t seed, const RandomGraphOptions *options);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Infix spellings of the language, by the front end's own list. */
+/* Infix spellings, from the front end's own list. */
 static const char *infix_of(OpId op) {
     static const struct {
         OpId op;
@@ -17,7 +17,7 @@ static const char *infix_of(OpId op) {
     return NULL;
 }
 
-/* One operand: its text, and the range its elements are in. */
+/* One operand: its text, and the range of its elements. */
 typedef struct Operand {
     const char *text;
     Dtype dtype;
@@ -25,7 +25,7 @@ typedef struct Operand {
     double lo, hi;
 } Operand;
 
-/* A shape that broadcasts to `shape`: some leading axes left out, some extents 1. */
+/* A shape that broadcasts to `shape`: without some leading axes, and with some extents 1. */
 static Shape partner_shape(RandomState *s, const Shape *shape) {
     Shape part = *shape;
     uint32_t form = rng_below(&s->rng, 10);
@@ -39,7 +39,7 @@ static Shape partner_shape(RandomState *s, const Shape *shape) {
     return part;
 }
 
-/* A value of the dtype whose shape joins with `*shape`; `*shape` becomes the joint one. */
+/* A value of the dtype whose shape broadcasts with `*shape`; `*shape` becomes the joint shape. */
 static int partner(RandomState *s, Dtype dtype, Shape *shape) {
     int found = RANDOM_NONE;
     uint32_t n = 0;
@@ -69,7 +69,7 @@ static Operand literal(RandomState *s, OpId op, Dtype dtype) {
     return (Operand){random_number(s, dtype, number), dtype, RANDOM_NONE, number, number};
 }
 
-/* The least, the greatest, zero if it is between them, or anything. */
+/* A sample of the range: the least, the greatest, zero if it is between them, or any. */
 static double sample_operand(RandomState *s, const Operand *operand, uint32_t which) {
     double a = operand->lo, b = operand->hi;
     if (which == 0) return a;
@@ -78,8 +78,8 @@ static double sample_operand(RandomState *s, const Operand *operand, uint32_t wh
     return rng_uniform(&s->rng, a, b);
 }
 
-/* What the op gives on samples from its operands' ranges, corners first; false when some result is
- * not finite or beyond the limit. */
+/* The range of the op's results on samples of its operands' ranges, corners first. False: a result
+ * is not finite or exceeds the limit. */
 static bool sample_range(RandomState *s, const OpInfo *info, Dtype data, const Operand *operands,
                          uint32_t n, double *lo, double *hi) {
     static const uint32_t power_of_3[] = {1, 3, 9};
@@ -112,8 +112,8 @@ static void confine(RandomState *s, Operand *operand, double lo, double hi) {
     operand->text = random_within(s, operand->value, &operand->lo, &operand->hi);
 }
 
-/* Confines the operands as little as keeps the result sane: not at all, to the op's domain, to a
- * small part of it. Tolerances are promised on the domain only. */
+/* Restricts the operands as little as possible: not at all, to the op's domain, or to a small part
+ * of it. Tolerances are promised on the domain only. */
 static bool tame(RandomState *s, const OpInfo *info, Dtype data, Operand *operands, uint32_t n,
                  double *lo, double *hi) {
     bool is_exact = info->ulp[data] == 0;
@@ -153,7 +153,7 @@ int random_make_eltwise(RandomState *s, OpId op, Dtype dtype, int arg) {
         if (!is_literal && value == RANDOM_NONE) return RANDOM_NONE;
         operands[k] = is_literal ? literal(s, op, dtype) : operand_of(s, value);
     }
-    /* A noncommutative op sees the chain on either side. */
+    /* A noncommutative op may get the last value as either operand. */
     if (n == 2 && data_at == 0 && rng_chance(&s->rng, 30)) {
         Operand swapped = operands[0];
         operands[0] = operands[1];
@@ -198,7 +198,7 @@ int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg) {
 
 /* Reductions. */
 
-/* `, axis=1`, or a list, or nothing for all; sometimes counted from the end. */
+/* `, axis=1`, a list, or nothing for all axes; sometimes counted from the end. */
 static const char *axes_text(RandomState *s, uint32_t rank, uint32_t axes) {
     if (axes == (1u << rank) - 1 && rng_chance(&s->rng, 50)) return "";
     bool is_single = (axes & (axes - 1)) == 0, from_end = rng_chance(&s->rng, 40);
@@ -222,7 +222,7 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
         if (axes >> k & 1) n *= fmax(1, (double)dim_hi(s->dims, v.shape.dims[k]));
     if (info->combine == PRIM_ADD) lo = -(hi = limit / n);
     if (info->combine == PRIM_MUL && v.dtype != DT_I32) {
-        hi = pow(limit, 1 / n); /* so that the product of them all stays below */
+        hi = pow(limit, 1 / n); /* so that the product of all elements stays below the limit */
         lo = 1 / hi;
     }
     const char *text = v.dtype == DT_I32 ? v.name : random_within(s, arg, &lo, &hi);
@@ -266,7 +266,7 @@ int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg) {
     return random_make_argreduce_axis(s, op, from, rng_below(&s->rng, rank));
 }
 
-/* Matmul: the right operand is fresh, [K, N] or with the batch axes of the left. */
+/* Matmul: the rhs is a new input, [K,N] or with the batch axes of the lhs. */
 int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
     int a = random_pick(s, dtype, 2, 4, arg);
     if (a == RANDOM_NONE) return RANDOM_NONE;
@@ -288,7 +288,7 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
     const char *name = random_value(s, b)->name, *precision = "";
     if (dtype == DT_F32 && rng_chance(&s->rng, 40)) {
         precision = ", precision=\"tf32\"";
-        most *= 1 + 0x1p-9; /* what rounding both operands may add */
+        most *= 1 + 0x1p-9; /* error of rounding both operands */
     }
     bool is_infix = !*precision && rng_chance(&s->rng, 60);
     return random_bind(
@@ -297,7 +297,7 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
                  : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, precision));
 }
 
-/* Functions of the prelude that keep the shape, by name and the range of their results. */
+/* Functions of the prelude by name, with the range of their results. */
 static const struct {
     const char *name;
     double lo, hi;

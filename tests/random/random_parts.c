@@ -1,9 +1,10 @@
-/* A value and several slices of it: of a matmul, a reduction, what rests on one, or a map. */
+/* A value and several slices of it: of a matmul, a reduction, a value computed from one, or a
+ * map. */
 #include "random/random_state.h"
 
 enum { MAX_PARTS = 3 };
 
-/* By its number. */
+/* Makes the sliced value, by its number. */
 static int make_whole(RandomState *s, uint64_t number) {
     static const Dtype dtypes[] = {DT_F32, DT_F16, DT_BF16, DT_F64};
     Dtype dtype = dtypes[number / 4 % 4];
@@ -19,7 +20,7 @@ static int make_whole(RandomState *s, uint64_t number) {
     return random_make_eltwise(s, number % 8 < 4 ? OP_MUL : OP_SIGMOID, dtype, RANDOM_NONE);
 }
 
-/* Where parts of an extent begin, the last at its end; how many parts there are. */
+/* Cuts an extent: the beginnings of its parts, then its end. Returns the number of parts. */
 static uint32_t cut_extent(RandomState *s, DimId extent, DimId *cuts) {
     DimId half = dim_exact_div(s->dims, extent, dim_const(s->dims, 2));
     int64_t least = dim_lo(s->dims, extent);
@@ -37,7 +38,7 @@ static uint32_t cut_extent(RandomState *s, DimId extent, DimId *cuts) {
     return n;
 }
 
-/* Along `axis` from one cut to the next; now and then reaching into the part before it. */
+/* A slice along `axis` from one cut to the next, sometimes overlapping the slice before it. */
 static int make_part(RandomState *s, int whole, uint32_t axis, DimId begin, DimId end) {
     const RandomValue v = *random_value(s, whole);
     Shape shape = v.shape;
@@ -54,7 +55,7 @@ static int make_part(RandomState *s, int whole, uint32_t axis, DimId begin, DimI
     return random_bind(s, v.dtype, &shape, v.lo, v.hi, text_str(&text));
 }
 
-/* What may happen to a part on its way out. */
+/* Adds random ops after a slice. */
 static void follow_part(RandomState *s, int part) {
     static const OpId ops[] = {OP_TRANSPOSE, OP_RESHAPE, OP_ABS, OP_SIGMOID, OP_ADD, OP_SLICE};
     for (uint32_t n = rng_below(&s->rng, 3); n > 0 && part != RANDOM_NONE; n--) {

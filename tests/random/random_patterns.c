@@ -1,11 +1,11 @@
-/* What fusion has forms for of their own: several ops together, in which one kernel takes the place
- * of several. Of floats. See random_state.h. */
+/* Patterns that fusion has special forms for: several float ops that one kernel computes. See
+ * random_state.h. */
 #include "random/random_state.h"
 
 #include <math.h>
 
-/* The first operand's text, held to where a sum of products with values up to `reach` stays below
- * the dtype's limit; `most` gets the largest such sum. */
+/* The lhs's text, clamped so that a sum of its products with values up to `reach` stays below the
+ * dtype's limit; `most` gets the largest such sum. */
 static const char *left_factor(RandomState *s, int a, double reach, double *most) {
     RandomValue v = *random_value(s, a);
     double n = (double)dim_hi(s->dims, v.shape.dims[v.shape.rank - 1]);
@@ -15,7 +15,7 @@ static const char *left_factor(RandomState *s, int a, double reach, double *most
     return text;
 }
 
-/* Of a rhs for `a`: [K, N]. */
+/* The shape of a rhs for `a`: [K,N]. */
 static Shape right_shape(RandomState *s, int a, Shape *result) {
     Shape shape = {.rank = 2};
     *result = random_value(s, a)->shape;
@@ -65,7 +65,7 @@ static int make_gated_halves(RandomState *s, Dtype dtype) {
         str_format(s->arena, "sigmoid(%s[%s, 0:%s]) * %s[%s, %s:]", name, rows, n, name, rows, n));
 }
 
-/* Rows of a value and of a fresh input, each with a reduction of its own. */
+/* A row op on a value and on a new input, each with a reduction of its own. */
 static int make_rows(RandomState *s, Dtype dtype) {
     int x = random_pick(s, dtype, 1, 4, RANDOM_NONE);
     if (x == RANDOM_NONE) return RANDOM_NONE;
@@ -83,7 +83,7 @@ static int make_rows(RandomState *s, Dtype dtype) {
                                   left, left, right));
 }
 
-/* `a @ (b * scale)`, by columns or as a number. */
+/* `a @ (b * scale)`, with one scale per column or a single number. */
 static int make_computed_factor(RandomState *s, Dtype dtype) {
     int a = random_pick(s, dtype, 2, 3, RANDOM_NONE);
     if (a == RANDOM_NONE || s->options.without_matmul) return RANDOM_NONE;
@@ -100,7 +100,7 @@ static int make_computed_factor(RandomState *s, Dtype dtype) {
                    is_number ? random_number(s, dtype, 2) : random_value(s, scale)->name));
 }
 
-/* By what no kernel over its rows can take. */
+/* A reader of the rows that no kernel over the rows can compute. */
 static int read_elsewhere(RandomState *s, int rows) {
     const RandomValue v = *random_value(s, rows);
     Shape shape = v.shape;
@@ -121,8 +121,8 @@ static int read_elsewhere(RandomState *s, int rows) {
                        str_format(s->arena, "%s[1:] + %s[:-1]", v.name, v.name));
 }
 
-/* What takes rows behind a product: anything, at any place of them. Mostly rows that could pass on
- * chip, if another product took them. */
+/* A reader after a matmul's rows, of any kind and at any position. Usually the rows could pass
+ * through shared memory to another matmul. */
 static int make_rows_of_product(RandomState *s, Dtype dtype) {
     if (rng_chance(&s->rng, 60)) dtype = rng_chance(&s->rng, 50) ? DT_BF16 : DT_F16;
     int a = random_pick(s, dtype, 2, 3, RANDOM_NONE);
@@ -145,7 +145,7 @@ static int make_rows_of_product(RandomState *s, Dtype dtype) {
     return read_elsewhere(s, rows);
 }
 
-/* Rows in several passes, of which an early one stores a part of what the last one takes too. */
+/* A row op of several stages, of which an early one stores a part of the last one's input. */
 static int make_parts_of_rows(RandomState *s, Dtype dtype) {
     int x = random_pick(s, dtype, 1, 4, RANDOM_NONE);
     if (x == RANDOM_NONE) return RANDOM_NONE;
@@ -179,7 +179,7 @@ bool random_make_row_pattern(RandomState *s, uint64_t number) {
            RANDOM_NONE;
 }
 
-/* Every maker meets every dtype, gated products by turns of both forms. */
+/* Every maker meets every dtype; dual GEMMs alternate between both forms. */
 int random_make_pattern(RandomState *s, uint64_t number) {
     static int (*const makers[2][3])(RandomState *, Dtype) = {
         {make_gated_pair, make_rows, make_computed_factor},

@@ -1,4 +1,4 @@
-/* Private to the random program generator: the program so far, and the makers of statements. */
+/* Internal to the random program generator: the program so far, and the makers of statements. */
 #ifndef FUSEC_TESTS_RANDOM_STATE_H
 #define FUSEC_TESTS_RANDOM_STATE_H
 
@@ -10,7 +10,7 @@ typedef struct RandomValue {
     const char *name;
     Dtype dtype;
     Shape shape;
-    double lo, hi; /* roughly where its elements are */
+    double lo, hi; /* approximate range of its elements */
     uint32_t n_uses;
     bool is_statement;
 } RandomValue;
@@ -24,12 +24,12 @@ typedef struct RandomState {
     DimTab *dims;
     Program program;
     Vec(RandomValue) values;
-    DimId pool[RANDOM_POOL]; /* extents that shapes are drawn from, so that shapes meet */
+    DimId pool[RANDOM_POOL]; /* extents that shapes are drawn from, so that shapes match */
 } RandomState;
 
-/* A maker adds the statement(s) of one op and gives the number of its value, or RANDOM_NONE when it
- * does not fit. `arg` is the value to use as its first argument, of a dtype the op takes, or
- * RANDOM_NONE to choose one of dtype `dtype`. */
+/* A maker adds the statements of one op and returns the number of its value, or RANDOM_NONE when
+ * the op does not fit. `arg` is its first argument, of a dtype that the op takes, or RANDOM_NONE to
+ * choose one of dtype `dtype`. */
 enum { RANDOM_NONE = -1 };
 int random_make(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_eltwise(RandomState *s, OpId op, Dtype dtype, int arg);
@@ -41,26 +41,25 @@ int random_make_view(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_concat(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_composite(RandomState *s, Dtype dtype, int arg);
-/* A pattern of several ops, by its number. */
+/* Makes a pattern of several ops, by its number. */
 int random_make_pattern(RandomState *s, uint64_t number);
-/* Rows that others take more of than their elements, by its number; false: it did not come to that.
- */
+/* Makes rows with further readers than a row kernel, by its number. False: it did not fit. */
 bool random_make_row_pattern(RandomState *s, uint64_t number);
 /* A reduction over exactly these axes. */
 int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes);
 int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis);
-/* A value, of a kind by its number, and slices of it; false: it did not come to that. */
+/* Makes a value, of a kind by its number, and slices of it. False: it did not fit. */
 bool random_make_parts(RandomState *s, uint64_t number);
-/* Several statements of short extents, which read what is there again and again. */
+/* Makes several statements of short extents that read existing values repeatedly. */
 void random_make_again(RandomState *s);
 
-/* Values and what they are made of. */
+/* Values and their properties. */
 RandomValue *random_value(RandomState *s, int value);
 Shape random_shape(RandomState *s, uint32_t min_rank, uint32_t max_rank);
 bool random_fits(RandomState *s, const Shape *shape);
-/* A fresh input or param. */
+/* Adds an input or param. */
 int random_input(RandomState *s, Dtype dtype, const Shape *shape);
-/* `arg` if given, else an existing value of that dtype and rank, or a fresh input. */
+/* `arg` if given, else an existing value of that dtype and rank, or a new input. */
 int random_pick(RandomState *s, Dtype dtype, uint32_t min_rank, uint32_t max_rank, int arg);
 /* Adds `name = text` of the given type and range; counts a use of every value it names. */
 int random_bind(RandomState *s, Dtype dtype, const Shape *shape, double lo, double hi,
@@ -69,10 +68,10 @@ int random_bind(RandomState *s, Dtype dtype, const Shape *shape, double lo, doub
 const char *random_shape_str(RandomState *s, const Shape *shape);
 /* A literal of the dtype. */
 const char *random_number(RandomState *s, Dtype dtype, double value);
-/* The value's name, or `clamp(name, lo, hi)` when it ranges further; sets lo and hi to the range
- * that remains. */
+/* The value's name, or `clamp(name, lo, hi)` when its range is larger; sets lo and hi to the
+ * resulting range. */
 const char *random_within(RandomState *s, int value, double *lo, double *hi);
-/* Magnitude beyond which values are not let grow. */
+/* Limit of the magnitude of values. */
 double random_limit(Dtype dtype);
 
 #endif

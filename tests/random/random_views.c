@@ -99,16 +99,16 @@ static int make_expand(RandomState *s, int from) {
                      str_format(s->arena, "expand(%s, %s)", v.name, random_shape_str(s, &shape)));
 }
 
-/* How many elements a step takes of `extent`. Where the step always divides it the exact quotient
- * is the canonical form. */
+/* The number of elements of `extent` that a step takes. If the step always divides it, the exact
+ * quotient is the canonical form. */
 static DimId stepped(RandomState *s, DimId extent, int64_t step) {
     if (dim_multiple(s->dims, extent) % step == 0)
         return dim_div(s->dims, extent, dim_const(s->dims, step));
     return dim_ceil_div(s->dims, extent, step);
 }
 
-/* One axis of a slice: its text, and its extent put in place of the argument's. Leaves something
- * out where the extent allows it. */
+/* One axis of a slice: its text, and its extent in place of the argument's. Leaves elements out if
+ * the extent allows it. */
 static void slice_axis(RandomState *s, DimId *extent, Text *text) {
     int64_t least = dim_lo(s->dims, *extent), skip = 0, drop = 0, step = 1;
     if (rng_chance(&s->rng, 30)) step = rng_between(&s->rng, 2, 3);
@@ -145,7 +145,7 @@ static int make_slice(RandomState *s, int from) {
             text_puts(&text, ":");
     }
     text_puts(&text, "]");
-    if (shape_equal(&shape, &v.shape)) return RANDOM_NONE; /* nothing to leave out */
+    if (shape_equal(&shape, &v.shape)) return RANDOM_NONE; /* the slice would be the whole */
     return bind_view(s, from, &shape, text_str(&text));
 }
 
@@ -208,8 +208,8 @@ int random_make_view(RandomState *s, OpId op, Dtype dtype, int arg) {
     return RANDOM_NONE;
 }
 
-/* Parts that differ along one axis at most: values that happen to fit, the value itself, or a fresh
- * input with another extent there. */
+/* An operand of a concat that differs from `from` along one axis at most: an existing value, the
+ * value itself, or a new input with another extent there. */
 static int concat_part(RandomState *s, int from, uint32_t axis) {
     const RandomValue v = *random_value(s, from);
     for (uint32_t i = 0; i < s->values.n; i++) {

@@ -32,7 +32,7 @@ typedef struct OpEntry {
     Val (*emit)(const Codegen *k, Val x, Val y); /* NULL: the function of that name */
 } OpEntry;
 
-/* The lanes by the first one's divisor. */
+/* Divides all lanes by the first lane's divisor. */
 static Val by_one(const Codegen *k, Val x, Val y, bool are_fractions) {
     if (!k_is_vector(x)) return math_div(k, x, y);
     MathDivisor divisor = math_divisor(k, k_extract(k, y, 0));
@@ -150,8 +150,8 @@ static void set_target(LLVMModuleRef module, LLVMTargetMachineRef machine) {
     LLVMDisposeMessage(triple);
 }
 
-/* Begins a module of the kernels, for the machine, or for a GPU where that is NULL. Whether it is
- * well formed; else the reason is printed. */
+/* Emits a module of the kernels for `machine`, or for a GPU if it is NULL. False, after printing
+ * the reason, if it is not well formed. */
 static bool emit_module(Codegen *k, Arena *arena, const Target *target, const MathKernel *kernels,
                         size_t n_kernels, LLVMTargetMachineRef machine) {
     module_init(k, arena, target, "math");
@@ -236,7 +236,7 @@ MathFunction math_jit_function(const MathJit *jit, size_t i_kernel) {
     return jit->functions[i_kernel];
 }
 
-/* Object or assembly; NULL if LLVM fails. */
+/* Compiles to an object or assembly; NULL if LLVM fails. */
 static LLVMMemoryBufferRef compile(const MathKernel *kernels, size_t n_kernels, const char *cpu,
                                    LLVMCodeGenFileType kind) {
     LLVMTargetMachineRef machine = machine_for(cpu);
@@ -258,7 +258,7 @@ static LLVMMemoryBufferRef compile(const MathKernel *kernels, size_t n_kernels, 
     return buffer;
 }
 
-/* Whether a symbol of the object is one of ours: a kernel, the file's name or a section. */
+/* Whether a symbol of the object is its own: a kernel, the file's name or a section. */
 static bool is_own(const char *name) {
     return *name == '\0' || *name == '.' || strncmp(name, "kernel_", 7) == 0 ||
            strcmp(name, "math") == 0;

@@ -1,4 +1,4 @@
-/* What the elementary functions are measured against, for test_math.c and ulp.c. */
+/* References for the errors of the elementary functions, for test_math.c and ulp.c. */
 #ifndef FUSEC_TESTS_MATH_REFERENCE_H
 #define FUSEC_TESTS_MATH_REFERENCE_H
 
@@ -15,9 +15,9 @@ typedef struct MathReference {
 enum { N_MATH_REFERENCES = 9 };
 extern const MathReference math_references[N_MATH_REFERENCES];
 
-/* |got - want| in units in the last place that `want` has in the type, f32 or f64 (below the
- * least normal number: of subnormals). 2^128 or 2^1024 stands for infinity, so a result that
- * overflows too early is charged what it lacks. Infinite when just one is NaN. */
+/* |got - want| in units in the last place of `want` in the type, f32 or f64; below the least normal
+ * number in units of subnormals. 2^128 or 2^1024 stands for infinity, so a result that overflows
+ * too early counts its distance. Infinite when exactly one is NaN. */
 double math_error_ulp(double got, long double want, Dtype type);
 
 uint64_t math_random(uint64_t *state);

@@ -78,7 +78,7 @@ static Measure measure_f64(MathFunction f, const MathReference *ref, uint64_t n_
     return r;
 }
 
-/* A quarter of the bases is near 1 and has a large exponent. */
+/* A quarter of the bases is near 1 with a large exponent. */
 static Measure measure_pow_f64(MathFunction f, uint64_t n_samples) {
     static double x[CHUNK], y[CHUNK], out[CHUNK];
     Measure r = {0};
@@ -130,7 +130,7 @@ static Measure measure(const MathReference *ref, Dtype type, bool is_full, MathF
     return is_f32 ? measure_f32(f, ref, is_full ? 1 : 61) : measure_f64(f, ref, n_samples);
 }
 
-/* One line of the table; the error, or infinity when it could not be measured. */
+/* Prints one line of the table. Returns the error, or infinity when it could not be measured. */
 static double report(const MathReference *ref, Dtype type, bool is_full) {
     bool is_f32 = type == DT_F32;
     MathKernel kernel = {.op = ref->op, .from = type, .lanes = is_f32 ? 8 : 4};
