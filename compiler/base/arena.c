@@ -1,5 +1,6 @@
-/* Arenas as lists of blocks. Debug builds poison memory after a reset, so that a stale pointer
- * fails. A reset keeps the largest block for reuse, unless a sanitizer watches. */
+/* Arenas as lists of blocks. Builds with the address sanitizer poison the memory that a rewind
+ * gives up, so an access through a stale pointer fails. Other builds keep the largest block for
+ * reuse. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -7,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 enum { FIRST_BLOCK_BYTES = 64 * 1024, ALIGN_BYTES = 16 };
 
@@ -62,6 +66,24 @@ ArenaMark arena_mark(const Arena *arena) {
     return (ArenaMark){.block = arena->head, .used = arena->head->used, .total = arena->used_bytes};
 }
 
+static void poison(const void *data, size_t n_bytes) {
+#ifdef __SANITIZE_ADDRESS__
+    __asan_poison_memory_region(data, n_bytes);
+#else
+    (void)data;
+    (void)n_bytes;
+#endif
+}
+
+static void unpoison(const void *data, size_t n_bytes) {
+#ifdef __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(data, n_bytes);
+#else
+    (void)data;
+    (void)n_bytes;
+#endif
+}
+
 static void give_up(Arena *arena, Block *block) {
 #ifndef __SANITIZE_ADDRESS__
     if (!arena->spare || arena->spare->capacity < block->capacity) {
@@ -93,9 +115,7 @@ void arena_rewind(Arena *arena, ArenaMark mark) {
         give_up(arena, arena->head);
         arena->head = next;
     }
-#ifndef NDEBUG
-    memset((char *)arena->head->data + mark.used, 0xDD, arena->head->used - mark.used);
-#endif
+    poison((char *)arena->head->data + mark.used, arena->head->used - mark.used);
     arena->head->used = mark.used;
     arena->used_bytes = mark.total;
 }
@@ -121,6 +141,7 @@ void *arena_try_alloc(Arena *arena, size_t n_bytes) {
     void *p = (char *)block->data + block->used;
     block->used += n_bytes;
     arena->used_bytes += n_bytes;
+    unpoison(p, n_bytes);
     return memset(p, 0, n_bytes);
 }
 
