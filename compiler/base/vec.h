@@ -17,11 +17,20 @@
 
 typedef Vec(uint32_t) VecU32;
 
+enum { VEC_FIRST_ELEMS = 8, VEC_FIRST_BYTES = 512 };
+
+/* The capacity of a vector with its first element: fewer of large elements, as most vectors are
+ * short. */
+static inline uint32_t vec_first_capacity(size_t elem_bytes) {
+    size_t n = VEC_FIRST_BYTES / elem_bytes;
+    return n < 1 ? 1 : n > VEC_FIRST_ELEMS ? VEC_FIRST_ELEMS : (uint32_t)n;
+}
+
 /* Returns storage with capacity for one more element. */
 static inline void *vec_grown(Arena *arena, void *data, uint32_t n, uint32_t *capacity,
                               size_t elem_bytes) {
     if (n < *capacity) return data;
-    uint32_t wanted = *capacity ? *capacity * 2 : 8;
+    uint32_t wanted = *capacity ? *capacity * 2 : vec_first_capacity(elem_bytes);
     if (wanted <= n) ice(arena, "array of more than 2^31 elements");
     void *fresh = arena_alloc_array(arena, wanted, elem_bytes);
     if (n) memcpy(fresh, data, n * elem_bytes);
