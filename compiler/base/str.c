@@ -56,13 +56,17 @@ Str strtab_intern_z(StrTab *tab, const char *text) {
 }
 
 char *str_vformat(Arena *arena, const char *format, va_list args) {
+    char small[256];
     va_list again;
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, again);
-    va_end(again);
+    int n = vsnprintf(small, sizeof small, format, args);
     if (n < 0) ice(arena, "cannot format `%s`", format);
     char *out = arena_alloc(arena, (size_t)n + 1);
-    vsnprintf(out, (size_t)n + 1, format, args);
+    if ((size_t)n < sizeof small)
+        memcpy(out, small, (size_t)n + 1);
+    else
+        vsnprintf(out, (size_t)n + 1, format, again);
+    va_end(again);
     return out;
 }
 

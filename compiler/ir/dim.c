@@ -337,8 +337,15 @@ static uint32_t monomial_mul(DimTab *tab, uint32_t a, uint32_t b) {
     return intern_monomial(tab, atoms, n);
 }
 
+static bool is_one(const DimTab *tab, DimId id) {
+    const Dim *dim = get(tab, id);
+    return dim->n_terms == 0 && dim->constant == 1;
+}
+
 DimId dim_mul(DimTab *tab, DimId a, DimId b) {
     if (!a || !b) return DIM_NONE;
+    if (is_one(tab, a)) return b;
+    if (is_one(tab, b)) return a;
     Dim da = *get(tab, a), db = *get(tab, b);
     Sum sum = {0};
     sum_add_dim(tab, &sum, &db, da.constant);
