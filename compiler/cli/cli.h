@@ -138,6 +138,8 @@ fusec_status cli_run_tool(Cli *cli, const char *path, const char *const *argumen
                           size_t *n_made);
 /* Installs handlers that remove temporary files on a signal. Call it once, at the start. */
 void cli_catch_signals(void);
+/* Prepares malloc for the memory of compilations; once, at the start. */
+void cli_prepare_heap(void);
 
 /* The nearest of `n` names to `name`; NULL when none is near. */
 typedef const char *(*CliNameAt)(size_t index);

@@ -20,6 +20,7 @@ static fusec_status run_command(Cli *cli) {
 int main(int argc, char **argv) {
     static Cli cli; /* static, because it is read after a longjmp */
     cli_catch_signals();
+    cli_prepare_heap();
     cli.arena = arena_new(&cli.escape);
     if (!cli.arena) return (int)cli_fail_memory(&cli);
     if (setjmp(cli.escape.jump)) return (int)cli_fail_memory(&cli);
