@@ -58,7 +58,7 @@ static void list_emit(void) {
 static void list_targets(void) {
     const char *why_not = NULL;
     const Target *gpu = cli_native_gpu(&why_not);
-    const Target *cpu = back_native_cpu();
+    const Target *cpu = codegen_native_cpu();
     for (size_t i = 0; fusec_target_name(i); i++)
         printf("%-10s %s\n", fusec_target_name(i), fusec_target_doc(i));
     printf("%-10s this machine's CPU: %s\n", "cpu-native", cpu ? cpu->name : "none of the above");
@@ -94,7 +94,7 @@ static bool parse_target(Cli *cli, const char *name) {
     cli->target = target_by_name(name);
     if (is_native) cli->target = cli_native_gpu(&why_not);
     if ((is_native && !cli->target) || strcmp(name, "cpu-native") == 0) {
-        cli->target = back_native_cpu();
+        cli->target = codegen_native_cpu();
         if (!cli->target)
             return fail(cli, FUSEC_TARGET,
                         "this CPU is older than x86-64-v3, the least that "

@@ -55,7 +55,7 @@ fusec_status exec_choose_target(const Cli *cli, const Target **target) {
     if (cli->device != DEVICE_IS_CPU) *target = cli_native_gpu(&why_not);
     if (!*target && cli->device == DEVICE_IS_CUDA)
         return cli_fail(cli, FUSEC_TARGET, "%s", why_not);
-    if (!*target) *target = back_native_cpu();
+    if (!*target) *target = codegen_native_cpu();
     return *target ? FUSEC_OK
                    : cli_fail(cli, FUSEC_TARGET,
                               "this CPU is older than x86-64-v3, the least "

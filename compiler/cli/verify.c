@@ -39,7 +39,7 @@ fusec_status verify_build(Driver *driver, void *user) {
     fusec_status status =
         driver_parse(driver, strcmp(path, "-") == 0 ? "<stdin>" : path, v->text, v->n_bytes);
     if (status) return status;
-    if (driver == &v->given) verify_give_products(v);
+    if (driver == &v->given) verify_give_gemms(v);
     if (driver == &v->probed || driver == &v->given) add_probes(driver);
     return driver_build(driver);
 }
@@ -339,7 +339,7 @@ static fusec_status choose_targets(const Cli *cli, const Target *targets[2], uin
     const char *why_not = NULL;
     *n = 1;
     if (cli->target || cli->device != DEVICE_AT_HAND) return exec_choose_target(cli, &targets[0]);
-    targets[0] = back_native_cpu();
+    targets[0] = codegen_native_cpu();
     if (!targets[0]) *n = 0;
     const Target *gpu = cli_native_gpu(&why_not);
     if (gpu)

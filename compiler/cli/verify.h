@@ -9,7 +9,7 @@
 #include "verify/verify_rewrite.h"
 
 /* A GEMM whose arithmetic is rewritten. */
-typedef struct VerifyProduct {
+typedef struct VerifyGemm {
     uint32_t graph;
     Rewrite rewrite;
     NodeId again; /* in `given`: the GEMM's node, which an input replaces for its users */
@@ -19,7 +19,7 @@ typedef struct VerifyProduct {
     uint32_t n; /* index among the graph's probes */
     const ScalarTab *scalars;
     Trace trace;
-} VerifyProduct;
+} VerifyGemm;
 
 typedef struct Verification {
     Cli *cli;
@@ -32,7 +32,7 @@ typedef struct Verification {
      * as inputs, and every value as an output. */
     Driver tapped, given;
     Driver elsewhere; /* on a CPU: plans for a GPU, whose rewrites are evaluated on the host */
-    Vec(VerifyProduct) products;
+    Vec(VerifyGemm) products;
     uint32_t n_tapped;       /* number of plans of `tapped` with probes added */
     Vec(const Plan *) plans; /* of the fused program, before layout and schedule */
     uint32_t graph;          /* index in the module */
@@ -77,7 +77,7 @@ bool verify_is_rewritten(const Verification *v);
 /* Compiles the additional programs; `options` are those of the other programs. */
 fusec_status verify_compile_rewritten(Verification *v, const DriverOptions *options);
 /* Makes the rewritten GEMMs inputs, in all graphs of `given`. */
-void verify_give_products(Verification *v);
+void verify_give_gemms(Verification *v);
 fusec_status verify_start_rewritten(Trio *t);
 /* Checks the last run of the fused, rewritten program: each rewritten GEMM within its bound, and
  * all other values equal in bits to the unfused program that takes these GEMMs as inputs. */

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-static const char *given_name(Arena *arena, NodeId product) {
-    return str_format(arena, ".g%u", product);
+static const char *given_name(Arena *arena, NodeId gemm) {
+    return str_format(arena, ".g%u", gemm);
 }
 
 bool verify_is_rewritten(const Verification *v) {
@@ -19,26 +19,26 @@ bool verify_is_rewritten(const Verification *v) {
 
 /* Compiling. */
 
-static void list_products(Verification *v) {
+static void list_gemms(Verification *v) {
     for (uint32_t g = 0; g < v->fused.module->graphs.n; g++) {
         const Plan *plan = v->fused.plans[g];
         uint32_t n = 0;
         for (uint32_t k = 0; k < plan->kernels.n; k++) {
-            VerifyProduct product = {.graph = g, .n = n};
-            if (!rewrite_of(plan, k, &product.rewrite)) continue;
-            vec_push(v->fused.arena, &v->products, product);
+            VerifyGemm gemm = {.graph = g, .n = n};
+            if (!rewrite_of(plan, k, &gemm.rewrite)) continue;
+            vec_push(v->fused.arena, &v->products, gemm);
             n++;
         }
     }
 }
 
-void verify_give_products(Verification *v) {
+void verify_give_gemms(Verification *v) {
     const Driver *driver = &v->given;
     for (uint32_t i = 0; i < v->products.n; i++) {
-        VerifyProduct *product = &v->products.data[i];
-        Graph *graph = driver->module->graphs.data[product->graph];
-        NodeId id = product->rewrite.product;
-        product->again = graph_add(graph, *graph_node(graph, id));
+        VerifyGemm *gemm = &v->products.data[i];
+        Graph *graph = driver->module->graphs.data[gemm->graph];
+        NodeId id = gemm->rewrite.gemm;
+        gemm->again = graph_add(graph, *graph_node(graph, id));
         if (graph->kernel_of.n) vec_push(graph->arena, &graph->kernel_of, 0);
         Node *node = graph_node(graph, id);
         node->op = OP_INPUT;
@@ -48,18 +48,18 @@ void verify_give_products(Verification *v) {
     }
 }
 
-static bool find_tap(Arena *arena, const Plan *plan, VerifyProduct *product) {
+static bool find_tap(Arena *arena, const Plan *plan, VerifyGemm *gemm) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         if (!form_info(kernel->form)->multiplies || kernel->is_init ||
-            kernel->reduces.data[0].node != product->rewrite.product)
+            kernel->reduces.data[0].node != gemm->rewrite.gemm)
             continue;
         for (uint32_t t = 0; t < kernel->traces.n; t++) {
             const Trace *trace = &kernel->traces.data[t];
-            if (trace->node != product->rewrite.product || trace->is_loaded) continue;
-            product->scalars = kernel->scalars;
-            product->trace = *trace;
-            return probe_place(arena, plan, k, t, &product->tap);
+            if (trace->node != gemm->rewrite.gemm || trace->is_loaded) continue;
+            gemm->scalars = kernel->scalars;
+            gemm->trace = *trace;
+            return probe_place(arena, plan, k, t, &gemm->tap);
         }
     }
     return false;
@@ -71,10 +71,10 @@ static void put_taps(void *user, Arena *arena, Plan *plan, bool is_fused) {
     Vec(Probe) taps = {.n = 0};
     if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
     for (uint32_t i = 0; i < v->products.n; i++) {
-        VerifyProduct *product = &v->products.data[i];
-        if (product->graph != v->n_tapped) continue;
-        product->has_tap = find_tap(arena, plan, product);
-        if (product->has_tap) vec_push(arena, &taps, product->tap);
+        VerifyGemm *gemm = &v->products.data[i];
+        if (gemm->graph != v->n_tapped) continue;
+        gemm->has_tap = find_tap(arena, plan, gemm);
+        if (gemm->has_tap) vec_push(arena, &taps, gemm->tap);
     }
     if (taps.n) probe_store(arena, plan, taps.data, taps.n);
     v->n_tapped++;
@@ -94,10 +94,9 @@ static fusec_status compile(Verification *v, Driver *driver, const DriverOptions
 /* The probes must not change which GEMMs are rewritten. */
 static fusec_status check_taps(const Verification *v) {
     for (uint32_t i = 0; i < v->products.n; i++) {
-        const VerifyProduct *product = &v->products.data[i];
-        const Plan *plan = v->tapped.plans[product->graph];
-        if (!product->has_tap ||
-            rewrite_count(plan) != rewrite_count(v->fused.plans[product->graph]))
+        const VerifyGemm *gemm = &v->products.data[i];
+        const Plan *plan = v->tapped.plans[gemm->graph];
+        if (!gemm->has_tap || rewrite_count(plan) != rewrite_count(v->fused.plans[gemm->graph]))
             return cli_fail(v->cli, FUSEC_INTERNAL,
                             "graph %s cannot be verified: with its rewritten products stored it is "
                             "another program",
@@ -127,7 +126,7 @@ static fusec_status plan_elsewhere(Verification *v, DriverOptions options) {
 fusec_status verify_compile_rewritten(Verification *v, const DriverOptions *like) {
     DriverOptions options = *like;
     fusec_status status = FUSEC_OK;
-    list_products(v);
+    list_gemms(v);
     options.no_fuse = false;
     if (v->target->device != driver_default_target(FUSEC_PTX)->device && driver_rewrites(&options))
         status = plan_elsewhere(v, options);
@@ -168,21 +167,20 @@ typedef struct Walker {
     Tensor type;
 } Walker;
 
-static bool walker_init(const Trio *t, const VerifyProduct *product, Walker *w) {
-    const IndexTab *tab = scalartab_indices(product->scalars);
-    const Graph *graph = t->v->tapped.module->graphs.data[product->graph];
+static bool walker_init(const Trio *t, const VerifyGemm *gemm, Walker *w) {
+    const IndexTab *tab = scalartab_indices(gemm->scalars);
+    const Graph *graph = t->v->tapped.module->graphs.data[gemm->graph];
     const int64_t *values = symbol_values(t, &t->tapped);
     const char *error = NULL;
     *w = (Walker){.axes = {0}};
-    if (!interp_shape(graph, product->rewrite.product, values, &w->type, t->arena, &error))
-        return false;
+    if (!interp_shape(graph, gemm->rewrite.gemm, values, &w->type, t->arena, &error)) return false;
     for (uint32_t k = 0; k < w->type.rank; k++) {
-        w->coords[k] = index_compile(t->arena, tab, product->trace.coords[k], values);
+        w->coords[k] = index_compile(t->arena, tab, gemm->trace.coords[k], values);
         if (!w->coords[k]) return false;
     }
-    for (uint32_t k = 0; k < product->tap.n_axes; k++) {
-        DimId extent = index_axis_extent(tab, product->tap.axes[k]);
-        if (!dim_eval(graph->dims, extent, values, &w->extents[product->tap.axes[k]])) return false;
+    for (uint32_t k = 0; k < gemm->tap.n_axes; k++) {
+        DimId extent = index_axis_extent(tab, gemm->tap.axes[k]);
+        if (!dim_eval(graph->dims, extent, values, &w->extents[gemm->tap.axes[k]])) return false;
     }
     return true;
 }
@@ -207,14 +205,14 @@ static void step(Walker *w, const Probe *tap) {
     }
 }
 
-static bool untap(Trio *t, const VerifyProduct *product, Unprobed *out) {
+static bool untap(Trio *t, const VerifyGemm *gemm, Unprobed *out) {
     Walker w;
-    const ExecTensor *tap = exec_find(&t->tapped, probe_name(t->arena, product->n, 0));
-    if (!tap || !walker_init(t, product, &w)) return false;
+    const ExecTensor *tap = exec_find(&t->tapped, probe_name(t->arena, gemm->n, 0));
+    if (!tap || !walker_init(t, gemm, &w)) return false;
     size_t size = dtype_bytes(w.type.dtype), n = (size_t)tensor_n_elems(&w.type);
     *out = (Unprobed){arena_array(t->arena, uint8_t, n * size + 1),
                       arena_array(t->arena, bool, n + 1)};
-    for (size_t i = 0; i * size < tap->n_bytes; i++, step(&w, &product->tap)) {
+    for (size_t i = 0; i * size < tap->n_bytes; i++, step(&w, &gemm->tap)) {
         int64_t element = element_at(&w);
         if (element < 0) continue;
         memcpy(out->bytes + (size_t)element * size, tap->host + i * size, size);
@@ -238,7 +236,7 @@ static void add_verdict(const RewriteCase *c, bool is_evaluated, Arena *scratch,
     Text unread = {.arena = what->arena};
     RewriteValue evaluated = {.actual = NULL};
     text_puts(what, "  first wrong: ");
-    verify_name_node(c->plan->graph, c->rewrite.product, what);
+    verify_name_node(c->plan->graph, c->rewrite.gemm, what);
     text_printf(what, ", in kernel %s: ", c->plan->kernels.data[c->rewrite.result].name);
     if (is_evaluated || !verify_rewrite(c, &evaluated, scratch, &ignored, &unread))
         text_puts(what, "how its arithmetic is rewritten; what it is made of is right\n");
@@ -255,23 +253,23 @@ static fusec_status judge(const Trio *t, const RewriteCase *c, const RewriteValu
     return verify_mismatch(t, text_str(&what));
 }
 
-static fusec_status give(Trio *t, const VerifyProduct *product, const Unprobed *value) {
+static fusec_status give(Trio *t, const VerifyGemm *gemm, const Unprobed *value) {
     frt_error error = FRT_ERROR_INIT;
-    const ExecTensor *input = exec_find(&t->given, given_name(t->arena, product->rewrite.product));
+    const ExecTensor *input = exec_find(&t->given, given_name(t->arena, gemm->rewrite.gemm));
     memcpy(input->host, value->bytes, input->n_bytes);
     return frt_copy_to_device(t->given.program, input->device, input->host, input->n_bytes, &error)
                ? cli_fail_frt(&t->cli, &error)
                : FUSEC_OK;
 }
 
-static fusec_status judge_product(Trio *t, const VerifyProduct *product, const Unprobed *untapped) {
+static fusec_status judge_gemm(Trio *t, const VerifyGemm *gemm, const Unprobed *untapped) {
     Verification *v = t->v;
     const Graph *graph = v->given.module->graphs.data[v->graph];
     const uint8_t *const *bytes = verify_node_bytes(t, graph, &t->given);
-    RewriteValue value = {untapped->bytes, untapped->is_there, bytes[product->again]};
+    RewriteValue value = {untapped->bytes, untapped->is_there, bytes[gemm->again]};
     RewriteCase c;
-    if (!rewrite_open(v->fused.plans[v->graph], &product->rewrite, symbol_values(t, &t->fused),
-                      bytes, t->arena, &c))
+    if (!rewrite_open(v->fused.plans[v->graph], &gemm->rewrite, symbol_values(t, &t->fused), bytes,
+                      t->arena, &c))
         return cli_fail(v->cli, FUSEC_INTERNAL,
                         "graph %s: what is rewritten is made of what was "
                         "not kept",
@@ -286,16 +284,16 @@ fusec_status verify_rewritten(Trio *t) {
     fusec_status status = verify_run(t, &t->tapped);
     if (!status) status = exec_fill(&t->given, v->data);
     for (uint32_t i = 0; i < v->products.n && !status; i++) {
-        const VerifyProduct *product = &v->products.data[i];
-        if (product->graph != v->graph) continue;
-        if (!untap(t, product, &values[i]))
+        const VerifyGemm *gemm = &v->products.data[i];
+        if (gemm->graph != v->graph) continue;
+        if (!untap(t, gemm, &values[i]))
             return cli_fail(v->cli, FUSEC_INTERNAL, "a rewritten product was not stored");
-        status = give(t, product, &values[i]);
+        status = give(t, gemm, &values[i]);
     }
     if (!status) status = exec_run(&t->given);
     for (uint32_t i = 0; i < v->products.n && !status; i++)
         if (v->products.data[i].graph == v->graph)
-            status = judge_product(t, &v->products.data[i], &values[i]);
+            status = judge_gemm(t, &v->products.data[i], &values[i]);
     if (status) return status;
     const ExecTensor *actual = verify_difference(&t->fused, &t->tapped, &expected);
     if (actual) return differs(t, actual, expected, "rewritten and rewritten with products stored");
@@ -312,7 +310,7 @@ fusec_status verify_elsewhere(Trio *t, const uint8_t *const *bytes) {
         Rewrite rewrite;
         RewriteCase c;
         if (!rewrite_of(plan, k, &rewrite)) continue;
-        RewriteValue value = {.plain = bytes[rewrite.product]};
+        RewriteValue value = {.plain = bytes[rewrite.gemm]};
         if (rewrite_open(plan, &rewrite, symbol_values(t, &t->probed), bytes, t->arena, &c))
             status = judge(t, &c, &value, &v->elsewhere_counts);
         else

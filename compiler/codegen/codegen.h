@@ -24,15 +24,15 @@ typedef struct BackOptions {
 
 /* Whether every primitive and dtype of the plan has a lowering; reports those without. It must
  * never be skipped: LLVM aborts the process on an instruction that it cannot select. */
-bool back_is_legal(const Plan *plan, const Target *target, Diags *diags);
+bool codegen_is_legal(const Plan *plan, const Target *target, Diags *diags);
 
 /* Lowers all kernels of all plans, each distinct kernel once, and emits them. False: an error was
  * reported. */
-bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
-               CodeKind kind, CodeBytes *code, Diags *diags);
+bool codegen_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
+                  CodeKind kind, CodeBytes *code, Diags *diags);
 
 /* The best x86-64 target that runs on this machine; NULL if even x86-64-v3 does not. */
-const Target *back_native_cpu(void);
-const char *back_llvm_version(void);
+const Target *codegen_native_cpu(void);
+const char *codegen_llvm_version(void);
 
 #endif

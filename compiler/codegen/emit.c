@@ -30,13 +30,13 @@ static void initialise_llvm(void) {
 
 static once_flag llvm_once = ONCE_FLAG_INIT;
 
-const char *back_llvm_version(void) {
+const char *codegen_llvm_version(void) {
     return LLVM_VERSION_STRING;
 }
 
 /* Legality: every live primitive and conversion has operand dtypes that its row allows. math_prim
  * and convert_value lower every allowed combination for every target; a test emits each. */
-bool back_is_legal(const Plan *plan, const Target *target, Diags *diags) {
+bool codegen_is_legal(const Plan *plan, const Target *target, Diags *diags) {
     bool ok = true;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
@@ -189,8 +189,8 @@ static bool emit_module(Emission *e, Arena *arena, const Plan *const *plans, uin
     return true;
 }
 
-bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
-               CodeKind kind, CodeBytes *code, Diags *diags) {
+bool codegen_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOptions options,
+                  CodeKind kind, CodeBytes *code, Diags *diags) {
     bool is_ptx = options.target->ptx_version && kind == CODE_ASSEMBLY;
     Emission *e = arena_array(arena, Emission, 1);
     Escape *escape = arena_escape(arena), outer;
@@ -210,7 +210,7 @@ bool back_emit(Arena *arena, const Plan *const *plans, uint32_t n_plans, BackOpt
     return ok;
 }
 
-const Target *back_native_cpu(void) {
+const Target *codegen_native_cpu(void) {
     char *features = LLVMGetHostCPUFeatures();
     bool has_v4 = strstr(features, "+avx512vl") && strstr(features, "+avx512bw") &&
                   strstr(features, "+avx512dq") && strstr(features, "+avx512cd");

@@ -118,11 +118,11 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
 
 /* The address of a buffer of the launch in the block's shared memory. */
 static Val shared_base(const Lower *lower, const Launch *launch, uint32_t buffer,
-                       SmemPlace *place) {
+                       SmemOffset *place) {
     const Codegen *k = lower->k;
     uint32_t v = variant_number(lower);
     const Sched *sched = &launch_kernel(lower->plan, launch, 0)->variants[v].sched;
-    launch_smem_place(lower->plan, launch, sched, buffer, place);
+    launch_smem_offset(lower->plan, launch, sched, buffer, place);
     int64_t begin = launch_shared_bytes(lower->plan, launch, v);
     Val offset = k_i32(k, begin + place->offset_bytes);
     return k_byte(k, gpu_shared_dynamic(k), offset);
@@ -141,7 +141,7 @@ static uint32_t take_pointers(Lower *lower, const Launch *launch, uint32_t param
             continue;
         }
         if (lower->n_together > 1) continue;
-        SmemPlace place = {0, DIM_NONE};
+        SmemOffset place = {0, DIM_NONE};
         smem[i].base = shared_base(lower, launch, buffer, &place);
         smem[i].pitch = place.pitch;
     }
@@ -166,20 +166,20 @@ static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
 /* For a kernel of a one-block launch: a shared or copied buffer has the same layout in shared
  * memory as in global memory, so only its pointer changes. Returns the pointers to global
  * memory. */
-static Val *move_to_shared(Lower *turn, const Launch *launch) {
-    const Kernel *kernel = turn->kernel;
-    Val *in_memory = arena_array(turn->k->arena, Val, kernel->args.n);
+static Val *move_to_shared(Lower *lower, const Launch *launch) {
+    const Kernel *kernel = lower->kernel;
+    Val *in_memory = arena_array(lower->k->arena, Val, kernel->args.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         bool is_copied = launch_copies(launch, buffer);
-        in_memory[i] = turn->pointers[i];
-        turn->may_change[i] = turn->may_change[i] || is_copied;
-        if (!is_copied && !turn->smem[i].base) continue;
-        SmemPlace place = {0, DIM_NONE};
-        turn->pointers[i] = skip_begin(turn, i, shared_base(turn, launch, buffer, &place));
+        in_memory[i] = lower->pointers[i];
+        lower->may_change[i] = lower->may_change[i] || is_copied;
+        if (!is_copied && !lower->smem[i].base) continue;
+        SmemOffset place = {0, DIM_NONE};
+        lower->pointers[i] = skip_begin(lower, i, shared_base(lower, launch, buffer, &place));
     }
-    turn->smem = NULL;
-    turn->is_one_block = true;
+    lower->smem = NULL;
+    lower->is_one_block = true;
     return in_memory;
 }
 
@@ -200,25 +200,25 @@ static bool uses_copy_engine(const Lower *lower) {
     return template_info(lower->variant->sched.template)->uses_copy_engine;
 }
 
-static void lower_turns(Lower *turns, const Launch *launch) {
-    Val **in_memory = arena_array(turns->k->arena, Val *, launch->n);
-    for (uint32_t j = 0; j < launch->n; j++) in_memory[j] = move_to_shared(&turns[j], launch);
-    gpu_one_block(turns, launch, in_memory);
+static void lower_one_block(Lower *lowers, const Launch *launch) {
+    Val **in_memory = arena_array(lowers->k->arena, Val *, launch->n);
+    for (uint32_t j = 0; j < launch->n; j++) in_memory[j] = move_to_shared(&lowers[j], launch);
+    gpu_one_block(lowers, launch, in_memory);
 }
 
 /* Emits the kernels of a sequence one after the other. A barrier between them makes stores to
  * shared memory visible and lets the next kernel reuse shared memory. Kernels that run together are
  * one template call. So are row kernels after a wgmma GEMM, whose rows its warps process. */
-static void lower_phases(Lower *phases, const Launch *launch) {
-    Codegen *k = phases->k;
+static void lower_sequence(Lower *lowers, const Launch *launch) {
+    Codegen *k = lowers->k;
     BlockTile tile = {.m0 = NULL};
-    uint32_t n_together = phases->n_together, n = launch->n;
-    for (uint32_t j = 0; j < n && n > n_together; j++) phases[j].tile = &tile;
-    if (n > n_together && uses_copy_engine(phases)) phases->rows = &phases[--n];
+    uint32_t n_together = lowers->n_together, n = launch->n;
+    for (uint32_t j = 0; j < n && n > n_together; j++) lowers[j].tile = &tile;
+    if (n > n_together && uses_copy_engine(lowers)) lowers->rows = &lowers[--n];
     for (uint32_t j = 0; j < n; j += n_together) {
         if (j) gpu_barrier(k);
-        k->overlaps_quotients = form_info(launch_kernel(phases->plan, launch, j)->form)->multiplies;
-        template_emit(&phases[j]);
+        k->overlaps_quotients = form_info(launch_kernel(lowers->plan, launch, j)->form)->multiplies;
+        template_emit(&lowers[j]);
     }
 }
 
@@ -265,29 +265,29 @@ static uint32_t count_together(const Lower *lower, const Launch *launch) {
 }
 
 /* Sets up the Lowers of the kernels of a sequence. */
-static Lower *make_phases(Lower *lower, const Launch *launch, SharedTiles *tiles) {
+static Lower *make_lowers(Lower *lower, const Launch *launch, SharedTiles *tiles) {
     uint32_t param = 0, n_together = count_together(lower, launch);
-    Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
+    Lower *lowers = arena_array(lower->k->arena, Lower, launch->n);
     for (uint32_t j = 0; j < launch->n; j++) {
-        lower_beside(&phases[j], lower, launch, j, tiles);
-        phases[j].n_together = n_together;
-        note_written(&phases[j], launch);
-        param = take_pointers(&phases[j], launch, param);
-        phases[j].maps = lower->maps;
+        lower_beside(&lowers[j], lower, launch, j, tiles);
+        lowers[j].n_together = n_together;
+        note_written(&lowers[j], launch);
+        param = take_pointers(&lowers[j], launch, param);
+        lowers[j].maps = lower->maps;
     }
-    return phases;
+    return lowers;
 }
 
 /* Emits parallel kernels. Kernels with the same code share one body. With wgmma, persistent blocks
  * walk over the tiles of all kernels, and the template tells the kernels apart. */
-static void lower_parts(Lower *lower, const Launch *launch, SharedTiles *tiles) {
+static void lower_parallel(Lower *lower, const Launch *launch, SharedTiles *tiles) {
     uint32_t n = 0, param = 0, map = 0, v = variant_number(lower);
     uint32_t first_map = LLVMCountParams(lower->function) - n_launch_maps(lower, launch);
     Lower *bodies = arena_array(lower->k->arena, Lower, launch->n);
     for (uint32_t j = 0; j < launch->n; j++) {
         const Kernel *kernel = launch_kernel(lower->plan, launch, j);
         if (j && kernel->code == launch_kernel(lower->plan, launch, j - 1)->code) {
-            bodies[n - 1].n_parts++;
+            bodies[n - 1].n_kernels++;
         } else {
             lower_beside(&bodies[n], lower, launch, j, tiles);
             take_pointers(&bodies[n], launch, param);
@@ -318,16 +318,16 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     add_maps(lower, n_launch_maps(lower, launch));
     LaunchBlocks blocks = launch_mode_info(launch->mode)->blocks;
     bool is_beside = launch->n > 1 && blocks == BLOCKS_OWN;
-    Lower *phases = is_beside ? NULL : make_phases(lower, launch, &tiles);
-    gpu_begin(phases ? phases : lower, launch);
+    Lower *lowers = is_beside ? NULL : make_lowers(lower, launch, &tiles);
+    gpu_begin(lowers ? lowers : lower, launch);
     LLVMBasicBlockRef body = k_block(k, "body");
     k_goto(k, body);
-    if (!phases)
-        lower_parts(lower, launch, &tiles);
+    if (!lowers)
+        lower_parallel(lower, launch, &tiles);
     else if (blocks == BLOCKS_ONE)
-        lower_turns(phases, launch);
+        lower_one_block(lowers, launch);
     else
-        lower_phases(phases, launch);
+        lower_sequence(lowers, launch);
     close_entry(lower, body);
 }
 
@@ -366,25 +366,25 @@ static uint32_t load_pointers(Lower *lower, uint32_t slot) {
 }
 
 /* Sets up the Lowers of the kernels of the launch, which one template call emits. */
-static Lower *make_cpu_phases(const Lower *lower, const Launch *launch) {
+static Lower *make_cpu_lowers(const Lower *lower, const Launch *launch) {
     uint32_t slot = 0, v = variant_number(lower);
-    Lower *phases = arena_array(lower->k->arena, Lower, launch->n);
+    Lower *lowers = arena_array(lower->k->arena, Lower, launch->n);
     bool has_rows =
         launch->n > 1 &&
         form_info(launch_kernel(lower->plan, launch, launch->n - 1)->form)->reduces_rows;
     for (uint32_t j = 0; j < launch->n; j++) {
         const Kernel *kernel = launch_kernel(lower->plan, launch, j);
-        lower_init(&phases[j], lower->k, lower->plan, kernel, &kernel->variants[v]);
-        phases[j].launch = launch;
-        phases[j].function = lower->function;
-        phases[j].entry = lower->entry;
-        memcpy(phases[j].symbols, lower->symbols, sizeof lower->symbols);
-        phases[j].n_together = launch->n - has_rows;
-        note_written(&phases[j], launch);
-        slot = load_pointers(&phases[j], slot);
+        lower_init(&lowers[j], lower->k, lower->plan, kernel, &kernel->variants[v]);
+        lowers[j].launch = launch;
+        lowers[j].function = lower->function;
+        lowers[j].entry = lower->entry;
+        memcpy(lowers[j].symbols, lower->symbols, sizeof lower->symbols);
+        lowers[j].n_together = launch->n - has_rows;
+        note_written(&lowers[j], launch);
+        slot = load_pointers(&lowers[j], slot);
     }
-    if (has_rows) phases->rows = &phases[launch->n - 1];
-    return phases;
+    if (has_rows) lowers->rows = &lowers[launch->n - 1];
+    return lowers;
 }
 
 static void lower_cpu(Lower *lower, const Launch *launch) {
@@ -392,12 +392,12 @@ static void lower_cpu(Lower *lower, const Launch *launch) {
     make_cpu_function(lower);
     open_entry(lower);
     load_symbols(lower, launch);
-    Lower *phases = make_cpu_phases(lower, launch);
+    Lower *lowers = make_cpu_lowers(lower, launch);
     LLVMBasicBlockRef body = k_block(k, "body");
     k_goto(k, body);
-    phases->units_begin = LLVMGetParam(lower->function, 2);
-    phases->units_end = LLVMGetParam(lower->function, 3);
-    template_emit(phases);
+    lowers->units_begin = LLVMGetParam(lower->function, 2);
+    lowers->units_end = LLVMGetParam(lower->function, 3);
+    template_emit(lowers);
     close_entry(lower, body);
 }
 

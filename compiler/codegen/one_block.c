@@ -57,26 +57,26 @@ static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t b
     if_end(copy->k, &rest);
 }
 
-static int64_t arg_bytes(const Lower *turn, uint32_t i) {
-    const Buffer *buffer = &turn->plan->buffers.data[turn->kernel->args.data[i]];
-    return dim_hi(lower_dims(turn), buffer_bytes(lower_dims(turn), buffer));
+static int64_t arg_bytes(const Lower *lower, uint32_t i) {
+    const Buffer *buffer = &lower->plan->buffers.data[lower->kernel->args.data[i]];
+    return dim_hi(lower_dims(lower), buffer_bytes(lower_dims(lower), buffer));
 }
 
-static bool is_aligned_arg(const Lower *turn, uint32_t i) {
-    return predicate_alignment(&turn->variant->predicate, i) >= COPY_BYTES;
+static bool is_aligned_arg(const Lower *lower, uint32_t i) {
+    return predicate_alignment(&lower->variant->predicate, i) >= COPY_BYTES;
 }
 
-static void copy_arg(const Lower *turn, uint32_t i, Val from) {
-    const Buffer *buffer = &turn->plan->buffers.data[turn->kernel->args.data[i]];
-    int64_t n_bytes = arg_bytes(turn, i);
+static void copy_arg(const Lower *lower, uint32_t i, Val from) {
+    const Buffer *buffer = &lower->plan->buffers.data[lower->kernel->args.data[i]];
+    int64_t n_bytes = arg_bytes(lower, i);
     uint32_t elem_bytes = dtype_bytes(buffer->dtype), bytes = elem_bytes;
-    bool is_aligned = is_aligned_arg(turn, i);
-    Copy copy = {.k = turn->k,
-                 .function = turn->function,
-                 .thread = gpu_thread(turn->k),
+    bool is_aligned = is_aligned_arg(lower, i);
+    Copy copy = {.k = lower->k,
+                 .function = lower->function,
+                 .thread = gpu_thread(lower->k),
                  .from = from,
-                 .to = turn->pointers[i],
-                 .threads = turn->variant->sched.threads};
+                 .to = lower->pointers[i],
+                 .threads = lower->variant->sched.threads};
     if (is_aligned) bytes = COPY_BYTES;
     uint32_t n_whole = (uint32_t)(n_bytes / bytes);
     copy_pieces(&copy, 0, n_whole, bytes);
@@ -91,64 +91,64 @@ static bool is_copied(const Plan *plan, const Launch *launch, uint32_t k, uint32
 
 /* One thread issues the prefetch. It is predicated rather than branched over, so that the wait
  * after it stays convergent. */
-static void prefetch_arg(const Lower *turn, uint32_t i, Val asks) {
-    const Codegen *k = turn->k;
-    int64_t n_bytes = arg_bytes(turn, i) / COPY_BYTES * COPY_BYTES;
-    if (!is_aligned_arg(turn, i) || n_bytes == 0) return;
+static void prefetch_arg(const Lower *lower, uint32_t i, Val asks) {
+    const Codegen *k = lower->k;
+    int64_t n_bytes = arg_bytes(lower, i) / COPY_BYTES * COPY_BYTES;
+    if (!is_aligned_arg(lower, i) || n_bytes == 0) return;
     const char *text = str_format(k->arena,
                                   "{\n\t.reg .pred asks;\n\tsetp.ne.b32 asks, $1, 0;\n\t@asks "
                                   "cp.async.bulk.prefetch.L2.global [$0], %u;\n\t}",
                                   (unsigned)n_bytes);
-    Val args[2] = {turn->pointers[i], asks};
+    Val args[2] = {lower->pointers[i], asks};
     k_asm(k, k->void_type, text, "l,r,~{memory}", args, 2, true);
 }
 
-void gpu_one_block_prefetch(const Lower *turns, const Launch *launch) {
-    const Codegen *k = turns->k;
+void gpu_one_block_prefetch(const Lower *lowers, const Launch *launch) {
+    const Codegen *k = lowers->k;
     Val zero = k_i32(k, 0);
     Val is_first = k_eq(k, gpu_thread(k), zero);
     Val asks = k_zext(k, is_first, k->i32);
     for (uint32_t j = 0; j < launch->n; j++)
-        for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, j)->args.n; i++)
-            if (is_copied(turns->plan, launch, j, i)) prefetch_arg(&turns[j], i, asks);
+        for (uint32_t i = 0; i < launch_kernel(lowers->plan, launch, j)->args.n; i++)
+            if (is_copied(lowers->plan, launch, j, i)) prefetch_arg(&lowers[j], i, asks);
 }
 
 /* Starts the copies of the arguments of kernel `k`, as one cp.async group. */
-static void begin_copies(const Lower *turns, const Launch *launch, uint32_t k, Val *pointers) {
-    for (uint32_t i = 0; i < launch_kernel(turns->plan, launch, k)->args.n; i++)
-        if (is_copied(turns->plan, launch, k, i)) copy_arg(&turns[k], i, pointers[i]);
-    gpu_copies_commit(turns->k);
+static void begin_copies(const Lower *lowers, const Launch *launch, uint32_t k, Val *pointers) {
+    for (uint32_t i = 0; i < launch_kernel(lowers->plan, launch, k)->args.n; i++)
+        if (is_copied(lowers->plan, launch, k, i)) copy_arg(&lowers[k], i, pointers[i]);
+    gpu_copies_commit(lowers->k);
 }
 
 /* Loops over all blocks of the kernel's grid. */
-static void take_turn(Lower *turn) {
-    Codegen *k = turn->k;
+static void emit_blocks(Lower *lower) {
+    Codegen *k = lower->k;
     int64_t n;
-    if (!dim_is_const(lower_dims(turn), turn->variant->grid, &n))
-        ice(k->arena, "turn %s of unknown length", turn->kernel->name);
-    turn->block = k_i32(k, 0);
+    if (!dim_is_const(lower_dims(lower), lower->variant->grid, &n))
+        ice(k->arena, "turn %s of unknown length", lower->kernel->name);
+    lower->block = k_i32(k, 0);
     if (n == 1) {
-        template_emit(turn);
+        template_emit(lower);
         return;
     }
-    Loop loop = loop_begin(k, turn->block, k_i32(k, n), k_i32(k, 1));
-    turn->block = loop.index;
-    template_emit(turn);
+    Loop loop = loop_begin(k, lower->block, k_i32(k, n), k_i32(k, 1));
+    lower->block = loop.index;
+    template_emit(lower);
     gpu_barrier(k);
     loop_end(k, &loop);
 }
 
-void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers) {
-    Codegen *k = turns->k;
+void gpu_one_block(Lower *lowers, const Launch *launch, Val *const *pointers) {
+    Codegen *k = lowers->k;
     SharedPool pool = {.array = NULL};
     gpu_pool_begin(k, &pool);
-    for (uint32_t j = 0; j < launch->n; j++) begin_copies(turns, launch, j, pointers[j]);
+    for (uint32_t j = 0; j < launch->n; j++) begin_copies(lowers, launch, j, pointers[j]);
     for (uint32_t j = 0; j < launch->n; j++) {
         gpu_copies_wait(k, launch->n - 1 - j);
         gpu_barrier(k);
         pool.n_used = 0;
-        k->overlaps_quotients = form_info(launch_kernel(turns->plan, launch, j)->form)->multiplies;
-        take_turn(&turns[j]);
+        k->overlaps_quotients = form_info(launch_kernel(lowers->plan, launch, j)->form)->multiplies;
+        emit_blocks(&lowers[j]);
     }
     gpu_pool_end(k);
 }

@@ -8,18 +8,18 @@
 /* Finds the block's kernel among those of the body, and sets the block's number within the kernel
  * and the kernel's pointers. `block` counts from the body's first block; every kernel has `n_each`
  * blocks. */
-static void take_part(Lower *body, Val block, Val n_each) {
+static void select_kernel(Lower *body, Val block, Val n_each) {
     const Codegen *k = body->k;
     Val begin = NULL;
     uint32_t n_args = body->kernel->args.n;
     body->block = block;
-    for (uint32_t part = 1; part < body->n_parts; part++) {
+    for (uint32_t number = 1; number < body->n_kernels; number++) {
         begin = begin ? k_add(k, begin, n_each) : n_each;
         Val is_past = k_uge(k, block, begin);
         Val within = k_sub(k, block, begin);
         body->block = k_select(k, is_past, within, body->block);
         for (uint32_t i = 0; i < n_args; i++) {
-            Val own = LLVMGetParam(body->function, body->first_param + part * n_args + i);
+            Val own = LLVMGetParam(body->function, body->first_param + number * n_args + i);
             body->pointers[i] = k_select(k, is_past, own, body->pointers[i]);
         }
     }
@@ -30,7 +30,7 @@ static void take_part(Lower *body, Val block, Val n_each) {
 static void run_body(Lower *body, Val block, Val n_each) {
     Codegen *k = body->k;
     body->entry = k_here(k);
-    take_part(body, block, n_each);
+    select_kernel(body, block, n_each);
     LLVMBasicBlockRef begin = k_block(k, "body");
     LLVMBasicBlockRef end = k_block(k, "done");
     k_goto(k, begin);
@@ -53,7 +53,7 @@ void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies) {
         Lower *body = &bodies[i];
         Val n_each = lower_dim(launch, body->variant->grid);
         n_each = k_index_cast(k, n_each, k->i32);
-        Val end = k_muli(k, n_each, body->n_parts);
+        Val end = k_muli(k, n_each, body->n_kernels);
         LLVMBasicBlockRef own = k_block(k, "part"), next = all_done;
         if (i + 1 < n_bodies) {
             next = k_block(k, "next");

@@ -24,11 +24,11 @@ static bool lets_next_in(const Plan *plan, const Launch *launch) {
     return is_small(plan, launch) && is_small(plan, plan_launch_of(plan, next));
 }
 
-void gpu_begin(Lower *phases, const Launch *launch) {
-    const Codegen *k = phases->k;
+void gpu_begin(Lower *lowers, const Launch *launch) {
+    const Codegen *k = lowers->k;
     if (!k->target->has_pdl) return;
-    if (is_one_block(launch)) gpu_one_block_prefetch(phases, launch);
+    if (is_one_block(launch)) gpu_one_block_prefetch(lowers, launch);
     gpu_pdl_say(k, "griddepcontrol.wait;");
-    phases->lets_in = lets_next_in(phases->plan, launch);
-    if (is_one_block(launch)) gpu_pdl_trigger(phases);
+    lowers->lets_in = lets_next_in(lowers->plan, launch);
+    if (is_one_block(launch)) gpu_pdl_trigger(lowers);
 }

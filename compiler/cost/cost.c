@@ -122,9 +122,9 @@ static double read_first(Coster *c, Pricing *p, uint32_t buffer, const bool *liv
 
 static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live) {
     const Kernel *kernel = p->kernel;
-    bool is_on_chip = c->plan->buffers.data[buffer].space != BUFFER_GLOBAL;
+    bool is_off_memory = c->plan->buffers.data[buffer].space != BUFFER_GLOBAL;
     bool is_again = false;
-    for (uint32_t s = 0; s <= kernel->stages.n && !is_on_chip; s++) {
+    for (uint32_t s = 0; s <= kernel->stages.n && !is_off_memory; s++) {
         Footprint foot = footprint_loads(c->arena, c->plan, kernel, buffer, live[s], c->values);
         if (foot.elems <= 0) continue;
         if (is_again) {
@@ -256,7 +256,7 @@ static double launch_us(const Coster *c, const Pricing *p) {
 static double again_us(const Coster *c, const Pricing *p) {
     const Kernel *kernel = p->kernel;
     bool is_whole = form_info(kernel->form)->reduces_rows && p->variant->sched.cluster <= 1 &&
-                    !cost_is_row_phase(c, kernel) && c->card->has->blocks;
+                    !cost_is_sequence_rows(c, kernel) && c->card->has->blocks;
     uint32_t n = 0;
     for (uint32_t s = 0; s < kernel->stages.n && is_whole; s++)
         n += kernel->stages.data[s].reduces.n > 0;
@@ -291,7 +291,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
     double bared = template->bared_us(c, p, busy);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
-    if (cost_is_row_phase(c, p->kernel)) cost_gemm_time_rows(c, p);
+    if (cost_is_sequence_rows(c, p->kernel)) cost_gemm_time_rows(c, p);
     if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p, result_blocks(c, p));
 }
 
@@ -311,7 +311,7 @@ static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
  * copied; what is read from memory is waited for by itself. */
 static void time_turn(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
-    double warps = p->variant->sched.threads / WARP_THREADS, n_turns = cost->n_blocks;
+    double warps = p->variant->sched.threads / WARP_THREADS, n_block_runs = cost->n_blocks;
     double busy = warps < COST_BUSY_WARPS ? warps / COST_BUSY_WARPS : 1;
     double prims_per_us = c->card->lanes * c->card->ghz * 1e3 * busy;
     bool waits = cost->cache_bytes > 0 && (p->begins || waits_for_memory(c, p->kernel));
@@ -320,7 +320,7 @@ static void time_turn(const Coster *c, Pricing *p) {
         cost->cache_bytes * c->card->n_processors / (c->card->cache_gbs * COST_LONE_SHARE * 1e3) +
         (waits ? c->card->latency_us : 0);
     cost->arithmetic_us = (cost->n_prims + cost->n_flops / 2 / COST_FMA_EFFICIENCY) / prims_per_us +
-                          COST_ONE_BLOCK_US * n_turns;
+                          COST_ONE_BLOCK_US * n_block_runs;
     cost->us = cost->launch_us + cost->memory_us + cost->arithmetic_us;
     cost->n_blocks = 1;
 }
@@ -367,24 +367,24 @@ static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
     if (!c->launch || index == c->launch->first + c->launch->n) begin_launch(c, index);
-    bool is_part = c->beside.is_any, is_phase = cost_continues_sequence(c, kernel);
+    bool is_parallel = c->beside.is_any, is_sequenced = cost_continues_sequence(c, kernel);
     bool is_in_one_block = launch_mode_info(c->launch->mode)->blocks == BLOCKS_ONE;
-    cost->variant = is_part    ? c->beside.variant
-                    : is_phase ? cost[-1].variant
-                               : variant_taken(c->plan, kernel, 1, c->values);
+    cost->variant = is_parallel    ? c->beside.variant
+                    : is_sequenced ? cost[-1].variant
+                                   : variant_taken(c->plan, kernel, 1, c->values);
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.rows = cost_number(c, kernel_n_rows(kernel));
     p.reduced = cost_number(c, kernel_n_reduced(kernel));
     cost->n_blocks = cost_number(c, p.variant->grid);
-    p.n_beside = is_part ? c->beside.n_blocks : cost->n_blocks;
+    p.n_beside = is_parallel ? c->beside.n_blocks : cost->n_blocks;
     cost->starts = kernel_starts(c->plan, kernel, c->values);
     p.begins = cost->starts && !c->launch_begun;
     c->launch_begun = c->launch_begun || p.begins;
     c->out->n_launches += p.begins;
     if (p.variant->is_resident) cost->n_blocks = fmin(cost->n_blocks, c->card->n_processors);
     cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
-    const Pressure *most = is_part ? &c->beside.most : is_phase ? &cost[-1].pressure : NULL;
-    if (most && (is_part || most->n_blocks < cost->pressure.n_blocks)) {
+    const Pressure *most = is_parallel ? &c->beside.most : is_sequenced ? &cost[-1].pressure : NULL;
+    if (most && (is_parallel || most->n_blocks < cost->pressure.n_blocks)) {
         cost->pressure.n_blocks = most->n_blocks;
         cost->pressure.occupancy = most->occupancy;
     }

@@ -148,7 +148,7 @@ bool check_pass(const Planning *p) {
 bool legal_pass(const Planning *p) {
     bool legal = true;
     for (uint32_t i = 0; i < p->n_units; i++)
-        legal = back_is_legal(p->units[i].plan, p->target, p->diags) && legal;
+        legal = codegen_is_legal(p->units[i].plan, p->target, p->diags) && legal;
     return legal;
 }
 
@@ -169,8 +169,8 @@ static bool emit(Driver *driver, const char *manifest, CodeKind kind, CodeBytes 
 #ifndef NDEBUG
     options.verify = true;
 #endif
-    return back_emit(driver->arena, driver->plans, driver->module->graphs.n, options, kind, code,
-                     &driver->diags);
+    return codegen_emit(driver->arena, driver->plans, driver->module->graphs.n, options, kind, code,
+                        &driver->diags);
 }
 
 bool emit_pass(const Planning *p) {

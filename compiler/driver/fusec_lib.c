@@ -21,7 +21,7 @@ const char *fusec_version(void) {
 }
 
 const char *fusec_llvm_version(void) {
-    return back_llvm_version();
+    return codegen_llvm_version();
 }
 
 const char *fusec_target_name(size_t index) {

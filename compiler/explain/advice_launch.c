@@ -21,7 +21,7 @@ static bool may_insist(const Graph *graph, NodeId id) {
 }
 
 static void settle_pair(Arena *arena, const Plan *plan, AdviceTotals now, AdvicePlanner *planner,
-                        const Apart *apart, Advice *advice) {
+                        const Unjoined *apart, Advice *advice) {
     const Graph *graph = plan->graph;
     Advice tried = {.steps = {{.kind = ADVICE_MUST, .reason = apart->reason}}, .n_steps = 1};
     if (apart->reason != REASON_SLOWER_LAUNCH || !may_insist(graph, apart->kernel_node) ||
@@ -43,9 +43,9 @@ static void settle_pair(Arena *arena, const Plan *plan, AdviceTotals now, Advice
 
 Advice *advice_settle_launches(Arena *arena, const Plan *plan, AdviceTotals now,
                                AdvicePlanner *planner) {
-    Advice *advices = arena_array(arena, Advice, plan->aparts.n);
-    for (uint32_t i = 0; i < plan->aparts.n && planner && planner->price; i++)
-        settle_pair(arena, plan, now, planner, &plan->aparts.data[i], &advices[i]);
+    Advice *advices = arena_array(arena, Advice, plan->unjoined.n);
+    for (uint32_t i = 0; i < plan->unjoined.n && planner && planner->price; i++)
+        settle_pair(arena, plan, now, planner, &plan->unjoined.data[i], &advices[i]);
     return advices;
 }
 

@@ -18,7 +18,7 @@ typedef struct PackRequest {
     uint32_t edge;
     VecU32 above, all; /* of the producer's kernel; of both */
 } PackRequest;
-typedef Vec(PackRequest) VecWish;
+typedef Vec(PackRequest) PackRequests;
 
 static bool is_inside(const Finder *f, const Edge *edge) {
     return edge->consumer != NODE_NONE &&
@@ -53,8 +53,8 @@ static void add_nodes(const Finder *f, const Kernel *kernel, VecU32 *nodes) {
             advice_add_node(f->arena, nodes, kernel->nodes.data[i]);
 }
 
-static VecWish find_wishes(const Finder *f, const Plan *free) {
-    VecWish decisions = {0};
+static PackRequests find_requests(const Finder *f, const Plan *free) {
+    PackRequests requests = {0};
     for (uint32_t i = 0; i < free->edges.n; i++) {
         const Edge *edge = &free->edges.data[i];
         if (!is_inside(f, edge) || edge->verdict == EDGE_FUSED || edge->reason == REASON_PREPARED)
@@ -65,31 +65,31 @@ static VecWish find_wishes(const Finder *f, const Plan *free) {
         add_nodes(f, maker_of(free, edge->consumer, false), &request.all);
         advice_add_node(f->arena, &request.all, edge->producer);
         advice_add_node(f->arena, &request.all, edge->consumer);
-        vec_push(f->arena, &decisions, request);
+        vec_push(f->arena, &requests, request);
     }
-    return decisions;
+    return requests;
 }
 
 /* The reduction that the edge's value rests on, if a matmul is to take it as an operand. */
-static NodeId folded_factor(const Finder *f, const PackRequest *request) {
+static NodeId folded_operand(const Finder *f, const PackRequest *request) {
     const Graph *graph = f->plan->graph;
     const Edge *edge = &f->plan->edges.data[request->edge];
     NodeId folded = NODE_NONE;
-    bool is_factor = false;
+    bool is_operand = false;
     for (uint32_t i = 0; i < request->all.n; i++) {
         NodeId id = request->all.data[i];
-        is_factor = is_factor || (id >= edge->consumer && graph_is_matmul(graph, id));
+        is_operand = is_operand || (id >= edge->consumer && graph_is_matmul(graph, id));
     }
     for (uint32_t i = 0; i < request->above.n && request->above.data[i] <= edge->producer; i++) {
         OpClass cls = graph_class(graph, request->above.data[i]);
         if (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) folded = request->above.data[i];
     }
-    return is_factor ? folded : NODE_NONE;
+    return is_operand ? folded : NODE_NONE;
 }
 
 /* What breaks a block of these nodes alone, if these are no outputs: the edge's own reason, else
  * the first; REASON_NONE: nothing does, or no more is compiled. */
-static ReasonId try_wish(const Finder *f, const PackRequest *request, const VecU32 *dropped) {
+static ReasonId try_request(const Finder *f, const PackRequest *request, const VecU32 *dropped) {
     Advice advice = f->loose;
     const Edge *own = &f->plan->edges.data[request->edge];
     ReasonId reason = REASON_NONE;
@@ -120,9 +120,9 @@ static VecU32 read_inside(const Finder *f, const VecU32 *nodes) {
 /* That a value is an output is in the way where nothing is without that, and of its own edge. */
 static ReasonId reason_alone(const Finder *f, const PackRequest *request) {
     VecU32 none = {0}, read = read_inside(f, &request->all);
-    ReasonId reason = try_wish(f, request, &none);
+    ReasonId reason = try_request(f, request, &none);
     if (reason != REASON_OUTPUT) return reason;
-    ReasonId other = try_wish(f, request, &read);
+    ReasonId other = try_request(f, request, &read);
     const Edge *own = &f->plan->edges.data[request->edge];
     return other || !graph_is_output(f->plan->graph, own->producer) ? other : reason;
 }
@@ -198,12 +198,12 @@ static void search_block(Finder *f) {
     f->loose = (Advice){.steps = {step}, .n_steps = 1};
     const Plan *free = advice_try(f->planner, graph, &f->loose);
     if (!free || free->edges.n != f->plan->edges.n) return;
-    VecWish decisions = find_wishes(f, free);
-    for (uint32_t i = 0; i < decisions.n; i++) {
-        const PackRequest *request = &decisions.data[i];
+    PackRequests requests = find_requests(f, free);
+    for (uint32_t i = 0; i < requests.n; i++) {
+        const PackRequest *request = &requests.data[i];
         Conflict conflict = {.edge = request->edge, .block = f->block};
         conflict.reason = reason_of(f, request);
-        conflict.folded = folded_factor(f, request);
+        conflict.folded = folded_operand(f, request);
         if (!conflict.reason) continue;
         find_left(f, &conflict);
         vec_push(f->arena, &f->found, conflict);

@@ -27,7 +27,7 @@ AdviceTotals explain_totals(const ExplainInput *input);
 void explain_put_point(const ExplainInput *input, const int64_t *values, bool says_chosen,
                        Text *out);
 /* Lines, indented, about a pair of plan->aparts; about one of `blocks`. */
-void explain_put_apart(const ExplainInput *input, uint32_t pair, Text *out);
+void explain_put_unjoined(const ExplainInput *input, uint32_t pair, Text *out);
 void explain_put_block(const ExplainInput *input, uint32_t block, Text *out);
 /* "map", "matmul", ... */
 const char *explain_form_name(KernelForm form);

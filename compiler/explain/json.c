@@ -206,7 +206,7 @@ static void put_rewrite(const Writer *w, uint32_t k) {
     RewriteBound bound = rewrite_bound(&rewrite, n);
     jsontext_begin(w->json, "rewrite", '{');
     jsontext_string(w->json, "name", ONLINE_NAME);
-    put_node(w, "result", rewrite.product);
+    put_node(w, "result", rewrite.gemm);
     jsontext_number(w->json, "relative", bound.relative);
     jsontext_number(w->json, "absolute", bound.absolute);
     jsontext_end(w->json, '}');
@@ -244,8 +244,8 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
 
 static void put_aparts(const Writer *w) {
     jsontext_begin(w->json, "apart", '[');
-    for (uint32_t i = 0; i < w->plan->aparts.n; i++) {
-        const Apart *apart = &w->plan->aparts.data[i];
+    for (uint32_t i = 0; i < w->plan->unjoined.n; i++) {
+        const Unjoined *apart = &w->plan->unjoined.data[i];
         const ReasonInfo *reason = reason_info(apart->reason);
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "kernel", apart->kernel);

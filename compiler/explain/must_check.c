@@ -63,22 +63,22 @@ static void report_conflict(const Plan *plan, const Conflict *conflict, Diags *d
     const Edge *edge = &plan->edges.data[conflict->edge];
     const char *producer_text = value_text(diags->arena, graph, edge->producer);
     const char *consumer_text = value_text(diags->arena, graph, edge->consumer);
-    bool is_factor = conflict->folded != NODE_NONE;
+    bool is_operand = conflict->folded != NODE_NONE;
     diag_report(diags, DIAG_FUSE_MUST, graph->source, graph_node(graph, edge->consumer)->span,
                 "%s has to be stored before %s reads it: %s", producer_text, consumer_text,
-                is_factor ? "a matmul's kernel computes its factors tile by tile, and this one "
-                            "rests on a reduction over whole rows or columns"
-                          : reason_info(conflict->reason)->text);
+                is_operand ? "a matmul's kernel computes its factors tile by tile, and this one "
+                             "rests on a reduction over whole rows or columns"
+                           : reason_info(conflict->reason)->text);
     diag_note(diags, graph->source, graph_node(graph, edge->producer)->span, "%s is made here",
               producer_text);
     diag_note(diags, graph->source, graph->fixed_kernels.data[conflict->block - 1].span,
               "every edge from one op of this block to another must be fused");
-    if (is_factor)
+    if (is_operand)
         diag_help(diags, "Leave the matmul out of the block, or %s and what comes before it.",
                   value_text(diags->arena, graph, conflict->folded));
     else if (reason_info(conflict->reason)->advice[0])
         diag_help(diags, "%s", reason_info(conflict->reason)->advice);
-    if (!is_factor) help_leave(graph, conflict, diags);
+    if (!is_operand) help_leave(graph, conflict, diags);
 }
 
 /* Whether the edge says no more than a conflict before it: the readers of a value are many, or one

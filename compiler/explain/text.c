@@ -147,11 +147,11 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
 
 /* Where other kernels start in the place of this one. */
 static void print_choice(const Ledger *l, const Kernel *kernel) {
-    bool is_product = form_info(kernel->form)->multiplies;
+    bool is_gemm = form_info(kernel->form)->multiplies;
     text_puts(l->out, "    where ");
     condition_print(kernel->choice.condition, l->dims, l->out);
     text_printf(l->out, ", %s: the next %u start in its place\n",
-                is_product ? "copies of factors pay" : "rows are few and long", kernel->choice.n);
+                is_gemm ? "copies of factors pay" : "rows are few and long", kernel->choice.n);
 }
 
 /* What a rewritten kernel is held to, at these extents. */
@@ -159,7 +159,7 @@ static void print_rewrite(const Ledger *l, uint32_t k) {
     Rewrite rewrite;
     const Kernel *kernel = &l->plan->kernels.data[k];
     if (!rewrite_of(l->plan, k, &rewrite)) return;
-    const Node *product = graph_node(l->graph, rewrite.product);
+    const Node *product = graph_node(l->graph, rewrite.gemm);
     double n = dim_number(l->dims, kernel_n_reduced(kernel), l->input->cost->dims);
     RewriteBound bound = rewrite_bound(&rewrite, n);
     text_printf(l->out, "    %s: `%s`", ONLINE_NAME, op_info(product->op)->name);
@@ -312,8 +312,8 @@ void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
     print_kernels(&l, 0, cost->n_init);
     text_puts(&own, "kernels:\n");
     print_kernels(&l, cost->n_init, plan->kernels.n);
-    if (plan->aparts.n) text_puts(&own, "apart though neither waits for the other:\n");
-    for (uint32_t i = 0; i < plan->aparts.n; i++) explain_put_apart(input, i, &own);
+    if (plan->unjoined.n) text_puts(&own, "apart though neither waits for the other:\n");
+    for (uint32_t i = 0; i < plan->unjoined.n; i++) explain_put_unjoined(input, i, &own);
     if (input->blocks.n) text_puts(&own, "contracts:\n");
     for (uint32_t i = 0; i < input->blocks.n; i++) explain_put_block(input, i, &own);
     print_totals(&l, n_fused, n_stored);

@@ -12,7 +12,7 @@ void explain_put_point(const ExplainInput *input, const int64_t *values, bool sa
 }
 
 /* Where one launch is predicted to be slower, by the worst. */
-static void put_slower(const ExplainInput *input, const Apart *apart, Text *out) {
+static void put_slower(const ExplainInput *input, const Unjoined *apart, Text *out) {
     const ChangePrice *worst;
     uint32_t n_slower = advice_count_slower(&apart->prices, &worst);
     if (n_slower == 0) return;
@@ -26,9 +26,9 @@ static void put_slower(const ExplainInput *input, const Apart *apart, Text *out)
     text_puts(out, "\n");
 }
 
-void explain_put_apart(const ExplainInput *input, uint32_t pair, Text *out) {
+void explain_put_unjoined(const ExplainInput *input, uint32_t pair, Text *out) {
     const Plan *plan = input->cost->plan;
-    const Apart *apart = &plan->aparts.data[pair];
+    const Unjoined *apart = &plan->unjoined.data[pair];
     const ReasonInfo *reason = reason_info(apart->reason);
     const Advice *advice = input->launch_advices ? &input->launch_advices[pair] : NULL;
     text_printf(out, "  %s and %s: [%s]  %s\n", apart->other, apart->kernel, reason->id,

@@ -112,7 +112,7 @@ static bool want_precision(Sema *sema, const Value *value, Precision *precision)
 }
 
 /* Converts the operands to tensors, numbers too. The builder refuses operands of rank 0. */
-static bool want_factors(Sema *sema, const Call *call, Operand operands[2]) {
+static bool want_operands(Sema *sema, const Call *call, Operand operands[2]) {
     static const char *const names[2] = {"a", "b"};
     NodeId node;
     Dtype dtype;
@@ -128,7 +128,7 @@ static bool want_factors(Sema *sema, const Call *call, Operand operands[2]) {
 Value call_matmul(Sema *sema, const Call *call) {
     Operand operands[2];
     Precision precision;
-    if (!want_factors(sema, call, operands) || !want_precision(sema, &call->args[2], &precision))
+    if (!want_operands(sema, call, operands) || !want_precision(sema, &call->args[2], &precision))
         return value_poison();
     NodeId id = build_matmul(sema_at(sema, call->span), &operands[0], &operands[1], precision);
     return sema_made(sema, call->span, call->args, id);

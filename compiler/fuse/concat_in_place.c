@@ -29,7 +29,7 @@ static bool is_taken(Grouper *p, const Root *piece) {
 
 /* A piece that params determine, or that is to be kept apart, is made as if there was no concat.
  * One that is itself stored in pieces is made by no one kernel. */
-static bool stays_apart(const Grouper *p, NodeId piece) {
+static bool has_own_kernel(const Grouper *p, NodeId piece) {
     uint32_t made_by = p->g->group_of[piece];
     return p->is_placed[piece] || graph_block(p->graph, piece, BLOCK_NEVER) ||
            (made_by != GROUP_NONE && group_is_init(p, &p->g->groups.data[made_by]));
@@ -43,7 +43,7 @@ static bool gains(Grouper *p, NodeId whole) {
     uint32_t n_taken = 0, n_new = 0;
     for (uint32_t i = 0; i < node->n_args; i++) {
         Root piece = {.node = node->args[i], .output = OUTPUT_NONE, .whole = whole, .piece = i + 1};
-        if (stays_apart(p, piece.node)) return false;
+        if (has_own_kernel(p, piece.node)) return false;
         bool taken = is_taken(p, &piece);
         n_taken += taken;
         n_new += !taken;

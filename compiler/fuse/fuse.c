@@ -27,8 +27,8 @@ typedef struct Fuser {
     bool has_im2col;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
-    bool *is_part;  /* per node: slices whose rest a kernel makes and does not store */
-    VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
+    bool *drops_rest; /* per node: slices whose rest a kernel makes and does not store */
+    VecU32 *makers;   /* per node: the groups whose kernels compute it, ascending */
 } Fuser;
 
 static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId id, Str name) {
@@ -158,7 +158,7 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     else if (f->grouping->is_placed[consumer])
         edge.reason = REASON_PLACED;
     else if (any_kernel_makes_both(f, producer, consumer))
-        edge.reason = f->is_part[consumer]                                       ? REASON_PART
+        edge.reason = f->drops_rest[consumer]                                    ? REASON_PART
                       : is_window(f, producer, consumer)                         ? REASON_WINDOW
                       : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
@@ -244,7 +244,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     InlineMarks marks = inline_marks_new(f->scratch, f->graph);
     f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
-    f->is_part = arena_array(f->scratch, bool, f->graph->nodes.n);
+    f->drops_rest = arena_array(f->scratch, bool, f->graph->nodes.n);
     for (uint32_t i = 0; i < n_groups; i++) {
         Group *group = &f->grouping->groups.data[i];
         InlineInput input = {.graph = f->graph,
@@ -257,7 +257,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                              .buffer_of_node = f->buffer_of_node,
                              .buffer_of_output = f->buffer_of_output,
                              .buffers = f->plan->buffers.data,
-                             .is_part = f->is_part,
+                             .drops_rest = f->drops_rest,
                              .has_im2col = f->has_im2col,
                              .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
@@ -341,8 +341,8 @@ static bool ask_own_kernel(const Graph *graph, Decisions *decisions, NodeId id) 
 
 /* Has kernels by themselves made of what that group was there for; where they are, of all ops.
  * False: they are. */
-static bool take_apart(Arena *scratch, const Graph *graph, const FuseFailure *failure,
-                       FuseOptions *options) {
+static bool unfuse(Arena *scratch, const Graph *graph, const FuseFailure *failure,
+                   FuseOptions *options) {
     uint32_t n = graph->nodes.n;
     Decisions *decisions = options->decisions ? decisions_copy(scratch, options->decisions)
                                               : decisions_new(scratch, n);
@@ -362,8 +362,8 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
         FuseFailure failure;
         Plan *plan = fuse_once(arena, scratch, graph, options, &failure);
         if (plan) return plan;
-        bool may_part = !failure.is_fixed && !options.off;
-        if (!may_part || !take_apart(scratch, graph, &failure, &options))
+        bool may_unfuse = !failure.is_fixed && !options.off;
+        if (!may_unfuse || !unfuse(scratch, graph, &failure, &options))
             return report(graph, diags, &failure);
     }
 }

@@ -19,8 +19,8 @@ static bool is_whole(const Graph *graph, DimId elems, Dtype dtype) {
 static uint32_t inner_axis(const Graph *graph, NodeId operand) {
     const Node *node = graph_node(graph, operand);
     uint32_t last = node->shape.rank - 1;
-    bool is_turned = node->op == OP_TRANSPOSE && node->attrs.perm[last] + 1u == last;
-    return is_turned ? last - 1 : last;
+    bool is_transposed = node->op == OP_TRANSPOSE && node->attrs.perm[last] + 1u == last;
+    return is_transposed ? last - 1 : last;
 }
 
 static bool cuts_axis(const Graph *graph, const Node *slice, uint32_t axis) {
@@ -29,8 +29,8 @@ static bool cuts_axis(const Graph *graph, const Node *slice, uint32_t axis) {
 
 /* Whether accesses to this operand (0: left) are as wide in the window as in the product. Rows are
  * m or n of both, and k of the operand alone. */
-static bool is_aligned(const Graph *graph, NodeId product, const Node *slice, uint32_t side) {
-    NodeId operand = graph_node(graph, product)->args[side];
+static bool is_aligned(const Graph *graph, NodeId gemm, const Node *slice, uint32_t side) {
+    NodeId operand = graph_node(graph, gemm)->args[side];
     const Node *node = graph_node(graph, operand);
     uint32_t rank = slice->shape.rank, own = side == 0 ? rank - 2 : rank - 1;
     uint32_t own_of_operand = side == 0 ? node->shape.rank - 2 : node->shape.rank - 1;
@@ -43,44 +43,44 @@ static bool is_aligned(const Graph *graph, NodeId product, const Node *slice, ui
     return begins_whole && is_whole(graph, node->shape.dims[inner], node->dtype);
 }
 
-static bool is_window(const Graph *graph, NodeId product, NodeId id) {
+static bool is_window(const Graph *graph, NodeId gemm, NodeId id) {
     const Node *node = graph_node(graph, id);
     if (node->op != OP_SLICE) return false;
     for (uint32_t d = 0; d < node->shape.rank; d++)
         if (node->attrs.step[d] != 1) return false;
-    return is_aligned(graph, product, node, 0) && is_aligned(graph, product, node, 1);
+    return is_aligned(graph, gemm, node, 0) && is_aligned(graph, gemm, node, 1);
 }
 
-static bool is_elementwise(const Graph *graph, NodeId product, NodeId id) {
+static bool is_elementwise(const Graph *graph, NodeId gemm, NodeId id) {
     const Node *node = graph_node(graph, id);
     OpClass cls = op_info(node->op)->cls;
     return (cls == CLASS_ELTWISE || cls == CLASS_CAST) &&
-           shape_equal(&node->shape, &graph_node(graph, product)->shape);
+           shape_equal(&node->shape, &graph_node(graph, gemm)->shape);
 }
 
-static bool may_be_inside(const Graph *graph, NodeId product, NodeId id) {
+static bool may_be_inside(const Graph *graph, NodeId gemm, NodeId id) {
     return !graph_is_output(graph, id) && !graph_block(graph, id, BLOCK_NEVER) &&
-           graph_block(graph, id, BLOCK_KERNEL) == graph_block(graph, product, BLOCK_KERNEL);
+           graph_block(graph, id, BLOCK_KERNEL) == graph_block(graph, gemm, BLOCK_KERNEL);
 }
 
-bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId product,
+bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId gemm,
                      GemmSlices *windows) {
     *windows = (GemmSlices){.inside = {.n = 0}};
-    if (!graph_is_matmul(graph, product) || !may_be_inside(graph, product, product)) return false;
-    vec_push(arena, &windows->inside, product);
+    if (!graph_is_matmul(graph, gemm) || !may_be_inside(graph, gemm, gemm)) return false;
+    vec_push(arena, &windows->inside, gemm);
     for (uint32_t i = 0; i < windows->inside.n; i++) {
         const VecU32 *readers = &users[windows->inside.data[i]];
         if (readers->n == 0) return false;
         for (uint32_t k = 0; k < readers->n; k++) {
             NodeId id = readers->data[k];
-            bool is_slice = is_window(graph, product, id);
+            bool is_slice = is_window(graph, gemm, id);
             VecU32 *known = is_slice ? &windows->slices : &windows->inside;
             if (vec_has(known, id)) continue;
-            bool may_be =
-                is_slice ? !graph_block(graph, id, BLOCK_NEVER) &&
-                               graph_block(graph, id, BLOCK_KERNEL) ==
-                                   graph_block(graph, product, BLOCK_KERNEL)
-                         : is_elementwise(graph, product, id) && may_be_inside(graph, product, id);
+            bool may_be = is_slice
+                              ? !graph_block(graph, id, BLOCK_NEVER) &&
+                                    graph_block(graph, id, BLOCK_KERNEL) ==
+                                        graph_block(graph, gemm, BLOCK_KERNEL)
+                              : is_elementwise(graph, gemm, id) && may_be_inside(graph, gemm, id);
             if (!may_be) return false;
             vec_push(arena, known, id);
         }

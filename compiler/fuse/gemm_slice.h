@@ -15,7 +15,7 @@ typedef struct GemmSlices {
 /* Finds what reads the product. `users`: per node. False: something else than slices does, or they
  * take steps, or `fuse never` or `kernel` blocks stand between, or operands that begin where a
  * slice does might be read element by element. */
-bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId product,
+bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId gemm,
                      GemmSlices *windows);
 
 /* Whether all slices have one shape, and no more elements than the product. */

@@ -19,16 +19,16 @@ static uint32_t fixed_root(const Grouper *p, const Root *root) {
     return copied_by ? copied_by : fixed_kernel(p->graph, root->node);
 }
 
-bool group_is_lone(const Grouper *p, NodeId id) {
+bool group_is_single(const Grouper *p, NodeId id) {
     bool is_wanted = graph_block(p->graph, id, BLOCK_NEVER) ||
                      decisions_ask(p->decisions, id, DIRECTIVE_OWN_KERNEL);
     return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
 }
 
 /* Whether it is read by one. */
-static bool feeds_lone(const Grouper *p, NodeId id) {
+static bool feeds_single(const Grouper *p, NodeId id) {
     for (uint32_t i = 0; !graph_is_bound(p->graph, id) && i < p->users[id].n; i++)
-        if (group_is_lone(p, p->users[id].data[i])) return true;
+        if (group_is_single(p, p->users[id].data[i])) return true;
     return false;
 }
 
@@ -37,7 +37,7 @@ static bool feeds_lone(const Grouper *p, NodeId id) {
 static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
     bool is_wanted = p->wants_store[id] && p->want_reason[id] == REASON_SPILLS;
     return decisions_ask(p->decisions, id, DIRECTIVE_CUT) && is_wanted &&
-           p->decisions->of[id].part != p->decisions->of[user].part;
+           p->decisions->of[id].side != p->decisions->of[user].side;
 }
 
 /* Extends what is known of dependencies to the next node. What is cut off, or stored in pieces,
@@ -146,7 +146,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
 static bool is_overfull(const Grouper *p, const Group *group, double before) {
     const double least = 0.9; /* of both apart */
     return !group->fixed && before > 0 && group->prims > FUSE_MOST_PRIMS &&
-           p->lone_prims > FUSE_MUCH_PRIMS && group->prims > least * (before + p->lone_prims);
+           p->single_prims > FUSE_MUCH_PRIMS && group->prims > least * (before + p->single_prims);
 }
 
 /* A full group is refused before it is composed: in large graphs most groups that share a load with
@@ -183,8 +183,8 @@ static Shape root_domain(const Grouper *p, const Root *root) {
 
 static uint32_t root_axes(const Grouper *p, NodeId id) {
     const Node *node = graph_node(p->graph, id);
-    bool is_product = graph_is_matmul(p->graph, folded(p, id));
-    return is_product ? 1u << node->shape.rank : node->attrs.axes;
+    bool is_gemm = graph_is_matmul(p->graph, folded(p, id));
+    return is_gemm ? 1u << node->shape.rank : node->attrs.axes;
 }
 
 static StoreTarget target_of(const Root *root) {
@@ -231,7 +231,7 @@ static ReasonId why_starved(const Grouper *p, const Group *group) {
     return split_need(is_row ? FORM_ROW : FORM_COLUMN, rows, length);
 }
 
-static bool is_kept_apart(const Grouper *p, const Group *group) {
+static bool needs_own_group(const Grouper *p, const Group *group) {
     for (uint32_t i = 0; i < group->reduces.n; i++)
         if (decisions_ask(p->decisions, group->reduces.data[i], DIRECTIVE_SPLIT_REDUCE))
             return true;
@@ -259,8 +259,8 @@ bool group_is_init(const Grouper *p, const Group *group) {
 
 /* Why the group takes no root that goes over something else. */
 static ReasonId why_not_added(const Grouper *p, const Group *group) {
-    bool is_product = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
-    return is_product ? REASON_TILES : REASON_OTHER_DOMAIN;
+    bool is_gemm = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
+    return is_gemm ? REASON_TILES : REASON_OTHER_DOMAIN;
 }
 
 /* Whether the source wants the root in one kernel with something that the group makes. */
@@ -280,7 +280,7 @@ static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
 static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
     ReasonId starved = group->has_passes ? why_starved(p, group) : REASON_NONE;
     bool is_whole = group->has_passes || group->has_inner;
-    bool is_apart = is_whole && is_kept_apart(p, group);
+    bool is_apart = is_whole && needs_own_group(p, group);
     if (starved == REASON_SEGMENTS) return starved; /* more than a price */
     if ((!starved && !is_apart) || is_insisted(p, group, root)) return REASON_NONE;
     return starved ? starved : REASON_SLOWER;
@@ -288,7 +288,7 @@ static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
 
 bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
-    bool is_product = joined.reduces.n && graph_is_matmul(p->graph, joined.reduces.data[0]);
+    bool is_gemm = joined.reduces.n && graph_is_matmul(p->graph, joined.reduces.data[0]);
     *failure = (InlineFailure){.reason = why_not_added(p, &joined), .node = root->node};
     StoreTarget target = target_of(root);
     if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
@@ -297,7 +297,7 @@ bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure 
     if (root->is_reduction) p->g->group_of[root->node] = index;
     bool ok = try_group(p, &joined, index, failure);
     bool is_place = failure->reason == REASON_OTHER_DOMAIN || failure->reason == REASON_MISALIGNED;
-    if (!ok && is_product && is_place) failure->reason = REASON_TILES;
+    if (!ok && is_gemm && is_place) failure->reason = REASON_TILES;
     ReasonId priced = ok ? why_priced(p, &joined, root->node) : REASON_NONE;
     if (priced) {
         *failure = (InlineFailure){.reason = priced, .node = root->node};
@@ -355,14 +355,14 @@ static uint32_t place_fixed(Grouper *p, const Root *root, uint32_t fixed, uint32
     return index;
 }
 
-static bool is_related(const Grouper *p, const Group *lone, uint32_t group) {
-    for (uint32_t k = 0; k < lone->loads.n; k++)
-        if (p->g->group_of[lone->loads.data[k]] == group) return true;
-    return shares_load(lone, &p->g->groups.data[group]);
+static bool is_related(const Grouper *p, const Group *single, uint32_t group) {
+    for (uint32_t k = 0; k < single->loads.n; k++)
+        if (p->g->group_of[single->loads.data[k]] == group) return true;
+    return shares_load(single, &p->g->groups.data[group]);
 }
 
 /* Reductions whose results a kernel by itself reads are stored for it. */
-static void note_apart(const Grouper *p, const Group *alone) {
+static void note_own_group(const Grouper *p, const Group *alone) {
     for (uint32_t i = 0; i < alone->loads.n && !p->off; i++) {
         NodeId load = alone->loads.data[i];
         if (!p->g->why_stored[load]) p->g->why_stored[load] = why_apart(p, load);
@@ -399,10 +399,10 @@ static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Root *root) 
 }
 
 /* Of a root that joined a group later than those that make what it needs. */
-static void note_passed(Grouper *p, const Root *root, const Group *lone, uint32_t joined,
+static void note_passed(Grouper *p, const Root *root, const Group *single, uint32_t joined,
                         uint32_t after) {
-    for (uint32_t k = 0; k < lone->loads.n; k++) {
-        NodeId load = lone->loads.data[k];
+    for (uint32_t k = 0; k < single->loads.n; k++) {
+        NodeId load = single->loads.data[k];
         uint32_t maker = p->g->group_of[load];
         if (maker == GROUP_NONE || maker == joined) continue;
         bool is_latest = maker + 1 == after;
@@ -418,39 +418,39 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
     if (fixed) return place_fixed(p, root, fixed, after);
     uint32_t alone = open_group(p, root);
     bool is_copy = root->piece && graph_is_bound(p->graph, root->node); /* in no kernel of a dump */
-    p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_lone(p, root->node);
+    p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_single(p, root->node);
     if (p->g->groups.data[alone].is_closed) {
-        note_apart(p, &p->g->groups.data[alone]);
+        note_own_group(p, &p->g->groups.data[alone]);
         return alone;
     }
-    Group lone = p->g->groups.data[alone];
+    Group single = p->g->groups.data[alone];
     p->g->groups.n--;
-    p->lone_prims = graph_block(p->graph, root->node, BLOCK_MUST) ? 0 : lone.prims;
+    p->single_prims = graph_block(p->graph, root->node, BLOCK_MUST) ? 0 : single.prims;
     InlineFailure failure, why = {.reason = REASON_BETWEEN};
-    uint32_t merged = after ? group_merge_for(p, &lone, root, after - 1) : GROUP_NONE;
+    uint32_t merged = after ? group_merge_for(p, &single, root, after - 1) : GROUP_NONE;
     if (merged != GROUP_NONE) return merged;
-    uint32_t joined = group_join_preferred(p, &lone, root, after);
+    uint32_t joined = group_join_preferred(p, &single, root, after);
     if (joined != GROUP_NONE) {
-        note_passed(p, root, &lone, joined, after);
+        note_passed(p, root, &single, joined, after);
         return joined;
     }
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
         if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
-        if (group->fixed || group->is_closed || !is_related(p, &lone, i)) continue;
+        if (group->fixed || group->is_closed || !is_related(p, &single, i)) continue;
         if (group_try_join(p, i, root, &failure)) {
-            note_passed(p, root, &lone, i, after);
+            note_passed(p, root, &single, i, after);
             return i;
         }
         if (i + 1 == after) why = failure;
     }
-    joined = group_join_earlier(p, &lone, root, after);
+    joined = group_join_earlier(p, &single, root, after);
     if (joined != GROUP_NONE) {
-        note_passed(p, root, &lone, joined, after);
+        note_passed(p, root, &single, joined, after);
         return joined;
     }
-    for (uint32_t k = 0; k < lone.loads.n; k++) {
-        NodeId load = lone.loads.data[k];
+    for (uint32_t k = 0; k < single.loads.n; k++) {
+        NodeId load = single.loads.data[k];
         uint32_t maker = p->g->group_of[load];
         bool is_latest = maker != GROUP_NONE && maker + 1 == after;
         ReasonId reason = is_cut(p, load, root->node) ? REASON_SPILLS
@@ -458,7 +458,7 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
                                                       : why_earlier(p, maker, root);
         refuse(p, load, alone, reason);
     }
-    vec_push(p->arena, &p->g->groups, lone);
+    vec_push(p->arena, &p->g->groups, single);
     return alone;
 }
 
@@ -506,13 +506,13 @@ static bool leaves_fixed(const Grouper *p, NodeId id) {
 }
 
 /* Stores a value from the kernel that makes the reduction below it, or not at all. */
-static void hand_over(Grouper *p, NodeId id) {
+static void sink_epilogue(Grouper *p, NodeId id) {
     Root root = {.node = id, .output = OUTPUT_NONE};
     uint32_t after = group_dependency(p, id);
     InlineFailure failure;
     if (after == 0 || after > p->g->groups.n || p->g->groups.data[after - 1].fixed ||
         p->g->groups.data[after - 1].is_closed || !group_try_join(p, after - 1, &root, &failure)) {
-        p->handover[id] = HANDOVER_REFUSED;
+        p->sinking[id] = SINK_REFUSED;
         return;
     }
     p->g->group_of[id] = after - 1;
@@ -552,7 +552,8 @@ static void run_round(Grouper *p) {
             if (!p->is_placed[id] && !is_later) root_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
-        bool is_apart = group_is_lone(p, id) || (feeds_lone(p, id) && !graph_is_literal(graph, id));
+        bool is_apart =
+            group_is_single(p, id) || (feeds_single(p, id) && !graph_is_literal(graph, id));
         if (is_output) {
             p->g->is_stored[id] = !graph_is_bound(graph, id);
             p->g->why_stored[id] = REASON_OUTPUT;
@@ -564,8 +565,8 @@ static void run_round(Grouper *p) {
                                    : is_fixed ? REASON_FIXED
                                    : is_apart ? why_apart(p, id)
                                               : p->want_reason[id];
-        } else if (p->handover[id] == HANDOVER_WANTED) {
-            hand_over(p, id);
+        } else if (p->sinking[id] == SINK_WANTED) {
+            sink_epilogue(p, id);
         }
     }
     for (uint32_t o = 0; o < graph->outputs.n && !p->off; o++) /* once their kernels are there */
@@ -622,7 +623,7 @@ static void drop_unread(Grouper *p) {
 /* Has something stored for what was too large in the last round; false: there is nothing left. */
 static bool shrink(Grouper *p) {
     return p->failed == NODE_NONE ? group_want_stored(p, p->failure.node, REASON_TOO_LARGE)
-                                  : group_take_apart(p, p->failed, p->failure.node);
+                                  : group_split_closure(p, p->failed, p->failure.node);
 }
 
 Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
@@ -636,7 +637,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .decisions = options.decisions};
     p.wants_store = arena_array(arena, bool, n);
     p.want_reason = arena_array(arena, ReasonId, n);
-    p.handover = arena_array(arena, Handover, n);
+    p.sinking = arena_array(arena, Sinking, n);
     p.whole = arena_array(arena, WholeMap, n);
     p.is_placed = arena_array(arena, bool, n);
     p.op_cost = op_costs(arena);

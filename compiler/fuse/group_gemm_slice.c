@@ -9,17 +9,17 @@
 
 /* Whether it would be stored, or is in a window already. */
 static bool is_taken(const Grouper *p, NodeId id) {
-    return p->wants_store[id] || group_is_lone(p, id) || p->is_inside[id] ||
+    return p->wants_store[id] || group_is_single(p, id) || p->is_inside[id] ||
            p->gemm_slice_of[id] != NODE_NONE;
 }
 
 static bool are_free(const Grouper *p, const GemmSlices *windows) {
-    NodeId product = windows->inside.data[0];
+    NodeId gemm = windows->inside.data[0];
     for (uint32_t i = 0; i < windows->inside.n; i++)
         if (is_taken(p, windows->inside.data[i])) return false;
     for (uint32_t i = 0; i < windows->slices.n; i++) {
         NodeId slice = windows->slices.data[i];
-        if (is_taken(p, slice) || p->can_prepare[slice] != p->can_prepare[product]) return false;
+        if (is_taken(p, slice) || p->can_prepare[slice] != p->can_prepare[gemm]) return false;
     }
     return true;
 }

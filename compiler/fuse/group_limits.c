@@ -245,7 +245,7 @@ static uint32_t narrowest(const Grouper *p, const Inlined *in, uint32_t begin, u
     return best;
 }
 
-bool group_take_apart(Grouper *p, NodeId root, NodeId failing) {
+bool group_split_closure(Grouper *p, NodeId root, NodeId failing) {
     uint32_t n = p->graph->nodes.n, begin = 0;
     ArenaMark mark = arena_mark(p->arena);
     Inlined in = {.nodes = arena_array(p->arena, NodeId, n),

@@ -57,9 +57,9 @@ static bool is_unwanted(const Grouper *p, const Group *group, const Group *into)
     return is_asked && !is_contract;
 }
 
-static void note_slower(const Grouper *p, const Group *lone, uint32_t from) {
-    for (uint32_t k = 0; k < lone->loads.n; k++) {
-        NodeId load = lone->loads.data[k];
+static void note_slower(const Grouper *p, const Group *single, uint32_t from) {
+    for (uint32_t k = 0; k < single->loads.n; k++) {
+        NodeId load = single->loads.data[k];
         if (p->g->group_of[load] == from && !p->g->why_stored[load])
             p->g->why_stored[load] = REASON_SLOWER;
     }
@@ -67,14 +67,14 @@ static void note_slower(const Grouper *p, const Group *lone, uint32_t from) {
 
 /* Per group before `into`: whether the root needs what it makes and it may merge. Returns how
  * many. */
-static uint32_t find_sources(Grouper *p, const Group *lone, uint32_t into, bool *is_source) {
+static uint32_t find_sources(Grouper *p, const Group *single, uint32_t into, bool *is_source) {
     uint32_t n = 0;
-    for (uint32_t k = 0; k < lone->loads.n; k++) {
-        uint32_t from = p->g->group_of[lone->loads.data[k]];
+    for (uint32_t k = 0; k < single->loads.n; k++) {
+        uint32_t from = p->g->group_of[single->loads.data[k]];
         if (from == GROUP_NONE || from >= into || is_source[from] || !may_merge(p, from, into))
             continue;
         if (is_unwanted(p, &p->g->groups.data[from], &p->g->groups.data[into])) {
-            note_slower(p, lone, from);
+            note_slower(p, single, from);
             continue;
         }
         is_source[from] = true;
@@ -134,9 +134,9 @@ static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
     return place[into];
 }
 
-uint32_t group_merge_for(Grouper *p, const Group *lone, const Root *root, uint32_t into) {
+uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint32_t into) {
     bool *is_source = arena_array(p->arena, bool, p->g->groups.n);
-    if (!find_sources(p, lone, into, is_source)) return GROUP_NONE;
+    if (!find_sources(p, single, into, is_source)) return GROUP_NONE;
     uint32_t n = p->graph->nodes.n, *of = p->g->group_of;
     uint32_t *before = arena_copy(p->arena, of, n * sizeof *of);
     Group kept = p->g->groups.data[into];
@@ -174,8 +174,8 @@ static bool may_follow(const Grouper *p, uint32_t from, uint32_t after) {
 
 /* The group before `after` - 1 that makes what the root loads as its `k`th, if that may be
  * moved. */
-static uint32_t earlier_maker(const Grouper *p, const Group *lone, uint32_t k, uint32_t after) {
-    uint32_t from = p->g->group_of[lone->loads.data[k]];
+static uint32_t earlier_maker(const Grouper *p, const Group *single, uint32_t k, uint32_t after) {
+    uint32_t from = p->g->group_of[single->loads.data[k]];
     return from == GROUP_NONE || from + 1 >= after || !may_follow(p, from, after) ? GROUP_NONE
                                                                                   : from;
 }
@@ -188,9 +188,9 @@ static bool join_moved(Grouper *p, const Root *root, uint32_t from, uint32_t aft
     return false;
 }
 
-uint32_t group_join_earlier(Grouper *p, const Group *lone, const Root *root, uint32_t after) {
-    for (uint32_t k = 0; k < lone->loads.n; k++) {
-        uint32_t from = earlier_maker(p, lone, k, after);
+uint32_t group_join_earlier(Grouper *p, const Group *single, const Root *root, uint32_t after) {
+    for (uint32_t k = 0; k < single->loads.n; k++) {
+        uint32_t from = earlier_maker(p, single, k, after);
         if (from != GROUP_NONE && join_moved(p, root, from, after)) return after - 1;
     }
     return GROUP_NONE;
@@ -204,13 +204,13 @@ static bool is_wanted_in(const Grouper *p, const Group *group, NodeId root) {
     return false;
 }
 
-uint32_t group_join_preferred(Grouper *p, const Group *lone, const Root *root, uint32_t after) {
+uint32_t group_join_preferred(Grouper *p, const Group *single, const Root *root, uint32_t after) {
     const Group *latest = after ? &p->g->groups.data[after - 1] : NULL;
     KernelForm own = latest ? group_form(p, latest) : FORM_MAP;
     KernelForm other = form_info(own)->reduces_rows ? FORM_COLUMN : FORM_ROW;
     if (form_info(own)->one_pass || is_wanted_in(p, latest, root->node)) return GROUP_NONE;
-    for (uint32_t k = 0; k < lone->loads.n; k++) {
-        uint32_t from = earlier_maker(p, lone, k, after);
+    for (uint32_t k = 0; k < single->loads.n; k++) {
+        uint32_t from = earlier_maker(p, single, k, after);
         if (from == GROUP_NONE || group_form(p, &p->g->groups.data[from]) != other) continue;
         p->g->has_ties = true;
         bool is_preferred =

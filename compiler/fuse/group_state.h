@@ -12,7 +12,7 @@ enum {
 };
 
 /* Whether a value that hangs elementwise on a reduction's result is stored in its place. */
-typedef enum { HANDOVER_NONE, HANDOVER_WANTED, HANDOVER_REFUSED } Handover;
+typedef enum { SINK_NONE, SINK_WANTED, SINK_REFUSED } Sinking;
 
 /* Whether a map runs over a value for the sake of its parts. */
 typedef enum { WHOLE_NONE, WHOLE_WANTED, WHOLE_REFUSED } WholeMap;
@@ -42,9 +42,9 @@ typedef struct Grouper {
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;
-    Handover *handover; /* per node: whether it stands for a reduction's result, over all rounds */
-    WholeMap *whole;    /* per node, over all rounds */
-    bool *is_placed;    /* per node: concats to be stored in pieces, over all rounds */
+    Sinking *sinking; /* per node: whether it stands for a reduction's result, over all rounds */
+    WholeMap *whole;  /* per node, over all rounds */
+    bool *is_placed;  /* per node: concats to be stored in pieces, over all rounds */
     /* Per node, of a round: the product that it is a window of, or NODE_NONE; and whether nothing
      * but windows of it is made (fuse/gemm_slice.h). */
     NodeId *gemm_slice_of;
@@ -53,7 +53,7 @@ typedef struct Grouper {
     VecU32 *users;           /* per node */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
-    double lone_prims; /* Group.prims of what is placed now, by itself */
+    double single_prims; /* Group.prims of what is placed now, by itself */
     InlineFailure failure;
     NodeId failed; /* the root that no group of its own could take; NODE_NONE: the source's could
                     * not */
@@ -78,7 +78,7 @@ bool group_widen(Grouper *p, uint32_t index, const Root *root);
 
 /* Merges groups over rows whose results the root, which alone is `lone`, needs into group `into`,
  * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
-uint32_t group_merge_for(Grouper *p, const Group *lone, const Root *root, uint32_t into);
+uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint32_t into);
 
 /* The form of a group's kernel. */
 KernelForm group_form(const Grouper *p, const Group *group);
@@ -86,10 +86,10 @@ KernelForm group_form(const Grouper *p, const Group *group);
  * group that makes something for it, if that can follow all up to there, which it then does: so
  * that it is no matter which of them the source has first. Returns where that group is then;
  * GROUP_NONE: there is none. */
-uint32_t group_join_earlier(Grouper *p, const Group *lone, const Root *root, uint32_t after);
+uint32_t group_join_earlier(Grouper *p, const Group *single, const Root *root, uint32_t after);
 /* Where rows and columns make something for the root: the same for those of the form that options
  * prefer, if the latest is of the other. */
-uint32_t group_join_preferred(Grouper *p, const Group *lone, const Root *root, uint32_t after);
+uint32_t group_join_preferred(Grouper *p, const Group *single, const Root *root, uint32_t after);
 
 /* Finds the round's windows: of products that one slice reads, and of those that options name. */
 void group_find_gemm_slices(Grouper *p);
@@ -97,7 +97,7 @@ void group_find_gemm_slices(Grouper *p);
  * reduction, or a window of a product, in place of that. */
 bool group_folds(const Grouper *p, NodeId id);
 /* Whether the node is to be a kernel by itself, with its arguments in memory. */
-bool group_is_lone(const Grouper *p, NodeId id);
+bool group_is_single(const Grouper *p, NodeId id);
 
 /* Per node: whether a group of the round reads it from memory. */
 bool *group_find_loaded(const Grouper *p);
@@ -109,7 +109,7 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 void group_bound_closures(Grouper *p);
 /* Has what a group of the root's own would inline taken apart in places, since that has too many
  * scalars once the node `failing` is to be composed. False: nothing is left to be stored. */
-bool group_take_apart(Grouper *p, NodeId root, NodeId failing);
+bool group_split_closure(Grouper *p, NodeId root, NodeId failing);
 /* In the end: an output that would be stored anyway, a reduction's result or what stands for it,
  * has the reason of its reader. */
 void group_judge_outputs(Grouper *p);

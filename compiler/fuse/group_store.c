@@ -109,7 +109,7 @@ static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
            makers[id] > 0 && !p->is_inside[id];
 }
 
-static bool store_factors(Grouper *p, const uint32_t *makers) {
+static bool store_operands(Grouper *p, const uint32_t *makers) {
     bool *feeds = feeding_contractions(p);
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
@@ -127,7 +127,7 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     bool *below = arena_array(p->arena, bool, n);
     closure_costs(p, cost, depth);
     double least_spread = p->has_cores ? FUSE_COSTLY_CPU_BROADCAST : FUSE_COSTLY_BROADCAST;
-    bool changed = store_factors(p, makers);
+    bool changed = store_operands(p, makers);
     if (changed) return true; /* the rest may not repeat any more */
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
@@ -204,7 +204,7 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
  * is none. `*output`: an output that is such a
  * value, if there is one. Walks the nodes in topological order
  * and counts the uses of what was passed that have not been met yet. */
-static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeId *output) {
+static NodeId last_sink(const Grouper *p, NodeId source, bool *passed, NodeId *output) {
     const Graph *graph = p->graph;
     const Node *from = graph_node(graph, source);
     NodeId found = NODE_NONE;
@@ -223,7 +223,7 @@ static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeI
         passed[id] = true;
         n_open -= n_met;
         bool is_end = graph_is_output(graph, id) || p->wants_store[id];
-        if (n_open == 0 && !is_end && p->handover[id] != HANDOVER_REFUSED &&
+        if (n_open == 0 && !is_end && p->sinking[id] != SINK_REFUSED &&
             graph_block(graph, id, BLOCK_MUST) == block &&
             dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
             found = id;
@@ -236,16 +236,15 @@ static NodeId last_handover(const Grouper *p, NodeId source, bool *passed, NodeI
 
 /* Reductions whose results other kernels read: what those would all make of them first is made and
  * stored by the reduction's own kernel. */
-static bool find_handovers(Grouper *p) {
+static bool find_sinks(Grouper *p) {
     bool changed = false;
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
     const bool *is_loaded = group_find_loaded(p);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (!group_folds(p, id) || graph_is_output(p->graph, id) || !is_loaded[id]) continue;
-        NodeId output, last = last_handover(p, id, passed, &output);
-        if (last == NODE_NONE || p->handover[last] == HANDOVER_WANTED || p->wants_store[last])
-            continue;
-        p->handover[last] = HANDOVER_WANTED;
+        NodeId output, last = last_sink(p, id, passed, &output);
+        if (last == NODE_NONE || p->sinking[last] == SINK_WANTED || p->wants_store[last]) continue;
+        p->sinking[last] = SINK_WANTED;
         changed = true;
     }
     return changed;
@@ -256,7 +255,7 @@ void group_judge_outputs(Grouper *p) {
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         NodeId output = graph_is_output(p->graph, id) ? id : NODE_NONE;
         if (!group_folds(p, id)) continue;
-        if (output == NODE_NONE) last_handover(p, id, passed, &output);
+        if (output == NODE_NONE) last_sink(p, id, passed, &output);
         if (output != NODE_NONE && p->g->why_apart[output])
             p->g->why_stored[output] = p->g->why_apart[output];
     }
@@ -265,6 +264,6 @@ void group_judge_outputs(Grouper *p) {
 bool group_store_more(Grouper *p) {
     uint32_t *makers = count_makers(p);
     bool prepares = find_prepared(p, makers);
-    return find_costly(p, makers) || prepares || find_handovers(p) || group_place_more(p) ||
+    return find_costly(p, makers) || prepares || find_sinks(p) || group_place_more(p) ||
            group_whole_more(p, makers);
 }

@@ -139,7 +139,7 @@ static ScalarId sum_or_zero(Inliner *c, const Node *node, ScalarId sum) {
 }
 
 /* The place in the group's product that is the window's along an axis of the domain. */
-static IndexId product_coord(Inliner *c, uint32_t d) {
+static IndexId gemm_coord(Inliner *c, uint32_t d) {
     DimId begin = c->group->begin[d];
     return begin ? index_add_dim(c->indices, c->coords[d], begin) : c->coords[d];
 }
@@ -152,7 +152,7 @@ static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
         bool is_reduced = (c->group->axes >> d & 1) != 0;
         if (is_reduced && !node->attrs.keep) continue; /* a GEMM keeps none */
         IndexId expected =
-            is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : product_coord(c, d);
+            is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : gemm_coord(c, d);
         if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
     }
     const TraceIds *operands = &c->of_slot.data[c->marks->slot[id] - 1];
@@ -247,14 +247,14 @@ static ScalarId pull_concat(Inliner *c, const Node *node, const IndexId *coords,
     return value;
 }
 
-static void place_coords(Inliner *c, Place place, const Shape *shape, IndexId *coords);
+static void place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexId *coords);
 
 /* Whether a value that this group stores is being computed at the very place it is stored from. */
 static bool is_in_place(Inliner *c, NodeId id, const IndexId *coords) {
     const Shape *shape = &graph_node(c->graph, id)->shape;
-    Place place = place_of(c->graph, c->group, shape);
+    ValueSpan place = span_of(c->graph, c->group, shape);
     IndexId expected[MAX_RANK];
-    if (place == PLACE_NONE) return false;
+    if (place == SPAN_NONE) return false;
     place_coords(c, place, shape, expected);
     return memcmp(coords, expected, shape->rank * sizeof *coords) == 0;
 }
@@ -327,11 +327,11 @@ static ScalarId pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard
 /* Places. */
 
 /* The coordinates of a value of this place and shape. */
-static void place_coords(Inliner *c, Place place, const Shape *shape, IndexId *coords) {
+static void place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexId *coords) {
     bool row_cache = shape->rank == c->group->domain.rank;
     uint32_t at = 0;
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
-        bool is_reduced = place == PLACE_ROW && (c->group->axes >> d & 1);
+        bool is_reduced = place == SPAN_ROW && (c->group->axes >> d & 1);
         if (is_reduced && !row_cache) continue;
         coords[at++] = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
     }
@@ -416,10 +416,10 @@ static DimId reduced_count(Inliner *c) {
 static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     uint32_t rank = node->shape.rank;
-    ScalarId factors[2];
+    ScalarId operands[2];
     if (c->group->domain.rank != rank + 1) return fail(c, REASON_TOO_LARGE, id);
     IndexId at[MAX_RANK];
-    for (uint32_t d = 0; d <= rank; d++) at[d] = product_coord(c, d);
+    for (uint32_t d = 0; d <= rank; d++) at[d] = gemm_coord(c, d);
     for (uint32_t side = 0; side < 2; side++) {
         const Shape *shape = &graph_node(c->graph, node->args[side])->shape;
         IndexId coords[MAX_RANK];
@@ -429,11 +429,11 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
         indexmap_broadcast(c->indices, &batch, at, &own, coords);
         coords[own.rank] = side == 0 ? at[rank - 2] : at[rank];
         coords[own.rank + 1] = side == 0 ? at[rank] : at[rank - 1];
-        factors[side] = pull(c, node->args[side], coords, GUARD_NONE);
-        if (!factors[side]) return false;
+        operands[side] = pull(c, node->args[side], coords, GUARD_NONE);
+        if (!operands[side]) return false;
         if (node->attrs.precision == PRECISION_TF32)
-            factors[side] =
-                scalar_prim(c->scalars, PRIM_TF32, factors[side], SCALAR_NONE, SCALAR_NONE);
+            operands[side] =
+                scalar_prim(c->scalars, PRIM_TF32, operands[side], SCALAR_NONE, SCALAR_NONE);
     }
     inline_mark(c->marks, id, MARK_VISITED);
     c->marks->slot[id] = kernel->reduces.n + 1;
@@ -441,8 +441,8 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
              (Reduce){.node = id,
                       .combine = PRIM_ADD,
                       .acc = dtype_compute(node->dtype),
-                      .value = factors[0],
-                      .factor = factors[1],
+                      .lhs = operands[0],
+                      .rhs = operands[1],
                       .precision = node->attrs.precision,
                       .result = node->dtype});
     return true;
@@ -501,8 +501,8 @@ static bool is_made_here(Inliner *c, NodeId id, uint32_t *budget) {
     if (is_in_memory(c, id) || *budget == 0) return false;
     --*budget;
     const Node *node = graph_node(c->graph, id);
-    Place place = place_of(c->graph, c->group, &node->shape);
-    if (place != PLACE_NONE) {
+    ValueSpan place = span_of(c->graph, c->group, &node->shape);
+    if (place != SPAN_NONE) {
         IndexId coords[MAX_RANK];
         place_coords(c, place, &node->shape, coords);
         MemoEntry key = memo_key(id, GUARD_NONE, coords, node->shape.rank);
@@ -526,20 +526,20 @@ static bool may_pass(void *user, NodeId id) {
     return !is_in_memory(user, id);
 }
 
-static bool find_path(Inliner *c, NodeId target, PlacePath *path) {
-    PlaceSearch search = {.graph = c->graph,
-                          .group = c->group,
-                          .may_begin = may_begin,
-                          .may_pass = may_pass,
-                          .user = c};
+static bool find_path(Inliner *c, NodeId target, StorePath *path) {
+    StorePathSearch search = {.graph = c->graph,
+                              .group = c->group,
+                              .may_begin = may_begin,
+                              .may_pass = may_pass,
+                              .user = c};
     bool is_contract = c->group->reduces.n && graph_is_matmul(c->graph, c->group->reduces.data[0]);
-    return place_find_path(&search, target, path) && (!is_contract || path->place == PLACE_ROW);
+    return store_map_find_path(&search, target, path) && (!is_contract || path->place == SPAN_ROW);
 }
 
 /* Pulls an elementwise value above what has been pulled as `value`, the next on the path: that is
  * not pulled again, but what it was rearranged to. */
 static ScalarId pull_above(Inliner *c, NodeId id, NodeId below, ScalarId value,
-                           const PlaceCoords *at) {
+                           const StoreCoords *at) {
     uint32_t rank = graph_node(c->graph, below)->shape.rank;
     MemoEntry entry = memo_key(below, at->guard, at->at, rank);
     if (!memo_find(&c->memo, &entry)) {
@@ -557,7 +557,7 @@ static ScalarId pull_above(Inliner *c, NodeId id, NodeId below, ScalarId value,
 
 /* The value at the end of the path, at coordinates `at`, pulled from its beginning. Only that is
  * computed where the slices have no elements too. */
-static ScalarId pull_along(Inliner *c, const PlacePath *path, PlaceCoords *at) {
+static ScalarId pull_along(Inliner *c, const StorePath *path, StoreCoords *at) {
     NodeId root = path->nodes[path->n - 1];
     ScalarId value = pull(c, root, at->at, GUARD_NONE);
     for (uint32_t i = path->n - 1; i-- > 0 && value;) {
@@ -565,10 +565,10 @@ static ScalarId pull_along(Inliner *c, const PlacePath *path, PlaceCoords *at) {
         const Node *node = graph_node(c->graph, id);
         if (op_info(node->op)->cls == CLASS_VIEW) {
             inline_mark(c->marks, id, MARK_VISITED);
-            place_follow(c->scalars, c->graph, id, at);
-            if (c->input->is_part && node->op == OP_SLICE) c->input->is_part[id] = true;
+            store_map_follow(c->scalars, c->graph, id, at);
+            if (c->input->drops_rest && node->op == OP_SLICE) c->input->drops_rest[id] = true;
         } else {
-            place_guard(c->scalars, at);
+            store_map_guard(c->scalars, at);
             value = pull_above(c, id, path->nodes[i + 1], value, at);
         }
     }
@@ -576,11 +576,11 @@ static ScalarId pull_along(Inliner *c, const PlacePath *path, PlaceCoords *at) {
 }
 
 static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *is_row) {
-    PlacePath path;
+    StorePath path;
     if (!find_path(c, target.node, &path))
         return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
-    *is_row = path.place == PLACE_ROW;
-    PlaceCoords at = {.guard = GUARD_NONE};
+    *is_row = path.place == SPAN_ROW;
+    StoreCoords at = {.guard = GUARD_NONE};
     place_coords(c, path.place, &graph_node(c->graph, path.nodes[path.n - 1])->shape, at.at);
     /* A stored node may itself be in memory for later kernels, never for its own. */
     TraceIds traces = {0};
@@ -596,7 +596,7 @@ static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *i
                      .node = target.node,
                      .buffer = UINT32_MAX,
                      .piece = target.piece,
-                     .guard = place_guard(c->scalars, &at)};
+                     .guard = store_map_guard(c->scalars, &at)};
     if (traces.n) store->trace = traces.data[traces.n - 1] + 1;
     if (c->input->buffer_of_node)
         store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[held]
@@ -645,7 +645,7 @@ static bool compose_with(Arena *arena, const InlineInput *input, Group *group, c
 static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {
     if (!form_info(kernel->form)->multiplies || d + 4 != group->domain.rank) return false;
     uint32_t batch_axes = (2u << axis) - 1;
-    return (scalar_get(kernel->scalars, kernel->reduces.data[0].factor)->axes & batch_axes) != 0;
+    return (scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes & batch_axes) != 0;
 }
 
 /* Which neighbouring axes every index treats as one. */
@@ -667,9 +667,9 @@ static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *
 /* The batches of a product as one axis with m, though some index takes them apart. False: the right
  * operand moves with one of them. */
 static bool join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan) {
-    const Scalar *factor = scalar_get(kernel->scalars, kernel->reduces.data[0].factor);
+    const Scalar *operand = scalar_get(kernel->scalars, kernel->reduces.data[0].rhs);
     uint32_t n_batches = group->domain.rank - 3;
-    if (factor->axes & ((1u << n_batches) - 1)) return false;
+    if (operand->axes & ((1u << n_batches) - 1)) return false;
     for (uint32_t d = 0; d < n_batches; d++) plan->joins[d] = true;
     return n_batches > 0;
 }

@@ -74,8 +74,8 @@ typedef struct InlineInput {
     const uint32_t *buffer_of_node;
     const uint32_t *buffer_of_output;
     const Buffer *buffers;
-    bool *is_part;   /* per node, or NULL: is set for slices that a store leaves out the rest of */
-    bool has_im2col; /* FuseOptions */
+    bool *drops_rest; /* per node, or NULL: is set for slices that a store leaves out the rest of */
+    bool has_im2col;  /* FuseOptions */
     uint32_t max_scalars;
 } InlineInput;
 

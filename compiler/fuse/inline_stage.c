@@ -5,7 +5,7 @@
 
 uint32_t inline_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
     const Reduce *reduce = &kernel->reduces.data[slot];
-    uint32_t left = stage[reduce->value], right = stage[reduce->factor];
+    uint32_t left = stage[reduce->value], right = stage[reduce->rhs];
     return left > right ? left : right;
 }
 

@@ -44,7 +44,7 @@ bool group_widen(Grouper *p, uint32_t index, const Root *root) {
 }
 
 /* Whether all that is made of the value are slices, which have as many elements at least. */
-static bool is_taken_apart(const Grouper *p, NodeId id) {
+static bool is_sliced_whole(const Grouper *p, NodeId id) {
     DimTab *dims = p->graph->dims;
     const Node *node = graph_node(p->graph, id);
     DimId sum = dim_const(dims, 0), elems = shape_n_elems(dims, &node->shape);
@@ -78,7 +78,7 @@ bool group_whole_more(Grouper *p, const uint32_t *makers) {
             changed = true;
         }
         if (p->whole[id] || (cls != CLASS_ELTWISE && cls != CLASS_CAST) || makers[id] < 2 ||
-            p->g->group_of[id] != GROUP_NONE || p->can_prepare[id] || !is_taken_apart(p, id) ||
+            p->g->group_of[id] != GROUP_NONE || p->can_prepare[id] || !is_sliced_whole(p, id) ||
             !is_mapped(p, id, makers[id]) || !group_want_stored(p, id, REASON_COSTLY))
             continue;
         p->whole[id] = WHOLE_WANTED;

@@ -6,24 +6,24 @@
 
 #include <string.h>
 
-Place place_of(const Graph *graph, const Group *group, const Shape *shape) {
-    if (shape_equal(shape, &group->domain)) return PLACE_INNER;
-    if (!group->axes) return PLACE_NONE;
+ValueSpan span_of(const Graph *graph, const Group *group, const Shape *shape) {
+    if (shape_equal(shape, &group->domain)) return SPAN_INNER;
+    if (!group->axes) return SPAN_NONE;
     Shape kept = shape_reduced(graph->dims, &group->domain, group->axes, true);
     Shape dropped = shape_reduced(graph->dims, &group->domain, group->axes, false);
-    return shape_equal(shape, &kept) || shape_equal(shape, &dropped) ? PLACE_ROW : PLACE_NONE;
+    return shape_equal(shape, &kept) || shape_equal(shape, &dropped) ? SPAN_ROW : SPAN_NONE;
 }
 
 /* Finding. */
 
 typedef struct Finder {
-    const PlaceSearch *search;
-    PlacePath *path;
+    const StorePathSearch *search;
+    StorePath *path;
     uint32_t n_visits;
 } Finder;
 
-static Place node_place(const PlaceSearch *search, NodeId id) {
-    return place_of(search->graph, search->group, &graph_node(search->graph, id)->shape);
+static ValueSpan node_place(const StorePathSearch *search, NodeId id) {
+    return span_of(search->graph, search->group, &graph_node(search->graph, id)->shape);
 }
 
 /* Whether the node's value is its argument's, rearranged or cut or element by element. */
@@ -36,12 +36,12 @@ static bool follows(const Graph *graph, NodeId id, NodeId arg) {
 }
 
 static bool descend(Finder *f, NodeId id) {
-    const PlaceSearch *s = f->search;
-    PlacePath *path = f->path;
+    const StorePathSearch *s = f->search;
+    StorePath *path = f->path;
     if (path->n == MAX_PATH || f->n_visits++ == FUSE_STORE_VISITS) return false;
     path->nodes[path->n++] = id;
-    path->place = path->n > 1 ? node_place(s, id) : PLACE_NONE;
-    bool has_place = path->place != PLACE_NONE;
+    path->place = path->n > 1 ? node_place(s, id) : SPAN_NONE;
+    bool has_place = path->place != SPAN_NONE;
     if (has_place && s->may_begin(s->user, id)) return true;
     const Node *node = graph_node(s->graph, id);
     for (uint32_t i = 0; i < node->n_args && !has_place && s->may_pass(s->user, id); i++)
@@ -50,15 +50,15 @@ static bool descend(Finder *f, NodeId id) {
     return false;
 }
 
-bool place_find_path(const PlaceSearch *search, NodeId node, PlacePath *path) {
-    *path = (PlacePath){.place = node_place(search, node), .n = 1, .nodes = {node}};
-    for (NodeId at = node; path->place == PLACE_NONE;) {
+bool store_map_find_path(const StorePathSearch *search, NodeId node, StorePath *path) {
+    *path = (StorePath){.place = node_place(search, node), .n = 1, .nodes = {node}};
+    for (NodeId at = node; path->place == SPAN_NONE;) {
         const Node *view = graph_node(search->graph, at);
         if (path->n == MAX_PATH || !indexmap_is_bijective(view->op)) break;
         path->nodes[path->n++] = at = view->args[0];
         path->place = node_place(search, at);
     }
-    if (path->place != PLACE_NONE) return true;
+    if (path->place != SPAN_NONE) return true;
     Finder finder = {.search = search, .path = path};
     path->n = 0;
     return descend(&finder, node);
@@ -66,7 +66,7 @@ bool place_find_path(const PlaceSearch *search, NodeId node, PlacePath *path) {
 
 /* Following. */
 
-GuardId place_guard(ScalarTab *scalars, PlaceCoords *coords) {
+GuardId store_map_guard(ScalarTab *scalars, StoreCoords *coords) {
     for (uint32_t k = 0; k < MAX_RANK; k++) {
         Guard *range = &coords->ranges[k];
         if (range->lo != DIM_NONE)
@@ -94,7 +94,7 @@ static Guard slice_range(IndexTab *tab, const Node *slice, uint32_t k, IndexId a
     return range;
 }
 
-static void cut_to_slice(ScalarTab *scalars, const Node *slice, uint32_t k, PlaceCoords *coords) {
+static void cut_to_slice(ScalarTab *scalars, const Node *slice, uint32_t k, StoreCoords *coords) {
     IndexTab *tab = scalartab_indices(scalars);
     DimTab *dims = indextab_dims(tab);
     DimId zero = dim_const(dims, 0), one = dim_const(dims, 1);
@@ -110,7 +110,7 @@ static void cut_to_slice(ScalarTab *scalars, const Node *slice, uint32_t k, Plac
     coords->at[k] = slice->shape.dims[k] == one ? index_dim(tab, zero) : at;
 }
 
-void place_follow(ScalarTab *scalars, const Graph *graph, NodeId view, PlaceCoords *coords) {
+void store_map_follow(ScalarTab *scalars, const Graph *graph, NodeId view, StoreCoords *coords) {
     IndexTab *tab = scalartab_indices(scalars);
     const Node *node = graph_node(graph, view);
     const Shape *from = &graph_node(graph, node->args[0])->shape;
@@ -126,7 +126,7 @@ void place_follow(ScalarTab *scalars, const Graph *graph, NodeId view, PlaceCoor
         for (uint32_t k = 0; k < node->shape.rank; k++)
             ranges[k] = coords->ranges[node->attrs.perm[k]];
     else
-        place_guard(scalars, coords);
+        store_map_guard(scalars, coords);
     memcpy(coords->ranges, ranges, sizeof ranges);
     indexmap_push(tab, graph, view, coords->at);
 }

@@ -10,40 +10,40 @@
 #include "fuse/inline.h"
 
 /* Whether a value of this shape has a place in the group, and which. */
-typedef enum { PLACE_NONE, PLACE_INNER, PLACE_ROW } Place;
-Place place_of(const Graph *graph, const Group *group, const Shape *shape);
+typedef enum { SPAN_NONE, SPAN_INNER, SPAN_ROW } ValueSpan;
+ValueSpan span_of(const Graph *graph, const Group *group, const Shape *shape);
 
 enum { MAX_PATH = 32 };
-typedef struct PlacePath {
-    Place place;
+typedef struct StorePath {
+    ValueSpan place;
     uint32_t n;
     NodeId nodes[MAX_PATH]; /* from the value down to one that has a place */
-} PlacePath;
+} StorePath;
 
 /* Whether a path may begin at a value that has a place, since not every one of the right shape is
  * the group's; where it may not, neither may it at what the value is made of. And whether it may go
  * on from a value to what that is made of. */
-typedef bool (*PlaceJudge)(void *user, NodeId node);
-typedef struct PlaceSearch {
+typedef bool (*StorePathJudge)(void *user, NodeId node);
+typedef struct StorePathSearch {
     const Graph *graph;
     const Group *group;
-    PlaceJudge may_begin;
-    PlaceJudge may_pass;
+    StorePathJudge may_begin;
+    StorePathJudge may_pass;
     void *user;
-} PlaceSearch;
+} StorePathSearch;
 /* Finds a path to the node; false: there is none. */
-bool place_find_path(const PlaceSearch *search, NodeId node, PlacePath *path);
+bool store_map_find_path(const StorePathSearch *search, NodeId node, StorePath *path);
 
 /* Coordinates on the way along a path. */
-typedef struct PlaceCoords {
+typedef struct StoreCoords {
     IndexId at[MAX_RANK];
     /* Per coordinate: a range that holds where the last slice has elements; lo DIM_NONE: all. */
     Guard ranges[MAX_RANK];
     GuardId guard; /* of what lies before */
-} PlaceCoords;
+} StoreCoords;
 /* From coordinates of the view's argument to the view's. */
-void place_follow(ScalarTab *scalars, const Graph *graph, NodeId view, PlaceCoords *coords);
+void store_map_follow(ScalarTab *scalars, const Graph *graph, NodeId view, StoreCoords *coords);
 /* Where all slices on the way so far have elements. */
-GuardId place_guard(ScalarTab *scalars, PlaceCoords *coords);
+GuardId store_map_guard(ScalarTab *scalars, StoreCoords *coords);
 
 #endif

@@ -316,11 +316,10 @@ static double n_terms(const Eval *e) {
 static bool widen_reduce(const Eval *e) {
     const double *given, *with = NULL, *without = NULL;
     bool is_float = dtype_kind(e->args[0].dtype) == KIND_FLOAT;
-    bool is_product = e->info->combine == PRIM_MUL, is_index = e->info->cls == CLASS_ARGREDUCE;
+    bool is_prod = e->info->combine == PRIM_MUL, is_index = e->info->cls == CLASS_ARGREDUCE;
     int64_t n = tensor_n_elems(e->out);
     if (!sum_errors(e, &given)) return false;
-    if (is_float && !is_index && !is_product && e->info->combine != PRIM_ADD)
-        return widen_extremes(e);
+    if (is_float && !is_index && !is_prod && e->info->combine != PRIM_ADD) return widen_extremes(e);
     if (is_float && !is_index &&
         (!evaluate(e, e->node->op, true, 1, &with) || !evaluate(e, e->node->op, true, 0, &without)))
         return false;
@@ -335,7 +334,7 @@ static bool widen_reduce(const Eval *e) {
 
 /* The errors of an operand's elements as they enter the GEMM: the interpreter rounds them, a target
  * may not. */
-static const double *factor_errors(const Eval *e, uint32_t k, bool *is_any) {
+static const double *operand_errors(const Eval *e, uint32_t k, bool *is_any) {
     const double *errors = errors_or_zeros(e, k);
     const Tensor *arg = &e->args[k];
     int64_t n = tensor_n_elems(arg);
@@ -395,7 +394,7 @@ static void widen_matrix(const Eval *e, const double *const *errors, const int64
 
 static bool widen_matmul(const Eval *e) {
     bool is_any = false;
-    const double *errors[2] = {factor_errors(e, 0, &is_any), factor_errors(e, 1, &is_any)};
+    const double *errors[2] = {operand_errors(e, 0, &is_any), operand_errors(e, 1, &is_any)};
     Tensor batch = *e->out;
     batch.rank -= 2;
     int64_t n_elems = tensor_n_elems(e->out), n_batches = tensor_n_elems(&batch);

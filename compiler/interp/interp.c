@@ -125,13 +125,13 @@ static bool bind(const Graph *graph, const GraphInput *input, const int64_t *sym
 }
 
 /* Widens the errors of a GEMM's lhs by the error of its rewrite. */
-static const double *slacken(const InterpSlack *slack, const Tensor *factor, const double *errors,
+static const double *slacken(const InterpSlack *slack, const Tensor *operand, const double *errors,
                              Arena *arena) {
-    int64_t n = tensor_n_elems(factor);
+    int64_t n = tensor_n_elems(operand);
     double *wider = arena_array(arena, double, (size_t)n + 1);
     for (int64_t i = 0; i < n; i++)
         wider[i] =
-            (errors ? errors[i] : 0) + slack->relative * fabs(factor->data[i]) + slack->absolute;
+            (errors ? errors[i] : 0) + slack->relative * fabs(operand->data[i]) + slack->absolute;
     return wider;
 }
 
@@ -147,7 +147,7 @@ static bool eval_with(const Graph *graph, NodeId id, const int64_t *symbol_value
         if (reach) errors[k] = reach->bounds[node->args[k]];
     }
     for (uint32_t i = 0; reach && i < reach->n_slack; i++)
-        if (reach->slack[i].product == id)
+        if (reach->slack[i].gemm == id)
             errors[0] = slacken(&reach->slack[i], &args[0], errors[0], arena);
     if (reach) {
         if (!interp_shape(graph, id, symbol_values, &type, arena, error)) return false;

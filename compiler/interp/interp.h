@@ -50,7 +50,7 @@ bool interp_shape(const Graph *graph, NodeId node, const int64_t *symbol_values,
 
 /* The error that a rewrite may add to the lhs of a GEMM: relative, and absolute per element. */
 typedef struct InterpSlack {
-    NodeId product;
+    NodeId gemm;
     double relative, absolute;
 } InterpSlack;
 /* The errors of a fast graph with exact inputs and params. `bounds` has one pointer per node: it

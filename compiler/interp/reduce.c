@@ -70,15 +70,15 @@ static void sum_finish(const Eval *e, int64_t i, const SumAcc *sum, int64_t n_te
 
 /* A product as mantissa * 2^exponent, and the logarithms of the largest and smallest partial
  * products. */
-typedef struct ProductAcc {
+typedef struct ProdAcc {
     double hi, lo; /* mantissa */
     int64_t exponent;
     double log2_large, log2_small; /* sums of logarithms of the operands above and below 1 in
                                     * magnitude */
     bool has_zero, has_infinity, has_nan;
-} ProductAcc;
+} ProdAcc;
 
-static void product_add_factor(ProductAcc *p, double x) {
+static void prod_multiply(ProdAcc *p, double x) {
     if (isnan(x)) p->has_nan = true;
     if (isinf(x)) p->has_infinity = true;
     if (x == 0) p->has_zero = true;
@@ -96,7 +96,7 @@ static void product_add_factor(ProductAcc *p, double x) {
     *(log > 0 ? &p->log2_large : &p->log2_small) += log;
 }
 
-static void product_finish(const Eval *e, int64_t i, const ProductAcc *p, int64_t n_terms) {
+static void prod_finish(const Eval *e, int64_t i, const ProdAcc *p, int64_t n_terms) {
     Dtype dtype = e->out->dtype, compute = dtype_compute(dtype);
     double least = dtype_ulp(compute, 0), n = (double)n_terms;
     bool overflows = p->log2_large > log2(dtype_max(compute)) - 1e-6 * n - 1e-6;
@@ -170,12 +170,12 @@ static void reduce_sum(const Eval *e, Fold *fold) {
     for (int64_t i = 0; i < fold->n_out; i++) sum_finish(e, i, &sums[i], fold->n_terms, divisor);
 }
 
-static void reduce_product(const Eval *e, Fold *fold) {
-    ProductAcc *products = arena_array(e->arena, ProductAcc, (size_t)fold->n_out);
-    for (int64_t i = 0; i < fold->n_out; i++) products[i] = (ProductAcc){.hi = 1};
+static void reduce_prod(const Eval *e, Fold *fold) {
+    ProdAcc *products = arena_array(e->arena, ProdAcc, (size_t)fold->n_out);
+    for (int64_t i = 0; i < fold->n_out; i++) products[i] = (ProdAcc){.hi = 1};
     for (int64_t i = 0; i < fold->n_in; i++, walk_next(&fold->walk))
-        product_add_factor(&products[fold->walk.offsets[0]], e->args[0].data[i]);
-    for (int64_t i = 0; i < fold->n_out; i++) product_finish(e, i, &products[i], fold->n_terms);
+        prod_multiply(&products[fold->walk.offsets[0]], e->args[0].data[i]);
+    for (int64_t i = 0; i < fold->n_out; i++) prod_finish(e, i, &products[i], fold->n_terms);
 }
 
 static void reduce_extreme(const Eval *e, Fold *fold) {
@@ -216,7 +216,7 @@ bool interp_reduce(const Eval *e) {
     else if (combine == PRIM_ADD)
         reduce_sum(e, &fold);
     else
-        reduce_product(e, &fold);
+        reduce_prod(e, &fold);
     return true;
 }
 
@@ -253,7 +253,7 @@ bool walk_add_batch(Walk *walk, const Tensor *arg) {
 }
 
 /* The argument's elements as they enter the multiplication: rounded to tf32 if asked for. */
-static const double *factor_elems(const Eval *e, const Tensor *arg) {
+static const double *operand_elems(const Eval *e, const Tensor *arg) {
     if (e->node->attrs.precision != PRECISION_TF32) return arg->data;
     int64_t n = tensor_n_elems(arg);
     double *rounded = arena_array(e->arena, double, (size_t)n + 1);
@@ -313,7 +313,7 @@ bool interp_matmul(const Eval *e) {
         return interp_fail(e, "shapes %s and %s do not give %s", tensor_type_str(a, e->arena),
                            tensor_type_str(b, e->arena), tensor_type_str(e->out, e->arena));
     int64_t n_batches = tensor_n_elems(&batch);
-    const double *left = factor_elems(e, a), *right = factor_elems(e, b);
+    const double *left = operand_elems(e, a), *right = operand_elems(e, b);
     for (int64_t i = 0; m * n > 0 && i < n_batches; i++, walk_next(&walk))
         for (int64_t row = 0; row < m; row++)
             for (int64_t column = 0; column < n; column++)

@@ -122,7 +122,7 @@ Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep) {
     return result;
 }
 
-bool shape_product(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape) {
+bool matmul_shape(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape) {
     Shape batch = *left, other = *right;
     batch.rank -= 2;
     other.rank -= 2;

@@ -186,7 +186,7 @@ bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b);
 Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep);
 /* The shape of a matmul [.., m, k] x [.., k, n] -> [.., m, n], without a look at k; false when the
  * leading axes do not broadcast. */
-bool shape_product(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape);
+bool matmul_shape(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape);
 /* The shape of a gather of `rows` along `axis` of `data`: at most MAX_RANK axes. */
 Shape shape_gathered(const Shape *data, const Shape *rows, uint32_t axis);
 

@@ -161,7 +161,7 @@ static const char *check_matmul(const Check *c) {
     if (a->rank < 2 || b->rank < 2) return "operand of rank below 2";
     if (a->dims[a->rank - 1] != b->dims[b->rank - 2]) return "contracted extents differ";
     Shape shape;
-    if (!shape_product(c->dims, a, b, &shape)) return "leading axes do not broadcast";
+    if (!matmul_shape(c->dims, a, b, &shape)) return "leading axes do not broadcast";
     return expect_shape(c, &shape);
 }
 

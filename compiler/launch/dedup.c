@@ -66,7 +66,7 @@ static void write_reduces(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->reduces.n; i++) {
         const Reduce *r = &w->kernel->reduces.data[i];
         text_printf(&w->out, "reduce %d %d %d %a %u %u %u %u %d\n", (int)r->combine, r->is_arg,
-                    (int)r->acc, r->identity, w->numbers[r->value], w->numbers[r->factor],
+                    (int)r->acc, r->identity, w->numbers[r->value], w->numbers[r->rhs],
                     w->numbers[r->arg_index], r->divisor, (int)r->result);
     }
 }

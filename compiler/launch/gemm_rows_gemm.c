@@ -57,7 +57,7 @@ static bool find_reader(const Plan *plan, uint32_t maker, uint32_t buffer, uint3
         }
     }
     return n == 1 && *reader > maker && is_alone(plan, *reader) &&
-           !launch_is_apart(plan, launch_kernel(plan, &plan->launches.data[*reader], 0)) &&
+           !launch_has_own_kernel(plan, launch_kernel(plan, &plan->launches.data[*reader], 0)) &&
            !graph_block(plan->graph, plan->buffers.data[buffer].node, BLOCK_NEVER);
 }
 
@@ -69,7 +69,7 @@ static bool is_plain_store(const Finder *s, const Kernel *kernel, const Store *s
 }
 
 /* On tensor cores, of operands of 16 bits. */
-static bool is_product(const Kernel *kernel) {
+static bool is_gemm(const Kernel *kernel) {
     if (!form_info(kernel->form)->multiplies || gemm_operand_dtype(kernel) == DT_F64 ||
         dtype_bytes(gemm_operand_dtype(kernel)) != GEMM_ROWS_GEMM_ELEM_BYTES)
         return false;
@@ -79,7 +79,7 @@ static bool is_product(const Kernel *kernel) {
 }
 
 static bool are_scores(const Finder *s, const Kernel *kernel) {
-    return is_product(kernel) && kernel->row_stores.n == 1 &&
+    return is_gemm(kernel) && kernel->row_stores.n == 1 &&
            dim_hi(s->dims, kernel_n_reduced(kernel)) <= GEMM_ROWS_GEMM_MOST_K &&
            dim_lo(s->dims, kernel_n_reduced(kernel)) > 0 &&
            is_plain_store(s, kernel, kernel->row_stores.data, kernel->n_parallel);
@@ -118,7 +118,7 @@ static bool goes_over(const Finder *s, const Kernel *rows, const Kernel *scores)
 
 /* Whether the lhs is what the rows make, and no more of it is read. */
 static bool multiplies(const Finder *s, const Kernel *result, const Kernel *scores) {
-    if (!is_product(result) || result->n_parallel > MAX_RANK) return false;
+    if (!is_gemm(result) || result->n_parallel > MAX_RANK) return false;
     const Scalar *left = scalar_get(result->scalars, result->reduces.data[0].value);
     AccessAxes axes = access_first_axes(result->n_parallel - 1);
     DimId n = kernel_axis_extent(result, gemm_axis_n(result));
@@ -155,7 +155,7 @@ static uint32_t power_of_two(int64_t n, uint32_t least) {
 }
 
 /* The same rows for both products, four warps below one another. */
-static Sched product_sched(const Trial *t, uint32_t tile_m, uint32_t tile_n, uint32_t tile_k) {
+static Sched gemm_sched(const Trial *t, uint32_t tile_m, uint32_t tile_n, uint32_t tile_k) {
     bool is_wide = false;
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
         is_wide = is_wide || trial_kernel(t, i)->variants[0].sched.is_wide;
@@ -188,8 +188,8 @@ static Variant make_variant(const Trial *t, uint32_t i, bool is_last) {
     int64_t n = dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result)));
     bool is_low = dim_hi(dims, kernel_axis_extent(scores, gemm_axis_m(scores))) <= LOW_TILE;
     uint32_t tile_m = is_low ? LOW_TILE : HIGH_TILE;
-    Sched of_scores = product_sched(t, tile_m, width, depth);
-    Sched of_result = product_sched(t, tile_m, power_of_two(n, LEAST_COLUMNS), width);
+    Sched of_scores = gemm_sched(t, tile_m, width, depth);
+    Sched of_result = gemm_sched(t, tile_m, power_of_two(n, LEAST_COLUMNS), width);
     of_result.lanes = is_last ? 1 : STORE_LANES;
     Variant variant = {.sched = i == GEMM_ROWS_GEMM_RESULT ? of_result : of_scores,
                        .grid = gemm_gpu_grid(result, tile_m, of_result.gemm.tile_n)};

@@ -58,7 +58,7 @@ static bool is_small(const Plan *plan, const Kernel *kernel) {
         const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
         if (!is_known(plan, buffer_bytes(dims, buffer), LAUNCH_ONE_BLOCK_ARG_BYTES)) return false;
     }
-    return !launch_is_apart(plan, kernel);
+    return !launch_has_own_kernel(plan, kernel);
 }
 
 static uint8_t sizes_of(const Plan *plan, const Kernel *kernel) {
@@ -77,7 +77,7 @@ static bool is_stored(const Trial *t, uint32_t buffer) {
 }
 
 static uint32_t smem_bytes(const Trial *t) {
-    return launch_smem_place(&t->together, trial_launch(t), NULL, UINT32_MAX, NULL);
+    return launch_smem_offset(&t->together, trial_launch(t), NULL, UINT32_MAX, NULL);
 }
 
 /* Shared memory that the kernels use for their own, one after the other. */
@@ -245,13 +245,13 @@ static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_o
 
 static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
     (void)prices;
-    uint32_t n_broken, n_broken_apart;
+    uint32_t n_broken, n_broken_before;
     if (gain_of(c, t) <= 0) return false;
     const PlanCost *with = price_around(c, t, true, &n_broken);
-    const PlanCost *without = price_around(c, t, false, &n_broken_apart);
+    const PlanCost *without = price_around(c, t, false, &n_broken_before);
     uint32_t n_saved =
         without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
-    return n_broken <= n_broken_apart && with->us < prices_tie_us(without->us, n_saved);
+    return n_broken <= n_broken_before && with->us < prices_tie_us(without->us, n_saved);
 }
 
 /* Proposing. */

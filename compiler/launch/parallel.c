@@ -23,7 +23,8 @@ typedef struct Searching {
 typedef struct Candidates {
     /* The first is the one that they could start with. */
     uint32_t launch[LAUNCH_PARALLEL_TRIES + 1];
-    Apart apart[LAUNCH_PARALLEL_TRIES + 1]; /* REASON_NONE as long as nothing stands in the way */
+    Unjoined
+        apart[LAUNCH_PARALLEL_TRIES + 1]; /* REASON_NONE as long as nothing stands in the way */
     uint32_t n;
 } Candidates;
 
@@ -50,10 +51,10 @@ static void add_candidate(const Plan *plan, Candidates *to, uint32_t launch) {
     const Kernel *own = launch_kernel(plan, &plan->launches.data[launch], 0);
     const Kernel *first =
         launch_kernel(plan, &plan->launches.data[to->n ? to->launch[0] : launch], 0);
-    to->apart[to->n] = (Apart){.kernel = own->name,
-                               .other = first->name,
-                               .kernel_node = value_of(own),
-                               .other_node = value_of(first)};
+    to->apart[to->n] = (Unjoined){.kernel = own->name,
+                                  .other = first->name,
+                                  .kernel_node = value_of(own),
+                                  .other_node = value_of(first)};
     to->launch[to->n++] = launch;
 }
 
@@ -139,7 +140,7 @@ static bool join_all(Composer *c, Candidates *candidates) {
     return result.is_kept;
 }
 
-static void note_prices(const Composer *c, const TrialPrices *prices, Apart *apart) {
+static void note_prices(const Composer *c, const TrialPrices *prices, Unjoined *apart) {
     for (uint32_t i = 0; i < c->points.n; i++)
         vec_push(c->arena, &apart->prices,
                  (ChangePrice){.dims = c->points.dims[i],
@@ -164,13 +165,13 @@ static void propose(Composer *c) {
     ArenaMark mark = arena_mark(c->scratch);
     Searching s = {.c = c, .made = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
     Candidates candidates;
-    memset(&c->plan->aparts, 0, sizeof c->plan->aparts);
+    memset(&c->plan->unjoined, 0, sizeof c->plan->unjoined);
     for (uint32_t first = 0; first < c->plan->launches.n; first++) {
         find_candidates(&s, first, &candidates);
         if (candidates.n > 1 && !join_all(c, &candidates)) join_each(c, &candidates);
         for (uint32_t i = 1; i < candidates.n; i++)
             if (candidates.apart[i].reason != REASON_NONE)
-                vec_push(c->arena, &c->plan->aparts, candidates.apart[i]);
+                vec_push(c->arena, &c->plan->unjoined, candidates.apart[i]);
     }
     arena_rewind(c->scratch, mark);
 }

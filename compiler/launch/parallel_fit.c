@@ -55,7 +55,7 @@ static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b
                            const Variant *of_b) {
     const GemmSched *s = &of_a->sched.gemm, *t = &of_b->sched.gemm;
     bool is_same = s->tile_m == t->tile_m && s->tile_n == t->tile_n && s->stages == t->stages &&
-                   s->products == t->products && s->store_warps == t->store_warps &&
+                   s->n_gemms == t->n_gemms && s->store_warps == t->store_warps &&
                    of_a->is_resident == of_b->is_resident &&
                    gemm_operand_dtype(a) == gemm_operand_dtype(b);
     for (uint32_t i = 0; i < of_a->n_maps && is_same; i++)
@@ -205,7 +205,8 @@ ReasonId parallel_add(const Composer *c, const Plan *plan, Kernel *kernels, uint
     bool has_maps = most_maps(kernels) || most_maps(&kernels[n]);
     for (uint32_t k = 0; k <= n; k++)
         sched_in_launch(c->arena, c->scratch, plan, &kernels[k],
-                        (GemmLaunch){.products = 1, .n_parts = n + 1, .parts = kernels}, c->target);
+                        (GemmLaunch){.n_gemms = 1, .n_kernels = n + 1, .kernels = kernels},
+                        c->target);
     ReasonId reason = REASON_NONE;
     for (uint32_t k = 1; k <= n && reason == REASON_NONE; k++)
         reason = pair_variants(c, plan, kernels, k);

@@ -19,7 +19,7 @@ static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
 /* Whether the kernel multiplies what is in the buffer: a block fetches operands for all of its tile
  * before the first element of what it makes is there. Of an axis of k of one element the index does
  * not tell. */
-static bool is_factor(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
+static bool is_operand(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
     if (!form_info(kernel->form)->multiplies) return false;
     ArenaMark mark = arena_mark(scratch);
     const bool *is_reduced = kernel_reduced_scalars(scratch, kernel);
@@ -37,7 +37,7 @@ static bool reads_in_place(const Composer *c, const Kernel *kernel, uint32_t buf
     uint32_t n =
         kernel->n_parallel + (form_info(kernel->form)->reduces_rows ? kernel->n_reduced : 0);
     AccessAxes axes = access_first_axes(n);
-    return access_reads(c->plan, kernel, &axes, buffer) && !is_factor(c->scratch, kernel, buffer);
+    return access_reads(c->plan, kernel, &axes, buffer) && !is_operand(c->scratch, kernel, buffer);
 }
 
 /* A sequence so far and a kernel that may continue it, in the composer's plan. */
@@ -52,7 +52,7 @@ typedef struct Pair {
 static bool passes(const Composer *c, const Pair *pair, uint32_t buffer) {
     const Plan *plan = pair->plan;
     NodeId node = plan->buffers.data[buffer].node;
-    if (launch_is_apart(plan, pair->consumer) || graph_block(plan->graph, node, BLOCK_NEVER))
+    if (launch_has_own_kernel(plan, pair->consumer) || graph_block(plan->graph, node, BLOCK_NEVER))
         return false;
     for (uint32_t k = 0; k < pair->launch->n; k++) {
         const Kernel *kernel = launch_kernel(plan, pair->launch, k);
@@ -110,10 +110,10 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     bool is_rows = sequence_has_rows(c, t), has_blocks = c->target->has->blocks;
     if (is_rows ? !sequence_continue_rows(c, t) : !sequence_continue_gemms(c, t))
         return REASON_OTHER_BLOCKS;
-    bool has_chip =
+    bool has_smem =
         (!is_rows || sequence_passes_rows(c, t)) && (!has_blocks || sequence_fits(c, t));
     const Kernel *consumer = sequence_consumer(t);
-    for (uint32_t i = 0; i < consumer->args.n && has_chip; i++)
+    for (uint32_t i = 0; i < consumer->args.n && has_smem; i++)
         sequence_set_space(c, t, consumer->args.data[i], BUFFER_SHARED);
     trial_merge(t);
     if (has_blocks) sequence_set_smem_bytes(t);

@@ -4,7 +4,7 @@
 #include "template/wgmma.h"
 #include "schedule/schedule.h"
 
-enum { MAX_PRODUCTS = WGMMA_MAX_PRODUCTS }; /* at once; on a CPU judged */
+enum { MAX_GEMMS = WGMMA_MAX_GEMMS }; /* at once; on a CPU judged */
 
 static bool may_join_products(const Kernel *kernel) {
     bool may = false;
@@ -55,16 +55,16 @@ static void widen_alike(Kernel *const *kernels, uint32_t n) {
 }
 
 /* Where blocks multiply for all products at once, tiles are chosen anew for as many products. */
-static bool join_products(const Composer *c, Trial *t) {
-    Kernel *kernels[MAX_PRODUCTS], *first = sequence_first(t), *consumer = sequence_consumer(t);
+static bool join_gemms(const Composer *c, Trial *t) {
+    Kernel *kernels[MAX_GEMMS], *first = sequence_first(t), *consumer = sequence_consumer(t);
     uint32_t n = trial_n_kernels(t);
     bool goes = c->target->has->cores ? sched_cpu_gemm_goes_with(first, consumer)
                                       : sched_wgmma_goes_with(&t->together, first, consumer);
     bool has_rows = form_info(trial_kernel(t, n - 2)->form)->reduces_rows, go_together = true;
-    if (n > MAX_PRODUCTS || has_rows || !goes) return false;
+    if (n > MAX_GEMMS || has_rows || !goes) return false;
     for (uint32_t k = 0; k < n; k++) {
         kernels[k] = trial_kernel(t, k);
-        sched_in_launch(c->arena, c->scratch, &t->together, kernels[k], (GemmLaunch){.products = n},
+        sched_in_launch(c->arena, c->scratch, &t->together, kernels[k], (GemmLaunch){.n_gemms = n},
                         c->target);
         go_together = go_together && all_go_with(first, kernels[k]);
     }
@@ -89,5 +89,5 @@ bool sequence_continue_gemms(const Composer *c, Trial *t) {
     if (!sequence_is_tiled(consumer) || consumer->n_parallel != first->n_parallel) return false;
     for (uint32_t k = 0; k < first->n_parallel; k++)
         if (kernel_axis_extent(first, k) != kernel_axis_extent(consumer, k)) return false;
-    return are_at_once(first, consumer) ? join_products(c, t) : all_go_with(first, consumer);
+    return are_at_once(first, consumer) ? join_gemms(c, t) : all_go_with(first, consumer);
 }

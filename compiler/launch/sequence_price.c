@@ -20,7 +20,7 @@ static void keep_common_widths(Kernel *kernel) {
 static bool are_at_once(const Kernel *kernel) {
     bool are = false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
-        are = are || sched_gemm(&kernel->variants[v].sched).products > 1;
+        are = are || sched_gemm(&kernel->variants[v].sched).n_gemms > 1;
     return are;
 }
 

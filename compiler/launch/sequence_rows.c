@@ -55,9 +55,9 @@ static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
 
 /* A few threads for each of at most `n` elements, so that a warp has several rows at once, whose
  * steps wait for one another; but no more rows than there are. */
-static uint32_t row_team(const Sched *first, uint32_t lanes, int64_t n) {
+static uint32_t sequence_threads_per_row(const Sched *first, uint32_t lanes, int64_t n) {
     uint32_t warp_rows = first->gemm.tile_m * WARP_THREADS / first->threads;
-    if (template_info(first->template)->uses_copy_engine) warp_rows = WGMMA_DRAIN_ROWS;
+    if (template_info(first->template)->uses_copy_engine) warp_rows = WGMMA_EPILOGUE_ROWS;
     uint32_t threads_per_row = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
     if (threads_per_row < LAUNCH_ROWS_THREADS) threads_per_row = LAUNCH_ROWS_THREADS;
     while (threads_per_row < WARP_THREADS && (threads_per_row * LAUNCH_ROWS_ELEMS < n ||
@@ -73,7 +73,7 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     Sched own = consumer->variants[0].sched;
     own.lanes = row_lanes(t, of_first);
     own.threads = of_first->sched.threads;
-    own.row.threads_per_row = row_team(&of_first->sched, own.lanes, n);
+    own.row.threads_per_row = sequence_threads_per_row(&of_first->sched, own.lanes, n);
     own.unroll = 1;
     own.row.resident = 1;
     while (own.row.resident * own.row.threads_per_row * own.lanes < n) own.row.resident *= 2;
@@ -120,7 +120,7 @@ static uint32_t row_bytes(const Composer *c, const Trial *t) {
 
 bool sequence_continue_rows(const Composer *c, Trial *t) {
     Kernel *first = sequence_first(t);
-    GemmLaunch launch = {.products = 1, .has_rows = true, .row_bytes = row_bytes(c, t)};
+    GemmLaunch launch = {.n_gemms = 1, .has_rows = true, .row_bytes = row_bytes(c, t)};
     int64_t n = most_columns(c, t);
     sched_in_launch(c->arena, c->scratch, &t->together, first, launch, c->target);
     if (!leaves_rows(&first->variants[first->n_variants - 1], n)) return false;

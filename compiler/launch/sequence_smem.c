@@ -31,7 +31,7 @@ void sequence_set_smem_bytes(Trial *t) {
         if (template_info(variant->sched.template)->uses_copy_engine && is_at_once)
             continue; /* it passes in registers */
         variant->smem_bytes =
-            launch_smem_place(&t->together, launch, &variant->sched, UINT32_MAX, NULL);
+            launch_smem_offset(&t->together, launch, &variant->sched, UINT32_MAX, NULL);
         for (uint32_t k = 0; k < launch->n; k++)
             if (trial_kernel(t, k)->variants[v].shared_bytes)
                 make_room(&trial_kernel(t, k)->variants[v], variant->smem_bytes);
@@ -45,8 +45,8 @@ static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
     uint32_t stage =
         (gemm.tile_m + gemm.tile_n) * gemm.tile_k * dtype_bytes(gemm_operand_dtype(kernel));
     const TemplateCost *cost = template_cost(sched->template);
-    uint32_t part = cost->epilogue_bytes ? cost->epilogue_bytes(kernel, sched) : 0;
-    uint32_t own = gemm.stages * stage > part ? gemm.stages * stage : part;
+    uint32_t subtile = cost->epilogue_bytes ? cost->epilogue_bytes(kernel, sched) : 0;
+    uint32_t own = gemm.stages * stage > subtile ? gemm.stages * stage : subtile;
     if (!variant->shared_bytes) return own;
     return gemm.stages > LAUNCH_LEAST_STAGES
                ? variant->shared_bytes / gemm.stages * LAUNCH_LEAST_STAGES
@@ -67,11 +67,11 @@ bool sequence_fits(const Composer *c, Trial *t) {
     for (uint32_t v = 0; v < first->n_variants; v++) {
         const Sched *sched = &first->variants[v].sched;
         if (template_info(sched->template)->uses_copy_engine) continue;
-        uint32_t bytes = launch_smem_place(&pair, &launch, sched, UINT32_MAX, NULL);
+        uint32_t bytes = launch_smem_offset(&pair, &launch, sched, UINT32_MAX, NULL);
         if (bytes > most) most = bytes;
         has_room = has_room && least_shared(first, &first->variants[v]) + bytes <= block_bytes;
     }
     for (uint32_t i = 0; i < consumer->args.n; i++)
         sequence_set_space(c, t, consumer->args.data[i], BUFFER_GLOBAL);
-    return has_room && first->variants[0].smem_bytes + most <= LAUNCH_CHIP_BYTES;
+    return has_room && first->variants[0].smem_bytes + most <= LAUNCH_SMEM_BYTES;
 }

@@ -121,7 +121,7 @@ bool trial_pays(const Composer *c, Trial *t, TrialPrices *prices) {
     return prices_favor_joining(&c->points, &prices->together, &prices->apart);
 }
 
-bool launch_is_apart(const Plan *plan, const Kernel *kernel) {
+bool launch_has_own_kernel(const Plan *plan, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_NEVER)) return true;
     return false;

@@ -98,7 +98,7 @@ bool trial_is_asked_to_pass(const Composer *c, const Trial *t, uint32_t n, uint3
 bool trial_pays(const Composer *c, Trial *t, TrialPrices *prices);
 
 /* Whether the source wants a value of the kernel in a kernel of its own. */
-bool launch_is_apart(const Plan *plan, const Kernel *kernel);
+bool launch_has_own_kernel(const Plan *plan, const Kernel *kernel);
 /* Edges of `plan` over which the last of the launch's first `n` kernels reads what those before it
  * store: sets them, where the value was stored. `from`: the plan that has the launch. */
 void launch_set_passed_edges(Plan *plan, const Plan *from, const Launch *launch, uint32_t n,

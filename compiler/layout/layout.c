@@ -105,34 +105,34 @@ static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequ
 }
 
 /* Whether the copies that every run makes pay, at all extents. */
-static bool pays(Layout *l, uint32_t gemm, const PackRequest *decisions, uint32_t n) {
+static bool pays(Layout *l, uint32_t gemm, const PackRequest *requests, uint32_t n) {
     CostPoints points = cost_points(l->packing.arena, l->packing.dims, DEVICE_GPU);
     LayoutPrices prices;
     bool is_copied = false;
-    for (uint32_t i = 0; i < n; i++)
-        is_copied = is_copied || decisions[i].made_of == MADE_OF_INPUTS;
+    for (uint32_t i = 0; i < n; i++) is_copied = is_copied || requests[i].made_of == MADE_OF_INPUTS;
     return !is_copied ||
-           (layout_price(l->planning, &l->packing, gemm, decisions, n, &points, &prices) &&
+           (layout_price(l->planning, &l->packing, gemm, requests, n, &points, &prices) &&
             prices_are_better(&points, &prices.as_is, &prices.laid_out, &prices.as_is));
 }
 
 /* How many operands are to lie otherwise; 0 also where one cannot: one alone would not do. */
-static uint32_t find_wishes(const Packing *p, uint32_t gemm, PackRequest decisions[MAX_WISHES]) {
+static uint32_t find_requests(const Packing *p, uint32_t gemm,
+                              PackRequest requests[MAX_PACK_REQUESTS]) {
     uint32_t n = 0;
     for (int is_left = 0; is_left < 2; is_left++) {
-        if (!find_along_k(p, gemm, is_left, &decisions[n])) continue;
-        if (decisions[n++].pitch == DIM_NONE) return 0;
+        if (!find_along_k(p, gemm, is_left, &requests[n])) continue;
+        if (requests[n++].pitch == DIM_NONE) return 0;
     }
     return n;
 }
 
 /* tf32: both operands along k, or none. */
 static bool lay_out_tf32(Layout *l, uint32_t gemm) {
-    PackRequest decisions[MAX_WISHES];
-    uint32_t n = find_wishes(&l->packing, gemm, decisions);
+    PackRequest requests[MAX_PACK_REQUESTS];
+    uint32_t n = find_requests(&l->packing, gemm, requests);
     bool any = false;
-    if (!n || !pays(l, gemm, decisions, n)) return false;
-    for (uint32_t i = 0; i < n; i++) any = pack_operand(&l->packing, gemm, decisions[i]) || any;
+    if (!n || !pays(l, gemm, requests, n)) return false;
+    for (uint32_t i = 0; i < n; i++) any = pack_operand(&l->packing, gemm, requests[i]) || any;
     return any;
 }
 
@@ -149,11 +149,11 @@ static bool lay_out_at_some(Layout *l) {
     Plan *plan = l->packing.plan;
     bool any = false;
     for (uint32_t k = plan->kernels.n; k-- > 0;) {
-        PackRequest decisions[MAX_WISHES];
+        PackRequest requests[MAX_PACK_REQUESTS];
         if (!wants_along_k(l, &plan->kernels.data[k])) continue;
-        uint32_t n = find_wishes(&l->packing, k, decisions);
+        uint32_t n = find_requests(&l->packing, k, requests);
         Packing own = {.arena = l->packing.arena, .plan = plan, .dims = l->packing.dims};
-        any = (n && layout_where_it_pays(l->planning, &own, k, decisions, n)) || any;
+        any = (n && layout_where_it_pays(l->planning, &own, k, requests, n)) || any;
     }
     return any;
 }

@@ -150,11 +150,11 @@ static uint32_t add_kernel(Packer *p, ScalarId value) {
 
 bool pack_operand(Packing *l, uint32_t gemm, PackRequest request) {
     Kernel kernel = l->plan->kernels.data[gemm];
-    ScalarId *factor = gemm_operand(&kernel, request.is_left);
+    ScalarId *operand = gemm_operand(&kernel, request.is_left);
     Packer p = {.packing = l,
                 .gemm = &kernel,
                 .request = request,
-                .value = *factor,
+                .value = *operand,
                 .from = scalartab_indices(kernel.scalars),
                 .to = indextab_new(l->arena, l->dims)};
     p.scalars = scalartab_new(l->arena, p.to);
@@ -168,7 +168,7 @@ bool pack_operand(Packing *l, uint32_t gemm, PackRequest request) {
         vec_push(l->arena, &l->made, (Made){text, buffer});
     }
     Dtype dtype = l->plan->buffers.data[buffer].dtype;
-    *factor = scalar_load(kernel.scalars, dtype, buffer, p.load, GUARD_NONE);
+    *operand = scalar_load(kernel.scalars, dtype, buffer, p.load, GUARD_NONE);
     kernel_note_interface(l->arena, &l->plan->kernels.data[gemm]);
     return true;
 }

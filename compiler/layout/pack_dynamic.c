@@ -12,8 +12,8 @@ typedef struct Searcher {
     const Planning *planning;
     Packing *packing;
     uint32_t gemm;
-    const PackRequest *decisions;
-    uint32_t n_wishes;
+    const PackRequest *requests;
+    uint32_t n_requests;
     DimId measure;   /* rows of the other operand, for each of which a copy is read again */
     uint32_t symbol; /* the only one in it */
 } Searcher;
@@ -21,9 +21,9 @@ typedef struct Searcher {
 /* Where a copy is, that runs make. */
 static bool is_copied(const Searcher *c, bool is_left) {
     bool any = false;
-    for (uint32_t i = 0; i < c->n_wishes; i++)
-        any = any ||
-              (c->decisions[i].is_left == is_left && c->decisions[i].made_of == MADE_OF_INPUTS);
+    for (uint32_t i = 0; i < c->n_requests; i++)
+        any =
+            any || (c->requests[i].is_left == is_left && c->requests[i].made_of == MADE_OF_INPUTS);
     return any;
 }
 
@@ -65,7 +65,8 @@ static CostPoints sweep(const Searcher *c, int64_t from, int64_t to) {
 static uint32_t first_that_pays(const Searcher *c, const CostPoints *points) {
     LayoutPrices prices;
     uint32_t first = points->n;
-    if (!layout_price(c->planning, c->packing, c->gemm, c->decisions, c->n_wishes, points, &prices))
+    if (!layout_price(c->planning, c->packing, c->gemm, c->requests, c->n_requests, points,
+                      &prices))
         return first;
     while (first > 0 && prices.laid_out.us[first - 1] < COST_WORTH * prices.as_is.us[first - 1])
         first--;
@@ -128,8 +129,8 @@ static void start_where(Plan *plan, Kernel *copy, DimId when) {
 }
 
 bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
-                          const PackRequest *decisions, uint32_t n_wishes) {
-    Searcher c = {p, packing, gemm, decisions, n_wishes, DIM_NONE, 0};
+                          const PackRequest *requests, uint32_t n_requests) {
+    Searcher c = {p, packing, gemm, requests, n_requests, DIM_NONE, 0};
     Plan *plan = packing->plan;
     Arena *arena = packing->arena;
     if (!may_be_two(plan, &plan->kernels.data[gemm])) return false;
@@ -145,8 +146,8 @@ bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
     memset(&twin.nodes, 0, sizeof twin.nodes);
     twin.when = when;
     vec_push(arena, &plan->kernels, twin);
-    for (uint32_t i = 0; i < n_wishes; i++)
-        if (!pack_operand(packing, n, decisions[i])) ice(arena, "a factor was laid out, once");
+    for (uint32_t i = 0; i < n_requests; i++)
+        if (!pack_operand(packing, n, requests[i])) ice(arena, "a factor was laid out, once");
     for (uint32_t k = n + 1; k < plan->kernels.n; k++)
         start_where(plan, &plan->kernels.data[k], when);
     uint32_t n_new = plan->kernels.n - n, n_copies = 0;

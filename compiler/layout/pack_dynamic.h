@@ -11,6 +11,6 @@
 /* Puts what stands for kernel `gemm` behind it, where its operands laid out so are faster from some
  * value of one symbol on. False: nothing has changed. */
 bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
-                          const PackRequest *decisions, uint32_t n_wishes);
+                          const PackRequest *requests, uint32_t n_requests);
 
 #endif

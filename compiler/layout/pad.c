@@ -43,10 +43,10 @@ static bool has_quotients(const IndexTab *tab, IndexId index) {
     return false;
 }
 
-static bool has_tensor_cores(const Graph *graph, const Node *product) {
-    return op_info(product->op)->cls == CLASS_MATMUL &&
-           sched_gemm_has_tensor_cores(graph_node(graph, product->args[0])->dtype,
-                                       product->attrs.precision);
+static bool has_tensor_cores(const Graph *graph, const Node *gemm) {
+    return op_info(gemm->op)->cls == CLASS_MATMUL &&
+           sched_gemm_has_tensor_cores(graph_node(graph, gemm->args[0])->dtype,
+                                       gemm->attrs.precision);
 }
 
 static void note_reader(Pitches *p, Arena *arena, NodeId id) {
@@ -67,7 +67,7 @@ DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype) {
     return dim_round_up(dims, extent, step);
 }
 
-static bool has_products(const Graph *graph) {
+static bool has_gemms(const Graph *graph) {
     for (NodeId id = 0; id < graph->nodes.n; id++)
         if (has_tensor_cores(graph, graph_node(graph, id))) return true;
     return false;
@@ -103,7 +103,7 @@ static void want_below(Pitches *p, NodeId made, NodeId at) {
 DimId *pad_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
     uint32_t n = graph->nodes.n;
     DimId *pitches = arena_array(arena, DimId, n);
-    if (!has_products(graph)) return pitches;
+    if (!has_gemms(graph)) return pitches;
     Pitches p = {.graph = graph,
                  .is_stored = is_stored,
                  .is_wanted = arena_array(arena, bool, n),

@@ -156,7 +156,7 @@ static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target,
 }
 
 /* How the operand is to be copied. False: there are no symbols left to say when. */
-static bool find_wish(Packing *p, const Kernel *gemm, bool is_left, PackRequest *request) {
+static bool find_request(Packing *p, const Kernel *gemm, bool is_left, PackRequest *request) {
     OperandRows rows = gemm_operand_rows(gemm, is_left);
     uint32_t source = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left))->buffer;
     CopyRule rule = copy_rule_of(p, gemm, &rows);
@@ -177,7 +177,7 @@ static bool find_wish(Packing *p, const Kernel *gemm, bool is_left, PackRequest 
 
 bool pad_dynamic_copy_operands(Packing *p, uint32_t gemm, const Target *target) {
     const Kernel *kernel = &p->plan->kernels.data[gemm];
-    PackRequest decisions[2];
+    PackRequest requests[2];
     bool wants[2];
     for (int is_left = 0; is_left < 2; is_left++) {
         OperandRows rows = gemm_operand_rows(kernel, is_left);
@@ -186,9 +186,9 @@ bool pad_dynamic_copy_operands(Packing *p, uint32_t gemm, const Target *target) 
         if (!rows.fit && !may_copy(p, kernel, target, is_left)) return false;
     }
     for (int is_left = 0; is_left < 2; is_left++)
-        if (wants[is_left] && !find_wish(p, kernel, is_left, &decisions[is_left])) return false;
+        if (wants[is_left] && !find_request(p, kernel, is_left, &requests[is_left])) return false;
     for (int is_left = 0; is_left < 2; is_left++)
-        if (wants[is_left] && !pack_operand(p, gemm, decisions[is_left])) return false;
+        if (wants[is_left] && !pack_operand(p, gemm, requests[is_left])) return false;
     return wants[0] || wants[1];
 }
 

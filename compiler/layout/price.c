@@ -15,7 +15,7 @@ Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm) {
     for (uint32_t k = 0; k < gemm->n_parallel + gemm->n_reduced; k++)
         rebuild.axes[k] = index_axis(to, index_new_axis(to, index_axis_extent(from, k)));
     reduce.value = rebuild_scalar(&rebuild, reduce.value);
-    reduce.factor = rebuild_scalar(&rebuild, reduce.factor);
+    reduce.rhs = rebuild_scalar(&rebuild, reduce.rhs);
     ScalarId result = scalar_stage(rebuild.to, reduce.result, 0, kernel_parallel_axes(gemm));
     rebuild.results = arena_copy(arena, &result, sizeof result);
     memset(&twin.reduces, 0, sizeof twin.reduces);
@@ -48,8 +48,8 @@ static Prices price(const Planning *p, Plan *plan, const CostPoints *points) {
     return prices_of_plan(p->arena, plan, p->target, points);
 }
 
-bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const PackRequest *decisions,
-                  uint32_t n_wishes, const CostPoints *points, LayoutPrices *prices) {
+bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const PackRequest *requests,
+                  uint32_t n_requests, const CostPoints *points, LayoutPrices *prices) {
     Arena *arena = packing->arena;
     const Plan *plan = packing->plan;
     Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
@@ -57,8 +57,8 @@ bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const Pack
     prices->as_is = price(p, &as_is, points);
     Plan laid_out = alone(arena, plan, layout_twin(arena, plan, &twin));
     Packing own = {.arena = arena, .plan = &laid_out, .dims = packing->dims};
-    for (uint32_t i = 0; i < n_wishes; i++)
-        if (!pack_operand(&own, 0, decisions[i])) return false;
+    for (uint32_t i = 0; i < n_requests; i++)
+        if (!pack_operand(&own, 0, requests[i])) return false;
     pad_dynamic_place_copies(&laid_out, 1);
     plan_order_init(arena, &laid_out);
     prices->laid_out = price(p, &laid_out, points);

@@ -51,7 +51,7 @@ typedef struct GemmSched {
     uint32_t stages;           /* tiles of k in shared memory at once */
     /* GPU_GEMM_WGMMA: GEMMs of the launch, whose tiles a block multiplies at once. They have the
      * lhs in common; 0 or 1: the kernel is alone. */
-    uint32_t products;
+    uint32_t n_gemms;
     /* GPU_GEMM_WGMMA: columns of the last tile of each row of tiles, which is narrower and has a
      * map of its own for the rhs, the third; 0: it is as wide as the others. Blocks that have a
      * wide tile less take these, after the wide ones. */
@@ -156,8 +156,8 @@ typedef struct GemvPasses {
      * the next pass's first, is on its way while the one before is used; 0: it has a loop. They
      * need a known k and few loads, since a grid of so many blocks takes the registers. */
     uint32_t n_rounds;
-    uint32_t n_kept;  /* passes whose sums lie in shared memory before they are joined */
-    uint32_t n_parts; /* of an output there, for each pass */
+    uint32_t n_kept;     /* passes whose sums lie in shared memory before they are joined */
+    uint32_t n_partials; /* of an output there, for each pass */
 } GemvPasses;
 
 enum {

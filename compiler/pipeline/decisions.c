@@ -38,11 +38,11 @@ void decisions_print(const Decisions *decisions, const Graph *graph, Text *out) 
     for (NodeId id = 0; id < decisions->n; id++) {
         const Node *node = graph_node(graph, id);
         const Decision *of = &decisions->of[id];
-        if (!of->directives && !of->part) continue;
+        if (!of->directives && !of->side) continue;
         text_printf(out, "  %u %s:", id, node->name ? node->name : op_info(node->op)->name);
         for (int directive = 0; directive < DIRECTIVE_COUNT; directive++)
             if (of->directives >> directive & 1) text_printf(out, " %s", infos[directive].name);
-        if (of->part) text_printf(out, " part %u", of->part);
+        if (of->side) text_printf(out, " part %u", of->side);
         text_puts(out, "\n");
     }
     if (decisions->by_columns) text_puts(out, "  ties go with columns\n");

@@ -14,7 +14,7 @@ _Static_assert(DIRECTIVE_COUNT <= 16, "the directives of a node are 16 bits");
 
 typedef struct Decision {
     uint16_t directives; /* bit set */
-    uint16_t part; /* on which side of cuts the node lies: DIRECTIVE_CUT counts between parts */
+    uint16_t side; /* on which side of cuts the node lies: DIRECTIVE_CUT counts between parts */
 } Decision;
 
 typedef struct Decisions {

@@ -15,11 +15,11 @@ static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
  * the store, and, if `is_own`, to compute the stored value. */
 static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store,
                           const bool *live, bool is_own) {
-    const bool *is_part = scalar_reached(arena, kernel->scalars, store->value);
+    const bool *is_reached = scalar_reached(arena, kernel->scalars, store->value);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD || s->buffer != taken) continue;
-        if (s->index != store->address || (is_own && !is_part[id])) return false;
+        if (s->index != store->address || (is_own && !is_reached[id])) return false;
     }
     return true;
 }

@@ -23,20 +23,20 @@ static GemvPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uin
     uint32_t n_outputs = sched->gemv.tile_m * sched->gemv.tile_n;
     uint32_t held = sched->gemv.threads_along_k * sched->gemv.slots *
                     (sched->gemv.lanes_along_k ? sched->lanes : 1);
-    GemvPasses p = {.n_groups = n_chains / held, .n_kept = 1, .n_parts = 1};
+    GemvPasses p = {.n_groups = n_chains / held, .n_kept = 1, .n_partials = 1};
     p.n_passes = p.n_groups / (sched->cluster > 1 ? sched->cluster : 1);
     p.n_rounds = straight_rounds(sched, n_chains, k, grid);
     if (!sched->gemv.lanes_along_k)
-        p.n_parts = sched->threads / WARP_THREADS;
+        p.n_partials = sched->threads / WARP_THREADS;
     else if (sched->gemv.threads_along_k > WARP_THREADS)
-        p.n_parts = sched->gemv.slots * (sched->gemv.threads_along_k / WARP_THREADS);
+        p.n_partials = sched->gemv.slots * (sched->gemv.threads_along_k / WARP_THREADS);
     while (p.n_rounds && p.n_kept < PLAN_GEMV_KEPT && p.n_passes % (p.n_kept * 2) == 0 &&
-           p.n_kept * 2 * p.n_parts * n_outputs * acc_bytes <= PLAN_GEMV_KEPT_BYTES)
+           p.n_kept * 2 * p.n_partials * n_outputs * acc_bytes <= PLAN_GEMV_KEPT_BYTES)
         p.n_kept *= 2;
     return p;
 }
 
-uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *take_turns) {
+uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *shares_smem) {
     enum { MOST_BYTES = 16 * 1024 };
     uint32_t all = 0, widest = 0, n = sched->threads * sched->lanes;
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
@@ -45,8 +45,8 @@ uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *ta
         all += bytes;
         if (bytes > widest) widest = bytes;
     }
-    *take_turns = kernel->stages.n > 1 || all > MOST_BYTES;
-    return *take_turns ? widest : all;
+    *shares_smem = kernel->stages.n > 1 || all > MOST_BYTES;
+    return *shares_smem ? widest : all;
 }
 
 GemvPasses kernel_gemv_passes(const Kernel *kernel, const Variant *variant) {
@@ -185,7 +185,7 @@ static void mark_operands(const ScalarTab *scalars, bool *live) {
 
 static void mark_reduce(const Reduce *reduce, bool *live) {
     mark(live, reduce->value);
-    mark(live, reduce->factor);
+    mark(live, reduce->rhs);
     mark(live, reduce->arg_index);
 }
 
@@ -239,7 +239,7 @@ bool *kernel_reduced_scalars(Arena *arena, const Kernel *kernel) {
     bool *is_reduced = new_flags(arena, kernel);
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         is_reduced[kernel->reduces.data[i].value] = true;
-        is_reduced[kernel->reduces.data[i].factor] = true;
+        is_reduced[kernel->reduces.data[i].rhs] = true;
     }
     scalar_mark_arguments(kernel->scalars, is_reduced);
     return is_reduced;

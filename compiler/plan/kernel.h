@@ -16,8 +16,11 @@ typedef struct Reduce {
     bool is_arg;    /* carries the index of the extreme too; the result is that index */
     Dtype acc;      /* compute type of the accumulator */
     double identity;
-    ScalarId value;      /* per element, of type acc; for a GEMM the lhs, in its dtype */
-    ScalarId factor;     /* for a GEMM the rhs, in its dtype; else SCALAR_NONE */
+    union {
+        ScalarId value; /* per element, of type acc */
+        ScalarId lhs;   /* of a GEMM, in its dtype */
+    };
+    ScalarId rhs;        /* of a GEMM, in its dtype; else SCALAR_NONE */
     Precision precision; /* of a GEMM; by tf32 each operand is a PRIM_TF32 or was stored as one */
     ScalarId arg_index;  /* is_arg: i32, the index that goes with the element */
     /* SCALAR_STAGE stands for the result: the accumulator, divided by `divisor` unless that is
@@ -113,19 +116,19 @@ static inline uint32_t gemm_axis_k(const Kernel *kernel) {
 
 /* The dtype that a GEMM multiplies its operands in. */
 static inline Dtype gemm_operand_dtype(const Kernel *kernel) {
-    return scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
+    return scalar_get(kernel->scalars, kernel->reduces.data[0].lhs)->dtype;
 }
 
 /* A GEMM's operand before it is rounded to tf32, which tensor cores do on the way in. */
-static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId factor) {
-    const Scalar *s = scalar_get(kernel->scalars, factor);
-    return s->kind == SCALAR_PRIM && s->prim == PRIM_TF32 ? s->args[0] : factor;
+static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId operand) {
+    const Scalar *s = scalar_get(kernel->scalars, operand);
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_TF32 ? s->args[0] : operand;
 }
 
-/* GPU FORM_COLUMN: bytes of shared memory that the chains take. `take_turns`: whether all
+/* GPU FORM_COLUMN: bytes of shared memory that the chains take. `shares_smem`: whether all
  * reductions use the same bytes one after the other, since there are several stages or many
  * accumulators. */
-uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *take_turns);
+uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *shares_smem);
 /* The passes of a variant of GEMM_GEMV. */
 GemvPasses kernel_gemv_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that a variant's lanes go along, unless a GEMM chooses another axis; or NO_AXIS. */

@@ -101,7 +101,7 @@ static void print_reduce(const Printer *p, uint32_t slot) {
     const Reduce *reduce = &p->kernel->reduces.data[slot];
     text_printf(p->out, "    r%u: %s = %s%s(s%u", slot, dtype_name(reduce->result),
                 reduce->is_arg ? "arg-" : "", prim_info(reduce->combine)->name, reduce->value);
-    if (reduce->factor) text_printf(p->out, " * s%u", reduce->factor);
+    if (reduce->rhs) text_printf(p->out, " * s%u", reduce->rhs);
     if (reduce->is_arg) text_printf(p->out, ", s%u", reduce->arg_index);
     text_printf(p->out, ") in %s", dtype_name(reduce->acc));
     if (reduce->divisor != DIM_NONE) {
@@ -167,7 +167,7 @@ static void print_gemm(const GemmSched *s, Text *out) {
                 s->tile_k, s->warps_m, s->warps_n, s->stages);
     if (s->tail_n) text_printf(out, ", last tiles %u wide", s->tail_n);
     if (s->store_warps) text_printf(out, ", %u warps store", s->store_warps);
-    if (s->products > 1) text_printf(out, ", %u products at once", s->products);
+    if (s->n_gemms > 1) text_printf(out, ", %u products at once", s->n_gemms);
 }
 
 static void print_cpu_gemm(const CpuGemmSched *s, Text *out) {

@@ -63,7 +63,7 @@ uint64_t launch_symbols(const Plan *plan, const Launch *launch) {
 /* Elements from row to row of the tile. Rows of a GEMM's tile are padded by one access, at
  * most four elements, against bank conflicts: by no more, so that two blocks of large tiles still
  * have room on a processor with 164 KiB. */
-static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
+static DimId smem_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
                         const Buffer *buffer) {
     Shape layout = buffer_layout(buffer);
     if (form_info(reader->form)->reduces_rows) return layout.dims[layout.rank - 1];
@@ -74,7 +74,7 @@ static DimId chip_pitch(const Plan *plan, const Kernel *reader, const Sched *sch
 
 /* Rows of the tile that are there at once: of a GEMM that follows all of them, of rows those that
  * the epilogue has. */
-static uint32_t chip_rows(const Kernel *reader, const Sched *sched) {
+static uint32_t smem_rows(const Kernel *reader, const Sched *sched) {
     return form_info(reader->form)->reduces_rows ? sched_epilogue_rows(sched) : sched_tile(sched).m;
 }
 
@@ -126,7 +126,7 @@ bool launch_is_sequence(const Launch *launch) {
     return false;
 }
 
-bool launch_joins_products(const Plan *plan, const Launch *launch) {
+bool launch_joins_gemms(const Plan *plan, const Launch *launch) {
     return launch_is_sequence(launch) &&
            form_info(launch_kernel(plan, launch, 1)->form)->multiplies;
 }
@@ -135,7 +135,7 @@ bool launch_joins_products(const Plan *plan, const Launch *launch) {
  * off, a load reads from where its buffer begins, even if the buffer is empty: so there are
  * SMEM_ACCESS_BYTES behind the begin of the last one. */
 static uint32_t place_whole(const Plan *plan, const Launch *launch, uint32_t buffer,
-                            SmemPlace *place) {
+                            SmemOffset *place) {
     int64_t bytes = 0, least = 0, own;
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
@@ -143,7 +143,7 @@ static uint32_t place_whole(const Plan *plan, const Launch *launch, uint32_t buf
             const Buffer *at = &plan->buffers.data[id];
             bool is_here = at->space == BUFFER_SHARED || launch_copies(launch, id);
             if (!is_here || launch_comes_again(plan, launch, (LaunchArg){k, i})) continue;
-            if (id == buffer) *place = (SmemPlace){(uint32_t)bytes, DIM_NONE};
+            if (id == buffer) *place = (SmemOffset){(uint32_t)bytes, DIM_NONE};
             own = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, at));
             least = bytes + SMEM_ACCESS_BYTES;
             bytes += (own + SMEM_ALIGN_BYTES - 1) / SMEM_ALIGN_BYTES * SMEM_ALIGN_BYTES;
@@ -153,7 +153,7 @@ static uint32_t place_whole(const Plan *plan, const Launch *launch, uint32_t buf
 
 /* The tiles that each kernel but the first reads, one behind the other. */
 static uint32_t place_tiles(const Plan *plan, const Launch *launch, const Sched *sched,
-                            uint32_t buffer, SmemPlace *place) {
+                            uint32_t buffer, SmemOffset *place) {
     uint32_t bytes = 0;
     for (uint32_t k = 1; k < launch->n; k++) {
         const Kernel *kernel = launch_kernel(plan, launch, k);
@@ -161,9 +161,9 @@ static uint32_t place_tiles(const Plan *plan, const Launch *launch, const Sched 
             uint32_t id = kernel->args.data[i];
             const Buffer *own = &plan->buffers.data[id];
             if (own->space != BUFFER_SHARED) continue;
-            DimId pitch = chip_pitch(plan, kernel, sched, own);
-            if (id == buffer) *place = (SmemPlace){bytes, pitch};
-            bytes += chip_rows(kernel, sched) * dtype_bytes(own->dtype) *
+            DimId pitch = smem_pitch(plan, kernel, sched, own);
+            if (id == buffer) *place = (SmemOffset){bytes, pitch};
+            bytes += smem_rows(kernel, sched) * dtype_bytes(own->dtype) *
                      (uint32_t)dim_hi(plan->graph->dims, pitch);
             bytes = (bytes + SMEM_ALIGN_BYTES - 1) / SMEM_ALIGN_BYTES * SMEM_ALIGN_BYTES;
         }
@@ -171,8 +171,8 @@ static uint32_t place_tiles(const Plan *plan, const Launch *launch, const Sched 
     return bytes;
 }
 
-uint32_t launch_smem_place(const Plan *plan, const Launch *launch, const Sched *sched,
-                           uint32_t buffer, SmemPlace *place) {
+uint32_t launch_smem_offset(const Plan *plan, const Launch *launch, const Sched *sched,
+                            uint32_t buffer, SmemOffset *place) {
     switch (launch_mode_info(launch->mode)->blocks) {
     case BLOCKS_OWN:
         return 0;

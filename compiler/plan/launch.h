@@ -38,12 +38,12 @@ static inline const Kernel *launch_kernel(const Plan *plan, const Launch *launch
  * wgmma, the rows that its warps store at once. For GEMMs the tile is tile_m x tile_n of `sched`.
  * For one block, buffers that are shared or copied lie as they would in memory, without a pitch,
  * and each has SMEM_ACCESS_BYTES at least. Returns the bytes of all those buffers. */
-typedef struct SmemPlace {
+typedef struct SmemOffset {
     uint32_t offset_bytes;
     DimId pitch;
-} SmemPlace;
-uint32_t launch_smem_place(const Plan *plan, const Launch *launch, const Sched *sched,
-                           uint32_t buffer, SmemPlace *place);
+} SmemOffset;
+uint32_t launch_smem_offset(const Plan *plan, const Launch *launch, const Sched *sched,
+                            uint32_t buffer, SmemOffset *place);
 /* Dynamic shared memory that variant `v` of the launch has before those buffers: its kernels use
  * the same bytes one after the other. */
 uint32_t launch_shared_bytes(const Plan *plan, const Launch *launch, uint32_t v);
@@ -76,7 +76,7 @@ bool kernel_is_rewritten(const Plan *plan, uint32_t k);
 /* Whether each kernel but the first goes on in the blocks of the one before, by its variant. */
 bool launch_is_sequence(const Launch *launch);
 /* Whether the launch multiplies a second time in the blocks of its first product. */
-bool launch_joins_products(const Plan *plan, const Launch *launch);
+bool launch_joins_gemms(const Plan *plan, const Launch *launch);
 /* Whether its kernels follow one another in the same blocks. */
 static inline bool launch_shares_blocks(const Launch *launch) {
     return launch_mode_info(launch->mode)->blocks != BLOCKS_OWN;

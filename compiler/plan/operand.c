@@ -4,12 +4,12 @@
 
 ScalarId *gemm_operand(const Kernel *gemm, bool is_left) {
     Reduce *reduce = &gemm->reduces.data[0];
-    return is_left ? &reduce->value : &reduce->factor;
+    return is_left ? &reduce->lhs : &reduce->rhs;
 }
 
 OperandRows gemm_operand_rows(const Kernel *gemm, bool is_left) {
-    ScalarId factor = gemm_unrounded(gemm, *gemm_operand(gemm, is_left));
-    const Scalar *s = scalar_get(gemm->scalars, factor);
+    ScalarId operand = gemm_unrounded(gemm, *gemm_operand(gemm, is_left));
+    const Scalar *s = scalar_get(gemm->scalars, operand);
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t k = gemm_axis_k(gemm);
     OperandRows rows = {.axis = is_left ? gemm_axis_m(gemm) : gemm_axis_n(gemm),

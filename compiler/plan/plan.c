@@ -167,9 +167,9 @@ bool kernel_lays_out(const Plan *plan, const Kernel *kernel) {
 NodeId kernel_operand_in(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     if (!form_info(kernel->form)->multiplies || kernel->reduces.n == 0) return NODE_NONE;
     const Reduce *reduce = &kernel->reduces.data[0];
-    const ScalarId factors[2] = {reduce->value, reduce->factor};
+    const ScalarId operands[2] = {reduce->lhs, reduce->rhs};
     for (uint32_t side = 0; side < 2; side++) {
-        const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factors[side]));
+        const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, operands[side]));
         if (s->kind == SCALAR_LOAD && s->buffer == buffer)
             return graph_node(plan->graph, reduce->node)->args[side];
     }
@@ -179,8 +179,8 @@ NodeId kernel_operand_in(const Plan *plan, const Kernel *kernel, uint32_t buffer
 NodeId plan_laid_out(const Plan *plan, const Kernel *layout) {
     uint32_t buffer = layout->stages.data[0].stores.data[0].buffer;
     for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k++) {
-        NodeId factor = kernel_operand_in(plan, &plan->kernels.data[k], buffer);
-        if (factor != NODE_NONE) return factor;
+        NodeId operand = kernel_operand_in(plan, &plan->kernels.data[k], buffer);
+        if (operand != NODE_NONE) return operand;
     }
     return layout->stages.data[0].stores.data[0].node;
 }

@@ -83,12 +83,12 @@ typedef Vec(ChangePrice) VecChangePrice;
 
 /* Two launches of which neither waits for the other, by a kernel of each, and why they are not one.
  */
-typedef struct Apart {
+typedef struct Unjoined {
     Str kernel, other;              /* names; `other` is before it */
     NodeId kernel_node, other_node; /* a value of each; NODE_NONE where it computes none */
     ReasonId reason;
     VecChangePrice prices; /* as one launch; where that decides: at every point that was asked */
-} Apart;
+} Unjoined;
 
 /* How the kernels of a launch share its blocks. */
 typedef enum {
@@ -131,7 +131,7 @@ struct Plan {
     Vec(Launch) launches; /* of a scheduled plan: every kernel is in one, in the kernels' order */
     Vec(Edge) edges;
     Vec(DynamicPitch) dynamic_pitches;
-    Vec(Apart) aparts;
+    Vec(Unjoined) unjoined;
     bool has_ties;             /* values that rows or columns could have been made with */
     bool may_rewrite;          /* arithmetic may be changed, within a bound */
     uint32_t facts;            /* that passes left true (pipeline/facts.def), a bit set */

@@ -309,18 +309,18 @@ static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint3
         return false;
     if (!is_once && (!is_once_a_stage(p, kernel, store) || is_read_later(p, kernel, old, new)))
         return false;
-    const bool *is_factor = is_once ? kernel_reduced_scalars(p->arena, kernel) : NULL;
+    const bool *is_operand = is_once ? kernel_reduced_scalars(p->arena, kernel) : NULL;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (s->kind == SCALAR_LOAD && s->buffer == old &&
-            ((is_factor && is_factor[id]) || s->index != store->address))
+            ((is_operand && is_operand[id]) || s->index != store->address))
             return false;
     }
     return true;
 }
 
-static bool are_apart_at(const DimTab *dims, const DimId *offsets, const DimId *ends,
-                         const int64_t *values) {
+static bool are_disjoint_at(const DimTab *dims, const DimId *offsets, const DimId *ends,
+                            const int64_t *values) {
     int64_t from[2], to[2];
     for (int i = 0; i < 2; i++)
         if (!dim_eval(dims, offsets[i], values, &from[i]) ||
@@ -331,7 +331,7 @@ static bool are_apart_at(const DimTab *dims, const DimId *offsets, const DimId *
 
 /* Whether they share no byte: by what the dims' ranges tell, or, where those say nothing, as of the
  * products of differences, at many values. */
-static bool are_apart(const Places *p, const Buffer *a, const Buffer *b) {
+static bool are_disjoint(const Places *p, const Buffer *a, const Buffer *b) {
     DimTab *dims = p->plan->graph->dims;
     const Buffer *both[2] = {a, b};
     DimId offsets[2], ends[2];
@@ -346,7 +346,7 @@ static bool are_apart(const Places *p, const Buffer *a, const Buffer *b) {
         return true;
     for (uint32_t n = 0; n < N_PROBES; n++) {
         probe(dims, n, values);
-        if (!are_apart_at(dims, offsets, ends, values)) return false;
+        if (!are_disjoint_at(dims, offsets, ends, values)) return false;
     }
     return true;
 }
@@ -355,7 +355,7 @@ static bool are_apart(const Places *p, const Buffer *a, const Buffer *b) {
  * before. */
 static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer, uint32_t other) {
     const Buffer *new = &p->plan->buffers.data[buffer], *old = &p->plan->buffers.data[other];
-    if (p->last[other] < p->first[buffer] || are_apart(p, old, new)) return true;
+    if (p->last[other] < p->first[buffer] || are_disjoint(p, old, new)) return true;
     return p->last[other] == k && plan_launch_of(p->plan, k)->n == 1 &&
            old->offset_bytes ==
                new->offset_bytes &&goes_over(p, &p->plan->kernels.data[k], other, buffer);

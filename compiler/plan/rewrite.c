@@ -25,17 +25,17 @@ bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
     const Kernel *result = product_of(plan, rows);
     if (!result) return false;
     NodeId greatest = rows->reduces.data[online_softmax->shift].node;
-    NodeId product = result->reduces.data[0].node;
+    NodeId gemm = result->reduces.data[0].node;
     *rewrite =
         (Rewrite){.rows = k,
                   .result = (uint32_t)(result - plan->kernels.data),
                   .exponents = graph_node(plan->graph, greatest)->args[0],
-                  .product = product,
+                  .gemm = gemm,
                   .power = online_softmax->power,
                   .has_short_weights = scalar_get(rows->scalars, online_softmax->weight)->prim !=
                                        online_softmax->power,
                   .weights = gemm_operand_dtype(result),
-                  .rounded = graph_node(plan->graph, product)->dtype,
+                  .rounded = graph_node(plan->graph, gemm)->dtype,
                   .width = result->variants[0].sched.gemm.tile_k,
                   .is_limited = online_softmax->is_limited};
     return true;

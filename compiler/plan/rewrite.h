@@ -15,7 +15,7 @@
 typedef struct Rewrite {
     uint32_t rows, result;  /* kernels */
     NodeId exponents;       /* x: [.., n] */
-    NodeId product;         /* [.., columns] */
+    NodeId gemm;            /* [.., columns] */
     PrimId power;           /* exp or exp2 */
     bool has_short_weights; /* weights are of a shorter form of it */
     Dtype weights, rounded; /* of the product's lhs and of its result */

@@ -15,8 +15,8 @@ static bool shape_of(const RewriteCase *c, NodeId node, Arena *arena, Tensor *ty
 }
 
 /* Where v begins for each matrix of the product. */
-static bool place_values(const Tensor *product, const Tensor *v, Arena *arena, RewriteCase *c) {
-    Tensor batch = *product;
+static bool place_values(const Tensor *gemm, const Tensor *v, Arena *arena, RewriteCase *c) {
+    Tensor batch = *gemm;
     batch.rank -= 2;
     int64_t n = tensor_n_elems(&batch);
     int64_t *offsets = arena_array(arena, int64_t, (size_t)n);
@@ -31,17 +31,16 @@ bool rewrite_open(const Plan *plan, const Rewrite *rewrite, const int64_t *symbo
                   const uint8_t *const *bytes, Arena *arena, RewriteCase *c) {
     *c = (RewriteCase){
         .plan = plan, .rewrite = *rewrite, .symbol_values = symbol_values, .bytes = bytes};
-    Tensor x, v, product;
+    Tensor x, v, gemm;
     if (!shape_of(c, rewrite->exponents, arena, &x) ||
-        !shape_of(c, graph_node(plan->graph, rewrite->product)->args[1], arena, &v) ||
-        !shape_of(c, rewrite->product, arena, &product))
+        !shape_of(c, graph_node(plan->graph, rewrite->gemm)->args[1], arena, &v) ||
+        !shape_of(c, rewrite->gemm, arena, &gemm))
         return false;
     c->n = v.dims[v.rank - 2];
     c->n_columns = v.dims[v.rank - 1];
-    c->matrix_rows = product.dims[product.rank - 2];
-    c->n_rows = c->n_columns ? tensor_n_elems(&product) / c->n_columns : 0;
-    return c->n > 0 && tensor_n_elems(&x) == c->n_rows * c->n &&
-           place_values(&product, &v, arena, c);
+    c->matrix_rows = gemm.dims[gemm.rank - 2];
+    c->n_rows = c->n_columns ? tensor_n_elems(&gemm) / c->n_columns : 0;
+    return c->n > 0 && tensor_n_elems(&x) == c->n_rows * c->n && place_values(&gemm, &v, arena, c);
 }
 
 static void load(const RewriteCase *c, NodeId node, int64_t first, int64_t n, double *to) {
@@ -56,7 +55,7 @@ void rewrite_load_exponents(const RewriteCase *c, int64_t row, double *x) {
 }
 
 void rewrite_load_values(const RewriteCase *c, int64_t row, double *v) {
-    NodeId values = graph_node(c->plan->graph, c->rewrite.product)->args[1];
+    NodeId values = graph_node(c->plan->graph, c->rewrite.gemm)->args[1];
     load(c, values, c->value_offsets[row / c->matrix_rows], c->n * c->n_columns, v);
 }
 

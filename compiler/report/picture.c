@@ -100,8 +100,8 @@ static void note_reads(Builder *b, const Kernel *kernel) {
         const Buffer *given = &b->plan->buffers.data[buffer];
         NodeId node = given->node;
         if (b->is_laid_out[buffer]) {
-            NodeId factor = kernel_operand_in(b->plan, kernel, buffer);
-            if (factor != NODE_NONE) node = factor;
+            NodeId operand = kernel_operand_in(b->plan, kernel, buffer);
+            if (operand != NODE_NONE) node = operand;
         }
         b->read_of[node] = buffer + 1;
         vec_push(b->arena, &b->read, node);
@@ -186,17 +186,17 @@ static void mark_stored(Builder *b, const Store *stores, uint32_t n) {
 
 /* Copies a factor into another order: what is to be read, `pack`, what is written. */
 static void build_layout(Builder *b, const Kernel *kernel) {
-    NodeId factor = plan_laid_out(b->plan, kernel);
+    NodeId operand = plan_laid_out(b->plan, kernel);
     Store store = kernel->stages.data[0].stores.data[0];
-    mark_ops(b, factor);
+    mark_ops(b, operand);
     add_ops(b);
-    uint32_t pack = add_item(b, (Item){ITEM_OP, factor, NONE, "pack"});
+    uint32_t pack = add_item(b, (Item){ITEM_OP, operand, NONE, "pack"});
     b->into->n_ops++;
-    uint32_t from = source_item(b, factor);
+    uint32_t from = source_item(b, operand);
     if (from != NONE) add_flow(b, from, pack);
-    b->item_of[factor] = pack + 1;
-    vec_push(b->arena, &b->ops, factor);
-    store.node = factor;
+    b->item_of[operand] = pack + 1;
+    vec_push(b->arena, &b->ops, operand);
+    store.node = operand;
     add_stores(b, &store, 1);
 }
 

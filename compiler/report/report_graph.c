@@ -175,9 +175,9 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
     svg_group_begin(d->out, box->left, box->top, "c", NULL);
     for (uint32_t i = 0; i < box->layout.edges.n; i++) {
         const LayeredEdge *edge = &box->layout.edges.data[i];
-        bool is_chip = edge->from >= first && edge->to < first + launch->n;
-        draw_flow(d, edge, &box->layout.nodes.data[edge->from], is_chip ? "chip" : "mem", 1.6,
-                  is_chip ? "on chip" : NULL);
+        bool is_smem = edge->from >= first && edge->to < first + launch->n;
+        draw_flow(d, edge, &box->layout.nodes.data[edge->from], is_smem ? "chip" : "mem", 1.6,
+                  is_smem ? "on chip" : NULL);
     }
     for (uint32_t i = 0; i < launch->n; i++) {
         const LayeredNode *at = &box->layout.nodes.data[first + i];

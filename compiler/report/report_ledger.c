@@ -224,7 +224,7 @@ static void report_lines(const Page *page, const char *title, uint32_t n,
 void report_ledger(const Page *page) {
     report_kernels(page);
     report_lines(page, "Launches that are apart though neither waits for the other",
-                 page->graph->after.plan->aparts.n, explain_put_apart);
+                 page->graph->after.plan->unjoined.n, explain_put_unjoined);
     report_lines(page, "What <code>fuse must</code> costs or gains", page->graph->ledger.blocks.n,
                  explain_put_block);
     report_edges(page);

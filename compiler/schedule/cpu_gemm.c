@@ -53,9 +53,9 @@ typedef struct Gemm {
     const Kernel *kernel;
     DimTab *dims;
     DimId rows, columns, depth;
-    ScalarId column_factor;
+    ScalarId column_operand;
     uint32_t acc_bytes, vector_bytes, lanes;
-    bool is_turned;
+    bool is_transposed;
     bool has_few; /* outputs */
     GemmLaunch launch;
 } Gemm;
@@ -63,10 +63,10 @@ typedef struct Gemm {
 static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_rows,
                       uint32_t block_columns) {
     uint32_t width = tile.vectors * sched->lanes;
-    sched->cpu_gemm.register_m = gemm->is_turned ? width : tile.rows;
-    sched->cpu_gemm.register_n = gemm->is_turned ? tile.rows : width;
-    sched->cpu_gemm.tile_m = gemm->is_turned ? block_columns : block_rows;
-    sched->cpu_gemm.tile_n = gemm->is_turned ? block_rows : block_columns;
+    sched->cpu_gemm.register_m = gemm->is_transposed ? width : tile.rows;
+    sched->cpu_gemm.register_n = gemm->is_transposed ? tile.rows : width;
+    sched->cpu_gemm.tile_m = gemm->is_transposed ? block_columns : block_rows;
+    sched->cpu_gemm.tile_n = gemm->is_transposed ? block_rows : block_columns;
 }
 
 /* A tile for at most so many rows. */
@@ -79,13 +79,13 @@ static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
 }
 
 static int64_t block_columns(const Gemm *gemm) {
-    return SCHED_CPU_COLUMNS_BYTES / gemm->acc_bytes / gemm->launch.products;
+    return SCHED_CPU_COLUMNS_BYTES / gemm->acc_bytes / gemm->launch.n_gemms;
 }
 
 /* Of a unit: where rows follow, all of them. */
 static int64_t most_columns(const Gemm *gemm) {
     int64_t all = dim_hi(gemm->dims, gemm->columns), most = block_columns(gemm);
-    bool has_all = gemm->launch.has_rows && !gemm->is_turned && all > most;
+    bool has_all = gemm->launch.has_rows && !gemm->is_transposed && all > most;
     return has_all ? all + SCHED_CPU_MOST_VECTORS * gemm->lanes : most;
 }
 
@@ -98,9 +98,9 @@ static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
 /* Of a unit that is to make at most so many. Rows that follow are gone over by the unit alone:
  * there are to be units for several threads, as far as packing for each of them allows. */
 static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns, int64_t n_rows) {
-    int64_t most = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.products;
+    int64_t most = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.n_gemms;
     if (gemm->has_few) return min_i64(most, SCHED_CPU_FEW_BLOCK_ROWS);
-    if (!gemm->launch.has_rows || gemm->is_turned) return most;
+    if (!gemm->launch.has_rows || gemm->is_transposed) return most;
     bool has_panels = gemm->kernel->panel_columns > 0;
     if (has_panels && n_rows <= SCHED_CPU_SEVERAL_ROWS) return SCHED_CPU_SHORT_ROWS;
     bool is_one_block = dim_hi(gemm->dims, gemm->depth) <= sched->cpu_gemm.tile_k;
@@ -142,14 +142,14 @@ static bool can_stream(const Gemm *gemm) {
     bool seen[SCHED_CPU_STREAM_SCALARS + 1] = {false};
     const ScalarTab *scalars = gemm->kernel->scalars;
     return scalar_count(scalars) <= SCHED_CPU_STREAM_SCALARS &&
-           scalar_cost(scalars, gemm->column_factor, seen) <= SCHED_CPU_STREAM_PRIMS;
+           scalar_cost(scalars, gemm->column_operand, seen) <= SCHED_CPU_STREAM_PRIMS;
 }
 
 static void set_grid(const Gemm *gemm, Variant *variant) {
     DimTab *dims = gemm->dims;
     const Sched *sched = &variant->sched;
-    uint32_t block_rows = gemm->is_turned ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m;
-    uint32_t block_columns = gemm->is_turned ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n;
+    uint32_t block_rows = gemm->is_transposed ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m;
+    uint32_t block_columns = gemm->is_transposed ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n;
     DimId down = dim_ceil_div(dims, gemm->rows, block_rows);
     DimId across = dim_ceil_div(dims, gemm->columns, block_columns);
     DimId blocks = dim_mul(dims, down, across);
@@ -208,16 +208,16 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
                  .rows = m,
                  .columns = n,
                  .depth = index_axis_extent(tab, gemm_axis_k(kernel)),
-                 .column_factor = reduce->factor,
+                 .column_operand = reduce->rhs,
                  .acc_bytes = dtype_bytes(reduce->acc),
                  .vector_bytes = target->vector_bytes,
-                 .launch = {.products = 1}};
+                 .launch = {.n_gemms = 1}};
     gemm.lanes = gemm.vector_bytes / gemm.acc_bytes;
     if (dim_hi(dims, n) < gemm.lanes && dim_hi(dims, m) > dim_hi(dims, n)) {
-        gemm.is_turned = true;
+        gemm.is_transposed = true;
         gemm.rows = n;
         gemm.columns = m;
-        gemm.column_factor = reduce->value;
+        gemm.column_operand = reduce->lhs;
     }
     return gemm;
 }
@@ -225,7 +225,7 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
 GemmPanel sched_cpu_gemm_panel(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
     Tile tile = choose_fitting_tile(&gemm, dim_hi(gemm.dims, gemm.rows));
-    return (GemmPanel){.axis = gemm.is_turned ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
+    return (GemmPanel){.axis = gemm.is_transposed ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
                        .width = tile.vectors * gemm.lanes};
 }
 
@@ -245,8 +245,8 @@ static bool is_affine(const IndexTab *tab, IndexExpr expr) {
 
 /* Whether both lhs operands are loads of the same elements. */
 static bool have_one_left(const Kernel *a, const Kernel *b) {
-    const Scalar *load = scalar_get(a->scalars, a->reduces.data[0].value);
-    const Scalar *other = scalar_get(b->scalars, b->reduces.data[0].value);
+    const Scalar *load = scalar_get(a->scalars, a->reduces.data[0].lhs);
+    const Scalar *other = scalar_get(b->scalars, b->reduces.data[0].lhs);
     if (load->kind != SCALAR_LOAD || other->kind != SCALAR_LOAD || load->guard || other->guard ||
         load->buffer != other->buffer)
         return false;

@@ -12,17 +12,17 @@
  * sched_gemm_widest_rows or sched_cpu_gemm_widest_rows of columns, and on a GPU what passes to them
  * takes so many bytes for each row. */
 typedef struct GemmLaunch {
-    uint32_t products, n_parts;
-    const Kernel *parts;
+    uint32_t n_gemms, n_kernels;
+    const Kernel *kernels;
     bool has_rows;
     uint32_t row_bytes;
 } GemmLaunch;
 
 /* The GEMMs that fill the machine. */
-static inline const Kernel *gemm_launch_parts(const GemmLaunch *launch, const Kernel *kernel,
-                                              uint32_t *n) {
-    *n = launch->n_parts ? launch->n_parts : 1;
-    return launch->n_parts ? launch->parts : kernel;
+static inline const Kernel *gemm_launch_kernels(const GemmLaunch *launch, const Kernel *kernel,
+                                                uint32_t *n) {
+    *n = launch->n_kernels ? launch->n_kernels : 1;
+    return launch->n_kernels ? launch->kernels : kernel;
 }
 
 /* Product of the parallel extents before m. */
@@ -40,7 +40,7 @@ static inline uint32_t sched_gemm_dynamic_bytes(uint32_t bytes) {
     return bytes > STATIC_SHARED_BYTES ? bytes : 0;
 }
 /* Whether a GPU multiplies such operands on tensor cores. */
-bool sched_gemm_has_tensor_cores(Dtype factors, Precision precision);
+bool sched_gemm_has_tensor_cores(Dtype operands, Precision precision);
 /* Whether operands are copied to shared memory 16 bytes at a time where they lie so that they can.
  */
 bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel);

@@ -76,7 +76,7 @@ static void finish(const GemvGpu *g, Variant *variant, uint32_t n_outputs) {
 
 /* Whether twice the threads for an output would still have as many loads each as are to be under
  * way: then they end sooner, and more blocks are in different stages. */
-static bool fills_wider_team(const GemvGpu *g, const Sched *sched, uint32_t groups) {
+static bool fills_more_threads(const GemvGpu *g, const Sched *sched, uint32_t groups) {
     int64_t n_loads =
         dim_lo(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / sched->lanes;
     return sched->gemv.threads_along_k >= WARP_THREADS &&
@@ -93,7 +93,7 @@ static void along_k(const GemvGpu *g, Variant *variant) {
     sched->gemv.threads_along_k = min_u32(groups, WARP_THREADS);
     while (groups / sched->gemv.threads_along_k > SCHED_GEMV_ROW_LOADS ||
            (has_few_outputs(g) && groups > sched->gemv.threads_along_k) ||
-           fills_wider_team(g, sched, groups))
+           fills_more_threads(g, sched, groups))
         sched->gemv.threads_along_k *= 2;
     sched->gemv.slots = groups / sched->gemv.threads_along_k;
     sched->threads = sched->gemv.threads_along_k > SCHED_GEMV_ROW_THREADS
@@ -150,7 +150,7 @@ static void along_outputs(const GemvGpu *g, Variant *variant, uint32_t bytes) {
 
 /* One block: its threads share the chains of as many outputs as a warp's lanes reach, at most one
  * for each thread. */
-static bool turn_along_outputs(const GemvGpu *g, Variant *variant) {
+static bool walk_along_outputs(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
     uint32_t most = min_u32(WARP_THREADS, sched->threads / sched->lanes), across = 1;
@@ -164,7 +164,7 @@ static bool turn_along_outputs(const GemvGpu *g, Variant *variant) {
     return true;
 }
 
-static void turn_along_k(const GemvGpu *g, Variant *variant) {
+static void walk_along_k(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
@@ -172,12 +172,12 @@ static void turn_along_k(const GemvGpu *g, Variant *variant) {
     while (groups / sched->gemv.threads_along_k > SCHED_GEMV_STRIP_LOADS)
         sched->gemv.threads_along_k *= 2;
     sched->gemv.slots = groups / sched->gemv.threads_along_k;
-    uint32_t teams = sched->threads / sched->gemv.threads_along_k;
+    uint32_t n_rows = sched->threads / sched->gemv.threads_along_k;
     while (n_outputs < SCHED_GEMV_ROW_LOADS &&
-           n_outputs * sched->gemv.slots < SCHED_GEMV_STRIP_LOADS && teams * n_outputs < n)
+           n_outputs * sched->gemv.slots < SCHED_GEMV_STRIP_LOADS && n_rows * n_outputs < n)
         n_outputs *= 2;
     sched->unroll = choose_unroll(g, SCHED_GEMV_STRIP_LOADS, sched->gemv.slots * n_outputs);
-    finish(g, variant, teams * n_outputs);
+    finish(g, variant, n_rows * n_outputs);
 }
 
 static void add(const GemvGpu *g, Variant *variant, uint32_t bytes_along_k, uint32_t bytes) {
@@ -203,10 +203,10 @@ void sched_gemv_one_block(const Kernel *kernel, Variant *variant) {
     bool is_column = dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_n(kernel))) <= 1;
     GemvGpu g = vector_of(kernel, NULL, is_column);
     sched->cluster = 0;
-    if (!sched->gemv.lanes_along_k && turn_along_outputs(&g, variant)) return;
+    if (!sched->gemv.lanes_along_k && walk_along_outputs(&g, variant)) return;
     if (!sched->gemv.lanes_along_k) sched->lanes = 1;
     sched->gemv.lanes_along_k = true;
-    turn_along_k(&g, variant);
+    walk_along_k(&g, variant);
 }
 
 uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, Variant *variants) {

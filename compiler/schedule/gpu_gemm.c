@@ -71,11 +71,11 @@ DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n) {
 DimId gemm_launch_grid(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_m,
                        uint32_t tile_n) {
     uint32_t n;
-    const Kernel *parts = gemm_launch_parts(launch, kernel, &n);
+    const Kernel *kernels = gemm_launch_kernels(launch, kernel, &n);
     DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
-    DimId all = gemm_gpu_grid(parts, tile_m, tile_n);
+    DimId all = gemm_gpu_grid(kernels, tile_m, tile_n);
     for (uint32_t i = 1; i < n; i++)
-        all = dim_add(dims, all, gemm_gpu_grid(&parts[i], tile_m, tile_n));
+        all = dim_add(dims, all, gemm_gpu_grid(&kernels[i], tile_m, tile_n));
     return all;
 }
 
@@ -103,13 +103,14 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     sched->gemm.warps_n = tiles->warps_n;
     sched->threads = tiles->threads;
     uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
-    uint32_t stage = simt_stage_bytes(sched, acc_bytes), part = simt_part_bytes(sched, acc_bytes);
+    uint32_t stage = simt_stage_bytes(sched, acc_bytes),
+             subtile = simt_subtile_bytes(sched, acc_bytes);
     sched->gemm.stages = tiles->stages;
     while (sched->gemm.stages > 2 && (sched->gemm.stages * stage > SCHED_GEMM_STAGES_BYTES ||
                                       (sched->gemm.stages - 1) * tiles->k >= dim_hi(g->dims, g->k)))
         sched->gemm.stages--;
     uint32_t bytes = sched->gemm.stages * stage;
-    variant.shared_bytes = sched_gemm_dynamic_bytes(bytes > part ? bytes : part);
+    variant.shared_bytes = sched_gemm_dynamic_bytes(bytes > subtile ? bytes : subtile);
     variant.grid = gemm_gpu_grid(g->kernel, tiles->m, tiles->n);
     g->variants[g->n_variants++] = variant;
 }
@@ -140,7 +141,7 @@ static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t ro
     int64_t all = dim_lo(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n));
     DimId line = gemm_gpu_grid(g->kernel, UINT32_MAX, tiles->n); /* tiles side by side */
     int64_t own = dim_lo(g->dims, line) * ((rows + tiles->m - 1) / tiles->m);
-    return g->launch.n_parts <= 1 && own > all ? own : all;
+    return g->launch.n_kernels <= 1 && own > all ? own : all;
 }
 
 /* Blocks of the next larger tile, at most, where `tiles` is taken. */
@@ -344,53 +345,53 @@ static void add_plain(GemmGpu *g) {
 }
 
 /* Whether the product has one row or one column: of the operands as the graph has them too. */
-typedef enum { PRODUCT_MATRIX, PRODUCT_ROW, PRODUCT_COLUMN } ProductKind;
+typedef enum { GEMM_SHAPE_MATRIX, GEMM_SHAPE_ROW, GEMM_SHAPE_COLUMN } GemmShape;
 
-static ProductKind product_kind(const Plan *plan, const Kernel *kernel) {
+static GemmShape gemm_shape(const Plan *plan, const Kernel *kernel) {
     const Graph *graph = plan->graph;
     const Node *node = graph_node(graph, kernel->reduces.data[0].node);
     const Shape *out = &node->shape;
     bool has_rows = dim_hi(graph->dims, out->dims[out->rank - 2]) > 1;
     bool is_shared = shares_right(graph, &graph_node(graph, node->args[1])->shape);
-    if (dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1) return PRODUCT_COLUMN;
+    if (dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1) return GEMM_SHAPE_COLUMN;
     for (uint32_t d = 0; d + 2 < out->rank && is_shared; d++)
         has_rows = has_rows || dim_hi(graph->dims, out->dims[d]) > 1;
-    return has_rows ? PRODUCT_MATRIX : PRODUCT_ROW;
+    return has_rows ? GEMM_SHAPE_MATRIX : GEMM_SHAPE_ROW;
 }
 
-bool sched_gemm_has_tensor_cores(Dtype factors, Precision precision) {
-    if (factors == DT_F32) return precision == PRECISION_TF32;
-    return factors == DT_F16 || factors == DT_BF16 || factors == DT_F64;
+bool sched_gemm_has_tensor_cores(Dtype operands, Precision precision) {
+    if (operands == DT_F32) return precision == PRECISION_TF32;
+    return operands == DT_F16 || operands == DT_BF16 || operands == DT_F64;
 }
 
 static bool has_tensor_cores(const Kernel *kernel) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    Dtype left = scalar_get(kernel->scalars, reduce->value)->dtype;
-    Dtype right = scalar_get(kernel->scalars, reduce->factor)->dtype;
+    Dtype left = scalar_get(kernel->scalars, reduce->lhs)->dtype;
+    Dtype right = scalar_get(kernel->scalars, reduce->rhs)->dtype;
     return left == right && sched_gemm_has_tensor_cores(left, reduce->precision);
 }
 
 bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel) {
-    return !is_plain(plan, kernel) && product_kind(plan, kernel) == PRODUCT_MATRIX &&
+    return !is_plain(plan, kernel) && gemm_shape(plan, kernel) == GEMM_SHAPE_MATRIX &&
            has_tensor_cores(kernel);
 }
 
 int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel) {
-    if (is_plain(plan, kernel) || product_kind(plan, kernel) != PRODUCT_MATRIX) return 0;
-    Dtype left = scalar_get(kernel->scalars, kernel->reduces.data[0].value)->dtype;
+    if (is_plain(plan, kernel) || gemm_shape(plan, kernel) != GEMM_SHAPE_MATRIX) return 0;
+    Dtype left = scalar_get(kernel->scalars, kernel->reduces.data[0].lhs)->dtype;
     return has_tensor_cores(kernel) ? sched_mma_widest_rows(left) : row_tiles[N_ROW_TILES - 1][0].n;
 }
 
 /* Tiles of one row of them, over batches and parts. */
 static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_n) {
     uint32_t n;
-    const Kernel *parts = gemm_launch_parts(launch, kernel, &n);
+    const Kernel *kernels = gemm_launch_kernels(launch, kernel, &n);
     DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
     DimId all = dim_const(dims, 0);
     for (uint32_t i = 0; i < n; i++) {
-        IndexTab *tab = scalartab_indices(parts[i].scalars);
-        DimId own = dim_ceil_div(dims, index_axis_extent(tab, gemm_axis_n(&parts[i])), tile_n);
-        all = dim_add(dims, all, dim_mul(dims, own, gemm_n_batches(&parts[i])));
+        IndexTab *tab = scalartab_indices(kernels[i].scalars);
+        DimId own = dim_ceil_div(dims, index_axis_extent(tab, gemm_axis_n(&kernels[i])), tile_n);
+        all = dim_add(dims, all, dim_mul(dims, own, gemm_n_batches(&kernels[i])));
     }
     return all;
 }
@@ -427,7 +428,7 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, co
 static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                                  const Target *target, Variant *variants) {
     Variant others[MAX_VARIANTS], *wgmma = variants;
-    const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].value);
+    const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].lhs);
     memcpy(others, variants, sizeof others);
     bool is_wgmma = target->has_wgmma && left->dtype != DT_F64;
     bool fits = is_wgmma && sched_wgmma_fits(plan, kernel);
@@ -472,8 +473,9 @@ uint32_t sched_gpu_gemm(const Plan *plan, const Kernel *kernel, GemmLaunch launc
         add_plain(&g);
         return g.n_variants;
     }
-    ProductKind kind = product_kind(plan, kernel);
-    if (kind != PRODUCT_MATRIX) return sched_gemv(kernel, target, kind == PRODUCT_COLUMN, variants);
+    GemmShape kind = gemm_shape(plan, kernel);
+    if (kind != GEMM_SHAPE_MATRIX)
+        return sched_gemv(kernel, target, kind == GEMM_SHAPE_COLUMN, variants);
     if (has_tensor_cores(kernel)) return add_tensor_cores(plan, kernel, launch, target, variants);
     add_fma(&g, variants[0], reduce->acc);
     return g.n_variants;

@@ -79,8 +79,8 @@ static bool are_lanes_whole(const Searcher *c, IndexId index, uint32_t axis, uin
 
 /* Whether an operand's tile can be copied: a plain load that k moves by a fixed stride, in chunks
  * along k or along its own axis. */
-static bool is_copied(const Searcher *c, ScalarId factor, uint32_t axis) {
-    const Scalar *s = scalar_get(c->kernel->scalars, factor);
+static bool is_copied(const Searcher *c, ScalarId operand, uint32_t axis) {
+    const Scalar *s = scalar_get(c->kernel->scalars, operand);
     uint32_t k = gemm_axis_k(c->kernel);
     if (s->kind != SCALAR_LOAD || s->guard) return false;
     IndexExpr expr = index_expr(c->tab, s->index);
@@ -175,13 +175,13 @@ static bool is_extent_at_most(const Searcher *c, uint32_t axis, int64_t most) {
 /* Tiles along n, or along m, for all batches and parts, if that is a constant; else 0. */
 static int64_t n_tiles_along(const Searcher *c, bool along_n, uint32_t tile) {
     uint32_t n;
-    const Kernel *parts = gemm_launch_parts(&c->launch, c->kernel, &n);
+    const Kernel *kernels = gemm_launch_kernels(&c->launch, c->kernel, &n);
     int64_t all = 0, own;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t axis = along_n ? gemm_axis_n(&parts[i]) : gemm_axis_m(&parts[i]);
-        DimId extent = kernel_axis_extent(&parts[i], axis);
+        uint32_t axis = along_n ? gemm_axis_n(&kernels[i]) : gemm_axis_m(&kernels[i]);
+        DimId extent = kernel_axis_extent(&kernels[i], axis);
         DimId tiles = dim_ceil_div(c->dims, extent, tile);
-        tiles = dim_mul(c->dims, tiles, gemm_n_batches(&parts[i]));
+        tiles = dim_mul(c->dims, tiles, gemm_n_batches(&kernels[i]));
         if (!tiles || !dim_is_const(c->dims, tiles, &own)) return 0;
         all += own;
     }
@@ -337,15 +337,15 @@ static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {
                   .launch = launch,
                   .tab = tab,
                   .dims = indextab_dims(tab),
-                  .left = gemm_unrounded(kernel, reduce->value),
-                  .right = gemm_unrounded(kernel, reduce->factor),
-                  .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype)};
+                  .left = gemm_unrounded(kernel, reduce->lhs),
+                  .right = gemm_unrounded(kernel, reduce->rhs),
+                  .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->lhs)->dtype)};
     c.chunk_elems = ACCESS_BYTES / c.elem_bytes;
     return c;
 }
 
 bool sched_mma_copies(const Kernel *kernel, const Variant *variant) {
-    Searcher c = chooser_of(kernel, (GemmLaunch){.products = 1});
+    Searcher c = chooser_of(kernel, (GemmLaunch){.n_gemms = 1});
     return choose(&c, predicate_dim(&variant->predicate, TERM_MULTIPLE)).copies_both;
 }
 

@@ -18,7 +18,8 @@ static int64_t block_bytes(const RowUse *use, uint32_t threads, uint32_t threads
            (use->n_loads + use->n_stores);
 }
 
-static int64_t set_team(Sched *sched, const RowUse *use, uint32_t threads_per_row, uint32_t slots) {
+static int64_t set_threads_per_row(Sched *sched, const RowUse *use, uint32_t threads_per_row,
+                                   uint32_t slots) {
     sched->row.threads_per_row = threads_per_row;
     sched->row.slots = slots;
     sched->threads = threads_per_row > WARP_THREADS ? threads_per_row : SCHED_ROW_BLOCK_THREADS;
@@ -34,7 +35,7 @@ int64_t sched_row_all(Sched *sched, const RowUse *use) {
     uint32_t most = reduce_order(FORM_ROW, DEVICE_GPU).n_chains / sched->lanes, threads_per_row = 1;
     while (threads_per_row < most && row_steps(sched, threads_per_row, use->length) > 1)
         threads_per_row *= 2;
-    return set_team(sched, use, threads_per_row, 1);
+    return set_threads_per_row(sched, use, threads_per_row, 1);
 }
 
 /* Whether it has more of a row than it should whatever else there is to do. */
@@ -69,7 +70,7 @@ int64_t sched_row_few(Sched *sched, const RowUse *use) {
     while (threads_per_row < all &&
            (has_many_steps(sched, use, threads_per_row) || is_lone(sched, use, threads_per_row)))
         threads_per_row *= 2;
-    return set_team(sched, use, threads_per_row, all / threads_per_row);
+    return set_threads_per_row(sched, use, threads_per_row, all / threads_per_row);
 }
 
 bool sched_row_widen(Sched *sched, uint32_t threads_per_row) {

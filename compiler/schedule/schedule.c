@@ -357,7 +357,7 @@ static void gpu_row(Scheduler *s, Variant variant) {
 
 /* Threads along the columns: no more than they are; `n_segments` of a column side by side where
  * there is room, for a wide tensor without reading sectors in parts. */
-static uint32_t column_team(const Scheduler *s, uint32_t lanes, int64_t n_segments) {
+static uint32_t column_threads(const Scheduler *s, uint32_t lanes, int64_t n_segments) {
     int64_t columns = dim_hi(s->dims, kernel_n_rows(s->kernel));
     uint32_t threads_per_row = WARP_THREADS, least = columns < SCHED_WIDE_COLUMNS ? 1 : 4;
     while (threads_per_row > 1 && threads_per_row / 2 * (int64_t)lanes >= columns)
@@ -396,7 +396,7 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
     }
     if (sched->lanes > 1) return;
     sched->column.threads_along =
-        column_team(s, sched->lanes, most / segment + (most % segment != 0));
+        column_threads(s, sched->lanes, most / segment + (most % segment != 0));
     sched->threads = SCHED_COLUMN_THREADS;
     hurry(s, sched);
     add_column(s, variant);
@@ -418,7 +418,7 @@ static void gpu_column(Scheduler *s, Variant variant) {
         return;
     }
     variant.sched.column.threads_along =
-        is_partial ? column_team(s, variant.sched.lanes, 1) : WARP_THREADS;
+        is_partial ? column_threads(s, variant.sched.lanes, 1) : WARP_THREADS;
     if (!is_partial && variant.sched.lanes > 1 && has_few_strips(s, variant.sched.lanes)) return;
     add_column(s, variant);
 }
@@ -664,7 +664,7 @@ void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *
     if (target->has->blocks) split_axes_for_tiles(arena, plan, kernel, target);
     Scheduler s = scheduler_new(arena, plan, kernel, target);
     if (kernel->form == FORM_GEMM)
-        schedule_contract(&s, (GemmLaunch){.products = 1});
+        schedule_contract(&s, (GemmLaunch){.n_gemms = 1});
     else if (target->has->blocks)
         schedule_gpu(&s);
     else

@@ -23,7 +23,7 @@ enum {
 typedef struct Side {
     ScalarId value;
     uint32_t axis; /* m or n */
-    bool is_turned;
+    bool is_mn_major;
     TensorMap map; /* without boxes */
 } Side;
 
@@ -85,19 +85,19 @@ static bool map_side(const Wgmma *g, Side *side) {
     if (!steps_evenly(g, expr, side->axis)) return false;
     DimId own = stride_along(g, expr, side->axis), along_k = stride_along(g, expr, k);
     if (!own || !along_k) return false;
-    side->is_turned = !dim_equals_const(g->dims, along_k, 1);
-    bool may_turn = dtype_bytes(g->dtype) == 2;
-    if (side->is_turned && (!may_turn || !dim_equals_const(g->dims, own, 1))) return false;
+    side->is_mn_major = !dim_equals_const(g->dims, along_k, 1);
+    bool may_be_mn_major = dtype_bytes(g->dtype) == 2;
+    if (side->is_mn_major && (!may_be_mn_major || !dim_equals_const(g->dims, own, 1))) return false;
     TensorMap *map = &side->map;
     *map = (TensorMap){.arg = kernel_find_arg(g->kernel, s->buffer),
                        .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
                        .is_tf32 = g->dtype == DT_F32,
                        .offset = expr.offset,
                        .rank = 1};
-    map->axes[0] = (MapAxis){.axis = side->is_turned ? side->axis : k,
-                             .stride = side->is_turned ? own : along_k,
+    map->axes[0] = (MapAxis){.axis = side->is_mn_major ? side->axis : k,
+                             .stride = side->is_mn_major ? own : along_k,
                              .box = wgmma_depth(g->dtype)};
-    if (!add_axis(g, map, side->is_turned ? k : side->axis, side->is_turned ? along_k : own))
+    if (!add_axis(g, map, side->is_mn_major ? k : side->axis, side->is_mn_major ? along_k : own))
         return false;
     for (uint32_t axis = 0; axis < gemm_axis_m(g->kernel); axis++) {
         DimId stride = stride_along(g, expr, axis);
@@ -109,7 +109,7 @@ static bool map_side(const Wgmma *g, Side *side) {
 /* Of windows over an image, by a product that has its launch for itself: the copy engine wants to
  * know more of them than parts and phases agree in. */
 static bool map_windows(const Wgmma *g, Side *side) {
-    bool is_alone = g->launch.products <= 1 && g->launch.n_parts <= 1;
+    bool is_alone = g->launch.n_gemms <= 1 && g->launch.n_kernels <= 1;
     const Im2col *windows =
         is_alone ? im2col_find(g->kernel, g->plan->buffers.data, wgmma_depth(g->dtype)) : NULL;
     if (!windows) return false;
@@ -133,19 +133,17 @@ static bool wgmma_init(Wgmma *g, const Plan *plan, const Kernel *kernel, GemmLau
     const Reduce *reduce = &kernel->reduces.data[0];
     *g = (Wgmma){
         .plan = plan, .kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
-    g->dtype = scalar_get(kernel->scalars, reduce->value)->dtype;
-    g->sides[0] =
-        (Side){.value = gemm_unrounded(kernel, reduce->value), .axis = gemm_axis_m(kernel)};
-    g->sides[1] =
-        (Side){.value = gemm_unrounded(kernel, reduce->factor), .axis = gemm_axis_n(kernel)};
+    g->dtype = scalar_get(kernel->scalars, reduce->lhs)->dtype;
+    g->sides[0] = (Side){.value = gemm_unrounded(kernel, reduce->lhs), .axis = gemm_axis_m(kernel)};
+    g->sides[1] = (Side){.value = gemm_unrounded(kernel, reduce->rhs), .axis = gemm_axis_n(kernel)};
     return (map_side(g, &g->sides[0]) || map_windows(g, &g->sides[0])) && map_side(g, &g->sides[1]);
 }
 
 /* Variants. */
 
 static uint32_t stage_bytes(const Wgmma *g, Tile tile) {
-    return wgmma_tile_bytes(tile.m, g->sides[0].is_turned) +
-           g->launch.products * wgmma_tile_bytes(tile.n, g->sides[1].is_turned);
+    return wgmma_tile_bytes(tile.m, g->sides[0].is_mn_major) +
+           g->launch.n_gemms * wgmma_tile_bytes(tile.n, g->sides[1].is_mn_major);
 }
 
 static DimId blocks_of(DimTab *dims, const Kernel *kernel, Tile tile) {
@@ -164,10 +162,10 @@ static DimId n_blocks(const Wgmma *g, Tile tile) {
  * Blocks that walk over the tiles of parts have one loop for all of them. */
 static uint32_t tail_of(const Wgmma *g, Tile tile) {
     int64_t n;
-    if (g->launch.n_parts > 1 ||
+    if (g->launch.n_kernels > 1 ||
         !dim_is_const(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis), &n) || n < tile.n)
         return 0;
-    bool has_blocks = g->sides[1].is_turned && g->launch.products > 1;
+    bool has_blocks = g->sides[1].is_mn_major && g->launch.n_gemms > 1;
     uint32_t step = has_blocks ? 64 : 8 * tile.cluster, rest = (uint32_t)(n % tile.n);
     uint32_t tail = (rest + step - 1) / step * step;
     return tail < tile.n ? tail : 0;
@@ -195,11 +193,11 @@ static double n_waves(const Wgmma *g, Tile tile) {
 /* Steps of k of a tile, on an average over the parts'. */
 static double n_steps(const Wgmma *g, Tile tile) {
     uint32_t n;
-    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
     double steps = 0, tiles = 0;
     for (uint32_t i = 0; i < n; i++) {
-        double own = (double)dim_hi(g->dims, blocks_of(g->dims, &parts[i], tile));
-        int64_t k = dim_hi(g->dims, kernel_n_reduced(&parts[i])), depth = wgmma_depth(g->dtype);
+        double own = (double)dim_hi(g->dims, blocks_of(g->dims, &kernels[i], tile));
+        int64_t k = dim_hi(g->dims, kernel_n_reduced(&kernels[i])), depth = wgmma_depth(g->dtype);
         steps += own * (double)((k + depth - 1) / depth);
         tiles += own;
     }
@@ -209,7 +207,7 @@ static double n_steps(const Wgmma *g, Tile tile) {
 /* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
  * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
 static double width_of(const Wgmma *g, Tile tile) {
-    return g->launch.products * tile.n / 256.0;
+    return g->launch.n_gemms * tile.n / 256.0;
 }
 
 static double step_us(const Wgmma *g, Tile tile) {
@@ -224,10 +222,10 @@ static double epilogue_us(const Wgmma *g, Tile tile) {
     const ScalarTab *scalars = kernel->scalars;
     bool *seen = scalar_marks(scalars);
     uint32_t sides = 1u << g->sides[0].axis | 1u << g->sides[1].axis;
-    double us = g->launch.products > 1 ? SCHED_WGMMA_PAIR_US : SCHED_WGMMA_STORE_US;
-    for (uint32_t i = 0; i < kernel->row_stores.n && g->launch.products <= 1; i++)
+    double us = g->launch.n_gemms > 1 ? SCHED_WGMMA_PAIR_US : SCHED_WGMMA_STORE_US;
+    for (uint32_t i = 0; i < kernel->row_stores.n && g->launch.n_gemms <= 1; i++)
         us += SCHED_WGMMA_PRIM_US * scalar_cost(scalars, kernel->row_stores.data[i].value, seen);
-    for (ScalarId id = 1; id <= scalar_count(scalars) && g->launch.products <= 1; id++) {
+    for (ScalarId id = 1; id <= scalar_count(scalars) && g->launch.n_gemms <= 1; id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (seen[id] && s->kind == SCALAR_LOAD && (s->axes & sides) == sides)
             us += SCHED_WGMMA_LOAD_US;
@@ -247,14 +245,14 @@ static uint32_t n_split_lines(const Wgmma *g) {
  * multiply would multiply and store in turn. Where both operands' rows begin within lines, copies
  * want the stage that would make room for results: 4000 x 4104 x 4072 took 235 us instead of 213.
  */
-static bool stores_beside(const Wgmma *part, Tile tile) {
-    const Reduce *reduce = &part->kernel->reduces.data[0];
+static bool stores_beside(const Wgmma *member, Tile tile) {
+    const Reduce *reduce = &member->kernel->reduces.data[0];
     int64_t k;
-    if (dtype_bytes(reduce->result) != 2 || n_split_lines(part) == 2 ||
-        !dim_is_const(part->dims, kernel_n_reduced(part->kernel), &k))
+    if (dtype_bytes(reduce->result) != 2 || n_split_lines(member) == 2 ||
+        !dim_is_const(member->dims, kernel_n_reduced(member->kernel), &k))
         return false;
-    double multiplying = n_steps(part, tile) * step_us(part, tile);
-    double storing = epilogue_us(part, tile);
+    double multiplying = n_steps(member, tile) * step_us(member, tile);
+    double storing = epilogue_us(member, tile);
     double slower = (double)tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS / STORE_WARPS;
     return slower * storing < multiplying + storing;
 }
@@ -264,13 +262,13 @@ static bool stores_beside(const Wgmma *part, Tile tile) {
 static uint32_t store_warps(const Wgmma *g, Tile tile) {
     if (g->launch.has_rows || n_waves(g, tile) < 2) return 0;
     uint32_t n;
-    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
     bool do_all = true;
     for (uint32_t i = 0; i < n && do_all; i++) {
-        Wgmma part = *g;
-        do_all = n == 1 || wgmma_init(&part, g->plan, &parts[i], g->launch);
-        part.launch.n_parts = 0;
-        do_all = do_all && stores_beside(&part, tile);
+        Wgmma member = *g;
+        do_all = n == 1 || wgmma_init(&member, g->plan, &kernels[i], g->launch);
+        member.launch.n_kernels = 0;
+        do_all = do_all && stores_beside(&member, tile);
     }
     return do_all ? STORE_WARPS : 0;
 }
@@ -281,7 +279,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->gemm.tile_m = tile.m;
     sched->gemm.tile_n = tile.n;
     sched->gemm.tile_k = wgmma_depth(g->dtype);
-    sched->gemm.products = g->launch.products;
+    sched->gemm.n_gemms = g->launch.n_gemms;
     sched->gemm.tail_n = tile.tail;
     sched->gemm.warps_m = tile.m / WGMMA_ROWS * WGMMA_GROUP_WARPS;
     sched->gemm.warps_n = 1;
@@ -299,15 +297,15 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];
         variant->maps[i] = side->map;
-        uint32_t rows = side->is_turned ? wgmma_depth(g->dtype)
-                        : i             ? tile.n
-                                        : rows_of_left(g, tile);
+        uint32_t rows = side->is_mn_major ? wgmma_depth(g->dtype)
+                        : i               ? tile.n
+                                          : rows_of_left(g, tile);
         variant->maps[i].axes[1].box = i ? rows / tile.cluster : rows;
     }
     if (!tile.tail) return;
     TensorMap *tail = &variant->maps[variant->n_maps++];
     *tail = variant->maps[1];
-    if (!g->sides[1].is_turned) tail->axes[1].box = tile.tail / tile.cluster;
+    if (!g->sides[1].is_mn_major) tail->axes[1].box = tile.tail / tile.cluster;
 }
 
 /* Arguments of the epilogue that are accessed in runs along n. */
@@ -352,11 +350,11 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
  * lines then, and what is read twice is better read once for two blocks. */
 static bool has_split_lines(const Wgmma *g) {
     uint32_t n;
-    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
-    Wgmma part;
+    const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
+    Wgmma member;
     for (uint32_t i = 0; i < n; i++)
-        if (wgmma_init(&part, g->plan, &parts[i], (GemmLaunch){.products = 1}) &&
-            n_split_lines(&part))
+        if (wgmma_init(&member, g->plan, &kernels[i], (GemmLaunch){.n_gemms = 1}) &&
+            n_split_lines(&member))
             return true;
     return false;
 }
@@ -366,9 +364,9 @@ static bool has_split_lines(const Wgmma *g) {
  * multiplications take of shared memory. */
 static double split_step(const Wgmma *g, Tile tile) {
     uint32_t bytes =
-        wgmma_tile_bytes(tile.m, g->sides[0].is_turned) +
-        g->launch.products * wgmma_tile_bytes(tile.n, g->sides[1].is_turned) / tile.cluster;
-    return 0.0016 * bytes / WGMMA_SWIZZLE_BYTES + 0.41 * g->launch.products * tile.n / 256.0;
+        wgmma_tile_bytes(tile.m, g->sides[0].is_mn_major) +
+        g->launch.n_gemms * wgmma_tile_bytes(tile.n, g->sides[1].is_mn_major) / tile.cluster;
+    return 0.0016 * bytes / WGMMA_SWIZZLE_BYTES + 0.41 * g->launch.n_gemms * tile.n / 256.0;
 }
 
 /* Of one tile. */
@@ -416,7 +414,7 @@ static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
 
 /* Columns of the widest tile of each product, of whole blocks however the operands lie. */
 static uint32_t widest(const Wgmma *g) {
-    return WGMMA_MAX_WIDTH / g->launch.products / 64 * 64;
+    return WGMMA_MAX_WIDTH / g->launch.n_gemms / 64 * 64;
 }
 
 static Tile cheapest_tile(const Wgmma *g) {
@@ -428,11 +426,11 @@ static Tile cheapest_tile(const Wgmma *g) {
     best = with_tail(g, best, is_split);
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1, 0};
-        uint32_t width = g->launch.products * tile.n;
+        uint32_t width = g->launch.n_gemms * tile.n;
         /* Of a turned operand whole blocks are fetched: some for nothing, and between tiles side by
          * side the instruction would meet them. */
-        bool may_waste = is_split && g->launch.products == 1;
-        if (tile.n % 64 && g->sides[1].is_turned && !may_waste) continue;
+        bool may_waste = is_split && g->launch.n_gemms == 1;
+        if (tile.n % 64 && g->sides[1].is_mn_major && !may_waste) continue;
         if (tile.m > width && columns > width)
             continue; /* waits for copies: 64 x 128 reads as much and is faster */
         if (width > WGMMA_MAX_WIDTH) continue;
@@ -457,20 +455,21 @@ static bool has_run_pitch(const Wgmma *g, DimId elems) {
 static PricedRows rows_of(const Wgmma *g, const Side *side) {
     return (PricedRows){.pitch = side->map.axes[1].stride,
                         .elem_bytes = dtype_bytes(g->dtype),
-                        .is_along_k = !side->is_turned};
+                        .is_along_k = !side->is_mn_major};
 }
 
 /* What the blocks of the launch multiply: the parts', as many as are known. */
 static uint32_t works_of(const Wgmma *g, PricedWork works[MAX_WORKS]) {
     uint32_t n, n_works = 0;
-    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
     for (uint32_t i = 0; i < n && n_works < MAX_WORKS; i++) {
-        Wgmma part;
-        if (!wgmma_init(&part, g->plan, &parts[i], (GemmLaunch){.products = 1})) continue;
-        works[n_works++] = (PricedWork){
-            .steps = dim_ceil_div(g->dims, kernel_n_reduced(&parts[i]), wgmma_depth(part.dtype)),
-            .left = rows_of(&part, &part.sides[0]),
-            .right = rows_of(&part, &part.sides[1])};
+        Wgmma member;
+        if (!wgmma_init(&member, g->plan, &kernels[i], (GemmLaunch){.n_gemms = 1})) continue;
+        works[n_works++] =
+            (PricedWork){.steps = dim_ceil_div(g->dims, kernel_n_reduced(&kernels[i]),
+                                               wgmma_depth(member.dtype)),
+                         .left = rows_of(&member, &member.sides[0]),
+                         .right = rows_of(&member, &member.sides[1])};
     }
     return n_works;
 }
@@ -488,16 +487,16 @@ static bool does_as_well(const Wgmma *g, Tile narrow, Tile wide) {
 
 /* The tile of each product. False: some extents make no use of such. */
 static bool find_tile(const Wgmma *g, const PricedTile *priced, Tile *tile) {
-    uint32_t products = g->launch.products;
-    bool is_offered = products > 1 ? priced->is_for_several : priced->is_for_one;
-    is_offered = is_offered && (priced->cluster == 1 || !g->sides[0].map.im2col);
+    uint32_t n_gemms = g->launch.n_gemms;
+    bool is_eligible = n_gemms > 1 ? priced->is_for_several : priced->is_for_one;
+    is_eligible = is_eligible && (priced->cluster == 1 || !g->sides[0].map.im2col);
     int64_t rows = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis));
-    *tile = (Tile){priced->m, priced->n / products, priced->cluster, 0};
+    *tile = (Tile){priced->m, priced->n / n_gemms, priced->cluster, 0};
     /* Several products: whole blocks of columns, and one for few rows. */
-    bool has_blocks = products == 1 || (priced->n % (products * 64) == 0 &&
-                                        (priced->m > WGMMA_ROWS || tile->n == 64));
+    bool has_blocks = n_gemms == 1 || (priced->n % (n_gemms * 64) == 0 &&
+                                       (priced->m > WGMMA_ROWS || tile->n == 64));
     int64_t rows_below = (int64_t)(priced->m / 2) * (priced->m > WGMMA_ROWS ? priced->cluster : 0);
-    return is_offered && has_blocks && rows > rows_below;
+    return is_eligible && has_blocks && rows > rows_below;
 }
 
 /* One for each size that some extents call for, which the runtime compares; of the sizes of which
@@ -566,7 +565,7 @@ static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint3
 
 /* Tiles of whole rows: low ones where high ones would leave processors idle. */
 static uint32_t add_row_tiles(const Wgmma *g, Variant base, Variant *variants) {
-    const uint32_t step = g->sides[1].is_turned ? 64 : 16; /* columns that a copy brings in */
+    const uint32_t step = g->sides[1].is_mn_major ? 64 : 16; /* columns that a copy brings in */
     uint32_t n = (uint32_t)dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis));
     uint32_t width = (n + step - 1) / step * step;
     const Tile low = {64, width, 1, 0}, high = {128, width, 1, 0};
@@ -584,24 +583,24 @@ static bool is_same_map(const TensorMap *a, const TensorMap *b) {
 
 bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b) {
     Wgmma first, next;
-    const GemmLaunch alone = {.products = 1};
+    const GemmLaunch alone = {.n_gemms = 1};
     if (!wgmma_init(&first, plan, a, alone) || !wgmma_init(&next, plan, b, alone)) return false;
     const TensorMap *left = &first.sides[0].map, *other = &next.sides[0].map;
     return a->args.data[left->arg] == b->args.data[other->arg] && is_same_map(left, other) &&
            kernel_axis_extent(first.kernel, gemm_axis_k(a)) ==
                kernel_axis_extent(next.kernel, gemm_axis_k(b)) &&
-           first.sides[1].is_turned == next.sides[1].is_turned;
+           first.sides[1].is_mn_major == next.sides[1].is_mn_major;
 }
 
 /* Those of all parts. */
 static bool are_extents_known(const Wgmma *g) {
     uint32_t n;
-    const Kernel *parts = gemm_launch_parts(&g->launch, g->kernel, &n);
+    const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
     int64_t value;
     bool are_known = true;
     for (uint32_t i = 0; i < n && are_known; i++)
-        are_known = dim_is_const(g->dims, gemm_gpu_grid(&parts[i], WGMMA_ROWS, 64), &value) &&
-                    dim_is_const(g->dims, kernel_n_reduced(&parts[i]), &value);
+        are_known = dim_is_const(g->dims, gemm_gpu_grid(&kernels[i], WGMMA_ROWS, 64), &value) &&
+                    dim_is_const(g->dims, kernel_n_reduced(&kernels[i]), &value);
     return are_known;
 }
 
@@ -620,7 +619,7 @@ uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
     }
     uint32_t n = add_tiles(&g, base, 1, is_any, variants);
     DimId whole = predicate_dim(&base.predicate, TERM_MULTIPLE);
-    bool may_be_odd = !g.sides[1].is_turned || g.sides[1].map.axes[1].stride != whole;
+    bool may_be_odd = !g.sides[1].is_mn_major || g.sides[1].map.axes[1].stride != whole;
     if (!whole || !may_be_odd) return n;
     bool is_common = has_run_pitch(&g, g.sides[1].map.axes[1].stride);
     return n + add_tiles(&g, anywhere, 2, is_common ? is_for_odd_rows : is_one_for_odd_rows,
@@ -635,7 +634,7 @@ static bool is_seen_to(const Wgmma *g, DimId elems) {
 
 bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel) {
     Wgmma g;
-    if (!wgmma_init(&g, plan, kernel, (GemmLaunch){.products = 1})) return false;
+    if (!wgmma_init(&g, plan, kernel, (GemmLaunch){.n_gemms = 1})) return false;
     for (uint32_t i = 0; i < 2; i++) {
         const TensorMap *map = &g.sides[i].map;
         if (!is_seen_to(&g, map->offset)) return false;

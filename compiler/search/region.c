@@ -27,11 +27,11 @@ static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
 
 /* The arguments (bit set) that the value is computed from, within its stage. */
 static uint64_t loads_below(const Searcher *c, const Kernel *kernel, ScalarId value) {
-    const bool *is_part = scalar_reached(c->scratch, kernel->scalars, value);
+    const bool *is_reached = scalar_reached(c->scratch, kernel->scalars, value);
     uint64_t loads = 0;
     for (ScalarId id = 1; id <= value; id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (is_part[id] && s->kind == SCALAR_LOAD)
+        if (is_reached[id] && s->kind == SCALAR_LOAD)
             loads |= (uint64_t)1 << kernel_find_arg(kernel, s->buffer);
     }
     return loads;
@@ -51,8 +51,8 @@ static bool has_merged_rows(const Searcher *c, const Kernel *kernel) {
 }
 
 /* Whether the operand is an element of a tensor at a place that axes alone determine. */
-static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
-    const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
+static bool is_plain_load(const Kernel *kernel, ScalarId operand) {
+    const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, operand));
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     if (s->kind != SCALAR_LOAD || s->guard) return false;
     IndexExpr expr = index_expr(tab, s->index);
@@ -65,26 +65,26 @@ static bool is_plain_load(const Kernel *kernel, ScalarId factor) {
  * with all that multiply it. */
 static bool is_spread(const Searcher *c, const Kernel *kernel, uint32_t side) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    NodeId factor = graph_node(c->graph, reduce->node)->args[side];
-    while (graph_class(c->graph, factor) == CLASS_VIEW)
-        factor = graph_node(c->graph, factor)->args[0];
-    return !c->is_asked[factor] && !is_plain_load(kernel, side ? reduce->factor : reduce->value);
+    NodeId operand = graph_node(c->graph, reduce->node)->args[side];
+    while (graph_class(c->graph, operand) == CLASS_VIEW)
+        operand = graph_node(c->graph, operand)->args[0];
+    return !c->is_asked[operand] && !is_plain_load(kernel, side ? reduce->rhs : reduce->value);
 }
 
-static const Scalar *factor_of(const Kernel *kernel, uint32_t side) {
+static const Scalar *operand_of(const Kernel *kernel, uint32_t side) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    ScalarId factor = side ? reduce->factor : reduce->value;
-    return scalar_get(kernel->scalars, gemm_unrounded(kernel, factor));
+    ScalarId operand = side ? reduce->rhs : reduce->value;
+    return scalar_get(kernel->scalars, gemm_unrounded(kernel, operand));
 }
 
 /* Whether the GEMM reads the buffer as an operand. */
 static bool multiplies(const Kernel *kernel, uint32_t buffer) {
-    bool is_factor = false;
+    bool is_operand = false;
     for (uint32_t side = 0; side < 2 && form_info(kernel->form)->multiplies; side++) {
-        const Scalar *load = factor_of(kernel, side);
-        is_factor = is_factor || (load->kind == SCALAR_LOAD && load->buffer == buffer);
+        const Scalar *load = operand_of(kernel, side);
+        is_operand = is_operand || (load->kind == SCALAR_LOAD && load->buffer == buffer);
     }
-    return is_factor;
+    return is_operand;
 }
 
 /* A map whose results only GEMMs read, as operands; or none of them. */
@@ -95,10 +95,10 @@ typedef struct Maker {
 } Maker;
 
 /* As an operand, or as anything but one. False: something else reads it, or too many do. */
-static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as_factor) {
+static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as_operand) {
     for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
         if (kernel_find_arg(k, buffer) == NO_ARG) continue;
-        if (multiplies(k, buffer) != as_factor) return false;
+        if (multiplies(k, buffer) != as_operand) return false;
         bool is_known = false;
         for (uint32_t i = 0; i < maker->n_readers; i++)
             is_known = is_known || maker->readers[i] == k;
@@ -110,9 +110,9 @@ static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as
 }
 
 /* What makes this operand of the GEMM for it and its like alone. */
-static Maker maker_of_factor(const Plan *plan, const Kernel *kernel, uint32_t side) {
+static Maker maker_of_operand(const Plan *plan, const Kernel *kernel, uint32_t side) {
     const Maker none = {.kernel = NULL};
-    const Scalar *load = factor_of(kernel, side);
+    const Scalar *load = operand_of(kernel, side);
     Maker maker = none;
     if (load->kind != SCALAR_LOAD || plan->buffers.data[load->buffer].kind != BUFFER_TEMP)
         return none;
@@ -206,7 +206,7 @@ static bool has_joined(const Searcher *c, const Plan *plan, const Kernel *kernel
     return find_joined(c, plan, kernel, &maker, arena_array(c->scratch, bool, c->graph->nodes.n));
 }
 
-static bool has_turned(const Searcher *c, const Kernel *kernel) {
+static bool has_transposed(const Searcher *c, const Kernel *kernel) {
     return search_find_transposes(c, kernel, arena_array(c->scratch, bool, c->graph->nodes.n));
 }
 
@@ -267,10 +267,10 @@ static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sl
 static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kernel, Sliced *sliced) {
     *sliced = (Sliced){.n_readers = 0};
     if (!form_info(kernel->form)->multiplies || kernel->segment_axis != NO_AXIS) return false;
-    NodeId product = kernel->reduces.data[0].node;
+    NodeId gemm = kernel->reduces.data[0].node;
     const GemmSlices *windows = &sliced->windows;
-    return !decisions_ask(c->decisions, product, DIRECTIVE_GEMM_SLICE) && !c->is_sliced[product] &&
-           gemm_slice_find(c->scratch, c->graph, c->users, product, &sliced->windows) &&
+    return !decisions_ask(c->decisions, gemm, DIRECTIVE_GEMM_SLICE) && !c->is_sliced[gemm] &&
+           gemm_slice_find(c->scratch, c->graph, c->users, gemm, &sliced->windows) &&
            windows->slices.n > 1 && windows->slices.n <= SEARCH_MOST_READERS &&
            gemm_slices_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
 }
@@ -291,9 +291,9 @@ bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *ke
     if (!form_info(kernel->form)->multiplies)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
                joins_tensors(c, kernel) || find_users(plan, kernel, &map) ||
-               has_joined(c, plan, kernel) || has_turned(c, kernel);
+               has_joined(c, plan, kernel) || has_transposed(c, kernel);
     for (uint32_t side = 0; side < 2; side++) {
-        Maker maker = maker_of_factor(plan, kernel, side);
+        Maker maker = maker_of_operand(plan, kernel, side);
         if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
     }
     return has_costly_stores(c, kernel);
@@ -325,11 +325,11 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
 typedef struct Draft {
     const Searcher *c;
     const Plan *plan;
-    bool *in, *out, *spread, *window, *joined, *turned, *ahead[2];
+    bool *in, *out, *spread, *window, *joined, *transposed, *ahead[2];
 } Draft;
 
 /* Partial results go with what the last kernel behind them makes of them. */
-static bool add_product(Draft *d, const Kernel *kernel) {
+static bool add_gemm(Draft *d, const Kernel *kernel) {
     Kernel stores = *kernel;
     const Kernel *last = kernel;
     while (last->segment_axis != NO_AXIS) last++;
@@ -347,18 +347,18 @@ static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
 
 /* What makes this operand, with all that reads what it makes, and what makes their other operands
  * for them alone. */
-static bool add_factor(Draft *d, const Kernel *kernel, uint32_t side) {
+static bool add_operand(Draft *d, const Kernel *kernel, uint32_t side) {
     const Searcher *c = d->c;
-    Maker maker = maker_of_factor(d->plan, kernel, side);
-    NodeId factor = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
-    d->spread[factor] = is_spread(c, kernel, side);
+    Maker maker = maker_of_operand(d->plan, kernel, side);
+    NodeId operand = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
+    d->spread[operand] = is_spread(c, kernel, side);
     if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
     if (!add_maker(d, &maker, side)) return false;
     for (uint32_t i = 0; i < maker.n_readers; i++) {
         const Kernel *reader = maker.readers[i];
-        if (!add_product(d, reader)) return false;
+        if (!add_gemm(d, reader)) return false;
         for (uint32_t own = 0; own < 2 && reader != kernel; own++) {
-            Maker other = maker_of_factor(d->plan, reader, own);
+            Maker other = maker_of_operand(d->plan, reader, own);
             bool is_own = other.kernel && other.n_readers == 1 && !is_asked(d->plan, c, &other);
             if (is_own && !add_maker(d, &other, own)) return false;
         }
@@ -374,7 +374,7 @@ static bool add_users(Draft *d, const Maker *map) {
         if (is_stored && buffer->kind != BUFFER_TEMP) d->out[buffer->node] = true;
     }
     for (uint32_t i = 0; i < map->n_readers; i++)
-        if (!add_product(d, map->readers[i])) return false;
+        if (!add_gemm(d, map->readers[i])) return false;
     return add_nodes(d->c->graph, map->kernel, d->in) &&
            add_nodes(d->c->graph, map->kernel, d->ahead[0]);
 }
@@ -384,7 +384,7 @@ static bool add_joined(Draft *d, const Kernel *kernel) {
     Maker rows;
     if (!find_joined(d->c, d->plan, kernel, &rows, d->joined)) return true;
     for (uint32_t i = 0; i < rows.n_readers; i++)
-        if (!add_product(d, rows.readers[i])) return false;
+        if (!add_gemm(d, rows.readers[i])) return false;
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (stores_temp(d->plan, kernel, kernel->args.data[i]))
             d->out[d->plan->buffers.data[kernel->args.data[i]].node] = false;
@@ -397,7 +397,7 @@ static bool add_sliced(Draft *d, const Kernel *kernel) {
     if (!find_sliced(d->c, d->plan, kernel, &sliced)) return false;
     d->window[kernel->reduces.data[0].node] = true;
     for (uint32_t i = 0; i < sliced.n_readers; i++)
-        if (!add_product(d, sliced.readers[i])) return false;
+        if (!add_gemm(d, sliced.readers[i])) return false;
     for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
         const Store *store = &kernel->row_stores.data[i];
         if (is_sliced_temp(d->plan, &sliced, store)) d->out[store->node] = false;
@@ -411,12 +411,12 @@ static bool add_sliced(Draft *d, const Kernel *kernel) {
 static bool may_place(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t n_copies = 0;
-    bool has_apart = false;
+    bool has_never = false;
     for (uint32_t i = 0; i < node->n_args; i++) {
         n_copies += graph_is_bound(graph, node->args[i]);
-        has_apart = has_apart || graph_block(graph, node->args[i], BLOCK_NEVER);
+        has_never = has_never || graph_block(graph, node->args[i], BLOCK_NEVER);
     }
-    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 && !has_apart &&
+    return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 && !has_never &&
            !graph_block(graph, id, BLOCK_MUST);
 }
 
@@ -437,41 +437,41 @@ static bool breaks_block(const Searcher *c, const bool *in) {
 }
 
 bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,
-                        bool has_gemm_slices, Part *part) {
+                        bool has_gemm_slices, Region *region) {
     const Graph *graph = c->graph;
     uint32_t n = graph->nodes.n;
     Draft d = {.c = c, .plan = plan};
-    bool **all[] = {&d.in,     &d.out,    &d.spread,   &d.window,
-                    &d.joined, &d.turned, &d.ahead[0], &d.ahead[1]};
+    bool **all[] = {&d.in,     &d.out,        &d.spread,   &d.window,
+                    &d.joined, &d.transposed, &d.ahead[0], &d.ahead[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = arena_array(c->scratch, bool, n);
     for (uint32_t side = 0; side < 2 && form_info(kernel->form)->multiplies && !has_gemm_slices;
          side++)
-        if (!add_factor(&d, kernel, side)) return false;
+        if (!add_operand(&d, kernel, side)) return false;
     Maker map;
     bool has_users = !has_gemm_slices && find_users(plan, kernel, &map);
-    if (has_users ? !add_users(&d, &map) : !add_product(&d, kernel) || !add_joined(&d, kernel))
+    if (has_users ? !add_users(&d, &map) : !add_gemm(&d, kernel) || !add_joined(&d, kernel))
         return false;
-    if (!has_gemm_slices) search_find_transposes(c, kernel, d.turned);
+    if (!has_gemm_slices) search_find_transposes(c, kernel, d.transposed);
     if ((has_gemm_slices && !add_sliced(&d, kernel)) || breaks_block(c, d.in)) return false;
-    part->subgraph = subgraph_of(c->arena, graph, d.in, d.out);
-    uint32_t n_copies = part->subgraph.graph->nodes.n;
-    part->is_spread = arena_array(c->arena, bool, n_copies);
-    part->may_place = arena_array(c->arena, bool, n_copies);
-    part->may_slice_gemm = arena_array(c->arena, bool, n_copies);
-    part->is_joined = arena_array(c->arena, bool, n_copies);
-    part->is_turned = arena_array(c->arena, bool, n_copies);
-    part->has_gemm_slices = has_gemm_slices;
+    region->subgraph = subgraph_of(c->arena, graph, d.in, d.out);
+    uint32_t n_copies = region->subgraph.graph->nodes.n;
+    region->is_spread = arena_array(c->arena, bool, n_copies);
+    region->may_place = arena_array(c->arena, bool, n_copies);
+    region->may_slice_gemm = arena_array(c->arena, bool, n_copies);
+    region->is_joined = arena_array(c->arena, bool, n_copies);
+    region->is_transposed = arena_array(c->arena, bool, n_copies);
+    region->has_gemm_slices = has_gemm_slices;
     for (uint32_t side = 0; side < 2; side++)
-        part->is_ahead[side] = arena_array(c->arena, bool, n_copies);
+        region->is_ahead[side] = arena_array(c->arena, bool, n_copies);
     for (NodeId id = 0; id < n_copies; id++) {
-        NodeId of = part->subgraph.of[id];
-        part->is_spread[id] = d.in[of] && d.spread[of];
-        part->may_place[id] = d.in[of] && may_place(graph, of);
-        part->may_slice_gemm[id] = d.window[of];
-        part->is_joined[id] = d.in[of] && d.joined[of];
-        part->is_turned[id] = d.in[of] && d.turned[of];
-        for (uint32_t side = 0; side < 2; side++) part->is_ahead[side][id] = d.ahead[side][of];
+        NodeId of = region->subgraph.of[id];
+        region->is_spread[id] = d.in[of] && d.spread[of];
+        region->may_place[id] = d.in[of] && may_place(graph, of);
+        region->may_slice_gemm[id] = d.window[of];
+        region->is_joined[id] = d.in[of] && d.joined[of];
+        region->is_transposed[id] = d.in[of] && d.transposed[of];
+        for (uint32_t side = 0; side < 2; side++) region->is_ahead[side][id] = d.ahead[side][of];
     }
     return true;
 }

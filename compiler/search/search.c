@@ -14,7 +14,7 @@
 /* Moves. */
 
 /* A move sets flags for the part's nodes and says whether that changed any. */
-typedef bool Move(const Part *part, Decisions *decisions);
+typedef bool Move(const Region *region, Decisions *decisions);
 
 /* Asks it of the nodes with a flag. */
 static bool ask(Decisions *decisions, const bool *flags, Directive directive) {
@@ -24,31 +24,31 @@ static bool ask(Decisions *decisions, const bool *flags, Directive directive) {
     return changes;
 }
 
-static bool compute_left(const Part *part, Decisions *decisions) {
-    return ask(decisions, part->is_ahead[0], DIRECTIVE_RECOMPUTE);
+static bool compute_left(const Region *region, Decisions *decisions) {
+    return ask(decisions, region->is_ahead[0], DIRECTIVE_RECOMPUTE);
 }
 
-static bool compute_right(const Part *part, Decisions *decisions) {
-    return ask(decisions, part->is_ahead[1], DIRECTIVE_RECOMPUTE);
+static bool compute_right(const Region *region, Decisions *decisions) {
+    return ask(decisions, region->is_ahead[1], DIRECTIVE_RECOMPUTE);
 }
 
 /* Both, if there are both. */
-static bool compute_factors(const Part *part, Decisions *decisions) {
-    bool has_left = compute_left(part, decisions), has_right = compute_right(part, decisions);
+static bool recompute_operands(const Region *region, Decisions *decisions) {
+    bool has_left = compute_left(region, decisions), has_right = compute_right(region, decisions);
     return has_left && has_right;
 }
 
-static bool store_factors(const Part *part, Decisions *decisions) {
-    return ask(decisions, part->is_spread, DIRECTIVE_STORE);
+static bool store_operands(const Region *region, Decisions *decisions) {
+    return ask(decisions, region->is_spread, DIRECTIVE_STORE);
 }
 
-static bool store_joined(const Part *part, Decisions *decisions) {
-    return ask(decisions, part->is_joined, DIRECTIVE_STORE);
+static bool store_joined(const Region *region, Decisions *decisions) {
+    return ask(decisions, region->is_joined, DIRECTIVE_STORE);
 }
 
 /* In kernels by themselves: stored by one that goes over rows, it would be across memory again. */
-static bool turned_alone(const Part *part, Decisions *decisions) {
-    return ask(decisions, part->is_turned, DIRECTIVE_OWN_KERNEL);
+static bool transposed_own_kernel(const Region *region, Decisions *decisions) {
+    return ask(decisions, region->is_transposed, DIRECTIVE_OWN_KERNEL);
 }
 
 static bool ask_reductions(const Graph *graph, Decisions *decisions, Directive directive) {
@@ -61,27 +61,27 @@ static bool ask_reductions(const Graph *graph, Decisions *decisions, Directive d
     return changes;
 }
 
-static bool rows_unmerged(const Part *part, Decisions *decisions) {
-    return ask_reductions(part->subgraph.graph, decisions, DIRECTIVE_NO_MERGE);
+static bool rows_unmerged(const Region *region, Decisions *decisions) {
+    return ask_reductions(region->subgraph.graph, decisions, DIRECTIVE_NO_MERGE);
 }
 
-static bool reduce_apart(const Part *part, Decisions *decisions) {
-    return ask_reductions(part->subgraph.graph, decisions, DIRECTIVE_SPLIT_REDUCE);
+static bool split_reductions(const Region *region, Decisions *decisions) {
+    return ask_reductions(region->subgraph.graph, decisions, DIRECTIVE_SPLIT_REDUCE);
 }
 
 /* What joins tensors computes every one of them for all lanes, and takes one of the values. */
-static bool store_pieces(const Part *part, Decisions *decisions) {
-    return ask(decisions, part->may_place, DIRECTIVE_CONCAT_IN_PLACE);
+static bool store_pieces(const Region *region, Decisions *decisions) {
+    return ask(decisions, region->may_place, DIRECTIVE_CONCAT_IN_PLACE);
 }
 
 /* Slices that meet are products of their own, which may run in the same blocks. */
-static bool read_windows(const Part *part, Decisions *decisions) {
-    return ask(decisions, part->may_slice_gemm, DIRECTIVE_GEMM_SLICE);
+static bool read_windows(const Region *region, Decisions *decisions) {
+    return ask(decisions, region->may_slice_gemm, DIRECTIVE_GEMM_SLICE);
 }
 
 /* The pieces are stored where they are made, as they are; what joins them copies. */
-static bool joined_alone(const Part *part, Decisions *decisions) {
-    const Graph *graph = part->subgraph.graph;
+static bool joined_own_kernel(const Region *region, Decisions *decisions) {
+    const Graph *graph = region->subgraph.graph;
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++)
         if (graph_class(graph, id) == CLASS_CONCAT)
@@ -89,8 +89,8 @@ static bool joined_alone(const Part *part, Decisions *decisions) {
     return changes;
 }
 
-static bool all_alone(const Part *part, Decisions *decisions) {
-    const Graph *graph = part->subgraph.graph;
+static bool all_own_kernels(const Region *region, Decisions *decisions) {
+    const Graph *graph = region->subgraph.graph;
     bool changes = false;
     for (NodeId id = 0; id < graph->nodes.n; id++)
         if (graph_class(graph, id) != CLASS_SOURCE)
@@ -98,9 +98,10 @@ static bool all_alone(const Part *part, Decisions *decisions) {
     return changes;
 }
 
-static Move *const moves[] = {compute_factors, compute_left, compute_right, store_factors,
-                              store_joined,    turned_alone, read_windows,  rows_unmerged,
-                              reduce_apart,    store_pieces, joined_alone,  all_alone};
+static Move *const moves[] = {recompute_operands, compute_left,      compute_right,
+                              store_operands,     store_joined,      transposed_own_kernel,
+                              read_windows,       rows_unmerged,     split_reductions,
+                              store_pieces,       joined_own_kernel, all_own_kernels};
 
 /* Edges that a block wants fused and that are stored, and kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
@@ -119,54 +120,54 @@ static uint32_t n_broken(Arena *arena, const Plan *plan) {
     return n;
 }
 
-static void note_launches(const Searcher *c, const Plan *plan, Evaluation *offer) {
-    offer->n_launches = 0;
-    offer->is_at_once = false;
+static void note_launches(const Searcher *c, const Plan *plan, Evaluation *evaluation) {
+    evaluation->n_launches = 0;
+    evaluation->is_at_once = false;
     for (uint32_t i = 0; i < plan->launches.n; i++) {
         const Launch *launch = &plan->launches.data[i];
         const Kernel *first = launch_kernel(plan, launch, 0);
-        bool is_pair = launch_joins_products(plan, launch);
+        bool is_pair = launch_joins_gemms(plan, launch);
         bool is_at_once = c->target->has->cores;
         for (uint32_t v = 0; v < first->n_variants; v++)
-            is_at_once = is_at_once || sched_gemm(&first->variants[v].sched).products > 1;
-        offer->is_at_once = offer->is_at_once || (is_pair && is_at_once);
-        offer->n_launches++;
+            is_at_once = is_at_once || sched_gemm(&first->variants[v].sched).n_gemms > 1;
+        evaluation->is_at_once = evaluation->is_at_once || (is_pair && is_at_once);
+        evaluation->n_launches++;
     }
 }
 
 /* Of the graph planned with these decisions. False: it cannot be. */
 static bool price_graph(const Searcher *c, const Graph *graph, const Decisions *decisions,
-                        bool has_gemm_slices, Evaluation *offer) {
+                        bool has_gemm_slices, Evaluation *evaluation) {
     PlanMode mode = has_gemm_slices ? MODE_SLICES : MODE_SEARCH;
     arena_rewind(c->scratch, c->clean);
     const Plan *plan = pipeline_try(c->planning, c->arena, c->scratch, mode,
                                     graph_for_trial(c->arena, graph), decisions, PASS_LAUNCH);
     if (!plan) return false;
-    offer->n_broken = n_broken(c->scratch, plan);
-    note_launches(c, plan, offer);
-    offer->prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
+    evaluation->n_broken = n_broken(c->scratch, plan);
+    note_launches(c, plan, evaluation);
+    evaluation->prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
     return true;
 }
 
-static bool price_part(const Searcher *c, const Part *part, const Decisions *decisions,
-                       Evaluation *offer) {
-    return price_graph(c, part->subgraph.graph, decisions, part->has_gemm_slices, offer);
+static bool price_region(const Searcher *c, const Region *region, const Decisions *decisions,
+                         Evaluation *evaluation) {
+    return price_graph(c, region->subgraph.graph, decisions, region->has_gemm_slices, evaluation);
 }
 
-bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *offer) {
+bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *evaluation) {
     bool has_gemm_slices = decisions_ask_any(decisions, DIRECTIVE_GEMM_SLICE);
-    return price_graph(c, c->graph, decisions, has_gemm_slices, offer);
+    return price_graph(c, c->graph, decisions, has_gemm_slices, evaluation);
 }
 
 /* On a CPU prices are no better than SEARCH_MORE_KERNELS: a plan of more kernels must be worth
  * more, unless the one at hand is none. */
 static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation *other,
-                      const Prices *apart) {
+                      const Prices *unfused) {
     bool has_more = c->target->has->cores && other->n_launches > now->n_launches &&
-                    prices_are_no_slower(&c->points, &now->prices, apart);
+                    prices_are_no_slower(&c->points, &now->prices, unfused);
     Prices dear = other->prices;
     for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= SEARCH_MORE_KERNELS;
-    return prices_are_better(&c->points, &now->prices, &dear, apart);
+    return prices_are_better(&c->points, &now->prices, &dear, unfused);
 }
 
 /* Products whose slices meet are one launch by right, as other products that meet are, where they
@@ -174,56 +175,56 @@ static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation
  * columns and a map, since memory idles in between: on an H200 1 x 4096 x 8192 25.0 us and 23.0, 16
  * rows by `mma.sync` 25.1 and 23.8, f32 of 1024 rows 1352 and 1323. */
 static bool is_worth_windows(const Searcher *c, const Evaluation *now, const Evaluation *other,
-                             const Prices *apart) {
+                             const Prices *unfused) {
     if (other->n_broken < now->n_broken) return true;
     if (!other->is_at_once) return false;
-    if (is_better(c, now, other, apart)) return true;
-    return other->n_launches < now->n_launches && !is_better(c, other, now, apart);
+    if (is_better(c, now, other, unfused)) return true;
+    return other->n_launches < now->n_launches && !is_better(c, other, now, unfused);
 }
 
 /* At equal price fewer launches win. */
 bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation *other,
-                     const Prices *apart) {
+                     const Prices *unfused) {
     bool waits = c->target->has->launches && other->n_launches > now->n_launches;
-    bool is_as_good = waits && prices_are_no_slower(&c->points, &now->prices, apart) &&
+    bool is_as_good = waits && prices_are_no_slower(&c->points, &now->prices, unfused) &&
                       prices_may_favor_joining(&c->points, &now->prices, &other->prices);
-    return !is_as_good && is_better(c, now, other, apart);
+    return !is_as_good && is_better(c, now, other, unfused);
 }
 
 typedef bool Worth(const Searcher *, const Evaluation *now, const Evaluation *other,
-                   const Prices *apart);
+                   const Prices *unfused);
 
 /* What the move makes of these decisions, if it makes anything and breaks no block of the source.
  */
-static bool try_move(const Searcher *c, const Part *part, Move *move, const Decisions *from,
+static bool try_move(const Searcher *c, const Region *region, Move *move, const Decisions *from,
                      const Evaluation *now, Decisions **moved, Evaluation *other) {
     *moved = decisions_copy(c->arena, from);
-    return move(part, *moved) && price_part(c, part, *moved, other) &&
+    return move(region, *moved) && price_region(c, region, *moved, other) &&
            other->n_broken <= now->n_broken;
 }
 
 /* The part's decisions after all moves that pay; false: none does. One that paid may stand in the
  * way of a later one, which is tried in its place too. */
-static bool improve(const Searcher *c, const Part *part, Decisions **decisions) {
+static bool improve(const Searcher *c, const Region *region, Decisions **decisions) {
     Evaluation now, other;
-    Prices apart;
-    if (!price_part(c, part, *decisions, &now)) return false;
+    Prices unfused;
+    if (!price_region(c, region, *decisions, &now)) return false;
     arena_rewind(c->scratch, c->clean);
-    if (!prices_of_unfused(c->planning, c->arena, c->scratch, part->subgraph.graph, &c->points,
-                           &apart))
+    if (!prices_of_unfused(c->planning, c->arena, c->scratch, region->subgraph.graph, &c->points,
+                           &unfused))
         return false;
     bool improves = false;
     Decisions *moved, *before = NULL;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
-        bool is_last = moves[i] == joined_alone || moves[i] == all_alone;
-        if ((moves[i] == read_windows) != part->has_gemm_slices) continue;
-        if (is_last && prices_are_no_slower(&c->points, &now.prices, &apart)) continue;
+        bool is_last = moves[i] == joined_own_kernel || moves[i] == all_own_kernels;
+        if ((moves[i] == read_windows) != region->has_gemm_slices) continue;
+        if (is_last && prices_are_no_slower(&c->points, &now.prices, &unfused)) continue;
         Worth *pays = moves[i] == read_windows ? is_worth_windows : search_is_worth;
-        if (try_move(c, part, moves[i], *decisions, &now, &moved, &other) &&
-            pays(c, &now, &other, &apart))
+        if (try_move(c, region, moves[i], *decisions, &now, &moved, &other) &&
+            pays(c, &now, &other, &unfused))
             before = *decisions;
-        else if (!improves || !try_move(c, part, moves[i], before, &now, &moved, &other) ||
-                 !pays(c, &now, &other, &apart))
+        else if (!improves || !try_move(c, region, moves[i], before, &now, &moved, &other) ||
+                 !pays(c, &now, &other, &unfused))
             continue;
         *decisions = moved;
         now = other;
@@ -254,18 +255,18 @@ static void note_taken(Searcher *c, const Subgraph *subgraph) {
 }
 
 /* Whether moves of a part pay; then they are among the decisions. */
-static bool improve_part(Searcher *c, const Plan *plan, const Kernel *kernel,
-                         bool has_gemm_slices) {
-    Part part;
-    c->n_parts++;
+static bool improve_region(Searcher *c, const Plan *plan, const Kernel *kernel,
+                           bool has_gemm_slices) {
+    Region region;
+    c->n_regions++;
     arena_rewind(c->scratch, c->clean);
-    if (!search_make_region(c, plan, kernel, has_gemm_slices, &part)) return false;
-    Decisions *decisions = decisions_new(c->arena, part.subgraph.graph->nodes.n);
+    if (!search_make_region(c, plan, kernel, has_gemm_slices, &region)) return false;
+    Decisions *decisions = decisions_new(c->arena, region.subgraph.graph->nodes.n);
     decisions->by_columns = c->decisions->by_columns;
-    copy_decisions(decisions, c->decisions, &part.subgraph, false);
-    if (!improve(c, &part, &decisions)) return false;
-    copy_decisions(c->decisions, decisions, &part.subgraph, true);
-    if (!has_gemm_slices) note_taken(c, &part.subgraph);
+    copy_decisions(decisions, c->decisions, &region.subgraph, false);
+    if (!improve(c, &region, &decisions)) return false;
+    copy_decisions(c->decisions, decisions, &region.subgraph, true);
+    if (!has_gemm_slices) note_taken(c, &region.subgraph);
     return true;
 }
 
@@ -273,13 +274,13 @@ static bool improve_part(Searcher *c, const Plan *plan, const Kernel *kernel,
 static bool improve_kernel(Searcher *c, const Plan *plan, const Kernel *kernel) {
     if (search_has_candidates(c, plan, kernel)) {
         c->is_settled[search_main_node(kernel)] = true;
-        if (improve_part(c, plan, kernel, false)) return true;
+        if (improve_region(c, plan, kernel, false)) return true;
     }
     if (!search_has_gemm_slices(c, plan, kernel)) return false;
-    NodeId product = search_main_node(kernel);
-    bool improves = improve_part(c, plan, kernel, true);
-    c->is_sliced[product] = true;
-    c->is_settled[product] = c->is_settled[product] || improves; /* one of a pair has no moves */
+    NodeId gemm = search_main_node(kernel);
+    bool improves = improve_region(c, plan, kernel, true);
+    c->is_sliced[gemm] = true;
+    c->is_settled[gemm] = c->is_settled[gemm] || improves; /* one of a pair has no moves */
     return improves;
 }
 
@@ -295,7 +296,7 @@ Plan *search_try_candidates(Searcher *c, Plan *plan) {
     bool changes = true;
     for (int round = 0; plan && changes && round < SEARCH_ROUNDS; round++) {
         changes = false;
-        for (uint32_t k = 0; k < plan->kernels.n && c->n_parts < SEARCH_MOST_PARTS; k++)
+        for (uint32_t k = 0; k < plan->kernels.n && c->n_regions < SEARCH_MOST_REGIONS; k++)
             changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
         if (changes) plan = search_make_plan(c);
     }
@@ -319,8 +320,8 @@ static const PlanCost *price(Searcher *c, Plan *plan) {
 
 /* The same plan with a kernel cut in two that needs this many registers, by whichever aim is the
  * cheapest, if that is cheaper than the plan; else NULL. */
-static Plan *cut_apart(Searcher *c, const Plan *plan, double us, uint32_t kernel,
-                       uint32_t registers) {
+static Plan *split_spilling(Searcher *c, const Plan *plan, double us, uint32_t kernel,
+                            uint32_t registers) {
     Decisions *before = c->decisions, *best_decisions = before;
     Plan *best = NULL;
     double best_us = us * COST_WORTH;
@@ -354,7 +355,8 @@ static Plan *cut_kernels(Searcher *c, Plan *plan) {
         n_tries++;
         const PlanCost *cost = price(c, plan);
         Pressure pressure = cost->kernels[k].pressure;
-        Plan *better = pressure.spills ? cut_apart(c, plan, cost->us, k, pressure.registers) : NULL;
+        Plan *better =
+            pressure.spills ? split_spilling(c, plan, cost->us, k, pressure.registers) : NULL;
         if (!better) continue;
         plan = better;
         k = UINT32_MAX; /* from the start again */
@@ -389,29 +391,29 @@ static Plan *best_plan(Searcher *c) {
     return plan;
 }
 
-static Evaluation offer_of(Searcher *c, Plan *plan) {
-    Evaluation offer;
+static Evaluation evaluation_of(Searcher *c, Plan *plan) {
+    Evaluation evaluation;
     schedule(c, plan);
-    offer.n_broken = n_broken(c->scratch, plan);
-    note_launches(c, plan, &offer);
-    offer.prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
-    return offer;
+    evaluation.n_broken = n_broken(c->scratch, plan);
+    note_launches(c, plan, &evaluation);
+    evaluation.prices = prices_of_plan(c->scratch, plan, c->target, &c->points);
+    return evaluation;
 }
 
 /* Values that rows or columns may be made with go with rows, unless it is better that all go with
  * columns: never with whichever the source has first. */
 static bool is_by_columns(const Searcher *model, Plan *plan, const Decisions **decisions) {
     Searcher c = searcher_new(model, true);
-    Prices apart;
+    Prices unfused;
     Plan *other = best_plan(&c);
-    if (!other || !prices_of_unfused(c.planning, c.arena, c.scratch, c.graph, &c.points, &apart))
+    if (!other || !prices_of_unfused(c.planning, c.arena, c.scratch, c.graph, &c.points, &unfused))
         return false;
-    Evaluation by_rows = offer_of(&c, plan), by_columns = offer_of(&c, other);
+    Evaluation by_rows = evaluation_of(&c, plan), by_columns = evaluation_of(&c, other);
     bool is_as_good = by_columns.n_launches < by_rows.n_launches &&
                       prices_favor_joining(&c.points, &by_columns.prices, &by_rows.prices);
     *decisions = c.decisions;
     return by_columns.n_broken <= by_rows.n_broken &&
-           (is_as_good || search_is_worth(&c, &by_rows, &by_columns, &apart));
+           (is_as_good || search_is_worth(&c, &by_rows, &by_columns, &unfused));
 }
 
 bool decide_pass(const Planning *p, PlanUnit *unit) {

@@ -23,7 +23,7 @@ typedef struct Searcher {
     bool *is_settled;        /* per node: the kernel that it is the main one of had its moves */
     bool *is_asked;          /* per node: computing it in what multiplies it has been priced */
     bool *is_sliced;         /* per node: making slices of it in its place has been priced */
-    uint32_t n_parts;
+    uint32_t n_regions;
     bool asks_all; /* every kernel of several ops may have moves that pay */
     /* Per node, of the first parts whose moves were taken: what they hold. */
     const bool *taken[MAX_TAKEN];
@@ -39,24 +39,24 @@ typedef struct Evaluation {
 
 /* A kernel, those that make an operand for it, and others that these make it for. Or a product and
  * the kernels that read slices of it, which has windows and no other moves. */
-typedef struct Part {
+typedef struct Region {
     Subgraph subgraph;
     bool *is_spread;   /* per node of it: a GEMM's operand that is not simply loaded */
     bool *is_ahead[2]; /* by side, per node of it: of a kernel that makes such an operand */
     bool *may_place;   /* per node of it: a concat that may be stored in pieces */
     bool *is_joined;   /* per node of it: what readers make first of several values of one kernel */
-    bool *is_turned;   /* per node of it: transposes of what rows are folded over, or made of */
+    bool *is_transposed; /* per node of it: transposes of what rows are folded over, or made of */
     bool has_gemm_slices;
     bool *may_slice_gemm; /* per node of it: the product that may be made slice by slice */
-} Part;
+} Region;
 
 /* Whole plans. */
 
 /* Of the graph planned with these decisions. False: it cannot be. */
-bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *offer);
+bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *evaluation);
 /* Whether the other is taken in place of what there is; at equal price fewer launches win. */
 bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation *other,
-                     const Prices *apart);
+                     const Prices *unfused);
 /* The plan with the search's decisions, without layouts and not scheduled; NULL: it cannot be. */
 Plan *search_make_plan(const Searcher *c);
 /* Has the moves of the plan's kernels tried. */
@@ -82,9 +82,9 @@ NodeId search_main_node(const Kernel *kernel);
 bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *kernel);
 /* Flags, per node, transposes that a kernel over rows or columns reads, of a GPU a map too. False:
  * there are none. */
-bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_turned);
+bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_transposed);
 /* False: the source says which kernel some of it is, or wants it in one with something else. */
 bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,
-                        bool has_gemm_slices, Part *part);
+                        bool has_gemm_slices, Region *region);
 
 #endif

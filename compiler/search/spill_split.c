@@ -259,13 +259,13 @@ bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, 
     s.limit = has_limit ? MAX_THREAD_REGISTERS - beside : 0;
     s.is_tried = arena_array(arena, bool, c.whole.n + 1);
     search(&s);
-    uint16_t part = 0;
+    uint16_t side = 0;
     for (NodeId id = 0; id < n; id++)
-        part = decisions->of[id].part > part ? decisions->of[id].part : part;
+        side = decisions->of[id].side > side ? decisions->of[id].side : side;
     for (NodeId id = 0; s.best.store && id < n; id++) {
         if (s.best.store[id]) decisions_add(decisions, id, DIRECTIVE_CUT);
         if (s.best.again[id]) decisions_add(decisions, id, DIRECTIVE_RECOMPUTE);
-        if (c.whole.place[id] > s.best.place) decisions->of[id].part = part + 1;
+        if (c.whole.place[id] > s.best.place) decisions->of[id].side = side + 1;
     }
     return s.best.store != NULL;
 }

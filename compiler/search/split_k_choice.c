@@ -37,7 +37,7 @@ static Shape largest(const DimTab *from, const Shape *shape, DimTab *to) {
 static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segment_elems) {
     DimTab *dims = dimtab_new(s->trial);
     Graph *alone = graph_new(s->trial, dims, NULL, "product");
-    Node product = *matmul;
+    Node gemm = *matmul;
     NodeId args[2];
     for (uint32_t side = 0; side < 2; side++) {
         Shape shape = largest(s->graph->dims, operand_shape(s->graph, matmul, side), dims);
@@ -45,10 +45,10 @@ static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segmen
         args[side] = graph_add(alone, operand);
         vec_push(s->trial, &alone->inputs, (GraphInput){.name = "", .node = args[side]});
     }
-    product.args = args;
-    product.shape = largest(s->graph->dims, &matmul->shape, dims);
-    product.attrs.segment_elems = segment_elems;
-    NodeId id = graph_add(alone, product);
+    gemm.args = args;
+    gemm.shape = largest(s->graph->dims, &matmul->shape, dims);
+    gemm.attrs.segment_elems = segment_elems;
+    NodeId id = graph_add(alone, gemm);
     vec_push(s->trial, &alone->outputs, (GraphOutput){.name = "", .node = id});
     return alone;
 }

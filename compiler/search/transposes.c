@@ -4,7 +4,7 @@
 #include "search/search_state.h"
 
 /* Whether elements of its last axis lie apart where they come from. */
-static bool is_turn(const Graph *graph, NodeId id) {
+static bool is_transpose(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t last = node->shape.rank - 1;
     if (node->op != OP_TRANSPOSE || node->shape.rank < 2 || node->attrs.perm[last] == last)
@@ -12,12 +12,12 @@ static bool is_turn(const Graph *graph, NodeId id) {
     return !dim_equals_const(graph->dims, node->shape.dims[last], 1);
 }
 
-bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_turned) {
+bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_transposed) {
     bool is_map = !form_info(kernel->form)->reduces && c->target->has->blocks;
     bool may_pay = is_map || !form_info(kernel->form)->one_pass, any = false;
     for (uint32_t i = 0; i < kernel->nodes.n && may_pay; i++) {
         NodeId id = kernel->nodes.data[i];
-        if (is_turn(c->graph, id)) is_turned[id] = any = true;
+        if (is_transpose(c->graph, id)) is_transposed[id] = any = true;
     }
     return any;
 }

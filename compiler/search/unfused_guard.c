@@ -21,13 +21,13 @@ static Decisions *without(Arena *arena, const Decisions *decisions, const bool *
 
 /* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole: where
  * it is better without them, and nowhere slower. */
-static bool take_back(Searcher *c, Evaluation *now, const Prices *apart) {
+static bool take_back(Searcher *c, Evaluation *now, const Prices *unfused) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_taken; i++) {
         Evaluation other;
         Decisions *decisions = without(c->arena, c->decisions, c->taken[i]);
         if (!search_evaluate(c, decisions, &other) || other.n_broken > now->n_broken ||
-            !search_is_worth(c, now, &other, apart) ||
+            !search_is_worth(c, now, &other, unfused) ||
             !prices_are_no_slower(&c->points, &other.prices, &now->prices))
             continue;
         c->decisions = decisions;
@@ -38,10 +38,10 @@ static bool take_back(Searcher *c, Evaluation *now, const Prices *apart) {
 }
 
 /* Whether the plan loses more than prices may be wrong by. */
-static bool loses(const Searcher *c, const Prices *now, const Prices *apart) {
+static bool loses(const Searcher *c, const Prices *now, const Prices *unfused) {
     bool loses = false;
     for (uint32_t i = 0; i < c->points.n; i++)
-        loses = loses || now->us[i] > SEARCH_HELD_LOSS * apart->us[i];
+        loses = loses || now->us[i] > SEARCH_HELD_LOSS * unfused->us[i];
     return loses;
 }
 
@@ -50,10 +50,10 @@ static bool loses(const Searcher *c, const Prices *now, const Prices *apart) {
 /* What the plan is slower by than may be, over all points. Beside the sizes that dims have by
  * default, which come first, prices may be wrong by more: what is much faster at most sizes is not
  * taken apart for a few percent at one. */
-static double excess(const Searcher *c, const Prices *now, const Prices *apart) {
+static double excess(const Searcher *c, const Prices *now, const Prices *unfused) {
     double sum = 0;
     for (uint32_t i = 0; i < c->points.n; i++)
-        sum += fmax(0, now->us[i] / apart->us[i] - (i ? SEARCH_HELD_LOSS : COST_LOSS));
+        sum += fmax(0, now->us[i] / unfused->us[i] - (i ? SEARCH_HELD_LOSS : COST_LOSS));
     return sum;
 }
 
@@ -63,38 +63,38 @@ static bool is_op(const Graph *graph, NodeId id) {
 
 /* The plan with these nodes, of those marked with `mark`, alone, if it loses less than the best so
  * far, or is the faster of two that lose nothing. */
-static void try_alone(const Searcher *c, const uint32_t *marks, uint32_t mark, const Prices *apart,
-                      Decisions **best, Evaluation *offer) {
+static void try_unfused(const Searcher *c, const uint32_t *marks, uint32_t mark,
+                        const Prices *unfused, Decisions **best, Evaluation *evaluation) {
     Decisions *decisions = decisions_copy(c->arena, c->decisions);
     Evaluation other;
     bool changes = false;
     for (NodeId id = 0; id < decisions->n; id++)
         if (marks[id] == mark && is_op(c->graph, id))
             changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
-    if (!changes || !search_evaluate(c, decisions, &other) || other.n_broken > offer->n_broken)
+    if (!changes || !search_evaluate(c, decisions, &other) || other.n_broken > evaluation->n_broken)
         return;
-    double lost = excess(c, &offer->prices, apart), left = excess(c, &other.prices, apart);
+    double lost = excess(c, &evaluation->prices, unfused), left = excess(c, &other.prices, unfused);
     bool is_faster =
-        left == 0 && lost == 0 && prices_mean(&c->points, &other.prices, &offer->prices) < 1;
+        left == 0 && lost == 0 && prices_mean(&c->points, &other.prices, &evaluation->prices) < 1;
     if (left >= lost * COST_WORTH && !is_faster) return;
     *best = decisions;
-    *offer = other;
+    *evaluation = other;
 }
 
 /* As long as that makes it lose less: the ops of one of the marked sets apart, of the set that
  * helps most. */
-static bool part_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, const Prices *apart,
-                      Evaluation *now) {
+static bool unfuse_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, const Prices *unfused,
+                        Evaluation *now) {
     bool any = false;
     for (uint32_t n_tries = 0;
-         n_tries < SEARCH_GUARD_TRIES && excess(c, &now->prices, apart) > 0;) {
+         n_tries < SEARCH_GUARD_TRIES && excess(c, &now->prices, unfused) > 0;) {
         Decisions *best = c->decisions;
-        Evaluation offer = *now;
+        Evaluation evaluation = *now;
         for (uint32_t mark = 1; mark <= n_sets && n_tries < SEARCH_GUARD_TRIES; mark++, n_tries++)
-            try_alone(c, marks, mark, apart, &best, &offer);
+            try_unfused(c, marks, mark, unfused, &best, &evaluation);
         if (best == c->decisions) break;
         c->decisions = best;
-        *now = offer;
+        *now = evaluation;
         any = true;
     }
     return any;
@@ -111,8 +111,8 @@ static bool is_wanted(const Graph *graph, const Kernel *kernel) {
 static uint32_t mark_kernels(const Plan *plan, uint32_t *marks) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        bool may_part = !kernel->is_init && !is_wanted(plan->graph, kernel);
-        for (uint32_t i = 0; i < kernel->nodes.n && may_part; i++)
+        bool may_unfuse = !kernel->is_init && !is_wanted(plan->graph, kernel);
+        for (uint32_t i = 0; i < kernel->nodes.n && may_unfuse; i++)
             if (!marks[kernel->nodes.data[i]]) marks[kernel->nodes.data[i]] = k + 1;
     }
     return plan->kernels.n;
@@ -136,9 +136,9 @@ static uint32_t mark_components(const Graph *graph, uint32_t *marks) {
 
 /* Ops apart where the plan loses: of single kernels, else of all that hangs together, else of the
  * whole. */
-static bool part_losers(Searcher *c, const Plan *plan, const Prices *apart, Evaluation *now) {
+static bool unfuse_losers(Searcher *c, const Plan *plan, const Prices *unfused, Evaluation *now) {
     uint32_t n = c->graph->nodes.n;
-    if (excess(c, &now->prices, apart) == 0) return false;
+    if (excess(c, &now->prices, unfused) == 0) return false;
     uint32_t *kernels = arena_array(c->arena, uint32_t, n);
     uint32_t *components = arena_array(c->arena, uint32_t, n);
     uint32_t *whole = arena_array(c->arena, uint32_t, n);
@@ -148,25 +148,25 @@ static bool part_losers(Searcher *c, const Plan *plan, const Prices *apart, Eval
         whole[id] = kernels[id] != 0;
         components[id] = kernels[id] ? components[id] : 0;
     }
-    bool any = part_sets(c, kernels, n_kernels, apart, now);
-    any = part_sets(c, components, n_components, apart, now) || any;
-    return part_sets(c, whole, 1, apart, now) || any;
+    bool any = unfuse_sets(c, kernels, n_kernels, unfused, now);
+    any = unfuse_sets(c, components, n_components, unfused, now) || any;
+    return unfuse_sets(c, whole, 1, unfused, now) || any;
 }
 
 Plan *search_guard_unfused(Searcher *c, Plan *plan) {
-    Prices apart;
+    Prices unfused;
     Evaluation now;
     bool is_large = c->graph->nodes.n > SEARCH_GUARD_NODES;
     if (!plan || is_large || !search_evaluate(c, c->decisions, &now)) return plan;
     arena_rewind(c->scratch, c->clean);
-    if (!prices_of_unfused(c->planning, c->arena, c->scratch, c->graph, &c->points, &apart))
+    if (!prices_of_unfused(c->planning, c->arena, c->scratch, c->graph, &c->points, &unfused))
         return plan;
-    if (loses(c, &now.prices, &apart)) {
+    if (loses(c, &now.prices, &unfused)) {
         c->asks_all = true;
         plan = search_try_candidates(c, plan);
         if (!plan || !search_evaluate(c, c->decisions, &now)) return plan;
-    } else if (take_back(c, &now, &apart)) {
+    } else if (take_back(c, &now, &unfused)) {
         plan = search_make_plan(c);
     }
-    return plan && part_losers(c, plan, &apart, &now) ? search_make_plan(c) : plan;
+    return plan && unfuse_losers(c, plan, &unfused, &now) ? search_make_plan(c) : plan;
 }

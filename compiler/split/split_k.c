@@ -11,15 +11,15 @@ typedef struct Segments {
 } Segments;
 
 /* What partial kernels are made of: the whole one's programs over other axes. */
-typedef struct ProductSplit {
+typedef struct GemmSplit {
     Arena *arena;
     Plan *plan;
     const Kernel *whole;
     int64_t k, segment_elems;
-} ProductSplit;
+} GemmSplit;
 
 /* Segments are a batch, the innermost, of which each has its own part of k. */
-static Rebuild segment_axes(const ProductSplit *s, const Segments *segments, Kernel *partial) {
+static Rebuild segment_axes(const GemmSplit *s, const Segments *segments, Kernel *partial) {
     const IndexTab *from = scalartab_indices(s->whole->scalars);
     DimTab *dims = s->plan->graph->dims;
     IndexTab *to = indextab_new(s->arena, dims);
@@ -40,14 +40,14 @@ static Rebuild segment_axes(const ProductSplit *s, const Segments *segments, Ker
 }
 
 /* The values that the operands are made of. */
-static void copy_traces(const ProductSplit *s, Rebuild *rebuild, Kernel *partial) {
+static void copy_traces(const GemmSplit *s, Rebuild *rebuild, Kernel *partial) {
     const Kernel *whole = s->whole;
-    const bool *is_factor = kernel_reduced_scalars(s->arena, whole);
+    const bool *is_operand = kernel_reduced_scalars(s->arena, whole);
     uint32_t *copy_of = arena_array(s->arena, uint32_t, whole->traces.n + (size_t)1);
     memset(&partial->traces, 0, sizeof partial->traces);
     for (uint32_t i = 0; i < whole->traces.n; i++) {
         const Trace *from = &whole->traces.data[i];
-        if (!is_factor[from->value]) continue;
+        if (!is_operand[from->value]) continue;
         Trace copy =
             rebuild_trace(rebuild, *from, graph_node(s->plan->graph, from->node)->shape.rank);
         memset(&copy.operands, 0, sizeof copy.operands);
@@ -71,7 +71,7 @@ static IndexId partial_address(const Kernel *kernel, IndexId segment) {
     return at;
 }
 
-static Segments add_partial(const ProductSplit *s, Str suffix, int64_t first, int64_t n,
+static Segments add_partial(const GemmSplit *s, Str suffix, int64_t first, int64_t n,
                             int64_t n_elems) {
     Segments segments = {.first = first, .n = n, .n_elems = n_elems};
     Kernel partial = *s->whole;
@@ -79,7 +79,7 @@ static Segments add_partial(const ProductSplit *s, Str suffix, int64_t first, in
     partial.name = str_format(s->arena, "%s_%s", s->whole->name, suffix);
     Rebuild rebuild = segment_axes(s, &segments, &partial);
     reduce.value = rebuild_scalar(&rebuild, reduce.value);
-    reduce.factor = rebuild_scalar(&rebuild, reduce.factor);
+    reduce.rhs = rebuild_scalar(&rebuild, reduce.rhs);
     reduce.result = reduce.acc;
     copy_traces(s, &rebuild, &partial);
     memset(&partial.reduces, 0, sizeof partial.reduces);
@@ -116,7 +116,7 @@ static GuardId guard_of(const Kernel *kernel, const Segments *segments, IndexId 
 
 /* What follows the product goes on from the same result, in the same loops. `last`: the shorter
  * segment, or none. */
-static void add_finish(const ProductSplit *s, const Segments *alike, const Segments *last) {
+static void add_finish(const GemmSplit *s, const Segments *alike, const Segments *last) {
     Kernel finish = *s->whole;
     ScalarTab *scalars = finish.scalars;
     IndexTab *tab = scalartab_indices(scalars);
@@ -132,7 +132,7 @@ static void add_finish(const ProductSplit *s, const Segments *alike, const Segme
         sum.value = scalar_prim(
             scalars, PRIM_SELECT, scalar_inside(scalars, guard), sum.value,
             load_partial(&finish, last, segment, guard_of(&finish, last, segment), sum.acc));
-    sum.factor = SCALAR_NONE;
+    sum.rhs = SCALAR_NONE;
     sum.precision = PRECISION_FULL;
     sum.identity = op_info(OP_SUM)->identity;
     memset(&finish.reduces, 0, sizeof finish.reduces);
@@ -141,7 +141,7 @@ static void add_finish(const ProductSplit *s, const Segments *alike, const Segme
 }
 
 bool split_k_kernel(Arena *arena, Plan *plan, const Kernel *kernel) {
-    ProductSplit s = {.arena = arena, .plan = plan, .whole = kernel};
+    GemmSplit s = {.arena = arena, .plan = plan, .whole = kernel};
     s.segment_elems = graph_segment_elems(plan->graph, kernel->reduces.data[0].node);
     if (!s.segment_elems || !dim_is_const(plan->graph->dims, kernel_n_reduced(kernel), &s.k))
         return false;

@@ -308,7 +308,7 @@ static bool find_taps(const Finder *f, const Linear *first, int64_t depth) {
 bool im2col_may_be(const Kernel *kernel) {
     if (!form_info(kernel->form)->multiplies || kernel->n_reduced != 1) return false;
     const Scalar *s =
-        scalar_get(kernel->scalars, gemm_unrounded(kernel, kernel->reduces.data[0].value));
+        scalar_get(kernel->scalars, gemm_unrounded(kernel, kernel->reduces.data[0].lhs));
     return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT;
 }
 
@@ -320,7 +320,7 @@ static bool find(Finder *f, int64_t depth) {
     Linear first;
     if (!is_number(f, n_rows, &f->n_rows)) f->n_rows = 0;
     if (!is_number(f, kernel_n_reduced(kernel), &all.hi) ||
-        !add_pieces(f, gemm_unrounded(kernel, kernel->reduces.data[0].value), all))
+        !add_pieces(f, gemm_unrounded(kernel, kernel->reduces.data[0].lhs), all))
         return false;
     f->out->buffer = f->pieces[0].load->buffer;
     f->buffer += f->out->buffer;

@@ -36,14 +36,14 @@ static inline uint32_t simt_stage_bytes(const Sched *sched, uint32_t acc_bytes) 
 
 /* The epilogue takes the tile in parts, a row of every thread's fragments at a time: elements from
  * row to row, and the bytes of a part. */
-static inline uint32_t simt_part_pitch(const Sched *sched, uint32_t acc_bytes) {
+static inline uint32_t simt_subtile_pitch(const Sched *sched, uint32_t acc_bytes) {
     return sched->gemm.tile_n + (sched->gemm.tile_n > 1 ? SIMT_FRAGMENT_BYTES / acc_bytes : 0);
 }
 
-static inline uint32_t simt_part_bytes(const Sched *sched, uint32_t acc_bytes) {
+static inline uint32_t simt_subtile_bytes(const Sched *sched, uint32_t acc_bytes) {
     uint32_t own = sched->gemm.tile_m / (sched->gemm.warps_m * simt_lanes_m(sched));
-    uint32_t most = SIMT_FRAGMENT_BYTES / acc_bytes, n_parts = own > most ? own / most : 1;
-    return sched->gemm.tile_m / n_parts * simt_part_pitch(sched, acc_bytes) * acc_bytes;
+    uint32_t most = SIMT_FRAGMENT_BYTES / acc_bytes, n_subtiles = own > most ? own / most : 1;
+    return sched->gemm.tile_m / n_subtiles * simt_subtile_pitch(sched, acc_bytes) * acc_bytes;
 }
 
 #endif

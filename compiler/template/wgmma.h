@@ -21,10 +21,10 @@ enum {
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
     WGMMA_WARP_ROWS = 16,    /* of them, a warp's */
-    WGMMA_DRAIN_ROWS = EPILOGUE_WARP_ROWS,
-    WGMMA_DRAIN_COLUMNS = 128,
+    WGMMA_EPILOGUE_ROWS = EPILOGUE_WARP_ROWS,
+    WGMMA_EPILOGUE_COLUMNS = 128,
     WGMMA_MAX_WIDTH = 256, /* columns of an instruction, of all products together */
-    WGMMA_MAX_PRODUCTS = 4,
+    WGMMA_MAX_GEMMS = 4,
     WGMMA_MAX_STAGES = 12,
     WGMMA_BARRIER_BYTES = 8,
     WGMMA_SHARED_BYTES = CARD_SHARED_H200 /* of a block, on every card with wgmma */
@@ -35,31 +35,31 @@ static inline uint32_t wgmma_depth(Dtype dtype) {
     return WGMMA_SWIZZLE_BYTES / dtype_bytes(dtype);
 }
 
-static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_turned) {
-    uint32_t rows = is_turned ? (tile + 63) / 64 * 64 : tile;
+static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_mn_major) {
+    uint32_t rows = is_mn_major ? (tile + 63) / 64 * 64 : tile;
     return rows * WGMMA_SWIZZLE_BYTES;
 }
 
 /* A warp drains results by lanes that take 1 or 4 columns each, side by side and then row below
  * row: rows at a time, a power of two. */
 static inline uint32_t wgmma_epilogue_step(uint32_t columns, uint32_t lanes) {
-    uint32_t across = columns / lanes, step = WGMMA_DRAIN_ROWS;
+    uint32_t across = columns / lanes, step = WGMMA_EPILOGUE_ROWS;
     while (step > 1 && across * step > 32) step /= 2;
     return step;
 }
 
-static inline uint32_t wgmma_products(const Sched *sched) {
-    return sched->gemm.products > 1 ? sched->gemm.products : 1;
+static inline uint32_t wgmma_n_gemms(const Sched *sched) {
+    return sched->gemm.n_gemms > 1 ? sched->gemm.n_gemms : 1;
 }
 
 /* Columns that a warp drains at once, of each product: a divisor of the tile. Each part has a price
  * of its own, as much as four steps. */
 static inline uint32_t wgmma_epilogue_columns(const Sched *sched, uint32_t lanes) {
     uint32_t best = 8, best_price = UINT32_MAX, tile_n = sched->gemm.tile_n;
-    uint32_t most = WGMMA_DRAIN_COLUMNS / wgmma_products(sched);
+    uint32_t most = WGMMA_EPILOGUE_COLUMNS / wgmma_n_gemms(sched);
     if (most > 32 * lanes) most = 32 * lanes;
     for (uint32_t columns = 8; columns <= most && columns <= tile_n; columns += 8) {
-        uint32_t steps = WGMMA_DRAIN_ROWS / wgmma_epilogue_step(columns, lanes);
+        uint32_t steps = WGMMA_EPILOGUE_ROWS / wgmma_epilogue_step(columns, lanes);
         uint32_t price = tile_n / columns * (4 + steps);
         if (tile_n % columns || price > best_price) continue;
         best = columns;
@@ -70,7 +70,7 @@ static inline uint32_t wgmma_epilogue_columns(const Sched *sched, uint32_t lanes
 
 /* Elements from row to row, where the products lie side by side: 4 rows of 8 touch all banks. */
 static inline uint32_t wgmma_epilogue_pitch(const Sched *sched, uint32_t lanes) {
-    uint32_t columns = wgmma_epilogue_columns(sched, lanes) * wgmma_products(sched);
+    uint32_t columns = wgmma_epilogue_columns(sched, lanes) * wgmma_n_gemms(sched);
     return columns + (columns % 16 ? 16 : 8);
 }
 
@@ -85,7 +85,7 @@ static inline Sched wgmma_tail(const Sched *sched) {
 /* Where other warps store: elements from row to row of a warp's rounded results, of 16 bits each.
  * However wide the tile is, 8 rows of 16 bytes touch all banks. */
 static inline uint32_t wgmma_results_pitch(const Sched *sched) {
-    return sched->gemm.tile_n * wgmma_products(sched) + 8;
+    return sched->gemm.tile_n * wgmma_n_gemms(sched) + 8;
 }
 
 /* Of a warp, whose neighbours may be at another tile, wide or narrow. */
@@ -97,13 +97,13 @@ static inline uint32_t wgmma_epilogue_bytes(const Sched *sched) {
         uint32_t pitch = wgmma_epilogue_pitch(i < 2 ? sched : &tail, i % 2 ? 1 : 4);
         if (pitch > most) most = pitch;
     }
-    return most * WGMMA_DRAIN_ROWS * 4;
+    return most * WGMMA_EPILOGUE_ROWS * 4;
 }
 
 static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sched) {
-    uint32_t n_handed = sched->gemm.store_warps ? sched->gemm.warps_m : 0;
+    uint32_t n_result_barriers = sched->gemm.store_warps ? sched->gemm.warps_m : 0;
     return sched->gemm.stages * stage_bytes + sched->gemm.warps_m * wgmma_epilogue_bytes(sched) +
-           2 * WGMMA_BARRIER_BYTES * (sched->gemm.stages + n_handed);
+           2 * WGMMA_BARRIER_BYTES * (sched->gemm.stages + n_result_barriers);
 }
 
 /* At least, of a step whose lhs is windows over an image, in microseconds: for each row of

@@ -316,8 +316,8 @@ static bool has_room(const Search *s, const Probe *chosen, uint32_t n, const Spo
                      int64_t n_bytes) {
     const Kernel *kernel = kernel_at(s, spot->tap.kernel);
     uint32_t n_args = kernel->args.n + spot->tap.scalars.n;
-    for (uint32_t i = 0; i < n && !spot->tap.is_apart; i++)
-        if (chosen[i].kernel == spot->tap.kernel && !chosen[i].is_apart)
+    for (uint32_t i = 0; i < n && !spot->tap.is_own_map; i++)
+        if (chosen[i].kernel == spot->tap.kernel && !chosen[i].is_own_map)
             n_args += chosen[i].scalars.n;
     return n < MAX_TAPS && n_args <= MAX_KERNEL_ARGS &&
            (n == 0 || n_bytes + spot->n_bytes <= MAX_TRIAL_BYTES);
@@ -527,7 +527,7 @@ static bool is_early(const Search *s, const Transit *transit) {
 static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) {
     const Buffer *buffer = &s->in->placed->buffers.data[transit->store->buffer];
     const char *reader = kernel_at(s, transit->reader)->name;
-    verdict->kind = buffer->space != BUFFER_GLOBAL ? BISECT_CHIP : BISECT_OVERLAP;
+    verdict->kind = buffer->space != BUFFER_GLOBAL ? BISECT_SMEM : BISECT_OVERLAP;
     put_stored(s, transit,
                buffer->space != BUFFER_GLOBAL
                    ? str_format(s->arena,

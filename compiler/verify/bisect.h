@@ -46,7 +46,7 @@ typedef enum {
     BISECT_READ,     /* an operand is right in memory, but the op reads another value */
     BISECT_STORE,    /* the op's value is right, but memory is wrong after the store */
     BISECT_OVERLAP,  /* the value is overwritten before it is read */
-    BISECT_CHIP,     /* the value is right, but the next kernel of the launch finds another one in
+    BISECT_SMEM,     /* the value is right, but the next kernel of the launch finds another one in
                       * shared memory */
     BISECT_ORDER,    /* the value is read before it is computed */
     BISECT_SCHEDULE, /* with probes the output is right */

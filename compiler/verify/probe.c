@@ -71,9 +71,9 @@ static void add_axes(Probe *tap, uint32_t first, uint32_t n) {
 /* Orders the axes so that the innermost is contiguous in memory. A separate map has only the axes
  * that it depends on. */
 static void choose_axes(Probe *tap, const Kernel *kernel, uint32_t needed) {
-    for (uint32_t k = 0; tap->is_apart && k < MAX_AXES; k++)
+    for (uint32_t k = 0; tap->is_own_map && k < MAX_AXES; k++)
         if (needed >> k & 1) add_axes(tap, k, 1);
-    if (tap->is_apart) return;
+    if (tap->is_own_map) return;
     bool is_column = form_info(kernel->form)->reduces_columns;
     if (!tap->is_row && is_column) add_axes(tap, kernel->first_reduced, kernel->n_reduced);
     add_axes(tap, 0, kernel->n_parallel);
@@ -106,8 +106,8 @@ bool probe_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Pro
     /* A kernel of partial results has accumulators but no results. */
     if (tap->stage > 0 && kernel->segment_axis != NO_AXIS) return false;
     tap->is_row = form_info(kernel->form)->reduces && (axes & ~parallel) == 0;
-    tap->is_apart = !tap->is_row && form_info(kernel->form)->multiplies;
-    if (tap->is_apart && tap->stage > 0) return false;
+    tap->is_own_map = !tap->is_row && form_info(kernel->form)->multiplies;
+    if (tap->is_own_map && tap->stage > 0) return false;
     if (!tap->is_row && ((axes & ~inner) != 0 || tap->stage > kernel->stages.n)) return false;
     choose_axes(tap, kernel, axes);
     return n_elems(kernel, tap) != DIM_NONE;
@@ -214,13 +214,13 @@ void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps) {
         for (uint32_t i = 0; i < taps[t].scalars.n; i++)
             buffers[t][i] = add_buffer(arena, plan, kernel, &taps[t], taps[t].scalars.data[i],
                                        probe_name(arena, t, i));
-        if (!taps[t].is_apart) store_inside(arena, kernel, &taps[t], buffers[t]);
+        if (!taps[t].is_own_map) store_inside(arena, kernel, &taps[t], buffers[t]);
         kernel->when = DIM_NONE;
     }
     for (uint32_t k = plan->kernels.n; k-- > 0;) {
         Kernel kernel = plan->kernels.data[k];
         for (uint32_t t = 0; t < n_taps; t++)
-            if (taps[t].is_apart && taps[t].kernel == k)
+            if (taps[t].is_own_map && taps[t].kernel == k)
                 probe_map(arena, plan, &kernel, &taps[t], buffers[t]);
     }
     drop_stand_ins(plan);

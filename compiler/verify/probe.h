@@ -17,9 +17,9 @@ typedef struct Probe {
     /* The loops of the store, outermost first; its elements are row-major over them. */
     uint32_t n_axes;
     uint32_t axes[MAX_AXES];
-    bool is_row;    /* stored after the stages, once per row */
-    bool is_apart;  /* computed by a map before the kernel, from a copy of its program */
-    uint32_t stage; /* otherwise: the stage that stores it */
+    bool is_row;     /* stored after the stages, once per row */
+    bool is_own_map; /* computed by a map before the kernel, from a copy of its program */
+    uint32_t stage;  /* otherwise: the stage that stores it */
     /* The stored scalars: the value, then the gathered indices that its place depends on. Unused
      * indices are left out, because any value serves. */
     Vec(ScalarId) scalars;

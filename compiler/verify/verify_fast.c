@@ -49,10 +49,11 @@ static bool list_slack(const Plan *plan, const int64_t *symbol_values, Arena *ar
         Rewrite rewrite;
         Tensor weights;
         if (!rewrite_of(plan, k, &rewrite)) continue;
-        NodeId factor = graph_node(plan->graph, rewrite.product)->args[0];
-        if (!interp_shape(plan->graph, factor, symbol_values, &weights, arena, error)) return false;
+        NodeId operand = graph_node(plan->graph, rewrite.gemm)->args[0];
+        if (!interp_shape(plan->graph, operand, symbol_values, &weights, arena, error))
+            return false;
         RewriteBound bound = rewrite_bound(&rewrite, (double)weights.dims[weights.rank - 1]);
-        slack[reach->n_slack++] = (InterpSlack){rewrite.product, bound.relative, bound.absolute};
+        slack[reach->n_slack++] = (InterpSlack){rewrite.gemm, bound.relative, bound.absolute};
     }
     return true;
 }

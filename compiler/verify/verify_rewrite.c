@@ -3,7 +3,7 @@
 
 #include "verify/verify.h"
 
-enum { MOST_PRODUCTS = 1 << 25 };
+enum { MOST_GEMMS = 1 << 25 };
 
 typedef struct Judge {
     const RewriteCase *c;
@@ -71,7 +71,7 @@ static bool judge_rows(Judge *j) {
     double *v = arena_array(j->scratch, double, n *n_columns);
     double *evaluated = arena_array(j->scratch, double, n_columns);
     RewriteElement *judged = arena_array(j->scratch, RewriteElement, n_columns);
-    int64_t most = MOST_PRODUCTS / (c->n * c->n_columns) + 1, matrix = -1;
+    int64_t most = MOST_GEMMS / (c->n * c->n_columns) + 1, matrix = -1;
     int64_t n_judged = c->n_rows < most ? c->n_rows : most;
     for (int64_t i = 0; i < n_judged; i++) {
         int64_t row = n_judged > 1 ? i * (c->n_rows - 1) / (n_judged - 1) : 0;
@@ -87,12 +87,11 @@ static void complain(const Judge *j, Text *report) {
     const Plan *plan = c->plan;
     const char *error = NULL;
     Tensor type;
-    verify_name_node(plan->graph, c->rewrite.product, report);
+    verify_name_node(plan->graph, c->rewrite.gemm, report);
     text_printf(report,
                 ", kernel %s, rewritten: %s%s: ", plan->kernels.data[c->rewrite.result].name,
                 ONLINE_NAME, j->value->actual ? "" : ", evaluated on the host");
-    if (!interp_shape(plan->graph, c->rewrite.product, c->symbol_values, &type, report->arena,
-                      &error))
+    if (!interp_shape(plan->graph, c->rewrite.gemm, c->symbol_values, &type, report->arena, &error))
         return;
     text_printf(report, "%lld of %lld elements are out of the bound; ", (long long)j->n_wrong,
                 (long long)j->counts->n_elems);

@@ -24,7 +24,7 @@ enum { N_RAGGED = sizeof ragged / sizeof *ragged };
 
 /* Which operands are stored the other way round. */
 typedef struct Layout {
-    bool left_turned, right_turned;
+    bool lhs_trans, rhs_trans;
 } Layout;
 
 static const Layout layouts[] = {{false, false}, {true, false}, {false, true}, {true, true}};
@@ -43,8 +43,7 @@ typedef struct Case {
 
 /* The declaration of an operand, where it has to stand. */
 static const char *declare(Arena *arena, const Case *c, char name, bool as_param) {
-    bool is_left = name == 'a',
-         is_turned = is_left ? c->layout.left_turned : c->layout.right_turned;
+    bool is_left = name == 'a', is_turned = is_left ? c->layout.lhs_trans : c->layout.rhs_trans;
     const char *rows = is_left ? c->m : c->k, *columns = is_left ? c->k : c->n;
     if (as_param != (c->param == name)) return "";
     return str_format(arena, "%s%c: %s[%s, %s]%s", as_param ? "  param " : "", name,
@@ -56,7 +55,7 @@ static const char *declare(Arena *arena, const Case *c, char name, bool as_param
  * once more with something done to it. */
 static const char *case_source(Arena *arena, const Case *c) {
     const char *t = dtype_name(c->dtype);
-    bool left = c->layout.left_turned, right = c->layout.right_turned;
+    bool left = c->layout.lhs_trans, right = c->layout.rhs_trans;
     bool is_symbolic = strcmp(c->m, "M") == 0;
     return str_format(arena,
                       "%sgraph mm(%s%sbias: %s[%s])\n"
@@ -99,9 +98,9 @@ static double chain(const Rig *rig, const Case *c, Extents e, int64_t row, int64
     const uint8_t *a = rig_result(rig, "a", &n_bytes), *b = rig_result(rig, "b", &n_bytes);
     double sum = 0;
     for (int64_t k = 0; k < e.k; k++) {
-        double left = element(c->dtype, a, c->layout.left_turned ? k * e.m + row : row * e.k + k);
+        double left = element(c->dtype, a, c->layout.lhs_trans ? k * e.m + row : row * e.k + k);
         double right =
-            element(c->dtype, b, c->layout.right_turned ? column * e.k + k : k * e.n + column);
+            element(c->dtype, b, c->layout.rhs_trans ? column * e.k + k : k * e.n + column);
         sum = c->dtype == DT_F32 ? (double)fmaf((float)left, (float)right, (float)sum)
                                  : fma(left, right, sum);
     }
@@ -125,9 +124,9 @@ static void check_results(const Rig *rig, const Case *c, Extents e) {
             cr_assert(is_same,
                       "%s %s %lldx%lldx%lld%s%s at (%lld, %lld): %a and %a, should be %a and %a",
                       target_get(c->target)->name, dtype_name(c->dtype), (long long)e.m,
-                      (long long)e.n, (long long)e.k, c->layout.left_turned ? " left turned" : "",
-                      c->layout.right_turned ? " right turned" : "", (long long)row,
-                      (long long)column, got_p, got_q, sum, after);
+                      (long long)e.n, (long long)e.k, c->layout.lhs_trans ? " left turned" : "",
+                      c->layout.rhs_trans ? " right turned" : "", (long long)row, (long long)column,
+                      got_p, got_q, sum, after);
         }
 }
 

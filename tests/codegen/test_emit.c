@@ -68,7 +68,7 @@ static void add_cell(Cells *cells, OpId op, Dtype dtype, Dtype cast_to, uint32_t
     Plan *plan = plans_fuse_with(cells->arena, graph, (FuseOptions){.off = false}, &diags);
     cr_assert(plan, "%s does not fuse", graph->name);
     sched_plan(cells->arena, plan, cells->target);
-    cr_assert(back_is_legal(plan, cells->target, &diags), "%s is not legal", graph->name);
+    cr_assert(codegen_is_legal(plan, cells->target, &diags), "%s is not legal", graph->name);
     cells->plans[cells->n++] = plan;
 }
 
@@ -115,9 +115,9 @@ static void lower_all(TargetId target, Dtype dtype) {
     Diags diags = {.arena = cells->arena};
     bool is_gpu = cells->target->device == DEVICE_GPU;
     CodeBytes code = {NULL, 0};
-    bool ok = back_emit(cells->arena, cells->plans, cells->n,
-                        (BackOptions){.target = cells->target, .verify = true},
-                        is_gpu ? CODE_ASSEMBLY : CODE_OBJECT, &code, &diags);
+    bool ok = codegen_emit(cells->arena, cells->plans, cells->n,
+                           (BackOptions){.target = cells->target, .verify = true},
+                           is_gpu ? CODE_ASSEMBLY : CODE_OBJECT, &code, &diags);
     cr_assert(ok, "%s", rendered(cells->arena, &diags));
     cr_expect(cells->n > 20);
     PtxReport report;
@@ -143,8 +143,8 @@ Test(emit, the_same_plans_become_the_same_bytes, .timeout = 300) {
             Diags diags = {.arena = cells->arena};
             BackOptions options = {.target = cells->target};
             CodeKind kind = t == 0 ? CODE_ASSEMBLY : CODE_OBJECT;
-            cr_assert(
-                back_emit(cells->arena, cells->plans, cells->n, options, kind, &codes[i], &diags));
+            cr_assert(codegen_emit(cells->arena, cells->plans, cells->n, options, kind, &codes[i],
+                                   &diags));
         }
         cr_expect_eq(codes[1].n_bytes, codes[0].n_bytes);
         cr_expect_eq(memcmp(codes[1].data, codes[0].data, codes[0].n_bytes), 0,

@@ -83,9 +83,9 @@ static Plan *add_program(Batch *batch, const char *source) {
 
 static void emit(Batch *batch) {
     Diags diags = {.arena = batch->arena};
-    bool ok = back_emit(batch->arena, batch->plans, batch->n,
-                        (BackOptions){.target = batch->target, .verify = true}, CODE_ASSEMBLY,
-                        &batch->code, &diags);
+    bool ok = codegen_emit(batch->arena, batch->plans, batch->n,
+                           (BackOptions){.target = batch->target, .verify = true}, CODE_ASSEMBLY,
+                           &batch->code, &diags);
     Text text = {.arena = batch->arena};
     diag_print(&diags, &text);
     cr_assert(ok, "%s", text_str(&text));

@@ -73,17 +73,17 @@ static void check_loop(const Program *p, uint32_t variant, const char *text, Dty
 
 /* Large constant matrices, every layout: both operands are copied, and what lies along m or n is
  * turned on its way into registers: by ldmatrix, or element by element where that cannot. */
-static void check_layout(Operands o, int left_turned, int right_turned, TargetId target) {
+static void check_layout(Operands o, int lhs_trans, int rhs_trans, TargetId target) {
     char source[512];
     const char *dtype = dtype_name(o.dtype);
     snprintf(source, sizeof source,
              "graph g(a: %s[%s], b: %s[%s]) -> (y: %s[1416, 1304]) {\n"
              "  y = matmul(%s, %s%s)\n"
              "}\n",
-             dtype, left_turned ? "200, 1416" : "1416, 200", dtype,
-             right_turned ? "200, 1304" : "1304, 200", dtype,
-             left_turned ? "transpose(a, perm=[1, 0])" : "a",
-             right_turned ? "b" : "transpose(b, perm=[1, 0])", o.precision);
+             dtype, lhs_trans ? "200, 1416" : "1416, 200", dtype,
+             rhs_trans ? "200, 1304" : "1304, 200", dtype,
+             lhs_trans ? "transpose(a, perm=[1, 0])" : "a",
+             rhs_trans ? "b" : "transpose(b, perm=[1, 0])", o.precision);
     Program p = compile(source, target);
     const char *text = compiled_function(&p.compiled, p.kernel, 0);
     check_loop(&p, 0, text, o.dtype, target);
@@ -91,7 +91,7 @@ static void check_layout(Operands o, int left_turned, int right_turned, TargetId
     uint32_t bytes = dtype_bytes(o.dtype), steps = n_steps(s, o.dtype) + 1;
     uint32_t left = steps * s->gemm.tile_m / s->gemm.warps_m / 16;
     uint32_t right = steps * s->gemm.tile_n / s->gemm.warps_n / 16;
-    uint32_t turned = (left_turned ? left : 0) + (right_turned ? right : 0);
+    uint32_t turned = (lhs_trans ? left : 0) + (rhs_trans ? right : 0);
     uint32_t matrices = bytes == 8 ? 0 : bytes == 2 ? left + right : left + right - turned;
     uint32_t chunks = (s->gemm.tile_m + s->gemm.tile_n) * s->gemm.tile_k * bytes / 16 / s->threads;
     cr_expect_eq(s->gemm.tile_m, 128);

@@ -56,20 +56,20 @@ static bool assembles_as_meant(const Program *p) {
 }
 
 /* The instructions that a variant's schedule calls for. */
-static void check_code(const Program *p, uint32_t variant, bool left_turned, bool right_turned) {
+static void check_code(const Program *p, uint32_t variant, bool lhs_trans, bool rhs_trans) {
     const Variant *v = &p->kernel->variants[variant];
     const Sched *s = &v->sched;
     const char *text = compiled_function(&p->compiled, p->kernel, variant);
     char instruction[96], transposes[32];
-    const Scalar *left = scalar_get(p->kernel->scalars, p->kernel->reduces.data[0].value);
+    const Scalar *left = scalar_get(p->kernel->scalars, p->kernel->reduces.data[0].lhs);
     bool is_tf32 = left->dtype == DT_F32;
     const char *dtype = is_tf32 ? "tf32" : left->dtype == DT_BF16 ? "bf16" : "f16";
     int64_t depth = is_tf32 ? 32 : 64; /* 128 bytes */
-    uint32_t n_products = p->launch.mode == LAUNCH_PARALLEL ? 1 : p->launch.n;
-    cr_expect_eq(wgmma_products(s), n_products);
+    uint32_t n_gemms = p->launch.mode == LAUNCH_PARALLEL ? 1 : p->launch.n;
+    cr_expect_eq(wgmma_n_gemms(s), n_gemms);
     snprintf(instruction, sizeof instruction, "wgmma.mma_async.sync.aligned.m64n%uk%d.f32.%s.%s",
-             s->gemm.tile_n * n_products, is_tf32 ? 8 : 16, dtype, dtype);
-    snprintf(transposes, sizeof transposes, ", a, b, 1, 1, 1, %d, %d;", left_turned, right_turned);
+             s->gemm.tile_n * n_gemms, is_tf32 ? 8 : 16, dtype, dtype);
+    snprintf(transposes, sizeof transposes, ", a, b, 1, 1, 1, %d, %d;", lhs_trans, rhs_trans);
     if (is_tf32) strcpy(transposes, ", a, b, 1, 1, 1;");
     cr_expect_eq(sched_engine(s), GEMM_WGMMA);
     cr_expect_eq(s->gemm.tile_k, depth);
@@ -77,11 +77,11 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     cr_expect(s->gemm.stages >= 3 && v->shared_bytes <= WGMMA_SHARED_BYTES);
     cr_expect_eq(ptx_count(text, instruction), 4);
     cr_expect_eq(ptx_count(text, transposes), 4);
-    uint32_t common = n_products * (right_turned ? (s->gemm.tile_n + 63) / 64 : 1);
+    uint32_t common = n_gemms * (rhs_trans ? (s->gemm.tile_n + 63) / 64 : 1);
     cr_expect_eq(ptx_count(text, "cp.async.bulk.tensor"),
-                 common + (left_turned ? s->gemm.tile_m / 64 : 1));
+                 common + (lhs_trans ? s->gemm.tile_m / 64 : 1));
     cr_expect_eq(ptx_count(text, "[128]"),
-                 p->launch.mode == LAUNCH_PARALLEL ? 2 * p->launch.n : n_products + 1);
+                 p->launch.mode == LAUNCH_PARALLEL ? 2 * p->launch.n : n_gemms + 1);
     cr_expect_eq(ptx_count(text, "mbarrier.init"),
                  2 * (s->gemm.stages + (s->gemm.store_warps ? s->gemm.warps_m : 0)));
     bool is_cluster = s->cluster > 1;
@@ -95,7 +95,7 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     cr_expect_eq(v->n_maps, 2);
     for (uint32_t i = 0; i < v->n_maps; i++) {
         const TensorMap *map = &v->maps[i];
-        bool is_turned = i ? right_turned : left_turned;
+        bool is_turned = i ? rhs_trans : lhs_trans;
         uint32_t k = gemm_axis_k(p->kernel);
         uint32_t own = i ? gemm_axis_n(p->kernel) : gemm_axis_m(p->kernel);
         cr_expect_eq(map->axes[0].axis, is_turned ? own : k);
@@ -107,15 +107,15 @@ static void check_code(const Program *p, uint32_t variant, bool left_turned, boo
     }
 }
 
-static void write_source(char *source, size_t n_bytes, const char *dtype, int left_turned,
-                         int right_turned, int m, int n, int k) {
+static void write_source(char *source, size_t n_bytes, const char *dtype, int lhs_trans,
+                         int rhs_trans, int m, int n, int k) {
     snprintf(source, n_bytes,
              "graph g(a: %s[%d, %d], b: %s[%d, %d]) -> (y: %s[%d, %d]) {\n"
              "  y = matmul(%s, %s%s)\n"
              "}\n",
-             dtype, left_turned ? k : m, left_turned ? m : k, dtype, right_turned ? k : n,
-             right_turned ? n : k, dtype, m, n, left_turned ? "transpose(a, perm=[1, 0])" : "a",
-             right_turned ? "b" : "transpose(b, perm=[1, 0])",
+             dtype, lhs_trans ? k : m, lhs_trans ? m : k, dtype, rhs_trans ? k : n,
+             rhs_trans ? n : k, dtype, m, n, lhs_trans ? "transpose(a, perm=[1, 0])" : "a",
+             rhs_trans ? "b" : "transpose(b, perm=[1, 0])",
              strcmp(dtype, "f32") == 0 ? ", precision=\"tf32\"" : "");
 }
 
@@ -597,7 +597,7 @@ Test(gpu_wgmma, narrow_tiles_of_pairs_lie_side_by_side, .timeout = 120) {
         Program p = compile(source, TARGET_SM_90A);
         const Sched *s = &p.kernel->variants[0].sched;
         LaunchMap maps[MAX_LAUNCH_MAPS];
-        cr_assert_eq(s->gemm.products, 2);
+        cr_assert_eq(s->gemm.n_gemms, 2);
         cr_expect(s->gemm.tail_n > 0 && s->gemm.tail_n % (right ? 64 : 8 * s->cluster) == 0, "%u",
                   s->gemm.tail_n);
         cr_expect_eq(launch_maps(p.compiled.plan, &p.launch, 0, maps), 1 + 2 * 2);
@@ -646,7 +646,7 @@ Test(gpu_wgmma, pairs_that_split_lines_take_whole_blocks, .timeout = 120) {
                  m, n, n, m, n);
         Program p = compile(source, TARGET_SM_90A);
         const Sched *s = &p.kernel->variants[0].sched;
-        cr_expect(s->gemm.products == 2 && s->gemm.tile_n % 64 == 0, "%u columns: %s",
+        cr_expect(s->gemm.n_gemms == 2 && s->gemm.tile_n % 64 == 0, "%u columns: %s",
                   s->gemm.tile_n, source);
         compile_free(&p.compiled);
     }

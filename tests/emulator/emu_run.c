@@ -132,7 +132,7 @@ static EmuOutcome step(EmuWarp *warp) {
 }
 
 /* Runs the warp until it waits, polls, or has had its share. */
-static bool take_turn(EmuWarp *warp) {
+static bool emit_blocks(EmuWarp *warp) {
     EmuMachine *machine = warp->machine;
     uint32_t n = 1 + rng_below(&machine->rng, MAX_TURN);
     for (uint32_t i = 0; i < n && warp->live; i++) {
@@ -164,7 +164,7 @@ static bool run_cluster(EmuMachine *machine) {
         EmuWarp *warp = &machine->warps[rng_below(&machine->rng, machine->n_warps)];
         if (rng_chance(&machine->rng, COPY_CHANCE)) emu_copy_any(machine);
         if (!warp->live) continue;
-        if (!take_turn(warp)) return false;
+        if (!emit_blocks(warp)) return false;
         n_live -= !warp->live;
         if (machine->n_idle > MAX_IDLE && machine->copies.n == 0) {
             tell_stop(warp);

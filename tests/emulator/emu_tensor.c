@@ -118,8 +118,8 @@ EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 enum { SWIZZLE_128 = 1 };
 
 /* The element of an operand at `own` along its axis and `k`, according to the descriptor. */
-static const uint8_t *factor_at(const EmuWarp *warp, uint64_t descriptor, bool is_turned,
-                                uint32_t bytes, uint32_t own, uint32_t k) {
+static const uint8_t *operand_at(const EmuWarp *warp, uint64_t descriptor, bool is_turned,
+                                 uint32_t bytes, uint32_t own, uint32_t k) {
     uint32_t begin = (uint32_t)(descriptor & 0x3FFF) << 4;
     uint32_t lead = (uint32_t)(descriptor >> 16 & 0x3FFF) << 4;
     uint32_t stride = (uint32_t)(descriptor >> 32 & 0x3FFF) << 4, at;
@@ -139,7 +139,7 @@ static bool read_factor(const EmuWarp *warp, const EmuInst *inst, uint64_t descr
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 32 / bytes; k++) {
             uint32_t bits = 0;
-            const uint8_t *from = factor_at(warp, descriptor, is_turned, bytes, begin + i, k);
+            const uint8_t *from = operand_at(warp, descriptor, is_turned, bytes, begin + i, k);
             if (!from) return false;
             memcpy(&bits, from, bytes);
             to[i][k] = is_half ? half_of(inst->from, bits) : emu_float(bits);

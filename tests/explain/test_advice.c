@@ -332,15 +332,15 @@ Test(advice, starts_launches_together_that_a_price_keeps_apart) {
         AdviceTotals now = price_of(&program, arena, plan);
         AdvicePlanner planner = planner_of(&program);
         const Advice *advices = advice_settle_launches(arena, plan, now, &planner);
-        cr_assert_eq(plan->aparts.n, 1u);
-        cr_expect_eq(plan->aparts.data[0].reason, REASON_SLOWER_LAUNCH);
+        cr_assert_eq(plan->unjoined.n, 1u);
+        cr_expect_eq(plan->unjoined.data[0].reason, REASON_SLOWER_LAUNCH);
         cr_assert_eq(advices[0].n_steps, 1u, "%s", pairs[i]);
         cr_expect(advices[0].is_tried && advices[0].steps[0].kind == ADVICE_MUST);
         Plan *after = plan_of(&program, arena, advice_follow(arena, plan->graph, &advices[0]));
-        cr_expect_eq(after->aparts.n, 0u, "%s", pairs[i]);
+        cr_expect_eq(after->unjoined.n, 0u, "%s", pairs[i]);
         check_price(&program, plan, &advices[0], after);
         cr_expect(advices[0].then.n_launches == 1 && now.n_launches == 2, "%s", pairs[i]);
-        const Apart *apart = &plan->aparts.data[0];
+        const Unjoined *apart = &plan->unjoined.data[0];
         bool is_slower = false;
         for (uint32_t k = 0; k < apart->prices.n; k++)
             is_slower = is_slower || apart->prices.data[k].then_us > apart->prices.data[k].now_us;
@@ -375,8 +375,8 @@ Test(advice, gives_none_that_cannot_be_followed) {
         AdvicePlanner planner = planner_of(&program);
         AdviceTotals now = price_of(&program, arena, plan);
         const Advice *advices = advice_settle_launches(arena, plan, now, &planner);
-        cr_assert_eq(plan->aparts.n, 1u, "%s", sources[i]);
-        cr_expect_eq(plan->aparts.data[0].reason, reasons[i], "%s", sources[i]);
+        cr_assert_eq(plan->unjoined.n, 1u, "%s", sources[i]);
+        cr_expect_eq(plan->unjoined.data[0].reason, reasons[i], "%s", sources[i]);
         cr_expect_eq(advices[0].n_steps, 0u, "%s", sources[i]);
         arena_free(planner.trial);
         arena_free(arena);

@@ -362,10 +362,10 @@ static const Joined joins[] = {
      2, 1, TARGET_SM_80},
 };
 
-static bool has_apart(const Plan *plan, ReasonId reason) {
+static bool has_never(const Plan *plan, ReasonId reason) {
     bool has = false;
-    for (uint32_t i = 0; i < plan->aparts.n; i++)
-        has = has || plan->aparts.data[i].reason == reason;
+    for (uint32_t i = 0; i < plan->unjoined.n; i++)
+        has = has || plan->unjoined.data[i].reason == reason;
     return has;
 }
 
@@ -384,8 +384,8 @@ Test(reasons, following_the_advice_joins_launches) {
         Arena *arena = arena_new(NULL);
         PricedPlan before = plan_of(arena, join->before, join->target);
         PricedPlan after = plan_of(arena, join->after, join->target);
-        cr_expect(has_apart(before.plan, join->reason), "%s is not said of\n%s", id, join->before);
-        cr_expect(!has_apart(after.plan, join->reason), "%s is still said of\n%s", id, join->after);
+        cr_expect(has_never(before.plan, join->reason), "%s is not said of\n%s", id, join->before);
+        cr_expect(!has_never(after.plan, join->reason), "%s is still said of\n%s", id, join->after);
         cr_expect_eq(before.cost->n_launches, join->n_before, "%s: %u launches\n%s", id,
                      before.cost->n_launches, join->before);
         cr_expect_eq(after.cost->n_launches, join->n_after, "%s: %u launches\n%s", id,

@@ -167,11 +167,11 @@ Test(window, no_byte_and_no_product_is_added) {
     DimId read = dim_const(dims, 0);
     for (uint32_t k = 0; k < 2; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        const Scalar *factor = scalar_get(kernel->scalars, kernel->reduces.data[0].factor);
+        const Scalar *operand = scalar_get(kernel->scalars, kernel->reduces.data[0].rhs);
         IndexTab *tab = scalartab_indices(kernel->scalars);
-        cr_expect(dim_equals_const(dims, index_expr(tab, factor->index).offset, 512 * k));
+        cr_expect(dim_equals_const(dims, index_expr(tab, operand->index).offset, 512 * k));
         cr_expect(dim_equals_const(dims, index_axis_extent(tab, gemm_axis_n(kernel)), 512));
-        read = dim_add(dims, read, kernel_buffer_bytes(plan, kernel, factor->buffer));
+        read = dim_add(dims, read, kernel_buffer_bytes(plan, kernel, operand->buffer));
     }
     cr_expect(dim_equals_const(dims, read, 256 * 1024 * 2));
     double least = priced.cost->least_bytes;

@@ -52,11 +52,11 @@ static const char *source_of(Arena *arena, const Rows *r, bool asks) {
 /* One launch of three kernels, what passes between them in no memory. */
 static void check_plan(const Plan *plan, const Rows *r) {
     Launch launch = *plan_launch_of(plan, plan->kernels.n - 3);
-    uint32_t n_on_chip = 0;
+    uint32_t n_off_memory = 0;
     cr_assert(launch.n == 3 && launch.mode == LAUNCH_GEMM_ROWS_GEMM, "%s", r->rows);
     for (uint32_t b = 0; b < plan->buffers.n; b++)
-        n_on_chip += plan->buffers.data[b].space != BUFFER_GLOBAL;
-    cr_expect_eq(n_on_chip, 2);
+        n_off_memory += plan->buffers.data[b].space != BUFFER_GLOBAL;
+    cr_expect_eq(n_off_memory, 2);
     cr_expect(launch_kernel(plan, &launch, 0)->form == FORM_GEMM &&
               launch_kernel(plan, &launch, 1)->form == FORM_ROW);
     for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {

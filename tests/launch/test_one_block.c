@@ -95,9 +95,9 @@ static void check_places(const Plan *plan, const Launch *launch) {
         for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
             uint32_t buffer = launch_kernel(plan, launch, k)->args.data[i];
             const Buffer *b = &plan->buffers.data[buffer];
-            SmemPlace place = {UINT32_MAX, 1};
+            SmemOffset place = {UINT32_MAX, 1};
             if (b->space == BUFFER_GLOBAL && !launch_copies(launch, buffer)) continue;
-            uint32_t all = launch_smem_place(plan, launch, NULL, buffer, &place);
+            uint32_t all = launch_smem_offset(plan, launch, NULL, buffer, &place);
             int64_t bytes = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, b));
             cr_expect(place.offset_bytes % 16 == 0 && place.offset_bytes + bytes <= all);
             cr_expect_leq(place.offset_bytes + SMEM_ACCESS_BYTES, all);

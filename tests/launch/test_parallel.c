@@ -284,7 +284,7 @@ Test(launch, gated_pairs_multiply_at_once) {
             cr_expect(maps[0].kernel == 0 && maps[0].map == 0);
             for (uint32_t k = 0; k < n; k++)
                 cr_expect(maps[k + 1].kernel == k && maps[k + 1].map == 1);
-            cr_expect_eq(variant->sched.gemm.products, n);
+            cr_expect_eq(variant->sched.gemm.n_gemms, n);
             cr_expect_leq(variant->sched.gemm.tile_n * n, WGMMA_MAX_WIDTH);
             cr_expect_eq(launch_shared_bytes(plan, &launch, v), variant->shared_bytes);
         }

@@ -63,7 +63,7 @@ void compile_free(Compiled *compiled) {
 }
 
 bool compile_target_runs(const Target *target) {
-    const Target *native = back_native_cpu();
+    const Target *native = codegen_native_cpu();
     if (target->device == DEVICE_GPU) return true;
     return native && target->vector_bytes <= native->vector_bytes;
 }

@@ -70,7 +70,7 @@ static void rebuild(Plant *p, Substitute *substitute) {
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         Reduce *reduce = &kernel->reduces.data[i];
         reduce->value = p->map[reduce->value];
-        reduce->factor = p->map[reduce->factor];
+        reduce->rhs = p->map[reduce->rhs];
         reduce->arg_index = p->map[reduce->arg_index];
     }
     for (uint32_t i = 0; i < kernel->stages.n; i++)

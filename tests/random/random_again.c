@@ -24,22 +24,22 @@ static void draw_extents(RandomState *s) {
     }
 }
 
-/* Whether `b` has the shape of `a`, or, if `is_factor`, fits as its rhs. */
-static bool meets(const Shape *a, const Shape *b, bool is_factor) {
-    uint32_t rank = a->rank, n_same = is_factor ? rank - 2 : rank;
-    bool does = rank == b->rank && (!is_factor || b->dims[rank - 2] == a->dims[rank - 1]);
+/* Whether `b` has the shape of `a`, or, if `is_operand`, fits as its rhs. */
+static bool meets(const Shape *a, const Shape *b, bool is_operand) {
+    uint32_t rank = a->rank, n_same = is_operand ? rank - 2 : rank;
+    bool does = rank == b->rank && (!is_operand || b->dims[rank - 2] == a->dims[rank - 1]);
     for (uint32_t k = 0; k < n_same && does; k++) does = a->dims[k] == b->dims[k];
     return does;
 }
 
 /* Draws a value; with `shape`, one that matches it in this sense. */
-static int draw(const Again *g, const Shape *shape, bool is_factor) {
+static int draw(const Again *g, const Shape *shape, bool is_operand) {
     int found = RANDOM_NONE;
     uint32_t n = 0;
     for (uint32_t i = g->first; i < g->s->values.n; i++) {
         const RandomValue *v = random_value(g->s, (int)i);
         if (v->dtype != g->dtype || v->shape.rank < 2) continue;
-        if (shape && !meets(shape, &v->shape, is_factor)) continue;
+        if (shape && !meets(shape, &v->shape, is_operand)) continue;
         if (rng_below(&g->s->rng, ++n) == 0) found = (int)i;
     }
     return found;
@@ -146,15 +146,15 @@ void random_make_again(RandomState *s) {
     Shape shape = random_shape(s, 2, 3);
     random_input(s, g.dtype, &shape);
     uint32_t n = (uint32_t)rng_between(&s->rng, MIN_STATEMENTS, MAX_STATEMENTS);
-    bool has_products = !s->options.without_matmul;
+    bool has_gemms = !s->options.without_matmul;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t which = rng_below(&s->rng, 10);
-        if (which < 5 && has_products)
+        if (which < 5 && has_gemms)
             multiply_any(&g);
         else if (which < 7)
             join_any(&g);
         else
             reduce(&g, draw(&g, NULL, false));
     }
-    if (has_products && rng_chance(&s->rng, 50)) reduce_beside(&g);
+    if (has_gemms && rng_chance(&s->rng, 50)) reduce_beside(&g);
 }

@@ -373,7 +373,7 @@ Test(report, no_edge_of_the_dot_has_a_label) {
     const Plan *plan = f.after.plan;
     dot_print(f.arena, &plan, 1, &text);
     const char *dot = text_str(&text);
-    uint32_t n_arrows = 0, n_temps = 0, n_on_chip = 0;
+    uint32_t n_arrows = 0, n_temps = 0, n_off_memory = 0;
     for (const char *at = dot; (at = strstr(at, " -> ")); n_arrows++) {
         const char *end = strchr(at, '\n');
         at += 4;
@@ -391,9 +391,9 @@ Test(report, no_edge_of_the_dot_has_a_label) {
                      count(dot, str_format(own, "-> g0b%u [", b)) + 1);
         cr_expect_lt(strstr(node, words), strchr(node, '\n'), "%s", words);
         n_temps += buffer->kind == BUFFER_TEMP && buffer->space == BUFFER_GLOBAL;
-        n_on_chip += buffer->space != BUFFER_GLOBAL;
+        n_off_memory += buffer->space != BUFFER_GLOBAL;
     }
-    cr_expect(n_arrows > 50 && n_temps > 5 && n_on_chip > 0);
+    cr_expect(n_arrows > 50 && n_temps > 5 && n_off_memory > 0);
     arena_free(f.arena);
     arena_free(own);
 }

@@ -451,16 +451,16 @@ static const char *make_relay(Maker *m) {
     dim(m, "M", 1, 700, 1), dim(m, "N", 2, 3000, 2);
     Value a = left_factor(m, &first), b = own_factor(m, &first), c = own_factor(m, &second);
     Value gamma = input(m, m->dtype, AXES("N"));
-    bool holds_product = rng_chance(&m->rng, 40);
+    bool holds_gemm = rng_chance(&m->rng, 40);
     text_puts(&m->body, "  fuse must {\n");
     Value h = times(m, &first, a, b);
     if (rng_chance(&m->rng, 50)) h = binary(m, h);
     Value r = rng_chance(&m->rng, 25)
                   ? bind(m, h.dtype, h.axes, "rmsnorm(%s, %s)", h.name, gamma.name)
                   : bind(m, h.dtype, h.axes, "%s(%s)", PICK(m, "softmax", "log_softmax"), h.name);
-    if (!holds_product) text_puts(&m->body, "  }\n");
+    if (!holds_gemm) text_puts(&m->body, "  }\n");
     Value y = times(m, &second, r, c);
-    if (holds_product) text_puts(&m->body, "  }\n");
+    if (holds_gemm) text_puts(&m->body, "  }\n");
     finish(m, y);
     return source(m);
 }

@@ -100,7 +100,7 @@ static bool is_mma(const Used *u) {
 }
 
 static bool is_wgmma_pair(const Used *u) {
-    return is_engine(u, GEMM_WGMMA) && u->variant->sched.gemm.products > 1;
+    return is_engine(u, GEMM_WGMMA) && u->variant->sched.gemm.n_gemms > 1;
 }
 
 static bool is_wgmma(const Used *u) {

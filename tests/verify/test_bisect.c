@@ -112,7 +112,7 @@ Test(bisect, what_is_lost_on_chip_is_told_apart) {
     w.is_gone = true;
     cr_assert(w.plan->kernels.n == 2 && w.linked->launches.data[0].mode == LAUNCH_SEQUENCE);
     BisectVerdict verdict = find(&w, "z");
-    cr_expect_eq(verdict.kind, BISECT_CHIP, "%s", verdict.text);
+    cr_expect_eq(verdict.kind, BISECT_SMEM, "%s", verdict.text);
     cr_expect_str_eq(verdict.text,
                      "  first wrong: `matmul` that makes `u`, line 2: its value is right in kernel "
                      "g_0_u_l2, but lost on chip before kernel g_1_z_l4, in the same launch, reads "

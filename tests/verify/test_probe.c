@@ -83,7 +83,7 @@ static bool check_source(const char *source) {
     Plan *plain = fused(&w), *tapped = fused(&w);
     uint32_t n = tap_all(&w, tapped, taps, MAX), n_apart = 0, n_outputs = 0, n_copies = 0;
     for (uint32_t i = 0; i < n; i++) {
-        n_apart += taps[i].is_apart;
+        n_apart += taps[i].is_own_map;
         n_outputs += taps[i].scalars.n;
         if (tapped->kernels.data[taps[i].kernel].is_init) n_copies += taps[i].scalars.n;
     }
@@ -136,7 +136,7 @@ Test(tap, operands_of_contractions_have_maps_of_their_own) {
     cr_assert_eq(plan->kernels.n, 1);
     probe_store(w.arena, plan, taps, n);
     for (uint32_t i = 0; i < n; i++) {
-        if (!taps[i].is_apart) continue;
+        if (!taps[i].is_own_map) continue;
         cr_expect_eq(taps[i].n_axes, 2, "of three loops two");
         n_apart++;
     }

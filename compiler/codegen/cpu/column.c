@@ -125,17 +125,18 @@ static void column_clear(void *user, uint32_t level) {
 
 /* Joins the chains of the columns at `at` by the balanced tree. */
 static Acc join_chains(const Column *column, uint32_t level, uint32_t i, Val at) {
-    Acc parts[64];
+    Acc partials[64];
     const Lower *lower = column->lower;
     uint32_t n = column->order.n_chains;
     for (uint32_t k = 0; k < n; k++) {
         Val chain = k_add(column->lower->k, at, lower_index_const(lower, k * column->width));
-        parts[k] = cpu_array_load(lower, chains_at(column, level, i), chain, column->lanes);
+        partials[k] = cpu_array_load(lower, chains_at(column, level, i), chain, column->lanes);
     }
     for (; n > 1; n /= 2)
         for (uint32_t k = 0; k < n / 2; k++)
-            parts[k] = acc_combine(lower, reduce_at(column, i), parts[2 * k], parts[2 * k + 1]);
-    return parts[0];
+            partials[k] =
+                acc_combine(lower, reduce_at(column, i), partials[2 * k], partials[2 * k + 1]);
+    return partials[0];
 }
 
 static void join_step(void *user, Val at, Val mask) {
@@ -145,9 +146,9 @@ static void join_step(void *user, Val at, Val mask) {
     for (uint32_t i = 0; i < column->stage->reduces.n; i++) {
         const CpuArray *chains = chains_at(column, column->level, i);
         Val chain = k_add(column->lower->k, column->row_chain, at);
-        Acc part = join_chains(column, column->level - 1, i, at);
+        Acc partial = join_chains(column, column->level - 1, i, at);
         Acc before = cpu_array_load(lower, chains, chain, column->lanes);
-        Acc acc = acc_combine(lower, reduce_at(column, i), before, part);
+        Acc acc = acc_combine(lower, reduce_at(column, i), before, partial);
         cpu_array_store(lower, chains, chain, acc, column->lanes);
     }
 }
@@ -225,7 +226,7 @@ static void row_store_step(void *user, Val at, Val mask) {
 }
 
 /* Emits all stages over one sub-strip. */
-static void column_part(Column *column, CpuSpan span) {
+static void column_chunk(Column *column, CpuSpan span) {
     const Lower *lower = column->lower;
     const Kernel *kernel = lower->kernel;
     column->results = arena_array(lower->k->arena, CpuArray, kernel->reduces.n);
@@ -256,7 +257,7 @@ static int64_t bytes_per_column(const Lower *lower, uint32_t lanes) {
 }
 
 /* The width of a sub-strip: the unit's columns, but no more than fit on the stack. */
-static int64_t part_width(const Lower *lower, DimId extent) {
+static int64_t chunk_width(const Lower *lower, DimId extent) {
     DimTab *dims = indextab_dims(scalartab_indices(lower->kernel->scalars));
     int64_t lanes = cpu_lanes(lower), width = lower->variant->sched.cpu_column.chunk_elems;
     int64_t per_column = bytes_per_column(lower, cpu_lanes(lower));
@@ -305,7 +306,7 @@ void emit_cpu_column(Lower *lower) {
     Column column = {.lower = lower,
                      .point = point_new(lower, 1),
                      .lanes = cpu_lanes(lower),
-                     .width = part_width(lower, extent)};
+                     .width = chunk_width(lower, extent)};
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->cpu_column.chunk_elems);
     Val strip = split_unit(&column, units.index, lower_dim(lower, n_strips));
@@ -316,11 +317,11 @@ void emit_cpu_column(Lower *lower) {
     prepare_unit(&column);
     CpuSpan span = cpu_reduced_span(lower, &column.point);
     Val zero = lower_index_const(lower, 0);
-    Loop parts = loop_begin(k, zero, n_columns, lower_index_const(lower, column.width));
-    Val ahead = k_sub(k, n_columns, parts.index);
+    Loop partials = loop_begin(k, zero, n_columns, lower_index_const(lower, column.width));
+    Val ahead = k_sub(k, n_columns, partials.index);
     column.n = cpu_at_most(lower, ahead, column.width);
-    column.first = k_add(k, strip_begin, parts.index);
-    column_part(&column, span);
-    loop_end(k, &parts);
+    column.first = k_add(k, strip_begin, partials.index);
+    column_chunk(&column, span);
+    loop_end(k, &partials);
     loop_end(k, &units);
 }

@@ -18,12 +18,12 @@
 
 /* The GEMMs of a launch, in the order of its kernels. The first one holds the position of the
  * loops. */
-typedef struct Products {
+typedef struct SequenceGemms {
     Gemm *gemms;
     uint32_t n;
     Lower *rows; /* the row kernel that follows, or NULL */
     Val *passed; /* per argument of `rows`: its stack memory if only `rows` reads it, or NULL */
-} Products;
+} SequenceGemms;
 
 static Gemm gemm_new(Lower *lower) {
     const Kernel *kernel = lower->kernel;
@@ -31,26 +31,26 @@ static Gemm gemm_new(Lower *lower) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t m = kernel->n_parallel - 2, n = kernel->n_parallel - 1;
-    GemmOperand left = {.value = reduce->value, .axis = m, .extent = index_axis_extent(tab, m)};
-    GemmOperand right = {.value = reduce->factor, .axis = n, .extent = index_axis_extent(tab, n)};
+    GemmOperand left = {.value = reduce->lhs, .axis = m, .extent = index_axis_extent(tab, m)};
+    GemmOperand right = {.value = reduce->rhs, .axis = n, .extent = index_axis_extent(tab, n)};
     left.dtype = scalar_get(kernel->scalars, left.value)->dtype;
     right.dtype = scalar_get(kernel->scalars, right.value)->dtype;
-    bool is_turned = sched->cpu_gemm.register_n % sched->lanes != 0;
-    Gemm gemm = {.lower = lower,
-                 .acc = reduce->acc,
-                 .row = is_turned ? right : left,
-                 .column = is_turned ? left : right,
-                 .k_axis = kernel->first_reduced,
-                 .k_extent = index_axis_extent(tab, kernel->first_reduced),
-                 .lanes = sched->lanes,
-                 .is_streamed = !sched->cpu_gemm.is_blocked,
-                 .n_tile_rows = is_turned ? sched->cpu_gemm.register_n : sched->cpu_gemm.register_m,
-                 .tile_columns =
-                     is_turned ? sched->cpu_gemm.register_m : sched->cpu_gemm.register_n,
-                 .depth = sched->cpu_gemm.tile_k,
-                 .block_rows = is_turned ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m,
-                 .block_columns = is_turned ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n,
-                 .point = point_new(lower, 1)};
+    bool is_transposed = sched->cpu_gemm.register_n % sched->lanes != 0;
+    Gemm gemm = {
+        .lower = lower,
+        .acc = reduce->acc,
+        .row = is_transposed ? right : left,
+        .column = is_transposed ? left : right,
+        .k_axis = kernel->first_reduced,
+        .k_extent = index_axis_extent(tab, kernel->first_reduced),
+        .lanes = sched->lanes,
+        .is_streamed = !sched->cpu_gemm.is_blocked,
+        .n_tile_rows = is_transposed ? sched->cpu_gemm.register_n : sched->cpu_gemm.register_m,
+        .tile_columns = is_transposed ? sched->cpu_gemm.register_m : sched->cpu_gemm.register_n,
+        .depth = sched->cpu_gemm.tile_k,
+        .block_rows = is_transposed ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m,
+        .block_columns = is_transposed ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n,
+        .point = point_new(lower, 1)};
     gemm.n_vectors = gemm.tile_columns / gemm.lanes;
     gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
     gemm.panel_dtype = gemm.has_panels ? gemm.column.dtype : gemm.acc;
@@ -97,32 +97,32 @@ static void make_arrays(Gemm *gemm, const Gemm *first) {
 /* The row kernel. */
 
 /* Whether the register tile is transposed: the result's rows lie along its columns. */
-static bool is_turned(const Gemm *gemm) {
+static bool is_transposed(const Gemm *gemm) {
     return gemm->row.axis == gemm_axis_n(gemm->lower->kernel);
 }
 
-static DimId row_extent(const Products *products) {
-    return kernel_n_reduced(products->rows->kernel);
+static DimId row_extent(const SequenceGemms *sequence) {
+    return kernel_n_reduced(sequence->rows->kernel);
 }
 
 /* Allocates the rows of one panel; for a transposed tile, all rows of the unit. Masked accesses
  * touch nothing after the last row. */
-static void make_room(Products *products) {
-    const Gemm *first = products->gemms;
-    Lower *rows = products->rows;
-    uint32_t n_rows = is_turned(first) ? first->block_columns : first->n_tile_rows;
-    int64_t n_elems = n_rows * dim_hi(lower_dims(rows), row_extent(products));
-    products->passed = arena_array(rows->k->arena, Val, rows->kernel->args.n);
+static void make_room(SequenceGemms *sequence) {
+    const Gemm *first = sequence->gemms;
+    Lower *rows = sequence->rows;
+    uint32_t n_rows = is_transposed(first) ? first->block_columns : first->n_tile_rows;
+    int64_t n_elems = n_rows * dim_hi(lower_dims(rows), row_extent(sequence));
+    sequence->passed = arena_array(rows->k->arena, Val, rows->kernel->args.n);
     for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
         const Buffer *buffer = &rows->plan->buffers.data[rows->kernel->args.data[i]];
         if (buffer->space != BUFFER_GLOBAL)
-            products->passed[i] = cpu_memory_new(rows, buffer->dtype, n_elems);
+            sequence->passed[i] = cpu_memory_new(rows, buffer->dtype, n_elems);
     }
 }
 
 /* The number (i64) of a row of the unit's batch among the rows of all batches. */
-static Val row_number(const Products *products, Val row) {
-    Gemm *first = products->gemms;
+static Val row_number(const SequenceGemms *sequence, Val row) {
+    Gemm *first = sequence->gemms;
     const Codegen *k = first->lower->k;
     Val m = lower_dim64(
         first->lower, kernel_axis_extent(first->lower->kernel, gemm_axis_m(first->lower->kernel)));
@@ -132,39 +132,39 @@ static Val row_number(const Products *products, Val row) {
 }
 
 /* Offsets the stack pointers so that row `begin` is the first row of the memory. */
-static void place_rows(const Products *products, Val begin) {
-    Lower *rows = products->rows;
+static void place_rows(const SequenceGemms *sequence, Val begin) {
+    Lower *rows = sequence->rows;
     const Codegen *k = rows->k;
-    Val n = lower_dim64(rows, row_extent(products));
-    Val elems = k_mul(k, row_number(products, begin), n);
+    Val n = lower_dim64(rows, row_extent(sequence));
+    Val elems = k_mul(k, row_number(sequence, begin), n);
     Val back = k_neg(k, elems);
     for (uint32_t i = 0; i < rows->kernel->args.n; i++) {
-        if (!products->passed[i]) continue;
+        if (!sequence->passed[i]) continue;
         uint32_t buffer = rows->kernel->args.data[i];
         LLVMTypeRef type = k_memory_type(k, rows->plan->buffers.data[buffer].dtype, 1);
-        rows->pointers[i] = k_gep(k, type, products->passed[i], back);
-        for (uint32_t p = 0; p < products->n; p++) {
-            Lower *maker = products->gemms[p].lower;
+        rows->pointers[i] = k_gep(k, type, sequence->passed[i], back);
+        for (uint32_t p = 0; p < sequence->n; p++) {
+            Lower *maker = sequence->gemms[p].lower;
             uint32_t arg = kernel_find_arg(maker->kernel, buffer);
             if (arg != NO_ARG) maker->pointers[arg] = rows->pointers[i];
         }
     }
 }
 
-static void go_over_rows(const Products *products, Val begin, Val n) {
-    const Codegen *k = products->rows->k;
-    Val from = row_number(products, begin);
+static void go_over_rows(const SequenceGemms *sequence, Val begin, Val n) {
+    const Codegen *k = sequence->rows->k;
+    Val from = row_number(sequence, begin);
     Val to = k_add(k, from, k_index_cast(k, n, k->i64));
-    products->rows->units_begin = from;
-    products->rows->units_end = to;
-    emit_cpu_row(products->rows);
+    sequence->rows->units_begin = from;
+    sequence->rows->units_end = to;
+    emit_cpu_row(sequence->rows);
 }
 
 /* Stores. */
 
 /* One row of the unit in each GEMM. */
 typedef struct RowStores {
-    const Products *products;
+    const SequenceGemms *sequence;
     Point *points; /* per GEMM: the point of the row */
     Val *partials; /* per GEMM: the partial result at the row's first column in the unit */
     uint32_t lanes;
@@ -172,12 +172,12 @@ typedef struct RowStores {
 
 static void row_stores_step(void *user, Val at, Val mask) {
     const RowStores *row = user;
-    const Gemm *first = row->products->gemms;
+    const Gemm *first = row->sequence->gemms;
     const Codegen *k = first->lower->k;
     Val offset = k_sub(k, at, first->column_begin);
-    Point *points = arena_array(k->arena, Point, row->products->n);
-    for (uint32_t p = 0; p < row->products->n; p++) {
-        const Gemm *gemm = &row->products->gemms[p];
+    Point *points = arena_array(k->arena, Point, row->sequence->n);
+    for (uint32_t p = 0; p < row->sequence->n; p++) {
+        const Gemm *gemm = &row->sequence->gemms[p];
         const Kernel *kernel = gemm->lower->kernel;
         points[p] = point_inside(&row->points[p]);
         points[p].mask = mask;
@@ -221,20 +221,20 @@ static Val n_panel_rows(const Gemm *gemm) {
 
 /* Stores the rows of the panel. An axis of one element has no lanes, because no address depends on
  * it. */
-static void finish_rows(const Products *products) {
-    const Gemm *first = products->gemms;
+static void finish_rows(const SequenceGemms *sequence) {
+    const Gemm *first = sequence->gemms;
     Lower *lower = first->lower;
     const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
     Loop loop = loop_begin(k, lower_index_const(lower, 0), n_panel_rows(first),
                            lower_index_const(lower, 1));
-    RowStores row = {.products = products, .lanes = first->lanes};
+    RowStores row = {.sequence = sequence, .lanes = first->lanes};
     if (dim_hi(dims, first->column.extent) <= 1) row.lanes = 1;
-    row.points = arena_array(k->arena, Point, products->n);
-    row.partials = arena_array(k->arena, Val, products->n);
-    for (uint32_t p = 0; p < products->n; p++) {
-        row.points[p] = stores_point(&products->gemms[p], loop.index, row.lanes);
-        row.partials[p] = row_partials(&products->gemms[p], loop.index);
+    row.points = arena_array(k->arena, Point, sequence->n);
+    row.partials = arena_array(k->arena, Val, sequence->n);
+    for (uint32_t p = 0; p < sequence->n; p++) {
+        row.points[p] = stores_point(&sequence->gemms[p], loop.index, row.lanes);
+        row.partials[p] = row_partials(&sequence->gemms[p], loop.index);
     }
     cpu_each_step(lower, first->column_begin, first->n_columns, row.lanes,
                   cpu_is_multiple(lower, first->column.extent, row.lanes), row_stores_step, &row);
@@ -266,8 +266,8 @@ static void fold_panel(Gemm *gemm, const Gemm *first) {
         gemm_tiles(gemm);
 }
 
-static void each_panel(const Products *products) {
-    Gemm *first = products->gemms;
+static void each_panel(const SequenceGemms *sequence) {
+    Gemm *first = sequence->gemms;
     Lower *lower = first->lower;
     const Codegen *k = lower->k;
     Val depth = lower_index_const(lower, first->depth);
@@ -280,17 +280,17 @@ static void each_panel(const Products *products) {
     first->panel_begin = loop.index;
     Val row = k_sub(k, loop.index, first->row_begin);
     first->partials_row = k_select(k, is_only, lower_index_const(lower, 0), row);
-    for (uint32_t p = 0; p < products->n; p++) fold_panel(&products->gemms[p], first);
+    for (uint32_t p = 0; p < sequence->n; p++) fold_panel(&sequence->gemms[p], first);
     If last = if_begin(k, is_last);
-    bool has_rows = products->rows && !is_turned(first);
-    if (has_rows) place_rows(products, loop.index);
-    finish_rows(products);
-    if (has_rows) go_over_rows(products, loop.index, n_panel_rows(first));
+    bool has_rows = sequence->rows && !is_transposed(first);
+    if (has_rows) place_rows(sequence, loop.index);
+    finish_rows(sequence);
+    if (has_rows) go_over_rows(sequence, loop.index, n_panel_rows(first));
     if_end(k, &last);
     loop_end(k, &loop);
-    if (!products->rows || !is_turned(first)) return;
+    if (!sequence->rows || !is_transposed(first)) return;
     last = if_begin(k, is_last);
-    go_over_rows(products, first->column_begin, first->n_columns);
+    go_over_rows(sequence, first->column_begin, first->n_columns);
     if_end(k, &last);
 }
 
@@ -303,8 +303,8 @@ static void take_columns(Gemm *gemm, const Gemm *first) {
 }
 
 /* With K = 0 there is one block of k with no steps. */
-static void each_k_block(const Products *products) {
-    Gemm *first = products->gemms;
+static void each_k_block(const SequenceGemms *sequence) {
+    Gemm *first = sequence->gemms;
     Lower *lower = first->lower;
     const Codegen *k = lower->k;
     Val zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
@@ -314,8 +314,8 @@ static void each_k_block(const Products *products) {
                            lower_index_const(lower, first->depth));
     first->k_begin = loop.index;
     first->n_k = cpu_at_most(lower, k_sub(k, at_k, loop.index), first->depth);
-    for (uint32_t p = 0; p < products->n; p++) take_columns(&products->gemms[p], first);
-    each_panel(products);
+    for (uint32_t p = 0; p < sequence->n; p++) take_columns(&sequence->gemms[p], first);
+    each_panel(sequence);
     loop_end(k, &loop);
 }
 
@@ -344,17 +344,17 @@ static void set_unit(Gemm *gemm, Val unit_index) {
 }
 
 void emit_cpu_gemm(Lower *lower) {
-    Products products = {.n = lower->n_together, .rows = lower->rows};
-    products.gemms = arena_array(lower->k->arena, Gemm, products.n);
-    for (uint32_t p = 0; p < products.n; p++) {
-        products.gemms[p] = gemm_new(&lower[p]);
-        make_arrays(&products.gemms[p], products.gemms);
+    SequenceGemms sequence = {.n = lower->n_together, .rows = lower->rows};
+    sequence.gemms = arena_array(lower->k->arena, Gemm, sequence.n);
+    for (uint32_t p = 0; p < sequence.n; p++) {
+        sequence.gemms[p] = gemm_new(&lower[p]);
+        make_arrays(&sequence.gemms[p], sequence.gemms);
     }
-    if (products.rows) make_room(&products);
+    if (sequence.rows) make_room(&sequence);
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
-    set_unit(products.gemms, units.index);
-    if (products.rows && is_turned(products.gemms))
-        place_rows(&products, products.gemms->column_begin);
-    each_k_block(&products);
+    set_unit(sequence.gemms, units.index);
+    if (sequence.rows && is_transposed(sequence.gemms))
+        place_rows(&sequence, sequence.gemms->column_begin);
+    each_k_block(&sequence);
     loop_end(lower->k, &units);
 }

@@ -75,12 +75,12 @@ void gemm_store(const Gemm *gemm, Val pointer, Val value);
 void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level);
 /* Whether the operand is a load whose index depends on no other load. Then its element has this
  * address, even at a point that does not exist. */
-bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor);
-Val gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *point);
+bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *operand);
+Val gemm_operand_address(const Gemm *gemm, const GemmOperand *operand, Point *point);
 
 /* A point of the unit for an operand's lanes, and the operand's elements there. */
-Point gemm_operand_point(const Gemm *gemm, const GemmOperand *factor);
-Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point);
+Point gemm_operand_point(const Gemm *gemm, const GemmOperand *operand);
+Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *operand, Point *point);
 /* min(at, extent - 1) */
 Val gemm_clamp(Lower *lower, Val at, DimId extent);
 /* A mask of those of `lanes` elements from `at` that are below `end`; `end` may be before `at`. */

@@ -33,21 +33,21 @@ void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level) {
     k_intrinsic_of(k, "llvm.prefetch", &overload, 1, args, 4);
 }
 
-bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *factor) {
+bool gemm_operand_is_plain(const Gemm *gemm, const GemmOperand *operand) {
     const ScalarTab *scalars = gemm->lower->kernel->scalars;
-    const Scalar *load = scalar_get(scalars, factor->value);
+    const Scalar *load = scalar_get(scalars, operand->value);
     return load->kind == SCALAR_LOAD && !index_is_gathered(scalartab_indices(scalars), load->index);
 }
 
-Val gemm_operand_address(const Gemm *gemm, const GemmOperand *factor, Point *point) {
+Val gemm_operand_address(const Gemm *gemm, const GemmOperand *operand, Point *point) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    const Scalar *load = scalar_get(lower->kernel->scalars, factor->value);
+    const Scalar *load = scalar_get(lower->kernel->scalars, operand->value);
     Val at = point_index(point, load->index);
     if (LLVMTypeOf(at) == k->i32) at = k_sext(k, at, k->i64);
     uint32_t arg = 0;
     while (lower->kernel->args.data[arg] != load->buffer) arg++;
-    LLVMTypeRef type = k_memory_type(k, factor->dtype, 1);
+    LLVMTypeRef type = k_memory_type(k, operand->dtype, 1);
     return k_gep(k, type, lower->pointers[arg], at);
 }
 
@@ -91,17 +91,17 @@ int64_t gemm_row_panel_elems(const Gemm *gemm) {
                                 : (int64_t)gemm->k_stride * gemm->depth;
 }
 
-Point gemm_operand_point(const Gemm *gemm, const GemmOperand *factor) {
+Point gemm_operand_point(const Gemm *gemm, const GemmOperand *operand) {
     Point point = point_inside(&gemm->point);
     point.lanes = gemm->lanes;
-    point.lane_axis = factor->is_along_k ? gemm->k_axis : factor->axis;
-    point.begins_anywhere = factor == &gemm->row && !factor->is_along_k;
+    point.lane_axis = operand->is_along_k ? gemm->k_axis : operand->axis;
+    point.begins_anywhere = operand == &gemm->row && !operand->is_along_k;
     return point;
 }
 
-Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *factor, Point *point) {
-    Val value = point_lanes(point, factor->value);
-    return convert_value(gemm->lower->k, value, factor->dtype, gemm->acc);
+Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *operand, Point *point) {
+    Val value = point_lanes(point, operand->value);
+    return convert_value(gemm->lower->k, value, operand->dtype, gemm->acc);
 }
 
 Val gemm_clamp(Lower *lower, Val at, DimId extent) {

@@ -160,12 +160,12 @@ static void row_clear(void *user, uint32_t level) {
 /* Loads the chains of a level, side by side in vectors of `width`. */
 static Acc *load_chains(const Row *row, uint32_t level, uint32_t i, uint32_t width) {
     const Lower *lower = row->lower;
-    Acc *parts = arena_array(lower->k->arena, Acc, row->order.n_chains / width);
+    Acc *partials = arena_array(lower->k->arena, Acc, row->order.n_chains / width);
     for (uint32_t j = 0; j < row->order.n_chains / width; j++) {
         Val at = lower_index_const(lower, j * width);
-        parts[j] = cpu_array_load(lower, chains_at(row, level, i), at, width);
+        partials[j] = cpu_array_load(lower, chains_at(row, level, i), at, width);
     }
-    return parts;
+    return partials;
 }
 
 static Acc join_chains(const Row *row, uint32_t level, uint32_t i) {
@@ -173,16 +173,16 @@ static Acc join_chains(const Row *row, uint32_t level, uint32_t i) {
     const Reduce *reduce = row_reduce(row, i);
     uint32_t width = lower->k->target->vector_bytes / dtype_bytes(reduce->acc);
     if (width > row->order.n_chains) width = row->order.n_chains;
-    Acc *parts = load_chains(row, level, i, width);
-    return tree_of_row(lower, reduce, parts, row->order.n_chains / width, width);
+    Acc *partials = load_chains(row, level, i, width);
+    return tree_of_row(lower, reduce, partials, row->order.n_chains / width, width);
 }
 
 static void row_join(void *user, uint32_t level, Val chain) {
     const Row *row = user;
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
-        Acc part = join_chains(row, level - 1, i);
+        Acc partial = join_chains(row, level - 1, i);
         Acc before = cpu_array_load(row->lower, chains_at(row, level, i), chain, 1);
-        Acc acc = acc_combine(row->lower, row_reduce(row, i), before, part);
+        Acc acc = acc_combine(row->lower, row_reduce(row, i), before, partial);
         cpu_array_store(row->lower, chains_at(row, level, i), chain, acc, 1);
     }
 }
@@ -190,11 +190,11 @@ static void row_join(void *user, uint32_t level, Val chain) {
 /* Emits the stage without a loop. */
 static void straight_stage(Row *row) {
     Lower *lower = row->lower;
-    uint32_t n = row->stage->reduces.n, n_parts = row->order.n_chains / row->lanes;
+    uint32_t n = row->stage->reduces.n, n_partials = row->order.n_chains / row->lanes;
     int64_t n_elems = dim_hi(lower_dims(lower), kernel_n_reduced(lower->kernel));
-    Acc *parts = arena_array(lower->k->arena, Acc, n_parts * (size_t)n);
-    for (uint32_t j = 0; j < n_parts * n; j++)
-        parts[j] = acc_identity(lower, row_reduce(row, j / n_parts), row->lanes);
+    Acc *partials = arena_array(lower->k->arena, Acc, n_partials * (size_t)n);
+    for (uint32_t j = 0; j < n_partials * n; j++)
+        partials[j] = acc_identity(lower, row_reduce(row, j / n_partials), row->lanes);
     for (uint32_t j = 0; j < row->n_steps; j++) {
         int64_t begin = j * (int64_t)row->lanes, left = n_elems - begin;
         Val at = lower_index_const(lower, begin), mask = NULL;
@@ -203,13 +203,14 @@ static void straight_stage(Row *row) {
         Point point = row_point(row, at, mask);
         for (uint32_t i = 0; i < n; i++) {
             const Reduce *reduce = row_reduce(row, i);
-            Acc *part = &parts[i * n_parts + j % n_parts], acc = acc_element(&point, reduce);
+            Acc *partial = &partials[i * n_partials + j % n_partials],
+                acc = acc_element(&point, reduce);
             if (mask) acc = acc_select(lower, mask, acc, acc_identity(lower, reduce, row->lanes));
-            *part = j < n_parts ? acc : acc_combine(lower, reduce, *part, acc);
+            *partial = j < n_partials ? acc : acc_combine(lower, reduce, *partial, acc);
         }
         row_step_stores(row, &point, at);
     }
-    for (uint32_t i = 0; i < n; i++) group_take(row, i, &parts[i * n_parts], n_parts);
+    for (uint32_t i = 0; i < n; i++) group_take(row, i, &partials[i * n_partials], n_partials);
 }
 
 /* Emits the stage of a row of any length, with the chains on the stack. */

@@ -47,7 +47,7 @@ void row_stage(Row *row, uint32_t index);
 void group_emit(const Row *model, Val begin, Val end);
 /* Takes over the chains of reduction `i` of the current stage, in `n` vectors of the row's lanes.
  * Overwrites them. */
-void group_take(const Row *row, uint32_t i, Acc *parts, uint32_t n);
+void group_take(const Row *row, uint32_t i, Acc *partials, uint32_t n);
 
 /* Trees. Vectors of one width are joined in pairs of neighbouring chains. TreeLanes says which
  * chain and which row each lane of a vector holds. */
@@ -60,11 +60,12 @@ typedef struct TreeLanes {
 TreeLanes tree_lanes(uint32_t width);
 /* Joins `n` vectors (a power of two) of neighbouring chains of the same rows to one; are_rows: of
  * neighbouring rows. Overwrites them. */
-Acc tree_join(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, bool are_rows,
+Acc tree_join(const Lower *lower, const Reduce *reduce, Acc *partials, uint32_t n, bool are_rows,
               TreeLanes *lanes);
 /* Permutes the results of as many rows as lanes into the order of the rows. */
 Acc tree_sort(const Lower *lower, Acc acc, const TreeLanes *lanes);
 /* The result of one row whose chains are the lanes of `n` vectors. Overwrites them. */
-Acc tree_of_row(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, uint32_t width);
+Acc tree_of_row(const Lower *lower, const Reduce *reduce, Acc *partials, uint32_t n,
+                uint32_t width);
 
 #endif

@@ -126,11 +126,11 @@ static Row group_row(RowGroup *group, Val at, uint32_t stage) {
     return row;
 }
 
-void group_take(const Row *row, uint32_t i, Acc *parts, uint32_t n) {
+void group_take(const Row *row, uint32_t i, Acc *partials, uint32_t n) {
     RowGroup *group = row->group;
     uint32_t slot = row->stage->reduces.data[i];
     TreeLanes lanes = tree_lanes(row->lanes);
-    Acc acc = tree_join(row->lower, row_reduce(row, i), parts, n, false, &lanes);
+    Acc acc = tree_join(row->lower, row_reduce(row, i), partials, n, false, &lanes);
     cpu_array_store(row->lower, &group->partials[slot], times(group, group->at, row->lanes), acc,
                     row->lanes);
     group->lanes[slot] = lanes;
@@ -143,11 +143,11 @@ static void finish_slot(RowGroup *group, uint32_t slot) {
     const Reduce *reduce = &lower->kernel->reduces.data[slot];
     uint32_t n = group->model->lanes;
     TreeLanes lanes = group->lanes[slot];
-    Acc *parts = arena_array(lower->k->arena, Acc, n);
+    Acc *partials = arena_array(lower->k->arena, Acc, n);
     for (uint32_t j = 0; j < n; j++)
-        parts[j] =
+        partials[j] =
             cpu_array_load(lower, &group->partials[slot], lower_index_const(lower, j * n), n);
-    Acc all = tree_join(lower, reduce, parts, n, true, &lanes);
+    Acc all = tree_join(lower, reduce, partials, n, true, &lanes);
     acc_finish(&group->ends, slot, tree_sort(lower, all, &lanes));
 }
 

@@ -60,7 +60,7 @@ static TreeLanes next_lanes(const TreeLanes *lanes, bool are_rows, const uint32_
     return next;
 }
 
-Acc tree_join(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, bool are_rows,
+Acc tree_join(const Lower *lower, const Reduce *reduce, Acc *partials, uint32_t n, bool are_rows,
               TreeLanes *lanes) {
     const Codegen *k = lower->k;
     uint32_t block = BLOCK_BYTES / dtype_bytes(reduce->acc), width = lanes->width;
@@ -69,13 +69,13 @@ Acc tree_join(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, 
         list_even(lanes, block, distance, even);
         for (uint32_t i = 0; i < width; i++) odd[i] = even[i] + distance;
         for (uint32_t j = 0; j < n; j += 2) {
-            Acc first = shuffle_acc(k, parts[j], parts[j + 1], even, width);
-            Acc second = shuffle_acc(k, parts[j], parts[j + 1], odd, width);
-            parts[j / 2] = acc_combine(lower, reduce, first, second);
+            Acc first = shuffle_acc(k, partials[j], partials[j + 1], even, width);
+            Acc second = shuffle_acc(k, partials[j], partials[j + 1], odd, width);
+            partials[j / 2] = acc_combine(lower, reduce, first, second);
         }
         *lanes = next_lanes(lanes, are_rows, even);
     }
-    return parts[0];
+    return partials[0];
 }
 
 Acc tree_sort(const Lower *lower, Acc acc, const TreeLanes *lanes) {
@@ -90,10 +90,11 @@ Acc tree_sort(const Lower *lower, Acc acc, const TreeLanes *lanes) {
 
 /* Within one vector every lane takes part in a pair, although half would suffice: this takes one
  * shuffle. */
-Acc tree_of_row(const Lower *lower, const Reduce *reduce, Acc *parts, uint32_t n, uint32_t width) {
+Acc tree_of_row(const Lower *lower, const Reduce *reduce, Acc *partials, uint32_t n,
+                uint32_t width) {
     const Codegen *k = lower->k;
     TreeLanes lanes = tree_lanes(width);
-    Acc all = width == 1 ? parts[0] : tree_join(lower, reduce, parts, n, false, &lanes);
+    Acc all = width == 1 ? partials[0] : tree_join(lower, reduce, partials, n, false, &lanes);
     for (uint32_t n_left = width; n_left > 1; n_left /= 2) {
         uint32_t distance = neighbour(&lanes), from[MAX_TREE_LANES];
         for (uint32_t i = 0; i < width; i++) {

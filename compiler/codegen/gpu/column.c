@@ -28,7 +28,7 @@ typedef struct Column {
     Point point;
     Exchange *chains; /* [groups,8,threads_along,lanes]; all reductions use one array in turn, sized
                        * for the widest accumulator */
-    bool take_turns;
+    bool shares_smem;
     Exchange sums; /* [groups,threads_along,lanes] for the groups' segments */
 } Column;
 
@@ -140,7 +140,7 @@ static Val group_row(const Column *column, Val at) {
 }
 
 static const Exchange *chains_of(const Column *column, uint32_t slot) {
-    return &column->chains[column->take_turns ? 0 : slot];
+    return &column->chains[column->shares_smem ? 0 : slot];
 }
 
 static void put_chain(const Column *column, uint32_t slot, Acc acc) {
@@ -150,15 +150,15 @@ static void put_chain(const Column *column, uint32_t slot, Acc acc) {
 /* Loads and joins the eight chains of the thread's columns in its group. */
 static Acc get_chains(const Column *column, uint32_t slot, Acc like) {
     const Reduce *reduce = &column->kernel->reduces.data[slot];
-    Acc parts[N_CHAINS];
+    Acc partials[N_CHAINS];
     for (uint32_t y = 0; y < N_CHAINS; y++) {
         Val row = group_row(column, k_i32(column->k, y));
-        parts[y] = exchange_get(column, chains_of(column, slot), row, like);
+        partials[y] = exchange_get(column, chains_of(column, slot), row, like);
     }
     for (uint32_t n = N_CHAINS; n > 1; n /= 2)
         for (uint32_t i = 0; i < n / 2; i++)
-            parts[i] = acc_combine(column->lower, reduce, parts[2 * i], parts[2 * i + 1]);
-    return parts[0];
+            partials[i] = acc_combine(column->lower, reduce, partials[2 * i], partials[2 * i + 1]);
+    return partials[0];
 }
 
 /* Joins the chains; every thread gets the result. */
@@ -217,34 +217,35 @@ static uint32_t n_levels(const Column *column) {
 
 /* Adds partial result `number` (index_type) of a level to its chain. All threads of the block have
  * the same `part`. */
-static Acc take_part(const Column *column, const Reduce *reduce, Acc outer, Val number, Acc part) {
+static Acc take_partial(const Column *column, const Reduce *reduce, Acc outer, Val number,
+                        Acc partial) {
     Lower *lower = column->lower;
     const Codegen *k = column->k;
     Val mask = lower_index_const(lower, N_CHAINS - 1);
     Val chain = k_and(k, number, mask);
     Val is_own = k_eq(k, chain, column->chain);
-    return acc_select(lower, is_own, acc_combine(lower, reduce, outer, part), outer);
+    return acc_select(lower, is_own, acc_combine(lower, reduce, outer, partial), outer);
 }
 
 /* Adds the groups' partial results, the first of which is number `number`, to their chains in
  * ascending order. A group without elements has the identity. */
 static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, Val number,
-                       Acc part) {
+                       Acc partial) {
     Codegen *k = column->k;
     Val zero = k_i32(k, 0);
     Val leads = k_eq(k, column->y, zero);
     If one = if_begin(k, leads);
-    exchange_put(column, &column->sums, column->z, part);
+    exchange_put(column, &column->sums, column->z, partial);
     if_end(k, &one);
     gpu_barrier(k);
     uint32_t n = column->n_groups;
     for (uint32_t first = 0; first < n; first += N_CHAINS) {
         Val at = k_addi(k, column->y, first);
         if (n < N_CHAINS) at = k_andi(k, at, n - 1);
-        Acc theirs = exchange_get(column, &column->sums, at, part);
+        Acc theirs = exchange_get(column, &column->sums, at, partial);
         Val group = k_index_cast(k, at, column->lower->index_type);
         group = k_add(k, number, group);
-        outer = n < N_CHAINS ? take_part(column, reduce, outer, group, theirs)
+        outer = n < N_CHAINS ? take_partial(column, reduce, outer, group, theirs)
                              : acc_combine(column->lower, reduce, outer, theirs);
     }
     return outer;
@@ -278,9 +279,9 @@ static void fold_runs(Column *column, const Stage *stage, uint32_t level, Val at
     Val number = k_udiv(k, at, run_length);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = stage_reduce(column->kernel, stage, i);
-        Acc part = join_chains(column, stage->reduces.data[i], accs[i]);
-        outer[i] = in_groups ? take_groups(column, reduce, outer[i], number, part)
-                             : take_part(column, reduce, outer[i], number, part);
+        Acc partial = join_chains(column, stage->reduces.data[i], accs[i]);
+        outer[i] = in_groups ? take_groups(column, reduce, outer[i], number, partial)
+                             : take_partial(column, reduce, outer[i], number, partial);
     }
     column->first = first;
     column->length = length;
@@ -344,7 +345,7 @@ static void run_stage(Column *column, const Stage *stage) {
     bool is_grouped = column->kernel->segment_axis == NO_AXIS && column->n_groups > 1;
     bool has_levels = is_grouped || gpu_stage_has_segments(column->lower, stage);
     fold(column, stage, has_levels ? n_levels(column) - 1 : 0, accs);
-    if (column->kernel->stages.n == 1 && !column->take_turns) {
+    if (column->kernel->stages.n == 1 && !column->shares_smem) {
         finish_alone(column, stage, accs, !has_levels);
         return;
     }
@@ -357,7 +358,7 @@ static void run_stage(Column *column, const Stage *stage) {
 static void run_stages(Column *column) {
     const Kernel *kernel = column->kernel;
     for (uint32_t i = 0; i < kernel->stages.n; i++) run_stage(column, &kernel->stages.data[i]);
-    if (!kernel->row_stores.n || (kernel->stages.n == 1 && !column->take_turns)) return;
+    if (!kernel->row_stores.n || (kernel->stages.n == 1 && !column->shares_smem)) return;
     If first = if_begin(column->k, leads(column));
     store_columns(column);
     if_end(column->k, &first);
@@ -381,11 +382,11 @@ static void make_shared(Column *column) {
         has_arg = has_arg || kernel->reduces.data[i].is_arg;
     }
     Dtype widest = has_f64 ? DT_F64 : DT_F32;
-    kernel_column_shared(kernel, sched, &column->take_turns);
+    kernel_column_shared(kernel, sched, &column->shares_smem);
     column->chains = arena_array(column->k->arena, Exchange, n_reduces);
-    for (uint32_t i = 0; i < (column->take_turns ? 1 : n_reduces); i++) {
+    for (uint32_t i = 0; i < (column->shares_smem ? 1 : n_reduces); i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
-        column->chains[i] = column->take_turns
+        column->chains[i] = column->shares_smem
                                 ? exchange_new(column, widest, has_arg, n, "chains")
                                 : exchange_new(column, reduce->acc, reduce->is_arg, n, "chains");
     }

@@ -78,10 +78,10 @@ void gpu_pdl_trigger(Lower *lower);
 void gpu_pdl_say(const Codegen *k, const char *text);
 /* Emits the kernels of a one-block launch one after the other, each over all blocks of its grid.
  * `pointers` are the global addresses, per kernel and argument, of copied tensors. */
-void gpu_one_block(Lower *turns, const Launch *launch, Val *const *pointers);
+void gpu_one_block(Lower *lowers, const Launch *launch, Val *const *pointers);
 /* Prefetches the copied tensors to L2. It reads no value, so earlier launches may still write
  * them. */
-void gpu_one_block_prefetch(const Lower *turns, const Launch *launch);
+void gpu_one_block_prefetch(const Lower *lowers, const Launch *launch);
 /* Emits parallel kernels: one body for each code, in the order of their blocks. `launch` holds
  * values that all bodies share. */
 void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies);

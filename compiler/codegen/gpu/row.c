@@ -39,7 +39,7 @@ typedef struct Row {
     uint32_t n_slots; /* accumulators per reduction: step s of a resident row adds to accumulator s
                        * mod n_slots */
     Val *shared;      /* per slot: an array with one entry per warp; index arrays follow */
-    Val *parts;       /* per slot: an array with one word per block of the cluster; index arrays
+    Val *partials;    /* per slot: an array with one word per block of the cluster; index arrays
                        * follow */
     Val *sent;        /* per reducing stage: the mbarrier of the words sent to this block */
     bool has_begun;   /* all blocks of the cluster are known to run */
@@ -92,13 +92,13 @@ static void find_row(Row *row) {
     Lower *lower = row->lower;
     Codegen *k = row->k;
     uint32_t threads_per_row = row->sched->row.threads_per_row,
-             teams = row->sched->threads / threads_per_row;
+             rows_per_block = row->sched->threads / threads_per_row;
     Val thread = gpu_thread(k);
     Val index = gpu_block(lower);
     Val n_rows = lower_dim(lower, kernel_n_rows(row->kernel));
-    if (teams > 1) {
+    if (rows_per_block > 1) {
         Val in_block = k_udivi(k, thread, threads_per_row);
-        index = k_muli(k, index, teams);
+        index = k_muli(k, index, rows_per_block);
         index = k_add(k, index, gpu_index(row->lower, in_block));
     }
     uint32_t segment_axis = row->kernel->segment_axis;
@@ -116,7 +116,7 @@ static void find_row(Row *row) {
         index = k_udiv(k, index, size);
         row->rank = k_trunc(k, segment, k->i32);
     }
-    if (teams > 1) index = own_or_last(row, index, n_rows);
+    if (rows_per_block > 1) index = own_or_last(row, index, n_rows);
     enter_row(row, index, segment);
 }
 
@@ -152,7 +152,7 @@ static LLVMTypeRef word_type(const Codegen *k, LLVMTypeRef type) {
     return bits_type(k, type) == k->i64 ? k->i64 : k->i32;
 }
 
-static void send_part(const Row *row, Val array, Val value, Val barrier) {
+static void send_partial(const Row *row, Val array, Val value, Val barrier) {
     Codegen *k = row->k;
     LLVMTypeRef word = word_type(k, LLVMTypeOf(value));
     value = k_bitcast(k, value, bits_type(k, LLVMTypeOf(value)));
@@ -161,29 +161,31 @@ static void send_part(const Row *row, Val array, Val value, Val barrier) {
     gpu_cluster_send(k, value, pointer, barrier, row->thread);
 }
 
-static Val part_of(const Row *row, Val array, Val like, uint32_t rank) {
+static Val partial_of(const Row *row, Val array, Val like, uint32_t rank) {
     Codegen *k = row->k;
     LLVMTypeRef type = LLVMTypeOf(like), word = word_type(k, type);
     Val pointer = k_gep(k, word, array, k_i32(k, rank));
-    Val part = k_load(k, word, pointer);
-    part = k_trunc_or_bitcast(k, part, bits_type(k, type));
-    return k_bitcast(k, part, type);
+    Val partial = k_load(k, word, pointer);
+    partial = k_trunc_or_bitcast(k, partial, bits_type(k, type));
+    return k_bitcast(k, partial, type);
 }
 
-static Acc join_parts(const Row *row, const Reduce *reduce, uint32_t slot, Acc own) {
-    Acc parts[MAX_CLUSTER];
+static Acc join_partials(const Row *row, const Reduce *reduce, uint32_t slot, Acc own) {
+    Acc partials[MAX_CLUSTER];
     uint32_t n = row->sched->cluster;
     for (uint32_t i = 0; i < n; i++) {
-        parts[i].value = part_of(row, row->parts[slot], own.value, i);
-        parts[i].index = NULL;
+        partials[i].value = partial_of(row, row->partials[slot], own.value, i);
+        partials[i].index = NULL;
         if (own.index)
-            parts[i].index = part_of(row, row->parts[row->kernel->reduces.n + slot], own.index, i);
+            partials[i].index =
+                partial_of(row, row->partials[row->kernel->reduces.n + slot], own.index, i);
     }
     for (; n > 1; n = (n + 1) / 2)
         for (uint32_t i = 0; i < n; i += 2)
-            parts[i / 2] =
-                i + 1 < n ? acc_combine(row->lower, reduce, parts[i], parts[i + 1]) : parts[i];
-    return parts[0];
+            partials[i / 2] = i + 1 < n
+                                  ? acc_combine(row->lower, reduce, partials[i], partials[i + 1])
+                                  : partials[i];
+    return partials[0];
 }
 
 /* A block writes to the memory of another only after all blocks run. Each word is written once, so
@@ -198,14 +200,15 @@ static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
     Val sends = k_ult(k, row->thread, size);
     If one = if_begin(k, sends);
     for (uint32_t i = 0; i < n; i++) {
-        send_part(row, row->parts[slots[i]], accs[i].value, barrier);
+        send_partial(row, row->partials[slots[i]], accs[i].value, barrier);
         if (accs[i].index)
-            send_part(row, row->parts[row->kernel->reduces.n + slots[i]], accs[i].index, barrier);
+            send_partial(row, row->partials[row->kernel->reduces.n + slots[i]], accs[i].index,
+                         barrier);
     }
     if_end(k, &one);
     gpu_mbarrier_wait(row->lower, barrier, k_i32(k, 0), true);
     for (uint32_t i = 0; i < n; i++)
-        accs[i] = join_parts(row, &row->kernel->reduces.data[slots[i]], slots[i], accs[i]);
+        accs[i] = join_partials(row, &row->kernel->reduces.data[slots[i]], slots[i], accs[i]);
 }
 
 static Val through_shared(const Row *row, Val array, Val value, Val at, bool is_write) {
@@ -232,14 +235,14 @@ static Val own_slot(const Row *row) {
 static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     Codegen *k = row->k;
     uint32_t n_warps = row->sched->row.threads_per_row / WARP_THREADS,
-             n_parts = n_warps * row->n_slots;
+             n_partials = n_warps * row->n_slots;
     Val writes = k_ulti(k, row->lane, row->n_slots);
     Val to = k_lshri(k, row->thread, 5);
     if (row->n_slots > 1) {
         Val slot = k_muli(k, own_slot(row), n_warps);
         to = k_add(k, to, slot);
     }
-    Val from = k_andi(k, row->lane, n_parts - 1);
+    Val from = k_andi(k, row->lane, n_partials - 1);
     uint32_t n_slots = row->kernel->reduces.n;
     If leads = if_begin(k, writes);
     for (uint32_t i = 0; i < n; i++) {
@@ -255,23 +258,23 @@ static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_
         if (accs[i].index)
             accs[i].index =
                 through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, from, false);
-        for (uint32_t offset = 1; offset < n_parts; offset *= 2)
+        for (uint32_t offset = 1; offset < n_partials; offset *= 2)
             accs[i] = acc_combine(row->lower, reduce, accs[i], shuffle(row, accs[i], offset));
     }
 }
 
 /* One step of a butterfly reduction: of two lanes, each keeps half of the `n` slots and gives the
  * other half away. */
-static void share_slots(const Row *row, const Reduce *reduce, Acc *parts, uint32_t n,
+static void share_slots(const Row *row, const Reduce *reduce, Acc *partials, uint32_t n,
                         uint32_t offset) {
     const Codegen *k = row->k;
     Val bit = k_andi(k, row->lane, offset);
     Val is_upper = k_nei(k, bit, 0);
     for (uint32_t s = 0; s < n / 2; s++) {
-        Acc low = parts[s], high = parts[s + n / 2];
+        Acc low = partials[s], high = partials[s + n / 2];
         Acc given = acc_select(row->lower, is_upper, low, high);
         Acc kept = acc_select(row->lower, is_upper, high, low);
-        parts[s] = acc_combine(row->lower, reduce, kept, shuffle(row, given, offset));
+        partials[s] = acc_combine(row->lower, reduce, kept, shuffle(row, given, offset));
     }
 }
 
@@ -283,26 +286,28 @@ static uint32_t slots_of(const Row *row, const Reduce *reduce) {
 
 /* Joins the slots' accumulators over the threads of a warp, or of a row with fewer threads. Then it
  * joins the slots, unless the row has several warps, whose lanes keep a slot each. */
-static Acc join_threads(const Row *row, const Reduce *reduce, Acc *parts) {
+static Acc join_threads(const Row *row, const Reduce *reduce, Acc *partials) {
     uint32_t n = slots_of(row, reduce), offset = 1, shared = 1;
     for (uint32_t s = 0; s < n; s++)
-        parts[s] = acc_join_lanes(row->lower, reduce, parts[s], row->sched->lanes);
+        partials[s] = acc_join_lanes(row->lower, reduce, partials[s], row->sched->lanes);
     for (; offset < row->sched->row.threads_per_row && offset < WARP_THREADS; offset *= 2) {
         if (n == 1) {
-            parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
+            partials[0] =
+                acc_combine(row->lower, reduce, partials[0], shuffle(row, partials[0], offset));
             continue;
         }
-        share_slots(row, reduce, parts, n, offset);
+        share_slots(row, reduce, partials, n, offset);
         shared *= 2;
         n /= 2;
     }
     for (; n > 1; n /= 2)
         for (uint32_t s = 0; s < n / 2; s++)
-            parts[s] = acc_combine(row->lower, reduce, parts[2 * s], parts[2 * s + 1]);
+            partials[s] = acc_combine(row->lower, reduce, partials[2 * s], partials[2 * s + 1]);
     for (offset = shared / 2; offset > 0 && row->sched->row.threads_per_row <= WARP_THREADS;
          offset /= 2)
-        parts[0] = acc_combine(row->lower, reduce, parts[0], shuffle(row, parts[0], offset));
-    return parts[0];
+        partials[0] =
+            acc_combine(row->lower, reduce, partials[0], shuffle(row, partials[0], offset));
+    return partials[0];
 }
 
 static Acc join_one(const void *row, const Reduce *reduce, Acc acc) {
@@ -311,13 +316,13 @@ static Acc join_one(const void *row, const Reduce *reduce, Acc acc) {
 
 /* Joins the accumulators of the row's threads. `accs` is [n_slots,MAX_STAGE_VALUES]; the result is
  * in its first row. */
-static void join_team(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
+static void join_row_threads(const Row *row, const uint32_t *slots, Acc *accs, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
-        Acc parts[MAX_SLOTS];
-        for (uint32_t s = 0; s < row->n_slots; s++) parts[s] = accs[s * MAX_STAGE_VALUES + i];
-        accs[i] = reduce->is_arg ? acc_join_arg(row->lower, reduce, parts[0], join_one, row)
-                                 : join_threads(row, reduce, parts);
+        Acc partials[MAX_SLOTS];
+        for (uint32_t s = 0; s < row->n_slots; s++) partials[s] = accs[s * MAX_STAGE_VALUES + i];
+        accs[i] = reduce->is_arg ? acc_join_arg(row->lower, reduce, partials[0], join_one, row)
+                                 : join_threads(row, reduce, partials);
     }
     if (row->sched->row.threads_per_row > WARP_THREADS) join_warps(row, slots, accs, n);
 }
@@ -419,11 +424,11 @@ static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
 }
 
 /* Adds a segment's result to lane `chain` (index_type), if the chain belongs to this thread. */
-static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, Val chain, Acc part) {
+static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, Val chain, Acc partial) {
     const Codegen *k = row->k;
     uint32_t n_lanes = row->sched->lanes;
-    Acc spread = {k_splat(k, part.value, n_lanes), NULL};
-    if (part.index) spread.index = k_splat(k, part.index, n_lanes);
+    Acc spread = {k_splat(k, partial.value, n_lanes), NULL};
+    if (partial.index) spread.index = k_splat(k, partial.index, n_lanes);
     Val lane_chain = k_sub(k, chain, row->own);
     Val lanes[64];
     for (uint32_t j = 0; j < n_lanes; j++) lanes[j] = lower_index_const(row->lower, j);
@@ -451,7 +456,7 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     row->first = loop.index;
     row->count = gpu_segment_count(lower, rest);
     pass_elements(row, stage, accs);
-    join_team(row, stage->reduces.data, accs, stage->reduces.n);
+    join_row_threads(row, stage->reduces.data, accs, stage->reduces.n);
     Val segment = k_udiv(k, loop.index, length);
     Val chain = k_andi(k, segment, row->order.n_chains - 1);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
@@ -480,7 +485,7 @@ static void run_stage(Row *row, const Stage *stage) {
     else
         pass_elements(row, stage, accs);
     if (!stage->reduces.n) return;
-    join_team(row, stage->reduces.data, accs, stage->reduces.n);
+    join_row_threads(row, stage->reduces.data, accs, stage->reduces.n);
     if (row->rank) join_cluster(row, stage, accs);
     for (uint32_t i = 0; i < stage->reduces.n; i++)
         acc_finish(&row->point, stage->reduces.data[i], accs[i]);
@@ -555,7 +560,7 @@ static void make_shared(Row *row) {
     if (row->sched->row.threads_per_row > WARP_THREADS)
         row->shared = shared_accs(row, WARP_THREADS, false, "partials");
     if (!row->rank) return;
-    row->parts = shared_accs(row, row->sched->cluster, true, "parts");
+    row->partials = shared_accs(row, row->sched->cluster, true, "parts");
     make_barriers(row);
 }
 

@@ -26,9 +26,9 @@ static uint32_t store_lanes(const Lower *lower, uint32_t most) {
 bool gpu_gemm_reads_right_once(const Lower *lower) {
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
-    ScalarId factor = gemm_unrounded(kernel, kernel->reduces.data[0].factor);
-    const Scalar *s = scalar_get(kernel->scalars, factor);
-    if (s->kind != SCALAR_LOAD || lower->n_parts > 1 || lower->n_codes > 1) return false;
+    ScalarId operand = gemm_unrounded(kernel, kernel->reduces.data[0].rhs);
+    const Scalar *s = scalar_get(kernel->scalars, operand);
+    if (s->kind != SCALAR_LOAD || lower->n_kernels > 1 || lower->n_codes > 1) return false;
     for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
         if (!(s->axes >> axis & 1) &&
             dim_hi(lower_dims(lower), kernel_axis_extent(lower->kernel, axis)) > 1)
@@ -162,10 +162,10 @@ static Val rounded(const Lower *lower, Val value) {
 /* Computes the epilogue of one row. `value` has the GEMM's results and `early` the loads started
  * before. `before` has the outputs of the launch's `n_before` earlier kernels, whose values this
  * one may read. */
-static Pending compute_outputs(const GemmPhase *phase, Val row, Val value, const Val *early,
+static Pending compute_outputs(const GemmEpilogue *epilogue, Val row, Val value, const Val *early,
                                Pending *before, uint32_t n_before) {
-    const GemmBlock *block = &phase->block;
-    const GemmColumn *column = &phase->column;
+    const GemmBlock *block = &epilogue->block;
+    const GemmColumn *column = &epilogue->column;
     Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
     Val at = column->point.axis[gemm_axis_n(kernel)];
@@ -183,11 +183,11 @@ static Pending compute_outputs(const GemmPhase *phase, Val row, Val value, const
 }
 
 /* Stores the outputs of all kernels that share the block. */
-static void store_outputs(Pending *pending, uint32_t n_phases) {
+static void store_outputs(Pending *pending, uint32_t n_epilogues) {
     Lower *lower = pending->point.lower;
     If exists = {NULL};
     if (pending->exists) exists = if_begin(lower->k, pending->exists);
-    for (uint32_t p = 0; p < n_phases; p++) {
+    for (uint32_t p = 0; p < n_epilogues; p++) {
         const Kernel *kernel = pending[p].point.lower->kernel;
         for (uint32_t i = 0; i < kernel->row_stores.n; i++)
             point_store(&pending[p].point, &kernel->row_stores.data[i]);
@@ -220,21 +220,21 @@ static void prepare_column(const GemmBlock *block, Point *point) {
     point_prepare(point, roots, n, row_axis);
 }
 
-static Val load_part(const GemmBlock *block, const GemmPart *part, Val row, Val column,
-                     uint32_t lanes) {
+static Val load_subtile(const GemmBlock *block, const GemmSubtile *subtile, Val row, Val column,
+                        uint32_t lanes) {
     const Codegen *k = block->lower->k;
     const Reduce *reduce = &block->lower->kernel->reduces.data[0];
-    Dtype dtype = part->is_rounded ? reduce->result : reduce->acc;
-    Val at = k_muli(k, row, part->pitch);
+    Dtype dtype = subtile->is_rounded ? reduce->result : reduce->acc;
+    Val at = k_muli(k, row, subtile->pitch);
     at = k_add(k, at, column);
-    Val pointer = k_gep(k, k_value_type(k, dtype, 1), part->shared, at);
+    Val pointer = k_gep(k, k_value_type(k, dtype, 1), subtile->shared, at);
     Val load = k_load(k, k_value_type(k, dtype, lanes), pointer);
     LLVMSetAlignment(load, lanes * dtype_bytes(dtype) < 16 ? lanes * dtype_bytes(dtype) : 16);
     return load;
 }
 
-/* row_of_part for a part whose rows are contiguous: rows a constant distance apart stay so, which
- * lets addresses share code. */
+/* row_of_subtile for a part whose rows are contiguous: rows a constant distance apart stay so,
+ * which lets addresses share code. */
 static Val row_of_run(const GemmBlock *block, Val row) {
     const Codegen *k = block->lower->k;
     int64_t constant;
@@ -245,22 +245,22 @@ static Val row_of_run(const GemmBlock *block, Val row) {
 }
 
 /* The matrix row of row `row` (i32) of the part. */
-static Val row_of_part(const GemmBlock *block, const GemmPart *part, Val row) {
+static Val row_of_subtile(const GemmBlock *block, const GemmSubtile *subtile, Val row) {
     const Lower *lower = block->lower;
     const Codegen *k = lower->k;
-    if (part->run >= part->n_rows && !part->first_row) return row_of_run(block, row);
-    Val run = k_udivi(k, row, part->run);
-    Val in_run = k_andi(k, row, (int64_t)part->run - 1);
-    Val at = k_muli(k, run, part->run_stride);
+    if (subtile->run >= subtile->n_rows && !subtile->first_row) return row_of_run(block, row);
+    Val run = k_udivi(k, row, subtile->run);
+    Val in_run = k_andi(k, row, (int64_t)subtile->run - 1);
+    Val at = k_muli(k, run, subtile->run_stride);
     at = k_add(k, at, in_run);
-    if (part->first_row) at = k_add(k, at, part->first_row);
+    if (subtile->first_row) at = k_add(k, at, subtile->first_row);
     return k_add(k, block->m0, gpu_index(lower, at));
 }
 
 GemmColumn gpu_gemm_column(const GemmBlock *block, Val in_tile, uint32_t lanes) {
     Val at = gpu_index(block->lower, in_tile);
     at = k_add(block->lower->k, block->n0, at);
-    GemmColumn column = {.point = epilogue_point(block, at, lanes), .in_part = in_tile};
+    GemmColumn column = {.point = epilogue_point(block, at, lanes), .in_subtile = in_tile};
     prepare_column(block, &column.point);
     return column;
 }
@@ -303,25 +303,26 @@ GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column
 }
 
 /* Whether a kernel of the same block computes the loaded tensor. */
-static bool is_made_by(const Lower *phases, uint32_t n_phases, const Scalar *load) {
-    for (uint32_t p = 0; p < n_phases; p++) {
-        const Kernel *kernel = phases[p].kernel;
+static bool is_made_by(const Lower *epilogues, uint32_t n_epilogues, const Scalar *load) {
+    for (uint32_t p = 0; p < n_epilogues; p++) {
+        const Kernel *kernel = epilogues[p].kernel;
         for (uint32_t i = 0; i < kernel->row_stores.n; i++)
             if (kernel->row_stores.data[i].buffer == load->buffer) return true;
     }
     return false;
 }
 
-void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases) {
+void gpu_gemm_load_early(GemmEpilogue *epilogues, uint32_t n_epilogues) {
     ScalarId stored[MAX_STORES], loads[GEMM_MAX_EARLY_LOADS];
-    for (uint32_t p = 0; p < n_phases; p++) {
-        GemmColumn *column = &phases[p].column;
-        const Kernel *kernel = phases[p].block.lower->kernel;
+    for (uint32_t p = 0; p < n_epilogues; p++) {
+        GemmColumn *column = &epilogues[p].column;
+        const Kernel *kernel = epilogues[p].block.lower->kernel;
         uint32_t n = list_stored(kernel, stored);
         n = point_list_loads(&column->point, stored, n, loads, GEMM_MAX_EARLY_LOADS);
         column->n_early = 0;
         for (uint32_t i = 0; i < n; i++)
-            if (!is_made_by(phases->block.lower, n_phases, scalar_get(kernel->scalars, loads[i])))
+            if (!is_made_by(epilogues->block.lower, n_epilogues,
+                            scalar_get(kernel->scalars, loads[i])))
                 column->early[column->n_early++] = loads[i];
     }
 }
@@ -329,19 +330,19 @@ void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases) {
 /* The number of early loads of one row, over all kernels that share the block. */
 static uint32_t n_early_loads(const GemmRows *rows) {
     uint32_t n = 0;
-    for (uint32_t p = 0; p < rows->n_phases; p++) n += rows->phases[p].column.n_early;
+    for (uint32_t p = 0; p < rows->n_epilogues; p++) n += rows->epilogues[p].column.n_early;
     return n;
 }
 
 static Val row_ahead(const GemmRows *rows, Val row, uint32_t n_steps) {
-    return k_addi(rows->phases->block.lower->k, row, (int64_t)rows->step * n_steps);
+    return k_addi(rows->epilogues->block.lower->k, row, (int64_t)rows->step * n_steps);
 }
 
-static void load_row_early(const GemmPhase *phase, Val row, Val *values) {
-    const Kernel *kernel = phase->block.lower->kernel;
-    const GemmColumn *column = &phase->column;
+static void load_row_early(const GemmEpilogue *epilogue, Val row, Val *values) {
+    const Kernel *kernel = epilogue->block.lower->kernel;
+    const GemmColumn *column = &epilogue->column;
     Point point = point_inside(&column->point);
-    point.active = is_inside(&phase->block, row, point.axis[gemm_axis_n(kernel)]);
+    point.active = is_inside(&epilogue->block, row, point.axis[gemm_axis_n(kernel)]);
     point.axis[gemm_axis_m(kernel)] = row;
     for (uint32_t i = 0; i < column->n_early; i++)
         values[i] = point_value(&point, column->early[i]);
@@ -349,52 +350,54 @@ static void load_row_early(const GemmPhase *phase, Val row, Val *values) {
 
 /* Starts the early loads of one iteration's rows, the first of which is row `first` (i32) of the
  * part. */
-static void load_phase_early(const GemmRows *rows, const GemmPhase *phase, Val first, Val *values) {
+static void load_early_of(const GemmRows *rows, const GemmEpilogue *epilogue, Val first,
+                          Val *values) {
     uint32_t n_early = n_early_loads(rows);
-    for (uint32_t u = 0; u < rows->unroll && phase->column.n_early; u++) {
-        Val row = row_of_part(&phase->block, rows->part, row_ahead(rows, first, u));
-        load_row_early(phase, row, values + (size_t)u * n_early);
+    for (uint32_t u = 0; u < rows->unroll && epilogue->column.n_early; u++) {
+        Val row = row_of_subtile(&epilogue->block, rows->subtile, row_ahead(rows, first, u));
+        load_row_early(epilogue, row, values + (size_t)u * n_early);
     }
 }
 
 /* Past the last row, this loads the part's first rows again, and nobody uses them. */
 static void load_early(const GemmRows *rows, Val first, Val *values) {
-    const Codegen *k = rows->phases->block.lower->k;
-    Val n_rows = k_i32(k, rows->part->n_rows);
-    if (rows->part->n_next) n_rows = k_add(k, n_rows, rows->part->n_next);
+    const Codegen *k = rows->epilogues->block.lower->k;
+    Val n_rows = k_i32(k, rows->subtile->n_rows);
+    if (rows->subtile->n_next) n_rows = k_add(k, n_rows, rows->subtile->n_next);
     Val is_there = k_ult(k, first, n_rows);
     first = k_select(k, is_there, first, k_i32(k, 0));
-    for (uint32_t p = 0; p < rows->n_phases; p++) {
-        load_phase_early(rows, &rows->phases[p], first, values);
-        values += rows->phases[p].column.n_early;
+    for (uint32_t p = 0; p < rows->n_epilogues; p++) {
+        load_early_of(rows, &rows->epilogues[p], first, values);
+        values += rows->epilogues[p].column.n_early;
     }
 }
 
 /* Computes the outputs of one row for every kernel that shares the block. */
 static void compute_row(const GemmRows *rows, Val row, const Val *early, Pending *pending) {
-    for (uint32_t p = 0; p < rows->n_phases; p++) {
-        const GemmPhase *phase = &rows->phases[p];
-        const Codegen *k = phase->block.lower->k;
-        Val column = phase->column.in_part;
-        const GemmPart *part = rows->part;
-        uint32_t between = part->between ? part->between : part->n_columns;
+    for (uint32_t p = 0; p < rows->n_epilogues; p++) {
+        const GemmEpilogue *epilogue = &rows->epilogues[p];
+        const Codegen *k = epilogue->block.lower->k;
+        Val column = epilogue->column.in_subtile;
+        const GemmSubtile *subtile = rows->subtile;
+        uint32_t between = subtile->between ? subtile->between : subtile->n_columns;
         Val before = k_i32(k, (int64_t)p * between);
         if (p) column = k_add(k, column, before);
-        Val value = load_part(&phase->block, part, row, column, phase->column.point.lanes);
-        if (!part->is_rounded) value = rounded(phase->block.lower, value);
-        Val at = row_of_part(&phase->block, part, row);
-        pending[p] = compute_outputs(phase, at, value, early, pending, p);
-        early += phase->column.n_early;
+        Val value =
+            load_subtile(&epilogue->block, subtile, row, column, epilogue->column.point.lanes);
+        if (!subtile->is_rounded) value = rounded(epilogue->block.lower, value);
+        Val at = row_of_subtile(&epilogue->block, subtile, row);
+        pending[p] = compute_outputs(epilogue, at, value, early, pending, p);
+        early += epilogue->column.n_early;
     }
 }
 
 /* Registers that hold the early loads of one row. */
-static uint32_t early_words(const GemmPhase *phases, uint32_t n_phases) {
+static uint32_t early_words(const GemmEpilogue *epilogues, uint32_t n_epilogues) {
     uint32_t n = 0;
-    for (uint32_t p = 0; p < n_phases; p++) {
-        const GemmColumn *column = &phases[p].column;
+    for (uint32_t p = 0; p < n_epilogues; p++) {
+        const GemmColumn *column = &epilogues[p].column;
         for (uint32_t i = 0; i < column->n_early; i++) {
-            const ScalarTab *scalars = phases[p].block.lower->kernel->scalars;
+            const ScalarTab *scalars = epilogues[p].block.lower->kernel->scalars;
             uint32_t bytes = dtype_bytes(scalar_get(scalars, column->early[i])->dtype);
             n += (column->point.lanes * bytes + 3) / 4;
         }
@@ -402,14 +405,14 @@ static uint32_t early_words(const GemmPhase *phases, uint32_t n_phases) {
     return n;
 }
 
-GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part, Val first,
-                       uint32_t step, uint32_t unroll) {
-    uint32_t n_steps = part->n_rows / step;
-    uint32_t words = early_words(phases, n_phases);
+GemmRows gpu_gemm_rows(const GemmEpilogue *epilogues, uint32_t n_epilogues,
+                       const GemmSubtile *subtile, Val first, uint32_t step, uint32_t unroll) {
+    uint32_t n_steps = subtile->n_rows / step;
+    uint32_t words = early_words(epilogues, n_epilogues);
     while (unroll > 1 && (n_steps % unroll || unroll * words > MOST_EARLY_WORDS)) unroll /= 2;
-    return (GemmRows){.phases = phases,
-                      .n_phases = n_phases,
-                      .part = part,
+    return (GemmRows){.epilogues = epilogues,
+                      .n_epilogues = n_epilogues,
+                      .subtile = subtile,
                       .first = first,
                       .step = step,
                       .unroll = n_steps ? unroll : 1};
@@ -423,18 +426,18 @@ uint32_t gpu_gemm_begin_rows(const GemmRows *rows, Val *values) {
 /* Software pipelining: each iteration starts the early loads of the next one before it computes and
  * stores its own rows. */
 void gpu_gemm_epilogue_rows(const GemmRows *rows, Val *values) {
-    Lower *lower = rows->phases->block.lower;
+    Lower *lower = rows->epilogues->block.lower;
     Codegen *k = lower->k;
     uint32_t unroll = rows->unroll, n_early = n_early_loads(rows);
     Val next[GEMM_MAX_EARLY_VALUES];
-    Loop loop = loop_begin(k, rows->first, k_i32(k, rows->part->n_rows),
+    Loop loop = loop_begin(k, rows->first, k_i32(k, rows->subtile->n_rows),
                            k_i32(k, (int64_t)rows->step * unroll));
     loop_carry(k, &loop, values, unroll * n_early);
     load_early(rows, row_ahead(rows, loop.index, unroll), next);
-    Pending pending[GEMM_MAX_UNROLL][GEMM_MAX_PHASES];
+    Pending pending[GEMM_MAX_UNROLL][GEMM_MAX_EPILOGUES];
     for (uint32_t u = 0; u < unroll; u++)
         compute_row(rows, row_ahead(rows, loop.index, u), values + u * n_early, pending[u]);
-    for (uint32_t u = 0; u < unroll; u++) store_outputs(pending[u], rows->n_phases);
+    for (uint32_t u = 0; u < unroll; u++) store_outputs(pending[u], rows->n_epilogues);
     loop_end_carry(k, &loop, next, unroll * n_early);
     memcpy(values, next, unroll * n_early * sizeof *next);
 }
@@ -455,12 +458,12 @@ uint32_t gpu_gemm_rows_at_once(const Lower *lower) {
     return cost <= CHEAP ? 4 : cost <= MODERATE ? 2 : 1;
 }
 
-void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part) {
+void gpu_gemm_epilogue(const GemmBlock *block, const GemmSubtile *subtile) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
     uint32_t threads = lower->variant->sched.threads;
-    uint32_t lanes = gpu_gemm_lanes(block, part->n_columns);
-    uint32_t groups = part->n_columns / lanes, width = groups < threads ? groups : threads;
+    uint32_t lanes = gpu_gemm_lanes(block, subtile->n_columns);
+    uint32_t groups = subtile->n_columns / lanes, width = groups < threads ? groups : threads;
     uint32_t unroll = gpu_gemm_rows_at_once(lower);
     Val across = k_i32(k, width), values[GEMM_MAX_EARLY_VALUES];
     Val first = k_udiv(k, block->thread, across);
@@ -468,45 +471,45 @@ void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part) {
     for (uint32_t done = 0; done < groups; done += width) {
         Val at = k_addi(k, group, done);
         at = k_muli(k, at, lanes);
-        GemmPhase phase = {.block = *block, .column = gpu_gemm_column(block, at, lanes)};
-        gpu_gemm_load_early(&phase, 1);
-        GemmRows rows = gpu_gemm_rows(&phase, 1, part, first, threads / width, unroll);
+        GemmEpilogue epilogue = {.block = *block, .column = gpu_gemm_column(block, at, lanes)};
+        gpu_gemm_load_early(&epilogue, 1);
+        GemmRows rows = gpu_gemm_rows(&epilogue, 1, subtile, first, threads / width, unroll);
         gpu_gemm_begin_rows(&rows, values);
         gpu_gemm_epilogue_rows(&rows, values);
     }
 }
 
-GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, Val element) {
+GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmSubtile *subtile, Val element) {
     const Codegen *k = block->lower->k;
-    Val n_columns = k_i32(k, part->n_columns);
+    Val n_columns = k_i32(k, subtile->n_columns);
     Val row = k_udiv(k, element, n_columns);
     Val column = k_urem(k, element, n_columns);
-    GemmOne one = {.phase = {.block = *block, .column = gpu_gemm_column(block, column, 1)},
-                   .row = row_of_part(block, part, row)};
-    gpu_gemm_load_early(&one.phase, 1);
-    load_row_early(&one.phase, one.row, one.early);
+    GemmOne one = {.epilogue = {.block = *block, .column = gpu_gemm_column(block, column, 1)},
+                   .row = row_of_subtile(block, subtile, row)};
+    gpu_gemm_load_early(&one.epilogue, 1);
+    load_row_early(&one.epilogue, one.row, one.early);
     return one;
 }
 
 void gpu_gemm_epilogue_one(const GemmOne *one, Val value) {
-    value = rounded(one->phase.block.lower, value);
-    Pending pending = compute_outputs(&one->phase, one->row, value, one->early, NULL, 0);
+    value = rounded(one->epilogue.block.lower, value);
+    Pending pending = compute_outputs(&one->epilogue, one->row, value, one->early, NULL, 0);
     store_outputs(&pending, 1);
 }
 
-void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
-                             void (*put)(const void *user, uint32_t i), const void *user) {
+void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uint32_t n_subtiles,
+                                void (*put)(const void *user, uint32_t i), const void *user) {
     Lower *lower = block->lower;
     Codegen *k = lower->k;
-    if (n_parts == 1) {
+    if (n_subtiles == 1) {
         put(user, 0);
         gpu_barrier(k);
-        gpu_gemm_epilogue(block, &part);
+        gpu_gemm_epilogue(block, &subtile);
         return;
     }
-    Loop loop = loop_begin(k, k_i32(k, 0), k_i32(k, n_parts), k_i32(k, 1));
+    Loop loop = loop_begin(k, k_i32(k, 0), k_i32(k, n_subtiles), k_i32(k, 1));
     gpu_barrier(k); /* all threads have read the part before */
-    for (uint32_t i = 0; i < n_parts; i++) {
+    for (uint32_t i = 0; i < n_subtiles; i++) {
         Val number = k_i32(k, i);
         Val is_due = k_eq(k, loop.index, number);
         If due = if_begin(k, is_due);
@@ -514,7 +517,7 @@ void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_p
         if_end(k, &due);
     }
     gpu_barrier(k);
-    part.first_row = k_muli(k, loop.index, part.run);
-    gpu_gemm_epilogue(block, &part);
+    subtile.first_row = k_muli(k, loop.index, subtile.run);
+    gpu_gemm_epilogue(block, &subtile);
     loop_end(k, &loop);
 }

@@ -54,7 +54,7 @@ bool gpu_gemm_reads_right_once(const Lower *lower);
  * / run * run_stride + r % run of the tile. Threads take vectors of at most sched.lanes and 16
  * bytes, side by side along n. All threads of the block must call it, and the caller places
  * barriers before and after. */
-typedef struct GemmPart {
+typedef struct GemmSubtile {
     Val shared;                 /* ptr addrspace(3) */
     uint32_t pitch;             /* elements */
     uint32_t n_rows, n_columns; /* powers of two */
@@ -63,14 +63,14 @@ typedef struct GemmPart {
     Val n_next;       /* i32: number of rows right after these that are stored next; NULL: none */
     uint32_t between; /* elements from one kernel's results to the next kernel's; 0: n_columns */
     bool is_rounded;  /* the elements are already rounded to the result dtype */
-} GemmPart;
-void gpu_gemm_epilogue(const GemmBlock *block, const GemmPart *part);
+} GemmSubtile;
+void gpu_gemm_epilogue(const GemmBlock *block, const GemmSubtile *subtile);
 
-/* Stores a tile in `n_parts` parts, each with part->run rows of each run. The parts go one after
- * the other through the same shared memory: `put` writes the accumulators of part i. So the
- * epilogue's code exists once. */
-void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_parts,
-                             void (*put)(const void *user, uint32_t i), const void *user);
+/* Stores a tile in `n_subtiles` subtiles, each of subtile->run rows of each run. The parts go one
+ * after the other through the same shared memory: `put` writes the accumulators of subtile i. So
+ * the epilogue's code exists once. */
+void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uint32_t n_subtiles,
+                                void (*put)(const void *user, uint32_t i), const void *user);
 
 /* gpu_gemm_epilogue in two steps, for callers that distribute rows and columns themselves. The
  * first prepares values that depend on the thread's columns alone: `lanes` columns from `in_tile`
@@ -80,7 +80,7 @@ void gpu_gemm_epilogue_parts(const GemmBlock *block, GemmPart part, uint32_t n_p
 enum { GEMM_MAX_EARLY_LOADS = 8 }; /* per row: the loaded values wait in registers */
 typedef struct GemmColumn {
     Point point;
-    Val in_part; /* i32: the first column in the part */
+    Val in_subtile; /* i32: the first column in the part */
     /* Loads that are started one iteration before their use. */
     ScalarId early[GEMM_MAX_EARLY_LOADS];
     uint32_t n_early;
@@ -99,29 +99,29 @@ GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column
 /* For kernels that share the block: each kernel with the block of its own Lower. Their results of
  * one row are side by side in the part, n_columns each. A value that one kernel computes for
  * another passes in registers. */
-enum { GEMM_MAX_PHASES = 4 };
-typedef struct GemmPhase {
+enum { GEMM_MAX_EPILOGUES = 4 };
+typedef struct GemmEpilogue {
     GemmBlock block;
     GemmColumn column;
-} GemmPhase;
+} GemmEpilogue;
 /* Marks the loads that depend on the row as early, except loads of tensors that the kernels
  * themselves compute. */
-void gpu_gemm_load_early(GemmPhase *phases, uint32_t n_phases);
+void gpu_gemm_load_early(GemmEpilogue *epilogues, uint32_t n_epilogues);
 /* The rows of a part that one thread stores. */
 enum { GEMM_MAX_UNROLL = 8 };
 typedef struct GemmRows {
-    const GemmPhase *phases;
-    uint32_t n_phases;
-    const GemmPart *part;
+    const GemmEpilogue *epilogues;
+    uint32_t n_epilogues;
+    const GemmSubtile *subtile;
     Val first; /* i32 */
     uint32_t step, unroll;
 } GemmRows;
-GemmRows gpu_gemm_rows(const GemmPhase *phases, uint32_t n_phases, const GemmPart *part, Val first,
-                       uint32_t step, uint32_t unroll);
+GemmRows gpu_gemm_rows(const GemmEpilogue *epilogues, uint32_t n_epilogues,
+                       const GemmSubtile *subtile, Val first, uint32_t step, uint32_t unroll);
 /* Starts the early loads of the first rows, and returns the number of values.
  * gpu_gemm_epilogue_rows uses these values, and leaves those of the rows after the part, up to
  * part->n_next. */
-enum { GEMM_MAX_EARLY_VALUES = GEMM_MAX_UNROLL * GEMM_MAX_PHASES * GEMM_MAX_EARLY_LOADS };
+enum { GEMM_MAX_EARLY_VALUES = GEMM_MAX_UNROLL * GEMM_MAX_EPILOGUES * GEMM_MAX_EARLY_LOADS };
 uint32_t gpu_gemm_begin_rows(const GemmRows *rows, Val *values);
 void gpu_gemm_epilogue_rows(const GemmRows *rows, Val *values);
 
@@ -129,11 +129,11 @@ void gpu_gemm_epilogue_rows(const GemmRows *rows, Val *values);
  * output `element` (i32, counted row by row). gpu_gemm_epilogue_one does the rest; `value` is the
  * GEMM's result in the accumulator's dtype. */
 typedef struct GemmOne {
-    GemmPhase phase;
+    GemmEpilogue epilogue;
     Val row; /* index_type: row of the matrix */
     Val early[GEMM_MAX_EARLY_LOADS];
 } GemmOne;
-GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmPart *part, Val element);
+GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmSubtile *subtile, Val element);
 void gpu_gemm_epilogue_one(const GemmOne *one, Val value);
 
 #endif

@@ -55,12 +55,12 @@ static void make_tiles(GemmRowsGemm *s) {
     GemmBlock block = gpu_gemm_block_at(lower, number, &tiles);
     GemmBlock out_block = gpu_gemm_block_at(out_lower, number, &out_tiles);
     const Reduce *reduce = &kernel->reduces.data[0];
-    ScalarId roots[2] = {reduce->value, reduce->factor};
+    ScalarId roots[2] = {reduce->lhs, reduce->rhs};
     uint32_t inner =
         1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
     point_prepare(&block.point, roots, 2, inner);
     inner = 1u << gemm_axis_m(result) | 1u << gemm_axis_n(result) | 1u << gemm_axis_k(result);
-    point_prepare(&out_block.point, &result->reduces.data[0].factor, 1, inner);
+    point_prepare(&out_block.point, &result->reduces.data[0].rhs, 1, inner);
     mma_tile_init(&s->scores, &block);
     mma_tile_init(&s->out, &out_block);
     mma_operand_init(&s->left, &block, true, sched->gemm.tile_m, 0);
@@ -161,11 +161,11 @@ Val gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, Val offset) {
     return k_xori(s->k, offset, s->buffer_bytes);
 }
 
-static void fetch(const GemmRowsGemm *s, MmaOperand *factor, const GemmBlock *block, Val k0,
+static void fetch(const GemmRowsGemm *s, MmaOperand *operand, const GemmBlock *block, Val k0,
                   Val to) {
-    mma_operand_fetch(factor, block, k0, to);
+    mma_operand_fetch(operand, block, k0, to);
     gpu_copies_commit(s->k);
-    mma_operand_put(factor, block, to);
+    mma_operand_put(operand, block, to);
 }
 
 /* Starts the copy of tile `tile` (index_type) of the scores' rhs. */

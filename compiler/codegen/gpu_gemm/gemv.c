@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { MAX_SLOTS = 8, MAX_OUTPUTS = 4, MAX_UNROLL = 8, MAX_PARTS = 64 };
+enum { MAX_SLOTS = 8, MAX_OUTPUTS = 4, MAX_UNROLL = 8, MAX_PARTIALS = 64 };
 
 typedef struct Vector {
     Lower *lower;
@@ -24,21 +24,21 @@ typedef struct Vector {
     GemmBlock block;
     Dtype acc;
     ScalarId matrix, vector;
-    uint32_t axis;         /* axis of the outputs: m or n */
-    uint32_t n_chains;     /* per output */
-    uint32_t n_outputs;    /* per block */
-    uint32_t team_outputs; /* outputs per row of threads; 1 if lanes lie along the outputs */
-    uint32_t across;       /* rows of threads, or vectors of outputs, in a block */
-    uint32_t n_groups, n_passes, n_rounds, n_kept, n_parts; /* as in GemvPasses */
+    uint32_t axis;           /* axis of the outputs: m or n */
+    uint32_t n_chains;       /* per output */
+    uint32_t n_outputs;      /* per block */
+    uint32_t thread_outputs; /* outputs per row of threads; 1 if lanes lie along the outputs */
+    uint32_t across;         /* rows of threads, or vectors of outputs, in a block */
+    uint32_t n_groups, n_passes, n_rounds, n_kept, n_partials; /* as in GemvPasses */
     Val along, which; /* i32: thread along k, and number of its row of threads or vector of
                        * outputs */
     Val rank;         /* i32: rank of the block in the cluster */
     Val own_k;        /* index_type: the thread's first chain (of this pass) */
     Point outputs[MAX_OUTPUTS];
     Val sums[MAX_OUTPUTS][MAX_SLOTS];
-    /* Shared memory arrays with rows of n_outputs: `parts` has n_parts rows per pass whose sums are
-     * kept, `groups` has n_groups rows, if n_groups > 1. */
-    Val parts, groups;
+    /* Shared memory arrays with rows of n_outputs: `parts` has n_partials rows per pass whose sums
+     * are kept, `groups` has n_groups rows, if n_groups > 1. */
+    Val partials, groups;
     GemmOne *ones; /* the thread's own outputs, if threads join the sums of an output; NULL: not
                     * begun */
 } Vector;
@@ -56,20 +56,20 @@ static Val join(const Vector *v, Val *values, uint32_t n) {
 
 /* Outputs. */
 
-static GemmPart part_of(const Vector *v) {
+static GemmSubtile partial_of(const Vector *v) {
     const Sched *sched = v->sched;
-    return (GemmPart){.shared = v->parts,
-                      .pitch = sched->gemv.tile_n,
-                      .n_rows = sched->gemv.tile_m,
-                      .n_columns = sched->gemv.tile_n,
-                      .run = sched->gemv.tile_m,
-                      .run_stride = sched->gemv.tile_m};
+    return (GemmSubtile){.shared = v->partials,
+                         .pitch = sched->gemv.tile_n,
+                         .n_rows = sched->gemv.tile_m,
+                         .n_columns = sched->gemv.tile_n,
+                         .run = sched->gemv.tile_m,
+                         .run_stride = sched->gemv.tile_m};
 }
 
 /* Whether an output has several sums in shared memory. Then one thread joins them and continues
  * with the output. */
 static bool has_several_sums(const Vector *v) {
-    return v->n_groups > 1 || v->n_parts > 1;
+    return v->n_groups > 1 || v->n_partials > 1;
 }
 
 /* The i32 number of the thread's element of `total`, after `done` of them. *exists: whether there
@@ -85,14 +85,14 @@ static Val own_of(const Vector *v, uint32_t total, uint32_t done, Val *exists) {
  * without an output loads those of the first output. */
 static void begin_outputs(Vector *v) {
     Codegen *k = v->k;
-    GemmPart part = part_of(v);
+    GemmSubtile partial = partial_of(v);
     uint32_t threads = v->sched->threads;
     if (v->ones || !has_several_sums(v)) return;
     v->ones = arena_array(k->arena, GemmOne, (v->n_outputs + threads - 1) / threads);
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
         Val exists, output = own_of(v, v->n_outputs, done, &exists);
         output = k_select(k, exists, output, k_i32(k, 0));
-        v->ones[done / threads] = gpu_gemm_begin_one(&v->block, &part, output);
+        v->ones[done / threads] = gpu_gemm_begin_one(&v->block, &partial, output);
     }
 }
 
@@ -137,7 +137,7 @@ static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
     for (uint32_t s = 0; s < sched->gemv.slots; s++) {
         Val at = k_of_slot(v, from, s);
         steps[s].active = is_whole ? NULL : k_slt(v->k, at, v->block.k);
-        for (uint32_t r = 0; r < v->team_outputs; r++) {
+        for (uint32_t r = 0; r < v->thread_outputs; r++) {
             Point point = point_inside(&v->outputs[r]);
             point.axis[axis_k] = at;
             point.active = steps[s].active;
@@ -157,7 +157,7 @@ static void add_round(Vector *v, const Step *steps) {
     for (uint32_t s = 0; s < v->sched->gemv.slots; s++) {
         Val x = to_acc(v, v->vector, steps[s].vector);
         x = k_splat(v->k, x, v->sched->lanes);
-        for (uint32_t r = 0; r < v->team_outputs; r++) {
+        for (uint32_t r = 0; r < v->thread_outputs; r++) {
             Val before = v->sums[r][s];
             Val sum = math_multiply_add(v->k, v->acc, to_acc(v, v->matrix, steps[s].matrix[r]), x,
                                         before);
@@ -169,9 +169,9 @@ static void add_round(Vector *v, const Step *steps) {
 
 static uint32_t flatten(Vector *v, Val *values, bool is_back) {
     ValueList lists[MAX_OUTPUTS];
-    for (uint32_t r = 0; r < v->team_outputs; r++)
+    for (uint32_t r = 0; r < v->thread_outputs; r++)
         lists[r] = (ValueList){v->sums[r], v->sched->gemv.slots};
-    return loop_flatten(lists, v->team_outputs, values, is_back);
+    return loop_flatten(lists, v->thread_outputs, values, is_back);
 }
 
 /* Loops over rounds from `from` on, `width` rounds per iteration, while they are inside k. width 0:
@@ -206,7 +206,7 @@ static Val loop_rounds(Vector *v, Val from, uint32_t width) {
 
 static void clear_sums(Vector *v) {
     Val zero = k_splat(v->k, k_number(v->k, v->acc, 0), v->sched->lanes);
-    for (uint32_t r = 0; r < v->team_outputs; r++)
+    for (uint32_t r = 0; r < v->thread_outputs; r++)
         for (uint32_t s = 0; s < v->sched->gemv.slots; s++) v->sums[r][s] = zero;
 }
 
@@ -246,12 +246,12 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
             values[j] = add(v, values[j], gpu_shuffle_xor(k, values[j], offset));
     }
     Val warp = k_udivi(k, v->block.thread, WARP_THREADS);
-    warp = k_addi(k, warp, (int64_t)kept * v->n_parts);
+    warp = k_addi(k, warp, (int64_t)kept * v->n_partials);
     Val lane = k_uremi(k, v->block.thread, WARP_THREADS);
     Val leads = k_ulti(k, lane, v->across);
     Val column = k_muli(k, v->which, lanes);
     If writes = if_begin(k, leads);
-    Val pointer = shared_at(v, v->parts, warp, column);
+    Val pointer = shared_at(v, v->partials, warp, column);
     Val all = values[0];
     if (lanes > 1) all = LLVMGetPoison(k_value_type(k, v->acc, lanes));
     for (uint32_t j = 0; j < lanes && lanes > 1; j++) all = k_insert(k, all, values[j], j);
@@ -266,27 +266,27 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
 static void leave_chains(const Vector *v) {
     Codegen *k = v->k;
     uint32_t threads_per_row = v->sched->gemv.threads_along_k,
-             team_warps = threads_per_row / WARP_THREADS,
+             row_warps = threads_per_row / WARP_THREADS,
              in_warp = threads_per_row < WARP_THREADS ? threads_per_row : WARP_THREADS;
     Val sums[MAX_OUTPUTS][MAX_SLOTS], lanes[16];
-    for (uint32_t r = 0; r < v->team_outputs; r++)
+    for (uint32_t r = 0; r < v->thread_outputs; r++)
         for (uint32_t s = 0; s < v->sched->gemv.slots; s++) {
             for (uint32_t j = 0; j < v->sched->lanes; j++) lanes[j] = element(v, v->sums[r][s], j);
             sums[r][s] = join(v, lanes, v->sched->lanes);
             for (uint32_t offset = 1; offset < in_warp; offset *= 2)
                 sums[r][s] = add(v, sums[r][s], gpu_shuffle_xor(k, sums[r][s], offset));
         }
-    uint32_t n_slots = team_warps > 1 ? v->sched->gemv.slots : 1;
-    Val in_team = k_udivi(k, v->along, WARP_THREADS);
+    uint32_t n_slots = row_warps > 1 ? v->sched->gemv.slots : 1;
+    Val in_row = k_udivi(k, v->along, WARP_THREADS);
     Val lane = k_uremi(k, v->along, WARP_THREADS);
-    Val first = k_muli(k, v->which, v->team_outputs);
+    Val first = k_muli(k, v->which, v->thread_outputs);
     If leads = if_begin(k, k_eqi(k, lane, 0));
-    for (uint32_t r = 0; r < v->team_outputs; r++) {
+    for (uint32_t r = 0; r < v->thread_outputs; r++) {
         if (n_slots == 1) join(v, sums[r], v->sched->gemv.slots);
         Val column = k_addi(k, first, r);
         for (uint32_t s = 0; s < n_slots; s++) {
-            Val row = k_addi(k, in_team, (int64_t)s * (team_warps ? team_warps : 1));
-            k_store(k, sums[r][s], shared_at(v, v->parts, row, column));
+            Val row = k_addi(k, in_row, (int64_t)s * (row_warps ? row_warps : 1));
+            k_store(k, sums[r][s], shared_at(v, v->partials, row, column));
         }
     }
     if_end(k, &leads);
@@ -296,7 +296,7 @@ static void leave_chains(const Vector *v) {
 static Val join_rows(const Vector *v, Val from, Val first, uint32_t n, Val column) {
     const Codegen *k = v->k;
     LLVMTypeRef type = k_value_type(k, v->acc, 1);
-    Val values[MAX_PARTS];
+    Val values[MAX_PARTIALS];
     for (uint32_t i = 0; i < n; i++) {
         Val at = k_addi(k, first, i);
         values[i] = k_load(k, type, shared_at(v, from, at, column));
@@ -315,9 +315,9 @@ static void join_kept(const Vector *v, Val group) {
         If one = if_begin(k, exists);
         Val kept = k_udivi(k, sum, v->n_outputs);
         Val column = k_uremi(k, sum, v->n_outputs);
-        Val first = k_muli(k, kept, v->n_parts);
+        Val first = k_muli(k, kept, v->n_partials);
         Val row = k_add(k, group, kept);
-        Val joined = join_rows(v, v->parts, first, v->n_parts, column);
+        Val joined = join_rows(v, v->partials, first, v->n_partials, column);
         Val pointer = shared_at(v, v->groups, row, column);
         if (v->rank) pointer = gpu_cluster_at(k, pointer, k_i32(k, 0));
         k_store(k, joined, pointer);
@@ -339,8 +339,8 @@ static void wait_for_sums(const Vector *v, If *first) {
 }
 
 static void epilogue_joined(const Vector *v) {
-    Val from = v->n_groups > 1 ? v->groups : v->parts, zero = k_i32(v->k, 0), exists;
-    uint32_t n = v->n_groups > 1 ? v->n_groups : v->n_parts, threads = v->sched->threads;
+    Val from = v->n_groups > 1 ? v->groups : v->partials, zero = k_i32(v->k, 0), exists;
+    uint32_t n = v->n_groups > 1 ? v->n_groups : v->n_partials, threads = v->sched->threads;
     If first = {.after = NULL};
     wait_for_sums(v, &first);
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
@@ -357,9 +357,9 @@ static void finish(Vector *v) {
         epilogue_joined(v);
         return;
     }
-    GemmPart part = part_of(v);
+    GemmSubtile partial = partial_of(v);
     gpu_barrier(v->k);
-    gpu_gemm_epilogue(&v->block, &part);
+    gpu_gemm_epilogue(&v->block, &partial);
 }
 
 /* Set-up. */
@@ -378,13 +378,13 @@ static void place_outputs(Vector *v) {
     const Kernel *kernel = v->lower->kernel;
     const Sched *sched = v->sched;
     bool is_left = v->axis == gemm_axis_m(kernel);
-    uint32_t own = sched->gemv.lanes_along_k ? v->team_outputs : sched->lanes;
+    uint32_t own = sched->gemv.lanes_along_k ? v->thread_outputs : sched->lanes;
     uint32_t inner = 1u << gemm_axis_k(kernel);
     Val first = k_muli(k, v->which, own);
     v->block.point.axis[gemm_axis_m(kernel)] = v->block.m0;
     v->block.point.axis[gemm_axis_n(kernel)] = v->block.n0;
     point_prepare(&v->block.point, &v->vector, 1, inner);
-    for (uint32_t r = 0; r < v->team_outputs; r++) {
+    for (uint32_t r = 0; r < v->thread_outputs; r++) {
         Point *point = &v->outputs[r];
         *point = point_inside(&v->block.point);
         Val in_tile = gpu_index(v->lower, k_addi(k, first, r));
@@ -418,9 +418,9 @@ static Val group_of(const Vector *v, Val pass) {
 
 static void make_shared(Vector *v) {
     LLVMTypeRef type = k_value_type(v->k, v->acc, 1);
-    if (v->n_parts > MAX_PARTS || v->n_groups > MAX_PARTS)
-        ice(v->k->arena, "more than %d parts of a sum", MAX_PARTS);
-    v->parts = gpu_shared(v->k, type, v->n_kept * v->n_parts * v->n_outputs, "parts");
+    if (v->n_partials > MAX_PARTIALS || v->n_groups > MAX_PARTIALS)
+        ice(v->k->arena, "more than %d parts of a sum", MAX_PARTIALS);
+    v->partials = gpu_shared(v->k, type, v->n_kept * v->n_partials * v->n_outputs, "parts");
     if (v->n_groups > 1) v->groups = gpu_shared(v->k, type, v->n_groups * v->n_outputs, "groups");
 }
 
@@ -446,19 +446,19 @@ static void vector_init(Vector *v, Lower *lower) {
     bool is_left = sched->gemv.tile_n == 1;
     *v = (Vector){.lower = lower, .k = lower->k, .sched = sched, .acc = reduce->acc};
     v->block = gpu_gemm_block(lower);
-    v->matrix = is_left ? reduce->value : reduce->factor;
-    v->vector = is_left ? reduce->factor : reduce->value;
+    v->matrix = is_left ? reduce->value : reduce->rhs;
+    v->vector = is_left ? reduce->rhs : reduce->value;
     v->axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
     v->n_outputs = is_left ? sched->gemv.tile_m : sched->gemv.tile_n;
     v->n_chains = gemv_n_chains(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel)));
     v->across = sched->threads / sched->gemv.threads_along_k;
-    v->team_outputs = sched->gemv.lanes_along_k ? v->n_outputs / v->across : 1;
+    v->thread_outputs = sched->gemv.lanes_along_k ? v->n_outputs / v->across : 1;
     GemvPasses passes = kernel_gemv_passes(kernel, lower->variant);
     v->n_groups = passes.n_groups;
     v->n_passes = passes.n_passes;
     v->n_rounds = passes.n_rounds;
     v->n_kept = passes.n_kept;
-    v->n_parts = passes.n_parts;
+    v->n_partials = passes.n_partials;
     place_thread(v);
 }
 

@@ -15,7 +15,7 @@ typedef struct Mma {
     Codegen *k;
     const Sched *sched;
     MmaTile tile;
-    MmaOperand factors[2];
+    MmaOperand operands[2];
     uint32_t stage_bytes;
     Val shared;
 } Mma;
@@ -26,20 +26,20 @@ static void mma_init(Mma *mma, Lower *lower) {
     *mma = (Mma){.lower = lower, .k = lower->k, .sched = sched};
     GemmBlock block = gpu_gemm_block(lower);
     const Reduce *reduce = &kernel->reduces.data[0];
-    ScalarId roots[2] = {reduce->value, reduce->factor};
+    ScalarId roots[2] = {reduce->lhs, reduce->rhs};
     uint32_t inner =
         1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
     point_prepare(&block.point, roots, 2, inner);
     mma_tile_init(&mma->tile, &block);
-    mma_operand_init(&mma->factors[0], &block, true, sched->gemm.tile_m, 0);
-    uint32_t left_bytes = mma_operand_bytes(&mma->factors[0]);
-    mma_operand_init(&mma->factors[1], &block, false, sched->gemm.tile_n, left_bytes);
-    mma->stage_bytes = left_bytes + mma_operand_bytes(&mma->factors[1]);
+    mma_operand_init(&mma->operands[0], &block, true, sched->gemm.tile_m, 0);
+    uint32_t left_bytes = mma_operand_bytes(&mma->operands[0]);
+    mma_operand_init(&mma->operands[1], &block, false, sched->gemm.tile_n, left_bytes);
+    mma->stage_bytes = left_bytes + mma_operand_bytes(&mma->operands[1]);
     uint32_t n_bytes = mma->stage_bytes * sched->gemm.stages;
     uint32_t least = mma_tile_epilogue_bytes(&mma->tile);
     mma->shared = gpu_tiles(lower, n_bytes > least ? n_bytes : least, SHARED_ALIGN_BYTES);
     mma->tile.shared = mma->shared;
-    for (int side = 0; side < 2; side++) mma_tile_aim(&mma->tile, &mma->factors[side]);
+    for (int side = 0; side < 2; side++) mma_tile_aim(&mma->tile, &mma->operands[side]);
 }
 
 /* Stages. */
@@ -58,13 +58,13 @@ static Val next_stage(const Mma *mma, Val offset) {
 
 static void fetch(Mma *mma, Val k0, Val stage) {
     for (int side = 0; side < 2; side++)
-        mma_operand_fetch(&mma->factors[side], &mma->tile.block, k0, stage);
+        mma_operand_fetch(&mma->operands[side], &mma->tile.block, k0, stage);
     gpu_copies_commit(mma->k);
 }
 
 static void put(const Mma *mma, Val stage) {
     for (int side = 0; side < 2; side++)
-        mma_operand_put(&mma->factors[side], &mma->tile.block, stage);
+        mma_operand_put(&mma->operands[side], &mma->tile.block, stage);
 }
 
 /* The fragments that a warp multiplies in one step of k. */
@@ -75,12 +75,12 @@ typedef struct Fragments {
 
 /* Loads the fragments of step `step` of the tile from k0, which is at `stage`. */
 static void load_fragments(const Mma *mma, Val stage, Val k0, uint32_t step, Fragments *f) {
-    uint32_t each = mma_fragment_registers(&mma->factors[0]);
+    uint32_t each = mma_fragment_registers(&mma->operands[0]);
     for (uint32_t n = 0; n < mma->tile.n_n / 2; n++)
-        mma_operand_fragment(&mma->factors[1], &mma->tile.block, stage, n, step, k0,
+        mma_operand_fragment(&mma->operands[1], &mma->tile.block, stage, n, step, k0,
                              f->right + n * each);
     for (uint32_t m = 0; m < mma->tile.n_m; m++)
-        mma_operand_fragment(&mma->factors[0], &mma->tile.block, stage, m, step, k0,
+        mma_operand_fragment(&mma->operands[0], &mma->tile.block, stage, m, step, k0,
                              f->left + m * each);
 }
 
@@ -94,7 +94,7 @@ typedef struct Mainloop {
 /* The accumulators and the mainloop state as the flat list that the loop carries. is_back: copies
  * the list back. */
 static uint32_t flatten(Mma *mma, Mainloop *loop_state, Val *values, bool is_back) {
-    uint32_t each = mma_fragment_registers(&mma->factors[0]);
+    uint32_t each = mma_fragment_registers(&mma->operands[0]);
     const ValueList lists[] = {{mma->tile.accs, mma->tile.n_accs},
                                {&loop_state->read, 1},
                                {&loop_state->fill, 1},
@@ -110,7 +110,7 @@ static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
     Fragments fragments[2] = {loop_state->fragments};
     const Codegen *k = mma->k;
     int64_t depth = mma->sched->gemm.tile_k;
-    uint32_t n_steps = (uint32_t)depth * mma->factors[0].elem_bytes / STEP_BYTES;
+    uint32_t n_steps = (uint32_t)depth * mma->operands[0].elem_bytes / STEP_BYTES;
     Val next_k0 = k_addi(k, k0, depth);
     Val stage = stage_at(mma, loop_state->read), fill = stage_at(mma, loop_state->fill);
     loop_state->read = next_stage(mma, loop_state->read);
@@ -147,7 +147,7 @@ static void fill_stage(Mma *mma, Val number) {
  * cost. If one operand goes through registers, it is loaded for all stages at once. If both do,
  * this would cost more code than it gains. */
 static void fill_ahead(Mma *mma, uint32_t n) {
-    if (mma->factors[0].is_copied == mma->factors[1].is_copied) {
+    if (mma->operands[0].is_copied == mma->operands[1].is_copied) {
         Loop loop = loop_begin(mma->k, k_i32(mma->k, 0), k_i32(mma->k, n), k_i32(mma->k, 1));
         fill_stage(mma, loop.index);
         loop_end(mma->k, &loop);

@@ -27,7 +27,7 @@ typedef struct MmaOperand {
     ScalarId value;
     Dtype dtype;
     bool is_left;
-    bool is_turned;
+    bool is_mn_major;
     bool is_copied;    /* the bytes are copied to shared memory unchanged and asynchronously
                         * (cp.async) */
     bool by_elements;  /* fragments are loaded element by element, not by ldmatrix */
@@ -60,28 +60,28 @@ typedef struct MmaOperand {
 } MmaOperand;
 
 /* Bytes of a stage that the operand takes. */
-uint32_t mma_operand_bytes(const MmaOperand *factor);
+uint32_t mma_operand_bytes(const MmaOperand *operand);
 /* Chooses the operand's layout and this thread's part in loading it. `tile` is the tile's length
  * along m or n. */
-void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, uint32_t tile,
+void mma_operand_init(MmaOperand *operand, const GemmBlock *block, bool is_left, uint32_t tile,
                       uint32_t begin_bytes);
 /* Brings the tile from k0 (index_type) into the stage at `stage` (ptr addrspace(3)). It starts the
  * copies. Values that are not copied are computed into operand->values, and mma_operand_put stores
  * them. Elements beyond the matrix are zero. */
-void mma_operand_fetch(MmaOperand *factor, const GemmBlock *block, Val k0, Val stage);
+void mma_operand_fetch(MmaOperand *operand, const GemmBlock *block, Val k0, Val stage);
 /* Moves the tile along its own axis, so that it begins at `first` (index_type). */
-void mma_operand_move(MmaOperand *factor, const GemmBlock *block, Val first);
-void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, Val stage);
+void mma_operand_move(MmaOperand *operand, const GemmBlock *block, Val first);
+void mma_operand_put(const MmaOperand *operand, const GemmBlock *block, Val stage);
 /* Prepares the fragments of `warp_elems` elements along m or n from `warp_first` (i32, in the tile)
  * on. */
-void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, Val warp_first,
+void mma_operand_aim(MmaOperand *operand, const GemmBlock *block, Val warp_first,
                      uint32_t warp_elems);
 /* Registers of a fragment: 16 elements along m or n by one step of k. */
-uint32_t mma_fragment_registers(const MmaOperand *factor);
+uint32_t mma_fragment_registers(const MmaOperand *operand);
 /* Loads fragment `i` of step `step` of the tile that begins at k0 (index_type): i32 registers, or
  * double for f64. For the lhs it is one operand of the instruction; for the rhs it is two operands
  * of 8 columns each. */
-void mma_operand_fragment(const MmaOperand *factor, const GemmBlock *block, Val stage, uint32_t i,
+void mma_operand_fragment(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
                           uint32_t step, Val k0, Val *registers);
 
 #endif

@@ -9,51 +9,52 @@ static IndexTab *indices_of(const GemmBlock *block) {
     return scalartab_indices(block->lower->kernel->scalars);
 }
 
-uint32_t mma_operand_bytes(const MmaOperand *factor) {
-    return factor->n_rows * factor->row_chunks * CHUNK_BYTES;
+uint32_t mma_operand_bytes(const MmaOperand *operand) {
+    return operand->n_rows * operand->row_chunks * CHUNK_BYTES;
 }
 
 /* The number of rows after which the swizzle repeats. */
-static uint32_t swizzle_period(const MmaOperand *factor) {
-    return factor->by_elements ? 4 : 8;
+static uint32_t swizzle_period(const MmaOperand *operand) {
+    return operand->by_elements ? 4 : 8;
 }
 
 /* The swizzled position of a row's chunk. Rows of 4 chunks share 128 bytes of banks in pairs. */
-static Val swizzle(const MmaOperand *factor, const GemmBlock *block, Val row, Val chunk) {
+static Val swizzle(const MmaOperand *operand, const GemmBlock *block, Val row, Val chunk) {
     const Codegen *k = block->lower->k;
-    uint32_t n_chunks = factor->row_chunks < 8 ? factor->row_chunks : 8;
+    uint32_t n_chunks = operand->row_chunks < 8 ? operand->row_chunks : 8;
     if (n_chunks < 8) row = k_lshri(k, row, 1);
-    uint32_t mask = (factor->by_elements ? n_chunks / 2 : n_chunks) - 1;
+    uint32_t mask = (operand->by_elements ? n_chunks / 2 : n_chunks) - 1;
     row = k_andi(k, row, mask);
-    if (factor->by_elements) row = k_shli(k, row, 1);
+    if (operand->by_elements) row = k_shli(k, row, 1);
     return k_xor(k, chunk, row);
 }
 
 /* The byte offset of a chunk within a stage. */
-static Val chunk_bytes(const MmaOperand *factor, const GemmBlock *block, Val row, Val chunk) {
+static Val chunk_bytes(const MmaOperand *operand, const GemmBlock *block, Val row, Val chunk) {
     const Codegen *k = block->lower->k;
-    Val row_bytes = k_i32(k, (int64_t)factor->row_chunks * CHUNK_BYTES);
+    Val row_bytes = k_i32(k, (int64_t)operand->row_chunks * CHUNK_BYTES);
     Val at = k_mul(k, row, row_bytes);
-    chunk = swizzle(factor, block, row, chunk);
+    chunk = swizzle(operand, block, row, chunk);
     chunk = k_muli(k, chunk, CHUNK_BYTES);
     at = k_add(k, at, chunk);
-    return k_addi(k, at, factor->begin_bytes);
+    return k_addi(k, at, operand->begin_bytes);
 }
 
 /* The layout of the operand. */
 
-static bool are_chunks_whole(const MmaOperand *factor, IndexTab *tab, IndexId index,
+static bool are_chunks_whole(const MmaOperand *operand, IndexTab *tab, IndexId index,
                              uint32_t axis) {
-    return index_lane_motion(tab, index, axis, factor->chunk_elems) == LANES_CONTIGUOUS &&
-           index_is_multiple(tab, index, axis, factor->chunk_elems);
+    return index_lane_motion(tab, index, axis, operand->chunk_elems) == LANES_CONTIGUOUS &&
+           index_is_multiple(tab, index, axis, operand->chunk_elems);
 }
 
-/* Whether whole chunks are contiguous and aligned in memory; then sets is_turned by their axis. */
-static bool find_copied(MmaOperand *factor, const GemmBlock *block) {
+/* Whether whole chunks are contiguous and aligned in memory; then sets is_mn_major by their axis.
+ */
+static bool find_copied(MmaOperand *operand, const GemmBlock *block) {
     const Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
     IndexTab *tab = indices_of(block);
-    const Scalar *s = scalar_get(kernel->scalars, factor->value);
+    const Scalar *s = scalar_get(kernel->scalars, operand->value);
     uint32_t k = gemm_axis_k(kernel);
     DimId stride;
     if (s->kind != SCALAR_LOAD || s->guard) return false;
@@ -61,15 +62,15 @@ static bool find_copied(MmaOperand *factor, const GemmBlock *block) {
     if (predicate_alignment(&lower->variant->predicate, arg) < CHUNK_BYTES ||
         !index_stride(tab, s->index, k, &stride))
         return false;
-    factor->is_turned = !are_chunks_whole(factor, tab, s->index, k);
-    return !factor->is_turned || are_chunks_whole(factor, tab, s->index, factor->axis);
+    operand->is_mn_major = !are_chunks_whole(operand, tab, s->index, k);
+    return !operand->is_mn_major || are_chunks_whole(operand, tab, s->index, operand->axis);
 }
 
 /* Whether a load of the operand is contiguous along the axis. */
-static bool has_run_along(const MmaOperand *factor, const GemmBlock *block, uint32_t axis) {
+static bool has_run_along(const MmaOperand *operand, const GemmBlock *block, uint32_t axis) {
     const ScalarTab *scalars = block->lower->kernel->scalars;
-    const bool *reached = scalar_reached(block->lower->k->arena, scalars, factor->value);
-    for (ScalarId id = 1; id <= factor->value; id++) {
+    const bool *reached = scalar_reached(block->lower->k->arena, scalars, operand->value);
+    for (ScalarId id = 1; id <= operand->value; id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (reached[id] && s->kind == SCALAR_LOAD &&
             index_lane_motion(indices_of(block), s->index, axis, 2) == LANES_CONTIGUOUS)
@@ -80,111 +81,112 @@ static bool has_run_along(const MmaOperand *factor, const GemmBlock *block, uint
 
 /* The thread's loads. */
 
-static Val row_number(const MmaOperand *factor, const GemmBlock *block, uint32_t i) {
-    Val step = k_i32(block->lower->k, (int64_t)factor->row_step * i);
-    return k_add(block->lower->k, factor->own_row, step);
+static Val row_number(const MmaOperand *operand, const GemmBlock *block, uint32_t i) {
+    Val step = k_i32(block->lower->k, (int64_t)operand->row_step * i);
+    return k_add(block->lower->k, operand->own_row, step);
 }
 
-static void share_chunks(MmaOperand *factor, const GemmBlock *block) {
+static void share_chunks(MmaOperand *operand, const GemmBlock *block) {
     const Codegen *k = block->lower->k;
     uint32_t threads = block->lower->variant->sched.threads;
-    Val across = k_i32(k, factor->row_chunks);
-    factor->row_step = threads / factor->row_chunks;
-    factor->n_chunks = factor->n_rows / factor->row_step;
-    if (factor->row_step % swizzle_period(factor) || factor->n_rows % factor->row_step ||
-        factor->n_chunks > MAX_CHUNKS)
-        ice(k->arena, "%u threads do not share a tile of %u rows", threads, factor->n_rows);
-    factor->own_row = k_udiv(k, block->thread, across);
-    factor->own_chunk = k_urem(k, block->thread, across);
-    factor->own_bytes = chunk_bytes(factor, block, factor->own_row, factor->own_chunk);
+    Val across = k_i32(k, operand->row_chunks);
+    operand->row_step = threads / operand->row_chunks;
+    operand->n_chunks = operand->n_rows / operand->row_step;
+    if (operand->row_step % swizzle_period(operand) || operand->n_rows % operand->row_step ||
+        operand->n_chunks > MAX_CHUNKS)
+        ice(k->arena, "%u threads do not share a tile of %u rows", threads, operand->n_rows);
+    operand->own_row = k_udiv(k, block->thread, across);
+    operand->own_chunk = k_urem(k, block->thread, across);
+    operand->own_bytes = chunk_bytes(operand, block, operand->own_row, operand->own_chunk);
 }
 
 /* The point of the thread's chunk `i` in the tile from k0; its lanes are the chunk's elements. */
-static Point chunk_point(const MmaOperand *factor, const GemmBlock *block, uint32_t i, Val k0) {
+static Point chunk_point(const MmaOperand *operand, const GemmBlock *block, uint32_t i, Val k0) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
     uint32_t axis_k = gemm_axis_k(lower->kernel);
-    Val row = row_number(factor, block, i);
-    Val along = k_muli(k, factor->own_chunk, factor->chunk_elems);
+    Val row = row_number(operand, block, i);
+    Val along = k_muli(k, operand->own_chunk, operand->chunk_elems);
     row = gpu_index(lower, row);
     along = gpu_index(lower, along);
     Point point = point_inside(&block->point);
-    point.lanes = factor->chunk_elems;
-    point.lane_axis = factor->is_turned ? factor->axis : axis_k;
-    point.axis[axis_k] = k_add(k, k0, factor->is_turned ? row : along);
-    point.axis[factor->axis] = k_add(k, factor->first, factor->is_turned ? along : row);
+    point.lanes = operand->chunk_elems;
+    point.lane_axis = operand->is_mn_major ? operand->axis : axis_k;
+    point.axis[axis_k] = k_add(k, k0, operand->is_mn_major ? row : along);
+    point.axis[operand->axis] = k_add(k, operand->first, operand->is_mn_major ? along : row);
     return point;
 }
 
 /* Bytes of a chunk from element `from` that are inside the extent: 0 to 16, i32. */
-static Val bytes_inside(const MmaOperand *factor, const GemmBlock *block, Val from, Val extent) {
+static Val bytes_inside(const MmaOperand *operand, const GemmBlock *block, Val from, Val extent) {
     const Codegen *k = block->lower->k;
     LLVMTypeRef type = block->lower->index_type;
     Val left = k_sub(k, extent, from);
-    left = k_smin(k, left, k_int(type, factor->chunk_elems));
+    left = k_smin(k, left, k_int(type, operand->chunk_elems));
     left = k_smax(k, left, k_int(type, 0));
     if (type != k->i32) left = k_trunc(k, left, k->i32);
-    return k_muli(k, left, factor->elem_bytes);
+    return k_muli(k, left, operand->elem_bytes);
 }
 
 /* Computes the addresses at k = 0, and the bytes of each chunk inside the matrix along the row
  * (straight) or the chunk (transposed). */
-static void aim_copies(MmaOperand *factor, const GemmBlock *block) {
+static void aim_copies(MmaOperand *operand, const GemmBlock *block) {
     Lower *lower = block->lower;
     Codegen *k = lower->k;
-    const Scalar *s = scalar_get(lower->kernel->scalars, factor->value);
+    const Scalar *s = scalar_get(lower->kernel->scalars, operand->value);
     uint32_t axis_k = gemm_axis_k(lower->kernel);
     Val zero = lower_index_const(lower, 0);
     DimId stride;
     index_stride(indices_of(block), s->index, axis_k, &stride);
-    factor->k_stride = stride ? lower_dim(lower, stride) : zero;
-    bool has_whole_chunks = gpu_gemm_axis_is_multiple(lower, axis_k, factor->chunk_elems);
-    for (uint32_t i = 0; i < factor->n_chunks; i++) {
-        Point point = chunk_point(factor, block, i, zero);
-        Val at = point.axis[factor->axis];
-        point.active = k_slt(k, at, factor->extent);
-        factor->sources[i] = point_pointer(&point, s);
+    operand->k_stride = stride ? lower_dim(lower, stride) : zero;
+    bool has_whole_chunks = gpu_gemm_axis_is_multiple(lower, axis_k, operand->chunk_elems);
+    for (uint32_t i = 0; i < operand->n_chunks; i++) {
+        Point point = chunk_point(operand, block, i, zero);
+        Val at = point.axis[operand->axis];
+        point.active = k_slt(k, at, operand->extent);
+        operand->sources[i] = point_pointer(&point, s);
         Val all = k_i32(block->lower->k, has_whole_chunks ? CHUNK_BYTES : -1);
-        factor->n_bytes[i] = factor->is_turned
-                                 ? bytes_inside(factor, block, at, factor->extent)
-                                 : k_select(k, point.active, all, k_i32(block->lower->k, 0));
+        operand->n_bytes[i] = operand->is_mn_major
+                                  ? bytes_inside(operand, block, at, operand->extent)
+                                  : k_select(k, point.active, all, k_i32(block->lower->k, 0));
     }
 }
 
-void mma_operand_init(MmaOperand *factor, const GemmBlock *block, bool is_left, uint32_t tile,
+void mma_operand_init(MmaOperand *operand, const GemmBlock *block, bool is_left, uint32_t tile,
                       uint32_t begin_bytes) {
     const Kernel *kernel = block->lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t depth = block->lower->variant->sched.gemm.tile_k, k = gemm_axis_k(kernel);
-    ScalarId value = is_left ? reduce->value : reduce->factor;
-    *factor = (MmaOperand){.value = gemm_unrounded(kernel, value),
-                           .is_left = is_left,
-                           .axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
-                           .first = is_left ? block->m0 : block->n0,
-                           .extent = is_left ? block->m : block->n,
-                           .begin_bytes = begin_bytes};
-    factor->dtype = scalar_get(kernel->scalars, factor->value)->dtype;
-    factor->elem_bytes = dtype_bytes(factor->dtype);
-    factor->chunk_elems = CHUNK_BYTES / factor->elem_bytes;
-    factor->rounds = factor->dtype == DT_F32;
-    factor->ends_in_step =
-        factor->dtype == DT_F64 && is_left && !gpu_gemm_axis_is_multiple(block->lower, k, depth);
-    factor->is_copied = find_copied(factor, block);
-    if (!factor->is_copied)
-        factor->is_turned =
-            !has_run_along(factor, block, k) && has_run_along(factor, block, factor->axis);
-    factor->by_elements = factor->elem_bytes == 8 || (factor->elem_bytes == 4 && factor->is_turned);
-    factor->n_rows = factor->is_turned ? depth : tile;
-    factor->row_chunks = (factor->is_turned ? tile : depth) / factor->chunk_elems;
-    share_chunks(factor, block);
-    if (factor->is_copied) aim_copies(factor, block);
+    ScalarId value = is_left ? reduce->lhs : reduce->rhs;
+    *operand = (MmaOperand){.value = gemm_unrounded(kernel, value),
+                            .is_left = is_left,
+                            .axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
+                            .first = is_left ? block->m0 : block->n0,
+                            .extent = is_left ? block->m : block->n,
+                            .begin_bytes = begin_bytes};
+    operand->dtype = scalar_get(kernel->scalars, operand->value)->dtype;
+    operand->elem_bytes = dtype_bytes(operand->dtype);
+    operand->chunk_elems = CHUNK_BYTES / operand->elem_bytes;
+    operand->rounds = operand->dtype == DT_F32;
+    operand->ends_in_step =
+        operand->dtype == DT_F64 && is_left && !gpu_gemm_axis_is_multiple(block->lower, k, depth);
+    operand->is_copied = find_copied(operand, block);
+    if (!operand->is_copied)
+        operand->is_mn_major =
+            !has_run_along(operand, block, k) && has_run_along(operand, block, operand->axis);
+    operand->by_elements =
+        operand->elem_bytes == 8 || (operand->elem_bytes == 4 && operand->is_mn_major);
+    operand->n_rows = operand->is_mn_major ? depth : tile;
+    operand->row_chunks = (operand->is_mn_major ? tile : depth) / operand->chunk_elems;
+    share_chunks(operand, block);
+    if (operand->is_copied) aim_copies(operand, block);
 }
 
 /* Fetching tiles. */
 
-void mma_operand_move(MmaOperand *factor, const GemmBlock *block, Val first) {
-    factor->first = first;
-    if (factor->is_copied) aim_copies(factor, block);
+void mma_operand_move(MmaOperand *operand, const GemmBlock *block, Val first) {
+    operand->first = first;
+    if (operand->is_copied) aim_copies(operand, block);
 }
 
 static void copy_chunk(const GemmBlock *block, Val to, Val from, Val n_bytes) {
@@ -192,38 +194,38 @@ static void copy_chunk(const GemmBlock *block, Val to, Val from, Val n_bytes) {
     k_intrinsic(block->lower->k, "llvm.nvvm.cp.async.cg.shared.global.16.s", args, 3);
 }
 
-static void start_copies(const MmaOperand *factor, const GemmBlock *block, Val k0, Val stage) {
+static void start_copies(const MmaOperand *operand, const GemmBlock *block, Val k0, Val stage) {
     Lower *lower = block->lower;
     Codegen *k = lower->k;
-    LLVMTypeRef element = k_memory_type(k, factor->dtype, 1);
-    Val delta = k_mul(k, k0, factor->k_stride);
+    LLVMTypeRef element = k_memory_type(k, operand->dtype, 1);
+    Val delta = k_mul(k, k0, operand->k_stride);
     if (lower->index_type == k->i32) delta = k_sext(k, delta, k->i64);
-    Val to = k_byte(k, stage, factor->own_bytes), in_k = NULL;
-    if (!factor->is_turned) {
-        Point point = chunk_point(factor, block, 0, k0);
-        in_k = bytes_inside(factor, block, point.axis[gemm_axis_k(lower->kernel)], block->k);
+    Val to = k_byte(k, stage, operand->own_bytes), in_k = NULL;
+    if (!operand->is_mn_major) {
+        Point point = chunk_point(operand, block, 0, k0);
+        in_k = bytes_inside(operand, block, point.axis[gemm_axis_k(lower->kernel)], block->k);
     }
-    for (uint32_t i = 0; i < factor->n_chunks; i++) {
-        Val n_bytes = factor->n_bytes[i];
-        if (factor->is_turned) {
-            Val row = gpu_index(lower, row_number(factor, block, i));
+    for (uint32_t i = 0; i < operand->n_chunks; i++) {
+        Val n_bytes = operand->n_bytes[i];
+        if (operand->is_mn_major) {
+            Val row = gpu_index(lower, row_number(operand, block, i));
             Val left = k_sub(k, block->k, k0);
             Val exists = k_slt(k, row, left);
             n_bytes = k_select(k, exists, n_bytes, k_i32(block->lower->k, 0));
         } else {
             n_bytes = k_and(k, n_bytes, in_k);
         }
-        uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
-        Val from = k_gep(k, element, factor->sources[i], delta);
+        uint32_t rows_bytes = i * operand->row_step * operand->row_chunks * CHUNK_BYTES;
+        Val from = k_gep(k, element, operand->sources[i], delta);
         copy_chunk(block, k_byte(k, to, k_i32(block->lower->k, rows_bytes)), from, n_bytes);
     }
 }
 
 /* A mask of the lanes of a chunk along `lane_axis`, from `at` on, that are inside the extent. */
-static Val lanes_inside(const MmaOperand *factor, const GemmBlock *block, Val at, Val extent) {
+static Val lanes_inside(const MmaOperand *operand, const GemmBlock *block, Val at, Val extent) {
     const Lower *lower = block->lower;
     const Codegen *k = lower->k;
-    uint32_t n = factor->chunk_elems;
+    uint32_t n = operand->chunk_elems;
     Val numbers[CHUNK_BYTES];
     for (uint32_t i = 0; i < n; i++) numbers[i] = lower_index_const(lower, i);
     Val lanes = k_splat(k, at, n);
@@ -232,59 +234,59 @@ static Val lanes_inside(const MmaOperand *factor, const GemmBlock *block, Val at
     return k_slt(k, lanes, extent);
 }
 
-static Val compute_chunk(const MmaOperand *factor, const GemmBlock *block, uint32_t i, Val k0) {
+static Val compute_chunk(const MmaOperand *operand, const GemmBlock *block, uint32_t i, Val k0) {
     Lower *lower = block->lower;
     Codegen *k = lower->k;
     uint32_t axis_k = gemm_axis_k(lower->kernel);
-    Point point = chunk_point(factor, block, i, k0);
-    uint32_t row_axis = factor->is_turned ? axis_k : factor->axis;
-    Val row_extent = factor->is_turned ? block->k : factor->extent;
-    Val extent = factor->is_turned ? factor->extent : block->k;
+    Point point = chunk_point(operand, block, i, k0);
+    uint32_t row_axis = operand->is_mn_major ? axis_k : operand->axis;
+    Val row_extent = operand->is_mn_major ? block->k : operand->extent;
+    Val extent = operand->is_mn_major ? operand->extent : block->k;
     Val at = point.axis[point.lane_axis];
     point.active = k_slt(k, point.axis[row_axis], row_extent);
-    if (gpu_gemm_axis_is_multiple(lower, point.lane_axis, factor->chunk_elems)) {
+    if (gpu_gemm_axis_is_multiple(lower, point.lane_axis, operand->chunk_elems)) {
         Val inside = k_slt(k, at, extent);
         point.active = k_and(k, point.active, inside);
     } else {
-        point.mask = lanes_inside(factor, block, at, extent);
+        point.mask = lanes_inside(operand, block, at, extent);
     }
-    Val value = point_lanes(&point, factor->value);
-    Val exists = k_splat(k, point.active, factor->chunk_elems);
+    Val value = point_lanes(&point, operand->value);
+    Val exists = k_splat(k, point.active, operand->chunk_elems);
     if (point.mask) exists = k_and(k, exists, point.mask);
     value = k_select(k, exists, value, LLVMConstNull(LLVMTypeOf(value)));
     return k_bitcast(k, value, LLVMVectorType(k->i32, 4));
 }
 
-void mma_operand_fetch(MmaOperand *factor, const GemmBlock *block, Val k0, Val stage) {
-    if (factor->is_copied) {
-        start_copies(factor, block, k0, stage);
+void mma_operand_fetch(MmaOperand *operand, const GemmBlock *block, Val k0, Val stage) {
+    if (operand->is_copied) {
+        start_copies(operand, block, k0, stage);
         return;
     }
-    for (uint32_t i = 0; i < factor->n_chunks; i++)
-        factor->values[i] = compute_chunk(factor, block, i, k0);
+    for (uint32_t i = 0; i < operand->n_chunks; i++)
+        operand->values[i] = compute_chunk(operand, block, i, k0);
 }
 
-void mma_operand_put(const MmaOperand *factor, const GemmBlock *block, Val stage) {
+void mma_operand_put(const MmaOperand *operand, const GemmBlock *block, Val stage) {
     const Codegen *k = block->lower->k;
-    if (factor->is_copied) return;
-    Val to = k_byte(k, stage, factor->own_bytes);
-    for (uint32_t i = 0; i < factor->n_chunks; i++) {
-        uint32_t rows_bytes = i * factor->row_step * factor->row_chunks * CHUNK_BYTES;
+    if (operand->is_copied) return;
+    Val to = k_byte(k, stage, operand->own_bytes);
+    for (uint32_t i = 0; i < operand->n_chunks; i++) {
+        uint32_t rows_bytes = i * operand->row_step * operand->row_chunks * CHUNK_BYTES;
         Val at = k_byte(k, to, k_i32(k, rows_bytes));
-        LLVMSetAlignment(k_store(k, factor->values[i], at), CHUNK_BYTES);
+        LLVMSetAlignment(k_store(k, operand->values[i], at), CHUNK_BYTES);
     }
 }
 
 /* Fragments. */
 
-uint32_t mma_fragment_registers(const MmaOperand *factor) {
-    return factor->elem_bytes == 8 ? 2 : FRAGMENT_REGISTERS;
+uint32_t mma_fragment_registers(const MmaOperand *operand) {
+    return operand->elem_bytes == 8 ? 2 : FRAGMENT_REGISTERS;
 }
 
 /* For ldmatrix, lane l gives the address of row l % 8 of matrix l / 8. The lhs needs the matrices
  * (m 0, k 0), (m 8, k 0), (m 0, k 1), (m 8, k 1), and the rhs (n 0, k 0), (n 0, k 1), (n 8, k 0),
  * (n 8, k 1), where k counts chunks. */
-static void aim_matrices(MmaOperand *factor, const GemmBlock *block, Val warp_first, uint32_t n) {
+static void aim_matrices(MmaOperand *operand, const GemmBlock *block, Val warp_first, uint32_t n) {
     const Codegen *k = block->lower->k;
     Val one = k_i32(k, 1);
     Val in_matrix = k_andi(k, block->thread, 7);
@@ -292,12 +294,12 @@ static void aim_matrices(MmaOperand *factor, const GemmBlock *block, Val warp_fi
     Val bit4 = k_lshri(k, block->thread, 4);
     bit3 = k_and(k, bit3, one);
     bit4 = k_and(k, bit4, one);
-    Val half_own = factor->is_left ? bit3 : bit4, half_k = factor->is_left ? bit4 : bit3;
-    Val half_row = factor->is_turned ? half_k : half_own;
-    Val half_chunk = factor->is_turned ? half_own : half_k;
+    Val half_own = operand->is_left ? bit3 : bit4, half_k = operand->is_left ? bit4 : bit3;
+    Val half_row = operand->is_mn_major ? half_k : half_own;
+    Val half_chunk = operand->is_mn_major ? half_own : half_k;
     Val row = k_muli(k, half_row, 8);
     row = k_add(k, row, in_matrix);
-    if (factor->is_turned) {
+    if (operand->is_mn_major) {
         Val chunk = k_lshri(k, warp_first, 3);
         half_chunk = k_add(k, half_chunk, chunk);
     } else {
@@ -305,55 +307,56 @@ static void aim_matrices(MmaOperand *factor, const GemmBlock *block, Val warp_fi
     }
     for (uint32_t i = 0; i < n; i++) {
         Val chunk = k_addi(k, half_chunk, (int64_t)i * 2);
-        factor->lane_bytes[i] = chunk_bytes(factor, block, row, chunk);
+        operand->lane_bytes[i] = chunk_bytes(operand, block, row, chunk);
     }
 }
 
 /* Element loads: lane l has the elements (own l / 4, k l % 4) of matrices of 8 x 4. */
-static void aim_elements(MmaOperand *factor, const GemmBlock *block, Val warp_first, uint32_t n) {
+static void aim_elements(MmaOperand *operand, const GemmBlock *block, Val warp_first, uint32_t n) {
     const Codegen *k = block->lower->k;
     Val lane = k_andi(k, block->thread, WARP_THREADS - 1);
     Val own = k_lshri(k, lane, 2);
     Val at_k = k_andi(k, lane, 3);
     own = k_add(k, own, warp_first);
-    uint32_t n_places = factor->is_turned ? n * 2 : n;
+    uint32_t n_places = operand->is_mn_major ? n * 2 : n;
     for (uint32_t i = 0; i < n_places; i++) {
-        uint32_t own_plus = factor->is_turned ? i * 8 : 0;
-        uint32_t k_plus = factor->is_turned ? 0 : i * STEP_BYTES / factor->elem_bytes;
+        uint32_t own_plus = operand->is_mn_major ? i * 8 : 0;
+        uint32_t k_plus = operand->is_mn_major ? 0 : i * STEP_BYTES / operand->elem_bytes;
         Val one = k_addi(k, own, own_plus);
         Val two = k_addi(k, at_k, k_plus);
-        Val row = factor->is_turned ? two : one, along = factor->is_turned ? one : two;
-        Val elems = k_i32(k, factor->chunk_elems);
+        Val row = operand->is_mn_major ? two : one, along = operand->is_mn_major ? one : two;
+        Val elems = k_i32(k, operand->chunk_elems);
         Val chunk = k_udiv(k, along, elems);
         Val rest = k_urem(k, along, elems);
-        rest = k_muli(k, rest, factor->elem_bytes);
-        Val at = chunk_bytes(factor, block, row, chunk);
-        factor->lane_bytes[i] = k_add(k, at, rest);
+        rest = k_muli(k, rest, operand->elem_bytes);
+        Val at = chunk_bytes(operand, block, row, chunk);
+        operand->lane_bytes[i] = k_add(k, at, rest);
     }
 }
 
-void mma_operand_aim(MmaOperand *factor, const GemmBlock *block, Val warp_first,
+void mma_operand_aim(MmaOperand *operand, const GemmBlock *block, Val warp_first,
                      uint32_t warp_elems) {
-    uint32_t steps = block->lower->variant->sched.gemm.tile_k * factor->elem_bytes / STEP_BYTES;
-    uint32_t n = factor->is_turned ? warp_elems / 16 : steps;
+    uint32_t steps = block->lower->variant->sched.gemm.tile_k * operand->elem_bytes / STEP_BYTES;
+    uint32_t n = operand->is_mn_major ? warp_elems / 16 : steps;
     if (n > MAX_FRAGMENTS)
         ice(block->lower->k->arena, "a warp takes more than %d fragments", MAX_FRAGMENTS);
-    if (factor->by_elements)
-        aim_elements(factor, block, warp_first, n);
+    if (operand->by_elements)
+        aim_elements(operand, block, warp_first, n);
     else
-        aim_matrices(factor, block, warp_first, n);
+        aim_matrices(operand, block, warp_first, n);
 }
 
-static void load_matrices(const MmaOperand *factor, const GemmBlock *block, Val stage, uint32_t i,
+static void load_matrices(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
                           uint32_t step, Val *registers) {
     const Codegen *k = block->lower->k;
-    uint32_t column = factor->is_turned ? i : step, rows = (factor->is_turned ? step : i) * 16;
-    uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
-    Val at = k_byte(k, stage, factor->lane_bytes[column]);
+    uint32_t column = operand->is_mn_major ? i : step,
+             rows = (operand->is_mn_major ? step : i) * 16;
+    uint32_t rows_bytes = rows * operand->row_chunks * CHUNK_BYTES;
+    Val at = k_byte(k, stage, operand->lane_bytes[column]);
     at = k_byte(k, at, k_i32(k, rows_bytes));
     LLVMTypeRef type = LLVMTypeOf(at);
-    const char *name = factor->is_turned ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
-                                         : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
+    const char *name = operand->is_mn_major ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
+                                            : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
     Val matrices = k_intrinsic_of(k, name, &type, 1, &at, 1);
     for (uint32_t r = 0; r < FRAGMENT_REGISTERS; r++)
         registers[r] = k_extract_value(k, matrices, r);
@@ -361,22 +364,22 @@ static void load_matrices(const MmaOperand *factor, const GemmBlock *block, Val 
 
 /* Loads the registers in the instruction's order: for the lhs the halves of m before those of k,
  * for the rhs after them. */
-static void load_elements(const MmaOperand *factor, const GemmBlock *block, Val stage, uint32_t i,
+static void load_elements(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
                           uint32_t step, Val *registers) {
     const Codegen *k = block->lower->k;
-    LLVMTypeRef type = factor->elem_bytes == 8 ? k_value_type(k, DT_F64, 1) : k->i32;
-    uint32_t n = mma_fragment_registers(factor), n_k = n / 2;
+    LLVMTypeRef type = operand->elem_bytes == 8 ? k_value_type(k, DT_F64, 1) : k->i32;
+    uint32_t n = mma_fragment_registers(operand), n_k = n / 2;
     for (uint32_t r = 0; r < n; r++) {
-        uint32_t own_half = factor->is_left ? r % 2 : r / n_k;
-        uint32_t k_half = factor->is_left ? r / 2 : r % n_k;
-        uint32_t rows = factor->is_turned ? step * STEP_BYTES / factor->elem_bytes + k_half * 4
-                                          : i * 16 + own_half * 8;
-        uint32_t place = factor->is_turned ? i * 2 + own_half : step;
-        uint32_t rows_bytes = rows * factor->row_chunks * CHUNK_BYTES;
-        Val at = k_byte(k, stage, factor->lane_bytes[place]);
+        uint32_t own_half = operand->is_left ? r % 2 : r / n_k;
+        uint32_t k_half = operand->is_left ? r / 2 : r % n_k;
+        uint32_t rows = operand->is_mn_major ? step * STEP_BYTES / operand->elem_bytes + k_half * 4
+                                             : i * 16 + own_half * 8;
+        uint32_t place = operand->is_mn_major ? i * 2 + own_half : step;
+        uint32_t rows_bytes = rows * operand->row_chunks * CHUNK_BYTES;
+        Val at = k_byte(k, stage, operand->lane_bytes[place]);
         at = k_byte(k, at, k_i32(k, rows_bytes));
         registers[r] = k_load(k, type, at);
-        LLVMSetAlignment(registers[r], factor->elem_bytes);
+        LLVMSetAlignment(registers[r], operand->elem_bytes);
     }
 }
 
@@ -403,14 +406,14 @@ static Val round_to_tf32(const Codegen *k, Val bits) {
     return k_intrinsic_1(k, "llvm.nvvm.f2tf32.rn", value);
 }
 
-void mma_operand_fragment(const MmaOperand *factor, const GemmBlock *block, Val stage, uint32_t i,
+void mma_operand_fragment(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
                           uint32_t step, Val k0, Val *registers) {
-    uint32_t n = mma_fragment_registers(factor);
-    if (factor->by_elements)
-        load_elements(factor, block, stage, i, step, registers);
+    uint32_t n = mma_fragment_registers(operand);
+    if (operand->by_elements)
+        load_elements(operand, block, stage, i, step, registers);
     else
-        load_matrices(factor, block, stage, i, step, registers);
-    if (factor->ends_in_step) pad_elements(block, step, k0, registers, n);
-    for (uint32_t r = 0; r < n && factor->rounds; r++)
+        load_matrices(operand, block, stage, i, step, registers);
+    if (operand->ends_in_step) pad_elements(block, step, k0, registers, n);
+    for (uint32_t r = 0; r < n && operand->rounds; r++)
         registers[r] = round_to_tf32(block->lower->k, registers[r]);
 }

@@ -23,14 +23,14 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     tile->warp_n = k_udivi(k, warp, sched->gemm.warps_m);
 }
 
-void mma_tile_aim(const MmaTile *tile, MmaOperand *factor) {
+void mma_tile_aim(const MmaTile *tile, MmaOperand *operand) {
     const Sched *sched = tile->sched;
-    bool is_left = factor->is_left;
+    bool is_left = operand->is_left;
     uint32_t elems = is_left ? sched->gemm.tile_m / sched->gemm.warps_m
                              : sched->gemm.tile_n / sched->gemm.warps_n;
     Val warp = is_left ? tile->warp_m : tile->warp_n;
     Val first = k_muli(tile->k, warp, elems);
-    mma_operand_aim(factor, &tile->block, first, elems);
+    mma_operand_aim(operand, &tile->block, first, elems);
 }
 
 /* Arithmetic. */
@@ -127,7 +127,7 @@ static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
     }
 }
 
-static void put_part(const void *user, uint32_t i) {
+static void put_subtile(const void *user, uint32_t i) {
     const MmaTile *tile = user;
     uint32_t rows = epilogue_rows(tile);
     put_sums(tile, i * rows / 16, rows / 16);
@@ -136,11 +136,11 @@ static void put_part(const void *user, uint32_t i) {
 void mma_tile_epilogue(const MmaTile *tile) {
     const Sched *sched = tile->sched;
     uint32_t rows = epilogue_rows(tile), warp_rows = sched->gemm.tile_m / sched->gemm.warps_m;
-    GemmPart part = {.shared = tile->shared,
-                     .pitch = sched->gemm.tile_n + PAD_ELEMS,
-                     .n_rows = rows * sched->gemm.warps_m,
-                     .n_columns = sched->gemm.tile_n,
-                     .run = rows,
-                     .run_stride = warp_rows};
-    gpu_gemm_epilogue_parts(&tile->block, part, warp_rows / rows, put_part, tile);
+    GemmSubtile subtile = {.shared = tile->shared,
+                           .pitch = sched->gemm.tile_n + PAD_ELEMS,
+                           .n_rows = rows * sched->gemm.warps_m,
+                           .n_columns = sched->gemm.tile_n,
+                           .run = rows,
+                           .run_stride = warp_rows};
+    gpu_gemm_epilogue_subtiles(&tile->block, subtile, warp_rows / rows, put_subtile, tile);
 }

@@ -28,7 +28,7 @@ typedef struct MmaTile {
 
 void mma_tile_init(MmaTile *tile, const GemmBlock *block);
 /* Prepares the fragments of an operand that this thread's warp loads. */
-void mma_tile_aim(const MmaTile *tile, MmaOperand *factor);
+void mma_tile_aim(const MmaTile *tile, MmaOperand *operand);
 /* Adds the products of one step of k, from all fragments of the warp's share of both operands. */
 void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right);
 uint32_t mma_tile_epilogue_bytes(const MmaTile *tile);

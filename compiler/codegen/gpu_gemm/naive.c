@@ -15,7 +15,7 @@ static Val element(Lower *lower, uint32_t u) {
     return u ? k_add(k, first, more) : first;
 }
 
-static Val factor_at(Point *point, ScalarId id, Dtype acc) {
+static Val operand_at(Point *point, ScalarId id, Dtype acc) {
     Dtype dtype = scalar_get(point->lower->kernel->scalars, id)->dtype;
     return convert_value(point->lower->k, point_value(point, id), dtype, acc);
 }
@@ -30,8 +30,8 @@ static Val product_at(Point *point, Val k, Val sum) {
     const Reduce *reduce = &point->lower->kernel->reduces.data[0];
     Point at = point_inside(point);
     at.axis[point->lower->kernel->first_reduced] = k;
-    Val left = factor_at(&at, reduce->value, reduce->acc);
-    Val right = factor_at(&at, reduce->factor, reduce->acc);
+    Val left = operand_at(&at, reduce->lhs, reduce->acc);
+    Val right = operand_at(&at, reduce->rhs, reduce->acc);
     return multiply_add(point->lower->k, reduce->acc, left, right, sum);
 }
 

@@ -217,7 +217,7 @@ static void put_fragment(const Simt *g, Val pointer, Val value) {
 }
 
 /* Writes row `f` of every thread's fragments to shared memory. */
-static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
+static void put_subtile(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
     const Codegen *k = g->k;
     const Side *left = &g->sides[0], *right = &g->sides[1];
     uint32_t rn = n_outputs(right), warp_rows = left->tile / g->sched->gemm.warps_m;
@@ -226,7 +226,7 @@ static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
      * the warps before. */
     Val skipped = k_muli(k, warp_m, (int64_t)warp_rows - left->stride);
     Val row = k_sub(k, left->first, skipped);
-    Val at = k_muli(k, row, g->part_pitch);
+    Val at = k_muli(k, row, g->subtile_pitch);
     at = k_add(k, at, right->first);
     Val base = simt_shared_at(g, k_muli(k, at, g->acc_bytes));
     for (uint32_t i = 0; i < left->size; i++)
@@ -236,7 +236,7 @@ static void put_part(const Simt *g, uint32_t f, const Val *sums, Val warp_m) {
             if (right->size > 1) value = LLVMGetPoison(type);
             for (uint32_t j = 0; j < right->size && right->size > 1; j++)
                 value = k_insert(k, value, from[j], j);
-            int64_t offset = ((int64_t)i * g->part_pitch + (int64_t)b * right->stride);
+            int64_t offset = ((int64_t)i * g->subtile_pitch + (int64_t)b * right->stride);
             Val pointer = k_byte(k, base, k_i32(k, offset * (int64_t)g->acc_bytes));
             put_fragment(g, pointer, value);
         }
@@ -253,20 +253,20 @@ static void put_if_any(const void *user, uint32_t f) {
     const Simt *g = finish->g;
     If has_outputs = {NULL};
     if (g->computes) has_outputs = if_begin(g->k, g->computes);
-    put_part(g, f, finish->sums, finish->warp_m);
+    put_subtile(g, f, finish->sums, finish->warp_m);
     if (has_outputs.after) if_end(g->k, &has_outputs);
 }
 
 static void finish(const Simt *g, const Val *sums, Val warp_m) {
     const Side *left = &g->sides[0];
-    GemmPart part = {.shared = g->shared,
-                     .pitch = g->part_pitch,
-                     .n_rows = left->tile / left->n,
-                     .n_columns = g->sides[1].tile,
-                     .run = left->stride,
-                     .run_stride = left->tile / g->sched->gemm.warps_m};
+    GemmSubtile subtile = {.shared = g->shared,
+                           .pitch = g->subtile_pitch,
+                           .n_rows = left->tile / left->n,
+                           .n_columns = g->sides[1].tile,
+                           .run = left->stride,
+                           .run_stride = left->tile / g->sched->gemm.warps_m};
     Finish parts = {.g = g, .sums = sums, .warp_m = warp_m};
-    gpu_gemm_epilogue_parts(&g->block, part, left->n, put_if_any, &parts);
+    gpu_gemm_epilogue_subtiles(&g->block, subtile, left->n, put_if_any, &parts);
 }
 
 /* Set-up. */
@@ -337,8 +337,8 @@ static void make_shared(Simt *g) {
         bytes = (bytes + SIMT_FRAGMENT_BYTES - 1) / SIMT_FRAGMENT_BYTES * SIMT_FRAGMENT_BYTES;
     }
     g->buffer_bytes = bytes;
-    g->part_pitch = simt_part_pitch(g->sched, g->acc_bytes);
-    uint32_t least = simt_part_bytes(g->sched, g->acc_bytes);
+    g->subtile_pitch = simt_subtile_pitch(g->sched, g->acc_bytes);
+    uint32_t least = simt_subtile_bytes(g->sched, g->acc_bytes);
     bytes *= g->sched->gemm.stages;
     g->shared = gpu_tiles(g->lower, bytes > least ? bytes : least, SIMT_FRAGMENT_BYTES);
 }
@@ -376,13 +376,13 @@ void emit_gpu_gemm_simt(Lower *lower) {
               .block = gpu_gemm_block(lower),
               .acc = reduce->acc,
               .acc_bytes = dtype_bytes(reduce->acc)};
-    g.sides[0] = (Side){.value = reduce->value,
+    g.sides[0] = (Side){.value = reduce->lhs,
                         .axis = gemm_axis_m(lower->kernel),
                         .tile = g.sched->gemm.tile_m,
                         .begin = g.block.m0,
                         .extent = g.block.m,
                         .pad = g.acc == DT_I32 ? 0 : -0.0};
-    g.sides[1] = (Side){.value = reduce->factor,
+    g.sides[1] = (Side){.value = reduce->rhs,
                         .axis = gemm_axis_n(lower->kernel),
                         .tile = g.sched->gemm.tile_n,
                         .begin = g.block.n0,

@@ -44,9 +44,9 @@ typedef struct Simt {
     uint32_t acc_bytes;
     Side sides[2]; /* lhs, rhs */
     Val shared;
-    uint32_t buffer_bytes; /* bytes of one tile of both operands */
-    Val computes;          /* i1: whether the thread has outputs; NULL: all threads do */
-    uint32_t part_pitch;   /* elements */
+    uint32_t buffer_bytes;  /* bytes of one tile of both operands */
+    Val computes;           /* i1: whether the thread has outputs; NULL: all threads do */
+    uint32_t subtile_pitch; /* elements */
 } Simt;
 
 static inline Val simt_plus(const Simt *g, Val value, uint32_t more) {

@@ -25,12 +25,12 @@ static void init_side(Wgmma *w, uint32_t i) {
     side->parameter = w->lower->maps[i ? (i - 1) * n_right + map : 0];
     side->axis = i ? gemm_axis_n(kernel) : gemm_axis_m(kernel);
     side->tile = i ? w->sched->gemm.tile_n : w->sched->gemm.tile_m;
-    side->is_turned = side->map->axes[0].axis == side->axis;
-    if (i > 1 && side->is_turned && side->tile % BLOCK_ELEMS)
+    side->is_mn_major = side->map->axes[0].axis == side->axis;
+    if (i > 1 && side->is_mn_major && side->tile % BLOCK_ELEMS)
         ice(w->k->arena, "blocks of %u columns do not lie side by side", side->tile);
     side->is_read_once = i > 0 && gpu_gemm_reads_right_once(&w->lower[i - 1]);
     side->begin_bytes = w->tile_bytes;
-    w->tile_bytes += wgmma_tile_bytes(side->tile, side->is_turned);
+    w->tile_bytes += wgmma_tile_bytes(side->tile, side->is_mn_major);
 }
 
 /* Sets up one code of a parallel launch, or the narrow tiles: sizes and layout of its stages. */
@@ -41,14 +41,14 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->tile_bytes = 0;
     w->epilogue_bytes = wgmma_epilogue_bytes(&lower->variant->sched);
     w->dtype = gemm_operand_dtype(kernel);
-    w->n_products = lower->n_together;
-    w->width = w->n_products * w->sched->gemm.tile_n;
+    w->n_gemms = lower->n_together;
+    w->width = w->n_gemms * w->sched->gemm.tile_n;
     w->n_groups = w->sched->gemm.warps_m / WGMMA_GROUP_WARPS;
-    if (w->n_products != wgmma_products(w->sched) || w->n_products > WGMMA_MAX_PRODUCTS ||
+    if (w->n_gemms != wgmma_n_gemms(w->sched) || w->n_gemms > WGMMA_MAX_GEMMS ||
         w->width > WGMMA_MAX_WIDTH || w->n_groups * WGMMA_ROWS != w->sched->gemm.tile_m)
-        ice(lower->k->arena, "no instruction for %u tiles of %u x %u", w->n_products,
+        ice(lower->k->arena, "no instruction for %u tiles of %u x %u", w->n_gemms,
             w->sched->gemm.tile_m, w->sched->gemm.tile_n);
-    for (uint32_t i = 0; i <= w->n_products; i++) init_side(w, i);
+    for (uint32_t i = 0; i <= w->n_gemms; i++) init_side(w, i);
     w->stage_bytes = w->wide ? w->wide->stage_bytes : w->tile_bytes;
     w->tiles = wgmma_tiles(w);
 }
@@ -152,12 +152,12 @@ static Val offset(const Wgmma *w, Val at, Val number, uint32_t step) {
 static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val k0,
                       Val stage) {
     bool is_left = side == &w->sides[0], to_all = !is_left && w->rank;
-    uint32_t rows = side->map->axes[1].box, width = side->is_turned ? BLOCK_ELEMS : side->tile;
+    uint32_t rows = side->map->axes[1].box, width = side->is_mn_major ? BLOCK_ELEMS : side->tile;
     Val begin = k_i32(w->k, side->begin_bytes);
     Copy copy = {.own = is_left ? block->m0 : block->n0, .k = k0, .to_all = to_all};
     copy.bytes = offset(w, begin, stage, w->stage_bytes);
     if (to_all) {
-        Val *moves = side->is_turned ? &copy.k : &copy.own;
+        Val *moves = side->is_mn_major ? &copy.k : &copy.own;
         *moves = offset(w, *moves, w->rank, rows);
         copy.bytes = offset(w, copy.bytes, w->rank, rows * WGMMA_SWIZZLE_BYTES);
     }
@@ -168,28 +168,27 @@ static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *bl
     }
 }
 
-static void fill_stage(const Wgmma *w, const GemmBlock *block, Val k0, RingPlace place) {
+static void fill_stage(const Wgmma *w, const GemmBlock *block, Val k0, PipelineState place) {
     const Codegen *k = w->k;
     Val opposite = k_xori(k, place.parity, 1);
     wgmma_wait(w, wgmma_empty(w, place.stage), opposite);
     Val full = wgmma_full(w, place.stage);
     const WgmmaSide *left = &w->sides[0];
-    uint32_t left_out = left->is_turned ? 0 : left->tile - left->map->axes[1].box;
+    uint32_t left_out = left->is_mn_major ? 0 : left->tile - left->map->axes[1].box;
     gpu_mbarrier_expect(k, full, w->tile_bytes - left_out * WGMMA_SWIZZLE_BYTES);
-    for (uint32_t i = 0; i <= w->n_products; i++)
-        copy_side(w, &w->sides[i], block, k0, place.stage);
+    for (uint32_t i = 0; i <= w->n_gemms; i++) copy_side(w, &w->sides[i], block, k0, place.stage);
 }
 
 /* Copies the tiles of all steps of k of an output tile. `ring` is stage and parity. */
 static void fill_tile(Wgmma *w, Val number, Val *ring) {
     const Codegen *k = w->k;
-    wgmma_take_maps(w, wgmma_part_of_tile(w, &number));
+    wgmma_take_maps(w, wgmma_kernel_of_tile(w, &number));
     GemmBlock block = wgmma_tile_at(w, number);
     Loop stages = each_stage(w, lower_dim(w->lower, wgmma_extent_of_k(w)));
     loop_carry(k, &stages, ring, 2);
-    RingPlace place = {ring[0], ring[1]};
+    PipelineState place = {ring[0], ring[1]};
     fill_stage(w, &block, stages.index, place);
-    place = wgmma_ring_next(w, place);
+    place = wgmma_pipeline_next(w, place);
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end_carry(k, &stages, ring, 2);
@@ -244,25 +243,25 @@ static void make_accumulators(const Wgmma *w, Val *accs) {
 /* Multiplies all steps of k, but does not wait for the last ones. The accumulators begin at +0. A
  * stage is released once the next stage's multiplications have begun. Advances `ring`, and returns
  * the stage that is still to be released. */
-static Val multiply_stages(const Wgmma *w, Val at_k, RingPlace *ring, const Val *accs) {
+static Val multiply_stages(const Wgmma *w, Val at_k, PipelineState *ring, const Val *accs) {
     const Codegen *k = w->k;
     Val zero = LLVMConstReal(k->f32, 0);
     for (uint32_t i = 0; i < w->width / 2; i++) k_store(k, zero, accs[i]);
     Val values[3] = {ring->stage, ring->parity, k_i32(k, 0) /* index 2 is the stage before */};
     Loop loop = each_stage(w, at_k);
     loop_carry(k, &loop, values, 3);
-    RingPlace place = {values[0], values[1]};
+    PipelineState place = {values[0], values[1]};
     wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
     wgmma_multiply(w, place.stage, accs);
     k_intrinsic_1(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", k_int(k->i64, 1));
     Val is_later = k_sgti(k, loop.index, 0);
     wgmma_release(w, values[2], is_later);
     values[2] = place.stage;
-    place = wgmma_ring_next(w, place);
+    place = wgmma_pipeline_next(w, place);
     values[0] = place.stage;
     values[1] = place.parity;
     loop_end_carry(k, &loop, values, 3);
-    *ring = (RingPlace){values[0], values[1]};
+    *ring = (PipelineState){values[0], values[1]};
     return values[2];
 }
 
@@ -281,12 +280,12 @@ static void multiply_tiles(Wgmma *w, Val *ring) {
     make_accumulators(w, values);
     Loop tiles = wgmma_each_tile(w);
     loop_carry(k, &tiles, ring, 3);
-    bool hands_over = w->sched->gemm.store_warps > 0;
-    if (is_one && !hands_over) epilogue = wgmma_begin_epilogue(w, tiles.index);
-    RingPlace place = {ring[0], ring[1]};
+    bool has_store_warps = w->sched->gemm.store_warps > 0;
+    if (is_one && !has_store_warps) epilogue = wgmma_begin_epilogue(w, tiles.index);
+    PipelineState place = {ring[0], ring[1]};
     Val *last_stage = &values[w->width / 2];
     *last_stage = multiply_stages(w, wgmma_k_of_tile(w, tiles.index), &place, values);
-    if (hands_over)
+    if (has_store_warps)
         ring[2] = wgmma_leave_results(w, &tiles, ring[2], *last_stage, values);
     else if (is_one)
         wgmma_end_epilogue(w, &epilogue, *last_stage, values);

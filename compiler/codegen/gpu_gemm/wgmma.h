@@ -35,7 +35,7 @@
 typedef struct WgmmaSide {
     const TensorMap *map;
     Val parameter; /* the encoded map of the kernel that has the current tile, a kernel parameter */
-    bool is_turned;
+    bool is_mn_major;
     bool is_read_once;    /* gpu_gemm_reads_right_once; unused for the lhs */
     uint32_t axis, tile;  /* m or n, and the tile's length along it */
     uint32_t begin_bytes; /* offset within a stage */
@@ -49,13 +49,13 @@ struct Wgmma {
     Wgmma *tail; /* the state for narrow tiles, with their width in `sched`; NULL: there are none,
                   * or this is that state */
     Wgmma *wide; /* for the narrow tiles: the state of the wide ones; else NULL */
-    GemmTiles tiles;            /* m counts the rows of all blocks of a cluster together */
-    Dtype dtype;                /* of the operands in memory */
-    uint32_t n_products, width; /* kernels that share the block, and columns of the instruction */
-    WgmmaSide sides[1 + WGMMA_MAX_PRODUCTS]; /* the lhs, then each rhs */
-    uint32_t tile_bytes;                     /* bytes of these tiles in a stage */
-    uint32_t stage_bytes;                    /* from one stage to the next */
-    uint32_t epilogue_bytes;                 /* from one warp's results buffer to the next */
+    GemmTiles tiles;         /* m counts the rows of all blocks of a cluster together */
+    Dtype dtype;             /* of the operands in memory */
+    uint32_t n_gemms, width; /* kernels that share the block, and columns of the instruction */
+    WgmmaSide sides[1 + WGMMA_MAX_GEMMS]; /* the lhs, then each rhs */
+    uint32_t tile_bytes;                  /* bytes of these tiles in a stage */
+    uint32_t stage_bytes;                 /* from one stage to the next */
+    uint32_t epilogue_bytes;              /* from one warp's results buffer to the next */
     uint32_t n_groups;
     Val shared;              /* ptr addrspace(3) */
     Val thread, warp, group; /* i32 */
@@ -69,12 +69,12 @@ static inline Val wgmma_at(const Wgmma *w, Val bytes) {
 }
 
 /* The position of a role in the ring of stages. */
-typedef struct RingPlace {
+typedef struct PipelineState {
     Val stage, parity; /* i32 */
-} RingPlace;
+} PipelineState;
 
 /* The next stage of the ring, with its parity. */
-RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place);
+PipelineState wgmma_pipeline_next(const Wgmma *w, PipelineState place);
 
 /* Synchronises all threads of the block, or of the cluster. */
 void wgmma_meet(const Wgmma *w);
@@ -85,8 +85,8 @@ Val wgmma_full(const Wgmma *w, Val stage);
 Val wgmma_empty(const Wgmma *w, Val stage);
 /* The barriers of a warp's results in shared memory: they have been written, or they have been
  * read. */
-Val wgmma_handed(const Wgmma *w, Val warp);
-Val wgmma_taken(const Wgmma *w, Val warp);
+Val wgmma_results_full(const Wgmma *w, Val warp);
+Val wgmma_results_empty(const Wgmma *w, Val warp);
 /* Waits until the phase of this parity (i32) has completed. */
 void wgmma_wait(const Wgmma *w, Val barrier, Val parity);
 
@@ -102,7 +102,7 @@ GemmBlock wgmma_tile_at(const Wgmma *w, Val number);
 Loop wgmma_each_tile(const Wgmma *codes);
 /* Parallel kernels are numbered one after the other. `number` becomes the tile's number within its
  * kernel. Returns the kernel's number, or NULL if there is one kernel. */
-Val wgmma_part_of_tile(const Wgmma *w, Val *number);
+Val wgmma_kernel_of_tile(const Wgmma *w, Val *number);
 /* Switches to the maps, or the pointers, of the kernel. */
 void wgmma_take_maps(Wgmma *w, Val part);
 void wgmma_take_pointers(Wgmma *w, Val part);

@@ -16,7 +16,7 @@ enum { ROWS_UNITS = 1024 >> UNIT_SHIFT, BLOCK_UNITS = 8192 >> UNIT_SHIFT };
  * many rows as a step has 16-bit elements. */
 static uint32_t step_units(const WgmmaSide *side) {
     uint32_t rows = STEP_BYTES / 2;
-    return (side->is_turned ? rows * WGMMA_SWIZZLE_BYTES : STEP_BYTES) >> UNIT_SHIFT;
+    return (side->is_mn_major ? rows * WGMMA_SWIZZLE_BYTES : STEP_BYTES) >> UNIT_SHIFT;
 }
 
 static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
@@ -33,7 +33,7 @@ static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
     at = k_add(k, base, at);
     at = k_lshri(k, at, UNIT_SHIFT);
     at = k_andi(k, at, ADDRESS_MASK);
-    uint64_t lead = side->is_turned ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
+    uint64_t lead = side->is_mn_major ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
     fixed |= lead << 16 | (uint64_t)ROWS_UNITS << 32;
     at = k_zext(k, at, k->i64);
     return k_or(k, at, LLVMConstInt(k->i64, fixed, 0));
@@ -72,7 +72,7 @@ void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs) {
         for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
         text_puts(&text, "}, a, b, 1, 1, 1");
         if (dtype_bytes(w->dtype) == 2)
-            text_printf(&text, ", %d, %d", w->sides[0].is_turned, w->sides[1].is_turned);
+            text_printf(&text, ", %d, %d", w->sides[0].is_mn_major, w->sides[1].is_mn_major);
         text_puts(&text, "; ");
     }
     text_puts(&text, "wgmma.commit_group.sync.aligned; }");

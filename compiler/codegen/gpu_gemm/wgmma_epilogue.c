@@ -6,9 +6,9 @@
 enum { MAX_CARRIED = 8, MAX_LANES = 4 };
 
 /* The tile as a GemmBlock of each kernel that shares the block. */
-static GemmBlock *tiles_of_phases(const Wgmma *w, const GemmBlock *tile) {
-    GemmBlock *tiles = arena_array(w->k->arena, GemmBlock, w->n_products);
-    for (uint32_t p = 0; p < w->n_products; p++) {
+static GemmBlock *tiles_of_epilogues(const Wgmma *w, const GemmBlock *tile) {
+    GemmBlock *tiles = arena_array(w->k->arena, GemmBlock, w->n_gemms);
+    for (uint32_t p = 0; p < w->n_gemms; p++) {
         tiles[p] = *tile;
         if (p == 0) continue;
         tiles[p].lower = &w->lower[p];
@@ -33,15 +33,15 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     bool is_whole = w->sched->gemm.store_warps > 0;
     Val lane = k_andi(k, w->thread, WARP_THREADS - 1);
     WgmmaEpilogue d = {.lanes = gpu_gemm_lanes(tile, MAX_LANES), .unroll = UINT32_MAX};
-    d.tiles = tiles_of_phases(w, tile);
-    for (uint32_t p = 0; p < w->n_products; p++) {
+    d.tiles = tiles_of_epilogues(w, tile);
+    for (uint32_t p = 0; p < w->n_gemms; p++) {
         uint32_t unroll = 2 * gpu_gemm_rows_at_once(&w->lower[p]);
         if (unroll < d.unroll) d.unroll = unroll;
     }
     if (d.lanes < MAX_LANES) d.lanes = 1;
     d.columns = wgmma_epilogue_columns(w->sched, d.lanes);
     d.step = wgmma_epilogue_step(d.columns, d.lanes);
-    d.n_parts = w->sched->gemm.tile_n / d.columns;
+    d.n_subtiles = w->sched->gemm.tile_n / d.columns;
     d.across = d.columns / d.lanes;
     take_warp(w, &d, w->warp);
     Val pitch = k_i32(k, wgmma_epilogue_pitch(w->sched, d.lanes));
@@ -53,32 +53,33 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     d.first_row = k_i32(k, 0);
     if (d.across < WARP_THREADS) d.first_row = k_udivi(k, lane, d.across);
     Val works = k_ulti(k, d.first_row, d.step);
-    Val none = k_i32(k, is_whole ? WGMMA_WARP_ROWS : WGMMA_DRAIN_ROWS);
+    Val none = k_i32(k, is_whole ? WGMMA_WARP_ROWS : WGMMA_EPILOGUE_ROWS);
     d.first_row = k_select(k, works, d.first_row, none);
-    d.in_part = k_uremi(k, lane, d.across);
-    d.in_part = k_muli(k, d.in_part, d.lanes);
+    d.in_subtile = k_uremi(k, lane, d.across);
+    d.in_subtile = k_muli(k, d.in_subtile, d.lanes);
     return d;
 }
 
 /* Prepares values that depend on this lane's columns of a part alone, for each kernel that shares
  * the block. */
-static void part_columns(const Wgmma *w, const WgmmaEpilogue *d, Val part, GemmColumn *columns) {
+static void subtile_columns(const Wgmma *w, const WgmmaEpilogue *d, Val subtile,
+                            GemmColumn *columns) {
     const Codegen *k = w->k;
-    Val first = k_muli(k, part, d->columns);
-    first = k_add(k, first, d->in_part);
-    for (uint32_t p = 0; p < w->n_products; p++) {
+    Val first = k_muli(k, subtile, d->columns);
+    first = k_add(k, first, d->in_subtile);
+    for (uint32_t p = 0; p < w->n_gemms; p++) {
         columns[p] = gpu_gemm_column(&d->tiles[p], first, d->lanes);
-        columns[p].in_part = d->in_part;
+        columns[p].in_subtile = d->in_subtile;
     }
 }
 
-static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs, uint32_t part,
+static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs, uint32_t subtile,
                         uint32_t half) {
     const Codegen *k = w->k;
     Val poison = LLVMGetPoison(LLVMVectorType(k->f32, 2));
-    for (uint32_t i = 0; i < w->n_products * d->columns / 8; i++) {
-        uint32_t product = i / (d->columns / 8), column = i % (d->columns / 8);
-        column += (product * w->sched->gemm.tile_n + part * d->columns) / 8;
+    for (uint32_t i = 0; i < w->n_gemms * d->columns / 8; i++) {
+        uint32_t gemm = i / (d->columns / 8), column = i % (d->columns / 8);
+        column += (gemm * w->sched->gemm.tile_n + subtile * d->columns) / 8;
         const Val *sums = accs + column * 4 + half * 2;
         Val pair = k_insert(k, poison, sums[0], 0);
         pair = k_insert(k, pair, sums[1], 1);
@@ -93,7 +94,7 @@ static void choose_results(const Wgmma *w, const WgmmaEpilogue *d, Val number, c
     const Codegen *k = w->k;
     LLVMBasicBlockRef after = k_block(k, "put");
     LLVMBasicBlockRef from = k_here(k);
-    uint32_t n = d->n_parts * 2;
+    uint32_t n = d->n_subtiles * 2;
     LLVMBasicBlockRef *cases = arena_array(k->arena, LLVMBasicBlockRef, n);
     for (uint32_t i = 0; i < n; i++) {
         cases[i] = k_block(k, "part");
@@ -112,36 +113,37 @@ static Val first_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half) {
     const Codegen *k = w->k;
     Val row = k_shli(k, d->warp, 1);
     row = k_add(k, row, half);
-    row = k_muli(k, row, WGMMA_DRAIN_ROWS);
+    row = k_muli(k, row, WGMMA_EPILOGUE_ROWS);
     return gpu_index(w->lower, row);
 }
 
 /* The rows of one half (i32) of a part; their results will be in `results`. n_next (i32) rows of
  * the part are stored next; NULL: none. */
 static GemmRows rows_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half, Val n_next,
-                             GemmPhase *phases, GemmPart *results) {
+                             GemmEpilogue *epilogues, GemmSubtile *results) {
     Val m0 = k_add(w->k, d->tiles->m0, first_of_half(w, d, half));
-    for (uint32_t p = 0; p < w->n_products; p++) phases[p].block.m0 = m0;
-    *results = (GemmPart){.shared = d->own,
-                          .pitch = wgmma_epilogue_pitch(w->sched, d->lanes),
-                          .n_rows = WGMMA_DRAIN_ROWS,
-                          .n_columns = d->columns,
-                          .run = WGMMA_DRAIN_ROWS,
-                          .run_stride = WGMMA_DRAIN_ROWS,
-                          .n_next = n_next};
-    return gpu_gemm_rows(phases, w->n_products, results, d->first_row, d->step, d->unroll);
+    for (uint32_t p = 0; p < w->n_gemms; p++) epilogues[p].block.m0 = m0;
+    *results = (GemmSubtile){.shared = d->own,
+                             .pitch = wgmma_epilogue_pitch(w->sched, d->lanes),
+                             .n_rows = WGMMA_EPILOGUE_ROWS,
+                             .n_columns = d->columns,
+                             .run = WGMMA_EPILOGUE_ROWS,
+                             .run_stride = WGMMA_EPILOGUE_ROWS,
+                             .n_next = n_next};
+    return gpu_gemm_rows(epilogues, w->n_gemms, results, d->first_row, d->step, d->unroll);
 }
 
-static void phases_of_part(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
-                           GemmPhase *phases) {
-    for (uint32_t p = 0; p < w->n_products; p++)
-        phases[p] = (GemmPhase){.block = d->tiles[p], .column = columns[p]};
-    gpu_gemm_load_early(phases, w->n_products);
+static void epilogues_of_subtile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
+                                 GemmEpilogue *epilogues) {
+    for (uint32_t p = 0; p < w->n_gemms; p++)
+        epilogues[p] = (GemmEpilogue){.block = d->tiles[p], .column = columns[p]};
+    gpu_gemm_load_early(epilogues, w->n_gemms);
 }
 
 /* Writes the accumulators of one half of a part to the warp's buffer. */
-static void put_half(const Wgmma *w, const WgmmaEpilogue *d, Val part, Val half, const Val *accs) {
-    Val number = k_shli(w->k, part, 1);
+static void put_half(const Wgmma *w, const WgmmaEpilogue *d, Val subtile, Val half,
+                     const Val *accs) {
+    Val number = k_shli(w->k, subtile, 1);
     choose_results(w, d, k_or(w->k, number, half), accs);
     gpu_warp_barrier(w->k);
 }
@@ -150,82 +152,82 @@ static Loop each_half(const Wgmma *w) {
     return loop_begin(w->k, k_i32(w->k, 0), k_i32(w->k, 2), k_i32(w->k, 1));
 }
 
-static Loop each_part(const Wgmma *w, const WgmmaEpilogue *d) {
-    return loop_begin(w->k, k_i32(w->k, 0), k_i32(w->k, d->n_parts), k_i32(w->k, 1));
+static Loop each_subtile(const Wgmma *w, const WgmmaEpilogue *d) {
+    return loop_begin(w->k, k_i32(w->k, 0), k_i32(w->k, d->n_subtiles), k_i32(w->k, 1));
 }
 
 /* Stores one half of the warp's rows. */
-static void epilogue_half(const Wgmma *w, const WgmmaEpilogue *d, Val part, Val half,
+static void epilogue_half(const Wgmma *w, const WgmmaEpilogue *d, Val subtile, Val half,
                           const GemmColumn *columns, const Val *accs) {
     Val early[GEMM_MAX_EARLY_VALUES];
-    GemmPhase phases[WGMMA_MAX_PRODUCTS];
-    GemmPart results;
-    phases_of_part(w, d, columns, phases);
-    GemmRows rows = rows_of_half(w, d, half, NULL, phases, &results);
+    GemmEpilogue epilogues[WGMMA_MAX_GEMMS];
+    GemmSubtile results;
+    epilogues_of_subtile(w, d, columns, epilogues);
+    GemmRows rows = rows_of_half(w, d, half, NULL, epilogues, &results);
     gpu_gemm_begin_rows(&rows, early);
-    put_half(w, d, part, half, accs);
+    put_half(w, d, subtile, half, accs);
     gpu_gemm_epilogue_rows(&rows, early);
     gpu_warp_barrier(w->k);
 }
 
 /* Stores both halves; each starts the loads of the next. */
-static void epilogue_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
-                          const GemmColumn *columns, const Val *accs) {
+static void epilogue_subtile(const Wgmma *w, const WgmmaEpilogue *d, Val subtile,
+                             const GemmColumn *columns, const Val *accs) {
     const Codegen *k = w->k;
-    Val early[GEMM_MAX_EARLY_VALUES], all = k_i32(k, WGMMA_DRAIN_ROWS);
-    GemmPhase phases[WGMMA_MAX_PRODUCTS];
-    GemmPart results;
-    phases_of_part(w, d, columns, phases);
-    GemmRows rows = rows_of_half(w, d, k_i32(k, 0), all, phases, &results);
+    Val early[GEMM_MAX_EARLY_VALUES], all = k_i32(k, WGMMA_EPILOGUE_ROWS);
+    GemmEpilogue epilogues[WGMMA_MAX_GEMMS];
+    GemmSubtile results;
+    epilogues_of_subtile(w, d, columns, epilogues);
+    GemmRows rows = rows_of_half(w, d, k_i32(k, 0), all, epilogues, &results);
     uint32_t n_early = gpu_gemm_begin_rows(&rows, early);
     Loop halves = each_half(w);
     loop_carry(k, &halves, early, n_early);
-    put_half(w, d, part, halves.index, accs);
+    put_half(w, d, subtile, halves.index, accs);
     Val left = k_sub(k, k_i32(k, 1), halves.index);
     Val n_next = k_mul(k, left, all);
-    rows = rows_of_half(w, d, halves.index, n_next, phases, &results);
+    rows = rows_of_half(w, d, halves.index, n_next, epilogues, &results);
     gpu_gemm_epilogue_rows(&rows, early);
     gpu_warp_barrier(w->k);
     loop_end_carry(k, &halves, early, n_early);
 }
 
 /* Stores all rows of the warp, whose results are in shared memory. */
-static void epilogue_whole_part(const Wgmma *w, const WgmmaEpilogue *d, Val part,
-                                const GemmColumn *columns) {
+static void epilogue_whole_subtile(const Wgmma *w, const WgmmaEpilogue *d, Val subtile,
+                                   const GemmColumn *columns) {
     const Codegen *k = w->k;
     Val early[GEMM_MAX_EARLY_VALUES];
-    GemmPhase phases[WGMMA_MAX_PRODUCTS];
+    GemmEpilogue epilogues[WGMMA_MAX_GEMMS];
     Val m0 = k_add(k, d->tiles->m0, first_of_half(w, d, k_i32(k, 0)));
-    phases_of_part(w, d, columns, phases);
-    for (uint32_t p = 0; p < w->n_products; p++) phases[p].block.m0 = m0;
-    Val at = k_muli(k, part, (int64_t)d->columns * 2);
-    GemmPart results = {.shared = k_byte(k, d->own, at),
-                        .pitch = wgmma_results_pitch(w->sched),
-                        .n_rows = WGMMA_WARP_ROWS,
-                        .n_columns = d->columns,
-                        .between = w->sched->gemm.tile_n,
-                        .is_rounded = true,
-                        .run = WGMMA_WARP_ROWS,
-                        .run_stride = WGMMA_WARP_ROWS};
+    epilogues_of_subtile(w, d, columns, epilogues);
+    for (uint32_t p = 0; p < w->n_gemms; p++) epilogues[p].block.m0 = m0;
+    Val at = k_muli(k, subtile, (int64_t)d->columns * 2);
+    GemmSubtile results = {.shared = k_byte(k, d->own, at),
+                           .pitch = wgmma_results_pitch(w->sched),
+                           .n_rows = WGMMA_WARP_ROWS,
+                           .n_columns = d->columns,
+                           .between = w->sched->gemm.tile_n,
+                           .is_rounded = true,
+                           .run = WGMMA_WARP_ROWS,
+                           .run_stride = WGMMA_WARP_ROWS};
     GemmRows rows =
-        gpu_gemm_rows(phases, w->n_products, &results, d->first_row, d->step, d->unroll);
+        gpu_gemm_rows(epilogues, w->n_gemms, &results, d->first_row, d->step, d->unroll);
     gpu_gemm_begin_rows(&rows, early);
     gpu_gemm_epilogue_rows(&rows, early);
 }
 
-static void epilogue_part_of(const Wgmma *w, const WgmmaEpilogue *d, Val part,
-                             const GemmColumn *columns, const Val *accs) {
+static void epilogue_subtile_of(const Wgmma *w, const WgmmaEpilogue *d, Val subtile,
+                                const GemmColumn *columns, const Val *accs) {
     if (accs)
-        epilogue_part(w, d, part, columns, accs);
+        epilogue_subtile(w, d, subtile, columns, accs);
     else
-        epilogue_whole_part(w, d, part, columns);
+        epilogue_whole_subtile(w, d, subtile, columns);
 }
 
 /* Lists the values of all kernels' columns that vary with the column, at most MAX_CARRIED. */
 static uint32_t columns_values(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                                Val *values) {
     uint32_t n = 0;
-    for (uint32_t p = 0; p < w->n_products; p++) {
+    for (uint32_t p = 0; p < w->n_gemms; p++) {
         uint32_t used = n < MAX_CARRIED ? n : MAX_CARRIED;
         n += gpu_gemm_column_values(&d->tiles[p], &columns[p], values + used, MAX_CARRIED - used);
     }
@@ -235,7 +237,7 @@ static uint32_t columns_values(const Wgmma *w, const WgmmaEpilogue *d, const Gem
 /* The columns with these values replaced. */
 static void columns_with(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
                          const Val *values, GemmColumn *with) {
-    for (uint32_t p = 0; p < w->n_products; p++) {
+    for (uint32_t p = 0; p < w->n_gemms; p++) {
         with[p] = gpu_gemm_column_with(&d->tiles[p], &columns[p], values);
         values += gpu_gemm_column_values(&d->tiles[p], &columns[p], NULL, 0);
     }
@@ -247,35 +249,35 @@ static void columns_with(const Wgmma *w, const WgmmaEpilogue *d, const GemmColum
 static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *first,
                           const Val *accs) {
     const Codegen *k = w->k;
-    Val values[MAX_CARRIED], last = k_i32(k, (int64_t)d->n_parts - 1);
-    if (d->n_parts == 1) {
-        epilogue_part_of(w, d, k_i32(k, 0), first, accs);
+    Val values[MAX_CARRIED], last = k_i32(k, (int64_t)d->n_subtiles - 1);
+    if (d->n_subtiles == 1) {
+        epilogue_subtile_of(w, d, k_i32(k, 0), first, accs);
         return;
     }
-    GemmColumn ahead[WGMMA_MAX_PRODUCTS], columns[WGMMA_MAX_PRODUCTS];
+    GemmColumn ahead[WGMMA_MAX_GEMMS], columns[WGMMA_MAX_GEMMS];
     uint32_t n = columns_values(w, d, first, values);
-    Loop parts = each_part(w, d);
+    Loop subtiles = each_subtile(w, d);
     if (n > MAX_CARRIED) {
-        part_columns(w, d, parts.index, columns);
-        epilogue_part_of(w, d, parts.index, columns, accs);
-        loop_end(k, &parts);
+        subtile_columns(w, d, subtiles.index, columns);
+        epilogue_subtile_of(w, d, subtiles.index, columns, accs);
+        loop_end(k, &subtiles);
         return;
     }
-    loop_carry(k, &parts, values, n);
-    Val next = k_addi(k, parts.index, 1);
-    Val is_last = k_eq(k, parts.index, last);
+    loop_carry(k, &subtiles, values, n);
+    Val next = k_addi(k, subtiles.index, 1);
+    Val is_last = k_eq(k, subtiles.index, last);
     next = k_select(k, is_last, last, next);
-    part_columns(w, d, next, ahead);
+    subtile_columns(w, d, next, ahead);
     columns_with(w, d, first, values, columns);
-    epilogue_part_of(w, d, parts.index, columns, accs);
+    epilogue_subtile_of(w, d, subtiles.index, columns, accs);
     columns_values(w, d, ahead, values);
-    loop_end_carry(k, &parts, values, n);
+    loop_end_carry(k, &subtiles, values, n);
 }
 
 void wgmma_epilogue_results(const Wgmma *w, WgmmaEpilogue epilogue, Val warp) {
-    GemmColumn columns[WGMMA_MAX_PRODUCTS];
+    GemmColumn columns[WGMMA_MAX_GEMMS];
     take_warp(w, &epilogue, warp);
-    part_columns(w, &epilogue, k_i32(w->k, 0), columns);
+    subtile_columns(w, &epilogue, k_i32(w->k, 0), columns);
     epilogue_tile(w, &epilogue, columns, NULL);
 }
 
@@ -288,7 +290,7 @@ void wgmma_take_smem(const Wgmma *w, Lower *lower) {
         own[i] = lower->smem[i];
         if (!own[i].base) continue;
         Dtype dtype = lower->plan->buffers.data[lower->kernel->args.data[i]].dtype;
-        Val at = k_muli(k, w->warp, (int64_t)WGMMA_DRAIN_ROWS * dtype_bytes(dtype));
+        Val at = k_muli(k, w->warp, (int64_t)WGMMA_EPILOGUE_ROWS * dtype_bytes(dtype));
         Val pitch = k_index_cast(k, lower_dim(lower, own[i].pitch), k->i32);
         own[i].base = k_byte(k, own[i].base, k_mul(k, at, pitch));
     }
@@ -300,19 +302,19 @@ void wgmma_take_smem(const Wgmma *w, Lower *lower) {
 static void epilogue_rows(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs) {
     const Codegen *k = w->k;
     BlockTile *tile = w->lower->tile;
-    GemmColumn columns[WGMMA_MAX_PRODUCTS];
+    GemmColumn columns[WGMMA_MAX_GEMMS];
     Loop halves = each_half(w);
     GemmBlock block = *d->tiles;
     block.m0 = k_add(k, block.m0, first_of_half(w, d, halves.index));
     *tile = gpu_gemm_tile(&block);
-    tile->n_rows = WGMMA_DRAIN_ROWS;
+    tile->n_rows = WGMMA_EPILOGUE_ROWS;
     tile->is_warps = true;
     Val exist = k_ult(k, block.m0, block.m);
     If some = if_begin(k, exist);
-    Loop parts = each_part(w, d);
-    part_columns(w, d, parts.index, columns);
-    epilogue_half(w, d, parts.index, halves.index, columns, accs);
-    loop_end(k, &parts);
+    Loop subtiles = each_subtile(w, d);
+    subtile_columns(w, d, subtiles.index, columns);
+    epilogue_half(w, d, subtiles.index, halves.index, columns, accs);
+    loop_end(k, &subtiles);
     w->lower->k->overlaps_quotients = false;
     emit_gpu_row(w->lower->rows);
     w->lower->k->overlaps_quotients = true;
@@ -322,7 +324,7 @@ static void epilogue_rows(const Wgmma *w, const WgmmaEpilogue *d, const Val *acc
 }
 
 WgmmaEpilogue wgmma_begin_epilogue(Wgmma *w, Val number) {
-    wgmma_take_pointers(w, wgmma_part_of_tile(w, &number));
+    wgmma_take_pointers(w, wgmma_kernel_of_tile(w, &number));
     GemmBlock tile = wgmma_tile_at(w, number);
     return epilogue_init(w, &tile);
 }
@@ -331,8 +333,8 @@ WgmmaEpilogue wgmma_begin_epilogue(Wgmma *w, Val number) {
 void wgmma_end_epilogue(const Wgmma *w, const WgmmaEpilogue *epilogue, Val last_stage,
                         const Val *accs) {
     Val sums[WGMMA_MAX_ACCUMULATORS];
-    GemmColumn columns[WGMMA_MAX_PRODUCTS];
-    if (!w->lower->rows) part_columns(w, epilogue, k_i32(w->k, 0), columns);
+    GemmColumn columns[WGMMA_MAX_GEMMS];
+    if (!w->lower->rows) subtile_columns(w, epilogue, k_i32(w->k, 0), columns);
     wgmma_finish(w, accs);
     for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(w->k, w->k->f32, accs[i]);
     wgmma_release(w, last_stage, NULL);

@@ -9,15 +9,15 @@
 #include "codegen/gpu_gemm/wgmma.h"
 
 typedef struct WgmmaEpilogue {
-    uint32_t columns, n_parts, lanes, across; /* columns of a part, parts, lanes (columns) per
-                                               * thread, threads side by side */
-    uint32_t step, unroll;                    /* rows per step, and steps at once */
-    GemmBlock *tiles;                         /* one per kernel that shares the block */
-    Val warp;                                 /* i32: the consumer warp whose rows are stored */
-    Val own;                                  /* that warp's buffer in shared memory */
-    Val place;                                /* address in it of this lane's accumulators */
-    Val first_row, in_part;                   /* i32: this lane's first row, and first column in a
-                                               * part */
+    uint32_t columns, n_subtiles, lanes, across; /* columns of a part, parts, lanes (columns) per
+                                                  * thread, threads side by side */
+    uint32_t step, unroll;                       /* rows per step, and steps at once */
+    GemmBlock *tiles;                            /* one per kernel that shares the block */
+    Val warp;                                    /* i32: the consumer warp whose rows are stored */
+    Val own;                                     /* that warp's buffer in shared memory */
+    Val place;                                   /* address in it of this lane's accumulators */
+    Val first_row, in_subtile; /* i32: this lane's first row, and first column in a
+                                * part */
 } WgmmaEpilogue;
 
 /* Gives each warp its own rows of the buffers in shared memory. Call it once before the first tile,

@@ -56,7 +56,7 @@ static Val by_cluster(const Wgmma *w, Val blocks) {
 
 /* The number of tiles of all kernels with this code. */
 static DimId n_own_tiles(const Wgmma *w) {
-    return dim_mul_const(lower_dims(w->lower), n_tiles(w), w->lower->n_parts);
+    return dim_mul_const(lower_dims(w->lower), n_tiles(w), w->lower->n_kernels);
 }
 
 /* The narrow tiles go to clusters that have no wide tile in the last wave; to all clusters, if
@@ -89,9 +89,9 @@ Loop wgmma_each_tile(const Wgmma *w) {
     return loop_begin(w->k, first, end, step);
 }
 
-Val wgmma_part_of_tile(const Wgmma *w, Val *number) {
+Val wgmma_kernel_of_tile(const Wgmma *w, Val *number) {
     const Codegen *k = w->k;
-    if (w->lower->n_parts == 1) return NULL;
+    if (w->lower->n_kernels == 1) return NULL;
     Val n = lower_dim(w->lower, n_tiles(w)), tile = *number;
     *number = k_urem(k, tile, n);
     return k_udiv(k, tile, n);
@@ -101,7 +101,7 @@ Val wgmma_part_of_tile(const Wgmma *w, Val *number) {
 static Val parameter_of(const Wgmma *w, Val part, uint32_t first, uint32_t step) {
     const Codegen *k = w->k;
     Val own = LLVMGetParam(w->lower->function, first);
-    for (uint32_t p = 1; p < w->lower->n_parts; p++) {
+    for (uint32_t p = 1; p < w->lower->n_kernels; p++) {
         Val number = lower_index_const(w->lower, p);
         Val is_past = k_uge(k, part, number);
         Val other = LLVMGetParam(w->lower->function, first + p * step);

@@ -26,11 +26,11 @@ static Val results_barrier(const Wgmma *w, Val warp, uint32_t which) {
     return barrier_at(w, warp, barriers_begin(w) + before * WGMMA_BARRIER_BYTES);
 }
 
-Val wgmma_handed(const Wgmma *w, Val warp) {
+Val wgmma_results_full(const Wgmma *w, Val warp) {
     return results_barrier(w, warp, 0);
 }
 
-Val wgmma_taken(const Wgmma *w, Val warp) {
+Val wgmma_results_empty(const Wgmma *w, Val warp) {
     return results_barrier(w, warp, 1);
 }
 
@@ -55,9 +55,9 @@ void wgmma_init_barriers(const Wgmma *w) {
         gpu_mbarrier_init(k, empty, n_releases);
     }
     for (uint32_t i = 0; i < w->sched->gemm.warps_m && w->sched->gemm.store_warps; i++) {
-        Val handed = wgmma_handed(w, k_i32(k, i));
-        Val taken = wgmma_taken(w, k_i32(k, i));
-        gpu_mbarrier_init(k, handed, 1);
+        Val full = wgmma_results_full(w, k_i32(k, i));
+        Val taken = wgmma_results_empty(w, k_i32(k, i));
+        gpu_mbarrier_init(k, full, 1);
         gpu_mbarrier_init(k, taken, 1);
     }
     gpu_mbarrier_publish(k);
@@ -70,13 +70,13 @@ void wgmma_wait(const Wgmma *w, Val barrier, Val parity) {
     gpu_mbarrier_wait(w->lower, barrier, parity, false);
 }
 
-RingPlace wgmma_ring_next(const Wgmma *w, RingPlace place) {
+PipelineState wgmma_pipeline_next(const Wgmma *w, PipelineState place) {
     const Codegen *k = w->k;
     Val next = k_addi(k, place.stage, 1);
     Val wraps = k_eqi(k, next, w->sched->gemm.stages);
     Val flip = k_zext(k, wraps, k->i32);
-    return (RingPlace){.stage = k_select(k, wraps, k_i32(k, 0), next),
-                       .parity = k_xor(k, place.parity, flip)};
+    return (PipelineState){.stage = k_select(k, wraps, k_i32(k, 0), next),
+                           .parity = k_xor(k, place.parity, flip)};
 }
 
 /* One thread of the warpgroup per block of the cluster arrives at that block's barrier. It orders

@@ -33,7 +33,7 @@ static void put_results(const Wgmma *w, const Val *accs) {
         Val pair = k_insert(k, poison, sums[0], 0);
         pair = k_insert(k, pair, sums[1], 1);
         pair = convert_value(k, pair, reduce->acc, reduce->result);
-        int64_t bytes = (int64_t)(i / 2) * 16 + (int64_t)(i % 2) * WGMMA_DRAIN_ROWS * pitch * 2;
+        int64_t bytes = (int64_t)(i / 2) * 16 + (int64_t)(i % 2) * WGMMA_EPILOGUE_ROWS * pitch * 2;
         Val pointer = k_byte(k, place, k_i32(k, bytes));
         LLVMSetAlignment(k_store(k, pair, pointer), 4);
     }
@@ -46,9 +46,9 @@ static Val is_more(const Wgmma *w, const Loop *tiles) {
     return k_slt(k, next, tiles->to);
 }
 
-static Val next_parity(const Wgmma *w, Val parity, Val is_handed) {
+static Val next_parity(const Wgmma *w, Val parity, Val is_stored) {
     const Codegen *k = w->k;
-    return k_xor(k, parity, k_zext(k, is_handed, k->i32));
+    return k_xor(k, parity, k_zext(k, is_stored, k->i32));
 }
 
 static void store_own(Wgmma *w, Val number, Val *values) {
@@ -62,12 +62,12 @@ Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage,
     wgmma_finish(w, accs);
     for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(k, k->f32, accs[i]);
     wgmma_release(w, last_stage, NULL);
-    Val taken = wgmma_taken(w, w->warp);
-    wgmma_wait(w, taken, k_xori(k, parity, 1));
+    Val empty = wgmma_results_empty(w, w->warp);
+    wgmma_wait(w, empty, k_xori(k, parity, 1));
     put_results(w, sums);
     Val more = is_more(w, tiles);
     If others = if_begin(k, more);
-    arrive(w, wgmma_handed(w, w->warp));
+    arrive(w, wgmma_results_full(w, w->warp));
     if_end(k, &others);
     If self = if_begin(k, k_not(k, more));
     gpu_warp_barrier(k);
@@ -78,16 +78,16 @@ Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage,
 
 /* Stores the results of every n-th consumer warp for the tile. `parity`: see
  * wgmma_leave_results. */
-static void store_handed(Wgmma *w, Val number, Val *parity) {
+static void store_results(Wgmma *w, Val number, Val *parity) {
     const Codegen *k = w->k;
     uint32_t n_warps = w->sched->gemm.warps_m;
     Val first = k_subi(k, w->warp, (int64_t)n_warps + 1);
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
     Loop warps = loop_begin(k, first, k_i32(k, n_warps), k_i32(k, w->sched->gemm.store_warps));
-    Val handed = wgmma_handed(w, warps.index), taken = wgmma_taken(w, warps.index);
-    wgmma_wait(w, handed, *parity);
+    Val full = wgmma_results_full(w, warps.index), empty = wgmma_results_empty(w, warps.index);
+    wgmma_wait(w, full, *parity);
     wgmma_epilogue_results(w, epilogue, warps.index);
-    arrive(w, taken);
+    arrive(w, empty);
     loop_end(k, &warps);
 }
 
@@ -97,7 +97,7 @@ void wgmma_store_tiles(Wgmma *w, Val *parity) {
     loop_carry(k, &tiles, parity, 1);
     Val more = is_more(w, &tiles);
     If others = if_begin(k, more);
-    wgmma_work_by_code(w, tiles.index, store_handed, parity, 1, 0);
+    wgmma_work_by_code(w, tiles.index, store_results, parity, 1, 0);
     if_end(k, &others);
     *parity = next_parity(w, *parity, more);
     loop_end_carry(k, &tiles, parity, 1);

@@ -105,19 +105,19 @@ PtxPart ptx_register(Ptx *ptx, PtxPart part) {
 /* Text. */
 
 /* One placeholder of an instruction text. */
-typedef struct PackRequest {
+typedef struct AsmSpecifier {
     const char *end;
     uint32_t operand;
     bool is_condition, is_register, is_address;
-} PackRequest;
+} AsmSpecifier;
 
 /* Finds the next placeholder from `at`; false: there is none. */
-static bool next_request(const char *text, const char *at, PackRequest *request) {
+static bool next_request(const char *text, const char *at, AsmSpecifier *request) {
     at = strpbrk(at, "$?");
     if (!at) return false;
-    *request = (PackRequest){.is_condition = *at == '?',
-                             .is_register = at[1] == 'r',
-                             .is_address = at > text && at[-1] == '['};
+    *request = (AsmSpecifier){.is_condition = *at == '?',
+                              .is_register = at[1] == 'r',
+                              .is_address = at > text && at[-1] == '['};
     at += request->is_register ? 2 : 1;
     while (*at >= '0' && *at <= '9')
         request->operand = request->operand * 10 + (uint32_t)(*at++ - '0');
@@ -133,7 +133,7 @@ static const char *skip(const char *at) {
 /* Brings each operand into the form that its placeholders ask for. */
 static void prepare(Ptx *ptx, const char *text, PtxPart *operands) {
     const char *at = text;
-    for (PackRequest request; next_request(text, at, &request);) {
+    for (AsmSpecifier request; next_request(text, at, &request);) {
         PtxPart *operand = &operands[request.operand];
         at = request.end;
         bool is_far = operand->number != (int32_t)operand->number;
@@ -160,7 +160,7 @@ static void put_type(Text *text, const PtxType *type, char letter) {
 }
 
 static void put_text(Text *to, const PtxType *type, const char *text, const PtxPart *operands) {
-    PackRequest request;
+    AsmSpecifier request;
     text_puts(to, "\t");
     for (const char *at = text; *at;) {
         size_t n = strcspn(at, "$#?>");
@@ -186,7 +186,7 @@ static void put_text(Text *to, const PtxType *type, const char *text, const PtxP
 static uint32_t n_operands(const char *text) {
     const char *at = text;
     uint32_t most = 0;
-    for (PackRequest request; next_request(text, at, &request); at = request.end)
+    for (AsmSpecifier request; next_request(text, at, &request); at = request.end)
         if (request.operand >= most) most = request.operand + 1;
     return most;
 }

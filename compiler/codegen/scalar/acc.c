@@ -84,13 +84,13 @@ static Acc lane_of(const Lower *lower, Acc acc, uint32_t lane) {
 }
 
 Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t lanes) {
-    Acc parts[64];
+    Acc partials[64];
     if (lanes == 1) return acc;
-    for (uint32_t i = 0; i < lanes; i++) parts[i] = lane_of(lower, acc, i);
+    for (uint32_t i = 0; i < lanes; i++) partials[i] = lane_of(lower, acc, i);
     for (uint32_t n = lanes; n > 1; n /= 2)
         for (uint32_t i = 0; i < n / 2; i++)
-            parts[i] = acc_combine(lower, reduce, parts[2 * i], parts[2 * i + 1]);
-    return parts[0];
+            partials[i] = acc_combine(lower, reduce, partials[2 * i], partials[2 * i + 1]);
+    return partials[0];
 }
 
 /* The reduction of the values without indices. */

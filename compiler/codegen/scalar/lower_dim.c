@@ -20,7 +20,7 @@ void lower_init(Lower *lower, Codegen *k, const Plan *plan, const Kernel *kernel
                      .variant = variant,
                      .index_type = variant->sched.is_wide ? k->i64 : k->i32,
                      .lane_axis = kernel_lane_axis(kernel, &variant->sched),
-                     .n_parts = 1,
+                     .n_kernels = 1,
                      .n_together = 1,
                      .n_codes = 1};
     uint32_t n_args = kernel->args.n;

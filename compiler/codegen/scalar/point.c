@@ -186,7 +186,7 @@ static Val load_from_shared(Point *point, const Scalar *s, uint32_t arg) {
     return load;
 }
 
-static bool is_on_chip(const Lower *lower, uint32_t arg) {
+static bool is_off_memory(const Lower *lower, uint32_t arg) {
     return lower->smem && lower->smem[arg].base;
 }
 
@@ -194,7 +194,7 @@ static Val load_value(Point *point, const Scalar *s) {
     Lower *lower = point->lower;
     Codegen *k = lower->k;
     uint32_t arg = lower_arg(lower, s->buffer);
-    if (is_on_chip(lower, arg)) return load_from_shared(point, s, arg);
+    if (is_off_memory(lower, arg)) return load_from_shared(point, s, arg);
     Val guard = s->guard ? point_guard(point, s->guard) : NULL;
     Val condition = point->active;
     if (guard && k_is_vector(guard) && condition) condition = k_splat(k, condition, point->lanes);
@@ -487,7 +487,7 @@ void point_store(Point *point, const Store *store) {
         store_guarded(point, store);
         return;
     }
-    if (is_on_chip(lower, arg)) {
+    if (is_off_memory(lower, arg)) {
         store_to_shared(point, store, arg, dtype);
         return;
     }

@@ -59,7 +59,7 @@ typedef struct Lower {
     Val *maps; /* per map of the kernel or the launch: pointer to the kernel parameter */
     /* GPU: parallel kernels with the same code and other buffers. Their pointers are the function's
      * parameters from `first_param` on, their maps those from `first_map` on. */
-    uint32_t n_parts, first_param, first_map;
+    uint32_t n_kernels, first_param, first_map;
     /* The kernels that one template call emits, in this Lower and the next ones of the array: the
      * kernels of a sequence that share a block, or (GPU) parallel kernels of different code, one
      * per tile. Otherwise 1. */

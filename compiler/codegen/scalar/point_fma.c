@@ -17,14 +17,14 @@ static uint32_t *count_uses(const Lower *lower) {
         for (int i = 0; i < 3 && live[id]; i++) uses[scalar_get(kernel->scalars, id)->args[i]]++;
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         uses[kernel->reduces.data[i].value] += 2;
-        uses[kernel->reduces.data[i].factor] += 2;
+        uses[kernel->reduces.data[i].rhs] += 2;
     }
     kernel_each_store(kernel, count_store, uses);
     return uses;
 }
 
 /* A multiplication with a single use whose value has not been emitted. */
-static bool is_lone_product(const Point *point, ScalarId id) {
+static bool is_single_use(const Point *point, ScalarId id) {
     Lower *lower = point->lower;
     const Scalar *s = scalar_get(lower->kernel->scalars, id);
     if (s->kind != SCALAR_PRIM || s->prim != PRIM_MUL || point->values[id]) return false;
@@ -39,8 +39,8 @@ Val point_contracted(Point *point, const Scalar *s) {
     if (!lower->plan->graph->is_fast || dtype_kind(s->dtype) != KIND_FLOAT ||
         (s->prim != PRIM_ADD && !subtracts))
         return NULL;
-    uint32_t at = is_lone_product(point, s->args[0]) ? 0 : 1;
-    if (at == 1 && !is_lone_product(point, s->args[1])) return NULL;
+    uint32_t at = is_single_use(point, s->args[0]) ? 0 : 1;
+    if (at == 1 && !is_single_use(point, s->args[1])) return NULL;
     const Scalar *product = scalar_get(lower->kernel->scalars, s->args[at]);
     Val v[3];
     for (int i = 0; i < 3; i++)

@@ -28,8 +28,8 @@ static double column_registers(const ThreadUse *use) {
 
 static uint32_t column_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
     (void)arena;
-    bool take_turns;
-    return kernel_column_shared(kernel, &variant->sched, &take_turns);
+    bool shares_smem;
+    return kernel_column_shared(kernel, &variant->sched, &shares_smem);
 }
 
 const TemplateCost cost_gpu_column = {

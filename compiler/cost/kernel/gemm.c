@@ -38,7 +38,7 @@ bool cost_gemm_has_tiles(const Pricing *p) {
 static double bytes_at_once(const Coster *c, const Pricing *p, double columns) {
     const Sched *sched = &p->variant->sched;
     double at_once = c->card->n_processors * p->cost->pressure.n_blocks / GEMM_GROUP_ROWS;
-    return fmin(columns, at_once) * sched->gemm.tile_n * wgmma_products(sched) * p->reduced *
+    return fmin(columns, at_once) * sched->gemm.tile_n * wgmma_n_gemms(sched) * p->reduced *
            dtype_bytes(gemm_operand_dtype(p->kernel));
 }
 
@@ -135,29 +135,28 @@ double cost_gemm_waves(const Coster *c, const Pricing *p) {
 /* Of a product that rows follow. */
 double cost_gemm_least_us(const Coster *c, const Pricing *p) {
     const Kernel *next = p->kernel + 1, *end = launch_kernel(c->plan, c->launch, c->launch->n);
-    if (next >= end || !cost_is_row_phase(c, next) || !c->card->has->blocks) return 0;
-    return cost_rows_product_us(&p->variant->sched, cost_gemm_waves(c, p), p->reduced,
-                                dtype_bytes(gemm_operand_dtype(p->kernel)));
+    if (next >= end || !cost_is_sequence_rows(c, next) || !c->card->has->blocks) return 0;
+    return cost_rows_gemm_us(&p->variant->sched, cost_gemm_waves(c, p), p->reduced,
+                             dtype_bytes(gemm_operand_dtype(p->kernel)));
 }
 
 /* The warps that multiply go over the rows, then; meanwhile the next tiles' operands come. */
 static double wgmma_rows_us(const Coster *c, const Pricing *p, const Sched *sched, double prims) {
-    const KernelCost *product = p->cost - 1;
-    double busy = product->arithmetic_us + product->tensor_us + product->spill_us +
+    const KernelCost *gemm = p->cost - 1;
+    double busy = gemm->arithmetic_us + gemm->tensor_us + gemm->spill_us +
                   cost_rows_wgmma_us(sched, cost_gemm_part_waves(c, p), p->reduced, prims);
-    double both = fmax(busy, product->memory_us + p->cost->memory_us);
-    return fmax(0, both - (product->us - product->launch_us));
+    double both = fmax(busy, gemm->memory_us + p->cost->memory_us);
+    return fmax(0, both - (gemm->us - gemm->launch_us));
 }
 
 void cost_gemm_time_rows(const Coster *c, Pricing *p) {
     if (!c->card->has->blocks) return;
-    const Sched *product = &p->kernel[-1].variants[p->cost->variant].sched;
+    const Sched *gemm = &p->kernel[-1].variants[p->cost->variant].sched;
     double points = p->rows * p->reduced, prims = points > 0 ? p->cost->n_prims / points : 0;
-    double least = cost_rows_us(product, cost_gemm_part_waves(c, p), p->reduced, prims);
-    p->cost->us = template_info(product->template)->uses_copy_engine
-                      ? wgmma_rows_us(c, p, product, prims)
-                      : fmax(p->cost->us, least);
-    p->cost->us += cost_rows_begin_us(product, p->reduced);
+    double least = cost_rows_us(gemm, cost_gemm_part_waves(c, p), p->reduced, prims);
+    p->cost->us = template_info(gemm->template)->uses_copy_engine ? wgmma_rows_us(c, p, gemm, prims)
+                                                                  : fmax(p->cost->us, least);
+    p->cost->us += cost_rows_begin_us(gemm, p->reduced);
 }
 
 void cost_gemm_compute(const Coster *c, Pricing *p, double prims_per_us) {

@@ -10,13 +10,13 @@
 #include "plan/kernel.h"
 
 /* The least that a product along `k` elements of `elem_bytes` takes. */
-double cost_rows_product_us(const Sched *product, double waves, double k, uint32_t elem_bytes);
+double cost_rows_gemm_us(const Sched *sched, double waves, double k, uint32_t elem_bytes);
 /* The least that the rows take, of `columns` elements with `prims` primitives each; by wgmma what
  * they take beside what the product keeps its warps busy. */
-double cost_rows_us(const Sched *product, double waves, double columns, double prims);
-double cost_rows_wgmma_us(const Sched *product, double waves, double columns, double prims);
+double cost_rows_us(const Sched *sched, double waves, double columns, double prims);
+double cost_rows_wgmma_us(const Sched *sched, double waves, double columns, double prims);
 /* What remains of the launch that the rows do not need, since one behind another begins while that
  * one ends; and what comes before the first row. */
-double cost_rows_begin_us(const Sched *product, double columns);
+double cost_rows_begin_us(const Sched *sched, double columns);
 
 #endif

@@ -6,7 +6,7 @@
  * elements. */
 static double own_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
-    uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->value)->dtype);
+    uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->lhs)->dtype);
     double outputs = sched->gemv.lanes_along_k ? (double)sched->gemv.tile_m * sched->gemv.tile_n *
                                                      sched->gemv.threads_along_k / sched->threads
                                                : 1;
@@ -24,7 +24,7 @@ static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *
     (void)arena;
     const GemvSched *gemv = &variant->sched.gemv;
     GemvPasses p = kernel_gemv_passes(kernel, variant);
-    uint32_t n_sums = p.n_kept * p.n_parts + (p.n_groups > 1 ? p.n_groups : 0);
+    uint32_t n_sums = p.n_kept * p.n_partials + (p.n_groups > 1 ? p.n_groups : 0);
     return n_sums * gemv->tile_m * gemv->tile_n * dtype_bytes(kernel->reduces.data[0].acc);
 }
 

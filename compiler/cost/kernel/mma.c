@@ -14,9 +14,9 @@ static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
     const Reduce *reduce = &gemm->reduces.data[0];
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t axes[] = {gemm_axis_k(gemm), is_left ? gemm_axis_m(gemm) : gemm_axis_n(gemm)};
-    ScalarId factor = is_left ? reduce->value : reduce->factor;
-    const bool *reached = scalar_reached(arena, gemm->scalars, factor);
-    for (ScalarId id = 1; id <= factor; id++) {
+    ScalarId operand = is_left ? reduce->lhs : reduce->rhs;
+    const bool *reached = scalar_reached(arena, gemm->scalars, operand);
+    for (ScalarId id = 1; id <= operand; id++) {
         const Scalar *s = scalar_get(gemm->scalars, id);
         if (!reached[id] || s->kind != SCALAR_LOAD) continue;
         bool fits = index_lane_motion(tab, s->index, axes[0], 2) != LANES_CONTIGUOUS &&

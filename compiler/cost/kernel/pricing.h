@@ -55,7 +55,7 @@ static inline bool cost_continues_sequence(const Coster *c, const Kernel *kernel
 }
 
 /* Whether the kernel is rows that continue a product, in its blocks. */
-static inline bool cost_is_row_phase(const Coster *c, const Kernel *kernel) {
+static inline bool cost_is_sequence_rows(const Coster *c, const Kernel *kernel) {
     return cost_continues_sequence(c, kernel) && form_info(kernel->form)->reduces_rows;
 }
 

@@ -55,7 +55,7 @@ static void reach_stage(Walk *w, const Stage *stage) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = stage_reduce(w->kernel, stage, i);
         reach(w, reduce->value);
-        reach(w, reduce->factor);
+        reach(w, reduce->rhs);
         reach(w, reduce->arg_index);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++) {

@@ -17,7 +17,7 @@ static double arg_size(const Kernel *kernel, uint32_t lanes) {
 /* Beside the values of a step. */
 static double own_registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
     RowSched row = sched_row(sched);
-    double size = (row.threads_per_row > 1 ? REGS_TEAM_SHARE : 0) + arg_size(kernel, sched->lanes);
+    double size = (row.threads_per_row > 1 ? REGS_ROW_THREADS : 0) + arg_size(kernel, sched->lanes);
     if (!row.resident) return size + (is_least ? 0 : REGS_ROW_LOOP);
     double kept = registers_kept(arena, kernel, sched);
     if (sched->is_wide) size += row.resident; /* addresses of steps that may not exist */

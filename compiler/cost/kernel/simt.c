@@ -76,7 +76,7 @@ static double registers(const ThreadUse *use) {
 }
 
 static uint32_t epilogue_bytes(const Kernel *kernel, const Sched *sched) {
-    return simt_part_bytes(sched, dtype_bytes(kernel->reduces.data[0].acc));
+    return simt_subtile_bytes(sched, dtype_bytes(kernel->reduces.data[0].acc));
 }
 
 const TemplateCost cost_gpu_gemm_simt = {

@@ -13,7 +13,7 @@ static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) 
     const Sched *sched = &p->variant->sched;
     double halves = dtype_bytes(gemm_operand_dtype(p->kernel)) / 2.0;
     double tile = 2.0 * sched->gemm.tile_m * tile_n * sched->gemm.tile_k * halves;
-    double step = COST_WGMMA_STEP_US / wgmma_products(sched) +
+    double step = COST_WGMMA_STEP_US / wgmma_n_gemms(sched) +
                   tile * c->card->n_processors / (c->card->wgmma_tflops * 1e6);
     double epilogue = sched->gemm.store_warps ? 0 : COST_WGMMA_EPILOGUE_US * tile_n;
     if (p->variant->maps[0].im2col) step = fmax(step, wgmma_windows_us(sched->gemm.tile_m, tile_n));
@@ -72,7 +72,7 @@ static void compute(const Coster *c, Pricing *p, double prims_per_us) {
  * that copy give up theirs, and a thread of the launch begins with its share of all there are. */
 static double registers(const ThreadUse *use) {
     const Sched *sched = use->sched;
-    double tile = (double)sched->gemm.tile_m * sched->gemm.tile_n * wgmma_products(sched) /
+    double tile = (double)sched->gemm.tile_m * sched->gemm.tile_n * wgmma_n_gemms(sched) /
                   (sched->gemm.warps_m * WARP_THREADS);
     double own = tile + REGS_FRAGMENT;
     bool is_shared_out = sched->gemm.warps_m > WGMMA_GROUP_WARPS;

@@ -222,14 +222,14 @@ static NodeId matmul_mismatch(Builder *b, NodeId left, NodeId right, const char 
 }
 
 /* The product without the row of a vector on the left, the column of one on the right. */
-static NodeId drop_vector_axes(Builder *b, NodeId product, bool row, bool column) {
-    const Shape from = *build_shape_of(b, product);
+static NodeId drop_vector_axes(Builder *b, NodeId gemm, bool row, bool column) {
+    const Shape from = *build_shape_of(b, gemm);
     Shape to = {0};
     for (uint32_t k = 0; k < from.rank; k++) {
         bool is_dropped = (row && k + 2 == from.rank) || (column && k + 1 == from.rank);
         if (!is_dropped) to.dims[to.rank++] = from.dims[k];
     }
-    return build_reshaped(b, product, &to);
+    return build_reshaped(b, gemm, &to);
 }
 
 static bool check_precision(Builder *b, Precision precision, Dtype dtype) {
@@ -261,7 +261,7 @@ NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Preci
     Shape a = *build_shape_of(b, args[0]), c = *build_shape_of(b, args[1]);
     if (a.dims[a.rank - 1] != c.dims[c.rank - 2])
         return matmul_mismatch(b, left->node, right->node, "contracted extents");
-    if (!shape_product(b->dims, &a, &c, &node.shape))
+    if (!matmul_shape(b->dims, &a, &c, &node.shape))
         return matmul_mismatch(b, left->node, right->node, "leading axes");
     NodeId id = build_checked_node(b, node);
     return id == NODE_NONE ? id : drop_vector_axes(b, id, left_rank == 1, right_rank == 1);
