@@ -1,4 +1,4 @@
-/* The order of summation of every template. See order.h. */
+/* The tables of forms and engines, and the order of sums. See order.h. */
 #include "lowering/order.h"
 
 static const FormInfo forms[] = {

@@ -1,23 +1,23 @@
-/* Order of summation: the form of a kernel, and for GEMMs the engine, say in which order elements
- * are added, whatever tiles, threads and launches compute it. */
+/* The order of sums. The form of a kernel, and for GEMMs the engine, decide in which order elements
+ * are added, whatever tiles, threads and launches compute them. */
 #ifndef FUSEC_LOWERING_ORDER_H
 #define FUSEC_LOWERING_ORDER_H
 
 #include "ir/dim.h"
 #include "machine/target.h"
 
-/* How reduced elements lie relative to the innermost axis of the tensor that is reduced
- * (lowering/forms.def). With the extents it fixes the order of summation. */
+/* The position of the reduced axes relative to the innermost axis of the reduced tensor
+ * (lowering/forms.def). Together with the extents it fixes the order of sums. */
 typedef enum {
 #define FORM(symbol, ...) FORM_##symbol,
 #include "lowering/forms.def"
 } KernelForm;
 
-/* Order of summation, a function of form, device class and the number of elements alone. Element i
- * of a segment is added to chain i mod n_chains in ascending order, starting from the identity;
- * chains are joined by a balanced tree, lowest bit of the chain number first; when there are
- * several segments of segment_elems elements, they are reduced to partials, which are reduced in
- * turn by the same rule. A chain without elements holds the identity, which changes no bit. */
+/* The order of a sum, a function of form, device class and the number of elements alone. Element i
+ * of a segment is added to chain i mod n_chains, in ascending order, starting from the identity. A
+ * balanced tree joins the chains, lowest bit of the chain number first. If there are several
+ * segments of segment_elems elements, each gives a partial result, and these are summed by the same
+ * rule. A chain without elements holds the identity, which changes no bit. */
 typedef struct ReduceOrder {
     uint32_t n_chains; /* a power of two */
     int64_t segment_elems;
@@ -28,19 +28,20 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 typedef struct FormInfo {
     const char *name, *title;
     uint32_t n_chains;     /* of a sum; 0: the device class's row_chains (machine/devices.def) */
-    int64_t segment_elems; /* ReduceOrder; the same on every device, so that one plan serves all */
-    bool reduces;          /* it has reductions over its reduced axes */
-    bool reduces_rows;     /* the innermost axis is reduced: lanes go along it, and are joined */
-    bool reduces_columns;  /* the innermost axis is not: each lane has the sums of its own column */
+    int64_t segment_elems; /* as in ReduceOrder; equal on all devices, so that one plan serves
+                            * all */
+    bool reduces;          /* the kernel has reductions over its reduced axes */
+    bool reduces_rows;     /* the innermost axis is reduced: lanes lie along it and are joined */
+    bool reduces_columns;  /* the innermost axis is not reduced: each lane sums its own column */
     bool multiplies; /* one matmul: parallel axes .., m, n, reduced axis k, stores over .., m, n */
-    bool one_pass;   /* it visits each of its points once; else once for each stage */
+    bool one_pass;   /* it visits each point once; otherwise once per stage */
 } FormInfo;
 const FormInfo *form_info(KernelForm form);
 
-/* How a GEMM adds up its products (lowering/engines.def). The engine rests on dtypes, the operands'
- * own extents (not on how a kernel's loops share them) and the target alone. Of a matmul with
- * segments (Attrs.segment_elems) each segment has the engine's order, and the segments'
- * accumulators are elements of a column (ReduceOrder). */
+/* The order in which a GEMM adds its products (lowering/engines.def). The engine depends on dtypes,
+ * the operands' own extents (not on a kernel's loops) and the target alone. In a split-K matmul
+ * (Attrs.segment_elems) each segment has the engine's order, and the segments' accumulators are
+ * summed as the elements of a column (ReduceOrder). */
 typedef enum {
 #define ENGINE(symbol, ...) GEMM_##symbol,
 #include "lowering/engines.def"
@@ -49,11 +50,11 @@ typedef enum {
 typedef struct EngineInfo {
     const char *name;
     bool uses_tensor_cores;
-    bool uses_warp_groups; /* four warps multiply together, operands in shared memory */
+    bool uses_warp_groups; /* a warpgroup multiplies operands in shared memory */
 } EngineInfo;
 const EngineInfo *engine_info(GemmEngine engine);
 
-/* Of GEMM_GEMV, for an extent `k`: the power of two that holds what it can be, within a
+/* The chains of GEMM_GEMV for an extent `k`: the power of two that covers its range, within a
  * bound. */
 uint32_t gemv_n_chains(const DimTab *dims, DimId k);
 

@@ -1,6 +1,5 @@
-/* The list of templates, and what is known of each without its code. The code is in the table of
- * codegen/template.c, which expands lowering/templates.def too: a template without an emit function
- * does not link. */
+/* The list of templates and their traits. The code is in the table of codegen/template.c, which
+ * expands lowering/templates.def too: a template without an emit function does not link. */
 #ifndef FUSEC_LOWERING_TEMPLATE_H
 #define FUSEC_LOWERING_TEMPLATE_H
 
@@ -31,25 +30,25 @@ typedef struct TemplateInfo {
     DeviceClass device;
     GemmEngine engine;
     SchedParams params;
-    /* Arrays in shared memory come from a pool that the bodies of one function have in common; else
-     * the template declares one array of its own. */
+    /* Arrays in shared memory come from a pool that all bodies of a function share. Otherwise the
+     * template declares an array of its own. */
     bool pools_shared;
-    /* The copy engine brings tiles of both operands to shared memory, by tensor maps. Warps that
-     * only copy run beside those that multiply, and a block goes on from tile to tile, over those
-     * of all kernels of a parallel launch. */
+    /* The copy engine (TMA) brings tiles of both operands to shared memory. Producer warps copy
+     * while consumer warps multiply, and a persistent block walks over tiles, over those of all
+     * kernels of a parallel launch. */
     bool uses_copy_engine;
-    /* A block or a work unit makes a tile of outputs together, from operands that its threads or
-     * lanes share; else each output is computed by itself. */
+    /* A block or work unit computes a tile of outputs from operands that its threads or lanes
+     * share. Otherwise each output is computed by itself. */
     bool tiles_outputs;
-    /* Loads that lie across the lanes come through shared memory, where they are transposed. */
+    /* Uncoalesced loads go through shared memory, which transposes them. */
     bool transposes_loads;
-    /* Lanes go on from the end of a row to the next row. */
+    /* Vectors of lanes run across the ends of rows. */
     bool lanes_cross_rows;
-    /* One mainloop multiplies for several GEMMs of a launch that have the lhs in common. */
+    /* One mainloop multiplies several GEMMs of a launch with a common lhs. */
     bool joins_products;
-    /* Blocks of a cluster share the sums of one tile. */
+    /* The blocks of a cluster share the sums of one tile. */
     bool cluster_splits_k;
-    /* However many its blocks are, they need little of a processor beside others. */
+    /* Any number of its blocks uses little of a processor. */
     bool is_small;
 } TemplateInfo;
 

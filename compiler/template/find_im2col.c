@@ -1,16 +1,17 @@
-/* See im2col.h. The operand is a choice by k among loads, each of which a guard of pads may replace
- * by zero. Its pieces are read off one by one; then the digits of m that their addresses and guards
- * are made of; and then each address as a pixel. What is claimed is checked against the guards. */
+/* See find_im2col.h. The lhs is a select by k among loads, each of which a guard may replace by a
+ * zero of padding. The steps: list the loads as pieces, split m into the digits that their
+ * addresses and guards use, and express each address as a pixel. The result is checked against the
+ * guards. */
 #include "template/find_im2col.h"
 
 #include <string.h>
 
-/* What PTX has room for, by the number of spatial axes: bits of an offset, and of a corner. */
+/* Limits of PTX, by the number of spatial axes: bits of an offset, and of a corner. */
 static const uint32_t offset_bits[IM2COL_MAX_SPATIAL + 1] = {0, 16, 8, 5};
 static const uint32_t corner_bits[IM2COL_MAX_SPATIAL + 1] = {0, 16, 8, 5};
 enum { MAX_STEP = 8, MAX_GUARDS = 8, MAX_DIGITS = IM2COL_MAX_SPATIAL + 1 };
 
-/* One load, for k from `lo` on, under the guards that were met on the way to it. */
+/* One load, for k in [lo, hi), with the guards on the way to it. */
 typedef struct Piece {
     int64_t lo, hi;
     const Scalar *load;
@@ -18,20 +19,20 @@ typedef struct Piece {
     uint32_t n_guards;
 } Piece;
 
-/* A part of m: m / per % n, without end if n is 0. */
+/* A digit of m: m / per % n; without bound if n is 0. */
 typedef struct Digit {
     int64_t per, n;
 } Digit;
 
 typedef struct Finder {
     const Kernel *kernel;
-    const Buffer *buffer; /* the plan's first, until it is known which is loaded */
+    const Buffer *buffer; /* before a load is found: the plan's first buffer */
     const ScalarTab *scalars;
     const IndexTab *tab;
     const DimTab *dims;
     Piece pieces[IM2COL_MAX_TAPS];
     uint32_t n_pieces;
-    int64_t n_rows;           /* of m; 0: it is not known */
+    int64_t n_rows;           /* the extent of m; 0: unknown */
     int64_t cuts[MAX_DIGITS]; /* where digits of m begin, ascending from 1 */
     uint32_t n_digits;
     Im2col *out;
@@ -43,7 +44,7 @@ static bool is_number(const Finder *f, DimId dim, int64_t *value) {
 
 /* Pieces. */
 
-/* Whether it says of k alone that it is in [lo, hi). */
+/* Whether the guard is a range [lo, hi) of k alone. */
 static bool is_range_of_k(const Finder *f, GuardId id, int64_t *lo, int64_t *hi) {
     Guard guard = guard_get(f->scalars, id);
     IndexExpr expr = index_expr(f->tab, guard.index);
@@ -63,7 +64,7 @@ static bool is_zero(const Finder *f, ScalarId id) {
     return s->kind == SCALAR_CONST && s->number == 0;
 }
 
-/* Of the operand where k is in [lo, hi). */
+/* Adds the pieces of the operand for k in [lo, hi). */
 static bool add_pieces(Finder *f, ScalarId id, Piece at) {
     const Scalar *s = scalar_get(f->scalars, id);
     if (s->kind == SCALAR_LOAD) {
@@ -90,7 +91,7 @@ static bool add_pieces(Finder *f, ScalarId id, Piece at) {
 
 static bool parse_atom(const Finder *f, IndexAtom atom, Digit *digit);
 
-/* Of an index that is one digit and nothing else. */
+/* Parses an index that is exactly one digit. */
 static bool parse_digit(const Finder *f, IndexId id, Digit *digit) {
     IndexExpr expr = index_expr(f->tab, id);
     int64_t offset, coefficient;
@@ -126,8 +127,8 @@ static bool add_cut(Finder *f, int64_t cut) {
     return true;
 }
 
-/* Where the digits of an index begin and end. A guarded one without end ends with m: there is one
- * image. */
+/* Cuts m where the digits of an index begin and end. A guarded digit without bound ends with m:
+ * there is one image. */
 static bool cut_at(Finder *f, IndexId id, bool is_guarded) {
     IndexExpr expr = index_expr(f->tab, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
@@ -156,7 +157,7 @@ static bool find_digits(Finder *f) {
 
 /* Addresses. */
 
-/* An index as digits by coefficients, k and a constant. */
+/* An index as a sum of digits times coefficients, k times a coefficient, and a constant. */
 typedef struct Linear {
     int64_t by[MAX_DIGITS], by_k, offset;
 } Linear;
@@ -183,7 +184,7 @@ static bool linear_of(const Finder *f, IndexId id, Linear *linear) {
     return true;
 }
 
-/* The image's axes are the buffer's: channels, those along which windows lie, and the rest. */
+/* Finds the image's axes in the buffer: the channels, the spatial axes, and the rest. */
 static bool find_axes(Finder *f, const Linear *first) {
     Im2col *out = f->out;
     const Shape *shape = &f->buffer->shape;
@@ -216,7 +217,7 @@ static int64_t nearest(int64_t a, int64_t b) {
     return twice / (2 * b) - (twice % (2 * b) < 0);
 }
 
-/* The pixel that the piece begins at in the first row, and its channel. */
+/* The pixel and the channel at which the piece begins in the first row. */
 static bool find_pixel(const Finder *f, const Piece *piece, const Linear *linear, int64_t *pixel,
                        int64_t *channel) {
     int64_t rest = linear->offset + piece->lo;
@@ -228,7 +229,7 @@ static bool find_pixel(const Finder *f, const Piece *piece, const Linear *linear
     return linear->by_k == 1 && rest >= 0 && rest + piece->hi - piece->lo <= f->out->n_channels;
 }
 
-/* Whether what the guard asks for is that the pixel is there along one axis, which is noted. */
+/* Whether the guard asks exactly that the pixel exists along one axis; notes the axis. */
 static bool asks_for_pixel(const Finder *f, const Piece *piece, Guard guard, const int64_t *pixel,
                            bool *is_guarded) {
     Linear linear;
@@ -251,7 +252,7 @@ static bool asks_for_pixel(const Finder *f, const Piece *piece, Guard guard, con
            hi - lo == axis->size;
 }
 
-/* Where nothing asks, no row's pixel may be missing. */
+/* Along an axis without a guard, the pixel of every row must exist. */
 static bool is_as_guarded(const Finder *f, const Piece *piece, const int64_t *pixel) {
     bool is_guarded[IM2COL_MAX_SPATIAL] = {false};
     for (uint32_t i = 0; i < piece->n_guards; i++)
@@ -266,7 +267,7 @@ static bool is_as_guarded(const Finder *f, const Piece *piece, const int64_t *pi
     return true;
 }
 
-/* Taps as offsets from a row's own pixel, which is the least of them along each axis. */
+/* Sets the taps as offsets from the row's own pixel, which is the smallest along each axis. */
 static bool set_taps(const Finder *f, int64_t pixels[][IM2COL_MAX_SPATIAL]) {
     Im2col *out = f->out;
     int64_t corner = INT64_C(1) << (corner_bits[out->n_spatial] - 1);
@@ -286,7 +287,7 @@ static bool set_taps(const Finder *f, int64_t pixels[][IM2COL_MAX_SPATIAL]) {
     return true;
 }
 
-/* Of pieces that all move alike. */
+/* Sets the taps of pieces that all have the same coefficients. */
 static bool find_taps(const Finder *f, const Linear *first, int64_t depth) {
     int64_t pixels[IM2COL_MAX_TAPS][IM2COL_MAX_SPATIAL];
     for (uint32_t p = 0; p < f->n_pieces; p++) {

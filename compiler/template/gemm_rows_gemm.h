@@ -1,34 +1,32 @@
-/* Launches whose rows pass tile by tile: what passes and templates agree on.
+/* Gemm-rows-gemm launches such as attention: the facts on which passes and templates agree.
  *
- * A LAUNCH_GEMM_ROWS_GEMM has three kernels: a product (the scores, [.., m, n]), rows over it,
- * and a product of what the rows make (by [.., n, columns]). A block has tile_m rows from beginning
- * to end. The scores are made `tile_n` columns at a time, in every pass of the rows anew, and are
- * nowhere whole; in the last pass the rows' values are the lhs of the second product, whose
- * sums stay in registers.
+ * A LAUNCH_GEMM_ROWS_GEMM has three kernels: a GEMM (the scores [.., m, n]), a row kernel on its
+ * result, and a GEMM of the row kernel's result (with a rhs [.., n, columns]). A block has the same
+ * tile_m rows in all three. The scores are computed `tile_n` columns at a time, again in every pass
+ * of the row kernel, and never exist as a whole. In the last pass the row kernel's values are the
+ * lhs of the second GEMM, whose accumulators stay in registers.
  *
- * Nothing changes a bit. Scores are the same whenever they are made. A sum along the rows has
- * chains (ReduceOrder), and each must have its elements in ascending order; but the chains are
- * independent. So a pass that reduces takes the tiles that have the same chains one after the
- * other, then those of the next, and joins the chains of each such lot when it is done: a subtree
- * of the order's tree. The last pass takes tiles in ascending order, as the second product needs
- * them.
+ * No bit changes. The scores are the same in every pass. A sum along the rows has chains
+ * (ReduceOrder), each of which must add its elements in ascending order, but chains are
+ * independent. So a reducing pass takes the tiles with the same chains one after the other, then
+ * those with the next chains, and joins the chains of such a lot when it ends: a subtree of the
+ * order's tree. The last pass takes tiles in ascending order, as the second GEMM needs them.
  *
- * Shared memory holds the lhs's tile and two buffers, each for a tile of either right
- * operand. */
+ * Shared memory holds the lhs tile and two buffers, each for a tile of either rhs. */
 #ifndef FUSEC_TEMPLATE_GEMM_ROWS_GEMM_H
 #define FUSEC_TEMPLATE_GEMM_ROWS_GEMM_H
 
 #include "plan/plan.h"
 
 enum {
-    GEMM_ROWS_GEMM_SCORES = 0, /* its kernels */
+    GEMM_ROWS_GEMM_SCORES = 0, /* numbers of the kernels */
     GEMM_ROWS_GEMM_ROWS,
     GEMM_ROWS_GEMM_RESULT,
     GEMM_ROWS_GEMM_KERNELS,
     GEMM_ROWS_GEMM_WARPS = 4,
     GEMM_ROWS_GEMM_ELEM_BYTES = 2,
     GEMM_ROWS_GEMM_STEP = 16,  /* elements of k of one instruction */
-    GEMM_ROWS_GEMM_PAD_K = 32, /* products pad k to a multiple of this, everywhere */
+    GEMM_ROWS_GEMM_PAD_K = 32, /* every GEMM pads k to a multiple of this */
     GEMM_ROWS_GEMM_MOST_K = 128,
     GEMM_ROWS_GEMM_MOST_COLUMNS = 128 /* of the result */
 };

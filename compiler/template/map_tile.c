@@ -5,7 +5,7 @@
 
 enum { NEAR_BYTES = 16 }; /* between elements that count as lying along an axis, at most */
 
-/* Elements from one place along the axis to the next, 0: no fixed number, or no known one. */
+/* The elements between neighbours along the axis; 0: not a known constant. */
 static int64_t known_stride(const Kernel *kernel, IndexId index, uint32_t axis) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     DimId stride;
@@ -15,7 +15,7 @@ static int64_t known_stride(const Kernel *kernel, IndexId index, uint32_t axis) 
     return !is_known ? 0 : value < 0 ? -value : value;
 }
 
-/* Whether elements side by side along the axis may be so in memory, by a remainder perhaps. */
+/* Whether neighbours along the axis may be contiguous in memory, perhaps through a remainder. */
 static bool may_be_near(const Kernel *kernel, const Scalar *load, uint32_t axis) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const DimTab *dims = indextab_dims(tab);
@@ -97,8 +97,9 @@ uint32_t map_tile_bytes(Arena *arena, const Kernel *kernel, const Sched *sched) 
     return bytes;
 }
 
-/* A warp that reads has tile_n / lanes rows, from one to the next by `lanes`; those are told apart
- * by as many banks as the words of its columns leave. One that writes has rows side by side. */
+/* The swizzle. A warp that reads touches tile_n / lanes rows, `lanes` apart, which need different
+ * banks as far as the words of its columns leave some. A warp that writes touches neighbouring
+ * rows. */
 MapTilePlace map_tile_place(const Sched *sched, uint32_t elem_bytes) {
     uint32_t word = elem_bytes < WORD_BYTES ? WORD_BYTES : elem_bytes;
     uint32_t n_banks = LINE_BYTES / word, n_rows = sched->map_tile.tile_n / sched->lanes;

@@ -1,4 +1,4 @@
-/* GEMM_FMA on a GPU: what its schedule and its template agree on. */
+/* GEMM_FMA on a GPU: the facts on which its schedule and its template agree. */
 #ifndef FUSEC_TEMPLATE_SIMT_H
 #define FUSEC_TEMPLATE_SIMT_H
 
@@ -7,8 +7,8 @@
 
 enum { SIMT_FRAGMENT_BYTES = ACCESS_BYTES };
 
-/* Threads of a warp along m: 8 by 4; 4 by 8 with two rows each, where a warp has 8 rows and columns
- * for that; or all along the one side that there is. */
+/* Threads of a warp along m: 8 by 4 usually, 4 by 8 with two rows each if the warp has 8 rows and
+ * enough columns, or all along the only side of a row or column. */
 static inline uint32_t simt_lanes_m(const Sched *sched) {
     uint32_t rows = sched->gemm.tile_m / sched->gemm.warps_m,
              columns = sched->gemm.tile_n / sched->gemm.warps_n;
@@ -17,8 +17,8 @@ static inline uint32_t simt_lanes_m(const Sched *sched) {
     return rows < 16 && columns >= 16 ? 4 : 8;
 }
 
-/* How many rows of k a thread's fragments are loaded ahead: what it multiplies meanwhile is to take
- * as long as shared memory, some 30 clocks. It divides tile_k. */
+/* The number of k rows by which a thread's fragments are loaded ahead. The multiplications in
+ * between should take as long as shared memory, some 30 clocks. It divides tile_k. */
 enum { SIMT_MAX_AHEAD = 8 };
 static inline uint32_t simt_rows_ahead(const Sched *sched) {
     uint32_t threads = WARP_THREADS * sched->gemm.warps_m * sched->gemm.warps_n;
@@ -28,14 +28,14 @@ static inline uint32_t simt_rows_ahead(const Sched *sched) {
     return ahead;
 }
 
-/* Shared memory of a tile of both operands, with the most that rows are padded by. */
+/* Shared memory of a stage, a tile of both operands, with the largest padding of rows. */
 static inline uint32_t simt_stage_bytes(const Sched *sched, uint32_t acc_bytes) {
     uint32_t row = (sched->gemm.tile_m + sched->gemm.tile_n) * acc_bytes + 2 * SIMT_FRAGMENT_BYTES;
     return row * sched->gemm.tile_k + 2 * SIMT_FRAGMENT_BYTES;
 }
 
-/* The epilogue takes the tile in parts, a row of every thread's fragments at a time: elements from
- * row to row, and the bytes of a part. */
+/* The epilogue stores the tile in parts, one row of every thread's fragments at a time. The
+ * elements from row to row of a part, and the bytes of a part. */
 static inline uint32_t simt_subtile_pitch(const Sched *sched, uint32_t acc_bytes) {
     return sched->gemm.tile_n + (sched->gemm.tile_n > 1 ? SIMT_FRAGMENT_BYTES / acc_bytes : 0);
 }

@@ -1,12 +1,12 @@
-/* What a block of GEMM_WGMMA keeps in shared memory, in this order: its stages, each a tile of
- * the lhs and one of the right for each product, side by side so that they are one to the
- * instruction; per warp that multiplies, some rows of results on their way to the epilogue, or all
- * of its rows where other warps store them; two barriers per stage, and then per warp. The
- * scheduler sizes it, the template lays it out.
+/* The shared memory of a GEMM_WGMMA block, in this order. First its stages: each has a tile of the
+ * lhs and one rhs tile per GEMM, side by side so that one instruction reads them all. Then a
+ * results buffer per consumer warp: some of its rows, or all of its rows if store warps store them.
+ * Then two mbarriers per stage, and two per consumer warp with store warps. The schedule sizes it,
+ * the template lays it out.
  *
- * A tile of an operand is wgmma_depth long along k. Straight, k is contiguous: a row of 128 bytes
- * per m (or n). Turned, m (or n) is: blocks of as many rows, a row per k, each 64 elements of m (or
- * n) wide; elements of 16 bits alone may be turned. */
+ * An operand's tile is wgmma_depth long along k. In a straight tile k is contiguous: a row of 128
+ * bytes per m (or n). In a transposed tile m (or n) is contiguous: blocks of one row per k, each
+ * row 64 elements of m (or n). Only 16-bit elements can be transposed. */
 #ifndef FUSEC_TEMPLATE_WGMMA_H
 #define FUSEC_TEMPLATE_WGMMA_H
 
@@ -16,21 +16,21 @@
 #include <math.h>
 
 enum {
-    WGMMA_ROWS = 64, /* of an instruction, by a group of four warps */
+    WGMMA_ROWS = 64, /* of an instruction of a warpgroup */
     WGMMA_GROUP_WARPS = 4,
     WGMMA_SWIZZLE_BYTES = 128,
     WGMMA_TILE_ALIGN = 1024, /* the swizzle repeats after 8 rows */
-    WGMMA_WARP_ROWS = 16,    /* of them, a warp's */
+    WGMMA_WARP_ROWS = 16,    /* those of one warp */
     WGMMA_EPILOGUE_ROWS = EPILOGUE_WARP_ROWS,
     WGMMA_EPILOGUE_COLUMNS = 128,
-    WGMMA_MAX_WIDTH = 256, /* columns of an instruction, of all products together */
+    WGMMA_MAX_WIDTH = 256, /* columns of an instruction, over all GEMMs of the launch */
     WGMMA_MAX_GEMMS = 4,
     WGMMA_MAX_STAGES = 12,
     WGMMA_BARRIER_BYTES = 8,
     WGMMA_SHARED_BYTES = CARD_SHARED_H200 /* of a block, on every card with wgmma */
 };
 
-/* Elements of k of a stage: they fill a row of the swizzle. */
+/* Elements of k of a stage: one row of the swizzle. */
 static inline uint32_t wgmma_depth(Dtype dtype) {
     return WGMMA_SWIZZLE_BYTES / dtype_bytes(dtype);
 }
@@ -40,8 +40,8 @@ static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_mn_major) {
     return rows * WGMMA_SWIZZLE_BYTES;
 }
 
-/* A warp drains results by lanes that take 1 or 4 columns each, side by side and then row below
- * row: rows at a time, a power of two. */
+/* Rows that a warp stores per step, a power of two. Its lanes take 1 or 4 columns each, side by
+ * side and then row below row. */
 static inline uint32_t wgmma_epilogue_step(uint32_t columns, uint32_t lanes) {
     uint32_t across = columns / lanes, step = WGMMA_EPILOGUE_ROWS;
     while (step > 1 && across * step > 32) step /= 2;
@@ -52,8 +52,8 @@ static inline uint32_t wgmma_n_gemms(const Sched *sched) {
     return sched->gemm.n_gemms > 1 ? sched->gemm.n_gemms : 1;
 }
 
-/* Columns that a warp drains at once, of each product: a divisor of the tile. Each part has a price
- * of its own, as much as four steps. */
+/* Columns of each GEMM that a warp stores per part: a divisor of the tile. Each part has an
+ * overhead of about four steps. */
 static inline uint32_t wgmma_epilogue_columns(const Sched *sched, uint32_t lanes) {
     uint32_t best = 8, best_price = UINT32_MAX, tile_n = sched->gemm.tile_n;
     uint32_t most = WGMMA_EPILOGUE_COLUMNS / wgmma_n_gemms(sched);
@@ -68,13 +68,13 @@ static inline uint32_t wgmma_epilogue_columns(const Sched *sched, uint32_t lanes
     return best;
 }
 
-/* Elements from row to row, where the products lie side by side: 4 rows of 8 touch all banks. */
+/* Elements from row to row with the GEMMs side by side: 4 rows of 8 bytes touch all banks. */
 static inline uint32_t wgmma_epilogue_pitch(const Sched *sched, uint32_t lanes) {
     uint32_t columns = wgmma_epilogue_columns(sched, lanes) * wgmma_n_gemms(sched);
     return columns + (columns % 16 ? 16 : 8);
 }
 
-/* Of the narrow tiles, as if they were all there are. */
+/* The schedule of the narrow tiles alone. */
 static inline Sched wgmma_tail(const Sched *sched) {
     Sched tail = *sched;
     tail.gemm.tile_n = sched->gemm.tail_n;
@@ -82,13 +82,14 @@ static inline Sched wgmma_tail(const Sched *sched) {
     return tail;
 }
 
-/* Where other warps store: elements from row to row of a warp's rounded results, of 16 bits each.
- * However wide the tile is, 8 rows of 16 bytes touch all banks. */
+/* With store warps: 16-bit elements from row to row of a warp's rounded results. For any tile
+ * width, 8 rows of 16 bytes touch all banks. */
 static inline uint32_t wgmma_results_pitch(const Sched *sched) {
     return sched->gemm.tile_n * wgmma_n_gemms(sched) + 8;
 }
 
-/* Of a warp, whose neighbours may be at another tile, wide or narrow. */
+/* Bytes of one warp's buffer. Other warps may be at another tile, wide or narrow, so it is the
+ * largest of both. */
 static inline uint32_t wgmma_epilogue_bytes(const Sched *sched) {
     uint32_t most = 0;
     if (sched->gemm.store_warps) return WGMMA_WARP_ROWS * wgmma_results_pitch(sched) * 2;
@@ -106,15 +107,15 @@ static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sch
            2 * WGMMA_BARRIER_BYTES * (sched->gemm.stages + n_result_barriers);
 }
 
-/* At least, of a step whose lhs is windows over an image, in microseconds: for each row of
- * both operands, fitted to tiles of 64 and 128 rows by 64 columns on an H200 (43.2 and 38.4 us for
- * 64 images of 56 x 56 x 64, 3 x 3 taps). */
+/* Least time of a step with an im2col lhs, in microseconds per row of both operands. Fitted on an
+ * H200 to tiles of 64 and 128 rows by 64 columns (43.2 and 38.4 us for 64 images of 56 x 56 x 64, 3
+ * x 3 taps). */
 static inline double wgmma_windows_us(uint32_t tile_m, uint32_t tile_n) {
     return 0.0014 * (tile_m + tile_n);
 }
 
-/* How long tiles take on so many processors: waves of wide ones, then narrow ones where there are
- * any, in turn to those that have no tile of the last wave. */
+/* The time of all tiles on so many processors: waves of wide tiles, then the narrow ones, which
+ * first go to processors without a wide tile in the last wave. */
 static inline double wgmma_waves_us(double n_wide, double wide_us, double n_narrow,
                                     double narrow_us, double n_processors) {
     double waves = ceil(n_wide / n_processors), n_idle = waves * n_processors - n_wide;

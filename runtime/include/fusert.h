@@ -457,10 +457,8 @@ FRT_API frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_b
 /* Run the graph, and prepare it first if bindings, dims or params have changed.
  *   stream  CUDA: a CUstream of the program's context (NULL = the legacy default stream). The run
  *           is enqueued there and nowhere else, with no synchronisation. A prepared run
- *           allocates
- *           nothing and may be captured into a graph. Ignored on the CPU, where the run
- *           is
- *           finished on return.
+ *           allocates nothing and may be captured into a graph. Ignored on the CPU, where the
+ *           run is finished on return.
  * FRT_E_LAUNCH (this run was refused; outputs are undefined), _DEVICE_LOST (the context is gone;
  * every later call says so), and the statuses of frt_prepare. The caller's floating-point state and
  * current CUDA context are as before. */
