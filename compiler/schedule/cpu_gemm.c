@@ -1,17 +1,17 @@
 /* Schedules of GEMMs on a CPU. See gemm.h.
  *
- * warps_m by warps_n is the register tile; vectors lie along n, unless n is shorter than a vector
- * (then warps_n is no multiple of lanes). A unit is tile_m by tile_n and goes through k by tile_k.
- * Sizes are bounded by the stack: a unit keeps tile_k by tile_n of one operand and tile_m by tile_n
- * of partial results there. A few rows are too few to repay packing the columns (stages 0), unless
- * an init step has done it. */
+ * register_m by register_n is the register tile. Vectors lie along n, unless n is shorter than a
+ * vector (then register_n is no multiple of lanes). A work unit is tile_m by tile_n and loops over
+ * k by tile_k. The stack bounds these sizes: it holds tile_k by tile_n of one operand, and tile_m
+ * by tile_n of partial results. With few rows, packing the columns does not pay (is_blocked false),
+ * unless an init step has packed them. */
 #include "schedule/gemm.h"
 #include "machine/tuning.h"
 
 enum {
     WIDE_VECTOR_BYTES = 64,
-    /* Rows of a register tile: as many as leave registers for a broadcast element, 16 of AVX2 or
-     * 32 of AVX-512. */
+    /* Rows of a register tile: as many as fit beside one broadcast element in 16 (AVX2) or 32
+     * (AVX-512) registers. */
     LOW_TILE_ROWS = 6,
     HIGH_TILE_ROWS = 14
 };
@@ -28,8 +28,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
-/* At most `most`, at least 1, a multiple of `step`: cuts what is at most `extent` into equal parts.
- */
+/* Cuts `extent` into equal parts of at most `most`. A part is a multiple of `step`, at least 1. */
 static uint32_t cut(int64_t extent, int64_t most, int64_t step) {
     if (most < step) most = step;
     most -= most % step;
@@ -38,7 +37,8 @@ static uint32_t cut(int64_t extent, int64_t most, int64_t step) {
     return (uint32_t)min_i64(most, ceil_div(ceil_div(extent, n_parts), step) * step);
 }
 
-/* Every row takes a register per vector; each vector one more, and the broadcast element one. */
+/* Every row takes a register per vector, each vector takes one more, and the broadcast element
+ * one. */
 static Tile choose_tile(int64_t n_rows, uint32_t vector_bytes) {
     uint32_t n_registers = vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
     uint32_t most_rows = vector_bytes == WIDE_VECTOR_BYTES ? HIGH_TILE_ROWS : LOW_TILE_ROWS;
@@ -56,7 +56,7 @@ typedef struct Gemm {
     ScalarId column_operand;
     uint32_t acc_bytes, vector_bytes, lanes;
     bool is_transposed;
-    bool has_few; /* outputs */
+    bool has_few; /* few outputs */
     GemmLaunch launch;
 } Gemm;
 
@@ -69,7 +69,7 @@ static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_
     sched->cpu_gemm.tile_n = gemm->is_transposed ? block_rows : block_columns;
 }
 
-/* A tile for at most so many rows. */
+/* A register tile for at most this many rows. */
 static Tile choose_fitting_tile(const Gemm *gemm, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
     Tile tile = choose_tile(n_rows, gemm->vector_bytes);
@@ -82,21 +82,22 @@ static int64_t block_columns(const Gemm *gemm) {
     return SCHED_CPU_COLUMNS_BYTES / gemm->acc_bytes / gemm->launch.n_gemms;
 }
 
-/* Of a unit: where rows follow, all of them. */
+/* The most columns of a unit; all of them if a row kernel follows. */
 static int64_t most_columns(const Gemm *gemm) {
     int64_t all = dim_hi(gemm->dims, gemm->columns), most = block_columns(gemm);
     bool has_all = gemm->launch.has_rows && !gemm->is_transposed && all > most;
     return has_all ? all + SCHED_CPU_MOST_VECTORS * gemm->lanes : most;
 }
 
-/* What is packed has the room of a block of columns, however many there are. */
+/* The most elements of k per block: packed columns have a fixed amount of memory, whatever their
+ * number. */
 static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
     int64_t most = SCHED_CPU_DEPTH_BYTES / gemm->acc_bytes, room = most * block_columns(gemm);
     return columns > block_columns(gemm) ? min_i64(most, room / columns) : most;
 }
 
-/* Of a unit that is to make at most so many. Rows that follow are gone over by the unit alone:
- * there are to be units for several threads, as far as packing for each of them allows. */
+/* The most rows of a unit, for at most `n_rows` rows. If a row kernel follows, one thread runs it
+ * per unit, so there should be units for several threads, as far as their packing allows. */
 static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns, int64_t n_rows) {
     int64_t most = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.n_gemms;
     if (gemm->has_few) return min_i64(most, SCHED_CPU_FEW_BLOCK_ROWS);
@@ -107,8 +108,8 @@ static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns,
     return has_panels || is_one_block ? min_i64(most, SCHED_CPU_LONG_ROWS) : most;
 }
 
-/* For at most so many rows. Panels that are prepared have the width of the tile for all rows. The
- * packed columns and partial results of all products that are made at once have the room of one. */
+/* Chooses a packed schedule for at most this many rows. Prepared panels have the tile width of all
+ * rows. GEMMs that share the loop share the memory of packed columns and partial results. */
 static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
     Tile tile = choose_fitting_tile(gemm, n_rows);
@@ -137,7 +138,7 @@ static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
               cut(n_columns, SCHED_CPU_STREAM_COLUMNS_BYTES / gemm->acc_bytes, sched->lanes));
 }
 
-/* Streaming evaluates the columns' program at many places of the code. */
+/* Streaming emits the columns' scalar program at many places in the code. */
 static bool can_stream(const Gemm *gemm) {
     bool seen[SCHED_CPU_STREAM_SCALARS + 1] = {false};
     const ScalarTab *scalars = gemm->kernel->scalars;
@@ -156,9 +157,9 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
     variant->grid = dim_mul(dims, gemm_n_batches(gemm->kernel), blocks);
 }
 
-/* For a few rows: one for each bound on the rows that they may pass or stay below. Columns are
- * streamed, or come from panels that are prepared. Where rows follow, these serve several rows too,
- * by small units. */
+/* Adds variants for few rows, one per bound on the number of rows. Columns are streamed, or come
+ * from prepared panels. If a row kernel follows, prepared panels serve several rows too, in small
+ * units. */
 static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
     static const int64_t bounds[] = {SCHED_CPU_FEW_ROWS, 4 * SCHED_CPU_FEW_ROWS,
                                      SCHED_CPU_SEVERAL_ROWS};
@@ -179,8 +180,8 @@ static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
     return n;
 }
 
-/* For few outputs, if there may be so few, which sets `has_few`: low units for several threads.
- * Whether there are never more. */
+/* Adds a variant for few outputs, if there may be so few; sets `has_few`. It has low units, for
+ * several threads. Returns whether there are never more outputs. */
 static bool add_few_outputs(Gemm *gemm, Variant *variant) {
     DimTab *dims = gemm->dims;
     DimId n = kernel_n_rows(gemm->kernel);
@@ -229,8 +230,7 @@ GemmPanel sched_cpu_gemm_panel(const Kernel *kernel, const Target *target) {
                        .width = tile.vectors * gemm.lanes};
 }
 
-/* The coefficient of the axis in an index that moves with axes alone; DIM_NONE: it does not move.
- */
+/* The coefficient of the axis in an index of axes alone; DIM_NONE: the axis does not occur. */
 static DimId axis_stride(const IndexTab *tab, IndexExpr expr, uint32_t axis) {
     for (uint32_t i = 0; i < expr.n_terms; i++)
         if (index_atom(tab, expr.terms[i].atom).axis == axis) return expr.terms[i].coefficient;
@@ -243,7 +243,7 @@ static bool is_affine(const IndexTab *tab, IndexExpr expr) {
     return true;
 }
 
-/* Whether both lhs operands are loads of the same elements. */
+/* Whether the lhs operands of both are loads of the same elements. */
 static bool have_one_left(const Kernel *a, const Kernel *b) {
     const Scalar *load = scalar_get(a->scalars, a->reduces.data[0].lhs);
     const Scalar *other = scalar_get(b->scalars, b->reduces.data[0].lhs);
@@ -260,14 +260,14 @@ static bool have_one_left(const Kernel *a, const Kernel *b) {
     return is_same;
 }
 
-/* Few rows of a product are spread over units by their columns, which rows that follow would undo.
- */
+/* With few rows, a GEMM's units divide its columns; a row kernel needs all columns in one unit,
+ * which would undo this. */
 int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target) {
     Gemm gemm = gemm_of(kernel, target);
     return SCHED_CPU_WIDEST_ROW_BYTES / gemm.acc_bytes;
 }
 
-/* Of no columns, what passes would not move along the rows. */
+/* Without columns, a value passed to another kernel would have no row axis. */
 bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b) {
     const DimTab *dims = indextab_dims(scalartab_indices(a->scalars));
     return have_one_left(a, b) && a->reduces.data[0].acc == b->reduces.data[0].acc &&

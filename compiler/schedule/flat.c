@@ -3,8 +3,8 @@
 
 #include "template/flat.h"
 
-/* Whether threads beside one another read elements that lie apart: then they had better be beside
- * one another along the last axis, and not a vector apart. */
+/* Whether neighbouring threads read elements far apart. Then neighbours should be one element apart
+ * along the last axis, not a vector apart. */
 static bool is_strided(const Kernel *kernel, IndexId index) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     DimId stride;
@@ -19,8 +19,8 @@ static void note_wide(const Kernel *kernel, uint32_t buffer, DimId offset, uint3
     use->wide_args |= (uint64_t)1 << kernel_find_arg(kernel, buffer);
 }
 
-/* All stores are in order, and so are at least half of the accesses: those that are not take as
- * many accesses as before, each of more lines. */
+/* A flat map needs all stores in order, and at least half of the accesses. The others take as many
+ * accesses as before, each touching more lines. */
 FlatUse sched_flat_use(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     const bool *live = kernel_live_scalars(arena, kernel);
     const Stage *stage = &kernel->stages.data[0];

@@ -1,17 +1,17 @@
-/* Flat schedules of maps (template/flat.h): which maps they are for. */
+/* Which maps get flat schedules (template/flat.h). */
 #ifndef FUSEC_SCHEDULE_FLAT_H
 #define FUSEC_SCHEDULE_FLAT_H
 
 #include "plan/kernel.h"
 
-/* What vectors over a map's elements in order would access. */
+/* The accesses of a map with vectors in the order of its elements. */
 typedef struct FlatUse {
-    bool may;           /* it can be scheduled so, and is not worse for it */
-    bool has_others;    /* loads that are made element by element */
-    uint64_t wide_args; /* bit set over Kernel.args: whose vectors are aligned if the tensor is */
+    bool may;           /* it can be flat, and is not slower for it */
+    bool has_others;    /* some loads go element by element */
+    uint64_t wide_args; /* bit set of Kernel.args whose vectors are aligned if the tensor is */
 } FlatUse;
 FlatUse sched_flat_use(Arena *arena, const Kernel *kernel, uint32_t lanes);
-/* Blocks of a map. */
+/* The blocks of a map. */
 DimId sched_map_grid(const Kernel *kernel, const Sched *sched);
 
 #endif

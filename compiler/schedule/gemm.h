@@ -6,11 +6,12 @@
 #include "machine/target.h"
 #include "plan/plan.h"
 
-/* What starts with a GEMM: phases, whose products blocks make at once where they use wgmma,
- * and units of a CPU always, or parts, itself among them, which fill the machine together. 1 and 0:
- * none. Or rows that follow in its blocks or units: then a tile is to hold whole rows, at most
- * sched_gemm_widest_rows or sched_cpu_gemm_widest_rows of columns, and on a GPU what passes to them
- * takes so many bytes for each row. */
+/* The other kernels of a GEMM's launch. Either `products` GEMMs with a common lhs that share blocks
+ * (wgmma) or units (CPU), or `n_parts` parallel GEMMs (this one among `parts`) that fill the
+ * machine together; 1 and 0: neither. Or has_rows: a row kernel follows in the same blocks or
+ * units. Then a tile must hold whole rows, of at most sched_gemm_widest_rows or
+ * sched_cpu_gemm_widest_rows columns; on a GPU values passed to it take row_bytes of shared memory
+ * per row. */
 typedef struct GemmLaunch {
     uint32_t n_gemms, n_kernels;
     const Kernel *kernels;
@@ -18,70 +19,71 @@ typedef struct GemmLaunch {
     uint32_t row_bytes;
 } GemmLaunch;
 
-/* The GEMMs that fill the machine. */
+/* The GEMMs that fill the machine together. */
 static inline const Kernel *gemm_launch_kernels(const GemmLaunch *launch, const Kernel *kernel,
                                                 uint32_t *n) {
     *n = launch->n_kernels ? launch->n_kernels : 1;
     return launch->n_kernels ? launch->kernels : kernel;
 }
 
-/* Product of the parallel extents before m. */
+/* The product of the parallel extents before m. */
 DimId gemm_n_batches(const Kernel *kernel);
 
-/* Fill `variants` (MAX_VARIANTS of them, all set to what applies anywhere), in order of preference;
- * the last must apply always. Return how many there are, at least 1. */
+/* Fills `variants` (MAX_VARIANTS entries, initialised to always apply) in order of preference; the
+ * last must always apply. Returns their number, at least 1. */
 uint32_t sched_gpu_gemm(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                         const Target *target, Variant *variants);
-/* The most columns of the GEMM that one block of a GPU can have whole; 0: none. */
+/* The most columns of a GEMM whose whole rows fit one block of a GPU; 0: none. */
 int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel);
 /* The dynamic part of `bytes` of shared memory: none if the kernel may declare all of them, else
  * all. */
 static inline uint32_t sched_gemm_dynamic_bytes(uint32_t bytes) {
     return bytes > STATIC_SHARED_BYTES ? bytes : 0;
 }
-/* Whether a GPU multiplies such operands on tensor cores. */
+/* Whether a GPU multiplies operands of this dtype on tensor cores. */
 bool sched_gemm_has_tensor_cores(Dtype operands, Precision precision);
-/* Whether operands are copied to shared memory 16 bytes at a time where they lie so that they can.
- */
+/* Whether the operands are copied to shared memory in 16-byte accesses where their layout allows
+ * it. */
 bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel);
-/* Tensor cores: both operands f16, bf16, f64, or f32 with precision tf32. sched_gpu_gemm calls it.
- * `is_spare`: the last variant, which always applies, is for odd pointers and small products. */
+/* Schedules for tensor cores (mma): operands of f16, bf16, f64, or f32 with precision tf32.
+ * sched_gpu_gemm calls it. `is_spare`: the last variant, which always applies, serves only odd
+ * pointers and small GEMMs. */
 uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
                    bool is_spare, Variant *variants);
-/* Whether such a variant copies both operands to shared memory, several steps of k ahead. */
+/* Whether the variant copies both operands to shared memory, several steps of k ahead. */
 bool sched_mma_copies(const Kernel *kernel, const Variant *variant);
-/* Of operands of this dtype, the most columns of a tile. */
+/* The most columns of a tile with operands of this dtype. */
 int64_t sched_mma_widest_rows(Dtype dtype);
-/* The same from shared memory, for targets that have it: 0 when the operands do not lie so that the
- * copy engine can fetch them. Each variant's maps are a condition; something must follow them. */
+/* Schedules for wgmma. 0: the copy engine cannot fetch operands of this layout. A variant applies
+ * only if its tensor maps can be made, so other variants must follow. */
 uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                      const Target *target, Variant *variants);
-/* Whether the maps can be made wherever pointers are aligned and the product is not small. */
+/* Whether the maps can be made whenever pointers are aligned and the GEMM is not small. */
 bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel);
-/* Whether both are such, of the same lhs and of rhs operands that lie alike: then the same
- * blocks can make both. */
+/* Whether the same blocks can compute both GEMMs by wgmma: they have a common lhs, and rhs operands
+ * of the same layout. */
 bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b);
 
-/* CPU: the axis (m or n) along which the register tile's elements lie side by side, and how many of
- * them a tile has. */
+/* CPU: the contiguous axis (m or n) of the register tile, and the number of its elements in a
+ * tile. */
 typedef struct GemmPanel {
     uint32_t axis, width;
 } GemmPanel;
 GemmPanel sched_cpu_gemm_panel(const Kernel *kernel, const Target *target);
-/* CPU: the most columns of the GEMM that a unit can have whole. */
+/* CPU: the most columns of a GEMM whose whole rows fit one work unit. */
 int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target);
-/* CPU: whether both are of the same lhs along the same k, with rhs operands that lie
- * alike: then one pass over the rows makes both. */
+/* CPU: whether one loop over k can compute both GEMMs: they have a common lhs, the same k, and rhs
+ * operands of the same layout. */
 bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b);
-/* One row, or one column where `is_column`. sched_gpu_gemm calls it. */
+/* Schedules of a GEMM with one row, or with one column if `is_column`. sched_gpu_gemm calls it. */
 uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, Variant *variants);
-/* The same for a variant of a launch of one block (launch/one_block.c), in blocks of its number of
- * threads. */
+/* sched_gemv for a variant of a one-block launch (launch/one_block.c), with blocks of the variant's
+ * number of threads. */
 void sched_gemv_one_block(const Kernel *kernel, Variant *variant);
 uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *target,
                         Variant *variants);
 
-/* GPU: one block per tile and batch; of all parts of the launch. */
+/* GPU: one block per tile and batch; gemm_launch_grid: over all parallel GEMMs of the launch. */
 DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n);
 DimId gemm_launch_grid(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_m,
                        uint32_t tile_n);

@@ -1,7 +1,7 @@
-/* Schedules of GEMMs with one row or column on a GPU. See gemm.h.
+/* Schedules of GEMV on a GPU. See gemm.h.
  *
- * What matters is how many loads of 16 bytes are under way: about 64 KiB on each processor. The
- * order of summation is the engine's, so that everything here is free. */
+ * Performance depends on the number of 16-byte loads in flight: about 64 KiB per processor. The
+ * engine fixes the order of sums, so every schedule here gives the same bits. */
 #include "schedule/gemm.h"
 #include "machine/tuning.h"
 #include "machine/machine.h"
@@ -14,7 +14,7 @@ typedef struct GemvGpu {
     IndexTab *tab;
     DimTab *dims;
     ScalarId matrix;
-    uint32_t axis; /* of the outputs: m or n */
+    uint32_t axis; /* axis of the outputs: m or n */
     uint32_t n_chains;
 } GemvGpu;
 
@@ -22,8 +22,8 @@ static uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-/* The narrowest element that the matrix loads in runs along an axis, in bytes; 0: there is none.
- * Only the matrix moves with the outputs and with k. */
+/* Bytes of the narrowest element of the matrix that is loaded contiguously along an axis; 0: there
+ * is none. Only the matrix depends on both the outputs and k. */
 static uint32_t run_bytes(const GemvGpu *g, uint32_t axis) {
     const ScalarTab *scalars = g->kernel->scalars;
     uint32_t bytes = 0, both = 1u << gemm_axis_k(g->kernel);
@@ -37,7 +37,7 @@ static uint32_t run_bytes(const GemvGpu *g, uint32_t axis) {
     return bytes;
 }
 
-/* Lanes along an axis, and the condition that they take: 1 where there are no vectors. */
+/* Chooses lanes along an axis, and adds their condition to the predicate. 1: no vectors. */
 static uint32_t choose_lanes(const GemvGpu *g, uint32_t axis, uint32_t bytes, Variant *variant) {
     uint32_t lanes = bytes ? min_u32(ACCESS_BYTES / bytes, MAX_LANES) : 1;
     DimId extent = kernel_axis_extent(g->kernel, axis);
@@ -50,7 +50,7 @@ static uint32_t choose_lanes(const GemvGpu *g, uint32_t axis, uint32_t bytes, Va
     return lanes;
 }
 
-/* Rounds of chains under way at once, so that a thread has `loads` loads. */
+/* The number of rounds of chains in flight, for `loads` loads per thread. */
 static uint32_t choose_unroll(const GemvGpu *g, uint32_t loads, uint32_t loads_of_round) {
     int64_t n_rounds =
         dim_hi(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / g->n_chains;
@@ -74,8 +74,8 @@ static void finish(const GemvGpu *g, Variant *variant, uint32_t n_outputs) {
     if (sched->cluster > 1) variant->grid = dim_mul_const(g->dims, variant->grid, sched->cluster);
 }
 
-/* Whether twice the threads for an output would still have as many loads each as are to be under
- * way: then they end sooner, and more blocks are in different stages. */
+/* Whether twice the threads per output would each still have enough loads. Then they end sooner,
+ * and more blocks are in different phases of their work. */
 static bool fills_more_threads(const GemvGpu *g, const Sched *sched, uint32_t groups) {
     int64_t n_loads =
         dim_lo(g->dims, kernel_axis_extent(g->kernel, gemm_axis_k(g->kernel))) / sched->lanes;
@@ -84,8 +84,8 @@ static bool fills_more_threads(const GemvGpu *g, const Sched *sched, uint32_t gr
            n_loads >= (int64_t)2 * sched->gemv.threads_along_k * SCHED_GEMV_ROW_LOADS;
 }
 
-/* Lanes along k: a warp for each output, several outputs where k is short, a block where the
- * outputs are few. */
+/* Lanes along k: one warp per output, several outputs per warp if k is short, one block per output
+ * if outputs are few. */
 static void along_k(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     uint32_t groups = g->n_chains / sched->lanes, n_outputs = 1;
@@ -105,8 +105,8 @@ static void along_k(const GemvGpu *g, Variant *variant) {
     finish(g, variant, sched->threads / sched->gemv.threads_along_k * n_outputs);
 }
 
-/* Bytes of a block's strip: wide ones where that lets all blocks run at once, since blocks left for
- * a second wave take as long as the first. */
+/* Bytes of a matrix row per block. Wide strips let all blocks run at once where a second wave would
+ * double the time. */
 static uint32_t strip_bytes(const GemvGpu *g, uint32_t bytes) {
     if (g->target->max_cluster == 1 || has_few_outputs(g)) return SCHED_GEMV_NARROW_BYTES;
     DimId n = kernel_n_rows(g->kernel);
@@ -116,7 +116,7 @@ static uint32_t strip_bytes(const GemvGpu *g, uint32_t bytes) {
     return is_wide ? SCHED_GEMV_WIDE_BYTES : SCHED_GEMV_STRIP_BYTES;
 }
 
-/* As many loads in a round as passes without a loop may have, else as a loop wants. */
+/* The unroll: as many loads per round as an unrolled pass may have, else as a loop wants. */
 static uint32_t choose_strip_unroll(const GemvGpu *g, const Variant *variant) {
     Variant tried = *variant;
     for (tried.sched.unroll = SCHED_GEMV_STRIP_LOADS; tried.sched.unroll > 0;
@@ -125,8 +125,8 @@ static uint32_t choose_strip_unroll(const GemvGpu *g, const Variant *variant) {
     return choose_unroll(g, SCHED_GEMV_STRIP_LOADS, variant->sched.gemv.slots);
 }
 
-/* Lanes along the outputs: a block has a strip of them, its threads and the other blocks of its
- * cluster share the chains. */
+/* Lanes along the outputs: a block has a strip of outputs, and its threads and the other blocks of
+ * its cluster share the chains. */
 static void along_outputs(const GemvGpu *g, Variant *variant, uint32_t bytes) {
     Sched *sched = &variant->sched;
     uint32_t acc_bytes = dtype_bytes(g->kernel->reduces.data[0].acc);
@@ -148,8 +148,8 @@ static void along_outputs(const GemvGpu *g, Variant *variant, uint32_t bytes) {
     sched->unroll = choose_strip_unroll(g, variant);
 }
 
-/* One block: its threads share the chains of as many outputs as a warp's lanes reach, at most one
- * for each thread. */
+/* A one-block launch: the threads share the chains of as many outputs as the lanes of a warp cover,
+ * at most one output per thread. */
 static bool walk_along_outputs(const GemvGpu *g, Variant *variant) {
     Sched *sched = &variant->sched;
     int64_t n = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->axis));

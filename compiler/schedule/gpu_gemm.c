@@ -1,5 +1,5 @@
-/* Schedules of GEMMs on a GPU: tensor cores where the dtype has them, else tiles of fused
- * multiply-adds, as large as the problem fills the machine with. See gemm.h. */
+/* Schedules of GEMMs on a GPU: tensor cores if the dtype has them, else SIMT tiles as large as
+ * still fill the machine. See gemm.h. */
 #include "schedule/gemm.h"
 #include "machine/tuning.h"
 #include "machine/machine.h"
@@ -9,42 +9,41 @@
 #include <math.h>
 #include <string.h>
 
-/* `halves`: it is taken where the next larger tile would give at most so many blocks, in halves of
- * the processors: it is faster there, though it reads more. */
+/* `halves`: the tile is chosen if the next larger one would give at most this many blocks, in
+ * halves of the processors. It is faster there although it reads more. */
 typedef struct GemmTiles {
     uint32_t m, n, k, warps_m, warps_n, threads, stages, halves;
 } GemmTiles;
 
-/* Ascending. A thread has at most 64 accumulators. Where few blocks run at
- * once, the way from memory is what a step takes, so that smaller tiles are deeper; and the
- * smallest wait for shared memory more than they compute, so that half a machine of the next is
- * better. */
+/* Ascending. A thread has at most 64 accumulators. With few concurrent blocks, the latency of
+ * memory determines the time of a step, so smaller tiles are deeper. The smallest ones wait for
+ * shared memory more than they compute, so half a machine of the next larger is better. */
 enum { N_SIZES = 3 };
 static const GemmTiles tile_sizes[N_SIZES] = {
     {32, 32, 32, 2, 2, 128, 4, 1}, {64, 64, 16, 2, 2, 128, 2, 2}, {128, 128, 8, 2, 4, 256, 2, 0}};
-/* Few rows, as many as a tile has at most: the rhs is streamed once. An output is one
- * chain along k, so what counts is that a step of it waits for nothing: narrow tiles, so that every
- * processor has one, as much of the rhs under way as memory wants (some 40 KiB a
- * processor), and no more threads that multiply than the rows need, since each reads fragments. */
+/* For few rows, at most as many as a tile has: the rhs is streamed once. An output is one chain
+ * along k, so no step may wait. The tiles are narrow, so that every processor has one. They keep as
+ * much of the rhs in flight as memory needs (some 40 KiB per processor). They have no more
+ * multiplying threads than the rows need, because each reads fragments. */
 enum { N_FEW = 4 };
 static const GemmTiles few_tiles[N_FEW] = {{8, 32, 64, 1, 2, 128, 8, 0},
                                            {16, 32, 64, 1, 4, 128, 8, 0},
                                            {32, 32, 32, 2, 2, 128, 10, 0},
                                            {64, 32, 32, 2, 2, 128, 8, 0}};
-enum { FEW_SPARE = 2 }; /* of those, the one for odd pointers */
-/* In place of the largest, twice as wide: 8 by 16 accumulators a thread read 6 fragments for 128
- * multiplications, 8 by 8 read 4 for 64. 4096^3 in f32 takes 96 % of the time (2652 and 2775 us).
- */
+enum { FEW_SPARE = 2 }; /* index of the tile for unaligned pointers */
+/* Twice as wide, in place of the largest: 8 by 16 accumulators per thread read 6 fragments for 128
+ * multiplications, 8 by 8 read 4 for 64. 4096^3 in f32 takes 96 % of the time (2652 and 2775
+ * us). */
 static const GemmTiles tiles_wide = {128, 256, 8, 2, 4, 256, 2, 0};
-/* Of rows that are to be whole, by their columns; the lower where the higher would leave processors
- * idle, since what passes on chip is little then, too. */
+/* For whole rows, by their columns. The lower tile is for cases where the higher one would leave
+ * processors idle; it also needs little shared memory for passed values. */
 static const GemmTiles row_tiles[][2] = {
     {{32, 32, 32, 2, 2, 128, 2, 1}, {64, 32, 16, 2, 2, 128, 2, 0}},
     {{32, 64, 32, 2, 2, 128, 2, 1}, {64, 64, 16, 2, 2, 128, 2, 0}},
     {{32, 128, 32, 1, 4, 128, 2, 1}, {64, 128, 8, 1, 4, 128, 2, 0}},
     {{32, 256, 16, 1, 8, 256, 2, 1}, {64, 256, 8, 1, 8, 256, 2, 0}}};
 enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
-/* One row, of many: a warp has the outputs, all threads load for it. */
+/* One row of many columns: one warp has the outputs, and all threads load for it. */
 static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 8, 0};
 
 typedef struct GemmGpu {
@@ -53,7 +52,7 @@ typedef struct GemmGpu {
     DimTab *dims;
     int64_t n_processors;
     DimId m, n, k;
-    uint64_t own; /* arguments that are always aligned */
+    uint64_t own; /* bit set of arguments that are always aligned */
     Variant *variants;
     uint32_t n_variants;
 } GemmGpu;
@@ -115,8 +114,8 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
     g->variants[g->n_variants++] = variant;
 }
 
-/* How often a processor takes tiles of that size, or, of a grid that is not known, the tiles of a
- * row; 0: neither is known. */
+/* The number of such tiles per processor; for an unknown grid, the tiles of a row; 0: neither is
+ * known. */
 static int64_t n_rounds(const GemmGpu *g, const GemmTiles *tiles) {
     int64_t n;
     if (dim_is_const(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n), &n))
@@ -124,8 +123,8 @@ static int64_t n_rounds(const GemmGpu *g, const GemmTiles *tiles) {
     return dim_is_const(g->dims, g->n, &n) ? (n + tiles->n - 1) / tiles->n : 0;
 }
 
-/* The largest tile. A thread has no registers for the wide one's accumulators in f64; rows that one
- * tile could hold whole are left room to stay on chip. */
+/* The largest tile. In f64 a thread has no registers for the wide one's accumulators. If one tile
+ * could hold whole rows, it leaves shared memory for a row kernel. */
 static const GemmTiles *largest_tiles(const GemmGpu *g) {
     const GemmTiles *narrow = &tile_sizes[N_SIZES - 1];
     int64_t wide_tiles = tiles_wide.n / narrow->n * n_rounds(g, &tiles_wide);
@@ -136,7 +135,7 @@ static const GemmTiles *largest_tiles(const GemmGpu *g) {
                : narrow;
 }
 
-/* Blocks of the launch, of at least so many rows if it is this product alone. */
+/* The least number of blocks of the launch; of at least `rows` rows if the GEMM is alone. */
 static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t rows) {
     int64_t all = dim_lo(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n));
     DimId line = gemm_gpu_grid(g->kernel, UINT32_MAX, tiles->n); /* tiles side by side */
@@ -144,14 +143,14 @@ static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t ro
     return g->launch.n_kernels <= 1 && own > all ? own : all;
 }
 
-/* Blocks of the next larger tile, at most, where `tiles` is taken. */
+/* The most blocks of the next larger tile for which `tiles` is chosen. */
 static int64_t most_larger(const GemmGpu *g, const GemmTiles *tiles) {
     return tiles->halves * g->n_processors / 2;
 }
 
-/* Adds the variant for every size of tile, from `first`, that some extents call for. The last
- * applies always; none is larger than an extent without need. `least`: there are so many rows where
- * no variant before applies. */
+/* Adds a variant for every tile size from `first` on that some extents call for. The last one
+ * always applies, and none is needlessly larger than an extent. `least`: the least rows where no
+ * earlier variant applies. */
 static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least) {
     for (uint32_t i = first; i < N_SIZES; i++) {
         bool is_last = i + 1 == N_SIZES || dim_hi(g->dims, g->m) <= tile_sizes[i].m ||
@@ -172,11 +171,11 @@ static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least
     }
 }
 
-/* Adds the variants for few rows, of a k that is worth stages, from tile `first` to `end`; returns
- * how many rows there are at least where none applies, -1 where one always does. */
+/* Adds the variants for few rows, from tile `first` to `end`, if k is long enough for stages.
+ * Returns the least rows where none applies; -1: one always applies. */
 static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_t end) {
     int64_t least = dim_lo(g->dims, g->m), most = dim_hi(g->dims, g->m);
-    if (least < 0) least = 0; /* what is known of a difference of dims */
+    if (least < 0) least = 0; /* the range of a difference of dims may be negative */
     if (dim_hi(g->dims, g->k) < SCHED_GEMM_STAGED_DEPTH || least > few_tiles[end - 1].m)
         return least;
     for (uint32_t i = first; i < end; i++) {
@@ -190,14 +189,14 @@ static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_
     return few_tiles[end - 1].m + 1;
 }
 
-/* The same, and those for more rows. */
+/* add_few_rows, then the sizes for more rows. */
 static void add_all_sizes(GemmGpu *g, Variant variant, uint32_t first_few, uint32_t end_few,
                           uint32_t first) {
     int64_t least = add_few_rows(g, variant, first_few, end_few);
     if (least >= 0) add_sizes(g, variant, first, least);
 }
 
-/* Whether something the kernel reads or writes is contiguous along an axis. */
+/* Whether a tensor that the kernel reads or writes is contiguous along an axis. */
 static bool has_vectors_along(const GemmGpu *g, uint32_t axis, uint32_t lanes) {
     const ScalarTab *scalars = g->kernel->scalars;
     IndexTab *tab = scalartab_indices(scalars);
@@ -214,8 +213,8 @@ static bool has_vectors_along(const GemmGpu *g, uint32_t axis, uint32_t lanes) {
     return false;
 }
 
-/* The variant with vectors: its condition is on the first of k, n, m that vectors lie along and
- * that is not known to be a multiple of them; along the others it goes by elements. */
+/* Makes the variant with vectors. Its condition is on the first of k, n, m along which vectors lie
+ * and which is not a known multiple of them. Along the other axes it accesses elements. */
 static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lanes) {
     const uint32_t axes[3] = {gemm_axis_k(g->kernel), gemm_axis_n(g->kernel),
                               gemm_axis_m(g->kernel)};
@@ -237,7 +236,7 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     return any;
 }
 
-/* Sizes that hold whole rows; the few of a narrow product are streamed. */
+/* Adds sizes that hold whole rows. Few rows of a narrow GEMM are streamed. */
 static void add_row_sizes(GemmGpu *g, Variant variant) {
     uint32_t i = 0;
     while (i + 1 < N_ROW_TILES && dim_hi(g->dims, g->n) > row_tiles[i][0].n) i++;
@@ -258,7 +257,7 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     uint32_t lanes = ACCESS_BYTES / dtype_bytes(acc);
     Variant wide = variant;
     bool has_vectors = make_vector_variant(g, &wide, lanes);
-    /* Runs are taken as such by any pointer: those that are not aligned by elements. */
+    /* This variant takes any pointer, and accesses unaligned runs element by element. */
     variant.sched.lanes = lanes;
     predicate_align(&variant.predicate, ACCESS_BYTES, g->own);
     if (g->launch.has_rows) {
@@ -276,18 +275,16 @@ static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
     add_all_sizes(g, variant, first, end, 1);
 }
 
-/* What has a chain for each output and nothing else: SCHED_NAIVE_MOST multiply-adds at most where a
- * tile would be, of a depth that a thread goes through alone, and enough such places, or as many as
- * say that there will be: fewer go in tiles, which others can follow in one launch. A million f32
- * products of 3 x 3 x 3 took 5668 us on an H200 in tiles and take 34, 100,000 of 8 x 8 x 8 272 and
- * 40, of bf16 133 and 38; 32,768 of 16 x 16 x 16 96 and 136. */
+/* Naive GEMMs: each output is one chain and nothing is shared. A tile would have at most
+ * SCHED_NAIVE_MOST multiply-adds, k is short enough for one thread, and there are many such tiles,
+ * or may be. Smaller GEMMs keep tiles, which other kernels can follow in the same launch. */
 
 static bool has_unit_k(const Kernel *kernel) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     return dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel))) <= 1;
 }
 
-/* Whether batches share the right operand, and so are rows. */
+/* Whether all batches use one rhs, so that batches count as rows. */
 static bool shares_right(const Graph *graph, const Shape *right) {
     bool is_shared = true;
     for (uint32_t d = 0; d + 2 < right->rank; d++)
@@ -297,8 +294,8 @@ static bool shares_right(const Graph *graph, const Shape *right) {
 
 typedef int64_t Bound(const DimTab *dims, DimId dim);
 
-/* Tiles of SCHED_NAIVE_ROWS rows, and all columns, of the product as the graph has it; *in_tile:
- * its multiply-adds in each. */
+/* The number of tiles of SCHED_NAIVE_ROWS rows and all columns, from the extents of the graph's
+ * matmul; *in_tile: multiply-adds per tile. */
 static double n_places(const Plan *plan, const Kernel *kernel, Bound *bound, double *in_tile) {
     const Graph *graph = plan->graph;
     const Node *node = graph_node(graph, kernel->reduces.data[0].node);
@@ -344,7 +341,7 @@ static void add_plain(GemmGpu *g) {
     variant->grid = dim_ceil_div(g->dims, kernel_n_rows(g->kernel), SCHED_NAIVE_THREADS * unroll);
 }
 
-/* Whether the product has one row or one column: of the operands as the graph has them too. */
+/* Whether the GEMM has one row or one column, in the kernel and in the graph's operands. */
 typedef enum { GEMM_SHAPE_MATRIX, GEMM_SHAPE_ROW, GEMM_SHAPE_COLUMN } GemmShape;
 
 static GemmShape gemm_shape(const Plan *plan, const Kernel *kernel) {
@@ -382,7 +379,7 @@ int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel) {
     return has_tensor_cores(kernel) ? sched_mma_widest_rows(left) : row_tiles[N_ROW_TILES - 1][0].n;
 }
 
-/* Tiles of one row of them, over batches and parts. */
+/* The tiles of one row of tiles, over batches and parallel GEMMs. */
 static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_n) {
     uint32_t n;
     const Kernel *kernels = gemm_launch_kernels(launch, kernel, &n);
@@ -396,10 +393,10 @@ static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uin
     return all;
 }
 
-/* The smallest tiles where they are better than any of wgmma's: few rows, and no more tiles than
- * run at once, or one for each product. Along a deep k wgmma's rows, of a number that is known to
- * be small, are better fetched than those of 32; those of 16 are not. What is loaded element by
- * element waits for memory at each step, which copies for wgmma's sake, and maps, do not. */
+/* Limits the small mma tiles to the cases where they beat every wgmma tile: few rows, and no more
+ * tiles than run at once, or one tile per GEMM. Along a deep k, wgmma's tiles of a small known
+ * number of rows are fetched faster than tiles of 32 rows, but not faster than tiles of 16. A load
+ * element by element waits for memory at each step; copies for wgmma, and maps, do not. */
 static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Target *target,
                               Variant *few) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -423,8 +420,8 @@ static bool limit_to_few_rows(const Kernel *kernel, const GemmLaunch *launch, co
     return true;
 }
 
-/* What wgmma leaves to others: few rows; operands with an extent that is not a multiple that every
- * map needs, one variant where vectors suit one of them; and anything. */
+/* Adds the variants after wgmma: for few rows, for operands with an extent that is no multiple as
+ * the maps need it (one variant with vectors on one of them), and for anything else. */
 static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                                  const Target *target, Variant *variants) {
     Variant others[MAX_VARIANTS], *wgmma = variants;

@@ -1,5 +1,5 @@
-/* See map_tile.h. The rule: tiles wherever a load runs against the grain, if tiles are full
- * enough; wide accesses on each side where its extent and all pointers allow them. */
+/* See map_tile.h. The rule: tiles wherever a load is uncoalesced, if tiles are full enough, with
+ * wide accesses on each side where its extent and all pointers allow them. */
 #include "schedule/map_tile.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -64,8 +64,7 @@ static bool find_out(Tiler *t) {
     return false;
 }
 
-/* The axis along which most of what runs against the grain lies, in bytes; the innermost of
- * equals. */
+/* Finds the axis with the most bytes of uncoalesced loads; the innermost one wins a tie. */
 static bool find_in(Tiler *t) {
     uint32_t most = 0;
     for (uint32_t axis = t->kernel->n_parallel; axis-- > 0;) {
@@ -87,7 +86,7 @@ static bool find_in(Tiler *t) {
 
 /* Tiles. */
 
-/* An axis that is shorter than the edge leaves its part to the other. */
+/* Sets the tile's edges. If an axis is shorter than its edge, the other edge grows. */
 static void set_tile(const Tiler *t, uint32_t edge, Sched *sched) {
     uint32_t in = ceil_pow2(dim_hi(t->dims, extent(t, t->in)));
     uint32_t out = ceil_pow2(dim_hi(t->dims, extent(t, t->out)));
@@ -112,7 +111,7 @@ static bool fits(const Tiler *t, const Sched *sched) {
            pressure_least(t->arena, t->kernel, sched) <= MAX_THREAD_REGISTERS;
 }
 
-/* Blocks, one for each tile. */
+/* The number of blocks, one per tile. */
 static DimId count_tiles(const Tiler *t, const Sched *sched) {
     DimId in = dim_ceil_div(t->dims, extent(t, t->in), sched->map_tile.tile_m);
     DimId n = dim_ceil_div(t->dims, extent(t, t->out), sched->map_tile.tile_n);
@@ -122,7 +121,7 @@ static DimId count_tiles(const Tiler *t, const Sched *sched) {
     return n;
 }
 
-/* Small tiles where large ones would leave processors without work. */
+/* Chooses small tiles if large ones would leave processors idle. */
 static bool choose_tile(const Tiler *t, Sched *sched) {
     for (uint32_t edge = SCHED_TILE_EDGE; edge >= SCHED_TILE_SMALL_EDGE; edge /= 2) {
         set_tile(t, edge, sched);
@@ -134,8 +133,8 @@ static bool choose_tile(const Tiler *t, Sched *sched) {
     return false;
 }
 
-/* Whether tiles are full enough, or where they are: what they could have less what there is is at
- * most nothing. */
+/* Requires full tiles, by a condition if it is not known: the capacity of all tiles minus their
+ * elements must be at most zero. */
 static bool ask_full(const Tiler *t, Variant *variant) {
     const Sched *sched = &variant->sched;
     DimId rows = kernel_n_rows(t->kernel);
@@ -170,7 +169,7 @@ static uint32_t widest_staged(const Tiler *t) {
     return widest;
 }
 
-/* Lanes along an axis for elements of so many bytes; every thread has some. */
+/* Lanes along an axis for elements of this size, such that every thread has some. */
 static uint32_t lanes_along(const Tiler *t, const Sched *sched, uint32_t axis, uint32_t bytes) {
     uint32_t lanes = min_u32(t->target->vector_bytes / bytes, MAX_LANES);
     int64_t value;
@@ -181,14 +180,14 @@ static uint32_t lanes_along(const Tiler *t, const Sched *sched, uint32_t axis, u
     return lanes;
 }
 
-/* That the axis is whole lanes, where that is not known. */
+/* Requires that the axis is a multiple of the lanes, if that is not known. */
 static void ask_whole(const Tiler *t, uint32_t axis, uint32_t lanes, Variant *variant) {
     DimId dim = extent(t, axis);
     if (dim_multiple(t->dims, dim) % lanes)
         predicate_require_multiple(&variant->predicate, dim, lanes);
 }
 
-/* Arguments that are accessed at the address by wide accesses. */
+/* Bit set with the argument if wide accesses need its alignment. */
 static uint64_t wide_argument(const Tiler *t, uint32_t buffer, IndexId index, uint32_t axis,
                               uint32_t lanes) {
     bool is_wide = lanes > 1 &&

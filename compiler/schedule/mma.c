@@ -1,45 +1,47 @@
-/* Schedules of GEMMs on tensor cores. See gemm.h.
+/* Schedules of GEMMs on tensor cores by mma. See gemm.h.
  *
- * In bytes everything is alike for all dtypes. k is padded to a multiple of SCHED_MMA_DEPTH_BYTES
- * everywhere, since padding is arithmetic too: tile_k is larger only where it divides k.
+ * Sizes in bytes are the same for all dtypes. k is always padded to a multiple of
+ * SCHED_MMA_DEPTH_BYTES, because padding is part of the arithmetic; tile_k is larger only where it
+ * divides k.
  *
- * Where the tiles of a size are fewer than the machine's processors, smaller ones read more, but
- * from more processors at once; and since each then waits for memory, their stages are deep. */
+ * If tiles of a size are fewer than the processors, smaller tiles read more in total, but from more
+ * processors at once. Each then waits for memory, so their pipelines are deep. */
 #include "schedule/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
 enum { STORE_LANES = 4 };
 
-/* `depth_bytes`: the most that tile_k is; 96 KiB of stages at most, which every target has, and so
- * that two blocks share a processor. */
+/* `depth_bytes`: the largest tile_k. All stages take at most 96 KiB, which every target has, and
+ * which lets two blocks share a processor. */
 typedef struct Tile {
     uint32_t m, n, depth_bytes, warps_m, warps_n, stages;
 } Tile;
 
-/* Few, one or two for each processor. Wider ones read the lhs half as often; of few rows
- * at most 80 KiB are to be under way on a processor: more of them wait for one another. */
+/* For few tiles, one or two per processor. Wider ones read the lhs half as often. With few rows at
+ * most 80 KiB should be in flight per processor, because more loads wait for each other. */
 static const Tile few_tile = {32, 32, 256, 2, 2, 6};
 static const Tile few_wide_tile = {32, 64, 256, 2, 2, 4};
 static const Tile few_rows_tile = {16, 64, 256, 1, 4, 4};
 static const Tile few_rows_deep_tile = {16, 64, 256, 1, 4, 5}; /* 100 KiB */
-static const Tile few_rows_pair_tile = {16, 64, 256, 1, 4, 3}; /* two blocks a processor */
+static const Tile few_rows_pair_tile = {16, 64, 256, 1, 4, 3}; /* two blocks per processor */
 static const Tile small_tile = {64, 64, 128, 2, 2, 6};
 /* A thread has 128 registers of accumulators. */
 static const Tile large_tile = {128, 128, SCHED_MMA_DEPTH_BYTES, 2, 2, 3};
-/* What is counted to tell whether small ones are better. */
+/* Counted to decide whether small tiles are better. */
 static const Tile half_tile = {.m = 64, .n = 128};
-/* Of operands that go through registers. */
+/* For operands that go through registers. */
 static const Tile computed_tile = {64, 64, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
-/* Where it is seldom taken: the least code. */
+/* For rare cases: the least code. */
 static const Tile spare_tile = {32, 32, SCHED_MMA_DEPTH_BYTES, 2, 2, 3};
-/* Of f64, whose accumulators take twice the registers; computing takes more than memory. */
+/* For f64, whose accumulators take twice the registers, and whose arithmetic takes longer than
+ * memory. */
 static const Tile wide_small_tile = {64, 64, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
 static const Tile wide_large_tile = {128, 128, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
-/* Few rows of it, as many as a tile has: as narrow as to give every processor a tile. */
+/* For few rows of f64, as many as a tile has: narrow, so that every processor has a tile. */
 enum { N_WIDE_FEW = 2 };
 static const Tile wide_few_tiles[N_WIDE_FEW] = {{32, 32, 256, 2, 2, 6}, {64, 32, 128, 2, 2, 6}};
-/* Of columns that are to be whole. Few rows of them are gone over by as many warps as may be. */
+/* For whole rows. Few rows get as many warps as possible. */
 static const Tile rows_tile = {64, 128, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
 static const Tile rows_wide_tile = {64, 256, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
 static const Tile wide_rows_tile = {64, 128, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
@@ -55,12 +57,14 @@ typedef struct Searcher {
     ScalarId left, right;
     uint32_t elem_bytes, chunk_elems;
     int64_t n_processors;
-    const Tile *few, *small, *large; /* few: may be NULL */
-    bool has_low;                    /* tiles for few rows */
-    const Tile *rows;                /* the only one, if rows need it; else NULL */
+    const Tile *few, *small, *large; /* `few` may be NULL */
+    bool has_low;                    /* whether tiles for few rows may be used */
+    const Tile *rows;                /* the only tile for whole rows; NULL: rows need not be
+                                      * whole */
 } Searcher;
 
-/* What taking a dim for a multiple of a chunk's elements (or none) gives. */
+/* The effect of assuming that a dim is a multiple of a chunk's elements (or of assuming
+ * nothing). */
 typedef struct OperandChoice {
     DimId condition;
     bool copies_both;
@@ -77,8 +81,8 @@ static bool are_lanes_whole(const Searcher *c, IndexId index, uint32_t axis, uin
            index_is_multiple(c->tab, index, axis, lanes);
 }
 
-/* Whether an operand's tile can be copied: a plain load that k moves by a fixed stride, in chunks
- * along k or along its own axis. */
+/* Whether an operand's tile can be copied: a plain load with a fixed stride in k, contiguous in
+ * whole chunks along k or along its own axis. */
 static bool is_copied(const Searcher *c, ScalarId operand, uint32_t axis) {
     const Scalar *s = scalar_get(c->kernel->scalars, operand);
     uint32_t k = gemm_axis_k(c->kernel);
@@ -106,7 +110,7 @@ static OperandChoice choose(const Searcher *c, DimId condition) {
                            .score = (left ? 2u : 0u) + (right ? 2u : 0u) + (is_vector ? 1u : 0u)};
 }
 
-/* The condition that helps most; one on a constant says nothing. */
+/* The condition that helps most. A condition on a constant is useless. */
 static OperandChoice best_choice(const Searcher *c) {
     OperandChoice best = choose(c, DIM_NONE);
     const uint32_t axes[3] = {gemm_axis_k(c->kernel), gemm_axis_n(c->kernel),
@@ -121,7 +125,7 @@ static OperandChoice best_choice(const Searcher *c) {
     return best;
 }
 
-/* Arguments that are accessed in runs along some axis: those alignment is asked of. */
+/* Arguments with contiguous accesses along some axis, whose alignment the variant requires. */
 static uint64_t aligned_args(const Searcher *c, const OperandChoice *choice) {
     const Kernel *kernel = c->kernel;
     const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
@@ -147,7 +151,7 @@ static uint64_t aligned_args(const Searcher *c, const OperandChoice *choice) {
     return args;
 }
 
-/* As deep as it may be, which is at most all of k, in stages that hold as much. */
+/* Sets the tile: as deep as allowed, at most all of k, with stages of equal total size. */
 static void set_tile(const Searcher *c, Variant *variant, const Tile *tile) {
     Sched *sched = &variant->sched;
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
@@ -172,7 +176,8 @@ static bool is_extent_at_most(const Searcher *c, uint32_t axis, int64_t most) {
     return dim_hi(c->dims, kernel_axis_extent(c->kernel, axis)) <= most;
 }
 
-/* Tiles along n, or along m, for all batches and parts, if that is a constant; else 0. */
+/* The constant number of tiles along n or m, over all batches and parallel GEMMs; 0: not
+ * constant. */
 static int64_t n_tiles_along(const Searcher *c, bool along_n, uint32_t tile) {
     uint32_t n;
     const Kernel *kernels = gemm_launch_kernels(&c->launch, c->kernel, &n);
@@ -188,8 +193,8 @@ static int64_t n_tiles_along(const Searcher *c, bool along_n, uint32_t tile) {
     return all;
 }
 
-/* Adds a size under the condition that the tiles of size `counted` are at most `most`; true when
- * that is certain, so that nothing larger is wanted. */
+/* Adds a size under the condition that there are at most `most` tiles of size `counted`. True: the
+ * condition is certain, so no larger size is needed. */
 static bool add_limited(const Searcher *c, Variant base, const Tile *tile, const Tile *counted,
                         int64_t most, Variant *variants, uint32_t *n_variants) {
     DimId grid = gemm_launch_grid(&c->launch, c->kernel, counted->m, counted->n);
@@ -201,8 +206,8 @@ static bool add_limited(const Searcher *c, Variant base, const Tile *tile, const
     return is_certain;
 }
 
-/* Tiles of one row or column of them, if that is more than `most`: they are mostly empty, and the
- * more of them share the way from memory, the better. */
+/* `most`, or the tiles of one row or column of tiles if that is more: such tiles are mostly empty,
+ * and more of them share memory bandwidth better. */
 static int64_t or_one_line(const Searcher *c, const Tile *tile, int64_t most) {
     int64_t in_row = n_tiles_along(c, true, tile->n);
     int64_t in_column = n_tiles_along(c, false, tile->m);
@@ -216,7 +221,7 @@ static bool fits_tile(const Searcher *c, const Tile *tile, bool both) {
     return both ? fits_m && fits_n : fits_m || fits_n;
 }
 
-/* Low tiles where higher ones would leave processors idle. */
+/* Low tiles if higher ones would leave processors idle. */
 static uint32_t add_row_choice(const Searcher *c, const OperandChoice *choice, bool is_best,
                                Variant base, Variant *variants) {
     uint32_t n = 0;
@@ -227,7 +232,8 @@ static uint32_t add_row_choice(const Searcher *c, const OperandChoice *choice, b
     return n + 1;
 }
 
-/* Adds the tiles for few rows, under the condition that they are; true when that is certain. */
+/* Adds the tiles for few rows under the condition that rows are few. True: the condition is
+ * certain. */
 static bool add_low(const Searcher *c, Variant base, Variant *variants, uint32_t *n_variants) {
     DimId m = kernel_axis_extent(c->kernel, gemm_axis_m(c->kernel));
     bool is_certain = false;
@@ -242,7 +248,7 @@ static bool add_low(const Searcher *c, Variant base, Variant *variants, uint32_t
     return is_certain;
 }
 
-/* Small tiles where larger ones are few or mostly empty: by what is known, else by a condition. */
+/* Small tiles if larger ones are few or mostly empty: by known extents, else by a condition. */
 static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool is_best,
                            Variant *variants) {
     Variant base = variants[0];
@@ -270,8 +276,8 @@ static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool 
     return n_variants + 1;
 }
 
-/* Of the variant that takes anything. Whole rows stay in one tile where they can: what works on
- * them may follow in the same blocks. */
+/* The tile of the variant that always applies. Whole rows stay in one tile if possible, so that a
+ * row kernel can follow in the same blocks. */
 static const Tile *spare_of(const Searcher *c, bool is_spare) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (c->rows) return c->rows;
@@ -280,7 +286,8 @@ static const Tile *spare_of(const Searcher *c, bool is_spare) {
     return is_spare && !splits_rows ? &spare_tile : &computed_tile;
 }
 
-/* Of whole rows: NULL where there is no room, or threads would have nothing to copy. */
+/* The low tile for whole rows. NULL: shared memory is too small, or some threads would have nothing
+ * to copy. */
 static const Tile *low_rows_of(const Searcher *c, const Target *target) {
     uint32_t i = 0;
     bool has_room = target->max_cluster > 1;
@@ -293,24 +300,24 @@ static const Tile *low_rows_of(const Searcher *c, const Target *target) {
     return has_room && is_deep && c->elem_bytes < 8 ? &low_rows_tiles[i] : NULL;
 }
 
-/* NULL: of elements so wide none is better. */
+/* The tile for few tiles. NULL: for such wide elements none is better. */
 static const Tile *few_of(const Searcher *c, const Target *target) {
     if (c->launch.has_rows) return low_rows_of(c, target);
     if (c->elem_bytes == 8) return NULL;
     int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
-    /* Of a tile less deep there are not enough chunks for all threads. */
+    /* a shallower tile has too few chunks for all threads */
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * SCHED_MMA_DEPTH_BYTES / c->elem_bytes) == 0;
     bool has_few_rows = is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
-    bool is_clustered = target->max_cluster > 1; /* such a target has 227 KiB for a block */
+    bool is_clustered = target->max_cluster > 1; /* a target with clusters has 227 KiB per block */
     if (n < SCHED_MMA_MANY_TILES || n > 2 * c->n_processors) return &few_tile;
     if (n > c->n_processors) return has_few_rows ? &few_rows_pair_tile : &few_tile;
     if (!has_few_rows) return &few_wide_tile;
     return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
 }
 
-/* Of elements so wide that larger tiles compute for longer than memory takes, but for few rows of a
- * deep k. */
+/* Whether low tiles may help. Elements are so wide that larger tiles compute longer than memory
+ * takes, except for few rows of a deep k. */
 static bool has_low(const Searcher *c) {
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * SCHED_MMA_DEPTH_BYTES / c->elem_bytes) == 0 &&
@@ -318,7 +325,7 @@ static bool has_low(const Searcher *c) {
     return c->elem_bytes == 8 && !c->launch.has_rows && is_deep;
 }
 
-/* NULL: any tile that is small or large may hold them, or they need not be whole. */
+/* The tile for whole rows. NULL: the small or large tiles hold them, or rows need not be whole. */
 static const Tile *rows_of(const Searcher *c) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (!c->launch.has_rows || is_extent_at_most(c, n, small_tile.n)) return NULL;
@@ -370,7 +377,7 @@ uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, co
         n += add_choice(&c, choice, i == 0, variants + n);
     }
     variants[n] = anywhere;
-    variants[n].sched.lanes = 1; /* it is seldom taken, and less code */
+    variants[n].sched.lanes = 1; /* a rare case: the least code */
     predicate_align(&variants[n].predicate, ACCESS_BYTES,
                     aligned_args(&c, &plain) & kernel_own_args(plan, kernel));
     set_tile(&c, &variants[n], spare_of(&c, is_spare || plain.copies_both));

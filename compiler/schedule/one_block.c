@@ -1,4 +1,4 @@
-/* Schedules of turns. See one_block.h. */
+/* Schedules for one-block launches. See one_block.h. */
 #include "schedule/one_block.h"
 #include "machine/tuning.h"
 #include "machine/machine.h"
@@ -13,8 +13,8 @@ static DimId ceil_div(const Kernel *kernel, DimId dim, int64_t divisor) {
     return dim_ceil_div(indextab_dims(scalartab_indices(kernel->scalars)), dim, divisor);
 }
 
-/* The warps' split and the tile, with few outputs for each thread: 8 by 4 threads of a warp, or 1
- * by 32 for one row. */
+/* Chooses the arrangement of warps and the tile, with few outputs per thread: 8 by 4 threads per
+ * warp, or 1 by 32 for one row. */
 static void set_fma_tile(const Kernel *kernel, Variant *variant) {
     Sched *sched = &variant->sched;
     const DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
@@ -53,13 +53,13 @@ static bool gemm_one_block(const Kernel *kernel, Variant *variant) {
         return true;
     case GEMM_NONE:
     case GEMM_MMA:
-    case GEMM_WGMMA: /* their tiles are no smaller than what they are good for */
+    case GEMM_WGMMA: /* the tiles of these engines are too large for one block */
         break;
     }
     return false;
 }
 
-/* One element at a time where lanes lie along another axis than the last. */
+/* Accesses single elements if lanes lie along another axis than the last. */
 static bool map_one_block(const Kernel *kernel, Variant *variant) {
     Sched *sched = &variant->sched;
     if (sched->template == TEMPLATE_GPU_MAP_TILE) {
@@ -70,7 +70,7 @@ static bool map_one_block(const Kernel *kernel, Variant *variant) {
     return true;
 }
 
-/* The barriers of threads of several warps are the block's; no row of a cluster. */
+/* Rows with threads of several warps use the block's barriers. Clusters are not possible. */
 static bool row_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
     Sched *sched = &variant->sched;
     uint32_t own = sched->row.threads_per_row;

@@ -1,11 +1,11 @@
-/* Schedules for kernels that are turns of one block (LAUNCH_ONE_BLOCK): as many threads as the
- * launch has, and no more blocks than needed, since they come one after the other. */
+/* Schedules for kernels of one-block launches (LAUNCH_ONE_BLOCK): the launch's number of threads,
+ * and as few blocks as possible, because they run one after the other. */
 #ifndef FUSEC_SCHEDULE_ONE_BLOCK_H
 #define FUSEC_SCHEDULE_ONE_BLOCK_H
 
 #include "plan/kernel.h"
 
-/* Makes a kernel's own variant one for a block of `threads`, a multiple of 128. It changes no bit:
+/* Adapts a kernel's own variant to a block of `threads`, a multiple of 128. No bit changes, because
  * the engine stays. False: the kernel has no schedule for such a block. */
 bool sched_one_block(const Kernel *kernel, uint32_t threads, Variant *variant);
 

@@ -1,4 +1,4 @@
-/* Threads of rows. See row.h; measurements are in docs/results. */
+/* Threads per row. See row.h; measurements are in docs/results. */
 #include "schedule/row.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -12,7 +12,7 @@ static int64_t machine_threads(const RowUse *use) {
     return (int64_t)use->n_processors * SCHED_PROCESSOR_THREADS;
 }
 
-/* Of as many rows as a block of `threads` has. */
+/* Bytes of the rows in a block of `threads`. */
 static int64_t block_bytes(const RowUse *use, uint32_t threads, uint32_t threads_per_row) {
     return threads / threads_per_row * use->length * use->elem_bytes *
            (use->n_loads + use->n_stores);
@@ -38,7 +38,7 @@ int64_t sched_row_all(Sched *sched, const RowUse *use) {
     return set_threads_per_row(sched, use, threads_per_row, 1);
 }
 
-/* Whether it has more of a row than it should whatever else there is to do. */
+/* Whether a thread has too many steps of a row, whatever the other work is. */
 static bool has_many_steps(const Sched *sched, const RowUse *use, uint32_t threads_per_row) {
     int64_t steps = row_steps(sched, threads_per_row, use->length);
     bool is_wide = use->n_stores && sched->lanes * use->elem_bytes >= ACCESS_BYTES;

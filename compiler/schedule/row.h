@@ -1,25 +1,25 @@
-/* Rows on a GPU: which threads share one. Any choice gives the same sums (ReduceOrder). */
+/* Row kernels on a GPU: the number of threads per row. Every choice gives the same sums
+ * (ReduceOrder). */
 #ifndef FUSEC_SCHEDULE_ROW_H
 #define FUSEC_SCHEDULE_ROW_H
 
 #include "plan/kernel.h"
 
 typedef struct RowUse {
-    int64_t length, rows; /* at most: elements of a row, and how many there are */
+    int64_t length, rows; /* upper bounds of elements per row and of rows */
     uint32_t elem_bytes;  /* of the widest argument */
-    uint32_t n_loads;     /* per element, of what is each row's own */
+    uint32_t n_loads;     /* per element; tensors with elements of each row */
     uint32_t n_stores;    /* per element */
-    uint32_t most_steps;  /* that a thread is to have */
+    uint32_t most_steps;  /* limit per thread */
     uint32_t n_processors;
 } RowUse;
 
-/* Both set team, slots and threads, by lanes, and return the steps that a team takes for a row. */
-/* Few threads, which keep their elements. */
+/* Both set threads_per_row, slots and threads for the given lanes, and return the steps per row. */
+/* Few threads, with resident elements. */
 int64_t sched_row_few(Sched *sched, const RowUse *use);
-/* A thread for each chain that has elements, in a loop. */
+/* One thread for each chain that has elements, in a loop. */
 int64_t sched_row_all(Sched *sched, const RowUse *use);
-/* So many threads for a resident row in place of fewer; false: its slots are none that so many can
- * share. */
+/* Gives a resident row more threads. False: its slots cannot be shared by so many. */
 bool sched_row_widen(Sched *sched, uint32_t threads_per_row);
 
 #endif

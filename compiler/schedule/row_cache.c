@@ -1,8 +1,9 @@
-/* Greedy: values are tried from the last on, so that what is kept is as near to its uses as it can
- * be, and those that paid only before others were kept are dropped again. See row_cache.h.
+/* A greedy choice. Values are tried from the last to the first, so that a cached value is as near
+ * to its uses as possible. Values that paid only before later ones were cached are dropped again.
+ * See row_cache.h.
  *
- * A slot serves values one after the other. One of the same width may even be stored in the stage
- * that reads the one before: a step loads its elements before it stores them. */
+ * A slot holds one value after the other. A value of the same width may even be stored in the stage
+ * that reads the slot's previous one, because a step loads its elements before it stores them. */
 #include "schedule/row_cache.h"
 #include "machine/tuning.h"
 
@@ -14,7 +15,7 @@ typedef struct RowCacher {
     Arena *arena;
     const Kernel *kernel;
     uint32_t lanes_axis; /* bit set */
-    int64_t n_elems;     /* of rows that are gone over together */
+    int64_t n_elems;     /* of all rows of a group */
     uint32_t *first;     /* per scalar: the first stage that needs it */
     CachedValue row_cache[MAX_CACHED_VALUES];
     uint32_t n;
@@ -28,7 +29,7 @@ static uint32_t bytes_of(const RowCacher *k, const CachedValue *keep) {
     return dtype_bytes(scalar_get(k->kernel->scalars, keep->value)->dtype);
 }
 
-/* Of an element of a row, in all stages. */
+/* The cost of one element of a row in all stages. */
 static uint32_t total_cost(const RowCacher *k) {
     const ScalarTab *scalars = k->kernel->scalars;
     uint32_t cost = k->n * COST_ROW_CACHE_PRIMS;
@@ -53,16 +54,17 @@ static uint32_t last_use(const RowCacher *k, ScalarId value) {
     return last;
 }
 
-/* An array while slots are given out. */
+/* A slot during the assignment. */
 typedef struct Slot {
-    uint32_t last, last_bytes, bytes; /* bytes of an element: of the last value, of the widest */
+    uint32_t last, last_bytes, bytes; /* last stage that reads it; bytes of an element of the last
+                                       * value, and of the widest */
 } Slot;
 
 static bool is_free(const Slot *slot, uint32_t stage, uint32_t bytes) {
     return slot->last < stage || (slot->last == stage && slot->last_bytes == bytes);
 }
 
-/* Gives every kept value a slot; false: they take more stack than there may be. */
+/* Assigns every cached value a slot. False: they exceed the stack limit. */
 static bool give_slots(RowCacher *k) {
     Slot slots[MAX_CACHED_VALUES];
     uint32_t n_slots = 0, row_bytes = 0;
@@ -83,7 +85,7 @@ static bool give_slots(RowCacher *k) {
     return k->n_elems * row_bytes <= SCHED_ROW_CACHE_BYTES;
 }
 
-/* RowCache the value if that pays and there is room. */
+/* Caches the value if that pays and there is room. */
 static void try_value(RowCacher *k, ScalarId value, uint32_t *cost) {
     if (k->n == MAX_CACHED_VALUES) return;
     k->row_cache[k->n++] = (CachedValue){.value = value, .stage = k->first[value]};
@@ -108,8 +110,8 @@ static void drop_value(RowCacher *k, uint32_t i, uint32_t *cost) {
     k->n++;
 }
 
-/* Per scalar: whether several stages need it, and it is worth to keep it rather than what is made
- * of it in the stage that computes it first. Fills `first`. */
+/* Per scalar: whether several stages need it, and caching it is better than caching its users in
+ * the stage that computes it first. Fills `first`. */
 static bool *find_candidates(RowCacher *k) {
     const ScalarTab *scalars = k->kernel->scalars;
     uint32_t n = scalar_count(scalars) + 1;

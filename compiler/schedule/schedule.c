@@ -52,8 +52,8 @@ static bool computes_in_f64(const Scheduler *s) {
     return false;
 }
 
-/* Whether some count of elements or address may need 64 bits. Half the range is left for the last
- * step's overshoot. */
+/* Whether a number of elements or an address may need 64 bits. Half the range is left for the
+ * overshoot of the last step. */
 static bool is_wide(const Scheduler *s) {
     const int64_t limit = INT64_C(1) << 30;
     DimId rows = kernel_n_rows(s->kernel);
@@ -72,7 +72,7 @@ static DimId lane_extent(const Scheduler *s) {
                                    : index_axis_extent(s->indices, s->lane_axis);
 }
 
-/* Arguments that lanes access side by side, so that one wide access serves them. */
+/* Arguments that neighbouring lanes access contiguously, so that one wide access serves them. */
 static uint64_t wide_arguments(const Scheduler *s, uint32_t lanes) {
     uint64_t args = 0;
     const ScalarTab *scalars = s->kernel->scalars;
@@ -110,7 +110,7 @@ static DimId n_segments(const Scheduler *s) {
                : index_axis_extent(s->indices, s->kernel->segment_axis);
 }
 
-/* Adds a variant, unless the one before it applies always, and not for its price alone. */
+/* Adds a variant, unless the one before it always applies and is not merely compared by price. */
 static void add_variant(Scheduler *s, Variant variant) {
     uint32_t n = s->n_made;
     const Variant *before = n ? &s->made[n - 1] : NULL;
@@ -131,8 +131,8 @@ static bool has_registers(const Scheduler *s, const Sched *sched) {
     return pressure_least(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
 }
 
-/* Of single elements a thread has several, if it has registers for as many lanes. Where vectors
- * come first, nothing but odd addresses is left for these. */
+/* The unroll of single elements: several per thread, if registers suffice. If variants with vectors
+ * come first, this one is left with odd addresses only and stays small. */
 static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
     uint32_t n = s->n_made;
     const Variant *before = n ? &s->made[n - 1] : NULL;
@@ -150,7 +150,7 @@ static void gpu_map(Scheduler *s, Variant variant) {
     add_variant(s, variant);
 }
 
-/* Whether it is what a split leaves to be done over partials: a few blocks, which go over segments
+/* Whether the kernel adds up the partial results of a split: a few blocks, which loop over segments
  * of them. */
 static bool finishes_split(const Scheduler *s) {
     const Kernel *kernel = s->kernel;
@@ -160,7 +160,7 @@ static bool finishes_split(const Scheduler *s) {
                reduce_order(kernel->form, DEVICE_GPU).segment_elems;
 }
 
-/* As many loads under way as a segment has steps. */
+/* Starts as many loads as a segment has steps. */
 static void hurry(const Scheduler *s, Sched *sched) {
     sched->unroll = SCHED_FINISH_UNROLL;
     while (sched->unroll > 4 && !has_registers(s, sched)) sched->unroll /= 2;
@@ -168,15 +168,15 @@ static void hurry(const Scheduler *s, Sched *sched) {
         sched->threads < SCHED_FINISH_THREADS ? SCHED_FINISH_THREADS / sched->threads : 1;
 }
 
-/* Whether a thread is to have fewer elements, by narrower accesses and more threads. Up to 256 of
- * them that is faster; beyond, it takes less time to compile. */
+/* Whether a thread should have fewer elements, with narrower accesses and more threads. Up to 256
+ * threads that is faster; beyond, it compiles faster. */
 static bool is_crowded(const Sched *sched, bool is_known) {
     uint32_t most = is_known ? SCHED_MANY_ROW_THREADS / 2 : SCHED_MANY_ROW_THREADS;
     return sched->row.resident * sched->lanes > SCHED_FEW_RESIDENT_ELEMS && sched->threads < most;
 }
 
-/* How many large blocks are to fit on a processor, in different stages: the assembler would rather
- * have one more and spill, or one less. 0: as it likes. Wider elements than 16 bits take longer to
+/* The number of large blocks that should fit on a processor, in different stages. Otherwise ptxas
+ * spills to fit one more, or fits one less. 0: no bound. Elements wider than 16 bits take longer to
  * load, and spill. */
 static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
     uint32_t registers = pressure_least(s->arena, s->kernel, sched);
@@ -188,7 +188,7 @@ static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
     return has_room && sched->threads == SCHED_MANY_ROW_THREADS ? 2 : 1;
 }
 
-/* Loads of elements that lanes have of their own, each of these axes (bit set; 0: any). */
+/* The number of loads that differ per lane and depend on all of these axes (bit set; 0: any). */
 static uint32_t n_loads(const Scheduler *s, uint32_t of_axes) {
     const ScalarTab *scalars = s->kernel->scalars;
     const bool *live = kernel_live_scalars(s->arena, s->kernel);
@@ -219,14 +219,15 @@ static bool has_room(const Scheduler *s, Sched *sched) {
            pressure_least(s->arena, s->kernel, sched) * sched->threads <= SCHED_BLOCK_REGISTERS;
 }
 
-/* Single elements of several tensors at once, so that few blocks fit on a processor. */
+/* Whether single elements of several tensors stay in registers, so that few blocks fit on a
+ * processor. */
 static bool keeps_many(const Scheduler *s, const Sched *sched) {
     uint32_t most = SCHED_SINGLE_REGISTERS + (sched->is_wide ? sched->row.resident : 0);
     return sched->lanes == 1 && pressure_least(s->arena, s->kernel, sched) > most;
 }
 
-/* Many steps take long to compile: not for rows that may leave half of them empty. In a cluster
- * weights beside so many steps, which are masked there, spill. */
+/* The most steps of a row. Many steps take long to compile, so rows that may leave half of them
+ * empty have fewer. In a cluster, where steps are masked, weights beside many steps would spill. */
 static uint32_t most_steps(const Scheduler *s, const RowUse *use, bool is_cluster,
                            bool may_be_short) {
     if (may_be_short) return SCHED_MANY_STEPS;
@@ -234,9 +235,9 @@ static uint32_t most_steps(const Scheduler *s, const RowUse *use, bool is_cluste
     return has_weights ? SCHED_ROW_STEPS / 2 : SCHED_ROW_STEPS;
 }
 
-/* Rows of `least` to `length` elements in registers over all stages; those longer than a segment in
- * the registers of a cluster, which would be wasted on shorter ones. Of partial results a segment
- * is none that needs to stay, but rows that are one each may. False: they do not fit. */
+/* Makes rows of `least` to `length` elements resident in registers over all stages. Rows longer
+ * than a segment use the registers of a cluster, which shorter rows would waste. A segment of
+ * partial results need not be resident, but rows of one segment may be. False: they do not fit. */
 static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t length) {
     int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
     int64_t n_blocks = length > segment ? (length + segment - 1) / segment : 1;
@@ -260,7 +261,7 @@ static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t leng
     return sched->row.resident <= use.most_steps && !is_wasteful;
 }
 
-/* Partial results by few blocks: each has more on its way, if that is of few tensors. */
+/* Partial results by few blocks: each has more loads in flight, if they read few tensors. */
 static void add_deep(Scheduler *s, Variant variant) {
     uint32_t n = n_loads(s, 0), unroll = n == 1 ? 4 * SCHED_UNROLL : n == 2 ? 2 * SCHED_UNROLL : 0;
     bool is_partial = s->kernel->segment_axis != NO_AXIS;
@@ -274,7 +275,7 @@ static void add_deep(Scheduler *s, Variant variant) {
     add_variant(s, variant);
 }
 
-/* A variant for rows of `least` to `length` elements; if it has a limit, only a resident one.
+/* Adds a variant for rows of `least` to `length` elements; if it has a limit, only a resident one.
  * False: none was added. */
 static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t length) {
     Sched sched = variant.sched;
@@ -297,8 +298,8 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
     return true;
 }
 
-/* Rows of symbolic length that at least half of a cluster's blocks have a segment of. Returns the
- * least length of the others, if those are all longer. */
+/* Adds variants for rows of symbolic length that give at least half of a cluster's blocks a
+ * segment. Returns the least length of the rest, if that is longer. */
 static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, int64_t length) {
     int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
     uint32_t n_blocks = variant.sched.lanes > 1 ? 2 : MAX_CLUSTER;
@@ -315,9 +316,9 @@ static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, in
     return least;
 }
 
-/* Lengths up to which a row may have a variant of its own: a step of a few threads, of a single
- * pass of one too, of a warp, several, and if there are several passes, or single elements, what a
- * block keeps. Returns how many there are. */
+/* The row lengths that get variants of their own: one step of a few threads, the same for a single
+ * pass of one thread, one or several steps of a warp, and with several passes or single elements
+ * the rows that a block keeps. Returns their number. */
 enum {
     MAX_SHORT_ROWS = 11,
 };
@@ -335,8 +336,8 @@ static uint32_t short_rows(const Scheduler *s, const Variant *variant,
     return n;
 }
 
-/* Where a row may be long or short, short ones get resident variants of their own, and long ones
- * variants for clusters. */
+/* If rows may be long or short, short ones get resident variants, and long ones variants for
+ * clusters. */
 static void gpu_row(Scheduler *s, Variant variant) {
     int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems, lengths[MAX_SHORT_ROWS];
     DimId n = kernel_n_reduced(s->kernel);
@@ -355,8 +356,8 @@ static void gpu_row(Scheduler *s, Variant variant) {
     gpu_row_of(s, variant, least, length);
 }
 
-/* Threads along the columns: no more than they are; `n_segments` of a column side by side where
- * there is room, for a wide tensor without reading sectors in parts. */
+/* The threads along the columns: no more than there are columns. Where there is room, `n_segments`
+ * of a column run side by side, unless a wide tensor would then be read in partial sectors. */
 static uint32_t column_threads(const Scheduler *s, uint32_t lanes, int64_t n_segments) {
     int64_t columns = dim_hi(s->dims, kernel_n_rows(s->kernel));
     uint32_t threads_per_row = WARP_THREADS, least = columns < SCHED_WIDE_COLUMNS ? 1 : 4;
@@ -381,8 +382,8 @@ static void add_column(Scheduler *s, Variant variant) {
     add_variant(s, variant);
 }
 
-/* Over more partials than a segment, one lane a thread. Where there may be fewer, there are
- * variants for those as well. */
+/* A kernel over more partial results than a segment, one lane per thread. If there may be fewer, it
+ * has variants for those too. */
 static void gpu_column_finish(Scheduler *s, Variant variant) {
     int64_t segment = reduce_order(FORM_COLUMN, DEVICE_GPU).segment_elems;
     DimId n = kernel_n_reduced(s->kernel);
@@ -402,8 +403,8 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
     add_column(s, variant);
 }
 
-/* Whether processors are left without columns where a thread has several: a single pass is then
- * better off with more blocks. */
+/* Whether processors would be idle if a thread had several columns. A single pass is then better
+ * with more blocks. */
 static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
     int64_t columns;
     return s->kernel->stages.n == 1 && dim_is_const(s->dims, kernel_n_rows(s->kernel), &columns) &&
@@ -429,7 +430,7 @@ static void gpu_variant(Scheduler *s, Variant variant) {
     by_form[s->kernel->form](s, variant);
 }
 
-/* Ahead of others, where loads run against the grain. */
+/* Variants in tiles come first, where loads are uncoalesced. */
 static void gpu_map_tiles(Scheduler *s, Sched sched) {
     Variant base = {.sched = sched}, tiles[MAP_TILE_VARIANTS];
     if (s->kernel->form != FORM_MAP) return;
@@ -437,8 +438,8 @@ static void gpu_map_tiles(Scheduler *s, Sched sched) {
     for (uint32_t i = 0; i < n; i++) add_variant(s, tiles[i]);
 }
 
-/* Vectors that go on from row to row, where rows are not known to be whole vectors of `row_lanes`;
- * lanes 1: they would be no better. *replaces: those of a row are of no use beside them. */
+/* The flat variant, for rows that are no known multiple of `row_lanes`; lanes 1: flat vectors would
+ * be no better. *replaces: vectors within rows are of no use beside it. */
 static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes, bool *replaces) {
     DimId extent = lane_extent(s);
     int64_t value, known = dim_multiple(s->dims, extent);
@@ -455,8 +456,8 @@ static Variant flat_variant(const Scheduler *s, Sched sched, uint32_t row_lanes,
     return variant;
 }
 
-/* Vectors along the lane axis, under conditions on pointers and, for a symbolic extent, on its
- * multiple. */
+/* Vectors along the lane axis, under conditions on pointers and on the multiple of a symbolic
+ * extent. */
 static void gpu_row_vectors(Scheduler *s, Sched sched) {
     DimId extent = lane_extent(s);
     Variant variant = {.sched = sched};
@@ -469,7 +470,7 @@ static void gpu_row_vectors(Scheduler *s, Sched sched) {
     if (wide) gpu_variant(s, variant);
 }
 
-/* Vector accesses where they are possible; then one element at a time, which always applies. */
+/* Vector accesses where possible, then single elements, which always apply. */
 static void schedule_gpu(Scheduler *s) {
     static const TemplateId of_form[] = {[FORM_MAP] = TEMPLATE_GPU_MAP,
                                          [FORM_ROW] = TEMPLATE_GPU_ROW,
@@ -495,8 +496,8 @@ static void schedule_gpu(Scheduler *s) {
     gpu_variant(s, (Variant){.sched = sched});
 }
 
-/* CPU: any pointer and any extent in one variant, tails masked, unless rows may be too long to keep
- * values of. */
+/* CPU: one variant for all pointers and extents, with masked tails, unless rows may be too long for
+ * a row cache. */
 
 static DimId cpu_grid(const Scheduler *s, int64_t unit) {
     DimId rows = kernel_n_rows(s->kernel), segments = n_segments(s);
@@ -509,11 +510,11 @@ static DimId cpu_grid(const Scheduler *s, int64_t unit) {
     return dim_mul(s->dims, segments, dim_mul(s->dims, outer, blocks));
 }
 
-/* What an element of a map takes. */
+/* The work per element of a map. */
 typedef struct MapWork {
-    double prims; /* beside accesses */
+    double prims; /* without accesses */
     uint32_t n_accesses;
-    uint32_t n_strided; /* accesses of which lanes lie neither side by side nor in one place */
+    uint32_t n_strided; /* accesses whose lanes are neither contiguous nor equal */
 } MapWork;
 
 static void count_access(const Scheduler *s, IndexId address, uint32_t lanes, MapWork *work) {
@@ -546,8 +547,8 @@ static int64_t cpu_unit(const Scheduler *s, uint32_t lanes) {
     return is_strided ? SCHED_CPU_MAP_STRIDED_UNIT : SCHED_CPU_MAP_UNIT;
 }
 
-/* Variants for rows that go in groups, and for those of which values can be kept between stages,
- * where others may be longer. Kernels that stand for rows which are long have none. */
+/* Variants for rows that run in groups, and for rows short enough for a cache, if others may be
+ * longer. A kernel that is the version for long rows has none. */
 static void cpu_short_rows(Scheduler *s, Variant variant) {
     DimId n = kernel_n_reduced(s->kernel);
     const int64_t limits[] = {KERNEL_GROUP_ELEMS / variant.sched.lanes,
@@ -560,17 +561,16 @@ static void cpu_short_rows(Scheduler *s, Variant variant) {
     }
 }
 
-/* The axis of a map that lanes go along where the last is shorter than they are: the nearest to it
- * that may be long; or NO_AXIS. */
+/* The axis for a map's lanes if the last axis is shorter than a vector: the nearest one that may be
+ * long; or NO_AXIS. */
 static uint32_t long_axis(const Scheduler *s, uint32_t lanes) {
     for (uint32_t axis = s->lane_axis; axis-- > 0;)
         if (dim_hi(s->dims, index_axis_extent(s->indices, axis)) > 2 * (int64_t)lanes) return axis;
     return NO_AXIS;
 }
 
-/* Up to which length a row takes more in one masked step of its own than its elements take in the
- * lanes of another axis, where strided accesses go one by one. In clocks, roughly: see
- * docs/results/scheduling-rules.md. */
+/* The largest row length for which lanes along another axis, with strided accesses one by one, beat
+ * one masked step along the row. In clocks, roughly: see docs/results/scheduling-rules.md. */
 static int64_t longest_short(MapWork last, MapWork out, uint32_t lanes) {
     double row = SCHED_CPU_ROW_CLOCKS + last.prims + last.n_accesses - last.n_strided;
     double more = out.prims / lanes + SCHED_CPU_STRIDED_CLOCKS * out.n_strided -
@@ -578,7 +578,7 @@ static int64_t longest_short(MapWork last, MapWork out, uint32_t lanes) {
     return more * (lanes - 1) < row ? lanes - 1 : (int64_t)(row / more);
 }
 
-/* A variant for maps of short rows: those down which the lanes go. */
+/* A variant for maps of short rows, with lanes across the rows. */
 static void cpu_short_map(Scheduler *s, Variant variant) {
     uint32_t last = s->lane_axis, lanes = variant.sched.lanes;
     uint32_t axis = last == NO_AXIS ? NO_AXIS : long_axis(s, lanes);
@@ -596,7 +596,7 @@ static void cpu_short_map(Scheduler *s, Variant variant) {
     s->lane_axis = last;
 }
 
-/* Narrower vectors where they take a whole row: of those a processor starts more at once. */
+/* Narrower vectors if they cover a whole row: a processor has more of them in flight. */
 static uint32_t row_lanes(const Scheduler *s, uint32_t lanes) {
     int64_t most = dim_hi(s->dims, kernel_n_reduced(s->kernel));
     while (lanes > SCHED_CPU_ROW_LANES && most <= lanes / 2) lanes /= 2;
@@ -626,7 +626,7 @@ static void schedule_cpu(Scheduler *s) {
     add_variant(s, variant);
 }
 
-/* GEMMs have schedulers of their own. */
+/* GEMMs have their own schedulers. */
 static void schedule_contract(Scheduler *s, GemmLaunch launch) {
     Variant variants[MAX_VARIANTS];
     Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1, .is_wide = is_wide(s)}};

@@ -1,16 +1,16 @@
-/* Scheduling: gives every kernel of a plan its variants (numbers only) for a target.
- * Requires a fused plan; reads limits of the target and ranges of dims. */
+/* Scheduling: gives every kernel of a plan its variants (numbers only) for a target. It needs a
+ * fused plan, limits of the target and ranges of dims. */
 #ifndef FUSEC_SCHEDULE_SCHEDULE_H
 #define FUSEC_SCHEDULE_SCHEDULE_H
 
 #include "pipeline/pipeline.h"
 #include "schedule/gemm.h"
 
-/* Each kernel is a launch of its own then. */
+/* Each kernel is a launch of its own afterwards. */
 void sched_plan(Arena *arena, Plan *plan, const Target *target);
 void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
-/* Gives a GEMM of a launch its variants anew: they lie on the scratch arena, what they refer to on
- * the other. */
+/* Schedules a GEMM of a launch again. The variants are on the scratch arena, the data they refer to
+ * on the other. */
 void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *kernel,
                      GemmLaunch launch, const Target *target);
 

@@ -1,16 +1,17 @@
-/* See split_axes.h. An axis that a load divides by a number which divides its extent is two: what
- * is left is rebuilt with these in its place, and canonical form does the rest. */
+/* See split_axes.h. If a load divides an axis by a divisor of its extent, the axis is split into
+ * two. The kernel's expressions are rebuilt with these, and their canonical form simplifies
+ * them. */
 #include "schedule/split_axes.h"
 #include "machine/tuning.h"
 
 #include "plan/rebuild.h"
 #include "schedule/map_tile.h"
 
-enum { MAX_CUTS = 4 }; /* that are tried */
+enum { MAX_CUTS = 4 }; /* most splits that are tried */
 
 typedef struct Cut {
     uint32_t axis;
-    DimId inner; /* extent of the second of the two */
+    DimId inner; /* extent of the inner of the two axes */
 } Cut;
 
 typedef struct Cuts {
@@ -25,7 +26,7 @@ static void add_cut(Cuts *cuts, Cut cut) {
     if (cuts->n < MAX_CUTS) cuts->of[cuts->n++] = cut;
 }
 
-/* Where the index divides an axis without a rest. */
+/* Finds divisions of an axis without remainder in the index. */
 static void find_cuts(Cuts *cuts, IndexId id) {
     DimTab *dims = indextab_dims(cuts->tab);
     IndexExpr expr = index_expr(cuts->tab, id);
@@ -99,7 +100,7 @@ static bool has_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, cons
     return sched_map_tiles(arena, plan, kernel, target, &base, tiles) > 0;
 }
 
-/* Cuts again what has no tiles yet, so many times at most. */
+/* Splits axes of a kernel without tiles, at most `n_times` times. */
 static bool cut_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target,
                           uint32_t n_times) {
     Cuts cuts = cuts_of(arena, kernel);

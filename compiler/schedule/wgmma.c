@@ -1,12 +1,11 @@
-/* Schedules of GEMMs on tensor cores that are fed from shared memory by the copy engine. See
- * gemm.h.
+/* Schedules of GEMMs by wgmma. See gemm.h.
  *
- * Both operands must be plain loads that step evenly along the axes, one of k and their own axis
- * contiguous. Extents that are known choose a tile by a cost model; otherwise there is a variant
- * for each of a few sizes, with a price by which the runtime chooses (wgmma_price.h).
+ * Both operands must be plain loads with fixed strides, contiguous along k or along their own axis.
+ * For known extents a cost model chooses a tile. Otherwise there is a variant for each of a few
+ * sizes, with a predicted time by which the runtime chooses (wgmma_price.h).
  *
- * Several products of one lhs may be made by the same blocks: their rhs operands' tiles
- * lie side by side, and are one wide tile to the instruction. */
+ * Blocks may compute several GEMMs with a common lhs: their rhs tiles are side by side, and one
+ * instruction reads them as one wide tile. */
 #include "template/wgmma.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -24,7 +23,7 @@ typedef struct Side {
     ScalarId value;
     uint32_t axis; /* m or n */
     bool is_mn_major;
-    TensorMap map; /* without boxes */
+    TensorMap map; /* without the box */
 } Side;
 
 typedef struct Wgmma {
@@ -35,23 +34,22 @@ typedef struct Wgmma {
     Dtype dtype; /* of the operands in memory */
     Side sides[2];
     GemmLaunch launch;
-    int64_t n_processors; /* that blocks of a launch are spread over */
+    int64_t n_processors; /* over which the blocks of a launch are spread */
 } Wgmma;
 
 typedef struct Tile {
     uint32_t m, n, cluster;
-    uint32_t tail; /* columns of the last tile of a row of tiles; 0: as many */
+    uint32_t tail; /* columns of a narrower last tile in a row of tiles; 0: none */
 } Tile;
 
-/* Whether it may be a multiple of what maps are aligned to; if that is not known, the runtime will
- * see. */
+/* Whether the elements may be a multiple of the maps' alignment; if unknown, the runtime checks. */
 static bool may_be_aligned(const Wgmma *g, DimId elems) {
     int64_t value;
     return !dim_is_const(g->dims, elems, &value) ||
            value * dtype_bytes(g->dtype) % MAP_STEP_BYTES == 0;
 }
 
-/* The stride of the load along `axis`, DIM_NONE when it does not move. */
+/* The stride of the load along `axis`; DIM_NONE: it does not depend on the axis. */
 static DimId stride_along(const Wgmma *g, IndexExpr expr, uint32_t axis) {
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(g->tab, expr.terms[i].atom);
@@ -66,7 +64,8 @@ static bool add_axis(const Wgmma *g, TensorMap *map, uint32_t axis, DimId stride
     return true;
 }
 
-/* Every term must be an axis by a stride that is not negative, none of them of the other side. */
+/* Whether every term is an axis with a non-negative stride, and none belongs to the other
+ * operand. */
 static bool steps_evenly(const Wgmma *g, IndexExpr expr, uint32_t own_axis) {
     uint32_t m = gemm_axis_m(g->kernel), k = gemm_axis_k(g->kernel);
     for (uint32_t i = 0; i < expr.n_terms; i++) {
@@ -106,8 +105,8 @@ static bool map_side(const Wgmma *g, Side *side) {
     return true;
 }
 
-/* Of windows over an image, by a product that has its launch for itself: the copy engine wants to
- * know more of them than parts and phases agree in. */
+/* Makes the map of an im2col lhs. The GEMM must be alone in its launch, because the copy engine
+ * needs more facts than parallel or joined GEMMs have in common. */
 static bool map_windows(const Wgmma *g, Side *side) {
     bool is_alone = g->launch.n_gemms <= 1 && g->launch.n_kernels <= 1;
     const Im2col *windows =
@@ -127,7 +126,7 @@ static bool map_windows(const Wgmma *g, Side *side) {
     return may_be_aligned(g, channels);
 }
 
-/* False when the operands have no maps. */
+/* False: the operands cannot have tensor maps. */
 static bool wgmma_init(Wgmma *g, const Plan *plan, const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
@@ -151,15 +150,15 @@ static DimId blocks_of(DimTab *dims, const Kernel *kernel, Tile tile) {
     return dim_mul_const(dims, clusters, tile.cluster);
 }
 
-/* Of all parts. */
+/* The blocks of all parallel GEMMs. */
 static DimId n_blocks(const Wgmma *g, Tile tile) {
     DimId clusters = gemm_launch_grid(&g->launch, g->kernel, tile.m * tile.cluster, tile.n);
     return dim_mul_const(g->dims, clusters, tile.cluster);
 }
 
-/* Columns of a last tile that is as wide as what remains, of alike parts for a cluster's blocks
- * and, of turned operands side by side, of whole blocks. 0: there is none, or nothing is gained.
- * Blocks that walk over the tiles of parts have one loop for all of them. */
+/* The columns of a narrower last tile, as wide as the rest; a cluster's blocks get equal halves,
+ * and transposed operands side by side whole blocks. 0: there is none, or it gains nothing.
+ * Parallel GEMMs have none, because their blocks have one loop over all tiles. */
 static uint32_t tail_of(const Wgmma *g, Tile tile) {
     int64_t n;
     if (g->launch.n_kernels > 1 ||
@@ -175,13 +174,13 @@ static Tile narrow_tile(Tile tile) {
     return (Tile){.m = tile.m, .n = tile.tail, .cluster = tile.cluster};
 }
 
-/* Rows of the lhs that are fetched for a tile. Filling those with zeros that no matrix of
- * this height has takes as long as fetching them. */
+/* The rows of the lhs that are fetched for a tile. Zero rows beyond the matrix would take as long
+ * to fill as to fetch, so the box leaves them out. */
 static uint32_t rows_of_left(const Wgmma *g, Tile tile) {
-    const int64_t whole = 8; /* the swizzle's */
+    const int64_t whole = 8; /* rows of the swizzle */
     int64_t most = (dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis)) + whole - 1) /
                    whole * whole;
-    if (most < whole) most = whole; /* no box is empty, though the lhs may be */
+    if (most < whole) most = whole; /* a box is never empty, even if the lhs may be */
     return most < tile.m ? (uint32_t)most : tile.m;
 }
 
@@ -190,7 +189,7 @@ static double n_waves(const Wgmma *g, Tile tile) {
     return (double)((blocks + g->n_processors - 1) / g->n_processors);
 }
 
-/* Steps of k of a tile, on an average over the parts'. */
+/* The steps of k per tile, averaged over the parallel GEMMs. */
 static double n_steps(const Wgmma *g, Tile tile) {
     uint32_t n;
     const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
@@ -204,8 +203,8 @@ static double n_steps(const Wgmma *g, Tile tile) {
     return tiles > 0 ? steps / tiles : 0;
 }
 
-/* Microseconds on an H200, fitted to products of 512 to 8192: waves of blocks, each with an
- * epilogue and steps of k. A tile of 64 rows has one group of warps to multiply. */
+/* The time of tiles in microseconds on an H200, fitted to GEMMs of 512 to 8192: waves of blocks,
+ * each with an epilogue and steps of k. A tile of 64 rows has one consumer warpgroup. */
 static double width_of(const Wgmma *g, Tile tile) {
     return g->launch.n_gemms * tile.n / 256.0;
 }
@@ -215,8 +214,8 @@ static double step_us(const Wgmma *g, Tile tile) {
     return tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
 }
 
-/* What the warps that multiply take to store a tile. Of products made at once, which must agree,
- * judged. */
+/* The time that consumer warps need to store a tile. For GEMMs that share blocks, whose epilogues
+ * run together, it is judged. */
 static double epilogue_us(const Wgmma *g, Tile tile) {
     const Kernel *kernel = g->kernel;
     const ScalarTab *scalars = kernel->scalars;
@@ -233,7 +232,7 @@ static double epilogue_us(const Wgmma *g, Tile tile) {
     return us * width_of(g, tile);
 }
 
-/* How many operands have rows that begin within a line of memory. */
+/* The number of operands whose rows begin inside a cache line. */
 static uint32_t n_split_lines(const Wgmma *g) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < 2; i++)
@@ -241,10 +240,9 @@ static uint32_t n_split_lines(const Wgmma *g) {
     return n;
 }
 
-/* Whether warps that are fewer would store such tiles of this part no later than those that
- * multiply would multiply and store in turn. Where both operands' rows begin within lines, copies
- * want the stage that would make room for results: 4000 x 4104 x 4072 took 235 us instead of 213.
- */
+/* Whether the fewer store warps would store such tiles no later than consumers would multiply and
+ * store in turn. If the rows of both operands begin inside cache lines, the copies need the stage
+ * that the results would take: 4000 x 4104 x 4072 took 235 us instead of 213. */
 static bool stores_beside(const Wgmma *member, Tile tile) {
     const Reduce *reduce = &member->kernel->reduces.data[0];
     int64_t k;
@@ -257,8 +255,8 @@ static bool stores_beside(const Wgmma *member, Tile tile) {
     return slower * storing < multiplying + storing;
 }
 
-/* The warps that have nothing to copy store each tile but a block's last while the next one is
- * multiplied, where that holds for all parts: they agree in it. */
+/* The number of store warps: idle producer warps store each tile but a block's last while the next
+ * is multiplied. All parallel GEMMs must agree on it. */
 static uint32_t store_warps(const Wgmma *g, Tile tile) {
     if (g->launch.has_rows || n_waves(g, tile) < 2) return 0;
     uint32_t n;
@@ -308,7 +306,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     if (!g->sides[1].is_mn_major) tail->axes[1].box = tile.tail / tile.cluster;
 }
 
-/* Arguments of the epilogue that are accessed in runs along n. */
+/* Arguments of the epilogue with contiguous accesses along n. */
 static uint64_t aligned_args(const Wgmma *g, const Predicate *predicate) {
     const Kernel *kernel = g->kernel;
     uint32_t n = gemm_axis_n(kernel);
@@ -334,7 +332,8 @@ static uint64_t aligned_args(const Wgmma *g, const Predicate *predicate) {
     return args;
 }
 
-/* Four results at a time where rows have a multiple of that; of a symbolic extent it is asked. */
+/* Four results per access if the row length is a multiple of four; a symbolic extent gets a
+ * condition. */
 static void set_lanes(const Wgmma *g, Variant *variant) {
     DimId n = kernel_axis_extent(g->kernel, gemm_axis_n(g->kernel));
     int64_t value;
@@ -346,8 +345,8 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
     predicate_align(predicate, MAP_STEP_BYTES, aligned_args(g, predicate));
 }
 
-/* Whether rows of some operand of some part begin within a line of memory: each row of a box is two
- * lines then, and what is read twice is better read once for two blocks. */
+/* Whether the rows of some operand begin inside a cache line. Each row of a box is then two lines,
+ * and a cluster, which reads shared data once, pays more. */
 static bool has_split_lines(const Wgmma *g) {
     uint32_t n;
     const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
@@ -359,9 +358,9 @@ static bool has_split_lines(const Wgmma *g) {
     return false;
 }
 
-/* Microseconds of fetching such a stage while it is multiplied, fitted to tiles of 128 to 256
- * columns of 4000 x 4104 x 4072: so much a row of 128 bytes that the block fetches, and what the
- * multiplications take of shared memory. */
+/* The time in microseconds of fetching such a stage during its multiplication, fitted to tiles of
+ * 128 to 256 columns of 4000 x 4104 x 4072: a cost per row of 128 bytes that the block fetches, and
+ * the multiplication's use of shared memory. */
 static double split_step(const Wgmma *g, Tile tile) {
     uint32_t bytes =
         wgmma_tile_bytes(tile.m, g->sides[0].is_mn_major) +
@@ -369,7 +368,7 @@ static double split_step(const Wgmma *g, Tile tile) {
     return 0.0016 * bytes / WGMMA_SWIZZLE_BYTES + 0.41 * g->launch.n_gemms * tile.n / 256.0;
 }
 
-/* Of one tile. */
+/* The time of one tile. */
 static double tile_us(const Wgmma *g, Tile tile, bool is_split) {
     double width = width_of(g, tile), step = step_us(g, tile);
     double fetched = is_split ? split_step(g, tile) : 0;
@@ -378,8 +377,8 @@ static double tile_us(const Wgmma *g, Tile tile, bool is_split) {
     return SCHED_WGMMA_STORE_US * width + n_steps(g, tile) * step;
 }
 
-/* Judged: a narrow tile waits for what it fetches as if lines were split, since much of it is under
- * way beside little to multiply. */
+/* The time of all tiles. Judged: a narrow tile waits for its loads as if cache lines were split,
+ * because much is in flight beside little multiplication. */
 static double cost(const Wgmma *g, Tile tile, bool is_split) {
     if (!tile.tail) return n_waves(g, tile) * tile_us(g, tile, is_split);
     DimId n = kernel_axis_extent(g->kernel, g->sides[1].axis);
@@ -390,7 +389,7 @@ static double cost(const Wgmma *g, Tile tile, bool is_split) {
                           tile_us(g, narrow_tile(tile), true), (double)g->n_processors);
 }
 
-/* The last tiles as wide as what remains, where that is worth it. */
+/* The tile with narrower last tiles, where they pay. */
 static Tile with_tail(const Wgmma *g, Tile tile, bool is_split) {
     Tile with = tile;
     with.tail = tail_of(g, tile);
@@ -399,8 +398,9 @@ static Tile with_tail(const Wgmma *g, Tile tile, bool is_split) {
     return is_worth_it ? with : tile;
 }
 
-/* A cluster reads less, but begins and ends together: it is for many waves, or poor rows. Windows
- * do not come evenly enough: 64 images of 56 x 56 x 64 take 45.6 us instead of 38.4. */
+/* The tile with a cluster of two, where it pays. A cluster reads less, but its blocks start and end
+ * together, so it is for many waves or split cache lines. im2col copies arrive too unevenly for it:
+ * 64 images of 56 x 56 x 64 take 45.6 us instead of 38.4. */
 static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
     Tile two = {.m = tile.m, .n = tile.n, .cluster = 2};
     if (tile.tail) two.tail = tail_of(g, two);
@@ -412,7 +412,7 @@ static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
                : tile;
 }
 
-/* Columns of the widest tile of each product, of whole blocks however the operands lie. */
+/* The columns of the widest tile of each GEMM, in whole blocks for any layout. */
 static uint32_t widest(const Wgmma *g) {
     return WGMMA_MAX_WIDTH / g->launch.n_gemms / 64 * 64;
 }
@@ -427,12 +427,12 @@ static Tile cheapest_tile(const Wgmma *g) {
     for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
         Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1, 0};
         uint32_t width = g->launch.n_gemms * tile.n;
-        /* Of a turned operand whole blocks are fetched: some for nothing, and between tiles side by
-         * side the instruction would meet them. */
+        /* A transposed operand is fetched in whole blocks: some for nothing, and between tiles side
+         * by side the instruction would read them. */
         bool may_waste = is_split && g->launch.n_gemms == 1;
         if (tile.n % 64 && g->sides[1].is_mn_major && !may_waste) continue;
         if (tile.m > width && columns > width)
-            continue; /* waits for copies: 64 x 128 reads as much and is faster */
+            continue; /* it waits for copies: 64 x 128 reads as much and is faster */
         if (width > WGMMA_MAX_WIDTH) continue;
         if (is_split) tile = with_cluster(g, tile, is_split);
         tile = with_tail(g, tile, is_split);
@@ -441,7 +441,7 @@ static Tile cheapest_tile(const Wgmma *g) {
     return is_split ? best : with_cluster(g, best, is_split);
 }
 
-/* Whether it is a multiple of a pitch that is found when a run begins. */
+/* Whether the elements are a multiple of a dynamic pitch. */
 static bool has_run_pitch(const Wgmma *g, DimId elems) {
     for (uint32_t i = 0; i < dim_n_symbols(g->dims); i++)
         if (dim_symbol_info(g->dims, i)->rule &&
@@ -450,7 +450,7 @@ static bool has_run_pitch(const Wgmma *g, DimId elems) {
     return false;
 }
 
-/* Prices for extents that are not known. */
+/* Prices for unknown extents. */
 
 static PricedRows rows_of(const Wgmma *g, const Side *side) {
     return (PricedRows){.pitch = side->map.axes[1].stride,
@@ -458,7 +458,7 @@ static PricedRows rows_of(const Wgmma *g, const Side *side) {
                         .is_along_k = !side->is_mn_major};
 }
 
-/* What the blocks of the launch multiply: the parts', as many as are known. */
+/* The work of the launch's blocks: one entry per parallel GEMM, as many as are known. */
 static uint32_t works_of(const Wgmma *g, PricedWork works[MAX_WORKS]) {
     uint32_t n, n_works = 0;
     const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
@@ -474,7 +474,7 @@ static uint32_t works_of(const Wgmma *g, PricedWork works[MAX_WORKS]) {
     return n_works;
 }
 
-/* Whether `narrow` does for all extents what `wide` would, of the same rows: as many columns of
+/* Whether `narrow` does the same as `wide` for all extents: with equal rows, as many columns of
  * tiles, or one. */
 static bool does_as_well(const Wgmma *g, Tile narrow, Tile wide) {
     DimId n = kernel_axis_extent(g->kernel, g->sides[1].axis);
@@ -485,22 +485,22 @@ static bool does_as_well(const Wgmma *g, Tile narrow, Tile wide) {
     return dim_hi(g->dims, n) <= narrow.n;
 }
 
-/* The tile of each product. False: some extents make no use of such. */
+/* The tile of each GEMM. False: no extents need it. */
 static bool find_tile(const Wgmma *g, const PricedTile *priced, Tile *tile) {
     uint32_t n_gemms = g->launch.n_gemms;
     bool is_eligible = n_gemms > 1 ? priced->is_for_several : priced->is_for_one;
     is_eligible = is_eligible && (priced->cluster == 1 || !g->sides[0].map.im2col);
     int64_t rows = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[0].axis));
     *tile = (Tile){priced->m, priced->n / n_gemms, priced->cluster, 0};
-    /* Several products: whole blocks of columns, and one for few rows. */
+    /* GEMMs that share blocks have whole blocks of columns, and one for few rows. */
     bool has_blocks = n_gemms == 1 || (priced->n % (n_gemms * 64) == 0 &&
                                        (priced->m > WGMMA_ROWS || tile->n == 64));
     int64_t rows_below = (int64_t)(priced->m / 2) * (priced->m > WGMMA_ROWS ? priced->cluster : 0);
     return is_eligible && has_blocks && rows > rows_below;
 }
 
-/* One for each size that some extents call for, which the runtime compares; of the sizes of which
- * `is_wanted` says so. The largest comes first: it is taken where prices overflow. */
+/* Adds a variant for each size that some extents call for and that `is_wanted` selects; the runtime
+ * compares their prices. The largest comes first, because it is taken if prices overflow. */
 static uint32_t add_tiles(const Wgmma *g, Variant base, uint32_t group, bool is_wanted(Tile),
                           Variant *variants) {
     PricedWork works[MAX_WORKS];
@@ -530,8 +530,8 @@ static bool is_any(Tile tile) {
     return tile.m > 0;
 }
 
-/* Where rows of the rhs are as long as those of the result, its map asks for more: then
- * other variants do not apply, but a map can be made. */
+/* If the rows of the rhs are as long as those of the result, its map has stricter conditions: then
+ * other variants do not apply, although a map could be made. */
 static bool is_for_odd_rows(Tile tile) {
     return tile.cluster == 1 && (tile.n == WGMMA_MAX_WIDTH || tile.n <= tile.m);
 }
@@ -540,14 +540,13 @@ static bool is_one_for_odd_rows(Tile tile) {
     return is_for_odd_rows(tile) && tile.n <= tile.m && tile.m > WGMMA_ROWS;
 }
 
-/* A tile that is taken where the tiles of size `counted` are at most `most`, or, if that is 0,
- * always. */
+/* A tile that is used if there are at most `most` tiles of size `counted`; 0: always. */
 typedef struct Size {
     Tile tile, counted;
     int64_t most;
 } Size;
 
-/* In order, those that some extents call for. */
+/* Adds those sizes, in order, that some extents call for. */
 static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint32_t n_sizes,
                           Variant *variants) {
     uint32_t n = 0;
@@ -563,9 +562,9 @@ static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint3
     return n;
 }
 
-/* Tiles of whole rows: low ones where high ones would leave processors idle. */
+/* Adds tiles of whole rows: low ones where high ones would leave processors idle. */
 static uint32_t add_row_tiles(const Wgmma *g, Variant base, Variant *variants) {
-    const uint32_t step = g->sides[1].is_mn_major ? 64 : 16; /* columns that a copy brings in */
+    const uint32_t step = g->sides[1].is_mn_major ? 64 : 16; /* columns of one copy */
     uint32_t n = (uint32_t)dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis));
     uint32_t width = (n + step - 1) / step * step;
     const Tile low = {64, width, 1, 0}, high = {128, width, 1, 0};
@@ -592,7 +591,7 @@ bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b) {
            first.sides[1].is_mn_major == next.sides[1].is_mn_major;
 }
 
-/* Those of all parts. */
+/* Whether the extents of all parallel GEMMs are known. */
 static bool are_extents_known(const Wgmma *g) {
     uint32_t n;
     const Kernel *kernels = gemm_launch_kernels(&g->launch, g->kernel, &n);
@@ -626,7 +625,8 @@ uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                          variants + n);
 }
 
-/* Whether it is a multiple of what maps are aligned to, or made such where that pays. */
+/* Whether the elements are a multiple of the maps' alignment, or a pass makes them so where it
+ * pays. */
 static bool is_seen_to(const Wgmma *g, DimId elems) {
     return dim_multiple(g->dims, elems) * dtype_bytes(g->dtype) % MAP_STEP_BYTES == 0 ||
            has_run_pitch(g, elems);

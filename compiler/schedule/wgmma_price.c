@@ -2,11 +2,10 @@
 #include "schedule/wgmma_price.h"
 #include "machine/machine.h"
 
-/* Fitted to what each tile took by itself for 72 products of bf16 on an H200, 32 to 8192 in each
- * extent (docs/results). Left operands lay along k, right ones across it. Put between others,
- * and found true since: 128 x 240 in clusters; 64 x 256 is judged. Of rhs operands across k whole
- * blocks of 64 columns are fetched: 128 x 176 and 128 x 208 took a seventh longer than what they
- * would have to be worth it. */
+/* Fitted on an H200 to the time of each tile alone for 72 GEMMs of bf16, with extents of 32 to 8192
+ * (docs/results). The lhs lay along k, the rhs across it. 128 x 240 in clusters is interpolated and
+ * was confirmed later; 64 x 256 is judged. A rhs across k is fetched in whole blocks of 64 columns:
+ * 128 x 176 and 128 x 208 took a seventh longer than the time at which they would pay. */
 const PricedTile *priced_tiles(uint32_t *n) {
     static const PricedTile tiles[] = {
         {128, 256, 1, true, true, .share = 15, .step = 635, .left = 7, .right = 41, .rest = 2683},
@@ -23,7 +22,7 @@ const PricedTile *priced_tiles(uint32_t *n) {
     return tiles;
 }
 
-/* 1 where the rows are poorly aligned, else 0. */
+/* 1 if the rows are poorly aligned, else 0. */
 static DimId is_poor(DimTab *dims, const PricedRows *rows) {
     int64_t whole = (rows->is_along_k ? SECTOR_BYTES : LINE_BYTES) / rows->elem_bytes;
     if (dim_multiple(dims, rows->pitch) % whole == 0) return dim_const(dims, 0);
@@ -32,13 +31,14 @@ static DimId is_poor(DimTab *dims, const PricedRows *rows) {
     return dim_sub(dims, up, down);
 }
 
-/* What a row takes says the side of the table whose rows lay as this operand's do. */
+/* The weight of a row of an operand: from the side of the table whose rows lay as this operand's
+ * do. */
 static int64_t weight_of(const PricedTile *tile, bool is_left, bool is_along_k) {
     int64_t left = tile->m, right = tile->n / tile->cluster, own = is_left ? left : right;
     return is_along_k ? tile->left * own / left : tile->right * own / right;
 }
 
-/* A number goes with what is fixed; of equal measures there is one. */
+/* Adds a measure. A constant goes to the fixed time, and equal measures are merged. */
 static bool add_measure(const DimTab *dims, Price *price, DimId measure, int64_t weight) {
     int64_t value;
     uint32_t i = 0;
@@ -53,7 +53,7 @@ static bool add_measure(const DimTab *dims, Price *price, DimId measure, int64_t
     return true;
 }
 
-/* Steps for which the left or the rhs's rows are poorly aligned. */
+/* The number of steps in which the rows of the lhs, or of the rhs, are poorly aligned. */
 static DimId poor_steps(DimTab *dims, const PricedWork *works, uint32_t n_works, bool is_left) {
     DimId sum = dim_const(dims, 0);
     for (uint32_t i = 0; i < n_works; i++) {
