@@ -15,14 +15,14 @@ Prices prices_of_plan(Arena *arena, const Plan *plan, const Target *target,
     return prices;
 }
 
-/* The largest ratio over the points. */
+/* The largest ratio a / b over all points. */
 static double worst(const CostPoints *points, const Prices *a, const Prices *b) {
     double most = 0;
     for (uint32_t i = 0; i < points->n; i++) most = fmax(most, a->us[i] / b->us[i]);
     return most;
 }
 
-/* On the diagonal: corners are for what must not be lost, wherever it is. */
+/* The mean is over the diagonal only; the corners serve to refuse plans that are slow somewhere. */
 double prices_mean(const CostPoints *points, const Prices *a, const Prices *b) {
     double sum = 0;
     for (uint32_t i = 0; i < points->n_diagonal; i++) sum += log(a->us[i] / b->us[i]);

@@ -1,5 +1,5 @@
-/* Pricing kernels. See cost.h. Rates are the card's; the other constants (machine/tuning.def) are
- * checked by the figures of docs/results. */
+/* Predicts the time of kernels. See cost.h. Rates are the card's; the other constants are in
+ * machine/tuning.def, and the figures of docs/results check them. */
 #include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -13,19 +13,19 @@
 
 #include <math.h>
 
-/* Of an axis shorter than a warp's lanes: bytes that each element takes where the warp goes on
- * along the axis before it. */
+/* Bytes per element along an axis shorter than a warp, where the warp continues along the axis
+ * before it. */
 static double wrapped_bytes(const Coster *c, const Pricing *p, IndexId address, uint32_t axis,
                             double elem_bytes) {
     double n = footprint_points(p->kernel, 1u << axis, c->values), next;
     if (axis == 0 || n < 1 || n >= WARP_THREADS) return SECTOR_BYTES;
     next = fabs(cost_axis_stride(c, p->kernel, address, axis - 1)) * elem_bytes;
-    double in_line = WARP_THREADS / n; /* elements beside one another along that axis */
+    double in_line = WARP_THREADS / n; /* neighbouring elements along that axis */
     return fmin(SECTOR_BYTES, (SECTOR_BYTES + in_line * next) / in_line);
 }
 
-/* Bytes that one load or store moves between cache and processors: a sector for each element that
- * has no neighbour in the same warp. */
+/* Bytes that one load or store moves between cache and processors: a sector for each element
+ * without a neighbour in the same warp. */
 static double access_bytes(const Coster *c, const Pricing *p, IndexId address, double points,
                            double elem_bytes) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
@@ -34,7 +34,7 @@ static double access_bytes(const Coster *c, const Pricing *p, IndexId address, d
     return points * fmin(stride * elem_bytes, wrapped_bytes(c, p, address, axis, elem_bytes));
 }
 
-/* What a map's loads take beside those of whole lines. */
+/* The weight of a map's load relative to loads of whole lines. */
 static double access_weight(const Coster *c, const Pricing *p, const Scalar *load) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
     if (form_info(p->kernel->form)->reduces || !c->card->has->blocks || axis == NO_AXIS) return 1;
@@ -45,15 +45,16 @@ static double access_weight(const Coster *c, const Pricing *p, const Scalar *loa
     return is_scattered ? COST_SECTOR_SHARE : 1;
 }
 
-/* Through the cache, all loads of the buffer marked in `live`; `weighed`: in time, as bytes of
- * whole lines. */
+/* Bytes through the cache of all loads of the buffer marked in `live`. `weighed`: as time, in bytes
+ * of whole lines. */
 static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
                          bool weighed) {
     const Kernel *kernel = p->kernel;
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
     bool is_tiled = cost_gemm_has_tiles(p);
     bool is_even = form_info(kernel->form)->multiplies &&
-                   template_info(p->variant->sched.template)->tiles_outputs; /* in whole runs */
+                   template_info(p->variant->sched.template)->tiles_outputs; /* tiles load whole
+                                                                              * runs */
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;
@@ -71,7 +72,7 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
     return total;
 }
 
-/* Whether the cache holds all rows that are worked on at once. */
+/* Whether the cache holds all concurrently processed rows. */
 static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes) {
     double at_once = c->card->n_processors * p->cost->pressure.n_blocks;
     uint32_t threads_per_row = sched_threads_per_row(&p->variant->sched);
@@ -80,13 +81,13 @@ static bool holds_rows(const Coster *c, const Pricing *p, double footprint_bytes
     return footprint_bytes * share <= c->card->cache_bytes;
 }
 
-/* Whether the buffer still lies in the cache: all that passed since the kernel that touched it
- * began. */
+/* Whether the buffer is still in the cache: less than the cache's size has passed since the kernel
+ * that touched it began. */
 static bool is_cached(const Coster *c, uint32_t buffer) {
     return c->touched[buffer] > 0 && c->passed - (c->touched[buffer] - 1) <= c->card->cache_bytes;
 }
 
-/* What tiles of a GEMM read of the buffer after the first time. */
+/* Bytes that the tiles of a GEMM read of the buffer after the first read. */
 static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, const bool *live,
                          double bytes) {
     const Kernel *kernel = p->kernel;
@@ -102,8 +103,8 @@ static double read_again(const Coster *c, const Pricing *p, uint32_t buffer, con
     return (most - 1) * bytes;
 }
 
-/* What a stage after the first reads, of the buffer's `bytes`, is what one before read, but for
- * `fresh` ones. */
+/* The buffer's bytes that a later stage reads from memory again: only `fresh` ones if rows stay
+ * resident or in the cache. */
 static double read_anew(const Coster *c, const Pricing *p, double bytes, double fresh) {
     bool is_held = sched_row(&p->variant->sched).resident || holds_rows(c, p, bytes);
     return is_held ? fresh : bytes;
@@ -143,7 +144,7 @@ static void price_read(Coster *c, Pricing *p, uint32_t buffer, bool *const *live
     if (is_again) c->touched[buffer] = -1;
 }
 
-/* Beyond whole lines, in time as bytes of these: what rows store with a sector for each element. */
+/* Additional bytes, as time, of row stores that touch a sector per element. */
 static double scattered_bytes(const Coster *c, const Pricing *p, uint32_t buffer) {
     const Kernel *kernel = p->kernel;
     uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched);
@@ -172,8 +173,8 @@ static void price_write(Coster *c, Pricing *p, uint32_t buffer) {
     footprint_see_stores(c->arena, c->plan, p->kernel, buffer, c->values, foot, &c->seen[buffer]);
 }
 
-/* What is gathered twice from a tensor larger than the cache is read twice, unless little passed
- * between: positions are distinct only within as many accesses as the cache holds. */
+/* Elements gathered twice from a tensor larger than the cache are read twice, unless little passed
+ * in between: positions count as distinct only within as many accesses as the cache holds. */
 static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bool *live) {
     const Kernel *kernel = p->kernel;
     const Buffer *of = &c->plan->buffers.data[buffer];
@@ -196,9 +197,9 @@ static void price_repeats(const Coster *c, Pricing *p, uint32_t buffer, const bo
 
 /* Times. */
 
-/* Registers that do not fit are written and read back, once for each point that a thread works on:
- * through the processor's own cache as long as that holds them all, else through the last one or
- * memory. By the rates of the hardware; no measurement yet. */
+/* The time of spilled registers: written and read back once for each point of a thread. They go
+ * through the processor's L1 as long as it holds them all, else through L2 or memory. From hardware
+ * rates, not measured. */
 static double spill_us(const Coster *c, const Pricing *p) {
     const Pressure *pressure = &p->cost->pressure;
     const Sched *sched = &p->variant->sched;
@@ -214,9 +215,9 @@ static double spill_us(const Coster *c, const Pricing *p) {
     return bytes / (gbs * 1e3);
 }
 
-/* Of a map, or of columns, that waits `us` for memory if that is as busy as can be, and takes
- * `peak_us` there at least: behind the first loads, the less DRAM has to do, the sooner it answers.
- * Not of gathers, whose loads wait for one another. t is the solution of t = us * (COST_IDLE_WAIT +
+/* The time of a map or column reduction that would wait `us` for memory under full load and needs
+ * at least `peak_us` of DRAM. After the first loads, a less busy DRAM answers sooner. It does not
+ * apply to gathers, whose loads depend on each other. t solves t = us * (COST_IDLE_WAIT +
  * COST_BUSY_WAIT * peak_us / t). */
 static double stream_us(const Coster *c, const Pricing *p, double us, double peak_us) {
     const FormInfo *form = form_info(p->kernel->form);
@@ -226,8 +227,8 @@ static double stream_us(const Coster *c, const Pricing *p, double us, double pea
     return first + (idle + sqrt(idle * idle + 4 * rest * COST_BUSY_WAIT * peak_us)) / 2;
 }
 
-/* Of what DRAM delivers and takes; what is read, from there or from the cache, can come no faster
- * than the loads in flight allow. */
+/* The time of DRAM traffic. Reads, from DRAM or the cache, are no faster than the loads in flight
+ * allow. */
 static double dram_us(const Coster *c, const Pricing *p) {
     double peak = c->card->dram_gbs * 1e3, all = p->cost->read_bytes + p->cost->written_bytes;
     peak *= single_access_share(c->card, p->kernel, &p->variant->sched);
@@ -236,7 +237,7 @@ static double dram_us(const Coster *c, const Pricing *p) {
     double at_once = fmin(p->n_beside, c->card->n_processors * p->cost->pressure.n_blocks);
     double own = p->variant->sched.threads * p->bytes_in_flight;
     double waited = p->cost->read_bytes + p->held_bytes * COST_CACHE_WAIT;
-    if (!cost_gemm_has_tiles(p) && p->cost->n_blocks > 0) /* no more than there is */
+    if (!cost_gemm_has_tiles(p) && p->cost->n_blocks > 0) /* no more than there are blocks */
         own = fmin(own, (p->cost->read_bytes + p->held_bytes) / p->cost->n_blocks);
     double bytes = at_once * own;
     double us = bytes > 0 ? waited * p->wait_us / bytes : 0;
@@ -244,15 +245,16 @@ static double dram_us(const Coster *c, const Pricing *p) {
     return fmax(fmax(all / peak, begun), stream_us(c, p, us, all / peak));
 }
 
-/* Launches behind the first are queued: they begin while the one ahead ends. Blocks take time to
- * start, up to as many as the machine holds at once. */
+/* Launches after the first are queued, and begin while the one before ends. Starting blocks takes
+ * time, up to the number that the machine holds at once. */
 static double launch_us(const Coster *c, const Pricing *p) {
     if (!c->has_begun) return c->card->launch_us;
     double room = c->card->n_processors * p->cost->pressure.n_blocks;
     return c->card->next_us + c->card->fill_us * fmin(1, p->n_beside / room);
 }
 
-/* Of rows in blocks of their own: those of clusters and behind products are priced as a whole. */
+/* Only for row kernels in blocks of their own. Clusters, and rows after a GEMM, are predicted as a
+ * whole. */
 static double again_us(const Coster *c, const Pricing *p) {
     const Kernel *kernel = p->kernel;
     bool is_whole = form_info(kernel->form)->reduces_rows && p->variant->sched.cluster <= 1 &&
@@ -263,7 +265,7 @@ static double again_us(const Coster *c, const Pricing *p) {
     return n > 1 ? (n - 1) * COST_ROW_AGAIN_US : 0;
 }
 
-/* Blocks of a gemm-rows-gemm launch that fit on a processor: its last kernel takes the most
+/* The blocks of a gemm-rows-gemm launch that fit on a processor; its last kernel needs the most
  * registers. */
 static uint32_t result_blocks(const Coster *c, const Pricing *p) {
     const Kernel *result = launch_kernel(c->plan, c->launch, c->launch->n - 1);
@@ -281,7 +283,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
     const TemplateInfo *info = template_info(p->variant->sched.template);
     cost->memory_us = dram_us(c, p);
-    /* Tiles that the copy engine brings in are in the time of a step. */
+    /* The time of a step includes the copies of the copy engine. */
     if (!info->uses_copy_engine)
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     if (info->transposes_loads) cost->memory_us /= COST_TILE_SHARE;
@@ -295,7 +297,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p, result_blocks(c, p));
 }
 
-/* Whether the turn loads from memory itself. */
+/* Whether the kernel of a one-block launch loads from global memory itself. */
 static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
@@ -307,8 +309,9 @@ static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
     return false;
 }
 
-/* One processor does it all, block after block. The head's wait is that for everything that is
- * copied; what is read from memory is waited for by itself. */
+/* The time of a kernel in a one-block launch: one processor runs its blocks one after the other.
+ * The first kernel waits for all copied tensors; other loads from global memory are waited for one
+ * by one. */
 static void time_turn(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double warps = p->variant->sched.threads / WARP_THREADS, n_block_runs = cost->n_blocks;
@@ -333,7 +336,7 @@ static void settle_cache(Coster *c, const Kernel *kernel, const KernelCost *cost
     c->passed += cost->read_bytes + cost->written_bytes;
 }
 
-/* Every block of a launch has the registers and shared memory of the kernel that takes most. */
+/* Each block of a launch has the registers and shared memory of the kernel that needs most. */
 static Pressure most_pressure(const Coster *c, const Kernel *kernels, uint32_t n, uint32_t v) {
     Pressure most = {.n_blocks = UINT32_MAX};
     for (uint32_t k = 0; k < n; k++) {
@@ -356,7 +359,7 @@ static Beside price_beside(const Coster *c) {
     return beside;
 }
 
-/* Goes on to the launch of the kernel. */
+/* Moves to the launch of the kernel. */
 static void begin_launch(Coster *c, uint32_t kernel) {
     c->launch = plan_launch_of(c->plan, kernel);
     c->beside = price_beside(c);
@@ -416,7 +419,7 @@ static void empty_cache(Coster *c) {
     c->seen = arena_array(c->arena, FootprintSeen, c->plan->buffers.n);
 }
 
-/* A run finds nothing in the cache that init steps left there. */
+/* A run finds nothing of the init steps in the cache. */
 static void price_init(Coster *c) {
     PlanCost *out = c->out;
     out->n_init = plan_n_init(c->plan);
@@ -432,11 +435,11 @@ static void price_init(Coster *c) {
     empty_cache(c);
 }
 
-/* All but what the whole graph needs: bytes at least, and those of its tensors. */
+/* Predicts all kernels, but not the totals of the graph: least bytes and bytes of tensors. */
 static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
                                const int64_t *dims) {
     PlanCost *out = arena_array(arena, PlanCost, 1);
-    dims = cost_dims(arena, plan->graph->dims, dims); /* of symbols that the plan brought, too */
+    dims = cost_dims(arena, plan->graph->dims, dims); /* includes symbols that the plan added */
     *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
     out->kernels = arena_array(arena, KernelCost, plan->kernels.n);
     Coster c = {.arena = arena,

@@ -1,14 +1,14 @@
-/* The cost model: what a scheduled plan moves, computes and takes at given values of the dims on a
- * card. Numbers for decisions and for people: fusion asks it, the ledger prints it.
+/* The cost model: predicts the memory traffic, instructions and time of a scheduled plan at given
+ * dims on a card. Fusion and scheduling decide by it, and the ledger prints it.
  *
- * A kernel takes its launch and then the longest of memory, arithmetic and tensor cores; with few
- * warps on a processor part of the others too, since nothing hides it. Bytes are
- * those of DRAM: what a kernel touches (cost/kernel/footprint.h), without what still lies in the
- * cache because it was written or read shortly before, and again for every pass over rows that the
- * cache cannot hold; registers that spill are priced by the cache that holds them. Inputs are cold.
- * Buffers on chip move nothing; on a CPU temps that fit the cache take no time of DRAM. Init steps
- * are priced by themselves, and are none of a run's totals; what they prepared is as cold as a
- * param. Requires a scheduled plan; a plan that is not placed has no workspace to tell of. */
+ * The time of a kernel is its launch plus the longest of memory, arithmetic and tensor cores. With
+ * few warps per processor, a part of the others is added, because nothing hides it. Bytes are those
+ * of DRAM: the kernel's footprint (cost/kernel/footprint.h) without data that is still in the
+ * cache, and again for every pass over rows that the cache cannot hold. Spilled registers are
+ * counted at the cache that holds them. Inputs are cold. Buffers in shared memory or registers
+ * cause no traffic; on a CPU, temps that fit the cache take no DRAM time. Init steps are predicted
+ * separately and are not in a run's totals; prepared tensors are as cold as params. The plan must
+ * be scheduled; an unplaced plan has no workspace to report. */
 #ifndef FUSEC_COST_COST_H
 #define FUSEC_COST_COST_H
 
@@ -16,19 +16,20 @@
 #include "machine/tuning.h"
 #include "cost/pressure.h"
 
-/* Per kernel of the plan. Bytes are of DRAM, times in microseconds. */
+/* The cost of one kernel of the plan. Bytes are of DRAM, times in microseconds. */
 typedef struct KernelCost {
-    uint32_t variant; /* the one that runs, pointers being aligned */
-    bool starts;      /* it has something to do here, and no others stand for it */
+    uint32_t variant; /* the variant that runs with aligned pointers */
+    bool starts;      /* it has elements at these dims, and no other version of its choice runs */
     double read_bytes, written_bytes;
-    double cache_bytes; /* through the last level of the cache, those of DRAM among them */
-    double n_prims;     /* instructions, roughly, over all elements */
-    double n_flops;     /* of a GEMM: two for each product */
+    double cache_bytes; /* through the last-level cache, including those of DRAM */
+    double n_prims;     /* approximate number of instructions over all elements */
+    double n_flops;     /* for a GEMM: two per multiply-add */
     double n_blocks;
-    double launch_us; /* 0 for what runs in the launch of a kernel before it */
+    double launch_us; /* 0 if an earlier kernel's launch includes it */
     double memory_us, arithmetic_us, tensor_us;
-    double spill_us; /* of registers that are written to memory and read back */
-    double us;       /* launch_us, the longest of the others, and what it does not hide */
+    double spill_us; /* of registers that are spilled and read back */
+    double us;       /* launch_us, plus the longest of the others, plus the time that it does not
+                      * hide */
     Pressure pressure;
 } KernelCost;
 
@@ -37,40 +38,42 @@ typedef struct PlanCost {
     const Card *card;
     const int64_t *dims;
     KernelCost *kernels;                  /* plan->kernels.n */
-    uint32_t n_init;                      /* the first kernels, which are none of a run */
-    uint32_t n_init_steps;                /* launches of those */
-    double init_bytes, init_us;           /* over them: read and written */
+    uint32_t n_init;                      /* init kernels, which are the first ones and not part of
+                                           * a run */
+    uint32_t n_init_steps;                /* launches of init kernels */
+    double init_bytes, init_us;           /* of init kernels; bytes are read plus written */
     uint32_t n_launches;                  /* of a run, as are the totals below */
-    double read_bytes, written_bytes, us; /* over all its kernels */
-    double least_bytes; /* that any program moves: what is used of each input, each output, once */
-    double workspace_bytes, unshared_bytes; /* with and without reuse */
-    double bound_bytes; /* inputs, params, outputs and what is kept prepared, all in full */
+    double read_bytes, written_bytes, us; /* over all kernels of a run */
+    double least_bytes; /* moved by any program: the used part of each input, and each output,
+                         * once */
+    double workspace_bytes, unshared_bytes; /* with and without reuse of memory */
+    double bound_bytes; /* inputs, params, outputs and prepared tensors, in full */
 } PlanCost;
 
-/* Values of the dims, by symbol, for those without one in `given` (indexed by symbol, or NULL;
- * negative: not given): COST_DEFAULT_DIM, moved into the dim's range and down to its multiple. */
+/* The values of the dims by symbol. A symbol without one in `given` (by symbol, or NULL; negative:
+ * not given) gets COST_DEFAULT_DIM, moved into its range and down to its multiple. */
 int64_t *cost_dims(Arena *arena, const DimTab *dims, const int64_t *given);
 
-/* Where plans are compared that have to serve all values of the dims: on the diagonal, which is at
- * those of cost_dims, and with every dim at its least, at two small sizes, where tiles and blocks
- * run out, and at its largest value or COST_LARGE_DIM; and in corners, where one of the first
- * dims is at its least and the others are at their largest, or the other way round. Each point
- * once. On a CPU no dim is less than COST_SHORT_DIM without need: rows of a few elements take their
- * reductions' ends, fused, and a plan for all sizes should not hang on them. */
+/* The points at which plans for all values of the dims are compared. The diagonal has the values of
+ * cost_dims; every dim at its least value; at two small sizes, where tiles and blocks run out; and
+ * at its largest value or COST_LARGE_DIM. The corners have one of the first dims at its least value
+ * and the others at their largest, or the reverse. Each point occurs once. On a CPU no dim is less
+ * than COST_SHORT_DIM if its range allows: the fixed costs of rows of a few elements should not
+ * decide a plan for all sizes. */
 enum {
     COST_DIAGONAL_POINTS = 5,
     COST_CORNER_DIMS = 4,
     COST_MAX_POINTS = COST_DIAGONAL_POINTS + 2 * COST_CORNER_DIMS
 };
 typedef struct CostPoints {
-    const int64_t *dims[COST_MAX_POINTS]; /* by symbol; the first is cost_dims' */
-    uint32_t n, n_diagonal;               /* the first ones are the diagonal's */
+    const int64_t *dims[COST_MAX_POINTS]; /* by symbol; the first point is that of cost_dims */
+    uint32_t n, n_diagonal;               /* the diagonal comes first */
 } CostPoints;
 CostPoints cost_points(Arena *arena, const DimTab *dims, DeviceClass device);
 
-/* `dims` by symbol, as made by cost_dims. Results live on the arena. */
+/* `dims` are by symbol, from cost_dims. Results are on the arena. */
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
-/* The time of a run alone. It takes as long as the kernels are many, not the plan's buffers. */
+/* Only the time of a run, in time proportional to the kernels, not to the plan's buffers. */
 double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
 
 #endif

@@ -1,15 +1,15 @@
-/* Values of dims to price at. See cost.h. */
+/* The values of dims at which costs are predicted. See cost.h. */
 #include "cost/cost.h"
 
 #include <string.h>
 
-/* What a point aims at. */
+/* The target of a point. */
 typedef struct Aim {
     uint32_t odd; /* a symbol; UINT32_MAX: none */
     int64_t value, odd_value;
 } Aim;
 
-/* Values of the dims, those that are not given as near to the aim as their ranges allow. */
+/* The values of the dims: given ones, and others as near to the aim as their ranges allow. */
 static int64_t *dims_near(Arena *arena, const DimTab *dims, Aim aim, const int64_t *given) {
     int64_t *values = arena_array(arena, int64_t, DIM_MAX_SYMBOLS);
     for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {

@@ -1,4 +1,4 @@
-/* Prices of edges. See edge.h. */
+/* The cost of single edges. See edge.h. */
 #include "cost/edge.h"
 
 #include "plan/launch.h"
@@ -26,7 +26,7 @@ EdgeCosts edge_costs(Arena *arena, const PlanCost *fused, const PlanCost *unfuse
     return (EdgeCosts){.fused = fused, .unfused = unfused, .makers = list.makers};
 }
 
-/* Adds up the kernels that make the node; how many there are. */
+/* Adds up the kernels that make the node, and returns their number. */
 static uint32_t add_makers(const EdgeCosts *costs, NodeId node, KernelCost *sum) {
     const VecU32 *makers = &costs->makers[node];
     for (uint32_t i = 0; i < makers->n; i++) {
@@ -42,7 +42,7 @@ static uint32_t add_makers(const EdgeCosts *costs, NodeId node, KernelCost *sum)
     return makers->n;
 }
 
-/* Of the plan's kernel that computes the two ops and no other; NULL: it has none. */
+/* The cost of the plan's kernel that computes exactly the two ops; NULL: there is none. */
 static const KernelCost *find_pair(const EdgeCosts *costs, const Edge *edge) {
     const Plan *plan = costs->fused->plan;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {

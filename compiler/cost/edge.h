@@ -1,26 +1,27 @@
-/* Edges of the graph by themselves: what an edge costs as two kernels and as one, whatever the plan
- * does with its ops. */
+/* The cost of single edges of the graph: as two kernels and as one, whatever the plan does with the
+ * two ops. */
 #ifndef FUSEC_COST_EDGE_H
 #define FUSEC_COST_EDGE_H
 
 #include "cost/cost.h"
 
 typedef struct EdgeCost {
-    double saved_bytes; /* written and read again where it is stored */
-    double fused_us;    /* as one kernel, which does not store the value between: the plan's, if it
-                         * has one of just the two ops, else what the kernels of each add up to
-                         * less the value. 0 where the plan stores it: that kernel was not made, and
-                         * may compute the value again */
-    double unfused_us;  /* as kernels of their own; 0: an input, a literal or an output */
+    double saved_bytes; /* traffic of storing the value and reading it again */
+    double fused_us;    /* time as one kernel, which does not store the value. If the plan has a
+                         * kernel of just the two ops, its time; else the sum of both ops' kernels
+                         * without the value's traffic. 0 if the plan stores the value: the joint
+                         * kernel does not exist, and might recompute the value */
+    double unfused_us;  /* time as two kernels; 0: the edge is from an input or literal, or to an
+                         * output */
 } EdgeCost;
 
-/* `makers`: of the plan with fusion off, for each node the kernels that make it. */
+/* `makers`: for each node the kernels that make it, in the plan without fusion. */
 typedef struct EdgeCosts {
     const PlanCost *fused, *unfused;
     const VecU32 *makers; /* per node */
 } EdgeCosts;
 
-/* Lives as long as the arena; keeps both. */
+/* The result lives as long as the arena and keeps both plans' costs. */
 EdgeCosts edge_costs(Arena *arena, const PlanCost *fused, const PlanCost *unfused);
 EdgeCost edge_cost(const EdgeCosts *costs, const Edge *edge);
 

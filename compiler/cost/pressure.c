@@ -1,4 +1,4 @@
-/* What a scheduled kernel needs of a processor. See pressure.h. */
+/* The resources of a scheduled kernel. See pressure.h. */
 #include "cost/pressure.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -43,7 +43,7 @@ uint32_t pressure_lanes(Arena *arena, const Kernel *kernel, Sched sched) {
     return sched.lanes;
 }
 
-/* A map's thread has all its steps at once. */
+/* A thread of a map processes all its steps at once. */
 static uint32_t registers_of_thread(Arena *arena, const Kernel *kernel, Sched sched) {
     if (!form_info(kernel->form)->reduces && sched.unroll > 1) sched.lanes *= sched.unroll;
     return pressure_registers(arena, kernel, &sched);

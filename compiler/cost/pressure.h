@@ -1,6 +1,6 @@
-/* What a scheduled kernel needs of a processor: an estimate of the registers of a thread and the
- * shared memory of a block, and how many blocks that leaves room for. The driver's own figures are
- * compared with it by `fusec bench` and `fusec verify`. */
+/* The resources that a scheduled kernel needs: the estimated registers of a thread, the shared
+ * memory of a block, and the number of blocks that fit on a processor. `fusec bench` and `fusec
+ * verify` compare them with the driver's numbers. */
 #ifndef FUSEC_COST_PRESSURE_H
 #define FUSEC_COST_PRESSURE_H
 
@@ -8,29 +8,30 @@
 #include "plan/plan.h"
 
 typedef struct Pressure {
-    uint32_t registers;    /* of 32 bits, per thread; more than there are: it would spill */
-    uint32_t shared_bytes; /* per block, dynamic ones included */
-    uint32_t n_blocks;     /* that fit on a processor; at least 1 */
-    double occupancy;      /* their threads, of those a processor can hold */
+    uint32_t registers;    /* 32-bit, per thread; more than exist: the kernel spills */
+    uint32_t shared_bytes; /* per block, including dynamic */
+    uint32_t n_blocks;     /* fitting on a processor; at least 1 */
+    double occupancy;      /* their threads, as a share of those that a processor holds */
     bool spills;
-    uint32_t spilled; /* registers that a thread keeps in memory of its own */
+    uint32_t spilled; /* registers that a thread spills */
 } Pressure;
 
-/* `variant` is one of the kernel's. On a CPU all is 0, n_blocks and occupancy are 1. */
+/* `variant` is one of the kernel's. On a CPU all fields are 0, but n_blocks and occupancy are 1. */
 Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,
                      const Card *card);
 
-/* Registers of a thread, of 32 bits, for a schedule of which lanes, resident, team, threads and,
- * for GEMMs, tiles and engine are set. */
+/* 32-bit registers of a thread, for a schedule with lanes, resident, threads_per_row, threads and,
+ * for GEMMs, tiles set. */
 uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched);
-/* The same without what the assembler takes as it pleases, to have more loads of a row at once. */
+/* pressure_registers without those that ptxas would use only if they are free, to load more of a
+ * row at once. */
 uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched);
 
-/* Halves the lanes until a thread has registers for them. */
+/* Halves the lanes until the registers of a thread suffice. */
 uint32_t pressure_lanes(Arena *arena, const Kernel *kernel, Sched sched);
 
-/* The most scalars alive at once while the kernel's stages are computed for one element, in
- * registers of 32 bits. */
+/* The most scalars live at once while the kernel's stages are computed for one element, in 32-bit
+ * registers. */
 uint32_t pressure_live(Arena *arena, const Kernel *kernel);
 
 #endif

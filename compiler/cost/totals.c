@@ -15,8 +15,8 @@ static double stored_bytes(Arena *arena, const PlanCost *cost, uint32_t buffer) 
     return total;
 }
 
-/* What of the inputs and of what is prepared a run uses at all, and the outputs, each of which may
- * be stored in pieces. Kernels that stand for others use the same. */
+/* The used parts of inputs and prepared tensors, and the outputs, which may be stored in slices.
+ * All versions of a choice use the same. */
 static double least_bytes(Arena *arena, const PlanCost *cost) {
     double total = 0;
     for (uint32_t b = 0; b < cost->plan->buffers.n; b++) {
@@ -39,7 +39,7 @@ static bool *used_in_run(Arena *arena, const PlanCost *cost) {
     return is_used;
 }
 
-/* What only init steps read is gone when they have run. */
+/* Memory that only init steps read is freed after them. */
 static double bound_bytes(Arena *arena, const PlanCost *cost) {
     double total = 0;
     const bool *is_used = used_in_run(arena, cost);

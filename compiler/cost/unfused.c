@@ -1,4 +1,4 @@
-/* What a graph takes as one kernel for each op. See compare.h. */
+/* The cost of a graph as one kernel per op. See compare.h. */
 #include "cost/compare.h"
 
 bool prices_of_unfused(const Planning *p, Arena *arena, Arena *scratch, const Graph *graph,

@@ -1,4 +1,4 @@
-/* What columns cost. See template.h. */
+/* The cost of column reductions. See template.h. */
 #include "cost/kernel/loops.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -12,7 +12,7 @@ static double acc_size(const Kernel *kernel, uint32_t lanes) {
     return size;
 }
 
-/* Sums of a segment and of the one before it, and where the rows are. */
+/* Registers for the accumulators of a segment and of the level above, and for addresses of rows. */
 static double own_registers(const Kernel *kernel, const Sched *sched) {
     int64_t rows =
         dim_hi(indextab_dims(scalartab_indices(kernel->scalars)), kernel_n_reduced(kernel));

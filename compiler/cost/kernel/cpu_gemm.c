@@ -1,4 +1,4 @@
-/* What GEMMs cost on a CPU. See template.h. */
+/* The cost of GEMMs on a CPU. See template.h. */
 #include "cost/kernel/gemm.h"
 
 const TemplateCost cost_cpu_gemm = {

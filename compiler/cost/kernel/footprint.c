@@ -1,9 +1,9 @@
-/* Counting elements. See footprint.h.
+/* Counting touched elements. See footprint.h.
  *
- * An access is a box: for every term of its address an interval that the term's atom runs through.
- * Terms by ascending stride tell how many addresses differ and in how long runs they lie. Guards on
- * a single atom cut its interval, others thin the box out. Boxes of one buffer with the same terms
- * are joined in their common hull, as far as that is smaller than the sum. */
+ * An access is a box: each term of its address has the interval of the term's atom. The terms by
+ * ascending stride give the number of distinct addresses and the length of contiguous runs. A guard
+ * on a single atom cuts its interval; other guards thin the box out. Boxes of one buffer with the
+ * same terms are joined to their common hull, if that is smaller than the sum. */
 #include "cost/kernel/footprint.h"
 #include "machine/machine.h"
 
@@ -15,13 +15,13 @@ typedef struct BoxTerm {
     uint32_t atom;
     bool is_axis;
     double stride;     /* elements */
-    double begin, end; /* what the atom runs through */
+    double begin, end; /* interval of the atom */
 } BoxTerm;
 
 typedef struct Box {
     const Kernel *kernel;
-    double offset, share; /* share: of the points that the guards leave, 0 to 1 */
-    uint32_t moved_by;    /* axes */
+    double offset, share; /* share: part of the points that the guards leave, 0 to 1 */
+    uint32_t moved_by;    /* axes, as a bit set */
     uint32_t n;
     BoxTerm terms[MAX_BOX_TERMS]; /* ascending by stride */
 } Box;
@@ -47,7 +47,7 @@ static double number(const Measurer *m, DimId dim) {
     return dim_number(m->dims, dim, m->values);
 }
 
-/* Where an index lies: [begin, end). */
+/* The range [begin, end) of an index. */
 static void index_range(const Measurer *m, IndexId id, double *begin, double *end);
 
 static void atom_range(const Measurer *m, const IndexAtom *atom, double *begin, double *end) {
@@ -121,7 +121,7 @@ static Box box_of(const Measurer *m, IndexId address) {
     return box;
 }
 
-/* Cuts the box to where lo <= index < hi. */
+/* Cuts the box to lo <= index < hi. */
 static void cut(const Measurer *m, Box *box, IndexId index, double lo, double hi) {
     IndexExpr expr = index_expr(m->indices, index);
     double begin, end;
@@ -140,8 +140,8 @@ static void cut(const Measurer *m, Box *box, IndexId index, double lo, double hi
         return;
     }
     uint32_t axes = index_moved_by(m->indices, index);
-    bool moves =
-        (axes & box->moved_by) != 0; /* else it leaves all of the box somewhere, or nothing */
+    bool moves = (axes & box->moved_by) != 0; /* otherwise the guard leaves all of the box at some
+                                               * points and nothing at others */
     box->share *= moves ? left / all : left > 0;
 }
 
@@ -156,7 +156,7 @@ static double box_extent(const BoxTerm *term) {
     return term->end > term->begin ? term->end - term->begin : 0;
 }
 
-/* Distinct elements and the bytes of their sectors. */
+/* The number of distinct elements, and the bytes of their sectors. */
 static Footprint box_measure(const Measurer *m, const Box *box) {
     double count = 1, span = 1, run = 1, pitch = 0;
     for (uint32_t i = 0; i < box->n; i++) {
@@ -185,7 +185,7 @@ static Footprint box_measure(const Measurer *m, const Box *box) {
     return (Footprint){.elems = count, .bytes = count / run * touched};
 }
 
-/* Axes of two kernels are the same if they step alike. */
+/* Axes of two kernels match if they have equal strides. */
 static bool is_same_term(const Box *a, const Box *b, uint32_t i) {
     const BoxTerm *one = &a->terms[i], *other = &b->terms[i];
     bool is_same =
@@ -206,7 +206,7 @@ static bool goes_by_axes(const Box *box) {
     return true;
 }
 
-/* Extends `hull` to hold `box`, whose offset is taken apart into steps of the terms. */
+/* Extends `hull` to contain `box`, whose offset is decomposed into steps of the terms. */
 static bool extend(Box *hull, const Box *box) {
     Box wider = *hull;
     double rest = box->offset - hull->offset;
@@ -224,7 +224,7 @@ static bool extend(Box *hull, const Box *box) {
 
 struct FootprintHulls {
     Vec(Box) hulls;
-    Vec(Footprint) sums; /* of the boxes in each hull */
+    Vec(Footprint) sums; /* footprints of the boxes in each hull */
 };
 
 static void union_add(Arena *arena, const Measurer *m, FootprintHulls *all, const Box *box) {
@@ -268,7 +268,7 @@ static Measurer measurer_of(const Plan *plan, const Kernel *kernel, uint32_t buf
     return m;
 }
 
-/* Those of the kernel's loads, of the ones in `live`, whose addresses are made of axes alone. */
+/* Adds the boxes of the kernel's loads in `live` whose addresses consist of axes alone. */
 static void add_loads_by_axes(Arena *arena, const Measurer *m, uint32_t buffer, const bool *live,
                               FootprintHulls *all) {
     for (ScalarId id = 1; id <= scalar_count(m->kernel->scalars); id++) {
@@ -299,8 +299,8 @@ static FootprintHulls *seen_hulls(Arena *arena, FootprintSeen *seen) {
     return seen->hulls;
 }
 
-/* Some of what is known now may have been among the others before. Of a whole buffer nothing need
- * be known. */
+/* A load that is known now may have been counted among unknown ones before. If the whole buffer was
+ * touched, nothing else matters. */
 double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                            const bool *live, const int64_t *dims, Footprint own,
                            FootprintSeen *seen) {
@@ -370,7 +370,7 @@ Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel,
     return union_measure(&m, &all);
 }
 
-/* Kernels that store to one buffer store pieces of it. */
+/* Kernels that store to the same buffer store different slices of it. */
 void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const int64_t *dims, Footprint own, FootprintSeen *seen) {
     Measurer m = measurer_of(plan, kernel, buffer, dims);

@@ -1,58 +1,58 @@
-/* Footprints: which elements of a buffer a kernel touches, at given values of the dims, found from
- * its index expressions and guards. An estimate in two places, both said in footprint.c: gathered
- * positions are taken as drawn at random and each counts once, and accesses whose expressions
- * differ in more than an offset as disjoint until the buffer is full. */
+/* Footprints: the elements of a buffer that a kernel touches at given dims, found from its index
+ * expressions and guards. It is an estimate in two respects: gathered positions count as random,
+ * each once; and accesses whose expressions differ in more than an offset count as disjoint until
+ * the buffer is full. */
 #ifndef FUSEC_COST_KERNEL_FOOTPRINT_H
 #define FUSEC_COST_KERNEL_FOOTPRINT_H
 
 #include "plan/plan.h"
 
-/* What some accesses to one buffer touch. */
+/* The elements of one buffer that some accesses touch. */
 typedef struct Footprint {
     double elems; /* distinct */
-    double bytes; /* of the sectors they lie in */
+    double bytes; /* bytes of their sectors */
 } Footprint;
 
 typedef struct FootprintHulls FootprintHulls;
 
-/* Of `kernel`'s loads from `buffer` among the scalars marked in `live` (scalar_count + 1 flags;
- * NULL: all). `dims` by symbol. */
+/* The footprint of the kernel's loads from `buffer`, among the scalars marked in `live`
+ * (scalar_count + 1 flags; NULL: all). `dims` are by symbol. */
 Footprint footprint_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const bool *live, const int64_t *dims);
-/* What of a buffer some kernels, one after the other, have touched. Of loads whose addresses are
- * made of axes alone it is known which, of others how many. Zeros to begin with. */
+/* The part of a buffer that a series of kernels has touched. For loads with addresses of axes alone
+ * the elements are known, for others only their number. Starts as zeros. */
 typedef struct FootprintSeen {
     FootprintHulls *hulls; /* NULL: none */
-    double bytes;          /* of all */
+    double bytes;          /* of all accesses */
 } FootprintSeen;
-/* The bytes of `own`, what footprint_loads gives, that were not touched before; from now on they
- * are. */
+/* The bytes of `own` (a result of footprint_loads) that no earlier kernel touched; they count as
+ * touched from now on. */
 double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                            const bool *live, const int64_t *dims, Footprint own,
                            FootprintSeen *seen);
 void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const int64_t *dims, Footprint own, FootprintSeen *seen);
-/* The buffer that loads from `buffer` read at these values of the dims: of a copy without elements
- * what it stands for, else itself. */
+/* The buffer that loads from `buffer` read at these dims: for a copy without elements its source,
+ * else itself. */
 uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims);
-/* Of what all kernels from `first` on read of `buffer`, by itself or for a copy that is none here,
- * once each: the loads of the kernel that loads most, or all whose addresses are made of axes
- * alone, where that is more. */
+/* The least footprint of all reads of `buffer` (or of a copy of it that is empty here) by kernels
+ * from `first` on, each element once: the kernel with the most loads, or all loads with addresses
+ * of axes alone if they touch more. */
 Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, uint32_t buffer,
                                 const int64_t *dims);
-/* Of its stores to `buffer`. */
+/* The footprint of the kernel's stores to `buffer`. */
 Footprint footprint_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                            const int64_t *dims);
 
-/* Times that a value is computed: the product of the extents of the axes (bit set). */
+/* The number of times that a value is computed: the product of the extents of the axes (bit
+ * set). */
 double footprint_points(const Kernel *kernel, uint32_t axes, const int64_t *dims);
 
-/* The part of the places of its axes that a guard leaves, 0 to 1. */
+/* The share of points of its axes at which a guard holds, 0 to 1. */
 double footprint_guard_share(const Kernel *kernel, GuardId guard, const int64_t *dims);
 
-/* Per scalar that a stage (the number of stages: the stores after all) needs: the part of the
- * stage's points at which it is computed, from 0 to 1, which is less for what one guarded store
- * alone needs. */
+/* Per scalar that a stage needs (stage number n: the final stores): the share of the stage's points
+ * at which it is computed, 0 to 1. It is less than 1 if only one guarded store needs the scalar. */
 double *footprint_shares(Arena *arena, const Kernel *kernel, uint32_t stage, const int64_t *dims);
 
 #endif

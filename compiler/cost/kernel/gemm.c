@@ -11,8 +11,8 @@
 
 #include <math.h>
 
-/* Once per tile of the other side. A block of a gemm-rows-gemm launch has its lhs's tile
- * throughout. */
+/* An operand is read once per tile along the other axis. In a gemm-rows-gemm launch a block keeps
+ * its lhs tile throughout. */
 double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
@@ -33,8 +33,7 @@ bool cost_gemm_has_tiles(const Pricing *p) {
     return form_info(p->kernel->form)->multiplies && sched_tile(sched).k > 0;
 }
 
-/* The columns that all blocks work on at once, of as many rows as a group has: bytes of the right
- * operand. */
+/* Bytes of the rhs in the columns that all concurrent blocks work on, for the rows of one group. */
 static double bytes_at_once(const Coster *c, const Pricing *p, double columns) {
     const Sched *sched = &p->variant->sched;
     double at_once = c->card->n_processors * p->cost->pressure.n_blocks / GEMM_GROUP_ROWS;
@@ -42,10 +41,9 @@ static double bytes_at_once(const Coster *c, const Pricing *p, double columns) {
            dtype_bytes(gemm_operand_dtype(p->kernel));
 }
 
-/* The lhs comes once, if the cache keeps a group's rows beside the columns at work, else
- * once for each wave of the group; the right one once for each group, if it is too large to stay
- * from one to the next. Blocks that drift apart where k is long and waves are many read more:
- * 16384^3 twice as much. */
+/* The lhs is read once if the cache holds a group's rows beside the concurrent columns, else once
+ * per wave of the group. The rhs is read once per group, if it is too large to stay in the cache.
+ * Blocks that drift apart, with a long k and many waves, read more: twice as much for 16384^3. */
 double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, double bytes) {
     const Kernel *kernel = p->kernel;
     const Sched *sched = &p->variant->sched;
@@ -74,7 +72,7 @@ void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
         if (live[kernel->stages.n][id])
             p->cost->n_prims += passes * p->rows * shares[id] * scalar_prims(c->card, kernel, id);
         bool is_fetched =
-            template_info(p->variant->sched.template)->uses_copy_engine; /* by the copy engine */
+            template_info(p->variant->sched.template)->uses_copy_engine; /* with the copy engine */
         if (!live[0][id] || is_fetched || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD)
             continue;
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
@@ -99,7 +97,8 @@ double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine)
     return 2e-3 * card->n_processors * card->ghz * lanes;
 }
 
-/* How busy processors are that have most blocks, and work last, were each with `wanted` warps. */
+/* How busy the processors with the most blocks are, which finish last, if each wanted `wanted`
+ * warps. */
 double cost_gemm_use_of_busy(const Coster *c, const Pricing *p, double wanted) {
     if (!c->card->has->blocks) return 1;
     double most = ceil(p->n_beside / c->card->n_processors);
@@ -107,7 +106,7 @@ double cost_gemm_use_of_busy(const Coster *c, const Pricing *p, double wanted) {
     return fmin(1, at_once * p->variant->sched.threads / WARP_THREADS / wanted);
 }
 
-/* The last round of blocks may leave processors idle. */
+/* In the last round of blocks some processors may be idle. */
 double cost_gemm_balance(const Coster *c, const Pricing *p) {
     if (!c->card->has->blocks) return cost_use(c, p, 1);
     double rounds = p->n_beside / c->card->n_processors;
@@ -118,12 +117,12 @@ double cost_gemm_use(const Coster *c, const Pricing *p, double wanted) {
     return sqrt(cost_gemm_use_of_busy(c, p, wanted)) * cost_gemm_balance(c, p);
 }
 
-/* The part's, of the tiles of all parts. */
+/* The kernel's share of the tiles of all parallel kernels. */
 double cost_gemm_share(const Coster *c, const Pricing *p) {
     return p->n_beside > 0 ? cost_number(c, p->variant->grid) / p->n_beside : 0;
 }
 
-/* How many tiles each block has, the last wave being whole or not. */
+/* The tiles per block, with a fractional last wave. */
 double cost_gemm_part_waves(const Coster *c, const Pricing *p) {
     return p->n_beside / ((double)c->card->n_processors * p->cost->pressure.n_blocks);
 }
@@ -132,7 +131,7 @@ double cost_gemm_waves(const Coster *c, const Pricing *p) {
     return ceil(cost_gemm_part_waves(c, p));
 }
 
-/* Of a product that rows follow. */
+/* For a GEMM that a row kernel follows. */
 double cost_gemm_least_us(const Coster *c, const Pricing *p) {
     const Kernel *next = p->kernel + 1, *end = launch_kernel(c->plan, c->launch, c->launch->n);
     if (next >= end || !cost_is_sequence_rows(c, next) || !c->card->has->blocks) return 0;
@@ -140,7 +139,7 @@ double cost_gemm_least_us(const Coster *c, const Pricing *p) {
                              dtype_bytes(gemm_operand_dtype(p->kernel)));
 }
 
-/* The warps that multiply go over the rows, then; meanwhile the next tiles' operands come. */
+/* With wgmma, the consumer warps process the rows, while the next tiles' operands are copied. */
 static double wgmma_rows_us(const Coster *c, const Pricing *p, const Sched *sched, double prims) {
     const KernelCost *gemm = p->cost - 1;
     double busy = gemm->arithmetic_us + gemm->tensor_us + gemm->spill_us +

@@ -1,50 +1,51 @@
-/* What GEMMs take, and rows that follow one in its blocks: how often tiles bring in their
- * operands, what is on its way meanwhile, the waves of tiles, and the rates of the engines. */
+/* The cost of GEMMs, and of a row kernel in the same blocks: how often tiles read their operands,
+ * loads in flight, waves of tiles, and the rates of the engines. */
 #ifndef FUSEC_COST_KERNEL_GEMM_H
 #define FUSEC_COST_KERNEL_GEMM_H
 
 #include "cost/kernel/template.h"
 
-/* Whether the kernel is a GEMM by tiles. */
+/* Whether the kernel is a tiled GEMM. */
 bool cost_gemm_has_tiles(const Pricing *p);
-/* How often such a one has what depends on these axes alone. */
+/* How often a tiled GEMM reads an operand that depends on these axes alone. */
 double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes);
-/* How often memory beyond the cache is read for an operand of `bytes` of such a one that depends on
- * these axes alone: tiles come group by group of rows of them. */
+/* How often a tiled GEMM reads an operand of `bytes` that depends on these axes alone from DRAM,
+ * given the cache. Tiles run in groups of rows of tiles. */
 double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, double bytes);
 
-/* Fields of TemplateCost (cost/kernel/template.h). cost_gemm_load is of operands that come in
- * tiles; cost_gemm_compute of one chain of multiply-adds per output, on any device. */
+/* Fields of TemplateCost (cost/kernel/template.h). cost_gemm_load is for operands that come in
+ * tiles. cost_gemm_compute is for one chain of fmas per output, on any device. */
 void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live);
 void cost_gemm_load(const Coster *c, Pricing *p, bool *const *live);
 double cost_gemm_use(const Coster *c, const Pricing *p, double wanted);
 void cost_gemm_compute(const Coster *c, Pricing *p, double prims_per_us);
 double cost_gemm_bared_us(const Coster *c, const Pricing *p, double busy);
-/* The registers of a thread whose loop over k takes `mainloop`, which the epilogue takes over. */
+/* The registers of a thread whose mainloop takes `mainloop`; the epilogue reuses them. */
 double cost_gemm_registers(const ThreadUse *use, double mainloop);
-/* Tiles of both operands, for each stage. */
+/* Bytes of a tile of both operands, times the stages. */
 uint32_t cost_gemm_shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant);
 
-/* How busy processors are that have most blocks, and work last, were each with `wanted` warps. */
+/* How busy the processors with the most blocks are, which finish last, if each wanted `wanted`
+ * warps. */
 double cost_gemm_use_of_busy(const Coster *c, const Pricing *p, double wanted);
-/* The last round of blocks may leave processors idle: the share of them that work. */
+/* The average share of processors that work, since the last round of blocks leaves some idle. */
 double cost_gemm_balance(const Coster *c, const Pricing *p);
-/* The kernel's own tiles, of the tiles of all kernels of its launch. */
+/* The kernel's share of the tiles of its launch. */
 double cost_gemm_share(const Coster *c, const Pricing *p);
-/* How many tiles each block has, the last wave being whole or not; in whole waves. */
+/* The waves of tiles per block: with a fractional last wave, and rounded up. */
 double cost_gemm_part_waves(const Coster *c, const Pricing *p);
 double cost_gemm_waves(const Coster *c, const Pricing *p);
-/* The least that a product takes which rows follow; 0: none do. */
+/* The least time of a GEMM that a row kernel follows; 0: none does. */
 double cost_gemm_least_us(const Coster *c, const Pricing *p);
 
-/* 10^12 operations per second that the engine reaches on long sums of the kernel's products, which
- * are two operations each; those of `mma.sync`. */
+/* The rate in 10^12 operations per second of the engine on long sums of the kernel's dtype (two
+ * operations per multiply-add); and that of `mma.sync`. */
 double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine);
 double cost_mma_tflops(const Card *card, const Kernel *kernel);
-/* Sets the times of a GEMM on tensor cores by `mma.sync`. */
+/* Sets the times of a GEMM by `mma.sync`. */
 void cost_mma_compute(const Coster *c, Pricing *p, double prims_per_us);
 double cost_mma_registers(const ThreadUse *use);
-/* Corrects `us` of rows that continue a product on a GPU. */
+/* Corrects `us` of a row kernel that continues a GEMM on a GPU. */
 void cost_gemm_time_rows(const Coster *c, Pricing *p);
 
 #endif

@@ -6,7 +6,9 @@
 #include <math.h>
 
 double cost_rows_gemm_us(const Sched *sched, double waves, double k, uint32_t elem_bytes) {
-    if (template_info(sched->template)->uses_copy_engine) return 0; /* it is further ahead */
+    if (template_info(sched->template)->uses_copy_engine)
+        return 0; /* the copy engine is further
+                   * ahead */
     double bytes =
         (double)(sched->gemm.tile_m + sched->gemm.tile_n) * sched->gemm.tile_k * elem_bytes;
     return waves * ceil(k / sched->gemm.tile_k) *

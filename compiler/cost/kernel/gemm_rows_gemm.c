@@ -1,6 +1,6 @@
-/* See gemm_rows_gemm.h. A processor has eight warps, whose tensor cores and arithmetic hardly
- * overlap: what a gemm-rows-gemm launch takes is the sum of its parts, 0.8 to 1.1 of it as
- * measured. */
+/* See gemm_rows_gemm.h. A processor has eight warps, whose tensor-core work and arithmetic hardly
+ * overlap. So the time of a gemm-rows-gemm launch is the sum of its kernels' times; measured times
+ * are 0.8 to 1.1 of that. */
 #include "cost/kernel/gemm_rows_gemm.h"
 #include "machine/tuning.h"
 
@@ -33,9 +33,9 @@ double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel) {
     return c->launch->online_softmax.weight ? 1 : kernel_of(c, GEMM_ROWS_GEMM_ROWS)->stages.n;
 }
 
-/* The share of its tiles that a gemm-rows-gemm launch goes over: less than 1 where a mask leaves
- * out some and the rewrite skips them. Of few blocks one that goes over all of them is the last to
- * end. */
+/* The share of tiles that a gemm-rows-gemm launch processes. It is less than 1 if a causal mask
+ * excludes some and the online-softmax rewrite skips them. With few blocks, the one that processes
+ * all tiles ends last. */
 static double seen_share(const Coster *c, const Pricing *p, uint32_t n_blocks) {
     const Kernel *scores = kernel_of(c, GEMM_ROWS_GEMM_SCORES);
     const OnlineSoftmax *online_softmax = &c->launch->online_softmax;
@@ -43,13 +43,14 @@ static double seen_share(const Coster *c, const Pricing *p, uint32_t n_blocks) {
     double m = cost_number(c, kernel_axis_extent(scores, gemm_axis_m(scores)));
     double n = cost_number(c, kernel_axis_extent(scores, gemm_axis_n(scores)));
     double ahead = cost_number(c, online_softmax->ahead);
-    double seen = m / 2 + ahead + scores->variants[0].sched.gemm.tile_n / 2.0; /* by a row, of n */
+    double seen = m / 2 + ahead + scores->variants[0].sched.gemm.tile_n / 2.0; /* tiles of one row,
+                                                                                * of n */
     double share = n > 0 ? fmin(1, fmax(0, seen / n)) : 1;
     double at_once = (double)c->card->n_processors * n_blocks;
     return p->n_beside > 0 ? fmax(share, fmin(1, at_once / p->n_beside)) : share;
 }
 
-/* Of rows that are rewritten. */
+/* The instructions of rewritten rows. */
 static void count_online(const Coster *c, Pricing *p) {
     const Kernel *kernel = p->kernel;
     ScalarId root = c->launch->online_softmax.weight;
@@ -66,8 +67,8 @@ void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p, uint32_t n_blocks) {
     cost->us = cost->launch_us + fmax(cost->memory_us, busy * seen_share(c, p, n_blocks));
 }
 
-/* The row of the launch's three kernels: the two products, which go by `mma.sync`, and the rows
- * between them, whose values the products' threads hold. */
+/* The costs of the launch's three kernels: two GEMMs by `mma.sync`, and the row kernel, whose
+ * values the GEMMs' threads hold. */
 
 static bool is_product(const Kernel *kernel) {
     return form_info(kernel->form)->multiplies;

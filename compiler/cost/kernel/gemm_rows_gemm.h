@@ -1,15 +1,15 @@
-/* What gemm-rows-gemm launches take (template/gemm_rows_gemm.h): scores made again in every pass,
- * rows, the second product. */
+/* The cost of gemm-rows-gemm launches (template/gemm_rows_gemm.h): scores recomputed in every pass,
+ * row work, and the second GEMM. */
 #ifndef FUSEC_COST_KERNEL_GEMM_ROWS_GEMM_H
 #define FUSEC_COST_KERNEL_GEMM_ROWS_GEMM_H
 
 #include "cost/kernel/pricing.h"
 
 bool cost_is_gemm_rows_gemm(const Coster *c);
-/* How often the kernel makes its results: more than once only the scores of a gemm-rows-gemm
+/* How often the kernel computes its results; more than once only for the scores of a gemm-rows-gemm
  * launch. */
 double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel);
-/* Sets `us` from the times of the parts. `n_blocks`: that fit on a processor. */
+/* Sets `us` from the times of the kernels. `n_blocks` fit on a processor. */
 void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p, uint32_t n_blocks);
 
 #endif

@@ -1,9 +1,9 @@
-/* What GEMMs of one row or one column cost. See template.h. */
+/* The cost of GEMV. See template.h. */
 #include "cost/kernel/gemm.h"
 #include "machine/tuning.h"
 
-/* Accumulators and what is loaded for the next rounds, which has a register for each pair of 16-bit
- * elements. */
+/* Registers for accumulators and for the loads of the next rounds; a pair of 16-bit elements shares
+ * a register. */
 static double own_registers(const Kernel *kernel, const Sched *sched) {
     const Reduce *reduce = &kernel->reduces.data[0];
     uint32_t bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->lhs)->dtype);
@@ -19,7 +19,7 @@ static double registers(const ThreadUse *use) {
     return use->own + (mainloop > use->peak ? mainloop : use->peak);
 }
 
-/* Sums of passes, and of the groups of chains, on their way between warps. */
+/* Shared memory for the sums of passes and of groups of chains. */
 static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
     (void)arena;
     const GemvSched *gemv = &variant->sched.gemv;

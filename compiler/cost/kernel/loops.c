@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* CPU: lanes of the last step of a run take as long where there is no element for them. */
+/* CPU: the last step of a run takes a full step's time, even if lanes have no element. */
 static double lane_fill(const Coster *c, const Pricing *p) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
     uint32_t lanes = p->variant->sched.lanes;
@@ -18,7 +18,7 @@ static double lane_fill(const Coster *c, const Pricing *p) {
     return n > 0 ? ceil(n / lanes) * lanes / n : 1;
 }
 
-/* Elements of a row that its threads go through: all that a resident one has room for. */
+/* Elements of a row that its threads process: for a resident row all that its steps cover. */
 static double walked(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     RowSched row = sched_row(sched);
@@ -26,7 +26,7 @@ static double walked(const Pricing *p) {
     return fmax(p->reduced, sched->cluster > 1 ? room * sched->cluster : room);
 }
 
-/* To put an element of each staged load into shared memory and to find it there. */
+/* Primitives to write an element of each staged load to shared memory and to read it again. */
 static double tile_prims(const Pricing *p) {
     double n = 0;
     for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++)
@@ -34,7 +34,7 @@ static double tile_prims(const Pricing *p) {
     return n * COST_TILE_PRIMS;
 }
 
-/* A scalar is computed for every point of the axes that it depends on; one that hangs on the lanes'
+/* A scalar is computed once per point of the axes that it depends on. One that depends on the lane
  * axis alone is still computed in every row. */
 void cost_loops_count(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
@@ -96,7 +96,7 @@ static uint32_t index_depth(const IndexTab *tab, IndexId id, const uint32_t *dep
     return most;
 }
 
-/* Loads of the stage that wait for one another, as those at gathered positions do. */
+/* The longest chain of loads of the stage that depend on each other, as gathers do. */
 static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *live) {
     uint32_t n = scalar_count(kernel->scalars) + 1, most = 1;
     uint32_t *depth = arena_array(c->arena, uint32_t, n);
@@ -111,7 +111,7 @@ static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *li
     return most;
 }
 
-/* Whether the lanes of a warp read elements of their own. */
+/* Whether the lanes of a warp read different elements. */
 static bool is_spread(const Coster *c, const Pricing *p, const Scalar *load) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
     return axis == NO_AXIS || cost_axis_stride(c, p->kernel, load->index, axis) != 0;
@@ -125,7 +125,7 @@ void cost_steps_load(const Coster *c, Pricing *p, bool *const *live, double step
         if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, p, s))
             p->bytes_in_flight += steps * sched->lanes * dtype_bytes(s->dtype);
     }
-    /* Positions are mostly in a cache: their neighbours read them too. */
+    /* Gather positions are mostly cached, because neighbours read them too. */
     p->wait_us *= (1 + load_depth(c, kernel, live[0])) / 2.0;
 }
 
@@ -142,9 +142,9 @@ void cost_loops_compute(const Coster *c, Pricing *p, double prims_per_us) {
     p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
 }
 
-/* The part of the shorter of memory and arithmetic that the longer does not hide. Blocks of a
- * cluster wait for one another: the more they are, and the fewer others are beside them in other
- * stages, the more they load, compute and store at the same time. */
+/* The share of the shorter of memory and arithmetic time that the longer does not hide. Blocks of a
+ * cluster wait for each other. The more of them there are, and the fewer other blocks are in
+ * different phases, the more they load, compute and store at the same time. */
 static double bared_share(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double elems = (double)sched_row(sched).resident * sched->lanes;

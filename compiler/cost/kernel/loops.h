@@ -1,11 +1,10 @@
-/* What templates have in common that go over elements, each thread over its own: their work and its
- * time. */
+/* The work and time of templates whose threads loop over elements of their own. */
 #ifndef FUSEC_COST_KERNEL_LOOPS_H
 #define FUSEC_COST_KERNEL_LOOPS_H
 
 #include "cost/kernel/template.h"
 
-/* The part of the machine that has work, were each of its processors busy with `wanted` warps. */
+/* The share of the machine that has work if each processor could use `wanted` warps. */
 double cost_use(const Coster *c, const Pricing *p, double wanted);
 
 /* Fields of TemplateCost. */
@@ -15,10 +14,10 @@ double cost_loops_use(const Coster *c, const Pricing *p, double wanted);
 void cost_loops_compute(const Coster *c, Pricing *p, double prims_per_us);
 double cost_loops_bared_us(const Coster *c, const Pricing *p, double busy);
 
-/* The loads of a thread that goes through so many steps at once. */
+/* The loads in flight of a thread that processes `steps` steps at once. */
 void cost_steps_load(const Coster *c, Pricing *p, bool *const *live, double steps);
 
-/* The same of rows, which wait for their ends; of a CPU's, too. */
+/* The fields for rows, whose reductions must end before later stages; also on a CPU. */
 double cost_row_registers(const ThreadUse *use);
 void cost_row_load(const Coster *c, Pricing *p, bool *const *live);
 double cost_row_bared_us(const Coster *c, const Pricing *p, double busy);

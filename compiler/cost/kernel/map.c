@@ -1,4 +1,4 @@
-/* What maps cost. See template.h. */
+/* The cost of maps. See template.h. */
 #include "cost/kernel/loops.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -15,16 +15,16 @@ static uint32_t no_bytes(Arena *arena, const Kernel *kernel, const Variant *vari
     return 0;
 }
 
-/* Of a tile, beside what an element takes: a thread has the loads of all its elements under way.
- * The assembler begins those that are loaded ahead when it has put the others into shared memory,
- * where it would have too few registers for both. */
+/* Registers of a map in tiles. A thread has the loads of all its elements in flight. ptxas starts
+ * the loads that run ahead only after the staged ones are in shared memory, if registers do not
+ * suffice for both. */
 static double tile_registers(const ThreadUse *use) {
     MapTileHeld held = map_tile_held(use->arena, use->kernel, use->sched);
     double tile = fmax(0, fmax(held.staged, held.ahead) - use->peak) + REGS_MAP_TILE;
     return use->own + use->peak + tile;
 }
 
-/* The tile's loads. */
+/* Shared memory of the tile. */
 static uint32_t tile_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
     return map_tile_bytes(arena, kernel, &variant->sched);
 }

@@ -1,6 +1,6 @@
-/* What GEMMs by `mma.sync` cost. See template.h. Copies of operands are several steps ahead. What
- * lies otherwise, or is computed, goes through registers one step ahead, so that a block that has
- * little to multiply waits for memory at each. */
+/* The cost of GEMMs by `mma.sync`. See template.h. Copied operands are several steps ahead. An
+ * operand of another layout, or a computed one, goes through registers one step ahead, so a block
+ * with little to multiply waits for memory at each step. */
 #include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Whether wide accesses fetch all that the operand is computed from. */
+/* Whether wide accesses load everything that the operand is computed from. */
 static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
     const Reduce *reduce = &gemm->reduces.data[0];
     IndexTab *tab = scalartab_indices(gemm->scalars);
@@ -29,7 +29,7 @@ static bool is_wide(Arena *arena, const Kernel *gemm, bool is_left) {
     return true;
 }
 
-/* Of one step, whatever it holds, in microseconds; 0: both operands are copied ahead. */
+/* The least time of one step in microseconds; 0: both operands are copied ahead. */
 static double fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *variant) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t n_fetched = 0, n_narrow = 0;
@@ -44,16 +44,16 @@ static double fetch_step_us(Arena *arena, const Kernel *gemm, const Variant *var
     return n_fetched ? COST_MMA_WAIT_US + COST_MMA_ELEMENTS_US * n_narrow : 0;
 }
 
-/* The launch's blocks wait side by side, each at its own steps for what it fetches through
- * registers: no block takes less. How much of that others hide, of more blocks than run at once, is
- * not measured. */
+/* The time of fetching through registers. The blocks of a launch wait concurrently, each at its own
+ * steps, so no block takes less. How much of it other blocks hide, if there are more than run at
+ * once, is not measured. */
 static double fetch_us(const Coster *c, const Pricing *p) {
     const Variant *variant = p->variant;
     double steps = ceil(p->reduced / variant->sched.gemm.tile_k);
     return cost_gemm_share(c, p) * steps * fetch_step_us(c->arena, p->kernel, variant);
 }
 
-/* By the multiply-adds of a card that has no tensor cores for the dtype. */
+/* On a card without tensor cores for the dtype, predicts fmas on CUDA cores. */
 void cost_mma_compute(const Coster *c, Pricing *p, double prims_per_us) {
     KernelCost *cost = p->cost;
     double rate = cost_mma_tflops(c->card, p->kernel) * 1e6;
@@ -67,7 +67,7 @@ void cost_mma_compute(const Coster *c, Pricing *p, double prims_per_us) {
                            fmax(cost_gemm_least_us(c, p), fetch_us(c, p)));
 }
 
-/* Where a thread's share of the operands is. */
+/* Registers for the addresses of a thread's share of the operands. */
 static double mma_places(const Kernel *kernel, const Sched *sched) {
     double size = REGS_MMA + (kernel->symbols ? REGS_MMA_OPEN : 0);
     bool has_steps = dim_hi(indextab_dims(scalartab_indices(kernel->scalars)),

@@ -1,4 +1,4 @@
-/* What GEMMs without tiles cost: a thread has an output. See template.h. */
+/* The cost of naive GEMMs, one output per thread. See template.h. */
 #include "cost/kernel/gemm.h"
 #include "cost/kernel/loops.h"
 #include "machine/tuning.h"
@@ -14,7 +14,7 @@ static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *
     return 0;
 }
 
-/* A short k is written out, all loads first. */
+/* A short k is unrolled, with all loads first. */
 static void load(const Coster *c, Pricing *p, bool *const *live) {
     uint32_t unroll = p->variant->sched.unroll;
     cost_steps_load(c, p, live,

@@ -1,16 +1,16 @@
-/* What the files of the cost model share while they price a plan. */
+/* The state of the cost model while it predicts a plan; shared by its files. */
 #ifndef FUSEC_COST_KERNEL_PRICING_H
 #define FUSEC_COST_KERNEL_PRICING_H
 
 #include "cost/cost.h"
 #include "plan/launch.h"
 
-/* What the kernels of a launch have in common whose blocks run side by side. */
+/* Common facts of a launch's parallel kernels. */
 typedef struct Beside {
-    bool is_any; /* the launch at hand has such kernels */
+    bool is_any; /* the current launch has such kernels */
     uint32_t variant;
     double n_blocks;
-    Pressure most; /* of the kernel of which fewest blocks fit on a processor */
+    Pressure most; /* of the kernel with the fewest blocks per processor */
 } Beside;
 
 typedef struct Coster {
@@ -20,41 +20,44 @@ typedef struct Coster {
     const Card *card;
     const DimTab *dims;
     const int64_t *values;
-    const Launch *launch; /* at hand */
-    Beside beside;        /* of it */
+    const Launch *launch; /* the current launch */
+    Beside beside;        /* its parallel kernels */
     double *touched; /* per buffer: `passed` before the last kernel that touched it, plus 1; 0: none
-                        did; negative: the kernel at hand does */
-    FootprintSeen *seen;          /* per buffer: what the cache may have of it */
-    double passed;                /* bytes of DRAM so far */
-    bool launch_begun, has_begun; /* something of this launch, something at all has started */
+                      * did; negative: the current kernel does */
+    FootprintSeen *seen;          /* per buffer: the part that the cache may hold */
+    double passed;                /* bytes of DRAM traffic so far */
+    bool launch_begun, has_begun; /* a kernel of this launch has started; any kernel has */
 } Coster;
 
-/* One kernel being priced. */
+/* The prediction of one kernel. */
 typedef struct Pricing {
     const Kernel *kernel;
     const Variant *variant;
     KernelCost *cost;
-    bool begins;            /* the launch: those of it before have nothing to do */
-    double rows, reduced;   /* iteration points: rows x reduced */
-    double held_bytes;      /* read for the first time, from the cache */
-    double left_bytes;      /* CPU: written to temps that the cache holds until they are read */
-    double n_beside;        /* blocks of the launch, whose parts run side by side */
-    double bytes_in_flight; /* of one thread, over all its loads of a step */
-    double parallel;        /* prims of an element that a thread may have under way at once */
-    double wait_us;         /* for them, before the thread goes on to the next step or ends */
+    bool begins;            /* it starts the launch: earlier kernels of the launch have no
+                             * elements */
+    double rows, reduced;   /* rows x reduced elements are the iteration points */
+    double held_bytes;      /* first reads that hit the cache */
+    double left_bytes;      /* CPU: bytes written to temps that stay in the cache until they are
+                             * read */
+    double n_beside;        /* blocks of the launch, over all parallel kernels */
+    double bytes_in_flight; /* per thread, over all loads of a step */
+    double parallel;        /* primitives of an element that a thread can have in flight */
+    double wait_us;         /* latency of the loads before the thread continues with the next step
+                             * or ends */
 } Pricing;
 
 static inline double cost_number(const Coster *c, DimId dim) {
     return dim_number(c->dims, dim, c->values);
 }
 
-/* Whether the kernel continues a sequence, in the blocks and by the variant of the kernel before.
- */
+/* Whether the kernel continues a sequence, in the blocks and by the variant of the kernel
+ * before. */
 static inline bool cost_continues_sequence(const Coster *c, const Kernel *kernel) {
     return launch_is_sequence(c->launch) && kernel != launch_kernel(c->plan, c->launch, 0);
 }
 
-/* Whether the kernel is rows that continue a product, in its blocks. */
+/* Whether the kernel is a row kernel that continues a GEMM in its blocks. */
 static inline bool cost_is_sequence_rows(const Coster *c, const Kernel *kernel) {
     return cost_continues_sequence(c, kernel) && form_info(kernel->form)->reduces_rows;
 }

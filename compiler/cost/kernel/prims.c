@@ -15,7 +15,7 @@ static uint32_t reduced_axes(const Kernel *kernel) {
     return ((1u << kernel->n_reduced) - 1) << kernel->first_reduced;
 }
 
-/* The row takes one reciprocal for all. */
+/* One reciprocal serves the whole row. */
 static bool is_row_quotient(const Kernel *kernel, const Scalar *s) {
     return form_info(kernel->form)->reduces_rows && s->prim == PRIM_DIV &&
            !(scalar_get(kernel->scalars, s->args[1])->axes & reduced_axes(kernel));
@@ -44,9 +44,9 @@ static bool is_live(const Kernel *kernel, bool *const *live, ScalarId id) {
     return false;
 }
 
-/* Rows by themselves compute their own values in one lane, while later stages wait for them and for
- * the ends of reductions. Groups have lanes for both; a tail of lanes takes a mask in each stage.
- */
+/* A single row computes its own values in one lane, while later stages wait for them and for the
+ * ends of reductions. Groups of rows use all lanes for both. A tail of lanes needs a mask in each
+ * stage. */
 double row_end_prims(const Card *card, const Kernel *kernel, const Variant *variant,
                      const int64_t *dims, bool *const *live) {
     const DimTab *tab = indextab_dims(scalartab_indices(kernel->scalars));
@@ -72,8 +72,9 @@ double row_end_prims(const Card *card, const Kernel *kernel, const Variant *vari
     return clocks * card->lanes;
 }
 
-/* Fitted to softmax and layernorm of rows of 15 to 5001 bf16 on an H200, which took 83 to 127 us
- * where f32 took 73 to 77 (docs/results); of f32 judged. What all rows read lies nearer. */
+/* Fitted on an H200 to softmax and layernorm of rows of 15 to 5001 bf16, which took 83 to 127 us
+ * where f32 took 73 to 77 (docs/results); judged for f32. Data that all rows read is in a nearer
+ * cache. */
 static double of_single(Dtype dtype, bool is_own) {
     double prims = dtype_bytes(dtype) <= 2 ? 9 : 4;
     return is_own ? prims : prims / 2;
@@ -83,7 +84,7 @@ static bool has_singles(const Card *card, const Kernel *kernel, const Sched *sch
     return card->has->blocks && form_info(kernel->form)->reduces_rows && sched->lanes <= 1;
 }
 
-/* Whether it loads an element for each of the row. */
+/* Whether the load is element by element along the row. */
 static bool loads_singles(const Kernel *kernel, const Sched *sched, const Scalar *s) {
     uint32_t axis = kernel_lane_axis(kernel, sched);
     return s->kind == SCALAR_LOAD && axis != NO_AXIS && (s->moved_by >> axis & 1);

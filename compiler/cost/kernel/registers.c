@@ -1,14 +1,14 @@
-/* Counting registers. See registers.h.
+/* Estimating registers. See registers.h.
  *
- * Scalars are taken in the order in which the templates ask for them: depth first from reductions
- * and stores. One is alive from where it is made to its last use. The assembler finishes one lane
- * after the other, so that only what is loaded and stored has a register for each lane, the former
- * in part, since it is used up on the way. It works on all lanes of a map at once where so many
- * values are made side by side that it gives up ordering them, and all lanes are alive where a
- * primitive has branches of its own. Where all are safe to fit, a schedule counts on no order. What
- * a primitive needs while it is computed grows with its cost. Over columns values are few beside
- * sums and addresses of the rows in flight. The constants were fitted to what the assembler says of
- * random graphs (tests/cost/test_registers.c), the examples and generated chains. */
+ * Scalars are taken in the order in which templates ask for them: depth first from reductions and
+ * stores. A scalar is live from its computation to its last use. ptxas finishes one lane after the
+ * other, so only loaded and stored values have a register per lane, loaded ones in part, because
+ * they are consumed on the way. ptxas works on all lanes of a map at once if so many values are
+ * made side by side that it gives up ordering them. All lanes are live at a primitive with
+ * branches. If all lanes certainly fit, a schedule relies on no order. The registers needed inside
+ * a primitive grow with its cost. For columns, values are few beside the accumulators and addresses
+ * of the rows in flight. The constants are fitted to ptxas's numbers for random graphs
+ * (tests/cost/test_registers.c), the examples and generated chains. */
 #include "cost/kernel/registers.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -19,7 +19,7 @@ typedef struct Walk {
     const Kernel *kernel;
     const ScalarTab *scalars;
     IndexTab *indices;
-    uint32_t *place; /* per scalar: position in the order plus 1; 0: not reached */
+    uint32_t *place; /* per scalar: position in the order, plus 1; 0: not reached */
     uint32_t *last;  /* per scalar: position of the last use */
     ScalarId *order;
     uint32_t n;
@@ -49,8 +49,8 @@ static void reach(Walk *w, ScalarId id) {
         if (s->args[i]) w->last[s->args[i]] = w->n;
 }
 
-/* Names what the stage's reductions and stores need; a later use is by another scalar or, of a
- * root, by the accumulator or store right behind it. */
+/* Appends the scalars that the stage's reductions and stores need. The last use of a scalar is
+ * another scalar; for a root it is the accumulator or store right after it. */
 static void reach_stage(Walk *w, const Stage *stage) {
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = stage_reduce(w->kernel, stage, i);
@@ -81,22 +81,22 @@ static PrimCode code_of(const Scalar *s) {
     return is_float_prim ? prim_info(s->prim)->code : PRIM_CODE_STRAIGHT;
 }
 
-/* All lanes go through the loop together. */
+/* All lanes run through the loop together. */
 static bool is_looping(const Scalar *s) {
     return code_of(s) == PRIM_CODE_LOOPS;
 }
 
-/* All lanes are there when the primitive begins. */
+/* All lanes are live when the primitive begins. */
 static bool is_branching(const Scalar *s) {
     return code_of(s) != PRIM_CODE_STRAIGHT;
 }
 
-/* Whether lanes are computed in pairs. */
+/* Whether the machine computes two lanes of the dtype per instruction. */
 static bool is_paired(const Walk *w, Dtype dtype) {
     return dtype == DT_F16 || (dtype == DT_BF16 && w->pairs_bf16);
 }
 
-/* Whether an f32 value lies in the pairs that it is widened from, or is rounded to: see
+/* Whether an f32 value stays in the narrow pairs that it is widened from or rounded to: see
  * codegen/scalar/point_narrow.c. */
 static bool is_narrow(const Walk *w, ScalarId id) {
     const Scalar *s = scalar_get(w->scalars, id);
@@ -111,7 +111,7 @@ static bool is_narrow(const Walk *w, ScalarId id) {
     return true;
 }
 
-/* In registers; 16-bit elements are held in pairs. */
+/* The registers of a scalar; two 16-bit elements share one. */
 static double own_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes) {
     const Scalar *s = scalar_get(w->scalars, id);
     if (s->kind == SCALAR_CONST) return 0;
@@ -120,16 +120,16 @@ static double own_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes
     return (varies ? lanes : 1) * bytes / 4;
 }
 
-/* The same where pairs stay pairs: a widened value is the one that it is made from. */
+/* own_size where narrow pairs stay pairs: a widened value needs no registers of its own. */
 static double paired_size(const Walk *w, ScalarId id, uint32_t axes, uint32_t lanes) {
     if (!is_narrow(w, id)) return own_size(w, id, axes, lanes);
     bool is_widened = scalar_get(w->scalars, id)->kind == SCALAR_CVT;
     return is_widened ? 0 : own_size(w, id, axes, lanes) / 2;
 }
 
-/* The largest sums of what is alive at once. */
+/* The largest registers that are live at once. */
 typedef struct Peak {
-    double all, branching; /* `branching`: while the code of a primitive is a branch of its own */
+    double all, branching; /* `branching`: at a primitive with branches */
 } Peak;
 
 static Peak peak_of(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes, bool in_pairs) {
@@ -161,7 +161,7 @@ static double peak_size(Arena *arena, const Walk *w, uint32_t axes, uint32_t lan
     return peak_of(arena, w, axes, lanes, false).all;
 }
 
-/* The most primitives, in registers, of which none waits for another of them. */
+/* The most registers of primitives that do not depend on each other. */
 static double breadth(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
     uint32_t *level = arena_array(arena, uint32_t, scalar_count(w->scalars) + 1);
     double *sizes = arena_array(arena, double, w->n + 2), most = 0;
@@ -178,7 +178,7 @@ static double breadth(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes
     return most;
 }
 
-/* Further lanes of what is loaded in the stage, and of what is stored at once. */
+/* Registers for further lanes of loaded values of the stage, and of values stored together. */
 static double wide_size(const Walk *w, const Stage *stage, uint32_t axes, uint32_t lanes) {
     double loaded = 0, stored = 0;
     for (uint32_t i = 0; i < w->n; i++) {
@@ -193,7 +193,8 @@ static double wide_size(const Walk *w, const Stage *stage, uint32_t axes, uint32
     return REGS_LOADED_SHARE * loaded + REGS_STORED_SHARE * stored;
 }
 
-/* What primitives need while they are computed, one after the other, and guards. */
+/* Registers that primitives need while they are computed, one at a time, and registers for
+ * guards. */
 static double own_needs(const Walk *w, uint32_t lanes) {
     double most = 0, guards = 0;
     bool loops = false;
@@ -211,8 +212,8 @@ static double own_needs(const Walk *w, uint32_t lanes) {
     return guards + (loops ? REGS_LOOP_PRIM + REGS_LOOP_PRIM_LANE * (lanes - 1) : most);
 }
 
-/* Whether values are rounded to bf16 and widened again on a machine that does not compute it by
- * itself: two lanes are rounded at once, so that they go together. */
+/* Whether values are rounded to bf16 and widened again on a machine without bf16 arithmetic. Two
+ * lanes are rounded at once, so they are live together. */
 static bool rounds_pairs(const Walk *w) {
     for (uint32_t i = 0; i < w->n; i++) {
         const Scalar *s = scalar_get(w->scalars, w->order[i]);
@@ -222,8 +223,8 @@ static bool rounds_pairs(const Walk *w) {
     return false;
 }
 
-/* Whether the assembler works on all lanes at once: so many values can be made one beside the
- * other, and wait for their use, that it puts them in no order of lanes any more. */
+/* Whether ptxas works on all lanes at once: so many values can be made side by side before their
+ * use that it gives up an order by lanes. */
 static bool is_spread(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes) {
     if (lanes == 1) return false;
     double all = peak_of(arena, w, axes, lanes, true).all;
@@ -232,7 +233,7 @@ static bool is_spread(Arena *arena, const Walk *w, uint32_t axes, uint32_t lanes
     return side_by_side >= REGS_SPREAD;
 }
 
-/* As an estimate; `is_least`: to be safe, since chains of many values may go either way. */
+/* An estimate. is_least: a lower one, for cases with many values where ptxas may go either way. */
 static double size_of_stage(Arena *arena, const Walk *w, const Stage *stage, uint32_t axes,
                             uint32_t lanes, bool is_least) {
     uint32_t together =

@@ -1,4 +1,4 @@
-/* What rows cost. See template.h. */
+/* The cost of row kernels. See template.h. */
 #include "cost/kernel/loops.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Sums take the place of what they are made of, but the index of an extreme does not. */
+/* A sum reuses the registers of its terms, but the index of an arg-reduction needs its own. */
 static double arg_size(const Kernel *kernel, uint32_t lanes) {
     double size = 0;
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
@@ -14,7 +14,7 @@ static double arg_size(const Kernel *kernel, uint32_t lanes) {
     return size;
 }
 
-/* Beside the values of a step. */
+/* Registers beside the values of a step. */
 static double own_registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
     RowSched row = sched_row(sched);
     double size = (row.threads_per_row > 1 ? REGS_ROW_THREADS : 0) + arg_size(kernel, sched->lanes);
@@ -35,7 +35,7 @@ double cost_row_registers(const ThreadUse *use) {
     return use->own + use->peak + own_registers(use->arena, use->kernel, use->sched, use->is_least);
 }
 
-/* Partial results on their way between warps, and between the blocks of a cluster. */
+/* Shared memory for partial results between warps, and between the blocks of a cluster. */
 static uint32_t row_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
     (void)arena;
     const Sched *sched = &variant->sched;

@@ -1,7 +1,7 @@
-/* What GEMMs of fused multiply-adds in tiles cost on a GPU. See template.h. An output is one chain
- * along k, so a step of k takes a block the longest of four: starting its instructions, reading
- * fragments from shared memory, waiting for those, and waiting for the sum before. Blocks that
- * share a processor take turns in the first two. */
+/* The cost of tiled SIMT GEMMs on a GPU. See template.h. An output is one chain along k. So the
+ * time of a step of k is the longest of four: issuing its instructions, reading fragments from
+ * shared memory, the latency of these reads, and the latency of the sum. Blocks on the same
+ * processor share the first two. */
 #include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -10,19 +10,19 @@
 
 #include <math.h>
 
-/* Of one step: instructions that a warp starts to read fragments of `n` elements, and what shared
- * memory takes for them. */
+/* Reads of fragments of `n` elements in one step: instructions that a warp issues, and clocks of
+ * shared memory. */
 typedef struct Reads {
     double instructions, clocks;
 } Reads;
 
-/* Fragments of 16 bytes take two clocks. */
+/* A 16-byte fragment takes two clocks. */
 static Reads reads_of(double n, double bytes) {
     double in_fragment = fmin(n, SIMT_FRAGMENT_BYTES / bytes), fragments = n / in_fragment;
     return (Reads){fragments, fragments * fmax(1, in_fragment * bytes / 8)};
 }
 
-/* Of one step, with so many blocks on a processor. */
+/* The clocks of one step with this many blocks per processor. */
 static double step_clocks(const Coster *c, const Pricing *p, double n_blocks) {
     const Sched *sched = &p->variant->sched;
     Dtype acc = p->kernel->reduces.data[0].acc;
@@ -65,7 +65,7 @@ static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     p->cost->arithmetic_us += fmax(simt_us(c, p), cost_gemm_least_us(c, p));
 }
 
-/* Accumulators, and fragments of both operands. */
+/* Registers for accumulators and fragments of both operands. */
 static double registers(const ThreadUse *use) {
     const GemmSched *gemm = &use->sched->gemm;
     double words = dtype_bytes(use->kernel->reduces.data[0].acc) / 4.0;

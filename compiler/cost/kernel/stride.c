@@ -1,10 +1,10 @@
-/* See stride.h. Fitted to softmax over transposed rows, and to its result stored transposed,
- * of 64 to 2048 elements with strides of 256 bytes to 256 KiB, powers of two and others, on one
- * core.
+/* See stride.h. Fitted on one core to softmax over transposed rows, and to softmax with a
+ * transposed result, of 64 to 2048 elements with strides of 256 bytes to 256 KiB, powers of two and
+ * others.
  *
- * An element at a stride brings in a line of its own, whose others the next rows use: if the cache
- * still has it then. A cache has places for lines by their addresses' low bits, so strides of a
- * large power of two leave most of it unused. */
+ * A strided element brings in a cache line of its own. The following rows use the rest of the line,
+ * if it is still in the cache. Cache sets are selected by low address bits, so strides of a large
+ * power of two leave most sets unused. */
 #include "cost/kernel/stride.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -25,7 +25,7 @@ double cost_axis_stride(const Coster *c, const Kernel *kernel, IndexId address, 
     return stride;
 }
 
-/* Lines at this stride that the cache has places for. */
+/* The number of lines at this stride that the cache can hold. */
 static double places(double stride_bytes, uint32_t n_sets, uint32_t n_ways) {
     double step = stride_bytes / CPU_LINE_BYTES, used = n_sets;
     while (used > 1 && step > 0 && fmod(step, 2) == 0) {
@@ -52,7 +52,7 @@ static double element_clocks(double stride_bytes, double n_lines) {
     return clocks;
 }
 
-/* Elements of the lanes' axis before the next row. */
+/* Elements along the lane axis before the next row. */
 static double run_elems(const Coster *c, const Pricing *p, uint32_t axis) {
     double n = footprint_points(p->kernel, 1u << axis, c->values);
     double unit = (double)sched_chunk_elems(&p->variant->sched);

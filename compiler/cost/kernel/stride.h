@@ -1,17 +1,16 @@
-/* Lanes whose elements do not lie side by side: how far apart they are, and what a CPU takes for
- * that. */
+/* Strided accesses: the stride between lanes, and their cost on a CPU. */
 #ifndef FUSEC_COST_KERNEL_STRIDE_H
 #define FUSEC_COST_KERNEL_STRIDE_H
 
 #include "cost/kernel/pricing.h"
 
-/* Elements that the address moves when the axis goes on by one; remainders count, quotients stand
- * still. */
+/* The change of the address, in elements, when the axis increases by one. Remainders count;
+ * quotients count as constant. */
 double cost_axis_stride(const Coster *c, const Kernel *kernel, IndexId address, uint32_t axis);
 
-/* CPU: prims of all that the kernel reads and stores lane by lane, in every pass over its rows;
- * else 0, and of GEMMs, which pack what they read. `live`: per stage, and of the stores
- * after the last, what it has. */
+/* CPU: primitives of all strided loads and stores in every pass over the rows; else 0, and 0 for
+ * GEMMs, which pack their operands. `live`: per stage, and for the final stores, the scalars that
+ * it needs. */
 double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of templates' costs. See template.h. */
+/* The table of the templates' costs. See template.h. */
 #include "cost/kernel/template.h"
 
 static const TemplateCost *const costs[N_TEMPLATES] = {

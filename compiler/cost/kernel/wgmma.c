@@ -1,4 +1,4 @@
-/* What GEMMs by `wgmma` cost. See template.h. */
+/* The cost of GEMMs by `wgmma`. See template.h. */
 #include "cost/kernel/gemm.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* A tile of so many columns: its steps of k, and the storing of its results unless other warps do.
- * A step is 128 bytes long, and takes as long whatever it holds. */
+/* The time of a tile with this many columns: its steps of k, and the store of its results unless
+ * store warps do it. A step is 128 bytes long, and takes the same time for any content. */
 static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) {
     const Sched *sched = &p->variant->sched;
     double halves = dtype_bytes(gemm_operand_dtype(p->kernel)) / 2.0;
@@ -20,7 +20,7 @@ static double wgmma_tile_us(const Coster *c, const Pricing *p, uint32_t tile_n) 
     return epilogue + ceil(p->reduced / sched->gemm.tile_k) * step;
 }
 
-/* All tiles. */
+/* The time of all tiles. */
 static double wgmma_us(const Coster *c, const Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double own = cost_number(c, p->variant->grid), all = p->n_beside, n_narrow = 0;
@@ -31,9 +31,9 @@ static double wgmma_us(const Coster *c, const Pricing *p) {
            cost_gemm_share(c, p);
 }
 
-/* Where other warps store, a block stores nothing but its last tile after it has multiplied. The
- * others take slots and power of the next tile's multiplication; and it waits for those warps where
- * they, being fewer, take longer than that. */
+/* With store warps, a block's own store after the multiplication is that of its last tile only.
+ * Store warps take issue slots and power from the next tile's multiplication. The block waits for
+ * them if they, being fewer, take longer than that. */
 static void hide_storing(const Coster *c, Pricing *p) {
     const Sched *sched = &p->variant->sched;
     double waves = fmax(1, cost_gemm_waves(c, p)), share = cost_gemm_share(c, p);
@@ -46,7 +46,8 @@ static void hide_storing(const Coster *c, Pricing *p) {
     p->cost->arithmetic_us = share * (last + (waves - 1) * wait);
 }
 
-/* What memory waits for while blocks store results, where those take longer than the products. */
+/* The memory time that is not hidden while blocks store results, if stores take longer than
+ * multiplications. */
 static double bared_us(const Coster *c, const Pricing *p, double busy) {
     const Sched *sched = &p->variant->sched;
     if (sched->gemm.store_warps) return 0;
@@ -56,7 +57,7 @@ static double bared_us(const Coster *c, const Pricing *p, double busy) {
     return fmax(0, fmin(epilogue, p->cost->memory_us + epilogue - busy));
 }
 
-/* By the instructions of older tensor cores on a card that has no other rate. */
+/* On a card without a rate for wgmma, predicts `mma.sync`. */
 static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     bool has_mma = cost_mma_tflops(c->card, p->kernel) > 0;
     if (has_mma && c->card->wgmma_tflops > 0) {
@@ -68,8 +69,8 @@ static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     if (has_mma && p->variant->sched.gemm.store_warps) hide_storing(c, p);
 }
 
-/* Warps that multiply hold a tile's accumulators. Where there are two groups of them, the warps
- * that copy give up theirs, and a thread of the launch begins with its share of all there are. */
+/* Consumer warps hold a tile's accumulators. With two consumer groups, the producer gives up
+ * registers, and a thread starts with its share of all registers. */
 static double registers(const ThreadUse *use) {
     const Sched *sched = use->sched;
     double tile = (double)sched->gemm.tile_m * sched->gemm.tile_n * wgmma_n_gemms(sched) /
