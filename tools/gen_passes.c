@@ -9,7 +9,7 @@ static const char *const functions[PASS_COUNT] = {
 };
 
 static const char *const launches[] = {
-#define LAUNCH_MODE(sym, name, blocks, text, word) [LAUNCH_##sym] = #name,
+#define LAUNCH_MODE(sym, name, blocks, tried, text, word) [LAUNCH_##sym] = #name,
 #include "plan/launch_modes.def"
 };
 
@@ -44,7 +44,7 @@ static void print_modes(void) {
         printf("| %s | %s | %s | %s | ", info->name, info->doc, info->fuses ? "yes" : "no",
                info->rewrites ? "yes" : "no");
         for (int launch = 0; launch < (int)(sizeof launches / sizeof *launches); launch++) {
-            if (!(info->launches >> launch & 1)) continue;
+            if (!(mode_launches((PlanMode)mode) >> launch & 1)) continue;
             printf("%s%s", separator, launches[launch]);
             separator = ", ";
         }

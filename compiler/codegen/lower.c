@@ -13,7 +13,7 @@
 #include <frt_manifest.h>
 #include <string.h>
 
-enum { PTX_KERNEL_CALLING_CONVENTION = 71, MAP_ALIGN_BYTES = 64 };
+enum { MAP_ALIGN_BYTES = 64 };
 
 static void add_attribute(const Codegen *k, Val function, const char *key, const char *value) {
     LLVMAttributeRef attribute = LLVMCreateStringAttribute(k->context, key, (unsigned)strlen(key),
@@ -92,6 +92,7 @@ static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
 
 static void make_gpu_function(Lower *lower, const Launch *launch) {
     Codegen *k = lower->k;
+    const GpuIsa *isa = gpu_isa(k);
     LLVMTypeRef params[MAX_KERNEL_ARGS + DIM_MAX_SYMBOLS + MAX_LAUNCH_MAPS];
     uint32_t n = 0, n_maps = n_launch_maps(lower, launch);
     for (uint32_t j = 0; j < launch->n; j++)
@@ -104,13 +105,14 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
     for (uint32_t i = 0; i < n_maps; i++) params[n++] = k->ptr;
     LLVMTypeRef type = LLVMFunctionType(k->void_type, params, n, 0);
     lower->function = LLVMAddFunction(k->module, lower->variant->symbol, type);
-    LLVMSetFunctionCallConv(lower->function, PTX_KERNEL_CALLING_CONVENTION);
+    LLVMSetFunctionCallConv(lower->function, isa->calling_convention);
     add_nounwind(k, lower->function);
-    add_attribute(k, lower->function, "nvvm.reqntid",
-                  str_format(k->arena, "%u,1,1", lower->variant->sched.threads));
+    add_attribute(k, lower->function, isa->threads_key,
+                  str_format(k->arena, "%s%u%s", isa->before_threads, lower->variant->sched.threads,
+                             isa->after_threads));
     uint32_t min_blocks = least_blocks(lower, launch);
-    if (min_blocks)
-        add_attribute(k, lower->function, "nvvm.minctasm", str_format(k->arena, "%u", min_blocks));
+    if (min_blocks && isa->blocks_key)
+        add_attribute(k, lower->function, isa->blocks_key, str_format(k->arena, "%u", min_blocks));
     if (lower->variant->sched.cluster > 1)
         add_attribute(k, lower->function, "nvvm.cluster_dim",
                       str_format(k->arena, "%u,1,1", lower->variant->sched.cluster));

@@ -48,7 +48,7 @@ void gpu_parallel(Lower *launch, Lower *bodies, uint32_t n_bodies) {
     bool has_pool = n_bodies > 1 && template_info(bodies->variant->sched.template)->pools_shared;
     if (has_pool) gpu_pool_begin(k, &pool);
     LLVMBasicBlockRef all_done = k_block(k, "finished");
-    Val block = gpu_special(k, "ctaid.x");
+    Val block = k_intrinsic_0(k, gpu_isa(k)->block);
     for (uint32_t i = 0; i < n_bodies; i++) {
         Lower *body = &bodies[i];
         Val n_each = lower_dim(launch, body->variant->grid);

@@ -9,7 +9,7 @@ const LaunchRules launch_rules_single = {.mode = LAUNCH_SINGLE};
 
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
     static const LaunchRules *const table[] = {
-#define LAUNCH_MODE(sym, name, blocks, text, word) &launch_rules_##name,
+#define LAUNCH_MODE(sym, name, blocks, tried, text, word) &launch_rules_##name,
 #include "plan/launch_modes.def"
     };
     Composer c = {.planning = p,
@@ -26,7 +26,7 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
 }
 
 bool launch_pass(const Planning *p) {
-    uint32_t modes = mode_info(p->mode)->launches;
+    uint32_t modes = mode_launches(p->mode);
     const Plan **plans = arena_array(p->scratch, const Plan *, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) {
         launch_compose(p, p->units[i].plan, modes & LAUNCH_MODES_IN_BLOCKS);

@@ -29,14 +29,23 @@
  * (launch/dedup.h). Lengthens the lifetimes of buffers, so they are placed after it. */
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes);
 
-/* Sets of modes: kernels that follow one another in the same blocks; those of them that begin with
- * a GEMM; kernels side by side. */
+/* Sets of modes: kernels that follow one another in the same blocks; those of them whose blocks are
+ * the ones of the first kernel, a GEMM; kernels with blocks of their own. */
+/* clang-format off */
 enum {
-    LAUNCH_MODES_IN_BLOCKS =
-        1u << LAUNCH_ONE_BLOCK | 1u << LAUNCH_GEMM_ROWS_GEMM | 1u << LAUNCH_SEQUENCE,
-    LAUNCH_MODES_OF_GEMMS = 1u << LAUNCH_GEMM_ROWS_GEMM | 1u << LAUNCH_SEQUENCE,
-    LAUNCH_MODES_BESIDE = 1u << LAUNCH_PARALLEL
+    LAUNCH_MODES_OF_GEMMS = 0
+#define LAUNCH_MODE(sym, name, blocks, ...) | (((1 << BLOCKS_SHARED) >> (blocks)) & 1) << LAUNCH_##sym
+#include "plan/launch_modes.def"
+    ,
+    LAUNCH_MODES_IN_BLOCKS = 0
+#define LAUNCH_MODE(sym, name, blocks, ...) | (((1 << BLOCKS_SHARED | 1 << BLOCKS_ONE) >> (blocks)) & 1) << LAUNCH_##sym
+#include "plan/launch_modes.def"
+    ,
+    LAUNCH_MODES_BESIDE = 0
+#define LAUNCH_MODE(sym, name, blocks, ...) | (((1 << BLOCKS_OWN) >> (blocks)) & 1) << LAUNCH_##sym
+#include "plan/launch_modes.def"
 };
+/* clang-format on */
 
 /* Of scheduled plans: launches of the kinds that the mode tries. */
 bool launch_pass(const Planning *p);

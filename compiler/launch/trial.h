@@ -57,7 +57,8 @@ struct LaunchRules {
     /* Whether the launch is worth it. */
     bool (*pays)(const Composer *c, Trial *t, TrialPrices *prices);
 };
-#define LAUNCH_MODE(sym, name, blocks, text, word) extern const LaunchRules launch_rules_##name;
+#define LAUNCH_MODE(sym, name, blocks, tried, text, word) \
+    extern const LaunchRules launch_rules_##name;
 #include "plan/launch_modes.def"
 
 /* What came of a trial. */

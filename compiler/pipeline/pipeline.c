@@ -23,9 +23,7 @@ static const PassInfo passes[PASS_COUNT] = {
 };
 
 static const ModeInfo modes[MODE_COUNT] = {
-#define TRIES(mode) (1u << LAUNCH_##mode)
-#define MODE(sym, name, fuses, rewrites, launches, doc) \
-    [MODE_##sym] = {name, doc, fuses, rewrites, launches},
+#define MODE(sym, name, fuses, rewrites, doc) [MODE_##sym] = {name, doc, fuses, rewrites},
 #include "pipeline/modes.def"
 };
 
@@ -40,6 +38,17 @@ const PassInfo *pass_info(PassId pass) {
 
 const ModeInfo *mode_info(PlanMode mode) {
     return &modes[mode];
+}
+
+uint32_t mode_launches(PlanMode mode) {
+    static const uint32_t tried_in[] = {
+#define LAUNCH_MODE(sym, name, blocks, tried, ...) [LAUNCH_##sym] = tried,
+#include "plan/launch_modes.def"
+    };
+    uint32_t launches = 0;
+    for (uint32_t i = 0; i < sizeof tried_in / sizeof *tried_in; i++)
+        launches |= (tried_in[i] >> mode & 1) << i;
+    return launches;
 }
 
 const FactInfo *fact_info(Fact fact) {

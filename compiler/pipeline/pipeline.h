@@ -26,7 +26,7 @@ typedef enum Fact {
 } Fact;
 
 typedef enum PlanMode {
-#define MODE(sym, name, fuses, rewrites, launches, doc) MODE_##sym,
+#define MODE(sym, name, fuses, rewrites, doc) MODE_##sym,
 #include "pipeline/modes.def"
     MODE_COUNT
 } PlanMode;
@@ -42,9 +42,10 @@ const PassInfo *pass_info(PassId pass);
 typedef struct ModeInfo {
     const char *name, *doc;
     bool fuses, rewrites;
-    uint32_t launches; /* modes of launches that are tried, a bit set */
 } ModeInfo;
 const ModeInfo *mode_info(PlanMode mode);
+/* The modes of launches that are tried, a bit set over LaunchMode. */
+uint32_t mode_launches(PlanMode mode);
 
 typedef struct FactInfo {
     const char *name, *doc;

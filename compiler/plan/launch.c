@@ -2,7 +2,7 @@
 #include "plan/launch.h"
 
 static const LaunchModeInfo infos[] = {
-#define LAUNCH_MODE(sym, name, blocks, text, word) [LAUNCH_##sym] = {blocks, text, word},
+#define LAUNCH_MODE(sym, name, blocks, tried, text, word) [LAUNCH_##sym] = {blocks, text, word},
 #include "plan/launch_modes.def"
 };
 

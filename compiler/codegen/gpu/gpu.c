@@ -5,13 +5,28 @@
 
 #include <llvm-c/Target.h>
 
+static const GpuIsa isas[] = {
+#define GPU_ISA(device, ...) [DEVICE_##device] = {__VA_ARGS__},
+#include "codegen/gpu/isas.def"
+};
+enum {
+#define GPU_ISA(device, ...) ISA_OF_##device,
+#include "codegen/gpu/isas.def"
+    N_ISAS
+};
+_Static_assert(N_ISAS == (int)DEVICE_COUNT, "each device class has a row of isas.def");
+
+const GpuIsa *gpu_isa(const Codegen *k) {
+    return &isas[k->target->device];
+}
+
 Val gpu_special(const Codegen *k, const char *name) {
     const char *intrinsic = str_format(k->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
     return k_intrinsic_0(k, intrinsic);
 }
 
 Val gpu_thread(const Codegen *k) {
-    return gpu_special(k, "tid.x");
+    return k_intrinsic_0(k, gpu_isa(k)->thread);
 }
 
 Val gpu_index(const Lower *lower, Val i32) {
@@ -19,8 +34,12 @@ Val gpu_index(const Lower *lower, Val i32) {
     return k_zext(lower->k, i32, lower->index_type);
 }
 
+Val gpu_block_number(const Lower *lower) {
+    return lower->block ? lower->block : k_intrinsic_0(lower->k, gpu_isa(lower->k)->block);
+}
+
 Val gpu_block(const Lower *lower) {
-    return gpu_index(lower, lower->block ? lower->block : gpu_special(lower->k, "ctaid.x"));
+    return gpu_index(lower, gpu_block_number(lower));
 }
 
 void gpu_barrier(const Codegen *k) {

@@ -9,8 +9,18 @@
 
 enum { GPU_SHARED_ALIGN = 16 /* bytes, of arrays in shared memory */ };
 
-Val gpu_thread(const Codegen *k);  /* i32 */
-Val gpu_block(const Lower *lower); /* index_type; the number of the block within its kernel */
+/* What kernels of the target's device class have in LLVM's names: see isas.def. */
+typedef struct GpuIsa {
+    unsigned calling_convention;
+    const char *thread, *block;
+    const char *threads_key, *before_threads, *after_threads;
+    const char *blocks_key;
+} GpuIsa;
+const GpuIsa *gpu_isa(const Codegen *k);
+Val gpu_thread(const Codegen *k); /* i32 */
+/* The number of the block within its kernel: i32, and of index_type. */
+Val gpu_block_number(const Lower *lower);
+Val gpu_block(const Lower *lower);
 /* Extends an i32 (thread and tile arithmetic) to index_type. */
 Val gpu_index(const Lower *lower, Val i32);
 Val gpu_special(const Codegen *k, const char *name); /* a special register, i32 */

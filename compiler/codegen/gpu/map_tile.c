@@ -112,7 +112,7 @@ static void find_tile(Tile *tile) {
     uint32_t axes[MAX_AXES] = {lower->lane_axis, lower->variant->sched.map_tile.axis_in}, n = 2;
     for (uint32_t axis = lower->kernel->n_parallel; axis-- > 0;)
         if (axis != axes[0] && axis != axes[1]) axes[n++] = axis;
-    Val rest = lower->block ? lower->block : gpu_special(k, "ctaid.x");
+    Val rest = gpu_block_number(lower);
     rest = k_index_cast(k, rest, k->i32);
     for (uint32_t i = 0; i < n; i++) {
         Val at = rest;
