@@ -1,4 +1,4 @@
-/* Emits the programs of functions.def, one step after the other. See program.h and math.h. */
+/* Emits a program of functions.def as LLVM IR, step by step. See program.h and math.h. */
 #include "codegen/math/math_ops.h"
 #include "codegen/math/program.h"
 
@@ -8,12 +8,13 @@ typedef struct Emission {
     const Codegen *k;
     const MathProgram *program;
     const Val *parameters;
-    Fp widths[2]; /* by is_f64 */
+    Fp widths[2]; /* indexed by is_f64 */
     uint32_t n_parameters;
-    LLVMBasicBlockRef common, after; /* of a rare part: what comes before it, and what behind */
+    LLVMBasicBlockRef common, after; /* of a rare(): the block before the branch, and the block
+                                      * where both ways meet */
 } Emission;
 
-/* An operation's emission: one of these. */
+/* How one operation is emitted. Exactly one member is set. */
 typedef struct Emitter {
     Val (*unary)(const Codegen *k, Val a);
     Val (*binary)(const Codegen *k, Val a, Val b);
@@ -49,7 +50,7 @@ static Val own_hidden(Emission *e, const MathStep *step, Val *args) {
     return k_fmul(e->k, args[0], one);
 }
 
-/* An instruction of NVIDIA's machines that has no name in LLVM, lane by lane. */
+/* Emits a PTX instruction that has no LLVM intrinsic as inline assembly, once for each lane. */
 static Val own_machine(Emission *e, const MathStep *step, Val *args) {
     static const char *const operands[] = {"", " $0, $1;", " $0, $1, $2;", " $0, $1, $2, $3;"};
     static const char *const registers[2][STEP_MAX_ARGS + 1] = {
@@ -84,7 +85,8 @@ static Val own_rare(Emission *e, const MathStep *step, Val *args) {
     return args[0];
 }
 
-/* Lanes beside those of the condition keep what they would have without it. */
+/* Lanes whose condition is false keep `other`, so a lane's result does not depend on its
+ * neighbours. */
 static Val own_rare_end(Emission *e, const MathStep *step, Val *args) {
     (void)step;
     Val mixed = k_select(e->k, args[0], args[1], args[2]);
@@ -118,7 +120,7 @@ static Val emit_step(Emission *e, const MathStep *step, Val *args) {
     return fp_intrinsic(k, emitter->intrinsic, LLVMTypeOf(args[0]), args, step->n_args);
 }
 
-/* Each function is read once for a module. */
+/* The text of each function is read once per module. */
 static const MathProgram *program_of(const Codegen *k, const char *name, bool is_f64) {
     for (MathProgram *p = *k->programs; p; p = p->next)
         if (p->is_f64 == is_f64 && strcmp(p->name, name) == 0) return p;

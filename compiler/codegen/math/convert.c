@@ -1,6 +1,6 @@
-/* Conversions between element types. Anything narrower than f32 goes through f32; where the
- * source has more digits than f32 the step to f32 rounds to odd, so that the second rounding
- * sees whether anything was lost. */
+/* Conversions between element types. A conversion to a type narrower than f32 goes through f32. If
+ * the source has more digits than f32, the step to f32 rounds to odd, so that the second rounding
+ * still sees whether digits were lost. */
 #include "codegen/math/math_ops.h"
 
 #include "codegen/math/convert.h"
@@ -11,8 +11,8 @@ static LLVMTypeRef type_like(const Codegen *k, Val value, Dtype type) {
     return k_value_type(k, type, k_lanes(value));
 }
 
-/* Two at a time, as bits: were each extended by itself, the assembler would also round each by
- * itself what was just computed, which takes it twice as long as to round two. */
+/* Extends lanes in pairs, as bits. If each lane were extended by itself, ptxas would also emit the
+ * rounding that computed the lane once per lane, which takes twice as long as rounding a pair. */
 static Val pairs_to_f32(const Codegen *k, Val value) {
     unsigned lanes = k_lanes(value), n_pairs = lanes / 2;
     LLVMTypeRef words = LLVMVectorType(k->i32, n_pairs), halves = LLVMVectorType(k->f32, n_pairs);
@@ -49,7 +49,8 @@ static Val float_to_i32(const Codegen *k, Val value) {
     return k_intrinsic_of(k, "llvm.fptosi.sat", types, 2, &value, 1);
 }
 
-/* The value as f32 or f64, exactly: the type it was given in or the least that holds it. */
+/* The value as f32 or f64, exactly: unchanged if it is one of the two, otherwise in the narrower
+ * one that holds every value of `from`. */
 static Val to_number(const Codegen *k, Val value, Dtype from) {
     switch (from) {
     case DT_F64:

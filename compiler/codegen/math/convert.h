@@ -14,7 +14,7 @@
 
 #include "codegen/llvm/build.h"
 
-/* `value` has k_value_type(from, lanes), the result k_value_type(to, lanes). */
+/* `value` has the type k_value_type(from, lanes), the result k_value_type(to, lanes). */
 Val convert_value(const Codegen *k, Val value, Dtype from, Dtype to);
 
 #endif

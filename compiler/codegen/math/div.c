@@ -1,13 +1,13 @@
 /* Division of floats, correctly rounded.
  *
- * NVIDIA's assembler makes a division of f32 a short sequence, a check and a call, with branches
- * between one element and the next that keep them from overlapping. Where that matters, vectors of
- * f32 have one check for all lanes after a sequence without branches, which is right unless
- * something was very small or large; then it is done again in f64, which has more than twice the
- * digits plus two, so that rounding the quotient again rounds once, subnormal results included.
- * On an H200 that is worth it in the epilogues of products, where few warps run. Of softmax, whose
- * divisor is the same for all lanes, it would take 7 % off, but more code to compile; a map of gelu
- * would lose 12 %. */
+ * ptxas makes a division of f32 a short sequence, a check and a call. The branches between elements
+ * keep the divisions from overlapping. Under overlaps_quotients, a vector of f32 gets a sequence
+ * without branches and one check for all lanes. The sequence is right unless an operand is very
+ * small or very large; then the lanes are divided again in f64. f64 has more than twice the digits
+ * of f32 plus two, so rounding its quotient to f32 is correct, subnormal results included. Measured
+ * on an H200: the check pays in epilogues of matmuls, where few warps run. In a softmax, whose
+ * divisor is the same for all lanes, it saves 7 % of the time but makes more code to compile; a
+ * gelu map would become 12 % slower. */
 #include "codegen/math/math_ops.h"
 
 static Val all_lanes(const Fp *p, Val condition) {

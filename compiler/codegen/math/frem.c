@@ -1,8 +1,8 @@
-/* C's fmod of double, in a loop over remainder_step of functions.def. */
+/* C's fmod of double: a loop around remainder_step of functions.def. */
 #include "codegen/math/math_ops.h"
 
-/* Lanes that are done take quotients of zero. Infinite x and y = 0 turn into NaN in the first
- * round, which ends the loop; infinite y never enters it. */
+/* A finished lane continues with quotients of zero. An infinite x and y = 0 give NaN in the first
+ * iteration, which ends the loop. An infinite y never enters the loop. */
 static Val frem_f64(const Fp *p, Val x, Val y) {
     const Codegen *k = p->k;
     Val x_size = math_unary(k, "abs", x);

@@ -1,4 +1,4 @@
-/* Lanes together: a quick way for all of them, and a few after the others where it does not do. */
+/* Code for all lanes of a vector at once, and a loop for the lanes that need a slower way. */
 #include "codegen/math/math_ops.h"
 
 Val fp_any_lane(const Fp *p, Val condition) {
@@ -22,15 +22,15 @@ static Val all_have(const Fp *p, Val bits, uint32_t bit, Val condition_bits) {
     return k_nei(k, one, 0);
 }
 
-/* Of exponents (biased by 127) those from 33 to 160 have the highest bit set when 95 is added, and
- * no others. */
+/* Adding 95 to an exponent (biased by 127) sets its highest bit exactly for exponents from 33 to
+ * 160. */
 Val fp_all_usual(const Fp *p, Val x, Val condition_bits) {
     Val bits = k_bitcast(p->k, x, p->bits);
     bits = k_add(p->k, bits, fp_int(p, (uint64_t)95 << 23));
     return all_have(p, bits, 0x40000000, condition_bits);
 }
 
-/* Less one, zero is the largest number. */
+/* Subtracting one from the bits makes zero the largest unsigned number. */
 Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
     const uint32_t least = (uint32_t)33 << 23; /* 2^-94 */
     const Codegen *k = p->k;
@@ -43,7 +43,7 @@ Val fp_all_usual_fractions(const Fp *p, Val x, Val condition_bits) {
     return k_ugei(k, all, least - 1);
 }
 
-/* `n` lanes from `first` on, around the end. */
+/* `n` lanes from lane `first` on; after the last lane follows lane 0. */
 static Val lanes_from(const Fp *p, Val vector, unsigned first, unsigned n) {
     Val order[64];
     for (unsigned i = 0; i < n; i++) order[i] = k_i32(p->k, (first + i) % p->lanes);
@@ -51,14 +51,15 @@ static Val lanes_from(const Fp *p, Val vector, unsigned first, unsigned n) {
     return k_shuffle(p->k, vector, poison, LLVMConstVector(order, n));
 }
 
-/* Of 64 lanes four: one by one would take 64 iterations, of 64 moves each. */
+/* 4 of 64 lanes at once: one lane at once would take 64 iterations with 64 moves each. */
 static unsigned lanes_at_once(const Fp *p) {
     unsigned n = p->lanes < 32 ? 1 : p->lanes / 16;
     while (p->lanes % n) n--;
     return n;
 }
 
-/* Works on the first lanes and rotates all by as many, until each was first: little code. */
+/* Each iteration works on the first lanes of the vector and then rotates the vector by that many
+ * lanes. A fixed lane position keeps the code small. */
 Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void *user),
                  const void *user, LLVMBasicBlockRef done) {
     const Codegen *k = p->k;

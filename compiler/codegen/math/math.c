@@ -1,4 +1,4 @@
-/* Comparison, i32 division, fma. */
+/* Comparisons, integer division and fma. */
 #include "codegen/math/math_ops.h"
 
 Val math_fma(const Codegen *k, Val x, Val y, Val z) {
@@ -6,7 +6,7 @@ Val math_fma(const Codegen *k, Val x, Val y, Val z) {
     return fp_intrinsic(k, "llvm.fma", LLVMTypeOf(x), args, 3);
 }
 
-/* Whether ptxas knows no bound of it. */
+/* Whether ptxas can derive no bound of x. */
 static bool is_boundless(Val x) {
     return LLVMIsALoadInst(x) || LLVMIsABinaryOperator(x) || LLVMIsACastInst(x);
 }
@@ -17,13 +17,13 @@ static double number_of(const Fp *p, Val constant) {
     return LLVMConstRealGetDouble(one, &loses);
 }
 
-/* As f32, of as many lanes. */
+/* x as f32, with the same number of lanes. */
 static Val widened(const Fp *p, Val x) {
     if (LLVMIsConstant(x)) return fp_num(p, number_of(p, x));
     return k_fpext(p->k, x, p->type);
 }
 
-/* Whether ptxas must not know `x`, with which `other` is compared. */
+/* Whether `x` is a constant that ptxas must not see in its comparison with `other`. */
 static bool is_to_hide(Val x, Val other) {
     return LLVMIsConstant(x) && !LLVMIsConstant(other) && !is_boundless(other);
 }
@@ -34,9 +34,10 @@ static bool is_short(const Fp *p) {
     return kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind;
 }
 
-/* ptxas 13.0 takes a comparison for decided where it knows that one side, |x| or 2^x of f32, is at
- * least 0 and the other, a constant, is not: but for NaN it is false. Then the constant is hidden;
- * of 16 bits none can be, so that those are compared as f32. */
+/* ptxas 13.0 decides a comparison at compile time if it knows that one side (|x| or 2^x of f32) is
+ * at least 0 and the other side is a negative constant. Its answer is wrong for NaN. Therefore the
+ * constant is hidden from ptxas. A 16-bit constant cannot be hidden, so 16-bit values are compared
+ * as f32. */
 Val math_compare(const Codegen *k, LLVMRealPredicate predicate, Val x, Val y) {
     Fp p = fp_of(k, x);
     if (k_has_ptx(k) && !p.is_f64) {
@@ -53,12 +54,13 @@ Val math_compare(const Codegen *k, LLVMRealPredicate predicate, Val x, Val y) {
 }
 
 typedef struct Division {
-    Val quotient; /* right for every divisor but 0, where it is x */
+    Val quotient; /* right for every divisor except 0; there it is x */
     Val zero, is_by_zero;
 } Division;
 
-/* x86 has no vector division of integers. The quotient of two 32-bit integers in double is off
- * from an integer by 2^-32 at least or is one, so truncating it is exact. */
+/* x86 has no vector division of integers, so the division is done in double. A quotient of two
+ * 32-bit integers is an integer or at least 2^-32 away from one, so truncating the double is
+ * exact. */
 static Val divide_by_double(const Codegen *k, Val x, Val y) {
     LLVMTypeRef type = LLVMTypeOf(x);
     LLVMTypeRef wide = LLVMVectorType(k->f64, LLVMGetVectorSize(type));

@@ -1,5 +1,4 @@
-/* The operations of math_ops.h. Nothing here decides about accuracy but the constants of the
- * rounding trick; no fast-math flag is ever set. */
+/* The operations of math_ops.h. No fast-math flag is ever set. */
 #include "codegen/math/math_ops.h"
 
 #include <string.h>
@@ -61,8 +60,8 @@ Val fp_int(const Fp *p, uint64_t value) {
     return fp_splat(p->k, LLVMConstInt(word, p->is_f64 ? value : (uint32_t)value, 0), p->lanes);
 }
 
-/* Its bits less one, plus the grid's second extent, which is one. At the function's entry, so that
- * it costs a multiplication by it nothing. */
+/* The bits of `value` minus one, plus the grid's second extent, which is always one. The addition
+ * stands at the function's entry, so that a loop does not repeat it. */
 Val fp_opaque(const Fp *p, double value) {
     static const char name[] = "llvm.nvvm.read.ptx.sreg.nctaid.y";
     const Codegen *k = p->k;

@@ -3,8 +3,9 @@
 
 #include "codegen/math/math.h"
 
-/* As unsigned numbers, between whose signs are turned: ptxas 13.0 makes one instruction of
- * max(max(c, -a), -b) for sm_90 and later, signed, that takes a for -a. */
+/* Signed max or min as an unsigned one, with the sign bits flipped before and after. ptxas 13.0 for
+ * sm_90 and later merges the signed max(max(c, -a), -b) into one instruction that takes a for
+ * -a. */
 static Val gpu_int_extreme(const Codegen *k, bool is_max, Val a, Val b) {
     Val signs = k_splat(k, LLVMConstInt(k->i32, 0x80000000, 0), k_lanes(a));
     Val x = k_xor(k, a, signs);
@@ -20,7 +21,8 @@ static Val int_extreme(const Codegen *k, bool is_max, Val a, Val b) {
     return k_select(k, first, a, b);
 }
 
-/* What LLVM would make a signed extreme of: a choice between two numbers by which is larger. */
+/* Whether LLVM would turn the select into a signed max or min: it selects one of two numbers by
+ * comparing them. */
 static bool is_extreme(Val choice, Val a, Val b, bool *is_max) {
     if (!LLVMIsAICmpInst(choice)) return false;
     Val x = LLVMGetOperand(choice, 0), y = LLVMGetOperand(choice, 1);
@@ -66,7 +68,8 @@ static Val int_prim(const Codegen *k, PrimId prim, Val a, Val b) {
     ice(k->arena, "%s of integers", prim_info(prim)->name);
 }
 
-/* A primitive of floats that is not listed here is a function or an operation of its name. */
+/* A float primitive that this function does not list is a function or an operation of the same
+ * name. */
 static Val float_prim(const Codegen *k, PrimId prim, Val a, Val b) {
     static const Binary binaries[PRIM_COUNT] = {[PRIM_ADD] = k_fadd,
                                                 [PRIM_SUB] = k_fsub,

@@ -5,10 +5,10 @@
 #include "codegen/llvm/build.h"
 #include "ir/prim.h"
 
-/* A primitive on values of `dtype` (the operands' compute type), scalars or vectors alike. */
+/* Emits a primitive on values of `dtype`, the operands' compute type, scalars or vectors. */
 Val math_prim(const Codegen *k, PrimId prim, Dtype dtype, Val a, Val b, Val c);
 
-/* a * b + sum of `dtype`: floats are rounded once. */
+/* a * b + sum in `dtype`. Floats round once. */
 Val math_multiply_add(const Codegen *k, Dtype dtype, Val a, Val b, Val sum);
 
 #endif

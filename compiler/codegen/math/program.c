@@ -1,5 +1,5 @@
-/* See program.h. The reader is a recursive descent. The steps of a called function are read into
- * the caller's program, its parameters being names of the arguments. */
+/* See program.h. The reader is a recursive-descent parser. The steps of a called function are
+ * copied into the caller's program; the callee's parameters become names of the arguments. */
 #include "codegen/math/program.h"
 
 #include "base/str.h"
@@ -29,7 +29,7 @@ static const Function functions[] = {
 
 typedef struct Constant {
     const char *name;
-    double number[2]; /* f32, f64 */
+    double number[2]; /* indexed by is_f64 */
     uint64_t word[2];
 } Constant;
 
@@ -94,7 +94,7 @@ static uint32_t fail(const Reader *r, const char *what) {
     ice(r->arena, "math function %s: %s at %.20s", r->function, what, r->at);
 }
 
-/* Steps. */
+/* Steps of the program. */
 
 static MathStep *step_at(const Reader *r, uint32_t i) {
     return &r->program->steps.data[i];
@@ -115,15 +115,15 @@ static uint32_t number_constant(Reader *r, double number) {
     return free_constant(r, number, is_integer ? (uint64_t)(int64_t)number : 0);
 }
 
-/* The type of the operands: that of the first which has one. */
+/* The type of the operands: the type of the first operand that has one. */
 static MathType operand_type(const Reader *r, MathKind kind, const uint32_t *args, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (!step_at(r, args[i])->is_free) return step_at(r, args[i])->type;
     return (MathType){kind, r->is_f64};
 }
 
-/* A step. Constants among its operands get the type of the others; a choice's condition has its
- * own, and is no constant. */
+/* Appends a step. Constants among its operands get the type of the other operands. The condition of
+ * a select keeps its own type and is never a constant. */
 static uint32_t add_op(Reader *r, StepOp op, const uint32_t *args, uint32_t n, const char *text) {
     uint32_t first = op == STEP_SELECT || op == STEP_RARE_END ? 1 : 0;
     MathType type = operand_type(r, ops[op].operands, args + first, n - first);
@@ -165,7 +165,7 @@ static uint32_t add_infix(Reader *r, const char *sign, uint32_t a, uint32_t b) {
     return fail(r, "operator");
 }
 
-/* Text. */
+/* Reading the text. */
 
 static void skip_spaces(Reader *r) {
     while (isspace((unsigned char)*r->at)) r->at++;
@@ -183,7 +183,8 @@ static void expect(Reader *r, const char *token) {
     if (!accept(r, token)) fail(r, token);
 }
 
-/* A name, with dots where it is a machine's instruction; empty if there is none. */
+/* Reads a name, which contains dots if it is a PTX instruction. Returns an empty string if there is
+ * no name. */
 static const char *read_name(Reader *r) {
     skip_spaces(r);
     const char *from = r->at;
@@ -239,7 +240,7 @@ static uint32_t read_poly(Reader *r) {
     return sum;
 }
 
-/* The index's bits shift the list by 16, 8, 4, 2, 1 places. */
+/* Each bit of the index selects whether the list is shifted by 16, 8, 4, 2 or 1 places. */
 static uint32_t read_slice(Reader *r) {
     const Table *table = read_table(r);
     expect(r, ",");
@@ -364,7 +365,7 @@ static uint32_t read_primary(Reader *r) {
     return accept(r, "(") ? read_call(r, name) : value_of_name(r, name);
 }
 
-/* By precedence, the loosest first. */
+/* The loosest operators are level 0. */
 static uint32_t read_infix(Reader *r, uint32_t level) {
     enum { N_LEVELS = 6, N_OPERATORS = 6 };
     static const char *const levels[N_LEVELS][N_OPERATORS] = {
@@ -376,7 +377,7 @@ static uint32_t read_infix(Reader *r, uint32_t level) {
         if (!accept(r, sign)) continue;
         uint32_t right = read_infix(r, level + 1);
         value = add_infix(r, sign, value, right);
-        i = UINT32_MAX; /* from the first operator again */
+        i = UINT32_MAX; /* restarts at the first operator */
     }
     return value;
 }
@@ -390,7 +391,7 @@ static uint32_t read_expression(Reader *r) {
     return add_op(r, STEP_SELECT, args, 3, NULL);
 }
 
-/* An expression, or a call of several results. How many they are. */
+/* Reads an expression, or a call with several results. Returns the number of values. */
 static uint32_t read_values(Reader *r, uint32_t values[MATH_MAX_RESULTS]) {
     r->n_results = 0;
     values[0] = read_expression(r);
@@ -399,7 +400,8 @@ static uint32_t read_values(Reader *r, uint32_t values[MATH_MAX_RESULTS]) {
     return r->n_results;
 }
 
-/* `a, b =`; or nothing is read. */
+/* Reads `a, b =` and returns the number of names; returns 0 and reads nothing if the text is no
+ * assignment. */
 static uint32_t read_targets(Reader *r, const char *names[MATH_MAX_RESULTS]) {
     const char *from = r->at;
     uint32_t n = 0;
@@ -410,7 +412,7 @@ static uint32_t read_targets(Reader *r, const char *names[MATH_MAX_RESULTS]) {
     return 0;
 }
 
-/* Statements up to the one that lists the results. */
+/* Reads statements up to the last one, which lists the results. */
 static void read_body(Reader *r) {
     const char *names[MATH_MAX_RESULTS];
     uint32_t values[2 * MATH_MAX_RESULTS], n;

@@ -1,18 +1,25 @@
-/* Elementary functions as programs: lists of IEEE operations on numbers, their bits and conditions,
- * read from functions.def. call.c emits them as LLVM IR; nothing here knows LLVM.
+/* Elementary functions as programs: lists of IEEE operations on numbers, bits and conditions, read
+ * from functions.def. call.c emits the programs as LLVM IR; this file does not use LLVM.
  *
- * The language: statements end with `;`, the last one lists the results. `a, b = f(x)` names
- * results; a name may be given again. Operators are C's: + - * / on numbers, + - * & | << >> on
- * bits, < > <= >= == on numbers (false for NaN), > (signed), == and != on bits, & | on conditions;
- * ?: chooses without a branch. Operands are computed from left to right, and the code is emitted in
- * that order. Calls are of an operation of STEP_OPS; another function: the row that fits the type
- * of its first operand that is no constant; an instruction of PTX on numbers, as
- * rcp.approx.ftz.f32(y); poly(x, table): c[0] + x*(c[1] + x*(...)) by fma; slice(table, at, n): n
- * numbers from place `at` on, by selects; opaque(c): a constant that ptxas does not know (call.c);
- * hidden(x): `x` times such a 1 where it is a constant; rare(condition, value, other): `value`
- * where the condition holds, else `other`, which must be a name; the value is computed only if the
- * condition holds for some lane. A constant takes the type of the operand beside it, word(c) is one
- * of bits; + - * / of two constants is computed here. */
+ * Statements end with `;`; the last statement lists the results. `a, b = f(x)` names results; a
+ * name may be assigned again. Operators are those of C: + - * / on numbers; + - * & | << >> on
+ * bits; < > <= >= == on numbers (false for NaN); > (signed), == and != on bits; & and | on
+ * conditions. `?:` selects without a branch. Operands are evaluated from left to right, and the
+ * code is emitted in that order.
+ *
+ * A call is one of these:
+ * - an operation of STEP_OPS, by its name;
+ * - another function: the first row that fits the type of the first operand that is no constant;
+ * - a PTX instruction on numbers, as rcp.approx.ftz.f32(y);
+ * - poly(x, table): c[0] + x*(c[1] + x*(...)) by fma;
+ * - slice(table, at, n): n numbers of the table from index `at` on, by selects;
+ * - opaque(c): a constant that ptxas cannot see (see fp_opaque);
+ * - hidden(x): a constant x times an opaque 1; any other x unchanged;
+ * - rare(condition, value, other): `value` where the condition holds, otherwise `other`, which must
+ * be a name; `value` is computed only if the condition holds for some lane.
+ *
+ * A constant takes the type of the operand beside it; word(c) is a constant given by its bits. + -
+ * * / of two constants is computed when the program is read. */
 #ifndef FUSEC_CODEGEN_MATH_PROGRAM_H
 #define FUSEC_CODEGEN_MATH_PROGRAM_H
 
@@ -22,12 +29,12 @@ typedef enum { MATH_NUMBER, MATH_BITS, MATH_CONDITION, MATH_SAME } MathKind;
 
 typedef struct MathType {
     MathKind kind;
-    bool is_f64; /* 64 bits wide, or a condition on such */
+    bool is_f64; /* 64 bits wide; a condition: compares 64-bit values */
 } MathType;
 
-/* LIST of the steps' operations: OP(symbol, name or operator, kind of the operands, their number,
- * kind of the result, how call.c emits it). The first ones have no name; a RARE has those up to its
- * RARE_END behind it. */
+/* LIST of the operations of a step: OP(symbol, name or operator, kind of the operands, number of
+ * operands, kind of the result, how call.c emits it). Operations with an empty name have their own
+ * syntax. The steps between a RARE and its RARE_END are the `value` of a rare(). */
 #define STEP_OPS(OP)                                                   \
     OP(PARAMETER, "", NUMBER, 0, SAME, OWN(parameter))                 \
     OP(CONSTANT, "", NUMBER, 0, SAME, OWN(constant))                   \
@@ -94,21 +101,22 @@ typedef struct MathStep {
     StepOp op;
     MathType type;
     bool is_free;                         /* a constant that has no type yet */
-    uint32_t n_args, args[STEP_MAX_ARGS]; /* earlier steps */
-    double number;                        /* of a constant; as bits: `word` */
+    uint32_t n_args, args[STEP_MAX_ARGS]; /* indices of earlier steps */
+    double number;                        /* a constant's value; `word` if it is one of bits */
     uint64_t word;
-    const char *text; /* of a machine's instruction */
+    const char *text; /* the PTX instruction */
 } MathStep;
 
 typedef struct MathProgram {
     const char *name;
     bool is_f64, has_ptx;
-    Vec(MathStep) steps; /* the first ones are the parameters */
+    Vec(MathStep) steps; /* the parameters come first */
     uint32_t n_results, results[MATH_MAX_RESULTS];
-    struct MathProgram *next; /* of those that were read */
+    struct MathProgram *next; /* in the module's list of programs that were read */
 } MathProgram;
 
-/* The function of numbers of that type. A name that has no row is one of STEP_OPS. */
+/* Reads the function `name` for numbers of that type. A name without a row in functions.def is an
+ * operation of STEP_OPS. The result lives in `arena`. */
 MathProgram *math_program_read(Arena *arena, const char *name, bool is_f64, bool has_ptx);
 
 #endif

@@ -1,21 +1,21 @@
 /* Quotients of many f32 by one divisor, correctly rounded, without a branch per element.
  *
- * With r = 1/y rounded to nearest, q = x*r is at most 1.5 ULP off, and q + (x - y*q)*r, by two
- * fused multiply-adds, is the quotient rounded to nearest. Where q is next to the quotient that is
- * Markstein's theorem. It may be one further away only if x's significand is less than y's; then
- * the result can be wrong only where the quotient is within 4 units of 2^-48/y of the middle
- * between two numbers (significands in [1, 2)). There are few such pairs, and test_math.c tries all
- * of them. The remainder is taken with its sign turned, so that of zero it is +0 and the sign of x
- * stays; where no x has a sign that takes no negation.
+ * Let r = 1/y rounded to nearest. Then q = x*r is wrong by at most 1.5 ULP, and q + (x - y*q)*r, by
+ * two fma, is the quotient rounded to nearest. If q is a neighbour of the quotient, this is
+ * Markstein's theorem. q can be one step further away only if the significand of x is less than
+ * that of y. Then the result can be wrong only if the quotient is within 4 units of 2^-48/y of the
+ * midpoint between two numbers (significands in [1, 2)). There are few such pairs, and test_math.c
+ * tries all of them. The remainder is computed with its sign flipped, so that a zero remainder is
+ * +0 and the sign of x stays. If no x has a sign, this needs no negation.
  *
- * That needs a divisor that is positive and moderate, and moderate quotients: of divisors between
- * 2^-32 and 2^32 those of dividends from 2^-94 to 2^34, whose remainders too are normal numbers.
- * Few instructions tell for all lanes together whether they are, which is usual. Zeros may pass, of
- * which the same holds and of which a masked softmax has many: of fractions at once, else at a
- * second look. Of fractions NaN passes too, since all that it makes is NaN. Others are divided in
- * f64, which has more than twice the digits plus two, so that rounding the quotient again rounds
- * once, subnormal results included. Dividends are looked at rather than quotients, so that these
- * can take their registers. */
+ * The method needs a positive, moderate divisor and moderate quotients: divisors between 2^-32 and
+ * 2^32 and dividends from 2^-94 to 2^34, whose remainders are normal numbers too. A few
+ * instructions test all lanes together; usually all lanes pass. Zero dividends are right too, and a
+ * masked softmax has many: fractions pass the first test with zeros, other dividends pass a second
+ * test. A NaN among fractions passes, because its result is NaN in any case. All other lanes are
+ * divided in f64, which has more than twice the digits of f32 plus two, so that rounding its
+ * quotient is correct, subnormal results included. The tests look at dividends and not at
+ * quotients, so that quotients can reuse the registers of the dividends. */
 #include "codegen/math/math_ops.h"
 
 MathDivisor math_divisor(const Codegen *k, Val y) {
@@ -45,7 +45,7 @@ static Val quick_quotient_of_fractions(const Fp *p, Val x, const MathDivisor *d)
     return result;
 }
 
-/* In f64. */
+/* The divisor in f64. */
 static MathDivisor wide_divisor(const Codegen *k, Val y) {
     MathDivisor d = {.value = k_fpext(k, y, k->f64)};
     d.reciprocal = math_unary(k, "refined_reciprocal", d.value);
