@@ -1,11 +1,11 @@
 /* Kernels: loop axes, and stages that reduce and store over them. Scalar programs say what a kernel
- * computes per element; variants (plan/choice.h) say how. */
+ * computes per element; variants (plan/variant.h) say how. */
 #ifndef FUSEC_PLAN_KERNEL_H
 #define FUSEC_PLAN_KERNEL_H
 
 #include "ir/graph.h"
 #include "ir/scalar.h"
-#include "plan/choice.h"
+#include "plan/variant.h"
 
 #include <assert.h>
 

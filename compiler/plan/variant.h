@@ -1,7 +1,7 @@
 /* Versions of one kernel, of which the runtime takes one when the dims, pitches and pointers of a
  * run are known: each has conditions, and of several that apply a price chooses. */
-#ifndef FUSEC_PLAN_CHOICE_H
-#define FUSEC_PLAN_CHOICE_H
+#ifndef FUSEC_PLAN_VARIANT_H
+#define FUSEC_PLAN_VARIANT_H
 
 #include "ir/predicate.h"
 #include "lowering/sched.h"

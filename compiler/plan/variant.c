@@ -1,5 +1,5 @@
-/* See choice.h. */
-#include "plan/choice.h"
+/* See variant.h. */
+#include "plan/variant.h"
 
 #include "plan/plan.h"
 
