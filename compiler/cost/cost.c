@@ -391,7 +391,7 @@ static void price_kernel(Coster *c, uint32_t index) {
         cost->pressure.n_blocks = most->n_blocks;
         cost->pressure.occupancy = most->occupancy;
     }
-    if (kernel->when != DIM_NONE && !cost->starts) return;
+    if (kernel->choice && !cost->starts) return;
     bool **live = arena_array(c->arena, bool *, kernel->stages.n + 1);
     for (uint32_t s = 0; s <= kernel->stages.n; s++)
         live[s] = stage_live_scalars(c->arena, kernel, p.variant->row_cache, s);

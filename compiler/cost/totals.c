@@ -9,7 +9,7 @@ static double stored_bytes(Arena *arena, const PlanCost *cost, uint32_t buffer) 
     double total = 0;
     for (uint32_t k = cost->n_init; k < cost->plan->kernels.n; k++) {
         const Kernel *kernel = &cost->plan->kernels.data[k];
-        if (kernel_is_fallback(kernel) || kernel_find_arg(kernel, buffer) == NO_ARG) continue;
+        if (kernel_is_alternative(kernel) || kernel_find_arg(kernel, buffer) == NO_ARG) continue;
         total += footprint_stores(arena, cost->plan, kernel, buffer, cost->dims).bytes;
     }
     return total;

@@ -113,7 +113,7 @@ Graph *explain_fused_graph(Arena *arena, StrTab *strings, const Plan *plan) {
     }
     for (uint32_t i = 0, n_partials = 0; i < plan->kernels.n; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
-        if (kernel_is_fallback(kernel)) continue;
+        if (kernel_is_alternative(kernel)) continue;
         bool is_partial = kernel->segment_axis != NO_AXIS;
         if (!is_partial && kernel->nodes.n)
             clone_kernel(&c, kernel, n_partials);

@@ -232,7 +232,9 @@ static void put_kernels(const Writer *w, const char *list, uint32_t first, uint3
         put_rewrite(w, i);
         jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
         jsontext_bool(w->json, "starts", cost->starts);
-        jsontext_number(w->json, "spread", kernel->choice.n);
+        uint32_t n_alternatives =
+            kernel_has_alternative(kernel) ? plan_n_alternatives(w->plan, kernel->choice) : 0;
+        jsontext_number(w->json, "spread", n_alternatives);
         put_nodes(w, kernel);
         put_buffers(w, kernel, false);
         put_buffers(w, kernel, true);

@@ -149,9 +149,10 @@ static void print_price(const Ledger *l, const KernelCost *cost) {
 static void print_choice(const Ledger *l, const Kernel *kernel) {
     bool is_gemm = form_info(kernel->form)->multiplies;
     text_puts(l->out, "    where ");
-    condition_print(kernel->choice.condition, l->dims, l->out);
+    condition_print(&kernel->choice->condition, l->dims, l->out);
     text_printf(l->out, ", %s: the next %u start in its place\n",
-                is_gemm ? "copies of factors pay" : "rows are few and long", kernel->choice.n);
+                is_gemm ? "copies of factors pay" : "rows are few and long",
+                plan_n_alternatives(l->plan, kernel->choice));
 }
 
 /* What a rewritten kernel is held to, at these extents. */
@@ -192,7 +193,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
             print_price(l, &l->input->cost->kernels[i]);
         else
             text_puts(l->out, "    does not start at these extents\n");
-        if (kernel->choice.n) print_choice(l, kernel);
+        if (kernel_has_alternative(kernel)) print_choice(l, kernel);
     }
 }
 
@@ -200,7 +201,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
     for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
-        if (!kernel_is_fallback(&plan->kernels.data[i]))
+        if (!kernel_is_alternative(&plan->kernels.data[i]))
             total = add(l, total, kernel_bytes(plan, &plan->kernels.data[i]));
     return total;
 }

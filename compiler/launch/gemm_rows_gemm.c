@@ -40,8 +40,7 @@ static const Kernel *kernel_of(const Finder *s, uint32_t i) {
 
 static bool is_alone(const Plan *plan, uint32_t launch) {
     const Kernel *kernel = launch_kernel(plan, &plan->launches.data[launch], 0);
-    return plan->launches.data[launch].n == 1 && !kernel->is_init && kernel->when == DIM_NONE &&
-           kernel->choice.n == 0;
+    return plan->launches.data[launch].n == 1 && !kernel->is_init && !kernel->choice;
 }
 
 /* The launch of the only kernel that loads the temp; false: there is another, or it is no temp. */

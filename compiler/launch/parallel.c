@@ -67,7 +67,8 @@ static void find_candidates(Searching *s, uint32_t first, Candidates *found) {
     for (uint32_t i = first; i < plan->launches.n && found->n <= LAUNCH_PARALLEL_TRIES; i++) {
         const Launch *launch = &plan->launches.data[i];
         const Kernel *own = launch_kernel(plan, launch, 0);
-        bool is_free = own->is_init == kernel->is_init && own->when == kernel->when;
+        bool is_free =
+            own->is_init == kernel->is_init && kernel_factor(own) == kernel_factor(kernel);
         for (uint32_t k = 0; k < launch->n; k++) is_free = is_free && !must_follow(s, &own[k]);
         for (uint32_t k = 0; k < launch->n; k++) kernel_each_store(&own[k], note_store, s);
         if (i == first || is_free) add_candidate(plan, found, i);

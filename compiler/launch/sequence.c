@@ -101,7 +101,7 @@ static bool has_room(const Pair *pair) {
 
 static bool may_continue(const Composer *c, const Launch *launch, const Launch *next) {
     const Pair pair = {c->plan, launch, launch_kernel(c->plan, next, 0)};
-    return next->n == 1 && goes_on(&pair) && pair.consumer->when == DIM_NONE &&
+    return next->n == 1 && goes_on(&pair) && !pair.consumer->choice &&
            pair.consumer->is_init == launch_kernel(c->plan, launch, 0)->is_init &&
            has_operands(c, &pair, next->first) && has_room(&pair);
 }

@@ -73,7 +73,7 @@ static bool join_gemms(const Composer *c, Trial *t) {
 }
 
 bool sequence_is_tiled(const Kernel *kernel) {
-    bool is_tiled = form_info(kernel->form)->multiplies && kernel->when == DIM_NONE;
+    bool is_tiled = form_info(kernel->form)->multiplies && !kernel->choice;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
         is_tiled = is_tiled && template_info(kernel->variants[v].sched.template)->tiles_outputs;
     return is_tiled;

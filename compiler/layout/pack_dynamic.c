@@ -102,7 +102,7 @@ static int64_t find_measure(Searcher *c) {
 /* Of rows that may follow in its blocks there is one kernel, and what is wanted as one is one. */
 static bool may_be_two(const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
-    if (kernel->when != DIM_NONE || kernel->is_init ||
+    if (kernel->choice || kernel->is_init ||
         dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel))) <=
             sched_gemm_widest_rows(plan, kernel))
         return false;
@@ -111,21 +111,14 @@ static bool may_be_two(const Plan *plan, const Kernel *kernel) {
     return true;
 }
 
-/* A symbol that is 1 where the condition holds, else 0. */
-static DimId name(const Searcher *c, const Condition *condition) {
-    DimTab *dims = c->packing->dims;
-    DimId value = condition_dim(dims, condition);
-    return value == DIM_NONE ? DIM_NONE
-                             : dim_name_value(c->packing->arena, dims, "factors.copied", value);
-}
-
 /* A kernel that lays an operand out, in runs that need it. */
-static void start_where(Plan *plan, Kernel *copy, DimId when) {
+static void start_in_alternative(Plan *plan, Kernel *copy, const Choice *choice) {
     Buffer *buffer = &plan->buffers.data[copy->stages.data[0].stores.data[0].buffer];
     DimTab *dims = plan->graph->dims;
     if (copy->is_init) return;
-    buffer->shape.dims[0] = dim_mul(dims, buffer->shape.dims[0], when);
-    copy->when = when;
+    copy->choice = choice;
+    copy->version = VERSION_ALTERNATIVE;
+    buffer->shape.dims[0] = choice_scale(dims, choice, copy->version, buffer->shape.dims[0]);
 }
 
 bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
@@ -138,27 +131,26 @@ bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
     if (least <= 0) return false;
     Condition pays = {.n_unless = 0};
     predicate_set_range(&pays.when, c.measure, least, INT64_MAX);
-    DimId when = name(&c, &pays);
-    if (when == DIM_NONE) return false;
+    const Choice *choice = choice_new(arena, packing->dims, "factors.copied", &pays);
+    if (!choice) return false;
     uint32_t n = plan->kernels.n;
     Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
     twin.name = str_format(arena, "%s_copied", twin.name);
     memset(&twin.nodes, 0, sizeof twin.nodes);
-    twin.when = when;
+    twin.choice = choice;
+    twin.version = VERSION_ALTERNATIVE;
     vec_push(arena, &plan->kernels, twin);
     for (uint32_t i = 0; i < n_requests; i++)
         if (!pack_operand(packing, n, requests[i])) ice(arena, "a factor was laid out, once");
     for (uint32_t k = n + 1; k < plan->kernels.n; k++)
-        start_where(plan, &plan->kernels.data[k], when);
-    uint32_t n_new = plan->kernels.n - n, n_copies = 0;
+        start_in_alternative(plan, &plan->kernels.data[k], choice);
+    uint32_t n_new = plan->kernels.n - n;
     Kernel *moved = arena_copy(arena, &plan->kernels.data[n], n_new * sizeof *moved);
     Kernel *kernels = plan->kernels.data;
     memmove(&kernels[gemm + 1 + n_new], &kernels[gemm + 1], (n - gemm - 1) * sizeof *kernels);
     memcpy(&kernels[gemm + 1], moved + 1, (n_new - 1) * sizeof *kernels);
     kernels[gemm + n_new] = moved[0];
-    for (uint32_t k = 1; k < n_new; k++) n_copies += !moved[k].is_init;
-    kernels[gemm].when = dim_sub(packing->dims, dim_const(packing->dims, 1), when);
-    kernels[gemm].choice =
-        (Choice){.n = n_copies + 1, .condition = arena_copy(arena, &pays, sizeof pays)};
+    kernels[gemm].choice = choice;
+    kernels[gemm].version = VERSION_DEFAULT;
     return true;
 }

@@ -1,7 +1,7 @@
 /* A GEMM in two ways. Copies of operands that pay for much work and not for little are made
  * where there is much: the plan holds beside the kernel the copies and the same kernel that reads
  * them. Which of the two start follows from an extent when a run is prepared: grids of the others
- * are 0 then, and so are the copies (Kernel.when). The bits are the same. */
+ * are 0 then, and so are the copies (Kernel.choice). The bits are the same. */
 #ifndef FUSEC_LAYOUT_PACK_DYNAMIC_H
 #define FUSEC_LAYOUT_PACK_DYNAMIC_H
 

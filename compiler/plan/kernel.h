@@ -5,6 +5,7 @@
 
 #include "ir/graph.h"
 #include "ir/scalar.h"
+#include "plan/choice.h"
 #include "plan/variant.h"
 
 #include <assert.h>
@@ -90,10 +91,9 @@ struct Kernel {
     Variant *variants;     /* at most MAX_VARIANTS; a copy of the kernel shares them */
     uint32_t n_variants;
     uint32_t code; /* kernels of equal numbers differ in their buffers alone (launch/dedup.h) */
-    /* 1 at sizes where the kernel starts, 0 at others; DIM_NONE: it always starts. Its grids are
-     * multiples of `when`: the condition of a choice, or 1 less that. */
-    DimId when;
-    Choice choice;
+    /* The kernel starts in runs that take its version of the choice; NULL: in every run. */
+    const Choice *choice;
+    Version version;
 };
 
 static_assert(sizeof(Kernel) <= 512, "kernels are copied to try launches");
@@ -199,9 +199,17 @@ DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg);
 /* Calls visit for every store of the kernel, in order. */
 typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
-/* Whether the kernel runs in place of one before it, at sizes where that does not start. */
-static inline bool kernel_is_fallback(const Kernel *kernel) {
-    return kernel->when != DIM_NONE && kernel->choice.n == 0;
+/* Whether the kernel starts in place of one before it, in runs where that does not start. */
+static inline bool kernel_is_alternative(const Kernel *kernel) {
+    return kernel->choice && kernel->version == VERSION_ALTERNATIVE;
+}
+/* Whether kernels behind this one start in its place in some runs. */
+static inline bool kernel_has_alternative(const Kernel *kernel) {
+    return kernel->choice && kernel->version == VERSION_DEFAULT;
+}
+/* The dim that the kernel's grids are multiples of; DIM_NONE: it has no choice. */
+static inline DimId kernel_factor(const Kernel *kernel) {
+    return kernel->choice ? kernel->choice->factors[kernel->version] : DIM_NONE;
 }
 
 #endif

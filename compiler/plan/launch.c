@@ -54,8 +54,8 @@ uint64_t launch_symbols(const Plan *plan, const Launch *launch) {
         const Kernel *kernel = launch_kernel(plan, launch, k);
         symbols |= kernel->symbols;
         /* A block finds its kernel by the grids of those before. */
-        if (launch->n > 1 && kernel->when != DIM_NONE)
-            symbols |= dim_symbols_used(plan->graph->dims, kernel->when);
+        if (launch->n > 1 && kernel->choice)
+            symbols |= dim_symbols_used(plan->graph->dims, kernel_factor(kernel));
     }
     return symbols;
 }

@@ -47,13 +47,23 @@ static bool is_positive(const Plan *plan, DimId dim, const int64_t *dims) {
 }
 
 bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
-    if (kernel->when != DIM_NONE && !is_positive(plan, kernel->when, dims)) return false;
+    const PredicateAt at = {.dims = plan->graph->dims, .values = dims};
+    if (kernel->choice && choice_taken(kernel->choice, &at) != kernel->version) return false;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         bool is_copy = plan->buffers.data[kernel->args.data[i]].stands_for &&
                        kernel_stores_to(kernel, kernel->args.data[i]);
         if (is_copy && !is_positive(plan, kernel_n_rows(kernel), dims)) return false;
     }
     return true;
+}
+
+uint32_t plan_n_alternatives(const Plan *plan, const Choice *choice) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        n += kernel->choice == choice && kernel_is_alternative(kernel);
+    }
+    return n;
 }
 
 typedef struct PieceBytes {

@@ -169,6 +169,8 @@ void plan_order_init(Arena *arena, Plan *plan);
 /* Whether it has something to do at values of the dims, by symbol: others may stand for it, or what
  * it copies is read as it is. */
 bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims);
+/* How many kernels start in place of another one in runs that take the choice's alternative. */
+uint32_t plan_n_alternatives(const Plan *plan, const Choice *choice);
 /* Whether the kernel only lays an operand of matmuls out anew, in an init step or, where that pays,
  * in a run: it has no nodes, and the node of its buffer is a matmul's. */
 bool kernel_lays_out(const Plan *plan, const Kernel *kernel);

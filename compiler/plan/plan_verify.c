@@ -177,30 +177,41 @@ static void probe(const DimTab *dims, uint32_t n, int64_t *values) {
     dim_follow_rules(dims, values);
 }
 
-/* Where a kernel has another version, one of the two starts at all extents, by the condition that
- * decides. */
-static void check_condition(Checker *c, const Kernel *kernel) {
+/* The factors of a choice, which the manifest goes by, are 1 where the version is taken, else 0. */
+static void check_factors(Checker *c, const Kernel *kernel) {
     const DimTab *dims = c->plan->graph->dims;
     for (uint32_t i = 0; i < N_PROBES; i++) {
         int64_t values[DIM_MAX_SYMBOLS];
         const PredicateAt at = {.dims = dims, .values = values};
         probe(dims, i, values);
-        bool starts = dim_number(dims, kernel->when, values) != 0;
-        if (starts == condition_holds_at(kernel->choice.condition, &at))
-            fault(c, kernel, "starts against its condition at probe", i);
+        Version taken = choice_taken(kernel->choice, &at);
+        for (int v = 0; v < N_VERSIONS; v++)
+            if (dim_number(dims, kernel->choice->factors[v], values) != (v == (int)taken))
+                fault(c, kernel, "starts against its condition at probe", i);
     }
 }
 
+/* Whether kernel `k` is the last alternative of its choice. */
+static bool is_last_alternative(const Plan *plan, uint32_t k) {
+    const Kernel *kernels = plan->kernels.data;
+    if (!kernel_is_alternative(&kernels[k])) return false;
+    for (uint32_t next = k + 1; next < plan->kernels.n; next++)
+        if (kernels[next].choice == kernels[k].choice) return false;
+    return true;
+}
+
+/* What the default stores, the alternatives store again. */
 static void check_choice(Checker *c, uint32_t k) {
-    const Kernel *kernels = c->plan->kernels.data;
-    if (kernels[k].choice.n) check_condition(c, &kernels[k]);
-    if (kernels[k].choice.n) kernel_each_store(&kernels[k], forget_store, c);
-    for (uint32_t first = k; kernel_is_fallback(&kernels[k]) && first-- > 0;) {
-        if (!kernels[first].choice.n) continue;
-        Again again = {c, &kernels[first]};
-        if (first + kernels[first].choice.n == k)
-            kernel_each_store(&kernels[first], check_again, &again);
-        return;
+    const Kernel *kernels = c->plan->kernels.data, *kernel = &kernels[k];
+    if (kernel_has_alternative(kernel)) {
+        check_factors(c, kernel);
+        kernel_each_store(kernel, forget_store, c);
+    }
+    if (!is_last_alternative(c->plan, k)) return;
+    for (uint32_t i = 0; i < k; i++) {
+        Again again = {c, &kernels[i]};
+        if (kernels[i].choice == kernel->choice && kernel_has_alternative(&kernels[i]))
+            kernel_each_store(&kernels[i], check_again, &again);
     }
 }
 

@@ -1,26 +1,31 @@
-/* Versions of one kernel, of which the runtime takes one when the dims, pitches and pointers of a
- * run are known: each has conditions, and of several that apply a price chooses. */
+/* Variants: the schedules that one kernel is lowered by. When the dims and pointers of a run are
+ * known, the runtime takes the first variant whose predicate holds, or of a group of variants with
+ * prices the cheapest. */
 #ifndef FUSEC_PLAN_VARIANT_H
 #define FUSEC_PLAN_VARIANT_H
 
 #include "ir/predicate.h"
 #include "lowering/sched.h"
 
-/* What a variant costs beside others: the time of a block, `fixed` and each measure times its
- * weight. So many percent of it go with the number of blocks, the rest with the waves that they run
- * in. Of one group the cheapest that applies is taken; its variants stand in a row, and have the
- * same measures. */
+/* The price of a variant, by which the runtime compares the variants of a group:
+ *
+ *     block = fixed + sum of weights[i] * measures[i]
+ *     price = block * (percent / 100 * blocks + (1 - percent / 100) * waves * per_wave)
+ *
+ * where `waves` is blocks / per_wave, rounded up. The unit is arbitrary. The variants of a group
+ * follow each other and have the same measures. */
 enum { MAX_MEASURES = 3 };
 typedef struct Price {
-    uint32_t group; /* from 1; 0: it has no price */
-    DimId blocks;
-    int64_t per_wave, percent;
+    uint32_t group;   /* from 1; 0: the variant has no price */
+    DimId blocks;     /* of the grid */
+    int64_t per_wave; /* blocks that run at once */
+    int64_t percent;  /* of the time that goes with the blocks; the rest goes with the waves */
     int64_t fixed, weights[MAX_MEASURES];
     DimId measures[MAX_MEASURES];
     uint32_t n_measures;
 } Price;
 
-/* A lowering of a kernel that applies when its conditions hold; the last always does. */
+/* One of the schedules of a kernel. The last has no terms in its predicate. */
 typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
     bool is_shared; /* the function is another kernel's, which is structurally the same */
@@ -30,7 +35,7 @@ typedef struct Variant {
     uint32_t shared_bytes; /* GPU: of dynamic shared memory */
     TensorMap maps[MAX_MAPS];
     uint32_t n_maps;
-    Predicate predicate; /* beside that the maps can be made */
+    Predicate predicate; /* the variant applies where it holds and the maps can be made */
     Price price;
     uint32_t smem_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
     RowCache row_cache;
@@ -55,12 +60,5 @@ bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Varian
  * that start together, the number of the first variant that applies to all of them, or, if that
  * has a price, of the cheapest such of its group. */
 uint32_t variant_taken(const Plan *plan, const Kernel *kernels, uint32_t n, const int64_t *values);
-
-/* Two versions of a kernel: the kernel itself and, where the condition holds, the `n` kernels
- * behind it, which start in its place (Kernel.when). 0 of them: there is one version. */
-typedef struct Choice {
-    uint32_t n;
-    const Condition *condition;
-} Choice;
 
 #endif

@@ -231,7 +231,7 @@ static void clear(Builder *b, const Kernel *kernel) {
 }
 
 static bool is_shown(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
-    return dims ? kernel_starts(plan, kernel, dims) : !kernel_is_fallback(kernel);
+    return dims ? kernel_starts(plan, kernel, dims) : !kernel_is_alternative(kernel);
 }
 
 static void add_launches(Arena *arena, Picture *picture) {

@@ -118,7 +118,7 @@ static void add_variant(Scheduler *s, Variant variant) {
     if (before && !variant_has_conditions(s->plan, s->kernel, before) && !are_compared) return;
     const char *graph = s->plan->graph->name;
     bool has_prefix = strncmp(s->kernel->name, graph, strlen(graph)) == 0;
-    if (s->kernel->when) variant.grid = dim_mul(s->dims, variant.grid, s->kernel->when);
+    variant.grid = choice_scale(s->dims, s->kernel->choice, s->kernel->version, variant.grid);
     variant.symbol = str_format(s->arena, "%s%s%s", has_prefix ? "" : graph, has_prefix ? "" : "_",
                                 s->kernel->name);
     if (n) variant.symbol = str_format(s->arena, "%s_v%u", variant.symbol, n);
@@ -344,7 +344,7 @@ static void gpu_row(Scheduler *s, Variant variant) {
     int64_t length = dim_hi(s->dims, n), least = dim_lo(s->dims, n);
     bool is_whole = s->kernel->segment_axis == NO_AXIS;
     if (!is_whole) length = min_i64(length, segment);
-    uint32_t n_lengths = kernel_is_fallback(s->kernel) ? 0 : short_rows(s, &variant, lengths);
+    uint32_t n_lengths = kernel_is_alternative(s->kernel) ? 0 : short_rows(s, &variant, lengths);
     for (uint32_t i = 0; i < n_lengths; i++) {
         bool is_near = length < lengths[i] * 2 && (variant.sched.lanes > 1 || lengths[i] < 1024);
         if (is_near || length <= lengths[i] || least > lengths[i]) continue;
@@ -553,7 +553,7 @@ static void cpu_short_rows(Scheduler *s, Variant variant) {
     DimId n = kernel_n_reduced(s->kernel);
     const int64_t limits[] = {KERNEL_GROUP_ELEMS / variant.sched.lanes,
                               SCHED_ROW_CACHE_BYTES / (computes_in_f64(s) ? 8 : 4)};
-    for (uint32_t i = 0; i < 2 && !kernel_is_fallback(s->kernel); i++) {
+    for (uint32_t i = 0; i < 2 && !kernel_is_alternative(s->kernel); i++) {
         predicate_set_range(&variant.predicate, n, INT64_MIN, limits[i]);
         if (dim_hi(s->dims, n) <= limits[i] || dim_lo(s->dims, n) > limits[i]) continue;
         variant.row_cache = row_cache_choose(s->arena, s->kernel, &variant);

@@ -21,9 +21,9 @@ typedef struct Spreader {
     Arena *arena;
     Plan *plan;
     Kernel whole;
-    DimId when;
-    uint32_t *results; /* per slot: the buffer that has them, plus 1; 0: none yet */
-    uint32_t *kept;    /* per scalar: the same of its values over all elements */
+    const Choice *choice; /* NULL: the pieces run instead of the whole at all extents */
+    uint32_t *results;    /* per slot: the buffer that has them, plus 1; 0: none yet */
+    uint32_t *kept;       /* per scalar: the same of its values over all elements */
 } Spreader;
 
 /* Where they are spread. */
@@ -54,30 +54,27 @@ static void except_clustered(Condition *few, const Variant *cluster, DimId lengt
 }
 
 /* Finds where the kernel's rows are better spread over several kernels: where they are few and
- * long, the fewer there are the shorter they may be, unless a cluster takes them. Returns what is 1
- * there, else 0; DIM_NONE: nowhere, or wherever it is. */
-static DimId find_few(Arena *arena, const Plan *plan, Kernel kernel, const Target *target,
-                      Condition *few) {
+ * long, the fewer there are the shorter they may be, unless a cluster takes them. NULL: nowhere, or
+ * at all extents. */
+static const Choice *find_few(Arena *arena, const Plan *plan, Kernel kernel, const Target *target) {
     DimTab *dims = plan->graph->dims;
     DimId rows = kernel_n_rows(&kernel), length = kernel_n_reduced(&kernel);
-    int64_t many = (int64_t)(SPLIT_ROWS_A_PROCESSOR * card_of_target(target)->n_processors), value;
+    int64_t many = (int64_t)(SPLIT_ROWS_A_PROCESSOR * card_of_target(target)->n_processors);
     int64_t least = least_length(&kernel, target);
     if (rows == DIM_NONE || length == DIM_NONE || dim_lo(dims, rows) >= many ||
         dim_hi(dims, length) < least)
-        return DIM_NONE;
+        return NULL;
     DimId idle = dim_sub(dims, dim_const(dims, many), rows);
     sched_kernel(arena, plan, &kernel, target);
     const Variant *cluster = find_cluster(&kernel);
     if (idle == DIM_NONE || (cluster && !predicate_dim(&cluster->predicate, TERM_RANGE)))
-        return DIM_NONE;
+        return NULL;
     DimId margin = dim_mul(dims, length, idle);
-    if (margin == DIM_NONE) return DIM_NONE;
-    predicate_set_range(&few->when, margin, least * (many - 1), INT64_MAX);
-    if (cluster) except_clustered(few, cluster, length);
-    DimId when = condition_dim(dims, few);
-    return when == DIM_NONE || dim_is_const(dims, when, &value)
-               ? DIM_NONE
-               : dim_name_value(arena, dims, "rows.few", when);
+    if (margin == DIM_NONE) return NULL;
+    Condition few = {.n_unless = 0};
+    predicate_set_range(&few.when, margin, least * (many - 1), INT64_MAX);
+    if (cluster) except_clustered(&few, cluster, length);
+    return choice_new(arena, dims, "rows.few", &few);
 }
 
 /* The kernels. */
@@ -90,8 +87,7 @@ typedef struct Piece {
 /* For each row, or for each element too. Returns its number plus 1. */
 static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_elements) {
     DimTab *dims = s->plan->graph->dims;
-    DimId rows = kernel_n_rows(&s->whole);
-    if (s->when) rows = dim_mul(dims, rows, s->when);
+    DimId rows = choice_scale(dims, s->choice, VERSION_ALTERNATIVE, kernel_n_rows(&s->whole));
     Shape shape = {.rank = has_elements ? 2 : 1, .dims = {rows, kernel_n_reduced(&s->whole)}};
     return plan_add_temp(s->arena, s->plan, node, dtype, shape) + 1;
 }
@@ -133,7 +129,8 @@ static Piece piece_new(const Spreader *s, KernelForm form) {
                             .n_reduced = is_map ? 0 : whole->n_reduced,
                             .segment_axis = NO_AXIS,
                             .scalars = piece.rebuild.to,
-                            .when = s->when};
+                            .choice = s->choice,
+                            .version = VERSION_ALTERNATIVE};
     return piece;
 }
 
@@ -260,11 +257,11 @@ static bool may_be_changed(const Plan *plan, const Kernel *kernel) {
     return true;
 }
 
-static Spreader spreader_new(Arena *arena, Plan *plan, const Kernel *whole, DimId when) {
+static Spreader spreader_new(Arena *arena, Plan *plan, const Kernel *whole, const Choice *choice) {
     return (Spreader){.arena = arena,
                       .plan = plan,
                       .whole = *whole,
-                      .when = when,
+                      .choice = choice,
                       .results = arena_array(arena, uint32_t, whole->reduces.n),
                       .kept = arena_array(arena, uint32_t, scalar_count(whole->scalars) + 1)};
 }
@@ -273,16 +270,13 @@ static Spreader spreader_new(Arena *arena, Plan *plan, const Kernel *whole, DimI
 static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
     uint32_t k = plan->kernels.n - 1;
     const Kernel whole = plan->kernels.data[k];
-    DimTab *dims = plan->graph->dims;
-    Condition few = {.n_unless = 0};
     if (!form_info(whole.form)->reduces_rows) return false;
-    DimId when = find_few(arena, plan, whole, target, &few);
-    if (when == DIM_NONE) return false;
-    Spreader s = spreader_new(arena, plan, &whole, when);
+    const Choice *choice = find_few(arena, plan, whole, target);
+    if (!choice) return false;
+    Spreader s = spreader_new(arena, plan, &whole, choice);
     add_pieces(&s, target->has->cores);
-    plan->kernels.data[k].when = dim_sub(dims, dim_const(dims, 1), s.when);
-    plan->kernels.data[k].choice =
-        (Choice){.n = plan->kernels.n - 1 - k, .condition = arena_copy(arena, &few, sizeof few)};
+    plan->kernels.data[k].choice = choice;
+    plan->kernels.data[k].version = VERSION_DEFAULT;
     for (uint32_t i = k + 1; i < plan->kernels.n; i++)
         kernel_note_interface(arena, &plan->kernels.data[i]);
     return true;
@@ -325,7 +319,7 @@ static bool is_better_split(const Planning *p, const Plan *plan, const Kernel *k
     split.buffers.data = arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
     split.buffers.capacity = plan->buffers.n;
     vec_push(scratch, &whole.kernels, *kernel);
-    Spreader s = spreader_new(scratch, &split, kernel, DIM_NONE);
+    Spreader s = spreader_new(scratch, &split, kernel, NULL);
     add_pieces(&s, false);
     Prices now = price_of(p, &whole, &points);
     Prices other = price_of(p, &split, &points), ops;

@@ -48,8 +48,8 @@ static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32
     IndexTab *tab = scalartab_indices(scalars);
     Dtype dtype = is_index ? DT_I32 : reduce->acc;
     uint32_t axes = kernel_parallel_axes(partial);
-    DimId rows = kernel_n_rows(partial);
-    if (partial->when) rows = dim_mul(plan->graph->dims, rows, partial->when);
+    DimId rows =
+        choice_scale(plan->graph->dims, partial->choice, partial->version, kernel_n_rows(partial));
     Shape shape = {.rank = 2, .dims = {rows, index_axis_extent(tab, partial->segment_axis)}};
     uint32_t buffer = plan_add_temp(arena, plan, reduce->node, dtype, shape);
     IndexId address = partial_address(partial, partial->segment_axis);

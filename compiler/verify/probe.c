@@ -191,15 +191,14 @@ static void show_prepared(Arena *arena, Plan *plan, const Probe *tap, uint32_t t
             probe_show(arena, plan, buffers[i], probe_name(arena, t, i));
 }
 
-/* The kernel now runs at all extents, so the other versions of its choice are removed. */
-static void drop_stand_ins(Plan *plan) {
+/* Every run takes the default from now on; the kernels of the alternative are removed. */
+static void drop_alternatives(Plan *plan, const Choice *choice) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
-        Kernel *kernel = &plan->kernels.data[n++];
-        *kernel = plan->kernels.data[k];
-        if (kernel->when != DIM_NONE) continue;
-        k += kernel->choice.n;
-        kernel->choice.n = 0;
+        Kernel kernel = plan->kernels.data[k];
+        if (kernel.choice == choice && kernel_is_alternative(&kernel)) continue;
+        if (kernel.choice == choice) kernel.choice = NULL;
+        plan->kernels.data[n++] = kernel;
     }
     plan->kernels.n = n;
 }
@@ -208,6 +207,7 @@ static void drop_stand_ins(Plan *plan) {
  * after it. */
 void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps) {
     uint32_t **buffers = arena_array(arena, uint32_t *, n_taps);
+    const Choice **choices = arena_array(arena, const Choice *, n_taps);
     for (uint32_t t = 0; t < n_taps; t++) {
         Kernel *kernel = &plan->kernels.data[taps[t].kernel];
         buffers[t] = arena_array(arena, uint32_t, taps[t].scalars.n);
@@ -215,7 +215,7 @@ void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps) {
             buffers[t][i] = add_buffer(arena, plan, kernel, &taps[t], taps[t].scalars.data[i],
                                        probe_name(arena, t, i));
         if (!taps[t].is_own_map) store_inside(arena, kernel, &taps[t], buffers[t]);
-        kernel->when = DIM_NONE;
+        choices[t] = kernel->choice;
     }
     for (uint32_t k = plan->kernels.n; k-- > 0;) {
         Kernel kernel = plan->kernels.data[k];
@@ -223,7 +223,8 @@ void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps) {
             if (taps[t].is_own_map && taps[t].kernel == k)
                 probe_map(arena, plan, &kernel, &taps[t], buffers[t]);
     }
-    drop_stand_ins(plan);
+    for (uint32_t t = 0; t < n_taps; t++)
+        if (choices[t]) drop_alternatives(plan, choices[t]);
     for (uint32_t t = 0; t < n_taps; t++) show_prepared(arena, plan, &taps[t], t, buffers[t]);
     if (plan_n_buffers(plan, BUFFER_PREPARED)) plan_order_init(arena, plan);
 }

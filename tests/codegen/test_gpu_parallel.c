@@ -175,7 +175,7 @@ Test(gpu_part, parts_may_start_at_some_extents_alone) {
         bool has_parts = false;
         for (uint32_t k = 0; k < plan->kernels.n; k++)
             has_parts = has_parts || (plan_launch_of(plan, k)->mode == LAUNCH_PARALLEL &&
-                                      plan->kernels.data[k].when != DIM_NONE);
+                                      plan->kernels.data[k].choice);
         cr_expect(has_parts && loads(&p), "%s", target_get(targets[t])->name);
         compile_free(&p.compiled);
     }

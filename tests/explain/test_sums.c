@@ -176,7 +176,7 @@ static void check_runtime(const Priced *p, const json_t *totals) {
      * those that stand for them at other extents, either start. */
     bool may_idle = info.n_pitches > 0;
     for (uint32_t k = 0; k < cost->plan->kernels.n; k++)
-        may_idle = may_idle || cost->plan->kernels.data[k].when != DIM_NONE;
+        may_idle = may_idle || cost->plan->kernels.data[k].choice;
     cr_expect(may_idle || (double)info.n_launches == member(totals, "launches"),
               "%s for %s: %d launches", WHERE(p), info.n_launches);
     cr_expect_eq((uint32_t)info.n_init, cost->n_init_steps, "%s for %s", WHERE(p));

@@ -172,7 +172,8 @@ Test(run_pitch, factors_of_tf32_are_turned_for_many_rows) {
     const DimTab *tab = plan->graph->dims;
     const int64_t given[] = {64, 4096};
     cr_assert_eq(plan->kernels.n, 3);
-    cr_expect_eq(plan->kernels.data[0].choice.n, 2);
+    cr_assert(kernel_has_alternative(&plan->kernels.data[0]));
+    cr_expect_eq(plan_n_alternatives(plan, plan->kernels.data[0].choice), 2);
     cr_expect_null(plan_verify(plan, arena));
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
         int64_t values[DIM_MAX_SYMBOLS] = {given[i], 1, 1};
@@ -196,8 +197,10 @@ Test(run_pitch, factors_of_tf32_are_turned_for_deep_products) {
                     2, 0};
     const Plan *plan = lay_out(arena, &c, TARGET_SM_90A);
     cr_assert_eq(plan->kernels.n, 4);
-    cr_expect_eq(plan->kernels.data[0].choice.n, 3);
-    cr_expect_eq(predicate_dim(&plan->kernels.data[0].choice.condition->when, TERM_RANGE),
+    const Choice *choice = plan->kernels.data[0].choice;
+    cr_assert(kernel_has_alternative(&plan->kernels.data[0]));
+    cr_expect_eq(plan_n_alternatives(plan, choice), 3);
+    cr_expect_eq(predicate_dim(&choice->condition.when, TERM_RANGE),
                  kernel_axis_extent(&plan->kernels.data[0], gemm_axis_k(&plan->kernels.data[0])));
     cr_expect_null(plan_verify(plan, arena));
     arena_free(arena);

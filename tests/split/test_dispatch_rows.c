@@ -58,15 +58,17 @@ Test(spread, kernels_start_where_others_do_not) {
     const Plan *plan = f.priced.plan;
     DimTab *dims = plan->graph->dims;
     const Kernel *whole = &plan->kernels.data[0];
-    cr_assert_eq(whole->choice.n + 1, plan->kernels.n);
+    cr_assert(kernel_has_alternative(whole));
+    cr_assert_eq(plan_n_alternatives(plan, whole->choice) + 1, plan->kernels.n);
     for (uint32_t k = 1; k < plan->kernels.n; k++) {
         const Kernel *piece = &plan->kernels.data[k];
-        cr_expect(kernel_is_fallback(piece));
-        cr_expect(dim_equals_const(dims, dim_add(dims, whole->when, piece->when), 1));
+        cr_expect(kernel_is_alternative(piece));
+        DimId sum = dim_add(dims, kernel_factor(whole), kernel_factor(piece));
+        cr_expect(dim_equals_const(dims, sum, 1));
         cr_expect(piece->form == FORM_MAP || piece->stages.n == 1);
     }
-    cr_expect_eq(dim_lo(dims, plan->kernels.data[1].when), 0);
-    cr_expect_eq(dim_hi(dims, plan->kernels.data[1].when), 1);
+    cr_expect_eq(dim_lo(dims, kernel_factor(&plan->kernels.data[1])), 0);
+    cr_expect_eq(dim_hi(dims, kernel_factor(&plan->kernels.data[1])), 1);
     cr_expect_eq(f.priced.cost->n_launches, 1);
     cr_expect_eq(f.priced.cost->workspace_bytes, 0);
     cr_expect_null(plan_verify(plan, f.arena));
@@ -98,7 +100,7 @@ Test(spread, not_without_need) {
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         Fixture f = fixture_new(sources[i], TARGET_SM_80);
         for (uint32_t k = 0; k < f.priced.plan->kernels.n; k++)
-            cr_expect_eq(f.priced.plan->kernels.data[k].when, DIM_NONE, "%s", sources[i]);
+            cr_expect_null(f.priced.plan->kernels.data[k].choice, "%s", sources[i]);
         arena_free(f.arena);
     }
 }

@@ -132,7 +132,7 @@ Test(segments, spread_rows_store_as_they_go) {
     uint32_t n_maps = 0, n_storing = 0;
     for (uint32_t k = 1; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        cr_expect(kernel_is_fallback(kernel));
+        cr_expect(kernel_is_alternative(kernel));
         n_maps += kernel->form == FORM_MAP;
         n_storing += kernel->segment_axis != NO_AXIS && kernel_stores_inner(kernel);
     }

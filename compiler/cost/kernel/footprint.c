@@ -330,7 +330,7 @@ Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, 
     FootprintHulls all = {0};
     for (uint32_t k = first; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->args.n && !kernel_is_fallback(kernel); i++) {
+        for (uint32_t i = 0; i < kernel->args.n && !kernel_is_alternative(kernel); i++) {
             uint32_t arg = kernel->args.data[i];
             if (footprint_source(plan, arg, dims) != buffer) continue;
             Footprint own = footprint_loads(arena, plan, kernel, arg, NULL, dims);
