@@ -372,9 +372,9 @@ static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
     if (buffer->kind == BUFFER_PREPARED) put_word(w, FRT_NONE);
     Shape layout = buffer_layout(buffer);
     put_shape(w, &layout);
-    if (buffer->kind == BUFFER_PARAM || buffer->stands_for) put_word(w, "=");
+    if (buffer->kind == BUFFER_PARAM || buffer->choice) put_word(w, "=");
     if (buffer->kind == BUFFER_PARAM) put_name(w, w->graph->params.data[buffer->ordinal].key);
-    if (buffer->stands_for) put_name(w, plan->buffers.data[buffer->stands_for - 1].name);
+    if (buffer->choice) put_name(w, plan->buffers.data[buffer->source].name);
     end_line(w);
 }
 
@@ -390,7 +390,8 @@ static void write_pitch(Writer *w, const Plan *plan, const DynamicPitch *pitch) 
     put_name(w, source->name);
     put_dim(w, rule->extent);
     put_int(w, rule->padded);
-    for (uint32_t i = 0; i < rule->copied.n_unless; i++) put_alone(w, &rule->copied.unless[i]);
+    const Condition *copied = &pitch->choice->condition;
+    for (uint32_t i = 0; i < copied->n_unless; i++) put_alone(w, &copied->unless[i]);
     end_line(w);
 }
 

@@ -147,7 +147,7 @@ static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t id = kernel->args.data[i];
         if (kernel_stores_to(kernel, id) != written) continue;
-        if (!written) id = footprint_source(w->plan, id, w->input->cost->dims);
+        if (!written) id = plan_read_buffer(w->plan, id, w->input->cost->dims);
         const Buffer *buffer = &w->plan->buffers.data[id];
         DimId bytes = buffer_bytes(w->graph->dims, buffer);
         jsontext_begin(w->json, NULL, '{');

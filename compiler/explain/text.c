@@ -87,15 +87,15 @@ static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) 
 /* By name; what may be copied with what is read at these extents first. */
 static void print_buffer(const Ledger *l, uint32_t id, bool written) {
     const Buffer *buffer = &l->plan->buffers.data[id];
-    uint32_t source = footprint_source(l->plan, id, l->input->cost->dims);
+    uint32_t source = plan_read_buffer(l->plan, id, l->input->cost->dims);
     text_printf(l->out, " %s", l->plan->buffers.data[written ? id : source].name);
     if (buffer->space != BUFFER_GLOBAL) text_puts(l->out, " (on chip)");
     if (written && buffer->takes_over)
         text_printf(l->out, " (in place of %s)",
                     l->plan->buffers.data[buffer->takes_over - 1].name);
-    if (written || !buffer->stands_for) return;
+    if (written || !buffer->choice) return;
     if (source == id)
-        text_printf(l->out, " (a copy of %s)", l->plan->buffers.data[buffer->stands_for - 1].name);
+        text_printf(l->out, " (a copy of %s)", l->plan->buffers.data[buffer->source].name);
     else
         text_printf(l->out, " (its copy %s where there is one)", buffer->name);
 }
@@ -208,7 +208,8 @@ static DimId traffic(const Ledger *l, const Plan *plan) {
 
 static bool has_stand_in(const Ledger *l, uint32_t buffer) {
     for (uint32_t b = 0; b < l->plan->buffers.n; b++)
-        if (l->plan->buffers.data[b].stands_for == buffer + 1) return true;
+        if (l->plan->buffers.data[b].choice && l->plan->buffers.data[b].source == buffer)
+            return true;
     return false;
 }
 

@@ -124,7 +124,8 @@ static uint32_t add_kernel(Packer *p, ScalarId value) {
                      .shape = p->shape,
                      .node = p->gemm->reduces.data[0].node,
                      .offset_bytes = dim_const(l->dims, 0),
-                     .stands_for = p->request.stands_for};
+                     .choice = p->request.choice,
+                     .source = p->request.source};
     Kernel pack = {.name = pack_name(l, p->gemm, &p->request),
                    .span = p->gemm->span,
                    .is_init = is_init,

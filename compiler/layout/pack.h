@@ -21,7 +21,8 @@ typedef struct PackRequest {
      * GEMM, and how many elements of one are stored, zeros behind the matrix's own. */
     uint32_t inner;
     DimId pitch, stored;
-    uint32_t stands_for; /* Buffer's */
+    const Choice *choice; /* Buffer's, and its source */
+    uint32_t source;
 } PackRequest;
 
 /* An operand laid out, and the text of how it is computed. */

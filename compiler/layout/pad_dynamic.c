@@ -116,7 +116,8 @@ static const DynamicPitch *find_pitch(const Packing *p, uint32_t source, const D
 static const DynamicPitch *add_pitch(Packing *p, uint32_t source, const DimRule *rule) {
     const DynamicPitch *found = find_pitch(p, source, rule);
     if (found || dim_n_symbols(p->dims) + 2 > DIM_MAX_SYMBOLS) return found;
-    DynamicPitch pitch = {.source = source};
+    const Choice choice = {.condition = rule->copied};
+    DynamicPitch pitch = {.source = source, .choice = arena_copy(p->arena, &choice, sizeof choice)};
     pitch.pitch = declare(p, source, rule, false);
     pitch.width = declare(p, source, rule, true);
     vec_push(p->arena, &p->plan->dynamic_pitches, pitch);
@@ -171,7 +172,8 @@ static bool find_request(Packing *p, const Kernel *gemm, bool is_left, PackReque
     if (!pitch) return false;
     request->pitch = dim_symbol(p->dims, pitch->pitch);
     request->stored = dim_symbol(p->dims, pitch->width);
-    request->stands_for = source + 1;
+    request->choice = pitch->choice;
+    request->source = source;
     return true;
 }
 

@@ -2,7 +2,7 @@
 #include "plan/in_place.h"
 
 static bool is_plain_temp(const Buffer *buffer) {
-    return buffer->kind == BUFFER_TEMP && buffer->space == BUFFER_GLOBAL && !buffer->stands_for;
+    return buffer->kind == BUFFER_TEMP && buffer->space == BUFFER_GLOBAL && !buffer->choice;
 }
 
 /* Element for element, with what lies between rows. */

@@ -30,31 +30,34 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
  * more than the copy for who makes it, which may have nothing to do. */
 static const Buffer *counted_buffer(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     const Buffer *of = &plan->buffers.data[buffer];
-    if (of->stands_for && !kernel_stores_to(kernel, buffer))
-        return &plan->buffers.data[of->stands_for - 1];
+    if (of->choice && !kernel_stores_to(kernel, buffer)) return &plan->buffers.data[of->source];
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *other = &plan->buffers.data[kernel->args.data[i]];
-        if (other->stands_for == buffer + 1 && kernel_stores_to(kernel, kernel->args.data[i]))
-            return other;
+        bool is_copy = other->choice && other->source == buffer;
+        if (is_copy && kernel_stores_to(kernel, kernel->args.data[i])) return other;
     }
     return of;
 }
 
-static bool is_positive(const Plan *plan, DimId dim, const int64_t *dims) {
-    const PredicateTerm term = {.kind = TERM_RANGE, .dim = dim, .least = 1, .most = INT64_MAX};
+static bool is_taken(const Plan *plan, const Choice *choice, Version version, const int64_t *dims) {
     const PredicateAt at = {.dims = plan->graph->dims, .values = dims};
-    return predicate_term_holds(&term, &at);
+    return !choice || choice_taken(choice, &at) == version;
 }
 
 bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims) {
-    const PredicateAt at = {.dims = plan->graph->dims, .values = dims};
-    if (kernel->choice && choice_taken(kernel->choice, &at) != kernel->version) return false;
+    if (!is_taken(plan, kernel->choice, kernel->version, dims)) return false;
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        bool is_copy = plan->buffers.data[kernel->args.data[i]].stands_for &&
-                       kernel_stores_to(kernel, kernel->args.data[i]);
-        if (is_copy && !is_positive(plan, kernel_n_rows(kernel), dims)) return false;
+        const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+        if (kernel_stores_to(kernel, kernel->args.data[i]) &&
+            !is_taken(plan, buffer->choice, VERSION_ALTERNATIVE, dims))
+            return false;
     }
     return true;
+}
+
+uint32_t plan_read_buffer(const Plan *plan, uint32_t buffer, const int64_t *dims) {
+    const Buffer *of = &plan->buffers.data[buffer];
+    return is_taken(plan, of->choice, VERSION_ALTERNATIVE, dims) ? buffer : of->source;
 }
 
 uint32_t plan_n_alternatives(const Plan *plan, const Choice *choice) {
@@ -209,12 +212,12 @@ uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
         bool is_bound = buffer->kind == BUFFER_INPUT || buffer->kind == BUFFER_OUTPUT;
-        bool may_stand = buffer->stands_for && !kernel_stores_to(kernel, kernel->args.data[i]);
+        bool may_be_source = buffer->choice && !kernel_stores_to(kernel, kernel->args.data[i]);
         DimId begin = kernel_arg_begin(kernel, i);
         bool is_aligned = !begin || dim_multiple(plan->graph->dims, begin) *
                                             dtype_bytes(buffer->dtype) % WORKSPACE_ALIGN_BYTES ==
                                         0;
-        if (!is_bound && !may_stand && is_aligned) args |= (uint64_t)1 << i;
+        if (!is_bound && !may_be_source && is_aligned) args |= (uint64_t)1 << i;
     }
     return args;
 }

@@ -36,16 +36,19 @@ typedef struct Buffer {
     DimId offset_bytes;  /* temps: place in the workspace, a multiple of WORKSPACE_ALIGN_BYTES */
     uint32_t takes_over; /* temps, plus 1: the temp in whose memory a kernel that reads it stores
                           * this one; 0: none */
-    uint32_t stands_for; /* plus 1, of a copy: the buffer that is read in its place where the copy
-                          * has no elements; 0: none is */
+    /* Of a copy that only some runs make, in its choice's alternative: in other runs it has no
+     * elements, and its readers get `source`. NULL: every run makes the buffer. */
+    const Choice *choice;
+    uint32_t source; /* buffer, where there is a choice */
 } Buffer;
 enum { WORKSPACE_ALIGN_BYTES = 256 };
 
 /* How far apart rows of `source` lie for those who read it or its copy, and how wide the copy is:
- * symbols with one rule (ir/predicate.h), whose condition says where the copy is made. */
+ * symbols with one rule (ir/predicate.h), whose condition is the choice's. */
 typedef struct DynamicPitch {
     uint32_t source;       /* buffer */
     uint32_t pitch, width; /* symbols */
+    const Choice *choice;  /* of the source (default) and its copy */
 } DynamicPitch;
 
 /* One edge of the graph and what fusion made of it. */
@@ -169,6 +172,9 @@ void plan_order_init(Arena *arena, Plan *plan);
 /* Whether it has something to do at values of the dims, by symbol: others may stand for it, or what
  * it copies is read as it is. */
 bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims);
+/* The buffer that readers of `buffer` get at values of the dims: of a copy that such a run does not
+ * make the source. */
+uint32_t plan_read_buffer(const Plan *plan, uint32_t buffer, const int64_t *dims);
 /* How many kernels start in place of another one in runs that take the choice's alternative. */
 uint32_t plan_n_alternatives(const Plan *plan, const Choice *choice);
 /* Whether the kernel only lays an operand of matmuls out anew, in an init step or, where that pays,

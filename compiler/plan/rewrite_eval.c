@@ -141,7 +141,7 @@ static bool open_guard(const Eval32 *e, Arena *arena, GuardId id, const LeafGuar
 static bool open_load(const Eval32 *e, const Scalar *s, Leaf *leaf) {
     const Buffer *buffer = &e->c->plan->buffers.data[s->buffer];
     const DimTab *dims = e->c->plan->graph->dims;
-    if (buffer->stands_for) return true;
+    if (buffer->choice) return true;
     leaf->bytes = e->c->bytes[buffer->node];
     if (!buffer->pitch) return true;
     return dim_eval(dims, buffer->pitch, e->c->symbol_values, &leaf->pitch) &&

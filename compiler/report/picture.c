@@ -70,7 +70,7 @@ static void add_flow(Builder *b, uint32_t from, uint32_t to) {
 
 /* What is read as `buffer`: at given dims a copy that is not made is not read either. */
 static uint32_t buffer_read(const Plan *plan, uint32_t buffer, const int64_t *dims) {
-    return dims ? footprint_source(plan, buffer, dims) : buffer;
+    return dims ? plan_read_buffer(plan, buffer, dims) : buffer;
 }
 
 /* Whether one of its passes stores to the buffer. */

@@ -46,7 +46,7 @@ static const char *values_text(const Page *page, const Kernel *kernel, bool is_s
         const Plan *plan = page->graph->after.plan;
         uint32_t arg = kernel->args.data[i];
         if (kernel_stores_to(kernel, arg) != is_store) continue;
-        if (!is_store) arg = footprint_source(plan, arg, page->report->dims);
+        if (!is_store) arg = plan_read_buffer(plan, arg, page->report->dims);
         const Buffer *buffer = &plan->buffers.data[arg];
         text_printf(&text, "%s%s%s", text.n_bytes ? ", " : "", buffer->name,
                     buffer->space != BUFFER_GLOBAL ? " (on chip)" : "");

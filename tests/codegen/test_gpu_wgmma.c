@@ -684,7 +684,7 @@ Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
             uint32_t symbol = DIM_MAX_SYMBOLS;
             cr_expect(dim_is_symbol(dims, map->axes[1].stride, &symbol));
             cr_expect_not_null(dim_symbol_info(dims, symbol)->rule, "%u", v);
-            cr_expect(plan->buffers.data[p.kernel->args.data[map->arg]].stands_for > 0);
+            cr_expect(plan->buffers.data[p.kernel->args.data[map->arg]].choice);
         }
     }
     cr_expect(last->sched.gemm.tile_m == 32 && last->sched.gemm.tile_n == 32 &&

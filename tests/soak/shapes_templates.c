@@ -192,7 +192,7 @@ static bool is_copy(const Used *u) {
     for (uint32_t i = 0; i < u->kernel->args.n; i++) {
         const Buffer *buffer = &u->plan->buffers.data[u->kernel->args.data[i]];
         int64_t n_bytes = 0;
-        if (buffer->kind != BUFFER_TEMP || !buffer->stands_for ||
+        if (buffer->kind != BUFFER_TEMP || !buffer->choice ||
             !kernel_stores_to(u->kernel, u->kernel->args.data[i]))
             continue;
         DimId bytes = buffer_bytes(u->plan->graph->dims, buffer);

@@ -261,8 +261,8 @@ static Measurer measurer_of(const Plan *plan, const Kernel *kernel, uint32_t buf
                   .values = dims,
                   .elem_bytes = dtype_bytes(of->dtype)};
     m.n_elems = number(&m, shape_n_elems(plan->graph->dims, &of->shape));
-    if (of->stands_for) {
-        const Buffer *source = &plan->buffers.data[of->stands_for - 1];
+    if (of->choice) {
+        const Buffer *source = &plan->buffers.data[of->source];
         m.n_elems = fmax(m.n_elems, number(&m, shape_n_elems(plan->graph->dims, &source->shape)));
     }
     return m;
@@ -316,13 +316,6 @@ double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel,
     return fresh;
 }
 
-uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims) {
-    const Buffer *of = &plan->buffers.data[buffer];
-    bool is_empty =
-        dim_number(plan->graph->dims, shape_n_elems(plan->graph->dims, &of->shape), dims) == 0;
-    return of->stands_for && is_empty ? of->stands_for - 1 : buffer;
-}
-
 Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, uint32_t buffer,
                                 const int64_t *dims) {
     Footprint most = {0};
@@ -332,7 +325,7 @@ Footprint footprint_least_loads(Arena *arena, const Plan *plan, uint32_t first, 
         const Kernel *kernel = &plan->kernels.data[k];
         for (uint32_t i = 0; i < kernel->args.n && !kernel_is_alternative(kernel); i++) {
             uint32_t arg = kernel->args.data[i];
-            if (footprint_source(plan, arg, dims) != buffer) continue;
+            if (plan_read_buffer(plan, arg, dims) != buffer) continue;
             Footprint own = footprint_loads(arena, plan, kernel, arg, NULL, dims);
             if (own.bytes > most.bytes) most = own;
             m = measurer_of(plan, kernel, arg, dims);

@@ -32,9 +32,6 @@ double footprint_see_loads(Arena *arena, const Plan *plan, const Kernel *kernel,
                            FootprintSeen *seen);
 void footprint_see_stores(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t buffer,
                           const int64_t *dims, Footprint own, FootprintSeen *seen);
-/* The buffer that loads from `buffer` read at these dims: for a copy without elements its source,
- * else itself. */
-uint32_t footprint_source(const Plan *plan, uint32_t buffer, const int64_t *dims);
 /* The least footprint of all reads of `buffer` (or of a copy of it that is empty here) by kernels
  * from `first` on, each element once: the kernel with the most loads, or all loads with addresses
  * of axes alone if they touch more. */
