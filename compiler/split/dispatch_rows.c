@@ -8,7 +8,6 @@
 #include "ir/subgraph.h"
 #include "machine/card.h"
 #include "plan/rebuild.h"
-#include "schedule/schedule.h"
 #include "split/split_reduce.h"
 
 /* Elements of a row up to which a block, or a core, goes over it by itself. */
@@ -25,6 +24,19 @@ typedef struct Spreader {
     uint32_t *results;    /* per slot: the buffer that has them, plus 1; 0: none yet */
     uint32_t *kept;       /* per scalar: the same of its values over all elements */
 } Spreader;
+
+/* Plans of some kernels, to be scheduled by themselves. */
+
+static Plan plan_alone(Arena *arena, const Plan *plan, const Kernel *kernel) {
+    Plan alone = *plan;
+    memset(&alone.kernels, 0, sizeof alone.kernels);
+    vec_push(arena, &alone.kernels, *kernel);
+    return alone;
+}
+
+static void schedule(const Planning *p, Plan *alone) {
+    pipeline_retry(p, p->scratch, NULL, MODE_ALONE, alone, PASS_SCHEDULE, PASS_SCHEDULE);
+}
 
 /* Where they are spread. */
 
@@ -56,17 +68,18 @@ static void except_clustered(Condition *few, const Variant *cluster, DimId lengt
 /* Finds where the kernel's rows are better spread over several kernels: where they are few and
  * long, the fewer there are the shorter they may be, unless a cluster takes them. NULL: nowhere, or
  * at all extents. */
-static const Choice *find_few(Arena *arena, const Plan *plan, Kernel kernel, const Target *target) {
+static const Choice *find_few(const Planning *p, const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
-    DimId rows = kernel_n_rows(&kernel), length = kernel_n_reduced(&kernel);
-    int64_t many = (int64_t)(SPLIT_ROWS_A_PROCESSOR * card_of_target(target)->n_processors);
-    int64_t least = least_length(&kernel, target);
+    DimId rows = kernel_n_rows(kernel), length = kernel_n_reduced(kernel);
+    int64_t many = (int64_t)(SPLIT_ROWS_A_PROCESSOR * card_of_target(p->target)->n_processors);
+    int64_t least = least_length(kernel, p->target);
     if (rows == DIM_NONE || length == DIM_NONE || dim_lo(dims, rows) >= many ||
         dim_hi(dims, length) < least)
         return NULL;
     DimId idle = dim_sub(dims, dim_const(dims, many), rows);
-    sched_kernel(arena, plan, &kernel, target);
-    const Variant *cluster = find_cluster(&kernel);
+    Plan alone = plan_alone(p->scratch, plan, kernel);
+    schedule(p, &alone);
+    const Variant *cluster = find_cluster(&alone.kernels.data[0]);
     if (idle == DIM_NONE || (cluster && !predicate_dim(&cluster->predicate, TERM_RANGE)))
         return NULL;
     DimId margin = dim_mul(dims, length, idle);
@@ -74,7 +87,7 @@ static const Choice *find_few(Arena *arena, const Plan *plan, Kernel kernel, con
     Condition few = {.n_unless = 0};
     predicate_set_range(&few.when, margin, least * (many - 1), INT64_MAX);
     if (cluster) except_clustered(&few, cluster, length);
-    return choice_new(arena, dims, "rows.few", &few);
+    return choice_new(p->arena, dims, "rows.few", &few);
 }
 
 /* The kernels. */
@@ -267,14 +280,15 @@ static Spreader spreader_new(Arena *arena, Plan *plan, const Kernel *whole, cons
 }
 
 /* Puts what stands for the plan's last kernel behind it; false: nothing does. */
-static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
+static bool spread_last(const Planning *p, Plan *plan) {
+    Arena *arena = p->arena;
     uint32_t k = plan->kernels.n - 1;
     const Kernel whole = plan->kernels.data[k];
     if (!form_info(whole.form)->reduces_rows) return false;
-    const Choice *choice = find_few(arena, plan, whole, target);
+    const Choice *choice = find_few(p, plan, &whole);
     if (!choice) return false;
     Spreader s = spreader_new(arena, plan, &whole, choice);
-    add_pieces(&s, target->has->cores);
+    add_pieces(&s, p->target->has->cores);
     plan->kernels.data[k].choice = choice;
     plan->kernels.data[k].version = VERSION_DEFAULT;
     for (uint32_t i = k + 1; i < plan->kernels.n; i++)
@@ -287,7 +301,7 @@ static bool spread_last(Arena *arena, Plan *plan, const Target *target) {
 static Prices price_of(const Planning *p, Plan *alone, const CostPoints *points) {
     for (uint32_t k = 0; k < alone->kernels.n; k++)
         kernel_note_interface(p->scratch, &alone->kernels.data[k]);
-    pipeline_retry(p, p->scratch, NULL, MODE_ALONE, alone, PASS_SCHEDULE, PASS_SCHEDULE);
+    schedule(p, alone);
     return prices_of_plan(p->scratch, alone, p->target, points);
 }
 
@@ -313,12 +327,10 @@ static bool is_better_split(const Planning *p, const Plan *plan, const Kernel *k
     if (!split_may(plan, kernel)) return false;
     Arena *scratch = p->scratch;
     CostPoints points = cost_points(scratch, plan->graph->dims, p->target->device);
-    Plan whole = *plan, split = *plan;
-    memset(&whole.kernels, 0, sizeof whole.kernels);
+    Plan whole = plan_alone(scratch, plan, kernel), split = *plan;
     memset(&split.kernels, 0, sizeof split.kernels);
     split.buffers.data = arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
     split.buffers.capacity = plan->buffers.n;
-    vec_push(scratch, &whole.kernels, *kernel);
     Spreader s = spreader_new(scratch, &split, kernel, NULL);
     add_pieces(&s, false);
     Prices now = price_of(p, &whole, &points);
@@ -343,7 +355,7 @@ bool dispatch_pass(const Planning *p, PlanUnit *unit) {
             plan->kernels.n = plan->kernels.capacity = k + 1;
         else
             vec_push(p->arena, &plan->kernels, before[k]);
-        if (!may_be_changed(plan, &before[k]) || spread_last(p->arena, plan, p->target)) continue;
+        if (!may_be_changed(plan, &before[k]) || spread_last(p, plan)) continue;
         if (is_better_split(p, plan, &before[k])) split_last(p->arena, plan);
     }
     const char *fault = plan_verify(plan, p->arena);
