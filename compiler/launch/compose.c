@@ -3,9 +3,60 @@
 
 #include "launch/dedup.h"
 #include "launch/trial.h"
+#include "plan/must.h"
 
 /* Kernels of their own: there is nothing to try. */
 const LaunchRules launch_rules_single = {.mode = LAUNCH_SINGLE};
+
+/* `fuse must` blocks. */
+
+/* The kernels from the first to the last that compute values of the block at the ends of edges that
+ * stay stored. */
+static void find_hull(const Plan *plan, uint32_t block, const bool *is_end, uint32_t *begin,
+                      uint32_t *end) {
+    *begin = plan->kernels.n;
+    *end = 0;
+    for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+            NodeId id = kernel->nodes.data[i];
+            if (!is_end[id] || graph_block(plan->graph, id, BLOCK_MUST) != block) continue;
+            if (k < *begin) *begin = k;
+            *end = k + 1;
+        }
+    }
+}
+
+/* A launch of the mode that keeps a block of the source, whatever it costs. */
+static void keep_block(Composer *c, const LaunchRules *rules, uint32_t block, const bool *is_end) {
+    uint32_t begin, end, launches[MAX_TRIAL_LAUNCHES];
+    find_hull(c->plan, block, is_end, &begin, &end);
+    if (end < begin + 2 || end - begin > MAX_TRIAL_LAUNCHES) return;
+    for (uint32_t k = begin; k < end; k++) {
+        const Launch *launch = plan_launch_of(c->plan, k);
+        if (launch->n > 1) return;
+        launches[k - begin] = (uint32_t)(launch - c->plan->launches.data);
+    }
+    launch_try(c, rules, launches, end - begin, 2);
+}
+
+/* Launches for the blocks that stay broken when the modes behind this one have composed theirs. */
+static void keep_blocks(Composer *c, const LaunchRules *rules) {
+    const Graph *graph = c->plan->graph;
+    if (!must_n_broken(c->plan)) return;
+    ArenaMark mark = arena_mark(c->scratch);
+    bool *is_end = arena_array(c->scratch, bool, graph->nodes.n);
+    Plan plan = trial_compose_around(c, NULL, 0, c->plan->launches.n);
+    for (uint32_t i = 0; i < plan.edges.n; i++) {
+        const Edge *edge = &plan.edges.data[i];
+        if (must_breaks(&plan, edge)) is_end[edge->producer] = is_end[edge->consumer] = true;
+    }
+    c->n_broken = must_n_broken(&plan);
+    for (uint32_t b = 1; b <= graph->fixed_kernels.n && c->n_broken; b++)
+        if (graph->fixed_kernels.data[b - 1].kind == BLOCK_MUST) keep_block(c, rules, b, is_end);
+    c->n_broken = 0;
+    arena_rewind(c->scratch, mark);
+}
 
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
     static const LaunchRules *const table[] = {
@@ -21,7 +72,9 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
     for (uint32_t i = 0; i < sizeof table / sizeof *table; i++) {
         const LaunchRules *rules = table[i];
         bool is_for_target = p->target->has->launches || rules->has_cpu;
-        if (rules->propose && is_for_target && (modes >> rules->mode & 1)) rules->propose(&c);
+        if (!rules->propose || !is_for_target || !(modes >> rules->mode & 1)) continue;
+        rules->propose(&c);
+        if (rules->keeps_blocks) keep_blocks(&c, rules);
     }
 }
 

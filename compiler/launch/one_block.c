@@ -8,7 +8,6 @@
  * split at the kernel that loses most. */
 #include "launch/compose.h"
 #include "machine/tuning.h"
-#include "launch/dedup.h"
 #include "launch/trial.h"
 #include "machine/machine.h"
 #include "plan/must.h"
@@ -207,8 +206,12 @@ static double gain_of(const Composer *c, Trial *t) {
     return apart->us - together->us;
 }
 
-/* The launches around those tried, as a plan that the composer may change. */
-static Plan excerpt_around(const Composer *c, const Trial *t, uint32_t *first_launch) {
+/* The cost of what is around the launches tried, with them as one launch or as they are, once the
+ * rest is composed: kernels that need not wait for each other have blocks for all processors in a
+ * parallel launch, not one, and may find their like outside. `*n_broken`: edges of the plan that
+ * `fuse must` blocks want fused and that are not. */
+static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_one,
+                                    uint32_t *n_broken) {
     const Launch *launches = c->plan->launches.data;
     uint32_t first = launches[t->launches[0]].first, least = plan_n_init(c->plan);
     uint32_t end = launches[t->launches[t->n_launches - 1]].first + 1 + LAUNCH_ONE_BLOCK_AROUND;
@@ -216,31 +219,9 @@ static Plan excerpt_around(const Composer *c, const Trial *t, uint32_t *first_la
     if (end > c->plan->kernels.n) end = c->plan->kernels.n;
     uint32_t begin = (uint32_t)(plan_launch_of(c->plan, first) - launches);
     uint32_t last = (uint32_t)(plan_launch_of(c->plan, end - 1) - launches);
-    Plan around = plan_excerpt(c->scratch, c->plan, begin, last + 1 - begin);
-    around.buffers.data = arena_copy(c->scratch, c->plan->buffers.data,
-                                     c->plan->buffers.n * sizeof *around.buffers.data);
-    if (!around.graph->fixed_kernels.n) around.edges.n = 0;
-    around.edges.data =
-        arena_copy(c->scratch, around.edges.data, around.edges.n * sizeof *around.edges.data);
-    *first_launch = begin;
-    return around;
-}
-
-/* The cost of what is around the launches tried, with them as one launch or as they are, once the
- * rest is composed: kernels that need not wait for each other have blocks for all processors in a
- * parallel launch, not one, and may find their like outside. `*n_broken`: edges of the plan that
- * `fuse must` blocks want fused and that are not. */
-static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_one,
-                                    uint32_t *n_broken) {
-    uint32_t first;
-    Plan around = excerpt_around(c, t, &first);
-    const Plan *plan = &around;
-    if (is_one) trial_apply(t, c->scratch, c->scratch, &around, first);
-    launch_compose(c->planning, &around, LAUNCH_MODES_OF_GEMMS);
-    *n_broken = must_n_broken(plan);
-    dedup_classify(c->scratch, &plan, 1);
-    launch_compose(c->planning, &around, LAUNCH_MODES_BESIDE);
-    return cost_plan(c->scratch, plan, card_of_target(c->target), point_of(c));
+    Plan around = trial_compose_around(c, is_one ? t : NULL, begin, last + 1 - begin);
+    *n_broken = must_n_broken(&around);
+    return cost_plan(c->scratch, &around, card_of_target(c->target), point_of(c));
 }
 
 static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
@@ -292,82 +273,16 @@ static void split_run(const Runs *r, uint32_t begin, uint32_t end) {
     }
 }
 
-/* Edges of `fuse must` blocks that stay stored once the rest is composed, with the launches tried
- * as one or (NULL) without: flags, per node, their producers and consumers. */
-static uint32_t find_broken(const Composer *c, const Trial *t, bool *is_end) {
-    Plan all = plan_excerpt(c->scratch, c->plan, 0, c->plan->launches.n);
-    all.buffers.data =
-        arena_copy(c->scratch, all.buffers.data, all.buffers.n * sizeof *all.buffers.data);
-    all.edges.data = arena_copy(c->scratch, all.edges.data, all.edges.n * sizeof *all.edges.data);
-    if (t) trial_apply(t, c->scratch, c->scratch, &all, 0);
-    launch_compose(c->planning, &all, LAUNCH_MODES_OF_GEMMS);
-    for (uint32_t i = 0; i < all.edges.n; i++) {
-        const Edge *edge = &all.edges.data[i];
-        if (is_end && must_breaks(&all, edge))
-            is_end[edge->producer] = is_end[edge->consumer] = true;
-    }
-    return must_n_broken(&all);
-}
-
-/* The kernels from the first to the last that make such values of the block. */
-static void find_hull(const Plan *plan, uint32_t block, const bool *is_end, uint32_t *begin,
-                      uint32_t *end) {
-    *begin = plan->kernels.n;
-    *end = 0;
-    for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k++) {
-        const Kernel *kernel = &plan->kernels.data[k];
-        for (uint32_t i = 0; i < kernel->nodes.n; i++) {
-            NodeId id = kernel->nodes.data[i];
-            if (!is_end[id] || graph_block(plan->graph, id, BLOCK_MUST) != block) continue;
-            if (k < *begin) *begin = k;
-            *end = k + 1;
-        }
-    }
-}
-
-/* A launch that keeps a block of the source, whatever it costs. */
-static void keep_block(const Runs *r, uint32_t block, const bool *is_end, uint32_t *n_broken) {
-    Composer *c = r->c;
-    uint32_t begin, end, launches[MAX_TRIAL_LAUNCHES] = {0};
-    uint8_t sizes = UINT8_MAX;
-    find_hull(c->plan, block, is_end, &begin, &end);
-    if (end < begin + 2 || end - begin > MAX_TRIAL_LAUNCHES) return;
-    for (uint32_t k = begin; k < end; k++)
-        sizes &= plan_launch_of(c->plan, k)->n > 1 ? 0 : r->sizes[k];
-    if (!sizes) return;
-    list_launches(c->plan, begin, end, launches);
-    Trial t = trial_begin(c, &launch_rules_one_block, launches[0]);
-    for (uint32_t i = 1; i < end - begin; i++) trial_add(c, &t, launches[i]);
-    if (schedule(c, &t) != REASON_NONE) return;
-    uint32_t n_left = find_broken(c, &t, NULL);
-    if (n_left >= *n_broken) return;
-    *n_broken = n_left;
-    trial_apply(&t, c->arena, c->scratch, c->plan, 0);
-}
-
-static void keep_blocks(const Runs *r) {
-    Composer *c = r->c;
-    const Graph *graph = c->plan->graph;
-    if (!must_n_broken(c->plan)) return;
-    ArenaMark mark = arena_mark(c->scratch);
-    bool *is_end = arena_array(c->scratch, bool, graph->nodes.n);
-    uint32_t n_broken = find_broken(c, NULL, is_end);
-    for (uint32_t b = 1; b <= graph->fixed_kernels.n && n_broken; b++)
-        if (graph->fixed_kernels.data[b - 1].kind == BLOCK_MUST)
-            keep_block(r, b, is_end, &n_broken);
-    arena_rewind(c->scratch, mark);
-}
-
 static void propose(Composer *c) {
     Runs r = {.c = c, .sizes = arena_array(c->arena, uint8_t, c->plan->kernels.n)};
     for (uint32_t k = 0; k < c->plan->kernels.n; k++)
         r.sizes[k] = sizes_of(c->plan, &c->plan->kernels.data[k]);
     split_run(&r, plan_n_init(c->plan), c->plan->kernels.n);
-    keep_blocks(&r);
 }
 
 const LaunchRules launch_rules_one_block = {.mode = LAUNCH_ONE_BLOCK,
                                             .sets_space = true,
+                                            .keeps_blocks = true,
                                             .propose = propose,
                                             .schedule = schedule,
                                             .pays = pays};

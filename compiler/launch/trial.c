@@ -1,6 +1,8 @@
 /* See trial.h. */
 #include "launch/trial.h"
 
+#include "plan/must.h"
+
 #include <string.h>
 
 /* Copies. */
@@ -29,7 +31,7 @@ static uint32_t count_context(const Composer *c, uint32_t most, uint32_t launch)
     return n;
 }
 
-Trial trial_begin(const Composer *c, const LaunchRules *rules, uint32_t launch) {
+static Trial begin(const Composer *c, const LaunchRules *rules, uint32_t launch) {
     Trial t = {.rules = rules, .apart = *c->plan};
     t.n_context = count_context(c, rules->n_context, launch);
     memset(&t.apart.kernels, 0, sizeof t.apart.kernels);
@@ -51,7 +53,7 @@ static Plan copy_kernels(Arena *arena, const Plan *plan) {
     return copy;
 }
 
-ReasonId trial_add(const Composer *c, Trial *t, uint32_t launch) {
+static ReasonId add(const Composer *c, Trial *t, uint32_t launch) {
     const LaunchRules *rules = t->rules;
     const Trial before = *t;
     Plan kept = t->together;
@@ -231,7 +233,9 @@ static void join(const Trial *t, Arena *scratch, Plan *plan, uint32_t begin, uin
     plan->launches.n -= end - at;
 }
 
-void trial_apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint32_t first) {
+/* Puts the launch into `plan`, launches of the composer's plan from `first` on or that plan itself,
+ * and marks the edges that it fuses. What the plan keeps goes to the arena. */
+static void apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint32_t first) {
     uint32_t begin = t->launches[0] - first, end = t->launches[t->n_launches - 1] + 1 - first;
     join(t, scratch, plan, begin, end);
     if (t->rules->sets_space)
@@ -246,23 +250,50 @@ void trial_apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint3
     mark_edges(plan, launch);
 }
 
+Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uint32_t n) {
+    Plan around = plan_excerpt(c->scratch, c->plan, first, n);
+    around.buffers.data = arena_copy(c->scratch, c->plan->buffers.data,
+                                     c->plan->buffers.n * sizeof *around.buffers.data);
+    if (!around.graph->fixed_kernels.n) around.edges.n = 0; /* no block asks for them */
+    around.edges.data =
+        arena_copy(c->scratch, around.edges.data, around.edges.n * sizeof *around.edges.data);
+    if (t) apply(t, c->scratch, c->scratch, &around, first);
+    pipeline_retry(c->planning, c->arena, c->scratch, MODE_SLICES, &around, PASS_LAUNCH,
+                   PASS_LAUNCH);
+    return around;
+}
+
+/* Whether `fuse must` blocks ask for the launch, whatever it costs. */
+static bool is_asked(Composer *c, const Trial *t) {
+    if (!c->n_broken) return t->rules->is_asked && t->rules->is_asked(c, t);
+    Plan plan = trial_compose_around(c, t, 0, c->plan->launches.n);
+    uint32_t n_broken = must_n_broken(&plan);
+    if (n_broken >= c->n_broken) return false;
+    c->n_broken = n_broken;
+    return true;
+}
+
+static bool is_kept(Composer *c, Trial *t, TrialPrices *prices) {
+    bool has_price = c->n_broken == 0;
+    return is_asked(c, t) || (has_price && t->rules->pays(c, t, prices));
+}
+
 TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *launches, uint32_t n,
                        uint32_t least) {
     TrialResult result = {.reason = REASON_NONE};
     ArenaMark mark = arena_mark(c->scratch);
-    Trial t = trial_begin(c, rules, launches[0]);
+    Trial t = begin(c, rules, launches[0]);
     for (uint32_t i = 1; i < n; i++) {
-        result.reasons[i] = trial_add(c, &t, launches[i]);
+        result.reasons[i] = add(c, &t, launches[i]);
         if (result.reasons[i] != REASON_NONE) result.reason = result.reasons[i];
     }
     if (t.n_launches >= least) {
         result.reason = rules->schedule(c, &t);
         result.is_scheduled = result.reason == REASON_NONE;
-        result.is_kept = result.is_scheduled && ((rules->is_asked && rules->is_asked(c, &t)) ||
-                                                 rules->pays(c, &t, &result.prices));
+        result.is_kept = result.is_scheduled && is_kept(c, &t, &result.prices);
         if (result.is_scheduled && !result.is_kept) result.reason = REASON_SLOWER_LAUNCH;
         result.worst = t.worst;
-        if (result.is_kept) trial_apply(&t, c->arena, c->scratch, c->plan, 0);
+        if (result.is_kept) apply(&t, c->arena, c->scratch, c->plan, 0);
     }
     arena_rewind(c->scratch, mark);
     return result;

@@ -19,6 +19,9 @@ typedef struct Composer {
     Plan *plan;
     const Target *target;
     CostPoints points;
+    /* While launches are tried that keep `fuse must` blocks, whatever they cost: edges of such
+     * blocks that stay stored. 0: prices decide. */
+    uint32_t n_broken;
 } Composer;
 
 typedef struct TrialPrices {
@@ -41,9 +44,11 @@ typedef struct Trial {
 struct LaunchRules {
     LaunchMode mode;
     uint32_t n_context;
-    bool sets_space; /* it takes buffers out of global memory */
-    bool is_at_last; /* the launch comes to its last kernel's place, not to its first one's */
-    bool has_cpu;    /* it is for CPUs too */
+    bool sets_space;   /* it takes buffers out of global memory */
+    bool is_at_last;   /* the launch comes to its last kernel's place, not to its first one's */
+    bool has_cpu;      /* it is for CPUs too */
+    bool keeps_blocks; /* its launches keep `fuse must` blocks that neither fusion nor the modes
+                        * behind it keep */
     /* Calls launch_try for launches that may be one. */
     void (*propose)(Composer *c);
     /* Schedules the launch that was added last as one with those before; NULL: `schedule` does it
@@ -76,12 +81,9 @@ typedef struct TrialResult {
 TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *launches, uint32_t n,
                        uint32_t least);
 
-/* The steps of it, for one block's own judge. Copies live on the composer's scratch arena. */
-Trial trial_begin(const Composer *c, const LaunchRules *rules, uint32_t launch);
-ReasonId trial_add(const Composer *c, Trial *t, uint32_t launch);
-/* Puts the launch into `plan`, a subgraph of the composer's from launch `first` on or the plan
- * itself, and marks the edges that it fuses. What the plan keeps goes to the arena. */
-void trial_apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint32_t first);
+/* A copy of launches [first, first + n) of the composer's plan, with those of the trial as one
+ * (NULL: as they are) and the others composed by the modes behind the trial's. */
+Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uint32_t n);
 
 /* Makes all launches of `together` behind the context one launch of the trial's mode. */
 void trial_merge(Trial *t);
