@@ -5,6 +5,7 @@
 #include "front/ast.h"
 #include "front/sema.h"
 #include "report/dot.h"
+#include "search/passes.h"
 
 #include <frt_manifest.h>
 
@@ -13,6 +14,15 @@ static const KindInfo kinds[FUSEC_KIND_COUNT] = {
     [FUSEC_##sym] = {name, extension, doc, DEVICE_##device, is_binary},
 #include <fusec_kinds.def>
 };
+
+static const PassTable own_passes = {{
+#define EACH(run) NULL
+#define ALL(run) NULL
+#define DRIVER(run) .all = run
+#define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) \
+    [PASS_##sym] = {scope(run)},
+#include "pipeline/passes.def"
+}};
 
 const KindInfo *kind_info(fusec_kind kind) {
     return &kinds[kind];
@@ -275,7 +285,8 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
     driver->strings = strtab_new(driver->arena);
     const char *kept = str_format(driver->arena, "%s", name);
     driver->source = source_new(driver->arena, kept, text, n_bytes);
-    driver->planning = (Planning){.pipeline = &driver_pipeline,
+    driver->planning = (Planning){.planning = &planning_passes,
+                                  .driver = &own_passes,
                                   .target = options->target,
                                   .mode = options->no_fuse ? MODE_UNFUSED : MODE_COMPILE,
                                   .may_rewrite = driver_rewrites(options),

@@ -1,10 +1,9 @@
-/* The driver's own passes, and the table of all passes. See pipeline/passes.def. */
+/* The driver's own passes: they need the source, the back end or the ledger. See
+ * pipeline/passes.def. */
 #ifndef FUSEC_DRIVER_DRIVER_PASSES_H
 #define FUSEC_DRIVER_DRIVER_PASSES_H
 
 #include "driver/driver.h"
-
-extern const Pipeline driver_pipeline;
 
 /* `user` of their Planning is the driver. */
 bool parse_pass(const Planning *p);

@@ -13,12 +13,10 @@ _Static_assert((int)MODE_COUNT <= GPU_SHIFT, "the modes of a pass are two bit se
 static const PassInfo passes[PASS_COUNT] = {
 #define IN(mode) (1u << MODE_##mode)
 #define ON_GPU(mode) (1u << (MODE_##mode + GPU_SHIFT))
-#define IS_EACH true
-#define IS_ALL false
-#define IS_DRIVER false
-#define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) \
-    [PASS_##sym] = {                                                         \
-        name, extension, doc, requires, leaves, (modes)&0xFFFF, (modes) >> GPU_SHIFT, IS_##scope},
+#define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc)                  \
+    [PASS_##sym] = {                                                                          \
+        name,         extension, doc, requires, leaves, (modes)&0xFFFF, (modes) >> GPU_SHIFT, \
+        SCOPE_##scope},
 #include "pipeline/passes.def"
 };
 
@@ -84,13 +82,24 @@ static bool run_each(const Planning *p, PassEach *run) {
     return true;
 }
 
-static bool run_pass(const Planning *p, PassId pass) {
-    if (passes[pass].is_each) return run_each(p, p->pipeline->passes[pass].each);
+static bool run_all(const Planning *p, PassAll *run) {
     ArenaMark mark = {0};
     if (p->scratch) mark = arena_mark(p->scratch);
-    bool ok = p->pipeline->passes[pass].all(p);
+    bool ok = run(p);
     if (p->scratch) arena_rewind(p->scratch, mark);
     return ok;
+}
+
+static bool run_pass(const Planning *p, PassId pass) {
+    switch (passes[pass].scope) {
+    case SCOPE_EACH:
+        return run_each(p, p->planning->passes[pass].each);
+    case SCOPE_ALL:
+        return run_all(p, p->planning->passes[pass].all);
+    case SCOPE_DRIVER:
+        return run_all(p, p->driver->passes[pass].all);
+    }
+    return false;
 }
 
 /* What passes behind this one leave is not true any more. */
@@ -115,7 +124,7 @@ bool pipeline_run(Planning *p, PassId from, PassId to) {
 
 static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, PlanMode mode,
                            PlanUnit *unit) {
-    return (Planning){.pipeline = like->pipeline,
+    return (Planning){.planning = like->planning,
                       .target = like->target,
                       .mode = mode,
                       .may_rewrite = like->may_rewrite && modes[mode].rewrites,

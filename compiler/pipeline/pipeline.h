@@ -3,8 +3,8 @@
  *
  * passes.def is the list. Compilation runs all of it. Search, advice, prices of one kernel for each
  * op and trials inside passes run parts of it, in a mode of modes.def, on plans of their own. The
- * functions are the passes' own folders', which lie above this one: the driver's table hands them
- * down. */
+ * functions are in the folders of the passes, which lie above this one. Two tables hand them down:
+ * of the passes that make plans (search/passes.h) and of the driver's own passes. */
 #ifndef FUSEC_PIPELINE_PIPELINE_H
 #define FUSEC_PIPELINE_PIPELINE_H
 
@@ -31,11 +31,17 @@ typedef enum PlanMode {
     MODE_COUNT
 } PlanMode;
 
+typedef enum {
+    SCOPE_EACH,  /* the pass works on one graph */
+    SCOPE_ALL,   /* on every graph of the program */
+    SCOPE_DRIVER /* the same; the pass is the driver's own */
+} PassScope;
+
 typedef struct PassInfo {
     const char *name, *extension, *doc;
     uint32_t requires, leaves; /* facts, bit sets */
     uint32_t modes, gpu_modes; /* in which it runs, bit sets: for every target; for a GPU */
-    bool is_each;              /* works on one graph */
+    PassScope scope;
 } PassInfo;
 const PassInfo *pass_info(PassId pass);
 
@@ -64,16 +70,18 @@ typedef struct Planning Planning;
 typedef bool PassEach(const Planning *p, PlanUnit *unit);
 typedef bool PassAll(const Planning *p);
 
-typedef struct Pipeline {
+/* Functions of passes: one of the two for each pass that the table has. */
+typedef struct PassTable {
     struct {
         PassEach *each;
         PassAll *all;
-    } passes[PASS_COUNT]; /* one of the two */
-} Pipeline;
+    } passes[PASS_COUNT];
+} PassTable;
 
 /* What a run of the pipeline works on. */
 struct Planning {
-    const Pipeline *pipeline;
+    const PassTable *planning; /* the passes that make plans */
+    const PassTable *driver;   /* the driver's own; NULL: none of them is run */
     const Target *target;
     PlanMode mode;
     bool may_rewrite; /* the program allows arithmetic to be rewritten */

@@ -5,30 +5,16 @@
 #include "front/sema.h"
 #include "fuse/hoist.h"
 #include "launch/compose.h"
-#include "launch/dedup.h"
 #include "layout/layout.h"
 #include "memory/memplan.h"
-#include "schedule/schedule.h"
-#include "search/search.h"
-#include "search/split_k_choice.h"
-#include "split/dispatch_rows.h"
+#include "search/passes.h"
 #include "split/split.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* The compiler's passes except the driver's own. */
-static const Pipeline pipeline = {{
-#define EACH(run) .each = run
-#define ALL(run) .all = run
-#define DRIVER(run) .all = NULL
-#define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) \
-    [PASS_##sym] = {scope(run)},
-#include "pipeline/passes.def"
-}};
-
 Planning plans_planning(Arena *arena, Arena *scratch, TargetId target, PlanUnit *unit) {
-    return (Planning){.pipeline = &pipeline,
+    return (Planning){.planning = &planning_passes,
                       .target = target_get(target),
                       .mode = MODE_COMPILE,
                       .arena = arena,

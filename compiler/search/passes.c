@@ -1,5 +1,5 @@
-/* The functions of all passes, from every folder. */
-#include "driver/driver_passes.h"
+/* See passes.h. */
+#include "search/passes.h"
 
 #include "fuse/fuse.h"
 #include "fuse/hoist.h"
@@ -13,10 +13,10 @@
 #include "split/dispatch_rows.h"
 #include "split/split.h"
 
-const Pipeline driver_pipeline = {{
+const PassTable planning_passes = {{
 #define EACH(run) .each = run
 #define ALL(run) .all = run
-#define DRIVER(run) .all = run
+#define DRIVER(run) .all = NULL
 #define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) \
     [PASS_##sym] = {scope(run)},
 #include "pipeline/passes.def"

@@ -1,0 +1,10 @@
+/* The passes that make plans: the functions of the rows of pipeline/passes.def that are not the
+ * driver's own. Search is the highest folder of planning and sees the folders of all of them. */
+#ifndef FUSEC_SEARCH_PASSES_H
+#define FUSEC_SEARCH_PASSES_H
+
+#include "pipeline/pipeline.h"
+
+extern const PassTable planning_passes;
+
+#endif
