@@ -63,7 +63,7 @@ static void print_signature(const OpInfo *info) {
 static void print_tolerance(const OpInfo *info) {
     double most = info->abs_error;
     for (int dtype = 0; dtype < DT_COUNT; dtype++)
-        if (info->ulp[dtype] > most) most = info->ulp[dtype];
+        if (op_ulp(info, (Dtype)dtype) > most) most = op_ulp(info, (Dtype)dtype);
     if (most <= 0) {
         printf("exact");
         return;
@@ -71,7 +71,7 @@ static void print_tolerance(const OpInfo *info) {
     const char *separator = "";
     for (int dtype = 0; dtype < DT_COUNT; dtype++) {
         if (!dtype_in((Dtype)dtype, info->dtypes & DTS_FLOAT)) continue;
-        printf("%s%s %g", separator, dtype_name((Dtype)dtype), info->ulp[dtype]);
+        printf("%s%s %g", separator, dtype_name((Dtype)dtype), op_ulp(info, (Dtype)dtype));
         separator = ", ";
     }
     printf(" ULP");

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks who includes whom. Folders of compiler/ stand in the order of `order` below, and a file includes headers of
 # its own folder and of those before it. Only codegen sees LLVM; of the runtime the compiler below cli and verify sees
-# the manifest's constants alone; the runtime sees nothing of the compiler.
+# the manifest's constants and the table of dtypes alone; the runtime sees nothing of the compiler.
 set -eu
 cd "$(dirname "$0")/.."
 order='base ir front machine interp lowering plan pipeline template cost schedule memory layout split fuse launch search explain report
@@ -33,7 +33,10 @@ for folder in $order; do
     case $folder in codegen) continue ;; esac
     forbid "compiler/$folder" 'llvm' 'only codegen includes LLVM'
     case $folder in artifact | verify | driver | cli) continue ;; esac
-    forbid "compiler/$folder" 'frt_|fusert' 'the manifest is artifact'"'"'s business'
+    case $folder in
+    ir) forbid compiler/ir 'frt_[^d]|frt_d[^t]|fusert' 'of the runtime ir sees the table of dtypes alone' ;;
+    *) forbid "compiler/$folder" 'frt_|fusert' 'the manifest is artifact'"'"'s business' ;;
+    esac
 done
 for folder in ir front machine interp lowering plan pipeline template cost schedule memory split fuse layout launch search explain report verify; do
     forbid "compiler/$folder" 'codegen/' 'planning sees no code generation'

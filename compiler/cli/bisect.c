@@ -63,9 +63,8 @@ static void hand_over(Trier *t) {
     if (trial->shown != UINT32_MAX)
         trial->shown_bytes = exec_find(&t->exec, bisect_shown_name())->host;
     const ExecTensor *output = exec_find(&t->exec, t->in->output);
-    Dtype dtype = DT_F32;
-    dtype_by_name(frt_dtype_name(output->info.dtype), &dtype);
-    trial->is_wrong = verify_bits(dtype, output->host, t->in->right, output->n_bytes) >= 0;
+    trial->is_wrong =
+        verify_bits(exec_tensor_dtype(output), output->host, t->in->right, output->n_bytes) >= 0;
 }
 
 /* Frees the results of the previous trial first. */

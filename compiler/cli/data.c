@@ -27,14 +27,14 @@ enum { N_DISTINCT = 1000003 }; /* large tensors repeat after this many elements 
 
 /* Integers are 0 to 3, because they may be indices. */
 static double random_number(Dtype dtype, uint64_t bits) {
-    if (dtype_kind(dtype) == KIND_INT) return (double)(bits & 3);
-    if (dtype_kind(dtype) == KIND_BOOL) return (double)(bits & 1);
+    if (dtype_is_int(dtype)) return (double)(bits & 3);
+    if (dtype_is_bool(dtype)) return (double)(bits & 1);
     return (double)(bits >> 11) * 0x1p-52 - 1;
 }
 
 static double special_number(Dtype dtype, uint64_t bits) {
-    if (dtype_kind(dtype) == KIND_BOOL) return (double)(bits & 1);
-    if (dtype_kind(dtype) == KIND_INT) {
+    if (dtype_is_bool(dtype)) return (double)(bits & 1);
+    if (dtype_is_int(dtype)) {
         static const double integers[] = {INT32_MIN, INT32_MAX, 0, -1, 65536, -65537};
         return integers[bits % 6];
     }
@@ -45,11 +45,11 @@ static double special_number(Dtype dtype, uint64_t bits) {
 }
 
 static double number_at(DataKind kind, Dtype dtype, size_t i, uint64_t bits) {
-    bool is_bool = dtype_kind(dtype) == KIND_BOOL;
+    bool is_bool = dtype_is_bool(dtype);
     switch (kind) {
     case DATA_RAMPS:
         if (is_bool) return (double)(i % 3 == 1);
-        return dtype_kind(dtype) == KIND_INT ? (double)(i % 97) : (double)(i % 509) / 128 - 2;
+        return dtype_is_int(dtype) ? (double)(i % 97) : (double)(i % 509) / 128 - 2;
     case DATA_INTEGERS:
         return is_bool ? (double)(bits & 1) : (double)(bits % 7) - 3;
     case DATA_SPECIAL:

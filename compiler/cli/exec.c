@@ -142,9 +142,7 @@ void exec_close(Exec *exec) {
 }
 
 Dtype exec_tensor_dtype(const ExecTensor *tensor) {
-    Dtype dtype = DT_F32;
-    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
-    return dtype;
+    return (Dtype)tensor->info.dtype; /* the same numbers */
 }
 
 ExecTensor *exec_find(Exec *exec, const char *name) {
@@ -415,8 +413,7 @@ static fusec_status poison_workspace(Exec *exec) {
 
 static fusec_status fill_tensor(Exec *exec, ExecTensor *tensor, DataKind kind) {
     frt_error error = FRT_ERROR_INIT;
-    Dtype dtype = DT_F32;
-    dtype_by_name(frt_dtype_name(tensor->info.dtype), &dtype);
+    Dtype dtype = exec_tensor_dtype(tensor);
     if (tensor->info.role == FRT_OUTPUT && !exec->poisons) return FUSEC_OK;
     if (tensor->info.role == FRT_OUTPUT) memset(tensor->host, POISON, tensor->n_bytes);
     if (needs_filling(exec, tensor))

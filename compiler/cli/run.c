@@ -34,7 +34,7 @@ static void show_output(const ExecTensor *tensor) {
     printf("] =");
     for (size_t i = 0; i < n && i < MAX_SHOWN; i++) {
         double value = dtype_load(dtype, tensor->host + i * dtype_bytes(dtype));
-        printf(dtype_kind(dtype) == KIND_FLOAT ? "%s %.9g" : "%s %.0f", i ? "," : "", value);
+        printf(dtype_is_float(dtype) ? "%s %.9g" : "%s %.0f", i ? "," : "", value);
     }
     printf("%s\n", n > MAX_SHOWN ? ", ..." : "");
 }

@@ -124,7 +124,7 @@ static ScalarId pull_eltwise(Inliner *c, const Node *node, const IndexId *coords
 static ScalarId sum_or_zero(Inliner *c, const Node *node, ScalarId sum) {
     const OpInfo *info = op_info(node->op);
     bool starts_below = info->identity == 0 && signbit(info->identity) && !info->divides_by_count;
-    if (!starts_below || dtype_kind(node->dtype) != KIND_FLOAT) return sum;
+    if (!starts_below || !dtype_is_float(node->dtype)) return sum;
     GuardId any = GUARD_NONE;
     DimId one = dim_const(c->dims, 1);
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {

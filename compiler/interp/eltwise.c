@@ -9,7 +9,7 @@ static Dtype data_dtype(const Eval *e) {
 /* The error outside the domain, where tolerances are not promised: an intermediate of a compound
  * body may overflow although the result is near zero. 1 / (1 + e^100) is 0 in f32. */
 static double slack_outside(const Eval *e, const double *args) {
-    double least_normal = dtype_compute(e->out->dtype) == DT_F64 ? 0x1p-1022 : 0x1p-126;
+    double least_normal = dtype_is_double(dtype_compute(e->out->dtype)) ? 0x1p-1022 : 0x1p-126;
     for (uint32_t k = 0; k < e->node->n_args; k++)
         if (isfinite(args[k]) && (args[k] < e->info->domain_lo || args[k] > e->info->domain_hi))
             return 128 * least_normal;
@@ -20,7 +20,7 @@ static double slack_outside(const Eval *e, const double *args) {
  * rounded op, and for an exact infinity or NaN. */
 static double eltwise_bound(const Eval *e, const double *args, double exact, double value) {
     Dtype dtype = e->out->dtype;
-    double n_ulps = e->info->ulp[dtype];
+    double n_ulps = op_ulp(e->info, dtype);
     if (n_ulps == 0 || isnan(exact) || isinf(exact)) return 0;
     double bound = n_ulps * dtype_ulp(dtype, value);
     if (isinf(value) && fabs(exact) - bound > dtype_max(dtype)) return 0;
@@ -33,7 +33,7 @@ static double eltwise_bound(const Eval *e, const double *args, double exact, dou
  * one operation of the compute type, so both roundings are part of its definition. */
 static void eval_float(const Eval *e, Dtype data, int64_t i, const double *v) {
     double exact = e->info->ref(v[0], v[1], v[2]);
-    if (e->out->dtype == DT_BOOL) {
+    if (dtype_is_bool(e->out->dtype)) {
         e->out->data[i] = exact != 0;
         return;
     }
@@ -44,7 +44,7 @@ static void eval_float(const Eval *e, Dtype data, int64_t i, const double *v) {
 
 static void eval_int(const Eval *e, int64_t i, const double *v) {
     int64_t value = e->info->ref_int((int64_t)v[0], (int64_t)v[1], (int64_t)v[2]);
-    e->out->data[i] = e->out->dtype == DT_BOOL ? value != 0 : interp_wrap(value);
+    e->out->data[i] = dtype_is_bool(e->out->dtype) ? value != 0 : interp_wrap(value);
 }
 
 bool interp_eltwise(const Eval *e) {
@@ -58,7 +58,7 @@ bool interp_eltwise(const Eval *e) {
                                tensor_type_str(&e->args[k], e->arena),
                                tensor_type_str(e->out, e->arena));
     Dtype data = data_dtype(e);
-    bool is_float = dtype_kind(data) == KIND_FLOAT;
+    bool is_float = dtype_is_float(data);
     if (is_float ? !e->info->ref : !e->info->ref_int)
         return interp_fail(e, "not defined on %s", dtype_name(data));
     double v[WALK_MAX_OPERANDS] = {0};

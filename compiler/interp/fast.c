@@ -153,8 +153,8 @@ static void widen(const Eval *e, int64_t i, double error) {
     Dtype dtype = e->out->dtype;
     double value = e->out->data[i];
     if (error == 0 || isinf(e->bounds[i])) return;
-    bool is_float = dtype_kind(dtype) == KIND_FLOAT;
-    if (!(error < DBL_MAX) || !isfinite(value) || dtype == DT_BOOL) {
+    bool is_float = dtype_is_float(dtype);
+    if (!(error < DBL_MAX) || !isfinite(value) || dtype_is_bool(dtype)) {
         e->bounds[i] = INTERP_ANY;
         return;
     }
@@ -184,7 +184,7 @@ static bool widen_eltwise(const Eval *e) {
         errors[k] = errors_or_zeros(e, k);
     }
     Dtype data = e->args[e->info->result == RESULT_SELECT ? 1 : 0].dtype;
-    bool is_float = dtype_kind(data) == KIND_FLOAT;
+    bool is_float = dtype_is_float(data);
     Body body = is_float ? body_of(e, data) : (Body){.n = 0};
     Near args[WALK_MAX_OPERANDS] = {{0, 0}, {0, 0}, {0, 0}};
     if (n_args < e->info->max_args) args[n_args].value = dtype_round(data, e->info->default_last);
@@ -216,12 +216,12 @@ static bool widen_cast(const Eval *e) {
     for (int64_t i = 0; i < n; i++) {
         double x = e->args[0].data[i], error = errors[i];
         if (error == 0) continue;
-        bool is_known = isfinite(error) && isfinite(x) && dtype_kind(from) == KIND_FLOAT;
-        if (to == DT_BOOL && is_known)
+        bool is_known = isfinite(error) && isfinite(x) && dtype_is_float(from);
+        if (dtype_is_bool(to) && is_known)
             e->bounds[i] = fabs(x) > error ? 0 : INTERP_ANY;
         else if (!is_known || fabs(x) + error > dtype_max(to))
             e->bounds[i] = INTERP_ANY;
-        else if (dtype_kind(to) == KIND_FLOAT)
+        else if (dtype_is_float(to))
             e->bounds[i] = interp_rounded_bound(to, x, error);
         else
             e->bounds[i] = fmax(apart(dtype_round(to, x + error), e->out->data[i]),
@@ -315,7 +315,7 @@ static double n_terms(const Eval *e) {
 
 static bool widen_reduce(const Eval *e) {
     const double *given, *with = NULL, *without = NULL;
-    bool is_float = dtype_kind(e->args[0].dtype) == KIND_FLOAT;
+    bool is_float = dtype_is_float(e->args[0].dtype);
     bool is_prod = e->info->combine == PRIM_MUL, is_index = e->info->cls == CLASS_ARGREDUCE;
     int64_t n = tensor_n_elems(e->out);
     if (!sum_errors(e, &given)) return false;
@@ -357,7 +357,7 @@ static const double *operand_errors(const Eval *e, uint32_t k, bool *is_any) {
 static double dot_error(const Eval *e, double with, double without, int64_t n, bool is_any) {
     double u = 2 * ((double)n + 2) * interp_unit_roundoff(dtype_compute(e->out->dtype));
     if (isfinite(without) ? with == without : !is_any) return 0;
-    bool is_known = dtype_kind(e->out->dtype) == KIND_FLOAT && isfinite(with);
+    bool is_known = dtype_is_float(e->out->dtype) && isfinite(with);
     return is_known ? (with - without) * (1 + 1e-9) + u * with : INTERP_ANY;
 }
 

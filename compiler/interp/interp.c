@@ -220,7 +220,7 @@ void walk_next(Walk *walk) {
 /* Rounding and bounds. */
 
 double interp_unit_roundoff(Dtype compute) {
-    return compute == DT_F64 ? 0x1p-53 : 0x1p-24;
+    return dtype_is_double(compute) ? 0x1p-53 : 0x1p-24;
 }
 
 double interp_wrap(int64_t value) {

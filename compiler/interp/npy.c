@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-static const struct {
-    const char *descr;
-    Dtype dtype;
-} descrs[] = {{"<f8", DT_F64},  {"<f4", DT_F32},  {"<f2", DT_F16},  {"<i4", DT_I32},
-              {"|b1", DT_BOOL}, {"<u2", DT_BF16}, {"|V2", DT_BF16}, {"<V2", DT_BF16}};
-enum { N_DESCRS = sizeof descrs / sizeof descrs[0] };
-
 /* The header: a Python dictionary literal with three known keys. */
 typedef struct Header {
     Arena *arena;
@@ -58,15 +51,43 @@ static bool take_string(Header *h, const char **text) {
     return true;
 }
 
+/* Whether `descr` is one of those between blanks in `list`. */
+static bool is_listed(const char *list, const char *descr) {
+    for (; *list; list += strcspn(list, " "), list += *list == ' ') {
+        size_t n = strcspn(list, " ");
+        if (n == strlen(descr) && memcmp(list, descr, n) == 0) return true;
+    }
+    return false;
+}
+
+/* What is written for the dtype: the first of its descriptions. */
+static const char *descr_of(Arena *arena, Dtype dtype) {
+    const char *list = dtype_info(dtype)->npy;
+    return str_format(arena, "%.*s", (int)strcspn(list, " "), list);
+}
+
+/* NumPy's own dtypes, then the others with their names. */
+static bool fail_unknown(Header *h, const char *descr) {
+    Text own = {.arena = h->arena}, others = {.arena = h->arena};
+    for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) {
+        const char *first = descr_of(h->arena, dtype);
+        if (strchr(dtype_info(dtype)->npy, 'V'))
+            text_printf(&others, ", or %s for %s", first, dtype_name(dtype));
+        else
+            text_printf(&own, " %s", first);
+    }
+    return fail(h, "dtype `%.32s` is none of%s%s", descr, text_str(&own), text_str(&others));
+}
+
 static bool read_descr(Header *h) {
     const char *descr;
     if (!take_string(h, &descr)) return fail(h, "its dtype is not a simple one");
-    for (int i = 0; i < N_DESCRS; i++) {
-        if (strcmp(descr, descrs[i].descr) != 0) continue;
-        h->array->dtype = descrs[i].dtype;
+    for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) {
+        if (!is_listed(dtype_info(dtype)->npy, descr)) continue;
+        h->array->dtype = dtype;
         return h->has_descr = true;
     }
-    return fail(h, "dtype `%.32s` is none of <f8 <f4 <f2 <i4 |b1, or <u2 for bf16", descr);
+    return fail_unknown(h, descr);
 }
 
 static bool read_order(Header *h) {
@@ -154,17 +175,11 @@ bool npy_read(Arena *arena, const char *file, size_t n_bytes, NpyArray *array, c
     return read_header(&h) && read_elements(&h, h.end, n_bytes - begin - n_header);
 }
 
-static const char *descr_of(Dtype dtype) {
-    int i = 0;
-    while (descrs[i].dtype != dtype) i++;
-    return descrs[i].descr;
-}
-
 /* The header is padded so that the elements begin at a multiple of 64. */
 void npy_write(const NpyArray *array, Text *file) {
     Text header = {.arena = file->arena};
     text_printf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                descr_of(array->dtype));
+                descr_of(file->arena, array->dtype));
     for (uint32_t k = 0; k < array->rank; k++)
         text_printf(&header, "%s%lld%s", k ? ", " : "", (long long)array->dims[k],
                     array->rank == 1 ? "," : "");

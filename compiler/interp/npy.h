@@ -1,8 +1,8 @@
 /* NumPy's .npy files, format versions 1 to 3, little endian, C order.
  *
- * The dtypes are <f8 <f4 <f2 <i4 |b1. NumPy lacks bf16, whose elements are <u2 (written and read)
- * or |V2 (read; ml_dtypes saves it). Objects, big endian and Fortran order of rank 2 and up are
- * refused. Every byte is checked before it is used. */
+ * dtype.def has the dtypes' descriptions. NumPy lacks bf16: it is written and read as <u2, and read
+ * as |V2, which ml_dtypes saves; either is the two bytes of each element. Objects, big endian and
+ * Fortran order of rank 2 and up are refused. Every byte is checked before it is used. */
 #ifndef FUSEC_INTERP_NPY_H
 #define FUSEC_INTERP_NPY_H
 

@@ -40,7 +40,7 @@ void sum_add_term(SumAcc *sum, double term) {
 
 /* Whether every partial sum, in any order, is a number of the compute type. */
 static bool sum_is_exact(const SumAcc *sum, Dtype compute) {
-    int precision = compute == DT_F64 ? 53 : 24;
+    int precision = dtype_is_double(compute) ? 53 : 24;
     return sum->magnitude == 0 || sum->magnitude <= ldexp(1, sum->least_bit + precision);
 }
 
@@ -206,7 +206,7 @@ bool interp_reduce(const Eval *e) {
     Fold fold;
     if (!fold_over(e, &fold)) return false;
     PrimId combine = e->info->combine;
-    bool is_float = dtype_kind(e->args[0].dtype) == KIND_FLOAT;
+    bool is_float = dtype_is_float(e->args[0].dtype);
     if (combine == PRIM_MAX || combine == PRIM_MIN)
         reduce_extreme(e, &fold);
     else if (combine != PRIM_ADD && combine != PRIM_MUL)
@@ -274,7 +274,7 @@ static double excess(const Eval *e, double a, double b, double product) {
 /* One element: the dot product of n elements with the given strides. */
 static void dot(const Eval *e, int64_t i, const double *a, const double *b, int64_t n,
                 int64_t b_stride) {
-    if (dtype_kind(e->out->dtype) != KIND_FLOAT) {
+    if (!dtype_is_float(e->out->dtype)) {
         uint64_t total = 0;
         for (int64_t k = 0; k < n; k++)
             total += (uint64_t)(int64_t)a[k] * (uint64_t)(int64_t)b[k * b_stride];

@@ -29,27 +29,8 @@ void tensor_strides(const Tensor *tensor, int64_t strides[TENSOR_MAX_RANK]);
 /* `f32[3, 5]` on the arena. */
 const char *tensor_type_str(const Tensor *tensor, Arena *arena);
 
-/* Stores one element, little endian in dtype_bytes(dtype) bytes; a bool is one byte, 0 or 1.
- * `value` must be representable in `dtype`. A NaN becomes the quiet one without payload. */
-void dtype_store(Dtype dtype, double value, uint8_t *bytes);
-/* The number of steps from `a` to `b` through the numbers of the dtype. Both zeros count as one
- * number, and infinity follows the largest. NaN when exactly one is NaN, 0 when both are. */
-double dtype_ulps(Dtype dtype, double a, double b);
-/* Loads one element. Any nonzero byte is true. A NaN's payload is lost. */
-double dtype_load(Dtype dtype, const uint8_t *bytes);
 /* Stores or loads all elements: n_elems * dtype_bytes bytes. */
 void tensor_store(const Tensor *tensor, uint8_t *bytes);
 void tensor_load(Tensor *tensor, const uint8_t *bytes);
-
-/* Facts about float dtypes. */
-
-/* The largest finite number. */
-double dtype_max(Dtype dtype);
-/* The distance from |value| to the next larger magnitude. For an infinity: the distance from the
- * largest finite number to its successor. */
-double dtype_ulp(Dtype dtype, double value);
-/* |a - b|, where an infinity counts as the successor of the largest finite number. NaN when exactly
- * one is NaN, 0 when both are. For i32 and bool the plain difference. */
-double dtype_distance(Dtype dtype, double a, double b);
 
 #endif

@@ -1,29 +1,52 @@
-/* Element types: their table and the reference rounding. The rounding works on the bits of a double
- * alone, so it depends neither on the machine's narrower types nor on its rounding mode. */
+/* Element types: their tables, the reference rounding, and numbers as bits. The rounding works on
+ * the bits of a double alone, so it depends neither on the machine's narrower types nor on its
+ * rounding mode. */
 #include "ir/dtype.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-typedef struct DtypeInfo {
+/* The runtime's half of the table. */
+static const struct {
     const char *name;
     uint32_t n_bytes;
-    DtypeKind kind;
-    Dtype compute;
-} DtypeInfo;
+} stored[DT_COUNT] = {
+#define X(symbol, number, nm, safetensors, bytes, map) [number] = {.name = nm, .n_bytes = bytes},
+#include <frt_dtype.def>
+#undef X
+};
 
 static const DtypeInfo infos[DT_COUNT] = {
-#define DTYPE(sym, nm, bytes, knd, comp) \
-    [DT_##sym] = {.name = nm, .n_bytes = bytes, .kind = KIND_##knd, .compute = DT_##comp},
+#define DTYPE(sym, knd, comp, exponent, digits, natively, softly, operand, descrs) \
+    [DT_##sym] = {.kind = KIND_##knd,                                              \
+                  .compute = DT_##comp,                                            \
+                  .n_exponent_bits = exponent,                                     \
+                  .n_digits = digits,                                              \
+                  .native = HELD_##natively,                                       \
+                  .soft = HELD_##softly,                                           \
+                  .mma = MMA_##operand,                                            \
+                  .npy = descrs},
 #include "ir/dtype.def"
 };
 
+enum {
+    N_ROWS = 0
+#define DTYPE(...) +1
+#include "ir/dtype.def"
+};
+static_assert((int)N_ROWS == (int)DT_COUNT, "dtype.def has a row for each of frt_dtype.def");
+
+const DtypeInfo *dtype_info(Dtype dtype) {
+    return &infos[dtype];
+}
+
 const char *dtype_name(Dtype dtype) {
-    return infos[dtype].name;
+    return stored[dtype].name;
 }
 
 uint32_t dtype_bytes(Dtype dtype) {
-    return infos[dtype].n_bytes;
+    return stored[dtype].n_bytes;
 }
 
 DtypeKind dtype_kind(Dtype dtype) {
@@ -36,11 +59,26 @@ Dtype dtype_compute(Dtype dtype) {
 
 bool dtype_by_name(const char *name, Dtype *dtype) {
     for (int i = 0; i < DT_COUNT; i++) {
-        if (strcmp(infos[i].name, name) != 0) continue;
+        if (strcmp(stored[i].name, name) != 0) continue;
         *dtype = (Dtype)i;
         return true;
     }
     return false;
+}
+
+typedef struct FloatFormat {
+    uint32_t n_fraction_bits;
+    int32_t bias;
+    uint32_t n_exponent_bits;
+} FloatFormat;
+
+/* Of an integer, which has none, zeros. */
+static FloatFormat format_of(Dtype dtype) {
+    const DtypeInfo *info = &infos[dtype];
+    if (info->kind != KIND_FLOAT) return (FloatFormat){0};
+    return (FloatFormat){.n_fraction_bits = info->n_digits - 1,
+                         .bias = (1 << (info->n_exponent_bits - 1)) - 1,
+                         .n_exponent_bits = info->n_exponent_bits};
 }
 
 enum { F64_FRACTION_BITS = 52, F64_BIAS = 1023, F64_EXPONENT_MASK = 2047 };
@@ -89,31 +127,25 @@ static double round_to_format(double value, int precision, int min_exponent) {
 }
 
 /* Towards zero, saturating; NaN becomes 0. */
-static double truncate_to_i32(double value) {
+static double truncated(Dtype dtype, double value) {
+    double limit = ldexp(1, (int)infos[dtype].n_digits);
     if (isnan(value)) return 0;
-    if (value <= INT32_MIN) return INT32_MIN;
-    if (value >= INT32_MAX) return INT32_MAX;
-    return (double)(int32_t)value;
+    if (value <= -limit) return -limit;
+    if (value >= limit - 1) return limit - 1;
+    return (double)(int64_t)value;
 }
 
 double dtype_round(Dtype dtype, double value) {
-    switch (dtype) {
-    case DT_F64:
-        return value;
-    case DT_F32:
-        return round_to_format(value, 24, -126);
-    case DT_F16:
-        return round_to_format(value, 11, -14);
-    case DT_BF16:
-        return round_to_format(value, 8, -126);
-    case DT_I32:
-        return truncate_to_i32(value);
-    case DT_BOOL:
-        return value != 0;
-    case DT_COUNT:
+    switch (infos[dtype].kind) {
+    case KIND_FLOAT:
+        if (dtype_is_double(dtype)) return value;
+        return round_to_format(value, (int)infos[dtype].n_digits, 1 - format_of(dtype).bias);
+    case KIND_INT:
+        return truncated(dtype, value);
+    case KIND_BOOL:
         break;
     }
-    return value;
+    return value != 0;
 }
 
 /* Adding half of the last kept place to the magnitude, or a little less where that place is even,
@@ -127,4 +159,144 @@ double dtype_round_tf32(double value) {
     bits = (bits + half - 1 + (bits / (2 * half) & 1)) & ~(2 * half - 1);
     memcpy(&narrow, &bits, sizeof narrow);
     return narrow;
+}
+
+/* Bytes. */
+
+static uint64_t float_to_bits(FloatFormat f, double value) {
+    uint64_t sign = signbit(value) ? (uint64_t)1 << (f.n_fraction_bits + f.n_exponent_bits) : 0;
+    uint64_t max_field = ((uint64_t)1 << f.n_exponent_bits) - 1;
+    if (isnan(value))
+        return sign | max_field << f.n_fraction_bits | (uint64_t)1 << (f.n_fraction_bits - 1);
+    if (isinf(value)) return sign | max_field << f.n_fraction_bits;
+    if (value == 0) return sign;
+    int exponent; /* |value| = m * 2^exponent, 0.5 <= m < 1 */
+    double m = frexp(fabs(value), &exponent);
+    int field = exponent - 1 + f.bias;
+    if (field < 1) { /* subnormal: counted in units of the least place */
+        double units = ldexp(m, exponent - 1 + f.bias + (int)f.n_fraction_bits);
+        return sign | (uint64_t)units;
+    }
+    uint64_t fraction = (uint64_t)ldexp(2 * m - 1, (int)f.n_fraction_bits);
+    return sign | (uint64_t)field << f.n_fraction_bits | fraction;
+}
+
+static double float_from_bits(FloatFormat f, uint64_t bits) {
+    uint64_t fraction = bits & (((uint64_t)1 << f.n_fraction_bits) - 1);
+    uint64_t max_field = ((uint64_t)1 << f.n_exponent_bits) - 1;
+    uint64_t field = bits >> f.n_fraction_bits & max_field;
+    double sign = bits >> (f.n_fraction_bits + f.n_exponent_bits) & 1 ? -1 : 1;
+    if (field == max_field) return fraction ? NAN : sign * INFINITY;
+    int least = 1 - f.bias - (int)f.n_fraction_bits;
+    if (field == 0) return sign * ldexp((double)fraction, least);
+    uint64_t significand = fraction | (uint64_t)1 << f.n_fraction_bits;
+    return sign * ldexp((double)significand, least + (int)field - 1);
+}
+
+uint64_t dtype_bits(Dtype dtype, double value) {
+    switch (infos[dtype].kind) {
+    case KIND_FLOAT:
+        return float_to_bits(format_of(dtype), value);
+    case KIND_INT:
+        return (uint64_t)(int64_t)value;
+    case KIND_BOOL:
+        break;
+    }
+    return value != 0;
+}
+
+void dtype_store(Dtype dtype, double value, uint8_t *bytes) {
+    uint64_t bits = dtype_bits(dtype, isnan(value) ? (double)NAN : value);
+    for (uint32_t i = 0; i < dtype_bytes(dtype); i++) bytes[i] = (uint8_t)(bits >> 8 * i & 0xFF);
+}
+
+/* Maps the numbers of a dtype to integers in the same order. */
+static int64_t ordinal(Dtype dtype, double value) {
+    uint8_t bytes[8] = {0};
+    uint64_t bits = 0;
+    dtype_store(dtype, fabs(value), bytes);
+    for (int i = 7; i >= 0; i--) bits = bits << 8 | bytes[i];
+    return signbit(value) ? -(int64_t)bits : (int64_t)bits;
+}
+
+double dtype_ulps(Dtype dtype, double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : NAN;
+    if (dtype_kind(dtype) != KIND_FLOAT) return fabs(a - b);
+    int64_t from = ordinal(dtype, a), to = ordinal(dtype, b);
+    return (double)(from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to);
+}
+
+double dtype_load(Dtype dtype, const uint8_t *bytes) {
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < dtype_bytes(dtype); i++) bits |= (uint64_t)bytes[i] << 8 * i;
+    switch (dtype_kind(dtype)) {
+    case KIND_FLOAT:
+        return float_from_bits(format_of(dtype), bits);
+    case KIND_INT:
+        break;
+    case KIND_BOOL:
+        return bits != 0;
+    }
+    int64_t value = (int64_t)bits;
+    return (double)(value > INT32_MAX ? value - ((int64_t)1 << 32) : value);
+}
+
+/* Facts about float dtypes. */
+
+bool dtype_is_paired(Dtype dtype, bool has_bf16) {
+    switch (infos[dtype].native) {
+    case HELD_HALF:
+        return true;
+    case HELD_BFLOAT:
+        return has_bf16;
+    case HELD_DOUBLE:
+    case HELD_FLOAT:
+    case HELD_BITS:
+    case HELD_BIT:
+        break;
+    }
+    return false;
+}
+
+bool dtype_is_soft(Dtype dtype) {
+    return dtype_is_float(dtype) && infos[dtype].soft == HELD_BITS;
+}
+
+bool dtype_widens(Dtype from, Dtype to) {
+    const DtypeInfo *narrow = &infos[from], *wide = &infos[to];
+    if (from == to || narrow->kind == KIND_BOOL) return true;
+    if (narrow->n_digits > wide->n_digits || wide->kind == KIND_BOOL) return false;
+    if (wide->kind == KIND_INT) return narrow->kind == KIND_INT;
+    return narrow->n_exponent_bits <= wide->n_exponent_bits;
+}
+
+double dtype_max(Dtype dtype) {
+    FloatFormat f = format_of(dtype);
+    double fraction = ldexp(1, -(int)f.n_fraction_bits);
+    return ldexp(2 - fraction, f.bias);
+}
+
+double dtype_ulp(Dtype dtype, double value) {
+    FloatFormat f = format_of(dtype);
+    int exponent, least = 1 - f.bias; /* exponent of the least normal number */
+    if (isinf(value)) return ldexp(1, f.bias - (int)f.n_fraction_bits);
+    frexp(value, &exponent);
+    if (value == 0 || exponent - 1 < least) exponent = least + 1;
+    return ldexp(1, exponent - 1 - (int)f.n_fraction_bits);
+}
+
+double dtype_distance(Dtype dtype, double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : NAN;
+    if (a == b) return 0;
+    if (dtype_kind(dtype) != KIND_FLOAT) return fabs(a - b);
+    double max = dtype_max(dtype), beyond = 0;
+    if (isinf(a)) {
+        a = copysign(max, a);
+        beyond += dtype_ulp(dtype, INFINITY);
+    }
+    if (isinf(b)) {
+        b = copysign(max, b);
+        beyond += dtype_ulp(dtype, INFINITY);
+    }
+    return fabs(a - b) + beyond;
 }

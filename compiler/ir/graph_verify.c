@@ -27,7 +27,7 @@ static const char *check_dtypes(const Check *c) {
     uint32_t first = info->result == RESULT_SELECT, n = c->node->n_args;
     if (info->cls == CLASS_SOURCE) return NULL;
     if (c->node->op == OP_GATHER) {
-        if (arg(c, 1)->dtype != DT_I32) return "indices are not i32";
+        if (!dtype_in(arg(c, 1)->dtype, DTS_INDEX)) return "indices are not i32";
         n = 1;
     }
     for (uint32_t k = first; k < n; k++)
@@ -38,13 +38,13 @@ static const char *check_dtypes(const Check *c) {
     case RESULT_SAME:
         return c->node->dtype == arg(c, 0)->dtype ? NULL : "result dtype is not the argument's";
     case RESULT_BOOL:
-        return c->node->dtype == DT_BOOL ? NULL : "result of a comparison not bool";
+        return dtype_is_bool(c->node->dtype) ? NULL : "result of a comparison not bool";
     case RESULT_SELECT:
-        if (arg(c, 0)->dtype != DT_BOOL) return "condition is not bool";
+        if (!dtype_is_bool(arg(c, 0)->dtype)) return "condition is not bool";
         return c->node->dtype == arg(c, 1)->dtype ? NULL : "result dtype is not the operands'";
     case RESULT_NODE:
         if (info->cls != CLASS_ARGREDUCE) return NULL;
-        return c->node->dtype == DT_I32 ? NULL : "an index is i32";
+        return dtype_in(c->node->dtype, DTS_INDEX) ? NULL : "an index is i32";
     }
     return NULL;
 }
@@ -156,7 +156,7 @@ static const char *check_concat(const Check *c) {
 
 static const char *check_matmul(const Check *c) {
     const Shape *a = &arg(c, 0)->shape, *b = &arg(c, 1)->shape;
-    if (c->node->attrs.precision == PRECISION_TF32 && c->node->dtype != DT_F32)
+    if (c->node->attrs.precision == PRECISION_TF32 && !dtype_is_single(c->node->dtype))
         return "only f32 is rounded to tf32";
     if (a->rank < 2 || b->rank < 2) return "operand of rank below 2";
     if (a->dims[a->rank - 1] != b->dims[b->rank - 2]) return "contracted extents differ";
@@ -169,12 +169,12 @@ static const char *check_source(const Check *c) {
     if (c->node->op == OP_CONST) {
         double number = c->node->attrs.number;
         bool is_element = dtype_round(c->node->dtype, number) == number ||
-                          (number != number && dtype_kind(c->node->dtype) == KIND_FLOAT);
+                          (number != number && dtype_is_float(c->node->dtype));
         if (c->node->shape.rank) return "a constant is a scalar";
         return is_element ? NULL : "constant is no element of its dtype";
     }
     if (c->node->op != OP_IOTA) return NULL;
-    if (c->node->dtype != DT_I32) return "an index is i32";
+    if (!dtype_in(c->node->dtype, DTS_INDEX)) return "an index is i32";
     return (uint32_t)c->node->attrs.axis < c->node->shape.rank ? NULL : "axis out of range";
 }
 

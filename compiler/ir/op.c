@@ -42,9 +42,8 @@
 
 #define HAS_INT(dts) (((dts) & (DTS_INT | DTS_BOOL)) != 0)
 #define DOM(lo, hi) .domain_lo = (lo), .domain_hi = (hi)
-#define TOL(d, s, h, b, abs) \
-    .ulp = {[DT_F64] = (d), [DT_F32] = (s), [DT_F16] = (h), [DT_BF16] = (b)}, .abs_error = (abs)
-#define EXACT .ulp = {0}
+#define TOL(d, s, abs) .double_ulp = (d), .single_ulp = (s), .abs_error = (abs)
+#define EXACT .abs_error = 0
 static const OpInfo infos[OP_COUNT] = {
     [OP_NONE] = {.name = "none"},
 #define SOURCE(sym, nm, d) \
@@ -129,8 +128,14 @@ const OpInfo *op_info(OpId op) {
     return &infos[op];
 }
 
+double op_ulp(const OpInfo *info, Dtype dtype) {
+    if (dtype_is_double(dtype)) return info->double_ulp;
+    if (dtype_is_single(dtype)) return info->single_ulp;
+    return dtype_is_narrow(dtype) && info->single_ulp > 0 ? 1 : 0;
+}
+
 double op_abs_error(const OpInfo *info, Dtype dtype) {
-    return dtype == DT_F64 ? info->abs_error * 0x1p-29 : info->abs_error;
+    return dtype_is_double(dtype) ? info->abs_error * 0x1p-29 : info->abs_error;
 }
 
 OpId op_by_name(const char *name) {

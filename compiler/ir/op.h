@@ -64,10 +64,9 @@ typedef struct OpInfo {
     int64_t (*ref_int)(int64_t a, int64_t b, int64_t c); /* NULL when it takes no i32 or bool */
     /* The result is about to be rounded to `dtype`. */
     ScalarId (*body)(ScalarTab *tab, Dtype dtype, ScalarId a, ScalarId b, ScalarId c);
-    double domain_lo, domain_hi; /* where tests sample every argument */
-    double ulp[DT_COUNT];        /* allowed error in units in the last place of the dtype; 0: the
-                                  * result is correctly rounded on every target */
-    double abs_error;            /* or absolute error in f32 and narrower, whichever is larger */
+    double domain_lo, domain_hi;   /* where tests sample every argument */
+    double double_ulp, single_ulp; /* see op_ulp */
+    double abs_error;              /* or absolute error in f32 and narrower, whichever is larger */
     /* REDUCE and ARGREDUCE */
     PrimId combine;
     double identity; /* +-inf stands for the dtype's extreme in i32 */
@@ -77,6 +76,9 @@ typedef struct OpInfo {
 } OpInfo;
 
 const OpInfo *op_info(OpId op);
+/* The error allowed in a dtype, in units in its last place; 0: the result is correctly rounded on
+ * every target. A float narrower than f32 is f32's result rounded, within 1. */
+double op_ulp(const OpInfo *info, Dtype dtype);
 /* The absolute error allowed in a dtype: f64's is smaller by the ratio of its precision to f32's.
  */
 double op_abs_error(const OpInfo *info, Dtype dtype);

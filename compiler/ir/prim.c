@@ -30,19 +30,20 @@ const PrimInfo *prim_info(PrimId prim) {
 }
 
 PrimId prim_rounded_to(PrimId prim, Dtype dtype) {
-    static const PrimId shorter[DT_COUNT][PRIM_COUNT] = {
-        [DT_F16] = {[PRIM_EXP] = PRIM_EXP_16,
-                    [PRIM_LOGISTIC] = PRIM_LOGISTIC_16,
-                    [PRIM_NORMAL] = PRIM_NORMAL_12},
-        [DT_BF16] = {[PRIM_EXP] = PRIM_EXP_16,
-                     [PRIM_TANH] = PRIM_TANH_10,
-                     [PRIM_LOGISTIC] = PRIM_LOGISTIC_16,
-                     [PRIM_NORMAL] = PRIM_NORMAL_12}};
-    return shorter[dtype][prim] ? shorter[dtype][prim] : prim;
+    static const struct {
+        PrimId prim;
+        uint32_t n_digits; /* of the widest dtype whose rounding hides its error */
+    } shorter[PRIM_COUNT] = {[PRIM_EXP] = {PRIM_EXP_16, 11},
+                             [PRIM_TANH] = {PRIM_TANH_10, 8},
+                             [PRIM_LOGISTIC] = {PRIM_LOGISTIC_16, 11},
+                             [PRIM_NORMAL] = {PRIM_NORMAL_12, 11}};
+    if (!dtype_is_narrow(dtype) || dtype_info(dtype)->n_digits > shorter[prim].n_digits)
+        return prim;
+    return shorter[prim].prim;
 }
 
 PrimId prim_fast(PrimId prim, Dtype dtype) {
-    for (int p = 1; p < PRIM_COUNT && dtype == DT_F32; p++)
+    for (int p = 1; p < PRIM_COUNT && dtype_is_single(dtype); p++)
         if (infos[p].of == prim) return (PrimId)p;
     return prim;
 }
@@ -53,8 +54,8 @@ PrimId prim_full(PrimId prim) {
 
 double prim_error(PrimId prim, Dtype dtype, double value) {
     const PrimInfo *info = &infos[prim];
-    double rounding = dtype == DT_F64 ? 0x1p-53 : 0x1p-24, size = fabs(value);
-    double least = dtype == DT_F64 ? 0x1p-1074 : 0x1p-149;
+    double rounding = dtype_is_double(dtype) ? 0x1p-53 : 0x1p-24, size = fabs(value);
+    double least = dtype_is_double(dtype) ? 0x1p-1074 : 0x1p-149;
     switch ((int)prim) {
     case PRIM_ADD:
     case PRIM_SUB:
@@ -65,7 +66,7 @@ double prim_error(PrimId prim, Dtype dtype, double value) {
     }
     if (info->is_exact) return 0;
     /* of f64 the shorter forms are the others, within 4 ULP */
-    if (dtype == DT_F64) return 16 * rounding * size + 0x1p-1022;
+    if (dtype_is_double(dtype)) return 16 * rounding * size + 0x1p-1022;
     return (info->relative + rounding) * size + info->absolute + least;
 }
 
@@ -189,6 +190,6 @@ double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c) {
     case PRIM_SELECT:
         return a != 0 ? b : c;
     }
-    if (dtype_kind(dtype) == KIND_FLOAT) return eval_float(prim, a, b);
+    if (dtype_is_float(dtype)) return eval_float(prim, a, b);
     return eval_int(prim, (int64_t)a, (int64_t)b);
 }

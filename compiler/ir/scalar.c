@@ -133,13 +133,6 @@ ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axe
             .kind = SCALAR_EXTREME, .dtype = dtype, .slot = slot, .axes = axes, .moved_by = axes});
 }
 
-/* Whether every value of `from` is a value of `to`, so that a round trip through `to` is exact. */
-static bool is_widening(Dtype from, Dtype to) {
-    if (from == to || to == DT_F64) return true;
-    if (to == DT_F32) return from == DT_F16 || from == DT_BF16 || from == DT_BOOL;
-    return from == DT_BOOL;
-}
-
 static bool is_loose(const ScalarTab *tab, ScalarId id);
 
 /* A choice between values (a pad, a concat) of which one is only loosely rounded. */
@@ -178,7 +171,7 @@ ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
     if (operand.kind == SCALAR_CVT) {
         ScalarId original = operand.args[0];
         Dtype from = tab->nodes.data[original].dtype;
-        if (from == dtype && is_widening(from, operand.dtype)) return original;
+        if (from == dtype && dtype_widens(from, operand.dtype)) return original;
     }
     return intern(tab, (Scalar){.kind = SCALAR_CVT,
                                 .dtype = dtype,

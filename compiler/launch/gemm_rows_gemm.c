@@ -69,7 +69,7 @@ static bool is_plain_store(const Finder *s, const Kernel *kernel, const Store *s
 
 /* On tensor cores, of operands of 16 bits. */
 static bool is_gemm(const Kernel *kernel) {
-    if (!form_info(kernel->form)->multiplies || gemm_operand_dtype(kernel) == DT_F64 ||
+    if (!form_info(kernel->form)->multiplies ||
         dtype_bytes(gemm_operand_dtype(kernel)) != GEMM_ROWS_GEMM_ELEM_BYTES)
         return false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
@@ -101,7 +101,8 @@ static bool are_rows(const Finder *s, const Kernel *kernel) {
             return false;
     }
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        if (kernel->reduces.data[i].is_arg || kernel->reduces.data[i].acc != DT_F32) return false;
+        if (kernel->reduces.data[i].is_arg || !dtype_is_single(kernel->reduces.data[i].acc))
+            return false;
     return is_plain_store(s, kernel, kernel->stages.data[n - 1].stores.data,
                           kernel->n_parallel + 1);
 }

@@ -39,8 +39,8 @@ static bool finds_slots(const Kernel *rows, OnlineSoftmax *online_softmax) {
     const Reduce *shift = &rows->reduces.data[online_softmax->shift];
     const Reduce *total = &rows->reduces.data[online_softmax->total];
     return shift->combine == PRIM_MAX && total->combine == PRIM_ADD && !shift->divisor &&
-           !total->divisor && shift->result == DT_F32 && total->result == DT_F32 &&
-           shift->acc == DT_F32 && total->acc == DT_F32;
+           !total->divisor && dtype_is_single(shift->result) && dtype_is_single(total->result) &&
+           dtype_is_single(shift->acc) && dtype_is_single(total->acc);
 }
 
 /* weight / total, rounded; weight = power(x - shift). */
@@ -68,7 +68,7 @@ static bool has_weights(const Kernel *rows, OnlineSoftmax *online_softmax) {
 /* Masks. */
 
 static bool is_float(const Kernel *kernel, ScalarId id) {
-    return dtype_kind(get(kernel, id)->dtype) == KIND_FLOAT;
+    return dtype_is_float(get(kernel, id)->dtype);
 }
 
 /* An infinity stays what it is from float to float alone. */

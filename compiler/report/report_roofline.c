@@ -229,7 +229,7 @@ static void draw_legend(const Roofline *r) {
 
 static bool has_f64(const Plan *plan) {
     for (uint32_t i = 0; i < plan->graph->nodes.n; i++)
-        if (graph_node(plan->graph, i)->dtype == DT_F64) return true;
+        if (dtype_is_double(graph_node(plan->graph, i)->dtype)) return true;
     return false;
 }
 

@@ -357,8 +357,8 @@ static GemmShape gemm_shape(const Plan *plan, const Kernel *kernel) {
 }
 
 bool sched_gemm_has_tensor_cores(Dtype operands, Precision precision) {
-    if (operands == DT_F32) return precision == PRECISION_TF32;
-    return operands == DT_F16 || operands == DT_BF16 || operands == DT_F64;
+    if (dtype_is_single(operands)) return precision == PRECISION_TF32;
+    return dtype_info(operands)->mma != MMA_NONE;
 }
 
 static bool has_tensor_cores(const Kernel *kernel) {
@@ -427,7 +427,7 @@ static uint32_t add_tensor_cores(const Plan *plan, const Kernel *kernel, GemmLau
     Variant others[MAX_VARIANTS], *wgmma = variants;
     const Scalar *left = scalar_get(kernel->scalars, kernel->reduces.data[0].lhs);
     memcpy(others, variants, sizeof others);
-    bool is_wgmma = target->has_wgmma && left->dtype != DT_F64;
+    bool is_wgmma = target->has_wgmma && !dtype_is_double(left->dtype);
     bool fits = is_wgmma && sched_wgmma_fits(plan, kernel);
     uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];

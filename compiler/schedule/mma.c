@@ -334,7 +334,7 @@ static const Tile *rows_of(const Searcher *c) {
 }
 
 int64_t sched_mma_widest_rows(Dtype dtype) {
-    return dtype == DT_F64 ? wide_rows_tile.n : rows_wide_tile.n;
+    return dtype_is_double(dtype) ? wide_rows_tile.n : rows_wide_tile.n;
 }
 
 static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {

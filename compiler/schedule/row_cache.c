@@ -127,7 +127,7 @@ static bool *find_candidates(RowCacher *k) {
     }
     for (ScalarId id = n - 1; id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
-        bool is_element = (s->axes & k->lanes_axis) && s->dtype != DT_BOOL;
+        bool is_element = (s->axes & k->lanes_axis) && !dtype_is_bool(s->dtype);
         for (int i = 0; i < 3 && n_stages[id]; i++) {
             n_users[s->args[i]]++;
             is_candidate[s->args[i]] =

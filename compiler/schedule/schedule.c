@@ -48,7 +48,7 @@ static bool computes_in_f64(const Scheduler *s) {
     const ScalarTab *scalars = s->kernel->scalars;
     bool *live = kernel_live_scalars(s->arena, s->kernel);
     for (ScalarId id = 1; id <= scalar_count(scalars); id++)
-        if (live[id] && scalar_get(scalars, id)->dtype == DT_F64) return true;
+        if (live[id] && dtype_is_double(scalar_get(scalars, id)->dtype)) return true;
     return false;
 }
 

@@ -90,7 +90,7 @@ static bool map_side(const Wgmma *g, Side *side) {
     TensorMap *map = &side->map;
     *map = (TensorMap){.arg = kernel_find_arg(g->kernel, s->buffer),
                        .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
-                       .is_tf32 = g->dtype == DT_F32,
+                       .is_tf32 = dtype_is_single(g->dtype),
                        .offset = expr.offset,
                        .rank = 1};
     map->axes[0] = (MapAxis){.axis = side->is_mn_major ? side->axis : k,
@@ -116,7 +116,7 @@ static bool map_windows(const Wgmma *g, Side *side) {
     side->map = (TensorMap){.arg = kernel_find_arg(g->kernel, windows->buffer),
                             .im2col = windows,
                             .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
-                            .is_tf32 = g->dtype == DT_F32,
+                            .is_tf32 = dtype_is_single(g->dtype),
                             .offset = dim_const(g->dims, 0),
                             .rank = 2};
     side->map.axes[0] = (MapAxis){.axis = gemm_axis_k(g->kernel),

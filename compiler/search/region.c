@@ -215,7 +215,7 @@ static bool has_costly_stores(const Searcher *c, const Kernel *kernel) {
     bool is_costly = false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
-        bool is_rounded = node->dtype == DT_BF16 && op_info(node->op)->cls == CLASS_ELTWISE;
+        bool is_rounded = dtype_is_soft(node->dtype) && op_info(node->op)->cls == CLASS_ELTWISE;
         is_costly = is_costly || is_rounded || c->op_cost[node->op] >= SEARCH_COSTLY_PRIMS;
     }
     return is_costly && c->target->has->cores;

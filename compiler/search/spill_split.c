@@ -98,7 +98,7 @@ static double compute_us(const Cutter *c, NodeId id) {
     const Card *card = c->card;
     double rate = card->n_processors * card->lanes * card->ghz * 1e3;
     const Node *node = graph_node(c->graph, id);
-    if (node->dtype == DT_F64) rate *= card->f64_rate;
+    if (dtype_is_double(node->dtype)) rate *= card->f64_rate;
     return elems(c, id) * c->op_cost[node->op] / rate;
 }
 

@@ -52,7 +52,7 @@ static const Variant *find_cluster(const Kernel *kernel) {
 static int64_t least_length(const Kernel *kernel, const Target *target) {
     bool has_f64 = false;
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        has_f64 = has_f64 || kernel->reduces.data[i].acc == DT_F64;
+        has_f64 = has_f64 || dtype_is_double(kernel->reduces.data[i].acc);
     return long_row[target->device] / (target->has->cores && has_f64 ? 2 : 1);
 }
 

@@ -33,7 +33,7 @@ void verify_describe(const Tensor *type, int64_t element, double actual, double 
         text_printf(out, "%s%lld", k ? ", " : " at [",
                     (long long)(element / strides[k] % type->dims[k]));
     text_printf(out, "%s is %.17g, not %.17g", type->rank ? "]" : "", actual, expected);
-    if (dtype_kind(type->dtype) != KIND_FLOAT || isnan(actual) || isnan(expected)) return;
+    if (!dtype_is_float(type->dtype) || isnan(actual) || isnan(expected)) return;
     double ulps = dtype_ulps(type->dtype, actual, expected);
     text_printf(out, ulps == 0 ? " (the sign of zero)" : " (%.0f ULP)", ulps);
 }

@@ -79,7 +79,7 @@ typedef struct frt_error {
 /* -- Tensors -- */
 
 typedef enum frt_dtype {
-#define X(id, number, name, safetensors, bytes) id = number,
+#define X(symbol, number, name, safetensors, bytes, map) FRT_##symbol = number,
 #include "frt_dtype.def"
 #undef X
     FRT_DTYPE_COUNT

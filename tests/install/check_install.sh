@@ -224,7 +224,7 @@ man_is_clean() { # man_is_clean PAGE
 # The words of the language, from the lexer and the table of dtypes.
 language_words() {
     sed -n 's/^"\([a-z]*\)"  *{ TOKEN.*/\1/p' compiler/front/lex.l
-    sed -n 's/^DTYPE([A-Z0-9]*, *"\([a-z0-9]*\)".*/\1/p' compiler/ir/dtype.def
+    sed -n 's/^X([A-Z0-9]*, [0-9]*, "\([a-z0-9]*\)".*/\1/p' runtime/include/frt_dtype.def
 }
 
 knows_words() { # knows_words FILE

@@ -116,7 +116,7 @@ static void confine(RandomState *s, Operand *operand, double lo, double hi) {
  * of it. Tolerances are promised on the domain only. */
 static bool tame(RandomState *s, const OpInfo *info, Dtype data, Operand *operands, uint32_t n,
                  double *lo, double *hi) {
-    bool is_exact = info->ulp[data] == 0;
+    bool is_exact = op_ulp(info, data) == 0;
     if (is_exact && sample_range(s, info, data, operands, n, lo, hi)) return true;
     for (uint32_t k = 0; k < n; k++) confine(s, &operands[k], info->domain_lo, info->domain_hi);
     if (sample_range(s, info, data, operands, n, lo, hi)) return true;

@@ -59,9 +59,9 @@ static bool *find_needed(Arena *arena, const Kernel *kernel, const uint32_t *rea
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
         bool is_result = s->kind == SCALAR_STAGE || s->kind == SCALAR_EXTREME;
-        bool is_made = ready[id] && (!needed[id] || s->dtype != DT_BOOL);
+        bool is_made = ready[id] && (!needed[id] || !dtype_is_bool(s->dtype));
         for (uint32_t i = 0; i < 3 && live[id] && !is_made; i++) needed[s->args[i]] = true;
-        needed[id] = live[id] && ready[id] && s->dtype != DT_BOOL && (needed[id] || is_result);
+        needed[id] = live[id] && ready[id] && !dtype_is_bool(s->dtype) && (needed[id] || is_result);
     }
     return needed;
 }

@@ -378,7 +378,7 @@ static void make_shared(Column *column) {
     uint32_t n = sched->threads * sched->lanes, n_reduces = kernel->reduces.n;
     bool has_f64 = false, has_arg = false;
     for (uint32_t i = 0; i < n_reduces; i++) {
-        has_f64 = has_f64 || kernel->reduces.data[i].acc == DT_F64;
+        has_f64 = has_f64 || dtype_is_double(kernel->reduces.data[i].acc);
         has_arg = has_arg || kernel->reduces.data[i].is_arg;
     }
     Dtype widest = has_f64 ? DT_F64 : DT_F32;

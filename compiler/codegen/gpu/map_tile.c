@@ -189,7 +189,7 @@ static Val take_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, 
         else
             all = k_insert(k, all, one, j);
     }
-    if (dtype != DT_BOOL) return all;
+    if (!dtype_is_bool(dtype)) return all;
     return k_ne(k, all, LLVMConstNull(LLVMTypeOf(all)));
 }
 

@@ -167,9 +167,9 @@ void mma_operand_init(MmaOperand *operand, const GemmBlock *block, bool is_left,
     operand->dtype = scalar_get(kernel->scalars, operand->value)->dtype;
     operand->elem_bytes = dtype_bytes(operand->dtype);
     operand->chunk_elems = CHUNK_BYTES / operand->elem_bytes;
-    operand->rounds = operand->dtype == DT_F32;
-    operand->ends_in_step =
-        operand->dtype == DT_F64 && is_left && !gpu_gemm_axis_is_multiple(block->lower, k, depth);
+    operand->rounds = dtype_is_single(operand->dtype);
+    operand->ends_in_step = dtype_is_double(operand->dtype) && is_left &&
+                            !gpu_gemm_axis_is_multiple(block->lower, k, depth);
     operand->is_copied = find_copied(operand, block);
     if (!operand->is_copied)
         operand->is_mn_major =

@@ -37,9 +37,17 @@ void mma_tile_aim(const MmaTile *tile, MmaOperand *operand) {
 
 static LLVMTypeRef operand_type(const MmaTile *tile) {
     const Codegen *k = tile->k;
-    Dtype dtype = tile->dtype;
-    if (dtype == DT_F64) return tile->acc_type;
-    return dtype == DT_F16 ? LLVMVectorType(k->f16, 2) : k->i32;
+    switch (dtype_info(tile->dtype)->mma) {
+    case MMA_DOUBLE:
+        return tile->acc_type;
+    case MMA_HALF:
+        return LLVMVectorType(k->f16, 2);
+    case MMA_TF32:
+    case MMA_BFLOAT:
+    case MMA_NONE:
+        break;
+    }
+    return k->i32;
 }
 
 /* Emits one mma instruction with `n_left` and `n_right` operand registers and `n_accs`
@@ -62,20 +70,27 @@ static void run_instruction(const MmaTile *tile, const char *name, const Val *le
 /* Adds the product of one lhs fragment and half an rhs fragment to 4 accumulators. For f64 the
  * large instruction runs at twice the rate of the small one, on machines that have it. */
 static void multiply(const MmaTile *tile, const Val *left, const Val *right, Val *accs) {
-    Dtype dtype = tile->dtype;
-    if (dtype == DT_BF16) {
+    switch (dtype_info(tile->dtype)->mma) {
+    case MMA_BFLOAT:
         run_instruction(tile, "llvm.nvvm.mma.m16n8k16.row.col.bf16", left, 4, right, 2, accs, 4);
-    } else if (dtype == DT_F16) {
+        return;
+    case MMA_HALF:
         run_instruction(tile, "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", left, 4, right, 2, accs, 4);
-    } else if (dtype == DT_F32) {
+        return;
+    case MMA_TF32:
         run_instruction(tile, "llvm.nvvm.mma.m16n8k8.row.col.tf32", left, 4, right, 2, accs, 4);
-    } else if (tile->k->target->has_large_f64_mma) {
-        run_instruction(tile, "llvm.nvvm.mma.m16n8k4.row.col.f64", left, 2, right, 1, accs, 4);
-    } else {
-        for (uint32_t half = 0; half < 2; half++)
-            run_instruction(tile, "llvm.nvvm.mma.m8n8k4.row.col.f64", left + half, 1, right, 1,
-                            accs + half * 2, 2);
+        return;
+    case MMA_DOUBLE:
+    case MMA_NONE:
+        break;
     }
+    if (tile->k->target->has_large_f64_mma) {
+        run_instruction(tile, "llvm.nvvm.mma.m16n8k4.row.col.f64", left, 2, right, 1, accs, 4);
+        return;
+    }
+    for (uint32_t half = 0; half < 2; half++)
+        run_instruction(tile, "llvm.nvvm.mma.m8n8k4.row.col.f64", left + half, 1, right, 1,
+                        accs + half * 2, 2);
 }
 
 void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right) {

@@ -21,7 +21,7 @@ static Val operand_at(Point *point, ScalarId id, Dtype acc) {
 }
 
 static Val multiply_add(const Codegen *k, Dtype acc, Val a, Val b, Val sum) {
-    if (dtype_kind(acc) == KIND_FLOAT) return math_fma(k, a, b, sum);
+    if (dtype_is_float(acc)) return math_fma(k, a, b, sum);
     Val product = k_mul(k, a, b);
     return k_add(k, sum, product);
 }

@@ -381,7 +381,7 @@ void emit_gpu_gemm_simt(Lower *lower) {
                         .tile = g.sched->gemm.tile_m,
                         .begin = g.block.m0,
                         .extent = g.block.m,
-                        .pad = g.acc == DT_I32 ? 0 : -0.0};
+                        .pad = dtype_is_int(g.acc) ? 0 : -0.0};
     g.sides[1] = (Side){.value = reduce->rhs,
                         .axis = gemm_axis_n(lower->kernel),
                         .tile = g.sched->gemm.tile_n,

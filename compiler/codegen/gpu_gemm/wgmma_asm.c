@@ -56,7 +56,17 @@ static void call_asm(const Wgmma *w, const char *text, const char *inputs, const
 
 /* The type of the instruction. f32 elements are tf32 after the copy; tf32 cannot be transposed. */
 static const char *operand_type(Dtype dtype) {
-    return dtype == DT_F32 ? "tf32" : dtype == DT_BF16 ? "bf16" : "f16";
+    switch (dtype_info(dtype)->mma) {
+    case MMA_TF32:
+        return "tf32";
+    case MMA_BFLOAT:
+        return "bf16";
+    case MMA_HALF:
+    case MMA_DOUBLE: /* has no wgmma */
+    case MMA_NONE:
+        break;
+    }
+    return "f16";
 }
 
 void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs) {

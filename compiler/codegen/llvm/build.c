@@ -8,19 +8,18 @@ LLVMTypeRef k_vector_of(LLVMTypeRef type, uint32_t lanes) {
 }
 
 static LLVMTypeRef element_type(const Codegen *k, Dtype dtype) {
-    switch (dtype) {
-    case DT_F64:
+    switch (k_held(k, dtype)) {
+    case HELD_DOUBLE:
         return k->f64;
-    case DT_F32:
+    case HELD_FLOAT:
         return k->f32;
-    case DT_F16:
+    case HELD_HALF:
         return k->f16;
-    case DT_BF16:
-        return k->target->has->narrow_floats ? LLVMBFloatTypeInContext(k->context) : k->i16;
-    case DT_I32:
-        return k->i32;
-    case DT_BOOL:
-    case DT_COUNT:
+    case HELD_BFLOAT:
+        return LLVMBFloatTypeInContext(k->context);
+    case HELD_BITS:
+        return LLVMIntTypeInContext(k->context, 8 * dtype_bytes(dtype));
+    case HELD_BIT:
         break;
     }
     return k->i1;
@@ -31,7 +30,7 @@ LLVMTypeRef k_value_type(const Codegen *k, Dtype dtype, uint32_t lanes) {
 }
 
 LLVMTypeRef k_memory_type(const Codegen *k, Dtype dtype, uint32_t lanes) {
-    if (dtype == DT_BOOL) return k_vector_of(k->i8, lanes);
+    if (dtype_is_bool(dtype)) return k_vector_of(k->i8, lanes);
     return k_value_type(k, dtype, lanes);
 }
 
@@ -57,16 +56,19 @@ Val k_splat(const Codegen *k, Val scalar, uint32_t lanes) {
     return k_shuffle(k, first, poison, zeros);
 }
 
-/* LLVM has no constants of bf16 as i16, so the bits are computed here. */
 Val k_number(const Codegen *k, Dtype dtype, double number) {
     LLVMTypeRef type = k_value_type(k, dtype, 1);
-    if (dtype == DT_I32) return LLVMConstInt(type, (uint64_t)(int64_t)number, 1);
-    if (dtype == DT_BOOL) return LLVMConstInt(type, number != 0, 0);
-    if (dtype != DT_BF16 || k->target->has->narrow_floats) return LLVMConstReal(type, number);
-    float single = (float)number; /* exact: the number was rounded to bf16 */
-    uint32_t bits;
-    memcpy(&bits, &single, sizeof bits);
-    return LLVMConstInt(type, bits >> 16, 0);
+    switch (k_held(k, dtype)) {
+    case HELD_BITS:
+    case HELD_BIT:
+        return LLVMConstInt(type, dtype_bits(dtype, number), dtype_is_int(dtype));
+    case HELD_DOUBLE:
+    case HELD_FLOAT:
+    case HELD_HALF:
+    case HELD_BFLOAT:
+        break;
+    }
+    return LLVMConstReal(type, number);
 }
 
 Val k_intrinsic_of(const Codegen *k, const char *name, LLVMTypeRef *overloads, uint32_t n_overloads,

@@ -46,6 +46,11 @@ static inline bool k_has_ptx(const Codegen *k) {
     return k->target->ptx_version != NULL;
 }
 
+/* How code for the target holds an element of `dtype`. */
+static inline DtypeHeld k_held(const Codegen *k, Dtype dtype) {
+    return k->target->has->narrow_floats ? dtype_info(dtype)->native : dtype_info(dtype)->soft;
+}
+
 /* Types. A value is a scalar or a fixed vector of lanes; a vector of one lane is a scalar. */
 
 /* The type of `dtype` as a value. bool is i1. bf16 is bfloat on a GPU and i16 (its bits) elsewhere,

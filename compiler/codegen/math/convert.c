@@ -5,6 +5,8 @@
 
 #include "codegen/math/convert.h"
 
+#include <assert.h>
+
 enum { CONVERT_MAX_LANES = 32 };
 
 static LLVMTypeRef type_like(const Codegen *k, Val value, Dtype type) {
@@ -27,21 +29,28 @@ static Val pairs_to_f32(const Codegen *k, Val value) {
     return k_shuffle(k, low, high, LLVMConstVector(order, lanes));
 }
 
-static Val bf16_to_f32(const Codegen *k, Val value) {
-    LLVMTypeRef f32 = type_like(k, value, DT_F32);
+static Val bfloat_to_f32(const Codegen *k, Val value) {
     unsigned lanes = k_lanes(value);
-    if (k->target->has->narrow_floats && lanes % 2 == 0 && lanes <= CONVERT_MAX_LANES)
-        return pairs_to_f32(k, value);
-    if (k->target->has->narrow_floats) return k_fpext(k, value, f32);
-    Val wide = k_zext(k, value, type_like(k, value, DT_I32));
-    Val bits = k_shl(k, wide, k_splat(k, k_i32(k, 16), lanes));
-    return k_bitcast(k, bits, f32);
+    if (lanes % 2 == 0 && lanes <= CONVERT_MAX_LANES) return pairs_to_f32(k, value);
+    return k_fpext(k, value, type_like(k, value, DT_F32));
 }
 
-static Val f32_to_bf16(const Codegen *k, Val value) {
-    LLVMTypeRef bf16 = type_like(k, value, DT_BF16);
-    if (k->target->has->narrow_floats) return k_fptrunc(k, value, bf16);
-    return k_trunc(k, math_unary(k, "bf16_bits", value), bf16);
+/* A float that is held as bits is the upper half of an f32. */
+#define DTYPE(sym, kind, compute, exponent, digits, native, soft, ...)             \
+    static_assert((KIND_##kind != KIND_FLOAT) || (exponent == 8 && digits == 8) || \
+                      (HELD_##native != HELD_BITS && HELD_##soft != HELD_BITS),    \
+                  #sym ": bits_to_f32 and f32_to_bits do not know its format");
+#include "ir/dtype.def"
+static_assert(DTS_INT == 1 << DT_I32, "conversions know one integer dtype");
+
+static Val bits_to_f32(const Codegen *k, Val value) {
+    Val wide = k_zext(k, value, type_like(k, value, DT_I32));
+    Val bits = k_shl(k, wide, k_splat(k, k_i32(k, 16), k_lanes(value)));
+    return k_bitcast(k, bits, type_like(k, value, DT_F32));
+}
+
+static Val f32_to_bits(const Codegen *k, Val value, LLVMTypeRef type) {
+    return k_trunc(k, math_unary(k, "bf16_bits", value), type);
 }
 
 static Val float_to_i32(const Codegen *k, Val value) {
@@ -52,66 +61,55 @@ static Val float_to_i32(const Codegen *k, Val value) {
 /* The value as f32 or f64, exactly: unchanged if it is one of the two, otherwise in the narrower
  * one that holds every value of `from`. */
 static Val to_number(const Codegen *k, Val value, Dtype from) {
-    switch (from) {
-    case DT_F64:
-    case DT_F32:
-        return value;
-    case DT_F16:
-        return k_fpext(k, value, type_like(k, value, DT_F32));
-    case DT_BF16:
-        return bf16_to_f32(k, value);
-    case DT_I32:
-        return k_sitofp(k, value, type_like(k, value, DT_F64));
-    case DT_BOOL:
-    case DT_COUNT:
-        break;
-    }
     LLVMTypeRef f32 = type_like(k, value, DT_F32);
     Val one = LLVMConstReal(k->f32, 1.0);
+    switch (k_held(k, from)) {
+    case HELD_DOUBLE:
+    case HELD_FLOAT:
+        return value;
+    case HELD_HALF:
+        return k_fpext(k, value, f32);
+    case HELD_BFLOAT:
+        return bfloat_to_f32(k, value);
+    case HELD_BITS:
+        if (dtype_is_float(from)) return bits_to_f32(k, value);
+        return k_sitofp(k, value, type_like(k, value, DT_F64));
+    case HELD_BIT:
+        break;
+    }
     return k_select(k, value, k_splat(k, one, k_lanes(value)), LLVMConstNull(f32));
 }
 
 static Val from_number(const Codegen *k, Val value, Dtype to) {
     Fp p = fp_of(k, value);
     LLVMTypeRef type = type_like(k, value, to);
-    Val zero = LLVMConstNull(p.type);
-    switch (to) {
-    case DT_F64:
+    if (p.is_f64 && dtype_is_narrow(to)) value = math_unary(k, "f32_by_odd", value);
+    switch (k_held(k, to)) {
+    case HELD_DOUBLE:
         return p.is_f64 ? value : k_fpext(k, value, type);
-    case DT_F32:
+    case HELD_FLOAT:
         return p.is_f64 ? k_fptrunc(k, value, type) : value;
-    case DT_F16:
-        if (p.is_f64) value = math_unary(k, "f32_by_odd", value);
+    case HELD_HALF:
+    case HELD_BFLOAT:
         return k_fptrunc(k, value, type);
-    case DT_BF16:
-        if (p.is_f64) value = math_unary(k, "f32_by_odd", value);
-        return f32_to_bf16(k, value);
-    case DT_I32:
-        return float_to_i32(k, value);
-    case DT_BOOL:
-        return k_fcmp(k, LLVMRealUNE, value, zero);
-    case DT_COUNT:
+    case HELD_BITS:
+        return dtype_is_float(to) ? f32_to_bits(k, value, type) : float_to_i32(k, value);
+    case HELD_BIT:
         break;
     }
-    return NULL;
-}
-
-static bool is_whole(Dtype type) {
-    return type == DT_I32 || type == DT_BOOL;
+    return k_fcmp(k, LLVMRealUNE, value, LLVMConstNull(p.type));
 }
 
 static Val convert_whole(const Codegen *k, Val value, Dtype to) {
-    if (to == DT_I32) {
-        return k_zext(k, value, type_like(k, value, to));
-    }
+    if (dtype_is_int(to)) return k_zext(k, value, type_like(k, value, to));
     Val zero = LLVMConstNull(LLVMTypeOf(value));
     return k_ne(k, value, zero);
 }
 
 Val convert_value(const Codegen *k, Val value, Dtype from, Dtype to) {
     if (from == to) return value;
-    if (is_whole(from) && is_whole(to)) return convert_whole(k, value, to);
-    if (from == DT_I32 && to == DT_F32) {
+    if (!dtype_is_float(from) && !dtype_is_float(to)) return convert_whole(k, value, to);
+    if (dtype_is_int(from) && dtype_is_single(to)) {
         return k_sitofp(k, value, type_like(k, value, to));
     }
     Val number = to_number(k, value, from);

@@ -86,13 +86,13 @@ static Val float_prim(const Codegen *k, PrimId prim, Val a, Val b) {
 }
 
 Val math_prim(const Codegen *k, PrimId prim, Dtype dtype, Val a, Val b, Val c) {
-    if (prim == PRIM_SELECT && dtype == DT_I32) return int_select(k, a, b, c);
+    if (prim == PRIM_SELECT && dtype_is_int(dtype)) return int_select(k, a, b, c);
     if (prim == PRIM_SELECT) return k_select(k, a, b, c);
-    if (dtype_kind(dtype) == KIND_FLOAT) return float_prim(k, prim, a, b);
+    if (dtype_is_float(dtype)) return float_prim(k, prim, a, b);
     return int_prim(k, prim, a, b);
 }
 
 Val math_multiply_add(const Codegen *k, Dtype dtype, Val a, Val b, Val sum) {
-    if (dtype_kind(dtype) == KIND_FLOAT) return math_fma(k, a, b, sum);
+    if (dtype_is_float(dtype)) return math_fma(k, a, b, sum);
     return k_add(k, k_mul(k, a, b), sum);
 }

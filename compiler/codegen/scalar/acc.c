@@ -25,7 +25,7 @@ Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes) {
 static Val is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     const Codegen *k = lower->k;
     bool is_max = reduce->combine == PRIM_MAX;
-    if (dtype_kind(reduce->acc) != KIND_FLOAT)
+    if (!dtype_is_float(reduce->acc))
         return math_prim(k, PRIM_LT, reduce->acc, is_max ? a.value : b.value,
                          is_max ? b.value : a.value, NULL);
     LLVMRealPredicate better = is_max ? LLVMRealUGT : LLVMRealULT; /* unordered comparisons: true if

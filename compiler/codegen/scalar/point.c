@@ -222,7 +222,7 @@ Val point_loaded(Point *point, ScalarId load) {
 /* Values. */
 
 static Val from_memory(const Codegen *k, Dtype dtype, Val value) {
-    if (dtype != DT_BOOL) return value;
+    if (!dtype_is_bool(dtype)) return value;
     return k_ne(k, value, LLVMConstNull(LLVMTypeOf(value)));
 }
 
@@ -334,7 +334,7 @@ uint32_t point_list_loads(const Point *point, const ScalarId *roots, uint32_t n_
 /* Stores. */
 
 static Val to_memory(const Codegen *k, Dtype dtype, Val value, uint32_t lanes) {
-    if (dtype != DT_BOOL) return value;
+    if (!dtype_is_bool(dtype)) return value;
     return k_zext(k, value, k_memory_type(k, DT_BOOL, lanes));
 }
 

@@ -36,7 +36,7 @@ Val point_contracted(Point *point, const Scalar *s) {
     Lower *lower = point->lower;
     const Codegen *k = lower->k;
     bool subtracts = s->prim == PRIM_SUB;
-    if (!lower->plan->graph->is_fast || dtype_kind(s->dtype) != KIND_FLOAT ||
+    if (!lower->plan->graph->is_fast || !dtype_is_float(s->dtype) ||
         (s->prim != PRIM_ADD && !subtracts))
         return NULL;
     uint32_t at = is_single_use(point, s->args[0]) ? 0 : 1;

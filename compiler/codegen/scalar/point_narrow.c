@@ -11,8 +11,7 @@ enum { MAX_DEPTH = 4 };
 
 /* Whether the machine has arithmetic of `dtype`. */
 static bool is_native(const Codegen *k, Dtype dtype) {
-    return k->target->has->narrow_floats &&
-           (dtype == DT_F16 || (dtype == DT_BF16 && k->target->has_bf16));
+    return k->target->has->narrow_floats && dtype_is_paired(dtype, k->target->has_bf16);
 }
 
 static bool is_arithmetic(PrimId prim) {
@@ -32,7 +31,7 @@ static bool is_narrow(const ScalarTab *scalars, ScalarId id, Dtype dtype, bool i
                       uint32_t depth) {
     const Scalar *s = scalar_get(scalars, id);
     uint32_t first;
-    if (s->dtype != DT_F32) return false;
+    if (!dtype_is_single(s->dtype)) return false;
     if (s->kind == SCALAR_CVT) return scalar_get(scalars, s->args[0])->dtype == dtype;
     if (s->kind == SCALAR_CONST) return is_rounded || dtype_round(dtype, s->number) == s->number;
     if (s->kind != SCALAR_PRIM || depth == MAX_DEPTH) return false;
@@ -86,7 +85,7 @@ Val point_narrow_compared(Point *point, const Scalar *s) {
         s->prim == PRIM_LT || s->prim == PRIM_LE || s->prim == PRIM_EQ || s->prim == PRIM_NE;
     if (!compares) return NULL;
     Dtype dtype = widened_from(scalars, s->args[0]);
-    if (dtype == DT_F32) dtype = widened_from(scalars, s->args[1]);
+    if (dtype_is_single(dtype)) dtype = widened_from(scalars, s->args[1]);
     if (!is_native(point->lower->k, dtype)) return NULL;
     Val args[2];
     for (uint32_t i = 0; i < 2; i++)

@@ -21,7 +21,7 @@ static MathDivisor divisor_of(Lower *lower, Val y) {
 }
 
 static bool is_quotient(const Lower *lower, const Scalar *s) {
-    return s->kind == SCALAR_PRIM && s->prim == PRIM_DIV && s->dtype == DT_F32 &&
+    return s->kind == SCALAR_PRIM && s->prim == PRIM_DIV && dtype_is_single(s->dtype) &&
            k_has_ptx(lower->k);
 }
 

@@ -83,8 +83,17 @@ void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
 }
 
 double cost_mma_tflops(const Card *card, const Kernel *kernel) {
-    Dtype dtype = gemm_operand_dtype(kernel);
-    return card->mma_tflops[dtype == DT_F64 ? 2 : dtype == DT_F32 ? 1 : 0];
+    switch (dtype_info(gemm_operand_dtype(kernel))->mma) {
+    case MMA_DOUBLE:
+        return card->mma_tflops[2];
+    case MMA_TF32:
+        return card->mma_tflops[1];
+    case MMA_HALF:
+    case MMA_BFLOAT:
+    case MMA_NONE:
+        break;
+    }
+    return card->mma_tflops[0];
 }
 
 double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine) {
@@ -93,7 +102,7 @@ double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine)
     if (info->uses_warp_groups && card->wgmma_tflops > 0)
         return card->wgmma_tflops * 2 / dtype_bytes(dtype);
     if (info->uses_tensor_cores) return cost_mma_tflops(card, kernel);
-    double lanes = card->lanes * (dtype == DT_F64 ? card->f64_rate : 1);
+    double lanes = card->lanes * (dtype_is_double(dtype) ? card->f64_rate : 1);
     return 2e-3 * card->n_processors * card->ghz * lanes;
 }
 
@@ -161,7 +170,7 @@ void cost_gemm_time_rows(const Coster *c, Pricing *p) {
 void cost_gemm_compute(const Coster *c, Pricing *p, double prims_per_us) {
     KernelCost *cost = p->cost;
     double efficiency = COST_FMA_EFFICIENCY;
-    if (p->kernel->reduces.data[0].acc == DT_F64) efficiency *= c->card->f64_rate;
+    if (dtype_is_double(p->kernel->reduces.data[0].acc)) efficiency *= c->card->f64_rate;
     cost->arithmetic_us = cost->n_prims / prims_per_us;
     cost->arithmetic_us +=
         fmax(cost->n_flops / 2 / (prims_per_us * efficiency), cost_gemm_least_us(c, p));

@@ -8,7 +8,7 @@
 #include <math.h>
 
 static double of_dtype(const Card *card, Dtype dtype, double prims) {
-    return dtype == DT_F64 ? prims / card->f64_rate : prims;
+    return dtype_is_double(dtype) ? prims / card->f64_rate : prims;
 }
 
 static uint32_t reduced_axes(const Kernel *kernel) {
@@ -23,13 +23,13 @@ static bool is_row_quotient(const Kernel *kernel, const Scalar *s) {
 
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
     const Scalar *s = scalar_get(kernel->scalars, id);
-    bool is_gpu = card->has->blocks && s->kind == SCALAR_PRIM && s->dtype == DT_F32;
+    bool is_gpu = card->has->blocks && s->kind == SCALAR_PRIM && dtype_is_single(s->dtype);
     if (is_gpu && is_row_quotient(kernel, s)) return COST_ROW_QUOTIENT;
     if (is_gpu && s->prim == PRIM_EXP) return COST_GPU_EXP;
     bool is_full = card->has->cores && s->kind == SCALAR_PRIM &&
                    scalartab_is_fast(kernel->scalars); /* CPUs have no shorter forms */
     if (is_full) return of_dtype(card, s->dtype, prim_info(prim_full(s->prim))->cost);
-    bool narrows = s->kind == SCALAR_CVT && s->dtype == DT_BF16 && card->has->cores;
+    bool narrows = s->kind == SCALAR_CVT && dtype_is_soft(s->dtype) && card->has->cores;
     return of_dtype(card, s->dtype,
                     narrows ? COST_CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
 }

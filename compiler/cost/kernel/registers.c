@@ -93,14 +93,14 @@ static bool is_branching(const Scalar *s) {
 
 /* Whether the machine computes two lanes of the dtype per instruction. */
 static bool is_paired(const Walk *w, Dtype dtype) {
-    return dtype == DT_F16 || (dtype == DT_BF16 && w->pairs_bf16);
+    return dtype_is_paired(dtype, w->pairs_bf16);
 }
 
 /* Whether an f32 value stays in the narrow pairs that it is widened from or rounded to: see
  * codegen/scalar/point_narrow.c. */
 static bool is_narrow(const Walk *w, ScalarId id) {
     const Scalar *s = scalar_get(w->scalars, id);
-    if (s->dtype != DT_F32) return false;
+    if (!dtype_is_single(s->dtype)) return false;
     if (s->kind == SCALAR_CVT) return is_paired(w, scalar_get(w->scalars, s->args[0])->dtype);
     if (s->kind != SCALAR_PRIM || prim_info(s->prim)->cost > 1) return false;
     for (int i = 0; i < 3; i++) {
@@ -218,7 +218,9 @@ static bool rounds_pairs(const Walk *w) {
     for (uint32_t i = 0; i < w->n; i++) {
         const Scalar *s = scalar_get(w->scalars, w->order[i]);
         const Scalar *arg = s->kind == SCALAR_CVT ? scalar_get(w->scalars, s->args[0]) : NULL;
-        if (arg && arg->kind == SCALAR_CVT && arg->dtype == DT_BF16 && !w->pairs_bf16) return true;
+        if (arg && arg->kind == SCALAR_CVT && dtype_is_paired(arg->dtype, true) &&
+            !is_paired(w, arg->dtype))
+            return true;
     }
     return false;
 }

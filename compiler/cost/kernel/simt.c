@@ -31,7 +31,7 @@ static double step_clocks(const Coster *c, const Pricing *p, double n_blocks) {
     double n = sched->gemm.tile_n / (sched->gemm.warps_n * WARP_THREADS / lanes_m);
     Reads left = reads_of(m, bytes), right = reads_of(n, bytes);
     double rate = fmin(1, c->card->lanes / (PROCESSOR_SCHEDULERS * (double)WARP_THREADS));
-    if (acc == DT_F64) rate *= c->card->f64_rate;
+    if (dtype_is_double(acc)) rate *= c->card->f64_rate;
     double copied = (sched->gemm.tile_m + sched->gemm.tile_n) * bytes / WORD_BYTES / WARP_THREADS;
     double own = m * n / rate + left.instructions + right.instructions;
     double busiest = ceil(n_blocks * warps / PROCESSOR_SCHEDULERS); /* warps of a scheduler */

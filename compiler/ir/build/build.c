@@ -200,7 +200,7 @@ static const char *int_problem(const Builder *b, const Operand *value, Dtype dty
     int64_t integer;
     if (!dim_is_const(b->dims, value->dim, &integer))
         return "is known only at run time and cannot be a number";
-    if (value->is_inexact && dtype_kind(dtype) == KIND_FLOAT)
+    if (value->is_inexact && dtype_is_float(dtype))
         return "comes from an integer division that was rounded down; write one side with a point";
     return float_problem((double)integer, dtype, number);
 }
@@ -214,7 +214,7 @@ const char *build_literal_problem(const Builder *b, const Operand *value, Dtype 
         return float_problem(value->number, dtype, number);
     case OPERAND_BOOL:
         *number = value->number;
-        return dtype == DT_BOOL ? NULL : "is no number";
+        return dtype_is_bool(dtype) ? NULL : "is no number";
     case OPERAND_TENSOR:
         break;
     }

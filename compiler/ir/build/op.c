@@ -72,7 +72,7 @@ bool build_common_dtype(Builder *b, OpId op, uint32_t n, const Operand *operands
     }
     if (!leader) *dtype = build_dtype_of(b, &operands[first]);
     for (uint32_t i = first + 1; i < n && !leader; i++)
-        if (operands[i].kind == OPERAND_FLOAT && *dtype == DT_I32) *dtype = DT_F32;
+        if (operands[i].kind == OPERAND_FLOAT && dtype_is_int(*dtype)) *dtype = DT_F32;
     return build_check_dtype(b, op, *dtype);
 }
 
@@ -103,7 +103,7 @@ static bool broadcast(Builder *b, OpId op, uint32_t n, const NodeId *args, Shape
 /* The first operand of a select. */
 static bool check_condition(Builder *b, OpId op, const Operand *operand) {
     Dtype dtype = build_dtype_of(b, operand);
-    if (dtype == DT_BOOL) return true;
+    if (dtype_is_bool(dtype)) return true;
     build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){.arg = 1},
                "the condition of `%s` is %s, not bool", op_info(op)->name, dtype_name(dtype))
         ->help = "Compare it: `x != 0`.";
@@ -233,7 +233,7 @@ static NodeId drop_vector_axes(Builder *b, NodeId gemm, bool row, bool column) {
 }
 
 static bool check_precision(Builder *b, Precision precision, Dtype dtype) {
-    if (precision == PRECISION_FULL || dtype == DT_F32) return true;
+    if (precision == PRECISION_FULL || dtype_is_single(dtype)) return true;
     build_fail(b, DIAG_UNSUPPORTED_DTYPE, (BuildPlace){.arg = 3},
                "`precision=\"%s\"` is for operands of f32, not %s", precision_name(precision),
                dtype_name(dtype));

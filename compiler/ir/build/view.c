@@ -190,7 +190,7 @@ NodeId build_pad(Builder *b, NodeId x, DimList low, DimList high, const Operand 
 
 bool build_check_gather(Builder *b, NodeId data, NodeId indices) {
     Dtype dtype = graph_node(b->graph, indices)->dtype;
-    if (dtype != DT_I32)
+    if (!dtype_in(dtype, DTS_INDEX))
         build_fail(b, DIAG_UNSUPPORTED_DTYPE, (BuildPlace){.arg = 2},
                    "indices of `gather` must be i32, not %s", dtype_name(dtype));
     else if (build_shape_of(b, data)->rank == 0)

@@ -311,24 +311,16 @@ static frt_status cuda_download(Device *device, void *to, const void *from, size
                                "copying from the device", err);
 }
 
-/* The value of CUtensorMapDataType. */
+enum { CUDA_MAP_TF32 = 11 };
+
+/* The CUtensorMapDataType of a map's elements. */
 static int map_dtype(const MapSpec *spec) {
-    switch (spec->dtype) {
-    case FRT_F64:
-        return 8;
-    case FRT_F32:
-        return spec->is_tf32 ? 11 : 7;
-    case FRT_F16:
-        return 6;
-    case FRT_BF16:
-        return 9;
-    case FRT_I32:
-        return 3;
-    case FRT_BOOL:
-    case FRT_DTYPE_COUNT:
-        break;
-    }
-    return 0; /* bool: the map has bytes */
+    static const int types[FRT_DTYPE_COUNT] = {
+#define X(symbol, number, name, safetensors, bytes, map) [number] = map,
+#include <frt_dtype.def>
+#undef X
+    };
+    return spec->is_tf32 ? CUDA_MAP_TF32 : types[spec->dtype];
 }
 
 static frt_status cuda_encode_map(Device *device, const MapSpec *spec, void *map, frt_error *err) {

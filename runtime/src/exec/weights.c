@@ -45,7 +45,7 @@ static const struct {
 
 const char *weights_dtype_word(frt_dtype dtype) {
     static const char *const words[FRT_DTYPE_COUNT] = {
-#define X(id, number, name, safetensors, bytes) [number] = safetensors,
+#define X(symbol, number, name, safetensors, bytes, map) [number] = safetensors,
 #include <frt_dtype.def>
 #undef X
     };

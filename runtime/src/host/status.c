@@ -45,7 +45,7 @@ typedef struct DtypeRow {
 } DtypeRow;
 
 static const DtypeRow dtypes[FRT_DTYPE_COUNT] = {
-#define X(id, number, name, safetensors, bytes) [number] = {name, bytes},
+#define X(symbol, number, name, safetensors, bytes, map) [number] = {name, bytes},
 #include <frt_dtype.def>
 #undef X
 };
