@@ -128,11 +128,11 @@ compile = $(call say,CC )mkdir -p $(@D) && $(CC) $(CFLAGS)
 $(O)/compiler/%.o: compiler/%.c
 	$(compile) $(INC) -Icompiler -Icompiler/include -Iruntime/include -c -o $@ $<
 $(O)/gen/%.o: $(GEN)/%.c
-	$(compile) $(FRONT_INC) -Icompiler -c -o $@ $<
+	$(compile) $(FRONT_INC) -Icompiler -Iruntime/include -c -o $@ $<
 $(O)/runtime/%.o: runtime/%.c
 	$(compile) -Iruntime/include -Iruntime/src -c -o $@ $<
 $(O)/tools/%.o: tools/%.c
-	$(compile) -Icompiler -Icompiler/include -c -o $@ $<
+	$(compile) -Icompiler -Icompiler/include -Iruntime/include -c -o $@ $<
 
 TEST_INC = -Itests -Icompiler -Icompiler/include -Iruntime/include
 $(call objs,$(wildcard tests/*/test_rt_*.c tests/*/rt_*.c tests/fake/*.c tests/fuzz/*.c)): TEST_PLUS = -Iruntime/src
@@ -393,7 +393,7 @@ wc-check: ## Check that no file passes 700 lines and no function 60
 VERSION = $(shell sed -n 's/^\#define FUSEC_VERSION "\(.*\)"/\1/p' compiler/include/fusec.h)
 TARBALL = build/fusec-$(VERSION)-x86_64-linux.tar.gz
 $(O)/packaging/%.o: packaging/%.c
-	$(compile) -Icompiler -c -o $@ $<
+	$(compile) -Icompiler -Iruntime/include -c -o $@ $<
 build/gen_cli: $(O)/packaging/gen_cli.o $(O)/compiler/cli/options.o
 	$(call say,LINK )$(CC) -o $@ $^
 .PHONY: package uninstall dist check-install
