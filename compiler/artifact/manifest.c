@@ -571,7 +571,7 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     put_dim(w, launch_grid(plan, launch, v));
     put_int(w, block_of(w, first, variant));
     /* Dynamic shared memory; the kernel declares its static arrays itself. */
-    put_int(w, (int64_t)launch_shared_bytes(plan, launch, v) + variant->smem_bytes);
+    put_int(w, (int64_t)launch_shared_bytes(plan, launch, v) + variant->kept_shared_bytes);
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_pdl) put_word(w, FRT_WAITS);
     if (variant->is_resident) text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);

@@ -55,7 +55,7 @@ Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const
     const Sched *sched = &variant->sched;
     if (!card->has->blocks) return (Pressure){.n_blocks = 1, .occupancy = 1};
     Pressure p = {.registers = registers_of_thread(arena, kernel, *sched)};
-    p.shared_bytes = variant->smem_bytes +
+    p.shared_bytes = variant->kept_shared_bytes +
                      (variant->shared_bytes
                           ? variant->shared_bytes
                           : template_cost(sched->template)->shared_bytes(arena, kernel, variant));

@@ -75,7 +75,7 @@ static bool is_stored(const Trial *t, uint32_t buffer) {
     return launch_stores_to(&t->together, trial_launch(t), buffer);
 }
 
-static uint32_t smem_bytes(const Trial *t) {
+static uint32_t kept_bytes(const Trial *t) {
     return launch_smem_offset(&t->together, trial_launch(t), NULL, UINT32_MAX, NULL);
 }
 
@@ -113,7 +113,7 @@ static bool fill_smem(const Composer *c, Trial *t) {
     for (uint32_t b = 0; b < t->together.buffers.n; b++)
         if (is_stored(t, b) && trial_is_private(c, t, b))
             t->together.buffers.data[b].space = BUFFER_SHARED;
-    if (smem_bytes(t) + own > LAUNCH_ONE_BLOCK_BYTES) return false;
+    if (kept_bytes(t) + own > LAUNCH_ONE_BLOCK_BYTES) return false;
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = trial_kernel(t, k);
         for (uint32_t i = 0; i < kernel->args.n; i++) {
@@ -122,7 +122,7 @@ static bool fill_smem(const Composer *c, Trial *t) {
                 !is_worth_copying(c, t, kernel, buffer))
                 continue;
             vec_push(c->arena, &launch->copied, buffer);
-            if (smem_bytes(t) + own > LAUNCH_ONE_BLOCK_BYTES) launch->copied.n--;
+            if (kept_bytes(t) + own > LAUNCH_ONE_BLOCK_BYTES) launch->copied.n--;
         }
     }
     return true;
@@ -181,7 +181,7 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     drop_needless(t);
     const Kernel *first = trial_kernel(t, 0);
     for (uint32_t v = 0; v < first->n_variants; v++) {
-        first->variants[v].smem_bytes = smem_bytes(t);
+        first->variants[v].kept_shared_bytes = kept_bytes(t);
         first->variants[v].symbol = v ? str_format(c->arena, "%s_v%u", symbol, v) : symbol;
     }
     return REASON_NONE;

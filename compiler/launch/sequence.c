@@ -116,7 +116,7 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     for (uint32_t i = 0; i < consumer->args.n && has_smem; i++)
         sequence_set_space(c, t, consumer->args.data[i], BUFFER_SHARED);
     trial_merge(t);
-    if (has_blocks) sequence_set_smem_bytes(t);
+    if (has_blocks) sequence_set_kept_bytes(t);
     return REASON_NONE;
 }
 

@@ -7,10 +7,10 @@
 
 /* Deep stages give way to what is on chip, so that a block has what every target's blocks may.
  * Where wgmma is, they have done so already. */
-static void make_room(Variant *variant, uint32_t smem_bytes) {
+static void make_room(Variant *variant, uint32_t kept_bytes) {
     Sched *sched = &variant->sched;
     if (template_info(sched->template)->uses_copy_engine) return;
-    while (variant->shared_bytes + smem_bytes > LAUNCH_DYNAMIC_BYTES &&
+    while (variant->shared_bytes + kept_bytes > LAUNCH_DYNAMIC_BYTES &&
            sched->gemm.stages > LAUNCH_LEAST_STAGES) {
         variant->shared_bytes -= variant->shared_bytes / sched->gemm.stages;
         sched->gemm.stages--;
@@ -22,7 +22,7 @@ void sequence_set_space(const Composer *c, Trial *t, uint32_t buffer, BufferSpac
         t->together.buffers.data[buffer].space = space;
 }
 
-void sequence_set_smem_bytes(Trial *t) {
+void sequence_set_kept_bytes(Trial *t) {
     const Launch *launch = trial_launch(t);
     Kernel *first = sequence_first(t);
     bool is_at_once = form_info(sequence_consumer(t)->form)->multiplies;
@@ -30,11 +30,11 @@ void sequence_set_smem_bytes(Trial *t) {
         Variant *variant = &first->variants[v];
         if (template_info(variant->sched.template)->uses_copy_engine && is_at_once)
             continue; /* it passes in registers */
-        variant->smem_bytes =
+        variant->kept_shared_bytes =
             launch_smem_offset(&t->together, launch, &variant->sched, UINT32_MAX, NULL);
         for (uint32_t k = 0; k < launch->n; k++)
             if (trial_kernel(t, k)->variants[v].shared_bytes)
-                make_room(&trial_kernel(t, k)->variants[v], variant->smem_bytes);
+                make_room(&trial_kernel(t, k)->variants[v], variant->kept_shared_bytes);
     }
 }
 
@@ -73,5 +73,5 @@ bool sequence_fits(const Composer *c, Trial *t) {
     }
     for (uint32_t i = 0; i < consumer->args.n; i++)
         sequence_set_space(c, t, consumer->args.data[i], BUFFER_GLOBAL);
-    return has_room && first->variants[0].smem_bytes + most <= LAUNCH_SMEM_BYTES;
+    return has_room && first->variants[0].kept_shared_bytes + most <= LAUNCH_SMEM_BYTES;
 }

@@ -37,6 +37,6 @@ bool sequence_pays(const Composer *c, Trial *t, TrialPrices *prices);
 /* GPU: whether the largest tile leaves shared memory for what would pass to the consumer. */
 bool sequence_fits(const Composer *c, Trial *t);
 /* GPU: of the sequence, once it has the consumer. */
-void sequence_set_smem_bytes(Trial *t);
+void sequence_set_kept_bytes(Trial *t);
 
 #endif

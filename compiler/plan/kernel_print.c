@@ -244,7 +244,7 @@ static void print_variant(const Printer *p, const Variant *v) {
     text_puts(p->out, ", grid ");
     dim_print(p->dims, v->grid, p->out);
     if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
-    if (v->smem_bytes) text_printf(p->out, ", on chip %u", v->smem_bytes);
+    if (v->kept_shared_bytes) text_printf(p->out, ", on chip %u", v->kept_shared_bytes);
     predicate_print(&v->predicate, p->dims, p->out);
     if (v->price.group) print_price(p, &v->price);
     if (v->is_resident) text_puts(p->out, ", shared out among a block a processor");

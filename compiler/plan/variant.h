@@ -30,14 +30,16 @@ typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
     bool is_shared; /* the function is another kernel's, which is structurally the same */
     Sched sched;
-    DimId grid;            /* blocks (GPU) or work units (CPU) */
-    bool is_resident;      /* GPU: no more blocks than processors, which share the grid's */
-    uint32_t shared_bytes; /* GPU: of dynamic shared memory */
+    DimId grid;       /* blocks (GPU) or work units (CPU) */
+    bool is_resident; /* GPU: the blocks are persistent: at most one a processor, and they share the
+                       * grid's work */
+    uint32_t shared_bytes;      /* GPU: dynamic shared memory of the template */
+    uint32_t kept_shared_bytes; /* GPU: dynamic shared memory behind it, of buffers that the launch
+                                 * keeps there (BUFFER_SHARED); the launch's first kernel has it */
     TensorMap maps[MAX_MAPS];
     uint32_t n_maps;
     Predicate predicate; /* the variant applies where it holds and the maps can be made */
     Price price;
-    uint32_t smem_bytes; /* GPU: of dynamic shared memory, for what the launch keeps on chip */
     RowCache row_cache;
 } Variant;
 

@@ -101,7 +101,7 @@ static void check_places(const Plan *plan, const Launch *launch) {
             int64_t bytes = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, b));
             cr_expect(place.offset_bytes % 16 == 0 && place.offset_bytes + bytes <= all);
             cr_expect_leq(place.offset_bytes + SMEM_ACCESS_BYTES, all);
-            cr_expect_eq(all, launch_kernel(plan, launch, 0)->variants[0].smem_bytes);
+            cr_expect_eq(all, launch_kernel(plan, launch, 0)->variants[0].kept_shared_bytes);
             if (place.offset_bytes < ends) continue; /* met before */
             cr_expect(place.offset_bytes - ends < 16);
             ends = place.offset_bytes + (uint32_t)bytes;
@@ -189,7 +189,7 @@ Test(turn, code_copies_first_and_fits) {
         PtxReport report;
         if (launch.mode == LAUNCH_ONE_BLOCK && compiled_assemble(&c, (PtxOptions){0}, &report)) {
             cr_expect(ptx_is_in_registers(&report), "%s", cases[i / 2].source);
-            uint32_t chip = launch_kernel(plan, &launch, 0)->variants[0].smem_bytes;
+            uint32_t chip = launch_kernel(plan, &launch, 0)->variants[0].kept_shared_bytes;
             for (uint32_t f = 0; f < report.functions.n; f++)
                 cr_expect_leq(report.functions.data[f].shared_bytes + chip, MOST_SHARED);
         }
@@ -231,7 +231,8 @@ Test(turn, copies_make_a_function) {
         kernels[i] = c.driver.plans[i]->kernels.data;
         cr_assert_eq(plan_launch_of(c.driver.plans[i], 0)->n, 3);
     }
-    cr_expect_gt(kernels[0]->variants[0].smem_bytes, kernels[1]->variants[0].smem_bytes);
+    cr_expect_gt(kernels[0]->variants[0].kept_shared_bytes,
+                 kernels[1]->variants[0].kept_shared_bytes);
     cr_expect(!kernels[1]->variants[0].is_shared);
     compile_free(&c);
 }

@@ -278,7 +278,7 @@ Test(launch, gated_pairs_multiply_at_once) {
             LaunchMap maps[MAX_LAUNCH_MAPS];
             bool is_at_once = sched_engine(&variant->sched) == GEMM_WGMMA;
             n_at_once += is_at_once;
-            cr_expect((variant->smem_bytes == 0) == is_at_once);
+            cr_expect((variant->kept_shared_bytes == 0) == is_at_once);
             cr_expect_eq(launch_maps(plan, &launch, v, maps), is_at_once ? n + 1 : 0);
             if (!is_at_once) continue;
             cr_expect(maps[0].kernel == 0 && maps[0].map == 0);
@@ -313,7 +313,7 @@ Test(launch, deep_stages_leave_room_on_chip) {
         const Sched *s = &kernel->variants[v].sched;
         uint32_t n_bytes = (s->gemm.tile_m + s->gemm.tile_n) * s->gemm.tile_k * 2 * s->gemm.stages;
         uint32_t shared = kernel->variants[v].shared_bytes,
-                 on_chip = kernel->variants[v].smem_bytes;
+                 on_chip = kernel->variants[v].kept_shared_bytes;
         cr_expect(on_chip >= s->gemm.tile_m * s->gemm.tile_n * 2);
         cr_expect(shared == 0 || shared == n_bytes);
         cr_expect(shared == 0 || shared + on_chip <= 96 * 1024, "%u and %u", shared, on_chip);

@@ -68,7 +68,7 @@ static void check_room(const Plan *plan, const PtxFunction *function, const Targ
     for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
         const Variant *variant = &launch_kernel(plan, &launch, 0)->variants[v];
         if (strcmp(variant->symbol, function->name) != 0) continue;
-        uint32_t bytes = launch_shared_bytes(plan, &launch, v) + variant->smem_bytes;
+        uint32_t bytes = launch_shared_bytes(plan, &launch, v) + variant->kept_shared_bytes;
         cr_expect_leq(bytes + function->shared_bytes, most, "%s for %s: %u + %u", function->name,
                       target->name, bytes, function->shared_bytes);
     }

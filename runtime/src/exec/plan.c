@@ -113,27 +113,27 @@ static frt_status fail_map(const frt_program *program, const Step *step, const M
                     step->label, map->arg);
 }
 
-/* Choosing a variant of a launch. */
-typedef struct Choice {
+/* Selecting a variant of a launch. */
+typedef struct Selection {
     const frt_program *program;
     const Step *step;
     const Launch *launch;
     DimValues dims;
     MapSpec *specs; /* FRT_MAX_MAPS of them: the maps of the variant tried last */
     uint32_t n_made;
-} Choice;
+} Selection;
 
-static const Variant *variant_of(const Choice *c, uint32_t i) {
+static const Variant *variant_of(const Selection *c, uint32_t i) {
     return &c->program->m->variants[c->step->first_variant + i];
 }
 
-static bool try_maps(Choice *c, uint32_t i) {
+static bool try_maps(Selection *c, uint32_t i) {
     c->n_made = make_maps(c->program, c->step, variant_of(c, i), c->launch, c->dims, c->specs);
     return c->n_made == variant_of(c, i)->n_maps;
 }
 
 /* Evaluates the measures of a price. False: one overflows. */
-static bool measure(const Choice *c, const Price *price, int64_t measures[FRT_MAX_MEASURES]) {
+static bool measure(const Selection *c, const Price *price, int64_t measures[FRT_MAX_MEASURES]) {
     bool is_good = true;
     for (uint32_t i = 0; i < price->n_measures && is_good; i++) {
         is_good =
@@ -143,7 +143,7 @@ static bool measure(const Choice *c, const Price *price, int64_t measures[FRT_MA
 }
 
 /* The predicted time of a variant. An overflow counts as the largest value. */
-static int64_t price_of(const Choice *c, const Price *price, const int64_t *measures) {
+static int64_t price_of(const Selection *c, const Price *price, const int64_t *measures) {
     int64_t each = price->fixed;
     int64_t blocks = 0;
     bool is_good =
@@ -164,7 +164,7 @@ static int64_t price_of(const Choice *c, const Price *price, const int64_t *meas
 /* Searches the group that begins at variant `*i` for the cheapest applicable variant; the first
  * wins a tie. True: `*i` is that variant. False: none applies, and `*i` is the last of the
  * group. */
-static bool try_group(Choice *c, uint32_t *i) {
+static bool try_group(Selection *c, uint32_t *i) {
     enum { MAX = FRT_MAX_VARIANTS };
     uint32_t first = *i;
     uint32_t n = 0;
@@ -204,7 +204,7 @@ static bool try_group(Choice *c, uint32_t *i) {
 /* The first variant whose predicate holds and whose maps can be made. A group with prices counts as
  * its cheapest such variant. The last variant has no predicate, so it fails only if a map cannot be
  * made. */
-static frt_status choose_variant(Choice *c, uint32_t *chosen, frt_error *err) {
+static frt_status select_variant(Selection *c, uint32_t *chosen, frt_error *err) {
     for (*chosen = 0; *chosen < c->step->n_variants; ++*chosen) {
         const Variant *variant = variant_of(c, *chosen);
         bool applies = variant->price.group > 0 ? try_group(c, chosen)
@@ -308,7 +308,7 @@ static frt_status prepare_launch(frt_program *program, const Step *step, PlanSte
     uint32_t chosen = 0;
     frt_status status = set_params(program, step, launch, regions, dims, err);
     if (!status) {
-        status = choose_variant(&(Choice){program, step, launch, dims, specs, 0}, &chosen, err);
+        status = select_variant(&(Selection){program, step, launch, dims, specs, 0}, &chosen, err);
     }
     if (status) {
         return status;
