@@ -1,4 +1,4 @@
-/* Laying operands of GEMMs out anew. See layout.h. */
+/* Copies operands of GEMMs into a better layout. See layout.h. */
 #include "layout/layout.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -18,7 +18,7 @@ typedef struct Layout {
     const Target *target;
 } Layout;
 
-/* Whether the operand is read from params and what init steps make of them, and nothing else. */
+/* Whether the operand depends only on params and on prepared buffers. */
 static bool comes_from_params(const Packing *p, const Kernel *gemm, ScalarId value) {
     const bool *live = kernel_needed_scalars(p->arena, gemm, &value, 1);
     bool any = false;
@@ -57,8 +57,8 @@ static bool lay_out_cpu(Layout *l, uint32_t gemm) {
     return true;
 }
 
-/* Rows of params are known to be odd, or left as they are: of those whose extents are open, init
- * kernels could be told no better. */
+/* Copies an operand made of params whose rows are not aligned. Extents of params are usually known.
+ * If one is unknown, the operand stays as it is, because an init kernel could not decide either. */
 static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
     const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
     DimTab *dims = l->packing.dims;
@@ -91,8 +91,8 @@ static PackRequest along_k(const Packing *p, const Kernel *gemm, bool is_left) {
                          .stored = pitch};
 }
 
-/* How the operand is to lie so that wgmma takes 32 bits of it (template/wgmma.h). False: it does.
- */
+/* Finds the layout in which wgmma reads a 32-bit operand (template/wgmma.h). False if the operand
+ * already has this layout. */
 static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequest *request) {
     const Kernel *kernel = &p->plan->kernels.data[gemm];
     OperandRows rows = gemm_operand_rows(kernel, is_left);
@@ -104,7 +104,7 @@ static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequ
     return true;
 }
 
-/* Whether the copies that every run makes pay, at all extents. */
+/* Whether the copies that every run makes are faster at all cost points. */
 static bool pays(Layout *l, uint32_t gemm, const PackRequest *requests, uint32_t n) {
     CostPoints points = cost_points(l->packing.arena, l->packing.dims, DEVICE_GPU);
     LayoutPrices prices;
@@ -115,7 +115,8 @@ static bool pays(Layout *l, uint32_t gemm, const PackRequest *requests, uint32_t
             prices_are_better(&points, &prices.as_is, &prices.laid_out, &prices.as_is));
 }
 
-/* How many operands are to lie otherwise; 0 also where one cannot: one alone would not do. */
+/* Returns the number of operands that need another layout; 0 also if one of them cannot be copied,
+ * because the other copy alone is of no use. */
 static uint32_t find_requests(const Packing *p, uint32_t gemm,
                               PackRequest requests[MAX_PACK_REQUESTS]) {
     uint32_t n = 0;
@@ -126,7 +127,7 @@ static uint32_t find_requests(const Packing *p, uint32_t gemm,
     return n;
 }
 
-/* tf32: both operands along k, or none. */
+/* tf32: copies both operands so that they lie along k, or neither. */
 static bool lay_out_tf32(Layout *l, uint32_t gemm) {
     PackRequest requests[MAX_PACK_REQUESTS];
     uint32_t n = find_requests(&l->packing, gemm, requests);
@@ -136,15 +137,15 @@ static bool lay_out_tf32(Layout *l, uint32_t gemm) {
     return any;
 }
 
-/* Whether wgmma takes it where both operands lie along k. */
+/* Whether wgmma could run this GEMM if both operands lay along k. */
 static bool wants_along_k(const Layout *l, const Kernel *kernel) {
     return form_info(kernel->form)->multiplies && !kernel->is_init && l->target->has_wgmma &&
            kernel->reduces.data[0].precision == PRECISION_TF32 &&
            sched_gpu_gemm_copies(l->packing.plan, kernel);
 }
 
-/* Of products that were left as they are, those that pay to be laid out at some extents: from the
- * last on, since each moves the kernels behind it. */
+/* For GEMMs whose operands were left as they are: adds copies that pay at some extents only. The
+ * loop runs from the last kernel, because an addition moves the kernels after it. */
 static bool lay_out_at_some(Layout *l) {
     Plan *plan = l->packing.plan;
     bool any = false;

@@ -1,4 +1,4 @@
-/* Kernels that lay operands out anew. See pack.h. */
+/* Kernels that copy operands. See pack.h. */
 #include "layout/pack.h"
 #include "machine/tuning.h"
 #include "plan/plan.h"
@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* The kernel that lays an operand out, being made, and the address at which the GEMM finds an
- * element. */
+/* The copy kernel under construction, and the address at which the GEMM reads an element. */
 typedef struct Packer {
     Packing *packing;
     const Kernel *gemm;
@@ -18,11 +17,11 @@ typedef struct Packer {
     ScalarTab *scalars;
     Rebuild rebuild;
     Shape shape;
-    IndexId store, load; /* addresses, in `to` and in `from` */
+    IndexId store, load; /* addresses in `to` and in `from` */
 } Packer;
 
-/* One more axis of the new buffer, inside the ones so far, which lie `pitch` apart for the reader.
- * Returns the index along it in `to`; `at` is the same in `from`. */
+/* Adds an axis to the new buffer, inside its axes so far. The reader steps over the axis by
+ * `pitch`. Returns the index along the axis in `to`; `at` is the same index in `from`. */
 static IndexId add_pitched_axis(Packer *p, DimId extent, DimId pitch, IndexId at) {
     IndexId own = index_axis(p->to, index_new_axis(p->to, extent));
     p->store = index_add(p->to, index_scale(p->to, p->store, extent), own);
@@ -35,7 +34,7 @@ static IndexId add_axis(Packer *p, DimId extent, IndexId at) {
     return add_pitched_axis(p, extent, extent, at);
 }
 
-/* The batches that the operand depends on, as one axis of the buffer's shape. */
+/* Adds the batch axes that the operand depends on, as one axis of the buffer's shape. */
 static void add_batches(Packer *p) {
     DimTab *dims = p->packing->dims;
     uint32_t axes = scalar_get(p->gemm->scalars, p->value)->axes;
@@ -49,7 +48,7 @@ static void add_batches(Packer *p) {
     }
 }
 
-/* Returns what guards the elements that are no padding. */
+/* Returns the guard of the elements that are not padding. */
 static GuardId add_panels(Packer *p) {
     DimTab *dims = p->packing->dims;
     DimId width = dim_const(dims, p->request.width), zero = dim_const(dims, 0);
@@ -77,7 +76,7 @@ static GuardId add_rows(Packer *p) {
     return guard_and(p->scalars, GUARD_NONE, at, dim_const(dims, 0), extent);
 }
 
-/* The operand's elements, zeros in the padding. */
+/* The operand's elements, with zeros in the padding. */
 static ScalarId add_value(Packer *p) {
     p->store = index_dim(p->to, dim_const(p->packing->dims, 0));
     p->load = index_dim(p->from, dim_const(p->packing->dims, 0));
@@ -97,7 +96,8 @@ static Str pack_name(const Packing *l, const Kernel *gemm, const PackRequest *re
     return name;
 }
 
-/* The text of a short program; NULL of one that is too long to be compared. */
+/* A text of the operand's program by which equal copies are found; NULL if the program is too long
+ * to compare. */
 static const char *text_of(const Packer *p, ScalarId value) {
     Text text = {.arena = p->packing->arena};
     if (scalar_count(p->scalars) > LAYOUT_SHARED_SCALARS) return NULL;
@@ -114,8 +114,8 @@ static uint32_t find_made(const Packing *l, const char *text) {
     return UINT32_MAX;
 }
 
-/* Adds the kernel and its buffer; UINT32_MAX when that would be too large, or is to be prepared but
- * needs a dim that params leave open. */
+/* Adds the kernel and its buffer. Returns UINT32_MAX if the buffer would be too large, or if a
+ * prepared buffer needs a dim that params do not determine. */
 static uint32_t add_kernel(Packer *p, ScalarId value) {
     Packing *l = p->packing;
     bool is_init = p->request.made_of == MADE_OF_PARAMS;

@@ -1,4 +1,4 @@
-/* The value from which on the copies pay is found by prices. See pack_dynamic.h. */
+/* Finds by prices the extent from which on copies pay. See pack_dynamic.h. */
 #include "layout/pack_dynamic.h"
 #include "machine/tuning.h"
 
@@ -14,11 +14,11 @@ typedef struct Searcher {
     uint32_t gemm;
     const PackRequest *requests;
     uint32_t n_requests;
-    DimId measure;   /* rows of the other operand, for each of which a copy is read again */
-    uint32_t symbol; /* the only one in it */
+    DimId measure;   /* rows of the other operand (each of them reads a copy again), or k */
+    uint32_t symbol; /* the only symbol in `measure` */
 } Searcher;
 
-/* Where a copy is, that runs make. */
+/* Whether a run copies this operand. */
 static bool is_copied(const Searcher *c, bool is_left) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_requests; i++)
@@ -27,8 +27,8 @@ static bool is_copied(const Searcher *c, bool is_left) {
     return any;
 }
 
-/* What may decide: the rows of the other operand, or else how deep the product is. False: it does
- * not go with one declared symbol, or has nothing to do with the copies. */
+/* Sets the extent that decides: the rows of the other operand, or k. Returns false if the extent is
+ * not a function of one declared symbol, or has no influence on the copies. */
 static bool take_measure(Searcher *c, uint32_t axis) {
     const Kernel *kernel = &c->packing->plan->kernels.data[c->gemm];
     const DimTab *dims = c->packing->dims;
@@ -43,7 +43,7 @@ static bool take_measure(Searcher *c, uint32_t axis) {
     return !dim_symbol_info(dims, c->symbol)->rule;
 }
 
-/* Values of the symbol, ascending, the others as always. */
+/* Cost points with ascending values of the symbol; the other dims have their default values. */
 static CostPoints sweep(const Searcher *c, int64_t from, int64_t to) {
     Arena *arena = c->packing->arena;
     const DimTab *dims = c->packing->dims;
@@ -61,7 +61,7 @@ static CostPoints sweep(const Searcher *c, int64_t from, int64_t to) {
     return points;
 }
 
-/* The last of the points that is followed only by such where the copies pay; n: none is. */
+/* The first point from which on the copies pay at all points; n if there is none. */
 static uint32_t first_that_pays(const Searcher *c, const CostPoints *points) {
     LayoutPrices prices;
     uint32_t first = points->n;
@@ -73,7 +73,7 @@ static uint32_t first_that_pays(const Searcher *c, const CostPoints *points) {
     return first;
 }
 
-/* From which value of the measure on they pay; 0: from none, or wherever it is. */
+/* The value of the measure from which on the copies pay; 0 if they pay nowhere or everywhere. */
 static int64_t find_least(const Searcher *c) {
     const DimTab *dims = c->packing->dims;
     const DimSymbol *symbol = dim_symbol_info(dims, c->symbol);
@@ -89,7 +89,8 @@ static int64_t find_least(const Searcher *c) {
     return first < points.n ? (int64_t)dim_number(dims, c->measure, points.dims[first]) : 0;
 }
 
-/* Sets the measure that decides; 0: none does. */
+/* Sets the measure that decides and returns the value from which on copies pay; returns 0 if no
+ * measure decides. */
 static int64_t find_measure(Searcher *c) {
     const Kernel *kernel = &c->packing->plan->kernels.data[c->gemm];
     const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
@@ -99,7 +100,8 @@ static int64_t find_measure(Searcher *c) {
     return least;
 }
 
-/* Of rows that may follow in its blocks there is one kernel, and what is wanted as one is one. */
+/* Whether the plan may hold the GEMM twice. A GEMM that may get a row epilogue stays one kernel,
+ * and so does a GEMM in a `fuse must` block. */
 static bool may_be_two(const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
     if (kernel->choice || kernel->is_init ||
@@ -111,7 +113,7 @@ static bool may_be_two(const Plan *plan, const Kernel *kernel) {
     return true;
 }
 
-/* A kernel that lays an operand out, in runs that need it. */
+/* Makes the copy start only in the alternative. */
 static void start_in_alternative(Plan *plan, Kernel *copy, const Choice *choice) {
     Buffer *buffer = &plan->buffers.data[copy->stages.data[0].stores.data[0].buffer];
     DimTab *dims = plan->graph->dims;

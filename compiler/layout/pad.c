@@ -11,12 +11,13 @@
 typedef struct Pitches {
     const Graph *graph;
     const bool *is_stored;
-    bool *is_wanted, *is_broken; /* per node: whether rows are read as such; or as no rows */
+    bool *is_wanted, *is_broken; /* per node: a tensor core GEMM reads its rows; something reads it,
+                                  * but not by rows */
     uint32_t n_visits;
 } Pitches;
 
-/* The stored value that `node` is a view of, NODE_NONE if none, and its last coordinate by those of
- * the view, in `tab`. */
+/* The stored value of which `node` is a view, or NODE_NONE. Sets `last` to the value's last
+ * coordinate as a function of the view's coordinates, in `tab`. */
 static NodeId find_root(const Pitches *p, NodeId node, IndexTab *tab, IndexId *last) {
     const Graph *graph = p->graph;
     IndexId coords[MAX_RANK], below[MAX_RANK];
@@ -73,7 +74,7 @@ static bool has_gemms(const Graph *graph) {
     return false;
 }
 
-/* Whether nothing after `last` reads the value. */
+/* Whether no node after `last` reads the value. */
 static bool ends_at(const Graph *graph, NodeId value, NodeId last) {
     for (NodeId id = last + 1; id < graph->nodes.n; id++)
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
@@ -81,8 +82,9 @@ static bool ends_at(const Graph *graph, NodeId value, NodeId last) {
     return true;
 }
 
-/* Rows that a value with such rows is made of, element by element, are as far apart: then it can
- * take their place in memory (plan/in_place.h). `at`: on the way there from `made`. */
+/* A value that a padded value is computed from element by element gets the same pitch, so that the
+ * padded value can be stored in place of it (plan/in_place.h). `at` is a node on the way down from
+ * `made`. */
 static void want_below(Pitches *p, NodeId made, NodeId at) {
     const Node *wanted = graph_node(p->graph, made), *node = graph_node(p->graph, at);
     OpClass cls = op_info(node->op)->cls;
@@ -115,7 +117,7 @@ DimId *pad_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
         const Node *node = graph_node(graph, id);
         if (!p.is_wanted[id] || p.is_broken[id]) continue;
         DimId extent = node->shape.dims[node->shape.rank - 1];
-        /* Of rows of one element there is nothing to read row by row. */
+        /* A row of one element needs no alignment. */
         if (dim_equals_const(graph->dims, extent, 1)) continue;
         DimId pitch = pad_pitch(graph->dims, extent, node->dtype);
         pitches[id] = pitch == extent ? DIM_NONE : pitch;

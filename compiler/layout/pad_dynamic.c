@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-enum { HALF_BYTES = 2 }; /* of an element: what the copy engine's products are made of */
+enum { HALF_BYTES = 2 }; /* element size of the GEMMs that use the copy engine */
 
-/* Whether the operand's elements lie as in a matrix of its batches, rows and `inner`, without
- * gaps: then it can be read in place of a copy. */
+/* Whether the operand is contiguous over its batches, rows and `inner`: only then can the GEMM read
+ * it in place of a copy. */
 static bool is_dense(const Kernel *gemm, const OperandRows *rows, const Scalar *s) {
     IndexTab *tab = scalartab_indices(gemm->scalars);
     uint32_t k = gemm_axis_k(gemm), outer = rows->inner == k ? rows->axis : k;
@@ -27,13 +27,13 @@ static bool is_dense(const Kernel *gemm, const OperandRows *rows, const Scalar *
     return dense == s->index;
 }
 
-/* What decides whether rows are copied. They are as good where they lie, at a pitch that is a
- * multiple of `best` elements, or of `whole` where they are seldom read; and a copy does not pay
- * where depth and work are small. */
+/* The rule that decides whether rows are copied. Rows need no copy if their pitch is a multiple of
+ * `best` elements, or of `whole` elements and they are read only a few times. A copy does not pay
+ * if depth and work are small. */
 typedef struct CopyRule {
     DimId extent; /* elements of a row */
     int64_t padded, best, whole;
-    DimId n_reads, depth, work; /* DIM_NONE: never small */
+    DimId n_reads, depth, work; /* DIM_NONE counts as large */
     int64_t small_reads, small_depth, small_work;
     int64_t elem_bytes;
 } CopyRule;
@@ -57,7 +57,7 @@ static CopyRule copy_rule_of(const Packing *p, const Kernel *gemm, const Operand
                       .elem_bytes = rows->elem_bytes};
 }
 
-/* Rows at a pitch of so many elements are good as they lie. */
+/* Adds the exception that rows with a pitch of a multiple of `elems` elements are not copied. */
 static Predicate *except_rows_of(DimRule *rule, const CopyRule *of, int64_t elems) {
     Predicate *unless = condition_except(&rule->copied);
     predicate_align(unless, elems * of->elem_bytes, 1);
@@ -78,7 +78,7 @@ static DimRule rule_of(const CopyRule *of) {
     return rule;
 }
 
-/* `name.what`, with a number where there is such a symbol. Names of the source have no dot. */
+/* `name.what`, with a number appended if that symbol exists. Names in the source contain no dot. */
 static Str symbol_name(const Packing *p, Str name, const char *what) {
     Str own = str_format(p->arena, "%s.%s", name, what);
     for (uint32_t i = 0, n = 2; i < dim_n_symbols(p->dims); i++) {
@@ -102,7 +102,7 @@ static uint32_t declare(const Packing *p, uint32_t source, const DimRule *rule, 
     return dim_declare(p->dims, symbol);
 }
 
-/* Of rows that several products read, the first decides when they are copied. */
+/* If several GEMMs read the same rows, the rule of the first one decides. */
 static const DynamicPitch *find_pitch(const Packing *p, uint32_t source, const DimRule *rule) {
     for (uint32_t i = 0; i < p->plan->dynamic_pitches.n; i++) {
         const DynamicPitch *pitch = &p->plan->dynamic_pitches.data[i];
@@ -129,15 +129,15 @@ static bool is_const(const Packing *p, DimId dim) {
     return dim != DIM_NONE && dim_is_const(p->dims, dim, &value);
 }
 
-/* The depth and how often is read are operands of the work, but that of no outputs is 0 whatever
- * they are. */
+/* A `work` of 0 (a GEMM without outputs) makes the product of its extents constant, so depth and
+ * reads are tested too. */
 static bool is_known(const Packing *p, const CopyRule *rule) {
     bool are_reads_known = rule->n_reads == DIM_NONE || is_const(p, rule->n_reads);
     return is_const(p, rule->extent) && is_const(p, rule->work) && is_const(p, rule->depth) &&
            are_reads_known;
 }
 
-/* Whether the operand could have to be copied, and then can. */
+/* Whether the operand may need a copy at some extents and can be copied. */
 static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target, bool is_left) {
     OperandRows rows = gemm_operand_rows(gemm, is_left);
     const Scalar *s = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left));
@@ -156,7 +156,7 @@ static bool may_copy(const Packing *p, const Kernel *gemm, const Target *target,
     return target->has_wgmma && is_large && is_dense(gemm, &rows, s);
 }
 
-/* How the operand is to be copied. False: there are no symbols left to say when. */
+/* Sets the copy's layout. Returns false if no symbols are left to express when it is made. */
 static bool find_request(Packing *p, const Kernel *gemm, bool is_left, PackRequest *request) {
     OperandRows rows = gemm_operand_rows(gemm, is_left);
     uint32_t source = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left))->buffer;
@@ -194,7 +194,7 @@ bool pad_dynamic_copy_operands(Packing *p, uint32_t gemm, const Target *target) 
     return wants[0] || wants[1];
 }
 
-/* Whether the kernel at `by` makes what the one at `k` reads. */
+/* Whether kernel `by` stores a buffer that kernel `k` reads. */
 static bool makes_for(const Plan *plan, uint32_t by, uint32_t k) {
     const Kernel *kernels = plan->kernels.data, *reader = &kernels[k];
     for (uint32_t i = 0; i < reader->args.n; i++)

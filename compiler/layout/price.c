@@ -1,4 +1,4 @@
-/* A plan of the GEMM alone is scheduled and priced twice. See price.h. */
+/* Schedules and prices a plan of the GEMM alone, with and without the copies. See price.h. */
 #include "layout/price.h"
 
 #include "layout/pad_dynamic.h"
@@ -33,7 +33,7 @@ Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm) {
     return twin;
 }
 
-/* The plan with that kernel alone, which may grow. */
+/* The plan with that kernel only; it may grow. */
 static Plan alone(Arena *arena, const Plan *plan, Kernel kernel) {
     Plan own = *plan;
     own.buffers.data = arena_copy(arena, plan->buffers.data, plan->buffers.n * sizeof(Buffer));

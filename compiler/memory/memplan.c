@@ -1,4 +1,4 @@
-/* Placing temps. See memplan.h. */
+/* Placing temporaries. See memplan.h. */
 #include "memory/memplan.h"
 #include "plan/launch.h"
 
@@ -7,8 +7,8 @@
 
 #define ROOM_NONE UINT32_MAX
 
-/* The launches, by position of their first kernel, between which a temp holds something; first >
- * last: never. */
+/* The launches (by position of their first kernel) during which a temporary holds a value; first >
+ * last: none. */
 typedef struct Lifetime {
     uint32_t first, last;
 } Lifetime;
@@ -19,8 +19,9 @@ typedef struct Placer {
     DimTab *dims;
     Lifetime *lifetimes; /* per buffer */
     uint32_t *room_of;   /* per buffer */
-    bool *is_taken;      /* per buffer: another took its place in the kernel where it dies */
-    VecRoom rooms;       /* each for temps that take over one another */
+    bool *is_taken;      /* per buffer: another buffer is stored in its place by the kernel where it
+                          * dies */
+    VecRoom rooms;       /* a room serves temporaries that take over one another */
 } Placer;
 
 static void find_lifetimes(Placer *p) {
@@ -37,8 +38,8 @@ static void find_lifetimes(Placer *p) {
     }
 }
 
-/* The temp of kernel `k`, alone in its launch, whose memory buffer `id` may take over as it dies
- * there; UINT32_MAX: none. */
+/* A temporary that dies in kernel `k` and in whose memory buffer `id` may be stored; UINT32_MAX if
+ * none. `k` must be alone in its launch. */
 static uint32_t find_dying(const Placer *p, uint32_t k, uint32_t id) {
     const Kernel *kernel = &p->plan->kernels.data[k];
     const Store *store = kernel_find_store(kernel, id);
@@ -66,7 +67,7 @@ static void open_room(Placer *p, uint32_t buffer, DimId bytes) {
     vec_push(p->arena, &p->rooms, (Room){.bytes = bytes, .first = life.first, .last = life.last});
 }
 
-/* Finds room for every temp of kernel `k` that no launch before its own touches. */
+/* Finds a room for each temporary of kernel `k` that no earlier launch touches. */
 static bool house_new_temps(Placer *p, uint32_t k, DimId *unshared) {
     const Kernel *kernel = &p->plan->kernels.data[k];
     for (uint32_t i = 0; i < kernel->args.n; i++) {

@@ -1,8 +1,8 @@
-/* See place.h. Rooms are placed one after the other, each at the lowest offset where it is
- * proven to be clear of those placed before: at 0, at the end of one, or, where no end is proven to
- * be above all of them, at a bound of several. In which order that goes best depends on how the
- * sizes grow, so several are tried, and the best at the extents that plans are compared at stays.
- */
+/* See place.h. Rooms are placed one by one, each at the lowest offset that is proven not to overlap
+ * the rooms placed before: at 0, at the end of a room, or, if no end is proven to be above all
+ * others, at an upper bound of several ends. The best order of rooms depends on how the sizes grow.
+ * Therefore several orders are tried, and the one with the smallest workspace at the cost points
+ * stays. */
 #include "memory/place.h"
 
 #include "cost/cost.h"
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 
 enum {
-    MAX_ENDS = 8,       /* of the workspace; others are joined in a bound */
-    MAX_END_TERMS = 64, /* of all of them: what a manifest's expression holds with ease */
-    FIXED = 0           /* growth of constants */
+    MAX_ENDS = 8,       /* of the workspace; further ends are merged into a bound */
+    MAX_END_TERMS = 64, /* of all ends together: small enough for a manifest's expression */
+    FIXED = 0           /* growth of a constant size */
 };
 
-/* An offset or an end: so many of each size one above the other. Sizes are never negative, whatever
- * their ranges tell; so what has no more of each is never above. Values where plans are compared
- * tell at once what may be. */
+/* An offset or an end, as a sum: `counts` of each size. A sum that has no more of each size than
+ * another is never above it, because sizes are never negative. The values at the cost points
+ * quickly rule out comparisons that cannot hold. */
 typedef struct Level {
     DimId dim;
     uint32_t *counts; /* per size */
@@ -26,7 +26,7 @@ typedef struct Level {
 
 typedef struct Item {
     uint32_t room, growth;
-    uint32_t size_index; /* of the packer's sizes */
+    uint32_t size_index; /* index into the packer's sizes */
     Level size, from, to;
 } Item;
 
@@ -35,8 +35,8 @@ typedef struct Packer {
     DimTab *dims;
     const Room *rooms;
     CostPoints points;
-    VecDim sizes;    /* each once */
-    Vec(Item) items; /* in the order that is tried; [0, n_placed) lie */
+    VecDim sizes;    /* distinct sizes */
+    Vec(Item) items; /* in the order that is tried; the first n_placed are placed */
     uint32_t n_placed;
     Vec(Level) ends;
 } Packer;
@@ -61,7 +61,7 @@ static uint32_t *new_counts(const Packer *p) {
     return arena_array(p->arena, uint32_t, p->sizes.n);
 }
 
-/* DIM_NONE: it could pass the limit. */
+/* Returns a level with dim DIM_NONE if it could exceed the limit. */
 static Level level_of_counts(const Packer *p, uint32_t *counts) {
     DimId sum = dim_const(p->dims, 0);
     for (uint32_t i = 0; i < p->sizes.n && sum; i++)
@@ -70,7 +70,7 @@ static Level level_of_counts(const Packer *p, uint32_t *counts) {
     return sum ? level_of(p, sum, counts) : (Level){.dim = DIM_NONE};
 }
 
-/* One of the size above the level. */
+/* The level plus one item's size. */
 static Level level_above(const Packer *p, const Level *level, const Item *item) {
     uint32_t *counts = new_counts(p);
     for (uint32_t i = 0; i < p->sizes.n; i++) counts[i] = level->counts[i];
@@ -79,7 +79,7 @@ static Level level_above(const Packer *p, const Level *level, const Item *item) 
     return end ? level_of(p, end, counts) : (Level){.dim = DIM_NONE};
 }
 
-/* How fast a size grows where all dims do: as which power of them. */
+/* The growth of a size if all dims grow: the largest power. */
 static uint32_t growth_of(const DimTab *dims, DimId dim) {
     uint32_t most = FIXED;
     for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
@@ -94,7 +94,7 @@ static uint32_t growth_of(const DimTab *dims, DimId dim) {
     return most;
 }
 
-/* Orders. */
+/* Orders of items. */
 
 static int by_age(const Item *a, const Item *b) {
     return a->room < b->room ? -1 : a->room > b->room;
@@ -105,7 +105,7 @@ static int by_size(const Item *a, const Item *b) {
     return by_age(a, b);
 }
 
-/* Constants first: then most offsets are constants. */
+/* Constant sizes come first, so that most offsets are constants. */
 static int compare_sizes(const void *one, const void *other) {
     const Item *a = one, *b = other;
     bool is_fixed = a->growth == FIXED;
@@ -113,14 +113,15 @@ static int compare_sizes(const void *one, const void *other) {
     return by_size(a, b);
 }
 
-/* What grows fastest above all: below it there is room for what it outgrows. */
+/* The fastest-growing size comes last and lies above all others. */
 static int compare_growth(const void *one, const void *other) {
     const Item *a = one, *b = other;
     if (a->growth != b->growth) return a->growth < b->growth ? -1 : 1;
     return by_size(a, b);
 }
 
-/* The same from the last launch back: what is needed first may then lie in what grows fastest. */
+/* The same order, with ties from the last launch to the first: an early temporary may then lie
+ * inside the fastest-growing one. */
 static int compare_growth_late(const void *one, const void *other) {
     const Item *a = one, *b = other;
     bool is_even = a->growth == b->growth && a->size.at[0] == b->size.at[0];
@@ -131,14 +132,14 @@ static int compare_ages(const void *one, const void *other) {
     return by_age(one, other);
 }
 
-/* Placing. */
+/* Placing the items. */
 
 static bool meets(const Packer *p, const Item *a, const Item *b) {
     const Room *one = &p->rooms[a->room], *other = &p->rooms[b->room];
     return one->first <= other->last && other->first <= one->last;
 }
 
-/* At least both at all values. */
+/* A level that is at least `a` and at least `b` for all values of the dims. */
 static Level bound_of(const Packer *p, const Level *a, const Level *b) {
     if (is_below(p, a, b)) return *b;
     if (is_below(p, b, a)) return *a;
@@ -158,7 +159,7 @@ static bool is_clear(const Packer *p, const Item *item, const Level *from, const
     return true;
 }
 
-/* Takes the place that begins there if it is clear and lower than the one that the item has. */
+/* Places the item at `from` if that place is free and lower than the item's place so far. */
 static void try_place(const Packer *p, Item *item, const Level *from) {
     if (item->from.dim && from->at[0] >= item->from.at[0]) return;
     Level to = level_above(p, from, item);
@@ -167,8 +168,8 @@ static void try_place(const Packer *p, Item *item, const Level *from) {
     item->to = to;
 }
 
-/* A bound of all that it meets is clear of them, whether or not each can be compared to it at once:
- * that it is above the last bound, and that above the one before, was proven. */
+/* An upper bound of all overlapping items does not overlap any of them, even if not every pair of
+ * ends can be compared: each bound is proven to be above the bound before it. */
 static bool place_item(Packer *p, Item *item) {
     Level bound = level_of_counts(p, new_counts(p));
     item->from = item->to = (Level){.dim = DIM_NONE};
@@ -185,7 +186,7 @@ static bool place_item(Packer *p, Item *item) {
     return item->to.dim != DIM_NONE;
 }
 
-/* RowCache the ends that no other is always above. */
+/* Keeps only the ends that no other end is always above. */
 static void note_end(Packer *p, const Level *end) {
     uint32_t n_kept = 0;
     for (uint32_t i = 0; i < p->ends.n; i++)
@@ -220,7 +221,7 @@ static bool place_all(Packer *p, int (*compare)(const void *, const void *)) {
     return join_ends(p);
 }
 
-/* At a point: all that the rooms take. */
+/* The bytes of all rooms at a cost point. */
 static double end_at(const Packer *p, uint32_t point) {
     double most = 1;
     for (uint32_t i = 0; i < p->ends.n; i++)

@@ -1,5 +1,5 @@
-/* A stage that reduces becomes a kernel of its own, whose results lie in memory for those behind
- * it, and stores what its stage does; what is left to be stored is one map over all elements. See
+/* Each stage that reduces becomes a kernel. Its results are in memory for the stages after it, and
+ * it does its stage's stores. One map over all elements does the remaining stores. See
  * dispatch_rows.h. */
 #include "split/dispatch_rows.h"
 #include "machine/tuning.h"
@@ -10,7 +10,7 @@
 #include "plan/rebuild.h"
 #include "split/split_reduce.h"
 
-/* Elements of a row up to which a block, or a core, goes over it by itself. */
+/* Elements of a row up to which one block, or one core, reduces the row alone. */
 static const int64_t long_row[DEVICE_COUNT] = {
 #define DEVICE(sym, ...) [DEVICE_##sym] = SPLIT_##sym##_LONG_ROW,
 #include "machine/devices.def"
@@ -20,12 +20,13 @@ typedef struct Spreader {
     Arena *arena;
     Plan *plan;
     Kernel whole;
-    const Choice *choice; /* NULL: the pieces run instead of the whole at all extents */
-    uint32_t *results;    /* per slot: the buffer that has them, plus 1; 0: none yet */
-    uint32_t *kept;       /* per scalar: the same of its values over all elements */
+    const Choice *choice; /* NULL: the one-pass kernels replace the whole kernel at all extents */
+    uint32_t *results;    /* per slot: the buffer of its results, plus 1; 0: none yet */
+    uint32_t *kept;       /* per scalar: the buffer of its values over all elements, plus 1; 0:
+                           * none */
 } Spreader;
 
-/* Plans of some kernels, to be scheduled by themselves. */
+/* A plan of one kernel, to be scheduled by itself. */
 
 static Plan plan_alone(Arena *arena, const Plan *plan, const Kernel *kernel) {
     Plan alone = *plan;
@@ -38,9 +39,9 @@ static void schedule(const Planning *p, Plan *alone) {
     pipeline_retry(p, p->scratch, NULL, MODE_ALONE, alone, PASS_SCHEDULE, PASS_SCHEDULE);
 }
 
-/* Where they are spread. */
+/* The extents at which the kernel is split. */
 
-/* The longest rows that a cluster of blocks takes. */
+/* The variant with a cluster of blocks, which takes the longest rows. */
 static const Variant *find_cluster(const Kernel *kernel) {
     const Variant *found = NULL;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
@@ -48,7 +49,7 @@ static const Variant *find_cluster(const Kernel *kernel) {
     return found;
 }
 
-/* Elements of f64 take a core twice as long. */
+/* An f64 element takes a core twice as long. */
 static int64_t least_length(const Kernel *kernel, const Target *target) {
     bool has_f64 = false;
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
@@ -56,7 +57,7 @@ static int64_t least_length(const Kernel *kernel, const Target *target) {
     return long_row[target->device] / (target->has->cores && has_f64 ? 2 : 1);
 }
 
-/* Where a cluster has a block for each part of the rows, it has them on chip. */
+/* Excludes rows that a cluster of blocks can keep in shared memory and registers. */
 static void except_clustered(Condition *few, const Variant *cluster, DimId length) {
     const PredicateTerm *whole = predicate_term(&cluster->predicate, TERM_MULTIPLE, 0);
     Predicate *clustered = condition_except(few);
@@ -65,9 +66,9 @@ static void except_clustered(Condition *few, const Variant *cluster, DimId lengt
     if (whole) predicate_require_multiple(clustered, whole->dim, whole->of);
 }
 
-/* Finds where the kernel's rows are better spread over several kernels: where they are few and
- * long, the fewer there are the shorter they may be, unless a cluster takes them. NULL: nowhere, or
- * at all extents. */
+/* Finds the extents at which the kernel is faster as several kernels: few and long rows, unless a
+ * cluster takes them. The fewer rows there are, the shorter they may be. Returns NULL if no extents
+ * qualify or if all do. */
 static const Choice *find_few(const Planning *p, const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
     DimId rows = kernel_n_rows(kernel), length = kernel_n_reduced(kernel);
@@ -90,14 +91,14 @@ static const Choice *find_few(const Planning *p, const Plan *plan, const Kernel 
     return choice_new(p->arena, dims, "rows.few", &few);
 }
 
-/* The kernels. */
+/* The one-pass kernels. */
 
 typedef struct Piece {
     Kernel kernel;
     Rebuild rebuild;
 } Piece;
 
-/* For each row, or for each element too. Returns its number plus 1. */
+/* Adds a temporary with one value per row, or per element. Returns its number plus 1. */
 static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_elements) {
     DimTab *dims = s->plan->graph->dims;
     DimId rows = choice_scale(dims, s->choice, VERSION_ALTERNATIVE, kernel_n_rows(&s->whole));
@@ -105,7 +106,7 @@ static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_element
     return plan_add_temp(s->arena, s->plan, node, dtype, shape) + 1;
 }
 
-/* Loads in the place of what lies in memory. */
+/* Replaces scalars whose values are in memory by loads. */
 static void load_made(const Spreader *s, Rebuild *rebuild, uint32_t n_parallel, uint32_t n_axes) {
     const Kernel *whole = &s->whole;
     IndexTab *to = scalartab_indices(rebuild->to);
@@ -123,7 +124,7 @@ static void load_made(const Spreader *s, Rebuild *rebuild, uint32_t n_parallel, 
                                               s->kept[id] - 1, element, GUARD_NONE);
 }
 
-/* A kernel over the same axes, with programs of its own. */
+/* A new kernel over the same axes, with its own programs. */
 static Piece piece_new(const Spreader *s, KernelForm form) {
     const Kernel *whole = &s->whole;
     const IndexTab *from = scalartab_indices(whole->scalars);
@@ -162,7 +163,8 @@ static void add_piece(Spreader *s, Piece *piece) {
         vec_push(s->arena, &s->plan->kernels, piece->kernel);
 }
 
-/* One stage; with what is stored for each row, if it is the last. */
+/* Adds the kernel of one stage. If the stage is the last, the kernel does the stores per row
+ * too. */
 static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are_needed) {
     Piece piece = piece_new(s, s->whole.form);
     Kernel *kernel = &piece.kernel;
@@ -198,7 +200,7 @@ static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are
     add_piece(s, &piece);
 }
 
-/* What stages from `first` on store. */
+/* Adds the map that does the stores of the stages from `first` on. */
 static void add_map(Spreader *s, uint32_t first) {
     Piece piece = piece_new(s, FORM_MAP);
     Stage own = {.reduces = {0}};
@@ -211,7 +213,7 @@ static void add_map(Spreader *s, uint32_t first) {
     add_piece(s, &piece);
 }
 
-/* Whether the value is of use behind the stage, too, and dear. */
+/* Whether a later stage uses the value and recomputing it is costly. */
 static bool is_worth_keeping(const Spreader *s, uint32_t stage, ScalarId value) {
     const ScalarTab *scalars = s->whole.scalars;
     bool *seen = arena_array(s->arena, bool, scalar_count(scalars) + (size_t)1);
@@ -279,7 +281,7 @@ static Spreader spreader_new(Arena *arena, Plan *plan, const Kernel *whole, cons
                       .kept = arena_array(arena, uint32_t, scalar_count(whole->scalars) + 1)};
 }
 
-/* Puts what stands for the plan's last kernel behind it; false: nothing does. */
+/* Appends the one-pass kernels of the plan's last kernel. Returns false if it stays as it is. */
 static bool spread_last(const Planning *p, Plan *plan) {
     Arena *arena = p->arena;
     uint32_t k = plan->kernels.n - 1;
@@ -296,7 +298,7 @@ static bool spread_last(const Planning *p, Plan *plan) {
     return true;
 }
 
-/* By price. */
+/* Decisions by price. */
 
 static Prices price_of(const Planning *p, Plan *alone, const CostPoints *points) {
     for (uint32_t k = 0; k < alone->kernels.n; k++)
@@ -305,7 +307,7 @@ static Prices price_of(const Planning *p, Plan *alone, const CostPoints *points)
     return prices_of_plan(p->scratch, alone, p->target, points);
 }
 
-/* Of what the kernel computes, as a kernel for each op. */
+/* Prices the kernel's ops as one kernel per op. */
 static bool price_ops(const Planning *p, const Plan *plan, const Kernel *kernel,
                       const CostPoints *points, Prices *ops) {
     const Graph *graph = plan->graph;
@@ -322,7 +324,7 @@ static bool price_ops(const Planning *p, const Plan *plan, const Kernel *kernel,
     return prices_of_unfused(p, p->arena, p->scratch, subgraph, points, ops);
 }
 
-/* Whether a kernel of a single pass, which stores elements as it goes, is better off split. */
+/* Whether a kernel with a single pass that stores elements is faster split. */
 static bool is_better_split(const Planning *p, const Plan *plan, const Kernel *kernel) {
     if (!split_may(plan, kernel)) return false;
     Arena *scratch = p->scratch;
@@ -351,7 +353,7 @@ bool dispatch_pass(const Planning *p, PlanUnit *unit) {
     uint32_t n = plan->kernels.n;
     const Kernel *before = plan->kernels.data;
     for (uint32_t k = 0; k < n; k++) {
-        if (plan->kernels.data == before) /* none was changed so far */
+        if (plan->kernels.data == before) /* no kernel has changed yet */
             plan->kernels.n = plan->kernels.capacity = k + 1;
         else
             vec_push(p->arena, &plan->kernels, before[k]);

@@ -1,13 +1,14 @@
-/* Rows in two ways. A kernel of several passes over rows has a block for each, so a few long rows
- * would leave most of the machine idle. Where rows may be that few and that long, and may be others
- * too, the plan holds beside the kernel the same in kernels of one pass each, which are split over
- * the machine (split/split_reduce.h). Which of the two start follows from the extents when a run is
- * prepared: grids of the others are 0 then, and so are their temps (Kernel.choice). The bits are
- * the same. Where extents leave no choice, and of columns, a kernel of one pass that stores
- * elements as it goes is split if that has the better price.
+/* Two versions of a row kernel. A kernel of several passes gives each row one block, so a few long
+ * rows would leave most of the machine idle. If rows may be few and long at some extents, the plan
+ * holds the kernel and, as the alternative, the same work in kernels of one pass each, which are
+ * split over the machine (split/split_reduce.h). The extents decide at the start of a run which
+ * version runs: the grids and temporaries of the other version have size 0 (Kernel.choice). Both
+ * versions have the same bits. If extents allow one version only, the plan has no choice. A kernel
+ * of one pass that stores elements, and a column kernel, is split if the split has the better
+ * price.
  *
- * What is wanted as one kernel by `fuse must` is one at all extents, if it has several passes: a
- * split of one stores nothing for its own readers but partial results. */
+ * `fuse must` keeps a kernel of several passes whole at all extents. A kernel of one pass may be
+ * split, because the split adds only partial results. */
 #ifndef FUSEC_SPLIT_DISPATCH_ROWS_H
 #define FUSEC_SPLIT_DISPATCH_ROWS_H
 

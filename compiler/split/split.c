@@ -14,10 +14,12 @@ static void count_store(void *user, const Store *store) {
     count->n += store->buffer == count->buffer;
 }
 
-/* Kernels that store pieces of one shape get pointers to the pieces: then they differ in nothing
- * else, and start as one grid. */
+/* Kernels that store pieces of one shape get pointers to the pieces. Then the kernels differ in
+ * nothing else and can share one grid. */
 static void point_at_piece(const Kernel *kernel, Store *store) {
-    if (!store->piece || store->guard) return; /* its address may be less, outside the guard */
+    if (!store->piece || store->guard)
+        return; /* outside the guard the address may lie before the
+                 * piece */
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
     DimId zero = dim_const(dims, 0), begin = index_expr(tab, store->address).offset;
@@ -42,7 +44,7 @@ void split_plan(Arena *arena, Plan *plan) {
     uint32_t n = plan->kernels.n;
     const Kernel *whole = plan->kernels.data;
     for (uint32_t k = 0; k < n; k++) {
-        bool is_in_place = plan->kernels.data == whole; /* none was split so far */
+        bool is_in_place = plan->kernels.data == whole; /* no kernel was split yet */
         if (is_in_place) plan->kernels.n = plan->kernels.capacity = k;
         if (!split_kernel(arena, plan, &whole[k]) && !is_in_place)
             vec_push(arena, &plan->kernels, whole[k]);

@@ -1,16 +1,16 @@
-/* Splitting long products. See split_k.h. */
+/* Splitting matmuls along k. See split_k.h. */
 #include "split/split_k.h"
 
 #include "plan/rebuild.h"
 #include "split/split_reduce.h"
 
-/* Segments of one length. */
+/* Consecutive segments of one length. */
 typedef struct Segments {
     int64_t first, n, n_elems;
-    uint32_t buffer; /* of their partials: segments, outermost, by the product's elements */
+    uint32_t buffer; /* their partials, [segments] outermost, then the matmul's elements */
 } Segments;
 
-/* What partial kernels are made of: the whole one's programs over other axes. */
+/* The source of the partial kernels: the programs of the whole kernel, over other axes. */
 typedef struct GemmSplit {
     Arena *arena;
     Plan *plan;
@@ -18,7 +18,7 @@ typedef struct GemmSplit {
     int64_t k, segment_elems;
 } GemmSplit;
 
-/* Segments are a batch, the innermost, of which each has its own part of k. */
+/* Makes the segments the innermost batch axis; each segment has its own range of k. */
 static Rebuild segment_axes(const GemmSplit *s, const Segments *segments, Kernel *partial) {
     const IndexTab *from = scalartab_indices(s->whole->scalars);
     DimTab *dims = s->plan->graph->dims;
@@ -39,7 +39,7 @@ static Rebuild segment_axes(const GemmSplit *s, const Segments *segments, Kernel
     return rebuild;
 }
 
-/* The values that the operands are made of. */
+/* Copies the traces of the values that the operands are made of. */
 static void copy_traces(const GemmSplit *s, Rebuild *rebuild, Kernel *partial) {
     const Kernel *whole = s->whole;
     const bool *is_operand = kernel_reduced_scalars(s->arena, whole);
@@ -59,7 +59,7 @@ static void copy_traces(const GemmSplit *s, Rebuild *rebuild, Kernel *partial) {
     }
 }
 
-/* Of the partial of a segment and the product's element that the kernel's loops stand at. */
+/* The address of the partial of a segment, for the matmul's element at the loops' position. */
 static IndexId partial_address(const Kernel *kernel, IndexId segment) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     IndexId at = segment;
@@ -99,7 +99,7 @@ static Segments add_partial(const GemmSplit *s, Str suffix, int64_t first, int64
     return segments;
 }
 
-/* Of the segment, where it is one of these. */
+/* Loads the segment's partial if the segment is one of `segments`. */
 static ScalarId load_partial(const Kernel *kernel, const Segments *segments, IndexId segment,
                              GuardId guard, Dtype dtype) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -114,8 +114,8 @@ static GuardId guard_of(const Kernel *kernel, const Segments *segments, IndexId 
                      dim_const(dims, segments->first + segments->n));
 }
 
-/* What follows the product goes on from the same result, in the same loops. `last`: the shorter
- * segment, or none. */
+/* Adds the finishing kernel: the matmul's epilogue continues from the summed result, in the same
+ * loops. `last` is the shorter last segment, or NULL. */
 static void add_finish(const GemmSplit *s, const Segments *alike, const Segments *last) {
     Kernel finish = *s->whole;
     ScalarTab *scalars = finish.scalars;

@@ -1,14 +1,14 @@
-/* Splitting long products over the machine. */
+/* Splitting matmuls along k over the machine. */
 #ifndef FUSEC_SPLIT_SPLIT_K_H
 #define FUSEC_SPLIT_SPLIT_K_H
 
 #include "plan/plan.h"
 
-/* Appends `kernel`, a GEMM, to the plan: as a partial kernel, the product with segments of k
- * as one more batch axis, which stores its accumulators, another for a last segment that is
- * shorter, and a finishing one, which sums them as elements of a column (ReduceOrder) and has all
- * that followed the product. False, and nothing has changed: its matmul has no segments
- * (Attrs.segment_elems), or is to stay one kernel. */
+/* Appends `kernel`, a GEMM, to the plan as several kernels: a partial kernel, which is the matmul
+ * with the segments of k as one more batch axis and stores its accumulators; a second partial
+ * kernel if the last segment is shorter; and a finishing kernel, which sums the accumulators as
+ * elements of a column (ReduceOrder) and runs the matmul's epilogue. Returns false and changes
+ * nothing if the matmul has no segments (Attrs.segment_elems) or must stay one kernel. */
 bool split_k_kernel(Arena *arena, Plan *plan, const Kernel *kernel);
 
 #endif

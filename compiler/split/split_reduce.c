@@ -4,7 +4,7 @@
 
 #include "split/split_k.h"
 
-/* A segment is the same on every device, so that one plan serves all. */
+/* Segments are the same on every device, so that one plan serves all devices. */
 static int64_t segment_elems(const Kernel *kernel) {
     return form_info(kernel->form)->segment_elems;
 }
@@ -29,8 +29,8 @@ static bool is_needed(const Kernel *kernel) {
                       most_of(kernel, kernel->first_reduced, kernel->n_reduced)) != REASON_NONE;
 }
 
-/* Where the partial of a row and segment lies: segments innermost for rows, outermost for columns,
- * so that both the writing and the reading kernel run along memory. */
+/* The address of the partial of a row and segment. Segments are innermost for rows and outermost
+ * for columns, so that both the writing and the reading kernel access contiguous memory. */
 static IndexId partial_address(const Kernel *kernel, uint32_t segment_axis) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     IndexId row = index_row_major(tab, kernel->n_parallel), segment = index_axis(tab, segment_axis);
@@ -39,8 +39,8 @@ static IndexId partial_address(const Kernel *kernel, uint32_t segment_axis) {
     return index_add(tab, index_scale(tab, segment, kernel_n_rows(kernel)), row);
 }
 
-/* Makes `partial` store slot's accumulator (or its index) and returns how the finishing kernel
- * reads it back. */
+/* Makes `partial` store the accumulator of `slot` (or its index), and returns the scalar by which
+ * the finishing kernel loads it. */
 static ScalarId through_memory(Arena *arena, Plan *plan, Kernel *partial, uint32_t slot,
                                bool is_index) {
     const Reduce *reduce = &partial->reduces.data[slot];
@@ -77,7 +77,7 @@ bool split_kernel(Arena *arena, Plan *plan, const Kernel *kernel) {
 void split_in_two(Arena *arena, Plan *plan, Kernel kernel) {
     IndexTab *tab = scalartab_indices(kernel.scalars);
     DimId n = dim_ceil_div(plan->graph->dims, kernel_n_reduced(&kernel), segment_elems(&kernel));
-    memset(&kernel.args, 0, sizeof kernel.args); /* to be noted anew, in two arrays */
+    memset(&kernel.args, 0, sizeof kernel.args); /* both note their own */
     Kernel partial = kernel, finish = kernel;
     partial.name = str_format(arena, "%s_part", kernel.name);
     partial.segment_axis = index_new_axis(tab, n);

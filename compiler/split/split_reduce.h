@@ -1,26 +1,27 @@
-/* Splitting long reductions and products over the machine: segments of rows or columns are reduced
- * to partials by one kernel, which stores what else is stored of their elements as it goes over
- * them, and these by another. The order of summation is that of ReduceOrder either way. */
+/* Splitting long reductions over the machine. One kernel reduces segments of rows or columns to
+ * partials and does the stores per element; a second kernel reduces the partials. The order of
+ * summation is that of ReduceOrder in both cases. */
 #ifndef FUSEC_SPLIT_SPLIT_REDUCE_H
 #define FUSEC_SPLIT_SPLIT_REDUCE_H
 
 #include "plan/plan.h"
 
-/* Why reductions over `rows` rows, or columns, of `length` elements, each at most, are split
- * whatever that costs, so that no kernel can use their results at every element: one kernel for all
- * would leave most of the machine idle, or would have partials of partials of partials to sum.
- * REASON_NONE: they need not be. */
+/* The reason why a reduction over at most `rows` rows (or columns) of at most `length` elements is
+ * split at any price, so that no kernel can use its results at every element. One kernel would
+ * leave most of the machine idle, or would have to sum partials in more than two levels.
+ * REASON_NONE if it need not be split. */
 ReasonId split_need(KernelForm form, double rows, double length);
 
-/* Whether its reductions need a single pass, may be longer than a segment and are whole. */
+/* Whether the kernel's reductions need a single pass, may be longer than a segment, and are not
+ * split yet. */
 bool split_may(const Plan *plan, const Kernel *kernel);
 
-/* Appends `kernel` to the plan in two if it may be split, and needs to be or stores nothing but its
- * results. False: it is to stay one, and nothing has changed. What stores elements too can be one
- * kernel at less cost (split/dispatch_rows.h). */
+/* Appends `kernel` to the plan as two kernels if it may be split and either needs to be or stores
+ * only its results. Returns false and changes nothing if it stays one kernel. A kernel that also
+ * stores elements may be faster as one kernel; split/dispatch_rows.h decides by price. */
 bool split_kernel(Arena *arena, Plan *plan, const Kernel *kernel);
-/* Appends it in two: the one that makes partials, whose buffers are added, and the one that goes
- * over them by itself, however many there are. It may be split. */
+/* Appends the kernel as two: the one that makes partials, whose buffers are added, and the one that
+ * reduces any number of partials. The kernel must satisfy split_may. */
 void split_in_two(Arena *arena, Plan *plan, Kernel kernel);
 
 #endif
