@@ -115,6 +115,31 @@ static void print_others(OpClass cls) {
     }
 }
 
+/* The dtypes: what their numbers are, and what files call them. */
+static void print_dtype_table(void) {
+    puts("\n## Dtypes\n\nA float is rounded to nearest, ties to even, and past the largest to "
+         "infinity; an i32 saturates. The first word for `.npy` is written, each is read.\n\n| "
+         "dtype | bytes | computed in | significant bits | bits of exponent | "
+         "largest | in `.npy` | in safetensors |\n|---|---|---|---|---|---|---|---|");
+    static const char *const safetensors[DT_COUNT] = {
+#define X(symbol, number, name, word, bytes, map) [number] = word,
+#include <frt_dtype.def>
+#undef X
+    };
+    for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) {
+        const DtypeInfo *info = dtype_info(dtype);
+        printf("| %s | %u | %s | %u | ", dtype_name(dtype), dtype_bytes(dtype),
+               dtype_name(info->compute), info->n_digits);
+        if (dtype_is_float(dtype))
+            printf("%u | %g | ", info->n_exponent_bits, dtype_max(dtype));
+        else
+            printf("| %.0f | ", ldexp(1, (int)info->n_digits) - 1);
+        printf("`");
+        print_cell(info->npy);
+        printf("` | `%s` |\n", safetensors[dtype]);
+    }
+}
+
 /* `def` lines of the prelude, each with the comment right above it. */
 static void print_composites(void) {
     char comment[512] = "";
@@ -196,6 +221,7 @@ int main(void) {
         else
             print_others((OpClass)cls);
     }
+    print_dtype_table();
     print_composites();
     print_fast();
     return 0;

@@ -294,12 +294,21 @@ static bool sema_eval_extent(Sema *sema, const Ast *ast, DimId *extent) {
     return true;
 }
 
+static void fail_unknown_dtype(Sema *sema, const AstType *type) {
+    Text names = {.arena = sema->diags->arena};
+    sema_error(sema, DIAG_UNKNOWN_DTYPE,
+               (Span){type->span.begin, type->span.begin + (uint32_t)strlen(type->dtype)},
+               "unknown dtype `%s`", type->dtype);
+    for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) {
+        const char *separator = dtype == 0 ? "" : dtype + 1 == DT_COUNT ? " and " : ", ";
+        text_printf(&names, "%s%s", separator, dtype_name(dtype));
+    }
+    diag_help(sema->diags, "The dtypes are %s.", text_str(&names));
+}
+
 bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape) {
     bool ok = dtype_by_name(type->dtype, dtype);
-    if (!ok)
-        sema_error(sema, DIAG_UNKNOWN_DTYPE,
-                   (Span){type->span.begin, type->span.begin + (uint32_t)strlen(type->dtype)},
-                   "unknown dtype `%s`", type->dtype);
+    if (!ok) fail_unknown_dtype(sema, type);
     if (!build_check_rank(sema->builder, type->dims.n)) {
         sema_report(sema, type->span, NULL);
         return false;

@@ -4,6 +4,7 @@
 
 #include "interp/interp_node.h"
 
+#include <assert.h>
 #include <float.h>
 #include <limits.h>
 
@@ -222,6 +223,8 @@ void walk_next(Walk *walk) {
 double interp_unit_roundoff(Dtype compute) {
     return dtype_is_double(compute) ? 0x1p-53 : 0x1p-24;
 }
+
+static_assert(DTS_INT == 1 << DT_I32, "interp_wrap knows one integer dtype");
 
 double interp_wrap(int64_t value) {
     uint32_t low = (uint32_t)((uint64_t)value & UINT32_MAX);

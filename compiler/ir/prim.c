@@ -1,6 +1,7 @@
 /* Scalar primitives: their table and their meaning on numbers. */
 #include "ir/prim.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 
@@ -69,6 +70,8 @@ double prim_error(PrimId prim, Dtype dtype, double value) {
     if (dtype_is_double(dtype)) return 16 * rounding * size + 0x1p-1022;
     return (info->relative + rounding) * size + info->absolute + least;
 }
+
+static_assert(DTS_INT == 1 << DT_I32, "wrap_i32 and eval_int know one integer dtype");
 
 /* The low 32 bits, as two's complement. */
 static double wrap_i32(int64_t value) {

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const type_names[DT_COUNT] = {"f64", "f32", "f16", "bf16", "i32", "bool"};
-
 /* A value as an integer times a power of two. */
 typedef enum Kind { KIND_FINITE, KIND_INFINITE, KIND_NAN } Kind;
 
@@ -27,9 +25,9 @@ typedef struct Format {
 } Format;
 
 static bool format_of(Dtype type, Format *format) {
-    static const Format formats[] = {{52, 11}, {23, 8}, {10, 5}, {7, 8}};
-    if (type > DT_BF16) return false;
-    *format = formats[type];
+    const DtypeInfo *info = dtype_info(type);
+    if (!dtype_is_float(type)) return false;
+    *format = (Format){(int)info->n_digits - 1, (int)info->n_exponent_bits};
     return true;
 }
 
@@ -151,7 +149,7 @@ static uint64_t draw(Dtype type, uint64_t *state, size_t i) {
     uint64_t random = math_random(state);
     Format f;
     if (type == DT_BOOL) return i & 1;
-    if (type == DT_F16 || type == DT_BF16) return i & 0xffff;
+    if (dtype_is_narrow(type)) return i & ((1u << 8 * dtype_bytes(type)) - 1);
     if (type == DT_I32) {
         static const uint32_t edges[] = {0, 1, 0x7fffffff, 0x80000000u, 0xffffffffu, 1 << 24};
         if (i < 64) return edges[i % 6] + (uint32_t)(i / 6) - 5;
@@ -174,7 +172,7 @@ static void check_pair(const MathJit *jit, size_t i_first, Dtype from, Dtype to)
     for (size_t k = 0; k < N_WIDTHS; k++) {
         math_jit_function(jit, i_first + k)(x, x, out[k], N_BATCH);
         cr_assert_arr_eq(out[k], out[0], N_BATCH * dtype_bytes(to),
-                         "%s to %s differs between widths", type_names[from], type_names[to]);
+                         "%s to %s differs between widths", dtype_name(from), dtype_name(to));
     }
     for (size_t i = 0; i < N_BATCH; i++) {
         uint64_t bits = get(from, x, i), got = get(to, out[0], i);
@@ -184,8 +182,8 @@ static void check_pair(const MathJit *jit, size_t i_first, Dtype from, Dtype to)
             bool is_shift = from == DT_BF16 && to == DT_F32;
             is_good = is_nan_of(to, got) && (from == to || is_shift || is_quiet(to, got));
         }
-        cr_assert(is_good, "%s 0x%llx to %s is 0x%llx, want 0x%llx", type_names[from],
-                  (unsigned long long)bits, type_names[to], (unsigned long long)got,
+        cr_assert(is_good, "%s 0x%llx to %s is 0x%llx, want 0x%llx", dtype_name(from),
+                  (unsigned long long)bits, dtype_name(to), (unsigned long long)got,
                   (unsigned long long)want);
     }
 }

@@ -61,8 +61,10 @@ static bool choose_symbols(const Graph *graph, int64_t wanted, int64_t *values, 
 
 static const char *safetensors_dtype(Dtype dtype) {
     static const char *const names[DT_COUNT] = {
-        [DT_F64] = "F64",   [DT_F32] = "F32", [DT_F16] = "F16",
-        [DT_BF16] = "BF16", [DT_I32] = "I32", [DT_BOOL] = "BOOL"};
+#define X(symbol, number, name, safetensors, bytes, map) [number] = safetensors,
+#include <frt_dtype.def>
+#undef X
+    };
     return names[dtype];
 }
 

@@ -8,8 +8,16 @@
 #include <math.h>
 #include <string.h>
 
+/* The narrow floats, and how many patterns each has; false behind the last. */
+static bool next_narrow(int *dtype, uint32_t *n_patterns) {
+    while (++*dtype < DT_COUNT && !dtype_is_narrow((Dtype)*dtype)) continue;
+    if (*dtype == DT_COUNT) return false;
+    *n_patterns = 1u << 8 * dtype_bytes((Dtype)*dtype);
+    return true;
+}
+
 static double load16(Dtype dtype, uint32_t bits) {
-    uint8_t bytes[2] = {(uint8_t)(bits & 0xFF), (uint8_t)(bits >> 8)};
+    uint8_t bytes[2] = {(uint8_t)(bits & 0xFF), (uint8_t)(bits >> 8)}; /* of a byte the first */
     return dtype_load(dtype, bytes);
 }
 
@@ -27,19 +35,21 @@ Test(dtype, names_are_found_again) {
     cr_expect_eq(untouched, DT_I32);
 }
 
-Test(dtype, every_16_bit_pattern_survives_load_round_store) {
-    Dtype types[] = {DT_F16, DT_BF16};
-    for (int t = 0; t < 2; t++)
-        for (uint32_t bits = 0; bits < 65536; bits++) {
-            double value = load16(types[t], bits);
-            cr_assert(compare_same(dtype_round(types[t], value), value), "%s %04x",
-                      dtype_name(types[t]), bits);
-            uint8_t bytes[2];
-            dtype_store(types[t], value, bytes);
+Test(dtype, every_pattern_of_narrow_floats_survives_load_round_store) {
+    uint32_t n;
+    for (int t = -1; next_narrow(&t, &n);) {
+        Dtype dtype = (Dtype)t;
+        for (uint32_t bits = 0; bits < n; bits++) {
+            double value = load16(dtype, bits);
+            cr_assert(compare_same(dtype_round(dtype, value), value), "%s %04x", dtype_name(dtype),
+                      bits);
+            uint8_t bytes[2] = {0};
+            dtype_store(dtype, value, bytes);
             uint32_t back = bytes[0] | (uint32_t)bytes[1] << 8;
-            cr_assert(back == bits || (isnan(value) && isnan(load16(types[t], back))),
-                      "%s %04x became %04x", dtype_name(types[t]), bits, back);
+            cr_assert(back == bits || (isnan(value) && isnan(load16(dtype, back))),
+                      "%s %04x became %04x", dtype_name(dtype), bits, back);
         }
+    }
 }
 
 Test(dtype, known_16_bit_values) {
@@ -54,25 +64,27 @@ Test(dtype, known_16_bit_values) {
     cr_expect(isnan(load16(DT_F16, 0x7C01)) && isnan(load16(DT_BF16, 0x7FC0)));
 }
 
-/* Adjacent 16-bit numbers have adjacent patterns: check the midpoint of each pair (to the even
- * pattern) and its two neighbours in double. */
-Test(dtype, midpoints_of_16_bit_types_go_to_even) {
-    Dtype types[] = {DT_F16, DT_BF16};
-    uint32_t infinity[] = {0x7C00, 0x7F80};
-    for (int t = 0; t < 2; t++)
-        for (uint32_t bits = 0; bits < infinity[t]; bits++) {
-            Dtype dtype = types[t];
+static void check_midpoint(Dtype dtype, double middle, double lo, double hi, double even) {
+    for (double sign = -1; sign <= 1; sign += 2) {
+        cr_assert(compare_same(dtype_round(dtype, sign * middle), sign * even), "%s %a",
+                  dtype_name(dtype), middle);
+        cr_assert(compare_same(dtype_round(dtype, sign * nextafter(middle, INFINITY)), sign * hi));
+        cr_assert(compare_same(dtype_round(dtype, sign * nextafter(middle, 0)), sign * lo));
+    }
+}
+
+/* Adjacent narrow numbers have adjacent patterns: check the midpoint of each pair (to the even
+ * pattern) and its two neighbours in double. The last is that with infinity, where there is one. */
+Test(dtype, midpoints_of_narrow_floats_go_to_even) {
+    uint32_t n;
+    for (int t = -1; next_narrow(&t, &n);) {
+        Dtype dtype = (Dtype)t;
+        for (uint32_t bits = 0; load16(dtype, bits) < INFINITY; bits++) {
             double lo = load16(dtype, bits), hi = load16(dtype, bits + 1);
             double middle = isinf(hi) ? lo + (lo - load16(dtype, bits - 1)) / 2 : (lo + hi) / 2;
-            double even = bits & 1 ? hi : lo;
-            for (double sign = -1; sign <= 1; sign += 2) {
-                cr_assert(compare_same(dtype_round(dtype, sign * middle), sign * even), "%s %04x",
-                          dtype_name(dtype), bits);
-                cr_assert(compare_same(dtype_round(dtype, sign * nextafter(middle, INFINITY)),
-                                       sign * hi));
-                cr_assert(compare_same(dtype_round(dtype, sign * nextafter(middle, 0)), sign * lo));
-            }
+            if (!isnan(hi)) check_midpoint(dtype, middle, lo, hi, bits & 1 ? hi : lo);
         }
+    }
 }
 
 /* The machine's own conversion is the reference for f32. */
@@ -139,11 +151,11 @@ Test(dtype, wide_types_survive_storage) {
 }
 
 Test(dtype, ulp_is_the_distance_to_the_next_number) {
-    Dtype types[] = {DT_F16, DT_BF16};
-    for (int t = 0; t < 2; t++)
-        for (uint32_t bits = 0; isfinite(load16(types[t], bits + 1)); bits++)
-            cr_assert_eq(dtype_ulp(types[t], load16(types[t], bits)),
-                         load16(types[t], bits + 1) - load16(types[t], bits), "%04x", bits);
+    uint32_t n;
+    for (int t = -1; next_narrow(&t, &n);)
+        for (uint32_t bits = 0; isfinite(load16((Dtype)t, bits + 1)); bits++)
+            cr_assert_eq(dtype_ulp((Dtype)t, load16((Dtype)t, bits)),
+                         load16((Dtype)t, bits + 1) - load16((Dtype)t, bits), "%04x", bits);
     cr_expect_eq(dtype_ulp(DT_F32, 1), (double)FLT_EPSILON);
     cr_expect_eq(dtype_ulp(DT_F32, 0), 0x1p-149);
     cr_expect_eq(dtype_ulp(DT_F64, 1), DBL_EPSILON);
