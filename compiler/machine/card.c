@@ -45,8 +45,9 @@ const Card *card_by_device(const char *name) {
 }
 
 const Card *card_of_target(const Target *target) {
-    if (!target->has->blocks) return &cards[CARD_CPU];
-    bool is_hopper = strncmp(target->name, "sm_90", 5) == 0;
-    bool is_ampere = strcmp(target->name, "sm_80") == 0;
-    return &cards[is_hopper ? CARD_H200 : is_ampere ? CARD_A100 : CARD_GPU];
+    static const CardId priced[TARGET_COUNT] = {
+#define TARGET(sym, name, device, own, card, ...) [TARGET_##sym] = CARD_##card,
+#include "machine/targets.def"
+    };
+    return &cards[priced[target - target_get(0)]];
 }

@@ -21,8 +21,8 @@ typedef struct DeviceTraits {
 extern const DeviceTraits device_traits[DEVICE_COUNT];
 
 typedef enum {
-#define TARGET(sym, name, device, card, machine, ptx_version, vector_bytes, bf16, f64_mma, tf32, \
-               wgmma, cluster, overlap, once, doc)                                               \
+#define TARGET(sym, name, device, card, priced, machine, ptx_version, vector_bytes, bf16, f64_mma, \
+               tf32, wgmma, cluster, overlap, once, doc)                                           \
     TARGET_##sym,
 #include "machine/targets.def"
     TARGET_COUNT
