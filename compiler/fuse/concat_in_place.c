@@ -1,9 +1,10 @@
-/* Concats as writes: a stored concat is stored in pieces, each by the kernel that makes it, instead
- * of by a kernel that reads them all and joins them. See group_state.h. */
+/* Concats in place: the kernel that computes an operand of a stored concat stores the operand at
+ * its place in the concat, so that no kernel reads all operands and joins them. See
+ * group_state.h. */
 #include "fuse/group_state.h"
 #include "machine/tuning.h"
 
-/* Whether the round has a kernel that does nothing but store this concat, in every run. */
+/* Whether the round has a kernel that only stores this concat, in every run. */
 static bool has_joiner(const Grouper *p, NodeId id) {
     const Graph *graph = p->graph;
     if (graph_class(graph, id) != CLASS_CONCAT || !p->g->is_stored[id] ||
@@ -13,7 +14,8 @@ static bool has_joiner(const Grouper *p, NodeId id) {
     return !group->reduces.n && group->targets.n == 1 && !group->fixed && !group->is_closed;
 }
 
-/* Whether a kernel of the round can store the piece; it is made there, or from what is. */
+/* Whether a kernel of the round can store the piece: it computes the piece, or values from which
+ * the piece follows. */
 static bool is_taken(Grouper *p, const Root *piece) {
     uint32_t made_by = p->g->group_of[piece->node];
     if (made_by != GROUP_NONE) return true;
@@ -27,16 +29,16 @@ static bool is_taken(Grouper *p, const Root *piece) {
     return can_join;
 }
 
-/* A piece that params determine, or that is to be kept apart, is made as if there was no concat.
- * One that is itself stored in pieces is made by no one kernel. */
+/* A piece that params determine, or that must have its own kernel, is computed as if there were no
+ * concat. No single kernel computes a piece that is itself a concat in place. */
 static bool has_own_kernel(const Grouper *p, NodeId piece) {
     uint32_t made_by = p->g->group_of[piece];
     return p->is_placed[piece] || graph_block(p->graph, piece, BLOCK_NEVER) ||
            (made_by != GROUP_NONE && group_is_init(p, &p->g->groups.data[made_by]));
 }
 
-/* Every piece that is not read and written again saves its bytes, so what counts is launches,
- * unless prices were asked. */
+/* Each piece that is not read and written again saves its bytes. So the number of launches decides,
+ * unless search has priced the concat. */
 static bool gains(Grouper *p, NodeId whole) {
     const Node *node = graph_node(p->graph, whole);
     bool is_priced = decisions_ask(p->decisions, whole, DIRECTIVE_CONCAT_IN_PLACE);

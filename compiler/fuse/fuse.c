@@ -1,4 +1,4 @@
-/* From grouping to plan: buffers, composed kernels, splits of long reductions, and the ledger's
+/* From grouping to plan: buffers, inlined kernels, splits of long reductions, and the ledger's
  * edges. See fuse.h. */
 #include "fuse/fuse.h"
 
@@ -11,10 +11,10 @@
 
 #define MAX_SCALARS_FINAL UINT32_MAX
 
-/* A group that no kernel can be: why, and what it is there for. */
+/* A group that cannot be a kernel: the reason, and the nodes for which it was opened. */
 typedef struct FuseFailure {
     InlineFailure why;
-    bool is_fixed; /* by the source */
+    bool is_fixed; /* a `kernel` block of the source */
     VecU32 nodes;
 } FuseFailure;
 
@@ -27,7 +27,7 @@ typedef struct Fuser {
     bool has_im2col;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
-    bool *drops_rest; /* per node: slices whose rest a kernel makes and does not store */
+    bool *drops_rest; /* per node: a slice; a kernel does not store the rest */
     VecU32 *makers;   /* per node: the groups whose kernels compute it, ascending */
 } Fuser;
 
@@ -44,7 +44,7 @@ static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId i
     return f->plan->buffers.n - 1;
 }
 
-/* `pitches`: per node, or NULL. */
+/* `pitches` is per node, or NULL. */
 static void make_buffers(Fuser *f, const DimId *pitches) {
     const Graph *graph = f->graph;
     uint32_t n_temps = 0;
@@ -70,7 +70,7 @@ static void make_buffers(Fuser *f, const DimId *pitches) {
     }
 }
 
-/* The name a profiler shows: graph, what the kernel ends in, source line. */
+/* The name that a profiler shows: graph, last op of the kernel, source line. */
 static Str kernel_name(const Fuser *f, const Group *group, uint32_t index, Span *span) {
     const Graph *graph = f->graph;
     NodeId last = group->targets.n ? group->targets.data[group->targets.n - 1].node
@@ -87,7 +87,7 @@ static Str kernel_name(const Fuser *f, const Group *group, uint32_t index, Span 
     return name;
 }
 
-/* Edges for the ledger: fused when some kernel computes both ends. */
+/* Edges of the ledger. An edge is fused if a kernel computes both of its ends. */
 
 static bool contains(const VecU32 *list, uint32_t value) {
     uint32_t low = 0, high = list->n;
@@ -113,13 +113,13 @@ static bool any_kernel_makes_both(const Fuser *f, NodeId producer, NodeId consum
     return false;
 }
 
-/* From what params alone determine to what hangs on more. */
+/* Whether the edge leads from a value that params determine to one that they do not. */
 static bool leaves_params(const Fuser *f, NodeId producer, NodeId consumer) {
     return f->grouping->can_prepare[producer] && !f->grouping->can_prepare[consumer];
 }
 
-/* Whether a kernel of the user loads the value: an index into an axis of one element, say, needs
- * none. */
+/* Whether a kernel that computes the consumer loads the producer. An index into an axis of one
+ * element, for example, needs no load. */
 static bool is_read(const Fuser *f, NodeId producer, NodeId consumer) {
     const VecU32 *readers = &f->makers[consumer];
     for (uint32_t i = 0; i < readers->n; i++) {
@@ -130,8 +130,8 @@ static bool is_read(const Fuser *f, NodeId producer, NodeId consumer) {
     return false;
 }
 
-/* Why no kernel of the user is the one that makes the value, where that is all that keeps them
- * apart. An output, too, is read from memory by a kernel that a price keeps from storing it. */
+/* The reason why no kernel computes both the producer and the consumer, if only that keeps them
+ * apart. An output too is read from memory by a kernel that by price does not store it. */
 static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
     ReasonId why = f->grouping->why_stored[producer], apart = f->grouping->why_apart[producer];
     bool is_priced = why == REASON_OUTPUT && apart == REASON_SLOWER;
@@ -144,7 +144,7 @@ static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
     return why;
 }
 
-/* Whether a kernel multiplies for the user alone. */
+/* Whether a kernel computes a slice of the matmul for the consumer only. */
 static bool is_window(const Fuser *f, NodeId producer, NodeId consumer) {
     return f->grouping->gemm_slice_of[consumer] != NODE_NONE &&
            graph_node(f->graph, consumer)->args[0] == producer;
@@ -187,7 +187,7 @@ static bool is_first_use(const Node *node, uint32_t arg) {
     return true;
 }
 
-/* One for each pair of ops, however often the one reads the other. */
+/* Makes one edge for each pair of ops, even if one reads the other several times. */
 static void make_edges(Fuser *f) {
     for (NodeId id = 0; id < f->graph->nodes.n; id++) {
         const Node *node = graph_node(f->graph, id);
@@ -205,7 +205,7 @@ static void make_edges(Fuser *f) {
     }
 }
 
-/* Forgets loads that came to nothing, as of an index into an axis of one element. */
+/* Removes loads that no scalar uses, such as the index into an axis of one element. */
 static void drop_dead_loads(const Fuser *f, const Kernel *kernel, Group *group) {
     ArenaMark mark = arena_mark(f->scratch);
     const bool *live = kernel_live_scalars(f->scratch, kernel);
@@ -232,7 +232,7 @@ static void note_failure(const Fuser *f, const Group *group, FuseFailure *failur
         vec_push(f->scratch, &failure->nodes, group->targets.data[i].node);
 }
 
-/* Whether the kernel is of several ops, one of which a test says cannot be so. */
+/* Whether the kernel has several ops and a directive of a test forbids one of them. */
 static bool is_unlowered(const Fuser *f, const Kernel *kernel, InlineFailure *why) {
     for (uint32_t i = 0; kernel->nodes.n > 1 && i < kernel->nodes.n; i++)
         if (decisions_ask(f->decisions, kernel->nodes.data[i], DIRECTIVE_UNLOWERED))
@@ -275,7 +275,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
     return true;
 }
 
-/* Of what is no op, its copy: the output's. */
+/* The position in the source; for an input or param that is an output, the position of the copy. */
 static Span failed_span(const Graph *graph, NodeId id) {
     for (uint32_t i = 0; graph_is_bound(graph, id) && i < graph->outputs.n; i++)
         if (graph->outputs.data[i].node == id && graph->outputs.data[i].copied_by)
@@ -295,7 +295,7 @@ static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure
     return NULL;
 }
 
-/* What the target says. */
+/* Options that follow from the target. */
 static FuseOptions fuse_options_for(const Target *target) {
     return (FuseOptions){.pads_rows = target->has->tile_copies,
                          .has_im2col = target->has_wgmma,
@@ -339,8 +339,8 @@ static bool ask_own_kernel(const Graph *graph, Decisions *decisions, NodeId id) 
            decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL);
 }
 
-/* Has kernels by themselves made of what that group was there for; where they are, of all ops.
- * False: they are. */
+/* Makes each op of the failed group a kernel of its own; if they are already, each op of the graph.
+ * Returns false if all are. */
 static bool unfuse(Arena *scratch, const Graph *graph, const FuseFailure *failure,
                    FuseOptions *options) {
     uint32_t n = graph->nodes.n;

@@ -1,9 +1,9 @@
 /* Fusion: from a graph to a plan of kernels.
  *
  * Requires a verified graph. Decides which values are stored, groups reductions and stored values
- * into kernels (group.c), composes each kernel's scalar programs (inline.c), and records for every
- * edge of the graph what became of it and why. Where a group cannot be inlined into a kernel, nodes
- * are grouped anew. Splits, schedules and the memory plan come after. */
+ * into kernels (group.c), inlines each kernel's scalar programs (inline.c), and records the outcome
+ * and the reason for every edge of the graph. If a group cannot become a kernel, grouping is
+ * repeated. Splits, schedules and the memory plan are later passes. */
 #ifndef FUSEC_FUSE_FUSE_H
 #define FUSEC_FUSE_FUSE_H
 
@@ -11,15 +11,16 @@
 
 typedef struct FuseOptions {
     bool off;        /* one kernel per op of the graph */
-    bool pads_rows;  /* of intermediates that products read: see pad.h */
-    bool has_im2col; /* rows that are windows over an image can be fetched from there: im2col.h */
-    bool has_cores;  /* a CPU's, which compute so little at once that memory seldom hides it */
-    const Decisions *decisions; /* or NULL: nothing is asked beyond the rules */
+    bool pads_rows;  /* pads rows of temporaries that matmuls read: see pad.h */
+    bool has_im2col; /* the copy engine can fetch im2col rows from the image: im2col.h */
+    bool has_cores;  /* a CPU: it computes slowly, so memory seldom hides the computation */
+    const Decisions *decisions; /* NULL: no directives */
 } FuseOptions;
 
-/* `scratch`, another arena than any that holds the graph or the plan, is only used during the call.
- * The plan lives on `arena`. A fixed kernel that cannot be one kernel is reported to `diags`; then
- * NULL. Any other group that cannot is taken apart into its ops. */
+/* Returns the plan, allocated in `arena`. `scratch` must be another arena than those of the graph
+ * and the plan; it is used only during the call. If a `kernel` block of the source cannot be one
+ * kernel, reports it to `diags` and returns NULL. Any other group that cannot be a kernel is split
+ * into its ops. */
 Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                  Diags *diags);
 

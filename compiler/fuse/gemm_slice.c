@@ -10,12 +10,12 @@ VecU32 *gemm_slice_users(Arena *arena, const Graph *graph) {
     return users;
 }
 
-/* Elements of this dtype side by side in whole accesses. */
+/* Whether `elems` contiguous elements of this dtype are a whole number of accesses. */
 static bool is_whole(const Graph *graph, DimId elems, Dtype dtype) {
     return dim_multiple(graph->dims, elems) * dtype_bytes(dtype) % ACCESS_BYTES == 0;
 }
 
-/* The axis of the operand, of the last two, along which its elements lie side by side. */
+/* Which of the operand's last two axes is contiguous. */
 static uint32_t inner_axis(const Graph *graph, NodeId operand) {
     const Node *node = graph_node(graph, operand);
     uint32_t last = node->shape.rank - 1;
@@ -27,8 +27,8 @@ static bool cuts_axis(const Graph *graph, const Node *slice, uint32_t axis) {
     return slice->shape.dims[axis] != graph_node(graph, slice->args[0])->shape.dims[axis];
 }
 
-/* Whether accesses to this operand (0: left) are as wide in the window as in the product. Rows are
- * m or n of both, and k of the operand alone. */
+/* Whether accesses to this operand (0: the left one) are as wide in the slice as in the whole
+ * matmul. The operand's axes are m or n, which both have, and k. */
 static bool is_aligned(const Graph *graph, NodeId gemm, const Node *slice, uint32_t side) {
     NodeId operand = graph_node(graph, gemm)->args[side];
     const Node *node = graph_node(graph, operand);

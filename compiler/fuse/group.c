@@ -12,7 +12,7 @@ static uint32_t fixed_kernel(const Graph *graph, NodeId id) {
     return graph_is_bound(graph, id) ? 0 : graph_block(graph, id, BLOCK_KERNEL);
 }
 
-/* The same of what a root stores. */
+/* The `kernel` block of the value that the root stores. */
 static uint32_t fixed_root(const Grouper *p, const Root *root) {
     bool is_output = root->output != OUTPUT_NONE;
     uint32_t copied_by = is_output ? p->graph->outputs.data[root->output].copied_by : 0;
@@ -25,23 +25,24 @@ bool group_is_single(const Grouper *p, NodeId id) {
     return !p->off && is_wanted && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
 }
 
-/* Whether it is read by one. */
+/* Whether a node that must be a kernel by itself reads the value. */
 static bool feeds_single(const Grouper *p, NodeId id) {
     for (uint32_t i = 0; !graph_is_bound(p->graph, id) && i < p->users[id].n; i++)
         if (group_is_single(p, p->users[id].data[i])) return true;
     return false;
 }
 
-/* Whether the value is cut off from one that reads it: not where that was refused, even if the
- * value is wanted stored for another reason. */
+/* Whether a spill cut separates the value from its reader. A cut that was refused separates
+ * nothing, even if the value is stored for another reason. */
 static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
     bool is_wanted = p->wants_store[id] && p->want_reason[id] == REASON_SPILLS;
     return decisions_ask(p->decisions, id, DIRECTIVE_CUT) && is_wanted &&
            p->decisions->of[id].side != p->decisions->of[user].side;
 }
 
-/* Extends what is known of dependencies to the next node. What is cut off, or stored in pieces,
- * counts as a result of the group after its (last) one, which may be none yet. */
+/* Computes the dependencies of the next node. A value on the other side of a spill cut, and a
+ * concat in place, counts as a result of the group after its (last) one; that group may not exist
+ * yet. */
 static void find_dependency(Grouper *p) {
     NodeId id = p->n_last++;
     const Node *node = graph_node(p->graph, id);
@@ -63,14 +64,14 @@ static void find_dependency(Grouper *p) {
     p->last_groups[id] = last;
 }
 
-/* Init steps come before all kernels of a run, wherever their groups stand. */
+/* Init kernels run before all kernels of a run, regardless of the order of groups. */
 uint32_t group_dependency(Grouper *p, NodeId id) {
     while (p->n_last <= id) find_dependency(p);
     const LastGroups *last = &p->last_groups[id];
     return p->can_prepare[id] ? last->any : last->of_run;
 }
 
-/* Of a value that is apart because it or what reads it is to be a kernel by itself. */
+/* The reason for a value that is separate because it or a reader must be a kernel by itself. */
 static ReasonId why_apart(const Grouper *p, NodeId id) {
     bool never = graph_block(p->graph, id, BLOCK_NEVER);
     for (uint32_t i = 0; i < p->users[id].n; i++)
@@ -92,8 +93,8 @@ static Group group_copy(Arena *arena, const Group *group) {
     return copy;
 }
 
-/* A window's elements are made whoever stores them, with all that the elementwise work on the
- * product reads. */
+/* A kernel computes all elements of its GEMM slice, whoever stores them, with all the inputs of the
+ * elementwise work on the matmul. */
 static void add_window(const Grouper *p, Group *group) {
     for (uint32_t i = 0; i < group->targets.n; i++)
         if (group->targets.data[i].node + 1 == group->window) return;
@@ -139,18 +140,18 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
     return true;
 }
 
-/* Whether what has joined the group, whose prims were `before`, makes more code than is worth a
- * kernel less, being much by itself and having next to none in common with what was there: else it
- * would be made twice, or stored. LLVM takes seconds for what no memory is saved by on a CPU; PTX
- * is written as fast as it is long. */
+/* Whether the root that joined the group, whose cost was `before`, adds more code than one kernel
+ * less is worth. That is so if the root is large and shares almost nothing with the group. On a CPU
+ * such a fusion saves no memory traffic and costs LLVM seconds; PTX is written in a time linear in
+ * its length. */
 static bool is_overfull(const Grouper *p, const Group *group, double before) {
-    const double least = 0.9; /* of both apart */
+    const double least = 0.9; /* as a share of the sum of both */
     return !group->fixed && before > 0 && group->prims > FUSE_MOST_PRIMS &&
            p->single_prims > FUSE_MUCH_PRIMS && group->prims > least * (before + p->single_prims);
 }
 
-/* A full group is refused before it is composed: in large graphs most groups that share a load with
- * a root are full. */
+/* A full group is refused before inlining is tried: in large graphs most groups that share a load
+ * with a root are full. */
 static bool try_group(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure) {
     uint32_t n_values = group->reduces.n + group->targets.n;
     double before = group->prims;
@@ -163,13 +164,13 @@ static bool try_group(const Grouper *p, Group *group, uint32_t index, InlineFail
     return false;
 }
 
-/* What is folded for the node. */
+/* The matmul that the node is a slice of, or the node. */
 static NodeId folded(const Grouper *p, NodeId id) {
     return p->gemm_slice_of[id] != NODE_NONE ? p->gemm_slice_of[id] : id;
 }
 
-/* A GEMM's domain is its own shape, or that of the window, and, innermost, the contracted
- * axis. */
+/* The domain of a GEMM is its own shape, or the slice's shape, and the contracted axis as the
+ * innermost. */
 static Shape root_domain(const Grouper *p, const Root *root) {
     const Node *node = graph_node(p->graph, root->node);
     if (!root->is_reduction) return node->shape;
@@ -205,7 +206,7 @@ static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     if (has_contraction || (is_shared && graph_is_matmul(p->graph, of))) return false;
     if (!shape_equal(&domain, &group->domain)) return false;
     if (group->axes && group->axes != axes) return false;
-    group->axes = axes; /* a map becomes a reduction's group: its stores stay inner */
+    group->axes = axes; /* a map becomes a reduction's group; its stores stay inner */
     vec_push(arena, &group->reduces, of);
     if (of != root->node) {
         memcpy(group->begin, graph_node(p->graph, root->node)->attrs.begin, sizeof group->begin);
@@ -214,8 +215,8 @@ static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     return true;
 }
 
-/* Why the group's passes stay apart, so that each is split over the machine; REASON_NONE: they need
- * not. */
+/* The reason why the group's passes stay separate kernels, so that each is split over the machine;
+ * REASON_NONE if there is none. */
 static ReasonId why_starved(const Grouper *p, const Group *group) {
     if (graph_is_matmul(p->graph, group->reduces.data[0])) return REASON_NONE;
     DimTab *dims = p->graph->dims;
@@ -245,25 +246,25 @@ static bool shares_load(const Group *a, const Group *b) {
     return false;
 }
 
-/* What is part of a concat is made by every run, as the other parts are. */
+/* A piece of a concat is computed in every run, as the other pieces are. */
 static bool is_init_target(const Grouper *p, const StoreTarget *target) {
     return p->can_prepare[target->node] && target->output == OUTPUT_NONE && !target->piece;
 }
 
-/* Whether the group's values, which are all of one kind unless the source fixed them, are
- * prepared. */
+/* Whether the group's values are prepared. All values of a group are of one kind, except in
+ * `kernel` blocks. */
 bool group_is_init(const Grouper *p, const Group *group) {
     if (group->reduces.n) return p->can_prepare[group->reduces.data[0]];
     return is_init_target(p, &group->targets.data[0]);
 }
 
-/* Why the group takes no root that goes over something else. */
+/* The reason why the group takes no root with another domain. */
 static ReasonId why_not_added(const Grouper *p, const Group *group) {
     bool is_gemm = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
     return is_gemm ? REASON_TILES : REASON_OTHER_DOMAIN;
 }
 
-/* Whether the source wants the root in one kernel with something that the group makes. */
+/* Whether a `fuse must` block contains the root and a value that the group computes. */
 static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
     for (uint32_t i = 0; i < group->reduces.n; i++)
         if (graph_shares_must(p->graph, group->reduces.data[i], root) &&
@@ -276,12 +277,12 @@ static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
     return group->fixed != 0;
 }
 
-/* The price that speaks against what the group has become; REASON_NONE: none does. */
+/* The price that forbids the group with its new root; REASON_NONE if none does. */
 static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
     ReasonId starved = group->has_passes ? why_starved(p, group) : REASON_NONE;
     bool is_whole = group->has_passes || group->has_inner;
     bool is_apart = is_whole && needs_own_group(p, group);
-    if (starved == REASON_SEGMENTS) return starved; /* more than a price */
+    if (starved == REASON_SEGMENTS) return starved; /* a rule, not a price */
     if ((!starved && !is_apart) || is_insisted(p, group, root)) return REASON_NONE;
     return starved ? starved : REASON_SLOWER;
 }
@@ -324,9 +325,7 @@ static uint32_t open_group(Grouper *p, const Root *root) {
     return index;
 }
 
-/* What is stored before the reductions of the source's own kernel goes over their domain, if it
- * can.
- */
+/* A value that a `kernel` block stores before its reductions gets their domain, if it can. */
 static void take_domain(Grouper *p, Group *group, uint32_t index, uint32_t fixed) {
     InlineFailure failure;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
@@ -339,7 +338,7 @@ static void take_domain(Grouper *p, Group *group, uint32_t index, uint32_t fixed
     }
 }
 
-/* Joins the source's own kernel, or opens it. */
+/* Joins the group of the `kernel` block, or opens it. */
 static uint32_t place_fixed(Grouper *p, const Root *root, uint32_t fixed, uint32_t after) {
     InlineFailure failure = {.reason = REASON_BETWEEN, .node = root->node};
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
@@ -361,7 +360,7 @@ static bool is_related(const Grouper *p, const Group *single, uint32_t group) {
     return shares_load(single, &p->g->groups.data[group]);
 }
 
-/* Reductions whose results a kernel by itself reads are stored for it. */
+/* Marks reductions whose results a kernel by itself reads as stored. */
 static void note_own_group(const Grouper *p, const Group *alone) {
     for (uint32_t i = 0; i < alone->loads.n && !p->off; i++) {
         NodeId load = alone->loads.data[i];
@@ -375,8 +374,8 @@ static void refuse(const Grouper *p, NodeId load, uint32_t group, ReasonId reaso
     if (!p->g->why_stored[load]) p->g->why_stored[load] = reason;
 }
 
-/* Why the group that was the last to make something the root needs did not take it, though a
- * later one did. */
+/* The reason why the last group that computes something the root needs did not take the root,
+ * though a later one did. */
 static ReasonId why_passed(Grouper *p, uint32_t maker, const Root *root) {
     Group before = p->g->groups.data[maker];
     InlineFailure failure = {.reason = REASON_BETWEEN};
@@ -387,8 +386,8 @@ static ReasonId why_passed(Grouper *p, uint32_t maker, const Root *root) {
     return can_join ? REASON_BETWEEN : failure.reason;
 }
 
-/* The same of a group before the last: what a later one makes is all that keeps the root out of
- * it, unless the root is a fold over something else. */
+/* The reason why an earlier group did not take the root: only the values of later groups, unless
+ * the root reduces over another domain. */
 static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Root *root) {
     if (maker == GROUP_NONE || p->g->groups.data[maker].fixed) return REASON_BETWEEN;
     ArenaMark mark = arena_mark(p->arena);
@@ -398,7 +397,7 @@ static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Root *root) 
     return is_between ? REASON_BETWEEN : why_not_added(p, &p->g->groups.data[maker]);
 }
 
-/* Of a root that joined a group later than those that make what it needs. */
+/* Records the reasons for a root that joined a later group than those that compute its inputs. */
 static void note_passed(Grouper *p, const Root *root, const Group *single, uint32_t joined,
                         uint32_t after) {
     for (uint32_t k = 0; k < single->loads.n; k++) {
@@ -411,13 +410,13 @@ static void note_passed(Grouper *p, const Root *root, const Group *single, uint3
     }
 }
 
-/* Places a root and returns its group: the latest that can take it, or a new one. Groups before
- * `after` - 1 are too early: the root depends on that one's results. */
+/* Places a root in the latest group that can take it, or in a new one, and returns that group.
+ * Groups before `after` - 1 are too early, because the root needs results of group `after` - 1. */
 static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_root(p, root);
     if (fixed) return place_fixed(p, root, fixed, after);
     uint32_t alone = open_group(p, root);
-    bool is_copy = root->piece && graph_is_bound(p->graph, root->node); /* in no kernel of a dump */
+    bool is_copy = root->piece && graph_is_bound(p->graph, root->node); /* not in dumps */
     p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_single(p, root->node);
     if (p->g->groups.data[alone].is_closed) {
         note_own_group(p, &p->g->groups.data[alone]);
@@ -462,7 +461,8 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
     return alone;
 }
 
-/* Folds or stores a node. One that a group already makes is stored from there. */
+/* Makes a reduction or a store of the node. A node that a group already computes is stored by that
+ * group. */
 static void root_node(Grouper *p, NodeId id, uint32_t output) {
     uint32_t made_by = p->g->group_of[id];
     Root root = {.node = id, .is_reduction = group_folds(p, id), .output = output};
@@ -495,7 +495,8 @@ static bool is_own_kernel(const Grouper *p, NodeId id) {
     return p->off && !graph_is_bound(p->graph, id) && !graph_is_literal(p->graph, id);
 }
 
-/* Whether a value of a fixed kernel is used outside it, other than as a piece that it stores. */
+/* Whether a value of a `kernel` block is used outside the block, except as a piece of a concat that
+ * the block stores. */
 static bool leaves_fixed(const Grouper *p, NodeId id) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, id);
     for (uint32_t i = 0; fixed && i < p->users[id].n; i++) {
@@ -505,7 +506,7 @@ static bool leaves_fixed(const Grouper *p, NodeId id) {
     return false;
 }
 
-/* Stores a value from the kernel that makes the reduction below it, or not at all. */
+/* Stores the value in the kernel that computes the reduction below it, or nowhere. */
 static void sink_epilogue(Grouper *p, NodeId id) {
     Root root = {.node = id, .output = OUTPUT_NONE};
     uint32_t after = group_dependency(p, id);
@@ -516,11 +517,11 @@ static void sink_epilogue(Grouper *p, NodeId id) {
         return;
     }
     p->g->group_of[id] = after - 1;
-    p->g->is_stored[id] = true; /* its reader says why */
+    p->g->is_stored[id] = true; /* its reader has the reason */
 }
 
-/* Stores every piece of a concat where the concat lies, from the group that makes the piece or from
- * one of its own. The concat is there when the last of them has run. */
+/* Stores each piece of a concat in place, from the group that computes the piece or from a new one.
+ * The concat is complete when the last of these groups has run. */
 static void root_pieces(Grouper *p, NodeId whole) {
     const Node *node = graph_node(p->graph, whole);
     uint32_t last = 0;
@@ -569,11 +570,11 @@ static void run_round(Grouper *p) {
             sink_epilogue(p, id);
         }
     }
-    for (uint32_t o = 0; o < graph->outputs.n && !p->off; o++) /* once their kernels are there */
+    for (uint32_t o = 0; o < graph->outputs.n && !p->off; o++) /* after their kernels exist */
         if (graph->outputs.data[o].copied_by) root_node(p, graph->outputs.data[o].node, o);
 }
 
-/* What grouping made us load is stored; reductions get their store here. */
+/* Stores all values that groups load, and reductions that are read. */
 static void store_loaded(Grouper *p) {
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         const Group *group = &p->g->groups.data[i];
@@ -598,8 +599,8 @@ bool *group_find_loaded(const Grouper *p) {
     return is_loaded;
 }
 
-/* Values that were to be stored for groups which then joined the one that makes them. A group keeps
- * a last value: what it is there for. */
+/* Removes stores for groups that have since joined the group that computes the value. A group keeps
+ * its last value, because it has no other purpose. */
 static void drop_unread(Grouper *p) {
     bool *is_loaded = group_find_loaded(p);
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
@@ -620,7 +621,8 @@ static void drop_unread(Grouper *p) {
     }
 }
 
-/* Has something stored for what was too large in the last round; false: there is nothing left. */
+/* Stores a value to make a group smaller that was too large in the last round. Returns false if
+ * nothing is left to store. */
 static bool shrink(Grouper *p) {
     return p->failed == NODE_NONE ? group_want_stored(p, p->failure.node, REASON_TOO_LARGE)
                                   : group_split_closure(p, p->failed, p->failure.node);

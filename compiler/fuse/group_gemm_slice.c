@@ -1,13 +1,13 @@
-/* Windows of products: which of them a round computes in place of the products. One slice alone
- * has its sums computed and no others; where several slices read a product, that takes as many
- * kernels, and a price must speak for it. See group_state.h. */
+/* GEMM slices: which matmuls a round computes slice by slice. If only one slice is read, only that
+ * slice is computed. If several slices are read, they need several kernels, and the price decides.
+ * See group_state.h. */
 #include "fuse/group_state.h"
 
 #include "fuse/gemm_slice.h"
 
 #include <string.h>
 
-/* Whether it would be stored, or is in a window already. */
+/* Whether the node would be stored, or belongs to a slice already. */
 static bool is_taken(const Grouper *p, NodeId id) {
     return p->wants_store[id] || group_is_single(p, id) || p->is_inside[id] ||
            p->gemm_slice_of[id] != NODE_NONE;

@@ -1,22 +1,21 @@
-/* What would make any kernel too deep, too long or too wide is stored beforehand: it goes into the
- * same kernel all the same if that can take it. See group_state.h. */
+/* Stores values in advance that would make every kernel too deep, too long or too wide. A kernel
+ * that can take the stored value still does. See group_state.h. */
 #include "fuse/group_state.h"
 #include "machine/tuning.h"
 
 #include <math.h>
 
-/* Whether composition stops at the node in any case. */
+/* Whether inlining stops at the node in any case. */
 static bool is_leaf(const Grouper *p, NodeId id) {
     return graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id) || p->wants_store[id] ||
            graph_is_reduction(p->graph, id);
 }
 
-/* Chains. */
+/* Sequences of dependent ops. */
 
-/* Nodes that are deep, each connected with another of them: from FUSE_LEAST_CHAIN to
- * FUSE_MOST_CHAIN. */
+/* Connected nodes with depths from FUSE_LEAST_CHAIN to FUSE_MOST_CHAIN. */
 typedef struct Deep {
-    const uint32_t *depth; /* per node: ops behind one another; 0: a leaf */
+    const uint32_t *depth; /* per node: longest inlined sequence; 0: a leaf */
     bool *is_in;           /* per node */
     VecU32 nodes;
 } Deep;
@@ -50,7 +49,7 @@ static Deep deep_around(const Grouper *p, const uint32_t *depth, NodeId id) {
     return deep;
 }
 
-/* The deepest of what is inlined above the node; 0: nothing is. */
+/* The greatest depth of the node's inlined users; 0 if none is inlined. */
 static uint32_t depth_above(const Grouper *p, const uint32_t *depth, NodeId id) {
     uint32_t most = 0;
     for (uint32_t i = 0; i < p->users[id].n; i++)
@@ -58,17 +57,17 @@ static uint32_t depth_above(const Grouper *p, const uint32_t *depth, NodeId id) 
     return most;
 }
 
-/* What storing the node takes; views would be copies. */
+/* Bytes that storing the node writes; a view counts twice, because storing it is a copy. */
 static double weight(const Grouper *p, NodeId id) {
     double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
     return graph_class(p->graph, id) == CLASS_VIEW ? 2 * bytes : bytes;
 }
 
-/* Stores all that reaches from at most some depth to beyond it, of the depths at which that is
- * least the greatest: hundreds of values may be as deep as one another that are made from one.
- * Returns the first of them. */
+/* Stores all values that are computed up to some depth and used beyond it. Takes the depth that the
+ * fewest bytes cross: hundreds of values computed from one may have equal depth. Returns the first
+ * stored node. */
 static NodeId cut_chains(Grouper *p, const Deep *deep) {
-    /* how much more at this depth than at the one before */
+    /* change of the bytes at this depth relative to the one before */
     double reach[FUSE_MOST_CHAIN + 1] = {0};
     double here = 0, least = INFINITY;
     uint32_t best = 0;
@@ -110,12 +109,12 @@ static void bound_chains(Grouper *p) {
 
 /* Sizes. */
 
-/* Sizes of what would be inlined into a node's user. */
+/* The size of the code that would be inlined into a node's user. */
 typedef struct Closure {
-    uint32_t n_scalars; /* roughly */
-    uint32_t n_views;   /* behind one another */
+    uint32_t n_scalars; /* an estimate */
+    uint32_t n_views;   /* longest sequence of views */
     bool is_leaf;       /* it is not inlined */
-    VecU32 loads;       /* what it reads, ascending, at most MAX_GROUP_LOADS + 1 */
+    VecU32 loads;       /* its loads, ascending, at most MAX_GROUP_LOADS + 1 */
 } Closure;
 
 static void join_loads(Arena *arena, VecU32 *loads, const VecU32 *more) {
@@ -134,7 +133,8 @@ static Closure closure_of(const Grouper *p, NodeId id, const Closure *closures) 
     for (uint32_t i = 0; i < node->n_args; i++) {
         const Closure *arg = &closures[node->args[i]];
         OpClass cls = graph_class(p->graph, node->args[i]);
-        /* Views make a second computation of what is below them, other arguments share it. */
+        /* A view needs a second computation of everything below it; other arguments share
+         * theirs. */
         if (cls == CLASS_VIEW || cls == CLASS_CONCAT || op_info(node->op)->cls == CLASS_CONCAT)
             c.n_scalars += arg->n_scalars;
         else if (arg->n_scalars > shared)
@@ -153,7 +153,7 @@ static Closure leaf_closure(const Grouper *p, NodeId id) {
     return leaf;
 }
 
-/* The argument whose storing helps most: the one that reads most. */
+/* The argument with the most loads, whose storing helps most. */
 static NodeId largest_argument(const Grouper *p, NodeId id, const Closure *closures) {
     const Node *node = graph_node(p->graph, id);
     NodeId largest = NODE_NONE;
@@ -195,12 +195,12 @@ void group_bound_closures(Grouper *p) {
 
 /* Groups that turned out too large. */
 
-/* What a root inlines, in the order in which composition asks for it. */
+/* The nodes that a root inlines, in the order in which inlining asks for them. */
 typedef struct Inlined {
     NodeId *nodes;
-    uint32_t *place; /* per node: in `nodes`, plus 1; 0: not there */
-    uint32_t *n_ops; /* per node: inlined in it, each use by itself, up to FUSE_CHEAP_OPS + 1 */
-    uint32_t *last;  /* per place: that of the last use */
+    uint32_t *place; /* per node: index in `nodes`, plus 1; 0: not inlined */
+    uint32_t *n_ops; /* per node: ops inlined in it, each use counted, up to FUSE_CHEAP_OPS + 1 */
+    uint32_t *last;  /* per index: the index of the last use */
     uint32_t n, n_fit;
     NodeId failing;
 } Inlined;
@@ -227,7 +227,7 @@ static bool crosses(const Grouper *p, const Inlined *in, uint32_t k, uint32_t pl
            !p->wants_store[id];
 }
 
-/* The place from `begin` on, before `end`, that the least crosses, of several the last. */
+/* The index in [begin, end) that the fewest bytes cross; the last of several. */
 static uint32_t narrowest(const Grouper *p, const Inlined *in, uint32_t begin, uint32_t end) {
     double *change = arena_array(p->arena, double, in->n + 2), here = 0, least = INFINITY;
     uint32_t best = begin;

@@ -1,11 +1,11 @@
-/* Merging groups, and moving them.
+/* Merging and moving groups.
  *
- * Rows of several tensors in one kernel: reductions over tensors that have nothing in common open
- * groups of their own, since nothing tells then that they will meet. Where a root needs the
- * results of several, over rows of one domain, the earlier ones move into the latest, if with all
- * of them that can take the root, and if no group between needs what they make. Where the latest
- * cannot take it, or goes over columns, an earlier one may be moved behind that. See group_state.h.
- */
+ * A kernel may reduce rows of several tensors. Reductions over tensors that have nothing in common
+ * open separate groups, because nothing tells at that time that a later root needs both. If a root
+ * needs the results of several groups over rows of one domain, the earlier groups move into the
+ * latest. This requires that the merged group can take the root, and that no group between needs
+ * the moved results. If the latest group cannot take the root, or reduces columns, an earlier group
+ * may be moved after it. See group_state.h. */
 #include "fuse/group_state.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static bool goes_over_rows(const Grouper *p, const Group *group) {
     return group->reduces.n && form_info(group_form(p, group))->reduces_rows;
 }
 
-/* Whether the group stores something that has its place among others' values. */
+/* Whether the group stores a value that cannot move relative to other values. */
 static bool is_bound_to_place(const Grouper *p, const Group *group) {
     for (uint32_t i = 0; i < group->targets.n; i++) {
         const StoreTarget *target = &group->targets.data[i];
@@ -29,7 +29,7 @@ static bool is_bound_to_place(const Grouper *p, const Group *group) {
     return false;
 }
 
-/* Whether a group between them reads what `from` makes. */
+/* Whether a group between the two reads a value that `from` computes. */
 static bool is_needed_before(const Grouper *p, uint32_t from, uint32_t into) {
     for (uint32_t i = from + 1; i < into; i++) {
         const Group *group = &p->g->groups.data[i];
@@ -47,7 +47,7 @@ static bool may_merge(const Grouper *p, uint32_t from, uint32_t into) {
            !is_needed_before(p, from, into);
 }
 
-/* Whether a price speaks against it, and no contract of the source for it. */
+/* Whether a price forbids the merge and no `fuse must` block demands it. */
 static bool is_unwanted(const Grouper *p, const Group *group, const Group *into) {
     NodeId one = group->reduces.data[0], other = into->reduces.data[0];
     uint32_t block = graph_block(p->graph, one, BLOCK_MUST);
@@ -65,8 +65,8 @@ static void note_slower(const Grouper *p, const Group *single, uint32_t from) {
     }
 }
 
-/* Per group before `into`: whether the root needs what it makes and it may merge. Returns how
- * many. */
+/* Marks each group before `into` that computes an input of the root and may merge. Returns their
+ * number. */
 static uint32_t find_sources(Grouper *p, const Group *single, uint32_t into, bool *is_source) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < single->loads.n; k++) {
@@ -92,7 +92,7 @@ static void add_in_order(Arena *arena, Group *group, NodeId reduction) {
     }
 }
 
-/* What the groups fold and store. */
+/* The merged group: the reductions and stores of all groups. */
 static Group sum_of(const Grouper *p, const bool *is_source, uint32_t into) {
     Group sum = p->g->groups.data[into];
     sum.reduces.data = NULL;
@@ -110,7 +110,7 @@ static Group sum_of(const Grouper *p, const bool *is_source, uint32_t into) {
     return sum;
 }
 
-/* Groups have moved: place, by where they were. */
+/* Updates group numbers after groups have moved; `place` maps old numbers to new ones. */
 static void note_places(Grouper *p, const uint32_t *place) {
     for (uint32_t i = 0; i < p->g->refusals.n; i++)
         p->g->refusals.data[i].group = place[p->g->refusals.data[i].group];
@@ -119,7 +119,7 @@ static void note_places(Grouper *p, const uint32_t *place) {
     p->n_last = 0;
 }
 
-/* Takes the groups out that have become part of `into`; returns where that is then. */
+/* Removes the groups that were merged into `into`. Returns the new number of `into`. */
 static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
     uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n), n = 0;
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
@@ -150,7 +150,7 @@ uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint
     return GROUP_NONE;
 }
 
-/* Takes a group from one place to another, those between move up. */
+/* Moves a group from one position to another; the groups between move up. */
 static void move_group(Grouper *p, uint32_t from, uint32_t to) {
     uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n);
     Group moved = p->g->groups.data[from];
@@ -172,8 +172,7 @@ static bool may_follow(const Grouper *p, uint32_t from, uint32_t after) {
            !is_needed_before(p, from, after);
 }
 
-/* The group before `after` - 1 that makes what the root loads as its `k`th, if that may be
- * moved. */
+/* The group before `after` - 1 that computes the root's `k`th load, if the group may be moved. */
 static uint32_t earlier_maker(const Grouper *p, const Group *single, uint32_t k, uint32_t after) {
     uint32_t from = p->g->group_of[single->loads.data[k]];
     return from == GROUP_NONE || from + 1 >= after || !may_follow(p, from, after) ? GROUP_NONE
@@ -196,7 +195,7 @@ uint32_t group_join_earlier(Grouper *p, const Group *single, const Root *root, u
     return GROUP_NONE;
 }
 
-/* Whether a block of the source has the root and a reduction of the group. */
+/* Whether a `fuse must` block contains the root and a reduction of the group. */
 static bool is_wanted_in(const Grouper *p, const Group *group, NodeId root) {
     uint32_t block = graph_block(p->graph, root, BLOCK_MUST);
     for (uint32_t i = 0; block && i < group->reduces.n; i++)

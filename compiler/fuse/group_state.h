@@ -1,6 +1,6 @@
-/* What grouping works on, shared by its files: group.c joins roots into groups, group_merge.c moves
- * groups, group_limits.c and group_store.c decide between rounds what else must be stored,
- * group_gemm_slice.c finds GEMMs to be made slice by slice. Internal to them. */
+/* The state of grouping, shared by its files and internal to them: group.c joins roots into groups,
+ * group_merge.c moves groups, group_limits.c and group_store.c decide between rounds which values
+ * are stored in addition, group_gemm_slice.c finds matmuls to compute slice by slice. */
 #ifndef FUSEC_FUSE_GROUP_STATE_H
 #define FUSEC_FUSE_GROUP_STATE_H
 
@@ -11,21 +11,22 @@ enum {
     MAX_GROUP_LOADS = 32,
 };
 
-/* Whether a value that hangs elementwise on a reduction's result is stored in its place. */
+/* Whether a value that follows elementwise from a reduction's result is stored in place of that
+ * result. */
 typedef enum { SINK_NONE, SINK_WANTED, SINK_REFUSED } Sinking;
 
-/* Whether a map runs over a value for the sake of its parts. */
+/* Whether a map runs over a whole value in order to store its slices. */
 typedef enum { WHOLE_NONE, WHOLE_WANTED, WHOLE_REFUSED } WholeMap;
 
 /* The latest groups whose results are read at or below a node's arguments, plus 1; 0 for none. */
 typedef struct LastGroups {
-    uint32_t any, of_run; /* of a run: no init steps */
+    uint32_t any, of_run; /* `of_run` leaves out init kernels */
 } LastGroups;
 
-/* A value on its way into a group. */
+/* A value to be placed in a group. */
 typedef struct Root {
     NodeId node;
-    bool is_reduction; /* fold it; otherwise store it */
+    bool is_reduction; /* reduce it; otherwise store it */
     uint32_t output;
     NodeId whole; /* see StoreTarget */
     uint32_t piece;
@@ -33,7 +34,7 @@ typedef struct Root {
 
 typedef struct Grouper {
     Arena *arena;
-    NodeId *loads; /* room for every node, while a composition's memory is given up */
+    NodeId *loads; /* has room for every node; inlining's memory is released */
     InlineMarks *marks;
     const Graph *graph;
     bool off, has_cores;
@@ -42,84 +43,85 @@ typedef struct Grouper {
     Grouping *g;
     bool *wants_store; /* per node: decided so far, over all rounds */
     ReasonId *want_reason;
-    Sinking *sinking; /* per node: whether it stands for a reduction's result, over all rounds */
+    Sinking *sinking; /* per node, over all rounds: is stored in place of a reduction's result */
     WholeMap *whole;  /* per node, over all rounds */
-    bool *is_placed;  /* per node: concats to be stored in pieces, over all rounds */
-    /* Per node, of a round: the product that it is a window of, or NODE_NONE; and whether nothing
-     * but windows of it is made (fuse/gemm_slice.h). */
+    bool *is_placed;  /* per node, over all rounds: concats in place */
+    /* Per node, of a round: the matmul that it is a GEMM slice of, or NODE_NONE; and whether only
+     * slices of it are computed (fuse/gemm_slice.h). */
     NodeId *gemm_slice_of;
     bool *is_inside;
     uint32_t *op_cost;       /* per op */
     VecU32 *users;           /* per node */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
-    double single_prims; /* Group.prims of what is placed now, by itself */
+    double single_prims; /* Group.prims of the root that is being placed, by itself */
     InlineFailure failure;
-    NodeId failed; /* the root that no group of its own could take; NODE_NONE: the source's could
-                    * not */
+    NodeId failed; /* the root that no group could take; NODE_NONE: a `kernel` block */
 } Grouper;
 
-/* Composes for the sake of finding out, and keeps what the group reads. `makers`, if any, counts
- * for every node the groups that compute it. */
+/* Inlines the group as a trial and keeps its loads. `makers`, if not NULL, counts for each node the
+ * groups that compute it. */
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
                    uint32_t *makers);
 
-/* Whether the group's values, which are all of one kind unless the source fixed them, are
- * prepared. */
+/* Whether the group's values are prepared. All values of a group are of one kind, except in
+ * `kernel` blocks. */
 bool group_is_init(const Grouper *p, const Group *group);
-/* The group, plus 1, that the node's own cannot come before; 0: there is none. */
+/* The number of the group, plus 1, before which the node's group cannot come; 0 if there is
+ * none. */
 uint32_t group_dependency(Grouper *p, NodeId id);
-/* Adds the root to the group if that can take it. */
+/* Adds the root to the group if the group can take it. */
 bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure);
 
-/* The same for a map, which runs over something larger then, of which all that it stores is part.
- */
+/* Adds the root to a map, which then runs over a larger value and stores parts of it. */
 bool group_widen(Grouper *p, uint32_t index, const Root *root);
 
-/* Merges groups over rows whose results the root, which alone is `lone`, needs into group `into`,
- * the latest of them, and adds it. Returns where that group is then; GROUP_NONE: it cannot be. */
+/* Merges the groups over rows whose results the root needs into group `into`, the latest of them,
+ * and adds the root. `single` is the root as a group by itself. Returns the group's new number, or
+ * GROUP_NONE if they cannot be merged. */
 uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint32_t into);
 
-/* The form of a group's kernel. */
+/* The form of the group's kernel. */
 KernelForm group_form(const Grouper *p, const Group *group);
-/* Adds the root, which alone is `lone` and needs what group `after` - 1 makes, to an earlier
- * group that makes something for it, if that can follow all up to there, which it then does: so
- * that it is no matter which of them the source has first. Returns where that group is then;
- * GROUP_NONE: there is none. */
+/* Adds a root that needs results of group `after` - 1 to an earlier group that computes another
+ * input of the root, and moves that group after `after` - 1. So the order of the ops in the source
+ * does not matter. `single` is the root as a group by itself. Returns the group's new number, or
+ * GROUP_NONE if there is no such group. */
 uint32_t group_join_earlier(Grouper *p, const Group *single, const Root *root, uint32_t after);
-/* Where rows and columns make something for the root: the same for those of the form that options
- * prefer, if the latest is of the other. */
+/* group_join_earlier for a root that needs results of rows and of columns: applies if the latest
+ * group does not have the form that the options prefer. */
 uint32_t group_join_preferred(Grouper *p, const Group *single, const Root *root, uint32_t after);
 
-/* Finds the round's windows: of products that one slice reads, and of those that options name. */
+/* Finds the round's GEMM slices: matmuls with one slice, and matmuls that the options name. */
 void group_find_gemm_slices(Grouper *p);
-/* Whether a group is to be opened for the node, or joined, that folds what it is made of: a
- * reduction, or a window of a product, in place of that. */
+/* Whether the node is computed by a reduction of its own: it is a reduction, or a GEMM slice that
+ * is computed in place of the matmul. */
 bool group_folds(const Grouper *p, NodeId id);
-/* Whether the node is to be a kernel by itself, with its arguments in memory. */
+/* Whether the node must be a kernel by itself, with its arguments in memory. */
 bool group_is_single(const Grouper *p, NodeId id);
 
-/* Per node: whether a group of the round reads it from memory. */
+/* Per node: whether a group of the round loads it. */
 bool *group_find_loaded(const Grouper *p);
-/* Its elements, at most. */
+/* The largest number of elements. */
 double group_elems_hi(const Graph *graph, NodeId id);
-/* Has the node stored from the next round on; false if it is already. */
+/* Stores the node from the next round on. Returns false if it is stored already. */
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
-/* Before anything is grouped: stores what would make any kernel too deep, too long or too wide. */
+/* Before grouping: stores values that would make every kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
-/* Has what a group of the root's own would inline taken apart in places, since that has too many
- * scalars once the node `failing` is to be composed. False: nothing is left to be stored. */
+/* Stores some of the values that a group of the root alone would inline, because the group has too
+ * many scalars when node `failing` is reached. Returns false if nothing is left to store. */
 bool group_split_closure(Grouper *p, NodeId root, NodeId failing);
-/* In the end: an output that would be stored anyway, a reduction's result or what stands for it,
- * has the reason of its reader. */
+/* At the end: an output that would be stored in any case (a reduction's result, or a value stored
+ * in its place) gets the reason of its reader. */
 void group_judge_outputs(Grouper *p);
-/* After a round: stores what turned out to be worth it. Returns whether another round is due. */
+/* After a round: stores values that turned out to be worth storing. Returns whether another round
+ * is needed. */
 bool group_store_more(Grouper *p);
-/* After a round in which nothing else changed: finds concats whose pieces are better stored where
- * the concat lies. Returns whether another round is due. */
+/* After a round without other changes: finds concats to store in place. Returns whether another
+ * round is needed. */
 bool group_place_more(Grouper *p);
-/* The same for values of which several maps compute a part each: as if it was to be stored, one map
- * computes it, and the parts join that. */
+/* After a round: finds values of which several maps each compute a part. One map then computes the
+ * whole value, and the parts join that map. Returns whether another round is needed. */
 bool group_whole_more(Grouper *p, const uint32_t *makers);
 
 #endif

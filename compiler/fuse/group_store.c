@@ -1,12 +1,12 @@
-/* What is worth storing: costly work that would repeat, operands of GEMMs, results that
- * several kernels would make the same thing of first. See group_state.h. */
+/* Which values are worth storing: costly values that would be recomputed, operands of GEMMs, and
+ * common first results of several kernels. See group_state.h. */
 #include "fuse/group_state.h"
 #include "machine/tuning.h"
 
 #include <string.h>
 
-/* Work to compute one element of each node from what is in memory: its own body and, once each,
- * those of its inlined arguments (an upper bound: shared parts count at every use). */
+/* The cost of computing one element of each node from memory: its own body and those of its inlined
+ * arguments, once per use (an upper bound, because shared parts count at every use). */
 static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         const Node *node = graph_node(p->graph, id);
@@ -30,7 +30,7 @@ double group_elems_hi(const Graph *graph, NodeId id) {
     return n;
 }
 
-/* How often each element of a node would be computed: views of it are separate uses, elementwise
+/* How often each element of the node would be computed. Each view is a separate use; elementwise
  * users in one kernel share one. */
 static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
     const Graph *graph = p->graph;
@@ -49,8 +49,8 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
     return own > 0 ? (direct + viewed) / own : 1;
 }
 
-/* Whether a contract of the source keeps the value out of memory: all its users are in its own
- * `fuse must` block. */
+/* Whether all users of the value are in its `fuse must` block, which keeps the value out of
+ * memory. */
 static bool must_fuse(const Grouper *p, NodeId id) {
     uint32_t block = graph_block(p->graph, id, BLOCK_MUST);
     if (decisions_ask(p->decisions, id, DIRECTIVE_MUST_RELEASE)) return false;
@@ -71,7 +71,7 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
     return true;
 }
 
-/* Number of groups that compute each node in their registers. */
+/* The number of groups that compute each node in registers. */
 static uint32_t *count_makers(const Grouper *p) {
     uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
     InlineFailure failure;
@@ -80,8 +80,8 @@ static uint32_t *count_makers(const Grouper *p) {
     return makers;
 }
 
-/* Per node: whether a GEMM reads it, as it is or through views: over and over, so that it is
- * worth storing whatever it costs. */
+/* Per node: whether a GEMM reads it, directly or through views. A GEMM reads its operands
+ * repeatedly, so such a value is worth storing at any cost. */
 static bool *feeding_contractions(const Grouper *p) {
     uint32_t n = p->graph->nodes.n;
     bool *feeds = arena_array(p->arena, bool, n);
@@ -95,8 +95,8 @@ static bool *feeding_contractions(const Grouper *p) {
     return feeds;
 }
 
-/* Whether several groups compute it and one of them goes on from it alone: what they should hand
- * over. What comes before it is then computed once too. */
+/* Whether several groups compute the value and one of them continues from this value alone. Such a
+ * value should be stored; everything before it is then computed once too. */
 static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
     for (uint32_t i = 0; i < p->users[id].n; i++)
         if (makers[p->users[id].data[i]] < makers[id]) return makers[id] > 1;
@@ -128,7 +128,7 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     closure_costs(p, cost, depth);
     double least_spread = p->has_cores ? FUSE_COSTLY_CPU_BROADCAST : FUSE_COSTLY_BROADCAST;
     bool changed = store_operands(p, makers);
-    if (changed) return true; /* the rest may not repeat any more */
+    if (changed) return true; /* the others may not repeat any more */
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++)
@@ -148,8 +148,8 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-/* What it takes to compute one element of each node from memory, each node once, and the bytes of
- * memory that are read for all of it. */
+/* The cost of computing one element of the node from memory, counting each node once, and the bytes
+ * that are read for it. */
 typedef struct Upkeep {
     double cost, bytes;
 } Upkeep;
@@ -167,7 +167,8 @@ static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
     return own;
 }
 
-/* Whether a user of it cannot be prepared, or is larger: then this is the value to keep. */
+/* Whether a user of the value cannot be prepared or is larger: then this value is the one to
+ * keep. */
 static bool is_last_prepared(const Grouper *p, NodeId id) {
     for (uint32_t i = 0; i < p->users[id].n; i++) {
         NodeId user = p->users[id].data[i];
@@ -177,9 +178,10 @@ static bool is_last_prepared(const Grouper *p, NodeId id) {
     return false;
 }
 
-/* Values that params alone determine are worth an init step when each run would otherwise spend
- * much on them. To read a kept value must not cost what computing it would have hidden: it is read
- * again and again, or is no larger than what it is computed from; else the work must be great. */
+/* A value that params determine is worth an init kernel if every run would spend much on it.
+ * Loading the prepared value must not cost more than the computation it saves, which memory time
+ * may hide. So the value must be read repeatedly, or be no larger than its inputs, or be very
+ * costly. */
 static bool find_prepared(Grouper *p, const uint32_t *makers) {
     uint32_t n = p->graph->nodes.n;
     Upkeep *upkeeps = arena_array(p->arena, Upkeep, n);
@@ -199,11 +201,10 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-/* The last value that everything made from `source` goes through, elementwise and in its shape,
- * and that takes no more memory, within its `fuse must` block if it is in one; NODE_NONE if there
- * is none. `*output`: an output that is such a
- * value, if there is one. Walks the nodes in topological order
- * and counts the uses of what was passed that have not been met yet. */
+/* The last value that all uses of `source` go through, elementwise, in its shape and with no more
+ * bytes, inside its `fuse must` block if it is in one; NODE_NONE if there is none. Sets `*output`
+ * to an output among these values, if there is one. The function visits the nodes in topological
+ * order and counts the uses of visited nodes that are still open. */
 static NodeId last_sink(const Grouper *p, NodeId source, bool *passed, NodeId *output) {
     const Graph *graph = p->graph;
     const Node *from = graph_node(graph, source);
@@ -234,8 +235,8 @@ static NodeId last_sink(const Grouper *p, NodeId source, bool *passed, NodeId *o
     return found;
 }
 
-/* Reductions whose results other kernels read: what those would all make of them first is made and
- * stored by the reduction's own kernel. */
+/* For reductions whose results other kernels read: the reduction's kernel computes and stores the
+ * first value that all readers compute from the result. */
 static bool find_sinks(Grouper *p) {
     bool changed = false;
     bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);

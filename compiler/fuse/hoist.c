@@ -1,4 +1,4 @@
-/* What can be prepared, and the kernels that prepare it. See hoist.h. */
+/* Which values can be prepared, and the init kernels that prepare them. See hoist.h. */
 #include "fuse/hoist.h"
 
 static bool is_shape_fixed_by(const DimTab *dims, const Shape *shape, uint64_t symbols) {
@@ -7,13 +7,14 @@ static bool is_shape_fixed_by(const DimTab *dims, const Shape *shape, uint64_t s
     return (used & ~symbols) == 0;
 }
 
-/* Placing what could pass any memory is where that is reported. */
+/* Whether the value's size is bounded. Larger values are left to the memory plan, which reports
+ * them. */
 static bool has_size(DimTab *dims, const Node *node) {
     DimId elems = shape_n_elems(dims, &node->shape);
     return elems && dim_mul_const(dims, elems, dtype_bytes(node->dtype)) != DIM_NONE;
 }
 
-/* Whether the node's own shape and attributes hold no symbols but these. */
+/* Whether the node's shape and attributes contain no symbols except these. */
 static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) {
     uint64_t used = 0;
     for (uint32_t k = 0; k < node->shape.rank; k++) {
@@ -31,7 +32,7 @@ bool *hoist_nodes(Arena *arena, const Graph *graph) {
     for (uint32_t i = 0; i < graph->outputs.n; i++) is_output[graph->outputs.data[i].node] = true;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
-        /* What is an output is stored by a run, and may be read from there. */
+        /* An output is stored by each run and may be read from there. */
         bool is_there = graph_is_bound(graph, id) || !is_output[id];
         can[id] = node->op != OP_INPUT && is_there && is_fixed_by(graph, node, symbols) &&
                   has_size(graph->dims, node);
@@ -42,7 +43,7 @@ bool *hoist_nodes(Arena *arena, const Graph *graph) {
 
 typedef struct TempCheck {
     const Plan *plan;
-    uint64_t symbols;      /* that params fix */
+    uint64_t symbols;      /* the symbols that params fix */
     const bool *is_in_run; /* per buffer: a run stores to it */
     bool is_good;
 } TempCheck;
@@ -57,8 +58,8 @@ static void check_temp(void *user, const Store *store) {
     if (!is_own || !is_sized) check->is_good = false;
 }
 
-/* Those that could pass any memory stay temps: placing them is where that is reported. So do those
- * whose shapes params leave open, though they may have no elements whatever it is. */
+/* Stores of unbounded size stay temporaries, because the memory plan reports them. So do values
+ * with a shape that params leave open, even if they may have no elements. */
 static bool stores_temps_only(const Plan *plan, const Kernel *kernel, uint64_t symbols,
                               const bool *is_in_run) {
     TempCheck check = {.plan = plan, .symbols = symbols, .is_in_run = is_in_run, .is_good = true};
@@ -83,7 +84,7 @@ static void make_prepared(void *user, const Store *store) {
     plan->buffers.data[store->buffer].kind = BUFFER_PREPARED;
 }
 
-/* Whether there are any. */
+/* Returns whether any kernel became an init kernel. */
 static bool mark_init(Arena *arena, Plan *plan, const bool *is_in_run) {
     uint64_t symbols = graph_param_symbols(plan->graph);
     bool any = false;
@@ -111,7 +112,8 @@ static void note_shared(void *user, const Store *store) {
     shared->is_in_run[store->buffer] = shared->changed = true;
 }
 
-/* Whether a kernel of every run computes it, as what hangs on more does, or what is cheap. */
+/* Whether a kernel of every run computes the node, because it needs more than params or because it
+ * is cheap. */
 static bool is_of_runs(const Plan *plan, const bool *can_prepare, NodeId id) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
@@ -122,11 +124,11 @@ static bool is_of_runs(const Plan *plan, const bool *can_prepare, NodeId id) {
     return false;
 }
 
-/* What is prepared for runs is stored for that. */
+/* Marks prepared values as stored for runs. */
 static void note_prepared(Arena *arena, const Plan *plan) {
     const bool *can_prepare = hoist_nodes(arena, plan->graph);
     bool *is_prepared = arena_array(arena, bool, plan->graph->nodes.n);
-    for (uint32_t i = plan->buffers.n; i-- > 0;) /* a node's own buffer is before its partials' */
+    for (uint32_t i = plan->buffers.n; i-- > 0;) /* a node's buffer precedes its partials' */
         is_prepared[plan->buffers.data[i].node] = plan->buffers.data[i].kind == BUFFER_PREPARED;
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         Edge *edge = &plan->edges.data[i];
@@ -140,7 +142,7 @@ static void note_prepared(Arena *arena, const Plan *plan) {
     }
 }
 
-/* A concat that is stored in pieces, of which a run makes one, is made by every run as a whole. */
+/* A run computes the whole of a concat in place if it computes one of its pieces. */
 void hoist_plan(Arena *arena, Plan *plan) {
     SharedBuffers shared = {.plan = plan, .is_in_run = arena_array(arena, bool, plan->buffers.n)};
     bool any;

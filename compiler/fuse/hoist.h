@@ -1,19 +1,19 @@
-/* Init steps: what depends on nothing but params runs once for a program, not at every run.
+/* Init kernels: work that depends on params only runs once per program, not in every run.
  *
- * A value can be prepared when params, literals and iotas are all that it comes from, when no dim
- * in it is left open by the params' shapes, and when it is no output: outputs are written by every
- * run. Grouping keeps such values in kernels of their own; here those kernels become init kernels
- * and what they store becomes prepared buffers. Layouts that schedules ask for are layout.h's. */
+ * A value can be prepared if it depends only on params, literals and iotas, if the shapes of params
+ * fix all its dims, and if it is no output (each run writes its outputs). Grouping keeps such
+ * values in kernels of their own. This pass makes init kernels of these kernels and prepared
+ * buffers of their results. layout.h adds the layouts that schedules need. */
 #ifndef FUSEC_FUSE_HOIST_H
 #define FUSEC_FUSE_HOIST_H
 
 #include "pipeline/pipeline.h"
 
-/* Per node: whether it can be prepared. Params, literals and iotas are taken to be. */
+/* Per node: whether it can be prepared. Params, literals and iotas count as prepared. */
 bool *hoist_nodes(Arena *arena, const Graph *graph);
 
-/* Makes init kernels of all kernels that read nothing but params and what init kernels make, write
- * no output and need no dim but those that params fix; moves them before the others. */
+/* Makes init kernels of all kernels that read only params and results of init kernels, write no
+ * output and need only dims that params fix. Moves them before the other kernels. */
 void hoist_plan(Arena *arena, Plan *plan);
 
 bool hoist_pass(const Planning *p, PlanUnit *unit);

@@ -1,4 +1,4 @@
-/* Pulling values through bodies and index maps. See inline.h. */
+/* Pulls values through bodies and index maps. See inline.h. */
 #include "fuse/inline.h"
 #include "machine/tuning.h"
 
@@ -28,12 +28,12 @@ typedef struct Inliner {
     uint32_t parallel_axes;   /* bit set of kernel axes */
     InlineMarks *marks;
     InlineMemo memo;
-    NodeId placing;        /* a target that is pulled where it is stored */
-    NodeId reader;         /* whose arguments are being pulled, or NODE_NONE */
-    Kernel *kernel;        /* that gets the traces; NULL while trying */
-    TraceIds *operands;    /* of what is being pulled */
-    Vec(TraceIds) of_slot; /* per reduction, of what it reduces */
-    Vec(Dtype) results;    /* per reduction, its type: rounded, but in fast programs */
+    NodeId placing;        /* the target that is being pulled at its store */
+    NodeId reader;         /* the node whose arguments are being pulled, or NODE_NONE */
+    Kernel *kernel;        /* receives the traces; NULL during a trial */
+    TraceIds *operands;    /* of the value that is being pulled */
+    Vec(TraceIds) of_slot; /* per reduction: traces of the reduced value */
+    Vec(Dtype) results;    /* per reduction: its dtype; not rounded in fast programs */
     InlineFailure failure;
 } Inliner;
 
@@ -42,7 +42,7 @@ static ScalarId fail(Inliner *c, ReasonId reason, NodeId node) {
     return SCALAR_NONE;
 }
 
-/* What is read. */
+/* What is loaded. */
 
 static bool is_in_memory(const Inliner *c, NodeId id) {
     const InlineInput *input = c->input;
@@ -52,7 +52,7 @@ static bool is_in_memory(const Inliner *c, NodeId id) {
            (!input->is_stored || input->is_stored[id]);
 }
 
-/* Whether it is in memory, and computed all the same for who reads it. */
+/* Whether the value is in memory but is recomputed for this reader. */
 static bool is_made_again(const Inliner *c, NodeId id) {
     return decisions_ask(c->input->decisions, id, DIRECTIVE_MUST_HOLD) && c->reader != NODE_NONE &&
            graph_shares_must(c->graph, id, c->reader) && is_in_memory(c, id);
@@ -64,7 +64,7 @@ static void note_operand(Inliner *c, uint32_t trace) {
     if (c->kernel && c->operands) vec_push(c->arena, c->operands, trace);
 }
 
-/* Of a value just pulled, whose coordinates live as long as the kernel. */
+/* Adds the trace of a value just pulled. Its coordinates must live as long as the kernel. */
 static uint32_t add_trace(Inliner *c, const MemoEntry *entry, const TraceIds *operands) {
     Trace trace = {.node = entry->node,
                    .value = entry->value,
@@ -78,11 +78,11 @@ static uint32_t add_trace(Inliner *c, const MemoEntry *entry, const TraceIds *op
     return c->kernel->traces.n - 1;
 }
 
-/* Pulling, by class. `coords` has one index per axis of the node. */
+/* Pulling, by class of op. `coords` has one index per axis of the node. */
 
 static ScalarId pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard);
 
-/* The address in a buffer, which is none while trying, of an element of the value it holds. */
+/* The address of an element in the buffer that holds the value; no buffers exist during a trial. */
 static IndexId address_in(Inliner *c, uint32_t buffer, const Shape *shape, const IndexId *coords) {
     if (!c->input->buffer_of_node) return indexmap_address(c->indices, shape, coords);
     Shape layout = buffer_layout(&c->input->buffers[buffer]);
@@ -120,7 +120,7 @@ static ScalarId pull_eltwise(Inliner *c, const Node *node, const IndexId *coords
     return scalar_round(c->scalars, body, node->dtype);
 }
 
-/* Sums start from -0, which changes no sum; but a sum over nothing is +0. */
+/* Sums start from -0, which changes no sum. A sum of no elements is +0. */
 static ScalarId sum_or_zero(Inliner *c, const Node *node, ScalarId sum) {
     const OpInfo *info = op_info(node->op);
     bool starts_below = info->identity == 0 && signbit(info->identity) && !info->divides_by_count;
@@ -138,19 +138,19 @@ static ScalarId sum_or_zero(Inliner *c, const Node *node, ScalarId sum) {
                : sum;
 }
 
-/* The place in the group's product that is the window's along an axis of the domain. */
+/* The coordinate in the matmul for axis `d` of the domain, which may be a slice of the matmul. */
 static IndexId gemm_coord(Inliner *c, uint32_t d) {
     DimId begin = c->group->begin[d];
     return begin ? index_add_dim(c->indices, c->coords[d], begin) : c->coords[d];
 }
 
-/* A reduction of this group: its result, if it is read where it is made. */
+/* The result of a reduction of this group, read at the coordinates where it is computed. */
 static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
     const Node *node = graph_node(c->graph, id);
     uint32_t at = 0;
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
         bool is_reduced = (c->group->axes >> d & 1) != 0;
-        if (is_reduced && !node->attrs.keep) continue; /* a GEMM keeps none */
+        if (is_reduced && !node->attrs.keep) continue; /* a GEMM keeps no reduced axis */
         IndexId expected =
             is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : gemm_coord(c, d);
         if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
@@ -179,7 +179,7 @@ static ScalarId pull_pad(Inliner *c, const Node *node, const IndexId *coords, Gu
     return scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, own), value, outside);
 }
 
-/* Rows by index, clamped into the data. */
+/* Gathers rows by index, clamped to the data. */
 static ScalarId pull_gather(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
     const Node *data = graph_node(c->graph, node->args[0]);
     const Node *rows = graph_node(c->graph, node->args[1]);
@@ -206,7 +206,7 @@ static ScalarId pull_gather(Inliner *c, const Node *node, const IndexId *coords,
     return scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, own), value, zero);
 }
 
-/* Views of views may double an index with each; then one of them is stored. */
+/* Each view may double an index expression; then one of the views is stored. */
 static bool is_heavy(const Inliner *c, const IndexId *coords, uint32_t rank) {
     for (uint32_t k = 0; k < rank; k++)
         if (index_weight(c->indices, coords[k]) > FUSE_INDEX_WEIGHT) return true;
@@ -224,7 +224,7 @@ static ScalarId pull_view(Inliner *c, NodeId id, const IndexId *coords, GuardId 
     return pull(c, node->args[0], arg_coords, guard);
 }
 
-/* Each piece under its own range, chosen by comparisons: no copy, no extra reads. */
+/* Each piece under its own guard, selected by comparisons: no copy and no extra reads. */
 static ScalarId pull_concat(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
     uint32_t axis = (uint32_t)node->attrs.axis;
     DimId end = node->shape.dims[axis], zero = dim_const(c->dims, 0);
@@ -249,7 +249,7 @@ static ScalarId pull_concat(Inliner *c, const Node *node, const IndexId *coords,
 
 static void place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexId *coords);
 
-/* Whether a value that this group stores is being computed at the very place it is stored from. */
+/* Whether a value that this group stores is pulled at exactly the coordinates of its store. */
 static bool is_in_place(Inliner *c, NodeId id, const IndexId *coords) {
     const Shape *shape = &graph_node(c->graph, id)->shape;
     ValueSpan place = span_of(c->graph, c->group, shape);
@@ -324,9 +324,9 @@ static ScalarId pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard
     return key.value;
 }
 
-/* Places. */
+/* Coordinates of spans. */
 
-/* The coordinates of a value of this place and shape. */
+/* The coordinates of a value of this span and shape. */
 static void place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexId *coords) {
     bool row_cache = shape->rank == c->group->domain.rank;
     uint32_t at = 0;
@@ -337,7 +337,8 @@ static void place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexI
     }
 }
 
-/* Axes: the kernel's loops. Runs of domain axes merge where every index can follow. */
+/* Axes: the kernel's loops. Adjacent domain axes are joined into one loop if every index allows
+ * it. */
 
 typedef struct AxisPlan {
     bool joins[MAX_RANK]; /* domain axis d shares a loop with the next axis of its kind */
@@ -349,7 +350,8 @@ static uint32_t next_of_kind(const Group *group, uint32_t d) {
     return MAX_RANK;
 }
 
-/* Makes the loops of one kind (parallel or reduced) and the domain coordinates over them. */
+/* Makes the loops of one kind (parallel or reduced), and the domain coordinates as functions of
+ * them. */
 static uint32_t make_axes(Inliner *c, const AxisPlan *plan, bool reduced) {
     uint32_t n = 0;
     const Shape *domain = &c->group->domain;
@@ -411,8 +413,8 @@ static DimId reduced_count(Inliner *c) {
     return count;
 }
 
-/* Both operands at (.., m, k) and (.., k, n), leading axes broadcast. The domain is (.., m, n, k),
- * of a window that part of m, n and the batches. */
+/* The operands are read at (.., m, k) and (.., k, n) with leading axes broadcast. The domain is
+ * (.., m, n, k), or the slice's part of m, n and the batches. */
 static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     uint32_t rank = node->shape.rank;
@@ -484,7 +486,7 @@ static bool compose_reduce(Inliner *c, Kernel *kernel, NodeId id) {
     return ok;
 }
 
-/* Turns coordinates of a piece into those of the concat. */
+/* Turns the coordinates of a piece into those of the concat. */
 static void join_coords(Inliner *c, StoreTarget target, IndexId *coords) {
     const Node *whole = graph_node(c->graph, target.whole);
     uint32_t axis = (uint32_t)whole->attrs.axis;
@@ -494,7 +496,7 @@ static void join_coords(Inliner *c, StoreTarget target, IndexId *coords) {
     }
 }
 
-/* Whether the value is one of this kernel's own: it rests on a reduction of the kernel, or is there
+/* Whether this kernel computes the value: it depends on a reduction of the kernel, or is visited
  * already. */
 static bool is_made_here(Inliner *c, NodeId id, uint32_t *budget) {
     if (c->marks->slot[id]) return true;
@@ -513,8 +515,8 @@ static bool is_made_here(Inliner *c, NodeId id, uint32_t *budget) {
     return false;
 }
 
-/* What a store may leave out the rest of. Trying has found such a value; in the end it need not be
- * there for another's sake any more. */
+/* Whether a store's path may begin at the node, so that the store leaves out the rest of the value.
+ * The trial has found such a node; in the final pass no other value may need it any more. */
 static bool may_begin(void *user, NodeId id) {
     Inliner *c = user;
     uint32_t budget = FUSE_INLINE_VISITS;
@@ -536,8 +538,8 @@ static bool find_path(Inliner *c, NodeId target, StorePath *path) {
     return store_map_find_path(&search, target, path) && (!is_contract || path->place == SPAN_ROW);
 }
 
-/* Pulls an elementwise value above what has been pulled as `value`, the next on the path: that is
- * not pulled again, but what it was rearranged to. */
+/* Pulls the next elementwise node on the path. Its argument on the path is `value`, which is not
+ * pulled again. */
 static ScalarId pull_above(Inliner *c, NodeId id, NodeId below, ScalarId value,
                            const StoreCoords *at) {
     uint32_t rank = graph_node(c->graph, below)->shape.rank;
@@ -555,8 +557,8 @@ static ScalarId pull_above(Inliner *c, NodeId id, NodeId below, ScalarId value,
     return above;
 }
 
-/* The value at the end of the path, at coordinates `at`, pulled from its beginning. Only that is
- * computed where the slices have no elements too. */
+/* Pulls the first value of the path at coordinates `at` and follows the path to its end. The value
+ * is computed at positions outside the slices too. */
 static ScalarId pull_along(Inliner *c, const StorePath *path, StoreCoords *at) {
     NodeId root = path->nodes[path->n - 1];
     ScalarId value = pull(c, root, at->at, GUARD_NONE);
@@ -582,7 +584,7 @@ static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *i
     *is_row = path.place == SPAN_ROW;
     StoreCoords at = {.guard = GUARD_NONE};
     place_coords(c, path.place, &graph_node(c->graph, path.nodes[path.n - 1])->shape, at.at);
-    /* A stored node may itself be in memory for later kernels, never for its own. */
+    /* The stored node may be in memory for later kernels, but not for this kernel. */
     TraceIds traces = {0};
     c->operands = &traces;
     ScalarId value = pull_along(c, &path, &at);
@@ -640,15 +642,15 @@ static bool compose_with(Arena *arena, const InlineInput *input, Group *group, c
     return ok;
 }
 
-/* Whether a batch axis must stay apart from m: the rhs moves with it, and never with m.
- * (An m of one element would not show in its index.) */
+/* Whether a batch axis must stay separate from m, because the rhs varies along the batch axis and
+ * not along m. (An m of one element would not show in the rhs's index.) */
 static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {
     if (!form_info(kernel->form)->multiplies || d + 4 != group->domain.rank) return false;
     uint32_t batch_axes = (2u << axis) - 1;
     return (scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes & batch_axes) != 0;
 }
 
-/* Which neighbouring axes every index treats as one. */
+/* Which adjacent axes every index treats as one. */
 static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel) {
     AxisPlan plan = {{false}};
     uint32_t axis[2] = {0, kernel->n_parallel};
@@ -657,15 +659,15 @@ static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *
         uint32_t own = axis[kind]++;
         bool is_m = form_info(kernel->form)->multiplies && d + 3 == group->domain.rank;
         bool is_split = is_m || splits_rows(group, kernel, d, own);
-        /* By an extent of 0 nothing is divided. */
+        /* Nothing is divided by an extent of 0. */
         bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;
         plan.joins[d] = may_join && kernel_axes_join(kernel, own);
     }
     return plan;
 }
 
-/* The batches of a product as one axis with m, though some index takes them apart. False: the right
- * operand moves with one of them. */
+/* Joins the batch axes of a matmul with m, even if some index has to divide. Returns false if the
+ * rhs varies along a batch axis. */
 static bool join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan) {
     const Scalar *operand = scalar_get(kernel->scalars, kernel->reduces.data[0].rhs);
     uint32_t n_batches = group->domain.rank - 3;

@@ -1,10 +1,9 @@
-/* Composition: turning a group of graph nodes into one kernel's scalar programs, by pulling every
+/* Inlining: turns a group of graph nodes into the scalar programs of one kernel, by pulling every
  * value through elementwise bodies and index maps down to loads.
  *
- * A group has a domain (a shape), the axes of it that its reductions fold, the reductions, and the
- * values it stores. A value varies over the whole domain ("inner") or only over what is left of it
- * after reducing ("row"). Nothing here decides what belongs together; it finds out whether it can.
- */
+ * A group has a domain (a shape), reduced axes, reductions, and values to store. A value varies
+ * over the whole domain ("inner") or over the domain without the reduced axes ("row"). Inlining
+ * does not decide which nodes belong together; it finds out whether a group can be a kernel. */
 #ifndef FUSEC_FUSE_INLINE_H
 #define FUSEC_FUSE_INLINE_H
 
@@ -13,40 +12,40 @@
 
 #define OUTPUT_NONE UINT32_MAX
 
-/* A value to store: into output `output`, or into the node's temp when that is OUTPUT_NONE; or
- * where it lies in `whole`, a stored concat, as its argument `piece` - 1. */
+/* A value to store: in output `output`; in the node's temporary if `output` is OUTPUT_NONE; or at
+ * its place in the stored concat `whole`, as argument `piece` - 1. */
 typedef struct StoreTarget {
     NodeId node;
     uint32_t output;
     NodeId whole;
-    uint32_t piece; /* 0: no part of anything */
+    uint32_t piece; /* 0: no piece of a concat */
 } StoreTarget;
 
 typedef struct Group {
     Shape domain;
-    uint32_t axes; /* reduced axes of the domain, bit set */
-    /* Of a window (fuse/gemm_slice.h), per axis of the domain: where it begins in the product; all
-     * DIM_NONE: the product as a whole. */
+    uint32_t axes; /* bit set of the domain's reduced axes */
+    /* For a GEMM slice (fuse/gemm_slice.h), per axis of the domain: the offset in the matmul; all
+     * DIM_NONE for the whole matmul. */
     DimId begin[MAX_RANK];
-    uint32_t window;     /* the slice that is such a window, plus 1; 0: none */
+    uint32_t window;     /* the slice node, plus 1; 0: the whole matmul */
     Vec(NodeId) reduces; /* ascending */
     Vec(StoreTarget) targets;
-    /* As last composed: */
-    Vec(NodeId) loads; /* nodes it reads from memory */
-    double prims;      /* of a CPU's code, in simple ones; 0: not composed yet */
-    bool has_passes;   /* its reductions, or what it stores, need more than one pass */
-    bool has_inner;    /* it reduces, and stores inner values besides */
-    uint32_t fixed;    /* the source's kernel this is, plus 1; 0: free */
-    bool is_closed;    /* nothing may join */
-    bool is_whole;     /* a map over a value that it stores parts of */
+    /* Set by the last inlining: */
+    Vec(NodeId) loads; /* nodes it loads */
+    double prims;      /* cost of a CPU kernel's code in simple primitives; 0: unknown */
+    bool has_passes;   /* its reductions or stores need more than one pass */
+    bool has_inner;    /* it reduces, and stores inner values too */
+    uint32_t fixed;    /* the `kernel` block of the source, plus 1; 0: none */
+    bool is_closed;    /* no root may join */
+    bool is_whole;     /* a map over a whole value of which it stores parts */
 } Group;
 
-/* Per node, what a composition knows of it. Clean between compositions, so that one costs what it
- * touches, not what the graph has. */
+/* Per node: what the current inlining knows. The marks are clear between inlinings, so that an
+ * inlining costs time in its own size and not in the graph's. */
 typedef struct InlineMarks {
-    uint32_t *slot;  /* slot + 1 of reductions of the group, which are visited too */
+    uint32_t *slot;  /* slot + 1 of the group's reductions */
     uint8_t *flags;  /* loaded, visited */
-    NodeId *touched; /* that have flags */
+    NodeId *touched; /* nodes with marks */
     uint32_t n_touched;
 } InlineMarks;
 InlineMarks inline_marks_new(Arena *arena, const Graph *graph);
@@ -55,46 +54,48 @@ void inline_clear_marks(InlineMarks *marks);
 
 #define GROUP_NONE UINT32_MAX
 
-/* What composition may read and where it puts things. */
+/* The inputs of inlining. */
 typedef struct InlineInput {
     const Graph *graph;
     InlineMarks *marks;
-    Arena *scratch; /* for a first composition, which is given up; NULL while trying */
-    /* In memory before this kernel runs are inputs, params and what other groups make and store. A
-     * reduction of the group itself is never read back. */
-    const uint32_t *group_of; /* per node: the group that makes it, or GROUP_NONE */
-    uint32_t group;           /* the one that is composed */
-    const bool *is_stored;    /* per node; NULL while trying: then all that groups make is */
-    /* Per node: costly values, which a group that stores them may not compute at other places too.
-     */
+    Arena *scratch; /* for the trial before the final pass; NULL for a trial only */
+    /* Before this kernel runs, memory holds inputs, params and the stored values of other groups. A
+     * reduction of the group itself is never loaded. */
+    const uint32_t *group_of; /* per node: the group that computes it, or GROUP_NONE */
+    uint32_t group;           /* the group that is inlined */
+    const bool *is_stored;    /* per node; NULL during a trial: all count as stored */
+    /* Per node: costly values. A group that stores one may not recompute it at other
+     * coordinates. */
     const bool *is_costly;
-    const Decisions *decisions; /* or NULL */
-    /* Per node: the buffer to load it from, and per target: the buffer to store to. NULL while
-     * trying: then loads name the node and stores UINT32_MAX. */
+    const Decisions *decisions; /* may be NULL */
+    /* Per node: the buffer to load it from; per target: the buffer to store to. NULL during a
+     * trial: loads then name the node, and stores UINT32_MAX. */
     const uint32_t *buffer_of_node;
     const uint32_t *buffer_of_output;
     const Buffer *buffers;
-    bool *drops_rest; /* per node, or NULL: is set for slices that a store leaves out the rest of */
-    bool has_im2col;  /* FuseOptions */
+    bool *drops_rest; /* per node, or NULL: slices whose store omits the rest */
+    bool has_im2col;  /* see FuseOptions */
     uint32_t max_scalars;
 } InlineInput;
 
 typedef struct InlineFailure {
     ReasonId reason;
-    NodeId node; /* where it came up */
+    NodeId node; /* where it occurred */
 } InlineFailure;
 
-/* Composes `group` into `kernel` (name, args, symbols, variants stay empty). On failure says why.
- * Sets group->loads, has_passes, has_inner and kernel->nodes. */
+/* Inlines `group` into `kernel` (name, args, symbols and variants stay empty) and sets
+ * group->loads, has_passes, has_inner and kernel->nodes. Returns false and sets `failure` if the
+ * group cannot be a kernel. */
 bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
                   InlineFailure *failure);
 
-/* Per scalar id: the first stage in which it can be computed, one more than that of the last
- * reduction it hangs on. */
+/* Per scalar: the first stage that can compute it, one more than the stage of the last reduction
+ * that it depends on. */
 uint32_t *inline_scalar_stages(Arena *arena, const Kernel *kernel);
-/* The stage in which a reduction runs, given those of scalars. */
+/* The stage of a reduction, given the stages of scalars. */
 uint32_t inline_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage);
-/* Puts reductions and stores into the kernel's stages; `is_row`: per store, after all of them. */
+/* Assigns reductions and stores to the kernel's stages. `is_row`, per store: the store runs after
+ * all stages, once per row. */
 void inline_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,
                            uint32_t n_stores);
 

@@ -1,4 +1,4 @@
-/* What a composition knows of nodes. See inline.h. */
+/* What inlining knows of nodes. See inline.h. */
 #include "fuse/inline.h"
 
 InlineMarks inline_marks_new(Arena *arena, const Graph *graph) {

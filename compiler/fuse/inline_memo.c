@@ -19,7 +19,7 @@ static bool is_same(const MemoEntry *a, const MemoEntry *b) {
            memcmp(a->coords, b->coords, b->rank * sizeof *b->coords) == 0;
 }
 
-/* Where the key is, or would be. */
+/* The entry of the key, or the free entry where it would be. */
 static MemoEntry *place_of(const InlineMemo *memo, const MemoEntry *key) {
     for (uint64_t i = key->hash;; i++) {
         MemoEntry *entry = &memo->entries[i & (memo->capacity - 1)];

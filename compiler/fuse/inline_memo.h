@@ -1,4 +1,4 @@
-/* What composition has pulled: values by node, guard and coordinates. */
+/* The values that inlining has pulled, by node, guard and coordinates. */
 #ifndef FUSEC_FUSE_INLINE_MEMO_H
 #define FUSEC_FUSE_INLINE_MEMO_H
 
@@ -9,9 +9,9 @@ typedef struct MemoEntry {
     uint64_t hash; /* never 0 */
     NodeId node;
     GuardId guard;
-    const IndexId *coords; /* `rank` of them, one per axis of the node */
+    const IndexId *coords; /* `rank` coordinates, one per axis of the node */
     uint32_t rank;
-    bool is_again; /* computed, though it is in memory */
+    bool is_again; /* recomputed although it is in memory */
     ScalarId value;
     uint32_t trace;
 } MemoEntry;
@@ -23,7 +23,7 @@ typedef struct InlineMemo {
 
 /* An entry without a value. */
 MemoEntry memo_key(NodeId node, GuardId guard, const IndexId *coords, uint32_t rank);
-/* NULL: it has not been pulled. */
+/* Returns NULL if the value has not been pulled. */
 const MemoEntry *memo_find(const InlineMemo *memo, const MemoEntry *key);
 /* The entry's coordinates must live as long as the memo. */
 void memo_put(Arena *arena, InlineMemo *memo, MemoEntry entry);

@@ -1,4 +1,4 @@
-/* In which stage of a kernel a scalar can be computed, and what a stage does. See inline.h. */
+/* The stage in which a scalar can be computed, and the work of a stage. See inline.h. */
 #include "fuse/inline.h"
 
 #include "ir/indexmap.h"
@@ -9,7 +9,7 @@ uint32_t inline_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t
     return left > right ? left : right;
 }
 
-/* One pass over the scalars; returns whether it found anything. */
+/* One pass over the scalars. Returns whether a stage rose. */
 static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
     const ScalarTab *scalars = kernel->scalars;
     bool any = false;
@@ -26,8 +26,8 @@ static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
     return any;
 }
 
-/* A reduction that was changed after composition may have a value that is younger than its result.
- */
+/* The value of a reduction that was changed after inlining may have a greater id than its result,
+ * so one pass may not suffice. */
 uint32_t *inline_scalar_stages(Arena *arena, const Kernel *kernel) {
     uint32_t *stage = arena_array(arena, uint32_t, scalar_count(kernel->scalars) + 1);
     while (raise_stages(kernel, stage)) {

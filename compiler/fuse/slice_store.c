@@ -1,13 +1,14 @@
-/* Parts of a value, each stored by the kernel that computes the whole. Where that is a kernel of
- * reductions they join it as anything else does (see store_map.h); a map has to run over the whole
- * first. See group_state.h. */
+/* Slices of a value, each stored by the kernel that computes the whole value. Slices of a kernel
+ * with reductions join it like other roots (see store_map.h). For maps, one map must first run over
+ * the whole value. See group_state.h. */
 #include "fuse/group_state.h"
 
 #include "ir/indexmap.h"
 
 enum { MAX_WHOLES = 64 };
 
-/* Shapes that a map of the root could have: its own, and those that it is cut from. */
+/* Shapes that a map for the root could have: the root's, and those of the values it is a slice
+ * of. */
 typedef struct Wholes {
     Shape shapes[MAX_WHOLES];
     uint32_t n;
@@ -43,7 +44,8 @@ bool group_widen(Grouper *p, uint32_t index, const Root *root) {
     return false;
 }
 
-/* Whether all that is made of the value are slices, which have as many elements at least. */
+/* Whether all users of the value are slices that together have at least as many elements as the
+ * value. */
 static bool is_sliced_whole(const Grouper *p, NodeId id) {
     DimTab *dims = p->graph->dims;
     const Node *node = graph_node(p->graph, id);
@@ -57,7 +59,7 @@ static bool is_sliced_whole(const Grouper *p, NodeId id) {
     return sum && elems && p->users[id].n > 1 && dim_always_le(dims, elems, sum);
 }
 
-/* Whether all groups that compute it are maps. */
+/* Whether all groups that compute the value are maps. */
 static bool is_mapped(const Grouper *p, NodeId id, uint32_t n_makers) {
     uint32_t *makers = arena_array(p->arena, uint32_t, p->graph->nodes.n);
     InlineFailure failure;
@@ -73,7 +75,7 @@ bool group_whole_more(Grouper *p, const uint32_t *makers) {
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         OpClass cls = graph_class(p->graph, id);
         if (p->whole[id] == WHOLE_WANTED && is_loaded[id]) {
-            p->whole[id] = WHOLE_REFUSED; /* it would be stored after all */
+            p->whole[id] = WHOLE_REFUSED; /* it would be stored in the end */
             p->wants_store[id] = false;
             changed = true;
         }

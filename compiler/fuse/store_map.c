@@ -1,4 +1,4 @@
-/* Paths from a group's places. See store_map.h. */
+/* Paths from a value of the group to a stored slice. See store_map.h. */
 #include "fuse/store_map.h"
 #include "machine/tuning.h"
 
@@ -14,7 +14,7 @@ ValueSpan span_of(const Graph *graph, const Group *group, const Shape *shape) {
     return shape_equal(shape, &kept) || shape_equal(shape, &dropped) ? SPAN_ROW : SPAN_NONE;
 }
 
-/* Finding. */
+/* Finding a path. */
 
 typedef struct Finder {
     const StorePathSearch *search;
@@ -26,7 +26,7 @@ static ValueSpan node_place(const StorePathSearch *search, NodeId id) {
     return span_of(search->graph, search->group, &graph_node(search->graph, id)->shape);
 }
 
-/* Whether the node's value is its argument's, rearranged or cut or element by element. */
+/* Whether the node's value is its argument's value, rearranged, sliced, or changed elementwise. */
 static bool follows(const Graph *graph, NodeId id, NodeId arg) {
     const Node *node = graph_node(graph, id), *from = graph_node(graph, arg);
     OpClass cls = op_info(node->op)->cls;
@@ -64,7 +64,7 @@ bool store_map_find_path(const StorePathSearch *search, NodeId node, StorePath *
     return descend(&finder, node);
 }
 
-/* Following. */
+/* Following a path. */
 
 GuardId store_map_guard(ScalarTab *scalars, StoreCoords *coords) {
     for (uint32_t k = 0; k < MAX_RANK; k++) {
@@ -76,8 +76,8 @@ GuardId store_map_guard(ScalarTab *scalars, StoreCoords *coords) {
     return coords->guard;
 }
 
-/* The range in which coordinate `k` is inside the slice, on what the coordinate is made of. A slice
- * of a slice lies inside it, so its range is all there is to say. */
+/* The range of coordinate `k` inside the slice, in terms of the index from which the coordinate is
+ * made. A slice of a slice lies inside it, so the last range suffices. */
 static Guard slice_range(IndexTab *tab, const Node *slice, uint32_t k, IndexId at) {
     DimTab *dims = indextab_dims(tab);
     DimId zero = dim_const(dims, 0), one = dim_const(dims, 1);
