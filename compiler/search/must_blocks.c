@@ -1,4 +1,4 @@
-/* Keeping `fuse must` blocks, by decisions: prices have no say in that. See search_state.h. */
+/* Keeps `fuse must` blocks by directives. Prices do not matter here. See search_state.h. */
 #include "search/search_state.h"
 #include "machine/tuning.h"
 
@@ -10,7 +10,7 @@ static bool has_contracts(const Graph *graph) {
     return false;
 }
 
-/* Whether who is not in the value's block reads it. */
+/* Whether a node outside the block reads the value. */
 static bool ends_block(const Searcher *c, NodeId id, uint32_t block) {
     for (uint32_t i = 0; i < c->users[id].n; i++)
         if (graph_block(c->graph, c->users[id].data[i], BLOCK_MUST) != block) return true;
@@ -26,8 +26,8 @@ static bool *broken_blocks(const Searcher *c, const Plan *plan) {
     return is_broken;
 }
 
-/* What a `fuse must` block makes for others may be computed where they read it, and what it rests
- * on is stored then: where that breaks the block, its results are stored instead. */
+/* The results of a `fuse must` block may be recomputed by their readers; then the values that this
+ * needs are stored. If that breaks the block, the block's results are stored instead. */
 static Plan *store_results(Searcher *c, Plan *plan) {
     uint32_t n_nodes = c->graph->nodes.n, n_broken = plan ? must_n_broken(plan) : 0;
     if (n_broken == 0) return plan;
@@ -46,15 +46,15 @@ static Plan *store_results(Searcher *c, Plan *plan) {
     return plan;
 }
 
-/* The plan of a copy of the graph, with launches linked as they will be: what passes on chip counts
- * as fused. */
+/* The plan of a copy of the graph, with its final launches: a value that stays in shared memory or
+ * registers counts as fused. */
 static Plan *linked_plan(const Searcher *c) {
     arena_rewind(c->scratch, c->clean);
     return pipeline_try(c->planning, c->arena, c->scratch, MODE_MUST,
                         graph_for_trial(c->arena, c->graph), c->decisions, PASS_LAUNCH);
 }
 
-/* How many values would be computed again, one for the other, where this one is. */
+/* The number of values that would be recomputed, one for the other, if this one were. */
 static uint32_t held_depth(const Graph *graph, const Decisions *decisions, const uint32_t *depth,
                            NodeId id) {
     const Node *node = graph_node(graph, id);
@@ -67,8 +67,8 @@ static uint32_t held_depth(const Graph *graph, const Decisions *decisions, const
     return most + 1;
 }
 
-/* Per node: whether who is not in its block has the value, too. Only then may it be stored besides.
- */
+/* Per node: whether a node outside its block uses the value too. Only then may the block store the
+ * value. */
 static bool *leaving_blocks(const Searcher *c) {
     const Graph *graph = c->graph;
     bool *leaves = arena_array(c->arena, bool, graph->nodes.n);
@@ -78,8 +78,8 @@ static bool *leaving_blocks(const Searcher *c) {
     return leaves;
 }
 
-/* Per node: whether to compute it again takes a reduction's result that would be stored for that
- * alone, though its block has all that reads it. */
+/* Per node: whether recomputing it needs a reduction's result that would be stored for that reason
+ * alone, although all readers of the result are in its block. */
 static bool *resting_inside(const Searcher *c, const bool *leaves) {
     const Graph *graph = c->graph;
     bool *rests = arena_array(c->arena, bool, graph->nodes.n);
@@ -95,7 +95,7 @@ static bool *resting_inside(const Searcher *c, const bool *leaves) {
     return rests;
 }
 
-/* Has values computed again of which edges break a block. False: there are no others. */
+/* Marks values for recomputation whose edges break a block. Returns false if there are no more. */
 static bool hold_more(const Searcher *c, const Plan *plan) {
     uint32_t n = c->graph->nodes.n;
     bool *is_broken = arena_array(c->arena, bool, n), changes = false;
@@ -113,15 +113,17 @@ static bool hold_more(const Searcher *c, const Plan *plan) {
     return changes;
 }
 
-/* Prices are asked what is stored in the blocks, since launches may be linked over it. */
+/* Prices then decide which values of the blocks are stored, because launches may pass the stored
+ * values. */
 static void loosen(const Searcher *c, const bool *is_broken) {
     for (NodeId id = 0; id < c->graph->nodes.n; id++)
         if (is_broken[graph_block(c->graph, id, BLOCK_MUST)])
             decisions_add(c->decisions, id, DIRECTIVE_MUST_RELEASE);
 }
 
-/* Tries one way, or both, for the blocks that `plan` does not keep. Those that it has not kept
- * either are left as they were: what is said of them holds then. Returns the plan after that. */
+/* Tries one or both ways for the blocks that `plan` does not keep. Blocks that the new plan does
+ * not keep either get their previous directives back, so that their diagnostics stay valid. Returns
+ * the resulting plan. */
 static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
     uint32_t n = c->graph->nodes.n;
     Decisions *before = c->decisions;

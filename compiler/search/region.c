@@ -1,4 +1,4 @@
-/* Which kernels have moves, and the part of the graph that these concern. See search_state.h. */
+/* Which kernels have candidates, and the subgraph that a candidate concerns. See search_state.h. */
 #include "search/search_state.h"
 #include "machine/tuning.h"
 
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Which kernels have moves. */
+/* Which kernels have candidates. */
 
 static double most_reduced(const Searcher *c, const Kernel *kernel) {
     double most = 0;
@@ -15,8 +15,8 @@ static double most_reduced(const Searcher *c, const Kernel *kernel) {
     return most;
 }
 
-/* Several passes over rows that are read anew by each, or over columns by few blocks, which one
- * pass that stores as it goes keeps from being split too. */
+/* Several passes that each read long rows again, or passes over columns by few blocks. Storing
+ * elements also keeps a single pass from being split. */
 static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
     const FormInfo *form = form_info(kernel->form);
     bool is_row = form->reduces_rows, is_column = form->reduces_columns;
@@ -25,7 +25,7 @@ static bool has_long_passes(const Searcher *c, const Kernel *kernel) {
     return (is_row || is_column) && is_whole && most_reduced(c, kernel) > least;
 }
 
-/* The arguments (bit set) that the value is computed from, within its stage. */
+/* The arguments (bit set) from which the value is computed in its stage. */
 static uint64_t loads_below(const Searcher *c, const Kernel *kernel, ScalarId value) {
     const bool *is_reached = scalar_reached(c->scratch, kernel->scalars, value);
     uint64_t loads = 0;
@@ -37,7 +37,7 @@ static uint64_t loads_below(const Searcher *c, const Kernel *kernel, ScalarId va
     return loads;
 }
 
-/* Whether reductions over tensors that have nothing in common share the kernel's first pass. */
+/* Whether the kernel's first pass reduces tensors that have nothing in common. */
 static bool has_merged_rows(const Searcher *c, const Kernel *kernel) {
     const Stage *first = &kernel->stages.data[0];
     for (uint32_t i = 0; i < first->reduces.n && form_info(kernel->form)->reduces_rows; i++)
@@ -50,7 +50,7 @@ static bool has_merged_rows(const Searcher *c, const Kernel *kernel) {
     return false;
 }
 
-/* Whether the operand is an element of a tensor at a place that axes alone determine. */
+/* Whether the operand is loaded from an address that depends on axes only. */
 static bool is_plain_load(const Kernel *kernel, ScalarId operand) {
     const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, operand));
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -61,8 +61,8 @@ static bool is_plain_load(const Kernel *kernel, ScalarId operand) {
     return true;
 }
 
-/* Whether the operand is computed in the kernel, and whether that is dearer has not been asked yet
- * with all that multiply it. */
+/* Whether the kernel computes the operand, and whether storing the operand for all its matmuls has
+ * not been priced yet. */
 static bool is_spread(const Searcher *c, const Kernel *kernel, uint32_t side) {
     const Reduce *reduce = &kernel->reduces.data[0];
     NodeId operand = graph_node(c->graph, reduce->node)->args[side];
@@ -87,14 +87,15 @@ static bool multiplies(const Kernel *kernel, uint32_t buffer) {
     return is_operand;
 }
 
-/* A map whose results only GEMMs read, as operands; or none of them. */
+/* A map whose results only GEMMs read, all of them as operands or none of them. */
 typedef struct Maker {
-    const Kernel *kernel; /* NULL: there is none */
+    const Kernel *kernel; /* NULL: there is no such map */
     const Kernel *readers[SEARCH_MOST_READERS];
     uint32_t n_readers;
 } Maker;
 
-/* As an operand, or as anything but one. False: something else reads it, or too many do. */
+/* Adds the readers of the buffer that read it as an operand, or those that do not. Returns false if
+ * there are others or too many. */
 static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as_operand) {
     for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
         if (kernel_find_arg(k, buffer) == NO_ARG) continue;
@@ -109,7 +110,7 @@ static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as
     return true;
 }
 
-/* What makes this operand of the GEMM for it and its like alone. */
+/* The map that computes this operand only for this GEMM and others like it. */
 static Maker maker_of_operand(const Plan *plan, const Kernel *kernel, uint32_t side) {
     const Maker none = {.kernel = NULL};
     const Scalar *load = operand_of(kernel, side);
@@ -129,7 +130,7 @@ static Maker maker_of_operand(const Plan *plan, const Kernel *kernel, uint32_t s
     return maker;
 }
 
-/* Whether to compute it in the GEMMs has been priced: with the first of them. */
+/* Whether recomputing the map in the GEMMs has been priced already, for the first of them. */
 static bool is_asked(const Plan *plan, const Searcher *c, const Maker *maker) {
     for (uint32_t i = 0; i < maker->kernel->args.n; i++) {
         uint32_t buffer = maker->kernel->args.data[i];
@@ -139,12 +140,13 @@ static bool is_asked(const Plan *plan, const Searcher *c, const Maker *maker) {
     return false;
 }
 
-/* Whether the kernel has its own memory for the value, which no caller asked for. */
+/* Whether the kernel stores the buffer, and the buffer is a temporary. */
 static bool stores_temp(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     return plan->buffers.data[buffer].kind == BUFFER_TEMP && kernel_stores_to(kernel, buffer);
 }
 
-/* A map of which nothing but few kernels reads what is no output, none of them as an operand. */
+/* Finds the readers of a map whose results are temporaries that only a few kernels read, none of
+ * them as an operand. */
 static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
     *maker = (Maker){.kernel = kernel};
     for (uint32_t i = 0; i < kernel->args.n && !form_info(kernel->form)->reduces; i++) {
@@ -155,8 +157,8 @@ static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
     return maker->n_readers > 0;
 }
 
-/* Of what one reader computes elementwise: flags where several of the stored values, which have
- * bits of their own in `from`, first meet. */
+/* Flags the elementwise nodes of one reader where several stored values first meet. Each stored
+ * value has a bit in `from`. */
 static bool flag_joined(const Searcher *c, const Kernel *reader, const uint64_t *from,
                         bool *is_joined) {
     uint32_t n = c->graph->nodes.n;
@@ -181,7 +183,8 @@ static bool flag_joined(const Searcher *c, const Kernel *reader, const uint64_t 
     return any;
 }
 
-/* Rows of which several values are stored for few kernels, which make one of them first. */
+/* Finds a row kernel that stores several values for a few kernels which all combine them to one
+ * value first. */
 static bool find_joined(const Searcher *c, const Plan *plan, const Kernel *kernel, Maker *maker,
                         bool *is_joined) {
     uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
@@ -210,7 +213,7 @@ static bool has_transposed(const Searcher *c, const Kernel *kernel) {
     return search_find_transposes(c, kernel, arena_array(c->scratch, bool, c->graph->nodes.n));
 }
 
-/* Whether the units of a product on a CPU, which may be few, have other work that is worth more. */
+/* Whether a CPU GEMM, whose work units may be few, has costly other work. */
 static bool has_costly_stores(const Searcher *c, const Kernel *kernel) {
     bool is_costly = false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
@@ -221,7 +224,8 @@ static bool has_costly_stores(const Searcher *c, const Kernel *kernel) {
     return is_costly && c->target->has->cores;
 }
 
-/* Whether a map joins tensors: its lanes may go one by one where those of each tensor would not. */
+/* Whether a map contains a concat: its lanes may go one by one, whereas a map per operand could use
+ * vectors. */
 static bool joins_tensors(const Searcher *c, const Kernel *kernel) {
     if (form_info(kernel->form)->reduces || kernel->nodes.n < 2) return false;
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
@@ -234,21 +238,21 @@ NodeId search_main_node(const Kernel *kernel) {
                              : kernel->stages.data[0].stores.data[0].node;
 }
 
-/* A product that kernels read slices of. */
+/* A matmul that kernels read slices of. */
 typedef struct Sliced {
     GemmSlices windows;
     const Kernel *readers[SEARCH_MOST_READERS];
     uint32_t n_readers;
 } Sliced;
 
-/* The product or slices of it, which nothing outside the plan reads. */
+/* Whether the store is of the matmul or a slice of it, into a temporary. */
 static bool is_sliced_temp(const Plan *plan, const Sliced *sliced, const Store *store) {
     return plan->buffers.data[store->buffer].kind == BUFFER_TEMP &&
            (vec_has(&sliced->windows.inside, store->node) ||
             vec_has(&sliced->windows.slices, store->node));
 }
 
-/* False: too many read it. */
+/* Returns false if too many kernels read the slices. */
 static bool add_slice_readers(const Plan *plan, const Kernel *kernel, Sliced *sliced) {
     for (const Kernel *k = kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
         bool reads = false;
@@ -304,14 +308,14 @@ bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *k
     return !kernel->is_init && find_sliced(c, plan, kernel, &sliced);
 }
 
-/* Making parts. */
+/* Making regions. */
 
 static void mark_stored(void *user, const Store *store) {
     bool *out = user;
     out[store->node] = true;
 }
 
-/* False: the source says which kernel some of it is. */
+/* Returns false if a `kernel` block contains one of the nodes. */
 static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         NodeId id = kernel->nodes.data[i];
@@ -321,14 +325,14 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
     return true;
 }
 
-/* A part while it is made: per node of the graph. */
+/* A region under construction; flags per node of the graph. */
 typedef struct Draft {
     const Searcher *c;
     const Plan *plan;
     bool *in, *out, *spread, *window, *joined, *transposed, *ahead[2];
 } Draft;
 
-/* Partial results go with what the last kernel behind them makes of them. */
+/* Adds a GEMM. Partial results of split-k are taken together with the finishing kernel. */
 static bool add_gemm(Draft *d, const Kernel *kernel) {
     Kernel stores = *kernel;
     const Kernel *last = kernel;
@@ -345,8 +349,8 @@ static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
            add_nodes(d->c->graph, maker->kernel, d->ahead[side]);
 }
 
-/* What makes this operand, with all that reads what it makes, and what makes their other operands
- * for them alone. */
+/* Adds the map that computes this operand, all its readers, and the maps that compute only their
+ * other operands. */
 static bool add_operand(Draft *d, const Kernel *kernel, uint32_t side) {
     const Searcher *c = d->c;
     Maker maker = maker_of_operand(d->plan, kernel, side);
@@ -366,7 +370,7 @@ static bool add_operand(Draft *d, const Kernel *kernel, uint32_t side) {
     return true;
 }
 
-/* What reads the map, which is computed in its place. */
+/* Adds the readers of the map, which would recompute it. */
 static bool add_users(Draft *d, const Maker *map) {
     for (uint32_t i = 0; i < map->kernel->args.n; i++) {
         const Buffer *buffer = &d->plan->buffers.data[map->kernel->args.data[i]];
@@ -379,7 +383,7 @@ static bool add_users(Draft *d, const Maker *map) {
            add_nodes(d->c->graph, map->kernel, d->ahead[0]);
 }
 
-/* What reads values of the rows that it makes one of, if any does. */
+/* Adds the readers that combine values of the row kernel, if there are any. */
 static bool add_joined(Draft *d, const Kernel *kernel) {
     Maker rows;
     if (!find_joined(d->c, d->plan, kernel, &rows, d->joined)) return true;
@@ -391,7 +395,7 @@ static bool add_joined(Draft *d, const Kernel *kernel) {
     return true;
 }
 
-/* What reads slices of the kernel's product. */
+/* Adds the readers of slices of the kernel's matmul. */
 static bool add_sliced(Draft *d, const Kernel *kernel) {
     Sliced sliced;
     if (!find_sliced(d->c, d->plan, kernel, &sliced)) return false;
@@ -405,9 +409,10 @@ static bool add_sliced(Draft *d, const Kernel *kernel) {
     return true;
 }
 
-/* Copies are in no block of a dump, which leaves one of a concat at most to fusion's own rules. A
- * concat in a `fuse must` block is to be of one kernel, and a piece in a `fuse never` block is
- * stored as if there was no concat, which a subgraph that only reads it does not know. */
+/* Whether the concat may be stored in place. A dump shows copies in no block, so a concat with more
+ * than one copied operand is left to fusion's own rules. A concat in a `fuse must` block belongs to
+ * one kernel. A piece in a `fuse never` block is stored as if there were no concat, which a
+ * subgraph that only reads the piece cannot know. */
 static bool may_place(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t n_copies = 0;
@@ -420,8 +425,8 @@ static bool may_place(const Graph *graph, NodeId id) {
            !graph_block(graph, id, BLOCK_MUST);
 }
 
-/* Whether the source wants what is in the part and what is not in one kernel, and has it so by
- * where the one is stored. */
+/* Whether a `fuse must` block contains nodes inside and outside the region, and the value between
+ * them would be stored. */
 static bool breaks_block(const Searcher *c, const bool *in) {
     const Graph *graph = c->graph;
     for (NodeId id = 0; id < graph->nodes.n; id++) {

@@ -1,6 +1,6 @@
-/* Greedy: a kernel's moves are tried in the order of the table, each on top of those taken. When
- * all kernels had theirs, the graph is planned anew with what was taken; what that leaves of new
- * kernels gets another round. Kernels that spill come last. See search.h. */
+/* Greedy search: the candidates of a kernel are tried in the order of the table, each on top of
+ * those taken before. After all kernels, the graph is planned again with the taken candidates;
+ * kernels that are new then get another round. Kernels that spill come last. See search.h. */
 #include "plan/launch.h"
 #include "machine/tuning.h"
 #include "search/search_state.h"
@@ -11,12 +11,12 @@
 
 #include <math.h>
 
-/* Moves. */
+/* Candidates. */
 
-/* A move sets flags for the part's nodes and says whether that changed any. */
+/* A candidate sets directives of the region's nodes. Returns whether any directive is new. */
 typedef bool Move(const Region *region, Decisions *decisions);
 
-/* Asks it of the nodes with a flag. */
+/* Sets the directive on all flagged nodes. */
 static bool ask(Decisions *decisions, const bool *flags, Directive directive) {
     bool changes = false;
     for (NodeId id = 0; id < decisions->n; id++)
@@ -32,7 +32,7 @@ static bool compute_right(const Region *region, Decisions *decisions) {
     return ask(decisions, region->is_ahead[1], DIRECTIVE_RECOMPUTE);
 }
 
-/* Both, if there are both. */
+/* Both operands, if the kernel computes both. */
 static bool recompute_operands(const Region *region, Decisions *decisions) {
     bool has_left = compute_left(region, decisions), has_right = compute_right(region, decisions);
     return has_left && has_right;
@@ -46,7 +46,8 @@ static bool store_joined(const Region *region, Decisions *decisions) {
     return ask(decisions, region->is_joined, DIRECTIVE_STORE);
 }
 
-/* In kernels by themselves: stored by one that goes over rows, it would be across memory again. */
+/* Each transpose as a kernel of its own. If a row kernel stored it, the access would be uncoalesced
+ * again. */
 static bool transposed_own_kernel(const Region *region, Decisions *decisions) {
     return ask(decisions, region->is_transposed, DIRECTIVE_OWN_KERNEL);
 }
@@ -69,17 +70,17 @@ static bool split_reductions(const Region *region, Decisions *decisions) {
     return ask_reductions(region->subgraph.graph, decisions, DIRECTIVE_SPLIT_REDUCE);
 }
 
-/* What joins tensors computes every one of them for all lanes, and takes one of the values. */
+/* A kernel with a concat computes all operands for all lanes and selects one of the values. */
 static bool store_pieces(const Region *region, Decisions *decisions) {
     return ask(decisions, region->may_place, DIRECTIVE_CONCAT_IN_PLACE);
 }
 
-/* Slices that meet are products of their own, which may run in the same blocks. */
+/* Slices that meet become matmuls of their own, which may run in the same blocks. */
 static bool read_windows(const Region *region, Decisions *decisions) {
     return ask(decisions, region->may_slice_gemm, DIRECTIVE_GEMM_SLICE);
 }
 
-/* The pieces are stored where they are made, as they are; what joins them copies. */
+/* Each piece is stored by the kernel that computes it, and the concat is a copy. */
 static bool joined_own_kernel(const Region *region, Decisions *decisions) {
     const Graph *graph = region->subgraph.graph;
     bool changes = false;
@@ -103,7 +104,7 @@ static Move *const moves[] = {recompute_operands, compute_left,      compute_rig
                               read_windows,       rows_unmerged,     split_reductions,
                               store_pieces,       joined_own_kernel, all_own_kernels};
 
-/* Edges that a block wants fused and that are stored, and kernels of each block. */
+/* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
     const Graph *graph = plan->graph;
     uint32_t n = must_n_broken(plan);
@@ -135,7 +136,7 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *evalu
     }
 }
 
-/* Of the graph planned with these decisions. False: it cannot be. */
+/* Prices the graph planned with these decisions. Returns false if it cannot be planned. */
 static bool price_graph(const Searcher *c, const Graph *graph, const Decisions *decisions,
                         bool has_gemm_slices, Evaluation *evaluation) {
     PlanMode mode = has_gemm_slices ? MODE_SLICES : MODE_SEARCH;
@@ -159,8 +160,8 @@ bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *
     return price_graph(c, c->graph, decisions, has_gemm_slices, evaluation);
 }
 
-/* On a CPU prices are no better than SEARCH_MORE_KERNELS: a plan of more kernels must be worth
- * more, unless the one at hand is none. */
+/* Prices of CPU plans are only accurate to SEARCH_MORE_KERNELS. A plan with more kernels must be
+ * that much better, unless the current plan is slower than one kernel per op. */
 static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation *other,
                       const Prices *unfused) {
     bool has_more = c->target->has->cores && other->n_launches > now->n_launches &&
@@ -170,10 +171,10 @@ static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation
     return prices_are_better(&c->points, &now->prices, &dear, unfused);
 }
 
-/* Products whose slices meet are one launch by right, as other products that meet are, where they
- * are made at once. One after the other in the same blocks they take longer than one product of all
- * columns and a map, since memory idles in between: on an H200 1 x 4096 x 8192 25.0 us and 23.0, 16
- * rows by `mma.sync` 25.1 and 23.8, f32 of 1024 rows 1352 and 1323. */
+/* Matmuls of slices are fused into one launch only if they run at once, as a dual GEMM. Two matmuls
+ * in sequence in the same blocks take longer than one matmul of all columns and a map, because
+ * memory idles between them: on an H200 25.0 and 23.0 us for 1 x 4096 x 8192, 25.1 and 23.8 for 16
+ * rows by `mma.sync`, 1352 and 1323 for 1024 rows of f32. */
 static bool is_worth_windows(const Searcher *c, const Evaluation *now, const Evaluation *other,
                              const Prices *unfused) {
     if (other->n_broken < now->n_broken) return true;
@@ -194,8 +195,8 @@ bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation 
 typedef bool Worth(const Searcher *, const Evaluation *now, const Evaluation *other,
                    const Prices *unfused);
 
-/* What the move makes of these decisions, if it makes anything and breaks no block of the source.
- */
+/* Prices the region with the candidate. Returns false if the candidate changes nothing or breaks a
+ * `fuse must` block. */
 static bool try_move(const Searcher *c, const Region *region, Move *move, const Decisions *from,
                      const Evaluation *now, Decisions **moved, Evaluation *other) {
     *moved = decisions_copy(c->arena, from);
@@ -203,8 +204,8 @@ static bool try_move(const Searcher *c, const Region *region, Move *move, const 
            other->n_broken <= now->n_broken;
 }
 
-/* The part's decisions after all moves that pay; false: none does. One that paid may stand in the
- * way of a later one, which is tried in its place too. */
+/* Finds the region's decisions after all candidates that pay. Returns false if none pays. A
+ * candidate that was taken may block a later one, so the later one is tried in its place too. */
 static bool improve(const Searcher *c, const Region *region, Decisions **decisions) {
     Evaluation now, other;
     Prices unfused;
@@ -235,8 +236,8 @@ static bool improve(const Searcher *c, const Region *region, Decisions **decisio
 
 /* Kernels. */
 
-/* Between the graph's decisions and those of a subgraph, of what the part computes: what it reads
- * is no matter of its own. */
+/* Copies decisions between the graph and a subgraph, for the nodes that the region computes.
+ * Decisions about its inputs stay. */
 static void copy_decisions(Decisions *to, const Decisions *from, const Subgraph *subgraph,
                            bool back) {
     for (NodeId id = 0; id < subgraph->graph->nodes.n; id++) {
@@ -254,7 +255,7 @@ static void note_taken(Searcher *c, const Subgraph *subgraph) {
     c->taken[c->n_taken++] = taken;
 }
 
-/* Whether moves of a part pay; then they are among the decisions. */
+/* Tries the candidates of one region. If any pay, adds them to the decisions and returns true. */
 static bool improve_region(Searcher *c, const Plan *plan, const Kernel *kernel,
                            bool has_gemm_slices) {
     Region region;
@@ -270,7 +271,7 @@ static bool improve_region(Searcher *c, const Plan *plan, const Kernel *kernel,
     return true;
 }
 
-/* Windows are priced once the kernel's other moves are settled. */
+/* Slices of the matmul are priced after the kernel's other candidates. */
 static bool improve_kernel(Searcher *c, const Plan *plan, const Kernel *kernel) {
     if (search_has_candidates(c, plan, kernel)) {
         c->is_settled[search_main_node(kernel)] = true;
@@ -280,7 +281,7 @@ static bool improve_kernel(Searcher *c, const Plan *plan, const Kernel *kernel) 
     NodeId gemm = search_main_node(kernel);
     bool improves = improve_region(c, plan, kernel, true);
     c->is_sliced[gemm] = true;
-    c->is_settled[gemm] = c->is_settled[gemm] || improves; /* one of a pair has no moves */
+    c->is_settled[gemm] = c->is_settled[gemm] || improves; /* a dual GEMM has no candidates */
     return improves;
 }
 
@@ -303,23 +304,23 @@ Plan *search_try_candidates(Searcher *c, Plan *plan) {
     return plan;
 }
 
-/* Cuts. */
+/* Cuts of kernels that spill. */
 
-/* Without layouts. */
+/* Schedules the plan without layouts. */
 static void schedule(Searcher *c, Plan *plan) {
     arena_rewind(c->scratch, c->clean);
     pipeline_retry(c->planning, c->arena, c->scratch, MODE_ALONE, plan, PASS_SCHEDULE,
                    PASS_SCHEDULE);
 }
 
-/* The plan is scheduled for this alone. On the scratch arena. */
+/* Schedules and prices the plan. The result is in the scratch arena. */
 static const PlanCost *price(Searcher *c, Plan *plan) {
     schedule(c, plan);
     return cost_plan(c->scratch, plan, card_of_target(c->target), c->points.dims[0]);
 }
 
-/* The same plan with a kernel cut in two that needs this many registers, by whichever aim is the
- * cheapest, if that is cheaper than the plan; else NULL. */
+/* The plan with the kernel cut in two, by the cheaper of the aims, if it is cheaper than the plan;
+ * otherwise NULL. `registers`: what the kernel needs. */
 static Plan *split_spilling(Searcher *c, const Plan *plan, double us, uint32_t kernel,
                             uint32_t registers) {
     Decisions *before = c->decisions, *best_decisions = before;
@@ -341,7 +342,7 @@ static Plan *split_spilling(Searcher *c, const Plan *plan, double us, uint32_t k
     return best;
 }
 
-/* Whether a look at the kernel's registers is worth it. */
+/* Whether the kernel may need too many registers, so that the estimate is worth its time. */
 static bool may_spill(Searcher *c, const Kernel *kernel) {
     return c->target->has->blocks && !kernel->is_init &&
            scalar_count(kernel->scalars) > SEARCH_FEW_SCALARS &&
@@ -359,12 +360,12 @@ static Plan *cut_kernels(Searcher *c, Plan *plan) {
             pressure.spills ? split_spilling(c, plan, cost->us, k, pressure.registers) : NULL;
         if (!better) continue;
         plan = better;
-        k = UINT32_MAX; /* from the start again */
+        k = UINT32_MAX; /* restart at the first kernel */
     }
     return plan;
 }
 
-/* An operand is stored by rule; where the price agreed, that is why. */
+/* Records the reason of operands that rules store and prices confirm. */
 static void note_priced(Searcher *c) {
     for (NodeId id = 0; id < c->graph->nodes.n; id++)
         if (c->is_asked[id]) decisions_add(c->decisions, id, DIRECTIVE_PRICED);
@@ -400,8 +401,8 @@ static Evaluation evaluation_of(Searcher *c, Plan *plan) {
     return evaluation;
 }
 
-/* Values that rows or columns may be made with go with rows, unless it is better that all go with
- * columns: never with whichever the source has first. */
+/* A value that may be computed by a row kernel or a column kernel goes with rows, unless the plan
+ * is better if all such values go with columns. The order in the source never matters. */
 static bool is_by_columns(const Searcher *model, Plan *plan, const Decisions **decisions) {
     Searcher c = searcher_new(model, true);
     Prices unfused;

@@ -1,11 +1,11 @@
 /* Cutting kernels. See spill_split.h.
  *
- * The kernel's nodes are put in the order in which it computes them, depth first, and a few places
- * of that order are tried. What lies behind a place needs some values of before it. Each of them is
- * stored and read again, or computed anew from others that are, or from what is in memory: which
- * of that takes the least time is a least cut of a network. Of the places where both halves fit
- * into registers the cheapest is taken, else the one that lowers the larger half most; or that one
- * in any case. */
+ * The kernel's nodes are put in the order in which the kernel computes them, depth first. A few
+ * positions of this order are tried as cuts. The second kernel needs some values of the first. Each
+ * of them is stored and loaded, or recomputed from stored values or from memory. A minimum cut of a
+ * network finds the fastest combination. Among the positions at which both halves fit into
+ * registers the cheapest is taken; if there is none, the position at which the larger half needs
+ * the fewest registers. */
 #include "search/spill_split.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -16,15 +16,15 @@
 
 #include <math.h>
 
-/* Capacities: whole numbers, so that sums are exact. One that is never part of a cut is more than
- * any kernel's others together. */
+/* Capacities are whole numbers, so that sums are exact. NEVER is more than all other capacities of
+ * a kernel together, so such an edge is never cut. */
 static const uint64_t NEVER = UINT64_C(10000000000000000);
 
-/* Nodes in the order in which a kernel computes them. */
+/* Nodes in the order in which the kernel computes them. */
 typedef struct Order {
     const bool *in; /* per node */
     NodeId *nodes;
-    uint32_t *place; /* per node: in `nodes`, plus 1; 0: not there */
+    uint32_t *place; /* per node: index in `nodes`, plus 1; 0: absent */
     uint32_t n;
 } Order;
 
@@ -35,25 +35,25 @@ typedef struct Cutter {
     const int64_t *dims;
     Order whole;       /* of the kernel */
     uint32_t *op_cost; /* per op */
-    bool *is_root;     /* per node: stored by the kernel in any case, or a reduction's result */
+    bool *is_root;     /* per node: stored by the kernel anyway, or a reduction's result */
 } Cutter;
 
-/* One place, and what was found for it. */
+/* A position and the best cut there. */
 typedef struct Found {
     double us;
-    uint32_t place;      /* nodes before the cut */
-    uint32_t peak;       /* registers of the larger half, of values alone */
-    bool *store, *again; /* per node */
+    uint32_t place;      /* number of nodes before the cut */
+    uint32_t peak;       /* registers of the values of the larger half */
+    bool *store, *again; /* per node: stored at the cut; recomputed after it */
 } Found;
 
 typedef struct Search {
     const Cutter *cutter;
-    uint32_t whole, limit; /* registers of values: of the whole kernel, and that there are */
-    bool *is_tried;        /* per place */
-    Found best;            /* store NULL: none yet */
+    uint32_t whole, limit; /* registers of values: of the whole kernel, and available */
+    bool *is_tried;        /* per position */
+    Found best;            /* store is NULL if there is none yet */
 } Search;
 
-/* Depth first, as composition asks for values. */
+/* Depth first, as inlining asks for values. */
 static void visit(const Graph *graph, Order *order, NodeId id) {
     const Node *node = graph_node(graph, id);
     if (!order->in[id] || order->place[id]) return;
@@ -62,7 +62,7 @@ static void visit(const Graph *graph, Order *order, NodeId id) {
     order->place[id] = order->n;
 }
 
-/* Of the nodes marked in `in`, those that the ones marked in `roots` need. */
+/* The nodes of `in` that the nodes of `roots` need, in order. */
 static Order order_of(Arena *arena, const Graph *graph, const bool *in, const bool *roots) {
     uint32_t n = graph->nodes.n;
     Order order = {
@@ -107,13 +107,13 @@ static uint64_t capacity(double us) {
     return (uint64_t)(whole < SEARCH_CUT_MOST_UNITS ? whole : SEARCH_CUT_MOST_UNITS);
 }
 
-/* The cheapest way to have behind `place` what is needed there: node id is needed as 2 * id + 2,
- * computed anew as 2 * id + 3. */
+/* The cheapest way to provide the values that are needed after `place`. In the network, 2 * id + 2
+ * means that node id is needed, and 2 * id + 3 that it is recomputed. */
 static void find_cheapest(const Cutter *c, uint32_t place, Found *found) {
     uint32_t n = c->graph->nodes.n;
     ArenaMark mark = arena_mark(c->arena);
     Flow *flow = flow_new(c->arena, 2 * n + 2);
-    bool *is_read = arena_array(c->arena, bool, n); /* behind the place in any case */
+    bool *is_read = arena_array(c->arena, bool, n); /* read after the cut in any case */
     for (uint32_t k = place; k < c->whole.n; k++) {
         const Node *node = graph_node(c->graph, c->whole.nodes[k]);
         for (uint32_t i = 0; i < node->n_args; i++) {
@@ -157,8 +157,8 @@ static double own_registers(const Cutter *c, NodeId id) {
     return graph_is_literal(c->graph, id) ? 0 : (bytes < 2 ? 2 : bytes) / 4.0;
 }
 
-/* The most that is alive at once while the nodes marked in `in` are computed for the sake of those
- * marked in `roots`. What they read is alive from its first use on. */
+/* The most registers that are live at once while the nodes of `in` are computed for the nodes of
+ * `roots`. Inputs are live from their first use on. */
 static uint32_t peak_of(const Cutter *c, const bool *in, const bool *roots) {
     uint32_t n = c->graph->nodes.n;
     ArenaMark mark = arena_mark(c->arena);
@@ -189,7 +189,7 @@ static uint32_t peak_of(const Cutter *c, const bool *in, const bool *roots) {
     return (uint32_t)peak;
 }
 
-/* Of the kernel before the cut, or of the one behind it. */
+/* peak_of for the kernel before the cut, or for the one after it. */
 static uint32_t peak_of_half(const Cutter *c, const Found *found, bool is_behind) {
     uint32_t n = c->graph->nodes.n;
     bool *in = arena_array(c->arena, bool, n), *roots = arena_array(c->arena, bool, n);
@@ -203,15 +203,15 @@ static uint32_t peak_of_half(const Cutter *c, const Found *found, bool is_behind
     return peak_of(c, in, roots);
 }
 
-/* Places. */
+/* Positions. */
 
-/* Below the limit fewer registers are no aim but for CUT_NARROWEST: its limit is 0. */
+/* Below the limit, fewer registers are no advantage, except for CUT_NARROWEST, whose limit is 0. */
 static bool is_better(const Found *a, const Found *b, uint32_t limit) {
     uint32_t over_a = a->peak > limit ? a->peak : 0, over_b = b->peak > limit ? b->peak : 0;
     return over_a != over_b ? over_a < over_b : a->us < b->us;
 }
 
-/* Looks at a place, and keeps it if it is the best so far. */
+/* Tries a position and keeps it if it is the best so far. */
 static void try_place(Search *s, uint32_t place) {
     const Cutter *c = s->cutter;
     uint32_t n = c->graph->nodes.n, n_stored = 0;
@@ -228,7 +228,8 @@ static void try_place(Search *s, uint32_t place) {
     if (!s->best.store || is_better(&found, &s->best, s->limit)) s->best = found;
 }
 
-/* Places all over the kernel, then those right behind the values that the best of them stores. */
+/* Tries positions spread over the kernel, then those right after the values that the best cut
+ * stores. */
 static void search(Search *s) {
     const Cutter *c = s->cutter;
     for (uint32_t i = 1; i <= SEARCH_CUT_PLACES; i++)

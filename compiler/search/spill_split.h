@@ -1,5 +1,5 @@
-/* Where to cut a kernel whose values do not fit into registers: which of them to store, so that a
- * kernel before and one after the cut hold fewer, and which to compute in both. */
+/* Cuts a kernel whose values do not fit into registers: chooses the values to store, so that the
+ * kernels before and after the cut hold fewer values, and the values to compute in both. */
 #ifndef FUSEC_SEARCH_SPILL_SPLIT_H
 #define FUSEC_SEARCH_SPILL_SPLIT_H
 
@@ -7,15 +7,15 @@
 #include "pipeline/decisions.h"
 #include "plan/kernel.h"
 
-/* Either the cheapest cut after which both kernels fit, or the one that leaves fewest values at
- * once: kernels of few registers hide more of what they wait for. */
+/* The cheapest cut after which both kernels fit, or the cut with the fewest live values: kernels
+ * with few registers have more warps and hide more latency. */
 typedef enum { CUT_CHEAPEST, CUT_NARROWEST, CUT_AIM_COUNT } CutAim;
 
-/* Adds what cuts this kernel too: which values the kernel before the cut stores for those behind it
- * (DIRECTIVE_CUT), which are computed anew behind it (DIRECTIVE_RECOMPUTE), and for those behind it
- * a part that no other node has. False: no cut lowers what is alive at once. `registers`: of a
- * thread, as estimated for the whole kernel; `dims` by symbol. Deterministic; what it looks at is
- * bounded, whatever the kernel. */
+/* Adds the directives that cut the kernel: DIRECTIVE_CUT for values that the first kernel stores
+ * for the second, DIRECTIVE_RECOMPUTE for values that the second kernel recomputes, and a side
+ * number of its own for the nodes after the cut. Returns false if no cut lowers the number of live
+ * registers. `registers`: the estimate per thread for the whole kernel; `dims`: values by symbol.
+ * The function is deterministic and its work is bounded. */
 bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,
                         uint32_t registers, const int64_t *dims, CutAim aim, Decisions *decisions);
 

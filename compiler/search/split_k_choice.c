@@ -1,4 +1,4 @@
-/* Each length of segments is priced as the plan of a graph that is the product alone. See
+/* Each segment length is priced as the plan of a graph with only the matmul. See
  * split_k_choice.h. */
 #include "search/split_k_choice.h"
 #include "machine/tuning.h"
@@ -8,10 +8,10 @@
 #include <math.h>
 
 enum {
-    ACCESS_ELEMS = 8, /* what they are a multiple of: whole accesses of 16 bytes; or, ... */
-    STEP_ELEMS = 64,  /* ... where the last is shorter, whole steps of a tile */
+    ACCESS_ELEMS = 8, /* multiple of equal segments: whole accesses of 16 bytes */
+    STEP_ELEMS = 64,  /* multiple if the last segment is shorter: steps of a tile */
 };
-/* How many are tried where the last may be shorter. */
+/* Numbers of segments that are tried if the last segment may be shorter. */
 static const int64_t uneven[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, SEARCH_MOST_SEGMENTS};
 
 typedef struct Segmenter {
@@ -25,7 +25,7 @@ static const Shape *operand_shape(const Graph *graph, const Node *matmul, uint32
     return &graph_node(graph, matmul->args[side])->shape;
 }
 
-/* The largest, as numbers of another graph. */
+/* The shape with all extents at their largest values, as dims of another graph. */
 static Shape largest(const DimTab *from, const Shape *shape, DimTab *to) {
     Shape known = {.rank = shape->rank};
     for (uint32_t d = 0; d < shape->rank; d++)
@@ -33,7 +33,7 @@ static Shape largest(const DimTab *from, const Shape *shape, DimTab *to) {
     return known;
 }
 
-/* A graph of two inputs and their product. */
+/* A graph with two inputs and their matmul. */
 static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segment_elems) {
     DimTab *dims = dimtab_new(s->trial);
     Graph *alone = graph_new(s->trial, dims, NULL, "product");
@@ -63,7 +63,7 @@ static double price(const Segmenter *s, const Node *matmul, int64_t segment_elem
     return cost_us(s->trial, plan, card_of_target(s->target), none);
 }
 
-/* Whether k is known, and the product may leave processors idle whatever else it is. */
+/* Whether k is known and the matmul may leave SMs idle for some extents. */
 static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
     DimTab *dims = s->graph->dims;
     const Shape *left = operand_shape(s->graph, matmul, 0);
@@ -74,7 +74,7 @@ static bool may_pay(const Segmenter *s, const Node *matmul, int64_t *k) {
            (double)dim_hi(dims, n) < most;
 }
 
-/* What has been found: of no segments at first. */
+/* The best number so far; at first no segments. */
 typedef struct Best {
     int64_t segment_elems;
     double us;
@@ -86,8 +86,8 @@ static void try_segments(const Segmenter *s, const Node *matmul, int64_t segment
     if (us < best->us * worth) *best = (Best){segment_elems, us};
 }
 
-/* Segments alike; and of a k that gives no choice of them, where others are worth a kernel more, a
- * last one that is shorter. */
+/* Tries equal segments. If k allows no good choice of those, tries segments with a shorter last
+ * one, which costs one more kernel. */
 static int64_t choose(const Segmenter *s, const Node *matmul) {
     int64_t k;
     if (!may_pay(s, matmul, &k)) return 0;
@@ -104,7 +104,7 @@ static int64_t choose(const Segmenter *s, const Node *matmul) {
     return best.segment_elems;
 }
 
-/* One that is the same but for its operands' values. */
+/* An earlier matmul that differs only in the values of its operands. */
 static const Node *find_same(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     for (NodeId other = 0; other < id; other++) {

@@ -1,9 +1,8 @@
-/* What is read or stored across memory, which a map by itself does better than passes over whole
- * rows: in short runs, on a GPU in tiles, where what goes on with guards has none. See
- * search_state.h. */
+/* Finds transposes that are better a map of their own than part of a row or column kernel: a map
+ * reads them in short runs, or in tiles on a GPU. See search_state.h. */
 #include "search/search_state.h"
 
-/* Whether elements of its last axis lie apart where they come from. */
+/* Whether the elements of the last axis are not contiguous in the source. */
 static bool is_transpose(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t last = node->shape.rank - 1;

@@ -1,16 +1,17 @@
-/* Whole plans beside their ops apart, which parts priced by themselves do not tell: what kernels
- * leave in the cache for one another, and maps that no move is known for.
+/* Compares whole plans with one kernel per op. Regions that are priced alone do not show all:
+ * values that kernels leave in the cache for each other, and maps for which no candidate exists.
  *
- * Three looks, each at what the one before left: every kernel of a plan that loses much has its
- * moves; moves of parts are taken back that do not pay in the whole; of what still loses somewhere
- * single kernels are made of their ops, then all kernels of what hangs together. See
- * search_state.h. */
+ * There are three steps, each on the result of the one before: all kernels of a plan that is much
+ * slower get their candidates; candidates that do not pay in the whole plan are taken back; if the
+ * plan is still slower somewhere, single kernels are split into their ops, then whole connected
+ * components. See search_state.h. */
 #include "search/search_state.h"
 #include "machine/tuning.h"
 
 #include <math.h>
 
-/* Without what moves ask of these nodes: what keeps `fuse must` blocks stays. */
+/* Decisions without the directives of candidates for these nodes. Directives that keep `fuse must`
+ * blocks stay. */
 static Decisions *without(Arena *arena, const Decisions *decisions, const bool *taken) {
     const uint16_t kept = 1u << DIRECTIVE_MUST_HOLD | 1u << DIRECTIVE_MUST_RELEASE;
     Decisions *rest = decisions_copy(arena, decisions);
@@ -19,8 +20,8 @@ static Decisions *without(Arena *arena, const Decisions *decisions, const bool *
     return rest;
 }
 
-/* Moves that paid for a part by itself, whose inputs come from memory, may not in the whole: where
- * it is better without them, and nowhere slower. */
+/* A candidate that paid for a region alone, with inputs from memory, may not pay in the whole plan.
+ * Takes it back if the plan without it is better and nowhere slower. */
 static bool take_back(Searcher *c, Evaluation *now, const Prices *unfused) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_taken; i++) {
@@ -37,7 +38,7 @@ static bool take_back(Searcher *c, Evaluation *now, const Prices *unfused) {
     return any;
 }
 
-/* Whether the plan loses more than prices may be wrong by. */
+/* Whether the plan is slower by more than the uncertainty of prices. */
 static bool loses(const Searcher *c, const Prices *now, const Prices *unfused) {
     bool loses = false;
     for (uint32_t i = 0; i < c->points.n; i++)
@@ -45,11 +46,11 @@ static bool loses(const Searcher *c, const Prices *now, const Prices *unfused) {
     return loses;
 }
 
-/* Ops apart. */
+/* One kernel per op. */
 
-/* What the plan is slower by than may be, over all points. Beside the sizes that dims have by
- * default, which come first, prices may be wrong by more: what is much faster at most sizes is not
- * taken apart for a few percent at one. */
+/* The excess of the plan over the allowed slowdown, summed over all points. At points other than
+ * the default dims, which come first, prices are less certain, so that a plan that is much faster
+ * at most sizes is not split for a few percent at one size. */
 static double excess(const Searcher *c, const Prices *now, const Prices *unfused) {
     double sum = 0;
     for (uint32_t i = 0; i < c->points.n; i++)
@@ -61,8 +62,8 @@ static bool is_op(const Graph *graph, NodeId id) {
     return graph_class(graph, id) != CLASS_SOURCE;
 }
 
-/* The plan with these nodes, of those marked with `mark`, alone, if it loses less than the best so
- * far, or is the faster of two that lose nothing. */
+/* Tries the plan with the nodes marked `mark` as kernels of their own. Keeps it if its excess is
+ * smaller than that of the best so far, or if both have none and it is faster. */
 static void try_unfused(const Searcher *c, const uint32_t *marks, uint32_t mark,
                         const Prices *unfused, Decisions **best, Evaluation *evaluation) {
     Decisions *decisions = decisions_copy(c->arena, c->decisions);
@@ -81,8 +82,8 @@ static void try_unfused(const Searcher *c, const uint32_t *marks, uint32_t mark,
     *evaluation = other;
 }
 
-/* As long as that makes it lose less: the ops of one of the marked sets apart, of the set that
- * helps most. */
+/* Splits the ops of one marked set after another, each time the set that reduces the excess most,
+ * as long as the excess falls. */
 static bool unfuse_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, const Prices *unfused,
                         Evaluation *now) {
     bool any = false;
@@ -100,14 +101,14 @@ static bool unfuse_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, con
     return any;
 }
 
-/* Of a kernel that has some of a `fuse must` block nothing is parted. */
+/* A kernel with nodes of a `fuse must` block is not split. */
 static bool is_wanted(const Graph *graph, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++)
         if (graph_block(graph, kernel->nodes.data[i], BLOCK_MUST)) return true;
     return false;
 }
 
-/* Marks the ops of each kernel of every run. What several compute is the first one's. */
+/* Marks the ops of each kernel of a run. An op of several kernels belongs to the first. */
 static uint32_t mark_kernels(const Plan *plan, uint32_t *marks) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
@@ -118,7 +119,7 @@ static uint32_t mark_kernels(const Plan *plan, uint32_t *marks) {
     return plan->kernels.n;
 }
 
-/* Marks the ops that hang together, by values that are no inputs. */
+/* Marks connected components, over values that are no inputs. */
 static uint32_t mark_components(const Graph *graph, uint32_t *marks) {
     uint32_t n = graph->nodes.n, n_sets = 0;
     for (NodeId id = 0; id < n; id++) {
@@ -134,8 +135,8 @@ static uint32_t mark_components(const Graph *graph, uint32_t *marks) {
     return n_sets;
 }
 
-/* Ops apart where the plan loses: of single kernels, else of all that hangs together, else of the
- * whole. */
+/* If the plan is slower: splits single kernels, otherwise connected components, otherwise the whole
+ * graph. */
 static bool unfuse_losers(Searcher *c, const Plan *plan, const Prices *unfused, Evaluation *now) {
     uint32_t n = c->graph->nodes.n;
     if (excess(c, &now->prices, unfused) == 0) return false;
