@@ -35,8 +35,8 @@ const char *precision_name(Precision precision);
 typedef struct Attrs {
     double number;
     Precision precision;
-    int64_t segment_elems; /* of k, which are summed apart (search/split_k_choice.h); 0: all are one
-                              sum */
+    int64_t segment_elems; /* of k, which are summed apart (search/split_k_segments.h); 0: all are
+                              one sum */
     int32_t axis;
     uint32_t axes; /* bit set */
     bool keep;

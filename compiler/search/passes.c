@@ -9,7 +9,7 @@
 #include "memory/memplan.h"
 #include "schedule/schedule.h"
 #include "search/search.h"
-#include "search/split_k_choice.h"
+#include "search/split_k_segments.h"
 #include "split/dispatch_rows.h"
 #include "split/split.h"
 

@@ -1,6 +1,6 @@
 /* Long products in segments: which matmuls have them, that it is the matmul alone that says so, and
  * what the plan does with them. Results are compared by soak's random shapes (product-segments). */
-#include "search/split_k_choice.h"
+#include "search/split_k_segments.h"
 
 #include "lib/plans.h"
 #include "plan/launch.h"

@@ -1,6 +1,6 @@
 /* Each segment length is priced as the plan of a graph with only the matmul. See
- * split_k_choice.h. */
-#include "search/split_k_choice.h"
+ * split_k_segments.h. */
+#include "search/split_k_segments.h"
 #include "machine/tuning.h"
 
 #include "cost/cost.h"

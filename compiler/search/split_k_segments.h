@@ -6,8 +6,8 @@
  * are summed as elements of a column. The number of segments is a function of the matmul's own
  * extents, dtype and precision and of the target only: the price is that of the matmul alone, with
  * operands as they are. So all plans have the same order of summation. */
-#ifndef FUSEC_SEARCH_SPLIT_K_CHOICE_H
-#define FUSEC_SEARCH_SPLIT_K_CHOICE_H
+#ifndef FUSEC_SEARCH_SPLIT_K_SEGMENTS_H
+#define FUSEC_SEARCH_SPLIT_K_SEGMENTS_H
 
 #include "pipeline/pipeline.h"
 
