@@ -197,7 +197,7 @@ static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
     }
 }
 
-/* Of a run: init steps are none of it, nor what only stands for other kernels. */
+/* The traffic of a run that takes the default of each choice, without init steps. */
 static DimId traffic(const Ledger *l, const Plan *plan) {
     DimId total = dim_const(l->dims, 0);
     for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)

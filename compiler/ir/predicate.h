@@ -40,13 +40,13 @@ typedef struct Predicate {
     uint32_t n;
 } Predicate;
 
-/* Sets what is asked of pointers, in the place of what was. No args, or 1 byte: nothing. */
+/* Sets what is asked of pointers; it replaces what was asked. No args, or 1 byte: nothing. */
 void predicate_align(Predicate *predicate, int64_t bytes, uint64_t args);
 /* Requires a multiple of a dim, of one that is required already the larger of the two. */
 void predicate_require_multiple(Predicate *predicate, DimId dim, int64_t of);
-/* Sets the range that a dim must be in, in the place of the one that was set. */
+/* Sets the range that a dim must be in; it replaces the range that was set. */
 void predicate_set_range(Predicate *predicate, DimId dim, int64_t least, int64_t most);
-/* The same beside those that are set. */
+/* Adds a range to those that are set. */
 void predicate_require_range(Predicate *predicate, DimId dim, int64_t least, int64_t most);
 void predicate_drop(Predicate *predicate, TermKind kind);
 

@@ -24,7 +24,7 @@ typedef struct Choice {
 } Choice;
 
 /* A choice of kernels, whose condition is about extents; its factor is a symbol of this name. NULL:
- * no dim says where the condition holds, or it holds everywhere or nowhere. */
+ * no dim says where the condition holds, or that dim is a constant. */
 const Choice *choice_new(Arena *arena, DimTab *dims, const char *name, const Condition *condition);
 /* The version that a run takes. */
 Version choice_taken(const Choice *choice, const PredicateAt *at);

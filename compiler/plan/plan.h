@@ -146,7 +146,7 @@ struct Plan {
  * elements. */
 uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel);
 /* The arguments (bit set) in memory of the runtime's own, params among them, whose addresses are
- * multiples of WORKSPACE_ALIGN_BYTES. Not those that others may stand for. */
+ * multiples of WORKSPACE_ALIGN_BYTES. No copies whose source may be read instead. */
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
 /* The shape that it fills in memory: rows as long as they are apart. */
 Shape buffer_layout(const Buffer *buffer);
@@ -169,11 +169,11 @@ uint32_t plan_n_init(const Plan *plan);
 /* Puts init kernels first, otherwise in the order in which they are, and numbers temps and prepared
  * buffers anew. */
 void plan_order_init(Arena *arena, Plan *plan);
-/* Whether it has something to do at values of the dims, by symbol: others may stand for it, or what
- * it copies is read as it is. */
+/* Whether the kernel starts at values of the dims, by symbol: a run may take the other version of
+ * its choice, or read the source of the copy that it makes. */
 bool kernel_starts(const Plan *plan, const Kernel *kernel, const int64_t *dims);
-/* The buffer that readers of `buffer` get at values of the dims: of a copy that such a run does not
- * make the source. */
+/* The buffer that readers of `buffer` get at values of the dims: the source of a copy that such a
+ * run does not make, else the buffer itself. */
 uint32_t plan_read_buffer(const Plan *plan, uint32_t buffer, const int64_t *dims);
 /* How many kernels start in place of another one in runs that take the choice's alternative. */
 uint32_t plan_n_alternatives(const Plan *plan, const Choice *choice);
@@ -188,7 +188,7 @@ NodeId plan_laid_out(const Plan *plan, const Kernel *layout);
 DimId plan_prepared_bytes(const Plan *plan);
 
 /* Proves that every kernel reads only what is bound or was written before it, that everything is
- * written once (a concat perhaps in pieces; again by kernels that stand for others) and in its
+ * written once (a concat perhaps in pieces; again by the alternatives of a choice) and in its
  * dtype, that stages hold every slot once, and that init kernels come first, read nothing but
  * params and what init kernels made, need no dim but those that params fix, and alone write what is
  * prepared. NULL, or what is wrong. */

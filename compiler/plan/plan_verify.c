@@ -139,7 +139,7 @@ static void check_stages(Checker *c, const Kernel *kernel) {
         fault(c, kernel, "is a malformed map, slot", 0);
 }
 
-/* What the kernel writes, those that stand for it write again. */
+/* The alternatives of a choice write again what the default writes. */
 static void forget_store(void *user, const Store *store) {
     Checker *c = user;
     c->written_by[store->buffer] = 0;

@@ -42,8 +42,8 @@ typedef struct Picture {
     uint32_t n_items, n_launches; /* of the plan, shown or not */
 } Picture;
 
-/* Shows the kernels that start at `dims`, by symbol, which the picture keeps; NULL: those that do
- * not stand for others, with all copies. */
+/* Shows the kernels that start at `dims`, by symbol, which the picture keeps; NULL: the default of
+ * each choice, with all copies. */
 Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims);
 
 /* Its number in a run, from 1; of an init step "init". */

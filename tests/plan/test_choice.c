@@ -1,5 +1,5 @@
-/* Predicates and conditions: the compiler's evaluator against the runtime's, which reads them in
- * the manifest, over grids of extents and addresses; what dumps print of them. */
+/* Predicates, conditions and choices: the compiler's evaluator against the runtime's, which reads
+ * them in the manifest, over grids of extents and addresses; what dumps print of them. */
 #include "artifact/manifest.h"
 #include "plan/rt_predicate.h"
 #include "lib/plans.h"
@@ -199,6 +199,31 @@ Test(condition, has_a_dim_that_is_one_where_it_holds) {
     Text out = {.arena = w.arena};
     condition_print(&c, w.dims, &out);
     cr_expect_str_eq(text_str(&out), "M*N >= 40, if N > 12 or N is no multiple of 4, if M > 2");
+    arena_free(w.arena);
+}
+
+/* Of a choice exactly one version has a factor of 1, the version that a run takes. */
+Test(choice, takes_the_version_whose_factor_is_one) {
+    World w = world_new();
+    Condition c = {.n_unless = 0};
+    predicate_set_range(&c.when, dim_of(&w, M), 8, INT64_MAX);
+    const Choice *choice = choice_new(w.arena, w.dims, "many", &c);
+    cr_assert(choice);
+    DimId sizes[N_VERSIONS];
+    for (int v = 0; v < N_VERSIONS; v++)
+        sizes[v] = choice_scale(w.dims, choice, (Version)v, dim_of(&w, N));
+    cr_expect_eq(choice_scale(w.dims, NULL, VERSION_DEFAULT, dim_of(&w, N)), dim_of(&w, N));
+    for (int64_t m = 1; m <= EDGE; m++) {
+        int64_t values[DIM_MAX_SYMBOLS] = {m, 5};
+        dim_follow_rules(w.dims, values);
+        Version taken = choice_taken(choice, &(PredicateAt){.dims = w.dims, .values = values});
+        cr_expect_eq(taken, m >= 8 ? VERSION_ALTERNATIVE : VERSION_DEFAULT);
+        for (int v = 0; v < N_VERSIONS; v++)
+            cr_expect_eq(dim_number(w.dims, sizes[v], values), v == (int)taken ? 5 : 0, "%d, %d",
+                         (int)m, v);
+    }
+    predicate_set_range(&c.when, dim_const(w.dims, 4), 1, INT64_MAX);
+    cr_expect_null(choice_new(w.arena, w.dims, "always", &c));
     arena_free(w.arena);
 }
 
