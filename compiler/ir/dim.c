@@ -33,8 +33,8 @@ struct DimTab {
     Vec(DimSymbol) symbols;
     Vec(DimAtom) atoms;
     Vec(Monomial) monomials;
-    Vec(Dim) dims; /* [0] stands for DIM_NONE */
-    HashIds ids;   /* of dims */
+    Vec(Dim) dims; /* [0] is unused and stands for DIM_NONE */
+    HashIds ids;   /* hash table of dims */
 };
 
 enum { MAX_TERMS = 256 };
@@ -69,7 +69,7 @@ DimTab *dimtab_new(Arena *arena) {
     return tab;
 }
 
-/* Arrays are never written to but at their end: they are shared until there is something to add. */
+/* Arrays are only appended to, so the copy shares them until it appends. */
 DimTab *dimtab_copy(Arena *arena, const DimTab *tab) {
     DimTab *copy = arena_copy(arena, tab, sizeof *tab);
     copy->arena = arena;
@@ -83,7 +83,7 @@ DimTab *dimtab_copy(Arena *arena, const DimTab *tab) {
 
 uint32_t dim_declare(DimTab *tab, DimSymbol symbol) {
     uint32_t index = tab->symbols.n;
-    /* Those with rules come from plans, which may go before the table does. */
+    /* A rule comes from a plan, which may be freed before the table. */
     if (symbol.rule) {
         symbol.rule = arena_copy(tab->arena, symbol.rule, sizeof *symbol.rule);
         symbol.name = str_format(tab->arena, "%s", symbol.name);
@@ -207,8 +207,9 @@ static DimId intern_sum(DimTab *tab, Sum *sum);
 
 enum { MAX_DIVISIONS = 4 };
 
-/* Bounds of k d (n / d) + rest from those of k n + rest, as d (n / d) is n less 0 to d - 1: what
- * makes `n % d` a number below d, whatever n is. `at` is the term with the division by d. */
+/* Tightens the bounds of k d (n / d) + rest by those of k n + rest: d (n / d) is between n - d + 1
+ * and n. This makes `n % d` a number below d for every n. `at` is the term with the division by
+ * d. */
 static void tighten(DimTab *tab, const Sum *sum, uint32_t at, Dim *dim) {
     const Monomial *monomial = &tab->monomials.data[sum->terms.data[at].monomial];
     int64_t divisor, most;
@@ -232,8 +233,8 @@ static void tighten(DimTab *tab, const Sum *sum, uint32_t at, Dim *dim) {
     if (hi < dim->hi) dim->hi = hi;
 }
 
-/* Each division that is taken out leaves a sum of the others to be tightened: of many, as in the
- * bytes of a workspace, all subsets would be looked at. */
+/* Each division that is taken out leaves a sum of the others to tighten. For many divisions, as in
+ * the bytes of a workspace, all subsets would be tried. */
 static bool is_worth_tightening(const DimTab *tab, const Sum *sum) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < sum->terms.n; i++) {
@@ -283,7 +284,7 @@ static DimId intern_sum(DimTab *tab, Sum *sum) {
     return tab->dims.n - 1;
 }
 
-/* sum += operand * dim */
+/* sum += factor * dim */
 static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor) {
     int64_t constant, c;
     if (!checked_mul(dim->constant, factor, &constant)) sum->failed = true;
@@ -371,7 +372,7 @@ DimId dim_mul_const(DimTab *tab, DimId a, int64_t factor) {
 
 /* Division. */
 
-/* Removes the atoms of `by` from `of`; false when they are not all there. */
+/* Removes the atoms of `by` from `of`. Returns false if `of` does not contain all of them. */
 static bool monomial_div(DimTab *tab, uint32_t of, uint32_t by, uint32_t *quotient, bool *is_one) {
     Monomial mo = tab->monomials.data[of], mb = tab->monomials.data[by];
     if (mb.n_atoms > mo.n_atoms) return false;
@@ -389,8 +390,8 @@ static bool monomial_div(DimTab *tab, uint32_t of, uint32_t by, uint32_t *quotie
     return true;
 }
 
-/* Splits a = b * quotient + rest term by term, for a single-term or constant b; a several-term b
- * divides only multiples of itself. */
+/* Splits a = b * quotient + rest term by term, for a b that is a constant or one term. A b of
+ * several terms divides only multiples of itself. */
 static void div_terms(DimTab *tab, DimId a, DimId b, Sum *quotient, Sum *rest) {
     Dim da = *get(tab, a), db = *get(tab, b);
     bool b_is_const = db.n_terms == 0;
@@ -421,7 +422,8 @@ static void div_terms(DimTab *tab, DimId a, DimId b, Sum *quotient, Sum *rest) {
     }
 }
 
-/* Trial division for a divisor of several terms: only an exact multiple by the leading terms. */
+/* Trial division by a divisor of several terms: finds only exact multiples, by the leading
+ * terms. */
 static DimId exact_div_many(DimTab *tab, DimId a, DimId b) {
     Dim da = *get(tab, a), db = *get(tab, b);
     if (da.n_terms == 0) return da.constant == 0 ? a : DIM_NONE;
@@ -468,7 +470,7 @@ DimId dim_exact_div(DimTab *tab, DimId a, DimId b) {
     return rest.terms.n ? DIM_NONE : intern_sum(tab, &quotient);
 }
 
-/* floor((T + c) / d) does not need the part of c below the common divisor of T and d. */
+/* floor((T + c) / d) does not depend on the part of c below the common divisor of T and d. */
 static void drop_fraction(DimTab *tab, Sum *rest, int64_t divisor) {
     Sum moving = {.terms = rest->terms};
     moving.terms.data = arena_copy(tab->arena, rest->terms.data, rest->terms.n * sizeof(Term));
@@ -512,7 +514,7 @@ DimId dim_round_up(DimTab *tab, DimId a, int64_t step) {
     return steps == DIM_NONE ? DIM_NONE : dim_mul_const(tab, steps, step);
 }
 
-/* Questions. */
+/* Queries. */
 
 bool dim_is_const(const DimTab *tab, DimId dim, int64_t *value) {
     const Dim *d = get(tab, dim);

@@ -1,12 +1,13 @@
-/* Proofs about dims with floor divisions by constants. The difference is multiplied by the
- * divisors, then every d * floor(n / d) is replaced by a bound in n. And of polynomials that ranges
- * of their terms, each by itself, do not tell: with every symbol counted from its least value, all
- * coefficients are at least 0. */
+/* Proofs about dims with floor divisions by constants: the difference is multiplied by the
+ * divisors, then every d * floor(n / d) is replaced by a bound in n. Also proofs about polynomials
+ * that the ranges of single terms do not give: each symbol is written as its least value plus a
+ * nonnegative rest, and all coefficients are then at least 0. */
 #include "ir/graph.h"
 
 static const int64_t max_scale = 1 << 20;
 
-/* The constant divisor of the first division among a term's atoms, or 0; `at` is its place. */
+/* The constant divisor of the first division among the term's atoms, or 0; sets `at` to its
+ * index. */
 static int64_t term_divisor(const DimTab *dims, const DimTerm *term, uint32_t *at) {
     for (uint32_t i = 0; i < term->n_atoms; i++) {
         DimAtom atom = dim_atom(dims, term->atoms[i]);
@@ -25,7 +26,7 @@ static DimId atom_dim(DimTab *dims, uint32_t id) {
                             : dim_symbol(dims, atom.symbol);
 }
 
-/* coefficient * product of the atoms but `skip` (UINT32_MAX for none). */
+/* coefficient * product of the atoms except atom `skip` (UINT32_MAX: none). */
 static DimId term_dim(DimTab *dims, DimTerm term, int64_t coefficient, uint32_t skip) {
     DimId product = dim_const(dims, coefficient);
     for (uint32_t i = 0; i < term.n_atoms && product; i++)
@@ -33,7 +34,7 @@ static DimId term_dim(DimTab *dims, DimTerm term, int64_t coefficient, uint32_t 
     return product;
 }
 
-/* The least number by which the dim must be multiplied so that every division meets its divisor. */
+/* The least number that makes every division's coefficient a multiple of its divisor. */
 static int64_t needed_scale(const DimTab *dims, DimId dim) {
     int64_t scale = 1;
     for (uint32_t i = 0; i < dim_n_terms(dims, dim); i++) {
@@ -54,7 +55,7 @@ static int64_t needed_scale(const DimTab *dims, DimId dim) {
     return scale;
 }
 
-/* A lower bound of the term without its division; with `exactly`, an equal or DIM_NONE. */
+/* A lower bound of the term without its division; with `exactly`, an equal dim or DIM_NONE. */
 static DimId relaxed_term(DimTab *dims, DimTerm term, bool exactly) {
     uint32_t at = 0;
     int64_t divisor = term_divisor(dims, &term, &at);
@@ -83,10 +84,10 @@ static DimId relaxed(DimTab *dims, DimId dim, bool exactly) {
     return sum;
 }
 
-enum { MAX_ROUNDS = 4, MAX_TERMS = 16, MAX_ATOMS = 6 }; /* divisions inside divisions */
+enum { MAX_ROUNDS = 4, MAX_TERMS = 16, MAX_ATOMS = 6 }; /* rounds for divisions inside divisions */
 
-/* The term with each of its symbols as its least value more; DIM_NONE: it has divisions, which
- * could simplify with others. */
+/* The term with each symbol s replaced by s + its least value. Returns DIM_NONE if the term has a
+ * division, which could simplify together with other terms. */
 static DimId shifted_term(DimTab *dims, DimTerm term) {
     DimId product = dim_const(dims, term.coefficient);
     for (uint32_t i = 0; i < term.n_atoms && product; i++) {
@@ -98,7 +99,7 @@ static DimId shifted_term(DimTab *dims, DimTerm term) {
     return product;
 }
 
-/* Whether the dim is at least 0 for all that its symbols may be above their least values. */
+/* Whether the dim is at least 0 for all symbol values at or above their least values. */
 static bool rises_from_zero(DimTab *dims, DimId dim) {
     uint32_t n = dim_n_terms(dims, dim);
     DimId sum = dim_const(dims, dim_constant_part(dims, dim));

@@ -1,6 +1,6 @@
-/* The graph: a typed tensor DAG. Nodes are indices into one array in topological order (arguments
- * come before users), each with the source range it came from. Made by the front end, changed by
- * passes, read by all. */
+/* The graph: a typed DAG of tensor ops. Nodes are indices into one array in topological order
+ * (arguments before users). Each node has the source range it came from. The front end makes
+ * graphs, passes change them. */
 #ifndef FUSEC_IR_GRAPH_H
 #define FUSEC_IR_GRAPH_H
 
@@ -19,11 +19,11 @@ typedef struct Shape {
     DimId dims[MAX_RANK];
 } Shape;
 
-/* How a matmul's operands enter its products: as they are, or f32 rounded to tf32 first. */
+/* The precision of a matmul's operands: unchanged, or f32 rounded to tf32. */
 typedef enum { PRECISION_FULL, PRECISION_TF32, PRECISION_COUNT } Precision;
 const char *precision_name(Precision precision);
 
-/* What an op needs besides its arguments. Which fields count is said by the op's class and row:
+/* Attributes of an op. The op's class and row decide which fields are used:
  *   const: number            iota: axis (its index along that axis is the value)
  *   reduce: axes, keep       matmul: precision, segment_elems
  *   transpose: perm[k] = the argument axis that becomes axis k
@@ -35,8 +35,7 @@ const char *precision_name(Precision precision);
 typedef struct Attrs {
     double number;
     Precision precision;
-    int64_t segment_elems; /* of k, which are summed apart (search/split_k_segments.h); 0: all are
-                              one sum */
+    int64_t segment_elems; /* of k per split-k segment (search/split_k_segments.h) */
     int32_t axis;
     uint32_t axes; /* bit set */
     bool keep;
@@ -53,7 +52,7 @@ typedef struct Node {
     NodeId *args;
     Attrs attrs;
     Span span;     /* of the source expression */
-    uint32_t call; /* of a def by the graph, which made it: counted from 1; 0: the graph itself */
+    uint32_t call; /* the def call of the graph that made it, counted from 1; 0: none */
     Str name;      /* the variable it was first bound to, or NULL */
 } Node;
 
@@ -68,21 +67,21 @@ typedef struct GraphOutput {
     Str name;
     NodeId node;
     Span span;
-    /* Of an input or param as it is, which no op makes: the fixed kernel that copies it, plus 1; 0:
-     * any may. It has nodes besides. */
+    /* For an output that is an unchanged input or param, which no op computes: the `kernel` block
+     * that copies it, plus 1; 0: any kernel may. A block of copies also has nodes. */
     uint32_t copied_by;
 } GraphOutput;
 
-/* A block of the source: a user's or a dump's fixed kernel, `kernel name { ... }`; or a contract on
- * what becomes of its values, `fuse must { ... }` (all edges inside fuse) and `fuse never { ... }`
- * (none from, to or inside does). Nodes whose `kernel_of` entry is k + 1 belong to block k; 0 means
- * free. */
+/* A block of the source. `kernel name { ... }`, written by a user or a dump, fixes a kernel. `fuse
+ * must { ... }` requires that all edges inside it fuse; `fuse never { ... }` that no edge from, to
+ * or inside it does. A node whose `kernel_of` entry is k + 1 belongs to block k; 0 means no
+ * block. */
 typedef enum { BLOCK_KERNEL, BLOCK_MUST, BLOCK_NEVER } BlockKind;
 const char *block_word(BlockKind kind); /* `kernel`, `must`, `never` */
 
 typedef struct FixedKernel {
     BlockKind kind;
-    Str name; /* of a contract its word */
+    Str name; /* of a `fuse` block its keyword */
     Span span;
 } FixedKernel;
 
@@ -98,10 +97,10 @@ typedef struct Graph {
     Vec(GraphOutput) outputs;
     Vec(FixedKernel) fixed_kernels;
     Vec(uint32_t) kernel_of; /* empty, or one entry per node */
-    bool is_fast;            /* --numerics=fast: what values may be, and so the bounds on them */
+    bool is_fast;            /* --numerics=fast, which also widens the error bounds */
 } Graph;
 
-/* One source file after sema. All graphs share the DimTab and the string table. */
+/* A source file after semantic analysis. All graphs share the DimTab and the string table. */
 typedef struct Module {
     Arena *arena;
     StrTab *strings;
@@ -113,7 +112,7 @@ typedef struct Module {
 
 Module *module_new(Arena *arena, StrTab *strings, const Source *source);
 Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name);
-/* Appends a node as given (args are copied); the caller has checked it. */
+/* Appends a node and copies its args. The caller has checked the node. */
 NodeId graph_add(Graph *graph, Node node);
 static inline Node *graph_node(const Graph *graph, NodeId id) {
     return &graph->nodes.data[id];
@@ -142,77 +141,78 @@ static inline bool graph_is_output(const Graph *graph, NodeId id) {
     return false;
 }
 
-/* Whether its value comes from outside: an input or a param. */
+/* Whether the value comes from the caller: an input or a param. */
 static inline bool graph_is_bound(const Graph *graph, NodeId id) {
     OpId op = graph_node(graph, id)->op;
     return op == OP_INPUT || op == OP_PARAM;
 }
 
-/* The block of this kind that the node is in, plus 1; or 0. */
+/* The block of this kind that contains the node, plus 1; or 0. */
 static inline uint32_t graph_block(const Graph *graph, NodeId id, BlockKind kind) {
     uint32_t k = graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
     return k && graph->fixed_kernels.data[k - 1].kind == kind ? k : 0;
 }
-/* Whether one `fuse must` block has both. */
+/* Whether one `fuse must` block contains both nodes. */
 static inline bool graph_shares_must(const Graph *graph, NodeId a, NodeId b) {
     uint32_t block = graph_block(graph, a, BLOCK_MUST);
     return block && graph_block(graph, b, BLOCK_MUST) == block;
 }
 
-/* Ascending. */
+/* Sorts ascending. */
 void graph_sort_nodes(NodeId *nodes, uint32_t n);
 
-/* Whether the language reads `name` as the name of a graph or a kernel: letters, digits and `_`, at
- * most GRAPH_MAX_NAME of them, no digit first, and no word of its own. */
+/* Whether the language accepts `name` as the name of a graph or kernel: letters, digits and `_`, at
+ * most GRAPH_MAX_NAME of them, no digit first, and not a keyword. */
 enum { GRAPH_MAX_NAME = 255 };
 bool graph_is_identifier(const char *name);
-/* Whether it may name a value, too, which a dtype's name may not. */
+/* Whether `name` may also name a value: it must not be the name of a dtype. */
 bool graph_is_name(const char *name);
 
 /* Shape helpers. */
 bool shape_equal(const Shape *a, const Shape *b);
-/* Product of all extents; DIM_NONE on overflow. */
+/* The product of all extents; DIM_NONE on overflow. */
 DimId shape_n_elems(DimTab *dims, const Shape *shape);
 /* `f32[B, 64]` */
 void shape_print(const DimTab *dims, const Shape *shape, Text *out);
-/* `(B, 64)`; of rank 1 `(64,)` */
+/* `(B, 64)`; `(64,)` for rank 1 */
 const char *shape_str(const DimTab *dims, Arena *arena, const Shape *shape);
 /* `f32[B, 64]` */
 const char *shape_type_str(const DimTab *dims, Arena *arena, Dtype dtype, const Shape *shape);
-/* NumPy broadcasting of `b` into `*shape`; false, `*shape` unchanged, when they do not broadcast.
- * A symbolic dim is never taken for 1. */
+/* Broadcasts `b` into `*shape` as NumPy does. Returns false and leaves `*shape` unchanged if they
+ * do not broadcast. A symbolic dim never counts as 1. */
 bool shape_broadcast(const DimTab *dims, Shape *shape, const Shape *b);
 /* The shape of a reduction of `arg` over the bit set `axes`. */
 Shape shape_reduced(DimTab *dims, const Shape *arg, uint32_t axes, bool keep);
-/* The shape of a matmul [.., m, k] x [.., k, n] -> [.., m, n], without a look at k; false when the
- * leading axes do not broadcast. */
+/* The shape of a matmul [.., m, k] x [.., k, n] -> [.., m, n]; k is not checked. Returns false if
+ * the leading axes do not broadcast. */
 bool matmul_shape(const DimTab *dims, const Shape *left, const Shape *right, Shape *shape);
 /* The shape of a gather of `rows` along `axis` of `data`: at most MAX_RANK axes. */
 Shape shape_gathered(const Shape *data, const Shape *rows, uint32_t axis);
 
-/* Bit set of the dim symbols that the params' shapes fix: those that are a whole extent of one. */
+/* Bit set of the dim symbols that are a whole extent of a param, so that the params' shapes fix
+ * them. */
 uint64_t graph_param_symbols(const Graph *graph);
 
-/* Proofs about dims beyond what ranges tell: they see that d * floor(n / d) lies between n - d + 1
- * and n, and equals n when n is known to be a multiple of d. False means "not proved". */
+/* Proofs about dims beyond ranges: they use that d * floor(n / d) lies between n - d + 1 and n, and
+ * equals n if n is known to be a multiple of d. False means "not proved". */
 bool dim_prove_le(DimTab *dims, DimId a, DimId b);
 bool dim_prove_equal(DimTab *dims, DimId a, DimId b);
 
-/* The graph as source text: one statement per node in order, inputs in the header, fixed kernels as
- * blocks. With the module's dims before it, it parses back to an equal graph, provided that the
- * inputs come first and that every other node is needed for an output and does something (the front
- * end drops reshapes, slices, casts and the like that change nothing). */
+/* Prints the graph as source text: one statement per node in order, inputs in the header, fixed
+ * kernels as blocks. Together with the module's dims the text parses back to an equal graph, if the
+ * inputs come first and every other node is needed for an output and has an effect (the front end
+ * drops reshapes, slices, casts and the like that change nothing). */
 void graph_print(const Graph *graph, Text *out);
-/* The module's weights line, dims and graphs: a whole source file. */
+/* Prints the module's weights line, dims and graphs: a whole source file. */
 void module_print(const Module *module, Text *out);
 
-/* Proves the invariants above (order, arity, dtypes and shapes as the op's rule gives them);
- * returns NULL, or what is wrong. */
+/* Checks the graph's invariants: order, arity, and dtypes and shapes by the op's rule. Returns NULL
+ * or a description of the violation. */
 const char *graph_verify(const Graph *graph, Arena *arena);
 
-/* Split-K: elements of k of each segment of a matmul but the last, which may have fewer; 0: it has
- * one segment. So it is in a `fuse must`
- * block with another reduction, which would have to start behind the last segment. */
+/* Elements of k per split-k segment of a matmul; the last segment may have fewer. 0 means one
+ * segment. A matmul in a `fuse must` block with another reduction has one segment, because the
+ * other reduction would have to wait for the last segment. */
 int64_t graph_segment_elems(const Graph *graph, NodeId matmul);
 
 #endif

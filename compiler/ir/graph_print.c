@@ -1,18 +1,18 @@
-/* Graphs as source text. Every node is one statement in function-call form with its attributes
- * written out; names are kept where they are unique, others are made up as v<number>. */
+/* Prints graphs as source text. Each node is one statement in function-call form with its
+ * attributes. Unique names are kept; other nodes are named v<number>. */
 #include "base/number.h"
 #include "ir/graph.h"
 
 #include <math.h>
 
-/* What one printing shares: the name under which every node is shown. */
+/* The state of one printing. */
 typedef struct Printer {
     const Graph *graph;
     Text *out;
     Str *names; /* one per node */
 } Printer;
 
-/* Names. A small open-addressed set of texts. */
+/* Names: a small hash set of texts with open addressing. */
 typedef struct NameSet {
     Arena *arena;
     Str *slots;
@@ -37,7 +37,7 @@ static NameSet nameset_new(Arena *arena, uint32_t n_names) {
     return set;
 }
 
-/* Inputs, params and outputs keep their names; then nodes take theirs, or a made-up one. */
+/* Inputs, params and outputs keep their names; then each node gets its own name or v<number>. */
 static Str *choose_names(const Graph *graph, Arena *arena) {
     Str *names = arena_array(arena, Str, graph->nodes.n + 1);
     NameSet set = nameset_new(arena, graph->nodes.n + graph->outputs.n + DIM_MAX_SYMBOLS + 32);
@@ -72,7 +72,7 @@ static Str *choose_names(const Graph *graph, Arena *arena) {
 
 /* Attributes. */
 
-/* With the fewest digits that read back as the same element. */
+/* Prints the fewest digits that read back as the same element. */
 static void print_float(Dtype dtype, double number, Text *out) {
     Text digits = {.arena = out->arena};
     for (int n = 1; n <= 17; n++) {
@@ -246,14 +246,14 @@ static void print_stmt(const Printer *p, NodeId id, bool in_kernel) {
     text_puts(p->out, "\n");
 }
 
-/* The order of statements: nodes in order, but the nodes of a fixed kernel together, as soon as
- * everything that the kernel reads is there. */
+/* The order of statements: nodes in order, except that the nodes of a fixed kernel come together,
+ * as soon as all values that the kernel reads are printed. */
 
 static uint32_t kernel_of(const Graph *graph, NodeId id) {
     return graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
 }
 
-/* Whether everything that kernel `k` reads from outside itself is printed. */
+/* Whether all values that kernel `k` reads from outside are printed. */
 static bool kernel_is_ready(const Graph *graph, uint32_t k, const bool *printed) {
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
@@ -273,7 +273,7 @@ static bool node_is_ready(const Graph *graph, NodeId id, const bool *printed) {
     return true;
 }
 
-/* Outputs that are other names of nodes: in kernel `k`, or (0) in none. */
+/* Prints outputs that are second names of nodes, in kernel `k`, or (0) in no kernel. */
 static void print_copies(const Printer *p, uint32_t k) {
     for (uint32_t i = 0; i < p->graph->outputs.n; i++) {
         const GraphOutput *output = &p->graph->outputs.data[i];
@@ -296,7 +296,8 @@ static void print_kernel(const Printer *p, uint32_t k, bool *printed) {
     text_puts(p->out, "  }\n");
 }
 
-/* One pass in order, printing what is ready; false when nothing was. */
+/* One pass in order that prints statements whose arguments are printed. Returns false if there were
+ * none. */
 static bool print_ready(const Printer *p, bool *printed) {
     bool progress = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
@@ -316,7 +317,7 @@ static bool print_ready(const Printer *p, bool *printed) {
 static void print_body(const Printer *p, Arena *arena) {
     bool *printed = arena_array(arena, bool, p->graph->nodes.n);
     while (print_ready(p, printed)) continue;
-    /* Left over only when kernels wait for each other, which graph_verify reports. */
+    /* Nodes are left over only if kernels depend on each other, which graph_verify reports. */
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
         if (!printed[id]) print_stmt(p, id, false);
 }

@@ -1,6 +1,6 @@
-/* Proves the graph's invariants. Runs between passes and in tests, so that a pass that breaks a
- * graph is caught where it happens. Slice bounds are refused only when they are certainly outside:
- * what the front end proved need not stay provable once views are composed. */
+/* Checks the graph's invariants. It runs between passes and in tests, so that a pass that breaks a
+ * graph is found. Slice bounds are rejected only if they are certainly outside, because a proof of
+ * the front end may not hold any more after views are composed. */
 #include "ir/graph.h"
 
 typedef struct Check {
@@ -232,8 +232,8 @@ static const char *check_inputs(const Graph *graph) {
     return graph->outputs.n ? NULL : "no output";
 }
 
-/* Whether some order runs every fixed kernel in one piece: repeatedly retires nodes and whole
- * kernels whose outside arguments are done. */
+/* Whether some order runs every fixed kernel in one piece. Repeatedly removes nodes and whole
+ * kernels whose outside arguments are removed. */
 static const char *check_kernels(const Graph *graph, Arena *arena) {
     uint32_t n = graph->nodes.n, n_kernels = graph->fixed_kernels.n;
     if (graph->kernel_of.n == 0) return NULL;

@@ -1,6 +1,6 @@
-/* Index expressions in canonical form. Simplification happens on construction and rests on three
- * facts: axes are nonnegative and bounded by their extents, floor((D*q + r) / D) = q + floor(r /
- * D), and D*floor(x / D) + x mod D = x. */
+/* Index expressions in canonical form. Simplification happens on construction. It uses three facts:
+ * axes are nonnegative and bounded by their extents, floor((D*q + r) / D) = q + floor(r / D), and
+ * D*floor(x / D) + x mod D = x. */
 #include "ir/index.h"
 
 #include "base/hashids.h"
@@ -22,12 +22,12 @@ struct IndexTab {
     Vec(DimId) extents;
     Vec(IndexAtom) atoms;
     struct {
-        DimId dim; /* taken for a multiple */
+        DimId dim; /* assumed to be a multiple */
         int64_t multiple;
     } assumed[MAX_ASSUMED];
     uint32_t n_assumed;
-    Vec(Expr) exprs; /* [0] unused, so that id 0 is never an index */
-    HashIds ids;     /* of exprs */
+    Vec(Expr) exprs; /* [0] is unused, so that id 0 is never an index */
+    HashIds ids;     /* hash table of exprs */
 };
 
 enum { MAX_TERMS = 64 };
@@ -86,7 +86,7 @@ static void sum_add_term(IndexTab *tab, Sum *sum, DimId coefficient, uint32_t at
     sum->terms[sum->n++] = (IndexTerm){.coefficient = coefficient, .atom = atom};
 }
 
-/* c*D*(x / D) + c*(x mod D) becomes c*x. Returns whether anything changed. */
+/* Replaces c*D*(x / D) + c*(x mod D) by c*x. Returns whether anything changed. */
 static bool sum_rejoin(IndexTab *tab, Sum *sum);
 
 static void sum_add_scaled(IndexTab *tab, Sum *sum, IndexId id, DimId factor) {
@@ -102,7 +102,7 @@ static void sum_remove(Sum *sum, uint32_t i) {
     sum->n--;
 }
 
-/* Whether an atom is x / D, where `rest` is x mod D. Of x = y / E that is y / (E*D). */
+/* Whether the atom is x / D where `rest` is x mod D. If x = y / E, the quotient is y / (E*D). */
 static bool is_quotient_of(IndexTab *tab, const IndexAtom *atom, const IndexAtom *rest) {
     if (atom->kind != ATOM_DIV) return false;
     if (atom->operand == rest->operand) return atom->divisor == rest->divisor;
@@ -232,8 +232,8 @@ IndexId index_row_major(IndexTab *tab, uint32_t n_axes) {
     return at;
 }
 
-/* The same for a constant part of an index. A constant divisor leaves a constant between 0 and
- * itself, because the rest is divided as a number that is not negative. */
+/* Splits the offset of an index by the divisor. A constant divisor leaves a remainder between 0 and
+ * itself, so that the rest is not negative. */
 static void split_offset(DimTab *dims, DimId offset, DimId divisor, DimId *quotient, DimId *rest) {
     int64_t d, c = dim_constant_part(dims, offset);
     *quotient = dim_exact_div(dims, offset, divisor);
@@ -247,9 +247,9 @@ static void split_offset(DimTab *dims, DimId offset, DimId divisor, DimId *quoti
     *rest = dim_const(dims, below);
 }
 
-/* a = divisor * quotient + rest, taking into the quotient every term that the divisor divides. An
- * index is not negative as a whole: its terms may only be taken from an offset that is not, either.
- */
+/* a = divisor * quotient + rest; the quotient gets every term that the divisor divides. An index is
+ * not negative as a whole, so terms may be removed only from an offset that is not negative
+ * either. */
 static void split_by(IndexTab *tab, IndexId a, DimId divisor, Sum *quotient, Sum *rest) {
     Expr expr = tab->exprs.data[a];
     *quotient = *rest = (Sum){0};
@@ -268,14 +268,14 @@ static void split_by(IndexTab *tab, IndexId a, DimId divisor, Sum *quotient, Sum
     }
 }
 
-/* Whether 0 <= a < bound for all axes. */
+/* Whether 0 <= a < bound for all values of the axes. */
 static bool is_below(IndexTab *tab, IndexId a, DimId bound) {
     DimId max = index_max(tab, a), min = index_min(tab, a);
     if (!max || !min || dim_lo(tab->dims, min) < 0) return false;
     return dim_always_le(tab->dims, dim_add(tab->dims, max, dim_const(tab->dims, 1)), bound);
 }
 
-/* An extent of 0 divides nothing: there are no elements whose index this is. */
+/* Division by an extent of 0 gives 0: there is no element with this index. */
 IndexId index_div(IndexTab *tab, IndexId a, DimId divisor) {
     if (dim_equals_const(tab->dims, divisor, 1)) return a;
     if (dim_equals_const(tab->dims, divisor, 0)) return index_dim(tab, divisor);
@@ -365,7 +365,7 @@ static DimId atom_max(IndexTab *tab, const IndexAtom *atom) {
     return DIM_NONE;
 }
 
-/* Extreme of a sum whose atoms start at 0: terms of one sign count with their maximum. */
+/* The extreme of a sum whose atoms start at 0: terms of one sign count with their maximum. */
 static DimId extreme(IndexTab *tab, IndexId id, bool is_max) {
     Expr expr = tab->exprs.data[id];
     DimId total = expr.offset;

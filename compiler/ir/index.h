@@ -1,10 +1,10 @@
-/* Index expressions: where a kernel's loop axes point. Canonical form: offset + sum of dim
- * coefficient * atom; an atom is a loop axis, a floor division or remainder of an index by a dim,
- * or a value read from memory (a gather). Equal expressions have equal ids.
+/* Index expressions over a kernel's loop axes. Canonical form: offset + sum of dim coefficient *
+ * atom. An atom is a loop axis, a floor division or remainder of an index by a dim, or a value read
+ * from memory (a gather). Equal expressions have equal ids.
  *
- * All indices are nonnegative integers wherever they are used unguarded; axis k runs over
- * [0, extent of axis k). Division and remainder simplify by those ranges, so splitting an axis and
- * joining it again leaves the axis itself. */
+ * An index is a nonnegative integer wherever it is used without a guard; axis k runs over [0,
+ * extent of axis k). Division and remainder simplify by these ranges, so that splitting an axis and
+ * joining it again gives the axis. */
 #ifndef FUSEC_IR_INDEX_H
 #define FUSEC_IR_INDEX_H
 
@@ -21,9 +21,9 @@ typedef struct IndexAtom {
     IndexId operand; /* DIV, MOD */
     DimId divisor;   /* DIV, MOD; for VALUE the extent: the value is in [0, divisor) */
     uint32_t value;  /* ATOM_VALUE: the ScalarId of an i32 */
-    uint32_t axes;   /* bit set of the loop axes it depends on */
-    /* Those that change its number: not those of which it is known only whether it has one, as of a
-     * value that is read under a guard. */
+    uint32_t axes;   /* bit set of the loop axes on which it depends */
+    /* The axes that change its value. Axes that only decide whether it has a value, such as those
+     * of a load's guard, are not included. */
     uint32_t moved_by;
 } IndexAtom;
 
@@ -53,7 +53,7 @@ IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes,
 IndexId index_add(IndexTab *tab, IndexId a, IndexId b);
 IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b);
 IndexId index_scale(IndexTab *tab, IndexId a, DimId factor);
-/* Over the first `n_axes` axes, the last of them innermost. */
+/* The row-major index over the first `n_axes` axes; the last of them is innermost. */
 IndexId index_row_major(IndexTab *tab, uint32_t n_axes);
 IndexId index_div(IndexTab *tab, IndexId a, DimId divisor); /* divisor positive */
 IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor);
@@ -61,36 +61,39 @@ IndexId index_mod(IndexTab *tab, IndexId a, DimId divisor);
 IndexExpr index_expr(const IndexTab *tab, IndexId id);
 IndexAtom index_atom(const IndexTab *tab, uint32_t atom);
 bool index_is_dim(const IndexTab *tab, IndexId id, DimId *value);
-/* Bit set of the axes it depends on, through gathers too. */
+/* Bit set of the axes on which the index depends, including through gathers. */
 uint32_t index_axes(const IndexTab *tab, IndexId id);
-/* Of these, those that change its number. */
+/* The axes that change the index's value. */
 uint32_t index_moved_by(const IndexTab *tab, IndexId id);
-/* Whether it rests on a value that is read from memory. */
+/* Whether the index depends on a value read from memory. */
 bool index_is_gathered(const IndexTab *tab, IndexId id);
-/* Terms to compute for it, those under divisions again for each: at most INDEX_MAX_WEIGHT. */
+/* The number of terms to compute; terms under a division count again for each division. At most
+ * INDEX_MAX_WEIGHT. */
 enum { INDEX_MAX_WEIGHT = 1 << 20 };
 uint32_t index_weight(const IndexTab *tab, IndexId id);
-/* Largest and smallest value as a dim, or DIM_NONE when not known. */
+/* The largest and smallest value as a dim, or DIM_NONE if unknown. */
 DimId index_max(IndexTab *tab, IndexId id);
 DimId index_min(IndexTab *tab, IndexId id);
 
-/* From here on, until changed, takes `dim` for a multiple of `multiple` (DIM_NONE: nothing taken):
- * what a variant's condition has established. */
+/* Assumes until further notice that `dim` is a multiple of `multiple`, as a variant's condition has
+ * established. DIM_NONE ends all assumptions. */
 void index_assume_multiple(IndexTab *tab, DimId dim, int64_t multiple);
-/* Beside what is taken already. */
+/* Adds an assumption to the current ones. */
 void index_assume_also(IndexTab *tab, DimId dim, int64_t multiple);
 
-/* Whether `axis` moves an index by a fixed stride, which is then *stride (DIM_NONE: not at all). */
+/* Whether `axis` moves the index by a fixed stride. Sets *stride; DIM_NONE if the axis does not
+ * move it. */
 bool index_stride(const IndexTab *tab, IndexId id, uint32_t axis, DimId *stride);
 
-/* How an index moves over `lanes` consecutive values of `axis`, from any multiple of `lanes`. */
+/* How the index changes over `lanes` consecutive values of `axis`, starting at a multiple of
+ * `lanes`. */
 typedef enum {
     LANES_UNIFORM,    /* the same for all lanes */
     LANES_CONTIGUOUS, /* + 1 from lane to lane */
     LANES_VARYING     /* anything else */
 } LaneMotion;
 LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes);
-/* Whether it is a multiple of `multiple` whenever `axis` (if any; UINT32_MAX for none) is. */
+/* Whether the index is a multiple of `multiple` whenever `axis` is; UINT32_MAX means no axis. */
 bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple);
 
 /* `12 + 64*i0 + i1 % 8`; axes print as i0, i1, ... */

@@ -24,8 +24,8 @@ void indexmap_broadcast(IndexTab *tab, const Shape *shape, const IndexId *coords
                             : coords[k + skip];
 }
 
-/* Re-splits the coordinates of `from` axes [f0, f1) into those of `to` axes [t0, t1), which have
- * the same number of elements. */
+/* Turns coordinates of `from` axes [f0, f1) into those of `to` axes [t0, t1), which have the same
+ * number of elements. */
 static void resplit(IndexTab *tab, const Shape *from, uint32_t f0, uint32_t f1,
                     const IndexId *coords, const Shape *to, uint32_t t0, uint32_t t1,
                     IndexId *out) {
@@ -46,8 +46,8 @@ static void resplit(IndexTab *tab, const Shape *from, uint32_t f0, uint32_t f1,
     }
 }
 
-/* Row-major reshape, group by group: a group is the shortest run of axes on either side with equal
- * products, so that symbolic axes that are merely carried along stay what they are. */
+/* Row-major reshape, group by group. A group is the shortest sequence of axes on both sides with
+ * equal products, so that symbolic axes that the reshape does not touch stay unchanged. */
 static void reshape_coords(IndexTab *tab, const Shape *from, const IndexId *coords, const Shape *to,
                            IndexId *out) {
     DimTab *dims = indextab_dims(tab);

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* References. A column a row leaves out expands to nothing and its function returns 0. */
+/* Reference functions. A column that a row leaves out expands to nothing and its function returns
+ * 0. */
 #define REF(...) __VA_ARGS__
 #define IREF(...) __VA_ARGS__
 #define NOINT 0
@@ -24,8 +25,8 @@
 #undef IREF
 #undef NOINT
 
-/* Bodies: `t` is the table, `r` what the result is rounded to; constants take the type of operand
- * `a`. */
+/* Bodies. `t` is the table; `r` is the dtype to which the result is rounded; constants have the
+ * type of operand `a`. */
 #define BODY(...) __VA_ARGS__
 #define K(x) scalar_const(t, scalar_get(t, a)->dtype, (x))
 #define P1(prim, x) scalar_prim(t, prim_rounded_to(PRIM_##prim, r), (x), SCALAR_NONE, SCALAR_NONE)

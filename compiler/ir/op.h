@@ -1,6 +1,6 @@
 /* The op table, expanded from ops.def: everything the compiler knows about an op. Passes read the
- * class and the traits; what views and sources differ in beyond that (their index maps, what they
- * stand for) is written once, in ir/indexmap and fuse/inline. */
+ * class and the traits. What views and sources need beyond that (index maps, values) is written
+ * once, in ir/indexmap and fuse/inline. */
 #ifndef FUSEC_IR_OP_H
 #define FUSEC_IR_OP_H
 
@@ -8,12 +8,12 @@
 #include "ir/prim.h"
 #include "ir/scalar.h"
 
-/* How an op takes part in fusion, and which fields of its row count. */
+/* The class decides how an op takes part in fusion and which fields of its row are used. */
 typedef enum {
     CLASS_SOURCE,    /* no arguments: input, param, const, iota */
     CLASS_ELTWISE,   /* one output element from one element of each (broadcast) argument */
-    CLASS_CAST,      /* elementwise, dtype given by the node */
-    CLASS_REDUCE,    /* folds axes of its argument by an associative combine */
+    CLASS_CAST,      /* elementwise; the node has the dtype */
+    CLASS_REDUCE,    /* reduces axes of its argument by an associative combine */
     CLASS_ARGREDUCE, /* the index of the extreme element; result i32 */
     CLASS_VIEW,      /* moves no data: an index map from the result to its (first) argument */
     CLASS_CONCAT,    /* several arguments side by side along one axis */
@@ -24,7 +24,7 @@ typedef enum {                /* result dtype from the argument dtypes */
                RESULT_SAME,   /* all (data) arguments share one dtype; so is the result */
                RESULT_BOOL,   /* comparison */
                RESULT_SELECT, /* first argument bool, the others share the result's dtype */
-               RESULT_NODE    /* given by the node: sources, cast, argmax and argmin */
+               RESULT_NODE    /* the node has it: sources, cast, argmax and argmin */
 } ResultRule;
 
 enum { /* traits: claims that tests check by sampling */
@@ -57,14 +57,14 @@ typedef struct OpInfo {
     ResultRule result;
     uint32_t traits;
     double default_last; /* value of an omitted last argument when min_args < max_args (ELTWISE) */
-    /* ELTWISE: the definition in double and, for i32 (wrapping afterwards) and bool, in int64;
-     * independently of both the body in primitives on compute-typed operands. A select's first
-     * argument is 0 or 1. */
+    /* ELTWISE: the definition in double and, for bool and i32 (wrapped afterwards), in int64. It is
+     * independent of `body`, which computes in primitives on compute-typed operands. A select's
+     * first argument is 0 or 1. */
     double (*ref)(double a, double b, double c);
-    int64_t (*ref_int)(int64_t a, int64_t b, int64_t c); /* NULL when it takes no i32 or bool */
-    /* The result is about to be rounded to `dtype`. */
+    int64_t (*ref_int)(int64_t a, int64_t b, int64_t c); /* NULL: neither i32 nor bool */
+    /* `dtype` is the type to which the result will be rounded. */
     ScalarId (*body)(ScalarTab *tab, Dtype dtype, ScalarId a, ScalarId b, ScalarId c);
-    double domain_lo, domain_hi;   /* where tests sample every argument */
+    double domain_lo, domain_hi;   /* the range from which tests sample every argument */
     double double_ulp, single_ulp; /* see op_ulp */
     double abs_error;              /* or absolute error in f32 and narrower, whichever is larger */
     /* REDUCE and ARGREDUCE */
@@ -76,18 +76,18 @@ typedef struct OpInfo {
 } OpInfo;
 
 const OpInfo *op_info(OpId op);
-/* The error allowed in a dtype, in units in its last place; 0: the result is correctly rounded on
- * every target. A float narrower than f32 is f32's result rounded, within 1. */
+/* The error allowed in a dtype, in units in the last place; 0: correctly rounded on every target. A
+ * float narrower than f32 is f32's result rounded, within 1 ULP. */
 double op_ulp(const OpInfo *info, Dtype dtype);
-/* The absolute error allowed in a dtype: f64's is smaller by the ratio of its precision to f32's.
- */
+/* The absolute error allowed in a dtype. That of f64 is smaller by the ratio of the precisions of
+ * f64 and f32. */
 double op_abs_error(const OpInfo *info, Dtype dtype);
-/* By the user's spelling; OP_NONE when there is none. */
+/* Finds an op by its spelling in the language; OP_NONE if there is none. */
 OpId op_by_name(const char *name);
-/* The op whose name is nearest to `name`, or NULL when none is near. */
+/* The op whose name is nearest to `name`, or NULL if none is near. */
 const char *op_nearest_name(const char *name);
 
-/* Per op: what its body costs, as of scalar_cost; 0 for one without. */
+/* Per op: the cost of its body, as of scalar_cost; 0 for an op without a body. */
 uint32_t *op_costs(Arena *arena);
 
 #endif

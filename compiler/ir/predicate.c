@@ -43,7 +43,7 @@ void predicate_require_range(Predicate *predicate, DimId dim, int64_t least, int
     add(predicate, (PredicateTerm){.kind = TERM_RANGE, .dim = dim, .least = least, .most = most});
 }
 
-/* Asking. */
+/* Queries. */
 
 const PredicateTerm *predicate_term(const Predicate *predicate, TermKind kind, uint32_t n) {
     for (uint32_t i = 0; i < predicate->n; i++)
@@ -86,7 +86,7 @@ bool predicate_asks_extents(const Predicate *predicate) {
     return false;
 }
 
-/* Terms of extents follow those of pointers. */
+/* Terms about extents come after the term about pointers. */
 bool predicate_same_extents(const Predicate *a, const Predicate *b) {
     uint32_t i = 0, k = 0;
     while (i < a->n && !is_of_extents(&a->terms[i])) i++;
@@ -116,8 +116,8 @@ int64_t predicate_most(const Predicate *predicate, DimId dim) {
 
 static void assume(const PredicateTerm *term, IndexTab *tab) {
     switch (term->kind) {
-    case TERM_ALIGNED: /* lowering asks for it where it accesses an argument */
-    case TERM_RANGE:   /* and for this where it counts steps */
+    case TERM_ALIGNED: /* lowering checks it at each access of the argument */
+    case TERM_RANGE:   /* lowering checks it where it counts steps */
         break;
     case TERM_MULTIPLE:
         index_assume_also(tab, term->dim, term->of);
@@ -130,7 +130,7 @@ void predicate_assume(const Predicate *predicate, IndexTab *tab) {
     for (uint32_t i = 0; predicate && i < predicate->n; i++) assume(&predicate->terms[i], tab);
 }
 
-/* Evaluating. */
+/* Evaluation. */
 
 static bool are_aligned(const PredicateTerm *term, const uint64_t *addresses) {
     for (uint32_t i = 0; addresses && i < 64; i++)
@@ -182,7 +182,7 @@ bool condition_holds_at(const Condition *condition, const PredicateAt *at) {
     return predicate_holds_at(&condition->when, at);
 }
 
-/* 1 where the term fails, else 0. */
+/* 1 where the term fails, 0 elsewhere. */
 static DimId term_failure(DimTab *dims, const PredicateTerm *term) {
     DimId whole, rest;
     switch (term->kind) {
@@ -199,14 +199,15 @@ static DimId term_failure(DimTab *dims, const PredicateTerm *term) {
     return DIM_NONE;
 }
 
-/* 1 where the term holds, else 0. */
+/* 1 where the term holds, 0 elsewhere. */
 static DimId term_truth(DimTab *dims, const PredicateTerm *term) {
     bool has_least_alone = term->kind == TERM_RANGE && term->most == INT64_MAX;
     if (has_least_alone) return dim_at_least(dims, term->dim, term->least);
     return dim_sub(dims, dim_const(dims, 1), term_failure(dims, term));
 }
 
-/* 1 where some term fails, else 0: half of how many fail, rounded up, of two terms at most. */
+/* 1 where some term fails, 0 elsewhere: half the number of failing terms, rounded up. It works for
+ * up to two terms. */
 static DimId predicate_failure(DimTab *dims, const Predicate *predicate) {
     DimId sum = predicate->n > 2 ? DIM_NONE : dim_const(dims, 0);
     for (uint32_t i = 0; i < predicate->n; i++)
@@ -251,7 +252,7 @@ void predicate_print(const Predicate *predicate, const DimTab *dims, Text *out) 
     }
 }
 
-/* The opposite of a term. */
+/* Prints the opposite of the term. */
 static void print_failure(const PredicateTerm *term, const DimTab *dims, Text *out) {
     switch (term->kind) {
     case TERM_ALIGNED:

@@ -1,4 +1,4 @@
-/* Scalar primitives: their table and their meaning on numbers. */
+/* Scalar primitives: their table and their value on numbers. */
 #include "ir/prim.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ const PrimInfo *prim_info(PrimId prim) {
 PrimId prim_rounded_to(PrimId prim, Dtype dtype) {
     static const struct {
         PrimId prim;
-        uint32_t n_digits; /* of the widest dtype whose rounding hides its error */
+        uint32_t n_digits; /* digits of the widest dtype whose rounding hides the error */
     } shorter[PRIM_COUNT] = {[PRIM_EXP] = {PRIM_EXP_16, 11},
                              [PRIM_TANH] = {PRIM_TANH_10, 8},
                              [PRIM_LOGISTIC] = {PRIM_LOGISTIC_16, 11},
@@ -73,13 +73,13 @@ double prim_error(PrimId prim, Dtype dtype, double value) {
 
 static_assert(DTS_INT == 1 << DT_I32, "wrap_i32 and eval_int know one integer dtype");
 
-/* The low 32 bits, as two's complement. */
+/* The low 32 bits as a two's complement number. */
 static double wrap_i32(int64_t value) {
     uint32_t low = (uint32_t)((uint64_t)value & UINT32_MAX);
     return low > INT32_MAX ? (double)((int64_t)low - ((int64_t)1 << 32)) : (double)low;
 }
 
-/* Of i32 operands. Every intermediate fits 64 bits, and only then wraps. */
+/* The value on i32 operands. Intermediate results fit 64 bits and wrap at the end. */
 static double eval_int(PrimId prim, int64_t a, int64_t b) {
     switch ((int)prim) {
     case PRIM_ADD:
@@ -104,7 +104,7 @@ static double eval_int(PrimId prim, int64_t a, int64_t b) {
     return NAN; /* not defined on i32 */
 }
 
-/* NaN if either is NaN, and -0 below +0. */
+/* NaN if either operand is NaN; -0 is less than +0. */
 static double least(double a, double b) {
     if (isnan(a) || isnan(b)) return NAN;
     if (a == b) return signbit(a) ? a : b;
@@ -175,7 +175,7 @@ static double eval_float(PrimId prim, double a, double b) {
 }
 
 double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c) {
-    switch ((int)prim) { /* those whose meaning does not depend on the type */
+    switch ((int)prim) { /* first the primitives that do not depend on the type */
     case PRIM_LT:
         return a < b;
     case PRIM_LE:

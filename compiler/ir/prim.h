@@ -17,32 +17,34 @@ typedef enum { PRIM_CODE_STRAIGHT, PRIM_CODE_BRANCHES, PRIM_CODE_LOOPS } PrimCod
 typedef struct PrimInfo {
     const char *name;
     uint32_t arity;
-    DtypeSet operands; /* of the last operand; a select's first is bool */
+    DtypeSet operands; /* types of the last operand; a select's first is bool */
     PrimResult result;
     uint32_t cost;
     bool is_exact; /* the same on every target */
     PrimCode code; /* of floats on a GPU */
-    PrimId of;     /* what --numerics=fast takes this one in place of; or PRIM_NONE */
-    /* How far a target's f32 may be from the exact value, besides a rounding: the sum of both. */
+    PrimId of;     /* --numerics=fast replaces `of` by this primitive; or PRIM_NONE */
+    /* The largest error of a target's f32 result, in addition to a rounding: `relative` times the
+     * value plus `absolute`. */
     double relative, absolute;
-    const char *how; /* it is computed on a GPU, where it takes another's place; Markdown */
+    const char *how; /* how a GPU computes it where it replaces another; Markdown */
 } PrimInfo;
 
 const PrimInfo *prim_info(PrimId prim);
 
-/* What may stand for the primitive where its result, or one that depends on it as gently as an
- * activation does, is rounded to `dtype`: a cheaper one, or itself. */
+/* A cheaper primitive that may replace `prim` if its result, or an activation's result computed
+ * from it, is rounded to `dtype`; or `prim` itself. */
 PrimId prim_rounded_to(PrimId prim, Dtype dtype);
-/* What --numerics=fast computes on operands of `dtype`: a shorter form, or the primitive itself. */
+/* The primitive that --numerics=fast computes on operands of `dtype`: a shorter form, or `prim`
+ * itself. */
 PrimId prim_fast(PrimId prim, Dtype dtype);
-/* What a shorter form stands for, or the primitive itself. */
+/* The primitive that a shorter form replaces, or `prim` itself. */
 PrimId prim_full(PrimId prim);
-/* How far a target's result in the compute type may be from the exact `value` of its operands,
- * which are of `dtype`: the primitive's own error, or its rounding. */
+/* The largest distance between a target's result in the compute type and the exact `value`, for
+ * operands of `dtype`: the primitive's own error, or its rounding. */
 double prim_error(PrimId prim, Dtype dtype, double value);
 
 /* The primitive's value on numbers held in doubles, computed as for `dtype` (F64, F32, I32 or
- * BOOL), unrounded for floats. For constant folding and scalar evaluation in tests. */
+ * BOOL), unrounded for floats. Used for constant folding and by the interpreter in tests. */
 double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c);
 
 #endif

@@ -9,9 +9,9 @@
 struct ScalarTab {
     Arena *arena;
     IndexTab *indices;
-    Vec(Scalar) nodes; /* [0] stands for SCALAR_NONE */
-    Vec(Guard) guards; /* [0] stands for GUARD_NONE */
-    HashIds ids;       /* of nodes */
+    Vec(Scalar) nodes; /* [0] is unused and stands for SCALAR_NONE */
+    Vec(Guard) guards; /* [0] is unused and stands for GUARD_NONE */
+    HashIds ids;       /* hash table of nodes */
     bool is_fast;
 };
 
@@ -58,7 +58,7 @@ static uint64_t scalar_hash(const Scalar *s) {
     return hash_mix(hash, number);
 }
 
-/* Numbers compare by their bits: -0.0 is not 0.0 and NaN equals itself. */
+/* Numbers are compared by their bits: -0.0 differs from 0.0, and NaN equals itself. */
 static bool scalar_same(const Scalar *a, const Scalar *b) {
     return a->kind == b->kind && a->dtype == b->dtype && a->prim == b->prim &&
            a->args[0] == b->args[0] && a->args[1] == b->args[1] && a->args[2] == b->args[2] &&
@@ -135,7 +135,8 @@ ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axe
 
 static bool is_loose(const ScalarTab *tab, ScalarId id);
 
-/* A choice between values (a pad, a concat) of which one is only loosely rounded. */
+/* Whether the scalar is a select (of a pad or a concat) of values of which at least one is loosely
+ * rounded. */
 static bool is_loose_choice(const ScalarTab *tab, const Scalar *s) {
     return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT &&
            (is_loose(tab, s->args[1]) || is_loose(tab, s->args[2]));
@@ -216,8 +217,9 @@ ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, Scalar
     return intern(tab, s);
 }
 
-/* What to multiply by where one divides by `id`, within the bound of a quotient; or SCALAR_NONE. Of
- * square roots it is right for 0 and infinity too; of constants it must be a normal number. */
+/* The factor by which one multiplies in place of dividing by `id`, within the bound of a quotient;
+ * or SCALAR_NONE. For square roots it is right for 0 and infinity too. For constants it must be a
+ * normal number. */
 static ScalarId fast_reciprocal(ScalarTab *tab, ScalarId id) {
     Scalar divisor = tab->nodes.data[id];
     if (divisor.kind == SCALAR_PRIM && divisor.prim == PRIM_SQRT_22)
@@ -267,7 +269,8 @@ uint32_t guard_axes(const ScalarTab *tab, GuardId id) {
     return axes;
 }
 
-/* Marks what an index hangs on (gathered values), in `wanted` if any, and returns its own cost. */
+/* Marks the gathered values on which the index depends in `wanted` (may be NULL) and returns the
+ * index's own cost. */
 static uint32_t index_cost(const ScalarTab *tab, IndexId id, bool *wanted) {
     uint32_t cost = 0;
     IndexExpr expr = index_expr(tab->indices, id);
@@ -312,7 +315,8 @@ uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id) {
     return own_cost(tab, &tab->nodes.data[id], NULL);
 }
 
-/* Arguments have smaller ids than their users, so one downward sweep reaches everything. */
+/* Arguments have smaller ids than their users, so one loop with descending ids reaches
+ * everything. */
 bool *scalar_marks(const ScalarTab *tab) {
     return arena_array(tab->arena, bool, tab->nodes.n);
 }

@@ -1,6 +1,6 @@
-/* The scalar DAG: what is computed per element. Hash-consed (equal means same id), built by op
- * bodies and view composition, walked in argument order by every reader, so that nothing depends on
- * C's evaluation order. */
+/* The scalar DAG: the computation per element. It is hash-consed (equal scalars have the same id)
+ * and built by op bodies and view composition. Readers visit arguments in order, so that nothing
+ * depends on C's order of evaluation. */
 #ifndef FUSEC_IR_SCALAR_H
 #define FUSEC_IR_SCALAR_H
 
@@ -39,16 +39,16 @@ typedef struct Scalar {
     IndexId index;     /* LOAD: element address; INDEX */
     GuardId guard;     /* LOAD, INSIDE */
     uint32_t slot;     /* STAGE, EXTREME */
-    uint32_t axes;     /* bit set of loop axes it depends on */
-    uint32_t moved_by; /* those that change its value where it has one: not a load's guard's */
-    bool is_loose;     /* CVT: an op's own rounding, left out where the value is widened again */
+    uint32_t axes;     /* bit set of the loop axes on which it depends */
+    uint32_t moved_by; /* axes that change its value; without those of a load's guard */
+    bool is_loose;     /* CVT: an op's rounding, skipped by readers that widen it */
 } Scalar;
 
 typedef struct ScalarTab ScalarTab;
 
 ScalarTab *scalartab_new(Arena *arena, IndexTab *indices);
-/* From here on programs are of --numerics=fast: shorter forms of primitives, and the roundings of
- * scalar_round only where the narrow value itself is asked for. */
+/* Makes the table build programs of --numerics=fast: shorter forms of primitives, and roundings of
+ * scalar_round only where the narrow value itself is used. */
 void scalartab_set_fast(ScalarTab *tab);
 bool scalartab_is_fast(const ScalarTab *tab);
 IndexTab *scalartab_indices(const ScalarTab *tab);
@@ -60,33 +60,34 @@ ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number);
 ScalarId scalar_load(ScalarTab *tab, Dtype dtype, uint32_t buffer, IndexId address, GuardId guard);
 ScalarId scalar_index(ScalarTab *tab, IndexId index);
 ScalarId scalar_inside(ScalarTab *tab, GuardId guard);
-/* The other way round, of an i32 in [0, extent). */
+/* The index with the value of an i32 in [0, extent). */
 IndexId scalar_as_index(ScalarTab *tab, ScalarId value, DimId extent);
-/* `axes`: the parallel axes, on all of which the result is taken to depend. */
+/* `axes`: the parallel axes; the result counts as dependent on all of them. */
 ScalarId scalar_stage(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
 ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
 ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype);
-/* The rounding of an op's result: scalar_cvt, but in fast programs one that whoever converts the
- * value again passes by. */
+/* The rounding of an op's result. It is scalar_cvt; in fast programs, a conversion of the rounded
+ * value skips the rounding. */
 ScalarId scalar_round(ScalarTab *tab, ScalarId a, Dtype dtype);
-/* Unused arguments are SCALAR_NONE. Folds constants and select on a constant. */
+/* Unused arguments are SCALAR_NONE. Folds constants, and a select on a constant. */
 ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c);
 
-/* `outer` and lo <= index < hi; drops a range that always holds. */
+/* `outer` and lo <= index < hi. A range that always holds is dropped. */
 GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi);
 Guard guard_get(const ScalarTab *tab, GuardId id);
 uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 
-/* Cost in prims of one scalar by itself, with its address. */
+/* The cost of one scalar and its address, in primitives. */
 uint32_t scalar_own_cost(const ScalarTab *tab, ScalarId id);
-/* Cost in prims of everything reachable from `id` not yet marked in `seen` (count + 1 flags). */
+/* The cost, in primitives, of everything reachable from `id` that is not marked in `seen` (count +
+ * 1 flags). Marks it. */
 uint32_t scalar_cost(const ScalarTab *tab, ScalarId id, bool *seen);
-/* One for each scalar, none of them set. */
+/* An array of cleared flags, one per scalar. */
 bool *scalar_marks(const ScalarTab *tab);
-/* Marks, per scalar id, the arguments of what is marked, theirs and so on: what it is computed from
- * in the same point of the loops, without what places and guards hang on. */
+/* Marks the arguments of all marked scalars, transitively: everything computed at the same point of
+ * the loops. Values that only addresses and guards use are not marked. */
 void scalar_mark_arguments(const ScalarTab *tab, bool *marked);
-/* The same of `root` alone. */
+/* scalar_mark_arguments for `root` alone. */
 bool *scalar_reached(Arena *arena, const ScalarTab *tab, ScalarId root);
 /* `max(load b0[i0], 0)`; for dumps and tests. */
 void scalar_print(const ScalarTab *tab, ScalarId id, Text *out);

@@ -18,7 +18,7 @@ static NodeId add(Copier *c, NodeId id, Node node, uint32_t block) {
     return c->copy_of[id] = copy;
 }
 
-/* A node that is not of the part but read by it. */
+/* Copies a node that the subgraph reads and does not contain. */
 static NodeId copy_leaf(Copier *c, NodeId id) {
     Node leaf = *graph_node(c->from, id);
     bool is_source = op_info(leaf.op)->cls == CLASS_SOURCE, is_param = leaf.op == OP_PARAM;
