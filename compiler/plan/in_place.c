@@ -5,14 +5,14 @@ static bool is_plain_temp(const Buffer *buffer) {
     return buffer->kind == BUFFER_TEMP && buffer->space == BUFFER_GLOBAL && !buffer->choice;
 }
 
-/* Element for element, with what lies between rows. */
+/* Whether both buffers have the same element size and layout, row gaps included. */
 static bool are_alike(DimTab *dims, const Buffer *a, const Buffer *b) {
     return dtype_bytes(a->dtype) == dtype_bytes(b->dtype) &&
            buffer_bytes(dims, a) == buffer_bytes(dims, b);
 }
 
-/* Whether all that is read of `taken`, among the scalars marked in `live`, is at the very index of
- * the store, and, if `is_own`, to compute the stored value. */
+/* Whether all scalars marked in `live` that load `taken` load it at exactly the index of the store,
+ * and, if `is_own`, only to compute the stored value. */
 static bool reads_only_at(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store,
                           const bool *live, bool is_own) {
     const bool *is_reached = scalar_reached(arena, kernel->scalars, store->value);
@@ -32,7 +32,7 @@ static bool reads_at_all(const Kernel *kernel, uint32_t buffer, const bool *live
     return false;
 }
 
-/* A map and a matmul's epilogue are at an element once. */
+/* A map and a matmul's epilogue visit each element once. */
 static bool may_at_once(Arena *arena, const Kernel *kernel, uint32_t taken, const Store *store) {
     const bool *live = kernel_live_scalars(arena, kernel);
     return reads_at_all(kernel, taken, live) &&
@@ -40,7 +40,7 @@ static bool may_at_once(Arena *arena, const Kernel *kernel, uint32_t taken, cons
            reads_only_at(arena, kernel, taken, store, live, true);
 }
 
-/* The stage that the store is in; the number of stages: none. */
+/* The stage of the store; the number of stages if it is in none. */
 static uint32_t stage_of(const Kernel *kernel, const Store *store) {
     for (uint32_t s = 0; s < kernel->stages.n; s++)
         for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++)
@@ -48,8 +48,8 @@ static uint32_t stage_of(const Kernel *kernel, const Store *store) {
     return kernel->stages.n;
 }
 
-/* Whether the loops are at each element of the buffer once a stage: where they have as many points
- * as there are elements, since the store fills the buffer. */
+/* Whether the loops visit each element of the buffer once per stage. They do if they have as many
+ * points as the buffer has elements, because the store fills the buffer. */
 static bool has_point_for_each(const Plan *plan, const Kernel *kernel, const Buffer *buffer) {
     DimTab *dims = plan->graph->dims;
     DimId points = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
@@ -65,7 +65,8 @@ static bool gathers(const Kernel *kernel, const bool *live) {
     return false;
 }
 
-/* Rows and columns: stages up to the store's read at its index alone, later ones nothing. */
+/* Rows and columns: stages up to that of the store load the buffer only at the store's index, and
+ * later stages do not load it. */
 static bool may_in_stage(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
                          const Store *store) {
     uint32_t own = stage_of(kernel, store);

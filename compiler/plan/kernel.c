@@ -1,4 +1,4 @@
-/* Questions about one kernel: extents, stores, arguments, and the scalars that its stages need. */
+/* Queries on one kernel: extents, stores, arguments, and the scalars that its stages need. */
 #include "plan/kernel.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -17,7 +17,7 @@ static uint32_t straight_rounds(const Sched *sched, uint32_t n_chains, int64_t k
     return (uint32_t)(k / step);
 }
 
-/* `k` and `grid`: 0 where they are not known. */
+/* `k` and `grid` are 0 if unknown. */
 static GemvPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uint32_t acc_bytes,
                                       int64_t k, int64_t grid) {
     uint32_t n_outputs = sched->gemv.tile_m * sched->gemv.tile_n;
@@ -167,7 +167,8 @@ bool row_cache_has(RowCache row_cache, ScalarId value, uint32_t stage) {
     return false;
 }
 
-/* Marks all that what is marked is computed from, but for what stages before `stage` keep. */
+/* Marks everything from which marked scalars are computed, except values that stages before `stage`
+ * keep in the row cache. */
 static void mark_unkept(const ScalarTab *scalars, RowCache row_cache, uint32_t stage, bool *live) {
     for (ScalarId id = scalar_count(scalars); id > 0; id--) {
         const Scalar *s = scalar_get(scalars, id);
@@ -316,7 +317,7 @@ bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {
 }
 
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {
-    enum { MOST_STEPS = 8, MOST_COST = 512 }; /* of the code for all steps, in prims; judged */
+    enum { MOST_STEPS = 8, MOST_COST = 512 }; /* of unrolled code, in primitives; judged */
     const ScalarTab *scalars = kernel->scalars;
     int64_t n;
     bool is_known =

@@ -1,5 +1,5 @@
-/* Kernels: loop axes, and stages that reduce and store over them. Scalar programs say what a kernel
- * computes per element; variants (plan/variant.h) say how. */
+/* Kernels: loop axes, and stages that reduce and store over them. Scalar programs define the
+ * computation per element; variants (plan/variant.h) define the schedule. */
 #ifndef FUSEC_PLAN_KERNEL_H
 #define FUSEC_PLAN_KERNEL_H
 
@@ -14,18 +14,18 @@
 typedef struct Reduce {
     NodeId node;
     PrimId combine; /* ADD MUL MIN MAX */
-    bool is_arg;    /* carries the index of the extreme too; the result is that index */
+    bool is_arg;    /* carries the index of the extreme too, which is the result */
     Dtype acc;      /* compute type of the accumulator */
     double identity;
     union {
         ScalarId value; /* per element, of type acc */
-        ScalarId lhs;   /* of a GEMM, in its dtype */
+        ScalarId lhs;   /* for a GEMM, in the dtype of its operands */
     };
-    ScalarId rhs;        /* of a GEMM, in its dtype; else SCALAR_NONE */
-    Precision precision; /* of a GEMM; by tf32 each operand is a PRIM_TF32 or was stored as one */
-    ScalarId arg_index;  /* is_arg: i32, the index that goes with the element */
-    /* SCALAR_STAGE stands for the result: the accumulator, divided by `divisor` unless that is
-     * DIM_NONE, converted to `result`. A partial's result is the raw accumulator. */
+    ScalarId rhs;        /* for a GEMM, in the dtype of its operands; else SCALAR_NONE */
+    Precision precision; /* for a GEMM; tf32 operands are a PRIM_TF32 or stored as tf32 */
+    ScalarId arg_index;  /* is_arg: i32 index of the element */
+    /* The value of SCALAR_STAGE: the accumulator, divided by `divisor` unless that is DIM_NONE,
+     * converted to `result`. A partial's result is the raw accumulator. */
     DimId divisor;
     Dtype result;
 } Reduce;
@@ -33,25 +33,25 @@ typedef struct Reduce {
 typedef struct Store {
     uint32_t buffer;
     IndexId address; /* element */
-    ScalarId value;  /* of the buffer's dtype */
-    NodeId node;     /* whose value it stores */
-    uint32_t piece;  /* of the concat that the buffer holds, plus 1; 0: it holds `node` itself */
-    uint32_t trace;  /* of `value` in Kernel.traces, plus 1; 0: it has none */
-    /* The kernel's pointer to the buffer is so many elements behind the buffer's first, and
-     * `address` counts from there; DIM_NONE: it points to the first. */
+    ScalarId value;  /* in the buffer's dtype */
+    NodeId node;     /* the node whose value it stores */
+    uint32_t piece;  /* operand of the concat in the buffer, plus 1; 0: `node` itself */
+    uint32_t trace;  /* index of `value` in Kernel.traces, plus 1; 0: none */
+    /* The kernel's pointer to the buffer is this many elements after the buffer's first element,
+     * and `address` counts from there. DIM_NONE: it points to the first element. */
     DimId begin;
-    GuardId guard; /* it holds at one place of the loops for each element of `node` */
+    GuardId guard; /* holds at one point of the loops per element of `node` */
 } Store;
 
-/* A value of the graph as a kernel has it: `value` is the node's element at `coords`, one index per
- * axis of the node, wherever `guard` holds. Only probes (verify/probe.h) read it. */
+/* A graph value inside a kernel: `value` is the node's element at `coords` (one index per axis of
+ * the node) wherever `guard` holds. Only probes (verify/probe.h) use traces. */
 typedef struct Trace {
     NodeId node;
-    ScalarId value; /* of the node's dtype */
+    ScalarId value; /* in the node's dtype */
     GuardId guard;
     const IndexId *coords;
-    bool is_loaded;         /* the kernel reads it from memory and does not compute it */
-    Vec(uint32_t) operands; /* the traces that it is computed from; they come before it */
+    bool is_loaded;         /* the kernel loads it and does not compute it */
+    Vec(uint32_t) operands; /* the traces of its inputs, which come before it */
 } Trace;
 
 /* One pass over the full domain (parallel and reduced axes): its reductions and stores depend only
@@ -66,44 +66,43 @@ typedef struct Stage {
 struct Kernel {
     Str name;
     Span span;
-    bool is_init; /* an init step runs once for a program, and again when a param changes */
+    bool is_init; /* runs once per program, and again if a param changes */
     KernelForm form;
     uint32_t n_parallel;               /* axes [0, n_parallel) of the index table */
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
-    /* A partial reduces one segment of the reduced elements per row and stores the raw
-     * accumulators. Its rows run over the parallel axes and, innermost (FORM_ROW) or outermost
-     * (FORM_COLUMN), over this axis of segments. A GEMM has the axis among its parallel axes,
-     * before m. NO_AXIS: the kernel is no partial. */
+    /* A partial kernel reduces one segment per row and stores raw accumulators. Its rows run over
+     * the parallel axes and this axis of segments, which is innermost for FORM_ROW and outermost
+     * for FORM_COLUMN. A GEMM has the axis among its parallel axes, before m. NO_AXIS: not a
+     * partial kernel. */
     uint32_t segment_axis;
-    /* FORM_GEMM, CPU: the operand whose elements lie side by side in the register tile is loaded
-     * from panels of so many columns. Element (k, c) of panel p lies at (p * depth + k) *
-     * panel_columns + c; columns past the last hold zeros. 0: the operand is not in panels. */
+    /* CPU GEMM: the operand that is contiguous along the register tile is loaded from panels of
+     * this many columns. Element (k, c) of panel p lies at (p * depth + k) * panel_columns + c;
+     * columns after the last hold zeros. 0: no panels. */
     uint32_t panel_columns;
     ScalarTab *scalars;
     Vec(Reduce) reduces; /* slots */
     Vec(Stage) stages;
     Vec(Store) row_stores; /* once per parallel index, after all stages */
     Vec(uint32_t) args;    /* buffers, in argument order */
-    Vec(NodeId) nodes;     /* ascending, whose values it computes, inlined or not; for explain and
-                            * dumps. A kernel that only lays data out has none */
-    Vec(Trace) traces;     /* kernels that one kernel was split into share the array */
-    uint64_t symbols;      /* dims that are passed to it: bit set of dim symbols */
-    Variant *variants;     /* at most MAX_VARIANTS; a copy of the kernel shares them */
+    Vec(NodeId) nodes;     /* ascending: nodes that it computes; empty if it only copies data */
+    Vec(Trace) traces;     /* shared by kernels that one kernel was split into */
+    uint64_t symbols;      /* dims passed to it: bit set of dim symbols */
+    Variant *variants;     /* at most MAX_VARIANTS; shared by copies of the kernel */
     uint32_t n_variants;
-    uint32_t code; /* kernels of equal numbers differ in their buffers alone (launch/dedup.h) */
-    /* The kernel starts in runs that take its version of the choice; NULL: in every run. */
+    uint32_t code; /* equal for kernels that differ only in their buffers (launch/dedup.h) */
+    /* The kernel starts in runs that take its version of the choice. NULL: in every run. */
     const Choice *choice;
     Version version;
 };
 
 static_assert(sizeof(Kernel) <= 512, "kernels are copied to try launches");
 
-/* A copy that has variants of its own; it shares the rest. */
+/* A copy that has its own variants and shares everything else. */
 Kernel kernel_copy(Arena *arena, const Kernel *kernel);
 /* Gives the kernel a copy of these variants. */
 void kernel_set_variants(Arena *arena, Kernel *kernel, const Variant *variants, uint32_t n);
 
-/* The axes of a GEMM: parallel .., m, n and reduced k. */
+/* Axes of a GEMM: parallel .., m, n and reduced k. */
 static inline uint32_t gemm_axis_m(const Kernel *kernel) {
     return kernel->n_parallel - 2;
 }
@@ -114,12 +113,12 @@ static inline uint32_t gemm_axis_k(const Kernel *kernel) {
     return kernel->first_reduced;
 }
 
-/* The dtype that a GEMM multiplies its operands in. */
+/* The dtype in which a GEMM multiplies its operands. */
 static inline Dtype gemm_operand_dtype(const Kernel *kernel) {
     return scalar_get(kernel->scalars, kernel->reduces.data[0].lhs)->dtype;
 }
 
-/* A GEMM's operand before it is rounded to tf32, which tensor cores do on the way in. */
+/* The operand before its rounding to tf32, which tensor cores do when they load it. */
 static inline ScalarId gemm_unrounded(const Kernel *kernel, ScalarId operand) {
     const Scalar *s = scalar_get(kernel->scalars, operand);
     return s->kind == SCALAR_PRIM && s->prim == PRIM_TF32 ? s->args[0] : operand;
@@ -150,45 +149,46 @@ uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes);
 static inline const Reduce *stage_reduce(const Kernel *kernel, const Stage *stage, uint32_t i) {
     return &kernel->reduces.data[stage->reduces.data[i]];
 }
-/* Extent of one axis. */
+/* The extent of one axis. */
 DimId kernel_axis_extent(const Kernel *kernel, uint32_t axis);
-/* Products of the extents of the parallel axes (without segments) and of the reduced axes. */
+/* The products of the extents of the parallel axes (without segments) and of the reduced axes. */
 DimId kernel_n_rows(const Kernel *kernel);
 DimId kernel_n_reduced(const Kernel *kernel);
-/* Bit set. */
+/* Bit set of the parallel axes. */
 static inline uint32_t kernel_parallel_axes(const Kernel *kernel) {
     return (1u << kernel->n_parallel) - 1;
 }
-/* Per scalar id: whether the kernel's reductions and stores need the scalar, as an argument, in an
- * index or in a guard; for kernel_needed_scalars, whether the roots need it, which count too. */
+/* Per scalar: whether the kernel's reductions and stores need it, as an argument, in an index or in
+ * a guard. kernel_needed_scalars: whether the roots need it or it is a root. */
 bool *kernel_live_scalars(Arena *arena, const Kernel *kernel);
 bool *kernel_needed_scalars(Arena *arena, const Kernel *kernel, const ScalarId *roots,
                             uint32_t n_roots);
-/* Per scalar id: whether the kernel's reductions are made of the scalar. A GEMM's operands are; a
- * block reads them ahead of all that it stores. */
+/* Per scalar: whether a reduction of the kernel is computed from it. This includes a GEMM's
+ * operands, which a block reads before all its stores. */
 bool *kernel_reduced_scalars(Arena *arena, const Kernel *kernel);
-/* Per scalar id: whether a stage needs the scalar (stage number Kernel.stages.n: the row's stores),
- * to compute it or to find it kept by an earlier stage. For a kept value the stage does not need
- * the value's arguments. */
+/* Per scalar: whether a stage needs it (stage number Kernel.stages.n: the row's stores), to compute
+ * it or to load it from the row cache. A stage that loads a cached value does not need the value's
+ * arguments. */
 bool *stage_live_scalars(Arena *arena, const Kernel *kernel, RowCache row_cache, uint32_t stage);
-/* Whether a stage before `stage` keeps the value. */
+/* Whether a stage before `stage` keeps the value in the row cache. */
 bool row_cache_has(RowCache row_cache, ScalarId value, uint32_t stage);
-/* The most elements of a row at sizes where the variant applies. */
+/* The most elements of a row at sizes for which the variant applies. */
 int64_t variant_row_elems(const Kernel *kernel, const Variant *variant);
-/* Per scalar id: how many of a stage's stores and reductions need it, and the guard of the last
- * store that does. One store alone needs its value only inside the guard. */
+/* Per scalar: the number of the stage's stores and reductions that need it, and the guard of the
+ * last store that does. If a single store needs a value, the value is needed only inside the
+ * guard. */
 typedef struct ScalarNeed {
     uint32_t n;
     GuardId guard;
 } ScalarNeed;
 ScalarNeed *stage_needs(Arena *arena, const Kernel *kernel, const Stage *stage);
 #define NO_ARG UINT32_MAX
-/* Where the buffer is among the kernel's arguments; NO_ARG when the kernel does not touch it. */
+/* The index of the buffer among the kernel's arguments; NO_ARG if the kernel does not access it. */
 uint32_t kernel_find_arg(const Kernel *kernel, uint32_t buffer);
 bool kernel_stores_to(const Kernel *kernel, uint32_t buffer);
-/* Whether the buffer is an argument that the kernel stores nothing to. */
+/* Whether the buffer is an argument that the kernel does not store to. */
 bool kernel_only_reads(const Kernel *kernel, uint32_t buffer);
-/* Fills args and symbols from what the kernel's programs touch. */
+/* Sets args and symbols to what the kernel's programs use. */
 void kernel_note_interface(Arena *arena, Kernel *kernel);
 /* Whether a stage stores a value per element, not per row. */
 bool kernel_stores_inner(const Kernel *kernel);
@@ -199,15 +199,15 @@ DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg);
 /* Calls visit for every store of the kernel, in order. */
 typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);
-/* Whether the kernel starts in place of one before it, in runs where that does not start. */
+/* Whether the kernel is an alternative: it starts in runs in which the default kernel does not. */
 static inline bool kernel_is_alternative(const Kernel *kernel) {
     return kernel->choice && kernel->version == VERSION_ALTERNATIVE;
 }
-/* Whether kernels behind this one start in its place in some runs. */
+/* Whether the kernel is the default of a choice, so that other kernels replace it in some runs. */
 static inline bool kernel_has_alternative(const Kernel *kernel) {
     return kernel->choice && kernel->version == VERSION_DEFAULT;
 }
-/* The dim that the kernel's grids are multiples of; DIM_NONE: it has no choice. */
+/* The dim of which the kernel's grids are multiples; DIM_NONE without a choice. */
 static inline DimId kernel_factor(const Kernel *kernel) {
     return kernel->choice ? kernel->choice->factors[kernel->version] : DIM_NONE;
 }

@@ -1,4 +1,4 @@
-/* Plans as text, for --emit=sched: buffers, then every kernel with its axes, scalar programs (one
+/* Plans as text, for --emit=sched: buffers, then each kernel with its axes, scalar programs (one
  * line per value, in order) and variants. */
 #include "plan/launch.h"
 

@@ -16,7 +16,7 @@ const LaunchModeInfo *kernel_launch_info(const Plan *plan, uint32_t kernel) {
 }
 
 void plan_launch_singly(Arena *arena, Plan *plan) {
-    memset(&plan->launches, 0, sizeof plan->launches); /* a copied plan has its own */
+    memset(&plan->launches, 0, sizeof plan->launches); /* a copied plan gets its own array */
     for (uint32_t k = 0; k < plan->kernels.n; k++)
         vec_push(arena, &plan->launches, (Launch){.mode = LAUNCH_SINGLE, .first = k, .n = 1});
 }
@@ -53,16 +53,16 @@ uint64_t launch_symbols(const Plan *plan, const Launch *launch) {
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = launch_kernel(plan, launch, k);
         symbols |= kernel->symbols;
-        /* A block finds its kernel by the grids of those before. */
+        /* A block finds its kernel by the grids of the kernels before. */
         if (launch->n > 1 && kernel->choice)
             symbols |= dim_symbols_used(plan->graph->dims, kernel_factor(kernel));
     }
     return symbols;
 }
 
-/* Elements from row to row of the tile. Rows of a GEMM's tile are padded by one access, at
- * most four elements, against bank conflicts: by no more, so that two blocks of large tiles still
- * have room on a processor with 164 KiB. */
+/* The row pitch of the tile in elements. Rows of a GEMM's tile are padded by one access, at most
+ * four elements, against bank conflicts. A larger padding would leave no room for two blocks of
+ * large tiles on an SM with 164 KiB. */
 static DimId smem_pitch(const Plan *plan, const Kernel *reader, const Sched *sched,
                         const Buffer *buffer) {
     Shape layout = buffer_layout(buffer);
@@ -72,8 +72,8 @@ static DimId smem_pitch(const Plan *plan, const Kernel *reader, const Sched *sch
                      sched_tile(sched).n + (pad < SMEM_LANES ? pad : SMEM_LANES));
 }
 
-/* Rows of the tile that are there at once: of a GEMM that follows all of them, of rows those that
- * the epilogue has. */
+/* Rows of the tile in shared memory at once: all rows for a GEMM that reads the tile; for a row
+ * kernel, the rows that the epilogue stores at a time. */
 static uint32_t smem_rows(const Kernel *reader, const Sched *sched) {
     return form_info(reader->form)->reduces_rows ? sched_epilogue_rows(sched) : sched_tile(sched).m;
 }
@@ -131,9 +131,9 @@ bool launch_joins_gemms(const Plan *plan, const Launch *launch) {
            form_info(launch_kernel(plan, launch, 1)->form)->multiplies;
 }
 
-/* Whole buffers, in the order in which the kernels of the one block use them. Where its guard is
- * off, a load reads from where its buffer begins, even if the buffer is empty: so there are
- * SMEM_ACCESS_BYTES behind the begin of the last one. */
+/* Places whole buffers, in the order in which the kernels of a one-block launch use them. A load
+ * whose guard is false reads at the buffer's start, even if the buffer is empty; so
+ * SMEM_ACCESS_BYTES follow the start of the last buffer. */
 static uint32_t place_whole(const Plan *plan, const Launch *launch, uint32_t buffer,
                             SmemOffset *place) {
     int64_t bytes = 0, least = 0, own;
@@ -151,7 +151,7 @@ static uint32_t place_whole(const Plan *plan, const Launch *launch, uint32_t buf
     return (uint32_t)(bytes < least ? least : bytes);
 }
 
-/* The tiles that each kernel but the first reads, one behind the other. */
+/* Places the tiles that the kernels after the first read, one after the other. */
 static uint32_t place_tiles(const Plan *plan, const Launch *launch, const Sched *sched,
                             uint32_t buffer, SmemOffset *place) {
     uint32_t bytes = 0;

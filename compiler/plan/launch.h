@@ -1,4 +1,4 @@
-/* Launches of a plan: the grids that a run starts, each of one or several kernels.
+/* Launches of a plan: the grids that a run starts, each with one or several kernels.
  *
  *   plan->kernels    k0   k1   k2   k3   k4   k5
  *   plan->launches  |single|  parallel |  one block  |
@@ -12,20 +12,20 @@
 
 typedef struct LaunchModeInfo {
     LaunchBlocks blocks;
-    const char *text; /* `, in the blocks of the one before`: said of each kernel but the first */
+    const char *text; /* dumps print it for each kernel after the first */
     const char *word; /* in the ledger's JSON; NULL for a launch of one kernel */
 } LaunchModeInfo;
 const LaunchModeInfo *launch_mode_info(LaunchMode mode);
-/* Of the mode of the kernel's launch, unless the kernel is its first or the plan has no launches
- * yet: then what LAUNCH_SINGLE has. */
+/* The mode of the kernel's launch. For the first kernel of a launch, or if the plan has no launches
+ * yet, the row of LAUNCH_SINGLE. */
 const LaunchModeInfo *kernel_launch_info(const Plan *plan, uint32_t kernel);
 
-/* Makes each kernel of the plan a launch of its own. */
+/* Makes each kernel of the plan a launch. */
 void plan_launch_singly(Arena *arena, Plan *plan);
-/* The launch that runs the kernel; NULL: the plan has no launches yet. */
+/* The launch that runs the kernel; NULL if the plan has no launches yet. */
 const Launch *plan_launch_of(const Plan *plan, uint32_t kernel);
-/* Launches [first, first + n) as a plan of their own: kernels and launches are copies on the arena,
- * buffers and edges are the given plan's. */
+/* Launches [first, first + n) as a separate plan: kernels and launches are copied to the arena;
+ * buffers and edges are those of the given plan. */
 Plan plan_excerpt(Arena *arena, const Plan *plan, uint32_t first, uint32_t n);
 
 /* Kernel `k` of the launch's kernels. */
@@ -33,51 +33,52 @@ static inline const Kernel *launch_kernel(const Plan *plan, const Launch *launch
     return &plan->kernels.data[launch->first + k];
 }
 
-/* Where a shared buffer lies in a block's dynamic shared memory: bytes from its first byte, and
- * elements from one row of the tile to the next. For kernels over rows the tile is whole rows; by
- * wgmma, the rows that its warps store at once. For GEMMs the tile is tile_m x tile_n of `sched`.
- * For one block, buffers that are shared or copied lie as they would in memory, without a pitch,
- * and each has SMEM_ACCESS_BYTES at least. Returns the bytes of all those buffers. */
+/* The place of a shared buffer in a block's dynamic shared memory: the offset in bytes, and the row
+ * pitch of the tile in elements. For row kernels the tile is whole rows; after wgmma, the rows that
+ * a warp stores at once. For GEMMs the tile is tile_m x tile_n of `sched`. In a one-block launch,
+ * shared and copied buffers are whole and have no pitch, and each takes at least SMEM_ACCESS_BYTES.
+ * Returns the bytes of all these buffers. */
 typedef struct SmemOffset {
     uint32_t offset_bytes;
     DimId pitch;
 } SmemOffset;
 uint32_t launch_smem_offset(const Plan *plan, const Launch *launch, const Sched *sched,
                             uint32_t buffer, SmemOffset *place);
-/* Dynamic shared memory that variant `v` of the launch has before those buffers: its kernels use
- * the same bytes one after the other. */
+/* Bytes of dynamic shared memory of variant `v` before those buffers. The launch's kernels use the
+ * same bytes one after the other. */
 uint32_t launch_shared_bytes(const Plan *plan, const Launch *launch, uint32_t v);
 /* Blocks that variant `v` of the launch starts, before any limit. */
 DimId launch_grid(const Plan *plan, const Launch *launch, uint32_t v);
-/* The tensor maps that variant `v` of the launch takes, in order. Kernels with blocks of their own
- * have all of theirs, one kernel's after the other's. Kernels that share blocks have the lhs in
- * common: its map is the first kernel's, and each kernel's map of its rhs follows. Returns how many
- * there are, MAX_LAUNCH_MAPS at most. */
+/* The tensor maps of variant `v` of the launch, in order. Kernels with their own blocks have all
+ * their maps, one kernel after the other. Kernels that share blocks share the lhs: the first
+ * kernel's map of the lhs comes first, then each kernel's map of its rhs. Returns their number, at
+ * most MAX_LAUNCH_MAPS. */
 typedef struct LaunchMap {
-    uint32_t kernel, map; /* of the launch's kernels, of Variant.maps */
+    uint32_t kernel, map; /* indices into the launch's kernels and into Variant.maps */
 } LaunchMap;
 uint32_t launch_maps(const Plan *plan, const Launch *launch, uint32_t v, LaunchMap *maps);
-/* The first argument of the launch, in whatever space, that is the same buffer as argument `arg` of
- * kernel `kernel`: that argument itself if no kernel before has the buffer. */
+/* The first argument of the launch, in any space, with the same buffer as argument `arg` of kernel
+ * `kernel`: that argument itself if no earlier kernel has the buffer. */
 typedef struct LaunchArg {
-    uint32_t kernel, arg; /* of the launch's kernels, of Kernel.args */
+    uint32_t kernel, arg; /* indices into the launch's kernels and into Kernel.args */
 } LaunchArg;
 LaunchArg launch_first_use(const Plan *plan, const Launch *launch, LaunchArg of);
 bool launch_comes_again(const Plan *plan, const Launch *launch, LaunchArg of);
 bool launch_stores_to(const Plan *plan, const Launch *launch, uint32_t buffer);
 /* Whether the launch copies the buffer to shared memory before its first kernel. */
 bool launch_copies(const Launch *launch, uint32_t buffer);
-/* Whether the node is a value of one of its kernels. */
+/* Whether a kernel of the launch computes the node. */
 bool launch_computes(const Plan *plan, const Launch *launch, NodeId id);
-/* Dims passed to any of its kernels. */
+/* The dims passed to any of its kernels. */
 uint64_t launch_symbols(const Plan *plan, const Launch *launch);
-/* Whether kernel `k` of the plan is rows that are rewritten to one pass. */
+/* Whether kernel `k` of the plan is a row kernel rewritten to one pass. */
 bool kernel_is_rewritten(const Plan *plan, uint32_t k);
-/* Whether each kernel but the first goes on in the blocks of the one before, by its variant. */
+/* Whether each kernel after the first continues in the blocks of the kernel before it, by the
+ * launch's mode. */
 bool launch_is_sequence(const Launch *launch);
-/* Whether the launch multiplies a second time in the blocks of its first product. */
+/* Whether the launch runs a second matmul in the blocks of the first. */
 bool launch_joins_gemms(const Plan *plan, const Launch *launch);
-/* Whether its kernels follow one another in the same blocks. */
+/* Whether its kernels run one after the other in the same blocks. */
 static inline bool launch_shares_blocks(const Launch *launch) {
     return launch_mode_info(launch->mode)->blocks != BLOCKS_OWN;
 }

@@ -1,5 +1,5 @@
-/* What `fuse must` blocks ask of a plan: no value passes through memory from one op of a block to
- * another. What an init step prepares for a run is as good as a param, and breaks no block. */
+/* `fuse must` blocks: no value may pass through global memory from one op of a block to another. A
+ * value that an init kernel prepares counts as a param and breaks no block. */
 #ifndef FUSEC_PLAN_MUST_H
 #define FUSEC_PLAN_MUST_H
 
@@ -8,8 +8,8 @@
 /* Whether the edge lies inside a `fuse must` block and its value is stored. */
 bool must_breaks(const Plan *plan, const Edge *edge);
 
-/* How many edges inside `fuse must` blocks are stored, by the plan as it is: linking launches may
- * leave fewer. */
+/* The number of edges inside `fuse must` blocks that the plan stores. Joining launches may reduce
+ * it later. */
 uint32_t must_n_broken(const Plan *plan);
 
 #endif

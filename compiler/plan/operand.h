@@ -1,19 +1,19 @@
-/* Operands of a GEMM kernel, lhs [.., m, k] and rhs [.., k, n]: where the kernel has them, and how
- * they lie in memory. */
+/* Operands of a GEMM kernel, lhs [.., m, k] and rhs [.., k, n], and their layout in memory. */
 #ifndef FUSEC_PLAN_OPERAND_H
 #define FUSEC_PLAN_OPERAND_H
 
 #include "plan/kernel.h"
 
-/* Where the kernel has its lhs or rhs. */
+/* The field of the kernel that holds its lhs or rhs. */
 ScalarId *gemm_operand(const Kernel *gemm, bool is_left);
 
-/* How an operand lies, if it is a load without conditions and runs along k or its own axis. */
+/* The layout of an operand, if it is a load without a guard and contiguous along k or its own
+ * axis. */
 typedef struct OperandRows {
     bool is_plain;
-    bool fit;             /* rows begin at multiples of 16 bytes, whatever the symbols are */
-    uint32_t axis, inner; /* its own, and the one that it runs along */
-    DimId extent;         /* of the latter */
+    bool fit;             /* rows start at multiples of 16 bytes for all dims */
+    uint32_t axis, inner; /* its own axis (m or n), and the contiguous one */
+    DimId extent;         /* of the contiguous axis */
     uint32_t elem_bytes;
 } OperandRows;
 OperandRows gemm_operand_rows(const Kernel *gemm, bool is_left);

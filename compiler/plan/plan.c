@@ -26,8 +26,8 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer) {
     return bytes_of(dims, &layout, buffer->dtype);
 }
 
-/* What to count for `buffer`: a copy is as much as its source for who reads it, and the source no
- * more than the copy for who makes it, which may have nothing to do. */
+/* The buffer whose bytes count as traffic. For readers, a copy counts as its source. For the copy's
+ * kernel, which may have nothing to do, the source counts as no more than the copy. */
 static const Buffer *counted_buffer(const Plan *plan, const Kernel *kernel, uint32_t buffer) {
     const Buffer *of = &plan->buffers.data[buffer];
     if (of->choice && !kernel_stores_to(kernel, buffer)) return &plan->buffers.data[of->source];

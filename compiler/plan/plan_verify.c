@@ -1,4 +1,4 @@
-/* The plan's invariants, checked after fusion and splitting. */
+/* Checks the plan's invariants after fusion and splitting. */
 #include "plan/launch.h"
 
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 typedef struct Checker {
     const Plan *plan;
     Arena *arena;
-    uint32_t *written_by; /* per buffer: kernel + 1 of its last part, 0: not all is written yet */
-    bool **has_piece;     /* per buffer, of what is written in pieces: per piece */
+    uint32_t *written_by; /* per buffer: 1 + kernel of the last store; 0: not complete yet */
+    bool **has_piece;     /* per buffer that is stored in pieces: per piece */
     const char *fault;
 } Checker;
 
@@ -36,7 +36,7 @@ static void check_loads(Checker *c, const Kernel *kernel, uint32_t k) {
     }
 }
 
-/* Pieces of a concat lie beside one another, so each once is all of it once. */
+/* Pieces of a concat do not overlap, so storing each piece once stores all of it once. */
 static bool check_piece(Checker *c, const Kernel *kernel, const Store *store) {
     const Node *whole = graph_node(c->plan->graph, c->plan->buffers.data[store->buffer].node);
     bool **has = &c->has_piece[store->buffer];
@@ -53,8 +53,8 @@ static bool check_piece(Checker *c, const Kernel *kernel, const Store *store) {
     return true;
 }
 
-/* Places of the loops that the range leaves, of those that there are: `*kept` of `*all`. False:
- * that is not known. */
+/* The number of points of the loops inside the range, `*kept`, out of `*all`. Returns false if
+ * unknown. */
 static bool count_range(IndexTab *tab, const Guard *guard, DimId *kept, DimId *all) {
     DimTab *dims = indextab_dims(tab);
     IndexExpr expr = index_expr(tab, guard->index);
@@ -68,8 +68,8 @@ static bool count_range(IndexTab *tab, const Guard *guard, DimId *kept, DimId *a
     return *all != DIM_NONE && *kept != DIM_NONE;
 }
 
-/* Where each range of a guard is of axes of its own, as many places must be left as the stored
- * value has elements. */
+/* If each range of a guard depends on axes of its own, the number of points inside the guard must
+ * equal the number of elements of the stored value. */
 static void check_guard(Checker *c, const Kernel *kernel, const Store *store, bool is_row) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
@@ -112,7 +112,7 @@ static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Stor
         c->written_by[store->buffer] = k + 1;
 }
 
-/* Init kernels are before all others and know no dims but those of params. */
+/* Init kernels come before all others and know only the dims of params. */
 static void check_init(Checker *c, const Kernel *kernel, uint32_t k) {
     if (!kernel->is_init) return;
     if (k > 0 && !c->plan->kernels.data[k - 1].is_init)
@@ -139,7 +139,7 @@ static void check_stages(Checker *c, const Kernel *kernel) {
         fault(c, kernel, "is a malformed map, slot", 0);
 }
 
-/* The alternatives of a choice write again what the default writes. */
+/* The alternative of a choice writes again what the default writes. */
 static void forget_store(void *user, const Store *store) {
     Checker *c = user;
     c->written_by[store->buffer] = 0;
@@ -163,8 +163,8 @@ static void check_again(void *user, const Store *store) {
 
 enum { N_PROBES = 24 };
 
-/* Values of all symbols, from all at their least to all at their largest, the others in between and
- * by another step for each symbol. */
+/* Values of all symbols: probe 0 has all at their least, the last probe all at their largest, and
+ * the others lie between, with a different step per symbol. */
 static void probe(const DimTab *dims, uint32_t n, int64_t *values) {
     for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
         const DimSymbol *symbol = dim_symbol_info(dims, i);
@@ -177,7 +177,8 @@ static void probe(const DimTab *dims, uint32_t n, int64_t *values) {
     dim_follow_rules(dims, values);
 }
 
-/* The factors of a choice, which the manifest goes by, are 1 where the version is taken, else 0. */
+/* The factors of a choice, which the manifest uses, are 1 where the version is taken and 0
+ * elsewhere. */
 static void check_factors(Checker *c, const Kernel *kernel) {
     const DimTab *dims = c->plan->graph->dims;
     for (uint32_t i = 0; i < N_PROBES; i++) {
@@ -200,7 +201,7 @@ static bool is_last_alternative(const Plan *plan, uint32_t k) {
     return true;
 }
 
-/* What the default stores, the alternatives store again. */
+/* The alternative must store everything that the default stores. */
 static void check_choice(Checker *c, uint32_t k) {
     const Kernel *kernels = c->plan->kernels.data, *kernel = &kernels[k];
     if (kernel_has_alternative(kernel)) {
@@ -246,7 +247,7 @@ const char *plan_verify(const Plan *plan, Arena *arena) {
                 check_store(&c, kernel, k, &kernel->stages.data[i].stores.data[s], false);
         for (uint32_t s = 0; s < kernel->row_stores.n; s++)
             check_store(&c, kernel, k, &kernel->row_stores.data[s], true);
-        check_loads(&c, kernel, k); /* a kernel must not read what it writes */
+        check_loads(&c, kernel, k); /* checked first: a kernel must not read what it writes */
         check_choice(&c, k);
     }
     for (uint32_t b = 0; b < plan->buffers.n && !c.fault; b++)
@@ -255,12 +256,12 @@ const char *plan_verify(const Plan *plan, Arena *arena) {
     return c.fault;
 }
 
-/* Places. */
+/* Places in the workspace. */
 
 typedef struct Places {
     const Plan *plan;
     Arena *arena;
-    uint32_t *first, *last; /* per buffer: launches, by their first kernel */
+    uint32_t *first, *last; /* per buffer: launches, numbered by their first kernel */
 } Places;
 
 static void find_lives(Places *p) {
@@ -276,9 +277,8 @@ static void find_lives(Places *p) {
     }
 }
 
-/* Whether some stage after the one that stores to the buffer, or a row's own store, loads from
- * `old`, or the store is none of a stage. By what each stage needs of everything, unlike the
- * placer's. */
+/* Whether a stage after the one that stores `buffer`, or a row's own store, loads `old`, or no
+ * stage has the store. Computed from the needs of each stage, independently of the placer. */
 static bool is_read_later(const Places *p, const Kernel *kernel, uint32_t old, uint32_t buffer) {
     bool is_stored = false, is_late = false;
     for (uint32_t i = 0; i <= kernel->stages.n; i++) {
@@ -294,8 +294,8 @@ static bool is_read_later(const Places *p, const Kernel *kernel, uint32_t old, u
     return is_late || !is_stored;
 }
 
-/* Whether rows or columns, whose points are gone over in every stage, are at each element of the
- * buffer at one point alone: its index tells every axis. */
+/* Whether a row or column kernel, which visits all points in every stage, visits each element of
+ * the buffer at one point only: the store's index determines every axis. */
 static bool is_once_a_stage(const Places *p, const Kernel *kernel, const Store *store) {
     DimTab *dims = p->plan->graph->dims;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -309,7 +309,7 @@ static bool is_once_a_stage(const Places *p, const Kernel *kernel, const Store *
     return dim_mul(dims, kernel_n_reduced(kernel), kernel_n_rows(kernel)) == elems;
 }
 
-/* Whether no element of `old` is needed once the kernel stored the same element of `new`. */
+/* Whether no element of `old` is needed after the kernel has stored the same element of `new`. */
 static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint32_t new) {
     const Buffer *a = &p->plan->buffers.data[old], *b = &p->plan->buffers.data[new];
     const Store *store = kernel_find_store(kernel, new);
@@ -336,12 +336,12 @@ static bool are_disjoint_at(const DimTab *dims, const DimId *offsets, const DimI
     for (int i = 0; i < 2; i++)
         if (!dim_eval(dims, offsets[i], values, &from[i]) ||
             !dim_eval(dims, ends[i], values, &to[i]))
-            return true; /* more than there can be */
+            return true; /* more points than can exist */
     return to[0] <= from[1] || to[1] <= from[0];
 }
 
-/* Whether they share no byte: by what the dims' ranges tell, or, where those say nothing, as of the
- * products of differences, at many values. */
+/* Whether the buffers share no byte: by the ranges of the dims or, if ranges do not tell (as for
+ * products of differences), at many values. */
 static bool are_disjoint(const Places *p, const Buffer *a, const Buffer *b) {
     DimTab *dims = p->plan->graph->dims;
     const Buffer *both[2] = {a, b};
@@ -362,7 +362,7 @@ static bool are_disjoint(const Places *p, const Buffer *a, const Buffer *b) {
     return true;
 }
 
-/* Whether kernel `k`, the first with `buffer`, may store it where it lies, for `other`, which lay
+/* Whether kernel `k`, the first with `buffer`, may store it over `other`, which was there
  * before. */
 static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer, uint32_t other) {
     const Buffer *new = &p->plan->buffers.data[buffer], *old = &p->plan->buffers.data[other];

@@ -1,4 +1,4 @@
-/* Scalar programs copied from one kernel's tables to another's, with other indices for the axes. */
+/* Copies scalar programs from one kernel's tables to another's, with other indices for the axes. */
 #ifndef FUSEC_PLAN_REBUILD_H
 #define FUSEC_PLAN_REBUILD_H
 
@@ -8,22 +8,21 @@ typedef struct Rebuild {
     Arena *arena;
     const ScalarTab *from;
     ScalarTab *to; /* its indices have the same dims */
-    /* Per axis of `from`: what stands for it in `to`; 0 only where nothing depends on it. */
+    /* Per axis of `from`: its index in `to`; 0 only if nothing depends on the axis. */
     IndexId axes[MAX_AXES];
-    GuardId guard;     /* of `to`: holds for every load besides the load's own */
-    ScalarId *results; /* per slot of `from`: what stands for its result in `to`, if anything does;
-                        * NULL: nothing for any */
-    ScalarId *copies;  /* per scalar of `from`, once copied; NULL at the beginning */
+    GuardId guard;     /* in `to`: a guard for every load, besides its own */
+    ScalarId *results; /* per slot of `from`: its replacement in `to`; NULL: none */
+    ScalarId *copies;  /* per scalar of `from`: its copy; NULL at the beginning */
 } Rebuild;
 
-/* The copy of `id`, which depends on no reductions but those that something stands for. */
+/* Returns the copy of `id`, which may depend only on reductions that are replaced. */
 ScalarId rebuild_scalar(Rebuild *rebuild, ScalarId id);
 IndexId rebuild_index(Rebuild *rebuild, IndexId id);
 GuardId rebuild_guard(Rebuild *rebuild, GuardId id);
-/* The same store, of copies. Its trace is still the other kernel's. */
+/* Returns the store with copied scalars. Its trace is still that of the other kernel. */
 Store rebuild_store(Rebuild *rebuild, Store store);
-/* The same value at the same coordinates, which are `rank` ones, of copies. Its operands are still
- * the other kernel's. */
+/* Returns the trace with copied scalars at the same `rank` coordinates. Its operands are still
+ * those of the other kernel. */
 Trace rebuild_trace(Rebuild *rebuild, Trace trace, uint32_t rank);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is rewritten, and its bounds. See rewrite.h. */
+/* Finds rewrites and computes their bounds. See rewrite.h. */
 #include "plan/rewrite.h"
 #include "plan/launch.h"
 
@@ -6,7 +6,7 @@
 
 /* Finding. */
 
-/* The GEMM whose lhs is what the rows store; NULL: none. */
+/* The GEMM whose lhs the row kernel stores; NULL if there is none. */
 static const Kernel *product_of(const Plan *plan, const Kernel *rows) {
     const Stage *last = &rows->stages.data[rows->stages.n - 1];
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
@@ -48,14 +48,14 @@ uint32_t rewrite_count(const Plan *plan) {
     return n;
 }
 
-/* Bounds. Letters as in docs/design/attention.md. */
+/* Bounds. The letters are those of docs/design/attention.md. */
 
-enum { MOST_SPREAD = 88 /* in units of e: what is further below the greatest is below 2^-126 */ };
+enum { MOST_SPREAD = 88 /* e^-88 is below 2^-126 */ };
 static const double u = 0x1p-24;
 static const double power_error = 0x1p-21;       /* 4 ULP of f32 */
 static const double short_power_error = 0x1p-16; /* of powers that are rounded to 16 bits */
 
-/* Of rounding to the dtype: relatively, and below its normal numbers. */
+/* The relative error of rounding to the dtype, and the absolute error below its normal numbers. */
 static double rounding(Dtype dtype) {
     return dtype_ulp(dtype, 1) / 2;
 }
@@ -64,12 +64,12 @@ static double tiny(Dtype dtype) {
     return dtype_ulp(dtype, 0) / 2 + 0x1p-126;
 }
 
-/* Tensor cores cut off where others round: once more what a sum of n terms loses. */
+/* Tensor cores truncate where others round: adds the error of a sum of n terms once more. */
 static double cut(double n) {
     return (n + 1) * u;
 }
 
-/* (1 + weight) / (1 - total), less 1, and two roundings more. */
+/* (1 + weight) / (1 - total) minus 1, plus two roundings. */
 static double quotient(double weight, double total) {
     return total < 1 ? expm1(weight + total / (1 - total) + 2 * u) : (double)INFINITY;
 }
@@ -110,16 +110,16 @@ static RowSums sum_row(const RewriteCase *c, const double *x) {
     return sums;
 }
 
-/* Over a row, of one column of v. */
+/* Sums over a row for one column of v. */
 typedef struct ColumnSums {
-    double exact, magnitude, excess; /* sums of P v, of P |v|, of what tensor cores take it for */
+    double exact, magnitude, excess; /* sums of P v, of P |v|, and of v below the normal numbers */
     double all;                      /* sum of |v| where a weight is not 0 */
     double special;                  /* of infinities and NaNs */
     bool has_special, is_any;
 } ColumnSums;
 
-/* A v that is no number. One that is met by a weight of which nobody knows whether it is 0 by then,
- * or that stands in a tile which may be left out, may make anything. */
+/* Adds a v that is infinite or NaN. If it meets a weight that may have become 0, or lies in a tile
+ * that may be skipped, the result may be anything. */
 static void add_special(const RewriteCase *c, double weight, bool is_masked, double v,
                         ColumnSums *sums) {
     const Rewrite *r = &c->rewrite;
@@ -156,7 +156,7 @@ static double bound_of(const RewriteCase *c, const ColumnSums *sums, RewriteBoun
 static RewriteElement judge_column(const RewriteCase *c, const ColumnSums *sums, double total,
                                    RewriteBound bound, RewriteBound plain) {
     RewriteElement e = {.exact = dtype_round(c->rewrite.rounded, sums->exact)};
-    /* Weights by a shift that is not the greatest yet are up to 1 each. */
+    /* A weight relative to a shift that is not yet the greatest is at most 1. */
     bool overflows = sums->all * (1 + bound.relative) > dtype_max(DT_F32);
     if (sums->has_special) e.exact = sums->special;
     if (sums->is_any || overflows)

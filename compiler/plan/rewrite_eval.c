@@ -1,5 +1,5 @@
-/* Rewritten programs on the host: where their values lie, and what they compute. Lowering has no
- * part in it: loads, indices and guards are evaluated as the plan has them. See rewrite.h. */
+/* Evaluates rewritten programs on the host. It does not use lowering: loads, indices and guards are
+ * evaluated as the plan has them. See rewrite.h. */
 #include "interp/index_eval.h"
 #include "interp/interp_node.h"
 #include "interp/scalar_eval.h"
@@ -14,7 +14,7 @@ static bool shape_of(const RewriteCase *c, NodeId node, Arena *arena, Tensor *ty
            interp_shape(c->plan->graph, node, c->symbol_values, type, arena, &error);
 }
 
-/* Where v begins for each matrix of the product. */
+/* Finds the offset of v for each matrix of the result. */
 static bool place_values(const Tensor *gemm, const Tensor *v, Arena *arena, RewriteCase *c) {
     Tensor batch = *gemm;
     batch.rank -= 2;
@@ -59,7 +59,7 @@ void rewrite_load_values(const RewriteCase *c, int64_t row, double *v) {
     load(c, values, c->value_offsets[row / c->matrix_rows], c->n * c->n_columns, v);
 }
 
-/* Leaves of the rows' programs. */
+/* Leaves of the row kernel's programs. */
 
 typedef struct LeafGuard {
     const struct LeafGuard *next;
@@ -68,10 +68,10 @@ typedef struct LeafGuard {
 } LeafGuard;
 
 typedef struct Leaf {
-    const IndexCode *index; /* of a load its address */
+    const IndexCode *index; /* of a load: its address */
     const LeafGuard *guard;
     const uint8_t *bytes; /* of a load */
-    int64_t width, pitch; /* of rows of the buffer, and from one to the next; pitch 0: all in one */
+    int64_t width, pitch; /* rows of the buffer and their pitch; pitch 0: contiguous */
 } Leaf;
 
 typedef struct Eval32 {
@@ -80,7 +80,7 @@ typedef struct Eval32 {
     Leaf *leaves; /* per scalar id */
     int64_t axes[MAX_AXES];
     double results[2]; /* of the reductions */
-    bool is_lost;      /* something is not known */
+    bool is_lost;      /* a value is unknown */
 } Eval32;
 
 static double value_of(Eval32 *e, ScalarId id);
@@ -137,7 +137,8 @@ static bool open_guard(const Eval32 *e, Arena *arena, GuardId id, const LeafGuar
     return true;
 }
 
-/* What it reads. Copies of other buffers, whose rows lie where the runtime says, are not known. */
+/* Opens the data of a load. Copies of other buffers, whose row pitch the runtime decides, are
+ * unknown. */
 static bool open_load(const Eval32 *e, const Scalar *s, Leaf *leaf) {
     const Buffer *buffer = &e->c->plan->buffers.data[s->buffer];
     const DimTab *dims = e->c->plan->graph->dims;
@@ -167,7 +168,7 @@ static bool open_leaves(Eval32 *e, Arena *arena) {
     return true;
 }
 
-/* The parallel axes of a row. */
+/* Sets the parallel axes to a row. */
 static bool aim(Eval32 *e, int64_t row) {
     const IndexTab *tab = scalartab_indices(e->kernel->scalars);
     for (uint32_t k = e->kernel->n_parallel; k-- > 0;) {
@@ -195,7 +196,7 @@ typedef struct TileState {
     double *sums; /* per column of the result */
 } TileState;
 
-/* The columns that the block of the row goes over: all, or those that its last row sees. */
+/* The columns that the row's block processes: all, or those that its last row sees. */
 static bool find_end(const Eval32 *e, int64_t row, int64_t *end) {
     const RewriteCase *c = e->c;
     const OnlineSoftmax *online_softmax = online_of(e->c);

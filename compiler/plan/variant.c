@@ -5,11 +5,11 @@
 
 #include <math.h>
 
-/* What a tensor map asks, by the limits of cuTensorMapEncodeTiled. */
+/* The conditions of a tensor map, by the limits of cuTensorMapEncodeTiled. */
 
 enum { MAX_MAP_TERMS = 3 + 3 * MAX_MAP_RANK };
 
-/* A multiple of what addresses are aligned to. */
+/* A multiple of the alignment of addresses. */
 static PredicateTerm stepped(DimId elems, int64_t elem_bytes) {
     return (PredicateTerm){.kind = TERM_MULTIPLE, .dim = elems, .of = MAP_STEP_BYTES / elem_bytes};
 }
@@ -41,7 +41,7 @@ static uint32_t map_terms(const Plan *plan, const Kernel *kernel, const TensorMa
     return n;
 }
 
-/* Whether the driver takes the map whatever the dims are. */
+/* Whether the driver accepts the map for all values of the dims. */
 static bool is_map_certain(const Plan *plan, const Kernel *kernel, const TensorMap *map) {
     PredicateTerm terms[MAX_MAP_TERMS];
     uint64_t own = kernel_own_args(plan, kernel);
@@ -51,8 +51,8 @@ static bool is_map_certain(const Plan *plan, const Kernel *kernel, const TensorM
     return true;
 }
 
-/* Whether the strides that go with the dims are such that the map can be made; sizes and the offset
- * are taken for such. */
+/* Whether the driver accepts the map's strides at these dims; sizes and the offset are assumed to
+ * be acceptable. */
 static bool are_strides_good(const Plan *plan, const Kernel *kernel, const TensorMap *map,
                              const PredicateAt *at) {
     for (uint32_t i = 1; i < map->rank; i++) {
@@ -109,7 +109,7 @@ uint32_t variant_taken(const Plan *plan, const Kernel *kernels, uint32_t n, cons
     for (uint32_t v = 0; v < n_variants; v++) {
         const Price *price = &variants[v].price;
         if (taken < n_variants && price->group != variants[taken].price.group) break;
-        bool all = true; /* nothing is asked for the last variant */
+        bool all = true; /* the last variant has no conditions */
         for (uint32_t k = 0; k < n && all && v + 1 < n_variants; k++)
             all = applies(plan, &kernels[k], v, &at);
         if (!all) continue;

@@ -1,6 +1,6 @@
-/* Variants: the schedules that one kernel is lowered by. When the dims and pointers of a run are
- * known, the runtime takes the first variant whose predicate holds, or of a group of variants with
- * prices the cheapest. */
+/* Variants: the schedules with which a kernel is lowered. When the dims and pointers of a run are
+ * known, the runtime takes the first variant whose predicate holds; in a group of variants with
+ * prices it takes the cheapest. */
 #ifndef FUSEC_PLAN_VARIANT_H
 #define FUSEC_PLAN_VARIANT_H
 
@@ -13,26 +13,25 @@
  *     price = block * (percent / 100 * blocks + (1 - percent / 100) * waves * per_wave)
  *
  * where `waves` is blocks / per_wave, rounded up. The unit is arbitrary. The variants of a group
- * follow each other and have the same measures. */
+ * are adjacent and have the same measures. */
 enum { MAX_MEASURES = 3 };
 typedef struct Price {
     uint32_t group;   /* from 1; 0: the variant has no price */
     DimId blocks;     /* of the grid */
     int64_t per_wave; /* blocks that run at once */
-    int64_t percent;  /* of the time that goes with the blocks; the rest goes with the waves */
+    int64_t percent;  /* share of the time in proportion to blocks; the rest to waves */
     int64_t fixed, weights[MAX_MEASURES];
     DimId measures[MAX_MEASURES];
     uint32_t n_measures;
 } Price;
 
-/* One of the schedules of a kernel. The last has no terms in its predicate. */
+/* One of the schedules of a kernel. The last variant has no terms in its predicate. */
 typedef struct Variant {
     Str symbol;     /* of the function in the artifact */
-    bool is_shared; /* the function is another kernel's, which is structurally the same */
+    bool is_shared; /* the function is that of another kernel with the same structure */
     Sched sched;
     DimId grid;       /* blocks (GPU) or work units (CPU) */
-    bool is_resident; /* GPU: the blocks are persistent: at most one a processor, and they share the
-                       * grid's work */
+    bool is_resident; /* GPU: persistent blocks, at most one per SM, that share the grid's work */
     uint32_t shared_bytes;      /* GPU: dynamic shared memory of the template */
     uint32_t kept_shared_bytes; /* GPU: dynamic shared memory behind it, of buffers that the launch
                                  * keeps there (BUFFER_SHARED); the launch's first kernel has it */
@@ -46,21 +45,21 @@ typedef struct Variant {
 enum { SMEM_ALIGN_BYTES = 16, SMEM_LANES = 4, MAX_CLUSTER = 8 };
 enum { SMEM_ACCESS_BYTES = SMEM_LANES * 8 }; /* the most that lanes read of one buffer there */
 enum { MAX_VARIANTS = 24, MAX_KERNEL_ARGS = 60 };
-/* GPU: tiles of a GEMM are taken down so many rows of them, then to the next column. */
+/* GPU: tiles of a GEMM are visited this many rows down, then the next column. */
 enum { GEMM_GROUP_ROWS = 8 };
 
 typedef struct Plan Plan;
 typedef struct Kernel Kernel;
 
-/* The arguments (bit set) that the runtime must look at for this term of a variant's predicate: of
- * the others it is known that they are aligned. */
+/* The arguments (bit set) that the runtime must check for this term of a variant's predicate; the
+ * others are known to be aligned. */
 uint64_t variant_open_args(const Plan *plan, const Kernel *kernel, const PredicateTerm *term);
-/* Whether the runtime has to evaluate anything before it takes the variant. False: the variant
- * always applies, and none that follows it is of use. */
+/* Whether the runtime must evaluate a condition before it takes the variant. False: the variant
+ * always applies, and no later variant is ever taken. */
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant);
-/* What the runtime takes at values of the dims (by symbol), if pointers are aligned: of `n` kernels
- * that start together, the number of the first variant that applies to all of them, or, if that
- * has a price, of the cheapest such of its group. */
+/* The variant that the runtime takes at values of the dims (by symbol), with aligned pointers. For
+ * `n` kernels of one launch it is the number of the first variant that applies to all of them or,
+ * if that variant has a price, of the cheapest in its group. */
 uint32_t variant_taken(const Plan *plan, const Kernel *kernels, uint32_t n, const int64_t *values);
 
 #endif
