@@ -5,13 +5,13 @@
 #include "launch/trial.h"
 #include "plan/must.h"
 
-/* Kernels of their own: there is nothing to try. */
+/* A launch of one kernel needs no trial. */
 const LaunchRules launch_rules_single = {.mode = LAUNCH_SINGLE};
 
 /* `fuse must` blocks. */
 
-/* The kernels from the first to the last that compute values of the block at the ends of edges that
- * stay stored. */
+/* Finds the kernels from the first to the last that compute values of the block at the ends of
+ * stored edges. */
 static void find_hull(const Plan *plan, uint32_t block, const bool *is_end, uint32_t *begin,
                       uint32_t *end) {
     *begin = plan->kernels.n;
@@ -27,7 +27,7 @@ static void find_hull(const Plan *plan, uint32_t block, const bool *is_end, uint
     }
 }
 
-/* A launch of the mode that keeps a block of the source, whatever it costs. */
+/* Makes a launch of the mode that keeps a `fuse must` block, at any price. */
 static void keep_block(Composer *c, const LaunchRules *rules, uint32_t block, const bool *is_end) {
     uint32_t begin, end, launches[MAX_TRIAL_LAUNCHES];
     find_hull(c->plan, block, is_end, &begin, &end);
@@ -40,7 +40,7 @@ static void keep_block(Composer *c, const LaunchRules *rules, uint32_t block, co
     launch_try(c, rules, launches, end - begin, 2);
 }
 
-/* Launches for the blocks that stay broken when the modes behind this one have composed theirs. */
+/* Makes launches for the blocks that stay broken after the later modes have composed theirs. */
 static void keep_blocks(Composer *c, const LaunchRules *rules) {
     const Graph *graph = c->plan->graph;
     if (!must_n_broken(c->plan)) return;
@@ -85,7 +85,7 @@ bool launch_pass(const Planning *p) {
         launch_compose(p, p->units[i].plan, modes & LAUNCH_MODES_IN_BLOCKS);
         plans[i] = p->units[i].plan;
     }
-    /* Equal kernels start together, and fill the machine together. */
+    /* Equal kernels start together and share the machine. */
     dedup_classify(p->scratch, plans, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++)
         launch_compose(p, p->units[i].plan, modes & LAUNCH_MODES_BESIDE);

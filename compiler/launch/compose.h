@@ -24,13 +24,13 @@
 
 #include "pipeline/pipeline.h"
 
-/* Joins launches of the plan by those of the modes (bit set over LaunchMode) that the target has,
- * in the table's order. Requires schedules; LAUNCH_PARALLEL requires Kernel.code
- * (launch/dedup.h). Lengthens the lifetimes of buffers, so they are placed after it. */
+/* Joins launches of the plan by the modes in `modes` (bit set of LaunchMode) that the target has,
+ * in the table's order. Requires schedules. LAUNCH_PARALLEL requires Kernel.code (launch/dedup.h).
+ * Extends the lifetimes of buffers, so buffers are placed afterwards. */
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes);
 
-/* Sets of modes: kernels that follow one another in the same blocks; those of them whose blocks are
- * the ones of the first kernel, a GEMM; kernels with blocks of their own. */
+/* Sets of modes: modes whose kernels run in the first kernel's blocks, and the first kernel is a
+ * GEMM; modes whose kernels share blocks in any way; modes whose kernels have their own blocks. */
 /* clang-format off */
 enum {
     LAUNCH_MODES_OF_GEMMS = 0
@@ -47,7 +47,7 @@ enum {
 };
 /* clang-format on */
 
-/* Of scheduled plans: launches of the kinds that the mode tries. */
+/* Makes the launches of the modes that the mode of the pipeline tries. Requires scheduled plans. */
 bool launch_pass(const Planning *p);
 
 #endif

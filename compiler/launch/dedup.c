@@ -1,6 +1,6 @@
-/* Sharing code. Two kernels are the same when their texts are: axes, scalar programs with arguments
- * by position, reductions, stores and schedules. Buffers' names and places, and
- * where in them a kernel begins to store, do not count. */
+/* Sharing code. Two kernels are equal if their texts are: axes, scalar programs with arguments by
+ * position, reductions, stores and schedules. Names and places of buffers do not count, nor does
+ * the offset at which a kernel starts to store in a buffer. */
 #include "launch/dedup.h"
 #include "plan/launch.h"
 
@@ -12,11 +12,11 @@ typedef struct Writer {
     const Plan *plan;
     const Kernel *kernel;
     const bool *live;
-    uint32_t *numbers; /* per live scalar: its position among them */
+    uint32_t *numbers; /* per live scalar: its number in the text */
     Text out;
 } Writer;
 
-/* Dims by id: they are interned over the whole module. */
+/* Dims are printed by id, because they are interned over the whole module. */
 static void write_index(Writer *w, IndexId id) {
     const IndexTab *tab = scalartab_indices(w->kernel->scalars);
     IndexExpr expr = index_expr(tab, id);
@@ -78,7 +78,7 @@ static void write_maps(Writer *w, const Variant *v) {
         for (uint32_t k = 0; k < map->rank; k++)
             text_printf(&w->out, " %u,%u,%u", map->axes[k].axis, map->axes[k].stride,
                         map->axes[k].box);
-        if (map->im2col) text_puts(&w->out, " im2col"); /* of what the operand is made of */
+        if (map->im2col) text_puts(&w->out, " im2col"); /* the image of the operand */
         text_puts(&w->out, "\n");
     }
 }
@@ -118,7 +118,7 @@ static void write_variants(Writer *w) {
     }
 }
 
-/* A launch copies whole buffers, of which loads may touch a part. */
+/* A launch copies whole buffers, even if loads touch only a part. */
 static void write_copied(Writer *w, const Launch *launch) {
     for (uint32_t i = 0; i < w->kernel->args.n; i++) {
         const Buffer *buffer = &w->plan->buffers.data[w->kernel->args.data[i]];
@@ -172,7 +172,7 @@ typedef struct Seen {
 } Seen;
 typedef Vec(Seen) VecSeen;
 
-/* The number of the first text like this one. */
+/* The number of the first text that equals this one. */
 static uint32_t number_of(Arena *arena, VecSeen *seen, const char *text) {
     Seen own = {.text = text, .hash = hash_bytes(STR_HASH_SEED, text, strlen(text))};
     uint32_t i = 0;
@@ -204,7 +204,7 @@ static const Kernel *kernel_of(const Owner *a, uint32_t k) {
     return launch_kernel(a->plan, a->launch, k);
 }
 
-/* Whether what passes between the kernels is wired alike: their codes do not tell. */
+/* Whether the kernels pass buffers to each other in the same way, which their codes do not tell. */
 static bool passes_alike(const Owner *a, const Owner *b) {
     for (uint32_t k = 0; k < a->launch->n && launch_shares_blocks(a->launch); k++)
         for (uint32_t i = 0; i < kernel_of(a, k)->args.n; i++) {
@@ -224,7 +224,7 @@ static bool are_same(const Owner *a, const Owner *b) {
 }
 
 void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
-    Vec(Owner) owners = {0}; /* the first of each kind has the function */
+    Vec(Owner) owners = {0}; /* the first of each kind owns the function */
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t l = 0; l < plans[p]->launches.n; l++) {
             const Owner own = {plans[p], &plans[p]->launches.data[l]}, *twin = NULL;

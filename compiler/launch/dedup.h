@@ -1,15 +1,14 @@
-/* Sharing code between kernels that are structurally the same, of any graphs of a module. Requires
+/* Sharing code between kernels of the same structure, in all graphs of a module. Requires
  * schedules. */
 #ifndef FUSEC_LAUNCH_DEDUP_H
 #define FUSEC_LAUNCH_DEDUP_H
 
 #include "pipeline/pipeline.h"
 
-/* Sets Kernel.code: equal numbers for kernels that are structurally the same. */
+/* Sets Kernel.code: equal numbers for kernels of the same structure. */
 void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
-/* Gives launches of the same codes one function: sets Variant.symbol of the later ones to the first
- * one's and marks them shared. Requires composed
- * launches. */
+/* Gives launches with equal codes one function: sets Variant.symbol of later launches to that of
+ * the first and marks them shared. Requires composed launches. */
 void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans);
 
 bool dedup_pass(const Planning *p);

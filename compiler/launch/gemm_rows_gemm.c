@@ -1,7 +1,7 @@
-/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h): a product, rows over it and a product with
- * what the rows make become one launch, in which neither the scores nor the rows' values are in
- * memory. The scores are made anew for each pass of the rows, which costs as many products. The
- * rewrite of launch/online_softmax.h needs one pass, and it alone changes bits. */
+/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h): a matmul, a row kernel over its result (the
+ * scores) and a matmul of the rows become one launch. Neither the scores nor the rows take global
+ * memory. Each pass of the row kernel recomputes the scores, which costs one matmul per pass. The
+ * rewrite of launch/online_softmax.h needs only one pass and is the only one that changes bits. */
 #include "launch/online_softmax.h"
 #include "launch/trial.h"
 #include "machine/card.h"
@@ -24,26 +24,27 @@ enum {
     PAIR = 2
 };
 
-/* The three kernels in the composer's plan, and the buffers that pass between them. */
+/* The three kernels in the composer's plan, and the buffers between them. */
 typedef struct Finder {
     const Plan *plan;
     DimTab *dims;
     uint32_t at[GEMM_ROWS_GEMM_KERNELS];         /* launches: scores, rows, result */
-    uint32_t passed[GEMM_ROWS_GEMM_KERNELS - 1]; /* scores, what the rows make of them */
+    uint32_t passed[GEMM_ROWS_GEMM_KERNELS - 1]; /* scores; results of the row kernel */
 } Finder;
 
 static const Kernel *kernel_of(const Finder *s, uint32_t i) {
     return launch_kernel(s->plan, &s->plan->launches.data[s->at[i]], 0);
 }
 
-/* Finding. */
+/* Finding three kernels. */
 
 static bool is_alone(const Plan *plan, uint32_t launch) {
     const Kernel *kernel = launch_kernel(plan, &plan->launches.data[launch], 0);
     return plan->launches.data[launch].n == 1 && !kernel->is_init && !kernel->choice;
 }
 
-/* The launch of the only kernel that loads the temp; false: there is another, or it is no temp. */
+/* Finds the launch of the only kernel that loads the temporary. Returns false if there are several
+ * or the buffer is no temporary. */
 static bool find_reader(const Plan *plan, uint32_t maker, uint32_t buffer, uint32_t *reader) {
     uint32_t n = 0;
     if (plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
@@ -67,7 +68,7 @@ static bool is_plain_store(const Finder *s, const Kernel *kernel, const Store *s
            store->address == access_address(kernel, &axes, &s->plan->buffers.data[store->buffer]);
 }
 
-/* On tensor cores, of operands of 16 bits. */
+/* Whether it is a matmul on tensor cores with 16-bit operands. */
 static bool is_gemm(const Kernel *kernel) {
     if (!form_info(kernel->form)->multiplies ||
         dtype_bytes(gemm_operand_dtype(kernel)) != GEMM_ROWS_GEMM_ELEM_BYTES)
@@ -84,8 +85,8 @@ static bool are_scores(const Finder *s, const Kernel *kernel) {
            is_plain_store(s, kernel, kernel->row_stores.data, kernel->n_parallel);
 }
 
-/* Passes that reduce, and one that makes what it stores. Chains of one segment; pairs of columns
- * are there or not as a whole. */
+/* Whether it is a row kernel whose last stage only stores, with one segment per row and an even
+ * number of columns. */
 static bool are_rows(const Finder *s, const Kernel *kernel) {
     uint32_t n = kernel->stages.n;
     DimId columns = kernel_n_reduced(kernel);
@@ -107,7 +108,7 @@ static bool are_rows(const Finder *s, const Kernel *kernel) {
                           kernel->n_parallel + 1);
 }
 
-/* Whether the rows are those of the scores. */
+/* Whether the row kernel reduces the rows of the scores. */
 static bool goes_over(const Finder *s, const Kernel *rows, const Kernel *scores) {
     AccessAxes axes = access_first_axes(rows->n_parallel + 1);
     DimId n = kernel_axis_extent(scores, gemm_axis_n(scores));
@@ -116,7 +117,8 @@ static bool goes_over(const Finder *s, const Kernel *rows, const Kernel *scores)
            access_reads(s->plan, rows, &axes, s->passed[0]);
 }
 
-/* Whether the lhs is what the rows make, and no more of it is read. */
+/* Whether the matmul's lhs is the row kernel's result, and the matmul reads it only as an
+ * operand. */
 static bool multiplies(const Finder *s, const Kernel *result, const Kernel *scores) {
     if (!is_gemm(result) || result->n_parallel > MAX_RANK) return false;
     const Scalar *left = scalar_get(result->scalars, result->reduces.data[0].value);
@@ -131,7 +133,7 @@ static bool multiplies(const Finder *s, const Kernel *result, const Kernel *scor
                kernel_axis_extent(scores, gemm_axis_m(scores));
 }
 
-/* From the scores on. */
+/* Finds the three launches, the first of which computes the scores. */
 static bool find_launches(Finder *s, uint32_t first) {
     const Plan *plan = s->plan;
     s->at[GEMM_ROWS_GEMM_SCORES] = first;
@@ -154,7 +156,7 @@ static uint32_t power_of_two(int64_t n, uint32_t least) {
     return least;
 }
 
-/* The same rows for both products, four warps below one another. */
+/* Both matmuls have the same rows per block, in four warps. */
 static Sched gemm_sched(const Trial *t, uint32_t tile_m, uint32_t tile_n, uint32_t tile_k) {
     bool is_wide = false;
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
@@ -172,8 +174,8 @@ static Sched gemm_sched(const Trial *t, uint32_t tile_m, uint32_t tile_n, uint32
                             .stages = 2}};
 }
 
-/* k is padded as everywhere: tiles of scores that are wider pad no more where they come out even.
- */
+/* The width of a tile of scores. Wide tiles are taken only if they divide the columns, because k is
+ * padded to whole tiles. */
 static uint32_t score_width(const Trial *t) {
     DimId columns = kernel_n_reduced(trial_kernel(t, GEMM_ROWS_GEMM_ROWS));
     return dim_multiple(t->together.graph->dims, columns) % WIDE_TILE ? NARROW_TILE : WIDE_TILE;
@@ -202,7 +204,7 @@ static Variant make_variant(const Trial *t, uint32_t i, bool is_last) {
     return variant;
 }
 
-/* One for aligned pointers, and one for any. */
+/* One variant for aligned pointers and one for any pointers. */
 static void set_variants(const Composer *c, Trial *t) {
     bool has_conditions = false;
     Variant made[GEMM_ROWS_GEMM_KERNELS][2];
@@ -244,7 +246,8 @@ static bool is_asked(const Composer *c, const Trial *t) {
 
 static void propose(Composer *c) {
     Finder s = {.plan = c->plan, .dims = c->plan->graph->dims};
-    /* A launch that was made leaves another one at its first one's place. */
+    /* A launch that was made is replaced by another launch at the same index, so the index
+     * stays. */
     for (uint32_t i = 0; i < c->plan->launches.n;) {
         const uint32_t n = GEMM_ROWS_GEMM_KERNELS;
         bool is_kept =
@@ -253,7 +256,7 @@ static void propose(Composer *c) {
     }
 }
 
-/* Whatever the result reads is there before the last kernel's place. */
+/* All inputs of the last kernel exist before its place. */
 const LaunchRules launch_rules_gemm_rows_gemm = {.mode = LAUNCH_GEMM_ROWS_GEMM,
                                                  .sets_space = true,
                                                  .is_at_last = true,

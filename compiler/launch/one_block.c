@@ -1,11 +1,11 @@
-/* Megakernels of one block: kernels so small that starting each takes longer than its work become
- * one launch. What passes between them stays in shared memory, and what they read is copied there
- * as the block begins, for all of them at once. Only kernels whose extents are all known take part:
- * the launch is the same for every size. The price decides, beside the launches that the kernels
- * would otherwise be in, unless a `fuse must` block cannot be kept otherwise.
+/* One-block launches: kernels so small that starting each takes longer than its work become one
+ * launch of one block. The buffers between them stay in shared memory, and their inputs are copied
+ * to shared memory at the start of the block, all at once. Only kernels with known extents take
+ * part, because the launch is the same for all sizes. The price decides, compared with the launches
+ * that the kernels would have otherwise, unless a `fuse must` block needs the launch.
  *
- * The longest runs of small kernels are tried first; a run that is not cheaper as one block is
- * split at the kernel that loses most. */
+ * The longest sequences of small kernels are tried first. If a sequence is not cheaper as one
+ * block, it is split at the kernel that loses most. */
 #include "launch/compose.h"
 #include "machine/tuning.h"
 #include "launch/trial.h"
@@ -18,10 +18,10 @@
 enum { N_SIZES = 3 };
 static const uint32_t block_threads[N_SIZES] = {512, 256, 128};
 
-/* Kernels are counted as those of the plan, which this mode does not move. */
+/* Kernels have their numbers in the plan, which this mode does not change. */
 typedef struct Runs {
     Composer *c;
-    uint8_t *sizes; /* per kernel: which of block_threads it has a schedule for (bit set) */
+    uint8_t *sizes; /* per kernel: bit set of the block_threads with a schedule for it */
 } Runs;
 
 static bool is_known(const Plan *plan, DimId dim, int64_t most) {
@@ -29,12 +29,13 @@ static bool is_known(const Plan *plan, DimId dim, int64_t most) {
     return dim_is_const(plan->graph->dims, dim, &value) && value <= most;
 }
 
-/* Where the costs of one block are compared: its kernels have no dims, but those around have. */
+/* The point at which prices are compared. The kernels of the launch have no dims, but kernels
+ * around it may. */
 static const int64_t *point_of(const Composer *c) {
     return c->points.dims[0];
 }
 
-/* Its variants in a block of `threads`: for aligned pointers, and the same for any. */
+/* Makes the kernel's variants in a block of `threads`: one for aligned pointers, one for any. */
 static bool make_variants(const Plan *plan, const Kernel *kernel, uint32_t threads,
                           Variant out[2]) {
     out[0] = kernel->variants[0];
@@ -52,7 +53,7 @@ static bool is_small(const Plan *plan, const Kernel *kernel) {
     DimId visits = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
     if (kernel->is_init || !kernel->n_variants || !is_known(plan, visits, LAUNCH_ONE_BLOCK_ELEMS) ||
         !is_known(plan, kernel_n_rows(kernel), LAUNCH_ONE_BLOCK_ELEMS))
-        return false; /* of nothing to visit there may be rows without number */
+        return false; /* a kernel without elements may have unlimited rows */
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
         if (!is_known(plan, buffer_bytes(dims, buffer), LAUNCH_ONE_BLOCK_ARG_BYTES)) return false;
@@ -79,7 +80,8 @@ static uint32_t kept_bytes(const Trial *t) {
     return launch_smem_offset(&t->together, trial_launch(t), NULL, UINT32_MAX, NULL);
 }
 
-/* Shared memory that the kernels use for their own, one after the other. */
+/* Bytes of shared memory that the kernels need for themselves; they use the same bytes one after
+ * the other. */
 static uint32_t static_bytes(const Composer *c, const Trial *t) {
     const Card *card = card_of_target(c->target);
     uint32_t most = 0;
@@ -94,7 +96,7 @@ static uint32_t static_bytes(const Composer *c, const Trial *t) {
     return most + most / 4 + LAUNCH_ONE_BLOCK_SLACK_BYTES;
 }
 
-/* Whether the kernel reads most of the buffer: only then is all of it worth copying. */
+/* Whether the kernel reads most of the buffer: only then is copying all of it worthwhile. */
 static bool is_worth_copying(const Composer *c, const Trial *t, const Kernel *kernel,
                              uint32_t buffer) {
     const Plan *plan = &t->together;
@@ -104,8 +106,8 @@ static bool is_worth_copying(const Composer *c, const Trial *t, const Kernel *ke
     return bytes <= LAUNCH_ONE_BLOCK_COPY_BYTES || read.bytes * 2 >= bytes;
 }
 
-/* What only the launch touches stays in shared memory, or there is no launch; then, in the order of
- * the kernels, what they read is copied as long as there is room. */
+/* Buffers that only the launch uses stay in shared memory; if they do not fit, there is no launch.
+ * Then inputs are copied, in the order of the kernels, as long as there is room. */
 static bool fill_smem(const Composer *c, Trial *t) {
     Launch *launch = trial_launch(t);
     uint32_t own = static_bytes(c, t);
@@ -136,7 +138,7 @@ static uint64_t copied_args(const Launch *launch, const Kernel *kernel) {
     return args;
 }
 
-/* Copies go 16 bytes at a time. */
+/* Requires alignment of copied arguments: copies go 16 bytes at a time. */
 static void align_copied(Trial *t) {
     for (uint32_t k = 0; k < trial_n_kernels(t); k++) {
         const Kernel *kernel = trial_kernel(t, k);
@@ -148,7 +150,7 @@ static void align_copied(Trial *t) {
     }
 }
 
-/* One variant is enough where the first asks nothing. */
+/* Drops the second variant if the first has no conditions. */
 static void drop_needless(Trial *t) {
     bool has_conditions = false;
     for (uint32_t k = 0; k < trial_n_kernels(t); k++) {
@@ -160,7 +162,7 @@ static void drop_needless(Trial *t) {
         trial_kernel(t, k)->n_variants = 1;
 }
 
-/* The widest block that all kernels have a schedule for. */
+/* Schedules the kernels in the widest block for which all have a schedule. */
 static ReasonId schedule(const Composer *c, Trial *t) {
     uint32_t n_args = 0, size = 0, n = trial_n_kernels(t);
     uint8_t sizes = UINT8_MAX;
@@ -187,9 +189,9 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     return REASON_NONE;
 }
 
-/* Judging. */
+/* Prices. */
 
-/* What the launch saves, in microseconds; finds the kernel that loses most by it. */
+/* The microseconds that the launch saves. Sets the kernel that loses most. */
 static double gain_of(const Composer *c, Trial *t) {
     const Card *card = card_of_target(c->target);
     const PlanCost *apart = cost_plan(c->scratch, &t->apart, card, point_of(c));
@@ -206,10 +208,10 @@ static double gain_of(const Composer *c, Trial *t) {
     return apart->us - together->us;
 }
 
-/* The cost of what is around the launches tried, with them as one launch or as they are, once the
- * rest is composed: kernels that need not wait for each other have blocks for all processors in a
- * parallel launch, not one, and may find their like outside. `*n_broken`: edges of the plan that
- * `fuse must` blocks want fused and that are not. */
+/* The price of the launches around those tried, with these as one launch or as they are, after the
+ * others are composed. Independent kernels may otherwise join a parallel launch, which uses all SMs
+ * and not one, or equal kernels outside. `*n_broken`: edges inside `fuse must` blocks that are
+ * stored. */
 static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_one,
                                     uint32_t *n_broken) {
     const Launch *launches = c->plan->launches.data;
@@ -235,16 +237,17 @@ static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
     return n_broken <= n_broken_before && with->us < prices_tie_us(without->us, n_saved);
 }
 
-/* Proposing. */
+/* Proposals. */
 
-/* The launches of kernels [begin, end), which are one kernel each. */
+/* The launches of kernels [begin, end), each with one kernel. */
 static void list_launches(const Plan *plan, uint32_t begin, uint32_t end, uint32_t *launches) {
     uint32_t first = (uint32_t)(plan_launch_of(plan, begin) - plan->launches.data);
     for (uint32_t k = 0; k < end - begin; k++) launches[k] = first + k;
 }
 
-/* Whether the run became a launch; otherwise what is before *stop is to be tried, and what is from
- * *next on: there is no room for the last kernel, or one that loses is left out. */
+/* Tries the kernels [begin, end). Returns whether they became a launch. Otherwise kernels before
+ * *stop and kernels from *next on remain to be tried: the last kernel did not fit, or a kernel that
+ * loses is left out. */
 static bool try_run(const Runs *r, uint32_t begin, uint32_t end, uint32_t *stop, uint32_t *next) {
     uint32_t launches[MAX_TRIAL_LAUNCHES] = {0};
     list_launches(r->c->plan, begin, end, launches);

@@ -1,27 +1,27 @@
-/* Recognising weights by what their primitives do. See online_softmax.h. */
+/* Recognises weights by their primitives. See online_softmax.h. */
 #include "launch/online_softmax.h"
 
 static const Scalar *get(const Kernel *kernel, ScalarId id) {
     return scalar_get(kernel->scalars, id);
 }
 
-/* Or a shorter form of it. */
+/* Whether the scalar is the primitive or a shorter form of it. */
 static bool is_prim(const Kernel *kernel, ScalarId id, PrimId prim) {
     const Scalar *s = get(kernel, id);
     return s->kind == SCALAR_PRIM && (s->prim == prim || prim_full(s->prim) == prim);
 }
 
-/* Whether power(a + b) is power(a) power(b), and power of -infinity 0. */
+/* Whether power(a + b) = power(a) power(b), and power(-infinity) = 0. */
 static bool is_power(PrimId prim) {
     return prim == PRIM_EXP || prim == PRIM_EXP2;
 }
 
-/* The result of reduction `slot` itself. */
+/* Whether the scalar is the unconverted result of reduction `slot`. */
 static bool is_result(const Kernel *kernel, ScalarId id, uint32_t slot) {
     return get(kernel, id)->kind == SCALAR_STAGE && get(kernel, id)->slot == slot;
 }
 
-/* Whether it hangs on the row's scores, constants and nothing else that a stage makes. */
+/* Whether the scalar depends on no reduction. */
 static bool is_early(const Kernel *kernel, ScalarId id) {
     const Scalar *s = get(kernel, id);
     bool is_it = s->kind != SCALAR_STAGE && s->kind != SCALAR_EXTREME;
@@ -43,7 +43,7 @@ static bool finds_slots(const Kernel *rows, OnlineSoftmax *online_softmax) {
            dtype_is_single(shift->acc) && dtype_is_single(total->acc);
 }
 
-/* weight / total, rounded; weight = power(x - shift). */
+/* Whether the last stage stores weight / total, rounded, with weight = power(x - shift). */
 static bool has_weights(const Kernel *rows, OnlineSoftmax *online_softmax) {
     const Stage *last = &rows->stages.data[2];
     const Reduce *shift = &rows->reduces.data[online_softmax->shift];
@@ -71,7 +71,7 @@ static bool is_float(const Kernel *kernel, ScalarId id) {
     return dtype_is_float(get(kernel, id)->dtype);
 }
 
-/* An infinity stays what it is from float to float alone. */
+/* The scalar without conversions between floats, which keep an infinity. */
 static ScalarId without_casts(const Kernel *kernel, ScalarId id) {
     while (get(kernel, id)->kind == SCALAR_CVT && is_float(kernel, id) &&
            is_float(kernel, get(kernel, id)->args[0]))
@@ -79,7 +79,7 @@ static ScalarId without_casts(const Kernel *kernel, ScalarId id) {
     return id;
 }
 
-/* Whether it is the axis's position plus a dim. */
+/* Whether the scalar is the axis's position plus a dim. */
 static bool is_position(const Kernel *kernel, ScalarId id, uint32_t axis, DimId *offset) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     const Scalar *s = get(kernel, id);
@@ -92,7 +92,8 @@ static bool is_position(const Kernel *kernel, ScalarId id, uint32_t axis, DimId 
     return atom.kind == ATOM_AXIS && atom.axis == axis;
 }
 
-/* Whether scores are -infinity in row m from column m + 1 + ahead on, and weights therefore 0. */
+/* Whether the scores in row m are -infinity from column m + 1 + ahead on, so that their weights are
+ * 0. */
 static bool is_limited(const Kernel *scores, const Kernel *rows,
                        const OnlineSoftmax *online_softmax, uint32_t passed, DimId *ahead) {
     DimTab *dims = indextab_dims(scalartab_indices(scores->scalars));

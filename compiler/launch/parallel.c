@@ -1,12 +1,13 @@
-/* Horizontal fusion: kernels of one graph of which none waits for another start as one grid (three
- * projections of one input, say), each with blocks of its own. A launch takes others where
- * launch/parallel_fit.h can schedule them as one and the price agrees: never where that makes them
- * more than 2 % slower than launches of their own at one of the points of cost_points, unless a
- * `fuse must` block has values of both. For GPUs: on a CPU a launch is a call. GEMMs by wgmma get
- * tiles for all kernels' tiles together.
+/* Horizontal fusion: independent kernels of one graph (three projections of one input, for example)
+ * run in one grid, each in its own blocks. A launch takes further kernels if launch/parallel_fit.h
+ * can schedule them together and the price agrees: at no point of cost_points may the launch be
+ * more than 2 % slower than separate launches. A `fuse must` block with values of both needs no
+ * price. GPU only, because a launch on a CPU is a function call. Tiles of wgmma GEMMs are chosen
+ * for the tiles of all kernels together.
  *
- * Each launch, in order, is held against those behind it that need not follow it: first all that it
- * may take together, since many fill the machine where two do not, then one by one. */
+ * Each launch, in order, is compared with the later launches that do not depend on it: first with
+ * all of them at once, because many kernels may fill the machine where two do not, then one by
+ * one. */
 #include "launch/parallel_fit.h"
 #include "machine/tuning.h"
 #include "launch/trial.h"
@@ -15,20 +16,20 @@
 
 typedef struct Searching {
     Composer *c;
-    uint32_t *made; /* per buffer: `round` where a kernel of it stores there */
-    uint32_t round; /* of looking for candidates */
+    uint32_t *made; /* per buffer: `round` if a kernel of this round stores it */
+    uint32_t round; /* number of the search for candidates */
 } Searching;
 
-/* Launches that could start with another one, and why they do not. */
+/* Launches that could join a launch, and why they do not. */
 typedef struct Candidates {
-    /* The first is the one that they could start with. */
+    /* The first is the launch that the others could join. */
     uint32_t launch[LAUNCH_PARALLEL_TRIES + 1];
-    Unjoined
-        apart[LAUNCH_PARALLEL_TRIES + 1]; /* REASON_NONE as long as nothing stands in the way */
+    Unjoined apart[LAUNCH_PARALLEL_TRIES + 1]; /* REASON_NONE: nothing forbids it so far */
     uint32_t n;
 } Candidates;
 
-/* Whether the kernel loads what is made in this round. Two that store to one buffer store apart. */
+/* Whether the kernel loads a buffer stored in this round. Two kernels that store parts of one
+ * buffer may run together. */
 static bool must_follow(const Searching *s, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (s->made[kernel->args.data[i]] == s->round &&
@@ -42,7 +43,7 @@ static void note_store(void *user, const Store *store) {
     s->made[store->buffer] = s->round;
 }
 
-/* What other values of the kernel lead to. */
+/* The kernel's last value, which names it in the ledger. */
 static NodeId value_of(const Kernel *kernel) {
     return kernel->nodes.n ? kernel->nodes.data[kernel->nodes.n - 1] : NODE_NONE;
 }
@@ -58,7 +59,7 @@ static void add_candidate(const Plan *plan, Candidates *to, uint32_t launch) {
     to->launch[to->n++] = launch;
 }
 
-/* Launches behind this one that load nothing stored from there on. */
+/* Finds later launches that load nothing stored from launch `first` on. */
 static void find_candidates(Searching *s, uint32_t first, Candidates *found) {
     const Plan *plan = s->c->plan;
     const Kernel *kernel = launch_kernel(plan, &plan->launches.data[first], 0);
@@ -75,7 +76,8 @@ static void find_candidates(Searching *s, uint32_t first, Candidates *found) {
     }
 }
 
-/* Behind the last kernel of its code, which is one body with it; else at the end. */
+/* The place after the last kernel with the same code, with which it is one body; otherwise the
+ * end. */
 static uint32_t place_of(const Kernel *kernels, uint32_t n) {
     for (uint32_t i = n; i-- > 0;)
         if (kernels[i].code == kernels[n].code) return i + 1;
@@ -98,7 +100,7 @@ static ReasonId add(const Composer *c, Trial *t) {
     return REASON_NONE;
 }
 
-/* Whether the blocks of all kernels together are a dim. */
+/* Checks that the blocks of all kernels together can be expressed as a dim. */
 static ReasonId schedule(const Composer *c, Trial *t) {
     (void)c;
     for (uint32_t v = 0; v < trial_kernel(t, 0)->n_variants; v++)
@@ -106,7 +108,7 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     return REASON_NONE;
 }
 
-/* Whether it computes a value of the block that the other does not compute again. */
+/* Whether the launch computes a value of the block that `other` does not recompute. */
 static bool has_own(const Plan *plan, const Launch *launch, const Launch *other, uint32_t block) {
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = launch_kernel(plan, launch, k);
@@ -120,7 +122,7 @@ static bool has_own(const Plan *plan, const Launch *launch, const Launch *other,
     return false;
 }
 
-/* Whether a `fuse must` block has values of both, so that no price keeps them apart. */
+/* Whether a `fuse must` block has values of both launches, so that prices do not matter. */
 static bool is_asked(const Composer *c, const Trial *t) {
     const Graph *graph = c->plan->graph;
     const Launch *a = &c->plan->launches.data[t->launches[0]],
@@ -132,8 +134,7 @@ static bool is_asked(const Composer *c, const Trial *t) {
     return false;
 }
 
-/* All candidates that the launch may take. False: that does not pay, or there are fewer than two.
- */
+/* Joins all candidates at once. Returns false if that does not pay or fewer than two fit. */
 static bool join_all(Composer *c, Candidates *candidates) {
     TrialResult result =
         launch_try(c, &launch_rules_parallel, candidates->launch, candidates->n, 3);
@@ -150,7 +151,7 @@ static void note_prices(const Composer *c, const TrialPrices *prices, Unjoined *
 }
 
 static void join_each(Composer *c, Candidates *candidates) {
-    uint32_t n_gone = 0; /* launches that joined lie no longer where they were */
+    uint32_t n_gone = 0; /* indices of launches have moved by the joined ones */
     for (uint32_t i = 1; i < candidates->n; i++) {
         if (candidates->apart[i].reason != REASON_NONE) continue;
         const uint32_t both[] = {candidates->launch[0], candidates->launch[i] - n_gone};

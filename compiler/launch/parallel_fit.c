@@ -1,9 +1,10 @@
-/* Variants of kernels side by side. See parallel_fit.h.
+/* Variants of kernels in a parallel launch. See parallel_fit.h.
  *
- * Both sides have their variants in order of preference, the last without conditions. A walk goes
- * down both lists at once. A variant with a condition on extents makes way for the next of its own
- * list; a variant with conditions on pointers alone stays as long as the other list goes on. So the
- * launch has variants for the sizes of either side, and few for unaligned pointers. */
+ * Both sides have their variants in order of preference; the last has no conditions. The function
+ * walks down both lists at once. After a variant with a condition on extents comes the next variant
+ * of its own list. A variant with conditions on pointers only stays as long as the other list
+ * continues. So the launch has variants for the sizes of both sides, and few for unaligned
+ * pointers. */
 #include "launch/parallel_fit.h"
 #include "machine/tuning.h"
 
@@ -11,11 +12,11 @@
 
 enum {
     MAX_BODY_TERMS = 4,
-    MAX_TERMS = 64 /* of a variant's condition: one for each argument, and those of each body */
+    MAX_TERMS = 64 /* terms of a condition: one per argument, and those of each body */
 };
 
-/* Tensor maps of the variant that has most. In a parallel launch there are no narrow tail tiles,
- * which have a map of their own. */
+/* The largest number of tensor maps of a variant. In a parallel launch there are no narrow tail
+ * tiles, which have a map of their own. */
 static uint32_t most_maps(const Kernel *kernel) {
     uint32_t most = 0;
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
@@ -48,9 +49,9 @@ ReasonId parallel_limits(const Kernel *kernels, uint32_t n, const Kernel *kernel
     return fits ? REASON_NONE : REASON_LAUNCH_FULL;
 }
 
-/* What the kernels of a launch agree in. */
+/* Properties that all kernels of a launch share. */
 
-/* Whether one loop can multiply the tiles of both. */
+/* Whether one loop can multiply the tiles of both kernels. */
 static bool multiply_alike(const Kernel *a, const Variant *of_a, const Kernel *b,
                            const Variant *of_b) {
     const GemmSched *s = &of_a->sched.gemm, *t = &of_b->sched.gemm;
@@ -77,19 +78,19 @@ static ReasonId go_together(const Kernel *a, const Variant *of_a, const Kernel *
 /* Pairs of variants. */
 
 typedef struct Pair {
-    uint32_t own, other; /* of the launch's variants, of the new kernel's */
+    uint32_t own, other; /* of the launch's variants; of the new kernel's */
 } Pair;
 
 typedef struct Pairs {
     const Plan *plan;
-    Kernel *kernels; /* `other` follows the n of them */
+    Kernel *kernels; /* the new kernel follows the n kernels */
     uint32_t n;
     Kernel *other;
     Pair pairs[MAX_VARIANTS];
     uint32_t n_pairs;
 } Pairs;
 
-/* Variants but the one that always applies; that one where there is no other. */
+/* The number of variants without the last one, which always applies; 1 if it is the only one. */
 static uint32_t n_preferred(const Kernel *kernel) {
     return kernel->n_variants > 1 ? kernel->n_variants - 1 : 1;
 }
@@ -109,7 +110,8 @@ static ReasonId match(const Pairs *p, Pair pair) {
                        &p->other->variants[pair.other]);
 }
 
-/* The next variants from `at` on that go together; false: there are none among the preferred. */
+/* Finds the next pair of variants from `at` on that can run together. Returns false if none of the
+ * preferred variants can. */
 static bool find_match(const Pairs *p, Pair *at) {
     uint32_t n_own = n_preferred(p->kernels), n_other = n_preferred(p->other);
     for (uint32_t away = 0; away < n_own + n_other; away++)
@@ -130,7 +132,8 @@ static bool has_conditions(const Pairs *p, Pair pair) {
     return has;
 }
 
-/* Goes down the lists that can go on, or those that ask something of extents. False: both end. */
+/* Advances the lists that can continue, or only those with a condition on extents. Returns false at
+ * the end of both. */
 static bool go_on(const Pairs *p, Pair *at) {
     bool own = at->own + 1 < n_preferred(p->kernels);
     bool other = at->other + 1 < n_preferred(p->other);
@@ -153,7 +156,7 @@ static void find_pairs(Pairs *p) {
     p->pairs[p->n_pairs++] = last;
 }
 
-/* One loop counts the tiles of all. */
+/* One loop counts the tiles of all kernels, so all use wide indices if one does. */
 static void widen_alike(const Pairs *p, uint32_t v) {
     bool is_wide = p->other->variants[v].sched.is_wide;
     for (uint32_t k = 0; k < p->n; k++)
@@ -177,8 +180,8 @@ static void set_variants(const Pairs *p, const Composer *c) {
     }
 }
 
-/* What a kernel of the same code has is for this one too: they are one body. False: there is none.
- */
+/* Takes the variants of a kernel with the same code, because they are one body. Returns false if
+ * there is none. */
 static bool take_variants(const Composer *c, Kernel *kernels, uint32_t n) {
     for (uint32_t k = 0; k < n; k++) {
         if (kernels[k].code != kernels[n].code) continue;
@@ -198,7 +201,7 @@ static ReasonId pair_variants(const Composer *c, const Plan *plan, Kernel *kerne
     return REASON_NONE;
 }
 
-/* The machine is filled by other tiles than those of each GEMM alone. */
+/* Together the GEMMs fill the machine with other tiles than each alone. */
 ReasonId parallel_add(const Composer *c, const Plan *plan, Kernel *kernels, uint32_t n) {
     if (kernels->form != kernels[n].form) return REASON_OTHER_LOOPS;
     if (!form_info(kernels->form)->multiplies) return pair_variants(c, plan, kernels, n);

@@ -1,10 +1,9 @@
-/* Sequences: a GEMM and the kernels that consume its result at the place where it is made run in
- * the same blocks, one after the other. The result stays in shared memory; where that has no room,
- * or other kernels read it too, the block that stored it reads it back from global memory. The
- * consumer may be another GEMM of the same extents (the two halves of a gated unit) or reductions
- * over whole rows, where a tile holds them. GEMMs by wgmma of one lhs run at once, and what passes
- * between them stays in registers, though it may be stored besides; so do GEMMs of one lhs on a
- * CPU. */
+/* Sequences: a GEMM and kernels that read its result at the same position run in the same blocks,
+ * one after the other. The result stays in shared memory. If it does not fit, or other kernels read
+ * it too, the block that stored the result reads it back from global memory. The consumer may be
+ * another GEMM of the same extents (a dual GEMM), or a row kernel, if a tile holds whole rows.
+ * wgmma GEMMs with one lhs run at once and keep the values between them in registers, even if the
+ * values are stored too; so do GEMMs with one lhs on a CPU. */
 #include "launch/sequence_state.h"
 #include "plan/access.h"
 
@@ -16,9 +15,9 @@ static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
     return NULL;
 }
 
-/* Whether the kernel multiplies what is in the buffer: a block fetches operands for all of its tile
- * before the first element of what it makes is there. Of an axis of k of one element the index does
- * not tell. */
+/* Whether the kernel reads the buffer as a matmul operand. A block fetches operands for its whole
+ * tile before the first element of its result exists. With a k of one element the index alone does
+ * not show it. */
 static bool is_operand(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
     if (!form_info(kernel->form)->multiplies) return false;
     ArenaMark mark = arena_mark(scratch);
@@ -32,7 +31,7 @@ static bool is_operand(Arena *scratch, const Kernel *kernel, uint32_t buffer) {
     return is;
 }
 
-/* Whether all loads of the buffer are where the kernel's own loops stand. */
+/* Whether all loads of the buffer are at the position of the kernel's own loops. */
 static bool reads_in_place(const Composer *c, const Kernel *kernel, uint32_t buffer) {
     uint32_t n =
         kernel->n_parallel + (form_info(kernel->form)->reduces_rows ? kernel->n_reduced : 0);
@@ -40,15 +39,15 @@ static bool reads_in_place(const Composer *c, const Kernel *kernel, uint32_t buf
     return access_reads(c->plan, kernel, &axes, buffer) && !is_operand(c->scratch, kernel, buffer);
 }
 
-/* A sequence so far and a kernel that may continue it, in the composer's plan. */
+/* A sequence and a kernel that may continue it, in the composer's plan. */
 typedef struct Pair {
     const Plan *plan;
     const Launch *launch;
     const Kernel *consumer;
 } Pair;
 
-/* Whether a block of the consumer takes of the buffer just what the same block of the sequence
- * made. */
+/* Whether each block of the consumer reads from the buffer exactly the elements that the same block
+ * of the sequence stored. */
 static bool passes(const Composer *c, const Pair *pair, uint32_t buffer) {
     const Plan *plan = pair->plan;
     NodeId node = plan->buffers.data[buffer].node;
@@ -67,16 +66,16 @@ static bool passes(const Composer *c, const Pair *pair, uint32_t buffer) {
     return false;
 }
 
-/* Whether the consumer takes anything of what the sequence makes: most kernels of a large graph do
- * not, and to ask for all that they take would be long. */
+/* Whether the consumer reads a result of the sequence. Most kernels of a large graph do not, so
+ * this cheap test comes first. */
 static bool goes_on(const Pair *pair) {
     for (uint32_t i = 0; i < pair->consumer->args.n; i++)
         if (launch_stores_to(pair->plan, pair->launch, pair->consumer->args.data[i])) return true;
     return false;
 }
 
-/* Whether what the consumer takes is there: made before the sequence, or by the same blocks. At
- * least one buffer must be the latter. `end`: the consumer's place among the kernels. */
+/* Whether all inputs of the consumer exist: computed before the sequence, or by the same blocks. At
+ * least one must be the latter. `end`: the consumer's index among the kernels. */
 static bool has_operands(const Composer *c, const Pair *pair, uint32_t end) {
     const Kernel *kernels = pair->plan->kernels.data, *consumer = pair->consumer;
     uint32_t n_passed = 0, first = pair->launch->first;
@@ -120,13 +119,13 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     return REASON_NONE;
 }
 
-/* Whether a contract of the source asks for what passes to the consumer. */
+/* Whether a `fuse must` block contains a value that passes to the consumer. */
 static bool is_asked(const Composer *c, const Trial *t) {
     uint32_t n = trial_n_kernels(t);
     return trial_is_asked_to_pass(c, t, n, n - 1);
 }
 
-/* What would have passed is stored since that is faster. */
+/* Records that the values are stored because that is faster. */
 static void note_slower(const Composer *c, uint32_t launch, uint32_t next) {
     Plan pair = *c->plan;
     Launch both = c->plan->launches.data[launch];
@@ -140,7 +139,7 @@ static void note_slower(const Composer *c, uint32_t launch, uint32_t next) {
     launch_set_passed_edges(c->plan, &pair, &both, both.n, EDGE_STORED, REASON_SLOWER);
 }
 
-/* Greedy: the product takes the first kernel that can continue it, if the price agrees. */
+/* Greedy: the GEMM takes the first kernel that can continue it, if the price agrees. */
 static void grow(Composer *c, uint32_t first) {
     for (uint32_t next = first + 1; next < c->plan->launches.n; next++) {
         const Launch *launches = c->plan->launches.data;
@@ -161,7 +160,7 @@ static void propose(Composer *c) {
     }
 }
 
-/* The context: one launch may make what the product reads, one a bias. */
+/* The context of a price is two launches: one may compute the matmul's input, one a bias. */
 const LaunchRules launch_rules_sequence = {.mode = LAUNCH_SEQUENCE,
                                            .n_context = 2,
                                            .sets_space = true,

@@ -1,10 +1,10 @@
-/* Products that continue a product. See sequence_state.h. */
+/* GEMMs that continue a GEMM. See sequence_state.h. */
 #include "launch/sequence_state.h"
 
 #include "template/wgmma.h"
 #include "schedule/schedule.h"
 
-enum { MAX_GEMMS = WGMMA_MAX_GEMMS }; /* at once; on a CPU judged */
+enum { MAX_GEMMS = WGMMA_MAX_GEMMS }; /* at once; judged for a CPU */
 
 static bool may_join_products(const Kernel *kernel) {
     bool may = false;
@@ -13,7 +13,7 @@ static bool may_join_products(const Kernel *kernel) {
     return may;
 }
 
-/* The same threads or register tiles for the same results. */
+/* Whether both GEMMs use the same threads, or register tiles, for the same elements. */
 static bool has_same_mainloop(const Sched *a, const Sched *b) {
     GemmSched s = sched_gemm(a), t = sched_gemm(b);
     CpuGemmSched u = sched_cpu_gemm_params(a), v = sched_cpu_gemm_params(b);
@@ -29,7 +29,7 @@ static bool has_same_tiles(const Sched *a, const Sched *b) {
            a->cluster == b->cluster;
 }
 
-/* The same blocks, tile by tile and variant by variant; where they multiply at once, the same
+/* Whether both variants have the same blocks and tiles and, if the GEMMs run at once, the same
  * mainloop. */
 static bool goes_with(const Variant *a, const Variant *b) {
     bool are_at_once = template_info(a->sched.template)->joins_products;
@@ -45,7 +45,7 @@ static bool all_go_with(const Kernel *first, const Kernel *consumer) {
     return true;
 }
 
-/* Indices of both are computed once. */
+/* Indices of both GEMMs are computed once, so both are wide if one is. */
 static void widen_alike(Kernel *const *kernels, uint32_t n) {
     for (uint32_t v = 0; v < kernels[0]->n_variants; v++) {
         bool is_wide = false;
@@ -54,7 +54,8 @@ static void widen_alike(Kernel *const *kernels, uint32_t n) {
     }
 }
 
-/* Where blocks multiply for all products at once, tiles are chosen anew for as many products. */
+/* Gives the GEMMs matching variants. If blocks run all GEMMs at once, tiles are chosen again for
+ * their number. */
 static bool join_gemms(const Composer *c, Trial *t) {
     Kernel *kernels[MAX_GEMMS], *first = sequence_first(t), *consumer = sequence_consumer(t);
     uint32_t n = trial_n_kernels(t);
@@ -79,7 +80,7 @@ bool sequence_is_tiled(const Kernel *kernel) {
     return is_tiled;
 }
 
-/* Whether one loop along k multiplies for both, and their tiles stay in registers. */
+/* Whether one loop along k can multiply for both and keep both tiles in registers. */
 static bool are_at_once(const Kernel *a, const Kernel *b) {
     return may_join_products(a) && may_join_products(b);
 }

@@ -1,11 +1,12 @@
-/* What it is worth that a reader runs in the blocks of its product. See sequence_state.h. */
+/* Prices of a reader that runs in the blocks of its GEMM. See sequence_state.h. */
 #include "launch/sequence_state.h"
 #include "ir/subgraph.h"
 
 enum { BLOCK_COLUMNS = 64 };
 
-/* Products by themselves have tiles of more widths than several at once: for extents that are not
- * known, how full the last wave of such tiles is at some of them says nothing of others. */
+/* Keeps only tile widths that a dual GEMM has too. A single GEMM has more widths; with unknown
+ * extents, how full the last wave of such a tile is at some sizes says nothing about other
+ * sizes. */
 static void keep_common_widths(Kernel *kernel) {
     uint32_t n = 0;
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
@@ -24,7 +25,7 @@ static bool are_at_once(const Kernel *kernel) {
     return are;
 }
 
-/* What the sequence computes, as a graph of its own. */
+/* The nodes that the sequence computes, as a graph. */
 static const Graph *subgraph(const Composer *c, const Trial *t) {
     const Graph *graph = c->plan->graph;
     bool *in = arena_array(c->scratch, bool, graph->nodes.n);
@@ -45,7 +46,7 @@ static const Graph *subgraph(const Composer *c, const Trial *t) {
     return subgraph_of(c->scratch, graph, in, out).graph;
 }
 
-/* Of the launch without its context, beside one kernel for each op. */
+/* Whether the launch, without its context, is no slower than one kernel per op. */
 static bool is_no_slower_than_ops(const Composer *c, const Trial *t) {
     Plan alone = plan_excerpt(c->scratch, &t->together, t->n_context, 1);
     Prices together = prices_of_plan(c->scratch, &alone, c->target, &c->points), ops;

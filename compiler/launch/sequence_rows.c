@@ -1,4 +1,4 @@
-/* Rows that continue a product. See sequence_state.h. */
+/* Row kernels that continue a GEMM. See sequence_state.h. */
 #include "launch/sequence_state.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-/* what narrower elements are computed in takes as many registers */
+/* narrower elements are computed in as many registers */
 enum { ROW_LEAST_BYTES = 2 };
 
-/* Columns of the product that opens the launch, at most. */
+/* The largest number of columns of the sequence's first GEMM. */
 static int64_t most_columns(const Composer *c, const Trial *t) {
     const Kernel *first = sequence_first(t);
     return dim_hi(c->plan->graph->dims, kernel_axis_extent(first, gemm_axis_n(first)));
@@ -32,7 +32,7 @@ bool sequence_has_rows(const Composer *c, const Trial *t) {
 
 /* GPU. */
 
-/* What the vectors of a row are whole multiples of, where the variant applies. */
+/* A number of which the row length is a multiple where the variant applies. */
 static int64_t multiple_of_row(const Trial *t, const Variant *of_first) {
     const Kernel *first = sequence_first(t);
     DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
@@ -40,7 +40,7 @@ static int64_t multiple_of_row(const Trial *t, const Variant *of_first) {
     return asked > 1 ? asked : dim_multiple(t->together.graph->dims, extent);
 }
 
-/* As many elements as one access has of the widest that the consumer takes or stores. */
+/* The elements of one access of the widest dtype that the consumer loads or stores. */
 static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
     const Kernel *consumer = sequence_consumer(t);
     uint32_t widest = ROW_LEAST_BYTES;
@@ -53,8 +53,8 @@ static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
     return lanes;
 }
 
-/* A few threads for each of at most `n` elements, so that a warp has several rows at once, whose
- * steps wait for one another; but no more rows than there are. */
+/* A few threads per row of at most `n` elements, so that a warp has several independent rows at
+ * once, but not more rows than exist. */
 static uint32_t sequence_threads_per_row(const Sched *first, uint32_t lanes, int64_t n) {
     uint32_t warp_rows = first->gemm.tile_m * WARP_THREADS / first->threads;
     if (template_info(first->template)->uses_copy_engine) warp_rows = WGMMA_EPILOGUE_ROWS;
@@ -66,7 +66,7 @@ static uint32_t sequence_threads_per_row(const Sched *first, uint32_t lanes, int
     return threads_per_row;
 }
 
-/* The last variant must ask nothing of pointers. */
+/* The row kernel's variant. The last variant must have no conditions on pointers. */
 static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_last, int64_t n) {
     const Kernel *consumer = sequence_consumer(t);
     Variant variant = *of_first;
@@ -88,7 +88,7 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     return variant;
 }
 
-/* The one that always applies: rows that a unit has whole are short enough for it. */
+/* The variant without conditions: rows in one work unit are short enough for it. */
 static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
     const Kernel *consumer = sequence_consumer(t);
     Variant variant = consumer->variants[consumer->n_variants - 1];
@@ -96,14 +96,13 @@ static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
     return variant;
 }
 
-/* Whether a block of the variant has whole rows; of a cluster that shares one row's chains one
- * block has it. */
+/* Whether a block of the variant has whole rows. In a cluster that splits k no block has. */
 static bool leaves_rows(const Variant *variant, int64_t n) {
     return !template_info(variant->sched.template)->cluster_splits_k &&
            sched_tile(&variant->sched).n >= n;
 }
 
-/* Bytes of a row that pass from the launch to the consumer alone. */
+/* Bytes of a row that pass from the launch to the consumer only. */
 static uint32_t row_bytes(const Composer *c, const Trial *t) {
     const Kernel *consumer = sequence_consumer(t);
     int64_t bytes = 0;

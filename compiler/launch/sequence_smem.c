@@ -1,12 +1,13 @@
-/* Room on chip for what passes between phases on a GPU. See sequence_state.h. */
+/* Shared memory for the buffers between the kernels of a sequence on a GPU. See
+ * sequence_state.h. */
 #include "launch/sequence_state.h"
 #include "machine/card.h"
 #include "machine/tuning.h"
 #include "cost/kernel/template.h"
 #include "template/wgmma.h"
 
-/* Deep stages give way to what is on chip, so that a block has what every target's blocks may.
- * Where wgmma is, they have done so already. */
+/* Removes pipeline stages until the block's shared memory fits every target's blocks. Variants of
+ * wgmma have done so already. */
 static void make_room(Variant *variant, uint32_t kept_bytes) {
     Sched *sched = &variant->sched;
     if (template_info(sched->template)->uses_copy_engine) return;
@@ -29,7 +30,7 @@ void sequence_set_kept_bytes(Trial *t) {
     for (uint32_t v = 0; v < first->n_variants; v++) {
         Variant *variant = &first->variants[v];
         if (template_info(variant->sched.template)->uses_copy_engine && is_at_once)
-            continue; /* it passes in registers */
+            continue; /* it stays in registers */
         variant->kept_shared_bytes =
             launch_smem_offset(&t->together, launch, &variant->sched, UINT32_MAX, NULL);
         for (uint32_t k = 0; k < launch->n; k++)
@@ -38,7 +39,8 @@ void sequence_set_kept_bytes(Trial *t) {
     }
 }
 
-/* What a block of the GEMM must have beside what is on chip, of its own or dynamic. */
+/* Bytes of shared memory, static or dynamic, that a block of the GEMM needs in addition to the
+ * buffers. */
 static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
     const Sched *sched = &variant->sched;
     GemmSched gemm = sched_gemm(sched);

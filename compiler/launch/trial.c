@@ -20,7 +20,7 @@ static void push_both(const Composer *c, Trial *t, uint32_t launch) {
     push_launch(c->scratch, &t->together, c->plan, launch);
 }
 
-/* The launches right ahead of this one, of the same run. */
+/* The number of launches right before this one, at most `most`, that belong to the same run. */
 static uint32_t count_context(const Composer *c, uint32_t most, uint32_t launch) {
     uint32_t n = 0;
     const Launch *launches = c->plan->launches.data;
@@ -100,7 +100,7 @@ bool trial_is_private(const Composer *c, const Trial *t, uint32_t buffer) {
     return true;
 }
 
-/* Judging. */
+/* Prices and contracts. */
 
 static Prices price_of(const Composer *c, const Plan *plan) {
     return prices_of_plan(c->scratch, plan, c->target, &c->points);
@@ -129,7 +129,7 @@ bool launch_has_own_kernel(const Plan *plan, const Kernel *kernel) {
     return false;
 }
 
-/* Whether the kernel computes something of the value that is in the `fuse must` block. */
+/* Whether the kernel computes a user of the value in the `fuse must` block. */
 static bool has_user(const Graph *graph, const Kernel *kernel, NodeId value, uint32_t block) {
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         NodeId id = kernel->nodes.data[i];
@@ -156,7 +156,7 @@ bool trial_is_asked_to_pass(const Composer *c, const Trial *t, uint32_t n, uint3
     return false;
 }
 
-/* Keeping. */
+/* Applying the result. */
 
 void launch_set_passed_edges(Plan *plan, const Plan *from, const Launch *launch, uint32_t n,
                              EdgeVerdict verdict, ReasonId reason) {
@@ -178,8 +178,8 @@ void launch_set_passed_edges(Plan *plan, const Plan *from, const Launch *launch,
     }
 }
 
-/* Of values that are in no memory. A user in a `fuse never` block that the value makes no
- * difference to reads none of it. */
+/* Sets the edges of a buffer that is not in global memory. A user in a `fuse never` block that does
+ * not depend on the value does not read it. */
 static void set_edges_of(Plan *plan, const Buffer *buffer) {
     for (uint32_t e = 0; e < plan->edges.n; e++) {
         Edge *edge = &plan->edges.data[e];
@@ -214,7 +214,7 @@ static void put_launch(Plan *to, const Plan *from, const Launch *launch, uint32_
     to->launches.data[(*at)++] = own;
 }
 
-/* The launches from the first tried to the last, with those tried as one. */
+/* Makes the tried launches one launch, in the range from the first to the last of them. */
 static void join(const Trial *t, Arena *scratch, Plan *plan, uint32_t begin, uint32_t end) {
     Plan before = plan_excerpt(scratch, plan, begin, end - begin);
     bool is_at_last = t->rules->is_at_last;
@@ -233,8 +233,8 @@ static void join(const Trial *t, Arena *scratch, Plan *plan, uint32_t begin, uin
     plan->launches.n -= end - at;
 }
 
-/* Puts the launch into `plan`, launches of the composer's plan from `first` on or that plan itself,
- * and marks the edges that it fuses. What the plan keeps goes to the arena. */
+/* Puts the launch into `plan`, which is the composer's plan or its launches from `first` on, and
+ * marks the edges that the launch fuses. Memory that the plan keeps is allocated in `arena`. */
 static void apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint32_t first) {
     uint32_t begin = t->launches[0] - first, end = t->launches[t->n_launches - 1] + 1 - first;
     join(t, scratch, plan, begin, end);
@@ -254,7 +254,7 @@ Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uin
     Plan around = plan_excerpt(c->scratch, c->plan, first, n);
     around.buffers.data = arena_copy(c->scratch, c->plan->buffers.data,
                                      c->plan->buffers.n * sizeof *around.buffers.data);
-    if (!around.graph->fixed_kernels.n) around.edges.n = 0; /* no block asks for them */
+    if (!around.graph->fixed_kernels.n) around.edges.n = 0; /* no block needs them */
     around.edges.data =
         arena_copy(c->scratch, around.edges.data, around.edges.n * sizeof *around.edges.data);
     if (t) apply(t, c->scratch, c->scratch, &around, first);
@@ -263,7 +263,7 @@ Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uin
     return around;
 }
 
-/* Whether `fuse must` blocks ask for the launch, whatever it costs. */
+/* Whether `fuse must` blocks need the launch, at any price. */
 static bool is_asked(Composer *c, const Trial *t) {
     if (!c->n_broken) return t->rules->is_asked && t->rules->is_asked(c, t);
     Plan plan = trial_compose_around(c, t, 0, c->plan->launches.n);
