@@ -39,15 +39,11 @@ typedef struct Survey {
 } Survey;
 
 static const char *template_name(Arena *arena, const Plan *plan, const Launch *launch) {
-    static const char *const modes[] = {[LAUNCH_SINGLE] = "",
-                                        [LAUNCH_PARALLEL] = "part of ",
-                                        [LAUNCH_SEQUENCE] = "phase of ",
-                                        [LAUNCH_ONE_BLOCK] = "turn of ",
-                                        [LAUNCH_GEMM_ROWS_GEMM] = "relay of "};
+    const char *word = launch_mode_info(launch->mode)->word;
     const Kernel *first = launch_kernel(plan, launch, 0);
     bool has_engine = first->form == FORM_GEMM;
-    return str_format(arena, "%s%s%s%s", modes[launch->mode], explain_form_name(first->form),
-                      has_engine ? " by " : "",
+    return str_format(arena, "%s%s%s%s%s", word ? word : "", word ? " of " : "",
+                      explain_form_name(first->form), has_engine ? " by " : "",
                       has_engine ? engine_info(sched_engine(&first->variants[0].sched))->name : "");
 }
 

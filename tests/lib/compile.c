@@ -40,7 +40,7 @@ static fusec_status print_messages(Driver *driver, void *user) {
 
 bool compile_source(Compiled *compiled, const char *source, const Target *target,
                     CompileMode mode) {
-    DriverOptions options = {.kind = target->device == DEVICE_GPU ? FUSEC_PTX : FUSEC_OBJECT,
+    DriverOptions options = {.kind = driver_artifact_kind(target),
                              .target = target,
                              .is_fast = compile_fast,
                              .no_fuse = mode != COMPILE_FUSED,
@@ -64,6 +64,6 @@ void compile_free(Compiled *compiled) {
 
 bool compile_target_runs(const Target *target) {
     const Target *native = codegen_native_cpu();
-    if (target->device == DEVICE_GPU) return true;
+    if (target->ptx_version) return true;
     return native && target->vector_bytes <= native->vector_bytes;
 }

@@ -101,7 +101,7 @@ ProofName prove_named(const Proof *proof) {
 const char *prove_rows(FaultId id, const char *target) {
     if (!strstr(fault_info(id)->source, "dim H ")) return NULL;
     const Target *on = target_by_name(target);
-    return on && on->device == DEVICE_GPU ? "--dim=H=32768" : "--dim=H=32";
+    return on && on->has->blocks ? "--dim=H=32768" : "--dim=H=32";
 }
 
 bool prove_fault(Proof *proof, FaultId id, const char *target, Text *report) {

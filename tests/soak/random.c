@@ -92,7 +92,7 @@ static Outcome outcome_here(const Reduction *r, const char *source) {
 
 /* On the CPU in a process of its own, so that a crash can be looked at too. */
 static Outcome find_outcome(const Reduction *r, const char *source) {
-    if (r->target->device == DEVICE_GPU) return outcome_here(r, source);
+    if (r->target->ptx_version) return outcome_here(r, source);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {

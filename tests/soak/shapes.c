@@ -19,10 +19,8 @@ typedef struct Limits {
     uint32_t n_shapes; /* of a program */
     int64_t elems, work, judged_elems, judged_work;
 } Limits;
-static const Limits limits_of[] = {
-    [DEVICE_CPU] = {8, 1 << 16, 1 << 21, 1 << 14, 1 << 18},
-    [DEVICE_GPU] = {20, 1 << 21, 1 << 29, 1 << 16, 1 << 20},
-};
+static const Limits core_limits = {8, 1 << 16, 1 << 21, 1 << 14, 1 << 18};
+static const Limits wide_limits = {20, 1 << 21, 1 << 29, 1 << 16, 1 << 20};
 static const Limits small_limits = {2, 1 << 19, 1 << 25, 1 << 14, 1 << 18}; /* of an emulator */
 
 typedef struct Shapes {
@@ -356,9 +354,11 @@ static bool run_target(Soak *soak, const Target *target) {
     Shapes shapes = {.soak = soak,
                      .target = target,
                      .against = soak->against ? soak->against : target,
-                     .limits = soak->is_small ? &small_limits : &limits_of[target->device],
+                     .limits = soak->is_small       ? &small_limits
+                               : target->has->cores ? &core_limits
+                                                    : &wide_limits,
                      .count = {.arena = soak->arena}};
-    if (target->device == DEVICE_GPU && !(shapes.noise = noise_new(soak->arena, target, &why)))
+    if (target->ptx_version && !(shapes.noise = noise_new(soak->arena, target, &why)))
         printf("soak: nothing runs beside the kernels: %s\n", why);
     bool is_good = true;
     if (soak->one_shape)

@@ -187,7 +187,7 @@ static void choose_targets(Soak *soak) {
     static const TargetId gpus[] = {TARGET_SM_90A, TARGET_SM_80};
     if (soak->target_name) {
         soak->targets[soak->n_targets++] = target_by_name(soak->target_name);
-        soak->is_cuda = soak->targets[0]->device == DEVICE_GPU;
+        soak->is_cuda = soak->targets[0]->ptx_version != NULL;
         return;
     }
     for (int i = 0; i < 2; i++) {
