@@ -5,7 +5,7 @@
 
 #define HAS(fact) (1u << FACT_##fact)
 enum {
-    GPU_SHIFT = 16, /* in the column of modes */
+    GPU_SHIFT = 16, /* shift in the column of modes */
     FACTS_OF_GRAPH = HAS(AST) | HAS(GRAPH) | HAS(SEGMENTS)
 };
 _Static_assert((int)MODE_COUNT <= GPU_SHIFT, "the modes of a pass are two bit sets of 16");
@@ -102,7 +102,7 @@ static bool run_pass(const Planning *p, PassId pass) {
     return false;
 }
 
-/* What passes behind this one leave is not true any more. */
+/* A pass invalidates the facts of all later passes and establishes its own. */
 static void note_facts(Planning *p, PassId pass) {
     for (int later = (int)pass; later < PASS_COUNT; later++) p->facts &= ~passes[later].leaves;
     p->facts |= passes[pass].leaves;

@@ -1,10 +1,11 @@
-/* The pipeline: which passes make a plan of a graph, in which order, and the one function that runs
- * them.
+/* The pipeline: the passes that turn a graph into a plan, their order, and the one function that
+ * runs them.
  *
- * passes.def is the list. Compilation runs all of it. Search, advice, prices of one kernel for each
- * op and trials inside passes run parts of it, in a mode of modes.def, on plans of their own. The
- * functions are in the folders of the passes, which lie above this one. Two tables hand them down:
- * of the passes that make plans (search/passes.h) and of the driver's own passes. */
+ * passes.def lists the passes. Compilation runs all of them. Search, advice, prices of one kernel
+ * per op, and trials inside passes run parts of the list, in a mode of modes.def, on plans of their
+ * own. The functions are in the folders of the passes, which include this folder and not the other
+ * way round. Two tables provide the functions: one of the passes that make plans (search/passes.h),
+ * one of the driver's own passes. */
 #ifndef FUSEC_PIPELINE_PIPELINE_H
 #define FUSEC_PIPELINE_PIPELINE_H
 
@@ -33,14 +34,14 @@ typedef enum PlanMode {
 
 typedef enum {
     SCOPE_EACH,  /* the pass works on one graph */
-    SCOPE_ALL,   /* on every graph of the program */
-    SCOPE_DRIVER /* the same; the pass is the driver's own */
+    SCOPE_ALL,   /* the pass works on all graphs of the program */
+    SCOPE_DRIVER /* like SCOPE_ALL, for a pass of the driver */
 } PassScope;
 
 typedef struct PassInfo {
     const char *name, *extension, *doc;
     uint32_t requires, leaves; /* facts, bit sets */
-    uint32_t modes, gpu_modes; /* in which it runs, bit sets: for every target; for a GPU */
+    uint32_t modes, gpu_modes; /* modes in which it runs, bit sets: every target; GPUs */
     PassScope scope;
 } PassInfo;
 const PassInfo *pass_info(PassId pass);
@@ -50,7 +51,7 @@ typedef struct ModeInfo {
     bool fuses, rewrites;
 } ModeInfo;
 const ModeInfo *mode_info(PlanMode mode);
-/* The modes of launches that are tried, a bit set over LaunchMode. */
+/* The launch modes that the mode tries, a bit set of LaunchMode. */
 uint32_t mode_launches(PlanMode mode);
 
 typedef struct FactInfo {
@@ -58,19 +59,19 @@ typedef struct FactInfo {
 } FactInfo;
 const FactInfo *fact_info(Fact fact);
 
-/* A graph and what passes make of it. */
+/* A graph and the results of passes on it. */
 typedef struct PlanUnit {
     Graph *graph;
-    const Decisions *decisions; /* or NULL: nothing is asked */
+    const Decisions *decisions; /* NULL: no directives */
     Plan *plan;                 /* NULL before PASS_FUSE */
 } PlanUnit;
 
 typedef struct Planning Planning;
-/* A pass. False: it has reported an error. */
+/* A pass. It returns false if it has reported an error. */
 typedef bool PassEach(const Planning *p, PlanUnit *unit);
 typedef bool PassAll(const Planning *p);
 
-/* Functions of passes: one of the two for each pass that the table has. */
+/* The functions of passes: one of the two for each pass of the table. */
 typedef struct PassTable {
     struct {
         PassEach *each;
@@ -78,36 +79,37 @@ typedef struct PassTable {
     } passes[PASS_COUNT];
 } PassTable;
 
-/* What a run of the pipeline works on. */
+/* The state of a run of the pipeline. */
 struct Planning {
     const PassTable *planning; /* the passes that make plans */
-    const PassTable *driver;   /* the driver's own; NULL: none of them is run */
+    const PassTable *driver;   /* the driver's own; NULL: they do not run */
     const Target *target;
     PlanMode mode;
-    bool may_rewrite; /* the program allows arithmetic to be rewritten */
-    Arena *arena;     /* of what passes make */
-    Arena *scratch;   /* another one, of what a pass needs while it runs; NULL: it needs none */
-    Arena *trial;     /* the same for plans that PASS_SPLIT_K makes; else NULL */
+    bool may_rewrite; /* the program allows rewrites of arithmetic */
+    Arena *arena;     /* for the results of passes */
+    Arena *scratch;   /* another arena, for temporary data; may be NULL */
+    Arena *trial;     /* another arena, for trial plans of PASS_SPLIT_K; else NULL */
     Diags *diags;
     PlanUnit *units;
     uint32_t n_units;
-    uint32_t facts; /* that hold: a bit set */
+    uint32_t facts; /* facts that hold, a bit set */
     void *user;     /* the driver */
-    /* Called after each pass, or NULL. */
+    /* Called after each pass; may be NULL. */
     void (*after)(const Planning *p, PassId pass, double seconds);
 };
 
-/* Runs the passes from `from` to `to`, both included, that the mode has. A pass whose requirements
- * do not hold is an internal error. False: a pass has reported an error, and none behind it ran. */
+/* Runs the passes of the mode from `from` to `to`, both included. A pass whose required facts do
+ * not hold is an internal error. Returns false if a pass has reported an error; then no later pass
+ * has run. */
 bool pipeline_run(Planning *p, PassId from, PassId to);
 
-/* A copy of the graph for a trial: passes may give its copy of the dims symbols of their own. */
+/* A copy of the graph for a trial: passes may add symbols to its copy of the dims. */
 Graph *graph_for_trial(Arena *arena, const Graph *graph);
-/* The plan of a graph for a trial, as far as `to`: for the target of `like`, without reports; NULL:
- * it cannot be. Arenas as in Planning. */
+/* Plans a graph for a trial, up to pass `to`, for the target of `like`, without diagnostics.
+ * Returns NULL if it cannot be planned. The arenas are as in Planning. */
 Plan *pipeline_try(const Planning *like, Arena *arena, Arena *scratch, PlanMode mode, Graph *graph,
                    const Decisions *decisions, PassId to);
-/* Runs passes on a plan at hand, or on some of its kernels, for a trial. */
+/* Runs passes on an existing plan, or on a plan of some of its kernels, for a trial. */
 void pipeline_retry(const Planning *like, Arena *arena, Arena *scratch, PlanMode mode, Plan *plan,
                     PassId from, PassId to);
 
