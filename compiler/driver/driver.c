@@ -16,8 +16,8 @@ static const KindInfo kinds[FUSEC_KIND_COUNT] = {
 };
 
 static const PassTable own_passes = {{
-#define EACH(run) NULL
-#define ALL(run) NULL
+#define EACH(run) .each = NULL
+#define ALL(run) .all = NULL
 #define DRIVER(run) .all = run
 #define PASS(sym, name, scope, run, extension, requires, leaves, modes, doc) \
     [PASS_##sym] = {scope(run)},
