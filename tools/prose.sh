@@ -3,8 +3,8 @@
 #   prose.sh --long FILE...   prints the sentences of over 30 words, longest first
 #
 # Of every page: the mean sentence has at most 20 words, none has more than 40. ARCHITECTURE.md has at
-# most 2,500 words, a page of docs/design at most 900. No page uses a word that docs/GLOSSARY.md lists
-# under "Words to avoid". Every term that the glossary explains is used outside it, and every term that
+# most 2,500 words, a page of docs/design at most 900. No page and no comment of compiler/ and runtime/
+# uses a word that docs/GLOSSARY.md lists under "Words to avoid". Every term that the glossary explains is used outside it, and every term that
 # a page of docs/design sets in italics is in it. Tables, code, headings and the targets of links are
 # not prose; docs/results is a notebook and not checked.
 set -u
@@ -78,10 +78,42 @@ first_cells() {
         inside && /^\| / && !/^\| *-/ && n++ { gsub(/^ +| +$|[`*]/, "", $2); print $2 }' "$glossary"
 }
 
+avoided_words() {
+    first_cells "Words to avoid" | sed 's/, /|/g' | tr '\n' '|' | sed 's/|$//'
+}
+
 check_avoided() {
-    words=$(first_cells "Words to avoid" | sed 's/, /|/g' | tr '\n' '|')
-    found=$(sentences "$1" | grep -iwE "${words%|}" | cut -c1-140)
+    found=$(sentences "$1" | grep -iwE "$(avoided_words)" | cut -c1-140)
     [ -z "$found" ] || say "$1: words to avoid ($glossary), by line and number of words:
+$found"
+}
+
+# The comments of C files, one a line: `FILE:LINE: COMMENT`.
+comments() {
+    awk '
+        FNR == 1 { inside = 0 }
+        {
+            line = $0
+            if (inside && line !~ /^ *\*\//) sub(/^ *\* ?/, "", line)
+            for (;;) {
+                if (!inside) {
+                    if (!(at = index(line, "/*"))) break
+                    inside = 1
+                    text = FILENAME ":" FNR ":"
+                    line = substr(line, at + 2)
+                }
+                if (!(at = index(line, "*/"))) { text = text " " line; break }
+                print text " " substr(line, 1, at - 1)
+                inside = 0
+                line = substr(line, at + 2)
+            }
+        }' "$@"
+}
+
+check_comments() {
+    found=$(comments $(find compiler runtime -name '*.[chyl]' | sort) | sed 's/: /:\t/' |
+        grep -iwE "	.*($(avoided_words))" | cut -c1-140)
+    [ -z "$found" ] || say "words to avoid ($glossary) in comments:
 $found"
 }
 
@@ -112,6 +144,7 @@ for page in docs/*.md docs/design/*.md README.md; do
     check_lengths "$page"
     [ "$page" = "$glossary" ] || check_avoided "$page"
 done
+check_comments
 check_words docs/ARCHITECTURE.md $TOUR
 for page in docs/design/*.md; do
     check_words "$page" $DESIGN

@@ -116,7 +116,7 @@ static fusec_status warm_up(Exec *exec, int32_t *n_runs) {
     return FUSEC_OK;
 }
 
-/* Times the caller's part of a run. It drains the queue often enough that the driver never
+/* Times the caller's part of a run. It empties the queue often enough that the driver never
  * blocks. */
 static fusec_status time_enqueue(Exec *exec, Report *report) {
     double us[SAMPLE_RUNS];

@@ -10,9 +10,10 @@
 #include "plan/must.h"
 
 /* Reports every edge inside a `fuse must` block that is stored, once for all ops of one call that
- * read the value; false if there is one. Requires a scheduled plan with its launches linked, since
- * what passes on chip counts as fused. `advices`: per edge, or NULL. `conflicts`, or NULL: of a
- * block that has any, these edges are reported, and not what else the attempt stored. */
+ * read the value; false if there is one. Requires a scheduled plan with its launches composed,
+ * since values in shared memory or registers count as fused. `advices`: per edge, or NULL.
+ * `conflicts`, or NULL: of a block that has any, these edges are reported, and not what else the
+ * attempt stored. */
 bool must_check(const Plan *plan, const Advice *advices, const VecConflict *conflicts,
                 Diags *diags);
 

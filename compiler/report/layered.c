@@ -42,7 +42,7 @@ typedef struct Rank {
 typedef struct Sugiyama {
     Arena *arena;
     Layered *layout;
-    bool has_labels; /* ranks of nodes and of labels take turns */
+    bool has_labels; /* ranks alternate between nodes and labels */
     Vec(Cell) cells;
     Vec(Link) links;
     Rank *ranks;

@@ -78,8 +78,8 @@ void gpu_mbarrier_wait(const Lower *lower, Val barrier, Val parity, bool is_of_c
  * are the kernels of a one-block launch; in other modes the first kernel is enough. */
 void gpu_begin(Lower *lowers, const Launch *launch);
 /* For a kernel that reads and writes more than L2 holds: sets a policy by which data read once is
- * evicted last, so that written data drains to memory between the reads. Otherwise reads and writes
- * wait for each other in L2. A template calls it once, before its loads. */
+ * evicted last, so that written data leaves for memory between the reads. Otherwise reads and
+ * writes wait for each other in L2. A template calls it once, before its loads. */
 void gpu_stream(Lower *lower);
 /* PDL: from here on the blocks of the next launch may start (griddepcontrol.launch_dependents), if
  * this launch allows it and has not triggered yet. Every template that may do so calls it once. */
