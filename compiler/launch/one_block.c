@@ -11,7 +11,7 @@
 #include "launch/trial.h"
 #include "machine/machine.h"
 #include "plan/must.h"
-#include "schedule/one_block.h"
+#include "schedule/schedule.h"
 
 #include <string.h>
 

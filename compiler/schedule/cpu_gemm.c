@@ -5,7 +5,7 @@
  * k by tile_k. The stack bounds these sizes: it holds tile_k by tile_n of one operand, and tile_m
  * by tile_n of partial results. With few rows, packing the columns does not pay (is_blocked false),
  * unless an init step has packed them. */
-#include "schedule/gemm.h"
+#include "schedule/scheduler.h"
 #include "machine/tuning.h"
 
 enum {
@@ -275,10 +275,9 @@ bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b) {
            dim_hi(dims, kernel_axis_extent(a, gemm_axis_n(a))) > 0;
 }
 
-uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *target,
-                        Variant *variants) {
-    Gemm gemm = gemm_of(kernel, target);
-    gemm.launch = launch;
+static uint32_t fill(const Scheduler *s, Variant *variants) {
+    Gemm gemm = gemm_of(s->kernel, s->target);
+    gemm.launch = s->launch;
     for (uint32_t i = 0; i < MAX_VARIANTS; i++) {
         variants[i].sched.template = TEMPLATE_CPU_GEMM;
         variants[i].sched.lanes = gemm.lanes;
@@ -294,3 +293,9 @@ uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *t
     set_grid(&gemm, &variants[n_variants]);
     return n_variants + 1;
 }
+
+static void propose(Scheduler *s, Access access) {
+    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
+}
+
+const TemplateSchedule schedule_cpu_gemm = {.propose = propose};

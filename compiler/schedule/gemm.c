@@ -9,3 +9,67 @@ DimId gemm_n_batches(const Kernel *kernel) {
         n = dim_mul(dims, n, index_axis_extent(tab, k));
     return n;
 }
+
+DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    DimId rows = dim_ceil_div(dims, m, tile_m), columns = dim_ceil_div(dims, n, tile_n);
+    DimId tiles = dim_mul(dims, rows, columns);
+    return dim_mul(dims, gemm_n_batches(kernel), tiles);
+}
+
+DimId gemm_launch_grid(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_m,
+                       uint32_t tile_n) {
+    uint32_t n;
+    const Kernel *kernels = gemm_launch_kernels(launch, kernel, &n);
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    DimId all = gemm_gpu_grid(kernels, tile_m, tile_n);
+    for (uint32_t i = 1; i < n; i++)
+        all = dim_add(dims, all, gemm_gpu_grid(&kernels[i], tile_m, tile_n));
+    return all;
+}
+
+bool gemm_is_wide(const Plan *plan, const Kernel *kernel) {
+    const int64_t limit = INT64_C(1) << 30;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId rows = kernel_n_rows(kernel), k = kernel_n_reduced(kernel);
+    if (!rows || dim_hi(dims, rows) > limit || !k || dim_hi(dims, k) > limit) return true;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        DimId n = shape_n_elems(dims, &plan->buffers.data[kernel->args.data[i]].shape);
+        if (!n || dim_hi(dims, n) > limit) return true;
+    }
+    return false;
+}
+
+bool gemm_shares_right(const Graph *graph, const Shape *right) {
+    bool is_shared = true;
+    for (uint32_t d = 0; d + 2 < right->rank; d++)
+        is_shared = is_shared && dim_equals_const(graph->dims, right->dims[d], 1);
+    return is_shared;
+}
+
+bool sched_gemm_has_tensor_cores(Dtype operands, Precision precision) {
+    if (dtype_is_single(operands)) return precision == PRECISION_TF32;
+    return dtype_info(operands)->mma != MMA_NONE;
+}
+
+bool gemm_has_tensor_cores(const Kernel *kernel) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Dtype left = scalar_get(kernel->scalars, reduce->lhs)->dtype;
+    Dtype right = scalar_get(kernel->scalars, reduce->rhs)->dtype;
+    return left == right && sched_gemm_has_tensor_cores(left, reduce->precision);
+}
+
+bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel) {
+    return !sched_naive_may(plan, kernel) && !sched_gemv_may(plan, kernel) &&
+           gemm_has_tensor_cores(kernel);
+}
+
+int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel) {
+    if (sched_naive_may(plan, kernel) || sched_gemv_may(plan, kernel)) return 0;
+    Dtype left = scalar_get(kernel->scalars, kernel->reduces.data[0].lhs)->dtype;
+    return gemm_has_tensor_cores(kernel) ? sched_mma_widest_rows(left) : sched_simt_widest_rows();
+}

@@ -29,10 +29,6 @@ static inline const Kernel *gemm_launch_kernels(const GemmLaunch *launch, const 
 /* The product of the parallel extents before m. */
 DimId gemm_n_batches(const Kernel *kernel);
 
-/* Fills `variants` (MAX_VARIANTS entries, initialised to always apply) in order of preference; the
- * last must always apply. Returns their number, at least 1. */
-uint32_t sched_gpu_gemm(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
-                        const Target *target, Variant *variants);
 /* The most columns of a GEMM whose whole rows fit one block of a GPU; 0: none. */
 int64_t sched_gemm_widest_rows(const Plan *plan, const Kernel *kernel);
 /* The dynamic part of `bytes` of shared memory: none if the kernel may declare all of them, else
@@ -42,27 +38,51 @@ static inline uint32_t sched_gemm_dynamic_bytes(uint32_t bytes) {
 }
 /* Whether a GPU multiplies operands of this dtype on tensor cores. */
 bool sched_gemm_has_tensor_cores(Dtype operands, Precision precision);
+bool gemm_has_tensor_cores(const Kernel *kernel);
+/* Whether each output is computed by itself: k is one, or the GEMM is too small for a tile. */
+bool sched_naive_may(const Plan *plan, const Kernel *kernel);
+/* Whether the GEMM is computed in another way, and has one row or one column, in the kernel and in
+ * the graph's operands. */
+bool sched_gemv_may(const Plan *plan, const Kernel *kernel);
+/* The most columns of a tile of fused multiply-adds. */
+int64_t sched_simt_widest_rows(void);
+/* Whether batches share the rhs, and so are rows. */
+bool gemm_shares_right(const Graph *graph, const Shape *right);
+/* GPU: whether an address, or an axis padded to tiles, may need 64 bits. */
+bool gemm_is_wide(const Plan *plan, const Kernel *kernel);
 /* Whether the operands are copied to shared memory in 16-byte accesses where their layout allows
  * it. */
 bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel);
-/* Schedules for tensor cores (mma): operands of f16, bf16, f64, or f32 with precision tf32.
- * sched_gpu_gemm calls it. `is_spare`: the last variant, which always applies, serves only odd
- * pointers and small GEMMs. */
+/* Fills `variants` (MAX_VARIANTS entries, initialised to always apply) in order of preference; the
+ * last must always apply. Returns their number, at least 1. Schedules for tensor cores (mma):
+ * operands of f16, bf16, f64, or f32 with precision tf32. `is_spare`: the last variant, which
+ * always applies, serves only odd pointers and small GEMMs. */
 uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
                    bool is_spare, Variant *variants);
 /* Whether the variant copies both operands to shared memory, several steps of k ahead. */
 bool sched_mma_copies(const Kernel *kernel, const Variant *variant);
+/* Limits a small mma variant to the cases where it beats every wgmma tile; false: there are none.
+ */
+bool sched_mma_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Target *target,
+                        Variant *few);
 /* The most columns of a tile with operands of this dtype. */
 int64_t sched_mma_widest_rows(Dtype dtype);
 /* Schedules for wgmma. 0: the copy engine cannot fetch operands of this layout. A variant applies
  * only if its tensor maps can be made, so other variants must follow. */
 uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
                      const Target *target, Variant *variants);
+/* Whether the target multiplies the kernel's operands by wgmma, if the copy engine can fetch them.
+ */
+bool sched_wgmma_may(const Plan *plan, const Kernel *kernel, const Target *target);
 /* Whether the maps can be made whenever pointers are aligned and the GEMM is not small. */
 bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel);
 /* Whether the same blocks can compute both GEMMs by wgmma: they have a common lhs, and rhs operands
  * of the same layout. */
 bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b);
+
+/* Gives the three kernels of a gemm-rows-gemm launch their variants, one for aligned pointers and
+ * one for any: they lie on the scratch arena, what they refer to on the other. */
+void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel *const *kernels);
 
 /* CPU: the contiguous axis (m or n) of the register tile, and the number of its elements in a
  * tile. */
@@ -75,14 +95,6 @@ int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target);
 /* CPU: whether one loop over k can compute both GEMMs: they have a common lhs, the same k, and rhs
  * operands of the same layout. */
 bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b);
-/* Schedules of a GEMM with one row, or with one column if `is_column`. sched_gpu_gemm calls it. */
-uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, Variant *variants);
-/* sched_gemv for a variant of a one-block launch (launch/one_block.c), with blocks of the variant's
- * number of threads. */
-void sched_gemv_one_block(const Kernel *kernel, Variant *variant);
-uint32_t sched_cpu_gemm(const Kernel *kernel, GemmLaunch launch, const Target *target,
-                        Variant *variants);
-
 /* GPU: one block per tile and batch; gemm_launch_grid: over all parallel GEMMs of the launch. */
 DimId gemm_gpu_grid(const Kernel *kernel, uint32_t tile_m, uint32_t tile_n);
 DimId gemm_launch_grid(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_m,

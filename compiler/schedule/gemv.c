@@ -2,7 +2,7 @@
  *
  * Performance depends on the number of 16-byte loads in flight: about 64 KiB per processor. The
  * engine fixes the order of sums, so every schedule here gives the same bits. */
-#include "schedule/gemm.h"
+#include "schedule/scheduler.h"
 #include "machine/tuning.h"
 #include "machine/machine.h"
 
@@ -197,20 +197,43 @@ static GemvGpu vector_of(const Kernel *kernel, const Target *target, bool is_col
     return g;
 }
 
-void sched_gemv_one_block(const Kernel *kernel, Variant *variant) {
+static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
     Sched *sched = &variant->sched;
+    sched->threads = threads;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     bool is_column = dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_n(kernel))) <= 1;
     GemvGpu g = vector_of(kernel, NULL, is_column);
     sched->cluster = 0;
-    if (!sched->gemv.lanes_along_k && walk_along_outputs(&g, variant)) return;
+    if (!sched->gemv.lanes_along_k && walk_along_outputs(&g, variant)) return true;
     if (!sched->gemv.lanes_along_k) sched->lanes = 1;
     sched->gemv.lanes_along_k = true;
     walk_along_k(&g, variant);
+    return true;
 }
 
-uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, Variant *variants) {
-    GemvGpu g = vector_of(kernel, target, is_column);
+/* Whether the GEMM has one row or one column, in the kernel and in the graph's operands. */
+typedef enum { GEMM_SHAPE_MATRIX, GEMM_SHAPE_ROW, GEMM_SHAPE_COLUMN } GemmShape;
+
+static GemmShape gemm_shape(const Plan *plan, const Kernel *kernel) {
+    const Graph *graph = plan->graph;
+    const Node *node = graph_node(graph, kernel->reduces.data[0].node);
+    const Shape *out = &node->shape;
+    bool has_rows = dim_hi(graph->dims, out->dims[out->rank - 2]) > 1;
+    bool is_shared = gemm_shares_right(graph, &graph_node(graph, node->args[1])->shape);
+    if (dim_hi(graph->dims, out->dims[out->rank - 1]) <= 1) return GEMM_SHAPE_COLUMN;
+    for (uint32_t d = 0; d + 2 < out->rank && is_shared; d++)
+        has_rows = has_rows || dim_hi(graph->dims, out->dims[d]) > 1;
+    return has_rows ? GEMM_SHAPE_MATRIX : GEMM_SHAPE_ROW;
+}
+
+bool sched_gemv_may(const Plan *plan, const Kernel *kernel) {
+    return !sched_naive_may(plan, kernel) && gemm_shape(plan, kernel) != GEMM_SHAPE_MATRIX;
+}
+
+static uint32_t fill(const Scheduler *s, Variant *variants) {
+    const Kernel *kernel = s->kernel;
+    bool is_column = gemm_shape(s->plan, kernel) == GEMM_SHAPE_COLUMN;
+    GemvGpu g = vector_of(kernel, s->target, is_column);
     uint32_t k_bytes = run_bytes(&g, gemm_axis_k(kernel)), bytes = run_bytes(&g, g.axis), n = 0;
     Variant wide = variants[0];
     wide.sched.lanes =
@@ -223,3 +246,14 @@ uint32_t sched_gemv(const Kernel *kernel, const Target *target, bool is_column, 
     add(&g, &variants[n], k_bytes, bytes);
     return n + 1;
 }
+
+static bool may(const Scheduler *s) {
+    return sched_gemv_may(s->plan, s->kernel);
+}
+
+static void propose(Scheduler *s, Access access) {
+    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
+}
+
+const TemplateSchedule schedule_gpu_gemv = {
+    .may = may, .propose = propose, .in_one_block = in_one_block};

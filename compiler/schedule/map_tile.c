@@ -1,6 +1,6 @@
-/* See map_tile.h. The rule: tiles wherever a load is uncoalesced, if tiles are full enough, with
+/* See scheduler.h. The rule: tiles wherever a load is uncoalesced, if tiles are full enough, with
  * wide accesses on each side where its extent and all pointers allow them. */
-#include "schedule/map_tile.h"
+#include "schedule/scheduler.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
@@ -259,3 +259,24 @@ uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, c
     variants[n] = narrow;
     return n + 1;
 }
+
+/* Ahead of other variants, where loads are uncoalesced. */
+static void propose(Scheduler *s, Access access) {
+    Variant base = {.sched = sched_gpu(s, TEMPLATE_GPU_MAP)}, tiles[MAP_TILE_VARIANTS];
+    if (access != ACCESS_WIDE) return;
+    uint32_t n = sched_map_tiles(s->arena, s->plan, s->kernel, s->target, &base, tiles);
+    for (uint32_t i = 0; i < n; i++) sched_add(s, tiles[i]);
+}
+
+/* As a map without tiles; one element at a time where lanes lie along another axis than the last.
+ */
+static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+    Sched *sched = &variant->sched;
+    if (sched->map_tile.lanes_out) sched->lanes = 1;
+    sched->template = TEMPLATE_GPU_MAP;
+    sched->threads = threads;
+    variant->grid = sched_map_grid(kernel, sched);
+    return true;
+}
+
+const TemplateSchedule schedule_gpu_map_tile = {.propose = propose, .in_one_block = in_one_block};

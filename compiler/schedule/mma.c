@@ -6,7 +6,7 @@
  *
  * If tiles of a size are fewer than the processors, smaller tiles read more in total, but from more
  * processors at once. Each then waits for memory, so their pipelines are deep. */
-#include "schedule/gemm.h"
+#include "schedule/scheduler.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
@@ -383,3 +383,56 @@ uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, co
     set_tile(&c, &variants[n], spare_of(&c, is_spare || plain.copies_both));
     return n + 1;
 }
+
+/* The tiles of one row of tiles, over batches and parallel GEMMs. */
+static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uint32_t tile_n) {
+    uint32_t n;
+    const Kernel *kernels = gemm_launch_kernels(launch, kernel, &n);
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    DimId all = dim_const(dims, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        IndexTab *tab = scalartab_indices(kernels[i].scalars);
+        DimId own = dim_ceil_div(dims, index_axis_extent(tab, gemm_axis_n(&kernels[i])), tile_n);
+        all = dim_add(dims, all, dim_mul(dims, own, gemm_n_batches(&kernels[i])));
+    }
+    return all;
+}
+
+bool sched_mma_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Target *target,
+                        Variant *few) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
+    DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
+    DimId n_tiles = dim_ceil_div(dims, n, few->sched.gemm.tile_n);
+    bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= SCHED_GEMM_FEW_ROWS;
+    n_tiles = n_tiles_of_rows(launch, kernel, few->sched.gemm.tile_n);
+    bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= SCHED_GEMM_DEEP;
+    if (is_deep && dim_hi(dims, m) <= SCHED_GEMM_FEW_ROWS &&
+        few->sched.gemm.tile_m == SCHED_GEMM_FEW_ROWS)
+        return false;
+    if (few->sched.gemm.tile_m > SCHED_GEMM_FEW_ROWS || dim_lo(dims, m) > SCHED_GEMM_FEW_ROWS)
+        return false;
+    if (!sched_mma_copies(kernel, few)) return false;
+    if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * target->n_processors)) return false;
+    predicate_drop(&few->predicate, TERM_RANGE);
+    if (dim_hi(dims, m) > SCHED_GEMM_FEW_ROWS)
+        predicate_set_range(&few->predicate, m, INT64_MIN, SCHED_GEMM_FEW_ROWS);
+    return true;
+}
+
+/* What wgmma is for has variants of both, among those of wgmma. */
+static bool may(const Scheduler *s) {
+    return sched_gpu_gemm_copies(s->plan, s->kernel) &&
+           !sched_wgmma_may(s->plan, s->kernel, s->target);
+}
+
+static uint32_t fill(const Scheduler *s, Variant *variants) {
+    return sched_mma(s->plan, s->kernel, s->launch, s->target, false, variants);
+}
+
+static void propose(Scheduler *s, Access access) {
+    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
+}
+
+const TemplateSchedule schedule_gpu_gemm_mma = {.may = may, .propose = propose};

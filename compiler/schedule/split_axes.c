@@ -5,7 +5,7 @@
 #include "machine/tuning.h"
 
 #include "plan/rebuild.h"
-#include "schedule/map_tile.h"
+#include "schedule/scheduler.h"
 
 enum { MAX_CUTS = 4 }; /* most splits that are tried */
 
@@ -116,7 +116,8 @@ static bool cut_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const 
 }
 
 void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
-    bool is_map = kernel->form == FORM_MAP && kernel->stages.n == 1 && kernel->row_stores.n == 0;
+    bool is_map =
+        !form_info(kernel->form)->reduces && kernel->stages.n == 1 && kernel->row_stores.n == 0;
     if (is_map && scalar_count(kernel->scalars) <= SCHED_TILE_SCALARS &&
         cuts_of(arena, kernel).n > 0 && !has_tiles(arena, plan, kernel, target))
         cut_for_tiles(arena, plan, kernel, target, SCHED_SPLIT_AXES);

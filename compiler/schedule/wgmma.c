@@ -9,9 +9,11 @@
 #include "template/wgmma.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
-#include "schedule/gemm.h"
+#include "schedule/scheduler.h"
 #include "schedule/wgmma_price.h"
 #include "template/find_im2col.h"
+
+#include <string.h>
 
 enum {
     STORE_LANES = 4,
@@ -643,3 +645,51 @@ bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel) {
     }
     return true;
 }
+
+/* Adds the variants after wgmma: for few rows, for operands with an extent that is no multiple as
+ * the maps need it (one variant with vectors on one of them), and for anything else. */
+static uint32_t fill(const Scheduler *s, Variant *variants) {
+    const Plan *plan = s->plan;
+    const Kernel *kernel = s->kernel;
+    const Target *target = s->target;
+    GemmLaunch launch = s->launch;
+    Variant others[MAX_VARIANTS], *wgmma = variants;
+    memcpy(others, variants, sizeof others);
+    bool fits = sched_wgmma_fits(plan, kernel);
+    uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
+    Variant few = others[0];
+    bool has_few = launch.has_rows ? few.sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS
+                                   : sched_mma_few_rows(kernel, &launch, target, &few),
+         is_always_few = has_few && !predicate_dim(&few.predicate, TERM_RANGE);
+    if (has_few) wgmma++;
+    if (!is_always_few) n = sched_wgmma(plan, kernel, launch, target, wgmma);
+    if (n == 0) {
+        memcpy(variants, others, sizeof others);
+        return n_others;
+    }
+    if (has_few) variants[0] = few;
+    DimId whole = predicate_dim(&others[0].predicate, TERM_MULTIPLE);
+    if (whole && !fits) {
+        bool has_larger = others[0].sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS &&
+                          predicate_dim(&others[1].predicate, TERM_MULTIPLE) == whole;
+        wgmma[n] = others[has_larger];
+        predicate_drop(&wgmma[n++].predicate, TERM_RANGE);
+    }
+    wgmma[n++] = others[n_others - 1];
+    return n + has_few;
+}
+
+bool sched_wgmma_may(const Plan *plan, const Kernel *kernel, const Target *target) {
+    return target->has_wgmma && sched_gpu_gemm_copies(plan, kernel) &&
+           !dtype_is_double(gemm_operand_dtype(kernel));
+}
+
+static bool may(const Scheduler *s) {
+    return sched_wgmma_may(s->plan, s->kernel, s->target);
+}
+
+static void propose(Scheduler *s, Access access) {
+    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
+}
+
+const TemplateSchedule schedule_gpu_gemm_wgmma = {.may = may, .propose = propose};

@@ -1,0 +1,100 @@
+/* Schedules of columns. See scheduler.h; docs/results/scheduling-rules.md has the rules and their
+ * measurements. */
+#include "machine/machine.h"
+#include "machine/tuning.h"
+#include "schedule/scheduler.h"
+
+enum { CHAINS = 8 };
+
+/* The threads along the columns: no more than there are columns. Where there is room, `n_segments`
+ * of a column run side by side, unless a wide tensor would then be read in partial sectors. */
+static uint32_t column_threads(const Scheduler *s, uint32_t lanes, int64_t n_segments) {
+    int64_t columns = dim_hi(s->dims, kernel_n_rows(s->kernel));
+    uint32_t threads_per_row = WARP_THREADS, least = columns < SCHED_WIDE_COLUMNS ? 1 : 4;
+    while (threads_per_row > 1 && threads_per_row / 2 * (int64_t)lanes >= columns)
+        threads_per_row /= 2;
+    while (threads_per_row > least && SCHED_COLUMN_THREADS / CHAINS / threads_per_row < n_segments)
+        threads_per_row /= 2;
+    return threads_per_row;
+}
+
+static void add_column(Scheduler *s, Variant variant) {
+    Sched *sched = &variant.sched;
+    sched->threads = SCHED_COLUMN_THREADS;
+    uint32_t n_groups = SCHED_COLUMN_THREADS / CHAINS / sched->column.threads_along;
+    DimId strips = dim_ceil_div(s->dims, kernel_n_rows(s->kernel),
+                                (int64_t)sched->lanes * sched->column.threads_along);
+    DimId segments = sched_n_segments(s);
+    if (s->kernel->segment_axis != NO_AXIS) segments = dim_ceil_div(s->dims, segments, n_groups);
+    variant.grid = dim_mul(s->dims, strips, segments);
+    sched_add_deep(s, variant);
+    sched_add(s, variant);
+}
+
+/* A kernel over more partial results than a segment, one lane per thread. If there may be fewer, it
+ * has variants for those too. */
+static void gpu_column_finish(Scheduler *s, Variant variant) {
+    int64_t segment = reduce_order(FORM_COLUMN, DEVICE_GPU).segment_elems;
+    DimId n = kernel_n_reduced(s->kernel);
+    int64_t most = dim_hi(s->dims, n);
+    Sched *sched = &variant.sched;
+    if (dim_lo(s->dims, n) <= segment) {
+        Variant one = variant;
+        one.sched.column.threads_along = WARP_THREADS;
+        predicate_set_range(&one.predicate, n, INT64_MIN, segment);
+        add_column(s, one);
+    }
+    if (sched->lanes > 1) return;
+    sched->column.threads_along =
+        column_threads(s, sched->lanes, most / segment + (most % segment != 0));
+    sched->threads = SCHED_COLUMN_THREADS;
+    sched_hurry(s, sched);
+    add_column(s, variant);
+}
+
+/* Whether processors would be idle if a thread had several columns. A single pass is then better
+ * with more blocks. */
+static bool has_few_strips(const Scheduler *s, uint32_t lanes) {
+    int64_t columns;
+    return s->kernel->stages.n == 1 && dim_is_const(s->dims, kernel_n_rows(s->kernel), &columns) &&
+           columns < (int64_t)s->target->n_processors * WARP_THREADS * lanes;
+}
+
+static void gpu_column(Scheduler *s, Variant variant) {
+    bool is_partial = s->kernel->segment_axis != NO_AXIS;
+    variant.sched.unroll = SCHED_UNROLL;
+    if (sched_finishes_split(s)) {
+        gpu_column_finish(s, variant);
+        return;
+    }
+    variant.sched.column.threads_along =
+        is_partial ? column_threads(s, variant.sched.lanes, 1) : WARP_THREADS;
+    if (!is_partial && variant.sched.lanes > 1 && has_few_strips(s, variant.sched.lanes)) return;
+    add_column(s, variant);
+}
+
+static void propose(Scheduler *s, Access access) {
+    Variant variant = {.sched = sched_gpu(s, TEMPLATE_GPU_COLUMN)};
+    if (access == ACCESS_WIDE) {
+        variant.sched.lanes = sched_vector_lanes(s, variant.sched);
+        if (!sched_make_vectors(s, &variant)) return;
+    }
+    gpu_column(s, variant);
+}
+
+/* A column's block is eight chains of 32 threads, whatever else there is. */
+static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+    (void)kernel;
+    return threads == SCHED_COLUMN_THREADS && variant->sched.threads == SCHED_COLUMN_THREADS;
+}
+
+const TemplateSchedule schedule_gpu_column = {.propose = propose, .in_one_block = in_one_block};
+
+static void propose_cpu(Scheduler *s, Access access) {
+    if (access == ACCESS_SINGLE) return;
+    Sched sched = sched_cpu(s, TEMPLATE_CPU_COLUMN);
+    sched.cpu_column.chunk_elems = SCHED_CPU_COLUMN_UNIT;
+    sched_add(s, (Variant){.sched = sched, .grid = sched_cpu_grid(s, SCHED_CPU_COLUMN_UNIT)});
+}
+
+const TemplateSchedule schedule_cpu_column = {.propose = propose_cpu};

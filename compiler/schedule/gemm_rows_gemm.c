@@ -1,0 +1,85 @@
+/* Schedules of gemm-rows-gemm launches (template/gemm_rows_gemm.h). See gemm.h. */
+#include "machine/machine.h"
+#include "schedule/scheduler.h"
+#include "template/gemm_rows_gemm.h"
+
+enum {
+    HIGH_TILE = 128, /* rows of a block */
+    LOW_TILE = 64,
+    WIDE_TILE = 64, /* columns of a tile of scores */
+    NARROW_TILE = 32,
+    LEAST_K = 32,
+    LEAST_COLUMNS = 32,
+    STORE_LANES = 4,
+    PAIR = 2
+};
+
+static uint32_t power_of_two(int64_t n, uint32_t least) {
+    while (least < n) least *= 2;
+    return least;
+}
+
+/* Both matmuls have the same rows per block, in four warps. */
+static Sched gemm_sched(Kernel *const *kernels, uint32_t tile_m, uint32_t tile_n, uint32_t tile_k) {
+    bool is_wide = false;
+    for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
+        is_wide = is_wide || kernels[i]->variants[0].sched.is_wide;
+    return (Sched){.template = TEMPLATE_GPU_GEMM_ROWS_GEMM,
+                   .lanes = PAIR,
+                   .unroll = 1,
+                   .threads = GEMM_ROWS_GEMM_WARPS * WARP_THREADS,
+                   .is_wide = is_wide,
+                   .gemm = {.tile_m = tile_m,
+                            .tile_n = tile_n,
+                            .tile_k = tile_k,
+                            .warps_m = GEMM_ROWS_GEMM_WARPS,
+                            .warps_n = 1,
+                            .stages = 2}};
+}
+
+/* The width of a tile of scores. Wide tiles are taken only if they divide the columns, because k is
+ * padded to whole tiles. */
+static uint32_t score_width(const Plan *plan, Kernel *const *kernels) {
+    DimId columns = kernel_n_reduced(kernels[GEMM_ROWS_GEMM_ROWS]);
+    return dim_multiple(plan->graph->dims, columns) % WIDE_TILE ? NARROW_TILE : WIDE_TILE;
+}
+
+static Variant make_variant(const Plan *plan, Kernel *const *kernels, uint32_t i, bool is_last) {
+    const Kernel *scores = kernels[GEMM_ROWS_GEMM_SCORES], *own = kernels[i];
+    const Kernel *result = kernels[GEMM_ROWS_GEMM_RESULT];
+    const DimTab *dims = plan->graph->dims;
+    uint32_t width = score_width(plan, kernels);
+    uint32_t depth = power_of_two(dim_hi(dims, kernel_n_reduced(scores)), LEAST_K);
+    int64_t n = dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result)));
+    bool is_low = dim_hi(dims, kernel_axis_extent(scores, gemm_axis_m(scores))) <= LOW_TILE;
+    uint32_t tile_m = is_low ? LOW_TILE : HIGH_TILE;
+    Sched of_scores = gemm_sched(kernels, tile_m, width, depth);
+    Sched of_result = gemm_sched(kernels, tile_m, power_of_two(n, LEAST_COLUMNS), width);
+    of_result.lanes = is_last ? 1 : STORE_LANES;
+    Variant variant = {.sched = i == GEMM_ROWS_GEMM_RESULT ? of_result : of_scores,
+                       .grid = gemm_gpu_grid(result, tile_m, of_result.gemm.tile_n)};
+    predicate_align(&variant.predicate, ACCESS_BYTES,
+                    is_last ? kernel_own_args(plan, own) : UINT64_MAX >> (64 - own->args.n));
+    if (i == GEMM_ROWS_GEMM_SCORES)
+        variant.shared_bytes =
+            sched_gemm_dynamic_bytes(gemm_rows_gemm_shared_bytes(&of_scores, &of_result));
+    return variant;
+}
+
+void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel *const *kernels) {
+    bool has_conditions = false;
+    Variant made[GEMM_ROWS_GEMM_KERNELS][2];
+    for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++) {
+        Variant *aligned = &made[i][0], *any = &made[i][1];
+        const Kernel *kernel = kernels[i];
+        *aligned = make_variant(plan, kernels, i, false);
+        *any = make_variant(plan, kernels, i, true);
+        aligned->symbol = kernel->variants[0].symbol;
+        any->symbol = str_format(arena, "%s_v1", aligned->symbol);
+        has_conditions = has_conditions || variant_has_conditions(plan, kernel, aligned);
+    }
+    for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
+        kernel_set_variants(scratch, kernels[i], made[i], has_conditions ? 2 : 1);
+}
+
+const TemplateSchedule schedule_gpu_gemm_rows_gemm = {.propose = NULL};

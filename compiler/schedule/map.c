@@ -1,0 +1,126 @@
+/* Schedules of maps. See scheduler.h; docs/results/scheduling-rules.md has the rules and their
+ * measurements. */
+#include "cost/kernel/prims.h"
+#include "cost/pressure.h"
+#include "machine/tuning.h"
+#include "schedule/scheduler.h"
+
+/* The unroll of single elements: several per thread, if registers suffice. If variants with vectors
+ * come first, this one is left with odd addresses only and stays small. */
+static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
+    uint32_t n = s->n_made;
+    const Variant *before = n ? &s->made[n - 1] : NULL;
+    bool is_rare = before && !predicate_dim(&before->predicate, TERM_MULTIPLE);
+    Sched sched = variant->sched;
+    sched.lanes = MAP_MAX_UNROLL;
+    bool has_several = variant->sched.lanes == 1 && !is_rare;
+    return has_several ? pressure_lanes(s->arena, s->kernel, sched) : 1;
+}
+
+static void add_map(Scheduler *s, Variant variant) {
+    variant.sched.threads = SCHED_MAP_THREADS;
+    variant.sched.unroll = map_unroll(s, &variant);
+    variant.grid = sched_map_grid(s->kernel, &variant.sched);
+    sched_add(s, variant);
+}
+
+static void propose_map(Scheduler *s, Access access) {
+    Variant variant = {.sched = sched_gpu(s, TEMPLATE_GPU_MAP)};
+    if (access == ACCESS_SINGLE) {
+        add_map(s, variant);
+        return;
+    }
+    variant.sched.lanes = sched_flat(s)->row_lanes;
+    if (!sched_flat(s)->replaces && sched_make_vectors(s, &variant)) add_map(s, variant);
+}
+
+static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+    variant->sched.threads = threads;
+    variant->grid = sched_map_grid(kernel, &variant->sched);
+    return true;
+}
+
+const TemplateSchedule schedule_gpu_map = {.propose = propose_map, .in_one_block = in_one_block};
+
+/* CPU: one variant for all pointers and extents, with masked tails. */
+
+/* The work per element of a map. */
+typedef struct MapWork {
+    double prims; /* without accesses */
+    uint32_t n_accesses;
+    uint32_t n_strided; /* accesses whose lanes are neither contiguous nor equal */
+} MapWork;
+
+static void count_access(const Scheduler *s, IndexId address, uint32_t lanes, MapWork *work) {
+    work->n_accesses++;
+    work->n_strided += index_lane_motion(s->indices, address, s->lane_axis, lanes) == LANES_VARYING;
+}
+
+static MapWork map_work(const Scheduler *s, uint32_t lanes) {
+    const ScalarTab *scalars = s->kernel->scalars;
+    const bool *live = kernel_live_scalars(s->arena, s->kernel);
+    const Stage *stage = &s->kernel->stages.data[0];
+    const Card *card = card_of_target(s->target);
+    MapWork work = {0};
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        if (!live[id]) continue;
+        if (scalar_get(scalars, id)->kind == SCALAR_LOAD)
+            count_access(s, scalar_get(scalars, id)->index, lanes, &work);
+        else
+            work.prims += scalar_prims(card, s->kernel, id);
+    }
+    for (uint32_t i = 0; i < stage->stores.n; i++)
+        count_access(s, stage->stores.data[i].address, lanes, &work);
+    return work;
+}
+
+static bool is_strided(const Scheduler *s, uint32_t lanes) {
+    return s->lane_axis != NO_AXIS && map_work(s, lanes).n_strided > 0;
+}
+
+/* The axis for a map's lanes if the last axis is shorter than a vector: the nearest one that may be
+ * long; or NO_AXIS. */
+static uint32_t long_axis(const Scheduler *s, uint32_t lanes) {
+    for (uint32_t axis = s->lane_axis; axis-- > 0;)
+        if (dim_hi(s->dims, index_axis_extent(s->indices, axis)) > 2 * (int64_t)lanes) return axis;
+    return NO_AXIS;
+}
+
+/* The largest row length for which lanes along another axis, with strided accesses one by one, beat
+ * one masked step along the row. In clocks, roughly: see docs/results/scheduling-rules.md. */
+static int64_t longest_short(MapWork last, MapWork out, uint32_t lanes) {
+    double row = SCHED_CPU_ROW_CLOCKS + last.prims + last.n_accesses - last.n_strided;
+    double more = out.prims / lanes + SCHED_CPU_STRIDED_CLOCKS * out.n_strided -
+                  SCHED_CPU_STRIDED_CLOCKS * last.n_strided;
+    return more * (lanes - 1) < row ? lanes - 1 : (int64_t)(row / more);
+}
+
+/* A variant for maps of short rows, with lanes across the rows. */
+static void add_short(Scheduler *s, Variant variant) {
+    uint32_t last = s->lane_axis, lanes = variant.sched.lanes;
+    uint32_t axis = last == NO_AXIS ? NO_AXIS : long_axis(s, lanes);
+    if (axis == NO_AXIS) return;
+    DimId extent = sched_lane_extent(s);
+    MapWork along = map_work(s, lanes);
+    s->lane_axis = axis;
+    int64_t most = longest_short(along, map_work(s, lanes), lanes);
+    if (dim_hi(s->dims, extent) > most)
+        predicate_set_range(&variant.predicate, extent, INT64_MIN, most);
+    variant.sched.cpu_map.lanes_out = last - axis;
+    variant.sched.cpu_map.chunk_elems = SCHED_CPU_MAP_OUT_UNIT;
+    variant.grid = sched_cpu_grid(s, SCHED_CPU_MAP_OUT_UNIT);
+    if (dim_lo(s->dims, extent) <= most) sched_add(s, variant);
+    s->lane_axis = last;
+}
+
+static void propose_cpu(Scheduler *s, Access access) {
+    if (access == ACCESS_SINGLE) return;
+    Sched sched = sched_cpu(s, TEMPLATE_CPU_MAP);
+    sched.cpu_map.chunk_elems =
+        is_strided(s, sched.lanes) ? SCHED_CPU_MAP_STRIDED_UNIT : SCHED_CPU_MAP_UNIT;
+    Variant variant = {.sched = sched, .grid = sched_cpu_grid(s, sched.cpu_map.chunk_elems)};
+    add_short(s, variant);
+    sched_add(s, variant);
+}
+
+const TemplateSchedule schedule_cpu_map = {.propose = propose_cpu};

@@ -1,0 +1,103 @@
+/* Schedules of templates: which template may compute a kernel, and the variants that each proposes.
+ * A template's row stands in the file of its name. The table in template.c is made from
+ * lowering/templates.def, so that a template without a row does not link. */
+#ifndef FUSEC_SCHEDULE_SCHEDULER_H
+#define FUSEC_SCHEDULE_SCHEDULER_H
+
+#include "schedule/gemm.h"
+
+/* A map's vectors: along its rows, and going on from row to row (template/flat.h). */
+typedef struct FlatChoice {
+    uint32_t row_lanes; /* of vectors along a row; 1: there are none; 0: nothing is chosen yet */
+    Variant variant;    /* of flat vectors; lanes 1: they would be no better */
+    bool replaces;      /* vectors along a row are of no use beside flat ones */
+} FlatChoice;
+
+/* A kernel that is being scheduled, and the variants that it has by now. */
+typedef struct Scheduler {
+    Arena *arena;
+    const Plan *plan;
+    const Target *target;
+    Kernel *kernel;
+    GemmLaunch launch;
+    DimTab *dims;
+    IndexTab *indices;
+    uint32_t lane_axis; /* NO_AXIS when there is none */
+    bool is_wide;       /* indices need 64 bits */
+    Variant made[MAX_VARIANTS];
+    uint32_t n_made;
+    FlatChoice flat; /* see sched_flat */
+} Scheduler;
+Scheduler scheduler_new(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
+
+/* Templates propose wide accesses first, then single elements, which apply always. */
+typedef enum { ACCESS_WIDE, ACCESS_SINGLE } Access;
+
+typedef struct TemplateSchedule {
+    /* Whether the template computes the kernel, whose form and device are its own, in the order of
+     * sums that the kernel has; NULL: it computes any. */
+    bool (*may)(const Scheduler *s);
+    /* Adds variants, those preferred first. NULL: a launch schedules all of its kernels at once. */
+    void (*propose)(Scheduler *s, Access access);
+    /* Turns a variant into one of a launch of one block of `threads`, a multiple of 128. It changes
+     * no bit. False, or NULL: the template has no schedule for such a block. */
+    bool (*in_one_block)(const Kernel *kernel, uint32_t threads, Variant *variant);
+} TemplateSchedule;
+
+#define TEMPLATE(symbol, function, ...) extern const TemplateSchedule schedule_##function;
+#include "lowering/templates.def"
+
+const TemplateSchedule *template_schedule(TemplateId id);
+
+/* Adds a variant, unless the one before it applies always, and not for its price alone. */
+void sched_add(Scheduler *s, Variant variant);
+/* Adds what a scheduler of GEMMs fills in: MAX_VARIANTS of them, all set to what applies anywhere.
+ */
+typedef uint32_t GemmFill(const Scheduler *s, Variant *variants);
+void sched_add_gemm(Scheduler *s, GemmFill *fill);
+
+/* The widest element among the kernel's arguments, in bytes. */
+uint32_t sched_widest_bytes(const Scheduler *s);
+bool sched_computes_in_f64(const Scheduler *s);
+DimId sched_lane_extent(const Scheduler *s);
+DimId sched_n_segments(const Scheduler *s);
+
+/* GPU: a schedule of single elements, one at a time. */
+Sched sched_gpu(const Scheduler *s, TemplateId template);
+/* Elements of one access, of any argument; of vectors along the lane axis, which a thread has
+ * registers for. */
+uint32_t sched_most_lanes(const Scheduler *s);
+uint32_t sched_vector_lanes(const Scheduler *s, Sched sched);
+/* Puts the variant, whose lanes lie along the lane axis, under conditions on pointers and, for a
+ * symbolic extent, on its multiple. False: no argument is accessed in vectors. */
+bool sched_make_vectors(const Scheduler *s, Variant *variant);
+bool sched_has_registers(const Scheduler *s, const Sched *sched);
+/* Whether it is what a split leaves to be done over partials: a few blocks, which go over segments
+ * of them. Then as many loads are under way as a segment has steps. */
+bool sched_finishes_split(const Scheduler *s);
+void sched_hurry(const Scheduler *s, Sched *sched);
+/* Loads of elements that lanes have of their own, each of these axes (bit set; 0: any). */
+uint32_t sched_n_loads(const Scheduler *s, uint32_t of_axes);
+/* Adds a variant for partial results by few blocks: each has more on its way, if that is of few
+ * tensors. */
+void sched_add_deep(Scheduler *s, Variant variant);
+
+/* CPU: a schedule whose lanes are a vector of 32-bit elements, or of 64-bit ones. */
+Sched sched_cpu(const Scheduler *s, TemplateId template);
+/* Work units of so many elements of the lane axis. */
+DimId sched_cpu_grid(const Scheduler *s, int64_t unit);
+
+/* Blocks of a map. */
+DimId sched_map_grid(const Kernel *kernel, const Sched *sched);
+
+/* Maps in tiles (template/map_tile.h), for those with loads against the grain of what they store.
+ * Fills `variants`, in order of preference, from `base`, which has what all of the kernel's
+ * variants have in common, and returns how many they are; 0: the kernel is none for tiles. Where
+ * extents may be too small to fill them, all have a condition that others must follow. */
+enum { MAP_TILE_VARIANTS = 2 };
+uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target,
+                         const Variant *base, Variant *variants);
+
+const FlatChoice *sched_flat(Scheduler *s);
+
+#endif
