@@ -90,10 +90,10 @@ DimId sched_cpu_grid(const Scheduler *s, int64_t unit);
 /* Blocks of a map. */
 DimId sched_map_grid(const Kernel *kernel, const Sched *sched);
 
-/* Maps in tiles (template/map_tile.h), for those with loads against the grain of what they store.
- * Fills `variants`, in order of preference, from `base`, which has what all of the kernel's
- * variants have in common, and returns how many they are; 0: the kernel is none for tiles. Where
- * extents may be too small to fill them, all have a condition that others must follow. */
+/* Schedules of maps in tiles (template/map_tile.h), for maps with uncoalesced loads. Fills
+ * `variants` in order of preference from `base`, which has what all of the kernel's variants have
+ * in common, and returns their number; 0: the map has no tiles. If extents may be too small to fill
+ * them, all have a condition, and other variants must follow. */
 enum { MAP_TILE_VARIANTS = 2 };
 uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target,
                          const Variant *base, Variant *variants);
