@@ -29,14 +29,10 @@
  * Extends the lifetimes of buffers, so buffers are placed afterwards. */
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes);
 
-/* Sets of modes: modes whose kernels run in the first kernel's blocks, and the first kernel is a
- * GEMM; modes whose kernels share blocks in any way; modes whose kernels have their own blocks. */
+/* Sets of modes: modes whose kernels share blocks in any way; modes whose kernels have their own
+ * blocks. */
 /* clang-format off */
 enum {
-    LAUNCH_MODES_OF_GEMMS = 0
-#define LAUNCH_MODE(sym, name, blocks, ...) | (((1 << BLOCKS_SHARED) >> (blocks)) & 1) << LAUNCH_##sym
-#include "plan/launch_modes.def"
-    ,
     LAUNCH_MODES_IN_BLOCKS = 0
 #define LAUNCH_MODE(sym, name, blocks, ...) | (((1 << BLOCKS_SHARED | 1 << BLOCKS_ONE) >> (blocks)) & 1) << LAUNCH_##sym
 #include "plan/launch_modes.def"

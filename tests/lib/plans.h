@@ -16,6 +16,7 @@ Plan *plans_fuse(Arena *arena, const Module *module, uint32_t index, bool off);
 Plan *plans_fuse_with(Arena *arena, const Graph *graph, FuseOptions options, Diags *diags);
 /* Lay out the operands of a fused plan, and compose the launches of a scheduled plan. */
 void plans_lay_out(Arena *arena, Plan *plan, TargetId target);
+enum { LAUNCH_MODES_OF_GEMMS = 1 << LAUNCH_GEMM_ROWS_GEMM | 1 << LAUNCH_SEQUENCE };
 void plans_compose(Arena *arena, Plan *plan, TargetId target, uint32_t modes);
 /* The diagnostics of a graph that cannot be planned. */
 const char *plans_refusal(Arena *arena, const Module *module, uint32_t index);
