@@ -29,33 +29,49 @@ double prices_mean(const CostPoints *points, const Prices *a, const Prices *b) {
     return exp(sum / points->n_diagonal);
 }
 
+bool prices_are_within(const CostPoints *points, const Prices *plan, const Prices *other,
+                       PriceTolerance tolerance) {
+    static const struct {
+        double share, us, gain;
+    } tolerances[] = {
+#define PRICES(name, share, us, gain) {share, us, gain},
+        PRICE_TOLERANCES(PRICES)
+#undef PRICES
+    };
+    Prices least = *other;
+    for (uint32_t i = 0; i < points->n; i++) least.us[i] += tolerances[tolerance].us;
+    /* a launch may cost nothing beside its context: that mean is no number, and allows it */
+    return worst(points, plan, &least) <= tolerances[tolerance].share &&
+           !(prices_mean(points, &least, plan) < tolerances[tolerance].gain);
+}
+
 bool prices_are_better(const CostPoints *points, const Prices *now, const Prices *other,
                        const Prices *apart) {
     double loss_now = worst(points, now, apart), loss_other = worst(points, other, apart);
-    if (loss_other > COST_LOSS) return loss_other < loss_now * COST_WORTH;
-    return loss_now > COST_LOSS || prices_mean(points, other, now) < COST_WORTH;
-}
-
-bool prices_are_no_slower(const CostPoints *points, const Prices *plan, const Prices *other) {
-    return worst(points, plan, other) <= COST_LOSS;
-}
-
-bool prices_favor_joining(const CostPoints *points, const Prices *together, const Prices *apart) {
-    return !prices_are_better(points, together, apart, apart);
-}
-
-double prices_tie_us(double us, uint32_t n_launches) {
-    return n_launches ? us * COST_LOSS + COST_TIE_US * n_launches : us;
+    if (loss_other > COST_LOSS) return price_is_worth(loss_other, loss_now);
+    return loss_now > COST_LOSS || price_is_worth(prices_mean(points, other, now), 1);
 }
 
 bool prices_may_favor_joining(const CostPoints *points, const Prices *together,
                               const Prices *apart) {
-    Prices as_good = *apart;
     double most = 0;
-    for (uint32_t i = 0; i < points->n; i++) {
-        as_good.us[i] += COST_TIE_US;
+    for (uint32_t i = 0; i < points->n; i++)
         most = fmax(most, together->us[i] - apart->us[i] * COST_LOSS);
-    }
-    return prices_favor_joining(points, together, &as_good) ||
+    return prices_are_within(points, together, apart, PRICES_TIED) ||
            (most <= COST_HOST_US && prices_mean(points, together, apart) < 1);
+}
+
+double prices_excess(const CostPoints *points, const Prices *plan, const Prices *apart) {
+    double sum = 0;
+    for (uint32_t i = 0; i < points->n; i++)
+        sum += fmax(0, plan->us[i] / apart->us[i] - (i ? COST_HELD_LOSS : COST_LOSS));
+    return sum;
+}
+
+bool price_is_worth(double us, double now_us) {
+    return us < now_us * COST_WORTH;
+}
+
+double price_tie_us(double us, uint32_t n_launches) {
+    return n_launches ? us * COST_LOSS + COST_TIE_US * n_launches : us;
 }

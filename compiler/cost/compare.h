@@ -1,5 +1,5 @@
-/* Comparing plans by predicted time. A plan has a time at each of several values of the dims
- * (cost_points), and all passes use the same rule for which of two plans is better. */
+/* Comparing prices of plans: a plan has a price at each of several values of the dims
+ * (cost_points), and one rule for all passes says which of two plans is better. */
 #ifndef FUSEC_COST_COMPARE_H
 #define FUSEC_COST_COMPARE_H
 
@@ -16,26 +16,50 @@ Prices prices_of_plan(Arena *arena, const Plan *plan, const Target *target,
 /* The prices of a graph as one kernel per op. False: the graph cannot be planned so. */
 bool prices_of_unfused(const Planning *p, Arena *arena, Arena *scratch, const Graph *graph,
                        const CostPoints *points, Prices *prices);
+/* The tolerances of comparisons, by name: PRICES(name, share, us, gain). A plan is within a
+ * tolerance of another plan if two conditions hold, for the other plan's prices plus `us`
+ * microseconds. At each point the plan takes at most `share` of that. On the mean of the diagonal
+ * that is at least `gain` of the plan's price.
+ * - NO_SLOWER: the plan is no slower.
+ * - HELD: it is no slower than its ops, where prices may be wrong by more.
+ * - JOINED: kernels should be one launch, which the host starts sooner than several.
+ * - TIED: the same within the model's error for small kernels.
+ */
+#define PRICE_TOLERANCES(PRICES)             \
+    PRICES(NO_SLOWER, COST_LOSS, 0, 0)       \
+    PRICES(HELD, COST_HELD_LOSS, 0, 0)       \
+    PRICES(JOINED, COST_LOSS, 0, COST_WORTH) \
+    PRICES(TIED, COST_LOSS, COST_TIE_US, COST_WORTH)
+
+typedef enum {
+#define PRICES(name, ...) PRICES_##name,
+    PRICE_TOLERANCES(PRICES)
+#undef PRICES
+} PriceTolerance;
+
+bool prices_are_within(const CostPoints *points, const Prices *plan, const Prices *other,
+                       PriceTolerance tolerance);
+/* The geometric mean of the ratios a / b over the diagonal. */
+double prices_mean(const CostPoints *points, const Prices *a, const Prices *b);
 /* Whether `other` should replace `now`. True if it is faster by more than 2 % by the geometric mean
  * over the diagonal, and nowhere more than 2 % slower than `apart`, one kernel per op. Also true if
  * `now` is that slow somewhere and `other` is not, or less so. */
 bool prices_are_better(const CostPoints *points, const Prices *now, const Prices *other,
                        const Prices *apart);
-
-/* Whether kernels should be one launch, which the host starts sooner than several: at no point is
- * it more than 2 % slower, and on the mean of the diagonal it is not slower. */
-bool prices_favor_joining(const CostPoints *points, const Prices *together, const Prices *apart);
-/* Whether kernels may be one launch although prices_favor_joining is false: the difference is
- * within the model's error, or the joint launch is faster on that mean and loses nowhere as much as
- * a launch costs the host. Only for kernels that are no slower than their ops. */
+/* Whether kernels may be one launch although they are not within JOINED: the difference is within
+ * the model's error, or the joint launch is faster on that mean and loses nowhere as much as a
+ * launch costs the host. Only for kernels that are no slower than their ops. */
 bool prices_may_favor_joining(const CostPoints *points, const Prices *together,
                               const Prices *apart);
+/* The excess of the plan over the allowed slowdown beside `apart`, summed over all points. At
+ * points other than the default dims, which come first, prices are less certain, so that a plan
+ * that is much faster at most sizes is not split for a few percent at one size. */
+double prices_excess(const CostPoints *points, const Prices *plan, const Prices *apart);
+
+/* At one point: whether `us` is enough less than `now_us` for a change. */
+bool price_is_worth(double us, double now_us);
 /* The time, within the model's error, up to which a plan with `n_launches` fewer launches ties with
  * a plan of `us`. */
-double prices_tie_us(double us, uint32_t n_launches);
-/* At no point more than 2 % slower. */
-bool prices_are_no_slower(const CostPoints *points, const Prices *plan, const Prices *other);
-/* The geometric mean of the ratios a / b over the diagonal. */
-double prices_mean(const CostPoints *points, const Prices *a, const Prices *b);
+double price_tie_us(double us, uint32_t n_launches);
 
 #endif

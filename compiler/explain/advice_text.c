@@ -1,5 +1,6 @@
 /* Advice in words: whose block, which values, by name and line. See advice.h. */
 #include "explain/advice.h"
+#include "machine/tuning.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -103,8 +104,7 @@ void advice_put_point(Text *text, const Plan *plan, const int64_t *values, uint6
 }
 
 bool advice_is_slower(double then_us, double now_us) {
-    const double least = 1.001;
-    return then_us > now_us * least;
+    return then_us > now_us * EXPLAIN_SLOWER;
 }
 
 uint32_t advice_count_slower(const VecChangePrice *prices, const ChangePrice **worst) {

@@ -234,7 +234,7 @@ static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
     const PlanCost *without = price_around(c, t, false, &n_broken_before);
     uint32_t n_saved =
         without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
-    return n_broken <= n_broken_before && with->us < prices_tie_us(without->us, n_saved);
+    return n_broken <= n_broken_before && with->us < price_tie_us(without->us, n_saved);
 }
 
 /* Proposals. */

@@ -120,7 +120,7 @@ static TrialPrices trial_prices(const Composer *c, const Trial *t) {
 
 bool trial_pays(const Composer *c, Trial *t, TrialPrices *prices) {
     *prices = trial_prices(c, t);
-    return prices_favor_joining(&c->points, &prices->together, &prices->apart);
+    return prices_are_within(&c->points, &prices->together, &prices->apart, PRICES_JOINED);
 }
 
 bool launch_has_own_kernel(const Plan *plan, const Kernel *kernel) {

@@ -68,7 +68,7 @@ static uint32_t first_that_pays(const Searcher *c, const CostPoints *points) {
     if (!layout_price(c->planning, c->packing, c->gemm, c->requests, c->n_requests, points,
                       &prices))
         return first;
-    while (first > 0 && prices.laid_out.us[first - 1] < COST_WORTH * prices.as_is.us[first - 1])
+    while (first > 0 && price_is_worth(prices.laid_out.us[first - 1], prices.as_is.us[first - 1]))
         first--;
     return first;
 }

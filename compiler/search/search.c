@@ -165,7 +165,7 @@ bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *
 static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation *other,
                       const Prices *unfused) {
     bool has_more = c->target->has->cores && other->n_launches > now->n_launches &&
-                    prices_are_no_slower(&c->points, &now->prices, unfused);
+                    prices_are_within(&c->points, &now->prices, unfused, PRICES_NO_SLOWER);
     Prices dear = other->prices;
     for (uint32_t i = 0; i < c->points.n && has_more; i++) dear.us[i] *= SEARCH_MORE_KERNELS;
     return prices_are_better(&c->points, &now->prices, &dear, unfused);
@@ -187,7 +187,8 @@ static bool is_worth_windows(const Searcher *c, const Evaluation *now, const Eva
 bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation *other,
                      const Prices *unfused) {
     bool waits = c->target->has->launches && other->n_launches > now->n_launches;
-    bool is_as_good = waits && prices_are_no_slower(&c->points, &now->prices, unfused) &&
+    bool is_as_good = waits &&
+                      prices_are_within(&c->points, &now->prices, unfused, PRICES_NO_SLOWER) &&
                       prices_may_favor_joining(&c->points, &now->prices, &other->prices);
     return !is_as_good && is_better(c, now, other, unfused);
 }
@@ -219,7 +220,8 @@ static bool improve(const Searcher *c, const Region *region, Decisions **decisio
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
         bool is_last = moves[i] == joined_own_kernel || moves[i] == all_own_kernels;
         if ((moves[i] == read_windows) != region->has_gemm_slices) continue;
-        if (is_last && prices_are_no_slower(&c->points, &now.prices, &unfused)) continue;
+        if (is_last && prices_are_within(&c->points, &now.prices, &unfused, PRICES_NO_SLOWER))
+            continue;
         Worth *pays = moves[i] == read_windows ? is_worth_windows : search_is_worth;
         if (try_move(c, region, moves[i], *decisions, &now, &moved, &other) &&
             pays(c, &now, &other, &unfused))
@@ -325,7 +327,7 @@ static Plan *split_spilling(Searcher *c, const Plan *plan, double us, uint32_t k
                             uint32_t registers) {
     Decisions *before = c->decisions, *best_decisions = before;
     Plan *best = NULL;
-    double best_us = us * COST_WORTH;
+    double best_us = us;
     for (int aim = 0; aim < CUT_AIM_COUNT; aim++) {
         c->decisions = decisions_copy(c->arena, before);
         arena_rewind(c->scratch, c->clean);
@@ -335,7 +337,9 @@ static Plan *split_spilling(Searcher *c, const Plan *plan, double us, uint32_t k
             continue;
         Plan *other = search_make_plan(c);
         double other_us = other ? price(c, other)->us : 0;
-        if (!other || other_us >= best_us || must_n_broken(other) > must_n_broken(plan)) continue;
+        if (!other || !price_is_worth(other_us, us) || other_us >= best_us ||
+            must_n_broken(other) > must_n_broken(plan))
+            continue;
         best = other, best_us = other_us, best_decisions = c->decisions;
     }
     c->decisions = best_decisions;
@@ -410,8 +414,9 @@ static bool is_by_columns(const Searcher *model, Plan *plan, const Decisions **d
     if (!other || !prices_of_unfused(c.planning, c.arena, c.scratch, c.graph, &c.points, &unfused))
         return false;
     Evaluation by_rows = evaluation_of(&c, plan), by_columns = evaluation_of(&c, other);
-    bool is_as_good = by_columns.n_launches < by_rows.n_launches &&
-                      prices_favor_joining(&c.points, &by_columns.prices, &by_rows.prices);
+    bool is_as_good =
+        by_columns.n_launches < by_rows.n_launches &&
+        prices_are_within(&c.points, &by_columns.prices, &by_rows.prices, PRICES_JOINED);
     *decisions = c.decisions;
     return by_columns.n_broken <= by_rows.n_broken &&
            (is_as_good || search_is_worth(&c, &by_rows, &by_columns, &unfused));

@@ -8,8 +8,6 @@
 #include "search/search_state.h"
 #include "machine/tuning.h"
 
-#include <math.h>
-
 /* Decisions without the directives of candidates for these nodes. Directives that keep `fuse must`
  * blocks stay. */
 static Decisions *without(Arena *arena, const Decisions *decisions, const bool *taken) {
@@ -29,7 +27,7 @@ static bool take_back(Searcher *c, Evaluation *now, const Prices *unfused) {
         Decisions *decisions = without(c->arena, c->decisions, c->taken[i]);
         if (!search_evaluate(c, decisions, &other) || other.n_broken > now->n_broken ||
             !search_is_worth(c, now, &other, unfused) ||
-            !prices_are_no_slower(&c->points, &other.prices, &now->prices))
+            !prices_are_within(&c->points, &other.prices, &now->prices, PRICES_NO_SLOWER))
             continue;
         c->decisions = decisions;
         *now = other;
@@ -38,25 +36,7 @@ static bool take_back(Searcher *c, Evaluation *now, const Prices *unfused) {
     return any;
 }
 
-/* Whether the plan is slower by more than the uncertainty of prices. */
-static bool loses(const Searcher *c, const Prices *now, const Prices *unfused) {
-    bool loses = false;
-    for (uint32_t i = 0; i < c->points.n; i++)
-        loses = loses || now->us[i] > SEARCH_HELD_LOSS * unfused->us[i];
-    return loses;
-}
-
 /* One kernel per op. */
-
-/* The excess of the plan over the allowed slowdown, summed over all points. At points other than
- * the default dims, which come first, prices are less certain, so that a plan that is much faster
- * at most sizes is not split for a few percent at one size. */
-static double excess(const Searcher *c, const Prices *now, const Prices *unfused) {
-    double sum = 0;
-    for (uint32_t i = 0; i < c->points.n; i++)
-        sum += fmax(0, now->us[i] / unfused->us[i] - (i ? SEARCH_HELD_LOSS : COST_LOSS));
-    return sum;
-}
 
 static bool is_op(const Graph *graph, NodeId id) {
     return graph_class(graph, id) != CLASS_SOURCE;
@@ -74,10 +54,11 @@ static void try_unfused(const Searcher *c, const uint32_t *marks, uint32_t mark,
             changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
     if (!changes || !search_evaluate(c, decisions, &other) || other.n_broken > evaluation->n_broken)
         return;
-    double lost = excess(c, &evaluation->prices, unfused), left = excess(c, &other.prices, unfused);
+    double lost = prices_excess(&c->points, &evaluation->prices, unfused),
+           left = prices_excess(&c->points, &other.prices, unfused);
     bool is_faster =
         left == 0 && lost == 0 && prices_mean(&c->points, &other.prices, &evaluation->prices) < 1;
-    if (left >= lost * COST_WORTH && !is_faster) return;
+    if (!price_is_worth(left, lost) && !is_faster) return;
     *best = decisions;
     *evaluation = other;
 }
@@ -88,7 +69,7 @@ static bool unfuse_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, con
                         Evaluation *now) {
     bool any = false;
     for (uint32_t n_tries = 0;
-         n_tries < SEARCH_GUARD_TRIES && excess(c, &now->prices, unfused) > 0;) {
+         n_tries < SEARCH_GUARD_TRIES && prices_excess(&c->points, &now->prices, unfused) > 0;) {
         Decisions *best = c->decisions;
         Evaluation evaluation = *now;
         for (uint32_t mark = 1; mark <= n_sets && n_tries < SEARCH_GUARD_TRIES; mark++, n_tries++)
@@ -139,7 +120,7 @@ static uint32_t mark_components(const Graph *graph, uint32_t *marks) {
  * graph. */
 static bool unfuse_losers(Searcher *c, const Plan *plan, const Prices *unfused, Evaluation *now) {
     uint32_t n = c->graph->nodes.n;
-    if (excess(c, &now->prices, unfused) == 0) return false;
+    if (prices_excess(&c->points, &now->prices, unfused) == 0) return false;
     uint32_t *kernels = arena_array(c->arena, uint32_t, n);
     uint32_t *components = arena_array(c->arena, uint32_t, n);
     uint32_t *whole = arena_array(c->arena, uint32_t, n);
@@ -162,7 +143,7 @@ Plan *search_guard_unfused(Searcher *c, Plan *plan) {
     arena_rewind(c->scratch, c->clean);
     if (!prices_of_unfused(c->planning, c->arena, c->scratch, c->graph, &c->points, &unfused))
         return plan;
-    if (loses(c, &now.prices, &unfused)) {
+    if (!prices_are_within(&c->points, &now.prices, &unfused, PRICES_HELD)) {
         c->asks_all = true;
         plan = search_try_candidates(c, plan);
         if (!plan || !search_evaluate(c, c->decisions, &now)) return plan;

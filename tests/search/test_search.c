@@ -475,7 +475,7 @@ Test(choose, turns_do_not_keep_parts_apart) {
         const PlanCost *without = plans_price_without_turns(arena, module, 0, TARGET_SM_90A).cost;
         uint32_t n_saved =
             without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
-        cr_expect_leq(with->us, prices_tie_us(without->us, n_saved),
+        cr_expect_leq(with->us, price_tie_us(without->us, n_saved),
                       "seed %llu: %.2f us in %u launches, %.2f in %u without",
                       (unsigned long long)seed, with->us, with->n_launches, without->us,
                       without->n_launches);
