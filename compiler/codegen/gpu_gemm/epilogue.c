@@ -521,3 +521,16 @@ void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uin
     gpu_gemm_epilogue(block, &subtile);
     loop_end(k, &loop);
 }
+
+void gpu_gemm_put_fragments(const Codegen *k, const GemmFragments *f, Val place) {
+    uint32_t bytes = dtype_bytes(f->stored);
+    for (uint32_t i = 0; i < f->n_m * f->n_n * f->n_halves; i++) {
+        uint32_t half = i % f->n_halves, fragment = i / f->n_halves;
+        uint32_t row = fragment / f->n_n * 16 + half * 8, column = fragment % f->n_n * 8;
+        Val pair = k_vector(k, f->accs + (size_t)fragment * 4 + half * 2, 2);
+        pair = convert_value(k, pair, f->acc, f->stored);
+        Val pointer =
+            k_byte(k, place, k_i32(k, (int64_t)(row * f->pitch + f->column + column) * bytes));
+        LLVMSetAlignment(k_store(k, pair, pointer), bytes * 2);
+    }
+}

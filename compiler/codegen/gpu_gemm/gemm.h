@@ -72,6 +72,20 @@ void gpu_gemm_epilogue(const GemmBlock *block, const GemmSubtile *subtile);
 void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uint32_t n_subtiles,
                                 void (*put)(const void *user, uint32_t i), const void *user);
 
+/* What a thread holds of a warp's product by mma.sync or wgmma: of each fragment of 16 rows x 8
+ * columns four accumulators. 2h and 2h + 1 are columns 2t and 2t + 1 of row g + 8h, with g the
+ * lane's number / 4 and t its number % 4. */
+typedef struct GemmFragments {
+    const Val *accs;   /* [n_m,n_n,4] */
+    uint32_t n_m, n_n; /* fragments along m and n */
+    uint32_t n_halves; /* 2; 1: rows g + 8h of one h alone, whose first accumulator `accs` is */
+    uint32_t pitch;    /* elements of a row in shared memory */
+    uint32_t column;   /* the first fragment's column there */
+    Dtype acc, stored; /* type of the accumulators, and in shared memory */
+} GemmFragments;
+/* Writes the accumulators to shared memory. `place` is the thread's: row g, column 2t. */
+void gpu_gemm_put_fragments(const Codegen *k, const GemmFragments *fragments, Val place);
+
 /* gpu_gemm_epilogue in two steps, for callers that distribute rows and columns themselves. The
  * first prepares values that depend on the thread's columns alone: `lanes` columns from `in_tile`
  * (i32) on. The second stores the part's rows from `first` (i32) on, `step` apart, up to `unroll`

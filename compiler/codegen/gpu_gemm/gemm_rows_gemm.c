@@ -200,13 +200,6 @@ void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, Val offset) {
     }
 }
 
-static Val pair_of(const GemmRowsGemm *s, const Val *two) {
-    const Codegen *k = s->k;
-    Val poison = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(two[0]), PAIR));
-    Val pair = k_insert(k, poison, two[0], 0);
-    return k_insert(k, pair, two[1], 1);
-}
-
 ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile) {
     const Codegen *k = s->k;
     Val first = k_muli(k, tile, s->width);
@@ -224,7 +217,7 @@ static Val score_pair(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, ui
     const Reduce *reduce = &kernel->reduces.data[0];
     const Val *accs = s->scores.accs + ((r / 2) * s->n_pairs + n) * 4 + r % 2 * PAIR;
     Point point = point_inside(&s->score_rows[r]);
-    Val ahead = gemm_rows_gemm_index(s, (int64_t)n * 8), pair = pair_of(s, accs);
+    Val ahead = gemm_rows_gemm_index(s, (int64_t)n * 8), pair = k_vector(s->k, accs, PAIR);
     point.axis[point.lane_axis] = k_add(s->k, at->column, ahead);
     point.active = at->exists[n];
     point.results = arena_array(s->k->arena, Val, 1);

@@ -252,9 +252,7 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
     Val column = k_muli(k, v->which, lanes);
     If writes = if_begin(k, leads);
     Val pointer = shared_at(v, v->partials, warp, column);
-    Val all = values[0];
-    if (lanes > 1) all = LLVMGetPoison(k_value_type(k, v->acc, lanes));
-    for (uint32_t j = 0; j < lanes && lanes > 1; j++) all = k_insert(k, all, values[j], j);
+    Val all = k_vector(k, values, lanes);
     uint32_t n_bytes = lanes * dtype_bytes(v->acc);
     LLVMSetAlignment(k_store(k, all, pointer),
                      n_bytes < GPU_SHARED_ALIGN ? n_bytes : GPU_SHARED_ALIGN);

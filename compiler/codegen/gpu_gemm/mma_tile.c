@@ -130,16 +130,15 @@ static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
     Val at = k_muli(k, row, pitch);
     at = k_add(k, at, k_add(k, column, warp_n));
     Val own = k_gep(k, tile->acc_type, tile->shared, at);
-    Val poison = LLVMGetPoison(LLVMVectorType(tile->acc_type, 2));
-    for (uint32_t i = 0; i < n_m * tile->n_n * 2; i++) {
-        uint32_t half = i % 2, n = i / 2 % tile->n_n, m = i / 2 / tile->n_n;
-        const Val *sums = tile->accs + ((first_m + m) * tile->n_n + n) * 4 + half * 2;
-        Val pair = k_insert(k, poison, sums[0], 0);
-        pair = k_insert(k, pair, sums[1], 1);
-        uint32_t offset = (m * 16 + half * 8) * pitch + n * 8;
-        Val pointer = k_gep(k, tile->acc_type, own, k_i32(k, offset));
-        LLVMSetAlignment(k_store(k, pair, pointer), tile->acc_bytes * 2);
-    }
+    Dtype acc = tile->lower->kernel->reduces.data[0].acc;
+    GemmFragments fragments = {.accs = tile->accs + first_m * tile->n_n * 4,
+                               .n_m = n_m,
+                               .n_n = tile->n_n,
+                               .n_halves = 2,
+                               .pitch = pitch,
+                               .acc = acc,
+                               .stored = acc};
+    gpu_gemm_put_fragments(k, &fragments, own);
 }
 
 static void put_subtile(const void *user, uint32_t i) {

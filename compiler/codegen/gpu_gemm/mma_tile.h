@@ -7,9 +7,7 @@
 
 enum { MAX_ACCUMULATORS = 128 };
 
-/* The accumulators of a thread in an instruction's tile [16,8]: 0 and 1 are columns 2t and 2t + 1
- * of row g, 2 and 3 the same columns of row g + 8, with g the lane's number / 4 and t its number %
- * 4. */
+/* The accumulators of a thread in an instruction's tile [16,8] are those of GemmFragments. */
 typedef struct MmaTile {
     Lower *lower;
     const Codegen *k;

@@ -221,7 +221,6 @@ static void put_subtile(const Simt *g, uint32_t f, const Val *sums, Val warp_m) 
     const Codegen *k = g->k;
     const Side *left = &g->sides[0], *right = &g->sides[1];
     uint32_t rn = n_outputs(right), warp_rows = left->tile / g->sched->gemm.warps_m;
-    LLVMTypeRef type = k_value_type(k, g->acc, right->size);
     /* The thread's first row in the part: its row in the tile, minus the rows of other fragments of
      * the warps before. */
     Val skipped = k_muli(k, warp_m, (int64_t)warp_rows - left->stride);
@@ -232,10 +231,7 @@ static void put_subtile(const Simt *g, uint32_t f, const Val *sums, Val warp_m) 
     for (uint32_t i = 0; i < left->size; i++)
         for (uint32_t b = 0; b < right->n; b++) {
             const Val *from = sums + (size_t)(f * left->size + i) * rn + (size_t)b * right->size;
-            Val value = from[0];
-            if (right->size > 1) value = LLVMGetPoison(type);
-            for (uint32_t j = 0; j < right->size && right->size > 1; j++)
-                value = k_insert(k, value, from[j], j);
+            Val value = k_vector(k, from, right->size);
             int64_t offset = ((int64_t)i * g->subtile_pitch + (int64_t)b * right->stride);
             Val pointer = k_byte(k, base, k_i32(k, offset * (int64_t)g->acc_bytes));
             put_fragment(g, pointer, value);

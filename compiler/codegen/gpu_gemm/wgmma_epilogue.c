@@ -26,8 +26,6 @@ static void take_warp(const Wgmma *w, WgmmaEpilogue *d, Val warp) {
     d->own = wgmma_at(w, k_add(k, at, begin));
 }
 
-/* The layout of wgmma's accumulators: numbers 4j + 2h and 4j + 2h + 1 of a thread are columns 8j +
- * 2t and 8j + 2t + 1 of row g + 8h, with g the lane's number / 4 and t its number % 4. */
 static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     const Codegen *k = w->k;
     bool is_whole = w->sched->gemm.store_warps > 0;
@@ -75,16 +73,16 @@ static void subtile_columns(const Wgmma *w, const WgmmaEpilogue *d, Val subtile,
 
 static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs, uint32_t subtile,
                         uint32_t half) {
-    const Codegen *k = w->k;
-    Val poison = LLVMGetPoison(LLVMVectorType(k->f32, 2));
-    for (uint32_t i = 0; i < w->n_gemms * d->columns / 8; i++) {
-        uint32_t gemm = i / (d->columns / 8), column = i % (d->columns / 8);
-        column += (gemm * w->sched->gemm.tile_n + subtile * d->columns) / 8;
-        const Val *sums = accs + column * 4 + half * 2;
-        Val pair = k_insert(k, poison, sums[0], 0);
-        pair = k_insert(k, pair, sums[1], 1);
-        Val at = k_gep(k, k->f32, d->place, k_i32(k, (int64_t)i * 8));
-        LLVMSetAlignment(k_store(k, pair, at), 8);
+    for (uint32_t p = 0; p < w->n_gemms; p++) {
+        uint32_t first = (p * w->sched->gemm.tile_n + subtile * d->columns) / 8;
+        GemmFragments fragments = {.accs = accs + first * 4 + half * 2,
+                                   .n_m = 1,
+                                   .n_n = d->columns / 8,
+                                   .n_halves = 1,
+                                   .column = p * d->columns,
+                                   .acc = DT_F32,
+                                   .stored = DT_F32};
+        gpu_gemm_put_fragments(w->k, &fragments, d->place);
     }
 }
 

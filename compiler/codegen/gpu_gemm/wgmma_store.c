@@ -11,12 +11,11 @@ static void arrive(const Wgmma *w, Val barrier) {
     if_end(k, &first);
 }
 
-/* Writes the results. The accumulator layout is that of wgmma_epilogue.c; the pitch is
- * wgmma_results_pitch. */
+/* Writes the results, rounded; the pitch is wgmma_results_pitch. */
 static void put_results(const Wgmma *w, const Val *accs) {
     const Codegen *k = w->k;
     const Reduce *reduce = &w->lower->kernel->reduces.data[0];
-    uint32_t pitch = wgmma_results_pitch(w->sched), n = w->width / 4;
+    uint32_t pitch = wgmma_results_pitch(w->sched);
     Val lane = k_andi(k, w->thread, WARP_THREADS - 1);
     Val row = k_lshri(k, lane, 2);
     Val column = k_andi(k, lane, 3);
@@ -27,16 +26,14 @@ static void put_results(const Wgmma *w, const Val *accs) {
     at = k_add(k, at, own);
     int64_t begin = (int64_t)w->sched->gemm.stages * w->stage_bytes;
     Val place = wgmma_at(w, k_addi(k, at, begin));
-    Val poison = LLVMGetPoison(LLVMVectorType(k->f32, 2));
-    for (uint32_t i = 0; i < n; i++) {
-        const Val *sums = accs + (size_t)i * 2;
-        Val pair = k_insert(k, poison, sums[0], 0);
-        pair = k_insert(k, pair, sums[1], 1);
-        pair = convert_value(k, pair, reduce->acc, reduce->result);
-        int64_t bytes = (int64_t)(i / 2) * 16 + (int64_t)(i % 2) * WGMMA_EPILOGUE_ROWS * pitch * 2;
-        Val pointer = k_byte(k, place, k_i32(k, bytes));
-        LLVMSetAlignment(k_store(k, pair, pointer), 4);
-    }
+    GemmFragments fragments = {.accs = accs,
+                               .n_m = 1,
+                               .n_n = w->width / 8,
+                               .n_halves = 2,
+                               .pitch = pitch,
+                               .acc = reduce->acc,
+                               .stored = reduce->result};
+    gpu_gemm_put_fragments(k, &fragments, place);
 }
 
 /* Whether the block has a tile after this one. */

@@ -56,6 +56,13 @@ Val k_splat(const Codegen *k, Val scalar, uint32_t lanes) {
     return k_shuffle(k, first, poison, zeros);
 }
 
+Val k_vector(const Codegen *k, const Val *scalars, uint32_t n) {
+    if (n == 1) return scalars[0];
+    Val all = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(scalars[0]), n));
+    for (uint32_t i = 0; i < n; i++) all = k_insert(k, all, scalars[i], i);
+    return all;
+}
+
 Val k_number(const Codegen *k, Dtype dtype, double number) {
     LLVMTypeRef type = k_value_type(k, dtype, 1);
     switch (k_held(k, dtype)) {
