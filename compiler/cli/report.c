@@ -46,10 +46,11 @@ fusec_status cli_report_text(Driver *driver, const CliTimes *times, const char *
     uint32_t first = times ? times->graph : 0, n = times ? 1 : driver->module->graphs.n;
     ReportGraph *graphs = arena_array(arena, ReportGraph, n);
     for (uint32_t i = 0; i < n; i++) {
-        ExplainInput priced;
+        LedgerInput priced;
         if (!driver_price(driver, first + i, &priced)) return FUSEC_INPUT;
         graphs[i] = (ReportGraph){side_of(priced.unfused_cost, times ? &times->before : NULL),
-                                  side_of(priced.cost, times ? &times->after : NULL), priced};
+                                  side_of(priced.cost, times ? &times->after : NULL),
+                                  ledger_new(arena, &priced)};
     }
     const char *slash = strrchr(driver->module->source->name, '/');
     Report report = {.source = slash ? slash + 1 : driver->module->source->name,

@@ -83,7 +83,7 @@ fusec_status driver_build(Driver *driver);
 
 /* After driver_build: predicts the graph's plan and its plan without fusion for options.card at
  * options.dims. False after a diagnostic. */
-bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input);
+bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input);
 
 /* Recomputes the checksum of a changed artifact; false if it has no manifest. */
 bool driver_seal(char *artifact, size_t n_bytes);

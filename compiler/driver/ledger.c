@@ -57,7 +57,7 @@ bool contract_pass(const Planning *p) {
 
 /* Advice on blocks and launches comes first, because there are few and the number of trial plans is
  * bounded. */
-static void advise(Driver *driver, Plan *settled, ExplainInput *input) {
+static void advise(Driver *driver, Plan *settled, LedgerInput *input) {
     const DriverOptions *options = &driver->options;
     AdvicePlanner planner = {
         .plan = plan_changed,
@@ -74,7 +74,7 @@ static void advise(Driver *driver, Plan *settled, ExplainInput *input) {
     arena_reset(driver->trial);
 }
 
-bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
+bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input) {
     const DriverOptions *options = &driver->options;
     const Card *card = ledger_card(options);
     PlanUnit unfused = {.graph = driver->module->graphs.data[graph]};
@@ -87,7 +87,7 @@ bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
         !pipeline_run(&planning, PASS_PLACE, PASS_PLACE))
         return false;
     const int64_t *dims = cost_dims(driver->arena, driver->module->dims, options->dims);
-    *input = (ExplainInput){.unfused_cost = cost_plan(driver->arena, unfused.plan, card, dims)};
+    *input = (LedgerInput){.unfused_cost = cost_plan(driver->arena, unfused.plan, card, dims)};
     Plan *settled = unsettled(driver->arena, driver->plans[graph]);
     input->cost = cost_plan(driver->arena, settled, card, dims);
     advise(driver, settled, input);
@@ -99,10 +99,10 @@ bool driver_price(Driver *driver, uint32_t graph, ExplainInput *input) {
 static bool explain(Driver *driver) {
     Text text = {.arena = driver->arena};
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        ExplainInput input;
+        LedgerInput input;
         if (!driver_price(driver, i, &input)) return false;
         if (i) text_puts(&text, "\n");
-        explain_print(&input, driver->arena, &text);
+        explain_print(ledger_new(driver->arena, &input), &text);
     }
     driver->ledger = text_str(&text);
     return true;
@@ -120,9 +120,9 @@ static bool explain_as_json(Driver *driver) {
     jsontext_string(&json, "card", ledger_card(options)->name);
     jsontext_begin(&json, "graphs", '[');
     for (uint32_t i = 0; i < driver->module->graphs.n; i++) {
-        ExplainInput input;
+        LedgerInput input;
         if (!driver_price(driver, i, &input)) return false;
-        explain_json(&input, &json);
+        explain_json(ledger_new(driver->arena, &input), &json);
     }
     jsontext_end(&json, ']');
     jsontext_end(&json, '}');

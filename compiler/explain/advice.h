@@ -109,9 +109,6 @@ const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice);
  * that is not known. */
 const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advice,
                               AdviceTotals now);
-/* Both, indented: how `what` comes about, "fuse them". */
-void advice_put(Text *out, const Plan *plan, const char *what, const Advice *advice,
-                AdviceTotals now);
 /* Whether the price is higher by more than nothing to tell of. */
 bool advice_is_slower(double then_us, double now_us);
 /* At how many of the points; `worst`: the one where that is most. */

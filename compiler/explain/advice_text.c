@@ -181,19 +181,3 @@ const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice) 
     }
     return text_str(&text);
 }
-
-void advice_put(Text *out, const Plan *plan, const char *what, const Advice *advice,
-                AdviceTotals now) {
-    bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
-    text_printf(out, "    to %s%s", what,
-                !advice->is_tried ? ": "
-                : is_left         ? ", which no `fuse must` block does: "
-                                  : ", as tried: ");
-    for (const char *at = advice_text(out->arena, plan->graph, advice); *at; at++) {
-        text_add(out, at, 1);
-        if (*at == '\n') text_puts(out, "      ");
-    }
-    const char *price = advice_price_text(out->arena, plan, advice, now);
-    if (price) text_printf(out, "\n      %s", price);
-    text_puts(out, "\n");
-}

@@ -1,40 +1,25 @@
 /* The ledger as JSON. See explain.h; docs/EXPLAIN.md is the schema. */
 #include "explain/explain.h"
 
-#include "plan/launch.h"
-#include "plan/rewrite.h"
-
 #include <math.h>
 
 typedef struct Writer {
     JsonText *json;
-    const ExplainInput *input;
-    const Plan *plan;
-    const Graph *graph;
-    const DimTab *dims;
-    EdgeCosts edges;
+    const Ledger *ledger;
 } Writer;
 
-static void put_place(const Writer *w, Span span) {
-    if (!w->graph->source || !span.end) return;
-    Position at = source_position(w->graph->source, span.begin);
+static void put_place(const Writer *w, Position at) {
+    if (!at.line) return;
     jsontext_number(w->json, "line", at.line);
     jsontext_number(w->json, "column", at.column);
 }
 
-static void put_node(const Writer *w, const char *name, NodeId id) {
-    const Node *node = graph_node(w->graph, id);
+static void put_value(const Writer *w, const char *name, const LedgerValue *value) {
     jsontext_begin(w->json, name, '{');
-    jsontext_number(w->json, "node", id);
-    jsontext_string(w->json, "name", node->name);
-    jsontext_string(w->json, "op", op_info(node->op)->name);
-    put_place(w, node->span);
-    jsontext_end(w->json, '}');
-}
-
-static void put_output(const Writer *w, uint32_t output) {
-    jsontext_begin(w->json, "to", '{');
-    jsontext_string(w->json, "output", w->graph->outputs.data[output].name);
+    jsontext_number(w->json, "node", value->node);
+    jsontext_string(w->json, "name", value->name);
+    jsontext_string(w->json, "op", value->op);
+    put_place(w, value->at);
     jsontext_end(w->json, '}');
 }
 
@@ -43,10 +28,10 @@ static void put_bytes(const Writer *w, const char *name, double bytes) {
     jsontext_number(w->json, name, nearbyint(bytes));
 }
 
-static double value_bytes(const Writer *w, NodeId id) {
-    const Node *node = graph_node(w->graph, id);
-    DimId elems = shape_n_elems(w->graph->dims, &node->shape);
-    return dim_number(w->dims, elems, w->input->cost->dims) * dtype_bytes(node->dtype);
+static void put_nodes(const Writer *w, const VecU32 *nodes) {
+    jsontext_begin(w->json, "nodes", '[');
+    for (uint32_t i = 0; i < nodes->n; i++) jsontext_number(w->json, NULL, nodes->data[i]);
+    jsontext_end(w->json, ']');
 }
 
 static void put_change(const Writer *w, const Advice *advice) {
@@ -56,30 +41,32 @@ static void put_change(const Writer *w, const Advice *advice) {
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "do", advice_kind_name(step->kind));
         jsontext_string(w->json, "rule", reason_info(step->reason)->id);
-        jsontext_begin(w->json, "nodes", '[');
-        for (uint32_t k = 0; k < step->nodes.n; k++)
-            jsontext_number(w->json, NULL, step->nodes.data[k]);
-        jsontext_end(w->json, ']');
+        put_nodes(w, &step->nodes);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');
 }
 
-static void put_ends(const Writer *w, const Edge *edge) {
-    put_node(w, "from", edge->producer);
-    if (edge->consumer == NODE_NONE)
-        put_output(w, edge->output);
-    else
-        put_node(w, "to", edge->consumer);
+static void put_ends(const Writer *w, const LedgerEdge *edge) {
+    put_value(w, "from", &edge->from);
+    if (!edge->output) {
+        put_value(w, "to", &edge->to);
+        return;
+    }
+    jsontext_begin(w->json, "to", '{');
+    jsontext_string(w->json, "output", edge->output);
+    jsontext_end(w->json, '}');
 }
 
-static void put_point(const Writer *w, const int64_t *dims) {
+/* The priced dims where `values` is NULL, with whether the user gave them. */
+static void put_dims(const Writer *w, const int64_t *values) {
     jsontext_begin(w->json, "dims", '[');
-    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
-        if (dim_symbol_info(w->dims, i)->rule) continue;
+    for (uint32_t i = 0; i < w->ledger->dims.n; i++) {
+        const LedgerDim *dim = &w->ledger->dims.data[i];
         jsontext_begin(w->json, NULL, '{');
-        jsontext_string(w->json, "name", dim_symbol_info(w->dims, i)->name);
-        jsontext_number(w->json, "value", (double)dims[i]);
+        jsontext_string(w->json, "name", dim->name);
+        jsontext_number(w->json, "value", (double)(values ? values[dim->symbol] : dim->value));
+        if (!values) jsontext_bool(w->json, "given", dim->is_given);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');
@@ -91,7 +78,7 @@ static void put_prices(const Writer *w, const VecChangePrice *prices, const char
     for (uint32_t i = 0; i < prices->n; i++) {
         const ChangePrice *price = &prices->data[i];
         jsontext_begin(w->json, NULL, '{');
-        put_point(w, price->dims);
+        put_dims(w, price->dims);
         jsontext_number(w->json, then, price->then_us);
         jsontext_number(w->json, now, price->now_us);
         jsontext_end(w->json, '}');
@@ -111,7 +98,7 @@ static void put_then(const Writer *w, const Advice *advice) {
     jsontext_begin(w->json, "stored", '[');
     for (uint32_t i = 0; i < advice->lost.n; i++) {
         jsontext_begin(w->json, NULL, '{');
-        put_ends(w, &w->plan->edges.data[advice->lost.data[i]]);
+        put_ends(w, &w->ledger->edges.data[advice->lost.data[i]]);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');
@@ -119,55 +106,45 @@ static void put_then(const Writer *w, const Advice *advice) {
     jsontext_end(w->json, '}');
 }
 
-static void put_edge(const Writer *w, uint32_t i) {
-    const Edge *edge = &w->plan->edges.data[i];
-    const ReasonInfo *reason = reason_info(edge->reason);
-    EdgeCost cost = edge_cost(&w->edges, edge);
-    jsontext_begin(w->json, NULL, '{');
-    put_ends(w, edge);
-    jsontext_string(w->json, "verdict", edge->verdict == EDGE_FUSED ? "fused" : "stored");
+/* `fallback`: the advice where there is no step, or NULL. */
+static void put_advice(const Writer *w, const LedgerAdvice *given, const char *fallback) {
+    jsontext_string(w->json, "advice", given->text ? given->text : fallback);
+    jsontext_bool(w->json, "tried", given->advice->is_tried);
+    put_change(w, given->advice);
+    put_then(w, given->advice);
+}
+
+static void put_reason(const Writer *w, const ReasonInfo *reason) {
     jsontext_string(w->json, "rule", reason->id);
     jsontext_string(w->json, "reason", reason->text);
-    const Advice *advice = &w->input->advices[i];
-    jsontext_string(w->json, "advice",
-                    advice->n_steps ? advice_text(w->json->out->arena, w->graph, advice) : NULL);
-    jsontext_bool(w->json, "tried", advice->is_tried);
-    put_change(w, advice);
-    put_then(w, advice);
-    put_bytes(w, "bytes", value_bytes(w, edge->producer));
-    put_bytes(w, "saved_bytes", cost.saved_bytes);
-    bool is_priced = edge->verdict == EDGE_FUSED || cost.unfused_us == 0;
-    jsontext_number(w->json, "fused_us", is_priced ? cost.fused_us : (double)NAN);
-    jsontext_number(w->json, "unfused_us", cost.unfused_us);
+}
+
+static void put_edge(const Writer *w, const LedgerEdge *edge) {
+    const EdgeCost *cost = &edge->cost;
+    bool is_priced = edge->is_fused || cost->unfused_us == 0;
+    jsontext_begin(w->json, NULL, '{');
+    put_ends(w, edge);
+    jsontext_string(w->json, "verdict", edge->is_fused ? "fused" : "stored");
+    put_reason(w, edge->reason);
+    put_advice(w, &edge->advice, NULL);
+    put_bytes(w, "bytes", edge->size.n);
+    put_bytes(w, "saved_bytes", cost->saved_bytes);
+    jsontext_number(w->json, "fused_us", is_priced ? cost->fused_us : (double)NAN);
+    jsontext_number(w->json, "unfused_us", cost->unfused_us);
     jsontext_end(w->json, '}');
 }
 
-static void put_buffers(const Writer *w, const Kernel *kernel, bool written) {
-    jsontext_begin(w->json, written ? "writes" : "reads", '[');
-    for (uint32_t i = 0; i < kernel->args.n; i++) {
-        uint32_t id = kernel->args.data[i];
-        if (kernel_stores_to(kernel, id) != written) continue;
-        if (!written) id = plan_read_buffer(w->plan, id, w->input->cost->dims);
-        const Buffer *buffer = &w->plan->buffers.data[id];
-        DimId bytes = buffer_bytes(w->graph->dims, buffer);
+static void put_buffers(const Writer *w, const char *list, const LedgerBuffers *buffers) {
+    jsontext_begin(w->json, list, '[');
+    for (uint32_t i = 0; i < buffers->list.n; i++) {
+        const LedgerBuffer *buffer = &buffers->list.data[i];
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "buffer", buffer->name);
-        put_bytes(w, "bytes", dim_number(w->dims, bytes, w->input->cost->dims));
-        jsontext_bool(w->json, "on_chip", buffer->space != BUFFER_GLOBAL);
-        if (written && buffer->takes_over)
-            jsontext_string(w->json, "in_place_of",
-                            w->plan->buffers.data[buffer->takes_over - 1].name);
+        put_bytes(w, "bytes", buffer->n_bytes);
+        jsontext_bool(w->json, "on_chip", buffer->is_local);
+        if (buffer->replaces) jsontext_string(w->json, "in_place_of", buffer->replaces);
         jsontext_end(w->json, '}');
     }
-    jsontext_end(w->json, ']');
-}
-
-static void put_nodes(const Writer *w, const Kernel *kernel) {
-    jsontext_begin(w->json, "nodes", '[');
-    if (kernel_lays_out(w->plan, kernel))
-        jsontext_number(w->json, NULL, plan_laid_out(w->plan, kernel));
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
-        jsontext_number(w->json, NULL, kernel->nodes.data[i]);
     jsontext_end(w->json, ']');
 }
 
@@ -195,74 +172,54 @@ static void put_cost(const Writer *w, const KernelCost *cost) {
     jsontext_bool(w->json, "spills", cost->pressure.spills);
 }
 
-static void put_rewrite(const Writer *w, uint32_t k) {
-    Rewrite rewrite;
-    const Kernel *kernel = &w->plan->kernels.data[k];
-    if (!rewrite_of(w->plan, k, &rewrite)) {
+static void put_rewrite(const Writer *w, const LedgerRewrite *rewrite) {
+    if (!rewrite->is_bounded) {
         jsontext_string(w->json, "rewrite", NULL);
         return;
     }
-    double n = dim_number(w->dims, kernel_n_reduced(kernel), w->input->cost->dims);
-    RewriteBound bound = rewrite_bound(&rewrite, n);
     jsontext_begin(w->json, "rewrite", '{');
-    jsontext_string(w->json, "name", ONLINE_NAME);
-    put_node(w, "result", rewrite.gemm);
-    jsontext_number(w->json, "relative", bound.relative);
-    jsontext_number(w->json, "absolute", bound.absolute);
+    jsontext_string(w->json, "name", rewrite->name);
+    put_value(w, "result", &rewrite->result);
+    jsontext_number(w->json, "relative", rewrite->relative);
+    jsontext_number(w->json, "absolute", rewrite->absolute);
     jsontext_end(w->json, '}');
 }
 
-/* Kernels [first, end) of the plan, as a list. */
+static void put_kernel(const Writer *w, const LedgerKernel *kernel) {
+    jsontext_begin(w->json, NULL, '{');
+    jsontext_string(w->json, "name", kernel->name);
+    put_place(w, kernel->at);
+    jsontext_string(w->json, "form", kernel->form->title);
+    jsontext_number(w->json, "launch", kernel->launch);
+    jsontext_string(w->json, "link", kernel->link->word);
+    jsontext_string(w->json, "variant", kernel->variant);
+    jsontext_number(w->json, "passes", kernel->n_passes);
+    put_rewrite(w, &kernel->rewrite);
+    jsontext_bool(w->json, "partial", kernel->is_partial);
+    jsontext_bool(w->json, "starts", kernel->cost.starts);
+    jsontext_number(w->json, "spread", kernel->n_alternatives);
+    put_nodes(w, &kernel->nodes);
+    put_buffers(w, "reads", &kernel->reads);
+    put_buffers(w, "writes", &kernel->writes);
+    put_cost(w, &kernel->cost);
+    jsontext_end(w->json, '}');
+}
+
 static void put_kernels(const Writer *w, const char *list, uint32_t first, uint32_t end) {
-    uint32_t launch = 0;
     jsontext_begin(w->json, list, '[');
-    for (uint32_t i = first; i < end; i++) {
-        const Kernel *kernel = &w->plan->kernels.data[i];
-        const KernelCost *cost = &w->input->cost->kernels[i];
-        bool is_online = kernel_is_rewritten(w->plan, i);
-        launch += i > first && plan_launch_of(w->plan, i)->first == i;
-        jsontext_begin(w->json, NULL, '{');
-        jsontext_string(w->json, "name", kernel->name);
-        put_place(w, kernel->span);
-        jsontext_string(w->json, "form", explain_form_name(kernel->form));
-        jsontext_number(w->json, "launch", launch);
-        jsontext_string(w->json, "link", kernel_launch_info(w->plan, i)->word);
-        jsontext_string(w->json, "variant", kernel->variants[cost->variant].symbol);
-        jsontext_number(w->json, "passes", is_online ? 1 : kernel->stages.n);
-        put_rewrite(w, i);
-        jsontext_bool(w->json, "partial", kernel->segment_axis != NO_AXIS);
-        jsontext_bool(w->json, "starts", cost->starts);
-        uint32_t n_alternatives =
-            kernel_has_alternative(kernel) ? plan_n_alternatives(w->plan, kernel->choice) : 0;
-        jsontext_number(w->json, "spread", n_alternatives);
-        put_nodes(w, kernel);
-        put_buffers(w, kernel, false);
-        put_buffers(w, kernel, true);
-        put_cost(w, cost);
-        jsontext_end(w->json, '}');
-    }
+    for (uint32_t i = first; i < end; i++) put_kernel(w, &w->ledger->kernels.data[i]);
     jsontext_end(w->json, ']');
 }
 
-static void put_aparts(const Writer *w) {
+static void put_unjoined(const Writer *w) {
     jsontext_begin(w->json, "apart", '[');
-    for (uint32_t i = 0; i < w->plan->unjoined.n; i++) {
-        const Unjoined *apart = &w->plan->unjoined.data[i];
-        const ReasonInfo *reason = reason_info(apart->reason);
+    for (uint32_t i = 0; i < w->ledger->unjoined.n; i++) {
+        const LedgerUnjoined *apart = &w->ledger->unjoined.data[i];
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "kernel", apart->kernel);
         jsontext_string(w->json, "other", apart->other);
-        jsontext_string(w->json, "rule", reason->id);
-        jsontext_string(w->json, "reason", reason->text);
-        const Advice none = {.n_steps = 0};
-        const Advice *given = w->input->launch_advices;
-        const Advice *advice = given ? &given[i] : &none;
-        const char *text =
-            advice->n_steps ? advice_text(w->json->out->arena, w->graph, advice) : reason->advice;
-        jsontext_string(w->json, "advice", text);
-        jsontext_bool(w->json, "tried", advice->is_tried);
-        put_change(w, advice);
-        put_then(w, advice);
+        put_reason(w, apart->reason);
+        put_advice(w, &apart->advice, apart->reason->advice);
         put_prices(w, &apart->prices, "together_us", "apart_us");
         jsontext_end(w->json, '}');
     }
@@ -270,69 +227,49 @@ static void put_aparts(const Writer *w) {
 }
 
 static void put_blocks(const Writer *w) {
-    const VecBlockPrice *blocks = &w->input->blocks;
     jsontext_begin(w->json, "contracts", '[');
-    for (uint32_t i = 0; i < blocks->n; i++) {
-        const BlockPrice *price = &blocks->data[i];
+    for (uint32_t i = 0; i < w->ledger->blocks.n; i++) {
+        const LedgerBlock *block = &w->ledger->blocks.data[i];
         jsontext_begin(w->json, NULL, '{');
-        put_place(w, w->graph->fixed_kernels.data[price->block].span);
-        jsontext_number(w->json, "us_without", price->without.us);
-        jsontext_number(w->json, "launches_without", price->without.n_launches);
-        jsontext_end(w->json, '}');
-    }
-    jsontext_end(w->json, ']');
-}
-
-static void put_dims(const Writer *w) {
-    jsontext_begin(w->json, "dims", '[');
-    for (uint32_t i = 0; i < dim_n_symbols(w->dims); i++) {
-        if (dim_symbol_info(w->dims, i)->rule) continue;
-        jsontext_begin(w->json, NULL, '{');
-        jsontext_string(w->json, "name", dim_symbol_info(w->dims, i)->name);
-        jsontext_number(w->json, "value", (double)w->input->cost->dims[i]);
-        jsontext_bool(w->json, "given", w->input->given_dims >> i & 1);
+        put_place(w, block->at);
+        jsontext_number(w->json, "us_without", block->without.us);
+        jsontext_number(w->json, "launches_without", block->without.n_launches);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');
 }
 
 static void put_totals(const Writer *w) {
-    const PlanCost *cost = w->input->cost, *before = w->input->unfused_cost;
+    const Ledger *l = w->ledger;
     jsontext_begin(w->json, "totals", '{');
-    jsontext_number(w->json, "launches", cost->n_launches);
-    jsontext_number(w->json, "unfused_launches", before->n_launches);
-    put_bytes(w, "least_bytes", cost->least_bytes);
-    put_bytes(w, "bytes", cost->read_bytes + cost->written_bytes);
-    put_bytes(w, "unfused_bytes", before->read_bytes + before->written_bytes);
-    jsontext_number(w->json, "us", cost->us);
-    jsontext_number(w->json, "unfused_us", before->us);
-    put_bytes(w, "workspace_bytes", cost->workspace_bytes);
-    put_bytes(w, "unfused_workspace_bytes", before->workspace_bytes);
-    put_bytes(w, "peak_bytes", cost->bound_bytes + cost->workspace_bytes);
-    put_bytes(w, "unfused_peak_bytes", before->bound_bytes + before->workspace_bytes);
-    jsontext_number(w->json, "init_us", cost->init_us);
-    put_bytes(w, "init_bytes", cost->init_bytes);
-    put_bytes(w, "prepared_bytes", dim_number(w->dims, plan_prepared_bytes(w->plan), cost->dims));
+    jsontext_number(w->json, "launches", l->fused.n_launches);
+    jsontext_number(w->json, "unfused_launches", l->unfused.n_launches);
+    put_bytes(w, "least_bytes", l->least_bytes);
+    put_bytes(w, "bytes", l->fused.dram_bytes);
+    put_bytes(w, "unfused_bytes", l->unfused.dram_bytes);
+    jsontext_number(w->json, "us", l->fused.us);
+    jsontext_number(w->json, "unfused_us", l->unfused.us);
+    put_bytes(w, "workspace_bytes", l->fused.workspace_bytes);
+    put_bytes(w, "unfused_workspace_bytes", l->unfused.workspace_bytes);
+    put_bytes(w, "peak_bytes", l->fused.peak_bytes);
+    put_bytes(w, "unfused_peak_bytes", l->unfused.peak_bytes);
+    jsontext_number(w->json, "init_us", l->init_us);
+    put_bytes(w, "init_bytes", l->init_bytes);
+    put_bytes(w, "prepared_bytes", l->prepared.n);
     jsontext_end(w->json, '}');
 }
 
-void explain_json(const ExplainInput *input, JsonText *json) {
-    const Plan *plan = input->cost->plan;
-    Writer w = {.json = json,
-                .input = input,
-                .plan = plan,
-                .graph = plan->graph,
-                .dims = plan->graph->dims,
-                .edges = edge_costs(json->out->arena, input->cost, input->unfused_cost)};
+void explain_json(const Ledger *ledger, JsonText *json) {
+    const Writer w = {.json = json, .ledger = ledger};
     jsontext_begin(json, NULL, '{');
-    jsontext_string(json, "name", plan->graph->name);
-    put_dims(&w);
+    jsontext_string(json, "name", ledger->graph);
+    put_dims(&w, NULL);
     jsontext_begin(json, "edges", '[');
-    for (uint32_t i = 0; i < plan->edges.n; i++) put_edge(&w, i);
+    for (uint32_t i = 0; i < ledger->edges.n; i++) put_edge(&w, &ledger->edges.data[i]);
     jsontext_end(json, ']');
-    put_kernels(&w, "init_kernels", 0, input->cost->n_init);
-    put_kernels(&w, "kernels", input->cost->n_init, plan->kernels.n);
-    put_aparts(&w);
+    put_kernels(&w, "init_kernels", 0, ledger->n_init);
+    put_kernels(&w, "kernels", ledger->n_init, ledger->kernels.n);
+    put_unjoined(&w);
     put_blocks(&w);
     put_totals(&w);
     jsontext_end(json, '}');

@@ -1,323 +1,203 @@
 /* The ledger as text. See explain.h. */
 #include "explain/explain.h"
 
-#include "plan/launch.h"
-#include "plan/rewrite.h"
-
-typedef struct Ledger {
-    const ExplainInput *input;
-    const Plan *plan;
-    const Graph *graph;
-    DimTab *dims;
+typedef struct Printer {
+    const Ledger *ledger;
     Text *out;
-    EdgeCosts edges;
-} Ledger;
+} Printer;
 
-/* `dim` may be DIM_NONE: a sum that left the range of dims. */
-static void print_bytes(const Ledger *l, DimId dim) {
-    if (dim == DIM_NONE)
-        text_puts(l->out, "more than 2^62");
-    else
-        dim_print(l->dims, dim, l->out);
-    text_puts(l->out, " bytes");
-}
-
-static DimId add(const Ledger *l, DimId a, DimId b) {
-    return a == DIM_NONE || b == DIM_NONE ? DIM_NONE : dim_add(l->dims, a, b);
-}
-
-static DimId value_bytes(const Ledger *l, NodeId id) {
-    const Node *node = graph_node(l->graph, id);
-    return dim_mul_const(l->dims, shape_n_elems(l->dims, &node->shape), dtype_bytes(node->dtype));
+static void print_us(const Printer *p, const char *before, double us) {
+    text_puts(p->out, before);
+    advice_put_us(p->out, us);
 }
 
 /* `h (line 7:3)`, or the op where the value has no name. */
-static void print_node(const Ledger *l, NodeId id) {
-    const Node *node = graph_node(l->graph, id);
-    text_puts(l->out, node->name ? node->name : op_info(node->op)->name);
-    if (!l->graph->source || !node->span.end) return;
-    Position at = source_position(l->graph->source, node->span.begin);
-    text_printf(l->out, " (line %u:%u)", at.line, at.column);
+static void print_value(const Printer *p, const LedgerValue *value) {
+    text_puts(p->out, value->name ? value->name : value->op);
+    if (value->at.line) text_printf(p->out, " (line %u:%u)", value->at.line, value->at.column);
 }
 
-static void print_us(const Ledger *l, double us) {
-    advice_put_us(l->out, us);
+/* How `what`, "fuse them", comes about: a line for each step, then the price. */
+static void print_advice(const Printer *p, const char *what, const LedgerAdvice *given) {
+    const Advice *advice = given->advice;
+    bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
+    text_printf(p->out, "    to %s%s", what,
+                !advice->is_tried ? ": "
+                : is_left         ? ", which no `fuse must` block does: "
+                                  : ", as tried: ");
+    for (const char *at = given->text; *at; at++) {
+        text_add(p->out, at, 1);
+        if (*at == '\n') text_puts(p->out, "      ");
+    }
+    if (given->price) text_printf(p->out, "\n      %s", given->price);
+    text_puts(p->out, "\n");
 }
 
-static void print_edge(const Ledger *l, uint32_t i) {
-    const Edge *edge = &l->plan->edges.data[i];
-    const ReasonInfo *reason = reason_info(edge->reason);
-    EdgeCost cost = edge_cost(&l->edges, edge);
-    text_puts(l->out, "  ");
-    print_node(l, edge->producer);
-    text_puts(l->out, " -> ");
-    if (edge->consumer == NODE_NONE)
-        text_printf(l->out, "output %s", l->graph->outputs.data[edge->output].name);
+static void print_edge(const Printer *p, const LedgerEdge *edge) {
+    const EdgeCost *cost = &edge->cost;
+    text_puts(p->out, "  ");
+    print_value(p, &edge->from);
+    text_puts(p->out, " -> ");
+    if (edge->output)
+        text_printf(p->out, "output %s", edge->output);
     else
-        print_node(l, edge->consumer);
-    text_printf(l->out, ": %s  [%s]  %s, ", edge->verdict == EDGE_FUSED ? "fused" : "stored",
-                reason->id, reason->text);
-    print_bytes(l, value_bytes(l, edge->producer));
-    if (cost.unfused_us > 0) {
-        text_puts(l->out, "; apart ");
-        print_us(l, cost.unfused_us);
-        if (cost.fused_us > 0) {
-            text_puts(l->out, ", together ");
-            print_us(l, cost.fused_us);
-        }
+        print_value(p, &edge->to);
+    text_printf(p->out, ": %s  [%s]  %s, %s bytes", edge->is_fused ? "fused" : "stored",
+                edge->reason->id, edge->reason->text, edge->size.text);
+    if (cost->unfused_us > 0) {
+        print_us(p, "; apart ", cost->unfused_us);
+        if (cost->fused_us > 0) print_us(p, ", together ", cost->fused_us);
     }
-    text_puts(l->out, "\n");
-    if (edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE)
-        advice_put(l->out, l->plan, "fuse them", &l->input->advices[i], explain_totals(l->input));
+    text_puts(p->out, "\n");
+    if (!edge->is_fused && !edge->output) print_advice(p, "fuse them", &edge->advice);
 }
 
-/* An output that is stored is an edge of its own, which fusion cannot remove. */
-static void print_edges(const Ledger *l, uint32_t *n_fused, uint32_t *n_stored) {
-    *n_fused = *n_stored = 0;
-    text_puts(l->out, "edges:\n");
-    for (uint32_t i = 0; i < l->plan->edges.n; i++) {
-        const Edge *edge = &l->plan->edges.data[i];
-        bool is_source = graph_class(l->graph, edge->producer) == CLASS_SOURCE;
-        if (!is_source && edge->consumer != NODE_NONE)
-            ++*(edge->verdict == EDGE_FUSED ? n_fused : n_stored);
-        print_edge(l, i);
-    }
+static void print_buffer(const Printer *p, const LedgerBuffer *buffer) {
+    text_printf(p->out, " %s", buffer->name);
+    if (buffer->is_local) text_puts(p->out, " (on chip)");
+    if (buffer->replaces) text_printf(p->out, " (in place of %s)", buffer->replaces);
+    if (buffer->copy_of) text_printf(p->out, " (a copy of %s)", buffer->copy_of);
+    if (buffer->copy) text_printf(p->out, " (its copy %s where there is one)", buffer->copy);
 }
 
-/* By name; what may be copied with what is read at these extents first. */
-static void print_buffer(const Ledger *l, uint32_t id, bool written) {
-    const Buffer *buffer = &l->plan->buffers.data[id];
-    uint32_t source = plan_read_buffer(l->plan, id, l->input->cost->dims);
-    text_printf(l->out, " %s", l->plan->buffers.data[written ? id : source].name);
-    if (buffer->space != BUFFER_GLOBAL) text_puts(l->out, " (on chip)");
-    if (written && buffer->takes_over)
-        text_printf(l->out, " (in place of %s)",
-                    l->plan->buffers.data[buffer->takes_over - 1].name);
-    if (written || !buffer->choice) return;
-    if (source == id)
-        text_printf(l->out, " (a copy of %s)", l->plan->buffers.data[buffer->source].name);
-    else
-        text_printf(l->out, " (its copy %s where there is one)", buffer->name);
+static void print_buffers(const Printer *p, const char *verb, const LedgerBuffers *buffers) {
+    text_printf(p->out, "    %s", verb);
+    for (uint32_t i = 0; i < buffers->list.n; i++) print_buffer(p, &buffers->list.data[i]);
+    text_printf(p->out, ": %s bytes\n", buffers->moved.text);
 }
 
-static void print_buffers(const Ledger *l, const Kernel *kernel, bool written) {
-    DimId bytes = dim_const(l->dims, 0);
-    text_printf(l->out, "    %s", written ? "writes" : "reads");
-    for (uint32_t i = 0; i < kernel->args.n; i++) {
-        const Buffer *buffer = &l->plan->buffers.data[kernel->args.data[i]];
-        if (kernel_stores_to(kernel, kernel->args.data[i]) != written) continue;
-        print_buffer(l, kernel->args.data[i], written);
-        if (buffer->space != BUFFER_GLOBAL) continue;
-        bytes = add(l, bytes, kernel_buffer_bytes(l->plan, kernel, kernel->args.data[i]));
-    }
-    text_puts(l->out, ": ");
-    print_bytes(l, bytes);
-    text_puts(l->out, "\n");
-}
-
-const char *explain_form_name(KernelForm form) {
-    return form_info(form)->title;
-}
-
-static void print_price(const Ledger *l, const KernelCost *cost) {
-    text_puts(l->out, "    takes ");
-    print_us(l, cost->us);
-    text_puts(l->out, ": launch ");
-    print_us(l, cost->launch_us);
-    text_puts(l->out, ", memory ");
-    print_us(l, cost->memory_us);
-    text_puts(l->out, ", arithmetic ");
-    print_us(l, cost->arithmetic_us);
-    if (cost->tensor_us > 0) {
-        text_puts(l->out, ", tensor cores ");
-        print_us(l, cost->tensor_us);
-    }
-    if (cost->spill_us > 0) {
-        text_puts(l->out, ", registers kept in memory ");
-        print_us(l, cost->spill_us);
-    }
-    text_printf(l->out, "; %.0f bytes from and to memory\n",
+static void print_price(const Printer *p, const KernelCost *cost) {
+    print_us(p, "    takes ", cost->us);
+    print_us(p, ": launch ", cost->launch_us);
+    print_us(p, ", memory ", cost->memory_us);
+    print_us(p, ", arithmetic ", cost->arithmetic_us);
+    if (cost->tensor_us > 0) print_us(p, ", tensor cores ", cost->tensor_us);
+    if (cost->spill_us > 0) print_us(p, ", registers kept in memory ", cost->spill_us);
+    text_printf(p->out, "; %.0f bytes from and to memory\n",
                 cost->read_bytes + cost->written_bytes);
-    const Pressure *p = &cost->pressure;
-    if (!l->input->cost->card->has->blocks) return;
-    text_printf(l->out, "    about %u registers a thread%s, %u bytes shared, occupancy %.0f %%\n",
-                p->registers, p->spills ? ", more than there are" : "", p->shared_bytes,
-                100 * p->occupancy);
-}
-
-/* Where other kernels start in the place of this one. */
-static void print_choice(const Ledger *l, const Kernel *kernel) {
-    bool is_gemm = form_info(kernel->form)->multiplies;
-    text_puts(l->out, "    where ");
-    condition_print(&kernel->choice->condition, l->dims, l->out);
-    text_printf(l->out, ", %s: the next %u start in its place\n",
-                is_gemm ? "copies of factors pay" : "rows are few and long",
-                plan_n_alternatives(l->plan, kernel->choice));
+    const Pressure *pressure = &cost->pressure;
+    if (!p->ledger->card->has->blocks) return;
+    text_printf(p->out, "    about %u registers a thread%s, %u bytes shared, occupancy %.0f %%\n",
+                pressure->registers, pressure->spills ? ", more than there are" : "",
+                pressure->shared_bytes, 100 * pressure->occupancy);
 }
 
 /* What a rewritten kernel is held to, at these extents. */
-static void print_rewrite(const Ledger *l, uint32_t k) {
-    Rewrite rewrite;
-    const Kernel *kernel = &l->plan->kernels.data[k];
-    if (!rewrite_of(l->plan, k, &rewrite)) return;
-    const Node *product = graph_node(l->graph, rewrite.gemm);
-    double n = dim_number(l->dims, kernel_n_reduced(kernel), l->input->cost->dims);
-    RewriteBound bound = rewrite_bound(&rewrite, n);
-    text_printf(l->out, "    %s: `%s`", ONLINE_NAME, op_info(product->op)->name);
-    if (product->name) text_printf(l->out, " that makes `%s`", product->name);
-    text_printf(l->out,
+static void print_rewrite(const Printer *p, const LedgerRewrite *rewrite) {
+    if (!rewrite->is_bounded) return;
+    text_printf(p->out, "    %s: `%s`", rewrite->name, rewrite->result.op);
+    if (rewrite->result.name) text_printf(p->out, " that makes `%s`", rewrite->result.name);
+    text_printf(p->out,
                 " is within %.3g of the sum of weight times |value|, and %.3g of that of |value|, "
                 "before it is rounded\n",
-                bound.relative, bound.absolute);
+                rewrite->relative, rewrite->absolute);
 }
 
-/* Kernels [first, end) of the plan. */
-static void print_kernels(const Ledger *l, uint32_t first, uint32_t end) {
-    for (uint32_t i = first; i < end; i++) {
-        const Kernel *kernel = &l->plan->kernels.data[i];
-        const Sched *sched = &kernel->variants[l->input->cost->kernels[i].variant].sched;
-        text_printf(l->out, "  %s: %s%s", kernel->name, explain_form_name(kernel->form),
-                    template_info(sched->template)->transposes_loads ? " in tiles" : "");
-        bool is_online = kernel_is_rewritten(l->plan, i);
-        uint32_t n_passes = is_online ? 1 : kernel->stages.n;
-        if (form_info(kernel->form)->reduces)
-            text_printf(l->out, ", %u %s%s", n_passes, n_passes == 1 ? "pass" : "passes",
-                        kernel->segment_axis == NO_AXIS ? "" : ", partial results of segments");
-        text_puts(l->out, kernel_launch_info(l->plan, i)->text);
-        if (is_online) text_printf(l->out, ", rewritten: %s", ONLINE_NAME);
-        text_puts(l->out, "\n");
-        print_rewrite(l, i);
-        print_buffers(l, kernel, false);
-        print_buffers(l, kernel, true);
-        if (l->input->cost->kernels[i].starts)
-            print_price(l, &l->input->cost->kernels[i]);
-        else
-            text_puts(l->out, "    does not start at these extents\n");
-        if (kernel_has_alternative(kernel)) print_choice(l, kernel);
+static void print_kernel(const Printer *p, const LedgerKernel *kernel) {
+    text_printf(p->out, "  %s: %s%s", kernel->name, kernel->form->title,
+                kernel->is_tiled ? " in tiles" : "");
+    if (kernel->form->reduces)
+        text_printf(p->out, ", %u %s%s", kernel->n_passes,
+                    kernel->n_passes == 1 ? "pass" : "passes",
+                    kernel->is_partial ? ", partial results of segments" : "");
+    text_puts(p->out, kernel->link->text);
+    if (kernel->rewrite.name) text_printf(p->out, ", rewritten: %s", kernel->rewrite.name);
+    text_puts(p->out, "\n");
+    print_rewrite(p, &kernel->rewrite);
+    print_buffers(p, "reads", &kernel->reads);
+    print_buffers(p, "writes", &kernel->writes);
+    if (kernel->cost.starts)
+        print_price(p, &kernel->cost);
+    else
+        text_puts(p->out, "    does not start at these extents\n");
+    if (kernel->condition)
+        text_printf(p->out, "    where %s, %s: the next %u start in its place\n", kernel->condition,
+                    kernel->form->multiplies ? "copies of factors pay" : "rows are few and long",
+                    kernel->n_alternatives);
+}
+
+static void print_kernels(const Printer *p, const char *title, uint32_t first, uint32_t end) {
+    text_printf(p->out, "%s:\n", title);
+    for (uint32_t i = first; i < end; i++) print_kernel(p, &p->ledger->kernels.data[i]);
+}
+
+void explain_put_unjoined(const Ledger *ledger, uint32_t pair, Text *out) {
+    const Printer p = {.ledger = ledger, .out = out};
+    const LedgerUnjoined *apart = &ledger->unjoined.data[pair];
+    text_printf(out, "  %s and %s: [%s]  %s\n", apart->other, apart->kernel, apart->reason->id,
+                apart->reason->text);
+    if (apart->n_slower) {
+        print_us(&p, "    one launch takes ", apart->slower->then_us);
+        print_us(&p, ", two take ", apart->slower->now_us);
+        text_puts(out, apart->slower_at);
+        if (apart->prices.n > 1)
+            text_printf(out, "; slower at %u of %u sizes priced", apart->n_slower, apart->prices.n);
+        text_puts(out, "\n");
     }
+    if (apart->advice.text)
+        print_advice(&p, "start them together", &apart->advice);
+    else
+        text_printf(out, "    what would have to be different: %s\n", apart->reason->advice);
 }
 
-/* The traffic of a run that takes the default of each choice, without init steps. */
-static DimId traffic(const Ledger *l, const Plan *plan) {
-    DimId total = dim_const(l->dims, 0);
-    for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
-        if (!kernel_is_alternative(&plan->kernels.data[i]))
-            total = add(l, total, kernel_bytes(plan, &plan->kernels.data[i]));
-    return total;
+void explain_put_block(const Ledger *ledger, uint32_t block, Text *out) {
+    const Printer p = {.ledger = ledger, .out = out};
+    const LedgerBlock *given = &ledger->blocks.data[block];
+    const LedgerTotals *now = &ledger->fused;
+    text_printf(out, "  `fuse must` (line %u:%u)", given->at.line, given->at.column);
+    print_us(&p, ": ", now->us);
+    text_printf(out, " in %u launch%s with it", now->n_launches, now->n_launches == 1 ? "" : "es");
+    print_us(&p, ", ", given->without.us);
+    text_printf(out, " in %u without%s\n", given->without.n_launches,
+                advice_is_slower(now->us, given->without.us) ? ": it makes the graph slower here"
+                                                             : "");
 }
 
-static bool has_stand_in(const Ledger *l, uint32_t buffer) {
-    for (uint32_t b = 0; b < l->plan->buffers.n; b++)
-        if (l->plan->buffers.data[b].choice && l->plan->buffers.data[b].source == buffer)
-            return true;
-    return false;
+static void print_total(const Printer *p, const char *what, const char *bytes) {
+    text_printf(p->out, "  %-34s %s bytes\n", what, bytes);
 }
 
-static bool gathers(const Kernel *kernel, uint32_t buffer) {
-    const IndexTab *tab = scalartab_indices(kernel->scalars);
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-        const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind == SCALAR_LOAD && s->buffer == buffer && index_is_gathered(tab, s->index))
-            return true;
-    }
-    return false;
+static void print_pair(const Printer *p, const char *what, double fused, double unfused) {
+    text_printf(p->out, "  %-34s %.0f bytes (%.0f without fusion)\n", what, fused, unfused);
 }
 
-/* What the kernels of a run touch of a buffer: all of it, unless they agree on less, which is then
- * the same rows, or read parts of it that come to less. */
-static DimId used_bytes(const Ledger *l, uint32_t buffer) {
-    DimId used = DIM_NONE, all = buffer_bytes(l->dims, &l->plan->buffers.data[buffer]);
-    if (has_stand_in(l, buffer)) return all;
-    for (uint32_t i = plan_n_init(l->plan); i < l->plan->kernels.n; i++) {
-        const Kernel *kernel = &l->plan->kernels.data[i];
-        if (kernel_find_arg(kernel, buffer) == NO_ARG) continue;
-        DimId own = kernel_buffer_bytes(l->plan, kernel, buffer);
-        bool is_same = used == own && gathers(kernel, buffer);
-        if (used != DIM_NONE && !is_same) own = add(l, used, own);
-        if (kernel_stores_to(kernel, buffer) || !dim_always_le(l->dims, own, all)) return all;
-        used = own;
-    }
-    return used == DIM_NONE ? dim_const(l->dims, 0) : used;
+static void print_totals(const Printer *p) {
+    const Ledger *l = p->ledger;
+    const LedgerTotals *fused = &l->fused, *unfused = &l->unfused;
+    text_puts(p->out, "totals:\n");
+    text_printf(p->out, "  %-34s %u (%u without fusion)\n", "launches", fused->n_launches,
+                unfused->n_launches);
+    text_printf(p->out, "  %-34s %u fused, %u stored\n", "edges between ops", l->n_fused,
+                l->n_stored);
+    print_total(p, "in and out of kernels", fused->moved.text);
+    print_total(p, "the same without fusion", unfused->moved.text);
+    print_total(p, "least: inputs and outputs once", l->least_text);
+    print_total(p, "workspace", l->workspace_text);
+    print_total(p, "workspace without reuse", l->unshared_text);
+    text_printf(p->out, "priced for %s%s\n", l->card->name, l->priced_at);
+    text_printf(p->out, "  %-34s", "time");
+    print_us(p, " ", fused->us);
+    print_us(p, " (", unfused->us);
+    text_puts(p->out, " without fusion)\n");
+    print_pair(p, "of that past the cache, in DRAM", fused->dram_bytes, unfused->dram_bytes);
+    text_printf(p->out, "  %-34s %.0f bytes\n", "least, in DRAM", l->least_bytes);
+    print_pair(p, "peak of all tensors", fused->peak_bytes, unfused->peak_bytes);
+    if (!l->n_init) return;
+    text_printf(p->out, "  %-34s %u", "init steps, not in a run", l->n_init_steps);
+    print_us(p, ", ", l->init_us);
+    text_printf(p->out, ", %.0f bytes\n", l->init_bytes);
+    print_total(p, "prepared by them", l->prepared.text);
 }
 
-/* What any program must move in a run: everything bound or prepared that is used, once. */
-static DimId least_traffic(const Ledger *l) {
-    DimId total = dim_const(l->dims, 0);
-    for (uint32_t b = 0; b < l->plan->buffers.n; b++) {
-        if (l->plan->buffers.data[b].kind != BUFFER_TEMP) total = add(l, total, used_bytes(l, b));
-    }
-    return total;
-}
-
-static void print_total(const Ledger *l, const char *what, DimId bytes) {
-    text_printf(l->out, "  %-34s ", what);
-    print_bytes(l, bytes);
-    text_puts(l->out, "\n");
-}
-
-static void print_dims(const Ledger *l) {
-    text_printf(l->out, "priced for %s", l->input->cost->card->name);
-    explain_put_point(l->input, l->input->cost->dims, true, l->out);
-    text_puts(l->out, "\n");
-}
-
-static void print_pair(const Ledger *l, const char *what, double fused, double unfused) {
-    text_printf(l->out, "  %-34s %.0f bytes (%.0f without fusion)\n", what, fused, unfused);
-}
-
-static void print_totals(const Ledger *l, uint32_t n_fused, uint32_t n_stored) {
-    const ExplainInput *input = l->input;
-    const PlanCost *cost = input->cost, *before = input->unfused_cost;
-    text_puts(l->out, "totals:\n");
-    text_printf(l->out, "  %-34s %u (%u without fusion)\n", "launches", cost->n_launches,
-                before->n_launches);
-    text_printf(l->out, "  %-34s %u fused, %u stored\n", "edges between ops", n_fused, n_stored);
-    print_total(l, "in and out of kernels", traffic(l, l->plan));
-    print_total(l, "the same without fusion", traffic(l, before->plan));
-    print_total(l, "least: inputs and outputs once", least_traffic(l));
-    text_printf(l->out, "  %-34s ", "workspace");
-    dim_print_largest(l->dims, &l->plan->workspace, l->out);
-    text_puts(l->out, " bytes\n");
-    print_total(l, "workspace without reuse", l->plan->peak_bytes_unshared);
-    print_dims(l);
-    text_printf(l->out, "  %-34s ", "time");
-    print_us(l, cost->us);
-    text_puts(l->out, " (");
-    print_us(l, before->us);
-    text_puts(l->out, " without fusion)\n");
-    print_pair(l, "of that past the cache, in DRAM", cost->read_bytes + cost->written_bytes,
-               before->read_bytes + before->written_bytes);
-    text_printf(l->out, "  %-34s %.0f bytes\n", "least, in DRAM", cost->least_bytes);
-    print_pair(l, "peak of all tensors", cost->bound_bytes + cost->workspace_bytes,
-               before->bound_bytes + before->workspace_bytes);
-    if (!cost->n_init) return;
-    text_printf(l->out, "  %-34s %u, ", "init steps, not in a run", cost->n_init_steps);
-    print_us(l, cost->init_us);
-    text_printf(l->out, ", %.0f bytes\n", cost->init_bytes);
-    print_total(l, "prepared by them", plan_prepared_bytes(l->plan));
-}
-
-void explain_print(const ExplainInput *input, Arena *arena, Text *out) {
-    Text own = {.arena = arena};
-    const PlanCost *cost = input->cost;
-    const Plan *plan = cost->plan;
-    Ledger l = {.input = input,
-                .plan = plan,
-                .graph = plan->graph,
-                .dims = plan->graph->dims,
-                .out = &own,
-                .edges = edge_costs(arena, input->cost, input->unfused_cost)};
-    uint32_t n_fused, n_stored;
-    text_printf(&own, "graph %s\n", plan->graph->name);
-    print_edges(&l, &n_fused, &n_stored);
-    if (cost->n_init) text_puts(&own, "init steps:\n");
-    print_kernels(&l, 0, cost->n_init);
-    text_puts(&own, "kernels:\n");
-    print_kernels(&l, cost->n_init, plan->kernels.n);
-    if (plan->unjoined.n) text_puts(&own, "apart though neither waits for the other:\n");
-    for (uint32_t i = 0; i < plan->unjoined.n; i++) explain_put_unjoined(input, i, &own);
-    if (input->blocks.n) text_puts(&own, "contracts:\n");
-    for (uint32_t i = 0; i < input->blocks.n; i++) explain_put_block(input, i, &own);
-    print_totals(&l, n_fused, n_stored);
-    text_puts(out, text_str(&own));
+void explain_print(const Ledger *ledger, Text *out) {
+    const Printer p = {.ledger = ledger, .out = out};
+    text_printf(out, "graph %s\nedges:\n", ledger->graph);
+    for (uint32_t i = 0; i < ledger->edges.n; i++) print_edge(&p, &ledger->edges.data[i]);
+    if (ledger->n_init) print_kernels(&p, "init steps", 0, ledger->n_init);
+    print_kernels(&p, "kernels", ledger->n_init, ledger->kernels.n);
+    if (ledger->unjoined.n) text_puts(out, "apart though neither waits for the other:\n");
+    for (uint32_t i = 0; i < ledger->unjoined.n; i++) explain_put_unjoined(ledger, i, out);
+    if (ledger->blocks.n) text_puts(out, "contracts:\n");
+    for (uint32_t i = 0; i < ledger->blocks.n; i++) explain_put_block(ledger, i, out);
+    print_totals(&p);
 }

@@ -148,7 +148,7 @@ static void put_title(const Dot *d, uint32_t k, const char *indent) {
     uint32_t first = first_op(d, kernel);
     text_printf(d->out, "%sg%uk%ut [shape=plain, style=\"\", label=", indent, d->graph, k);
     put_left(d->out, str_format(d->arena, "%s\n%s%s", kernel->kernel->name,
-                                explain_form_name(kernel->kernel->form),
+                                form_info(kernel->kernel->form)->title,
                                 kernel->kernel->is_init ? ", once" : ""));
     text_printf(d->out, "];\n%s{ rank=same; g%uk%ut -> g%uk%ui%u [style=invis]; }\n", indent,
                 d->graph, k, d->graph, k, first);

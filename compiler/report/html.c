@@ -89,35 +89,35 @@ static const char *count_text(Arena *arena, uint32_t n, const char *what) {
 
 static void put_tiles(const Page *page) {
     Arena *arena = page->arena;
-    const ReportSide *b = &page->graph->before, *a = &page->graph->after;
-    double before = b->cost->read_bytes + b->cost->written_bytes;
-    double after = a->cost->read_bytes + a->cost->written_bytes;
+    const Ledger *ledger = page->ledger;
+    const LedgerTotals *b = &ledger->unfused, *a = &ledger->fused;
     const char *reuse = "";
-    if (a->cost->unshared_bytes > a->cost->workspace_bytes)
-        reuse = str_format(arena, "%s without reuse", human_bytes(arena, a->cost->unshared_bytes));
+    if (a->unshared_bytes > a->workspace_bytes)
+        reuse = str_format(arena, "%s without reuse", human_bytes(arena, a->unshared_bytes));
     text_puts(page->out, "<div class=\"tiles\">\n");
     uint32_t n_kernels = 0;
-    for (uint32_t l = page->after->n_init; l < page->after->launches.n; l++)
-        n_kernels += page->after->launches.data[l].n;
+    for (uint32_t k = ledger->n_init; k < ledger->kernels.n; k++)
+        n_kernels += ledger->kernels.data[k].cost.starts;
     const char *kernels = count_text(arena, n_kernels, "kernel");
-    if (a->cost->n_init)
+    if (ledger->n_init)
         kernels = str_format(arena, "%s, %s once", kernels,
-                             count_text(arena, a->cost->n_init_steps, "init step"));
-    put_tile(page, (Tile){"launches of a run", str_format(arena, "%u", b->cost->n_launches),
-                          str_format(arena, "%u", a->cost->n_launches), kernels});
-    put_tile(page, (Tile){"moved through memory", human_bytes(arena, before),
-                          human_bytes(arena, after), fewer(page, before, after, "less")});
-    put_tile(page, (Tile){"least possible", NULL, human_bytes(arena, a->cost->least_bytes),
+                             count_text(arena, ledger->n_init_steps, "init step"));
+    put_tile(page, (Tile){"launches of a run", str_format(arena, "%u", b->n_launches),
+                          str_format(arena, "%u", a->n_launches), kernels});
+    put_tile(page, (Tile){"moved through memory", human_bytes(arena, b->dram_bytes),
+                          human_bytes(arena, a->dram_bytes),
+                          fewer(page, b->dram_bytes, a->dram_bytes, "less")});
+    put_tile(page, (Tile){"least possible", NULL, human_bytes(arena, ledger->least_bytes),
                           "inputs and outputs once"});
-    put_tile(page,
-             (Tile){"predicted time", human_us(arena, b->cost->us), human_us(arena, a->cost->us),
-                    fewer(page, b->cost->us, a->cost->us, "faster")});
-    double was = sum_us(b, page->before), is = sum_us(a, page->after);
+    put_tile(page, (Tile){"predicted time", human_us(arena, b->us), human_us(arena, a->us),
+                          fewer(page, b->us, a->us, "faster")});
+    double was = sum_us(&page->graph->before, page->before);
+    double is = sum_us(&page->graph->after, page->after);
     if (is > 0)
         put_tile(page, (Tile){"measured, sum of launches", human_us(arena, was),
                               human_us(arena, is), fewer(page, was, is, "faster")});
-    put_tile(page, (Tile){"workspace", human_bytes(arena, b->cost->workspace_bytes),
-                          human_bytes(arena, a->cost->workspace_bytes), reuse});
+    put_tile(page, (Tile){"workspace", human_bytes(arena, b->workspace_bytes),
+                          human_bytes(arena, a->workspace_bytes), reuse});
     text_puts(page->out, "</div>\n");
 }
 
@@ -183,17 +183,13 @@ static void put_head(const Report *report, Text *out) {
 }
 
 static void put_dims(const Page *page) {
-    const DimTab *dims = page->graph->after.plan->graph->dims;
-    const Plan *all = page->graph->before.plan;
-    uint64_t used = 0;
     uint32_t n = 0;
-    for (uint32_t k = 0; k < all->kernels.n; k++) used |= all->kernels.data[k].symbols;
-    for (uint32_t i = 0; i < dim_n_symbols(dims); i++) {
-        const DimSymbol *symbol = dim_symbol_info(dims, i);
-        if (symbol->rule || !(used >> i & 1)) continue;
+    for (uint32_t i = 0; i < page->ledger->dims.n; i++) {
+        const LedgerDim *dim = &page->ledger->dims.data[i];
+        if (!dim->is_used) continue;
         text_puts(page->out, n++ ? "," : "<p class=\"sub\">All numbers hold for");
-        text_printf(page->out, " <span class=\"code\">%s = %lld</span>", symbol->name,
-                    (long long)page->report->dims[i]);
+        text_printf(page->out, " <span class=\"code\">%s = %lld</span>", dim->name,
+                    (long long)dim->value);
     }
     if (n) text_puts(page->out, ".</p>\n");
 }
@@ -203,11 +199,12 @@ static void put_graph(Arena *arena, const Report *report, uint32_t number, Text 
                  .out = out,
                  .report = report,
                  .graph = &report->graphs[number],
+                 .ledger = report->graphs[number].ledger,
                  .number = number,
                  .before = picture_new(arena, report->graphs[number].before.plan, report->dims),
                  .after = picture_new(arena, report->graphs[number].after.plan, report->dims)};
     text_puts(out, "<h2>graph <span class=\"code\">");
-    markup_escape(out, page.graph->after.plan->graph->name);
+    markup_escape(out, page.ledger->graph);
     text_puts(out, "</span></h2>\n");
     put_dims(&page);
     put_tiles(&page);

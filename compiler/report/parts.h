@@ -12,7 +12,8 @@ typedef struct Page {
     Text *out;
     const Report *report;
     const ReportGraph *graph;
-    uint32_t number; /* of the graph; ids of its parts begin with it */
+    const Ledger *ledger; /* the graph's */
+    uint32_t number;      /* of the graph; ids of its parts begin with it */
     const Picture *before, *after;
 } Page;
 

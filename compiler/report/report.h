@@ -18,7 +18,7 @@ typedef struct ReportSide {
 
 typedef struct ReportGraph {
     ReportSide before, after;
-    ExplainInput ledger; /* of `after` */
+    const Ledger *ledger; /* of `after` */
 } ReportGraph;
 
 typedef struct Report {

@@ -83,7 +83,7 @@ static const char *kernel_tip(const Drawing *d, uint32_t k) {
     const Kernel *kernel = &d->side->plan->kernels.data[k];
     const KernelCost *cost = &d->side->cost->kernels[k];
     return str_format(d->arena, "%s: %s\n%s predicted, %s read, %s written", kernel->name,
-                      explain_form_name(kernel->form), human_us(d->arena, cost->us),
+                      form_info(kernel->form)->title, human_us(d->arena, cost->us),
                       human_bytes(d->arena, cost->read_bytes),
                       human_bytes(d->arena, cost->written_bytes));
 }

@@ -40,16 +40,12 @@ static const char *limit_name(const KernelCost *cost) {
     return cost->tensor_us >= cost->arithmetic_us ? "tensor cores" : "arithmetic";
 }
 
-static const char *values_text(const Page *page, const Kernel *kernel, bool is_store) {
+static const char *buffers_text(const Page *page, const LedgerBuffers *buffers) {
     Text text = {.arena = page->arena};
-    for (uint32_t i = 0; i < kernel->args.n; i++) {
-        const Plan *plan = page->graph->after.plan;
-        uint32_t arg = kernel->args.data[i];
-        if (kernel_stores_to(kernel, arg) != is_store) continue;
-        if (!is_store) arg = plan_read_buffer(plan, arg, page->report->dims);
-        const Buffer *buffer = &plan->buffers.data[arg];
-        text_printf(&text, "%s%s%s", text.n_bytes ? ", " : "", buffer->name,
-                    buffer->space != BUFFER_GLOBAL ? " (on chip)" : "");
+    for (uint32_t i = 0; i < buffers->list.n; i++) {
+        const LedgerBuffer *buffer = &buffers->list.data[i];
+        text_printf(&text, "%s%s%s", i ? ", " : "", buffer->name,
+                    buffer->is_local ? " (on chip)" : "");
     }
     return text_str(&text);
 }
@@ -62,17 +58,17 @@ static const char *pressure_text(const Page *page, const Pressure *pressure) {
 static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double most_us,
                        double most_bytes) {
     const ReportSide *side = &page->graph->after;
-    const Kernel *kernel = &side->plan->kernels.data[k];
-    const KernelCost *cost = &side->cost->kernels[k];
+    const LedgerKernel *kernel = &page->ledger->kernels.data[k];
+    const KernelCost *cost = &kernel->cost;
     text_puts(page->out, "<tr>");
     cell(page, "n", picture_launch_name(page->arena, page->after, launch));
     text_printf(page->out, "<td class=\"code\"><a href=\"#g%uak%u\">", page->number, k);
     markup_escape(page->out, kernel->name);
     text_puts(page->out, "</a></td>");
-    cell(page, "", explain_form_name(kernel->form));
+    cell(page, "", kernel->form->title);
     number_cell(page, page->after->kernels.data[k].n_ops);
-    cell(page, "code", values_text(page, kernel, false));
-    cell(page, "code", values_text(page, kernel, true));
+    cell(page, "code", buffers_text(page, &kernel->reads));
+    cell(page, "code", buffers_text(page, &kernel->writes));
     double bytes = cost->read_bytes + cost->written_bytes;
     bar_cell(page, human_bytes(page->arena, bytes), bytes, most_bytes);
     cell(page, "n", human_count(page->arena, cost->n_flops + cost->n_prims));
@@ -81,7 +77,7 @@ static void kernel_row(const Page *page, uint32_t k, uint32_t launch, double mos
     bool is_first = us > 0 && page->after->launches.data[launch].kernels[0] == k;
     if (side->measured_us) cell(page, "n", is_first ? human_us(page->arena, us) : "");
     cell(page, "", limit_name(cost));
-    bool has_pressure = side->cost->card->has->blocks;
+    bool has_pressure = page->ledger->card->has->blocks;
     if (has_pressure) cell(page, "n", pressure_text(page, &cost->pressure));
     text_puts(page->out, "</tr>\n");
 }
@@ -93,17 +89,16 @@ static void report_kernels(const Page *page) {
     static const char *const measured[] = {"launch",    "kernel",   "form",  "ops",
                                            "reads",     "writes",   "moves", "operations",
                                            "predicted", "measured", "limit", "registers"};
-    const ReportSide *side = &page->graph->after;
-    bool is_gpu = side->cost->card->has->blocks;
+    bool is_gpu = page->ledger->card->has->blocks;
     double most_us = 0, most_bytes = 0;
-    for (uint32_t k = 0; k < side->plan->kernels.n; k++) {
-        const KernelCost *cost = &side->cost->kernels[k];
+    for (uint32_t k = 0; k < page->ledger->kernels.n; k++) {
+        const KernelCost *cost = &page->ledger->kernels.data[k].cost;
         double bytes = cost->read_bytes + cost->written_bytes;
         most_us = cost->us > most_us ? cost->us : most_us;
         most_bytes = bytes > most_bytes ? bytes : most_bytes;
     }
     text_printf(page->out, "<h3>Kernels</h3>\n<div class=\"wide\"><table>\n");
-    if (side->measured_us)
+    if (page->graph->after.measured_us)
         head(page, measured, is_gpu ? 12 : 11, 0xBC9);
     else
         head(page, titles, is_gpu ? 11 : 10, 0x5C9);
@@ -117,96 +112,77 @@ static void report_kernels(const Page *page) {
 
 /* Edges. */
 
-static const char *value_text(const Page *page, NodeId id) {
-    const Graph *graph = page->graph->after.plan->graph;
-    const Node *node = graph_node(graph, id);
-    const char *op = op_info(node->op)->name;
-    return node->name ? str_format(page->arena, "%s = %s", node->name, op) : op;
+static const char *value_text(const Page *page, const LedgerValue *value) {
+    return value->name ? str_format(page->arena, "%s = %s", value->name, value->op) : value->op;
 }
 
-static const char *consumer_text(const Page *page, const Edge *edge) {
-    const Graph *graph = page->graph->after.plan->graph;
-    if (edge->consumer != NODE_NONE) return value_text(page, edge->consumer);
-    return str_format(page->arena, "output %s", graph->outputs.data[edge->output].name);
+static const char *consumer_text(const Page *page, const LedgerEdge *edge) {
+    return edge->output ? str_format(page->arena, "output %s", edge->output)
+                        : value_text(page, &edge->to);
 }
 
-static const char *place_text(const Page *page, const Edge *edge) {
-    const Graph *graph = page->graph->after.plan->graph;
-    uint32_t from = node_line(graph, edge->producer);
-    uint32_t to = edge->consumer == NODE_NONE ? 0 : node_line(graph, edge->consumer);
+static const char *place_text(const Page *page, const LedgerEdge *edge) {
+    uint32_t from = edge->from.at.line, to = edge->to.at.line;
     if (!from && !to) return "";
     if (!to || from == to) return str_format(page->arena, "%u", from ? from : to);
     return from ? str_format(page->arena, "%u \xE2\x86\x92 %u", from, to)
                 : str_format(page->arena, "%u", to);
 }
 
-static void edge_row(const Page *page, const EdgeCosts *costs, uint32_t i) {
-    const ReportGraph *graph = page->graph;
-    const Edge *edge = &graph->after.plan->edges.data[i];
-    const ReasonInfo *reason = reason_info(edge->reason);
-    bool is_fused = edge->verdict == EDGE_FUSED;
-    EdgeCost cost = edge_cost(costs, edge);
-    text_puts(page->out, "<tr>");
-    cell(page, "code", value_text(page, edge->producer));
-    cell(page, "code", consumer_text(page, edge));
-    cell(page, "n", place_text(page, edge));
-    text_printf(page->out, "<td><span class=\"verdict %s\">%s</span></td>",
-                is_fused ? "fused" : "stored", is_fused ? "fused" : "stored");
-    text_printf(page->out, "<td><span class=\"code\">%s</span> ", reason->id);
-    markup_escape(page->out, reason->text);
-    if (!is_fused && edge->consumer != NODE_NONE) {
-        text_puts(page->out, "<div class=\"note\">");
-        markup_escape(page->out, advice_text(page->arena, graph->after.plan->graph,
-                                             &graph->ledger.advices[i]));
-        const char *price =
-            advice_price_text(page->arena, graph->after.plan, &graph->ledger.advices[i],
-                              explain_totals(&graph->ledger));
-        if (price) { /* a sentence of its own here, a line of its own in the text */
-            text_printf(page->out, " %c", toupper((unsigned char)*price));
-            markup_escape(page->out, price + 1);
-            text_puts(page->out, ".");
-        }
-        text_puts(page->out, "</div>");
+/* The price is a sentence of its own here, and a line of its own in the text. */
+static void put_advice(const Page *page, const LedgerAdvice *advice) {
+    text_puts(page->out, "<div class=\"note\">");
+    if (advice->text) markup_escape(page->out, advice->text);
+    if (advice->price) {
+        text_printf(page->out, " %c", toupper((unsigned char)*advice->price));
+        markup_escape(page->out, advice->price + 1);
+        text_puts(page->out, ".");
     }
-    text_puts(page->out, "</td>");
-    cell(page, "n", page_bytes(page, node_bytes(graph->after.plan->graph, edge->producer)));
-    bool is_between = edge->consumer != NODE_NONE && cost.unfused_us > 0;
-    cell(page, "n", is_between ? human_us(page->arena, cost.unfused_us) : "");
-    cell(page, "n", is_between && is_fused ? human_us(page->arena, cost.fused_us) : "");
-    text_puts(page->out, "</tr>\n");
+    text_puts(page->out, "</div>");
 }
 
-static bool is_literal(const Page *page, const Edge *edge) {
-    return graph_node(page->graph->after.plan->graph, edge->producer)->op == OP_CONST;
+static void edge_row(const Page *page, const LedgerEdge *edge) {
+    const EdgeCost *cost = &edge->cost;
+    const char *verdict = edge->is_fused ? "fused" : "stored";
+    text_puts(page->out, "<tr>");
+    cell(page, "code", value_text(page, &edge->from));
+    cell(page, "code", consumer_text(page, edge));
+    cell(page, "n", place_text(page, edge));
+    text_printf(page->out, "<td><span class=\"verdict %s\">%s</span></td>", verdict, verdict);
+    text_printf(page->out, "<td><span class=\"code\">%s</span> ", edge->reason->id);
+    markup_escape(page->out, edge->reason->text);
+    if (!edge->is_fused && !edge->output) put_advice(page, &edge->advice);
+    text_puts(page->out, "</td>");
+    cell(page, "n", human_bytes(page->arena, edge->size.n));
+    bool is_between = !edge->output && cost->unfused_us > 0;
+    cell(page, "n", is_between ? human_us(page->arena, cost->unfused_us) : "");
+    cell(page, "n", is_between && edge->is_fused ? human_us(page->arena, cost->fused_us) : "");
+    text_puts(page->out, "</tr>\n");
 }
 
 static void report_edges(const Page *page) {
     static const char *const titles[] = {"value",  "goes to", "line",        "verdict",
                                          "reason", "size",    "two kernels", "one kernel"};
-    const Plan *plan = page->graph->after.plan;
-    const EdgeCosts costs =
-        edge_costs(page->arena, page->graph->after.cost, page->graph->before.cost);
     text_puts(page->out, "<h3>Edges</h3>\n<p class=\"note\">What flows from op to op, and why it "
                          "stays in registers or goes through memory. The times are predictions for "
                          "the edge's two ops by themselves. Literals are left out.</p>\n"
                          "<div class=\"wide\"><table>\n");
     head(page, titles, 8, 0xE4);
-    for (int stored = 1; stored >= 0; stored--)
-        for (uint32_t i = 0; i < plan->edges.n; i++) {
-            const Edge *edge = &plan->edges.data[i];
-            if ((edge->verdict == EDGE_STORED) != stored || is_literal(page, edge)) continue;
-            edge_row(page, &costs, i);
+    for (int fused = 0; fused <= 1; fused++)
+        for (uint32_t i = 0; i < page->ledger->edges.n; i++) {
+            const LedgerEdge *edge = &page->ledger->edges.data[i];
+            if (edge->is_fused == fused && !edge->is_literal) edge_row(page, edge);
         }
     text_puts(page->out, "</tbody></table></div>\n");
 }
 
 /* A paragraph for each of the n, as the text has them, with its lines. */
 static void report_lines(const Page *page, const char *title, uint32_t n,
-                         void (*put)(const ExplainInput *input, uint32_t i, Text *out)) {
+                         void (*put)(const Ledger *ledger, uint32_t i, Text *out)) {
     if (n) text_printf(page->out, "<h3>%s</h3>\n", title);
     for (uint32_t i = 0; i < n; i++) {
         Text lines = {.arena = page->arena}, line = {.arena = page->arena};
-        put(&page->graph->ledger, i, &lines);
+        put(page->ledger, i, &lines);
         text_puts(page->out, "<p class=\"note\">");
         for (const char *at = text_str(&lines); *at; at++) {
             if (*at != '\n') {
@@ -224,8 +200,8 @@ static void report_lines(const Page *page, const char *title, uint32_t n,
 void report_ledger(const Page *page) {
     report_kernels(page);
     report_lines(page, "Launches that are apart though neither waits for the other",
-                 page->graph->after.plan->unjoined.n, explain_put_unjoined);
-    report_lines(page, "What <code>fuse must</code> costs or gains", page->graph->ledger.blocks.n,
+                 page->ledger->unjoined.n, explain_put_unjoined);
+    report_lines(page, "What <code>fuse must</code> costs or gains", page->ledger->blocks.n,
                  explain_put_block);
     report_edges(page);
 }

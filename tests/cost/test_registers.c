@@ -39,11 +39,11 @@ typedef struct Survey {
 } Survey;
 
 static const char *template_name(Arena *arena, const Plan *plan, const Launch *launch) {
-    const char *word = launch_mode_info(launch->mode)->word;
+    const char *word = launch->n > 1 ? launch_mode_info(launch->mode)->word : NULL;
     const Kernel *first = launch_kernel(plan, launch, 0);
     bool has_engine = first->form == FORM_GEMM;
     return str_format(arena, "%s%s%s%s%s", word ? word : "", word ? " of " : "",
-                      explain_form_name(first->form), has_engine ? " by " : "",
+                      form_info(first->form)->title, has_engine ? " by " : "",
                       has_engine ? engine_info(sched_engine(&first->variants[0].sched))->name : "");
 }
 

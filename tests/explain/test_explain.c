@@ -14,7 +14,7 @@
 typedef struct Fixture {
     Arena *arena;
     Module *module;
-    ExplainInput input;
+    LedgerInput input;
 } Fixture;
 
 static Fixture fixture_for(const char *source, uint32_t graph, TargetId target, CardId card) {
@@ -36,7 +36,7 @@ static Fixture fixture_new(const char *source, uint32_t graph) {
 
 static const char *ledger_of(const Fixture *f) {
     Text text = {.arena = f->arena};
-    explain_print(&f->input, f->arena, &text);
+    explain_print(ledger_new(f->arena, &f->input), &text);
     return text_str(&text);
 }
 
@@ -230,7 +230,7 @@ static const char *json_of_ledger(Arena *arena) {
         Fixture f = fixture_for(source, g, TARGET_SM_80, CARD_A100);
         Text own = {.arena = f.arena};
         json.out = &own;
-        explain_json(&f.input, &json);
+        explain_json(ledger_new(f.arena, &f.input), &json);
         text_puts(&text, text_str(&own));
         arena_free(f.arena);
     }

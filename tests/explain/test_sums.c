@@ -21,7 +21,8 @@ typedef struct Priced {
     Compiled *compiled;
     const char *name; /* of the program */
     uint32_t graph;
-    ExplainInput input;
+    LedgerInput input;
+    const Ledger *ledger;
     const char *text, *page;
     const char *json;
 } Priced;
@@ -32,7 +33,7 @@ static const char *page_of(const Priced *p) {
     const PlanCost *before = p->input.unfused_cost, *after = p->input.cost;
     Arena *arena = p->compiled->driver.arena;
     ReportGraph graph = {
-        {.plan = before->plan, .cost = before}, {.plan = after->plan, .cost = after}, p->input};
+        {.plan = before->plan, .cost = before}, {.plan = after->plan, .cost = after}, p->ledger};
     Report report = {.source = "input.g",
                      .target = p->compiled->driver.options.target->name,
                      .compiler = "0",
@@ -50,8 +51,9 @@ static fusec_status price(Driver *driver, void *user) {
     Text text = {.arena = driver->arena}, json_text = text;
     JsonText json = {.out = &json_text};
     if (!driver_price(driver, p->graph, &p->input)) return FUSEC_INPUT;
-    explain_print(&p->input, driver->arena, &text);
-    explain_json(&p->input, &json);
+    p->ledger = ledger_new(driver->arena, &p->input);
+    explain_print(p->ledger, &text);
+    explain_json(p->ledger, &json);
     p->text = text_str(&text);
     p->json = text_str(&json_text);
     p->page = page_of(p);

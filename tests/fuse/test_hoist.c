@@ -148,10 +148,10 @@ Test(prepare, the_ledger_says_why) {
     cr_expect_eq(reason_between(f.plan, "b", OP_ADD), REASON_CHEAP);
     Text text = {.arena = f.arena};
     PricedPlan priced = price_source(f.arena, source, false);
-    ExplainInput input = {.cost = priced.cost,
-                          .unfused_cost = price_source(f.arena, source, true).cost,
-                          .advices = advice_settle(f.arena, priced.plan, NULL)};
-    explain_print(&input, f.arena, &text);
+    LedgerInput input = {.cost = priced.cost,
+                         .unfused_cost = price_source(f.arena, source, true).cost,
+                         .advices = advice_settle(f.arena, priced.plan, NULL)};
+    explain_print(ledger_new(f.arena, &input), &text);
     const char *ledger = text_str(&text);
     cr_expect(strstr(ledger, "init steps:\n") && strstr(ledger, "prepared by them"), "%s", ledger);
     cr_expect(strstr(ledger, "256 bytes"), "%s", ledger);

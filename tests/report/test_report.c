@@ -14,6 +14,7 @@ typedef struct Fixture {
     Arena *arena;
     Module *module;
     PricedPlan before, after;
+    LedgerInput ledger;
     ReportGraph graph;
     Report report;
 } Fixture;
@@ -24,11 +25,11 @@ static Fixture fixture_new(const char *source, TargetId target) {
     const Card *card = card_of_target(target_get(target));
     f.before = plans_price(f.arena, f.module, 0, true, target, card, NULL);
     f.after = plans_price(f.arena, f.module, 0, false, target, card, NULL);
+    f.ledger = (LedgerInput){.cost = f.after.cost,
+                             .unfused_cost = f.before.cost,
+                             .advices = advice_settle(f.arena, f.after.plan, NULL)};
     f.graph = (ReportGraph){.before = {.plan = f.before.plan, .cost = f.before.cost},
-                            .after = {.plan = f.after.plan, .cost = f.after.cost},
-                            .ledger = {.cost = f.after.cost,
-                                       .unfused_cost = f.before.cost,
-                                       .advices = advice_settle(f.arena, f.after.plan, NULL)}};
+                            .after = {.plan = f.after.plan, .cost = f.after.cost}};
     f.report = (Report){.source = "model.g",
                         .target = target_get(target)->name,
                         .compiler = "0",
@@ -40,6 +41,7 @@ static Fixture fixture_new(const char *source, TargetId target) {
 
 static const char *page_of(Fixture *f) {
     Text text = {.arena = f->arena};
+    f->graph.ledger = ledger_new(f->arena, &f->ledger);
     f->report.graphs = &f->graph;
     report_print(f->arena, &f->report, &text);
     return text_str(&text);
@@ -446,7 +448,7 @@ Test(report, tells_of_launches_and_contracts) {
                             "  fuse must { p = sqrt(x @ w) }\n  q = z @ v\n}\n",
                             TARGET_SM_80);
     const BlockPrice price = {.block = 0, .without = {.us = 1, .n_launches = 2}};
-    vec_push(f.arena, &f.graph.ledger.blocks, price);
+    vec_push(f.arena, &f.ledger.blocks, price);
     const char *page = page_of(&f);
     expect_well_formed(page);
     cr_expect(strstr(page, "[slower-launch]") && strstr(page, "one launch takes 1"), "%s", page);

@@ -1,0 +1,325 @@
+/* Fills the ledger. See ledger.h. */
+#include "explain/ledger.h"
+
+#include "plan/rewrite.h"
+
+typedef struct Filler {
+    Arena *arena;
+    const LedgerInput *input;
+    const PlanCost *cost;
+    const Plan *plan;
+    const Graph *graph;
+    DimTab *dims;
+    Ledger *ledger;
+} Filler;
+
+/* `dim` may be DIM_NONE: a sum that left the range of dims. */
+static const char *dim_text(const Filler *f, DimId dim) {
+    return dim == DIM_NONE ? "more than 2^62" : dim_str(f->dims, f->arena, dim);
+}
+
+static LedgerBytes bytes_of(const Filler *f, DimId dim) {
+    return (LedgerBytes){.text = dim_text(f, dim), .n = dim_number(f->dims, dim, f->cost->dims)};
+}
+
+static DimId add(const Filler *f, DimId a, DimId b) {
+    return a == DIM_NONE || b == DIM_NONE ? DIM_NONE : dim_add(f->dims, a, b);
+}
+
+static Position position_of(const Graph *graph, Span span) {
+    if (!graph->source || !span.end) return (Position){0, 0};
+    return source_position(graph->source, span.begin);
+}
+
+static LedgerValue value_of(const Filler *f, NodeId id) {
+    const Node *node = graph_node(f->graph, id);
+    return (LedgerValue){.node = id,
+                         .name = node->name,
+                         .op = op_info(node->op)->name,
+                         .at = position_of(f->graph, node->span)};
+}
+
+/* The number holds for values of more bytes than dims can count, too. */
+static LedgerBytes value_bytes(const Filler *f, NodeId id) {
+    const Node *node = graph_node(f->graph, id);
+    DimId elems = shape_n_elems(f->dims, &node->shape);
+    uint32_t n_bytes = dtype_bytes(node->dtype);
+    return (LedgerBytes){.text = dim_text(f, dim_mul_const(f->dims, elems, n_bytes)),
+                         .n = dim_number(f->dims, elems, f->cost->dims) * n_bytes};
+}
+
+static LedgerAdvice advice_of(const Filler *f, const Advice *advice) {
+    AdviceTotals now = {.us = f->cost->us, .n_launches = f->cost->n_launches};
+    LedgerAdvice filled = {.advice = advice};
+    if (advice->n_steps) filled.text = advice_text(f->arena, f->graph, advice);
+    filled.price = advice_price_text(f->arena, f->plan, advice, now);
+    return filled;
+}
+
+/* Edges. */
+
+/* An output that is stored is an edge of its own, which fusion cannot remove. */
+static void count_edge(const Filler *f, const Edge *edge) {
+    if (graph_class(f->graph, edge->producer) == CLASS_SOURCE || edge->consumer == NODE_NONE)
+        return;
+    ++*(edge->verdict == EDGE_FUSED ? &f->ledger->n_fused : &f->ledger->n_stored);
+}
+
+static void fill_edges(const Filler *f) {
+    EdgeCosts costs = edge_costs(f->arena, f->cost, f->input->unfused_cost);
+    for (uint32_t i = 0; i < f->plan->edges.n; i++) {
+        const Edge *edge = &f->plan->edges.data[i];
+        LedgerEdge filled = {.from = value_of(f, edge->producer),
+                             .is_literal = graph_node(f->graph, edge->producer)->op == OP_CONST,
+                             .is_fused = edge->verdict == EDGE_FUSED,
+                             .reason = reason_info(edge->reason),
+                             .size = value_bytes(f, edge->producer),
+                             .cost = edge_cost(&costs, edge),
+                             .advice = advice_of(f, &f->input->advices[i])};
+        if (edge->consumer == NODE_NONE)
+            filled.output = f->graph->outputs.data[edge->output].name;
+        else
+            filled.to = value_of(f, edge->consumer);
+        vec_push(f->arena, &f->ledger->edges, filled);
+        count_edge(f, edge);
+    }
+}
+
+/* Kernels. */
+
+/* What may be copied is named by what is read at these extents. */
+static LedgerBuffer buffer_of(const Filler *f, uint32_t id, bool is_written) {
+    const Buffer *buffers = f->plan->buffers.data, *given = &buffers[id];
+    uint32_t source = is_written ? id : plan_read_buffer(f->plan, id, f->cost->dims);
+    LedgerBuffer filled = {
+        .name = buffers[source].name,
+        .n_bytes = dim_number(f->dims, buffer_bytes(f->dims, &buffers[source]), f->cost->dims),
+        .is_local = buffers[source].space != BUFFER_GLOBAL};
+    if (is_written && given->takes_over) filled.replaces = buffers[given->takes_over - 1].name;
+    if (is_written || !given->choice) return filled;
+    if (source == id)
+        filled.copy_of = buffers[given->source].name;
+    else
+        filled.copy = given->name;
+    return filled;
+}
+
+static LedgerBuffers buffers_of(const Filler *f, const Kernel *kernel, bool are_written) {
+    LedgerBuffers filled = {.moved = {0}};
+    DimId bytes = dim_const(f->dims, 0);
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t id = kernel->args.data[i];
+        if (kernel_stores_to(kernel, id) != are_written) continue;
+        vec_push(f->arena, &filled.list, buffer_of(f, id, are_written));
+        if (f->plan->buffers.data[id].space == BUFFER_GLOBAL)
+            bytes = add(f, bytes, kernel_buffer_bytes(f->plan, kernel, id));
+    }
+    filled.moved = bytes_of(f, bytes);
+    return filled;
+}
+
+static LedgerRewrite rewrite_at(const Filler *f, uint32_t k) {
+    Rewrite rewrite;
+    LedgerRewrite filled = {.name = kernel_is_rewritten(f->plan, k) ? ONLINE_NAME : NULL};
+    if (!rewrite_of(f->plan, k, &rewrite)) return filled;
+    DimId n_reduced = kernel_n_reduced(&f->plan->kernels.data[k]);
+    RewriteBound bound = rewrite_bound(&rewrite, dim_number(f->dims, n_reduced, f->cost->dims));
+    filled.is_bounded = true;
+    filled.result = value_of(f, rewrite.gemm);
+    filled.relative = bound.relative;
+    filled.absolute = bound.absolute;
+    return filled;
+}
+
+static VecU32 nodes_of(const Filler *f, const Kernel *kernel) {
+    VecU32 nodes = {0};
+    if (kernel_lays_out(f->plan, kernel))
+        vec_push(f->arena, &nodes, plan_laid_out(f->plan, kernel));
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        vec_push(f->arena, &nodes, kernel->nodes.data[i]);
+    return nodes;
+}
+
+static LedgerKernel kernel_of(const Filler *f, uint32_t k) {
+    const Kernel *kernel = &f->plan->kernels.data[k];
+    const KernelCost *cost = &f->cost->kernels[k];
+    const Variant *variant = &kernel->variants[cost->variant];
+    LedgerKernel filled = {.name = kernel->name,
+                           .at = position_of(f->graph, kernel->span),
+                           .form = form_info(kernel->form),
+                           .is_tiled = template_info(variant->sched.template)->transposes_loads,
+                           .n_passes = kernel->stages.n,
+                           .is_partial = kernel->segment_axis != NO_AXIS,
+                           .link = kernel_launch_info(f->plan, k),
+                           .variant = variant->symbol,
+                           .rewrite = rewrite_at(f, k),
+                           .nodes = nodes_of(f, kernel),
+                           .reads = buffers_of(f, kernel, false),
+                           .writes = buffers_of(f, kernel, true),
+                           .cost = *cost};
+    if (filled.rewrite.name) filled.n_passes = 1;
+    if (!kernel_has_alternative(kernel)) return filled;
+    Text condition = {.arena = f->arena};
+    condition_print(&kernel->choice->condition, f->dims, &condition);
+    filled.n_alternatives = plan_n_alternatives(f->plan, kernel->choice);
+    filled.condition = text_str(&condition);
+    return filled;
+}
+
+/* Launches of init steps and those of a run are counted apart. */
+static void fill_kernels(const Filler *f) {
+    uint32_t launch = 0;
+    for (uint32_t k = 0; k < f->plan->kernels.n; k++) {
+        LedgerKernel filled = kernel_of(f, k);
+        if (k == 0 || k == f->cost->n_init)
+            launch = 0;
+        else
+            launch += plan_launch_of(f->plan, k)->first == k;
+        filled.launch = launch;
+        vec_push(f->arena, &f->ledger->kernels, filled);
+    }
+}
+
+/* Launches that are apart, and blocks of the source. */
+
+static void fill_unjoined(const Filler *f) {
+    static const Advice none = {.n_steps = 0};
+    for (uint32_t i = 0; i < f->plan->unjoined.n; i++) {
+        const Unjoined *apart = &f->plan->unjoined.data[i];
+        const Advice *advices = f->input->launch_advices;
+        LedgerUnjoined filled = {.kernel = apart->kernel,
+                                 .other = apart->other,
+                                 .reason = reason_info(apart->reason),
+                                 .prices = apart->prices,
+                                 .advice = advice_of(f, advices ? &advices[i] : &none)};
+        filled.n_slower = advice_count_slower(&apart->prices, &filled.slower);
+        Text at = {.arena = f->arena};
+        if (filled.n_slower) advice_put_point(&at, f->plan, filled.slower->dims, 0);
+        filled.slower_at = text_str(&at);
+        vec_push(f->arena, &f->ledger->unjoined, filled);
+    }
+}
+
+static void fill_blocks(const Filler *f) {
+    for (uint32_t i = 0; i < f->input->blocks.n; i++) {
+        const BlockPrice *price = &f->input->blocks.data[i];
+        Span span = f->graph->fixed_kernels.data[price->block].span;
+        LedgerBlock filled = {.at = position_of(f->graph, span), .without = price->without};
+        vec_push(f->arena, &f->ledger->blocks, filled);
+    }
+}
+
+static void fill_dims(const Filler *f) {
+    const Plan *unfused = f->input->unfused_cost->plan;
+    uint64_t used = 0, given = f->input->given_dims;
+    for (uint32_t k = 0; k < unfused->kernels.n; k++) used |= unfused->kernels.data[k].symbols;
+    for (uint32_t i = 0; i < dim_n_symbols(f->dims); i++) {
+        const DimSymbol *symbol = dim_symbol_info(f->dims, i);
+        LedgerDim filled = {.name = symbol->name,
+                            .symbol = i,
+                            .value = f->cost->dims[i],
+                            .is_given = given >> i & 1,
+                            .is_used = used >> i & 1};
+        if (!symbol->rule) vec_push(f->arena, &f->ledger->dims, filled);
+    }
+    Text at = {.arena = f->arena};
+    advice_put_point(&at, f->plan, f->cost->dims, ~given);
+    f->ledger->priced_at = text_str(&at);
+}
+
+/* Totals. */
+
+/* Of a run: neither init steps nor kernels that only stand in for others count. */
+static DimId traffic(const Filler *f, const Plan *plan) {
+    DimId total = dim_const(f->dims, 0);
+    for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
+        if (!kernel_is_alternative(&plan->kernels.data[i]))
+            total = add(f, total, kernel_bytes(plan, &plan->kernels.data[i]));
+    return total;
+}
+
+static bool has_copy(const Filler *f, uint32_t buffer) {
+    for (uint32_t b = 0; b < f->plan->buffers.n; b++)
+        if (f->plan->buffers.data[b].choice && f->plan->buffers.data[b].source == buffer)
+            return true;
+    return false;
+}
+
+static bool gathers(const Kernel *kernel, uint32_t buffer) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (s->kind == SCALAR_LOAD && s->buffer == buffer && index_is_gathered(tab, s->index))
+            return true;
+    }
+    return false;
+}
+
+/* The bytes that a run touches of a buffer. Kernels that gather equally many rows gather the same
+ * ones; parts that other kernels read add up. The whole buffer is the most. */
+static DimId used_bytes(const Filler *f, uint32_t buffer) {
+    DimId used = DIM_NONE, all = buffer_bytes(f->dims, &f->plan->buffers.data[buffer]);
+    if (has_copy(f, buffer)) return all;
+    for (uint32_t i = plan_n_init(f->plan); i < f->plan->kernels.n; i++) {
+        const Kernel *kernel = &f->plan->kernels.data[i];
+        if (kernel_find_arg(kernel, buffer) == NO_ARG) continue;
+        DimId own = kernel_buffer_bytes(f->plan, kernel, buffer);
+        bool is_same = used == own && gathers(kernel, buffer);
+        if (used != DIM_NONE && !is_same) own = add(f, used, own);
+        if (kernel_stores_to(kernel, buffer) || !dim_always_le(f->dims, own, all)) return all;
+        used = own;
+    }
+    return used == DIM_NONE ? dim_const(f->dims, 0) : used;
+}
+
+/* Any program must move these bytes in a run: all used ones that are bound or prepared, once. */
+static DimId least_traffic(const Filler *f) {
+    DimId total = dim_const(f->dims, 0);
+    for (uint32_t b = 0; b < f->plan->buffers.n; b++)
+        if (f->plan->buffers.data[b].kind != BUFFER_TEMP) total = add(f, total, used_bytes(f, b));
+    return total;
+}
+
+static LedgerTotals totals_of(const Filler *f, const PlanCost *cost) {
+    return (LedgerTotals){.n_launches = cost->n_launches,
+                          .us = cost->us,
+                          .dram_bytes = cost->read_bytes + cost->written_bytes,
+                          .workspace_bytes = cost->workspace_bytes,
+                          .unshared_bytes = cost->unshared_bytes,
+                          .peak_bytes = cost->bound_bytes + cost->workspace_bytes,
+                          .moved = bytes_of(f, traffic(f, cost->plan))};
+}
+
+const Ledger *ledger_new(Arena *arena, const LedgerInput *input) {
+    const PlanCost *cost = input->cost;
+    const Plan *plan = cost->plan;
+    Ledger *ledger = arena_alloc(arena, sizeof *ledger);
+    Filler f = {.arena = arena,
+                .input = input,
+                .cost = cost,
+                .plan = plan,
+                .graph = plan->graph,
+                .dims = plan->graph->dims,
+                .ledger = ledger};
+    Text workspace = {.arena = arena};
+    dim_print_largest(f.dims, &plan->workspace, &workspace);
+    *ledger = (Ledger){.graph = plan->graph->name,
+                       .card = cost->card,
+                       .fused = totals_of(&f, cost),
+                       .unfused = totals_of(&f, input->unfused_cost),
+                       .least_text = dim_text(&f, least_traffic(&f)),
+                       .least_bytes = cost->least_bytes,
+                       .workspace_text = text_str(&workspace),
+                       .unshared_text = dim_text(&f, plan->peak_bytes_unshared),
+                       .n_init = cost->n_init,
+                       .n_init_steps = cost->n_init_steps,
+                       .init_us = cost->init_us,
+                       .init_bytes = cost->init_bytes,
+                       .prepared = bytes_of(&f, plan_prepared_bytes(plan))};
+    fill_dims(&f);
+    fill_edges(&f);
+    fill_kernels(&f);
+    fill_unjoined(&f);
+    fill_blocks(&f);
+    return ledger;
+}
