@@ -113,7 +113,7 @@ static bool explain_as_json(Driver *driver) {
     JsonText json = {.out = &text};
     const DriverOptions *options = &driver->options;
     jsontext_begin(&json, NULL, '{');
-    jsontext_string(&json, "schema", "fusec-explain-1");
+    jsontext_string(&json, "schema", "fusec-explain-2");
     jsontext_string(&json, "compiler", FUSEC_VERSION);
     jsontext_string(&json, "file", driver->module->source->name);
     jsontext_string(&json, "target", options->target->name);

@@ -153,7 +153,7 @@ static void put_step(const Graph *graph, const Advice *advice, uint32_t i, Text 
     const ReasonInfo *reason = reason_info(step->reason);
     const char *names = strstr(reason->step, "{}");
     /* What is said of weights is nothing to what comes from an input. */
-    bool has_more = reason->advice[0] && !(step->reason == REASON_FACTOR && advice->has_input);
+    bool has_more = reason->advice[0] && !(step->reason == REASON_OPERAND && advice->has_input);
     if (step->kind == ADVICE_OPS) {
         text_puts(text, has_more ? reason->advice : "No block of the source will do.");
         return;

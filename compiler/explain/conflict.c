@@ -131,7 +131,7 @@ static ReasonId reason_alone(const Finder *f, const PackRequest *request) {
  * those ops in the attempt to keep the whole block then says more. */
 static ReasonId reason_of(const Finder *f, const PackRequest *request) {
     ReasonId reason = reason_alone(f, request);
-    bool is_choice = reason == REASON_FACTOR || reason == REASON_COSTLY || reason == REASON_SLOWER;
+    bool is_choice = reason == REASON_OPERAND || reason == REASON_COSTLY || reason == REASON_SLOWER;
     for (uint32_t i = 0; is_choice && i < f->plan->edges.n; i++) {
         const Edge *edge = &f->plan->edges.data[i];
         if (must_breaks(f->plan, edge) && vec_has(&request->all, edge->producer))

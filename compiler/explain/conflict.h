@@ -1,6 +1,6 @@
 /* Culprits: of the edges that a broken `fuse must` block wants, those that cannot be had together
  * with what is fused without the block. Which edges are stored in the attempt to keep the block
- * says little: to take a product's operand into its kernel may break a softmax in two. */
+ * says little: to take a matmul's operand into its kernel may break a softmax in two. */
 #ifndef FUSEC_EXPLAIN_CONFLICT_H
 #define FUSEC_EXPLAIN_CONFLICT_H
 

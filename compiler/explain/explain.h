@@ -14,6 +14,8 @@ void explain_json(const Ledger *ledger, JsonText *json);
 /* Lines, indented, about a pair of `unjoined`; about one of `blocks`. */
 void explain_put_unjoined(const Ledger *ledger, uint32_t pair, Text *out);
 void explain_put_block(const Ledger *ledger, uint32_t block, Text *out);
+/* ` (in shared memory)`, ` (in registers)`, on a CPU ` (on the stack)`; "" of global memory. */
+const char *explain_space_text(const Ledger *ledger, BufferSpace space);
 
 /* The graph with its kernels as `kernel name { ... }` blocks: source that parses back to the same
  * plan. Values computed in several kernels are written once in each. */

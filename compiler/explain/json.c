@@ -134,6 +134,9 @@ static void put_edge(const Writer *w, const LedgerEdge *edge) {
     jsontext_end(w->json, '}');
 }
 
+static const char *const spaces[] = {
+    [BUFFER_GLOBAL] = "global", [BUFFER_SHARED] = "shared", [BUFFER_REGISTER] = "register"};
+
 static void put_buffers(const Writer *w, const char *list, const LedgerBuffers *buffers) {
     jsontext_begin(w->json, list, '[');
     for (uint32_t i = 0; i < buffers->list.n; i++) {
@@ -141,7 +144,7 @@ static void put_buffers(const Writer *w, const char *list, const LedgerBuffers *
         jsontext_begin(w->json, NULL, '{');
         jsontext_string(w->json, "buffer", buffer->name);
         put_bytes(w, "bytes", buffer->n_bytes);
-        jsontext_bool(w->json, "on_chip", buffer->is_local);
+        jsontext_string(w->json, "space", spaces[buffer->space]);
         if (buffer->replaces) jsontext_string(w->json, "in_place_of", buffer->replaces);
         jsontext_end(w->json, '}');
     }
@@ -191,13 +194,13 @@ static void put_kernel(const Writer *w, const LedgerKernel *kernel) {
     put_place(w, kernel->at);
     jsontext_string(w->json, "form", kernel->form->title);
     jsontext_number(w->json, "launch", kernel->launch);
-    jsontext_string(w->json, "link", kernel->link->word);
+    jsontext_string(w->json, "mode", kernel->mode->word);
     jsontext_string(w->json, "variant", kernel->variant);
     jsontext_number(w->json, "passes", kernel->n_passes);
     put_rewrite(w, &kernel->rewrite);
     jsontext_bool(w->json, "partial", kernel->is_partial);
     jsontext_bool(w->json, "starts", kernel->cost.starts);
-    jsontext_number(w->json, "spread", kernel->n_alternatives);
+    jsontext_number(w->json, "alternatives", kernel->n_alternatives);
     put_nodes(w, &kernel->nodes);
     put_buffers(w, "reads", &kernel->reads);
     put_buffers(w, "writes", &kernel->writes);

@@ -94,7 +94,7 @@ static LedgerBuffer buffer_of(const Filler *f, uint32_t id, bool is_written) {
     LedgerBuffer filled = {
         .name = buffers[source].name,
         .n_bytes = dim_number(f->dims, buffer_bytes(f->dims, &buffers[source]), f->cost->dims),
-        .is_local = buffers[source].space != BUFFER_GLOBAL};
+        .space = buffers[source].space};
     if (is_written && given->takes_over) filled.replaces = buffers[given->takes_over - 1].name;
     if (is_written || !given->choice) return filled;
     if (source == id)
@@ -144,13 +144,15 @@ static LedgerKernel kernel_of(const Filler *f, uint32_t k) {
     const Kernel *kernel = &f->plan->kernels.data[k];
     const KernelCost *cost = &f->cost->kernels[k];
     const Variant *variant = &kernel->variants[cost->variant];
+    const Launch *launch = plan_launch_of(f->plan, k);
     LedgerKernel filled = {.name = kernel->name,
                            .at = position_of(f->graph, kernel->span),
                            .form = form_info(kernel->form),
                            .is_tiled = template_info(variant->sched.template)->transposes_loads,
                            .n_passes = kernel->stages.n,
                            .is_partial = kernel->segment_axis != NO_AXIS,
-                           .link = kernel_launch_info(f->plan, k),
+                           .is_joined = launch->first != k,
+                           .mode = launch_mode_info(launch->mode),
                            .variant = variant->symbol,
                            .rewrite = rewrite_at(f, k),
                            .nodes = nodes_of(f, kernel),
@@ -174,7 +176,7 @@ static void fill_kernels(const Filler *f) {
         if (k == 0 || k == f->cost->n_init)
             launch = 0;
         else
-            launch += plan_launch_of(f->plan, k)->first == k;
+            launch += !filled.is_joined;
         filled.launch = launch;
         vec_push(f->arena, &f->ledger->kernels, filled);
     }
@@ -229,7 +231,7 @@ static void fill_dims(const Filler *f) {
 
 /* Totals. */
 
-/* Of a run: neither init steps nor kernels that only stand in for others count. */
+/* The traffic of a run that takes the default of each choice, without init steps. */
 static DimId traffic(const Filler *f, const Plan *plan) {
     DimId total = dim_const(f->dims, 0);
     for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)

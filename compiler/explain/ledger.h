@@ -61,8 +61,8 @@ typedef struct LedgerEdge {
 /* A buffer that a kernel reads or writes. */
 typedef struct LedgerBuffer {
     const char *name;
-    double n_bytes;       /* all of it */
-    bool is_local;        /* in no memory: it stays on the processor */
+    double n_bytes; /* all of it */
+    BufferSpace space;
     const char *replaces; /* the buffer whose memory it takes, element by element, or NULL */
     const char *copy_of;  /* the buffer that it is a copy of, or NULL */
     const char *copy;     /* the copy that is read in its place at other sizes, or NULL */
@@ -89,7 +89,8 @@ typedef struct LedgerKernel {
     uint32_t n_passes;          /* over its rows */
     bool is_partial;            /* it makes partial results of segments */
     uint32_t launch;            /* of its list, from 0 */
-    const LaunchModeInfo *link; /* to the kernel before it in the launch */
+    bool is_joined;             /* a kernel of the launch is before it */
+    const LaunchModeInfo *mode; /* of the launch */
     const char *variant;        /* the symbol that runs at these dims */
     LedgerRewrite rewrite;
     VecU32 nodes; /* what it computes; of an init step that lays out an operand, that operand */

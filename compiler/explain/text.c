@@ -52,9 +52,21 @@ static void print_edge(const Printer *p, const LedgerEdge *edge) {
     if (!edge->is_fused && !edge->output) print_advice(p, "fuse them", &edge->advice);
 }
 
+const char *explain_space_text(const Ledger *ledger, BufferSpace space) {
+    switch (space) {
+    case BUFFER_GLOBAL:
+        return "";
+    case BUFFER_SHARED:
+        return ledger->card->has->blocks ? " (in shared memory)" : " (on the stack)";
+    case BUFFER_REGISTER:
+        return " (in registers)";
+    }
+    return "";
+}
+
 static void print_buffer(const Printer *p, const LedgerBuffer *buffer) {
     text_printf(p->out, " %s", buffer->name);
-    if (buffer->is_local) text_puts(p->out, " (on chip)");
+    text_puts(p->out, explain_space_text(p->ledger, buffer->space));
     if (buffer->replaces) text_printf(p->out, " (in place of %s)", buffer->replaces);
     if (buffer->copy_of) text_printf(p->out, " (a copy of %s)", buffer->copy_of);
     if (buffer->copy) text_printf(p->out, " (its copy %s where there is one)", buffer->copy);
@@ -72,7 +84,7 @@ static void print_price(const Printer *p, const KernelCost *cost) {
     print_us(p, ", memory ", cost->memory_us);
     print_us(p, ", arithmetic ", cost->arithmetic_us);
     if (cost->tensor_us > 0) print_us(p, ", tensor cores ", cost->tensor_us);
-    if (cost->spill_us > 0) print_us(p, ", registers kept in memory ", cost->spill_us);
+    if (cost->spill_us > 0) print_us(p, ", register spills ", cost->spill_us);
     text_printf(p->out, "; %.0f bytes from and to memory\n",
                 cost->read_bytes + cost->written_bytes);
     const Pressure *pressure = &cost->pressure;
@@ -100,7 +112,7 @@ static void print_kernel(const Printer *p, const LedgerKernel *kernel) {
         text_printf(p->out, ", %u %s%s", kernel->n_passes,
                     kernel->n_passes == 1 ? "pass" : "passes",
                     kernel->is_partial ? ", partial results of segments" : "");
-    text_puts(p->out, kernel->link->text);
+    if (kernel->is_joined) text_puts(p->out, kernel->mode->text);
     if (kernel->rewrite.name) text_printf(p->out, ", rewritten: %s", kernel->rewrite.name);
     text_puts(p->out, "\n");
     print_rewrite(p, &kernel->rewrite);
@@ -112,7 +124,7 @@ static void print_kernel(const Printer *p, const LedgerKernel *kernel) {
         text_puts(p->out, "    does not start at these extents\n");
     if (kernel->condition)
         text_printf(p->out, "    where %s, %s: the next %u start in its place\n", kernel->condition,
-                    kernel->form->multiplies ? "copies of factors pay" : "rows are few and long",
+                    kernel->form->multiplies ? "copies of operands pay" : "rows are few and long",
                     kernel->n_alternatives);
 }
 

@@ -156,10 +156,10 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     if (of_producer == CLASS_SOURCE && graph_node(f->graph, producer)->op != OP_IOTA)
         edge.reason = REASON_SOURCE;
     else if (f->grouping->is_placed[consumer])
-        edge.reason = REASON_PLACED;
+        edge.reason = REASON_CONCAT_IN_PLACE;
     else if (any_kernel_makes_both(f, producer, consumer))
-        edge.reason = f->drops_rest[consumer]                                    ? REASON_PART
-                      : is_window(f, producer, consumer)                         ? REASON_WINDOW
+        edge.reason = f->drops_rest[consumer]            ? REASON_SLICE_STORE
+                      : is_window(f, producer, consumer) ? REASON_MATMUL_SLICE
                       : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
                       : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE
@@ -170,7 +170,8 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
         bool is_apart = graph_block(f->graph, producer, BLOCK_NEVER) ||
                         graph_block(f->graph, consumer, BLOCK_NEVER);
         edge.reason = why_refused(f, producer, consumer);
-        if (edge.reason == REASON_FACTOR && decisions_ask(f->decisions, producer, DIRECTIVE_PRICED))
+        if (edge.reason == REASON_OPERAND &&
+            decisions_ask(f->decisions, producer, DIRECTIVE_PRICED))
             edge.reason = REASON_SLOWER;
         if (edge.reason == REASON_FUSION_OFF) return edge;
         if (is_apart)

@@ -60,7 +60,7 @@ static bool must_fuse(const Grouper *p, NodeId id) {
 }
 
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
-    bool is_choice = reason == REASON_COSTLY || reason == REASON_FACTOR ||
+    bool is_choice = reason == REASON_COSTLY || reason == REASON_OPERAND ||
                      reason == REASON_SLOWER || reason == REASON_SPILLS;
     bool is_fixed = !p->off && graph_block(p->graph, id, BLOCK_KERNEL);
     if (p->wants_store[id] || (is_choice && must_fuse(p, id)) ||
@@ -115,7 +115,7 @@ static bool store_operands(Grouper *p, const uint32_t *makers) {
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
         if (feeds[id] && is_inlined(p, id, makers) &&
             !decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
-            changed = group_want_stored(p, id, REASON_FACTOR) || changed;
+            changed = group_want_stored(p, id, REASON_OPERAND) || changed;
     return changed;
 }
 

@@ -188,7 +188,7 @@ static void set_edges_of(Plan *plan, const Buffer *buffer) {
             graph_block(plan->graph, edge->consumer, BLOCK_NEVER))
             continue;
         edge->verdict = EDGE_FUSED;
-        edge->reason = REASON_ON_CHIP;
+        edge->reason = REASON_SAME_LAUNCH;
     }
 }
 

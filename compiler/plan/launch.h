@@ -13,7 +13,7 @@
 typedef struct LaunchModeInfo {
     LaunchBlocks blocks;
     const char *text; /* dumps print it for each kernel after the first */
-    const char *word; /* in the ledger's JSON; NULL for a launch of one kernel */
+    const char *word; /* in JSON */
 } LaunchModeInfo;
 const LaunchModeInfo *launch_mode_info(LaunchMode mode);
 /* The mode of the kernel's launch. For the first kernel of a launch, or if the plan has no launches

@@ -114,7 +114,7 @@ static void put_buffer(const Dot *d, uint32_t buffer, const char *indent) {
                            : looks[given->kind];
     text_printf(d->out, "%s%s [%s, label=", indent, buffer_node(d, buffer), look);
     put_quoted(d->out, given->space != BUFFER_GLOBAL
-                           ? str_format(d->arena, "%s on chip", given->name)
+                           ? str_format(d->arena, "%s within the launch", given->name)
                            : buffer_text(d, buffer));
     text_puts(d->out, "];\n");
 }

@@ -150,8 +150,8 @@ static void put_legend(const Page *page) {
                "through memory, wide as its bytes");
     put_swatch(page, "<g class=\"edge reg\"><path stroke-width=\"1\" d=\"M0 7H26\"/></g>",
                "in registers");
-    put_swatch(page, "<g class=\"edge chip\"><path stroke-width=\"1.6\" d=\"M0 7H26\"/></g>",
-               "on chip");
+    put_swatch(page, "<g class=\"edge local\"><path stroke-width=\"1.6\" d=\"M0 7H26\"/></g>",
+               "within a launch");
     text_puts(page->out, "</div>\n");
 }
 

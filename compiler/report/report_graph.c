@@ -33,7 +33,7 @@ static const char *buffer_class(const Buffer *buffer) {
                                           [BUFFER_OUTPUT] = "pill out",
                                           [BUFFER_TEMP] = "pill temp",
                                           [BUFFER_PREPARED] = "pill param"};
-    return buffer->space != BUFFER_GLOBAL ? "pill chip" : classes[buffer->kind];
+    return buffer->space != BUFFER_GLOBAL ? "pill local" : classes[buffer->kind];
 }
 
 static const char *buffer_tip(const Drawing *d, uint32_t buffer) {
@@ -45,7 +45,7 @@ static const char *buffer_tip(const Drawing *d, uint32_t buffer) {
     text_printf(&text, "%s %s: %s\n%s", buffer_word(given), given->name,
                 page_shape(d->page, given->dtype, &given->shape),
                 given->space != BUFFER_GLOBAL
-                    ? "on chip, in no memory"
+                    ? "within its launch, not in global memory"
                     : page_bytes(d->page, buffer_bytes(graph->dims, given)));
     if (key && *key) text_printf(&text, "\n\"%s\"", key);
     return text_str(&text);
@@ -169,15 +169,15 @@ static void draw_launch(const Drawing *d, uint32_t l, double x, double y) {
         launch->n > 1 && launch_shares_blocks(plan_launch_of(d->side->plan, launch->kernels[0]));
     svg_group_begin(d->out, x, y, "l", NULL);
     svg_rect(d->out, "launch", 0, PILL_H / 2.0, box->w, box->h - PILL_H, 12,
-             is_chain ? "one launch: its blocks run these kernels one after the other, what passes "
-                        "between them stays on chip"
+             is_chain ? "one launch: its blocks run these kernels one after the other, and values "
+                        "between them stay within the launch"
                       : "one launch: its blocks are shared out among these kernels");
     svg_group_begin(d->out, box->left, box->top, "c", NULL);
     for (uint32_t i = 0; i < box->layout.edges.n; i++) {
         const LayeredEdge *edge = &box->layout.edges.data[i];
-        bool is_smem = edge->from >= first && edge->to < first + launch->n;
-        draw_flow(d, edge, &box->layout.nodes.data[edge->from], is_smem ? "chip" : "mem", 1.6,
-                  is_smem ? "on chip" : NULL);
+        bool is_local = edge->from >= first && edge->to < first + launch->n;
+        draw_flow(d, edge, &box->layout.nodes.data[edge->from], is_local ? "local" : "mem", 1.6,
+                  is_local ? "within the launch" : NULL);
     }
     for (uint32_t i = 0; i < launch->n; i++) {
         const LayeredNode *at = &box->layout.nodes.data[first + i];

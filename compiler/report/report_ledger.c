@@ -45,7 +45,7 @@ static const char *buffers_text(const Page *page, const LedgerBuffers *buffers) 
     for (uint32_t i = 0; i < buffers->list.n; i++) {
         const LedgerBuffer *buffer = &buffers->list.data[i];
         text_printf(&text, "%s%s%s", i ? ", " : "", buffer->name,
-                    buffer->is_local ? " (on chip)" : "");
+                    explain_space_text(page->ledger, buffer->space));
     }
     return text_str(&text);
 }

@@ -224,7 +224,7 @@ Test(cli, the_ledger_goes_where_the_output_does_not) {
 Test(cli, the_ledger_is_priced_where_it_is_told_to) {
     expect("@good.g --explain --card=h200 --dim=B=48", 0, "priced for h200 at B = 48\n");
     expect("@good.g --explain", 0, "priced for a100 at B = ");
-    expect("@good.g --explain --json --target=sm_90a", 0, "\"schema\": \"fusec-explain-1\"");
+    expect("@good.g --explain --json --target=sm_90a", 0, "\"schema\": \"fusec-explain-2\"");
     expect("@good.g --explain --card=h100", 2, "there is no card `h100`; did you mean `h200`?");
     expect("@good.g --explain --dim=B=x", 1, "dim B cannot be x");
     expect("@good.g --json -o @a.ptx", 2, "--json counts with --explain when compiling");

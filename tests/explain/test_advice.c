@@ -491,7 +491,7 @@ Test(advice, says_how_a_block_is_written) {
     uint32_t n_found = 0;
     for (uint32_t e = 0; e < plan->edges.n; e++) {
         const Edge *edge = &plan->edges.data[e];
-        bool is_it = edge->reason == REASON_FACTOR &&
+        bool is_it = edge->reason == REASON_OPERAND &&
                      graph_node(plan->graph, edge->consumer)->op == OP_MATMUL;
         if (!is_it) continue;
         const char *text = advice_text(arena, plan->graph, &advices[e]);

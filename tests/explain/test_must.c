@@ -79,7 +79,7 @@ Test(contract, never_holds_for_a_value_that_passes_on_chip_to_others) {
     uint32_t n_off_memory = 0, n_never = 0;
     for (uint32_t e = 0; e < plan->edges.n; e++) {
         const Edge *edge = &plan->edges.data[e];
-        n_off_memory += edge->reason == REASON_ON_CHIP && edge->verdict == EDGE_FUSED;
+        n_off_memory += edge->reason == REASON_SAME_LAUNCH && edge->verdict == EDGE_FUSED;
         if (edge->consumer == NODE_NONE || !is_apart(plan, edge->consumer)) continue;
         n_never += edge->reason == REASON_NEVER && edge->verdict == EDGE_STORED;
     }

@@ -57,25 +57,25 @@ static const Flip flips[] = {
      "graph g(x: f32[8, 64]) -> (y: f32[64, 8]) {\n  t = transpose(x)\n  fuse never { y = relu(t) "
      "}\n}",
      false, HOPPER},
-    {REASON_PLACED, "s", "y",
+    {REASON_CONCAT_IN_PLACE, "s", "y",
      "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (y: f32[B, 128]) {\n"
      "  s = softmax(x)\n  y = concat([s, z], axis=1)\n}",
      "dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 64]) -> (y: f32[B, 128]) {\n"
      "  s = softmax(x)\n  fuse never { y = concat([s, z], axis=1) }\n}",
      false, HOPPER},
-    {REASON_PART, "h", "a",
+    {REASON_SLICE_STORE, "h", "a",
      "dim B in 1..65536\ngraph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[B, 9]) {\n"
      "  h = softmax(x)\n  a = h[:, 0:9]\n  b = h[:, 9:18]\n}",
      "dim B in 1..65536\ngraph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[B, 9]) {\n"
      "  h = softmax(x)\n  fuse never { a = h[:, 0:9] }\n  b = h[:, 9:18]\n}",
      false, HOPPER},
-    {REASON_WINDOW, "h", "a",
+    {REASON_MATMUL_SLICE, "h", "a",
      "graph g(x: f32[64, 64], w: f32[64, 256]) -> (a: f32[64, 64]) {\n"
      "  h = x @ w\n  a = h[:, 64:128]\n}",
      "graph g(x: f32[64, 64], w: f32[64, 256]) -> (a: f32[64, 64]) {\n"
      "  h = x @ w\n  fuse never { a = h[:, 64:128] }\n}",
      false, HOPPER},
-    {REASON_ON_CHIP, "a", "y",
+    {REASON_SAME_LAUNCH, "a", "y",
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
      "  a = x @ u\n  b = x @ v\n  y = a * b\n}",
      "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
@@ -151,7 +151,7 @@ static const Flip flips[] = {
      "graph g(x: f32[1000000]) -> (y: f32[999998]) {\n  e = sin(cos(tanh(exp(x))))\n  b = e[2:]\n  "
      "y = b + b\n}",
      false, HOPPER},
-    {REASON_FACTOR, "c", "y",
+    {REASON_OPERAND, "c", "y",
      "graph g(x: f32[4096, 1024], w: bf16[1024, 1024])"
      " -> (y: bf16[4096, 1024], z: bf16[1024]) {\n"
      "  c = cast(x, bf16)\n  y = c @ w\n  z = max(c, axis=0)\n}",
@@ -196,7 +196,7 @@ static const Flip flips[] = {
      "graph g(x: f64[32, 64], w: f64[64, 256]) -> (y: f64[32, 256]) {\n  fuse must {\n"
      "    p = x @ w\n    m = max(p, axis=1, keep=true)\n    y = p - m\n  }\n}",
      false, CPU},
-    {REASON_ON_CHIP, "p", "y",
+    {REASON_SAME_LAUNCH, "p", "y",
      "graph g(x: f32[4096, 64], a: f32[64, 256], b: f32[64, 256]) -> (y: f32[4096, 256]) {\n"
      "  p = x @ a\n  q = x @ b\n  y = p * q\n}",
      "graph g(x: f32[4096, 64], a: f32[64, 256], b: f32[64, 256]) -> (y: f32[4096, 256]) {\n"

@@ -107,7 +107,7 @@ static const Case cases[] = {
 static uint32_t n_windows(const Plan *plan) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->edges.n; i++)
-        n += plan->edges.data[i].reason == REASON_WINDOW &&
+        n += plan->edges.data[i].reason == REASON_MATMUL_SLICE &&
              plan->edges.data[i].verdict == EDGE_FUSED;
     return n;
 }

@@ -366,7 +366,7 @@ Test(report, joined_outputs_have_all_their_makers) {
 }
 
 /* Graphviz keeps nodes out of boxes and of one another's way, labels of edges it does not: what
- * passes between kernels is a node, in the box of its launch where it stays on chip. */
+ * passes between kernels is a node, in the box of its launch where it stays within the launch. */
 Test(report, no_edge_of_the_dot_has_a_label) {
     Arena *own = arena_new(NULL);
     Fixture f = fixture_new(text_file_read(own, "dsl/examples/transformer.g", NULL), TARGET_SM_90A);
@@ -385,7 +385,7 @@ Test(report, no_edge_of_the_dot_has_a_label) {
         const Buffer *buffer = &plan->buffers.data[b];
         const char *node = strstr(dot, str_format(own, " g0b%u [", b));
         const char *words = buffer->space != BUFFER_GLOBAL
-                                ? str_format(own, "\"%s on chip\"", buffer->name)
+                                ? str_format(own, "\"%s within the launch\"", buffer->name)
                                 : str_format(own, "\"%s\\n", buffer->name);
         cr_assert(node, "no %s in\n%s", buffer->name, dot);
         cr_expect_eq(count(dot, str_format(own, " g0b%u [", b)),
