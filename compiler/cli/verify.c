@@ -310,7 +310,7 @@ static fusec_status verify_target(Verification *v) {
     v->rewritten = v->elsewhere_counts = (RewriteCounts){0};
     v->fused = v->unfused = v->probed = v->tapped = v->given = v->elsewhere = (Driver){0};
     memset(&v->plans, 0, sizeof v->plans);
-    memset(&v->products, 0, sizeof v->products);
+    memset(&v->gemms, 0, sizeof v->gemms);
     fusec_status status = compile_all(v);
     if (!status) status = verify_graphs(v);
     driver_free(&v->fused);

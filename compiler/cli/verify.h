@@ -32,7 +32,7 @@ typedef struct Verification {
      * as inputs, and every value as an output. */
     Driver tapped, given;
     Driver elsewhere; /* on a CPU: plans for a GPU, whose rewrites are evaluated on the host */
-    Vec(VerifyGemm) products;
+    Vec(VerifyGemm) gemms;
     uint32_t n_tapped;       /* number of plans of `tapped` with probes added */
     Vec(const Plan *) plans; /* of the fused program, before layout and schedule */
     uint32_t graph;          /* index in the module */

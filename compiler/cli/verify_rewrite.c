@@ -12,8 +12,8 @@ static const char *given_name(Arena *arena, NodeId gemm) {
 }
 
 bool verify_is_rewritten(const Verification *v) {
-    for (uint32_t i = 0; i < v->products.n; i++)
-        if (v->products.data[i].graph == v->graph) return true;
+    for (uint32_t i = 0; i < v->gemms.n; i++)
+        if (v->gemms.data[i].graph == v->graph) return true;
     return false;
 }
 
@@ -26,7 +26,7 @@ static void list_gemms(Verification *v) {
         for (uint32_t k = 0; k < plan->kernels.n; k++) {
             VerifyGemm gemm = {.graph = g, .n = n};
             if (!rewrite_of(plan, k, &gemm.rewrite)) continue;
-            vec_push(v->fused.arena, &v->products, gemm);
+            vec_push(v->fused.arena, &v->gemms, gemm);
             n++;
         }
     }
@@ -34,8 +34,8 @@ static void list_gemms(Verification *v) {
 
 void verify_give_gemms(Verification *v) {
     const Driver *driver = &v->given;
-    for (uint32_t i = 0; i < v->products.n; i++) {
-        VerifyGemm *gemm = &v->products.data[i];
+    for (uint32_t i = 0; i < v->gemms.n; i++) {
+        VerifyGemm *gemm = &v->gemms.data[i];
         Graph *graph = driver->module->graphs.data[gemm->graph];
         NodeId id = gemm->rewrite.gemm;
         gemm->again = graph_add(graph, *graph_node(graph, id));
@@ -70,8 +70,8 @@ static void put_taps(void *user, Arena *arena, Plan *plan, bool is_fused) {
     const DriverHook *hook = &v->cli->hook;
     Vec(Probe) taps = {.n = 0};
     if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
-    for (uint32_t i = 0; i < v->products.n; i++) {
-        VerifyGemm *gemm = &v->products.data[i];
+    for (uint32_t i = 0; i < v->gemms.n; i++) {
+        VerifyGemm *gemm = &v->gemms.data[i];
         if (gemm->graph != v->n_tapped) continue;
         gemm->has_tap = find_tap(arena, plan, gemm);
         if (gemm->has_tap) vec_push(arena, &taps, gemm->tap);
@@ -93,8 +93,8 @@ static fusec_status compile(Verification *v, Driver *driver, const DriverOptions
 
 /* The probes must not change which GEMMs are rewritten. */
 static fusec_status check_taps(const Verification *v) {
-    for (uint32_t i = 0; i < v->products.n; i++) {
-        const VerifyGemm *gemm = &v->products.data[i];
+    for (uint32_t i = 0; i < v->gemms.n; i++) {
+        const VerifyGemm *gemm = &v->gemms.data[i];
         const Plan *plan = v->tapped.plans[gemm->graph];
         if (!gemm->has_tap || rewrite_count(plan) != rewrite_count(v->fused.plans[gemm->graph]))
             return cli_fail(v->cli, FUSEC_INTERNAL,
@@ -130,7 +130,7 @@ fusec_status verify_compile_rewritten(Verification *v, const DriverOptions *like
     options.no_fuse = false;
     if (v->target->device != driver_default_target(FUSEC_PTX)->device && driver_rewrites(&options))
         status = plan_elsewhere(v, options);
-    if (status || !v->products.n) return status;
+    if (status || !v->gemms.n) return status;
     options.hook = (DriverHook){.user = v, .fused = put_taps, .placed = pass_on};
     v->n_tapped = 0;
     status = compile(v, &v->tapped, &options);
@@ -280,20 +280,20 @@ static fusec_status judge_gemm(Trio *t, const VerifyGemm *gemm, const Unprobed *
 fusec_status verify_rewritten(Trio *t) {
     Verification *v = t->v;
     const ExecTensor *expected;
-    Unprobed *values = arena_array(t->arena, Unprobed, v->products.n);
+    Unprobed *values = arena_array(t->arena, Unprobed, v->gemms.n);
     fusec_status status = verify_run(t, &t->tapped);
     if (!status) status = exec_fill(&t->given, v->data);
-    for (uint32_t i = 0; i < v->products.n && !status; i++) {
-        const VerifyGemm *gemm = &v->products.data[i];
+    for (uint32_t i = 0; i < v->gemms.n && !status; i++) {
+        const VerifyGemm *gemm = &v->gemms.data[i];
         if (gemm->graph != v->graph) continue;
         if (!untap(t, gemm, &values[i]))
             return cli_fail(v->cli, FUSEC_INTERNAL, "a rewritten product was not stored");
         status = give(t, gemm, &values[i]);
     }
     if (!status) status = exec_run(&t->given);
-    for (uint32_t i = 0; i < v->products.n && !status; i++)
-        if (v->products.data[i].graph == v->graph)
-            status = judge_gemm(t, &v->products.data[i], &values[i]);
+    for (uint32_t i = 0; i < v->gemms.n && !status; i++)
+        if (v->gemms.data[i].graph == v->graph)
+            status = judge_gemm(t, &v->gemms.data[i], &values[i]);
     if (status) return status;
     const ExecTensor *actual = verify_difference(&t->fused, &t->tapped, &expected);
     if (actual) return differs(t, actual, expected, "rewritten and rewritten with products stored");

@@ -145,7 +145,7 @@ static ReasonId why_refused(const Fuser *f, NodeId producer, NodeId consumer) {
 }
 
 /* Whether a kernel computes a slice of the matmul for the consumer only. */
-static bool is_window(const Fuser *f, NodeId producer, NodeId consumer) {
+static bool is_gemm_slice(const Fuser *f, NodeId producer, NodeId consumer) {
     return f->grouping->gemm_slice_of[consumer] != NODE_NONE &&
            graph_node(f->graph, consumer)->args[0] == producer;
 }
@@ -158,8 +158,8 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     else if (f->grouping->is_placed[consumer])
         edge.reason = REASON_CONCAT_IN_PLACE;
     else if (any_kernel_makes_both(f, producer, consumer))
-        edge.reason = f->drops_rest[consumer]            ? REASON_SLICE_STORE
-                      : is_window(f, producer, consumer) ? REASON_MATMUL_SLICE
+        edge.reason = f->drops_rest[consumer]                ? REASON_SLICE_STORE
+                      : is_gemm_slice(f, producer, consumer) ? REASON_MATMUL_SLICE
                       : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
                       : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE
@@ -226,7 +226,7 @@ static void drop_dead_loads(const Fuser *f, const Kernel *kernel, Group *group) 
 static void note_failure(const Fuser *f, const Group *group, FuseFailure *failure) {
     failure->is_fixed = group->fixed != 0;
     vec_push(f->scratch, &failure->nodes, failure->why.node);
-    if (group->window) vec_push(f->scratch, &failure->nodes, group->window - 1);
+    if (group->gemm_slice) vec_push(f->scratch, &failure->nodes, group->gemm_slice - 1);
     for (uint32_t i = 0; i < group->reduces.n; i++)
         vec_push(f->scratch, &failure->nodes, group->reduces.data[i]);
     for (uint32_t i = 0; i < group->targets.n; i++)

@@ -43,7 +43,7 @@ static bool is_aligned(const Graph *graph, NodeId gemm, const Node *slice, uint3
     return begins_whole && is_whole(graph, node->shape.dims[inner], node->dtype);
 }
 
-static bool is_window(const Graph *graph, NodeId gemm, NodeId id) {
+static bool is_gemm_slice(const Graph *graph, NodeId gemm, NodeId id) {
     const Node *node = graph_node(graph, id);
     if (node->op != OP_SLICE) return false;
     for (uint32_t d = 0; d < node->shape.rank; d++)
@@ -64,17 +64,17 @@ static bool may_be_inside(const Graph *graph, NodeId gemm, NodeId id) {
 }
 
 bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId gemm,
-                     GemmSlices *windows) {
-    *windows = (GemmSlices){.inside = {.n = 0}};
+                     GemmSlices *found) {
+    *found = (GemmSlices){.inside = {.n = 0}};
     if (!graph_is_matmul(graph, gemm) || !may_be_inside(graph, gemm, gemm)) return false;
-    vec_push(arena, &windows->inside, gemm);
-    for (uint32_t i = 0; i < windows->inside.n; i++) {
-        const VecU32 *readers = &users[windows->inside.data[i]];
+    vec_push(arena, &found->inside, gemm);
+    for (uint32_t i = 0; i < found->inside.n; i++) {
+        const VecU32 *readers = &users[found->inside.data[i]];
         if (readers->n == 0) return false;
         for (uint32_t k = 0; k < readers->n; k++) {
             NodeId id = readers->data[k];
-            bool is_slice = is_window(graph, gemm, id);
-            VecU32 *known = is_slice ? &windows->slices : &windows->inside;
+            bool is_slice = is_gemm_slice(graph, gemm, id);
+            VecU32 *known = is_slice ? &found->slices : &found->inside;
             if (vec_has(known, id)) continue;
             bool may_be = is_slice
                               ? !graph_block(graph, id, BLOCK_NEVER) &&
@@ -88,13 +88,13 @@ bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, Node
     return true;
 }
 
-bool gemm_slices_are_alike(const Graph *graph, const GemmSlices *windows) {
+bool gemm_slices_are_alike(const Graph *graph, const GemmSlices *found) {
     DimTab *dims = graph->dims;
-    const Shape *shape = &graph_node(graph, windows->slices.data[0])->shape;
+    const Shape *shape = &graph_node(graph, found->slices.data[0])->shape;
     DimId sum = dim_const(dims, 0), own = shape_n_elems(dims, shape);
-    DimId all = shape_n_elems(dims, &graph_node(graph, windows->inside.data[0])->shape);
-    for (uint32_t i = 0; i < windows->slices.n && sum && own; i++) {
-        if (!shape_equal(shape, &graph_node(graph, windows->slices.data[i])->shape)) return false;
+    DimId all = shape_n_elems(dims, &graph_node(graph, found->inside.data[0])->shape);
+    for (uint32_t i = 0; i < found->slices.n && sum && own; i++) {
+        if (!shape_equal(shape, &graph_node(graph, found->slices.data[i])->shape)) return false;
         sum = dim_add(dims, sum, own);
     }
     return sum && own && all && dim_always_le(dims, sum, all);

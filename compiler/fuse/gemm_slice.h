@@ -16,10 +16,10 @@ typedef struct GemmSlices {
  * reads the matmul, if a slice has a step, if a `fuse never` or `kernel` block lies between, or if
  * operands that start at the slice's offset might need loads of single elements. */
 bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId gemm,
-                     GemmSlices *windows);
+                     GemmSlices *found);
 
 /* Whether all slices have one shape and together no more elements than the matmul. */
-bool gemm_slices_are_alike(const Graph *graph, const GemmSlices *windows);
+bool gemm_slices_are_alike(const Graph *graph, const GemmSlices *found);
 
 /* Per node: its readers, ascending. */
 VecU32 *gemm_slice_users(Arena *arena, const Graph *graph);

@@ -95,11 +95,11 @@ static Group group_copy(Arena *arena, const Group *group) {
 
 /* A kernel computes all elements of its GEMM slice, whoever stores them, with all the inputs of the
  * elementwise work on the matmul. */
-static void add_window(const Grouper *p, Group *group) {
+static void add_gemm_slice(const Grouper *p, Group *group) {
     for (uint32_t i = 0; i < group->targets.n; i++)
-        if (group->targets.data[i].node + 1 == group->window) return;
-    if (!group->window) return;
-    StoreTarget target = {.node = group->window - 1, .output = OUTPUT_NONE};
+        if (group->targets.data[i].node + 1 == group->gemm_slice) return;
+    if (!group->gemm_slice) return;
+    StoreTarget target = {.node = group->gemm_slice - 1, .output = OUTPUT_NONE};
     vec_push(p->arena, &group->targets, target);
 }
 
@@ -124,7 +124,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
                          .max_scalars = FUSE_MOST_SCALARS};
     Kernel kernel = {.name = NULL};
     Group attempted = group_copy(p->arena, group);
-    add_window(p, &attempted);
+    add_gemm_slice(p, &attempted);
     bool ok = inline_group(p->arena, &input, &attempted, &kernel, failure);
     double prims = ok && p->has_cores ? count_prims(&kernel) : 0;
     uint32_t n_loads = ok ? attempted.loads.n : 0;
@@ -210,7 +210,7 @@ static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     vec_push(arena, &group->reduces, of);
     if (of != root->node) {
         memcpy(group->begin, graph_node(p->graph, root->node)->attrs.begin, sizeof group->begin);
-        group->window = root->node + 1;
+        group->gemm_slice = root->node + 1;
     }
     return true;
 }

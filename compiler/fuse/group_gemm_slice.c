@@ -13,12 +13,12 @@ static bool is_taken(const Grouper *p, NodeId id) {
            p->gemm_slice_of[id] != NODE_NONE;
 }
 
-static bool are_free(const Grouper *p, const GemmSlices *windows) {
-    NodeId gemm = windows->inside.data[0];
-    for (uint32_t i = 0; i < windows->inside.n; i++)
-        if (is_taken(p, windows->inside.data[i])) return false;
-    for (uint32_t i = 0; i < windows->slices.n; i++) {
-        NodeId slice = windows->slices.data[i];
+static bool are_free(const Grouper *p, const GemmSlices *found) {
+    NodeId gemm = found->inside.data[0];
+    for (uint32_t i = 0; i < found->inside.n; i++)
+        if (is_taken(p, found->inside.data[i])) return false;
+    for (uint32_t i = 0; i < found->slices.n; i++) {
+        NodeId slice = found->slices.data[i];
         if (is_taken(p, slice) || p->can_prepare[slice] != p->can_prepare[gemm]) return false;
     }
     return true;
@@ -29,14 +29,13 @@ void group_find_gemm_slices(Grouper *p) {
     memset(p->gemm_slice_of, 0xFF, n * sizeof *p->gemm_slice_of);
     memset(p->is_inside, 0, n * sizeof *p->is_inside);
     for (NodeId id = 0; id < n && !p->off; id++) {
-        GemmSlices windows;
-        if (!gemm_slice_find(p->arena, p->graph, p->users, id, &windows)) continue;
+        GemmSlices found;
+        if (!gemm_slice_find(p->arena, p->graph, p->users, id, &found)) continue;
         bool is_wanted =
-            windows.slices.n == 1 || decisions_ask(p->decisions, id, DIRECTIVE_GEMM_SLICE);
-        if (!is_wanted || !are_free(p, &windows)) continue;
-        for (uint32_t i = 0; i < windows.inside.n; i++) p->is_inside[windows.inside.data[i]] = true;
-        for (uint32_t i = 0; i < windows.slices.n; i++)
-            p->gemm_slice_of[windows.slices.data[i]] = id;
+            found.slices.n == 1 || decisions_ask(p->decisions, id, DIRECTIVE_GEMM_SLICE);
+        if (!is_wanted || !are_free(p, &found)) continue;
+        for (uint32_t i = 0; i < found.inside.n; i++) p->is_inside[found.inside.data[i]] = true;
+        for (uint32_t i = 0; i < found.slices.n; i++) p->gemm_slice_of[found.slices.data[i]] = id;
     }
 }
 

@@ -142,8 +142,8 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
             has_views = has_views || graph_class(graph, p->users[id].data[i]) == CLASS_VIEW;
         bool is_costly = cost[id] >= FUSE_COSTLY_PRIMS &&
                          (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
-        bool is_spread = !below[id] && cost[id] >= least_spread && repeats > 1.0;
-        if (is_costly || is_spread) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
+        bool is_computed = !below[id] && cost[id] >= least_spread && repeats > 1.0;
+        if (is_costly || is_computed) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
     }
     return changed;
 }

@@ -27,7 +27,7 @@ typedef struct Group {
     /* For a GEMM slice (fuse/gemm_slice.h), per axis of the domain: the offset in the matmul; all
      * DIM_NONE for the whole matmul. */
     DimId begin[MAX_RANK];
-    uint32_t window;     /* the slice node, plus 1; 0: the whole matmul */
+    uint32_t gemm_slice; /* the slice node, plus 1; 0: the whole matmul */
     Vec(NodeId) reduces; /* ascending */
     Vec(StoreTarget) targets;
     /* Set by the last inlining: */

@@ -6,10 +6,10 @@
 
 enum { MAX_GEMMS = WGMMA_MAX_GEMMS }; /* at once; judged for a CPU */
 
-static bool may_join_products(const Kernel *kernel) {
+static bool may_join_gemms(const Kernel *kernel) {
     bool may = false;
     for (uint32_t v = 0; v < kernel->n_variants; v++)
-        may = may || template_info(kernel->variants[v].sched.template)->joins_products;
+        may = may || template_info(kernel->variants[v].sched.template)->joins_gemms;
     return may;
 }
 
@@ -32,7 +32,7 @@ static bool has_same_tiles(const Sched *a, const Sched *b) {
 /* Whether both variants have the same blocks and tiles and, if the GEMMs run at once, the same
  * mainloop. */
 static bool goes_with(const Variant *a, const Variant *b) {
-    bool are_at_once = template_info(a->sched.template)->joins_products;
+    bool are_at_once = template_info(a->sched.template)->joins_gemms;
     return has_same_tiles(&a->sched, &b->sched) &&
            (!are_at_once || has_same_mainloop(&a->sched, &b->sched)) && a->grid == b->grid &&
            predicate_same_extents(&a->predicate, &b->predicate);
@@ -82,7 +82,7 @@ bool sequence_is_tiled(const Kernel *kernel) {
 
 /* Whether one loop along k can multiply for both and keep both tiles in registers. */
 static bool are_at_once(const Kernel *a, const Kernel *b) {
-    return may_join_products(a) && may_join_products(b);
+    return may_join_gemms(a) && may_join_gemms(b);
 }
 
 bool sequence_continue_gemms(const Composer *c, Trial *t) {

@@ -48,7 +48,7 @@ static const Graph *subgraph(const Composer *c, const Trial *t) {
 
 /* Whether the launch, without its context, is no slower than one kernel per op. */
 static bool is_no_slower_than_ops(const Composer *c, const Trial *t) {
-    Plan alone = plan_excerpt(c->scratch, &t->together, t->n_context, 1);
+    Plan alone = plan_extract(c->scratch, &t->together, t->n_context, 1);
     Prices together = prices_of_plan(c->scratch, &alone, c->target, &c->points), ops;
     return prices_of_unfused(c->planning, c->arena, c->scratch, subgraph(c, t), &c->points, &ops) &&
            prices_are_within(&c->points, &together, &ops, PRICES_NO_SLOWER);

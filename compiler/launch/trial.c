@@ -47,7 +47,7 @@ static Trial begin(const Composer *c, const LaunchRules *rules, uint32_t launch)
 }
 
 static Plan copy_kernels(Arena *arena, const Plan *plan) {
-    Plan copy = plan_excerpt(arena, plan, 0, plan->launches.n);
+    Plan copy = plan_extract(arena, plan, 0, plan->launches.n);
     for (uint32_t k = 0; k < copy.kernels.n; k++)
         copy.kernels.data[k] = kernel_copy(arena, &plan->kernels.data[k]);
     return copy;
@@ -109,7 +109,7 @@ static Prices price_of(const Composer *c, const Plan *plan) {
 static TrialPrices trial_prices(const Composer *c, const Trial *t) {
     TrialPrices prices = {price_of(c, &t->together), price_of(c, &t->apart)};
     if (t->n_context == 0) return prices;
-    Plan context = plan_excerpt(c->scratch, &t->apart, 0, t->n_context);
+    Plan context = plan_extract(c->scratch, &t->apart, 0, t->n_context);
     Prices before = price_of(c, &context);
     for (uint32_t i = 0; i < c->points.n; i++) {
         prices.together.us[i] -= before.us[i];
@@ -216,7 +216,7 @@ static void put_launch(Plan *to, const Plan *from, const Launch *launch, uint32_
 
 /* Makes the tried launches one launch, in the range from the first to the last of them. */
 static void join(const Trial *t, Arena *scratch, Plan *plan, uint32_t begin, uint32_t end) {
-    Plan before = plan_excerpt(scratch, plan, begin, end - begin);
+    Plan before = plan_extract(scratch, plan, begin, end - begin);
     bool is_at_last = t->rules->is_at_last;
     uint32_t kernel = plan->launches.data[begin].first, at = begin, next = 0;
     uint32_t offset = t->launches[0];
@@ -251,7 +251,7 @@ static void apply(const Trial *t, Arena *arena, Arena *scratch, Plan *plan, uint
 }
 
 Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uint32_t n) {
-    Plan around = plan_excerpt(c->scratch, c->plan, first, n);
+    Plan around = plan_extract(c->scratch, c->plan, first, n);
     around.buffers.data = arena_copy(c->scratch, c->plan->buffers.data,
                                      c->plan->buffers.n * sizeof *around.buffers.data);
     if (!around.graph->fixed_kernels.n) around.edges.n = 0; /* no block needs them */

@@ -45,7 +45,7 @@ typedef struct TemplateInfo {
     /* Vectors of lanes run across the ends of rows. */
     bool lanes_cross_rows;
     /* One mainloop multiplies several GEMMs of a launch with a common lhs. */
-    bool joins_products;
+    bool joins_gemms;
     /* The blocks of a cluster share the sums of one tile. */
     bool cluster_splits_k;
     /* Any number of its blocks uses little of a processor. */

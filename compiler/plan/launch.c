@@ -34,7 +34,7 @@ const Launch *plan_launch_of(const Plan *plan, uint32_t kernel) {
     return &plan->launches.data[first];
 }
 
-Plan plan_excerpt(Arena *arena, const Plan *plan, uint32_t first, uint32_t n) {
+Plan plan_extract(Arena *arena, const Plan *plan, uint32_t first, uint32_t n) {
     Plan own = *plan;
     uint32_t begin = n ? plan->launches.data[first].first : 0, n_kernels = 0;
     for (uint32_t i = first; i < first + n; i++) n_kernels += plan->launches.data[i].n;

@@ -26,7 +26,7 @@ void plan_launch_singly(Arena *arena, Plan *plan);
 const Launch *plan_launch_of(const Plan *plan, uint32_t kernel);
 /* Launches [first, first + n) as a separate plan: kernels and launches are copied to the arena;
  * buffers and edges are those of the given plan. */
-Plan plan_excerpt(Arena *arena, const Plan *plan, uint32_t first, uint32_t n);
+Plan plan_extract(Arena *arena, const Plan *plan, uint32_t first, uint32_t n);
 
 /* Kernel `k` of the launch's kernels. */
 static inline const Kernel *launch_kernel(const Plan *plan, const Launch *launch, uint32_t k) {

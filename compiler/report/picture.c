@@ -18,7 +18,7 @@ typedef struct Builder {
     bool *is_op;         /* per node: computed in this kernel */
     bool *is_partial;    /* per buffer: a kernel leaves parts of the value there, which its reader
                           * has to finish */
-    bool *is_laid_out;   /* per buffer: a matmul's factor laid out anew */
+    bool *is_laid_out;   /* per buffer: a matmul's operand in another layout */
     VecU32 ops, read;    /* nodes with item_of or is_op, with read_of */
 } Builder;
 
@@ -184,7 +184,7 @@ static void mark_stored(Builder *b, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) mark_ops(b, stores[i].node);
 }
 
-/* Copies a factor into another order: what is to be read, `pack`, what is written. */
+/* Copies an operand into another order: what is to be read, `pack`, what is written. */
 static void build_layout(Builder *b, const Kernel *kernel) {
     NodeId operand = plan_laid_out(b->plan, kernel);
     Store store = kernel->stages.data[0].stores.data[0];

@@ -63,7 +63,7 @@ static bool is_plain_load(const Kernel *kernel, ScalarId operand) {
 
 /* Whether the kernel computes the operand, and whether storing the operand for all its matmuls has
  * not been priced yet. */
-static bool is_spread(const Searcher *c, const Kernel *kernel, uint32_t side) {
+static bool is_computed(const Searcher *c, const Kernel *kernel, uint32_t side) {
     const Reduce *reduce = &kernel->reduces.data[0];
     NodeId operand = graph_node(c->graph, reduce->node)->args[side];
     while (graph_class(c->graph, operand) == CLASS_VIEW)
@@ -240,7 +240,7 @@ NodeId search_main_node(const Kernel *kernel) {
 
 /* A matmul that kernels read slices of. */
 typedef struct Sliced {
-    GemmSlices windows;
+    GemmSlices slices;
     const Kernel *readers[SEARCH_MOST_READERS];
     uint32_t n_readers;
 } Sliced;
@@ -248,8 +248,8 @@ typedef struct Sliced {
 /* Whether the store is of the matmul or a slice of it, into a temporary. */
 static bool is_sliced_temp(const Plan *plan, const Sliced *sliced, const Store *store) {
     return plan->buffers.data[store->buffer].kind == BUFFER_TEMP &&
-           (vec_has(&sliced->windows.inside, store->node) ||
-            vec_has(&sliced->windows.slices, store->node));
+           (vec_has(&sliced->slices.inside, store->node) ||
+            vec_has(&sliced->slices.slices, store->node));
 }
 
 /* Returns false if too many kernels read the slices. */
@@ -272,11 +272,11 @@ static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kerne
     *sliced = (Sliced){.n_readers = 0};
     if (!form_info(kernel->form)->multiplies || kernel->segment_axis != NO_AXIS) return false;
     NodeId gemm = kernel->reduces.data[0].node;
-    const GemmSlices *windows = &sliced->windows;
+    const GemmSlices *slices = &sliced->slices;
     return !decisions_ask(c->decisions, gemm, DIRECTIVE_GEMM_SLICE) && !c->is_sliced[gemm] &&
-           gemm_slice_find(c->scratch, c->graph, c->users, gemm, &sliced->windows) &&
-           windows->slices.n > 1 && windows->slices.n <= SEARCH_MOST_READERS &&
-           gemm_slices_are_alike(c->graph, windows) && add_slice_readers(plan, kernel, sliced);
+           gemm_slice_find(c->scratch, c->graph, c->users, gemm, &sliced->slices) &&
+           slices->slices.n > 1 && slices->slices.n <= SEARCH_MOST_READERS &&
+           gemm_slices_are_alike(c->graph, slices) && add_slice_readers(plan, kernel, sliced);
 }
 
 static uint32_t n_ops(const Graph *graph, const Kernel *kernel) {
@@ -298,7 +298,8 @@ bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *ke
                has_joined(c, plan, kernel) || has_transposed(c, kernel);
     for (uint32_t side = 0; side < 2; side++) {
         Maker maker = maker_of_operand(plan, kernel, side);
-        if (is_spread(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker))) return true;
+        if (is_computed(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker)))
+            return true;
     }
     return has_costly_stores(c, kernel);
 }
@@ -329,7 +330,7 @@ static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
 typedef struct Draft {
     const Searcher *c;
     const Plan *plan;
-    bool *in, *out, *spread, *window, *joined, *transposed, *ahead[2];
+    bool *in, *out, *computed, *gemm_slice, *joined, *transposed, *ahead[2];
 } Draft;
 
 /* Adds a GEMM. Partial results of split-k are taken together with the finishing kernel. */
@@ -355,7 +356,7 @@ static bool add_operand(Draft *d, const Kernel *kernel, uint32_t side) {
     const Searcher *c = d->c;
     Maker maker = maker_of_operand(d->plan, kernel, side);
     NodeId operand = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
-    d->spread[operand] = is_spread(c, kernel, side);
+    d->computed[operand] = is_computed(c, kernel, side);
     if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
     if (!add_maker(d, &maker, side)) return false;
     for (uint32_t i = 0; i < maker.n_readers; i++) {
@@ -399,7 +400,7 @@ static bool add_joined(Draft *d, const Kernel *kernel) {
 static bool add_sliced(Draft *d, const Kernel *kernel) {
     Sliced sliced;
     if (!find_sliced(d->c, d->plan, kernel, &sliced)) return false;
-    d->window[kernel->reduces.data[0].node] = true;
+    d->gemm_slice[kernel->reduces.data[0].node] = true;
     for (uint32_t i = 0; i < sliced.n_readers; i++)
         if (!add_gemm(d, sliced.readers[i])) return false;
     for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
@@ -446,7 +447,7 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
     const Graph *graph = c->graph;
     uint32_t n = graph->nodes.n;
     Draft d = {.c = c, .plan = plan};
-    bool **all[] = {&d.in,     &d.out,        &d.spread,   &d.window,
+    bool **all[] = {&d.in,     &d.out,        &d.computed, &d.gemm_slice,
                     &d.joined, &d.transposed, &d.ahead[0], &d.ahead[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = arena_array(c->scratch, bool, n);
@@ -461,7 +462,7 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
     if ((has_gemm_slices && !add_sliced(&d, kernel)) || breaks_block(c, d.in)) return false;
     region->subgraph = subgraph_of(c->arena, graph, d.in, d.out);
     uint32_t n_copies = region->subgraph.graph->nodes.n;
-    region->is_spread = arena_array(c->arena, bool, n_copies);
+    region->is_computed = arena_array(c->arena, bool, n_copies);
     region->may_place = arena_array(c->arena, bool, n_copies);
     region->may_slice_gemm = arena_array(c->arena, bool, n_copies);
     region->is_joined = arena_array(c->arena, bool, n_copies);
@@ -471,9 +472,9 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
         region->is_ahead[side] = arena_array(c->arena, bool, n_copies);
     for (NodeId id = 0; id < n_copies; id++) {
         NodeId of = region->subgraph.of[id];
-        region->is_spread[id] = d.in[of] && d.spread[of];
+        region->is_computed[id] = d.in[of] && d.computed[of];
         region->may_place[id] = d.in[of] && may_place(graph, of);
-        region->may_slice_gemm[id] = d.window[of];
+        region->may_slice_gemm[id] = d.gemm_slice[of];
         region->is_joined[id] = d.in[of] && d.joined[of];
         region->is_transposed[id] = d.in[of] && d.transposed[of];
         for (uint32_t side = 0; side < 2; side++) region->is_ahead[side][id] = d.ahead[side][of];

@@ -39,7 +39,7 @@ static bool recompute_operands(const Region *region, Decisions *decisions) {
 }
 
 static bool store_operands(const Region *region, Decisions *decisions) {
-    return ask(decisions, region->is_spread, DIRECTIVE_STORE);
+    return ask(decisions, region->is_computed, DIRECTIVE_STORE);
 }
 
 static bool store_joined(const Region *region, Decisions *decisions) {
@@ -76,7 +76,7 @@ static bool store_pieces(const Region *region, Decisions *decisions) {
 }
 
 /* Slices that meet become matmuls of their own, which may run in the same blocks. */
-static bool read_windows(const Region *region, Decisions *decisions) {
+static bool slice_gemms(const Region *region, Decisions *decisions) {
     return ask(decisions, region->may_slice_gemm, DIRECTIVE_GEMM_SLICE);
 }
 
@@ -101,7 +101,7 @@ static bool all_own_kernels(const Region *region, Decisions *decisions) {
 
 static Move *const moves[] = {recompute_operands, compute_left,      compute_right,
                               store_operands,     store_joined,      transposed_own_kernel,
-                              read_windows,       rows_unmerged,     split_reductions,
+                              slice_gemms,        rows_unmerged,     split_reductions,
                               store_pieces,       joined_own_kernel, all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
@@ -175,7 +175,7 @@ static bool is_better(const Searcher *c, const Evaluation *now, const Evaluation
  * in sequence in the same blocks take longer than one matmul of all columns and a map, because
  * memory idles between them: on an H200 25.0 and 23.0 us for 1 x 4096 x 8192, 25.1 and 23.8 for 16
  * rows by `mma.sync`, 1352 and 1323 for 1024 rows of f32. */
-static bool is_worth_windows(const Searcher *c, const Evaluation *now, const Evaluation *other,
+static bool is_worth_slicing(const Searcher *c, const Evaluation *now, const Evaluation *other,
                              const Prices *unfused) {
     if (other->n_broken < now->n_broken) return true;
     if (!other->is_at_once) return false;
@@ -219,10 +219,10 @@ static bool improve(const Searcher *c, const Region *region, Decisions **decisio
     Decisions *moved, *before = NULL;
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
         bool is_last = moves[i] == joined_own_kernel || moves[i] == all_own_kernels;
-        if ((moves[i] == read_windows) != region->has_gemm_slices) continue;
+        if ((moves[i] == slice_gemms) != region->has_gemm_slices) continue;
         if (is_last && prices_are_within(&c->points, &now.prices, &unfused, PRICES_NO_SLOWER))
             continue;
-        Worth *pays = moves[i] == read_windows ? is_worth_windows : search_is_worth;
+        Worth *pays = moves[i] == slice_gemms ? is_worth_slicing : search_is_worth;
         if (try_move(c, region, moves[i], *decisions, &now, &moved, &other) &&
             pays(c, &now, &other, &unfused))
             before = *decisions;

@@ -42,7 +42,7 @@ typedef struct Evaluation {
  * kernels that read slices of it; such a region has GEMM slices as its only candidate. */
 typedef struct Region {
     Subgraph subgraph;
-    bool *is_spread;     /* per node: an operand that the GEMM computes */
+    bool *is_computed;   /* per node: an operand that the GEMM computes */
     bool *is_ahead[2];   /* by side, per node: of a kernel that computes an operand */
     bool *may_place;     /* per node: a concat that may be stored in place */
     bool *is_joined;     /* per node: the first common result of a kernel's readers */

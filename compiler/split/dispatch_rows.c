@@ -16,7 +16,7 @@ static const int64_t long_row[DEVICE_COUNT] = {
 #include "machine/devices.def"
 };
 
-typedef struct Spreader {
+typedef struct Dispatcher {
     Arena *arena;
     Plan *plan;
     Kernel whole;
@@ -24,7 +24,7 @@ typedef struct Spreader {
     uint32_t *results;    /* per slot: the buffer of its results, plus 1; 0: none yet */
     uint32_t *kept;       /* per scalar: the buffer of its values over all elements, plus 1; 0:
                            * none */
-} Spreader;
+} Dispatcher;
 
 /* A plan of one kernel, to be scheduled by itself. */
 
@@ -99,7 +99,7 @@ typedef struct Piece {
 } Piece;
 
 /* Adds a temporary with one value per row, or per element. Returns its number plus 1. */
-static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_elements) {
+static uint32_t add_temp(Dispatcher *s, NodeId node, Dtype dtype, bool has_elements) {
     DimTab *dims = s->plan->graph->dims;
     DimId rows = choice_scale(dims, s->choice, VERSION_ALTERNATIVE, kernel_n_rows(&s->whole));
     Shape shape = {.rank = has_elements ? 2 : 1, .dims = {rows, kernel_n_reduced(&s->whole)}};
@@ -107,7 +107,7 @@ static uint32_t add_temp(Spreader *s, NodeId node, Dtype dtype, bool has_element
 }
 
 /* Replaces scalars whose values are in memory by loads. */
-static void load_made(const Spreader *s, Rebuild *rebuild, uint32_t n_parallel, uint32_t n_axes) {
+static void load_made(const Dispatcher *s, Rebuild *rebuild, uint32_t n_parallel, uint32_t n_axes) {
     const Kernel *whole = &s->whole;
     IndexTab *to = scalartab_indices(rebuild->to);
     IndexId row = index_row_major(to, n_parallel), element = index_row_major(to, n_axes);
@@ -125,7 +125,7 @@ static void load_made(const Spreader *s, Rebuild *rebuild, uint32_t n_parallel, 
 }
 
 /* A new kernel over the same axes, with its own programs. */
-static Piece piece_new(const Spreader *s, KernelForm form) {
+static Piece piece_new(const Dispatcher *s, KernelForm form) {
     const Kernel *whole = &s->whole;
     const IndexTab *from = scalartab_indices(whole->scalars);
     IndexTab *to = indextab_new(s->arena, s->plan->graph->dims);
@@ -154,7 +154,7 @@ static Store copy_store(Piece *piece, const Store *store) {
     return copy;
 }
 
-static void add_piece(Spreader *s, Piece *piece) {
+static void add_piece(Dispatcher *s, Piece *piece) {
     uint32_t n = s->plan->kernels.n;
     piece->kernel.name = str_format(s->arena, "%s_spread%u", s->whole.name, n);
     if (split_may(s->plan, &piece->kernel))
@@ -165,7 +165,7 @@ static void add_piece(Spreader *s, Piece *piece) {
 
 /* Adds the kernel of one stage. If the stage is the last, the kernel does the stores per row
  * too. */
-static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are_needed) {
+static void add_reducing(Dispatcher *s, const Stage *stage, bool is_last, bool are_needed) {
     Piece piece = piece_new(s, s->whole.form);
     Kernel *kernel = &piece.kernel;
     uint32_t axes = kernel_parallel_axes(kernel);
@@ -201,7 +201,7 @@ static void add_reducing(Spreader *s, const Stage *stage, bool is_last, bool are
 }
 
 /* Adds the map that does the stores of the stages from `first` on. */
-static void add_map(Spreader *s, uint32_t first) {
+static void add_map(Dispatcher *s, uint32_t first) {
     Piece piece = piece_new(s, FORM_MAP);
     Stage own = {.reduces = {0}};
     for (uint32_t i = first; i < s->whole.stages.n; i++) {
@@ -214,7 +214,7 @@ static void add_map(Spreader *s, uint32_t first) {
 }
 
 /* Whether a later stage uses the value and recomputing it is costly. */
-static bool is_worth_keeping(const Spreader *s, uint32_t stage, ScalarId value) {
+static bool is_worth_keeping(const Dispatcher *s, uint32_t stage, ScalarId value) {
     const ScalarTab *scalars = s->whole.scalars;
     bool *seen = arena_array(s->arena, bool, scalar_count(scalars) + (size_t)1);
     if (scalar_cost(scalars, value, seen) < SPLIT_COSTLY_PRIMS || s->kept[value]) return false;
@@ -229,7 +229,7 @@ static bool is_worth_keeping(const Spreader *s, uint32_t stage, ScalarId value) 
     return kernel_live_scalars(s->arena, &behind)[value];
 }
 
-static void keep(Spreader *s, const Reduce *reduce) {
+static void keep(Dispatcher *s, const Reduce *reduce) {
     Piece piece = piece_new(s, FORM_MAP);
     Dtype dtype = scalar_get(s->whole.scalars, reduce->value)->dtype;
     IndexTab *tab = scalartab_indices(piece.kernel.scalars);
@@ -245,7 +245,7 @@ static void keep(Spreader *s, const Reduce *reduce) {
     add_piece(s, &piece);
 }
 
-static void keep_costly(Spreader *s, uint32_t stage) {
+static void keep_costly(Dispatcher *s, uint32_t stage) {
     const Stage *at = &s->whole.stages.data[stage];
     for (uint32_t i = 0; i < at->reduces.n; i++) {
         const Reduce *reduce = stage_reduce(&s->whole, at, i);
@@ -253,7 +253,7 @@ static void keep_costly(Spreader *s, uint32_t stage) {
     }
 }
 
-static void add_pieces(Spreader *s, bool row_cache) {
+static void add_pieces(Dispatcher *s, bool row_cache) {
     uint32_t last = s->whole.stages.n - 1;
     while (!s->whole.stages.data[last].reduces.n) last--;
     bool has_stores = last + 1 < s->whole.stages.n;
@@ -272,24 +272,25 @@ static bool may_be_changed(const Plan *plan, const Kernel *kernel) {
     return true;
 }
 
-static Spreader spreader_new(Arena *arena, Plan *plan, const Kernel *whole, const Choice *choice) {
-    return (Spreader){.arena = arena,
-                      .plan = plan,
-                      .whole = *whole,
-                      .choice = choice,
-                      .results = arena_array(arena, uint32_t, whole->reduces.n),
-                      .kept = arena_array(arena, uint32_t, scalar_count(whole->scalars) + 1)};
+static Dispatcher dispatcher_new(Arena *arena, Plan *plan, const Kernel *whole,
+                                 const Choice *choice) {
+    return (Dispatcher){.arena = arena,
+                        .plan = plan,
+                        .whole = *whole,
+                        .choice = choice,
+                        .results = arena_array(arena, uint32_t, whole->reduces.n),
+                        .kept = arena_array(arena, uint32_t, scalar_count(whole->scalars) + 1)};
 }
 
 /* Appends the one-pass kernels of the plan's last kernel. Returns false if it stays as it is. */
-static bool spread_last(const Planning *p, Plan *plan) {
+static bool dispatch_last(const Planning *p, Plan *plan) {
     Arena *arena = p->arena;
     uint32_t k = plan->kernels.n - 1;
     const Kernel whole = plan->kernels.data[k];
     if (!form_info(whole.form)->reduces_rows) return false;
     const Choice *choice = find_few(p, plan, &whole);
     if (!choice) return false;
-    Spreader s = spreader_new(arena, plan, &whole, choice);
+    Dispatcher s = dispatcher_new(arena, plan, &whole, choice);
     add_pieces(&s, p->target->has->cores);
     plan->kernels.data[k].choice = choice;
     plan->kernels.data[k].version = VERSION_DEFAULT;
@@ -333,7 +334,7 @@ static bool is_better_split(const Planning *p, const Plan *plan, const Kernel *k
     memset(&split.kernels, 0, sizeof split.kernels);
     split.buffers.data = arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));
     split.buffers.capacity = plan->buffers.n;
-    Spreader s = spreader_new(scratch, &split, kernel, NULL);
+    Dispatcher s = dispatcher_new(scratch, &split, kernel, NULL);
     add_pieces(&s, false);
     Prices now = price_of(p, &whole, &points);
     Prices other = price_of(p, &split, &points), ops;
@@ -357,7 +358,7 @@ bool dispatch_pass(const Planning *p, PlanUnit *unit) {
             plan->kernels.n = plan->kernels.capacity = k + 1;
         else
             vec_push(p->arena, &plan->kernels, before[k]);
-        if (!may_be_changed(plan, &before[k]) || spread_last(p, plan)) continue;
+        if (!may_be_changed(plan, &before[k]) || dispatch_last(p, plan)) continue;
         if (is_better_split(p, plan, &before[k])) split_last(p->arena, plan);
     }
     const char *fault = plan_verify(plan, p->arena);

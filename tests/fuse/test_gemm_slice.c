@@ -125,7 +125,7 @@ static const char *dump(Arena *arena, const Module *module, const Plan *plan) {
     return text_str(&text);
 }
 
-Test(window, slices_that_meet_are_products_of_one_launch) {
+Test(gemm_slice, slices_that_meet_are_products_of_one_launch) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i];
         Arena *arena = arena_new(NULL);
@@ -140,7 +140,7 @@ Test(window, slices_that_meet_are_products_of_one_launch) {
     }
 }
 
-Test(window, dumps_are_programs_for_the_same_plan) {
+Test(gemm_slice, dumps_are_programs_for_the_same_plan) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i];
         Arena *arena = arena_new(NULL);
@@ -157,7 +157,7 @@ Test(window, dumps_are_programs_for_the_same_plan) {
 }
 
 /* The halves of the rhs are read once each, and nothing is multiplied twice. */
-Test(window, no_byte_and_no_product_is_added) {
+Test(gemm_slice, no_byte_and_no_product_is_added) {
     Arena *arena = arena_new(NULL);
     Module *module = plans_parse(arena, str_format(arena, "%s%s", dims_text, cases[0].source));
     PricedPlan priced = price(arena, module, TARGET_SM_90A);
@@ -204,7 +204,7 @@ static const Reader readers[] = {
     {"exp(h[:, 3:7])", "f32[8, 4]"},
 };
 
-Test(window, whatever_reads_a_slice_of_products_compiles, .timeout = 120) {
+Test(gemm_slice, whatever_reads_a_slice_of_products_compiles, .timeout = 120) {
     static const TargetId targets[] = {TARGET_CPU, TARGET_SM_80, TARGET_SM_90A};
     for (size_t i = 0; i < sizeof sliced / sizeof *sliced; i++)
         for (size_t k = 0; k < sizeof readers / sizeof *readers; k++)
