@@ -269,8 +269,7 @@ static double again_us(const Coster *c, const Pricing *p) {
  * registers. */
 static uint32_t result_blocks(const Coster *c, const Pricing *p) {
     const Kernel *result = launch_kernel(c->plan, c->launch, c->launch->n - 1);
-    return pressure_of(c->arena, c->plan, result, &result->variants[p->cost->variant], c->card)
-        .n_blocks;
+    return pressure_of(c->arena, result, &result->variants[p->cost->variant], c->card).n_blocks;
 }
 
 static void time_kernel(const Coster *c, Pricing *p) {
@@ -342,7 +341,7 @@ static Pressure most_pressure(const Coster *c, const Kernel *kernels, uint32_t n
     for (uint32_t k = 0; k < n; k++) {
         const Kernel *kernel = &kernels[k];
         if (k && kernel->code == kernels[k - 1].code) continue;
-        Pressure own = pressure_of(c->arena, c->plan, kernel, &kernel->variants[v], c->card);
+        Pressure own = pressure_of(c->arena, kernel, &kernel->variants[v], c->card);
         if (own.n_blocks < most.n_blocks) most = own;
     }
     return most;
@@ -385,7 +384,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     c->launch_begun = c->launch_begun || p.begins;
     c->out->n_launches += p.begins;
     if (p.variant->is_resident) cost->n_blocks = fmin(cost->n_blocks, c->card->n_processors);
-    cost->pressure = pressure_of(c->arena, c->plan, kernel, p.variant, c->card);
+    cost->pressure = pressure_of(c->arena, kernel, p.variant, c->card);
     const Pressure *most = is_parallel ? &c->beside.most : is_sequenced ? &cost[-1].pressure : NULL;
     if (most && (is_parallel || most->n_blocks < cost->pressure.n_blocks)) {
         cost->pressure.n_blocks = most->n_blocks;

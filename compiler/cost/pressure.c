@@ -49,9 +49,7 @@ static uint32_t registers_of_thread(Arena *arena, const Kernel *kernel, Sched sc
     return pressure_registers(arena, kernel, &sched);
 }
 
-Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,
-                     const Card *card) {
-    (void)plan;
+Pressure pressure_of(Arena *arena, const Kernel *kernel, const Variant *variant, const Card *card) {
     const Sched *sched = &variant->sched;
     if (!card->has->blocks) return (Pressure){.n_blocks = 1, .occupancy = 1};
     Pressure p = {.registers = registers_of_thread(arena, kernel, *sched)};

@@ -17,8 +17,7 @@ typedef struct Pressure {
 } Pressure;
 
 /* `variant` is one of the kernel's. On a CPU all fields are 0, but n_blocks and occupancy are 1. */
-Pressure pressure_of(Arena *arena, const Plan *plan, const Kernel *kernel, const Variant *variant,
-                     const Card *card);
+Pressure pressure_of(Arena *arena, const Kernel *kernel, const Variant *variant, const Card *card);
 
 /* 32-bit registers of a thread, for a schedule with lanes, resident, threads_per_row, threads and,
  * for GEMMs, tiles set. */

@@ -89,8 +89,7 @@ static uint32_t static_bytes(const Composer *c, const Trial *t) {
         for (uint32_t v = 0; v < 2; v++) {
             const Kernel *kernel = trial_kernel(t, k);
             Variant variant = kernel->variants[v];
-            uint32_t own =
-                pressure_of(c->scratch, &t->together, kernel, &variant, card).shared_bytes;
+            uint32_t own = pressure_of(c->scratch, kernel, &variant, card).shared_bytes;
             if (own > most) most = own;
         }
     return most + most / 4 + LAUNCH_ONE_BLOCK_SLACK_BYTES;

@@ -11,10 +11,9 @@
 #include "split/split_reduce.h"
 
 /* Elements of a row up to which one block, or one core, reduces the row alone. */
-static const int64_t long_row[DEVICE_COUNT] = {
-#define DEVICE(sym, ...) [DEVICE_##sym] = SPLIT_##sym##_LONG_ROW,
-#include "machine/devices.def"
-};
+static const int64_t long_row[] = {
+    [DEVICE_GPU] = SPLIT_GPU_LONG_ROW, [DEVICE_CPU] = SPLIT_CPU_LONG_ROW};
+_Static_assert(sizeof long_row / sizeof *long_row == DEVICE_COUNT, "a row of each device class");
 
 typedef struct Dispatcher {
     Arena *arena;

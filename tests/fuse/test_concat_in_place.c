@@ -104,7 +104,8 @@ static void expect(const Case *c, TargetId target) {
     Arena *arena = arena_new(NULL);
     const char *source = str_format(arena, HEAD "%s", c->source);
     Module *module = plans_parse(arena, source);
-    const Plan *plan = plans_price(arena, module, 0, false, target, card_get(CARD_H200), NULL).plan;
+    const Plan *plan =
+        plans_price(arena, module, 0, false, target, card_of_target(target_get(target)), NULL).plan;
     cr_assert(plan, "%s", c->what);
     uint32_t n_launches = 0, n_temps = 0, n_pieces = count_pieces(plan);
     for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k += plan_launch_of(plan, k)->n)
@@ -135,10 +136,11 @@ static void expect_same(Arena *arena, const Case *c, const TargetId *target) {
     uint32_t n_kernels = 0, n_pieces = 0;
     for (int round = 0; round < 3; round++) {
         Module *module = plans_parse(arena, source);
-        const Plan *plan =
-            target && round == 0
-                ? plans_price(arena, module, 0, false, *target, card_get(CARD_H200), NULL).plan
-                : plans_fuse(arena, module, 0, false);
+        const Plan *plan = target && round == 0
+                               ? plans_price(arena, module, 0, false, *target,
+                                             card_of_target(target_get(*target)), NULL)
+                                     .plan
+                               : plans_fuse(arena, module, 0, false);
         cr_assert(plan, "%s: %s", c->what, source);
         if (round == 0) n_kernels = plan->kernels.n, n_pieces = count_pieces(plan);
         cr_expect(plan->kernels.n == n_kernels && count_pieces(plan) == n_pieces,

@@ -140,7 +140,8 @@ static void expect(const Case *c, TargetId target) {
     Arena *arena = arena_new(NULL);
     const char *source = str_format(arena, HEAD "%s", c->source);
     Module *module = plans_parse(arena, source);
-    const Plan *plan = plans_price(arena, module, 0, false, target, card_get(CARD_H200), NULL).plan;
+    const Plan *plan =
+        plans_price(arena, module, 0, false, target, card_of_target(target_get(target)), NULL).plan;
     cr_assert(plan, "%s", c->what);
     cr_expect(plan->kernels.n == c->n_kernels && n_temps(plan) == c->n_temps &&
                   n_guarded(plan) == c->n_guarded,
