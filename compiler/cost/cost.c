@@ -311,7 +311,7 @@ static bool waits_for_memory(const Coster *c, const Kernel *kernel) {
 /* The time of a kernel in a one-block launch: one processor runs its blocks one after the other.
  * The first kernel waits for all copied tensors; other loads from global memory are waited for one
  * by one. */
-static void time_turn(const Coster *c, Pricing *p) {
+static void time_in_one_block(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double warps = p->variant->sched.threads / WARP_THREADS, n_block_runs = cost->n_blocks;
     double busy = warps < COST_BUSY_WARPS ? warps / COST_BUSY_WARPS : 1;
@@ -405,7 +405,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     p.wait_us = c->card->latency_us;
     template->load(c, &p, live);
     if (is_in_one_block)
-        time_turn(c, &p);
+        time_in_one_block(c, &p);
     else
         time_kernel(c, &p);
     c->has_begun = c->has_begun || p.begins;

@@ -1,5 +1,5 @@
 /* The cost model: predicts the memory traffic, instructions and time of a scheduled plan at given
- * dims on a card. Fusion and scheduling decide by it, and the ledger prints it.
+ * dims on a card. Search, launch, split and layout decide by it, and the ledger prints it.
  *
  * The time of a kernel is its launch plus the longest of memory, arithmetic and tensor cores. With
  * few warps per processor, a part of the others is added, because nothing hides it. Bytes are those

@@ -89,10 +89,11 @@ KernelForm group_form(const Grouper *p, const Group *group);
  * GROUP_NONE if there is no such group. */
 uint32_t group_join_earlier(Grouper *p, const Group *single, const Root *root, uint32_t after);
 /* group_join_earlier for a root that needs results of rows and of columns: applies if the latest
- * group does not have the form that the options prefer. */
+ * group does not have the form that the decisions prefer (by_columns). */
 uint32_t group_join_preferred(Grouper *p, const Group *single, const Root *root, uint32_t after);
 
-/* Finds the round's GEMM slices: matmuls with one slice, and matmuls that the options name. */
+/* Finds the round's GEMM slices: matmuls with one slice, and matmuls that the decisions name
+ * (gemm_slice). */
 void group_find_gemm_slices(Grouper *p);
 /* Whether the node is computed by a reduction of its own: it is a reduction, or a GEMM slice that
  * is computed in place of the matmul. */

@@ -1,5 +1,5 @@
-/* `fuse must` blocks: no value may pass through global memory from one op of a block to another. A
- * value that an init kernel prepares counts as a param and breaks no block. */
+/* `fuse must` blocks: within a block, no value goes from one launch to another through global
+ * memory. A value that an init kernel prepares counts as a param and breaks no block. */
 #ifndef FUSEC_PLAN_MUST_H
 #define FUSEC_PLAN_MUST_H
 

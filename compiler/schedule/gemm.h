@@ -6,9 +6,9 @@
 #include "machine/target.h"
 #include "plan/plan.h"
 
-/* The other kernels of a GEMM's launch. Either `products` GEMMs with a common lhs that share blocks
- * (wgmma) or units (CPU), or `n_parts` parallel GEMMs (this one among `parts`) that fill the
- * machine together; 1 and 0: neither. Or has_rows: a row kernel follows in the same blocks or
+/* The other kernels of a GEMM's launch. Either n_gemms GEMMs with a common lhs [M,K] share blocks
+ * (wgmma) or units (CPU), or n_kernels parallel GEMMs (this one among `kernels`) fill the machine
+ * together; 1 and 0: neither. Or has_rows: a row kernel follows in the same blocks or
  * units. Then a tile must hold whole rows, of at most sched_gemm_widest_rows or
  * sched_cpu_gemm_widest_rows columns; on a GPU values passed to it take row_bytes of shared memory
  * per row. */

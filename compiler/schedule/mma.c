@@ -421,7 +421,7 @@ bool sched_mma_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Ta
     return true;
 }
 
-/* What wgmma is for has variants of both, among those of wgmma. */
+/* False for GEMMs of wgmma: that template proposes the variants of mma too. */
 static bool may(const Scheduler *s) {
     return sched_gpu_gemm_copies(s->plan, s->kernel) &&
            !sched_wgmma_may(s->plan, s->kernel, s->target);

@@ -49,10 +49,11 @@ typedef struct TemplateSchedule {
 
 const TemplateSchedule *template_schedule(TemplateId id);
 
-/* Adds a variant, unless the one before it applies always, and not for its price alone. */
+/* Adds a variant. Drops it if the variant before it always applies and competes with no other by
+ * price, because then this one would never run. */
 void sched_add(Scheduler *s, Variant variant);
-/* Adds what a scheduler of GEMMs fills in: MAX_VARIANTS of them, all set to what applies anywhere.
- */
+/* Adds the variants that `fill` sets. It gets MAX_VARIANTS variants whose conditions always hold,
+ * and returns how many of them it used. */
 typedef uint32_t GemmFill(const Scheduler *s, Variant *variants);
 void sched_add_gemm(Scheduler *s, GemmFill *fill);
 
@@ -72,14 +73,14 @@ uint32_t sched_vector_lanes(const Scheduler *s, Sched sched);
  * symbolic extent, on its multiple. False: no argument is accessed in vectors. */
 bool sched_make_vectors(const Scheduler *s, Variant *variant);
 bool sched_has_registers(const Scheduler *s, const Sched *sched);
-/* Whether it is what a split leaves to be done over partials: a few blocks, which go over segments
- * of them. Then as many loads are under way as a segment has steps. */
+/* Whether the kernel finishes a split: a few blocks reduce the segments of partial results. */
 bool sched_finishes_split(const Scheduler *s);
+/* Unrolls such a kernel: a thread has as many loads in flight as a segment has steps. */
 void sched_hurry(const Scheduler *s, Sched *sched);
 /* Loads of elements that lanes have of their own, each of these axes (bit set; 0: any). */
 uint32_t sched_n_loads(const Scheduler *s, uint32_t of_axes);
-/* Adds a variant for partial results by few blocks: each has more on its way, if that is of few
- * tensors. */
+/* Adds a variant that finishes a split with few blocks. A thread of them has more loads in flight
+ * if the kernel reads few tensors. */
 void sched_add_deep(Scheduler *s, Variant variant);
 
 /* CPU: a schedule whose lanes are a vector of 32-bit elements, or of 64-bit ones. */

@@ -54,7 +54,8 @@ static Plan *linked_plan(const Searcher *c) {
                         graph_for_trial(c->arena, c->graph), c->decisions, PASS_LAUNCH);
 }
 
-/* The number of values that would be recomputed, one for the other, if this one were. */
+/* The length of the longest chain of recomputed values that would end in this node if it were
+ * recomputed too. */
 static uint32_t held_depth(const Graph *graph, const Decisions *decisions, const uint32_t *depth,
                            NodeId id) {
     const Node *node = graph_node(graph, id);
