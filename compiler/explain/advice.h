@@ -1,15 +1,16 @@
-/* What the ledger's advice for an edge comes to: the changes of the program, step by step, after
- * which the edge has the other verdict, in a form that a program can carry out (docs/EXPLAIN.md,
- * `change`). Where a reason's own advice would leave the value stored for another reason, that one
- * is the next step, or the reason of the edge. */
+/* The ledger's advice for an edge: an edge between two ops is fused or stored, and the advice lists
+ * changes of the source that turn one verdict into the other. Each change is a step that a program
+ * can carry out (docs/EXPLAIN.md, `change`). If the first step leaves the value stored for another
+ * reason, the advice for that reason is the next step. Or that reason replaces the reason of the
+ * edge. */
 #ifndef FUSEC_EXPLAIN_ADVICE_H
 #define FUSEC_EXPLAIN_ADVICE_H
 
 #include "cost/cost.h"
 
 typedef enum AdviceKind {
-    ADVICE_OPS,    /* other ops or extents: `fuse must` is refused, for the step's reason */
-    ADVICE_NONE,   /* there is nothing to flip */
+    ADVICE_OPS,    /* other ops or extents; `fuse must` fails for the step's reason */
+    ADVICE_NONE,   /* no change turns the verdict */
     ADVICE_MUST,   /* put the nodes into one `fuse must` block */
     ADVICE_NEVER,  /* put the nodes into a `fuse never` block */
     ADVICE_FREE,   /* take the nodes out of their blocks */
@@ -21,67 +22,71 @@ typedef enum AdviceKind {
 
 typedef struct AdviceStep {
     AdviceKind kind;
-    ReasonId reason; /* whose advice this is */
+    ReasonId reason; /* the step is the advice of this reason */
     VecU32 nodes;    /* ascending, each once */
 } AdviceStep;
 
 enum { ADVICE_MAX_STEPS = 3 };
 
-/* Of a run. */
+/* The time and the launches of one run. */
 typedef struct AdviceTotals {
     double us;
     uint32_t n_launches;
 } AdviceTotals;
 
-/* Steps to take together. None: nothing to flip. One of ADVICE_OPS comes last, if at all: the steps
- * before it, if any, do not suffice. */
+/* The steps are taken together. Advice without steps: no change turns the verdict. A step of
+ * ADVICE_OPS is always the last one; the steps before it do not suffice. */
 typedef struct Advice {
     AdviceStep steps[ADVICE_MAX_STEPS];
     uint32_t n_steps;
     bool has_input; /* the value depends on an input, not on params alone */
-    bool is_tried;  /* the steps were compiled: they flip the verdict and break no contract, or,
-                       where the last is ADVICE_OPS, `fuse must` was in vain */
+    bool is_tried;  /* the graph with the steps was compiled: the verdict turns and no `fuse must`
+                     * block breaks; or the last step is ADVICE_OPS and compiling with `fuse must`
+                     * did not help */
     bool is_priced;
-    AdviceTotals then;     /* what the whole graph takes with the steps, where it is priced */
-    VecChangePrice prices; /* the same at every point that plans are chosen by */
-    VecU32 lost;           /* edges of the plan, which are stored then instead of fused */
+    AdviceTotals then;     /* totals of the graph with the steps, if is_priced */
+    VecChangePrice prices; /* the times at every point by which plans are chosen */
+    VecU32 lost;           /* edges of the plan that the steps turn from fused to stored */
 } Advice;
 
-/* Compiles a changed graph as far as verdicts are settled: to a plan with its launches linked, on
- * the arena; NULL if it cannot be. `trial`, the arena, holds nothing else: it is reset. */
+/* Compiles a changed graph until its verdicts are final: to a plan with its launches linked, on the
+ * arena `trial`, or NULL on failure. `trial` is reset before each compilation and holds nothing
+ * else. */
 typedef struct AdvicePlanner {
     Plan *(*plan)(void *user, Arena *arena, Graph *graph);
-    /* Prices that plan as the ledger prices the graph's own. NULL: nothing is priced. */
+    /* Prices the new plan with the ledger's cost model. NULL: nothing is priced. */
     AdviceTotals (*price)(void *user, Arena *arena, const Plan *plan);
-    /* What such a plan, or the graph's own, takes at the points of `points`; these may be none. */
+    /* The microseconds of the new plan, or of the graph's own plan, at one of `points`, which may
+     * be empty. */
     double (*price_at)(void *user, Arena *arena, const Plan *plan, const int64_t *dims);
     CostPoints points;
     void *user;
     Arena *trial;
-    uint32_t n_nodes; /* of all graphs compiled so far, which is bounded */
+    uint32_t n_nodes; /* summed over all graphs compiled so far; EXPLAIN_TRIED_NODES is the limit */
 } AdvicePlanner;
 
 /* `"must"`, ...; NULL for ADVICE_NONE. */
 const char *advice_kind_name(AdviceKind kind);
 
-/* A copy of the graph with the steps taken. Nodes keep their numbers. */
+/* Returns a copy of the graph with the steps taken. Nodes keep their numbers. */
 Graph *advice_follow(Arena *arena, const Graph *graph, const Advice *advice);
 
-/* The advice for every edge of the plan, an array as long as plan->edges. What steps lead to is
- * found by compiling the changed graph, as often as a bound on the work allows; what is to be put
- * into a `fuse must` block is what a block of the source would have. Where a reason is
- * for other ops to change, `fuse must` is tried all the same. Edges that no block nor output has a
- * say in get the reason that remains, if kernels of the same forms hold their ends. `planner` may
- * be NULL: then every edge has its reason's own step. */
+/* Returns an array of one advice for each of plan->edges. It compiles the changed graph to learn
+ * the result of steps, until a limit on the work is reached. A step of ADVICE_MUST lists all nodes
+ * that a block in the source would contain. `fuse must` is also tried where the advice of the
+ * reason is to change ops. An edge gets a new reason if neither a block nor an output keeps its
+ * value stored; then kernels of the same forms must compute its two ends before and after.
+ * `planner` may be NULL; then every advice is the one step of the edge's reason. */
 Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner);
 
-/* The same for plan->aparts: of a pair whose reason is another launch's price `fuse must` around
- * values of both, if that has been tried and starts them together in fewer launches than `now`. No
- * steps: what the source says of blocks does not change it. `planner` may be NULL. */
+/* Returns one advice for each of plan->aparts, the pairs of launches that could start together. A
+ * pair whose reason is the price of another launch gets `fuse must` around values of both launches,
+ * if a trial joins them and the graph has fewer launches than `now`. An advice without steps: no
+ * block in the source joins the pair. `planner` may be NULL. */
 Advice *advice_settle_launches(Arena *arena, const Plan *plan, AdviceTotals now,
                                AdvicePlanner *planner);
 
-/* What a `fuse must` block of the source costs: the totals without it. */
+/* The totals of the graph without one `fuse must` block of the source. */
 typedef struct BlockPrice {
     uint32_t block; /* of graph->fixed_kernels */
     AdviceTotals without;
@@ -89,32 +94,35 @@ typedef struct BlockPrice {
 typedef Vec(BlockPrice) VecBlockPrice;
 VecBlockPrice advice_price_blocks(Arena *arena, const Plan *plan, AdvicePlanner *planner);
 
-/* The plan of the graph with the steps taken, on the planner's arena. NULL: it cannot be, or no
- * more is compiled. */
+/* Plans the graph with the steps taken, on the planner's arena. NULL: the graph cannot be planned,
+ * or the limit of compilations is reached. */
 Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice);
-/* The nodes of the least `fuse must` block around `ends` that a source can have: with a node all
- * that its call of a def makes, with two what lies on a path between them, and with one of such a
- * block all of it. False: it would hold what other blocks have, beyond the ends. */
+/* Finds the nodes of the smallest `fuse must` block in a source that contains `ends`. A block
+ * contains all ops of a call of a def or none, all nodes on paths between its nodes, and all of
+ * another `fuse must` block that it touches. False: the smallest block would take nodes other than
+ * `ends` from other blocks. */
 bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *nodes);
-/* Whether no block of a source can part them: ops of one call of a def, or of one expression. */
+/* Whether every block of a source contains both nodes or neither: they are ops of one call of a
+ * def, or of one expression. */
 bool advice_is_same_unit(const Graph *graph, NodeId a, NodeId b);
-/* Whether the node is the last of its call, or an op by itself: what a block is named by. */
+/* Whether the node is the last of its call, or an op outside of calls. Messages name a block by
+ * such nodes. */
 bool advice_is_unit_end(const Graph *graph, NodeId id);
-/* Puts the node into the list, which is ascending. */
+/* Inserts the node into an ascending list, unless the list contains it. */
 void advice_add_node(Arena *arena, VecU32 *nodes, NodeId id);
 
-/* The steps in words, a line for each, with the values that they concern by name and line. */
+/* The steps as English text, one line for each, with the names and lines of their values. */
 const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice);
-/* What the changed graph takes instead of `now`, and what is stored in it instead of fused. NULL:
- * that is not known. */
+/* A text with the time of the changed graph beside `now`, and the values that become stored. NULL:
+ * the changed graph has no price. */
 const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advice,
                               AdviceTotals now);
-/* Whether the price is higher by more than nothing to tell of. */
+/* Whether the price is higher by enough to report. */
 bool advice_is_slower(double then_us, double now_us);
-/* At how many of the points; `worst`: the one where that is most. */
+/* Counts the points at which the steps lose time; `worst` is the point with the largest loss. */
 uint32_t advice_count_slower(const VecChangePrice *prices, const ChangePrice **worst);
-/* ` at B = 64 (chosen), T = 8`: the dims' values that kernels take. `chosen`: bit set of those that
- * are said to be. */
+/* ` at B = 64 (chosen), T = 8`: the values of the dims that kernels use. `chosen` is a bit set of
+ * the dims that the text marks as chosen. */
 void advice_put_point(Text *text, const Plan *plan, const int64_t *values, uint64_t chosen);
 /* Four significant digits, without an exponent. */
 void advice_put_us(Text *text, double us);

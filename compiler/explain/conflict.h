@@ -1,6 +1,7 @@
-/* Culprits: of the edges that a broken `fuse must` block wants, those that cannot be had together
- * with what is fused without the block. Which edges are stored in the attempt to keep the block
- * says little: to take a matmul's operand into its kernel may break a softmax in two. */
+/* Conflicts: the edges that make a `fuse must` block impossible. Each is an edge inside the block
+ * that a plan without the block stores, and that a block of its own cannot fuse either. The stored
+ * edges of the plan with the block are a poor answer: fusing a matmul's operand into its kernel,
+ * for example, can split a softmax elsewhere in the block. */
 #ifndef FUSEC_EXPLAIN_CONFLICT_H
 #define FUSEC_EXPLAIN_CONFLICT_H
 
@@ -8,17 +9,18 @@
 
 typedef struct Conflict {
     uint32_t edge;   /* of the plan */
-    uint32_t block;  /* plus 1, as graph_block counts */
-    ReasonId reason; /* what is in the way where the two ends are tried alone */
-    NodeId folded;   /* the reduction that an operand of a matmul rests on; NODE_NONE: it is no such
-                      * edge */
-    NodeId left; /* without whom, and what rests on it, the block can be had; NODE_NONE: that was
-                  * not found */
+    uint32_t block;  /* index in graph->fixed_kernels plus 1, as graph_block returns it */
+    ReasonId reason; /* why a block around the two ends alone cannot fuse the edge */
+    NodeId folded;   /* a reduction from which a matmul's operand is computed; NODE_NONE: the edge
+                      * is not to an operand of a matmul, or the operand needs no reduction */
+    NodeId left;     /* the block is possible without this node and the nodes that depend on it;
+                      * NODE_NONE: no node was found */
 } Conflict;
 typedef Vec(Conflict) VecConflict;
 
-/* Of all blocks that the plan breaks, by compiling graphs with less in the block. A block may have
- * none, if no more is compiled or every edge can be had by itself. */
+/* Finds the conflicts of all blocks that the plan breaks, by compiling graphs with smaller blocks.
+ * A block has no conflict if the limit of compilations is reached, or if each of its edges can be
+ * fused alone. */
 VecConflict conflict_find(Arena *arena, const Plan *plan, AdvicePlanner *planner);
 
 #endif

@@ -1,6 +1,7 @@
-/* The fusion ledger of one graph: everything that `--explain` says, as plain data. `ledger_new`
- * fills it from the plan and its cost; text, JSON and the page (explain/explain.h,
- * report/report.h) print it and read no plan. docs/EXPLAIN.md describes each number. */
+/* The fusion ledger of one graph: everything that `--explain` prints, as plain data. `ledger_new`
+ * fills it from the plan and its cost. The text, the JSON (explain/explain.h) and the tables of the
+ * page (report/report.h) read only the ledger. The page's drawings, memory chart and roofline also
+ * read the plan. docs/EXPLAIN.md describes each number. */
 #ifndef FUSEC_EXPLAIN_LEDGER_H
 #define FUSEC_EXPLAIN_LEDGER_H
 
@@ -13,12 +14,13 @@
 typedef struct LedgerInput {
     const PlanCost *cost, *unfused_cost;
     const Advice *advices;        /* per edge of the plan */
-    const Advice *launch_advices; /* per pair of launches that are apart; NULL: there is none */
-    VecBlockPrice blocks;         /* of the source, `fuse must` */
+    const Advice *launch_advices; /* per pair of launches that could start together but do not;
+                                   * NULL: no such pair */
+    VecBlockPrice blocks;         /* the `fuse must` blocks of the source */
     uint64_t given_dims;          /* bit set of the dims whose values the user gave */
 } LedgerInput;
 
-/* Bytes, as an expression in the dims and at the dims' values. */
+/* A number of bytes, as an expression of the dims and at the dims' values. */
 typedef struct LedgerBytes {
     const char *text; /* `2*B*C`, or `more than 2^62` */
     double n;
@@ -27,33 +29,33 @@ typedef struct LedgerBytes {
 /* A dim that the source declares. */
 typedef struct LedgerDim {
     const char *name;
-    uint32_t symbol; /* its place in the dims of a ChangePrice */
+    uint32_t symbol; /* its index in the dims of a ChangePrice */
     int64_t value;
-    bool is_given; /* by the user; else the compiler chose the value */
-    bool is_used;  /* by a kernel of the plan without fusion */
+    bool is_given; /* the user gave the value; otherwise the compiler chose it */
+    bool is_used;  /* a kernel of the plan without fusion uses the dim */
 } LedgerDim;
 
 typedef struct LedgerValue {
     NodeId node;
-    const char *name; /* NULL: it has none */
+    const char *name; /* NULL: the value has no name */
     const char *op;
     Position at; /* line 0: the graph has no source */
 } LedgerValue;
 
-/* How a verdict is flipped. */
+/* How a change of the source turns a verdict. */
 typedef struct LedgerAdvice {
     const Advice *advice; /* `lost` counts edges of the ledger */
-    const char *text;     /* a line for each step; NULL: there is no step */
-    const char *price;    /* what the changed graph takes; NULL: that is not known */
+    const char *text;     /* a line for each step; NULL: the advice has no step */
+    const char *price;    /* the time of the changed graph; NULL: it is not known */
 } LedgerAdvice;
 
 typedef struct LedgerEdge {
     LedgerValue from, to;
-    const char *output; /* the name of the output that the edge goes to, or NULL; then no `to` */
-    bool is_literal;    /* `from` is one */
+    const char *output; /* the name of the output that the edge goes to, without a `to`; or NULL */
+    bool is_literal;    /* `from` is a literal */
     bool is_fused;
     const ReasonInfo *reason;
-    LedgerBytes size; /* of the value */
+    LedgerBytes size; /* bytes of the value `from` */
     EdgeCost cost;
     LedgerAdvice advice;
 } LedgerEdge;
@@ -61,24 +63,24 @@ typedef struct LedgerEdge {
 /* A buffer that a kernel reads or writes. */
 typedef struct LedgerBuffer {
     const char *name;
-    double n_bytes; /* all of it */
+    double n_bytes; /* bytes of the whole buffer */
     BufferSpace space;
-    const char *replaces; /* the buffer whose memory it takes, element by element, or NULL */
-    const char *copy_of;  /* the buffer that it is a copy of, or NULL */
-    const char *copy;     /* the copy that is read in its place at other sizes, or NULL */
+    const char *replaces; /* the buffer whose memory this one reuses element by element, or NULL */
+    const char *copy_of;  /* the buffer that this one copies, or NULL */
+    const char *copy;     /* the copy that kernels read instead at other sizes, or NULL */
 } LedgerBuffer;
 
 typedef struct LedgerBuffers {
     Vec(LedgerBuffer) list;
-    LedgerBytes moved; /* those that the kernel may touch, in memory */
+    LedgerBytes moved; /* bytes of the elements that the kernel may access in memory */
 } LedgerBuffers;
 
-/* What a kernel whose arithmetic is rewritten is held to (plan/rewrite.h). */
+/* The error bound of a kernel whose arithmetic is rewritten (plan/rewrite.h). */
 typedef struct LedgerRewrite {
-    const char *name; /* NULL: nothing is rewritten */
+    const char *name; /* of the rewrite; NULL: the kernel has none */
     LedgerValue result;
     double relative, absolute;
-    bool is_bounded; /* the three members before are known */
+    bool is_bounded; /* `result`, `relative` and `absolute` are known */
 } LedgerRewrite;
 
 typedef struct LedgerKernel {
@@ -86,27 +88,29 @@ typedef struct LedgerKernel {
     Position at; /* line 0: the graph has no source */
     const FormInfo *form;
     bool is_tiled;              /* a map in tiles */
-    uint32_t n_passes;          /* over its rows */
-    bool is_partial;            /* it makes partial results of segments */
-    uint32_t launch;            /* of its list, from 0 */
-    bool is_joined;             /* a kernel of the launch is before it */
+    uint32_t n_passes;          /* how often the kernel walks each row */
+    bool is_partial;            /* the kernel computes partial results of segments */
+    uint32_t launch;            /* index from 0, among the init launches or those of a run */
+    bool is_joined;             /* the kernel is not the first of its launch */
     const LaunchModeInfo *mode; /* of the launch */
-    const char *variant;        /* the symbol that runs at these dims */
+    const char *variant;        /* the function of the artifact that runs at these dims */
     LedgerRewrite rewrite;
-    VecU32 nodes; /* what it computes; of an init step that lays out an operand, that operand */
+    VecU32 nodes; /* the nodes that the kernel computes; an init step that changes an operand's
+                   * layout lists the operand */
     LedgerBuffers reads, writes;
     KernelCost cost;
-    uint32_t n_alternatives; /* of the kernels behind it, where `condition` holds */
-    const char *condition;   /* NULL: there are none */
+    uint32_t n_alternatives; /* how many of the kernels after this one replace it where `condition`
+                              * holds */
+    const char *condition;   /* NULL: the kernel has no alternatives */
 } LedgerKernel;
 
 /* Two launches that could start together. */
 typedef struct LedgerUnjoined {
-    const char *kernel, *other; /* names; `other` is before it */
+    const char *kernel, *other; /* names of kernels; `other` runs first */
     const ReasonInfo *reason;
-    VecChangePrice prices;     /* at every size priced: as one launch, and as two */
-    uint32_t n_slower;         /* at how many of them one launch is slower */
-    const ChangePrice *slower; /* where it loses most; only where n_slower > 0 */
+    VecChangePrice prices;     /* times as one launch and as two, at every priced size */
+    uint32_t n_slower;         /* at how many of `prices` one launch is slower */
+    const ChangePrice *slower; /* the price with the largest loss, if n_slower > 0 */
     const char *slower_at;     /* ` at B = 64, T = 8`: the dims of `slower` */
     LedgerAdvice advice;
 } LedgerUnjoined;
@@ -114,23 +118,24 @@ typedef struct LedgerUnjoined {
 /* A `fuse must` block of the source. */
 typedef struct LedgerBlock {
     Position at;
-    AdviceTotals without; /* what a run takes without the block */
+    AdviceTotals without; /* totals of a run without the block */
 } LedgerBlock;
 
-/* What a run takes. */
+/* The launches, time and memory of a run. */
 typedef struct LedgerTotals {
     uint32_t n_launches;
     double us;
     double dram_bytes;
-    double workspace_bytes, unshared_bytes; /* with and without reuse */
-    double peak_bytes;                      /* of all tensors */
-    LedgerBytes moved;                      /* each tensor once per kernel */
+    double workspace_bytes, unshared_bytes; /* with and without reuse of memory */
+    double peak_bytes;                      /* the peak of all tensors */
+    LedgerBytes moved;                      /* bytes of memory traffic, each tensor counted once per
+                                             * kernel */
 } LedgerTotals;
 
 typedef struct Ledger {
     const char *graph;
     const Card *card;
-    const char *priced_at; /* ` at B = 64 (chosen), T = 8`: the dims that kernels take */
+    const char *priced_at; /* ` at B = 64 (chosen), T = 8`: the dims that kernels use */
     Vec(LedgerDim) dims;
     Vec(LedgerEdge) edges;
     Vec(LedgerKernel) kernels; /* init steps first */
@@ -138,13 +143,14 @@ typedef struct Ledger {
     Vec(LedgerBlock) blocks;
     LedgerTotals fused, unfused;
     uint32_t n_fused, n_stored;    /* edges between ops */
-    const char *least_text;        /* bytes: what is used of inputs and outputs, once */
-    double least_bytes;            /* of that, in DRAM */
+    const char *least_text;        /* bytes: the used parts of all buffers but temporaries, once
+                                    * each */
+    double least_bytes;            /* those bytes, as traffic of DRAM */
     const char *workspace_text;    /* bytes */
     const char *unshared_text;     /* bytes */
     uint32_t n_init, n_init_steps; /* kernels, and their launches */
     double init_us, init_bytes;    /* of all init steps */
-    LedgerBytes prepared;          /* that init steps write */
+    LedgerBytes prepared;          /* bytes that init steps write */
 } Ledger;
 
 /* Lives on the arena; keeps parts of `input`. */
