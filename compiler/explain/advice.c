@@ -1,11 +1,12 @@
-/* See advice.h. Whether a value would be stored all the same if it was no output, or if a block
- * held it, hangs on everything else that grouping then does; so it is not predicted but tried. */
+/* Finds the steps of every edge. See advice.h. Grouping as a whole decides whether a value that is
+ * no output, or is in a block, is still stored. So the compiler does not predict the result of a
+ * step: it compiles the changed graph. */
 #include "explain/advice.h"
 #include "machine/tuning.h"
 
 #include "explain/must_check.h"
 
-/* By reason: what flips it. */
+/* By reason: the kind of change that changes the verdict. */
 static const AdviceKind kinds[REASON_COUNT] = {
     [REASON_INLINED] = ADVICE_NEVER,     [REASON_SAME_PASS] = ADVICE_NEVER,
     [REASON_VIEW] = ADVICE_NEVER,        [REASON_CONCAT_IN_PLACE] = ADVICE_NEVER,
@@ -43,14 +44,14 @@ void advice_add_node(Arena *arena, VecU32 *nodes, NodeId id) {
     nodes->data[at] = id;
 }
 
-/* A value that another op reads too is stored for that one: all of them belong in the block. */
+/* Adds all readers of `of`. The value is stored for each of them, so the block needs them all. */
 static void add_users(Arena *arena, const Graph *graph, NodeId of, VecU32 *nodes) {
     for (NodeId id = of + 1; id < graph->nodes.n; id++)
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
             if (graph_node(graph, id)->args[i] == of) advice_add_node(arena, nodes, id);
 }
 
-/* The params that it comes from, or the literals where there are none. */
+/* Adds the params from which `below` is computed, or the literals if it depends on no param. */
 static void add_sources(Arena *arena, const Graph *graph, NodeId below, VecU32 *nodes) {
     bool *is_below = arena_array(arena, bool, below + 1);
     VecU32 literals = {0};
@@ -64,7 +65,7 @@ static void add_sources(Arena *arena, const Graph *graph, NodeId below, VecU32 *
     if (nodes->n == 0) *nodes = literals;
 }
 
-/* With all that its call of a def makes. */
+/* Adds a node that is in a block, with all ops of its call of a def. */
 static void add_blocked(Arena *arena, const Graph *graph, NodeId id, BlockKind kind,
                         VecU32 *nodes) {
     uint32_t block = graph_block(graph, id, kind);
@@ -73,7 +74,8 @@ static void add_blocked(Arena *arena, const Graph *graph, NodeId id, BlockKind k
             advice_add_node(arena, nodes, of);
 }
 
-/* What is to leave its block: an end of the edge, or what else has the value stored. */
+/* Adds the nodes that must leave their block: the ends of the edge, or, if neither is in a block,
+ * the other readers of the value. */
 static void add_freed(Arena *arena, const Graph *graph, const Edge *edge, BlockKind kind,
                       VecU32 *nodes) {
     VecU32 users = {0};
@@ -113,7 +115,7 @@ static AdviceStep step_of(Arena *arena, const Graph *graph, const Edge *edge, Re
     return step;
 }
 
-/* Following. */
+/* Taking steps. */
 
 static Graph *graph_copy(Arena *arena, const Graph *graph) {
     Graph *copy = arena_copy(arena, graph, sizeof *graph);
@@ -139,7 +141,8 @@ static Graph *graph_copy(Arena *arena, const Graph *graph) {
     return copy;
 }
 
-/* Blocks of which a node moves become one with the new one: so `fuse must` blocks grow. */
+/* Puts the nodes into a new block. A block that contains one of them becomes part of the new block,
+ * so `fuse must` blocks grow. */
 static void put_in_block(Graph *graph, BlockKind kind, const VecU32 *nodes) {
     FixedKernel block = {.kind = kind, .name = block_word(kind), .span = graph->span};
     vec_push(graph->arena, &graph->fixed_kernels, block);
@@ -194,9 +197,9 @@ Graph *advice_follow(Arena *arena, const Graph *graph, const Advice *advice) {
     return copy;
 }
 
-/* Settling. */
+/* Finding steps. */
 
-/* Forms (bit set) of the kernels that compute the node. */
+/* The forms (bit set) of the kernels that compute the node. */
 static uint32_t forms_of(const Plan *plan, NodeId id) {
     uint32_t forms = 0;
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
@@ -211,27 +214,29 @@ typedef struct Settler {
     Arena *arena;
     const Plan *plan;
     AdvicePlanner *planner;
-    uint32_t n_broken; /* contracts of the source */
+    uint32_t n_broken; /* edges that break `fuse must` blocks of the source */
     double now_us[COST_MAX_POINTS];
 } Settler;
 
-/* What became of an edge when steps were taken. */
+/* The verdict of an edge after steps are taken. */
 typedef struct Tried {
-    bool flips;      /* it has the other verdict, and no contract is broken for it */
-    ReasonId reason; /* else: what is in the way; REASON_NONE: that cannot be said */
-    bool is_other;   /* the reason is of another edge, which the block has to have too */
-    bool is_alike; /* kernels of the same forms stand at both ends: what is said holds of either */
+    bool flips;      /* the edge has the other verdict, and no more edges break `fuse must`
+                      * blocks */
+    ReasonId reason; /* otherwise: why the edge keeps its verdict; REASON_NONE: unknown */
+    bool is_other;   /* the reason belongs to another edge of the same block */
+    bool is_alike; /* kernels of the same forms compute both ends as before, so the reason holds for
+                    * the original plan too */
 } Tried;
 
-/* The first edge that a `fuse must` block wants fused and that is not. */
+/* The reason of the first stored edge inside a `fuse must` block. */
 static ReasonId broken_reason(const Plan *plan) {
     for (uint32_t i = 0; i < plan->edges.n; i++)
         if (must_breaks(plan, &plan->edges.data[i])) return plan->edges.data[i].reason;
     return REASON_NONE;
 }
 
-/* The edge of another plan of the graph, or NULL. They come in about the same order, so the search
- * begins at `from`. */
+/* The same edge in another plan of the graph, or NULL. Both plans list edges in about the same
+ * order, so the search begins at `from`. */
 static const Edge *find_edge(const Plan *plan, const Edge *like, uint32_t from) {
     for (uint32_t i = 0, n = plan->edges.n; i < n; i++) {
         const Edge *edge = &plan->edges.data[(from + i) % n];
@@ -248,7 +253,7 @@ Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advic
     return planner->plan(planner->user, planner->trial, changed);
 }
 
-/* What the changed plan takes, and what it stores that was fused. */
+/* Prices the changed plan and lists the fused edges that it stores. */
 static void price_steps(Settler *s, Plan *then, Advice *advice) {
     AdvicePlanner *planner = s->planner;
     if (!planner->price) return;
@@ -281,7 +286,7 @@ static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
                          forms_of(plan, edge->consumer) == forms_of(s->plan, edge->consumer);
         return tried;
     }
-    /* An edge that breaks a block is not to break it elsewhere instead. */
+    /* The steps do not count if another edge breaks a block instead of this one. */
     tried.flips = must_n_broken(plan) + must_breaks(s->plan, edge) <= s->n_broken;
     if (tried.flips)
         price_steps(s, plan, advice);
@@ -290,7 +295,7 @@ static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
     return tried;
 }
 
-/* Tries the last step as a block around these nodes. */
+/* Tries the last step with the smallest block around `ends`. */
 static Tried try_nodes(Settler *s, Advice *advice, const VecU32 *ends, const Edge *edge) {
     AdviceStep *last = &advice->steps[advice->n_steps - 1];
     last->nodes.n = 0;
@@ -299,8 +304,9 @@ static Tried try_nodes(Settler *s, Advice *advice, const VecU32 *ends, const Edg
     return try_steps(s, advice, edge);
 }
 
-/* Tries the last step as a `fuse must` block: around the edge's ends, then, where a choice has the
- * value stored, around all that reads it, since it is stored for those too. */
+/* Tries the last step as a `fuse must` block around the edge's ends. If that fails and a choice of
+ * the compiler stores the value, it tries a block around all readers, since the value is stored for
+ * each of them. */
 static Tried try_must(Settler *s, Advice *advice, const Edge *edge) {
     VecU32 ends = {0}, all = {0};
     advice_add_node(s->arena, &ends, edge->producer);
@@ -316,21 +322,22 @@ static Tried try_must(Settler *s, Advice *advice, const Edge *edge) {
     return wide.flips || (tried.reason == step.reason && !tried.is_other) ? wide : tried;
 }
 
-/* Whether a step of this reason was taken already. */
+/* Whether the advice has a step for this reason. */
 static bool has_reason(const Advice *advice, ReasonId reason) {
     for (uint32_t i = 0; i < advice->n_steps; i++)
         if (advice->steps[i].reason == reason) return true;
     return false;
 }
 
-/* No step of this reason will do. */
+/* Makes the last step ADVICE_OPS: no step for its reason changes the verdict. */
 static void leave_to_ops(Advice *advice) {
     AdviceStep *last = &advice->steps[advice->n_steps - 1];
     *last = (AdviceStep){.kind = ADVICE_OPS, .reason = last->reason};
 }
 
-/* No block and no output stands in the way then, but what remains. What an init step prepares, and
- * what the source's blocks keep apart, is stored for that reason all the same. */
+/* Gives the edge the reason that remains after its first step, if that step is `fuse must` or
+ * removes an output. A value that an init step prepares, or that blocks of the source keep apart,
+ * keeps its reason. */
 static void settle_on_ops(Edge *edge, Advice *advice) {
     AdviceKind first = advice->steps[0].kind;
     if (advice->n_steps < 2 || (first != ADVICE_MUST && first != ADVICE_OUTPUT)) return;
@@ -348,7 +355,8 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
         Tried tried = may_insist ? try_must(s, advice, edge) : try_steps(s, advice, edge);
         advice->is_tried = tried.flips || tried.reason;
         if (tried.flips) return;
-        if (tried.is_other && may_insist) { /* the reason is the edge's own: no block has both */
+        if (tried.is_other && may_insist) { /* the edge's own reason remains: no block fuses both
+                                             * edges */
             leave_to_ops(advice);
             break;
         }
@@ -357,14 +365,14 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
         if (!tried.reason || is_stuck) break;
         advice->steps[advice->n_steps++] = step_of(s->arena, s->plan->graph, edge, tried.reason);
         is_alike = tried.is_alike;
-        if (kind == ADVICE_OPS) leave_to_ops(advice); /* as `fuse must` is refused */
+        if (kind == ADVICE_OPS) leave_to_ops(advice); /* since `fuse must` fails */
         if (may_insist && advice->steps[advice->n_steps - 1].kind == ADVICE_OPS) break;
     }
     bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
     if (is_left && (is_alike || breaks)) settle_on_ops(edge, advice);
 }
 
-/* Whether an input is among what the value is made of. */
+/* Whether the value depends on an input. */
 static bool has_input(Arena *arena, const Graph *graph, NodeId id) {
     ArenaMark mark = arena_mark(arena);
     bool *is_below = arena_array(arena, bool, id + 1), found = false;

@@ -1,8 +1,7 @@
-/* The ledger's advice for an edge: an edge between two ops is fused or stored, and the advice lists
- * changes of the source that turn one verdict into the other. Each change is a step that a program
- * can carry out (docs/EXPLAIN.md, `change`). If the first step leaves the value stored for another
- * reason, the advice for that reason is the next step. Or that reason replaces the reason of the
- * edge. */
+/* The ledger's advice for an edge. An edge between two ops is fused or stored; the advice lists
+ * changes of the source that alter this verdict. Each change is a step that a program can carry out
+ * (docs/EXPLAIN.md, `change`). If a step leaves the value stored for another reason, the advice for
+ * that reason is the next step, or that reason replaces the reason of the edge. */
 #ifndef FUSEC_EXPLAIN_ADVICE_H
 #define FUSEC_EXPLAIN_ADVICE_H
 
@@ -10,7 +9,7 @@
 
 typedef enum AdviceKind {
     ADVICE_OPS,    /* other ops or extents; `fuse must` fails for the step's reason */
-    ADVICE_NONE,   /* no change turns the verdict */
+    ADVICE_NONE,   /* no change of the source alters the verdict */
     ADVICE_MUST,   /* put the nodes into one `fuse must` block */
     ADVICE_NEVER,  /* put the nodes into a `fuse never` block */
     ADVICE_FREE,   /* take the nodes out of their blocks */
@@ -34,19 +33,19 @@ typedef struct AdviceTotals {
     uint32_t n_launches;
 } AdviceTotals;
 
-/* The steps are taken together. Advice without steps: no change turns the verdict. A step of
+/* The steps are taken together. Advice without steps: no change alters the verdict. A step of
  * ADVICE_OPS is always the last one; the steps before it do not suffice. */
 typedef struct Advice {
     AdviceStep steps[ADVICE_MAX_STEPS];
     uint32_t n_steps;
     bool has_input; /* the value depends on an input, not on params alone */
-    bool is_tried;  /* the graph with the steps was compiled: the verdict turns and no `fuse must`
-                     * block breaks; or the last step is ADVICE_OPS and compiling with `fuse must`
-                     * did not help */
+    bool is_tried;  /* the graph with the steps was compiled. The verdict changes and no more edges
+                     * break `fuse must` blocks. Or, if the last step is ADVICE_OPS, `fuse must` was
+                     * tried and did not help */
     bool is_priced;
     AdviceTotals then;     /* totals of the graph with the steps, if is_priced */
     VecChangePrice prices; /* the times at every point by which plans are chosen */
-    VecU32 lost;           /* edges of the plan that the steps turn from fused to stored */
+    VecU32 lost;           /* fused edges of the plan that are stored if the steps are taken */
 } Advice;
 
 /* Compiles a changed graph until its verdicts are final: to a plan with its launches linked, on the
@@ -79,7 +78,7 @@ Graph *advice_follow(Arena *arena, const Graph *graph, const Advice *advice);
  * `planner` may be NULL; then every advice is the one step of the edge's reason. */
 Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner);
 
-/* Returns one advice for each of plan->aparts, the pairs of launches that could start together. A
+/* Returns one advice for each of plan->unjoined, the pairs of launches that could start together. A
  * pair whose reason is the price of another launch gets `fuse must` around values of both launches,
  * if a trial joins them and the graph has fewer launches than `now`. An advice without steps: no
  * block in the source joins the pair. `planner` may be NULL. */

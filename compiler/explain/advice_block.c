@@ -1,16 +1,18 @@
-/* Blocks that a source can have: of whole calls of defs, whose ops no block can part, and of ops
- * between them. See advice.h. */
+/* Blocks that a source can have: a block contains whole calls of defs, since it cannot contain a
+ * part of a call, and ops outside of calls. See advice.h. */
 #include "explain/advice.h"
 
-/* Ops that stand or fall together, numbered by the first of them. */
+/* Units: ops of one call or one expression, which a block contains all or not at all. The first
+ * op's number is the number of the unit. */
 typedef struct Units {
     const Graph *graph;
     const uint32_t *of;        /* per node */
-    bool *is_in;               /* per unit: in the block */
-    bool *is_below, *is_above; /* per unit: made from what is in it; or needed for that */
+    bool *is_in;               /* per unit: the block contains it */
+    bool *is_below, *is_above; /* per unit: depends on a unit in the block; a unit in the block
+                                * depends on it */
 } Units;
 
-/* What one expression of the graph's own expands to has one place, and nodes side by side. */
+/* The nodes of one expression outside of calls have one span and follow each other. */
 static bool is_same_place(const Node *a, const Node *b) {
     return a->span.end && a->span.begin == b->span.begin && a->span.end == b->span.end;
 }
@@ -29,8 +31,8 @@ static const uint32_t *find_units(Arena *arena, const Graph *graph) {
     return units;
 }
 
-/* Between two units of a block there can be none outside it: one made from the first and needed for
- * the second. All others may stand before the block or behind it. */
+/* Adds the units on paths between two units of the block: a unit that depends on one and on which
+ * the other depends. All other units may run before or after the block. */
 static bool close_path(Units *u) {
     const Graph *graph = u->graph;
     uint32_t n = graph->nodes.n;
@@ -50,7 +52,7 @@ static bool close_path(Units *u) {
     return changed;
 }
 
-/* Blocks of the source that it meets become part of it. */
+/* Adds the `fuse must` blocks of the source that share a unit with the block. */
 static bool join_blocks(Units *u) {
     const Graph *graph = u->graph;
     bool changed = false;

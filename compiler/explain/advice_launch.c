@@ -1,11 +1,11 @@
-/* Launches that are apart, and the price of `fuse must` blocks, by compiling the changed graph. See
- * advice.h. */
+/* Advice for launches that could start together, and the price of `fuse must` blocks, by compiling
+ * the changed graph. See advice.h. */
 #include "explain/advice.h"
 #include "plan/launch.h"
 
 #include "explain/must_check.h"
 
-/* Whether one launch of the plan computes both. */
+/* Whether one launch of the plan computes both nodes. */
 static bool start_together(const Plan *plan, NodeId one, NodeId other) {
     for (uint32_t i = 0; i < plan->launches.n; i++) {
         const Launch *launch = &plan->launches.data[i];
@@ -14,7 +14,8 @@ static bool start_together(const Plan *plan, NodeId one, NodeId other) {
     return false;
 }
 
-/* Whether a new block may hold it without taking it out of another that is not its like. */
+/* Whether a new `fuse must` block may contain the node without taking it out of a block of another
+ * kind. */
 static bool may_insist(const Graph *graph, NodeId id) {
     return id != NODE_NONE && !graph_block(graph, id, BLOCK_KERNEL) &&
            !graph_block(graph, id, BLOCK_NEVER);

@@ -1,11 +1,11 @@
-/* Advice in words: whose block, which values, by name and line. See advice.h. */
+/* Advice as English text, with the names and lines of blocks and values. See advice.h. */
 #include "explain/advice.h"
 #include "machine/tuning.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* What the source calls there, of the ops that a def was expanded to; or NULL. */
+/* The name of the def that the source calls at the node, or NULL. */
 static const char *called(const Graph *graph, const Node *node, uint32_t *n) {
     if (!node->call || node->name || !graph->source || !node->span.end) return NULL;
     const char *text = graph->source->text + node->span.begin;
@@ -29,7 +29,7 @@ static void put_value(const Graph *graph, NodeId id, Text *text) {
     text_printf(text, " (line %u:%u)", at.line, at.column);
 }
 
-/* `a` (line 2:3), `b` (line 4:7) and `c` (line 5:7) */
+/* Prints the nodes: `a` (line 2:3), `b` (line 4:7) and `c` (line 5:7). */
 static void put_values(const Graph *graph, const NodeId *nodes, uint32_t n, Text *text) {
     for (uint32_t i = 0; i < n; i++) {
         if (i) text_puts(text, i + 1 == n ? " and " : ", ");
@@ -37,7 +37,7 @@ static void put_values(const Graph *graph, const NodeId *nodes, uint32_t n, Text
     }
 }
 
-/* The same of what is to leave a block, a value for each call. */
+/* Prints the nodes that must leave a block in the same way, one value for each call. */
 static void put_freed(const Graph *graph, const VecU32 *nodes, Text *text) {
     VecU32 ends = {0};
     for (uint32_t i = 0; i < nodes->n; i++) {
@@ -48,8 +48,8 @@ static void put_freed(const Graph *graph, const VecU32 *nodes, Text *text) {
     put_values(graph, ends.data, ends.n, text);
 }
 
-/* What a block is to hold: a value for each call, and what its ops are to be first, if they are
- * parts of longer statements or stand apart. */
+/* Prints the contents of a new block, one value for each call. Ops that are parts of longer
+ * statements, or that are far apart, must first become statements of their own, side by side. */
 static void put_block(const Graph *graph, const VecU32 *nodes, Text *text) {
     VecU32 ends = {0};
     bool is_ready = true;
@@ -72,7 +72,7 @@ void advice_put_us(Text *text, double us) {
     text_printf(text, "%.*f us", digits, us);
 }
 
-enum { MAX_SHOWN = 4 }; /* edges that are lost; more are counted */
+enum { MAX_SHOWN = 4 }; /* the edges that a message names; it counts the others */
 
 static void put_lost(const Plan *plan, const VecU32 *lost, Text *text) {
     uint32_t n_shown = lost->n > MAX_SHOWN ? MAX_SHOWN : lost->n;
@@ -118,8 +118,8 @@ uint32_t advice_count_slower(const VecChangePrice *prices, const ChangePrice **w
     return n_slower;
 }
 
-/* Where the steps are predicted to lose, by the worst of the points, if they win anywhere: no plan
- * is taken for some sizes that is slower at others. */
+/* Prints the point with the largest predicted loss, if the steps win at another point. The compiler
+ * takes no plan for some sizes that is slower at others. */
 static void put_losses(const Plan *plan, const Advice *advice, AdviceTotals now, Text *text) {
     const ChangePrice *worst;
     uint32_t n_slower = advice_count_slower(&advice->prices, &worst);
@@ -152,7 +152,7 @@ static void put_step(const Graph *graph, const Advice *advice, uint32_t i, Text 
     const AdviceStep *step = &advice->steps[i];
     const ReasonInfo *reason = reason_info(step->reason);
     const char *names = strstr(reason->step, "{}");
-    /* What is said of weights is nothing to what comes from an input. */
+    /* The advice about params does not apply to a value that depends on an input. */
     bool has_more = reason->advice[0] && !(step->reason == REASON_OPERAND && advice->has_input);
     if (step->kind == ADVICE_OPS) {
         text_puts(text, has_more ? reason->advice : "No block of the source will do.");

@@ -1,5 +1,6 @@
-/* See conflict.h. An edge that is stored without the block is tried in a block of its own: with all
- * that the block has of the kernels that make its ends then. */
+/* Finds conflicts. See conflict.h. The block is removed and the graph compiled. Each edge that is
+ * stored then is tried in a block of its own, with all nodes of the old block that its two kernels
+ * compute. */
 #include "explain/conflict.h"
 
 #include "explain/must_check.h"
@@ -9,14 +10,15 @@ typedef struct Finder {
     const Plan *plan;
     AdvicePlanner *planner;
     uint32_t block;
-    Advice loose; /* all nodes out of the block */
+    Advice loose; /* the step that takes all nodes out of the block */
     VecConflict found;
 } Finder;
 
-/* An edge of the block that is stored without it, and what the kernels of its ends make. */
+/* An edge inside the block that is stored without the block, and the nodes that its kernels
+ * compute. */
 typedef struct PackRequest {
     uint32_t edge;
-    VecU32 above, all; /* of the producer's kernel; of both */
+    VecU32 above, all; /* nodes of the producer's kernel; nodes of both kernels */
 } PackRequest;
 typedef Vec(PackRequest) PackRequests;
 
@@ -36,7 +38,7 @@ static void look_for(void *user, const Store *store) {
     of->is_found = of->is_found || store->node == of->node;
 }
 
-/* The kernel that stores the value, or, where it is no stored one, that makes it. */
+/* The kernel that stores the value, or, if the value is not stored, the kernel that computes it. */
 static const Kernel *maker_of(const Plan *plan, NodeId id, bool is_stored) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
@@ -70,7 +72,8 @@ static PackRequests find_requests(const Finder *f, const Plan *free) {
     return requests;
 }
 
-/* The reduction that the edge's value rests on, if a matmul is to take it as an operand. */
+/* The last reduction from which the edge's value is computed, if the value would become an operand
+ * of a matmul; otherwise NODE_NONE. */
 static NodeId folded_operand(const Finder *f, const PackRequest *request) {
     const Graph *graph = f->plan->graph;
     const Edge *edge = &f->plan->edges.data[request->edge];
@@ -87,8 +90,9 @@ static NodeId folded_operand(const Finder *f, const PackRequest *request) {
     return is_operand ? folded : NODE_NONE;
 }
 
-/* What breaks a block of these nodes alone, if these are no outputs: the edge's own reason, else
- * the first; REASON_NONE: nothing does, or no more is compiled. */
+/* Compiles a block of the request's nodes alone, without `dropped` as outputs. Returns why the edge
+ * is stored, or why the first other edge is; REASON_NONE: all are fused, or the limit of
+ * compilations is reached. */
 static ReasonId try_request(const Finder *f, const PackRequest *request, const VecU32 *dropped) {
     Advice advice = f->loose;
     const Edge *own = &f->plan->edges.data[request->edge];
@@ -105,7 +109,7 @@ static ReasonId try_request(const Finder *f, const PackRequest *request, const V
     return reason;
 }
 
-/* What is read among the nodes. */
+/* The nodes that others of `nodes` read. */
 static VecU32 read_inside(const Finder *f, const VecU32 *nodes) {
     VecU32 read = {0};
     for (uint32_t i = 0; i < f->plan->edges.n; i++) {
@@ -117,7 +121,8 @@ static VecU32 read_inside(const Finder *f, const VecU32 *nodes) {
     return read;
 }
 
-/* That a value is an output is in the way where nothing is without that, and of its own edge. */
+/* The reason in a block of the request's nodes alone. REASON_OUTPUT counts only if the edge's own
+ * value is an output and no other reason remains without outputs. */
 static ReasonId reason_alone(const Finder *f, const PackRequest *request) {
     VecU32 none = {0}, read = read_inside(f, &request->all);
     ReasonId reason = try_request(f, request, &none);
@@ -127,8 +132,9 @@ static ReasonId reason_alone(const Finder *f, const PackRequest *request) {
     return other || !graph_is_output(f->plan->graph, own->producer) ? other : reason;
 }
 
-/* A value that is stored for others too has their reason in a block without them. What came between
- * those ops in the attempt to keep the whole block then says more. */
+/* The reason of the conflict. A value that has more readers is stored for them, and their reason
+ * hides the conflict. Then the reason of an edge that the plan with the whole block stores says
+ * more. */
 static ReasonId reason_of(const Finder *f, const PackRequest *request) {
     ReasonId reason = reason_alone(f, request);
     bool is_choice = reason == REASON_OPERAND || reason == REASON_COSTLY || reason == REASON_SLOWER;
@@ -140,7 +146,7 @@ static ReasonId reason_of(const Finder *f, const PackRequest *request) {
     return reason;
 }
 
-/* Whether the block can be had without `left` and all of it that rests on it. */
+/* Whether the block can be fused without `left` and the nodes that depend on it. */
 static bool holds_without(const Finder *f, NodeId left) {
     const Graph *graph = f->plan->graph;
     Advice advice = f->loose;
@@ -160,16 +166,16 @@ static bool holds_without(const Finder *f, NodeId left) {
     return then && must_n_broken(then) == 0;
 }
 
-/* Whether the two are of one expression of the source: one call, of a def or of what the language
- * has. */
+/* Whether both nodes belong to one expression of the source: a call of a def, or of a function of
+ * the language. */
 static bool is_one_call(const Graph *graph, NodeId a, NodeId b) {
     const Node *one = graph_node(graph, a), *other = graph_node(graph, b);
     if (one->call != other->call) return false;
     return one->call || (one->span.begin == other->span.begin && one->span.end == other->span.end);
 }
 
-/* Who is to leave the block: the reader. If both ends are of one call it is no fault of that call,
- * but of who takes its result into the block. */
+/* Finds the node that must leave the block: the reader. If both ends belong to one call, it is the
+ * reader of the call's result instead. */
 static void find_left(const Finder *f, Conflict *conflict) {
     const Graph *graph = f->plan->graph;
     const Edge *own = &f->plan->edges.data[conflict->edge];

@@ -1,4 +1,4 @@
-/* The graph with its kernels as blocks. See explain.h. */
+/* The graph with each kernel as a block of source. See explain.h. */
 #include "explain/explain.h"
 
 #include <string.h>
@@ -8,15 +8,16 @@ typedef struct Cloner {
     const Plan *plan;
     const Graph *from;
     Graph *to;
-    NodeId *in_memory;   /* per node of `from`: the clone that every kernel may read */
+    NodeId *in_memory;   /* per node of `from`: its clone in memory, which every kernel may read */
     NodeId *in_kernel;   /* per node of `from`: its clone in the current kernel */
     uint32_t *copied_by; /* per output: see GraphOutput */
-    NodeId **pieces;     /* per node of `from` that is stored in pieces: clones of its arguments */
+    NodeId **pieces;     /* per concat of `from` whose operands are stored in it: the clones of the
+                          * operands */
 } Cloner;
 
 static NodeId clone_node(Cloner *c, NodeId id, uint32_t kernel);
 
-/* What the current kernel reads as the value of `id`. */
+/* The clone of `id` that the current kernel reads. */
 static NodeId clone_arg(Cloner *c, NodeId id, uint32_t kernel) {
     if (c->in_kernel[id] != NODE_NONE) return c->in_kernel[id];
     if (c->in_memory[id] != NODE_NONE) return c->in_memory[id];
@@ -33,7 +34,8 @@ static NodeId clone_node(Cloner *c, NodeId id, uint32_t kernel) {
     return made;
 }
 
-/* A concat of stored pieces is in no kernel. It comes after the last of them. */
+/* Notes a store of one operand of a concat. The concat itself is outside of all kernels, after the
+ * kernel of its last operand. */
 static void note_piece(Cloner *c, const Store *store, uint32_t kernel) {
     NodeId whole = store_holds(c->plan, store);
     Node node = *graph_node(c->from, whole);
@@ -61,19 +63,20 @@ static void note_stored(void *user, const Store *store) {
         c->in_memory[store->node] = c->in_kernel[store->node];
 }
 
-/* Of a kernel that only copies, which is in no block. */
+/* Notes a store of a kernel that only copies; the kernel has no block. */
 static void note_copy(void *user, const Store *store) {
     if (store->piece) note_piece(user, store, 0);
 }
 
-/* What the partials' kernel stores of the elements that it goes over. */
+/* Notes the values that a kernel of partial results stores per element. */
 static void note_elements(Cloner *c, const Kernel *partial) {
     for (uint32_t s = 0; s < partial->stages.n; s++)
         for (uint32_t i = 0; i < partial->stages.data[s].stores.n; i++)
             note_stored(c, &partial->stages.data[s].stores.data[i]);
 }
 
-/* One block: a kernel, or a finishing kernel for itself and its partials, which are before it. */
+/* Clones one block: a kernel, or a kernel that combines partial results together with the kernels
+ * of those, which precede it. */
 static void clone_kernel(Cloner *c, const Kernel *last, uint32_t n_partials) {
     vec_push(c->arena, &c->to->fixed_kernels,
              (FixedKernel){.name = last->name, .span = last->span});

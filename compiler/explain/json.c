@@ -23,7 +23,7 @@ static void put_value(const Writer *w, const char *name, const LedgerValue *valu
     jsontext_end(w->json, '}');
 }
 
-/* Expected bytes of what is gathered are no whole numbers; shown they are, as in the text. */
+/* The expected bytes of a gather may be a fraction; JSON shows a whole number, as the text does. */
 static void put_bytes(const Writer *w, const char *name, double bytes) {
     jsontext_number(w->json, name, nearbyint(bytes));
 }
@@ -58,7 +58,7 @@ static void put_ends(const Writer *w, const LedgerEdge *edge) {
     jsontext_end(w->json, '}');
 }
 
-/* The priced dims where `values` is NULL, with whether the user gave them. */
+/* Prints dims with their values. NULL: the priced dims, with whether the user gave them. */
 static void put_dims(const Writer *w, const int64_t *values) {
     jsontext_begin(w->json, "dims", '[');
     for (uint32_t i = 0; i < w->ledger->dims.n; i++) {
@@ -86,7 +86,7 @@ static void put_prices(const Writer *w, const VecChangePrice *prices, const char
     jsontext_end(w->json, ']');
 }
 
-/* What the graph comes to with the change; null where that is not known. */
+/* Prints the totals of the changed graph; null if they are not known. */
 static void put_then(const Writer *w, const Advice *advice) {
     if (!advice->is_priced) {
         jsontext_string(w->json, "then", NULL);
@@ -106,7 +106,7 @@ static void put_then(const Writer *w, const Advice *advice) {
     jsontext_end(w->json, '}');
 }
 
-/* `fallback`: the advice where there is no step, or NULL. */
+/* Prints the advice. `fallback`: the text if the advice has no step, or NULL. */
 static void put_advice(const Writer *w, const LedgerAdvice *given, const char *fallback) {
     jsontext_string(w->json, "advice", given->text ? given->text : fallback);
     jsontext_bool(w->json, "tried", given->advice->is_tried);

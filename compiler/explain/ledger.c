@@ -13,7 +13,7 @@ typedef struct Filler {
     Ledger *ledger;
 } Filler;
 
-/* `dim` may be DIM_NONE: a sum that left the range of dims. */
+/* Prints the dim; DIM_NONE: a sum of more than dims can count. */
 static const char *dim_text(const Filler *f, DimId dim) {
     return dim == DIM_NONE ? "more than 2^62" : dim_str(f->dims, f->arena, dim);
 }
@@ -39,7 +39,7 @@ static LedgerValue value_of(const Filler *f, NodeId id) {
                          .at = position_of(f->graph, node->span)};
 }
 
-/* The number holds for values of more bytes than dims can count, too. */
+/* The bytes as text and as a number, which is right for sizes beyond the range of dims too. */
 static LedgerBytes value_bytes(const Filler *f, NodeId id) {
     const Node *node = graph_node(f->graph, id);
     DimId elems = shape_n_elems(f->dims, &node->shape);
@@ -58,7 +58,7 @@ static LedgerAdvice advice_of(const Filler *f, const Advice *advice) {
 
 /* Edges. */
 
-/* An output that is stored is an edge of its own, which fusion cannot remove. */
+/* A stored output is an edge without consumer, which fusion cannot remove. */
 static void count_edge(const Filler *f, const Edge *edge) {
     if (graph_class(f->graph, edge->producer) == CLASS_SOURCE || edge->consumer == NODE_NONE)
         return;
@@ -87,7 +87,8 @@ static void fill_edges(const Filler *f) {
 
 /* Kernels. */
 
-/* What may be copied is named by what is read at these extents. */
+/* A buffer that a kernel may read as a copy has the name of the buffer that it reads at these
+ * extents. */
 static LedgerBuffer buffer_of(const Filler *f, uint32_t id, bool is_written) {
     const Buffer *buffers = f->plan->buffers.data, *given = &buffers[id];
     uint32_t source = is_written ? id : plan_read_buffer(f->plan, id, f->cost->dims);
@@ -168,7 +169,7 @@ static LedgerKernel kernel_of(const Filler *f, uint32_t k) {
     return filled;
 }
 
-/* Launches of init steps and those of a run are counted apart. */
+/* Counts launches of init steps and launches of a run separately. */
 static void fill_kernels(const Filler *f) {
     uint32_t launch = 0;
     for (uint32_t k = 0; k < f->plan->kernels.n; k++) {
@@ -182,7 +183,7 @@ static void fill_kernels(const Filler *f) {
     }
 }
 
-/* Launches that are apart, and blocks of the source. */
+/* Launches that could start together, and blocks of the source. */
 
 static void fill_unjoined(const Filler *f) {
     static const Advice none = {.n_steps = 0};
@@ -231,7 +232,7 @@ static void fill_dims(const Filler *f) {
 
 /* Totals. */
 
-/* The traffic of a run that takes the default of each choice, without init steps. */
+/* The memory traffic of a run that takes the default of each choice, without init steps. */
 static DimId traffic(const Filler *f, const Plan *plan) {
     DimId total = dim_const(f->dims, 0);
     for (uint32_t i = plan_n_init(plan); i < plan->kernels.n; i++)
@@ -257,8 +258,8 @@ static bool gathers(const Kernel *kernel, uint32_t buffer) {
     return false;
 }
 
-/* The bytes that a run touches of a buffer. Kernels that gather equally many rows gather the same
- * ones; parts that other kernels read add up. The whole buffer is the most. */
+/* The bytes of a buffer that a run accesses. Kernels that gather equally many rows gather the same
+ * rows. Different parts that kernels read add up, to the whole buffer at most. */
 static DimId used_bytes(const Filler *f, uint32_t buffer) {
     DimId used = DIM_NONE, all = buffer_bytes(f->dims, &f->plan->buffers.data[buffer]);
     if (has_copy(f, buffer)) return all;
@@ -274,7 +275,8 @@ static DimId used_bytes(const Filler *f, uint32_t buffer) {
     return used == DIM_NONE ? dim_const(f->dims, 0) : used;
 }
 
-/* Any program must move these bytes in a run: all used ones that are bound or prepared, once. */
+/* The bytes that every plan of the graph must move in a run: the used parts of all buffers but
+ * temporaries, once each. */
 static DimId least_traffic(const Filler *f) {
     DimId total = dim_const(f->dims, 0);
     for (uint32_t b = 0; b < f->plan->buffers.n; b++)

@@ -42,7 +42,7 @@ typedef struct LedgerValue {
     Position at; /* line 0: the graph has no source */
 } LedgerValue;
 
-/* How a change of the source turns a verdict. */
+/* How a change of the source alters a verdict. */
 typedef struct LedgerAdvice {
     const Advice *advice; /* `lost` counts edges of the ledger */
     const char *text;     /* a line for each step; NULL: the advice has no step */

@@ -1,12 +1,12 @@
-/* See must_check.h. */
+/* Reports stored edges inside `fuse must` blocks. See must_check.h. */
 #include "explain/must_check.h"
 
 #include <string.h>
 
-enum { MAX_SHOWN_BYTES = 60 }; /* of an expression of the source */
+enum { MAX_SHOWN_BYTES = 60 }; /* the longest expression of the source that a message prints */
 
-/* "`h`", or "`max` of `softmax(h)`": the op, and what the source has in its place, which may be the
- * call of a def that it is inside. */
+/* "`h`", or "`max` of `softmax(h)`": the op and its expression in the source, which may be the call
+ * of a def. */
 static const char *value_text(Arena *arena, const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     if (node->name) return str_format(arena, "`%s`", node->name);
@@ -18,7 +18,7 @@ static const char *value_text(Arena *arena, const Graph *graph, NodeId id) {
     return str_format(arena, "`%s` of `%.*s`", op, (int)n_bytes, text);
 }
 
-/* Whether the edge says no more than one before it: several ops of one call read the value. */
+/* Whether an earlier edge gives the same message: several ops of one call read the value. */
 static bool says_no_more(const Plan *plan, const Edge *edge) {
     const Node *consumer = graph_node(plan->graph, edge->consumer);
     for (const Edge *other = plan->edges.data; other < edge && consumer->span.end; other++) {
@@ -32,7 +32,7 @@ static bool says_no_more(const Plan *plan, const Edge *edge) {
     return false;
 }
 
-/* What the block can do without. */
+/* Adds the advice to take a node out of the block, if the conflict found one. */
 static void help_leave(const Graph *graph, const Conflict *conflict, Diags *diags) {
     if (conflict && conflict->left != NODE_NONE)
         diag_help(diags, "Or leave %s out of the block, and what rests on it.",
@@ -57,7 +57,7 @@ static void report(const Plan *plan, const Edge *edge, const Advice *advice,
     help_leave(graph, conflict, diags);
 }
 
-/* That no plan has both, whatever the attempt broke. */
+/* Reports that the edge cannot be fused together with the rest of the block. */
 static void report_conflict(const Plan *plan, const Conflict *conflict, Diags *diags) {
     const Graph *graph = plan->graph;
     const Edge *edge = &plan->edges.data[conflict->edge];
@@ -81,8 +81,7 @@ static void report_conflict(const Plan *plan, const Conflict *conflict, Diags *d
     if (!is_operand) help_leave(graph, conflict, diags);
 }
 
-/* Whether the edge says no more than a conflict before it: the readers of a value are many, or one
- * call. */
+/* Whether an earlier conflict gives the same message: several ops of one call read the value. */
 static bool is_repeated(const Plan *plan, const VecConflict *conflicts, uint32_t of) {
     const Conflict *own = &conflicts->data[of];
     const Edge *edge = &plan->edges.data[own->edge];
@@ -110,7 +109,8 @@ static const Conflict *find_conflict(const VecConflict *conflicts, uint32_t edge
     return NULL;
 }
 
-/* Whether the conflict tells more than the edge, which the attempt may have stored as an output. */
+/* Whether the conflict explains more than the edge's reason, which may only be that the plan with
+ * the block stores an output. */
 static bool tells_more(const Conflict *conflict, const Edge *edge, bool breaks) {
     return conflict->folded != NODE_NONE || !breaks ||
            (edge->reason == REASON_OUTPUT && conflict->reason != REASON_OUTPUT);

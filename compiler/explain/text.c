@@ -11,13 +11,13 @@ static void print_us(const Printer *p, const char *before, double us) {
     advice_put_us(p->out, us);
 }
 
-/* `h (line 7:3)`, or the op where the value has no name. */
+/* Prints `h (line 7:3)`, or the op if the value has no name. */
 static void print_value(const Printer *p, const LedgerValue *value) {
     text_puts(p->out, value->name ? value->name : value->op);
     if (value->at.line) text_printf(p->out, " (line %u:%u)", value->at.line, value->at.column);
 }
 
-/* How `what`, "fuse them", comes about: a line for each step, then the price. */
+/* Prints how to do `what`, such as "fuse them": a line for each step, then the price. */
 static void print_advice(const Printer *p, const char *what, const LedgerAdvice *given) {
     const Advice *advice = given->advice;
     bool is_left = advice->steps[advice->n_steps - 1].kind == ADVICE_OPS;
@@ -94,7 +94,7 @@ static void print_price(const Printer *p, const KernelCost *cost) {
                 pressure->shared_bytes, 100 * pressure->occupancy);
 }
 
-/* What a rewritten kernel is held to, at these extents. */
+/* Prints the error bound of a rewritten kernel at these extents. */
 static void print_rewrite(const Printer *p, const LedgerRewrite *rewrite) {
     if (!rewrite->is_bounded) return;
     text_printf(p->out, "    %s: `%s`", rewrite->name, rewrite->result.op);
