@@ -1,6 +1,6 @@
-/* DOT. See dot.h. Ops have names like g0k1i2: graph, kernel, item. What passes between kernels is
- * a node, g0b1: Graphviz keeps nodes out of one another's way and out of boxes, labels of edges it
- * does not. */
+/* Prints DOT. See dot.h. The id g0k1i2 is graph 0, kernel 1, item 2. A buffer between kernels is a
+ * node, g0b1, because Graphviz keeps nodes apart from boxes and from each other, but not the labels
+ * of edges. */
 #include "report/dot.h"
 
 #include "report/picture.h"
@@ -15,7 +15,7 @@ typedef struct Dot {
     uint32_t graph;
 } Dot;
 
-/* What users write may hold anything. `end` stands for the end of a line. */
+/* Escapes text of users. `end` replaces a line break. */
 static void put_escaped(Text *out, const char *text, const char *end) {
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') text_puts(out, "\\");
@@ -32,7 +32,7 @@ static void put_quoted(Text *out, const char *text) {
     text_puts(out, "\"");
 }
 
-/* Lines that begin alike. */
+/* Prints left-aligned lines. */
 static void put_left(Text *out, const char *text) {
     text_puts(out, "\"");
     put_escaped(out, text, "\\l");
@@ -64,7 +64,7 @@ static const char *bytes_text(const Dot *d, DimId bytes) {
     return str_format(d->arena, "%s bytes", dim_str(d->plan->graph->dims, d->arena, bytes));
 }
 
-/* What lies in memory: its name, what the caller sees of it, and its bytes. */
+/* The text of a buffer: its name, its kind for the caller, and its bytes. */
 static const char *buffer_text(const Dot *d, uint32_t buffer) {
     const Buffer *given = &d->plan->buffers.data[buffer];
     DimTab *dims = d->plan->graph->dims;
@@ -83,7 +83,7 @@ static const char *buffer_node(const Dot *d, uint32_t buffer) {
     return str_format(d->arena, "g%ub%u", d->graph, buffer);
 }
 
-/* Whether any of the kernels has to do with the buffer. */
+/* Whether a kernel of the launch reads or stores the buffer. */
 static bool is_used(const Dot *d, const PictureLaunch *launch, uint32_t buffer) {
     for (uint32_t k = 0; k < launch->n; k++) {
         const PictureKernel *kernel = &d->picture->kernels.data[launch->kernels[k]];
@@ -127,7 +127,7 @@ static void put_op(const Dot *d, uint32_t k, uint32_t i, const char *indent) {
     text_printf(d->out, ", fillcolor=\"%s\"];\n", fill_of(cls));
 }
 
-/* The op with most others below one another behind it, which Graphviz puts first. */
+/* The op with the longest path of ops after it, which Graphviz puts first. */
 static uint32_t first_op(const Dot *d, const PictureKernel *kernel) {
     uint32_t *below = arena_array(d->arena, uint32_t, kernel->items.n), first = UINT32_MAX;
     for (uint32_t i = kernel->items.n; i-- > 0;) {
@@ -141,8 +141,8 @@ static uint32_t first_op(const Dot *d, const PictureKernel *kernel) {
     return first;
 }
 
-/* Graphviz draws edges over what clusters are called, but not over nodes. So a title is a node, to
- * the left of the first op; a kernel has one. */
+/* Graphviz draws edges over the titles of clusters, but not over nodes. So the title of a kernel is
+ * a node to the left of the first op. */
 static void put_title(const Dot *d, uint32_t k, const char *indent) {
     const PictureKernel *kernel = &d->picture->kernels.data[k];
     uint32_t first = first_op(d, kernel);
@@ -183,7 +183,7 @@ static void put_launch(const Dot *d, uint32_t l) {
     text_puts(d->out, "    }\n");
 }
 
-/* The item of kernel `k` that makes what it stores to `buffer`, or UINT32_MAX. */
+/* The item of the kernel whose value the kernel stores to `buffer`, or UINT32_MAX. */
 static uint32_t making_item(const PictureKernel *kernel, uint32_t buffer) {
     for (uint32_t f = 0; f < kernel->flows.n; f++) {
         const Item *to = &kernel->items.data[kernel->flows.data[f].to];
@@ -192,13 +192,14 @@ static uint32_t making_item(const PictureKernel *kernel, uint32_t buffer) {
     return UINT32_MAX;
 }
 
-/* A node that a value comes from, or a piece of it. */
+/* A node that computes a value or a slice of it. */
 typedef struct Origin {
     const char *name;
     DimId bytes;
 } Origin;
 
-/* Where a buffer's value comes from: one node, or several that each make a piece of it. */
+/* Visits the nodes that compute a buffer's value: one node, or several that each compute a
+ * slice. */
 static void each_origin(const Dot *d, uint32_t buffer, void (*visit)(void *user, Origin origin),
                         void *user) {
     DimTab *dims = d->plan->graph->dims;
@@ -235,7 +236,8 @@ static const char *line_of(const Buffer *buffer) {
     return buffer->space != BUFFER_GLOBAL ? "style=dashed" : "color=\"#c2410c\", penwidth=2";
 }
 
-/* Labels of edges run into boxes, so only a piece has one: its own bytes. */
+/* Prints an edge to a buffer. Only an edge of a slice has a label, its bytes, because labels of
+ * edges can overlap boxes. */
 static void put_store_edge(void *user, Origin origin) {
     const MemoryEdge *edge = user;
     const Dot *d = edge->dot;

@@ -1,5 +1,6 @@
-/* Plans in the DOT language: kernels as clusters around their ops, launches of several kernels as
- * clusters around those, edges through memory with their bytes. For Graphviz: dot -Tsvg. */
+/* Prints plans in the DOT language of Graphviz (dot -Tsvg). Each kernel is a cluster around its
+ * ops, each launch of several kernels is a cluster around those. Edges through memory show their
+ * bytes. */
 #ifndef FUSEC_REPORT_DOT_H
 #define FUSEC_REPORT_DOT_H
 

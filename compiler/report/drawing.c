@@ -1,4 +1,4 @@
-/* Places. See drawing.h. */
+/* Computes the coordinates of a picture. See drawing.h. */
 #include "report/drawing.h"
 
 enum { MAX_LABEL = 34, MAX_TITLE = 48 };
@@ -25,7 +25,8 @@ static double label_width(const Drawing *d, const char *label) {
 
 /* Kernels. */
 
-/* A value that goes through untouched, from memory to memory, can only be shown in a box. */
+/* Whether a launch is a small box: one kernel of one op that copies no value from memory to memory,
+ * since only a large box shows a copy. */
 bool drawing_is_small(const Drawing *d, uint32_t launch) {
     const PictureLaunch *l = &d->picture->launches.data[launch];
     const PictureKernel *kernel = &d->picture->kernels.data[l->kernels[0]];
@@ -59,8 +60,8 @@ static double port_at(const Box *box, uint32_t buffer, bool is_store) {
     return 0;
 }
 
-/* The box around a layout whose pills lie on its edges. Without any on the upper side, the title
- * takes its room above all else. */
+/* Sizes the box around a layout whose pills are on the box's edges. If no pill is on the upper
+ * side, the title is above the layout. */
 static void close_box(Box *box, double least_w) {
     bool has_upper = false;
     for (uint32_t i = 0; i < box->layout.nodes.n; i++)
@@ -72,7 +73,8 @@ static void close_box(Box *box, double least_w) {
     box->h = box->layout.h + box->top;
 }
 
-/* Finds room for the title beside what comes down from the upper side, or makes some. */
+/* Places the title beside the edges that come from the upper side, and widens the box if
+ * necessary. */
 static void fit_title(const Drawing *d, Box *box, const char *title) {
     enum { INSET = 9, GAP = 11 };
     double w = svg_text_width(title, FONT - 1), first = box->w, last = 0;
@@ -96,7 +98,7 @@ static void fit_title(const Drawing *d, Box *box, const char *title) {
     for (uint32_t i = 0; i < box->ports.n; i++) box->ports.data[i].x += lacks_left;
 }
 
-/* What tells kernels of one graph apart is the end. */
+/* A long title keeps its end, because the names of a graph's kernels differ there. */
 const char *drawing_kernel_title(const Drawing *d, uint32_t k) {
     const char *name = d->side->plan->kernels.data[k].name;
     size_t n = strlen(name);
@@ -104,8 +106,8 @@ const char *drawing_kernel_title(const Drawing *d, uint32_t k) {
                           : str_format(d->arena, "\xE2\x80\xA6%s", name + n - (MAX_TITLE - 1));
 }
 
-/* A pill of a value that comes from another kernel is on the upper side, with the title's room
- * below; one of a param may stand anywhere. */
+/* Adds a pill. A value of another kernel has its pill on the upper side, with room for the title
+ * below. The pill of a param may be anywhere. */
 static uint32_t add_pill(const Drawing *d, Layered *layout, const Item *item) {
     double w = label_width(d, item->label) + 14;
     if (item->kind == ITEM_STORE) return layered_add_node(layout, w, PILL_H, LAYERED_BOTTOM);
@@ -139,8 +141,7 @@ static void lay_out_kernel(const Drawing *d, uint32_t k) {
     fit_title(d, box, drawing_kernel_title(d, k));
 }
 
-/* Launches of several kernels: pills of what comes from outside, kernels, pills of what goes out.
- */
+/* Launches of several kernels: pills of loaded values, kernels, pills of stored values. */
 
 static void add_launch_edges(const Drawing *d, Layered *layout, const PictureLaunch *launch,
                              uint32_t buffer, uint32_t in, uint32_t out, uint32_t first) {
@@ -212,14 +213,15 @@ static void lay_out_launch(const Drawing *d, uint32_t l) {
     fit_title(d, box, drawing_launch_title(d, l));
 }
 
-/* The whole. */
+/* The whole picture. */
 
 static const Box *box_of(const Drawing *d, uint32_t l) {
     const PictureLaunch *launch = &d->picture->launches.data[l];
     return launch->n == 1 ? &d->kernels[launch->kernels[0]] : &d->launches[l];
 }
 
-/* Whether an edge between boxes brings `buffer` to a launch; params of larger boxes lie inside. */
+/* Whether an edge between boxes leads from `buffer` to the launch. Params of large boxes are inside
+ * the box. */
 static bool drawing_is_read(const Drawing *d, uint32_t l, uint32_t buffer) {
     bool is_inside = !drawing_is_small(d, l) && drawing_buffer(d, buffer)->kind == BUFFER_PARAM;
     return !is_inside && launch_reads(d->picture, &d->picture->launches.data[l], buffer);
@@ -270,7 +272,8 @@ static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to
     layered_add_edge(&d->top, edge);
 }
 
-/* From `from`, which has the value or a piece of it, to whoever takes it. */
+/* Adds edges from node `from`, which has the buffer's value or a slice of it, to all its
+ * readers. */
 static void add_edges_from(Drawing *d, uint32_t b, uint32_t from) {
     for (uint32_t l = 0; l < d->picture->launches.n; l++)
         if (drawing_is_read(d, l, b)) add_top_edge(d, b, from, d->first_launch + l);

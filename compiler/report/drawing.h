@@ -1,6 +1,6 @@
-/* A picture with places: each kernel laid out by itself, kernels of one launch inside its box,
- * launches and what comes in and goes out around them. A launch of one kernel of one op is a small
- * box. */
+/* A picture with coordinates. Each kernel is laid out in a box, the kernels of one launch in the
+ * box of that launch, and then all launches with the inputs and outputs of the graph. A launch of
+ * one kernel of one op is a small box without contents. */
 #ifndef FUSEC_REPORT_DRAWING_H
 #define FUSEC_REPORT_DRAWING_H
 
@@ -9,26 +9,26 @@
 #define NONE UINT32_MAX
 
 enum {
-    FONT = 11, /* pixels, and so are all lengths */
+    FONT = 11, /* all lengths are in pixels */
     OP_H = 22,
-    PILL_H = 17, /* of values in memory, on the edges of boxes */
+    PILL_H = 17, /* pills show values in memory, on the edges of boxes */
     TITLE_H = 18,
     LABEL_H = 13,
-    PAD = 14, /* of boxes around what they hold */
+    PAD = 14, /* from the edge of a box to its contents */
     MAX_STROKE = 5
 };
 
-/* Where an edge meets a box: a buffer's place on its upper or lower side, from the left. */
+/* The point where an edge meets a box: the x coordinate of a buffer on the upper or lower side. */
 typedef struct Port {
     uint32_t buffer;
     bool is_store;
     double x;
 } Port;
 
-/* A laid out kernel, or a launch of several. */
+/* The box of a kernel, or of a launch of several kernels. */
 typedef struct Box {
     Layered layout;
-    double left, top; /* of the layout in the box */
+    double left, top; /* the place of the layout in the box */
     double w, h;
     double title_x;
     Vec(Port) ports;
@@ -40,22 +40,22 @@ typedef struct Drawing {
     const Picture *picture;
     Arena *arena;
     Text *out;
-    double most_bytes; /* of any value, in both pictures: the widest edge */
+    double most_bytes; /* bytes of the largest value of both pictures, whose edge is the widest */
     const char *prefix;
     Box *kernels;  /* per kernel */
-    Box *launches; /* per launch: of several kernels */
+    Box *launches; /* per launch of several kernels */
     Layered top;
-    uint32_t *node_of_buffer; /* per buffer: its node at the top, or NONE */
-    VecU32 buffer_of_edge;    /* per edge at the top */
+    uint32_t *node_of_buffer; /* per buffer: its node in `top`, or NONE */
+    VecU32 buffer_of_edge;    /* per edge of `top` */
     Vec(double) bytes_of_edge;
-    uint32_t first_launch; /* the node of launch 0 */
+    uint32_t first_launch; /* the node of launch 0 in `top` */
 } Drawing;
 
-/* Fills all but what says what is drawn: page, side, picture, arena, most_bytes. */
+/* Computes the coordinates. The caller sets page, side, picture, arena and most_bytes. */
 void drawing_place(Drawing *drawing);
 
 const Buffer *drawing_buffer(const Drawing *drawing, uint32_t buffer);
-/* A label as shown: not too long. */
+/* The label as the drawing prints it, shortened if it is long. */
 const char *drawing_label(const Drawing *drawing, const char *label);
 const char *drawing_kernel_title(const Drawing *drawing, uint32_t kernel);
 const char *drawing_launch_title(const Drawing *drawing, uint32_t launch);

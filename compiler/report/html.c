@@ -1,11 +1,11 @@
-/* The page around the sections. See report.h. */
+/* Prints the page around the sections. See report.h. */
 #include "report/parts.h"
 
 #include <math.h>
 
-static const double LEAST_SCALE = 0.7; /* of pictures side by side */
+static const double LEAST_SCALE = 0.7; /* least scale of pictures side by side */
 
-/* style.css, as built. */
+/* The text of style.css; the build embeds it. */
 extern const char report_style_text[];
 extern const size_t report_style_n_bytes;
 
@@ -121,7 +121,7 @@ static void put_tiles(const Page *page) {
     text_puts(page->out, "</div>\n");
 }
 
-/* What colours and lines mean. */
+/* The legend of colours and lines. */
 
 static void put_swatch(const Page *page, const char *element, const char *meaning) {
     text_printf(page->out,

@@ -1,5 +1,5 @@
-/* Layered drawings. See layered.h. Within this file a cell is what has a place in a rank: a node,
- * or an edge that passes through; links join cells of neighbouring ranks. */
+/* Layered drawings. See layered.h. In this file a cell is an element of a rank: a node, or the bend
+ * of an edge that passes through the rank. A link joins cells of neighbouring ranks. */
 #include "report/layered.h"
 
 #include <math.h>
@@ -70,8 +70,8 @@ static Cell *cell_at(const Sugiyama *s, const Rank *rank, uint32_t position) {
 
 /* Ranks. */
 
-/* Nodes with more to say to those below them than to those above move down, and so does what has
- * nothing above it but nodes made for it alone. */
+/* Moves nodes down, close to their readers: a node with more edges below it than above it, and a
+ * node all of whose predecessors have edges to it alone. */
 static void pull_down(Sugiyama *s, uint32_t step) {
     const Layered *layout = s->layout;
     uint32_t n = layout->nodes.n;
@@ -147,7 +147,7 @@ static bool is_bend(const Sugiyama *s, uint32_t cell) {
     return s->cells.data[cell].node == NONE;
 }
 
-/* A label stands to the right of its edge. */
+/* A label is to the right of its edge. */
 static double bend_port(const Sugiyama *s, uint32_t cell) {
     return s->cells.data[cell].h > 0 ? -s->cells.data[cell].w / 2 : 0;
 }
@@ -195,7 +195,7 @@ static void make_cells(Sugiyama *s) {
 
 /* Order. */
 
-/* Where a link meets its cell, in positions: ports count as fractions. */
+/* The position at which a link meets its cell; a port counts as a fraction. */
 static double meets(const Cell *cell, double port) {
     return cell->position + (cell->w > 0 ? 0.9 * port / cell->w : 0);
 }
@@ -219,7 +219,7 @@ static uint64_t count_crossings(const Sugiyama *s) {
     return n;
 }
 
-/* Sorts by `wanted`; equal ones stay as they are. */
+/* Sorts cells by `wanted`; cells with equal values keep their order. */
 static void sort_rank(Sugiyama *s, Rank *rank) {
     for (uint32_t i = 1; i < rank->cells.n; i++) {
         uint32_t id = rank->cells.data[i], k = i;
@@ -277,7 +277,7 @@ static void find_order(Sugiyama *s) {
     restore_order(s, best);
 }
 
-/* Ports of edges that have none are spread over the side, in the order of their other ends. */
+/* Spreads edges without ports over the side, in the order of their other ends. */
 static void spread_ports(Sugiyama *s, uint32_t node, bool is_lower_side) {
     Ids own = {0};
     for (uint32_t i = 0; i < s->links.n; i++) {
@@ -314,8 +314,9 @@ static double separation(const Sugiyama *s, const Cell *a, const Cell *b) {
     return (a->w + b->w) / 2 + (is_thin ? s->layout->node_gap / 2 : s->layout->node_gap);
 }
 
-/* Least squares of the distances to `wanted`, with the rank's separations: less the offsets that
- * the separations add up to, a monotone regression by pooling neighbours. */
+/* Sets x for the least squares of the distances to `wanted`, under the separations of the rank.
+ * Without the offsets of the separations this is a monotone regression, computed by pooling
+ * neighbours. */
 static void settle_rank(Sugiyama *s, const Rank *rank, double *level, double *weight,
                         uint32_t *length) {
     uint32_t n_pools = 0;
@@ -346,8 +347,8 @@ static void want(Cell *cell, double x, double weight) {
     cell->weight += weight;
 }
 
-/* A link asks both its cells to meet halfway. Least squares spread a slant over all links of a
- * chain; weighted by the inverse of what is left of it, they leave it to a few. */
+/* A link pulls both its cells to be above one another. Least squares spread a slant over all links
+ * of an edge. Weights of the inverse slant leave it to a few links. */
 static void pull_link(Sugiyama *s, uint32_t id, bool moves_lower, bool is_sparse) {
     const Link *link = &s->links.data[id];
     Cell *upper = &s->cells.data[link->upper], *lower = &s->cells.data[link->lower];
@@ -363,7 +364,7 @@ static void pull_rank(Sugiyama *s, uint32_t r, bool is_sparse) {
     const Rank *rank = &s->ranks[r];
     for (uint32_t i = 0; i < rank->cells.n; i++) {
         Cell *cell = cell_at(s, rank, i);
-        cell->weight = 1e-4; /* so that nothing drifts, and cells without links stay */
+        cell->weight = 1e-4; /* keeps cells without links in place, and all cells from drifting */
         cell->wanted = cell->x * cell->weight;
     }
     for (uint32_t i = 0; r > 0 && i < s->ranks[r - 1].links.n; i++)
@@ -392,8 +393,8 @@ static void find_places(Sugiyama *s) {
         }
 }
 
-/* What bends of one edge lie nearly above one another come to lie so: their middles differ by
- * MOST_JOG at most, so that none moves by more than half of that. */
+/* Puts bends of one edge above one another if their x coordinates differ by MOST_JOG at most. No
+ * bend moves by more than half of that. */
 static void straighten(Sugiyama *s, uint32_t e) {
     const LayeredEdge *edge = &s->layout->edges.data[e];
     uint32_t n_bends = s->cells.data[edge->to].rank - s->cells.data[edge->from].rank - 1;
@@ -433,7 +434,8 @@ static void find_extent(Sugiyama *s) {
     s->layout->h = y;
 }
 
-/* What nothing leads to stands close to what it leads to. */
+/* Sets y of the nodes. A node without edges from above is at the bottom of its rank, close to its
+ * readers. */
 static void put_nodes(const Sugiyama *s) {
     for (uint32_t i = 0; i < s->layout->nodes.n; i++) {
         LayeredNode *node = &s->layout->nodes.data[i];
@@ -446,7 +448,7 @@ static void put_nodes(const Sugiyama *s) {
     }
 }
 
-/* What lies on the way straight down is left out. */
+/* Appends a point; a point on a vertical line between two others is left out. */
 static void add_point(LayeredEdge *edge, double x, double y) {
     LayeredPoint *points = edge->points;
     uint32_t n = edge->n_points;
@@ -455,7 +457,8 @@ static void add_point(LayeredEdge *edge, double x, double y) {
     points[is_down ? n - 1 : edge->n_points++] = (LayeredPoint){x, y};
 }
 
-/* Edges leave and enter ranks vertically, so that they touch no box beside them. */
+/* Sets the points of an edge. It leaves and enters ranks vertically, so it touches no box beside
+ * it. */
 static void put_edge(const Sugiyama *s, uint32_t e) {
     LayeredEdge *edge = &s->layout->edges.data[e];
     const LayeredNode *from = &s->layout->nodes.data[edge->from];

@@ -1,9 +1,10 @@
-/* Layered drawings of acyclic graphs: boxes in ranks, every edge going down, few crossings, long
- * edges straight. Lengths are in units of the drawing, y grows downwards. Deterministic: the result
- * depends on the order of nodes and edges and on their sizes alone.
+/* Layered drawings of acyclic graphs (Sugiyama's method): nodes are boxes in ranks, every edge
+ * points down, few edges cross and long edges are straight. Lengths are in units of the drawing; y
+ * grows downwards. The result depends only on the order and the sizes of nodes and edges.
  *
- * Ranks by longest path; order within ranks by sweeps over the means of neighbours, the best order
- * kept; places by least squares under the separations of a rank. Knows nothing of kernels. */
+ * The rank of a node is its longest path from the top. Sweeps over the means of neighbours order
+ * each rank, and the best order is kept. Least squares under the separations of a rank set the x
+ * coordinates. This file knows no kernels. */
 #ifndef FUSEC_REPORT_LAYERED_H
 #define FUSEC_REPORT_LAYERED_H
 
@@ -11,39 +12,40 @@
 
 #include <stdbool.h>
 
-/* Nodes pinned to the top or bottom have the first or last rank for themselves. No edge may lead to
- * the one or come from the other. */
+/* A pinned node is in the first or last rank, with no other nodes than pinned ones. No edge may end
+ * at a node pinned to the top, or begin at one pinned to the bottom. */
 typedef enum { LAYERED_FREE, LAYERED_TOP, LAYERED_BOTTOM } LayeredPin;
 
 typedef struct LayeredNode {
     double w, h;
     LayeredPin pin;
-    double x, y; /* set: the upper left corner */
+    double x, y; /* result: the upper left corner */
 } LayeredNode;
 
 typedef struct LayeredPoint {
     double x, y;
 } LayeredPoint;
 
-/* Leaves `from` at its lower side and reaches `to`, a later node, at its upper side: where the port
- * says, as the distance from the middle of the side, or evenly spread with the other edges there.
- */
+/* An edge leaves the lower side of node `from` and ends at the upper side of the later node `to`. A
+ * port is a distance from the middle of the side; edges without ports are evenly spread on the
+ * side. */
 typedef struct LayeredEdge {
     uint32_t from, to;
     bool has_from_port, has_to_port;
     double from_port, to_port;
-    double label_w, label_h; /* room for a label; 0: none */
-    LayeredPoint *points;    /* set: from the first to the last, never going up */
+    double label_w, label_h; /* size of the label; 0: no label */
+    LayeredPoint *points;    /* result: from the first point to the last, never upwards */
     uint32_t n_points;
-    double label_x, label_y; /* set: the label's middle */
+    double label_x, label_y; /* result: the label's middle */
 } LayeredEdge;
 
 typedef struct Layered {
     Arena *arena;
-    double node_gap, rank_gap; /* least distances between boxes side by side, and between ranks */
+    double node_gap, rank_gap; /* least distances between neighbouring boxes of a rank, and between
+                                * ranks */
     Vec(LayeredNode) nodes;
     Vec(LayeredEdge) edges;
-    double w, h; /* set: everything lies in [0, w] x [0, h] */
+    double w, h; /* result: everything lies in [0, w] x [0, h] */
 } Layered;
 
 uint32_t layered_add_node(Layered *layout, double w, double h, LayeredPin pin);

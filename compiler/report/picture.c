@@ -1,4 +1,4 @@
-/* From a plan to what its pictures show. See picture.h. */
+/* Makes the contents of pictures from a plan. See picture.h. */
 #include "report/picture.h"
 #include "plan/launch.h"
 
@@ -10,14 +10,13 @@ typedef struct Builder {
     Arena *arena;
     const Plan *plan;
     const Graph *graph;
-    const int64_t *dims; /* Picture's */
+    const int64_t *dims; /* the dims of the picture */
     PictureKernel *into;
     uint32_t *read_of;   /* per node: the buffer that this kernel reads its value from, + 1 */
     uint32_t *item_of;   /* per node: its op in this kernel, + 1 */
     uint32_t *read_item; /* per buffer: its item, + 1 */
     bool *is_op;         /* per node: computed in this kernel */
-    bool *is_partial;    /* per buffer: a kernel leaves parts of the value there, which its reader
-                          * has to finish */
+    bool *is_partial;    /* per buffer: it holds partial results, which its reader combines */
     bool *is_laid_out;   /* per buffer: a matmul's operand in another layout */
     VecU32 ops, read;    /* nodes with item_of or is_op, with read_of */
 } Builder;
@@ -39,7 +38,7 @@ DimId node_bytes(const Graph *graph, NodeId id) {
                          dtype_bytes(node->dtype));
 }
 
-/* `mul 0.125`, `cast f32`, `h = add`. */
+/* The label of an op: `mul 0.125`, `cast f32`, `h = add`. */
 static const char *op_label(const Builder *b, NodeId id, const char *suffix) {
     const Node *node = graph_node(b->graph, id);
     const OpInfo *info = op_info(node->op);
@@ -68,12 +67,12 @@ static void add_flow(Builder *b, uint32_t from, uint32_t to) {
     vec_push(b->arena, &b->into->flows, (Flow){from, to});
 }
 
-/* What is read as `buffer`: at given dims a copy that is not made is not read either. */
+/* The buffer that kernels read for `buffer`; at given dims a copy that is not made is not read. */
 static uint32_t buffer_read(const Plan *plan, uint32_t buffer, const int64_t *dims) {
     return dims ? plan_read_buffer(plan, buffer, dims) : buffer;
 }
 
-/* Whether one of its passes stores to the buffer. */
+/* Whether a pass of the kernel stores to the buffer. */
 static bool stores_elements(const Kernel *kernel, uint32_t buffer) {
     Kernel passes = *kernel;
     passes.row_stores.n = 0;
@@ -109,7 +108,7 @@ static void note_reads(Builder *b, const Kernel *kernel) {
     }
 }
 
-/* Marks what has to be computed here for `id`. */
+/* Marks the nodes that this kernel computes for `id`. */
 static void mark_ops(Builder *b, NodeId id) {
     if (b->is_op[id] || graph_node(b->graph, id)->op == OP_CONST) return;
     uint32_t read = b->read_of[id];
@@ -145,7 +144,8 @@ static void add_ops(Builder *b) {
     }
 }
 
-/* A reader of partial results in another kernel of theirs reads several buffers for one value. */
+/* Joins the buffers of partial results: a kernel that combines them reads several buffers for one
+ * value. */
 static void join_partials(Builder *b, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
@@ -165,7 +165,7 @@ static void add_stores(Builder *b, const Store *stores, uint32_t n) {
     }
 }
 
-/* A kernel without ops takes values from memory to memory, or stores literals. */
+/* Adds the stores of a kernel without ops: copies from memory to memory, or literals. */
 static void add_copies(Builder *b, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         NodeId node = stores[i].node;
@@ -184,7 +184,7 @@ static void mark_stored(Builder *b, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) mark_ops(b, stores[i].node);
 }
 
-/* Copies an operand into another order: what is to be read, `pack`, what is written. */
+/* A kernel that copies an operand to another layout: the operand, `pack`, the copy. */
 static void build_layout(Builder *b, const Kernel *kernel) {
     NodeId operand = plan_laid_out(b->plan, kernel);
     Store store = kernel->stages.data[0].stores.data[0];
@@ -219,7 +219,7 @@ static void build_kernel(Builder *b, const Kernel *kernel) {
     add_stores(b, kernel->row_stores.data, kernel->row_stores.n);
 }
 
-/* Forgets what was noted of a kernel. */
+/* Clears the tables that the kernel filled. */
 static void clear(Builder *b, const Kernel *kernel) {
     for (uint32_t i = 0; i < b->ops.n; i++) {
         b->is_op[b->ops.data[i]] = false;
@@ -317,7 +317,7 @@ uint32_t picture_original(const Picture *picture, uint32_t buffer) {
 typedef struct PieceBytes {
     const Graph *graph;
     uint32_t buffer;
-    DimId bytes; /* of pieces */
+    DimId bytes; /* of slices */
 } PieceBytes;
 
 static void add_piece(void *user, const Store *store) {

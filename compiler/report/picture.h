@@ -1,6 +1,6 @@
-/* What the pictures of a plan show: per kernel the values it reads from memory, the ops it computes
- * and the values it stores, and what flows between them. Literals are part of the ops' labels. Made
- * from a plan alone; knows neither places nor formats. */
+/* The contents of a picture of a plan: per kernel the values that it loads from memory, its ops,
+ * the values that it stores, and the flow of values between them. Labels of ops include literals. A
+ * picture has neither coordinates nor a file format. */
 #ifndef FUSEC_REPORT_PICTURE_H
 #define FUSEC_REPORT_PICTURE_H
 
@@ -10,12 +10,12 @@ typedef enum { ITEM_READ, ITEM_OP, ITEM_STORE } ItemKind;
 
 typedef struct Item {
     ItemKind kind;
-    NodeId node;       /* the op, or whose value lies in the buffer */
-    uint32_t buffer;   /* of READ and STORE */
+    NodeId node;       /* the op, or the node whose value is in the buffer */
+    uint32_t buffer;   /* for READ and STORE */
     const char *label; /* `max`, `mul 0.125`, `t0` */
 } Item;
 
-/* From an item to a later one of the same kernel. */
+/* The value of an item that a later item of the same kernel uses. */
 typedef struct Flow {
     uint32_t from, to;
 } Flow;
@@ -28,43 +28,45 @@ typedef struct PictureKernel {
 } PictureKernel;
 
 typedef struct PictureLaunch {
-    const uint32_t *kernels; /* those shown, by number in the plan */
+    const uint32_t *kernels; /* indices in the plan of the kernels shown */
     uint32_t n;
-    uint32_t number; /* among all launches of the plan, shown or not */
+    uint32_t number; /* index among all launches of the plan, shown or not */
 } PictureLaunch;
 
 typedef struct Picture {
     const Plan *plan;
     Vec(PictureKernel) kernels;
     Vec(PictureLaunch) launches;
-    const int64_t *dims;          /* what picture_new was given */
-    uint32_t n_init;              /* the first of them, which are init steps and none of a run */
+    const int64_t *dims;          /* argument of picture_new */
+    uint32_t n_init;              /* how many of the launches are init steps; they come first */
     uint32_t n_items, n_launches; /* of the plan, shown or not */
 } Picture;
 
-/* Shows the kernels that start at `dims`, by symbol, which the picture keeps; NULL: the default of
- * each choice, with all copies. */
+/* A picture of the kernels that run at `dims` (values by symbol, kept by the picture). NULL: of the
+ * kernels that are the default of each choice, with all copies. */
 Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims);
 
-/* Its number in a run, from 1; of an init step "init". */
+/* The number of the launch in a run, from 1, as text; "init" for an init step. */
 const char *picture_launch_name(Arena *arena, const Picture *picture, uint32_t launch);
-/* The first launch from number `from` on that stores a buffer or a piece of it, or UINT32_MAX. */
+/* The first launch at or after `from` that stores the buffer or a slice of it, or UINT32_MAX. */
 uint32_t picture_maker(const Picture *picture, uint32_t buffer, uint32_t from);
-/* Whether a buffer is the caller's: an input, a param or an output. */
+/* Whether the caller owns the buffer: an input, a param or an output. */
 bool picture_is_bound(const Picture *picture, uint32_t buffer);
-/* Bytes of `buffer` that a launch stores: of its pieces, where it stores such. */
+/* The bytes of `buffer` that a launch stores; it may store only slices of the buffer. */
 DimId picture_stored_bytes(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);
-/* The buffer that an output without a maker is a copy of, or UINT32_MAX. */
+/* The buffer that the output copies, if no launch stores the output; otherwise UINT32_MAX. */
 uint32_t picture_original(const Picture *picture, uint32_t buffer);
-/* Whether kernel `k` of the plan reads `buffer`, and does not make it. */
+/* Whether kernel `k` of the plan reads `buffer` and does not store it. */
 bool picture_takes(const Picture *picture, uint32_t k, uint32_t buffer);
-/* Whether any kernel of a launch reads `buffer` from elsewhere, or stores it for elsewhere. */
+/* Whether a kernel of the launch reads `buffer` from memory that another launch wrote, or stores it
+ * for another launch. */
 bool launch_reads(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);
 bool launch_stores(const Picture *picture, const PictureLaunch *launch, uint32_t buffer);
 
-/* The user's name of a value and its line, or what stands for them: `h`, `v12`. */
+/* The user's name of a value, or a replacement such as `v12`; and the value's line in the
+ * source. */
 const char *node_title(Arena *arena, const Graph *graph, NodeId node);
-uint32_t node_line(const Graph *graph, NodeId node); /* 0: nowhere */
+uint32_t node_line(const Graph *graph, NodeId node); /* 0: the value has no line */
 DimId node_bytes(const Graph *graph, NodeId node);
 
 #endif

@@ -1,17 +1,17 @@
-/* The report: one HTML page about what fusion made of a file, with nothing outside of it: pictures
- * of every graph before and after, the ledger, the workspace over time, and where times were
- * measured a roofline. Equal input gives equal bytes. */
+/* The report: one HTML page on the fusion of a file. It loads nothing else. It shows pictures of
+ * every graph without and with fusion, the ledger, the workspace over time, and a roofline if times
+ * were measured. Equal input gives equal bytes. */
 #ifndef FUSEC_REPORT_REPORT_H
 #define FUSEC_REPORT_REPORT_H
 
 #include "explain/explain.h"
 
-/* A graph without fusion or with it. */
+/* A graph planned without or with fusion. */
 typedef struct ReportSide {
     const Plan *plan; /* scheduled and placed */
     const PlanCost *cost;
-    /* Of the last n_measured launches; NULL: none was measured. What is before them runs once for
-     * a program. */
+    /* Microseconds of the last n_measured launches of the plan; NULL: no measurement. The launches
+     * before those run once per program. */
     const double *measured_us;
     uint32_t n_measured;
 } ReportSide;
@@ -23,9 +23,9 @@ typedef struct ReportGraph {
 
 typedef struct Report {
     const char *source, *target, *compiler;
-    const char *device; /* where times were measured, or NULL */
+    const char *device; /* name of the device on which times were measured */
     const Card *card;
-    const int64_t *dims; /* values by symbol, at which all numbers hold */
+    const int64_t *dims; /* dims by symbol, at which all numbers hold */
     const ReportGraph *graphs;
     uint32_t n_graphs;
 } Report;

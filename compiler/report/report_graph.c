@@ -1,4 +1,4 @@
-/* Graphs drawn: without fusion and with it, side by side. Places are drawing.c's. */
+/* Draws a graph without and with fusion, side by side. drawing.c computes the coordinates. */
 #include "report/drawing.h"
 
 #include "plan/launch.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_DRAWN = 1200 }; /* items; more are no picture any more */
+enum { MAX_DRAWN = 1200 }; /* the largest picture that is drawn, in items */
 static const double MARGIN = 6;
 
 static const Graph *graph_of(const Drawing *d) {
@@ -101,7 +101,8 @@ static const char *form_class(const Kernel *kernel) {
     return "";
 }
 
-/* Edges leave pills of the upper side where those end, and go straight down past the title. */
+/* Draws an edge. An edge from a pill of the upper side begins at the pill's lower end and goes
+ * straight down past the title. */
 static void draw_flow(const Drawing *d, const LayeredEdge *edge, const LayeredNode *from,
                       const char *class_name, double width, const char *tip) {
     LayeredPoint *points = edge->points;
@@ -142,7 +143,8 @@ static void draw_kernel(const Drawing *d, uint32_t k, double x, double y, const 
     svg_group_end(d->out);
 }
 
-/* Pills of a launch: nodes before the kernels and after them, in the order of the buffers. */
+/* Draws the pills of a launch, which are the nodes before the kernels and after them, in the order
+ * of the buffers. */
 static void draw_launch_pills(const Drawing *d, const PictureLaunch *launch, const Box *box) {
     uint32_t node = 0;
     for (int is_store = 0; is_store < 2; is_store++) {

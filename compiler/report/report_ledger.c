@@ -1,4 +1,5 @@
-/* The ledger as tables: kernels with what they move and take, edges with verdict and reason. */
+/* Prints the ledger as tables: kernels with their traffic and times, edges with verdict and
+ * reason. */
 #include "report/parts.h"
 
 #include <ctype.h>
@@ -13,7 +14,7 @@ static void number_cell(const Page *page, uint32_t number) {
     text_printf(page->out, "<td class=\"n\">%u</td>", number);
 }
 
-/* A number with a bar of its share of the column's largest. */
+/* A cell with a number and a bar, whose length is the number's share of the column's largest. */
 static void bar_cell(const Page *page, const char *text, double value, double most) {
     double share = most > 0 ? 100 * value / most : 0;
     text_puts(page->out, "<td class=\"n bar\"><i style=\"width:");
@@ -129,7 +130,7 @@ static const char *place_text(const Page *page, const LedgerEdge *edge) {
                 : str_format(page->arena, "%u", to);
 }
 
-/* The price is a sentence of its own here, and a line of its own in the text. */
+/* Prints advice. The price is a sentence here; in the text it is a line. */
 static void put_advice(const Page *page, const LedgerAdvice *advice) {
     text_puts(page->out, "<div class=\"note\">");
     if (advice->text) markup_escape(page->out, advice->text);
@@ -176,7 +177,7 @@ static void report_edges(const Page *page) {
     text_puts(page->out, "</tbody></table></div>\n");
 }
 
-/* A paragraph for each of the n, as the text has them, with its lines. */
+/* Prints n paragraphs, each with the lines that the text report has. */
 static void report_lines(const Page *page, const char *title, uint32_t n,
                          void (*put)(const Ledger *ledger, uint32_t i, Text *out)) {
     if (n) text_printf(page->out, "<h3>%s</h3>\n", title);

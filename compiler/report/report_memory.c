@@ -1,6 +1,6 @@
-/* The workspace over time: a bar for every temporary, from the launch that makes it to the last
- * that reads it, as high as it has bytes, at its address. Without fusion beside with it, on one
- * scale. */
+/* Draws the workspace over time. Each temporary is a bar from the launch that stores it to the last
+ * launch that reads it; its height is its bytes, and its lower end is its address. The charts
+ * without and with fusion are side by side, on one scale. */
 #include "report/parts.h"
 
 static const double LEFT = 62, TOP = 30, BOTTOM = 34, WIDTH = 552, HEIGHT = 300;
@@ -17,12 +17,13 @@ static double y_of(const Chart *c, double bytes) {
     return TOP + HEIGHT * (c->top_bytes > 0 ? 1 - bytes / c->top_bytes : 1);
 }
 
-/* A temporary of a run. */
+/* The bar of one temporary. */
 typedef struct Bar {
     bool is_used;
-    uint32_t first, last; /* launches that touch it, from 0 */
-    double from, to;      /* bytes of the workspace */
-    double begin, end;    /* launches: the middle of one in which its memory changes hands */
+    uint32_t first, last; /* launches that access it, from 0 */
+    double from, to;      /* addresses in the workspace */
+    double begin, end;    /* in launches; the middle of a launch in which another temporary takes
+                           * over the memory */
 } Bar;
 
 static void note_launch(const Chart *c, Bar *bars, uint32_t l) {
@@ -43,7 +44,8 @@ static void note_launch(const Chart *c, Bar *bars, uint32_t l) {
     }
 }
 
-/* Where one takes the memory of another in the launch that reads the other for the last time. */
+/* Splits a launch between two bars: a temporary takes the memory of another in the last launch that
+ * reads the other. */
 static void share_launches(Bar *bars, uint32_t n) {
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n && bars[a].is_used; b++) {
@@ -55,7 +57,7 @@ static void share_launches(Bar *bars, uint32_t n) {
         }
 }
 
-/* Per buffer. */
+/* The bar of each buffer. */
 static const Bar *bars_of(const Chart *c) {
     const Plan *plan = c->side->plan;
     Bar *bars = arena_array(c->page->arena, Bar, plan->buffers.n);
@@ -95,7 +97,7 @@ static void draw_temp(const Chart *c, uint32_t buffer, const Bar *bar) {
         svg_text(page->out, "t", ANCHOR_MIDDLE, x + w / 2, y + h / 2 + 3.4, temp->name);
 }
 
-/* 1, 2 or 5 times a power of ten: about a fifth of the scale. */
+/* The distance of grid lines: 1, 2 or 5 times a power of ten, about a fifth of the scale. */
 static double grid_step(double top) {
     double step = 1;
     while (step * 10 <= top / 2) step *= 10;

@@ -1,15 +1,16 @@
-/* The roofline: a point for every launch that was measured, operations per byte of memory against
- * operations per second, under the lines that the card sets. Without fusion hollow, with it full.
+/* Draws the roofline: a point for every measured launch, with operations per byte against
+ * operations per second, under the limits of the card. Points without fusion are hollow, points
+ * with fusion are full.
  *
- * Launches without operations stand at the left end. Numbers are those of launches; where points
- * lie too close for them, a line leads to the point. */
+ * Launches without operations are at the left end. Each point has the number of its launch; a line
+ * joins a number to a point that is too close to others. */
 #include "report/parts.h"
 
 #include "cost/kernel/gemm.h"
 
 #include <math.h>
 
-enum { MOST_NUMBERED = 16 }; /* launches; the numbers of more only hide one another */
+enum { MOST_NUMBERED = 16 }; /* the most points that have numbers; more numbers would overlap */
 static const double LEFT = 70, TOP = 16, WIDTH = 860, HEIGHT = 440, BOTTOM = 44, RIGHT = 24;
 
 typedef struct Spot {
@@ -21,7 +22,7 @@ typedef struct Spot {
     const char *tip;
 } Spot;
 
-/* A label's middle, once it has a place. */
+/* The middle of a label that is placed. */
 typedef struct Taken {
     double x, y, w, h;
 } Taken;
@@ -30,7 +31,7 @@ typedef struct Roofline {
     const Page *page;
     Vec(Spot) spots;
     Vec(Taken) taken;
-    double x0, x1, y0, y1; /* decades */
+    double x0, x1, y0, y1; /* limits of the axes, in decades */
     double memory_rate;    /* bytes per second */
     double peak, tensor_peak;
 } Roofline;
@@ -83,7 +84,7 @@ static double y_of(const Roofline *r, double rate) {
     return TOP + HEIGHT * (1 - (share < 0 ? 0 : share > 1 ? 1 : share));
 }
 
-/* Whole decades around all points and the corner of the roof. */
+/* Sets the axes to whole decades around all points and the corner of the roof. */
 static void find_scale(Roofline *r) {
     double most = r->tensor_peak > r->peak ? r->tensor_peak : r->peak;
     double corner = log10(most / r->memory_rate);
@@ -133,7 +134,7 @@ static void draw_grid(const Roofline *r) {
     svg_text(page->out, "axis", ANCHOR_START, LEFT + 8, TOP + 14, "operations per second");
 }
 
-/* One ceiling, from where memory reaches it. */
+/* Draws one ceiling, to the right of its crossing with the line of the memory rate. */
 static void draw_ceiling(Roofline *r, double peak, const char *name) {
     const Page *page = r->page;
     if (!(peak > 0)) return;
@@ -179,7 +180,7 @@ static bool is_free(const Roofline *r, const Taken *wanted) {
     return in_plot;
 }
 
-/* The nearest free place on circles around the point. */
+/* Draws the number of a point at the nearest free place on circles around the point. */
 static void draw_number(Roofline *r, const Spot *spot) {
     enum { N_DIRECTIONS = 16 };
     const Page *page = r->page;
@@ -233,7 +234,7 @@ static bool has_f64(const Plan *plan) {
     return false;
 }
 
-/* The best rate of tensor cores that any of the kernels uses; 0: none does. */
+/* The highest tensor-core rate of the kernels; 0: no kernel uses tensor cores. */
 static double tensor_peak(const ReportSide *side, const Card *card) {
     double best = 0;
     for (uint32_t k = 0; k < side->plan->kernels.n; k++) {

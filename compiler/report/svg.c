@@ -1,14 +1,14 @@
-/* Markup. See svg.h. */
+/* Prints markup. See svg.h. */
 #include "report/svg.h"
 
 #include <math.h>
 
-static const double GLYPH_WIDTH = 0.605; /* of a monospaced font, in its size */
-static const double LEAST_SCALE = 0.6;   /* smaller pictures could not be read: they scroll */
+static const double GLYPH_WIDTH = 0.605; /* width of a character in a monospaced font of size 1 */
+static const double LEAST_SCALE = 0.6;   /* least scale of a picture; a larger picture scrolls */
 
 /* Text. */
 
-/* Bytes of the character at `s` if it is UTF-8 that markup may hold, else 0. */
+/* The bytes of the character at `s`, or 0 if it is invalid UTF-8 or not allowed in markup. */
 static uint32_t character_bytes(const unsigned char *s) {
     if (s[0] < 0x80) return s[0] >= 0x20 && s[0] != 0x7F ? 1 : 0;
     uint32_t n = s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;
@@ -67,7 +67,7 @@ void markup_number(Text *out, double value, int digits) {
     text_printf(out, ".%0*lld", digits, (long long)part);
 }
 
-/* Three significant digits. */
+/* Prints a value with three significant digits. */
 static const char *three_digits(Arena *arena, double value, const char *unit) {
     Text text = {.arena = arena};
     double size = fabs(value);
@@ -220,7 +220,7 @@ static void put_point(Text *out, double x, double y) {
 void svg_edge(Text *out, const char *class_name, double width, const LayeredPoint *points,
               uint32_t n_points, const char *tip) {
     if (n_points < 2) return;
-    /* The head is as long as it is drawn; the line ends where it begins. */
+    /* The line ends where the arrow head begins. */
     double head = 3.5 + width, half = 2 + 0.7 * width;
     LayeredPoint tail = points[n_points - 1];
     text_printf(out, "<g class=\"edge %s\"><path", class_name);
