@@ -145,9 +145,9 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
  * such a fusion saves no memory traffic and costs LLVM seconds; PTX is written in a time linear in
  * its length. */
 static bool is_overfull(const Grouper *p, const Group *group, double before) {
-    const double least = 0.9; /* as a share of the sum of both */
     return !group->fixed && before > 0 && group->prims > FUSE_MOST_PRIMS &&
-           p->single_prims > FUSE_MUCH_PRIMS && group->prims > least * (before + p->single_prims);
+           p->single_prims > FUSE_MUCH_PRIMS &&
+           group->prims > FUSE_OVERFULL_SHARE * (before + p->single_prims);
 }
 
 /* A full group is refused before inlining is tried: in large graphs most groups that share a load
@@ -155,9 +155,9 @@ static bool is_overfull(const Grouper *p, const Group *group, double before) {
 static bool try_group(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure) {
     uint32_t n_values = group->reduces.n + group->targets.n;
     double before = group->prims;
-    bool is_full = n_values > MAX_GROUP_VALUES;
+    bool is_full = n_values > FUSE_MOST_VALUES;
     if (!is_full && !group_attempt(p, group, index, failure, NULL)) return false;
-    is_full = is_full || (n_values > 1 && group->loads.n > MAX_GROUP_LOADS) ||
+    is_full = is_full || (n_values > 1 && group->loads.n > FUSE_MOST_LOADS) ||
               is_overfull(p, group, before);
     if (!is_full) return true;
     *failure = (InlineFailure){.reason = REASON_TOO_LARGE};

@@ -114,7 +114,7 @@ typedef struct Closure {
     uint32_t n_scalars; /* an estimate */
     uint32_t n_views;   /* longest sequence of views */
     bool is_leaf;       /* it is not inlined */
-    VecU32 loads;       /* its loads, ascending, at most MAX_GROUP_LOADS + 1 */
+    VecU32 loads;       /* its loads, ascending, at most FUSE_MOST_LOADS + 1 */
 } Closure;
 
 static void join_loads(Arena *arena, VecU32 *loads, const VecU32 *more) {
@@ -122,7 +122,7 @@ static void join_loads(Arena *arena, VecU32 *loads, const VecU32 *more) {
         bool is_known = false;
         for (uint32_t k = 0; k < loads->n; k++)
             is_known = is_known || loads->data[k] == more->data[i];
-        if (!is_known && loads->n <= MAX_GROUP_LOADS) vec_push(arena, loads, more->data[i]);
+        if (!is_known && loads->n <= FUSE_MOST_LOADS) vec_push(arena, loads, more->data[i]);
     }
 }
 
@@ -174,7 +174,7 @@ static void bound_sizes(Grouper *p) {
     for (NodeId id = 0; id < n; id++) {
         bool is_given = graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id);
         closures[id] = is_given ? leaf_closure(p, id) : closure_of(p, id, closures);
-        while (closures[id].loads.n > MAX_GROUP_LOADS ||
+        while (closures[id].loads.n > FUSE_MOST_LOADS ||
                closures[id].n_scalars > FUSE_MOST_INLINED) {
             NodeId arg = largest_argument(p, id, closures);
             if (arg == NODE_NONE) break;

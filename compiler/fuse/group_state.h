@@ -6,11 +6,6 @@
 
 #include "fuse/group.h"
 
-enum {
-    MAX_GROUP_VALUES = 24, /* reductions and stores of one kernel */
-    MAX_GROUP_LOADS = 32,
-};
-
 /* Whether a value that follows elementwise from a reduction's result is stored in place of that
  * result. */
 typedef enum { SINK_NONE, SINK_WANTED, SINK_REFUSED } Sinking;

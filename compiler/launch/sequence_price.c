@@ -1,8 +1,7 @@
 /* Prices of a reader that runs in the blocks of its GEMM. See sequence_state.h. */
 #include "launch/sequence_state.h"
+#include "machine/tuning.h"
 #include "ir/subgraph.h"
-
-enum { BLOCK_COLUMNS = 64 };
 
 /* Keeps only tile widths that a dual GEMM has too. A single GEMM has more widths; with unknown
  * extents, how full the last wave of such a tile is at some sizes says nothing about other
@@ -11,8 +10,8 @@ static void keep_common_widths(Kernel *kernel) {
     uint32_t n = 0;
     for (uint32_t v = 0; v < kernel->n_variants; v++) {
         const Variant *variant = &kernel->variants[v];
-        bool is_common =
-            sched_tile(&variant->sched).n % BLOCK_COLUMNS == 0 && variant->sched.cluster <= 1;
+        bool is_common = sched_tile(&variant->sched).n % LAUNCH_COMMON_TILE_COLUMNS == 0 &&
+                         variant->sched.cluster <= 1;
         if (!variant->price.group || is_common) kernel->variants[n++] = *variant;
     }
     kernel->n_variants = n;

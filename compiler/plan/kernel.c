@@ -37,7 +37,6 @@ static GemvPasses sched_vector_passes(const Sched *sched, uint32_t n_chains, uin
 }
 
 uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *shares_smem) {
-    enum { MOST_BYTES = 16 * 1024 };
     uint32_t all = 0, widest = 0, n = sched->threads * sched->lanes;
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
@@ -45,7 +44,7 @@ uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *sh
         all += bytes;
         if (bytes > widest) widest = bytes;
     }
-    *shares_smem = kernel->stages.n > 1 || all > MOST_BYTES;
+    *shares_smem = kernel->stages.n > 1 || all > PLAN_COLUMN_SHARED_BYTES;
     return *shares_smem ? widest : all;
 }
 

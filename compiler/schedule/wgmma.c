@@ -213,7 +213,8 @@ static double width_of(const Wgmma *g, Tile tile) {
 
 static double step_us(const Wgmma *g, Tile tile) {
     double width = width_of(g, tile);
-    return tile.m == WGMMA_ROWS ? 0.05 + 0.3 * width : 0.058 + 0.592 * width;
+    return tile.m == WGMMA_ROWS ? SCHED_WGMMA_LOW_STEP_US + SCHED_WGMMA_LOW_WIDTH_US * width
+                                : SCHED_WGMMA_STEP_US + SCHED_WGMMA_WIDTH_US * width;
 }
 
 /* The time that consumer warps need to store a tile. For GEMMs that share blocks, whose epilogues
@@ -368,7 +369,8 @@ static double split_step(const Wgmma *g, Tile tile) {
     uint32_t bytes =
         wgmma_tile_bytes(tile.m, g->sides[0].is_mn_major) +
         g->launch.n_gemms * wgmma_tile_bytes(tile.n, g->sides[1].is_mn_major) / tile.cluster;
-    return 0.0016 * bytes / WGMMA_SWIZZLE_BYTES + 0.41 * g->launch.n_gemms * tile.n / 256.0;
+    return SCHED_WGMMA_SPLIT_ROW_US * bytes / WGMMA_SWIZZLE_BYTES +
+           SCHED_WGMMA_SPLIT_WIDTH_US * g->launch.n_gemms * tile.n / 256.0;
 }
 
 /* The time of one tile. */

@@ -11,6 +11,7 @@
 #define FUSEC_TEMPLATE_WGMMA_H
 
 #include "machine/card.h"
+#include "machine/tuning.h"
 #include "plan/kernel.h"
 
 #include <math.h>
@@ -111,7 +112,7 @@ static inline uint32_t wgmma_shared_bytes(uint32_t stage_bytes, const Sched *sch
  * H200 to tiles of 64 and 128 rows by 64 columns (43.2 and 38.4 us for 64 images of 56 x 56 x 64, 3
  * x 3 taps). */
 static inline double wgmma_windows_us(uint32_t tile_m, uint32_t tile_n) {
-    return 0.0014 * (tile_m + tile_n);
+    return SCHED_WGMMA_WINDOW_ROW_US * (tile_m + tile_n);
 }
 
 /* The time of all tiles on so many processors: waves of wide tiles, then the narrow ones, which

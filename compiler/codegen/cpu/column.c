@@ -5,8 +5,7 @@
  * on the stack. A strip too wide for the stack is processed in sub-strips. Columns after the end of
  * the last vector have accumulators too, of masked loads; nothing reads them. */
 #include "codegen/cpu/cpu.h"
-
-enum { STACK_BYTES = 64 * 1024 };
+#include "machine/tuning.h"
 
 typedef struct Column {
     Lower *lower;
@@ -263,7 +262,8 @@ static int64_t chunk_width(const Lower *lower, DimId extent) {
     int64_t per_column = bytes_per_column(lower, cpu_lanes(lower));
     int64_t most = dim_hi(dims, extent);
     if (most < width) width = most + (lanes - most % lanes) % lanes;
-    if (per_column && STACK_BYTES / per_column < width) width = STACK_BYTES / per_column;
+    if (per_column && CODEGEN_STRIP_BYTES / per_column < width)
+        width = CODEGEN_STRIP_BYTES / per_column;
     return width > lanes ? width - width % lanes : lanes;
 }
 

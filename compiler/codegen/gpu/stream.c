@@ -1,9 +1,6 @@
 /* Cache hints for kernels that stream more than L2 holds. See gpu.h. */
 #include "codegen/gpu/gpu.h"
-
-/* Twice the L2 of an H200. Kernels that pass 67 MB to one another still find half of it in L2, and
- * were 1 % slower with the hint; with 268 MB they were up to 4 % faster. */
-enum { STREAM_BYTES = 128 << 20 };
+#include "machine/tuning.h"
 
 /* Bytes per element of the grid that the kernel reads from `args` and stores; *stores: whether it
  * stores. */
@@ -39,7 +36,7 @@ void gpu_stream(Lower *lower) {
     DimId n = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
     bool is_wide = lower->variant->sched.lanes > 1; /* only wide loads take the hint */
     if (!k->target->has_load_hints || !is_alone || !is_wide || !args || !stores || !n) return;
-    int64_t least = STREAM_BYTES / bytes;
+    int64_t least = CODEGEN_STREAM_BYTES / bytes;
     if (dim_hi(dims, n) < least) return;
     lower->read_once = args;
     lower->load_policy = policy_new(k, "evict_last");

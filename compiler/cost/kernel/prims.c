@@ -115,7 +115,7 @@ double single_access_share(const Card *card, const Kernel *kernel, const Sched *
         bool is_less = dtype_bytes(s->dtype) < least;
         if (is_less && loads_singles(kernel, sched, s)) least = dtype_bytes(s->dtype);
     }
-    return least <= 2 ? 0.8 : least <= 4 ? 0.9 : 1;
+    return least <= 2 ? COST_SINGLES_2_BYTES_SHARE : least <= 4 ? COST_SINGLES_4_BYTES_SHARE : 1;
 }
 
 double map_unit_prims(const Card *card, const Kernel *kernel) {
