@@ -111,7 +111,7 @@ comments() {
 }
 
 check_comments() {
-    found=$(comments $(find compiler runtime -name '*.[chyl]' | sort) | sed 's/: /:\t/' |
+    found=$(comments $(find compiler runtime -name '*.[chyl]' -o -name '*.def' | sort) | sed 's/: /:\t/' |
         grep -iwE "	.*($(avoided_words))" | cut -c1-140)
     [ -z "$found" ] || say "words to avoid ($glossary) in comments:
 $found"

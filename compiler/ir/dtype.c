@@ -1,13 +1,13 @@
-/* Element types: their tables, the reference rounding, and numbers as bits. The rounding works on
- * the bits of a double alone, so it depends neither on the machine's narrower types nor on its
- * rounding mode. */
+/* Element types: their tables, the reference rounding, and elements as bits. The rounding uses only
+ * integer arithmetic on the bits of a double, so it depends neither on the machine's narrower types
+ * nor on its rounding mode. */
 #include "ir/dtype.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-/* The runtime's half of the table. */
+/* The table of frt_dtype.def. */
 static const struct {
     const char *name;
     uint32_t n_bytes;
@@ -72,7 +72,7 @@ typedef struct FloatFormat {
     uint32_t n_exponent_bits;
 } FloatFormat;
 
-/* Of an integer, which has none, zeros. */
+/* The format of a float dtype; zeros for an integer dtype. */
 static FloatFormat format_of(Dtype dtype) {
     const DtypeInfo *info = &infos[dtype];
     if (info->kind != KIND_FLOAT) return (FloatFormat){0};
@@ -95,19 +95,21 @@ static double double_of(uint64_t bits) {
     return value;
 }
 
-/* To a binary format of `precision` significant bits (the leading one counted), with exponents of
- * normal numbers from `min_exponent` to -min_exponent + 1.
+/* Rounds to a binary format of `precision` significant bits (the leading one counted), whose normal
+ * numbers have exponents from `min_exponent` to -min_exponent + 1.
  *
- * The bits of a double below the sign order its magnitude, and adding to them carries from the
- * fraction into the exponent. So rounding is: add just under half of the last kept place (exactly
- * half when the kept part is odd), then clear what is not kept. */
+ * The bits of a double below the sign order its magnitude, and a sum on them carries from the
+ * fraction into the exponent. So rounding adds just under half of the last kept place (exactly half
+ * if the kept part is odd), and then clears all lower bits. */
 static double round_to_format(double value, int precision, int min_exponent) {
     uint64_t bits = bits_of(value), sign = bits >> 63 << 63, magnitude = bits ^ sign;
     int exponent = (int)(magnitude >> F64_FRACTION_BITS) - F64_BIAS;
     if (exponent == F64_EXPONENT_MASK - F64_BIAS) return value; /* infinity, NaN */
     int n_dropped = F64_FRACTION_BITS + 1 - precision;
     if (exponent < min_exponent) n_dropped += min_exponent - exponent;
-    if (n_dropped > F64_FRACTION_BITS + 1) return double_of(sign); /* below half the least */
+    if (n_dropped > F64_FRACTION_BITS + 1)
+        return double_of(sign); /* less than half of the least
+                                 * subnormal */
     uint64_t one = (uint64_t)1 << F64_FRACTION_BITS;
     if (n_dropped == F64_FRACTION_BITS + 1) { /* only the leading one reaches the half place */
         bool rounds_up = (magnitude & (one - 1)) != 0;
@@ -126,7 +128,7 @@ static double round_to_format(double value, int precision, int min_exponent) {
     return double_of(sign | magnitude);
 }
 
-/* Towards zero, saturating; NaN becomes 0. */
+/* Truncates towards zero and saturates; NaN becomes 0. */
 static double truncated(Dtype dtype, double value) {
     double limit = ldexp(1, (int)infos[dtype].n_digits);
     if (isnan(value)) return 0;
@@ -148,8 +150,8 @@ double dtype_round(Dtype dtype, double value) {
     return value != 0;
 }
 
-/* Adding half of the last kept place to the magnitude, or a little less where that place is even,
- * carries into the exponent as it should. */
+/* Adds half of the last kept place to the magnitude, or a little less if that place is even. The
+ * sum carries into the exponent. */
 double dtype_round_tf32(double value) {
     const uint32_t half = 1u << 12;
     if (isnan(value)) return value;

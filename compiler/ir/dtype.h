@@ -1,12 +1,12 @@
-/* Element types: a row of frt_dtype.def, which the runtime shares, and one of dtype.def for each.
- */
+/* Element types. Each has a row in frt_dtype.def, which the runtime includes too, and a row in
+ * dtype.def. */
 #ifndef FUSEC_IR_DTYPE_H
 #define FUSEC_IR_DTYPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The numbers are the runtime's: DT_F32 is FRT_F32. */
+/* The enumerators equal the runtime's: DT_F32 is FRT_F32. */
 typedef enum {
 #define X(symbol, number, name, safetensors, bytes, map) DT_##symbol = number,
 #include <frt_dtype.def>
@@ -16,8 +16,8 @@ typedef enum {
 
 typedef enum { KIND_FLOAT, KIND_INT, KIND_BOOL } DtypeKind;
 
-/* How code holds an element: as LLVM's type of that name, as an integer of its size, or as an i1.
- */
+/* How generated code represents an element: as LLVM's type of that name (HELD_BITS: an integer of
+ * the element's size; HELD_BIT: an i1). */
 typedef enum { HELD_DOUBLE, HELD_FLOAT, HELD_HALF, HELD_BFLOAT, HELD_BITS, HELD_BIT } DtypeHeld;
 
 /* Kinds of operands of tensor cores. */
@@ -27,16 +27,17 @@ typedef struct DtypeInfo {
     DtypeKind kind;
     Dtype compute;
     uint32_t n_exponent_bits, n_digits;
-    DtypeHeld native, soft; /* on machines that have narrow floats, and on others */
+    DtypeHeld native, soft; /* on machines with narrow floats; on all others */
     DtypeMma mma;
-    const char *npy; /* descriptions, between blanks; the first is written */
+    const char *npy; /* descriptions of the dtype in .npy files, separated by blanks; the compiler
+                      * writes the first */
 } DtypeInfo;
 
 /* Sets of dtypes, for the op table: bit `1 << dtype`. */
 typedef uint32_t DtypeSet;
 enum {
     DTS_F32 = 1 << DT_F32,
-    DTS_INDEX = 1 << DT_I32, /* of indices */
+    DTS_INDEX = 1 << DT_I32, /* dtypes of indices */
     DTS_FLOAT = 0
 #define DTYPE(sym, knd, ...) | (KIND_##knd == KIND_FLOAT) << DT_##sym
 #include "ir/dtype.def"
@@ -58,7 +59,7 @@ const char *dtype_name(Dtype dtype);
 uint32_t dtype_bytes(Dtype dtype);
 DtypeKind dtype_kind(Dtype dtype);
 Dtype dtype_compute(Dtype dtype);
-/* By the user's spelling; false when there is none. */
+/* Finds a dtype by its name in the source; false: no dtype has the name. */
 bool dtype_by_name(const char *name, Dtype *dtype);
 static inline bool dtype_in(Dtype dtype, DtypeSet set) {
     return (set >> dtype & 1) != 0;
@@ -72,45 +73,48 @@ static inline bool dtype_is_int(Dtype dtype) {
 static inline bool dtype_is_bool(Dtype dtype) {
     return dtype_in(dtype, DTS_BOOL);
 }
-/* Whether it is a type of numbers that are computed in double precision: f64. */
+/* Whether the dtype is f64, which is computed in double precision. */
 static inline bool dtype_is_double(Dtype dtype) {
     return dtype == DT_F64;
 }
-/* Whether it is the type of numbers in single precision, f32, which narrower floats become. */
+/* Whether the dtype is f32, the compute type of narrower floats. */
 static inline bool dtype_is_single(Dtype dtype) {
     return dtype == DT_F32;
 }
-/* Whether a float is narrower than its compute type: its numbers are converted, then computed. */
+/* Whether the dtype is a float narrower than its compute type: code converts its elements, then
+ * computes. */
 static inline bool dtype_is_narrow(Dtype dtype) {
     return dtype_is_float(dtype) && dtype_compute(dtype) != dtype;
 }
-/* Whether code for CPUs holds a float as bits, so that rounding to it takes several instructions.
- */
+/* Whether code for CPUs represents the float dtype as bits, so that rounding to it takes several
+ * instructions. */
 bool dtype_is_soft(Dtype dtype);
-/* Whether a GPU computes on it by itself, two to a register: of f16, and of bf16 if `has_bf16`. */
+/* Whether a GPU computes on two elements in one register: for f16, and for bf16 if `has_bf16`. */
 bool dtype_is_paired(Dtype dtype, bool has_bf16);
-/* Whether every number of `from` is one of `to`, so that a round trip through `to` is exact. */
+/* Whether every number of `from` is a number of `to`, so that a round trip through `to` is
+ * exact. */
 bool dtype_widens(Dtype from, Dtype to);
 
-/* `value` rounded to the nearest element of `dtype`, ties to even; as numbers in a double. i32
- * truncates towards zero, saturates, and turns NaN into 0; bool is value != 0. The reference for
- * every rounding: exact, by arithmetic on the bits, with no help from the machine's narrower
- * types. */
+/* Rounds `value` to the nearest element of `dtype`, ties to even, and returns it as a double. To
+ * i32 it truncates towards zero, saturates, and turns NaN into 0; to bool it is value != 0. This is
+ * the reference for every rounding: it is exact and uses only integer arithmetic on the bits of the
+ * double. */
 double dtype_round(Dtype dtype, double value);
 
-/* An f32 number rounded to the nearest of tf32 (f32's exponents, 11 significant bits), ties to
- * even; what passes the largest becomes infinity, NaN stays. What `precision="tf32"` does to
- * the operands of a matmul. */
+/* Rounds an f32 number to the nearest tf32 number (f32's exponents, 11 significant bits), ties to
+ * even. A number above the largest becomes infinity; NaN stays NaN. A matmul with
+ * `precision="tf32"` rounds its operands so. */
 double dtype_round_tf32(double value);
 
-/* The bits of one element in dtype_bytes(dtype) bytes, above them an integer's sign; a NaN becomes
- * the quiet one of its sign without payload. `value` must be an element of `dtype`. */
+/* Returns the bits of one element in the lower dtype_bytes(dtype) bytes; the bytes above extend an
+ * integer's sign. A NaN becomes the quiet NaN of its sign without payload. `value` must be an
+ * element of `dtype`. */
 uint64_t dtype_bits(Dtype dtype, double value);
-/* Stores one element, little endian in dtype_bytes(dtype) bytes; a bool is one byte, 0 or 1.
- * `value` must be representable in `dtype`. A NaN becomes the quiet one without payload. */
+/* Stores one element in dtype_bytes(dtype) bytes, little endian; a bool is one byte, 0 or 1.
+ * `value` must be an element of `dtype`. A NaN becomes the quiet NaN without payload. */
 void dtype_store(Dtype dtype, double value, uint8_t *bytes);
-/* The number of steps from `a` to `b` through the numbers of the dtype. Both zeros count as one
- * number, and infinity follows the largest. NaN when exactly one is NaN, 0 when both are. */
+/* Counts the steps from `a` to `b` through the numbers of the dtype. Both zeros are one number, and
+ * infinity follows the largest number. NaN if exactly one is NaN, 0 if both are. */
 double dtype_ulps(Dtype dtype, double a, double b);
 /* Loads one element. Any nonzero byte is true. A NaN's payload is lost. */
 double dtype_load(Dtype dtype, const uint8_t *bytes);
@@ -122,8 +126,8 @@ double dtype_max(Dtype dtype);
 /* The distance from |value| to the next larger magnitude. For an infinity: the distance from the
  * largest finite number to its successor. */
 double dtype_ulp(Dtype dtype, double value);
-/* |a - b|, where an infinity counts as the successor of the largest finite number. NaN when exactly
- * one is NaN, 0 when both are. For i32 and bool the plain difference. */
+/* |a - b|, where infinity is the successor of the largest finite number. NaN if exactly one is NaN,
+ * 0 if both are. For i32 and bool the plain difference. */
 double dtype_distance(Dtype dtype, double a, double b);
 
 #endif
