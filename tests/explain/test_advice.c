@@ -288,7 +288,7 @@ static const char *const programs[] = {
     "  e = exp(x)\n  y = e[2:] + e[:-2]\n}",
     "graph g(x: f32[64]) -> (y: f32[64]) {\n"
     "  fuse never { h = exp(x) }\n  kernel a { i = sin(h) }\n  y = relu(i)\n}",
-    /* a concat of a concat, of which `fuse never` has a piece stored */
+    /* a concat of a concat, with an operand that `fuse never` keeps stored */
     "dim B in 1..16\ndim T in 2..40\n"
     "graph g(x: bf16[T, B], z: bf16[2])\n"
     "  -> (a: bf16[2*B*T + 2], b: bf16[4*B*T + 2], c: f16[B*T]) {\n"
@@ -296,7 +296,8 @@ static const char *const programs[] = {
     "  b = concat([a[2:], a], axis=0)\n  c = cast(v, f16)\n}",
     "graph g(x: f32[2, 8], z: f32[3, 1]) -> (i: i32[2], y: f32[3, 2]) {\n"
     "  i = argmax(x, axis=1)\n  y = gather(-z, i, axis=1)\n}",
-    /* what a price sets apart on a CPU, and would be a product's if `fuse must` insisted */
+    /* a value that the price keeps in its own kernel on a CPU, and that `fuse must` would put into
+     * a matmul's kernel */
     "graph g(x: bf16[32, 31, 7], y: bf16[7, 31], z: bf16[7, 31], w: i32[32])\n"
     "  -> (b: bool[32, 31, 31]) {\n"
     "  p = x @ y\n  q = x @ z\n  s = sigmoid(p) * q\n  b = gather(q, w, axis=0) > s\n}",
@@ -314,8 +315,8 @@ Test(advice, of_what_is_large_or_in_blocks, .timeout = 240) {
     cr_expect_gt(tally.n_followed[ADVICE_FREE], 0u);
 }
 
-/* Pairs of products that one launch would slow down: by its registers, and by its registers at one
- * of three sizes. */
+/* Pairs of matmuls that one launch would slow down: by its registers at all sizes, or at one of
+ * three. */
 static const char *const pairs[] = {
     "graph g(x: f32[1024, 2048], w: f32[2048, 2048], z: f32[1024, 2048], v: f32[2048, 2048])"
     " -> (p: f32[1024, 2048], q: f32[1024, 2048]) {\n  p = sqrt(x @ w)\n  q = z @ v\n}",
@@ -385,8 +386,8 @@ Test(advice, gives_none_that_cannot_be_followed) {
 
 /* Blocks that a source can have. */
 
-/* Whether a value outside the block is made from it and needed for it: nothing puts such a block
- * into one piece. */
+/* Whether a value outside the block depends on the block, and the block depends on it: no kernel
+ * can compute such a block. */
 static bool is_broken_by(const Graph *graph, const bool *is_in, NodeId id) {
     Arena *arena = arena_new(NULL);
     bool *is_below = arena_array(arena, bool, graph->nodes.n), found = false;
@@ -449,8 +450,8 @@ Test(advice, blocks_can_be_written, .timeout = 240) {
     cr_expect_gt(n_blocks, 2u);
 }
 
-/* One that names parts of a longer statement, followed by hand. */
-/* What a call expands to leaves a block together. */
+/* Takes by hand the steps of an advice that names parts of a longer statement. All ops of a call
+ * leave a block together. */
 Test(advice, calls_leave_a_block_whole) {
     static const struct {
         const char *source, *value;

@@ -27,7 +27,7 @@ static const char *const apart[] = {
     "graph g(x: f32[64, 100]) -> (y: f32[64, 100]) {\n  a = -x\n  fuse never { s = softmax(a, "
     "axis=1) }\n"
     "  y = s + 1.0\n}",
-    /* products that would pass a value on chip */
+    /* matmuls that would pass a value in registers or shared memory */
     "graph g(x: bf16[256, 256], u: bf16[256, 256], v: bf16[256, 256]) -> (y: bf16[256, 256]) {\n"
     "  fuse never { a = x @ u }\n  y = a * (x @ v)\n}",
     /* views and index tensors */
@@ -66,8 +66,8 @@ Test(contract, never_keeps_every_op_of_the_block_alone) {
     }
 }
 
-/* What passes on chip to one user is no reason to say so of another, which is apart and, as it
- * happens, reads nothing of it. */
+/* `m` passes within a launch to its reader `x - m`. A `fuse never` block holds another reader of
+ * `m` in a kernel of its own: that edge is stored, and its reason is the block. */
 Test(contract, never_holds_for_a_value_that_passes_on_chip_to_others) {
     Arena *arena = arena_new(NULL);
     const Plan *plan = plan_of(arena,
@@ -101,18 +101,18 @@ static const char gated[] =
 static const Must musts[] = {
     {"graph g(x: f32[64, 100]) -> (y: f32[64, 100]) {\n  fuse must { y = softmax(x, axis=1) }\n}",
      TARGET_CPU, true},
-    /* on chip is as good as in registers, where there are launches that can */
+    /* a value in shared memory counts as fused, where a launch passes it */
     {gated, TARGET_SM_80, true},
     {gated, TARGET_CPU, true},
     /* worth storing, but held by the block */
     {"graph g(x: f32[100]) -> (y: f32[98]) {\n  fuse must { e = exp(x); y = e[2:] + e[:-2] }\n}",
      TARGET_SM_90A, true},
-    /* a product hands over what is in the block, not what follows it */
+    /* a matmul passes the value in the block within the launch, not a later value */
     {"graph g(x: bf16[32, 31, 7], u: bf16[7, 31], v: bf16[7, 31], i: i32[32])"
      " -> (y: bool[32, 31, 31]) {\n  fuse must { a = x @ u; s = sigmoid(a) }\n"
      "  b = x @ v\n  y = gather(b, i, axis=0) > s * b\n}",
      TARGET_SM_80, true},
-    /* whole rows on chip, though the block's op is not the first of its kernel */
+    /* whole rows in shared memory, though the op of the block is not the first of its kernel */
     {"graph g(x: bf16[4096, 512], w: bf16[512, 31], z: f32[4096, 31])"
      " -> (v: f32[4096, 31], y: f32[4096, 31]) {\n"
      "  m = min(z, axis=1, keep=true)\n  fuse must { v = cast(x @ w, f32); c = abs(v) }\n"
@@ -144,7 +144,7 @@ static const Must musts[] = {
      TARGET_SM_90A, true},
     {"graph g(x: f32[100000]) -> (y: f32[100000]) {\n  fuse must { y = softmax(x) }\n}", TARGET_CPU,
      true},
-    /* what turns of one launch hand over may be an output */
+    /* a value that kernels of a one-block launch pass may be an output */
     {"graph g(x: f32[8, 4], a: f32[4, 8], w: f32[8, 1]) -> (p: f32[8, 8], y: f32[8, 1]) {\n"
      "  fuse must { p = x @ a; q = silu(p); y = q @ w }\n}",
      TARGET_SM_80, true},
@@ -163,7 +163,7 @@ static const Must musts[] = {
     {"graph g(x: f32[4096, 1024]) -> (z: f32[1024]) {\n"
      "  fuse must { y = softmax(x) }\n  z = sum(y, axis=0)\n}",
      TARGET_CPU, true},
-    /* small kernels take turns in one launch; which sizes are small must be known */
+    /* small kernels share a one-block launch, if their sizes are known to be small */
     {"graph g(x: f32[8, 8]) -> (y: f32[8, 8]) {\n  fuse must { m = max(x, axis=1); y = x - m }\n}",
      TARGET_SM_90A, true},
     {"dim B in 2..64\ngraph g(x: f32[B, B]) -> (y: f32[B, B]) {\n"

@@ -32,7 +32,7 @@ static const char *compared(Arena *arena, bool is_after) {
     return text_str(&text);
 }
 
-/* Too many for kernels to take turns in one block, which would pass values on chip. */
+/* Sizes too large for a one-block launch, which would pass values in shared memory. */
 #define MANY "1000000"
 #define TEN_INPUTS(n)                                                                             \
     n "0: f32[" MANY "], " n "1: f32[" MANY "], " n "2: f32[" MANY "], " n "3: f32[" MANY "], " n \

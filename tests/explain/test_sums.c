@@ -1,6 +1,6 @@
-/* Numbers of the ledger that must agree, on random programs and the examples: what the text, the
- * JSON, the page and the artifact say of one program, parts with their sums, and what is priced
- * with what the runtime asks for. */
+/* Numbers of the ledger that must agree, on random programs and the examples: those of the text,
+ * the JSON, the page and the artifact of one program, totals with their terms, and priced bytes
+ * with the bytes that the runtime asks for. */
 #include "lib/compiled.h"
 #include "lib/text_file.h"
 #include "random/random_graph.h"
@@ -106,7 +106,7 @@ static double n_started(const json_t *kernels) {
     return n;
 }
 
-/* Parts and totals of the JSON. */
+/* The JSON's totals and their terms. */
 static void check_json(const Priced *p, const json_t *root) {
     const json_t *totals = json_object_get(root, "totals"), *edges = json_object_get(root, "edges");
     const json_t *run = json_object_get(root, "kernels");

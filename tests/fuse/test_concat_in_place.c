@@ -1,5 +1,5 @@
-/* Concats as writes: which are stored in pieces by the kernels that make these, how many launches
- * and temporaries that leaves, and where the runtime is told the pieces lie. */
+/* Concats in place: which concats the kernels of their operands store, how many launches and
+ * temporaries remain, and at which offsets the runtime finds the operands. */
 #include "lib/plans.h"
 #include "plan/launch.h"
 

@@ -1,6 +1,6 @@
-/* Windows of products: slices that meet are products of their own, in one launch where the price
- * agrees, and what cannot be such stays as it was. Dumps of such plans are programs for the same
- * plans. That results are right is for the tests that run. */
+/* Matmul slices: slices of a matmul that one op reads together become matmuls of their own, in one
+ * launch if the price agrees; other slices are read from the stored matmul. Dumps of such plans are
+ * programs for the same plans. Tests that run on a card check results. */
 #include "explain/explain.h"
 
 #include "lib/plans.h"
@@ -98,7 +98,7 @@ static const Case cases[] = {
     {"graph g(x: bf16[M, 256], w: bf16[256, 1024]) -> (y: bf16[M, 512]) {\n"
      "  h = x @ w\n  fuse never { a = h[:, :512] }\n  y = silu(a) * h[:, 512:]\n}\n",
      TARGET_SM_90A, 3, 0},
-    /* parts that do not meet are stored by one product */
+    /* one matmul stores slices that no op reads together */
     {"graph g(x: bf16[M, 256], w: bf16[256, 1024]) -> (a: bf16[M, 512], b: bf16[M, 512]) {\n"
      "  a, b = split(x @ w, 2, axis=1)\n}\n",
      TARGET_SM_90A, 1, 0},
@@ -179,8 +179,8 @@ Test(gemm_slice, no_byte_and_no_product_is_added) {
     arena_free(arena);
 }
 
-/* What is sliced rests on products of which one at most is made for the slice alone, and on what
- * another kernel makes. */
+/* The sliced value depends on several matmuls, of which at most one is computed for the slice
+ * alone, and on values of other kernels. */
 static const char *const sliced[] = {
     "x @ a",
     "(x @ a) + (x @ b)",

@@ -1,5 +1,5 @@
-/* Parts of a value: which are stored by the kernel that computes the whole, each under a guard, and
- * how many kernels and temporaries that leaves. */
+/* Slice stores: which slices the kernel of the whole value stores, each under a guard, and how many
+ * kernels and temporaries remain. */
 #include "lib/compiled.h"
 #include "lib/plans.h"
 
@@ -88,7 +88,7 @@ static const Case cases[] = {
      "graph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[B, 55], c: f32[B, 9]) {\n"
      "  h = x * 2.0\n  a = relu(h[:, 0:9])\n  b = h[:, 9:64]\n  c = -a\n}\n",
      1, 0, 3},
-    /* To compute all of it would be more than its parts are. */
+    /* The whole value has more elements than its slices. */
     {"few of the elements of a map",
      "graph g(x: f32[B, 64]) -> (a: f32[B, 9], b: f32[1, 64]) {\n"
      "  h = x * 2.0\n  a = h[:, 0:9]\n  b = h[0:1]\n}\n",
@@ -117,7 +117,7 @@ static const Case cases[] = {
      2, 1, 1},
 };
 
-/* Outside the guard an address may be less than where the part begins. */
+/* Outside the guard an address may be below the begin of the slice. */
 static void count_guarded(void *user, const Store *store) {
     *(uint32_t *)user += store->guard != GUARD_NONE;
     cr_expect(!store->guard || store->begin == DIM_NONE);
@@ -177,7 +177,7 @@ Test(parts, a_dump_of_them_is_the_same_plan) {
     }
 }
 
-/* Parts are in the block of their whole, and stores say where they store. */
+/* Slices are in the block of their whole value, and stores tell their offsets. */
 Test(parts, are_printed_with_their_whole) {
     static const char source[] =
         "graph g(x: f32[8, 4], w: f32[4, 6]) -> (a: f32[4, 8], b: f32[8, 2]) {\n"
@@ -245,7 +245,7 @@ Test(parts, guards_tell_kernels_apart) {
     arena_free(arena);
 }
 
-/* Stores are as wide as where rows of the part begin allows. */
+/* Vector stores are as wide as the alignment of the slice's rows allows. */
 Test(parts, borders_do_not_make_stores_narrow) {
     static const struct {
         int first;

@@ -1,19 +1,19 @@
-/* Gated pairs as code: two products of one launch, with every engine, dtype and size, for what is
- * kept of them besides the gate. The assembler takes them without a spill to speak of, and what a
- * block reads back it does not read as if nobody wrote it. That results are right is for the tests
- * that run. */
+/* The code of dual GEMMs: two matmuls in one launch, with every engine, dtype and size, and with
+ * different values stored besides the result. The assembler accepts the code almost without spills.
+ * A block that reads its own stores uses no non-coherent loads. Tests that run on a card check
+ * results. */
 #include "lib/compiled.h"
 #include "plan/launch.h"
 
 #include <criterion/criterion.h>
 
-/* Per thread, of what lives over both products. */
+/* Per thread, for values that live across both matmuls. */
 enum { MAX_SPILL_BYTES = 64 };
 
 typedef struct Pair {
     const char *dtype, *m;
     bool row_cache; /* the gate's argument is an output too */
-    bool is_half;   /* both are halves of one product */
+    bool is_half;   /* both matmuls are halves of one matmul */
 } Pair;
 
 static const Pair pairs[] = {
@@ -39,7 +39,7 @@ static const char *source_of(Arena *arena, const Pair *pair) {
                       d, m, right, kept, d, m, body);
 }
 
-/* Loads of memory that the launch writes: not by the way for what never changes. */
+/* Counts loads of memory that the launch writes, which may not be non-coherent. */
 static uint32_t n_loads_of_written(const char *text) {
     return ptx_count(text, "ld.global") - ptx_count(text, "ld.global.nc");
 }

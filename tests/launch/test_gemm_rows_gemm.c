@@ -1,6 +1,6 @@
-/* Gemm-rows-gemm launches: which rows between two products pass tile by tile, what the plan says of
- * them, that the assembler takes the code, and what the rewrite to one pass recognises. That
- * results are right is for the tests that run (soak --shapes, gemm-rows-gemm). */
+/* Gemm-rows-gemm launches: which row kernels between two matmuls join a launch, what its plan is,
+ * that the assembler accepts the code, and which kernels become one pass by rewriting. Tests that
+ * run on a card check results (soak --shapes, gemm-rows-gemm). */
 #include "lib/compile.h"
 #include "lib/ptx.h"
 #include "plan/launch.h"
@@ -37,7 +37,7 @@ static const Rows rows[] = {
     {"bf16", "16386", "64", "64", SCORES, "softmax(s)", false, false, false},
     {"f32", "N", "64", "64", SCORES, "softmax(s)", false, false, false}};
 
-/* `asks`: `fuse must` around the scores and what the rows make of them. */
+/* `asks`: a `fuse must` block around the scores and the row kernels' values. */
 static const char *source_of(Arena *arena, const Rows *r, bool asks) {
     const char *d = r->dtype, *n = r->columns;
     return str_format(arena,
@@ -49,7 +49,7 @@ static const char *source_of(Arena *arena, const Rows *r, bool asks) {
                       asks ? "fuse must {" : "", r->scores, r->rows, asks ? "}" : "");
 }
 
-/* One launch of three kernels, what passes between them in no memory. */
+/* Checks for one launch of three kernels, whose intermediate values are not in global memory. */
 static void check_plan(const Plan *plan, const Rows *r) {
     Launch launch = *plan_launch_of(plan, plan->kernels.n - 3);
     uint32_t n_off_memory = 0;
@@ -95,7 +95,8 @@ Test(relay, rows_between_products_are_in_no_memory, .timeout = 300) {
     }
 }
 
-/* What else the three must be to each other. `must` holds the scores and the rows. */
+/* Cases in which a property of the three kernels prevents the launch. `must`: a block contains the
+ * scores and the rows. */
 static const struct {
     const char *what, *q, *k, *scores, *rows, *result, *columns;
     bool is_relay;
@@ -140,8 +141,8 @@ Test(relay, each_takes_all_and_nothing_else_of_the_one_before, .timeout = 300) {
     }
 }
 
-/* A product of the same tiles that reads the result in place is no phase of the launch: the
- * template has no place for it. */
+/* A matmul with the same tiles that reads the result in the launch's blocks is not a kernel of the
+ * launch, since the template has no place for it. */
 Test(relay, nothing_goes_on_in_its_blocks) {
     static const char source[] =
         "graph a(q: bf16[1024, 64, 64], k: bf16[1024, 64, 64], v: bf16[1024, 64, 64],\n"
@@ -157,8 +158,7 @@ Test(relay, nothing_goes_on_in_its_blocks) {
     compile_free(&compiled);
 }
 
-/* Those whose kernels stand between another's, too. */
-/* What reads the rows may have no reduction at all. */
+/* A map after the row kernel has no reduction, so it is no second matmul. */
 Test(relay, a_map_of_the_rows_is_no_product) {
     static const char source[] = "graph g(x: f16[64, 64], w: f16[64, 64]) -> (y: f16[64, 64]) {\n"
                                  "  kernel a { s = x @ w }\n  kernel b { p = softmax(s) }\n"
@@ -226,7 +226,7 @@ Test(relay, weights_are_taken_as_they_come_where_arithmetic_may_change, .timeout
     }
 }
 
-/* A row's last column is its own or the one before. */
+/* Rows whose last column is the row's own index or the one before. */
 Test(relay, masks_are_read_off_the_comparison) {
     static const struct {
         const char *sees;
@@ -254,7 +254,7 @@ Test(relay, masks_are_read_off_the_comparison) {
     compile_with((DriverHook){.fused = NULL});
 }
 
-/* Of what is in a `fuse never` block nothing passes. */
+/* No value in a `fuse never` block passes within a launch. */
 Test(relay, never_keeps_values_in_memory) {
     Compiled compiled;
     static const char source[] =
@@ -269,7 +269,7 @@ Test(relay, never_keeps_values_in_memory) {
     compile_free(&compiled);
 }
 
-/* What reads rows behind a product may be anything: a map, which reduces nothing, or rows. */
+/* Any kernel may read the rows after a matmul: a map without a reduction, or another row kernel. */
 Test(relay, readers_that_are_no_products_are_left_alone) {
     static const char *const readers[][2] = {{"100, 64", "gather(p, i, axis=0)"},
                                              {"62, 64", "p[2:] + p[1:-1] * p[:-2]"},
@@ -292,9 +292,9 @@ Test(relay, readers_that_are_no_products_are_left_alone) {
     }
 }
 
-/* Blocks with what the rows make and the product of it, which as an operand would be computed in
- * that product's own kernel: they are kept where the launch passes it, else refused for that
- * reason. */
+/* Blocks that contain the rows and the matmul that reads them. As an operand the rows would be
+ * computed in the matmul's own kernel. The block is kept if a launch passes the rows, and otherwise
+ * refused for that reason. */
 static const struct {
     const char *dtype, *outputs, *body;
     bool is_relay;

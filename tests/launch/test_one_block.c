@@ -1,5 +1,5 @@
-/* Small kernels taking turns in one block: which do, what stays on chip, and that the code is what
- * the assembler takes without spills. Results are checked where there is a GPU. */
+/* One-block launches of small kernels: which kernels join, which values stay in shared memory, and
+ * that the assembler accepts the code without spills. Tests on a card check results. */
 #include "lib/compiled.h"
 #include "plan/launch.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
-enum { MOST_SHARED = 99 * 1024 }; /* of a block, on the least of the targets */
+enum { MOST_SHARED = 99 * 1024 }; /* shared memory of a block on the smallest target */
 
 #define MLP(B, D)                                                                             \
     "graph mlp(x: " D "[" B ", 64], w0: " D "[64, 128], b0: " D "[128], w1: " D "[128, 64], " \
@@ -27,49 +27,53 @@ static const Case cases[] = {
     {MLP("8", "f32"), {4}},
     {MLP("1", "bf16"), {4}},
     {MLP("1", "f64"), {4}},
-    /* A launch has as many turns for every size. The softmax goes with its product's tiles. */
+    /* A launch has the same number of kernels for every size. The softmax shares the tiles of its
+     * matmul. */
     {"dim B in 1..64\n" MLP("B", "f32"), {1, 1, 2}},
-    /* Odd extents, and chains that are fewer than threads. */
+    /* Odd extents, and fewer accumulators than threads. */
     {"graph odd(x: f16[1, 5], w: f16[5, 7], v: f16[7, 3]) -> (y: f16[1, 3]) {\n"
      "  y = relu(x @ w) @ v\n}\n",
      {2}},
-    /* Every form, and an output that later turns read from memory. */
+    /* Every form of kernel, and an output that later kernels of the launch read from global
+     * memory. */
     {"graph forms(x: f32[12, 18], w: f32[18, 12]) -> (y: f32[12, 12], t: f32[18, 6]) {\n"
      "  h = x @ w\n  s = softmax(transpose(h, perm=[1, 0]), axis=1)\n  y = s + h\n"
      "  k = max(y, axis=0)\n  t = reshape((x * k[0:1])[:, 0:9], shape=[18, 6])\n}\n",
      {4}},
-    /* A piece without elements is copied last, and read where its guard is off. */
+    /* The operand of a concat without elements is copied last, and read where its guard is
+     * false. */
     {"graph piece(x: f32[3, 9], w: f16[1, 3], e: f16[1, 0]) -> (y: f32[9], z: f16[1, 4]) {\n"
      "  y = sum(x, axis=0)\n  k = concat([w, w, e, w, w], axis=1)\n  z = k[:, 5:9]\n}\n",
      {2}},
-    /* Nothing at all stays on chip between the two. */
+    /* No value in shared memory, since the tensor between the two kernels is empty. */
     {"graph nothing(x: f32[3, 0, 2]) -> (y: f32[0]) {\n"
      "  y = prod(sum(x, axis=2), axis=0)\n}\n",
      {2}},
-    /* Nor is there anything to visit here, but rows without number. */
+    /* Empty tensors of an unknown number of rows. */
     {"dim H in 1..24\ngraph rows(x: bf16[H, H, 0], z: i32[H, H, 0]) -> (y: bf16[H, H, 0], "
      "k: i32[H, H, 0]) {\n  y = softmax(x, axis=2)\n  k = z + 1\n}\n",
      {1, 1}},
-    /* A row of a cluster is no turn. */
+    /* A row that a cluster reduces is no kernel of a one-block launch. */
     {"graph row(x: f32[1, 16400], w: f32[64, 64], u: f32[8, 64]) -> (z: f32[8, 64], q: f32[1]) {\n"
      "  d = softmax(x, axis=1)\n  q = sum(d * d, axis=[1])\n"
      "  z = softmax(relu((u * q) @ w) @ w, axis=1) @ w\n}\n",
      {1, 4}},
-    /* Work for the whole machine parts what is small. */
+    /* A kernel with work for the whole card separates the small kernels around it. */
     {"graph large(x: f32[1, 64], a: f32[64, 64], b: f32[64, 8192], c: f32[8192, 512], "
      "d: f32[512, 16]) -> (y: f32[1, 16]) {\n  y = (((relu(x @ a) @ b) @ c) @ d)\n}\n",
      {1, 1, 1, 1}},
-    /* Rows and a product of theirs. */
+    /* A row kernel and a matmul that reads the rows. */
     {"graph free(x: f32[40, 128], w: f32[128, 96], v: f32[96, 32]) -> (y: f32[40, 32]) {\n"
      "  s = x @ w\n  p = s - max(s, axis=1, keep=true)\n  y = relu(p @ v)\n}\n",
      {1, 2}},
-    /* The source wants a value apart. */
+    /* The source keeps a value in a kernel of its own. */
     {"graph never(x: f32[1, 64], a: f32[64, 64], b: f32[64, 64]) -> (y: f32[1, 64]) {\n"
      "  h = relu(x @ a)\n  fuse never {\n    y = h @ b\n  }\n}\n",
      {1, 1}},
 };
 
-/* Every kernel has as many threads and variants, and nothing but turns touches what is on chip. */
+/* Every kernel of the launch has the same numbers of threads and variants, and no kernel outside of
+ * the launch accesses its values in shared memory. */
 static void check_turns(const Plan *plan, const Launch *launch, const char *source) {
     const Kernel *first = launch_kernel(plan, launch, 0);
     for (uint32_t k = 0; k < launch->n; k++) {
@@ -88,7 +92,7 @@ static void check_turns(const Plan *plan, const Launch *launch, const char *sour
     }
 }
 
-/* Every buffer that is on chip or copied has bytes of its own. */
+/* Every buffer in shared memory, and every copied buffer, has bytes of its own. */
 static void check_places(const Plan *plan, const Launch *launch) {
     uint32_t ends = 0;
     for (uint32_t k = 0; k < launch->n; k++)
@@ -102,7 +106,7 @@ static void check_places(const Plan *plan, const Launch *launch) {
             cr_expect(place.offset_bytes % 16 == 0 && place.offset_bytes + bytes <= all);
             cr_expect_leq(place.offset_bytes + SMEM_ACCESS_BYTES, all);
             cr_expect_eq(all, launch_kernel(plan, launch, 0)->variants[0].kept_shared_bytes);
-            if (place.offset_bytes < ends) continue; /* met before */
+            if (place.offset_bytes < ends) continue; /* checked before */
             cr_expect(place.offset_bytes - ends < 16);
             ends = place.offset_bytes + (uint32_t)bytes;
         }
@@ -131,7 +135,8 @@ Test(turn, small_kernels_share_a_block) {
     }
 }
 
-/* Values between turns are no temps, their edges are fused, and the weights are read once. */
+/* Values between kernels of the launch are no temporaries, their edges are fused, and the weights
+ * are read once. */
 Test(turn, what_passes_is_in_no_memory) {
     Compiled c = compiled_new(MLP("1", "f32"), TARGET_SM_90A);
     const Plan *plan = c.plan;
@@ -150,7 +155,7 @@ Test(turn, what_passes_is_in_no_memory) {
     compile_free(&c);
 }
 
-/* Whether whatever no turn writes is copied. */
+/* Whether the launch copies every buffer that none of its kernels writes. */
 static bool copies_all(const Plan *plan, const Launch *launch) {
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
@@ -170,8 +175,8 @@ static bool holds_nothing(const Plan *plan) {
     return true;
 }
 
-/* One function of few barriers: everything is copied asynchronously before the first, and nothing
- * that a turn writes is taken for constant. */
+/* One function with few barriers: all copies are asynchronous and before the first barrier, and no
+ * load treats a value that a kernel of the launch writes as constant. */
 Test(turn, code_copies_first_and_fits) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
         Compiled c = compiled_new(cases[i / 2].source, targets[i % 2]);
@@ -197,7 +202,7 @@ Test(turn, code_copies_first_and_fits) {
     }
 }
 
-/* The same kernels, wired otherwise, are another function. */
+/* The same kernels with other buffers between them are another function. */
 Test(turn, wiring_makes_a_function) {
     static const char tail[] = "(x: f32[1, 40], a: f32[40, 40], b: f32[40, 40]) -> (y: f32[1, 40])"
                                " {\n  h = exp(x @ a)\n  g = exp(h @ b)\n  y = softmax(";
@@ -219,7 +224,7 @@ Test(turn, wiring_makes_a_function) {
     compile_free(&c);
 }
 
-/* So are those that copy more of an input than they read of it. */
+/* Kernels that copy more of an input than they read of it are another function too. */
 Test(turn, copies_make_a_function) {
     static const char tail[] = ", 64], w: f32[64, 64]) -> (z: f32[8, 64]) {\n"
                                "  z = softmax(relu(x[0:8] @ w), axis=1) @ w\n}\n";
@@ -237,8 +242,8 @@ Test(turn, copies_make_a_function) {
     compile_free(&c);
 }
 
-/* Of rows that would rather take turns with a product of theirs, where the source wants them in the
- * blocks of the product that they are made of. */
+/* A row kernel that would be cheapest in a one-block launch with the matmul that reads it, while
+ * the source wants it in the blocks of the matmul that it reads. */
 Test(turn, no_block_of_the_source_is_taken_apart) {
     static const char source[] =
         "graph must(x: f32[40, 128], w: f32[128, 96], v: f32[96, 32]) -> (y: f32[40, 32]) {\n"

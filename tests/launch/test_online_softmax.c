@@ -154,7 +154,7 @@ static void shut(Bench *b) {
     arena_free(b->arena);
 }
 
-/* Softmax and product in double, without a word from the code under test. */
+/* Softmax and matmul in double precision, without the code under test. */
 static double direct(const Bench *b, const double *x, const double *v, int64_t column) {
     double greatest = -INFINITY, total = 0, sum = 0;
     bool is_two = b->c.rewrite.power == PRIM_EXP2;

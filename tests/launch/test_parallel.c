@@ -1,4 +1,5 @@
-/* Kernels that are the same but for their buffers start together, unless one waits for another. */
+/* Parallel launches: kernels that differ only in their buffers start together, unless one waits for
+ * another. */
 #include "launch/dedup.h"
 #include "launch/compose.h"
 #include "lib/plans.h"
@@ -27,7 +28,7 @@ static Plan *joined(Arena *arena, const char *source) {
 
 typedef struct Case {
     const char *source;
-    uint32_t parts[4]; /* of each launch, in order; 0 ends */
+    uint32_t parts[4]; /* kernels of each launch, in order; 0 ends the list */
 } Case;
 
 static const Case cases[] = {
@@ -36,14 +37,14 @@ static const Case cases[] = {
      " -> (p: bf16[B, 64], q: bf16[B, 64], r: bf16[B, 64]) {\n"
      "  p = x @ a\n  q = x @ b\n  r = x @ c\n}\n",
      {3}},
-    /* The second of the chain waits for the first. */
+    /* The second matmul waits for the first. */
     {"graph g(x: bf16[64, 64], a: bf16[64, 64]) -> (y: bf16[64, 64]) {\n  y = (x @ a) @ a\n}\n",
      {1, 1}},
-    /* Another kernel stands between those that join. */
+    /* Another kernel is between two that join. */
     {"graph g(x: f32[64, 32], y: f32[64, 32]) -> (p: f32[64], q: f32[32], r: f32[64]) {\n"
      "  p = max(x, axis=1)\n  q = max(x, axis=0)\n  r = max(y, axis=1)\n}\n",
      {2, 1}},
-    /* Two chains: their first halves join, and so do their second halves. */
+    /* Two chains of matmuls: the first matmuls join, and so do the second. */
     {"graph g(x: bf16[64, 64], y: bf16[64, 64], a: bf16[64, 64])"
      " -> (p: bf16[64, 64], q: bf16[64, 64]) {\n"
      "  p = (x @ a) @ a\n  q = (y @ a) @ a\n}\n",
@@ -72,7 +73,7 @@ Test(launch, equal_kernels_start_together) {
     }
 }
 
-/* A store may be of any stage or after them; it is none of what is only read. */
+/* A store may be in a stage or after all stages; a buffer that is stored is not only read. */
 Test(launch, what_kernels_take_and_store_to) {
     enum { N_STORES = 2 };
     Arena *arena = arena_new(NULL);
@@ -101,7 +102,7 @@ Test(launch, what_kernels_take_and_store_to) {
     arena_free(arena);
 }
 
-/* Temps of parts that run at the same time lie apart, whatever their kernels' order was. */
+/* Temporaries of kernels that run at the same time do not overlap, in any order of the kernels. */
 Test(launch, parts_do_not_share_memory) {
     Arena *arena = arena_new(NULL);
     Plan *plan = joined(arena, cases[3].source);
@@ -115,7 +116,7 @@ Test(launch, parts_do_not_share_memory) {
     arena_free(arena);
 }
 
-/* A function for three parts is not one for two. */
+/* A function for three kernels is not one for two. */
 Test(launch, functions_are_shared_by_number_of_parts) {
     Arena *arena = arena_new(NULL);
     Plan *plan = joined(arena, "graph g(x: f32[64, 32], y: f32[64, 32], z: f32[64, 32])"
@@ -131,7 +132,7 @@ Test(launch, functions_are_shared_by_number_of_parts) {
     arena_free(arena);
 }
 
-/* A part's blocks begin at a multiple of a cluster: its grid is one. */
+/* The blocks of each kernel begin at a multiple of a cluster, because its grid is one. */
 Test(launch, clusters_do_not_lie_across_parts) {
     static const char *const sources[2] = {
         "graph g(x: f32[4096], a: f32[4096, 96], b: f32[4096, 96]) -> (p: f32[96], q: f32[96]) {\n"
@@ -155,8 +156,8 @@ Test(launch, clusters_do_not_lie_across_parts) {
     }
 }
 
-/* Parts have maps of their own, as many as a launch may. Tiles fill the machine with all parts'
- * together. */
+/* Each kernel has its own tensor maps, up to the limit of a launch. Tiles are chosen so that all
+ * kernels together fill the card. */
 Test(launch, parts_have_their_maps) {
     static const char names[] = "abcdefghi";
     for (uint32_t n_parts = 1; n_parts <= 9; n_parts++) {
@@ -181,8 +182,8 @@ Test(launch, parts_have_their_maps) {
         cr_assert_eq(launch_maps(plan, &launch, v, maps), 2 * launch.n);
         for (uint32_t i = 0; i < 2 * launch.n; i++)
             cr_expect(maps[i].kernel == i / 2 && maps[i].map == i % 2);
-        const Variant *least =
-            launch_kernel(plan, &launch, 0)->variants; /* of 64 x 64: 64 tiles of a part's rows */
+        const Variant *least = launch_kernel(plan, &launch, 0)->variants; /* of 64 x 64: 64 tiles of
+                                                                           * one kernel's rows */
         while (least->sched.gemm.tile_m * least->sched.gemm.tile_n != 64 * 64) least++;
         int64_t rows = 512, blocks;
         cr_assert(dim_eval(plan->graph->dims, least->price.blocks, &rows, &blocks));
@@ -201,7 +202,7 @@ typedef struct Count {
     uint32_t n_launches;
 } Count;
 
-/* As the driver links them, for the copy engine's tiles. */
+/* Compiles and links launches as the driver does, for tiles of the copy engine. */
 Test(launch, counts_with_wgmma) {
     static const Count counts[] = {
         {"dsl/examples/transformer.g", 9},
@@ -226,7 +227,7 @@ Test(launch, counts_with_wgmma) {
         {"graph g(x: f16[512, 96], a: f16[320, 96], b: f16[320, 96]) -> (y: f16[512, 320]) {\n"
          "  y = silu(x @ transpose(a, perm=[1, 0])) * (x @ transpose(b, perm=[1, 0]))\n}\n",
          1},
-        /* Right operands that do not lie alike, and another left one. */
+        /* Right operands with different layouts, and another left operand. */
         {"graph g(x: f16[512, 96], a: f16[320, 96], b: f16[96, 320]) -> (y: f16[512, 320]) {\n"
          "  y = silu(x @ transpose(a, perm=[1, 0])) * (x @ b)\n}\n",
          2},
@@ -252,8 +253,8 @@ Test(launch, counts_with_wgmma) {
     }
 }
 
-/* A gated pair by wgmma: both multiply at once, with tiles of half the columns, and nothing lies on
- * chip but where other variants pass it. */
+/* A dual GEMM by wgmma: both matmuls run at the same time, with tiles of half the columns. Values
+ * are in shared memory only where other variants pass them there. */
 Test(launch, gated_pairs_multiply_at_once) {
     static const char *const sources[2] = {
         "dim B in 1..4096\n"
@@ -293,8 +294,8 @@ Test(launch, gated_pairs_multiply_at_once) {
     }
 }
 
-/* A gated pair in one launch: deep stages give way to the gate, which lies behind them, and both
- * kernels use the same bytes for theirs. */
+/* A dual GEMM in one launch: the copy pipeline has fewer stages, to leave room for the gate behind
+ * it, and both kernels use the same bytes for their stages. */
 Test(launch, deep_stages_leave_room_on_chip) {
     Arena *arena = arena_new(NULL);
     Module *module =
@@ -325,8 +326,8 @@ Test(launch, deep_stages_leave_room_on_chip) {
     arena_free(arena);
 }
 
-/* Gated pairs of every engine and size are one launch, whether what comes before the gate is kept
- * or not. What is kept, or has no room on chip, goes through memory. */
+/* Dual GEMMs of every engine and size are one launch, whether the argument of the gate is an output
+ * or not. An output, or a value without room in shared memory, goes through global memory. */
 Test(launch, gated_pairs_are_one_launch) {
     static const char *const dtypes[] = {"f32", "f64", "f16", "bf16"};
     static const char *const rows[] = {"1", "16", "512", "4096", "B"};

@@ -1,7 +1,7 @@
-/* Rows in the blocks, or on a CPU the units, of the product that they are made of: which do, of how
- * many columns and by which engine, and that the assembler takes the code without a spill. That
- * results are right is for the tests that run (soak --shapes, phase-rows, phase-wide and
- * phase-wgmma). */
+/* Row kernels in the blocks (on a CPU: the units of work) of the matmul whose result they reduce:
+ * which join, for how many columns and which engines, and that the assembler accepts the code
+ * without a spill. Tests that run on a card check results (soak --shapes, phase-rows, phase-wide
+ * and phase-wgmma). */
 #include "lib/compiled.h"
 #include "plan/launch.h"
 
@@ -9,7 +9,7 @@
 
 typedef struct Rows {
     const char *dtype, *columns, *precision, *body;
-    bool is_kept; /* `fuse must` is obeyed */
+    bool is_kept; /* the plan keeps `fuse must` */
 } Rows;
 
 #define SOFTMAX "y = softmax(h, axis=1)"
@@ -36,7 +36,8 @@ static const char *source_of(Arena *arena, const Rows *r) {
                       d, d, n, d, n, d, n, d, n, r->precision, r->body);
 }
 
-/* One launch, of which every variant has whole rows and the last takes anything. */
+/* Checks for one launch, whose variants all have whole rows and whose last variant takes any
+ * sizes. */
 static void check_launch(const Plan *plan, const Rows *r, const Target *target) {
     uint32_t first = plan->kernels.n - 2; /* a copy of an operand may come before */
     Launch launch = *plan_launch_of(plan, first);
@@ -56,7 +57,7 @@ static void check_launch(const Plan *plan, const Rows *r, const Target *target) 
     }
     const Variant *last = &product->variants[product->n_variants - 1];
     cr_expect(!predicate_asks_extents(&last->predicate) && !last->n_maps);
-    /* The rhs of tf32 lies across, as wgmma cannot take it. */
+    /* The right operand of tf32 is transposed, since wgmma cannot read it otherwise. */
     bool is_half = strcmp(r->dtype, "bf16") == 0 || strcmp(r->dtype, "f16") == 0;
     cr_expect_eq(has_wgmma, target->has_wgmma && is_half, "%s[%s]", r->dtype, r->columns);
 }

@@ -202,7 +202,8 @@ Test(condition, has_a_dim_that_is_one_where_it_holds) {
     arena_free(w.arena);
 }
 
-/* Of a choice exactly one version has a factor of 1, the version that a run takes. */
+/* In every run exactly one version of a choice has a factor of 1: the version that the run
+ * takes. */
 Test(choice, takes_the_version_whose_factor_is_one) {
     World w = world_new();
     Condition c = {.n_unless = 0};

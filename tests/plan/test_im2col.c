@@ -83,7 +83,7 @@ Test(im2col, windows_are_fetched_from_the_image, .timeout = 120) {
     }
 }
 
-/* What follows the product may take the images apart. */
+/* Ops after the matmul may split its rows into images again. */
 Test(im2col, what_follows_may_go_over_other_axes) {
     Compiled c =
         compiled_new("dim B in 1..64\n"

@@ -65,7 +65,7 @@ static const char *const bodies[] = {
 
 /* What is predicted to be slower at some extents; why is in docs/design/cost-model.md. */
 static const struct {
-    const char *part; /* of the body */
+    const char *part; /* text in the body */
     TargetId target;
     double loss;
 } known[] = {

@@ -164,8 +164,8 @@ Test(choose, no_plan_is_slower_than_its_ops) {
             expect_no_loss(sources[i], targets[t]);
 }
 
-/* Pieces, of which one in a `fuse never` block keeps the concat from being stored in pieces, are
- * computed each in a kernel of its own, which is whole, and no lane computes them all. */
+/* A concat whose operand in a `fuse never` block prevents a concat in place. Each operand has a
+ * kernel of its own, which is whole, and no lane computes all operands. */
 Test(choose, what_a_never_block_keeps_from_its_place_is_joined_alone) {
     static const char source[] =
         "dim T in 1..4096\n"
@@ -220,7 +220,7 @@ static const struct {
     /* one pass over columns that stores: it is split all the same, in a block of the source too */
     {"dim B in 1..65536\ngraph g(x: f16[B, 512]) -> (s: f16[512], y: f16[B, 512])",
      "s = sum(x, axis=0); y = gelu(x)", TARGET_SM_80, 2, 2},
-    /* pieces of a concat by kernels of their own: joined, all are computed for each lane */
+    /* operands of a concat in kernels of their own; in one kernel each lane would compute all */
     {"dim B in 1..65536\ngraph g(x: f32[B, 64], z: f32[B, 32]) -> (y: f32[B, 96])",
      "y = concat([exp(x), gelu(z)], axis=1)", TARGET_CPU, 2, 1},
     /* a matmul and anything elementwise, of whatever extents */
@@ -248,7 +248,7 @@ static const struct {
      TARGET_CPU, 1, 1},
     {"dim B in 1..65536\ngraph g(x: f32[B, 2]) -> (y: f32[B, 2])", "y = log_softmax(x)", TARGET_CPU,
      6, 1},
-    /* rows across memory on a CPU: a map of short runs turns them */
+    /* rows that are columns in memory, on a CPU: a map of short rows transposes them */
     {"dim M in 1..8192\ndim N in 1..8192\ngraph g(t: f32[N, M]) -> (y: f32[M, N])",
      "y = softmax(transpose(t))", TARGET_CPU, 2, 1},
     {"dim M in 1..8192\ndim N in 1..8192\ngraph g(t: f32[N, M], x: f32[M, N]) -> (y: f32[M, N])",
@@ -332,8 +332,8 @@ Test(choose, the_rule) {
                      cases[i].is_better, "case %zu", i);
 }
 
-/* Matmuls of R rows whose operands are computed, one for each of several products or both of one: E
- * is another dtype. */
+/* Matmuls of R rows with computed operands: one operand for several matmuls, or both operands of
+ * one matmul. E is another dtype. */
 static const char *const computed[] = {
     "x: D[R, K], w: D[K, N] -> { y = x @ (w * 2.0) }",
     "x: D[R, K], w: D[N, K] -> { y = x @ transpose(w * 2.0, perm=[1, 0]) }",
@@ -464,8 +464,8 @@ Test(choose, layers_start_few_launches) {
     arena_free(arena);
 }
 
-/* Turns are taken where launches of their own, or of parts with whatever is around them, are no
- * cheaper, but for what prices cannot tell. */
+/* One-block launches are chosen where separate launches of their kernels, joined with any
+ * neighbours, are not cheaper, except by differences that prices cannot show. */
 Test(choose, turns_do_not_keep_parts_apart) {
     for (uint64_t seed = 1; seed <= 60; seed++) {
         Arena *arena = arena_new(NULL);

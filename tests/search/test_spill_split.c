@@ -1,5 +1,6 @@
-/* Kernels that need more registers than there are: the least cuts behind it, where they are cut,
- * what that is predicted to gain, and what the assembler says of whole and parts. */
+/* Kernels that need more registers than a thread has: the minimum cuts that split them, where they
+ * are split, the predicted gain, and the assembler's spills of the whole kernel and of its
+ * halves. */
 #include "lib/compiled.h"
 #include "lib/plans.h"
 #include "random/random_data.h"
@@ -10,7 +11,7 @@
 
 enum { FLOW_NODES = 7 };
 
-/* The least capacity over all ways to part the nodes. */
+/* The least capacity over all ways to split the nodes. */
 static uint64_t least_by_trying(uint64_t capacity[FLOW_NODES][FLOW_NODES]) {
     uint64_t least = UINT64_MAX;
     for (uint32_t side = 1; side < 1u << FLOW_NODES; side += 2) { /* 0 is the source */
@@ -128,7 +129,8 @@ Test(cut, what_would_spill_is_cut_where_that_is_cheaper) {
     }
 }
 
-/* The waist is the only value that has to be handed on: all others are made again. */
+/* The value at the waist is the only one that the second kernel loads; it computes all others
+ * again. */
 Test(cut, a_narrow_place_is_found) {
     Arena *arena = arena_new(NULL);
     PricedPlan cut = price(arena, compared(arena, 300, "f32", false));
@@ -206,7 +208,7 @@ static const char *tree(Arena *arena, int live) {
     return text_str(&text);
 }
 
-/* Each part of the tree leaves one value, and few wait beside it. */
+/* Each subtree leaves one value, and few values wait beside it. */
 Test(cut, what_is_too_large_is_taken_apart_in_narrow_places) {
     for (int live = 256; live <= 2048; live *= 2) {
         Arena *arena = arena_new(NULL);
