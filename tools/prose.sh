@@ -4,9 +4,10 @@
 #
 # Of every page: the mean sentence has at most 20 words, none has more than 40. ARCHITECTURE.md has at
 # most 2,500 words, a page of docs/design at most 900. No page and no comment of compiler/ and runtime/
-# uses a word that docs/GLOSSARY.md lists under "Words to avoid". Every term that the glossary explains is used outside it, and every term that
-# a page of docs/design sets in italics is in it. Tables, code, headings and the targets of links are
-# not prose; docs/results is a notebook and not checked.
+# (.def files too, but not their strings) uses a word that docs/GLOSSARY.md lists under "Words to
+# avoid". Every term that the glossary explains is used outside the glossary, and every term that a
+# page of docs/design sets in italics is in the glossary. Tables, code, headings and the targets of
+# links are not prose; docs/results is a notebook and not checked.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
@@ -88,7 +89,7 @@ check_avoided() {
 $found"
 }
 
-# The comments of C files, one a line: `FILE:LINE: COMMENT`.
+# The comments of C and .def files, one a line: `FILE:LINE: COMMENT`.
 comments() {
     awk '
         FNR == 1 { inside = 0 }

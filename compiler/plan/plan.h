@@ -155,7 +155,7 @@ DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer);
 /* Memory traffic of a kernel in bytes, as a dim: reads plus writes, each buffer counted once. */
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
-/* The node whose value, or a piece of it, the store writes. */
+/* The node whose value the store writes, or the concat of which it writes an operand. */
 NodeId store_holds(const Plan *plan, const Store *store);
 uint32_t plan_n_buffers(const Plan *plan, BufferKind kind);
 /* Appends the buffer as the last of its kind. Returns its index in the plan. */

@@ -8,7 +8,7 @@ typedef struct Checker {
     const Plan *plan;
     Arena *arena;
     uint32_t *written_by; /* per buffer: 1 + kernel of the last store; 0: not complete yet */
-    bool **has_piece;     /* per buffer that is stored in pieces: per piece */
+    bool **has_piece;     /* per buffer that holds a concat in place: per operand */
     const char *fault;
 } Checker;
 
@@ -36,7 +36,8 @@ static void check_loads(Checker *c, const Kernel *kernel, uint32_t k) {
     }
 }
 
-/* Pieces of a concat do not overlap, so storing each piece once stores all of it once. */
+/* Operands of a concat do not overlap, so storing each operand once stores the whole concat
+ * once. */
 static bool check_piece(Checker *c, const Kernel *kernel, const Store *store) {
     const Node *whole = graph_node(c->plan->graph, c->plan->buffers.data[store->buffer].node);
     bool **has = &c->has_piece[store->buffer];

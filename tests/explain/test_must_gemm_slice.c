@@ -26,7 +26,7 @@ static Module *parse_with(Arena *arena, const char *source, Window window) {
     return module;
 }
 
-/* Whether the window has edges, all of them fused. */
+/* Whether the slice has edges, all of them fused. */
 static bool is_fused(const Plan *plan, Window window) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->edges.n; i++) {
@@ -61,7 +61,7 @@ static bool is_kept(const char *source, Window window, TargetId target, uint64_t
     return is_kept;
 }
 
-/* Of one graph; returns how many windows were tried. */
+/* Checks one graph, and returns how many slices were tried. */
 static uint32_t try_graph(uint64_t seed, TargetId target) {
     Arena *arena = arena_new(NULL);
     RandomGraphOptions options = random_graph_defaults();

@@ -241,8 +241,8 @@ Test(sums, of_the_examples, .timeout = 240) {
     arena_free(arena);
 }
 
-/* Products whose operands have copies where their rows lie badly: the floor is every input and
- * every output once, whether they are copied or not, by the expression as by the number. */
+/* Matmuls whose operands are copied if their rows are badly aligned. The floor counts every input
+ * and every output once, copied or not, in the expression and in the number. */
 typedef struct Product {
     const char *inputs, *body;
 } Product;
