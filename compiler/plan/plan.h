@@ -150,8 +150,8 @@ uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
 Shape buffer_layout(const Buffer *buffer);
 /* Bytes of a buffer as a dim, gaps between rows included. */
 DimId buffer_bytes(DimTab *dims, const Buffer *buffer);
-/* Bytes of an argument that the kernel may access: all bytes, or less if it gathers rows, reads a
- * part that is smaller at any size, or stores pieces. */
+/* Bytes of an argument that the kernel may access: all bytes, or fewer if the kernel gathers rows,
+ * reads a part that is smaller at any size, or stores operands of a concat. */
 DimId kernel_buffer_bytes(const Plan *plan, const Kernel *kernel, uint32_t buffer);
 /* Memory traffic of a kernel in bytes, as a dim: reads plus writes, each buffer counted once. */
 DimId kernel_bytes(const Plan *plan, const Kernel *kernel);
@@ -185,10 +185,10 @@ NodeId plan_laid_out(const Plan *plan, const Kernel *layout);
 DimId plan_prepared_bytes(const Plan *plan);
 
 /* Checks the plan: every kernel reads only bound buffers and buffers written before; everything is
- * written once (a concat possibly in pieces; again by the alternative of a choice) and in its
- * dtype; stages hold every slot once; init kernels come first, read only params and results of init
- * kernels, need only dims that params fix, and are the only ones to write prepared buffers. Returns
- * NULL or a description of the violation. */
+ * written once (a concat possibly operand by operand; again by the alternative of a choice) and in
+ * its dtype; stages hold every slot once; init kernels come first, read only params and results of
+ * init kernels, need only dims that params fix, and are the only ones to write prepared buffers.
+ * Returns NULL or a description of the violation. */
 const char *plan_verify(const Plan *plan, Arena *arena);
 /* Checks a placed plan: two temporaries in one place never live at the same time, unless one is
  * stored in place of the other and each of its elements depends on the same element of the other
