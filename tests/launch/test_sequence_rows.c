@@ -1,7 +1,7 @@
 /* Row kernels in the blocks (on a CPU: the units of work) of the matmul whose result they reduce:
  * which join, for how many columns and which engines, and that the assembler accepts the code
- * without a spill. Tests that run on a card check results (soak --shapes, phase-rows, phase-wide
- * and phase-wgmma). */
+ * without a spill. Tests that run on a card check results (soak --shapes, sequence-rows,
+ * sequence-wide and sequence-wgmma). */
 #include "lib/compiled.h"
 #include "plan/launch.h"
 

@@ -109,9 +109,9 @@ static const struct {
     {"stored_beyond", "tiled", "written outside outputs and workspace"},
     {"left_unwritten", "map", "got nan"},
     {"left_unwritten", "column", "fused differs from unfused"},
-    {"unsteady", "piece", "run once more, at the same place: output"},
+    {"unsteady", "concat-in-place", "run once more, at the same place: output"},
     {"wrong_layout", "panels", "fused differs from unfused"},
-    {"shifted_piece", "piece", "fused differs from unfused"},
+    {"shifted_piece", "concat-in-place", "fused differs from unfused"},
     {"wrong_accumulate", "column-segments", "fused differs from unfused"},
     {"swapped_operands", "row", "fused differs from unfused"},
 };

@@ -14,7 +14,7 @@ enum {
 };
 
 typedef enum {
-#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, doc) LOWERING_##sym,
+#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, seed, doc) LOWERING_##sym,
 #include "lowerings.def"
     LOWERING_COUNT
 } LoweringId;
@@ -22,6 +22,7 @@ typedef enum {
 typedef struct LoweringInfo {
     const char *name, *doc;
     unsigned dtypes; /* that programs are drawn with */
+    uint64_t seed;   /* of the drawn programs */
 } LoweringInfo;
 const LoweringInfo *lowering_info(LoweringId id);
 /* LOWERING_COUNT when there is none of this name. */

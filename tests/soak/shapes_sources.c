@@ -150,7 +150,7 @@ static Value matrix_input(Maker *m, const Product *p, Axes axes) {
     return input(m, m->dtype, axes);
 }
 
-static Value factor(Maker *m, const Product *p, Axes axes, bool is_turned) {
+static Value matrix_operand(Maker *m, const Product *p, Axes axes, bool is_turned) {
     Axes there = axes;
     uint32_t last = axes.n - 1;
     if (is_turned) there.of[last] = axes.of[last - 1], there.of[last - 1] = axes.of[last];
@@ -161,14 +161,14 @@ static Value factor(Maker *m, const Product *p, Axes axes, bool is_turned) {
                 axes.n == 2 ? "[1, 0]" : "[0, 2, 1]");
 }
 
-static Value left_factor(Maker *m, const Product *p) {
+static Value left_operand(Maker *m, const Product *p) {
     bool is_turned = !p->is_tf32 && rng_chance(&m->rng, 25);
-    return factor(m, p, matrix(p, p->m, p->k, true), is_turned);
+    return matrix_operand(m, p, matrix(p, p->m, p->k, true), is_turned);
 }
 
-static Value right_factor(Maker *m, const Product *p) {
+static Value right_operand(Maker *m, const Product *p) {
     bool is_turned = p->is_tf32 || rng_chance(&m->rng, 40);
-    return factor(m, p, matrix(p, p->k, p->n, rng_chance(&m->rng, 60)), is_turned);
+    return matrix_operand(m, p, matrix(p, p->k, p->n, rng_chance(&m->rng, 60)), is_turned);
 }
 
 static Value times(Maker *m, const Product *p, Value a, Value b) {
@@ -177,8 +177,8 @@ static Value times(Maker *m, const Product *p, Value a, Value b) {
 }
 
 static Value product(Maker *m, const Product *p) {
-    Value a = left_factor(m, p);
-    return times(m, p, a, right_factor(m, p));
+    Value a = left_operand(m, p);
+    return times(m, p, a, right_operand(m, p));
 }
 
 static const char *product_alone(Maker *m, const Product *p) {
@@ -232,7 +232,7 @@ static const char *eights(Maker *m, int lo, int hi) {
 }
 
 /* Where extents are known, tiles have any width that the price likes. */
-static const char *make_wgmma_pair(Maker *m) {
+static const char *make_dual_gemm(Maker *m) {
     Product p = {NULL, "M", "N", "K", true, false};
     if (rng_chance(&m->rng, 50)) {
         p.m = number(m, 300, 1500), p.n = eights(m, 50, 280), p.k = eights(m, 2, 16);
@@ -269,31 +269,31 @@ static const char *make_wgmma_store(Maker *m) {
 }
 
 /* One row times a matrix, or a matrix times one column. */
-static const char *vector_product(Maker *m, bool is_row, bool is_turned) {
+static const char *gemv_product(Maker *m, bool is_row, bool is_turned) {
     Product p = {NULL, is_row ? "1" : "N", is_row ? "N" : "1", "K", false, false};
     dim(m, "N", 1, 4096, rng_chance(&m->rng, 30) ? 8 : 1);
     dim(m, "K", 1, 8192, rng_chance(&m->rng, 30) ? 8 : 1);
-    Value a = factor(m, &p, AXES(p.m, p.k), !is_row && is_turned);
-    finish(m, times(m, &p, a, factor(m, &p, AXES(p.k, p.n), is_row && is_turned)));
+    Value a = matrix_operand(m, &p, AXES(p.m, p.k), !is_row && is_turned);
+    finish(m, times(m, &p, a, matrix_operand(m, &p, AXES(p.k, p.n), is_row && is_turned)));
     return source(m);
 }
 
-static const char *make_vector_k(Maker *m) {
+static const char *make_gemv_k(Maker *m) {
     bool is_row = rng_chance(&m->rng, 50);
-    return vector_product(m, is_row, is_row);
+    return gemv_product(m, is_row, is_row);
 }
 
-static const char *make_vector_n(Maker *m) {
+static const char *make_gemv_n(Maker *m) {
     bool is_row = rng_chance(&m->rng, 50);
-    return vector_product(m, is_row, !is_row);
+    return gemv_product(m, is_row, !is_row);
 }
 
-static const char *make_vector_cluster(Maker *m) {
-    return make_vector_n(m);
+static const char *make_gemv_cluster(Maker *m) {
+    return make_gemv_n(m);
 }
 
 /* Few outputs of a long k; of a batch, or of a number of rows that runs know. */
-static const char *make_product_segments(Maker *m) {
+static const char *make_split_k(Maker *m) {
     Product p = {.m = number(m, 2, 24), .n = number(m, 1, 24), .is_tf32 = rng_chance(&m->rng, 30)};
     p.k = rng_chance(&m->rng, 70) ? eights(m, 600, 1500) : number(m, 5000, 12000);
     if (rng_chance(&m->rng, 20)) p.batch = number(m, 2, 3);
@@ -313,7 +313,7 @@ static const char *tiny_product(Maker *m) {
     return product_alone(m, &p);
 }
 
-static const char *make_plain(Maker *m) {
+static const char *make_naive(Maker *m) {
     if (rng_chance(&m->rng, 60)) return tiny_product(m);
     Product p = {maybe_batch(m, 8), "M", "N", "1", false, false};
     dim(m, "M", 1, 2048, 1), dim(m, "N", 1, 2048, 1);
@@ -321,7 +321,7 @@ static const char *make_plain(Maker *m) {
 }
 
 /* Products of one input by several matrices of one shape. */
-static const char *make_part(Maker *m) {
+static const char *make_parallel(Maker *m) {
     const char *n = number(m, 1, 200);
     Product p = {NULL, "M", n, "K", true, false};
     dim(m, "M", 1, 700, 1), dim(m, "K", 1, 1024, rng_chance(&m->rng, 40) ? 8 : 1);
@@ -344,7 +344,7 @@ static void mixed_products(Maker *m, const char *k, uint32_t n_parts, int most, 
 }
 
 /* Products, elements or rows: each launch is of one kind. */
-static const char *make_part_mixed(Maker *m) {
+static const char *make_parallel_mixed(Maker *m) {
     uint32_t kind = rng_below(&m->rng, 3), n_parts = 2 + rng_below(&m->rng, 2);
     dim(m, "M", 1, 700, 1), dim(m, "K", 1, 1024, rng_chance(&m->rng, 40) ? 8 : 1);
     if (kind == 0) mixed_products(m, "K", n_parts, 300, 1);
@@ -355,14 +355,14 @@ static const char *make_part_mixed(Maker *m) {
     return source(m);
 }
 
-static const char *make_wgmma_part(Maker *m) {
+static const char *make_wgmma_parallel(Maker *m) {
     dim(m, "M", 33, 4096, 1), dim(m, "K", 16, 512, rng_chance(&m->rng, 80) ? 8 : 1);
     mixed_products(m, "K", 2 + rng_below(&m->rng, 2), 1024, 8);
     return source(m);
 }
 
 /* A few waves of tiles, each with many steps of a known k. */
-static const char *make_wgmma_part_store(Maker *m) {
+static const char *make_wgmma_parallel_store(Maker *m) {
     dim(m, "M", 33, 4096, 1);
     mixed_products(m, eights(m, 60, 120), 2 + rng_below(&m->rng, 2), 400, 8);
     return source(m);
@@ -380,12 +380,12 @@ static const char *row_of_tile(Maker *m, int multiple) {
 static void finish_rows(Maker *m, const Product *p, Value rows) {
     bool is_matrix = rows.axes.n == 2 && is_float(rows.dtype) && rng_chance(&m->rng, 50);
     Product next = {NULL, p->m, number(m, 2, 64), p->n, true, p->is_tf32};
-    finish(m, is_matrix ? times(m, &next, rows, right_factor(m, &next)) : rows);
+    finish(m, is_matrix ? times(m, &next, rows, right_operand(m, &next)) : rows);
 }
 
 /* One or two outputs, made of whole rows of a product in the kernel of the product. */
 static const char *rows_in_tiles(Maker *m, const Product *p) {
-    Value a = left_factor(m, p), b = right_factor(m, p);
+    Value a = left_operand(m, p), b = right_operand(m, p);
     text_puts(&m->body, "  fuse must {\n");
     Value h = times(m, p, a, b);
     if (rng_chance(&m->rng, 50)) h = binary(m, h);
@@ -398,7 +398,7 @@ static const char *rows_in_tiles(Maker *m, const Product *p) {
 
 /* Whole rows of a product in one tile, and what is made of them: where the price says so, or must.
  */
-static const char *make_phase_rows(Maker *m) {
+static const char *make_sequence_rows(Maker *m) {
     const char *n = number(m, 2, 64);
     Product p = {NULL, "M", n, "K", rng_chance(&m->rng, 50), false};
     dim(m, "M", 1, 2048, 1), dim(m, "K", 1, 1024, 1);
@@ -408,14 +408,14 @@ static const char *make_phase_rows(Maker *m) {
     return source(m);
 }
 
-static const char *make_phase_wide(Maker *m) {
+static const char *make_sequence_wide(Maker *m) {
     dim(m, "M", 1, 1000, 1), dim(m, "K", 1, 700, 1);
     Product p = {
         NULL, "M", row_of_tile(m, 1), "K", rng_chance(&m->rng, 50), rng_chance(&m->rng, 50)};
     return rows_in_tiles(m, &p);
 }
 
-static const char *make_phase_wgmma(Maker *m) {
+static const char *make_sequence_wgmma(Maker *m) {
     int multiple = rng_chance(&m->rng, 70) ? 8 : 1;
     dim(m, "M", 33, 20000, 1), dim(m, "K", 16, 700, multiple);
     Product p = {NULL, "M", row_of_tile(m, multiple), "K", true, true};
@@ -424,32 +424,32 @@ static const char *make_phase_wgmma(Maker *m) {
 
 /* Two products of one shape that meet, of one lhs or two; the first may be an output too.
  */
-static const char *make_phase_product(Maker *m) {
+static const char *make_sequence_product(Maker *m) {
     dim(m, "M", 1, 900, 1), dim(m, "N", 1, 900, 1), dim(m, "K", 1, 700, 1);
     Product p = {maybe_batch(m, 6), "M", "N", "K", rng_chance(&m->rng, 50), false};
     bool is_one = rng_chance(&m->rng, 60);
-    Value left = left_factor(m, &p);
-    Value a = unary(m, times(m, &p, left, right_factor(m, &p)));
+    Value left = left_operand(m, &p);
+    Value a = unary(m, times(m, &p, left, right_operand(m, &p)));
     if (rng_chance(&m->rng, 30)) output(m, a);
-    if (!is_one) left = left_factor(m, &p);
-    Value b = times(m, &p, left, right_factor(m, &p));
+    if (!is_one) left = left_operand(m, &p);
+    Value b = times(m, &p, left, right_operand(m, &p));
     finish(m, bind(m, a.dtype, a.axes, "%s %s %s", a.name, PICK(m, "*", "+", "-"), b.name));
     return source(m);
 }
 
 /* A rhs for each matrix of the batch, so that none has its rows beside another's. */
-static Value own_factor(Maker *m, const Product *p) {
-    return factor(m, p, matrix(p, p->k, p->n, true), rng_chance(&m->rng, 40));
+static Value own_operand(Maker *m, const Product *p) {
+    return matrix_operand(m, p, matrix(p, p->k, p->n, true), rng_chance(&m->rng, 40));
 }
 
 /* Rows of a product that another product takes, and that are nowhere whole. */
-static const char *make_relay(Maker *m) {
+static const char *make_gemm_rows_gemm(Maker *m) {
     Product first = {maybe_batch(m, 4),       "M",  "N", number(m, 2, 128),
                      rng_chance(&m->rng, 50), false};
     Product second = first;
     second.n = number(m, 2, 128), second.k = "N";
     dim(m, "M", 1, 700, 1), dim(m, "N", 2, 3000, 2);
-    Value a = left_factor(m, &first), b = own_factor(m, &first), c = own_factor(m, &second);
+    Value a = left_operand(m, &first), b = own_operand(m, &first), c = own_operand(m, &second);
     Value gamma = input(m, m->dtype, AXES("N"));
     bool holds_gemm = rng_chance(&m->rng, 40);
     text_puts(&m->body, "  fuse must {\n");
@@ -493,9 +493,9 @@ static const char *make_in_place(Maker *m) {
     return source(m);
 }
 
-/* A small perceptron: all extents are known. Several rows of 16 bits go to tensor cores, which take
- * no turns. */
-static const char *make_turn(Maker *m) {
+/* A small perceptron: all extents are known. Several rows of 16 bits go to tensor cores, which
+ * no one-block launch uses. */
+static const char *make_one_block(Maker *m) {
     bool is_half = DTS_HALF >> m->dtype & 1;
     const char *rows = is_half ? "1" : number(m, 1, 16), *width = number(m, 1, 128);
     Value v = input(m, m->dtype, AXES(rows, width));
@@ -546,7 +546,7 @@ static const char *make_layout(Maker *m) {
 }
 
 /* A product, elements and what is reduced side by side. */
-static const char *make_piece(Maker *m) {
+static const char *make_concat_in_place(Maker *m) {
     Product p = {NULL, "M", "N", "K", rng_chance(&m->rng, 50), false};
     dim(m, "M", 1, 900, 1), dim(m, "N", 1, 900, 1), dim(m, "K", 1, 700, 1);
     Value a = binary(m, product(m, &p));
@@ -561,11 +561,10 @@ static const char *make_piece(Maker *m) {
 
 const char *lowering_source(Arena *arena, LoweringId id, uint64_t number) {
     static const char *(*const families[])(Maker *) = {
-#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, doc) make_##family,
+#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, seed, doc) make_##family,
 #include "lowerings.def"
     };
-    const char *name = lowering_info(id)->name;
-    uint64_t seed = hash_bytes(STR_HASH_SEED, name, strlen(name));
+    uint64_t seed = lowering_info(id)->seed;
     Maker m = {.arena = arena, .rng = rng_new(seed ^ number * 0x9E3779B97F4A7C15u)};
     Text *texts[] = {&m.dims, &m.inputs, &m.params, &m.body, &m.outputs};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i]->arena = arena;

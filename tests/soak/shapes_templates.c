@@ -16,8 +16,8 @@ typedef struct Used {
     const Kernel *kernel;
     const Variant *variant;
     const int64_t *symbol_values;
-    GemmEngine opens;                  /* the engine of the launch's first kernel */
-    bool is_turn, has_parts, is_mixed; /* is_mixed: parts of several codes */
+    GemmEngine opens;                         /* the engine of the launch's first kernel */
+    bool is_one_block, is_parallel, is_mixed; /* is_mixed: kernels of several codes */
 } Used;
 
 static bool is_row_form(const Used *u) {
@@ -79,15 +79,15 @@ static bool is_column_segments(const Used *u) {
     return u->kernel->form == FORM_COLUMN && u->kernel->segment_axis != NO_AXIS;
 }
 
-static bool is_vector_cluster(const Used *u) {
+static bool is_gemv_cluster(const Used *u) {
     return is_engine(u, GEMM_GEMV) && u->variant->sched.cluster > 1;
 }
 
-static bool is_vector_k(const Used *u) {
+static bool is_gemv_k(const Used *u) {
     return is_engine(u, GEMM_GEMV) && u->variant->sched.gemv.lanes_along_k;
 }
 
-static bool is_vector_n(const Used *u) {
+static bool is_gemv_n(const Used *u) {
     return is_engine(u, GEMM_GEMV) && !u->variant->sched.gemv.lanes_along_k;
 }
 
@@ -99,12 +99,12 @@ static bool is_mma(const Used *u) {
     return is_engine(u, GEMM_MMA);
 }
 
-static bool is_wgmma_pair(const Used *u) {
+static bool is_dual_gemm(const Used *u) {
     return is_engine(u, GEMM_WGMMA) && u->variant->sched.gemm.n_gemms > 1;
 }
 
 static bool is_wgmma(const Used *u) {
-    return is_engine(u, GEMM_WGMMA) && !is_wgmma_pair(u);
+    return is_engine(u, GEMM_WGMMA) && !is_dual_gemm(u);
 }
 
 static bool is_wgmma_tail(const Used *u) {
@@ -119,11 +119,11 @@ static bool is_im2col(const Used *u) {
     return is_engine(u, GEMM_WGMMA) && u->variant->maps[0].im2col;
 }
 
-static bool is_product_segments(const Used *u) {
+static bool is_split_k(const Used *u) {
     return u->kernel->form == FORM_GEMM && u->kernel->segment_axis != NO_AXIS;
 }
 
-static bool is_plain(const Used *u) {
+static bool is_naive(const Used *u) {
     return is_engine(u, GEMM_NAIVE);
 }
 
@@ -139,19 +139,19 @@ static bool is_streamed(const Used *u) {
     return is_engine(u, GEMM_FMA) && !u->variant->sched.cpu_gemm.is_blocked;
 }
 
-static bool is_part(const Used *u) {
-    return u->has_parts;
+static bool is_parallel(const Used *u) {
+    return u->is_parallel;
 }
 
-static bool is_part_mixed(const Used *u) {
+static bool is_parallel_mixed(const Used *u) {
     return u->is_mixed;
 }
 
-static bool is_wgmma_part(const Used *u) {
+static bool is_wgmma_parallel(const Used *u) {
     return u->is_mixed && is_wgmma(u);
 }
 
-static bool is_wgmma_part_store(const Used *u) {
+static bool is_wgmma_parallel_store(const Used *u) {
     return u->is_mixed && is_wgmma_store(u);
 }
 
@@ -159,31 +159,31 @@ static bool is_continuing(const Used *u) {
     return u->launch->mode == LAUNCH_SEQUENCE && u->kernel != launch_kernel(u->plan, u->launch, 0);
 }
 
-static bool is_phase_rows(const Used *u) {
+static bool is_sequence_rows(const Used *u) {
     return is_continuing(u) && u->kernel->form == FORM_ROW;
 }
 
-static bool is_phase_wide(const Used *u) {
+static bool is_sequence_wide(const Used *u) {
     int64_t n;
     const DimTab *dims = u->plan->graph->dims;
     bool is_known = dim_is_const(dims, kernel_n_reduced(u->kernel), &n);
-    return is_phase_rows(u) && u->opens != GEMM_WGMMA && !(is_known && n <= 64);
+    return is_sequence_rows(u) && u->opens != GEMM_WGMMA && !(is_known && n <= 64);
 }
 
-static bool is_phase_wgmma(const Used *u) {
-    return is_phase_rows(u) && u->opens == GEMM_WGMMA;
+static bool is_sequence_wgmma(const Used *u) {
+    return is_sequence_rows(u) && u->opens == GEMM_WGMMA;
 }
 
-static bool is_phase_product(const Used *u) {
+static bool is_sequence_product(const Used *u) {
     return is_continuing(u) && u->kernel->form == FORM_GEMM && !is_engine(u, GEMM_WGMMA);
 }
 
-static bool is_relay(const Used *u) {
+static bool is_gemm_rows_gemm(const Used *u) {
     return u->launch->mode == LAUNCH_GEMM_ROWS_GEMM && u->kernel->form == FORM_ROW;
 }
 
-static bool is_turn(const Used *u) {
-    return u->is_turn;
+static bool is_one_block(const Used *u) {
+    return u->is_one_block;
 }
 
 /* Whether it fills a copy that stands for an input, and the copy has elements. */
@@ -218,20 +218,20 @@ static bool is_in_place(const Used *u) {
     return false;
 }
 
-static void note_piece(void *user, const Store *store) {
+static void note_concat_in_place(void *user, const Store *store) {
     *(bool *)user |= store->piece != 0;
 }
 
-static bool is_piece(const Used *u) {
+static bool is_concat_in_place(const Used *u) {
     bool has_pieces = false;
-    kernel_each_store(u->kernel, note_piece, &has_pieces);
+    kernel_each_store(u->kernel, note_concat_in_place, &has_pieces);
     return has_pieces;
 }
 
 /* The list. */
 
 static const LoweringInfo infos[] = {
-#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, doc) {name, doc, dtypes},
+#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, seed, doc) {name, doc, dtypes, seed},
 #include "lowerings.def"
 };
 
@@ -240,7 +240,8 @@ static const struct {
     int needs;
     bool (*is)(const Used *used);
 } rules[] = {
-#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, doc) {{cpu, gpu}, needs, is_##sym},
+#define LOWERING(sym, name, gpu, cpu, dtypes, family, needs, seed, doc) \
+    {{cpu, gpu}, needs, is_##sym},
 #include "lowerings.def"
 };
 
@@ -282,11 +283,11 @@ static void note_launch(const Target *target, const Launch *launch, uint32_t v, 
                         LoweringUse *use) {
     const Plan *plan = used->plan;
     used->launch = launch;
-    used->is_turn = launch->mode == LAUNCH_ONE_BLOCK;
-    used->has_parts = launch->mode == LAUNCH_PARALLEL;
+    used->is_one_block = launch->mode == LAUNCH_ONE_BLOCK;
+    used->is_parallel = launch->mode == LAUNCH_PARALLEL;
     used->is_mixed = false;
     used->opens = sched_engine(&launch_kernel(plan, launch, 0)->variants[v].sched);
-    for (uint32_t k = 1; k < launch->n && used->has_parts; k++)
+    for (uint32_t k = 1; k < launch->n && used->is_parallel; k++)
         used->is_mixed = used->is_mixed || launch_kernel(plan, launch, k)->code !=
                                                launch_kernel(plan, launch, 0)->code;
     for (uint32_t k = 0; k < launch->n; k++) {
@@ -373,7 +374,7 @@ void shape_count_add(ShapeCount *count, const LoweringUse *use, uint64_t shape) 
 }
 
 static void print_template(const ShapeCount *count, LoweringId id, Text *out) {
-    text_printf(out, "  %-16s %6u ", infos[id].name, count->n[id]);
+    text_printf(out, "  %-20s %6u ", infos[id].name, count->n[id]);
     for (Dtype d = 0; d < DT_COUNT; d++) {
         bool is_begun = false;
         for (uint32_t v = 0; v < MAX_VARIANTS; v++) {

@@ -1,5 +1,5 @@
 /* Long products in segments: which matmuls have them, that it is the matmul alone that says so, and
- * what the plan does with them. Results are compared by soak's random shapes (product-segments). */
+ * what the plan does with them. Results are compared by soak's random shapes (split-k). */
 #include "search/split_k_segments.h"
 
 #include "lib/plans.h"
