@@ -17,7 +17,8 @@
 static const int64_t sizes[] = {0, 3, 33};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
 
-Str verify_probe_name(Arena *arena, NodeId id) {
+/* The name of node `id` as an output; no name of the language begins with a period. */
+static Str output_name(Arena *arena, NodeId id) {
     return str_format(arena, ".n%u", id);
 }
 
@@ -28,7 +29,7 @@ static void add_probes(const Driver *driver) {
         for (NodeId id = 0; id < graph->nodes.n; id++) {
             if (graph_node(graph, id)->op == OP_INPUT) continue;
             vec_push(driver->arena, &graph->outputs,
-                     (GraphOutput){.name = verify_probe_name(driver->arena, id), .node = id});
+                     (GraphOutput){.name = output_name(driver->arena, id), .node = id});
         }
     }
 }
@@ -117,7 +118,7 @@ const ExecTensor *verify_difference(Exec *a, Exec *b, const ExecTensor **other) 
 const uint8_t *const *verify_node_bytes(const Trio *t, const Graph *graph, Exec *exec) {
     const uint8_t **bytes = arena_array(t->arena, const uint8_t *, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        const ExecTensor *value = exec_find(exec, verify_probe_name(t->arena, id));
+        const ExecTensor *value = exec_find(exec, output_name(t->arena, id));
         if (value) bytes[id] = value->host;
     }
     for (uint32_t i = 0; i < graph->inputs.n; i++)

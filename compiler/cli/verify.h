@@ -54,8 +54,6 @@ typedef struct Trio {
     Exec fused, unfused, probed, tapped, given;
 } Trio;
 
-/* The name of node `id` as an output; no name of the language begins with a period. */
-Str verify_probe_name(Arena *arena, NodeId id);
 /* Compiles a driver of the verification, which is `user`. */
 fusec_status verify_build(Driver *driver, void *user);
 fusec_status verify_start(Trio *t, Exec *exec, const Driver *driver);

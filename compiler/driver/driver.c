@@ -46,7 +46,7 @@ fusec_kind driver_artifact_kind(const Target *target) {
     return artifacts[target->device];
 }
 
-const char *driver_numerics(bool is_fast) {
+static const char *numerics_name(bool is_fast) {
     return is_fast ? FRT_NUMERICS_FAST : FRT_NUMERICS_STRICT;
 }
 
@@ -167,7 +167,7 @@ bool manifest_pass(const Planning *p) {
     ManifestInput input = {.module = driver->module,
                            .plans = driver->plans,
                            .target = p->target,
-                           .numerics = driver_numerics(driver->options.is_fast),
+                           .numerics = numerics_name(driver->options.is_fast),
                            .rewrites = driver_rewrites(&driver->options),
                            .compiler = FUSEC_VERSION};
     driver->manifest = manifest_text(p->arena, &input, p->diags);

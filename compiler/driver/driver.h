@@ -88,8 +88,7 @@ bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input);
 /* Recomputes the checksum of a changed artifact; false if it has no manifest. */
 bool driver_seal(char *artifact, size_t n_bytes);
 
-/* Between the flag and the words `strict` and `fast`; false: the name is neither. */
-const char *driver_numerics(bool is_fast);
+/* Whether numerics of this name, `strict` or `fast`, are fast; false: the name is neither. */
 bool driver_numerics_by_name(const char *name, bool *is_fast);
 /* Whether rewrites of arithmetic are allowed: as the options say; by default only in fast
  * programs. */

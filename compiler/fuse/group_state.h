@@ -76,8 +76,6 @@ bool group_widen(Grouper *p, uint32_t index, const Root *root);
  * GROUP_NONE if they cannot be merged. */
 uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint32_t into);
 
-/* The form of the group's kernel. */
-KernelForm group_form(const Grouper *p, const Group *group);
 /* Adds a root that needs results of group `after` - 1 to an earlier group that computes another
  * input of the root, and moves that group after `after` - 1. So the order of the ops in the source
  * does not matter. `single` is the root as a group by itself. Returns the group's new number, or

@@ -92,8 +92,6 @@ bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *
 /* Per scalar: the first stage that can compute it, one more than the stage of the last reduction
  * that it depends on. */
 uint32_t *inline_scalar_stages(Arena *arena, const Kernel *kernel);
-/* The stage of a reduction, given the stages of scalars. */
-uint32_t inline_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage);
 /* Assigns reductions and stores to the kernel's stages. `is_row`, per store: the store runs after
  * all stages, once per row. */
 void inline_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, const bool *is_row,

@@ -3,7 +3,8 @@
 
 #include "ir/indexmap.h"
 
-uint32_t inline_reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
+/* The stage of a reduction, given the stages of scalars. */
+static uint32_t reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
     const Reduce *reduce = &kernel->reduces.data[slot];
     uint32_t left = stage[reduce->value], right = stage[reduce->rhs];
     return left > right ? left : right;
@@ -16,7 +17,7 @@ static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         uint32_t before = stage[id];
-        if (s->kind == SCALAR_STAGE) stage[id] = inline_reduce_stage(kernel, s->slot, stage) + 1;
+        if (s->kind == SCALAR_STAGE) stage[id] = reduce_stage(kernel, s->slot, stage) + 1;
         for (int i = 0; i < 3; i++)
             if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
         uint32_t gathered = indexmap_last_value(scalartab_indices(scalars), scalars, s, stage);
@@ -44,7 +45,7 @@ void inline_arrange_stages(Arena *arena, Kernel *kernel, const Store *stores, co
                            uint32_t n_stores) {
     uint32_t *stage = inline_scalar_stages(arena, kernel);
     for (uint32_t slot = 0; slot < kernel->reduces.n; slot++) {
-        Stage *own = stage_at(arena, kernel, inline_reduce_stage(kernel, slot, stage));
+        Stage *own = stage_at(arena, kernel, reduce_stage(kernel, slot, stage));
         vec_push(arena, &own->reduces, slot);
     }
     for (uint32_t i = 0; i < n_stores; i++) {

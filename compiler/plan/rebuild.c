@@ -1,6 +1,8 @@
 /* Copying scalar programs. See rebuild.h. */
 #include "plan/rebuild.h"
 
+static IndexId copy_index(Rebuild *r, IndexId id);
+
 static IndexId rebuild_atom(Rebuild *r, IndexAtom atom) {
     IndexTab *to = scalartab_indices(r->to);
     ScalarId value;
@@ -8,9 +10,9 @@ static IndexId rebuild_atom(Rebuild *r, IndexAtom atom) {
     case ATOM_AXIS:
         return r->axes[atom.axis];
     case ATOM_DIV:
-        return index_div(to, rebuild_index(r, atom.operand), atom.divisor);
+        return index_div(to, copy_index(r, atom.operand), atom.divisor);
     case ATOM_MOD:
-        return index_mod(to, rebuild_index(r, atom.operand), atom.divisor);
+        return index_mod(to, copy_index(r, atom.operand), atom.divisor);
     case ATOM_VALUE:
         break;
     }
@@ -18,7 +20,7 @@ static IndexId rebuild_atom(Rebuild *r, IndexAtom atom) {
     return scalar_as_index(r->to, value, atom.divisor);
 }
 
-IndexId rebuild_index(Rebuild *r, IndexId id) {
+static IndexId copy_index(Rebuild *r, IndexId id) {
     const IndexTab *from = scalartab_indices(r->from);
     IndexTab *to = scalartab_indices(r->to);
     IndexExpr expr = index_expr(from, id);
@@ -33,12 +35,12 @@ IndexId rebuild_index(Rebuild *r, IndexId id) {
 static GuardId and_guard(Rebuild *r, GuardId id, GuardId outer) {
     for (; id; id = guard_get(r->from, id).next) {
         Guard guard = guard_get(r->from, id);
-        outer = guard_and(r->to, outer, rebuild_index(r, guard.index), guard.lo, guard.hi);
+        outer = guard_and(r->to, outer, copy_index(r, guard.index), guard.lo, guard.hi);
     }
     return outer;
 }
 
-GuardId rebuild_guard(Rebuild *r, GuardId id) {
+static GuardId copy_guard(Rebuild *r, GuardId id) {
     return and_guard(r, id, GUARD_NONE);
 }
 
@@ -49,12 +51,12 @@ static ScalarId copy_scalar(Rebuild *r, const Scalar *s) {
     case SCALAR_CONST:
         return scalar_const(r->to, s->dtype, s->number);
     case SCALAR_LOAD:
-        return scalar_load(r->to, s->dtype, s->buffer, rebuild_index(r, s->index),
+        return scalar_load(r->to, s->dtype, s->buffer, copy_index(r, s->index),
                            and_guard(r, s->guard, r->guard));
     case SCALAR_INDEX:
-        return scalar_index(r->to, rebuild_index(r, s->index));
+        return scalar_index(r->to, copy_index(r, s->index));
     case SCALAR_INSIDE:
-        return scalar_inside(r->to, rebuild_guard(r, s->guard));
+        return scalar_inside(r->to, copy_guard(r, s->guard));
     case SCALAR_PRIM:
         return scalar_prim(r->to, s->prim, args[0], args[1], args[2]);
     case SCALAR_CVT:
@@ -78,17 +80,17 @@ ScalarId rebuild_scalar(Rebuild *r, ScalarId id) {
 }
 
 Store rebuild_store(Rebuild *r, Store store) {
-    store.address = rebuild_index(r, store.address);
+    store.address = copy_index(r, store.address);
     store.value = rebuild_scalar(r, store.value);
-    store.guard = rebuild_guard(r, store.guard);
+    store.guard = copy_guard(r, store.guard);
     return store;
 }
 
 Trace rebuild_trace(Rebuild *r, Trace trace, uint32_t rank) {
     IndexId *coords = arena_array(r->arena, IndexId, rank);
-    for (uint32_t k = 0; k < rank; k++) coords[k] = rebuild_index(r, trace.coords[k]);
+    for (uint32_t k = 0; k < rank; k++) coords[k] = copy_index(r, trace.coords[k]);
     trace.coords = coords;
     trace.value = rebuild_scalar(r, trace.value);
-    trace.guard = rebuild_guard(r, trace.guard);
+    trace.guard = copy_guard(r, trace.guard);
     return trace;
 }

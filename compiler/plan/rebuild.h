@@ -17,8 +17,6 @@ typedef struct Rebuild {
 
 /* Returns the copy of `id`, which may depend only on reductions that are replaced. */
 ScalarId rebuild_scalar(Rebuild *rebuild, ScalarId id);
-IndexId rebuild_index(Rebuild *rebuild, IndexId id);
-GuardId rebuild_guard(Rebuild *rebuild, GuardId id);
 /* Returns the store with copied scalars. Its trace is still that of the other kernel. */
 Store rebuild_store(Rebuild *rebuild, Store store);
 /* Returns the trace with copied scalars at the same `rank` coordinates. Its operands are still

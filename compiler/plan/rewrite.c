@@ -81,7 +81,8 @@ RewriteBound rewrite_bound(const Rewrite *r, double n) {
     return (RewriteBound){quotient(total + cut(n) + rounding(r->weights), total), tiny(r->weights)};
 }
 
-RewriteBound rewrite_plain_bound(const Rewrite *r, double n) {
+/* The bound for three separate kernels. */
+static RewriteBound plain_bound(const Rewrite *r, double n) {
     double total = MOST_SPREAD * u + power_error + (n + 1) * u;
     return (RewriteBound){quotient(total + cut(n) + rounding(r->weights) + u, total),
                           tiny(r->weights)};
@@ -171,7 +172,7 @@ static RewriteElement judge_column(const RewriteCase *c, const ColumnSums *sums,
 void rewrite_judge(const RewriteCase *c, const double *x, const double *v, Arena *scratch,
                    RewriteElement *row) {
     RewriteBound bound = rewrite_bound(&c->rewrite, (double)c->n);
-    RewriteBound plain = rewrite_plain_bound(&c->rewrite, (double)c->n);
+    RewriteBound plain = plain_bound(&c->rewrite, (double)c->n);
     ArenaMark mark = arena_mark(scratch);
     double *weights = arena_array(scratch, double, (size_t)c->n);
     RowSums sums = sum_row(c, x);

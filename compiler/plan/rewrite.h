@@ -28,12 +28,11 @@ bool rewrite_of(const Plan *plan, uint32_t rows, Rewrite *rewrite);
 /* The number of rewrites of the plan. */
 uint32_t rewrite_count(const Plan *plan);
 
-/* E and A for rows of n elements, for the rewritten plan and for three separate kernels. */
+/* E and A for rows of n elements, for the rewritten plan. */
 typedef struct RewriteBound {
     double relative, absolute;
 } RewriteBound;
 RewriteBound rewrite_bound(const Rewrite *rewrite, double n);
-RewriteBound rewrite_plain_bound(const Rewrite *rewrite, double n);
 
 /* A rewrite at one size, and the graph values from which it starts. */
 typedef struct RewriteCase {

@@ -32,7 +32,7 @@ const char *node_title(Arena *arena, const Graph *graph, NodeId id) {
     return node->name ? node->name : str_format(arena, "v%u", id);
 }
 
-DimId node_bytes(const Graph *graph, NodeId id) {
+static DimId node_bytes(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     return dim_mul_const(graph->dims, shape_n_elems(graph->dims, &node->shape),
                          dtype_bytes(node->dtype));

@@ -67,6 +67,5 @@ bool launch_stores(const Picture *picture, const PictureLaunch *launch, uint32_t
  * source. */
 const char *node_title(Arena *arena, const Graph *graph, NodeId node);
 uint32_t node_line(const Graph *graph, NodeId node); /* 0: the value has no line */
-DimId node_bytes(const Graph *graph, NodeId node);
 
 #endif

@@ -59,23 +59,15 @@ bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel);
  * always applies, serves only odd pointers and small GEMMs. */
 uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
                    bool is_spare, Variant *variants);
-/* Whether the variant copies both operands to shared memory, several steps of k ahead. */
-bool sched_mma_copies(const Kernel *kernel, const Variant *variant);
 /* Limits a small mma variant to the cases where it beats every wgmma tile; false: there are none.
  */
 bool sched_mma_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Target *target,
                         Variant *few);
 /* The most columns of a tile with operands of this dtype. */
 int64_t sched_mma_widest_rows(Dtype dtype);
-/* Schedules for wgmma. 0: the copy engine cannot fetch operands of this layout. A variant applies
- * only if its tensor maps can be made, so other variants must follow. */
-uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
-                     const Target *target, Variant *variants);
 /* Whether the target multiplies the kernel's operands by wgmma, if the copy engine can fetch them.
  */
 bool sched_wgmma_may(const Plan *plan, const Kernel *kernel, const Target *target);
-/* Whether the maps can be made whenever pointers are aligned and the GEMM is not small. */
-bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel);
 /* Whether the same blocks can compute both GEMMs by wgmma: they have a common lhs, and rhs operands
  * of the same layout. */
 bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b);

@@ -351,7 +351,8 @@ static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {
     return c;
 }
 
-bool sched_mma_copies(const Kernel *kernel, const Variant *variant) {
+/* Whether the variant copies both operands to shared memory, several steps of k ahead. */
+static bool copies_operands(const Kernel *kernel, const Variant *variant) {
     Searcher c = chooser_of(kernel, (GemmLaunch){.n_gemms = 1});
     return choose(&c, predicate_dim(&variant->predicate, TERM_MULTIPLE)).copies_both;
 }
@@ -413,7 +414,7 @@ bool sched_mma_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Ta
         return false;
     if (few->sched.gemm.tile_m > SCHED_GEMM_FEW_ROWS || dim_lo(dims, m) > SCHED_GEMM_FEW_ROWS)
         return false;
-    if (!sched_mma_copies(kernel, few)) return false;
+    if (!copies_operands(kernel, few)) return false;
     if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * target->n_processors)) return false;
     predicate_drop(&few->predicate, TERM_RANGE);
     if (dim_hi(dims, m) > SCHED_GEMM_FEW_ROWS)

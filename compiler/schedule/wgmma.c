@@ -608,8 +608,9 @@ static bool are_extents_known(const Wgmma *g) {
     return are_known;
 }
 
-uint32_t sched_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
-                     const Target *target, Variant *variants) {
+/* Adds variants that need tensor maps. 0: the copy engine cannot fetch operands of this layout. */
+static uint32_t fill_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
+                           const Target *target, Variant *variants) {
     Wgmma g;
     if (!wgmma_init(&g, plan, kernel, launch)) return 0;
     g.n_processors = target->n_processors;
@@ -637,7 +638,8 @@ static bool is_seen_to(const Wgmma *g, DimId elems) {
            has_run_pitch(g, elems);
 }
 
-bool sched_wgmma_fits(const Plan *plan, const Kernel *kernel) {
+/* Whether the maps can be made whenever pointers are aligned and the GEMM is not small. */
+static bool maps_fit(const Plan *plan, const Kernel *kernel) {
     Wgmma g;
     if (!wgmma_init(&g, plan, kernel, (GemmLaunch){.n_gemms = 1})) return false;
     for (uint32_t i = 0; i < 2; i++) {
@@ -658,14 +660,14 @@ static uint32_t fill(const Scheduler *s, Variant *variants) {
     GemmLaunch launch = s->launch;
     Variant others[MAX_VARIANTS], *wgmma = variants;
     memcpy(others, variants, sizeof others);
-    bool fits = sched_wgmma_fits(plan, kernel);
+    bool fits = maps_fit(plan, kernel);
     uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
     Variant few = others[0];
     bool has_few = launch.has_rows ? few.sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS
                                    : sched_mma_few_rows(kernel, &launch, target, &few),
          is_always_few = has_few && !predicate_dim(&few.predicate, TERM_RANGE);
     if (has_few) wgmma++;
-    if (!is_always_few) n = sched_wgmma(plan, kernel, launch, target, wgmma);
+    if (!is_always_few) n = fill_wgmma(plan, kernel, launch, target, wgmma);
     if (n == 0) {
         memcpy(variants, others, sizeof others);
         return n_others;
