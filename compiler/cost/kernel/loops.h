@@ -22,4 +22,8 @@ double cost_row_registers(const ThreadUse *use);
 void cost_row_load(const Coster *c, Pricing *p, bool *const *live);
 double cost_row_bared_us(const Coster *c, const Pricing *p, double busy);
 
+/* The fields for maps without tiles, which use no shared memory. */
+double cost_map_registers(const ThreadUse *use);
+uint32_t cost_map_bytes(Arena *arena, const Kernel *kernel, const Variant *variant);
+
 #endif
