@@ -249,6 +249,7 @@ bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
     Packer p = {.arena = arena, .dims = dims, .rooms = rooms->data};
     double best[COST_MAX_POINTS];
     bool is_done = false;
+    /* The points weigh sizes, which no device changes; those of a GPU include dims of 1. */
     p.points = cost_points(arena, dims, DEVICE_GPU);
     for (uint32_t i = 0; i < rooms->n; i++) {
         DimId bytes = rooms->data[i].bytes;

@@ -34,7 +34,7 @@ static void add_column(Scheduler *s, Variant variant) {
 /* A kernel over more partial results than a segment, one lane per thread. If there may be fewer, it
  * has variants for those too. */
 static void gpu_column_finish(Scheduler *s, Variant variant) {
-    int64_t segment = reduce_order(FORM_COLUMN, DEVICE_GPU).segment_elems;
+    int64_t segment = reduce_order(FORM_COLUMN, s->target->device).segment_elems;
     DimId n = kernel_n_reduced(s->kernel);
     int64_t most = dim_hi(s->dims, n);
     Sched *sched = &variant.sched;

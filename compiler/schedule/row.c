@@ -12,6 +12,7 @@ typedef struct RowUse {
     uint32_t n_loads;     /* per element; tensors with elements of each row */
     uint32_t n_stores;    /* per element */
     uint32_t most_steps;  /* limit per thread */
+    uint32_t n_chains;    /* of a row's sum: the most threads and lanes that share it */
     uint32_t n_processors;
 } RowUse;
 
@@ -46,7 +47,7 @@ static int64_t set_threads_per_row(Sched *sched, const RowUse *use, uint32_t thr
 /* One thread for each chain with elements, in a loop. Like row_few it sets threads per row, slots
  * and threads, and returns the steps of a thread. */
 static int64_t row_all(Sched *sched, const RowUse *use) {
-    uint32_t most = reduce_order(FORM_ROW, DEVICE_GPU).n_chains / sched->lanes, threads_per_row = 1;
+    uint32_t most = use->n_chains / sched->lanes, threads_per_row = 1;
     while (threads_per_row < most && row_steps(sched, threads_per_row, use->length) > 1)
         threads_per_row *= 2;
     return set_threads_per_row(sched, use, threads_per_row, 1);
@@ -127,6 +128,7 @@ static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
 
 static RowUse row_use(const Scheduler *s, int64_t length) {
     RowUse use = {.length = length,
+                  .n_chains = reduce_order(FORM_ROW, s->target->device).n_chains,
                   .rows = dim_hi(s->dims, kernel_n_rows(s->kernel)),
                   .elem_bytes = sched_widest_bytes(s),
                   .n_loads = sched_n_loads(s, kernel_parallel_axes(s->kernel)),
@@ -163,7 +165,7 @@ static uint32_t most_steps(const Scheduler *s, const RowUse *use, bool is_cluste
  * than a segment use the registers of a cluster, which shorter rows would waste. A segment of
  * partial results need not be resident, but rows of one segment may be. False: they do not fit. */
 static bool reside(const Scheduler *s, Sched *sched, int64_t least, int64_t length) {
-    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
+    int64_t segment = reduce_order(FORM_ROW, s->target->device).segment_elems;
     int64_t n_blocks = length > segment ? (length + segment - 1) / segment : 1;
     if (length <= 0 || (s->kernel->segment_axis != NO_AXIS && length == segment)) return false;
     if (n_blocks > s->target->max_cluster || (n_blocks > 1 && least <= segment)) return false;
@@ -211,7 +213,7 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
 /* Adds variants for rows of symbolic length that give at least half of a cluster's blocks a
  * segment. Returns the least length of the rest, if that is longer. */
 static int64_t gpu_cluster_rows(Scheduler *s, Variant variant, int64_t least, int64_t length) {
-    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems;
+    int64_t segment = reduce_order(FORM_ROW, s->target->device).segment_elems;
     uint32_t n_blocks = variant.sched.lanes > 1 ? 2 : MAX_CLUSTER;
     for (; n_blocks <= s->target->max_cluster; n_blocks *= 2) {
         int64_t from = n_blocks * segment / 2 + 1, most = min_i64(length, n_blocks * segment);
@@ -235,7 +237,7 @@ enum {
 static uint32_t short_rows(const Scheduler *s, const Variant *variant,
                            int64_t lengths[MAX_SHORT_ROWS]) {
     uint32_t lanes = variant->sched.lanes, n = 0;
-    ReduceOrder order = reduce_order(FORM_ROW, DEVICE_GPU);
+    ReduceOrder order = reduce_order(FORM_ROW, s->target->device);
     if (s->kernel->stages.n == 1) lengths[n++] = lanes;
     for (int64_t threads = 2; threads <= WARP_THREADS; threads *= 4) lengths[n++] = threads * lanes;
     if (lengths[n - 1] * SCHED_WARP_STEPS < order.n_chains) lengths[n++] = 256;
@@ -249,7 +251,8 @@ static uint32_t short_rows(const Scheduler *s, const Variant *variant,
 /* If rows may be long or short, short ones get resident variants, and long ones variants for
  * clusters. */
 static void gpu_row(Scheduler *s, Variant variant) {
-    int64_t segment = reduce_order(FORM_ROW, DEVICE_GPU).segment_elems, lengths[MAX_SHORT_ROWS];
+    int64_t segment = reduce_order(FORM_ROW, s->target->device).segment_elems,
+            lengths[MAX_SHORT_ROWS];
     DimId n = kernel_n_reduced(s->kernel);
     int64_t length = dim_hi(s->dims, n), least = dim_lo(s->dims, n);
     bool is_whole = s->kernel->segment_axis == NO_AXIS;

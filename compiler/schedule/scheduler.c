@@ -171,7 +171,7 @@ bool sched_finishes_split(const Scheduler *s) {
     return kernel->segment_axis == NO_AXIS && kernel->stages.n == 1 &&
            kernel->stages.data[0].stores.n == 0 &&
            dim_hi(s->dims, kernel_n_reduced(kernel)) >
-               reduce_order(kernel->form, DEVICE_GPU).segment_elems;
+               reduce_order(kernel->form, s->target->device).segment_elems;
 }
 
 void sched_hurry(const Scheduler *s, Sched *sched) {
