@@ -58,7 +58,7 @@ static void keep_plan(void *user, Arena *arena, Plan *plan, bool is_fused) {
     vec_push(arena, &v->plans, kept);
 }
 
-static void pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
+void verify_pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
     const Verification *v = user;
     const DriverHook *hook = &v->cli->hook;
     if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
@@ -294,7 +294,7 @@ static fusec_status compile_all(Verification *v) {
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
     for (int i = 0; i < 3; i++) {
         bool is_fused = drivers[i] == &v->fused;
-        DriverHook keeping = {.user = v, .fused = keep_plan, .placed = pass_on};
+        DriverHook keeping = {.user = v, .fused = keep_plan, .placed = verify_pass_on};
         options.no_fuse = !is_fused;
         options.hook = is_fused ? keeping : v->cli->hook;
         if (!driver_init(drivers[i], &options)) return cli_fail_memory(v->cli);

@@ -54,6 +54,8 @@ typedef struct Trio {
     Exec fused, unfused, probed, tapped, given;
 } Trio;
 
+/* `placed` of a DriverHook: calls that of the program. `user` is the verification. */
+void verify_pass_on(void *user, Arena *arena, Plan *plan, bool is_fused);
 /* Compiles a driver of the verification, which is `user`. */
 fusec_status verify_build(Driver *driver, void *user);
 fusec_status verify_start(Trio *t, Exec *exec, const Driver *driver);

@@ -80,12 +80,6 @@ static void put_taps(void *user, Arena *arena, Plan *plan, bool is_fused) {
     v->n_tapped++;
 }
 
-static void pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
-    const Verification *v = user;
-    const DriverHook *hook = &v->cli->hook;
-    if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
-}
-
 static fusec_status compile(Verification *v, Driver *driver, const DriverOptions *options) {
     if (!driver_init(driver, options)) return cli_fail_memory(v->cli);
     return cli_guard(v->cli, driver, verify_build, v);
@@ -131,7 +125,7 @@ fusec_status verify_compile_rewritten(Verification *v, const DriverOptions *like
     if (v->target->device != driver_default_target(FUSEC_PTX)->device && driver_rewrites(&options))
         status = plan_elsewhere(v, options);
     if (status || !v->gemms.n) return status;
-    options.hook = (DriverHook){.user = v, .fused = put_taps, .placed = pass_on};
+    options.hook = (DriverHook){.user = v, .fused = put_taps, .placed = verify_pass_on};
     v->n_tapped = 0;
     status = compile(v, &v->tapped, &options);
     if (!status) status = check_taps(v);

@@ -1,6 +1,8 @@
 /* Evaluation of index expressions. See index_eval.h. */
 #include "interp/index_eval.h"
 
+#include "base/arith.h"
+
 typedef struct CodeTerm {
     int64_t coefficient;
     IndexAtomKind kind;
@@ -39,12 +41,6 @@ const IndexCode *index_compile(Arena *arena, const IndexTab *tab, IndexId id,
     return code;
 }
 
-/* Rounds towards minus infinity. A divisor of 0 occurs only in loops that never run. */
-static int64_t floor_div(int64_t a, int64_t b) {
-    if (b == 0) return 0;
-    return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));
-}
-
 static int64_t eval_atom(const CodeTerm *term, const IndexPoint *point) {
     switch (term->kind) {
     case ATOM_AXIS:
@@ -56,7 +52,8 @@ static int64_t eval_atom(const CodeTerm *term, const IndexPoint *point) {
         break;
     }
     int64_t operand = index_eval(term->operand, point);
-    int64_t quotient = floor_div(operand, term->divisor);
+    /* A divisor of 0 occurs only in loops that never run. */
+    int64_t quotient = term->divisor ? floor_div(operand, term->divisor) : 0;
     return term->kind == ATOM_DIV ? quotient : operand - quotient * term->divisor;
 }
 

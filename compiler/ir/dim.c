@@ -4,6 +4,7 @@
  * Monomials are found by linear search: a graph has a few. */
 #include "ir/dim.h"
 
+#include "base/arith.h"
 #include "base/checked.h"
 #include "base/hashids.h"
 #include "base/vec.h"
@@ -55,11 +56,6 @@ static int64_t gcd(int64_t a, int64_t b) {
         b = rest;
     }
     return a;
-}
-
-static int64_t floor_div(int64_t a, int64_t b) {
-    int64_t q = a / b;
-    return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
 DimTab *dimtab_new(Arena *arena) {

@@ -6,6 +6,7 @@
  * by tile_n of partial results. With few rows, packing the columns does not pay (is_blocked false),
  * unless an init step has packed them. */
 #include "schedule/scheduler.h"
+#include "base/arith.h"
 #include "machine/tuning.h"
 
 enum {
@@ -19,10 +20,6 @@ enum {
 typedef struct Tile {
     uint32_t rows, vectors;
 } Tile;
-
-static int64_t min_i64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 static int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);

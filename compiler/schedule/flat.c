@@ -65,8 +65,8 @@ static FlatChoice choose(const Scheduler *s) {
     sched.lanes = sched_most_lanes(s);
     sched.lanes = pressure_lanes(s->arena, s->kernel, sched);
     FlatUse use = use_of(s->arena, s->kernel, sched.lanes);
-    bool is_enough =
-        use.has_others && is_const && row_lanes * sched_widest_bytes(s) >= SCHED_MAP_ROW_BYTES;
+    bool is_enough = use.has_others && is_const &&
+                     row_lanes * sched_widest_bytes(s->plan, s->kernel) >= SCHED_MAP_ROW_BYTES;
     if (!use.may || known % sched.lanes == 0 || is_enough) sched.lanes = 1;
     FlatChoice choice = {.row_lanes = row_lanes, .variant = {.sched = sched}};
     choice.replaces = sched.lanes > 1 && (is_const || !use.has_others);
@@ -95,10 +95,5 @@ static void propose(Scheduler *s, Access access) {
     sched_add(s, variant);
 }
 
-static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
-    variant->sched.threads = threads;
-    variant->grid = sched_map_grid(kernel, &variant->sched);
-    return true;
-}
-
-const TemplateSchedule schedule_gpu_map_flat = {.propose = propose, .in_one_block = in_one_block};
+const TemplateSchedule schedule_gpu_map_flat = {.propose = propose,
+                                                .in_one_block = sched_map_in_one_block};

@@ -3,6 +3,7 @@
  * Performance depends on the number of 16-byte loads in flight: about 64 KiB per processor. The
  * engine fixes the order of sums, so every schedule here gives the same bits. */
 #include "schedule/scheduler.h"
+#include "base/arith.h"
 #include "machine/tuning.h"
 #include "machine/machine.h"
 
@@ -17,10 +18,6 @@ typedef struct GemvGpu {
     uint32_t axis; /* axis of the outputs: m or n */
     uint32_t n_chains;
 } GemvGpu;
-
-static uint32_t min_u32(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
 
 /* Bytes of the narrowest element of the matrix that is loaded contiguously along an axis; 0: there
  * is none. Only the matrix depends on both the outputs and k. */

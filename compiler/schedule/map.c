@@ -34,13 +34,14 @@ static void propose_map(Scheduler *s, Access access) {
     if (!sched_flat(s)->replaces && sched_make_vectors(s, &variant)) add_map(s, variant);
 }
 
-static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+bool sched_map_in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
     variant->sched.threads = threads;
     variant->grid = sched_map_grid(kernel, &variant->sched);
     return true;
 }
 
-const TemplateSchedule schedule_gpu_map = {.propose = propose_map, .in_one_block = in_one_block};
+const TemplateSchedule schedule_gpu_map = {.propose = propose_map,
+                                           .in_one_block = sched_map_in_one_block};
 
 /* CPU: one variant for all pointers and extents, with masked tails. */
 

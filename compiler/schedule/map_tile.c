@@ -1,6 +1,7 @@
 /* See scheduler.h. The rule: tiles wherever a load is uncoalesced, if tiles are full enough, with
  * wide accesses on each side where its extent and all pointers allow them. */
 #include "schedule/scheduler.h"
+#include "base/arith.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
@@ -26,10 +27,6 @@ static uint32_t ceil_pow2(int64_t n) {
     uint32_t p = 1;
     while (p < n && p < SCHED_TILE_MOST_EDGE) p *= 2;
     return p;
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
 }
 
 static DimId extent(const Tiler *t, uint32_t axis) {
@@ -151,15 +148,6 @@ static bool ask_full(const Tiler *t, Variant *variant) {
 
 /* Lanes. */
 
-static uint32_t widest_argument(const Tiler *t) {
-    uint32_t widest = 1;
-    for (uint32_t i = 0; i < t->kernel->args.n; i++) {
-        uint32_t own = dtype_bytes(t->plan->buffers.data[t->kernel->args.data[i]].dtype);
-        if (own > widest) widest = own;
-    }
-    return widest;
-}
-
 static uint32_t widest_staged(const Tiler *t) {
     uint32_t widest = 1;
     for (uint32_t i = 0; i < t->n_staged; i++) {
@@ -226,7 +214,7 @@ static uint64_t wide_arguments(const Tiler *t, const Variant *variant) {
 
 static Variant wide_variant(const Tiler *t, Variant variant) {
     Sched *sched = &variant.sched;
-    sched->lanes = lanes_along(t, sched, t->out, widest_argument(t));
+    sched->lanes = lanes_along(t, sched, t->out, sched_widest_bytes(t->plan, t->kernel));
     sched->map_tile.lanes_in = lanes_along(t, sched, t->in, widest_staged(t));
     while (sched->lanes > 1 && registers_are_spread(t->arena, t->kernel, sched)) sched->lanes /= 2;
     ask_whole(t, t->out, sched->lanes, &variant);

@@ -1,5 +1,6 @@
 /* Schedules of rows. See scheduler.h; docs/results/scheduling-rules.md has the rules and their
  * measurements. On a GPU any choice of the threads that share a row gives the same sums. */
+#include "base/arith.h"
 #include "cost/pressure.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
@@ -102,10 +103,6 @@ static bool row_widen(Sched *sched, uint32_t threads_per_row) {
     return true;
 }
 
-static int64_t min_i64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Whether a thread should have fewer elements, with narrower accesses and more threads. Up to 256
  * threads that is faster; beyond, it compiles faster. */
 static bool is_crowded(const Sched *sched, bool is_known) {
@@ -120,7 +117,8 @@ static uint32_t large_blocks(const Scheduler *s, Sched *sched) {
     uint32_t registers = pressure_least(s->arena, s->kernel, sched);
     bool keeps_many = sched->row.resident * sched->lanes > SCHED_FEW_RESIDENT_ELEMS;
     if (keeps_many && sched->threads == SCHED_MANY_ROW_THREADS / 2)
-        return registers <= SCHED_MANY_REGISTERS && sched_widest_bytes(s) <= 2 ? 3 : 2;
+        return registers <= SCHED_MANY_REGISTERS && sched_widest_bytes(s->plan, s->kernel) <= 2 ? 3
+                                                                                                : 2;
     if (sched->threads < SCHED_MANY_ROW_THREADS) return 0;
     bool has_room = 2 * (registers + 8) * sched->threads <= PROCESSOR_REGISTERS;
     return has_room && sched->threads == SCHED_MANY_ROW_THREADS ? 2 : 1;
@@ -130,7 +128,7 @@ static RowUse row_use(const Scheduler *s, int64_t length) {
     RowUse use = {.length = length,
                   .n_chains = reduce_order(FORM_ROW, s->target->device).n_chains,
                   .rows = dim_hi(s->dims, kernel_n_rows(s->kernel)),
-                  .elem_bytes = sched_widest_bytes(s),
+                  .elem_bytes = sched_widest_bytes(s->plan, s->kernel),
                   .n_loads = sched_n_loads(s, kernel_parallel_axes(s->kernel)),
                   .most_steps = SCHED_ROW_STEPS,
                   .n_processors = s->target->n_processors};

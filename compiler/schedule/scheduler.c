@@ -8,10 +8,10 @@
 
 enum { MOST_LANES = 8 };
 
-uint32_t sched_widest_bytes(const Scheduler *s) {
+uint32_t sched_widest_bytes(const Plan *plan, const Kernel *kernel) {
     uint32_t widest = 1;
-    for (uint32_t i = 0; i < s->kernel->args.n; i++) {
-        uint32_t bytes = dtype_bytes(s->plan->buffers.data[s->kernel->args.data[i]].dtype);
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        uint32_t bytes = dtype_bytes(plan->buffers.data[kernel->args.data[i]].dtype);
         if (bytes > widest) widest = bytes;
     }
     return widest;
@@ -135,7 +135,7 @@ Sched sched_gpu(const Scheduler *s, TemplateId template) {
 }
 
 uint32_t sched_most_lanes(const Scheduler *s) {
-    uint32_t lanes = s->target->vector_bytes / sched_widest_bytes(s);
+    uint32_t lanes = s->target->vector_bytes / sched_widest_bytes(s->plan, s->kernel);
     return lanes > MOST_LANES ? MOST_LANES : lanes;
 }
 

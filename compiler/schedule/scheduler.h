@@ -58,7 +58,7 @@ typedef uint32_t GemmFill(const Scheduler *s, Variant *variants);
 void sched_add_gemm(Scheduler *s, GemmFill *fill);
 
 /* The widest element among the kernel's arguments, in bytes. */
-uint32_t sched_widest_bytes(const Scheduler *s);
+uint32_t sched_widest_bytes(const Plan *plan, const Kernel *kernel);
 bool sched_computes_in_f64(const Scheduler *s);
 DimId sched_lane_extent(const Scheduler *s);
 DimId sched_n_segments(const Scheduler *s);
@@ -90,6 +90,8 @@ DimId sched_cpu_grid(const Scheduler *s, int64_t unit);
 
 /* Blocks of a map. */
 DimId sched_map_grid(const Kernel *kernel, const Sched *sched);
+/* in_one_block of maps without tiles. */
+bool sched_map_in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant);
 
 /* Schedules of maps in tiles (template/map_tile.h), for maps with uncoalesced loads. Fills
  * `variants` in order of preference from `base`, which has what all of the kernel's variants have
