@@ -169,16 +169,14 @@ static LedgerKernel kernel_of(const Filler *f, uint32_t k) {
     return filled;
 }
 
-/* Counts launches of init steps and launches of a run separately. */
+/* Numbers launches of init steps and launches of a run separately. */
 static void fill_kernels(const Filler *f) {
-    uint32_t launch = 0;
-    for (uint32_t k = 0; k < f->plan->kernels.n; k++) {
+    const Plan *plan = f->plan;
+    uint32_t n_init = f->cost->n_init;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
         LedgerKernel filled = kernel_of(f, k);
-        if (k == 0 || k == f->cost->n_init)
-            launch = 0;
-        else
-            launch += !filled.is_joined;
-        filled.launch = launch;
+        const Launch *first = plan_launch_of(plan, k < n_init ? 0 : n_init);
+        filled.launch = (uint32_t)(plan_launch_of(plan, k) - first);
         vec_push(f->arena, &f->ledger->kernels, filled);
     }
 }
