@@ -13,7 +13,7 @@ typedef struct Trier {
     uint32_t n_plans; /* plans compiled so far in this trial */
 } Trier;
 
-static void add_taps(void *user, Arena *arena, Plan *plan, bool is_fused) {
+static void add_probes(void *user, Arena *arena, Plan *plan, bool is_fused) {
     Trier *t = user;
     const DriverHook *hook = &t->in->cli->hook;
     if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
@@ -52,10 +52,10 @@ static fusec_status execute(Trier *t, const Driver *driver) {
 static void hand_over(Trier *t) {
     Arena *arena = t->cli.arena;
     BisectTrial *trial = t->trial;
-    trial->bytes = arena_array(arena, const uint8_t *const *, trial->n_taps);
-    for (uint32_t i = 0; i < trial->n_taps; i++) {
-        const uint8_t **bytes = arena_array(arena, const uint8_t *, trial->taps[i].scalars.n);
-        for (uint32_t k = 0; k < trial->taps[i].scalars.n; k++) {
+    trial->bytes = arena_array(arena, const uint8_t *const *, trial->n_probes);
+    for (uint32_t i = 0; i < trial->n_probes; i++) {
+        const uint8_t **bytes = arena_array(arena, const uint8_t *, trial->probes[i].scalars.n);
+        for (uint32_t k = 0; k < trial->probes[i].scalars.n; k++) {
             bytes[k] = exec_find(&t->exec, probe_name(arena, i, k))->host;
         }
         trial->bytes[i] = bytes;
@@ -74,7 +74,7 @@ static bool try(void *user, BisectTrial *trial) {
                              .target = t->in->target,
                              .is_fast = t->in->cli->is_fast,
                              .rewrites = t->in->cli->rewrites,
-                             .hook = {.user = t, .fused = add_taps, .placed = pass_on}};
+                             .hook = {.user = t, .fused = add_probes, .placed = pass_on}};
     Driver driver;
     exec_close(&t->exec);
     arena_free(t->cli.arena);

@@ -82,7 +82,7 @@ static void show_variant(const frt_module *module, int32_t graph, int32_t step, 
     if (frt_module_predicate_text(module, graph, step, index, text, sizeof text))
         printf(" if %s", text);
     printf("%s%s%s\n", variant.has_price ? ", by price" : "", variant.waits ? ", overlaps" : "",
-           variant.cluster ? ", shared out among a block a processor" : "");
+           variant.cluster ? ", persistent" : "");
 }
 
 static void show_step(const frt_module *module, int32_t graph, int32_t index) {

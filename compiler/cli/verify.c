@@ -255,12 +255,12 @@ static fusec_status verify_once(Driver *driver, void *user) {
     Trio t = {.v = v, .cli = *v->cli, .arena = arena_new(&driver->escape)};
     if (!t.arena) return cli_fail_memory(v->cli);
     t.cli.arena = t.arena;
-    t.fused.cli = t.unfused.cli = t.probed.cli = t.tapped.cli = t.given.cli = &t.cli;
+    t.fused.cli = t.unfused.cli = t.probed.cli = t.gemms_probed.cli = t.given.cli = &t.cli;
     fusec_status status = verify_size(&t);
     exec_close(&t.fused);
     exec_close(&t.unfused);
     exec_close(&t.probed);
-    exec_close(&t.tapped);
+    exec_close(&t.gemms_probed);
     exec_close(&t.given);
     v->cli->told_of_weights = t.cli.told_of_weights;
     arena_free(t.arena);
@@ -309,7 +309,7 @@ static fusec_status verify_target(Verification *v) {
     v->counts = v->fast_counts = (VerifyCounts){0};
     v->n_runs = 0;
     v->rewritten = v->elsewhere_counts = (RewriteCounts){0};
-    v->fused = v->unfused = v->probed = v->tapped = v->given = v->elsewhere = (Driver){0};
+    v->fused = v->unfused = v->probed = v->gemms_probed = v->given = v->elsewhere = (Driver){0};
     memset(&v->plans, 0, sizeof v->plans);
     memset(&v->gemms, 0, sizeof v->gemms);
     fusec_status status = compile_all(v);
@@ -317,7 +317,7 @@ static fusec_status verify_target(Verification *v) {
     driver_free(&v->fused);
     driver_free(&v->unfused);
     driver_free(&v->probed);
-    driver_free(&v->tapped);
+    driver_free(&v->gemms_probed);
     driver_free(&v->given);
     driver_free(&v->elsewhere);
     if (status) return status;

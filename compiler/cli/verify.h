@@ -13,9 +13,9 @@ typedef struct VerifyGemm {
     uint32_t graph;
     Rewrite rewrite;
     NodeId again; /* in `given`: the GEMM's node, which an input replaces for its users */
-    /* The probe that stores its result in `tapped`. */
-    bool has_tap;
-    Probe tap;
+    /* The probe that stores its result in `gemms_probed`. */
+    bool has_probe;
+    Probe probe;
     uint32_t n; /* index among the graph's probes */
     const ScalarTab *scalars;
     Trace trace;
@@ -30,10 +30,10 @@ typedef struct Verification {
     Driver fused, unfused, probed;
     /* For rewritten programs: fused with the rewritten GEMMs as outputs too; and unfused with these
      * as inputs, and every value as an output. */
-    Driver tapped, given;
+    Driver gemms_probed, given;
     Driver elsewhere; /* on a CPU: plans for a GPU, whose rewrites are evaluated on the host */
     Vec(VerifyGemm) gemms;
-    uint32_t n_tapped;       /* number of plans of `tapped` with probes added */
+    uint32_t n_gemms_probed; /* number of plans of `gemms_probed` with probes added */
     Vec(const Plan *) plans; /* of the fused program, before layout and schedule */
     uint32_t graph;          /* index in the module */
     int64_t size;            /* wanted for dims that nothing fixes */
@@ -51,7 +51,7 @@ typedef struct Trio {
     Verification *v;
     Arena *arena; /* memory of this size */
     Cli cli;      /* with that arena */
-    Exec fused, unfused, probed, tapped, given;
+    Exec fused, unfused, probed, gemms_probed, given;
 } Trio;
 
 /* `placed` of a DriverHook: calls that of the program. `user` is the verification. */

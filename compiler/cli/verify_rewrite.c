@@ -48,7 +48,7 @@ void verify_give_gemms(Verification *v) {
     }
 }
 
-static bool find_tap(Arena *arena, const Plan *plan, VerifyGemm *gemm) {
+static bool find_probe(Arena *arena, const Plan *plan, VerifyGemm *gemm) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         if (!form_info(kernel->form)->multiplies || kernel->is_init ||
@@ -59,25 +59,25 @@ static bool find_tap(Arena *arena, const Plan *plan, VerifyGemm *gemm) {
             if (trace->node != gemm->rewrite.gemm || trace->is_loaded) continue;
             gemm->scalars = kernel->scalars;
             gemm->trace = *trace;
-            return probe_place(arena, plan, k, t, &gemm->tap);
+            return probe_place(arena, plan, k, t, &gemm->probe);
         }
     }
     return false;
 }
 
-static void put_taps(void *user, Arena *arena, Plan *plan, bool is_fused) {
+static void put_probes(void *user, Arena *arena, Plan *plan, bool is_fused) {
     Verification *v = user;
     const DriverHook *hook = &v->cli->hook;
-    Vec(Probe) taps = {.n = 0};
+    Vec(Probe) probes = {.n = 0};
     if (hook->fused) hook->fused(hook->user, arena, plan, is_fused);
     for (uint32_t i = 0; i < v->gemms.n; i++) {
         VerifyGemm *gemm = &v->gemms.data[i];
-        if (gemm->graph != v->n_tapped) continue;
-        gemm->has_tap = find_tap(arena, plan, gemm);
-        if (gemm->has_tap) vec_push(arena, &taps, gemm->tap);
+        if (gemm->graph != v->n_gemms_probed) continue;
+        gemm->has_probe = find_probe(arena, plan, gemm);
+        if (gemm->has_probe) vec_push(arena, &probes, gemm->probe);
     }
-    if (taps.n) probe_store(arena, plan, taps.data, taps.n);
-    v->n_tapped++;
+    if (probes.n) probe_store(arena, plan, probes.data, probes.n);
+    v->n_gemms_probed++;
 }
 
 static fusec_status compile(Verification *v, Driver *driver, const DriverOptions *options) {
@@ -86,11 +86,11 @@ static fusec_status compile(Verification *v, Driver *driver, const DriverOptions
 }
 
 /* The probes must not change which GEMMs are rewritten. */
-static fusec_status check_taps(const Verification *v) {
+static fusec_status check_probes(const Verification *v) {
     for (uint32_t i = 0; i < v->gemms.n; i++) {
         const VerifyGemm *gemm = &v->gemms.data[i];
-        const Plan *plan = v->tapped.plans[gemm->graph];
-        if (!gemm->has_tap || rewrite_count(plan) != rewrite_count(v->fused.plans[gemm->graph]))
+        const Plan *plan = v->gemms_probed.plans[gemm->graph];
+        if (!gemm->has_probe || rewrite_count(plan) != rewrite_count(v->fused.plans[gemm->graph]))
             return cli_fail(v->cli, FUSEC_INTERNAL,
                             "graph %s cannot be verified: with its rewritten products stored it is "
                             "another program",
@@ -125,10 +125,10 @@ fusec_status verify_compile_rewritten(Verification *v, const DriverOptions *like
     if (v->target->device != driver_default_target(FUSEC_PTX)->device && driver_rewrites(&options))
         status = plan_elsewhere(v, options);
     if (status || !v->gemms.n) return status;
-    options.hook = (DriverHook){.user = v, .fused = put_taps, .placed = verify_pass_on};
-    v->n_tapped = 0;
-    status = compile(v, &v->tapped, &options);
-    if (!status) status = check_taps(v);
+    options.hook = (DriverHook){.user = v, .fused = put_probes, .placed = verify_pass_on};
+    v->n_gemms_probed = 0;
+    status = compile(v, &v->gemms_probed, &options);
+    if (!status) status = check_probes(v);
     options.no_fuse = true;
     options.hook = v->cli->hook;
     return status ? status : compile(v, &v->given, &options);
@@ -137,7 +137,7 @@ fusec_status verify_compile_rewritten(Verification *v, const DriverOptions *like
 /* Running. */
 
 fusec_status verify_start_rewritten(Trio *t) {
-    fusec_status status = verify_start(t, &t->tapped, &t->v->tapped);
+    fusec_status status = verify_start(t, &t->gemms_probed, &t->v->gemms_probed);
     return status ? status : verify_start(t, &t->given, &t->v->given);
 }
 
@@ -163,8 +163,8 @@ typedef struct Walker {
 
 static bool walker_init(const Trio *t, const VerifyGemm *gemm, Walker *w) {
     const IndexTab *tab = scalartab_indices(gemm->scalars);
-    const Graph *graph = t->v->tapped.module->graphs.data[gemm->graph];
-    const int64_t *values = symbol_values(t, &t->tapped);
+    const Graph *graph = t->v->gemms_probed.module->graphs.data[gemm->graph];
+    const int64_t *values = symbol_values(t, &t->gemms_probed);
     const char *error = NULL;
     *w = (Walker){.axes = {0}};
     if (!interp_shape(graph, gemm->rewrite.gemm, values, &w->type, t->arena, &error)) return false;
@@ -172,9 +172,9 @@ static bool walker_init(const Trio *t, const VerifyGemm *gemm, Walker *w) {
         w->coords[k] = index_compile(t->arena, tab, gemm->trace.coords[k], values);
         if (!w->coords[k]) return false;
     }
-    for (uint32_t k = 0; k < gemm->tap.n_axes; k++) {
-        DimId extent = index_axis_extent(tab, gemm->tap.axes[k]);
-        if (!dim_eval(graph->dims, extent, values, &w->extents[gemm->tap.axes[k]])) return false;
+    for (uint32_t k = 0; k < gemm->probe.n_axes; k++) {
+        DimId extent = index_axis_extent(tab, gemm->probe.axes[k]);
+        if (!dim_eval(graph->dims, extent, values, &w->extents[gemm->probe.axes[k]])) return false;
     }
     return true;
 }
@@ -191,9 +191,9 @@ static int64_t element_at(const Walker *w) {
     return element;
 }
 
-static void step(Walker *w, const Probe *tap) {
-    for (uint32_t k = tap->n_axes; k-- > 0;) {
-        uint32_t axis = tap->axes[k];
+static void step(Walker *w, const Probe *probe) {
+    for (uint32_t k = probe->n_axes; k-- > 0;) {
+        uint32_t axis = probe->axes[k];
         if (++w->axes[axis] < w->extents[axis]) return;
         w->axes[axis] = 0;
     }
@@ -201,15 +201,15 @@ static void step(Walker *w, const Probe *tap) {
 
 static bool untap(Trio *t, const VerifyGemm *gemm, Unprobed *out) {
     Walker w;
-    const ExecTensor *tap = exec_find(&t->tapped, probe_name(t->arena, gemm->n, 0));
-    if (!tap || !walker_init(t, gemm, &w)) return false;
+    const ExecTensor *probe = exec_find(&t->gemms_probed, probe_name(t->arena, gemm->n, 0));
+    if (!probe || !walker_init(t, gemm, &w)) return false;
     size_t size = dtype_bytes(w.type.dtype), n = (size_t)tensor_n_elems(&w.type);
     *out = (Unprobed){arena_array(t->arena, uint8_t, n * size + 1),
                       arena_array(t->arena, bool, n + 1)};
-    for (size_t i = 0; i * size < tap->n_bytes; i++, step(&w, &gemm->tap)) {
+    for (size_t i = 0; i * size < probe->n_bytes; i++, step(&w, &gemm->probe)) {
         int64_t element = element_at(&w);
         if (element < 0) continue;
-        memcpy(out->bytes + (size_t)element * size, tap->host + i * size, size);
+        memcpy(out->bytes + (size_t)element * size, probe->host + i * size, size);
         out->is_there[element] = true;
     }
     return true;
@@ -256,11 +256,11 @@ static fusec_status give(Trio *t, const VerifyGemm *gemm, const Unprobed *value)
                : FUSEC_OK;
 }
 
-static fusec_status judge_gemm(Trio *t, const VerifyGemm *gemm, const Unprobed *untapped) {
+static fusec_status judge_gemm(Trio *t, const VerifyGemm *gemm, const Unprobed *unprobed) {
     Verification *v = t->v;
     const Graph *graph = v->given.module->graphs.data[v->graph];
     const uint8_t *const *bytes = verify_node_bytes(t, graph, &t->given);
-    RewriteValue value = {untapped->bytes, untapped->is_there, bytes[gemm->again]};
+    RewriteValue value = {unprobed->bytes, unprobed->is_there, bytes[gemm->again]};
     RewriteCase c;
     if (!rewrite_open(v->fused.plans[v->graph], &gemm->rewrite, symbol_values(t, &t->fused), bytes,
                       t->arena, &c))
@@ -275,7 +275,7 @@ fusec_status verify_rewritten(Trio *t) {
     Verification *v = t->v;
     const ExecTensor *expected;
     Unprobed *values = arena_array(t->arena, Unprobed, v->gemms.n);
-    fusec_status status = verify_run(t, &t->tapped);
+    fusec_status status = verify_run(t, &t->gemms_probed);
     if (!status) status = exec_fill(&t->given, v->data);
     for (uint32_t i = 0; i < v->gemms.n && !status; i++) {
         const VerifyGemm *gemm = &v->gemms.data[i];
@@ -289,7 +289,7 @@ fusec_status verify_rewritten(Trio *t) {
         if (v->gemms.data[i].graph == v->graph)
             status = judge_gemm(t, &v->gemms.data[i], &values[i]);
     if (status) return status;
-    const ExecTensor *actual = verify_difference(&t->fused, &t->tapped, &expected);
+    const ExecTensor *actual = verify_difference(&t->fused, &t->gemms_probed, &expected);
     if (actual) return differs(t, actual, expected, "rewritten and rewritten with products stored");
     actual = verify_difference(&t->fused, &t->given, &expected);
     return actual ? differs(t, actual, expected, "fused and unfused, given what is rewritten")

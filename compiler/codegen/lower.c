@@ -160,7 +160,7 @@ static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
     int64_t n;
     if (!begin) return base;
     if (!dim_is_const(lower->plan->graph->dims, begin, &n))
-        ice(k->arena, "kernel %s begins at no number on chip", lower->kernel->name);
+        ice(k->arena, "kernel %s: an unknown offset in shared memory", lower->kernel->name);
     Val offset = k_i32(k, n * dtype_bytes(dtype));
     return k_byte(k, base, offset);
 }
@@ -294,7 +294,7 @@ static void lower_parallel(Lower *lower, const Launch *launch, SharedTiles *tile
             lower_beside(&bodies[n], lower, launch, j, tiles);
             take_pointers(&bodies[n], launch, param);
             bodies[n].maps = lower->maps + map;
-            bodies[n].lets_in = lower->lets_in;
+            bodies[n].triggers_next = lower->triggers_next;
             bodies[n].first_param = param;
             bodies[n++].first_map = first_map + map;
         }

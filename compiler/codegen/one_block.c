@@ -125,7 +125,8 @@ static void emit_blocks(Lower *lower) {
     Codegen *k = lower->k;
     int64_t n;
     if (!dim_is_const(lower_dims(lower), lower->variant->grid, &n))
-        ice(k->arena, "turn %s of unknown length", lower->kernel->name);
+        ice(k->arena, "kernel %s of a one-block launch has an unknown number of blocks",
+            lower->kernel->name);
     lower->block = k_i32(k, 0);
     if (n == 1) {
         template_emit(lower);

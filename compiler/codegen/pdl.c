@@ -29,6 +29,6 @@ void gpu_begin(Lower *lowers, const Launch *launch) {
     if (!k->target->has_pdl) return;
     if (is_one_block(launch)) gpu_one_block_prefetch(lowers, launch);
     gpu_pdl_say(k, "griddepcontrol.wait;");
-    lowers->lets_in = lets_next_in(lowers->plan, launch);
+    lowers->triggers_next = lets_next_in(lowers->plan, launch);
     if (is_one_block(launch)) gpu_pdl_trigger(lowers);
 }

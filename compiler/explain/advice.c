@@ -215,7 +215,7 @@ typedef struct Settler {
     const Plan *plan;
     AdvicePlanner *planner;
     uint32_t n_broken; /* edges that break `fuse must` blocks of the source */
-    double now_us[COST_MAX_POINTS];
+    double current_us[COST_MAX_POINTS];
 } Settler;
 
 /* The verdict of an edge after steps are taken. */
@@ -269,8 +269,8 @@ static void price_steps(Settler *s, Plan *then, Advice *advice) {
     advice->then = planner->price(planner->user, planner->trial, then);
     advice->prices.n = 0;
     for (uint32_t i = 0; i < planner->points.n; i++) {
-        ChangePrice price = {.dims = planner->points.dims[i], .now_us = s->now_us[i]};
-        price.then_us = planner->price_at(planner->user, planner->trial, then, price.dims);
+        ChangePrice price = {.dims = planner->points.dims[i], .current_us = s->current_us[i]};
+        price.changed_us = planner->price_at(planner->user, planner->trial, then, price.dims);
         vec_push(s->arena, &advice->prices, price);
     }
 }
@@ -391,7 +391,7 @@ Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
     Settler s = {.arena = arena, .plan = plan, .planner = planner, .n_broken = must_n_broken(plan)};
     for (uint32_t i = 0; planner && i < planner->points.n; i++)
-        s.now_us[i] = planner->price_at(planner->user, arena, plan, planner->points.dims[i]);
+        s.current_us[i] = planner->price_at(planner->user, arena, plan, planner->points.dims[i]);
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         Edge *edge = &plan->edges.data[i];
         AdviceStep step = step_of(arena, graph, edge, edge->reason);

@@ -117,7 +117,7 @@ const char *advice_text(Arena *arena, const Graph *graph, const Advice *advice);
 const char *advice_price_text(Arena *arena, const Plan *plan, const Advice *advice,
                               AdviceTotals now);
 /* Whether the price is higher by enough to report. */
-bool advice_is_slower(double then_us, double now_us);
+bool advice_is_slower(double changed_us, double current_us);
 /* Counts the points at which the steps lose time; `worst` is the point with the largest loss. */
 uint32_t advice_count_slower(const VecChangePrice *prices, const ChangePrice **worst);
 /* ` at B = 64 (chosen), T = 8`: the values of the dims that kernels use. `chosen` is a bit set of

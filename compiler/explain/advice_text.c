@@ -103,8 +103,8 @@ void advice_put_point(Text *text, const Plan *plan, const int64_t *values, uint6
     }
 }
 
-bool advice_is_slower(double then_us, double now_us) {
-    return then_us > now_us * EXPLAIN_SLOWER;
+bool advice_is_slower(double changed_us, double current_us) {
+    return changed_us > current_us * EXPLAIN_SLOWER;
 }
 
 uint32_t advice_count_slower(const VecChangePrice *prices, const ChangePrice **worst) {
@@ -112,8 +112,9 @@ uint32_t advice_count_slower(const VecChangePrice *prices, const ChangePrice **w
     *worst = prices->data;
     for (uint32_t i = 0; i < prices->n; i++) {
         const ChangePrice *price = &prices->data[i];
-        n_slower += advice_is_slower(price->then_us, price->now_us);
-        if (price->then_us * (*worst)->now_us > (*worst)->then_us * price->now_us) *worst = price;
+        n_slower += advice_is_slower(price->changed_us, price->current_us);
+        if (price->changed_us * (*worst)->current_us > (*worst)->changed_us * price->current_us)
+            *worst = price;
     }
     return n_slower;
 }
@@ -125,9 +126,9 @@ static void put_losses(const Plan *plan, const Advice *advice, AdviceTotals now,
     uint32_t n_slower = advice_count_slower(&advice->prices, &worst);
     if (n_slower == 0 || advice->then.us >= now.us) return;
     text_puts(text, ", but ");
-    advice_put_us(text, worst->then_us);
+    advice_put_us(text, worst->changed_us);
     text_puts(text, ", not ");
-    advice_put_us(text, worst->now_us);
+    advice_put_us(text, worst->current_us);
     text_puts(text, ",");
     advice_put_point(text, plan, worst->dims, 0);
     text_printf(text, ": slower at %u of %u sizes priced", n_slower, advice->prices.n);

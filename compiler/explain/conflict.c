@@ -16,11 +16,11 @@ typedef struct Finder {
 
 /* An edge inside the block that is stored without the block, and the nodes that its kernels
  * compute. */
-typedef struct PackRequest {
+typedef struct BrokenEdge {
     uint32_t edge;
     VecU32 above, all; /* nodes of the producer's kernel; nodes of both kernels */
-} PackRequest;
-typedef Vec(PackRequest) PackRequests;
+} BrokenEdge;
+typedef Vec(BrokenEdge) BrokenEdges;
 
 static bool is_inside(const Finder *f, const Edge *edge) {
     return edge->consumer != NODE_NONE &&
@@ -55,54 +55,55 @@ static void add_nodes(const Finder *f, const Kernel *kernel, VecU32 *nodes) {
             advice_add_node(f->arena, nodes, kernel->nodes.data[i]);
 }
 
-static PackRequests find_requests(const Finder *f, const Plan *free) {
-    PackRequests requests = {0};
+static BrokenEdges find_broken(const Finder *f, const Plan *free) {
+    BrokenEdges broken = {0};
     for (uint32_t i = 0; i < free->edges.n; i++) {
         const Edge *edge = &free->edges.data[i];
         if (!is_inside(f, edge) || edge->verdict == EDGE_FUSED || edge->reason == REASON_PREPARED)
             continue;
-        PackRequest request = {.edge = i};
-        add_nodes(f, maker_of(free, edge->producer, true), &request.above);
-        add_nodes(f, maker_of(free, edge->producer, true), &request.all);
-        add_nodes(f, maker_of(free, edge->consumer, false), &request.all);
-        advice_add_node(f->arena, &request.all, edge->producer);
-        advice_add_node(f->arena, &request.all, edge->consumer);
-        vec_push(f->arena, &requests, request);
+        BrokenEdge broken_edge = {.edge = i};
+        add_nodes(f, maker_of(free, edge->producer, true), &broken_edge.above);
+        add_nodes(f, maker_of(free, edge->producer, true), &broken_edge.all);
+        add_nodes(f, maker_of(free, edge->consumer, false), &broken_edge.all);
+        advice_add_node(f->arena, &broken_edge.all, edge->producer);
+        advice_add_node(f->arena, &broken_edge.all, edge->consumer);
+        vec_push(f->arena, &broken, broken_edge);
     }
-    return requests;
+    return broken;
 }
 
 /* The last reduction from which the edge's value is computed, if the value would become an operand
  * of a matmul; otherwise NODE_NONE. */
-static NodeId folded_operand(const Finder *f, const PackRequest *request) {
+static NodeId folded_operand(const Finder *f, const BrokenEdge *broken_edge) {
     const Graph *graph = f->plan->graph;
-    const Edge *edge = &f->plan->edges.data[request->edge];
+    const Edge *edge = &f->plan->edges.data[broken_edge->edge];
     NodeId folded = NODE_NONE;
     bool is_operand = false;
-    for (uint32_t i = 0; i < request->all.n; i++) {
-        NodeId id = request->all.data[i];
+    for (uint32_t i = 0; i < broken_edge->all.n; i++) {
+        NodeId id = broken_edge->all.data[i];
         is_operand = is_operand || (id >= edge->consumer && graph_is_matmul(graph, id));
     }
-    for (uint32_t i = 0; i < request->above.n && request->above.data[i] <= edge->producer; i++) {
-        OpClass cls = graph_class(graph, request->above.data[i]);
-        if (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) folded = request->above.data[i];
+    for (uint32_t i = 0; i < broken_edge->above.n && broken_edge->above.data[i] <= edge->producer;
+         i++) {
+        OpClass cls = graph_class(graph, broken_edge->above.data[i]);
+        if (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE) folded = broken_edge->above.data[i];
     }
     return is_operand ? folded : NODE_NONE;
 }
 
-/* Compiles a block of the request's nodes alone, without `dropped` as outputs. Returns why the edge
+/* Compiles a block of the edge's nodes alone, without `dropped` as outputs. Returns why the edge
  * is stored, or why the first other edge is; REASON_NONE: all are fused, or the limit of
  * compilations is reached. */
-static ReasonId try_request(const Finder *f, const PackRequest *request, const VecU32 *dropped) {
+static ReasonId try_edge(const Finder *f, const BrokenEdge *broken_edge, const VecU32 *dropped) {
     Advice advice = f->loose;
-    const Edge *own = &f->plan->edges.data[request->edge];
+    const Edge *own = &f->plan->edges.data[broken_edge->edge];
     ReasonId reason = REASON_NONE;
-    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = request->all};
+    advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = broken_edge->all};
     advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_OUTPUT, .nodes = *dropped};
     const Plan *then = advice_try(f->planner, f->plan->graph, &advice);
     for (uint32_t i = 0; then && i < then->edges.n; i++) {
         const Edge *edge = &then->edges.data[i];
-        if (!must_breaks(then, edge) || !vec_has(&request->all, edge->producer)) continue;
+        if (!must_breaks(then, edge) || !vec_has(&broken_edge->all, edge->producer)) continue;
         bool is_own = edge->producer == own->producer && edge->consumer == own->consumer;
         if (is_own || !reason) reason = edge->reason;
     }
@@ -121,26 +122,26 @@ static VecU32 read_inside(const Finder *f, const VecU32 *nodes) {
     return read;
 }
 
-/* The reason in a block of the request's nodes alone. REASON_OUTPUT counts only if the edge's own
+/* The reason in a block of the edge's nodes alone. REASON_OUTPUT counts only if the edge's own
  * value is an output and no other reason remains without outputs. */
-static ReasonId reason_alone(const Finder *f, const PackRequest *request) {
-    VecU32 none = {0}, read = read_inside(f, &request->all);
-    ReasonId reason = try_request(f, request, &none);
+static ReasonId reason_alone(const Finder *f, const BrokenEdge *broken_edge) {
+    VecU32 none = {0}, read = read_inside(f, &broken_edge->all);
+    ReasonId reason = try_edge(f, broken_edge, &none);
     if (reason != REASON_OUTPUT) return reason;
-    ReasonId other = try_request(f, request, &read);
-    const Edge *own = &f->plan->edges.data[request->edge];
+    ReasonId other = try_edge(f, broken_edge, &read);
+    const Edge *own = &f->plan->edges.data[broken_edge->edge];
     return other || !graph_is_output(f->plan->graph, own->producer) ? other : reason;
 }
 
 /* The reason of the conflict. A value that has more readers is stored for them, and their reason
  * hides the conflict. Then the reason of an edge that the plan with the whole block stores says
  * more. */
-static ReasonId reason_of(const Finder *f, const PackRequest *request) {
-    ReasonId reason = reason_alone(f, request);
+static ReasonId reason_of(const Finder *f, const BrokenEdge *broken_edge) {
+    ReasonId reason = reason_alone(f, broken_edge);
     bool is_choice = reason == REASON_OPERAND || reason == REASON_COSTLY || reason == REASON_SLOWER;
     for (uint32_t i = 0; is_choice && i < f->plan->edges.n; i++) {
         const Edge *edge = &f->plan->edges.data[i];
-        if (must_breaks(f->plan, edge) && vec_has(&request->all, edge->producer))
+        if (must_breaks(f->plan, edge) && vec_has(&broken_edge->all, edge->producer))
             return edge->reason;
     }
     return reason;
@@ -204,12 +205,12 @@ static void search_block(Finder *f) {
     f->loose = (Advice){.steps = {step}, .n_steps = 1};
     const Plan *free = advice_try(f->planner, graph, &f->loose);
     if (!free || free->edges.n != f->plan->edges.n) return;
-    PackRequests requests = find_requests(f, free);
-    for (uint32_t i = 0; i < requests.n; i++) {
-        const PackRequest *request = &requests.data[i];
-        Conflict conflict = {.edge = request->edge, .block = f->block};
-        conflict.reason = reason_of(f, request);
-        conflict.folded = folded_operand(f, request);
+    BrokenEdges broken = find_broken(f, free);
+    for (uint32_t i = 0; i < broken.n; i++) {
+        const BrokenEdge *broken_edge = &broken.data[i];
+        Conflict conflict = {.edge = broken_edge->edge, .block = f->block};
+        conflict.reason = reason_of(f, broken_edge);
+        conflict.folded = folded_operand(f, broken_edge);
         if (!conflict.reason) continue;
         find_left(f, &conflict);
         vec_push(f->arena, &f->found, conflict);

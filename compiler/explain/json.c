@@ -79,8 +79,8 @@ static void put_prices(const Writer *w, const VecChangePrice *prices, const char
         const ChangePrice *price = &prices->data[i];
         jsontext_begin(w->json, NULL, '{');
         put_dims(w, price->dims);
-        jsontext_number(w->json, then, price->then_us);
-        jsontext_number(w->json, now, price->now_us);
+        jsontext_number(w->json, then, price->changed_us);
+        jsontext_number(w->json, now, price->current_us);
         jsontext_end(w->json, '}');
     }
     jsontext_end(w->json, ']');

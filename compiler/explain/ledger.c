@@ -96,7 +96,7 @@ static LedgerBuffer buffer_of(const Filler *f, uint32_t id, bool is_written) {
         .name = buffers[source].name,
         .n_bytes = dim_number(f->dims, buffer_bytes(f->dims, &buffers[source]), f->cost->dims),
         .space = buffers[source].space};
-    if (is_written && given->takes_over) filled.replaces = buffers[given->takes_over - 1].name;
+    if (is_written && given->in_place_of) filled.replaces = buffers[given->in_place_of - 1].name;
     if (is_written || !given->choice) return filled;
     if (source == id)
         filled.copy_of = buffers[given->source].name;

@@ -139,8 +139,8 @@ void explain_put_unjoined(const Ledger *ledger, uint32_t pair, Text *out) {
     text_printf(out, "  %s and %s: [%s]  %s\n", apart->other, apart->kernel, apart->reason->id,
                 apart->reason->text);
     if (apart->n_slower) {
-        print_us(&p, "    one launch takes ", apart->slower->then_us);
-        print_us(&p, ", two take ", apart->slower->now_us);
+        print_us(&p, "    one launch takes ", apart->slower->changed_us);
+        print_us(&p, ", two take ", apart->slower->current_us);
         text_puts(out, apart->slower_at);
         if (apart->prices.n > 1)
             text_printf(out, "; slower at %u of %u sizes priced", apart->n_slower, apart->prices.n);

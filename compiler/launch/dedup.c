@@ -141,7 +141,7 @@ static const char *kernel_text(Arena *arena, const Plan *plan, const Launch *lau
         text_printf(&w.out, "axis %u\n", index_axis_extent(tab, k));
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (plan->buffers.data[kernel->args.data[i]].space != BUFFER_GLOBAL)
-            text_printf(&w.out, "on chip %u from %u\n", i, kernel_arg_begin(kernel, i));
+            text_printf(&w.out, "smem %u from %u\n", i, kernel_arg_begin(kernel, i));
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (in_place_may_any(arena, plan, kernel, kernel->args.data[i]))
             text_printf(&w.out, "changes %u\n", i);

@@ -146,8 +146,8 @@ static void note_prices(const Composer *c, const TrialPrices *prices, Unjoined *
     for (uint32_t i = 0; i < c->points.n; i++)
         vec_push(c->arena, &apart->prices,
                  (ChangePrice){.dims = c->points.dims[i],
-                               .then_us = prices->together.us[i],
-                               .now_us = prices->apart.us[i]});
+                               .changed_us = prices->together.us[i],
+                               .current_us = prices->apart.us[i]});
 }
 
 static void join_each(Composer *c, Candidates *candidates) {

@@ -56,7 +56,7 @@ static uint32_t find_dying(const Placer *p, uint32_t k, uint32_t id) {
 
 static void take_over(Placer *p, uint32_t buffer, uint32_t taken) {
     p->is_taken[taken] = true;
-    p->plan->buffers.data[buffer].takes_over = taken + 1;
+    p->plan->buffers.data[buffer].in_place_of = taken + 1;
     p->room_of[buffer] = p->room_of[taken];
     p->rooms.data[p->room_of[buffer]].last = p->lifetimes[buffer].last;
 }
@@ -96,7 +96,7 @@ bool memplan_place(Arena *arena, Plan *plan) {
     for (uint32_t i = 0; i < plan->buffers.n; i++) {
         p.room_of[i] = ROOM_NONE;
         plan->buffers.data[i].offset_bytes = dim_const(p.dims, 0);
-        plan->buffers.data[i].takes_over = 0;
+        plan->buffers.data[i].in_place_of = 0;
     }
     find_lifetimes(&p);
     DimId unshared = dim_const(p.dims, 0);

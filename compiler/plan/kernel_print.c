@@ -167,7 +167,7 @@ static void print_gemm(const GemmSched *s, Text *out) {
                 s->tile_k, s->warps_m, s->warps_n, s->stages);
     if (s->tail_n) text_printf(out, ", last tiles %u wide", s->tail_n);
     if (s->store_warps) text_printf(out, ", %u warps store", s->store_warps);
-    if (s->n_gemms > 1) text_printf(out, ", %u products at once", s->n_gemms);
+    if (s->n_gemms > 1) text_printf(out, ", %u GEMMs at once", s->n_gemms);
 }
 
 static void print_cpu_gemm(const CpuGemmSched *s, Text *out) {
@@ -244,12 +244,12 @@ static void print_variant(const Printer *p, const Variant *v) {
     text_puts(p->out, ", grid ");
     dim_print(p->dims, v->grid, p->out);
     if (v->shared_bytes) text_printf(p->out, ", shared %u", v->shared_bytes);
-    if (v->kept_shared_bytes) text_printf(p->out, ", on chip %u", v->kept_shared_bytes);
+    if (v->kept_shared_bytes) text_printf(p->out, ", kept shared %u", v->kept_shared_bytes);
     predicate_print(&v->predicate, p->dims, p->out);
     if (v->price.group) print_price(p, &v->price);
-    if (v->is_resident) text_puts(p->out, ", shared out among a block a processor");
+    if (v->is_resident) text_puts(p->out, ", persistent");
     for (uint32_t i = 0; i < v->row_cache.n; i++)
-        text_printf(p->out, "%s s%u", i ? "," : ", keeps", v->row_cache.data[i].value);
+        text_printf(p->out, "%s s%u", i ? "," : ", row cache", v->row_cache.data[i].value);
     text_puts(p->out, "\n");
     print_maps(p, v);
 }

@@ -29,11 +29,11 @@ typedef struct Buffer {
     uint32_t ordinal; /* number in its kind, in the graph's order (temporaries: of creation) */
     Dtype dtype;
     Shape shape;
-    DimId pitch;         /* temporaries: row pitch in elements, if above the last extent */
-    NodeId node;         /* the node whose value it holds */
-    Str name;            /* inputs, params, outputs: from the source; others t0, .. and p0, .. */
-    DimId offset_bytes;  /* temporaries: bytes; a multiple of WORKSPACE_ALIGN_BYTES */
-    uint32_t takes_over; /* temporaries: stored in place of this one, plus 1; 0: none */
+    DimId pitch;          /* temporaries: row pitch in elements, if above the last extent */
+    NodeId node;          /* the node whose value it holds */
+    Str name;             /* inputs, params, outputs: from the source; others t0, .. and p0, .. */
+    DimId offset_bytes;   /* temporaries: bytes; a multiple of WORKSPACE_ALIGN_BYTES */
+    uint32_t in_place_of; /* temporaries: stored in place of this one, plus 1; 0: none */
     /* For a copy that only runs of the choice's alternative make: in other runs it has no elements
      * and its readers get `source`. NULL: every run makes the buffer. */
     const Choice *choice;
@@ -77,7 +77,7 @@ typedef struct Edge {
 /* The time after a change and the time now, in microseconds, at values of the dims (by symbol). */
 typedef struct ChangePrice {
     const int64_t *dims;
-    double then_us, now_us;
+    double changed_us, current_us;
 } ChangePrice;
 typedef Vec(ChangePrice) VecChangePrice;
 

@@ -96,7 +96,7 @@ static const char *form_class(const Kernel *kernel) {
     case FORM_COLUMN:
         return "kernel reduction";
     case FORM_GEMM:
-        return "kernel contraction";
+        return "kernel gemm";
     }
     return "";
 }

@@ -185,7 +185,7 @@ static void add(const GemvGpu *g, Variant *variant, uint32_t bytes_along_k, uint
         along_outputs(g, variant, bytes);
 }
 
-static GemvGpu vector_of(const Kernel *kernel, const Target *target, bool is_column) {
+static GemvGpu gemv_of(const Kernel *kernel, const Target *target, bool is_column) {
     GemvGpu g = {.kernel = kernel, .target = target};
     g.tab = scalartab_indices(kernel->scalars);
     g.dims = indextab_dims(g.tab);
@@ -199,7 +199,7 @@ static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *varian
     sched->threads = threads;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     bool is_column = dim_hi(indextab_dims(tab), index_axis_extent(tab, gemm_axis_n(kernel))) <= 1;
-    GemvGpu g = vector_of(kernel, NULL, is_column);
+    GemvGpu g = gemv_of(kernel, NULL, is_column);
     sched->cluster = 0;
     if (!sched->gemv.lanes_along_k && walk_along_outputs(&g, variant)) return true;
     if (!sched->gemv.lanes_along_k) sched->lanes = 1;
@@ -230,7 +230,7 @@ bool sched_gemv_may(const Plan *plan, const Kernel *kernel) {
 static uint32_t fill(const Scheduler *s, Variant *variants) {
     const Kernel *kernel = s->kernel;
     bool is_column = gemm_shape(s->plan, kernel) == GEMM_SHAPE_COLUMN;
-    GemvGpu g = vector_of(kernel, s->target, is_column);
+    GemvGpu g = gemv_of(kernel, s->target, is_column);
     uint32_t k_bytes = run_bytes(&g, gemm_axis_k(kernel)), bytes = run_bytes(&g, g.axis), n = 0;
     Variant wide = variants[0];
     wide.sched.lanes =

@@ -49,7 +49,7 @@ enum { N_LOW_TILES = 3 };
 static const Tile low_rows_tiles[N_LOW_TILES] = {
     {32, 64, 128, 2, 2, 4}, {32, 128, 128, 1, 8, 4}, {32, 256, 128, 1, 8, 3}};
 
-typedef struct Searcher {
+typedef struct TileChooser {
     const Kernel *kernel;
     GemmLaunch launch;
     IndexTab *tab;
@@ -61,7 +61,7 @@ typedef struct Searcher {
     bool has_low;                    /* whether tiles for few rows may be used */
     const Tile *rows;                /* the only tile for whole rows; NULL: rows need not be
                                       * whole */
-} Searcher;
+} TileChooser;
 
 /* The effect of assuming that a dim is a multiple of a chunk's elements (or of assuming
  * nothing). */
@@ -72,18 +72,18 @@ typedef struct OperandChoice {
     uint32_t score;
 } OperandChoice;
 
-static uint32_t store_lanes(const Searcher *c) {
+static uint32_t store_lanes(const TileChooser *c) {
     return c->chunk_elems < STORE_LANES ? c->chunk_elems : STORE_LANES;
 }
 
-static bool are_lanes_whole(const Searcher *c, IndexId index, uint32_t axis, uint32_t lanes) {
+static bool are_lanes_whole(const TileChooser *c, IndexId index, uint32_t axis, uint32_t lanes) {
     return index_lane_motion(c->tab, index, axis, lanes) == LANES_CONTIGUOUS &&
            index_is_multiple(c->tab, index, axis, lanes);
 }
 
 /* Whether an operand's tile can be copied: a plain load with a fixed stride in k, contiguous in
  * whole chunks along k or along its own axis. */
-static bool is_copied(const Searcher *c, ScalarId operand, uint32_t axis) {
+static bool is_copied(const TileChooser *c, ScalarId operand, uint32_t axis) {
     const Scalar *s = scalar_get(c->kernel->scalars, operand);
     uint32_t k = gemm_axis_k(c->kernel);
     if (s->kind != SCALAR_LOAD || s->guard) return false;
@@ -96,7 +96,7 @@ static bool is_copied(const Searcher *c, ScalarId operand, uint32_t axis) {
            are_lanes_whole(c, s->index, axis, c->chunk_elems);
 }
 
-static OperandChoice choose(const Searcher *c, DimId condition) {
+static OperandChoice choose(const TileChooser *c, DimId condition) {
     DimId n = kernel_axis_extent(c->kernel, gemm_axis_n(c->kernel));
     index_assume_multiple(c->tab, condition, condition ? c->chunk_elems : 1);
     bool left = is_copied(c, c->left, gemm_axis_m(c->kernel));
@@ -111,7 +111,7 @@ static OperandChoice choose(const Searcher *c, DimId condition) {
 }
 
 /* The condition that helps most. A condition on a constant is useless. */
-static OperandChoice best_choice(const Searcher *c) {
+static OperandChoice best_choice(const TileChooser *c) {
     OperandChoice best = choose(c, DIM_NONE);
     const uint32_t axes[3] = {gemm_axis_k(c->kernel), gemm_axis_n(c->kernel),
                               gemm_axis_m(c->kernel)};
@@ -126,7 +126,7 @@ static OperandChoice best_choice(const Searcher *c) {
 }
 
 /* Arguments with contiguous accesses along some axis, whose alignment the variant requires. */
-static uint64_t aligned_args(const Searcher *c, const OperandChoice *choice) {
+static uint64_t aligned_args(const TileChooser *c, const OperandChoice *choice) {
     const Kernel *kernel = c->kernel;
     const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
     uint64_t args = 0;
@@ -152,7 +152,7 @@ static uint64_t aligned_args(const Searcher *c, const OperandChoice *choice) {
 }
 
 /* Sets the tile: as deep as allowed, at most all of k, with stages of equal total size. */
-static void set_tile(const Searcher *c, Variant *variant, const Tile *tile) {
+static void set_tile(const TileChooser *c, Variant *variant, const Tile *tile) {
     Sched *sched = &variant->sched;
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     uint32_t least = SCHED_MMA_DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
@@ -172,13 +172,13 @@ static void set_tile(const Searcher *c, Variant *variant, const Tile *tile) {
     variant->grid = gemm_gpu_grid(c->kernel, tile->m, tile->n);
 }
 
-static bool is_extent_at_most(const Searcher *c, uint32_t axis, int64_t most) {
+static bool is_extent_at_most(const TileChooser *c, uint32_t axis, int64_t most) {
     return dim_hi(c->dims, kernel_axis_extent(c->kernel, axis)) <= most;
 }
 
 /* The constant number of tiles along n or m, over all batches and parallel GEMMs; 0: not
  * constant. */
-static int64_t n_tiles_along(const Searcher *c, bool along_n, uint32_t tile) {
+static int64_t n_tiles_along(const TileChooser *c, bool along_n, uint32_t tile) {
     uint32_t n;
     const Kernel *kernels = gemm_launch_kernels(&c->launch, c->kernel, &n);
     int64_t all = 0, own;
@@ -195,7 +195,7 @@ static int64_t n_tiles_along(const Searcher *c, bool along_n, uint32_t tile) {
 
 /* Adds a size under the condition that there are at most `most` tiles of size `counted`. True: the
  * condition is certain, so no larger size is needed. */
-static bool add_limited(const Searcher *c, Variant base, const Tile *tile, const Tile *counted,
+static bool add_limited(const TileChooser *c, Variant base, const Tile *tile, const Tile *counted,
                         int64_t most, Variant *variants, uint32_t *n_variants) {
     DimId grid = gemm_launch_grid(&c->launch, c->kernel, counted->m, counted->n);
     if (dim_lo(c->dims, grid) > most) return false;
@@ -208,21 +208,21 @@ static bool add_limited(const Searcher *c, Variant base, const Tile *tile, const
 
 /* `most`, or the tiles of one row or column of tiles if that is more: such tiles are mostly empty,
  * and more of them share memory bandwidth better. */
-static int64_t or_one_line(const Searcher *c, const Tile *tile, int64_t most) {
+static int64_t or_one_line(const TileChooser *c, const Tile *tile, int64_t most) {
     int64_t in_row = n_tiles_along(c, true, tile->n);
     int64_t in_column = n_tiles_along(c, false, tile->m);
     if (in_row > most) most = in_row;
     return in_column > most ? in_column : most;
 }
 
-static bool fits_tile(const Searcher *c, const Tile *tile, bool both) {
+static bool fits_tile(const TileChooser *c, const Tile *tile, bool both) {
     bool fits_m = is_extent_at_most(c, gemm_axis_m(c->kernel), tile->m);
     bool fits_n = is_extent_at_most(c, gemm_axis_n(c->kernel), tile->n);
     return both ? fits_m && fits_n : fits_m || fits_n;
 }
 
 /* Low tiles if higher ones would leave processors idle. */
-static uint32_t add_row_choice(const Searcher *c, const OperandChoice *choice, bool is_best,
+static uint32_t add_row_choice(const TileChooser *c, const OperandChoice *choice, bool is_best,
                                Variant base, Variant *variants) {
     uint32_t n = 0;
     bool may_be_low = is_best && choice->copies_both && c->few;
@@ -234,7 +234,7 @@ static uint32_t add_row_choice(const Searcher *c, const OperandChoice *choice, b
 
 /* Adds the tiles for few rows under the condition that rows are few. True: the condition is
  * certain. */
-static bool add_low(const Searcher *c, Variant base, Variant *variants, uint32_t *n_variants) {
+static bool add_low(const TileChooser *c, Variant base, Variant *variants, uint32_t *n_variants) {
     DimId m = kernel_axis_extent(c->kernel, gemm_axis_m(c->kernel));
     bool is_certain = false;
     for (uint32_t i = 0; i < N_WIDE_FEW && !is_certain; i++) {
@@ -249,7 +249,7 @@ static bool add_low(const Searcher *c, Variant base, Variant *variants, uint32_t
 }
 
 /* Small tiles if larger ones are few or mostly empty: by known extents, else by a condition. */
-static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool is_best,
+static uint32_t add_choice(const TileChooser *c, const OperandChoice *choice, bool is_best,
                            Variant *variants) {
     Variant base = variants[0];
     base.sched.lanes = choice->lanes;
@@ -278,7 +278,7 @@ static uint32_t add_choice(const Searcher *c, const OperandChoice *choice, bool 
 
 /* The tile of the variant that always applies. Whole rows stay in one tile if possible, so that a
  * row kernel can follow in the same blocks. */
-static const Tile *spare_of(const Searcher *c, bool is_spare) {
+static const Tile *spare_of(const TileChooser *c, bool is_spare) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (c->rows) return c->rows;
     bool splits_rows =
@@ -288,7 +288,7 @@ static const Tile *spare_of(const Searcher *c, bool is_spare) {
 
 /* The low tile for whole rows. NULL: shared memory is too small, or some threads would have nothing
  * to copy. */
-static const Tile *low_rows_of(const Searcher *c, const Target *target) {
+static const Tile *low_rows_of(const TileChooser *c, const Target *target) {
     uint32_t i = 0;
     bool has_room = target->max_cluster > 1;
     while (i + 1 < N_LOW_TILES &&
@@ -301,7 +301,7 @@ static const Tile *low_rows_of(const Searcher *c, const Target *target) {
 }
 
 /* The tile for few tiles. NULL: for such wide elements none is better. */
-static const Tile *few_of(const Searcher *c, const Target *target) {
+static const Tile *few_of(const TileChooser *c, const Target *target) {
     if (c->launch.has_rows) return low_rows_of(c, target);
     if (c->elem_bytes == 8) return NULL;
     int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
@@ -318,7 +318,7 @@ static const Tile *few_of(const Searcher *c, const Target *target) {
 
 /* Whether low tiles may help. Elements are so wide that larger tiles compute longer than memory
  * takes, except for few rows of a deep k. */
-static bool has_low(const Searcher *c) {
+static bool has_low(const TileChooser *c) {
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * SCHED_MMA_DEPTH_BYTES / c->elem_bytes) == 0 &&
                    dim_hi(c->dims, k) >= SCHED_MMA_LOW_DEPTH;
@@ -326,7 +326,7 @@ static bool has_low(const Searcher *c) {
 }
 
 /* The tile for whole rows. NULL: the small or large tiles hold them, or rows need not be whole. */
-static const Tile *rows_of(const Searcher *c) {
+static const Tile *rows_of(const TileChooser *c) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (!c->launch.has_rows || is_extent_at_most(c, n, small_tile.n)) return NULL;
     if (c->elem_bytes == 8) return &wide_rows_tile;
@@ -337,29 +337,29 @@ int64_t sched_mma_widest_rows(Dtype dtype) {
     return dtype_is_double(dtype) ? wide_rows_tile.n : rows_wide_tile.n;
 }
 
-static Searcher chooser_of(const Kernel *kernel, GemmLaunch launch) {
+static TileChooser chooser_of(const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];
-    Searcher c = {.kernel = kernel,
-                  .launch = launch,
-                  .tab = tab,
-                  .dims = indextab_dims(tab),
-                  .left = gemm_unrounded(kernel, reduce->lhs),
-                  .right = gemm_unrounded(kernel, reduce->rhs),
-                  .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->lhs)->dtype)};
+    TileChooser c = {.kernel = kernel,
+                     .launch = launch,
+                     .tab = tab,
+                     .dims = indextab_dims(tab),
+                     .left = gemm_unrounded(kernel, reduce->lhs),
+                     .right = gemm_unrounded(kernel, reduce->rhs),
+                     .elem_bytes = dtype_bytes(scalar_get(kernel->scalars, reduce->lhs)->dtype)};
     c.chunk_elems = ACCESS_BYTES / c.elem_bytes;
     return c;
 }
 
 /* Whether the variant copies both operands to shared memory, several steps of k ahead. */
 static bool copies_operands(const Kernel *kernel, const Variant *variant) {
-    Searcher c = chooser_of(kernel, (GemmLaunch){.n_gemms = 1});
+    TileChooser c = chooser_of(kernel, (GemmLaunch){.n_gemms = 1});
     return choose(&c, predicate_dim(&variant->predicate, TERM_MULTIPLE)).copies_both;
 }
 
 uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
                    bool is_spare, Variant *variants) {
-    Searcher c = chooser_of(kernel, launch);
+    TileChooser c = chooser_of(kernel, launch);
     bool is_wide = c.elem_bytes == 8;
     c.n_processors = target->n_processors;
     c.few = few_of(&c, target);

@@ -14,7 +14,7 @@
 /* Candidates. */
 
 /* A candidate sets directives of the region's nodes. Returns whether any directive is new. */
-typedef bool Move(const Region *region, Decisions *decisions);
+typedef bool Candidate(const Region *region, Decisions *decisions);
 
 /* Sets the directive on all flagged nodes. */
 static bool ask(Decisions *decisions, const bool *flags, Directive directive) {
@@ -99,10 +99,10 @@ static bool all_own_kernels(const Region *region, Decisions *decisions) {
     return changes;
 }
 
-static Move *const moves[] = {recompute_operands, compute_left,      compute_right,
-                              store_operands,     store_joined,      transposed_own_kernel,
-                              slice_gemms,        rows_unmerged,     split_reductions,
-                              store_pieces,       joined_own_kernel, all_own_kernels};
+static Candidate *const candidates[] = {
+    recompute_operands, compute_left,          compute_right,     store_operands,
+    store_joined,       transposed_own_kernel, slice_gemms,       rows_unmerged,
+    split_reductions,   store_pieces,          joined_own_kernel, all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
@@ -198,10 +198,11 @@ typedef bool Worth(const Searcher *, const Evaluation *now, const Evaluation *ot
 
 /* Prices the region with the candidate. Returns false if the candidate changes nothing or breaks a
  * `fuse must` block. */
-static bool try_move(const Searcher *c, const Region *region, Move *move, const Decisions *from,
-                     const Evaluation *now, Decisions **moved, Evaluation *other) {
-    *moved = decisions_copy(c->arena, from);
-    return move(region, *moved) && price_region(c, region, *moved, other) &&
+static bool try_candidate(const Searcher *c, const Region *region, Candidate *candidate,
+                          const Decisions *from, const Evaluation *now, Decisions **changed,
+                          Evaluation *other) {
+    *changed = decisions_copy(c->arena, from);
+    return candidate(region, *changed) && price_region(c, region, *changed, other) &&
            other->n_broken <= now->n_broken;
 }
 
@@ -216,20 +217,21 @@ static bool improve(const Searcher *c, const Region *region, Decisions **decisio
                            &unfused))
         return false;
     bool improves = false;
-    Decisions *moved, *before = NULL;
-    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
-        bool is_last = moves[i] == joined_own_kernel || moves[i] == all_own_kernels;
-        if ((moves[i] == slice_gemms) != region->has_gemm_slices) continue;
+    Decisions *changed, *before = NULL;
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        bool is_last = candidates[i] == joined_own_kernel || candidates[i] == all_own_kernels;
+        if ((candidates[i] == slice_gemms) != region->has_gemm_slices) continue;
         if (is_last && prices_are_within(&c->points, &now.prices, &unfused, PRICES_NO_SLOWER))
             continue;
-        Worth *pays = moves[i] == slice_gemms ? is_worth_slicing : search_is_worth;
-        if (try_move(c, region, moves[i], *decisions, &now, &moved, &other) &&
+        Worth *pays = candidates[i] == slice_gemms ? is_worth_slicing : search_is_worth;
+        if (try_candidate(c, region, candidates[i], *decisions, &now, &changed, &other) &&
             pays(c, &now, &other, &unfused))
             before = *decisions;
-        else if (!improves || !try_move(c, region, moves[i], before, &now, &moved, &other) ||
+        else if (!improves ||
+                 !try_candidate(c, region, candidates[i], before, &now, &changed, &other) ||
                  !pays(c, &now, &other, &unfused))
             continue;
-        *decisions = moved;
+        *decisions = changed;
         now = other;
         improves = true;
     }

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-enum { MAX_TAPS = 12, MAX_TAP_ELEMS = 1 << 24, MAX_TRIALS = 100 };
+enum { MAX_PROBES = 12, MAX_PROBE_ELEMS = 1 << 24, MAX_TRIALS = 100 };
 #define MAX_TRIAL_BYTES ((int64_t)1 << 29)
 #define SPOT_NONE UINT32_MAX
 
@@ -24,7 +24,7 @@ typedef struct Spot {
     uint32_t kernel; /* the first kernel with this trace */
     uint32_t trace;
     SpotState state;
-    Probe tap;
+    Probe probe;
     int64_t n_bytes; /* of its probe */
     /* The first wrong element; -1: the kernel computes an element that the node does not have. */
     int64_t element;
@@ -53,7 +53,7 @@ const char *bisect_shown_name(void) {
 }
 
 void bisect_apply(const BisectTrial *trial, Arena *arena, Plan *plan) {
-    probe_store(arena, plan, trial->taps, trial->n_taps);
+    probe_store(arena, plan, trial->probes, trial->n_probes);
     if (trial->shown == UINT32_MAX) return;
     probe_show(arena, plan, trial->shown, bisect_shown_name());
 }
@@ -70,18 +70,18 @@ static const Trace *trace_of(const Search *s, uint32_t spot) {
 }
 
 /* Bytes of the probe's buffers, over all its scalars; -1 beyond any limit. */
-static int64_t tap_bytes(const Search *s, const Probe *tap) {
-    const Kernel *kernel = kernel_at(s, tap->kernel);
+static int64_t probe_bytes(const Search *s, const Probe *probe) {
+    const Kernel *kernel = kernel_at(s, probe->kernel);
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     int64_t n = 1, extent, elem_bytes = 0;
-    for (uint32_t k = 0; k < tap->n_axes; k++) {
-        DimId dim = index_axis_extent(tab, tap->axes[k]);
+    for (uint32_t k = 0; k < probe->n_axes; k++) {
+        DimId dim = index_axis_extent(tab, probe->axes[k]);
         if (!dim_eval(s->graph->dims, dim, s->in->symbol_values, &extent)) return -1;
-        if (extent > 0 && n > MAX_TAP_ELEMS / extent) return -1;
+        if (extent > 0 && n > MAX_PROBE_ELEMS / extent) return -1;
         n *= extent;
     }
-    for (uint32_t i = 0; i < tap->scalars.n; i++)
-        elem_bytes += dtype_bytes(scalar_get(kernel->scalars, tap->scalars.data[i])->dtype);
+    for (uint32_t i = 0; i < probe->scalars.n; i++)
+        elem_bytes += dtype_bytes(scalar_get(kernel->scalars, probe->scalars.data[i])->dtype);
     return n * elem_bytes;
 }
 
@@ -111,8 +111,8 @@ static void place_spot(Search *s, Spot *spot) {
     if (spot->state == SPOT_RIGHT || !s->in->expected[node]) return;
     for (uint32_t k = spot->kernel; k < s->plan->kernels.n; k++) {
         if (kernel_at(s, k)->traces.data != traces) continue;
-        if (!probe_place(s->arena, s->plan, k, spot->trace, &spot->tap)) continue;
-        spot->n_bytes = tap_bytes(s, &spot->tap);
+        if (!probe_place(s->arena, s->plan, k, spot->trace, &spot->probe)) continue;
+        spot->n_bytes = probe_bytes(s, &spot->probe);
         if (spot->n_bytes >= 0) spot->state = SPOT_UNKNOWN;
         return;
     }
@@ -198,7 +198,7 @@ static void list_suspects(Search *s) {
 
 typedef struct Judge {
     const Search *search;
-    const Probe *tap;
+    const Probe *probe;
     const uint8_t *const *bytes; /* per scalar of the probe */
     int64_t at;                  /* the current element of the probe */
     const IndexCode *coords[MAX_RANK];
@@ -209,9 +209,9 @@ typedef struct Judge {
 /* The value of a gathered index; 0 for an unused index, which no probe scalar has. */
 static int64_t gathered(void *user, uint32_t scalar) {
     const Judge *j = user;
-    const ScalarTab *scalars = kernel_at(j->search, j->tap->kernel)->scalars;
-    for (uint32_t i = 1; i < j->tap->scalars.n; i++) {
-        if (j->tap->scalars.data[i] != scalar) continue;
+    const ScalarTab *scalars = kernel_at(j->search, j->probe->kernel)->scalars;
+    for (uint32_t i = 1; i < j->probe->scalars.n; i++) {
+        if (j->probe->scalars.data[i] != scalar) continue;
         Dtype dtype = scalar_get(scalars, scalar)->dtype;
         double value = dtype_load(dtype, j->bytes[i] + (size_t)j->at * dtype_bytes(dtype));
         return isfinite(value) ? (int64_t)value : -1;
@@ -276,19 +276,19 @@ static bool judge_element(const Search *s, const Judge *j, Spot *spot, const Ten
 }
 
 /* Advances the loops of a probe; false after the last point. */
-static bool next_point(const Probe *tap, const int64_t *extents, int64_t *axes) {
-    for (uint32_t k = tap->n_axes; k-- > 0;) {
-        if (++axes[tap->axes[k]] < extents[k]) return true;
-        axes[tap->axes[k]] = 0;
+static bool next_point(const Probe *probe, const int64_t *extents, int64_t *axes) {
+    for (uint32_t k = probe->n_axes; k-- > 0;) {
+        if (++axes[probe->axes[k]] < extents[k]) return true;
+        axes[probe->axes[k]] = 0;
     }
     return false;
 }
 
 static void judge_spot(Search *s, Spot *spot, const uint8_t *const *bytes) {
-    const Probe *tap = &spot->tap;
-    const Kernel *kernel = kernel_at(s, tap->kernel);
+    const Probe *probe = &spot->probe;
+    const Kernel *kernel = kernel_at(s, probe->kernel);
     const Trace *trace = &kernel->traces.data[spot->trace];
-    Judge j = {.search = s, .tap = tap, .bytes = bytes};
+    Judge j = {.search = s, .probe = probe, .bytes = bytes};
     Tensor type;
     const char *error = NULL;
     int64_t axes[MAX_AXES] = {0}, extents[MAX_AXES], n = 1;
@@ -296,8 +296,8 @@ static void judge_spot(Search *s, Spot *spot, const uint8_t *const *bytes) {
     bool is_known =
         compile_place(s, kernel, trace, &j) &&
         interp_shape(s->graph, trace->node, s->in->symbol_values, &type, s->arena, &error);
-    for (uint32_t k = 0; k < tap->n_axes && is_known; k++) {
-        DimId extent = kernel_axis_extent(kernel, tap->axes[k]);
+    for (uint32_t k = 0; k < probe->n_axes && is_known; k++) {
+        DimId extent = kernel_axis_extent(kernel, probe->axes[k]);
         is_known = dim_eval(s->graph->dims, extent, s->in->symbol_values, &extents[k]);
         n *= extents[k];
     }
@@ -306,7 +306,7 @@ static void judge_spot(Search *s, Spot *spot, const uint8_t *const *bytes) {
     while (goes_on) {
         if (!judge_element(s, &j, spot, &type, element_at(&j, &type, &point))) return;
         j.at++;
-        goes_on = next_point(tap, extents, axes);
+        goes_on = next_point(probe, extents, axes);
     }
 }
 
@@ -314,26 +314,26 @@ static void judge_spot(Search *s, Spot *spot, const uint8_t *const *bytes) {
 
 static bool has_room(const Search *s, const Probe *chosen, uint32_t n, const Spot *spot,
                      int64_t n_bytes) {
-    const Kernel *kernel = kernel_at(s, spot->tap.kernel);
-    uint32_t n_args = kernel->args.n + spot->tap.scalars.n;
-    for (uint32_t i = 0; i < n && !spot->tap.is_own_map; i++)
-        if (chosen[i].kernel == spot->tap.kernel && !chosen[i].is_own_map)
+    const Kernel *kernel = kernel_at(s, spot->probe.kernel);
+    uint32_t n_args = kernel->args.n + spot->probe.scalars.n;
+    for (uint32_t i = 0; i < n && !spot->probe.is_own_map; i++)
+        if (chosen[i].kernel == spot->probe.kernel && !chosen[i].is_own_map)
             n_args += chosen[i].scalars.n;
-    return n < MAX_TAPS && n_args <= MAX_KERNEL_ARGS &&
+    return n < MAX_PROBES && n_args <= MAX_KERNEL_ARGS &&
            (n == 0 || n_bytes + spot->n_bytes <= MAX_TRIAL_BYTES);
 }
 
 /* Chooses some of the suspects, spread evenly from the first to the last. */
-static uint32_t choose(Search *s, Probe *taps, uint32_t *spots) {
+static uint32_t choose(Search *s, Probe *probes, uint32_t *spots) {
     uint32_t n_unknown = 0, n = 0, at = 0;
     int64_t n_bytes = 0;
     for (uint32_t i = 0; i < s->order.n; i++)
         n_unknown += s->spots.data[s->order.data[i]].state == SPOT_UNKNOWN;
-    uint32_t stride = n_unknown > MAX_TAPS ? n_unknown / MAX_TAPS : 1;
+    uint32_t stride = n_unknown > MAX_PROBES ? n_unknown / MAX_PROBES : 1;
     for (uint32_t i = 0; i < s->order.n; i++) {
         Spot *spot = &s->spots.data[s->order.data[i]];
         if (spot->state != SPOT_UNKNOWN || at++ % stride) continue;
-        if (!has_room(s, taps, n, spot, n_bytes)) {
+        if (!has_room(s, probes, n, spot, n_bytes)) {
             if (n == 0)
                 spot->state = SPOT_BLIND; /* its probe needs more arguments than a kernel
                                            * has */
@@ -341,7 +341,7 @@ static uint32_t choose(Search *s, Probe *taps, uint32_t *spots) {
         }
         n_bytes += spot->n_bytes;
         spots[n] = s->order.data[i];
-        taps[n++] = spot->tap;
+        probes[n++] = spot->probe;
     }
     return n;
 }
@@ -355,11 +355,11 @@ static bool run(Search *s, BisectTrial *trial) {
 
 /* Runs one trial; false when the search has ended. */
 static bool step(Search *s) {
-    Probe taps[MAX_TAPS];
-    uint32_t spots[MAX_TAPS];
+    Probe probes[MAX_PROBES];
+    uint32_t spots[MAX_PROBES];
     list_suspects(s);
-    uint32_t n = choose(s, taps, spots);
-    BisectTrial trial = {.taps = taps, .n_taps = n, .shown = UINT32_MAX};
+    uint32_t n = choose(s, probes, spots);
+    BisectTrial trial = {.probes = probes, .n_probes = n, .shown = UINT32_MAX};
     if (n == 0 || !run(s, &trial)) return false;
     s->n_values += n;
     s->is_gone = !trial.is_wrong;
@@ -490,7 +490,7 @@ static void look_into(Search *s, Transit *transit) {
     Spot *spot = s->wrong == SPOT_NONE ? NULL : &s->spots.data[s->wrong];
     const Buffer *buffer = &s->plan->buffers.data[transit->store->buffer];
     BisectTrial trial = {.shown = transit->store->buffer};
-    if (spot) trial = (BisectTrial){&spot->tap, 1, .shown = trial.shown};
+    if (spot) trial = (BisectTrial){&spot->probe, 1, .shown = trial.shown};
     const uint8_t *expected = s->in->expected[store_holds(s->plan, transit->store)];
     int64_t n_bytes;
     bool is_shown = buffer->kind == BUFFER_TEMP || buffer->kind == BUFFER_PREPARED;
@@ -528,13 +528,14 @@ static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) 
     const Buffer *buffer = &s->in->placed->buffers.data[transit->store->buffer];
     const char *reader = kernel_at(s, transit->reader)->name;
     verdict->kind = buffer->space != BUFFER_GLOBAL ? BISECT_SMEM : BISECT_OVERLAP;
-    put_stored(s, transit,
-               buffer->space != BUFFER_GLOBAL
-                   ? str_format(s->arena,
-                                "lost on chip before kernel %s, in the same launch, reads it",
-                                reader)
-                   : str_format(s->arena, "overwritten in `%s` before kernel %s reads it",
-                                buffer->name, reader));
+    put_stored(
+        s, transit,
+        buffer->space != BUFFER_GLOBAL
+            ? str_format(s->arena,
+                         "lost in shared memory before kernel %s, in the same launch, reads it",
+                         reader)
+            : str_format(s->arena, "overwritten in `%s` before kernel %s reads it", buffer->name,
+                         reader));
     if (buffer->space == BUFFER_GLOBAL)
         put_overlaps(s, transit->store->buffer, transit->writer, transit->reader);
 }
@@ -601,7 +602,7 @@ static void finish_load(Search *s, BisectVerdict *verdict) {
     text_puts(&s->text, "  first wrong: ");
     put_node(s, verdict->node);
     text_printf(&s->text, ", in kernel %s, reads its operand ",
-                kernel_at(s, spot->tap.kernel)->name);
+                kernel_at(s, spot->probe.kernel)->name);
     put_node(s, node);
     text_puts(&s->text, ", at the wrong place: ");
     put_difference(s, node, spot->element, spot->actual, spot->expected);
@@ -624,7 +625,7 @@ static void finish_op(Search *s, BisectVerdict *verdict) {
     verdict->node = trace->node;
     text_puts(&s->text, "  first wrong: ");
     put_node(s, trace->node);
-    text_printf(&s->text, ", in kernel %s: ", kernel_at(s, spot->tap.kernel)->name);
+    text_printf(&s->text, ", in kernel %s: ", kernel_at(s, spot->probe.kernel)->name);
     put_difference(s, trace->node, spot->element, spot->actual, spot->expected);
     text_puts(&s->text, trace->operands.n ? "; what it is made of is right\n" : "\n");
     put_blind(s);
@@ -689,7 +690,7 @@ BisectVerdict bisect_find(const Bisect *bisect) {
     }
     if (!s.is_broken) finish(&s, &verdict);
     if (s.is_broken) verdict.kind = BISECT_FAILED;
-    verdict.kernel = s.wrong == SPOT_NONE ? s.root_kernel : s.spots.data[s.wrong].tap.kernel;
+    verdict.kernel = s.wrong == SPOT_NONE ? s.root_kernel : s.spots.data[s.wrong].probe.kernel;
     verdict.n_values = s.n_values;
     verdict.n_trials = s.n_trials;
     verdict.text = text_str(&s.text);

@@ -13,8 +13,8 @@
 
 /* One run of the fused program with probes. */
 typedef struct BisectTrial {
-    const Probe *taps;
-    uint32_t n_taps;
+    const Probe *probes;
+    uint32_t n_probes;
     uint32_t shown; /* a temporary that becomes an output too; UINT32_MAX: none */
     /* Results: per probe the elements of each of its scalars, the elements of `shown`, and whether
      * the output under examination still differs. */

@@ -27,15 +27,15 @@ typedef struct Probe {
 
 /* Finds a place where `kernel` can store a trace. False: it has none, because the trace is unused
  * or belongs to another kernel of a split. */
-bool probe_place(Arena *arena, const Plan *plan, uint32_t kernel, uint32_t trace, Probe *tap);
+bool probe_place(Arena *arena, const Plan *plan, uint32_t kernel, uint32_t trace, Probe *probe);
 
 /* Whether no store of the kernel depends on the trace. */
 bool probe_is_idle(Arena *arena, const Kernel *kernel, uint32_t trace);
 
 /* Adds the stores of all probes, and an output with one axis for each scalar: probe_name(t, s) for
  * scalar s of probe t. */
-void probe_store(Arena *arena, Plan *plan, const Probe *taps, uint32_t n_taps);
-Str probe_name(Arena *arena, uint32_t tap, uint32_t scalar);
+void probe_store(Arena *arena, Plan *plan, const Probe *probes, uint32_t n_probes);
+Str probe_name(Arena *arena, uint32_t probe, uint32_t scalar);
 /* Makes the contents of a buffer an output of this name: a temp becomes the output itself and
  * leaves the workspace, a prepared buffer is copied. */
 void probe_show(Arena *arena, Plan *plan, uint32_t buffer, Str name);

@@ -32,30 +32,30 @@ static void insert(Arena *arena, Plan *plan, uint32_t at, Kernel map, Stage stag
     kernels[at] = map;
 }
 
-void probe_map(Arena *arena, Plan *plan, const Kernel *kernel, const Probe *tap,
+void probe_map(Arena *arena, Plan *plan, const Kernel *kernel, const Probe *probe,
                const uint32_t *buffers) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
-    Kernel map =
-        new_map(arena, dims, str_format(arena, "%s_tap%u", kernel->name, tap->trace), kernel->span);
+    Kernel map = new_map(arena, dims, str_format(arena, "%s_tap%u", kernel->name, probe->trace),
+                         kernel->span);
     IndexTab *own = scalartab_indices(map.scalars);
     Rebuild rebuild = {.arena = arena, .from = kernel->scalars, .to = map.scalars};
     IndexId at = index_dim(own, dim_const(dims, 0));
     map.is_init = kernel->is_init;
-    for (uint32_t i = 0; i < tap->n_axes; i++) {
-        DimId extent = index_axis_extent(tab, tap->axes[i]);
+    for (uint32_t i = 0; i < probe->n_axes; i++) {
+        DimId extent = index_axis_extent(tab, probe->axes[i]);
         IndexId axis = add_axis(&map, extent);
-        rebuild.axes[tap->axes[i]] = axis;
+        rebuild.axes[probe->axes[i]] = axis;
         at = index_add(own, index_scale(own, at, extent), axis);
     }
     Stage stage = {.reduces = {.n = 0}};
-    for (uint32_t i = 0; i < tap->scalars.n; i++)
+    for (uint32_t i = 0; i < probe->scalars.n; i++)
         vec_push(arena, &stage.stores,
                  (Store){.buffer = buffers[i],
                          .address = at,
-                         .value = rebuild_scalar(&rebuild, tap->scalars.data[i]),
-                         .node = kernel->traces.data[tap->trace].node});
-    insert(arena, plan, tap->kernel, map, stage);
+                         .value = rebuild_scalar(&rebuild, probe->scalars.data[i]),
+                         .node = kernel->traces.data[probe->trace].node});
+    insert(arena, plan, probe->kernel, map, stage);
 }
 
 void probe_copy(Arena *arena, Plan *plan, uint32_t buffer, Str name) {

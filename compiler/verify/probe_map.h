@@ -6,7 +6,7 @@
 
 /* Inserts a map before the probe's kernel that stores the probe's scalars into these buffers.
  * `kernel` is that kernel and must not be in the plan's array, which may move. */
-void probe_map(Arena *arena, Plan *plan, const Kernel *kernel, const Probe *tap,
+void probe_map(Arena *arena, Plan *plan, const Kernel *kernel, const Probe *probe,
                const uint32_t *buffers);
 /* Adds a map after all kernels that copies the buffer to a new output with one axis. */
 void probe_copy(Arena *arena, Plan *plan, uint32_t buffer, Str name);

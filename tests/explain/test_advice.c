@@ -344,7 +344,8 @@ Test(advice, starts_launches_together_that_a_price_keeps_apart) {
         const Unjoined *apart = &plan->unjoined.data[0];
         bool is_slower = false;
         for (uint32_t k = 0; k < apart->prices.n; k++)
-            is_slower = is_slower || apart->prices.data[k].then_us > apart->prices.data[k].now_us;
+            is_slower =
+                is_slower || apart->prices.data[k].changed_us > apart->prices.data[k].current_us;
         cr_expect(is_slower && apart->prices.n == (i ? 4 : 1), "%u sizes", apart->prices.n);
         /* The source's own block costs what it was said to cost. */
         VecBlockPrice blocks = advice_price_blocks(arena, after, &planner);

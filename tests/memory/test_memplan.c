@@ -402,7 +402,7 @@ Test(memplan, a_temp_goes_over_what_it_alone_is_made_of) {
         const Buffer *a = temp_of(plan, "a"), *b = temp_of(plan, "b");
         cr_assert_null(plan_verify_places(plan, arena), "%s", of->what);
         if (a && a->space == BUFFER_GLOBAL && b && b->space == BUFFER_GLOBAL) {
-            bool is_over = b->takes_over && &plan->buffers.data[b->takes_over - 1] == a;
+            bool is_over = b->in_place_of && &plan->buffers.data[b->in_place_of - 1] == a;
             cr_expect_eq(is_over, of->is_in_place, "%s, target %zu", of->what, i % 3);
             cr_expect_eq(a->offset_bytes == b->offset_bytes, is_over, "%s", of->what);
         } else {

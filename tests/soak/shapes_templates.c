@@ -212,7 +212,7 @@ static bool is_layout(const Used *u) {
 static bool is_in_place(const Used *u) {
     for (uint32_t i = 0; i < u->kernel->args.n; i++) {
         uint32_t buffer = u->kernel->args.data[i];
-        if (u->plan->buffers.data[buffer].takes_over && kernel_stores_to(u->kernel, buffer))
+        if (u->plan->buffers.data[buffer].in_place_of && kernel_stores_to(u->kernel, buffer))
             return true;
     }
     return false;

@@ -149,10 +149,10 @@ Test(segments, store_over_what_they_read) {
     for (int t = 0; t < N_TARGETS; t++) {
         Arena *arena = arena_new(NULL);
         const Plan *plan = priced(arena, source, targets[t]).plan;
-        bool takes_over = false;
+        bool in_place_of = false;
         for (uint32_t i = 0; i < plan->buffers.n; i++)
-            takes_over = takes_over || plan->buffers.data[i].takes_over;
-        cr_expect(takes_over, "%s", target_get(targets[t])->name);
+            in_place_of = in_place_of || plan->buffers.data[i].in_place_of;
+        cr_expect(in_place_of, "%s", target_get(targets[t])->name);
         arena_free(arena);
     }
 }

@@ -20,7 +20,7 @@ typedef struct World {
     Plan *linked;      /* the same, as lowered */
     const char *wrong; /* the value that is wrong where it is read */
     bool is_gone;      /* with that value in memory of its own */
-    bool is_hidden;    /* with any taps */
+    bool is_hidden;    /* with any probes */
     uint32_t n_trials;
 } World;
 
@@ -72,12 +72,12 @@ static bool run(void *user, BisectTrial *trial) {
     const char *fault = plan_verify(plan, w->scratch);
     cr_expect(!fault, "%s", fault);
     link_kernels(w, plan);
-    trial->bytes = arena_array(w->arena, const uint8_t *const *, trial->n_taps);
-    for (uint32_t i = 0; i < trial->n_taps; i++) {
-        const Probe *tap = &trial->taps[i];
-        const uint8_t **bytes = arena_array(w->arena, const uint8_t *, tap->scalars.n);
+    trial->bytes = arena_array(w->arena, const uint8_t *const *, trial->n_probes);
+    for (uint32_t i = 0; i < trial->n_probes; i++) {
+        const Probe *probe = &trial->probes[i];
+        const uint8_t **bytes = arena_array(w->arena, const uint8_t *, probe->scalars.n);
         bool is_right = w->is_hidden ||
-                        !is_wrong(w, &w->plan->kernels.data[tap->kernel], tap->trace) ||
+                        !is_wrong(w, &w->plan->kernels.data[probe->kernel], probe->trace) ||
                         (w->is_gone && trial->shown != UINT32_MAX);
         bytes[0] = (const uint8_t *)(is_right ? zeros : ones);
         trial->bytes[i] = bytes;
@@ -115,12 +115,12 @@ Test(bisect, what_is_lost_on_chip_is_told_apart) {
     cr_expect_eq(verdict.kind, BISECT_SMEM, "%s", verdict.text);
     cr_expect_str_eq(verdict.text,
                      "  first wrong: `matmul` that makes `u`, line 2: its value is right in kernel "
-                     "g_0_u_l2, but lost on chip before kernel g_1_z_l4, in the same launch, reads "
-                     "it\n");
+                     "g_0_u_l2, but lost in shared memory before kernel g_1_z_l4, in the same "
+                     "launch, reads it\n");
     world_free(&w);
 }
 
-/* A kernel stores what it makes over what it reads, too early; taps, which load that before, see
+/* A kernel stores what it makes over what it reads, too early; probes, which load that before, see
  * nothing of it. */
 Test(bisect, what_its_own_reader_overwrites_is_named) {
     World w = world_new("graph g(x: f32[64, 64]) -> (z: f32[64, 64], c: f32[64, 64]) {\n"
@@ -151,7 +151,7 @@ Test(bisect, parts_of_a_launch_do_not_wait_for_each_other) {
     world_free(&w);
 }
 
-/* Launches move kernels: what a tap is of is not where it was in the fused plan. */
+/* Launches move kernels: what a probe is of is not where it was in the fused plan. */
 Test(bisect, kernels_that_launches_moved_are_found) {
     World w = world_new("graph g(x: f32[64, 32], y: f32[64, 32])"
                         " -> (p: f32[64], q: f32[32], r: f32[64]) {\n"

@@ -156,6 +156,6 @@ void gpu_pdl_say(const Codegen *k, const char *text) {
 }
 
 void gpu_pdl_trigger(Lower *lower) {
-    if (lower->lets_in) gpu_pdl_say(lower->k, "griddepcontrol.launch_dependents;");
-    lower->lets_in = false;
+    if (lower->triggers_next) gpu_pdl_say(lower->k, "griddepcontrol.launch_dependents;");
+    lower->triggers_next = false;
 }

@@ -34,7 +34,7 @@ void gpu_copies_wait(const Codegen *k, uint32_t n_pending);
  * it. */
 Val gpu_shuffle_xor(const Codegen *k, Val value, uint32_t offset);
 /* An array in shared memory that several kernels of a function reuse one after the other. Each
- * kernel starts with an empty pool. pool_end sets the array's length to the largest use between
+ * kernel starts with an empty pool. gpu_pool_end sets the array's length to the largest use between
  * begin and end. */
 typedef struct SharedPool {
     Val array;

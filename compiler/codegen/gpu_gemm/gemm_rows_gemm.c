@@ -143,7 +143,7 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     s->n_levels = 1;
     while (1u << (s->n_levels - 1) < s->period) s->n_levels++;
     if (s->n_rows > MAX_ROWS || s->n_pairs > MAX_PAIRS || s->n_levels > MAX_LEVELS)
-        ice(s->k->arena, "a relay of tiles of %u columns", s->width);
+        ice(s->k->arena, "a gemm-rows-gemm launch of tiles of %u columns", s->width);
     DimId columns = kernel_n_reduced(s->rows_kernel);
     s->n_tiles = lower_dim(lower, dim_ceil_div(dims, columns, s->width));
     Val quarter = k_andi(s->k, s->scores.block.thread, 3);

@@ -55,8 +55,8 @@ typedef struct ScoreTile {
 
 /* Waits until all fetched tiles have arrived and all threads have finished with the buffers. */
 void gemm_rows_gemm_meet(const GemmRowsGemm *s);
-/* fetch_right starts the copy of tile `tile` (index_type) of the scores' rhs to the buffer at
- * `offset` (i32). other_buffer returns the offset of the other buffer. */
+/* gemm_rows_gemm_fetch_right starts the copy of tile `tile` (index_type) of the scores' rhs to the
+ * buffer at `offset` (i32). gemm_rows_gemm_other_buffer returns the offset of the other buffer. */
 void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, Val tile, Val offset);
 Val gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, Val offset);
 /* Computes the scores of the tile at `offset`. */

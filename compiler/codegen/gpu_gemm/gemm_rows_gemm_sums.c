@@ -202,7 +202,7 @@ void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage) {
     Val values[MAX_CARRIED];
     sums->stage = stage;
     if (stage->reduces.n > MAX_STAGE_SUMS)
-        ice(s->k->arena, "%u reductions in a pass of a relay", stage->reduces.n);
+        ice(s->k->arena, "%u reductions in a pass of a gemm-rows-gemm launch", stage->reduces.n);
     begin_levels(s, sums);
     Val n_lots = smaller(s, s->n_tiles, gemm_rows_gemm_index(s, s->period));
     uint32_t n = flatten_levels(s, sums, values, false);

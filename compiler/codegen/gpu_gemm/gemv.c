@@ -17,7 +17,7 @@
 
 enum { MAX_SLOTS = 8, MAX_OUTPUTS = 4, MAX_UNROLL = 8, MAX_PARTIALS = 64 };
 
-typedef struct Vector {
+typedef struct Gemv {
     Lower *lower;
     Codegen *k;
     const Sched *sched;
@@ -41,14 +41,14 @@ typedef struct Vector {
     Val partials, groups;
     GemmOne *ones; /* the thread's own outputs, if threads join the sums of an output; NULL: not
                     * begun */
-} Vector;
+} Gemv;
 
-static Val add(const Vector *v, Val a, Val b) {
+static Val add(const Gemv *v, Val a, Val b) {
     return math_prim(v->k, PRIM_ADD, v->acc, a, b, NULL);
 }
 
 /* Joins `n` values (a power of two) by the tree, in place. */
-static Val join(const Vector *v, Val *values, uint32_t n) {
+static Val join(const Gemv *v, Val *values, uint32_t n) {
     for (; n > 1; n /= 2)
         for (uint32_t i = 0; i < n / 2; i++) values[i] = add(v, values[2 * i], values[2 * i + 1]);
     return values[0];
@@ -56,7 +56,7 @@ static Val join(const Vector *v, Val *values, uint32_t n) {
 
 /* Outputs. */
 
-static GemmSubtile partial_of(const Vector *v) {
+static GemmSubtile partial_of(const Gemv *v) {
     const Sched *sched = v->sched;
     return (GemmSubtile){.shared = v->partials,
                          .pitch = sched->gemv.tile_n,
@@ -68,13 +68,13 @@ static GemmSubtile partial_of(const Vector *v) {
 
 /* Whether an output has several sums in shared memory. Then one thread joins them and continues
  * with the output. */
-static bool has_several_sums(const Vector *v) {
+static bool has_several_sums(const Gemv *v) {
     return v->n_groups > 1 || v->n_partials > 1;
 }
 
 /* The i32 number of the thread's element of `total`, after `done` of them. *exists: whether there
  * is one. */
-static Val own_of(const Vector *v, uint32_t total, uint32_t done, Val *exists) {
+static Val own_of(const Gemv *v, uint32_t total, uint32_t done, Val *exists) {
     const Codegen *k = v->k;
     Val own = k_addi(k, v->block.thread, done);
     *exists = k_ulti(k, own, total);
@@ -83,7 +83,7 @@ static Val own_of(const Vector *v, uint32_t total, uint32_t done, Val *exists) {
 
 /* Starts the loads of the thread's outputs, once, so that they arrive before the sums. A thread
  * without an output loads those of the first output. */
-static void begin_outputs(Vector *v) {
+static void begin_outputs(Gemv *v) {
     Codegen *k = v->k;
     GemmSubtile partial = partial_of(v);
     uint32_t threads = v->sched->threads;
@@ -98,7 +98,7 @@ static void begin_outputs(Vector *v) {
 
 /* Walking k. */
 
-static Val to_acc(const Vector *v, ScalarId id, Val value) {
+static Val to_acc(const Gemv *v, ScalarId id, Val value) {
     Dtype dtype = scalar_get(v->lower->kernel->scalars, id)->dtype;
     return convert_value(v->k, value, dtype, v->acc);
 }
@@ -110,7 +110,7 @@ typedef struct Step {
     Val matrix[MAX_OUTPUTS];
 } Step;
 
-static Val k_of_slot(const Vector *v, Val from, uint32_t slot) {
+static Val k_of_slot(const Gemv *v, Val from, uint32_t slot) {
     uint32_t stride =
         v->sched->gemv.lanes_along_k ? v->sched->gemv.threads_along_k * v->sched->lanes : 1;
     Val offset = lower_index_const(v->lower, (int64_t)slot * stride);
@@ -118,7 +118,7 @@ static Val k_of_slot(const Vector *v, Val from, uint32_t slot) {
 }
 
 /* If lanes lie along the outputs, a thread's elements of the vector are contiguous. */
-static void load_vector_run(const Vector *v, Val from, Step *steps) {
+static void load_vector_run(const Gemv *v, Val from, Step *steps) {
     Point point = point_inside(&v->block.point);
     point.lanes = v->sched->gemv.slots;
     point.lane_axis = gemm_axis_k(v->lower->kernel);
@@ -129,7 +129,7 @@ static void load_vector_run(const Vector *v, Val from, Step *steps) {
 }
 
 /* Starts the loads of one round of chains; the thread's first element is `from`. */
-static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
+static void load_round(const Gemv *v, Val from, bool is_whole, Step *steps) {
     const Sched *sched = v->sched;
     uint32_t axis_k = gemm_axis_k(v->lower->kernel);
     bool has_run = is_whole && !sched->gemv.lanes_along_k;
@@ -153,7 +153,7 @@ static void load_round(const Vector *v, Val from, bool is_whole, Step *steps) {
     }
 }
 
-static void add_round(Vector *v, const Step *steps) {
+static void add_round(Gemv *v, const Step *steps) {
     for (uint32_t s = 0; s < v->sched->gemv.slots; s++) {
         Val x = to_acc(v, v->vector, steps[s].vector);
         x = k_splat(v->k, x, v->sched->lanes);
@@ -167,7 +167,7 @@ static void add_round(Vector *v, const Step *steps) {
     }
 }
 
-static uint32_t flatten(Vector *v, Val *values, bool is_back) {
+static uint32_t flatten(Gemv *v, Val *values, bool is_back) {
     ValueList lists[MAX_OUTPUTS];
     for (uint32_t r = 0; r < v->thread_outputs; r++)
         lists[r] = (ValueList){v->sums[r], v->sched->gemv.slots};
@@ -176,7 +176,7 @@ static uint32_t flatten(Vector *v, Val *values, bool is_back) {
 
 /* Loops over rounds from `from` on, `width` rounds per iteration, while they are inside k. width 0:
  * the last, incomplete round. Returns the end. */
-static Val loop_rounds(Vector *v, Val from, uint32_t width) {
+static Val loop_rounds(Gemv *v, Val from, uint32_t width) {
     Lower *lower = v->lower;
     const Codegen *k = v->k;
     uint32_t n_rounds = width ? width : 1;
@@ -204,13 +204,13 @@ static Val loop_rounds(Vector *v, Val from, uint32_t width) {
     return k_mul(k, whole, step);
 }
 
-static void clear_sums(Vector *v) {
+static void clear_sums(Gemv *v) {
     Val zero = k_splat(v->k, k_number(v->k, v->acc, 0), v->sched->lanes);
     for (uint32_t r = 0; r < v->thread_outputs; r++)
         for (uint32_t s = 0; s < v->sched->gemv.slots; s++) v->sums[r][s] = zero;
 }
 
-static void sum_over_k(Vector *v) {
+static void sum_over_k(Gemv *v) {
     clear_sums(v);
     Val at = lower_index_const(v->lower, 0);
     if (v->sched->unroll > 1) at = loop_rounds(v, at, v->sched->unroll);
@@ -220,21 +220,21 @@ static void sum_over_k(Vector *v) {
 
 /* Joining chains. */
 
-static Val shared_at(const Vector *v, Val array, Val row, Val column) {
+static Val shared_at(const Gemv *v, Val array, Val row, Val column) {
     const Codegen *k = v->k;
     Val at = k_muli(k, row, v->n_outputs);
     at = k_add(k, at, column);
     return k_gep(k, k_value_type(k, v->acc, 1), array, at);
 }
 
-static Val element(const Vector *v, Val value, uint32_t lane) {
+static Val element(const Gemv *v, Val value, uint32_t lane) {
     if (!k_is_vector(value)) return value;
     return k_extract(v->k, value, lane);
 }
 
 /* Lanes are outputs: joins slots, then the threads of the warp with the same outputs. The sums of
  * warp w become row w of those of pass `kept`. */
-static void leave_outputs(const Vector *v, uint32_t kept) {
+static void leave_outputs(const Gemv *v, uint32_t kept) {
     Codegen *k = v->k;
     uint32_t lanes = v->sched->lanes;
     Val slots[MAX_SLOTS], values[16];
@@ -261,7 +261,7 @@ static void leave_outputs(const Vector *v, uint32_t kept) {
 
 /* Lanes are chains: joins lanes, then the threads of the warp, and slots too if a row of threads
  * fits a warp. The sums of slot s and warp w of the row become part s * (warps per row) + w. */
-static void leave_chains(const Vector *v) {
+static void leave_chains(const Gemv *v) {
     Codegen *k = v->k;
     uint32_t threads_per_row = v->sched->gemv.threads_along_k,
              row_warps = threads_per_row / WARP_THREADS,
@@ -291,7 +291,7 @@ static void leave_chains(const Vector *v) {
 }
 
 /* Joins `n` rows of `from`, from row `first` (i32) on. */
-static Val join_rows(const Vector *v, Val from, Val first, uint32_t n, Val column) {
+static Val join_rows(const Gemv *v, Val from, Val first, uint32_t n, Val column) {
     const Codegen *k = v->k;
     LLVMTypeRef type = k_value_type(k, v->acc, 1);
     Val values[MAX_PARTIALS];
@@ -304,7 +304,7 @@ static Val join_rows(const Vector *v, Val from, Val first, uint32_t n, Val colum
 
 /* Sends the sums of the groups of chains from `group` (i32) on to the first block of the cluster,
  * with one thread per output and group. */
-static void join_kept(const Vector *v, Val group) {
+static void join_kept(const Gemv *v, Val group) {
     Codegen *k = v->k;
     uint32_t total = v->n_kept * v->n_outputs;
     gpu_barrier(k);
@@ -324,7 +324,7 @@ static void join_kept(const Vector *v, Val group) {
 }
 
 /* The first block of a cluster, or the only block, continues once all sums have arrived. */
-static void wait_for_sums(const Vector *v, If *first) {
+static void wait_for_sums(const Gemv *v, If *first) {
     const Codegen *k = v->k;
     if (!v->rank) {
         gpu_barrier(k);
@@ -336,7 +336,7 @@ static void wait_for_sums(const Vector *v, If *first) {
     *first = if_begin(k, is_first);
 }
 
-static void epilogue_joined(const Vector *v) {
+static void epilogue_joined(const Gemv *v) {
     Val from = v->n_groups > 1 ? v->groups : v->partials, zero = k_i32(v->k, 0), exists;
     uint32_t n = v->n_groups > 1 ? v->n_groups : v->n_partials, threads = v->sched->threads;
     If first = {.after = NULL};
@@ -350,7 +350,7 @@ static void epilogue_joined(const Vector *v) {
     if (first.after) if_end(v->k, &first);
 }
 
-static void finish(Vector *v) {
+static void finish(Gemv *v) {
     if (has_several_sums(v)) {
         epilogue_joined(v);
         return;
@@ -363,7 +363,7 @@ static void finish(Vector *v) {
 /* Set-up. */
 
 /* Clamps the output's index to the extent. Outputs past the end are computed and discarded. */
-static Val clamp(const Vector *v, Val index, uint32_t lanes) {
+static Val clamp(const Gemv *v, Val index, uint32_t lanes) {
     const Lower *lower = v->lower;
     bool is_left = v->axis == gemm_axis_m(lower->kernel);
     if (gpu_gemm_axis_is_multiple(lower, v->axis, v->n_outputs)) return index;
@@ -371,7 +371,7 @@ static Val clamp(const Vector *v, Val index, uint32_t lanes) {
     return k_smin(v->k, index, k_subi(v->k, extent, lanes));
 }
 
-static void place_outputs(Vector *v) {
+static void place_outputs(Gemv *v) {
     const Codegen *k = v->k;
     const Kernel *kernel = v->lower->kernel;
     const Sched *sched = v->sched;
@@ -397,7 +397,7 @@ static void place_outputs(Vector *v) {
 }
 
 /* The first chain of this thread in a group. */
-static Val chain_of(const Vector *v, Val group) {
+static Val chain_of(const Gemv *v, Val group) {
     const Codegen *k = v->k;
     const Sched *sched = v->sched;
     uint32_t own = sched->gemv.lanes_along_k ? sched->lanes : sched->gemv.slots;
@@ -407,14 +407,14 @@ static Val chain_of(const Vector *v, Val group) {
 }
 
 /* The group of chains of a pass; the groups of one block are neighbours. */
-static Val group_of(const Vector *v, Val pass) {
+static Val group_of(const Gemv *v, Val pass) {
     const Codegen *k = v->k;
     if (!v->rank) return pass;
     Val first = k_muli(k, v->rank, v->n_passes);
     return k_add(k, first, pass);
 }
 
-static void make_shared(Vector *v) {
+static void make_shared(Gemv *v) {
     LLVMTypeRef type = k_value_type(v->k, v->acc, 1);
     if (v->n_partials > MAX_PARTIALS || v->n_groups > MAX_PARTIALS)
         ice(v->k->arena, "more than %d parts of a sum", MAX_PARTIALS);
@@ -422,7 +422,7 @@ static void make_shared(Vector *v) {
     if (v->n_groups > 1) v->groups = gpu_shared(v->k, type, v->n_groups * v->n_outputs, "groups");
 }
 
-static void place_thread(Vector *v) {
+static void place_thread(Gemv *v) {
     Codegen *k = v->k;
     const Sched *sched = v->sched;
     Val split = k_i32(k, sched->gemv.lanes_along_k ? sched->gemv.threads_along_k : v->across);
@@ -436,13 +436,13 @@ static void place_thread(Vector *v) {
     v->rank = k_trunc(k, k_urem(k, block, n), k->i32);
 }
 
-static void vector_init(Vector *v, Lower *lower) {
+static void gemv_init(Gemv *v, Lower *lower) {
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
     const Sched *sched = &lower->variant->sched;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
     bool is_left = sched->gemv.tile_n == 1;
-    *v = (Vector){.lower = lower, .k = lower->k, .sched = sched, .acc = reduce->acc};
+    *v = (Gemv){.lower = lower, .k = lower->k, .sched = sched, .acc = reduce->acc};
     v->block = gpu_gemm_block(lower);
     v->matrix = is_left ? reduce->value : reduce->rhs;
     v->vector = is_left ? reduce->rhs : reduce->value;
@@ -461,7 +461,7 @@ static void vector_init(Vector *v, Lower *lower) {
 }
 
 /* Lanes along k: a single pass over all chains. */
-static void run_chains(Vector *v) {
+static void run_chains(Gemv *v) {
     v->own_k = chain_of(v, k_i32(v->k, 0));
     begin_outputs(v);
     sum_over_k(v);
@@ -472,7 +472,7 @@ static void run_chains(Vector *v) {
 typedef Step Round[MAX_UNROLL][MAX_SLOTS];
 
 /* Starts the loads of round `i` of a pass whose first chain is `own`. */
-static void load_straight(const Vector *v, Val own, uint32_t i, Round *round) {
+static void load_straight(const Gemv *v, Val own, uint32_t i, Round *round) {
     for (uint32_t u = 0; u < v->sched->unroll; u++) {
         int64_t ahead = ((int64_t)i * v->sched->unroll + u) * v->n_chains;
         Val from = k_addi(v->k, own, ahead);
@@ -482,7 +482,7 @@ static void load_straight(const Vector *v, Val own, uint32_t i, Round *round) {
 
 /* Runs the kept passes for the groups from `group` (i32) on, unrolled and without barriers. The
  * loads of a round start before the round ahead of it is used. */
-static void run_straight(Vector *v, Val group) {
+static void run_straight(Gemv *v, Val group) {
     uint32_t n_rounds = v->n_rounds;
     Round rounds[2];
     for (uint32_t i = 0; i <= v->n_kept * n_rounds; i++) {
@@ -499,7 +499,7 @@ static void run_straight(Vector *v, Val group) {
 
 /* Asks for enough blocks per multiprocessor that all blocks are resident at once. Unrolled passes
  * leave registers for this. */
-static void ask_for_occupancy(const Vector *v) {
+static void ask_for_occupancy(const Gemv *v) {
     static const char key[] = "nvvm.minctasm";
     const Lower *lower = v->lower;
     int64_t grid, n = v->sched->gemv.n_processors;
@@ -511,7 +511,7 @@ static void ask_for_occupancy(const Vector *v) {
                                                       (unsigned)strlen(value)));
 }
 
-static void run_kept(Vector *v, Val group) {
+static void run_kept(Gemv *v, Val group) {
     if (v->n_rounds) {
         ask_for_occupancy(v);
         run_straight(v, group);
@@ -525,7 +525,7 @@ static void run_kept(Vector *v, Val group) {
 }
 
 /* Lanes along the outputs: each pass has one group of chains. */
-static void run_outputs(Vector *v) {
+static void run_outputs(Gemv *v) {
     Codegen *k = v->k;
     Loop passes = {.index = NULL};
     Val pass = k_i32(k, 0);
@@ -551,9 +551,9 @@ static void run_outputs(Vector *v) {
  * trigger comes after the matrix has been read, because the next launch's loads would delay the
  * rest of it. */
 void emit_gpu_gemv(Lower *lower) {
-    Vector *v = arena_array(lower->k->arena, Vector, 1);
+    Gemv *v = arena_array(lower->k->arena, Gemv, 1);
     if (!lower->is_one_block) lower->read_once = kernel_args_read_once(lower->plan, lower->kernel);
-    vector_init(v, lower);
+    gemv_init(v, lower);
     if (v->rank) gpu_cluster_begin(v->k);
     make_shared(v);
     place_outputs(v);

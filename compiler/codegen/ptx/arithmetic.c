@@ -136,7 +136,7 @@ PtxPart ptx_operate(Ptx *ptx, LLVMOpcode op, PtxType type, PtxPart x, PtxPart y)
 
 static void put_operators(Ptx *ptx, LLVMValueRef instruction, LLVMOpcode op) {
     if (ptx_map_find(&ptx->parts, instruction))
-        return; /* put_division already wrote this half of a
+        return; /* ptx_put_division already wrote this half of a
                  * quotient and remainder */
     if (ptx_put_division(ptx, instruction)) return;
     PtxType type = ptx_type_of(ptx, instruction);

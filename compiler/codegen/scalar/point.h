@@ -68,7 +68,7 @@ typedef struct Lower {
     const Smem *smem;   /* per Kernel.args; NULL: no argument is in shared memory */
     BlockTile *tile;    /* in a sequence, else NULL */
     bool is_one_block;  /* a one-block launch: its block has a multiprocessor to itself */
-    bool lets_in;       /* GPU, PDL: the template must still emit the trigger that lets the next
+    bool triggers_next; /* GPU, PDL: the template must still emit the trigger that lets the next
                          * launch begin */
     SharedTiles *tiles;
     Val symbols[DIM_MAX_SYMBOLS]; /* i64 */
