@@ -16,10 +16,10 @@ Prices prices_of_plan(Arena *arena, const Plan *plan, const Target *target,
 /* The prices of a graph as one kernel per op. False: the graph cannot be planned so. */
 bool prices_of_unfused(const Planning *p, Arena *arena, Arena *scratch, const Graph *graph,
                        const CostPoints *points, Prices *prices);
-/* The tolerances of comparisons, by name: PRICES(name, share, us, gain). A plan is within a
- * tolerance of another plan if two conditions hold, for the other plan's prices plus `us`
- * microseconds. At each point the plan takes at most `share` of that. On the mean of the diagonal
- * that is at least `gain` of the plan's price.
+/* The tolerances of comparisons, by name: PRICES(name, share, us, gain). Let the bound be
+ * the other plan's price plus `us` microseconds. A plan is within a tolerance of the other plan if,
+ * at each point, its price is at most `share` times the bound, and if, on the mean of the diagonal,
+ * `gain` times its price is at most the bound.
  * - NO_SLOWER: the plan is no slower.
  * - HELD: it is no slower than its ops, where prices may be wrong by more.
  * - JOINED: kernels should be one launch, which the host starts sooner than several.

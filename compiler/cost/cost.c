@@ -253,8 +253,8 @@ static double launch_us(const Coster *c, const Pricing *p) {
     return c->card->next_us + c->card->fill_us * fmin(1, p->n_beside / room);
 }
 
-/* Only for row kernels in blocks of their own. Clusters, and rows after a GEMM, are predicted as a
- * whole. */
+/* The time of reading rows again in later passes, in microseconds. 0 for clusters and for rows
+ * after a GEMM, whose time is predicted as a whole, and for other forms. */
 static double again_us(const Coster *c, const Pricing *p) {
     const Kernel *kernel = p->kernel;
     bool is_whole = form_info(kernel->form)->reduces_rows && p->variant->sched.cluster <= 1 &&

@@ -1,5 +1,5 @@
-/* The composer joins launches: each kernel of a scheduled plan is a launch, and a few launches of
- * related kernels may be one grid.
+/* The composer joins launches: each kernel of a scheduled plan is a launch, and a few launches
+ * may become one grid.
  *
  *   single           [ k0 ] [ k1 ] [ k2 ]      a grid each
  *

@@ -6,8 +6,9 @@
 #include "cost/kernel/template.h"
 #include "template/wgmma.h"
 
-/* Removes pipeline stages until the block's shared memory fits every target's blocks. Variants of
- * wgmma have done so already. */
+/* Removes pipeline stages, down to LAUNCH_LEAST_STAGES, while the block's shared memory exceeds
+ * what every target's blocks have. Variants of wgmma fit already. sequence_fits checks the result.
+ */
 static void make_room(Variant *variant, uint32_t kept_bytes) {
     Sched *sched = &variant->sched;
     if (template_info(sched->template)->uses_copy_engine) return;

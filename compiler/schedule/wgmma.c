@@ -205,20 +205,20 @@ static double n_steps(const Wgmma *g, Tile tile) {
     return tiles > 0 ? steps / tiles : 0;
 }
 
-/* The time of tiles in microseconds on an H200, fitted to GEMMs of 512 to 8192: waves of blocks,
- * each with an epilogue and steps of k. A tile of 64 rows has one consumer warpgroup. */
+/* The columns of a tile, of all GEMMs of the launch, in units of 256. */
 static double width_of(const Wgmma *g, Tile tile) {
     return g->launch.n_gemms * tile.n / 256.0;
 }
 
+/* The time of a step of k. A tile of 64 rows has one consumer warpgroup. */
 static double step_us(const Wgmma *g, Tile tile) {
     double width = width_of(g, tile);
     return tile.m == WGMMA_ROWS ? SCHED_WGMMA_LOW_STEP_US + SCHED_WGMMA_LOW_WIDTH_US * width
                                 : SCHED_WGMMA_STEP_US + SCHED_WGMMA_WIDTH_US * width;
 }
 
-/* The time that consumer warps need to store a tile. For GEMMs that share blocks, whose epilogues
- * run together, it is judged. */
+/* The time that consumer warps need to store a tile. For GEMMs that share blocks it is
+ * estimated, not measured: their epilogues run together. */
 static double epilogue_us(const Wgmma *g, Tile tile) {
     const Kernel *kernel = g->kernel;
     const ScalarTab *scalars = kernel->scalars;
@@ -551,7 +551,7 @@ typedef struct Size {
     int64_t most;
 } Size;
 
-/* Adds those sizes, in order, that some extents call for. */
+/* Adds a variant of each size that is the best at some extents, in the order of `sizes`. */
 static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint32_t n_sizes,
                           Variant *variants) {
     uint32_t n = 0;
