@@ -169,7 +169,7 @@ build/libfusert.so: $(call objs,$(RT_SRC))
 	  -o $@ $^ -ljansson -lpthread -ldl && ln -sf $(@F) $@.0
 build/libfusec.a: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
 	$(call say,AR )$(call merge,$^,fusec_*)
-build/libfusec.so: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
+$(B)/libfusec.so: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
 	$(call say,LINK )$(CXX) -shared -Wl,-soname,libfusec.so.0 -Wl,--no-undefined -Wl,--gc-sections \
 	  -Wl,--exclude-libs,ALL -o $@ $^ $(LLVM_STATIC) && ln -sf $(@F) $@.0
 
