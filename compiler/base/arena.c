@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#endif
+
+#include <sanitizer/asan_interface.h> /* its macros do nothing without the sanitizer */
 
 enum { FIRST_BLOCK_BYTES = 64 * 1024, ALIGN_BYTES = 16 };
 
@@ -66,24 +65,6 @@ ArenaMark arena_mark(const Arena *arena) {
     return (ArenaMark){.block = arena->head, .used = arena->head->used, .total = arena->used_bytes};
 }
 
-static void poison(const void *data, size_t n_bytes) {
-#ifdef __SANITIZE_ADDRESS__
-    __asan_poison_memory_region(data, n_bytes);
-#else
-    (void)data;
-    (void)n_bytes;
-#endif
-}
-
-static void unpoison(const void *data, size_t n_bytes) {
-#ifdef __SANITIZE_ADDRESS__
-    __asan_unpoison_memory_region(data, n_bytes);
-#else
-    (void)data;
-    (void)n_bytes;
-#endif
-}
-
 static void give_up(Arena *arena, Block *block) {
 #ifndef __SANITIZE_ADDRESS__
     if (!arena->spare || arena->spare->capacity < block->capacity) {
@@ -115,7 +96,7 @@ void arena_rewind(Arena *arena, ArenaMark mark) {
         give_up(arena, arena->head);
         arena->head = next;
     }
-    poison((char *)arena->head->data + mark.used, arena->head->used - mark.used);
+    ASAN_POISON_MEMORY_REGION((char *)arena->head->data + mark.used, arena->head->used - mark.used);
     arena->head->used = mark.used;
     arena->used_bytes = mark.total;
 }
@@ -141,7 +122,7 @@ void *arena_try_alloc(Arena *arena, size_t n_bytes) {
     void *p = (char *)block->data + block->used;
     block->used += n_bytes;
     arena->used_bytes += n_bytes;
-    unpoison(p, n_bytes);
+    ASAN_UNPOISON_MEMORY_REGION(p, n_bytes);
     return memset(p, 0, n_bytes);
 }
 
