@@ -27,28 +27,24 @@ Value call_transpose(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
-/* Reads a tensor and a list of dims. */
-static bool want_shaped(Sema *sema, const Call *call, NodeId *x, DimId *dims, DimList *list) {
-    return sema_want_tensor(sema, &call->args[0], "x", x) &&
-           sema_want_dims(sema, &call->args[1], "shape", dims, list);
+/* A call whose arguments are a tensor and the shape of the result. */
+static Value call_shaped(Sema *sema, const Call *call,
+                         NodeId (*build)(Builder *b, NodeId x, DimList shape)) {
+    NodeId x;
+    DimId dims[MAX_RANK];
+    DimList shape;
+    if (!sema_want_tensor(sema, &call->args[0], "x", &x) ||
+        !sema_want_dims(sema, &call->args[1], "shape", dims, &shape))
+        return value_poison();
+    return sema_made(sema, call->span, call->args, build(sema_at(sema, call->span), x, shape));
 }
 
 Value call_reshape(Sema *sema, const Call *call) {
-    NodeId x;
-    DimId dims[MAX_RANK];
-    DimList shape;
-    if (!want_shaped(sema, call, &x, dims, &shape)) return value_poison();
-    NodeId id = build_reshape(sema_at(sema, call->span), x, shape);
-    return sema_made(sema, call->span, call->args, id);
+    return call_shaped(sema, call, build_reshape);
 }
 
 Value call_expand(Sema *sema, const Call *call) {
-    NodeId x;
-    DimId dims[MAX_RANK];
-    DimList shape;
-    if (!want_shaped(sema, call, &x, dims, &shape)) return value_poison();
-    NodeId id = build_expand(sema_at(sema, call->span), x, shape);
-    return sema_made(sema, call->span, call->args, id);
+    return call_shaped(sema, call, build_expand);
 }
 
 bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *what, uint32_t rank,

@@ -75,11 +75,7 @@ static void gpu_column(Scheduler *s, Variant variant) {
 
 static void propose(Scheduler *s, Access access) {
     Variant variant = {.sched = sched_gpu(s, TEMPLATE_GPU_COLUMN)};
-    if (access == ACCESS_WIDE) {
-        variant.sched.lanes = sched_vector_lanes(s, variant.sched);
-        if (!sched_make_vectors(s, &variant)) return;
-    }
-    gpu_column(s, variant);
+    if (sched_set_access(s, access, &variant)) gpu_column(s, variant);
 }
 
 /* A column's block is eight chains of 32 threads, whatever else there is. */

@@ -185,12 +185,6 @@ static uint64_t wide_argument(const Tiler *t, uint32_t buffer, IndexId index, ui
     return is_wide && arg != NO_ARG ? (uint64_t)1 << arg : 0;
 }
 
-static bool is_staged(const Tiler *t, ScalarId id) {
-    for (uint32_t i = 0; i < t->n_staged; i++)
-        if (t->staged[i] == id) return true;
-    return false;
-}
-
 static uint64_t wide_arguments(const Tiler *t, const Variant *variant) {
     const Sched *sched = &variant->sched;
     const ScalarTab *scalars = t->kernel->scalars;
@@ -201,7 +195,7 @@ static uint64_t wide_arguments(const Tiler *t, const Variant *variant) {
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD) continue;
-        args |= is_staged(t, id)
+        args |= vec_among(t->staged, t->n_staged, id)
                     ? wide_argument(t, s->buffer, s->index, t->in, sched->map_tile.lanes_in)
                     : wide_argument(t, s->buffer, s->index, t->out, sched->lanes);
     }

@@ -269,11 +269,7 @@ static void gpu_row(Scheduler *s, Variant variant) {
 
 static void propose(Scheduler *s, Access access) {
     Variant variant = {.sched = sched_gpu(s, TEMPLATE_GPU_ROW)};
-    if (access == ACCESS_WIDE) {
-        variant.sched.lanes = sched_vector_lanes(s, variant.sched);
-        if (!sched_make_vectors(s, &variant)) return;
-    }
-    gpu_row(s, variant);
+    if (sched_set_access(s, access, &variant)) gpu_row(s, variant);
 }
 
 /* Rows with threads of several warps use the block's barriers. Clusters are not possible. */

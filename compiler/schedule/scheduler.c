@@ -162,6 +162,12 @@ bool sched_make_vectors(const Scheduler *s, Variant *variant) {
     return wide != 0;
 }
 
+bool sched_set_access(const Scheduler *s, Access access, Variant *variant) {
+    if (access != ACCESS_WIDE) return true;
+    variant->sched.lanes = sched_vector_lanes(s, variant->sched);
+    return sched_make_vectors(s, variant);
+}
+
 bool sched_has_registers(const Scheduler *s, const Sched *sched) {
     return pressure_least(s->arena, s->kernel, sched) <= MAX_THREAD_REGISTERS;
 }

@@ -72,6 +72,9 @@ uint32_t sched_vector_lanes(const Scheduler *s, Sched sched);
 /* Puts the variant, whose lanes lie along the lane axis, under conditions on pointers and, for a
  * symbolic extent, on its multiple. False: no argument is accessed in vectors. */
 bool sched_make_vectors(const Scheduler *s, Variant *variant);
+/* Gives the variant wide accesses, as sched_make_vectors, or leaves it single ones. False: wide
+ * accesses are asked for, and no argument is accessed in vectors. */
+bool sched_set_access(const Scheduler *s, Access access, Variant *variant);
 bool sched_has_registers(const Scheduler *s, const Sched *sched);
 /* Whether the kernel finishes a split: a few blocks reduce the segments of partial results. */
 bool sched_finishes_split(const Scheduler *s);

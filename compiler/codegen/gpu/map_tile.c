@@ -215,14 +215,8 @@ static void put_staged(const Tile *tile, const Way *way, Val *values) {
     }
 }
 
-static bool is_staged(const Tile *tile, ScalarId id) {
-    for (uint32_t i = 0; i < tile->n_staged; i++)
-        if (tile->staged[i] == id) return true;
-    return false;
-}
-
-/* Lists loads that depend on nothing in the tile; along_in: those that depend on its `in` axis,
- * else those that do not. */
+/* Lists the loads that are not staged and whose addresses need no staged load. With along_in only
+ * loads whose addresses move along the tile's `in` axis, otherwise only the other loads. */
 static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
     const Kernel *kernel = tile->lower->kernel;
     uint32_t n = 0, in = tile->lower->variant->sched.map_tile.axis_in;
@@ -230,7 +224,8 @@ static uint32_t list_ahead(const Tile *tile, bool along_in, ScalarId *loads) {
         kernel_needed_scalars(tile->lower->k->arena, kernel, tile->values, tile->n_stores);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        bool is_wanted = needed[id] && s->kind == SCALAR_LOAD && !is_staged(tile, id) &&
+        bool is_wanted = needed[id] && s->kind == SCALAR_LOAD &&
+                         !vec_among(tile->staged, tile->n_staged, id) &&
                          (s->axes >> in & 1) == along_in;
         if (!is_wanted) continue;
         const bool *under =
