@@ -6,8 +6,9 @@
 # The limits of PTX are the goals, 50 ms and 100 with a matmul. Objects are LLVM's work, which grows with
 # the functions (variants of kernels): 50 ms and 20 for each. They hold on a machine that does the fixed
 # work of time_runs in yardstick_us; while a machine is slower, every limit is longer in proportion, up to
-# three times. An example over its limit is measured twice more. If other programs still took the processors away more
-# often than every 25 ms, nothing can be said of the limit, and the example counts as skipped.
+# three times. An example over its limit is measured twice more. If other programs still took the
+# processors away more often than every 25 ms, nothing can be said of the limit, and the example counts
+# as skipped.
 set -u
 limit_ms=50 matmul_limit_ms=100
 yardstick_us=1600 # 2 cores of a virtual AMD EPYC that do nothing else, 2026-11-24

@@ -1,11 +1,13 @@
 /* Times a command: time_runs N COMMAND [ARGUMENT...]
  *
  * Runs the command N times, one after the other, and discards its standard output. Prints medians
- * of the N runs: "WALL CPU SWITCHES YARDSTICK". WALL       microseconds from start to exit CPU
- * microseconds of processor time, of all threads together SWITCHES   how often a thread had to wait
- * for another program YARDSTICK  microseconds of a fixed piece of work ahead of each run: how fast
- * the machine is now Fails when a run does.
- */
+ * of the N runs: "WALL CPU SWITCHES YARDSTICK".
+ * - WALL: microseconds from start to exit;
+ * - CPU: microseconds of processor time, of all threads together;
+ * - SWITCHES: how often a thread had to wait for another program;
+ * - YARDSTICK: microseconds of a fixed piece of work ahead of each run, which tells how fast the
+ *   machine is at that moment.
+ * Fails when a run does. */
 #define _DEFAULT_SOURCE
 #include <fcntl.h>
 #include <spawn.h>

@@ -61,7 +61,7 @@ fusec_status exec_fill(Exec *exec, DataKind kind);
 fusec_status exec_run(Exec *exec);
 Dtype exec_tensor_dtype(const ExecTensor *tensor);
 ExecTensor *exec_find(Exec *exec, const char *name);
-/* Reports that no tensor has this name, and lists those that exist. */
+/* Reports that no tensor has this name, and lists the names that exist. */
 fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name, bool is_output);
 
 /* Compiles the source for execution on `target`. The bytes are on the cli's arena. */

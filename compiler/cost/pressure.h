@@ -11,7 +11,7 @@ typedef struct Pressure {
     uint32_t registers;    /* 32-bit, per thread; more than exist: the kernel spills */
     uint32_t shared_bytes; /* per block, including dynamic */
     uint32_t n_blocks;     /* fitting on a processor; at least 1 */
-    double occupancy;      /* their threads, as a share of those that a processor holds */
+    double occupancy; /* threads of n_blocks, as a share of the threads that a processor holds */
     bool spills;
     uint32_t spilled; /* registers that a thread spills */
 } Pressure;
@@ -22,8 +22,8 @@ Pressure pressure_of(Arena *arena, const Kernel *kernel, const Variant *variant,
 /* 32-bit registers of a thread, for a schedule with lanes, resident, threads_per_row, threads and,
  * for GEMMs, tiles set. */
 uint32_t pressure_registers(Arena *arena, const Kernel *kernel, const Sched *sched);
-/* pressure_registers without those that ptxas would use only if they are free, to load more of a
- * row at once. */
+/* The registers that the thread needs at least: pressure_registers without the registers that ptxas
+ * uses only if they are free, to load more of a row at once. */
 uint32_t pressure_least(Arena *arena, const Kernel *kernel, const Sched *sched);
 
 /* Halves the lanes until the registers of a thread suffice. */

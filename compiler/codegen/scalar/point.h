@@ -152,8 +152,9 @@ void point_store(Point *point, const Store *store);
 /* For kernels that share a block, at one position of their loops: a load of `point` that reads a
  * store of `maker` gets the stored value itself. */
 void point_take_passed(Point *point, Point *maker);
-/* Computes values that the stores need. Of guarded stores it computes those that several need; each
- * store then computes the rest inside its guard, if the guard is uniform over the lanes. */
+/* Computes the values that the stores need, before the stores. Of guarded stores it computes only
+ * the values that several stores need; if a guard is uniform over the lanes, its store then
+ * computes its other values inside the guard. */
 void point_prepare_stores(Point *point, const Store *stores, uint32_t n);
 void point_store_all(Point *point, const Store *stores, uint32_t n);
 
