@@ -276,8 +276,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = fmax(1, fmin(COST_MAX_WIDTH, p->variant->sched.lanes * p->parallel));
     double wanted = COST_BUSY_WARPS / sqrt(width);
-    const TemplateCost *template = template_cost(p->variant->sched.template);
-    double use = template->use(c, p, wanted);
+    TemplateCost template = template_cost(p->variant->sched.template, p->kernel);
+    double use = template.use(c, p, wanted);
     double prims_per_us =
         c->card->n_processors * c->card->lanes * c->card->ghz * 1e3 * (use > 0 ? use : 1);
     const TemplateInfo *info = template_info(p->variant->sched.template);
@@ -286,11 +286,11 @@ static void time_kernel(const Coster *c, Pricing *p) {
     if (!info->uses_copy_engine)
         cost->memory_us = fmax(cost->memory_us, cost->cache_bytes / (c->card->cache_gbs * 1e3));
     if (info->transposes_loads) cost->memory_us /= COST_TILE_SHARE;
-    template->compute(c, p, prims_per_us);
+    template.compute(c, p, prims_per_us);
     cost->launch_us = p->begins ? launch_us(c, p) : 0;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
-    double bared = template->bared_us(c, p, busy);
+    double bared = template.bared_us(c, p, busy);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
     if (cost_is_sequence_rows(c, p->kernel)) cost_gemm_time_rows(c, p);
     if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p, result_blocks(c, p));
@@ -398,12 +398,12 @@ static void price_kernel(Coster *c, uint32_t index) {
     for (uint32_t i = 0; i < kernel->args.n; i++) price_write(c, &p, kernel->args.data[i]);
     for (uint32_t i = 0; i < kernel->args.n; i++)
         price_repeats(c, &p, kernel->args.data[i], live[0]);
-    const TemplateCost *template = template_cost(p.variant->sched.template);
-    template->count(c, &p, live);
+    TemplateCost template = template_cost(p.variant->sched.template, kernel);
+    template.count(c, &p, live);
     p.parallel =
         form_info(kernel->form)->multiplies ? 1 : parallel_prims(c->arena, c->card, kernel, live);
     p.wait_us = c->card->latency_us;
-    template->load(c, &p, live);
+    template.load(c, &p, live);
     if (is_in_one_block)
         time_in_one_block(c, &p);
     else

@@ -17,7 +17,7 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
     ThreadUse use = {.arena = arena, .kernel = kernel, .sched = sched, .is_least = is_least};
     use.own = REGS_OWN + n_arguments + (sched->is_wide ? REGS_WIDE_SHARE : 0);
     use.peak = registers_of_stages(arena, kernel, sched, true, is_least);
-    return template_cost(sched->template)->registers(&use);
+    return template_cost(sched->template, kernel).registers(&use);
 }
 
 static uint32_t registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {
@@ -49,14 +49,18 @@ static uint32_t registers_of_thread(Arena *arena, const Kernel *kernel, Sched sc
     return pressure_registers(arena, kernel, &sched);
 }
 
+/* Of a block, without the values passed between kernels. */
+static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
+    if (variant->shared_bytes) return variant->shared_bytes;
+    TemplateCost cost = template_cost(variant->sched.template, kernel);
+    return cost.shared_bytes ? cost.shared_bytes(arena, kernel, variant) : 0;
+}
+
 Pressure pressure_of(Arena *arena, const Kernel *kernel, const Variant *variant, const Card *card) {
     const Sched *sched = &variant->sched;
     if (!card->has->blocks) return (Pressure){.n_blocks = 1, .occupancy = 1};
     Pressure p = {.registers = registers_of_thread(arena, kernel, *sched)};
-    p.shared_bytes = variant->kept_shared_bytes +
-                     (variant->shared_bytes
-                          ? variant->shared_bytes
-                          : template_cost(sched->template)->shared_bytes(arena, kernel, variant));
+    p.shared_bytes = variant->kept_shared_bytes + shared_bytes(arena, kernel, variant);
     p.spills = p.registers > MAX_THREAD_REGISTERS;
     p.spilled = p.spills ? p.registers - MAX_THREAD_REGISTERS : 0;
     uint32_t held = p.spills ? MAX_THREAD_REGISTERS : p.registers;

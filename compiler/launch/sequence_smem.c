@@ -47,8 +47,8 @@ static uint32_t least_shared(const Kernel *kernel, const Variant *variant) {
     GemmSched gemm = sched_gemm(sched);
     uint32_t stage =
         (gemm.tile_m + gemm.tile_n) * gemm.tile_k * dtype_bytes(gemm_operand_dtype(kernel));
-    const TemplateCost *cost = template_cost(sched->template);
-    uint32_t subtile = cost->epilogue_bytes ? cost->epilogue_bytes(kernel, sched) : 0;
+    TemplateCost cost = template_cost(sched->template, kernel);
+    uint32_t subtile = cost.epilogue_bytes ? cost.epilogue_bytes(kernel, sched) : 0;
     uint32_t own = gemm.stages * stage > subtile ? gemm.stages * stage : subtile;
     if (!variant->shared_bytes) return own;
     return gemm.stages > LAUNCH_LEAST_STAGES

@@ -33,19 +33,6 @@ static uint32_t column_bytes(Arena *arena, const Kernel *kernel, const Variant *
 }
 
 const TemplateCost cost_gpu_column = {
-    .registers = column_registers,
-    .shared_bytes = column_bytes,
-    .count = cost_loops_count,
-    .load = cost_loops_load,
-    .use = cost_loops_use,
-    .compute = cost_loops_compute,
-    .bared_us = cost_loops_bared_us,
-};
+    .base = &cost_loops, .registers = column_registers, .shared_bytes = column_bytes};
 
-const TemplateCost cost_cpu_column = {
-    .count = cost_loops_count,
-    .load = cost_loops_load,
-    .use = cost_loops_use,
-    .compute = cost_loops_compute,
-    .bared_us = cost_loops_bared_us,
-};
+const TemplateCost cost_cpu_column = {.base = &cost_loops};

@@ -1,10 +1,4 @@
 /* The cost of GEMMs on a CPU. See template.h. */
-#include "cost/kernel/gemm.h"
+#include "cost/kernel/template.h"
 
-const TemplateCost cost_cpu_gemm = {
-    .count = cost_gemm_count,
-    .load = cost_gemm_load,
-    .use = cost_gemm_use,
-    .compute = cost_gemm_compute,
-    .bared_us = cost_gemm_bared_us,
-};
+const TemplateCost cost_cpu_gemm = {.base = &cost_gemms};

@@ -63,7 +63,7 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
     return group + bytes_at_once(c, p, columns) <= room ? 1 : fmax(1, waves);
 }
 
-void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live) {
+static void count(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     const double *shares = footprint_shares(c->arena, kernel, kernel->stages.n, c->values);
     double passes = cost_gemm_rows_gemm_passes(c, kernel);
@@ -122,7 +122,7 @@ double cost_gemm_balance(const Coster *c, const Pricing *p) {
     return rounds > 0 ? rounds / ceil(rounds) : 1;
 }
 
-double cost_gemm_use(const Coster *c, const Pricing *p, double wanted) {
+static double use(const Coster *c, const Pricing *p, double wanted) {
     return sqrt(cost_gemm_use_of_busy(c, p, wanted)) * cost_gemm_balance(c, p);
 }
 
@@ -167,7 +167,8 @@ void cost_gemm_time_rows(const Coster *c, Pricing *p) {
     p->cost->us += cost_rows_begin_us(gemm, p->reduced);
 }
 
-void cost_gemm_compute(const Coster *c, Pricing *p, double prims_per_us) {
+/* For one chain of fmas per output, on any device. */
+static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     KernelCost *cost = p->cost;
     double efficiency = COST_FMA_EFFICIENCY;
     if (dtype_is_double(p->kernel->reduces.data[0].acc)) efficiency *= c->card->f64_rate;
@@ -176,7 +177,8 @@ void cost_gemm_compute(const Coster *c, Pricing *p, double prims_per_us) {
         fmax(cost->n_flops / 2 / (prims_per_us * efficiency), cost_gemm_least_us(c, p));
 }
 
-void cost_gemm_load(const Coster *c, Pricing *p, bool *const *live) {
+/* For operands that come in tiles. */
+static void load(const Coster *c, Pricing *p, bool *const *live) {
     (void)c, (void)live;
     const Sched *sched = &p->variant->sched;
     double bytes = dtype_bytes(gemm_operand_dtype(p->kernel));
@@ -186,7 +188,7 @@ void cost_gemm_load(const Coster *c, Pricing *p, bool *const *live) {
         bytes * (stages > 1 ? stages - 1 : 1) * tile.k * (tile.m + tile.n) / sched->threads;
 }
 
-double cost_gemm_bared_us(const Coster *c, const Pricing *p, double busy) {
+static double bared_us(const Coster *c, const Pricing *p, double busy) {
     (void)c, (void)p, (void)busy;
     return 0;
 }
@@ -195,10 +197,18 @@ double cost_gemm_registers(const ThreadUse *use, double mainloop) {
     return REGS_TILE + (mainloop > use->peak ? mainloop : use->peak);
 }
 
-uint32_t cost_gemm_shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
+/* Bytes of a tile of both operands, times the stages. */
+static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
     (void)arena;
-    const Sched *sched = &variant->sched;
-    uint32_t bytes = dtype_bytes(gemm_operand_dtype(kernel));
-    return sched->gemm.stages * (sched->gemm.tile_m + sched->gemm.tile_n) * sched->gemm.tile_k *
-           bytes;
+    GemmSched gemm = sched_gemm(&variant->sched);
+    return gemm.stages * (gemm.tile_m + gemm.tile_n) * gemm.tile_k *
+           dtype_bytes(gemm_operand_dtype(kernel));
 }
+
+const TemplateCost cost_gemms = {.registers = cost_stage_registers,
+                                 .shared_bytes = shared_bytes,
+                                 .count = count,
+                                 .load = load,
+                                 .use = use,
+                                 .compute = compute,
+                                 .bared_us = bared_us};

@@ -13,17 +13,8 @@ double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes);
  * given the cache. Tiles run in groups of rows of tiles. */
 double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, double bytes);
 
-/* Fields of TemplateCost (cost/kernel/template.h). cost_gemm_load is for operands that come in
- * tiles. cost_gemm_compute is for one chain of fmas per output, on any device. */
-void cost_gemm_count(const Coster *c, Pricing *p, bool *const *live);
-void cost_gemm_load(const Coster *c, Pricing *p, bool *const *live);
-double cost_gemm_use(const Coster *c, const Pricing *p, double wanted);
-void cost_gemm_compute(const Coster *c, Pricing *p, double prims_per_us);
-double cost_gemm_bared_us(const Coster *c, const Pricing *p, double busy);
 /* The registers of a thread whose mainloop takes `mainloop`; the epilogue reuses them. */
 double cost_gemm_registers(const ThreadUse *use, double mainloop);
-/* Bytes of a tile of both operands, times the stages. */
-uint32_t cost_gemm_shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant);
 
 /* How busy the processors with the most blocks are, which finish last, if each wanted `wanted`
  * warps. */
@@ -42,9 +33,6 @@ double cost_gemm_least_us(const Coster *c, const Pricing *p);
  * operations per multiply-add); and that of `mma.sync`. */
 double cost_gemm_peak(const Card *card, const Kernel *kernel, GemmEngine engine);
 double cost_mma_tflops(const Card *card, const Kernel *kernel);
-/* Sets the times of a GEMM by `mma.sync`. */
-void cost_mma_compute(const Coster *c, Pricing *p, double prims_per_us);
-double cost_mma_registers(const ThreadUse *use);
 /* Corrects `us` of a row kernel that continues a GEMM on a GPU. */
 void cost_gemm_time_rows(const Coster *c, Pricing *p);
 

@@ -4,9 +4,8 @@
 #include "cost/kernel/gemm_rows_gemm.h"
 #include "machine/tuning.h"
 
-#include "cost/kernel/gemm.h"
-#include "cost/kernel/loops.h"
 #include "cost/kernel/prims.h"
+#include "cost/kernel/template.h"
 #include "template/gemm_rows_gemm.h"
 
 #include <math.h>
@@ -70,49 +69,12 @@ void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p, uint32_t n_blocks) {
 /* The costs of the launch's three kernels: two GEMMs by `mma.sync`, and the row kernel, whose
  * values the GEMMs' threads hold. */
 
-static bool is_product(const Kernel *kernel) {
-    return form_info(kernel->form)->multiplies;
-}
-
-static double registers(const ThreadUse *use) {
-    return is_product(use->kernel) ? cost_mma_registers(use) : cost_row_registers(use);
-}
-
-static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
-    return is_product(kernel) ? cost_gemm_shared_bytes(arena, kernel, variant) : 0;
-}
-
-static void count(const Coster *c, Pricing *p, bool *const *live) {
-    if (is_product(p->kernel))
-        cost_gemm_count(c, p, live);
-    else if (c->launch->online_softmax.weight)
+static void count_rows(const Coster *c, Pricing *p, bool *const *live) {
+    if (c->launch->online_softmax.weight)
         count_online(c, p);
     else
-        cost_loops_count(c, p, live);
+        cost_loops.count(c, p, live);
 }
 
-static void load(const Coster *c, Pricing *p, bool *const *live) {
-    (is_product(p->kernel) ? cost_gemm_load : cost_row_load)(c, p, live);
-}
-
-static double use(const Coster *c, const Pricing *p, double wanted) {
-    return (is_product(p->kernel) ? cost_gemm_use : cost_loops_use)(c, p, wanted);
-}
-
-static void compute(const Coster *c, Pricing *p, double prims_per_us) {
-    (is_product(p->kernel) ? cost_mma_compute : cost_loops_compute)(c, p, prims_per_us);
-}
-
-static double bared_us(const Coster *c, const Pricing *p, double busy) {
-    return (is_product(p->kernel) ? cost_gemm_bared_us : cost_row_bared_us)(c, p, busy);
-}
-
-const TemplateCost cost_gpu_gemm_rows_gemm = {
-    .registers = registers,
-    .shared_bytes = shared_bytes,
-    .count = count,
-    .load = load,
-    .use = use,
-    .compute = compute,
-    .bared_us = bared_us,
-};
+static const TemplateCost rows = {.base = &cost_gpu_row, .count = count_rows};
+const TemplateCost cost_gpu_gemm_rows_gemm = {.base = &cost_gpu_gemm_mma, .rows = &rows};

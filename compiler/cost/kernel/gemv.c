@@ -40,11 +40,4 @@ static void load(const Coster *c, Pricing *p, bool *const *live) {
 }
 
 const TemplateCost cost_gpu_gemv = {
-    .registers = registers,
-    .shared_bytes = shared_bytes,
-    .count = cost_gemm_count,
-    .load = load,
-    .use = cost_gemm_use,
-    .compute = cost_gemm_compute,
-    .bared_us = cost_gemm_bared_us,
-};
+    .base = &cost_gemms, .registers = registers, .shared_bytes = shared_bytes, .load = load};

@@ -36,7 +36,7 @@ static double tile_prims(const Pricing *p) {
 
 /* A scalar is computed once per point of the axes that it depends on. One that depends on the lane
  * axis alone is still computed in every row. */
-void cost_loops_count(const Coster *c, Pricing *p, bool *const *live) {
+static void count(const Coster *c, Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     uint32_t n = scalar_count(kernel->scalars) + 1;
     bool *is_done = arena_array(c->arena, bool, n);
@@ -129,15 +129,15 @@ void cost_steps_load(const Coster *c, Pricing *p, bool *const *live, double step
     p->wait_us *= (1 + load_depth(c, kernel, live[0])) / 2.0;
 }
 
-void cost_loops_load(const Coster *c, Pricing *p, bool *const *live) {
+static void load(const Coster *c, Pricing *p, bool *const *live) {
     cost_steps_load(c, p, live, p->variant->sched.unroll);
 }
 
-double cost_loops_use(const Coster *c, const Pricing *p, double wanted) {
+static double use(const Coster *c, const Pricing *p, double wanted) {
     return sqrt(cost_use(c, p, wanted));
 }
 
-void cost_loops_compute(const Coster *c, Pricing *p, double prims_per_us) {
+static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     (void)c;
     p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
 }
@@ -157,6 +157,13 @@ static double bared_share(const Coster *c, const Pricing *p) {
     return fmin(1, fmax(bared, in_step));
 }
 
-double cost_loops_bared_us(const Coster *c, const Pricing *p, double busy) {
+static double bared_us(const Coster *c, const Pricing *p, double busy) {
     return bared_share(c, p) * fmin(p->cost->memory_us, busy);
 }
+
+const TemplateCost cost_loops = {.registers = cost_stage_registers,
+                                 .count = count,
+                                 .load = load,
+                                 .use = use,
+                                 .compute = compute,
+                                 .bared_us = bared_us};

@@ -24,12 +24,7 @@ static void load_tile(const Coster *c, Pricing *p, bool *const *live) {
     cost_steps_load(c, p, live, (double)map_tile_elems(sched) / sched->lanes);
 }
 
-const TemplateCost cost_gpu_map_tile = {
-    .registers = tile_registers,
-    .shared_bytes = tile_bytes,
-    .count = cost_loops_count,
-    .load = load_tile,
-    .use = cost_loops_use,
-    .compute = cost_loops_compute,
-    .bared_us = cost_loops_bared_us,
-};
+const TemplateCost cost_gpu_map_tile = {.base = &cost_loops,
+                                        .registers = tile_registers,
+                                        .shared_bytes = tile_bytes,
+                                        .load = load_tile};

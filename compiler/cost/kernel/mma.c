@@ -54,11 +54,11 @@ static double fetch_us(const Coster *c, const Pricing *p) {
 }
 
 /* On a card without tensor cores for the dtype, predicts fmas on CUDA cores. */
-void cost_mma_compute(const Coster *c, Pricing *p, double prims_per_us) {
+static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     KernelCost *cost = p->cost;
     double rate = cost_mma_tflops(c->card, p->kernel) * 1e6;
     if (rate <= 0) {
-        cost_gemm_compute(c, p, prims_per_us);
+        cost_gemms.compute(c, p, prims_per_us);
         return;
     }
     double use = sqrt(cost_gemm_use_of_busy(c, p, COST_BUSY_MMA_WARPS));
@@ -75,7 +75,7 @@ static double mma_places(const Kernel *kernel, const Sched *sched) {
     return size + (has_steps ? REGS_MMA_STEPS : 0);
 }
 
-double cost_mma_registers(const ThreadUse *use) {
+static double registers(const ThreadUse *use) {
     const Sched *sched = use->sched;
     double words = dtype_bytes(use->kernel->reduces.data[0].acc) / 4.0;
     double tile = words * sched->gemm.tile_m * sched->gemm.tile_n / sched->threads;
@@ -83,11 +83,4 @@ double cost_mma_registers(const ThreadUse *use) {
 }
 
 const TemplateCost cost_gpu_gemm_mma = {
-    .registers = cost_mma_registers,
-    .shared_bytes = cost_gemm_shared_bytes,
-    .count = cost_gemm_count,
-    .load = cost_gemm_load,
-    .use = cost_gemm_use,
-    .compute = cost_mma_compute,
-    .bared_us = cost_gemm_bared_us,
-};
+    .base = &cost_gemms, .registers = registers, .compute = compute};

@@ -1,18 +1,8 @@
 /* The cost of naive GEMMs, one output per thread. See template.h. */
-#include "cost/kernel/gemm.h"
 #include "cost/kernel/loops.h"
 #include "machine/tuning.h"
 
 #include <math.h>
-
-static double registers(const ThreadUse *use) {
-    return use->own + use->peak;
-}
-
-static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
-    (void)arena, (void)kernel, (void)variant;
-    return 0;
-}
 
 /* A short k is unrolled, with all loads first. */
 static void load(const Coster *c, Pricing *p, bool *const *live) {
@@ -29,12 +19,4 @@ static void compute(const Coster *c, Pricing *p, double prims_per_us) {
     cost->arithmetic_us += cost->n_flops / 2 * COST_NAIVE_PRIMS / prims_per_us;
 }
 
-const TemplateCost cost_gpu_gemm_naive = {
-    .registers = registers,
-    .shared_bytes = shared_bytes,
-    .count = cost_gemm_count,
-    .load = load,
-    .use = cost_gemm_use,
-    .compute = compute,
-    .bared_us = cost_gemm_bared_us,
-};
+const TemplateCost cost_gpu_gemm_naive = {.base = &cost_gemms, .load = load, .compute = compute};

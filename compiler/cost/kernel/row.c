@@ -31,7 +31,7 @@ static double own_registers(Arena *arena, const Kernel *kernel, const Sched *sch
                       (is_single ? fmin(further, REGS_MOST_ONCE) : further);
 }
 
-double cost_row_registers(const ThreadUse *use) {
+static double row_registers(const ThreadUse *use) {
     return use->own + use->peak + own_registers(use->arena, use->kernel, use->sched, use->is_least);
 }
 
@@ -43,13 +43,13 @@ static uint32_t row_bytes(Arena *arena, const Kernel *kernel, const Variant *var
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
         uint32_t own = dtype_bytes(reduce->acc) + (reduce->is_arg ? 4 : 0);
-        if (sched->row.threads_per_row > WARP_THREADS) bytes += WARP_THREADS * own;
+        if (sched_row(sched).threads_per_row > WARP_THREADS) bytes += WARP_THREADS * own;
         if (sched->cluster > 1) bytes += sched->cluster * own;
     }
     return bytes;
 }
 
-void cost_row_load(const Coster *c, Pricing *p, bool *const *live) {
+static void load(const Coster *c, Pricing *p, bool *const *live) {
     const Sched *sched = &p->variant->sched;
     uint32_t resident = sched_row(sched).resident;
     cost_steps_load(c, p, live, resident ? resident : sched->unroll);
@@ -57,26 +57,16 @@ void cost_row_load(const Coster *c, Pricing *p, bool *const *live) {
 }
 
 /* Blocks of a cluster wait for one another after each pass. */
-double cost_row_bared_us(const Coster *c, const Pricing *p, double busy) {
-    double bared = cost_loops_bared_us(c, p, busy);
+static double bared_us(const Coster *c, const Pricing *p, double busy) {
+    double bared = cost_loops.bared_us(c, p, busy);
     if (p->variant->sched.cluster <= 1) return bared;
     return fmax(bared, COST_CLUSTER_PASS_US * p->kernel->stages.n);
 }
 
-const TemplateCost cost_gpu_row = {
-    .registers = cost_row_registers,
-    .shared_bytes = row_bytes,
-    .count = cost_loops_count,
-    .load = cost_row_load,
-    .use = cost_loops_use,
-    .compute = cost_loops_compute,
-    .bared_us = cost_row_bared_us,
-};
+const TemplateCost cost_gpu_row = {.base = &cost_loops,
+                                   .registers = row_registers,
+                                   .shared_bytes = row_bytes,
+                                   .load = load,
+                                   .bared_us = bared_us};
 
-const TemplateCost cost_cpu_row = {
-    .count = cost_loops_count,
-    .load = cost_row_load,
-    .use = cost_loops_use,
-    .compute = cost_loops_compute,
-    .bared_us = cost_row_bared_us,
-};
+const TemplateCost cost_cpu_row = {.base = &cost_gpu_row};

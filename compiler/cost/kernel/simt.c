@@ -79,13 +79,7 @@ static uint32_t epilogue_bytes(const Kernel *kernel, const Sched *sched) {
     return simt_subtile_bytes(sched, dtype_bytes(kernel->reduces.data[0].acc));
 }
 
-const TemplateCost cost_gpu_gemm_simt = {
-    .registers = registers,
-    .shared_bytes = cost_gemm_shared_bytes,
-    .epilogue_bytes = epilogue_bytes,
-    .count = cost_gemm_count,
-    .load = cost_gemm_load,
-    .use = cost_gemm_use,
-    .compute = compute,
-    .bared_us = cost_gemm_bared_us,
-};
+const TemplateCost cost_gpu_gemm_simt = {.base = &cost_gemms,
+                                         .registers = registers,
+                                         .epilogue_bytes = epilogue_bytes,
+                                         .compute = compute};

@@ -6,6 +6,26 @@ static const TemplateCost *const costs[N_TEMPLATES] = {
 #include "lowering/templates.def"
 };
 
-const TemplateCost *template_cost(TemplateId id) {
-    return costs[id];
+static TemplateCost with_base(const TemplateCost *own) {
+    TemplateCost cost = *own;
+    if (!own->base) return cost;
+    TemplateCost base = with_base(own->base);
+    if (!cost.registers) cost.registers = base.registers;
+    if (!cost.shared_bytes) cost.shared_bytes = base.shared_bytes;
+    if (!cost.epilogue_bytes) cost.epilogue_bytes = base.epilogue_bytes;
+    if (!cost.count) cost.count = base.count;
+    if (!cost.load) cost.load = base.load;
+    if (!cost.use) cost.use = base.use;
+    if (!cost.compute) cost.compute = base.compute;
+    if (!cost.bared_us) cost.bared_us = base.bared_us;
+    return cost;
+}
+
+TemplateCost template_cost(TemplateId id, const Kernel *kernel) {
+    bool has_rows = costs[id]->rows && form_info(kernel->form)->reduces_rows;
+    return with_base(has_rows ? costs[id]->rows : costs[id]);
+}
+
+double cost_stage_registers(const ThreadUse *use) {
+    return use->own + use->peak;
 }

@@ -1,6 +1,6 @@
 /* The cost of each template: registers and shared memory of a block, work, and time. A template's
- * row is in the file of its name. The table in template.c expands lowering/templates.def, so a
- * template without a row does not link. */
+ * row is in the file of its name, and says only how the template differs from its base. The table
+ * in template.c expands lowering/templates.def, so a template without a row does not link. */
 #ifndef FUSEC_COST_KERNEL_TEMPLATE_H
 #define FUSEC_COST_KERNEL_TEMPLATE_H
 
@@ -16,11 +16,16 @@ typedef struct ThreadUse {
     double peak;   /* the most live values of a stage, with the needs of their computation */
 } ThreadUse;
 
+typedef struct TemplateCost TemplateCost;
 /* `live`: the scalars that each stage needs, and those of the final stores. */
-typedef struct TemplateCost {
-    /* For templates whose kernels run in blocks; NULL for a CPU. 32-bit registers of a thread; and
-     * shared memory that the function declares for a block, without the values passed between
-     * kernels. */
+struct TemplateCost {
+    /* A class of templates, or another template. A function that is NULL is the base's. */
+    const TemplateCost *base;
+    /* The row for kernels that reduce rows, if the template computes other kernels too; NULL: this
+     * one. */
+    const TemplateCost *rows;
+    /* Asked of kernels that run in blocks. 32-bit registers of a thread; and shared memory that the
+     * function declares for a block, without the values passed between kernels (NULL: none). */
     double (*registers)(const ThreadUse *use);
     uint32_t (*shared_bytes)(Arena *arena, const Kernel *kernel, const Variant *variant);
     /* Shared memory for results on their way to the epilogue, which reuses that of the operands;
@@ -39,11 +44,19 @@ typedef struct TemplateCost {
     /* The part of the shorter of memory and arithmetic time (which is `busy` us) that the longer
      * does not hide. */
     double (*bared_us)(const Coster *c, const Pricing *p, double busy);
-} TemplateCost;
+};
+
+/* Classes of templates: threads loop over elements of their own (cost/kernel/loops.h), or compute
+ * a GEMM (cost/kernel/gemm.h). */
+extern const TemplateCost cost_loops, cost_gemms;
 
 #define TEMPLATE(symbol, function, ...) extern const TemplateCost cost_##function;
 #include "lowering/templates.def"
 
-const TemplateCost *template_cost(TemplateId id);
+/* The template's cost for the kernel, with all that it has from its bases. */
+TemplateCost template_cost(TemplateId id, const Kernel *kernel);
+
+/* The registers of a thread that holds values of its stages alone. */
+double cost_stage_registers(const ThreadUse *use);
 
 #endif

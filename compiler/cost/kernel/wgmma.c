@@ -64,7 +64,7 @@ static void compute(const Coster *c, Pricing *p, double prims_per_us) {
         p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
         p->cost->tensor_us = wgmma_us(c, p);
     } else {
-        cost_mma_compute(c, p, prims_per_us);
+        cost_gpu_gemm_mma.compute(c, p, prims_per_us);
     }
     if (has_mma && p->variant->sched.gemm.store_warps) hide_storing(c, p);
 }
@@ -82,11 +82,4 @@ static double registers(const ThreadUse *use) {
 }
 
 const TemplateCost cost_gpu_gemm_wgmma = {
-    .registers = registers,
-    .shared_bytes = cost_gemm_shared_bytes,
-    .count = cost_gemm_count,
-    .load = cost_gemm_load,
-    .use = cost_gemm_use,
-    .compute = compute,
-    .bared_us = bared_us,
-};
+    .base = &cost_gemms, .registers = registers, .compute = compute, .bared_us = bared_us};
