@@ -17,7 +17,8 @@ static double thread_registers(Arena *arena, const Kernel *kernel, const Sched *
     ThreadUse use = {.arena = arena, .kernel = kernel, .sched = sched, .is_least = is_least};
     use.own = REGS_OWN + n_arguments + (sched->is_wide ? REGS_WIDE_SHARE : 0);
     use.peak = registers_of_stages(arena, kernel, sched, true, is_least);
-    return template_cost(sched->template, kernel).registers(&use);
+    TemplateCost cost = template_cost(sched->template, kernel);
+    return cost.registers ? cost.registers(&use) : use.own + use.peak;
 }
 
 static uint32_t registers(Arena *arena, const Kernel *kernel, const Sched *sched, bool is_least) {

@@ -205,8 +205,7 @@ static uint32_t shared_bytes(Arena *arena, const Kernel *kernel, const Variant *
            dtype_bytes(gemm_operand_dtype(kernel));
 }
 
-const TemplateCost cost_gemms = {.registers = cost_stage_registers,
-                                 .shared_bytes = shared_bytes,
+const TemplateCost cost_gemms = {.shared_bytes = shared_bytes,
                                  .count = count,
                                  .load = load,
                                  .use = use,

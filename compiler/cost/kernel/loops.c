@@ -161,9 +161,5 @@ static double bared_us(const Coster *c, const Pricing *p, double busy) {
     return bared_share(c, p) * fmin(p->cost->memory_us, busy);
 }
 
-const TemplateCost cost_loops = {.registers = cost_stage_registers,
-                                 .count = count,
-                                 .load = load,
-                                 .use = use,
-                                 .compute = compute,
-                                 .bared_us = bared_us};
+const TemplateCost cost_loops = {
+    .count = count, .load = load, .use = use, .compute = compute, .bared_us = bared_us};

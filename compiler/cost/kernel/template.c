@@ -25,7 +25,3 @@ TemplateCost template_cost(TemplateId id, const Kernel *kernel) {
     bool has_rows = costs[id]->rows && form_info(kernel->form)->reduces_rows;
     return with_base(has_rows ? costs[id]->rows : costs[id]);
 }
-
-double cost_stage_registers(const ThreadUse *use) {
-    return use->own + use->peak;
-}

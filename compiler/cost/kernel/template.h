@@ -24,8 +24,9 @@ struct TemplateCost {
     /* The row for kernels that reduce rows, if the template computes other kernels too; NULL: this
      * one. */
     const TemplateCost *rows;
-    /* Asked of kernels that run in blocks. 32-bit registers of a thread; and shared memory that the
-     * function declares for a block, without the values passed between kernels (NULL: none). */
+    /* Asked of kernels that run in blocks. 32-bit registers of a thread, NULL: `own` and `peak`;
+     * and shared memory that the function declares for a block, without the values passed between
+     * kernels, NULL: none. */
     double (*registers)(const ThreadUse *use);
     uint32_t (*shared_bytes)(Arena *arena, const Kernel *kernel, const Variant *variant);
     /* Shared memory for results on their way to the epilogue, which reuses that of the operands;
@@ -55,8 +56,5 @@ extern const TemplateCost cost_loops, cost_gemms;
 
 /* The template's cost for the kernel, with all that it has from its bases. */
 TemplateCost template_cost(TemplateId id, const Kernel *kernel);
-
-/* The registers of a thread that holds values of its stages alone. */
-double cost_stage_registers(const ThreadUse *use);
 
 #endif
