@@ -37,7 +37,7 @@ static bool feeds_single(const Grouper *p, NodeId id) {
 static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
     bool is_wanted = p->wants_store[id] && p->want_reason[id] == REASON_SPILLS;
     return decisions_ask(p->decisions, id, DIRECTIVE_CUT) && is_wanted &&
-           p->decisions->of[id].side != p->decisions->of[user].side;
+           p->decisions->side[id] != p->decisions->side[user];
 }
 
 /* Computes the dependencies of the next node. A value on the other side of a spill cut, and a

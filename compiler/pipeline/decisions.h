@@ -3,23 +3,18 @@
 #ifndef FUSEC_PIPELINE_DECISIONS_H
 #define FUSEC_PIPELINE_DECISIONS_H
 
-#include "ir/graph.h"
+#include "ir/node_flags.h"
 
 typedef enum Directive {
 #define DIRECTIVE(sym, name, doc) DIRECTIVE_##sym,
 #include "pipeline/directives.def"
     DIRECTIVE_COUNT
 } Directive;
-_Static_assert(DIRECTIVE_COUNT <= 16, "the directives of a node are 16 bits");
-
-typedef struct Decision {
-    uint16_t directives; /* bit set */
-    uint16_t side;       /* the side of spill cuts; DIRECTIVE_CUT applies between sides */
-} Decision;
+_Static_assert(DIRECTIVE_COUNT <= MAX_NODE_FLAGS, "a directive is a flag of a node");
 
 typedef struct Decisions {
-    uint32_t n;      /* nodes */
-    Decision *of;    /* per node */
+    NodeFlags directives; /* of Directive */
+    uint16_t *side;  /* per node: the side of spill cuts; DIRECTIVE_CUT applies between sides */
     bool by_columns; /* values that rows or columns could compute go with columns */
 } Decisions;
 
@@ -29,16 +24,12 @@ Decisions *decisions_copy(Arena *arena, const Decisions *decisions);
 
 /* Whether the node has the directive; without decisions (NULL) it has none. */
 static inline bool decisions_ask(const Decisions *decisions, NodeId id, Directive directive) {
-    return decisions && (decisions->of[id].directives >> directive & 1);
+    return decisions && node_has(decisions->directives, id, directive);
 }
 /* Adds the directive. Returns false if the node had it already. */
 static inline bool decisions_add(Decisions *decisions, NodeId id, Directive directive) {
-    bool changes = !decisions_ask(decisions, id, directive);
-    decisions->of[id].directives |= (uint16_t)(1u << directive);
-    return changes;
+    return node_add(decisions->directives, id, directive);
 }
-/* Whether any node has the directive. */
-bool decisions_ask_any(const Decisions *decisions, Directive directive);
 
 const char *directive_name(Directive directive);
 const char *directive_doc(Directive directive);

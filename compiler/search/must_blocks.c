@@ -137,8 +137,9 @@ static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
     bool any = false;
     const bool *is_broken = other ? broken_blocks(c, other) : NULL;
     for (NodeId id = 0; other && id < n; id++) {
-        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)]) c->decisions->of[id] = before->of[id];
-        any = any || c->decisions->of[id].directives != before->of[id].directives;
+        uint16_t *now = &c->decisions->directives.bits[id], old = before->directives.bits[id];
+        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)]) *now = old;
+        any = any || *now != old;
     }
     if (any) other = linked_plan(c);
     if (any && other && must_n_broken(other) < must_n_broken(plan)) return other;

@@ -19,7 +19,7 @@ typedef bool Candidate(const Region *region, Decisions *decisions);
 /* Sets the directive on all flagged nodes. */
 static bool ask(Decisions *decisions, const bool *flags, Directive directive) {
     bool changes = false;
-    for (NodeId id = 0; id < decisions->n; id++)
+    for (NodeId id = 0; id < decisions->directives.n; id++)
         if (flags[id]) changes = decisions_add(decisions, id, directive) || changes;
     return changes;
 }
@@ -156,7 +156,7 @@ static bool price_region(const Searcher *c, const Region *region, const Decision
 }
 
 bool search_evaluate(const Searcher *c, const Decisions *decisions, Evaluation *evaluation) {
-    bool has_gemm_slices = decisions_ask_any(decisions, DIRECTIVE_GEMM_SLICE);
+    bool has_gemm_slices = node_flags_any(decisions->directives, DIRECTIVE_GEMM_SLICE);
     return price_graph(c, c->graph, decisions, has_gemm_slices, evaluation);
 }
 
@@ -247,7 +247,7 @@ static void copy_decisions(Decisions *to, const Decisions *from, const Subgraph 
     for (NodeId id = 0; id < subgraph->graph->nodes.n; id++) {
         if (graph_is_bound(subgraph->graph, id)) continue;
         NodeId of = subgraph->of[id];
-        to->of[back ? of : id].directives = from->of[back ? id : of].directives;
+        to->directives.bits[back ? of : id] = from->directives.bits[back ? id : of];
     }
 }
 

@@ -262,11 +262,11 @@ bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, 
     search(&s);
     uint16_t side = 0;
     for (NodeId id = 0; id < n; id++)
-        side = decisions->of[id].side > side ? decisions->of[id].side : side;
+        side = decisions->side[id] > side ? decisions->side[id] : side;
     for (NodeId id = 0; s.best.store && id < n; id++) {
         if (s.best.store[id]) decisions_add(decisions, id, DIRECTIVE_CUT);
         if (s.best.again[id]) decisions_add(decisions, id, DIRECTIVE_RECOMPUTE);
-        if (c.whole.place[id] > s.best.place) decisions->of[id].side = side + 1;
+        if (c.whole.place[id] > s.best.place) decisions->side[id] = side + 1;
     }
     return s.best.store != NULL;
 }

@@ -13,8 +13,8 @@
 static Decisions *without(Arena *arena, const Decisions *decisions, const bool *taken) {
     const uint16_t kept = 1u << DIRECTIVE_MUST_HOLD | 1u << DIRECTIVE_MUST_RELEASE;
     Decisions *rest = decisions_copy(arena, decisions);
-    for (NodeId id = 0; id < rest->n; id++)
-        if (taken[id]) rest->of[id].directives &= kept;
+    for (NodeId id = 0; id < rest->directives.n; id++)
+        if (taken[id]) rest->directives.bits[id] &= kept;
     return rest;
 }
 
@@ -49,7 +49,7 @@ static void try_unfused(const Searcher *c, const uint32_t *marks, uint32_t mark,
     Decisions *decisions = decisions_copy(c->arena, c->decisions);
     Evaluation other;
     bool changes = false;
-    for (NodeId id = 0; id < decisions->n; id++)
+    for (NodeId id = 0; id < decisions->directives.n; id++)
         if (marks[id] == mark && is_op(c->graph, id))
             changes = decisions_add(decisions, id, DIRECTIVE_OWN_KERNEL) || changes;
     if (!changes || !search_evaluate(c, decisions, &other) || other.n_broken > evaluation->n_broken)
