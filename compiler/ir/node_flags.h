@@ -33,6 +33,11 @@ static inline bool node_add(NodeFlags flags, NodeId id, unsigned flag) {
 static inline void node_drop(NodeFlags flags, NodeId id, unsigned flag) {
     flags.bits[id] &= (uint16_t) ~(1u << flag);
 }
+/* Adds or drops the flag. */
+static inline void node_set(NodeFlags flags, NodeId id, unsigned flag, bool has) {
+    node_drop(flags, id, flag);
+    flags.bits[id] |= (uint16_t)((unsigned)has << flag);
+}
 
 /* Whether any node has the flag. */
 static inline bool node_flags_any(NodeFlags flags, unsigned flag) {

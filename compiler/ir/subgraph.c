@@ -44,7 +44,7 @@ static void copy_node(Copier *c, NodeId id) {
     add(c, id, node, c->from->kernel_of.n ? c->from->kernel_of.data[id] : 0);
 }
 
-Subgraph subgraph_of(Arena *arena, const Graph *graph, const bool *in, const bool *out) {
+Subgraph subgraph_of(Arena *arena, const Graph *graph, NodeFlags flags) {
     uint32_t n = graph->nodes.n;
     Copier c = {.arena = arena, .from = graph, .copy_of = arena_array(arena, NodeId, n)};
     c.to = graph_new(arena, graph->dims, graph->source, graph->name);
@@ -53,8 +53,9 @@ Subgraph subgraph_of(Arena *arena, const Graph *graph, const bool *in, const boo
     c.to->fixed_kernels = graph->fixed_kernels;
     memset(c.copy_of, 0xFF, n * sizeof *c.copy_of);
     for (NodeId id = 0; id < n; id++) {
-        if (in[id]) copy_node(&c, id);
-        if (in[id] && out[id])
+        if (!node_has(flags, id, SUBGRAPH_IN)) continue;
+        copy_node(&c, id);
+        if (node_has(flags, id, SUBGRAPH_OUT))
             vec_push(arena, &c.to->outputs,
                      (GraphOutput){.name = "", .node = c.copy_of[id], .span = graph->span});
     }

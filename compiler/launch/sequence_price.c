@@ -27,22 +27,21 @@ static bool are_at_once(const Kernel *kernel) {
 /* The nodes that the sequence computes, as a graph. */
 static const Graph *subgraph(const Composer *c, const Trial *t) {
     const Graph *graph = c->plan->graph;
-    bool *in = arena_array(c->scratch, bool, graph->nodes.n);
-    bool *out = arena_array(c->scratch, bool, graph->nodes.n);
+    NodeFlags flags = node_flags_new(c->scratch, graph->nodes.n);
     for (uint32_t k = 0; k < trial_n_kernels(t); k++) {
         const Kernel *kernel = trial_kernel(t, k);
         for (uint32_t i = 0; i < kernel->nodes.n; i++) {
             NodeId id = kernel->nodes.data[i];
-            in[id] = graph_class(graph, id) != CLASS_SOURCE;
+            if (graph_class(graph, id) != CLASS_SOURCE) node_add(flags, id, SUBGRAPH_IN);
         }
         for (uint32_t i = 0; i < kernel->args.n; i++) {
             uint32_t buffer = kernel->args.data[i];
             const Buffer *of = &t->together.buffers.data[buffer];
             if (kernel_stores_to(kernel, buffer) && of->space == BUFFER_GLOBAL)
-                out[of->node] = true;
+                node_add(flags, of->node, SUBGRAPH_OUT);
         }
     }
-    return subgraph_of(c->scratch, graph, in, out).graph;
+    return subgraph_of(c->scratch, graph, flags).graph;
 }
 
 /* Whether the launch, without its context, is no slower than one kernel per op. */

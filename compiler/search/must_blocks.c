@@ -68,45 +68,56 @@ static uint32_t held_depth(const Graph *graph, const Decisions *decisions, const
     return most + 1;
 }
 
-/* Per node: whether a node outside its block uses the value too. Only then may the block store the
- * value. */
-static bool *leaving_blocks(const Searcher *c) {
+enum {
+    MUST_LEAVES, /* a node outside the block reads the value, so the block may store it */
+    MUST_RESTS,  /* recomputing the value needs a reduction's result that would be stored for that
+                  * reason alone, although all readers of the result are in its block */
+    MUST_BROKEN, /* the plan stores the value for a reader in its block */
+};
+
+static void flag_leaving(const Searcher *c, NodeFlags flags) {
     const Graph *graph = c->graph;
-    bool *leaves = arena_array(c->arena, bool, graph->nodes.n);
-    for (uint32_t i = 0; i < graph->outputs.n; i++) leaves[graph->outputs.data[i].node] = true;
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        node_add(flags, graph->outputs.data[i].node, MUST_LEAVES);
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        leaves[id] = leaves[id] || ends_block(c, id, graph_block(graph, id, BLOCK_MUST));
-    return leaves;
+        if (ends_block(c, id, graph_block(graph, id, BLOCK_MUST))) node_add(flags, id, MUST_LEAVES);
 }
 
-/* Per node: whether recomputing it needs a reduction's result that would be stored for that reason
- * alone, although all readers of the result are in its block. */
-static bool *resting_inside(const Searcher *c, const bool *leaves) {
-    const Graph *graph = c->graph;
-    bool *rests = arena_array(c->arena, bool, graph->nodes.n);
+/* Requires flag_leaving. */
+static void flag_resting(const Graph *graph, NodeFlags flags) {
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
-        rests[id] = graph_is_reduction(graph, id);
+        bool rests = graph_is_reduction(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++) {
             NodeId arg = node->args[i];
-            bool is_inside = graph_shares_must(graph, arg, id) && !leaves[arg];
-            rests[id] = rests[id] || (is_inside && rests[arg]);
+            rests =
+                rests || (graph_shares_must(graph, arg, id) && !node_has(flags, arg, MUST_LEAVES) &&
+                          node_has(flags, arg, MUST_RESTS));
         }
+        if (rests) node_add(flags, id, MUST_RESTS);
     }
-    return rests;
+}
+
+static void flag_broken(const Plan *plan, NodeFlags flags) {
+    for (uint32_t i = 0; i < plan->edges.n; i++)
+        if (must_breaks(plan, &plan->edges.data[i]))
+            node_add(flags, plan->edges.data[i].producer, MUST_BROKEN);
 }
 
 /* Marks values for recomputation whose edges break a block. Returns false if there are no more. */
 static bool hold_more(const Searcher *c, const Plan *plan) {
     uint32_t n = c->graph->nodes.n;
-    bool *is_broken = arena_array(c->arena, bool, n), changes = false;
-    const bool *leaves = leaving_blocks(c), *rests = resting_inside(c, leaves);
+    NodeFlags flags = node_flags_new(c->arena, n);
     uint32_t *depth = arena_array(c->arena, uint32_t, n);
-    for (uint32_t i = 0; i < plan->edges.n; i++)
-        if (must_breaks(plan, &plan->edges.data[i])) is_broken[plan->edges.data[i].producer] = true;
+    bool changes = false;
+    flag_leaving(c, flags);
+    flag_resting(c->graph, flags);
+    flag_broken(plan, flags);
     for (NodeId id = 0; id < n; id++) {
         bool is_held = decisions_ask(c->decisions, id, DIRECTIVE_MUST_HOLD);
-        if (!is_held && (!is_broken[id] || !leaves[id] || rests[id])) continue;
+        bool may_hold = node_has(flags, id, MUST_BROKEN) && node_has(flags, id, MUST_LEAVES) &&
+                        !node_has(flags, id, MUST_RESTS);
+        if (!is_held && !may_hold) continue;
         depth[id] = held_depth(c->graph, c->decisions, depth, id);
         if (is_held || depth[id] > SEARCH_HELD_DEPTH) continue;
         changes = decisions_add(c->decisions, id, DIRECTIVE_MUST_HOLD);

@@ -68,7 +68,8 @@ static bool is_computed(const Searcher *c, const Kernel *kernel, uint32_t side) 
     NodeId operand = graph_node(c->graph, reduce->node)->args[side];
     while (graph_class(c->graph, operand) == CLASS_VIEW)
         operand = graph_node(c->graph, operand)->args[0];
-    return !c->is_asked[operand] && !is_plain_load(kernel, side ? reduce->rhs : reduce->value);
+    return !node_has(c->marks, operand, MARK_ASKED) &&
+           !is_plain_load(kernel, side ? reduce->rhs : reduce->value);
 }
 
 static const Scalar *operand_of(const Kernel *kernel, uint32_t side) {
@@ -135,7 +136,7 @@ static bool is_asked(const Plan *plan, const Searcher *c, const Maker *maker) {
     for (uint32_t i = 0; i < maker->kernel->args.n; i++) {
         uint32_t buffer = maker->kernel->args.data[i];
         if (kernel_stores_to(maker->kernel, buffer))
-            return c->is_asked[plan->buffers.data[buffer].node];
+            return node_has(c->marks, plan->buffers.data[buffer].node, MARK_ASKED);
     }
     return false;
 }
@@ -160,16 +161,15 @@ static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
 /* Flags the elementwise nodes of one reader where several stored values first meet. Each stored
  * value has a bit in `from`. */
 static bool flag_joined(const Searcher *c, const Kernel *reader, const uint64_t *from,
-                        bool *is_joined) {
-    uint32_t n = c->graph->nodes.n;
-    uint64_t *below = arena_copy(c->scratch, from, n * sizeof *from);
-    bool *in = arena_array(c->scratch, bool, n), any = false;
-    for (uint32_t i = 0; i < reader->nodes.n; i++) in[reader->nodes.data[i]] = true;
-    for (NodeId id = 0; id < n; id++) {
+                        NodeFlags flags) {
+    uint64_t *below = arena_copy(c->scratch, from, c->graph->nodes.n * sizeof *from);
+    bool any = false;
+    for (uint32_t k = 0; k < reader->nodes.n; k++) {
+        NodeId id = reader->nodes.data[k];
         const Node *node = graph_node(c->graph, id);
         OpClass cls = graph_class(c->graph, id);
         bool is_point = cls == CLASS_ELTWISE || cls == CLASS_CAST;
-        if (!in[id] || from[id] || (!is_point && cls != CLASS_VIEW)) continue;
+        if (from[id] || (!is_point && cls != CLASS_VIEW)) continue;
         bool is_behind = false;
         for (uint32_t i = 0; i < node->n_args; i++) {
             uint64_t own = below[node->args[i]];
@@ -177,7 +177,7 @@ static bool flag_joined(const Searcher *c, const Kernel *reader, const uint64_t 
             is_behind = is_behind || (own & (own - 1));
         }
         bool meets = is_point && !is_behind && (below[id] & (below[id] - 1));
-        is_joined[id] = is_joined[id] || meets;
+        if (meets) node_add(flags, id, REGION_JOINED);
         any = any || meets;
     }
     return any;
@@ -186,7 +186,7 @@ static bool flag_joined(const Searcher *c, const Kernel *reader, const uint64_t 
 /* Finds a row kernel that stores several values for a few kernels which all combine them to one
  * value first. */
 static bool find_joined(const Searcher *c, const Plan *plan, const Kernel *kernel, Maker *maker,
-                        bool *is_joined) {
+                        NodeFlags flags) {
     uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
     *maker = (Maker){.kernel = kernel};
     if (!form_info(kernel->form)->reduces_rows || kernel->is_init ||
@@ -200,17 +200,17 @@ static bool find_joined(const Searcher *c, const Plan *plan, const Kernel *kerne
     }
     bool any = false;
     for (uint32_t i = 0; i < maker->n_readers; i++)
-        any = flag_joined(c, maker->readers[i], from, is_joined) || any;
+        any = flag_joined(c, maker->readers[i], from, flags) || any;
     return any;
 }
 
 static bool has_joined(const Searcher *c, const Plan *plan, const Kernel *kernel) {
     Maker maker;
-    return find_joined(c, plan, kernel, &maker, arena_array(c->scratch, bool, c->graph->nodes.n));
+    return find_joined(c, plan, kernel, &maker, node_flags_new(c->scratch, c->graph->nodes.n));
 }
 
 static bool has_transposed(const Searcher *c, const Kernel *kernel) {
-    return search_find_transposes(c, kernel, arena_array(c->scratch, bool, c->graph->nodes.n));
+    return search_find_transposes(c, kernel, node_flags_new(c->scratch, c->graph->nodes.n));
 }
 
 /* Whether a CPU GEMM, whose work units may be few, has costly other work. */
@@ -273,7 +273,8 @@ static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kerne
     if (!form_info(kernel->form)->multiplies || kernel->segment_axis != NO_AXIS) return false;
     NodeId gemm = kernel->reduces.data[0].node;
     const GemmSlices *slices = &sliced->slices;
-    return !decisions_ask(c->decisions, gemm, DIRECTIVE_GEMM_SLICE) && !c->is_sliced[gemm] &&
+    return !decisions_ask(c->decisions, gemm, DIRECTIVE_GEMM_SLICE) &&
+           !node_has(c->marks, gemm, MARK_SLICED) &&
            gemm_slice_find(c->scratch, c->graph, c->users, gemm, &sliced->slices) &&
            slices->slices.n > 1 && slices->slices.n <= SEARCH_MOST_READERS &&
            gemm_slices_are_alike(c->graph, slices) && add_slice_readers(plan, kernel, sliced);
@@ -289,7 +290,8 @@ static uint32_t n_ops(const Graph *graph, const Kernel *kernel) {
 bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel) {
     bool is_partial = kernel->segment_axis != NO_AXIS && !form_info(kernel->form)->multiplies &&
                       !kernel_stores_inner(kernel);
-    if (kernel->is_init || is_partial || c->is_settled[search_main_node(kernel)]) return false;
+    if (kernel->is_init || is_partial || node_has(c->marks, search_main_node(kernel), MARK_SETTLED))
+        return false;
     Maker map;
     if (c->asks_all && n_ops(c->graph, kernel) > 1) return true;
     if (!form_info(kernel->form)->multiplies)
@@ -311,27 +313,28 @@ bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *k
 
 /* Making regions. */
 
-static void mark_stored(void *user, const Store *store) {
-    bool *out = user;
-    out[store->node] = true;
-}
-
-/* Returns false if a `kernel` block contains one of the nodes. */
-static bool add_nodes(const Graph *graph, const Kernel *kernel, bool *in) {
-    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
-        NodeId id = kernel->nodes.data[i];
-        if (graph_block(graph, id, BLOCK_KERNEL)) return false;
-        in[id] = graph_class(graph, id) != CLASS_SOURCE;
-    }
-    return true;
-}
-
-/* A region under construction; flags per node of the graph. */
+/* A region under construction. */
 typedef struct Draft {
     const Searcher *c;
     const Plan *plan;
-    bool *in, *out, *computed, *gemm_slice, *joined, *transposed, *ahead[2];
+    NodeFlags flags; /* of the graph: the subgraph's and RegionFlag */
 } Draft;
+
+static void mark_stored(void *user, const Store *store) {
+    const Draft *d = user;
+    node_add(d->flags, store->node, SUBGRAPH_OUT);
+}
+
+/* Flags the kernel's ops. Returns false if a `kernel` block contains one of them. */
+static bool add_nodes(Draft *d, const Kernel *kernel, unsigned flag) {
+    const Graph *graph = d->c->graph;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        NodeId id = kernel->nodes.data[i];
+        if (graph_block(graph, id, BLOCK_KERNEL)) return false;
+        if (graph_class(graph, id) != CLASS_SOURCE) node_add(d->flags, id, flag);
+    }
+    return true;
+}
 
 /* Adds a GEMM. Partial results of split-k are taken together with the finishing kernel. */
 static bool add_gemm(Draft *d, const Kernel *kernel) {
@@ -339,15 +342,15 @@ static bool add_gemm(Draft *d, const Kernel *kernel) {
     const Kernel *last = kernel;
     while (last->segment_axis != NO_AXIS) last++;
     stores.row_stores = last->row_stores;
-    kernel_each_store(&stores, mark_stored, d->out);
-    return add_nodes(d->c->graph, kernel, d->in);
+    kernel_each_store(&stores, mark_stored, d);
+    return add_nodes(d, kernel, SUBGRAPH_IN);
 }
 
 static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
     for (uint32_t i = 0; i < maker->kernel->nodes.n; i++)
-        d->c->is_asked[maker->kernel->nodes.data[i]] = true;
-    return add_nodes(d->c->graph, maker->kernel, d->in) &&
-           add_nodes(d->c->graph, maker->kernel, d->ahead[side]);
+        node_add(d->c->marks, maker->kernel->nodes.data[i], MARK_ASKED);
+    return add_nodes(d, maker->kernel, SUBGRAPH_IN) &&
+           add_nodes(d, maker->kernel, side ? REGION_RIGHT : REGION_LEFT);
 }
 
 /* Adds the map that computes this operand, all its readers, and the maps that compute only their
@@ -356,7 +359,7 @@ static bool add_operand(Draft *d, const Kernel *kernel, uint32_t side) {
     const Searcher *c = d->c;
     Maker maker = maker_of_operand(d->plan, kernel, side);
     NodeId operand = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
-    d->computed[operand] = is_computed(c, kernel, side);
+    node_set(d->flags, operand, REGION_COMPUTED, is_computed(c, kernel, side));
     if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
     if (!add_maker(d, &maker, side)) return false;
     for (uint32_t i = 0; i < maker.n_readers; i++) {
@@ -376,23 +379,23 @@ static bool add_users(Draft *d, const Maker *map) {
     for (uint32_t i = 0; i < map->kernel->args.n; i++) {
         const Buffer *buffer = &d->plan->buffers.data[map->kernel->args.data[i]];
         bool is_stored = kernel_stores_to(map->kernel, map->kernel->args.data[i]);
-        if (is_stored && buffer->kind != BUFFER_TEMP) d->out[buffer->node] = true;
+        if (is_stored && buffer->kind != BUFFER_TEMP)
+            node_add(d->flags, buffer->node, SUBGRAPH_OUT);
     }
     for (uint32_t i = 0; i < map->n_readers; i++)
         if (!add_gemm(d, map->readers[i])) return false;
-    return add_nodes(d->c->graph, map->kernel, d->in) &&
-           add_nodes(d->c->graph, map->kernel, d->ahead[0]);
+    return add_nodes(d, map->kernel, SUBGRAPH_IN) && add_nodes(d, map->kernel, REGION_LEFT);
 }
 
 /* Adds the readers that combine values of the row kernel, if there are any. */
 static bool add_joined(Draft *d, const Kernel *kernel) {
     Maker rows;
-    if (!find_joined(d->c, d->plan, kernel, &rows, d->joined)) return true;
+    if (!find_joined(d->c, d->plan, kernel, &rows, d->flags)) return true;
     for (uint32_t i = 0; i < rows.n_readers; i++)
         if (!add_gemm(d, rows.readers[i])) return false;
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (stores_temp(d->plan, kernel, kernel->args.data[i]))
-            d->out[d->plan->buffers.data[kernel->args.data[i]].node] = false;
+            node_drop(d->flags, d->plan->buffers.data[kernel->args.data[i]].node, SUBGRAPH_OUT);
     return true;
 }
 
@@ -400,12 +403,12 @@ static bool add_joined(Draft *d, const Kernel *kernel) {
 static bool add_sliced(Draft *d, const Kernel *kernel) {
     Sliced sliced;
     if (!find_sliced(d->c, d->plan, kernel, &sliced)) return false;
-    d->gemm_slice[kernel->reduces.data[0].node] = true;
+    node_add(d->flags, kernel->reduces.data[0].node, REGION_MAY_SLICE);
     for (uint32_t i = 0; i < sliced.n_readers; i++)
         if (!add_gemm(d, sliced.readers[i])) return false;
     for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
         const Store *store = &kernel->row_stores.data[i];
-        if (is_sliced_temp(d->plan, &sliced, store)) d->out[store->node] = false;
+        if (is_sliced_temp(d->plan, &sliced, store)) node_drop(d->flags, store->node, SUBGRAPH_OUT);
     }
     return true;
 }
@@ -428,13 +431,13 @@ static bool may_place(const Graph *graph, NodeId id) {
 
 /* Whether a `fuse must` block contains nodes inside and outside the region, and the value between
  * them would be stored. */
-static bool breaks_block(const Searcher *c, const bool *in) {
+static bool breaks_block(const Searcher *c, NodeFlags flags) {
     const Graph *graph = c->graph;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
         uint32_t block = graph_block(graph, id, BLOCK_MUST);
         for (uint32_t i = 0; block && i < node->n_args; i++)
-            if (in[id] != in[node->args[i]] &&
+            if (node_has(flags, id, SUBGRAPH_IN) != node_has(flags, node->args[i], SUBGRAPH_IN) &&
                 !decisions_ask(c->decisions, node->args[i], DIRECTIVE_MUST_HOLD) &&
                 graph_block(graph, node->args[i], BLOCK_MUST) == block)
                 return true;
@@ -445,12 +448,7 @@ static bool breaks_block(const Searcher *c, const bool *in) {
 bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,
                         bool has_gemm_slices, Region *region) {
     const Graph *graph = c->graph;
-    uint32_t n = graph->nodes.n;
-    Draft d = {.c = c, .plan = plan};
-    bool **all[] = {&d.in,     &d.out,        &d.computed, &d.gemm_slice,
-                    &d.joined, &d.transposed, &d.ahead[0], &d.ahead[1]};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        *all[i] = arena_array(c->scratch, bool, n);
+    Draft d = {.c = c, .plan = plan, .flags = node_flags_new(c->scratch, graph->nodes.n)};
     for (uint32_t side = 0; side < 2 && form_info(kernel->form)->multiplies && !has_gemm_slices;
          side++)
         if (!add_operand(&d, kernel, side)) return false;
@@ -458,26 +456,16 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
     bool has_users = !has_gemm_slices && find_users(plan, kernel, &map);
     if (has_users ? !add_users(&d, &map) : !add_gemm(&d, kernel) || !add_joined(&d, kernel))
         return false;
-    if (!has_gemm_slices) search_find_transposes(c, kernel, d.transposed);
-    if ((has_gemm_slices && !add_sliced(&d, kernel)) || breaks_block(c, d.in)) return false;
-    region->subgraph = subgraph_of(c->arena, graph, d.in, d.out);
-    uint32_t n_copies = region->subgraph.graph->nodes.n;
-    region->is_computed = arena_array(c->arena, bool, n_copies);
-    region->may_place = arena_array(c->arena, bool, n_copies);
-    region->may_slice_gemm = arena_array(c->arena, bool, n_copies);
-    region->is_joined = arena_array(c->arena, bool, n_copies);
-    region->is_transposed = arena_array(c->arena, bool, n_copies);
+    if (!has_gemm_slices) search_find_transposes(c, kernel, d.flags);
+    if ((has_gemm_slices && !add_sliced(&d, kernel)) || breaks_block(c, d.flags)) return false;
     region->has_gemm_slices = has_gemm_slices;
-    for (uint32_t side = 0; side < 2; side++)
-        region->is_ahead[side] = arena_array(c->arena, bool, n_copies);
-    for (NodeId id = 0; id < n_copies; id++) {
+    region->subgraph = subgraph_of(c->arena, graph, d.flags);
+    region->flags = node_flags_new(c->arena, region->subgraph.graph->nodes.n);
+    for (NodeId id = 0; id < region->flags.n; id++) {
         NodeId of = region->subgraph.of[id];
-        region->is_computed[id] = d.in[of] && d.computed[of];
-        region->may_place[id] = d.in[of] && may_place(graph, of);
-        region->may_slice_gemm[id] = d.gemm_slice[of];
-        region->is_joined[id] = d.in[of] && d.joined[of];
-        region->is_transposed[id] = d.in[of] && d.transposed[of];
-        for (uint32_t side = 0; side < 2; side++) region->is_ahead[side][id] = d.ahead[side][of];
+        if (!node_has(d.flags, of, SUBGRAPH_IN)) continue;
+        region->flags.bits[id] = d.flags.bits[of];
+        if (may_place(graph, of)) node_add(region->flags, id, REGION_MAY_PLACE);
     }
     return true;
 }

@@ -16,20 +16,21 @@
 /* A candidate sets directives of the region's nodes. Returns whether any directive is new. */
 typedef bool Candidate(const Region *region, Decisions *decisions);
 
-/* Sets the directive on all flagged nodes. */
-static bool ask(Decisions *decisions, const bool *flags, Directive directive) {
+/* Sets the directive on all nodes with the flag. */
+static bool ask(const Region *region, RegionFlag flag, Decisions *decisions, Directive directive) {
     bool changes = false;
-    for (NodeId id = 0; id < decisions->directives.n; id++)
-        if (flags[id]) changes = decisions_add(decisions, id, directive) || changes;
+    for (NodeId id = 0; id < region->flags.n; id++)
+        if (node_has(region->flags, id, flag))
+            changes = decisions_add(decisions, id, directive) || changes;
     return changes;
 }
 
 static bool compute_left(const Region *region, Decisions *decisions) {
-    return ask(decisions, region->is_ahead[0], DIRECTIVE_RECOMPUTE);
+    return ask(region, REGION_LEFT, decisions, DIRECTIVE_RECOMPUTE);
 }
 
 static bool compute_right(const Region *region, Decisions *decisions) {
-    return ask(decisions, region->is_ahead[1], DIRECTIVE_RECOMPUTE);
+    return ask(region, REGION_RIGHT, decisions, DIRECTIVE_RECOMPUTE);
 }
 
 /* Both operands, if the kernel computes both. */
@@ -39,17 +40,17 @@ static bool recompute_operands(const Region *region, Decisions *decisions) {
 }
 
 static bool store_operands(const Region *region, Decisions *decisions) {
-    return ask(decisions, region->is_computed, DIRECTIVE_STORE);
+    return ask(region, REGION_COMPUTED, decisions, DIRECTIVE_STORE);
 }
 
 static bool store_joined(const Region *region, Decisions *decisions) {
-    return ask(decisions, region->is_joined, DIRECTIVE_STORE);
+    return ask(region, REGION_JOINED, decisions, DIRECTIVE_STORE);
 }
 
 /* Each transpose as a kernel of its own. If a row kernel stored it, the access would be uncoalesced
  * again. */
 static bool transposed_own_kernel(const Region *region, Decisions *decisions) {
-    return ask(decisions, region->is_transposed, DIRECTIVE_OWN_KERNEL);
+    return ask(region, REGION_TRANSPOSED, decisions, DIRECTIVE_OWN_KERNEL);
 }
 
 static bool ask_reductions(const Graph *graph, Decisions *decisions, Directive directive) {
@@ -72,12 +73,12 @@ static bool split_reductions(const Region *region, Decisions *decisions) {
 
 /* A kernel with a concat computes all operands for all lanes and selects one of the values. */
 static bool store_pieces(const Region *region, Decisions *decisions) {
-    return ask(decisions, region->may_place, DIRECTIVE_CONCAT_IN_PLACE);
+    return ask(region, REGION_MAY_PLACE, decisions, DIRECTIVE_CONCAT_IN_PLACE);
 }
 
 /* Slices that meet become matmuls of their own, which may run in the same blocks. */
 static bool slice_gemms(const Region *region, Decisions *decisions) {
-    return ask(decisions, region->may_slice_gemm, DIRECTIVE_GEMM_SLICE);
+    return ask(region, REGION_MAY_SLICE, decisions, DIRECTIVE_GEMM_SLICE);
 }
 
 /* Each piece is stored by the kernel that computes it, and the concat is a copy. */
@@ -253,10 +254,9 @@ static void copy_decisions(Decisions *to, const Decisions *from, const Subgraph 
 
 static void note_taken(Searcher *c, const Subgraph *subgraph) {
     if (c->n_taken == MAX_TAKEN) return;
-    bool *taken = arena_array(c->arena, bool, c->graph->nodes.n);
+    unsigned mark = MARK_TAKEN + c->n_taken++;
     for (NodeId id = 0; id < subgraph->graph->nodes.n; id++)
-        taken[subgraph->of[id]] = !graph_is_bound(subgraph->graph, id);
-    c->taken[c->n_taken++] = taken;
+        if (!graph_is_bound(subgraph->graph, id)) node_add(c->marks, subgraph->of[id], mark);
 }
 
 /* Tries the candidates of one region. If any pay, adds them to the decisions and returns true. */
@@ -278,14 +278,14 @@ static bool improve_region(Searcher *c, const Plan *plan, const Kernel *kernel,
 /* Slices of the matmul are priced after the kernel's other candidates. */
 static bool improve_kernel(Searcher *c, const Plan *plan, const Kernel *kernel) {
     if (search_has_candidates(c, plan, kernel)) {
-        c->is_settled[search_main_node(kernel)] = true;
+        node_add(c->marks, search_main_node(kernel), MARK_SETTLED);
         if (improve_region(c, plan, kernel, false)) return true;
     }
     if (!search_has_gemm_slices(c, plan, kernel)) return false;
     NodeId gemm = search_main_node(kernel);
     bool improves = improve_region(c, plan, kernel, true);
-    c->is_sliced[gemm] = true;
-    c->is_settled[gemm] = c->is_settled[gemm] || improves; /* a dual GEMM has no candidates */
+    node_add(c->marks, gemm, MARK_SLICED);
+    if (improves) node_add(c->marks, gemm, MARK_SETTLED); /* a dual GEMM has no candidates */
     return improves;
 }
 
@@ -374,7 +374,7 @@ static Plan *cut_kernels(Searcher *c, Plan *plan) {
 /* Records the reason of operands that rules store and prices confirm. */
 static void note_priced(Searcher *c) {
     for (NodeId id = 0; id < c->graph->nodes.n; id++)
-        if (c->is_asked[id]) decisions_add(c->decisions, id, DIRECTIVE_PRICED);
+        if (node_has(c->marks, id, MARK_ASKED)) decisions_add(c->decisions, id, DIRECTIVE_PRICED);
 }
 
 /* Ties. */
@@ -384,9 +384,7 @@ static Searcher searcher_new(const Searcher *model, bool by_columns) {
     Searcher c = *model;
     c.decisions = decisions_new(c.arena, n);
     c.decisions->by_columns = by_columns;
-    c.is_settled = arena_array(c.arena, bool, n);
-    c.is_asked = arena_array(c.arena, bool, n);
-    c.is_sliced = arena_array(c.arena, bool, n);
+    c.marks = node_flags_new(c.arena, n);
     return c;
 }
 

@@ -10,6 +10,15 @@
 
 enum { MAX_TAKEN = 4 };
 
+typedef enum SearchMark {
+    MARK_SETTLED, /* the main node of a kernel whose candidates were tried */
+    MARK_ASKED,   /* recomputing it in its matmuls has been priced */
+    MARK_SLICED,  /* computing slices of it has been priced */
+    MARK_TAKEN,   /* in the first region whose candidates were taken; the next MAX_TAKEN - 1 flags
+                   * are for the regions after it */
+} SearchMark;
+_Static_assert(MARK_TAKEN + MAX_TAKEN <= MAX_NODE_FLAGS, "a mark is a flag of a node");
+
 typedef struct Searcher {
     const Planning *planning;
     Arena *arena, *scratch;
@@ -20,14 +29,10 @@ typedef struct Searcher {
     Decisions *decisions;
     const uint32_t *op_cost; /* per op */
     const VecU32 *users;     /* per node */
-    bool *is_settled;        /* per main node of a kernel: its candidates were tried */
-    bool *is_asked;          /* per node: recomputing it in its matmuls has been priced */
-    bool *is_sliced;         /* per node: computing slices of it has been priced */
+    NodeFlags marks;         /* of SearchMark */
     uint32_t n_regions;
-    bool asks_all; /* every kernel of several ops may have candidates that pay */
-    /* Per node, for the first regions whose candidates were taken: the nodes of the region. */
-    const bool *taken[MAX_TAKEN];
-    uint32_t n_taken;
+    bool asks_all;    /* every kernel of several ops may have candidates that pay */
+    uint32_t n_taken; /* regions with MARK_TAKEN */
 } Searcher;
 
 /* The price of a plan, the number of broken edges of `fuse must` blocks, and the number of
@@ -38,17 +43,24 @@ typedef struct Evaluation {
     bool is_at_once; /* its dual GEMMs run both matmuls at once */
 } Evaluation;
 
+typedef enum RegionFlag {
+    REGION_COMPUTED = SUBGRAPH_FLAG_COUNT, /* an operand that the GEMM computes */
+    REGION_LEFT,                           /* of a kernel that computes a left operand */
+    REGION_RIGHT,                          /* of a kernel that computes a right operand */
+    REGION_MAY_PLACE,                      /* a concat that may be stored in place */
+    REGION_JOINED,                         /* the first common result of a kernel's readers */
+    REGION_TRANSPOSED,                     /* a transpose that a row or column kernel reads */
+    REGION_MAY_SLICE,                      /* a matmul that may be computed slice by slice */
+    REGION_FLAG_COUNT
+} RegionFlag;
+_Static_assert(REGION_FLAG_COUNT <= MAX_NODE_FLAGS, "a region's flag is a flag of a node");
+
 /* A kernel, the kernels that compute its operands, and their other readers. Or a matmul and the
  * kernels that read slices of it; such a region has GEMM slices as its only candidate. */
 typedef struct Region {
     Subgraph subgraph;
-    bool *is_computed;   /* per node: an operand that the GEMM computes */
-    bool *is_ahead[2];   /* by side, per node: of a kernel that computes an operand */
-    bool *may_place;     /* per node: a concat that may be stored in place */
-    bool *is_joined;     /* per node: the first common result of a kernel's readers */
-    bool *is_transposed; /* per node: a transpose that a row or column kernel reads */
+    NodeFlags flags; /* of RegionFlag */
     bool has_gemm_slices;
-    bool *may_slice_gemm; /* per node: a matmul that may be computed slice by slice */
 } Region;
 
 /* Whole plans. */
@@ -82,9 +94,9 @@ NodeId search_main_node(const Kernel *kernel);
 /* Whether kernels read slices of the kernel's matmul that could be computed alone, and this has not
  * been priced. */
 bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *kernel);
-/* Flags, per node, the transposes that a row or column kernel reads; on a GPU also those that a map
- * reads. Returns false if there are none. */
-bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_transposed);
+/* Flags the transposes that a row or column kernel reads (REGION_TRANSPOSED); on a GPU also those
+ * that a map reads. Returns false if there are none. */
+bool search_find_transposes(const Searcher *c, const Kernel *kernel, NodeFlags flags);
 /* Returns false if a `kernel` block contains one of its nodes, or a `fuse must` block one of its
  * nodes and one outside. */
 bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,

@@ -11,12 +11,14 @@ static bool is_transpose(const Graph *graph, NodeId id) {
     return !dim_equals_const(graph->dims, node->shape.dims[last], 1);
 }
 
-bool search_find_transposes(const Searcher *c, const Kernel *kernel, bool *is_transposed) {
+bool search_find_transposes(const Searcher *c, const Kernel *kernel, NodeFlags flags) {
     bool is_map = !form_info(kernel->form)->reduces && c->target->has->blocks;
     bool may_pay = is_map || !form_info(kernel->form)->one_pass, any = false;
     for (uint32_t i = 0; i < kernel->nodes.n && may_pay; i++) {
         NodeId id = kernel->nodes.data[i];
-        if (is_transpose(c->graph, id)) is_transposed[id] = any = true;
+        if (!is_transpose(c->graph, id)) continue;
+        node_add(flags, id, REGION_TRANSPOSED);
+        any = true;
     }
     return any;
 }

@@ -8,13 +8,13 @@
 #include "search/search_state.h"
 #include "machine/tuning.h"
 
-/* Decisions without the directives of candidates for these nodes. Directives that keep `fuse must`
- * blocks stay. */
-static Decisions *without(Arena *arena, const Decisions *decisions, const bool *taken) {
+/* The decisions without the directives of candidates for the nodes with the mark. Directives that
+ * keep `fuse must` blocks stay. */
+static Decisions *without(const Searcher *c, unsigned mark) {
     const uint16_t kept = 1u << DIRECTIVE_MUST_HOLD | 1u << DIRECTIVE_MUST_RELEASE;
-    Decisions *rest = decisions_copy(arena, decisions);
+    Decisions *rest = decisions_copy(c->arena, c->decisions);
     for (NodeId id = 0; id < rest->directives.n; id++)
-        if (taken[id]) rest->directives.bits[id] &= kept;
+        if (node_has(c->marks, id, mark)) rest->directives.bits[id] &= kept;
     return rest;
 }
 
@@ -24,7 +24,7 @@ static bool take_back(Searcher *c, Evaluation *now, const Prices *unfused) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_taken; i++) {
         Evaluation other;
-        Decisions *decisions = without(c->arena, c->decisions, c->taken[i]);
+        Decisions *decisions = without(c, MARK_TAKEN + i);
         if (!search_evaluate(c, decisions, &other) || other.n_broken > now->n_broken ||
             !search_is_worth(c, now, &other, unfused) ||
             !prices_are_within(&c->points, &other.prices, &now->prices, PRICES_NO_SLOWER))

@@ -311,16 +311,15 @@ static Prices price_of(const Planning *p, Plan *alone, const CostPoints *points)
 static bool price_ops(const Planning *p, const Plan *plan, const Kernel *kernel,
                       const CostPoints *points, Prices *ops) {
     const Graph *graph = plan->graph;
-    bool *in = arena_array(p->scratch, bool, graph->nodes.n);
-    bool *out = arena_array(p->scratch, bool, graph->nodes.n);
+    NodeFlags flags = node_flags_new(p->scratch, graph->nodes.n);
     for (uint32_t i = 0; i < kernel->nodes.n; i++) {
         NodeId id = kernel->nodes.data[i];
-        in[id] = graph_class(graph, id) != CLASS_SOURCE;
+        if (graph_class(graph, id) != CLASS_SOURCE) node_add(flags, id, SUBGRAPH_IN);
     }
     for (uint32_t i = 0; i < kernel->args.n; i++)
         if (kernel_stores_to(kernel, kernel->args.data[i]))
-            out[kernel_find_store(kernel, kernel->args.data[i])->node] = true;
-    const Graph *subgraph = subgraph_of(p->scratch, graph, in, out).graph;
+            node_add(flags, kernel_find_store(kernel, kernel->args.data[i])->node, SUBGRAPH_OUT);
+    const Graph *subgraph = subgraph_of(p->scratch, graph, flags).graph;
     return prices_of_unfused(p, p->arena, p->scratch, subgraph, points, ops);
 }
 
