@@ -126,8 +126,7 @@ static Val shared_base(const Lower *lower, const Launch *launch, uint32_t buffer
     const Sched *sched = &launch_kernel(lower->plan, launch, 0)->variants[v].sched;
     launch_smem_offset(lower->plan, launch, sched, buffer, place);
     int64_t begin = launch_shared_bytes(lower->plan, launch, v);
-    Val offset = k_i32(k, begin + place->offset_bytes);
-    return k_byte(k, gpu_shared_dynamic(k), offset);
+    return k_byte(k, gpu_shared_dynamic(k), k_i32(k, begin + place->offset_bytes));
 }
 
 /* Takes the function's parameters from `param` on as the kernel's pointers, and returns the next
@@ -161,8 +160,7 @@ static Val skip_begin(const Lower *lower, uint32_t arg, Val base) {
     if (!begin) return base;
     if (!dim_is_const(lower->plan->graph->dims, begin, &n))
         ice(k->arena, "kernel %s: an unknown offset in shared memory", lower->kernel->name);
-    Val offset = k_i32(k, n * dtype_bytes(dtype));
-    return k_byte(k, base, offset);
+    return k_byte(k, base, k_i32(k, n * dtype_bytes(dtype)));
 }
 
 /* For a kernel of a one-block launch: a shared or copied buffer has the same layout in shared

@@ -50,9 +50,7 @@ static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t b
             copy_piece(copy, k_addi(copy->k, copy->thread, at), bytes);
     }
     if (end == first + n) return;
-    Val left = k_i32(copy->k, (int64_t)first + n - end);
-    Val has_piece = k_ult(copy->k, copy->thread, left);
-    If rest = if_begin(copy->k, has_piece);
+    If rest = if_begin(copy->k, k_ulti(copy->k, copy->thread, (int64_t)first + n - end));
     copy_piece(copy, k_addi(copy->k, copy->thread, end), bytes);
     if_end(copy->k, &rest);
 }
@@ -105,8 +103,7 @@ static void prefetch_arg(const Lower *lower, uint32_t i, Val asks) {
 
 void gpu_one_block_prefetch(const Lower *lowers, const Launch *launch) {
     const Codegen *k = lowers->k;
-    Val zero = k_i32(k, 0);
-    Val is_first = k_eq(k, gpu_thread(k), zero);
+    Val is_first = k_eqi(k, gpu_thread(k), 0);
     Val asks = k_zext(k, is_first, k->i32);
     for (uint32_t j = 0; j < launch->n; j++)
         for (uint32_t i = 0; i < launch_kernel(lowers->plan, launch, j)->args.n; i++)

@@ -37,8 +37,7 @@ static const CpuArray *chains_at(const Column *column, uint32_t level, uint32_t 
 
 /* The offset of chain `chain` in an array of chains [n_chains,width]. */
 static Val chain_begin(const Column *column, Val chain) {
-    Val width = lower_index_const(column->lower, column->width);
-    return k_mul(column->lower->k, chain, width);
+    return k_muli(column->lower->k, chain, column->width);
 }
 
 /* The point of a vector of columns, with the results that it needs. `at` counts from the
@@ -310,8 +309,7 @@ void emit_cpu_column(Lower *lower) {
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->cpu_column.chunk_elems);
     Val strip = split_unit(&column, units.index, lower_dim(lower, n_strips));
-    Val chunk_elems = lower_index_const(lower, sched->cpu_column.chunk_elems);
-    Val strip_begin = k_mul(k, strip, chunk_elems);
+    Val strip_begin = k_muli(k, strip, sched->cpu_column.chunk_elems);
     Val rest = k_sub(k, lower_dim(lower, extent), strip_begin);
     Val n_columns = cpu_at_most(lower, rest, sched->cpu_column.chunk_elems);
     prepare_unit(&column);

@@ -29,13 +29,11 @@ bool cpu_is_multiple(const Lower *lower, DimId dim, uint32_t multiple) {
 Val cpu_at_most(const Lower *lower, Val rest, int64_t limit) {
     const Codegen *k = lower->k;
     Val most = lower_index_const(lower, limit);
-    Val is_less = k_ult(k, rest, most);
-    return k_select(k, is_less, rest, most);
+    return k_select(k, k_ult(k, rest, most), rest, most);
 }
 
 Val cpu_modulo(const Lower *lower, Val value, uint32_t n) {
-    Val low_bits = lower_index_const(lower, (int64_t)n - 1);
-    return k_and(lower->k, value, low_bits);
+    return k_andi(lower->k, value, (int64_t)n - 1);
 }
 
 static bool is_zero(Val value) {
@@ -58,15 +56,12 @@ void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole,
     Val n_full = k_sub(k, n, rest);
     Val to = k_add(k, from, n_full);
     if (!is_zero(n_full)) {
-        Val width = lower_index_const(lower, lanes);
-        Loop loop = loop_begin(k, from, to, width);
+        Loop loop = loop_begin(k, from, to, lower_index_const(lower, lanes));
         step(user, loop.index, NULL);
         loop_end(k, &loop);
     }
     if (is_whole || lanes == 1 || is_zero(rest)) return;
-    Val none = lower_index_const(lower, 0);
-    Val is_left = k_ne(k, rest, none);
-    If left = if_begin(k, is_left);
+    If left = if_begin(k, k_nei(k, rest, 0));
     step(user, to, cpu_lanes_below(lower, rest, lanes));
     if_end(k, &left);
 }

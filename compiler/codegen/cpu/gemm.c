@@ -309,8 +309,7 @@ static void each_k_block(const SequenceGemms *sequence) {
     const Codegen *k = lower->k;
     Val zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
     Val at_k = lower_dim(lower, first->k_extent);
-    Val is_some = k_sgt(k, at_k, zero);
-    Loop loop = loop_begin(k, zero, k_select(k, is_some, at_k, one),
+    Loop loop = loop_begin(k, zero, k_select(k, k_sgt(k, at_k, zero), at_k, one),
                            lower_index_const(lower, first->depth));
     first->k_begin = loop.index;
     first->n_k = cpu_at_most(lower, k_sub(k, at_k, loop.index), first->depth);
@@ -333,12 +332,10 @@ static void set_unit(Gemm *gemm, Val unit_index) {
     Val batch = k_udiv(k, rest, n_column_blocks);
     gemm->batch = batch;
     lower_split(lower, batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
-    Val block_rows = lower_index_const(lower, gemm->block_rows);
-    Val block_columns = lower_index_const(lower, gemm->block_columns);
-    gemm->row_begin = k_mul(k, row_block, block_rows);
+    gemm->row_begin = k_muli(k, row_block, gemm->block_rows);
     Val rows_left = k_sub(k, lower_dim(lower, gemm->row.extent), gemm->row_begin);
     gemm->row_end = k_add(k, gemm->row_begin, cpu_at_most(lower, rows_left, gemm->block_rows));
-    gemm->column_begin = k_mul(k, column_block, block_columns);
+    gemm->column_begin = k_muli(k, column_block, gemm->block_columns);
     Val columns_left = k_sub(k, lower_dim(lower, gemm->column.extent), gemm->column_begin);
     gemm->n_columns = cpu_at_most(lower, columns_left, gemm->block_columns);
 }

@@ -107,8 +107,7 @@ Val gemm_operand_lanes(const Gemm *gemm, const GemmOperand *operand, Point *poin
 Val gemm_clamp(Lower *lower, Val at, DimId extent) {
     const Codegen *k = lower->k;
     Val last = k_subi(k, lower_dim(lower, extent), 1);
-    Val is_inside = k_slt(k, at, last);
-    return k_select(k, is_inside, at, last);
+    return k_select(k, k_slt(k, at, last), at, last);
 }
 
 Val gemm_lanes_before(const Gemm *gemm, Val at, Val end) {
@@ -217,8 +216,7 @@ static void pack_columns_along_columns(Gemm *gemm) {
     const Codegen *k = lower->k;
     Val rest = k_uremi(k, gemm->n_columns, gemm->tile_columns);
     Val n_full = k_sub(k, gemm->n_columns, rest);
-    Val zero = lower_index_const(lower, 0);
-    Val is_left = k_ne(k, rest, zero);
+    Val is_left = k_nei(k, rest, 0);
     Val *masks = arena_array(k->arena, Val, gemm->n_vectors);
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
         masks[v] = gemm_lanes_before(gemm, lower_index_const(lower, v * gemm->lanes), rest);

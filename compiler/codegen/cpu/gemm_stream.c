@@ -41,8 +41,7 @@ static void clear_partials(const Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     LLVMTypeRef type = k_value_type(k, gemm->acc, gemm->lanes);
-    Val is_first = k_eq(k, gemm->k_begin, constant(gemm, 0));
-    If first = if_begin(k, is_first);
+    If first = if_begin(k, k_eq(k, gemm->k_begin, constant(gemm, 0)));
     Loop loop = loop_begin(k, constant(gemm, 0), gemm->n_columns, constant(gemm, gemm->lanes));
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
         gemm_store(gemm, partial_at(gemm, r, loop.index), LLVMConstNull(type));

@@ -68,8 +68,7 @@ static void map_unit(Lower *lower, Map *map, Val unit_index) {
     DimId extent_dim = kernel_axis_extent(kernel, axis);
     Val extent = lower_dim(lower, extent_dim);
     Val run = split_unit(lower, map, unit_index, extent_dim);
-    Val chunk_elems = lower_index_const(lower, sched->cpu_map.chunk_elems);
-    Val from = k_mul(k, run, chunk_elems);
+    Val from = k_muli(k, run, sched->cpu_map.chunk_elems);
     Val rest = k_sub(k, extent, from);
     Val n = cpu_at_most(lower, rest, sched->cpu_map.chunk_elems);
     CpuRoots roots = cpu_stage_roots(lower, map->stage);

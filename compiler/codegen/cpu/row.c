@@ -97,8 +97,7 @@ static CpuSpan row_rounds(const Row *row, CpuSpan span) {
         loop_begin(k, span.begin, rest.begin, lower_index_const(lower, row->order.n_chains));
     acc_loop_carry(k, &loop, accs, n_steps * n, NULL);
     for (uint32_t j = 0; j < n_steps; j++) {
-        Val offset = lower_index_const(lower, j * row->lanes);
-        Val at = k_add(k, loop.index, offset);
+        Val at = k_addi(k, loop.index, j * row->lanes);
         Point point = row_point(row, at, NULL);
         for (uint32_t i = 0; i < n; i++) {
             Acc acc = acc_element(&point, row_reduce(row, i));

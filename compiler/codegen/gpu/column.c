@@ -68,15 +68,13 @@ static Val find_segment(Column *column, Val block) {
     Val n_strips = lower_dim(lower, strips);
     Val segment = k_udiv(k, block, n_strips);
     if (column->n_groups > 1) {
-        Val n_groups = lower_index_const(lower, column->n_groups);
-        segment = k_mul(k, segment, n_groups);
+        segment = k_muli(k, segment, column->n_groups);
         segment = k_add(k, segment, gpu_index(column->lower, column->z));
         Val n = lower_dim(lower, index_axis_extent(tab, kernel->segment_axis));
         column->exists = k_ult(k, segment, n);
     }
     column->point.axis[kernel->segment_axis] = segment;
-    Val length = lower_index_const(lower, column->order.segment_elems);
-    column->first = k_mul(k, segment, length);
+    column->first = k_muli(k, segment, column->order.segment_elems);
     Val rest = k_sub(k, column->length, column->first);
     column->length = gpu_segment_count(lower, rest);
     return k_urem(k, block, n_strips);
@@ -105,8 +103,7 @@ static void find_place(Column *column) {
 /* The element of row `row` of an array for the thread's columns. */
 static Val exchange_at(const Column *column, Val array, LLVMTypeRef type, Val row) {
     Codegen *k = column->k;
-    Val threads_per_row = k_i32(k, column->sched->column.threads_along);
-    Val at = k_mul(k, row, threads_per_row);
+    Val at = k_muli(k, row, column->sched->column.threads_along);
     at = k_add(k, at, column->x);
     return k_gep(k, type, array, at);
 }
@@ -186,8 +183,7 @@ static Point point_at(const void *user, Val at, int64_t ahead) {
 static void pass_elements(Column *column, const Stage *stage, Acc *accs) {
     Lower *lower = column->lower;
     gpu_stage_begin(lower, stage, accs);
-    Val none = lower_index_const(lower, 0);
-    Val count = k_select(column->k, column->exists, column->length, none);
+    Val count = k_select(column->k, column->exists, column->length, lower_index_const(lower, 0));
     GpuElements elements = {.lower = lower,
                             .own = column->chain,
                             .count = count,
@@ -221,8 +217,7 @@ static Acc take_partial(const Column *column, const Reduce *reduce, Acc outer, V
                         Acc partial) {
     Lower *lower = column->lower;
     const Codegen *k = column->k;
-    Val mask = lower_index_const(lower, N_CHAINS - 1);
-    Val chain = k_and(k, number, mask);
+    Val chain = k_andi(k, number, N_CHAINS - 1);
     Val is_own = k_eq(k, chain, column->chain);
     return acc_select(lower, is_own, acc_combine(lower, reduce, outer, partial), outer);
 }
@@ -232,9 +227,7 @@ static Acc take_partial(const Column *column, const Reduce *reduce, Acc outer, V
 static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, Val number,
                        Acc partial) {
     Codegen *k = column->k;
-    Val zero = k_i32(k, 0);
-    Val leads = k_eq(k, column->y, zero);
-    If one = if_begin(k, leads);
+    If one = if_begin(k, k_eqi(k, column->y, 0));
     exchange_put(column, &column->sums, column->z, partial);
     if_end(k, &one);
     gpu_barrier(k);
@@ -254,8 +247,7 @@ static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, Va
 static Val at_most(const Column *column, Val rest, int64_t limit) {
     const Codegen *k = column->k;
     Val most = lower_index_const(column->lower, limit);
-    Val is_less = k_slt(k, rest, most);
-    return k_select(k, is_less, rest, most);
+    return k_select(k, k_slt(k, rest, most), rest, most);
 }
 
 static void fold(Column *column, const Stage *stage, uint32_t level, Acc *accs);
@@ -316,9 +308,8 @@ static void store_columns(Column *column) {
 static Val leads(const Column *column) {
     const Codegen *k = column->k;
     bool is_partial = column->kernel->segment_axis != NO_AXIS;
-    Val zero = k_i32(k, 0);
     Val row = is_partial ? column->y : k_or(k, column->y, column->z);
-    Val is_first = k_eq(k, row, zero);
+    Val is_first = k_eqi(k, row, 0);
     return k_and(k, is_first, column->exists);
 }
 

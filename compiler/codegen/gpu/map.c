@@ -9,8 +9,7 @@ static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
     uint32_t n = lower->kernel->n_parallel;
     Point point = point_new(lower, sched->lanes);
     Val lanes = lower_index_const(lower, sched->lanes);
-    Val more = lower_index_const(lower, (int64_t)u * sched->threads);
-    Val step = u ? k_add(k, first, more) : first;
+    Val step = u ? k_addi(k, first, (int64_t)u * sched->threads) : first;
     point.active = k_ult(k, step, n_steps);
     if (n == 1) {
         point.axis[0] = k_mul(k, step, lanes);
@@ -35,11 +34,9 @@ void emit_gpu_map(Lower *lower) {
     const Stage *stage = &kernel->stages.data[0];
     gpu_stream(lower);
     Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
-    Val of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
-    Val first = k_mul(k, block, of_block);
+    Val first = k_muli(k, block, (int64_t)sched->threads * sched->unroll);
     first = k_add(k, first, thread);
-    Val lanes = lower_index_const(lower, sched->lanes);
-    Val n_steps = k_udiv(k, lower_dim(lower, kernel_n_rows(kernel)), lanes);
+    Val n_steps = k_udivi(k, lower_dim(lower, kernel_n_rows(kernel)), sched->lanes);
     Point points[MAP_MAX_UNROLL];
     bool is_one = sched->unroll == 1;
     If exists;

@@ -122,8 +122,7 @@ static void find_tile(Tile *tile) {
             at = k_urem(k, rest, count);
             rest = k_udiv(k, rest, count);
         }
-        Val length = lower_index_const(lower, length_along(tile, axes[i]));
-        tile->point.axis[axes[i]] = k_mul(k, gpu_index(lower, at), length);
+        tile->point.axis[axes[i]] = k_muli(k, gpu_index(lower, at), length_along(tile, axes[i]));
     }
 }
 

@@ -63,8 +63,7 @@ static void enter_row(Row *row, Val index, Val segment) {
     row->first = lower_index_const(lower, 0);
     row->count = n;
     if (segment) {
-        Val length = lower_index_const(lower, row->order.segment_elems);
-        row->first = k_mul(k, segment, length);
+        row->first = k_muli(k, segment, row->order.segment_elems);
         Val rest = k_sub(k, n, row->first);
         row->count = gpu_segment_count(lower, rest);
     }
@@ -196,9 +195,7 @@ static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
     Val barrier = row->sent[stage - row->kernel->stages.data];
     if (!row->has_begun) gpu_cluster_wait(k);
     row->has_begun = true;
-    Val size = k_i32(k, row->sched->cluster);
-    Val sends = k_ult(k, row->thread, size);
-    If one = if_begin(k, sends);
+    If one = if_begin(k, k_ulti(k, row->thread, row->sched->cluster));
     for (uint32_t i = 0; i < n; i++) {
         send_partial(row, row->partials[slots[i]], accs[i].value, barrier);
         if (accs[i].index)
@@ -541,9 +538,7 @@ static void make_barriers(Row *row) {
     Codegen *k = row->k;
     const Kernel *kernel = row->kernel;
     row->sent = arena_array(k->arena, Val, kernel->stages.n);
-    Val zero = k_i32(k, 0);
-    Val is_first = k_eq(k, row->thread, zero);
-    If first = if_begin(k, is_first);
+    If first = if_begin(k, k_eqi(k, row->thread, 0));
     for (uint32_t i = 0; i < kernel->stages.n; i++) {
         const Stage *stage = &kernel->stages.data[i];
         if (!stage->reduces.n) continue;

@@ -54,8 +54,7 @@ Val gpu_segment_count(const Lower *lower, Val rest) {
     int64_t segment = form_info(lower->kernel->form)->segment_elems;
     const Codegen *k = lower->k;
     Val length = lower_index_const(lower, segment);
-    Val is_last = k_slt(k, rest, length);
-    return k_select(k, is_last, rest, length);
+    return k_select(k, k_slt(k, rest, length), rest, length);
 }
 
 enum { REST_UNROLL = 4 }; /* unroll of the loop over the rest */

@@ -43,6 +43,5 @@ void gpu_stream(Lower *lower) {
     if (dim_lo(dims, n) >= least) return;
     Val usual = policy_new(k, "evict_normal");
     Val elems = lower_dim(lower, n);
-    Val is_long = k_sgei(k, elems, least);
-    lower->load_policy = k_select(k, is_long, lower->load_policy, usual);
+    lower->load_policy = k_select(k, k_sgei(k, elems, least), lower->load_policy, usual);
 }

@@ -55,8 +55,7 @@ static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
     Val in_group = k_urem(k, tile, per_group);
     Val first = k_mul(k, group, eight);
     Val left = k_sub(k, rows, first);
-    Val is_last = k_ult(k, left, eight);
-    Val size = k_select(k, is_last, left, eight);
+    Val size = k_select(k, k_ult(k, left, eight), left, eight);
     Val row = k_urem(k, in_group, size);
     row = k_add(k, first, row);
     Val column = k_udiv(k, in_group, size);
@@ -240,8 +239,7 @@ static Val row_of_run(const GemmBlock *block, Val row) {
     int64_t constant;
     row = gpu_index(block->lower, point_without_constant(row, &constant));
     row = k_add(k, block->m0, row);
-    Val ahead = lower_index_const(block->lower, constant);
-    return constant ? k_add(k, row, ahead) : row;
+    return constant ? k_addi(k, row, constant) : row;
 }
 
 /* The matrix row of row `row` (i32) of the part. */
@@ -364,8 +362,7 @@ static void load_early(const GemmRows *rows, Val first, Val *values) {
     const Codegen *k = rows->epilogues->block.lower->k;
     Val n_rows = k_i32(k, rows->subtile->n_rows);
     if (rows->subtile->n_next) n_rows = k_add(k, n_rows, rows->subtile->n_next);
-    Val is_there = k_ult(k, first, n_rows);
-    first = k_select(k, is_there, first, k_i32(k, 0));
+    first = k_select(k, k_ult(k, first, n_rows), first, k_i32(k, 0));
     for (uint32_t p = 0; p < rows->n_epilogues; p++) {
         load_early_of(rows, &rows->epilogues[p], first, values);
         values += rows->epilogues[p].column.n_early;
@@ -380,8 +377,7 @@ static void compute_row(const GemmRows *rows, Val row, const Val *early, Pending
         Val column = epilogue->column.in_subtile;
         const GemmSubtile *subtile = rows->subtile;
         uint32_t between = subtile->between ? subtile->between : subtile->n_columns;
-        Val before = k_i32(k, (int64_t)p * between);
-        if (p) column = k_add(k, column, before);
+        if (p) column = k_addi(k, column, (int64_t)p * between);
         Val value =
             load_subtile(&epilogue->block, subtile, row, column, epilogue->column.point.lanes);
         if (!subtile->is_rounded) value = rounded(epilogue->block.lower, value);
@@ -510,9 +506,7 @@ void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uin
     Loop loop = loop_begin(k, k_i32(k, 0), k_i32(k, n_subtiles), k_i32(k, 1));
     gpu_barrier(k); /* all threads have read the part before */
     for (uint32_t i = 0; i < n_subtiles; i++) {
-        Val number = k_i32(k, i);
-        Val is_due = k_eq(k, loop.index, number);
-        If due = if_begin(k, is_due);
+        If due = if_begin(k, k_eqi(k, loop.index, i));
         put(user, i);
         if_end(k, &due);
     }

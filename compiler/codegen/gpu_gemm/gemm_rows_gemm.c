@@ -88,8 +88,7 @@ static Val row_of_thread(const GemmRowsGemm *s, uint32_t r) {
     const GemmBlock *block = &s->scores.block;
     const Codegen *k = s->k;
     const Sched *sched = s->scores.sched;
-    Val warp_rows = k_i32(k, sched->gemm.tile_m / sched->gemm.warps_m);
-    Val row = k_mul(k, s->scores.warp_m, warp_rows);
+    Val row = k_muli(k, s->scores.warp_m, sched->gemm.tile_m / sched->gemm.warps_m);
     Val lane = k_andi(k, block->thread, WARP_THREADS - 1);
     lane = k_lshri(k, lane, 2);
     row = k_add(k, row, lane);

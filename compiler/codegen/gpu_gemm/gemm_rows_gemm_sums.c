@@ -149,8 +149,7 @@ static Acc join_levels(const GemmRowsGemm *s, const Reduce *reduce, const Acc *l
 }
 
 static Val smaller(const GemmRowsGemm *s, Val a, Val b) {
-    Val is_less = k_ult(s->k, a, b);
-    return k_select(s->k, is_less, a, b);
+    return k_select(s->k, k_ult(s->k, a, b), a, b);
 }
 
 /* The tile after `tile` of lot `lot`. After the last tile it is tile 0, with which the next pass
@@ -160,8 +159,7 @@ static Val next_tile(const GemmRowsGemm *s, Val lot, Val n_lots, Val tile) {
     Val next = k_addi(k, tile, s->period);
     Val is_same = k_ult(k, next, s->n_tiles);
     Val next_lot = k_addi(k, lot, 1);
-    Val is_there = k_ult(k, next_lot, n_lots);
-    next_lot = k_select(k, is_there, next_lot, gemm_rows_gemm_index(s, 0));
+    next_lot = k_select(k, k_ult(k, next_lot, n_lots), next_lot, gemm_rows_gemm_index(s, 0));
     return k_select(k, is_same, next, next_lot);
 }
 

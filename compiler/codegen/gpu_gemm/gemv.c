@@ -113,8 +113,7 @@ typedef struct Step {
 static Val k_of_slot(const Gemv *v, Val from, uint32_t slot) {
     uint32_t stride =
         v->sched->gemv.lanes_along_k ? v->sched->gemv.threads_along_k * v->sched->lanes : 1;
-    Val offset = lower_index_const(v->lower, (int64_t)slot * stride);
-    return k_add(v->k, from, offset);
+    return k_addi(v->k, from, (int64_t)slot * stride);
 }
 
 /* If lanes lie along the outputs, a thread's elements of the vector are contiguous. */
@@ -193,8 +192,7 @@ static Val loop_rounds(Gemv *v, Val from, uint32_t width) {
     Step steps[MAX_UNROLL][MAX_SLOTS];
     Val own = k_add(k, loop.index, v->own_k);
     for (uint32_t u = 0; u < n_rounds; u++) {
-        Val ahead = lower_index_const(lower, (int64_t)u * v->n_chains);
-        load_round(v, k_add(k, own, ahead), width > 0, steps[u]);
+        load_round(v, k_addi(k, own, (int64_t)u * v->n_chains), width > 0, steps[u]);
     }
     for (uint32_t u = 0; u < n_rounds; u++) add_round(v, steps[u]);
     flatten(v, values, false);
@@ -332,8 +330,7 @@ static void wait_for_sums(const Gemv *v, If *first) {
     }
     gpu_cluster_arrive(k);
     gpu_cluster_wait(k);
-    Val is_first = k_eqi(k, v->rank, 0);
-    *first = if_begin(k, is_first);
+    *first = if_begin(k, k_eqi(k, v->rank, 0));
 }
 
 static void epilogue_joined(const Gemv *v) {
@@ -432,8 +429,7 @@ static void place_thread(Gemv *v) {
     v->which = sched->gemv.lanes_along_k ? outer : inner;
     if (sched->cluster <= 1) return;
     Val block = gpu_block(v->lower);
-    Val n = lower_index_const(v->lower, sched->cluster);
-    v->rank = k_trunc(k, k_urem(k, block, n), k->i32);
+    v->rank = k_trunc(k, k_uremi(k, block, sched->cluster), k->i32);
 }
 
 static void gemv_init(Gemv *v, Lower *lower) {

@@ -7,10 +7,8 @@ static Val of_tap(const Codegen *k, const WindowsCopy *copy,
     const Im2col *windows = copy->windows;
     Val chosen = k_i32(k, number(windows, &windows->taps[0]));
     for (uint32_t t = 1; t < windows->n_taps; t++) {
-        Val first = k_i32(k, (uint32_t)windows->taps[t].first);
-        Val is_in = k_uge(k, copy->k, first);
-        Val own = k_i32(k, number(windows, &windows->taps[t]));
-        chosen = k_select(k, is_in, own, chosen);
+        Val is_in = k_ugei(k, copy->k, (uint32_t)windows->taps[t].first);
+        chosen = k_select(k, is_in, k_i32(k, number(windows, &windows->taps[t])), chosen);
     }
     return chosen;
 }

@@ -50,9 +50,8 @@ static Val stage_at(const Mma *mma, Val offset) {
 
 static Val next_stage(const Mma *mma, Val offset) {
     const Codegen *k = mma->k;
-    Val end = k_i32(k, (int64_t)mma->stage_bytes * mma->sched->gemm.stages);
     Val next = k_addi(k, offset, mma->stage_bytes);
-    Val wraps = k_eq(k, next, end);
+    Val wraps = k_eqi(k, next, (int64_t)mma->stage_bytes * mma->sched->gemm.stages);
     return k_select(k, wraps, k_i32(k, 0), next);
 }
 
@@ -125,8 +124,7 @@ static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
             load_fragments(mma, stage_at(mma, loop_state->read), next_k0, 0, next);
         }
         if (step == 0) {
-            Val reach = lower_index_const(mma->lower, ahead * depth);
-            fetch(mma, k_add(k, k0, reach), fill);
+            fetch(mma, k_addi(k, k0, ahead * depth), fill);
         }
         mma_tile_multiply(&mma->tile, fragments[step % 2].left, fragments[step % 2].right);
     }

@@ -32,8 +32,7 @@ static Val swizzle(const MmaOperand *operand, const GemmBlock *block, Val row, V
 /* The byte offset of a chunk within a stage. */
 static Val chunk_bytes(const MmaOperand *operand, const GemmBlock *block, Val row, Val chunk) {
     const Codegen *k = block->lower->k;
-    Val row_bytes = k_i32(k, (int64_t)operand->row_chunks * CHUNK_BYTES);
-    Val at = k_mul(k, row, row_bytes);
+    Val at = k_muli(k, row, (int64_t)operand->row_chunks * CHUNK_BYTES);
     chunk = swizzle(operand, block, row, chunk);
     chunk = k_muli(k, chunk, CHUNK_BYTES);
     at = k_add(k, at, chunk);
@@ -82,8 +81,7 @@ static bool has_run_along(const MmaOperand *operand, const GemmBlock *block, uin
 /* The thread's loads. */
 
 static Val row_number(const MmaOperand *operand, const GemmBlock *block, uint32_t i) {
-    Val step = k_i32(block->lower->k, (int64_t)operand->row_step * i);
-    return k_add(block->lower->k, operand->own_row, step);
+    return k_addi(block->lower->k, operand->own_row, (int64_t)operand->row_step * i);
 }
 
 static void share_chunks(MmaOperand *operand, const GemmBlock *block) {
@@ -210,8 +208,7 @@ static void start_copies(const MmaOperand *operand, const GemmBlock *block, Val 
         if (operand->is_mn_major) {
             Val row = gpu_index(lower, row_number(operand, block, i));
             Val left = k_sub(k, block->k, k0);
-            Val exists = k_slt(k, row, left);
-            n_bytes = k_select(k, exists, n_bytes, k_i32(block->lower->k, 0));
+            n_bytes = k_select(k, k_slt(k, row, left), n_bytes, k_i32(block->lower->k, 0));
         } else {
             n_bytes = k_and(k, n_bytes, in_k);
         }

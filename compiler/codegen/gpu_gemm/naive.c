@@ -8,11 +8,9 @@ static Val element(Lower *lower, uint32_t u) {
     const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
     Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
-    Val of_block = lower_index_const(lower, (int64_t)sched->threads * sched->unroll);
-    Val first = k_mul(k, block, of_block);
+    Val first = k_muli(k, block, (int64_t)sched->threads * sched->unroll);
     first = k_add(k, first, thread);
-    Val more = lower_index_const(lower, (int64_t)u * sched->threads);
-    return u ? k_add(k, first, more) : first;
+    return u ? k_addi(k, first, (int64_t)u * sched->threads) : first;
 }
 
 static Val operand_at(Point *point, ScalarId id, Dtype acc) {

@@ -145,16 +145,14 @@ static void finish_tile(const Simt *g, Val buffer, Point (*points)[MAX_STEPS]) {
 static Val next_buffer(const Simt *g, Val buffer) {
     const Codegen *k = g->k;
     Val next = simt_plus(g, buffer, g->buffer_bytes);
-    Val end = k_i32(k, (int64_t)g->sched->gemm.stages * g->buffer_bytes);
-    Val wraps = k_eq(k, next, end);
+    Val wraps = k_eqi(k, next, (int64_t)g->sched->gemm.stages * g->buffer_bytes);
     return k_select(k, wraps, k_i32(k, 0), next);
 }
 
 static void begin_tiles(Simt *g) {
     Point points[2][MAX_STEPS];
     Val zero = lower_index_const(g->lower, 0);
-    Val has_k = k_sgt(g->k, g->block.k, zero);
-    If first = if_begin(g->k, has_k);
+    If first = if_begin(g->k, k_sgt(g->k, g->block.k, zero));
     simt_fetch_tile(g, zero, points);
     for (uint32_t i = 0; i + 1 < g->sched->gemm.stages; i++)
         simt_copy_tile(g, lower_index_const(g->lower, (int64_t)i * g->sched->gemm.tile_k),
@@ -183,8 +181,7 @@ static void accumulate(Simt *g, Val *sums) {
     loop_carry(k, &loop, values, n + 2);
     unpack(g, values, &work);
     Val buffer = values[n], free = values[n + 1], next = next_buffer(g, buffer);
-    Val later = lower_index_const(g->lower, (int64_t)ahead * depth);
-    simt_copy_tile(g, k_add(k, loop.index, later), free);
+    simt_copy_tile(g, k_addi(k, loop.index, (int64_t)ahead * depth), free);
     simt_fetch_tile(g, k_add(k, loop.index, step), points);
     compute_some(g, buffer, next, 0, depth - n_rows, &work);
     finish_tile(g, next, points);
@@ -210,8 +207,7 @@ static void put_fragment(const Simt *g, Val pointer, Val value) {
     }
     for (uint32_t j = 0; j < size; j++) {
         Val one = k_extract(k, value, j);
-        Val offset = k_i32(k, (int64_t)j * g->acc_bytes);
-        Val to = k_byte(k, pointer, offset);
+        Val to = k_byte(k, pointer, k_i32(k, (int64_t)j * g->acc_bytes));
         LLVMSetVolatile(k_store(k, one, to), 1);
     }
 }

@@ -83,8 +83,7 @@ void simt_side_init(const Simt *g, Side *side) {
 /* Whether the thread has a group in step `s` (i1); NULL: all threads do. */
 static Val has_group(const Simt *g, const Side *side, uint32_t s) {
     if ((s + 1) * g->sched->threads <= side->n_groups) return NULL;
-    Val left = k_i32(g->k, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
-    return k_ult(g->k, g->block.thread, left);
+    return k_ulti(g->k, g->block.thread, (int64_t)side->n_groups - (int64_t)s * g->sched->threads);
 }
 
 /* Whether the thread has a group in step `s`, and the group's `index` along the own axis is inside
@@ -196,8 +195,7 @@ static void store_group(const Simt *g, const Side *side, Val pointer, Val value)
     }
     for (uint32_t j = 0; j < side->lanes; j++) {
         Val one = k_extract(k, value, j);
-        Val offset = k_i32(k, (int64_t)j * side->pitch * g->acc_bytes);
-        k_store(k, one, k_byte(k, pointer, offset));
+        k_store(k, one, k_byte(k, pointer, k_i32(k, (int64_t)j * side->pitch * g->acc_bytes)));
     }
 }
 
@@ -295,8 +293,7 @@ static void pad_groups(const Simt *g, const Side *side, Val begin, Val buffer) {
         Val in_k;
         group_k(g, side, s, begin, &in_k);
         If group = begin_group(g, side, s);
-        Val is_beyond = k_not(g->k, in_k);
-        If beyond = if_begin(g->k, is_beyond);
+        If beyond = if_begin(g->k, k_not(g->k, in_k));
         store_group(g, side, group_at(g, side, s, buffer), pad_of(g, side));
         if_end(g->k, &beyond);
         end_group(g, &group);
@@ -340,10 +337,8 @@ bool simt_has_copies(const Simt *g) {
 /* Writes the pads of the last tile around the copied elements. */
 static void pad_tile(const Simt *g, Val begin, Val buffer) {
     const Codegen *k = g->k;
-    Val depth = lower_index_const(g->lower, g->sched->gemm.tile_k);
-    Val end = k_add(k, begin, depth);
-    Val is_beyond = k_sgt(k, end, g->block.k);
-    If beyond = if_begin(k, is_beyond);
+    Val end = k_addi(k, begin, g->sched->gemm.tile_k);
+    If beyond = if_begin(k, k_sgt(k, end, g->block.k));
     for (uint32_t i = 0; i < 2; i++)
         if (g->sides[i].copied) pad_groups(g, &g->sides[i], begin, buffer);
     if_end(k, &beyond);

@@ -153,9 +153,8 @@ static void copy_side(const Wgmma *w, const WgmmaSide *side, const GemmBlock *bl
                       Val stage) {
     bool is_left = side == &w->sides[0], to_all = !is_left && w->rank;
     uint32_t rows = side->map->axes[1].box, width = side->is_mn_major ? BLOCK_ELEMS : side->tile;
-    Val begin = k_i32(w->k, side->begin_bytes);
     Copy copy = {.own = is_left ? block->m0 : block->n0, .k = k0, .to_all = to_all};
-    copy.bytes = offset(w, begin, stage, w->stage_bytes);
+    copy.bytes = offset(w, k_i32(w->k, side->begin_bytes), stage, w->stage_bytes);
     if (to_all) {
         Val *moves = side->is_mn_major ? &copy.k : &copy.own;
         *moves = offset(w, *moves, w->rank, rows);

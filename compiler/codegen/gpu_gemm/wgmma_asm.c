@@ -26,8 +26,7 @@ static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
     at = k_addi(k, at, side->begin_bytes);
     if (is_left) { /* 64 rows of a straight tile have as many bytes as a block of a transposed
                     * one */
-        Val rows = k_i32(k, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES);
-        at = k_add(k, at, k_mul(k, w->group, rows));
+        at = k_add(k, at, k_muli(k, w->group, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES));
     }
     Val base = k_ptrtoint(k, w->shared, k->i32);
     at = k_add(k, base, at);

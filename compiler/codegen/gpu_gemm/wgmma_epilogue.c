@@ -21,9 +21,8 @@ static GemmBlock *tiles_of_epilogues(const Wgmma *w, const GemmBlock *tile) {
 static void take_warp(const Wgmma *w, WgmmaEpilogue *d, Val warp) {
     const Codegen *k = w->k;
     Val at = k_muli(k, warp, w->epilogue_bytes);
-    Val begin = k_i32(k, (int64_t)w->sched->gemm.stages * w->stage_bytes);
     d->warp = warp;
-    d->own = wgmma_at(w, k_add(k, at, begin));
+    d->own = wgmma_at(w, k_addi(k, at, (int64_t)w->sched->gemm.stages * w->stage_bytes));
 }
 
 static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
@@ -42,11 +41,10 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     d.n_subtiles = w->sched->gemm.tile_n / d.columns;
     d.across = d.columns / d.lanes;
     take_warp(w, &d, w->warp);
-    Val pitch = k_i32(k, wgmma_epilogue_pitch(w->sched, d.lanes));
     Val row = k_lshri(k, lane, 2);
     Val column = k_andi(k, lane, 3);
     column = k_shli(k, column, 1);
-    Val at = k_add(k, k_mul(k, row, pitch), column);
+    Val at = k_add(k, k_muli(k, row, wgmma_epilogue_pitch(w->sched, d.lanes)), column);
     d.place = k_gep(k, k->f32, d.own, at);
     d.first_row = k_i32(k, 0);
     if (d.across < WARP_THREADS) d.first_row = k_udivi(k, lane, d.across);
@@ -263,8 +261,7 @@ static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColu
     }
     loop_carry(k, &subtiles, values, n);
     Val next = k_addi(k, subtiles.index, 1);
-    Val is_last = k_eq(k, subtiles.index, last);
-    next = k_select(k, is_last, last, next);
+    next = k_select(k, k_eq(k, subtiles.index, last), last, next);
     subtile_columns(w, d, next, ahead);
     columns_with(w, d, first, values, columns);
     epilogue_subtile_of(w, d, subtiles.index, columns, accs);
@@ -307,8 +304,7 @@ static void epilogue_rows(const Wgmma *w, const WgmmaEpilogue *d, const Val *acc
     *tile = gpu_gemm_tile(&block);
     tile->n_rows = WGMMA_EPILOGUE_ROWS;
     tile->is_warps = true;
-    Val exist = k_ult(k, block.m0, block.m);
-    If some = if_begin(k, exist);
+    If some = if_begin(k, k_ult(k, block.m0, block.m));
     Loop subtiles = each_subtile(w, d);
     subtile_columns(w, d, subtiles.index, columns);
     epilogue_half(w, d, subtiles.index, halves.index, columns, accs);

@@ -102,8 +102,7 @@ static Val parameter_of(const Wgmma *w, Val part, uint32_t first, uint32_t step)
     const Codegen *k = w->k;
     Val own = LLVMGetParam(w->lower->function, first);
     for (uint32_t p = 1; p < w->lower->n_kernels; p++) {
-        Val number = lower_index_const(w->lower, p);
-        Val is_past = k_uge(k, part, number);
+        Val is_past = k_ugei(k, part, p);
         Val other = LLVMGetParam(w->lower->function, first + p * step);
         own = k_select(k, is_past, other, own);
     }

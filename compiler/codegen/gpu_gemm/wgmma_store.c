@@ -5,8 +5,7 @@ static void arrive(const Wgmma *w, Val barrier) {
     const Codegen *k = w->k;
     gpu_warp_barrier(k);
     Val lane = k_andi(k, w->thread, WARP_THREADS - 1);
-    Val is_first = k_eqi(k, lane, 0);
-    If first = if_begin(k, is_first);
+    If first = if_begin(k, k_eqi(k, lane, 0));
     k_intrinsic_2(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", barrier, k_i32(k, 1));
     if_end(k, &first);
 }

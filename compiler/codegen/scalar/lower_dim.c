@@ -122,8 +122,7 @@ Val lower_divisor(Lower *lower, DimId dim) {
     if (dim_lo(lower_dims(lower), dim) >= 1) return d;
     const Codegen *k = lower->k;
     Val one = lower_index_const(lower, 1);
-    Val positive = k_sgt(k, d, one);
-    return k_select(k, positive, d, one);
+    return k_select(k, k_sgt(k, d, one), d, one);
 }
 
 void lower_split(Lower *lower, Val linear, uint32_t first, uint32_t n, Point *point) {
