@@ -42,7 +42,7 @@ static void copy_pieces(const Copy *copy, uint32_t first, uint32_t n, uint32_t b
     uint32_t n_rounds = n / copy->threads, end = first + n_rounds * copy->threads;
     if (n_rounds > MAX_ROUNDS) {
         Loop loop = loop_begin(copy->k, k_addi(copy->k, copy->thread, first), k_i32(copy->k, end),
-                               k_i32(copy->k, copy->threads));
+                               copy->threads);
         copy_piece(copy, loop.index, bytes);
         loop_end(copy->k, &loop);
     } else {
@@ -129,7 +129,7 @@ static void emit_blocks(Lower *lower) {
         template_emit(lower);
         return;
     }
-    Loop loop = loop_begin(k, lower->block, k_i32(k, n), k_i32(k, 1));
+    Loop loop = loop_begin(k, lower->block, k_i32(k, n), 1);
     lower->block = loop.index;
     template_emit(lower);
     gpu_barrier(k);

@@ -101,7 +101,7 @@ static void column_elements(void *user, CpuSpan span) {
     const Codegen *k = lower->k;
     CpuRoots roots = cpu_stage_roots(lower, column->stage);
     Val to = k_add(k, span.begin, span.n);
-    Loop loop = loop_begin(k, span.begin, to, lower_index_const(lower, 1));
+    Loop loop = loop_begin(k, span.begin, to, 1);
     column->row = point_inside(&column->point);
     lower_split(lower, loop.index, kernel->first_reduced, kernel->n_reduced, &column->row);
     point_prepare(&column->row, roots.ids, roots.n, 1u << lower->lane_axis);
@@ -130,11 +130,7 @@ static Acc join_chains(const Column *column, uint32_t level, uint32_t i, Val at)
         Val chain = k_add(column->lower->k, at, lower_index_const(lower, k * column->width));
         partials[k] = cpu_array_load(lower, chains_at(column, level, i), chain, column->lanes);
     }
-    for (; n > 1; n /= 2)
-        for (uint32_t k = 0; k < n / 2; k++)
-            partials[k] =
-                acc_combine(lower, reduce_at(column, i), partials[2 * k], partials[2 * k + 1]);
-    return partials[0];
+    return acc_join_pairs(lower, reduce_at(column, i), partials, n);
 }
 
 static void join_step(void *user, Val at, Val mask) {
@@ -315,7 +311,7 @@ void emit_cpu_column(Lower *lower) {
     prepare_unit(&column);
     CpuSpan span = cpu_reduced_span(lower, &column.point);
     Val zero = lower_index_const(lower, 0);
-    Loop partials = loop_begin(k, zero, n_columns, lower_index_const(lower, column.width));
+    Loop partials = loop_begin(k, zero, n_columns, column.width);
     Val ahead = k_sub(k, n_columns, partials.index);
     column.n = cpu_at_most(lower, ahead, column.width);
     column.first = k_add(k, strip_begin, partials.index);

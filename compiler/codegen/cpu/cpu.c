@@ -11,7 +11,7 @@ Loop cpu_unit_loop(Lower *lower, Val begin, Val end, uint32_t step) {
         begin = k_trunc(k, begin, lower->index_type);
         end = k_trunc(k, end, lower->index_type);
     }
-    return loop_begin(k, begin, end, lower_index_const(lower, step));
+    return loop_begin(k, begin, end, step);
 }
 
 uint32_t cpu_lanes(const Lower *lower) {
@@ -56,7 +56,7 @@ void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole,
     Val n_full = k_sub(k, n, rest);
     Val to = k_add(k, from, n_full);
     if (!is_zero(n_full)) {
-        Loop loop = loop_begin(k, from, to, lower_index_const(lower, lanes));
+        Loop loop = loop_begin(k, from, to, lanes);
         step(user, loop.index, NULL);
         loop_end(k, &loop);
     }
@@ -143,8 +143,7 @@ void cpu_array_fill(const Lower *lower, const CpuArray *array, int64_t n_elems, 
             cpu_array_store(lower, array, lower_index_const(lower, i), acc, lanes);
         return;
     }
-    Val from = lower_index_const(lower, 0), to = lower_index_const(lower, n_elems);
-    Loop loop = loop_begin(k, from, to, lower_index_const(lower, lanes));
+    Loop loop = loop_over(k, lower_index_const(lower, n_elems), lanes);
     cpu_array_store(lower, array, loop.index, acc, lanes);
     loop_end(k, &loop);
 }
@@ -187,15 +186,13 @@ static void fold_level(Lower *lower, CpuOrder order, const CpuFold *fold, uint32
         fold->elements(fold->user, span);
         return;
     }
-    Val zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
-    Val run = lower_index_const(lower, run_elems);
-    Val n_full = k_udiv(k, span.n, run);
-    Val rest = k_urem(k, span.n, run);
-    Val is_left = k_ne(k, rest, zero);
+    Val n_full = k_udivi(k, span.n, run_elems);
+    Val rest = k_uremi(k, span.n, run_elems);
+    Val is_left = k_nei(k, rest, 0);
     Val n_left = k_zext(k, is_left, lower->index_type);
     Val n_runs = k_add(k, n_full, n_left);
-    Loop loop = loop_begin(k, zero, n_runs, one);
-    Val done = k_mul(k, loop.index, run);
+    Loop loop = loop_over(k, n_runs, 1);
+    Val done = k_muli(k, loop.index, run_elems);
     Val ahead = k_sub(k, span.n, done);
     CpuSpan part = {k_add(k, span.begin, done), cpu_at_most(lower, ahead, run_elems)};
     fold_level(lower, order, fold, level - 1, run_elems / order.segment_elems, part);

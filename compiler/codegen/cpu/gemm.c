@@ -226,8 +226,7 @@ static void finish_rows(const SequenceGemms *sequence) {
     Lower *lower = first->lower;
     const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
-    Loop loop = loop_begin(k, lower_index_const(lower, 0), n_panel_rows(first),
-                           lower_index_const(lower, 1));
+    Loop loop = loop_over(k, n_panel_rows(first), 1);
     RowStores row = {.sequence = sequence, .lanes = first->lanes};
     if (dim_hi(dims, first->column.extent) <= 1) row.lanes = 1;
     row.points = arena_array(k->arena, Point, sequence->n);
@@ -275,8 +274,7 @@ static void each_panel(const SequenceGemms *sequence) {
     Val k_next = k_add(k, first->k_begin, depth);
     Val is_last = k_sge(k, k_next, at_k);
     Val is_only = k_sle(k, at_k, depth);
-    Loop loop = loop_begin(k, first->row_begin, first->row_end,
-                           lower_index_const(lower, first->n_tile_rows));
+    Loop loop = loop_begin(k, first->row_begin, first->row_end, first->n_tile_rows);
     first->panel_begin = loop.index;
     Val row = k_sub(k, loop.index, first->row_begin);
     first->partials_row = k_select(k, is_only, lower_index_const(lower, 0), row);
@@ -309,8 +307,7 @@ static void each_k_block(const SequenceGemms *sequence) {
     const Codegen *k = lower->k;
     Val zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
     Val at_k = lower_dim(lower, first->k_extent);
-    Loop loop = loop_begin(k, zero, k_select(k, k_sgt(k, at_k, zero), at_k, one),
-                           lower_index_const(lower, first->depth));
+    Loop loop = loop_begin(k, zero, k_select(k, k_sgt(k, at_k, zero), at_k, one), first->depth);
     first->k_begin = loop.index;
     first->n_k = cpu_at_most(lower, k_sub(k, at_k, loop.index), first->depth);
     for (uint32_t p = 0; p < sequence->n; p++) take_columns(&sequence->gemms[p], first);

@@ -120,11 +120,6 @@ Val gemm_lanes_before(const Gemm *gemm, Val at, Val end) {
     return k_slt(k, lane, rest);
 }
 
-static Loop loop_over(const Gemm *gemm, Val to, uint32_t step) {
-    const Lower *lower = gemm->lower;
-    return loop_begin(lower->k, lower_index_const(lower, 0), to, lower_index_const(lower, step));
-}
-
 /* Rows. */
 
 typedef struct PackRow {
@@ -151,7 +146,7 @@ static void pack_row_step(void *user, Val at, Val mask) {
 static void pack_rows_along_k(Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    Loop loop = loop_over(gemm, lower_index_const(lower, gemm->n_tile_rows), 1);
+    Loop loop = loop_over(k, lower_index_const(lower, gemm->n_tile_rows), 1);
     PackRow pack = {.gemm = gemm, .point = gemm_operand_point(gemm, &gemm->row)};
     Val row = k_add(k, gemm->panel_begin, loop.index);
     pack.point.axis[gemm->row.axis] = gemm_clamp(lower, row, gemm->row.extent);
@@ -172,7 +167,7 @@ static void pack_rows_along_rows(Gemm *gemm) {
     for (uint32_t v = 0; v < n; v++)
         masks[v] =
             gemm_lanes_before(gemm, k_addi(k, gemm->panel_begin, (int64_t)v * gemm->lanes), extent);
-    Loop loop = loop_over(gemm, gemm->n_k, 1);
+    Loop loop = loop_over(k, gemm->n_k, 1);
     Val packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->k_stride));
     Point at_k = gemm_operand_point(gemm, &gemm->row);
     at_k.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
@@ -220,11 +215,11 @@ static void pack_columns_along_columns(Gemm *gemm) {
     Val *masks = arena_array(k->arena, Val, gemm->n_vectors);
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
         masks[v] = gemm_lanes_before(gemm, lower_index_const(lower, v * gemm->lanes), rest);
-    Loop loop = loop_over(gemm, gemm->n_k, 1);
+    Loop loop = loop_over(k, gemm->n_k, 1);
     Point at_k = gemm_operand_point(gemm, &gemm->column);
     at_k.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
     point_prepare(&at_k, &gemm->column.value, 1, 1u << gemm->column.axis);
-    Loop panels = loop_over(gemm, n_full, gemm->tile_columns);
+    Loop panels = loop_over(k, n_full, gemm->tile_columns);
     pack_panel_step(gemm, &at_k, loop.index, panels.index, NULL);
     loop_end(k, &panels);
     if (!cpu_is_multiple(lower, gemm->column.extent, gemm->tile_columns)) {
@@ -272,7 +267,7 @@ static void pack_square_step(void *user, Val at, Val mask) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     uint32_t n = gemm->lanes;
-    Loop loop = loop_over(gemm, lower_index_const(lower, n), 1);
+    Loop loop = loop_over(k, lower_index_const(lower, n), 1);
     Point point = gemm_operand_point(gemm, &gemm->column);
     Val column = k_add(k, pack->offset, loop.index);
     column = k_add(k, gemm->column_begin, column);
@@ -303,7 +298,7 @@ static void pack_columns_along_k(Gemm *gemm) {
     Val width = lower_index_const(lower, gemm->tile_columns);
     Val n = k_addi(k, gemm->n_columns, (int64_t)gemm->tile_columns - 1);
     n = k_sub(k, n, k_urem(k, n, width));
-    Loop loop = loop_over(gemm, n, gemm->lanes);
+    Loop loop = loop_over(k, n, gemm->lanes);
     pack.offset = loop.index;
     Val in_panel = k_urem(k, loop.index, width);
     Val panel = k_sub(k, loop.index, in_panel);

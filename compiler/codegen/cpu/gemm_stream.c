@@ -42,7 +42,7 @@ static void clear_partials(const Gemm *gemm) {
     const Codegen *k = lower->k;
     LLVMTypeRef type = k_value_type(k, gemm->acc, gemm->lanes);
     If first = if_begin(k, k_eq(k, gemm->k_begin, constant(gemm, 0)));
-    Loop loop = loop_begin(k, constant(gemm, 0), gemm->n_columns, constant(gemm, gemm->lanes));
+    Loop loop = loop_over(k, gemm->n_columns, gemm->lanes);
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
         gemm_store(gemm, partial_at(gemm, r, loop.index), LLVMConstNull(type));
     loop_end(k, &loop);
@@ -102,7 +102,7 @@ static void columns_step(void *user, Val at, Val mask) {
 static void each_steps(Gemm *gemm, Val from, Val to, uint32_t n) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    Loop loop = loop_begin(k, from, to, constant(gemm, n));
+    Loop loop = loop_begin(k, from, to, n);
     Steps steps = {.gemm = gemm, .n = n, .k = loop.index};
     steps.points = arena_array(k->arena, Point, n);
     Val at_k = k_add(k, gemm->k_begin, loop.index);
@@ -138,7 +138,7 @@ static void square_loop(Gemm *gemm, const Point *points, Val n_whole, Val *accs)
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     uint32_t n = gemm->lanes, n_rows = gemm->n_tile_rows;
-    Loop loop = loop_begin(k, constant(gemm, 0), n_whole, constant(gemm, n));
+    Loop loop = loop_over(k, n_whole, n);
     loop_carry(k, &loop, accs, n_rows);
     Val *vectors = arena_array(k->arena, Val, n);
     Val at_k = k_add(k, gemm->k_begin, loop.index);
@@ -152,7 +152,7 @@ static void square_loop(Gemm *gemm, const Point *points, Val n_whole, Val *accs)
         for (uint32_t i = 0; i < n; i++)
             accs[r] = math_multiply_add(gemm->lower->k, gemm->acc,
                                         row_element(gemm, r, loop.index, i), vectors[i], accs[r]);
-    loop_end_carry(k, &loop, accs, n_rows);
+    loop_end(k, &loop);
 }
 
 /* The rest of the block of k, one step at a time. */
@@ -160,7 +160,7 @@ static void single_loop(Gemm *gemm, Val column, Val n_whole, Val *accs) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     Val mask = gemm_lanes_before(gemm, column, lower_dim(lower, gemm->column.extent));
-    Loop loop = loop_begin(k, n_whole, gemm->n_k, constant(gemm, 1));
+    Loop loop = loop_begin(k, n_whole, gemm->n_k, 1);
     loop_carry(k, &loop, accs, gemm->n_tile_rows);
     Point point = gemm_operand_point(gemm, &gemm->column);
     point.lane_axis = gemm->column.axis;
@@ -171,7 +171,7 @@ static void single_loop(Gemm *gemm, Val column, Val n_whole, Val *accs) {
     for (uint32_t r = 0; r < gemm->n_tile_rows; r++)
         accs[r] = math_multiply_add(gemm->lower->k, gemm->acc, row_element(gemm, r, loop.index, 0),
                                     vector, accs[r]);
-    loop_end_carry(k, &loop, accs, gemm->n_tile_rows);
+    loop_end(k, &loop);
 }
 
 static void stream_along_k(Gemm *gemm) {
@@ -182,7 +182,7 @@ static void stream_along_k(Gemm *gemm) {
     Point *points = arena_array(k->arena, Point, n);
     Val rest = cpu_modulo(lower, gemm->n_k, n);
     Val n_whole = k_sub(k, gemm->n_k, rest);
-    Loop loop = loop_begin(k, constant(gemm, 0), gemm->n_columns, constant(gemm, n));
+    Loop loop = loop_over(k, gemm->n_columns, n);
     Val column = k_add(k, gemm->column_begin, loop.index);
     for (uint32_t i = 0; i < n; i++) {
         Val own = k_add(k, column, constant(gemm, i));

@@ -102,9 +102,8 @@ static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step) {
 static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t unroll) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    uint32_t n = tile->n_accs + 2 + (tile->n_ahead > 0);
-    Loop loop = loop_begin(k, from, to, lower_index_const(lower, unroll));
-    loop_carry(k, &loop, tile->values, n);
+    Loop loop = loop_begin(k, from, to, unroll);
+    loop_carry(k, &loop, tile->values, tile->n_accs + 2 + (tile->n_ahead > 0));
     for (uint32_t step = 0; step < unroll; step++) tile_step(gemm, tile, step);
     Val *pointers = &tile->values[tile->n_accs];
     for (uint32_t i = 0; i < tile->n_ahead; i++) {
@@ -113,7 +112,7 @@ static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t u
     }
     pointers[0] = offset(gemm, pointers[0], (int64_t)unroll * gemm->k_stride);
     pointers[1] = panel_offset(gemm, pointers[1], (int64_t)unroll * gemm->tile_columns);
-    loop_end_carry(k, &loop, tile->values, n);
+    loop_end(k, &loop);
 }
 
 static Val partial_at(const Gemm *gemm, Val partials, uint32_t i) {
@@ -148,7 +147,7 @@ void gemm_tiles(Gemm *gemm) {
     Val n_even = k_sub(k, gemm->n_k, k_uremi(k, gemm->n_k, unroll));
     Tile tile = {.n_accs = gemm->n_tile_rows * gemm->n_vectors};
     tile.values = arena_array(k->arena, Val, tile.n_accs + 3);
-    Loop loop = loop_begin(k, zero, gemm->n_columns, lower_index_const(lower, gemm->tile_columns));
+    Loop loop = loop_begin(k, zero, gemm->n_columns, gemm->tile_columns);
     Val at = k_muli(k, gemm->partials_row, gemm->block_columns);
     Val partials = gemm_element(gemm, gemm->partials, k_add(k, at, loop.index));
     Val panel_depth =

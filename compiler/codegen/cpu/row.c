@@ -93,9 +93,8 @@ static CpuSpan row_rounds(const Row *row, CpuSpan span) {
     CpuSpan rest = {.n = cpu_modulo(lower, span.n, row->order.n_chains)};
     Val n_whole = k_sub(k, span.n, rest.n);
     rest.begin = k_add(k, span.begin, n_whole);
-    Loop loop =
-        loop_begin(k, span.begin, rest.begin, lower_index_const(lower, row->order.n_chains));
-    acc_loop_carry(k, &loop, accs, n_steps * n, NULL);
+    Loop loop = loop_begin(k, span.begin, rest.begin, row->order.n_chains);
+    acc_loop_carry(k, &loop, accs, n_steps * n);
     for (uint32_t j = 0; j < n_steps; j++) {
         Val at = k_addi(k, loop.index, j * row->lanes);
         Point point = row_point(row, at, NULL);
@@ -105,7 +104,7 @@ static CpuSpan row_rounds(const Row *row, CpuSpan span) {
         }
         row_step_stores(row, &point, at);
     }
-    acc_loop_end(k, &loop, accs, n_steps * n, NULL);
+    loop_end(k, &loop);
     for (uint32_t j = 0; j < n_steps * n; j++)
         cpu_array_store(lower, chains_at(row, 0, j % n),
                         lower_index_const(lower, j / n * row->lanes), accs[j], row->lanes);

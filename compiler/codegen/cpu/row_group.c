@@ -197,8 +197,7 @@ static void emit_stage(RowGroup *group, uint32_t index) {
     bool is_stage = index < kernel->stages.n;
     bool is_last =
         !is_stage || (index + 1 == kernel->stages.n && !kernel->stages.data[index].reduces.n);
-    Val zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
-    Loop loop = loop_begin(lower->k, zero, group->n, one);
+    Loop loop = loop_over(lower->k, group->n, 1);
     Row row = group_row(group, loop.index, index);
     if (is_last) find_values(group, &row, kernel->stages.n);
     if (is_stage) row_stage(&row, index);

@@ -152,10 +152,7 @@ static Acc get_chains(const Column *column, uint32_t slot, Acc like) {
         Val row = group_row(column, k_i32(column->k, y));
         partials[y] = exchange_get(column, chains_of(column, slot), row, like);
     }
-    for (uint32_t n = N_CHAINS; n > 1; n /= 2)
-        for (uint32_t i = 0; i < n / 2; i++)
-            partials[i] = acc_combine(column->lower, reduce, partials[2 * i], partials[2 * i + 1]);
-    return partials[0];
+    return acc_join_pairs(column->lower, reduce, partials, N_CHAINS);
 }
 
 /* Joins the chains; every thread gets the result. */
@@ -290,11 +287,10 @@ static void fold(Column *column, const Stage *stage, uint32_t level, Acc *accs) 
     gpu_stage_begin(lower, stage, accs);
     int64_t step = run_elems(column, level) * (level == 1 ? column->n_groups : 1);
     /* All threads walk the same runs, even those without columns, because the loop has barriers. */
-    Loop loop =
-        loop_begin(k, lower_index_const(lower, 0), column->length, lower_index_const(lower, step));
-    acc_loop_carry(k, &loop, accs, stage->reduces.n, NULL);
+    Loop loop = loop_over(k, column->length, step);
+    acc_loop_carry(k, &loop, accs, stage->reduces.n);
     fold_runs(column, stage, level, loop.index, accs);
-    acc_loop_end(k, &loop, accs, stage->reduces.n, NULL);
+    loop_end(k, &loop);
 }
 
 static void store_columns(Column *column) {

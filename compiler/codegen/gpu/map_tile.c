@@ -267,14 +267,13 @@ static void store_step(const Tile *tile, const Way *way, Val *offsets, uint32_t 
                        const Point *at) {
     const Codegen *k = tile->lower->k;
     Point point = point_inside(at);
-    If exists = {NULL};
-    if (point.active) exists = if_begin(k, point.active);
+    If exists = if_begin(k, point.active);
     point.active = NULL;
     for (uint32_t i = 0; i < tile->n_staged; i++)
         point.values[tile->staged[i]] = take_lanes(tile, way, i, offsets[i], step);
     point_prepare_stores(&point, tile->stores, tile->n_stores);
     point_store_all(&point, tile->stores, tile->n_stores);
-    if (exists.after) if_end(k, &exists);
+    if_end(k, &exists);
 }
 
 static void work(const Tile *tile, const Way *way, const Point *points) {

@@ -297,9 +297,7 @@ static Acc join_threads(const Row *row, const Reduce *reduce, Acc *partials) {
         shared *= 2;
         n /= 2;
     }
-    for (; n > 1; n /= 2)
-        for (uint32_t s = 0; s < n / 2; s++)
-            partials[s] = acc_combine(row->lower, reduce, partials[2 * s], partials[2 * s + 1]);
+    acc_join_pairs(row->lower, reduce, partials, n);
     for (offset = shared / 2; offset > 0 && row->sched->row.threads_per_row <= WARP_THREADS;
          offset /= 2)
         partials[0] =
@@ -441,28 +439,26 @@ static void pass_segments(Row *row, const Stage *stage, Acc *accs) {
     Lower *lower = row->lower;
     Codegen *k = row->k;
     Val n = row->count;
-    Val zero = lower_index_const(lower, 0);
-    Val length = lower_index_const(lower, row->order.segment_elems);
     Acc outer[MAX_STAGE_VALUES];
     gpu_stage_begin(lower, stage, outer);
     /* All threads of a row walk the same segments, even without a row, because the loop has
      * barriers. */
-    Loop loop = loop_begin(k, zero, n, length);
-    acc_loop_carry(k, &loop, outer, stage->reduces.n, NULL);
+    Loop loop = loop_over(k, n, row->order.segment_elems);
+    acc_loop_carry(k, &loop, outer, stage->reduces.n);
     Val rest = k_sub(k, n, loop.index);
     row->first = loop.index;
     row->count = gpu_segment_count(lower, rest);
     pass_elements(row, stage, accs);
     join_row_threads(row, stage->reduces.data, accs, stage->reduces.n);
-    Val segment = k_udiv(k, loop.index, length);
+    Val segment = k_udiv(k, loop.index, loop.step);
     Val chain = k_andi(k, segment, row->order.n_chains - 1);
     for (uint32_t i = 0; i < stage->reduces.n; i++) {
         const Reduce *reduce = stage_reduce(row->kernel, stage, i);
         outer[i] = take_segment(row, reduce, outer[i], chain, accs[i]);
     }
     if (row->sched->row.threads_per_row > WARP_THREADS) gpu_barrier(k);
-    acc_loop_end(k, &loop, outer, stage->reduces.n, NULL);
-    row->first = zero;
+    loop_end(k, &loop);
+    row->first = lower_index_const(lower, 0);
     row->count = n;
     for (uint32_t i = 0; i < stage->reduces.n; i++) accs[i] = outer[i];
 }
@@ -616,9 +612,9 @@ static void run_tile(Lower *lower) {
     Val thread = gpu_thread(k);
     if (tile->is_warps) thread = k_andi(k, thread, WARP_THREADS - 1);
     Val threads_per_row = k_udivi(k, thread, sched->row.threads_per_row);
-    Loop loop = loop_begin(k, k_index_cast(k, threads_per_row, lower->index_type),
-                           lower_index_const(lower, tile->n_rows),
-                           lower_index_const(lower, threads / sched->row.threads_per_row));
+    Loop loop =
+        loop_begin(k, k_index_cast(k, threads_per_row, lower->index_type),
+                   lower_index_const(lower, tile->n_rows), threads / sched->row.threads_per_row);
     Row row = row_new(lower);
     enter_tile_row(&row, loop.index);
     run_row(&row);

@@ -66,18 +66,18 @@ static Val loop_of_width(const GpuElements *e, const Stage *stage, Acc *accs, Va
     const Codegen *k = lower->k;
     int64_t reach = (int64_t)(width - 1) * e->stride;
     Val to = k_subi(k, e->count, reach);
-    Val step = lower_index_const(lower, e->stride * width);
-    Loop loop = loop_begin(k, from, to, step);
+    Loop loop = loop_begin(k, from, to, e->stride * width);
     Val next = from;
-    acc_loop_carry(k, &loop, accs, stage->reduces.n, &next);
+    acc_loop_carry(k, &loop, accs, stage->reduces.n);
+    loop_carry(k, &loop, &next, 1);
     Point *points = arena_array(k->arena, Point, width);
     for (uint32_t u = 0; u < width; u++) {
         points[u] = e->at(e->user, loop.index, e->stride * u);
         gpu_stage_visit(&points[u], stage, accs);
     }
     for (uint32_t u = 0; u < width; u++) gpu_stage_store(&points[u], stage);
-    next = k_add(k, loop.index, step);
-    acc_loop_end(k, &loop, accs, stage->reduces.n, &next);
+    next = k_add(k, loop.index, loop.step);
+    loop_end(k, &loop);
     return next;
 }
 

@@ -184,14 +184,13 @@ static Pending compute_outputs(const GemmEpilogue *epilogue, Val row, Val value,
 /* Stores the outputs of all kernels that share the block. */
 static void store_outputs(Pending *pending, uint32_t n_epilogues) {
     Lower *lower = pending->point.lower;
-    If exists = {NULL};
-    if (pending->exists) exists = if_begin(lower->k, pending->exists);
+    If exists = if_begin(lower->k, pending->exists);
     for (uint32_t p = 0; p < n_epilogues; p++) {
         const Kernel *kernel = pending[p].point.lower->kernel;
         for (uint32_t i = 0; i < kernel->row_stores.n; i++)
             point_store(&pending[p].point, &kernel->row_stores.data[i]);
     }
-    if (exists.after) if_end(lower->k, &exists);
+    if_end(lower->k, &exists);
 }
 
 static Point epilogue_point(const GemmBlock *block, Val column, uint32_t lanes) {
@@ -426,16 +425,16 @@ void gpu_gemm_epilogue_rows(const GemmRows *rows, Val *values) {
     Codegen *k = lower->k;
     uint32_t unroll = rows->unroll, n_early = n_early_loads(rows);
     Val next[GEMM_MAX_EARLY_VALUES];
-    Loop loop = loop_begin(k, rows->first, k_i32(k, rows->subtile->n_rows),
-                           k_i32(k, (int64_t)rows->step * unroll));
+    Loop loop =
+        loop_begin(k, rows->first, k_i32(k, rows->subtile->n_rows), (int64_t)rows->step * unroll);
     loop_carry(k, &loop, values, unroll * n_early);
     load_early(rows, row_ahead(rows, loop.index, unroll), next);
     Pending pending[GEMM_MAX_UNROLL][GEMM_MAX_EPILOGUES];
     for (uint32_t u = 0; u < unroll; u++)
         compute_row(rows, row_ahead(rows, loop.index, u), values + u * n_early, pending[u]);
     for (uint32_t u = 0; u < unroll; u++) store_outputs(pending[u], rows->n_epilogues);
-    loop_end_carry(k, &loop, next, unroll * n_early);
     memcpy(values, next, unroll * n_early * sizeof *next);
+    loop_end(k, &loop);
 }
 
 uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most) {
@@ -503,7 +502,7 @@ void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uin
         gpu_gemm_epilogue(block, &subtile);
         return;
     }
-    Loop loop = loop_begin(k, k_i32(k, 0), k_i32(k, n_subtiles), k_i32(k, 1));
+    Loop loop = loop_over(k, k_i32(k, n_subtiles), 1);
     gpu_barrier(k); /* all threads have read the part before */
     for (uint32_t i = 0; i < n_subtiles; i++) {
         If due = if_begin(k, k_eqi(k, loop.index, i));

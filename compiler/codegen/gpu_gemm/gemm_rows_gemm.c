@@ -314,15 +314,6 @@ static void multiply_weights(GemmRowsGemm *s, const Weights *weights, Val offset
     }
 }
 
-/* The loop-carried values of the loop over tiles as a flat list. is_back: copies the list back. */
-static uint32_t flatten(GemmRowsGemm *s, GemmRowsGemmState *state, Val *values, bool is_back) {
-    bool is_online = s->online_softmax->weight != SCALAR_NONE;
-    uint32_t n_rows = is_online ? s->n_rows : 0;
-    const ValueList lists[] = {
-        {s->out.accs, s->out.n_accs}, {state->shift, n_rows}, {state->total, n_rows}};
-    return loop_flatten(lists, sizeof lists / sizeof *lists, values, is_back);
-}
-
 /* The number of tiles with a column that some row of the block may see (causal limit). */
 static Val n_seen_tiles(const GemmRowsGemm *s) {
     const OnlineSoftmax *online_softmax = s->online_softmax;
@@ -340,15 +331,13 @@ static Val n_seen_tiles(const GemmRowsGemm *s) {
 static void multiply_stage(GemmRowsGemm *s) {
     Weights *weights = arena_array(s->k->arena, Weights, 1);
     GemmRowsGemmState state = {{NULL}, {NULL}};
-    Val values[MAX_ACCUMULATORS + 2 * MAX_ROWS];
     bool is_online = s->online_softmax->weight != SCALAR_NONE;
     if (is_online) gemm_rows_gemm_begin_online(s, &state);
-    Val other = gemm_rows_gemm_other_buffer(s, s->read), one = gemm_rows_gemm_index(s, 1);
-    Val n_tiles = n_seen_tiles(s);
-    uint32_t n = flatten(s, &state, values, false);
-    Loop loop = loop_begin(s->k, gemm_rows_gemm_index(s, 0), n_tiles, one);
-    loop_carry(s->k, &loop, values, n);
-    flatten(s, &state, values, true);
+    Val other = gemm_rows_gemm_other_buffer(s, s->read);
+    Loop loop = loop_over(s->k, n_seen_tiles(s), 1);
+    loop_carry(s->k, &loop, s->out.accs, s->out.n_accs);
+    loop_carry(s->k, &loop, state.shift, is_online ? s->n_rows : 0);
+    loop_carry(s->k, &loop, state.total, is_online ? s->n_rows : 0);
     Val k0 = k_muli(s->k, loop.index, s->width);
     gemm_rows_gemm_meet(s);
     fetch(s, &s->values, &s->out.block, k0, buffer_at(s, other));
@@ -359,11 +348,9 @@ static void multiply_stage(GemmRowsGemm *s) {
     else
         make_weights(s, &at, weights);
     gemm_rows_gemm_meet(s);
-    gemm_rows_gemm_fetch_right(s, k_add(s->k, loop.index, one), s->read);
+    gemm_rows_gemm_fetch_right(s, k_addi(s->k, loop.index, 1), s->read);
     multiply_weights(s, weights, other);
-    flatten(s, &state, values, false);
-    loop_end_carry(s->k, &loop, values, n);
-    flatten(s, &state, values, true);
+    loop_end(s->k, &loop);
     gemm_rows_gemm_meet(s);
     if (is_online) gemm_rows_gemm_end_online(s, &state);
 }

@@ -4,10 +4,7 @@
  * as they come, in the manner of a binary counter. */
 #include "codegen/gpu_gemm/gemm_rows_gemm.h"
 
-enum {
-    MAX_STAGE_SUMS = 4, /* most reductions of a stage */
-    MAX_CARRIED = MAX_STAGE_SUMS * MAX_ROWS * (MAX_PAIRS + MAX_LEVELS) + 1
-};
+enum { MAX_STAGE_SUMS = 4 /* most reductions of a stage */ };
 
 /* A stage's accumulators in a thread. `levels` has, per row and reduction, the joined results of
  * earlier lots: level l is the join of 2^l lots until it becomes part of a larger one. */
@@ -19,34 +16,6 @@ typedef struct Sums {
 
 static uint32_t n_accs(const GemmRowsGemm *s, const Reduce *reduce) {
     return acc_is_ordered(s->rows_lower, reduce) ? s->n_groups : 1;
-}
-
-/* The accumulators as a flat list of values. is_back: copies the list back. */
-static uint32_t flatten_groups(const GemmRowsGemm *s, Sums *sums, Val *values, bool is_back) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
-        for (uint32_t r = 0; r < s->n_rows; r++)
-            for (uint32_t g = 0; g < n_accs(s, stage_reduce(s->rows_kernel, sums->stage, i));
-                 g++, n++) {
-                if (is_back)
-                    sums->groups[i][r][g].value = values[n];
-                else
-                    values[n] = sums->groups[i][r][g].value;
-            }
-    return n;
-}
-
-static uint32_t flatten_levels(const GemmRowsGemm *s, Sums *sums, Val *values, bool is_back) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
-        for (uint32_t r = 0; r < s->n_rows; r++)
-            for (uint32_t l = 0; l < s->n_levels; l++, n++) {
-                if (is_back)
-                    sums->levels[i][r][l].value = values[n];
-                else
-                    values[n] = sums->levels[i][r][l].value;
-            }
-    return n;
 }
 
 static void begin_groups(const GemmRowsGemm *s, Sums *sums) {
@@ -109,10 +78,7 @@ static Acc join_lot(const GemmRowsGemm *s, const Reduce *reduce, const Acc *grou
         parts[i] =
             gemm_rows_gemm_join_threads(s, reduce, acc_combine(s->rows_lower, reduce, low, high));
     }
-    for (; n > 1; n /= 2)
-        for (uint32_t i = 0; i < n / 2; i++)
-            parts[i] = acc_combine(s->rows_lower, reduce, parts[2 * i], parts[2 * i + 1]);
-    return parts[0];
+    return acc_join_pairs(s->rows_lower, reduce, parts, n);
 }
 
 static Val has_bit(const GemmRowsGemm *s, Val number, uint32_t bit) {
@@ -165,25 +131,21 @@ static Val next_tile(const GemmRowsGemm *s, Val lot, Val n_lots, Val tile) {
 
 /* Processes one lot: every period-th tile. */
 static void run_lot(GemmRowsGemm *s, Sums *sums, Val lot, Val n_lots) {
-    Val values[MAX_CARRIED];
     begin_groups(s, sums);
-    uint32_t n = flatten_groups(s, sums, values, false);
-    values[n] = s->read;
-    Loop loop = loop_begin(s->k, lot, s->n_tiles, gemm_rows_gemm_index(s, s->period));
-    loop_carry(s->k, &loop, values, n + 1);
-    flatten_groups(s, sums, values, true);
-    s->read = values[n];
+    Loop loop = loop_begin(s->k, lot, s->n_tiles, s->period);
+    for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
+        for (uint32_t r = 0; r < s->n_rows; r++)
+            acc_loop_carry(s->k, &loop, sums->groups[i][r],
+                           n_accs(s, stage_reduce(s->rows_kernel, sums->stage, i)));
+    loop_carry(s->k, &loop, &s->read, 1);
     gemm_rows_gemm_meet(s);
     Val other = gemm_rows_gemm_other_buffer(s, s->read);
     gemm_rows_gemm_fetch_right(s, next_tile(s, lot, n_lots, loop.index), other);
     gemm_rows_gemm_multiply_scores(s, s->read);
     ScoreTile at = gemm_rows_gemm_tile(s, loop.index);
     visit(s, &at, sums);
-    flatten_groups(s, sums, values, false);
-    values[n] = other;
-    loop_end_carry(s->k, &loop, values, n + 1);
-    flatten_groups(s, sums, values, true);
-    s->read = values[n];
+    s->read = other;
+    loop_end(s->k, &loop);
 }
 
 static void join_lots(const GemmRowsGemm *s, Sums *sums, Val lot) {
@@ -197,25 +159,19 @@ static void join_lots(const GemmRowsGemm *s, Sums *sums, Val lot) {
 
 void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage) {
     Sums *sums = arena_array(s->k->arena, Sums, 1);
-    Val values[MAX_CARRIED];
     sums->stage = stage;
     if (stage->reduces.n > MAX_STAGE_SUMS)
         ice(s->k->arena, "%u reductions in a pass of a gemm-rows-gemm launch", stage->reduces.n);
     begin_levels(s, sums);
     Val n_lots = smaller(s, s->n_tiles, gemm_rows_gemm_index(s, s->period));
-    uint32_t n = flatten_levels(s, sums, values, false);
-    values[n] = s->read;
-    Loop loop = loop_begin(s->k, gemm_rows_gemm_index(s, 0), n_lots, gemm_rows_gemm_index(s, 1));
-    loop_carry(s->k, &loop, values, n + 1);
-    flatten_levels(s, sums, values, true);
-    s->read = values[n];
+    Loop loop = loop_over(s->k, n_lots, 1);
+    for (uint32_t i = 0; i < stage->reduces.n; i++)
+        for (uint32_t r = 0; r < s->n_rows; r++)
+            acc_loop_carry(s->k, &loop, sums->levels[i][r], s->n_levels);
+    loop_carry(s->k, &loop, &s->read, 1);
     run_lot(s, sums, loop.index, n_lots);
     join_lots(s, sums, loop.index);
-    flatten_levels(s, sums, values, false);
-    values[n] = s->read;
-    loop_end_carry(s->k, &loop, values, n + 1);
-    flatten_levels(s, sums, values, true);
-    s->read = values[n];
+    loop_end(s->k, &loop);
     for (uint32_t i = 0; i < stage->reduces.n; i++)
         for (uint32_t r = 0; r < s->n_rows; r++) {
             Acc all =

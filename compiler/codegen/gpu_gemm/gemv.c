@@ -166,40 +166,27 @@ static void add_round(Gemv *v, const Step *steps) {
     }
 }
 
-static uint32_t flatten(Gemv *v, Val *values, bool is_back) {
-    ValueList lists[MAX_OUTPUTS];
-    for (uint32_t r = 0; r < v->thread_outputs; r++)
-        lists[r] = (ValueList){v->sums[r], v->sched->gemv.slots};
-    return loop_flatten(lists, v->thread_outputs, values, is_back);
-}
-
 /* Loops over rounds from `from` on, `width` rounds per iteration, while they are inside k. width 0:
  * the last, incomplete round. Returns the end. */
 static Val loop_rounds(Gemv *v, Val from, uint32_t width) {
-    Lower *lower = v->lower;
     const Codegen *k = v->k;
     uint32_t n_rounds = width ? width : 1;
     int64_t stride = (int64_t)n_rounds * v->n_chains;
-    Val step = lower_index_const(lower, stride), values[MAX_OUTPUTS * MAX_SLOTS];
     Val to = v->block.k;
     if (width) to = k_subi(k, to, stride - 1);
     Val enters = k_slt(k, from, to);
     if (LLVMIsConstant(enters) && LLVMIsNull(enters)) return from;
-    uint32_t n = flatten(v, values, false);
-    Loop loop = loop_begin(k, from, to, step);
-    loop_carry(k, &loop, values, n);
-    flatten(v, values, true);
+    Loop loop = loop_begin(k, from, to, stride);
+    for (uint32_t r = 0; r < v->thread_outputs; r++)
+        loop_carry(k, &loop, v->sums[r], v->sched->gemv.slots);
     Step steps[MAX_UNROLL][MAX_SLOTS];
     Val own = k_add(k, loop.index, v->own_k);
     for (uint32_t u = 0; u < n_rounds; u++) {
         load_round(v, k_addi(k, own, (int64_t)u * v->n_chains), width > 0, steps[u]);
     }
     for (uint32_t u = 0; u < n_rounds; u++) add_round(v, steps[u]);
-    flatten(v, values, false);
-    loop_end_carry(k, &loop, values, n);
-    flatten(v, values, true);
-    Val whole = k_udiv(k, v->block.k, step);
-    return k_mul(k, whole, step);
+    loop_end(k, &loop);
+    return k_muli(k, k_udivi(k, v->block.k, stride), stride);
 }
 
 static void clear_sums(Gemv *v) {
@@ -322,29 +309,27 @@ static void join_kept(const Gemv *v, Val group) {
 }
 
 /* The first block of a cluster, or the only block, continues once all sums have arrived. */
-static void wait_for_sums(const Gemv *v, If *first) {
-    const Codegen *k = v->k;
+static void wait_for_sums(const Gemv *v) {
     if (!v->rank) {
-        gpu_barrier(k);
+        gpu_barrier(v->k);
         return;
     }
-    gpu_cluster_arrive(k);
-    gpu_cluster_wait(k);
-    *first = if_begin(k, k_eqi(k, v->rank, 0));
+    gpu_cluster_arrive(v->k);
+    gpu_cluster_wait(v->k);
 }
 
 static void epilogue_joined(const Gemv *v) {
     Val from = v->n_groups > 1 ? v->groups : v->partials, zero = k_i32(v->k, 0), exists;
     uint32_t n = v->n_groups > 1 ? v->n_groups : v->n_partials, threads = v->sched->threads;
-    If first = {.after = NULL};
-    wait_for_sums(v, &first);
+    wait_for_sums(v);
+    If first = if_begin(v->k, v->rank ? k_eqi(v->k, v->rank, 0) : NULL);
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
         Val output = own_of(v, v->n_outputs, done, &exists);
         If one = if_begin(v->k, exists);
         gpu_gemm_epilogue_one(&v->ones[done / threads], join_rows(v, from, zero, n, output));
         if_end(v->k, &one);
     }
-    if (first.after) if_end(v->k, &first);
+    if_end(v->k, &first);
 }
 
 static void finish(Gemv *v) {
@@ -529,7 +514,7 @@ static void run_outputs(Gemv *v) {
     if (has_loop || !v->n_rounds) begin_outputs(v);
     if (has_loop) {
         if (v->rank) gpu_cluster_wait(k);
-        passes = loop_begin(k, pass, k_i32(k, v->n_passes), k_i32(k, v->n_kept));
+        passes = loop_begin(k, pass, k_i32(k, v->n_passes), v->n_kept);
         pass = passes.index;
     }
     Val group = group_of(v, pass);

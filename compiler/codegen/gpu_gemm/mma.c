@@ -90,18 +90,6 @@ typedef struct Mainloop {
     Fragments fragments; /* those of the first step of stage `read` */
 } Mainloop;
 
-/* The accumulators and the mainloop state as the flat list that the loop carries. is_back: copies
- * the list back. */
-static uint32_t flatten(Mma *mma, Mainloop *loop_state, Val *values, bool is_back) {
-    uint32_t each = mma_fragment_registers(&mma->operands[0]);
-    const ValueList lists[] = {{mma->tile.accs, mma->tile.n_accs},
-                               {&loop_state->read, 1},
-                               {&loop_state->fill, 1},
-                               {loop_state->fragments.left, mma->tile.n_m * each},
-                               {loop_state->fragments.right, mma->tile.n_n / 2 * each}};
-    return loop_flatten(lists, sizeof lists / sizeof *lists, values, is_back);
-}
-
 /* Multiplies stage `read`, whose tile begins at k0, while the tile `ahead` tiles further is fetched
  * into `fill`. Fragments are loaded one step before they are multiplied: the last step waits for
  * the next stage and loads its first fragments. */
@@ -146,7 +134,7 @@ static void fill_stage(Mma *mma, Val number) {
  * this would cost more code than it gains. */
 static void fill_ahead(Mma *mma, uint32_t n) {
     if (mma->operands[0].is_copied == mma->operands[1].is_copied) {
-        Loop loop = loop_begin(mma->k, k_i32(mma->k, 0), k_i32(mma->k, n), k_i32(mma->k, 1));
+        Loop loop = loop_over(mma->k, k_i32(mma->k, n), 1);
         fill_stage(mma, loop.index);
         loop_end(mma->k, &loop);
         return;
@@ -166,16 +154,15 @@ static void run_k(Mma *mma) {
     gpu_barrier(k);
     load_fragments(mma, stage_at(mma, loop_state.read), lower_index_const(lower, 0), 0,
                    &loop_state.fragments);
-    Val values[MAX_ACCUMULATORS + 2 + 2 * MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    uint32_t n = flatten(mma, &loop_state, values, false);
-    Loop loop = loop_begin(k, lower_index_const(lower, 0), mma->tile.block.k,
-                           lower_index_const(lower, depth));
-    loop_carry(k, &loop, values, n);
-    flatten(mma, &loop_state, values, true);
+    uint32_t each = mma_fragment_registers(&mma->operands[0]);
+    Loop loop = loop_over(k, mma->tile.block.k, depth);
+    loop_carry(k, &loop, mma->tile.accs, mma->tile.n_accs);
+    loop_carry(k, &loop, &loop_state.read, 1);
+    loop_carry(k, &loop, &loop_state.fill, 1);
+    loop_carry(k, &loop, loop_state.fragments.left, mma->tile.n_m * each);
+    loop_carry(k, &loop, loop_state.fragments.right, mma->tile.n_n / 2 * each);
     run_stage(mma, &loop_state, loop.index, ahead);
-    flatten(mma, &loop_state, values, false);
-    loop_end_carry(k, &loop, values, n);
-    flatten(mma, &loop_state, values, true);
+    loop_end(k, &loop);
     gpu_copies_wait(k, 0);
     gpu_barrier(k);
 }
@@ -190,10 +177,10 @@ static void run_k_if_any(Mma *mma) {
         return;
     }
     Val extent = mma->tile.block.k;
-    Loop once = loop_begin(mma->k, lower_index_const(lower, 0), extent, extent);
+    Loop once = loop_begin_by(mma->k, lower_index_const(lower, 0), extent, extent);
     loop_carry(mma->k, &once, mma->tile.accs, mma->tile.n_accs);
     run_k(mma);
-    loop_end_carry(mma->k, &once, mma->tile.accs, mma->tile.n_accs);
+    loop_end(mma->k, &once);
 }
 
 void emit_gpu_gemm_mma(Lower *lower) {

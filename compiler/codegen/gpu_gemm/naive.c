@@ -38,7 +38,6 @@ static Val sum_over_k(Point *point) {
     const Codegen *k = lower->k;
     const Reduce *reduce = &lower->kernel->reduces.data[0];
     Val sum = k_number(k, reduce->acc, 0);
-    Val zero = lower_index_const(lower, 0), one = lower_index_const(lower, 1);
     DimId n = kernel_n_reduced(lower->kernel);
     int64_t depth;
     if (dim_is_const(lower_dims(lower), n, &depth) && depth <= NAIVE_MAX_WRITTEN) {
@@ -46,10 +45,10 @@ static Val sum_over_k(Point *point) {
             sum = product_at(point, lower_index_const(lower, axis_k), sum);
         return sum;
     }
-    Loop loop = loop_begin(k, zero, lower_dim(lower, n), one);
+    Loop loop = loop_over(k, lower_dim(lower, n), 1);
     loop_carry(k, &loop, &sum, 1);
     sum = product_at(point, loop.index, sum);
-    loop_end_carry(k, &loop, &sum, 1);
+    loop_end(k, &loop);
     return sum;
 }
 

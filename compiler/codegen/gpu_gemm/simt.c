@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum { MAX_OUTPUTS = 128, MAX_SIDE = 16 };
-enum { MAX_VALUES = MAX_OUTPUTS + SIMT_MAX_AHEAD * 2 * MAX_SIDE };
+enum { MAX_LISTS = 1 + SIMT_MAX_AHEAD * 2 };
 /* From this many outputs on, ptxas needs freedom in choosing register banks. Vector stores would
  * take it, because they tie outputs to four consecutive registers. */
 enum { MANY_OUTPUTS = 64 };
@@ -57,6 +57,12 @@ static void multiply_row(const Simt *g, Val (*row)[MAX_SIDE], Val *sums) {
         }
 }
 
+/* A list of values. */
+typedef struct ValueList {
+    Val *values;
+    uint32_t n;
+} ValueList;
+
 /* The loop-carried values: the thread's accumulators, and the fragments of the next rows, with row
  * k at index k mod `ahead`. */
 typedef struct Work {
@@ -87,32 +93,16 @@ static void compute(const Simt *g, Val buffer, Val next, uint32_t from, uint32_t
     }
 }
 
-/* Copies `n` values to the end of the list. is_back: copies them back from it. */
-static void pack_some(Val *own, uint32_t n, Val **list, bool is_back) {
-    if (is_back)
-        memcpy(own, *list, n * sizeof *own);
-    else
-        memcpy(*list, own, n * sizeof *own);
-    *list += n;
-}
-
-static uint32_t pack_or_unpack(const Simt *g, Work *work, Val *values, bool is_back) {
-    uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]);
-    Val *end = values;
-    pack_some(work->sums, rm * rn, &end, is_back);
+/* The accumulators and the rows as lists of values; the thread has as many of each as it needs.
+ * Returns the number of lists. */
+static uint32_t list_work(const Simt *g, Work *work, ValueList *lists) {
+    uint32_t rm = n_outputs(&g->sides[0]), rn = n_outputs(&g->sides[1]), n = 0;
+    lists[n++] = (ValueList){work->sums, rm * rn};
     for (uint32_t i = 0; i < simt_rows_ahead(g->sched); i++) {
-        pack_some(work->rows[i][0], rm, &end, is_back);
-        pack_some(work->rows[i][1], rn, &end, is_back);
+        lists[n++] = (ValueList){work->rows[i][0], rm};
+        lists[n++] = (ValueList){work->rows[i][1], rn};
     }
-    return (uint32_t)(end - values);
-}
-
-static uint32_t pack(const Simt *g, Work *work, Val *values) {
-    return pack_or_unpack(g, work, values, false);
-}
-
-static void unpack(const Simt *g, Val *values, Work *work) {
-    pack_or_unpack(g, work, values, true);
+    return n;
 }
 
 /* `compute` in the threads that have outputs. */
@@ -122,16 +112,19 @@ static void compute_some(const Simt *g, Val buffer, Val next, uint32_t from, uin
         compute(g, buffer, next, from, to, work);
         return;
     }
-    Val before[MAX_VALUES], after[MAX_VALUES];
-    uint32_t n = pack(g, work, before);
+    Work before = *work;
+    ValueList old[MAX_LISTS], lists[MAX_LISTS];
+    list_work(g, &before, old);
+    uint32_t n = list_work(g, work, lists);
     LLVMBasicBlockRef here = k_here(g->k);
     If has_outputs = if_begin(g->k, g->computes);
     compute(g, buffer, next, from, to, work);
     LLVMBasicBlockRef computed = k_here(g->k);
     if_end(g->k, &has_outputs);
-    pack(g, work, after);
-    for (uint32_t i = 0; i < n; i++) after[i] = k_merge(g->k, before[i], here, after[i], computed);
-    unpack(g, after, work);
+    for (uint32_t l = 0; l < n; l++)
+        for (uint32_t i = 0; i < lists[l].n; i++)
+            lists[l].values[i] =
+                k_merge(g->k, old[l].values[i], here, lists[l].values[i], computed);
 }
 
 /* Waits until the tile in `buffer` is complete for all threads; copies of later tiles may be in
@@ -169,29 +162,26 @@ static void accumulate(Simt *g, Val *sums) {
     uint32_t depth = g->sched->gemm.tile_k, ahead = g->sched->gemm.stages - 1;
     uint32_t n_rows = simt_rows_ahead(g->sched);
     Work work;
-    Val values[MAX_VALUES + 2];
-    Val zero = lower_index_const(g->lower, 0), step = lower_index_const(g->lower, depth);
+    ValueList lists[MAX_LISTS];
     begin_tiles(g);
     for (uint32_t i = 0; i < MAX_OUTPUTS; i++) work.sums[i] = k_number(k, g->acc, 0);
     for (uint32_t j = 0; j < n_rows; j++) load_row(g, k_i32(k, 0), j, work.rows[j]);
-    uint32_t n = pack(g, &work, values);
-    values[n] = k_i32(k, 0);
-    values[n + 1] = k_i32(k, (int64_t)ahead * g->buffer_bytes);
-    Loop loop = loop_begin(k, zero, g->block.k, step);
-    loop_carry(k, &loop, values, n + 2);
-    unpack(g, values, &work);
-    Val buffer = values[n], free = values[n + 1], next = next_buffer(g, buffer);
+    Val buffer = k_i32(k, 0), free = k_i32(k, (int64_t)ahead * g->buffer_bytes);
+    uint32_t n = list_work(g, &work, lists);
+    Loop loop = loop_over(k, g->block.k, depth);
+    for (uint32_t l = 0; l < n; l++) loop_carry(k, &loop, lists[l].values, lists[l].n);
+    loop_carry(k, &loop, &buffer, 1);
+    loop_carry(k, &loop, &free, 1);
+    Val next = next_buffer(g, buffer);
     simt_copy_tile(g, k_addi(k, loop.index, (int64_t)ahead * depth), free);
-    simt_fetch_tile(g, k_add(k, loop.index, step), points);
+    simt_fetch_tile(g, k_add(k, loop.index, loop.step), points);
     compute_some(g, buffer, next, 0, depth - n_rows, &work);
     finish_tile(g, next, points);
     compute_some(g, buffer, next, depth - n_rows, depth, &work);
-    pack(g, &work, values);
-    values[n] = next;
-    values[n + 1] = next_buffer(g, free);
-    loop_end_carry(k, &loop, values, n + 2);
-    for (uint32_t i = 0; i < n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]); i++)
-        sums[i] = values[i];
+    buffer = next;
+    free = next_buffer(g, free);
+    loop_end(k, &loop);
+    memcpy(sums, work.sums, lists[0].n * sizeof *sums);
 }
 
 /* The epilogue. */
@@ -243,10 +233,9 @@ typedef struct Finish {
 static void put_if_any(const void *user, uint32_t f) {
     const Finish *finish = user;
     const Simt *g = finish->g;
-    If has_outputs = {NULL};
-    if (g->computes) has_outputs = if_begin(g->k, g->computes);
+    If has_outputs = if_begin(g->k, g->computes);
     put_subtile(g, f, finish->sums, finish->warp_m);
-    if (has_outputs.after) if_end(g->k, &has_outputs);
+    if_end(g->k, &has_outputs);
 }
 
 static void finish(const Simt *g, const Val *sums, Val warp_m) {

@@ -226,13 +226,7 @@ static Val group_at(const Simt *g, const Side *side, uint32_t s, Val buffer) {
 /* Begins a branch for threads that have a group in step `s`; only in the last step some have
  * none. */
 static If begin_group(const Simt *g, const Side *side, uint32_t s) {
-    Val has = has_group(g, side, s);
-    If group = {NULL};
-    return has ? if_begin(g->k, has) : group;
-}
-
-static void end_group(const Simt *g, If *group) {
-    if (group->after) if_end(g->k, group);
+    return if_begin(g->k, has_group(g, side, s));
 }
 
 /* Elements in memory between neighbours along an axis; -1: not a known constant. */
@@ -279,7 +273,7 @@ static void copy_groups(const Simt *g, const Side *side, Val begin, Val buffer) 
             base = s;
         }
         copy_group(g, side, to, from, exists);
-        end_group(g, &group);
+        if_end(g->k, &group);
     }
 }
 
@@ -296,7 +290,7 @@ static void pad_groups(const Simt *g, const Side *side, Val begin, Val buffer) {
         If beyond = if_begin(g->k, k_not(g->k, in_k));
         store_group(g, side, group_at(g, side, s, buffer), pad_of(g, side));
         if_end(g->k, &beyond);
-        end_group(g, &group);
+        if_end(g->k, &group);
     }
 }
 
@@ -324,7 +318,7 @@ static void put(const Simt *g, const Side *side, Point *points, Val buffer) {
         if (needs_pad(g)) value = k_select(k, points[s].active, value, pad_of(g, side));
         If group = begin_group(g, side, s);
         store_group(g, side, group_at(g, side, s, buffer), value);
-        end_group(g, &group);
+        if_end(g->k, &group);
     }
 }
 

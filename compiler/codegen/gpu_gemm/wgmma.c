@@ -76,8 +76,7 @@ static void place_thread(Wgmma *w) {
 }
 
 static Loop each_stage(const Wgmma *w, Val k) {
-    return loop_begin(w->k, lower_index_const(w->lower, 0), k,
-                      lower_index_const(w->lower, wgmma_depth(w->dtype)));
+    return loop_over(w->k, k, wgmma_depth(w->dtype));
 }
 
 /* The producer warp. */
@@ -190,7 +189,7 @@ static void fill_tile(Wgmma *w, Val number, Val *ring) {
     place = wgmma_pipeline_next(w, place);
     ring[0] = place.stage;
     ring[1] = place.parity;
-    loop_end_carry(k, &stages, ring, 2);
+    loop_end(k, &stages);
 }
 
 static void fill_tiles(Wgmma *w, Val *ring) {
@@ -198,7 +197,7 @@ static void fill_tiles(Wgmma *w, Val *ring) {
     Loop tiles = wgmma_each_tile(w);
     loop_carry(k, &tiles, ring, 2);
     wgmma_work_by_code(w, tiles.index, fill_tile, ring, 2, 2);
-    loop_end_carry(k, &tiles, ring, 2);
+    loop_end(k, &tiles);
 }
 
 static void set_registers(const Wgmma *w, bool more) {
@@ -246,22 +245,20 @@ static Val multiply_stages(const Wgmma *w, Val at_k, PipelineState *ring, const 
     const Codegen *k = w->k;
     Val zero = LLVMConstReal(k->f32, 0);
     for (uint32_t i = 0; i < w->width / 2; i++) k_store(k, zero, accs[i]);
-    Val values[3] = {ring->stage, ring->parity, k_i32(k, 0) /* index 2 is the stage before */};
+    Val before = k_i32(k, 0); /* the stage before */
     Loop loop = each_stage(w, at_k);
-    loop_carry(k, &loop, values, 3);
-    PipelineState place = {values[0], values[1]};
-    wgmma_wait(w, wgmma_full(w, place.stage), place.parity);
-    wgmma_multiply(w, place.stage, accs);
+    loop_carry(k, &loop, &ring->stage, 1);
+    loop_carry(k, &loop, &ring->parity, 1);
+    loop_carry(k, &loop, &before, 1);
+    wgmma_wait(w, wgmma_full(w, ring->stage), ring->parity);
+    wgmma_multiply(w, ring->stage, accs);
     k_intrinsic_1(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", k_int(k->i64, 1));
     Val is_later = k_sgti(k, loop.index, 0);
-    wgmma_release(w, values[2], is_later);
-    values[2] = place.stage;
-    place = wgmma_pipeline_next(w, place);
-    values[0] = place.stage;
-    values[1] = place.parity;
-    loop_end_carry(k, &loop, values, 3);
-    *ring = (PipelineState){values[0], values[1]};
-    return values[2];
+    wgmma_release(w, before, is_later);
+    before = ring->stage;
+    *ring = wgmma_pipeline_next(w, *ring);
+    loop_end(k, &loop);
+    return before;
 }
 
 /* `values` are the accumulators and the last stage. */
@@ -292,7 +289,7 @@ static void multiply_tiles(Wgmma *w, Val *ring) {
         wgmma_work_by_code(w, tiles.index, epilogue_of_code, values, w->width / 2 + 1, 0);
     ring[0] = place.stage;
     ring[1] = place.parity;
-    loop_end_carry(k, &tiles, ring, 3);
+    loop_end(k, &tiles);
 }
 
 static void run_multiplying(Wgmma *w) {

@@ -145,11 +145,11 @@ static void put_half(const Wgmma *w, const WgmmaEpilogue *d, Val subtile, Val ha
 }
 
 static Loop each_half(const Wgmma *w) {
-    return loop_begin(w->k, k_i32(w->k, 0), k_i32(w->k, 2), k_i32(w->k, 1));
+    return loop_over(w->k, k_i32(w->k, 2), 1);
 }
 
 static Loop each_subtile(const Wgmma *w, const WgmmaEpilogue *d) {
-    return loop_begin(w->k, k_i32(w->k, 0), k_i32(w->k, d->n_subtiles), k_i32(w->k, 1));
+    return loop_over(w->k, k_i32(w->k, d->n_subtiles), 1);
 }
 
 /* Stores one half of the warp's rows. */
@@ -184,7 +184,7 @@ static void epilogue_subtile(const Wgmma *w, const WgmmaEpilogue *d, Val subtile
     rows = rows_of_half(w, d, halves.index, n_next, epilogues, &results);
     gpu_gemm_epilogue_rows(&rows, early);
     gpu_warp_barrier(w->k);
-    loop_end_carry(k, &halves, early, n_early);
+    loop_end(k, &halves);
 }
 
 /* Stores all rows of the warp, whose results are in shared memory. */
@@ -266,7 +266,7 @@ static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColu
     columns_with(w, d, first, values, columns);
     epilogue_subtile_of(w, d, subtiles.index, columns, accs);
     columns_values(w, d, ahead, values);
-    loop_end_carry(k, &subtiles, values, n);
+    loop_end(k, &subtiles);
 }
 
 void wgmma_epilogue_results(const Wgmma *w, WgmmaEpilogue epilogue, Val warp) {

@@ -73,7 +73,7 @@ static Loop each_narrow_tile(const Wgmma *w) {
     Val first = k_sub(k, cluster, n_busy);
     first = k_select(k, is_busy, n_narrow, first);
     Val step = k_sub(k, n_clusters, n_busy);
-    return loop_begin(k, first, n_narrow, step);
+    return loop_begin_by(k, first, n_narrow, step);
 }
 
 Loop wgmma_each_tile(const Wgmma *w) {
@@ -86,7 +86,7 @@ Loop wgmma_each_tile(const Wgmma *w) {
         all = dim_add(lower_dims(lower), all, n_own_tiles(&w[c]));
     Val end = lower_dim(lower, all);
     Val step = by_cluster(w, n_blocks);
-    return loop_begin(w->k, first, end, step);
+    return loop_begin_by(w->k, first, end, step);
 }
 
 Val wgmma_kernel_of_tile(const Wgmma *w, Val *number) {

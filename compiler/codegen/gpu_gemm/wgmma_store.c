@@ -79,7 +79,7 @@ static void store_results(Wgmma *w, Val number, Val *parity) {
     uint32_t n_warps = w->sched->gemm.warps_m;
     Val first = k_subi(k, w->warp, (int64_t)n_warps + 1);
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(w, number);
-    Loop warps = loop_begin(k, first, k_i32(k, n_warps), k_i32(k, w->sched->gemm.store_warps));
+    Loop warps = loop_begin(k, first, k_i32(k, n_warps), w->sched->gemm.store_warps);
     Val full = wgmma_results_full(w, warps.index), empty = wgmma_results_empty(w, warps.index);
     wgmma_wait(w, full, *parity);
     wgmma_epilogue_results(w, epilogue, warps.index);
@@ -96,5 +96,5 @@ void wgmma_store_tiles(Wgmma *w, Val *parity) {
     wgmma_work_by_code(w, tiles.index, store_results, parity, 1, 0);
     if_end(k, &others);
     *parity = next_parity(w, *parity, more);
-    loop_end_carry(k, &tiles, parity, 1);
+    loop_end(k, &tiles);
 }

@@ -126,7 +126,7 @@ Val k_load_hinted(const Codegen *k, LLVMTypeRef type, uint32_t n_bytes, Val poin
 
 /* Control flow. */
 
-Loop loop_begin(const Codegen *k, Val from, Val to, Val step) {
+Loop loop_begin_by(const Codegen *k, Val from, Val to, Val step) {
     Loop loop = {.to = to, .step = step};
     loop.before = k_here(k);
     loop.body = k_block(k, "loop");
@@ -143,6 +143,19 @@ Loop loop_begin(const Codegen *k, Val from, Val to, Val step) {
     return loop;
 }
 
+Loop loop_begin(const Codegen *k, Val from, Val to, int64_t step) {
+    return loop_begin_by(k, from, to, k_int(LLVMTypeOf(from), step));
+}
+
+void loop_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        Carried carried = {&values[i], k_phi(k, LLVMTypeOf(values[i])), values[i]};
+        k_incoming(carried.phi, carried.initial, loop->before);
+        values[i] = carried.phi;
+        vec_push(k->arena, &loop->carried, carried);
+    }
+}
+
 void loop_end(const Codegen *k, Loop *loop) {
     Val next = k_add(k, loop->index, loop->step);
     Val again = k_slt(k, next, loop->to);
@@ -150,43 +163,18 @@ void loop_end(const Codegen *k, Loop *loop) {
     k_incoming(loop->index, next, latch);
     k_cond_br(k, again, loop->body, loop->exit);
     k_goto(k, loop->exit);
-}
-
-void loop_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n) {
-    loop->carried = arena_array(k->arena, Val, n);
-    loop->initial = arena_copy(k->arena, values, n * sizeof *values);
-    for (uint32_t i = 0; i < n; i++) {
-        loop->carried[i] = k_phi(k, LLVMTypeOf(values[i]));
-        k_incoming(loop->carried[i], loop->initial[i], loop->before);
-        values[i] = loop->carried[i];
+    for (uint32_t i = 0; i < loop->carried.n; i++) {
+        Carried *carried = &loop->carried.data[i];
+        k_incoming(carried->phi, *carried->value, latch);
+        Val last = k_phi(k, LLVMTypeOf(carried->phi));
+        if (!loop->is_entered) k_incoming(last, carried->initial, loop->before);
+        k_incoming(last, *carried->value, latch);
+        *carried->value = last;
     }
-}
-
-void loop_end_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n) {
-    LLVMBasicBlockRef latch = k_here(k);
-    for (uint32_t i = 0; i < n; i++) k_incoming(loop->carried[i], values[i], latch);
-    loop_end(k, loop);
-    for (uint32_t i = 0; i < n; i++) {
-        Val last = k_phi(k, LLVMTypeOf(values[i]));
-        if (!loop->is_entered) k_incoming(last, loop->initial[i], loop->before);
-        k_incoming(last, values[i], latch);
-        values[i] = last;
-    }
-}
-
-uint32_t loop_flatten(const ValueList *lists, uint32_t n_lists, Val *flat, bool is_back) {
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < n_lists; k++)
-        for (uint32_t i = 0; i < lists[k].n; i++, n++) {
-            if (is_back)
-                lists[k].values[i] = flat[n];
-            else
-                flat[n] = lists[k].values[i];
-        }
-    return n;
 }
 
 If if_begin(const Codegen *k, Val condition) {
+    if (!condition) return (If){NULL};
     LLVMBasicBlockRef then = k_block(k, "then");
     If branch = {.after = k_block(k, "after")};
     k_cond_br(k, condition, then, branch.after);
@@ -195,5 +183,5 @@ If if_begin(const Codegen *k, Val condition) {
 }
 
 void if_end(const Codegen *k, If *branch) {
-    k_branch(k, branch->after);
+    if (branch->after) k_branch(k, branch->after);
 }

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "ir/dtype.h"
 #include "machine/target.h"
 
@@ -332,29 +333,28 @@ static inline Val k_merge(const Codegen *k, Val a, LLVMBasicBlockRef from_a, Val
  * step.
  *   Loop loop = loop_begin(k, from, to, step);  ... body uses loop.index ...
  *   loop_end(k, &loop);
- * A value that lives across iterations goes through memory, or the loop carries it. loop_carry is
- * the first call in the body: it replaces each values[i] by this iteration's phi. loop_end_carry
- * takes the next iteration's values and replaces them by the final ones. */
+ * A value that lives across iterations goes through memory, or the loop carries it. Calls of
+ * loop_carry come first in the body: they replace each values[i] by this iteration's phi. loop_end
+ * takes the next iteration's values from the same places and replaces them by the final ones. */
+typedef struct Carried {
+    Val *value, phi, initial;
+} Carried;
 typedef struct Loop {
     Val index, step, to;
     LLVMBasicBlockRef before, body, exit;
-    Val *carried, *initial; /* the phis, and their values before the loop */
-    bool is_entered;        /* the bounds are constants and the loop runs at least once */
+    Vec(Carried) carried;
+    bool is_entered; /* the bounds are constants and the loop runs at least once */
 } Loop;
-Loop loop_begin(const Codegen *k, Val from, Val to, Val step);
-void loop_end(const Codegen *k, Loop *loop);
+Loop loop_begin(const Codegen *k, Val from, Val to, int64_t step);
+Loop loop_begin_by(const Codegen *k, Val from, Val to, Val step);
+/* A loop from 0 to `to`. */
+static inline Loop loop_over(const Codegen *k, Val to, int64_t step) {
+    return loop_begin(k, k_int(LLVMTypeOf(to), 0), to, step);
+}
 void loop_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n);
-void loop_end_carry(const Codegen *k, Loop *loop, Val *values, uint32_t n);
+void loop_end(const Codegen *k, Loop *loop);
 
-/* Copies several lists of values into the flat list that a loop carries. is_back: copies the flat
- * list back into them. Returns the number of values. */
-typedef struct ValueList {
-    Val *values;
-    uint32_t n;
-} ValueList;
-uint32_t loop_flatten(const ValueList *lists, uint32_t n_lists, Val *flat, bool is_back);
-
-/* `if (condition) { ... }` */
+/* `if (condition) { ... }`. A condition of NULL always holds: no branch is emitted. */
 typedef struct If {
     LLVMBasicBlockRef after;
 } If;

@@ -87,10 +87,7 @@ Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t l
     Acc partials[64];
     if (lanes == 1) return acc;
     for (uint32_t i = 0; i < lanes; i++) partials[i] = lane_of(lower, acc, i);
-    for (uint32_t n = lanes; n > 1; n /= 2)
-        for (uint32_t i = 0; i < n / 2; i++)
-            partials[i] = acc_combine(lower, reduce, partials[2 * i], partials[2 * i + 1]);
-    return partials[0];
+    return acc_join_pairs(lower, reduce, partials, lanes);
 }
 
 /* The reduction of the values without indices. */
@@ -147,37 +144,16 @@ void acc_finish(Point *point, uint32_t slot, Acc acc) {
     point->results[slot] = convert_value(k, value, reduce->acc, reduce->result);
 }
 
-/* The accumulators and the value `beside` as the flat list that a loop carries. */
-static Val *flatten(const Codegen *k, const Acc *accs, uint32_t n, const Val *beside,
-                    uint32_t *count) {
-    Val *values = arena_array(k->arena, Val, 2 * (size_t)n + 1);
-    *count = 0;
+void acc_loop_carry(const Codegen *k, Loop *loop, Acc *accs, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        values[(*count)++] = accs[i].value;
-        if (accs[i].index) values[(*count)++] = accs[i].index;
+        loop_carry(k, loop, &accs[i].value, 1);
+        if (accs[i].index) loop_carry(k, loop, &accs[i].index, 1);
     }
-    if (beside) values[(*count)++] = *beside;
-    return values;
 }
 
-static void unflatten(const Val *values, Acc *accs, uint32_t n, Val *beside) {
-    for (uint32_t i = 0; i < n; i++) {
-        accs[i].value = *values++;
-        if (accs[i].index) accs[i].index = *values++;
-    }
-    if (beside) *beside = *values;
-}
-
-void acc_loop_carry(const Codegen *k, Loop *loop, Acc *accs, uint32_t n, Val *beside) {
-    uint32_t count;
-    Val *values = flatten(k, accs, n, beside, &count);
-    loop_carry(k, loop, values, count);
-    unflatten(values, accs, n, beside);
-}
-
-void acc_loop_end(const Codegen *k, Loop *loop, Acc *accs, uint32_t n, Val *beside) {
-    uint32_t count;
-    Val *values = flatten(k, accs, n, beside, &count);
-    loop_end_carry(k, loop, values, count);
-    unflatten(values, accs, n, beside);
+Acc acc_join_pairs(const Lower *lower, const Reduce *reduce, Acc *accs, uint32_t n) {
+    for (; n > 1; n /= 2)
+        for (uint32_t i = 0; i < n / 2; i++)
+            accs[i] = acc_combine(lower, reduce, accs[2 * i], accs[2 * i + 1]);
+    return accs[0];
 }

@@ -21,6 +21,8 @@ Acc acc_take(const Lower *lower, const Reduce *reduce, Acc acc, Acc element);
 Acc acc_element(Point *point, const Reduce *reduce);
 /* `condition ? a : b`, for value and index */
 Acc acc_select(const Lower *lower, Val condition, Acc a, Acc b);
+/* Joins `n` accumulators (a power of two) to one by a tree over pairs of neighbours, in place. */
+Acc acc_join_pairs(const Lower *lower, const Reduce *reduce, Acc *accs, uint32_t n);
 /* Joins the lanes to one, by a tree over the bits of the lane number, lowest bit first. */
 Acc acc_join_lanes(const Lower *lower, const Reduce *reduce, Acc acc, uint32_t lanes);
 /* Joins accumulators of an arg-reduction in two rounds. Each round takes one or two instructions,
@@ -33,9 +35,7 @@ Acc acc_join_arg(const Lower *lower, const Reduce *reduce, Acc acc, AccJoin *joi
 /* Sets the results and extremes of `slot` at the point from the final accumulator. */
 void acc_finish(Point *point, uint32_t slot, Acc acc);
 
-/* loop_carry and loop_end_carry for accumulators, and for one more value if `beside` is not
- * NULL. */
-void acc_loop_carry(const Codegen *k, Loop *loop, Acc *accs, uint32_t n, Val *beside);
-void acc_loop_end(const Codegen *k, Loop *loop, Acc *accs, uint32_t n, Val *beside);
+/* loop_carry for accumulators. */
+void acc_loop_carry(const Codegen *k, Loop *loop, Acc *accs, uint32_t n);
 
 #endif

@@ -402,10 +402,9 @@ static void store_each_lane(Point *point, const Store *store, uint32_t arg, Val 
         Val at = k_i32(k, i);
         Val element = k_extract_at(k, value, at);
         Val address = k_extract_at(k, addresses, at);
-        If exists = {NULL};
-        if (point->mask) exists = if_begin(k, k_extract_at(k, point->mask, at));
+        If exists = if_begin(k, point->mask ? k_extract_at(k, point->mask, at) : NULL);
         store_one(lower, arg, element, address, bytes);
-        if (point->mask) if_end(k, &exists);
+        if_end(k, &exists);
     }
 }
 
