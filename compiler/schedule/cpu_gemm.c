@@ -154,45 +154,30 @@ static void set_grid(const Gemm *gemm, Variant *variant) {
     variant->grid = dim_mul(dims, gemm_n_batches(gemm->kernel), blocks);
 }
 
-/* Adds variants for few rows, one per bound on the number of rows. Columns are streamed, or come
+/* Adds candidates for few rows, one per bound on the number of rows. Columns are streamed, or come
  * from prepared panels. If a row kernel follows, prepared panels serve several rows too, in small
  * units. */
-static uint32_t add_few_rows(const Gemm *gemm, Variant *variants) {
+static void add_few_rows(const Gemm *gemm, Candidates *list) {
     static const int64_t bounds[] = {SCHED_CPU_FEW_ROWS, 4 * SCHED_CPU_FEW_ROWS,
                                      SCHED_CPU_SEVERAL_ROWS};
-    int64_t least = dim_lo(gemm->dims, gemm->rows), most = dim_hi(gemm->dims, gemm->rows);
+    int64_t most = dim_hi(gemm->dims, gemm->rows);
     bool has_panels = gemm->kernel->panel_columns > 0;
-    uint32_t n = 0, n_bounds = gemm->launch.has_rows && has_panels ? 3 : 2;
+    uint32_t n_bounds = gemm->launch.has_rows && has_panels ? 3 : 2;
+    if (!has_panels && !can_stream(gemm)) return;
     for (uint32_t i = 0; i < n_bounds; i++) {
-        if (least > bounds[i] || !(has_panels || can_stream(gemm))) continue;
-        Variant *variant = &variants[n++];
-        if (has_panels)
-            choose_packed(gemm, &variant->sched, min_i64(most, bounds[i]));
-        else
-            choose_streamed(gemm, &variant->sched, min_i64(most, bounds[i]));
+        Variant *variant = candidate_at_most(list, gemm->rows, bounds[i]);
+        if (!variant) continue;
+        (has_panels ? choose_packed : choose_streamed)(gemm, &variant->sched,
+                                                       min_i64(most, bounds[i]));
         set_grid(gemm, variant);
-        if (most <= bounds[i]) break;
-        predicate_set_range(&variant->predicate, gemm->rows, INT64_MIN, bounds[i]);
     }
-    return n;
 }
 
-/* Adds a variant for few outputs, if there may be so few; sets `has_few`. It has low units, for
- * several threads. Returns whether there are never more outputs. */
-static bool add_few_outputs(Gemm *gemm, Variant *variant) {
-    DimTab *dims = gemm->dims;
-    DimId n = kernel_n_rows(gemm->kernel);
-    if (n == DIM_NONE || dim_lo(dims, n) > SCHED_CPU_FEW_OUTPUTS ||
-        dim_hi(dims, n) < SCHED_CPU_LEAST_OUTPUTS ||
-        dim_hi(dims, gemm->rows) <= SCHED_CPU_FEW_BLOCK_ROWS)
-        return false;
-    gemm->has_few = true;
-    choose_packed(gemm, &variant->sched, dim_hi(dims, gemm->rows));
+/* Adds a packed candidate, if there is one. */
+static void add_packed(const Gemm *gemm, Variant *variant) {
+    if (!variant) return;
+    choose_packed(gemm, &variant->sched, dim_hi(gemm->dims, gemm->rows));
     set_grid(gemm, variant);
-    if (dim_hi(dims, n) <= SCHED_CPU_FEW_OUTPUTS && dim_lo(dims, n) >= SCHED_CPU_LEAST_OUTPUTS)
-        return true;
-    predicate_set_range(&variant->predicate, n, SCHED_CPU_LEAST_OUTPUTS, SCHED_CPU_FEW_OUTPUTS);
-    return false;
 }
 
 static Gemm gemm_of(const Kernel *kernel, const Target *target) {
@@ -272,27 +257,20 @@ bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b) {
            dim_hi(dims, kernel_axis_extent(a, gemm_axis_n(a))) > 0;
 }
 
-static uint32_t fill(const Scheduler *s, Variant *variants) {
+/* For few outputs, units are low, for several threads. */
+static void list_variants(const Scheduler *s, Candidates *list) {
     Gemm gemm = gemm_of(s->kernel, s->target);
     gemm.launch = s->launch;
-    for (uint32_t i = 0; i < MAX_VARIANTS; i++) {
-        variants[i].sched.template = TEMPLATE_CPU_GEMM;
-        variants[i].sched.lanes = gemm.lanes;
+    list->base.sched.template = TEMPLATE_CPU_GEMM;
+    list->base.sched.lanes = gemm.lanes;
+    add_few_rows(&gemm, list);
+    if (dim_hi(s->dims, gemm.rows) > SCHED_CPU_FEW_BLOCK_ROWS) {
+        Gemm few = gemm;
+        few.has_few = true;
+        add_packed(&few, candidate_within(list, kernel_n_rows(s->kernel), SCHED_CPU_LEAST_OUTPUTS,
+                                          SCHED_CPU_FEW_OUTPUTS));
     }
-    uint32_t n_variants = add_few_rows(&gemm, variants);
-    if (n_variants && !predicate_dim(&variants[n_variants - 1].predicate, TERM_RANGE))
-        return n_variants;
-    bool is_done = add_few_outputs(&gemm, &variants[n_variants]);
-    n_variants += gemm.has_few;
-    if (is_done) return n_variants;
-    gemm.has_few = false;
-    choose_packed(&gemm, &variants[n_variants].sched, dim_hi(gemm.dims, gemm.rows));
-    set_grid(&gemm, &variants[n_variants]);
-    return n_variants + 1;
+    add_packed(&gemm, candidate_always(list));
 }
 
-static void propose(Scheduler *s, Access access) {
-    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
-}
-
-const TemplateSchedule schedule_cpu_gemm = {.propose = propose};
+const TemplateSchedule schedule_cpu_gemm = {.list = list_variants};

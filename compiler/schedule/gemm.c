@@ -44,6 +44,30 @@ bool gemm_is_wide(const Plan *plan, const Kernel *kernel) {
     return false;
 }
 
+static bool is_run(IndexTab *tab, IndexId index, uint32_t axis, uint32_t lanes, bool is_whole) {
+    return index_lane_motion(tab, index, axis, lanes) == LANES_CONTIGUOUS &&
+           (!is_whole || index_is_multiple(tab, index, axis, lanes));
+}
+
+uint64_t gemm_run_args(const Kernel *kernel, uint32_t axis, uint32_t lanes, bool are_whole) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    uint64_t args = 0;
+    for (uint32_t a = 0; a < kernel->args.n; a++) {
+        uint32_t buffer = kernel->args.data[a];
+        bool has_run = false;
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && !has_run; id++) {
+            const Scalar *s = scalar_get(kernel->scalars, id);
+            has_run = s->kind == SCALAR_LOAD && s->buffer == buffer &&
+                      is_run(tab, s->index, axis, lanes, are_whole);
+        }
+        for (uint32_t i = 0; i < kernel->row_stores.n && !has_run; i++)
+            has_run = kernel->row_stores.data[i].buffer == buffer &&
+                      is_run(tab, kernel->row_stores.data[i].address, axis, lanes, are_whole);
+        if (has_run) args |= (uint64_t)1 << a;
+    }
+    return args;
+}
+
 bool gemm_shares_right(const Graph *graph, const Shape *right) {
     bool is_shared = true;
     for (uint32_t d = 0; d + 2 < right->rank; d++)

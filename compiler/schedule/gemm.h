@@ -50,19 +50,12 @@ int64_t sched_simt_widest_rows(void);
 bool gemm_shares_right(const Graph *graph, const Shape *right);
 /* GPU: whether an address, or an axis padded to tiles, may need 64 bits. */
 bool gemm_is_wide(const Plan *plan, const Kernel *kernel);
+/* The arguments (bit set) that the GEMM accesses contiguously along the axis, in runs of `lanes`
+ * elements. are_whole: each run also begins at a multiple of `lanes` elements. */
+uint64_t gemm_run_args(const Kernel *kernel, uint32_t axis, uint32_t lanes, bool are_whole);
 /* Whether the operands are copied to shared memory in 16-byte accesses where their layout allows
  * it. */
 bool sched_gpu_gemm_copies(const Plan *plan, const Kernel *kernel);
-/* Fills `variants` (MAX_VARIANTS entries, initialised to always apply) in order of preference; the
- * last must always apply. Returns their number, at least 1. Schedules for tensor cores (mma):
- * operands of f16, bf16, f64, or f32 with precision tf32. `is_spare`: the last variant, which
- * always applies, serves only odd pointers and small GEMMs. */
-uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
-                   bool is_spare, Variant *variants);
-/* Limits a small mma variant to the cases where it beats every wgmma tile; false: there are none.
- */
-bool sched_mma_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Target *target,
-                        Variant *few);
 /* The most columns of a tile with operands of this dtype. */
 int64_t sched_mma_widest_rows(Dtype dtype);
 /* Whether the target multiplies the kernel's operands by wgmma, if the copy engine can fetch them.

@@ -227,30 +227,24 @@ bool sched_gemv_may(const Plan *plan, const Kernel *kernel) {
     return !sched_naive_may(plan, kernel) && gemm_shape(plan, kernel) != GEMM_SHAPE_MATRIX;
 }
 
-static uint32_t fill(const Scheduler *s, Variant *variants) {
+static void list_variants(const Scheduler *s, Candidates *list) {
     const Kernel *kernel = s->kernel;
     bool is_column = gemm_shape(s->plan, kernel) == GEMM_SHAPE_COLUMN;
     GemvGpu g = gemv_of(kernel, s->target, is_column);
-    uint32_t k_bytes = run_bytes(&g, gemm_axis_k(kernel)), bytes = run_bytes(&g, g.axis), n = 0;
-    Variant wide = variants[0];
+    uint32_t k_bytes = run_bytes(&g, gemm_axis_k(kernel)), bytes = run_bytes(&g, g.axis);
+    Variant wide = list->base;
     wide.sched.lanes =
         choose_lanes(&g, k_bytes ? gemm_axis_k(kernel) : g.axis, k_bytes ? k_bytes : bytes, &wide);
     if (wide.sched.lanes > 1) {
         predicate_align(&wide.predicate, ACCESS_BYTES, ((uint64_t)1 << kernel->args.n) - 1);
-        add(&g, &wide, k_bytes, bytes);
-        variants[n++] = wide;
+        add(&g, candidate_add(list, wide), k_bytes, bytes);
     }
-    add(&g, &variants[n], k_bytes, bytes);
-    return n + 1;
+    add(&g, candidate_always(list), k_bytes, bytes);
 }
 
 static bool may(const Scheduler *s) {
     return sched_gemv_may(s->plan, s->kernel);
 }
 
-static void propose(Scheduler *s, Access access) {
-    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
-}
-
 const TemplateSchedule schedule_gpu_gemv = {
-    .may = may, .propose = propose, .in_one_block = in_one_block};
+    .may = may, .list = list_variants, .in_one_block = in_one_block};

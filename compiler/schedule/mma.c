@@ -52,6 +52,7 @@ static const Tile low_rows_tiles[N_LOW_TILES] = {
 typedef struct TileChooser {
     const Kernel *kernel;
     GemmLaunch launch;
+    Candidates *list;
     IndexTab *tab;
     DimTab *dims;
     ScalarId left, right;
@@ -130,29 +131,16 @@ static uint64_t aligned_args(const TileChooser *c, const OperandChoice *choice) 
     const Kernel *kernel = c->kernel;
     const uint32_t axes[3] = {gemm_axis_m(kernel), gemm_axis_n(kernel), gemm_axis_k(kernel)};
     uint64_t args = 0;
-    uint32_t lanes = store_lanes(c);
     index_assume_multiple(c->tab, choice->condition, choice->condition ? c->chunk_elems : 1);
-    for (uint32_t a = 0; a < kernel->args.n; a++)
-        for (int i = 0; i < 3; i++) {
-            bool has_run = false;
-            for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-                const Scalar *s = scalar_get(kernel->scalars, id);
-                has_run = has_run || (s->kind == SCALAR_LOAD && s->buffer == kernel->args.data[a] &&
-                                      are_lanes_whole(c, s->index, axes[i], lanes));
-            }
-            for (uint32_t k = 0; k < kernel->row_stores.n; k++) {
-                const Store *store = &kernel->row_stores.data[k];
-                has_run = has_run || (store->buffer == kernel->args.data[a] &&
-                                      are_lanes_whole(c, store->address, axes[i], lanes));
-            }
-            if (has_run) args |= (uint64_t)1 << a;
-        }
+    for (int i = 0; i < 3; i++) args |= gemm_run_args(kernel, axes[i], store_lanes(c), true);
     index_assume_multiple(c->tab, DIM_NONE, 1);
     return args;
 }
 
-/* Sets the tile: as deep as allowed, at most all of k, with stages of equal total size. */
+/* Gives a candidate its tile, if there is a candidate: as deep as allowed, at most all of k, with
+ * stages of equal total size. */
 static void set_tile(const TileChooser *c, Variant *variant, const Tile *tile) {
+    if (!variant) return;
     Sched *sched = &variant->sched;
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     uint32_t least = SCHED_MMA_DEPTH_BYTES / c->elem_bytes, stages = tile->stages;
@@ -193,17 +181,10 @@ static int64_t n_tiles_along(const TileChooser *c, bool along_n, uint32_t tile) 
     return all;
 }
 
-/* Adds a size under the condition that there are at most `most` tiles of size `counted`. True: the
- * condition is certain, so no larger size is needed. */
-static bool add_limited(const TileChooser *c, Variant base, const Tile *tile, const Tile *counted,
-                        int64_t most, Variant *variants, uint32_t *n_variants) {
+/* Adds a size for at most `most` tiles of size `counted`. */
+static void add_limited(const TileChooser *c, const Tile *tile, const Tile *counted, int64_t most) {
     DimId grid = gemm_launch_grid(&c->launch, c->kernel, counted->m, counted->n);
-    if (dim_lo(c->dims, grid) > most) return false;
-    bool is_certain = dim_hi(c->dims, grid) <= most;
-    set_tile(c, &base, tile);
-    if (!is_certain) predicate_set_range(&base.predicate, grid, INT64_MIN, most);
-    variants[(*n_variants)++] = base;
-    return is_certain;
+    set_tile(c, candidate_at_most(c->list, grid, most), tile);
 }
 
 /* `most`, or the tiles of one row or column of tiles if that is more: such tiles are mostly empty,
@@ -222,58 +203,37 @@ static bool fits_tile(const TileChooser *c, const Tile *tile, bool both) {
 }
 
 /* Low tiles if higher ones would leave processors idle. */
-static uint32_t add_row_choice(const TileChooser *c, const OperandChoice *choice, bool is_best,
-                               Variant base, Variant *variants) {
-    uint32_t n = 0;
-    bool may_be_low = is_best && choice->copies_both && c->few;
-    if (may_be_low && add_limited(c, base, c->few, c->few, c->n_processors, variants, &n)) return n;
-    set_tile(c, &base, c->rows ? c->rows : choice->copies_both ? c->small : &computed_tile);
-    variants[n] = base;
-    return n + 1;
-}
-
-/* Adds the tiles for few rows under the condition that rows are few. True: the condition is
- * certain. */
-static bool add_low(const TileChooser *c, Variant base, Variant *variants, uint32_t *n_variants) {
-    DimId m = kernel_axis_extent(c->kernel, gemm_axis_m(c->kernel));
-    bool is_certain = false;
-    for (uint32_t i = 0; i < N_WIDE_FEW && !is_certain; i++) {
-        if (dim_lo(c->dims, m) > wide_few_tiles[i].m) continue;
-        is_certain = dim_hi(c->dims, m) <= wide_few_tiles[i].m;
-        set_tile(c, &base, &wide_few_tiles[i]);
-        predicate_drop(&base.predicate, TERM_RANGE);
-        if (!is_certain) predicate_set_range(&base.predicate, m, INT64_MIN, wide_few_tiles[i].m);
-        variants[(*n_variants)++] = base;
-    }
-    return is_certain;
+static void add_row_choice(const TileChooser *c, bool copies_both, bool is_best) {
+    if (is_best && copies_both && c->few) add_limited(c, c->few, c->few, c->n_processors);
+    const Tile *plain = copies_both ? c->small : &computed_tile;
+    set_tile(c, candidate_always(c->list), c->rows ? c->rows : plain);
 }
 
 /* Small tiles if larger ones are few or mostly empty: by known extents, else by a condition. */
-static uint32_t add_choice(const TileChooser *c, const OperandChoice *choice, bool is_best,
-                           Variant *variants) {
-    Variant base = variants[0];
+static void add_tile_choice(const TileChooser *c, bool copies_both, bool is_best) {
+    DimId m = kernel_axis_extent(c->kernel, gemm_axis_m(c->kernel));
+    for (uint32_t i = 0; i < N_WIDE_FEW && c->has_low && copies_both; i++)
+        set_tile(c, candidate_at_most(c->list, m, wide_few_tiles[i].m), &wide_few_tiles[i]);
+    if (c->list->is_complete) return;
+    const Tile *only = !copies_both                           ? &computed_tile
+                       : c->few && fits_tile(c, c->few, true) ? c->few
+                                                              : NULL;
+    if (!only && is_best && c->few) add_limited(c, c->few, c->few, 2 * c->n_processors);
+    if (c->list->is_complete) return;
+    if (!only && fits_tile(c, c->small, false)) only = c->small;
+    if (!only)
+        add_limited(c, c->small, &half_tile, or_one_line(c, &half_tile, SCHED_MMA_SMALL_GRID));
+    set_tile(c, candidate_always(c->list), only ? only : c->large);
+}
+
+static void add_choice(const TileChooser *c, Variant base, const OperandChoice *choice,
+                       bool is_best) {
     base.sched.lanes = choice->lanes;
     predicate_align(&base.predicate, ACCESS_BYTES, aligned_args(c, choice));
     if (choice->condition)
         predicate_require_multiple(&base.predicate, choice->condition, c->chunk_elems);
-    uint32_t n_variants = 0;
-    if (c->launch.has_rows) return add_row_choice(c, choice, is_best, base, variants);
-    if (c->has_low && choice->copies_both && add_low(c, base, variants, &n_variants))
-        return n_variants;
-    const Tile *only = !choice->copies_both                   ? &computed_tile
-                       : c->few && fits_tile(c, c->few, true) ? c->few
-                                                              : NULL;
-    if (!only && is_best && c->few &&
-        add_limited(c, base, c->few, c->few, 2 * c->n_processors, variants, &n_variants))
-        return n_variants;
-    if (!only && fits_tile(c, c->small, false)) only = c->small;
-    if (!only &&
-        add_limited(c, base, c->small, &half_tile, or_one_line(c, &half_tile, SCHED_MMA_SMALL_GRID),
-                    variants, &n_variants))
-        return n_variants;
-    set_tile(c, &base, only ? only : c->large);
-    variants[n_variants] = base;
-    return n_variants + 1;
+    candidates_for(c->list, base);
+    (c->launch.has_rows ? add_row_choice : add_tile_choice)(c, choice->copies_both, is_best);
 }
 
 /* The tile of the variant that always applies. Whole rows stay in one tile if possible, so that a
@@ -357,32 +317,24 @@ static bool copies_operands(const Kernel *kernel, const Variant *variant) {
     return choose(&c, predicate_dim(&variant->predicate, TERM_MULTIPLE)).copies_both;
 }
 
-uint32_t sched_mma(const Plan *plan, const Kernel *kernel, GemmLaunch launch, const Target *target,
-                   bool is_spare, Variant *variants) {
-    TileChooser c = chooser_of(kernel, launch);
+void sched_mma(const Scheduler *s, bool is_spare, Candidates *list) {
+    TileChooser c = chooser_of(s->kernel, s->launch);
     bool is_wide = c.elem_bytes == 8;
-    c.n_processors = target->n_processors;
-    c.few = few_of(&c, target);
+    c.list = list;
+    c.n_processors = s->target->n_processors;
+    c.few = few_of(&c, s->target);
     c.has_low = has_low(&c);
     c.small = is_wide ? &wide_small_tile : &small_tile;
     c.large = is_wide ? &wide_large_tile : &large_tile;
     c.rows = rows_of(&c);
-    Variant anywhere = variants[0];
+    Variant anywhere = list->base;
     OperandChoice plain = choose(&c, DIM_NONE), best = best_choice(&c);
-    uint32_t n = 0;
-    for (int i = 0; i < 2; i++) {
-        const OperandChoice *choice = i == 0 ? &best : &plain;
-        bool is_new = i == 0 || best.condition;
-        if (!choice->score || !is_new) continue;
-        variants[n] = anywhere;
-        n += add_choice(&c, choice, i == 0, variants + n);
-    }
-    variants[n] = anywhere;
-    variants[n].sched.lanes = 1; /* a rare case: the least code */
-    predicate_align(&variants[n].predicate, ACCESS_BYTES,
-                    aligned_args(&c, &plain) & kernel_own_args(plan, kernel));
-    set_tile(&c, &variants[n], spare_of(&c, is_spare || plain.copies_both));
-    return n + 1;
+    if (best.score) add_choice(&c, anywhere, &best, true);
+    if (plain.score && best.condition) add_choice(&c, anywhere, &plain, false);
+    anywhere.sched.lanes = 1; /* a rare case: the least code */
+    predicate_align(&anywhere.predicate, ACCESS_BYTES,
+                    aligned_args(&c, &plain) & kernel_own_args(s->plan, s->kernel));
+    set_tile(&c, candidate_add(list, anywhere), spare_of(&c, is_spare || plain.copies_both));
 }
 
 /* The tiles of one row of tiles, over batches and parallel GEMMs. */
@@ -399,15 +351,15 @@ static DimId n_tiles_of_rows(const GemmLaunch *launch, const Kernel *kernel, uin
     return all;
 }
 
-bool sched_mma_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Target *target,
-                        Variant *few) {
+bool sched_mma_few_rows(const Scheduler *s, Variant *few) {
+    const Kernel *kernel = s->kernel;
     IndexTab *tab = scalartab_indices(kernel->scalars);
     DimTab *dims = indextab_dims(tab);
     DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
     DimId n = index_axis_extent(tab, gemm_axis_n(kernel));
     DimId n_tiles = dim_ceil_div(dims, n, few->sched.gemm.tile_n);
     bool is_one = dim_hi(dims, n_tiles) <= 1 && dim_hi(dims, m) <= SCHED_GEMM_FEW_ROWS;
-    n_tiles = n_tiles_of_rows(launch, kernel, few->sched.gemm.tile_n);
+    n_tiles = n_tiles_of_rows(&s->launch, kernel, few->sched.gemm.tile_n);
     bool is_deep = dim_lo(dims, kernel_n_reduced(kernel)) >= SCHED_GEMM_DEEP;
     if (is_deep && dim_hi(dims, m) <= SCHED_GEMM_FEW_ROWS &&
         few->sched.gemm.tile_m == SCHED_GEMM_FEW_ROWS)
@@ -415,7 +367,7 @@ bool sched_mma_few_rows(const Kernel *kernel, const GemmLaunch *launch, const Ta
     if (few->sched.gemm.tile_m > SCHED_GEMM_FEW_ROWS || dim_lo(dims, m) > SCHED_GEMM_FEW_ROWS)
         return false;
     if (!copies_operands(kernel, few)) return false;
-    if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * target->n_processors)) return false;
+    if (!is_one && (!n_tiles || dim_hi(dims, n_tiles) > 2 * s->target->n_processors)) return false;
     predicate_drop(&few->predicate, TERM_RANGE);
     if (dim_hi(dims, m) > SCHED_GEMM_FEW_ROWS)
         predicate_set_range(&few->predicate, m, INT64_MIN, SCHED_GEMM_FEW_ROWS);
@@ -428,12 +380,8 @@ static bool may(const Scheduler *s) {
            !sched_wgmma_may(s->plan, s->kernel, s->target);
 }
 
-static uint32_t fill(const Scheduler *s, Variant *variants) {
-    return sched_mma(s->plan, s->kernel, s->launch, s->target, false, variants);
+static void list_variants(const Scheduler *s, Candidates *list) {
+    sched_mma(s, false, list);
 }
 
-static void propose(Scheduler *s, Access access) {
-    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
-}
-
-const TemplateSchedule schedule_gpu_gemm_mma = {.may = may, .propose = propose};
+const TemplateSchedule schedule_gpu_gemm_mma = {.may = may, .list = list_variants};

@@ -51,8 +51,8 @@ bool sched_naive_may(const Plan *plan, const Kernel *kernel) {
     return has_unit_k(kernel) || is_tiny(plan, kernel);
 }
 
-static uint32_t fill(const Scheduler *s, Variant *variants) {
-    Variant *variant = &variants[0];
+static void list_variants(const Scheduler *s, Candidates *list) {
+    Variant *variant = candidate_always(list);
     int64_t depth = dim_hi(s->dims, kernel_axis_extent(s->kernel, gemm_axis_k(s->kernel)));
     uint32_t unroll = MAP_MAX_UNROLL;
     while (unroll > 1 && unroll * depth > NAIVE_MAX_WRITTEN) unroll /= 2;
@@ -60,15 +60,10 @@ static uint32_t fill(const Scheduler *s, Variant *variants) {
     variant->sched.threads = SCHED_NAIVE_THREADS;
     variant->sched.unroll = unroll;
     variant->grid = dim_ceil_div(s->dims, kernel_n_rows(s->kernel), SCHED_NAIVE_THREADS * unroll);
-    return 1;
 }
 
 static bool may(const Scheduler *s) {
     return sched_naive_may(s->plan, s->kernel);
-}
-
-static void propose(Scheduler *s, Access access) {
-    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
 }
 
 static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
@@ -79,4 +74,4 @@ static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *varian
 }
 
 const TemplateSchedule schedule_gpu_gemm_naive = {
-    .may = may, .propose = propose, .in_one_block = in_one_block};
+    .may = may, .list = list_variants, .in_one_block = in_one_block};

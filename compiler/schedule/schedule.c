@@ -9,7 +9,9 @@ static void propose(Scheduler *s, Access access) {
         const TemplateInfo *info = template_info(id);
         const TemplateSchedule *own = template_schedule(id);
         bool is_of = info->form == s->kernel->form && info->device == s->target->device;
-        if (is_of && own->propose && (!own->may || own->may(s))) own->propose(s, access);
+        if (!is_of || (own->may && !own->may(s))) continue;
+        if (own->propose) own->propose(s, access);
+        if (own->list && access == ACCESS_WIDE) sched_add_gemm(s, own);
     }
 }
 

@@ -114,14 +114,15 @@ Scheduler scheduler_new(Arena *arena, const Plan *plan, Kernel *kernel, const Ta
     return s;
 }
 
-void sched_add_gemm(Scheduler *s, GemmFill *fill) {
+void sched_add_gemm(Scheduler *s, const TemplateSchedule *template) {
     Variant variants[MAX_VARIANTS];
     bool pads_tiles = s->target->has->blocks;
-    Variant base = {.sched = {.lanes = 1, .unroll = 1, .threads = 1}};
-    base.sched.is_wide = pads_tiles ? gemm_is_wide(s->plan, s->kernel) : s->is_wide;
-    for (uint32_t i = 0; i < MAX_VARIANTS; i++) variants[i] = base;
-    uint32_t n = fill(s, variants);
-    for (uint32_t i = 0; i < n; i++) sched_add(s, variants[i]);
+    Candidates list = {.dims = s->dims,
+                       .base.sched = {.lanes = 1, .unroll = 1, .threads = 1},
+                       .variants = variants};
+    list.base.sched.is_wide = pads_tiles ? gemm_is_wide(s->plan, s->kernel) : s->is_wide;
+    template->list(s, &list);
+    for (uint32_t i = 0; i < list.n; i++) sched_add(s, variants[i]);
 }
 
 /* GPU. */

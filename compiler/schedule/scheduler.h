@@ -4,6 +4,7 @@
 #ifndef FUSEC_SCHEDULE_SCHEDULER_H
 #define FUSEC_SCHEDULE_SCHEDULER_H
 
+#include "schedule/candidates.h"
 #include "schedule/gemm.h"
 
 /* A map's vectors: along its rows, and going on from row to row (template/flat.h). */
@@ -39,6 +40,9 @@ typedef struct TemplateSchedule {
     bool (*may)(const Scheduler *s);
     /* Adds variants, those preferred first. NULL: a launch schedules all of its kernels at once. */
     void (*propose)(Scheduler *s, Access access);
+    /* GEMMs, in place of it: lists the variants for both accesses. The list's base always applies.
+     */
+    void (*list)(const Scheduler *s, Candidates *list);
     /* Turns a variant into one of a launch of one block of `threads`, a multiple of 128. It changes
      * no bit. False, or NULL: the template has no schedule for such a block. */
     bool (*in_one_block)(const Kernel *kernel, uint32_t threads, Variant *variant);
@@ -52,10 +56,14 @@ const TemplateSchedule *template_schedule(TemplateId id);
 /* Adds a variant. Drops it if the variant before it always applies and competes with no other by
  * price, because then this one would never run. */
 void sched_add(Scheduler *s, Variant variant);
-/* Adds the variants that `fill` sets. It gets MAX_VARIANTS variants whose conditions always hold,
- * and returns how many of them it used. */
-typedef uint32_t GemmFill(const Scheduler *s, Variant *variants);
-void sched_add_gemm(Scheduler *s, GemmFill *fill);
+/* Adds the variants that a GEMM's template lists. */
+void sched_add_gemm(Scheduler *s, const TemplateSchedule *template);
+/* Lists schedules for tensor cores (mma): operands of f16, bf16, f64, or f32 with precision tf32.
+ * `is_spare`: the last variant, which always applies, serves only odd pointers and small GEMMs. */
+void sched_mma(const Scheduler *s, bool is_spare, Candidates *list);
+/* Limits a small mma variant to the cases where it beats every wgmma tile; false: there are none.
+ */
+bool sched_mma_few_rows(const Scheduler *s, Variant *few);
 
 /* The widest element among the kernel's arguments, in bytes. */
 uint32_t sched_widest_bytes(const Plan *plan, const Kernel *kernel);

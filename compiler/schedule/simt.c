@@ -47,13 +47,13 @@ typedef struct GemmGpu {
     DimTab *dims;
     int64_t n_processors;
     DimId m, n, k;
-    uint64_t own; /* bit set of arguments that are always aligned */
-    Variant *variants;
-    uint32_t n_variants;
+    Candidates *list;
 } GemmGpu;
 
-static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
-    Sched *sched = &variant.sched;
+/* Gives a candidate its tile, if there is a candidate. */
+static void set_tile(const GemmGpu *g, Variant *variant, const GemmTiles *tiles) {
+    if (!variant) return;
+    Sched *sched = &variant->sched;
     sched->template = TEMPLATE_GPU_GEMM_SIMT;
     sched->gemm.tile_m = tiles->m;
     sched->gemm.tile_n = tiles->n;
@@ -69,9 +69,8 @@ static void add(GemmGpu *g, Variant variant, const GemmTiles *tiles) {
                                       (sched->gemm.stages - 1) * tiles->k >= dim_hi(g->dims, g->k)))
         sched->gemm.stages--;
     uint32_t bytes = sched->gemm.stages * stage;
-    variant.shared_bytes = sched_gemm_dynamic_bytes(bytes > subtile ? bytes : subtile);
-    variant.grid = gemm_gpu_grid(g->kernel, tiles->m, tiles->n);
-    g->variants[g->n_variants++] = variant;
+    variant->shared_bytes = sched_gemm_dynamic_bytes(bytes > subtile ? bytes : subtile);
+    variant->grid = gemm_gpu_grid(g->kernel, tiles->m, tiles->n);
 }
 
 /* The number of such tiles per processor; for an unknown grid, the tiles of a row; 0: neither is
@@ -108,69 +107,34 @@ static int64_t most_larger(const GemmGpu *g, const GemmTiles *tiles) {
     return tiles->halves * g->n_processors / 2;
 }
 
-/* Adds a variant for every tile size from `first` on that some extents call for. The last one
- * always applies, and none is needlessly larger than an extent. `least`: the least rows where no
- * earlier variant applies. */
-static void add_sizes(GemmGpu *g, Variant variant, uint32_t first, int64_t least) {
-    for (uint32_t i = first; i < N_SIZES; i++) {
-        bool is_last = i + 1 == N_SIZES || dim_hi(g->dims, g->m) <= tile_sizes[i].m ||
-                       dim_hi(g->dims, g->n) <= tile_sizes[i].n;
-        predicate_drop(&variant.predicate, TERM_RANGE);
-        if (!is_last) {
-            DimId blocks =
-                gemm_launch_grid(&g->launch, g->kernel, tile_sizes[i + 1].m, tile_sizes[i + 1].n);
-            if (least_blocks(g, &tile_sizes[i + 1], least) > most_larger(g, &tile_sizes[i]))
-                continue;
-            is_last = dim_hi(g->dims, blocks) <= most_larger(g, &tile_sizes[i]);
-            if (!is_last)
-                predicate_set_range(&variant.predicate, blocks, INT64_MIN,
-                                    most_larger(g, &tile_sizes[i]));
-        }
-        add(g, variant, i + 1 < N_SIZES ? &tile_sizes[i] : largest_tiles(g));
-        if (is_last) return;
+/* Adds a candidate for every tile size from `first` on. None is needlessly larger than an extent.
+ * `least`: the least rows where no earlier variant applies. */
+static void add_sizes(const GemmGpu *g, uint32_t first, int64_t least) {
+    for (uint32_t i = first; i < N_SIZES && !g->list->is_complete; i++) {
+        const GemmTiles *tiles = &tile_sizes[i], *larger = tiles + 1;
+        if (i + 1 == N_SIZES)
+            set_tile(g, candidate_always(g->list), largest_tiles(g));
+        else if (dim_hi(g->dims, g->m) <= tiles->m || dim_hi(g->dims, g->n) <= tiles->n)
+            set_tile(g, candidate_always(g->list), tiles);
+        else if (least_blocks(g, larger, least) <= most_larger(g, tiles))
+            set_tile(g,
+                     candidate_at_most(
+                         g->list, gemm_launch_grid(&g->launch, g->kernel, larger->m, larger->n),
+                         most_larger(g, tiles)),
+                     tiles);
     }
 }
 
-/* Adds the variants for few rows, from tile `first` to `end`, if k is long enough for stages.
- * Returns the least rows where none applies; -1: one always applies. */
-static int64_t add_few_rows(GemmGpu *g, Variant variant, uint32_t first, uint32_t end) {
-    int64_t least = dim_lo(g->dims, g->m), most = dim_hi(g->dims, g->m);
+/* Adds candidates for few rows, from tile `first` to `end`, if k is long enough for stages. Returns
+ * the least rows where none applies. */
+static int64_t add_few_rows(const GemmGpu *g, uint32_t first, uint32_t end) {
+    int64_t least = dim_lo(g->dims, g->m);
     if (least < 0) least = 0; /* the range of a difference of dims may be negative */
     if (dim_hi(g->dims, g->k) < SCHED_GEMM_STAGED_DEPTH || least > few_tiles[end - 1].m)
         return least;
-    for (uint32_t i = first; i < end; i++) {
-        bool is_last = most <= few_tiles[i].m;
-        if (least > few_tiles[i].m) continue;
-        predicate_drop(&variant.predicate, TERM_RANGE);
-        if (!is_last) predicate_set_range(&variant.predicate, g->m, INT64_MIN, few_tiles[i].m);
-        add(g, variant, &few_tiles[i]);
-        if (is_last) return -1;
-    }
+    for (uint32_t i = first; i < end; i++)
+        set_tile(g, candidate_at_most(g->list, g->m, few_tiles[i].m), &few_tiles[i]);
     return few_tiles[end - 1].m + 1;
-}
-
-/* add_few_rows, then the sizes for more rows. */
-static void add_all_sizes(GemmGpu *g, Variant variant, uint32_t first_few, uint32_t end_few,
-                          uint32_t first) {
-    int64_t least = add_few_rows(g, variant, first_few, end_few);
-    if (least >= 0) add_sizes(g, variant, first, least);
-}
-
-/* Whether a tensor that the kernel reads or writes is contiguous along an axis. */
-static bool has_vectors_along(const GemmGpu *g, uint32_t axis, uint32_t lanes) {
-    const ScalarTab *scalars = g->kernel->scalars;
-    IndexTab *tab = scalartab_indices(scalars);
-    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-        const Scalar *s = scalar_get(scalars, id);
-        if (s->kind == SCALAR_LOAD &&
-            index_lane_motion(tab, s->index, axis, lanes) == LANES_CONTIGUOUS)
-            return true;
-    }
-    for (uint32_t i = 0; i < g->kernel->row_stores.n; i++)
-        if (index_lane_motion(tab, g->kernel->row_stores.data[i].address, axis, lanes) ==
-            LANES_CONTIGUOUS)
-            return true;
-    return false;
 }
 
 /* Makes the variant with vectors. Its condition is on the first of k, n, m along which vectors lie
@@ -185,7 +149,7 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
     for (uint32_t i = 0; i < 3; i++) {
         int64_t value;
         DimId asked = predicate_dim(&variant->predicate, TERM_MULTIPLE);
-        if (!has_vectors_along(g, axes[i], lanes)) continue;
+        if (!gemm_run_args(g->kernel, axes[i], lanes, false)) continue;
         if (dim_multiple(g->dims, extents[i]) % lanes == 0 || extents[i] == asked) {
             any = true;
         } else if (!asked && !dim_is_const(g->dims, extents[i], &value)) {
@@ -197,45 +161,30 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
 }
 
 /* Adds sizes that hold whole rows. Few rows of a narrow GEMM are streamed. */
-static void add_row_sizes(GemmGpu *g, Variant variant) {
+static void add_row_sizes(const GemmGpu *g) {
     uint32_t i = 0;
     while (i + 1 < N_ROW_TILES && dim_hi(g->dims, g->n) > row_tiles[i][0].n) i++;
-    if (i == 0 && add_few_rows(g, variant, 0, 1) < 0) return;
+    if (i == 0) add_few_rows(g, 0, 1);
+    if (g->list->is_complete) return;
     const GemmTiles *low = &row_tiles[i][0], *high = &row_tiles[i][1];
     DimId blocks = gemm_gpu_grid(g->kernel, high->m, high->n);
-    bool is_few = dim_hi(g->dims, blocks) <= most_larger(g, low);
-    if (dim_lo(g->dims, blocks) <= most_larger(g, low)) {
-        Variant few = variant;
-        predicate_drop(&few.predicate, TERM_RANGE);
-        if (!is_few) predicate_set_range(&few.predicate, blocks, INT64_MIN, most_larger(g, low));
-        add(g, few, low);
-    }
-    if (!is_few) add(g, variant, high);
+    set_tile(g, candidate_at_most(g->list, blocks, most_larger(g, low)), low);
+    set_tile(g, candidate_always(g->list), high);
 }
 
-static void add_fma(GemmGpu *g, Variant variant, Dtype acc) {
-    uint32_t lanes = ACCESS_BYTES / dtype_bytes(acc);
-    Variant wide = variant;
-    bool has_vectors = make_vector_variant(g, &wide, lanes);
-    /* This variant takes any pointer, and accesses unaligned runs element by element. */
-    variant.sched.lanes = lanes;
-    predicate_align(&variant.predicate, ACCESS_BYTES, g->own);
+/* Adds few rows by the tiles from `first_few` to `end_few`, and more by the sizes from `first` on.
+ */
+static void add_all(const GemmGpu *g, uint32_t first_few, uint32_t end_few, uint32_t first) {
     if (g->launch.has_rows) {
-        if (has_vectors) add_row_sizes(g, wide);
-        add_row_sizes(g, variant);
-        return;
+        add_row_sizes(g);
+    } else if (dim_equals_const(g->dims, g->m, 1)) {
+        set_tile(g, candidate_always(g->list), &tiles_row);
+    } else {
+        add_sizes(g, first, add_few_rows(g, first_few, end_few));
     }
-    if (dim_equals_const(g->dims, g->m, 1)) {
-        if (has_vectors) add(g, wide, &tiles_row);
-        add(g, variant, &tiles_row);
-        return;
-    }
-    if (has_vectors) add_all_sizes(g, wide, 0, N_FEW, 0);
-    uint32_t first = has_vectors ? FEW_SPARE : 0, end = has_vectors ? FEW_SPARE + 1 : N_FEW;
-    add_all_sizes(g, variant, first, end, 1);
 }
 
-static uint32_t fill(const Scheduler *s, Variant *variants) {
+static void list_variants(const Scheduler *s, Candidates *list) {
     const Kernel *kernel = s->kernel;
     GemmGpu g = {.kernel = kernel,
                  .launch = s->launch,
@@ -244,10 +193,22 @@ static uint32_t fill(const Scheduler *s, Variant *variants) {
                  .m = kernel_axis_extent(kernel, gemm_axis_m(kernel)),
                  .n = kernel_axis_extent(kernel, gemm_axis_n(kernel)),
                  .k = kernel_axis_extent(kernel, gemm_axis_k(kernel)),
-                 .own = kernel_own_args(s->plan, kernel),
-                 .variants = variants};
-    add_fma(&g, variants[0], kernel->reduces.data[0].acc);
-    return g.n_variants;
+                 .list = list};
+    uint32_t lanes = ACCESS_BYTES / dtype_bytes(kernel->reduces.data[0].acc);
+    Variant any = list->base, wide = any;
+    bool has_vectors = make_vector_variant(&g, &wide, lanes);
+    if (has_vectors) {
+        candidates_for(list, wide);
+        add_all(&g, 0, N_FEW, 0);
+    }
+    /* This one takes any pointer, and accesses unaligned runs element by element. */
+    any.sched.lanes = lanes;
+    predicate_align(&any.predicate, ACCESS_BYTES, kernel_own_args(s->plan, kernel));
+    candidates_for(list, any);
+    if (has_vectors)
+        add_all(&g, FEW_SPARE, FEW_SPARE + 1, 1);
+    else
+        add_all(&g, 0, N_FEW, 1);
 }
 
 int64_t sched_simt_widest_rows(void) {
@@ -257,10 +218,6 @@ int64_t sched_simt_widest_rows(void) {
 static bool may(const Scheduler *s) {
     return !sched_naive_may(s->plan, s->kernel) && !sched_gemv_may(s->plan, s->kernel) &&
            !gemm_has_tensor_cores(s->kernel);
-}
-
-static void propose(Scheduler *s, Access access) {
-    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
 }
 
 /* Chooses the arrangement of warps and the tile, with few outputs per thread: 8 by 4 threads per
@@ -292,4 +249,4 @@ static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *varian
 }
 
 const TemplateSchedule schedule_gpu_gemm_simt = {
-    .may = may, .propose = propose, .in_one_block = in_one_block};
+    .may = may, .list = list_variants, .in_one_block = in_one_block};

@@ -275,7 +275,9 @@ static uint32_t store_warps(const Wgmma *g, Tile tile) {
     return do_all ? STORE_WARPS : 0;
 }
 
+/* Gives a candidate its tile, if there is a candidate. */
 static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
+    if (!variant) return;
     Sched *sched = &variant->sched;
     sched->template = TEMPLATE_GPU_GEMM_WGMMA;
     sched->gemm.tile_m = tile.m;
@@ -310,32 +312,6 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     if (!g->sides[1].is_mn_major) tail->axes[1].box = tile.tail / tile.cluster;
 }
 
-/* Arguments of the epilogue with contiguous accesses along n. */
-static uint64_t aligned_args(const Wgmma *g, const Predicate *predicate) {
-    const Kernel *kernel = g->kernel;
-    uint32_t n = gemm_axis_n(kernel);
-    uint64_t args = 0;
-    predicate_assume(predicate, g->tab);
-    for (uint32_t a = 0; a < kernel->args.n; a++) {
-        bool has_run = false;
-        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-            const Scalar *s = scalar_get(kernel->scalars, id);
-            if (s->kind != SCALAR_LOAD || s->buffer != kernel->args.data[a]) continue;
-            has_run =
-                has_run || index_lane_motion(g->tab, s->index, n, STORE_LANES) == LANES_CONTIGUOUS;
-        }
-        for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
-            const Store *store = &kernel->row_stores.data[i];
-            has_run = has_run || (store->buffer == kernel->args.data[a] &&
-                                  index_lane_motion(g->tab, store->address, n, STORE_LANES) ==
-                                      LANES_CONTIGUOUS);
-        }
-        if (has_run) args |= (uint64_t)1 << a;
-    }
-    predicate_assume(NULL, g->tab);
-    return args;
-}
-
 /* Four results per access if the row length is a multiple of four; a symbolic extent gets a
  * condition. */
 static void set_lanes(const Wgmma *g, Variant *variant) {
@@ -346,7 +322,10 @@ static void set_lanes(const Wgmma *g, Variant *variant) {
     variant->sched.lanes = STORE_LANES;
     Predicate *predicate = &variant->predicate;
     if (!is_known) predicate_require_multiple(predicate, n, STORE_LANES);
-    predicate_align(predicate, MAP_STEP_BYTES, aligned_args(g, predicate));
+    predicate_assume(predicate, g->tab);
+    uint64_t args = gemm_run_args(g->kernel, gemm_axis_n(g->kernel), STORE_LANES, false);
+    predicate_assume(NULL, g->tab);
+    predicate_align(predicate, MAP_STEP_BYTES, args);
 }
 
 /* Whether the rows of some operand begin inside a cache line. Each row of a box is then two lines,
@@ -506,29 +485,28 @@ static bool find_tile(const Wgmma *g, const PricedTile *priced, Tile *tile) {
 
 /* Adds a variant for each size that some extents call for and that `is_wanted` selects; the runtime
  * compares their prices. The largest comes first, because it is taken if prices overflow. */
-static uint32_t add_tiles(const Wgmma *g, Variant base, uint32_t group, bool is_wanted(Tile),
-                          Variant *variants) {
+static void add_tiles(const Wgmma *g, Variant base, uint32_t group, bool is_wanted(Tile),
+                      Candidates *list) {
     PricedWork works[MAX_WORKS];
-    uint32_t n_works = works_of(g, works), n_tiles, n = 0;
+    uint32_t n_works = works_of(g, works), n_tiles, n_before = list->n;
     const PricedTile *tiles = priced_tiles(&n_tiles);
-    for (uint32_t i = 0; i < n_tiles; i++) {
+    bool is_priced = true;
+    for (uint32_t i = 0; i < n_tiles && is_priced; i++) {
         Tile tile, other;
         bool is_good = find_tile(g, &tiles[i], &tile) && is_wanted(tile);
         for (uint32_t k = i + 1; k < n_tiles && is_good; k++)
             is_good = !(find_tile(g, &tiles[k], &other) && is_wanted(other) &&
                         does_as_well(g, other, tile));
         if (!is_good) continue;
-        variants[n] = base;
-        set_tile(g, &variants[n], tile);
-        Price *price = &variants[n].price;
+        Variant variant = base;
+        set_tile(g, &variant, tile);
+        Price *price = &variant.price;
         *price = (Price){.group = group, .blocks = n_blocks(g, tile), .per_wave = g->n_processors};
-        bool is_priced =
+        is_priced =
             price->blocks != DIM_NONE && set_tile_price(g->dims, &tiles[i], works, n_works, price);
-        if (n == 0 || is_priced) n++;
-        if (!is_priced) break;
+        if (is_priced || list->n == n_before) candidate_add(list, variant);
     }
-    if (n == 1) variants->price = (Price){0};
-    return n;
+    if (list->n == n_before + 1) list->variants[n_before].price = (Price){0};
 }
 
 static bool is_any(Tile tile) {
@@ -545,37 +523,14 @@ static bool is_one_for_odd_rows(Tile tile) {
     return is_for_odd_rows(tile) && tile.n <= tile.m && tile.m > WGMMA_ROWS;
 }
 
-/* A tile that is used if there are at most `most` tiles of size `counted`; 0: always. */
-typedef struct Size {
-    Tile tile, counted;
-    int64_t most;
-} Size;
-
-/* Adds a variant of each size that is the best at some extents, in the order of `sizes`. */
-static uint32_t add_sizes(const Wgmma *g, Variant base, const Size *sizes, uint32_t n_sizes,
-                          Variant *variants) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < n_sizes; i++) {
-        const Size *size = &sizes[i];
-        variants[n] = base;
-        set_tile(g, &variants[n], size->tile);
-        DimId limited = size->most ? n_blocks(g, size->counted) : dim_const(g->dims, 0);
-        if (limited == DIM_NONE || dim_lo(g->dims, limited) > size->most) continue;
-        if (dim_hi(g->dims, limited) <= size->most) return n + 1;
-        predicate_set_range(&variants[n++].predicate, limited, INT64_MIN, size->most);
-    }
-    return n;
-}
-
 /* Adds tiles of whole rows: low ones where high ones would leave processors idle. */
-static uint32_t add_row_tiles(const Wgmma *g, Variant base, Variant *variants) {
+static void add_row_tiles(const Wgmma *g, Candidates *list) {
     const uint32_t step = g->sides[1].is_mn_major ? 64 : 16; /* columns of one copy */
     uint32_t n = (uint32_t)dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis));
     uint32_t width = (n + step - 1) / step * step;
     const Tile low = {64, width, 1, 0}, high = {128, width, 1, 0};
-    const Size sizes[] = {{.tile = low, .counted = high, .most = g->n_processors / 2},
-                          {.tile = high}};
-    return add_sizes(g, base, sizes, 2, variants);
+    set_tile(g, candidate_at_most(list, n_blocks(g, high), g->n_processors / 2), low);
+    set_tile(g, candidate_always(list), high);
 }
 
 static bool is_same_map(const TensorMap *a, const TensorMap *b) {
@@ -608,27 +563,29 @@ static bool are_extents_known(const Wgmma *g) {
     return are_known;
 }
 
-/* Adds variants that need tensor maps. 0: the copy engine cannot fetch operands of this layout. */
-static uint32_t fill_wgmma(const Plan *plan, const Kernel *kernel, GemmLaunch launch,
-                           const Target *target, Variant *variants) {
+/* Adds variants that need tensor maps. None: the copy engine cannot fetch operands of this
+ * layout. */
+static void add_wgmma(const Scheduler *s, Candidates *list) {
     Wgmma g;
-    if (!wgmma_init(&g, plan, kernel, launch)) return 0;
-    g.n_processors = target->n_processors;
-    Variant anywhere = variants[0], base = anywhere;
+    if (!wgmma_init(&g, s->plan, s->kernel, s->launch)) return;
+    g.n_processors = s->target->n_processors;
+    Variant anywhere = list->base, base = anywhere;
     set_lanes(&g, &base);
-    if (launch.has_rows) return add_row_tiles(&g, base, variants);
-    if (are_extents_known(&g)) {
-        variants[0] = base;
-        set_tile(&g, &variants[0], cheapest_tile(&g));
-        return 1;
+    candidates_for(list, base);
+    if (s->launch.has_rows) {
+        add_row_tiles(&g, list);
+        return;
     }
-    uint32_t n = add_tiles(&g, base, 1, is_any, variants);
+    if (are_extents_known(&g)) {
+        set_tile(&g, candidate_always(list), cheapest_tile(&g));
+        return;
+    }
+    add_tiles(&g, base, 1, is_any, list);
     DimId whole = predicate_dim(&base.predicate, TERM_MULTIPLE);
     bool may_be_odd = !g.sides[1].is_mn_major || g.sides[1].map.axes[1].stride != whole;
-    if (!whole || !may_be_odd) return n;
+    if (!whole || !may_be_odd) return;
     bool is_common = has_run_pitch(&g, g.sides[1].map.axes[1].stride);
-    return n + add_tiles(&g, anywhere, 2, is_common ? is_for_odd_rows : is_one_for_odd_rows,
-                         variants + n);
+    add_tiles(&g, anywhere, 2, is_common ? is_for_odd_rows : is_one_for_odd_rows, list);
 }
 
 /* Whether the elements are a multiple of the maps' alignment, or a pass makes them so where it
@@ -651,37 +608,32 @@ static bool maps_fit(const Plan *plan, const Kernel *kernel) {
     return true;
 }
 
-/* Adds the variants after wgmma: for few rows, for operands with an extent that is no multiple as
- * the maps need it (one variant with vectors on one of them), and for anything else. */
-static uint32_t fill(const Scheduler *s, Variant *variants) {
-    const Plan *plan = s->plan;
-    const Kernel *kernel = s->kernel;
-    const Target *target = s->target;
-    GemmLaunch launch = s->launch;
-    Variant others[MAX_VARIANTS], *wgmma = variants;
-    memcpy(others, variants, sizeof others);
-    bool fits = maps_fit(plan, kernel);
-    uint32_t n_others = sched_mma(plan, kernel, launch, target, fits, others), n = 0;
-    Variant few = others[0];
-    bool has_few = launch.has_rows ? few.sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS
-                                   : sched_mma_few_rows(kernel, &launch, target, &few),
-         is_always_few = has_few && !predicate_dim(&few.predicate, TERM_RANGE);
-    if (has_few) wgmma++;
-    if (!is_always_few) n = fill_wgmma(plan, kernel, launch, target, wgmma);
-    if (n == 0) {
-        memcpy(variants, others, sizeof others);
-        return n_others;
+/* Lists the variants of wgmma, and those of mma: for few rows, for operands with an extent that is
+ * no multiple as the maps need it (one variant with vectors on one of them), and for anything
+ * else. */
+static void list_variants(const Scheduler *s, Candidates *list) {
+    Variant made[MAX_VARIANTS];
+    Candidates others = {.dims = s->dims, .base = list->base, .variants = made};
+    bool fits = maps_fit(s->plan, s->kernel);
+    sched_mma(s, fits, &others);
+    Variant few = made[0];
+    bool has_few = s->launch.has_rows ? few.sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS
+                                      : sched_mma_few_rows(s, &few);
+    if (has_few) candidate_add(list, few);
+    if (!has_few || predicate_dim(&few.predicate, TERM_RANGE)) add_wgmma(s, list);
+    if (list->n == has_few) {
+        list->n = 0;
+        for (uint32_t i = 0; i < others.n; i++) candidate_add(list, made[i]);
+        return;
     }
-    if (has_few) variants[0] = few;
-    DimId whole = predicate_dim(&others[0].predicate, TERM_MULTIPLE);
+    DimId whole = predicate_dim(&made[0].predicate, TERM_MULTIPLE);
     if (whole && !fits) {
-        bool has_larger = others[0].sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS &&
-                          predicate_dim(&others[1].predicate, TERM_MULTIPLE) == whole;
-        wgmma[n] = others[has_larger];
-        predicate_drop(&wgmma[n++].predicate, TERM_RANGE);
+        bool has_larger = made[0].sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS &&
+                          predicate_dim(&made[1].predicate, TERM_MULTIPLE) == whole;
+        Variant *odd = candidate_add(list, made[has_larger]);
+        predicate_drop(&odd->predicate, TERM_RANGE);
     }
-    wgmma[n++] = others[n_others - 1];
-    return n + has_few;
+    candidate_add(list, made[others.n - 1]);
 }
 
 bool sched_wgmma_may(const Plan *plan, const Kernel *kernel, const Target *target) {
@@ -693,8 +645,4 @@ static bool may(const Scheduler *s) {
     return sched_wgmma_may(s->plan, s->kernel, s->target);
 }
 
-static void propose(Scheduler *s, Access access) {
-    if (access == ACCESS_WIDE) sched_add_gemm(s, fill);
-}
-
-const TemplateSchedule schedule_gpu_gemm_wgmma = {.may = may, .propose = propose};
+const TemplateSchedule schedule_gpu_gemm_wgmma = {.may = may, .list = list_variants};
