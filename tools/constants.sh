@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks that no number of a card stands outside its table, and that no number which was chosen stands outside
-# machine/tuning.def: the files of these folders define no real constant of their own.
+# machine/tuning.def or machine/tiles.def: the files of these folders define no real constant and no tile shape
+# of their own.
 set -eu
 cd "$(dirname "$0")/.."
 failed=0
@@ -24,6 +25,7 @@ forbid 'facts of machines stand in machine/machine.h' \
     $(find compiler -name '*.[chly]' | grep -v machine/machine.h)
 forbid 'a number that was chosen is a row of machine/tuning.def' '^(static const (double|float) [A-Z]|#define [A-Z_]+ [0-9.]+)' \
     compiler/cost compiler/search compiler/split compiler/layout compiler/fuse compiler/explain compiler/memory
+forbid 'a tile shape is a row of machine/tiles.def' '\{+[0-9]+, *[0-9]+' compiler/schedule
 
 [ $failed = 0 ] && echo 'constants: good'
 exit $failed

@@ -9,13 +9,7 @@
 #include "base/arith.h"
 #include "machine/tuning.h"
 
-enum {
-    WIDE_VECTOR_BYTES = 64,
-    /* Rows of a register tile: as many as fit beside one broadcast element in 16 (AVX2) or 32
-     * (AVX-512) registers. */
-    LOW_TILE_ROWS = 6,
-    HIGH_TILE_ROWS = 14
-};
+enum { WIDE_VECTOR_BYTES = 64 };
 
 typedef struct Tile {
     uint32_t rows, vectors;
@@ -38,7 +32,8 @@ static uint32_t cut(int64_t extent, int64_t most, int64_t step) {
  * one. */
 static Tile choose_tile(int64_t n_rows, uint32_t vector_bytes) {
     uint32_t n_registers = vector_bytes == WIDE_VECTOR_BYTES ? 32 : 16;
-    uint32_t most_rows = vector_bytes == WIDE_VECTOR_BYTES ? HIGH_TILE_ROWS : LOW_TILE_ROWS;
+    uint32_t most_rows =
+        vector_bytes == WIDE_VECTOR_BYTES ? SCHED_CPU_HIGH_TILE_ROWS : SCHED_CPU_LOW_TILE_ROWS;
     Tile tile = {.rows = cut(n_rows, most_rows, 1), .vectors = 2};
     while (tile.vectors < SCHED_CPU_MOST_VECTORS &&
            (tile.rows + 1) * (tile.vectors + 1) + 1 <= n_registers)

@@ -1,18 +1,10 @@
 /* Schedules of gemm-rows-gemm launches (template/gemm_rows_gemm.h). See gemm.h. */
 #include "machine/machine.h"
+#include "machine/tuning.h"
 #include "schedule/scheduler.h"
 #include "template/gemm_rows_gemm.h"
 
-enum {
-    HIGH_TILE = 128, /* rows of a block */
-    LOW_TILE = 64,
-    WIDE_TILE = 64, /* columns of a tile of scores */
-    NARROW_TILE = 32,
-    LEAST_K = 32,
-    LEAST_COLUMNS = 32,
-    STORE_LANES = 4,
-    PAIR = 2
-};
+enum { LEAST_K = 32, LEAST_COLUMNS = 32, STORE_LANES = 4, PAIR = 2 };
 
 static uint32_t power_of_two(int64_t n, uint32_t least) {
     while (least < n) least *= 2;
@@ -41,7 +33,9 @@ static Sched gemm_sched(Kernel *const *kernels, uint32_t tile_m, uint32_t tile_n
  * padded to whole tiles. */
 static uint32_t score_width(const Plan *plan, Kernel *const *kernels) {
     DimId columns = kernel_n_reduced(kernels[GEMM_ROWS_GEMM_ROWS]);
-    return dim_multiple(plan->graph->dims, columns) % WIDE_TILE ? NARROW_TILE : WIDE_TILE;
+    return dim_multiple(plan->graph->dims, columns) % SCHED_SCORES_WIDE_TILE
+               ? SCHED_SCORES_NARROW_TILE
+               : SCHED_SCORES_WIDE_TILE;
 }
 
 static Variant make_variant(const Plan *plan, Kernel *const *kernels, uint32_t i, bool is_last) {
@@ -51,8 +45,9 @@ static Variant make_variant(const Plan *plan, Kernel *const *kernels, uint32_t i
     uint32_t width = score_width(plan, kernels);
     uint32_t depth = power_of_two(dim_hi(dims, kernel_n_reduced(scores)), LEAST_K);
     int64_t n = dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result)));
-    bool is_low = dim_hi(dims, kernel_axis_extent(scores, gemm_axis_m(scores))) <= LOW_TILE;
-    uint32_t tile_m = is_low ? LOW_TILE : HIGH_TILE;
+    bool is_low =
+        dim_hi(dims, kernel_axis_extent(scores, gemm_axis_m(scores))) <= SCHED_SCORES_LOW_TILE;
+    uint32_t tile_m = is_low ? SCHED_SCORES_LOW_TILE : SCHED_SCORES_HIGH_TILE;
     Sched of_scores = gemm_sched(kernels, tile_m, width, depth);
     Sched of_result = gemm_sched(kernels, tile_m, power_of_two(n, LEAST_COLUMNS), width);
     of_result.lanes = is_last ? 1 : STORE_LANES;

@@ -8,46 +8,10 @@
  * processors at once. Each then waits for memory, so their pipelines are deep. */
 #include "schedule/scheduler.h"
 #include "machine/machine.h"
+#include "machine/tiles.h"
 #include "machine/tuning.h"
 
 enum { STORE_LANES = 4 };
-
-/* `depth_bytes`: the largest tile_k. All stages take at most 96 KiB, which every target has, and
- * which lets two blocks share a processor. */
-typedef struct Tile {
-    uint32_t m, n, depth_bytes, warps_m, warps_n, stages;
-} Tile;
-
-/* For few tiles, one or two per processor. Wider ones read the lhs half as often. With few rows at
- * most 80 KiB should be in flight per processor, because more loads wait for each other. */
-static const Tile few_tile = {32, 32, 256, 2, 2, 6};
-static const Tile few_wide_tile = {32, 64, 256, 2, 2, 4};
-static const Tile few_rows_tile = {16, 64, 256, 1, 4, 4};
-static const Tile few_rows_deep_tile = {16, 64, 256, 1, 4, 5}; /* 100 KiB */
-static const Tile few_rows_pair_tile = {16, 64, 256, 1, 4, 3}; /* two blocks per processor */
-static const Tile small_tile = {64, 64, 128, 2, 2, 6};
-/* A thread has 128 registers of accumulators. */
-static const Tile large_tile = {128, 128, SCHED_MMA_DEPTH_BYTES, 2, 2, 3};
-/* Counted to decide whether small tiles are better. */
-static const Tile half_tile = {.m = 64, .n = 128};
-/* For operands that go through registers. */
-static const Tile computed_tile = {64, 64, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
-/* For rare cases: the least code. */
-static const Tile spare_tile = {32, 32, SCHED_MMA_DEPTH_BYTES, 2, 2, 3};
-/* For f64, whose accumulators take twice the registers, and whose arithmetic takes longer than
- * memory. */
-static const Tile wide_small_tile = {64, 64, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
-static const Tile wide_large_tile = {128, 128, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
-/* For few rows of f64, as many as a tile has: narrow, so that every processor has a tile. */
-enum { N_WIDE_FEW = 2 };
-static const Tile wide_few_tiles[N_WIDE_FEW] = {{32, 32, 256, 2, 2, 6}, {64, 32, 128, 2, 2, 6}};
-/* For whole rows. Few rows get as many warps as possible. */
-static const Tile rows_tile = {64, 128, SCHED_MMA_DEPTH_BYTES, 2, 2, 4};
-static const Tile rows_wide_tile = {64, 256, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
-static const Tile wide_rows_tile = {64, 128, SCHED_MMA_DEPTH_BYTES, 2, 4, 3};
-enum { N_LOW_TILES = 3 };
-static const Tile low_rows_tiles[N_LOW_TILES] = {
-    {32, 64, 128, 2, 2, 4}, {32, 128, 128, 1, 8, 4}, {32, 256, 128, 1, 8, 3}};
 
 typedef struct TileChooser {
     const Kernel *kernel;
@@ -58,10 +22,10 @@ typedef struct TileChooser {
     ScalarId left, right;
     uint32_t elem_bytes, chunk_elems;
     int64_t n_processors;
-    const Tile *few, *small, *large; /* `few` may be NULL */
-    bool has_low;                    /* whether tiles for few rows may be used */
-    const Tile *rows;                /* the only tile for whole rows; NULL: rows need not be
-                                      * whole */
+    const MmaTile *few, *small, *large; /* `few` may be NULL */
+    bool has_low;                       /* whether tiles for few rows may be used */
+    const MmaTile *rows;                /* the only tile for whole rows; NULL: rows need not be
+                                         * whole */
 } TileChooser;
 
 /* The effect of assuming that a dim is a multiple of a chunk's elements (or of assuming
@@ -139,7 +103,7 @@ static uint64_t aligned_args(const TileChooser *c, const OperandChoice *choice) 
 
 /* Gives a candidate its tile, if there is a candidate: as deep as allowed, at most all of k, with
  * stages of equal total size. */
-static void set_tile(const TileChooser *c, Variant *variant, const Tile *tile) {
+static void set_tile(const TileChooser *c, Variant *variant, const MmaTile *tile) {
     if (!variant) return;
     Sched *sched = &variant->sched;
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
@@ -182,21 +146,22 @@ static int64_t n_tiles_along(const TileChooser *c, bool along_n, uint32_t tile) 
 }
 
 /* Adds a size for at most `most` tiles of size `counted`. */
-static void add_limited(const TileChooser *c, const Tile *tile, const Tile *counted, int64_t most) {
+static void add_limited(const TileChooser *c, const MmaTile *tile, const MmaTile *counted,
+                        int64_t most) {
     DimId grid = gemm_launch_grid(&c->launch, c->kernel, counted->m, counted->n);
     set_tile(c, candidate_at_most(c->list, grid, most), tile);
 }
 
 /* `most`, or the tiles of one row or column of tiles if that is more: such tiles are mostly empty,
  * and more of them share memory bandwidth better. */
-static int64_t or_one_line(const TileChooser *c, const Tile *tile, int64_t most) {
+static int64_t or_one_line(const TileChooser *c, const MmaTile *tile, int64_t most) {
     int64_t in_row = n_tiles_along(c, true, tile->n);
     int64_t in_column = n_tiles_along(c, false, tile->m);
     if (in_row > most) most = in_row;
     return in_column > most ? in_column : most;
 }
 
-static bool fits_tile(const TileChooser *c, const Tile *tile, bool both) {
+static bool fits_tile(const TileChooser *c, const MmaTile *tile, bool both) {
     bool fits_m = is_extent_at_most(c, gemm_axis_m(c->kernel), tile->m);
     bool fits_n = is_extent_at_most(c, gemm_axis_n(c->kernel), tile->n);
     return both ? fits_m && fits_n : fits_m || fits_n;
@@ -205,24 +170,26 @@ static bool fits_tile(const TileChooser *c, const Tile *tile, bool both) {
 /* Low tiles if higher ones would leave processors idle. */
 static void add_row_choice(const TileChooser *c, bool copies_both, bool is_best) {
     if (is_best && copies_both && c->few) add_limited(c, c->few, c->few, c->n_processors);
-    const Tile *plain = copies_both ? c->small : &computed_tile;
+    const MmaTile *plain = copies_both ? c->small : &mma_tiles[MMA_TILE_COMPUTED];
     set_tile(c, candidate_always(c->list), c->rows ? c->rows : plain);
 }
 
 /* Small tiles if larger ones are few or mostly empty: by known extents, else by a condition. */
 static void add_tile_choice(const TileChooser *c, bool copies_both, bool is_best) {
     DimId m = kernel_axis_extent(c->kernel, gemm_axis_m(c->kernel));
-    for (uint32_t i = 0; i < N_WIDE_FEW && c->has_low && copies_both; i++)
-        set_tile(c, candidate_at_most(c->list, m, wide_few_tiles[i].m), &wide_few_tiles[i]);
+    for (uint32_t i = MMA_TILE_F64_FEW_32; i <= MMA_TILE_F64_FEW_64 && c->has_low && copies_both;
+         i++)
+        set_tile(c, candidate_at_most(c->list, m, mma_tiles[i].m), &mma_tiles[i]);
     if (c->list->is_complete) return;
-    const Tile *only = !copies_both                           ? &computed_tile
-                       : c->few && fits_tile(c, c->few, true) ? c->few
-                                                              : NULL;
+    const MmaTile *only = !copies_both                           ? &mma_tiles[MMA_TILE_COMPUTED]
+                          : c->few && fits_tile(c, c->few, true) ? c->few
+                                                                 : NULL;
     if (!only && is_best && c->few) add_limited(c, c->few, c->few, 2 * c->n_processors);
     if (c->list->is_complete) return;
     if (!only && fits_tile(c, c->small, false)) only = c->small;
-    if (!only)
-        add_limited(c, c->small, &half_tile, or_one_line(c, &half_tile, SCHED_MMA_SMALL_GRID));
+    MmaTile half = *c->large; /* counted to decide whether small tiles are better */
+    half.m /= 2;
+    if (!only) add_limited(c, c->small, &half, or_one_line(c, &half, SCHED_MMA_SMALL_GRID));
     set_tile(c, candidate_always(c->list), only ? only : c->large);
 }
 
@@ -238,42 +205,44 @@ static void add_choice(const TileChooser *c, Variant base, const OperandChoice *
 
 /* The tile of the variant that always applies. Whole rows stay in one tile if possible, so that a
  * row kernel can follow in the same blocks. */
-static const Tile *spare_of(const TileChooser *c, bool is_spare) {
+static const MmaTile *spare_of(const TileChooser *c, bool is_spare) {
     uint32_t n = gemm_axis_n(c->kernel);
     if (c->rows) return c->rows;
-    bool splits_rows =
-        is_extent_at_most(c, n, computed_tile.n) && !is_extent_at_most(c, n, spare_tile.n);
-    return is_spare && !splits_rows ? &spare_tile : &computed_tile;
+    bool splits_rows = is_extent_at_most(c, n, mma_tiles[MMA_TILE_COMPUTED].n) &&
+                       !is_extent_at_most(c, n, mma_tiles[MMA_TILE_SPARE].n);
+    return is_spare && !splits_rows ? &mma_tiles[MMA_TILE_SPARE] : &mma_tiles[MMA_TILE_COMPUTED];
 }
 
 /* The low tile for whole rows. NULL: shared memory is too small, or some threads would have nothing
  * to copy. */
-static const Tile *low_rows_of(const TileChooser *c, const Target *target) {
-    uint32_t i = 0;
+static const MmaTile *low_rows_of(const TileChooser *c, const Target *target) {
+    uint32_t i = MMA_TILE_LOW_ROWS_64;
     bool has_room = target->max_cluster > 1;
-    while (i + 1 < N_LOW_TILES &&
-           !is_extent_at_most(c, gemm_axis_n(c->kernel), low_rows_tiles[i].n))
+    while (i < MMA_TILE_LOW_ROWS_256 &&
+           !is_extent_at_most(c, gemm_axis_n(c->kernel), mma_tiles[i].n))
         i++;
     bool is_deep = dim_multiple(c->dims, kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel))) %
-                       (low_rows_tiles[i].depth_bytes / c->elem_bytes) ==
+                       (mma_tiles[i].depth_bytes / c->elem_bytes) ==
                    0;
-    return has_room && is_deep && c->elem_bytes < 8 ? &low_rows_tiles[i] : NULL;
+    return has_room && is_deep && c->elem_bytes < 8 ? &mma_tiles[i] : NULL;
 }
 
 /* The tile for few tiles. NULL: for such wide elements none is better. */
-static const Tile *few_of(const TileChooser *c, const Target *target) {
+static const MmaTile *few_of(const TileChooser *c, const Target *target) {
     if (c->launch.has_rows) return low_rows_of(c, target);
     if (c->elem_bytes == 8) return NULL;
-    int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, few_wide_tile.n) : 0;
+    int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, mma_tiles[MMA_TILE_FEW_WIDE].n) : 0;
     /* a shallower tile has too few chunks for all threads */
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * SCHED_MMA_DEPTH_BYTES / c->elem_bytes) == 0;
-    bool has_few_rows = is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), few_rows_tile.m);
+    bool has_few_rows =
+        is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), mma_tiles[MMA_TILE_FEW_ROWS].m);
     bool is_clustered = target->max_cluster > 1; /* a target with clusters has 227 KiB per block */
-    if (n < SCHED_MMA_MANY_TILES || n > 2 * c->n_processors) return &few_tile;
-    if (n > c->n_processors) return has_few_rows ? &few_rows_pair_tile : &few_tile;
-    if (!has_few_rows) return &few_wide_tile;
-    return is_clustered ? &few_rows_deep_tile : &few_rows_tile;
+    if (n < SCHED_MMA_MANY_TILES || n > 2 * c->n_processors) return &mma_tiles[MMA_TILE_FEW];
+    if (n > c->n_processors)
+        return has_few_rows ? &mma_tiles[MMA_TILE_FEW_ROWS_PAIR] : &mma_tiles[MMA_TILE_FEW];
+    if (!has_few_rows) return &mma_tiles[MMA_TILE_FEW_WIDE];
+    return is_clustered ? &mma_tiles[MMA_TILE_FEW_ROWS_DEEP] : &mma_tiles[MMA_TILE_FEW_ROWS];
 }
 
 /* Whether low tiles may help. Elements are so wide that larger tiles compute longer than memory
@@ -286,15 +255,16 @@ static bool has_low(const TileChooser *c) {
 }
 
 /* The tile for whole rows. NULL: the small or large tiles hold them, or rows need not be whole. */
-static const Tile *rows_of(const TileChooser *c) {
+static const MmaTile *rows_of(const TileChooser *c) {
     uint32_t n = gemm_axis_n(c->kernel);
-    if (!c->launch.has_rows || is_extent_at_most(c, n, small_tile.n)) return NULL;
-    if (c->elem_bytes == 8) return &wide_rows_tile;
-    return is_extent_at_most(c, n, rows_tile.n) ? &rows_tile : &rows_wide_tile;
+    if (!c->launch.has_rows || is_extent_at_most(c, n, mma_tiles[MMA_TILE_SMALL].n)) return NULL;
+    if (c->elem_bytes == 8) return &mma_tiles[MMA_TILE_F64_ROWS];
+    return is_extent_at_most(c, n, mma_tiles[MMA_TILE_ROWS_128].n) ? &mma_tiles[MMA_TILE_ROWS_128]
+                                                                   : &mma_tiles[MMA_TILE_ROWS_256];
 }
 
 int64_t sched_mma_widest_rows(Dtype dtype) {
-    return dtype_is_double(dtype) ? wide_rows_tile.n : rows_wide_tile.n;
+    return dtype_is_double(dtype) ? mma_tiles[MMA_TILE_F64_ROWS].n : mma_tiles[MMA_TILE_ROWS_256].n;
 }
 
 static TileChooser chooser_of(const Kernel *kernel, GemmLaunch launch) {
@@ -324,8 +294,8 @@ void sched_mma(const Scheduler *s, bool is_spare, Candidates *list) {
     c.n_processors = s->target->n_processors;
     c.few = few_of(&c, s->target);
     c.has_low = has_low(&c);
-    c.small = is_wide ? &wide_small_tile : &small_tile;
-    c.large = is_wide ? &wide_large_tile : &large_tile;
+    c.small = is_wide ? &mma_tiles[MMA_TILE_F64_SMALL] : &mma_tiles[MMA_TILE_SMALL];
+    c.large = is_wide ? &mma_tiles[MMA_TILE_F64_LARGE] : &mma_tiles[MMA_TILE_LARGE];
     c.rows = rows_of(&c);
     Variant anywhere = list->base;
     OperandChoice plain = choose(&c, DIM_NONE), best = best_choice(&c);

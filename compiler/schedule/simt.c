@@ -1,45 +1,10 @@
 /* Schedules of GEMMs of fused multiply-adds in tiles on a GPU, as large as still fill the machine.
  * See scheduler.h. */
 #include "machine/machine.h"
+#include "machine/tiles.h"
 #include "machine/tuning.h"
 #include "schedule/scheduler.h"
 #include "template/simt.h"
-
-/* `halves`: the tile is chosen if the next larger one would give at most this many blocks, in
- * halves of the processors. It is faster there although it reads more. */
-typedef struct GemmTiles {
-    uint32_t m, n, k, warps_m, warps_n, threads, stages, halves;
-} GemmTiles;
-/* Ascending. A thread has at most 64 accumulators. With few concurrent blocks, the latency of
- * memory determines the time of a step, so smaller tiles are deeper. The smallest ones wait for
- * shared memory more than they compute, so half a machine of the next larger is better. */
-enum { N_SIZES = 3 };
-static const GemmTiles tile_sizes[N_SIZES] = {
-    {32, 32, 32, 2, 2, 128, 4, 1}, {64, 64, 16, 2, 2, 128, 2, 2}, {128, 128, 8, 2, 4, 256, 2, 0}};
-/* For few rows, at most as many as a tile has: the rhs is streamed once. An output is one chain
- * along k, so no step may wait. The tiles are narrow, so that every processor has one. They keep as
- * much of the rhs in flight as memory needs (some 40 KiB per processor). They have no more
- * multiplying threads than the rows need, because each reads fragments. */
-enum { N_FEW = 4 };
-static const GemmTiles few_tiles[N_FEW] = {{8, 32, 64, 1, 2, 128, 8, 0},
-                                           {16, 32, 64, 1, 4, 128, 8, 0},
-                                           {32, 32, 32, 2, 2, 128, 10, 0},
-                                           {64, 32, 32, 2, 2, 128, 8, 0}};
-enum { FEW_SPARE = 2 }; /* index of the tile for unaligned pointers */
-/* Twice as wide, in place of the largest: 8 by 16 accumulators per thread read 6 fragments for 128
- * multiplications, 8 by 8 read 4 for 64. 4096^3 in f32 takes 96 % of the time (2652 and 2775
- * us). */
-static const GemmTiles tiles_wide = {128, 256, 8, 2, 4, 256, 2, 0};
-/* For whole rows, by their columns. The lower tile is for cases where the higher one would leave
- * processors idle; it also needs little shared memory for passed values. */
-static const GemmTiles row_tiles[][2] = {
-    {{32, 32, 32, 2, 2, 128, 2, 1}, {64, 32, 16, 2, 2, 128, 2, 0}},
-    {{32, 64, 32, 2, 2, 128, 2, 1}, {64, 64, 16, 2, 2, 128, 2, 0}},
-    {{32, 128, 32, 1, 4, 128, 2, 1}, {64, 128, 8, 1, 4, 128, 2, 0}},
-    {{32, 256, 16, 1, 8, 256, 2, 1}, {64, 256, 8, 1, 8, 256, 2, 0}}};
-enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
-/* One row of many columns: one warp has the outputs, and all threads load for it. */
-static const GemmTiles tiles_row = {1, 32, 64, 1, 1, 256, 8, 0};
 
 typedef struct GemmGpu {
     const Kernel *kernel;
@@ -51,7 +16,7 @@ typedef struct GemmGpu {
 } GemmGpu;
 
 /* Gives a candidate its tile, if there is a candidate. */
-static void set_tile(const GemmGpu *g, Variant *variant, const GemmTiles *tiles) {
+static void set_tile(const GemmGpu *g, Variant *variant, const SimtTile *tiles) {
     if (!variant) return;
     Sched *sched = &variant->sched;
     sched->template = TEMPLATE_GPU_GEMM_SIMT;
@@ -75,7 +40,7 @@ static void set_tile(const GemmGpu *g, Variant *variant, const GemmTiles *tiles)
 
 /* The number of such tiles per processor; for an unknown grid, the tiles of a row; 0: neither is
  * known. */
-static int64_t n_rounds(const GemmGpu *g, const GemmTiles *tiles) {
+static int64_t n_rounds(const GemmGpu *g, const SimtTile *tiles) {
     int64_t n;
     if (dim_is_const(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n), &n))
         return (n + g->n_processors - 1) / g->n_processors;
@@ -84,18 +49,18 @@ static int64_t n_rounds(const GemmGpu *g, const GemmTiles *tiles) {
 
 /* The largest tile. In f64 a thread has no registers for the wide one's accumulators. If one tile
  * could hold whole rows, it leaves shared memory for a row kernel. */
-static const GemmTiles *largest_tiles(const GemmGpu *g) {
-    const GemmTiles *narrow = &tile_sizes[N_SIZES - 1];
-    int64_t wide_tiles = tiles_wide.n / narrow->n * n_rounds(g, &tiles_wide);
+static const SimtTile *largest_tiles(const GemmGpu *g) {
+    const SimtTile *narrow = &simt_tiles[SIMT_TILE_LARGE], *wide = &simt_tiles[SIMT_TILE_WIDE];
+    int64_t wide_tiles = wide->n / narrow->n * n_rounds(g, wide);
     bool may_be_wide =
-        dim_hi(g->dims, g->n) > tiles_wide.n && dtype_bytes(g->kernel->reduces.data[0].acc) <= 4;
+        dim_hi(g->dims, g->n) > wide->n && dtype_bytes(g->kernel->reduces.data[0].acc) <= 4;
     return may_be_wide && wide_tiles * SCHED_SIMT_WIDE_PERCENT <= n_rounds(g, narrow) * 100
-               ? &tiles_wide
+               ? wide
                : narrow;
 }
 
 /* The least number of blocks of the launch; of at least `rows` rows if the GEMM is alone. */
-static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t rows) {
+static int64_t least_blocks(const GemmGpu *g, const SimtTile *tiles, int64_t rows) {
     int64_t all = dim_lo(g->dims, gemm_launch_grid(&g->launch, g->kernel, tiles->m, tiles->n));
     DimId line = gemm_gpu_grid(g->kernel, UINT32_MAX, tiles->n); /* tiles side by side */
     int64_t own = dim_lo(g->dims, line) * ((rows + tiles->m - 1) / tiles->m);
@@ -103,16 +68,16 @@ static int64_t least_blocks(const GemmGpu *g, const GemmTiles *tiles, int64_t ro
 }
 
 /* The most blocks of the next larger tile for which `tiles` is chosen. */
-static int64_t most_larger(const GemmGpu *g, const GemmTiles *tiles) {
+static int64_t most_larger(const GemmGpu *g, const SimtTile *tiles) {
     return tiles->halves * g->n_processors / 2;
 }
 
 /* Adds a candidate for every tile size from `first` on. None is needlessly larger than an extent.
  * `least`: the least rows where no earlier variant applies. */
 static void add_sizes(const GemmGpu *g, uint32_t first, int64_t least) {
-    for (uint32_t i = first; i < N_SIZES && !g->list->is_complete; i++) {
-        const GemmTiles *tiles = &tile_sizes[i], *larger = tiles + 1;
-        if (i + 1 == N_SIZES)
+    for (uint32_t i = first; i <= SIMT_TILE_LARGE && !g->list->is_complete; i++) {
+        const SimtTile *tiles = &simt_tiles[i], *larger = tiles + 1;
+        if (i == SIMT_TILE_LARGE)
             set_tile(g, candidate_always(g->list), largest_tiles(g));
         else if (dim_hi(g->dims, g->m) <= tiles->m || dim_hi(g->dims, g->n) <= tiles->n)
             set_tile(g, candidate_always(g->list), tiles);
@@ -125,16 +90,15 @@ static void add_sizes(const GemmGpu *g, uint32_t first, int64_t least) {
     }
 }
 
-/* Adds candidates for few rows, from tile `first` to `end`, if k is long enough for stages. Returns
- * the least rows where none applies. */
-static int64_t add_few_rows(const GemmGpu *g, uint32_t first, uint32_t end) {
+/* Adds candidates for few rows, from tile `first` to `last`, if k is long enough for stages.
+ * Returns the least rows where none applies. */
+static int64_t add_few_rows(const GemmGpu *g, uint32_t first, uint32_t last) {
     int64_t least = dim_lo(g->dims, g->m);
     if (least < 0) least = 0; /* the range of a difference of dims may be negative */
-    if (dim_hi(g->dims, g->k) < SCHED_GEMM_STAGED_DEPTH || least > few_tiles[end - 1].m)
-        return least;
-    for (uint32_t i = first; i < end; i++)
-        set_tile(g, candidate_at_most(g->list, g->m, few_tiles[i].m), &few_tiles[i]);
-    return few_tiles[end - 1].m + 1;
+    if (dim_hi(g->dims, g->k) < SCHED_GEMM_STAGED_DEPTH || least > simt_tiles[last].m) return least;
+    for (uint32_t i = first; i <= last; i++)
+        set_tile(g, candidate_at_most(g->list, g->m, simt_tiles[i].m), &simt_tiles[i]);
+    return simt_tiles[last].m + 1;
 }
 
 /* Makes the variant with vectors. Its condition is on the first of k, n, m along which vectors lie
@@ -162,25 +126,25 @@ static bool make_vector_variant(const GemmGpu *g, Variant *variant, uint32_t lan
 
 /* Adds sizes that hold whole rows. Few rows of a narrow GEMM are streamed. */
 static void add_row_sizes(const GemmGpu *g) {
-    uint32_t i = 0;
-    while (i + 1 < N_ROW_TILES && dim_hi(g->dims, g->n) > row_tiles[i][0].n) i++;
-    if (i == 0) add_few_rows(g, 0, 1);
+    uint32_t i = SIMT_TILE_ROWS_32_LOW;
+    while (i < SIMT_TILE_ROWS_256_LOW && dim_hi(g->dims, g->n) > simt_tiles[i].n) i += 2;
+    if (i == SIMT_TILE_ROWS_32_LOW) add_few_rows(g, SIMT_TILE_FEW_8, SIMT_TILE_FEW_8);
     if (g->list->is_complete) return;
-    const GemmTiles *low = &row_tiles[i][0], *high = &row_tiles[i][1];
+    const SimtTile *low = &simt_tiles[i], *high = low + 1;
     DimId blocks = gemm_gpu_grid(g->kernel, high->m, high->n);
     set_tile(g, candidate_at_most(g->list, blocks, most_larger(g, low)), low);
     set_tile(g, candidate_always(g->list), high);
 }
 
-/* Adds few rows by the tiles from `first_few` to `end_few`, and more by the sizes from `first` on.
+/* Adds few rows by the tiles from `first_few` to `last_few`, and more by the sizes from `first` on.
  */
-static void add_all(const GemmGpu *g, uint32_t first_few, uint32_t end_few, uint32_t first) {
+static void add_all(const GemmGpu *g, uint32_t first_few, uint32_t last_few, uint32_t first) {
     if (g->launch.has_rows) {
         add_row_sizes(g);
     } else if (dim_equals_const(g->dims, g->m, 1)) {
-        set_tile(g, candidate_always(g->list), &tiles_row);
+        set_tile(g, candidate_always(g->list), &simt_tiles[SIMT_TILE_ONE_ROW]);
     } else {
-        add_sizes(g, first, add_few_rows(g, first_few, end_few));
+        add_sizes(g, first, add_few_rows(g, first_few, last_few));
     }
 }
 
@@ -199,20 +163,20 @@ static void list_variants(const Scheduler *s, Candidates *list) {
     bool has_vectors = make_vector_variant(&g, &wide, lanes);
     if (has_vectors) {
         candidates_for(list, wide);
-        add_all(&g, 0, N_FEW, 0);
+        add_all(&g, SIMT_TILE_FEW_8, SIMT_TILE_FEW_64, SIMT_TILE_SMALL);
     }
     /* This one takes any pointer, and accesses unaligned runs element by element. */
     any.sched.lanes = lanes;
     predicate_align(&any.predicate, ACCESS_BYTES, kernel_own_args(s->plan, kernel));
     candidates_for(list, any);
     if (has_vectors)
-        add_all(&g, FEW_SPARE, FEW_SPARE + 1, 1);
+        add_all(&g, SIMT_TILE_FEW_32, SIMT_TILE_FEW_32, SIMT_TILE_MEDIUM);
     else
-        add_all(&g, 0, N_FEW, 1);
+        add_all(&g, SIMT_TILE_FEW_8, SIMT_TILE_FEW_64, SIMT_TILE_MEDIUM);
 }
 
 int64_t sched_simt_widest_rows(void) {
-    return row_tiles[N_ROW_TILES - 1][0].n;
+    return simt_tiles[SIMT_TILE_ROWS_256].n;
 }
 
 static bool may(const Scheduler *s) {

@@ -402,14 +402,13 @@ static uint32_t widest(const Wgmma *g) {
 }
 
 static Tile cheapest_tile(const Wgmma *g) {
-    static const uint32_t widths[] = {256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 64};
     bool is_split = has_split_lines(g);
     int64_t columns = dim_hi(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis));
     Tile best = {128, widest(g), 1, 0};
     if (is_split) best = with_cluster(g, best, is_split);
     best = with_tail(g, best, is_split);
-    for (uint32_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
-        Tile tile = {i % 2 ? 64 : 128, widths[i / 2], 1, 0};
+    for (uint32_t i = 0; i < 2 * N_WGMMA_WIDTHS; i++) {
+        Tile tile = {i % 2 ? 64 : 128, wgmma_widths[i / 2], 1, 0};
         uint32_t width = g->launch.n_gemms * tile.n;
         /* A transposed operand is fetched in whole blocks: some for nothing, and between tiles side
          * by side the instruction would read them. */
@@ -470,7 +469,7 @@ static bool does_as_well(const Wgmma *g, Tile narrow, Tile wide) {
 }
 
 /* The tile of each GEMM. False: no extents need it. */
-static bool find_tile(const Wgmma *g, const PricedTile *priced, Tile *tile) {
+static bool find_tile(const Wgmma *g, const WgmmaTile *priced, Tile *tile) {
     uint32_t n_gemms = g->launch.n_gemms;
     bool is_eligible = n_gemms > 1 ? priced->is_for_several : priced->is_for_one;
     is_eligible = is_eligible && (priced->cluster == 1 || !g->sides[0].map.im2col);
@@ -488,13 +487,13 @@ static bool find_tile(const Wgmma *g, const PricedTile *priced, Tile *tile) {
 static void add_tiles(const Wgmma *g, Variant base, uint32_t group, bool is_wanted(Tile),
                       Candidates *list) {
     PricedWork works[MAX_WORKS];
-    uint32_t n_works = works_of(g, works), n_tiles, n_before = list->n;
-    const PricedTile *tiles = priced_tiles(&n_tiles);
+    uint32_t n_works = works_of(g, works), n_before = list->n;
+    const WgmmaTile *tiles = wgmma_priced_tiles;
     bool is_priced = true;
-    for (uint32_t i = 0; i < n_tiles && is_priced; i++) {
+    for (uint32_t i = 0; i < N_WGMMA_TILES && is_priced; i++) {
         Tile tile, other;
         bool is_good = find_tile(g, &tiles[i], &tile) && is_wanted(tile);
-        for (uint32_t k = i + 1; k < n_tiles && is_good; k++)
+        for (uint32_t k = i + 1; k < N_WGMMA_TILES && is_good; k++)
             is_good = !(find_tile(g, &tiles[k], &other) && is_wanted(other) &&
                         does_as_well(g, other, tile));
         if (!is_good) continue;
