@@ -4,6 +4,7 @@
  * No LLVM optimization pass runs. The templates emit the final code themselves, and passes would
  * cost as much time as code generation without making the code faster. */
 #include "codegen/codegen.h"
+#include "codegen/gpu/gpu.h"
 
 #include "codegen/llvm/module.h"
 #include "codegen/lower.h"
@@ -34,12 +35,27 @@ const char *codegen_llvm_version(void) {
     return LLVM_VERSION_STRING;
 }
 
+/* Whether codegen has the templates of all variants of the kernel. */
+static bool has_templates(const Plan *plan, const Kernel *kernel, const Target *target,
+                          Diags *diags) {
+    for (uint32_t i = 0; i < kernel->n_variants; i++) {
+        TemplateId id = kernel->variants[i].sched.template;
+        if (!gpu_isa_has(target, id))
+            return diag_report(diags, DIAG_NO_LOWERING, plan->graph->source, kernel->span,
+                               "kernel `%s` needs the template `%s`, for which target `%s` has no "
+                               "code; codegen/gpu/isas.def says which it has",
+                               kernel->name, template_info(id)->name, target->name);
+    }
+    return true;
+}
+
 /* Legality: every live primitive and conversion has operand dtypes that its row allows. math_prim
  * and convert_value lower every allowed combination for every target; a test emits each. */
 bool codegen_is_legal(const Plan *plan, const Target *target, Diags *diags) {
     bool ok = true;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
+        ok = has_templates(plan, kernel, target, diags) && ok;
         if (kernel->args.n > MAX_KERNEL_ARGS)
             ok = diag_report(diags, DIAG_NO_LOWERING, plan->graph->source, kernel->span,
                              "kernel `%s` takes %u tensors, at most %d fit", kernel->name,

@@ -20,6 +20,12 @@ const GpuIsa *gpu_isa(const Codegen *k) {
     return &isas[k->target->device];
 }
 
+bool gpu_isa_has(const Target *target, TemplateId id) {
+    const TemplateInfo *info = template_info(id);
+    bool is_plain_map = !form_info(info->form)->reduces && !info->tiles_outputs;
+    return !isas[target->device].has_maps_alone || is_plain_map;
+}
+
 Val gpu_special(const Codegen *k, const char *name) {
     const char *intrinsic = str_format(k->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
     return k_intrinsic_0(k, intrinsic);

@@ -15,8 +15,11 @@ typedef struct GpuIsa {
     const char *thread, *block;
     const char *threads_key, *before_threads, *after_threads;
     const char *blocks_key;
+    bool has_maps_alone;
 } GpuIsa;
 const GpuIsa *gpu_isa(const Codegen *k);
+/* Whether codegen has the template's code for the target's device class. */
+bool gpu_isa_has(const Target *target, TemplateId id);
 Val gpu_thread(const Codegen *k); /* i32 */
 /* The number of the block within its kernel: i32, and of index_type. */
 Val gpu_block_number(const Lower *lower);

@@ -3,6 +3,20 @@
 
 #include <stdint.h>
 
+/* Accumulators combine numbers, by these primitives alone: identities, joins of lanes and shuffles
+ * know no others. */
+#define COMBINES(comb)                                                                \
+    (PRIM_##comb == PRIM_ADD || PRIM_##comb == PRIM_MUL || PRIM_##comb == PRIM_MIN || \
+     PRIM_##comb == PRIM_MAX)
+#define REDUCE(sym, name, dtypes, comb, ...)                       \
+    _Static_assert(COMBINES(comb) && ((dtypes) & ~(DTS_NUM)) == 0, \
+                   "ir/ops.def: accumulators (codegen/scalar/acc.c) cannot combine `" name "`");
+#define ARGREDUCE(sym, name, dtypes, comb, ...)                            \
+    _Static_assert((PRIM_##comb == PRIM_MIN || PRIM_##comb == PRIM_MAX) && \
+                       ((dtypes) & ~(DTS_NUM)) == 0,                       \
+                   "ir/ops.def: accumulators (codegen/scalar/acc.c) cannot rank `" name "`");
+#include "ir/ops.def"
+
 bool acc_is_ordered(const Lower *lower, const Reduce *reduce) {
     return op_info(graph_node(lower->plan->graph, reduce->node)->op)->orders;
 }
