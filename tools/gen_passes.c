@@ -9,7 +9,7 @@ static const char *const functions[PASS_COUNT] = {
 };
 
 static const char *const launches[] = {
-#define LAUNCH_MODE(sym, name, blocks, tried, text, word) [LAUNCH_##sym] = #name,
+#define LAUNCH_MODE(sym, name, ...) [LAUNCH_##sym] = #name,
 #include "plan/launch_modes.def"
 };
 

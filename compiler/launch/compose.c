@@ -60,7 +60,7 @@ static void keep_blocks(Composer *c, const LaunchRules *rules) {
 
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
     static const LaunchRules *const table[] = {
-#define LAUNCH_MODE(sym, name, blocks, tried, text, word) &launch_rules_##name,
+#define LAUNCH_MODE(sym, name, ...) &launch_rules_##name,
 #include "plan/launch_modes.def"
     };
     Composer c = {.planning = p,

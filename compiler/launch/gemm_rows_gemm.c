@@ -3,8 +3,7 @@
  * memory. Each pass of the row kernel recomputes the scores, which costs one matmul per pass. The
  * rewrite of launch/online_softmax.h needs only one pass and is the only one that changes bits. */
 #include "launch/online_softmax.h"
-#include "launch/trial.h"
-#include "machine/card.h"
+#include "launch/smem.h"
 #include "machine/machine.h"
 #include "plan/access.h"
 #include "template/gemm_rows_gemm.h"
@@ -157,9 +156,7 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     if (c->plan->may_rewrite)
         trial_launch(t)->online_softmax =
             online_softmax_find(trial_kernel(t, GEMM_ROWS_GEMM_SCORES), rows, scores);
-    bool has_room =
-        trial_kernel(t, GEMM_ROWS_GEMM_SCORES)->variants[0].shared_bytes <= CARD_SHARED_GPU;
-    return has_room ? REASON_NONE : REASON_LAUNCH_FULL;
+    return smem_fits(c, t, 0, smem_own_bytes(c, t, 0)) ? REASON_NONE : REASON_LAUNCH_FULL;
 }
 
 static bool is_asked(const Composer *c, const Trial *t) {

@@ -7,8 +7,8 @@
  * The longest sequences of small kernels are tried first. If a sequence is not cheaper as one
  * block, it is split at the kernel that loses most. */
 #include "launch/compose.h"
+#include "launch/smem.h"
 #include "machine/tuning.h"
-#include "launch/trial.h"
 #include "machine/machine.h"
 #include "plan/must.h"
 #include "schedule/schedule.h"
@@ -76,25 +76,6 @@ static bool is_stored(const Trial *t, uint32_t buffer) {
     return launch_stores_to(&t->together, trial_launch(t), buffer);
 }
 
-static uint32_t kept_bytes(const Trial *t) {
-    return launch_smem_offset(&t->together, trial_launch(t), NULL, UINT32_MAX, NULL);
-}
-
-/* Bytes of shared memory that the kernels need for themselves; they use the same bytes one after
- * the other. */
-static uint32_t static_bytes(const Composer *c, const Trial *t) {
-    const Card *card = card_of_target(c->target);
-    uint32_t most = 0;
-    for (uint32_t k = 0; k < trial_n_kernels(t); k++)
-        for (uint32_t v = 0; v < 2; v++) {
-            const Kernel *kernel = trial_kernel(t, k);
-            Variant variant = kernel->variants[v];
-            uint32_t own = pressure_of(c->scratch, kernel, &variant, card).shared_bytes;
-            if (own > most) most = own;
-        }
-    return most + most / 4 + LAUNCH_ONE_BLOCK_SLACK_BYTES;
-}
-
 /* Whether the kernel reads most of the buffer: only then is copying all of it worthwhile. */
 static bool is_worth_copying(const Composer *c, const Trial *t, const Kernel *kernel,
                              uint32_t buffer) {
@@ -109,12 +90,11 @@ static bool is_worth_copying(const Composer *c, const Trial *t, const Kernel *ke
  * Then inputs are copied, in the order of the kernels, as long as there is room. */
 static bool fill_smem(const Composer *c, Trial *t) {
     Launch *launch = trial_launch(t);
-    uint32_t own = static_bytes(c, t);
-    if (own > LAUNCH_ONE_BLOCK_OWN_BYTES) return false;
+    uint32_t own = smem_own_bytes(c, t, 0);
     for (uint32_t b = 0; b < t->together.buffers.n; b++)
         if (is_stored(t, b) && trial_is_private(c, t, b))
             t->together.buffers.data[b].space = BUFFER_SHARED;
-    if (kept_bytes(t) + own > LAUNCH_ONE_BLOCK_BYTES) return false;
+    if (!smem_fits(c, t, 0, own)) return false;
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = trial_kernel(t, k);
         for (uint32_t i = 0; i < kernel->args.n; i++) {
@@ -123,7 +103,7 @@ static bool fill_smem(const Composer *c, Trial *t) {
                 !is_worth_copying(c, t, kernel, buffer))
                 continue;
             vec_push(c->arena, &launch->copied, buffer);
-            if (kept_bytes(t) + own > LAUNCH_ONE_BLOCK_BYTES) launch->copied.n--;
+            if (!smem_fits(c, t, 0, own)) launch->copied.n--;
         }
     }
     return true;
@@ -181,10 +161,9 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     align_copied(t);
     drop_needless(t);
     const Kernel *first = trial_kernel(t, 0);
-    for (uint32_t v = 0; v < first->n_variants; v++) {
-        first->variants[v].kept_shared_bytes = kept_bytes(t);
+    smem_set_kept_bytes(t);
+    for (uint32_t v = 0; v < first->n_variants; v++)
         first->variants[v].symbol = v ? str_format(c->arena, "%s_v%u", symbol, v) : symbol;
-    }
     return REASON_NONE;
 }
 

@@ -3,11 +3,35 @@
  * it too, the block that stored the result reads it back from global memory. The consumer may be
  * another GEMM of the same extents (a dual GEMM), or a row kernel, if a tile holds whole rows.
  * wgmma GEMMs with one lhs run at once and keep the values between them in registers, even if the
- * values are stored too; so do GEMMs with one lhs on a CPU. */
-#include "launch/sequence_state.h"
+ * values are stored too; so do GEMMs with one lhs on a CPU.
+ *
+ * A trial has two launches: the sequence so far, and the kernel that may continue it (the
+ * consumer). */
+#include "ir/subgraph.h"
+#include "launch/smem.h"
+#include "machine/machine.h"
+#include "machine/tuning.h"
 #include "plan/access.h"
+#include "schedule/schedule.h"
+#include "template/wgmma.h"
 
 #include <string.h>
+
+enum {
+    MAX_GEMMS = WGMMA_MAX_GEMMS, /* at once; judged for a CPU */
+    ROW_LEAST_BYTES = 2          /* narrower elements are computed in as many registers */
+};
+
+/* The GEMM that starts the sequence. */
+static Kernel *first_of(const Trial *t) {
+    return trial_kernel(t, 0);
+}
+
+static Kernel *consumer_of(const Trial *t) {
+    return trial_kernel(t, trial_n_kernels(t) - 1);
+}
+
+/* Values that pass to the consumer. */
 
 static const Store *row_store_to(const Kernel *kernel, uint32_t buffer) {
     for (uint32_t i = 0; i < kernel->row_stores.n; i++)
@@ -105,18 +129,288 @@ static bool may_continue(const Composer *c, const Launch *launch, const Launch *
            has_operands(c, &pair, next->first) && has_room(&pair);
 }
 
+/* GEMMs that continue a GEMM. */
+
+static bool may_join_gemms(const Kernel *kernel) {
+    bool may = false;
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        may = may || template_info(kernel->variants[v].sched.template)->joins_gemms;
+    return may;
+}
+
+/* Whether both GEMMs use the same threads, or register tiles, for the same elements. */
+static bool has_same_mainloop(const Sched *a, const Sched *b) {
+    GemmSched s = sched_gemm(a), t = sched_gemm(b);
+    CpuGemmSched u = sched_cpu_gemm_params(a), v = sched_cpu_gemm_params(b);
+    return a->lanes == b->lanes && sched_tile(a).k == sched_tile(b).k && s.stages == t.stages &&
+           s.warps_m == t.warps_m && u.is_blocked == v.is_blocked && u.register_m == v.register_m;
+}
+
+static bool has_same_tiles(const Sched *a, const Sched *b) {
+    GemmTile of_a = sched_tile(a), of_b = sched_tile(b);
+    GemmSched s = sched_gemm(a), t = sched_gemm(b);
+    return a->template == b->template && of_a.m == of_b.m && of_a.n == of_b.n &&
+           s.tail_n == t.tail_n && s.store_warps == t.store_warps && a->threads == b->threads &&
+           a->cluster == b->cluster;
+}
+
+/* Whether both variants have the same blocks and tiles and, if the GEMMs run at once, the same
+ * mainloop. */
+static bool goes_with(const Variant *a, const Variant *b) {
+    bool are_at_once = template_info(a->sched.template)->joins_gemms;
+    return has_same_tiles(&a->sched, &b->sched) &&
+           (!are_at_once || has_same_mainloop(&a->sched, &b->sched)) && a->grid == b->grid &&
+           predicate_same_extents(&a->predicate, &b->predicate);
+}
+
+static bool all_go_with(const Kernel *first, const Kernel *consumer) {
+    if (first->n_variants != consumer->n_variants) return false;
+    for (uint32_t v = 0; v < first->n_variants; v++)
+        if (!goes_with(&first->variants[v], &consumer->variants[v])) return false;
+    return true;
+}
+
+/* Gives the GEMMs matching variants. If blocks run all GEMMs at once, tiles are chosen again for
+ * their number. */
+static bool join_gemms(const Composer *c, Trial *t) {
+    Kernel *first = first_of(t);
+    uint32_t n = trial_n_kernels(t);
+    bool goes = c->target->has->cores ? sched_cpu_gemm_goes_with(first, consumer_of(t))
+                                      : sched_wgmma_goes_with(&t->together, first, consumer_of(t));
+    bool is_behind_rows = form_info(trial_kernel(t, n - 2)->form)->reduces_rows, all_go = true;
+    if (n > MAX_GEMMS || is_behind_rows || !goes) return false;
+    for (uint32_t k = 0; k < n; k++) {
+        sched_in_launch(c->arena, c->scratch, &t->together, trial_kernel(t, k),
+                        (GemmLaunch){.n_gemms = n}, c->target);
+        all_go = all_go && all_go_with(first, trial_kernel(t, k));
+    }
+    for (uint32_t v = 0; all_go && v < first->n_variants; v++) kernels_widen_alike(first, n, v);
+    return all_go;
+}
+
+static bool is_tiled_gemm(const Kernel *kernel) {
+    bool is_tiled = form_info(kernel->form)->multiplies && !kernel->choice;
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        is_tiled = is_tiled && template_info(kernel->variants[v].sched.template)->tiles_outputs;
+    return is_tiled;
+}
+
+/* Whether one loop along k can multiply for both and keep both tiles in registers. */
+static bool are_at_once(const Kernel *a, const Kernel *b) {
+    return may_join_gemms(a) && may_join_gemms(b);
+}
+
+static bool continue_gemms(const Composer *c, Trial *t) {
+    const Kernel *first = first_of(t), *consumer = consumer_of(t);
+    if (!is_tiled_gemm(consumer) || consumer->n_parallel != first->n_parallel) return false;
+    for (uint32_t k = 0; k < first->n_parallel; k++)
+        if (kernel_axis_extent(first, k) != kernel_axis_extent(consumer, k)) return false;
+    return are_at_once(first, consumer) ? join_gemms(c, t) : all_go_with(first, consumer);
+}
+
+/* Row kernels that continue a GEMM. */
+
+/* The largest number of columns of the sequence's first GEMM. */
+static int64_t most_columns(const Composer *c, const Trial *t) {
+    const Kernel *first = first_of(t);
+    return dim_hi(c->plan->graph->dims, kernel_axis_extent(first, gemm_axis_n(first)));
+}
+
+static bool has_rows(const Composer *c, const Trial *t) {
+    const Kernel *first = first_of(t), *consumer = consumer_of(t);
+    DimTab *dims = c->plan->graph->dims;
+    DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
+    return form_info(consumer->form)->reduces_rows && consumer->segment_axis == NO_AXIS &&
+           trial_n_kernels(t) == 2 && kernel_n_reduced(consumer) == extent &&
+           dim_lo(dims, extent) > 0 &&
+           dim_mul(dims, kernel_n_rows(consumer), extent) == kernel_n_rows(first) &&
+           most_columns(c, t) <= (c->target->has->cores
+                                      ? sched_cpu_gemm_widest_rows(first, c->target)
+                                      : sched_gemm_widest_rows(c->plan, first));
+}
+
+/* GPU. */
+
+/* A number of which the row length is a multiple where the variant applies. */
+static int64_t multiple_of_row(const Trial *t, const Variant *of_first) {
+    const Kernel *first = first_of(t);
+    DimId extent = kernel_axis_extent(first, gemm_axis_n(first));
+    int64_t asked = predicate_multiple(&of_first->predicate, extent);
+    return asked > 1 ? asked : dim_multiple(t->together.graph->dims, extent);
+}
+
+/* The elements of one access of the widest dtype that the consumer loads or stores. */
+static uint32_t row_lanes(const Trial *t, const Variant *of_first) {
+    const Kernel *consumer = consumer_of(t);
+    uint32_t widest = ROW_LEAST_BYTES;
+    for (uint32_t i = 0; i < consumer->args.n; i++) {
+        uint32_t own = dtype_bytes(t->together.buffers.data[consumer->args.data[i]].dtype);
+        if (own > widest) widest = own;
+    }
+    uint32_t lanes = ACCESS_BYTES / widest;
+    while (multiple_of_row(t, of_first) % lanes) lanes /= 2;
+    return lanes;
+}
+
+/* A few threads per row of at most `n` elements, so that a warp has several independent rows at
+ * once, but not more rows than exist. */
+static uint32_t threads_per_row_of(const Sched *first, uint32_t lanes, int64_t n) {
+    uint32_t warp_rows = first->gemm.tile_m * WARP_THREADS / first->threads;
+    if (template_info(first->template)->uses_copy_engine) warp_rows = WGMMA_EPILOGUE_ROWS;
+    uint32_t threads_per_row = warp_rows < WARP_THREADS ? WARP_THREADS / warp_rows : 1;
+    if (threads_per_row < LAUNCH_ROWS_THREADS) threads_per_row = LAUNCH_ROWS_THREADS;
+    while (threads_per_row < WARP_THREADS && (threads_per_row * LAUNCH_ROWS_ELEMS < n ||
+                                              threads_per_row * lanes * LAUNCH_ROWS_STEPS < n))
+        threads_per_row *= 2;
+    return threads_per_row;
+}
+
+/* The row kernel's variant. The last variant must have no conditions on pointers. */
+static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_last, int64_t n) {
+    const Kernel *consumer = consumer_of(t);
+    Variant variant = *of_first;
+    Sched own = consumer->variants[0].sched;
+    own.lanes = row_lanes(t, of_first);
+    own.threads = of_first->sched.threads;
+    own.row.threads_per_row = threads_per_row_of(&of_first->sched, own.lanes, n);
+    own.unroll = 1;
+    own.row.resident = 1;
+    while (own.row.resident * own.row.threads_per_row * own.lanes < n) own.row.resident *= 2;
+    own.row.slots = own.row.resident;
+    own.is_wide = own.is_wide || of_first->sched.is_wide;
+    variant.sched = own;
+    variant.shared_bytes = 0;
+    variant.n_maps = 0;
+    predicate_align(&variant.predicate, ACCESS_BYTES,
+                    is_last ? kernel_own_args(&t->together, consumer)
+                            : UINT64_MAX >> (64 - consumer->args.n));
+    return variant;
+}
+
+/* The variant without conditions: rows in one work unit are short enough for it. */
+static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
+    const Kernel *consumer = consumer_of(t);
+    Variant variant = consumer->variants[consumer->n_variants - 1];
+    variant.grid = of_first->grid;
+    return variant;
+}
+
+/* Whether a block of the variant has whole rows. In a cluster that splits k no block has. */
+static bool leaves_rows(const Variant *variant, int64_t n) {
+    return !template_info(variant->sched.template)->cluster_splits_k &&
+           sched_tile(&variant->sched).n >= n;
+}
+
+/* Bytes of a row that pass from the launch to the consumer only. */
+static uint32_t row_bytes(const Composer *c, const Trial *t) {
+    const Kernel *consumer = consumer_of(t);
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < consumer->args.n; i++) {
+        const Buffer *buffer = &c->plan->buffers.data[consumer->args.data[i]];
+        Shape layout = buffer_layout(buffer);
+        if (launch_stores_to(&t->together, trial_launch(t), consumer->args.data[i]) &&
+            trial_is_private(c, t, consumer->args.data[i]))
+            bytes += dim_hi(c->plan->graph->dims, layout.dims[layout.rank - 1]) *
+                     dtype_bytes(buffer->dtype);
+    }
+    return bytes <= LAUNCH_ROWS_BYTES ? (uint32_t)bytes : 0;
+}
+
+static bool continue_rows(const Composer *c, Trial *t) {
+    Kernel *first = first_of(t);
+    GemmLaunch launch = {.n_gemms = 1, .has_rows = true, .row_bytes = row_bytes(c, t)};
+    int64_t n = most_columns(c, t);
+    sched_in_launch(c->arena, c->scratch, &t->together, first, launch, c->target);
+    if (!leaves_rows(&first->variants[first->n_variants - 1], n)) return false;
+    uint32_t kept = 0;
+    Variant of_first[MAX_VARIANTS], of_rows[MAX_VARIANTS];
+    for (uint32_t v = 0; v < first->n_variants; v++) {
+        const Variant *variant = &first->variants[v];
+        if (!leaves_rows(variant, n)) continue;
+        of_first[kept] = *variant;
+        of_rows[kept++] = c->target->has->cores
+                              ? cpu_row_variant(t, variant)
+                              : gpu_row_variant(t, variant, v + 1 == first->n_variants, n);
+    }
+    kernel_set_variants(c->scratch, first, of_first, kept);
+    kernel_set_variants(c->scratch, consumer_of(t), of_rows, kept);
+    return true;
+}
+
+static bool passes_rows(const Composer *c, const Trial *t) {
+    return !c->target->has->blocks || row_bytes(c, t) > 0;
+}
+
 static ReasonId schedule(const Composer *c, Trial *t) {
-    bool is_rows = sequence_has_rows(c, t), has_blocks = c->target->has->blocks;
-    if (is_rows ? !sequence_continue_rows(c, t) : !sequence_continue_gemms(c, t))
-        return REASON_OTHER_BLOCKS;
-    bool has_smem =
-        (!is_rows || sequence_passes_rows(c, t)) && (!has_blocks || sequence_fits(c, t));
-    const Kernel *consumer = sequence_consumer(t);
-    for (uint32_t i = 0; i < consumer->args.n && has_smem; i++)
-        sequence_set_space(c, t, consumer->args.data[i], BUFFER_SHARED);
+    bool is_rows = has_rows(c, t);
+    if (is_rows ? !continue_rows(c, t) : !continue_gemms(c, t)) return REASON_OTHER_BLOCKS;
+    bool may_pass = !is_rows || passes_rows(c, t);
     trial_merge(t);
-    if (has_blocks) sequence_set_kept_bytes(t);
+    if (may_pass) smem_keep_passed(c, t);
+    if (c->target->has->blocks) smem_set_kept_bytes(t);
     return REASON_NONE;
+}
+
+/* Prices. */
+
+/* Keeps only tile widths that a dual GEMM has too. A single GEMM has more widths; with unknown
+ * extents, how full the last wave of such a tile is at some sizes says nothing about other
+ * sizes. */
+static void keep_common_widths(Kernel *kernel) {
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < kernel->n_variants; v++) {
+        const Variant *variant = &kernel->variants[v];
+        bool is_common = sched_tile(&variant->sched).n % LAUNCH_COMMON_TILE_COLUMNS == 0 &&
+                         variant->sched.cluster <= 1;
+        if (!variant->price.group || is_common) kernel->variants[n++] = *variant;
+    }
+    kernel->n_variants = n;
+}
+
+static bool is_dual_gemm(const Kernel *kernel) {
+    bool is = false;
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        is = is || sched_gemm(&kernel->variants[v].sched).n_gemms > 1;
+    return is;
+}
+
+/* The nodes that the sequence computes, as a graph. */
+static const Graph *subgraph(const Composer *c, const Trial *t) {
+    const Graph *graph = c->plan->graph;
+    NodeFlags flags = node_flags_new(c->scratch, graph->nodes.n);
+    for (uint32_t k = 0; k < trial_n_kernels(t); k++) {
+        const Kernel *kernel = trial_kernel(t, k);
+        for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+            NodeId id = kernel->nodes.data[i];
+            if (graph_class(graph, id) != CLASS_SOURCE) node_add(flags, id, SUBGRAPH_IN);
+        }
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            uint32_t buffer = kernel->args.data[i];
+            const Buffer *of = &t->together.buffers.data[buffer];
+            if (kernel_stores_to(kernel, buffer) && of->space == BUFFER_GLOBAL)
+                node_add(flags, of->node, SUBGRAPH_OUT);
+        }
+    }
+    return subgraph_of(c->scratch, graph, flags).graph;
+}
+
+/* Whether the launch, without its context, is no slower than one kernel per op. */
+static bool is_no_slower_than_ops(const Composer *c, const Trial *t) {
+    Plan alone = plan_extract(c->scratch, &t->together, t->n_context, 1);
+    Prices together = prices_of_plan(c->scratch, &alone, c->target, &c->points), ops;
+    return prices_of_unfused(c->planning, c->arena, c->scratch, subgraph(c, t), &c->points, &ops) &&
+           prices_are_within(&c->points, &together, &ops, PRICES_NO_SLOWER);
+}
+
+static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
+    uint32_t first = t->apart.launches.data[t->n_context].first;
+    for (uint32_t k = first; k < t->apart.kernels.n && is_dual_gemm(first_of(t)); k++)
+        keep_common_widths(&t->apart.kernels.data[k]);
+    if (trial_pays(c, t, prices)) return true;
+    bool has_launches = c->target->has->launches;
+    return has_launches &&
+           prices_may_favor_joining(&c->points, &prices->together, &prices->apart) &&
+           is_no_slower_than_ops(c, t);
 }
 
 /* Whether a `fuse must` block contains a value that passes to the consumer. */
@@ -155,7 +449,7 @@ static void propose(Composer *c) {
     for (uint32_t i = 0; i < c->plan->launches.n; i++) {
         const Launch *launch = &c->plan->launches.data[i];
         ArenaMark mark = arena_mark(c->scratch);
-        if (launch->n == 1 && sequence_is_tiled(launch_kernel(c->plan, launch, 0))) grow(c, i);
+        if (launch->n == 1 && is_tiled_gemm(launch_kernel(c->plan, launch, 0))) grow(c, i);
         arena_rewind(c->scratch, mark);
     }
 }
@@ -168,4 +462,4 @@ const LaunchRules launch_rules_sequence = {.mode = LAUNCH_SEQUENCE,
                                            .propose = propose,
                                            .schedule = schedule,
                                            .is_asked = is_asked,
-                                           .pays = sequence_pays};
+                                           .pays = pays};

@@ -100,6 +100,12 @@ bool trial_is_private(const Composer *c, const Trial *t, uint32_t buffer) {
     return true;
 }
 
+void kernels_widen_alike(Kernel *kernels, uint32_t n, uint32_t v) {
+    bool is_wide = false;
+    for (uint32_t k = 0; k < n; k++) is_wide = is_wide || kernels[k].variants[v].sched.is_wide;
+    for (uint32_t k = 0; k < n; k++) kernels[k].variants[v].sched.is_wide = is_wide;
+}
+
 /* Prices and contracts. */
 
 static Prices price_of(const Composer *c, const Plan *plan) {

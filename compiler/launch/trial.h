@@ -62,8 +62,7 @@ struct LaunchRules {
     /* Whether the launch pays. */
     bool (*pays)(const Composer *c, Trial *t, TrialPrices *prices);
 };
-#define LAUNCH_MODE(sym, name, blocks, tried, text, word) \
-    extern const LaunchRules launch_rules_##name;
+#define LAUNCH_MODE(sym, name, ...) extern const LaunchRules launch_rules_##name;
 #include "plan/launch_modes.def"
 
 /* The result of a trial. */
@@ -100,6 +99,10 @@ bool trial_is_private(const Composer *c, const Trial *t, uint32_t buffer);
 bool trial_is_asked_to_pass(const Composer *c, const Trial *t, uint32_t n, uint32_t reader);
 /* Whether prices allow the launch: at no point more than 2 % slower. */
 bool trial_pays(const Composer *c, Trial *t, TrialPrices *prices);
+
+/* Gives variant `v` of n kernels wide indices if one of them has wide indices: one loop computes
+ * the indices of all. */
+void kernels_widen_alike(Kernel *kernels, uint32_t n, uint32_t v);
 
 /* Whether the source requires a kernel of its own for a value of the kernel. */
 bool launch_has_own_kernel(const Plan *plan, const Kernel *kernel);

@@ -1,8 +1,13 @@
 /* See launch.h. */
 #include "plan/launch.h"
+#include "machine/card.h"
+#include "machine/tuning.h"
+
+enum { SMEM_ALL = INT32_MAX }; /* no bound but the block's shared memory */
 
 static const LaunchModeInfo infos[] = {
-#define LAUNCH_MODE(sym, name, blocks, tried, text, word) [LAUNCH_##sym] = {blocks, text, word},
+#define LAUNCH_MODE(sym, name, blocks, tried, own, kept, both, text, word) \
+    [LAUNCH_##sym] = {blocks, own, kept, both, text, word},
 #include "plan/launch_modes.def"
 };
 

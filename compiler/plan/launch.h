@@ -12,8 +12,9 @@
 
 typedef struct LaunchModeInfo {
     LaunchBlocks blocks;
-    const char *text; /* dumps print it for each kernel after the first */
-    const char *word; /* in JSON */
+    uint32_t most_own, most_kept, most_bytes; /* of a block's shared memory (launch/smem.h) */
+    const char *text;                         /* dumps print it for each kernel after the first */
+    const char *word;                         /* in JSON */
 } LaunchModeInfo;
 const LaunchModeInfo *launch_mode_info(LaunchMode mode);
 /* The mode of the kernel's launch. For the first kernel of a launch, or if the plan has no launches

@@ -97,7 +97,7 @@ typedef enum {
 } LaunchBlocks;
 
 typedef enum {
-#define LAUNCH_MODE(sym, name, blocks, tried, text, word) LAUNCH_##sym,
+#define LAUNCH_MODE(sym, ...) LAUNCH_##sym,
 #include "plan/launch_modes.def"
 } LaunchMode;
 
