@@ -76,5 +76,3 @@ void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
         kernel_set_variants(scratch, kernels[i], made[i], has_conditions ? 2 : 1);
 }
-
-const TemplateSchedule schedule_gpu_gemm_rows_gemm = {.propose = NULL};

@@ -1,6 +1,7 @@
 /* Schedules of templates: which template may compute a kernel, and the variants that each proposes.
  * A template's row stands in the file of its name. The table in template.c is made from
- * lowering/templates.def, so that a template without a row does not link. */
+ * lowering/templates.def, so that a template without a row does not link. Templates of launches
+ * have no row of their own. */
 #ifndef FUSEC_SCHEDULE_SCHEDULER_H
 #define FUSEC_SCHEDULE_SCHEDULER_H
 
@@ -38,7 +39,7 @@ typedef struct TemplateSchedule {
     /* Whether the template computes the kernel, whose form and device are its own, in the order of
      * sums that the kernel has; NULL: it computes any. */
     bool (*may)(const Scheduler *s);
-    /* Adds variants, those preferred first. NULL: a launch schedules all of its kernels at once. */
+    /* Adds variants, those preferred first. */
     void (*propose)(Scheduler *s, Access access);
     /* GEMMs, in place of it: lists the variants for both accesses. The list's base always applies.
      */
@@ -49,6 +50,7 @@ typedef struct TemplateSchedule {
 } TemplateSchedule;
 
 #define TEMPLATE(symbol, function, ...) extern const TemplateSchedule schedule_##function;
+#define LAUNCH_TEMPLATE(...)
 #include "lowering/templates.def"
 
 const TemplateSchedule *template_schedule(TemplateId id);
