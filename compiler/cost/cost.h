@@ -69,7 +69,9 @@ typedef struct CostPoints {
     const int64_t *dims[COST_MAX_POINTS]; /* by symbol; the first point is that of cost_dims */
     uint32_t n, n_diagonal;               /* the diagonal comes first */
 } CostPoints;
-CostPoints cost_points(Arena *arena, const DimTab *dims, DeviceClass device);
+CostPoints cost_points(Arena *arena, const DimTab *dims, const DeviceTraits *device);
+/* The same points, of which no dim is less than `least` if its range allows. */
+CostPoints cost_points_from(Arena *arena, const DimTab *dims, int64_t least);
 
 /* `dims` are by symbol, from cost_dims. Results are on the arena. */
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);

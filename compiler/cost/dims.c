@@ -39,10 +39,13 @@ static void add_point(CostPoints *points, Arena *arena, const DimTab *dims, Aim 
     points->dims[points->n++] = at;
 }
 
-CostPoints cost_points(Arena *arena, const DimTab *dims, DeviceClass device) {
+CostPoints cost_points(Arena *arena, const DimTab *dims, const DeviceTraits *device) {
+    return cost_points_from(arena, dims, device->cores ? COST_SHORT_DIM : 1);
+}
+
+CostPoints cost_points_from(Arena *arena, const DimTab *dims, int64_t least) {
     static const int64_t aims[COST_DIAGONAL_POINTS] = {COST_DEFAULT_DIM, 1, 64, 256,
                                                        COST_LARGE_DIM};
-    int64_t least = device_traits[device].cores ? COST_SHORT_DIM : 1;
     CostPoints points = {0};
     for (uint32_t i = 0; i < COST_DIAGONAL_POINTS; i++)
         add_point(&points, arena, dims, (Aim){UINT32_MAX, aims[i] < least ? least : aims[i], 0});

@@ -63,7 +63,7 @@ static void advise(Driver *driver, Plan *settled, LedgerInput *input) {
         .plan = plan_changed,
         .price = price_changed,
         .price_at = price_at,
-        .points = cost_points(driver->arena, driver->module->dims, options->target->device),
+        .points = cost_points(driver->arena, driver->module->dims, options->target->has),
         .user = driver,
         .trial = driver->trial};
     AdviceTotals now = {.us = input->cost->us, .n_launches = input->cost->n_launches};

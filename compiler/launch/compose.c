@@ -68,7 +68,7 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
                   .scratch = p->scratch,
                   .plan = plan,
                   .target = p->target,
-                  .points = cost_points(p->arena, plan->graph->dims, p->target->device)};
+                  .points = cost_points(p->arena, plan->graph->dims, p->target->has)};
     for (uint32_t i = 0; i < sizeof table / sizeof *table; i++) {
         const LaunchRules *rules = table[i];
         bool is_for_target = p->target->has->launches || rules->has_cpu;

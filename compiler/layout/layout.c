@@ -106,7 +106,7 @@ static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequ
 
 /* Whether the copies that every run makes are faster at all cost points. */
 static bool pays(Layout *l, uint32_t gemm, const PackRequest *requests, uint32_t n) {
-    CostPoints points = cost_points(l->packing.arena, l->packing.dims, l->target->device);
+    CostPoints points = cost_points(l->packing.arena, l->packing.dims, l->target->has);
     LayoutPrices prices;
     bool is_copied = false;
     for (uint32_t i = 0; i < n; i++) is_copied = is_copied || requests[i].made_of == MADE_OF_INPUTS;

@@ -47,7 +47,7 @@ static bool take_measure(Searcher *c, uint32_t axis) {
 static CostPoints sweep(const Searcher *c, int64_t from, int64_t to) {
     Arena *arena = c->packing->arena;
     const DimTab *dims = c->packing->dims;
-    const int64_t *others = cost_points(arena, dims, c->planning->target->device).dims[0];
+    const int64_t *others = cost_points(arena, dims, c->planning->target->has).dims[0];
     int64_t step = dim_symbol_info(dims, c->symbol)->multiple;
     CostPoints points = {.n = COST_MAX_POINTS};
     for (uint32_t i = 0; i < points.n; i++) {

@@ -249,8 +249,8 @@ bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
     Packer p = {.arena = arena, .dims = dims, .rooms = rooms->data};
     double best[COST_MAX_POINTS];
     bool is_done = false;
-    /* The points weigh sizes, which no device changes; those of a GPU include dims of 1. */
-    p.points = cost_points(arena, dims, DEVICE_GPU);
+    /* The points weigh sizes, which no device changes, of dims from 1 on. */
+    p.points = cost_points_from(arena, dims, 1);
     for (uint32_t i = 0; i < rooms->n; i++) {
         DimId bytes = rooms->data[i].bytes;
         Item item = {.room = i, .growth = growth_of(dims, bytes)};

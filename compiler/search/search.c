@@ -430,7 +430,7 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
                       .clean = arena_mark(p->scratch),
                       .graph = unit->graph,
                       .target = p->target,
-                      .points = cost_points(p->arena, graph->dims, p->target->device),
+                      .points = cost_points(p->arena, graph->dims, p->target->has),
                       .op_cost = op_costs(p->arena),
                       .users = gemm_slice_users(p->arena, graph)};
     Searcher c = searcher_new(&model, false);

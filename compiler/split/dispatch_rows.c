@@ -327,7 +327,7 @@ static bool price_ops(const Planning *p, const Plan *plan, const Kernel *kernel,
 static bool is_better_split(const Planning *p, const Plan *plan, const Kernel *kernel) {
     if (!split_may(plan, kernel)) return false;
     Arena *scratch = p->scratch;
-    CostPoints points = cost_points(scratch, plan->graph->dims, p->target->device);
+    CostPoints points = cost_points(scratch, plan->graph->dims, p->target->has);
     Plan whole = plan_alone(scratch, plan, kernel), split = *plan;
     memset(&split.kernels, 0, sizeof split.kernels);
     split.buffers.data = arena_copy(scratch, plan->buffers.data, plan->buffers.n * sizeof(Buffer));

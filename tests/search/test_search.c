@@ -28,8 +28,8 @@ static void expect_no_loss(const char *source, TargetId target) {
     PricedPlan fused = priced(arena, source, target, false, NULL);
     PricedPlan apart = priced(arena, source, target, true, NULL);
     const Card *card = card_of_target(target_get(target));
-    CostPoints points = cost_points(arena, fused.plan->graph->dims, card->device);
-    CostPoints points_apart = cost_points(arena, apart.plan->graph->dims, card->device);
+    CostPoints points = cost_points(arena, fused.plan->graph->dims, card->has);
+    CostPoints points_apart = cost_points(arena, apart.plan->graph->dims, card->has);
     for (uint32_t i = 0; i < points.n; i++) {
         double us = cost_plan(arena, fused.plan, card, points.dims[i])->us;
         double us_apart = cost_plan(arena, apart.plan, card, points_apart.dims[i])->us;
