@@ -16,12 +16,9 @@ static bool is_small(const Plan *plan, const Launch *launch) {
 
 /* Whether the next launch may begin before this one's blocks have ended
  * (griddepcontrol.launch_dependents). Large blocks of the next launch would crowd onto the
- * multiprocessors that become free first, while others stand idle. After the last launch of a run
- * comes the first launch of the next run. */
+ * multiprocessors that become free first, while others stand idle. */
 static bool lets_next_in(const Plan *plan, const Launch *launch) {
-    uint32_t next = launch->first + launch->n;
-    if (next == plan->kernels.n) next = plan_n_init(plan);
-    return is_small(plan, launch) && is_small(plan, plan_launch_of(plan, next));
+    return is_small(plan, launch) && is_small(plan, plan_launch_after(plan, launch));
 }
 
 void gpu_begin(Lower *lowers, const Launch *launch) {

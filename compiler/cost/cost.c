@@ -368,7 +368,7 @@ static void begin_launch(Coster *c, uint32_t kernel) {
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
-    if (!c->launch || index == c->launch->first + c->launch->n) begin_launch(c, index);
+    if (!c->launch || !launch_has(c->launch, index)) begin_launch(c, index);
     bool is_parallel = c->beside.is_any, is_sequenced = cost_continues_sequence(c, kernel);
     bool is_in_one_block = launch_mode_info(c->launch->mode)->blocks == BLOCKS_ONE;
     cost->variant = is_parallel    ? c->beside.variant

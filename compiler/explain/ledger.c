@@ -175,8 +175,8 @@ static void fill_kernels(const Filler *f) {
     uint32_t n_init = f->cost->n_init;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         LedgerKernel filled = kernel_of(f, k);
-        const Launch *first = plan_launch_of(plan, k < n_init ? 0 : n_init);
-        filled.launch = (uint32_t)(plan_launch_of(plan, k) - first);
+        filled.launch =
+            plan_launch_index(plan, k) - plan_launch_index(plan, k < n_init ? 0 : n_init);
         vec_push(f->arena, &f->ledger->kernels, filled);
     }
 }

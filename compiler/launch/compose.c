@@ -33,9 +33,8 @@ static void keep_block(Composer *c, const LaunchRules *rules, uint32_t block, co
     find_hull(c->plan, block, is_end, &begin, &end);
     if (end < begin + 2 || end - begin > MAX_TRIAL_LAUNCHES) return;
     for (uint32_t k = begin; k < end; k++) {
-        const Launch *launch = plan_launch_of(c->plan, k);
-        if (launch->n > 1) return;
-        launches[k - begin] = (uint32_t)(launch - c->plan->launches.data);
+        launches[k - begin] = plan_launch_index(c->plan, k);
+        if (c->plan->launches.data[launches[k - begin]].n > 1) return;
     }
     launch_try(c, rules, launches, end - begin, 2);
 }

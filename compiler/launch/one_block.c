@@ -197,8 +197,8 @@ static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_o
     uint32_t end = launches[t->launches[t->n_launches - 1]].first + 1 + LAUNCH_ONE_BLOCK_AROUND;
     first = first > least + LAUNCH_ONE_BLOCK_AROUND ? first - LAUNCH_ONE_BLOCK_AROUND : least;
     if (end > c->plan->kernels.n) end = c->plan->kernels.n;
-    uint32_t begin = (uint32_t)(plan_launch_of(c->plan, first) - launches);
-    uint32_t last = (uint32_t)(plan_launch_of(c->plan, end - 1) - launches);
+    uint32_t begin = plan_launch_index(c->plan, first);
+    uint32_t last = plan_launch_index(c->plan, end - 1);
     Plan around = trial_compose_around(c, is_one ? t : NULL, begin, last + 1 - begin);
     *n_broken = must_n_broken(&around);
     return cost_plan(c->scratch, &around, card_of_target(c->target), point_of(c));
@@ -219,7 +219,7 @@ static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
 
 /* The launches of kernels [begin, end), each with one kernel. */
 static void list_launches(const Plan *plan, uint32_t begin, uint32_t end, uint32_t *launches) {
-    uint32_t first = (uint32_t)(plan_launch_of(plan, begin) - plan->launches.data);
+    uint32_t first = plan_launch_index(plan, begin);
     for (uint32_t k = 0; k < end - begin; k++) launches[k] = first + k;
 }
 

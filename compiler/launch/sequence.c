@@ -102,13 +102,12 @@ static bool goes_on(const Pair *pair) {
  * least one must be the latter. `end`: the consumer's index among the kernels. */
 static bool has_operands(const Composer *c, const Pair *pair, uint32_t end) {
     const Kernel *kernels = pair->plan->kernels.data, *consumer = pair->consumer;
-    uint32_t n_passed = 0, first = pair->launch->first;
+    uint32_t n_passed = 0;
     for (uint32_t i = 0; i < consumer->args.n; i++) {
         uint32_t buffer = consumer->args.data[i];
         for (uint32_t k = first; k < end; k++) {
             if (!kernel_stores_to(&kernels[k], buffer)) continue;
-            bool is_inside = k < first + pair->launch->n;
-            if (!is_inside || !passes(c, pair, buffer)) return false;
+            if (!launch_has(pair->launch, k) || !passes(c, pair, buffer)) return false;
             n_passed++;
         }
     }

@@ -26,9 +26,8 @@ void plan_launch_singly(Arena *arena, Plan *plan) {
         vec_push(arena, &plan->launches, (Launch){.mode = LAUNCH_SINGLE, .first = k, .n = 1});
 }
 
-const Launch *plan_launch_of(const Plan *plan, uint32_t kernel) {
+uint32_t plan_launch_index(const Plan *plan, uint32_t kernel) {
     uint32_t first = 0, end = plan->launches.n;
-    if (end == 0) return NULL;
     while (end - first > 1) {
         uint32_t middle = first + (end - first) / 2;
         if (plan->launches.data[middle].first <= kernel)
@@ -36,7 +35,16 @@ const Launch *plan_launch_of(const Plan *plan, uint32_t kernel) {
         else
             end = middle;
     }
-    return &plan->launches.data[first];
+    return first;
+}
+
+const Launch *plan_launch_of(const Plan *plan, uint32_t kernel) {
+    return plan->launches.n ? &plan->launches.data[plan_launch_index(plan, kernel)] : NULL;
+}
+
+const Launch *plan_launch_after(const Plan *plan, const Launch *launch) {
+    bool is_last = launch + 1 == plan->launches.data + plan->launches.n;
+    return is_last ? plan_launch_of(plan, plan_n_init(plan)) : launch + 1;
 }
 
 Plan plan_extract(Arena *arena, const Plan *plan, uint32_t first, uint32_t n) {

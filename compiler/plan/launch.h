@@ -25,10 +25,19 @@ const LaunchModeInfo *kernel_launch_info(const Plan *plan, uint32_t kernel);
 void plan_launch_singly(Arena *arena, Plan *plan);
 /* The launch that runs the kernel; NULL if the plan has no launches yet. */
 const Launch *plan_launch_of(const Plan *plan, uint32_t kernel);
+/* Its index among the launches, of which there are some. */
+uint32_t plan_launch_index(const Plan *plan, uint32_t kernel);
+/* The launch that begins after this one: after the last launch of a run, the first one of the next
+ * run, which has no init kernels. */
+const Launch *plan_launch_after(const Plan *plan, const Launch *launch);
 /* Launches [first, first + n) as a separate plan: kernels and launches are copied to the arena;
  * buffers and edges are those of the given plan. */
 Plan plan_extract(Arena *arena, const Plan *plan, uint32_t first, uint32_t n);
 
+/* Whether kernel `k` of the plan belongs to the launch. */
+static inline bool launch_has(const Launch *launch, uint32_t k) {
+    return k >= launch->first && k < launch->first + launch->n;
+}
 /* Kernel `k` of the launch's kernels. */
 static inline const Kernel *launch_kernel(const Plan *plan, const Launch *launch, uint32_t k) {
     return &plan->kernels.data[launch->first + k];

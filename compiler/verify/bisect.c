@@ -521,7 +521,7 @@ static bool is_early(const Search *s, const Transit *transit) {
     uint32_t writer = launched_at(s, transit->writer), reader = launched_at(s, transit->reader);
     if (reader <= writer) return reader < writer;
     const Launch *launch = plan_launch_of(s->in->placed, writer);
-    return !launch_shares_blocks(launch) && reader < launch->first + launch->n;
+    return !launch_shares_blocks(launch) && launch_has(launch, reader);
 }
 
 static void put_lost(Search *s, const Transit *transit, BisectVerdict *verdict) {
