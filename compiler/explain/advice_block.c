@@ -1,6 +1,7 @@
 /* Blocks that a source can have: a block contains whole calls of defs, since it cannot contain a
  * part of a call, and ops outside of calls. See advice.h. */
 #include "explain/advice.h"
+#include "plan/must.h"
 
 /* Units: ops of one call or one expression, which a block contains all or not at all. The first
  * op's number is the number of the unit. */
@@ -59,9 +60,9 @@ static bool join_blocks(Units *u) {
     for (uint32_t b = 1; b <= graph->fixed_kernels.n; b++) {
         bool meets = false;
         for (NodeId id = 0; id < graph->nodes.n; id++)
-            meets = meets || (u->is_in[u->of[id]] && graph_block(graph, id, BLOCK_MUST) == b);
+            meets = meets || (u->is_in[u->of[id]] && must_block(graph, id) == b);
         for (NodeId id = 0; meets && id < graph->nodes.n; id++) {
-            if (graph_block(graph, id, BLOCK_MUST) != b || u->is_in[u->of[id]]) continue;
+            if (must_block(graph, id) != b || u->is_in[u->of[id]]) continue;
             u->is_in[u->of[id]] = changed = true;
         }
     }

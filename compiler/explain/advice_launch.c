@@ -56,8 +56,7 @@ VecBlockPrice advice_price_blocks(Arena *arena, const Plan *plan, AdvicePlanner 
     for (uint32_t b = 0; b < graph->fixed_kernels.n && planner->price; b++) {
         Advice free = {.steps = {{.kind = ADVICE_FREE, .reason = REASON_FIXED}}, .n_steps = 1};
         for (NodeId id = 0; id < graph->nodes.n; id++)
-            if (graph_block(graph, id, BLOCK_MUST) == b + 1)
-                vec_push(arena, &free.steps[0].nodes, id);
+            if (must_block(graph, id) == b + 1) vec_push(arena, &free.steps[0].nodes, id);
         Plan *without = free.steps[0].nodes.n ? advice_try(planner, graph, &free) : NULL;
         if (!without) continue;
         AdviceTotals totals = planner->price(planner->user, planner->trial, without);

@@ -23,9 +23,8 @@ typedef struct BrokenEdge {
 typedef Vec(BrokenEdge) BrokenEdges;
 
 static bool is_inside(const Finder *f, const Edge *edge) {
-    return edge->consumer != NODE_NONE &&
-           graph_block(f->plan->graph, edge->producer, BLOCK_MUST) == f->block &&
-           graph_block(f->plan->graph, edge->consumer, BLOCK_MUST) == f->block;
+    return edge->consumer != NODE_NONE && must_block(f->plan->graph, edge->producer) == f->block &&
+           must_block(f->plan->graph, edge->consumer) == f->block;
 }
 
 typedef struct StoreOf {
@@ -51,7 +50,7 @@ static const Kernel *maker_of(const Plan *plan, NodeId id, bool is_stored) {
 
 static void add_nodes(const Finder *f, const Kernel *kernel, VecU32 *nodes) {
     for (uint32_t i = 0; kernel && i < kernel->nodes.n; i++)
-        if (graph_block(f->plan->graph, kernel->nodes.data[i], BLOCK_MUST) == f->block)
+        if (must_block(f->plan->graph, kernel->nodes.data[i]) == f->block)
             advice_add_node(f->arena, nodes, kernel->nodes.data[i]);
 }
 
@@ -59,8 +58,7 @@ static BrokenEdges find_broken(const Finder *f, const Plan *free) {
     BrokenEdges broken = {0};
     for (uint32_t i = 0; i < free->edges.n; i++) {
         const Edge *edge = &free->edges.data[i];
-        if (!is_inside(f, edge) || edge->verdict == EDGE_FUSED || edge->reason == REASON_PREPARED)
-            continue;
+        if (!is_inside(f, edge) || !must_forbids(edge)) continue;
         BrokenEdge broken_edge = {.edge = i};
         add_nodes(f, maker_of(free, edge->producer, true), &broken_edge.above);
         add_nodes(f, maker_of(free, edge->producer, true), &broken_edge.all);
@@ -158,7 +156,7 @@ static bool holds_without(const Finder *f, NodeId left) {
         for (uint32_t i = 0; i < node->n_args && !rests; i++) rests = vec_has(&gone, node->args[i]);
         if (rests)
             vec_push(f->arena, &gone, id);
-        else if (graph_block(graph, id, BLOCK_MUST) == f->block)
+        else if (must_block(graph, id) == f->block)
             advice_add_node(f->arena, &kept, id);
     }
     if (kept.n < 2) return false;
@@ -200,8 +198,7 @@ static void search_block(Finder *f) {
     const Graph *graph = f->plan->graph;
     AdviceStep step = {.kind = ADVICE_FREE};
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (graph_block(graph, id, BLOCK_MUST) == f->block)
-            advice_add_node(f->arena, &step.nodes, id);
+        if (must_block(graph, id) == f->block) advice_add_node(f->arena, &step.nodes, id);
     f->loose = (Advice){.steps = {step}, .n_steps = 1};
     const Plan *free = advice_try(f->planner, graph, &f->loose);
     if (!free || free->edges.n != f->plan->edges.n) return;
@@ -220,8 +217,7 @@ static void search_block(Finder *f) {
 static bool is_broken(const Plan *plan, uint32_t block) {
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         const Edge *edge = &plan->edges.data[i];
-        if (must_breaks(plan, edge) &&
-            graph_block(plan->graph, edge->consumer, BLOCK_MUST) == block)
+        if (must_breaks(plan, edge) && must_block(plan->graph, edge->consumer) == block)
             return true;
     }
     return false;

@@ -43,7 +43,7 @@ static void report(const Plan *plan, const Edge *edge, const Advice *advice,
                    const Conflict *conflict, Diags *diags) {
     const Graph *graph = plan->graph;
     const Node *consumer = graph_node(graph, edge->consumer);
-    uint32_t block = graph_block(graph, edge->consumer, BLOCK_MUST);
+    uint32_t block = must_block(graph, edge->consumer);
     const char *producer_text = value_text(diags->arena, graph, edge->producer);
     const char *consumer_text = value_text(diags->arena, graph, edge->consumer);
     diag_report(diags, DIAG_FUSE_MUST, graph->source, consumer->span,

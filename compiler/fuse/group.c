@@ -1,5 +1,6 @@
 /* Grouping by greedy joining. See group.h. */
 #include "fuse/group_state.h"
+#include "plan/must.h"
 #include "machine/tuning.h"
 
 #include "fuse/hoist.h"
@@ -51,8 +52,8 @@ static void find_dependency(Grouper *p) {
         NodeId arg = node->args[i];
         uint32_t made_by = p->g->group_of[arg];
         LastGroups of_arg = p->last_groups[arg];
-        bool is_again = decisions_ask(p->decisions, arg, DIRECTIVE_MUST_HOLD) &&
-                        graph_shares_must(p->graph, arg, id);
+        bool is_again =
+            decisions_ask(p->decisions, arg, DIRECTIVE_MUST_HOLD) && must_shares(p->graph, arg, id);
         if (made_by != GROUP_NONE && !is_again) {
             const Group *group = &p->g->groups.data[made_by];
             of_arg.any = made_by + 1 + (p->g->is_placed[arg] || is_cut(p, arg, id));
@@ -266,15 +267,11 @@ static ReasonId why_not_added(const Grouper *p, const Group *group) {
 
 /* Whether a `fuse must` block contains the root and a value that the group computes. */
 static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
-    for (uint32_t i = 0; i < group->reduces.n; i++)
-        if (graph_shares_must(p->graph, group->reduces.data[i], root) &&
-            group->reduces.data[i] != root)
-            return true;
+    bool is =
+        group->fixed || must_shares_any(p->graph, root, group->reduces.data, group->reduces.n);
     for (uint32_t i = 0; i < group->targets.n; i++)
-        if (graph_shares_must(p->graph, group->targets.data[i].node, root) &&
-            group->targets.data[i].node != root)
-            return true;
-    return group->fixed != 0;
+        is = is || must_shares_any(p->graph, root, &group->targets.data[i].node, 1);
+    return is;
 }
 
 /* The price that forbids the group with its new root; REASON_NONE if none does. */
@@ -424,7 +421,7 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
     }
     Group single = p->g->groups.data[alone];
     p->g->groups.n--;
-    p->single_prims = graph_block(p->graph, root->node, BLOCK_MUST) ? 0 : single.prims;
+    p->single_prims = must_block(p->graph, root->node) ? 0 : single.prims;
     InlineFailure failure, why = {.reason = REASON_BETWEEN};
     uint32_t merged = after ? group_merge_for(p, &single, root, after - 1) : GROUP_NONE;
     if (merged != GROUP_NONE) return merged;

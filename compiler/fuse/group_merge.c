@@ -7,6 +7,7 @@
  * the moved results. If the latest group cannot take the root, or reduces columns, an earlier group
  * may be moved after it. See group_state.h. */
 #include "fuse/group_state.h"
+#include "plan/must.h"
 
 #include <string.h>
 
@@ -51,11 +52,9 @@ static bool may_merge(const Grouper *p, uint32_t from, uint32_t into) {
 /* Whether a price forbids the merge and no `fuse must` block demands it. */
 static bool is_unwanted(const Grouper *p, const Group *group, const Group *into) {
     NodeId one = group->reduces.data[0], other = into->reduces.data[0];
-    uint32_t block = graph_block(p->graph, one, BLOCK_MUST);
-    bool is_contract = block && graph_block(p->graph, other, BLOCK_MUST) == block;
     bool is_asked = decisions_ask(p->decisions, one, DIRECTIVE_NO_MERGE) ||
                     decisions_ask(p->decisions, other, DIRECTIVE_NO_MERGE);
-    return is_asked && !is_contract;
+    return is_asked && !must_shares(p->graph, one, other);
 }
 
 static void note_slower(const Grouper *p, const Group *single, uint32_t from) {
@@ -198,10 +197,7 @@ uint32_t group_join_earlier(Grouper *p, const Group *single, const Root *root, u
 
 /* Whether a `fuse must` block contains the root and a reduction of the group. */
 static bool is_wanted_in(const Grouper *p, const Group *group, NodeId root) {
-    uint32_t block = graph_block(p->graph, root, BLOCK_MUST);
-    for (uint32_t i = 0; block && i < group->reduces.n; i++)
-        if (graph_block(p->graph, group->reduces.data[i], BLOCK_MUST) == block) return true;
-    return false;
+    return must_shares_any(p->graph, root, group->reduces.data, group->reduces.n);
 }
 
 uint32_t group_join_preferred(Grouper *p, const Group *single, const Root *root, uint32_t after) {

@@ -1,6 +1,7 @@
 /* Which values are worth storing: costly values that would be recomputed, operands of GEMMs, and
  * common first results of several kernels. See group_state.h. */
 #include "fuse/group_state.h"
+#include "plan/must.h"
 #include "machine/tuning.h"
 
 #include <string.h>
@@ -49,14 +50,10 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
     return own > 0 ? (direct + viewed) / own : 1;
 }
 
-/* Whether all users of the value are in its `fuse must` block, which keeps the value out of
- * memory. */
+/* Whether a `fuse must` block keeps the value out of memory. */
 static bool must_fuse(const Grouper *p, NodeId id) {
-    uint32_t block = graph_block(p->graph, id, BLOCK_MUST);
-    if (decisions_ask(p->decisions, id, DIRECTIVE_MUST_RELEASE)) return false;
-    for (uint32_t i = 0; block && i < p->users[id].n; i++)
-        if (graph_block(p->graph, p->users[id].data[i], BLOCK_MUST) != block) return false;
-    return block && p->users[id].n;
+    return !decisions_ask(p->decisions, id, DIRECTIVE_MUST_RELEASE) &&
+           must_has_readers(p->graph, p->users, id);
 }
 
 bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
@@ -209,7 +206,7 @@ static NodeId last_sink(const Grouper *p, NodeId source, bool *passed, NodeId *o
     const Graph *graph = p->graph;
     const Node *from = graph_node(graph, source);
     NodeId found = NODE_NONE;
-    uint32_t block = graph_block(graph, source, BLOCK_MUST);
+    uint32_t block = must_block(graph, source);
     memset(passed, 0, graph->nodes.n * sizeof *passed);
     passed[source] = true;
     uint32_t n_open = p->users[source].n;
@@ -225,8 +222,7 @@ static NodeId last_sink(const Grouper *p, NodeId source, bool *passed, NodeId *o
         n_open -= n_met;
         bool is_end = graph_is_output(graph, id) || p->wants_store[id];
         if (n_open == 0 && !is_end && p->sinking[id] != SINK_REFUSED &&
-            graph_block(graph, id, BLOCK_MUST) == block &&
-            dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
+            must_block(graph, id) == block && dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
             found = id;
         if (is_end && n_open == 0 && graph_is_output(graph, id)) *output = id;
         if (is_end) break;

@@ -1,5 +1,6 @@
 /* Pulls values through bodies and index maps. See inline.h. */
 #include "fuse/inline.h"
+#include "plan/must.h"
 #include "machine/tuning.h"
 
 #include "fuse/inline_memo.h"
@@ -55,7 +56,7 @@ static bool is_in_memory(const Inliner *c, NodeId id) {
 /* Whether the value is in memory but is recomputed for this reader. */
 static bool is_made_again(const Inliner *c, NodeId id) {
     return decisions_ask(c->input->decisions, id, DIRECTIVE_MUST_HOLD) && c->reader != NODE_NONE &&
-           graph_shares_must(c->graph, id, c->reader) && is_in_memory(c, id);
+           must_shares(c->graph, id, c->reader) && is_in_memory(c, id);
 }
 
 /* Traces. */

@@ -152,11 +152,6 @@ static inline uint32_t graph_block(const Graph *graph, NodeId id, BlockKind kind
     uint32_t k = graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
     return k && graph->fixed_kernels.data[k - 1].kind == kind ? k : 0;
 }
-/* Whether one `fuse must` block contains both nodes. */
-static inline bool graph_shares_must(const Graph *graph, NodeId a, NodeId b) {
-    uint32_t block = graph_block(graph, a, BLOCK_MUST);
-    return block && graph_block(graph, b, BLOCK_MUST) == block;
-}
 
 /* Sorts ascending. */
 void graph_sort_nodes(NodeId *nodes, uint32_t n);

@@ -20,7 +20,7 @@ static void find_hull(const Plan *plan, uint32_t block, const bool *is_end, uint
         const Kernel *kernel = &plan->kernels.data[k];
         for (uint32_t i = 0; i < kernel->nodes.n; i++) {
             NodeId id = kernel->nodes.data[i];
-            if (!is_end[id] || graph_block(plan->graph, id, BLOCK_MUST) != block) continue;
+            if (!is_end[id] || must_block(plan->graph, id) != block) continue;
             if (k < *begin) *begin = k;
             *end = k + 1;
         }

@@ -13,6 +13,7 @@
  * all of them at once, because many kernels may fill the machine where two do not, then one by
  * one. */
 #include "launch/trial.h"
+#include "plan/must.h"
 #include "machine/tuning.h"
 #include "schedule/schedule.h"
 
@@ -319,30 +320,11 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     return REASON_NONE;
 }
 
-/* Whether the launch computes a value of the block that `other` does not recompute. */
-static bool has_own(const Plan *plan, const Launch *launch, const Launch *other, uint32_t block) {
-    for (uint32_t k = 0; k < launch->n; k++) {
-        const Kernel *kernel = launch_kernel(plan, launch, k);
-        for (uint32_t i = 0; i < kernel->nodes.n; i++) {
-            NodeId id = kernel->nodes.data[i];
-            if (graph_block(plan->graph, id, BLOCK_MUST) == block &&
-                !launch_computes(plan, other, id))
-                return true;
-        }
-    }
-    return false;
-}
-
 /* Whether a `fuse must` block has values of both launches, so that prices do not matter. */
 static bool is_asked(const Composer *c, const Trial *t) {
-    const Graph *graph = c->plan->graph;
-    const Launch *a = &c->plan->launches.data[t->launches[0]],
-                 *b = &c->plan->launches.data[t->launches[1]];
-    for (uint32_t i = 0; i < graph->fixed_kernels.n && t->n_launches == 2; i++)
-        if (graph->fixed_kernels.data[i].kind == BLOCK_MUST && has_own(c->plan, a, b, i + 1) &&
-            has_own(c->plan, b, a, i + 1))
-            return true;
-    return false;
+    const Launch *launches = c->plan->launches.data;
+    return t->n_launches == 2 &&
+           must_spans(c->plan, &launches[t->launches[0]], &launches[t->launches[1]]);
 }
 
 /* Joins all candidates at once. Returns false if that does not pay or fewer than two fit. */

@@ -105,7 +105,7 @@ static bool has_operands(const Composer *c, const Pair *pair, uint32_t end) {
     uint32_t n_passed = 0;
     for (uint32_t i = 0; i < consumer->args.n; i++) {
         uint32_t buffer = consumer->args.data[i];
-        for (uint32_t k = first; k < end; k++) {
+        for (uint32_t k = pair->launch->first; k < end; k++) {
             if (!kernel_stores_to(&kernels[k], buffer)) continue;
             if (!launch_has(pair->launch, k) || !passes(c, pair, buffer)) return false;
             n_passed++;
@@ -415,7 +415,8 @@ static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {
 /* Whether a `fuse must` block contains a value that passes to the consumer. */
 static bool is_asked(const Composer *c, const Trial *t) {
     uint32_t n = trial_n_kernels(t);
-    return trial_is_asked_to_pass(c, t, n, n - 1);
+    (void)c;
+    return trial_is_asked_to_pass(t, n, n - 1);
 }
 
 /* Records that the values are stored because that is faster. */

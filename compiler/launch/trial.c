@@ -135,31 +135,10 @@ bool launch_has_own_kernel(const Plan *plan, const Kernel *kernel) {
     return false;
 }
 
-/* Whether the kernel computes a user of the value in the `fuse must` block. */
-static bool has_user(const Graph *graph, const Kernel *kernel, NodeId value, uint32_t block) {
-    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
-        NodeId id = kernel->nodes.data[i];
-        const Node *node = graph_node(graph, id);
-        for (uint32_t k = 0; k < node->n_args; k++)
-            if (node->args[k] == value && graph_block(graph, id, BLOCK_MUST) == block) return true;
-    }
-    return false;
-}
-
-bool trial_is_asked_to_pass(const Composer *c, const Trial *t, uint32_t n, uint32_t reader) {
-    const Graph *graph = c->plan->graph;
-    const Kernel *kernel = trial_kernel(t, reader);
+bool trial_is_asked_to_pass(const Trial *t, uint32_t n, uint32_t reader) {
     Launch writers = *trial_launch(t);
     writers.n = n;
-    for (uint32_t i = 0; i < kernel->args.n; i++) {
-        uint32_t buffer = kernel->args.data[i];
-        NodeId node = c->plan->buffers.data[buffer].node;
-        uint32_t block = graph_block(graph, node, BLOCK_MUST);
-        if (block && launch_stores_to(&t->together, &writers, buffer) &&
-            has_user(graph, kernel, node, block))
-            return true;
-    }
-    return false;
+    return must_passes(&t->together, &writers, trial_kernel(t, reader));
 }
 
 /* Applying the result. */

@@ -96,7 +96,7 @@ Launch *trial_launch(const Trial *t);
 bool trial_is_private(const Composer *c, const Trial *t, uint32_t buffer);
 /* Whether a `fuse must` block contains a value that one of the first `n` kernels stores, and a user
  * of it in kernel `reader`. */
-bool trial_is_asked_to_pass(const Composer *c, const Trial *t, uint32_t n, uint32_t reader);
+bool trial_is_asked_to_pass(const Trial *t, uint32_t n, uint32_t reader);
 /* Whether prices allow the launch: at no point more than 2 % slower. */
 bool trial_pays(const Composer *c, Trial *t, TrialPrices *prices);
 

@@ -1,5 +1,6 @@
 /* Finds by prices the extent from which on copies pay. See pack_dynamic.h. */
 #include "layout/pack_dynamic.h"
+#include "plan/must.h"
 #include "machine/tuning.h"
 
 #include "layout/price.h"
@@ -108,9 +109,7 @@ static bool may_be_two(const Plan *plan, const Kernel *kernel) {
         dim_hi(dims, kernel_axis_extent(kernel, gemm_axis_n(kernel))) <=
             sched_gemm_widest_rows(plan, kernel))
         return false;
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
-        if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_MUST)) return false;
-    return true;
+    return !must_has_kernel(plan->graph, kernel);
 }
 
 /* Makes the copy start only in the alternative. */

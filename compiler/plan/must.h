@@ -1,15 +1,67 @@
-/* `fuse must` blocks: within a block, no value goes from one launch to another through global
- * memory. A value that an init kernel prepares counts as a param and breaks no block. */
+/* `fuse must` blocks: the one place that says what they demand. Within a block, no value goes from
+ * one launch to another through global memory. A value that an init kernel prepares counts as a
+ * param and breaks no block. A block overrides prices, and rules that only save time; it changes no
+ * result. Every pass that gives way to a block asks one of these functions:
+ *
+ *   asks                who                                   and then
+ *   must_shares_any     fuse/group.c (is_insisted)            a root joins a group at any price
+ *                       fuse/group_merge.c (is_wanted_in)     it prefers no other group
+ *   must_shares         fuse/group_merge.c (is_unwanted)      groups merge, though a directive
+ *                                                             forbids it
+ *                       fuse/group.c, fuse/inline.c           a reader recomputes a stored value
+ *                                                             (directive MUST_HOLD)
+ *                       search/region.c (breaks_block)        search does not cut there
+ *   must_has_readers    fuse/group_store.c (group_want_stored) no price has the value stored
+ *   must_has_kernel     split/dispatch_rows.c,                the kernel stays whole
+ *                       layout/pack_dynamic.c,
+ *                       search/unfused_guard.c
+ *   must_passes         launch/sequence.c,                    the launch is made at any price
+ *                       launch/gemm_rows_gemm.c
+ *   must_spans          launch/parallel.c                     the same
+ *   must_n_broken       launch/trial.c, launch/compose.c,     one block is made, at any price, for
+ *                       launch/one_block.c                    what the other modes leave broken
+ *   must_breaks,        search/must_blocks.c                  directives that keep the blocks
+ *   must_n_broken       explain/must_check.c                  the error
+ *                       explain/conflict.c, explain/advice.c  which edge is to blame, what helps
+ *
+ * ir/graph.c (graph_segment_elems) gives the matmuls of a block whole sums. */
 #ifndef FUSEC_PLAN_MUST_H
 #define FUSEC_PLAN_MUST_H
 
-#include "plan/plan.h"
+#include "plan/launch.h"
 
-/* Whether the edge lies inside a `fuse must` block and its value is stored. */
+/* Blocks of the graph. */
+
+/* The block that contains the node, plus 1; or 0. */
+static inline uint32_t must_block(const Graph *graph, NodeId id) {
+    return graph_block(graph, id, BLOCK_MUST);
+}
+bool must_has_blocks(const Graph *graph);
+/* Whether one block contains both nodes. */
+bool must_shares(const Graph *graph, NodeId a, NodeId b);
+/* Whether the node's block contains one of `n` others that is not the node itself. */
+bool must_shares_any(const Graph *graph, NodeId id, const NodeId *others, uint32_t n);
+/* Whether a node outside the value's block reads it. `users`: per node. */
+bool must_leaves(const Graph *graph, const VecU32 *users, NodeId id);
+/* Whether a block contains the value and all of its readers, of which there are some. */
+bool must_has_readers(const Graph *graph, const VecU32 *users, NodeId id);
+
+/* Kernels and launches. */
+
+/* Whether a block contains a node of the kernel. */
+bool must_has_kernel(const Graph *graph, const Kernel *kernel);
+/* Whether a block contains a value that the launch stores, and a user of it in `reader`. */
+bool must_passes(const Plan *plan, const Launch *launch, const Kernel *reader);
+/* Whether a block has values of both launches that the other launch does not compute. */
+bool must_spans(const Plan *plan, const Launch *a, const Launch *b);
+
+/* Edges. */
+
+/* Whether a block forbids such an edge between its nodes: the value is stored. */
+bool must_forbids(const Edge *edge);
+/* Whether the edge lies inside a block and its value is stored. */
 bool must_breaks(const Plan *plan, const Edge *edge);
-
-/* The number of edges inside `fuse must` blocks that the plan stores. Joining launches may reduce
- * it later. */
+/* The number of edges inside blocks that the plan stores. Joining launches may reduce it later. */
 uint32_t must_n_broken(const Plan *plan);
 
 #endif

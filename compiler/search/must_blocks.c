@@ -4,25 +4,12 @@
 
 #include "plan/must.h"
 
-static bool has_contracts(const Graph *graph) {
-    for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
-        if (graph->fixed_kernels.data[i].kind == BLOCK_MUST) return true;
-    return false;
-}
-
-/* Whether a node outside the block reads the value. */
-static bool ends_block(const Searcher *c, NodeId id, uint32_t block) {
-    for (uint32_t i = 0; i < c->users[id].n; i++)
-        if (graph_block(c->graph, c->users[id].data[i], BLOCK_MUST) != block) return true;
-    return false;
-}
-
 /* Per block, plus 1: whether the plan does not keep it. */
 static bool *broken_blocks(const Searcher *c, const Plan *plan) {
     bool *is_broken = arena_array(c->arena, bool, c->graph->fixed_kernels.n + (size_t)1);
     for (uint32_t i = 0; i < plan->edges.n; i++)
         if (must_breaks(plan, &plan->edges.data[i]))
-            is_broken[graph_block(c->graph, plan->edges.data[i].producer, BLOCK_MUST)] = true;
+            is_broken[must_block(c->graph, plan->edges.data[i].producer)] = true;
     return is_broken;
 }
 
@@ -35,9 +22,9 @@ static Plan *store_results(Searcher *c, Plan *plan) {
     Decisions *before = c->decisions;
     c->decisions = decisions_copy(c->arena, before);
     for (NodeId id = 0; id < n_nodes; id++) {
-        uint32_t block = graph_block(c->graph, id, BLOCK_MUST);
         bool is_source = graph_class(c->graph, id) == CLASS_SOURCE;
-        if (is_broken[block] && !is_source && ends_block(c, id, block))
+        if (is_broken[must_block(c->graph, id)] && !is_source &&
+            must_leaves(c->graph, c->users, id))
             decisions_add(c->decisions, id, DIRECTIVE_STORE);
     }
     Plan *kept = search_make_plan(c);
@@ -63,7 +50,7 @@ static uint32_t held_depth(const Graph *graph, const Decisions *decisions, const
     for (uint32_t i = 0; i < node->n_args; i++) {
         NodeId arg = node->args[i];
         bool is_held = decisions_ask(decisions, arg, DIRECTIVE_MUST_HOLD);
-        if (is_held && graph_shares_must(graph, arg, id) && depth[arg] > most) most = depth[arg];
+        if (is_held && must_shares(graph, arg, id) && depth[arg] > most) most = depth[arg];
     }
     return most + 1;
 }
@@ -80,7 +67,7 @@ static void flag_leaving(const Searcher *c, NodeFlags flags) {
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         node_add(flags, graph->outputs.data[i].node, MUST_LEAVES);
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (ends_block(c, id, graph_block(graph, id, BLOCK_MUST))) node_add(flags, id, MUST_LEAVES);
+        if (must_leaves(graph, c->users, id)) node_add(flags, id, MUST_LEAVES);
 }
 
 /* Requires flag_leaving. */
@@ -90,9 +77,8 @@ static void flag_resting(const Graph *graph, NodeFlags flags) {
         bool rests = graph_is_reduction(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++) {
             NodeId arg = node->args[i];
-            rests =
-                rests || (graph_shares_must(graph, arg, id) && !node_has(flags, arg, MUST_LEAVES) &&
-                          node_has(flags, arg, MUST_RESTS));
+            rests = rests || (must_shares(graph, arg, id) && !node_has(flags, arg, MUST_LEAVES) &&
+                              node_has(flags, arg, MUST_RESTS));
         }
         if (rests) node_add(flags, id, MUST_RESTS);
     }
@@ -129,7 +115,7 @@ static bool hold_more(const Searcher *c, const Plan *plan) {
  * values. */
 static void loosen(const Searcher *c, const bool *is_broken) {
     for (NodeId id = 0; id < c->graph->nodes.n; id++)
-        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)])
+        if (is_broken[must_block(c->graph, id)])
             decisions_add(c->decisions, id, DIRECTIVE_MUST_RELEASE);
 }
 
@@ -149,7 +135,7 @@ static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
     const bool *is_broken = other ? broken_blocks(c, other) : NULL;
     for (NodeId id = 0; other && id < n; id++) {
         uint16_t *now = &c->decisions->directives.bits[id], old = before->directives.bits[id];
-        if (is_broken[graph_block(c->graph, id, BLOCK_MUST)]) *now = old;
+        if (is_broken[must_block(c->graph, id)]) *now = old;
         any = any || *now != old;
     }
     if (any) other = linked_plan(c);
@@ -160,7 +146,7 @@ static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
 
 Plan *search_launch_must_blocks(Searcher *c, Plan *plan) {
     Decisions *before = c->decisions;
-    Plan *first = plan && has_contracts(c->graph) ? linked_plan(c) : NULL, *linked = first;
+    Plan *first = plan && must_has_blocks(c->graph) ? linked_plan(c) : NULL, *linked = first;
     for (int way = 1; linked && must_n_broken(linked) && way < 4; way++)
         linked = try_way(c, linked, way & 1, way & 2);
     if (linked == first) return plan;

@@ -1,5 +1,6 @@
 /* Which kernels have candidates, and the subgraph that a candidate concerns. See search_state.h. */
 #include "search/search_state.h"
+#include "plan/must.h"
 #include "machine/tuning.h"
 
 #include "fuse/gemm_slice.h"
@@ -426,7 +427,7 @@ static bool may_place(const Graph *graph, NodeId id) {
         has_never = has_never || graph_block(graph, node->args[i], BLOCK_NEVER);
     }
     return graph_class(graph, id) == CLASS_CONCAT && n_copies <= 1 && !has_never &&
-           !graph_block(graph, id, BLOCK_MUST);
+           !must_block(graph, id);
 }
 
 /* Whether a `fuse must` block contains nodes inside and outside the region, and the value between
@@ -435,11 +436,10 @@ static bool breaks_block(const Searcher *c, NodeFlags flags) {
     const Graph *graph = c->graph;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
-        uint32_t block = graph_block(graph, id, BLOCK_MUST);
-        for (uint32_t i = 0; block && i < node->n_args; i++)
+        for (uint32_t i = 0; i < node->n_args; i++)
             if (node_has(flags, id, SUBGRAPH_IN) != node_has(flags, node->args[i], SUBGRAPH_IN) &&
                 !decisions_ask(c->decisions, node->args[i], DIRECTIVE_MUST_HOLD) &&
-                graph_block(graph, node->args[i], BLOCK_MUST) == block)
+                must_shares(graph, node->args[i], id))
                 return true;
     }
     return false;

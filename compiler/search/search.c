@@ -113,7 +113,7 @@ static uint32_t n_broken(Arena *arena, const Plan *plan) {
     for (uint32_t i = 0; i < plan->kernels.n; i++) {
         const Kernel *kernel = &plan->kernels.data[i];
         for (uint32_t k = 0; k < kernel->nodes.n; k++) {
-            uint32_t block = graph_block(graph, kernel->nodes.data[k], BLOCK_MUST);
+            uint32_t block = must_block(graph, kernel->nodes.data[k]);
             if (!block || last[block] == i + 1) continue;
             last[block] = i + 1;
             n++;

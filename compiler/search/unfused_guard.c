@@ -6,6 +6,7 @@
  * plan is still slower somewhere, single kernels are split into their ops, then whole connected
  * components. See search_state.h. */
 #include "search/search_state.h"
+#include "plan/must.h"
 #include "machine/tuning.h"
 
 /* The decisions without the directives of candidates for the nodes with the mark. Directives that
@@ -82,18 +83,11 @@ static bool unfuse_sets(Searcher *c, const uint32_t *marks, uint32_t n_sets, con
     return any;
 }
 
-/* A kernel with nodes of a `fuse must` block is not split. */
-static bool is_wanted(const Graph *graph, const Kernel *kernel) {
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
-        if (graph_block(graph, kernel->nodes.data[i], BLOCK_MUST)) return true;
-    return false;
-}
-
 /* Marks the ops of each kernel of a run. An op of several kernels belongs to the first. */
 static uint32_t mark_kernels(const Plan *plan, uint32_t *marks) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
-        bool may_unfuse = !kernel->is_init && !is_wanted(plan->graph, kernel);
+        bool may_unfuse = !kernel->is_init && !must_has_kernel(plan->graph, kernel);
         for (uint32_t i = 0; i < kernel->nodes.n && may_unfuse; i++)
             if (!marks[kernel->nodes.data[i]]) marks[kernel->nodes.data[i]] = k + 1;
     }

@@ -2,6 +2,7 @@
  * it does its stage's stores. One map over all elements does the remaining stores. See
  * dispatch_rows.h. */
 #include "split/dispatch_rows.h"
+#include "plan/must.h"
 #include "machine/tuning.h"
 
 #include "cost/compare.h"
@@ -266,9 +267,7 @@ static void add_pieces(Dispatcher *s, bool row_cache) {
 static bool may_be_changed(const Plan *plan, const Kernel *kernel) {
     bool is_whole = kernel->stages.n > 1 || kernel_stores_inner(kernel);
     if (kernel->is_init || kernel->segment_axis != NO_AXIS || !is_whole) return false;
-    for (uint32_t i = 0; i < kernel->nodes.n && kernel->stages.n > 1; i++)
-        if (graph_block(plan->graph, kernel->nodes.data[i], BLOCK_MUST)) return false;
-    return true;
+    return kernel->stages.n <= 1 || !must_has_kernel(plan->graph, kernel);
 }
 
 static Dispatcher dispatcher_new(Arena *arena, Plan *plan, const Kernel *whole,
