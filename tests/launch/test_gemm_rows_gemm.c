@@ -15,7 +15,7 @@
 typedef struct Rows {
     const char *dtype, *columns, *depth, *width; /* N, K and columns of the result */
     const char *scores, *rows;
-    bool is_relay, is_online, is_limited;
+    bool is_launch, is_online, is_limited;
 } Rows;
 
 static const Rows rows[] = {
@@ -81,14 +81,14 @@ static void check(const Rows *r, TargetId id) {
     const char *source = source_of(arena, r, true);
     Compiled compiled;
     bool ok = compile_source(&compiled, source, target, COMPILE_FUSED);
-    cr_expect_eq(ok, r->is_relay, "%s for %s\n%s", compiled.messages, target->name, source);
+    cr_expect_eq(ok, r->is_launch, "%s for %s\n%s", compiled.messages, target->name, source);
     if (ok) check_plan(compiled.driver.plans[0], r);
     if (ok) check_code(arena, &compiled, target);
     compile_free(&compiled);
     arena_free(arena);
 }
 
-Test(relay, rows_between_products_are_in_no_memory, .timeout = 300) {
+Test(gemm_rows_gemm, rows_between_products_are_in_no_memory, .timeout = 300) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check(&rows[i], TARGET_SM_86);
         check(&rows[i], TARGET_SM_90A);
@@ -99,7 +99,7 @@ Test(relay, rows_between_products_are_in_no_memory, .timeout = 300) {
  * scores and the rows. */
 static const struct {
     const char *what, *q, *k, *scores, *rows, *result, *columns;
-    bool is_relay;
+    bool is_launch;
 } links[] = {
     {"heads that share their k and v", "4, M, 64", "1, N, 64", SCORES, "softmax(s)", "o = p @ v",
      "4, M", true},
@@ -111,7 +111,7 @@ static const struct {
      "4, M - 1", false},
     {"rows of another axis", "4, N, 64", "4, N, 64", SCORES, "softmax(s, axis=1)", "o = p @ v",
      "4, N", false},
-    {"rows that are turned", "4, N, 64", "4, N, 64", SCORES, "softmax(s)",
+    {"rows that are transposed", "4, N, 64", "4, N, 64", SCORES, "softmax(s)",
      "o = transpose(p, perm=[0, 2, 1]) @ v", "4, N", false},
     {"rows as the right factor", "4, N, 64", "4, N, 64", SCORES, "softmax(s)",
      "o = transpose(transpose(v, perm=[0, 2, 1]) @ p, perm=[0, 2, 1])", "4, N", false},
@@ -126,13 +126,13 @@ static const char *link_source(Arena *arena, size_t i) {
                       links[i].rows, links[i].result);
 }
 
-Test(relay, each_takes_all_and_nothing_else_of_the_one_before, .timeout = 300) {
+Test(gemm_rows_gemm, each_takes_all_and_nothing_else_of_the_one_before, .timeout = 300) {
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
         Arena *arena = arena_new(NULL);
         Compiled compiled;
         const char *source = link_source(arena, i);
         bool ok = compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED);
-        cr_expect_eq(ok, links[i].is_relay, "%s: %s%s", links[i].what, compiled.messages, source);
+        cr_expect_eq(ok, links[i].is_launch, "%s: %s%s", links[i].what, compiled.messages, source);
         if (!ok)
             cr_expect(strstr(compiled.messages, "fuse-must"), "%s: %s", links[i].what,
                       compiled.messages);
@@ -143,7 +143,7 @@ Test(relay, each_takes_all_and_nothing_else_of_the_one_before, .timeout = 300) {
 
 /* A matmul with the same tiles that reads the result in the launch's blocks is not a kernel of the
  * launch, since the template has no place for it. */
-Test(relay, nothing_goes_on_in_its_blocks) {
+Test(gemm_rows_gemm, nothing_goes_on_in_its_blocks) {
     static const char source[] =
         "graph a(q: bf16[1024, 64, 64], k: bf16[1024, 64, 64], v: bf16[1024, 64, 64],\n"
         "        x: bf16[1024, 64, 512], w: bf16[1024, 512, 64])\n"
@@ -159,7 +159,7 @@ Test(relay, nothing_goes_on_in_its_blocks) {
 }
 
 /* A map after the row kernel has no reduction, so it is no second matmul. */
-Test(relay, a_map_of_the_rows_is_no_product) {
+Test(gemm_rows_gemm, a_map_of_the_rows_is_no_product) {
     static const char source[] = "graph g(x: f16[64, 64], w: f16[64, 64]) -> (y: f16[64, 64]) {\n"
                                  "  kernel a { s = x @ w }\n  kernel b { p = softmax(s) }\n"
                                  "  kernel c { y = exp(transpose(p)) }\n}\n";
@@ -169,7 +169,7 @@ Test(relay, a_map_of_the_rows_is_no_product) {
     compile_free(&compiled);
 }
 
-Test(relay, several_are_found) {
+Test(gemm_rows_gemm, several_are_found) {
     static const char source[] =
         "graph a(q: bf16[64, 128, 64], r: bf16[64, 128, 64], k: bf16[64, 512, 64])\n"
         "    -> (o: bf16[64, 128, 64], z: bf16[64, 128, 64]) {\n"
@@ -218,16 +218,16 @@ static void check_online(const Rows *r, bool may_rewrite) {
     arena_free(arena);
 }
 
-Test(relay, weights_are_taken_as_they_come_where_arithmetic_may_change, .timeout = 300) {
+Test(gemm_rows_gemm, weights_are_taken_as_they_come_where_arithmetic_may_change, .timeout = 300) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (!rows[i].is_relay) continue;
+        if (!rows[i].is_launch) continue;
         check_online(&rows[i], true);
         check_online(&rows[i], false);
     }
 }
 
 /* Rows whose last column is the row's own index or the one before. */
-Test(relay, masks_are_read_off_the_comparison) {
+Test(gemm_rows_gemm, masks_are_read_off_the_comparison) {
     static const struct {
         const char *sees;
         int64_t ahead;
@@ -255,7 +255,7 @@ Test(relay, masks_are_read_off_the_comparison) {
 }
 
 /* No value in a `fuse never` block passes within a launch. */
-Test(relay, never_keeps_values_in_memory) {
+Test(gemm_rows_gemm, never_keeps_values_in_memory) {
     Compiled compiled;
     static const char source[] =
         "graph a(q: bf16[1024, 64], k: bf16[1024, 64], v: bf16[1024, 64]) -> (o: bf16[1024, 64]) "
@@ -270,7 +270,7 @@ Test(relay, never_keeps_values_in_memory) {
 }
 
 /* Any kernel may read the rows after a matmul: a map without a reduction, or another row kernel. */
-Test(relay, readers_that_are_no_products_are_left_alone) {
+Test(gemm_rows_gemm, readers_that_are_no_products_are_left_alone) {
     static const char *const readers[][2] = {{"100, 64", "gather(p, i, axis=0)"},
                                              {"62, 64", "p[2:] + p[1:-1] * p[:-2]"},
                                              {"64, 64", "p + sum(p, axis=[0, 1], keep=true)"},
@@ -297,7 +297,7 @@ Test(relay, readers_that_are_no_products_are_left_alone) {
  * refused for that reason. */
 static const struct {
     const char *dtype, *outputs, *body;
-    bool is_relay;
+    bool is_launch;
 } blocks[] = {
     {"bf16", "y: bf16[8, 8]", "s = x @ w\n  fuse must {\n    p = softmax(s)\n    y = p @ v\n  }",
      true},
@@ -327,7 +327,7 @@ static void check_block(size_t i, TargetId id) {
         str_format(arena, "graph g(x: %s[8, 8], w: %s[8, 8], v: %s[8, 8]) -> (%s) {\n  %s\n}\n", d,
                    d, d, blocks[i].outputs, blocks[i].body);
     bool ok = compile_source(&compiled, source, target_get(id), COMPILE_FUSED);
-    cr_expect_eq(ok, blocks[i].is_relay, "%s%s", source, ok ? "" : compiled.messages);
+    cr_expect_eq(ok, blocks[i].is_launch, "%s%s", source, ok ? "" : compiled.messages);
     if (ok) {
         Launch launch = *plan_launch_of(compiled.driver.plans[0], 0);
         cr_expect(launch.mode == LAUNCH_GEMM_ROWS_GEMM && launch.n == GEMM_ROWS_GEMM_KERNELS, "%s",
@@ -341,7 +341,7 @@ static void check_block(size_t i, TargetId id) {
     arena_free(arena);
 }
 
-Test(relay, blocks_may_hold_the_product_of_the_rows) {
+Test(gemm_rows_gemm, blocks_may_hold_the_product_of_the_rows) {
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         check_block(i, TARGET_SM_80);
         check_block(i, TARGET_SM_90A);

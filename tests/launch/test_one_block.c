@@ -74,7 +74,7 @@ static const Case cases[] = {
 
 /* Every kernel of the launch has the same numbers of threads and variants, and no kernel outside of
  * the launch accesses its values in shared memory. */
-static void check_turns(const Plan *plan, const Launch *launch, const char *source) {
+static void check_launch(const Plan *plan, const Launch *launch, const char *source) {
     const Kernel *first = launch_kernel(plan, launch, 0);
     for (uint32_t k = 0; k < launch->n; k++) {
         cr_expect_eq(launch_kernel(plan, launch, k)->n_variants, first->n_variants);
@@ -93,43 +93,43 @@ static void check_turns(const Plan *plan, const Launch *launch, const char *sour
 }
 
 /* Every buffer in shared memory, and every copied buffer, has bytes of its own. */
-static void check_places(const Plan *plan, const Launch *launch) {
+static void check_offsets(const Plan *plan, const Launch *launch) {
     uint32_t ends = 0;
     for (uint32_t k = 0; k < launch->n; k++)
         for (uint32_t i = 0; i < launch_kernel(plan, launch, k)->args.n; i++) {
             uint32_t buffer = launch_kernel(plan, launch, k)->args.data[i];
             const Buffer *b = &plan->buffers.data[buffer];
-            SmemOffset place = {UINT32_MAX, 1};
+            SmemOffset own = {UINT32_MAX, 1};
             if (b->space == BUFFER_GLOBAL && !launch_copies(launch, buffer)) continue;
-            uint32_t all = launch_smem_offset(plan, launch, NULL, buffer, &place);
+            uint32_t all = launch_smem_offset(plan, launch, NULL, buffer, &own);
             int64_t bytes = dim_hi(plan->graph->dims, buffer_bytes(plan->graph->dims, b));
-            cr_expect(place.offset_bytes % 16 == 0 && place.offset_bytes + bytes <= all);
-            cr_expect_leq(place.offset_bytes + SMEM_ACCESS_BYTES, all);
+            cr_expect(own.offset_bytes % 16 == 0 && own.offset_bytes + bytes <= all);
+            cr_expect_leq(own.offset_bytes + SMEM_ACCESS_BYTES, all);
             cr_expect_eq(all, launch_kernel(plan, launch, 0)->variants[0].kept_shared_bytes);
-            if (place.offset_bytes < ends) continue; /* checked before */
-            cr_expect(place.offset_bytes - ends < 16);
-            ends = place.offset_bytes + (uint32_t)bytes;
+            if (own.offset_bytes < ends) continue; /* checked before */
+            cr_expect(own.offset_bytes - ends < 16);
+            ends = own.offset_bytes + (uint32_t)bytes;
         }
 }
 
-Test(turn, small_kernels_share_a_block) {
+Test(one_block, small_kernels_share_a_block) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
         const Case *own = &cases[i / 2];
         Compiled c = compiled_new(own->source, targets[i % 2]);
         const Plan *plan = c.plan;
-        uint32_t at = 0, launch = 0;
-        for (; at < plan->kernels.n; launch++) {
-            Launch turns = *plan_launch_of(plan, at);
-            cr_assert(launch < 4 && own->kernels[launch], "%s: too many", own->source);
-            cr_expect_eq(turns.n, own->kernels[launch], "%s: launch %u has %u", own->source, launch,
-                         turns.n);
-            bool has_turns = !strstr(own->source, "dim ") && turns.n > 1;
-            cr_expect_eq(turns.mode == LAUNCH_ONE_BLOCK, has_turns, "%s", own->source);
-            if (has_turns) check_turns(plan, &turns, own->source);
-            if (has_turns) check_places(plan, &turns);
-            at += turns.n;
+        uint32_t at = 0, n = 0;
+        for (; at < plan->kernels.n; n++) {
+            Launch launch = *plan_launch_of(plan, at);
+            cr_assert(n < 4 && own->kernels[n], "%s: too many", own->source);
+            cr_expect_eq(launch.n, own->kernels[n], "%s: launch %u has %u", own->source, n,
+                         launch.n);
+            bool is_one_block = !strstr(own->source, "dim ") && launch.n > 1;
+            cr_expect_eq(launch.mode == LAUNCH_ONE_BLOCK, is_one_block, "%s", own->source);
+            if (is_one_block) check_launch(plan, &launch, own->source);
+            if (is_one_block) check_offsets(plan, &launch);
+            at += launch.n;
         }
-        cr_expect(launch == 4 || !own->kernels[launch], "%s: too few", own->source);
+        cr_expect(n == 4 || !own->kernels[n], "%s: too few", own->source);
         cr_expect_null(plan_verify(plan, c.driver.arena));
         compile_free(&c);
     }
@@ -137,7 +137,7 @@ Test(turn, small_kernels_share_a_block) {
 
 /* Values between kernels of the launch are no temporaries, their edges are fused, and the weights
  * are read once. */
-Test(turn, what_passes_is_in_no_memory) {
+Test(one_block, what_passes_is_in_no_memory) {
     Compiled c = compiled_new(MLP("1", "f32"), TARGET_SM_90A);
     const Plan *plan = c.plan;
     for (uint32_t b = 0; b < plan->buffers.n; b++)
@@ -177,7 +177,7 @@ static bool holds_nothing(const Plan *plan) {
 
 /* One function with few barriers: all copies are asynchronous and before the first barrier, and no
  * load treats a value that a kernel of the launch writes as constant. */
-Test(turn, code_copies_first_and_fits) {
+Test(one_block, code_copies_first_and_fits) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
         Compiled c = compiled_new(cases[i / 2].source, targets[i % 2]);
         const Plan *plan = c.plan;
@@ -194,16 +194,16 @@ Test(turn, code_copies_first_and_fits) {
         PtxReport report;
         if (launch.mode == LAUNCH_ONE_BLOCK && compiled_assemble(&c, (PtxOptions){0}, &report)) {
             cr_expect(ptx_is_in_registers(&report), "%s", cases[i / 2].source);
-            uint32_t chip = launch_kernel(plan, &launch, 0)->variants[0].kept_shared_bytes;
+            uint32_t kept = launch_kernel(plan, &launch, 0)->variants[0].kept_shared_bytes;
             for (uint32_t f = 0; f < report.functions.n; f++)
-                cr_expect_leq(report.functions.data[f].shared_bytes + chip, MOST_SHARED);
+                cr_expect_leq(report.functions.data[f].shared_bytes + kept, MOST_SHARED);
         }
         compile_free(&c);
     }
 }
 
 /* The same kernels with other buffers between them are another function. */
-Test(turn, wiring_makes_a_function) {
+Test(one_block, wiring_makes_a_function) {
     static const char tail[] = "(x: f32[1, 40], a: f32[40, 40], b: f32[40, 40]) -> (y: f32[1, 40])"
                                " {\n  h = exp(x @ a)\n  g = exp(h @ b)\n  y = softmax(";
     char source[1024];
@@ -225,7 +225,7 @@ Test(turn, wiring_makes_a_function) {
 }
 
 /* Kernels that copy more of an input than they read of it are another function too. */
-Test(turn, copies_make_a_function) {
+Test(one_block, copies_make_a_function) {
     static const char tail[] = ", 64], w: f32[64, 64]) -> (z: f32[8, 64]) {\n"
                                "  z = softmax(relu(x[0:8] @ w), axis=1) @ w\n}\n";
     char source[512];
@@ -244,7 +244,7 @@ Test(turn, copies_make_a_function) {
 
 /* A row kernel that would be cheapest in a one-block launch with the matmul that reads it, while
  * the source wants it in the blocks of the matmul that it reads. */
-Test(turn, no_block_of_the_source_is_taken_apart) {
+Test(one_block, no_block_of_the_source_is_taken_apart) {
     static const char source[] =
         "graph must(x: f32[40, 128], w: f32[128, 96], v: f32[96, 32]) -> (y: f32[40, 32]) {\n"
         "  fuse must {\n    s = x @ w\n    p = s - max(s, axis=1, keep=true)\n  }\n"

@@ -28,7 +28,7 @@ static Plan *joined(Arena *arena, const char *source) {
 
 typedef struct Case {
     const char *source;
-    uint32_t parts[4]; /* kernels of each launch, in order; 0 ends the list */
+    uint32_t kernels[4]; /* kernels of each launch, in order; 0 ends the list */
 } Case;
 
 static const Case cases[] = {
@@ -61,9 +61,9 @@ Test(launch, equal_kernels_start_together) {
         Plan *plan = joined(arena, cases[i].source);
         uint32_t at = 0;
         for (uint32_t launch = 0; at < plan->kernels.n; launch++) {
-            cr_assert(launch < 4 && cases[i].parts[launch], "%s: too many", cases[i].source);
-            cr_expect(plan_launch_of(plan, at)->n == cases[i].parts[launch], "%s: launch %u has %u",
-                      cases[i].source, launch, plan_launch_of(plan, at)->n);
+            cr_assert(launch < 4 && cases[i].kernels[launch], "%s: too many", cases[i].source);
+            cr_expect(plan_launch_of(plan, at)->n == cases[i].kernels[launch],
+                      "%s: launch %u has %u", cases[i].source, launch, plan_launch_of(plan, at)->n);
             cr_expect_eq(plan_launch_of(plan, at)->mode,
                          plan_launch_of(plan, at)->n > 1 ? LAUNCH_PARALLEL : LAUNCH_SINGLE);
             at += plan_launch_of(plan, at)->n;
@@ -187,7 +187,7 @@ Test(launch, parts_have_their_maps) {
         while (least->sched.gemm.tile_m * least->sched.gemm.tile_n != 64 * 64) least++;
         int64_t rows = 512, blocks;
         cr_assert(dim_eval(plan->graph->dims, least->price.blocks, &rows, &blocks));
-        cr_expect_eq(blocks, 64 * launch.n, "%u parts", launch.n);
+        cr_expect_eq(blocks, 64 * launch.n, "%u kernels", launch.n);
         for (uint32_t k = 1; k < launch.n; k++)
             cr_expect_eq(launch_kernel(plan, &launch, k)
                              ->variants[least - launch_kernel(plan, &launch, 0)->variants]
@@ -273,7 +273,7 @@ Test(launch, gated_pairs_multiply_at_once) {
         plans_compose(arena, plan, TARGET_SM_90A, LAUNCH_MODES_OF_GEMMS);
         Launch launch = *plan_launch_of(plan, 0);
         uint32_t n = i + 2, n_at_once = 0;
-        cr_assert(launch.n == n && launch.mode == LAUNCH_SEQUENCE, "%u phases", launch.n);
+        cr_assert(launch.n == n && launch.mode == LAUNCH_SEQUENCE, "%u kernels", launch.n);
         for (uint32_t v = 0; v < launch_kernel(plan, &launch, 0)->n_variants; v++) {
             const Variant *variant = &launch_kernel(plan, &launch, 0)->variants[v];
             LaunchMap maps[MAX_LAUNCH_MAPS];
@@ -296,7 +296,7 @@ Test(launch, gated_pairs_multiply_at_once) {
 
 /* A dual GEMM in one launch: the copy pipeline has fewer stages, to leave room for the gate behind
  * it, and both kernels use the same bytes for their stages. */
-Test(launch, deep_stages_leave_room_on_chip) {
+Test(launch, deep_stages_leave_room_for_the_tile) {
     Arena *arena = arena_new(NULL);
     Module *module =
         plans_parse(arena, "dim B in 1..4096\n"
@@ -314,10 +314,10 @@ Test(launch, deep_stages_leave_room_on_chip) {
         const Sched *s = &kernel->variants[v].sched;
         uint32_t n_bytes = (s->gemm.tile_m + s->gemm.tile_n) * s->gemm.tile_k * 2 * s->gemm.stages;
         uint32_t shared = kernel->variants[v].shared_bytes,
-                 on_chip = kernel->variants[v].kept_shared_bytes;
-        cr_expect(on_chip >= s->gemm.tile_m * s->gemm.tile_n * 2);
+                 kept = kernel->variants[v].kept_shared_bytes;
+        cr_expect(kept >= s->gemm.tile_m * s->gemm.tile_n * 2);
         cr_expect(shared == 0 || shared == n_bytes);
-        cr_expect(shared == 0 || shared + on_chip <= 96 * 1024, "%u and %u", shared, on_chip);
+        cr_expect(shared == 0 || shared + kept <= 96 * 1024, "%u and %u", shared, kept);
         cr_expect_geq(s->gemm.stages, 3);
         cr_expect_eq(launch_shared_bytes(plan, &launch, v), shared);
     }

@@ -150,25 +150,25 @@ static Value matrix_input(Maker *m, const Product *p, Axes axes) {
     return input(m, m->dtype, axes);
 }
 
-static Value matrix_operand(Maker *m, const Product *p, Axes axes, bool is_turned) {
+static Value matrix_operand(Maker *m, const Product *p, Axes axes, bool is_transposed) {
     Axes there = axes;
     uint32_t last = axes.n - 1;
-    if (is_turned) there.of[last] = axes.of[last - 1], there.of[last - 1] = axes.of[last];
+    if (is_transposed) there.of[last] = axes.of[last - 1], there.of[last - 1] = axes.of[last];
     Value v = matrix_input(m, p, there);
     if (!p->is_plain && rng_chance(&m->rng, 30)) v = binary(m, v);
-    if (!is_turned) return v;
+    if (!is_transposed) return v;
     return bind(m, v.dtype, axes, "transpose(%s, perm=%s)", v.name,
                 axes.n == 2 ? "[1, 0]" : "[0, 2, 1]");
 }
 
 static Value left_operand(Maker *m, const Product *p) {
-    bool is_turned = !p->is_tf32 && rng_chance(&m->rng, 25);
-    return matrix_operand(m, p, matrix(p, p->m, p->k, true), is_turned);
+    bool is_transposed = !p->is_tf32 && rng_chance(&m->rng, 25);
+    return matrix_operand(m, p, matrix(p, p->m, p->k, true), is_transposed);
 }
 
 static Value right_operand(Maker *m, const Product *p) {
-    bool is_turned = p->is_tf32 || rng_chance(&m->rng, 40);
-    return matrix_operand(m, p, matrix(p, p->k, p->n, rng_chance(&m->rng, 60)), is_turned);
+    bool is_transposed = p->is_tf32 || rng_chance(&m->rng, 40);
+    return matrix_operand(m, p, matrix(p, p->k, p->n, rng_chance(&m->rng, 60)), is_transposed);
 }
 
 static Value times(Maker *m, const Product *p, Value a, Value b) {
@@ -269,12 +269,12 @@ static const char *make_wgmma_store(Maker *m) {
 }
 
 /* One row times a matrix, or a matrix times one column. */
-static const char *gemv_product(Maker *m, bool is_row, bool is_turned) {
+static const char *gemv_product(Maker *m, bool is_row, bool is_transposed) {
     Product p = {NULL, is_row ? "1" : "N", is_row ? "N" : "1", "K", false, false};
     dim(m, "N", 1, 4096, rng_chance(&m->rng, 30) ? 8 : 1);
     dim(m, "K", 1, 8192, rng_chance(&m->rng, 30) ? 8 : 1);
-    Value a = matrix_operand(m, &p, AXES(p.m, p.k), !is_row && is_turned);
-    finish(m, times(m, &p, a, matrix_operand(m, &p, AXES(p.k, p.n), is_row && is_turned)));
+    Value a = matrix_operand(m, &p, AXES(p.m, p.k), !is_row && is_transposed);
+    finish(m, times(m, &p, a, matrix_operand(m, &p, AXES(p.k, p.n), is_row && is_transposed)));
     return source(m);
 }
 
@@ -568,10 +568,10 @@ const char *lowering_source(Arena *arena, LoweringId id, uint64_t number) {
     Maker m = {.arena = arena, .rng = rng_new(seed ^ number * 0x9E3779B97F4A7C15u)};
     Text *texts[] = {&m.dims, &m.inputs, &m.params, &m.body, &m.outputs};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i]->arena = arena;
-    /* Dtypes take turns. */
-    uint32_t n_dtypes = 0, turn;
+    /* Program after program has the next dtype. */
+    uint32_t n_dtypes = 0, n_skipped;
     for (Dtype d = 0; d < DT_COUNT; d++) n_dtypes += lowering_info(id)->dtypes >> d & 1;
-    turn = (uint32_t)(number % n_dtypes);
-    while (!(lowering_info(id)->dtypes >> m.dtype & 1) || turn--) m.dtype++;
+    n_skipped = (uint32_t)(number % n_dtypes);
+    while (!(lowering_info(id)->dtypes >> m.dtype & 1) || n_skipped--) m.dtype++;
     return families[id](&m);
 }

@@ -82,14 +82,15 @@ const char *make_im2col(Maker *m) {
     const char *k = str_format(m->arena, "%d", n_taps * n_channels);
     const char *n = str_format(m->arena, "%d", 8 * (1 + below(m, 30)));
     Value image = input(m, m->dtype, axes);
-    bool is_turned = m->dtype == DT_F32 || rng_chance(&m->rng, 30);
-    Value w = input(m, m->dtype, is_turned ? AXES(n, k) : AXES(k, n));
+    bool is_transposed = m->dtype == DT_F32 || rng_chance(&m->rng, 30);
+    Value w = input(m, m->dtype, is_transposed ? AXES(n, k) : AXES(k, n));
     text_puts(&m->body, "  fuse must {\n");
     Value c = windows(m, padded(m, image, sides, n_sides), sides, n_sides, n_taps, k);
     axes = c.axes;
     axes.of[axes.n - 1] = n;
-    Value y = bind(m, c.dtype, axes, is_turned ? "matmul(%s, transpose(%s)%s)" : "matmul(%s, %s%s)",
-                   c.name, w.name, m->dtype == DT_F32 ? ", precision=\"tf32\"" : "");
+    Value y =
+        bind(m, c.dtype, axes, is_transposed ? "matmul(%s, transpose(%s)%s)" : "matmul(%s, %s%s)",
+             c.name, w.name, m->dtype == DT_F32 ? ", precision=\"tf32\"" : "");
     text_puts(&m->body, "  }\n");
     finish(m, chain(m, y, rng_below(&m->rng, 3)));
     return source(m);

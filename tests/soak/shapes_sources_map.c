@@ -38,7 +38,7 @@ static Axes drawn_axes(Maker *m) {
     return axes;
 }
 
-static Value turned(Maker *m, Value v, const char *order) {
+static Value transposed(Maker *m, Value v, const char *order) {
     Text text = {.arena = m->arena};
     Axes axes = {.n = v.axes.n};
     for (uint32_t k = 0; k < axes.n; k++) {
@@ -49,7 +49,7 @@ static Value turned(Maker *m, Value v, const char *order) {
 }
 
 /* Every other element along the last axis, or what meets another that lies as it does. */
-static Value before_turn(Maker *m, Value v) {
+static Value before_transpose(Maker *m, Value v) {
     uint32_t kind = rng_below(&m->rng, 4);
     if (kind == 0 && v.axes.n == 2)
         return bind(m, v.dtype,
@@ -72,8 +72,8 @@ static Value joined(Maker *m, Value v) {
 }
 
 const char *make_map_tile(Maker *m) {
-    Value v = before_turn(m, input(m, m->dtype, drawn_axes(m)));
-    v = turned(m, v, orders[v.axes.n][rng_below(&m->rng, 3)]);
+    Value v = before_transpose(m, input(m, m->dtype, drawn_axes(m)));
+    v = transposed(m, v, orders[v.axes.n][rng_below(&m->rng, 3)]);
     if (rng_chance(&m->rng, 30)) v = joined(m, v);
     finish(m, chain(m, v, rng_below(&m->rng, 3)));
     return source(m);
