@@ -11,7 +11,10 @@
  *                       fuse/group.c, fuse/inline.c           a reader recomputes a stored value
  *                                                             (directive MUST_HOLD)
  *                       search/region.c (breaks_block)        search does not cut there
- *   must_has_readers    fuse/group_store.c (group_want_stored) no price has the value stored
+ *   must_block          fuse/group.c (place_root)             the work of a kernel has no limit
+ *                       fuse/group_store.c (last_sink)        values sink only inside their block
+ *                       search/region.c (may_place)           search tries no concat in place
+ *   must_has_readers    fuse/group_store.c (must_fuse)        no price has the value stored
  *   must_has_kernel     split/dispatch_rows.c,                the kernel stays whole
  *                       layout/pack_dynamic.c,
  *                       search/unfused_guard.c
@@ -20,6 +23,7 @@
  *   must_spans          launch/parallel.c                     the same
  *   must_n_broken       launch/trial.c, launch/compose.c,     one block is made, at any price, for
  *                       launch/one_block.c                    what the other modes leave broken
+ *   must_n_broken       search/search.c                       the plan that breaks more loses
  *   must_breaks,        search/must_blocks.c                  directives that keep the blocks
  *   must_n_broken       explain/must_check.c                  the error
  *                       explain/conflict.c, explain/advice.c  which edge is to blame, what helps

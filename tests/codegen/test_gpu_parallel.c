@@ -92,7 +92,7 @@ static const Case cases[] = {
     {"dim B in 1..1024\ngraph maps(x: f32[B], y: f32[B], z: f32[B])"
      " -> (p: f32[B], q: f32[B], r: f32[B]) {\n  p = exp(x)\n  q = tanh(y)\n  r = sqrt(z)\n}\n",
      3, 1},
-    /* In one block they would take turns, and longer. */
+    /* One block would run them one after the other, which takes longer. */
     {"graph known(x: f32[4096], y: f32[4096], z: f32[4096])"
      " -> (p: f32[4096], q: f32[4096], r: f32[4096]) {\n"
      "  p = exp(x)\n  q = tanh(y)\n  r = sqrt(z)\n}\n",

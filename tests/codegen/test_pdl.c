@@ -171,17 +171,17 @@ Test(overlap, small_launches_let_each_other_in, .timeout = 60) {
     static const char mixed[] = "graph g(x: bf16[1, 8192], w: bf16[8192, 8192]) -> (y: bf16[1]) {\n"
                                 "  y = sum(relu(x @ transpose(w)), axis=[1])\n"
                                 "}\n";
-    static const char turns[] = "graph g(x: f32[1, 64], v: f32[64, 64], w: f32[64, 16])"
-                                " -> (y: f32[1, 16]) {\n"
-                                "  y = softmax(relu(x @ v) @ w, axis=-1)\n"
-                                "}\n";
+    static const char one_block[] = "graph g(x: f32[1, 64], v: f32[64, 64], w: f32[64, 16])"
+                                    " -> (y: f32[1, 16]) {\n"
+                                    "  y = softmax(relu(x @ v) @ w, axis=-1)\n"
+                                    "}\n";
     char one[512], many[512];
     snprintf(one, sizeof one, rows, "1", "1");
     snprintf(many, sizeof many, rows, "512", "512");
     expect_word(TARGET_SM_90A, one, let_in, true, "one row");
     expect_word(TARGET_SM_90A, many, let_in, false, "many rows");
     expect_word(TARGET_SM_90A, mixed, let_in, false, "a product and a sum");
-    expect_word(TARGET_SM_90A, turns, let_in, true, "turns");
+    expect_word(TARGET_SM_90A, one_block, let_in, true, "one block");
     expect_word(TARGET_SM_80, one, let_in, false, "sm_80");
 }
 
@@ -200,7 +200,7 @@ Test(overlap, a_product_reads_its_matrix_before_it_lets_the_next_in, .timeout = 
 }
 
 /* Turns ask for all that they copy while they wait. */
-Test(overlap, turns_prefetch_what_they_copy, .timeout = 60) {
+Test(overlap, one_block_prefetches_what_it_copies, .timeout = 60) {
     static const char ask[] = "cp.async.bulk.prefetch.L2.global";
     char *ptx = compile_for(TARGET_SM_90A, "graph g(x: f32[1, 64], v: f32[64, 64], w: f32[64, 16])"
                                            " -> (y: f32[1, 16]) {\n"

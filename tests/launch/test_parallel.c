@@ -103,7 +103,7 @@ Test(launch, what_kernels_take_and_store_to) {
 }
 
 /* Temporaries of kernels that run at the same time do not overlap, in any order of the kernels. */
-Test(launch, parts_do_not_share_memory) {
+Test(launch, kernels_do_not_share_memory) {
     Arena *arena = arena_new(NULL);
     Plan *plan = joined(arena, cases[3].source);
     cr_assert(memplan_place(arena, plan));
@@ -117,7 +117,7 @@ Test(launch, parts_do_not_share_memory) {
 }
 
 /* A function for three kernels is not one for two. */
-Test(launch, functions_are_shared_by_number_of_parts) {
+Test(launch, functions_are_shared_by_number_of_kernels) {
     Arena *arena = arena_new(NULL);
     Plan *plan = joined(arena, "graph g(x: f32[64, 32], y: f32[64, 32], z: f32[64, 32])"
                                " -> (p: f32[64], q: f32[64], r: f32[64]) {\n"
@@ -133,7 +133,7 @@ Test(launch, functions_are_shared_by_number_of_parts) {
 }
 
 /* The blocks of each kernel begin at a multiple of a cluster, because its grid is one. */
-Test(launch, clusters_do_not_lie_across_parts) {
+Test(launch, clusters_do_not_lie_across_kernels) {
     static const char *const sources[2] = {
         "graph g(x: f32[4096], a: f32[4096, 96], b: f32[4096, 96]) -> (p: f32[96], q: f32[96]) {\n"
         "  p = x @ a\n  q = x @ b\n}\n",
@@ -160,22 +160,22 @@ Test(launch, clusters_do_not_lie_across_parts) {
  * kernels together fill the card. */
 Test(launch, parts_have_their_maps) {
     static const char names[] = "abcdefghi";
-    for (uint32_t n_parts = 1; n_parts <= 9; n_parts++) {
+    for (uint32_t n_kernels = 1; n_kernels <= 9; n_kernels++) {
         Arena *arena = arena_new(NULL);
         Text source = {.arena = arena};
         text_puts(&source, "dim B in 1..8192\ngraph g(x: bf16[B, 64]");
-        for (uint32_t i = 0; i < n_parts; i++)
+        for (uint32_t i = 0; i < n_kernels; i++)
             text_printf(&source, ", %c: bf16[64, 512]", names[i]);
         text_puts(&source, ") -> (");
-        for (uint32_t i = 0; i < n_parts; i++)
+        for (uint32_t i = 0; i < n_kernels; i++)
             text_printf(&source, "%s%c%c: bf16[B, 512]", i ? ", " : "", names[i], names[i]);
         text_puts(&source, ") {\n");
-        for (uint32_t i = 0; i < n_parts; i++)
+        for (uint32_t i = 0; i < n_kernels; i++)
             text_printf(&source, "  %c%c = x @ %c\n", names[i], names[i], names[i]);
         text_puts(&source, "}\n");
         Plan *plan = joined_for(arena, text_str(&source), TARGET_SM_90A);
         Launch launch = *plan_launch_of(plan, 0);
-        cr_assert_eq(launch.n, n_parts < 8 ? n_parts : 8, "%u of %u", launch.n, n_parts);
+        cr_assert_eq(launch.n, n_kernels < 8 ? n_kernels : 8, "%u of %u", launch.n, n_kernels);
         uint32_t v = 0;
         while (launch_kernel(plan, &launch, 0)->variants[v].sched.gemm.tile_m != 128) v++;
         LaunchMap maps[MAX_LAUNCH_MAPS];

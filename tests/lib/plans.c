@@ -111,8 +111,7 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
     return price(arena, module, index, mode, mode, target, card, dims);
 }
 
-PricedPlan plans_price_without_turns(Arena *arena, const Module *module, uint32_t index,
-                                     TargetId target) {
+PricedPlan plans_price_slices(Arena *arena, const Module *module, uint32_t index, TargetId target) {
     const Card *card = card_of_target(target_get(target));
     return price(arena, module, index, MODE_COMPILE, MODE_SLICES, target, card, NULL);
 }

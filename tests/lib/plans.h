@@ -28,8 +28,7 @@ typedef struct PricedPlan {
 } PricedPlan;
 PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
                        TargetId target, const Card *card, const int64_t *dims);
-/* plans_price without one-block launches. */
-PricedPlan plans_price_without_turns(Arena *arena, const Module *module, uint32_t index,
-                                     TargetId target);
+/* plans_price in the mode that prices slices of a plan: without one-block launches. */
+PricedPlan plans_price_slices(Arena *arena, const Module *module, uint32_t index, TargetId target);
 
 #endif

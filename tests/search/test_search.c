@@ -472,7 +472,7 @@ Test(choose, turns_do_not_keep_parts_apart) {
         const Module *module = plans_parse(arena, random_graph_source(arena, seed, NULL));
         const Card *card = card_of_target(target_get(TARGET_SM_90A));
         const PlanCost *with = plans_price(arena, module, 0, false, TARGET_SM_90A, card, NULL).cost;
-        const PlanCost *without = plans_price_without_turns(arena, module, 0, TARGET_SM_90A).cost;
+        const PlanCost *without = plans_price_slices(arena, module, 0, TARGET_SM_90A).cost;
         uint32_t n_saved =
             without->n_launches > with->n_launches ? without->n_launches - with->n_launches : 0;
         cr_expect_leq(with->us, price_tie_us(without->us, n_saved),
