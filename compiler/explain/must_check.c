@@ -129,8 +129,8 @@ bool must_check(const Plan *plan, const Advice *advices, const VecConflict *conf
             if (!is_repeated(plan, conflicts, (uint32_t)(conflict - conflicts->data)))
                 report_conflict(plan, conflict, diags);
         } else if (breaks && !is_said &&
-                   (conflict || !has_conflict(conflicts, graph_block(plan->graph, edge->consumer,
-                                                                     BLOCK_MUST)))) {
+                   (conflict ||
+                    !has_conflict(conflicts, must_block(plan->graph, edge->consumer)))) {
             report(plan, edge, advices ? &advices[i] : NULL, conflict, diags);
         }
     }
