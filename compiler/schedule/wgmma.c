@@ -1,8 +1,8 @@
 /* Schedules of GEMMs by wgmma. See gemm.h.
  *
- * Both operands must be plain loads with fixed strides, contiguous along k or along their own axis.
- * For known extents a cost model chooses a tile. Otherwise there is a variant for each of a few
- * sizes, with a predicted time by which the runtime chooses (wgmma_price.h).
+ * The copy engine must be able to fetch both operands (wgmma_maps.h). For known extents a cost
+ * model chooses a tile. Otherwise there is a variant for each of a few sizes, with a predicted time
+ * by which the runtime chooses (wgmma_price.h).
  *
  * Blocks may compute several GEMMs with a common lhs: their rhs tiles are side by side, and one
  * instruction reads them as one wide tile. */
@@ -10,10 +10,8 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 #include "schedule/scheduler.h"
+#include "schedule/wgmma_maps.h"
 #include "schedule/wgmma_price.h"
-#include "template/find_im2col.h"
-
-#include <string.h>
 
 enum {
     STORE_LANES = 4,
@@ -21,124 +19,10 @@ enum {
     MAX_WORKS = 8 /* of a launch */
 };
 
-typedef struct Side {
-    ScalarId value;
-    uint32_t axis; /* m or n */
-    bool is_mn_major;
-    TensorMap map; /* without the box */
-} Side;
-
-typedef struct Wgmma {
-    const Plan *plan;
-    const Kernel *kernel;
-    IndexTab *tab;
-    DimTab *dims;
-    Dtype dtype; /* of the operands in memory */
-    Side sides[2];
-    GemmLaunch launch;
-    int64_t n_processors; /* over which the blocks of a launch are spread */
-} Wgmma;
-
 typedef struct Tile {
     uint32_t m, n, cluster;
     uint32_t tail; /* columns of a narrower last tile in a row of tiles; 0: none */
 } Tile;
-
-/* Whether the elements may be a multiple of the maps' alignment; if unknown, the runtime checks. */
-static bool may_be_aligned(const Wgmma *g, DimId elems) {
-    int64_t value;
-    return !dim_is_const(g->dims, elems, &value) ||
-           value * dtype_bytes(g->dtype) % MAP_STEP_BYTES == 0;
-}
-
-/* The stride of the load along `axis`; DIM_NONE: it does not depend on the axis. */
-static DimId stride_along(const Wgmma *g, IndexExpr expr, uint32_t axis) {
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(g->tab, expr.terms[i].atom);
-        if (atom.axis == axis) return expr.terms[i].coefficient;
-    }
-    return DIM_NONE;
-}
-
-static bool add_axis(const Wgmma *g, TensorMap *map, uint32_t axis, DimId stride) {
-    if (map->rank == MAX_MAP_RANK || !may_be_aligned(g, stride)) return false;
-    map->axes[map->rank++] = (MapAxis){.axis = axis, .stride = stride, .box = 1};
-    return true;
-}
-
-/* Whether every term is an axis with a non-negative stride, and none belongs to the other
- * operand. */
-static bool steps_evenly(const Wgmma *g, IndexExpr expr, uint32_t own_axis) {
-    uint32_t m = gemm_axis_m(g->kernel), k = gemm_axis_k(g->kernel);
-    for (uint32_t i = 0; i < expr.n_terms; i++) {
-        IndexAtom atom = index_atom(g->tab, expr.terms[i].atom);
-        bool is_good = atom.kind == ATOM_AXIS && dim_lo(g->dims, expr.terms[i].coefficient) >= 0;
-        if (!is_good || !(atom.axis < m || atom.axis == own_axis || atom.axis == k)) return false;
-    }
-    return may_be_aligned(g, expr.offset);
-}
-
-static bool map_side(const Wgmma *g, Side *side) {
-    const Scalar *s = scalar_get(g->kernel->scalars, side->value);
-    uint32_t k = gemm_axis_k(g->kernel);
-    if (s->kind != SCALAR_LOAD || s->guard) return false;
-    IndexExpr expr = index_expr(g->tab, s->index);
-    if (!steps_evenly(g, expr, side->axis)) return false;
-    DimId own = stride_along(g, expr, side->axis), along_k = stride_along(g, expr, k);
-    if (!own || !along_k) return false;
-    side->is_mn_major = !dim_equals_const(g->dims, along_k, 1);
-    bool may_be_mn_major = dtype_bytes(g->dtype) == 2;
-    if (side->is_mn_major && (!may_be_mn_major || !dim_equals_const(g->dims, own, 1))) return false;
-    TensorMap *map = &side->map;
-    *map = (TensorMap){.arg = kernel_find_arg(g->kernel, s->buffer),
-                       .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
-                       .is_tf32 = dtype_is_single(g->dtype),
-                       .offset = expr.offset,
-                       .rank = 1};
-    map->axes[0] = (MapAxis){.axis = side->is_mn_major ? side->axis : k,
-                             .stride = side->is_mn_major ? own : along_k,
-                             .box = wgmma_depth(g->dtype)};
-    if (!add_axis(g, map, side->is_mn_major ? k : side->axis, side->is_mn_major ? along_k : own))
-        return false;
-    for (uint32_t axis = 0; axis < gemm_axis_m(g->kernel); axis++) {
-        DimId stride = stride_along(g, expr, axis);
-        if (stride && !add_axis(g, map, axis, stride)) return false;
-    }
-    return true;
-}
-
-/* Makes the map of an im2col lhs. The GEMM must be alone in its launch, because the copy engine
- * needs more facts than parallel or joined GEMMs have in common. */
-static bool map_windows(const Wgmma *g, Side *side) {
-    bool is_alone = g->launch.n_gemms <= 1 && g->launch.n_kernels <= 1;
-    const Im2col *windows =
-        is_alone ? im2col_find(g->kernel, g->plan->buffers.data, wgmma_depth(g->dtype)) : NULL;
-    if (!windows) return false;
-    DimId channels = dim_const(g->dims, windows->n_channels);
-    side->map = (TensorMap){.arg = kernel_find_arg(g->kernel, windows->buffer),
-                            .im2col = windows,
-                            .swizzle_bytes = WGMMA_SWIZZLE_BYTES,
-                            .is_tf32 = dtype_is_single(g->dtype),
-                            .offset = dim_const(g->dims, 0),
-                            .rank = 2};
-    side->map.axes[0] = (MapAxis){.axis = gemm_axis_k(g->kernel),
-                                  .stride = dim_const(g->dims, 1),
-                                  .box = wgmma_depth(g->dtype)};
-    side->map.axes[1] = (MapAxis){.axis = side->axis, .stride = channels, .box = 1};
-    return may_be_aligned(g, channels);
-}
-
-/* False: the operands cannot have tensor maps. */
-static bool wgmma_init(Wgmma *g, const Plan *plan, const Kernel *kernel, GemmLaunch launch) {
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    const Reduce *reduce = &kernel->reduces.data[0];
-    *g = (Wgmma){
-        .plan = plan, .kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
-    g->dtype = scalar_get(kernel->scalars, reduce->lhs)->dtype;
-    g->sides[0] = (Side){.value = gemm_unrounded(kernel, reduce->lhs), .axis = gemm_axis_m(kernel)};
-    g->sides[1] = (Side){.value = gemm_unrounded(kernel, reduce->rhs), .axis = gemm_axis_n(kernel)};
-    return (map_side(g, &g->sides[0]) || map_windows(g, &g->sides[0])) && map_side(g, &g->sides[1]);
-}
 
 /* Variants. */
 
@@ -424,15 +308,6 @@ static Tile cheapest_tile(const Wgmma *g) {
     return is_split ? best : with_cluster(g, best, is_split);
 }
 
-/* Whether the elements are a multiple of a dynamic pitch. */
-static bool has_run_pitch(const Wgmma *g, DimId elems) {
-    for (uint32_t i = 0; i < dim_n_symbols(g->dims); i++)
-        if (dim_symbol_info(g->dims, i)->rule &&
-            dim_exact_div(g->dims, elems, dim_symbol(g->dims, i)) != DIM_NONE)
-            return true;
-    return false;
-}
-
 /* Prices for unknown extents. */
 
 static PricedRows rows_of(const Wgmma *g, const Side *side) {
@@ -532,24 +407,6 @@ static void add_row_tiles(const Wgmma *g, Candidates *list) {
     set_tile(g, candidate_always(list), high);
 }
 
-static bool is_same_map(const TensorMap *a, const TensorMap *b) {
-    bool is_same = a->rank == b->rank && a->offset == b->offset && !a->im2col && !b->im2col;
-    for (uint32_t i = 0; i < a->rank && is_same; i++)
-        is_same = a->axes[i].axis == b->axes[i].axis && a->axes[i].stride == b->axes[i].stride;
-    return is_same;
-}
-
-bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b) {
-    Wgmma first, next;
-    const GemmLaunch alone = {.n_gemms = 1};
-    if (!wgmma_init(&first, plan, a, alone) || !wgmma_init(&next, plan, b, alone)) return false;
-    const TensorMap *left = &first.sides[0].map, *other = &next.sides[0].map;
-    return a->args.data[left->arg] == b->args.data[other->arg] && is_same_map(left, other) &&
-           kernel_axis_extent(first.kernel, gemm_axis_k(a)) ==
-               kernel_axis_extent(next.kernel, gemm_axis_k(b)) &&
-           first.sides[1].is_mn_major == next.sides[1].is_mn_major;
-}
-
 /* Whether the extents of all parallel GEMMs are known. */
 static bool are_extents_known(const Wgmma *g) {
     uint32_t n;
@@ -583,28 +440,8 @@ static void add_wgmma(const Scheduler *s, Candidates *list) {
     DimId whole = predicate_dim(&base.predicate, TERM_MULTIPLE);
     bool may_be_odd = !g.sides[1].is_mn_major || g.sides[1].map.axes[1].stride != whole;
     if (!whole || !may_be_odd) return;
-    bool is_common = has_run_pitch(&g, g.sides[1].map.axes[1].stride);
+    bool is_common = wgmma_has_run_pitch(&g, g.sides[1].map.axes[1].stride);
     add_tiles(&g, anywhere, 2, is_common ? is_for_odd_rows : is_one_for_odd_rows, list);
-}
-
-/* Whether the elements are a multiple of the maps' alignment, or a pass makes them so where it
- * pays. */
-static bool is_seen_to(const Wgmma *g, DimId elems) {
-    return dim_multiple(g->dims, elems) * dtype_bytes(g->dtype) % MAP_STEP_BYTES == 0 ||
-           has_run_pitch(g, elems);
-}
-
-/* Whether the maps can be made whenever pointers are aligned and the GEMM is not small. */
-static bool maps_fit(const Plan *plan, const Kernel *kernel) {
-    Wgmma g;
-    if (!wgmma_init(&g, plan, kernel, (GemmLaunch){.n_gemms = 1})) return false;
-    for (uint32_t i = 0; i < 2; i++) {
-        const TensorMap *map = &g.sides[i].map;
-        if (!is_seen_to(&g, map->offset)) return false;
-        for (uint32_t k = 1; k < map->rank; k++)
-            if (!is_seen_to(&g, map->axes[k].stride)) return false;
-    }
-    return true;
 }
 
 /* Lists the variants of wgmma, and those of mma: for few rows, for operands with an extent that is
@@ -613,7 +450,7 @@ static bool maps_fit(const Plan *plan, const Kernel *kernel) {
 static void list_variants(const Scheduler *s, Candidates *list) {
     Variant made[MAX_VARIANTS];
     Candidates others = {.dims = s->dims, .base = list->base, .variants = made};
-    bool fits = maps_fit(s->plan, s->kernel);
+    bool fits = wgmma_maps_fit(s->plan, s->kernel);
     sched_mma(s, fits, &others);
     Variant few = made[0];
     bool has_few = s->launch.has_rows ? few.sched.gemm.tile_m <= SCHED_GEMM_FEW_ROWS
