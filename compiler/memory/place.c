@@ -30,6 +30,13 @@ typedef struct Item {
     Level size, from, to;
 } Item;
 
+/* The places at the first cost point of the items that an item meets: indices of items, ascending
+ * by `from`, and the highest end of the items up to each. */
+typedef struct Taken {
+    uint32_t *items, n;
+    int64_t *highest;
+} Taken;
+
 typedef struct Packer {
     Arena *arena;
     DimTab *dims;
@@ -38,6 +45,10 @@ typedef struct Packer {
     VecDim sizes;    /* distinct sizes */
     Vec(Item) items; /* in the order that is tried; the first n_placed are placed */
     uint32_t n_placed;
+    /* The placed items, ascending by the values of `from` and of `to` at the first cost point; of
+     * equal values the item placed first. */
+    uint32_t *by_from, *by_to;
+    Taken taken; /* of the item that is being placed */
     Vec(Level) ends;
 } Packer;
 
@@ -159,31 +170,79 @@ static bool is_clear(const Packer *p, const Item *item, const Level *from, const
     return true;
 }
 
-/* Places the item at `from` if that place is free and lower than the item's place so far. */
-static void try_place(const Packer *p, Item *item, const Level *from) {
-    if (item->from.dim && from->at[0] >= item->from.at[0]) return;
-    Level to = level_above(p, from, item);
-    if (!to.dim || !is_clear(p, item, from, &to)) return;
-    item->from = *from;
-    item->to = to;
+static void find_taken(Packer *p, const Item *item) {
+    Taken *taken = &p->taken;
+    int64_t highest = 0;
+    taken->n = 0;
+    for (uint32_t i = 0; i < p->n_placed; i++) {
+        const Item *other = &p->items.data[p->by_from[i]];
+        if (!meets(p, item, other)) continue;
+        if (other->to.at[0] > highest) highest = other->to.at[0];
+        taken->highest[taken->n] = highest;
+        taken->items[taken->n++] = p->by_from[i];
+    }
 }
 
-/* An upper bound of all overlapping items does not overlap any of them, even if not every pair of
- * ends can be compared: each bound is proven to be above the bound before it. */
-static bool place_item(Packer *p, Item *item) {
-    Level bound = level_of_counts(p, new_counts(p));
-    item->from = item->to = (Level){.dim = DIM_NONE};
-    try_place(p, item, &bound);
-    for (uint32_t i = 0; i < p->n_placed; i++) {
-        const Item *other = &p->items.data[i];
-        if (!meets(p, item, other)) continue;
-        try_place(p, item, &other->to);
-        if (bound.dim) bound = bound_of(p, &bound, &other->to);
+/* Whether the item at `from` overlaps another item at the first cost point, which rules the place
+ * out before the whole proof is tried. */
+static bool is_taken(const Packer *p, const Item *item, int64_t from) {
+    const Taken *taken = &p->taken;
+    int64_t size = item->size.at[0], to = from > INT64_MAX - size ? INT64_MAX : from + size;
+    uint32_t low = 0, high = taken->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->items.data[taken->items[middle]].from.at[0] < to)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    if (item->from.dim) return true;
+    return low > 0 && taken->highest[low - 1] > from;
+}
+
+static bool try_place(const Packer *p, Item *item, const Level *from) {
+    if (is_taken(p, item, from->at[0])) return false;
+    Level to = level_above(p, from, item);
+    if (!to.dim || !is_clear(p, item, from, &to)) return false;
+    item->from = *from;
+    item->to = to;
+    return true;
+}
+
+/* An upper bound of all items that the item meets does not overlap any of them, even if not every
+ * pair of ends can be compared: each bound is proven to be above the bound before it. */
+static bool place_above_all(const Packer *p, Item *item) {
+    Level bound = level_of_counts(p, new_counts(p));
+    for (uint32_t i = 0; i < p->n_placed && bound.dim; i++)
+        if (meets(p, item, &p->items.data[i])) bound = bound_of(p, &bound, &p->items.data[i].to);
     item->from = bound;
     if (bound.dim) item->to = level_above(p, &bound, item);
-    return item->to.dim != DIM_NONE;
+    return bound.dim != DIM_NONE && item->to.dim != DIM_NONE;
+}
+
+/* Takes the lowest free place; of places equal at the first cost point, the end of the item that
+ * was placed first. */
+static bool place_item(Packer *p, Item *item) {
+    Level bottom = level_of_counts(p, new_counts(p));
+    find_taken(p, item);
+    if (try_place(p, item, &bottom)) return true;
+    for (uint32_t i = 0; i < p->n_placed; i++) {
+        const Item *other = &p->items.data[p->by_to[i]];
+        if (meets(p, item, other) && try_place(p, item, &other->to)) return true;
+    }
+    return place_above_all(p, item);
+}
+
+/* Inserts the number of the item that was placed last, behind all items with no higher value. */
+static void insert_placed(const Packer *p, uint32_t *order, bool by_end) {
+    const Item *items = p->items.data;
+    uint32_t at = p->n_placed;
+    int64_t value = by_end ? items[at].to.at[0] : items[at].from.at[0];
+    for (; at > 0; at--) {
+        const Item *before = &items[order[at - 1]];
+        if ((by_end ? before->to.at[0] : before->from.at[0]) <= value) break;
+        order[at] = order[at - 1];
+    }
+    order[at] = p->n_placed;
 }
 
 /* Keeps only the ends that no other end is always above. */
@@ -216,6 +275,8 @@ static bool place_all(Packer *p, int (*compare)(const void *, const void *)) {
     for (; p->n_placed < p->items.n; p->n_placed++) {
         Item *item = &p->items.data[p->n_placed];
         if (!place_item(p, item)) return false;
+        insert_placed(p, p->by_from, false);
+        insert_placed(p, p->by_to, true);
         note_end(p, &item->to);
     }
     return join_ends(p);
@@ -258,6 +319,10 @@ bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
         item.size = level_of(&p, bytes, NULL);
         vec_push(arena, &p.items, item);
     }
+    p.by_from = arena_array(arena, uint32_t, rooms->n);
+    p.by_to = arena_array(arena, uint32_t, rooms->n);
+    p.taken.items = arena_array(arena, uint32_t, rooms->n);
+    p.taken.highest = arena_array(arena, int64_t, rooms->n);
     for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
         double ratio = 0;
         if (!place_all(&p, orders[o])) continue;
