@@ -6,6 +6,7 @@
 #include "front/sema.h"
 #include "report/dot.h"
 #include "search/passes.h"
+#include "search/region_memo.h"
 
 #include <frt_manifest.h>
 
@@ -293,6 +294,7 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .arena = driver->arena,
                                   .scratch = driver->scratch,
                                   .trial = driver->trial,
+                                  .region_memo = region_memo_new(driver->arena),
                                   .diags = &driver->diags,
                                   .user = driver,
                                   .after = after_pass};

@@ -130,6 +130,7 @@ static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, P
                       .may_rewrite = like->may_rewrite && modes[mode].rewrites,
                       .arena = arena,
                       .scratch = scratch,
+                      .region_memo = like->region_memo,
                       .units = unit,
                       .n_units = 1};
 }

@@ -79,16 +79,20 @@ typedef struct PassTable {
     } passes[PASS_COUNT];
 } PassTable;
 
+/* What PASS_DECIDE has learned of parts of graphs (search/region_memo.h). */
+typedef struct RegionMemo RegionMemo;
+
 /* The state of a run of the pipeline. */
 struct Planning {
     const PassTable *planning; /* the passes that make plans */
     const PassTable *driver;   /* the driver's own; NULL: they do not run */
     const Target *target;
     PlanMode mode;
-    bool may_rewrite; /* the program allows rewrites of arithmetic */
-    Arena *arena;     /* for the results of passes */
-    Arena *scratch;   /* another arena, for temporary data; may be NULL */
-    Arena *trial;     /* another arena, for trial plans of PASS_SPLIT_K; else NULL */
+    bool may_rewrite;        /* the program allows rewrites of arithmetic */
+    Arena *arena;            /* for the results of passes */
+    Arena *scratch;          /* another arena, for temporary data; may be NULL */
+    Arena *trial;            /* another arena, for plans that are only priced; NULL: in trials */
+    RegionMemo *region_memo; /* shared with trials; NULL: none is kept */
     Diags *diags;
     PlanUnit *units;
     uint32_t n_units;

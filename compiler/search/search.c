@@ -3,7 +3,7 @@
  * kernels that are new then get another round. Kernels that spill come last. See search.h. */
 #include "plan/launch.h"
 #include "machine/tuning.h"
-#include "search/search_state.h"
+#include "search/region_memo.h"
 #include "search/spill_split.h"
 
 #include "fuse/gemm_slice.h"
@@ -137,13 +137,20 @@ static void note_launches(const Searcher *c, const Plan *plan, Evaluation *evalu
     }
 }
 
+/* The arena for the next priced plan. */
+static Arena *for_pricing(const Searcher *c) {
+    arena_rewind(c->scratch, c->clean);
+    if (c->priced) arena_reset(c->priced);
+    return c->priced ? c->priced : c->arena;
+}
+
 /* Prices the graph planned with these decisions. Returns false if it cannot be planned. */
 static bool price_graph(const Searcher *c, const Graph *graph, const Decisions *decisions,
                         bool has_gemm_slices, Evaluation *evaluation) {
     PlanMode mode = has_gemm_slices ? MODE_SLICES : MODE_SEARCH;
-    arena_rewind(c->scratch, c->clean);
-    const Plan *plan = pipeline_try(c->planning, c->arena, c->scratch, mode,
-                                    graph_for_trial(c->arena, graph), decisions, PASS_LAUNCH);
+    Arena *arena = for_pricing(c);
+    const Plan *plan = pipeline_try(c->planning, arena, c->scratch, mode,
+                                    graph_for_trial(arena, graph), decisions, PASS_LAUNCH);
     if (!plan) return false;
     evaluation->n_broken = n_broken(c->scratch, plan);
     note_launches(c, plan, evaluation);
@@ -213,9 +220,8 @@ static bool improve(const Searcher *c, const Region *region, Decisions **decisio
     Evaluation now, other;
     Prices unfused;
     if (!price_region(c, region, *decisions, &now)) return false;
-    arena_rewind(c->scratch, c->clean);
-    if (!prices_of_unfused(c->planning, c->arena, c->scratch, region->subgraph.graph, &c->points,
-                           &unfused))
+    if (!prices_of_unfused(c->planning, for_pricing(c), c->scratch, region->subgraph.graph,
+                           &c->points, &unfused))
         return false;
     bool improves = false;
     Decisions *changed, *before = NULL;
@@ -259,6 +265,18 @@ static void note_taken(Searcher *c, const Subgraph *subgraph) {
         if (!graph_is_bound(subgraph->graph, id)) node_add(c->marks, subgraph->of[id], mark);
 }
 
+/* improve, or its result for an equal region. */
+static bool improve_once(const Searcher *c, const Region *region, Decisions **decisions) {
+    RegionResult *known = region_memo_of(c, region, *decisions);
+    if (known->decisions) {
+        *decisions = decisions_copy(c->arena, known->decisions);
+        return known->improves;
+    }
+    bool improves = improve(c, region, decisions);
+    region_memo_set(c, known, improves, *decisions);
+    return improves;
+}
+
 /* Tries the candidates of one region. If any pay, adds them to the decisions and returns true. */
 static bool improve_region(Searcher *c, const Plan *plan, const Kernel *kernel,
                            bool has_gemm_slices) {
@@ -269,7 +287,7 @@ static bool improve_region(Searcher *c, const Plan *plan, const Kernel *kernel,
     Decisions *decisions = decisions_new(c->arena, region.subgraph.graph->nodes.n);
     decisions->by_columns = c->decisions->by_columns;
     copy_decisions(decisions, c->decisions, &region.subgraph, false);
-    if (!improve(c, &region, &decisions)) return false;
+    if (!improve_once(c, &region, &decisions)) return false;
     copy_decisions(c->decisions, decisions, &region.subgraph, true);
     if (!has_gemm_slices) note_taken(c, &region.subgraph);
     return true;
@@ -427,7 +445,9 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
     Searcher model = {.planning = p,
                       .arena = p->arena,
                       .scratch = p->scratch,
+                      .priced = p->trial,
                       .clean = arena_mark(p->scratch),
+                      .memo = p->region_memo ? p->region_memo : region_memo_new(p->arena),
                       .graph = unit->graph,
                       .target = p->target,
                       .points = cost_points(p->arena, graph->dims, p->target->has),

@@ -22,7 +22,9 @@ _Static_assert(MARK_TAKEN + MAX_TAKEN <= MAX_NODE_FLAGS, "a mark is a flag of a 
 typedef struct Searcher {
     const Planning *planning;
     Arena *arena, *scratch;
+    Arena *priced;   /* for plans that only their prices outlive; NULL: `arena` */
     ArenaMark clean; /* the scratch arena before the search, to which it is rewound */
+    RegionMemo *memo;
     Graph *graph;
     const Target *target;
     CostPoints points;

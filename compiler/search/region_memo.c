@@ -1,0 +1,144 @@
+/* See region_memo.h. A region's key is everything on which plans and prices depend, as words. Names
+ * and spans are left out, and blocks are numbered in the order in which the region meets them. */
+#include "search/region_memo.h"
+
+#include "base/hashids.h"
+#include "base/str.h"
+
+#include <string.h>
+
+typedef struct Entry {
+    VecU32 key;
+    RegionResult *result;
+} Entry;
+
+struct RegionMemo {
+    Arena *arena;
+    HashIds ids; /* index in `entries`, plus 1 */
+    Vec(Entry) entries;
+};
+
+RegionMemo *region_memo_new(Arena *arena) {
+    RegionMemo *memo = arena_array(arena, RegionMemo, 1);
+    memo->arena = arena;
+    return memo;
+}
+
+typedef struct KeyWriter {
+    Arena *arena;
+    VecU32 *key;
+    uint32_t *block_of; /* per block of the graph: its number in the region; 0: not met */
+    uint32_t n_blocks;
+} KeyWriter;
+
+static void put(KeyWriter *w, uint32_t word) {
+    vec_push(w->arena, w->key, word);
+}
+
+static void put_bytes(KeyWriter *w, const void *data, size_t n_bytes) {
+    for (size_t at = 0; at < n_bytes; at += sizeof(uint32_t)) {
+        uint32_t word = 0;
+        size_t left = n_bytes - at;
+        memcpy(&word, (const char *)data + at, left < sizeof word ? left : sizeof word);
+        put(w, word);
+    }
+}
+
+static void put_attrs(KeyWriter *w, const Attrs *attrs) {
+    put_bytes(w, &attrs->number, sizeof attrs->number);
+    put(w, attrs->precision);
+    put_bytes(w, &attrs->segment_elems, sizeof attrs->segment_elems);
+    put(w, (uint32_t)attrs->axis);
+    put(w, attrs->axes);
+    put(w, attrs->keep);
+    put_bytes(w, attrs->perm, sizeof attrs->perm);
+    put_bytes(w, attrs->begin, sizeof attrs->begin);
+    put_bytes(w, attrs->step, sizeof attrs->step);
+}
+
+static void put_block(KeyWriter *w, const Graph *graph, NodeId id) {
+    uint32_t block = graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
+    if (block && !w->block_of[block - 1]) w->block_of[block - 1] = ++w->n_blocks;
+    put(w, block ? w->block_of[block - 1] : 0);
+    if (block) put(w, graph->fixed_kernels.data[block - 1].kind);
+}
+
+static void put_node(KeyWriter *w, const Graph *graph, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    put(w, node->op);
+    put(w, node->dtype);
+    put(w, node->shape.rank);
+    put_bytes(w, node->shape.dims, node->shape.rank * sizeof *node->shape.dims);
+    put(w, node->n_args);
+    put_bytes(w, node->args, node->n_args * sizeof *node->args);
+    put_attrs(w, &node->attrs);
+    put_block(w, graph, id);
+}
+
+static void put_graph(KeyWriter *w, const Graph *graph) {
+    put(w, graph->is_fast);
+    put(w, graph->inputs.n);
+    for (uint32_t i = 0; i < graph->inputs.n; i++) put(w, graph->inputs.data[i].node);
+    put(w, graph->params.n);
+    for (uint32_t i = 0; i < graph->params.n; i++) put(w, graph->params.data[i].node);
+    put(w, graph->outputs.n);
+    for (uint32_t i = 0; i < graph->outputs.n; i++) {
+        put(w, graph->outputs.data[i].node);
+        put(w, graph->outputs.data[i].copied_by);
+    }
+    put(w, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++) put_node(w, graph, id);
+}
+
+/* The cost points depend on the dims, which only gain symbols. */
+static VecU32 key_of(const Searcher *c, const Region *region, const Decisions *decisions) {
+    const Graph *graph = region->subgraph.graph;
+    VecU32 key = {0};
+    KeyWriter w = {.arena = c->scratch, .key = &key};
+    w.block_of = arena_array(c->scratch, uint32_t, graph->fixed_kernels.n);
+    put(&w, c->planning->may_rewrite);
+    put(&w, dim_n_symbols(c->graph->dims));
+    put(&w, region->has_gemm_slices);
+    put(&w, decisions->by_columns);
+    put_graph(&w, graph);
+    uint32_t n = graph->nodes.n;
+    put_bytes(&w, region->flags.bits, n * sizeof *region->flags.bits);
+    put_bytes(&w, decisions->directives.bits, n * sizeof *decisions->directives.bits);
+    put_bytes(&w, decisions->side, n * sizeof *decisions->side);
+    return key;
+}
+
+static uint64_t hash_key(const VecU32 *key) {
+    return hash_bytes(STR_HASH_SEED, key->data, key->n * sizeof *key->data);
+}
+
+static RegionResult *find(const RegionMemo *memo, uint64_t hash, const VecU32 *key) {
+    uint32_t probe = 0, id;
+    while ((id = hashids_next(&memo->ids, hash, &probe)) != 0) {
+        const Entry *entry = &memo->entries.data[id - 1];
+        if (entry->key.n == key->n &&
+            memcmp(entry->key.data, key->data, key->n * sizeof *key->data) == 0)
+            return entry->result;
+    }
+    return NULL;
+}
+
+RegionResult *region_memo_of(const Searcher *c, const Region *region, const Decisions *decisions) {
+    RegionMemo *memo = c->memo;
+    Entry entry = {.key = key_of(c, region, decisions)};
+    uint64_t hash = hash_key(&entry.key);
+    RegionResult *known = find(memo, hash, &entry.key);
+    if (known) return known;
+    entry.key.data = arena_copy(memo->arena, entry.key.data, entry.key.n * sizeof *entry.key.data);
+    entry.key.capacity = entry.key.n;
+    entry.result = arena_array(memo->arena, RegionResult, 1);
+    vec_push(memo->arena, &memo->entries, entry);
+    hashids_add(memo->arena, &memo->ids, hash, memo->entries.n);
+    return entry.result;
+}
+
+void region_memo_set(const Searcher *c, RegionResult *result, bool improves,
+                     const Decisions *decisions) {
+    result->improves = improves;
+    result->decisions = decisions_copy(c->memo->arena, decisions);
+}
