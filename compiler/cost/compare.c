@@ -48,8 +48,8 @@ bool prices_are_within(const CostPoints *points, const Prices *plan, const Price
 bool prices_are_better(const CostPoints *points, const Prices *now, const Prices *other,
                        const Prices *apart) {
     double loss_now = worst(points, now, apart), loss_other = worst(points, other, apart);
-    if (loss_other > COST_LOSS) return price_is_worth(loss_other, loss_now);
-    return loss_now > COST_LOSS || price_is_worth(prices_mean(points, other, now), 1);
+    if (!price_is_no_loss(loss_other, 1)) return price_is_worth(loss_other, loss_now);
+    return !price_is_no_loss(loss_now, 1) || price_is_worth(prices_mean(points, other, now), 1);
 }
 
 bool prices_may_favor_joining(const CostPoints *points, const Prices *together,
@@ -70,6 +70,10 @@ double prices_excess(const CostPoints *points, const Prices *plan, const Prices 
 
 bool price_is_worth(double us, double now_us) {
     return us < now_us * COST_WORTH;
+}
+
+bool price_is_no_loss(double us, double other_us) {
+    return us <= other_us * COST_LOSS;
 }
 
 double price_tie_us(double us, uint32_t n_launches) {

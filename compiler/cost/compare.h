@@ -58,6 +58,8 @@ double prices_excess(const CostPoints *points, const Prices *plan, const Prices 
 
 /* At one point: whether `us` is enough less than `now_us` for a change. */
 bool price_is_worth(double us, double now_us);
+/* At one point: whether `us` exceeds `other_us` by no more than the tolerated loss. */
+bool price_is_no_loss(double us, double other_us);
 /* The time, within the model's error, up to which a plan with `n_launches` fewer launches ties with
  * a plan of `us`. */
 double price_tie_us(double us, uint32_t n_launches);

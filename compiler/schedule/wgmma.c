@@ -7,6 +7,7 @@
  * Blocks may compute several GEMMs with a common lhs: their rhs tiles are side by side, and one
  * instruction reads them as one wide tile. */
 #include "template/wgmma.h"
+#include "cost/compare.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 #include "schedule/scheduler.h"
@@ -262,7 +263,7 @@ static Tile with_tail(const Wgmma *g, Tile tile, bool is_split) {
     Tile with = tile;
     with.tail = tail_of(g, tile);
     bool is_worth_it =
-        with.tail && cost(g, with, is_split) < SCHED_WGMMA_WORTH * cost(g, tile, is_split);
+        with.tail && price_is_worth(cost(g, with, is_split), cost(g, tile, is_split));
     return is_worth_it ? with : tile;
 }
 
@@ -275,7 +276,7 @@ static Tile with_cluster(const Wgmma *g, Tile tile, bool is_split) {
     bool is_worth_it =
         (n_waves(g, tile) >= SCHED_WGMMA_MANY_WAVES || is_split) && !g->sides[0].map.im2col;
     return is_worth_it && tile.m == 128 &&
-                   cost(g, two, is_split) <= SCHED_WGMMA_CLUSTER_LOSS * cost(g, tile, is_split)
+                   price_is_no_loss(cost(g, two, is_split), cost(g, tile, is_split))
                ? two
                : tile;
 }
@@ -303,7 +304,7 @@ static Tile cheapest_tile(const Wgmma *g) {
         if (width > WGMMA_MAX_WIDTH) continue;
         if (is_split) tile = with_cluster(g, tile, is_split);
         tile = with_tail(g, tile, is_split);
-        if (cost(g, tile, is_split) < SCHED_WGMMA_WORTH * cost(g, best, is_split)) best = tile;
+        if (price_is_worth(cost(g, tile, is_split), cost(g, best, is_split))) best = tile;
     }
     return is_split ? best : with_cluster(g, best, is_split);
 }
