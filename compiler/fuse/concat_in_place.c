@@ -7,8 +7,8 @@
 /* Whether the round has a kernel that only stores this concat, in every run. */
 static bool has_joiner(const Grouper *p, NodeId id) {
     const Graph *graph = p->graph;
-    if (graph_class(graph, id) != CLASS_CONCAT || !p->g->is_stored[id] ||
-        p->g->group_of[id] == GROUP_NONE || p->can_prepare[id])
+    if (graph_class(graph, id) != CLASS_CONCAT || !node_has(p->flags, id, GROUPING_STORED) ||
+        p->g->group_of[id] == GROUP_NONE || node_has(p->flags, id, GROUPING_CAN_PREPARE))
         return false;
     const Group *group = &p->g->groups.data[p->g->group_of[id]];
     return !group->reduces.n && group->targets.n == 1 && !group->fixed && !group->is_closed;
@@ -33,7 +33,8 @@ static bool is_taken(Grouper *p, const Root *piece) {
  * concat. No single kernel computes a piece that is itself a concat in place. */
 static bool has_own_kernel(const Grouper *p, NodeId piece) {
     uint32_t made_by = p->g->group_of[piece];
-    return p->is_placed[piece] || graph_block(p->graph, piece, BLOCK_NEVER) ||
+    return node_has(p->flags, piece, GROUPING_IN_PLACE) ||
+           graph_block(p->graph, piece, BLOCK_NEVER) ||
            (made_by != GROUP_NONE && group_is_init(p, &p->g->groups.data[made_by]));
 }
 
@@ -56,8 +57,10 @@ static bool gains(Grouper *p, NodeId whole) {
 bool group_place_more(Grouper *p) {
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (p->is_placed[id] || !has_joiner(p, id) || !gains(p, id)) continue;
-        p->is_placed[id] = changed = true;
+        if (node_has(p->flags, id, GROUPING_IN_PLACE) || !has_joiner(p, id) || !gains(p, id))
+            continue;
+        node_add(p->flags, id, GROUPING_IN_PLACE);
+        changed = true;
     }
     return changed;
 }

@@ -27,8 +27,7 @@ typedef struct Fuser {
     bool has_im2col;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
-    bool *drops_rest; /* per node: a slice; a kernel does not store the rest */
-    VecU32 *makers;   /* per node: the groups whose kernels compute it, ascending */
+    VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
 } Fuser;
 
 static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId id, Str name) {
@@ -59,11 +58,13 @@ static void make_buffers(Fuser *f, const DimId *pitches) {
     for (uint32_t i = 0; i < graph->outputs.n; i++) {
         const GraphOutput *output = &graph->outputs.data[i];
         f->buffer_of_output[i] = add_buffer(f, BUFFER_OUTPUT, i, output->node, output->name);
-        if (f->grouping->is_stored[output->node])
+        if (node_has(f->grouping->flags, output->node, GROUPING_STORED))
             f->buffer_of_node[output->node] = f->buffer_of_output[i];
     }
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        if (!f->grouping->is_stored[id] || f->buffer_of_node[id] != UINT32_MAX) continue;
+        if (!node_has(f->grouping->flags, id, GROUPING_STORED) ||
+            f->buffer_of_node[id] != UINT32_MAX)
+            continue;
         Str name = str_format(f->arena, "t%u", n_temps);
         f->buffer_of_node[id] = add_buffer(f, BUFFER_TEMP, n_temps++, id, name);
         if (pitches) f->plan->buffers.data[f->buffer_of_node[id]].pitch = pitches[id];
@@ -115,7 +116,9 @@ static bool any_kernel_makes_both(const Fuser *f, NodeId producer, NodeId consum
 
 /* Whether the edge leads from a value that params determine to one that they do not. */
 static bool leaves_params(const Fuser *f, NodeId producer, NodeId consumer) {
-    return f->grouping->can_prepare[producer] && !f->grouping->can_prepare[consumer];
+    NodeFlags flags = f->grouping->flags;
+    return node_has(flags, producer, GROUPING_CAN_PREPARE) &&
+           !node_has(flags, consumer, GROUPING_CAN_PREPARE);
 }
 
 /* Whether a kernel that computes the consumer loads the producer. An index into an axis of one
@@ -151,15 +154,16 @@ static bool is_gemm_slice(const Fuser *f, NodeId producer, NodeId consumer) {
 }
 
 static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
+    NodeFlags flags = f->grouping->flags;
     OpClass of_producer = graph_class(f->graph, producer);
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
     if (of_producer == CLASS_SOURCE && graph_node(f->graph, producer)->op != OP_IOTA)
         edge.reason = REASON_SOURCE;
-    else if (f->grouping->is_placed[consumer])
+    else if (node_has(flags, consumer, GROUPING_IN_PLACE))
         edge.reason = REASON_CONCAT_IN_PLACE;
     else if (any_kernel_makes_both(f, producer, consumer))
-        edge.reason = f->drops_rest[consumer]                ? REASON_SLICE_STORE
-                      : is_gemm_slice(f, producer, consumer) ? REASON_MATMUL_SLICE
+        edge.reason = node_has(flags, consumer, GROUPING_DROPS_REST) ? REASON_SLICE_STORE
+                      : is_gemm_slice(f, producer, consumer)         ? REASON_MATMUL_SLICE
                       : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
                       : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE
@@ -245,7 +249,6 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     InlineMarks marks = inline_marks_new(f->scratch, f->graph);
     f->makers = arena_array(f->scratch, VecU32, f->graph->nodes.n);
-    f->drops_rest = arena_array(f->scratch, bool, f->graph->nodes.n);
     for (uint32_t i = 0; i < n_groups; i++) {
         Group *group = &f->grouping->groups.data[i];
         InlineInput input = {.graph = f->graph,
@@ -253,12 +256,11 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                              .scratch = f->scratch,
                              .group_of = f->grouping->group_of,
                              .group = i,
-                             .is_stored = f->grouping->is_stored,
+                             .flags = f->grouping->flags,
                              .decisions = f->decisions,
                              .buffer_of_node = f->buffer_of_node,
                              .buffer_of_output = f->buffer_of_output,
                              .buffers = f->plan->buffers.data,
-                             .drops_rest = f->drops_rest,
                              .has_im2col = f->has_im2col,
                              .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
@@ -329,7 +331,8 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
-    make_buffers(&f, options.pads_rows ? pad_rows(scratch, graph, grouping->is_stored) : NULL);
+    make_buffers(&f, options.pads_rows ? pad_rows(scratch, graph, grouping->flags, GROUPING_STORED)
+                                       : NULL);
     if (!compose_all(&f, failure)) return NULL;
     make_edges(&f);
     return plan;

@@ -36,7 +36,7 @@ static bool feeds_single(const Grouper *p, NodeId id) {
 /* Whether a spill cut separates the value from its reader. A cut that was refused separates
  * nothing, even if the value is stored for another reason. */
 static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
-    bool is_wanted = p->wants_store[id] && p->want_reason[id] == REASON_SPILLS;
+    bool is_wanted = node_has(p->flags, id, GROUPING_WANTED) && p->want_reason[id] == REASON_SPILLS;
     return decisions_ask(p->decisions, id, DIRECTIVE_CUT) && is_wanted &&
            p->decisions->side[id] != p->decisions->side[user];
 }
@@ -56,7 +56,8 @@ static void find_dependency(Grouper *p) {
             decisions_ask(p->decisions, arg, DIRECTIVE_MUST_HOLD) && must_shares(p->graph, arg, id);
         if (made_by != GROUP_NONE && !is_again) {
             const Group *group = &p->g->groups.data[made_by];
-            of_arg.any = made_by + 1 + (p->g->is_placed[arg] || is_cut(p, arg, id));
+            of_arg.any =
+                made_by + 1 + (node_has(p->flags, arg, GROUPING_IN_PLACE) || is_cut(p, arg, id));
             of_arg.of_run = !group->fixed && group_is_init(p, group) ? 0 : of_arg.any;
         }
         if (of_arg.any > last.any) last.any = of_arg.any;
@@ -69,7 +70,7 @@ static void find_dependency(Grouper *p) {
 uint32_t group_dependency(Grouper *p, NodeId id) {
     while (p->n_last <= id) find_dependency(p);
     const LastGroups *last = &p->last_groups[id];
-    return p->can_prepare[id] ? last->any : last->of_run;
+    return node_has(p->flags, id, GROUPING_CAN_PREPARE) ? last->any : last->of_run;
 }
 
 /* The reason for a value that is separate because it or a reader must be a kernel by itself. */
@@ -120,7 +121,7 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
                          .marks = p->marks,
                          .group_of = p->g->group_of,
                          .group = index,
-                         .is_costly = p->wants_store,
+                         .flags = p->flags,
                          .decisions = p->decisions,
                          .max_scalars = FUSE_MOST_SCALARS};
     Kernel kernel = {.name = NULL};
@@ -249,13 +250,14 @@ static bool shares_load(const Group *a, const Group *b) {
 
 /* A piece of a concat is computed in every run, as the other pieces are. */
 static bool is_init_target(const Grouper *p, const StoreTarget *target) {
-    return p->can_prepare[target->node] && target->output == OUTPUT_NONE && !target->piece;
+    return node_has(p->flags, target->node, GROUPING_CAN_PREPARE) &&
+           target->output == OUTPUT_NONE && !target->piece;
 }
 
 /* Whether the group's values are prepared. All values of a group are of one kind, except in
  * `kernel` blocks. */
 bool group_is_init(const Grouper *p, const Group *group) {
-    if (group->reduces.n) return p->can_prepare[group->reduces.data[0]];
+    if (group->reduces.n) return node_has(p->flags, group->reduces.data[0], GROUPING_CAN_PREPARE);
     return is_init_target(p, &group->targets.data[0]);
 }
 
@@ -474,17 +476,17 @@ static void root_node(Grouper *p, NodeId id, uint32_t output) {
     if (root.is_reduction && output != OUTPUT_NONE) root_node(p, id, output);
 }
 
+/* Starts a round: no value is stored yet. */
 static Grouping *grouping_new(const Grouper *p) {
     uint32_t n = p->graph->nodes.n;
     Grouping *g = arena_array(p->arena, Grouping, 1);
     g->group_of = arena_array(p->arena, uint32_t, n);
-    g->is_stored = arena_array(p->arena, bool, n);
+    g->flags = p->flags;
     g->why_stored = arena_array(p->arena, ReasonId, n);
-    g->is_placed = p->is_placed;
     g->gemm_slice_of = p->gemm_slice_of;
     g->why_apart = arena_array(p->arena, ReasonId, n);
-    g->can_prepare = p->can_prepare;
     memset(g->group_of, 0xFF, n * sizeof *g->group_of);
+    node_flags_drop(p->flags, GROUPING_STORED);
     return g;
 }
 
@@ -498,7 +500,8 @@ static bool leaves_fixed(const Grouper *p, NodeId id) {
     uint32_t fixed = p->off ? 0 : fixed_kernel(p->graph, id);
     for (uint32_t i = 0; fixed && i < p->users[id].n; i++) {
         NodeId user = p->users[id].data[i];
-        if (!p->is_placed[user] && fixed_kernel(p->graph, user) != fixed) return true;
+        if (!node_has(p->flags, user, GROUPING_IN_PLACE) && fixed_kernel(p->graph, user) != fixed)
+            return true;
     }
     return false;
 }
@@ -510,11 +513,12 @@ static void sink_epilogue(Grouper *p, NodeId id) {
     InlineFailure failure;
     if (after == 0 || after > p->g->groups.n || p->g->groups.data[after - 1].fixed ||
         p->g->groups.data[after - 1].is_closed || !group_try_join(p, after - 1, &root, &failure)) {
-        p->sinking[id] = SINK_REFUSED;
+        node_drop(p->flags, id, GROUPING_SINKS);
+        node_add(p->flags, id, GROUPING_NEVER_SINKS);
         return;
     }
     p->g->group_of[id] = after - 1;
-    p->g->is_stored[id] = true; /* its reader has the reason */
+    node_add(p->flags, id, GROUPING_STORED); /* its reader has the reason */
 }
 
 /* Stores each piece of a concat in place, from the group that computes the piece or from a new one.
@@ -541,29 +545,28 @@ static void run_round(Grouper *p) {
     group_find_gemm_slices(p);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         if (group_folds(p, id)) root_node(p, id, OUTPUT_NONE);
-        if (p->is_placed[id]) root_pieces(p, id);
-        bool is_output = false;
-        for (uint32_t o = 0; o < graph->outputs.n; o++) {
+        if (node_has(p->flags, id, GROUPING_IN_PLACE)) root_pieces(p, id);
+        bool is_output = node_has(p->flags, id, GROUPING_OUTPUT);
+        for (uint32_t o = 0; o < graph->outputs.n && is_output; o++) {
             if (graph->outputs.data[o].node != id) continue;
-            is_output = true;
             bool is_later = !p->off && graph->outputs.data[o].copied_by;
-            if (!p->is_placed[id] && !is_later) root_node(p, id, o);
+            if (!node_has(p->flags, id, GROUPING_IN_PLACE) && !is_later) root_node(p, id, o);
         }
         bool is_fixed = leaves_fixed(p, id);
         bool is_apart =
             group_is_single(p, id) || (feeds_single(p, id) && !graph_is_literal(graph, id));
         if (is_output) {
-            p->g->is_stored[id] = !graph_is_bound(graph, id);
+            if (!graph_is_bound(graph, id)) node_add(p->flags, id, GROUPING_STORED);
             p->g->why_stored[id] = REASON_OUTPUT;
-        } else if (!group_folds(p, id) &&
-                   (p->wants_store[id] || is_own_kernel(p, id) || is_fixed || is_apart)) {
-            if (!p->is_placed[id]) root_node(p, id, OUTPUT_NONE);
-            p->g->is_stored[id] = true;
+        } else if (!group_folds(p, id) && (node_has(p->flags, id, GROUPING_WANTED) ||
+                                           is_own_kernel(p, id) || is_fixed || is_apart)) {
+            if (!node_has(p->flags, id, GROUPING_IN_PLACE)) root_node(p, id, OUTPUT_NONE);
+            node_add(p->flags, id, GROUPING_STORED);
             p->g->why_stored[id] = p->off     ? REASON_FUSION_OFF
                                    : is_fixed ? REASON_FIXED
                                    : is_apart ? why_apart(p, id)
                                               : p->want_reason[id];
-        } else if (p->sinking[id] == SINK_WANTED) {
+        } else if (node_has(p->flags, id, GROUPING_SINKS)) {
             sink_epilogue(p, id);
         }
     }
@@ -578,41 +581,40 @@ static void store_loaded(Grouper *p) {
         for (uint32_t k = 0; k < group->loads.n; k++) {
             NodeId id = group->loads.data[k];
             if (graph_is_bound(p->graph, id)) continue;
-            if (p->off && !p->g->is_stored[id]) p->g->why_stored[id] = REASON_FUSION_OFF;
+            if (p->off && !node_has(p->flags, id, GROUPING_STORED))
+                p->g->why_stored[id] = REASON_FUSION_OFF;
             if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
-            if (p->g->is_stored[id]) continue;
-            p->g->is_stored[id] = true;
+            if (!node_add(p->flags, id, GROUPING_STORED)) continue;
             Group *maker = &p->g->groups.data[p->g->group_of[id]];
             vec_push(p->arena, &maker->targets, (StoreTarget){.node = id, .output = OUTPUT_NONE});
         }
     }
 }
 
-bool *group_find_loaded(const Grouper *p) {
-    bool *is_loaded = arena_array(p->arena, bool, p->graph->nodes.n);
+void group_flag_loaded(const Grouper *p) {
+    node_flags_drop(p->flags, GROUPING_LOADED);
     for (uint32_t i = 0; i < p->g->groups.n; i++)
         for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
-            is_loaded[p->g->groups.data[i].loads.data[k]] = true;
-    return is_loaded;
+            node_add(p->flags, p->g->groups.data[i].loads.data[k], GROUPING_LOADED);
 }
 
 /* Removes stores for groups that have since joined the group that computes the value. A group keeps
  * its last value, because it has no other purpose. */
 static void drop_unread(Grouper *p) {
-    bool *is_loaded = group_find_loaded(p);
+    group_flag_loaded(p);
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         Group *group = &p->g->groups.data[i];
         uint32_t n_kept = 0, n = group->targets.n;
         for (uint32_t k = 0; k < n; k++) {
             StoreTarget target = group->targets.data[k];
             bool is_last = n_kept == 0 && k + 1 == n;
-            bool is_read = target.output != OUTPUT_NONE || target.piece || is_loaded[target.node] ||
-                           is_last ||
+            bool is_read = target.output != OUTPUT_NONE || target.piece ||
+                           node_has(p->flags, target.node, GROUPING_LOADED) || is_last ||
                            (group->fixed && p->g->why_stored[target.node] == REASON_FIXED);
             if (is_read)
                 group->targets.data[n_kept++] = target;
             else
-                p->g->is_stored[target.node] = false;
+                node_drop(p->flags, target.node, GROUPING_STORED);
         }
         group->targets.n = n_kept;
     }
@@ -634,17 +636,12 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                  .off = off,
                  .has_cores = options.has_cores,
                  .decisions = options.decisions};
-    p.wants_store = arena_array(arena, bool, n);
+    p.flags = hoist_flags(arena, graph);
     p.want_reason = arena_array(arena, ReasonId, n);
-    p.sinking = arena_array(arena, Sinking, n);
-    p.whole = arena_array(arena, WholeMap, n);
-    p.is_placed = arena_array(arena, bool, n);
     p.op_cost = op_costs(arena);
-    p.can_prepare = hoist_nodes(arena, graph);
     p.last_groups = arena_array(arena, LastGroups, n);
     p.users = gemm_slice_users(arena, graph);
     p.gemm_slice_of = arena_array(arena, NodeId, n);
-    p.is_inside = arena_array(arena, bool, n);
     p.loads = arena_array(arena, NodeId, n);
     InlineMarks marks = inline_marks_new(arena, graph);
     p.marks = &marks;
@@ -653,7 +650,10 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     for (NodeId id = 0; id < n; id++)
         if (decisions_ask(p.decisions, id, DIRECTIVE_STORE))
             group_want_stored(&p, id, REASON_SLOWER);
-    if (!off) group_bound_closures(&p);
+    if (!off) {
+        group_flag_uses(&p);
+        group_bound_closures(&p);
+    }
     for (int round = 0; round < FUSE_ROUNDS; round++) {
         p.failure = (InlineFailure){.reason = REASON_NONE};
         p.failed = NODE_NONE;

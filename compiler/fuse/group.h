@@ -22,14 +22,12 @@ typedef struct Refusal {
 typedef struct Grouping {
     Vec(Group) groups;
     uint32_t *group_of;          /* per node: the group that computes it (roots), or GROUP_NONE */
-    bool *is_stored;             /* per node: in memory after its group has run */
+    NodeFlags flags;             /* of GroupingFlag */
     ReasonId *why_stored;        /* per node */
     Vec(Refusal) refusals;       /* of values that only the grouping keeps apart */
-    const bool *is_placed;       /* per node: concats in place */
     const NodeId *gemm_slice_of; /* per node: the matmul that it is a GEMM slice of, or NODE_NONE */
     ReasonId *why_apart;         /* per node: why the first group that loads it is another group */
     bool has_ties;               /* see Plan */
-    const bool *can_prepare;     /* per node: see hoist.h; a group has one kind */
 } Grouping;
 
 /* A group that cannot be a kernel. */

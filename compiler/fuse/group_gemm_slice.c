@@ -9,8 +9,8 @@
 
 /* Whether the node would be stored, or belongs to a slice already. */
 static bool is_taken(const Grouper *p, NodeId id) {
-    return p->wants_store[id] || group_is_single(p, id) || p->is_inside[id] ||
-           p->gemm_slice_of[id] != NODE_NONE;
+    return node_has(p->flags, id, GROUPING_WANTED) || group_is_single(p, id) ||
+           node_has(p->flags, id, GROUPING_INSIDE) || p->gemm_slice_of[id] != NODE_NONE;
 }
 
 static bool are_free(const Grouper *p, const GemmSlices *found) {
@@ -19,7 +19,9 @@ static bool are_free(const Grouper *p, const GemmSlices *found) {
         if (is_taken(p, found->inside.data[i])) return false;
     for (uint32_t i = 0; i < found->slices.n; i++) {
         NodeId slice = found->slices.data[i];
-        if (is_taken(p, slice) || p->can_prepare[slice] != p->can_prepare[gemm]) return false;
+        if (is_taken(p, slice) || node_has(p->flags, slice, GROUPING_CAN_PREPARE) !=
+                                      node_has(p->flags, gemm, GROUPING_CAN_PREPARE))
+            return false;
     }
     return true;
 }
@@ -27,19 +29,20 @@ static bool are_free(const Grouper *p, const GemmSlices *found) {
 void group_find_gemm_slices(Grouper *p) {
     uint32_t n = p->graph->nodes.n;
     memset(p->gemm_slice_of, 0xFF, n * sizeof *p->gemm_slice_of);
-    memset(p->is_inside, 0, n * sizeof *p->is_inside);
+    node_flags_drop(p->flags, GROUPING_INSIDE);
     for (NodeId id = 0; id < n && !p->off; id++) {
         GemmSlices found;
         if (!gemm_slice_find(p->arena, p->graph, p->users, id, &found)) continue;
         bool is_wanted =
             found.slices.n == 1 || decisions_ask(p->decisions, id, DIRECTIVE_GEMM_SLICE);
         if (!is_wanted || !are_free(p, &found)) continue;
-        for (uint32_t i = 0; i < found.inside.n; i++) p->is_inside[found.inside.data[i]] = true;
+        for (uint32_t i = 0; i < found.inside.n; i++)
+            node_add(p->flags, found.inside.data[i], GROUPING_INSIDE);
         for (uint32_t i = 0; i < found.slices.n; i++) p->gemm_slice_of[found.slices.data[i]] = id;
     }
 }
 
 bool group_folds(const Grouper *p, NodeId id) {
     if (p->gemm_slice_of[id] != NODE_NONE) return true;
-    return graph_is_reduction(p->graph, id) && !p->is_inside[id];
+    return graph_is_reduction(p->graph, id) && !node_has(p->flags, id, GROUPING_INSIDE);
 }

@@ -7,8 +7,8 @@
 
 /* Whether inlining stops at the node in any case. */
 static bool is_leaf(const Grouper *p, NodeId id) {
-    return graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id) || p->wants_store[id] ||
-           graph_is_reduction(p->graph, id);
+    return graph_is_bound(p->graph, id) || graph_is_literal(p->graph, id) ||
+           node_has(p->flags, id, GROUPING_WANTED) || graph_is_reduction(p->graph, id);
 }
 
 /* Sequences of dependent ops. */
@@ -16,7 +16,6 @@ static bool is_leaf(const Grouper *p, NodeId id) {
 /* Connected nodes with depths from FUSE_LEAST_CHAIN to FUSE_MOST_CHAIN. */
 typedef struct Deep {
     const uint32_t *depth; /* per node: longest inlined sequence; 0: a leaf */
-    bool *is_in;           /* per node */
     VecU32 nodes;
 } Deep;
 
@@ -32,13 +31,11 @@ static void find_depths(const Grouper *p, uint32_t *depth, NodeId from) {
 
 static void add_deep(const Grouper *p, Deep *deep, NodeId id) {
     bool is_deep = deep->depth[id] >= FUSE_LEAST_CHAIN && deep->depth[id] <= FUSE_MOST_CHAIN;
-    if (!is_deep || deep->is_in[id]) return;
-    deep->is_in[id] = true;
-    vec_push(p->arena, &deep->nodes, id);
+    if (is_deep && node_add(p->flags, id, GROUPING_VISITED)) vec_push(p->arena, &deep->nodes, id);
 }
 
 static Deep deep_around(const Grouper *p, const uint32_t *depth, NodeId id) {
-    Deep deep = {.depth = depth, .is_in = arena_array(p->arena, bool, p->graph->nodes.n)};
+    Deep deep = {.depth = depth};
     add_deep(p, &deep, id);
     for (uint32_t k = 0; k < deep.nodes.n; k++) {
         NodeId at = deep.nodes.data[k];
@@ -46,6 +43,8 @@ static Deep deep_around(const Grouper *p, const uint32_t *depth, NodeId id) {
         for (uint32_t i = 0; i < node->n_args; i++) add_deep(p, &deep, node->args[i]);
         for (uint32_t i = 0; i < p->users[at].n; i++) add_deep(p, &deep, p->users[at].data[i]);
     }
+    for (uint32_t k = 0; k < deep.nodes.n; k++)
+        node_drop(p->flags, deep.nodes.data[k], GROUPING_VISITED);
     return deep;
 }
 
@@ -224,7 +223,7 @@ static void visit(const Grouper *p, Inlined *in, NodeId id, bool is_root) {
 static bool crosses(const Grouper *p, const Inlined *in, uint32_t k, uint32_t place) {
     NodeId id = in->nodes[k];
     return k < place && in->last[k] >= place && in->n_ops[id] > FUSE_CHEAP_OPS &&
-           !p->wants_store[id];
+           !node_has(p->flags, id, GROUPING_WANTED);
 }
 
 /* The index in [begin, end) that the fewest bytes cross; the last of several. */

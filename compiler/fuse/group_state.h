@@ -6,13 +6,6 @@
 
 #include "fuse/group.h"
 
-/* Whether a value that follows elementwise from a reduction's result is stored in place of that
- * result. */
-typedef enum { SINK_NONE, SINK_WANTED, SINK_REFUSED } Sinking;
-
-/* Whether a map runs over a whole value in order to store its slices. */
-typedef enum { WHOLE_NONE, WHOLE_WANTED, WHOLE_REFUSED } WholeMap;
-
 /* The latest groups whose results are read at or below a node's arguments, plus 1; 0 for none. */
 typedef struct LastGroups {
     uint32_t any, of_run; /* `of_run` leaves out init kernels */
@@ -34,17 +27,11 @@ typedef struct Grouper {
     const Graph *graph;
     bool off, has_cores;
     const Decisions *decisions; /* see FuseOptions */
-    const bool *can_prepare;    /* per node */
+    NodeFlags flags;            /* of GroupingFlag */
     Grouping *g;
-    bool *wants_store; /* per node: decided so far, over all rounds */
-    ReasonId *want_reason;
-    Sinking *sinking; /* per node, over all rounds: is stored in place of a reduction's result */
-    WholeMap *whole;  /* per node, over all rounds */
-    bool *is_placed;  /* per node, over all rounds: concats in place */
-    /* Per node, of a round: the matmul that it is a GEMM slice of, or NODE_NONE; and whether only
-     * slices of it are computed (fuse/gemm_slice.h). */
+    ReasonId *want_reason; /* per node: of GROUPING_WANTED */
+    /* Per node, of a round: the matmul that it is a GEMM slice of, or NODE_NONE. */
     NodeId *gemm_slice_of;
-    bool *is_inside;
     uint32_t *op_cost;       /* per op */
     VecU32 *users;           /* per node */
     LastGroups *last_groups; /* per node below n_last */
@@ -94,8 +81,11 @@ bool group_folds(const Grouper *p, NodeId id);
 /* Whether the node must be a kernel by itself, with its arguments in memory. */
 bool group_is_single(const Grouper *p, NodeId id);
 
-/* Per node: whether a group of the round loads it. */
-bool *group_find_loaded(const Grouper *p);
+/* Flags the values that groups of the round load (GROUPING_LOADED). */
+void group_flag_loaded(const Grouper *p);
+/* Flags the values that GEMMs read (GROUPING_FEEDS_GEMM), and the values that are computed from
+ * reductions' results (GROUPING_REDUCED). */
+void group_flag_uses(const Grouper *p);
 /* The largest number of elements. */
 double group_elems_hi(const Graph *graph, NodeId id);
 /* Stores the node from the next round on. Returns false if it is stored already. */

@@ -4,8 +4,6 @@
 #include "plan/must.h"
 #include "machine/tuning.h"
 
-#include <string.h>
-
 /* The cost of computing one element of each node from memory: its own body and those of its inlined
  * arguments, once per use (an upper bound, because shared parts count at every use). */
 static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
@@ -13,7 +11,8 @@ static void closure_costs(const Grouper *p, double *cost, uint32_t *depth) {
         const Node *node = graph_node(p->graph, id);
         cost[id] = p->op_cost[node->op];
         depth[id] = 1;
-        if (p->g->group_of[id] != GROUP_NONE && (p->g->is_stored[id] || group_folds(p, id)))
+        if (p->g->group_of[id] != GROUP_NONE &&
+            (node_has(p->flags, id, GROUPING_STORED) || group_folds(p, id)))
             cost[id] = depth[id] = 0;
         else
             for (uint32_t i = 0; i < node->n_args; i++) {
@@ -60,10 +59,10 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason) {
     bool is_choice = reason == REASON_COSTLY || reason == REASON_OPERAND ||
                      reason == REASON_SLOWER || reason == REASON_SPILLS;
     bool is_fixed = !p->off && graph_block(p->graph, id, BLOCK_KERNEL);
-    if (p->wants_store[id] || (is_choice && must_fuse(p, id)) ||
+    if (node_has(p->flags, id, GROUPING_WANTED) || (is_choice && must_fuse(p, id)) ||
         (reason != REASON_TOO_LARGE && is_fixed))
         return false;
-    p->wants_store[id] = true;
+    node_add(p->flags, id, GROUPING_WANTED);
     p->want_reason[id] = reason;
     return true;
 }
@@ -77,19 +76,23 @@ static uint32_t *count_makers(const Grouper *p) {
     return makers;
 }
 
-/* Per node: whether a GEMM reads it, directly or through views. A GEMM reads its operands
- * repeatedly, so such a value is worth storing at any cost. */
-static bool *feeding_contractions(const Grouper *p) {
-    uint32_t n = p->graph->nodes.n;
-    bool *feeds = arena_array(p->arena, bool, n);
-    for (NodeId id = n; id-- > 0;)
+void group_flag_uses(const Grouper *p) {
+    const Graph *graph = p->graph;
+    for (NodeId id = graph->nodes.n; id-- > 0;)
         for (uint32_t i = 0; i < p->users[id].n; i++) {
             NodeId user = p->users[id].data[i];
-            OpClass cls = graph_class(p->graph, user);
+            OpClass cls = graph_class(graph, user);
             bool is_view = cls == CLASS_VIEW || cls == CLASS_CONCAT;
-            feeds[id] = feeds[id] || cls == CLASS_MATMUL || (is_view && feeds[user]);
+            if (cls == CLASS_MATMUL || (is_view && node_has(p->flags, user, GROUPING_FEEDS_GEMM)))
+                node_add(p->flags, id, GROUPING_FEEDS_GEMM);
         }
-    return feeds;
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        for (uint32_t i = 0; i < node->n_args; i++)
+            if (graph_is_reduction(graph, node->args[i]) ||
+                node_has(p->flags, node->args[i], GROUPING_REDUCED))
+                node_add(p->flags, id, GROUPING_REDUCED);
+    }
 }
 
 /* Whether several groups compute the value and one of them continues from this value alone. Such a
@@ -103,14 +106,14 @@ static bool is_frontier(const Grouper *p, NodeId id, const uint32_t *makers) {
 static bool is_inlined(const Grouper *p, NodeId id, const uint32_t *makers) {
     OpClass cls = graph_class(p->graph, id);
     return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && p->g->group_of[id] == GROUP_NONE &&
-           makers[id] > 0 && !p->is_inside[id];
+           makers[id] > 0 && !node_has(p->flags, id, GROUPING_INSIDE);
 }
 
+/* A GEMM reads its operands repeatedly, so an operand is worth storing at any cost. */
 static bool store_operands(Grouper *p, const uint32_t *makers) {
-    bool *feeds = feeding_contractions(p);
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (feeds[id] && is_inlined(p, id, makers) &&
+        if (node_has(p->flags, id, GROUPING_FEEDS_GEMM) && is_inlined(p, id, makers) &&
             !decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
             changed = group_want_stored(p, id, REASON_OPERAND) || changed;
     return changed;
@@ -121,16 +124,11 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     uint32_t n = graph->nodes.n;
     double *cost = arena_array(p->arena, double, n);
     uint32_t *depth = arena_array(p->arena, uint32_t, n);
-    bool *below = arena_array(p->arena, bool, n);
     closure_costs(p, cost, depth);
     double least_spread = p->has_cores ? FUSE_COSTLY_CPU_BROADCAST : FUSE_COSTLY_BROADCAST;
     bool changed = store_operands(p, makers);
     if (changed) return true; /* the others may not repeat any more */
     for (NodeId id = 0; id < n; id++) {
-        const Node *node = graph_node(graph, id);
-        for (uint32_t i = 0; i < node->n_args; i++)
-            below[id] =
-                below[id] || below[node->args[i]] || graph_is_reduction(graph, node->args[i]);
         if (!is_inlined(p, id, makers) || decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
             continue;
         double repeats = repetition(p, id, &p->users[id]);
@@ -139,7 +137,8 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
             has_views = has_views || graph_class(graph, p->users[id].data[i]) == CLASS_VIEW;
         bool is_costly = cost[id] >= FUSE_COSTLY_PRIMS &&
                          (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
-        bool is_computed = !below[id] && cost[id] >= least_spread && repeats > 1.0;
+        bool is_computed =
+            !node_has(p->flags, id, GROUPING_REDUCED) && cost[id] >= least_spread && repeats > 1.0;
         if (is_costly || is_computed) changed = group_want_stored(p, id, REASON_COSTLY) || changed;
     }
     return changed;
@@ -153,8 +152,8 @@ typedef struct Upkeep {
 
 static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
     const Node *node = graph_node(p->graph, id);
-    bool is_kept =
-        graph_is_bound(p->graph, id) || p->wants_store[id] || graph_is_reduction(p->graph, id);
+    bool is_kept = graph_is_bound(p->graph, id) || node_has(p->flags, id, GROUPING_WANTED) ||
+                   graph_is_reduction(p->graph, id);
     if (is_kept) return (Upkeep){.bytes = group_elems_hi(p->graph, id) * dtype_bytes(node->dtype)};
     Upkeep own = {.cost = p->op_cost[node->op]};
     for (uint32_t i = 0; i < node->n_args; i++) {
@@ -169,7 +168,8 @@ static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
 static bool is_last_prepared(const Grouper *p, NodeId id) {
     for (uint32_t i = 0; i < p->users[id].n; i++) {
         NodeId user = p->users[id].data[i];
-        if (!p->can_prepare[user] || group_elems_hi(p->graph, user) > group_elems_hi(p->graph, id))
+        if (!node_has(p->flags, user, GROUPING_CAN_PREPARE) ||
+            group_elems_hi(p->graph, user) > group_elems_hi(p->graph, id))
             return true;
     }
     return false;
@@ -184,7 +184,7 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
     Upkeep *upkeeps = arena_array(p->arena, Upkeep, n);
     bool changed = false;
     for (NodeId id = 0; id < n; id++) {
-        if (!p->can_prepare[id]) continue;
+        if (!node_has(p->flags, id, GROUPING_CAN_PREPARE)) continue;
         upkeeps[id] = upkeep_of(p, id, upkeeps);
         if (upkeeps[id].cost < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) ||
             !is_last_prepared(p, id))
@@ -202,32 +202,36 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
  * bytes, inside its `fuse must` block if it is in one; NODE_NONE if there is none. Sets `*output`
  * to an output among these values, if there is one. The function visits the nodes in topological
  * order and counts the uses of visited nodes that are still open. */
-static NodeId last_sink(const Grouper *p, NodeId source, bool *passed, NodeId *output) {
+static NodeId last_sink(const Grouper *p, NodeId source, NodeId *output) {
     const Graph *graph = p->graph;
     const Node *from = graph_node(graph, source);
     NodeId found = NODE_NONE;
     uint32_t block = must_block(graph, source);
-    memset(passed, 0, graph->nodes.n * sizeof *passed);
-    passed[source] = true;
+    node_add(p->flags, source, GROUPING_VISITED);
     uint32_t n_open = p->users[source].n;
-    for (NodeId id = source + 1; id < graph->nodes.n && n_open; id++) {
+    NodeId id = source + 1;
+    for (; id < graph->nodes.n && n_open; id++) {
         const Node *node = graph_node(graph, id);
         uint32_t n_met = 0;
-        for (uint32_t i = 0; i < node->n_args; i++) n_met += passed[node->args[i]];
+        for (uint32_t i = 0; i < node->n_args; i++)
+            n_met += node_has(p->flags, node->args[i], GROUPING_VISITED);
         if (n_met == 0) continue;
         OpClass cls = op_info(node->op)->cls;
         bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
         if (!is_plain || !shape_equal(&node->shape, &from->shape)) break;
-        passed[id] = true;
+        node_add(p->flags, id, GROUPING_VISITED);
         n_open -= n_met;
-        bool is_end = graph_is_output(graph, id) || p->wants_store[id];
-        if (n_open == 0 && !is_end && p->sinking[id] != SINK_REFUSED &&
+        bool is_output = node_has(p->flags, id, GROUPING_OUTPUT);
+        bool is_end = is_output || node_has(p->flags, id, GROUPING_WANTED);
+        if (n_open == 0 && !is_end && !node_has(p->flags, id, GROUPING_NEVER_SINKS) &&
             must_block(graph, id) == block && dtype_bytes(node->dtype) <= dtype_bytes(from->dtype))
             found = id;
-        if (is_end && n_open == 0 && graph_is_output(graph, id)) *output = id;
+        if (is_output && n_open == 0) *output = id;
         if (is_end) break;
         n_open += p->users[id].n;
     }
+    for (NodeId k = source; k <= id && k < graph->nodes.n; k++)
+        node_drop(p->flags, k, GROUPING_VISITED);
     return found;
 }
 
@@ -235,24 +239,25 @@ static NodeId last_sink(const Grouper *p, NodeId source, bool *passed, NodeId *o
  * first value that all readers compute from the result. */
 static bool find_sinks(Grouper *p) {
     bool changed = false;
-    bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
-    const bool *is_loaded = group_find_loaded(p);
+    group_flag_loaded(p);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (!group_folds(p, id) || graph_is_output(p->graph, id) || !is_loaded[id]) continue;
-        NodeId output, last = last_sink(p, id, passed, &output);
-        if (last == NODE_NONE || p->sinking[last] == SINK_WANTED || p->wants_store[last]) continue;
-        p->sinking[last] = SINK_WANTED;
+        if (!group_folds(p, id) || node_has(p->flags, id, GROUPING_OUTPUT) ||
+            !node_has(p->flags, id, GROUPING_LOADED))
+            continue;
+        NodeId output, last = last_sink(p, id, &output);
+        if (last == NODE_NONE || node_has(p->flags, last, GROUPING_WANTED) ||
+            !node_add(p->flags, last, GROUPING_SINKS))
+            continue;
         changed = true;
     }
     return changed;
 }
 
 void group_judge_outputs(Grouper *p) {
-    bool *passed = arena_array(p->arena, bool, p->graph->nodes.n);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        NodeId output = graph_is_output(p->graph, id) ? id : NODE_NONE;
+        NodeId output = node_has(p->flags, id, GROUPING_OUTPUT) ? id : NODE_NONE;
         if (!group_folds(p, id)) continue;
-        if (output == NODE_NONE) last_sink(p, id, passed, &output);
+        if (output == NODE_NONE) last_sink(p, id, &output);
         if (output != NODE_NONE && p->g->why_apart[output])
             p->g->why_stored[output] = p->g->why_apart[output];
     }

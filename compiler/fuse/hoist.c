@@ -25,20 +25,22 @@ static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) 
     return (used & ~symbols) == 0 && is_shape_fixed_by(graph->dims, &node->shape, symbols);
 }
 
-bool *hoist_nodes(Arena *arena, const Graph *graph) {
-    bool *can = arena_array(arena, bool, graph->nodes.n);
+NodeFlags hoist_flags(Arena *arena, const Graph *graph) {
+    NodeFlags flags = node_flags_new(arena, graph->nodes.n);
     uint64_t symbols = graph_param_symbols(graph);
-    bool *is_output = arena_array(arena, bool, graph->nodes.n);
-    for (uint32_t i = 0; i < graph->outputs.n; i++) is_output[graph->outputs.data[i].node] = true;
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        node_add(flags, graph->outputs.data[i].node, GROUPING_OUTPUT);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
         /* An output is stored by each run and may be read from there. */
-        bool is_there = graph_is_bound(graph, id) || !is_output[id];
-        can[id] = node->op != OP_INPUT && is_there && is_fixed_by(graph, node, symbols) &&
-                  has_size(graph->dims, node);
-        for (uint32_t i = 0; i < node->n_args; i++) can[id] = can[id] && can[node->args[i]];
+        bool is_there = graph_is_bound(graph, id) || !node_has(flags, id, GROUPING_OUTPUT);
+        bool can = node->op != OP_INPUT && is_there && is_fixed_by(graph, node, symbols) &&
+                   has_size(graph->dims, node);
+        for (uint32_t i = 0; i < node->n_args; i++)
+            can = can && node_has(flags, node->args[i], GROUPING_CAN_PREPARE);
+        if (can) node_add(flags, id, GROUPING_CAN_PREPARE);
     }
-    return can;
+    return flags;
 }
 
 typedef struct TempCheck {
@@ -114,28 +116,31 @@ static void note_shared(void *user, const Store *store) {
 
 /* Whether a kernel of every run computes the node, because it needs more than params or because it
  * is cheap. */
-static bool is_of_runs(const Plan *plan, const bool *can_prepare, NodeId id) {
+static bool is_of_runs(const Plan *plan, NodeFlags flags, NodeId id) {
     for (uint32_t k = 0; k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         NodeId first = kernel->reduces.n ? kernel->reduces.data[0].node
                                          : kernel->stages.data[0].stores.data[0].node;
-        if (!can_prepare[first] && vec_has(&kernel->nodes, id)) return true;
+        if (!node_has(flags, first, GROUPING_CAN_PREPARE) && vec_has(&kernel->nodes, id))
+            return true;
     }
     return false;
 }
 
 /* Marks prepared values as stored for runs. */
 static void note_prepared(Arena *arena, const Plan *plan) {
-    const bool *can_prepare = hoist_nodes(arena, plan->graph);
-    bool *is_prepared = arena_array(arena, bool, plan->graph->nodes.n);
-    for (uint32_t i = plan->buffers.n; i-- > 0;) /* a node's buffer precedes its partials' */
-        is_prepared[plan->buffers.data[i].node] = plan->buffers.data[i].kind == BUFFER_PREPARED;
+    NodeFlags flags = hoist_flags(arena, plan->graph);
+    for (uint32_t i = plan->buffers.n; i-- > 0;) { /* a node's buffer precedes its partials' */
+        const Buffer *buffer = &plan->buffers.data[i];
+        node_set(flags, buffer->node, GROUPING_PREPARED, buffer->kind == BUFFER_PREPARED);
+    }
     for (uint32_t i = 0; i < plan->edges.n; i++) {
         Edge *edge = &plan->edges.data[i];
         bool is_stored = edge->verdict == EDGE_STORED || edge->reason == REASON_UNREAD;
         if (!is_stored || edge->consumer == NODE_NONE || edge->reason == REASON_NEVER ||
-            edge->reason == REASON_FUSION_OFF || !is_prepared[edge->producer] ||
-            !is_of_runs(plan, can_prepare, edge->consumer))
+            edge->reason == REASON_FUSION_OFF ||
+            !node_has(flags, edge->producer, GROUPING_PREPARED) ||
+            !is_of_runs(plan, flags, edge->consumer))
             continue;
         edge->verdict = EDGE_STORED;
         edge->reason = REASON_PREPARED;

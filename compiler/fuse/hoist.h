@@ -7,10 +7,12 @@
 #ifndef FUSEC_FUSE_HOIST_H
 #define FUSEC_FUSE_HOIST_H
 
+#include "fuse/grouping_flags.h"
 #include "pipeline/pipeline.h"
 
-/* Per node: whether it can be prepared. Params, literals and iotas count as prepared. */
-bool *hoist_nodes(Arena *arena, const Graph *graph);
+/* Makes grouping's flags with the outputs (GROUPING_OUTPUT) and the values that can be prepared
+ * (GROUPING_CAN_PREPARE). Params, literals and iotas count as prepared. */
+NodeFlags hoist_flags(Arena *arena, const Graph *graph);
 
 /* Makes init kernels of all kernels that read only params and results of init kernels, write no
  * output and need only dims that params fix. Moves them before the other kernels. */

@@ -13,8 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MARK_LOADED = 1, MARK_VISITED = 2 };
-
 typedef Vec(uint32_t) TraceIds;
 
 typedef struct Inliner {
@@ -50,7 +48,7 @@ static bool is_in_memory(const Inliner *c, NodeId id) {
     uint32_t made_by = input->group_of[id];
     if (graph_is_bound(c->graph, id)) return true;
     return made_by != GROUP_NONE && made_by != input->group &&
-           (!input->is_stored || input->is_stored[id]);
+           (inline_is_trial(input) || node_has(input->flags, id, GROUPING_STORED));
 }
 
 /* Whether the value is in memory but is recomputed for this reader. */
@@ -85,15 +83,15 @@ static ScalarId pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard
 
 /* The address of an element in the buffer that holds the value; no buffers exist during a trial. */
 static IndexId address_in(Inliner *c, uint32_t buffer, const Shape *shape, const IndexId *coords) {
-    if (!c->input->buffer_of_node) return indexmap_address(c->indices, shape, coords);
+    if (inline_is_trial(c->input)) return indexmap_address(c->indices, shape, coords);
     Shape layout = buffer_layout(&c->input->buffers[buffer]);
     return indexmap_address(c->indices, &layout, coords);
 }
 
 static ScalarId pull_load(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
-    inline_mark(c->marks, id, MARK_LOADED);
-    uint32_t buffer = c->input->buffer_of_node ? c->input->buffer_of_node[id] : id;
+    inline_mark(c->marks, id, INLINE_LOADED);
+    uint32_t buffer = inline_is_trial(c->input) ? id : c->input->buffer_of_node[id];
     IndexId address = address_in(c, buffer, &node->shape, coords);
     return scalar_load(c->scalars, node->dtype, buffer, address, guard);
 }
@@ -269,10 +267,10 @@ static bool is_target(const Group *group, NodeId id) {
 static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
     const Node *node = graph_node(c->graph, id);
     if (scalar_count(c->scalars) > c->input->max_scalars) return fail(c, REASON_TOO_LARGE, id);
-    if (c->input->is_costly && c->input->is_costly[id] && is_target(c->group, id) &&
-        id != c->placing && !is_in_place(c, id, coords))
+    if (inline_is_trial(c->input) && node_has(c->input->flags, id, GROUPING_WANTED) &&
+        is_target(c->group, id) && id != c->placing && !is_in_place(c, id, coords))
         return fail(c, REASON_MISALIGNED, id);
-    inline_mark(c->marks, id, MARK_VISITED);
+    inline_mark(c->marks, id, INLINE_VISITED);
     switch (op_info(node->op)->cls) {
     case CLASS_SOURCE:
         return pull_source(c, node, coords);
@@ -438,7 +436,7 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
             operands[side] =
                 scalar_prim(c->scalars, PRIM_TF32, operands[side], SCALAR_NONE, SCALAR_NONE);
     }
-    inline_mark(c->marks, id, MARK_VISITED);
+    inline_mark(c->marks, id, INLINE_VISITED);
     c->marks->slot[id] = kernel->reduces.n + 1;
     vec_push(c->arena, &kernel->reduces,
              (Reduce){.node = id,
@@ -458,7 +456,7 @@ static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
     bool is_arg = info->cls == CLASS_ARGREDUCE;
-    inline_mark(c->marks, id, MARK_VISITED);
+    inline_mark(c->marks, id, INLINE_VISITED);
     ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
     Reduce reduce = {.node = id,
@@ -567,9 +565,10 @@ static ScalarId pull_along(Inliner *c, const StorePath *path, StoreCoords *at) {
         NodeId id = path->nodes[i];
         const Node *node = graph_node(c->graph, id);
         if (op_info(node->op)->cls == CLASS_VIEW) {
-            inline_mark(c->marks, id, MARK_VISITED);
+            inline_mark(c->marks, id, INLINE_VISITED);
             store_map_follow(c->scalars, c->graph, id, at);
-            if (c->input->drops_rest && node->op == OP_SLICE) c->input->drops_rest[id] = true;
+            if (!inline_is_trial(c->input) && node->op == OP_SLICE)
+                node_add(c->input->flags, id, GROUPING_DROPS_REST);
         } else {
             store_map_guard(c->scalars, at);
             value = pull_above(c, id, path->nodes[i + 1], value, at);
@@ -601,7 +600,7 @@ static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *i
                      .piece = target.piece,
                      .guard = store_map_guard(c->scalars, &at)};
     if (traces.n) store->trace = traces.data[traces.n - 1] + 1;
-    if (c->input->buffer_of_node)
+    if (!inline_is_trial(c->input))
         store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[held]
                                                      : c->input->buffer_of_output[target.output];
     store->address = address_in(c, store->buffer, &graph_node(c->graph, held)->shape, at.at);
@@ -617,8 +616,8 @@ static void collect_nodes(Inliner *c, Kernel *kernel) {
     graph_sort_nodes(marks->touched, marks->n_touched);
     for (uint32_t i = 0; i < marks->n_touched; i++) {
         NodeId id = marks->touched[i];
-        if (marks->flags[id] & MARK_LOADED) vec_push(c->arena, &c->group->loads, id);
-        if (marks->flags[id] & MARK_VISITED) vec_push(c->arena, &kernel->nodes, id);
+        if (node_has(marks->flags, id, INLINE_LOADED)) vec_push(c->arena, &c->group->loads, id);
+        if (node_has(marks->flags, id, INLINE_VISITED)) vec_push(c->arena, &kernel->nodes, id);
     }
 }
 
@@ -680,8 +679,8 @@ static bool join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan) 
 bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
                   InlineFailure *failure) {
     AxisPlan separate = {{false}};
-    bool is_trial = !input->buffer_of_node;
-    if (is_trial) return compose_with(arena, input, group, &separate, kernel, failure);
+    if (inline_is_trial(input))
+        return compose_with(arena, input, group, &separate, kernel, failure);
     ArenaMark mark = arena_mark(input->scratch);
     bool ok = compose_with(input->scratch, input, group, &separate, kernel, failure);
     AxisPlan plan = ok ? plan_axes(input->graph->dims, group, kernel) : separate;

@@ -7,6 +7,7 @@
 #ifndef FUSEC_FUSE_INLINE_H
 #define FUSEC_FUSE_INLINE_H
 
+#include "fuse/grouping_flags.h"
 #include "pipeline/decisions.h"
 #include "plan/plan.h"
 
@@ -40,16 +41,18 @@ typedef struct Group {
     bool is_whole;     /* a map over a whole value of which it stores parts */
 } Group;
 
+typedef enum InlineMark { INLINE_LOADED, INLINE_VISITED } InlineMark;
+
 /* Per node: what the current inlining knows. The marks are clear between inlinings, so that an
  * inlining costs time in its own size and not in the graph's. */
 typedef struct InlineMarks {
     uint32_t *slot;  /* slot + 1 of the group's reductions */
-    uint8_t *flags;  /* loaded, visited */
+    NodeFlags flags; /* of InlineMark */
     NodeId *touched; /* nodes with marks */
     uint32_t n_touched;
 } InlineMarks;
 InlineMarks inline_marks_new(Arena *arena, const Graph *graph);
-void inline_mark(InlineMarks *marks, NodeId id, uint8_t flag);
+void inline_mark(InlineMarks *marks, NodeId id, InlineMark mark);
 void inline_clear_marks(InlineMarks *marks);
 
 #define GROUP_NONE UINT32_MAX
@@ -63,20 +66,22 @@ typedef struct InlineInput {
      * reduction of the group itself is never loaded. */
     const uint32_t *group_of; /* per node: the group that computes it, or GROUP_NONE */
     uint32_t group;           /* the group that is inlined */
-    const bool *is_stored;    /* per node; NULL during a trial: all count as stored */
-    /* Per node: costly values. A group that stores one may not recompute it at other
-     * coordinates. */
-    const bool *is_costly;
+    /* Of GroupingFlag. During a trial all values of other groups count as stored. The final pass
+     * adds GROUPING_DROPS_REST. */
+    NodeFlags flags;
     const Decisions *decisions; /* may be NULL */
     /* Per node: the buffer to load it from; per target: the buffer to store to. NULL during a
      * trial: loads then name the node, and stores UINT32_MAX. */
     const uint32_t *buffer_of_node;
     const uint32_t *buffer_of_output;
     const Buffer *buffers;
-    bool *drops_rest; /* per node, or NULL: slices whose store omits the rest */
-    bool has_im2col;  /* see FuseOptions */
+    bool has_im2col; /* see FuseOptions */
     uint32_t max_scalars;
 } InlineInput;
+
+static inline bool inline_is_trial(const InlineInput *input) {
+    return !input->buffer_of_node;
+}
 
 typedef struct InlineFailure {
     ReasonId reason;

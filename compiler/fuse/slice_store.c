@@ -70,20 +70,24 @@ static bool is_mapped(const Grouper *p, NodeId id, uint32_t n_makers) {
 }
 
 bool group_whole_more(Grouper *p, const uint32_t *makers) {
-    const bool *is_loaded = group_find_loaded(p);
+    group_flag_loaded(p);
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         OpClass cls = graph_class(p->graph, id);
-        if (p->whole[id] == WHOLE_WANTED && is_loaded[id]) {
-            p->whole[id] = WHOLE_REFUSED; /* it would be stored in the end */
-            p->wants_store[id] = false;
+        bool is_whole = node_has(p->flags, id, GROUPING_WHOLE);
+        if (is_whole && node_has(p->flags, id, GROUPING_LOADED)) {
+            node_drop(p->flags, id, GROUPING_WHOLE);
+            node_add(p->flags, id, GROUPING_NEVER_WHOLE);
+            node_drop(p->flags, id, GROUPING_WANTED);
             changed = true;
         }
-        if (p->whole[id] || (cls != CLASS_ELTWISE && cls != CLASS_CAST) || makers[id] < 2 ||
-            p->g->group_of[id] != GROUP_NONE || p->can_prepare[id] || !is_sliced_whole(p, id) ||
-            !is_mapped(p, id, makers[id]) || !group_want_stored(p, id, REASON_COSTLY))
+        if (is_whole || node_has(p->flags, id, GROUPING_NEVER_WHOLE) ||
+            (cls != CLASS_ELTWISE && cls != CLASS_CAST) || makers[id] < 2 ||
+            p->g->group_of[id] != GROUP_NONE || node_has(p->flags, id, GROUPING_CAN_PREPARE) ||
+            !is_sliced_whole(p, id) || !is_mapped(p, id, makers[id]) ||
+            !group_want_stored(p, id, REASON_COSTLY))
             continue;
-        p->whole[id] = WHOLE_WANTED;
+        node_add(p->flags, id, GROUPING_WHOLE);
         changed = true;
     }
     return changed;

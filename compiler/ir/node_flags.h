@@ -38,7 +38,10 @@ static inline void node_set(NodeFlags flags, NodeId id, unsigned flag, bool has)
     node_drop(flags, id, flag);
     flags.bits[id] |= (uint16_t)((unsigned)has << flag);
 }
-
+/* Drops the flag of all nodes. */
+static inline void node_flags_drop(NodeFlags flags, unsigned flag) {
+    for (NodeId id = 0; id < flags.n; id++) node_drop(flags, id, flag);
+}
 /* Whether any node has the flag. */
 static inline bool node_flags_any(NodeFlags flags, unsigned flag) {
     for (NodeId id = 0; id < flags.n; id++)

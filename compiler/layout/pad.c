@@ -8,13 +8,26 @@
 
 #include <string.h>
 
+enum {
+    PITCH_WANTED, /* a tensor core GEMM reads its rows */
+    PITCH_BROKEN, /* something reads it, but not by rows */
+};
+
 typedef struct Pitches {
     const Graph *graph;
-    const bool *is_stored;
-    bool *is_wanted, *is_broken; /* per node: a tensor core GEMM reads its rows; something reads it,
-                                  * but not by rows */
+    NodeFlags values;
+    unsigned stored;   /* flag of `values` */
+    NodeFlags pitches; /* PITCH_WANTED, PITCH_BROKEN */
     uint32_t n_visits;
 } Pitches;
+
+static bool is_stored(const Pitches *p, NodeId id) {
+    return node_has(p->values, id, p->stored);
+}
+
+static bool is_wanted(const Pitches *p, NodeId id) {
+    return node_has(p->pitches, id, PITCH_WANTED) && !node_has(p->pitches, id, PITCH_BROKEN);
+}
 
 /* The stored value of which `node` is a view, or NODE_NONE. Sets `last` to the value's last
  * coordinate as a function of the view's coordinates, in `tab`. */
@@ -24,7 +37,7 @@ static NodeId find_root(const Pitches *p, NodeId node, IndexTab *tab, IndexId *l
     const Shape *shape = &graph_node(graph, node)->shape;
     for (uint32_t k = 0; k < shape->rank; k++)
         coords[k] = index_axis(tab, index_new_axis(tab, shape->dims[k]));
-    while (!p->is_stored[node]) {
+    while (!is_stored(p, node)) {
         const Node *view = graph_node(graph, node);
         if (!indexmap_can_pull(view->op)) return NODE_NONE;
         indexmap_pull(tab, graph, view, coords, below);
@@ -57,8 +70,8 @@ static void note_reader(Pitches *p, Arena *arena, NodeId id) {
         IndexId last;
         NodeId root = find_root(p, node->args[i], tab, &last);
         if (root == NODE_NONE) continue;
-        if (has_quotients(tab, last)) p->is_broken[root] = true;
-        if (has_tensor_cores(p->graph, node)) p->is_wanted[root] = true;
+        if (has_quotients(tab, last)) node_add(p->pitches, root, PITCH_BROKEN);
+        if (has_tensor_cores(p->graph, node)) node_add(p->pitches, root, PITCH_WANTED);
     }
 }
 
@@ -94,28 +107,26 @@ static void want_below(Pitches *p, NodeId made, NodeId at) {
         const Node *from = graph_node(p->graph, arg);
         if (!shape_equal(&from->shape, &wanted->shape) || p->n_visits++ == LAYOUT_PAD_VISITS)
             continue;
-        if (!p->is_stored[arg])
+        if (!is_stored(p, arg))
             want_below(p, made, arg);
         else if (dtype_bytes(from->dtype) == dtype_bytes(wanted->dtype) &&
                  ends_at(p->graph, arg, made))
-            p->is_wanted[arg] = true;
+            node_add(p->pitches, arg, PITCH_WANTED);
     }
 }
 
-DimId *pad_rows(Arena *arena, const Graph *graph, const bool *is_stored) {
+DimId *pad_rows(Arena *arena, const Graph *graph, NodeFlags flags, unsigned stored) {
     uint32_t n = graph->nodes.n;
     DimId *pitches = arena_array(arena, DimId, n);
     if (!has_gemms(graph)) return pitches;
-    Pitches p = {.graph = graph,
-                 .is_stored = is_stored,
-                 .is_wanted = arena_array(arena, bool, n),
-                 .is_broken = arena_array(arena, bool, n)};
+    Pitches p = {
+        .graph = graph, .values = flags, .stored = stored, .pitches = node_flags_new(arena, n)};
     for (NodeId id = 0; id < n; id++) note_reader(&p, arena, id);
     for (NodeId id = n; id-- > 0; p.n_visits = 0)
-        if (p.is_wanted[id] && !p.is_broken[id] && p.is_stored[id]) want_below(&p, id, id);
+        if (is_wanted(&p, id) && is_stored(&p, id)) want_below(&p, id, id);
     for (NodeId id = 0; id < n; id++) {
         const Node *node = graph_node(graph, id);
-        if (!p.is_wanted[id] || p.is_broken[id]) continue;
+        if (!is_wanted(&p, id)) continue;
         DimId extent = node->shape.dims[node->shape.rank - 1];
         /* A row of one element needs no alignment. */
         if (dim_equals_const(graph->dims, extent, 1)) continue;

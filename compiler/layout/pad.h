@@ -8,13 +8,14 @@
 #ifndef FUSEC_LAYOUT_PAD_H
 #define FUSEC_LAYOUT_PAD_H
 
+#include "ir/node_flags.h"
 #include "plan/operand.h"
 
 /* The pitch, in elements, of rows of `extent` elements; DIM_NONE if it could be too large. */
 DimId pad_pitch(DimTab *dims, DimId extent, Dtype dtype);
 
 /* Per node: the row pitch in elements if the value is stored as a temporary, or DIM_NONE for
- * contiguous rows. `is_stored` is per node, as in Grouping. */
-DimId *pad_rows(Arena *arena, const Graph *graph, const bool *is_stored);
+ * contiguous rows. `stored` is the flag of stored values. */
+DimId *pad_rows(Arena *arena, const Graph *graph, NodeFlags flags, unsigned stored);
 
 #endif
