@@ -5,6 +5,7 @@
 #include "machine/tuning.h"
 
 #include "explain/must_check.h"
+#include "ir/node_flags.h"
 
 /* By reason: the kind of change that changes the verdict. */
 static const AdviceKind kinds[REASON_COUNT] = {
@@ -51,15 +52,25 @@ static void add_users(Arena *arena, const Graph *graph, NodeId of, VecU32 *nodes
             if (graph_node(graph, id)->args[i] == of) advice_add_node(arena, nodes, id);
 }
 
+/* A node from which a value is computed, or the value itself. */
+enum { NODE_BELOW };
+
+/* Flags the arguments of a flagged node. Returns whether the node is flagged. */
+static bool flag_args(const Graph *graph, NodeFlags flags, NodeId id) {
+    const Node *node = graph_node(graph, id);
+    if (!node_has(flags, id, NODE_BELOW)) return false;
+    for (uint32_t i = 0; i < node->n_args; i++) node_add(flags, node->args[i], NODE_BELOW);
+    return true;
+}
+
 /* Adds the params from which `below` is computed, or the literals if it depends on no param. */
 static void add_sources(Arena *arena, const Graph *graph, NodeId below, VecU32 *nodes) {
-    bool *is_below = arena_array(arena, bool, below + 1);
+    NodeFlags flags = node_flags_new(arena, below + 1);
     VecU32 literals = {0};
-    is_below[below] = true;
+    node_add(flags, below, NODE_BELOW);
     for (NodeId id = below + 1; id-- > 0;) {
         const Node *node = graph_node(graph, id);
-        for (uint32_t i = 0; is_below[id] && i < node->n_args; i++) is_below[node->args[i]] = true;
-        bool is_source = is_below[id] && op_info(node->op)->cls == CLASS_SOURCE;
+        bool is_source = flag_args(graph, flags, id) && op_info(node->op)->cls == CLASS_SOURCE;
         if (is_source) advice_add_node(arena, node->op == OP_PARAM ? nodes : &literals, id);
     }
     if (nodes->n == 0) *nodes = literals;
@@ -375,13 +386,11 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
 /* Whether the value depends on an input. */
 static bool has_input(Arena *arena, const Graph *graph, NodeId id) {
     ArenaMark mark = arena_mark(arena);
-    bool *is_below = arena_array(arena, bool, id + 1), found = false;
-    is_below[id] = true;
-    for (NodeId at = id + 1; at-- > 0;) {
-        const Node *node = graph_node(graph, at);
-        for (uint32_t i = 0; is_below[at] && i < node->n_args; i++) is_below[node->args[i]] = true;
-        found = found || (is_below[at] && node->op == OP_INPUT);
-    }
+    NodeFlags flags = node_flags_new(arena, id + 1);
+    bool found = false;
+    node_add(flags, id, NODE_BELOW);
+    for (NodeId at = id + 1; at-- > 0;)
+        found = (flag_args(graph, flags, at) && graph_node(graph, at)->op == OP_INPUT) || found;
     arena_rewind(arena, mark);
     return found;
 }

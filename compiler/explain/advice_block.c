@@ -3,15 +3,30 @@
 #include "explain/advice.h"
 #include "plan/must.h"
 
+#include "ir/node_flags.h"
+
 /* Units: ops of one call or one expression, which a block contains all or not at all. The first
  * op's number is the number of the unit. */
 typedef struct Units {
     const Graph *graph;
-    const uint32_t *of;        /* per node */
-    bool *is_in;               /* per unit: the block contains it */
-    bool *is_below, *is_above; /* per unit: depends on a unit in the block; a unit in the block
-                                * depends on it */
+    const uint32_t *of; /* per node */
+    NodeFlags flags;    /* of the first nodes of units */
 } Units;
+
+enum {
+    UNIT_IN,    /* the block contains it */
+    UNIT_BELOW, /* it depends on a unit in the block */
+    UNIT_ABOVE, /* a unit in the block depends on it */
+};
+
+/* Whether the unit of the node has the flag. */
+static bool unit_has(const Units *u, NodeId id, unsigned flag) {
+    return node_has(u->flags, u->of[id], flag);
+}
+
+static bool unit_add(const Units *u, NodeId id, unsigned flag) {
+    return node_add(u->flags, u->of[id], flag);
+}
 
 /* The nodes of one expression outside of calls have one span and follow each other. */
 static bool is_same_place(const Node *a, const Node *b) {
@@ -38,18 +53,20 @@ static bool close_path(Units *u) {
     const Graph *graph = u->graph;
     uint32_t n = graph->nodes.n;
     bool changed = false;
-    for (NodeId id = 0; id < n; id++) u->is_below[id] = u->is_above[id] = u->is_in[id];
+    for (NodeId id = 0; id < n; id++) {
+        node_set(u->flags, id, UNIT_BELOW, node_has(u->flags, id, UNIT_IN));
+        node_set(u->flags, id, UNIT_ABOVE, node_has(u->flags, id, UNIT_IN));
+    }
     for (NodeId id = 0; id < n; id++)
         for (uint32_t i = 0; i < graph_node(graph, id)->n_args; i++)
-            if (u->is_below[u->of[graph_node(graph, id)->args[i]]]) u->is_below[u->of[id]] = true;
+            if (unit_has(u, graph_node(graph, id)->args[i], UNIT_BELOW))
+                unit_add(u, id, UNIT_BELOW);
     for (NodeId id = n; id-- > 0;)
-        for (uint32_t i = 0; u->is_above[u->of[id]] && i < graph_node(graph, id)->n_args; i++)
-            u->is_above[u->of[graph_node(graph, id)->args[i]]] = true;
-    for (NodeId id = 0; id < n; id++) {
-        bool is_between = u->is_below[u->of[id]] && u->is_above[u->of[id]];
-        changed = changed || (is_between && !u->is_in[u->of[id]]);
-        if (is_between) u->is_in[u->of[id]] = true;
-    }
+        for (uint32_t i = 0; unit_has(u, id, UNIT_ABOVE) && i < graph_node(graph, id)->n_args; i++)
+            unit_add(u, graph_node(graph, id)->args[i], UNIT_ABOVE);
+    for (NodeId id = 0; id < n; id++)
+        if (unit_has(u, id, UNIT_BELOW) && unit_has(u, id, UNIT_ABOVE))
+            changed = unit_add(u, id, UNIT_IN) || changed;
     return changed;
 }
 
@@ -60,27 +77,22 @@ static bool join_blocks(Units *u) {
     for (uint32_t b = 1; b <= graph->fixed_kernels.n; b++) {
         bool meets = false;
         for (NodeId id = 0; id < graph->nodes.n; id++)
-            meets = meets || (u->is_in[u->of[id]] && must_block(graph, id) == b);
-        for (NodeId id = 0; meets && id < graph->nodes.n; id++) {
-            if (must_block(graph, id) != b || u->is_in[u->of[id]]) continue;
-            u->is_in[u->of[id]] = changed = true;
-        }
+            meets = meets || (unit_has(u, id, UNIT_IN) && must_block(graph, id) == b);
+        for (NodeId id = 0; meets && id < graph->nodes.n; id++)
+            if (must_block(graph, id) == b)
+                changed = unit_add(u, id, UNIT_IN) || changed;
     }
     return changed;
 }
 
 bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *nodes) {
     uint32_t n = graph->nodes.n;
-    Units u = {.graph = graph,
-               .of = find_units(arena, graph),
-               .is_in = arena_array(arena, bool, n),
-               .is_below = arena_array(arena, bool, n),
-               .is_above = arena_array(arena, bool, n)};
-    for (uint32_t i = 0; i < ends->n; i++) u.is_in[u.of[ends->data[i]]] = true;
+    Units u = {.graph = graph, .of = find_units(arena, graph), .flags = node_flags_new(arena, n)};
+    for (uint32_t i = 0; i < ends->n; i++) unit_add(&u, ends->data[i], UNIT_IN);
     while (close_path(&u) || join_blocks(&u)) {
     }
     for (NodeId id = 0; id < n; id++) {
-        if (!u.is_in[u.of[id]] || graph_is_bound(graph, id)) continue;
+        if (!unit_has(&u, id, UNIT_IN) || graph_is_bound(graph, id)) continue;
         bool is_taken = graph_block(graph, id, BLOCK_KERNEL) || graph_block(graph, id, BLOCK_NEVER);
         if (is_taken && !vec_has(ends, id)) return false;
         vec_push(arena, nodes, id);

@@ -166,17 +166,16 @@ bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor
 bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
                          const Tensor *params, Tensor *values, const InterpReach *reach,
                          Arena *arena, const char **error) {
-    bool *is_bound = arena_array(arena, bool, graph->nodes.n);
     for (uint32_t i = 0; i < graph->inputs.n + graph->params.n; i++) {
         bool is_param = i >= graph->inputs.n;
         uint32_t k = is_param ? i - graph->inputs.n : i;
         const GraphInput *input = is_param ? &graph->params.data[k] : &graph->inputs.data[k];
         const Tensor *given = is_param ? &params[k] : &inputs[k];
         if (!bind(graph, input, symbol_values, given, values, arena, error)) return false;
-        is_bound[input->node] = true;
     }
     for (NodeId id = 0; id < graph->nodes.n; id++)
-        if (!is_bound[id] && !eval_with(graph, id, symbol_values, values, reach, arena, error))
+        if (!graph_is_bound(graph, id) &&
+            !eval_with(graph, id, symbol_values, values, reach, arena, error))
             return false;
     return true;
 }

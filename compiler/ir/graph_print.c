@@ -1,7 +1,7 @@
 /* Prints graphs as source text. Each node is one statement in function-call form with its
  * attributes. Unique names are kept; other nodes are named v<number>. */
 #include "base/number.h"
-#include "ir/graph.h"
+#include "ir/node_flags.h"
 
 #include <math.h>
 
@@ -253,23 +253,31 @@ static uint32_t kernel_of(const Graph *graph, NodeId id) {
     return graph->kernel_of.n ? graph->kernel_of.data[id] : 0;
 }
 
+enum { NODE_PRINTED };
+
+static bool is_printed(NodeFlags flags, NodeId id) {
+    return node_has(flags, id, NODE_PRINTED);
+}
+
 /* Whether all values that kernel `k` reads from outside are printed. */
-static bool kernel_is_ready(const Graph *graph, uint32_t k, const bool *printed) {
+static bool kernel_is_ready(const Graph *graph, uint32_t k, NodeFlags flags) {
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
         for (uint32_t i = 0; kernel_of(graph, id) == k && i < node->n_args; i++)
-            if (!printed[node->args[i]] && kernel_of(graph, node->args[i]) != k) return false;
+            if (!is_printed(flags, node->args[i]) && kernel_of(graph, node->args[i]) != k)
+                return false;
     }
     for (uint32_t i = 0; i < graph->outputs.n; i++)
-        if (graph->outputs.data[i].copied_by == k && !printed[graph->outputs.data[i].node])
+        if (graph->outputs.data[i].copied_by == k &&
+            !is_printed(flags, graph->outputs.data[i].node))
             return false;
     return true;
 }
 
-static bool node_is_ready(const Graph *graph, NodeId id, const bool *printed) {
+static bool node_is_ready(const Graph *graph, NodeId id, NodeFlags flags) {
     const Node *node = graph_node(graph, id);
     for (uint32_t i = 0; i < node->n_args; i++)
-        if (!printed[node->args[i]]) return false;
+        if (!is_printed(flags, node->args[i])) return false;
     return true;
 }
 
@@ -283,14 +291,14 @@ static void print_copies(const Printer *p, uint32_t k) {
     }
 }
 
-static void print_kernel(const Printer *p, uint32_t k, bool *printed) {
+static void print_kernel(const Printer *p, uint32_t k, NodeFlags flags) {
     const FixedKernel *block = &p->graph->fixed_kernels.data[k - 1];
     text_printf(p->out, "  %s %s {\n", block->kind == BLOCK_KERNEL ? "kernel" : "fuse",
                 block->name);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (kernel_of(p->graph, id) != k) continue;
         print_stmt(p, id, true);
-        printed[id] = true;
+        node_add(flags, id, NODE_PRINTED);
     }
     print_copies(p, k);
     text_puts(p->out, "  }\n");
@@ -298,28 +306,28 @@ static void print_kernel(const Printer *p, uint32_t k, bool *printed) {
 
 /* One pass in order that prints statements whose arguments are printed. Returns false if there were
  * none. */
-static bool print_ready(const Printer *p, bool *printed) {
+static bool print_ready(const Printer *p, NodeFlags flags) {
     bool progress = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         uint32_t k = kernel_of(p->graph, id);
-        if (printed[id]) continue;
-        if (k && kernel_is_ready(p->graph, k, printed)) {
-            print_kernel(p, k, printed);
+        if (is_printed(flags, id)) continue;
+        if (k && kernel_is_ready(p->graph, k, flags)) {
+            print_kernel(p, k, flags);
             progress = true;
-        } else if (!k && node_is_ready(p->graph, id, printed)) {
+        } else if (!k && node_is_ready(p->graph, id, flags)) {
             print_stmt(p, id, false);
-            printed[id] = progress = true;
+            progress = node_add(flags, id, NODE_PRINTED);
         }
     }
     return progress;
 }
 
 static void print_body(const Printer *p, Arena *arena) {
-    bool *printed = arena_array(arena, bool, p->graph->nodes.n);
-    while (print_ready(p, printed)) continue;
+    NodeFlags flags = node_flags_new(arena, p->graph->nodes.n);
+    while (print_ready(p, flags)) continue;
     /* Nodes are left over only if kernels depend on each other, which graph_verify reports. */
     for (NodeId id = 0; id < p->graph->nodes.n; id++)
-        if (!printed[id]) print_stmt(p, id, false);
+        if (!is_printed(flags, id)) print_stmt(p, id, false);
 }
 
 static void print_decls(const Printer *p, bool outputs) {

@@ -1,7 +1,7 @@
 /* Checks the graph's invariants. It runs between passes and in tests, so that a pass that breaks a
  * graph is found. Slice bounds are rejected only if they are certainly outside, because a proof of
  * the front end may not hold any more after views are composed. */
-#include "ir/graph.h"
+#include "ir/node_flags.h"
 
 typedef struct Check {
     const Graph *graph;
@@ -232,13 +232,16 @@ static const char *check_inputs(const Graph *graph) {
     return graph->outputs.n ? NULL : "no output";
 }
 
+enum { NODE_REMOVED };
+
 /* Whether some order runs every fixed kernel in one piece. Repeatedly removes nodes and whole
  * kernels whose outside arguments are removed. */
 static const char *check_kernels(const Graph *graph, Arena *arena) {
     uint32_t n = graph->nodes.n, n_kernels = graph->fixed_kernels.n;
     if (graph->kernel_of.n == 0) return NULL;
     if (graph->kernel_of.n != n) return "kernel_of does not match the nodes";
-    bool *done = arena_array(arena, bool, n), *blocked = arena_array(arena, bool, n_kernels + 1);
+    NodeFlags flags = node_flags_new(arena, n);
+    bool *blocked = arena_array(arena, bool, n_kernels + 1);
     for (NodeId id = 0; id < n; id++)
         if (graph->kernel_of.data[id] > n_kernels) return "kernel_of names no kernel";
     for (bool progress = true; progress;) {
@@ -249,20 +252,19 @@ static const char *check_kernels(const Graph *graph, Arena *arena) {
             uint32_t k = graph->kernel_of.data[id];
             bool ready = true;
             for (uint32_t i = 0; i < node->n_args; i++)
-                if (!done[node->args[i]] && !(k && graph->kernel_of.data[node->args[i]] == k))
+                if (!node_has(flags, node->args[i], NODE_REMOVED) &&
+                    !(k && graph->kernel_of.data[node->args[i]] == k))
                     ready = false;
             if (k && !ready) blocked[k] = true;
-            if (k || !ready || done[id]) continue;
-            done[id] = progress = true;
+            if (!k && ready) progress = node_add(flags, id, NODE_REMOVED) || progress;
         }
         for (NodeId id = 0; id < n; id++) {
             uint32_t k = graph->kernel_of.data[id];
-            if (!k || blocked[k] || done[id]) continue;
-            done[id] = progress = true;
+            if (k && !blocked[k]) progress = node_add(flags, id, NODE_REMOVED) || progress;
         }
     }
     for (NodeId id = 0; id < n; id++)
-        if (!done[id]) return "fixed kernels wait for each other";
+        if (!node_has(flags, id, NODE_REMOVED)) return "fixed kernels wait for each other";
     return NULL;
 }
 

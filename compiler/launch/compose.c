@@ -10,9 +10,12 @@ const LaunchRules launch_rules_single = {.mode = LAUNCH_SINGLE};
 
 /* `fuse must` blocks. */
 
+/* A node at an end of a stored edge of a `fuse must` block. */
+enum { HULL_END };
+
 /* Finds the kernels from the first to the last that compute values of the block at the ends of
  * stored edges. */
-static void find_hull(const Plan *plan, uint32_t block, const bool *is_end, uint32_t *begin,
+static void find_hull(const Plan *plan, uint32_t block, NodeFlags flags, uint32_t *begin,
                       uint32_t *end) {
     *begin = plan->kernels.n;
     *end = 0;
@@ -20,7 +23,8 @@ static void find_hull(const Plan *plan, uint32_t block, const bool *is_end, uint
         const Kernel *kernel = &plan->kernels.data[k];
         for (uint32_t i = 0; i < kernel->nodes.n; i++) {
             NodeId id = kernel->nodes.data[i];
-            if (!is_end[id] || must_block(plan->graph, id) != block) continue;
+            if (!node_has(flags, id, HULL_END) || must_block(plan->graph, id) != block)
+                continue;
             if (k < *begin) *begin = k;
             *end = k + 1;
         }
@@ -28,9 +32,9 @@ static void find_hull(const Plan *plan, uint32_t block, const bool *is_end, uint
 }
 
 /* Makes a launch of the mode that keeps a `fuse must` block, at any price. */
-static void keep_block(Composer *c, const LaunchRules *rules, uint32_t block, const bool *is_end) {
+static void keep_block(Composer *c, const LaunchRules *rules, uint32_t block, NodeFlags flags) {
     uint32_t begin, end, launches[MAX_TRIAL_LAUNCHES];
-    find_hull(c->plan, block, is_end, &begin, &end);
+    find_hull(c->plan, block, flags, &begin, &end);
     if (end < begin + 2 || end - begin > MAX_TRIAL_LAUNCHES) return;
     for (uint32_t k = begin; k < end; k++) {
         launches[k - begin] = plan_launch_index(c->plan, k);
@@ -44,15 +48,17 @@ static void keep_blocks(Composer *c, const LaunchRules *rules) {
     const Graph *graph = c->plan->graph;
     if (!must_n_broken(c->plan)) return;
     ArenaMark mark = arena_mark(c->scratch);
-    bool *is_end = arena_array(c->scratch, bool, graph->nodes.n);
+    NodeFlags flags = node_flags_new(c->scratch, graph->nodes.n);
     Plan plan = trial_compose_around(c, NULL, 0, c->plan->launches.n);
     for (uint32_t i = 0; i < plan.edges.n; i++) {
         const Edge *edge = &plan.edges.data[i];
-        if (must_breaks(&plan, edge)) is_end[edge->producer] = is_end[edge->consumer] = true;
+        if (!must_breaks(&plan, edge)) continue;
+        node_add(flags, edge->producer, HULL_END);
+        node_add(flags, edge->consumer, HULL_END);
     }
     c->n_broken = must_n_broken(&plan);
     for (uint32_t b = 1; b <= graph->fixed_kernels.n && c->n_broken; b++)
-        if (graph->fixed_kernels.data[b - 1].kind == BLOCK_MUST) keep_block(c, rules, b, is_end);
+        if (graph->fixed_kernels.data[b - 1].kind == BLOCK_MUST) keep_block(c, rules, b, flags);
     c->n_broken = 0;
     arena_rewind(c->scratch, mark);
 }

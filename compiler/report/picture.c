@@ -3,8 +3,12 @@
 #include "plan/launch.h"
 
 #include "base/number.h"
+#include "ir/node_flags.h"
 
 #define NONE UINT32_MAX
+
+/* The kernel at hand computes the node. */
+enum { NODE_COMPUTED };
 
 typedef struct Builder {
     Arena *arena;
@@ -15,10 +19,10 @@ typedef struct Builder {
     uint32_t *read_of;   /* per node: the buffer that this kernel reads its value from, + 1 */
     uint32_t *item_of;   /* per node: its op in this kernel, + 1 */
     uint32_t *read_item; /* per buffer: its item, + 1 */
-    bool *is_op;         /* per node: computed in this kernel */
     bool *is_partial;    /* per buffer: it holds partial results, which its reader combines */
     bool *is_laid_out;   /* per buffer: a matmul's operand in another layout */
-    VecU32 ops, read;    /* nodes with item_of or is_op, with read_of */
+    NodeFlags flags;     /* NODE_COMPUTED */
+    VecU32 ops, read;    /* nodes with item_of or NODE_COMPUTED; nodes with read_of */
 } Builder;
 
 uint32_t node_line(const Graph *graph, NodeId id) {
@@ -110,10 +114,10 @@ static void note_reads(Builder *b, const Kernel *kernel) {
 
 /* Marks the nodes that this kernel computes for `id`. */
 static void mark_ops(Builder *b, NodeId id) {
-    if (b->is_op[id] || graph_node(b->graph, id)->op == OP_CONST) return;
+    if (node_has(b->flags, id, NODE_COMPUTED) || graph_node(b->graph, id)->op == OP_CONST) return;
     uint32_t read = b->read_of[id];
     if (read && !b->is_partial[read - 1]) return;
-    b->is_op[id] = true;
+    node_add(b->flags, id, NODE_COMPUTED);
     vec_push(b->arena, &b->ops, id);
     const Node *node = graph_node(b->graph, id);
     for (uint32_t i = 0; i < node->n_args && !read; i++) mark_ops(b, node->args[i]);
@@ -222,7 +226,7 @@ static void build_kernel(Builder *b, const Kernel *kernel) {
 /* Clears the tables that the kernel filled. */
 static void clear(Builder *b, const Kernel *kernel) {
     for (uint32_t i = 0; i < b->ops.n; i++) {
-        b->is_op[b->ops.data[i]] = false;
+        node_drop(b->flags, b->ops.data[i], NODE_COMPUTED);
         b->item_of[b->ops.data[i]] = 0;
     }
     for (uint32_t i = 0; i < b->read.n; i++) b->read_of[b->read.data[i]] = 0;
@@ -255,7 +259,7 @@ Picture *picture_new(Arena *arena, const Plan *plan, const int64_t *dims) {
     b.read_of = arena_array(arena, uint32_t, plan->graph->nodes.n);
     b.item_of = arena_array(arena, uint32_t, plan->graph->nodes.n);
     b.read_item = arena_array(arena, uint32_t, plan->buffers.n);
-    b.is_op = arena_array(arena, bool, plan->graph->nodes.n);
+    b.flags = node_flags_new(arena, plan->graph->nodes.n);
     b.is_partial = arena_array(arena, bool, plan->buffers.n);
     b.is_laid_out = arena_array(arena, bool, plan->buffers.n);
     note_makers(&b);

@@ -20,9 +20,16 @@
  * a kernel together, so such an edge is never cut. */
 static const uint64_t NEVER = UINT64_C(10000000000000000);
 
+/* Flags of the nodes of a kernel, or of a half of one. */
+enum {
+    HALF_IN,    /* it computes the value */
+    HALF_ROOT,  /* it stores the value, or the value is a reduction's result */
+    HALF_ALIVE, /* the value is in a register, at one point of peak_of */
+};
+
 /* Nodes in the order in which the kernel computes them. */
 typedef struct Order {
-    const bool *in; /* per node */
+    NodeFlags flags; /* HALF_* */
     NodeId *nodes;
     uint32_t *place; /* per node: index in `nodes`, plus 1; 0: absent */
     uint32_t n;
@@ -35,51 +42,64 @@ typedef struct Cutter {
     const int64_t *dims;
     Order whole;       /* of the kernel */
     uint32_t *op_cost; /* per op */
-    bool *is_root;     /* per node: stored by the kernel anyway, or a reduction's result */
 } Cutter;
+
+/* Flags of the kernel's nodes at a cut. */
+enum {
+    FOUND_STORED, /* stored at the cut */
+    FOUND_AGAIN,  /* recomputed after it */
+    FOUND_READ,   /* read after it in any case */
+    FOUND_LOADED, /* in memory, and recomputed values need it */
+};
 
 /* A position and the best cut there. */
 typedef struct Found {
     double us;
-    uint32_t place;      /* number of nodes before the cut */
-    uint32_t peak;       /* registers of the values of the larger half */
-    bool *store, *again; /* per node: stored at the cut; recomputed after it */
+    uint32_t place;  /* number of nodes before the cut; 0: no cut */
+    uint32_t peak;   /* registers of the values of the larger half */
+    NodeFlags flags; /* FOUND_* */
 } Found;
 
 typedef struct Search {
     const Cutter *cutter;
     uint32_t whole, limit; /* registers of values: of the whole kernel, and available */
     bool *is_tried;        /* per position */
-    Found best;            /* store is NULL if there is none yet */
+    Found best;
 } Search;
 
 /* Depth first, as inlining asks for values. */
 static void visit(const Graph *graph, Order *order, NodeId id) {
     const Node *node = graph_node(graph, id);
-    if (!order->in[id] || order->place[id]) return;
+    if (!node_has(order->flags, id, HALF_IN) || order->place[id]) return;
     for (uint32_t i = 0; i < node->n_args; i++) visit(graph, order, node->args[i]);
     order->nodes[order->n++] = id;
     order->place[id] = order->n;
 }
 
-/* The nodes of `in` that the nodes of `roots` need, in order. */
-static Order order_of(Arena *arena, const Graph *graph, const bool *in, const bool *roots) {
-    uint32_t n = graph->nodes.n;
-    Order order = {
-        .in = in, .nodes = arena_array(arena, NodeId, n), .place = arena_array(arena, uint32_t, n)};
-    for (NodeId id = 0; id < n; id++)
-        if (roots[id]) visit(graph, &order, id);
+/* The nodes with HALF_IN that those with HALF_ROOT need, in order. */
+static Order order_of(Arena *arena, const Graph *graph, NodeFlags flags) {
+    Order order = {.flags = flags,
+                   .nodes = arena_array(arena, NodeId, flags.n),
+                   .place = arena_array(arena, uint32_t, flags.n)};
+    for (NodeId id = 0; id < flags.n; id++)
+        if (node_has(flags, id, HALF_ROOT)) visit(graph, &order, id);
     return order;
 }
 
-static void find_roots(Cutter *c, const Kernel *kernel) {
+static void flag_store(void *user, const Store *store) {
+    const NodeFlags *flags = user;
+    node_add(*flags, store->node, HALF_ROOT);
+}
+
+static NodeFlags flags_of(Arena *arena, const Graph *graph, const Kernel *kernel) {
+    NodeFlags flags = node_flags_new(arena, graph->nodes.n);
+    for (uint32_t i = 0; i < kernel->nodes.n; i++)
+        if (graph_class(graph, kernel->nodes.data[i]) != CLASS_SOURCE)
+            node_add(flags, kernel->nodes.data[i], HALF_IN);
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        c->is_root[kernel->reduces.data[i].node] = true;
-    for (uint32_t i = 0; i < kernel->row_stores.n; i++)
-        c->is_root[kernel->row_stores.data[i].node] = true;
-    for (uint32_t s = 0; s < kernel->stages.n; s++)
-        for (uint32_t i = 0; i < kernel->stages.data[s].stores.n; i++)
-            c->is_root[kernel->stages.data[s].stores.data[i].node] = true;
+        node_add(flags, kernel->reduces.data[i].node, HALF_ROOT);
+    kernel_each_store(kernel, flag_store, &flags);
+    return flags;
 }
 
 /* Prices. */
@@ -113,21 +133,19 @@ static void find_cheapest(const Cutter *c, uint32_t place, Found *found) {
     uint32_t n = c->graph->nodes.n;
     ArenaMark mark = arena_mark(c->arena);
     Flow *flow = flow_new(c->arena, 2 * n + 2);
-    bool *is_read = arena_array(c->arena, bool, n); /* read after the cut in any case */
     for (uint32_t k = place; k < c->whole.n; k++) {
         const Node *node = graph_node(c->graph, c->whole.nodes[k]);
         for (uint32_t i = 0; i < node->n_args; i++) {
             NodeId arg = node->args[i];
-            if (!is_read[arg] && c->whole.place[arg] && c->whole.place[arg] <= place)
+            if (node_add(found->flags, arg, FOUND_READ) && c->whole.place[arg] &&
+                c->whole.place[arg] <= place)
                 flow_edge(flow, 0, 2 * arg + 2, NEVER);
-            is_read[arg] = true;
         }
     }
-    bool *is_known = arena_array(c->arena, bool, n);
     for (uint32_t k = 0; k < place; k++) {
         NodeId id = c->whole.nodes[k];
         const Node *node = graph_node(c->graph, id);
-        double moved = move_us(c, id) * (c->is_root[id] ? 1 : 2);
+        double moved = move_us(c, id) * (node_has(c->whole.flags, id, HALF_ROOT) ? 1 : 2);
         flow_edge(flow, 2 * id + 2, 2 * id + 3, capacity(moved));
         flow_edge(flow, 2 * id + 3, 1,
                   graph_is_reduction(c->graph, id) ? NEVER : capacity(compute_us(c, id)));
@@ -135,17 +153,20 @@ static void find_cheapest(const Cutter *c, uint32_t place, Found *found) {
             NodeId arg = node->args[i];
             if (graph_is_literal(c->graph, arg)) continue;
             flow_edge(flow, 2 * id + 3, 2 * arg + 2, NEVER);
-            if (c->whole.place[arg] || is_known[arg] || is_read[arg]) continue;
+            if (c->whole.place[arg] || node_has(found->flags, arg, FOUND_READ) ||
+                !node_add(found->flags, arg, FOUND_LOADED))
+                continue;
             flow_edge(flow, 2 * arg + 2, 1, capacity(move_us(c, arg)));
-            is_known[arg] = true;
         }
     }
     bool *is_needed = arena_array(c->arena, bool, 2 * n + 2);
     found->us = (double)flow_cut(flow, 0, 1, is_needed) / SEARCH_CUT_UNITS_PER_US;
     for (uint32_t k = 0; k < place; k++) {
         NodeId id = c->whole.nodes[k];
-        found->store[id] = is_needed[2 * id + 2] && !is_needed[2 * id + 3];
-        found->again[id] = is_needed[2 * id + 3];
+        if (is_needed[2 * id + 3])
+            node_add(found->flags, id, FOUND_AGAIN);
+        else if (is_needed[2 * id + 2])
+            node_add(found->flags, id, FOUND_STORED);
     }
     arena_rewind(c->arena, mark);
 }
@@ -157,14 +178,12 @@ static double own_registers(const Cutter *c, NodeId id) {
     return graph_is_literal(c->graph, id) ? 0 : (bytes < 2 ? 2 : bytes) / 4.0;
 }
 
-/* The most registers that are live at once while the nodes of `in` are computed for the nodes of
- * `roots`. Inputs are live from their first use on. */
-static uint32_t peak_of(const Cutter *c, const bool *in, const bool *roots) {
-    uint32_t n = c->graph->nodes.n;
+/* The most registers that are live at once while the nodes with HALF_IN are computed for those with
+ * HALF_ROOT. Inputs are live from their first use on. */
+static uint32_t peak_of(const Cutter *c, NodeFlags flags) {
     ArenaMark mark = arena_mark(c->arena);
-    Order order = order_of(c->arena, c->graph, in, roots);
-    uint32_t *last = arena_array(c->arena, uint32_t, n);
-    bool *is_alive = arena_array(c->arena, bool, n);
+    Order order = order_of(c->arena, c->graph, flags);
+    uint32_t *last = arena_array(c->arena, uint32_t, flags.n);
     double alive = 0, peak = 0;
     for (uint32_t k = 0; k < order.n; k++) {
         const Node *node = graph_node(c->graph, order.nodes[k]);
@@ -175,14 +194,14 @@ static uint32_t peak_of(const Cutter *c, const bool *in, const bool *roots) {
         const Node *node = graph_node(c->graph, order.nodes[k]);
         for (uint32_t i = 0; i <= node->n_args; i++) {
             NodeId id = i < node->n_args ? node->args[i] : order.nodes[k];
-            if (!is_alive[id]) alive += own_registers(c, id);
-            is_alive[id] = true;
+            if (node_add(flags, id, HALF_ALIVE)) alive += own_registers(c, id);
         }
         peak = fmax(peak, alive);
         for (uint32_t i = 0; i <= node->n_args; i++) {
             NodeId id = i < node->n_args ? node->args[i] : order.nodes[k];
-            if (is_alive[id] && last[id] == k) alive -= own_registers(c, id);
-            is_alive[id] = is_alive[id] && last[id] != k;
+            if (last[id] != k || !node_has(flags, id, HALF_ALIVE)) continue;
+            alive -= own_registers(c, id);
+            node_drop(flags, id, HALF_ALIVE);
         }
     }
     arena_rewind(c->arena, mark);
@@ -191,16 +210,17 @@ static uint32_t peak_of(const Cutter *c, const bool *in, const bool *roots) {
 
 /* peak_of for the kernel before the cut, or for the one after it. */
 static uint32_t peak_of_half(const Cutter *c, const Found *found, bool is_behind) {
-    uint32_t n = c->graph->nodes.n;
-    bool *in = arena_array(c->arena, bool, n), *roots = arena_array(c->arena, bool, n);
+    NodeFlags half = node_flags_new(c->arena, c->graph->nodes.n);
     for (uint32_t k = 0; k < c->whole.n; k++) {
         NodeId id = c->whole.nodes[k];
-        bool is_before = k < found->place;
-        in[id] = is_behind ? !is_before || found->again[id] : is_before;
-        roots[id] = is_behind ? !is_before && c->is_root[id]
-                              : is_before && (c->is_root[id] || found->store[id]);
+        bool is_own = (k >= found->place) == is_behind;
+        bool is_root = node_has(c->whole.flags, id, HALF_ROOT) ||
+                       (!is_behind && node_has(found->flags, id, FOUND_STORED));
+        if (is_own || (is_behind && node_has(found->flags, id, FOUND_AGAIN)))
+            node_add(half, id, HALF_IN);
+        if (is_own && is_root) node_add(half, id, HALF_ROOT);
     }
-    return peak_of(c, in, roots);
+    return peak_of(c, half);
 }
 
 /* Positions. */
@@ -217,15 +237,13 @@ static void try_place(Search *s, uint32_t place) {
     uint32_t n = c->graph->nodes.n, n_stored = 0;
     if (place == 0 || place >= c->whole.n || s->is_tried[place]) return;
     s->is_tried[place] = true;
-    Found found = {.place = place,
-                   .store = arena_array(c->arena, bool, n),
-                   .again = arena_array(c->arena, bool, n)};
+    Found found = {.place = place, .flags = node_flags_new(c->arena, n)};
     find_cheapest(c, place, &found);
-    for (NodeId id = 0; id < n; id++) n_stored += found.store[id];
+    for (NodeId id = 0; id < n; id++) n_stored += node_has(found.flags, id, FOUND_STORED);
     uint32_t before = peak_of_half(c, &found, false), behind = peak_of_half(c, &found, true);
     found.peak = before > behind ? before : behind;
     if (n_stored == 0 || n_stored > SEARCH_CUT_STORED || found.peak >= s->whole) return;
-    if (!s->best.store || is_better(&found, &s->best, s->limit)) s->best = found;
+    if (!s->best.place || is_better(&found, &s->best, s->limit)) s->best = found;
 }
 
 /* Tries positions spread over the kernel, then those right after the values that the best cut
@@ -234,27 +252,21 @@ static void search(Search *s) {
     const Cutter *c = s->cutter;
     for (uint32_t i = 1; i <= SEARCH_CUT_PLACES; i++)
         try_place(s, (uint32_t)((uint64_t)c->whole.n * i / (SEARCH_CUT_PLACES + 1)));
-    const bool *store = s->best.store;
-    for (uint32_t k = 0; store && k < c->whole.n; k++)
-        if (store[c->whole.nodes[k]]) try_place(s, k + 1);
+    const Found spread = s->best;
+    for (uint32_t k = 0; spread.place && k < c->whole.n; k++)
+        if (node_has(spread.flags, c->whole.nodes[k], FOUND_STORED)) try_place(s, k + 1);
 }
 
 bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,
                         uint32_t registers, const int64_t *dims, CutAim aim, Decisions *decisions) {
     uint32_t n = graph->nodes.n;
-    bool *in_kernel = arena_array(arena, bool, n);
     Cutter c = {.arena = arena,
                 .graph = graph,
                 .card = card,
                 .dims = dims,
-                .op_cost = op_costs(arena),
-                .is_root = arena_array(arena, bool, n)};
-    for (uint32_t i = 0; i < kernel->nodes.n; i++)
-        in_kernel[kernel->nodes.data[i]] =
-            graph_class(graph, kernel->nodes.data[i]) != CLASS_SOURCE;
-    find_roots(&c, kernel);
-    c.whole = order_of(arena, graph, in_kernel, c.is_root);
-    Search s = {.cutter = &c, .whole = peak_of(&c, in_kernel, c.is_root)};
+                .whole = order_of(arena, graph, flags_of(arena, graph, kernel)),
+                .op_cost = op_costs(arena)};
+    Search s = {.cutter = &c, .whole = peak_of(&c, c.whole.flags)};
     uint32_t beside = registers > s.whole ? registers - s.whole : 0;
     bool has_limit = aim == CUT_CHEAPEST && beside < MAX_THREAD_REGISTERS;
     s.limit = has_limit ? MAX_THREAD_REGISTERS - beside : 0;
@@ -263,10 +275,11 @@ bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, 
     uint16_t side = 0;
     for (NodeId id = 0; id < n; id++)
         side = decisions->side[id] > side ? decisions->side[id] : side;
-    for (NodeId id = 0; s.best.store && id < n; id++) {
-        if (s.best.store[id]) decisions_add(decisions, id, DIRECTIVE_CUT);
-        if (s.best.again[id]) decisions_add(decisions, id, DIRECTIVE_RECOMPUTE);
+    for (NodeId id = 0; s.best.place && id < n; id++) {
+        if (node_has(s.best.flags, id, FOUND_STORED)) decisions_add(decisions, id, DIRECTIVE_CUT);
+        if (node_has(s.best.flags, id, FOUND_AGAIN))
+            decisions_add(decisions, id, DIRECTIVE_RECOMPUTE);
         if (c.whole.place[id] > s.best.place) decisions->side[id] = side + 1;
     }
-    return s.best.store != NULL;
+    return s.best.place != 0;
 }

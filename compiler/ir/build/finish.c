@@ -1,6 +1,7 @@
 /* Finishing a graph: its declarations are checked, values that one block computes several times
  * become one node, and what no output needs is dropped. See build.h. */
 #include "ir/build/build.h"
+#include "ir/node_flags.h"
 
 #include <stdlib.h>
 
@@ -139,25 +140,32 @@ static void join_same(Builder *b) {
 
 /* Dead code. */
 
-static bool *find_live(Builder *b) {
+/* An input, or a node that an output needs. */
+enum { NODE_LIVE };
+
+static NodeFlags find_live(Builder *b) {
     const Graph *graph = b->graph;
-    bool *live = arena_array(b->arena, bool, graph->nodes.n);
-    for (uint32_t i = 0; i < graph->inputs.n; i++) live[graph->inputs.data[i].node] = true;
-    for (uint32_t i = 0; i < graph->outputs.n; i++) live[graph->outputs.data[i].node] = true;
+    NodeFlags live = node_flags_new(b->arena, graph->nodes.n);
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        node_add(live, graph->inputs.data[i].node, NODE_LIVE);
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        node_add(live, graph->outputs.data[i].node, NODE_LIVE);
     for (NodeId id = graph->nodes.n; id-- > 0;) {
         const Node *node = graph_node(graph, id);
-        for (uint32_t k = 0; k < node->n_args && live[id]; k++) live[node->args[k]] = true;
+        bool is_live = node_has(live, id, NODE_LIVE);
+        for (uint32_t k = 0; k < node->n_args && is_live; k++)
+            node_add(live, node->args[k], NODE_LIVE);
     }
     return live;
 }
 
 /* Closes the gaps in nodes and kernel_of; entry i of the result is where node i went. */
-static NodeId *compact_nodes(Builder *b, const bool *live) {
+static NodeId *compact_nodes(Builder *b, NodeFlags live) {
     Graph *graph = b->graph;
     NodeId *moved = arena_array(b->arena, NodeId, graph->nodes.n);
     NodeId n = 0;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        if (!live[id]) continue;
+        if (!node_has(live, id, NODE_LIVE)) continue;
         Node *node = graph_node(graph, id);
         for (uint32_t k = 0; k < node->n_args; k++) node->args[k] = moved[node->args[k]];
         graph->nodes.data[n] = *node;
@@ -190,10 +198,10 @@ static void compact_kernels(Builder *b) {
 
 static void drop_dead(Builder *b) {
     Graph *graph = b->graph;
-    const bool *live = find_live(b);
+    NodeFlags live = find_live(b);
     uint32_t n_params = 0;
     for (uint32_t i = 0; i < graph->params.n; i++)
-        if (live[graph->params.data[i].node])
+        if (node_has(live, graph->params.data[i].node, NODE_LIVE))
             graph->params.data[n_params++] = graph->params.data[i];
     graph->params.n = n_params;
     const NodeId *moved = compact_nodes(b, live);
