@@ -329,7 +329,7 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers circles constants enums format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, enumerators, format, generated docs, lengths, that clang and the revision of same-as write the same
+ci-checks: layers circles constants enums node-flags format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, enumerators, flags of nodes, format, generated docs, lengths, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec $(B)/libfusec.so
@@ -355,6 +355,8 @@ constants: ## Check that numbers of cards, and numbers that were chosen, stand i
 	@sh tools/constants.sh
 enums: ## Check that files ask for traits, and compare no enumerator of another folder's list
 	@sh tools/enums.sh
+node-flags: ## Check that flags of a graph's nodes stand in NodeFlags
+	@sh tools/node_flags.sh
 
 .PHONY: circles
 circles: build/fusec build/libfusert.so ## Check that no folders call each other, and few files in a circle
