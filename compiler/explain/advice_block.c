@@ -79,8 +79,7 @@ static bool join_blocks(Units *u) {
         for (NodeId id = 0; id < graph->nodes.n; id++)
             meets = meets || (unit_has(u, id, UNIT_IN) && must_block(graph, id) == b);
         for (NodeId id = 0; meets && id < graph->nodes.n; id++)
-            if (must_block(graph, id) == b)
-                changed = unit_add(u, id, UNIT_IN) || changed;
+            if (must_block(graph, id) == b) changed = unit_add(u, id, UNIT_IN) || changed;
     }
     return changed;
 }

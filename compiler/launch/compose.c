@@ -23,8 +23,7 @@ static void find_hull(const Plan *plan, uint32_t block, NodeFlags flags, uint32_
         const Kernel *kernel = &plan->kernels.data[k];
         for (uint32_t i = 0; i < kernel->nodes.n; i++) {
             NodeId id = kernel->nodes.data[i];
-            if (!node_has(flags, id, HULL_END) || must_block(plan->graph, id) != block)
-                continue;
+            if (!node_has(flags, id, HULL_END) || must_block(plan->graph, id) != block) continue;
             if (k < *begin) *begin = k;
             *end = k + 1;
         }
