@@ -31,9 +31,8 @@ static void copy_piece(const Copy *copy, Val i, uint32_t bytes) {
         k_intrinsic(k, name, at, 2);
         return;
     }
-    Val value = k_load(k, type, at[1]);
-    LLVMSetAlignment(value, bytes);
-    LLVMSetAlignment(k_store(k, value, at[0]), bytes);
+    Val value = k_load_aligned(k, type, at[1], bytes);
+    k_store_aligned(k, value, at[0], bytes);
 }
 
 /* Copies chunks [first, first + n), distributed over the threads; without a loop if there are few

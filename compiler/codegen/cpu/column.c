@@ -252,7 +252,7 @@ static int64_t bytes_per_column(const Lower *lower, uint32_t lanes) {
 
 /* The width of a sub-strip: the unit's columns, but no more than fit on the stack. */
 static int64_t chunk_width(const Lower *lower, DimId extent) {
-    DimTab *dims = indextab_dims(scalartab_indices(lower->kernel->scalars));
+    DimTab *dims = lower_dims(lower);
     int64_t lanes = cpu_lanes(lower), width = lower->variant->sched.cpu_column.chunk_elems;
     int64_t per_column = bytes_per_column(lower, cpu_lanes(lower));
     int64_t most = dim_hi(dims, extent);
@@ -270,10 +270,8 @@ static Val split_unit(Column *column, Val index, Val n_strips) {
     uint32_t n_outer = lower->lane_axis;
     if (kernel->segment_axis != NO_AXIS) {
         Val per_segment = n_strips;
-        for (uint32_t j = 0; j < n_outer; j++) {
-            DimId extent = kernel_axis_extent(kernel, j);
-            per_segment = k_mul(k, per_segment, lower_dim(lower, extent));
-        }
+        for (uint32_t j = 0; j < n_outer; j++)
+            per_segment = k_mul(k, per_segment, lower_extent(lower, j));
         column->point.axis[kernel->segment_axis] = k_udiv(k, index, per_segment);
         index = k_urem(k, index, per_segment);
     }
@@ -295,15 +293,14 @@ static void prepare_unit(Column *column) {
 
 void emit_cpu_column(Lower *lower) {
     const Codegen *k = lower->k;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     const Sched *sched = &lower->variant->sched;
-    DimId extent = index_axis_extent(tab, lower->lane_axis);
+    DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
     Column column = {.lower = lower,
                      .point = point_new(lower, 1),
                      .lanes = cpu_lanes(lower),
                      .width = chunk_width(lower, extent)};
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
-    DimId n_strips = dim_ceil_div(indextab_dims(tab), extent, sched->cpu_column.chunk_elems);
+    DimId n_strips = dim_ceil_div(lower_dims(lower), extent, sched->cpu_column.chunk_elems);
     Val strip = split_unit(&column, units.index, lower_dim(lower, n_strips));
     Val strip_begin = k_muli(k, strip, sched->cpu_column.chunk_elems);
     Val rest = k_sub(k, lower_dim(lower, extent), strip_begin);

@@ -15,10 +15,9 @@ Loop cpu_unit_loop(Lower *lower, Val begin, Val end, uint32_t step) {
 }
 
 uint32_t cpu_lanes(const Lower *lower) {
-    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
     if (lower->lane_axis == NO_AXIS) return 1;
-    DimId extent = index_axis_extent(tab, lower->lane_axis);
-    return dim_hi(indextab_dims(tab), extent) > 1 ? lower->variant->sched.lanes : 1;
+    DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
+    return dim_hi(lower_dims(lower), extent) > 1 ? lower->variant->sched.lanes : 1;
 }
 
 bool cpu_is_multiple(const Lower *lower, DimId dim, uint32_t multiple) {
@@ -72,8 +71,7 @@ static Val stack_array(const Lower *lower, LLVMTypeRef type, int64_t n_elems) {
     const Codegen *k = lower->k;
     LLVMBasicBlockRef here = k_here(k);
     k_goto(k, lower->entry);
-    LLVMTypeRef array_type = LLVMArrayType2(type, (uint64_t)n_elems);
-    Val array = k_alloca(k, array_type);
+    Val array = k_alloca(k, LLVMArrayType2(type, (uint64_t)n_elems));
     LLVMSetAlignment(array, ARRAY_ALIGN_BYTES);
     k_goto(k, here);
     return array;
@@ -92,8 +90,7 @@ Val cpu_memory_new(Lower *lower, Dtype dtype, int64_t n_elems) {
 
 /* Address of element `at` of an array of `dtype` values. */
 static Val element(const Lower *lower, Dtype dtype, Val array, Val at) {
-    LLVMTypeRef type = k_value_type(lower->k, dtype, 1);
-    return k_gep(lower->k, type, array, at);
+    return k_gep(lower->k, k_value_type(lower->k, dtype, 1), array, at);
 }
 
 CpuArray cpu_array_from(const Lower *lower, const CpuArray *array, Val at) {
@@ -109,18 +106,15 @@ static uint32_t access_align(Dtype dtype, uint32_t lanes) {
 }
 
 static Val load_lanes(const Lower *lower, Dtype dtype, Val array, Val at, uint32_t lanes) {
-    LLVMTypeRef type = k_value_type(lower->k, dtype, lanes);
     Val pointer = element(lower, dtype, array, at);
-    Val load = k_load(lower->k, type, pointer);
-    LLVMSetAlignment(load, access_align(dtype, lanes));
-    return load;
+    return k_load_aligned(lower->k, k_value_type(lower->k, dtype, lanes), pointer,
+                          access_align(dtype, lanes));
 }
 
 static void store_lanes(const Lower *lower, Dtype dtype, Val array, Val at, Val value,
                         uint32_t lanes) {
     Val pointer = element(lower, dtype, array, at);
-    Val store = k_store(lower->k, value, pointer);
-    LLVMSetAlignment(store, access_align(dtype, lanes));
+    k_store_aligned(lower->k, value, pointer, access_align(dtype, lanes));
 }
 
 Acc cpu_array_load(const Lower *lower, const CpuArray *array, Val at, uint32_t lanes) {

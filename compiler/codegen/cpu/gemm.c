@@ -66,8 +66,7 @@ static Gemm gemm_new(Lower *lower) {
 }
 
 static bool has_one_k_block(const Gemm *gemm) {
-    DimTab *dims = indextab_dims(scalartab_indices(gemm->lower->kernel->scalars));
-    return dim_hi(dims, gemm->k_extent) <= gemm->depth;
+    return dim_hi(lower_dims(gemm->lower), gemm->k_extent) <= gemm->depth;
 }
 
 /* Whether the GEMM uses the packed rows of the first one: they have a common lhs. */
@@ -208,8 +207,7 @@ static Point stores_point(const Gemm *gemm, Val number, uint32_t lanes) {
 
 static Val row_partials(const Gemm *gemm, Val number) {
     const Codegen *k = gemm->lower->k;
-    Val at = k_add(k, gemm->partials_row, number);
-    at = k_muli(k, at, gemm->block_columns);
+    Val at = k_muli(k, k_add(k, gemm->partials_row, number), gemm->block_columns);
     return gemm_element(gemm, gemm->partials, at);
 }
 
@@ -319,7 +317,7 @@ static void each_k_block(const SequenceGemms *sequence) {
 static void set_unit(Gemm *gemm, Val unit_index) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    DimTab *dims = indextab_dims(scalartab_indices(lower->kernel->scalars));
+    DimTab *dims = lower_dims(lower);
     Val n_row_blocks = lower_dim(lower, dim_ceil_div(dims, gemm->row.extent, gemm->block_rows));
     Val n_column_blocks =
         lower_dim(lower, dim_ceil_div(dims, gemm->column.extent, gemm->block_columns));

@@ -9,21 +9,17 @@
 
 Val gemm_element(const Gemm *gemm, Val base, Val at) {
     const Codegen *k = gemm->lower->k;
-    LLVMTypeRef type = k_value_type(k, gemm->acc, 1);
-    return k_gep(k, type, base, at);
+    return k_gep(k, k_value_type(k, gemm->acc, 1), base, at);
 }
 
 Val gemm_load(const Gemm *gemm, Val pointer) {
     const Codegen *k = gemm->lower->k;
-    LLVMTypeRef type = k_value_type(k, gemm->acc, gemm->lanes);
-    Val load = k_load(k, type, pointer);
-    LLVMSetAlignment(load, gemm->lanes * dtype_bytes(gemm->acc));
-    return load;
+    return k_load_aligned(k, k_value_type(k, gemm->acc, gemm->lanes), pointer,
+                          gemm->lanes * dtype_bytes(gemm->acc));
 }
 
 void gemm_store(const Gemm *gemm, Val pointer, Val value) {
-    Val store = k_store(gemm->lower->k, value, pointer);
-    LLVMSetAlignment(store, gemm->lanes * dtype_bytes(gemm->acc));
+    k_store_aligned(gemm->lower->k, value, pointer, gemm->lanes * dtype_bytes(gemm->acc));
 }
 
 void gemm_prefetch(const Gemm *gemm, Val pointer, uint32_t level) {
@@ -45,10 +41,8 @@ Val gemm_operand_address(const Gemm *gemm, const GemmOperand *operand, Point *po
     const Scalar *load = scalar_get(lower->kernel->scalars, operand->value);
     Val at = point_index(point, load->index);
     if (LLVMTypeOf(at) == k->i32) at = k_sext(k, at, k->i64);
-    uint32_t arg = 0;
-    while (lower->kernel->args.data[arg] != load->buffer) arg++;
-    LLVMTypeRef type = k_memory_type(k, operand->dtype, 1);
-    return k_gep(k, type, lower->pointers[arg], at);
+    uint32_t arg = lower_arg(lower, load->buffer);
+    return k_gep(k, k_memory_type(k, operand->dtype, 1), lower->pointers[arg], at);
 }
 
 /* Values. */
@@ -269,8 +263,7 @@ static void pack_square_step(void *user, Val at, Val mask) {
     uint32_t n = gemm->lanes;
     Loop loop = loop_over(k, lower_index_const(lower, n), 1);
     Point point = gemm_operand_point(gemm, &gemm->column);
-    Val column = k_add(k, pack->offset, loop.index);
-    column = k_add(k, gemm->column_begin, column);
+    Val column = k_add(k, gemm->column_begin, k_add(k, pack->offset, loop.index));
     point.axis[gemm->column.axis] = gemm_clamp(lower, column, gemm->column.extent);
     point.axis[gemm->k_axis] = at;
     point.mask = mask;

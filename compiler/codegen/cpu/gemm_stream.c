@@ -28,8 +28,7 @@ static Val row_element(const Gemm *gemm, uint32_t r, Val at_k, uint32_t step) {
     Val base = gemm_element(gemm, gemm->rows, at);
     int64_t offset = (int64_t)r * gemm->row_stride + (int64_t)step * gemm->k_stride;
     Val pointer = gemm_element(gemm, base, k_int(k->i64, offset));
-    LLVMTypeRef type = k_value_type(k, gemm->acc, 1);
-    return k_splat(k, k_load(k, type, pointer), gemm->lanes);
+    return k_splat(k, k_load(k, k_value_type(k, gemm->acc, 1), pointer), gemm->lanes);
 }
 
 static Val partial_at(const Gemm *gemm, uint32_t r, Val offset) {

@@ -24,8 +24,7 @@ static Val offset(const Gemm *gemm, Val base, int64_t elems) {
 /* Panels in memory have the operand's dtype. */
 static Val panel_element(const Gemm *gemm, Val base, Val at) {
     const Codegen *k = gemm->lower->k;
-    LLVMTypeRef type = k_memory_type(k, gemm->panel_dtype, 1);
-    return k_gep(k, type, base, at);
+    return k_gep(k, k_memory_type(k, gemm->panel_dtype, 1), base, at);
 }
 
 static Val panel_offset(const Gemm *gemm, Val base, int64_t elems) {
@@ -34,9 +33,8 @@ static Val panel_offset(const Gemm *gemm, Val base, int64_t elems) {
 
 static Val panel_load(const Gemm *gemm, Val pointer) {
     const Codegen *k = gemm->lower->k;
-    LLVMTypeRef type = k_memory_type(k, gemm->panel_dtype, gemm->lanes);
-    Val load = k_load(k, type, pointer);
-    LLVMSetAlignment(load, gemm->lanes * dtype_bytes(gemm->panel_dtype));
+    Val load = k_load_aligned(k, k_memory_type(k, gemm->panel_dtype, gemm->lanes), pointer,
+                              gemm->lanes * dtype_bytes(gemm->panel_dtype));
     return convert_value(k, load, gemm->panel_dtype, gemm->acc);
 }
 
@@ -124,8 +122,7 @@ static Val partial_at(const Gemm *gemm, Val partials, uint32_t i) {
 static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
     const Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
-    LLVMTypeRef type = k_value_type(k, gemm->acc, gemm->lanes);
-    Val zero = LLVMConstNull(type);
+    Val zero = LLVMConstNull(k_value_type(k, gemm->acc, gemm->lanes));
     Val is_later = k_nei(k, gemm->k_begin, 0);
     LLVMBasicBlockRef first = k_here(k);
     If later = if_begin(k, is_later);

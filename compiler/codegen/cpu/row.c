@@ -129,7 +129,6 @@ static bool fits_registers(const Row *row, CpuRoots roots) {
     enum { MOST_COST = 64 };
     const Lower *lower = row->lower;
     const ScalarTab *scalars = lower->kernel->scalars;
-    DimTab *dims = indextab_dims(scalartab_indices(scalars));
     uint32_t n_steps = row->order.n_chains / row->lanes, n_values = 0, cost = 0;
     bool *seen = arena_array(lower->k->arena, bool, scalar_count(scalars) + 1);
     for (uint32_t i = 0; i < row->stage->reduces.n; i++) {
@@ -142,7 +141,7 @@ static bool fits_registers(const Row *row, CpuRoots roots) {
     for (uint32_t i = 0; i < roots.n; i++) cost += scalar_cost(scalars, roots.ids[i], seen);
     uint32_t n_registers = lower->k->target->vector_bytes / 4;
     return n_values && n_values * n_steps <= n_registers && cost * n_steps <= MOST_COST &&
-           dim_hi(dims, kernel_n_reduced(lower->kernel)) >= row->order.n_chains;
+           dim_hi(lower_dims(lower), kernel_n_reduced(lower->kernel)) >= row->order.n_chains;
 }
 
 static void row_clear(void *user, uint32_t level) {
@@ -285,8 +284,7 @@ static uint32_t row_lanes(const Lower *lower) {
 static Val split_segment(Row *row, Val index) {
     const Lower *lower = row->lower;
     const Kernel *kernel = lower->kernel;
-    DimId extent = kernel_axis_extent(kernel, kernel->segment_axis);
-    Val n = lower_dim(row->lower, extent);
+    Val n = lower_extent(row->lower, kernel->segment_axis);
     row->point.axis[kernel->segment_axis] = k_urem(lower->k, index, n);
     return k_udiv(lower->k, index, n);
 }

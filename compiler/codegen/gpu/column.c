@@ -8,11 +8,6 @@
 
 enum { N_CHAINS = 8 };
 
-/* An array in shared memory for accumulators. `indices` has i32, or is NULL. */
-typedef struct Exchange {
-    Val values, indices;
-} Exchange;
-
 typedef struct Column {
     Lower *lower;
     Codegen *k;
@@ -26,34 +21,22 @@ typedef struct Column {
                         * segment) */
     Val first, length; /* index_type: first reduced element (of the segment), and their number */
     Point point;
-    Exchange *chains; /* [groups,8,threads_along,lanes]; all reductions use one array in turn, sized
-                       * for the widest accumulator */
+    SharedAccs *chains; /* [groups,8,threads_along,lanes]; all reductions use one array in turn,
+                         * sized for the widest accumulator */
     bool shares_smem;
-    Exchange sums; /* [groups,threads_along,lanes] for the groups' segments */
+    SharedAccs sums; /* [groups,threads_along,lanes] for the groups' segments */
 } Column;
 
 /* Splits the step number into the parallel axes. A step is `lanes` columns of the last axis. */
 static void find_columns(Column *column, Val step) {
     Lower *lower = column->lower;
     const Codegen *k = column->k;
-    uint32_t n = column->kernel->n_parallel;
-    const IndexTab *tab = scalartab_indices(column->kernel->scalars);
-    Val lanes = lower_index_const(lower, column->sched->lanes);
     Val total = lower_dim(lower, kernel_n_rows(column->kernel));
-    Val n_steps = k_udiv(k, total, lanes);
+    Val n_steps = k_udivi(k, total, column->sched->lanes);
     Val has_columns = k_ult(k, step, n_steps);
     column->exists = column->exists ? k_and(k, column->exists, has_columns) : has_columns;
     column->point.active = column->exists;
-    if (n == 1) {
-        column->point.axis[0] = k_mul(k, step, lanes);
-    } else if (n > 1) {
-        Val extent = lower_dim(lower, index_axis_extent(tab, n - 1));
-        Val per_row = k_udiv(k, extent, lanes);
-        Val in_row = k_urem(k, step, per_row);
-        Val outer = k_udiv(k, step, per_row);
-        column->point.axis[n - 1] = k_mul(k, in_row, lanes);
-        lower_split(lower, outer, 0, n - 1, &column->point);
-    }
+    lower_split_vectors(lower, step, &column->point);
 }
 
 /* For a partial reduction: assigns one segment to each group of the block, and returns the number
@@ -62,15 +45,14 @@ static Val find_segment(Column *column, Val block) {
     Lower *lower = column->lower;
     const Codegen *k = column->k;
     const Kernel *kernel = column->kernel;
-    IndexTab *tab = scalartab_indices(kernel->scalars);
     int64_t strip = (int64_t)column->sched->lanes * column->sched->column.threads_along;
-    DimId strips = dim_ceil_div(indextab_dims(tab), kernel_n_rows(kernel), strip);
+    DimId strips = dim_ceil_div(lower_dims(lower), kernel_n_rows(kernel), strip);
     Val n_strips = lower_dim(lower, strips);
     Val segment = k_udiv(k, block, n_strips);
     if (column->n_groups > 1) {
         segment = k_muli(k, segment, column->n_groups);
         segment = k_add(k, segment, gpu_index(column->lower, column->z));
-        Val n = lower_dim(lower, index_axis_extent(tab, kernel->segment_axis));
+        Val n = lower_extent(lower, kernel->segment_axis);
         column->exists = k_ult(k, segment, n);
     }
     column->point.axis[kernel->segment_axis] = segment;
@@ -100,48 +82,24 @@ static void find_place(Column *column) {
 
 /* Accumulators in shared memory. */
 
-/* The element of row `row` of an array for the thread's columns. */
-static Val exchange_at(const Column *column, Val array, LLVMTypeRef type, Val row) {
-    Codegen *k = column->k;
-    Val at = k_muli(k, row, column->sched->column.threads_along);
-    at = k_add(k, at, column->x);
-    return k_gep(k, type, array, at);
-}
-
-static void exchange_put(const Column *column, const Exchange *exchange, Val row, Acc acc) {
-    const Codegen *k = column->k;
-    LLVMTypeRef type = LLVMTypeOf(acc.value);
-    k_store(k, acc.value, exchange_at(column, exchange->values, type, row));
-    if (!acc.index) return;
-    type = LLVMTypeOf(acc.index);
-    k_store(k, acc.index, exchange_at(column, exchange->indices, type, row));
-}
-
-static Acc exchange_get(const Column *column, const Exchange *exchange, Val row, Acc like) {
-    const Codegen *k = column->k;
-    LLVMTypeRef type = LLVMTypeOf(like.value);
-    Val place = exchange_at(column, exchange->values, type, row);
-    Acc acc = {k_load(k, type, place), NULL};
-    if (!like.index) return acc;
-    type = LLVMTypeOf(like.index);
-    place = exchange_at(column, exchange->indices, type, row);
-    acc.index = k_load(k, type, place);
-    return acc;
+/* The position of the thread's columns in row `row` of an array. */
+static Val place_in_row(const Column *column, Val row) {
+    return k_madi(column->k, row, column->sched->column.threads_along, column->x);
 }
 
 /* Row `at` (i32) of the group's eight rows. */
 static Val group_row(const Column *column, Val at) {
     Codegen *k = column->k;
-    Val row = k_muli(k, column->z, N_CHAINS);
-    return k_add(k, row, at);
+    return k_madi(k, column->z, N_CHAINS, at);
 }
 
-static const Exchange *chains_of(const Column *column, uint32_t slot) {
+static const SharedAccs *chains_of(const Column *column, uint32_t slot) {
     return &column->chains[column->shares_smem ? 0 : slot];
 }
 
 static void put_chain(const Column *column, uint32_t slot, Acc acc) {
-    exchange_put(column, chains_of(column, slot), group_row(column, column->y), acc);
+    Val place = place_in_row(column, group_row(column, column->y));
+    gpu_shared_accs_put(column->k, chains_of(column, slot), place, acc);
 }
 
 /* Loads and joins the eight chains of the thread's columns in its group. */
@@ -149,8 +107,8 @@ static Acc get_chains(const Column *column, uint32_t slot, Acc like) {
     const Reduce *reduce = &column->kernel->reduces.data[slot];
     Acc partials[N_CHAINS];
     for (uint32_t y = 0; y < N_CHAINS; y++) {
-        Val row = group_row(column, k_i32(column->k, y));
-        partials[y] = exchange_get(column, chains_of(column, slot), row, like);
+        Val place = place_in_row(column, group_row(column, k_i32(column->k, y)));
+        partials[y] = gpu_shared_accs_get(column->k, chains_of(column, slot), place, like);
     }
     return acc_join_pairs(column->lower, reduce, partials, N_CHAINS);
 }
@@ -170,8 +128,7 @@ static Point point_at(const void *user, Val at, int64_t ahead) {
     const Kernel *kernel = column->kernel;
     const Codegen *k = column->k;
     Point point = point_inside(&column->point);
-    Val element = k_add(k, column->first, at);
-    element = k_addi(k, element, ahead);
+    Val element = k_addi(k, k_add(k, column->first, at), ahead);
     lower_split(column->lower, element, kernel->first_reduced, kernel->n_reduced, &point);
     point.active = NULL; /* a thread without columns has no elements at all */
     return point;
@@ -225,16 +182,15 @@ static Acc take_groups(const Column *column, const Reduce *reduce, Acc outer, Va
                        Acc partial) {
     Codegen *k = column->k;
     If one = if_begin(k, k_eqi(k, column->y, 0));
-    exchange_put(column, &column->sums, column->z, partial);
+    gpu_shared_accs_put(k, &column->sums, place_in_row(column, column->z), partial);
     if_end(k, &one);
     gpu_barrier(k);
     uint32_t n = column->n_groups;
     for (uint32_t first = 0; first < n; first += N_CHAINS) {
         Val at = k_addi(k, column->y, first);
         if (n < N_CHAINS) at = k_andi(k, at, n - 1);
-        Acc theirs = exchange_get(column, &column->sums, at, partial);
-        Val group = k_index_cast(k, at, column->lower->index_type);
-        group = k_add(k, number, group);
+        Acc theirs = gpu_shared_accs_get(k, &column->sums, place_in_row(column, at), partial);
+        Val group = k_add(k, number, k_index_cast(k, at, column->lower->index_type));
         outer = n < N_CHAINS ? take_partial(column, reduce, outer, group, theirs)
                              : acc_combine(column->lower, reduce, outer, theirs);
     }
@@ -258,8 +214,7 @@ static void fold_runs(Column *column, const Stage *stage, uint32_t level, Val at
     bool in_groups = level == 1 && column->n_groups > 1;
     Val run_length = lower_index_const(column->lower, run);
     if (in_groups) {
-        own = k_mul(k, gpu_index(column->lower, column->z), run_length);
-        own = k_add(k, at, own);
+        own = k_add(k, at, k_mul(k, gpu_index(column->lower, column->z), run_length));
     }
     column->first = k_add(k, first, own);
     Val rest = k_sub(k, length, own);
@@ -351,15 +306,8 @@ static void run_stages(Column *column) {
     if_end(column->k, &first);
 }
 
-static Exchange exchange_new(const Column *column, Dtype dtype, bool has_index, uint32_t n,
-                             const char *name) {
-    Codegen *k = column->k;
-    Exchange exchange = {gpu_shared(k, k_value_type(k, dtype, 1), n, name), NULL};
-    if (has_index) exchange.indices = gpu_shared(k, k->i32, n, "indices");
-    return exchange;
-}
-
 static void make_shared(Column *column) {
+    const Codegen *k = column->k;
     const Kernel *kernel = column->kernel;
     const Sched *sched = column->sched;
     uint32_t n = sched->threads * sched->lanes, n_reduces = kernel->reduces.n;
@@ -370,15 +318,16 @@ static void make_shared(Column *column) {
     }
     Dtype widest = has_f64 ? DT_F64 : DT_F32;
     kernel_column_shared(kernel, sched, &column->shares_smem);
-    column->chains = arena_array(column->k->arena, Exchange, n_reduces);
+    column->chains = arena_array(column->k->arena, SharedAccs, n_reduces);
     for (uint32_t i = 0; i < (column->shares_smem ? 1 : n_reduces); i++) {
         const Reduce *reduce = &kernel->reduces.data[i];
-        column->chains[i] = column->shares_smem
-                                ? exchange_new(column, widest, has_arg, n, "chains")
-                                : exchange_new(column, reduce->acc, reduce->is_arg, n, "chains");
+        Dtype dtype = column->shares_smem ? widest : reduce->acc;
+        bool has_index = column->shares_smem ? has_arg : reduce->is_arg;
+        column->chains[i] = gpu_shared_accs(k, k_value_type(k, dtype, 1), has_index, n, "chains");
     }
     if (column->n_groups > 1 && kernel->segment_axis == NO_AXIS)
-        column->sums = exchange_new(column, widest, has_arg, n / N_CHAINS, "sums");
+        column->sums =
+            gpu_shared_accs(k, k_value_type(k, widest, 1), has_arg, n / N_CHAINS, "sums");
 }
 
 void emit_gpu_column(Lower *lower) {

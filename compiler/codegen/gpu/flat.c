@@ -88,9 +88,7 @@ void emit_gpu_map_flat(Lower *lower) {
     const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
     gpu_stream(lower);
-    Val thread = gpu_index(lower, gpu_thread(k));
-    Val first = k_muli(k, gpu_block(lower), sched->threads);
-    Val step = k_add(k, first, thread);
+    Val step = gpu_step(lower, 1);
     Val lanes = lower_index_const(lower, sched->lanes);
     Val total = lower_dim(lower, kernel_n_rows(lower->kernel));
     Val n_steps = k_udiv(k, total, lanes);

@@ -5,6 +5,8 @@
 
 #include <llvm-c/Target.h>
 
+#include <string.h>
+
 static const GpuIsa isas[] = {
 #define GPU_ISA(device, ...) [DEVICE_##device] = {__VA_ARGS__},
 #include "codegen/gpu/isas.def"
@@ -46,6 +48,21 @@ Val gpu_block_number(const Lower *lower) {
 
 Val gpu_block(const Lower *lower) {
     return gpu_index(lower, gpu_block_number(lower));
+}
+
+Val gpu_step(const Lower *lower, uint32_t per_thread) {
+    const Codegen *k = lower->k;
+    Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
+    return k_madi(k, block, (int64_t)lower->variant->sched.threads * per_thread, thread);
+}
+
+void gpu_ask_for_blocks(const Lower *lower, uint32_t n) {
+    static const char key[] = "nvvm.minctasm";
+    const char *value = str_format(lower->k->arena, "%u", n);
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(lower->k->context, key, sizeof key - 1,
+                                                           value, (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            attribute);
 }
 
 void gpu_barrier(const Codegen *k) {

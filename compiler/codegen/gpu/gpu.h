@@ -26,7 +26,12 @@ Val gpu_block_number(const Lower *lower);
 Val gpu_block(const Lower *lower);
 /* Extends an i32 (thread and tile arithmetic) to index_type. */
 Val gpu_index(const Lower *lower, Val i32);
+/* The number (index_type) of the thread's first step in the grid, if a block has `per_thread` steps
+ * for each thread; further steps are sched.threads apart. */
+Val gpu_step(const Lower *lower, uint32_t per_thread);
 Val gpu_special(const Codegen *k, const char *name); /* a special register, i32 */
+/* Asks ptxas for so few registers that a multiprocessor can hold this many blocks. */
+void gpu_ask_for_blocks(const Lower *lower, uint32_t n);
 void gpu_barrier(const Codegen *k);
 void gpu_warp_barrier(const Codegen *k);
 /* Asynchronous copies (cp.async) of the thread: commit ends a group; wait returns when at most

@@ -5,22 +5,10 @@
 static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
     const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    uint32_t n = lower->kernel->n_parallel;
     Point point = point_new(lower, sched->lanes);
-    Val lanes = lower_index_const(lower, sched->lanes);
-    Val step = u ? k_addi(k, first, (int64_t)u * sched->threads) : first;
+    Val step = k_offset(k, first, (int64_t)u * sched->threads);
     point.active = k_ult(k, step, n_steps);
-    if (n == 1) {
-        point.axis[0] = k_mul(k, step, lanes);
-    } else if (n > 1) {
-        Val extent = lower_dim(lower, index_axis_extent(tab, n - 1));
-        Val per_row = k_udiv(k, extent, lanes);
-        Val column = k_urem(k, step, per_row);
-        Val row = k_udiv(k, step, per_row);
-        point.axis[n - 1] = k_mul(k, column, lanes);
-        lower_split(lower, row, 0, n - 1, &point);
-    }
+    lower_split_vectors(lower, step, &point);
     return point;
 }
 
@@ -33,9 +21,7 @@ void emit_gpu_map(Lower *lower) {
     const Sched *sched = &lower->variant->sched;
     const Stage *stage = &kernel->stages.data[0];
     gpu_stream(lower);
-    Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
-    Val first = k_muli(k, block, (int64_t)sched->threads * sched->unroll);
-    first = k_add(k, first, thread);
+    Val first = gpu_step(lower, sched->unroll);
     Val n_steps = k_udivi(k, lower_dim(lower, kernel_n_rows(kernel)), sched->lanes);
     Point points[MAP_MAX_UNROLL];
     bool is_one = sched->unroll == 1;

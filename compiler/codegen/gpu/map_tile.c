@@ -48,7 +48,7 @@ static Way way_new(const Tile *tile, bool is_in) {
 static DimId count_along(const Tile *tile, uint32_t axis) {
     Lower *lower = tile->lower;
     const Sched *sched = &lower->variant->sched;
-    DimId extent = index_axis_extent(scalartab_indices(lower->kernel->scalars), axis);
+    DimId extent = kernel_axis_extent(lower->kernel, axis);
     if (axis == lower->lane_axis)
         return dim_ceil_div(lower_dims(lower), extent, sched->map_tile.tile_n);
     if (axis == sched->map_tile.axis_in)
@@ -73,8 +73,7 @@ static Val plus(const Tile *tile, Val index, Val i32) {
  * divide the extent. */
 static Val is_inside(const Tile *tile, const Point *point, uint32_t axis) {
     Lower *lower = tile->lower;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    DimId extent = index_axis_extent(tab, axis);
+    DimId extent = kernel_axis_extent(lower->kernel, axis);
     if (dim_multiple(lower_dims(lower), extent) % length_along(tile, axis) == 0) return NULL;
     return k_ult(lower->k, point->axis[axis], lower_dim(lower, extent));
 }
@@ -170,7 +169,7 @@ static void put_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, 
     for (uint32_t j = 0; j < way->lanes; j += at_once) {
         Val to = element_at(tile, i, offset, step * way->step, j);
         Val part = lane_of(k, value, j / at_once);
-        LLVMSetAlignment(k_store(k, part, to), bytes * at_once);
+        k_store_aligned(k, part, to, bytes * at_once);
     }
 }
 
@@ -181,8 +180,7 @@ static Val take_lanes(const Tile *tile, const Way *way, uint32_t i, Val offset, 
     Val all = LLVMGetPoison(k_memory_type(k, dtype, way->lanes));
     for (uint32_t j = 0; j < way->lanes; j++) {
         Val from = element_at(tile, i, offset, j, step * way->step);
-        Val one = k_load(k, type, from);
-        LLVMSetAlignment(one, dtype_bytes(dtype));
+        Val one = k_load_aligned(k, type, from, dtype_bytes(dtype));
         if (way->lanes == 1)
             all = one;
         else

@@ -38,11 +38,10 @@ typedef struct Row {
     uint32_t n_steps; /* resident steps; 0: the stages loop */
     uint32_t n_slots; /* accumulators per reduction: step s of a resident row adds to accumulator s
                        * mod n_slots */
-    Val *shared;      /* per slot: an array with one entry per warp; index arrays follow */
-    Val *partials;    /* per slot: an array with one word per block of the cluster; index arrays
-                       * follow */
-    Val *sent;        /* per reducing stage: the mbarrier of the words sent to this block */
-    bool has_begun;   /* all blocks of the cluster are known to run */
+    SharedAccs *shared;   /* per slot, with one entry per warp */
+    SharedAccs *partials; /* per slot, with one word per block of the cluster */
+    Val *sent;            /* per reducing stage: the mbarrier of the words sent to this block */
+    bool has_begun;       /* all blocks of the cluster are known to run */
 } Row;
 
 static void place_thread(Row *row) {
@@ -103,16 +102,14 @@ static void find_row(Row *row) {
     uint32_t segment_axis = row->kernel->segment_axis;
     Val segment = NULL;
     if (segment_axis != NO_AXIS) {
-        DimId extent = kernel_axis_extent(row->kernel, segment_axis);
-        Val n_segments = lower_dim(lower, extent);
+        Val n_segments = lower_extent(lower, segment_axis);
         segment = k_urem(k, index, n_segments);
         index = k_udiv(k, index, n_segments);
         row->point.axis[segment_axis] = segment;
     }
     if (row->rank) {
-        Val size = lower_index_const(lower, row->sched->cluster);
-        segment = k_urem(k, index, size);
-        index = k_udiv(k, index, size);
+        segment = k_uremi(k, index, row->sched->cluster);
+        index = k_udivi(k, index, row->sched->cluster);
         row->rank = k_trunc(k, segment, k->i32);
     }
     if (rows_per_block > 1) index = own_or_last(row, index, n_rows);
@@ -124,8 +121,7 @@ static Point point_at(const void *user, Val at, int64_t ahead) {
     const Row *row = user;
     const Codegen *k = row->k;
     Point point = point_inside(&row->point);
-    Val element = k_add(k, row->first, at);
-    element = k_addi(k, element, ahead);
+    Val element = k_addi(k, k_add(k, row->first, at), ahead);
     lower_split(row->lower, element, row->kernel->first_reduced, row->kernel->n_reduced, &point);
     return point;
 }
@@ -154,8 +150,7 @@ static LLVMTypeRef word_type(const Codegen *k, LLVMTypeRef type) {
 static void send_partial(const Row *row, Val array, Val value, Val barrier) {
     Codegen *k = row->k;
     LLVMTypeRef word = word_type(k, LLVMTypeOf(value));
-    value = k_bitcast(k, value, bits_type(k, LLVMTypeOf(value)));
-    value = k_zext_or_bitcast(k, value, word);
+    value = k_zext_or_bitcast(k, k_bitcast(k, value, bits_type(k, LLVMTypeOf(value))), word);
     Val pointer = k_gep(k, word, array, row->rank);
     gpu_cluster_send(k, value, pointer, barrier, row->thread);
 }
@@ -173,11 +168,9 @@ static Acc join_partials(const Row *row, const Reduce *reduce, uint32_t slot, Ac
     Acc partials[MAX_CLUSTER];
     uint32_t n = row->sched->cluster;
     for (uint32_t i = 0; i < n; i++) {
-        partials[i].value = partial_of(row, row->partials[slot], own.value, i);
-        partials[i].index = NULL;
+        partials[i] = (Acc){.value = partial_of(row, row->partials[slot].values, own.value, i)};
         if (own.index)
-            partials[i].index =
-                partial_of(row, row->partials[row->kernel->reduces.n + slot], own.index, i);
+            partials[i].index = partial_of(row, row->partials[slot].indices, own.index, i);
     }
     for (; n > 1; n = (n + 1) / 2)
         for (uint32_t i = 0; i < n; i += 2)
@@ -197,22 +190,14 @@ static void join_cluster(Row *row, const Stage *stage, Acc *accs) {
     row->has_begun = true;
     If one = if_begin(k, k_ulti(k, row->thread, row->sched->cluster));
     for (uint32_t i = 0; i < n; i++) {
-        send_partial(row, row->partials[slots[i]], accs[i].value, barrier);
-        if (accs[i].index)
-            send_partial(row, row->partials[row->kernel->reduces.n + slots[i]], accs[i].index,
-                         barrier);
+        const SharedAccs *partials = &row->partials[slots[i]];
+        send_partial(row, partials->values, accs[i].value, barrier);
+        if (accs[i].index) send_partial(row, partials->indices, accs[i].index, barrier);
     }
     if_end(k, &one);
     gpu_mbarrier_wait(row->lower, barrier, k_i32(k, 0), true);
     for (uint32_t i = 0; i < n; i++)
         accs[i] = join_partials(row, &row->kernel->reduces.data[slots[i]], slots[i], accs[i]);
-}
-
-static Val through_shared(const Row *row, Val array, Val value, Val at, bool is_write) {
-    Codegen *k = row->k;
-    LLVMTypeRef type = LLVMTypeOf(value);
-    Val pointer = k_gep(k, type, array, at);
-    return is_write ? k_store(k, value, pointer) : k_load(k, type, pointer);
 }
 
 /* The accumulator (slot) that a lane ends with after share_slots. */
@@ -240,21 +225,13 @@ static void join_warps(const Row *row, const uint32_t *slots, Acc *accs, uint32_
         to = k_add(k, to, slot);
     }
     Val from = k_andi(k, row->lane, n_partials - 1);
-    uint32_t n_slots = row->kernel->reduces.n;
     If leads = if_begin(k, writes);
-    for (uint32_t i = 0; i < n; i++) {
-        through_shared(row, row->shared[slots[i]], accs[i].value, to, true);
-        if (accs[i].index)
-            through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, to, true);
-    }
+    for (uint32_t i = 0; i < n; i++) gpu_shared_accs_put(k, &row->shared[slots[i]], to, accs[i]);
     if_end(k, &leads);
     gpu_barrier(k);
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[slots[i]];
-        accs[i].value = through_shared(row, row->shared[slots[i]], accs[i].value, from, false);
-        if (accs[i].index)
-            accs[i].index =
-                through_shared(row, row->shared[n_slots + slots[i]], accs[i].index, from, false);
+        accs[i] = gpu_shared_accs_get(k, &row->shared[slots[i]], from, accs[i]);
         for (uint32_t offset = 1; offset < n_partials; offset *= 2)
             accs[i] = acc_combine(row->lower, reduce, accs[i], shuffle(row, accs[i], offset));
     }
@@ -503,17 +480,16 @@ static void store_row(Row *row) {
     if_end(k, &leads);
 }
 
-/* Per slot an array of `n_entries` accumulators, or of words of their size, followed by the arrays
- * of indices of arg-reductions. */
-static Val *shared_accs(const Row *row, uint32_t n_entries, bool are_words, const char *name) {
+/* Per slot an array of `n_entries` accumulators, or of words of their size. */
+static SharedAccs *shared_accs(const Row *row, uint32_t n_entries, bool are_words,
+                               const char *name) {
     uint32_t n = row->kernel->reduces.n;
-    Val *arrays = arena_array(row->k->arena, Val, 2 * (size_t)n);
+    SharedAccs *arrays = arena_array(row->k->arena, SharedAccs, n);
     for (uint32_t i = 0; i < n; i++) {
         const Reduce *reduce = &row->kernel->reduces.data[i];
         LLVMTypeRef type = k_value_type(row->k, reduce->acc, 1);
         if (are_words) type = word_type(row->k, type);
-        arrays[i] = gpu_shared(row->k, type, n_entries, name);
-        if (reduce->is_arg) arrays[n + i] = gpu_shared(row->k, row->k->i32, n_entries, "indices");
+        arrays[i] = gpu_shared_accs(row->k, type, reduce->is_arg, n_entries, name);
     }
     return arrays;
 }

@@ -57,6 +57,27 @@ Val gpu_segment_count(const Lower *lower, Val rest) {
     return k_select(k, k_slt(k, rest, length), rest, length);
 }
 
+SharedAccs gpu_shared_accs(const Codegen *k, LLVMTypeRef type, bool has_index, uint32_t n,
+                           const char *name) {
+    SharedAccs array = {.values = gpu_shared(k, type, n, name)};
+    if (has_index) array.indices = gpu_shared(k, k->i32, n, "indices");
+    return array;
+}
+
+void gpu_shared_accs_put(const Codegen *k, const SharedAccs *array, Val at, Acc acc) {
+    k_store(k, acc.value, k_gep(k, LLVMTypeOf(acc.value), array->values, at));
+    if (acc.index) k_store(k, acc.index, k_gep(k, LLVMTypeOf(acc.index), array->indices, at));
+}
+
+Acc gpu_shared_accs_get(const Codegen *k, const SharedAccs *array, Val at, Acc like) {
+    LLVMTypeRef type = LLVMTypeOf(like.value);
+    Acc acc = {.value = k_load(k, type, k_gep(k, type, array->values, at))};
+    if (!like.index) return acc;
+    type = LLVMTypeOf(like.index);
+    acc.index = k_load(k, type, k_gep(k, type, array->indices, at));
+    return acc;
+}
+
 enum { REST_UNROLL = 4 }; /* unroll of the loop over the rest */
 
 /* A loop of `width` elements per iteration from `from`; returns where it stopped. */

@@ -22,6 +22,17 @@ bool gpu_stage_has_segments(const Lower *lower, const Stage *stage);
 /* min(rest, the length of a segment) */
 Val gpu_segment_count(const Lower *lower, Val rest);
 
+/* An array in shared memory for accumulators. `indices` has i32; it is NULL unless the accumulators
+ * are those of an arg-reduction. */
+typedef struct SharedAccs {
+    Val values, indices;
+} SharedAccs;
+SharedAccs gpu_shared_accs(const Codegen *k, LLVMTypeRef type, bool has_index, uint32_t n,
+                           const char *name);
+/* Writes or reads element `at` (i32). An accumulator that is read has the type of `like`. */
+void gpu_shared_accs_put(const Codegen *k, const SharedAccs *array, Val at, Acc acc);
+Acc gpu_shared_accs_get(const Codegen *k, const SharedAccs *array, Val at, Acc like);
+
 /* One thread's elements own, own + stride, ... below count, `unroll` of them in flight while there
  * are enough. `at` makes the point of the element `ahead` after `element`. */
 typedef struct GpuElements {

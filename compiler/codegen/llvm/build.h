@@ -111,6 +111,11 @@ K_BINARY(fmul, FMul)
 K_BINARY(fdiv, FDiv)
 #undef K_BINARY
 
+/* a * b + c */
+static inline Val k_mad(const Codegen *k, Val a, Val b, Val c) {
+    return k_add(k, k_mul(k, a, b), c);
+}
+
 /* Comparisons. The result is i1 or a vector of i1. */
 
 static inline Val k_icmp(const Codegen *k, LLVMIntPredicate predicate, Val a, Val b) {
@@ -159,6 +164,14 @@ K_IMMEDIATE(uge)
 K_IMMEDIATE(sgt)
 K_IMMEDIATE(sge)
 #undef K_IMMEDIATE
+
+/* a + b, without an instruction for b = 0. */
+static inline Val k_offset(const Codegen *k, Val a, int64_t b) {
+    return b ? k_addi(k, a, b) : a;
+}
+static inline Val k_madi(const Codegen *k, Val a, int64_t b, Val c) {
+    return k_mad(k, a, k_int(LLVMTypeOf(a), b), c);
+}
 
 static inline Val k_select(const Codegen *k, Val condition, Val a, Val b) {
     return LLVMBuildSelect(k->builder, condition, a, b, "");
@@ -228,6 +241,15 @@ static inline Val k_load(const Codegen *k, LLVMTypeRef type, Val pointer) {
 }
 static inline Val k_store(const Codegen *k, Val value, Val pointer) {
     return LLVMBuildStore(k->builder, value, pointer);
+}
+/* The same with an alignment in bytes. */
+static inline Val k_load_aligned(const Codegen *k, LLVMTypeRef type, Val pointer, uint32_t bytes) {
+    Val load = k_load(k, type, pointer);
+    LLVMSetAlignment(load, bytes);
+    return load;
+}
+static inline void k_store_aligned(const Codegen *k, Val value, Val pointer, uint32_t bytes) {
+    LLVMSetAlignment(k_store(k, value, pointer), bytes);
 }
 static inline Val k_alloca(const Codegen *k, LLVMTypeRef type) {
     return LLVMBuildAlloca(k->builder, type, "");

@@ -74,8 +74,7 @@ static Division divide(const Codegen *k, Val x, Val y) {
     LLVMTypeRef type = LLVMTypeOf(x);
     bool is_vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
     unsigned lanes = is_vector ? LLVMGetVectorSize(type) : 0;
-    LLVMTypeRef word = k->i32;
-    Val one = fp_splat(k, LLVMConstInt(word, 1, 0), lanes);
+    Val one = fp_splat(k, LLVMConstInt(k->i32, 1, 0), lanes);
     Division d = {.zero = LLVMConstNull(type)};
     d.is_by_zero = k_eq(k, y, d.zero);
     Val is_by_minus_one = k_eq(k, y, LLVMConstAllOnes(type));

@@ -135,8 +135,7 @@ static Val divide(const Lower *lower, const Reduce *reduce, Val value) {
     const Codegen *k = lower->k;
     Lower *writable = (Lower *)(uintptr_t)lower;
     Val count = lower_dim64(writable, reduce->divisor);
-    LLVMTypeRef type = k_value_type(k, reduce->acc, 1);
-    Val number = k_sitofp(k, count, type);
+    Val number = k_sitofp(k, count, k_value_type(k, reduce->acc, 1));
     number = k_splat(k, number, k_lanes(value));
     return k_fdiv(k, value, number);
 }

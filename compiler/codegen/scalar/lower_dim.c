@@ -134,3 +134,18 @@ void lower_split(Lower *lower, Val linear, uint32_t first, uint32_t n, Point *po
     }
     if (n) point->axis[first] = linear;
 }
+
+void lower_split_vectors(Lower *lower, Val number, Point *point) {
+    const Codegen *k = lower->k;
+    uint32_t n = lower->kernel->n_parallel;
+    if (n == 0) return;
+    if (n == 1) {
+        point->axis[0] = k_muli(k, number, point->lanes);
+        return;
+    }
+    Val per_row = k_udivi(k, lower_extent(lower, n - 1), point->lanes);
+    Val column = k_urem(k, number, per_row);
+    Val row = k_udiv(k, number, per_row);
+    point->axis[n - 1] = k_muli(k, column, point->lanes);
+    lower_split(lower, row, 0, n - 1, point);
+}

@@ -55,8 +55,7 @@ Val point_pointer(Point *point, const Scalar *load) {
 
 static Val plain_load(const Lower *lower, uint32_t arg, LLVMTypeRef type, Val pointer,
                       uint32_t align_bytes) {
-    Val load = k_load(lower->k, type, pointer);
-    LLVMSetAlignment(load, align_bytes);
+    Val load = k_load_aligned(lower->k, type, pointer, align_bytes);
     if (!lower->may_change[arg])
         LLVMSetMetadata(load, lower->k->invariant_kind, lower->k->invariant);
     return load;
@@ -162,14 +161,12 @@ static Val shared_pointer(Point *point, uint32_t arg, IndexId index, Dtype dtype
         Val column = k_sub(k, point->axis[gemm_axis_n(kernel)], n0);
         at = k_add(k, k_mul(k, row, pitch), column);
     } else {
-        Val first = k_index_cast(k, tile->first_row, lower->index_type);
-        first = k_mul(k, first, pitch);
+        Val first = k_mul(k, k_index_cast(k, tile->first_row, lower->index_type), pitch);
         at = k_sub(k, point_index_at(point, index, false), first);
     }
     at = k_index_cast(k, at, k->i32);
     if (condition) at = k_select(k, condition, at, k_i32(k, 0));
-    LLVMTypeRef element = k_memory_type(k, dtype, 1);
-    return k_gep(k, element, lower->smem[arg].base, at);
+    return k_gep(k, k_memory_type(k, dtype, 1), lower->smem[arg].base, at);
 }
 
 static uint32_t shared_lanes(const Point *point, uint32_t axes) {
@@ -180,10 +177,8 @@ static Val load_from_shared(Point *point, const Scalar *s, uint32_t arg) {
     const Codegen *k = point->lower->k;
     uint32_t lanes = shared_lanes(point, s->axes);
     Val pointer = shared_pointer(point, arg, s->index, s->dtype, point->active);
-    LLVMTypeRef type = k_memory_type(k, s->dtype, lanes);
-    Val load = k_load(k, type, pointer);
-    LLVMSetAlignment(load, lanes * dtype_bytes(s->dtype));
-    return load;
+    return k_load_aligned(k, k_memory_type(k, s->dtype, lanes), pointer,
+                          lanes * dtype_bytes(s->dtype));
 }
 
 static bool is_off_memory(const Lower *lower, uint32_t arg) {
@@ -340,8 +335,7 @@ static Val to_memory(const Codegen *k, Dtype dtype, Val value, uint32_t lanes) {
 
 static void store_one(const Lower *lower, uint32_t arg, Val value, Val address, uint32_t bytes) {
     Val pointer = element_pointer(lower, arg, address);
-    Val store = k_store(lower->k, value, pointer);
-    LLVMSetAlignment(store, bytes);
+    k_store_aligned(lower->k, value, pointer, bytes);
 }
 
 /* A mask's known run of active lanes, side by side. n 0: the mask is unknown or has another
@@ -415,7 +409,7 @@ static void store_to_shared(Point *point, const Store *store, uint32_t arg, Dtyp
     Val value = k_splat(k, point_value(point, store->value), lanes);
     value = to_memory(k, dtype, value, lanes);
     Val pointer = shared_pointer(point, arg, store->address, dtype, NULL);
-    LLVMSetAlignment(k_store(k, value, pointer), lanes * dtype_bytes(dtype));
+    k_store_aligned(k, value, pointer, lanes * dtype_bytes(dtype));
 }
 
 /* Stores all lanes except those outside the point's mask. */
@@ -431,7 +425,7 @@ static void store_lanes(Point *point, const Store *store, uint32_t arg, Val valu
         store_masked(point, store, arg, value, dtype_bytes(dtype));
     } else {
         Val pointer = element_pointer(lower, arg, point_index_at(point, store->address, false));
-        LLVMSetAlignment(k_store(k, value, pointer), align);
+        k_store_aligned(k, value, pointer, align);
     }
 }
 

@@ -112,6 +112,10 @@ uint32_t lower_arg(const Lower *lower, uint32_t buffer);
 /* The value of a dim in index_type, or in i64, computed once in the entry block. */
 Val lower_dim(Lower *lower, DimId dim);
 Val lower_dim64(Lower *lower, DimId dim);
+/* The extent of an axis in index_type. */
+static inline Val lower_extent(Lower *lower, uint32_t axis) {
+    return lower_dim(lower, kernel_axis_extent(lower->kernel, axis));
+}
 /* A dim as a divisor: at least 1, because code that divides by an extent of 0 may run although it
  * has no elements. */
 Val lower_divisor(Lower *lower, DimId dim);
@@ -121,6 +125,9 @@ static inline DimTab *lower_dims(const Lower *lower) {
 Val lower_index_const(const Lower *lower, int64_t value);
 /* Splits a linear index into the `n` axes from `first`, innermost last, and sets point->axis. */
 void lower_split(Lower *lower, Val linear, uint32_t first, uint32_t n, Point *point);
+
+/* Splits the number of a vector of point->lanes elements into the parallel axes. */
+void lower_split_vectors(Lower *lower, Val number, Point *point);
 
 /* A point without axis values. `results` and `extremes` have an entry for every slot. */
 Point point_new(Lower *lower, uint32_t lanes);
