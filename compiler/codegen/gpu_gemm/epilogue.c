@@ -38,6 +38,56 @@ bool gpu_gemm_reads_right_once(const Lower *lower) {
            rows;
 }
 
+/* Operands. */
+
+void gpu_gemm_prepare_batch(GemmBlock *block, const ScalarId *roots, uint32_t n_roots) {
+    const Kernel *kernel = block->lower->kernel;
+    uint32_t inner =
+        1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
+    point_prepare(&block->point, roots, n_roots, inner);
+}
+
+uint32_t gpu_gemm_contiguous_loads(const Lower *lower, ScalarId value, uint32_t axis,
+                                   uint32_t lanes) {
+    const ScalarTab *scalars = lower->kernel->scalars;
+    const bool *reached = scalar_reached(lower->k->arena, scalars, value);
+    uint32_t n = 0;
+    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
+        const Scalar *s = scalar_get(scalars, id);
+        if (reached[id] && s->kind == SCALAR_LOAD &&
+            index_lane_motion(scalartab_indices(scalars), s->index, axis, lanes) ==
+                LANES_CONTIGUOUS)
+            n++;
+    }
+    return n;
+}
+
+bool gpu_gemm_has_vectors(const Lower *lower, const Scalar *load, uint32_t axis, uint32_t lanes) {
+    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    uint32_t arg = lower_arg(lower, load->buffer);
+    return predicate_alignment(&lower->variant->predicate, arg) >=
+               (int64_t)lanes * dtype_bytes(load->dtype) &&
+           index_lane_motion(tab, load->index, axis, lanes) == LANES_CONTIGUOUS &&
+           index_is_multiple(tab, load->index, axis, lanes);
+}
+
+Val gpu_gemm_to_acc(const Lower *lower, ScalarId operand, Val value) {
+    const Kernel *kernel = lower->kernel;
+    Dtype dtype = scalar_get(kernel->scalars, operand)->dtype;
+    return convert_value(lower->k, value, dtype, kernel->reduces.data[0].acc);
+}
+
+Val gpu_gemm_rounded(const Lower *lower, Val sum) {
+    const Reduce *reduce = &lower->kernel->reduces.data[0];
+    return convert_value(lower->k, sum, reduce->acc, reduce->result);
+}
+
+Val gpu_gemm_next_stage(const Codegen *k, Val at, uint32_t stage_bytes, uint32_t n) {
+    Val next = k_addi(k, at, stage_bytes);
+    Val wraps = k_eqi(k, next, (int64_t)stage_bytes * n);
+    return k_select(k, wraps, k_i32(k, 0), next);
+}
+
 /* Blocks. */
 
 /* Splits a tile's number within its batch. Tiles are numbered down a group of GEMM_GROUP_ROWS rows
@@ -56,8 +106,7 @@ static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
     Val first = k_mul(k, group, eight);
     Val left = k_sub(k, rows, first);
     Val size = k_select(k, k_ult(k, left, eight), left, eight);
-    Val row = k_urem(k, in_group, size);
-    row = k_add(k, first, row);
+    Val row = k_add(k, first, k_urem(k, in_group, size));
     Val column = k_udiv(k, in_group, size);
     block->m0 = k_muli(k, row, tiles->m);
     block->n0 = k_muli(k, column, tiles->n);
@@ -79,8 +128,7 @@ BlockTile gpu_gemm_tile(const GemmBlock *block) {
     tile.m = k_index_cast(k, block->m, k->i64);
     tile.first_row = tile.m0;
     if (!block->batch) return tile;
-    Val before = k_mul(k, k_index_cast(k, block->batch, k->i64), tile.m);
-    tile.first_row = k_add(k, before, tile.m0);
+    tile.first_row = k_mad(k, k_index_cast(k, block->batch, k->i64), tile.m, tile.m0);
     return tile;
 }
 
@@ -153,11 +201,6 @@ static Val is_inside(const GemmBlock *block, Val row, Val column) {
     return inside ? k_and(k, inside, in_row) : in_row;
 }
 
-static Val rounded(const Lower *lower, Val value) {
-    const Reduce *reduce = &lower->kernel->reduces.data[0];
-    return convert_value(lower->k, value, reduce->acc, reduce->result);
-}
-
 /* Computes the epilogue of one row. `value` has the GEMM's results and `early` the loads started
  * before. `before` has the outputs of the launch's `n_before` earlier kernels, whose values this
  * one may read. */
@@ -223,12 +266,10 @@ static Val load_subtile(const GemmBlock *block, const GemmSubtile *subtile, Val 
     const Codegen *k = block->lower->k;
     const Reduce *reduce = &block->lower->kernel->reduces.data[0];
     Dtype dtype = subtile->is_rounded ? reduce->result : reduce->acc;
-    Val at = k_muli(k, row, subtile->pitch);
-    at = k_add(k, at, column);
+    Val at = k_madi(k, row, subtile->pitch, column);
     Val pointer = k_gep(k, k_value_type(k, dtype, 1), subtile->shared, at);
-    Val load = k_load(k, k_value_type(k, dtype, lanes), pointer);
-    LLVMSetAlignment(load, lanes * dtype_bytes(dtype) < 16 ? lanes * dtype_bytes(dtype) : 16);
-    return load;
+    return k_load_aligned(k, k_value_type(k, dtype, lanes), pointer,
+                          lanes * dtype_bytes(dtype) < 16 ? lanes * dtype_bytes(dtype) : 16);
 }
 
 /* row_of_subtile for a part whose rows are contiguous: rows a constant distance apart stay so,
@@ -236,9 +277,8 @@ static Val load_subtile(const GemmBlock *block, const GemmSubtile *subtile, Val 
 static Val row_of_run(const GemmBlock *block, Val row) {
     const Codegen *k = block->lower->k;
     int64_t constant;
-    row = gpu_index(block->lower, point_without_constant(row, &constant));
-    row = k_add(k, block->m0, row);
-    return constant ? k_addi(k, row, constant) : row;
+    row = k_add(k, block->m0, gpu_index(block->lower, point_without_constant(row, &constant)));
+    return k_offset(k, row, constant);
 }
 
 /* The matrix row of row `row` (i32) of the part. */
@@ -248,15 +288,13 @@ static Val row_of_subtile(const GemmBlock *block, const GemmSubtile *subtile, Va
     if (subtile->run >= subtile->n_rows && !subtile->first_row) return row_of_run(block, row);
     Val run = k_udivi(k, row, subtile->run);
     Val in_run = k_andi(k, row, (int64_t)subtile->run - 1);
-    Val at = k_muli(k, run, subtile->run_stride);
-    at = k_add(k, at, in_run);
+    Val at = k_madi(k, run, subtile->run_stride, in_run);
     if (subtile->first_row) at = k_add(k, at, subtile->first_row);
     return k_add(k, block->m0, gpu_index(lower, at));
 }
 
 GemmColumn gpu_gemm_column(const GemmBlock *block, Val in_tile, uint32_t lanes) {
-    Val at = gpu_index(block->lower, in_tile);
-    at = k_add(block->lower->k, block->n0, at);
+    Val at = k_add(block->lower->k, block->n0, gpu_index(block->lower, in_tile));
     GemmColumn column = {.point = epilogue_point(block, at, lanes), .in_subtile = in_tile};
     prepare_column(block, &column.point);
     return column;
@@ -376,10 +414,10 @@ static void compute_row(const GemmRows *rows, Val row, const Val *early, Pending
         Val column = epilogue->column.in_subtile;
         const GemmSubtile *subtile = rows->subtile;
         uint32_t between = subtile->between ? subtile->between : subtile->n_columns;
-        if (p) column = k_addi(k, column, (int64_t)p * between);
+        column = k_offset(k, column, (int64_t)p * between);
         Val value =
             load_subtile(&epilogue->block, subtile, row, column, epilogue->column.point.lanes);
-        if (!subtile->is_rounded) value = rounded(epilogue->block.lower, value);
+        if (!subtile->is_rounded) value = gpu_gemm_rounded(epilogue->block.lower, value);
         Val at = row_of_subtile(&epilogue->block, subtile, row);
         pending[p] = compute_outputs(epilogue, at, value, early, pending, p);
         early += epilogue->column.n_early;
@@ -464,8 +502,7 @@ void gpu_gemm_epilogue(const GemmBlock *block, const GemmSubtile *subtile) {
     Val first = k_udiv(k, block->thread, across);
     Val group = k_urem(k, block->thread, across);
     for (uint32_t done = 0; done < groups; done += width) {
-        Val at = k_addi(k, group, done);
-        at = k_muli(k, at, lanes);
+        Val at = k_muli(k, k_addi(k, group, done), lanes);
         GemmEpilogue epilogue = {.block = *block, .column = gpu_gemm_column(block, at, lanes)};
         gpu_gemm_load_early(&epilogue, 1);
         GemmRows rows = gpu_gemm_rows(&epilogue, 1, subtile, first, threads / width, unroll);
@@ -487,7 +524,7 @@ GemmOne gpu_gemm_begin_one(const GemmBlock *block, const GemmSubtile *subtile, V
 }
 
 void gpu_gemm_epilogue_one(const GemmOne *one, Val value) {
-    value = rounded(one->epilogue.block.lower, value);
+    value = gpu_gemm_rounded(one->epilogue.block.lower, value);
     Pending pending = compute_outputs(&one->epilogue, one->row, value, one->early, NULL, 0);
     store_outputs(&pending, 1);
 }
@@ -515,15 +552,23 @@ void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uin
     loop_end(k, &loop);
 }
 
+Val gpu_fragment_row(const Codegen *k, Val lane) {
+    return k_lshri(k, lane, 2);
+}
+
+Val gpu_fragment_column(const Codegen *k, Val lane) {
+    return k_shli(k, k_andi(k, lane, 3), 1);
+}
+
 void gpu_gemm_put_fragments(const Codegen *k, const GemmFragments *f, Val place) {
     uint32_t bytes = dtype_bytes(f->stored);
     for (uint32_t i = 0; i < f->n_m * f->n_n * f->n_halves; i++) {
-        uint32_t half = i % f->n_halves, fragment = i / f->n_halves;
-        uint32_t row = fragment / f->n_n * 16 + half * 8, column = fragment % f->n_n * 8;
-        Val pair = k_vector(k, f->accs + (size_t)fragment * 4 + half * 2, 2);
+        uint32_t half = i % f->n_halves, m = i / f->n_halves / f->n_n, n = i / f->n_halves % f->n_n;
+        uint32_t row = m * FRAGMENT_ROWS + half * PAIR_ROWS, column = n * FRAGMENT_COLUMNS;
+        Val pair = k_vector(k, f->accs + gpu_fragment_pair(f->n_n, m, n, half), FRAGMENT_PAIR);
         pair = convert_value(k, pair, f->acc, f->stored);
         Val pointer =
             k_byte(k, place, k_i32(k, (int64_t)(row * f->pitch + f->column + column) * bytes));
-        LLVMSetAlignment(k_store(k, pair, pointer), bytes * 2);
+        k_store_aligned(k, pair, pointer, bytes * 2);
     }
 }

@@ -43,6 +43,21 @@ BlockTile gpu_gemm_tile(const GemmBlock *block);
  * `lanes` elements from a multiple of `lanes` is then inside the extent or outside as a whole. */
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes);
 
+/* Emits at the block's point the values that the roots need and that depend on the batch alone. */
+void gpu_gemm_prepare_batch(GemmBlock *block, const ScalarId *roots, uint32_t n_roots);
+
+/* Operands. The number of loads under `value` that are contiguous for `lanes` lanes along an
+ * axis. */
+uint32_t gpu_gemm_contiguous_loads(const Lower *lower, ScalarId value, uint32_t axis,
+                                   uint32_t lanes);
+/* Whether vectors of `lanes` elements along the axis are contiguous and aligned in memory. */
+bool gpu_gemm_has_vectors(const Lower *lower, const Scalar *load, uint32_t axis, uint32_t lanes);
+/* Converts a value of an operand to the accumulators' dtype, and a sum to the result's. */
+Val gpu_gemm_to_acc(const Lower *lower, ScalarId operand, Val value);
+Val gpu_gemm_rounded(const Lower *lower, Val sum);
+/* The byte offset (i32) of the stage after that at `at` in a ring of `n` stages. */
+Val gpu_gemm_next_stage(const Codegen *k, Val at, uint32_t stage_bytes, uint32_t n);
+
 /* Whether no two tiles of the launch read the same element of the rhs: the rhs is a plain load, and
  * all outputs are in one row of tiles. */
 bool gpu_gemm_reads_right_once(const Lower *lower);
@@ -72,13 +87,28 @@ void gpu_gemm_epilogue(const GemmBlock *block, const GemmSubtile *subtile);
 void gpu_gemm_epilogue_subtiles(const GemmBlock *block, GemmSubtile subtile, uint32_t n_subtiles,
                                 void (*put)(const void *user, uint32_t i), const void *user);
 
-/* What a thread holds of a warp's product by mma.sync or wgmma: of each fragment of 16 rows x 8
- * columns four accumulators. 2h and 2h + 1 are columns 2t and 2t + 1 of row g + 8h, with g the
- * lane's number / 4 and t its number % 4. */
+/* The accumulators of a lane in a fragment of mma.sync and of wgmma: 16 rows x 8 columns of a
+ * warp's product, of which a lane has two pairs of neighbours. Pair h is columns 2t and 2t + 1 of
+ * row g + 8h, with g the lane's number / 4 and t its number % 4. */
+enum {
+    FRAGMENT_ROWS = 16,
+    FRAGMENT_COLUMNS = 8,
+    FRAGMENT_PAIR = 2, /* neighbours in a row */
+    FRAGMENT_ACCUMULATORS = 4,
+    PAIR_ROWS = 8 /* from one pair of a lane to its other pair */
+};
+Val gpu_fragment_row(const Codegen *k, Val lane);    /* i32: g */
+Val gpu_fragment_column(const Codegen *k, Val lane); /* i32: 2t; the lane or the thread's number */
+/* The position of pair `half` of fragment (m,n) in a lane's accumulators [n_m,n_n,4]. */
+static inline uint32_t gpu_fragment_pair(uint32_t n_n, uint32_t m, uint32_t n, uint32_t half) {
+    return (m * n_n + n) * FRAGMENT_ACCUMULATORS + half * FRAGMENT_PAIR;
+}
+
+/* The fragments of a warp's product that a thread writes to shared memory. */
 typedef struct GemmFragments {
     const Val *accs;   /* [n_m,n_n,4] */
     uint32_t n_m, n_n; /* fragments along m and n */
-    uint32_t n_halves; /* 2; 1: rows g + 8h of one h alone, whose first accumulator `accs` is */
+    uint32_t n_halves; /* 2; 1: one pair of each fragment, the first of which `accs` is */
     uint32_t pitch;    /* elements of a row in shared memory */
     uint32_t column;   /* the first fragment's column there */
     Dtype acc, stored; /* type of the accumulators, and in shared memory */

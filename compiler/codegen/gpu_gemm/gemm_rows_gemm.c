@@ -45,7 +45,6 @@ static Val tile_number(const GemmRowsGemm *s) {
 /* The blocks of both GEMMs have the same rows; the scores' tile begins at column 0. */
 static void make_tiles(GemmRowsGemm *s) {
     Lower *lower = s->lower, *out_lower = s->out_lower;
-    const Kernel *kernel = lower->kernel, *result = out_lower->kernel;
     const Sched *sched = &lower->variant->sched;
     GemmTiles tiles = gpu_gemm_tiles(lower, sched->gemm.tile_m);
     tiles.across = dim_const(lower_dims(lower), 1);
@@ -54,13 +53,10 @@ static void make_tiles(GemmRowsGemm *s) {
     Val number = tile_number(s);
     GemmBlock block = gpu_gemm_block_at(lower, number, &tiles);
     GemmBlock out_block = gpu_gemm_block_at(out_lower, number, &out_tiles);
-    const Reduce *reduce = &kernel->reduces.data[0];
+    const Reduce *reduce = &lower->kernel->reduces.data[0];
     ScalarId roots[2] = {reduce->lhs, reduce->rhs};
-    uint32_t inner =
-        1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
-    point_prepare(&block.point, roots, 2, inner);
-    inner = 1u << gemm_axis_m(result) | 1u << gemm_axis_n(result) | 1u << gemm_axis_k(result);
-    point_prepare(&out_block.point, &result->reduces.data[0].rhs, 1, inner);
+    gpu_gemm_prepare_batch(&block, roots, 2);
+    gpu_gemm_prepare_batch(&out_block, &out_lower->kernel->reduces.data[0].rhs, 1);
     mma_tile_init(&s->scores, &block);
     mma_tile_init(&s->out, &out_block);
     mma_operand_init(&s->left, &block, true, sched->gemm.tile_m, 0);
@@ -89,10 +85,8 @@ static Val row_of_thread(const GemmRowsGemm *s, uint32_t r) {
     const Codegen *k = s->k;
     const Sched *sched = s->scores.sched;
     Val row = k_muli(k, s->scores.warp_m, sched->gemm.tile_m / sched->gemm.warps_m);
-    Val lane = k_andi(k, block->thread, WARP_THREADS - 1);
-    lane = k_lshri(k, lane, 2);
-    row = k_add(k, row, lane);
-    row = k_addi(k, row, (int64_t)r * 8);
+    Val lane = gpu_fragment_row(k, k_andi(k, block->thread, WARP_THREADS - 1));
+    row = k_addi(k, k_add(k, row, lane), (int64_t)r * PAIR_ROWS);
     row = k_add(k, block->m0, gpu_index(s->lower, row));
     if (gpu_gemm_axis_is_multiple(s->lower, gemm_axis_m(s->lower->kernel), sched->gemm.tile_m))
         return row;
@@ -112,8 +106,7 @@ static void make_row(GemmRowsGemm *s, uint32_t r) {
     s->score_rows[r].axis[gemm_axis_m(kernel)] = row;
     point_prepare(&s->score_rows[r], &score_store(s)->value, 1, 1u << gemm_axis_n(kernel));
     if (block->batch) {
-        number = k_mul(k, block->batch, block->m);
-        number = k_add(k, number, row);
+        number = k_mad(k, block->batch, block->m, row);
     }
     s->rows[r] = point_new(s->rows_lower, PAIR * s->group);
     s->rows[r].lane_axis = s->rows_kernel->first_reduced;
@@ -143,10 +136,8 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     while (1u << (s->n_levels - 1) < s->period) s->n_levels++;
     if (s->n_rows > MAX_ROWS || s->n_pairs > MAX_PAIRS || s->n_levels > MAX_LEVELS)
         ice(s->k->arena, "a gemm-rows-gemm launch of tiles of %u columns", s->width);
-    DimId columns = kernel_n_reduced(s->rows_kernel);
-    s->n_tiles = lower_dim(lower, dim_ceil_div(dims, columns, s->width));
-    Val quarter = k_andi(s->k, s->scores.block.thread, 3);
-    s->column = gpu_index(lower, k_shli(s->k, quarter, 1));
+    s->n_tiles = lower_dim(lower, dim_ceil_div(dims, kernel_n_reduced(s->rows_kernel), s->width));
+    s->column = gpu_index(lower, gpu_fragment_column(s->k, s->scores.block.thread));
     for (uint32_t r = 0; r < s->n_rows; r++) make_row(s, r);
 }
 
@@ -182,29 +173,23 @@ void gemm_rows_gemm_meet(const GemmRowsGemm *s) {
 /* Scores. */
 
 void gemm_rows_gemm_multiply_scores(GemmRowsGemm *s, Val offset) {
-    const GemmBlock *block = &s->scores.block;
-    Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    Val zero = gemm_rows_gemm_index(s, 0), buffer = buffer_at(s, offset);
+    MmaFragments fragments;
+    Val buffer = buffer_at(s, offset);
     for (uint32_t i = 0; i < s->scores.n_accs; i++)
         s->scores.accs[i] = LLVMConstReal(s->scores.acc_type, 0);
     for (uint32_t step = 0; step < s->n_steps; step++) {
-        for (uint32_t n = 0; n < s->scores.n_n / 2; n++)
-            mma_operand_fragment(&s->right, block, buffer, n, step, zero,
-                                 right + n * FRAGMENT_REGISTERS);
-        for (uint32_t m = 0; m < s->scores.n_m; m++)
-            mma_operand_fragment(&s->left, block, s->fixed, m, step, zero,
-                                 left + m * FRAGMENT_REGISTERS);
-        mma_tile_multiply(&s->scores, left, right);
+        MmaStep of = {.step = step, .k0 = gemm_rows_gemm_index(s, 0)};
+        mma_tile_load(&s->scores, &s->right, buffer, of, fragments.right);
+        mma_tile_load(&s->scores, &s->left, s->fixed, of, fragments.left);
+        mma_tile_multiply(&s->scores, &fragments);
     }
 }
 
 ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile) {
     const Codegen *k = s->k;
-    Val first = k_muli(k, tile, s->width);
-    ScoreTile at = {.column = k_add(k, first, s->column)};
+    ScoreTile at = {.column = k_madi(k, tile, s->width, s->column)};
     for (uint32_t n = 0; n < s->n_pairs && !s->is_whole; n++) {
-        Val column = k_addi(k, at.column, (int64_t)n * 8);
+        Val column = k_addi(k, at.column, (int64_t)n * FRAGMENT_COLUMNS);
         at.exists[n] = k_ult(k, column, s->scores.block.n);
     }
     return at;
@@ -212,15 +197,12 @@ ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile) {
 
 /* The values that the scores' kernel stores for row `r` of the thread, pair `n`. */
 static Val score_pair(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t n) {
-    const Kernel *kernel = s->lower->kernel;
-    const Reduce *reduce = &kernel->reduces.data[0];
-    const Val *accs = s->scores.accs + ((r / 2) * s->n_pairs + n) * 4 + r % 2 * PAIR;
     Point point = point_inside(&s->score_rows[r]);
-    Val ahead = gemm_rows_gemm_index(s, (int64_t)n * 8), pair = k_vector(s->k, accs, PAIR);
-    point.axis[point.lane_axis] = k_add(s->k, at->column, ahead);
+    Val pair = k_vector(s->k, mma_tile_pair(&s->scores, r, n), PAIR);
+    point.axis[point.lane_axis] = k_addi(s->k, at->column, (int64_t)n * FRAGMENT_COLUMNS);
     point.active = at->exists[n];
     point.results = arena_array(s->k->arena, Val, 1);
-    point.results[0] = convert_value(s->k, pair, reduce->acc, reduce->result);
+    point.results[0] = gpu_gemm_rounded(s->lower, pair);
     return point_lanes(&point, score_store(s)->value);
 }
 
@@ -263,8 +245,7 @@ Point gemm_rows_gemm_group(const GemmRowsGemm *s, const ScoreTile *at, uint32_t 
     for (uint32_t i = 0; i < s->group; i++) pairs[i] = score_pair(s, at, r, first + i);
     Val scores = join_pairs(s, pairs, s->group);
     Point point = point_inside(&s->rows[r]);
-    Val ahead = gemm_rows_gemm_index(s, (int64_t)first * 8);
-    point.axis[point.lane_axis] = k_add(s->k, at->column, ahead);
+    point.axis[point.lane_axis] = k_addi(s->k, at->column, (int64_t)first * FRAGMENT_COLUMNS);
     if (s->group == 1) point.active = at->exists[first];
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *load = scalar_get(scalars, id);
@@ -279,8 +260,7 @@ Point gemm_rows_gemm_group(const GemmRowsGemm *s, const ScoreTile *at, uint32_t 
 void gemm_rows_gemm_put_weights(const GemmRowsGemm *s, uint32_t r, uint32_t g, Val values,
                                 Weights *weights) {
     const Codegen *k = s->k;
-    LLVMTypeRef words = k_vector_of(k->i32, s->group);
-    values = k_bitcast(k, values, words);
+    values = k_bitcast(k, values, k_vector_of(k->i32, s->group));
     for (uint32_t i = 0; i < s->group; i++)
         weights->pairs[r][g * s->group + i] = s->group == 1 ? values : k_extract(k, values, i);
 }
@@ -301,16 +281,14 @@ static void make_weights(const GemmRowsGemm *s, const ScoreTile *at, Weights *we
 /* Adds the product of the weights with the tile at `offset`. A fragment of the lhs has rows g and g
  * + 8 at columns 2t and 2t + 1, then the same rows 8 columns further. */
 static void multiply_weights(GemmRowsGemm *s, const Weights *weights, Val offset) {
-    Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    Val zero = gemm_rows_gemm_index(s, 0), buffer = buffer_at(s, offset);
+    MmaFragments fragments;
+    Val buffer = buffer_at(s, offset);
     for (uint32_t step = 0; step < s->width / GEMM_ROWS_GEMM_STEP; step++) {
-        for (uint32_t n = 0; n < s->out.n_n / 2; n++)
-            mma_operand_fragment(&s->values, &s->out.block, buffer, n, step, zero,
-                                 right + n * FRAGMENT_REGISTERS);
+        MmaStep of = {.step = step, .k0 = gemm_rows_gemm_index(s, 0)};
+        mma_tile_load(&s->out, &s->values, buffer, of, fragments.right);
         for (uint32_t i = 0; i < s->out.n_m * FRAGMENT_REGISTERS; i++)
-            left[i] = weights->pairs[i / 4 * 2 + i % 2][step * 2 + i % 4 / 2];
-        mma_tile_multiply(&s->out, left, right);
+            fragments.left[i] = weights->pairs[i / 4 * 2 + i % 2][step * 2 + i % 4 / 2];
+        mma_tile_multiply(&s->out, &fragments);
     }
 }
 
@@ -322,8 +300,7 @@ static Val n_seen_tiles(const GemmRowsGemm *s) {
     Val end = k_addi(k, s->scores.block.m0, s->scores.sched->gemm.tile_m);
     end = k_smin(k, s->scores.block.m, end);
     end = k_add(k, end, lower_dim(s->lower, online_softmax->ahead));
-    end = k_smax(k, end, gemm_rows_gemm_index(s, 0));
-    end = k_addi(k, end, (int64_t)s->width - 1);
+    end = k_addi(k, k_smax(k, end, gemm_rows_gemm_index(s, 0)), (int64_t)s->width - 1);
     end = k_udivi(k, end, s->width);
     return k_smin(k, end, s->n_tiles);
 }

@@ -15,7 +15,7 @@
 #include "template/gemm_rows_gemm.h"
 
 enum {
-    PAIR = 2,
+    PAIR = FRAGMENT_PAIR,
     MAX_ROWS = 4,    /* rows per thread */
     MAX_PAIRS = 8,   /* pairs of a row per thread */
     GROUP_PAIRS = 4, /* most pairs of one point of the row kernel */

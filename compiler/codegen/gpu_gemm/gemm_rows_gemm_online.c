@@ -72,7 +72,7 @@ static void scale_outputs(GemmRowsGemm *s, uint32_t r, Val scale) {
     MmaTile *out = &s->out;
     for (uint32_t n = 0; n < out->n_n; n++)
         for (uint32_t i = 0; i < PAIR; i++) {
-            Val *acc = &out->accs[(r / 2 * out->n_n + n) * 4 + r % 2 * PAIR + i];
+            Val *acc = &out->accs[gpu_fragment_pair(out->n_n, r / 2, n, r % 2) + i];
             *acc = k_fmul(s->k, *acc, scale);
         }
 }

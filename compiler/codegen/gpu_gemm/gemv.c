@@ -98,11 +98,6 @@ static void begin_outputs(Gemv *v) {
 
 /* Walking k. */
 
-static Val to_acc(const Gemv *v, ScalarId id, Val value) {
-    Dtype dtype = scalar_get(v->lower->kernel->scalars, id)->dtype;
-    return convert_value(v->k, value, dtype, v->acc);
-}
-
 /* The operands of one slot in a round: the vector's elements, and the matrix's per output. */
 typedef struct Step {
     Val active; /* i1: inside k; NULL: always */
@@ -154,12 +149,12 @@ static void load_round(const Gemv *v, Val from, bool is_whole, Step *steps) {
 
 static void add_round(Gemv *v, const Step *steps) {
     for (uint32_t s = 0; s < v->sched->gemv.slots; s++) {
-        Val x = to_acc(v, v->vector, steps[s].vector);
+        Val x = gpu_gemm_to_acc(v->lower, v->vector, steps[s].vector);
         x = k_splat(v->k, x, v->sched->lanes);
         for (uint32_t r = 0; r < v->thread_outputs; r++) {
             Val before = v->sums[r][s];
-            Val sum = math_multiply_add(v->k, v->acc, to_acc(v, v->matrix, steps[s].matrix[r]), x,
-                                        before);
+            Val a = gpu_gemm_to_acc(v->lower, v->matrix, steps[s].matrix[r]);
+            Val sum = math_multiply_add(v->k, v->acc, a, x, before);
             if (steps[s].active) sum = k_select(v->k, steps[s].active, sum, before);
             v->sums[r][s] = sum;
         }
@@ -207,8 +202,7 @@ static void sum_over_k(Gemv *v) {
 
 static Val shared_at(const Gemv *v, Val array, Val row, Val column) {
     const Codegen *k = v->k;
-    Val at = k_muli(k, row, v->n_outputs);
-    at = k_add(k, at, column);
+    Val at = k_madi(k, row, v->n_outputs, column);
     return k_gep(k, k_value_type(k, v->acc, 1), array, at);
 }
 
@@ -230,8 +224,7 @@ static void leave_outputs(const Gemv *v, uint32_t kept) {
         for (uint32_t offset = v->across; offset < WARP_THREADS; offset *= 2)
             values[j] = add(v, values[j], gpu_shuffle_xor(k, values[j], offset));
     }
-    Val warp = k_udivi(k, v->block.thread, WARP_THREADS);
-    warp = k_addi(k, warp, (int64_t)kept * v->n_partials);
+    Val warp = k_addi(k, k_udivi(k, v->block.thread, WARP_THREADS), (int64_t)kept * v->n_partials);
     Val lane = k_uremi(k, v->block.thread, WARP_THREADS);
     Val leads = k_ulti(k, lane, v->across);
     Val column = k_muli(k, v->which, lanes);
@@ -239,8 +232,7 @@ static void leave_outputs(const Gemv *v, uint32_t kept) {
     Val pointer = shared_at(v, v->partials, warp, column);
     Val all = k_vector(k, values, lanes);
     uint32_t n_bytes = lanes * dtype_bytes(v->acc);
-    LLVMSetAlignment(k_store(k, all, pointer),
-                     n_bytes < GPU_SHARED_ALIGN ? n_bytes : GPU_SHARED_ALIGN);
+    k_store_aligned(k, all, pointer, n_bytes < GPU_SHARED_ALIGN ? n_bytes : GPU_SHARED_ALIGN);
     if_end(k, &writes);
 }
 
@@ -383,8 +375,7 @@ static Val chain_of(const Gemv *v, Val group) {
     const Codegen *k = v->k;
     const Sched *sched = v->sched;
     uint32_t own = sched->gemv.lanes_along_k ? sched->lanes : sched->gemv.slots;
-    Val run = k_muli(k, group, sched->gemv.threads_along_k);
-    run = k_add(k, run, v->along);
+    Val run = k_madi(k, group, sched->gemv.threads_along_k, v->along);
     return gpu_index(v->lower, k_muli(k, run, own));
 }
 
@@ -392,8 +383,7 @@ static Val chain_of(const Gemv *v, Val group) {
 static Val group_of(const Gemv *v, Val pass) {
     const Codegen *k = v->k;
     if (!v->rank) return pass;
-    Val first = k_muli(k, v->rank, v->n_passes);
-    return k_add(k, first, pass);
+    return k_madi(k, v->rank, v->n_passes, pass);
 }
 
 static void make_shared(Gemv *v) {
@@ -421,7 +411,6 @@ static void gemv_init(Gemv *v, Lower *lower) {
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
     const Sched *sched = &lower->variant->sched;
-    const IndexTab *tab = scalartab_indices(kernel->scalars);
     bool is_left = sched->gemv.tile_n == 1;
     *v = (Gemv){.lower = lower, .k = lower->k, .sched = sched, .acc = reduce->acc};
     v->block = gpu_gemm_block(lower);
@@ -429,7 +418,7 @@ static void gemv_init(Gemv *v, Lower *lower) {
     v->vector = is_left ? reduce->rhs : reduce->value;
     v->axis = is_left ? gemm_axis_m(kernel) : gemm_axis_n(kernel);
     v->n_outputs = is_left ? sched->gemv.tile_m : sched->gemv.tile_n;
-    v->n_chains = gemv_n_chains(indextab_dims(tab), index_axis_extent(tab, gemm_axis_k(kernel)));
+    v->n_chains = gemv_n_chains(lower_dims(lower), kernel_axis_extent(kernel, gemm_axis_k(kernel)));
     v->across = sched->threads / sched->gemv.threads_along_k;
     v->thread_outputs = sched->gemv.lanes_along_k ? v->n_outputs / v->across : 1;
     GemvPasses passes = kernel_gemv_passes(kernel, lower->variant);
@@ -481,15 +470,11 @@ static void run_straight(Gemv *v, Val group) {
 /* Asks for enough blocks per multiprocessor that all blocks are resident at once. Unrolled passes
  * leave registers for this. */
 static void ask_for_occupancy(const Gemv *v) {
-    static const char key[] = "nvvm.minctasm";
     const Lower *lower = v->lower;
     int64_t grid, n = v->sched->gemv.n_processors;
     if (lower->is_one_block || !dim_is_const(lower_dims(lower), lower->variant->grid, &grid))
         return;
-    const char *value = str_format(v->k->arena, "%d", (int)((grid + n - 1) / n));
-    LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            LLVMCreateStringAttribute(v->k->context, key, sizeof key - 1, value,
-                                                      (unsigned)strlen(value)));
+    gpu_ask_for_blocks(lower, (uint32_t)((grid + n - 1) / n));
 }
 
 static void run_kept(Gemv *v, Val group) {

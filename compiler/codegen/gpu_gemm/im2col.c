@@ -38,8 +38,7 @@ static uint32_t add_pixel(const Codegen *k, const WindowsCopy *copy, Val *args) 
     for (uint32_t i = 0; i < windows->n_spatial; i++) {
         const Im2colAxis *axis = &windows->axes[i];
         Val n = k_i32(k, (uint32_t)axis->n);
-        Val at = k_urem(k, rest, n);
-        at = k_muli(k, at, (uint32_t)axis->step);
+        Val at = k_muli(k, k_urem(k, rest, n), (uint32_t)axis->step);
         args[i] = k_addi(k, at, (uint32_t)axis->lower);
         rest = k_udiv(k, rest, n);
     }
@@ -52,10 +51,9 @@ void gpu_im2col_copy(const Codegen *k, const WindowsCopy *copy) {
                                         [2] = "llvm.nvvm.cp.async.bulk.tensor.g2s.im2col.4d",
                                         [3] = "llvm.nvvm.cp.async.bulk.tensor.g2s.im2col.5d"};
     uint32_t n = 0, n_spatial = copy->windows->n_spatial;
-    LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(k->context, 7);
     LLVMTypeRef i16 = k->i16;
     Val args[4 + 2 * IM2COL_MAX_SPATIAL + 7];
-    args[n++] = k_addrspace_cast(k, copy->to, cluster_ptr);
+    args[n++] = k_addrspace_cast(k, copy->to, LLVMPointerTypeInContext(k->context, 7));
     args[n++] = copy->barrier;
     args[n++] = copy->map;
     Val less = of_tap(k, copy, channel_less_k);
@@ -64,8 +62,7 @@ void gpu_im2col_copy(const Codegen *k, const WindowsCopy *copy) {
     Val offsets = of_tap(k, copy, all_offsets);
     uint32_t bits = offset_bits(copy->windows);
     for (uint32_t i = 0; i < n_spatial; i++) {
-        Val own = k_lshri(k, offsets, bits * i);
-        own = k_andi(k, own, (1u << bits) - 1);
+        Val own = k_andi(k, k_lshri(k, offsets, bits * i), (1u << bits) - 1);
         args[n++] = k_trunc(k, own, i16);
     }
     args[n++] = k_int(i16, 0); /* the multicast mask: this block alone */

@@ -27,9 +27,7 @@ static void mma_init(Mma *mma, Lower *lower) {
     GemmBlock block = gpu_gemm_block(lower);
     const Reduce *reduce = &kernel->reduces.data[0];
     ScalarId roots[2] = {reduce->lhs, reduce->rhs};
-    uint32_t inner =
-        1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
-    point_prepare(&block.point, roots, 2, inner);
+    gpu_gemm_prepare_batch(&block, roots, 2);
     mma_tile_init(&mma->tile, &block);
     mma_operand_init(&mma->operands[0], &block, true, sched->gemm.tile_m, 0);
     uint32_t left_bytes = mma_operand_bytes(&mma->operands[0]);
@@ -49,10 +47,7 @@ static Val stage_at(const Mma *mma, Val offset) {
 }
 
 static Val next_stage(const Mma *mma, Val offset) {
-    const Codegen *k = mma->k;
-    Val next = k_addi(k, offset, mma->stage_bytes);
-    Val wraps = k_eqi(k, next, (int64_t)mma->stage_bytes * mma->sched->gemm.stages);
-    return k_select(k, wraps, k_i32(k, 0), next);
+    return gpu_gemm_next_stage(mma->k, offset, mma->stage_bytes, mma->sched->gemm.stages);
 }
 
 static void fetch(Mma *mma, Val k0, Val stage) {
@@ -66,35 +61,24 @@ static void put(const Mma *mma, Val stage) {
         mma_operand_put(&mma->operands[side], &mma->tile.block, stage);
 }
 
-/* The fragments that a warp multiplies in one step of k. */
-typedef struct Fragments {
-    Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-    Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
-} Fragments;
-
-/* Loads the fragments of step `step` of the tile from k0, which is at `stage`. */
-static void load_fragments(const Mma *mma, Val stage, Val k0, uint32_t step, Fragments *f) {
-    uint32_t each = mma_fragment_registers(&mma->operands[0]);
-    for (uint32_t n = 0; n < mma->tile.n_n / 2; n++)
-        mma_operand_fragment(&mma->operands[1], &mma->tile.block, stage, n, step, k0,
-                             f->right + n * each);
-    for (uint32_t m = 0; m < mma->tile.n_m; m++)
-        mma_operand_fragment(&mma->operands[0], &mma->tile.block, stage, m, step, k0,
-                             f->left + m * each);
+/* Loads the fragments of a step of the tile at `stage`. */
+static void load_fragments(const Mma *mma, Val stage, MmaStep step, MmaFragments *f) {
+    mma_tile_load(&mma->tile, &mma->operands[1], stage, step, f->right);
+    mma_tile_load(&mma->tile, &mma->operands[0], stage, step, f->left);
 }
 
 /* The stages that are read and filled, and the fragments carried from one step of the mainloop to
  * the next. */
 typedef struct Mainloop {
-    Val read, fill;      /* i32: byte offset from the first stage */
-    Fragments fragments; /* those of the first step of stage `read` */
+    Val read, fill;         /* i32: byte offset from the first stage */
+    MmaFragments fragments; /* those of the first step of stage `read` */
 } Mainloop;
 
 /* Multiplies stage `read`, whose tile begins at k0, while the tile `ahead` tiles further is fetched
  * into `fill`. Fragments are loaded one step before they are multiplied: the last step waits for
  * the next stage and loads its first fragments. */
 static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
-    Fragments fragments[2] = {loop_state->fragments};
+    MmaFragments fragments[2] = {loop_state->fragments};
     const Codegen *k = mma->k;
     int64_t depth = mma->sched->gemm.tile_k;
     uint32_t n_steps = (uint32_t)depth * mma->operands[0].elem_bytes / STEP_BYTES;
@@ -103,18 +87,18 @@ static void run_stage(Mma *mma, Mainloop *loop_state, Val k0, uint32_t ahead) {
     loop_state->read = next_stage(mma, loop_state->read);
     loop_state->fill = next_stage(mma, loop_state->fill);
     for (uint32_t step = 0; step < n_steps; step++) {
-        Fragments *next = &fragments[(step + 1) % 2];
+        MmaFragments *next = &fragments[(step + 1) % 2];
         if (step + 1 < n_steps) {
-            load_fragments(mma, stage, k0, step + 1, next);
+            load_fragments(mma, stage, (MmaStep){step + 1, k0}, next);
         } else {
             gpu_copies_wait(k, mma->sched->gemm.stages - 2);
             gpu_barrier(k);
-            load_fragments(mma, stage_at(mma, loop_state->read), next_k0, 0, next);
+            load_fragments(mma, stage_at(mma, loop_state->read), (MmaStep){0, next_k0}, next);
         }
         if (step == 0) {
             fetch(mma, k_addi(k, k0, ahead * depth), fill);
         }
-        mma_tile_multiply(&mma->tile, fragments[step % 2].left, fragments[step % 2].right);
+        mma_tile_multiply(&mma->tile, &fragments[step % 2]);
     }
     put(mma, fill);
     loop_state->fragments = fragments[n_steps % 2];
@@ -152,8 +136,8 @@ static void run_k(Mma *mma) {
     fill_ahead(mma, ahead);
     gpu_copies_wait(k, ahead - 1);
     gpu_barrier(k);
-    load_fragments(mma, stage_at(mma, loop_state.read), lower_index_const(lower, 0), 0,
-                   &loop_state.fragments);
+    MmaStep first = {0, lower_index_const(lower, 0)};
+    load_fragments(mma, stage_at(mma, loop_state.read), first, &loop_state.fragments);
     uint32_t each = mma_fragment_registers(&mma->operands[0]);
     Loop loop = loop_over(k, mma->tile.block.k, depth);
     loop_carry(k, &loop, mma->tile.accs, mma->tile.n_accs);
@@ -170,9 +154,8 @@ static void run_k(Mma *mma) {
 /* With K = 0 there may be no memory to read. Then the loop is skipped and the sums are 0. */
 static void run_k_if_any(Mma *mma) {
     Lower *lower = mma->lower;
-    const IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    DimId k = index_axis_extent(tab, gemm_axis_k(lower->kernel));
-    if (dim_lo(indextab_dims(tab), k) > 0) {
+    DimId k = kernel_axis_extent(lower->kernel, gemm_axis_k(lower->kernel));
+    if (dim_lo(lower_dims(lower), k) > 0) {
         run_k(mma);
         return;
     }

@@ -78,10 +78,14 @@ void mma_operand_aim(MmaOperand *operand, const GemmBlock *block, Val warp_first
                      uint32_t warp_elems);
 /* Registers of a fragment: 16 elements along m or n by one step of k. */
 uint32_t mma_fragment_registers(const MmaOperand *operand);
-/* Loads fragment `i` of step `step` of the tile that begins at k0 (index_type): i32 registers, or
- * double for f64. For the lhs it is one operand of the instruction; for the rhs it is two operands
- * of 8 columns each. */
+/* A step of k in the tile that begins at k0 (index_type). */
+typedef struct MmaStep {
+    uint32_t step;
+    Val k0;
+} MmaStep;
+/* Loads fragment `i` of a step: i32 registers, or double for f64. For the lhs it is one operand of
+ * the instruction; for the rhs it is two operands of 8 columns each. */
 void mma_operand_fragment(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
-                          uint32_t step, Val k0, Val *registers);
+                          MmaStep step, Val *registers);
 
 #endif

@@ -41,41 +41,24 @@ static Val chunk_bytes(const MmaOperand *operand, const GemmBlock *block, Val ro
 
 /* The layout of the operand. */
 
-static bool are_chunks_whole(const MmaOperand *operand, IndexTab *tab, IndexId index,
-                             uint32_t axis) {
-    return index_lane_motion(tab, index, axis, operand->chunk_elems) == LANES_CONTIGUOUS &&
-           index_is_multiple(tab, index, axis, operand->chunk_elems);
-}
-
 /* Whether whole chunks are contiguous and aligned in memory; then sets is_mn_major by their axis.
  */
 static bool find_copied(MmaOperand *operand, const GemmBlock *block) {
     const Lower *lower = block->lower;
     const Kernel *kernel = lower->kernel;
-    IndexTab *tab = indices_of(block);
     const Scalar *s = scalar_get(kernel->scalars, operand->value);
     uint32_t k = gemm_axis_k(kernel);
     DimId stride;
     if (s->kind != SCALAR_LOAD || s->guard) return false;
-    uint32_t arg = lower_arg(lower, s->buffer);
-    if (predicate_alignment(&lower->variant->predicate, arg) < CHUNK_BYTES ||
-        !index_stride(tab, s->index, k, &stride))
-        return false;
-    operand->is_mn_major = !are_chunks_whole(operand, tab, s->index, k);
-    return !operand->is_mn_major || are_chunks_whole(operand, tab, s->index, operand->axis);
+    if (!index_stride(indices_of(block), s->index, k, &stride)) return false;
+    operand->is_mn_major = !gpu_gemm_has_vectors(lower, s, k, operand->chunk_elems);
+    return !operand->is_mn_major ||
+           gpu_gemm_has_vectors(lower, s, operand->axis, operand->chunk_elems);
 }
 
 /* Whether a load of the operand is contiguous along the axis. */
 static bool has_run_along(const MmaOperand *operand, const GemmBlock *block, uint32_t axis) {
-    const ScalarTab *scalars = block->lower->kernel->scalars;
-    const bool *reached = scalar_reached(block->lower->k->arena, scalars, operand->value);
-    for (ScalarId id = 1; id <= operand->value; id++) {
-        const Scalar *s = scalar_get(scalars, id);
-        if (reached[id] && s->kind == SCALAR_LOAD &&
-            index_lane_motion(indices_of(block), s->index, axis, 2) == LANES_CONTIGUOUS)
-            return true;
-    }
-    return false;
+    return gpu_gemm_contiguous_loads(block->lower, operand->value, axis, 2) > 0;
 }
 
 /* The thread's loads. */
@@ -119,8 +102,7 @@ static Point chunk_point(const MmaOperand *operand, const GemmBlock *block, uint
 static Val bytes_inside(const MmaOperand *operand, const GemmBlock *block, Val from, Val extent) {
     const Codegen *k = block->lower->k;
     LLVMTypeRef type = block->lower->index_type;
-    Val left = k_sub(k, extent, from);
-    left = k_smin(k, left, k_int(type, operand->chunk_elems));
+    Val left = k_smin(k, k_sub(k, extent, from), k_int(type, operand->chunk_elems));
     left = k_smax(k, left, k_int(type, 0));
     if (type != k->i32) left = k_trunc(k, left, k->i32);
     return k_muli(k, left, operand->elem_bytes);
@@ -270,7 +252,7 @@ void mma_operand_put(const MmaOperand *operand, const GemmBlock *block, Val stag
     for (uint32_t i = 0; i < operand->n_chunks; i++) {
         uint32_t rows_bytes = i * operand->row_step * operand->row_chunks * CHUNK_BYTES;
         Val at = k_byte(k, to, k_i32(k, rows_bytes));
-        LLVMSetAlignment(k_store(k, operand->values[i], at), CHUNK_BYTES);
+        k_store_aligned(k, operand->values[i], at, CHUNK_BYTES);
     }
 }
 
@@ -294,8 +276,7 @@ static void aim_matrices(MmaOperand *operand, const GemmBlock *block, Val warp_f
     Val half_own = operand->is_left ? bit3 : bit4, half_k = operand->is_left ? bit4 : bit3;
     Val half_row = operand->is_mn_major ? half_k : half_own;
     Val half_chunk = operand->is_mn_major ? half_own : half_k;
-    Val row = k_muli(k, half_row, 8);
-    row = k_add(k, row, in_matrix);
+    Val row = k_madi(k, half_row, 8, in_matrix);
     if (operand->is_mn_major) {
         Val chunk = k_lshri(k, warp_first, 3);
         half_chunk = k_add(k, half_chunk, chunk);
@@ -324,8 +305,7 @@ static void aim_elements(MmaOperand *operand, const GemmBlock *block, Val warp_f
         Val row = operand->is_mn_major ? two : one, along = operand->is_mn_major ? one : two;
         Val elems = k_i32(k, operand->chunk_elems);
         Val chunk = k_udiv(k, along, elems);
-        Val rest = k_urem(k, along, elems);
-        rest = k_muli(k, rest, operand->elem_bytes);
+        Val rest = k_muli(k, k_urem(k, along, elems), operand->elem_bytes);
         Val at = chunk_bytes(operand, block, row, chunk);
         operand->lane_bytes[i] = k_add(k, at, rest);
     }
@@ -343,14 +323,12 @@ void mma_operand_aim(MmaOperand *operand, const GemmBlock *block, Val warp_first
         aim_matrices(operand, block, warp_first, n);
 }
 
-static void load_matrices(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
+static void load_matrices(const MmaOperand *operand, const Codegen *k, Val stage, uint32_t i,
                           uint32_t step, Val *registers) {
-    const Codegen *k = block->lower->k;
     uint32_t column = operand->is_mn_major ? i : step,
              rows = (operand->is_mn_major ? step : i) * 16;
     uint32_t rows_bytes = rows * operand->row_chunks * CHUNK_BYTES;
-    Val at = k_byte(k, stage, operand->lane_bytes[column]);
-    at = k_byte(k, at, k_i32(k, rows_bytes));
+    Val at = k_byte(k, k_byte(k, stage, operand->lane_bytes[column]), k_i32(k, rows_bytes));
     LLVMTypeRef type = LLVMTypeOf(at);
     const char *name = operand->is_mn_major ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
                                             : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
@@ -361,9 +339,8 @@ static void load_matrices(const MmaOperand *operand, const GemmBlock *block, Val
 
 /* Loads the registers in the instruction's order: for the lhs the halves of m before those of k,
  * for the rhs after them. */
-static void load_elements(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
+static void load_elements(const MmaOperand *operand, const Codegen *k, Val stage, uint32_t i,
                           uint32_t step, Val *registers) {
-    const Codegen *k = block->lower->k;
     LLVMTypeRef type = operand->elem_bytes == 8 ? k_value_type(k, DT_F64, 1) : k->i32;
     uint32_t n = mma_fragment_registers(operand), n_k = n / 2;
     for (uint32_t r = 0; r < n; r++) {
@@ -373,22 +350,18 @@ static void load_elements(const MmaOperand *operand, const GemmBlock *block, Val
                                              : i * 16 + own_half * 8;
         uint32_t place = operand->is_mn_major ? i * 2 + own_half : step;
         uint32_t rows_bytes = rows * operand->row_chunks * CHUNK_BYTES;
-        Val at = k_byte(k, stage, operand->lane_bytes[place]);
-        at = k_byte(k, at, k_i32(k, rows_bytes));
-        registers[r] = k_load(k, type, at);
-        LLVMSetAlignment(registers[r], operand->elem_bytes);
+        Val at = k_byte(k, k_byte(k, stage, operand->lane_bytes[place]), k_i32(k, rows_bytes));
+        registers[r] = k_load_aligned(k, type, at, operand->elem_bytes);
     }
 }
 
 /* Past the end of k the lhs is -0 and the rhs +0: adding their product changes no sum, not even
  * -0. */
-static void pad_elements(const GemmBlock *block, uint32_t step, Val k0, Val *registers,
-                         uint32_t n) {
+static void pad_elements(const GemmBlock *block, MmaStep step, Val *registers, uint32_t n) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
     Val lane = k_andi(k, block->thread, 3);
-    Val at_k = k_add(k, k0, gpu_index(lower, lane));
-    at_k = k_addi(k, at_k, (int64_t)step * 4);
+    Val at_k = k_addi(k, k_add(k, step.k0, gpu_index(lower, lane)), (int64_t)step.step * 4);
     Val inside = k_slt(k, at_k, block->k);
     Val pad = k_number(k, DT_F64, -0.0);
     for (uint32_t r = 0; r < n; r++) registers[r] = k_select(k, inside, registers[r], pad);
@@ -404,13 +377,14 @@ static Val round_to_tf32(const Codegen *k, Val bits) {
 }
 
 void mma_operand_fragment(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
-                          uint32_t step, Val k0, Val *registers) {
+                          MmaStep step, Val *registers) {
+    const Codegen *k = block->lower->k;
     uint32_t n = mma_fragment_registers(operand);
     if (operand->by_elements)
-        load_elements(operand, block, stage, i, step, registers);
+        load_elements(operand, k, stage, i, step.step, registers);
     else
-        load_matrices(operand, block, stage, i, step, registers);
-    if (operand->ends_in_step) pad_elements(block, step, k0, registers, n);
+        load_matrices(operand, k, stage, i, step.step, registers);
+    if (operand->ends_in_step) pad_elements(block, step, registers, n);
     for (uint32_t r = 0; r < n && operand->rounds; r++)
-        registers[r] = round_to_tf32(block->lower->k, registers[r]);
+        registers[r] = round_to_tf32(k, registers[r]);
 }

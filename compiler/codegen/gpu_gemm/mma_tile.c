@@ -12,9 +12,9 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     tile->dtype = gemm_operand_dtype(kernel);
     tile->acc_bytes = dtype_bytes(kernel->reduces.data[0].acc);
     tile->acc_type = k_value_type(tile->k, kernel->reduces.data[0].acc, 1);
-    tile->n_m = sched->gemm.tile_m / sched->gemm.warps_m / 16;
-    tile->n_n = sched->gemm.tile_n / sched->gemm.warps_n / 8;
-    tile->n_accs = tile->n_m * tile->n_n * 4;
+    tile->n_m = sched->gemm.tile_m / sched->gemm.warps_m / FRAGMENT_ROWS;
+    tile->n_n = sched->gemm.tile_n / sched->gemm.warps_n / FRAGMENT_COLUMNS;
+    tile->n_accs = tile->n_m * tile->n_n * FRAGMENT_ACCUMULATORS;
     if (tile->n_accs > MAX_ACCUMULATORS)
         ice(tile->k->arena, "a thread keeps more than %d accumulators", MAX_ACCUMULATORS);
     for (uint32_t i = 0; i < tile->n_accs; i++) tile->accs[i] = LLVMConstReal(tile->acc_type, 0);
@@ -93,12 +93,20 @@ static void multiply(const MmaTile *tile, const Val *left, const Val *right, Val
                         accs + half * 2, 2);
 }
 
-void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right) {
+void mma_tile_load(const MmaTile *tile, const MmaOperand *operand, Val stage, MmaStep step,
+                   Val *fragments) {
+    uint32_t n = operand->is_left ? tile->n_m : tile->n_n / 2;
+    for (uint32_t i = 0; i < n; i++)
+        mma_operand_fragment(operand, &tile->block, stage, i, step,
+                             fragments + i * mma_fragment_registers(operand));
+}
+
+void mma_tile_multiply(MmaTile *tile, const MmaFragments *fragments) {
     uint32_t each = dtype_bytes(tile->dtype) == 8 ? 2 : FRAGMENT_REGISTERS;
     for (uint32_t m = 0; m < tile->n_m; m++)
         for (uint32_t n = 0; n < tile->n_n; n++)
-            multiply(tile, left + m * each, right + n * each / 2,
-                     tile->accs + (m * tile->n_n + n) * 4);
+            multiply(tile, fragments->left + m * each, fragments->right + n * each / 2,
+                     tile->accs + gpu_fragment_pair(tile->n_n, m, n, 0));
 }
 
 /* The epilogue. */
@@ -108,7 +116,7 @@ static uint32_t epilogue_rows(const MmaTile *tile) {
     const Sched *sched = tile->sched;
     uint32_t rows = sched->gemm.tile_m / sched->gemm.warps_m;
     uint32_t row_bytes = sched->gemm.warps_m * (sched->gemm.tile_n + PAD_ELEMS) * tile->acc_bytes;
-    while (rows > 16 && rows * row_bytes > STATIC_SHARED_BYTES) rows /= 2;
+    while (rows > FRAGMENT_ROWS && rows * row_bytes > STATIC_SHARED_BYTES) rows /= 2;
     return rows;
 }
 
@@ -122,16 +130,15 @@ static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
     const Codegen *k = tile->k;
     uint32_t pitch = tile->sched->gemm.tile_n + PAD_ELEMS;
     Val lane = k_andi(k, tile->block.thread, WARP_THREADS - 1);
-    Val row = k_muli(k, tile->warp_m, (int64_t)n_m * 16);
-    row = k_add(k, row, k_lshri(k, lane, 2));
-    Val column = k_andi(k, lane, 3);
-    column = k_shli(k, column, 1);
-    Val warp_n = k_muli(k, tile->warp_n, (int64_t)tile->n_n * 8);
+    Val row = k_muli(k, tile->warp_m, (int64_t)n_m * FRAGMENT_ROWS);
+    row = k_add(k, row, gpu_fragment_row(k, lane));
+    Val column = gpu_fragment_column(k, lane);
+    Val warp_n = k_muli(k, tile->warp_n, (int64_t)tile->n_n * FRAGMENT_COLUMNS);
     Val at = k_muli(k, row, pitch);
     at = k_add(k, at, k_add(k, column, warp_n));
     Val own = k_gep(k, tile->acc_type, tile->shared, at);
     Dtype acc = tile->lower->kernel->reduces.data[0].acc;
-    GemmFragments fragments = {.accs = tile->accs + first_m * tile->n_n * 4,
+    GemmFragments fragments = {.accs = tile->accs + gpu_fragment_pair(tile->n_n, first_m, 0, 0),
                                .n_m = n_m,
                                .n_n = tile->n_n,
                                .n_halves = 2,
@@ -144,7 +151,7 @@ static void put_sums(const MmaTile *tile, uint32_t first_m, uint32_t n_m) {
 static void put_subtile(const void *user, uint32_t i) {
     const MmaTile *tile = user;
     uint32_t rows = epilogue_rows(tile);
-    put_sums(tile, i * rows / 16, rows / 16);
+    put_sums(tile, i * rows / FRAGMENT_ROWS, rows / FRAGMENT_ROWS);
 }
 
 void mma_tile_epilogue(const MmaTile *tile) {

@@ -7,7 +7,6 @@
 
 enum { MAX_ACCUMULATORS = 128 };
 
-/* The accumulators of a thread in an instruction's tile [16,8] are those of GemmFragments. */
 typedef struct MmaTile {
     Lower *lower;
     const Codegen *k;
@@ -24,11 +23,23 @@ typedef struct MmaTile {
     Val accs[MAX_ACCUMULATORS]; /* [n_m,n_n,4]; they start at +0 */
 } MmaTile;
 
+/* The pair of fragment column `n` in the thread's row `r`; a fragment has two rows of a thread. */
+static inline const Val *mma_tile_pair(const MmaTile *tile, uint32_t r, uint32_t n) {
+    return tile->accs + gpu_fragment_pair(tile->n_n, r / 2, n, r % 2);
+}
 void mma_tile_init(MmaTile *tile, const GemmBlock *block);
 /* Prepares the fragments of an operand that this thread's warp loads. */
 void mma_tile_aim(const MmaTile *tile, MmaOperand *operand);
-/* Adds the products of one step of k, from all fragments of the warp's share of both operands. */
-void mma_tile_multiply(MmaTile *tile, const Val *left, const Val *right);
+/* The fragments of the warp's share of both operands in one step of k. */
+typedef struct MmaFragments {
+    Val left[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+    Val right[MAX_FRAGMENTS * FRAGMENT_REGISTERS];
+} MmaFragments;
+/* Loads an operand's fragments of a step from the stage at `stage`. */
+void mma_tile_load(const MmaTile *tile, const MmaOperand *operand, Val stage, MmaStep step,
+                   Val *fragments);
+/* Adds the products of the fragments. */
+void mma_tile_multiply(MmaTile *tile, const MmaFragments *fragments);
 uint32_t mma_tile_epilogue_bytes(const MmaTile *tile);
 /* Stores the accumulators through the epilogue. `shared` must be free: the caller places a barrier
  * before. */

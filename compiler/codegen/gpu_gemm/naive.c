@@ -7,15 +7,8 @@
 static Val element(Lower *lower, uint32_t u) {
     const Codegen *k = lower->k;
     const Sched *sched = &lower->variant->sched;
-    Val thread = gpu_index(lower, gpu_thread(k)), block = gpu_block(lower);
-    Val first = k_muli(k, block, (int64_t)sched->threads * sched->unroll);
-    first = k_add(k, first, thread);
-    return u ? k_addi(k, first, (int64_t)u * sched->threads) : first;
-}
-
-static Val operand_at(Point *point, ScalarId id, Dtype acc) {
-    Dtype dtype = scalar_get(point->lower->kernel->scalars, id)->dtype;
-    return convert_value(point->lower->k, point_value(point, id), dtype, acc);
+    Val first = gpu_step(lower, sched->unroll);
+    return k_offset(k, first, (int64_t)u * sched->threads);
 }
 
 static Val multiply_add(const Codegen *k, Dtype acc, Val a, Val b, Val sum) {
@@ -28,8 +21,8 @@ static Val product_at(Point *point, Val k, Val sum) {
     const Reduce *reduce = &point->lower->kernel->reduces.data[0];
     Point at = point_inside(point);
     at.axis[point->lower->kernel->first_reduced] = k;
-    Val left = operand_at(&at, reduce->lhs, reduce->acc);
-    Val right = operand_at(&at, reduce->rhs, reduce->acc);
+    Val left = gpu_gemm_to_acc(at.lower, reduce->lhs, point_value(&at, reduce->lhs));
+    Val right = gpu_gemm_to_acc(at.lower, reduce->rhs, point_value(&at, reduce->rhs));
     return multiply_add(point->lower->k, reduce->acc, left, right, sum);
 }
 
@@ -55,13 +48,11 @@ static Val sum_over_k(Point *point) {
 static Point element_point(Lower *lower, uint32_t u) {
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
-    const Reduce *reduce = &kernel->reduces.data[0];
     Point point = point_new(lower, 1);
     Val at = element(lower, u);
     point.active = k_ult(k, at, lower_dim(lower, kernel_n_rows(kernel)));
     lower_split(lower, at, 0, kernel->n_parallel, &point);
-    Val sum = sum_over_k(&point);
-    point.results[0] = convert_value(k, sum, reduce->acc, reduce->result);
+    point.results[0] = gpu_gemm_rounded(lower, sum_over_k(&point));
     point_prepare_stores(&point, kernel->row_stores.data, kernel->row_stores.n);
     return point;
 }

@@ -34,8 +34,7 @@ static void load_fragments(const Simt *g, const Side *side, Val base, uint32_t a
     for (uint32_t f = 0; f < side->n; f++) {
         int64_t offset = ((int64_t)at_k * side->pitch + (int64_t)f * side->stride) * g->acc_bytes;
         Val pointer = k_byte(k, base, k_i32(k, offset));
-        Val load = k_load(k, type, pointer);
-        LLVMSetAlignment(load, side->size * g->acc_bytes);
+        Val load = k_load_aligned(k, type, pointer, side->size * g->acc_bytes);
         for (uint32_t i = 0; i < side->size; i++)
             *elements++ = side->size == 1 ? load : k_extract(k, load, i);
     }
@@ -136,10 +135,7 @@ static void finish_tile(const Simt *g, Val buffer, Point (*points)[MAX_STEPS]) {
 }
 
 static Val next_buffer(const Simt *g, Val buffer) {
-    const Codegen *k = g->k;
-    Val next = simt_plus(g, buffer, g->buffer_bytes);
-    Val wraps = k_eqi(k, next, (int64_t)g->sched->gemm.stages * g->buffer_bytes);
-    return k_select(k, wraps, k_i32(k, 0), next);
+    return gpu_gemm_next_stage(g->k, buffer, g->buffer_bytes, g->sched->gemm.stages);
 }
 
 static void begin_tiles(Simt *g) {
@@ -192,7 +188,7 @@ static void put_fragment(const Simt *g, Val pointer, Val value) {
     const Codegen *k = g->k;
     uint32_t size = g->sides[1].size;
     if (size == 1 || n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]) < MANY_OUTPUTS) {
-        LLVMSetAlignment(k_store(k, value, pointer), size * g->acc_bytes);
+        k_store_aligned(k, value, pointer, size * g->acc_bytes);
         return;
     }
     for (uint32_t j = 0; j < size; j++) {
@@ -211,8 +207,7 @@ static void put_subtile(const Simt *g, uint32_t f, const Val *sums, Val warp_m) 
      * the warps before. */
     Val skipped = k_muli(k, warp_m, (int64_t)warp_rows - left->stride);
     Val row = k_sub(k, left->first, skipped);
-    Val at = k_muli(k, row, g->subtile_pitch);
-    at = k_add(k, at, right->first);
+    Val at = k_madi(k, row, g->subtile_pitch, right->first);
     Val base = simt_shared_at(g, k_muli(k, at, g->acc_bytes));
     for (uint32_t i = 0; i < left->size; i++)
         for (uint32_t b = 0; b < right->n; b++) {
@@ -281,8 +276,7 @@ static void place_lane(const Simt *g, Val lane, uint32_t lanes_n, Val *m, Val *n
     Val low_n = k_and(k, pair, one);
     Val rest = k_lshri(k, lane, 2);
     Val high_n = k_urem(k, rest, half);
-    Val high_m = k_udiv(k, rest, half);
-    high_m = k_shl(k, high_m, one);
+    Val high_m = k_shl(k, k_udiv(k, rest, half), one);
     high_n = k_shl(k, high_n, one);
     *m = k_add(k, high_m, low_m);
     *n = k_add(k, high_n, low_n);
@@ -324,29 +318,14 @@ static void make_shared(Simt *g) {
     g->shared = gpu_tiles(g->lower, bytes > least ? bytes : least, SIMT_FRAGMENT_BYTES);
 }
 
-/* Emits values that depend on the batch alone, before everything else. */
-static void prepare_batch(Simt *g) {
-    const Kernel *kernel = g->lower->kernel;
-    const ScalarId roots[2] = {g->sides[0].value, g->sides[1].value};
-    uint32_t inner =
-        1u << gemm_axis_m(kernel) | 1u << gemm_axis_n(kernel) | 1u << gemm_axis_k(kernel);
-    point_prepare(&g->block.point, roots, 2, inner);
-}
-
 /* Two blocks of 256 threads, or four of 128, hide each other's latencies. This leaves 128 registers
  * per thread, enough for 64 accumulators, two rows of fragments and the loads in flight. More
  * accumulators need all registers of a thread; in f64 each takes two. */
-static void ask_for_occupancy(const Simt *g) {
-    static const char key[] = "nvvm.minctasm";
+static uint32_t blocks_wanted(const Simt *g) {
     uint32_t outputs = n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]);
     bool is_full = outputs * g->acc_bytes / 4 > MANY_OUTPUTS;
-    const char *value = g->sched->threads >= 256 ? is_full ? "1" : "2"
-                        : g->acc_bytes == 8      ? "3"
-                                                 : "4";
-    LLVMAttributeRef attribute =
-        LLVMCreateStringAttribute(g->k->context, key, sizeof key - 1, value, 1);
-    LLVMAddAttributeAtIndex(g->lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            attribute);
+    if (g->sched->threads >= 256) return is_full ? 1 : 2;
+    return g->acc_bytes == 8 ? 3 : 4;
 }
 
 void emit_gpu_gemm_simt(Lower *lower) {
@@ -369,10 +348,11 @@ void emit_gpu_gemm_simt(Lower *lower) {
                         .begin = g.block.n0,
                         .extent = g.block.n};
     Val warp_m = place_thread(&g), sums[MAX_OUTPUTS];
-    if (!lower->is_one_block) ask_for_occupancy(&g);
+    if (!lower->is_one_block) gpu_ask_for_blocks(lower, blocks_wanted(&g));
     for (uint32_t i = 0; i < 2; i++) simt_side_init(&g, &g.sides[i]);
     make_shared(&g);
-    prepare_batch(&g);
+    const ScalarId roots[2] = {reduce->lhs, reduce->rhs};
+    gpu_gemm_prepare_batch(&g.block, roots, 2);
     for (uint32_t i = 0; i < 2; i++) simt_side_place(&g, &g.sides[i]);
     accumulate(&g, sums);
     finish(&g, sums, warp_m);

@@ -49,14 +49,9 @@ typedef struct Simt {
     uint32_t subtile_pitch; /* elements */
 } Simt;
 
-static inline Val simt_plus(const Simt *g, Val value, uint32_t more) {
-    if (!more) return value;
-    return k_add(g->k, value, k_int(LLVMTypeOf(value), more));
-}
-
 /* simt_side_init, called after a side's fragments are placed, chooses how the side is loaded and
- * how its rows are laid out in shared memory. simt_side_place, called after prepare_batch, finds
- * the positions of this thread's groups. */
+ * how its rows are laid out in shared memory. simt_side_place, called after gpu_gemm_prepare_batch,
+ * finds the positions of this thread's groups. */
 void simt_side_init(const Simt *g, Side *side);
 void simt_side_place(const Simt *g, Side *side);
 

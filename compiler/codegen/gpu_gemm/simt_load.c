@@ -15,21 +15,6 @@ enum {
 
 /* How an operand is loaded. */
 
-/* The number of the operand's loads that are contiguous along an axis. */
-static uint32_t count_contiguous(const Simt *g, ScalarId root, uint32_t axis, uint32_t lanes) {
-    const ScalarTab *scalars = g->lower->kernel->scalars;
-    const bool *reached = scalar_reached(g->k->arena, scalars, root);
-    uint32_t n = 0;
-    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-        const Scalar *s = scalar_get(scalars, id);
-        if (reached[id] && s->kind == SCALAR_LOAD &&
-            index_lane_motion(scalartab_indices(scalars), s->index, axis, lanes) ==
-                LANES_CONTIGUOUS)
-            n++;
-    }
-    return n;
-}
-
 /* The operand's load, if shared memory can hold its bytes unchanged; else NULL. */
 static const Scalar *find_copied(const Simt *g, const Side *side) {
     const Lower *lower = g->lower;
@@ -39,21 +24,10 @@ static const Scalar *find_copied(const Simt *g, const Side *side) {
     return lower->smem && lower->smem[lower_arg(lower, s->buffer)].base ? NULL : s;
 }
 
-/* Whether the vectors along the operand's own axis are whole and aligned in memory. */
-static bool is_aligned(const Simt *g, const Side *side) {
-    const Predicate *predicate = &g->lower->variant->predicate;
-    IndexTab *tab = scalartab_indices(g->lower->kernel->scalars);
-    uint32_t arg = lower_arg(g->lower, side->copied->buffer);
-    return predicate_alignment(predicate, arg) >= (int64_t)side->lanes * g->acc_bytes &&
-           index_lane_motion(tab, side->copied->index, side->axis, side->lanes) ==
-               LANES_CONTIGUOUS &&
-           index_is_multiple(tab, side->copied->index, side->axis, side->lanes);
-}
-
 static void choose_lanes(const Simt *g, Side *side) {
     uint32_t axis_k = gemm_axis_k(g->lower->kernel), wide = SIMT_FRAGMENT_BYTES / g->acc_bytes;
-    uint32_t along_k = count_contiguous(g, side->value, axis_k, wide);
-    uint32_t along_own = count_contiguous(g, side->value, side->axis, wide);
+    uint32_t along_k = gpu_gemm_contiguous_loads(g->lower, side->value, axis_k, wide);
+    uint32_t along_own = gpu_gemm_contiguous_loads(g->lower, side->value, side->axis, wide);
     bool is_along_k = along_k > along_own;
     uint32_t most = is_along_k ? g->sched->gemm.tile_k : side->tile;
     side->lane_axis = is_along_k ? axis_k : side->axis;
@@ -61,7 +35,9 @@ static void choose_lanes(const Simt *g, Side *side) {
     if (side->lanes > wide) side->lanes = wide;
     if (!gpu_gemm_axis_is_multiple(g->lower, side->lane_axis, side->lanes)) side->lanes = 1;
     side->copied = find_copied(g, side);
-    if (side->copied && (is_along_k || !is_aligned(g, side))) side->lanes = 1;
+    if (side->copied &&
+        (is_along_k || !gpu_gemm_has_vectors(g->lower, side->copied, side->axis, side->lanes)))
+        side->lanes = 1;
     side->n_groups = side->tile * g->sched->gemm.tile_k / side->lanes;
     side->n_steps = (side->n_groups + g->sched->threads - 1) / g->sched->threads;
     if (side->n_steps > MAX_STEPS) ice(g->k->arena, "tile of too many elements per thread");
@@ -111,7 +87,7 @@ static void place_group(const Simt *g, Side *side, uint32_t s, bool is_along_k) 
     bool is_whole = threads % across == 0, is_wide = is_whole && threads / across >= width;
     uint32_t beside = is_wide || !is_whole ? width : threads / across, n_beside = width / beside;
     uint32_t further = threads / across / beside * across * lanes;
-    Val group = is_whole ? g->block.thread : simt_plus(g, g->block.thread, s * threads);
+    Val group = is_whole ? g->block.thread : k_offset(g->k, g->block.thread, s * threads);
     Val fast = k_uremi(k, group, across);
     Val slow = k_udivi(k, group, across);
     if (is_wide && across * lanes < length) {
@@ -137,7 +113,7 @@ void simt_side_place(const Simt *g, Side *side) {
     for (uint32_t s = 0; s < side->n_steps; s++) {
         place_group(g, side, s, side->lane_axis == axis_k);
         Val index = k_add(g->k, side->begin, gpu_index(lower, side->own[s]));
-        index = simt_plus(g, index, side->more_own[s]);
+        index = k_offset(g->k, index, side->more_own[s]);
         side->exists[s] = group_exists(g, side, s, index);
         Point *point = &side->points[s];
         *point = point_inside(&g->block.point);
@@ -156,7 +132,7 @@ void simt_side_place(const Simt *g, Side *side) {
 static Val group_k(const Simt *g, const Side *side, uint32_t s, Val begin, Val *is_inside) {
     const Codegen *k = g->k;
     Val at_k = k_add(k, begin, gpu_index(g->lower, side->at_k[s]));
-    at_k = simt_plus(g, at_k, side->more_k[s]);
+    at_k = k_offset(g->k, at_k, side->more_k[s]);
     *is_inside = k_ult(k, at_k, g->block.k);
     return at_k;
 }
@@ -180,9 +156,7 @@ Val simt_shared_at(const Simt *g, Val bytes) {
 /* The byte offset in the buffer of a tile's element. */
 Val simt_offset(const Simt *g, const Side *side, Val at_k, Val own) {
     const Codegen *k = g->k;
-    Val at = k_muli(k, at_k, side->pitch);
-    at = k_add(k, at, own);
-    at = k_muli(k, at, g->acc_bytes);
+    Val at = k_muli(k, k_madi(k, at_k, side->pitch, own), g->acc_bytes);
     return k_addi(k, at, side->offset_bytes);
 }
 
@@ -190,7 +164,7 @@ static void store_group(const Simt *g, const Side *side, Val pointer, Val value)
     const Codegen *k = g->k;
     bool is_apart = side->lane_axis != side->axis && side->lanes > 1;
     if (!is_apart) {
-        LLVMSetAlignment(k_store(k, value, pointer), side->lanes * g->acc_bytes);
+        k_store_aligned(k, value, pointer, side->lanes * g->acc_bytes);
         return;
     }
     for (uint32_t j = 0; j < side->lanes; j++) {
@@ -219,7 +193,7 @@ static void copy_group(const Simt *g, const Side *side, Place to, Place from, Va
 /* The shared address of group `s` in the buffer at byte `buffer` (i32). */
 static Val group_at(const Simt *g, const Side *side, uint32_t s, Val buffer) {
     Val at = simt_offset(g, side, side->at_k[s], side->own[s]);
-    at = simt_plus(g, at, (side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes);
+    at = k_offset(g->k, at, (side->more_k[s] * side->pitch + side->more_own[s]) * g->acc_bytes);
     return simt_shared_at(g, k_add(g->k, at, buffer));
 }
 
@@ -312,9 +286,8 @@ static void fetch(const Simt *g, const Side *side, Val begin, Point *points) {
  * (i32). */
 static void put(const Simt *g, const Side *side, Point *points, Val buffer) {
     const Codegen *k = g->k;
-    Dtype dtype = scalar_get(g->lower->kernel->scalars, side->value)->dtype;
     for (uint32_t s = 0; s < side->n_steps; s++) {
-        Val value = convert_value(k, point_lanes(&points[s], side->value), dtype, g->acc);
+        Val value = gpu_gemm_to_acc(g->lower, side->value, point_lanes(&points[s], side->value));
         if (needs_pad(g)) value = k_select(k, points[s].active, value, pad_of(g, side));
         If group = begin_group(g, side, s);
         store_group(g, side, group_at(g, side, s, buffer), value);

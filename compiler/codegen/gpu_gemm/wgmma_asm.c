@@ -22,15 +22,13 @@ static uint32_t step_units(const WgmmaSide *side) {
 static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
     const Codegen *k = w->k;
     bool is_left = side == &w->sides[0];
-    Val at = k_muli(k, stage, w->stage_bytes);
-    at = k_addi(k, at, side->begin_bytes);
+    Val at = k_addi(k, k_muli(k, stage, w->stage_bytes), side->begin_bytes);
     if (is_left) { /* 64 rows of a straight tile have as many bytes as a block of a transposed
                     * one */
         at = k_add(k, at, k_muli(k, w->group, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES));
     }
     Val base = k_ptrtoint(k, w->shared, k->i32);
-    at = k_add(k, base, at);
-    at = k_lshri(k, at, UNIT_SHIFT);
+    at = k_lshri(k, k_add(k, base, at), UNIT_SHIFT);
     at = k_andi(k, at, ADDRESS_MASK);
     uint64_t lead = side->is_mn_major ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
     fixed |= lead << 16 | (uint64_t)ROWS_UNITS << 32;

@@ -41,9 +41,8 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     d.n_subtiles = w->sched->gemm.tile_n / d.columns;
     d.across = d.columns / d.lanes;
     take_warp(w, &d, w->warp);
-    Val row = k_lshri(k, lane, 2);
-    Val column = k_andi(k, lane, 3);
-    column = k_shli(k, column, 1);
+    Val row = gpu_fragment_row(k, lane);
+    Val column = gpu_fragment_column(k, lane);
     Val at = k_add(k, k_muli(k, row, wgmma_epilogue_pitch(w->sched, d.lanes)), column);
     d.place = k_gep(k, k->f32, d.own, at);
     d.first_row = k_i32(k, 0);
@@ -61,8 +60,7 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
 static void subtile_columns(const Wgmma *w, const WgmmaEpilogue *d, Val subtile,
                             GemmColumn *columns) {
     const Codegen *k = w->k;
-    Val first = k_muli(k, subtile, d->columns);
-    first = k_add(k, first, d->in_subtile);
+    Val first = k_madi(k, subtile, d->columns, d->in_subtile);
     for (uint32_t p = 0; p < w->n_gemms; p++) {
         columns[p] = gpu_gemm_column(&d->tiles[p], first, d->lanes);
         columns[p].in_subtile = d->in_subtile;
@@ -72,10 +70,10 @@ static void subtile_columns(const Wgmma *w, const WgmmaEpilogue *d, Val subtile,
 static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs, uint32_t subtile,
                         uint32_t half) {
     for (uint32_t p = 0; p < w->n_gemms; p++) {
-        uint32_t first = (p * w->sched->gemm.tile_n + subtile * d->columns) / 8;
-        GemmFragments fragments = {.accs = accs + first * 4 + half * 2,
+        uint32_t first = (p * w->sched->gemm.tile_n + subtile * d->columns) / FRAGMENT_COLUMNS;
+        GemmFragments fragments = {.accs = accs + gpu_fragment_pair(0, 0, first, half),
                                    .n_m = 1,
-                                   .n_n = d->columns / 8,
+                                   .n_n = d->columns / FRAGMENT_COLUMNS,
                                    .n_halves = 1,
                                    .column = p * d->columns,
                                    .acc = DT_F32,
@@ -107,8 +105,7 @@ static void choose_results(const Wgmma *w, const WgmmaEpilogue *d, Val number, c
 /* The first row (index_type) of a half of the warp's rows in the tile. */
 static Val first_of_half(const Wgmma *w, const WgmmaEpilogue *d, Val half) {
     const Codegen *k = w->k;
-    Val row = k_shli(k, d->warp, 1);
-    row = k_add(k, row, half);
+    Val row = k_add(k, k_shli(k, d->warp, 1), half);
     row = k_muli(k, row, WGMMA_EPILOGUE_ROWS);
     return gpu_index(w->lower, row);
 }

@@ -16,8 +16,7 @@ GemmTiles wgmma_tiles(const Wgmma *w) {
     GemmTiles tiles = gpu_gemm_tiles(lower, w->sched->gemm.tile_m * wgmma_cluster(w));
     int64_t n = 0, n_wide;
     if (!lower->variant->sched.gemm.tail_n) return tiles;
-    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
-    if (!dim_is_const(dims, index_axis_extent(tab, gemm_axis_n(lower->kernel)), &n))
+    if (!dim_is_const(dims, kernel_axis_extent(lower->kernel, gemm_axis_n(lower->kernel)), &n))
         ice(lower->k->arena, "narrow tiles of an extent that is not known");
     n_wide = n / tiles.n;
     tiles.across = dim_const(dims, w->wide ? 1 : n_wide);
@@ -39,13 +38,11 @@ GemmBlock wgmma_tile_at(const Wgmma *w, Val number) {
 /* The number of tiles of one kernel. */
 static DimId n_tiles(const Wgmma *w) {
     const Kernel *kernel = w->lower->kernel;
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    DimTab *dims = indextab_dims(tab);
-    DimId m = index_axis_extent(tab, gemm_axis_m(kernel));
-    DimId rows = dim_ceil_div(dims, m, w->tiles.m);
+    DimTab *dims = lower_dims(w->lower);
+    DimId rows = dim_ceil_div(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), w->tiles.m);
     DimId all = dim_mul(dims, rows, w->tiles.across);
     for (uint32_t axis = 0; axis + 2 < kernel->n_parallel; axis++)
-        all = dim_mul(dims, all, index_axis_extent(tab, axis));
+        all = dim_mul(dims, all, kernel_axis_extent(kernel, axis));
     return all;
 }
 
@@ -70,8 +67,7 @@ static Loop each_narrow_tile(const Wgmma *w) {
     Val n_narrow = lower_dim(lower, n_own_tiles(w));
     Val n_busy = k_urem(k, n_wide, n_clusters);
     Val is_busy = k_ult(k, cluster, n_busy);
-    Val first = k_sub(k, cluster, n_busy);
-    first = k_select(k, is_busy, n_narrow, first);
+    Val first = k_select(k, is_busy, n_narrow, k_sub(k, cluster, n_busy));
     Val step = k_sub(k, n_clusters, n_busy);
     return loop_begin_by(k, first, n_narrow, step);
 }

@@ -16,7 +16,7 @@ static void put_results(const Wgmma *w, const Val *accs) {
     const Reduce *reduce = &w->lower->kernel->reduces.data[0];
     uint32_t pitch = wgmma_results_pitch(w->sched);
     Val lane = k_andi(k, w->thread, WARP_THREADS - 1);
-    Val row = k_lshri(k, lane, 2);
+    Val row = gpu_fragment_row(k, lane);
     Val column = k_andi(k, lane, 3);
     Val at = k_muli(k, row, (int64_t)pitch * 2);
     column = k_shli(k, column, 2);
@@ -27,7 +27,7 @@ static void put_results(const Wgmma *w, const Val *accs) {
     Val place = wgmma_at(w, k_addi(k, at, begin));
     GemmFragments fragments = {.accs = accs,
                                .n_m = 1,
-                               .n_n = w->width / 8,
+                               .n_n = w->width / FRAGMENT_COLUMNS,
                                .n_halves = 2,
                                .pitch = pitch,
                                .acc = reduce->acc,
