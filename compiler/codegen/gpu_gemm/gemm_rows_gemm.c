@@ -59,9 +59,9 @@ static void make_tiles(GemmRowsGemm *s) {
     gpu_gemm_prepare_batch(&out_block, &out_lower->kernel->reduces.data[0].rhs, 1);
     mma_tile_init(&s->scores, &block);
     mma_tile_init(&s->out, &out_block);
-    mma_operand_init(&s->left, &block, true, sched->gemm.tile_m, 0);
-    mma_operand_init(&s->right, &block, false, sched->gemm.tile_n, 0);
-    mma_operand_init(&s->values, &out_block, false, out_lower->variant->sched.gemm.tile_n, 0);
+    mma_operand_init(&s->left, &s->scores.block, true, 0);
+    mma_operand_init(&s->right, &s->scores.block, false, 0);
+    mma_operand_init(&s->values, &s->out.block, false, 0);
     mma_tile_aim(&s->scores, &s->left);
     mma_tile_aim(&s->scores, &s->right);
     mma_tile_aim(&s->out, &s->values);
@@ -151,18 +151,17 @@ Val gemm_rows_gemm_other_buffer(const GemmRowsGemm *s, Val offset) {
     return k_xori(s->k, offset, s->buffer_bytes);
 }
 
-static void fetch(const GemmRowsGemm *s, MmaOperand *operand, const GemmBlock *block, Val k0,
-                  Val to) {
-    mma_operand_fetch(operand, block, k0, to);
-    gpu_copies_commit(s->k);
-    mma_operand_put(operand, block, to);
+static void fetch(MmaOperand *operand, Val k0, Val to) {
+    mma_operand_fetch(operand, k0, to);
+    gpu_copies_commit(operand->k);
+    mma_operand_put(operand, to);
 }
 
 /* Starts the copy of tile `tile` (index_type) of the scores' rhs. */
 void gemm_rows_gemm_fetch_right(GemmRowsGemm *s, Val tile, Val offset) {
     Val first = k_muli(s->k, tile, s->width);
-    mma_operand_move(&s->right, &s->scores.block, first);
-    fetch(s, &s->right, &s->scores.block, gemm_rows_gemm_index(s, 0), buffer_at(s, offset));
+    mma_operand_move(&s->right, first);
+    fetch(&s->right, gemm_rows_gemm_index(s, 0), buffer_at(s, offset));
 }
 
 void gemm_rows_gemm_meet(const GemmRowsGemm *s) {
@@ -317,7 +316,7 @@ static void multiply_stage(GemmRowsGemm *s) {
     loop_carry(s->k, &loop, state.total, is_online ? s->n_rows : 0);
     Val k0 = k_muli(s->k, loop.index, s->width);
     gemm_rows_gemm_meet(s);
-    fetch(s, &s->values, &s->out.block, k0, buffer_at(s, other));
+    fetch(&s->values, k0, buffer_at(s, other));
     gemm_rows_gemm_multiply_scores(s, s->read);
     ScoreTile at = gemm_rows_gemm_tile(s, loop.index);
     if (is_online)
@@ -346,7 +345,7 @@ static void reduce_stages(GemmRowsGemm *s) {
 void emit_gpu_gemm_rows_gemm(Lower *lowers) {
     GemmRowsGemm *s = arena_array(lowers->k->arena, GemmRowsGemm, 1);
     gemm_rows_gemm_init(s, lowers);
-    fetch(s, &s->left, &s->scores.block, gemm_rows_gemm_index(s, 0), s->fixed);
+    fetch(&s->left, gemm_rows_gemm_index(s, 0), s->fixed);
     gemm_rows_gemm_fetch_right(s, gemm_rows_gemm_index(s, 0), s->read);
     reduce_stages(s);
     multiply_stage(s);

@@ -6,32 +6,34 @@
 
 enum { MAX_STAGE_SUMS = 4 /* most reductions of a stage */ };
 
-/* A stage's accumulators in a thread. `levels` has, per row and reduction, the joined results of
+/* A reduction's accumulators of one of the thread's rows. `levels` has the joined results of
  * earlier lots: level l is the join of 2^l lots until it becomes part of a larger one. */
+typedef struct Sum {
+    const Reduce *reduce;
+    uint32_t n_groups; /* accumulators; a reduction that has no order needs one */
+    Acc groups[MAX_PAIRS], levels[MAX_LEVELS];
+} Sum;
+
+/* Those of a stage: [reduction,row]. */
 typedef struct Sums {
-    const Stage *stage;
-    Acc groups[MAX_STAGE_SUMS][MAX_ROWS][MAX_PAIRS];
-    Acc levels[MAX_STAGE_SUMS][MAX_ROWS][MAX_LEVELS];
+    uint32_t n, n_reduces;
+    Sum sums[MAX_STAGE_SUMS * MAX_ROWS];
 } Sums;
 
-static uint32_t n_accs(const GemmRowsGemm *s, const Reduce *reduce) {
-    return acc_is_ordered(s->rows_lower, reduce) ? s->n_groups : 1;
-}
-
-static void begin_groups(const GemmRowsGemm *s, Sums *sums) {
-    for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
-        for (uint32_t r = 0; r < s->n_rows; r++)
-            for (uint32_t g = 0; g < s->n_groups; g++)
-                sums->groups[i][r][g] = acc_identity(
-                    s->rows_lower, stage_reduce(s->rows_kernel, sums->stage, i), s->group * PAIR);
-}
-
-static void begin_levels(const GemmRowsGemm *s, Sums *sums) {
-    for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
-        for (uint32_t r = 0; r < s->n_rows; r++)
-            for (uint32_t l = 0; l < s->n_levels; l++)
-                sums->levels[i][r][l] =
-                    acc_identity(s->rows_lower, stage_reduce(s->rows_kernel, sums->stage, i), 1);
+static Sums *sums_new(const GemmRowsGemm *s, const Stage *stage) {
+    Sums *sums = arena_array(s->k->arena, Sums, 1);
+    sums->n_reduces = stage->reduces.n;
+    sums->n = stage->reduces.n * s->n_rows;
+    if (stage->reduces.n > MAX_STAGE_SUMS)
+        ice(s->k->arena, "%u reductions in a pass of a gemm-rows-gemm launch", stage->reduces.n);
+    for (uint32_t i = 0; i < sums->n; i++) {
+        Sum *sum = &sums->sums[i];
+        sum->reduce = stage_reduce(s->rows_kernel, stage, i / s->n_rows);
+        sum->n_groups = acc_is_ordered(s->rows_lower, sum->reduce) ? s->n_groups : 1;
+        for (uint32_t l = 0; l < s->n_levels; l++)
+            sum->levels[l] = acc_identity(s->rows_lower, sum->reduce, 1);
+    }
+    return sums;
 }
 
 /* Adds a tile of scores to the accumulators. */
@@ -40,13 +42,13 @@ static void visit(const GemmRowsGemm *s, const ScoreTile *at, Sums *sums) {
         for (uint32_t g = 0; g < s->n_groups; g++) {
             Point point = gemm_rows_gemm_group(s, at, r, g);
             Val exists = gemm_rows_gemm_group_exists(s, at, g);
-            for (uint32_t i = 0; i < sums->stage->reduces.n; i++) {
-                const Reduce *reduce = stage_reduce(s->rows_kernel, sums->stage, i);
-                Acc *acc = &sums->groups[i][r][acc_is_ordered(s->rows_lower, reduce) ? g : 0];
-                Acc none = acc_identity(s->rows_lower, reduce, point.lanes);
-                Acc element = acc_element(&point, reduce);
+            for (uint32_t i = 0; i < sums->n_reduces; i++) {
+                Sum *sum = &sums->sums[i * s->n_rows + r];
+                Acc *acc = &sum->groups[g % sum->n_groups];
+                Acc none = acc_identity(s->rows_lower, sum->reduce, point.lanes);
+                Acc element = acc_element(&point, sum->reduce);
                 if (exists) element = acc_select(s->rows_lower, exists, element, none);
-                *acc = acc_combine(s->rows_lower, reduce, *acc, element);
+                *acc = acc_combine(s->rows_lower, sum->reduce, *acc, element);
             }
         }
 }
@@ -65,20 +67,21 @@ Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc
 
 /* Joins a row's lot of chains. Bit 0 of a chain's number is the lane, bits 1 and 2 are the thread,
  * the higher bits the pair. */
-static Acc join_lot(const GemmRowsGemm *s, const Reduce *reduce, const Acc *groups) {
+static Acc join_lot(const GemmRowsGemm *s, const Sum *sum) {
+    const Reduce *reduce = sum->reduce;
+    const Acc *groups = sum->groups;
     Acc parts[MAX_PAIRS];
-    uint32_t n = s->n_pairs;
     if (!acc_is_ordered(s->rows_lower, reduce))
         return gemm_rows_gemm_join_threads(
             s, reduce, acc_join_lanes(s->rows_lower, reduce, groups[0], s->group * PAIR));
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < s->n_pairs; i++) {
         const Acc *group = &groups[i / s->group];
         uint32_t lane = i % s->group * PAIR;
         Acc low = lane_of(s, *group, lane), high = lane_of(s, *group, lane + 1);
         parts[i] =
             gemm_rows_gemm_join_threads(s, reduce, acc_combine(s->rows_lower, reduce, low, high));
     }
-    return acc_join_pairs(s->rows_lower, reduce, parts, n);
+    return acc_join_pairs(s->rows_lower, reduce, parts, s->n_pairs);
 }
 
 static Val has_bit(const GemmRowsGemm *s, Val number, uint32_t bit) {
@@ -131,12 +134,13 @@ static Val next_tile(const GemmRowsGemm *s, Val lot, Val n_lots, Val tile) {
 
 /* Processes one lot: every period-th tile. */
 static void run_lot(GemmRowsGemm *s, Sums *sums, Val lot, Val n_lots) {
-    begin_groups(s, sums);
+    for (uint32_t i = 0; i < sums->n; i++)
+        for (uint32_t g = 0; g < sums->sums[i].n_groups; g++)
+            sums->sums[i].groups[g] =
+                acc_identity(s->rows_lower, sums->sums[i].reduce, s->group * PAIR);
     Loop loop = loop_begin(s->k, lot, s->n_tiles, s->period);
-    for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
-        for (uint32_t r = 0; r < s->n_rows; r++)
-            acc_loop_carry(s->k, &loop, sums->groups[i][r],
-                           n_accs(s, stage_reduce(s->rows_kernel, sums->stage, i)));
+    for (uint32_t i = 0; i < sums->n; i++)
+        acc_loop_carry(s->k, &loop, sums->sums[i].groups, sums->sums[i].n_groups);
     loop_carry(s->k, &loop, &s->read, 1);
     gemm_rows_gemm_meet(s);
     Val other = gemm_rows_gemm_other_buffer(s, s->read);
@@ -148,34 +152,22 @@ static void run_lot(GemmRowsGemm *s, Sums *sums, Val lot, Val n_lots) {
     loop_end(s->k, &loop);
 }
 
-static void join_lots(const GemmRowsGemm *s, Sums *sums, Val lot) {
-    for (uint32_t i = 0; i < sums->stage->reduces.n; i++)
-        for (uint32_t r = 0; r < s->n_rows; r++) {
-            const Reduce *reduce = stage_reduce(s->rows_kernel, sums->stage, i);
-            Acc own = join_lot(s, reduce, sums->groups[i][r]);
-            push_lot(s, reduce, sums->levels[i][r], own, lot);
-        }
-}
-
 void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage) {
-    Sums *sums = arena_array(s->k->arena, Sums, 1);
-    sums->stage = stage;
-    if (stage->reduces.n > MAX_STAGE_SUMS)
-        ice(s->k->arena, "%u reductions in a pass of a gemm-rows-gemm launch", stage->reduces.n);
-    begin_levels(s, sums);
+    Sums *sums = sums_new(s, stage);
     Val n_lots = smaller(s, s->n_tiles, gemm_rows_gemm_index(s, s->period));
     Loop loop = loop_over(s->k, n_lots, 1);
-    for (uint32_t i = 0; i < stage->reduces.n; i++)
-        for (uint32_t r = 0; r < s->n_rows; r++)
-            acc_loop_carry(s->k, &loop, sums->levels[i][r], s->n_levels);
+    for (uint32_t i = 0; i < sums->n; i++)
+        acc_loop_carry(s->k, &loop, sums->sums[i].levels, s->n_levels);
     loop_carry(s->k, &loop, &s->read, 1);
     run_lot(s, sums, loop.index, n_lots);
-    join_lots(s, sums, loop.index);
+    for (uint32_t i = 0; i < sums->n; i++) {
+        Sum *sum = &sums->sums[i];
+        push_lot(s, sum->reduce, sum->levels, join_lot(s, sum), loop.index);
+    }
     loop_end(s->k, &loop);
-    for (uint32_t i = 0; i < stage->reduces.n; i++)
-        for (uint32_t r = 0; r < s->n_rows; r++) {
-            Acc all =
-                join_levels(s, stage_reduce(s->rows_kernel, stage, i), sums->levels[i][r], n_lots);
-            acc_finish(&s->rows[r], stage->reduces.data[i], all);
-        }
+    for (uint32_t i = 0; i < sums->n; i++) {
+        Sum *sum = &sums->sums[i];
+        acc_finish(&s->rows[i % s->n_rows], stage->reduces.data[i / s->n_rows],
+                   join_levels(s, sum->reduce, sum->levels, n_lots));
+    }
 }

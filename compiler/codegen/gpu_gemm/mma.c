@@ -29,9 +29,9 @@ static void mma_init(Mma *mma, Lower *lower) {
     ScalarId roots[2] = {reduce->lhs, reduce->rhs};
     gpu_gemm_prepare_batch(&block, roots, 2);
     mma_tile_init(&mma->tile, &block);
-    mma_operand_init(&mma->operands[0], &block, true, sched->gemm.tile_m, 0);
+    mma_operand_init(&mma->operands[0], &mma->tile.block, true, 0);
     uint32_t left_bytes = mma_operand_bytes(&mma->operands[0]);
-    mma_operand_init(&mma->operands[1], &block, false, sched->gemm.tile_n, left_bytes);
+    mma_operand_init(&mma->operands[1], &mma->tile.block, false, left_bytes);
     mma->stage_bytes = left_bytes + mma_operand_bytes(&mma->operands[1]);
     uint32_t n_bytes = mma->stage_bytes * sched->gemm.stages;
     uint32_t least = mma_tile_epilogue_bytes(&mma->tile);
@@ -51,14 +51,12 @@ static Val next_stage(const Mma *mma, Val offset) {
 }
 
 static void fetch(Mma *mma, Val k0, Val stage) {
-    for (int side = 0; side < 2; side++)
-        mma_operand_fetch(&mma->operands[side], &mma->tile.block, k0, stage);
+    for (int side = 0; side < 2; side++) mma_operand_fetch(&mma->operands[side], k0, stage);
     gpu_copies_commit(mma->k);
 }
 
 static void put(const Mma *mma, Val stage) {
-    for (int side = 0; side < 2; side++)
-        mma_operand_put(&mma->operands[side], &mma->tile.block, stage);
+    for (int side = 0; side < 2; side++) mma_operand_put(&mma->operands[side], stage);
 }
 
 /* Loads the fragments of a step of the tile at `stage`. */

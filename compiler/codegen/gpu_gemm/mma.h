@@ -24,6 +24,9 @@ enum {
 
 /* One operand of the GEMM, and the thread's part in loading it. */
 typedef struct MmaOperand {
+    const GemmBlock *block;
+    Lower *lower;
+    const Codegen *k;
     ScalarId value;
     Dtype dtype;
     bool is_left;
@@ -61,21 +64,19 @@ typedef struct MmaOperand {
 
 /* Bytes of a stage that the operand takes. */
 uint32_t mma_operand_bytes(const MmaOperand *operand);
-/* Chooses the operand's layout and this thread's part in loading it. `tile` is the tile's length
- * along m or n. */
-void mma_operand_init(MmaOperand *operand, const GemmBlock *block, bool is_left, uint32_t tile,
+/* Chooses the operand's layout and this thread's part in loading it. The operand keeps `block`. */
+void mma_operand_init(MmaOperand *operand, const GemmBlock *block, bool is_left,
                       uint32_t begin_bytes);
 /* Brings the tile from k0 (index_type) into the stage at `stage` (ptr addrspace(3)). It starts the
  * copies. Values that are not copied are computed into operand->values, and mma_operand_put stores
  * them. Elements beyond the matrix are zero. */
-void mma_operand_fetch(MmaOperand *operand, const GemmBlock *block, Val k0, Val stage);
+void mma_operand_fetch(MmaOperand *operand, Val k0, Val stage);
 /* Moves the tile along its own axis, so that it begins at `first` (index_type). */
-void mma_operand_move(MmaOperand *operand, const GemmBlock *block, Val first);
-void mma_operand_put(const MmaOperand *operand, const GemmBlock *block, Val stage);
+void mma_operand_move(MmaOperand *operand, Val first);
+void mma_operand_put(const MmaOperand *operand, Val stage);
 /* Prepares the fragments of `warp_elems` elements along m or n from `warp_first` (i32, in the tile)
  * on. */
-void mma_operand_aim(MmaOperand *operand, const GemmBlock *block, Val warp_first,
-                     uint32_t warp_elems);
+void mma_operand_aim(MmaOperand *operand, Val warp_first, uint32_t warp_elems);
 /* Registers of a fragment: 16 elements along m or n by one step of k. */
 uint32_t mma_fragment_registers(const MmaOperand *operand);
 /* A step of k in the tile that begins at k0 (index_type). */
@@ -85,7 +86,7 @@ typedef struct MmaStep {
 } MmaStep;
 /* Loads fragment `i` of a step: i32 registers, or double for f64. For the lhs it is one operand of
  * the instruction; for the rhs it is two operands of 8 columns each. */
-void mma_operand_fragment(const MmaOperand *operand, const GemmBlock *block, Val stage, uint32_t i,
-                          MmaStep step, Val *registers);
+void mma_operand_fragment(const MmaOperand *operand, Val stage, uint32_t i, MmaStep step,
+                          Val *registers);
 
 #endif

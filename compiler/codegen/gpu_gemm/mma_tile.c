@@ -30,7 +30,7 @@ void mma_tile_aim(const MmaTile *tile, MmaOperand *operand) {
                              : sched->gemm.tile_n / sched->gemm.warps_n;
     Val warp = is_left ? tile->warp_m : tile->warp_n;
     Val first = k_muli(tile->k, warp, elems);
-    mma_operand_aim(operand, &tile->block, first, elems);
+    mma_operand_aim(operand, first, elems);
 }
 
 /* Arithmetic. */
@@ -97,7 +97,7 @@ void mma_tile_load(const MmaTile *tile, const MmaOperand *operand, Val stage, Mm
                    Val *fragments) {
     uint32_t n = operand->is_left ? tile->n_m : tile->n_n / 2;
     for (uint32_t i = 0; i < n; i++)
-        mma_operand_fragment(operand, &tile->block, stage, i, step,
+        mma_operand_fragment(operand, stage, i, step,
                              fragments + i * mma_fragment_registers(operand));
 }
 
