@@ -15,12 +15,6 @@
 
 enum { MAP_ALIGN_BYTES = 64 };
 
-static void add_attribute(const Codegen *k, Val function, const char *key, const char *value) {
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(k->context, key, (unsigned)strlen(key),
-                                                           value, (unsigned)strlen(value));
-    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
-}
-
 static void add_nounwind(const Codegen *k, Val function) {
     static const char name[] = "nounwind";
     unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
@@ -107,15 +101,16 @@ static void make_gpu_function(Lower *lower, const Launch *launch) {
     lower->function = LLVMAddFunction(k->module, lower->variant->symbol, type);
     LLVMSetFunctionCallConv(lower->function, isa->calling_convention);
     add_nounwind(k, lower->function);
-    add_attribute(k, lower->function, isa->threads_key,
-                  str_format(k->arena, "%s%u%s", isa->before_threads, lower->variant->sched.threads,
-                             isa->after_threads));
+    k_add_attribute(k, lower->function, isa->threads_key,
+                    str_format(k->arena, "%s%u%s", isa->before_threads,
+                               lower->variant->sched.threads, isa->after_threads));
     uint32_t min_blocks = least_blocks(lower, launch);
     if (min_blocks && isa->blocks_key)
-        add_attribute(k, lower->function, isa->blocks_key, str_format(k->arena, "%u", min_blocks));
+        k_add_attribute(k, lower->function, isa->blocks_key,
+                        str_format(k->arena, "%u", min_blocks));
     if (lower->variant->sched.cluster > 1)
-        add_attribute(k, lower->function, "nvvm.cluster_dim",
-                      str_format(k->arena, "%u,1,1", lower->variant->sched.cluster));
+        k_add_attribute(k, lower->function, "nvvm.cluster_dim",
+                        str_format(k->arena, "%u,1,1", lower->variant->sched.cluster));
 }
 
 /* The address of a buffer of the launch in the block's shared memory. */
@@ -343,8 +338,8 @@ static void make_cpu_function(Lower *lower) {
     LLVMTypeRef type = LLVMFunctionType(k->void_type, params, 4, 0);
     lower->function = LLVMAddFunction(k->module, lower->variant->symbol, type);
     add_nounwind(k, lower->function);
-    add_attribute(k, lower->function, "target-cpu", k->target->machine);
-    add_attribute(k, lower->function, "no-builtins", "");
+    k_add_attribute(k, lower->function, "target-cpu", k->target->machine);
+    k_add_attribute(k, lower->function, "no-builtins", "");
 }
 
 static void load_symbols(Lower *lower, const Launch *launch) {

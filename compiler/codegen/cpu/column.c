@@ -190,13 +190,7 @@ static void column_stage(Column *column, const Stage *stage, CpuSpan span) {
     uint32_t n = stage->reduces.n;
     column->stage = stage;
     column->order = cpu_stage_order(lower, stage, column->lanes);
-    uint32_t n_chains = column->order.n_chains;
-    column->chains = arena_array(arena, CpuArray, column->order.n_levels * (size_t)n);
-    for (uint32_t j = 0; j < column->order.n_levels * n; j++) {
-        const Reduce *reduce = reduce_at(column, j % n);
-        column->chains[j] =
-            cpu_array_new(lower, reduce->acc, reduce->is_arg, n_chains * column->width);
-    }
+    column->chains = cpu_chains_new(lower, stage, column->order, column->width);
     column->needs = needed_slots(lower, stage);
     CpuFold fold = {
         .user = column, .clear = column_clear, .elements = column_elements, .join = column_join};

@@ -159,6 +159,16 @@ CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes)
     return order;
 }
 
+CpuArray *cpu_chains_new(Lower *lower, const Stage *stage, CpuOrder order, int64_t width) {
+    uint32_t n = stage->reduces.n;
+    CpuArray *chains = arena_array(lower->k->arena, CpuArray, order.n_levels * (size_t)n);
+    for (uint32_t j = 0; j < order.n_levels * n; j++) {
+        const Reduce *reduce = stage_reduce(lower->kernel, stage, j % n);
+        chains[j] = cpu_array_new(lower, reduce->acc, reduce->is_arg, order.n_chains * width);
+    }
+    return chains;
+}
+
 CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point) {
     const Kernel *kernel = lower->kernel;
     const Codegen *k = lower->k;

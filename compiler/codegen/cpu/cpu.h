@@ -61,6 +61,9 @@ typedef struct CpuOrder {
     int64_t segment_elems;
 } CpuOrder;
 CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes);
+/* The stage's chains: those of reduction i at level k are array k * n reductions + i, each
+ * [n_chains,width]. */
+CpuArray *cpu_chains_new(Lower *lower, const Stage *stage, CpuOrder order, int64_t width);
 
 /* The reduced elements of a unit: all, or for partial results those of the point's segment. */
 typedef struct CpuSpan {

@@ -214,11 +214,7 @@ static void straight_stage(Row *row) {
 static void folded_stage(Row *row, CpuRoots roots) {
     Lower *lower = row->lower;
     uint32_t n = row->stage->reduces.n;
-    row->chains = arena_array(lower->k->arena, CpuArray, row->order.n_levels * (size_t)n);
-    for (uint32_t j = 0; j < row->order.n_levels * n; j++) {
-        const Reduce *reduce = row_reduce(row, j % n);
-        row->chains[j] = cpu_array_new(lower, reduce->acc, reduce->is_arg, row->order.n_chains);
-    }
+    row->chains = cpu_chains_new(lower, row->stage, row->order, 1);
     row->in_registers = fits_registers(row, roots);
     CpuFold fold = {.user = row, .clear = row_clear, .elements = row_elements, .join = row_join};
     cpu_fold_stage(lower, row->order, &fold, row->span);

@@ -5,8 +5,6 @@
 
 #include <llvm-c/Target.h>
 
-#include <string.h>
-
 static const GpuIsa isas[] = {
 #define GPU_ISA(device, ...) [DEVICE_##device] = {__VA_ARGS__},
 #include "codegen/gpu/isas.def"
@@ -57,12 +55,8 @@ Val gpu_step(const Lower *lower, uint32_t per_thread) {
 }
 
 void gpu_ask_for_blocks(const Lower *lower, uint32_t n) {
-    static const char key[] = "nvvm.minctasm";
-    const char *value = str_format(lower->k->arena, "%u", n);
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(lower->k->context, key, sizeof key - 1,
-                                                           value, (unsigned)strlen(value));
-    LLVMAddAttributeAtIndex(lower->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            attribute);
+    k_add_attribute(lower->k, lower->function, "nvvm.minctasm",
+                    str_format(lower->k->arena, "%u", n));
 }
 
 void gpu_barrier(const Codegen *k) {

@@ -311,30 +311,23 @@ static bool is_columns_own(const GemmBlock *block, Val value, uint32_t i) {
     return value && !LLVMIsConstant(value) && (i < 2 || value != block->point.values[i - 1]);
 }
 
-uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column, Val *values,
-                                uint32_t most) {
-    const Lower *lower = block->lower;
-    Point point = column->point;
+uint32_t gpu_gemm_carry_column(const GemmBlock *block, GemmColumn *column, Loop *loop) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < scalar_count(lower->kernel->scalars) + 2; i++) {
-        Val value = *column_slot(&point, i);
-        if (!is_columns_own(block, value, i)) continue;
-        if (n < most) values[n] = value;
+    for (uint32_t i = 0; i < scalar_count(block->lower->kernel->scalars) + 2; i++) {
+        Val *slot = column_slot(&column->point, i);
+        if (!is_columns_own(block, *slot, i)) continue;
+        if (loop) loop_carry(block->lower->k, loop, slot, 1);
         n++;
     }
     return n;
 }
 
-GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
-                                const Val *values) {
-    GemmColumn with = *column;
-    with.point = point_inside(&column->point);
-    uint32_t n = 0;
+void gpu_gemm_move_column(const GemmBlock *block, GemmColumn *column, const GemmColumn *to) {
+    Point point = to->point;
     for (uint32_t i = 0; i < scalar_count(block->lower->kernel->scalars) + 2; i++) {
-        Val *slot = column_slot(&with.point, i);
-        if (is_columns_own(block, *slot, i)) *slot = values[n++];
+        Val *slot = column_slot(&column->point, i);
+        if (is_columns_own(block, *slot, i)) *slot = *column_slot(&point, i);
     }
-    return with;
 }
 
 /* Whether a kernel of the same block computes the loaded tensor. */

@@ -134,12 +134,11 @@ uint32_t gpu_gemm_lanes(const GemmBlock *block, uint32_t most);
  * much arithmetic, which hides the latency and needs many registers. */
 uint32_t gpu_gemm_rows_at_once(const Lower *lower);
 GemmColumn gpu_gemm_column(const GemmBlock *block, Val in_tile, uint32_t lanes);
-/* Returns how many values of `column` vary with the column, and stores the first `most` of them. */
-uint32_t gpu_gemm_column_values(const GemmBlock *block, const GemmColumn *column, Val *values,
-                                uint32_t most);
-/* `column` with these values replaced by `values`, in the same order. */
-GemmColumn gpu_gemm_column_with(const GemmBlock *block, const GemmColumn *column,
-                                const Val *values);
+/* The number of values of `column` that vary with the column. `loop` carries them, if it is not
+ * NULL. */
+uint32_t gpu_gemm_carry_column(const GemmBlock *block, GemmColumn *column, Loop *loop);
+/* Sets these values to those of another column. */
+void gpu_gemm_move_column(const GemmBlock *block, GemmColumn *column, const GemmColumn *to);
 /* For kernels that share the block: each kernel with the block of its own Lower. Their results of
  * one row are side by side in the part, n_columns each. A value that one kernel computes for
  * another passes in registers. */

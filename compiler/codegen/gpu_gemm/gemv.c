@@ -29,7 +29,7 @@ typedef struct Gemv {
     uint32_t n_outputs;      /* per block */
     uint32_t thread_outputs; /* outputs per row of threads; 1 if lanes lie along the outputs */
     uint32_t across;         /* rows of threads, or vectors of outputs, in a block */
-    uint32_t n_groups, n_passes, n_rounds, n_kept, n_partials; /* as in GemvPasses */
+    GemvPasses passes;
     Val along, which; /* i32: thread along k, and number of its row of threads or vector of
                        * outputs */
     Val rank;         /* i32: rank of the block in the cluster */
@@ -69,7 +69,7 @@ static GemmSubtile partial_of(const Gemv *v) {
 /* Whether an output has several sums in shared memory. Then one thread joins them and continues
  * with the output. */
 static bool has_several_sums(const Gemv *v) {
-    return v->n_groups > 1 || v->n_partials > 1;
+    return v->passes.n_groups > 1 || v->passes.n_partials > 1;
 }
 
 /* The i32 number of the thread's element of `total`, after `done` of them. *exists: whether there
@@ -224,7 +224,8 @@ static void leave_outputs(const Gemv *v, uint32_t kept) {
         for (uint32_t offset = v->across; offset < WARP_THREADS; offset *= 2)
             values[j] = add(v, values[j], gpu_shuffle_xor(k, values[j], offset));
     }
-    Val warp = k_addi(k, k_udivi(k, v->block.thread, WARP_THREADS), (int64_t)kept * v->n_partials);
+    Val warp =
+        k_addi(k, k_udivi(k, v->block.thread, WARP_THREADS), (int64_t)kept * v->passes.n_partials);
     Val lane = k_uremi(k, v->block.thread, WARP_THREADS);
     Val leads = k_ulti(k, lane, v->across);
     Val column = k_muli(k, v->which, lanes);
@@ -283,16 +284,16 @@ static Val join_rows(const Gemv *v, Val from, Val first, uint32_t n, Val column)
  * with one thread per output and group. */
 static void join_kept(const Gemv *v, Val group) {
     Codegen *k = v->k;
-    uint32_t total = v->n_kept * v->n_outputs;
+    uint32_t total = v->passes.n_kept * v->n_outputs;
     gpu_barrier(k);
     for (uint32_t done = 0; done < total; done += v->sched->threads) {
         Val exists, sum = own_of(v, total, done, &exists);
         If one = if_begin(k, exists);
         Val kept = k_udivi(k, sum, v->n_outputs);
         Val column = k_uremi(k, sum, v->n_outputs);
-        Val first = k_muli(k, kept, v->n_partials);
+        Val first = k_muli(k, kept, v->passes.n_partials);
         Val row = k_add(k, group, kept);
-        Val joined = join_rows(v, v->partials, first, v->n_partials, column);
+        Val joined = join_rows(v, v->partials, first, v->passes.n_partials, column);
         Val pointer = shared_at(v, v->groups, row, column);
         if (v->rank) pointer = gpu_cluster_at(k, pointer, k_i32(k, 0));
         k_store(k, joined, pointer);
@@ -311,8 +312,9 @@ static void wait_for_sums(const Gemv *v) {
 }
 
 static void epilogue_joined(const Gemv *v) {
-    Val from = v->n_groups > 1 ? v->groups : v->partials, zero = k_i32(v->k, 0), exists;
-    uint32_t n = v->n_groups > 1 ? v->n_groups : v->n_partials, threads = v->sched->threads;
+    Val from = v->passes.n_groups > 1 ? v->groups : v->partials, zero = k_i32(v->k, 0), exists;
+    uint32_t n = v->passes.n_groups > 1 ? v->passes.n_groups : v->passes.n_partials,
+             threads = v->sched->threads;
     wait_for_sums(v);
     If first = if_begin(v->k, v->rank ? k_eqi(v->k, v->rank, 0) : NULL);
     for (uint32_t done = 0; done < v->n_outputs; done += threads) {
@@ -383,15 +385,17 @@ static Val chain_of(const Gemv *v, Val group) {
 static Val group_of(const Gemv *v, Val pass) {
     const Codegen *k = v->k;
     if (!v->rank) return pass;
-    return k_madi(k, v->rank, v->n_passes, pass);
+    return k_madi(k, v->rank, v->passes.n_passes, pass);
 }
 
 static void make_shared(Gemv *v) {
     LLVMTypeRef type = k_value_type(v->k, v->acc, 1);
-    if (v->n_partials > MAX_PARTIALS || v->n_groups > MAX_PARTIALS)
+    if (v->passes.n_partials > MAX_PARTIALS || v->passes.n_groups > MAX_PARTIALS)
         ice(v->k->arena, "more than %d parts of a sum", MAX_PARTIALS);
-    v->partials = gpu_shared(v->k, type, v->n_kept * v->n_partials * v->n_outputs, "parts");
-    if (v->n_groups > 1) v->groups = gpu_shared(v->k, type, v->n_groups * v->n_outputs, "groups");
+    v->partials =
+        gpu_shared(v->k, type, v->passes.n_kept * v->passes.n_partials * v->n_outputs, "parts");
+    if (v->passes.n_groups > 1)
+        v->groups = gpu_shared(v->k, type, v->passes.n_groups * v->n_outputs, "groups");
 }
 
 static void place_thread(Gemv *v) {
@@ -421,12 +425,7 @@ static void gemv_init(Gemv *v, Lower *lower) {
     v->n_chains = gemv_n_chains(lower_dims(lower), kernel_axis_extent(kernel, gemm_axis_k(kernel)));
     v->across = sched->threads / sched->gemv.threads_along_k;
     v->thread_outputs = sched->gemv.lanes_along_k ? v->n_outputs / v->across : 1;
-    GemvPasses passes = kernel_gemv_passes(kernel, lower->variant);
-    v->n_groups = passes.n_groups;
-    v->n_passes = passes.n_passes;
-    v->n_rounds = passes.n_rounds;
-    v->n_kept = passes.n_kept;
-    v->n_partials = passes.n_partials;
+    v->passes = kernel_gemv_passes(kernel, lower->variant);
     place_thread(v);
 }
 
@@ -453,14 +452,14 @@ static void load_straight(const Gemv *v, Val own, uint32_t i, Round *round) {
 /* Runs the kept passes for the groups from `group` (i32) on, unrolled and without barriers. The
  * loads of a round start before the round ahead of it is used. */
 static void run_straight(Gemv *v, Val group) {
-    uint32_t n_rounds = v->n_rounds;
+    uint32_t n_rounds = v->passes.n_rounds;
     Round rounds[2];
-    for (uint32_t i = 0; i <= v->n_kept * n_rounds; i++) {
+    for (uint32_t i = 0; i <= v->passes.n_kept * n_rounds; i++) {
         uint32_t kept = i / n_rounds, before = i - 1;
         Val own = chain_of(v, k_addi(v->k, group, kept));
-        if (kept < v->n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
+        if (kept < v->passes.n_kept) load_straight(v, own, i % n_rounds, &rounds[i % 2]);
         if (i == 0) continue;
-        if (kept == v->n_kept) begin_outputs(v); /* after the last loads of the matrix */
+        if (kept == v->passes.n_kept) begin_outputs(v); /* after the last loads of the matrix */
         if (before % n_rounds == 0) clear_sums(v);
         for (uint32_t u = 0; u < v->sched->unroll; u++) add_round(v, rounds[before % 2][u]);
         if (i % n_rounds == 0) leave_outputs(v, before / n_rounds);
@@ -478,12 +477,12 @@ static void ask_for_occupancy(const Gemv *v) {
 }
 
 static void run_kept(Gemv *v, Val group) {
-    if (v->n_rounds) {
+    if (v->passes.n_rounds) {
         ask_for_occupancy(v);
         run_straight(v, group);
         return;
     }
-    for (uint32_t kept = 0; kept < v->n_kept; kept++) {
+    for (uint32_t kept = 0; kept < v->passes.n_kept; kept++) {
         v->own_k = chain_of(v, k_addi(v->k, group, kept));
         sum_over_k(v);
         leave_outputs(v, kept);
@@ -495,18 +494,18 @@ static void run_outputs(Gemv *v) {
     Codegen *k = v->k;
     Loop passes = {.index = NULL};
     Val pass = k_i32(k, 0);
-    bool has_loop = v->n_passes > v->n_kept;
-    if (has_loop || !v->n_rounds) begin_outputs(v);
+    bool has_loop = v->passes.n_passes > v->passes.n_kept;
+    if (has_loop || !v->passes.n_rounds) begin_outputs(v);
     if (has_loop) {
         if (v->rank) gpu_cluster_wait(k);
-        passes = loop_begin(k, pass, k_i32(k, v->n_passes), v->n_kept);
+        passes = loop_begin(k, pass, k_i32(k, v->passes.n_passes), v->passes.n_kept);
         pass = passes.index;
     }
     Val group = group_of(v, pass);
     run_kept(v, group);
     if (!has_loop) gpu_pdl_trigger(v->lower);
     if (v->rank && !has_loop) gpu_cluster_wait(k);
-    if (v->n_groups > 1) join_kept(v, group);
+    if (v->passes.n_groups > 1) join_kept(v, group);
     if (!has_loop) return;
     gpu_barrier(k);
     loop_end(k, &passes);

@@ -216,39 +216,29 @@ static void epilogue_subtile_of(const Wgmma *w, const WgmmaEpilogue *d, Val subt
         epilogue_whole_subtile(w, d, subtile, columns);
 }
 
-/* Lists the values of all kernels' columns that vary with the column, at most MAX_CARRIED. */
-static uint32_t columns_values(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
-                               Val *values) {
+/* The number of values of all kernels' columns that vary with the column. `loop` carries them, if
+ * it is not NULL. */
+static uint32_t carry_columns(const Wgmma *w, const WgmmaEpilogue *d, GemmColumn *columns,
+                              Loop *loop) {
     uint32_t n = 0;
-    for (uint32_t p = 0; p < w->n_gemms; p++) {
-        uint32_t used = n < MAX_CARRIED ? n : MAX_CARRIED;
-        n += gpu_gemm_column_values(&d->tiles[p], &columns[p], values + used, MAX_CARRIED - used);
-    }
+    for (uint32_t p = 0; p < w->n_gemms; p++)
+        n += gpu_gemm_carry_column(&d->tiles[p], &columns[p], loop);
     return n;
 }
 
-/* The columns with these values replaced. */
-static void columns_with(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *columns,
-                         const Val *values, GemmColumn *with) {
-    for (uint32_t p = 0; p < w->n_gemms; p++) {
-        with[p] = gpu_gemm_column_with(&d->tiles[p], &columns[p], values);
-        values += gpu_gemm_column_values(&d->tiles[p], &columns[p], NULL, 0);
-    }
-}
-
-/* Stores a tile part by part. `first` was prepared while the last multiplications ran. Likewise
- * each part's columns are prepared while the part before is stored, unless this needs too many
- * registers. `accs` NULL: the results are in shared memory. */
-static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColumn *first,
+/* Stores a tile part by part. `columns` of the first part were prepared while the last
+ * multiplications ran. Likewise each part's columns are prepared while the part before is stored,
+ * unless this needs too many registers. `accs` NULL: the results are in shared memory. */
+static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, GemmColumn *columns,
                           const Val *accs) {
     const Codegen *k = w->k;
-    Val values[MAX_CARRIED], last = k_i32(k, (int64_t)d->n_subtiles - 1);
+    Val last = k_i32(k, (int64_t)d->n_subtiles - 1);
     if (d->n_subtiles == 1) {
-        epilogue_subtile_of(w, d, k_i32(k, 0), first, accs);
+        epilogue_subtile_of(w, d, k_i32(k, 0), columns, accs);
         return;
     }
-    GemmColumn ahead[WGMMA_MAX_GEMMS], columns[WGMMA_MAX_GEMMS];
-    uint32_t n = columns_values(w, d, first, values);
+    GemmColumn ahead[WGMMA_MAX_GEMMS];
+    uint32_t n = carry_columns(w, d, columns, NULL);
     Loop subtiles = each_subtile(w, d);
     if (n > MAX_CARRIED) {
         subtile_columns(w, d, subtiles.index, columns);
@@ -256,13 +246,13 @@ static void epilogue_tile(const Wgmma *w, const WgmmaEpilogue *d, const GemmColu
         loop_end(k, &subtiles);
         return;
     }
-    loop_carry(k, &subtiles, values, n);
+    carry_columns(w, d, columns, &subtiles);
     Val next = k_addi(k, subtiles.index, 1);
     next = k_select(k, k_eq(k, subtiles.index, last), last, next);
     subtile_columns(w, d, next, ahead);
-    columns_with(w, d, first, values, columns);
     epilogue_subtile_of(w, d, subtiles.index, columns, accs);
-    columns_values(w, d, ahead, values);
+    for (uint32_t p = 0; p < w->n_gemms; p++)
+        gpu_gemm_move_column(&d->tiles[p], &columns[p], &ahead[p]);
     loop_end(k, &subtiles);
 }
 

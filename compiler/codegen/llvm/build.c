@@ -124,6 +124,12 @@ Val k_load_hinted(const Codegen *k, LLVMTypeRef type, uint32_t n_bytes, Val poin
     return k_bitcast(k, all, type);
 }
 
+void k_add_attribute(const Codegen *k, Val function, const char *key, const char *value) {
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(k->context, key, (unsigned)strlen(key),
+                                                           value, (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+}
+
 /* Control flow. */
 
 Loop loop_begin_by(const Codegen *k, Val from, Val to, Val step) {

@@ -304,6 +304,9 @@ static inline void k_align_argument(Val call, uint32_t arg, uint32_t bytes) {
     LLVMSetInstrParamAlignment(call, arg, bytes);
 }
 
+/* Adds a string attribute to a function. */
+void k_add_attribute(const Codegen *k, Val function, const char *key, const char *value);
+
 /* Blocks and branches. */
 
 static inline LLVMBasicBlockRef k_here(const Codegen *k) {
