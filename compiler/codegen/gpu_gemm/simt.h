@@ -1,5 +1,5 @@
 /* GEMMs on CUDA cores (SIMT): declarations that the mainloop (simt.c) and the loads into shared
- * memory (simt_load.c) share. */
+ * memory (simt_operand.c) share. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_SIMT_H
 #define FUSEC_CODEGEN_GPU_GEMM_SIMT_H
 
