@@ -49,7 +49,8 @@ static bool has_templates(const Plan *plan, const Kernel *kernel, const Target *
     return true;
 }
 
-/* Legality: every live primitive and conversion has operand dtypes that its row allows. math_prim
+/* Legality: the target has code for the templates of all kernels, every kernel's tensors fit, and
+ * every primitive and conversion has operand dtypes that its row allows. math_prim
  * and convert_value lower every allowed combination for every target; a test emits each. */
 bool codegen_is_legal(const Plan *plan, const Target *target, Diags *diags) {
     bool ok = true;

@@ -28,7 +28,7 @@ static bool cuts_axis(const Graph *graph, const Node *slice, uint32_t axis) {
 }
 
 /* Whether accesses to this operand (0: the left one) are as wide in the slice as in the whole
- * matmul. The operand's axes are m or n, which both have, and k. */
+ * matmul. The lhs has the axes m and k, the rhs k and n; the result has m and n. */
 static bool is_aligned(const Graph *graph, NodeId gemm, const Node *slice, uint32_t side) {
     NodeId operand = graph_node(graph, gemm)->args[side];
     const Node *node = graph_node(graph, operand);

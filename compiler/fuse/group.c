@@ -41,9 +41,9 @@ static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
            p->decisions->side[id] != p->decisions->side[user];
 }
 
-/* Computes the dependencies of the next node. A value on the other side of a spill cut, and a
- * concat in place, counts as a result of the group after its (last) one; that group may not exist
- * yet. */
+/* Computes the dependencies of the next node. A reader of a concat in place, or of a value on the
+ * other side of a spill cut, must come after the value's last group. So the value counts as a
+ * result of the next group, even if no such group exists yet. */
 static void find_dependency(Grouper *p) {
     NodeId id = p->n_last++;
     const Node *node = graph_node(p->graph, id);
@@ -409,8 +409,10 @@ static void note_passed(Grouper *p, const Root *root, const Group *single, uint3
     }
 }
 
-/* Places a root in the latest group that can take it, or in a new one, and returns that group.
- * Groups before `after` - 1 are too early, because the root needs results of group `after` - 1. */
+/* Places a root and returns its group. In this order: several groups over rows merge with the root,
+ * the group with the preferred form takes it, the latest group that can, an earlier group that can
+ * move; else it opens a group. Groups before `after` - 1 are too early, because the root needs
+ * results of group `after` - 1. */
 static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_root(p, root);
     if (fixed) return place_fixed(p, root, fixed, after);

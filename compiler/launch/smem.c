@@ -74,7 +74,8 @@ bool smem_fits(const Composer *c, const Trial *t, uint32_t v, uint32_t own) {
 
 /* Values that pass from kernel to kernel. */
 
-/* The schedule of a GEMM with the copy engine has left room for them. */
+/* Whether the variant needs no check: the schedule of a GEMM with the copy engine has left room for
+ * the values that the sequence keeps. */
 static bool leaves_room(const Variant *variant) {
     return template_info(variant->sched.template)->uses_copy_engine;
 }

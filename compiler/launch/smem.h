@@ -5,17 +5,19 @@
  *        (operands, partial results)        (values between kernels, copies)
  *
  * The kernels use their own bytes one after the other, so the largest need counts. The buffers lie
- * behind these bytes; launch_smem_offset (plan/launch.h) lays them out. Three columns of
- * plan/launch_modes.def bound the own bytes, the kept bytes and their sum, and a fourth bound holds
- * in every mode: the bytes that a block has on every card of the target.
+ * behind these bytes; launch_smem_offset (plan/launch.h) lays them out. Modes that keep buffers are
+ * bounded here: columns of plan/launch_modes.def bound the own bytes, the kept bytes and their sum,
+ * and a block has only bytes that every card of the target has.
  *
- *   single, parallel   keep nothing; each kernel's schedule bounds its own bytes, and those of
- *                      wgmma GEMMs give up stages (schedule/wgmma.c)
- *   sequence           keeps tiles; if they do not fit, the values stay in global memory. A wgmma
- *                      GEMM leaves room for rows when it is scheduled (GemmLaunch.row_bytes)
- *   one block          keeps whole buffers; if they do not fit, there is no launch. Copies of
- * inputs take what is left gemm-rows-gemm     keeps its values in registers; if the operands do not
- * fit, there is no launch */
+ * - single, parallel: they keep no buffer. Each kernel's schedule bounds the own bytes: the tiles
+ * of machine/tiles.def fit by themselves, and a wgmma GEMM gives up stages (schedule/wgmma.c).
+ * - sequence: it keeps tiles. If they do not fit, the values stay in global memory. A wgmma GEMM
+ *   leaves room for the tiles when it is scheduled (GemmLaunch.row_bytes); other GEMMs give up
+ *   stages beyond LAUNCH_DYNAMIC_BYTES.
+ * - one block: it keeps whole buffers. If they do not fit, there is no launch. Copies of inputs
+ * take the bytes that are left.
+ * - gemm-rows-gemm: it keeps values in registers. If the operands do not fit, there is no launch.
+ */
 #ifndef FUSEC_LAUNCH_SMEM_H
 #define FUSEC_LAUNCH_SMEM_H
 

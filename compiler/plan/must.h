@@ -1,7 +1,9 @@
 /* `fuse must` blocks: the one place that says what they demand. Within a block, no value goes from
  * one launch to another through global memory. A value that an init kernel prepares counts as a
- * param and breaks no block. A block overrides prices, and rules that only save time; it changes no
- * result. Every pass that gives way to a block asks one of these functions:
+ * param and breaks no block. A block overrides prices, and rules that only save time. One rule
+ * changes bits: a matmul in a block with another reduction is one segment of k
+ * (graph_segment_elems), so the order of its sum follows from the source, not from the plan. Every
+ * pass that gives way to a block asks one of these functions:
  *
  *   asks                who                                   and then
  *   must_shares_any     fuse/group.c (is_insisted)            a root joins a group at any price
@@ -18,17 +20,17 @@
  *   must_has_kernel     split/dispatch_rows.c,                the kernel stays whole
  *                       layout/pack_dynamic.c,
  *                       search/unfused_guard.c
- *   must_passes         launch/sequence.c,                    the launch is made at any price
- *                       launch/gemm_rows_gemm.c
+ *   must_passes         launch/trial.c, for sequence.c and    the launch is made at any price
+ *                       gemm_rows_gemm.c
  *   must_spans          launch/parallel.c                     the same
  *   must_n_broken       launch/trial.c, launch/compose.c,     one block is made, at any price, for
  *                       launch/one_block.c                    what the other modes leave broken
  *   must_n_broken       search/search.c                       the plan that breaks more loses
- *   must_breaks,        search/must_blocks.c                  directives that keep the blocks
+ *   must_leaves,        search/must_blocks.c                  directives that keep the blocks
+ *   must_has_blocks
+ *   must_breaks,        search/must_blocks.c                  the same
  *   must_n_broken       explain/must_check.c                  the error
- *                       explain/conflict.c, explain/advice.c  which edge is to blame, what helps
- *
- * ir/graph.c (graph_segment_elems) gives the matmuls of a block whole sums. */
+ *                       explain/conflict.c, explain/advice.c  which edge is to blame, what helps */
 #ifndef FUSEC_PLAN_MUST_H
 #define FUSEC_PLAN_MUST_H
 

@@ -43,7 +43,7 @@ bool sched_map_in_one_block(const Kernel *kernel, uint32_t threads, Variant *var
 const TemplateSchedule schedule_gpu_map = {.propose = propose_map,
                                            .in_one_block = sched_map_in_one_block};
 
-/* CPU: one variant for all pointers and extents, with masked tails. */
+/* CPU: a variant for all pointers and extents, with masked tails. */
 
 /* The work per element of a map. */
 typedef struct MapWork {

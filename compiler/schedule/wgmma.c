@@ -344,7 +344,8 @@ static bool does_as_well(const Wgmma *g, Tile narrow, Tile wide) {
     return dim_hi(g->dims, n) <= narrow.n;
 }
 
-/* The tile of each GEMM. False: no extents need it. */
+/* Sets the tile of each GEMM for a priced tile. Returns false if the template has no such
+ * priced tile here: too many columns for the GEMMs side by side, or fewer rows than it is for. */
 static bool find_tile(const Wgmma *g, const WgmmaTile *priced, Tile *tile) {
     uint32_t n_gemms = g->launch.n_gemms;
     bool is_eligible = n_gemms > 1 ? priced->is_for_several : priced->is_for_one;
@@ -388,8 +389,8 @@ static bool is_any(Tile tile) {
     return tile.m > 0;
 }
 
-/* If the rows of the rhs are as long as those of the result, its map has stricter conditions: then
- * other variants do not apply, although a map could be made. */
+/* Whether the tile also has a variant for results [m, n] where n is no multiple of a vector. Few
+ * tiles have such a variant, because code costs load time. */
 static bool is_for_odd_rows(Tile tile) {
     return tile.cluster == 1 && (tile.n == WGMMA_MAX_WIDTH || tile.n <= tile.m);
 }
