@@ -286,7 +286,7 @@ static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
     return starved ? starved : REASON_SLOWER;
 }
 
-bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure) {
+static bool try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure) {
     Group joined = group_copy(p->arena, &p->g->groups.data[index]);
     bool is_gemm = joined.reduces.n && graph_is_matmul(p->graph, joined.reduces.data[0]);
     *failure = (InlineFailure){.reason = why_not_added(p, &joined), .node = root->node};
@@ -305,6 +305,13 @@ bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure 
     }
     p->g->group_of[root->node] = made_by;
     if (ok) p->g->groups.data[index] = joined;
+    return ok;
+}
+
+bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure) {
+    ArenaMark mark = arena_mark(p->arena);
+    bool ok = try_join(p, index, root, failure);
+    if (!ok) arena_rewind(p->arena, mark);
     return ok;
 }
 
@@ -645,6 +652,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.users = gemm_slice_users(arena, graph);
     p.gemm_slice_of = arena_array(arena, NodeId, n);
     p.loads = arena_array(arena, NodeId, n);
+    p.unmerged = arena_array(arena, uint32_t, n);
     InlineMarks marks = inline_marks_new(arena, graph);
     p.marks = &marks;
     for (NodeId id = 0; id < n; id++)

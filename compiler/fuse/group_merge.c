@@ -121,6 +121,7 @@ static void note_places(Grouper *p, const uint32_t *place) {
 
 /* Removes the groups that were merged into `into`. Returns the new number of `into`. */
 static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
+    ArenaMark mark = arena_mark(p->arena);
     uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n), n = 0;
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         place[i] = n;
@@ -131,27 +132,37 @@ static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
     for (uint32_t i = 0; i < into; i++)
         if (is_source[i]) place[i] = place[into];
     note_places(p, place);
-    return place[into];
+    uint32_t moved_to = place[into];
+    arena_rewind(p->arena, mark);
+    return moved_to;
 }
 
-uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint32_t into) {
+static uint32_t try_merge(Grouper *p, const Group *single, const Root *root, uint32_t into) {
     bool *is_source = arena_array(p->arena, bool, p->g->groups.n);
     if (!find_sources(p, single, into, is_source)) return GROUP_NONE;
     uint32_t n = p->graph->nodes.n, *of = p->g->group_of;
-    uint32_t *before = arena_copy(p->arena, of, n * sizeof *of);
+    memcpy(p->unmerged, of, n * sizeof *of);
     Group kept = p->g->groups.data[into];
     p->g->groups.data[into] = sum_of(p, is_source, into);
     for (NodeId id = 0; id < n; id++)
         if (of[id] < into && is_source[of[id]]) of[id] = into;
     InlineFailure failure;
     if (group_try_join(p, into, root, &failure)) return close_up(p, is_source, into);
-    memcpy(of, before, n * sizeof *of);
+    memcpy(of, p->unmerged, n * sizeof *of);
     p->g->groups.data[into] = kept;
     return GROUP_NONE;
 }
 
+uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint32_t into) {
+    ArenaMark mark = arena_mark(p->arena);
+    uint32_t merged = try_merge(p, single, root, into);
+    if (merged == GROUP_NONE) arena_rewind(p->arena, mark);
+    return merged;
+}
+
 /* Moves a group from one position to another; the groups between move up. */
 static void move_group(Grouper *p, uint32_t from, uint32_t to) {
+    ArenaMark mark = arena_mark(p->arena);
     uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n);
     Group moved = p->g->groups.data[from];
     for (uint32_t i = 0; i < p->g->groups.n; i++) place[i] = i;
@@ -164,6 +175,7 @@ static void move_group(Grouper *p, uint32_t from, uint32_t to) {
     p->g->groups.data[to] = moved;
     place[from] = to;
     note_places(p, place);
+    arena_rewind(p->arena, mark);
 }
 
 static bool may_follow(const Grouper *p, uint32_t from, uint32_t after) {

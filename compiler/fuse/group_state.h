@@ -22,7 +22,8 @@ typedef struct Root {
 
 typedef struct Grouper {
     Arena *arena;
-    NodeId *loads; /* has room for every node; inlining's memory is released */
+    NodeId *loads;      /* has room for every node; inlining's memory is released */
+    uint32_t *unmerged; /* has room for every node: the groups of nodes before a merge is tried */
     InlineMarks *marks;
     const Graph *graph;
     bool off, has_cores;

@@ -188,11 +188,11 @@ static bool flag_joined(const Searcher *c, const Kernel *reader, const uint64_t 
  * value first. */
 static bool find_joined(const Searcher *c, const Plan *plan, const Kernel *kernel, Maker *maker,
                         NodeFlags flags) {
-    uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
     *maker = (Maker){.kernel = kernel};
     if (!form_info(kernel->form)->reduces_rows || kernel->is_init ||
         kernel->segment_axis != NO_AXIS)
         return false;
+    uint64_t *from = arena_array(c->scratch, uint64_t, c->graph->nodes.n);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!stores_temp(plan, kernel, buffer)) continue;
@@ -288,7 +288,7 @@ static uint32_t n_ops(const Graph *graph, const Kernel *kernel) {
     return n;
 }
 
-bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel) {
+static bool has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel) {
     bool is_partial = kernel->segment_axis != NO_AXIS && !form_info(kernel->form)->multiplies &&
                       !kernel_stores_inner(kernel);
     if (kernel->is_init || is_partial || node_has(c->marks, search_main_node(kernel), MARK_SETTLED))
@@ -305,6 +305,13 @@ bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *ke
             return true;
     }
     return has_costly_stores(c, kernel);
+}
+
+bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *kernel) {
+    ArenaMark mark = arena_mark(c->scratch);
+    bool has = has_candidates(c, plan, kernel);
+    arena_rewind(c->scratch, mark);
+    return has;
 }
 
 bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *kernel) {
