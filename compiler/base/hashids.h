@@ -17,9 +17,12 @@ typedef struct HashIds {
     uint32_t n_slots, n;
 } HashIds;
 
-/* Continues a hash by a word; begin with 0. */
+/* Continues a hash by a word; begin with 0. Every bit of the word reaches the low bits, by which a
+ * slot is chosen: the bits of small whole doubles are all high. */
 static inline uint64_t hash_mix(uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u; /* 2^64 over the golden ratio */
+    const uint64_t golden = 0x9E3779B97F4A7C15u; /* 2^64 over the golden ratio */
+    hash = (hash ^ word) * golden;
+    hash = (hash ^ hash >> 32) * golden;
     return hash ^ hash >> 32;
 }
 

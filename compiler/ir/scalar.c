@@ -12,6 +12,7 @@ struct ScalarTab {
     Vec(Scalar) nodes; /* [0] is unused and stands for SCALAR_NONE */
     Vec(Guard) guards; /* [0] is unused and stands for GUARD_NONE */
     HashIds ids;       /* hash table of nodes */
+    HashIds guard_ids;
     bool is_fast;
 };
 
@@ -239,6 +240,21 @@ static ScalarId fast_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, S
     return is_one ? reciprocal : scalar_prim(tab, PRIM_MUL, a, reciprocal, SCALAR_NONE);
 }
 
+static GuardId intern_guard(ScalarTab *tab, Guard guard) {
+    uint64_t hash = hash_mix(hash_mix(0, (uint64_t)guard.next << 32 | guard.index),
+                             (uint64_t)guard.lo << 32 | guard.hi);
+    uint32_t probe = 0;
+    for (GuardId id; (id = hashids_next(&tab->guard_ids, hash, &probe));) {
+        const Guard *g = &tab->guards.data[id];
+        if (g->next == guard.next && g->index == guard.index && g->lo == guard.lo &&
+            g->hi == guard.hi)
+            return id;
+    }
+    vec_push(tab->arena, &tab->guards, guard);
+    hashids_add(tab->arena, &tab->guard_ids, hash, tab->guards.n - 1);
+    return tab->guards.n - 1;
+}
+
 GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi) {
     DimTab *dims = indextab_dims(tab->indices);
     DimId max = index_max(tab->indices, index), min = index_min(tab->indices, index);
@@ -249,13 +265,7 @@ GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId 
         const Guard *g = &tab->guards.data[id];
         if (g->index == index && g->lo == lo && g->hi == hi) return outer;
     }
-    Guard guard = {.next = outer, .index = index, .lo = lo, .hi = hi};
-    for (GuardId id = 1; id < tab->guards.n; id++) {
-        const Guard *g = &tab->guards.data[id];
-        if (g->next == outer && g->index == index && g->lo == lo && g->hi == hi) return id;
-    }
-    vec_push(tab->arena, &tab->guards, guard);
-    return tab->guards.n - 1;
+    return intern_guard(tab, (Guard){.next = outer, .index = index, .lo = lo, .hi = hi});
 }
 
 Guard guard_get(const ScalarTab *tab, GuardId id) {
