@@ -2,6 +2,8 @@
 #include "base/hashids.h"
 
 #include <criterion/criterion.h>
+#include <stdbool.h>
+#include <string.h>
 
 enum { N_IDS = 5000 };
 
@@ -33,4 +35,20 @@ Test(hashids, finds_what_was_added) {
     expect_all(&copy, N_IDS / 2);
     cr_expect_eq(copy.n, N_IDS / 2);
     arena_free(arena);
+}
+
+/* Small whole numbers as doubles, whose low bits are all zero, must not share a few slots. */
+Test(hashids, doubles_reach_many_slots) {
+    enum { N_SLOTS = 4096 };
+    static bool is_taken[N_SLOTS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < N_SLOTS; i++) {
+        double number = i;
+        uint64_t word;
+        memcpy(&word, &number, sizeof word);
+        bool *slot = &is_taken[hash_mix(hash_mix(0, 5), word) & (N_SLOTS - 1)];
+        n += !*slot;
+        *slot = true;
+    }
+    cr_expect(n > N_SLOTS / 2, "%u slots", n);
 }

@@ -1,6 +1,7 @@
 /* The memory plan: no two temps that live at the same time share a byte, for any value of the dims.
  */
 #include "memory/memplan.h"
+#include "memory/place.h"
 #include "plan/launch.h"
 
 #include "lib/plans.h"
@@ -424,4 +425,30 @@ Test(memplan, a_wrong_place_is_found) {
         cr_expect_eq(plan_verify_places(plan, arena) != NULL, has_both, "%s", of->what);
         arena_free(arena);
     }
+}
+
+/* Three thousand rooms, each needed by a third of the launches: an item has hundreds of places to
+ * try, and hundreds of others that it must not meet there. */
+Test(memplan, many_long_lives_take_little_time, .timeout = 10) {
+    enum { N_ROOMS = 3000 };
+    Arena *arena = arena_new(NULL);
+    DimTab *dims = dimtab_new(arena);
+    VecRoom rooms = {0};
+    VecDim ends = {0};
+    for (uint32_t i = 0; i < N_ROOMS; i++)
+        vec_push(arena, &rooms,
+                 (Room){.bytes = dim_const(dims, 256 * (1 + i % 3)),
+                        .first = i,
+                        .last = i + N_ROOMS / 3});
+    cr_assert(place_buffers(arena, dims, &rooms, &ends));
+    for (uint32_t i = 0; i < N_ROOMS; i++)
+        for (uint32_t k = i + 1; k < N_ROOMS && k <= rooms.data[i].last; k++) {
+            const Room *a = &rooms.data[i], *b = &rooms.data[k];
+            DimId past_a = dim_add(dims, a->offset, a->bytes);
+            DimId past_b = dim_add(dims, b->offset, b->bytes);
+            cr_assert(dim_always_le(dims, past_a, b->offset) ||
+                          dim_always_le(dims, past_b, a->offset),
+                      "rooms %u and %u", i, k);
+        }
+    arena_free(arena);
 }
