@@ -434,9 +434,7 @@ static void price_init(Coster *c) {
     empty_cache(c);
 }
 
-/* Predicts all kernels, but not the totals of the graph: least bytes and bytes of tensors. */
-static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
-                               const int64_t *dims) {
+PlanCost *cost_kernels(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
     PlanCost *out = arena_array(arena, PlanCost, 1);
     dims = cost_dims(arena, plan->graph->dims, dims); /* includes symbols that the plan added */
     *out = (PlanCost){.plan = plan, .card = card, .dims = dims};
@@ -458,11 +456,11 @@ static PlanCost *price_kernels(Arena *arena, const Plan *plan, const Card *card,
 }
 
 double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
-    return price_kernels(arena, plan, card, dims)->us;
+    return cost_kernels(arena, plan, card, dims)->us;
 }
 
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims) {
-    PlanCost *out = price_kernels(arena, plan, card, dims);
+    PlanCost *out = cost_kernels(arena, plan, card, dims);
     cost_totals(arena, out);
     return out;
 }

@@ -75,7 +75,10 @@ CostPoints cost_points_from(Arena *arena, const DimTab *dims, int64_t least);
 
 /* `dims` are by symbol, from cost_dims. Results are on the arena. */
 PlanCost *cost_plan(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
-/* Only the time of a run, in time proportional to the kernels, not to the plan's buffers. */
+/* Predicts all kernels and the time of a run, but not least_bytes, bound_bytes, workspace_bytes and
+ * unshared_bytes: in time proportional to the kernels, not to the plan's buffers too. */
+PlanCost *cost_kernels(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
+/* The time of a run, by cost_kernels. */
 double cost_us(Arena *arena, const Plan *plan, const Card *card, const int64_t *dims);
 
 #endif

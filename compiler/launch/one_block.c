@@ -172,8 +172,8 @@ static ReasonId schedule(const Composer *c, Trial *t) {
 /* The microseconds that the launch saves. Sets the kernel that loses most. */
 static double gain_of(const Composer *c, Trial *t) {
     const Card *card = card_of_target(c->target);
-    const PlanCost *apart = cost_plan(c->scratch, &t->apart, card, point_of(c));
-    const PlanCost *together = cost_plan(c->scratch, &t->together, card, point_of(c));
+    const PlanCost *apart = cost_kernels(c->scratch, &t->apart, card, point_of(c));
+    const PlanCost *together = cost_kernels(c->scratch, &t->together, card, point_of(c));
     double most = 0;
     t->worst = 0;
     for (uint32_t k = 0; k < t->apart.kernels.n; k++) {
@@ -201,7 +201,7 @@ static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_o
     uint32_t last = plan_launch_index(c->plan, end - 1);
     Plan around = trial_compose_around(c, is_one ? t : NULL, begin, last + 1 - begin);
     *n_broken = must_n_broken(&around);
-    return cost_plan(c->scratch, &around, card_of_target(c->target), point_of(c));
+    return cost_kernels(c->scratch, &around, card_of_target(c->target), point_of(c));
 }
 
 static bool pays(const Composer *c, Trial *t, TrialPrices *prices) {

@@ -338,7 +338,7 @@ static void schedule(Searcher *c, Plan *plan) {
 /* Schedules and prices the plan. The result is in the scratch arena. */
 static const PlanCost *price(Searcher *c, Plan *plan) {
     schedule(c, plan);
-    return cost_plan(c->scratch, plan, card_of_target(c->target), c->points.dims[0]);
+    return cost_kernels(c->scratch, plan, card_of_target(c->target), c->points.dims[0]);
 }
 
 /* The plan with the kernel cut in two, by the cheaper of the aims, if it is cheaper than the plan;
