@@ -276,7 +276,8 @@ static bool is_insisted(const Grouper *p, const Group *group, NodeId root) {
     return is;
 }
 
-/* The price that forbids the group with its new root; REASON_NONE if none does. */
+/* The price, or the rule of segments, that forbids the group with its new root; REASON_NONE if none
+ * does. A `fuse must` block overrides the price, not the rule. */
 static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
     ReasonId starved = group->has_passes ? why_starved(p, group) : REASON_NONE;
     bool is_whole = group->has_passes || group->has_inner;

@@ -15,11 +15,11 @@
  *   one_block        [ k0 > k1 > .. > k9 ]     a megakernel of one block for kernels so small that
  *                                              a launch takes longer than their work
  *
- * plan/launch_modes.def lists the modes. A launch changes no bit of any result: each kernel has its
- * own order of summation in every mode. For every mode of several kernels launch/<mode>.c says
- * which launches to try and how to schedule them as one; launch/smem.c bounds their shared memory;
- * launch/trial.c tries them on copies, asks the price or a `fuse must` block, and then changes the
- * plan or leaves it as it is. */
+ * plan/launch_modes.def lists the modes in the order in which they are tried. A launch changes no
+ * bit of any result: each kernel has its own order of summation in every mode. For every mode of
+ * several kernels launch/<mode>.c says which launches to try and how to schedule them as one;
+ * launch/smem.c bounds their shared memory; launch/trial.c tries them on copies, asks the price or
+ * a `fuse must` block, and then changes the plan or leaves it as it is. */
 #ifndef FUSEC_LAUNCH_COMPOSE_H
 #define FUSEC_LAUNCH_COMPOSE_H
 

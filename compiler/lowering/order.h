@@ -13,7 +13,7 @@ typedef enum {
 #include "lowering/forms.def"
 } KernelForm;
 
-/* The order of a sum, a function of form, device class and the number of elements alone. Element i
+/* The order of a sum: form and device class choose it, whatever the number of elements. Element i
  * of a segment is added to chain i mod n_chains, in ascending order, starting from the identity. A
  * balanced tree joins the chains, lowest bit of the chain number first. If there are several
  * segments of segment_elems elements, each gives a partial result, and these are summed by the same

@@ -1,7 +1,8 @@
 /* Schedules of GEMMs by wgmma. See gemm.h.
  *
- * The copy engine must be able to fetch both operands (wgmma_maps.h). For known extents a cost
- * model chooses a tile. Otherwise there is a variant for each of a few sizes, with a predicted time
+ * The copy engine must be able to fetch both operands (wgmma_maps.h). For known extents the
+ * tile is the fastest by the times below, which only rank tiles; the price of the kernel is that of
+ * cost/kernel/wgmma.c. Otherwise there is a variant for each of a few sizes, with a predicted time
  * by which the runtime chooses (wgmma_price.h).
  *
  * Blocks may compute several GEMMs with a common lhs: their rhs tiles are side by side, and one
