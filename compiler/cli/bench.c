@@ -298,11 +298,11 @@ static void print_expected(const Report *report) {
     const CliExpected *expected = &report->expected;
     double median = report->run.median;
     if (expected->n_flops > 0)
-        printf("products %.0f operations, %.1f GFLOP/s\n", expected->n_flops,
+        printf("matmuls  %.0f operations, %.1f GFLOP/s\n", expected->n_flops,
                median > 0 ? expected->n_flops / median / 1e3 : 0);
     if (expected->us > 0) printf("expected %.3f us", expected->us);
     if (expected->limit_us > 0 && median > 0)
-        printf("; at the rates of memory and products %.3f us: %.1f %% of the limit",
+        printf("; at the rates of memory and arithmetic %.3f us: %.1f %% of the limit",
                expected->limit_us, 100 * expected->limit_us / median);
     if (expected->us > 0) printf("\n");
 }

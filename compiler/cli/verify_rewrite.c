@@ -92,7 +92,7 @@ static fusec_status check_probes(const Verification *v) {
         const Plan *plan = v->gemms_probed.plans[gemm->graph];
         if (!gemm->has_probe || rewrite_count(plan) != rewrite_count(v->fused.plans[gemm->graph]))
             return cli_fail(v->cli, FUSEC_INTERNAL,
-                            "graph %s cannot be verified: with its rewritten products stored it is "
+                            "graph %s cannot be verified: with its rewritten matmuls stored it is "
                             "another program",
                             plan->graph->name);
     }
@@ -281,7 +281,7 @@ fusec_status verify_rewritten(Trio *t) {
         const VerifyGemm *gemm = &v->gemms.data[i];
         if (gemm->graph != v->graph) continue;
         if (!untap(t, gemm, &values[i]))
-            return cli_fail(v->cli, FUSEC_INTERNAL, "a rewritten product was not stored");
+            return cli_fail(v->cli, FUSEC_INTERNAL, "a rewritten matmul was not stored");
         status = give(t, gemm, &values[i]);
     }
     if (!status) status = exec_run(&t->given);
@@ -290,7 +290,7 @@ fusec_status verify_rewritten(Trio *t) {
             status = judge_gemm(t, &v->gemms.data[i], &values[i]);
     if (status) return status;
     const ExecTensor *actual = verify_difference(&t->fused, &t->gemms_probed, &expected);
-    if (actual) return differs(t, actual, expected, "rewritten and rewritten with products stored");
+    if (actual) return differs(t, actual, expected, "rewritten and rewritten with matmuls stored");
     actual = verify_difference(&t->fused, &t->given, &expected);
     return actual ? differs(t, actual, expected, "fused and unfused, given what is rewritten")
                   : FUSEC_OK;

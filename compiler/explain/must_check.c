@@ -35,7 +35,7 @@ static bool says_no_more(const Plan *plan, const Edge *edge) {
 /* Adds the advice to take a node out of the block, if the conflict found one. */
 static void help_leave(const Graph *graph, const Conflict *conflict, Diags *diags) {
     if (conflict && conflict->left != NODE_NONE)
-        diag_help(diags, "Or leave %s out of the block, and what rests on it.",
+        diag_help(diags, "Or leave %s and the values computed from it out of the block.",
                   value_text(diags->arena, graph, conflict->left));
 }
 
@@ -66,16 +66,18 @@ static void report_conflict(const Plan *plan, const Conflict *conflict, Diags *d
     bool is_operand = conflict->folded != NODE_NONE;
     diag_report(diags, DIAG_FUSE_MUST, graph->source, graph_node(graph, edge->consumer)->span,
                 "%s has to be stored before %s reads it: %s", producer_text, consumer_text,
-                is_operand ? "a matmul's kernel computes its factors tile by tile, and this one "
-                             "rests on a reduction over whole rows or columns"
+                is_operand ? "a matmul's kernel computes its operands tile by tile, and this one "
+                             "depends on a reduction over whole rows or columns"
                            : reason_info(conflict->reason)->text);
     diag_note(diags, graph->source, graph_node(graph, edge->producer)->span, "%s is made here",
               producer_text);
     diag_note(diags, graph->source, graph->fixed_kernels.data[conflict->block - 1].span,
               "every edge from one op of this block to another must be fused");
     if (is_operand)
-        diag_help(diags, "Leave the matmul out of the block, or %s and what comes before it.",
-                  value_text(diags->arena, graph, conflict->folded));
+        diag_help(
+            diags,
+            "Leave the matmul out of the block, or %s and the values that it is computed from.",
+            value_text(diags->arena, graph, conflict->folded));
     else if (reason_info(conflict->reason)->advice[0])
         diag_help(diags, "%s", reason_info(conflict->reason)->advice);
     if (!is_operand) help_leave(graph, conflict, diags);

@@ -149,7 +149,7 @@ void explain_put_unjoined(const Ledger *ledger, uint32_t pair, Text *out) {
     if (apart->advice.text)
         print_advice(&p, "start them together", &apart->advice);
     else
-        text_printf(out, "    what would have to be different: %s\n", apart->reason->advice);
+        text_printf(out, "    to be one launch: %s\n", apart->reason->advice);
 }
 
 void explain_put_block(const Ledger *ledger, uint32_t block, Text *out) {
@@ -207,7 +207,8 @@ void explain_print(const Ledger *ledger, Text *out) {
     for (uint32_t i = 0; i < ledger->edges.n; i++) print_edge(&p, &ledger->edges.data[i]);
     if (ledger->n_init) print_kernels(&p, "init steps", 0, ledger->n_init);
     print_kernels(&p, "kernels", ledger->n_init, ledger->kernels.n);
-    if (ledger->unjoined.n) text_puts(out, "apart though neither waits for the other:\n");
+    if (ledger->unjoined.n)
+        text_puts(out, "separate launches though neither waits for the other:\n");
     for (uint32_t i = 0; i < ledger->unjoined.n; i++) explain_put_unjoined(ledger, i, out);
     if (ledger->blocks.n) text_puts(out, "contracts:\n");
     for (uint32_t i = 0; i < ledger->blocks.n; i++) explain_put_block(ledger, i, out);

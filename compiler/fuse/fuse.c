@@ -290,7 +290,7 @@ static Plan *report(const Graph *graph, Diags *diags, const FuseFailure *failure
     const Node *node = graph_node(graph, failure->why.node);
     if (failure->is_fixed)
         diag_report(diags, DIAG_FIXED_KERNEL, graph->source, failed_span(graph, failure->why.node),
-                    "this cannot be part of its `kernel` block: %s",
+                    "this cannot be in its `kernel` block: %s",
                     reason_info(failure->why.reason)->text);
     else
         diag_report(diags, DIAG_NO_LOWERING, graph->source, node->span,

@@ -132,7 +132,7 @@ bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
     if (least <= 0) return false;
     Condition pays = {.n_unless = 0};
     predicate_set_range(&pays.when, c.measure, least, INT64_MAX);
-    const Choice *choice = choice_new(arena, packing->dims, "factors.copied", &pays);
+    const Choice *choice = choice_new(arena, packing->dims, "operands.copied", &pays);
     if (!choice) return false;
     uint32_t n = plan->kernels.n;
     Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
@@ -142,7 +142,7 @@ bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
     twin.version = VERSION_ALTERNATIVE;
     vec_push(arena, &plan->kernels, twin);
     for (uint32_t i = 0; i < n_requests; i++)
-        if (!pack_operand(packing, n, requests[i])) ice(arena, "a factor was laid out, once");
+        if (!pack_operand(packing, n, requests[i])) ice(arena, "an operand was packed before");
     for (uint32_t k = n + 1; k < plan->kernels.n; k++)
         start_in_alternative(plan, &plan->kernels.data[k], choice);
     uint32_t n_new = plan->kernels.n - n;

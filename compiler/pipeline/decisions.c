@@ -38,7 +38,7 @@ void decisions_print(const Decisions *decisions, const Graph *graph, Text *out) 
         for (unsigned directive = 0; directive < DIRECTIVE_COUNT; directive++)
             if (node_has(decisions->directives, id, directive))
                 text_printf(out, " %s", infos[directive].name);
-        if (decisions->side[id]) text_printf(out, " part %u", decisions->side[id]);
+        if (decisions->side[id]) text_printf(out, " side %u", decisions->side[id]);
         text_puts(out, "\n");
     }
     if (decisions->by_columns) text_puts(out, "  ties go with columns\n");

@@ -22,9 +22,8 @@ static void print_buffer(const Printer *p, const Buffer *buffer) {
                 dtype_name(buffer->dtype));
     shape_print(p->dims, &buffer->shape, p->out);
     if (buffer->pitch) {
-        text_puts(p->out, ", rows ");
+        text_puts(p->out, ", pitch ");
         dim_print(p->dims, buffer->pitch, p->out);
-        text_puts(p->out, " apart");
     }
     if (buffer->kind == BUFFER_TEMP) {
         text_puts(p->out, " at ");

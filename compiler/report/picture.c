@@ -133,9 +133,10 @@ static void add_ops(Builder *b) {
     for (uint32_t k = 0; k < b->ops.n; k++) {
         NodeId id = b->ops.data[k];
         bool is_reduce = graph_is_reduction(b->graph, id);
-        const char *suffix = b->read_of[id]                                          ? " of parts"
-                             : is_reduce && b->into->kernel->segment_axis != NO_AXIS ? " in parts"
-                                                                                     : "";
+        const char *suffix = b->read_of[id] ? " of segments"
+                             : is_reduce && b->into->kernel->segment_axis != NO_AXIS
+                                 ? " in segments"
+                                 : "";
         uint32_t item = add_item(b, (Item){ITEM_OP, id, NONE, op_label(b, id, suffix)});
         b->item_of[id] = item + 1;
         b->into->n_ops++;

@@ -200,7 +200,7 @@ static void report_lines(const Page *page, const char *title, uint32_t n,
 
 void report_ledger(const Page *page) {
     report_kernels(page);
-    report_lines(page, "Launches that are apart though neither waits for the other",
+    report_lines(page, "Separate launches though neither waits for the other",
                  page->ledger->unjoined.n, explain_put_unjoined);
     report_lines(page, "What <code>fuse must</code> costs or gains", page->ledger->blocks.n,
                  explain_put_block);

@@ -359,6 +359,6 @@ bool dispatch_pass(const Planning *p, PlanUnit *unit) {
         if (is_better_split(p, plan, &before[k])) split_last(p->arena, plan);
     }
     const char *fault = plan_verify(plan, p->arena);
-    if (fault) ice(p->arena, "spread plan of %s: %s", plan->graph->name, fault);
+    if (fault) ice(p->arena, "dispatch plan of %s: %s", plan->graph->name, fault);
     return true;
 }

@@ -472,7 +472,7 @@ Test(cli, verify_bench_and_inspect_work) {
     static const char products[] = "graph g(x: f32[64, 48], w: f32[48, 32]) -> (y: f32[64, 32]) {\n"
                                    "  y = relu(x @ w)\n}\n";
     write_file("products.g", products, sizeof products - 1);
-    expect("bench @products.g --device=cpu --runs=20", 0, "products 196608 operations, ");
+    expect("bench @products.g --device=cpu --runs=20", 0, "matmuls  196608 operations, ");
     cr_expect(strstr(run.out, "\nexpected ") && !strstr(run.out, "of the limit"), "%s", run.out);
     expect("bench @products.g --device=cpu --runs=20 --card=cpu", 0, "% of the limit");
     expect("bench @products.g --device=cpu --runs=20 --card=cpu --json", 0, "\"limit_us\": ");

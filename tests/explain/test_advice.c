@@ -500,7 +500,7 @@ Test(advice, says_how_a_block_is_written) {
         cr_expect_str_eq(text,
                          "Put `mul` (line 4:12) and `matmul` (line 4:11), as statements side by "
                          "side, into one `fuse must` block to have it computed in the matmul's "
-                         "kernel, or passed to it on chip.");
+                         "kernel, or passed to it in shared memory or registers.");
         n_found++;
     }
     cr_expect_eq(n_found, 1u);

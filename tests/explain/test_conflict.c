@@ -27,7 +27,8 @@ static const Refused refused[] = {
      NORM_HEAD "  fuse must {\n    n = rmsnorm(x, w)\n    y = n @ u\n    z = n @ v\n  }\n}\n",
      {"`n` has to be stored before `y` reads it: a matmul's kernel",
       "`n` has to be stored before `z` reads it: a matmul's kernel",
-      "Leave the matmul out of the block, or `mean` of `rmsnorm(x, w)` and what comes before it."},
+      "Leave the matmul out of the block, or `mean` of `rmsnorm(x, w)` and the values that it is "
+      "computed from."},
      "`rsqrt`",
      NORM_HEAD "  fuse must { n = rmsnorm(x, w) }\n  y = n @ u\n  z = n @ v\n}\n"},
     {"a softmax, its columns and a product of it",
@@ -42,7 +43,7 @@ static const Refused refused[] = {
     {"columns of a softmax: no edge inside it is at fault",
      SOFTMAX_HEAD "  fuse must {\n    y = softmax(x)\n    z = sum(y, axis=0)\n  }\n}\n",
      {"`y` has to be stored before `z` reads it: the user runs over",
-      "Or leave `z` out of the block, and what rests on it."},
+      "Or leave `z` and the values computed from it out of the block."},
      "of `softmax(x)`",
      SOFTMAX_HEAD "  fuse must { y = softmax(x) }\n  z = sum(y, axis=0)\n}\n"},
     {"the same of a def, with more behind it",
@@ -50,7 +51,7 @@ static const Refused refused[] = {
      "axis=1, keep=true)\n" SOFTMAX_HEAD "  fuse must {\n    y = soft(x)\n"
      "    r = relu(y - 0.25)\n    z = sum(r, axis=0) * 2.0\n  }\n}\n",
      {"`y` has to be stored before `sub` of `y - 0.25` reads it: the user runs over",
-      "Or leave `sub` of `y - 0.25` out of the block, and what rests on it."},
+      "Or leave `sub` of `y - 0.25` and the values computed from it out of the block."},
      "before `y` reads it",
      NULL},
     {"rows of what columns made, which is an output: no output is at fault",
@@ -64,7 +65,7 @@ static const Refused refused[] = {
      "graph g(x: f32[70000, 64]) -> (s: f32[70000, 64], y: f32[64]) {\n  fuse must {\n"
      "    s = softmax(x)\n    y = sum(s, axis=0)\n  }\n}\n",
      {"`s` is stored before `y` reads it: the user runs over",
-      "Or leave `y` out of the block, and what rests on it."},
+      "Or leave `y` and the values computed from it out of the block."},
      "output",
      "graph g(x: f32[70000, 64]) -> (s: f32[70000, 64], y: f32[64]) {\n"
      "  fuse must { s = softmax(x) }\n  y = sum(s, axis=0)\n}\n"},

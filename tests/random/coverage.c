@@ -277,7 +277,7 @@ static const char *const broadcast_names[] = {"none", "of a scalar", "of missing
 static const char *const parts_names[] = {"a product", "a reduction", "rows", "a map"};
 static const char *const extent_names[] = {"0", "1", "other"};
 static const char *const pattern_names[] = {"gated pairs", "rows of two tensors",
-                                            "computed factors"};
+                                            "computed operands"};
 
 static void look_at_ops(const Coverage *c, Gaps *gaps) {
     for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)

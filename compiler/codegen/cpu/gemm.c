@@ -60,7 +60,7 @@ static Gemm gemm_new(Lower *lower) {
     uint32_t left_axes = scalar_get(kernel->scalars, left.value)->axes;
     uint32_t right_axes = scalar_get(kernel->scalars, right.value)->axes;
     if ((left_axes >> n & 1) || (right_axes >> m & 1))
-        ice(lower->k->arena, "a factor of %s moves with both m and n", kernel->name);
+        ice(lower->k->arena, "an operand of %s moves with both m and n", kernel->name);
     gemm_choose_layout(&gemm);
     return gemm;
 }
