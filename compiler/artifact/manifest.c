@@ -574,7 +574,8 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     put_int(w, (int64_t)launch_shared_bytes(plan, launch, v) + variant->kept_shared_bytes);
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_pdl) put_word(w, FRT_WAITS);
-    if (variant->is_resident) text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
+    if (variant->is_persistent)
+        text_printf(&w->text, " " FRT_RESIDENT ":%u", variant->sched.cluster);
     if (variant->price.group) put_price(w, &variant->price);
     end_line(w);
     LaunchMap maps[MAX_LAUNCH_MAPS];

@@ -286,8 +286,8 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
     driver->strings = strtab_new(driver->arena);
     const char *kept = str_format(driver->arena, "%s", name);
     driver->source = source_new(driver->arena, kept, text, n_bytes);
-    driver->planning = (Planning){.planning = &planning_passes,
-                                  .driver = &own_passes,
+    driver->planning = (Planning){.plan_passes = &plan_passes,
+                                  .driver_passes = &own_passes,
                                   .target = options->target,
                                   .mode = options->no_fuse ? MODE_UNFUSED : MODE_COMPILE,
                                   .may_rewrite = driver_rewrites(options),

@@ -107,7 +107,7 @@ static void write_variants(Writer *w) {
         const Variant *v = &w->kernel->variants[i];
         text_puts(&w->out, "variant ");
         sched_print(w->kernel, &v->sched, &w->out);
-        text_printf(&w->out, " %u %u %d\n", v->grid, v->shared_bytes, v->is_resident);
+        text_printf(&w->out, " %u %u %d\n", v->grid, v->shared_bytes, v->is_persistent);
         write_predicate(w, &v->predicate);
         write_maps(w, v);
         for (uint32_t k = 0; k < v->row_cache.n; k++) {

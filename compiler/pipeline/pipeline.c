@@ -93,11 +93,11 @@ static bool run_all(const Planning *p, PassAll *run) {
 static bool run_pass(const Planning *p, PassId pass) {
     switch (passes[pass].scope) {
     case SCOPE_EACH:
-        return run_each(p, p->planning->passes[pass].each);
+        return run_each(p, p->plan_passes->passes[pass].each);
     case SCOPE_ALL:
-        return run_all(p, p->planning->passes[pass].all);
+        return run_all(p, p->plan_passes->passes[pass].all);
     case SCOPE_DRIVER:
-        return run_all(p, p->driver->passes[pass].all);
+        return run_all(p, p->driver_passes->passes[pass].all);
     }
     return false;
 }
@@ -124,7 +124,7 @@ bool pipeline_run(Planning *p, PassId from, PassId to) {
 
 static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, PlanMode mode,
                            PlanUnit *unit) {
-    return (Planning){.planning = like->planning,
+    return (Planning){.plan_passes = like->plan_passes,
                       .target = like->target,
                       .mode = mode,
                       .may_rewrite = like->may_rewrite && modes[mode].rewrites,

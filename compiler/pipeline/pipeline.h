@@ -84,8 +84,8 @@ typedef struct RegionMemo RegionMemo;
 
 /* The state of a run of the pipeline. */
 struct Planning {
-    const PassTable *planning; /* the passes that make plans */
-    const PassTable *driver;   /* the driver's own; NULL: they do not run */
+    const PassTable *plan_passes;   /* the passes that make plans */
+    const PassTable *driver_passes; /* the driver's own; NULL: they do not run */
     const Target *target;
     PlanMode mode;
     bool may_rewrite;        /* the program allows rewrites of arithmetic */

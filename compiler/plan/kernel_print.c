@@ -246,7 +246,7 @@ static void print_variant(const Printer *p, const Variant *v) {
     if (v->kept_shared_bytes) text_printf(p->out, ", kept shared %u", v->kept_shared_bytes);
     predicate_print(&v->predicate, p->dims, p->out);
     if (v->price.group) print_price(p, &v->price);
-    if (v->is_resident) text_puts(p->out, ", persistent");
+    if (v->is_persistent) text_puts(p->out, ", persistent");
     for (uint32_t i = 0; i < v->row_cache.n; i++)
         text_printf(p->out, "%s s%u", i ? "," : ", row cache", v->row_cache.data[i].value);
     text_puts(p->out, "\n");

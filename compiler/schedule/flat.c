@@ -56,7 +56,7 @@ static FlatUse use_of(Arena *arena, const Kernel *kernel, uint32_t lanes) {
 }
 
 /* Flat vectors where rows are not known to be whole vectors. */
-static FlatChoice choose(const Scheduler *s) {
+static FlatVectors choose(const Scheduler *s) {
     uint32_t row_lanes = sched_vector_lanes(s, sched_gpu(s, TEMPLATE_GPU_MAP));
     DimId extent = sched_lane_extent(s);
     int64_t value, known = dim_multiple(s->dims, extent);
@@ -68,13 +68,13 @@ static FlatChoice choose(const Scheduler *s) {
     bool is_enough = use.has_others && is_const &&
                      row_lanes * sched_widest_bytes(s->plan, s->kernel) >= SCHED_MAP_ROW_BYTES;
     if (!use.may || known % sched.lanes == 0 || is_enough) sched.lanes = 1;
-    FlatChoice choice = {.row_lanes = row_lanes, .variant = {.sched = sched}};
-    choice.replaces = sched.lanes > 1 && (is_const || !use.has_others);
-    predicate_align(&choice.variant.predicate, s->target->vector_bytes, use.wide_args);
-    return choice;
+    FlatVectors vectors = {.row_lanes = row_lanes, .variant = {.sched = sched}};
+    vectors.replaces = sched.lanes > 1 && (is_const || !use.has_others);
+    predicate_align(&vectors.variant.predicate, s->target->vector_bytes, use.wide_args);
+    return vectors;
 }
 
-const FlatChoice *sched_flat(Scheduler *s) {
+const FlatVectors *sched_flat(Scheduler *s) {
     if (!s->flat.row_lanes) s->flat = choose(s);
     return &s->flat;
 }

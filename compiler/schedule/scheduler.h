@@ -9,11 +9,11 @@
 #include "schedule/gemm.h"
 
 /* A map's vectors: along its rows, and going on from row to row (template/flat.h). */
-typedef struct FlatChoice {
+typedef struct FlatVectors {
     uint32_t row_lanes; /* of vectors along a row; 1: there are none; 0: nothing is chosen yet */
     Variant variant;    /* of flat vectors; lanes 1: they would be no better */
     bool replaces;      /* vectors along a row are of no use beside flat ones */
-} FlatChoice;
+} FlatVectors;
 
 /* A kernel that is being scheduled, and the variants that it has by now. */
 typedef struct Scheduler {
@@ -28,7 +28,7 @@ typedef struct Scheduler {
     bool is_wide;       /* indices need 64 bits */
     Variant made[MAX_VARIANTS];
     uint32_t n_made;
-    FlatChoice flat; /* see sched_flat */
+    FlatVectors flat; /* see sched_flat */
 } Scheduler;
 Scheduler scheduler_new(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
 
@@ -114,6 +114,6 @@ enum { MAP_TILE_VARIANTS = 2 };
 uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target,
                          const Variant *base, Variant *variants);
 
-const FlatChoice *sched_flat(Scheduler *s);
+const FlatVectors *sched_flat(Scheduler *s);
 
 #endif

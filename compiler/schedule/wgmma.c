@@ -182,7 +182,7 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
     sched->cluster = tile.cluster;
     variant->grid = blocks_of(g->dims, g->kernel, tile);
-    variant->is_resident = true;
+    variant->is_persistent = true;
     variant->n_maps = 2;
     for (uint32_t i = 0; i < 2; i++) {
         const Side *side = &g->sides[i];

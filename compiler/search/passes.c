@@ -13,7 +13,7 @@
 #include "split/dispatch_rows.h"
 #include "split/split.h"
 
-const PassTable planning_passes = {{
+const PassTable plan_passes = {{
 #define EACH(run) .each = run
 #define ALL(run) .all = run
 #define DRIVER(run) .all = NULL

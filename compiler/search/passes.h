@@ -5,6 +5,6 @@
 
 #include "pipeline/pipeline.h"
 
-extern const PassTable planning_passes;
+extern const PassTable plan_passes;
 
 #endif

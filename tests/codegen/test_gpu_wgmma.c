@@ -470,7 +470,7 @@ Test(gpu_wgmma, sizes_choose_tiles) {
         cr_expect_eq(n_by_engine(&p, GEMM_WGMMA), 1);
         cr_expect_eq(p.kernel->variants[0].sched.gemm.tile_m, expected[i][1], "%d", size);
         cr_expect_eq(p.kernel->variants[0].sched.gemm.tile_n, expected[i][2], "%d", size);
-        cr_expect(p.kernel->variants[0].is_resident);
+        cr_expect(p.kernel->variants[0].is_persistent);
         compile_free(&p.compiled);
     }
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 Planning plans_planning(Arena *arena, Arena *scratch, TargetId target, PlanUnit *unit) {
-    return (Planning){.planning = &planning_passes,
+    return (Planning){.plan_passes = &plan_passes,
                       .target = target_get(target),
                       .mode = MODE_COMPILE,
                       .arena = arena,
