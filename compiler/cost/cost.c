@@ -290,8 +290,8 @@ static void time_kernel(const Coster *c, Pricing *p) {
     cost->launch_us = p->begins ? launch_us(c, p) : 0;
     cost->spill_us = spill_us(c, p);
     double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
-    double bared = template.bared_us(c, p, busy);
-    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + bared + again_us(c, p);
+    double exposed = template.exposed_us(c, p, busy);
+    cost->us = cost->launch_us + fmax(cost->memory_us, busy) + exposed + again_us(c, p);
     if (cost_is_sequence_rows(c, p->kernel)) cost_gemm_time_rows(c, p);
     if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p, result_blocks(c, p));
 }

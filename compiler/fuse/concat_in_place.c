@@ -54,7 +54,7 @@ static bool gains(Grouper *p, NodeId whole) {
     return is_priced || (n_taken > 0 && n_new <= FUSE_CONCAT_KERNELS);
 }
 
-bool group_place_more(Grouper *p) {
+bool group_find_concats_in_place(Grouper *p) {
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (node_has(p->flags, id, GROUPING_IN_PLACE) || !has_joiner(p, id) || !gains(p, id))

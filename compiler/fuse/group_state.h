@@ -104,9 +104,9 @@ void group_judge_outputs(Grouper *p);
 bool group_store_more(Grouper *p);
 /* After a round without other changes: finds concats to store in place. Returns whether another
  * round is needed. */
-bool group_place_more(Grouper *p);
+bool group_find_concats_in_place(Grouper *p);
 /* After a round: finds values of which several maps each compute a part. One map then computes the
  * whole value, and the parts join that map. Returns whether another round is needed. */
-bool group_whole_more(Grouper *p, const uint32_t *makers);
+bool group_find_whole_values(Grouper *p, const uint32_t *makers);
 
 #endif

@@ -69,7 +69,7 @@ static bool is_mapped(const Grouper *p, NodeId id, uint32_t n_makers) {
     return makers[id] == n_makers;
 }
 
-bool group_whole_more(Grouper *p, const uint32_t *makers) {
+bool group_find_whole_values(Grouper *p, const uint32_t *makers) {
     group_flag_loaded(p);
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {

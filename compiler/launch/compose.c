@@ -11,19 +11,19 @@ const LaunchRules launch_rules_single = {.mode = LAUNCH_SINGLE};
 /* `fuse must` blocks. */
 
 /* A node at an end of a stored edge of a `fuse must` block. */
-enum { HULL_END };
+enum { EDGE_END };
 
 /* Finds the kernels from the first to the last that compute values of the block at the ends of
  * stored edges. */
-static void find_hull(const Plan *plan, uint32_t block, NodeFlags flags, uint32_t *begin,
-                      uint32_t *end) {
+static void find_kernel_range(const Plan *plan, uint32_t block, NodeFlags flags, uint32_t *begin,
+                              uint32_t *end) {
     *begin = plan->kernels.n;
     *end = 0;
     for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         for (uint32_t i = 0; i < kernel->nodes.n; i++) {
             NodeId id = kernel->nodes.data[i];
-            if (!node_has(flags, id, HULL_END) || must_block(plan->graph, id) != block) continue;
+            if (!node_has(flags, id, EDGE_END) || must_block(plan->graph, id) != block) continue;
             if (k < *begin) *begin = k;
             *end = k + 1;
         }
@@ -33,7 +33,7 @@ static void find_hull(const Plan *plan, uint32_t block, NodeFlags flags, uint32_
 /* Makes a launch of the mode that keeps a `fuse must` block, at any price. */
 static void keep_block(Composer *c, const LaunchRules *rules, uint32_t block, NodeFlags flags) {
     uint32_t begin, end, launches[MAX_TRIAL_LAUNCHES];
-    find_hull(c->plan, block, flags, &begin, &end);
+    find_kernel_range(c->plan, block, flags, &begin, &end);
     if (end < begin + 2 || end - begin > MAX_TRIAL_LAUNCHES) return;
     for (uint32_t k = begin; k < end; k++) {
         launches[k - begin] = plan_launch_index(c->plan, k);
@@ -52,8 +52,8 @@ static void keep_blocks(Composer *c, const LaunchRules *rules) {
     for (uint32_t i = 0; i < plan.edges.n; i++) {
         const Edge *edge = &plan.edges.data[i];
         if (!must_breaks(&plan, edge)) continue;
-        node_add(flags, edge->producer, HULL_END);
-        node_add(flags, edge->consumer, HULL_END);
+        node_add(flags, edge->producer, EDGE_END);
+        node_add(flags, edge->consumer, EDGE_END);
     }
     c->n_broken = must_n_broken(&plan);
     for (uint32_t b = 1; b <= graph->fixed_kernels.n && c->n_broken; b++)

@@ -100,7 +100,7 @@ static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequ
     if (is_left && im2col_find(kernel, p->plan->buffers.data, wgmma_depth(DT_F32))) return false;
     bool is_param = comes_from_params(p, kernel, *gemm_operand(kernel, is_left));
     *request = along_k(p, kernel, is_left);
-    request->made_of = is_param ? MADE_OF_PARAMS : MADE_OF_INPUTS;
+    request->phase = is_param ? PACK_INIT : PACK_RUN;
     return true;
 }
 
@@ -109,7 +109,7 @@ static bool pays(Layout *l, uint32_t gemm, const PackRequest *requests, uint32_t
     CostPoints points = cost_points(l->packing.arena, l->packing.dims, l->target->has);
     LayoutPrices prices;
     bool is_copied = false;
-    for (uint32_t i = 0; i < n; i++) is_copied = is_copied || requests[i].made_of == MADE_OF_INPUTS;
+    for (uint32_t i = 0; i < n; i++) is_copied = is_copied || requests[i].phase == PACK_RUN;
     return !is_copied ||
            (layout_price(l->planning, &l->packing, gemm, requests, n, &points, &prices) &&
             prices_are_better(&points, &prices.as_is, &prices.laid_out, &prices.as_is));

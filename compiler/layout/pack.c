@@ -108,9 +108,9 @@ static const char *text_of(const Packer *p, ScalarId value) {
 }
 
 static uint32_t find_made(const Packing *l, const char *text) {
-    for (uint32_t i = 0; text && i < l->made.n; i++)
-        if (l->made.data[i].text && strcmp(l->made.data[i].text, text) == 0)
-            return l->made.data[i].buffer;
+    for (uint32_t i = 0; text && i < l->packed.n; i++)
+        if (l->packed.data[i].text && strcmp(l->packed.data[i].text, text) == 0)
+            return l->packed.data[i].buffer;
     return UINT32_MAX;
 }
 
@@ -118,7 +118,7 @@ static uint32_t find_made(const Packing *l, const char *text) {
  * prepared buffer needs a dim that params do not determine. */
 static uint32_t add_kernel(Packer *p, ScalarId value) {
     Packing *l = p->packing;
-    bool is_init = p->request.made_of == MADE_OF_PARAMS;
+    bool is_init = p->request.phase == PACK_INIT;
     Buffer buffer = {.kind = is_init ? BUFFER_PREPARED : BUFFER_TEMP,
                      .dtype = scalar_get(p->scalars, value)->dtype,
                      .shape = p->shape,
@@ -166,7 +166,7 @@ bool pack_operand(Packing *l, uint32_t gemm, PackRequest request) {
     if (buffer == UINT32_MAX) {
         buffer = add_kernel(&p, value);
         if (buffer == UINT32_MAX) return false;
-        vec_push(l->arena, &l->made, (Made){text, buffer});
+        vec_push(l->arena, &l->packed, (PackedOperand){text, buffer});
     }
     Dtype dtype = l->plan->buffers.data[buffer].dtype;
     *operand = scalar_load(kernel.scalars, dtype, buffer, p.load, GUARD_NONE);

@@ -6,14 +6,14 @@
 #include "plan/operand.h"
 #include "plan/plan.h"
 
-/* What the operand depends on. Init kernels copy an operand made of params alone; other copies run
+/* When the copy is made: once, by an init kernel, for an operand that depends on params alone; or
  * in every run. */
-typedef enum { MADE_OF_PARAMS, MADE_OF_INPUTS } MadeOf;
+typedef enum { PACK_INIT, PACK_RUN } PackPhase;
 
 /* The requested layout of an operand, in terms of its own axis (m or n), k and the batch axes. */
 typedef struct PackRequest {
     bool is_left;
-    MadeOf made_of;
+    PackPhase phase;
     uint32_t axis;
     bool in_panels;
     int64_t width; /* for panels: columns of a panel */
@@ -25,17 +25,17 @@ typedef struct PackRequest {
     uint32_t source;
 } PackRequest;
 
-/* A copied operand, and the text of its program. */
-typedef struct Made {
+/* A packed operand: the text of its program, and the buffer of the copy. */
+typedef struct PackedOperand {
     const char *text;
     uint32_t buffer;
-} Made;
+} PackedOperand;
 
 typedef struct Packing {
     Arena *arena;
     Plan *plan;
     DimTab *dims;
-    Vec(Made) made;
+    Vec(PackedOperand) packed;
 } Packing;
 
 /* Makes kernel `gemm` read a copy of its operand in the requested layout. The copy is a kernel

@@ -23,8 +23,7 @@ typedef struct Searcher {
 static bool is_copied(const Searcher *c, bool is_left) {
     bool any = false;
     for (uint32_t i = 0; i < c->n_requests; i++)
-        any =
-            any || (c->requests[i].is_left == is_left && c->requests[i].made_of == MADE_OF_INPUTS);
+        any = any || (c->requests[i].is_left == is_left && c->requests[i].phase == PACK_RUN);
     return any;
 }
 
@@ -135,12 +134,12 @@ bool layout_where_it_pays(const Planning *p, Packing *packing, uint32_t gemm,
     const Choice *choice = choice_new(arena, packing->dims, "operands.copied", &pays);
     if (!choice) return false;
     uint32_t n = plan->kernels.n;
-    Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
-    twin.name = str_format(arena, "%s_copied", twin.name);
-    memset(&twin.nodes, 0, sizeof twin.nodes);
-    twin.choice = choice;
-    twin.version = VERSION_ALTERNATIVE;
-    vec_push(arena, &plan->kernels, twin);
+    Kernel clone = layout_clone_gemm(arena, plan, &plan->kernels.data[gemm]);
+    clone.name = str_format(arena, "%s_copied", clone.name);
+    memset(&clone.nodes, 0, sizeof clone.nodes);
+    clone.choice = choice;
+    clone.version = VERSION_ALTERNATIVE;
+    vec_push(arena, &plan->kernels, clone);
     for (uint32_t i = 0; i < n_requests; i++)
         if (!pack_operand(packing, n, requests[i])) ice(arena, "an operand was packed before");
     for (uint32_t k = n + 1; k < plan->kernels.n; k++)

@@ -162,7 +162,7 @@ static bool find_request(Packing *p, const Kernel *gemm, bool is_left, PackReque
     uint32_t source = scalar_get(gemm->scalars, *gemm_operand(gemm, is_left))->buffer;
     CopyRule rule = copy_rule_of(p, gemm, &rows);
     *request = (PackRequest){
-        .is_left = is_left, .made_of = MADE_OF_INPUTS, .axis = rows.axis, .inner = rows.inner};
+        .is_left = is_left, .phase = PACK_RUN, .axis = rows.axis, .inner = rows.inner};
     if (is_known(p, &rule)) {
         request->pitch = request->stored = dim_round_up(p->dims, rule.extent, rule.padded);
         return true;

@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm) {
+Kernel layout_clone_gemm(Arena *arena, const Plan *plan, const Kernel *gemm) {
     const IndexTab *from = scalartab_indices(gemm->scalars);
     IndexTab *to = indextab_new(arena, plan->graph->dims);
     Rebuild rebuild = {.arena = arena, .from = gemm->scalars, .to = scalartab_new(arena, to)};
-    Kernel twin = *gemm;
+    Kernel clone = *gemm;
     Reduce reduce = gemm->reduces.data[0];
     for (uint32_t k = 0; k < gemm->n_parallel + gemm->n_reduced; k++)
         rebuild.axes[k] = index_axis(to, index_new_axis(to, index_axis_extent(from, k)));
@@ -18,19 +18,19 @@ Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm) {
     reduce.rhs = rebuild_scalar(&rebuild, reduce.rhs);
     ScalarId result = scalar_stage(rebuild.to, reduce.result, 0, kernel_parallel_axes(gemm));
     rebuild.results = arena_copy(arena, &result, sizeof result);
-    memset(&twin.reduces, 0, sizeof twin.reduces);
-    memset(&twin.row_stores, 0, sizeof twin.row_stores);
-    memset(&twin.traces, 0, sizeof twin.traces);
-    vec_push(arena, &twin.reduces, reduce);
+    memset(&clone.reduces, 0, sizeof clone.reduces);
+    memset(&clone.row_stores, 0, sizeof clone.row_stores);
+    memset(&clone.traces, 0, sizeof clone.traces);
+    vec_push(arena, &clone.reduces, reduce);
     for (uint32_t i = 0; i < gemm->row_stores.n; i++) {
         Store store = rebuild_store(&rebuild, gemm->row_stores.data[i]);
         store.trace = 0;
-        vec_push(arena, &twin.row_stores, store);
+        vec_push(arena, &clone.row_stores, store);
     }
-    twin.scalars = rebuild.to;
-    memset(&twin.args, 0, sizeof twin.args);
-    kernel_note_interface(arena, &twin);
-    return twin;
+    clone.scalars = rebuild.to;
+    memset(&clone.args, 0, sizeof clone.args);
+    kernel_note_interface(arena, &clone);
+    return clone;
 }
 
 /* The plan with that kernel only; it may grow. */
@@ -52,10 +52,10 @@ bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const Pack
                   uint32_t n_requests, const CostPoints *points, LayoutPrices *prices) {
     Arena *arena = packing->arena;
     const Plan *plan = packing->plan;
-    Kernel twin = layout_twin(arena, plan, &plan->kernels.data[gemm]);
-    Plan as_is = alone(arena, plan, twin);
+    Kernel clone = layout_clone_gemm(arena, plan, &plan->kernels.data[gemm]);
+    Plan as_is = alone(arena, plan, clone);
     prices->as_is = price(p, &as_is, points);
-    Plan laid_out = alone(arena, plan, layout_twin(arena, plan, &twin));
+    Plan laid_out = alone(arena, plan, layout_clone_gemm(arena, plan, &clone));
     Packing own = {.arena = arena, .plan = &laid_out, .dims = packing->dims};
     for (uint32_t i = 0; i < n_requests; i++)
         if (!pack_operand(&own, 0, requests[i])) return false;

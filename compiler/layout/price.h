@@ -16,7 +16,7 @@ typedef struct LayoutPrices {
 bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const PackRequest *requests,
                   uint32_t n_requests, const CostPoints *points, LayoutPrices *prices);
 
-/* A copy of the GEMM's kernel with its own programs and without traces. */
-Kernel layout_twin(Arena *arena, const Plan *plan, const Kernel *gemm);
+/* A clone of the GEMM's kernel, with programs of its own and without traces. */
+Kernel layout_clone_gemm(Arena *arena, const Plan *plan, const Kernel *gemm);
 
 #endif

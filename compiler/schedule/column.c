@@ -27,7 +27,7 @@ static void add_column(Scheduler *s, Variant variant) {
     DimId segments = sched_n_segments(s);
     if (s->kernel->segment_axis != NO_AXIS) segments = dim_ceil_div(s->dims, segments, n_groups);
     variant.grid = dim_mul(s->dims, strips, segments);
-    sched_add_deep(s, variant);
+    sched_add_unrolled(s, variant);
     sched_add(s, variant);
 }
 
@@ -48,7 +48,7 @@ static void gpu_column_finish(Scheduler *s, Variant variant) {
     sched->column.threads_along =
         column_threads(s, sched->lanes, most / segment + (most % segment != 0));
     sched->threads = SCHED_COLUMN_THREADS;
-    sched_hurry(s, sched);
+    sched_unroll_finish(s, sched);
     add_column(s, variant);
 }
 

@@ -197,13 +197,13 @@ static bool gpu_row_of(Scheduler *s, Variant variant, int64_t least, int64_t len
         sched.unroll = row_all(&sched, &use) > SCHED_UNROLL ? SCHED_UNROLL : 1;
     }
     sched.min_blocks = large_blocks(s, &sched);
-    if (!is_resident && sched_finishes_split(s)) sched_hurry(s, &sched);
+    if (!is_resident && sched_finishes_split(s)) sched_unroll_finish(s, &sched);
     variant.sched = sched;
     DimId rows = kernel_n_rows(s->kernel);
     rows = dim_mul(s->dims, rows, sched_n_segments(s));
     variant.grid = dim_ceil_div(s->dims, rows, sched.threads / sched.row.threads_per_row);
     if (sched.cluster) variant.grid = dim_mul_const(s->dims, rows, sched.cluster);
-    sched_add_deep(s, variant);
+    sched_add_unrolled(s, variant);
     sched_add(s, variant);
     return true;
 }

@@ -181,7 +181,7 @@ bool sched_finishes_split(const Scheduler *s) {
                reduce_order(kernel->form, s->target->device).segment_elems;
 }
 
-void sched_hurry(const Scheduler *s, Sched *sched) {
+void sched_unroll_finish(const Scheduler *s, Sched *sched) {
     sched->unroll = SCHED_FINISH_UNROLL;
     while (sched->unroll > 4 && !sched_has_registers(s, sched)) sched->unroll /= 2;
     sched->min_blocks =
@@ -200,7 +200,7 @@ uint32_t sched_n_loads(const Scheduler *s, uint32_t of_axes) {
     return n;
 }
 
-void sched_add_deep(Scheduler *s, Variant variant) {
+void sched_add_unrolled(Scheduler *s, Variant variant) {
     uint32_t n = sched_n_loads(s, 0), unroll = n == 1   ? 4 * SCHED_UNROLL
                                                : n == 2 ? 2 * SCHED_UNROLL
                                                         : 0;

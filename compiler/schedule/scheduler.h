@@ -88,13 +88,15 @@ bool sched_set_access(const Scheduler *s, Access access, Variant *variant);
 bool sched_has_registers(const Scheduler *s, const Sched *sched);
 /* Whether the kernel finishes a split: a few blocks reduce the segments of partial results. */
 bool sched_finishes_split(const Scheduler *s);
-/* Unrolls such a kernel: a thread has as many loads in flight as a segment has steps. */
-void sched_hurry(const Scheduler *s, Sched *sched);
+/* Unrolls a kernel that finishes a split: a thread has as many loads in flight as a segment has
+ * steps. */
+void sched_unroll_finish(const Scheduler *s, Sched *sched);
 /* Loads of elements that lanes have of their own, each of these axes (bit set; 0: any). */
 uint32_t sched_n_loads(const Scheduler *s, uint32_t of_axes);
-/* Adds a variant that finishes a split with few blocks. A thread of them has more loads in flight
- * if the kernel reads few tensors. */
-void sched_add_deep(Scheduler *s, Variant variant);
+/* For a kernel that reduces segments: adds a copy of the variant that is unrolled further, for
+ * grids of at most one block per processor. A thread then has more loads in flight. Adds none if
+ * the kernel loads more than two tensors. */
+void sched_add_unrolled(Scheduler *s, Variant variant);
 
 /* CPU: a schedule whose lanes are a vector of 32-bit elements, or of 64-bit ones. */
 Sched sched_cpu(const Scheduler *s, TemplateId template);

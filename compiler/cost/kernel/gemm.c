@@ -188,7 +188,7 @@ static void load(const Coster *c, Pricing *p, bool *const *live) {
         bytes * (stages > 1 ? stages - 1 : 1) * tile.k * (tile.m + tile.n) / sched->threads;
 }
 
-static double bared_us(const Coster *c, const Pricing *p, double busy) {
+static double exposed_us(const Coster *c, const Pricing *p, double busy) {
     (void)c, (void)p, (void)busy;
     return 0;
 }
@@ -210,4 +210,4 @@ const TemplateCost cost_gemms = {.shared_bytes = shared_bytes,
                                  .load = load,
                                  .use = use,
                                  .compute = compute,
-                                 .bared_us = bared_us};
+                                 .exposed_us = exposed_us};

@@ -150,16 +150,16 @@ static double bared_share(const Coster *c, const Pricing *p) {
     double elems = (double)sched_row(sched).resident * sched->lanes;
     double wanted = elems > COST_HIDING_ELEMS ? COST_HIDING_WARPS * COST_HIDING_ELEMS / elems
                                               : COST_HIDING_WARPS;
-    double bared = 1 - cost_use(c, p, wanted);
+    double exposed = 1 - cost_use(c, p, wanted);
     double in_step = sched->cluster > 1
                          ? COST_CLUSTER_STEP_SHARE * sched->cluster / p->cost->pressure.n_blocks
                          : 0;
-    return fmin(1, fmax(bared, in_step));
+    return fmin(1, fmax(exposed, in_step));
 }
 
-static double bared_us(const Coster *c, const Pricing *p, double busy) {
+static double exposed_us(const Coster *c, const Pricing *p, double busy) {
     return bared_share(c, p) * fmin(p->cost->memory_us, busy);
 }
 
 const TemplateCost cost_loops = {
-    .count = count, .load = load, .use = use, .compute = compute, .bared_us = bared_us};
+    .count = count, .load = load, .use = use, .compute = compute, .exposed_us = exposed_us};

@@ -57,16 +57,16 @@ static void load(const Coster *c, Pricing *p, bool *const *live) {
 }
 
 /* Blocks of a cluster wait for one another after each pass. */
-static double bared_us(const Coster *c, const Pricing *p, double busy) {
-    double bared = cost_loops.bared_us(c, p, busy);
-    if (p->variant->sched.cluster <= 1) return bared;
-    return fmax(bared, COST_CLUSTER_PASS_US * p->kernel->stages.n);
+static double exposed_us(const Coster *c, const Pricing *p, double busy) {
+    double exposed = cost_loops.exposed_us(c, p, busy);
+    if (p->variant->sched.cluster <= 1) return exposed;
+    return fmax(exposed, COST_CLUSTER_PASS_US * p->kernel->stages.n);
 }
 
 const TemplateCost cost_gpu_row = {.base = &cost_loops,
                                    .registers = row_registers,
                                    .shared_bytes = row_bytes,
                                    .load = load,
-                                   .bared_us = bared_us};
+                                   .exposed_us = exposed_us};
 
 const TemplateCost cost_cpu_row = {.base = &cost_gpu_row};

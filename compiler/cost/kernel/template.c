@@ -17,7 +17,7 @@ static TemplateCost with_base(const TemplateCost *own) {
     if (!cost.load) cost.load = base.load;
     if (!cost.use) cost.use = base.use;
     if (!cost.compute) cost.compute = base.compute;
-    if (!cost.bared_us) cost.bared_us = base.bared_us;
+    if (!cost.exposed_us) cost.exposed_us = base.exposed_us;
     return cost;
 }
 

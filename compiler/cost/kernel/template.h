@@ -42,9 +42,9 @@ struct TemplateCost {
     double (*use)(const Coster *c, const Pricing *p, double wanted);
     /* Sets arithmetic_us and tensor_us from n_prims and n_flops. */
     void (*compute)(const Coster *c, Pricing *p, double prims_per_us);
-    /* The part of the shorter of memory and arithmetic time (which is `busy` us) that the longer
-     * does not hide. */
-    double (*bared_us)(const Coster *c, const Pricing *p, double busy);
+    /* The exposed part of the shorter of memory and arithmetic time (`busy` us): the part that the
+     * longer does not hide. */
+    double (*exposed_us)(const Coster *c, const Pricing *p, double busy);
 };
 
 /* Classes of templates: threads loop over elements of their own (cost/kernel/loops.h), or compute

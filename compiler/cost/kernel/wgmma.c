@@ -48,7 +48,7 @@ static void hide_storing(const Coster *c, Pricing *p) {
 
 /* The memory time that is not hidden while blocks store results, if stores take longer than
  * multiplications. */
-static double bared_us(const Coster *c, const Pricing *p, double busy) {
+static double exposed_us(const Coster *c, const Pricing *p, double busy) {
     const Sched *sched = &p->variant->sched;
     if (sched->gemm.store_warps) return 0;
     double waves = cost_gemm_part_waves(c, p) * cost_gemm_share(c, p);
@@ -82,4 +82,4 @@ static double registers(const ThreadUse *use) {
 }
 
 const TemplateCost cost_gpu_gemm_wgmma = {
-    .base = &cost_gemms, .registers = registers, .compute = compute, .bared_us = bared_us};
+    .base = &cost_gemms, .registers = registers, .compute = compute, .exposed_us = exposed_us};
