@@ -91,7 +91,8 @@ bool sched_finishes_split(const Scheduler *s);
 /* Unrolls a kernel that finishes a split: a thread has as many loads in flight as a segment has
  * steps. */
 void sched_unroll_finish(const Scheduler *s, Sched *sched);
-/* Loads of elements that lanes have of their own, each of these axes (bit set; 0: any). */
+/* The number of loads whose elements differ from lane to lane and that depend on one of these axes
+ * (bit set; 0: any). */
 uint32_t sched_n_loads(const Scheduler *s, uint32_t of_axes);
 /* For a kernel that reduces segments: adds a copy of the variant that is unrolled further, for
  * grids of at most one block per processor. A thread then has more loads in flight. Adds none if

@@ -6,7 +6,8 @@ static void propose_nothing(Scheduler *s, Access access) {
     (void)access;
 }
 
-/* The row of all templates of launches: launch/<mode>.c gives their kernels variants. */
+/* The row of all templates of launches (lowering/templates.def): they propose nothing, because
+ * sched_<mode> gives all kernels of a launch their variants. */
 static const TemplateSchedule of_launch = {.propose = propose_nothing};
 
 static const TemplateSchedule *const schedules[N_TEMPLATES] = {

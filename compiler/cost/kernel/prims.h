@@ -7,8 +7,7 @@
 
 /* The primitives of one scalar; f64 counts several. */
 double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id);
-/* A store or load counts as the load of an argument without its index. */
-/* The primitives of storing a cached row value or of loading it. */
+/* The primitives of storing a cached row value, or of loading it. */
 double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id);
 /* The primitives of a row of FORM_ROW on a CPU beside its elements; else 0. `dims` are by symbol.
  * `live`: per stage, and for the final stores, the scalars that it needs. */
