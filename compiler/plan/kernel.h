@@ -54,7 +54,7 @@ typedef struct Trace {
     Vec(uint32_t) operands; /* the traces of its inputs, which come before it */
 } Trace;
 
-/* One pass over the full domain (parallel and reduced axes): its reductions and stores depend only
+/* One walk over the full domain (parallel and reduced axes): its reductions and stores depend only
  * on reductions of earlier stages. */
 typedef struct Stage {
     Vec(uint32_t) reduces; /* slots */
@@ -132,8 +132,8 @@ uint32_t kernel_column_shared(const Kernel *kernel, const Sched *sched, bool *sh
 GemvPasses kernel_gemv_passes(const Kernel *kernel, const Variant *variant);
 /* The axis that a variant's lanes go along, unless a GEMM chooses another axis; or NO_AXIS. */
 uint32_t kernel_lane_axis(const Kernel *kernel, const Sched *sched);
-/* The schedule of the kernel as text: the numbers that its template reads. Equal texts are equal
- * schedules. */
+/* The schedule of the kernel as text: all numbers that its template reads, so equal texts are equal
+ * schedules (launch/dedup.h). */
 void sched_print(const Kernel *kernel, const Sched *sched, Text *out);
 /* All axes (bit set) that the lanes go along. */
 uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched);

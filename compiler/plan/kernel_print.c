@@ -148,7 +148,7 @@ static void print_maps(const Printer *p, const Variant *v) {
     for (uint32_t i = 0; i < v->n_maps; i++) {
         const TensorMap *map = &v->maps[i];
         const Buffer *buffer = &p->plan->buffers.data[p->kernel->args.data[map->arg]];
-        text_printf(p->out, "    map of %s:", buffer->name);
+        text_printf(p->out, "    tensor map of %s:", buffer->name);
         for (uint32_t k = 0; k < map->rank; k++) {
             text_printf(p->out, "%s i%u in steps of ", k ? "," : "", map->axes[k].axis);
             dim_print(p->dims, map->axes[k].stride, p->out);
@@ -175,9 +175,10 @@ static void print_cpu_gemm(const CpuGemmSched *s, Text *out) {
 }
 
 static void print_gemv(const GemvSched *s, Text *out) {
-    text_printf(out, ", outputs %u, threads along k %u, slots %u", s->tile_m * s->tile_n,
+    text_printf(out, ", tile %u x %u, threads along k %u, slots %u", s->tile_m, s->tile_n,
                 s->threads_along_k, s->slots);
-    text_printf(out, ", lanes along the %s", s->lanes_along_k ? "sum" : "outputs");
+    text_printf(out, ", lanes along %s, for %u processors", s->lanes_along_k ? "k" : "the outputs",
+                s->n_processors);
 }
 
 static void print_params(const Kernel *kernel, const Sched *s, Text *out) {
@@ -223,6 +224,7 @@ void sched_print(const Kernel *kernel, const Sched *s, Text *out) {
     if (s->cluster > 1) text_printf(out, ", cluster %u", s->cluster);
     if (s->min_blocks) text_printf(out, ", blocks a processor %u", s->min_blocks);
     if (s->is_wide) text_puts(out, ", wide");
+    if (s->pairs_bf16) text_puts(out, ", bf16 in pairs");
 }
 
 static void print_price(const Printer *p, const Price *price) {
@@ -278,7 +280,8 @@ static void print_kernel(Printer *p, uint32_t at) {
         for (uint32_t k = 0; k < stage->reduces.n; k++) print_reduce(p, stage->reduces.data[k]);
         print_stores(p, stage->stores.data, stage->stores.n);
     }
-    if (kernel->row_stores.n) text_puts(p->out, "  per row\n");
+    if (kernel->row_stores.n)
+        text_puts(p->out, form_info(kernel->form)->multiplies ? "  per output\n" : "  per row\n");
     print_stores(p, kernel->row_stores.data, kernel->row_stores.n);
     for (uint32_t i = 0; i < kernel->n_variants; i++) print_variant(p, &kernel->variants[i]);
 }
