@@ -46,13 +46,13 @@ typedef struct Evaluation {
 } Evaluation;
 
 typedef enum RegionFlag {
-    REGION_COMPUTED = SUBGRAPH_FLAG_COUNT, /* an operand that the GEMM computes */
-    REGION_LEFT,                           /* of a kernel that computes a left operand */
-    REGION_RIGHT,                          /* of a kernel that computes a right operand */
-    REGION_MAY_PLACE,                      /* a concat that may be stored in place */
-    REGION_JOINED,                         /* the first common result of a kernel's readers */
-    REGION_TRANSPOSED,                     /* a transpose that a row or column kernel reads */
-    REGION_MAY_SLICE,                      /* a matmul that may be computed slice by slice */
+    REGION_COMPUTED = SUBGRAPH_FLAG_COUNT, /* an operand that the GEMM computes in its prologue */
+    REGION_LEFT,       /* of a kernel that could be a GEMM's prologue on the left */
+    REGION_RIGHT,      /* of a kernel that could be a GEMM's prologue on the right */
+    REGION_MAY_PLACE,  /* a concat that may be stored in place */
+    REGION_JOINED,     /* the first common result of a kernel's readers */
+    REGION_TRANSPOSED, /* a transpose that a row or column kernel reads */
+    REGION_MAY_SLICE,  /* a matmul that may be computed slice by slice */
     REGION_FLAG_COUNT
 } RegionFlag;
 _Static_assert(REGION_FLAG_COUNT <= MAX_NODE_FLAGS, "a region's flag is a flag of a node");
