@@ -6,8 +6,9 @@
 # most 2,500 words, a page of docs/design at most 900. No page and no comment of compiler/ and runtime/
 # (.def files too, but not their strings) uses a word that docs/GLOSSARY.md lists under "Words to
 # avoid". Every term that the glossary explains is used outside the glossary, and every term that a
-# page of docs/design sets in italics is in the glossary. Tables, code, headings and the targets of
-# links are not prose; docs/results is a notebook and not checked.
+# page of docs/design sets in italics is in the glossary. Cells of tables have the same limit of words,
+# but on docs/TUNING.md, and not the mean. Code, headings and the targets of links are not prose;
+# docs/results is a notebook and not checked.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
@@ -15,9 +16,10 @@ MEAN=20 LONGEST=40 TOUR=2500 DESIGN=900
 glossary=docs/GLOSSARY.md
 status=0
 
-# The sentences of FILE, one a line: `LINE WORDS SENTENCE`. A span of code is one word.
+# The sentences of FILE, one a line: `LINE WORDS SENTENCE`. A span of code is one word. With `cells` the
+# sentences of its tables, else those of its text.
 sentences() {
-    awk '
+    awk -v cells="${2-}" '
         function flush(    n, i, sentence) {
             gsub(/[.!?][])"*_]*( |$)/, "&\n", text)
             n = split(text, piece, "\n")
@@ -39,6 +41,14 @@ sentences() {
         /^ *```/ { flush(); fenced = !fenced; next }
         fenced { next }
         /^ *$/ { flush(); next }
+        cells && !/^ *\|/ { next }
+        cells {
+            gsub(/`[^`]*`/, "CODE")
+            gsub(/\\\|/, "or")
+            n_cells = split($0, cell, "|")
+            for (c = 1; c <= n_cells; c++) { add(cell[c]); flush() }
+            next
+        }
         /^ *\|/ || /^#/ || /^    / && text == "" { flush(); next }
         /^ *([*-]|[0-9]+\.) / { flush(); sub(/^ *([*-]|[0-9]+\.) +/, "") }
         { add($0) }
@@ -64,6 +74,12 @@ check_lengths() {
             if (NR && n > mean * NR) { printf "%s: the mean sentence has %.1f words, at most %d\n", file, n / NR, mean; bad = 1 }
             exit bad
         }' || status=1
+}
+
+check_cells() {
+    sentences "$1" cells | awk -v file="$1" -v longest="$LONGEST" '
+        $2 > longest { print file ":" $1 ": a sentence of " $2 " words: " substr($0, length($1 $2) + 3, 60) " ..."; bad = 1 }
+        END { exit bad }' || status=1
 }
 
 # Words outside of blocks: pictures and what a command prints are none.
@@ -143,6 +159,7 @@ check_defined() {
 
 for page in docs/*.md docs/design/*.md README.md; do
     check_lengths "$page"
+    [ "$page" = docs/TUNING.md ] || check_cells "$page"
     [ "$page" = "$glossary" ] || check_avoided "$page"
 done
 check_comments
