@@ -87,7 +87,7 @@ typedef struct Sched {
     uint32_t lanes;   /* consecutive elements per step along the lane axis: the last parallel axis,
                        * for FORM_ROW the last reduced one */
     uint32_t unroll;  /* steps in flight; for GPU_MAP and GPU_GEMM_NAIVE: steps of a thread,
-                       * `threads` apart, at most MAP_MAX_UNROLL */
+                       * `threads` apart, at most SCHED_MAP_UNROLL */
     uint32_t threads; /* GPU: per block; CPU: 1 */
     /* GPU: blocks of a thread block cluster; the grid is a multiple of it; 0 or 1: no cluster.
      * GPU_GEMM_WGMMA: the blocks are one below the other and multicast their common rhs tile.
@@ -145,10 +145,6 @@ static inline uint32_t sched_epilogue_rows(const Sched *sched) {
 uint32_t sched_lanes_out(const Sched *sched);
 /* CPU: most elements of the lane axis in a work unit; 0: all. */
 int64_t sched_chunk_elems(const Sched *sched);
-
-enum { MAP_MAX_UNROLL = 4 };
-/* GPU_GEMM_NAIVE: a known k of at most this many steps is unrolled, with all loads first. */
-enum { NAIVE_MAX_WRITTEN = 16 };
 
 /* GPU_GEMV loops over k in passes; each has a group of chains that a block's threads hold at
  * once. */

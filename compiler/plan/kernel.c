@@ -312,7 +312,7 @@ bool kernel_has_groups(const Kernel *kernel, const Variant *variant) {
     int64_t most = variant_row_elems(kernel, variant);
     uint32_t lanes = variant->sched.lanes;
     return form_info(kernel->form)->reduces_rows && kernel->segment_axis == NO_AXIS && lanes > 1 &&
-           most > 1 && most <= KERNEL_GROUP_ELEMS / lanes;
+           most > 1 && most <= PLAN_GROUP_ELEMS / lanes;
 }
 
 uint32_t kernel_row_steps(Arena *arena, const Kernel *kernel, uint32_t lanes) {

@@ -138,9 +138,8 @@ void sched_print(const Kernel *kernel, const Sched *sched, Text *out);
 /* All axes (bit set) that the lanes go along. */
 uint32_t kernel_lane_axes(const Kernel *kernel, const Sched *sched);
 /* CPU: whether rows are so short that the kernel ends the reductions of several rows together: as
- * many rows as there are lanes, of KERNEL_GROUP_ELEMS elements at most, so that what they load,
+ * many rows as there are lanes, of PLAN_GROUP_ELEMS elements at most, so that what they load,
  * keep and store stays in the nearest cache. */
-enum { KERNEL_GROUP_ELEMS = 2048 };
 bool kernel_has_groups(const Kernel *kernel, const Variant *variant);
 /* CPU: how many vectors a row of a group has, if that number is known and so small that the row
  * needs no loop; else 0. */

@@ -45,8 +45,6 @@ typedef struct Variant {
 enum { SMEM_ALIGN_BYTES = 16, SMEM_LANES = 4, MAX_CLUSTER = 8 };
 enum { SMEM_ACCESS_BYTES = SMEM_LANES * 8 }; /* the most that lanes read of one buffer there */
 enum { MAX_VARIANTS = 24, MAX_KERNEL_ARGS = 60 };
-/* GPU: tiles of a GEMM are visited this many rows down, then the next column. */
-enum { GEMM_GROUP_ROWS = 8 };
 
 typedef struct Plan Plan;
 typedef struct Kernel Kernel;

@@ -12,7 +12,7 @@ static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
     const Variant *before = n ? &s->made[n - 1] : NULL;
     bool is_rare = before && !predicate_dim(&before->predicate, TERM_MULTIPLE);
     Sched sched = variant->sched;
-    sched.lanes = MAP_MAX_UNROLL;
+    sched.lanes = SCHED_MAP_UNROLL;
     bool has_several = variant->sched.lanes == 1 && !is_rare;
     return has_several ? pressure_lanes(s->arena, s->kernel, sched) : 1;
 }

@@ -54,8 +54,8 @@ bool sched_naive_may(const Plan *plan, const Kernel *kernel) {
 static void list_variants(const Scheduler *s, Candidates *list) {
     Variant *variant = candidate_always(list);
     int64_t depth = dim_hi(s->dims, kernel_axis_extent(s->kernel, gemm_axis_k(s->kernel)));
-    uint32_t unroll = MAP_MAX_UNROLL;
-    while (unroll > 1 && unroll * depth > NAIVE_MAX_WRITTEN) unroll /= 2;
+    uint32_t unroll = SCHED_MAP_UNROLL;
+    while (unroll > 1 && unroll * depth > SCHED_NAIVE_STEPS) unroll /= 2;
     variant->sched.template = TEMPLATE_GPU_GEMM_NAIVE;
     variant->sched.threads = SCHED_NAIVE_THREADS;
     variant->sched.unroll = unroll;

@@ -292,7 +292,7 @@ const TemplateSchedule schedule_gpu_row = {.propose = propose, .in_one_block = i
  * longer. A kernel that is the version for long rows has none. */
 static void add_short(Scheduler *s, Variant variant) {
     DimId n = kernel_n_reduced(s->kernel);
-    const int64_t limits[] = {KERNEL_GROUP_ELEMS / variant.sched.lanes,
+    const int64_t limits[] = {PLAN_GROUP_ELEMS / variant.sched.lanes,
                               SCHED_ROW_CACHE_BYTES / (sched_computes_in_f64(s) ? 8 : 4)};
     for (uint32_t i = 0; i < 2 && !kernel_is_alternative(s->kernel); i++) {
         predicate_set_range(&variant.predicate, n, INT64_MIN, limits[i]);

@@ -2,6 +2,7 @@
  * begin faster. Results are checked by random shapes (templates map and plain). */
 #include "lib/compiled.h"
 #include "lib/plans.h"
+#include "machine/tuning.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -33,7 +34,7 @@ Test(gpu_map, prices_are_what_was_measured) {
             plans_price(arena, module, 0, false, TARGET_SM_90A, card_get(CARD_H200), NULL);
         cr_assert_eq(p.plan->kernels.n, 1, "%s", maps[i].source);
         const Sched *sched = &p.plan->kernels.data[0].variants[0].sched;
-        cr_expect(sched->lanes == 1 && sched->unroll == MAP_MAX_UNROLL, "%s", maps[i].source);
+        cr_expect(sched->lanes == 1 && sched->unroll == SCHED_MAP_UNROLL, "%s", maps[i].source);
         cr_expect(fabs(p.cost->us - maps[i].us) < 0.25 * maps[i].us, "%s: %.1f us", maps[i].source,
                   p.cost->us);
         cr_expect_lt(p.cost->us, 0.75 * maps[i].each_us, "%s", maps[i].source);

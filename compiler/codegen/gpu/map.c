@@ -1,5 +1,6 @@
 /* The template of maps. See template.h. */
 #include "codegen/gpu/gpu.h"
+#include "machine/tuning.h"
 
 /* The point of step `u` of the thread; it is active if the block has that step. */
 static Point map_step(Lower *lower, Val first, Val n_steps, uint32_t u) {
@@ -23,7 +24,7 @@ void emit_gpu_map(Lower *lower) {
     gpu_stream(lower);
     Val first = gpu_step(lower, sched->unroll);
     Val n_steps = k_udivi(k, lower_dim(lower, kernel_n_rows(kernel)), sched->lanes);
-    Point points[MAP_MAX_UNROLL];
+    Point points[SCHED_MAP_UNROLL];
     bool is_one = sched->unroll == 1;
     If exists;
     for (uint32_t u = 0; u < sched->unroll; u++) {

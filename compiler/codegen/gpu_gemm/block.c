@@ -1,5 +1,6 @@
 /* The blocks of GPU GEMMs: their tiles, and how their operands lie in memory. See gemm.h. */
 #include "codegen/gpu_gemm/gemm.h"
+#include "machine/tuning.h"
 
 bool gpu_gemm_axis_is_multiple(const Lower *lower, uint32_t axis, uint32_t lanes) {
     DimId extent = kernel_axis_extent(lower->kernel, axis);
@@ -74,8 +75,9 @@ Val gpu_gemm_next_stage(const Codegen *k, Val at, uint32_t stage_bytes, uint32_t
 
 /* Blocks. */
 
-/* Splits a tile's number within its batch. Tiles are numbered down a group of GEMM_GROUP_ROWS rows
- * of tiles (the last group may have fewer), then in the next column of tiles. */
+/* Splits a tile's number within its batch. Tiles are numbered down a group of
+ * CODEGEN_GEMM_GROUP_ROWS rows of tiles (the last group may have fewer), then in the next column of
+ * tiles. */
 static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
     Lower *lower = block->lower;
     const Codegen *k = lower->k;
@@ -83,7 +85,7 @@ static void split_tile(GemmBlock *block, Val tile, const GemmTiles *tiles) {
     uint32_t m = gemm_axis_m(lower->kernel);
     Val rows = lower_dim(lower, dim_ceil_div(dims, kernel_axis_extent(lower->kernel, m), tiles->m));
     Val columns = lower_dim(lower, tiles->across);
-    Val eight = lower_index_const(lower, GEMM_GROUP_ROWS);
+    Val eight = lower_index_const(lower, CODEGEN_GEMM_GROUP_ROWS);
     Val per_group = k_mul(k, columns, eight);
     Val group = k_udiv(k, tile, per_group);
     Val in_group = k_urem(k, tile, per_group);

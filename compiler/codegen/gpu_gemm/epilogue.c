@@ -2,13 +2,11 @@
 #include "codegen/gpu_gemm/gemm.h"
 
 #include "codegen/scalar/point_index.h"
+#include "machine/tuning.h"
 
 #include <string.h>
 
 enum { MAX_STORES = 64 };
-enum { CHEAP = 8, MODERATE = 40 }; /* cost limits of an epilogue, in primitives */
-/* Registers for prefetched loads of rows, beside the accumulators that are not stored yet. */
-enum { MOST_EARLY_WORDS = 32 };
 
 /* The number of lanes that the epilogue takes along n: a power of two, at most `most`. */
 static uint32_t store_lanes(const Lower *lower, uint32_t most) {
@@ -273,7 +271,7 @@ GemmRows gpu_gemm_rows(const GemmEpilogue *epilogues, uint32_t n_epilogues,
                        const GemmSubtile *subtile, Val first, uint32_t step, uint32_t unroll) {
     uint32_t n_steps = subtile->n_rows / step;
     uint32_t words = early_words(epilogues, n_epilogues);
-    while (unroll > 1 && (n_steps % unroll || unroll * words > MOST_EARLY_WORDS)) unroll /= 2;
+    while (unroll > 1 && (n_steps % unroll || unroll * words > CODEGEN_EARLY_WORDS)) unroll /= 2;
     return (GemmRows){.epilogues = epilogues,
                       .n_epilogues = n_epilogues,
                       .subtile = subtile,
@@ -319,7 +317,7 @@ uint32_t gpu_gemm_rows_at_once(const Lower *lower) {
     uint32_t cost = 0;
     for (uint32_t i = 0; i < kernel->row_stores.n; i++)
         cost += scalar_cost(kernel->scalars, kernel->row_stores.data[i].value, seen);
-    return cost <= CHEAP ? 4 : cost <= MODERATE ? 2 : 1;
+    return cost <= CODEGEN_EPILOGUE_CHEAP ? 4 : cost <= CODEGEN_EPILOGUE_MODERATE ? 2 : 1;
 }
 
 void gpu_gemm_epilogue(const GemmBlock *block, const GemmSubtile *subtile) {

@@ -2,6 +2,7 @@
  * products and for GEMMs smaller than a tile. */
 #include "codegen/gpu/gpu.h"
 #include "codegen/gpu_gemm/gemm.h"
+#include "machine/tuning.h"
 
 /* The number of the thread's output `u`. */
 static Val element(Lower *lower, uint32_t u) {
@@ -33,7 +34,7 @@ static Val sum_over_k(Point *point) {
     Val sum = k_number(k, reduce->acc, 0);
     DimId n = kernel_n_reduced(lower->kernel);
     int64_t depth;
-    if (dim_is_const(lower_dims(lower), n, &depth) && depth <= NAIVE_MAX_WRITTEN) {
+    if (dim_is_const(lower_dims(lower), n, &depth) && depth <= SCHED_NAIVE_STEPS) {
         for (int64_t axis_k = 0; axis_k < depth; axis_k++)
             sum = product_at(point, lower_index_const(lower, axis_k), sum);
         return sum;
@@ -61,7 +62,7 @@ void emit_gpu_gemm_naive(Lower *lower) {
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
     uint32_t unroll = lower->variant->sched.unroll;
-    Point points[MAP_MAX_UNROLL];
+    Point points[SCHED_MAP_UNROLL];
     for (uint32_t u = 0; u < unroll; u++) points[u] = element_point(lower, u);
     for (uint32_t u = 0; u < unroll; u++) {
         If exists = if_begin(k, points[u].active);

@@ -15,14 +15,12 @@
  * The accumulators go through the same shared memory to the epilogue, one row of fragments at a
  * time. */
 #include "codegen/gpu_gemm/simt.h"
+#include "machine/tuning.h"
 
 #include <string.h>
 
 enum { MAX_OUTPUTS = 128, MAX_SIDE = 16 };
 enum { MAX_LISTS = 1 + SIMT_MAX_AHEAD * 2 };
-/* From this many outputs on, ptxas needs freedom in choosing register banks. Vector stores would
- * take it, because they tie outputs to four consecutive registers. */
-enum { MANY_OUTPUTS = 64 };
 
 /* Computing. */
 
@@ -187,7 +185,8 @@ static void accumulate(Simt *g, Val *sums) {
 static void put_fragment(const Simt *g, Val pointer, Val value) {
     const Codegen *k = g->k;
     uint32_t size = g->sides[1].size;
-    if (size == 1 || n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]) < MANY_OUTPUTS) {
+    if (size == 1 ||
+        n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]) < CODEGEN_SIMT_MANY_OUTPUTS) {
         k_store_aligned(k, value, pointer, size * g->acc_bytes);
         return;
     }
@@ -323,7 +322,7 @@ static void make_shared(Simt *g) {
  * accumulators need all registers of a thread; in f64 each takes two. */
 static uint32_t blocks_wanted(const Simt *g) {
     uint32_t outputs = n_outputs(&g->sides[0]) * n_outputs(&g->sides[1]);
-    bool is_full = outputs * g->acc_bytes / 4 > MANY_OUTPUTS;
+    bool is_full = outputs * g->acc_bytes / 4 > CODEGEN_SIMT_MANY_OUTPUTS;
     if (g->sched->threads >= 256) return is_full ? 1 : 2;
     return g->acc_bytes == 8 ? 3 : 4;
 }

@@ -36,7 +36,7 @@ bool cost_gemm_has_tiles(const Pricing *p) {
 /* Bytes of the rhs in the columns that all concurrent blocks work on, for the rows of one group. */
 static double bytes_at_once(const Coster *c, const Pricing *p, double columns) {
     const Sched *sched = &p->variant->sched;
-    double at_once = c->card->n_processors * p->cost->pressure.n_blocks / GEMM_GROUP_ROWS;
+    double at_once = c->card->n_processors * p->cost->pressure.n_blocks / CODEGEN_GEMM_GROUP_ROWS;
     return fmin(columns, at_once) * sched->gemm.tile_n * wgmma_n_gemms(sched) * p->reduced *
            dtype_bytes(gemm_operand_dtype(p->kernel));
 }
@@ -55,10 +55,10 @@ double cost_gemm_dram_reads(const Coster *c, const Pricing *p, uint32_t axes, do
     double rows = ceil(footprint_points(kernel, 1u << m, c->values) / sched_tile(sched).m);
     double columns = ceil(footprint_points(kernel, 1u << n, c->values) / sched_tile(sched).n);
     double own = bytes / fmax(1, footprint_points(kernel, axes & batch, c->values));
-    double groups = ceil(rows / GEMM_GROUP_ROWS);
+    double groups = ceil(rows / CODEGEN_GEMM_GROUP_ROWS);
     if (side == 1u << n) return own <= room ? 1 : fmax(1, groups);
     double group = own / fmax(1, groups);
-    double waves = fmin(rows, GEMM_GROUP_ROWS) * columns /
+    double waves = fmin(rows, CODEGEN_GEMM_GROUP_ROWS) * columns /
                    (c->card->n_processors * fmax(1, p->cost->pressure.n_blocks));
     return group + bytes_at_once(c, p, columns) <= room ? 1 : fmax(1, waves);
 }

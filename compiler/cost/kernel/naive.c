@@ -8,7 +8,7 @@
 static void load(const Coster *c, Pricing *p, bool *const *live) {
     uint32_t unroll = p->variant->sched.unroll;
     cost_steps_load(c, p, live,
-                    p->reduced > NAIVE_MAX_WRITTEN ? unroll * COST_NAIVE_LOOP_STEPS
+                    p->reduced > SCHED_NAIVE_STEPS ? unroll * COST_NAIVE_LOOP_STEPS
                                                    : unroll * fmax(1, p->reduced));
 }
 
