@@ -3,7 +3,7 @@
  *
  * The time of a kernel is its launch plus the longest of memory, arithmetic and tensor cores. With
  * few warps per processor, a part of the others is added, because nothing hides it. Bytes are those
- * of DRAM: the kernel's footprint (cost/kernel/footprint.h) without data that is still in the
+ * of DRAM: the kernel's footprint (cost/count/footprint.h) without data that is still in the
  * cache, and again for every pass over rows that the cache cannot hold. Spilled registers are
  * counted at the cache that holds them. Inputs are cold. Buffers in shared memory or registers
  * cause no traffic; on a CPU, temps that fit the cache take no DRAM time. Init steps are predicted
@@ -12,7 +12,7 @@
 #ifndef FUSEC_COST_COST_H
 #define FUSEC_COST_COST_H
 
-#include "cost/kernel/footprint.h"
+#include "cost/count/footprint.h"
 #include "machine/tuning.h"
 #include "cost/pressure.h"
 

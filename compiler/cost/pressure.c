@@ -3,7 +3,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
-#include "cost/kernel/registers.h"
+#include "cost/count/registers.h"
 #include "cost/kernel/template.h"
 
 uint32_t pressure_live(Arena *arena, const Kernel *kernel) {

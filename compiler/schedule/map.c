@@ -1,6 +1,6 @@
 /* Schedules of maps. See scheduler.h; docs/results/scheduling-rules.md has the rules and their
  * measurements. */
-#include "cost/kernel/prims.h"
+#include "cost/count/prims.h"
 #include "cost/pressure.h"
 #include "machine/tuning.h"
 #include "schedule/scheduler.h"

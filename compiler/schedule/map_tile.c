@@ -5,7 +5,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
-#include "cost/kernel/registers.h"
+#include "cost/count/registers.h"
 #include "cost/pressure.h"
 #include "template/map_tile.h"
 

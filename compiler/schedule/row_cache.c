@@ -7,7 +7,7 @@
 #include "schedule/row_cache.h"
 #include "machine/tuning.h"
 
-#include "cost/kernel/prims.h"
+#include "cost/count/prims.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 #include "machine/tuning.h"
 
 #include "base/flow.h"
-#include "cost/kernel/footprint.h"
+#include "cost/count/footprint.h"
 #include "cost/pressure.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 
 #include "cost/kernel/gemm_rows.h"
 #include "cost/kernel/gemm_rows_gemm.h"
-#include "cost/kernel/prims.h"
+#include "cost/count/prims.h"
 #include "template/wgmma.h"
 #include "cost/kernel/loops.h"
 

@@ -4,7 +4,7 @@
 #include "cost/kernel/gemm_rows_gemm.h"
 #include "machine/tuning.h"
 
-#include "cost/kernel/prims.h"
+#include "cost/count/prims.h"
 #include "cost/kernel/template.h"
 #include "template/gemm_rows_gemm.h"
 

@@ -3,8 +3,8 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 
-#include "cost/kernel/prims.h"
-#include "cost/kernel/stride.h"
+#include "cost/count/prims.h"
+#include "cost/count/stride.h"
 #include "template/map_tile.h"
 
 #include <math.h>

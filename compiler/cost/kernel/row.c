@@ -2,7 +2,7 @@
 #include "cost/kernel/loops.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
-#include "cost/kernel/registers.h"
+#include "cost/count/registers.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
  * A strided element brings in a cache line of its own. The following rows use the rest of the line,
  * if it is still in the cache. Cache sets are selected by low address bits, so strides of a large
  * power of two leave most sets unused. */
-#include "cost/kernel/stride.h"
+#include "cost/count/stride.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 

@@ -1,7 +1,7 @@
 /* 32-bit registers of a thread for the values of a kernel: the estimate on which those of the
  * templates build (cost/kernel/template.h). */
-#ifndef FUSEC_COST_KERNEL_REGISTERS_H
-#define FUSEC_COST_KERNEL_REGISTERS_H
+#ifndef FUSEC_COST_COUNT_REGISTERS_H
+#define FUSEC_COST_COUNT_REGISTERS_H
 
 #include "plan/kernel.h"
 

@@ -4,7 +4,7 @@
  * ascending stride give the number of distinct addresses and the length of contiguous runs. A guard
  * on a single atom cuts its interval; other guards thin the box out. Boxes of one buffer with the
  * same terms are joined to their common hull, if that is smaller than the sum. */
-#include "cost/kernel/footprint.h"
+#include "cost/count/footprint.h"
 #include "machine/machine.h"
 
 #include <math.h>

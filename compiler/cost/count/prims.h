@@ -1,6 +1,6 @@
 /* The instructions of a kernel's points, in primitives: instructions of one lane. */
-#ifndef FUSEC_COST_KERNEL_PRIMS_H
-#define FUSEC_COST_KERNEL_PRIMS_H
+#ifndef FUSEC_COST_COUNT_PRIMS_H
+#define FUSEC_COST_COUNT_PRIMS_H
 
 #include "machine/card.h"
 #include "plan/plan.h"

@@ -9,7 +9,7 @@
  * a primitive grow with its cost. For columns, values are few beside the accumulators and addresses
  * of the rows in flight. The constants are fitted to ptxas's numbers for random graphs
  * (tests/cost/test_registers.c), the examples and generated chains. */
-#include "cost/kernel/registers.h"
+#include "cost/count/registers.h"
 #include "machine/machine.h"
 #include "machine/tuning.h"
 

@@ -1,8 +1,8 @@
 /* See prims.h. */
-#include "cost/kernel/prims.h"
+#include "cost/count/prims.h"
 #include "machine/tuning.h"
 
-#include "cost/kernel/footprint.h"
+#include "cost/count/footprint.h"
 #include "template/flat.h"
 
 #include <math.h>

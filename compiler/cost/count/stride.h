@@ -1,6 +1,6 @@
 /* Strided accesses: the stride between lanes, and their cost on a CPU. */
-#ifndef FUSEC_COST_KERNEL_STRIDE_H
-#define FUSEC_COST_KERNEL_STRIDE_H
+#ifndef FUSEC_COST_COUNT_STRIDE_H
+#define FUSEC_COST_COUNT_STRIDE_H
 
 #include "cost/kernel/pricing.h"
 

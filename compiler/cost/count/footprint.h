@@ -2,8 +2,8 @@
  * expressions and guards. It is an estimate in two respects: gathered positions count as random,
  * each once; and accesses whose expressions differ in more than an offset count as disjoint until
  * the buffer is full. */
-#ifndef FUSEC_COST_KERNEL_FOOTPRINT_H
-#define FUSEC_COST_KERNEL_FOOTPRINT_H
+#ifndef FUSEC_COST_COUNT_FOOTPRINT_H
+#define FUSEC_COST_COUNT_FOOTPRINT_H
 
 #include "plan/plan.h"
 
