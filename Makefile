@@ -47,11 +47,11 @@ GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c $(GEN)/
 sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 # Without LLVM, in the order in which folders see each other: also the part that the fast tests link.
 FRONT_SRC = $(call sources,front)
-CORE_SRC = $(call sources,base ir ir/build machine interp lowering plan pipeline template cost/count cost/kernel cost schedule memory \
+CORE_SRC = $(call sources,base ir/dim ir ir/build machine interp lowering plan pipeline template cost/count cost/kernel cost schedule memory \
   fuse split layout launch search \
   explain report artifact verify) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
-CORE_SRC = $(call sources,base ir ir/build) $(FRONT_SRC)
+CORE_SRC = $(call sources,base ir/dim ir ir/build) $(FRONT_SRC)
 endif
 BACK_SRC = $(call sources,codegen codegen/llvm codegen/scalar codegen/math codegen/gpu codegen/gpu_gemm \
   codegen/cpu codegen/ptx driver)

@@ -6,7 +6,7 @@
 
 #include "base/source.h"
 #include "base/vec.h"
-#include "ir/dim.h"
+#include "ir/dim/dim.h"
 #include "ir/op.h"
 
 enum { MAX_RANK = 8, MAX_NODES = 1 << 20, MAX_CONCAT_ARGS = 1024 };

@@ -8,7 +8,7 @@
 #ifndef FUSEC_IR_INDEX_H
 #define FUSEC_IR_INDEX_H
 
-#include "ir/dim.h"
+#include "ir/dim/dim.h"
 
 typedef uint32_t IndexId;
 enum { MAX_AXES = 16 };

@@ -5,7 +5,7 @@
 #ifndef FUSEC_LOWERING_IM2COL_H
 #define FUSEC_LOWERING_IM2COL_H
 
-#include "ir/dim.h"
+#include "ir/dim/dim.h"
 
 enum { IM2COL_MAX_SPATIAL = 3, IM2COL_MAX_TAPS = 64 };
 

@@ -3,7 +3,7 @@
 #ifndef FUSEC_LOWERING_ORDER_H
 #define FUSEC_LOWERING_ORDER_H
 
-#include "ir/dim.h"
+#include "ir/dim/dim.h"
 #include "machine/target.h"
 
 /* The position of the reduced axes relative to the innermost axis of the reduced tensor

@@ -9,7 +9,7 @@
 #define FUSEC_TESTS_RIG_H
 
 #include "base/str.h"
-#include "ir/dim.h"
+#include "ir/dim/dim.h"
 
 #include <fusert.h>
 

@@ -3,7 +3,7 @@
 #define FUSEC_TESTS_RANDOM_DATA_H
 
 #include "interp/tensor.h"
-#include "ir/dim.h"
+#include "ir/dim/dim.h"
 #include "random/rng.h"
 
 /* A value for each symbol within its range and multiple, often the least or the greatest; at most

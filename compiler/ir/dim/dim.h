@@ -5,8 +5,8 @@
  * a floor division of two dims that does not simplify. Every dim knows a range and a multiple,
  * which follow from the declarations of its symbols. Arithmetic that could exceed 2^62 anywhere in
  * its range gives DIM_NONE. */
-#ifndef FUSEC_IR_DIM_H
-#define FUSEC_IR_DIM_H
+#ifndef FUSEC_IR_DIM_DIM_H
+#define FUSEC_IR_DIM_DIM_H
 
 #include "base/str.h"
 #include "base/vec.h"

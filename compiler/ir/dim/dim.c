@@ -2,7 +2,7 @@
  *
  * A monomial is an interned sorted list of atoms; a dim is a constant and terms sorted by monomial.
  * Monomials are found by linear search: a graph has a few. */
-#include "ir/dim.h"
+#include "ir/dim/dim.h"
 
 #include "base/arith.h"
 #include "base/checked.h"

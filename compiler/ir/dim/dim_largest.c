@@ -1,5 +1,5 @@
 /* The largest of several dims. See dim.h. */
-#include "ir/dim.h"
+#include "ir/dim/dim.h"
 
 bool dim_eval_largest(const DimTab *tab, const VecDim *dims, const int64_t *values,
                       int64_t *value) {
