@@ -2,7 +2,7 @@
 #ifndef FUSEC_COST_COUNT_STRIDE_H
 #define FUSEC_COST_COUNT_STRIDE_H
 
-#include "cost/kernel/pricing.h"
+#include "cost/pricing.h"
 
 /* The change of the address, in elements, when the axis increases by one. Remainders count;
  * quotients count as constant. */

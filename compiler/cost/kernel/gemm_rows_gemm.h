@@ -3,7 +3,7 @@
 #ifndef FUSEC_COST_KERNEL_GEMM_ROWS_GEMM_H
 #define FUSEC_COST_KERNEL_GEMM_ROWS_GEMM_H
 
-#include "cost/kernel/pricing.h"
+#include "cost/pricing.h"
 
 bool cost_is_gemm_rows_gemm(const Coster *c);
 /* How often the kernel computes its results; more than once only for the scores of a gemm-rows-gemm

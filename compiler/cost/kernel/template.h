@@ -4,7 +4,7 @@
 #ifndef FUSEC_COST_KERNEL_TEMPLATE_H
 #define FUSEC_COST_KERNEL_TEMPLATE_H
 
-#include "cost/kernel/pricing.h"
+#include "cost/pricing.h"
 
 /* The registers of a thread, for any template. */
 typedef struct ThreadUse {

@@ -1,6 +1,6 @@
 /* The state of the cost model while it predicts a plan; shared by its files. */
-#ifndef FUSEC_COST_KERNEL_PRICING_H
-#define FUSEC_COST_KERNEL_PRICING_H
+#ifndef FUSEC_COST_PRICING_H
+#define FUSEC_COST_PRICING_H
 
 #include "cost/cost.h"
 #include "plan/launch.h"
