@@ -47,8 +47,8 @@ GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c $(GEN)/
 sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 # Without LLVM, in the order in which folders see each other: also the part that the fast tests link.
 FRONT_SRC = $(call sources,front)
-CORE_SRC = $(call sources,base ir/dim ir ir/build machine interp lowering plan pipeline template cost/count cost/kernel cost schedule memory \
-  fuse split layout launch search \
+CORE_SRC = $(call sources,base ir/dim ir ir/build machine interp lowering plan pipeline template \
+  cost/count cost/kernel cost schedule/wgmma schedule memory fuse split layout launch search \
   explain report artifact verify) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(call sources,base ir/dim ir ir/build) $(FRONT_SRC)

@@ -12,8 +12,8 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 #include "schedule/scheduler.h"
-#include "schedule/wgmma_maps.h"
-#include "schedule/wgmma_price.h"
+#include "schedule/wgmma/wgmma_maps.h"
+#include "schedule/wgmma/wgmma_price.h"
 
 enum {
     STORE_LANES = 4,

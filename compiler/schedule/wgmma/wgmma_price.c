@@ -1,5 +1,5 @@
 /* See wgmma_price.h. A wave is as many blocks as there are processors. */
-#include "schedule/wgmma_price.h"
+#include "schedule/wgmma/wgmma_price.h"
 #include "machine/machine.h"
 
 /* 1 if the rows are poorly aligned, else 0. */

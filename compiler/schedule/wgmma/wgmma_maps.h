@@ -1,6 +1,6 @@
 /* The operands of a GEMM by wgmma: whether the copy engine can fetch them, and by which maps. */
-#ifndef FUSEC_SCHEDULE_WGMMA_MAPS_H
-#define FUSEC_SCHEDULE_WGMMA_MAPS_H
+#ifndef FUSEC_SCHEDULE_WGMMA_WGMMA_MAPS_H
+#define FUSEC_SCHEDULE_WGMMA_WGMMA_MAPS_H
 
 #include "schedule/gemm.h"
 

@@ -1,7 +1,7 @@
 /* Predicted times of wgmma tiles for extents that are known only at run time, as expressions that
  * the runtime compares. See gemm.h. */
-#ifndef FUSEC_SCHEDULE_WGMMA_PRICE_H
-#define FUSEC_SCHEDULE_WGMMA_PRICE_H
+#ifndef FUSEC_SCHEDULE_WGMMA_WGMMA_PRICE_H
+#define FUSEC_SCHEDULE_WGMMA_WGMMA_PRICE_H
 
 #include "machine/tiles.h"
 #include "plan/kernel.h"

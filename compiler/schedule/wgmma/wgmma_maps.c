@@ -1,6 +1,6 @@
 /* See wgmma_maps.h. Both operands must be plain loads with fixed strides, contiguous along k or
  * along their own axis, or the lhs an im2col. */
-#include "schedule/wgmma_maps.h"
+#include "schedule/wgmma/wgmma_maps.h"
 #include "schedule/gemm.h"
 #include "template/find_im2col.h"
 #include "template/wgmma.h"
