@@ -11,11 +11,6 @@
 
 #include <string.h>
 
-enum {
-    MOST_SUMS = 4, /* reductions of a pass */
-    PAIR = 2
-};
-
 /* The three kernels in the composer's plan, and the buffers between them. */
 typedef struct Finder {
     const Plan *plan;
@@ -84,13 +79,14 @@ static bool are_rows(const Finder *s, const Kernel *kernel) {
     DimId columns = kernel_n_reduced(kernel);
     if (!form_info(kernel->form)->reduces_rows || kernel->segment_axis != NO_AXIS ||
         kernel->n_reduced != 1 || kernel->row_stores.n || n < 2 || dim_lo(s->dims, columns) <= 0 ||
-        dim_multiple(s->dims, columns) % PAIR ||
+        dim_multiple(s->dims, columns) % GEMM_ROWS_GEMM_PAIR ||
         dim_hi(s->dims, columns) > form_info(kernel->form)->segment_elems)
         return false;
     for (uint32_t i = 0; i < n; i++) {
         const Stage *stage = &kernel->stages.data[i];
         bool is_last = i + 1 == n;
-        if (stage->reduces.n > (is_last ? 0 : MOST_SUMS) || stage->stores.n != (is_last ? 1 : 0))
+        if (stage->reduces.n > (is_last ? 0 : GEMM_ROWS_GEMM_MOST_SUMS) ||
+            stage->stores.n != (is_last ? 1 : 0))
             return false;
     }
     for (uint32_t i = 0; i < kernel->reduces.n; i++)

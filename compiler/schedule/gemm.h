@@ -19,6 +19,9 @@ typedef struct GemmLaunch {
     uint32_t row_bytes;
 } GemmLaunch;
 
+/* Results that a thread of a GEMM on tensor cores stores at once, if rows allow it. */
+enum { GEMM_STORE_LANES = 4 };
+
 /* The GEMMs that fill the machine together. */
 static inline const Kernel *gemm_launch_kernels(const GemmLaunch *launch, const Kernel *kernel,
                                                 uint32_t *n) {

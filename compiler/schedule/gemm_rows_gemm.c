@@ -4,7 +4,7 @@
 #include "schedule/scheduler.h"
 #include "template/gemm_rows_gemm.h"
 
-enum { LEAST_K = 32, LEAST_COLUMNS = 32, STORE_LANES = 4, PAIR = 2 };
+enum { LEAST_K = 32, LEAST_COLUMNS = 32 };
 
 static uint32_t power_of_two(int64_t n, uint32_t least) {
     while (least < n) least *= 2;
@@ -17,7 +17,7 @@ static Sched gemm_sched(Kernel *const *kernels, uint32_t tile_m, uint32_t tile_n
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
         is_wide = is_wide || kernels[i]->variants[0].sched.is_wide;
     return (Sched){.template = TEMPLATE_GPU_GEMM_ROWS_GEMM,
-                   .lanes = PAIR,
+                   .lanes = GEMM_ROWS_GEMM_PAIR,
                    .unroll = 1,
                    .threads = GEMM_ROWS_GEMM_WARPS * WARP_THREADS,
                    .is_wide = is_wide,
@@ -50,7 +50,7 @@ static Variant make_variant(const Plan *plan, Kernel *const *kernels, uint32_t i
     uint32_t tile_m = is_low ? SCHED_SCORES_LOW_TILE : SCHED_SCORES_HIGH_TILE;
     Sched of_scores = gemm_sched(kernels, tile_m, width, depth);
     Sched of_result = gemm_sched(kernels, tile_m, power_of_two(n, LEAST_COLUMNS), width);
-    of_result.lanes = is_last ? 1 : STORE_LANES;
+    of_result.lanes = is_last ? 1 : GEMM_STORE_LANES;
     Variant variant = {.sched = i == GEMM_ROWS_GEMM_RESULT ? of_result : of_scores,
                        .grid = gemm_gpu_grid(result, tile_m, of_result.gemm.tile_n)};
     predicate_align(&variant.predicate, ACCESS_BYTES,

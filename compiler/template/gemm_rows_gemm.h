@@ -25,8 +25,10 @@ enum {
     GEMM_ROWS_GEMM_KERNELS,
     GEMM_ROWS_GEMM_WARPS = 4,
     GEMM_ROWS_GEMM_ELEM_BYTES = 2,
-    GEMM_ROWS_GEMM_STEP = 16,  /* elements of k of one instruction */
-    GEMM_ROWS_GEMM_PAD_K = 32, /* every GEMM pads k to a multiple of this */
+    GEMM_ROWS_GEMM_STEP = 16,     /* elements of k of one instruction */
+    GEMM_ROWS_GEMM_PAD_K = 32,    /* every GEMM pads k to a multiple of this */
+    GEMM_ROWS_GEMM_PAIR = 2,      /* neighbours in a row that one thread has */
+    GEMM_ROWS_GEMM_MOST_SUMS = 4, /* reductions of a pass */
     GEMM_ROWS_GEMM_MOST_K = 128,
     GEMM_ROWS_GEMM_MOST_COLUMNS = 128 /* of the result */
 };

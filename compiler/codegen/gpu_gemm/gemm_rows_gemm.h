@@ -15,12 +15,13 @@
 #include "template/gemm_rows_gemm.h"
 
 enum {
-    PAIR = FRAGMENT_PAIR,
+    PAIR = GEMM_ROWS_GEMM_PAIR,
     MAX_ROWS = 4,    /* rows per thread */
     MAX_PAIRS = 8,   /* pairs of a row per thread */
     GROUP_PAIRS = 4, /* most pairs of one point of the row kernel */
     MAX_LEVELS = 6
 };
+_Static_assert((int)PAIR == (int)FRAGMENT_PAIR, "a pair of scores is a pair of a fragment");
 
 typedef struct GemmRowsGemm {
     Lower *lower, *rows_lower, *out_lower;

@@ -4,8 +4,6 @@
  * as they come, in the manner of a binary counter. */
 #include "codegen/gpu_gemm/gemm_rows_gemm.h"
 
-enum { MAX_STAGE_SUMS = 4 /* most reductions of a stage */ };
-
 /* A reduction's accumulators of one of the thread's rows. `levels` has the joined results of
  * earlier lots: level l is the join of 2^l lots until it becomes part of a larger one. */
 typedef struct Sum {
@@ -17,14 +15,14 @@ typedef struct Sum {
 /* Those of a stage: [reduction,row]. */
 typedef struct Sums {
     uint32_t n, n_reduces;
-    Sum sums[MAX_STAGE_SUMS * MAX_ROWS];
+    Sum sums[GEMM_ROWS_GEMM_MOST_SUMS * MAX_ROWS];
 } Sums;
 
 static Sums *sums_new(const GemmRowsGemm *s, const Stage *stage) {
     Sums *sums = arena_array(s->k->arena, Sums, 1);
     sums->n_reduces = stage->reduces.n;
     sums->n = stage->reduces.n * s->n_rows;
-    if (stage->reduces.n > MAX_STAGE_SUMS)
+    if (stage->reduces.n > GEMM_ROWS_GEMM_MOST_SUMS)
         ice(s->k->arena, "%u reductions in a pass of a gemm-rows-gemm launch", stage->reduces.n);
     for (uint32_t i = 0; i < sums->n; i++) {
         Sum *sum = &sums->sums[i];
