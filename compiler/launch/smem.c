@@ -55,11 +55,6 @@ uint32_t smem_own_bytes(const Composer *c, const Trial *t, uint32_t v) {
 
 /* Bounds. */
 
-/* Bytes that a block may have on every card of the target. */
-static uint32_t block_bytes(const Target *target) {
-    return target->max_cluster > 1 ? CARD_SHARED_H200 : CARD_SHARED_GPU;
-}
-
 static uint32_t kept_bytes(const Trial *t, uint32_t v) {
     const Sched *sched = &trial_kernel(t, 0)->variants[v].sched;
     return launch_smem_offset(&t->together, trial_launch(t), sched, UINT32_MAX, NULL);
@@ -69,7 +64,7 @@ bool smem_fits(const Composer *c, const Trial *t, uint32_t v, uint32_t own) {
     const LaunchModeInfo *info = launch_mode_info(trial_launch(t)->mode);
     uint32_t kept = kept_bytes(t, v);
     return own <= info->most_own && kept <= info->most_kept && own + kept <= info->most_bytes &&
-           own + kept <= block_bytes(c->target);
+           own + kept <= c->target->block_shared_bytes;
 }
 
 /* Values that pass from kernel to kernel. */

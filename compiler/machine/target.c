@@ -19,22 +19,23 @@ const DeviceTraits device_traits[DEVICE_COUNT] = {
 };
 
 static const Target targets[TARGET_COUNT] = {
-#define TARGET(sym, nm, dev, card, priced, mach, ptx, bytes, bf16, f64_mma, tf32, wgmma, cluster, \
-               overlap, once, d)                                                                  \
-    [TARGET_##sym] = {.name = nm,                                                                 \
-                      .n_processors = CARD_PROCESSORS_##card,                                     \
-                      .device = DEVICE_##dev,                                                     \
-                      .has = &device_traits[DEVICE_##dev],                                        \
-                      .machine = mach,                                                            \
-                      .ptx_version = ptx,                                                         \
-                      .vector_bytes = bytes,                                                      \
-                      .has_bf16 = bf16,                                                           \
-                      .has_large_f64_mma = f64_mma,                                               \
-                      .has_tf32_rounding = tf32,                                                  \
-                      .has_wgmma = wgmma,                                                         \
-                      .max_cluster = cluster,                                                     \
-                      .has_pdl = overlap,                                                         \
-                      .has_load_hints = once,                                                     \
+#define TARGET(sym, nm, dev, card, priced, least, mach, ptx, bytes, bf16, f64_mma, tf32, wgmma, \
+               cluster, overlap, once, d)                                                       \
+    [TARGET_##sym] = {.name = nm,                                                               \
+                      .n_processors = CARD_PROCESSORS_##card,                                   \
+                      .device = DEVICE_##dev,                                                   \
+                      .has = &device_traits[DEVICE_##dev],                                      \
+                      .machine = mach,                                                          \
+                      .ptx_version = ptx,                                                       \
+                      .vector_bytes = bytes,                                                    \
+                      .has_bf16 = bf16,                                                         \
+                      .has_large_f64_mma = f64_mma,                                             \
+                      .has_tf32_rounding = tf32,                                                \
+                      .has_wgmma = wgmma,                                                       \
+                      .max_cluster = cluster,                                                   \
+                      .block_shared_bytes = CARD_SHARED_##least,                                \
+                      .has_pdl = overlap,                                                       \
+                      .has_load_hints = once,                                                   \
                       .doc = d},
 #include "machine/targets.def"
 };

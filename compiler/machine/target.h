@@ -21,9 +21,7 @@ typedef struct DeviceTraits {
 extern const DeviceTraits device_traits[DEVICE_COUNT];
 
 typedef enum {
-#define TARGET(sym, name, device, card, priced, machine, ptx_version, vector_bytes, bf16, f64_mma, \
-               tf32, wgmma, cluster, overlap, once, doc)                                           \
-    TARGET_##sym,
+#define TARGET(sym, ...) TARGET_##sym,
 #include "machine/targets.def"
     TARGET_COUNT
 } TargetId;
@@ -32,18 +30,20 @@ typedef struct Target {
     const char *name;
     DeviceClass device;
     const DeviceTraits *has;
-    uint32_t n_processors;   /* of the card for which schedules are made, whichever card runs
-                              * them */
-    const char *machine;     /* the name in LLVM or in ptxas */
-    const char *ptx_version; /* NULL: the code is no PTX */
-    uint32_t vector_bytes;   /* widest memory access (GPU) or vector register (CPU) */
-    bool has_bf16;           /* packed bf16 arithmetic */
-    bool has_large_f64_mma;  /* f64 mma instructions larger than m8n8k4 */
-    bool has_tf32_rounding;  /* an instruction that rounds f32 to tf32 */
-    bool has_wgmma;          /* wgmma and tensor maps */
-    uint32_t max_cluster;    /* GPU: largest cluster, in blocks; 1: no clusters */
-    bool has_pdl;            /* programmatic dependent launch */
-    bool has_load_hints;     /* loads that bypass L1 */
+    uint32_t n_processors;       /* of the card for which schedules are made, whichever card runs
+                                  * them */
+    const char *machine;         /* the name in LLVM or in ptxas */
+    const char *ptx_version;     /* NULL: the code is no PTX */
+    uint32_t vector_bytes;       /* widest memory access (GPU) or vector register (CPU) */
+    bool has_bf16;               /* packed bf16 arithmetic */
+    bool has_large_f64_mma;      /* f64 mma instructions larger than m8n8k4 */
+    bool has_tf32_rounding;      /* an instruction that rounds f32 to tf32 */
+    bool has_wgmma;              /* wgmma and tensor maps */
+    uint32_t max_cluster;        /* GPU: largest cluster, in blocks; 1: no clusters */
+    uint32_t block_shared_bytes; /* shared memory that a block may have on every card of the
+                                  * target; CPU: 0 */
+    bool has_pdl;                /* programmatic dependent launch */
+    bool has_load_hints;         /* loads that bypass L1 */
     const char *doc;
 } Target;
 

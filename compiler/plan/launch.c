@@ -1,6 +1,5 @@
 /* See launch.h. */
 #include "plan/launch.h"
-#include "machine/card.h"
 #include "machine/tuning.h"
 
 enum { SMEM_ALL = INT32_MAX }; /* no bound but the block's shared memory */

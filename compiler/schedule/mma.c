@@ -11,8 +11,6 @@
 #include "machine/tiles.h"
 #include "machine/tuning.h"
 
-enum { STORE_LANES = 4 };
-
 typedef struct TileChooser {
     const Kernel *kernel;
     GemmLaunch launch;
@@ -38,7 +36,7 @@ typedef struct OperandChoice {
 } OperandChoice;
 
 static uint32_t store_lanes(const TileChooser *c) {
-    return c->chunk_elems < STORE_LANES ? c->chunk_elems : STORE_LANES;
+    return c->chunk_elems < GEMM_STORE_LANES ? c->chunk_elems : GEMM_STORE_LANES;
 }
 
 static bool are_lanes_whole(const TileChooser *c, IndexId index, uint32_t axis, uint32_t lanes) {
@@ -122,6 +120,11 @@ static void set_tile(const TileChooser *c, Variant *variant, const MmaTile *tile
     uint32_t bytes = (tile->m + tile->n) * depth * c->elem_bytes * stages;
     variant->shared_bytes = sched_gemm_dynamic_bytes(bytes);
     variant->grid = gemm_gpu_grid(c->kernel, tile->m, tile->n);
+}
+
+/* Shared memory of all stages of the tile. */
+static uint32_t tile_bytes(const MmaTile *tile) {
+    return (tile->m + tile->n) * tile->depth_bytes * tile->stages;
 }
 
 static bool is_extent_at_most(const TileChooser *c, uint32_t axis, int64_t most) {
@@ -213,11 +216,11 @@ static const MmaTile *spare_of(const TileChooser *c, bool is_spare) {
     return is_spare && !splits_rows ? &mma_tiles[MMA_TILE_SPARE] : &mma_tiles[MMA_TILE_COMPUTED];
 }
 
-/* The low tile for whole rows. NULL: shared memory is too small, or some threads would have nothing
- * to copy. */
+/* The low tile for whole rows. NULL: a block has no room for the widest of these tiles, or some
+ * threads would have nothing to copy. */
 static const MmaTile *low_rows_of(const TileChooser *c, const Target *target) {
     uint32_t i = MMA_TILE_LOW_ROWS_64;
-    bool has_room = target->max_cluster > 1;
+    bool has_room = tile_bytes(&mma_tiles[MMA_TILE_LOW_ROWS_256]) <= target->block_shared_bytes;
     while (i < MMA_TILE_LOW_ROWS_256 &&
            !is_extent_at_most(c, gemm_axis_n(c->kernel), mma_tiles[i].n))
         i++;
@@ -237,12 +240,12 @@ static const MmaTile *few_of(const TileChooser *c, const Target *target) {
     bool is_deep = dim_multiple(c->dims, k) % (2 * SCHED_MMA_DEPTH_BYTES / c->elem_bytes) == 0;
     bool has_few_rows =
         is_deep && is_extent_at_most(c, gemm_axis_m(c->kernel), mma_tiles[MMA_TILE_FEW_ROWS].m);
-    bool is_clustered = target->max_cluster > 1; /* a target with clusters has 227 KiB per block */
     if (n < SCHED_MMA_MANY_TILES || n > 2 * c->n_processors) return &mma_tiles[MMA_TILE_FEW];
     if (n > c->n_processors)
         return has_few_rows ? &mma_tiles[MMA_TILE_FEW_ROWS_PAIR] : &mma_tiles[MMA_TILE_FEW];
     if (!has_few_rows) return &mma_tiles[MMA_TILE_FEW_WIDE];
-    return is_clustered ? &mma_tiles[MMA_TILE_FEW_ROWS_DEEP] : &mma_tiles[MMA_TILE_FEW_ROWS];
+    bool has_room = tile_bytes(&mma_tiles[MMA_TILE_FEW_ROWS_DEEP]) <= target->block_shared_bytes;
+    return has_room ? &mma_tiles[MMA_TILE_FEW_ROWS_DEEP] : &mma_tiles[MMA_TILE_FEW_ROWS];
 }
 
 /* Whether low tiles may help. Elements are so wide that larger tiles compute longer than memory

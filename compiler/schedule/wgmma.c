@@ -16,7 +16,6 @@
 #include "schedule/wgmma/wgmma_price.h"
 
 enum {
-    STORE_LANES = 4,
     STORE_WARPS = WGMMA_GROUP_WARPS - 1,
     MAX_WORKS = 8 /* of a launch */
 };
@@ -177,7 +176,8 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
     sched->threads = (sched->gemm.warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
     sched->gemm.stages = WGMMA_MAX_STAGES;
     uint32_t row_cache_bytes = sched_epilogue_rows(sched) * g->launch.row_bytes;
-    while (wgmma_shared_bytes(stage_bytes(g, tile), sched) + row_cache_bytes > WGMMA_SHARED_BYTES)
+    while (wgmma_shared_bytes(stage_bytes(g, tile), sched) + row_cache_bytes >
+           g->block_shared_bytes)
         sched->gemm.stages--;
     variant->shared_bytes = wgmma_shared_bytes(stage_bytes(g, tile), sched);
     sched->cluster = tile.cluster;
@@ -203,13 +203,13 @@ static void set_tile(const Wgmma *g, Variant *variant, Tile tile) {
 static void set_lanes(const Wgmma *g, Variant *variant) {
     DimId n = kernel_axis_extent(g->kernel, gemm_axis_n(g->kernel));
     int64_t value;
-    bool is_known = dim_multiple(g->dims, n) % STORE_LANES == 0;
+    bool is_known = dim_multiple(g->dims, n) % GEMM_STORE_LANES == 0;
     if (!is_known && dim_is_const(g->dims, n, &value)) return;
-    variant->sched.lanes = STORE_LANES;
+    variant->sched.lanes = GEMM_STORE_LANES;
     Predicate *predicate = &variant->predicate;
-    if (!is_known) predicate_require_multiple(predicate, n, STORE_LANES);
+    if (!is_known) predicate_require_multiple(predicate, n, GEMM_STORE_LANES);
     predicate_assume(predicate, g->tab);
-    uint64_t args = gemm_run_args(g->kernel, gemm_axis_n(g->kernel), STORE_LANES, false);
+    uint64_t args = gemm_run_args(g->kernel, gemm_axis_n(g->kernel), GEMM_STORE_LANES, false);
     predicate_assume(NULL, g->tab);
     predicate_align(predicate, MAP_STEP_BYTES, args);
 }
@@ -428,6 +428,7 @@ static void add_wgmma(const Scheduler *s, Candidates *list) {
     Wgmma g;
     if (!wgmma_init(&g, s->plan, s->kernel, s->launch)) return;
     g.n_processors = s->target->n_processors;
+    g.block_shared_bytes = s->target->block_shared_bytes;
     Variant anywhere = list->base, base = anywhere;
     set_lanes(&g, &base);
     candidates_for(list, base);

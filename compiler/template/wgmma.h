@@ -10,7 +10,6 @@
 #ifndef FUSEC_TEMPLATE_WGMMA_H
 #define FUSEC_TEMPLATE_WGMMA_H
 
-#include "machine/card.h"
 #include "machine/tuning.h"
 #include "plan/kernel.h"
 
@@ -27,8 +26,7 @@ enum {
     WGMMA_MAX_WIDTH = 256, /* columns of an instruction, over all GEMMs of the launch */
     WGMMA_MAX_GEMMS = 4,
     WGMMA_MAX_STAGES = 12,
-    WGMMA_BARRIER_BYTES = 8,
-    WGMMA_SHARED_BYTES = CARD_SHARED_H200 /* of a block, on every card with wgmma */
+    WGMMA_BARRIER_BYTES = 8
 };
 
 /* Elements of k of a stage: one row of the swizzle. */

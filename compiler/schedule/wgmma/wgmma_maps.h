@@ -19,7 +19,8 @@ typedef struct Wgmma {
     Dtype dtype; /* of the operands in memory */
     Side sides[2];
     GemmLaunch launch;
-    int64_t n_processors; /* over which the blocks of a launch are spread */
+    int64_t n_processors;        /* over which the blocks of a launch are spread */
+    uint32_t block_shared_bytes; /* of the target */
 } Wgmma;
 
 /* False: the operands cannot have tensor maps. */
