@@ -134,7 +134,7 @@ static Plan *try_way(Searcher *c, Plan *plan, bool loosens, bool holds) {
     bool any = false;
     const bool *is_broken = other ? broken_blocks(c, other) : NULL;
     for (NodeId id = 0; other && id < n; id++) {
-        uint16_t *now = &c->decisions->directives.bits[id], old = before->directives.bits[id];
+        NodeBits *now = &c->decisions->directives.bits[id], old = before->directives.bits[id];
         if (is_broken[must_block(c->graph, id)]) *now = old;
         any = any || *now != old;
     }

@@ -12,7 +12,7 @@
 /* The decisions without the directives of candidates for the nodes with the mark. Directives that
  * keep `fuse must` blocks stay. */
 static Decisions *without(const Searcher *c, unsigned mark) {
-    const uint16_t kept = 1u << DIRECTIVE_MUST_HOLD | 1u << DIRECTIVE_MUST_RELEASE;
+    const NodeBits kept = 1u << DIRECTIVE_MUST_HOLD | 1u << DIRECTIVE_MUST_RELEASE;
     Decisions *rest = decisions_copy(c->arena, c->decisions);
     for (NodeId id = 0; id < rest->directives.n; id++)
         if (node_has(c->marks, id, mark)) rest->directives.bits[id] &= kept;
