@@ -6,9 +6,10 @@ set -eu
 cd "$(dirname "$0")/.."
 failed=0
 
-# compared FOLDER PREFIX LIST: `FILE ENUMERATOR`, once for each comparison outside the folder.
+# compared FOLDER PREFIX LIST: `FILE ENUMERATOR`, once for each comparison outside the folder. The list is a table, or
+# a header with the enum.
 compared() {
-    names=$(sed -nE 's/^[A-Z_]+\(([A-Z0-9_]+),.*/\1/p' "$3" | paste -sd '|')
+    names=$(sed -nE -e 's/^[A-Z_]+\(([A-Z0-9_]+),.*/\1/p' -e "s/^    $2([A-Z0-9_]+)[ ,].*/\\1/p" "$3" | paste -sd '|')
     find compiler -name '*.[chly]' ! -path "$1/*" | sort | xargs awk -v name="$2($names)" '
         {
             line = $0
@@ -29,6 +30,7 @@ found=$({
     compared compiler/lowering FORM_ compiler/lowering/forms.def
     compared compiler/lowering GEMM_ compiler/lowering/engines.def
     compared compiler/plan LAUNCH_ compiler/plan/launch_modes.def
+    compared compiler/plan BLOCKS_ compiler/plan/plan.h
     compared compiler/machine DEVICE_ compiler/machine/devices.def
     compared compiler/ir DT_ compiler/ir/dtype.def
 } | sort | uniq -c | awk '{ print $2, $3, $1 }')

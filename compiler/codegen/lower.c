@@ -73,8 +73,7 @@ static void add_maps(Lower *lower, uint32_t n_maps) {
  * bound, ptxas may spill a few registers to fit one more block. Moving registers between warps
  * (setmaxnreg) also needs their number at entry to be known. */
 static uint32_t least_blocks(const Lower *lower, const Launch *launch) {
-    bool is_one_block = launch_mode_info(launch->mode)->blocks == BLOCKS_ONE;
-    if (form_info(lower->kernel->form)->multiplies || is_one_block) return 1;
+    if (form_info(lower->kernel->form)->multiplies || launch_has_one_block(launch)) return 1;
     uint32_t least = lower->variant->sched.min_blocks;
     for (uint32_t k = 0; k < launch->n; k++) {
         uint32_t own =
@@ -311,15 +310,14 @@ static void lower_gpu(Lower *lower, const Launch *launch) {
     uint32_t n_tensors = n_tensor_params(lower, launch);
     take_symbols(lower, launch, n_tensors);
     add_maps(lower, n_launch_maps(lower, launch));
-    LaunchBlocks blocks = launch_mode_info(launch->mode)->blocks;
-    bool is_beside = launch->n > 1 && blocks == BLOCKS_OWN;
+    bool is_beside = launch->n > 1 && !launch_shares_blocks(launch);
     Lower *lowers = is_beside ? NULL : make_lowers(lower, launch, &tiles);
     gpu_begin(lowers ? lowers : lower, launch);
     LLVMBasicBlockRef body = k_block(k, "body");
     k_goto(k, body);
     if (!lowers)
         lower_parallel(lower, launch, &tiles);
-    else if (blocks == BLOCKS_ONE)
+    else if (launch_has_one_block(launch))
         lower_one_block(lowers, launch);
     else
         lower_sequence(lowers, launch);

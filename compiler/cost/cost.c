@@ -370,7 +370,7 @@ static void price_kernel(Coster *c, uint32_t index) {
     KernelCost *cost = &c->out->kernels[index];
     if (!c->launch || !launch_has(c->launch, index)) begin_launch(c, index);
     bool is_parallel = c->beside.is_any, is_sequenced = cost_continues_sequence(c, kernel);
-    bool is_in_one_block = launch_mode_info(c->launch->mode)->blocks == BLOCKS_ONE;
+    bool is_in_one_block = launch_has_one_block(c->launch);
     cost->variant = is_parallel    ? c->beside.variant
                     : is_sequenced ? cost[-1].variant
                                    : variant_taken(c->plan, kernel, 1, c->values);

@@ -92,5 +92,9 @@ bool launch_joins_gemms(const Plan *plan, const Launch *launch);
 static inline bool launch_shares_blocks(const Launch *launch) {
     return launch_mode_info(launch->mode)->blocks != BLOCKS_OWN;
 }
+/* Whether one block runs the whole grid of each kernel. */
+static inline bool launch_has_one_block(const Launch *launch) {
+    return launch_mode_info(launch->mode)->blocks == BLOCKS_ONE;
+}
 
 #endif
