@@ -21,7 +21,8 @@ static const PassInfo passes[PASS_COUNT] = {
 };
 
 static const ModeInfo modes[MODE_COUNT] = {
-#define MODE(sym, name, fuses, rewrites, doc) [MODE_##sym] = {name, doc, fuses, rewrites},
+#define MODE(sym, name, fuses, rewrites, verifies, doc) \
+    [MODE_##sym] = {name, doc, fuses, rewrites, verifies},
 #include "pipeline/modes.def"
 };
 
