@@ -16,6 +16,8 @@
  *   must_block          fuse/group.c (place_root)             the work of a kernel has no limit
  *                       fuse/group_store.c (last_sink)        values sink only inside their block
  *                       search/region.c (may_place)           search tries no concat in place
+ *                       search/search.c (n_broken)            the plan with more kernels per block
+ *                                                             loses
  *   must_has_readers    fuse/group_store.c (must_fuse)        no price has the value stored
  *   must_has_kernel     split/dispatch_rows.c,                the kernel stays whole
  *                       layout/pack_dynamic.c,
@@ -25,12 +27,26 @@
  *   must_spans          launch/parallel.c                     the same
  *   must_n_broken       launch/trial.c, launch/compose.c,     one block is made, at any price, for
  *                       launch/one_block.c                    what the other modes leave broken
+ *   must_block,         launch/compose.c (find_hull,          the same: which kernels it takes
+ *   must_breaks         keep_blocks)
  *   must_n_broken       search/search.c                       the plan that breaks more loses
- *   must_leaves,        search/must_blocks.c                  directives that keep the blocks
- *   must_has_blocks
- *   must_breaks,        search/must_blocks.c                  the same
- *   must_n_broken       explain/must_check.c                  the error
- *                       explain/conflict.c, explain/advice.c  which edge is to blame, what helps */
+ *   must_block,         search/must_blocks.c                  directives that keep the blocks
+ *   must_has_blocks,
+ *   must_shares,
+ *   must_leaves,
+ *   must_breaks,
+ *   must_n_broken
+ *   must_block,         explain/must_check.c                  the error
+ *   must_breaks
+ *   must_block,         explain/conflict.c                    which edge of the block is to blame
+ *   must_forbids,
+ *   must_breaks,
+ *   must_n_broken
+ *   must_block          explain/advice_block.c                advice keeps whole blocks
+ *   must_breaks,        explain/advice.c                      which change helps
+ *   must_n_broken
+ *   must_block,         explain/advice_launch.c               no launch that breaks more; the price
+ *   must_n_broken                                             of each block */
 #ifndef FUSEC_PLAN_MUST_H
 #define FUSEC_PLAN_MUST_H
 
