@@ -68,8 +68,8 @@ double prices_excess(const CostPoints *points, const Prices *plan, const Prices 
     return sum;
 }
 
-bool price_is_worth(double us, double now_us) {
-    return us < now_us * COST_WORTH;
+bool price_is_worth(double us, double current_us) {
+    return us < current_us * COST_WORTH;
 }
 
 bool price_is_no_loss(double us, double other_us) {

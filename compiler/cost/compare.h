@@ -56,8 +56,8 @@ bool prices_may_favor_joining(const CostPoints *points, const Prices *together,
  * that is much faster at most sizes is not split for a few percent at one size. */
 double prices_excess(const CostPoints *points, const Prices *plan, const Prices *apart);
 
-/* At one point: whether `us` is enough less than `now_us` for a change. */
-bool price_is_worth(double us, double now_us);
+/* At one point: whether `us` is enough less than `current_us` for a change. */
+bool price_is_worth(double us, double current_us);
 /* At one point: whether `us` exceeds `other_us` by no more than the tolerated loss. */
 bool price_is_no_loss(double us, double other_us);
 /* The time, within the model's error, up to which a plan with `n_launches` fewer launches ties with

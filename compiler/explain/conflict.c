@@ -10,7 +10,7 @@ typedef struct Finder {
     const Plan *plan;
     AdvicePlanner *planner;
     uint32_t block;
-    Advice loose; /* the step that takes all nodes out of the block */
+    Advice removal; /* the step that takes all nodes out of the block */
     VecConflict found;
 } Finder;
 
@@ -93,7 +93,7 @@ static NodeId folded_operand(const Finder *f, const BrokenEdge *broken_edge) {
  * is stored, or why the first other edge is; REASON_NONE: all are fused, or the limit of
  * compilations is reached. */
 static ReasonId try_edge(const Finder *f, const BrokenEdge *broken_edge, const VecU32 *dropped) {
-    Advice advice = f->loose;
+    Advice advice = f->removal;
     const Edge *own = &f->plan->edges.data[broken_edge->edge];
     ReasonId reason = REASON_NONE;
     advice.steps[advice.n_steps++] = (AdviceStep){.kind = ADVICE_MUST, .nodes = broken_edge->all};
@@ -148,7 +148,7 @@ static ReasonId reason_of(const Finder *f, const BrokenEdge *broken_edge) {
 /* Whether the block can be fused without `left` and the nodes that depend on it. */
 static bool holds_without(const Finder *f, NodeId left) {
     const Graph *graph = f->plan->graph;
-    Advice advice = f->loose;
+    Advice advice = f->removal;
     VecU32 kept = {0}, gone = {0};
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
@@ -199,8 +199,8 @@ static void search_block(Finder *f) {
     AdviceStep step = {.kind = ADVICE_FREE};
     for (NodeId id = 0; id < graph->nodes.n; id++)
         if (must_block(graph, id) == f->block) advice_add_node(f->arena, &step.nodes, id);
-    f->loose = (Advice){.steps = {step}, .n_steps = 1};
-    const Plan *free = advice_try(f->planner, graph, &f->loose);
+    f->removal = (Advice){.steps = {step}, .n_steps = 1};
+    const Plan *free = advice_try(f->planner, graph, &f->removal);
     if (!free || free->edges.n != f->plan->edges.n) return;
     BrokenEdges broken = find_broken(f, free);
     for (uint32_t i = 0; i < broken.n; i++) {

@@ -252,9 +252,9 @@ static void search(Search *s) {
     const Cutter *c = s->cutter;
     for (uint32_t i = 1; i <= SEARCH_CUT_PLACES; i++)
         try_place(s, (uint32_t)((uint64_t)c->whole.n * i / (SEARCH_CUT_PLACES + 1)));
-    const Found spread = s->best;
-    for (uint32_t k = 0; spread.place && k < c->whole.n; k++)
-        if (node_has(spread.flags, c->whole.nodes[k], FOUND_STORED)) try_place(s, k + 1);
+    const Found coarse = s->best;
+    for (uint32_t k = 0; coarse.place && k < c->whole.n; k++)
+        if (node_has(coarse.flags, c->whole.nodes[k], FOUND_STORED)) try_place(s, k + 1);
 }
 
 bool spill_split_kernel(Arena *arena, const Graph *graph, const Kernel *kernel, const Card *card,

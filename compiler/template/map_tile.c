@@ -106,7 +106,7 @@ MapTilePlace map_tile_place(const Sched *sched, uint32_t elem_bytes) {
     MapTilePlace place = {.elem_bytes = elem_bytes,
                           .word_elems = word / elem_bytes,
                           .lanes = sched->lanes,
-                          .spread = n_rows < n_banks ? n_banks / n_rows : 1};
+                          .twist_step = n_rows < n_banks ? n_banks / n_rows : 1};
     place.row_words = sched->map_tile.tile_m / place.word_elems;
     if (place.row_words == 0) place.row_words = 1;
     return place;
@@ -114,7 +114,7 @@ MapTilePlace map_tile_place(const Sched *sched, uint32_t elem_bytes) {
 
 uint32_t map_tile_offset(const MapTilePlace *place, uint32_t row, uint32_t column) {
     uint32_t word_bytes = place->word_elems * place->elem_bytes;
-    uint32_t twist = (row / place->lanes * place->spread) ^ (row % place->lanes);
+    uint32_t twist = (row / place->lanes * place->twist_step) ^ (row % place->lanes);
     uint32_t word = (column / place->word_elems) ^ (twist & (place->row_words - 1));
     return (row * place->row_words + word) * word_bytes +
            column % place->word_elems * place->elem_bytes;

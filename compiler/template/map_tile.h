@@ -39,7 +39,7 @@ uint32_t map_tile_bytes(Arena *arena, const Kernel *kernel, const Sched *sched);
  * All these numbers are powers of two. */
 typedef struct MapTilePlace {
     uint32_t elem_bytes, word_elems, row_words;
-    uint32_t lanes, spread; /* the twist of r: (r / lanes * spread) xor (r % lanes) */
+    uint32_t lanes, twist_step; /* the twist of r: (r / lanes * twist_step) xor (r % lanes) */
 } MapTilePlace;
 MapTilePlace map_tile_place(const Sched *sched, uint32_t elem_bytes);
 /* The byte offset of an element in the array. For coordinates with disjoint bits it is the xor of

@@ -129,7 +129,7 @@ static void find_tile(Tile *tile) {
 static Val offset_of(const Tile *tile, const MapTilePlace *place, Val row, Val column) {
     const Codegen *k = tile->lower->k;
     Val lanes = k_i32(k, place->lanes), words = k_i32(k, place->word_elems);
-    Val twist = k_mul(k, k_udiv(k, row, lanes), k_i32(k, place->spread));
+    Val twist = k_mul(k, k_udiv(k, row, lanes), k_i32(k, place->twist_step));
     twist = k_xor(k, twist, k_urem(k, row, lanes));
     twist = k_and(k, twist, k_i32(k, place->row_words - 1));
     Val word = k_xor(k, k_udiv(k, column, words), twist);

@@ -399,15 +399,15 @@ static void pass_elements(Row *row, const Stage *stage, Acc *accs) {
 static Acc take_segment(const Row *row, const Reduce *reduce, Acc outer, Val chain, Acc partial) {
     const Codegen *k = row->k;
     uint32_t n_lanes = row->sched->lanes;
-    Acc spread = {k_splat(k, partial.value, n_lanes), NULL};
-    if (partial.index) spread.index = k_splat(k, partial.index, n_lanes);
+    Acc splat = {k_splat(k, partial.value, n_lanes), NULL};
+    if (partial.index) splat.index = k_splat(k, partial.index, n_lanes);
     Val lane_chain = k_sub(k, chain, row->own);
     Val lanes[64];
     for (uint32_t j = 0; j < n_lanes; j++) lanes[j] = lower_index_const(row->lower, j);
     Val numbers = n_lanes > 1 ? LLVMConstVector(lanes, n_lanes) : lanes[0];
     lane_chain = k_splat(k, lane_chain, n_lanes);
     Val is_own = k_eq(k, lane_chain, numbers);
-    return acc_select(row->lower, is_own, acc_combine(row->lower, reduce, outer, spread), outer);
+    return acc_select(row->lower, is_own, acc_combine(row->lower, reduce, outer, splat), outer);
 }
 
 /* One pass per segment. Partial result p goes to chain p mod n_chains of a second set of

@@ -72,10 +72,10 @@ Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void 
     Val first = lanes_from(p, lanes, 0, n);
     Fp few = fp_of(k, first);
     Val results = of(&few, first, user);
-    Val turned = lanes_from(p, lanes, n, p->lanes);
+    Val rotated = lanes_from(p, lanes, n, p->lanes);
     for (unsigned i = 0; i < n; i++) {
         Val result = k_extract(k, results, i);
-        turned = k_insert(k, turned, result, p->lanes - n + i);
+        rotated = k_insert(k, rotated, result, p->lanes - n + i);
     }
     Val next = k_addi(k, iteration, 1);
     Val is_last = k_eqi(k, next, p->lanes / n);
@@ -84,6 +84,6 @@ Val fp_few_lanes(const Fp *p, Val x, Val (*of)(const Fp *few, Val x, const void 
     k_incoming(iteration, k_i32(k, 0), before);
     k_incoming(iteration, next, last);
     k_incoming(lanes, x, before);
-    k_incoming(lanes, turned, last);
-    return turned;
+    k_incoming(lanes, rotated, last);
+    return rotated;
 }

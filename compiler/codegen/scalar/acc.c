@@ -125,8 +125,8 @@ Acc acc_join_arg(const Lower *lower, const Reduce *reduce, Acc acc, AccJoin *joi
     Reduce extreme = extreme_of(reduce), first = first_of(reduce);
     uint32_t lanes = k_lanes(acc.value);
     Acc best = join(user, &extreme, (Acc){acc.value, NULL}), index = {acc.index, NULL};
-    Acc spread = {k_splat(lower->k, best.value, lanes), NULL};
-    Acc place = acc_select(lower, is_ahead(lower, reduce, acc, spread),
+    Acc splat = {k_splat(lower->k, best.value, lanes), NULL};
+    Acc place = acc_select(lower, is_ahead(lower, reduce, acc, splat),
                            acc_identity(lower, &first, lanes), index);
     return (Acc){best.value, join(user, &first, place).value};
 }

@@ -112,7 +112,7 @@ static uint32_t load_depth(const Coster *c, const Kernel *kernel, const bool *li
 }
 
 /* Whether the lanes of a warp read different elements. */
-static bool is_spread(const Coster *c, const Pricing *p, const Scalar *load) {
+static bool lanes_differ(const Coster *c, const Pricing *p, const Scalar *load) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
     return axis == NO_AXIS || cost_axis_stride(c, p->kernel, load->index, axis) != 0;
 }
@@ -122,7 +122,7 @@ void cost_steps_load(const Coster *c, Pricing *p, bool *const *live, double step
     const Sched *sched = &p->variant->sched;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind == SCALAR_LOAD && live[0][id] && is_spread(c, p, s))
+        if (s->kind == SCALAR_LOAD && live[0][id] && lanes_differ(c, p, s))
             p->bytes_in_flight += steps * sched->lanes * dtype_bytes(s->dtype);
     }
     /* Gather positions are mostly cached, because neighbours read them too. */
