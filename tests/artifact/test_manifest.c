@@ -214,7 +214,7 @@ Test(manifest, a_changed_byte_breaks_the_seal) {
     arena_free(f.arena);
 }
 
-Test(manifest, what_holds_none_or_two_is_not_sealed) {
+Test(manifest, only_text_with_one_checksum_is_sealed) {
     Fixture f = fixture_new(source);
     size_t n_bytes;
     char *one = artifact_of(&f, &n_bytes);

@@ -181,7 +181,7 @@ Test(cli_wrong, a_card_is_of_the_targets_kind) {
 }
 
 /* Before anything runs: a benchmark takes seconds. */
-Test(cli_wrong, a_report_without_a_place_is_refused_at_once) {
+Test(cli_wrong, a_report_that_cannot_be_written_is_refused_at_once) {
     expect("bench @good.g --device=cpu --report=/nonexistent/x.html", 3,
            "cannot write /nonexistent/x.html: ");
     cr_expect(!*run.out, "%s", run.out);

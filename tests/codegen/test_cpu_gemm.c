@@ -43,16 +43,16 @@ typedef struct Case {
 
 /* The declaration of an operand, where it has to stand. */
 static const char *declare(Arena *arena, const Case *c, char name, bool as_param) {
-    bool is_left = name == 'a', is_turned = is_left ? c->layout.lhs_trans : c->layout.rhs_trans;
+    bool is_left = name == 'a', is_transposed = is_left ? c->layout.lhs_trans : c->layout.rhs_trans;
     const char *rows = is_left ? c->m : c->k, *columns = is_left ? c->k : c->n;
     if (as_param != (c->param == name)) return "";
     return str_format(arena, "%s%c: %s[%s, %s]%s", as_param ? "  param " : "", name,
-                      dtype_name(c->dtype), is_turned ? columns : rows, is_turned ? rows : columns,
-                      as_param ? " = \"w\"\n" : ", ");
+                      dtype_name(c->dtype), is_transposed ? columns : rows,
+                      is_transposed ? rows : columns, as_param ? " = \"w\"\n" : ", ");
 }
 
-/* Both operands are read through a view where they are turned; the result is stored as it is and
- * once more with something done to it. */
+/* Both operands are read through a view where they are transposed; the result is stored as it is
+ * and once more with something done to it. */
 static const char *case_source(Arena *arena, const Case *c) {
     const char *t = dtype_name(c->dtype);
     bool left = c->layout.lhs_trans, right = c->layout.rhs_trans;
@@ -124,9 +124,9 @@ static void check_results(const Rig *rig, const Case *c, Extents e) {
             cr_assert(is_same,
                       "%s %s %lldx%lldx%lld%s%s at (%lld, %lld): %a and %a, should be %a and %a",
                       target_get(c->target)->name, dtype_name(c->dtype), (long long)e.m,
-                      (long long)e.n, (long long)e.k, c->layout.lhs_trans ? " left turned" : "",
-                      c->layout.rhs_trans ? " right turned" : "", (long long)row, (long long)column,
-                      got_p, got_q, sum, after);
+                      (long long)e.n, (long long)e.k, c->layout.lhs_trans ? " left transposed" : "",
+                      c->layout.rhs_trans ? " right transposed" : "", (long long)row,
+                      (long long)column, got_p, got_q, sum, after);
         }
 }
 
@@ -389,7 +389,7 @@ static uint32_t n_launches(const Meeting *m, TargetId target) {
     return n;
 }
 
-Test(cpu_gemm, products_of_one_left_factor_that_meet_are_one_launch) {
+Test(cpu_gemm, matmuls_of_one_left_operand_that_meet_are_one_launch) {
     for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++)
         for (uint32_t t = 0; t < N_TARGETS; t++)
             cr_expect_eq(n_launches(&meetings[i], targets[t]), meetings[i].n_launches, "%s of %s",
@@ -397,7 +397,7 @@ Test(cpu_gemm, products_of_one_left_factor_that_meet_are_one_launch) {
 }
 
 /* Rows of no elements: their number has no part in an address then. */
-Test(cpu_gemm, products_without_elements_compile) {
+Test(cpu_gemm, matmuls_without_elements_compile) {
     static const char *const sources[] = {
         "dim H in 1..24\ngraph g(x: bf16[H, 1], w: bf16[1, 0]) -> (y: bool[H, 0]) {\n"
         "  y = x == x @ w\n}",
@@ -433,7 +433,7 @@ static bool is_right(const char *source, Text *report) {
 
 /* What a launch makes is no operand in it, though of one step of k an element of the product is
  * made of the element of the operand that lies at the same place. */
-Test(cpu_gemm, factors_are_made_by_launches_before, .timeout = 120) {
+Test(cpu_gemm, operands_are_made_by_earlier_launches, .timeout = 120) {
     static const struct {
         const char *a, *b, *y, *body;
     } graphs[] = {
@@ -461,7 +461,7 @@ Test(cpu_gemm, factors_are_made_by_launches_before, .timeout = 120) {
 
 /* Panels of rows begin at no multiple of the lanes, so that a border which is one may lie within a
  * vector. */
-Test(cpu_gemm, rows_may_be_made_of_pieces, .timeout = 120) {
+Test(cpu_gemm, rows_may_be_concats_and_pads, .timeout = 120) {
     static const char *const pieces[] = {
         "transpose(concat([a, a * 2.0], axis=1))", "transpose(pad(a, low=[0, 0], high=[0, 64]))",
         "transpose(pad(a, low=[0, 64], high=[0, 0]))", "concat([b, b * 2.0], axis=0)",

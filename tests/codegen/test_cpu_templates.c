@@ -648,7 +648,7 @@ static const struct {
     uint32_t lanes_out;
     int64_t limit; /* 0: whatever length */
 } short_maps[] = {
-    /* dear, turned; below: cheap, long, no other axis is, all of it one axis */
+    /* dear, transposed; below: cheap, long, no other axis is, all of it one axis */
     {"graph g(x: f32[N, 3], s: f32[3]) -> (y: f32[N, 3]) { y = tanh(x * s) }", 1, 0},
     {"graph g(x: f32[3, N]) -> (y: f32[N, 3]) { y = transpose(x) * 2.0 }", 1, 0},
     {"graph g(x: f32[N, M]) -> (y: f32[M, N]) { y = gelu(transpose(x)) }", 1, 7},

@@ -56,7 +56,7 @@ Test(fast, only_stores_and_casts_round) {
 }
 
 /* A product that a sum takes and nothing else. */
-Test(fast, lone_products_are_contracted) {
+Test(fast, a_product_that_only_a_sum_reads_becomes_an_fma) {
     static const struct {
         const char *expression;
         bool has_mul, has_add;

@@ -102,7 +102,7 @@ Test(gpu_column, few_partials_have_variants_of_their_own) {
 }
 
 /* The threads that store a result join its chains alone. */
-Test(gpu_column, chains_are_joined_by_those_that_store) {
+Test(gpu_column, accumulators_are_joined_by_the_threads_that_store) {
     static const char source[] =
         "graph g(x: bf16[8192, 8192]) -> (y: f32[8192]) {\n  y = sum(cast(x, f32), axis=0)\n}\n";
     Compiled c = compiled_new(source, TARGET_SM_90A);

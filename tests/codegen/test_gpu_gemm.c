@@ -272,14 +272,14 @@ Test(gpu_gemm, few_rows_are_streamed) {
                  {65, 4096, "w", 64, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Batch batch = {.arena = arena_new(NULL), .target = target_get(TARGET_SM_90A)};
-        bool is_turned = cases[i].right[0] == 't';
+        bool is_transposed = cases[i].right[0] == 't';
         int n = 4096, k = cases[i].k;
         Plan *plan = add_program(
             &batch, str_format(batch.arena,
                                "graph g(x: f32[%d, %d], w: f32[%d, %d]) -> (y: f32[%d, %d]) {\n"
                                "  y = x @ %s\n}\n",
-                               cases[i].m, k, is_turned ? n : k, is_turned ? k : n, cases[i].m, n,
-                               cases[i].right));
+                               cases[i].m, k, is_transposed ? n : k, is_transposed ? k : n,
+                               cases[i].m, n, cases[i].right));
         const Variant *variant = &plan->kernels.data[0].variants[0];
         const Sched *sched = &variant->sched;
         cr_expect_eq(sched->gemm.tile_m, cases[i].tile_m, "case %zu: %u", i, sched->gemm.tile_m);

@@ -85,7 +85,7 @@ static void check_layout(const char *dtype, int is_left, int is_along_k, TargetI
     compile_free(&p);
 }
 
-Test(gpu_vector, every_dtype_and_layout) {
+Test(gpu_gemv, every_dtype_and_layout) {
     static const char *const dtypes[] = {"f16", "bf16", "f32", "f64", "i32"};
     for (int i = 0; i < 40; i++)
         check_layout(dtypes[i / 8], i & 1, i >> 1 & 1, targets[i >> 2 & 1]);
@@ -93,7 +93,7 @@ Test(gpu_vector, every_dtype_and_layout) {
 
 /* Sums over columns as well; not where elements are read again, and not for maps, which are slower
  * so. */
-Test(gpu_vector, what_is_read_once_takes_no_place) {
+Test(gpu_gemv, values_read_once_allocate_no_cache_line) {
     static const struct {
         const char *source;
         TargetId target;
@@ -118,7 +118,7 @@ Test(gpu_vector, what_is_read_once_takes_no_place) {
 }
 
 /* As many threads for an output as have four loads each, if k is known. */
-Test(gpu_vector, teams_grow_with_k) {
+Test(gpu_gemv, threads_per_row_grow_with_k) {
     static const struct {
         const char *dim, *k;
         uint32_t threads_per_row;
@@ -144,7 +144,7 @@ Test(gpu_vector, teams_grow_with_k) {
 }
 
 /* Symbolic extents, batches, views, guards, short and long k, extents of one. */
-Test(gpu_vector, shapes_and_views) {
+Test(gpu_gemv, shapes_and_views) {
     static const char *const sources[] = {
         "dim S in 0..65536\n"
         "graph qk(q: bf16[32, 1, 128], k: bf16[32, S, 128]) -> (y: bf16[32, 1, S]) {\n"
@@ -179,7 +179,7 @@ Test(gpu_vector, shapes_and_views) {
 
 /* The engine goes by the operands, so that fused and unfused kernels sum alike, however their loops
  * are made. */
-Test(gpu_vector, engine_does_not_depend_on_fusion) {
+Test(gpu_gemv, engine_does_not_depend_on_fusion) {
     static const struct {
         const char *source;
         bool is_vector;
@@ -208,7 +208,7 @@ Test(gpu_vector, engine_does_not_depend_on_fusion) {
 }
 
 /* Chains follow from what k can be, and from nothing else. */
-Test(gpu_vector, n_chains) {
+Test(gpu_gemv, chains_are_a_power_of_two_up_to_1024) {
     Arena *arena = arena_new(NULL);
     DimTab *dims = dimtab_new(arena);
     static const uint32_t expected[][2] = {{0, 1},       {1, 1},       {2, 2},

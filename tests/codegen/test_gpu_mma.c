@@ -72,7 +72,7 @@ static void check_loop(const Program *p, uint32_t variant, const char *text, Dty
 }
 
 /* Large constant matrices, every layout: both operands are copied, and what lies along m or n is
- * turned on its way into registers: by ldmatrix, or element by element where that cannot. */
+ * transposed on its way into registers: by ldmatrix, or element by element where that cannot. */
 static void check_layout(Operands o, int lhs_trans, int rhs_trans, TargetId target) {
     char source[512];
     const char *dtype = dtype_name(o.dtype);
@@ -91,19 +91,19 @@ static void check_layout(Operands o, int lhs_trans, int rhs_trans, TargetId targ
     uint32_t bytes = dtype_bytes(o.dtype), steps = n_steps(s, o.dtype) + 1;
     uint32_t left = steps * s->gemm.tile_m / s->gemm.warps_m / 16;
     uint32_t right = steps * s->gemm.tile_n / s->gemm.warps_n / 16;
-    uint32_t turned = (lhs_trans ? left : 0) + (rhs_trans ? right : 0);
-    uint32_t matrices = bytes == 8 ? 0 : bytes == 2 ? left + right : left + right - turned;
+    uint32_t n_transposed = (lhs_trans ? left : 0) + (rhs_trans ? right : 0);
+    uint32_t matrices = bytes == 8 ? 0 : bytes == 2 ? left + right : left + right - n_transposed;
     uint32_t chunks = (s->gemm.tile_m + s->gemm.tile_n) * s->gemm.tile_k * bytes / 16 / s->threads;
     cr_expect_eq(s->gemm.tile_m, 128);
     cr_expect_eq(ptx_count(text, "ldmatrix.sync"), matrices, "%s", source);
-    cr_expect_eq(ptx_count(text, ".trans."), bytes == 2 ? turned : 0, "%s", source);
+    cr_expect_eq(ptx_count(text, ".trans."), bytes == 2 ? n_transposed : 0, "%s", source);
     /* once ahead of the loop over k, which is a loop itself, and once in it */
     cr_expect_eq(ptx_count(text, "cp.async.cg.shared.global"), chunks * 2, "%s", source);
     cr_expect(assembles_without_spills(&p), "%s", source);
     compile_free(&p.compiled);
 }
 
-Test(gpu_mma, every_layout_is_copied_and_turned_where_it_must) {
+Test(gpu_mma, every_layout_is_copied_and_transposed_where_it_must) {
     for (int i = 0; i < 8 * N_OPERANDS; i++)
         check_layout(operands[i / 8], i & 1, i >> 1 & 1, targets[i >> 2 & 1]);
 }
@@ -194,7 +194,7 @@ Test(gpu_mma, padding_of_f64_changes_no_sum) {
 }
 
 /* One check for all lanes of a quotient, and no call between one element and the next. */
-Test(gpu_mma, quotients_of_an_epilogue_do_not_branch_apart) {
+Test(gpu_mma, quotients_of_an_epilogue_do_not_branch) {
     Program p = compile("graph g(a: bf16[512, 64], b: bf16[64, 512]) -> (y: bf16[512, 512]) {\n"
                         "  y = sigmoid(a @ b)\n"
                         "}\n",
@@ -222,7 +222,7 @@ Test(gpu_mma, operands_of_an_epilogue_are_loaded_early) {
 
 /* What cannot be copied goes through registers: odd pitches in one variant that asks for nothing;
  * guarded but aligned operands by wide loads. */
-Test(gpu_mma, odd_pitches_and_computed_factors_are_not_copied) {
+Test(gpu_mma, odd_pitches_and_computed_operands_are_not_copied) {
     Program p = compile("graph g(a: bf16[300, 77], b: bf16[77, 131]) -> (y: bf16[300, 131]) {\n"
                         "  y = a @ b\n"
                         "}\n",
@@ -382,7 +382,7 @@ Test(gpu_mma, few_rows_keep_much_in_flight) {
 }
 
 /* Wide tiles where each processor gets one, narrower in m for no more than 16 rows. */
-Test(gpu_mma, few_rows_read_the_left_factor_seldom) {
+Test(gpu_mma, few_rows_read_the_left_operand_seldom) {
     static const struct {
         const char *rows;
         int n;

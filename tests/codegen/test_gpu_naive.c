@@ -26,7 +26,7 @@ static const struct {
     {"graph g(a: f64[200000, 4, 4], b: f64[200000, 4, 4]) -> (y: f64[200000, 4, 4])", 24.9, 808},
 };
 
-Test(gpu_plain, prices_are_what_was_measured) {
+Test(gpu_naive, prices_are_what_was_measured) {
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         char source[256];
         snprintf(source, sizeof source, "%s { y = a @ b }", products[i].source);
@@ -56,7 +56,7 @@ static const struct {
     {"dim B in 4096..8192\ngraph g(a: f32[B, 4, 4], b: f32[B, 4, 4]) -> (y: f32[B, 4, 4])", true},
 };
 
-Test(gpu_plain, few_or_large_products_go_in_tiles) {
+Test(gpu_naive, few_or_large_matmuls_go_in_tiles) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         char source[256];
         snprintf(source, sizeof source, "%s { y = a @ b }", others[i].source);

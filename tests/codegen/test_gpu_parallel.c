@@ -102,7 +102,7 @@ static const Case cases[] = {
      2, 2},
 };
 
-Test(gpu_part, kernels_of_other_code_start_together, .timeout = 300) {
+Test(gpu_parallel, kernels_of_other_code_start_together, .timeout = 300) {
     static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i / 2];
@@ -121,7 +121,7 @@ Test(gpu_part, kernels_of_other_code_start_together, .timeout = 300) {
 }
 
 /* Of parts with conditions of their own, all must hold; the grid is all of theirs. */
-Test(gpu_part, conditions_and_blocks_add_up) {
+Test(gpu_parallel, conditions_and_blocks_add_up) {
     Program p = compile("dim B in 1..1024\ndim T in 1..1024\n"
                         "graph g(x: f32[8, B], b: f32[B], y: f32[8, T], t: f32[T])"
                         " -> (p: f32[8, B], q: f32[8, T]) {\n"
@@ -141,7 +141,7 @@ Test(gpu_part, conditions_and_blocks_add_up) {
 }
 
 /* A block runs one body: the bodies' arrays lie in one place. */
-Test(gpu_part, bodies_share_their_arrays) {
+Test(gpu_parallel, bodies_share_their_arrays) {
     static const char *const sources[] = {
         "graph g(x: f32[8192, 8192]) -> (p: f32[8192]) {\n  p = max(x, axis=1)\n}\n",
         "graph g(x: f32[8192, 8192], z: f32[8192, 8192]) -> (p: f32[8192], q: f32[8192]) {\n"
@@ -161,7 +161,7 @@ Test(gpu_part, bodies_share_their_arrays) {
 }
 
 /* Their grids, by which blocks find their part, hang on whether they start. */
-Test(gpu_part, parts_may_start_at_some_extents_alone) {
+Test(gpu_parallel, kernels_may_start_at_some_extents_only) {
     const char *source =
         "dim R in 1..64\ndim C in 1..1048576\n"
         "graph g(x: i32[R, C], a: i32[1, C], b: i32[R, 1], z: i32[R, C], w: i32[R, C])"

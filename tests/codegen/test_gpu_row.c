@@ -93,7 +93,7 @@ Test(gpu_row, rows_of_single_elements_have_several_accumulators_a_thread) {
                          s->row.threads_per_row == odd_rows[i].threads_per_row &&
                          s->row.resident == odd_rows[i].resident &&
                          s->row.slots == odd_rows[i].slots;
-        cr_expect(is_wanted, "%sthreads %u, team %u, resident %u, slots %u", source, s->threads,
+        cr_expect(is_wanted, "%sthreads %u, per row %u, resident %u, slots %u", source, s->threads,
                   s->row.threads_per_row, s->row.resident, s->row.slots);
         uint32_t in_warp = s->row.threads_per_row < 32 ? s->row.threads_per_row : 32, n = 0,
                  held = s->row.slots, shared = 1;
@@ -116,13 +116,13 @@ Test(gpu_row, rows_of_single_elements_have_several_accumulators_a_thread) {
 
 /* Threads agree on the extreme before they look for where it is: two exchanges for each bit of a
  * lane's number, and beside that four comparisons and choices for an element. */
-Test(gpu_row, an_argmax_finds_the_value_then_its_place) {
+Test(gpu_row, an_argmax_finds_the_value_then_its_position) {
     Compiled c = compiled_new("graph g(x: bf16[130816, 513]) -> (y: i32[130816]) {\n"
                               "  y = argmax(x, axis=1)\n}\n",
                               TARGET_SM_90A);
     const Kernel *kernel = &c.plan->kernels.data[0];
     const Sched *s = &kernel->variants[0].sched;
-    cr_assert(s->row.threads_per_row == 32 && s->row.slots > 1, "team %u, slots %u",
+    cr_assert(s->row.threads_per_row == 32 && s->row.slots > 1, "threads per row %u, slots %u",
               s->row.threads_per_row, s->row.slots);
     Str text = compiled_function(&c, kernel, 0);
     cr_expect_eq(ptx_count(text, "shfl"), 10);
@@ -150,7 +150,7 @@ Test(gpu_row, a_few_rows_have_more_threads) {
         bool is_wanted = s->lanes == rows[i].lanes && s->threads == rows[i].threads &&
                          s->row.threads_per_row == rows[i].threads_per_row &&
                          s->row.resident == rows[i].resident;
-        cr_expect(is_wanted, "%slanes %u, threads %u, team %u, resident %u", source, s->lanes,
+        cr_expect(is_wanted, "%slanes %u, threads %u, per row %u, resident %u", source, s->lanes,
                   s->threads, s->row.threads_per_row, s->row.resident);
         compile_free(&c);
     }
@@ -170,9 +170,9 @@ Test(gpu_row, one_launch_where_there_are_clusters) {
 }
 
 /* Of symbolic length: ascending limits, no cluster, and a last variant that takes any row. */
-/* Rows of ten, in teams that a block has more of than there are rows: those without one repeat the
+/* Rows of ten, in a block of threads for more rows than there are: threads without a row repeat the
  * last, so that no count is 0 and no quotient is by 0. */
-Test(gpu_row, teams_without_a_row_repeat_the_last) {
+Test(gpu_row, threads_without_a_row_repeat_the_last) {
     Compiled p = compiled_new("graph g(x: f32[3, 10]) -> (y: f32[3, 10]) {\n  y = softmax(x)\n}\n",
                               TARGET_SM_90A);
     const Kernel *kernel = &p.plan->kernels.data[0];
@@ -353,7 +353,7 @@ Test(gpu_row, norms_of_long_rows_hardly_spill, .timeout = 300) {
 /* A part that cuts an access is stored from what all lanes have, by those rows that exist: what is
  * computed for it in the branch around that, later stages compute for themselves. (LLVM's verifier
  * finds it if they do not.) */
-Test(gpu_row, parts_that_early_stages_store_leave_nothing_to_later_ones) {
+Test(gpu_row, slices_that_early_stages_store_leave_nothing_to_later_ones) {
     static const struct {
         const char *rows, *columns;
     } shapes[] = {{"8", "24"}, {"B", "24"}, {"B", "100"}, {"B", "1024"}};

@@ -96,14 +96,14 @@ static void check_code(const Program *p, uint32_t variant, bool lhs_trans, bool 
     cr_expect_eq(v->n_maps, 2);
     for (uint32_t i = 0; i < v->n_maps; i++) {
         const TensorMap *map = &v->maps[i];
-        bool is_turned = i ? rhs_trans : lhs_trans;
+        bool is_transposed = i ? rhs_trans : lhs_trans;
         uint32_t k = gemm_axis_k(p->kernel);
         uint32_t own = i ? gemm_axis_n(p->kernel) : gemm_axis_m(p->kernel);
-        cr_expect_eq(map->axes[0].axis, is_turned ? own : k);
-        cr_expect_eq(map->axes[1].axis, is_turned ? k : own);
+        cr_expect_eq(map->axes[0].axis, is_transposed ? own : k);
+        cr_expect_eq(map->axes[1].axis, is_transposed ? k : own);
         cr_expect_eq(map->is_tf32, is_tf32);
         cr_expect_eq(map->axes[0].box, depth);
-        uint32_t rows = is_turned ? 64 : i ? s->gemm.tile_n : s->gemm.tile_m;
+        uint32_t rows = is_transposed ? 64 : i ? s->gemm.tile_n : s->gemm.tile_m;
         cr_expect_eq(map->axes[1].box, i ? rows / s->cluster : rows);
     }
 }
@@ -153,10 +153,10 @@ static void check_stored(const Stored *stored) {
     compile_free(&p.compiled);
 }
 
-/* Products of one launch agree in it. */
-Test(gpu_wgmma, warps_store_for_products_side_by_side, .timeout = 60) {
+/* Matmuls of one launch agree in it. */
+Test(gpu_wgmma, warps_store_for_matmuls_side_by_side, .timeout = 60) {
     static const Stored cases[] = {
-        /* products of one code, and of two */
+        /* matmuls of one code, and of two */
         {"graph g(x: bf16[4096, 1024], a: bf16[1024, 1024], b: bf16[1024, 1024])"
          " -> (q: bf16[4096, 1024], k: bf16[4096, 1024]) {\n  q = x @ a\n  k = x @ b\n}\n",
          3},
@@ -213,9 +213,9 @@ Test(gpu_wgmma, warps_that_copy_nothing_store, .timeout = 60) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_stored(&cases[i]);
 }
 
-/* The copy engine rounds f32 to tf32, but its tiles cannot be turned; there is too little of k for
- * copies to pay. */
-Test(gpu_wgmma, tf32_wants_both_factors_along_k, .timeout = 120) {
+/* The copy engine rounds f32 to tf32, but its tiles cannot be transposed; there is too little of k
+ * for copies to pay. */
+Test(gpu_wgmma, tf32_wants_both_operands_along_k, .timeout = 120) {
     for (int i = 0; i < 4; i++) {
         char source[512];
         write_source(source, sizeof source, "f32", i & 1, i >> 1, 256, 248, 200);
@@ -239,19 +239,19 @@ Test(gpu_wgmma, tf32_params_are_laid_out_along_k) {
                                      TARGET_SM_90A);
     const Plan *plan = compiled.plan;
     cr_assert_eq(plan_n_init(plan), 1);
-    const Kernel *product = &plan->kernels.data[1];
-    cr_expect_eq(sched_engine(&product->variants[0].sched), GEMM_WGMMA);
-    const TensorMap *map = &product->variants[0].maps[1];
-    cr_expect_eq(plan->buffers.data[product->args.data[map->arg]].kind, BUFFER_PREPARED);
-    cr_expect_eq(map->axes[0].axis, gemm_axis_k(product));
+    const Kernel *matmul = &plan->kernels.data[1];
+    cr_expect_eq(sched_engine(&matmul->variants[0].sched), GEMM_WGMMA);
+    const TensorMap *map = &matmul->variants[0].maps[1];
+    cr_expect_eq(plan->buffers.data[matmul->args.data[map->arg]].kind, BUFFER_PREPARED);
+    cr_expect_eq(map->axes[0].axis, gemm_axis_k(matmul));
     compile_free(&compiled);
 }
 
 static void write_launch(char *source, size_t n_bytes, const char *dtype, bool is_pair,
-                         bool is_turned, const char *m, int n, int k) {
-    const char *b = is_turned ? "b" : "transpose(b, perm=[1, 0])";
-    const char *c = is_turned ? "c" : "transpose(c, perm=[1, 0])";
-    int rows = is_turned ? k : n, columns = is_turned ? n : k, at;
+                         bool is_transposed, const char *m, int n, int k) {
+    const char *b = is_transposed ? "b" : "transpose(b, perm=[1, 0])";
+    const char *c = is_transposed ? "c" : "transpose(c, perm=[1, 0])";
+    int rows = is_transposed ? k : n, columns = is_transposed ? n : k, at;
     at = snprintf(source, n_bytes,
                   "dim M in 1..65536\ngraph g(a: %s[%s, %d], b: %s[%d, %d], c: %s[%d, %d]) -> (",
                   dtype, m, k, dtype, rows, columns, dtype, rows, columns);
@@ -285,24 +285,24 @@ Test(gpu_wgmma, epilogues_load_ahead) {
     compile_free(&p.compiled);
 }
 
-/* Gated pairs, one wide instruction for both products, and parts, whose tiles blocks walk over:
+/* Dual GEMMs, one wide instruction for both, and parallel launches, whose tiles blocks walk over:
  * known and symbolic extents, each as the assembler should take it. */
-Test(gpu_wgmma, launches_of_several_products_assemble_as_meant, .timeout = 300) {
+Test(gpu_wgmma, launches_of_several_matmuls_assemble_as_meant, .timeout = 300) {
     static const struct {
         const char *m;
         int n, k;
     } sizes[] = {{"4096", 11008, 4096}, {"M", 512, 200}, {"520", 264, 72}};
     for (int i = 0; i < 12; i++) {
-        bool is_pair = i & 1, is_turned = i >> 1 & 1;
+        bool is_pair = i & 1, is_transposed = i >> 1 & 1;
         char source[512];
-        write_launch(source, sizeof source, dtypes[i >> 1 & 1], is_pair, is_turned, sizes[i / 4].m,
-                     sizes[i / 4].n, sizes[i / 4].k);
+        write_launch(source, sizeof source, dtypes[i >> 1 & 1], is_pair, is_transposed,
+                     sizes[i / 4].m, sizes[i / 4].n, sizes[i / 4].k);
         Program p = compile(source, TARGET_SM_90A);
         cr_assert(p.launch.n == 2 && p.launch.mode == (is_pair ? LAUNCH_SEQUENCE : LAUNCH_PARALLEL),
                   "%s", source);
         uint32_t first = first_by_engine(&p, GEMM_WGMMA), n = n_by_engine(&p, GEMM_WGMMA);
         cr_expect_geq(n, 1, "%s", source);
-        for (uint32_t v = first; v < first + n; v++) check_code(&p, v, false, is_turned);
+        for (uint32_t v = first; v < first + n; v++) check_code(&p, v, false, is_transposed);
         cr_expect(assembles_as_meant(&p), "%s", source);
         frt_module *module = NULL;
         frt_error error = FRT_ERROR_INIT;
@@ -313,8 +313,8 @@ Test(gpu_wgmma, launches_of_several_products_assemble_as_meant, .timeout = 300) 
     }
 }
 
-/* Three products of one lhs, several stores, what is passed on used twice. */
-Test(gpu_wgmma, phases_see_each_others_results, .timeout = 120) {
+/* Three matmuls of one lhs, several stores, what is passed on used twice. */
+Test(gpu_wgmma, kernels_of_a_sequence_see_each_others_results, .timeout = 120) {
     Program p = compile("graph g(a: bf16[512, 256], b: bf16[512, 256], c: bf16[512, 256],\n"
                         "        d: bf16[512, 256], e: bf16[512])\n"
                         "    -> (y: bf16[512, 512], z: bf16[512, 512]) {\n"
@@ -330,7 +330,7 @@ Test(gpu_wgmma, phases_see_each_others_results, .timeout = 120) {
 }
 
 /* What the copy engine cannot take is multiplied by the instructions that take anything. */
-Test(gpu_wgmma, factors_that_lie_badly_are_not_mapped) {
+Test(gpu_wgmma, operands_that_the_copy_engine_cannot_read_are_not_mapped) {
     static const char *const sources[] = {
         "graph g(a: bf16[60, 61], b: bf16[31, 61]) -> (y: bf16[60, 31]) {\n"
         "  y = a @ transpose(b, perm=[1, 0])\n}\n",
@@ -524,11 +524,11 @@ static uint32_t n_multiplications(const char *text, uint32_t width) {
     return ptx_count(text, instruction);
 }
 
-/* What the copying warp waits for, the lhs and the right one's whole blocks where turned.
+/* What the copying warp waits for, the lhs and the right one's whole blocks where transposed.
  */
-static bool expects_bytes(const char *text, uint32_t rows, uint32_t columns, bool is_turned) {
+static bool expects_bytes(const char *text, uint32_t rows, uint32_t columns, bool is_transposed) {
     char bytes[32];
-    if (is_turned) columns = (columns + 63) / 64 * 64;
+    if (is_transposed) columns = (columns + 63) / 64 * 64;
     snprintf(bytes, sizeof bytes, ", %u;", (rows + columns) * 128);
     return ptx_count(text, bytes) > 0;
 }
@@ -584,8 +584,8 @@ Test(gpu_wgmma, narrow_tiles_fill_the_last_wave) {
                      "%zu", i);
 }
 
-/* Those of a gated pair lie side by side as the wide ones do. */
-Test(gpu_wgmma, narrow_tiles_of_pairs_lie_side_by_side, .timeout = 120) {
+/* Narrow tiles of a dual GEMM lie side by side as the wide ones do. */
+Test(gpu_wgmma, narrow_tiles_of_dual_gemms_lie_side_by_side, .timeout = 120) {
     for (int right = 0; right < 2; right++) {
         char source[512];
         const char *shape = right ? "[160, 264]" : "[264, 160]";
@@ -634,9 +634,9 @@ Test(gpu_wgmma, other_extents_have_no_narrow_tiles, .timeout = 120) {
     }
 }
 
-/* Tiles of turned operands lie side by side, so that they are one to the instruction, in whole
+/* Tiles of transposed operands lie side by side, so that they are one to the instruction, in whole
  * blocks alone. */
-Test(gpu_wgmma, pairs_that_split_lines_take_whole_blocks, .timeout = 120) {
+Test(gpu_wgmma, dual_gemms_that_split_lines_take_whole_blocks, .timeout = 120) {
     static const int sizes[][2] = {{640, 2200}, {1500, 712}, {4000, 4104}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char source[512];
@@ -654,7 +654,7 @@ Test(gpu_wgmma, pairs_that_split_lines_take_whole_blocks, .timeout = 120) {
 }
 
 /* Pixels of images are rows: an axis that was split into three is one again. */
-Test(gpu_wgmma, batches_of_one_right_factor_are_rows) {
+Test(gpu_wgmma, batches_of_one_right_operand_are_rows) {
     Program p = compile("graph g(x: bf16[16, 28, 28, 256], w: bf16[256, 64])\n"
                         "    -> (y: bf16[16, 28, 28, 64]) {\n  y = x @ w\n}\n",
                         TARGET_SM_90A);
@@ -665,8 +665,8 @@ Test(gpu_wgmma, batches_of_one_right_factor_are_rows) {
 }
 
 /* Of inputs with rows of any length: maps over the copies, three sizes of tiles for results that
- * are stored one by one, and for small products and odd addresses the least code. */
-Test(gpu_wgmma, copied_factors_are_mapped, .timeout = 120) {
+ * are stored one by one, and for small matmuls and odd addresses the least code. */
+Test(gpu_wgmma, copied_operands_are_mapped, .timeout = 120) {
     Program p = compile("dim M in 1..8192\ndim N in 1..8192\ndim K in 1..8192\n"
                         "graph g(x: bf16[M, K], w: bf16[K, N], b: bf16[N]) -> (y: bf16[M, N]) {\n"
                         "  y = relu(x @ w + b)\n}\n",

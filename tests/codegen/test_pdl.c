@@ -70,7 +70,7 @@ static void check_source(const char *source, const char *name) {
     }
 }
 
-Test(overlap, every_kernel_waits_before_it_touches_memory, .timeout = 300) {
+Test(pdl, every_kernel_waits_before_it_touches_memory, .timeout = 300) {
     glob_t files;
     cr_assert_eq(glob("dsl/examples/*.g", 0, NULL, &files), 0);
     cr_assert_gt(files.gl_pathc, 5);
@@ -92,7 +92,7 @@ static const char sums[] = "dim N in 1..1048576\n"
                            "  z = a + b * c\n"
                            "}\n";
 
-Test(overlap, loads_stay_behind_the_wait, .timeout = 60) {
+Test(pdl, loads_stay_behind_the_wait, .timeout = 60) {
     check_source(sums, "map");
     check_source("graph g(a: f32[4]) -> (y: f32[4]) {\n  y = a + a\n}\n", "small");
 }
@@ -114,7 +114,7 @@ static void expect_word(TargetId target, const char *source, const char *word, b
 /* An assembler moves loads that say that their memory never changes past the wait, as it may: seen
  * with ptxas 13.0. So only params say so, where a kernel can begin before the one ahead has ended.
  */
-Test(overlap, only_what_is_given_for_good_is_read_out_of_order, .timeout = 60) {
+Test(pdl, only_what_is_given_for_good_is_read_out_of_order, .timeout = 60) {
     static const char unchanging[] = "ld.global.nc";
     static const char param[] = "graph g(a: f32[1024]) -> (y: f32[1024]) {\n"
                                 "  param w: f32[1024] = \"w\"\n"
@@ -149,7 +149,7 @@ static void check_code(const char *source, const char *name) {
     arena_free(arena);
 }
 
-Test(overlap, the_assembler_leaves_loads_behind_the_wait, .timeout = 120) {
+Test(pdl, the_assembler_leaves_loads_behind_the_wait, .timeout = 120) {
     check_code(sums, "map");
     check_code("graph g(x: bf16[1, 2048], w: bf16[8192, 2048]) -> (y: bf16[1, 8192]) {\n"
                "  y = x @ transpose(w)\n"
@@ -162,7 +162,7 @@ Test(overlap, the_assembler_leaves_loads_behind_the_wait, .timeout = 120) {
 }
 
 /* The next launch is let in early where both are small. */
-Test(overlap, small_launches_let_each_other_in, .timeout = 60) {
+Test(pdl, small_launches_begin_while_others_end, .timeout = 60) {
     static const char rows[] =
         "graph g(x: bf16[%s, 2048], v: bf16[2048, 2048], w: bf16[2048, 2048])"
         " -> (y: bf16[%s, 2048]) {\n"
@@ -186,7 +186,7 @@ Test(overlap, small_launches_let_each_other_in, .timeout = 60) {
 }
 
 /* A product lets it in when its matrix is read. */
-Test(overlap, a_product_reads_its_matrix_before_it_lets_the_next_in, .timeout = 60) {
+Test(pdl, a_gemv_reads_its_matrix_before_the_next_launch_may_begin, .timeout = 60) {
     char *ptx = compile_for(
         TARGET_SM_90A, "graph g(x: bf16[1, 8192], w: bf16[8192, 8192]) -> (y: bf16[1, 8192]) {\n"
                        "  y = x @ transpose(w)\n"
@@ -200,7 +200,7 @@ Test(overlap, a_product_reads_its_matrix_before_it_lets_the_next_in, .timeout = 
 }
 
 /* Turns ask for all that they copy while they wait. */
-Test(overlap, one_block_prefetches_what_it_copies, .timeout = 60) {
+Test(pdl, one_block_prefetches_what_it_copies, .timeout = 60) {
     static const char ask[] = "cp.async.bulk.prefetch.L2.global";
     char *ptx = compile_for(TARGET_SM_90A, "graph g(x: f32[1, 64], v: f32[64, 64], w: f32[64, 16])"
                                            " -> (y: f32[1, 16]) {\n"

@@ -198,13 +198,13 @@ Test(cost, the_benchmarks_take_what_they_were_measured_to) {
     arena_free(arena);
 }
 
-/* The same of its tables of products: by wgmma, by mma.sync (sm_90), by vectors and by plain fused
+/* The same of its tables of matmuls: by wgmma, by mma.sync (sm_90), by vectors and by plain fused
  * multiply-adds; and rows that few blocks read. */
 static const struct {
     const char *source;
     TargetId target;
     double us, tolerance;
-} products[] = {
+} matmuls[] = {
     {"graph g(x: bf16[8192, 8192], w: bf16[8192, 8192], b: bf16[8192]) -> (y: bf16[8192, 8192]) {\n"
      "  y = relu(x @ transpose(w) + b)\n}",
      TARGET_SM_90A, 1394, 0.1},
@@ -293,10 +293,10 @@ static const struct {
      TARGET_SM_90A, 84.4, 0.15},
 };
 
-Test(cost, products_take_what_they_were_measured_to) {
-    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
-        Fixture f = fixture_new(products[i].source, products[i].target, CARD_H200);
-        expect_near(f.priced.cost->us, products[i].us, products[i].tolerance, products[i].source);
+Test(cost, matmuls_take_what_they_were_measured_to) {
+    for (size_t i = 0; i < sizeof matmuls / sizeof matmuls[0]; i++) {
+        Fixture f = fixture_new(matmuls[i].source, matmuls[i].target, CARD_H200);
+        expect_near(f.priced.cost->us, matmuls[i].us, matmuls[i].tolerance, matmuls[i].source);
         arena_free(f.arena);
     }
 }
@@ -330,7 +330,7 @@ static const struct {
     const char *body;
     int64_t rows, columns;
     double us;
-} chains[] = {
+} sequences[] = {
     {"softmax(x)", 1, 4096, 11.0},
     {"softmax(x)", 64, 4096, 12.4},
     {"softmax(x)", 1, 32768, 13.2},
@@ -342,19 +342,20 @@ static const struct {
     {"logsumexp(x, axis=1)", 1, 1048576, 21.2},
 };
 
-Test(cost, chains_of_small_launches_take_what_they_were_measured_to) {
-    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+Test(cost, sequences_of_small_launches_take_what_they_were_measured_to) {
+    for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++) {
         Arena *arena = arena_new(NULL);
-        const char *source = str_format(arena,
-                                        "dim B in 1..1048576\ndim C in 1..1048576\n"
-                                        "graph g(x: f32[B, C]) -> (y: f32[B%s]) { y = %s }\n",
-                                        chains[i].body[0] == 's' ? ", C" : "", chains[i].body);
+        const char *source =
+            str_format(arena,
+                       "dim B in 1..1048576\ndim C in 1..1048576\n"
+                       "graph g(x: f32[B, C]) -> (y: f32[B%s]) { y = %s }\n",
+                       sequences[i].body[0] == 's' ? ", C" : "", sequences[i].body);
         Module *module = plans_parse(arena, source);
         const Card *card = card_get(CARD_H200);
         PricedPlan apart = plans_price(arena, module, 0, true, TARGET_SM_90A, card, NULL);
-        const int64_t given[2] = {chains[i].rows, chains[i].columns};
+        const int64_t given[2] = {sequences[i].rows, sequences[i].columns};
         const int64_t *dims = cost_dims(arena, module->dims, given);
-        expect_near(cost_us(arena, apart.plan, card, dims), chains[i].us, 0.22, source);
+        expect_near(cost_us(arena, apart.plan, card, dims), sequences[i].us, 0.22, source);
         arena_free(arena);
     }
 }
@@ -387,7 +388,7 @@ Test(cost, gathered_and_short_rows_take_what_they_were_measured_to) {
     }
 }
 
-/* softmax behind a product of bf16 by wgmma, in its blocks and as a launch of its own, as replays
+/* softmax behind a matmul of bf16 by wgmma, in its blocks and as a launch of its own, as replays
  * of docs/results took. */
 static const struct {
     int64_t m, k, n;
@@ -398,7 +399,7 @@ static const struct {
                    {65536, 512, 128, 32.2, 35.0},   {524288, 512, 128, 203.9, 238.4},
                    {524288, 512, 256, 360.8, 376.5}};
 
-Test(cost, rows_behind_products_take_what_they_were_measured_to) {
+Test(cost, rows_behind_matmuls_take_what_they_were_measured_to) {
     for (size_t i = 0; i < sizeof rows_behind / sizeof *rows_behind; i++) {
         for (int is_apart = 0; is_apart < 2; is_apart++) {
             Arena *arena = arena_new(NULL);
@@ -449,8 +450,8 @@ Test(cost, ledger_counts_what_is_read) {
     }
 }
 
-/* A chain in which `live` values wait for their use, of 250 ops and more. */
-static const char *chain(Arena *arena, int live, const char *dtype) {
+/* A graph of 250 ops and more in which `live` values wait for their use. */
+static const char *many_live(Arena *arena, int live, const char *dtype) {
     Text text = {.arena = arena};
     int n_ops = 0;
     text_printf(&text, "graph g(x: %s[1048576]) -> (y: %s[1048576]) {\n  v0 = x\n", dtype, dtype);
@@ -466,13 +467,14 @@ static const char *chain(Arena *arena, int live, const char *dtype) {
     return text_str(&text);
 }
 
-/* The assembler (13.0, sm_90a) keeps chains of 10, 20, 40, 80 and 120 in registers as scheduled. */
-Test(cost, long_chains_are_scheduled_so_that_they_do_not_spill) {
+/* The assembler (13.0, sm_90a) keeps 10, 20, 40, 80 and 120 values in registers as scheduled. */
+Test(cost, many_live_values_are_scheduled_so_that_they_do_not_spill) {
     static const char *const dtypes[] = {"f32", "bf16", "f64"};
     static const int live[] = {10, 40, 80, 100};
     for (size_t i = 0; i < 12; i++) {
         Arena *arena = arena_new(NULL);
-        Fixture f = fixture_new(chain(arena, live[i / 3], dtypes[i % 3]), TARGET_SM_90A, CARD_H200);
+        Fixture f =
+            fixture_new(many_live(arena, live[i / 3], dtypes[i % 3]), TARGET_SM_90A, CARD_H200);
         const Kernel *kernel = &f.priced.plan->kernels.data[0];
         const Pressure *p = &f.priced.cost->kernels[0].pressure;
         uint32_t alive = pressure_live(f.arena, kernel), least = (uint32_t)live[i / 3];

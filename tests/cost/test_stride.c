@@ -26,7 +26,7 @@ static const struct {
 
 /* A line for each element, and how many of them a cache has places for: within an operand of 2,
  * while strides alone make one of ten. */
-Test(cost_stride, rows_across_memory_take_about_what_was_measured) {
+Test(stride, rows_across_memory_take_about_what_was_measured) {
     double sum = 0;
     size_t n = sizeof measured / sizeof *measured;
     for (size_t i = 0; i < n; i++) {

@@ -36,7 +36,7 @@ static PricedPlan priced(Arena *arena, const Floored *of, bool off) {
                        card_get(CARD_H200), dims);
 }
 
-Test(cost_floor, no_plan_moves_less_and_one_op_each_no_less_than_fused) {
+Test(totals, no_plan_moves_less_and_one_op_each_no_less_than_fused) {
     for (size_t i = 0; i < sizeof floored / sizeof *floored; i++) {
         Arena *arena = arena_new(NULL);
         const PlanCost *fused = priced(arena, &floored[i], false).cost;

@@ -59,7 +59,7 @@ Test(empty, slices_of_reductions) {
 }
 
 /* Products of which some extent is 0, by tensor cores where there are any. */
-Test(empty, products) {
+Test(empty, matmuls) {
     static const char *const shapes[][3] = {{"0, 4096, 4096", "4096, 4096", "0, 4096, 4096"},
                                             {"0, 4096", "4096, 4096", "0, 4096"},
                                             {"4096, 0", "0, 4096", "4096, 4096"},

@@ -49,7 +49,7 @@ static const struct {
     [PASS_EMIT] = {"define ", "define "},
 };
 
-Test(passes, each_is_watched_in_its_turn_and_leaves_a_dump) {
+Test(passes, each_is_watched_in_order_and_leaves_a_dump) {
     for (int is_fused = 0; is_fused < 2; is_fused++) {
         Watched watched = {.last = -1};
         DriverOptions options = {

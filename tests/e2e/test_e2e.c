@@ -258,7 +258,7 @@ static void run_shapes(const Target *target) {
         run_modes(target, shapes[i]);
 }
 
-Test(e2e, runs_in_turn_on_one_workspace_keep_their_bits, .timeout = 60) {
+Test(e2e, successive_runs_on_one_workspace_keep_their_bits, .timeout = 60) {
     static const int64_t values[] = {30, 301};
     Arena *arena = arena_new(NULL);
     uint8_t *expected[5] = {NULL};

@@ -118,13 +118,13 @@ EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 enum { SWIZZLE_128 = 1 };
 
 /* The element of an operand at `own` along its axis and `k`, according to the descriptor. */
-static const uint8_t *operand_at(const EmuWarp *warp, uint64_t descriptor, bool is_turned,
+static const uint8_t *operand_at(const EmuWarp *warp, uint64_t descriptor, bool is_transposed,
                                  uint32_t bytes, uint32_t own, uint32_t k) {
     uint32_t begin = (uint32_t)(descriptor & 0x3FFF) << 4;
     uint32_t lead = (uint32_t)(descriptor >> 16 & 0x3FFF) << 4;
     uint32_t stride = (uint32_t)(descriptor >> 32 & 0x3FFF) << 4, at;
     uint32_t across = 128 / bytes;
-    if (is_turned)
+    if (is_transposed)
         at = begin + own / across * lead + k / 8 * stride + k % 8 * 128 + own % across * bytes;
     else
         at = begin + own / 8 * stride + own % 8 * 128 + k * bytes;
@@ -132,14 +132,14 @@ static const uint8_t *operand_at(const EmuWarp *warp, uint64_t descriptor, bool 
     return at + bytes <= warp->machine->shared_bytes ? warp->block->shared + at : NULL;
 }
 
-static bool read_factor(const EmuWarp *warp, const EmuInst *inst, uint64_t descriptor,
-                        bool is_turned, uint32_t begin, uint32_t n, float (*to)[MAX_K]) {
+static bool read_operand(const EmuWarp *warp, const EmuInst *inst, uint64_t descriptor,
+                         bool is_transposed, uint32_t begin, uint32_t n, float (*to)[MAX_K]) {
     bool is_half = inst->from != EMU_TF32;
     uint32_t bytes = is_half ? 2 : 4;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 32 / bytes; k++) {
             uint32_t bits = 0;
-            const uint8_t *from = operand_at(warp, descriptor, is_turned, bytes, begin + i, k);
+            const uint8_t *from = operand_at(warp, descriptor, is_transposed, bytes, begin + i, k);
             if (!from) return false;
             memcpy(&bits, from, bytes);
             to[i][k] = is_half ? half_of(inst->from, bits) : emu_float(bits);
@@ -152,11 +152,13 @@ static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
     const EmuInst *inst = p->inst;
     static _Thread_local float a[WARP_ROWS][MAX_K], b[MAX_COLUMNS][MAX_K];
     uint32_t columns = inst->width * 8u, n = columns / 2, k = inst->from == EMU_TF32 ? 8 : 16;
-    bool has_turns = inst->n > n + 5;
-    bool turns[2] = {has_turns && inst->x[n + 5].number, has_turns && inst->x[n + 6].number};
+    bool has_transposes = inst->n > n + 5;
+    bool transposes[2] = {has_transposes && inst->x[n + 5].number,
+                          has_transposes && inst->x[n + 6].number};
     if ((p->a >> 62) != SWIZZLE_128 || (p->b >> 62) != SWIZZLE_128 ||
-        !read_factor(warp, inst, p->a, turns[0], warp->number % 4 * WARP_ROWS, WARP_ROWS, a) ||
-        !read_factor(warp, inst, p->b, turns[1], 0, columns, b))
+        !read_operand(warp, inst, p->a, transposes[0], warp->number % 4 * WARP_ROWS, WARP_ROWS,
+                      a) ||
+        !read_operand(warp, inst, p->b, transposes[1], 0, columns, b))
         return false;
     for (uint32_t lane = 0; lane < EMU_LANES; lane++)
         for (uint32_t i = 0; i < n; i++) {

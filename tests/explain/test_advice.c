@@ -325,7 +325,7 @@ static const char *const pairs[] = {
     "  p = sqrt(x @ w)\n  q = z @ v\n}",
 };
 
-Test(advice, starts_launches_together_that_a_price_keeps_apart) {
+Test(advice, joins_launches_that_a_price_keeps_separate) {
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         Arena *arena = arena_new(NULL);
         Compiled program = {pairs[i], plans_parse(arena, pairs[i]), TARGET_SM_80};

@@ -95,7 +95,7 @@ Test(explain, each_output_has_its_name) {
     arena_free(f.arena);
 }
 
-Test(explain, init_steps_are_apart_from_a_run) {
+Test(explain, init_steps_are_listed_before_a_run) {
     Fixture f = fixture_new("graph g(x: f32[100, 64]) -> (y: f32[100, 64]) {\n"
                             "  param w: f32[64, 64] = \"w\"\n  y = x * max(w, axis=0)\n}\n",
                             0);

@@ -15,7 +15,7 @@ static PricedPlan plan_of(Arena *arena, const char *source, TargetId target) {
 }
 
 /* Values that stand in a `fuse never` block in one of many ways. */
-static const char *const apart[] = {
+static const char *const never_blocks[] = {
     /* elementwise, among what would fuse */
     "graph g(x: f32[64]) -> (y: f32[64]) {\n  a = exp(x)\n  fuse never { b = a * 2.0 }\n"
     "  y = relu(b)\n}",
@@ -42,33 +42,35 @@ static const char *const apart[] = {
     "}\n}",
 };
 
-static bool is_apart(const Plan *plan, NodeId id) {
+static bool is_in_never_block(const Plan *plan, NodeId id) {
     return id != NODE_NONE && graph_block(plan->graph, id, BLOCK_NEVER);
 }
 
-Test(contract, never_keeps_every_op_of_the_block_alone) {
-    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+Test(must, never_fuses_an_op_of_the_block) {
+    for (size_t i = 0; i < sizeof never_blocks / sizeof never_blocks[0]; i++) {
         Arena *arena = arena_new(NULL);
-        const Plan *plan = plan_of(arena, apart[i], TARGET_SM_90A).plan;
+        const Plan *plan = plan_of(arena, never_blocks[i], TARGET_SM_90A).plan;
         uint32_t n_checked = 0;
         for (uint32_t e = 0; e < plan->edges.n; e++) {
             const Edge *edge = &plan->edges.data[e];
-            if (!is_apart(plan, edge->producer) && !is_apart(plan, edge->consumer)) continue;
+            if (!is_in_never_block(plan, edge->producer) &&
+                !is_in_never_block(plan, edge->consumer))
+                continue;
             if (edge->reason == REASON_SOURCE || edge->consumer == NODE_NONE) continue;
             cr_expect(edge->verdict == EDGE_STORED && edge->reason == REASON_NEVER,
-                      "edge %u is %s in\n%s", e, reason_info(edge->reason)->id, apart[i]);
+                      "edge %u is %s in\n%s", e, reason_info(edge->reason)->id, never_blocks[i]);
             n_checked++;
         }
-        cr_expect(n_checked > 0, "%s", apart[i]);
+        cr_expect(n_checked > 0, "%s", never_blocks[i]);
         for (uint32_t b = 0; b < plan->buffers.n; b++)
-            cr_expect(plan->buffers.data[b].space == BUFFER_GLOBAL, "%s", apart[i]);
+            cr_expect(plan->buffers.data[b].space == BUFFER_GLOBAL, "%s", never_blocks[i]);
         arena_free(arena);
     }
 }
 
 /* `m` passes within a launch to its reader `x - m`. A `fuse never` block holds another reader of
  * `m` in a kernel of its own: that edge is stored, and its reason is the block. */
-Test(contract, never_holds_for_a_value_that_passes_on_chip_to_others) {
+Test(must, a_value_that_passes_in_shared_memory_is_stored_for_a_never_block) {
     Arena *arena = arena_new(NULL);
     const Plan *plan = plan_of(arena,
                                "graph g(x: f32[8, 8]) -> (y: f32[8], z: f32[8]) {\n"
@@ -80,7 +82,7 @@ Test(contract, never_holds_for_a_value_that_passes_on_chip_to_others) {
     for (uint32_t e = 0; e < plan->edges.n; e++) {
         const Edge *edge = &plan->edges.data[e];
         n_off_memory += edge->reason == REASON_SAME_LAUNCH && edge->verdict == EDGE_FUSED;
-        if (edge->consumer == NODE_NONE || !is_apart(plan, edge->consumer)) continue;
+        if (edge->consumer == NODE_NONE || !is_in_never_block(plan, edge->consumer)) continue;
         n_never += edge->reason == REASON_NEVER && edge->verdict == EDGE_STORED;
     }
     cr_expect_eq(n_off_memory, 1);
@@ -171,7 +173,7 @@ static const Must musts[] = {
      TARGET_SM_90A, false},
 };
 
-Test(contract, must_is_kept_or_reported) {
+Test(must, must_is_kept_or_reported) {
     for (size_t i = 0; i < sizeof musts / sizeof musts[0]; i++) {
         Arena *arena = arena_new(NULL);
         Diags diags = {.arena = arena};
@@ -185,7 +187,7 @@ Test(contract, must_is_kept_or_reported) {
 }
 
 /* A price does not speak against the source's own kernel either. */
-Test(contract, a_kernel_may_go_over_few_long_rows) {
+Test(must, a_kernel_may_go_over_few_long_rows) {
     Arena *arena = arena_new(NULL);
     const Module *module = plans_parse(
         arena, "graph g(x: f32[100000]) -> (y: f32[100000]) {\n  kernel k { y = softmax(x) }\n}");
@@ -194,20 +196,21 @@ Test(contract, a_kernel_may_go_over_few_long_rows) {
 }
 
 /* The statement is no op: the output stands for it. */
-Test(contract, a_copy_that_its_kernel_cannot_hold_is_shown_at_the_output) {
+Test(must, a_copy_that_its_kernel_cannot_contain_is_shown_at_the_output) {
     Arena *arena = arena_new(NULL);
     const Module *module =
         plans_parse(arena, "graph g(x: f32[8, 8], t: f32[4])\n-> (y: f32[8, 8], z: f32[4]) {\n"
                            "  kernel k { z = t; y = x + 1.0 }\n}");
     const char *errors = plans_refusal(arena, module, 0);
-    cr_expect(strstr(errors, "test.g:2:19: error: this cannot be part"), "%s", errors);
+    cr_expect(strstr(errors, "test.g:2:19: error: this cannot be in its `kernel` block"), "%s",
+              errors);
     arena_free(arena);
 }
 
-Test(contract, printed_graphs_keep_them) {
-    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+Test(must, printed_graphs_keep_them) {
+    for (size_t i = 0; i < sizeof never_blocks / sizeof never_blocks[0]; i++) {
         Arena *arena = arena_new(NULL);
-        Module *module = plans_parse(arena, apart[i]);
+        Module *module = plans_parse(arena, never_blocks[i]);
         Text first = {.arena = arena}, second = first;
         module_print(module, &first);
         Module *again = plans_parse(arena, text_str(&first));

@@ -282,7 +282,7 @@ static void check_floor(const char *source, int64_t extent, int64_t n_columns) {
     compile_free(&compiled);
 }
 
-Test(sums, the_floor_of_products_that_may_copy_their_factors, .timeout = 120) {
+Test(sums, the_floor_of_matmuls_that_may_copy_their_operands, .timeout = 120) {
     Arena *arena = arena_new(NULL);
     for (uint32_t i = 0; i < N_PRODUCTS; i++) {
         const char *source = str_format(arena,

@@ -425,7 +425,7 @@ static Parsed parse_repeated(Arena *arena, const char *begin, const char *middle
     return parse(arena, text_str(&text));
 }
 
-Test(front, long_chains_are_fine_and_deep_nesting_is_refused) {
+Test(front, long_sums_are_fine_and_deep_nesting_is_refused) {
     Arena *arena = arena_new(NULL);
     Parsed chain = parse_repeated(arena, "x", " + x", 20000, "");
     cr_assert(chain.module, "%s", messages(&chain));

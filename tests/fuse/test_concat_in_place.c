@@ -20,11 +20,11 @@ typedef struct Case {
 #define HEAD "dim B in 1..65536\n"
 
 static const Case cases[] = {
-    {"two products of one shape",
+    {"two matmuls of one shape",
      "graph g(x: bf16[B, 64], w: bf16[64, 128], v: bf16[64, 128]) -> (y: bf16[B, 256]) {\n"
      "  y = concat([x @ w, x @ v], axis=1)\n}\n",
      .rules = {2, 1, 0, 2}},
-    {"two products one below the other",
+    {"two matmuls one below the other",
      "graph g(x: f32[B, 64], z: f32[B, 64], w: f32[64, 128]) -> (y: f32[2*B, 128]) {\n"
      "  y = concat([relu(x @ w), relu(z @ w)], axis=0)\n}\n",
      .rules = {2, 1, 0, 2}},
@@ -123,7 +123,7 @@ static void expect(const Case *c, TargetId target) {
     arena_free(arena);
 }
 
-Test(pieces, are_stored_where_the_concat_lies_if_that_is_faster) {
+Test(concat_in_place, operands_are_stored_where_the_concat_lies_if_that_is_faster) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         expect(&cases[i], TARGET_CPU);
         expect(&cases[i], TARGET_SM_90A);
@@ -157,7 +157,7 @@ static void expect_same(Arena *arena, const Case *c, const TargetId *target) {
 }
 
 /* A dump fixes the kernels; the concat stays outside them. */
-Test(pieces, a_dump_of_them_is_the_same_plan) {
+Test(concat_in_place, a_dump_is_the_same_plan) {
     static const TargetId targets[] = {TARGET_CPU, TARGET_SM_90A};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);

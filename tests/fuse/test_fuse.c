@@ -81,7 +81,7 @@ Test(fuse, neighbours_share_one_kernel) {
         expect_kernels(&one_kernel[i]);
 }
 
-Test(fuse, what_cannot_share_stays_apart) {
+Test(fuse, ops_that_cannot_share_a_kernel_get_several) {
     for (size_t i = 0; i < sizeof several_kernels / sizeof *several_kernels; i++)
         expect_kernels(&several_kernels[i]);
 }
@@ -332,7 +332,7 @@ static const struct {
     {"results alone", "y = x * (max(x, axis=1, keep=true) + sum(z, axis=1, keep=true))", 1},
     {"rows and columns", "y = softmax(x) * softmax(z, axis=0)", 2},
     {"other rows", "y = softmax(x)[0:32, :] * softmax(z[0:32, :]) + w[0:32, :]", 2},
-    {"a product stands between", "s = softmax(x)\n t = s @ w\n y = s * softmax(t)", 3},
+    {"a matmul stands between", "s = softmax(x)\n t = s @ w\n y = s * softmax(t)", 3},
     {"apart by the source", "s = softmax(x)\n fuse never { t = -s }\n y = t * softmax(z)", 3},
 };
 
@@ -366,7 +366,7 @@ Test(fuse, nothing_is_divided_by_an_extent_of_zero) {
 }
 
 /* Where no kernel can be what a group is, its ops are kernels by themselves. */
-Test(fuse, what_no_kernel_can_be_is_taken_apart) {
+Test(fuse, a_group_that_no_kernel_computes_is_split) {
     Arena *arena = arena_new(NULL);
     Module *module = plans_parse(arena, "graph g(x: f32[8, 24], a: f32[24, 16]) -> (y: f32[8, 15], "
                                         "z: f32[8]) {\n"

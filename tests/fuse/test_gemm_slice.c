@@ -11,7 +11,7 @@
 typedef struct Case {
     const char *source; /* after the dims */
     TargetId target;
-    uint32_t n_launches, n_windows;
+    uint32_t n_launches, n_slices;
 } Case;
 
 static const char *const dims_text =
@@ -49,7 +49,7 @@ static const Case cases[] = {
     {"graph g(x: bf16[M, 256], w: bf16[256, 512]) -> (y: bf16[M, 128]) {\n"
      "  h = relu(x @ w)\n  y = h[:, 128:256]\n}\n",
      TARGET_CPU, 1, 1},
-    /* one after the other in the same blocks they would take longer; a contract insists */
+    /* one after the other in the same blocks they would take longer; `fuse must` insists */
     {"graph g(x: bf16[M, 256], w: bf16[256, 1024]) -> (y: bf16[M, 512]) {\n"
      "  h = x @ w\n  a, b = split(h, 2, axis=1)\n  y = silu(a) * b\n}\n",
      TARGET_SM_80, 2, 0},
@@ -104,7 +104,7 @@ static const Case cases[] = {
      TARGET_SM_90A, 1, 0},
 };
 
-static uint32_t n_windows(const Plan *plan) {
+static uint32_t n_slices(const Plan *plan) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->edges.n; i++)
         n += plan->edges.data[i].reason == REASON_MATMUL_SLICE &&
@@ -125,7 +125,7 @@ static const char *dump(Arena *arena, const Module *module, const Plan *plan) {
     return text_str(&text);
 }
 
-Test(gemm_slice, slices_that_meet_are_products_of_one_launch) {
+Test(gemm_slice, slices_that_meet_are_matmuls_of_one_launch) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i];
         Arena *arena = arena_new(NULL);
@@ -134,8 +134,8 @@ Test(gemm_slice, slices_that_meet_are_products_of_one_launch) {
         PricedPlan priced = price(arena, module, c->target);
         cr_expect_eq(priced.cost->n_launches, c->n_launches, "%u launches, %s\n%s",
                      priced.cost->n_launches, target_get(c->target)->name, source);
-        cr_expect_eq(n_windows(priced.plan), c->n_windows, "%u windows, %s\n%s",
-                     n_windows(priced.plan), target_get(c->target)->name, source);
+        cr_expect_eq(n_slices(priced.plan), c->n_slices, "%u slices, %s\n%s", n_slices(priced.plan),
+                     target_get(c->target)->name, source);
         arena_free(arena);
     }
 }
@@ -157,7 +157,7 @@ Test(gemm_slice, dumps_are_programs_for_the_same_plan) {
 }
 
 /* The halves of the rhs are read once each, and nothing is multiplied twice. */
-Test(gemm_slice, no_byte_and_no_product_is_added) {
+Test(gemm_slice, no_byte_and_no_column_is_added) {
     Arena *arena = arena_new(NULL);
     Module *module = plans_parse(arena, str_format(arena, "%s%s", dims_text, cases[0].source));
     PricedPlan priced = price(arena, module, TARGET_SM_90A);
@@ -204,7 +204,7 @@ static const Reader readers[] = {
     {"exp(h[:, 3:7])", "f32[8, 4]"},
 };
 
-Test(gemm_slice, whatever_reads_a_slice_of_products_compiles, .timeout = 120) {
+Test(gemm_slice, whatever_reads_a_slice_of_matmuls_compiles, .timeout = 120) {
     static const TargetId targets[] = {TARGET_CPU, TARGET_SM_80, TARGET_SM_90A};
     for (size_t i = 0; i < sizeof sliced / sizeof *sliced; i++)
         for (size_t k = 0; k < sizeof readers / sizeof *readers; k++)

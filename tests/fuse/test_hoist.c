@@ -73,7 +73,7 @@ static uint32_t n_kernels(const Plan *plan, bool is_init) {
     return is_init ? n_init : plan->kernels.n - n_init;
 }
 
-Test(prepare, what_params_determine_is_computed_once) {
+Test(hoist, what_params_determine_is_computed_once) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i];
         Fixture f = fuse_body(c->outputs, c->body, false);
@@ -85,15 +85,15 @@ Test(prepare, what_params_determine_is_computed_once) {
     }
 }
 
-Test(prepare, unfused_programs_prepare_too) {
+Test(hoist, unfused_programs_prepare_too) {
     Fixture f = fuse_body("y: f32[B, 32]", "  y = relu(x @ (w * s))\n", true);
-    cr_expect_eq(n_kernels(f.plan, true), 1u, "the product");
+    cr_expect_eq(n_kernels(f.plan, true), 1u, "the matmul");
     cr_expect_eq(n_kernels(f.plan, false), 2u);
     arena_free(f.arena);
 }
 
 /* Dims that a param's shape is made of are known when init steps run; others are not. */
-Test(prepare, dims_that_params_fix_are_no_hindrance) {
+Test(hoist, dims_that_params_fix_are_no_hindrance) {
     Fixture f = fuse_source("dim B in 1..64\ndim D in 1..64\n"
                             "graph g(x: f32[B, D]) -> (y: f32[B, D]) {\n"
                             "  param w: f32[D, 2*D] = \"w\"\n  y = x * max(w)\n}\n",
@@ -113,7 +113,7 @@ Test(prepare, dims_that_params_fix_are_no_hindrance) {
 }
 
 /* What counts is an output here, which a run stores: no init step can read it. */
-Test(prepare, not_behind_an_output_that_hangs_on_nothing) {
+Test(hoist, not_behind_an_output_that_hangs_on_nothing) {
     Fixture f =
         fuse_source("dim B in 1..16\n"
                     "graph g(x: f64[B, 1]) -> (c: i32[1, 1, 1, B], y: f64[1, 1, 1]) {\n"
@@ -138,7 +138,7 @@ static ReasonId reason_between(const Plan *plan, const char *producer, OpId cons
     return REASON_NONE;
 }
 
-Test(prepare, the_ledger_says_why) {
+Test(hoist, the_ledger_says_why) {
     static const char source[] =
         "dim B in 1..4096\ngraph g(x: f32[B, 64]) -> (y: f32[B, 64]) {\n"
         "  param g: f32[64] = \"g\"\n  a = exp(sin(g))\n  b = g + 1.0\n  c = x * a\n"
@@ -160,7 +160,7 @@ Test(prepare, the_ledger_says_why) {
 
 /* With and without an init step that reads much: a run's totals are the same but for what is read
  * of the params. */
-Test(prepare, prices_of_a_run_are_without_init_steps) {
+Test(hoist, prices_of_a_run_are_without_init_steps) {
     Arena *arena = arena_new(NULL);
     static const char form[] = "graph g(x: f32[1024, 64]) -> (y: f32[1024, 64]) {\n"
                                "  param w: f32[65536, 64] = \"w\"\n  y = x * %s\n}\n";
@@ -181,7 +181,7 @@ Test(prepare, prices_of_a_run_are_without_init_steps) {
 }
 
 /* `fuse must` holds within a run and within an init step, not between the two. */
-Test(prepare, what_is_prepared_breaks_no_contract) {
+Test(hoist, prepared_values_break_no_must_block) {
     static const struct {
         const char *body;
         bool is_kept;
@@ -206,7 +206,7 @@ Test(prepare, what_is_prepared_breaks_no_contract) {
 }
 
 /* Ops of a `fuse never` block are init steps of their own. */
-Test(prepare, never_parts_init_steps) {
+Test(hoist, never_separates_init_steps) {
     Fixture f =
         fuse_body("y: f32[B, 64]",
                   "  fuse never {\n    h = g + 1.0\n    k = exp(h)\n  }\n  y = x * k\n", false);
@@ -244,7 +244,7 @@ static const char *const matmul = "dim B in 1..4096\n"
                                   "graph g(x: f32[B, 48]) -> (y: f32[B, 50]) {\n"
                                   "  param w: f32[48, 50] = \"w\"\n  y = x @ w\n}\n";
 
-Test(prepare, cpu_contractions_get_panels) {
+Test(hoist, cpu_matmuls_get_panels) {
     Fixture f = lay_out(matmul, TARGET_CPU);
     const Kernel *gemm = &f.plan->kernels.data[1];
     cr_assert_eq(n_kernels(f.plan, true), 1u);
@@ -261,7 +261,7 @@ Test(prepare, cpu_contractions_get_panels) {
     arena_free(f.arena);
 }
 
-Test(prepare, batches_have_panels_of_their_own_where_they_differ) {
+Test(hoist, batches_have_panels_of_their_own_where_they_differ) {
     Fixture f =
         lay_out("dim B in 1..4096\ngraph g(x: f32[2, 3, B, 48]) -> (y: f32[2, 3, B, 50]) {\n"
                 "  param w: f32[2, 3, 48, 50] = \"w\"\n  y = x @ w\n}\n",
@@ -278,7 +278,7 @@ Test(prepare, batches_have_panels_of_their_own_where_they_differ) {
     arena_free(f.arena);
 }
 
-Test(prepare, equal_layouts_are_made_once) {
+Test(hoist, equal_layouts_are_made_once) {
     Fixture f =
         lay_out("dim B in 1..4096\n"
                 "graph g(x: f32[B, 48], z: f32[B, 48]) -> (y: f32[B, 50], u: f32[B, 50]) {\n"
@@ -302,7 +302,7 @@ static Fixture lay_out_rows(const char *n, const char *k, TargetId target) {
     return f;
 }
 
-Test(prepare, odd_rows_are_padded_for_the_gpu) {
+Test(hoist, odd_rows_are_padded_for_the_gpu) {
     Fixture f = lay_out_rows("1001", "64", TARGET_SM_80);
     expect_shape(f.plan, find_prepared(f.plan), 2, (int64_t[]){64, 1024});
     arena_free(f.arena);
@@ -328,7 +328,7 @@ static void expect_fault(Fixture *f, const char *words) {
     arena_free(f->arena);
 }
 
-Test(prepare, wrong_init_kernels_are_found) {
+Test(hoist, wrong_init_kernels_are_found) {
     static const char *const body = "  y = x * exp(sin(g)) * max(g)\n";
     Fixture f = fuse_body("y: f32[B, 64]", body, false);
     cr_assert_eq(plan_n_init(f.plan), 1u);

@@ -16,7 +16,7 @@ typedef struct Case {
 #define QKV "graph g(x: bf16[B, 64], w: bf16[64, 384]) -> "
 
 static const Case cases[] = {
-    {"halves of a product",
+    {"halves of a matmul",
      "graph g(x: bf16[B, 64], w: bf16[64, 256]) -> (q: bf16[B, 128], k: bf16[B, 128]) {\n"
      "  q, k = split(x @ w, 2, axis=1)\n}\n",
      1, 0, 2},
@@ -51,12 +51,12 @@ static const Case cases[] = {
          "  k = transpose(reshape(b, [B, 2, 64]), perm=[1, 2, 0])\n"
          "  v = transpose(reshape(c, [B, 2, 64]), perm=[1, 0, 2])\n}\n",
      1, 0, 3},
-    {"parts of a rearranged product",
+    {"slices of a rearranged matmul",
      QKV "(q: bf16[B, 2, 64], k: bf16[B, 2, 64], v: bf16[B, 2, 64]) {\n"
          "  z = reshape(x @ w, [B, 3, 2, 64])\n  q = reshape(z[:, 0:1], [B, 2, 64])\n"
          "  k = reshape(z[:, 1:2], [B, 2, 64])\n  v = reshape(z[:, 2:3], [B, 2, 64])\n}\n",
      1, 0, 3},
-    {"work behind a rearranged product",
+    {"work behind a rearranged matmul",
      "graph g(x: f32[B, 64], w: f32[64, 128]) -> (y: f32[128, B]) {\n"
      "  y = relu(transpose(x @ w))\n}\n",
      1, 0, 0},
@@ -107,7 +107,7 @@ static const Case cases[] = {
      "  a = x[:, 3:12]\n  y = softmax(x)\n}\n",
      2, 0, 0},
     /* Both halves are needed at one place. */
-    {"a gate of one product",
+    {"a gate of one matmul",
      "graph g(x: f32[B, 64], w: f32[64, 128]) -> (y: f32[B, 64]) {\n"
      "  a, b = split(x @ w, 2, axis=1)\n  y = silu(a) * b\n}\n",
      2, 1, 0},
@@ -150,14 +150,14 @@ static void expect(const Case *c, TargetId target) {
     arena_free(arena);
 }
 
-Test(parts, are_stored_by_the_kernel_of_the_whole) {
+Test(slice_store, slices_are_stored_by_the_kernel_of_the_whole) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         expect(&cases[i], TARGET_CPU);
         expect(&cases[i], TARGET_SM_90A);
     }
 }
 
-Test(parts, a_dump_of_them_is_the_same_plan) {
+Test(slice_store, a_dump_is_the_same_plan) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
         const char *source = str_format(arena, HEAD "%s", cases[i].source);
@@ -178,7 +178,7 @@ Test(parts, a_dump_of_them_is_the_same_plan) {
 }
 
 /* Slices are in the block of their whole value, and stores tell their offsets. */
-Test(parts, are_printed_with_their_whole) {
+Test(slice_store, slices_are_printed_with_their_whole) {
     static const char source[] =
         "graph g(x: f32[8, 4], w: f32[4, 6]) -> (a: f32[4, 8], b: f32[8, 2]) {\n"
         "  p, b = split(x @ w, [4, 2], axis=1)\n  a = transpose(-p)\n}\n";
@@ -207,7 +207,7 @@ Test(parts, are_printed_with_their_whole) {
 }
 
 /* A guard that leaves out too much, or too little, is seen. */
-Test(parts, a_plan_with_a_wrong_guard_is_refused) {
+Test(slice_store, a_plan_with_a_wrong_guard_is_refused) {
     Arena *arena = arena_new(NULL);
     const char *source = str_format(arena, HEAD "%s", cases[1].source);
     Module *module = plans_parse(arena, source);
@@ -229,7 +229,7 @@ Test(parts, a_plan_with_a_wrong_guard_is_refused) {
 }
 
 /* Kernels that differ in a guard alone are not the same code. */
-Test(parts, guards_tell_kernels_apart) {
+Test(slice_store, kernels_with_different_guards_share_no_function) {
     static const char source[] =
         "graph g(x: f32[64, 64], z: f32[64, 64]) -> (a: f32[64], b: f32[64], p: f32[64, 16],"
         " q: f32[64, 16]) {\n"
@@ -246,7 +246,7 @@ Test(parts, guards_tell_kernels_apart) {
 }
 
 /* Vector stores are as wide as the alignment of the slice's rows allows. */
-Test(parts, borders_do_not_make_stores_narrow) {
+Test(slice_store, borders_do_not_make_stores_narrow) {
     static const struct {
         int first;
         const char *wide, *wider;

@@ -49,7 +49,7 @@ static NodeId unary(const World *w, OpId op, NodeId x) {
     return build_eltwise(w->b, op, 1, &operand);
 }
 
-static NodeId product(const World *w, NodeId left, NodeId right) {
+static NodeId matmul(const World *w, NodeId left, NodeId right) {
     const Operand a = operand_tensor(left), b = operand_tensor(right);
     return build_matmul(w->b, &a, &b, PRECISION_FULL);
 }
@@ -107,9 +107,9 @@ Test(build, an_mlp_without_text_is_the_parsed_one) {
     NodeId w1 = build_param(w.b, "w1", "fc1.weight", DT_F32, DIMS(number(&w, 64), number(&w, 128)));
     NodeId b1 = build_param(w.b, "b1", "fc1.bias", DT_F32, DIMS(number(&w, 128)));
     NodeId w2 = build_param(w.b, "w2", "fc2.weight", DT_F32, DIMS(number(&w, 128), number(&w, 10)));
-    NodeId hidden = binary(&w, OP_ADD, product(&w, x, w1), b1);
+    NodeId hidden = binary(&w, OP_ADD, matmul(&w, x, w1), b1);
     build_name(w.b, hidden, "hidden");
-    NodeId y = product(&w, unary(&w, OP_RELU, hidden), w2);
+    NodeId y = matmul(&w, unary(&w, OP_RELU, hidden), w2);
     build_output(w.b, "y", pair(&w, OP_MUL, operand_tensor(y), operand_float(0.5)), 0);
     expect_text(&w, "graph g(x: f32[B, 64]) -> (y: f32[B, 10]) {\n"
                     "  param w1: f32[64, 128] = \"fc1.weight\"\n"
@@ -128,7 +128,7 @@ Test(build, attention_without_text_is_the_parsed_one) {
     NodeId k = input(&w, "k", DT_F16, DIMS(w.batch, heads, w.rows, width));
     NodeId v = input(&w, "v", DT_F16, DIMS(w.batch, heads, w.rows, width));
     const int64_t swapped[4] = {0, 1, 3, 2};
-    NodeId scores = product(&w, q, build_transpose(w.b, k, 4, swapped));
+    NodeId scores = matmul(&w, q, build_transpose(w.b, k, 4, swapped));
     scores = pair(&w, OP_MUL, operand_tensor(cast(&w, scores, DT_F32)), operand_float(0.125));
     build_name(w.b, scores, "s");
     NodeId row = build_iota(w.b, DIMS(w.rows, number(&w, 1)), 0);
@@ -144,7 +144,7 @@ Test(build, attention_without_text_is_the_parsed_one) {
     build_name(w.b, powers, "e");
     NodeId sums = build_reduce(w.b, OP_SUM, powers, 1u << 3, true);
     NodeId weights = cast(&w, binary(&w, OP_DIV, powers, sums), DT_F16);
-    build_output(w.b, "y", product(&w, weights, v), 0);
+    build_output(w.b, "y", matmul(&w, weights, v), 0);
     expect_text(&w, "graph g(q: f16[B, 4, N, 64], k: f16[B, 4, N, 64], v: f16[B, 4, N, 64]) -> "
                     "(y: f16[B, 4, N, 64]) {\n"
                     "  s = cast(q @ transpose(k, [0, 1, 3, 2]), f32) * 0.125\n"
@@ -358,7 +358,7 @@ static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId fla
     case CLASS_CONCAT:
         return build_concat(w->b, 2, twice, 1);
     case CLASS_MATMUL:
-        return product(w, x, build_transpose(w->b, x, 0, NULL));
+        return matmul(w, x, build_transpose(w->b, x, 0, NULL));
     }
     return NODE_NONE;
 }
@@ -451,7 +451,7 @@ Test(build, wrong_dtypes_are_refused) {
     cr_expect(w.b->errors.data[0].nodes[0] == x && w.b->errors.data[0].nodes[1] == h);
     cr_expect_str_eq(w.b->errors.data[0].help, "Nothing is promoted silently: write cast(x, f32).");
     expect_error(&w, DIAG_DTYPE_MISMATCH, whole, "operands of `add` are f32 and f16");
-    product(&w, h, x);
+    matmul(&w, h, x);
     expect_error(&w, DIAG_DTYPE_MISMATCH, whole, "operands of `matmul` are f16 and f32");
     build_eltwise(w.b, OP_WHERE, 3, tensors);
     expect_error(&w, DIAG_DTYPE_MISMATCH, arg(1), "the condition of `where` is f32, not bool");
@@ -487,7 +487,7 @@ Test(build, wrong_shapes_are_refused) {
     binary(&w, OP_ADD, x, y);
     expect_error(&w, DIAG_SHAPE_MISMATCH, whole,
                  "shapes of `add` do not broadcast: (B, N) and (N, B)");
-    product(&w, x, x);
+    matmul(&w, x, x);
     expect_error(&w, DIAG_SHAPE_MISMATCH, whole,
                  "contracted extents of `@` differ: (B, N) and (B, N)");
     build_matmul(w.b, &factor, &number_2, PRECISION_FULL);
@@ -622,12 +622,12 @@ Test(build, names_that_cannot_be_read_are_refused) {
 Test(build, one_mistake_is_recorded_once) {
     World w = world_new();
     NodeId x = input(&w, "x", DT_F32, DIMS(w.batch, w.rows)), part;
-    NodeId bad = product(&w, x, x);
+    NodeId bad = matmul(&w, x, x);
     cr_expect_eq(bad, NODE_NONE);
     const DimList two = DIMS(number(&w, 2), number(&w, 2));
     const NodeId after[] = {unary(&w, OP_EXP, bad),
                             binary(&w, OP_ADD, x, bad),
-                            product(&w, bad, x),
+                            matmul(&w, bad, x),
                             cast(&w, bad, DT_F16),
                             build_reduce(w.b, OP_SUM, bad, BUILD_ALL_AXES, false),
                             build_argreduce(w.b, OP_ARGMAX, bad, 0, false),

@@ -285,7 +285,7 @@ Test(dim, divisions_that_simplify_do) {
     arena_free(w.arena);
 }
 
-Test(dim, too_large_is_none_and_none_spreads) {
+Test(dim, too_large_is_none_and_none_propagates) {
     World w = world_new(7);
     DimTab *t = w.tab;
     DimId b = dim_symbol(t, 0), large = dim_const(t, DIM_LIMIT / 2);

@@ -26,7 +26,7 @@ static void schedule(Arena *arena, const char *text, LaunchMode mode, Plan **pla
     dedup_functions(arena, (const Plan *const *)plans, n);
 }
 
-Test(share, only_equal_kernels_share) {
+Test(dedup, only_equal_kernels_share) {
     Arena *arena = arena_new(NULL);
     Plan *plans[4];
     schedule(arena, source, LAUNCH_SINGLE, plans, 4);
@@ -45,7 +45,7 @@ Test(share, only_equal_kernels_share) {
     "  fuse never { a = exp(x) }\n  fuse never { b = exp(z) }\n  fuse never { y = " difference \
     " }\n}\n"
 
-Test(share, kernels_in_one_launch_share_what_is_handed_on_alike) {
+Test(dedup, kernels_in_one_launch_share_what_is_handed_on_alike) {
     static const char crosswise[] =
         TWO_AND("a", "a - b") TWO_AND("b", "a - b") TWO_AND("c", "b - a");
     Arena *arena = arena_new(NULL);

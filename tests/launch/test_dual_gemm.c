@@ -77,7 +77,7 @@ static void check(const Pair *pair, TargetId target) {
     arena_free(arena);
 }
 
-Test(pairs, every_engine_makes_both_in_one_launch, .timeout = 300) {
+Test(dual_gemm, every_engine_makes_both_in_one_launch, .timeout = 300) {
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         check(&pairs[i], TARGET_SM_80);
         check(&pairs[i], TARGET_SM_90A);

@@ -88,7 +88,7 @@ static void check(const Rows *r, TargetId id) {
     arena_free(arena);
 }
 
-Test(gemm_rows_gemm, rows_between_products_are_in_no_memory, .timeout = 300) {
+Test(gemm_rows_gemm, rows_between_matmuls_are_in_no_memory, .timeout = 300) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check(&rows[i], TARGET_SM_86);
         check(&rows[i], TARGET_SM_90A);
@@ -159,7 +159,7 @@ Test(gemm_rows_gemm, nothing_goes_on_in_its_blocks) {
 }
 
 /* A map after the row kernel has no reduction, so it is no second matmul. */
-Test(gemm_rows_gemm, a_map_of_the_rows_is_no_product) {
+Test(gemm_rows_gemm, a_map_of_the_rows_is_no_matmul) {
     static const char source[] = "graph g(x: f16[64, 64], w: f16[64, 64]) -> (y: f16[64, 64]) {\n"
                                  "  kernel a { s = x @ w }\n  kernel b { p = softmax(s) }\n"
                                  "  kernel c { y = exp(transpose(p)) }\n}\n";
@@ -270,7 +270,7 @@ Test(gemm_rows_gemm, never_keeps_values_in_memory) {
 }
 
 /* Any kernel may read the rows after a matmul: a map without a reduction, or another row kernel. */
-Test(gemm_rows_gemm, readers_that_are_no_products_are_left_alone) {
+Test(gemm_rows_gemm, readers_that_are_no_matmuls_compile) {
     static const char *const readers[][2] = {{"100, 64", "gather(p, i, axis=0)"},
                                              {"62, 64", "p[2:] + p[1:-1] * p[:-2]"},
                                              {"64, 64", "p + sum(p, axis=[0, 1], keep=true)"},
@@ -341,7 +341,7 @@ static void check_block(size_t i, TargetId id) {
     arena_free(arena);
 }
 
-Test(gemm_rows_gemm, blocks_may_hold_the_product_of_the_rows) {
+Test(gemm_rows_gemm, blocks_may_hold_the_matmul_of_the_rows) {
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         check_block(i, TARGET_SM_80);
         check_block(i, TARGET_SM_90A);

@@ -244,7 +244,7 @@ Test(one_block, copies_make_a_function) {
 
 /* A row kernel that would be cheapest in a one-block launch with the matmul that reads it, while
  * the source wants it in the blocks of the matmul that it reads. */
-Test(one_block, no_block_of_the_source_is_taken_apart) {
+Test(one_block, no_block_of_the_source_is_split) {
     static const char source[] =
         "graph must(x: f32[40, 128], w: f32[128, 96], v: f32[96, 32]) -> (y: f32[40, 32]) {\n"
         "  fuse must {\n    s = x @ w\n    p = s - max(s, axis=1, keep=true)\n  }\n"

@@ -190,7 +190,7 @@ static double worst_share(const Bench *b) {
     return worst;
 }
 
-Test(rewrite, hard_scores_stay_within_the_bound, .timeout = 300) {
+Test(online_softmax, hard_scores_stay_within_the_bound, .timeout = 300) {
     hook = (DriverHook){.fused = permit};
     for (uint32_t i = 0; i < N_PROGRAMS; i++)
         for (uint32_t p = 0; p < N_PATTERNS; p++) {

@@ -55,7 +55,7 @@ static const Case cases[] = {
      {2}},
 };
 
-Test(launch, equal_kernels_start_together) {
+Test(parallel, equal_kernels_start_together) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
         Plan *plan = joined(arena, cases[i].source);
@@ -74,7 +74,7 @@ Test(launch, equal_kernels_start_together) {
 }
 
 /* A store may be in a stage or after all stages; a buffer that is stored is not only read. */
-Test(launch, what_kernels_take_and_store_to) {
+Test(parallel, what_kernels_take_and_store_to) {
     enum { N_STORES = 2 };
     Arena *arena = arena_new(NULL);
     Module *module = plans_parse(arena, "graph g(x: f32[64, 32], w: f32[7], unused: f32[3])"
@@ -103,7 +103,7 @@ Test(launch, what_kernels_take_and_store_to) {
 }
 
 /* Temporaries of kernels that run at the same time do not overlap, in any order of the kernels. */
-Test(launch, kernels_do_not_share_memory) {
+Test(parallel, kernels_do_not_share_memory) {
     Arena *arena = arena_new(NULL);
     Plan *plan = joined(arena, cases[3].source);
     cr_assert(memplan_place(arena, plan));
@@ -117,7 +117,7 @@ Test(launch, kernels_do_not_share_memory) {
 }
 
 /* A function for three kernels is not one for two. */
-Test(launch, functions_are_shared_by_number_of_kernels) {
+Test(parallel, functions_are_shared_by_number_of_kernels) {
     Arena *arena = arena_new(NULL);
     Plan *plan = joined(arena, "graph g(x: f32[64, 32], y: f32[64, 32], z: f32[64, 32])"
                                " -> (p: f32[64], q: f32[64], r: f32[64]) {\n"
@@ -133,7 +133,7 @@ Test(launch, functions_are_shared_by_number_of_kernels) {
 }
 
 /* The blocks of each kernel begin at a multiple of a cluster, because its grid is one. */
-Test(launch, clusters_do_not_lie_across_kernels) {
+Test(parallel, clusters_do_not_lie_across_kernels) {
     static const char *const sources[2] = {
         "graph g(x: f32[4096], a: f32[4096, 96], b: f32[4096, 96]) -> (p: f32[96], q: f32[96]) {\n"
         "  p = x @ a\n  q = x @ b\n}\n",
@@ -158,7 +158,7 @@ Test(launch, clusters_do_not_lie_across_kernels) {
 
 /* Each kernel has its own tensor maps, up to the limit of a launch. Tiles are chosen so that all
  * kernels together fill the card. */
-Test(launch, parts_have_their_maps) {
+Test(parallel, kernels_have_their_maps) {
     static const char names[] = "abcdefghi";
     for (uint32_t n_kernels = 1; n_kernels <= 9; n_kernels++) {
         Arena *arena = arena_new(NULL);
@@ -203,7 +203,7 @@ typedef struct Count {
 } Count;
 
 /* Compiles and links launches as the driver does, for tiles of the copy engine. */
-Test(launch, counts_with_wgmma) {
+Test(parallel, counts_with_wgmma) {
     static const Count counts[] = {
         {"dsl/examples/transformer.g", 9},
         {"dsl/examples/mlp.g", 2},
@@ -255,7 +255,7 @@ Test(launch, counts_with_wgmma) {
 
 /* A dual GEMM by wgmma: both matmuls run at the same time, with tiles of half the columns. Values
  * are in shared memory only where other variants pass them there. */
-Test(launch, gated_pairs_multiply_at_once) {
+Test(parallel, dual_gemms_multiply_at_once) {
     static const char *const sources[2] = {
         "dim B in 1..4096\n"
         "graph g(x: bf16[B, 4096], a: bf16[4096, 2816], b: bf16[4096, 2816])"
@@ -296,7 +296,7 @@ Test(launch, gated_pairs_multiply_at_once) {
 
 /* A dual GEMM in one launch: the copy pipeline has fewer stages, to leave room for the gate behind
  * it, and both kernels use the same bytes for their stages. */
-Test(launch, deep_stages_leave_room_for_the_tile) {
+Test(parallel, deep_stages_leave_room_for_the_tile) {
     Arena *arena = arena_new(NULL);
     Module *module =
         plans_parse(arena, "dim B in 1..4096\n"
@@ -328,7 +328,7 @@ Test(launch, deep_stages_leave_room_for_the_tile) {
 
 /* Dual GEMMs of every engine and size are one launch, whether the argument of the gate is an output
  * or not. An output, or a value without room in shared memory, goes through global memory. */
-Test(launch, gated_pairs_are_one_launch) {
+Test(parallel, dual_gemms_are_one_launch) {
     static const char *const dtypes[] = {"f32", "f64", "f16", "bf16"};
     static const char *const rows[] = {"1", "16", "512", "4096", "B"};
     for (uint32_t i = 0; i < 4 * 5 * 3 * 2; i++) {

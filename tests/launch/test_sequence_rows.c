@@ -43,11 +43,11 @@ static void check_launch(const Plan *plan, const Rows *r, const Target *target) 
     Launch launch = *plan_launch_of(plan, first);
     bool has_wgmma = false;
     cr_assert(launch.n == 2, "%s[%s]", r->dtype, r->columns);
-    const Kernel *product = launch_kernel(plan, &launch, 0),
+    const Kernel *matmul = launch_kernel(plan, &launch, 0),
                  *reader = launch_kernel(plan, &launch, 1);
     int64_t n = dim_hi(plan->graph->dims, kernel_n_reduced(reader));
-    for (uint32_t v = 0; v < product->n_variants; v++) {
-        const Sched *sched = &product->variants[v].sched, *own = &reader->variants[v].sched;
+    for (uint32_t v = 0; v < matmul->n_variants; v++) {
+        const Sched *sched = &matmul->variants[v].sched, *own = &reader->variants[v].sched;
         has_wgmma = has_wgmma || sched_engine(sched) == GEMM_WGMMA;
         cr_expect(sched->gemm.tile_n >= n, "%s[%s] in %u", r->dtype, r->columns,
                   sched->gemm.tile_n);
@@ -55,7 +55,7 @@ static void check_launch(const Plan *plan, const Rows *r, const Target *target) 
                   own->row.threads_per_row <= 32);
         cr_expect_eq(own->threads, sched->threads);
     }
-    const Variant *last = &product->variants[product->n_variants - 1];
+    const Variant *last = &matmul->variants[matmul->n_variants - 1];
     cr_expect(!predicate_asks_extents(&last->predicate) && !last->n_maps);
     /* The right operand of tf32 is transposed, since wgmma cannot read it otherwise. */
     bool is_half = strcmp(r->dtype, "bf16") == 0 || strcmp(r->dtype, "f16") == 0;
@@ -102,7 +102,7 @@ static void check(const Rows *r, TargetId id) {
     arena_free(arena);
 }
 
-Test(tile_rows, every_width_is_one_launch, .timeout = 300) {
+Test(sequence_rows, every_width_is_one_launch, .timeout = 300) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check(&rows[i], TARGET_SM_86);
         check(&rows[i], TARGET_SM_90A);
@@ -151,7 +151,7 @@ static const Count counts[] = {
      TARGET_CPU, 2},
 };
 
-Test(tile_rows, launches) {
+Test(sequence_rows, launches) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         Compiled compiled = compiled_new(counts[i].source, counts[i].target);
         const Plan *plan = compiled.plan;

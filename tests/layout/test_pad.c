@@ -90,7 +90,7 @@ static Plan *plan_of(Arena *arena, const char *source, bool off, TargetId target
     return plan;
 }
 
-Test(pitch, rows_that_tensor_cores_read_begin_where_they_want_them) {
+Test(pad, rows_that_tensor_cores_read_begin_where_they_want_them) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
         Plan *plan = plan_of(arena, cases[i].source, false, TARGET_SM_90A);
@@ -121,7 +121,7 @@ static const char *pitch_text(Arena *arena, const Plan *plan, const Buffer *buff
 }
 
 /* Rows of a symbolic length cost no more than their last access. */
-Test(pitch, symbolic_rows_are_rounded_up_to_an_access) {
+Test(pad, symbolic_rows_are_rounded_up_to_an_access) {
     for (int off = 0; off < 2; off++) {
         Arena *arena = arena_new(NULL);
         Plan *plan = plan_of(arena, attention, off == 1, TARGET_SM_90A);
@@ -140,7 +140,7 @@ Test(pitch, symbolic_rows_are_rounded_up_to_an_access) {
 
 /* Where the rows are the program's own, the copy engine follows them whatever T is, and nothing is
  * compiled for the case that it cannot. */
-Test(pitch, maps_over_own_memory_are_no_condition) {
+Test(pad, maps_over_temporaries_are_no_condition) {
     Arena *arena = arena_new(NULL);
     static const char own[] =
         HEAD "graph g(q: bf16[4, T, 64], k: bf16[4, T, 64]) -> (y: bf16[4]) {\n"

@@ -1,5 +1,5 @@
-/* Copies of operands whose rows lie badly: where they are made, and that products of them are, to
- * the bit, products of what they are copies of. The latter runs on the CPU, whose own schedules
+/* Copies of operands whose rows lie badly: where they are made, and that matmuls of them are, to
+ * the bit, matmuls of what they are copies of. The latter runs on the CPU, whose own schedules
  * copy nothing: a hook lays its plans out as for a GPU. */
 #include "fuse/hoist.h"
 #include "layout/layout.h"
@@ -19,7 +19,7 @@ typedef struct Case {
 } Case;
 
 static const Case cases[] = {
-    {"both factors",
+    {"both operands",
      "graph g(x: bf16[M, K], w: bf16[K, N], b: bf16[N]) -> (y: bf16[M, N]) {\n"
      "  y = relu(x @ w + b)\n}\n",
      2, 2},
@@ -35,7 +35,7 @@ static const Case cases[] = {
      "graph g(x: bf16[3, M, K], w: bf16[3, K, N], v: bf16[K, N])\n"
      "    -> (y: bf16[3, M, N], z: bf16[3, M, N]) {\n  y = x @ w\n  z = x @ v\n}\n",
      4, 3 /* x also as one matrix, of all batches */},
-    {"one for two products",
+    {"one for two matmuls",
      "graph g(x: bf16[M, K], w: bf16[K, 72], v: bf16[K, 80])\n"
      "    -> (y: bf16[M, 72], z: bf16[M, 80]) {\n"
      "  y = x @ w\n  z = relu(x @ v)\n}\n",
@@ -68,7 +68,7 @@ static const Case cases[] = {
      "graph g(x: bf16[0, 8, K], w: bf16[K, 17]) -> (y: bf16[0, 8, 17]) {\n"
      "  y = x @ w\n}\n",
      2, 2},
-    {"a factor that is computed",
+    {"an operand that is computed",
      "graph g(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[M, N]) {\n"
      "  y = relu(x) @ w\n}\n",
      0, 0},
@@ -99,7 +99,7 @@ static Plan *lay_out(Arena *arena, const Case *c, TargetId target) {
     return plan;
 }
 
-Test(run_pitch, factors_of_inputs_are_copied) {
+Test(pad_dynamic, operands_that_are_inputs_are_copied) {
     for (uint32_t i = 0; i < N_CASES; i++) {
         Arena *arena = arena_new(NULL);
         const Plan *plan = lay_out(arena, &cases[i], TARGET_SM_90A);
@@ -112,10 +112,10 @@ Test(run_pitch, factors_of_inputs_are_copied) {
     }
 }
 
-/* The copy engine's products take 32 bits along k alone; whether a copy pays is a matter of prices.
+/* The copy engine's matmuls take 32 bits along k alone; whether a copy pays is a matter of prices.
  */
-Test(run_pitch, factors_of_tf32_are_turned_where_it_pays) {
-    static const Case turned[] = {
+Test(pad_dynamic, tf32_operands_are_transposed_where_it_pays) {
+    static const Case transposed[] = {
         {"tf32 along n, for many rows",
          "graph g(x: f32[4096, 512], w: f32[512, 256]) -> (y: f32[4096, 256]) {\n"
          "  y = matmul(x, w, precision=\"tf32\")\n}\n",
@@ -128,7 +128,7 @@ Test(run_pitch, factors_of_tf32_are_turned_where_it_pays) {
          "graph g(x: f32[1024, 4096], w: f32[4096, 4096]) -> (y: f32[1024, 4096]) {\n"
          "  y = matmul(x, w, precision=\"tf32\")\n}\n",
          1, 0},
-        {"tf32, both factors across k",
+        {"tf32, both operands across k",
          "graph g(x: f32[4096, 1024], w: f32[4096, 4096]) -> (y: f32[1024, 4096]) {\n"
          "  y = matmul(transpose(x), w, precision=\"tf32\")\n}\n",
          2, 0},
@@ -150,19 +150,20 @@ Test(run_pitch, factors_of_tf32_are_turned_where_it_pays) {
          "  y = matmul(x, w, precision=\"tf32\")\n}\n",
          0, 0},
     };
-    for (size_t i = 0; i < sizeof turned / sizeof *turned; i++) {
+    for (size_t i = 0; i < sizeof transposed / sizeof *transposed; i++) {
         Arena *arena = arena_new(NULL);
-        const Plan *plan = lay_out(arena, &turned[i], TARGET_SM_90A);
-        cr_expect_eq(n_copies(plan), turned[i].n_copies, "%s: %u", turned[i].what, n_copies(plan));
-        plan = lay_out(arena, &turned[i], TARGET_SM_90);
-        cr_expect_eq(n_copies(plan), 0, "%s without wgmma", turned[i].what);
+        const Plan *plan = lay_out(arena, &transposed[i], TARGET_SM_90A);
+        cr_expect_eq(n_copies(plan), transposed[i].n_copies, "%s: %u", transposed[i].what,
+                     n_copies(plan));
+        plan = lay_out(arena, &transposed[i], TARGET_SM_90);
+        cr_expect_eq(n_copies(plan), 0, "%s without wgmma", transposed[i].what);
         arena_free(arena);
     }
 }
 
 /* Where few rows and many may run, there are two kernels, of which one starts: from some number of
  * rows on, where both ways take about as long, the one that reads the copy. */
-Test(run_pitch, factors_of_tf32_are_turned_for_many_rows) {
+Test(pad_dynamic, tf32_operands_are_transposed_for_many_rows) {
     Arena *arena = arena_new(NULL);
     const Case c = {"tf32 of any rows",
                     "graph g(x: f32[M, 4096], w: f32[4096, 4096]) -> (y: f32[M, 4096]) {\n"
@@ -189,7 +190,7 @@ Test(run_pitch, factors_of_tf32_are_turned_for_many_rows) {
 }
 
 /* Where all extents are open, the depth may decide. */
-Test(run_pitch, factors_of_tf32_are_turned_for_deep_products) {
+Test(pad_dynamic, tf32_operands_are_transposed_for_deep_matmuls) {
     Arena *arena = arena_new(NULL);
     const Case c = {"tf32 of any extents",
                     "graph g(x: f32[K, M], w: f32[K, N]) -> (y: f32[M, N]) {\n"
@@ -207,7 +208,7 @@ Test(run_pitch, factors_of_tf32_are_turned_for_deep_products) {
 }
 
 /* Pitches and widths are what the rules say, addresses being aligned. */
-Test(run_pitch, symbols_follow_their_rules) {
+Test(pad_dynamic, symbols_follow_their_rules) {
     static const struct {
         const char *name;
         int64_t m, n, k, pitch, width;
@@ -241,7 +242,7 @@ Test(run_pitch, symbols_follow_their_rules) {
 }
 
 /* Fused plans get the copies of a GPU. */
-static void copy_factors(void *user, Arena *arena, Plan *plan, bool is_fused) {
+static void copy_operands(void *user, Arena *arena, Plan *plan, bool is_fused) {
     uint32_t *n = user, first = plan->kernels.n;
     Packing packing = {.arena = arena, .plan = plan, .dims = plan->graph->dims};
     if (!is_fused) return;
@@ -271,7 +272,7 @@ static void run_case(const Case *c, bool is_unaligned) {
     Pair pair;
     uint32_t n_made = 0;
     options.is_unaligned = is_unaligned;
-    compile_with((DriverHook){.user = &n_made, .fused = copy_factors});
+    compile_with((DriverHook){.user = &n_made, .fused = copy_operands});
     bool ok = pair_compile(&pair, str_format(arena, "%s%s", dims, c->source),
                            target_get(TARGET_CPU), &report) &&
               pair_open(&pair, 0, &options, &report);
@@ -288,7 +289,7 @@ static void run_case(const Case *c, bool is_unaligned) {
     arena_free(arena);
 }
 
-Test(run_pitch, products_of_copies_are_those_of_the_factors, .timeout = 120) {
+Test(pad_dynamic, matmuls_of_copies_are_those_of_the_operands, .timeout = 120) {
     for (uint32_t i = 0; i < N_CASES; i++)
         for (int is_unaligned = 0; is_unaligned < 2 && runs_on_cpu(&cases[i]); is_unaligned++)
             run_case(&cases[i], is_unaligned == 1);

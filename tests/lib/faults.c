@@ -440,15 +440,15 @@ static void wrong_layout(Plant *p) {
     }
 }
 
-static void wrong_phase(Plant *p) {
+static void wrong_reader(Plant *p) {
     plant_in(p, OP_MUL, add_for_mul);
 }
 
-static void wrong_piece(Plant *p) {
+static void wrong_in_concat(Plant *p) {
     plant_in(p, OP_MUL, add_for_mul);
 }
 
-static void shift_piece(Plant *p, Store *stores, uint32_t n) {
+static void shift_stores(Plant *p, Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         if (!stores[i].begin) continue;
         stores[i].begin = dim_sub(p->plan->graph->dims, stores[i].begin, number(p, 1));
@@ -456,16 +456,16 @@ static void shift_piece(Plant *p, Store *stores, uint32_t n) {
     }
 }
 
-static void shifted_piece(Plant *p) {
+static void shifted_in_concat(Plant *p) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
         Kernel *kernel = &p->plan->kernels.data[k];
         for (uint32_t i = 0; i < kernel->stages.n; i++)
-            shift_piece(p, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
-        shift_piece(p, kernel->row_stores.data, kernel->row_stores.n);
+            shift_stores(p, kernel->stages.data[i].stores.data, kernel->stages.data[i].stores.n);
+        shift_stores(p, kernel->row_stores.data, kernel->row_stores.n);
     }
 }
 
-static void wrong_part(Plant *p) {
+static void wrong_slice(Plant *p) {
     plant_in(p, OP_MUL, add_for_mul);
 }
 

@@ -134,7 +134,7 @@ Test(memplan, temps_alive_together_never_share_bytes) {
     }
 }
 
-Test(memplan, a_chain_needs_the_room_of_two) {
+Test(memplan, a_row_of_temporaries_needs_the_room_of_two) {
     Fixture f = fixture_new();
     uint32_t last = add_buffer(&f, BUFFER_INPUT, 1);
     for (int i = 0; i < 10; i++) {
@@ -271,7 +271,7 @@ Test(memplan, a_symbolic_length_costs_no_memory) {
 /* Sizes each of which is proven to be above the next, though the last and the first of such a
  * chain, with roundings of several extents and a copy's width in them, cannot be compared at once.
  */
-Test(memplan, a_chain_of_comparisons_gives_a_place) {
+Test(memplan, sizes_that_only_others_relate_give_an_offset) {
     static const char source[] =
         "dim M in 1..65536\n"
         "graph g(x: f16[M, 100], b: f16[100], w: f16[16, 100], v: f16[100, 16], i: i32[M],\n"

@@ -6,7 +6,7 @@
 
 /* The lhs's text, clamped so that a sum of its products with values up to `reach` stays below the
  * dtype's limit; `most` gets the largest such sum. */
-static const char *left_factor(RandomState *s, int a, double reach, double *most) {
+static const char *left_operand(RandomState *s, int a, double reach, double *most) {
     RandomValue v = *random_value(s, a);
     double n = (double)dim_hi(s->dims, v.shape.dims[v.shape.rank - 1]);
     double hi = random_limit(v.dtype) / (reach * (n + 1)), lo = -hi;
@@ -33,7 +33,7 @@ static int make_gated_pair(RandomState *s, Dtype dtype) {
     if (!random_fits(s, &right) || !random_fits(s, &result)) return RANDOM_NONE;
     int b = random_input(s, dtype, &right), c = random_input(s, dtype, &right);
     double most, reach = fmax(random_value(s, b)->hi, random_value(s, c)->hi);
-    const char *left = left_factor(s, a, reach, &most);
+    const char *left = left_operand(s, a, reach, &most);
     int gate = random_bind(s, dtype, &result, -most, most,
                            str_format(s->arena, "%s @ %s", left, random_value(s, b)->name));
     int up = random_bind(s, dtype, &result, -most, most,
@@ -54,7 +54,7 @@ static int make_gated_halves(RandomState *s, Dtype dtype) {
     if (!random_fits(s, &right) || !random_fits(s, &whole)) return RANDOM_NONE;
     int b = random_input(s, dtype, &right);
     double most;
-    const char *left = left_factor(s, a, random_value(s, b)->hi, &most);
+    const char *left = left_operand(s, a, random_value(s, b)->hi, &most);
     int h = random_bind(s, dtype, &whole, -most, most,
                         str_format(s->arena, "%s @ %s", left, random_value(s, b)->name));
     const char *name = random_value(s, h)->name;
@@ -84,7 +84,7 @@ static int make_rows(RandomState *s, Dtype dtype) {
 }
 
 /* `a @ (b * scale)`, with one scale per column or a single number. */
-static int make_computed_factor(RandomState *s, Dtype dtype) {
+static int make_computed_operand(RandomState *s, Dtype dtype) {
     int a = random_pick(s, dtype, 2, 3, RANDOM_NONE);
     if (a == RANDOM_NONE || s->options.without_matmul) return RANDOM_NONE;
     Shape result, right = right_shape(s, a, &result);
@@ -93,7 +93,7 @@ static int make_computed_factor(RandomState *s, Dtype dtype) {
     int b = random_input(s, dtype, &right), scale = random_input(s, dtype, &columns);
     bool is_number = rng_chance(&s->rng, 40);
     double most, reach = random_value(s, b)->hi * fmax(2, random_value(s, scale)->hi);
-    const char *left = left_factor(s, a, reach, &most);
+    const char *left = left_operand(s, a, reach, &most);
     return random_bind(
         s, dtype, &result, -most, most,
         str_format(s->arena, "%s @ (%s * %s)", left, random_value(s, b)->name,
@@ -123,7 +123,7 @@ static int read_elsewhere(RandomState *s, int rows) {
 
 /* A reader after a matmul's rows, of any kind and at any position. Usually the rows could pass
  * through shared memory to another matmul. */
-static int make_rows_of_product(RandomState *s, Dtype dtype) {
+static int make_rows_of_matmul(RandomState *s, Dtype dtype) {
     if (rng_chance(&s->rng, 60)) dtype = rng_chance(&s->rng, 50) ? DT_BF16 : DT_F16;
     int a = random_pick(s, dtype, 2, 3, RANDOM_NONE);
     if (a == RANDOM_NONE || s->options.without_matmul) return RANDOM_NONE;
@@ -133,7 +133,7 @@ static int make_rows_of_product(RandomState *s, Dtype dtype) {
     if (!random_fits(s, &right) || !random_fits(s, &result)) return RANDOM_NONE;
     int b = random_input(s, dtype, &right);
     double most, lo = -60, hi = 60;
-    const char *left = left_factor(s, a, random_value(s, b)->hi, &most);
+    const char *left = left_operand(s, a, random_value(s, b)->hi, &most);
     int h = random_bind(s, dtype, &result, -most, most,
                         str_format(s->arena, "%s @ %s", left, random_value(s, b)->name));
     const char *text = random_within(s, h, &lo, &hi);
@@ -146,7 +146,7 @@ static int make_rows_of_product(RandomState *s, Dtype dtype) {
 }
 
 /* A row op of several stages, of which an early one stores a part of the last one's input. */
-static int make_parts_of_rows(RandomState *s, Dtype dtype) {
+static int make_slices_of_rows(RandomState *s, Dtype dtype) {
     int x = random_pick(s, dtype, 1, 4, RANDOM_NONE);
     if (x == RANDOM_NONE) return RANDOM_NONE;
     Shape shape = random_value(s, x)->shape, part = shape;
@@ -175,14 +175,14 @@ static const Dtype dtypes[] = {DT_F32, DT_BF16, DT_F16, DT_F64};
 
 bool random_make_row_pattern(RandomState *s, uint64_t number) {
     Dtype dtype = dtypes[number / 2 % 4];
-    return (number % 2 ? make_parts_of_rows(s, dtype) : make_rows_of_product(s, dtype)) !=
+    return (number % 2 ? make_slices_of_rows(s, dtype) : make_rows_of_matmul(s, dtype)) !=
            RANDOM_NONE;
 }
 
 /* Every maker meets every dtype; dual GEMMs alternate between both forms. */
 int random_make_pattern(RandomState *s, uint64_t number) {
     static int (*const makers[2][3])(RandomState *, Dtype) = {
-        {make_gated_pair, make_rows, make_computed_factor},
-        {make_gated_halves, make_rows, make_computed_factor}};
+        {make_gated_pair, make_rows, make_computed_operand},
+        {make_gated_halves, make_rows, make_computed_operand}};
     return makers[number / 12 % 2][number % 3](s, dtypes[number / 3 % 4]);
 }

@@ -331,7 +331,7 @@ Test(report, laid_out_weights_are_drawn_as_what_they_are) {
 }
 
 /* So are copies that a run makes: of inputs whose rows may be odd. */
-Test(report, copied_factors_are_drawn_as_what_they_are) {
+Test(report, copied_operands_are_drawn_as_copies) {
     Fixture f = fixture_new("dim M in 0..4096\ndim N in 0..4096\ndim K in 0..4096\n"
                             "graph g(x: bf16[M, K], w: bf16[N, K]) -> (y: bf16[M, N]) {\n"
                             "  y = x @ transpose(w)\n}\n",

@@ -209,7 +209,7 @@ static void k_parts(void **params, unsigned grid, unsigned block) {
 }
 
 /* Maps of a launch of several kernels are over arguments of any of them; each is a condition. */
-Test(rt_cuda, every_part_has_its_maps) {
+Test(rt_cuda, every_kernel_of_a_launch_has_its_maps) {
     fake_cuda_reset();
     fake_cuda_add_kernel("k_parts", k_parts);
     fake_cuda_add_kernel("k_any", k_any);

@@ -41,7 +41,7 @@ static const Tiling choices[] = {
     {"graph g(x: f32[4096, 4096], y: f32[4096, 4096], z: f32[4096, 4096]) -> (w: f32[4096, 4096])"
      " { w = transpose(x * y - z) }",
      32, 32, 4, 4, 2},
-    /* Every other element of what runs against the grain. */
+    /* Every other element of an uncoalesced load. */
     {"graph g(x: f32[4096, 4096]) -> (y: f32[2048, 4096]) { y = transpose(x[:, ::2]) }", 64, 64, 4,
      4, 2},
     /* Axes that a reshape joins are taken apart, one or two of them. */
@@ -55,7 +55,7 @@ static const Tiling choices[] = {
      "graph g(x: bf16[B, H, H, C]) -> (y: bf16[B, C * H * H]) {\n"
      "  y = reshape(transpose(x, [0, 3, 1, 2]), [B, C * H * H]) }",
      64, 64, 8, 8, 4},
-    /* Nothing runs against the grain. */
+    /* Every load is coalesced. */
     {"graph g(x: bf16[4096, 4096], b: bf16[4096]) -> (y: bf16[4096, 4096]) { y = relu(x + b) }", 0,
      0, 0, 8, 2},
     {"graph g(x: bf16[32, 512, 16, 64]) -> (y: bf16[32, 16, 512, 64]) {\n"
@@ -76,7 +76,7 @@ static const Tiling choices[] = {
      0, 0, 0, 4, 2},
 };
 
-Test(map_tile, loads_against_the_grain_go_in_tiles) {
+Test(map_tile, uncoalesced_loads_go_in_tiles) {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const Tiling *wanted = &choices[i];
         Compiled c = compiled_new(wanted->source, TARGET_SM_90A);
@@ -149,7 +149,7 @@ Test(map_tile, a_warp_finds_its_words_in_different_banks) {
 }
 
 /* Each element has a place of its own, and coordinates without common bits add up. */
-Test(map_tile, places_are_told_apart) {
+Test(map_tile, elements_of_a_tile_have_distinct_offsets) {
     for (uint32_t m = 8; m <= 256; m *= 2)
         for (uint32_t bytes = 1; bytes <= 8; bytes *= 2) {
             Sched s = {.lanes = 4, .map_tile = {.tile_m = m, .tile_n = 2048 / m, .lanes_in = 1}};
@@ -215,7 +215,7 @@ Test(map_tile, extents_choose_the_variant) {
 
 /* Rows that a transpose reads are not stored across memory by their own kernel; what that would
  * take, in microseconds on an H200, was measured. */
-Test(map_tile, rows_are_turned_by_a_map_of_their_own) {
+Test(map_tile, rows_are_transposed_by_a_map_of_their_own) {
     static const struct {
         const char *head, *body;
         double together_us;

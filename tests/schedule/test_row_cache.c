@@ -37,7 +37,7 @@ static const struct {
      2},
 };
 
-Test(keep, costly_values_are_kept_in_few_places) {
+Test(row_cache, costly_values_are_kept_in_few_slots) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Arena *arena = arena_new(NULL);
         const Kernel *kernel = row_of(arena, rows[i].source, TARGET_CPU);
@@ -59,14 +59,14 @@ Test(keep, costly_values_are_kept_in_few_places) {
     }
 }
 
-Test(keep, gpus_keep_nothing) {
+Test(row_cache, gpus_keep_nothing) {
     Arena *arena = arena_new(NULL);
     cr_expect_eq(row_of(arena, rows[3].source, TARGET_SM_90A)->variants[0].row_cache.n, 0);
     arena_free(arena);
 }
 
 /* What is kept needs less than what is computed again, and never more than it may. */
-Test(keep, a_stage_has_nothing_that_kept_values_are_made_of) {
+Test(row_cache, a_stage_has_nothing_that_kept_values_are_made_of) {
     Arena *arena = arena_new(NULL);
     const Kernel *kernel = row_of(arena, rows[3].source, TARGET_CPU);
     RowCache row_cache = kernel->variants[0].row_cache;
@@ -101,7 +101,7 @@ static void expect_same(const char *source, const int64_t *extents) {
 }
 
 /* Lengths on both sides of steps, rounds and of what a row keeps. */
-Test(keep, fused_rows_have_the_bits_of_unfused_ones) {
+Test(row_cache, fused_rows_have_the_bits_of_unfused_ones) {
     static const int64_t extents[] = {64, 65, 127, 1000, 4099, 8192, 8193, 16384, 16385, 20000, 0};
     static const char *const bodies[] = {
         "y = softmax(softmax(tanh(x)))",
@@ -124,7 +124,7 @@ Test(keep, fused_rows_have_the_bits_of_unfused_ones) {
 }
 
 /* What is stored over what a kept value is made of: the same stage makes another of that. */
-Test(keep, what_a_store_goes_over_is_read_before) {
+Test(row_cache, what_a_store_goes_over_is_read_before) {
     static const int64_t extents[] = {8, 64, 65, 1000, 0};
     static const char *const bodies[] = {
         "fuse must { p = softmax(t)\n q = t * 2.0 + p }",

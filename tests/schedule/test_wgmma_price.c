@@ -49,7 +49,7 @@ static const Variant *chosen_variant(const Compiled *compiled, const int64_t *va
 
 /* Tiles by named extents, most of which were measured: long and short k, rows that begin within
  * lines and sectors of memory, and such as are copied to whole lines first. */
-Test(gpu_wgmma_price, extents_choose_tiles, .timeout = 120) {
+Test(wgmma_price, extents_choose_tiles, .timeout = 120) {
     static const struct {
         int64_t extents[3]; /* m, n, k */
         uint32_t tile_m, tile_n, cluster, group;
@@ -79,7 +79,7 @@ Test(gpu_wgmma_price, extents_choose_tiles, .timeout = 120) {
 }
 
 /* Rows by a matrix that is known: each size has extents that call for it. */
-Test(gpu_wgmma_price, rows_choose_tiles, .timeout = 120) {
+Test(wgmma_price, rows_choose_tiles, .timeout = 120) {
     static const struct {
         int64_t m;
         uint32_t tile_m, tile_n;
@@ -101,7 +101,7 @@ Test(gpu_wgmma_price, rows_choose_tiles, .timeout = 120) {
  * copies give these their rows; where operands can be copied to shared memory as they lie, they
  * are.
  */
-Test(gpu_wgmma_price, few_rows_of_odd_products_are_copied) {
+Test(wgmma_price, few_rows_of_odd_matmuls_are_copied) {
     static const struct {
         int k, n;
         bool has_few;

@@ -1,7 +1,6 @@
 /* Choosing by price: no plan is predicted to be slower than one kernel for each op, over a family
- * of graphs, extents, targets and values of the dims; moves that pay are made, and contracts are
- * kept.
- */
+ * of graphs, extents, targets and values of the dims; candidates that pay are taken, and `fuse
+ * must` blocks are kept. */
 #include "search/search.h"
 
 #include "lib/plans.h"
@@ -90,7 +89,7 @@ static const char *source_of(Arena *arena, size_t body, const char *dtype, const
     return text_str(&text);
 }
 
-Test(choose, no_plan_is_predicted_to_be_slower_than_its_ops) {
+Test(search, no_plan_is_predicted_to_be_slower_than_its_ops) {
     static const char *const rows[] = {"1", "64", "1024", "16384", "B"};
     static const char *const extents[][2] = {{"64", "64"}, {"512", "128"}, {"4096", "1000"}};
     static const TargetId targets[] = {TARGET_SM_90A, TARGET_SM_80, TARGET_CPU};
@@ -106,7 +105,7 @@ Test(choose, no_plan_is_predicted_to_be_slower_than_its_ops) {
 }
 
 /* Pairs beside each other, of whose lanes every other one is taken. */
-Test(choose, joined_pairs_are_no_slower_than_their_ops) {
+Test(search, joined_pairs_are_no_slower_than_their_ops) {
     static const TargetId targets[] = {TARGET_SM_90A, TARGET_CPU};
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         expect_no_loss("dim T in 1..65536\n"
@@ -119,7 +118,7 @@ Test(choose, joined_pairs_are_no_slower_than_their_ops) {
 
 /* Operands that are copied for their rows are so at symbolic extents too: to store what is computed
  * pays where the copy engine can have both. */
-Test(choose, copies_of_symbolic_extents_are_priced) {
+Test(search, copies_of_symbolic_extents_are_priced) {
     static const char source[] =
         "dim M in 1..65536\ngraph g(x: f16[M, 1024], v: f16[1024, 100]) -> (y: f16[M, 100]) {\n"
         "  y = concat([x[:, 512:], x[:, :512]], axis=1) @ v\n}\n";
@@ -134,7 +133,7 @@ Test(choose, copies_of_symbolic_extents_are_priced) {
 
 /* Whatever no move was made for: gathers and pads of odd rows, matrices of few rows side by side,
  * and lhs operands across k. */
-Test(choose, no_plan_is_slower_than_its_ops) {
+Test(search, no_plan_is_slower_than_its_ops) {
     static const char *const sources[] = {
         "graph g(y: bf16[257, 3000], j: i32[3000]) -> (v: bf16[3001, 3003]) {\n"
         "  v = pad(gather(y, j, axis=0), low=[0, 1], high=[1, 2])\n}\n",
@@ -166,7 +165,7 @@ Test(choose, no_plan_is_slower_than_its_ops) {
 
 /* A concat whose operand in a `fuse never` block prevents a concat in place. Each operand has a
  * kernel of its own, which is whole, and no lane computes all operands. */
-Test(choose, what_a_never_block_keeps_from_its_place_is_joined_alone) {
+Test(search, a_concat_operand_of_a_never_block_is_copied) {
     static const char source[] =
         "dim T in 1..4096\n"
         "graph g(x: bf16[9, 8, T], v: bf16[9, 8, T], y: bf16[9, T, T]) -> (z: bf16[9, T + 16, T]) "
@@ -181,7 +180,7 @@ Test(choose, what_a_never_block_keeps_from_its_place_is_joined_alone) {
 
 /* Alone, whose input comes from memory, the softmax is faster with its sums apart; here another
  * kernel has read that. */
-Test(choose, moves_are_taken_back_where_the_whole_is_better_without) {
+Test(search, candidates_are_undone_where_the_plan_is_better_without) {
     static const TargetId targets[] = {TARGET_SM_90A, TARGET_SM_80};
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
         Arena *arena = arena_new(NULL);
@@ -194,12 +193,12 @@ Test(choose, moves_are_taken_back_where_the_whole_is_better_without) {
     }
 }
 
-/* What a move makes of a kernel: launches, and that a contract of the source keeps it from it. */
+/* Launches after a candidate is taken, and of the same graph in a `fuse must` block. */
 static const struct {
     const char *head, *body;
     TargetId target;
     uint32_t n_launches, n_held;
-} moved[] = {
+} tried[] = {
     /* an operand computed in the matmul that alone reads it */
     {"graph g(x: bf16[1, 4096], w: bf16[4096, 4096]) -> (y: bf16[1, 4096])",
      "s = w * const(2.0, bf16); y = x @ s", TARGET_SM_90A, 1, 1},
@@ -265,17 +264,17 @@ static const struct {
      "y = softmax(x @ w)", TARGET_SM_90A, 2, 1},
 };
 
-Test(choose, moves_are_made_where_they_pay) {
-    for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
+Test(search, candidates_are_taken_where_they_pay) {
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
         Arena *arena = arena_new(NULL);
         char own[400], held[400];
-        snprintf(own, sizeof own, "%s {\n  %s\n}\n", moved[i].head, moved[i].body);
-        snprintf(held, sizeof held, "%s {\n  fuse must { %s }\n}\n", moved[i].head, moved[i].body);
-        PricedPlan chosen = priced(arena, own, moved[i].target, false, NULL);
-        PricedPlan kept = priced(arena, held, moved[i].target, false, NULL);
-        cr_expect_eq(chosen.cost->n_launches, moved[i].n_launches, "%u launches\n%s",
+        snprintf(own, sizeof own, "%s {\n  %s\n}\n", tried[i].head, tried[i].body);
+        snprintf(held, sizeof held, "%s {\n  fuse must { %s }\n}\n", tried[i].head, tried[i].body);
+        PricedPlan chosen = priced(arena, own, tried[i].target, false, NULL);
+        PricedPlan kept = priced(arena, held, tried[i].target, false, NULL);
+        cr_expect_eq(chosen.cost->n_launches, tried[i].n_launches, "%u launches\n%s",
                      chosen.cost->n_launches, own);
-        cr_expect_eq(kept.cost->n_launches, moved[i].n_held, "%u launches\n%s",
+        cr_expect_eq(kept.cost->n_launches, tried[i].n_held, "%u launches\n%s",
                      kept.cost->n_launches, held);
         arena_free(arena);
     }
@@ -283,7 +282,7 @@ Test(choose, moves_are_made_where_they_pay) {
 
 /* Of `y` and `exp` which one is stored: the one value that readers of both make of them, if that is
  * cheaper than another pass over the rows. */
-Test(choose, what_readers_make_of_several_values_is_stored_in_their_place) {
+Test(search, what_readers_compute_from_several_values_is_stored_instead) {
     static const struct {
         const char *source;
         TargetId target;
@@ -314,7 +313,7 @@ Test(choose, what_readers_make_of_several_values_is_stored_in_their_place) {
     }
 }
 
-Test(choose, the_rule) {
+Test(search, a_better_plan_is_faster_on_average_or_loses_less_to_its_ops) {
     CostPoints points = {.n = 3, .n_diagonal = 3};
     static const struct {
         Prices now, other, apart;
@@ -352,7 +351,7 @@ static const char *const computed[] = {
     "}",
 };
 
-/* The graph, and the same as a contract. */
+/* The graph, and the same in a `fuse must` block. */
 static const char *computed_source(Arena *arena, const char *body, const char *dtype,
                                    const char *other, const char *rows, bool is_must) {
     const char *arrow = strstr(body, "-> {");
@@ -365,9 +364,9 @@ static const char *computed_source(Arena *arena, const char *body, const char *d
     return text_str(&text);
 }
 
-/* At every number of rows that is known, the default is no more than 3 % above the contract: two
- * moves that each save less than 2 % are not made. */
-Test(choose, factors_are_computed_where_that_is_cheaper, .timeout = 300) {
+/* At every number of rows that is known, the default is no more than 3 % above the block: two
+ * candidates that each save less than 2 % are not taken. */
+Test(search, operands_are_computed_where_that_is_cheaper, .timeout = 300) {
     static const char *const rows[] = {"1", "16", "512"};
     static const TargetId targets[] = {TARGET_CPU, TARGET_SM_80, TARGET_SM_90A};
     Arena *arena = arena_new(NULL);
@@ -379,7 +378,7 @@ Test(choose, factors_are_computed_where_that_is_cheaper, .timeout = 300) {
         const char *must_source = computed_source(arena, body, dtype, other, m, true);
         double us = priced(arena, source, target, false, NULL).cost->us;
         double us_must = priced(arena, must_source, target, false, NULL).cost->us;
-        cr_expect(us <= 1.03 * us_must, "%s: %.2f us, as a contract %.2f\n%s",
+        cr_expect(us <= 1.03 * us_must, "%s: %.2f us, in a `fuse must` block %.2f\n%s",
                   target_get(target)->name, us, us_must, source);
     }
     arena_free(arena);
@@ -387,7 +386,7 @@ Test(choose, factors_are_computed_where_that_is_cheaper, .timeout = 300) {
 
 /* A row of the lhs: what weights need is computed as they are read, by all that read them.
  */
-Test(choose, weights_are_scaled_as_they_are_read) {
+Test(search, weights_are_scaled_as_they_are_read) {
     Arena *arena = arena_new(NULL);
     static const TargetId targets[] = {TARGET_SM_80, TARGET_SM_90A};
     for (size_t i = 0; i < 2; i++) {
@@ -453,7 +452,7 @@ static const char *layers_source(Arena *arena, size_t i) {
     return text_str(&source);
 }
 
-Test(choose, layers_start_few_launches) {
+Test(search, layers_start_few_launches) {
     Arena *arena = arena_new(NULL);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         const char *source = layers_source(arena, i);
@@ -466,7 +465,7 @@ Test(choose, layers_start_few_launches) {
 
 /* One-block launches are chosen where separate launches of their kernels, joined with any
  * neighbours, are not cheaper, except by differences that prices cannot show. */
-Test(choose, turns_do_not_keep_parts_apart) {
+Test(search, one_block_launches_do_not_lose_to_slices) {
     for (uint64_t seed = 1; seed <= 60; seed++) {
         Arena *arena = arena_new(NULL);
         const Module *module = plans_parse(arena, random_graph_source(arena, seed, NULL));

@@ -25,7 +25,7 @@ static uint64_t least_by_trying(uint64_t capacity[FLOW_NODES][FLOW_NODES]) {
     return least;
 }
 
-Test(cut, least_cuts_are_least) {
+Test(spill_split, least_cuts_are_least) {
     for (uint64_t seed = 1; seed <= 300; seed++) {
         Arena *arena = arena_new(NULL);
         Rng rng = rng_new(seed);
@@ -67,8 +67,8 @@ static const char *compared(Arena *arena, int live, const char *dtype, bool is_m
     return text_str(&text);
 }
 
-/* A chain in which `live` values wait for their use: no place of it is narrow. */
-static const char *chain(Arena *arena, int live, const char *dtype, bool is_must) {
+/* `live` values wait for their use: no position of the graph is narrow. */
+static const char *many_live(Arena *arena, int live, const char *dtype, bool is_must) {
     Text text = {.arena = arena};
     text_printf(&text, "graph g(x: %s[1048576]) -> (y: %s[1048576]) {\n%s  v0 = x\n", dtype, dtype,
                 is_must ? "fuse must {\n" : "");
@@ -87,8 +87,10 @@ static const struct {
     MakeSource *source;
     int live;
     const char *dtype;
-} spilling[] = {
-    {compared, 300, "f32"}, {compared, 150, "f64"}, {chain, 300, "f32"}, {chain, 150, "f64"}};
+} spilling[] = {{compared, 300, "f32"},
+                {compared, 150, "f64"},
+                {many_live, 300, "f32"},
+                {many_live, 150, "f64"}};
 enum { N_SPILLING = sizeof spilling / sizeof spilling[0] };
 
 static PricedPlan price_on(Arena *arena, const char *source, TargetId target, CardId card) {
@@ -108,7 +110,7 @@ static uint32_t n_with_reason(const Plan *plan, ReasonId reason) {
     return n;
 }
 
-Test(cut, what_would_spill_is_cut_where_that_is_cheaper) {
+Test(spill_split, what_would_spill_is_cut_where_that_is_cheaper) {
     for (int i = 0; i < N_SPILLING; i++) {
         Arena *arena = arena_new(NULL);
         const char *dtype = spilling[i].dtype;
@@ -131,7 +133,7 @@ Test(cut, what_would_spill_is_cut_where_that_is_cheaper) {
 
 /* The value at the waist is the only one that the second kernel loads; it computes all others
  * again. */
-Test(cut, a_narrow_place_is_found) {
+Test(spill_split, a_narrow_position_is_found) {
     Arena *arena = arena_new(NULL);
     PricedPlan cut = price(arena, compared(arena, 300, "f32", false));
     uint32_t n_temps = 0;
@@ -142,10 +144,10 @@ Test(cut, a_narrow_place_is_found) {
     arena_free(arena);
 }
 
-/* Around what a chain may have behind one another (256 ops) hundreds of values are as deep as one
+/* Around the deepest graph of a kernel (256 ops) hundreds of values are as deep as one
  * another, and around the registers of a thread a kernel is cut: neither shows but in the number of
  * launches, and that is two. */
-Test(cut, launches_and_time_grow_with_the_values_alone, .timeout = 120) {
+Test(spill_split, launches_and_time_grow_with_the_values_alone, .timeout = 120) {
     static const int live[] = {160, 200, 230, 240, 244, 246, 248, 249, 250,
                                251, 252, 253, 254, 256, 260, 270, 300, 500};
     static const struct {
@@ -172,7 +174,7 @@ Test(cut, launches_and_time_grow_with_the_values_alone, .timeout = 120) {
 }
 
 /* What the source wants whole is refused for its size alone: of about 4096 scalars. */
-Test(cut, must_is_kept_up_to_the_size_limit, .timeout = 120) {
+Test(spill_split, must_is_kept_up_to_the_size_limit, .timeout = 120) {
     for (int live = 240; live <= 560; live += live < 256 ? 2 : 76) {
         Arena *arena = arena_new(NULL);
         PricedPlan whole = price(arena, compared(arena, live, "f32", true));
@@ -194,7 +196,7 @@ Test(cut, must_is_kept_up_to_the_size_limit, .timeout = 120) {
     arena_free(arena);
 }
 
-/* A sum of `live` terms, in pairs: short chains, but far more scalars than a kernel may have. */
+/* A sum of `live` terms, in pairs: a shallow graph, but far more scalars than a kernel may have. */
 static const char *tree(Arena *arena, int live) {
     Text text = {.arena = arena};
     int level = 0;
@@ -209,7 +211,7 @@ static const char *tree(Arena *arena, int live) {
 }
 
 /* Each subtree leaves one value, and few values wait beside it. */
-Test(cut, what_is_too_large_is_taken_apart_in_narrow_places) {
+Test(spill_split, kernels_that_are_too_large_are_split_at_narrow_positions) {
     for (int live = 256; live <= 2048; live *= 2) {
         Arena *arena = arena_new(NULL);
         PricedPlan priced = price(arena, tree(arena, live));
@@ -222,11 +224,11 @@ Test(cut, what_is_too_large_is_taken_apart_in_narrow_places) {
 
 /* 250 ops with 40 values that wait fit once a thread has fewer lanes; costly values are not made
  * again to save a few registers. */
-Test(cut, what_fits_or_is_costly_stays_whole) {
+Test(spill_split, what_fits_or_is_costly_stays_whole) {
     Arena *arena = arena_new(NULL);
     for (int i = 0; i < 2; i++) {
         const char *dtype = i ? "bf16" : "f32";
-        PricedPlan priced = price(arena, chain(arena, 50, dtype, false));
+        PricedPlan priced = price(arena, many_live(arena, 50, dtype, false));
         cr_expect(priced.plan->kernels.n == 1 && !priced.cost->kernels[0].pressure.spills);
     }
     Text text = {.arena = arena};
@@ -257,7 +259,7 @@ static bool assemble(const char *source, uint32_t *n_functions, uint32_t *n_spil
     return ok;
 }
 
-Test(cut, the_assembler_spills_the_whole_and_not_the_parts, .timeout = 120) {
+Test(spill_split, the_assembler_spills_in_the_whole_and_not_in_its_kernels, .timeout = 120) {
     for (int i = 0; i < N_SPILLING; i++) {
         Arena *arena = arena_new(NULL);
         const char *dtype = spilling[i].dtype;

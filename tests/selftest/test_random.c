@@ -88,39 +88,39 @@ Test(random_graph, two_hundred_programs_leave_no_gap, .timeout = 60) {
     arena_free(texts);
 }
 
-static bool is_product(const Graph *graph, NodeId id) {
+static bool is_matmul(const Graph *graph, NodeId id) {
     return graph_node(graph, id)->op == OP_MATMUL;
 }
 
-/* How many of the graph's products have an operand in common with one that they are made of, and
- * how many values that it takes the exponentials of are a product's operand too. */
-static void count_again(const Graph *graph, uint32_t *n_chains, uint32_t *n_rows) {
+/* How many of the graph's matmuls have an operand in common with one that they are made of, and
+ * how many values that it takes the exponentials of are a matmul's operand too. */
+static void count_shared(const Graph *graph, uint32_t *n_matmuls, uint32_t *n_rows) {
     for (NodeId id = 1; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
-        for (uint32_t k = 0; k < 2 && is_product(graph, id); k++) {
+        for (uint32_t k = 0; k < 2 && is_matmul(graph, id); k++) {
             const Node *made = graph_node(graph, node->args[k]);
-            *n_chains += made->op == OP_MATMUL &&
-                         (made->args[0] == node->args[1 - k] || made->args[1] == node->args[1 - k]);
+            *n_matmuls += made->op == OP_MATMUL && (made->args[0] == node->args[1 - k] ||
+                                                    made->args[1] == node->args[1 - k]);
         }
         if (node->op != OP_EXP || graph_node(graph, node->args[0])->op != OP_SUB) continue;
         NodeId rows = graph_node(graph, node->args[0])->args[0];
         for (NodeId user = 1; user < graph->nodes.n; user++)
-            *n_rows += is_product(graph, user) && graph_node(graph, user)->args[0] == rows;
+            *n_rows += is_matmul(graph, user) && graph_node(graph, user)->args[0] == rows;
     }
 }
 
-Test(random_graph, values_are_read_again, .timeout = 60) {
-    uint32_t n_chains = 0, n_rows = 0;
+Test(random_graph, matmuls_share_operands_and_rows, .timeout = 60) {
+    uint32_t n_matmuls = 0, n_rows = 0;
     for (uint64_t seed = 0; seed < N_GRAPHS; seed++) {
         Arena *arena = arena_new(NULL);
-        count_again(parse_seed(arena, seed), &n_chains, &n_rows);
+        count_shared(parse_seed(arena, seed), &n_matmuls, &n_rows);
         arena_free(arena);
     }
-    cr_expect_geq(n_chains, 10, "%u products of products", n_chains);
-    cr_expect_geq(n_rows, 10, "%u rows beside products", n_rows);
+    cr_expect_geq(n_matmuls, 10, "%u matmuls of matmuls", n_matmuls);
+    cr_expect_geq(n_rows, 10, "%u rows beside matmuls", n_rows);
 }
 
-Test(random_graph, coverage_of_parts_adds_up) {
+Test(random_graph, coverage_of_two_halves_adds_up) {
     Coverage parts[2] = {0}, whole = {0}, sum = {0};
     Arena *texts = arena_new(NULL);
     Text wanted = {.arena = texts}, merged = {.arena = texts};
@@ -218,7 +218,7 @@ static bool has_culprits(void *user, const char *source) {
     return has_transpose && has_sum;
 }
 
-Test(random_graph, the_reducer_leaves_the_culprits, .timeout = 60) {
+Test(random_graph, the_reducer_leaves_the_ops_that_fail, .timeout = 60) {
     int n_reduced = 0, n_trials = 0;
     for (uint64_t seed = 0; n_reduced < 3 && seed < 100; seed++) {
         Arena *arena = arena_new(NULL);

@@ -111,7 +111,7 @@ static const struct {
     {"left_unwritten", "column", "fused differs from unfused"},
     {"unsteady", "concat-in-place", "run once more, at the same place: output"},
     {"wrong_layout", "panels", "fused differs from unfused"},
-    {"shifted_piece", "concat-in-place", "fused differs from unfused"},
+    {"shifted_in_concat", "concat-in-place", "fused differs from unfused"},
     {"wrong_accumulate", "column-segments", "fused differs from unfused"},
     {"swapped_operands", "row", "fused differs from unfused"},
 };

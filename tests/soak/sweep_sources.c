@@ -359,7 +359,7 @@ void sweep_add_composites(Arena *arena, SweepCases *cases) {
 }
 
 /* GEMMs and what shares their launches: operands every way round, batches, epilogues, several
- * projections of one input, gated pairs, reductions over finished rows. */
+ * projections of one input, dual GEMMs, reductions over finished rows. */
 
 static const char *const contractions[] = {
     "graph plain(x: T[N, K], w: T[K, M]) -> (y: T[N, M]) { y = x @ w }\n",

@@ -32,7 +32,7 @@ static uint32_t launches_at(const Fixture *f, int64_t rows, int64_t length) {
     return cost_plan(f->arena, f->priced.plan, f->card, dims)->n_launches;
 }
 
-Test(spread, few_long_rows_are_all_the_machines) {
+Test(dispatch_rows, few_long_rows_take_the_whole_machine) {
     static const struct {
         TargetId target;
         int64_t rows, length;
@@ -53,7 +53,7 @@ Test(spread, few_long_rows_are_all_the_machines) {
 
 /* The whole before those that stand for it, each started where the other is not, and temps only
  * there. */
-Test(spread, kernels_start_where_others_do_not) {
+Test(dispatch_rows, kernels_start_where_others_do_not) {
     Fixture f = fixture_new(softmax, TARGET_SM_80);
     const Plan *plan = f.priced.plan;
     DimTab *dims = plan->graph->dims;
@@ -76,7 +76,7 @@ Test(spread, kernels_start_where_others_do_not) {
 }
 
 /* What the whole writes, those that stand for it have to. */
-Test(spread, a_plan_without_one_of_them_is_wrong) {
+Test(dispatch_rows, a_plan_without_one_version_is_wrong) {
     Fixture f = fixture_new(softmax, TARGET_SM_80);
     Plan *plan = f.priced.plan;
     Stage *last = &plan->kernels.data[plan->kernels.n - 1].stages.data[0];
@@ -86,7 +86,7 @@ Test(spread, a_plan_without_one_of_them_is_wrong) {
     arena_free(f.arena);
 }
 
-Test(spread, not_without_need) {
+Test(dispatch_rows, rows_that_need_no_choice_have_none) {
     static const char *const sources[] = {
         /* insisted on */
         "dim B in 1..1048576\ndim C in 1..1048576\n"

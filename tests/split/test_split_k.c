@@ -1,4 +1,4 @@
-/* Long products in segments: which matmuls have them, that it is the matmul alone that says so, and
+/* Long matmuls in segments: which matmuls have them, that it is the matmul alone that says so, and
  * what the plan does with them. Results are compared by soak's random shapes (split-k). */
 #include "search/split_k_segments.h"
 
@@ -39,13 +39,13 @@ static int64_t known(const Kernel *kernel, uint32_t axis) {
     return value;
 }
 
-/* The least segment of the plan's products; 0: none has any. */
+/* The least segment of the plan's matmuls; 0: none has any. */
 static int64_t segment_elems(const Plan *plan) {
     const Kernel *partial = find_partial(plan);
     return partial ? known(partial, partial->first_reduced) : 0;
 }
 
-static const char *product(Arena *arena, const char *dtype, int m, int n, int k) {
+static const char *matmul(Arena *arena, const char *dtype, int m, int n, int k) {
     return str_format(arena,
                       "graph g(a: %s[%d, %d], b: %s[%d, %d]) -> (y: %s[%d, %d]) {\n"
                       "  y = relu(a @ b)\n}\n",
@@ -53,7 +53,7 @@ static const char *product(Arena *arena, const char *dtype, int m, int n, int k)
 }
 
 /* Most of the time that one sum would take. */
-Test(split_k_kernel, few_tiles_of_a_long_k_go_over_the_machine) {
+Test(split_k, few_tiles_of_a_long_k_go_over_the_machine) {
     static const struct {
         const char *dtype;
         int m, n, k;
@@ -68,7 +68,7 @@ Test(split_k_kernel, few_tiles_of_a_long_k_go_over_the_machine) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
         PricedPlan p =
-            priced(arena, product(arena, cases[i].dtype, cases[i].m, cases[i].n, cases[i].k));
+            priced(arena, matmul(arena, cases[i].dtype, cases[i].m, cases[i].n, cases[i].k));
         cr_expect(find_partial(p.plan), "case %zu is one sum", i);
         cr_expect_eq(p.cost->n_launches, 2, "case %zu: %u launches", i, p.cost->n_launches);
         cr_expect_lt(p.cost->us, cases[i].most_us, "case %zu: %.1f us", i, p.cost->us);
@@ -76,20 +76,20 @@ Test(split_k_kernel, few_tiles_of_a_long_k_go_over_the_machine) {
     }
 }
 
-Test(split_k_kernel, full_machines_and_short_sums_have_none) {
+Test(split_k, full_machines_and_short_sums_have_none) {
     static const int extents[][3] = {{2048, 2048, 2048}, {256, 8192, 8192}, {16, 8192, 8192},
                                      {16, 4096, 4096},   {1, 8192, 8192},   {128, 128, 512},
                                      {64, 256, 1024},    {4000, 4104, 4072}};
     for (size_t i = 0; i < sizeof extents / sizeof *extents; i++) {
         Arena *arena = arena_new(NULL);
         const int *e = extents[i];
-        PricedPlan p = priced(arena, product(arena, "bf16", e[0], e[1], e[2]));
+        PricedPlan p = priced(arena, matmul(arena, "bf16", e[0], e[1], e[2]));
         cr_expect_null(find_partial(p.plan), "%d x %d x %d", e[0], e[1], e[2]);
         arena_free(arena);
     }
 }
 
-Test(split_k_kernel, extents_decide_whatever_they_may_be) {
+Test(split_k, extents_decide_whatever_they_may_be) {
     static const struct {
         const char *source;
         TargetId target;
@@ -126,7 +126,7 @@ Test(split_k_kernel, extents_decide_whatever_they_may_be) {
 
 /* One order of summation: with what stands before and behind, by elements or views, with fusion and
  * without. */
-Test(split_k_kernel, what_is_fused_changes_none) {
+Test(split_k, what_is_fused_changes_none) {
     static const char *const bodies[] = {
         "y = a @ b",
         "y = relu(a @ b + 1)",
@@ -143,7 +143,7 @@ Test(split_k_kernel, what_is_fused_changes_none) {
                        "graph g(a: bf16[48, 16384], b: bf16[16384, 64]) -> (y: bf16[48, 64]) {\n"
                        " %s\n}\n",
                        bodies[i]);
-        int64_t alone = segment_elems(priced(arena, product(arena, "bf16", 48, 64, 16384)).plan);
+        int64_t alone = segment_elems(priced(arena, matmul(arena, "bf16", 48, 64, 16384)).plan);
         cr_expect_gt(alone, 0);
         for (int off = 0; off < 2; off++) {
             const Plan *plan = priced_at(arena, source, TARGET_SM_90A, off).plan;
@@ -159,9 +159,9 @@ Test(split_k_kernel, what_is_fused_changes_none) {
 }
 
 /* Those alike in one kernel, and the rest beside it; the sum of both has what follows. */
-Test(split_k_kernel, the_last_may_be_shorter) {
+Test(split_k, the_last_may_be_shorter) {
     Arena *arena = arena_new(NULL);
-    PricedPlan p = priced(arena, product(arena, "f32", 16, 24, 9001));
+    PricedPlan p = priced(arena, matmul(arena, "f32", 16, 24, 9001));
     const Plan *plan = p.plan;
     cr_assert_eq(plan->kernels.n, 3);
     const Kernel *alike = &plan->kernels.data[0], *rest = alike + 1, *sum = alike + 2;
@@ -176,7 +176,7 @@ Test(split_k_kernel, the_last_may_be_shorter) {
     arena_free(arena);
 }
 
-Test(split_k_kernel, accumulators_are_rounded_once) {
+Test(split_k, accumulators_are_rounded_once) {
     static const struct {
         const char *dtype;
         Dtype partial, result;
@@ -187,7 +187,7 @@ Test(split_k_kernel, accumulators_are_rounded_once) {
                  {"i32", DT_I32, DT_I32}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
-        const Plan *plan = priced(arena, product(arena, cases[i].dtype, 16, 24, 16384)).plan;
+        const Plan *plan = priced(arena, matmul(arena, cases[i].dtype, 16, 24, 16384)).plan;
         const Kernel *partial = find_partial(plan);
         cr_assert(partial, "%s", cases[i].dtype);
         cr_assert_eq(partial->row_stores.n, 1);
@@ -201,7 +201,7 @@ Test(split_k_kernel, accumulators_are_rounded_once) {
 
 /* Both kernels are the user's op to the ledger, to pictures and to verify, which finds in the first
  * the values that the operands are made of. */
-Test(split_k_kernel, kernels_are_of_the_users_ops) {
+Test(split_k, kernels_are_of_the_users_ops) {
     Arena *arena = arena_new(NULL);
     const Plan *plan =
         priced(arena, "graph g(a: f32[8, 32768], b: f32[32768, 64]) -> (y: f32[8, 64]) {\n"
@@ -225,7 +225,7 @@ static const char *plan_text(Arena *arena, const Plan *plan) {
 }
 
 /* A dump says nothing of segments: they follow from what it says. */
-Test(split_k_kernel, dumps_parse_back_to_the_same_plan) {
+Test(split_k, dumps_parse_back_to_the_same_plan) {
     static const char source[] =
         "graph g(a: bf16[32, 16384], b: bf16[16384, 64]) -> (y: bf16[32, 64]) { y = relu(a @ b) }";
     Arena *arena = arena_new(NULL);

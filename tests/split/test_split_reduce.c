@@ -77,7 +77,7 @@ static const struct {
      {3, 3, 3}},
 };
 
-Test(segments, elements_are_stored_as_they_are_reduced) {
+Test(split_reduce, elements_are_stored_as_they_are_reduced) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int t = 0; t < N_TARGETS; t++) {
             Arena *arena = arena_new(NULL);
@@ -89,7 +89,7 @@ Test(segments, elements_are_stored_as_they_are_reduced) {
 }
 
 /* As a program that fixes the kernels, with elements and sums of one kernel. */
-Test(segments, a_dump_of_them_starts_as_many) {
+Test(split_reduce, a_dump_starts_as_many_kernels) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int t = 0; t < N_TARGETS; t++) {
             Arena *arena = arena_new(NULL);
@@ -107,7 +107,7 @@ Test(segments, a_dump_of_them_starts_as_many) {
 }
 
 /* Nothing is read twice, and the finish stores no elements. */
-Test(segments, each_byte_is_moved_once) {
+Test(split_reduce, each_byte_is_moved_once) {
     for (int t = 0; t < N_TARGETS; t++) {
         Arena *arena = arena_new(NULL);
         PricedPlan plan = priced(arena, cases[3].source, targets[t]);
@@ -122,7 +122,7 @@ Test(segments, each_byte_is_moved_once) {
 }
 
 /* The kernels that stand for few long rows, too: with what is stored before the last pass. */
-Test(segments, spread_rows_store_as_they_go) {
+Test(split_reduce, dispatched_rows_store_as_they_are_reduced) {
     static const char source[] =
         "dim T in 1..65536\ndim D in 1..65536\n"
         "graph g(x: f32[T, D], r: f32[T, D]) -> (h: f32[T, D], y: f32[T, D]) {\n"
@@ -142,7 +142,7 @@ Test(segments, spread_rows_store_as_they_go) {
 }
 
 /* A value that segments make of another may lie where that does: each element is at one place. */
-Test(segments, store_over_what_they_read) {
+Test(split_reduce, store_over_what_they_read) {
     static const char source[] = "graph g(x: f32[1000000]) -> (y: f32[1000000]) {\n"
                                  "  fuse never { a = exp(x) }\n  b = tanh(a)\n  s = sum(b)\n"
                                  "  fuse never { y = b * s }\n}\n";
@@ -158,7 +158,7 @@ Test(segments, store_over_what_they_read) {
 }
 
 /* What needs rows and columns goes with the same of them, whichever the source has first. */
-Test(segments, the_order_of_statements_is_no_matter) {
+Test(split_reduce, the_order_of_statements_is_no_matter) {
     static const char *const shapes[] = {"1024, 1024", "300, 7", "4096, 64", "64, 4096",
                                          "256, 16384"};
     static const char *const sums[] = {"  r = sum(x, axis=1, keep=true)\n",

@@ -106,7 +106,7 @@ static const char gated[] =
     "graph g(x: f32[64, 32], w: f32[32, 48], y: f32[32, 48]) -> (z: f32[64, 48]) {\n"
     "  u = x @ w\n  v = x @ y\n  z = u * v\n}\n";
 
-Test(bisect, what_is_lost_on_chip_is_told_apart) {
+Test(bisect, a_value_lost_in_shared_memory_has_its_own_verdict) {
     World w = world_new(gated);
     w.wrong = "u";
     w.is_gone = true;
@@ -141,7 +141,7 @@ Test(bisect, what_its_own_reader_overwrites_is_named) {
 }
 
 /* Nobody waits for what runs beside it. */
-Test(bisect, parts_of_a_launch_do_not_wait_for_each_other) {
+Test(bisect, kernels_of_a_parallel_launch_do_not_wait_for_each_other) {
     World w = world_new(gated);
     w.wrong = "u";
     w.linked->launches.data[0].mode = LAUNCH_PARALLEL;

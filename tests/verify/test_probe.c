@@ -63,7 +63,7 @@ static uint32_t count_in_place(World *w, const Plan *plan, uint32_t b) {
 
 /* Whether a kernel stores over what it reads in the plain plan alone: a probe of several passes may
  * read it again. */
-static bool keeps_apart(World *w, const Plan *plain, const Plan *probed, const char *source) {
+static bool stops_in_place(World *w, const Plan *plain, const Plan *probed, const char *source) {
     bool is_less = false;
     for (uint32_t b = 0; b < plain->buffers.n; b++) {
         uint32_t n = count_in_place(w, plain, b), n_probed = count_in_place(w, probed, b);
@@ -96,7 +96,7 @@ static bool check_source(const char *source) {
     plan_launch_singly(w.arena, probed);
     cr_assert(memplan_place(w.arena, plain) && memplan_place(w.arena, probed));
     cr_expect(probed->peak_bytes_unshared == plain->peak_bytes_unshared, "%s", source);
-    bool may_move = keeps_apart(&w, plain, probed, source);
+    bool may_move = stops_in_place(&w, plain, probed, source);
     cr_expect(may_move || probed->workspace.n == plain->workspace.n, "%s", source);
     for (uint32_t i = 0; i < plain->workspace.n && !may_move; i++)
         cr_expect(probed->workspace.data[i] == plain->workspace.data[i], "%s", source);
@@ -127,7 +127,7 @@ static const char attention[] =
     "  z = gather(softmax(p @ transpose(q, perm=[1, 0]), axis=1) @ q, i) + p\n"
     "}\n";
 
-Test(probe, operands_of_contractions_have_maps_of_their_own) {
+Test(probe, operands_of_matmuls_have_maps_of_their_own) {
     static Probe probes[100];
     World w = world_new("graph g(x: f32[8, 16], y: f32[4, 16]) -> (z: f32[8, 4]) {\n"
                         "  z = x @ transpose(y, perm=[1, 0])\n}\n");
@@ -164,7 +164,7 @@ Test(probe, gathered_indices_are_stored_too) {
 }
 
 /* A long sum is split: what it sums is stored by the part over elements, the rest by the other. */
-Test(probe, both_parts_of_a_split_reduction_have_theirs) {
+Test(probe, both_kernels_of_a_split_reduction_have_probes) {
     static Probe probes[100];
     World w = world_new("graph g(x: f32[4, 40000]) -> (z: f32[4]) {\n"
                         "  z = sum(abs(x), axis=[1]) * 0.5\n}\n");
