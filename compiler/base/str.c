@@ -113,23 +113,3 @@ void text_printf(Text *text, const char *format, ...) {
 const char *text_str(const Text *text) {
     return text->data ? text->data : "";
 }
-
-unsigned str_distance(const char *a, const char *b) {
-    enum { LIMIT = 48 };
-    size_t n_a = strlen(a), n_b = strlen(b);
-    if (n_a >= LIMIT || n_b >= LIMIT) return LIMIT;
-    unsigned row[LIMIT + 1];
-    for (size_t j = 0; j <= n_b; j++) row[j] = (unsigned)j;
-    for (size_t i = 1; i <= n_a; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= n_b; j++) {
-            unsigned replace = diagonal + (a[i - 1] != b[j - 1]);
-            unsigned insert = row[j - 1] + 1, erase = row[j] + 1;
-            diagonal = row[j];
-            unsigned best = replace < insert ? replace : insert;
-            row[j] = best < erase ? best : erase;
-        }
-    }
-    return row[n_b];
-}

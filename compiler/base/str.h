@@ -45,8 +45,4 @@ const char *text_str(const Text *text);
 #define STR_HASH_SEED 14695981039346656037u
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t n_bytes);
 
-/* The edit distance from `a` to `b`, for "did you mean"; a large number when they are too
- * different. */
-unsigned str_distance(const char *a, const char *b);
-
 #endif

@@ -110,6 +110,15 @@ static const char *kind_name_at(size_t index) {
                                     : cli_finishes[index - FUSEC_KIND_COUNT].name;
 }
 
+/* The kind whose files have the extension `name`, without its dot; else the nearest kind. */
+static const char *meant_kind(Cli *cli, const char *name) {
+    const char *extension = str_format(cli->arena, ".%s", name);
+    for (int kind = 0; kind < FUSEC_KIND_COUNT; kind++)
+        if (strcmp(extension, kind_info((fusec_kind)kind)->extension) == 0)
+            return kind_info((fusec_kind)kind)->name;
+    return cli_nearest(name, FUSEC_KIND_COUNT + CLI_N_FINISHES, kind_name_at);
+}
+
 static bool parse_emit(Cli *cli, const char *name) {
     cli->has_kind = true;
     cli->finish = cli_finish_by_name(name);
@@ -119,8 +128,7 @@ static bool parse_emit(Cli *cli, const char *name) {
         cli->kind = (fusec_kind)kind;
         if (strcmp(name, kind_info(cli->kind)->name) == 0) return true;
     }
-    return fail_unknown(cli, FUSEC_USAGE, "kind of output", name,
-                        cli_nearest(name, FUSEC_KIND_COUNT + CLI_N_FINISHES, kind_name_at),
+    return fail_unknown(cli, FUSEC_USAGE, "kind of output", name, meant_kind(cli, name),
                         "--list-emit");
 }
 
@@ -295,6 +303,9 @@ static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     return parse_number(cli, id, value);
 }
 
+/* What getopt gives for an option without a letter, less the option's id. */
+enum { FIRST_LONG = 256 };
+
 static OptionId option_by_letter(int letter) {
     for (int id = 1; id < OPTION_COUNT; id++)
         if (cli_options[id].letter && cli_options[id].letter == letter) return (OptionId)id;
@@ -305,11 +316,15 @@ static const char *option_name_at(size_t index) {
     return cli_options[index + 1].name;
 }
 
-static bool fail_option(Cli *cli, int letter, const char *text) {
-    if (letter == ':') return fail(cli, FUSEC_USAGE, "`%s` lacks its argument", text);
-    if (text[0] != '-' || text[1] != '-')
-        return fail(cli, FUSEC_USAGE, "there is no option `%s`; fusec --help lists them", text);
-    char *name = str_format(cli->arena, "%.*s", (int)strcspn(text + 2, "="), text + 2);
+/* `error` is getopt's: `:` or `?`. `word` is the word that getopt has read last; a letter may stand
+ * in the word after it. */
+static bool fail_option(Cli *cli, int error, const char *word) {
+    bool is_letter = optopt != 0 && optopt < FIRST_LONG;
+    if (is_letter) word = str_format(cli->arena, "-%c", optopt);
+    if (error == ':') return fail(cli, FUSEC_USAGE, "`%s` lacks its argument", word);
+    if (is_letter)
+        return fail(cli, FUSEC_USAGE, "there is no option `%s`; fusec --help lists them", word);
+    char *name = str_format(cli->arena, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     const char *nearest = cli_nearest(name, OPTION_COUNT - 1, option_name_at);
     for (int id = 1; id < OPTION_COUNT; id++)
         if (strcmp(name, cli_options[id].name) == 0)
@@ -341,11 +356,11 @@ static bool parse_options(Cli *cli, int argc, char **argv) {
     for (int id = 1; id < OPTION_COUNT; id++)
         longs[id - 1] = (struct option){.name = cli_options[id].name,
                                         .has_arg = cli_options[id].argument != NULL,
-                                        .val = 256 + id};
+                                        .val = FIRST_LONG + id};
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, ":o:hv", longs, NULL)) != -1;) {
         if (c == '?' || c == ':') return fail_option(cli, c, argv[optind - 1]);
-        OptionId id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
+        OptionId id = c >= FIRST_LONG ? (OptionId)(c - FIRST_LONG) : option_by_letter(c);
         if (!cli_command_has(cli->command, id))
             return fail(cli, FUSEC_USAGE, "--%s is no option of fusec %s", cli_options[id].name,
                         cli->command ? cli_commands[cli->command].name : "when it compiles");

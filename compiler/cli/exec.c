@@ -465,9 +465,12 @@ static const char *weights_path(const Exec *exec) {
 
 static fusec_status fail_weights(const Exec *exec, const char *path) {
     cli_fail(exec->cli, FUSEC_FILE, "cannot read weights file %s: %s", path, strerror(errno));
-    cli_help("%s calls it `%s`, relative to its own folder; --weights=FILE, or the folder of the "
-             "file, says where it is.",
-             exec->cli->path, exec->info.weights ? exec->info.weights : "");
+    if (exec->info.weights)
+        cli_help("%s calls it `%s`, relative to its own folder; --weights=FILE, or the folder of "
+                 "the file, says where it is.",
+                 exec->cli->path, exec->info.weights);
+    else
+        cli_help("%s names no weights file; --weights=FILE says where it is.", exec->cli->path);
     return FUSEC_FILE;
 }
 

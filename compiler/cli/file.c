@@ -1,6 +1,7 @@
 /* Files of the command line. An output appears completely or not at all: it is written to another
  * file in the same folder, which is then renamed. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "base/nearest.h"
 #include "base/source.h"
 #include "cli/cli.h"
 
@@ -129,20 +130,19 @@ static const char *beside(Cli *cli, const char *path, const char *name) {
     return str_format(cli->arena, "%.*s%s", (int)(slash - path) + 1, path, name);
 }
 
-/* The file beside `path` with the nearest name, or NULL. */
+/* The file beside `path` with the nearest name, or NULL. Hidden files do not count. */
 static const char *nearest_file(Cli *cli, const char *path) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *best = NULL;
-    unsigned least = (unsigned)strlen(name) / 3 + 2;
-    DIR *folder = opendir(beside(cli, path, "."));
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        unsigned distance = str_distance(name, entry->d_name);
-        bool is_first = best && distance == least && strcmp(entry->d_name, best) < 0;
-        if (entry->d_name[0] == '.' || (distance >= least && !is_first)) continue;
-        least = distance;
-        best = str_format(cli->arena, "%s", entry->d_name);
+    const char *slash = strrchr(path, '/');
+    Nearest nearest = nearest_to(slash ? slash + 1 : path);
+    struct dirent **entries = NULL;
+    int n = scandir(beside(cli, path, "."), &entries, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (entries[i]->d_name[0] != '.')
+            nearest_try(&nearest, str_format(cli->arena, "%s", entries[i]->d_name));
+        free(entries[i]);
     }
-    if (folder) closedir(folder);
-    return best ? beside(cli, path, best) : NULL;
+    free(entries);
+    return nearest.best ? beside(cli, path, nearest.best) : NULL;
 }
 
 static fusec_status fail_open(Cli *cli, const char *path) {

@@ -1,4 +1,5 @@
 /* Messages of the program: errors, rendered diagnostics, colours. */
+#include "base/nearest.h"
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -140,13 +141,7 @@ fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, 
 }
 
 const char *cli_nearest(const char *name, size_t n, CliNameAt name_at) {
-    const char *best = NULL;
-    unsigned least = (unsigned)strlen(name) / 3 + 2;
-    for (size_t i = 0; i < n; i++) {
-        unsigned distance = str_distance(name, name_at(i));
-        if (distance >= least) continue;
-        least = distance;
-        best = name_at(i);
-    }
-    return best;
+    Nearest nearest = nearest_to(name);
+    for (size_t i = 0; i < n; i++) nearest_try(&nearest, name_at(i));
+    return nearest.best;
 }

@@ -19,16 +19,20 @@ static const Signature signatures[] = {
 
 enum { N_SIGNATURES = sizeof signatures / sizeof signatures[0] };
 
-static const struct {
-    const char *theirs, *ours;
-} foreign[] = {
-#define FOREIGN(theirs, ours) {theirs, ours},
+typedef struct Foreign {
+    const char *theirs, *ours; /* NULL: fusec has no function that does the same */
+    const char *expression;    /* that does the same; NULL: there is none, or `ours` says it */
+} Foreign;
+
+static const Foreign foreign_names[] = {
+#define FOREIGN(theirs, ours) {theirs, ours, NULL},
+#define ABSENT(theirs, expression) {theirs, NULL, expression},
 #include "front/foreign.def"
 };
 
-static const char *foreign_name(const char *name) {
-    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
-        if (strcmp(foreign[i].theirs, name) == 0) return foreign[i].ours;
+static const Foreign *foreign_by_name(const char *name) {
+    for (size_t i = 0; i < sizeof foreign_names / sizeof foreign_names[0]; i++)
+        if (strcmp(foreign_names[i].theirs, name) == 0) return &foreign_names[i];
     return NULL;
 }
 
@@ -65,33 +69,29 @@ bool sema_is_callable(const Sema *sema, Str name) {
 
 /* Help after an unknown name or keyword. */
 
-/* The distance of two names. A prefix counts as one wrong letter. */
-static unsigned distance_to(const char *name, const char *other) {
-    size_t n = strlen(name);
-    return n > 1 && strncmp(name, other, n) == 0 ? 1 : str_distance(name, other);
+static const char *nearest_callable(const Sema *sema, const char *name) {
+    Nearest nearest = nearest_to(name);
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) nearest_try(&nearest, op_info((OpId)op)->name);
+    for (int i = 0; i < N_SIGNATURES; i++) nearest_try(&nearest, signatures[i].name);
+    for (uint32_t i = 0; i < sema->prelude->defs.n; i++)
+        nearest_try(&nearest, sema->prelude->defs.data[i]->name);
+    for (uint32_t i = 0; i < sema->file->defs.n && i < 1000; i++)
+        nearest_try(&nearest, sema->file->defs.data[i]->name);
+    return nearest.best;
 }
 
-static const char *nearer(const char *name, const char *other, const char *best) {
-    unsigned distance = distance_to(name, other);
-    if (distance >= 3 || distance >= strlen(name)) return best;
-    return best && distance_to(name, best) <= distance ? best : other;
-}
-
+/* A name that other libraries give to a function is no misspelling of another function's name. */
 static Value unknown_op(Sema *sema, const Ast *ast) {
     for (uint32_t i = 0; i < sema->file->broken_names.n; i++)
         if (sema->file->broken_names.data[i] == ast->name) return value_poison();
     sema_error(sema, DIAG_UNKNOWN_OP, ast->name_span, "unknown op `%s`", ast->name);
     if (sema->diags->n_errors > DIAG_MAX_ERRORS) return value_poison();
-    const char *best = foreign_name(ast->name);
-    if (!best || !sema_is_callable(sema, strtab_intern_z(sema->strings, best))) {
-        best = op_nearest_name(ast->name);
-        for (int i = 0; i < N_SIGNATURES; i++) best = nearer(ast->name, signatures[i].name, best);
-        for (uint32_t i = 0; i < sema->prelude->defs.n; i++)
-            best = nearer(ast->name, sema->prelude->defs.data[i]->name, best);
-        for (uint32_t i = 0; i < sema->file->defs.n && i < 1000; i++)
-            best = nearer(ast->name, sema->file->defs.data[i]->name, best);
-    }
-    if (best && strcmp(best, ast->name) != 0) diag_help(sema->diags, "Did you mean `%s`?", best);
+    const Foreign *foreign = foreign_by_name(ast->name);
+    const char *best = foreign ? foreign->ours : nearest_callable(sema, ast->name);
+    if (best && strcmp(best, ast->name) != 0)
+        diag_help(sema->diags, "Did you mean `%s`?", best);
+    else if (foreign && foreign->expression)
+        diag_help(sema->diags, "fusec has no `%s`; write `%s`.", ast->name, foreign->expression);
     return value_poison();
 }
 
@@ -113,11 +113,13 @@ static bool unknown_keyword(Sema *sema, const Ast *arg, const char *callee, cons
                             const Value *args) {
     sema_error(sema, DIAG_UNKNOWN_ARGUMENT, arg->name_span, "`%s` has no parameter `%s`", callee,
                arg->name);
-    const char *ours = foreign_name(arg->name), *best = NULL;
+    const Foreign *foreign = foreign_by_name(arg->name);
+    Nearest nearest = nearest_to(arg->name);
     for (uint32_t i = 0; i < params->n; i++)
-        if (args[i].kind == VALUE_ABSENT) best = nearer(arg->name, params->names[i], best);
-    for (uint32_t i = 0; i < params->n && ours; i++)
-        if (strcmp(params->names[i], ours) == 0) best = ours;
+        if (args[i].kind == VALUE_ABSENT) nearest_try(&nearest, params->names[i]);
+    const char *best = nearest.best;
+    for (uint32_t i = 0; i < params->n && foreign && foreign->ours; i++)
+        if (strcmp(params->names[i], foreign->ours) == 0) best = foreign->ours;
     if (best)
         diag_help(sema->diags, "Did you mean `%s`?", best);
     else

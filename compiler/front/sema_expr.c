@@ -25,12 +25,13 @@ static Value unknown_name(Sema *sema, const Ast *ast) {
     if (is_broken_name(sema, ast->name)) return value_poison();
     sema_error(sema, DIAG_UNKNOWN_NAME, ast->span, "unknown name `%s`", ast->name);
     if (sema->diags->n_errors > DIAG_MAX_ERRORS) return value_poison();
-    const char *nearest = scope_nearest(&sema->frame->scope, ast->name, NULL);
-    nearest = scope_nearest(&sema->dim_scope, ast->name, nearest);
+    Nearest nearest = nearest_to(ast->name);
+    scope_try_names(&sema->frame->scope, &nearest);
+    scope_try_names(&sema->dim_scope, &nearest);
     if (sema_is_callable(sema, ast->name))
         diag_help(sema->diags, "`%s` is a function: call it with parentheses.", ast->name);
-    else if (nearest)
-        diag_help(sema->diags, "Did you mean `%s`?", nearest);
+    else if (nearest.best)
+        diag_help(sema->diags, "Did you mean `%s`?", nearest.best);
     return value_poison();
 }
 

@@ -38,16 +38,8 @@ void scope_clear(Scope *scope) {
     if (scope->n_slots) memset(scope->slots, 0, scope->n_slots * sizeof *scope->slots);
 }
 
-const char *scope_nearest(const Scope *scope, const char *name, const char *best) {
+void scope_try_names(const Scope *scope, Nearest *nearest) {
     enum { MAX_TRIED = 2000 };
-    unsigned best_distance = best ? str_distance(name, best) : 3;
     uint32_t n = scope->bindings.n, from = n > MAX_TRIED ? n - MAX_TRIED : 0;
-    for (uint32_t i = n; i-- > from;) {
-        const char *other = scope->bindings.data[i].name;
-        unsigned distance = str_distance(name, other);
-        if (distance >= best_distance || distance >= strlen(name)) continue;
-        best = other;
-        best_distance = distance;
-    }
-    return best;
+    for (uint32_t i = n; i-- > from;) nearest_try(nearest, scope->bindings.data[i].name);
 }

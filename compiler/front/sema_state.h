@@ -4,6 +4,7 @@
 #ifndef FUSEC_FRONT_SEMA_STATE_H
 #define FUSEC_FRONT_SEMA_STATE_H
 
+#include "base/nearest.h"
 #include "front/ast.h"
 #include "ir/build/build.h"
 
@@ -119,8 +120,8 @@ Binding *scope_find(const Scope *scope, Str name);
 Binding *scope_add(Arena *arena, Scope *scope, Str name, Value value, Span span);
 /* Removes all bindings but keeps the storage. */
 void scope_clear(Scope *scope);
-/* The bound name nearest to `name`, or NULL. `best` is the best candidate so far, or NULL. */
-const char *scope_nearest(const Scope *scope, const char *name, const char *best);
+/* Tries the bound names, the newest first. */
+void scope_try_names(const Scope *scope, Nearest *nearest);
 
 /* sema_value.c */
 Value value_poison(void);

@@ -199,8 +199,9 @@ static void add_output(Sema *sema, const AstDecl *decl) {
     bool has_type = sema_eval_type(sema, decl->type, &dtype, &shape);
     if (!binding) {
         sema_error(sema, DIAG_MISSING_OUTPUT, decl->span, "output `%s` is never bound", decl->name);
-        const char *nearest = scope_nearest(&sema->frame->scope, decl->name, NULL);
-        if (nearest) diag_help(sema->diags, "Did you mean `%s`?", nearest);
+        Nearest nearest = nearest_to(decl->name);
+        scope_try_names(&sema->frame->scope, &nearest);
+        if (nearest.best) diag_help(sema->diags, "Did you mean `%s`?", nearest.best);
         return;
     }
     binding->is_used = true;

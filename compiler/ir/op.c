@@ -145,19 +145,6 @@ OpId op_by_name(const char *name) {
     return OP_NONE;
 }
 
-const char *op_nearest_name(const char *name) {
-    const char *best = NULL;
-    unsigned best_distance = 3;
-    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
-        unsigned distance = str_distance(name, infos[op].name);
-        if (distance < best_distance && distance < strlen(name)) {
-            best = infos[op].name;
-            best_distance = distance;
-        }
-    }
-    return best;
-}
-
 uint32_t *op_costs(Arena *arena) {
     uint32_t *cost = arena_array(arena, uint32_t, OP_COUNT);
     for (int op = 1; op < OP_COUNT; op++) {

@@ -84,8 +84,6 @@ double op_ulp(const OpInfo *info, Dtype dtype);
 double op_abs_error(const OpInfo *info, Dtype dtype);
 /* Finds an op by its spelling in the language; OP_NONE if there is none. */
 OpId op_by_name(const char *name);
-/* The op whose name is nearest to `name`, or NULL if none is near. */
-const char *op_nearest_name(const char *name);
 
 /* Per op: the cost of its body, as of scalar_cost; 0 for an op without a body. */
 uint32_t *op_costs(Arena *arena);

@@ -360,6 +360,11 @@ Test(cli, weights_are_found_where_the_option_says) {
                   run.err);
     }
     expect("verify @s.g --device=cpu --weights=@none", 3, "cannot read weights file");
+    static const char unnamed[] =
+        "graph g(x: f32[4]) -> (y: f32[4]) {\n  param w: f32[4] = \"w\"\n  y = x + w\n}\n";
+    write_file("u.g", unnamed, strlen(unnamed));
+    expect("run @u.g --device=cpu --weights=@none", 3, "cannot read weights file");
+    cr_expect(strstr(run.err, "/u.g names no weights file; --weights=FILE says"), "%s", run.err);
     expect("run @good.g --device=cpu --weights=@other", 1, "good.g names no weights file");
     expect("run @s.g --device=cpu --weights=", 2, "--weights wants a file or a folder");
     expect("@s.g --weights=a/ -o @s.o", 2, "--weights wants a file's name");

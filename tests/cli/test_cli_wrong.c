@@ -26,6 +26,12 @@ Test(cli_wrong, wrong_use_is_told_and_exits_2) {
     expect("@good.g --explane", 2, "did you mean `--explain`?");
     expect("@good.g --explain=yes", 2, "--explain takes no argument");
     expect("@good.g -x", 2, "there is no option `-x`");
+    expect("@good.g -o @a.ptx -O3", 2, "there is no option `-O`");
+    expect("-O3 @good.g -o @a.ptx", 2, "there is no option `-O`");
+    expect("@good.g -vO3 -o @a.ptx", 2, "there is no option `-O`");
+    expect("@good.g -vo", 2, "`-o` lacks its argument");
+    expect("@good.g --emit=o", 2, "did you mean `obj`?");
+    expect("@good.g --emit=ll", 2, "did you mean `llvm`?");
     expect("@good.g --print-after=fusee", 2, "did you mean `fuse`?");
     expect("verify @good.g --data=ramp", 2, "did you mean `ramps`?");
     expect("verify @good.g --data=ramps,qqqqqq", 2, "there is no kind of data `qqqqqq`");

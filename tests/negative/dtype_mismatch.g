@@ -8,6 +8,12 @@ graph g(x: f32[8], h: f16[8], i: i32[8]) -> (y: f32[8], z: f32[8]) {
   c = where(x, x, x)
   # error@+1 dtype-mismatch: dtypes of `concat` differ: f32[8] and f16[8]
   d = concat([x, h])
-  y = a + b + c + d
+  # error@+1 dtype-mismatch: operands of `mul` are bool and f32 (help: A bool is no number: write where(condition, x, 0), or cast(condition, f32).
+  e = (x > 0) * x
+  # error@+1 dtype-mismatch: operands of `add` are f16 and bool (help: A bool is no number: write where(condition, x, 0), or cast(condition, f16).
+  f = h + (x > 0)
+  # error@+1 dtype-mismatch: operands of `logical_and` are f32 and bool (help: Nothing is promoted silently: write cast(x, bool).
+  k = logical_and(x, x > 0)
+  y = a + b + c + d + e + f + k
   z = h
 }

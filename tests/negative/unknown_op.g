@@ -7,5 +7,13 @@ graph g(x: f32[8]) -> (y: f32[8]) {
   c = softmaxx(x)
   # error@+1 unknown-op: unknown op `input`
   d = input(x)
-  y = a + b + c + d
+  # error@+1 unknown-op: unknown op `rleu` (help: Did you mean `relu`?
+  e = rleu(x)
+  # error@+1 unknown-op: unknown op `asb` (help: Did you mean `abs`?
+  f = asb(x)
+  # error@+1 unknown-op: unknown op `tan` (help: fusec has no `tan`; write `sin(x) / cos(x)`.
+  h = tan(x)
+  # error@+1 unknown-op: unknown op `fmod` (help: Did you mean `rem`?
+  i = fmod(x, x)
+  y = a + b + c + d + e + f + h + i
 }

@@ -41,14 +41,25 @@ bool build_check_dtype(Builder *b, OpId op, Dtype dtype) {
     return false;
 }
 
+/* Advises a cast to the first operand's dtype if the op takes that, but from bool to a number. */
 static void dtype_mismatch(Builder *b, OpId op, NodeId one, NodeId other) {
-    const char *wanted = dtype_name(graph_node(b->graph, one)->dtype);
+    const OpInfo *info = op_info(op);
+    Dtype dtype = graph_node(b->graph, one)->dtype;
+    Dtype other_dtype = graph_node(b->graph, other)->dtype;
+    bool takes_other = dtype_in(other_dtype, info->dtypes);
+    bool keeps_first = dtype_in(dtype, info->dtypes) && !(dtype_is_bool(dtype) && takes_other);
+    Dtype from = keeps_first ? other_dtype : dtype, to = keeps_first ? dtype : other_dtype;
     BuildError *error =
         build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){0}, "operands of `%s` are %s and %s",
-                   op_info(op)->name, wanted, dtype_name(graph_node(b->graph, other)->dtype));
+                   info->name, dtype_name(dtype), dtype_name(other_dtype));
     error->nodes[error->n_nodes++] = one;
     error->nodes[error->n_nodes++] = other;
-    error->help = str_format(b->arena, "Nothing is promoted silently: write cast(x, %s).", wanted);
+    error->help =
+        str_format(b->arena,
+                   dtype_is_bool(from) ? "A bool is no number: write where(condition, x, 0), or "
+                                         "cast(condition, %s)."
+                                       : "Nothing is promoted silently: write cast(x, %s).",
+                   dtype_name(to));
 }
 
 /* The first operand that shares its dtype with the others: a select's condition does not. */
