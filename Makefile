@@ -17,6 +17,12 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
   -Wmissing-prototypes -Wundef -Wvla -Wwrite-strings -Wformat=2 -Werror
 COMMON = -std=c11 -D_POSIX_C_SOURCE=200809L -g $(WARNINGS) -fPIC -fvisibility=hidden \
   -ffunction-sections -fdata-sections -MMD -MP
+# Paths in debug information begin at the repository, so that two folders give the same bytes.
+COMMON += '-ffile-prefix-map=$(CURDIR)=.'
+# What ships is hardened; packaging/hardened.sh looks for all of it.
+HARDEN = -fstack-protector-strong -fstack-clash-protection -fcf-protection=full \
+  -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+HARDEN_LINK = -Wl,-z,relro,-z,now,-z,noexecstack
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 ifeq ($(CONFIG),asan)
@@ -29,10 +35,10 @@ CFLAGS = $(COMMON) -O1 $(SANITIZE) -fsanitize=fuzzer-no-link
 else ifeq ($(CONFIG),clang)
 B = build/clang
 CC = clang
-CFLAGS = $(COMMON) -O2
+CFLAGS = $(COMMON) $(HARDEN) -O2
 else
 B = build
-CFLAGS = $(COMMON) -O2
+CFLAGS = $(COMMON) $(HARDEN) -O2
 endif
 O = $(B)/obj
 
@@ -142,7 +148,7 @@ TEST_FLAGS = $(if $(findstring gcc,$(CC)),-Wno-clobbered)
 $(O)/tests/%.o: tests/%.c
 	$(compile) $(TEST_FLAGS) $(TEST_INC) -I$(GEN) $(TEST_PLUS) -c -o $@ $<
 
-archive = $(call say,AR )rm -f $@ && ar qcs $@
+archive = $(call say,AR )rm -f $@ && ar qcsD $@
 $(CORE_LIB): $(call objs,$(CORE_SRC) $(GEN_SRC))
 	$(archive) $^
 $(BACK_LIB): $(call objs,$(BACK_SRC))
@@ -156,22 +162,27 @@ $(TEST_LIB): $(call objs,$(TEST_LIB_SRC))
 
 # The runtime is linked in its public form: its private names are its own.
 $(B)/fusec: $(call objs,$(CLI_SRC)) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
-	$(call say,LINK )$(CXX) -o $@ $^ -Wl,--gc-sections $(JANSSON) $(LLVM_STATIC)
+	$(call say,LINK )$(CXX) -pie $(HARDEN_LINK) -o $@ $^ -Wl,--gc-sections $(JANSSON) $(LLVM_STATIC)
 
 # One relocatable object whose only global names are the public ones.
 merge = ld -r -o $@.o $(1) && objcopy --localize-hidden --wildcard --keep-global-symbol='$(2)' $@.o \
-  && rm -f $@ && ar rcs $@ $@.o && rm $@.o
+  && rm -f $@ && ar rcsD $@ $@.o && rm $@.o
+# A library that exports what its version script lists. LIBRARY_LINK NAME
+LIBRARY_LINK = -shared -Wl,-soname,lib$(1).so.0 -Wl,--no-undefined -Wl,--gc-sections $(HARDEN_LINK) \
+  -Wl,--version-script=packaging/lib$(1).map -Wl,--no-undefined-version
+# Neither the runtime nor jansson switches stacks; jansson's archive lacks the note that says so.
+SHADOW_STACK = -z shstk
 
 $(B)/libfusert.a: $(call objs,$(RT_SRC))
-	$(call say,AR )$(call merge,$^ -L$(dir $(shell $(CC) -print-file-name=libjansson.a)) -l:libjansson.a,frt_*)
-build/libfusert.so: $(call objs,$(RT_SRC))
-	$(call say,LINK )$(CC) -shared -Wl,-soname,libfusert.so.0 -Wl,--no-undefined -Wl,--gc-sections \
-	  -o $@ $^ -ljansson -lpthread -ldl && ln -sf $(@F) $@.0
+	$(call say,AR )$(call merge,$(SHADOW_STACK) $^ -L$(dir $(shell $(CC) -print-file-name=libjansson.a)) -l:libjansson.a,frt_*)
+build/libfusert.so: $(call objs,$(RT_SRC)) packaging/libfusert.map
+	$(call say,LINK )$(CC) $(call LIBRARY_LINK,fusert) $(SHADOW_STACK) \
+	  -o $@ $(filter %.o,$^) -ljansson -lpthread -ldl && ln -sf $(@F) $@.0
 build/libfusec.a: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
 	$(call say,AR )$(call merge,$^,fusec_*)
-$(B)/libfusec.so: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
-	$(call say,LINK )$(CXX) -shared -Wl,-soname,libfusec.so.0 -Wl,--no-undefined -Wl,--gc-sections \
-	  -Wl,--exclude-libs,ALL -o $@ $^ $(LLVM_STATIC) && ln -sf $(@F) $@.0
+$(B)/libfusec.so: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC)) packaging/libfusec.map
+	$(call say,LINK )$(CXX) $(call LIBRARY_LINK,fusec) -Wl,--exclude-libs,ALL \
+	  -o $@ $(filter %.o,$^) $(LLVM_STATIC) && ln -sf $(@F) $@.0
 
 # ---- tests ----
 
@@ -329,7 +340,7 @@ test: ## Install what is missing, build everything, run every test
 
 # ---- checks of the source itself ----
 
-ci-checks: layers circles constants enums node-flags format-check docs-check prose wc-check same-check same-as-quick ## Check includes, constants, enumerators, flags of nodes, format, generated docs, lengths, that clang and the revision of same-as write the same
+ci-checks: layers circles constants enums node-flags format-check docs-check prose wc-check abi same-check same-as-quick ## Check includes, constants, enumerators, flags of nodes, format, generated docs, lengths, interfaces, that clang and the revision of same-as write the same
 
 .PHONY: same-check clang-built
 clang-built: $(B)/fusec $(B)/libfusec.so
@@ -349,6 +360,9 @@ same-as: $(SAME_BUILT) ## Check that artifacts are those of a git revision, byte
 same-as-quick: $(SAME_BUILT) ## The same in a few minutes: 100 random graphs, three targets
 	@$(SAME_AS) --quick $(REV) 100 $(SEED)
 
+.PHONY: abi
+abi: build/libfusert.so build/libfusec.so ## Check that programs built with the last tag still run
+	@LLVM_MAJOR=$(LLVM_MAJOR) CC="$(CC)" sh tools/abi.sh
 layers: ## Check who includes whom
 	@sh tools/layers.sh
 constants: ## Check that numbers of cards, and numbers that were chosen, stand in their tables
@@ -400,7 +414,8 @@ build/gen_cli: $(O)/packaging/gen_cli.o $(O)/compiler/cli/options.o
 	$(call say,LINK )$(CC) -o $@ $^
 .PHONY: package uninstall dist check-install
 package: all build/gen_cli
-	$(Q)CC="$(CC)" sh packaging/package.sh $(VERSION) $(LLVM_MAJOR) "$(shell $(LLVM_CONFIG) --libdir)" \
+	$(Q)CC="$(CC)" LIBRARY_LINK="$(call LIBRARY_LINK,fusert) $(SHADOW_STACK)" \
+	  sh packaging/package.sh $(VERSION) $(LLVM_MAJOR) "$(shell $(LLVM_CONFIG) --libdir)" \
 	  "$(shell $(LLVM_CONFIG) --link-static --libs x86codegen)"
 install: package ## Install below PREFIX (and DESTDIR)
 	@sh packaging/install.sh $(VERSION) "$(DESTDIR)$(PREFIX)"

@@ -2,6 +2,7 @@
 # Makes what is installed and not built: pkg-config and CMake files, man pages, completions,
 # notices, and libraries that need nothing but the C and C++ libraries to link. In build/package.
 # package.sh VERSION LLVM_MAJOR LLVM_LIBDIR "LLVM_LIBRARIES"
+# LIBRARY_LINK has the flags that link libfusert.so.
 set -eu
 version=$1 llvm_major=$2 llvm_libdir=$3 llvm_libraries=$4
 to=build/package
@@ -27,17 +28,17 @@ if [ ! -e $to/libfusec.a ] || [ "$(find build/libfusec.a -newer $to/libfusec.a)"
         "$(${CC:-cc} -print-file-name=libz.a)" "$(${CC:-cc} -print-file-name=libzstd.a)"
     objcopy --strip-unneeded --wildcard --keep-global-symbol='fusec_*' $to/libfusec.o
     rm -f $to/libfusec.a
-    ar rcs $to/libfusec.a $to/libfusec.o
+    ar rcsD $to/libfusec.a $to/libfusec.o
     rm $to/libfusec.o
 fi
 
 # The runtime with jansson inside, as an archive and as a library. Debian's archive of jansson is
 # made for programs: a function that is never called here (json_loadf) reaches `stdin` in a way that
 # no shared object may, so it is given another address, which nothing reads.
-ld -r --defsym=stdin=frt_version -o $to/libfusert.o --whole-archive build/libfusert.a
+ld -r -z shstk --defsym=stdin=frt_version -o $to/libfusert.o --whole-archive build/libfusert.a
 objcopy --strip-debug --localize-symbol=stdin $to/libfusert.o
 rm -f $to/libfusert.a
-ar rcs $to/libfusert.a $to/libfusert.o
-${CC:-cc} -shared "-Wl,-soname,libfusert.so.${version%%.*}" -Wl,--no-undefined -Wl,--gc-sections \
-    -o $to/libfusert.so $to/libfusert.o -lm -ldl -lpthread
+ar rcsD $to/libfusert.a $to/libfusert.o
+# shellcheck disable=SC2086
+${CC:-cc} $LIBRARY_LINK -o $to/libfusert.so $to/libfusert.o -lm -ldl -lpthread
 rm $to/libfusert.o

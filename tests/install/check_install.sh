@@ -35,6 +35,24 @@ check_with() { # check_with PROGRAM WHAT COMMAND...: skipped where there is no s
     fi
 }
 
+# ---- bytes ----
+
+same_elsewhere() { # the runtime, built in a folder with a longer path
+    mkdir -p "$work/an other/place" && cp -r Makefile packaging runtime "$work/an other/place/" &&
+        CCACHE_DISABLE=1 $MAKE --no-print-directory -C "$work/an other/place" -j"$(nproc)" \
+            build/libfusert.a build/libfusert.so &&
+        cmp build/libfusert.a "$work/an other/place/build/libfusert.a" &&
+        cmp build/libfusert.so "$work/an other/place/build/libfusert.so"
+}
+
+# docs/RUNTIME.md says how large the runtime is: right to a tenth.
+size_is_true() {
+    said=$(sed -nE 's/.* it is about ([0-9]+) KB stripped.*/\1/p' docs/RUNTIME.md)
+    is=$(($(wc -c <"$(echo "$root"/lib/libfusert.so.*.*)") / 1000))
+    echo "RUNTIME.md says $said KB, the library has $is KB"
+    [ $((is * 10)) -le $((said * 11)) ] && [ $((is * 10)) -ge $((said * 9)) ]
+}
+
 # ---- outside programs; ROOT is the prefix ----
 
 flags() { # flags ROOT PACKAGES [--static]
@@ -264,6 +282,10 @@ check 'install' $MAKE --no-print-directory install "PREFIX=$root" DESTDIR=
 check 'install again over it' $MAKE --no-print-directory install "PREFIX=$root" DESTDIR=
 check 'install to a staging folder' staged
 check 'the program and the libraries need a C library only' sh packaging/needs.sh "$root"
+check 'the program and the libraries are hardened' \
+    sh packaging/hardened.sh "$root" build/libfusec.a
+check 'two folders give the same bytes' same_elsewhere
+check 'the manual tells the size of the runtime' size_is_true
 check 'C with pkg-config, shared' c_shared "$root"
 check 'C with pkg-config --static' c_static "$root"
 check 'C, the runtime inside a shared object' c_archives "$root"
@@ -275,6 +297,7 @@ check 'C with pkg-config, the same' weights_pkgconfig "$root"
 
 check 'unpack the release' unpack
 check 'the release needs a C library only' sh packaging/needs.sh "$release"
+check 'the release is hardened' sh packaging/hardened.sh "$release" build/libfusec.a
 check 'the release carries the notices, and no path of its build' release_is_complete
 check 'no link of the release is broken' release_links
 check 'the commands of its README work as printed' release_commands
