@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that what is known of an enumerator stands in its table: outside the folder that owns the list no file
 # compares an enumerator of it by == or !=, and no switch over the list has a default, which would hide a new
-# enumerator from the compiler. tools/enums.txt lists the exceptions.
+# enumerator from the compiler. tools/enums.txt lists the exceptions. Enumerators of public headers have numbers.
 set -eu
 cd "$(dirname "$0")/.."
 failed=0
@@ -46,6 +46,16 @@ printf '%s\n' "$found" | awk '
         if (bad) print "    a table says what is known of an enumerator: ask for a trait of it"
         exit bad
     }' tools/enums.txt - || failed=1
+
+# The enumerators of public headers have explicit numbers, also those that a list expands to.
+for header in compiler/include/*.h runtime/include/*.h; do
+    implicit=$(sed -E 's/^#define [A-Za-z_]+\([^)]*\)//; /^#/d' "$header" | tr '\n' ' ' |
+        sed -E 's@/\*([^*]|\*+[^*/])*\*+/@@g' | grep -oE '\<enum( [a-z_]+)? *\{[^}]*\}' |
+        sed 's/.*{//; s/}.*//' | tr ',' '\n' | grep -E '[A-Za-z]' | grep -v '=' || true)
+    [ -z "$implicit" ] && continue
+    echo "$header: no number for" $implicit
+    failed=1
+done
 
 [ $failed = 0 ] && echo 'enums: good'
 exit $failed

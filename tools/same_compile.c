@@ -83,7 +83,7 @@ static Library load(const char *path) {
 /* Whether the kind of that name was found. */
 static bool set_kind(fusec_options *options, const char *name) {
     static const char *const names[] = {
-#define FUSEC_KIND(sym, name, extension, device, is_binary, doc) [FUSEC_##sym] = name,
+#define FUSEC_KIND(sym, number, name, extension, device, is_binary, doc) [FUSEC_##sym] = name,
 #include "fusec_kinds.def"
     };
     for (int kind = 0; kind < FUSEC_KIND_COUNT; kind++) {

@@ -11,7 +11,7 @@
 #include <frt_manifest.h>
 
 static const KindInfo kinds[FUSEC_KIND_COUNT] = {
-#define FUSEC_KIND(sym, name, extension, device, is_binary, doc) \
+#define FUSEC_KIND(sym, number, name, extension, device, is_binary, doc) \
     [FUSEC_##sym] = {name, extension, doc, DEVICE_##device, is_binary},
 #include <fusec_kinds.def>
 };
@@ -24,6 +24,12 @@ static const PassTable own_passes = {{
     [PASS_##sym] = {scope(run)},
 #include "pipeline/passes.def"
 }};
+
+#define FUSEC_KIND(...) +1
+_Static_assert(0
+#include <fusec_kinds.def>
+                   == FUSEC_KIND_COUNT,
+               "FUSEC_KIND_COUNT is the number of rows");
 
 const KindInfo *kind_info(fusec_kind kind) {
     return &kinds[kind];

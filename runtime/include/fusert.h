@@ -82,7 +82,7 @@ typedef enum frt_dtype {
 #define X(symbol, number, name, safetensors, bytes, map) FRT_##symbol = number,
 #include "frt_dtype.def"
 #undef X
-    FRT_DTYPE_COUNT
+    FRT_DTYPE_COUNT = 6 /* of this header; a newer library may have more */
 } frt_dtype;
 
 /* "f32", and 4; NULL and 0 for a number that is no dtype. */
@@ -111,16 +111,16 @@ FRT_API void frt_module_free(frt_module *module);
 
 /* The contents of a module. Indices start at 0; a bad index gives FRT_E_INVALID_ARGUMENT. Set
  * `struct_size` of an info before the call (FRT_INFO does). All strings belong to the module. */
-typedef enum frt_target { FRT_TARGET_KIND_CUDA, FRT_TARGET_KIND_CPU } frt_target;
+typedef enum frt_target { FRT_TARGET_KIND_CUDA = 0, FRT_TARGET_KIND_CPU = 1 } frt_target;
 typedef enum frt_code {
-    FRT_CODE_PTX,
-    FRT_CODE_CUBIN,
-    FRT_CODE_OBJECT,       /* x86-64 ELF .o */
-    FRT_CODE_SHARED_OBJECT /* x86-64 ELF .so */
+    FRT_CODE_PTX = 0,
+    FRT_CODE_CUBIN = 1,
+    FRT_CODE_OBJECT = 2,       /* x86-64 ELF .o */
+    FRT_CODE_SHARED_OBJECT = 3 /* x86-64 ELF .so */
 } frt_code;
-typedef enum frt_role { FRT_INPUT, FRT_PARAM, FRT_OUTPUT, FRT_TEMP } frt_role;
-typedef enum frt_phase { FRT_PHASE_INIT, FRT_PHASE_RUN } frt_phase;
-typedef enum frt_step_kind { FRT_STEP_LAUNCH, FRT_STEP_COPY } frt_step_kind;
+typedef enum frt_role { FRT_INPUT = 0, FRT_PARAM = 1, FRT_OUTPUT = 2, FRT_TEMP = 3 } frt_role;
+typedef enum frt_phase { FRT_PHASE_INIT = 0, FRT_PHASE_RUN = 1 } frt_phase;
+typedef enum frt_step_kind { FRT_STEP_LAUNCH = 0, FRT_STEP_COPY = 1 } frt_step_kind;
 
 typedef struct frt_module_info {
     size_t struct_size;

@@ -50,6 +50,13 @@ static const DtypeRow dtypes[FRT_DTYPE_COUNT] = {
 #undef X
 };
 
+#define X(...) +1
+_Static_assert(0
+#include <frt_dtype.def>
+                   == FRT_DTYPE_COUNT,
+               "FRT_DTYPE_COUNT is the number of rows");
+#undef X
+
 const char *frt_dtype_name(frt_dtype dtype) {
     return (size_t)dtype < FRT_DTYPE_COUNT ? dtypes[dtype].name : NULL;
 }
