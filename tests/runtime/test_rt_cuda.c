@@ -380,6 +380,14 @@ static int is_fatal(int code) {
     return code == 700 || code == 715 || code == 719;
 }
 
+/* An error is written on failure only, also where a failed attempt was followed by another. */
+static void expect_untouched(const RtRig *rig, frt_status status, const char *when) {
+    if (status == FRT_OK) {
+        cr_expect(rig->err.status == FRT_OK && rig->err.message[0] == '\0', "%s left `%s`", when,
+                  rig->err.message);
+    }
+}
+
 /* Call n of the scenario fails with `code`; returns 0 when there is no call n. */
 static int fail_call(long n, int code) {
     RtRig rig;
@@ -389,6 +397,7 @@ static int fail_call(long n, int code) {
     fake_cuda.fail_code = code;
     frt_status status = scenario(&rig);
     if (!fake_cuda.has_failed && status == FRT_OK) {
+        expect_untouched(&rig, status, "no failed call");
         rt_close_rig(&rig);
         return 0;
     }
@@ -399,6 +408,7 @@ static int fail_call(long n, int code) {
         strstr(fake_cuda.failed_in, "PopCurrent") ||
         strcmp(fake_cuda.failed_in, "cuDriverGetVersion") == 0;
     int is_cleaning_sync = strcmp(fake_cuda.failed_in, "cuCtxSynchronize") == 0;
+    expect_untouched(&rig, status, when);
     cr_expect(status != FRT_OK || is_giving_back || is_cleaning_sync ||
                   strcmp(fake_cuda.failed_in, "cuCtxPushCurrent") == 0,
               "%s went unnoticed", when);
@@ -455,6 +465,7 @@ Test(rt_cuda, every_failed_allocation_is_a_status_and_leaks_nothing) {
         fake_mem_fail_at(0, 0);
         cr_expect_eq(status, failed ? FRT_E_OUT_OF_MEMORY : FRT_OK, "%s: %s", when,
                      rig.err.message);
+        expect_untouched(&rig, status, when);
         rt_close_rig(&rig);
         rt_expect_nothing_held(when);
         if (!failed) {

@@ -181,8 +181,8 @@ static void run_jobs(Batch *batch) {
     }
 }
 
-/* Keeps the loaded code, and returns the error of the first failed job. */
-static frt_status settle_jobs(Batch *batch, frt_error *err) {
+/* Keeps the loaded code, and returns the first failed job; NULL: none failed. */
+static const Job *settle_jobs(Batch *batch) {
     Kernels *kernels = batch->kernels;
     const Job *failed = NULL;
     for (uint32_t i = 0; i < batch->n_jobs; i++) {
@@ -196,9 +196,10 @@ static frt_status settle_jobs(Batch *batch, frt_error *err) {
             kernels->handles[job->pieces[k]] = job->code.handle;
         }
     }
-    if (!failed) {
-        return FRT_OK;
-    }
+    return failed;
+}
+
+static frt_status fail_job(const Job *failed, frt_error *err) {
     frt_fail(err, failed->status, "%s", failed->err.message);
     if (err) {
         err->cuda = failed->err.cuda;
@@ -212,13 +213,13 @@ static frt_status load_missing(Batch *batch, frt_error *err) {
     bool together = batch->kernels->device->loads_together;
     make_jobs(batch, together);
     run_jobs(batch);
-    frt_status status = settle_jobs(batch, err);
-    if (status == FRT_E_CODE && together && batch->n_missing > 1) {
+    const Job *failed = settle_jobs(batch);
+    if (failed && failed->status == FRT_E_CODE && together && batch->n_missing > 1) {
         make_jobs(batch, false);
         run_jobs(batch);
-        status = settle_jobs(batch, err);
+        failed = settle_jobs(batch);
     }
-    return status;
+    return failed ? fail_job(failed, err) : FRT_OK;
 }
 
 /* Dynamic shared memory of a variant in bytes if it is constant, else -1. */

@@ -259,13 +259,13 @@ static frt_status grow_workspace(frt_exec *exec, size_t n_bytes, frt_error *err)
     size_t n_roomy = exec->n_workspace + exec->n_workspace / 4;
     size_t n = n_roomy > n_bytes ? n_roomy : n_bytes;
     free_own_workspace(exec);
-    frt_status status = device_alloc(device, n, &exec->workspace, err);
-    if (status == FRT_E_OUT_OF_MEMORY && n > n_bytes) {
-        n = n_bytes;
-        status = device_alloc(device, n, &exec->workspace, err);
-    }
-    if (!status) {
+    if (n > n_bytes && device_alloc(device, n, &exec->workspace, NULL) == FRT_OK) {
         exec->n_workspace = n;
+        return FRT_OK;
+    }
+    frt_status status = device_alloc(device, n_bytes, &exec->workspace, err);
+    if (!status) {
+        exec->n_workspace = n_bytes;
     }
     return status;
 }

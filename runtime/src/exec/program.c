@@ -49,6 +49,17 @@ static frt_status find_graph(frt_program *program, const char *name, frt_error *
                     name, m->graphs[0].name);
 }
 
+/* The graph's first param without values; NULL: each has its values. */
+static const Tensor *param_without_values(const frt_program *program) {
+    const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
+    for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
+        if (tensors[i].role == FRT_PARAM && !program->is_set[i]) {
+            return &tensors[i];
+        }
+    }
+    return NULL;
+}
+
 static frt_status fill(frt_program *program, const frt_program_options *options, frt_error *err) {
     Device *device = &program->device;
     DeviceScope scope;
@@ -63,10 +74,9 @@ static frt_status fill(frt_program *program, const frt_program_options *options,
     if (!status) {
         status = program_load_weights(program, options, err);
     }
-    if (!status) {
+    /* Params without values may still come by frt_program_set_param. */
+    if (!status && !param_without_values(program)) {
         status = program_make_ready(program, err);
-        /* The params may still come by frt_program_set_param. */
-        status = status == FRT_E_WEIGHTS_MISSING ? FRT_OK : status;
     }
     device->ops->leave(device, &scope);
     return status;
@@ -231,12 +241,10 @@ static void settle_kept(frt_program *program) {
 
 static frt_status make_ready(frt_program *program, frt_error *err) {
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
-    for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
-        if (tensors[i].role == FRT_PARAM && !program->is_set[i]) {
-            return frt_fail(err, FRT_E_WEIGHTS_MISSING,
-                            "param %s has no values: give a weights file or set it",
-                            tensors[i].name);
-        }
+    const Tensor *missing = param_without_values(program);
+    if (missing) {
+        return frt_fail(err, FRT_E_WEIGHTS_MISSING,
+                        "param %s has no values: give a weights file or set it", missing->name);
     }
     frt_status status = FRT_OK;
     for (uint32_t i = 0; !status && i < program->graph->n_tensors; i++) {
