@@ -21,6 +21,7 @@ static void draw_extents(RandomState *s) {
         s->pool[k] = dim_const(s->dims, extents[rng_below(&s->rng, 7)]);
         if (n_symbols && rng_chance(&s->rng, 20))
             s->pool[k] = dim_symbol(s->dims, rng_below(&s->rng, n_symbols));
+        if (random_wants_empty(s)) s->pool[k] = random_empty_extent(s);
     }
 }
 

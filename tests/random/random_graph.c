@@ -67,6 +67,26 @@ const char *random_within(RandomState *s, int value, double *lo, double *hi) {
                       random_number(s, v->dtype, *hi));
 }
 
+/* Tensors without elements. */
+
+bool random_wants_empty(RandomState *s) {
+    return s->empty_percent && rng_chance(&s->empties, s->empty_percent);
+}
+
+/* How much of a program is empty. A program with many empty tensors computes little. */
+static void choose_empties(RandomState *s, uint64_t seed) {
+    static const uint32_t percents[] = {0, 4, 12};
+    s->empties = rng_new(~seed);
+    s->empty_percent = s->options.without_empty ? 0 : percents[rng_below(&s->empties, 3)];
+}
+
+DimId random_empty_extent(RandomState *s) {
+    uint32_t n_symbols = dim_n_symbols(s->dims);
+    if (!n_symbols || rng_chance(&s->empties, 50)) return dim_const(s->dims, 0);
+    DimId symbol = dim_symbol(s->dims, rng_below(&s->empties, n_symbols));
+    return dim_sub(s->dims, symbol, dim_const(s->dims, dim_lo(s->dims, symbol)));
+}
+
 /* Shapes. */
 
 static DimId random_extent(RandomState *s) {
@@ -92,6 +112,8 @@ Shape random_shape(RandomState *s, uint32_t min_rank, uint32_t max_rank) {
         shape.dims[k] = s->pool[rng_below(&s->rng, RANDOM_POOL)];
     for (uint32_t k = 0; !random_fits(s, &shape); k = (k + 1) % shape.rank)
         shape.dims[k] = dim_const(s->dims, rng_between(&s->rng, 1, 5));
+    if (shape.rank && random_wants_empty(s))
+        shape.dims[rng_below(&s->empties, shape.rank)] = random_empty_extent(s);
     return shape;
 }
 
@@ -357,6 +379,7 @@ static void declare_dims(RandomState *s) {
     uint32_t first = rng_below(&s->rng, 3);
     for (uint32_t i = 0; i < n; i++) {
         DimSymbol symbol = symbols[(first + i) % 3];
+        if (random_wants_empty(s)) symbol.lo = 0;
         dim_declare(s->dims, symbol);
         const char *range =
             str_format(s->arena, "%lld..%lld", (long long)symbol.lo, (long long)symbol.hi);
@@ -364,7 +387,10 @@ static void declare_dims(RandomState *s) {
             range = str_format(s->arena, "%s mult %lld", range, (long long)symbol.multiple);
         vec_push(s->arena, &s->program.dims, (ProgramItem){symbol.name, range, NULL});
     }
-    for (int i = 0; i < RANDOM_POOL; i++) s->pool[i] = random_extent(s);
+    for (int i = 0; i < RANDOM_POOL; i++) {
+        s->pool[i] = random_extent(s);
+        if (random_wants_empty(s)) s->pool[i] = random_empty_extent(s);
+    }
 }
 
 /* Drops inputs, params and dims that no statement uses. */
@@ -382,6 +408,7 @@ Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *op
     RandomState s = {.arena = arena, .rng = rng_new(seed), .dims = dimtab_new(arena)};
     s.options = options ? *options : random_graph_defaults();
     s.program.arena = arena;
+    choose_empties(&s, seed);
     declare_dims(&s);
     Cells ops = {0}, views = {0};
     list_cells(&s, &ops, &views);

@@ -14,10 +14,14 @@ typedef struct RandomGraphOptions {
     bool without_params;    /* inputs instead of params */
     bool without_prelude;   /* no composites */
     bool without_symbols;   /* constant extents only */
+    /* No tensors without elements beyond a rare constant extent of 0. They are drawn from a stream
+     * of their own, so that this option leaves the programs of all seeds as they are. */
+    bool without_empty;
 } RandomGraphOptions;
 
 /* 3 to 25 statements, tensors of at most 2^15 elements, a quarter of inputs and params are params,
- * everything allowed. */
+ * everything allowed. Two of three programs have tensors without elements: extents of 0, dims that
+ * may be 0, and empty slices. */
 RandomGraphOptions random_graph_defaults(void);
 
 Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *options);

@@ -20,6 +20,13 @@ static int make_whole(RandomState *s, uint64_t number) {
     return random_make_eltwise(s, number % 8 < 4 ? OP_MUL : OP_SIGMOID, dtype, RANDOM_NONE);
 }
 
+/* Repeats one of the cuts, so that a part is empty. Returns the new number of parts. */
+static uint32_t cut_twice(RandomState *s, DimId *cuts, uint32_t n) {
+    uint32_t at = rng_below(&s->empties, n + 1);
+    for (uint32_t i = n + 1; i > at; i--) cuts[i] = cuts[i - 1];
+    return n + 1;
+}
+
 /* Cuts an extent: the beginnings of its parts, then its end. Returns the number of parts. */
 static uint32_t cut_extent(RandomState *s, DimId extent, DimId *cuts) {
     DimId half = dim_exact_div(s->dims, extent, dim_const(s->dims, 2));
@@ -35,7 +42,7 @@ static uint32_t cut_extent(RandomState *s, DimId extent, DimId *cuts) {
             cuts[n++] = dim_const(s->dims, rng_between(&s->rng, first + 1, least - 1));
     }
     cuts[n] = extent;
-    return n;
+    return n < MAX_PARTS && random_wants_empty(s) ? cut_twice(s, cuts, n) : n;
 }
 
 /* A slice along `axis` from one cut to the next, sometimes overlapping the slice before it. */

@@ -25,7 +25,14 @@ typedef struct RandomState {
     Program program;
     Vec(RandomValue) values;
     DimId pool[RANDOM_POOL]; /* extents that shapes are drawn from, so that shapes match */
+    Rng empties;             /* draws what has no elements, and nothing else */
+    uint32_t empty_percent;  /* of the places that may have no elements */
 } RandomState;
+
+/* Whether the extent, dim or slice that is drawn next has, or may have, no elements. */
+bool random_wants_empty(RandomState *s);
+/* 0, or an extent that is 0 for the least value of a dim. */
+DimId random_empty_extent(RandomState *s);
 
 /* A maker adds the statements of one op and returns the number of its value, or RANDOM_NONE when
  * the op does not fit. `arg` is its first argument, of a dtype that the op takes, or RANDOM_NONE to

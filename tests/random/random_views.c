@@ -107,6 +107,15 @@ static DimId stepped(RandomState *s, DimId extent, int64_t step) {
     return dim_ceil_div(s->dims, extent, step);
 }
 
+/* One axis of a slice that leaves every element out. */
+static void empty_slice_axis(RandomState *s, DimId *extent, Text *text) {
+    int64_t at = rng_between(&s->empties, 0, dim_lo(s->dims, *extent));
+    text_printf(text, "%lld:%lld", (long long)at, (long long)at);
+    if (rng_chance(&s->empties, 40))
+        text_printf(text, ":%lld", (long long)rng_between(&s->empties, 2, 4));
+    *extent = dim_const(s->dims, 0);
+}
+
 /* One axis of a slice: its text, and its extent in place of the argument's. Leaves elements out if
  * the extent allows it. */
 static void slice_axis(RandomState *s, DimId *extent, Text *text) {
@@ -139,7 +148,9 @@ static int make_slice(RandomState *s, int from) {
     uint32_t chosen = rng_below(&s->rng, shape.rank);
     for (uint32_t k = 0; k < shape.rank; k++) {
         if (k) text_puts(&text, ", ");
-        if (k == chosen || rng_chance(&s->rng, 35))
+        if (random_wants_empty(s))
+            empty_slice_axis(s, &shape.dims[k], &text);
+        else if (k == chosen || rng_chance(&s->rng, 35))
             slice_axis(s, &shape.dims[k], &text);
         else
             text_puts(&text, ":");
@@ -222,6 +233,7 @@ static int concat_part(RandomState *s, int from, uint32_t axis) {
     if (rng_chance(&s->rng, 30)) return from;
     Shape shape = v.shape;
     shape.dims[axis] = s->pool[rng_below(&s->rng, RANDOM_POOL)];
+    if (random_wants_empty(s)) shape.dims[axis] = dim_const(s->dims, 0);
     return random_fits(s, &shape) ? random_input(s, v.dtype, &shape) : from;
 }
 

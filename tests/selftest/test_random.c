@@ -120,6 +120,56 @@ Test(random_graph, matmuls_share_operands_and_rows, .timeout = 60) {
     cr_expect_geq(n_rows, 10, "%u rows beside matmuls", n_rows);
 }
 
+enum { N_CLASSES = CLASS_MATMUL + 1 };
+
+/* Tensors without elements that ops read, or that sources make. */
+typedef struct Empties {
+    uint32_t always[N_CLASSES];    /* ops of such a tensor with an extent of 0 */
+    uint32_t sometimes[N_CLASSES]; /* ops of a tensor that is one for some values of the dims */
+    uint32_t slices;               /* slices that leave out all elements */
+} Empties;
+
+static bool is_empty(const Graph *graph, const Shape *shape) {
+    for (uint32_t k = 0; k < shape->rank; k++)
+        if (dim_equals_const(graph->dims, shape->dims[k], 0)) return true;
+    return false;
+}
+
+static bool may_be_empty(const Graph *graph, const Shape *shape) {
+    for (uint32_t k = 0; k < shape->rank; k++)
+        if (dim_lo(graph->dims, shape->dims[k]) == 0) return true;
+    return false;
+}
+
+static void count_empties(const Graph *graph, Empties *count) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        OpClass cls = op_info(node->op)->cls;
+        for (uint32_t k = 0; k < node->n_args || k == 0; k++) {
+            const Shape *of =
+                node->n_args ? &graph_node(graph, node->args[k])->shape : &node->shape;
+            count->always[cls] += is_empty(graph, of);
+            count->sometimes[cls] += !is_empty(graph, of) && may_be_empty(graph, of);
+            count->slices +=
+                node->op == OP_SLICE && is_empty(graph, &node->shape) && !may_be_empty(graph, of);
+        }
+    }
+}
+
+Test(random_graph, ops_of_every_class_meet_tensors_without_elements, .timeout = 60) {
+    Empties count = {0};
+    for (uint64_t seed = 0; seed < N_GRAPHS; seed++) {
+        Arena *arena = arena_new(NULL);
+        count_empties(parse_seed(arena, seed), &count);
+        arena_free(arena);
+    }
+    for (int cls = 0; cls < N_CLASSES; cls++) {
+        cr_expect_geq(count.always[cls], 5u, "class %d: %u", cls, count.always[cls]);
+        cr_expect_geq(count.sometimes[cls], 5u, "class %d: %u", cls, count.sometimes[cls]);
+    }
+    cr_expect_geq(count.slices, 20u, "%u slices", count.slices);
+}
+
 Test(random_graph, coverage_of_two_halves_adds_up) {
     Coverage parts[2] = {0}, whole = {0}, sum = {0};
     Arena *texts = arena_new(NULL);

@@ -15,12 +15,20 @@
 
 enum { N_ASSIGNMENTS = 2, SECONDS = 120, REDUCE_SECONDS = 30 };
 
-Program soak_random_program(Arena *arena, uint64_t seed) {
+static Program program_of_seed(Arena *arena, uint64_t seed, bool without_empty) {
     RandomGraphOptions options = random_graph_defaults();
-    options.without_matmul = false;
     options.max_elems = 1 << 13;
+    options.without_empty = without_empty;
     if (seed % 3 == 0) options.param_percent = 80; /* much for init steps to do */
     return random_program(arena, seed, &options);
+}
+
+Program soak_random_program(Arena *arena, uint64_t seed) {
+    return program_of_seed(arena, seed, false);
+}
+
+Program soak_plain_program(Arena *arena, uint64_t seed) {
+    return program_of_seed(arena, seed, true);
 }
 
 static void add_context(const Pair *pair, const PairData *data, Text *report) {

@@ -39,6 +39,9 @@ void soak_add_counts(Soak *soak, const PairCounts *counts);
 void soak_random(Soak *soak);
 /* The program of that seed. */
 Program soak_random_program(Arena *arena, uint64_t seed);
+/* The program of that seed, without tensors that are empty for their own sake: same_as.sh compares
+ * its artifacts with those of older revisions, which may refuse the others. */
+Program soak_plain_program(Arena *arena, uint64_t seed);
 /* False: the file cannot be written. */
 bool soak_write_source(const char *source, const char *path);
 /* Writes n random graphs as FOLDER/random-SEED.g, and for each template a program for every 500 of

@@ -23,7 +23,7 @@ static bool write_or_say(const char *source, const char *path) {
 
 static bool write_random(const char *folder, uint64_t seed) {
     Arena *arena = arena_new(NULL);
-    Program program = soak_random_program(arena, seed);
+    Program program = soak_plain_program(arena, seed);
     const char *path = str_format(arena, "%s/random-%" PRIu64 ".g", folder, seed);
     bool is_written = write_or_say(program_print(&program), path);
     arena_free(arena);
