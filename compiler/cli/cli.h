@@ -106,9 +106,13 @@ fusec_status cli_guard(Cli *cli, Driver *driver, fusec_status (*body)(Driver *, 
                        void *user);
 
 /* The kind of content to read, which bounds its size. */
-typedef enum { READ_SOURCE, READ_ARTIFACT, READ_EITHER, READ_DATA } CliRead;
+typedef enum { READ_SOURCE, READ_ARTIFACT, READ_EITHER } CliRead;
 /* Reads a file; `-` is stdin. It does not wait for a pipe without a writer. */
 fusec_status cli_read(Cli *cli, const char *path, CliRead what, char **bytes, size_t *n_bytes);
+/* Opens a file for reading; `-` is stdin. It does not wait for a pipe without a writer. */
+fusec_status cli_open(Cli *cli, const char *path, int *file);
+/* Reports an error if a pipe has ended without a byte. */
+fusec_status cli_check_pipe(const Cli *cli, const char *path, int file, size_t n_bytes);
 bool cli_is_artifact(const char *bytes, size_t n_bytes);
 /* Reports an error if the bytes of cli->path are an artifact or not text. */
 fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes);

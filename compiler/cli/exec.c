@@ -1,7 +1,6 @@
 /* Programs on devices. See exec.h. */
 #include "cli/exec.h"
 
-#include "interp/npy.h"
 #include "interp/tensor.h"
 
 #include <errno.h>
@@ -274,61 +273,12 @@ static fusec_status choose_dims(Exec *exec, int64_t wanted, bool tells) {
 
 /* Data. */
 
-/* The type as in the source: "f32[B, 64]". */
-static const char *declared_type(const Exec *exec, const ExecTensor *tensor) {
-    Text type = {.arena = exec->cli->arena};
-    text_printf(&type, "%s[", frt_dtype_name(tensor->info.dtype));
-    for (int32_t axis = 0; axis < tensor->info.rank; axis++) {
-        char text[FRT_MAX_NAME_BYTES + 1];
-        frt_module_extent_text(exec->module, exec->graph, tensor->index, axis, text, sizeof text);
-        text_printf(&type, "%s%s", axis ? ", " : "", text);
-    }
-    text_puts(&type, "]");
-    return text_str(&type);
-}
-
 fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name, bool is_output) {
     Text names = {.arena = exec->cli->arena};
     for (uint32_t i = 0; i < exec->n_tensors; i++)
         if ((exec->tensors[i].info.role == FRT_OUTPUT) == is_output)
             text_printf(&names, "%s%s", names.n_bytes ? ", " : " but ", exec->tensors[i].info.name);
     return cli_fail(exec->cli, FUSEC_INPUT, "there is no %s `%s`%s", what, name, text_str(&names));
-}
-
-static fusec_status fail_array(const Exec *exec, const ExecTensor *tensor, const char *path,
-                               const NpyArray *array) {
-    cli_fail(exec->cli, FUSEC_INPUT, "%s is %s of rank %d, but %s holds %s of rank %u",
-             tensor->info.name, frt_dtype_name(tensor->info.dtype), (int)tensor->info.rank, path,
-             dtype_name(array->dtype), array->rank);
-    cli_help("Save an array of %s; NumPy's `astype` and `reshape` make one.",
-             declared_type(exec, tensor));
-    return FUSEC_INPUT;
-}
-
-fusec_status exec_read_inputs(Exec *exec) {
-    Cli *cli = exec->cli;
-    for (uint32_t i = 0; i < cli->inputs.n; i++) {
-        CliPair pair = cli->inputs.data[i];
-        ExecTensor *tensor = exec_find(exec, pair.name);
-        if (!tensor || tensor->info.role == FRT_OUTPUT)
-            return exec_fail_no_tensor(exec, "input or param", pair.name, false);
-        char *file;
-        size_t n_bytes;
-        NpyArray array;
-        const char *error;
-        fusec_status status = cli_read(cli, pair.value, READ_DATA, &file, &n_bytes);
-        if (status) return status;
-        if (!npy_read(cli->arena, file, n_bytes, &array, &error))
-            return cli_fail(cli, FUSEC_INPUT, "cannot use %s: %s", pair.value, error);
-        if (strcmp(dtype_name(array.dtype), frt_dtype_name(tensor->info.dtype)) != 0 ||
-            (int32_t)array.rank != tensor->info.rank)
-            return fail_array(exec, tensor, pair.value, &array);
-        memcpy(tensor->dims, array.dims, sizeof tensor->dims);
-        tensor->n_bytes = array.n_bytes;
-        tensor->host = arena_copy(cli->arena, array.bytes, array.n_bytes);
-        tensor->is_given = true;
-    }
-    return FUSEC_OK;
 }
 
 static bool needs_filling(const Exec *exec, const ExecTensor *tensor) {
@@ -358,7 +308,7 @@ static fusec_status give_read_params(Exec *exec) {
     return status;
 }
 
-static fusec_status fail_too_large(const Exec *exec, const char *what, size_t n_bytes) {
+fusec_status exec_fail_too_large(const Exec *exec, const char *what, size_t n_bytes) {
     cli_fail(exec->cli, FUSEC_MEMORY, "there is no memory for %s of %zu bytes", what, n_bytes);
     cli_help_memory();
     return FUSEC_MEMORY;
@@ -367,14 +317,14 @@ static fusec_status fail_too_large(const Exec *exec, const char *what, size_t n_
 static fusec_status alloc_device(Exec *exec, const char *what, size_t n_bytes, void **device) {
     frt_error error = FRT_ERROR_INIT;
     if (!frt_device_alloc(exec->program, n_bytes, device, &error)) return FUSEC_OK;
-    return error.status == FRT_E_OUT_OF_MEMORY ? fail_too_large(exec, what, n_bytes)
+    return error.status == FRT_E_OUT_OF_MEMORY ? exec_fail_too_large(exec, what, n_bytes)
                                                : cli_fail_frt(exec->cli, &error);
 }
 
 static fusec_status place_tensor(Exec *exec, ExecTensor *tensor) {
     frt_error error = FRT_ERROR_INIT;
     if (!tensor->host) tensor->host = arena_try_alloc(exec->cli->arena, tensor->n_bytes + 1);
-    if (!tensor->host) return fail_too_large(exec, tensor->info.name, tensor->n_bytes);
+    if (!tensor->host) return exec_fail_too_large(exec, tensor->info.name, tensor->n_bytes);
     if (tensor->info.role == FRT_PARAM) return FUSEC_OK;
     fusec_status status = alloc_device(exec, tensor->info.name, tensor->n_bytes, &tensor->device);
     if (status) return status;
@@ -402,7 +352,8 @@ static fusec_status poison_workspace(Exec *exec) {
     }
     if (!exec->poison) {
         exec->poison = arena_try_alloc(exec->cli->arena, exec->n_workspace_bytes);
-        if (!exec->poison) return fail_too_large(exec, "the workspace", exec->n_workspace_bytes);
+        if (!exec->poison)
+            return exec_fail_too_large(exec, "the workspace", exec->n_workspace_bytes);
         memset(exec->poison, POISON, exec->n_workspace_bytes);
     }
     return frt_copy_to_device(exec->program, exec->workspace, exec->poison, exec->n_workspace_bytes,
@@ -437,11 +388,12 @@ fusec_status exec_fill(Exec *exec, DataKind kind) {
     return status;
 }
 
-/* Whether every param comes from a file of its own, so that no weights file is needed. */
-static bool has_all_params(const Exec *exec) {
+/* The first param that has no file of its own, so that a weights file is needed; or NULL. */
+static const ExecTensor *param_not_given(const Exec *exec) {
     for (uint32_t i = 0; i < exec->n_tensors; i++)
-        if (exec->tensors[i].info.role == FRT_PARAM && !exec->tensors[i].is_given) return false;
-    return true;
+        if (exec->tensors[i].info.role == FRT_PARAM && !exec->tensors[i].is_given)
+            return &exec->tensors[i];
+    return NULL;
 }
 
 static bool is_folder(const char *path) {
@@ -474,8 +426,30 @@ static fusec_status fail_weights(const Exec *exec, const char *path) {
     return FUSEC_FILE;
 }
 
+static fusec_status fail_no_values(const Exec *exec, const char *param) {
+    cli_fail(exec->cli, FUSEC_INPUT, "param %s has no values, and %s names no weights file", param,
+             exec->cli->path);
+    cli_help("--input=%s=@FILE.npy gives the values of one param, --weights=FILE those of all; "
+             "bench and verify draw random ones.",
+             param);
+    return FUSEC_INPUT;
+}
+
+/* Says once that the params are random, and why; `path` is the missing file, or NULL. */
+static void tell_random_params(Cli *cli, const char *path) {
+    if (!cli->told_of_weights && path)
+        fprintf(stderr, "fusec: %s is not there (--weights says where); its params are random\n",
+                path);
+    if (!cli->told_of_weights && !path)
+        fprintf(stderr,
+                "fusec: params are random, from --seed=%" PRIu64
+                " (--weights or --input gives values)\n",
+                cli->seed);
+    cli->told_of_weights = true;
+}
+
 /* Decides whether and which weights file is read. Commands that only measure or compare use random
- * params if the file of the artifact is missing. */
+ * params if there is no such file. */
 static fusec_status choose_weights(Exec *exec, frt_program_options *options) {
     Cli *cli = exec->cli;
     const char *path = weights_path(exec);
@@ -484,13 +458,13 @@ static fusec_status choose_weights(Exec *exec, frt_program_options *options) {
         return cli_fail(cli, FUSEC_INPUT,
                         "%s names no weights file to be found in %s; --weights wants the file",
                         cli->path, cli->weights);
-    if (!path || has_all_params(exec)) return FUSEC_OK;
-    bool is_there = access(path, R_OK) == 0;
-    if (!is_there && (cli->command == CLI_RUN || cli->weights)) return fail_weights(exec, path);
-    if (!is_there && !cli->told_of_weights)
-        fprintf(stderr, "fusec: %s is not there (--weights says where); its params are random\n",
-                path);
-    cli->told_of_weights |= !is_there;
+    const ExecTensor *param = param_not_given(exec);
+    if (!param) return FUSEC_OK;
+    if (!path && cli->command == CLI_RUN) return fail_no_values(exec, param->info.name);
+    bool is_there = path && access(path, R_OK) == 0;
+    if (path && !is_there && (cli->command == CLI_RUN || cli->weights))
+        return fail_weights(exec, path);
+    if (!is_there) tell_random_params(cli, path);
     exec->has_weights = is_there;
     options->no_weights = !is_there;
     options->weights_path = path;

@@ -64,6 +64,9 @@ ExecTensor *exec_find(Exec *exec, const char *name);
 /* Reports that no tensor has this name, and lists the names that exist. */
 fusec_status exec_fail_no_tensor(Exec *exec, const char *what, const char *name, bool is_output);
 
+/* Reports that a tensor or the workspace has no room in memory. */
+fusec_status exec_fail_too_large(const Exec *exec, const char *what, size_t n_bytes);
+
 /* Compiles the source for execution on `target`. The bytes are on the cli's arena. */
 fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Target *target,
                           bool no_fuse, const char **artifact, size_t *n_artifact);

@@ -92,7 +92,7 @@ bool cli_is_artifact(const char *bytes, size_t n_bytes) {
 static size_t most_bytes(CliRead what, const char *bytes, size_t n_bytes) {
     bool is_source = what == READ_SOURCE || (what == READ_EITHER && n_bytes > strlen("\177ELF") &&
                                              !cli_is_artifact(bytes, n_bytes));
-    return is_source ? SOURCE_MAX_BYTES : what == READ_DATA ? (size_t)1 << 31 : (size_t)1 << 30;
+    return is_source ? SOURCE_MAX_BYTES : (size_t)1 << 30;
 }
 
 static fusec_status read_all(Cli *cli, int file, const char *path, CliRead what, char **bytes,
@@ -109,9 +109,7 @@ static fusec_status read_all(Cli *cli, int file, const char *path, CliRead what,
         if (n > most)
             return cli_fail(cli, most == SOURCE_MAX_BYTES ? FUSEC_INPUT : FUSEC_FILE,
                             "%s has more than %zu MiB, the most that %s may have", path, most >> 20,
-                            most == SOURCE_MAX_BYTES ? "a source"
-                            : what == READ_DATA      ? "a file of data"
-                                                     : "an artifact");
+                            most == SOURCE_MAX_BYTES ? "a source" : "an artifact");
         if (n < capacity) continue;
         char *grown = arena_alloc(cli->arena, capacity * 2 + 1);
         memcpy(grown, data, n);
@@ -154,24 +152,30 @@ static fusec_status fail_open(Cli *cli, const char *path) {
 }
 
 /* O_NONBLOCK, because opening a pipe would wait for its writer. */
-static int open_unwaiting(const char *path, bool *is_pipe) {
+fusec_status cli_open(Cli *cli, const char *path, int *file) {
+    *file = STDIN_FILENO;
+    if (strcmp(path, "-") == 0) return FUSEC_OK;
+    *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*file < 0) return fail_open(cli, path);
+    fcntl(*file, F_SETFL, fcntl(*file, F_GETFL) & ~O_NONBLOCK);
+    return FUSEC_OK;
+}
+
+fusec_status cli_check_pipe(const Cli *cli, const char *path, int file, size_t n_bytes) {
     struct stat info;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return file;
-    *is_pipe = fstat(file, &info) == 0 && S_ISFIFO(info.st_mode);
-    fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
-    return file;
+    bool is_pipe = file != STDIN_FILENO && fstat(file, &info) == 0 && S_ISFIFO(info.st_mode);
+    if (!is_pipe || n_bytes > 0) return FUSEC_OK;
+    return cli_fail(cli, FUSEC_FILE, "%s is a pipe that nothing is written to", path);
 }
 
 fusec_status cli_read(Cli *cli, const char *path, CliRead what, char **bytes, size_t *n_bytes) {
-    if (strcmp(path, "-") == 0) return read_all(cli, STDIN_FILENO, "stdin", what, bytes, n_bytes);
-    bool is_pipe = false;
-    int file = open_unwaiting(path, &is_pipe);
-    if (file < 0) return fail_open(cli, path);
-    fusec_status status = read_all(cli, file, path, what, bytes, n_bytes);
-    close(file);
-    if (!status && is_pipe && *n_bytes == 0)
-        return cli_fail(cli, FUSEC_FILE, "%s is a pipe that nothing is written to", path);
+    int file;
+    fusec_status status = cli_open(cli, path, &file);
+    if (status) return status;
+    bool is_stdin = file == STDIN_FILENO;
+    status = read_all(cli, file, is_stdin ? "stdin" : path, what, bytes, n_bytes);
+    if (!status) status = cli_check_pipe(cli, path, file, *n_bytes);
+    if (!is_stdin) close(file);
     return status;
 }
 

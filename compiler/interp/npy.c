@@ -142,8 +142,8 @@ static bool read_header(Header *h) {
     return true;
 }
 
-/* Whether the shape's elements fit `n_left` bytes exactly. */
-static bool read_elements(Header *h, const char *from, size_t n_left) {
+/* Computes the bytes that the shape's elements need. */
+static bool size_elements(Header *h) {
     NpyArray *array = h->array;
     uint64_t n_bytes = dtype_bytes(array->dtype);
     for (uint32_t k = 0; k < array->rank; k++) {
@@ -151,15 +151,12 @@ static bool read_elements(Header *h, const char *from, size_t n_left) {
         if (extent && n_bytes > INT64_MAX / extent) return fail(h, "its shape is too large");
         n_bytes *= extent;
     }
-    if (n_bytes != n_left)
-        return fail(h, "its shape needs %llu bytes of elements, but it has %zu",
-                    (unsigned long long)n_bytes, n_left);
-    array->bytes = (const uint8_t *)from;
-    array->n_bytes = n_left;
+    array->n_bytes = (size_t)n_bytes;
     return true;
 }
 
-bool npy_read(Arena *arena, const char *file, size_t n_bytes, NpyArray *array, const char **error) {
+bool npy_read_header(Arena *arena, const char *file, size_t n_bytes, NpyArray *array,
+                     const char **error) {
     const uint8_t *bytes = (const uint8_t *)file;
     Header h = {.arena = arena, .error = error, .array = array};
     *array = (NpyArray){.rank = 0};
@@ -169,10 +166,22 @@ bool npy_read(Arena *arena, const char *file, size_t n_bytes, NpyArray *array, c
     size_t begin = bytes[6] == 1 ? 10 : 12;
     size_t n_header = (size_t)bytes[8] | (size_t)bytes[9] << 8;
     if (bytes[6] > 1) n_header |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+    if (n_header > NPY_MAX_HEADER_BYTES)
+        return fail(&h, "its header has %zu bytes, more than %d", n_header, NPY_MAX_HEADER_BYTES);
     if (n_header > n_bytes - begin) return fail(&h, "it ends inside its header");
     h.at = file + begin;
     h.end = h.at + n_header;
-    return read_header(&h) && read_elements(&h, h.end, n_bytes - begin - n_header);
+    array->bytes = (const uint8_t *)h.end;
+    return read_header(&h) && size_elements(&h);
+}
+
+bool npy_read(Arena *arena, const char *file, size_t n_bytes, NpyArray *array, const char **error) {
+    if (!npy_read_header(arena, file, n_bytes, array, error)) return false;
+    size_t n_left = n_bytes - (size_t)((const char *)array->bytes - file);
+    if (array->n_bytes != n_left)
+        *error = str_format(arena, "its shape needs %zu bytes of elements, but it has %zu",
+                            array->n_bytes, n_left);
+    return array->n_bytes == n_left;
 }
 
 /* The header is padded so that the elements begin at a multiple of 64. */

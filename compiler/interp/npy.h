@@ -17,7 +17,16 @@ typedef struct NpyArray {
     size_t n_bytes;
 } NpyArray;
 
-/* The array points into `file`. On failure it returns false and a one-line message on the arena. */
+/* A header with its length, version and magic number takes at most NPY_HEAD_BYTES. */
+enum { NPY_MAX_HEADER_BYTES = 65535, NPY_HEAD_BYTES = NPY_MAX_HEADER_BYTES + 12 };
+
+/* Reads the header alone, which lies in the first `n_bytes` bytes of the file. array->n_bytes are
+ * the bytes that the shape needs, array->bytes points behind the header. On failure it returns
+ * false and a one-line message on the arena. */
+bool npy_read_header(Arena *arena, const char *file, size_t n_bytes, NpyArray *array,
+                     const char **error);
+/* Reads a whole file. The array points into `file`. On failure it returns false and a one-line
+ * message on the arena. */
 bool npy_read(Arena *arena, const char *file, size_t n_bytes, NpyArray *array, const char **error);
 /* Writes a whole file, version 1. */
 void npy_write(const NpyArray *array, Text *file);

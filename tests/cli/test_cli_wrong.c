@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -175,6 +176,52 @@ Test(cli_wrong, endless_and_silent_inputs_are_refused) {
     char line[64];
     snprintf(line, sizeof line, "/dev/fd/%d --emit=graph", ends[0]);
     expect(line, 0, "relu");
+}
+
+/* An array's file is read as far as its header says: neither its size nor the size that it claims
+ * costs memory. */
+Test(cli_wrong, endless_and_huge_arrays_are_refused) {
+    static const char source[] = "graph g(x: f32[8]) -> (y: f32[8]) { y = -x }\n";
+    static const char *const lines[] = {"run @g.g --device=cpu --input=x=@/dev/zero",
+                                        "run @g.g --device=cpu --input=x=@long.npy",
+                                        "run @g.g --device=cpu --input=x=@claims.npy"};
+    static const char *const words[] = {
+        "cannot use /dev/zero: it is no .npy file",
+        "long.npy: its shape needs 32 bytes of elements, but it has at least 33",
+        "claims.npy has 17179869184 bytes of elements by its shape; an array may have less than "
+        "2048 MiB"};
+    struct rlimit before, limit;
+    write_file("g.g", source, strlen(source));
+    write_npy("long.npy", "<f4", "(8,)", 32);
+    cr_assert_eq(truncate(path_of("long.npy"), (off_t)3 << 30), 0); /* a hole */
+    write_npy("claims.npy", "<f4", "(4294967296,)", 32);
+    cr_assert_eq(getrlimit(RLIMIT_AS, &before), 0);
+    limit = (struct rlimit){.rlim_cur = 1 << 30, .rlim_max = before.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    for (int i = 0; i < 3; i++) expect(lines[i], i < 2 ? 1 : 3, words[i]);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &before), 0);
+}
+
+/* A run of made-up params says nothing about a model. To time or to compare, they will do. */
+Test(cli_wrong, run_wants_the_values_of_params) {
+    static const char source[] = "graph g(x: f32[8]) -> (y: f32[8]) {\n"
+                                 "  param w: f32[8] = \"w\"\n  y = x * w\n}\n";
+    write_file("p.g", source, strlen(source));
+    write_npy("w.npy", "<f4", "(8,)", 32);
+    expect("run @p.g --device=cpu", 1, "p.g names no weights file");
+    cr_expect(strstr(run.err, "param w has no values") &&
+                  strstr(run.err, "--input=w=@FILE.npy gives the values"),
+              "%s", run.err);
+    expect("@p.g -o @p.o --target=cpu", 0, "");
+    expect("run @p.o", 1, "param w has no values, and");
+    expect("run @p.g --device=cpu --input=w=@w.npy", 0, "y: f32[8] =");
+    static const char *const others[] = {"verify @p.g --device=cpu --seed=7",
+                                         "bench @p.g --device=cpu --runs=20 --seed=7"};
+    for (int i = 0; i < 2; i++) {
+        expect(others[i], 0, "");
+        const char *told = strstr(run.err, "fusec: params are random, from --seed=7 (--weights");
+        cr_expect(told && !strstr(told + 10, "params are random"), "%s", run.err);
+    }
 }
 
 Test(cli_wrong, a_card_is_of_the_targets_kind) {
