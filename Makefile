@@ -91,8 +91,7 @@ LLVM_STATIC = -L$(shell $(LLVM_CONFIG) --libdir) \
   $(shell $(LLVM_CONFIG) --link-static --libs x86codegen) \
   -Wl,-Bstatic -lz -lzstd -Wl,-Bdynamic -static-libstdc++ -static-libgcc -lm -ldl -lpthread
 LLVM_SHARED = -L$(shell $(LLVM_CONFIG) --libdir) $(shell $(LLVM_CONFIG) --link-shared --libs)
-# Debian's archive of jansson is not position independent, so it is part of libfusert.a and of
-# fusec, but libfusert.so needs the shared one.
+# The program writes JSON with it; neither library needs it.
 JANSSON = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
 # For whole runs: all processors, unless the command line says how many. Recipes begin with + so
@@ -170,14 +169,12 @@ merge = ld -r -o $@.o $(1) && objcopy --localize-hidden --wildcard --keep-global
 # A library that exports what its version script lists. LIBRARY_LINK NAME
 LIBRARY_LINK = -shared -Wl,-soname,lib$(1).so.0 -Wl,--no-undefined -Wl,--gc-sections $(HARDEN_LINK) \
   -Wl,--version-script=packaging/lib$(1).map -Wl,--no-undefined-version
-# Neither the runtime nor jansson switches stacks; jansson's archive lacks the note that says so.
-SHADOW_STACK = -z shstk
 
 $(B)/libfusert.a: $(call objs,$(RT_SRC))
-	$(call say,AR )$(call merge,$(SHADOW_STACK) $^ -L$(dir $(shell $(CC) -print-file-name=libjansson.a)) -l:libjansson.a,frt_*)
+	$(call say,AR )$(call merge,$^,frt_*)
 build/libfusert.so: $(call objs,$(RT_SRC)) packaging/libfusert.map
-	$(call say,LINK )$(CC) $(call LIBRARY_LINK,fusert) $(SHADOW_STACK) \
-	  -o $@ $(filter %.o,$^) -ljansson -lpthread -ldl && ln -sf $(@F) $@.0
+	$(call say,LINK )$(CC) $(call LIBRARY_LINK,fusert) \
+	  -o $@ $(filter %.o,$^) -lpthread -ldl && ln -sf $(@F) $@.0
 build/libfusec.a: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
 	$(call say,AR )$(call merge,$^,fusec_*)
 $(B)/libfusec.so: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC)) packaging/libfusec.map
@@ -261,12 +258,11 @@ PEERS_KIT = $(B)/peers-kit
 EMBED = dsl/examples/embed
 $(PEERS_KIT)/own_context: $(EMBED)/own_context.c $(EMBED)/held_out.c $(EMBED)/npy.c $(B)/libfusert.a
 	$(call say,LINK )mkdir -p $(@D) && $(CC) -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -Iruntime/include \
-	  -o $@ $^ $(JANSSON) -lm -ldl -lpthread
+	  -o $@ $^ -lm -ldl -lpthread
 peers-kit: all $(PEERS_KIT)/own_context ## Fill build/peers-kit with what bench/peers takes to a GPU machine
 	$(Q)mkdir -p $(PEERS_KIT)/lib && cp bench/peers/*.py bench/gpu_ulp.py bench/gemm_torch.py $(PEERS_KIT)/
 	$(Q)strip -o $(PEERS_KIT)/lib/libfusec.so build/libfusec.so
 	$(Q)strip -o $(PEERS_KIT)/lib/libfusert.so build/libfusert.so
-	$(Q)cp -L $(shell $(CC) -print-file-name=libjansson.so.4) $(PEERS_KIT)/lib/
 	$(Q)build/fusec dsl/examples/digits.g -o $(PEERS_KIT)/digits.ptx
 	$(Q)cp dsl/examples/digits/*.npy dsl/examples/digits/*.safetensors $(PEERS_KIT)/
 	$(Q)du -sh $(PEERS_KIT)
@@ -297,7 +293,7 @@ sweep: $(B)/tests/soak/soak ## Compare every op with every dtype and shape
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
 RT_FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(shell grep -lE 'runtime/src|fusert' $(FUZZ_SRC) /dev/null))
 ifeq ($(CONFIG),fuzz)
-fuzz_link = $(call say,LINK )$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ -ljansson -lm -lpthread -ldl
+fuzz_link = $(call say,LINK )$(CC) -fsanitize=fuzzer,address,undefined -o $@ $^ -lm -lpthread -ldl
 $(RT_FUZZERS): build/fuzz/%: $(O)/tests/fuzz/%.o $(RT_LIB)
 	$(fuzz_link)
 $(filter-out $(RT_FUZZERS),$(FUZZERS)): build/fuzz/%: $(O)/tests/fuzz/%.o $(CORE_LIB)
@@ -314,7 +310,7 @@ bench-cpu: build/fusec build/stream ## Time memory-bound graphs on all cores bes
 	@sh bench/memory_cpu.sh build/fusec build/stream
 
 build/openblas: bench/openblas.c build/libfusert.a
-	$(call say,CC )$(CC) $(COMMON) -O3 -march=native -Iruntime/include -o $@ $^ $(JANSSON) -lm -lpthread -ldl
+	$(call say,CC )$(CC) $(COMMON) -O3 -march=native -Iruntime/include -o $@ $^ -lm -lpthread -ldl
 .PHONY: bench-openblas
 bench-openblas: ## Time f32 matrix products on THREADS cores beside OpenBLAS, which it installs (THREADS="1 2")
 	@LLVM_MAJOR=$(LLVM_MAJOR) sh tools/deps.sh libopenblas0-pthread

@@ -3,7 +3,7 @@
  * its code takes to load: as one module, all of it and what runs, into the cache and from there.
  *
  *   cc -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -Iruntime/include bench/launch_cost.c \
- *      build/libfusert.a -ljansson -lm -ldl -lpthread -o launch_cost
+ *      build/libfusert.a -lm -ldl -lpthread -o launch_cost
  *   CUDA_CACHE_DISABLE=1 ./launch_cost [--loads=ROUNDS] ARTIFACT [DIM=VALUE]...
  *
  * With --loads it only loads. Else it first checks that overlapping runs give the bits of runs that

@@ -32,11 +32,9 @@ if [ ! -e $to/libfusec.a ] || [ "$(find build/libfusec.a -newer $to/libfusec.a)"
     rm $to/libfusec.o
 fi
 
-# The runtime with jansson inside, as an archive and as a library. Debian's archive of jansson is
-# made for programs: a function that is never called here (json_loadf) reaches `stdin` in a way that
-# no shared object may, so it is given another address, which nothing reads.
-ld -r -z shstk --defsym=stdin=frt_version -o $to/libfusert.o --whole-archive build/libfusert.a
-objcopy --strip-debug --localize-symbol=stdin $to/libfusert.o
+# The runtime, as an archive and as a library.
+ld -r -o $to/libfusert.o --whole-archive build/libfusert.a
+objcopy --strip-debug $to/libfusert.o
 rm -f $to/libfusert.a
 ar rcsD $to/libfusert.a $to/libfusert.o
 # shellcheck disable=SC2086

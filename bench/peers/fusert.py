@@ -133,12 +133,9 @@ def load(path, functions):
 
 
 class Libraries:
-    """Both libraries, from one folder. A libjansson beside them is taken before the system's."""
+    """Both libraries, from one folder."""
 
     def __init__(self, folder):
-        beside = os.path.join(folder, "libjansson.so.4")
-        if os.path.exists(beside):
-            c.CDLL(beside, mode=c.RTLD_GLOBAL)
         self.fusec = load(os.path.join(folder, "libfusec.so"), COMPILER)
         self.frt = load(os.path.join(folder, "libfusert.so"), RUNTIME)
 

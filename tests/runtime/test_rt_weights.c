@@ -78,7 +78,7 @@ static const struct {
     {"{\"a\":" ENTRY("F32", "-1", 0, 4) "}", 4, "has no shape"},
     {"{\"a\":" ENTRY("F32", "1.5", 0, 4) "}", 4, "has no shape"},
     {"{\"a\":" ENTRY("F32", "1,1,1,1,1,1,1,1,1", 0, 4) "}", 4, "has no shape"},
-    {"{\"a\":" ENTRY("F32", "9223372036854775808", 0, 4) "}", 4, "not valid JSON"},
+    {"{\"a\":" ENTRY("F32", "9223372036854775808", 0, 4) "}", 4, "has no shape"},
     {"{\"a\":" ENTRY("F32", "4611686018427387904,4", 0, 4) "}", 4, "do not fit its shape"},
     {"{\"a\":" ENTRY("F32", "2", 0, 4) "}", 4, "do not fit its shape"},
     {"{\"a\":" ENTRY("F32", "1", 4, 0) "}", 4, "ascending"},
@@ -91,6 +91,10 @@ static const struct {
     {"{\"a\":" ENTRY("F32", "1", 4, 8) "}", 8, "hole"},
     {"{\"a\":" ENTRY("F32", "1", 0, 4) "}", 8, "data after the last tensor"},
     {"{\"__metadata__\":1}", 0, "__metadata__"},
+    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "is not {dtype"},
+    {"{\"a\":" ENTRY("F32", "1", 0, 4) ",}", 4, "not valid JSON"},
+    {"{\"a\":" ENTRY("F32", "1,", 0, 4) "}", 4, "not valid JSON: a value is missing, at byte 31"},
+    {"{\"\xff\":" ENTRY("F32", "1", 0, 4) "}", 4, "not valid JSON: a string is not UTF-8"},
 };
 
 Test(rt_weights, malformed_files_are_refused_by_name) {
@@ -105,6 +109,46 @@ Test(rt_weights, malformed_files_are_refused_by_name) {
         weights_close(w);
     }
     cr_expect_eq(fake_mem_live(), 0);
+}
+
+/* A header of `n` tensors without elements; malloc'ed, with its length in front. */
+static char *long_file(int n, size_t *n_bytes) {
+    enum { ENTRY_BYTES = 80 };
+    char *file = calloc((size_t)n * ENTRY_BYTES + 16, 1);
+    size_t at = 8;
+    for (int i = 0; i < n; i++) {
+        at += (size_t)sprintf(file + at,
+                              "%c\"t%d\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                              i ? ',' : '{', i);
+    }
+    file[at++] = '}';
+    *n_bytes = at;
+    for (int i = 0; i < 8; i++) {
+        file[i] = (char)((at - 8) >> 8 * i & 0xff);
+    }
+    return file;
+}
+
+/* All memory of a reader comes through mem.h, so a full memory has its own status. */
+Test(rt_weights, every_failed_allocation_is_a_status_and_leaks_nothing) {
+    size_t n_bytes;
+    char *file = long_file(500, &n_bytes);
+    frt_status status = FRT_E_OUT_OF_MEMORY;
+    long n = 1;
+    for (; status; n++) {
+        Weights *w = NULL;
+        frt_error err = FRT_ERROR_INIT;
+        fake_mem_fail_at(n, 0);
+        status = weights_parse(file, n_bytes, "f", &w, &err);
+        cr_assert_eq(status, fake_mem_failed() ? FRT_E_OUT_OF_MEMORY : FRT_OK, "allocation %ld: %s",
+                     n, err.message);
+        cr_expect(status || (weights_find(w, "t0") && weights_find(w, "t499")));
+        weights_close(w);
+        cr_expect_eq(fake_mem_live(), 0);
+    }
+    cr_expect_gt(n, 5, "%ld allocations", n);
+    fake_mem_fail_at(0, 0);
+    free(file);
 }
 
 Test(rt_weights, lengths_that_lie_are_refused) {

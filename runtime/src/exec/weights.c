@@ -5,13 +5,13 @@
 #include "exec/weights.h"
 
 #include "host/error.h"
+#include "host/json.h"
 #include "manifest/expr.h"
 #include "host/mem.h"
 #include "host/read.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +24,13 @@ enum { LENGTH_BYTES = 8 }; /* size of the header length */
 
 struct Weights {
     char name[256]; /* for messages */
-    char *header;   /* for a file: memory with the header length and the JSON text */
+    char *header;   /* the JSON text, decoded in place: the memory of the names in `list` */
     int file;       /* -1: the elements are at `data` */
     const unsigned char *data;
     uint64_t data_begin; /* for a file: offset of the first element */
     size_t n_data;
-    json_t *root; /* owns the strings of `list` */
-    Weight *list; /* sorted by offset, then by size */
-    size_t n;
+    Weight *list; /* sorted by name */
+    size_t n, n_room;
 };
 
 static const struct {
@@ -57,20 +56,31 @@ static frt_status bad(const Weights *w, frt_error *err, const char *tensor, cons
                   : frt_fail(err, FRT_E_WEIGHTS_BAD, "%s: %s", w->name, why);
 }
 
-/* Reads a JSON array of at most `max` integers, each at least 0. */
-static bool read_numbers(const json_t *array, size_t max, int64_t *numbers, size_t *n) {
-    *n = json_array_size(array);
-    if (!json_is_array(array) || *n > max) {
+/* Fails for text that is no JSON, else because of what the tensor's value is. */
+static frt_status bad_value(const Weights *w, const Json *json, frt_error *err, const char *tensor,
+                            const char *why) {
+    if (!json->wrong) {
+        return bad(w, err, tensor, why);
+    }
+    return frt_fail(err, FRT_E_WEIGHTS_BAD, "%s: the header is not valid JSON: %s, at byte %zu",
+                    w->name, json->wrong, (size_t)(json->at - json->begin));
+}
+
+/* Reads an array of at most `max` integers, each at least 0. */
+static bool read_numbers(Json *json, int32_t max, int64_t *numbers, int32_t *n) {
+    bool is_first = true;
+    *n = 0;
+    if (json_kind(json) != JSON_ARRAY) {
         return false;
     }
-    for (size_t i = 0; i < *n; i++) {
-        const json_t *item = json_array_get(array, i);
-        numbers[i] = json_integer_value(item);
-        if (!json_is_integer(item) || numbers[i] < 0) {
+    while (json_more(json, JSON_ARRAY, &is_first)) {
+        if (*n == max || json_kind(json) != JSON_NUMBER || !json_integer(json, &numbers[*n]) ||
+            numbers[*n] < 0) {
             return false;
         }
+        ++*n;
     }
-    return true;
+    return !json->wrong;
 }
 
 /* Bytes of a tensor of this shape and dtype; -1 if they overflow, -2 for an unknown dtype. */
@@ -92,25 +102,89 @@ static int64_t span_of(const Weight *weight) {
     return n > 0 && is_empty ? 0 : n;
 }
 
-static frt_status read_weight(Weights *w, const char *name, const json_t *entry, frt_error *err) {
+/* The members of a tensor's value, each of which is there once. */
+typedef enum Member { MEMBER_DTYPE, MEMBER_SHAPE, MEMBER_OFFSETS, N_MEMBERS } Member;
+
+static Member member_of(const char *name) {
+    static const char *const names[N_MEMBERS] = {"dtype", "shape", "data_offsets"};
+    int i = 0;
+    while (i < N_MEMBERS && strcmp(name, names[i]) != 0) {
+        i++;
+    }
+    return (Member)i;
+}
+
+/* Reads one member; NULL, or what the tensor lacks. */
+static const char *read_member(Json *json, Member member, Weight *weight, int64_t offsets[2]) {
+    int32_t n_offsets;
+    switch (member) {
+    case MEMBER_DTYPE:
+        weight->dtype = json_kind(json) == JSON_STRING ? json_string(json) : NULL;
+        return weight->dtype ? NULL : "has no dtype";
+    case MEMBER_SHAPE:
+        return read_numbers(json, FRT_MAX_RANK, weight->dims, &weight->rank)
+                   ? NULL
+                   : "has no shape of at most 8 extents";
+    case MEMBER_OFFSETS:
+        return read_numbers(json, 2, offsets, &n_offsets) && n_offsets == 2 &&
+                       offsets[0] <= offsets[1]
+                   ? NULL
+                   : "has no pair of ascending data_offsets";
+    case N_MEMBERS:
+        break;
+    }
+    return "is not {dtype, shape, data_offsets}";
+}
+
+/* Reads a tensor's value without comparing it with the file. */
+static frt_status read_members(const Weights *w, Json *json, Weight *weight, int64_t offsets[2],
+                               frt_error *err) {
+    static const char shape[] = "is not {dtype, shape, data_offsets}";
+    bool is_first = true, has[N_MEMBERS] = {false};
+    if (json_kind(json) != JSON_OBJECT) {
+        return bad_value(w, json, err, weight->name, shape);
+    }
+    while (json_more(json, JSON_OBJECT, &is_first)) {
+        const char *name = json_name(json);
+        Member member = name ? member_of(name) : N_MEMBERS;
+        if (member == N_MEMBERS || has[member]) {
+            return bad_value(w, json, err, weight->name, shape);
+        }
+        has[member] = true;
+        const char *lacks = read_member(json, member, weight, offsets);
+        if (lacks) {
+            return bad_value(w, json, err, weight->name, lacks);
+        }
+    }
+    bool has_all = has[MEMBER_DTYPE] && has[MEMBER_SHAPE] && has[MEMBER_OFFSETS];
+    return json->wrong || !has_all ? bad_value(w, json, err, weight->name, shape) : FRT_OK;
+}
+
+/* Reserves room for one more tensor in the list. */
+static frt_status grow_list(Weights *w, frt_error *err) {
+    enum { FIRST = 64 };
+    if (w->n < w->n_room) {
+        return FRT_OK;
+    }
+    size_t n_room = w->n_room ? 2 * w->n_room : FIRST;
+    Weight *list = mem_resize(w->list, n_room, sizeof *list);
+    if (!list) {
+        return frt_fail_memory(err, n_room * sizeof *list);
+    }
+    w->list = list;
+    w->n_room = n_room;
+    return FRT_OK;
+}
+
+static frt_status read_weight(Weights *w, Json *json, const char *name, frt_error *err) {
     Weight weight = {.name = name};
-    int64_t offsets[2];
-    size_t n_offsets;
-    size_t rank;
-    if (!json_is_object(entry) || json_object_size(entry) != 3) {
-        return bad(w, err, name, "is not {dtype, shape, data_offsets}");
+    int64_t offsets[2] = {0, 0};
+    frt_status status = read_members(w, json, &weight, offsets, err);
+    if (!status) {
+        status = grow_list(w, err);
     }
-    weight.dtype = json_string_value(json_object_get(entry, "dtype"));
-    if (!weight.dtype) {
-        return bad(w, err, name, "has no dtype");
-    }
-    if (!read_numbers(json_object_get(entry, "shape"), FRT_MAX_RANK, weight.dims, &rank)) {
-        return bad(w, err, name, "has no shape of at most 8 extents");
-    }
-    weight.rank = (int32_t)rank;
-    if (!read_numbers(json_object_get(entry, "data_offsets"), 2, offsets, &n_offsets) ||
-        n_offsets != 2 || offsets[0] > offsets[1]) {
-        return bad(w, err, name, "has no pair of ascending data_offsets");
+    if (status) {
+        return status;
     }
     if ((uint64_t)offsets[1] > w->n_data) {
         return frt_fail(err, FRT_E_WEIGHTS_BAD,
@@ -155,34 +229,52 @@ static frt_status check_tiling(Weights *w, frt_error *err) {
     return FRT_OK;
 }
 
-static frt_status read_header(Weights *w, const char *header, size_t n_header, frt_error *err) {
-    json_error_t why;
-    if (n_header == 0 || header[0] != '{') {
+static int compare_names(const void *a, const void *b) {
+    return strcmp(((const Weight *)a)->name, ((const Weight *)b)->name);
+}
+
+/* Sorts the list for weights_find. */
+static frt_status sort_names(Weights *w, frt_error *err) {
+    qsort(w->list, w->n, sizeof *w->list, compare_names);
+    for (size_t i = 1; i < w->n; i++) {
+        if (compare_names(&w->list[i - 1], &w->list[i]) == 0) {
+            return bad(w, err, w->list[i].name, "is there twice: a duplicate name");
+        }
+    }
+    return FRT_OK;
+}
+
+static frt_status skip_metadata(const Weights *w, Json *json, frt_error *err) {
+    bool is_object = json_kind(json) == JSON_OBJECT;
+    return is_object && json_skip(json)
+               ? FRT_OK
+               : bad_value(w, json, err, NULL, "__metadata__ is not an object");
+}
+
+/* Reads the `n_header` bytes at w->header, which stay the memory of all names. */
+static frt_status read_header(Weights *w, size_t n_header, frt_error *err) {
+    Json json = json_new(w->header, n_header);
+    bool is_first = true;
+    if (n_header == 0 || w->header[0] != '{') {
         return bad(w, err, NULL, "the header is not a JSON object");
     }
-    w->root = json_loadb(header, n_header, JSON_REJECT_DUPLICATES, &why);
-    if (!json_is_object(w->root)) {
-        return frt_fail(err, FRT_E_WEIGHTS_BAD, "%s: the header is not valid JSON: %.160s", w->name,
-                        why.text);
-    }
-    w->list = mem_alloc(json_object_size(w->root), sizeof *w->list);
-    if (!w->list) {
-        return frt_fail_memory(err, json_object_size(w->root) * sizeof *w->list);
-    }
-    const char *name;
-    json_t *entry;
-    json_object_foreach(w->root, name, entry) {
-        frt_status status = FRT_OK;
-        if (strcmp(name, "__metadata__") != 0) {
-            status = read_weight(w, name, entry, err);
-        } else if (!json_is_object(entry)) {
-            status = bad(w, err, NULL, "__metadata__ is not an object");
+    while (json_more(&json, JSON_OBJECT, &is_first)) {
+        const char *name = json_name(&json);
+        if (!name) {
+            break;
         }
+        frt_status status = strcmp(name, "__metadata__") == 0 ? skip_metadata(w, &json, err)
+                                                              : read_weight(w, &json, name, err);
         if (status) {
             return status;
         }
     }
-    return check_tiling(w, err);
+    if (json.wrong || !json_is_at_end(&json)) {
+        json.wrong = json.wrong ? json.wrong : "text follows the object";
+        return bad_value(w, &json, err, NULL, NULL);
+    }
+    frt_status status = check_tiling(w, err);
+    return status ? status : sort_names(w, err);
 }
 
 /* Reads the header length from the first 8 of the file's `n_bytes` bytes. */
@@ -203,6 +295,11 @@ static frt_status read_length(Weights *w, const unsigned char *p, uint64_t n_byt
     return FRT_OK;
 }
 
+static frt_status make_header(Weights *w, size_t n_header, frt_error *err) {
+    w->header = mem_alloc(n_header, 1);
+    return w->header ? FRT_OK : frt_fail_memory(err, n_header);
+}
+
 static frt_status parse(Weights *w, const void *bytes, size_t n_bytes, frt_error *err) {
     const unsigned char *p = bytes;
     size_t n_header;
@@ -214,7 +311,12 @@ static frt_status parse(Weights *w, const void *bytes, size_t n_bytes, frt_error
         return status;
     }
     w->data = p + w->data_begin;
-    return read_header(w, (const char *)p + LENGTH_BYTES, n_header, err);
+    status = make_header(w, n_header, err);
+    if (status) {
+        return status;
+    }
+    memcpy(w->header, p + LENGTH_BYTES, n_header);
+    return read_header(w, n_header, err);
 }
 
 static frt_status new_weights(const char *name, Weights **weights, frt_error *err) {
@@ -273,12 +375,11 @@ static frt_status parse_file(Weights *w, const char *path, frt_error *err) {
     if (status) {
         return status;
     }
-    w->header = mem_alloc(n_header + 1, 1);
-    if (!w->header) {
-        return frt_fail_memory(err, n_header + 1);
+    status = make_header(w, n_header, err);
+    if (!status) {
+        status = read_file(w, LENGTH_BYTES, w->header, n_header, err);
     }
-    status = read_file(w, LENGTH_BYTES, w->header, n_header, err);
-    return status ? status : read_header(w, w->header, n_header, err);
+    return status ? status : read_header(w, n_header, err);
 }
 
 frt_status weights_open(const char *path, Weights **weights, frt_error *err) {
@@ -315,17 +416,12 @@ void weights_close(Weights *w) {
     if (w->file >= 0) {
         close(w->file);
     }
-    json_decref(w->root);
     mem_free(w->list);
     mem_free(w->header);
     mem_free(w);
 }
 
 const Weight *weights_find(const Weights *w, const char *name) {
-    for (size_t i = 0; i < w->n; i++) {
-        if (strcmp(w->list[i].name, name) == 0) {
-            return &w->list[i];
-        }
-    }
-    return NULL;
+    Weight key = {.name = name};
+    return w->n ? bsearch(&key, w->list, w->n, sizeof key, compare_names) : NULL;
 }
