@@ -335,6 +335,7 @@ static void make_cpu_function(Lower *lower) {
     LLVMTypeRef params[4] = {k->ptr, k->ptr, k->i64, k->i64};
     LLVMTypeRef type = LLVMFunctionType(k->void_type, params, 4, 0);
     lower->function = LLVMAddFunction(k->module, lower->variant->symbol, type);
+    k->n_stack_bytes = 0;
     add_nounwind(k, lower->function);
     k_add_attribute(k, lower->function, "target-cpu", k->target->machine);
     k_add_attribute(k, lower->function, "no-builtins", "");

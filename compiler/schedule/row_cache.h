@@ -4,7 +4,7 @@
 
 #include "plan/kernel.h"
 
-/* The cache is on the stack; threads of a caller may have no more than 128 KiB. */
+/* The cache is on the stack (FRT_MAX_KERNEL_STACK_BYTES). */
 
 /* The values that the kernel should cache where the variant applies: those whose caching costs less
  * than recomputing them in each stage. The result is on the arena. */

@@ -21,6 +21,8 @@
  *    as long as its object. `free` functions accept NULL.
  *  - A status other than FRT_OK means that nothing was changed, except where said. `err` may be
  *    NULL; it is written on failure only.
+ *  - A call takes at most 64 KiB of its thread's stack, and a CUDA driver what it needs. A CPU kernel
+ *    takes up to 1 MiB: see frt_run.
  *  - An object retains the object it was made from, so the order of freeing does not matter.
  *  - Nothing prints, exits, aborts or installs signal handlers. The runtime reads the
  *    environment for one thing: the folder of cubins (frt_program_options.cache_dir).
@@ -272,7 +274,8 @@ typedef struct frt_program_options {
                                     * thread may use. CUDA: threads that compile at the same time,
                                     * at most 8; without `cache` they need a driver for CUDA 13.0 or
                                     * later */
-    frt_parallel_for parallel_for; /* CPU: replaces the runtime's own threads; or NULL */
+    frt_parallel_for parallel_for; /* CPU: replaces the runtime's own threads; or NULL. The threads
+                                    * that call a body need 1040 KiB of stack */
     void *parallel_ctx;
     const char *weights_path; /* replaces the artifact's weights file; or NULL */
     const char *base_dir;     /* folder of a relative weights path in the artifact; NULL = the
@@ -459,7 +462,9 @@ FRT_API frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_b
  *           is enqueued there and nowhere else, with no synchronisation. A prepared run
  *           allocates nothing and may be captured into a graph. Ignored on the CPU, where the
  *           run is finished on return.
- * FRT_E_LAUNCH (this run was refused; outputs are undefined), _DEVICE_LOST (the context is gone;
+ * On the CPU, where the calling thread has less than 1040 KiB of stack left, each launch takes a
+ * thread of its own, which costs some 30 us. Stacks of coroutines count as too small.
+ * FRT_E_LAUNCH (this run was refused; outputs are undefined), _THREADS, _DEVICE_LOST (the context is gone;
  * every later call says so), and the statuses of frt_prepare. The caller's floating-point state and
  * current CUDA context are as before. */
 FRT_API frt_status frt_run(frt_exec *exec, void *stream, frt_error *err);

@@ -11,7 +11,7 @@
 #include <xmmintrin.h>
 #endif
 
-enum { MAX_CHUNKS = 1000 };
+enum { MAX_CHUNKS = 1000, STACK_BYTES = 1 << 20 };
 
 typedef struct Tally {
     _Atomic int counts[MAX_CHUNKS];
@@ -53,7 +53,7 @@ static void run_once(Pool *pool, Tally *tally, int64_t n, long nap_ns) {
 Test(rt_pool, each_chunk_runs_once) {
     for (int n_threads = 1; n_threads <= 9; n_threads += 2) {
         Pool *pool = NULL;
-        cr_assert_eq(pool_create(n_threads, &pool, NULL), FRT_OK);
+        cr_assert_eq(pool_create(n_threads, STACK_BYTES, &pool, NULL), FRT_OK);
         cr_expect_eq(pool_n_threads(pool), n_threads);
         for (int i = 0; i < 400; i++) {
             run_once(pool, &tallies[0], i % 17, 0);
@@ -66,7 +66,7 @@ Test(rt_pool, each_chunk_runs_once) {
 
 Test(rt_pool, workers_take_part_after_sleeping) {
     Pool *pool = NULL;
-    cr_assert_eq(pool_create(3, &pool, NULL), FRT_OK);
+    cr_assert_eq(pool_create(3, STACK_BYTES, &pool, NULL), FRT_OK);
     for (int i = 0; i < 5; i++) {
         nanosleep(&(struct timespec){0, 5000000}, NULL); /* long enough for all to sleep */
         run_once(pool, &tallies[0], 30, 1000000);
@@ -89,7 +89,7 @@ Test(rt_pool, workers_have_default_floating_point_whatever_their_creator_has) {
     Pool *pool = NULL;
     pthread_t caller = pthread_self();
     _mm_setcsr(0xffc0);
-    cr_assert_eq(pool_create(3, &pool, NULL), FRT_OK);
+    cr_assert_eq(pool_create(3, STACK_BYTES, &pool, NULL), FRT_OK);
     pool_run(pool, 30, check_state, &caller);
     _mm_setcsr(0x1f80);
     pool_free(pool);
@@ -114,7 +114,7 @@ Test(rt_pool, callers_in_many_threads_share_it, .timeout = 60) {
     Pool *pool = NULL;
     pthread_t threads[4];
     Client clients[4];
-    cr_assert_eq(pool_create(3, &pool, NULL), FRT_OK);
+    cr_assert_eq(pool_create(3, STACK_BYTES, &pool, NULL), FRT_OK);
     for (int i = 0; i < 4; i++) {
         clients[i] = (Client){pool, &tallies[i]};
         cr_assert_eq(pthread_create(&threads[i], NULL, be_client, &clients[i]), 0);
@@ -128,13 +128,13 @@ Test(rt_pool, callers_in_many_threads_share_it, .timeout = 60) {
 Test(rt_pool, creation_and_end_leave_nothing) {
     for (int i = 0; i < 100; i++) {
         Pool *pool = NULL;
-        cr_assert_eq(pool_create(1 + i % 5, &pool, NULL), FRT_OK);
+        cr_assert_eq(pool_create(1 + i % 5, STACK_BYTES, &pool, NULL), FRT_OK);
         pool_free(pool);
     }
     Pool *pool = NULL;
     frt_error err = FRT_ERROR_INIT;
     fake_mem_fail_at(1, 0);
-    cr_expect_eq(pool_create(2, &pool, &err), FRT_E_OUT_OF_MEMORY);
+    cr_expect_eq(pool_create(2, STACK_BYTES, &pool, &err), FRT_E_OUT_OF_MEMORY);
     pool_free(NULL);
     cr_expect_eq(fake_mem_live(), 0);
 }

@@ -1,6 +1,8 @@
 /* Loops, arrays and the order of summation. See cpu.h. */
 #include "codegen/cpu/cpu.h"
 
+#include <frt_manifest.h>
+
 enum { ARRAY_ALIGN_BYTES = 64 };
 
 /* Loops. */
@@ -67,8 +69,15 @@ void cpu_each_step(Lower *lower, Val from, Val n, uint32_t lanes, bool is_whole,
 
 /* Arrays. */
 
-static Val stack_array(const Lower *lower, LLVMTypeRef type, int64_t n_elems) {
-    const Codegen *k = lower->k;
+/* Callers give a kernel this much stack, of which a part is for spilled registers and calls. */
+enum { ARRAYS_BYTES = FRT_MAX_KERNEL_STACK_BYTES - (64 << 10) };
+
+static Val stack_array(const Lower *lower, LLVMTypeRef type, uint32_t elem_bytes, int64_t n_elems) {
+    Codegen *k = lower->k;
+    k->n_stack_bytes += elem_bytes * n_elems + ARRAY_ALIGN_BYTES;
+    if (k->n_stack_bytes > ARRAYS_BYTES)
+        ice(k->arena, "kernel %s has %lld bytes of arrays on the stack, more than %d",
+            lower->kernel->name, (long long)k->n_stack_bytes, ARRAYS_BYTES);
     LLVMBasicBlockRef here = k_here(k);
     k_goto(k, lower->entry);
     Val array = k_alloca(k, LLVMArrayType2(type, (uint64_t)n_elems));
@@ -79,13 +88,14 @@ static Val stack_array(const Lower *lower, LLVMTypeRef type, int64_t n_elems) {
 
 CpuArray cpu_array_new(Lower *lower, Dtype dtype, bool has_index, int64_t n_elems) {
     CpuArray array = {.dtype = dtype};
-    array.values = stack_array(lower, k_value_type(lower->k, dtype, 1), n_elems);
-    if (has_index) array.indices = stack_array(lower, lower->k->i32, n_elems);
+    array.values =
+        stack_array(lower, k_value_type(lower->k, dtype, 1), dtype_bytes(dtype), n_elems);
+    if (has_index) array.indices = stack_array(lower, lower->k->i32, sizeof(int32_t), n_elems);
     return array;
 }
 
 Val cpu_memory_new(Lower *lower, Dtype dtype, int64_t n_elems) {
-    return stack_array(lower, k_memory_type(lower->k, dtype, 1), n_elems);
+    return stack_array(lower, k_memory_type(lower->k, dtype, 1), dtype_bytes(dtype), n_elems);
 }
 
 /* Address of element `at` of an array of `dtype` values. */

@@ -35,6 +35,7 @@ typedef struct Codegen {
      * where few warps run. It costs a few more instructions where each lane has its own divisor.
      * The bits are the same. */
     bool overlaps_quotients;
+    int64_t n_stack_bytes; /* CPU: of the arrays of the function under construction */
     LLVMTypeRef void_type, i1, i8, i16, i32, i64, f16, f32, f64;
     LLVMTypeRef ptr;        /* in the generic address space */
     LLVMTypeRef global_ptr; /* to tensors; address space 1 on a GPU */

@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 
+enum { DRIVER_STACK_BYTES = 8 << 20 }; /* for the driver's own compiler */
+
 struct Kernels {
     Device *device;
     const frt_module *module;
@@ -171,7 +173,7 @@ static void run_jobs(Batch *batch) {
     if ((uint32_t)n_threads > batch->n_jobs) {
         n_threads = (int)batch->n_jobs;
     }
-    if (n_threads > 1 && !pool_create(n_threads, &pool, NULL)) {
+    if (n_threads > 1 && !pool_create(n_threads, DRIVER_STACK_BYTES, &pool, NULL)) {
         pool_run(pool, batch->n_jobs, run_job, batch);
         pool_free(pool);
         return;

@@ -9,8 +9,13 @@
 
 #include <string.h>
 
-/* The most chunks of a launch, for any number of threads. */
-enum { MAX_CHUNKS = 128 };
+enum {
+    MAX_CHUNKS = 128, /* of a launch, for any number of threads */
+    /* A kernel's own bytes, and room for the functions that call it. */
+    KERNEL_STACK_BYTES = FRT_MAX_KERNEL_STACK_BYTES + (16 << 10),
+    /* A thread's stack also holds what the C library keeps there for each thread. */
+    WORKER_STACK_BYTES = KERNEL_STACK_BYTES + (64 << 10)
+};
 
 typedef void (*Kernel)(void *const *args, const int64_t *dims, int64_t begin, int64_t end);
 
@@ -90,7 +95,7 @@ static frt_status cpu_open(Device *device, const frt_module *module,
     state->parallel_for = options->parallel_for;
     state->parallel_ctx = options->parallel_ctx;
     if (!state->parallel_for) {
-        status = pool_create(n_threads, &state->pool, err);
+        status = pool_create(n_threads, WORKER_STACK_BYTES, &state->pool, err);
         if (status) {
             mem_free(state);
             return status;
@@ -182,10 +187,46 @@ static void run_foreign_chunk(void *ctx, int64_t i) {
     port_fp_set(fp);
 }
 
+static void run_chunks(const CpuState *state, int64_t n_chunks, Job *job) {
+    if (state->parallel_for) {
+        state->parallel_for(state->parallel_ctx, n_chunks, run_foreign_chunk, job);
+    } else {
+        pool_run(state->pool, n_chunks, run_chunk, job);
+    }
+}
+
+/* The arguments of run_chunks for another thread. */
+typedef struct Errand {
+    const CpuState *state;
+    int64_t n_chunks;
+    Job *job;
+} Errand;
+
+static void *run_errand(void *arg) {
+    const Errand *errand = arg;
+    port_fp_set(PORT_FP_DEFAULT);
+    run_chunks(errand->state, errand->n_chunks, errand->job);
+    return NULL;
+}
+
+/* Runs the chunks on a thread of its own, because the caller's stack is too small for a kernel. */
+static frt_status run_apart(const CpuState *state, int64_t n_chunks, Job *job, frt_error *err) {
+    pthread_t thread;
+    Errand errand = {state, n_chunks, job};
+    int code = port_thread_start(&thread, WORKER_STACK_BYTES, run_errand, &errand);
+    if (code != 0) {
+        return frt_fail(err, FRT_E_THREADS,
+                        "the caller's stack is too small for a kernel, and no other thread "
+                        "starts: %s",
+                        strerror(code));
+    }
+    pthread_join(thread, NULL);
+    return FRT_OK;
+}
+
 static frt_status cpu_launch(Device *device, const Launch *launch, void *stream, frt_error *err) {
-    CpuState *state = device->state;
+    const CpuState *state = device->state;
     (void)stream;
-    (void)err;
     Job job = {.launch = launch};
     memcpy(&job.kernel, &launch->kernel, sizeof job.kernel);
     /* Chunk boundaries depend on grid and block alone, so a result cannot depend on threads. All
@@ -193,11 +234,10 @@ static frt_status cpu_launch(Device *device, const Launch *launch, void *stream,
     job.chunk = (launch->grid - 1) / MAX_CHUNKS + 1;
     job.chunk = ((job.chunk - 1) / launch->block + 1) * launch->block;
     int64_t n_chunks = (launch->grid - 1) / job.chunk + 1;
-    if (state->parallel_for) {
-        state->parallel_for(state->parallel_ctx, n_chunks, run_foreign_chunk, &job);
-    } else {
-        pool_run(state->pool, n_chunks, run_chunk, &job);
+    if (!state->parallel_for && port_stack_left() < KERNEL_STACK_BYTES) {
+        return run_apart(state, n_chunks, &job, err);
     }
+    run_chunks(state, n_chunks, &job);
     return FRT_OK;
 }
 

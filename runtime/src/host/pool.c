@@ -9,7 +9,6 @@
 #include "host/port.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -130,18 +129,7 @@ int pool_n_threads(const Pool *pool) {
     return pool->n_workers + 1;
 }
 
-/* Blocks all signals on the workers: the application does not know these threads. */
-static int start_worker(Pool *pool) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&pool->workers[pool->n_workers], NULL, work, pool);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code;
-}
-
-frt_status pool_create(int n_threads, Pool **result, frt_error *err) {
+frt_status pool_create(int n_threads, size_t n_stack, Pool **result, frt_error *err) {
     Pool *pool = mem_alloc(1, sizeof *pool);
     if (!pool) {
         return frt_fail_memory(err, sizeof *pool);
@@ -152,7 +140,7 @@ frt_status pool_create(int n_threads, Pool **result, frt_error *err) {
     }
     atomic_store(&pool->ticket, CLOSED);
     while (pool->n_workers < n_threads - 1) {
-        int code = start_worker(pool);
+        int code = port_thread_start(&pool->workers[pool->n_workers], n_stack, work, pool);
         if (code != 0) {
             int n_made = pool->n_workers + 1;
             pool_free(pool);

@@ -11,8 +11,9 @@ typedef struct Pool Pool;
 
 enum { POOL_MAX_THREADS = 256 };
 
-/* `n_threads` (at least 1) counts the calling thread. FRT_E_OUT_OF_MEMORY, _THREADS. */
-frt_status pool_create(int n_threads, Pool **pool, frt_error *err);
+/* `n_threads` (at least 1) counts the calling thread; the others have `n_stack` bytes of stack.
+ * FRT_E_OUT_OF_MEMORY, _THREADS. */
+frt_status pool_create(int n_threads, size_t n_stack, Pool **pool, frt_error *err);
 void pool_free(Pool *pool);
 int pool_n_threads(const Pool *pool);
 

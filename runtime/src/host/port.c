@@ -1,9 +1,10 @@
 /* Linux and x86-64 specifics behind port.h. */
-#define _GNU_SOURCE /* sched_getaffinity, syscall */
+#define _GNU_SOURCE /* sched_getaffinity, pthread_getattr_np, syscall */
 #include "host/port.h"
 
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,6 +94,51 @@ int port_cpu_count(void) {
     }
     int n = CPU_COUNT(&set);
     return n > 0 ? n : 1;
+}
+
+/* A thread's stack. Finding it out takes microseconds, so each thread does that once. */
+typedef struct Stack {
+    const char *lowest, *highest;
+    bool is_known;
+} Stack;
+
+static Stack find_stack(void) {
+    pthread_attr_t attributes;
+    void *lowest = NULL;
+    size_t n_bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        pthread_attr_getstack(&attributes, &lowest, &n_bytes);
+        pthread_attr_destroy(&attributes);
+    }
+    return (Stack){lowest, (char *)lowest + n_bytes, true};
+}
+
+size_t port_stack_left(void) {
+    static _Thread_local Stack stack;
+    const char *here = __builtin_frame_address(0);
+    if (!stack.is_known) {
+        stack = find_stack();
+    }
+    bool is_inside = here > stack.lowest && here <= stack.highest;
+    return is_inside ? (size_t)(here - stack.lowest) : 0;
+}
+
+int port_thread_start(pthread_t *thread, size_t n_bytes, void *(*body)(void *), void *arg) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int code = pthread_attr_init(&attributes);
+    if (code != 0) {
+        return code;
+    }
+    code = pthread_attr_setstacksize(&attributes, n_bytes);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (code == 0) {
+        code = pthread_create(thread, &attributes, body, arg);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return code;
 }
 
 int64_t port_clock_ns(void) {

@@ -2,7 +2,9 @@
 #ifndef FRT_PORT_H
 #define FRT_PORT_H
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(__GNUC__)
@@ -44,6 +46,14 @@ void port_cpu_name(char *text, unsigned long n_bytes);
 
 /* The number of CPUs that the calling thread may run on, at least 1. */
 int port_cpu_count(void);
+
+/* Bytes of stack that are left to the calling function; 0 where that is not known, as on the stack
+ * of a coroutine. */
+size_t port_stack_left(void);
+
+/* Starts a thread with a stack of `n_bytes`, whatever the system's default, and all signals
+ * blocked: the application does not know these threads. Returns 0 or an errno. */
+int port_thread_start(pthread_t *thread, size_t n_bytes, void *(*body)(void *), void *arg);
 
 int64_t port_clock_ns(void);
 

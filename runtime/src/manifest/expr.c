@@ -87,10 +87,25 @@ bool expr_is_const(const ExprToken *tokens, Expr expr, int64_t *value) {
 /* Infix printing works on token ranges: the operand that ends at token i starts at token start[i].
  * A stack of pending pieces replaces recursion and gives the text from left to right. */
 typedef struct Piece {
-    const char *literal; /* printed if not NULL */
-    uint32_t last;       /* otherwise: the operand that ends at this token, */
-    int level;           /* in parentheses if it binds less tightly than this level */
+    uint16_t last;   /* the operand that ends at this token, */
+    uint8_t level;   /* in parentheses if it binds less tightly than this level; */
+    uint8_t literal; /* or, unless LITERAL_NONE, these characters */
 } Piece;
+
+/* Characters between operands, numbered as the operators are where those have some. */
+enum {
+    LITERAL_NONE,
+    LITERAL_OPEN = EXPR_MIN + 1,
+    LITERAL_CLOSE,
+    LITERAL_MAX_OPEN,
+    LITERAL_MIN_OPEN
+};
+
+static const char *const literals[] = {
+    [EXPR_ADD] = "+",           [EXPR_SUB] = "-",      [EXPR_MUL] = "*",
+    [EXPR_DIV] = "/",           [EXPR_MAX] = ", ",     [EXPR_MIN] = ", ",
+    [LITERAL_OPEN] = "(",       [LITERAL_CLOSE] = ")", [LITERAL_MAX_OPEN] = "max(",
+    [LITERAL_MIN_OPEN] = "min("};
 
 typedef struct Text {
     char *bytes;
@@ -135,23 +150,27 @@ static void find_starts(const ExprToken *tokens, Expr expr, uint32_t *start) {
     }
 }
 
+static Piece operand(uint32_t last, int level) {
+    return (Piece){.last = (uint16_t)last, .level = (uint8_t)level};
+}
+
 /* Pushes the pieces of the operand that ends at `last`, in reverse. Returns the new depth. */
 static size_t push_operation(ExprOp op, uint32_t last, const uint32_t *start, int level,
                              Piece *stack, size_t n) {
-    static const char *const infix[] = {[EXPR_ADD] = "+", [EXPR_SUB] = "-",  [EXPR_MUL] = "*",
-                                        [EXPR_DIV] = "/", [EXPR_MAX] = ", ", [EXPR_MIN] = ", "};
     bool is_call = op == EXPR_MAX || op == EXPR_MIN;
     int own = is_call ? 0 : level_of(op);
     bool is_enclosed = is_call || own < level;
     if (is_enclosed) {
-        stack[n++] = (Piece){.literal = ")"};
+        stack[n++] = (Piece){.literal = LITERAL_CLOSE};
     }
     /* All four operators are left-associative: a right operand of equal level needs parentheses. */
-    stack[n++] = (Piece){.last = last - 1, .level = is_call ? 0 : own + 1};
-    stack[n++] = (Piece){.literal = infix[op]};
-    stack[n++] = (Piece){.last = start[last - 1] - 1, .level = own};
+    stack[n++] = operand(last - 1, is_call ? 0 : own + 1);
+    stack[n++] = (Piece){.literal = (uint8_t)op};
+    stack[n++] = operand(start[last - 1] - 1, own);
     if (is_enclosed) {
-        stack[n++] = (Piece){.literal = op == EXPR_MAX ? "max(" : op == EXPR_MIN ? "min(" : "("};
+        stack[n++] = (Piece){.literal = op == EXPR_MAX   ? LITERAL_MAX_OPEN
+                                        : op == EXPR_MIN ? LITERAL_MIN_OPEN
+                                                         : LITERAL_OPEN};
     }
     return n;
 }
@@ -164,12 +183,12 @@ size_t expr_print(const ExprToken *tokens, Expr expr, const char *const *names, 
     Text out = {.bytes = text, .capacity = n_bytes};
     size_t n = 0;
     find_starts(tokens, expr, start);
-    stack[n++] = (Piece){.last = expr.n - 1};
+    stack[n++] = operand(expr.n - 1, 0);
     while (n > 0) {
         Piece piece = stack[--n];
         const ExprToken *token = &tokens[expr.first + piece.last];
-        if (piece.literal) {
-            text_put(&out, piece.literal);
+        if (piece.literal != LITERAL_NONE) {
+            text_put(&out, literals[piece.literal]);
         } else if (token->op == EXPR_DIM) {
             text_put(&out, names[token->value]);
         } else if (token->op == EXPR_CONST) {
