@@ -21,8 +21,8 @@
  *    as long as its object. `free` functions accept NULL.
  *  - A status other than FRT_OK means that nothing was changed, except where said. `err` may be
  *    NULL; it is written on failure only.
- *  - A call takes at most 64 KiB of its thread's stack, and a CUDA driver what it needs. A CPU kernel
- *    takes up to 1 MiB: see frt_run.
+ *  - A call takes at most 64 KiB of its thread's stack, and a CUDA driver what it needs. A CPU
+ *    kernel takes up to 1 MiB: see frt_run.
  *  - An object retains the object it was made from, so the order of freeing does not matter.
  *  - Nothing prints, exits, aborts or installs signal handlers. The runtime reads the
  *    environment for one thing: the folder of cubins (frt_program_options.cache_dir).
@@ -462,11 +462,11 @@ FRT_API frt_status frt_exec_set_workspace(frt_exec *exec, void *data, size_t n_b
  *           is enqueued there and nowhere else, with no synchronisation. A prepared run
  *           allocates nothing and may be captured into a graph. Ignored on the CPU, where the
  *           run is finished on return.
- * On the CPU, where the calling thread has less than 1040 KiB of stack left, each launch takes a
- * thread of its own, which costs some 30 us. Stacks of coroutines count as too small.
- * FRT_E_LAUNCH (this run was refused; outputs are undefined), _THREADS, _DEVICE_LOST (the context is gone;
- * every later call says so), and the statuses of frt_prepare. The caller's floating-point state and
- * current CUDA context are as before. */
+ * On the CPU, where the calling thread has less than 1040 KiB of stack left, each launch runs on
+ * a thread of its own and costs the start of one. Stacks of coroutines count as too small.
+ * FRT_E_LAUNCH (this run was refused; outputs are undefined), _THREADS, _DEVICE_LOST (the context
+ * is gone; every later call says so), and the statuses of frt_prepare. The caller's floating-point
+ * state and current CUDA context are as before. */
 FRT_API frt_status frt_run(frt_exec *exec, void *stream, frt_error *err);
 
 /* The variant of a step that the last frt_prepare chose; -1 for copies and before preparation. */
