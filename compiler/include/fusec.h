@@ -20,6 +20,8 @@
  *    once.
  *  - Nothing prints, exits or aborts, on any input. When memory is out the call fails with
  *    FUSEC_MEMORY; only LLVM's own failure to allocate ends the process.
+ *  - fusec_compile takes at most FUSEC_STACK_BYTES of its thread's stack, on any input. Most graphs
+ *    take 0.1 MiB; a chain of thousands of ops takes 1.2.
  *  - Pointers passed in are borrowed for the call; strings returned belong to the result. */
 #ifndef FUSEC_H
 #define FUSEC_H
@@ -39,6 +41,7 @@ extern "C" {
 #endif
 
 #define FUSEC_VERSION "0.1.0"
+#define FUSEC_STACK_BYTES (2 << 20)
 
 /* The version of the library in use, "0.1.0". It may be newer than this header. */
 FUSEC_API const char *fusec_version(void);
