@@ -18,6 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if defined(__GNUC__)
+#define BEFORE_MAIN __attribute__((constructor(101)))
+#else
+#define BEFORE_MAIN
+#endif
+
 /* Temporary files for a signal handler to remove: at most the input and the output of one
  * program. */
 enum { MAX_TEMPS = 4, MAX_TEMP_BYTES = 4096 };
@@ -38,11 +44,15 @@ static bool is_memory_out(void) {
            MAP_FAILED;
 }
 
+/* Whether main has begun. Before, LLVM's static constructors run: they allocate and do no more, so
+ * an abort means that memory is out. */
+static volatile sig_atomic_t is_running;
+
 static void on_abort(int number) {
     static const char message[] = "fusec: error: out of memory in LLVM\n"
                                   "  help: `ulimit -v` tells this shell's limit in KiB; a "
                                   "container may have one of its own.\n";
-    if (!is_memory_out()) on_signal(number);
+    if (is_running && !is_memory_out()) on_signal(number);
     for (int i = 0; i < n_temps; i++) unlink(temps[i]);
     ssize_t n = write(STDERR_FILENO, message, sizeof message - 1);
     _exit(n < 0 ? FUSEC_FILE : FUSEC_MEMORY);
@@ -51,12 +61,19 @@ static void on_abort(int number) {
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
 
+/* Runs before the constructors of LLVM, which have no priority. */
+BEFORE_MAIN static void catch_aborts(void) {
+    struct sigaction action = {.sa_handler = on_abort};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGABRT, &action, NULL);
+}
+
 void cli_catch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, NULL);
-    action.sa_handler = on_abort;
-    sigaction(SIGABRT, &action, NULL);
+    catch_aborts();
+    is_running = true;
     signal(SIGXFSZ, SIG_IGN); /* then a write past the limit fails, as on a full disk */
 }
 

@@ -117,6 +117,43 @@ Test(cli_wrong, no_memory_is_told_and_exits_6) {
     cr_expect(n_told > n_in_llvm && n_in_llvm > 0, "%d and %d", n_told, n_in_llvm);
 }
 
+/* The allocation that fails is number FAILING of the process, before main or after. */
+static const char failing_malloc[] =
+    "#include <stdlib.h>\n"
+    "void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, "
+    "size_t);\n"
+    "static long n, failing;\n"
+    "static int fails(void) {\n"
+    "    const char *number = failing ? 0 : getenv(\"FAILING\");\n"
+    "    failing = number ? atol(number) : failing ? failing : -1;\n"
+    "    return ++n == failing;\n"
+    "}\n"
+    "void *malloc(size_t size) { return fails() ? 0 : __libc_malloc(size); }\n"
+    "void *calloc(size_t m, size_t size) { return fails() ? 0 : __libc_calloc(m, size); }\n"
+    "void *realloc(void *p, size_t size) { return fails() ? 0 : __libc_realloc(p, size); }\n";
+
+Test(cli_wrong, memory_may_be_out_before_main, .timeout = 120) {
+    enum { N_ALLOCATIONS = 100, STEP = 3 };
+    char command[256], number[16];
+    int n_failed = 0;
+    write_file("f.c", failing_malloc, sizeof failing_malloc - 1);
+    snprintf(command, sizeof command, "cc -O1 -shared -fPIC -o %s/f.so %s/f.c", run.folder,
+             run.folder);
+    cr_assert_eq(system(command), 0);
+    setenv("LD_PRELOAD", path_of("f.so"), 1);
+    for (int i = 1; i <= N_ALLOCATIONS; i += STEP) {
+        snprintf(number, sizeof number, "%d", i);
+        setenv("FAILING", number, 1);
+        int status = fusec("--version", NULL);
+        cr_expect(status == 0 || status == 6, "allocation %d: exit code %d: %s", i, status,
+                  run.err);
+        cr_expect(status == 0 || strstr(run.err, "error: out of memory"), "%s", run.err);
+        n_failed += status == 6;
+    }
+    unsetenv("LD_PRELOAD");
+    cr_expect_gt(n_failed, 10, "%d allocations failed", n_failed);
+}
+
 Test(cli_wrong, words_and_names_that_are_not_there_are_told_with_those_that_are) {
     expect("frob", 2, "there is no command or file `frob`; fusec --help lists them");
     expect("verifi @good.g", 2, "did you mean `verify`?");
