@@ -169,11 +169,13 @@ merge = ld -r -o $@.o $(1) && objcopy --localize-hidden --wildcard --keep-global
 # A library that exports what its version script lists. LIBRARY_LINK NAME
 LIBRARY_LINK = -shared -Wl,-soname,lib$(1).so.0 -Wl,--no-undefined -Wl,--gc-sections $(HARDEN_LINK) \
   -Wl,--version-script=packaging/lib$(1).map -Wl,--no-undefined-version
+# The runtime does not switch stacks; Debian's start files lack the note that says so.
+SHADOW_STACK = -z shstk
 
 $(B)/libfusert.a: $(call objs,$(RT_SRC))
 	$(call say,AR )$(call merge,$^,frt_*)
 build/libfusert.so: $(call objs,$(RT_SRC)) packaging/libfusert.map
-	$(call say,LINK )$(CC) $(call LIBRARY_LINK,fusert) \
+	$(call say,LINK )$(CC) $(call LIBRARY_LINK,fusert) $(SHADOW_STACK) \
 	  -o $@ $(filter %.o,$^) -lpthread -ldl && ln -sf $(@F) $@.0
 build/libfusec.a: $(call objs,$(BACK_SRC) $(CORE_SRC) $(GEN_SRC))
 	$(call say,AR )$(call merge,$^,fusec_*)

@@ -219,11 +219,11 @@ Test(cli_wrong, endless_and_silent_inputs_are_refused) {
  * costs memory. */
 Test(cli_wrong, endless_and_huge_arrays_are_refused) {
     static const char source[] = "graph g(x: f32[8]) -> (y: f32[8]) { y = -x }\n";
-    static const char *const lines[] = {"run @g.g --device=cpu --input=x=@/dev/zero",
+    static const char *const lines[] = {"run @g.g --device=cpu --input=x=@../../dev/zero",
                                         "run @g.g --device=cpu --input=x=@long.npy",
                                         "run @g.g --device=cpu --input=x=@claims.npy"};
     static const char *const words[] = {
-        "cannot use /dev/zero: it is no .npy file",
+        "/dev/zero: it is no .npy file",
         "long.npy: its shape needs 32 bytes of elements, but it has at least 33",
         "claims.npy has 17179869184 bytes of elements by its shape; an array may have less than "
         "2048 MiB"};
