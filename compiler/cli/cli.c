@@ -257,10 +257,12 @@ static bool parse_flag(Cli *cli, OptionId id) {
 static bool parse_number(Cli *cli, OptionId id, const char *value) {
     int64_t count = 0;
     int64_t max = id == OPTION_SEED ? INT64_MAX : id == OPTION_THREADS ? 4096 : 1000000;
-    if (!parse_count(cli, id, value, id == OPTION_RUNS, max, &count)) return false;
+    bool has_none = id == OPTION_SEED || id == OPTION_THREADS;
+    if (!parse_count(cli, id, value, !has_none, max, &count)) return false;
     if (id == OPTION_SEED) cli->seed = (uint64_t)count;
     if (id == OPTION_THREADS) cli->n_threads = (int32_t)count;
     if (id == OPTION_RUNS) cli->n_runs = (int32_t)count;
+    if (id == OPTION_TIME_LIMIT) cli_limit_time((unsigned)count);
     return true;
 }
 

@@ -58,7 +58,18 @@ static void on_abort(int number) {
     _exit(n < 0 ? FUSEC_FILE : FUSEC_MEMORY);
 }
 
-static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+/* The message of the time limit, made in advance: a handler may not format text. */
+static char late_message[96];
+static size_t n_late_bytes;
+
+static void on_time_limit(int number) {
+    (void)number;
+    for (int i = 0; i < n_temps; i++) unlink(temps[i]);
+    ssize_t n = write(STDERR_FILENO, late_message, n_late_bytes);
+    _exit(n < 0 ? FUSEC_FILE : FUSEC_MEMORY);
+}
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
 enum { N_NUMBERS = sizeof numbers / sizeof numbers[0] };
 
 /* Runs before the constructors of LLVM, which have no priority. */
@@ -72,9 +83,19 @@ void cli_catch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, NULL);
+    action.sa_handler = on_time_limit;
+    sigaction(SIGALRM, &action, NULL);
     catch_aborts();
     is_running = true;
     signal(SIGXFSZ, SIG_IGN); /* then a write past the limit fails, as on a full disk */
+}
+
+void cli_limit_time(unsigned seconds) {
+    int n = snprintf(late_message, sizeof late_message,
+                     "fusec: error: the time limit of %u second%s has passed\n", seconds,
+                     seconds == 1 ? "" : "s");
+    n_late_bytes = n > 0 ? (size_t)n : 0;
+    alarm(seconds);
 }
 
 /* Blocks signals while a file exists that is not yet, or no longer, in the list. */

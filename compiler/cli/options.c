@@ -20,7 +20,7 @@ const CommandInfo cli_commands[CLI_N_COMMANDS] = {
 
 const char cli_exit_codes[] =
     "Exit codes: 0 good, 1 the input is wrong, 2 usage, 3 file, 4 target or driver\n"
-    "unavailable, 5 results differ, 6 out of memory, 70 internal error.";
+    "unavailable, 5 results differ, 6 out of memory or time, 70 internal error.";
 
 bool cli_command_has(CliCommand command, OptionId option) {
     return strchr(cli_options[option].commands, cli_commands[command].letter) != NULL;

@@ -5,17 +5,22 @@
  * rewritten arithmetic go to verify_rewrite.c. With --numerics=fast the fused program need not have
  * the same bits; it is compared with the reference of the whole graph, within bounds that grow from
  * value to value (verify_fast.h). */
+#define _XOPEN_SOURCE 700 /* clock_gettime */
 #include "cli/verify.h"
 
 #include "cli/bisect.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* The sizes of dims that are not given: the least, a small odd one, and one larger than a vector
  * and a warp. */
 static const int64_t sizes[] = {0, 3, 33};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* A verification that takes longer says what it does, even to a file. */
+static const double SILENT_SECONDS = 1;
 
 /* The name of node `id` as an output; no name of the language begins with a period. */
 static Str output_name(Arena *arena, NodeId id) {
@@ -32,6 +37,20 @@ static void add_probes(const Driver *driver) {
                      (GraphOutput){.name = output_name(driver->arena, id), .node = id});
         }
     }
+}
+
+void verify_say(const Verification *v, const char *format, ...) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double seconds =
+        (double)(now.tv_sec - v->begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - v->begin.tv_nsec);
+    if (!v->cli->verbose && seconds < SILENT_SECONDS && !isatty(STDERR_FILENO)) return;
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s, %.0f s: ", v->target->name, seconds);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
 }
 
 fusec_status verify_build(Driver *driver, void *user) {
@@ -244,6 +263,9 @@ static fusec_status verify_size(Trio *t) {
     for (uint32_t kind = 0; kind < DATA_COUNT && !status; kind++) {
         v->data = (DataKind)kind;
         if (v->cli->data && !(v->cli->data >> kind & 1)) continue;
+        verify_say(v, "graph %s, %s inputs, dims that nothing fixes at least %" PRId64 "%s",
+                   t->fused.graph_info.name, data_info(v->data)->name, v->size,
+                   v->is_judged ? ", with the reference" : "");
         status = verify_data(t);
         v->is_judged = v->is_judged && v->size != sizes[N_SIZES - 1];
     }
@@ -292,10 +314,13 @@ static fusec_status compile_all(Verification *v) {
                              .is_fast = v->cli->is_fast,
                              .rewrites = v->cli->rewrites};
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};
+    static const char *const forms[] = {"fused", "one kernel per op",
+                                        "one kernel per op, every value stored"};
     for (int i = 0; i < 3; i++) {
         bool is_fused = drivers[i] == &v->fused;
         DriverHook keeping = {.user = v, .fused = keep_plan, .placed = verify_pass_on};
         options.no_fuse = !is_fused;
+        verify_say(v, "compiling: %s", forms[i]);
         options.hook = is_fused ? keeping : v->cli->hook;
         if (!driver_init(drivers[i], &options)) return cli_fail_memory(v->cli);
         fusec_status status = cli_guard(v->cli, drivers[i], verify_build, v);
@@ -352,6 +377,7 @@ static fusec_status choose_targets(const Cli *cli, const Target *targets[2], uin
 
 fusec_status cli_verify(Cli *cli) {
     Verification v = {.cli = cli};
+    clock_gettime(CLOCK_MONOTONIC, &v.begin);
     const Target *targets[2] = {NULL};
     uint32_t n_targets;
     char *text;

@@ -8,6 +8,8 @@
 #include "verify/verify_fast.h"
 #include "verify/verify_rewrite.h"
 
+#include <time.h>
+
 /* A GEMM whose arithmetic is rewritten. */
 typedef struct VerifyGemm {
     uint32_t graph;
@@ -44,6 +46,7 @@ typedef struct Verification {
     VerifyCounts counts, fast_counts;
     RewriteCounts rewritten, elsewhere_counts;
     uint32_t n_runs;
+    struct timespec begin; /* of the command */
 } Verification;
 
 /* The programs of one graph at one size. */
@@ -54,6 +57,9 @@ typedef struct Trio {
     Exec fused, unfused, probed, gemms_probed, given;
 } Trio;
 
+/* Prints the next step to stderr: to a terminal, with --verbose, or if the verification takes
+ * long. */
+STR_PRINTF(2, 3) void verify_say(const Verification *v, const char *format, ...);
 /* `placed` of a DriverHook: calls that of the program. `user` is the verification. */
 void verify_pass_on(void *user, Arena *arena, Plan *plan, bool is_fused);
 /* Compiles a driver of the verification, which is `user`. */

@@ -56,7 +56,7 @@ typedef enum fusec_status {
     FUSEC_FILE = 3,     /* from the program only: a file cannot be read or written */
     FUSEC_TARGET = 4,   /* the target, or a driver for it, is not available */
     FUSEC_MISMATCH = 5, /* from the program only: verification found a difference */
-    FUSEC_MEMORY = 6,   /* no memory; from the program also: no threads */
+    FUSEC_MEMORY = 6,   /* no memory; from the program also: no threads, or no time */
     FUSEC_INTERNAL = 70 /* an internal error of the compiler */
 } fusec_status;
 

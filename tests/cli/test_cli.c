@@ -58,6 +58,34 @@ Test(cli, a_limit_of_file_sizes_is_an_error) {
     cr_expect_str_eq(text, "old");
 }
 
+/* A chain whose object takes LLVM far longer than a second. */
+static void write_long_source(void) {
+    static char text[1 << 16];
+    int n =
+        snprintf(text, sizeof text, "graph g(x: f32[64, 64]) -> (y: f32[64, 64]) {\n  v0 = x\n");
+    for (int i = 1; i <= 600; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "  v%d = softmax(v%d @ x + %d)\n", i,
+                      i - 1, i);
+    n += snprintf(text + n, sizeof text - (size_t)n, "  y = v600\n}\n");
+    write_file("long.g", text, (size_t)n);
+}
+
+Test(cli, a_time_limit_ends_long_work_and_writes_nothing) {
+    write_long_source();
+    int before = n_files();
+    expect("@long.g -o @long.o --time-limit=1", 6,
+           "fusec: error: the time limit of 1 second has passed");
+    cr_expect_eq(n_files(), before, "nothing is left");
+    expect("@good.g -o @a.o --time-limit=600", 0, "");
+    expect("@good.g -o @a.o --time-limit=0", 2, "--time-limit wants a number from 1 to");
+}
+
+Test(cli, verify_says_what_it_is_doing) {
+    cr_assert_eq(fusec("verify @good.g --device=cpu --verbose", NULL), 0, "%s", run.err);
+    cr_expect(strstr(run.err, "compiling: fused"), "%s", run.err);
+    cr_expect(strstr(run.err, "with the reference"), "%s", run.err);
+}
+
 Test(cli, every_kind_of_output_is_made) {
     static const char *const kinds[] = {"ast", "graph", "fused", "sched", "llvm", "ptx", "asm"};
     char line[64];
