@@ -42,6 +42,7 @@ static bool keeps_contracts(Driver *driver, const Plan *plan) {
     if (must_check(plan, NULL, NULL, &ignored)) return true;
     Plan *settled = unsettled(driver->arena, plan);
     AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
+    advice_limit(&planner, settled);
     VecConflict conflicts = conflict_find(driver->arena, settled, &planner);
     const Advice *advices = advice_settle(driver->arena, settled, &planner);
     arena_reset(driver->trial);
@@ -66,11 +67,13 @@ static void advise(Driver *driver, Plan *settled, LedgerInput *input) {
         .points = cost_points(driver->arena, driver->module->dims, options->target->has),
         .user = driver,
         .trial = driver->trial};
+    advice_limit(&planner, settled);
     AdviceTotals now = {.us = input->cost->us, .n_launches = input->cost->n_launches};
     if (!driver->options.no_fuse)
         input->blocks = advice_price_blocks(driver->arena, settled, &planner);
     input->launch_advices = advice_settle_launches(driver->arena, settled, now, &planner);
     input->advices = advice_settle(driver->arena, settled, &planner);
+    input->n_refused = planner.n_refused;
     arena_reset(driver->trial);
 }
 

@@ -256,9 +256,29 @@ static const Edge *find_edge(const Plan *plan, const Edge *like, uint32_t from) 
     return NULL;
 }
 
+static void count_store(void *user, const Store *store) {
+    double *n = user;
+    (void)store;
+    ++*n;
+}
+
+void advice_limit(AdvicePlanner *planner, const Plan *plan) {
+    planner->work = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        double n_values = kernel->reduces.n;
+        kernel_each_store(kernel, count_store, &n_values);
+        planner->work += kernel->nodes.n * n_values;
+    }
+}
+
 Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice) {
-    if (planner->n_nodes + graph->nodes.n > EXPLAIN_TRIED_NODES) return NULL;
-    planner->n_nodes += graph->nodes.n;
+    bool is_late = (planner->n_tried + 1) * planner->work > EXPLAIN_TRIED_WORK;
+    if (is_late && planner->n_tried >= EXPLAIN_TRIED_PLANS) {
+        planner->n_refused++;
+        return NULL;
+    }
+    planner->n_tried++;
     arena_reset(planner->trial);
     Graph *changed = advice_follow(planner->trial, graph, advice);
     return planner->plan(planner->user, planner->trial, changed);

@@ -61,8 +61,13 @@ typedef struct AdvicePlanner {
     CostPoints points;
     void *user;
     Arena *trial;
-    uint32_t n_nodes; /* summed over all graphs compiled so far; EXPLAIN_TRIED_NODES is the limit */
+    double work;        /* of one trial plan; see EXPLAIN_TRIED_WORK */
+    uint32_t n_tried;   /* trial plans so far */
+    uint32_t n_refused; /* trial plans beyond the limit, which were not made */
 } AdvicePlanner;
+
+/* Sets the work of the planner's trial plans, which are changes of this plan. */
+void advice_limit(AdvicePlanner *planner, const Plan *plan);
 
 /* `"must"`, ...; NULL for ADVICE_NONE. */
 const char *advice_kind_name(AdviceKind kind);

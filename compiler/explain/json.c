@@ -245,6 +245,7 @@ static void put_blocks(const Writer *w) {
 static void put_totals(const Writer *w) {
     const Ledger *l = w->ledger;
     jsontext_begin(w->json, "totals", '{');
+    if (l->n_refused) jsontext_number(w->json, "advice_not_tried", l->n_refused);
     jsontext_number(w->json, "launches", l->fused.n_launches);
     jsontext_number(w->json, "unfused_launches", l->unfused.n_launches);
     put_bytes(w, "least_bytes", l->least_bytes);

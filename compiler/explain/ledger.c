@@ -313,6 +313,7 @@ const Ledger *ledger_new(Arena *arena, const LedgerInput *input) {
                        .least_bytes = cost->least_bytes,
                        .workspace_text = text_str(&workspace),
                        .unshared_text = dim_text(&f, plan->peak_bytes_unshared),
+                       .n_refused = input->n_refused,
                        .n_init = cost->n_init,
                        .n_init_steps = cost->n_init_steps,
                        .init_us = cost->init_us,

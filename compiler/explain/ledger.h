@@ -17,6 +17,7 @@ typedef struct LedgerInput {
     const Advice *launch_advices; /* per pair of launches that could start together but do not;
                                    * NULL: no such pair */
     VecBlockPrice blocks;         /* the `fuse must` blocks of the source */
+    uint32_t n_refused;           /* trial plans for advice beyond the limit */
     uint64_t given_dims;          /* bit set of the dims whose values the user gave */
 } LedgerInput;
 
@@ -143,6 +144,7 @@ typedef struct Ledger {
     Vec(LedgerBlock) blocks;
     LedgerTotals fused, unfused;
     uint32_t n_fused, n_stored;    /* edges between ops */
+    uint32_t n_refused;            /* trial plans for advice beyond the limit */
     const char *least_text;        /* bytes: the used parts of all buffers but temporaries, once
                                     * each */
     double least_bytes;            /* those bytes, as traffic of DRAM */

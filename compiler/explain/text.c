@@ -194,6 +194,9 @@ static void print_totals(const Printer *p) {
     print_pair(p, "of that past the cache, in DRAM", fused->dram_bytes, unfused->dram_bytes);
     text_printf(p->out, "  %-34s %.0f bytes\n", "least, in DRAM", l->least_bytes);
     print_pair(p, "peak of all tensors", fused->peak_bytes, unfused->peak_bytes);
+    if (l->n_refused)
+        text_printf(p->out, "  %-34s %u plans left out: the graph is large\n", "advice not tried",
+                    l->n_refused);
     if (!l->n_init) return;
     text_printf(p->out, "  %-34s %u", "init steps, not in a run", l->n_init_steps);
     print_us(p, ", ", l->init_us);
