@@ -58,7 +58,7 @@ bool codegen_is_legal(const Plan *plan, const Target *target, Diags *diags) {
         const Kernel *kernel = &plan->kernels.data[k];
         ok = has_templates(plan, kernel, target, diags) && ok;
         if (kernel->args.n > MAX_KERNEL_ARGS)
-            ok = diag_report(diags, DIAG_NO_LOWERING, plan->graph->source, kernel->span,
+            ok = diag_report(diags, DIAG_LIMIT, plan->graph->source, kernel->span,
                              "kernel `%s` takes %u tensors, at most %d fit", kernel->name,
                              kernel->args.n, MAX_KERNEL_ARGS);
         for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {

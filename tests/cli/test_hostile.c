@@ -1,0 +1,173 @@
+/* The program on sources of 64 KiB that are made to take long: each compiles, fused and unfused, or
+ * is refused by a limit, within bounds of time and memory. Times are CPU seconds of the child, and
+ * the test allows twice the documented time, because a loaded machine counts more of them. */
+#define _XOPEN_SOURCE 700
+#define _DEFAULT_SOURCE /* ru_maxrss */
+#include "lib/command.h"
+
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+TestSuite(hostile, .init = command_set_up, .fini = command_tear_down, .timeout = 300);
+
+enum { SOURCE_BYTES = 1 << 16, MOST_SECONDS = 4, MOST_KIB = 512 << 10, LONG_BYTES = 1 << 20 };
+
+typedef struct Source {
+    char text[LONG_BYTES];
+    size_t n_bytes;
+} Source;
+static Source source;
+
+static void add(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n =
+        vsnprintf(source.text + source.n_bytes, sizeof source.text - source.n_bytes, format, args);
+    va_end(args);
+    cr_assert(n >= 0 && source.n_bytes + (size_t)n < sizeof source.text);
+    source.n_bytes += (size_t)n;
+}
+
+static double cpu_seconds(const struct rusage *use) {
+    return (double)(use->ru_utime.tv_sec + use->ru_stime.tv_sec) +
+           1e-6 * (double)(use->ru_utime.tv_usec + use->ru_stime.tv_usec);
+}
+
+/* Compiles the source and checks the contract. Returns the exit code. */
+static int compile(const char *name, const char *options) {
+    char line[64];
+    struct rusage before, after;
+    write_file("hostile.g", source.text, source.n_bytes);
+    snprintf(line, sizeof line, "@hostile.g -o @a.ptx%s", options);
+    getrusage(RUSAGE_CHILDREN, &before);
+    int status = fusec(line, NULL);
+    getrusage(RUSAGE_CHILDREN, &after);
+    double seconds = cpu_seconds(&after) - cpu_seconds(&before);
+    cr_expect(status == 0 || (status == 1 && strstr(run.err, "[limit]")), "%s%s: %d, %.400s", name,
+              options, status, run.err);
+    cr_expect(seconds <= MOST_SECONDS, "%s%s: %.1f seconds", name, options, seconds);
+    cr_expect(after.ru_maxrss <= MOST_KIB, "%s%s: %ld KiB", name, options, after.ru_maxrss);
+    return status;
+}
+
+static void check(const char *name) {
+    compile(name, "");
+    compile(name, " --no-fuse");
+}
+
+/* Statements v0, v1, ... that each read the one before; `%d` of the format stands for the number of
+ * the statement, of the one before, and of one half as far. */
+typedef struct Chain {
+    const char *name, *head, *statement, *end;
+} Chain;
+
+static const char plain[] = "graph g(x: f32[8]) -> (y: f32[8]) {\nv0=x\n";
+static const char square[] = "graph g(x: f32[8,8]) -> (y: f32[8,8]) {\nv0=x\n";
+
+static const Chain chains[] = {
+    {"sums", plain, "v%1$d=v%2$d+%1$d\n", "y=v%d\n}\n"},
+    {"quotients", plain, "v%1$d=v%2$d/x\n", "y=v%d\n}\n"},
+    {"far reads", plain, "v%1$d=v%2$d*v%3$d\n", "y=v%d\n}\n"},
+    {"gathers", "graph g(x: f32[8], k: i32[8]) -> (y: f32[8]) {\nv0=x\n", "v%1$d=gather(v%2$d,k)\n",
+     "y=v%d\n}\n"},
+    {"scans", "graph g(x: f32[64]) -> (y: f32[64]) {\nv0=x\n",
+     "v%1$d=v%2$d+pad(v%2$d[:-1],low=[1],high=[0])\n", "y=v%d\n}\n"},
+    {"kernel blocks", plain, "kernel k%1$d {\na%1$d=exp(v%2$d)\nv%1$d=a%1$d+a%1$d\n}\n",
+     "y=v%d\n}\n"},
+    {"layers", "weights \"w\"\ndim B in 1..1024\ngraph g(x: f32[B,64]) -> (y: f32[B,64]) {\nv0=x\n",
+     "param w%1$d:f32[64,64]=\"%1$d\"\nv%1$d=relu(v%2$d@w%1$d)\n", "y=v%d\n}\n"},
+    {"transposes", square, "v%1$d=transpose(v%2$d)+x\n", "y=v%d\n}\n"},
+};
+
+static void write_chain(const Chain *chain, int n_statements) {
+    source.n_bytes = 0;
+    add("%s", chain->head);
+    int i = 1;
+    for (; n_statements ? i <= n_statements : source.n_bytes < SOURCE_BYTES - 128; i++)
+        add(chain->statement, i, i - 1, i / 2);
+    add(chain->end, i - 1);
+}
+
+Test(hostile, chains_of_every_kind_keep_the_contract) {
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+        write_chain(&chains[i], 0);
+        check(chains[i].name);
+    }
+}
+
+Test(hostile, twenty_thousand_statements_take_little_time_and_memory) {
+    write_chain(&chains[0], 20000);
+    cr_expect_eq(compile("20000 sums", ""), 0, "%s", run.err);
+    write_chain(&chains[2], 5000);
+    compile("5000 far reads", "");
+}
+
+Test(hostile, wide_and_deep_sources_keep_the_contract) {
+    source.n_bytes = 0;
+    add("graph g(x: f32[8]) -> (y: f32[8]) {\ny=");
+    for (int i = 0; i < 30000; i++) add("(");
+    add("x");
+    for (int i = 0; i < 30000; i++) add(")");
+    add("\n}\n");
+    cr_expect_eq(compile("parentheses", ""), 1);
+    source.n_bytes = 0;
+    add("graph g(x: f32[8]) -> (y: f32[8000]) {\ny=concat([x");
+    for (int i = 1; i < 1000; i++) add(",relu(x+%d)", i);
+    add("],axis=0)\n}\n");
+    check("a concat of 1000 parts");
+    source.n_bytes = 0;
+    add("graph g(x: f32[8]) -> (y0: f32[8]");
+    for (int i = 1; i < 2200; i++) add(", y%d: f32[8]", i);
+    add(") {\n");
+    for (int i = 0; i < 2200; i++) add("y%d=x+%d\n", i, i);
+    add("}\n");
+    check("2200 outputs");
+    source.n_bytes = 0;
+    add("def f0(x) = x+1\n");
+    for (int i = 1; i < 40; i++) add("def f%d(x) = f%d(f%d(x))\n", i, i - 1, i - 1);
+    add("graph g(x: f32[8]) -> (y: f32[8]) {\ny=f30(x)\n}\n");
+    cr_expect_eq(compile("defs that double", ""), 1);
+}
+
+/* The whole output of the last run, of which run.out has the first part. */
+static const char *whole_output(void) {
+    static char text[LONG_BYTES];
+    char path[96];
+    snprintf(path, sizeof path, "%s.out", run.folder);
+    FILE *file = fopen(path, "rb");
+    cr_assert(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+static int count(const char *text, const char *word) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) n++;
+    return n;
+}
+
+/* Every edge has a verdict and a reason; only advice is left out, and the ledger says so. */
+Test(hostile, explain_leaves_out_advice_only) {
+    static const int lengths[] = {4, 80};
+    for (size_t i = 0; i < 2; i++) {
+        int n = lengths[i], n_fused = 0, n_stored = 0;
+        source.n_bytes = 0;
+        add("dim B in 1..65536\ngraph g(x: f32[B,64]) -> (y: f32[B,64]) {\nv0=x\n");
+        for (int k = 1; k <= n; k++) add("v%d=softmax(v%d)\n", k, k - 1);
+        add("y=v%d\n}\n", n);
+        write_file("hostile.g", source.text, source.n_bytes);
+        cr_assert_eq(fusec("@hostile.g --explain", NULL), 0, "%s", run.err);
+        const char *text = whole_output(), *edges = strstr(text, "edges between ops");
+        cr_assert(edges &&
+                  sscanf(edges, "edges between ops %d fused, %d stored", &n_fused, &n_stored) == 2);
+        cr_expect_eq(n_fused + n_stored, 7 * n - 2);
+        cr_expect_eq(count(text, ": fused  [") + count(text, ": stored  ["), 7 * n + 1);
+        cr_expect_eq(strstr(text, "advice not tried") != NULL, n == 80);
+    }
+}
