@@ -117,6 +117,17 @@ Test(cli_wrong, no_memory_is_told_and_exits_6) {
     cr_expect(n_told > n_in_llvm && n_in_llvm > 0, "%d and %d", n_told, n_in_llvm);
 }
 
+/* As `ulimit -s` sets it. */
+Test(cli_wrong, a_limit_of_the_stack_is_no_matter) {
+    char command[256];
+    for (int kib = 64; kib <= 1024; kib *= 4) {
+        snprintf(command, sizeof command,
+                 "ulimit -S -s %d && build/fusec run %s --device=cpu >%s/out 2>&1", kib,
+                 path_of("good.g"), run.folder);
+        cr_expect_eq(system(command), 0, "with %d KiB", kib);
+    }
+}
+
 /* The allocation that fails is number FAILING of the process, before main or after. */
 static const char failing_malloc[] =
     "#include <stdlib.h>\n"
