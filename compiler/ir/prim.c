@@ -37,6 +37,7 @@ PrimId prim_rounded_to(PrimId prim, Dtype dtype) {
     } shorter[PRIM_COUNT] = {[PRIM_EXP] = {PRIM_EXP_16, 11},
                              [PRIM_TANH] = {PRIM_TANH_10, 8},
                              [PRIM_LOGISTIC] = {PRIM_LOGISTIC_16, 11},
+                             [PRIM_SILU] = {PRIM_SILU_16, 11},
                              [PRIM_NORMAL] = {PRIM_NORMAL_12, 11}};
     if (!dtype_is_narrow(dtype) || dtype_info(dtype)->n_digits > shorter[prim].n_digits)
         return prim;
@@ -163,6 +164,8 @@ static double eval_float(PrimId prim, double a, double b) {
         return erf(a);
     case PRIM_LOGISTIC:
         return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
+    case PRIM_SILU:
+        return a < 0 ? a * exp(a / 2) / (1 + exp(a)) * exp(a / 2) : a / (1 + exp(-a));
     case PRIM_NORMAL:
     case PRIM_NORMAL_12:
         return 0.5 * erfc(-0.70710678118654752440 * a);

@@ -1,5 +1,5 @@
 /* Elementary functions and activations as code for a GPU: what is spent on them follows from the
- * digits of the result. That they keep their bounds is for bench/gpu_ulp.py, on one. */
+ * digits of the result. That they keep their bounds is for `soak --ulp`, on one. */
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* Small kernels around the maths and conversion emitters, compiled in process for the CPU or
- * lowered to PTX, for test_math.c and ulp.c. Nothing here is part of the compiler. */
+ * lowered to PTX, for test_math.c. Nothing here is part of the compiler. */
 #ifndef FUSEC_TESTS_MATH_JIT_H
 #define FUSEC_TESTS_MATH_JIT_H
 
@@ -11,7 +11,9 @@
 
 /* name, number of operands; the elementary functions, which have an error bound */
 #define MATH_FUNCTIONS(X) \
-    X(exp, 1) X(exp2, 1) X(log, 1) X(log2, 1) X(sin, 1) X(cos, 1) X(tanh, 1) X(erf, 1) X(pow, 2)
+    X(exp, 1)             \
+    X(exp2, 1)            \
+    X(log, 1) X(log2, 1) X(sin, 1) X(cos, 1) X(tanh, 1) X(erf, 1) X(silu, 1) X(pow, 2)
 
 /* those that are exact or correctly rounded */
 #define MATH_EXACT(X) \
@@ -27,6 +29,7 @@
 #define MATH_SHORT(X) \
     X(exp_16, 1)      \
     X(logistic_16, 1) \
+    X(silu_16, 1)     \
     X(tanh_10, 1)     \
     X(div_22, 2) X(sqrt_22, 1) X(rsqrt_22, 1) X(log_21, 1) X(log2_22, 1) X(sin_20, 1) X(cos_20, 1)
 

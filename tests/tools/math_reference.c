@@ -3,12 +3,20 @@
 
 #include <math.h>
 
+static double silu(double x) {
+    return x < 0 ? x * exp(x) / (1 + exp(x)) : x / (1 + exp(-x));
+}
+
+static long double silul(long double x) {
+    return x < 0 ? x * expl(x) / (1 + expl(x)) : x / (1 + expl(-x));
+}
+
 const MathReference math_references[N_MATH_REFERENCES] = {
-    {MATH_OP_exp, exp, expl, 800, 1.1, 1.1},  {MATH_OP_exp2, exp2, exp2l, 1100, 1.1, 1.1},
-    {MATH_OP_log, log, logl, 3, 1.1, 1.1},    {MATH_OP_log2, log2, log2l, 3, 1.1, 1.1},
-    {MATH_OP_sin, sin, sinl, 2e6, 1.6, 1.1},  {MATH_OP_cos, cos, cosl, 2e6, 1.6, 1.1},
-    {MATH_OP_tanh, tanh, tanhl, 2, 1.4, 2.8}, {MATH_OP_erf, erf, erfl, 4, 1.3, 1.1},
-    {MATH_OP_pow, NULL, NULL, 10, 0.6, 1.1},
+    {MATH_OP_exp, exp, expl, 800, 1.1, 1.1},    {MATH_OP_exp2, exp2, exp2l, 1100, 1.1, 1.1},
+    {MATH_OP_log, log, logl, 3, 1.1, 1.1},      {MATH_OP_log2, log2, log2l, 3, 1.1, 1.1},
+    {MATH_OP_sin, sin, sinl, 2e6, 1.6, 1.1},    {MATH_OP_cos, cos, cosl, 2e6, 1.6, 1.1},
+    {MATH_OP_tanh, tanh, tanhl, 2, 1.4, 2.8},   {MATH_OP_erf, erf, erfl, 4, 1.3, 1.1},
+    {MATH_OP_silu, silu, silul, 800, 3.2, 3.2}, {MATH_OP_pow, NULL, NULL, 10, 0.6, 1.1},
 };
 
 double math_error_ulp(double got, long double want, Dtype type) {
