@@ -10,6 +10,7 @@ FUZZ_CC = clang
 FUZZ_SECONDS = 8
 N = 200
 SEED = 1
+ULP_SECONDS = 120
 # release, or asan or fuzz for the trees with the sanitizers, or clang for one made by that compiler.
 CONFIG = release
 
@@ -69,7 +70,7 @@ RT_SRC = $(wildcard runtime/src/*/*.c)
 TEST_SRC = $(wildcard tests/*/test_*.c)
 LLVM_TEST_SRC = $(shell grep -lE '^\#include ("(codegen|driver)/|"verify/verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
 PLAIN_TEST_SRC = $(filter-out $(LLVM_TEST_SRC),$(TEST_SRC))
-TEST_LIB_SRC = $(filter-out tests/tools/ulp.c,$(wildcard tests/lib/*.c tests/random/*.c tests/fake/*.c tests/tools/*.c))
+TEST_LIB_SRC = $(wildcard tests/lib/*.c tests/random/*.c tests/fake/*.c tests/tools/*.c)
 FUZZ_SRC = $(wildcard tests/fuzz/*.c)
 EXAMPLES = $(wildcard dsl/examples/*.g)
 
@@ -101,7 +102,7 @@ AGAIN = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKE
 .DELETE_ON_ERROR:
 .SECONDARY:
 # test_cli and test_cli_wrong run build/fusec, which is never built with the sanitizers.
-.PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak sweep shapes fuzz asan layers \
+.PHONY: check-asan tests-built fuzzers-built all help deps test ci-checks check-unit check-llvm check-all soak ulp sweep shapes fuzz asan layers \
   format format-check docs docs-check prose wc wc-check compile-time bench-cpu install clean
 
 all: build/fusec build/libfusec.a build/libfusec.so build/libfusert.a build/libfusert.so ## Build the compiler and both libraries
@@ -253,6 +254,7 @@ $(B)/kit/kit: $(KIT_OBJ) $(TEST_LIB) $(BACK_LIB) $(CORE_LIB) $(B)/libfusert.a
 gpu-kit: $(B)/kit/kit ## Fill build/kit with what bench/gpu_check.sh takes to a GPU machine
 	$(Q)mkdir -p $(B)/kit/examples $(B)/kit/bench
 	$(Q)cp $(EXAMPLES) $(B)/kit/examples/ && cp bench/*.g bench/*.sh $(B)/kit/bench/
+	$(Q)cp tests/ulp/found.def $(B)/kit/
 	$(Q)du -sh $(B)/kit
 # What a GPU machine needs to time fusec beside its peers, and the example with a context of its own.
 .PHONY: peers-kit
@@ -262,7 +264,7 @@ $(PEERS_KIT)/own_context: $(EMBED)/own_context.c $(EMBED)/held_out.c $(EMBED)/np
 	$(call say,LINK )mkdir -p $(@D) && $(CC) -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -Iruntime/include \
 	  -o $@ $^ -lm -ldl -lpthread
 peers-kit: all $(PEERS_KIT)/own_context ## Fill build/peers-kit with what bench/peers takes to a GPU machine
-	$(Q)mkdir -p $(PEERS_KIT)/lib && cp bench/peers/*.py bench/gpu_ulp.py bench/gemm_torch.py $(PEERS_KIT)/
+	$(Q)mkdir -p $(PEERS_KIT)/lib && cp bench/peers/*.py bench/gemm_torch.py $(PEERS_KIT)/
 	$(Q)strip -o $(PEERS_KIT)/lib/libfusec.so build/libfusec.so
 	$(Q)strip -o $(PEERS_KIT)/lib/libfusert.so build/libfusert.so
 	$(Q)build/fusec dsl/examples/digits.g -o $(PEERS_KIT)/digits.ptx
@@ -284,8 +286,10 @@ asan: build/fusec ## Run the tests that need no LLVM under the address and undef
 check-asan: $(PLAIN_TESTS)
 	@sh tools/run_tests.sh $(B) $(PLAIN_TESTS)
 
-soak: $(B)/tests/soak/soak ## Compare N random graphs fused, unfused and interpreted (N=500 SEED=1 ARGS=--device=cuda)
+soak: $(B)/tests/soak/soak ulp ## Compare N random graphs fused, unfused and interpreted (N=500 SEED=1 ARGS=--device=cuda), and errors of unary ops
 	$(Q)$< $(N) $(SEED) $(ARGS)
+ulp: $(B)/tests/soak/soak ## Go on with the sweep of all values of unary ops, on all cores (ULP_SECONDS=120)
+	$(Q)$< --ulp --seconds=$(ULP_SECONDS) $(filter --device=% --target=%,$(ARGS))
 shapes: $(B)/tests/soak/soak ## Compare N random shapes of every template (N=500 SEED=1 ARGS=--device=cuda)
 	$(Q)$< --shapes $(N) $(SEED) $(ARGS)
 sweep: $(B)/tests/soak/soak ## Compare every op with every dtype and shape

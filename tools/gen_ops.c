@@ -1,4 +1,4 @@
-/* Prints docs/OPS.md from the op table and the prelude. */
+/* Prints docs/OPS.md from the op table, the errors found and the prelude. */
 #include "ir/op.h"
 
 #include <math.h>
@@ -99,6 +99,65 @@ static void print_eltwise(void) {
         printf(" | ");
         print_cell(info->doc);
         puts(" |");
+    }
+}
+
+/* Errors found. */
+
+typedef struct Found {
+    const char *op, *dtype, *target;
+    double ulp, absolute;
+    uint64_t n_values;
+} Found;
+
+static const Found founds[] = {
+#define ULP(op, dtype, target, ulp, absolute, at, n_values, digest, date) \
+    {#op, #dtype, #target, ulp, absolute, n_values},
+#include "../tests/ulp/found.def"
+};
+enum { N_FOUNDS = sizeof founds / sizeof *founds };
+
+static const Found *found_of(const char *op, Dtype dtype, const char *target) {
+    for (size_t i = 0; i < N_FOUNDS; i++)
+        if (strcmp(founds[i].op, op) == 0 && strcmp(founds[i].target, target) == 0 &&
+            strcmp(founds[i].dtype, dtype_name(dtype)) == 0)
+            return &founds[i];
+    return NULL;
+}
+
+static void print_found(const Found *found, Dtype dtype) {
+    if (!found || found->n_values == 0) {
+        printf(" | not swept");
+        return;
+    }
+    printf(" | ");
+    if (found->ulp > 0) printf("%.2f", found->ulp);
+    if (found->absolute > 0) printf("%s%.2g", found->ulp > 0 ? " or " : "within ", found->absolute);
+    if (found->ulp <= 0 && found->absolute <= 0) printf("0");
+    double percent = 100 * ldexp((double)found->n_values, -8 * (int)dtype_bytes(dtype));
+    if (!dtype_is_double(dtype) && percent < 100) printf(" (%.1f %% of the values)", percent);
+}
+
+static void print_errors_found(void) {
+    puts("\n## Errors found\n\nThe largest error of each unary op that is not exact, in ULP. "
+         "Results "
+         "within the absolute bound of an op do not count. A number after *or* or *within* is the "
+         "largest absolute error that only this bound allows. f32, f16 and bf16 are swept over all "
+         "their values, f64 over 67 million samples. All results of exact unary ops are correctly "
+         "rounded. `make ulp` repeats the sweep. [found.def](../tests/ulp/found.def) has the "
+         "argument, the number of values and the date of each row.\n\n| op | target | f64 | f32 | "
+         "f16 | bf16 |\n|---|---|---|---|---|---|");
+    static const char *const targets[] = {"cpu", "sm_90a"};
+    for (int op = 1; op < OP_COUNT; op++) {
+        const OpInfo *info = op_info((OpId)op);
+        if (info->cls != CLASS_ELTWISE || info->min_args != 1 || info->single_ulp <= 0) continue;
+        for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+            printf("| `%s` | %s", info->name, targets[t]);
+            for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++)
+                if (dtype_in(dtype, info->dtypes))
+                    print_found(found_of(info->name, dtype, targets[t]), dtype);
+            puts(" |");
+        }
     }
 }
 
@@ -208,7 +267,8 @@ static void print_fast(void) {
 
 int main(void) {
     puts(
-        "# Ops\n\nGenerated from `compiler/ir/ops.def` and `dsl/prelude.g` by `make docs`; do not "
+        "# Ops\n\nGenerated from `compiler/ir/ops.def`, `tests/ulp/found.def` and `dsl/prelude.g` "
+        "by `make docs`; do not "
         "edit.\n\nEvery op computes in f32 for f16 and bf16 (else in its own dtype) and rounds "
         "once, at its end. `error` is the largest difference from the exact result, in units in "
         "the last place of the dtype. A number that follows is an absolute difference (f64 has one "
@@ -217,7 +277,7 @@ int main(void) {
     for (int cls = 0; cls <= CLASS_MATMUL; cls++) {
         printf("\n## %s\n\n%s\n\n", class_titles[cls], class_docs[cls]);
         if (cls == CLASS_ELTWISE)
-            print_eltwise();
+            print_eltwise(), print_errors_found();
         else
             print_others((OpClass)cls);
     }

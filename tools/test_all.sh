@@ -22,6 +22,11 @@ if [ -n "$3" ]; then
         $3 100 1 --device=cuda
     LD_LIBRARY_PATH=$(dirname "$8") AS=emulated_shapes sh "$tools/run_tests.sh" build \
         $3 --shapes 2 1 --small --device=cuda --target=sm_90a
+    for dtype in f16 bf16; do
+        rm -f build/emulated_ulp.def
+        LD_LIBRARY_PATH=$(dirname "$8") AS=emulated_ulp_$dtype sh "$tools/run_tests.sh" build \
+            $3 --ulp --dtype=$dtype --found=build/emulated_ulp.def --device=cuda --target=sm_90a
+    done
 fi
 if [ -n "$6" ]; then
     echo '== fuzzers'

@@ -9,10 +9,11 @@
  *                                      N random shapes for every template (lowerings.def), or one
  *                                      case: --one=TEMPLATE:PROGRAM:SHAPE; small ones, for an
  *                                      emulated GPU: --small
- *   soak --merge FILE..                                     one coverage table of several parts
- *   soak --merge-shapes N TARGET FILE..                     the same of shapes
- *   soak --write FOLDER [N] [SEED]                          sources as files: random graphs, and
- * some for each template
+ *   soak --ulp [--op=NAME] [--dtype=NAME] [--threads=N] [--found=FILE] [--seconds=N] [--device=..]
+ * [--target=..] the largest error of every unary op, over all values of f32 soak --merge FILE.. one
+ * coverage table of several parts soak --merge-shapes N TARGET FILE..                     the same
+ * of shapes soak --write FOLDER [N] [SEED]                          sources as files: random
+ * graphs, and some for each template
  *
  * The first graphs that fail (all with --reduce, none with --no-reduce) are reduced, and left as
  * `soak-SEED-TARGET.g` for `fusec verify`; a program that is given, as `soak-given-GRAPH-TARGET.g`.
@@ -102,6 +103,8 @@ static int usage(const char *wrong) {
         "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
         "[--small] "
         "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
+        "       soak --ulp [--op=NAME] [--dtype=NAME] [--threads=N] [--found=FILE] "
+        "[--device=cpu|cuda] [--target=NAME]\n"
         "       soak --merge FILE..\n"
         "       soak --merge-shapes N TARGET FILE..\n"
         "       soak --write FOLDER [N] [SEED]\n"
@@ -127,6 +130,28 @@ static bool plant(const char *name) {
     return shapes_plant(name);
 }
 
+/* An argument of the ULP sweep, and whether its value is good. False: it is another argument. */
+static bool read_ulp_argument(Soak *soak, const char *argument, bool *is_good) {
+    Dtype dtype = DT_F32;
+    if (strcmp(argument, "--ulp") == 0) return soak->is_ulp = true;
+    if (strncmp(argument, "--op=", 5) == 0) {
+        *is_good = (soak->ulp_op = op_by_name(argument + 5)) != OP_NONE;
+        return true;
+    }
+    if (strncmp(argument, "--dtype=", 8) == 0) {
+        *is_good = dtype_by_name(argument + 8, &dtype) && dtype_is_float(dtype);
+        soak->ulp_dtypes = (DtypeSet)1 << dtype;
+        return true;
+    }
+    if (strncmp(argument, "--threads=", 10) == 0) {
+        *is_good = read_number(argument + 10, &soak->n_threads);
+        return true;
+    }
+    if (strncmp(argument, "--found=", 8) != 0) return false;
+    *is_good = *(soak->found_path = argument + 8) != '\0';
+    return true;
+}
+
 static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--device=cpu") == 0) return true;
     if (strcmp(argument, "--device=cuda") == 0) return soak->is_cuda = true;
@@ -148,6 +173,8 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;
     if (strcmp(argument, "--faults") == 0) return soak->is_faults = true;
     if (strcmp(argument, "--shapes") == 0) return soak->is_shapes = true;
+    bool is_good = true;
+    if (read_ulp_argument(soak, argument, &is_good)) return is_good;
     if (strncmp(argument, "--seconds=", 10) == 0) return read_number(argument + 10, &soak->seconds);
     if (strncmp(argument, "--only=", 7) == 0) {
         soak->only = argument + 7;
@@ -230,7 +257,8 @@ static bool has_gaps(const Soak *soak) {
 
 /* Whether the coverage is as it should be: shown here, or left for the other parts. */
 static bool tell_coverage(const Soak *soak) {
-    if (soak->given_path || soak->is_sweep || soak->is_one || soak->is_faults || soak->is_shapes)
+    if (soak->given_path || soak->is_sweep || soak->is_one || soak->is_faults || soak->is_shapes ||
+        soak->is_ulp)
         return true;
     if (!soak->coverage_path) return !has_gaps(soak);
     Text line = {.arena = soak->arena};
@@ -280,6 +308,7 @@ static int write_sources(Soak *soak, char **argv, int n) {
 /* Whether what was asked for was there to be run. */
 static bool run(Soak *soak) {
     if (soak->is_shapes) return soak_shapes(soak);
+    if (soak->is_ulp) return soak_ulp(soak);
     if (soak->given_path)
         soak_given(soak);
     else if (soak->is_sweep)
@@ -292,8 +321,12 @@ static bool run(Soak *soak) {
 }
 
 int main(int argc, char **argv) {
-    Soak soak = {
-        .n = 200, .seed = 1, .n_parts = 1, .max_reduced = 3, .coverage = {.without_matmul = false}};
+    Soak soak = {.n = 200,
+                 .seed = 1,
+                 .n_parts = 1,
+                 .max_reduced = 3,
+                 .ulp_dtypes = DTS_FLOAT,
+                 .coverage = {.without_matmul = false}};
     int n_numbers = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1 && strcmp(argv[1], "--merge") == 0) return merge(&soak, argv + 2, argc - 2);
@@ -318,7 +351,7 @@ int main(int argc, char **argv) {
         printf("fast: %" PRIu64 " elements of fused programs within what bounds add up to, %" PRIu64
                " unbounded\n",
                c->n_fast, c->n_fast_any);
-    if (!soak.is_faults)
+    if (!soak.is_faults && !soak.is_ulp)
         printf("%" PRIu64 " runs, %" PRIu64 " after init steps; %" PRIu64 " values and %" PRIu64
                " elements against the interpreter "
                "(%" PRIu64 " finite, %" PRIu64 " unbounded), %" PRIu64 " values not compared\n",

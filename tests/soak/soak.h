@@ -19,6 +19,11 @@ typedef struct Soak {
     uint32_t max_reduced;      /* failing graphs that are reduced */
     uint64_t seconds;          /* after which nothing more is begun; 0: no such end */
     bool is_cuda, is_small;
+    bool is_ulp;
+    OpId ulp_op;              /* the one op to sweep, or OP_NONE: all */
+    DtypeSet ulp_dtypes;      /* to sweep */
+    uint64_t n_threads;       /* that compare results of the ULP sweep; 0: one for each CPU */
+    const char *found_path;   /* of the rows of errors found */
     const char *target_name;  /* as given, or NULL: all of the device's */
     const Target *targets[4]; /* to run */
     uint32_t n_targets;
@@ -50,6 +55,8 @@ bool soak_write_sources(const Soak *soak, const char *folder);
 void soak_given(Soak *soak);
 void soak_sweep(Soak *soak);
 void soak_faults(Soak *soak);
+/* False: the rows of errors found cannot be written. */
+bool soak_ulp(Soak *soak);
 /* False where a template had fewer shapes than soak->n, or what was asked for is not there. */
 bool soak_shapes(Soak *soak);
 /* One table of the counts that several parts left; the exit status. */
