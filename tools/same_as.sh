@@ -204,16 +204,23 @@ say "compiling $(wc -l <"$work/jobs") artifacts of $n_programs programs"
 build/same_compile "$new" "$jobs" "$work/new" <"$work/jobs" || true
 touch "$work/new"
 
+# Lines `PATTERN FILE`: the programs whose text an exception names.
+sed -nE 's/^[^#\t]+\ttext:([^\t]+)\t.*/\1/p' tests/same/exceptions.txt | while read -r pattern; do
+    cut -d' ' -f2 "$work/jobs" | sort -u | xargs grep -lE "$pattern" | sed "s#^#$pattern #"
+done >"$work/texts"
+
 # Lines `FILE NAME TARGET KIND OPTION WHAT..`, headed by `exception` or `differs`.
-awk -v exceptions=tests/same/exceptions.txt '
+awk -v exceptions=tests/same/exceptions.txt -v texts="$work/texts" '
     BEGIN {
         FS = "\t"
         while ((getline < exceptions) > 0)
             if (NF >= 5 && $1 !~ /^#/) {
                 program[++n] = "^(" $2 ")$"; target[n] = "^(" $3 ")$"
+                text[n] = $2 ~ /^text:/ ? substr($2, 6) : ""
                 covers_all[n] = $4 != "messages"
             }
         FS = " "
+        while ((getline < texts) > 0) has[$1, $2] = 1
     }
     FILENAME ~ /\/old$/ { old[$1] = $2 " " $3 " " $4; old_said[$1] = $5; next }
     FILENAME ~ /\/new$/ { new[$1] = $2 " " $3 " " $4; new_said[$1] = $5; next }
@@ -232,8 +239,9 @@ awk -v exceptions=tests/same/exceptions.txt '
         split($1, id, ":")
         head = "differs"
         for (i = 1; i <= n && what !~ /no result/; i++)
-            if (id[2] ~ program[i] && id[3] ":" id[4] ":" id[5] ~ target[i] &&
-                (covers_all[i] || what == "messages")) head = "exception"
+            if ((text[i] ? (text[i], $2) in has : id[2] ~ program[i]) &&
+                id[3] ":" id[4] ":" id[5] ~ target[i] && (covers_all[i] || what == "messages"))
+                head = "exception"
         print head, $2, id[2], id[3], id[4], id[5], what
     }
 ' "$work/old" "$work/new" "$work/jobs" >"$work/differing"
