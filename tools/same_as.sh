@@ -206,7 +206,9 @@ touch "$work/new"
 
 # Lines `PATTERN FILE`: the programs whose text an exception names.
 sed -nE 's/^[^#\t]+\ttext:([^\t]+)\t.*/\1/p' tests/same/exceptions.txt | while read -r pattern; do
-    cut -d' ' -f2 "$work/jobs" | sort -u | xargs grep -lE "$pattern" | sed "s#^#$pattern #"
+    cut -d' ' -f2 "$work/jobs" | sort -u | xargs grep -lE "$pattern" | while read -r file; do
+        printf '%s %s\n' "$pattern" "$file"
+    done
 done >"$work/texts"
 
 # Lines `FILE NAME TARGET KIND OPTION WHAT..`, headed by `exception` or `differs`.
