@@ -212,7 +212,7 @@ static void extract_program(void) {
 
 TestSuite(embed, .init = make_folder, .fini = remove_folder, .timeout = 120);
 
-Test(examples, readme_as_printed) {
+Test(embed, readme_as_printed) {
     extract_program();
     expect("cmp $OUT/readme.c " EMBED "readme.c && echo the same", 0, "the same");
     expect(STRICT "$OUT/readme.c -o $OUT/readme" RUNTIME " && " SOME_WEIGHTS
@@ -221,7 +221,7 @@ Test(examples, readme_as_printed) {
     expect("rm $OUT/build/digits.o && cd $OUT && ./readme", 1, "build/digits.o");
 }
 
-Test(examples, readme_shows_the_picture) {
+Test(embed, readme_shows_the_picture) {
     char picture[MAX_OUTPUT];
     Arena *arena = arena_new(NULL);
     cr_expect_eq(shell("sh tools/demo.sh picture", picture), 0, "%s", picture);
@@ -230,7 +230,7 @@ Test(examples, readme_shows_the_picture) {
     arena_free(arena);
 }
 
-Test(examples, the_picture_is_of_the_target) {
+Test(embed, the_picture_is_of_the_target) {
     static const char *const targets[] = {"cpu", "sm_80", "sm_90a"};
     char command[512];
     for (int i = 0; i < 3; i++) {
@@ -243,7 +243,7 @@ Test(examples, the_picture_is_of_the_target) {
     }
 }
 
-Test(examples, cpu_only) {
+Test(embed, cpu_only) {
     expect(STRICT EMBED "cpu_only.c " HELD_OUT " -o $OUT/cpu_only" RUNTIME " && " SOME_WEIGHTS
                         " && $OUT/cpu_only $OUT/build/digits.o dsl/examples/digits",
            0, "360 of 364 right: 98.90 %");
@@ -251,7 +251,7 @@ Test(examples, cpu_only) {
     expect("$OUT/cpu_only", 2, "usage");
 }
 
-Test(examples, count_right) {
+Test(embed, count_right) {
     expect(STRICT EMBED "count_right.c " HELD_OUT " -o $OUT/count_right && "
                         "build/fusec run dsl/examples/digits.g --device=cpu --output p=@$OUT/p.npy "
                         "--input x=@" DIGITS "images.npy && $OUT/count_right $OUT/p.npy " DIGITS
@@ -262,7 +262,7 @@ Test(examples, count_right) {
            1, "of another length");
 }
 
-Test(examples, a_program_runs_in_a_context_of_the_caller) {
+Test(embed, a_program_runs_in_a_context_of_the_caller) {
     char output[MAX_OUTPUT];
     expect(STRICT EMBED "own_context.c " HELD_OUT " -o $OUT/own_context" RUNTIME
                         " && build/fusec dsl/examples/digits.g -o $OUT/digits.ptx && echo built",
@@ -278,7 +278,7 @@ Test(examples, a_program_runs_in_a_context_of_the_caller) {
     cr_expect_geq(strtod(right + strlen(" right: "), NULL), 97.0, "%s", output);
 }
 
-Test(examples, workloads_of_the_benchmark_beside_the_peers) {
+Test(embed, workloads_of_the_benchmark_beside_the_peers) {
     char output[MAX_OUTPUT];
     if (shell("command -v python3", output)) {
         printf("SKIPPED there is no python3\n");
@@ -295,7 +295,7 @@ Test(examples, workloads_of_the_benchmark_beside_the_peers) {
     expect(command, 2, "no workload's name matches `nothing`");
 }
 
-Test(examples, compile_in_memory) {
+Test(embed, compile_in_memory) {
     expect(STRICT EMBED "compile_in_memory.c -Icompiler/include -Lbuild -lfusec "
                         "-Wl,-rpath,$PWD/build -o $OUT/program" RUNTIME " && $OUT/program",
            0, "a = 0.5  b = 7  y = 4\n");
