@@ -265,6 +265,10 @@ static const char *text_after(Driver *driver, PassId pass) {
 static void after_pass(const Planning *p, PassId pass, double seconds) {
     Driver *driver = p->user;
     const DriverWatch *watch = &driver->options.watch;
+    for (uint32_t i = 0; pass == PASS_LAYOUT && i < p->n_units; i++) {
+        const char *fault = plan_verify(p->units[i].plan, p->scratch);
+        if (fault) ice(p->arena, "layout of %s: %s", p->units[i].graph->name, fault);
+    }
     if (!watch->after) return;
     bool wants_text = watch->wants_text >> pass & 1;
     watch->after(watch->user, pass, seconds, wants_text ? text_after(driver, pass) : NULL);

@@ -21,8 +21,7 @@ static const PassInfo passes[PASS_COUNT] = {
 };
 
 static const ModeInfo modes[MODE_COUNT] = {
-#define MODE(sym, name, fuses, rewrites, verifies, doc) \
-    [MODE_##sym] = {name, doc, fuses, rewrites, verifies},
+#define MODE(sym, name, fuses, rewrites, doc) [MODE_##sym] = {name, doc, fuses, rewrites},
 #include "pipeline/modes.def"
 };
 

@@ -27,7 +27,7 @@ typedef enum Fact {
 } Fact;
 
 typedef enum PlanMode {
-#define MODE(sym, ...) MODE_##sym,
+#define MODE(sym, name, fuses, rewrites, doc) MODE_##sym,
 #include "pipeline/modes.def"
     MODE_COUNT
 } PlanMode;
@@ -48,7 +48,7 @@ const PassInfo *pass_info(PassId pass);
 
 typedef struct ModeInfo {
     const char *name, *doc;
-    bool fuses, rewrites, verifies;
+    bool fuses, rewrites;
 } ModeInfo;
 const ModeInfo *mode_info(PlanMode mode);
 /* The launch modes that the mode tries, a bit set of LaunchMode. */
