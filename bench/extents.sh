@@ -1,6 +1,7 @@
 #!/bin/sh
 # One artifact, many extents: transformer.g, compiled once fused and once with a kernel per op, must
-# give the same bits for every batch and sequence length, and no NaN.
+# give the same bits for every batch and sequence length, and no NaN. A program made of the source's
+# params, as inputs, draws their values.
 #
 #   sh bench/extents.sh FUSEC SOURCE TARGET [DEVICE]
 set -u
@@ -17,10 +18,25 @@ passed=0 failed=0
 "$fusec" "$source" "--target=$target" -o "$work/fused.$kind" &&
     "$fusec" "$source" "--target=$target" --no-fuse -o "$work/unfused.$kind" || exit 1
 
+# Lines `NAME TYPE` of the params, and the program that gives each input under another name.
+sed -nE 's/^ *param ([a-z_0-9]+): ([^=]*[^= ]).*/\1 \2/p' "$source" >"$work/params"
+{
+    grep '^dim ' "$source"
+    awk '{ name = $1; sub(/[^ ]+ /, ""); inputs = inputs comma name ": " $0
+           outputs = outputs comma name "_values: " $0; comma = ", "
+           body = body "  " name "_values = -" name "\n" }
+        END { print "graph values(" inputs ") -> (" outputs ") {\n" body "}" }' "$work/params"
+} >"$work/values.g"
+"$fusec" "$work/values.g" "--target=$target" -o "$work/values.$kind" || exit 1
+outputs=$(awk -v work="$work" '{ print "--output=" $1 "_values=@" work "/" $1 ".npy" }' "$work/params")
+inputs=$(awk -v work="$work" '{ print "--input=" $1 "=@" work "/" $1 ".npy" }' "$work/params")
+
+# shellcheck disable=SC2086
 for batch in 1 3 17; do
+    "$fusec" run "$work/values.$kind" "--device=$device" --seed=$batch $outputs || exit 1
     for length in 1 100 1024; do
         for form in fused unfused; do
-            timeout 120 "$fusec" run "$work/$form.$kind" "--device=$device" --seed=$batch \
+            timeout 120 "$fusec" run "$work/$form.$kind" "--device=$device" --seed=$batch $inputs \
                 --dim B=$batch --dim T=$length --output "y=@$work/$form.npy" 2>"$work/messages" ||
                 cat "$work/messages"
         done

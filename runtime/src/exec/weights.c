@@ -214,7 +214,7 @@ static int compare_weights(const void *a, const void *b) {
 /* Checks that the tensors tile the data: no overlap, no gap, no rest. */
 static frt_status check_tiling(Weights *w, frt_error *err) {
     uint64_t end = 0;
-    qsort(w->list, w->n, sizeof *w->list, compare_weights);
+    if (w->n > 0) qsort(w->list, w->n, sizeof *w->list, compare_weights); /* else list is NULL */
     for (size_t i = 0; i < w->n; i++) {
         uint64_t offset = w->list[i].offset;
         if (offset != end) {
