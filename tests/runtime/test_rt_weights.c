@@ -72,6 +72,7 @@ static const struct {
     {" {}", 0, "not a JSON object"},
     {"{\"a\":", 0, "not valid JSON"},
     {"{}x", 0, "not valid JSON"},
+    {"{}", 1, "data after the last tensor"},
     {"{\"a\":3}", 0, "tensor `a` is not {dtype"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "tensor `a` is not {dtype"},
     {"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "has no dtype"},
@@ -96,6 +97,15 @@ static const struct {
     {"{\"a\":" ENTRY("F32", "1,", 0, 4) "}", 4, "not valid JSON: a value is missing, at byte 31"},
     {"{\"\xff\":" ENTRY("F32", "1", 0, 4) "}", 4, "not valid JSON: a string is not UTF-8"},
 };
+
+Test(rt_weights, a_file_without_tensors_is_read) {
+    File file = make_file("{}", 0);
+    Weights *w = NULL;
+    frt_error err = FRT_ERROR_INIT;
+    cr_expect_eq(weights_parse(file.bytes, file.n_bytes, "f.st", &w, &err), FRT_OK, "%s",
+                 err.message);
+    weights_close(w);
+}
 
 Test(rt_weights, malformed_files_are_refused_by_name) {
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -235,7 +235,7 @@ static int compare_names(const void *a, const void *b) {
 
 /* Sorts the list for weights_find. */
 static frt_status sort_names(Weights *w, frt_error *err) {
-    qsort(w->list, w->n, sizeof *w->list, compare_names);
+    if (w->n > 0) qsort(w->list, w->n, sizeof *w->list, compare_names);
     for (size_t i = 1; i < w->n; i++) {
         if (compare_names(&w->list[i - 1], &w->list[i]) == 0) {
             return bad(w, err, w->list[i].name, "is there twice: a duplicate name");
