@@ -2,6 +2,8 @@
  * the closing quote. */
 #include "host/json.h"
 
+#include "host/hex.h"
+
 #include <string.h>
 
 Json json_new(char *text, size_t n_bytes) {
@@ -70,13 +72,6 @@ bool json_more(Json *json, JsonKind kind, bool *is_first) {
 }
 
 /* Strings. */
-
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
 
 /* The four digits of an escape \u; -1 if they are none. */
 static int32_t take_hex(Json *json) {

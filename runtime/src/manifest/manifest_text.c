@@ -2,6 +2,7 @@
 #include "manifest/manifest_text.h"
 
 #include "host/error.h"
+#include "host/hex.h"
 #include "host/mem.h"
 
 #include <stdarg.h>
@@ -94,16 +95,6 @@ frt_status text_int(TextReader *r, Slice s, int64_t max, const char *what, int64
     }
     *value = v;
     return FRT_OK;
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'A' && c <= 'F') {
-        return c - 'A' + 10;
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* Decodes into `out`, which has room for s.n + 1 bytes. A name holds no NUL. */
