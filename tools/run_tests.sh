@@ -1,5 +1,9 @@
 #!/bin/sh
-# Runs test programs and sums their results. run_tests.sh BUILD PROGRAM...
+# Runs test programs and sums their results.
+#
+#   run_tests.sh BUILD PROGRAM...         as many side by side as there are processors, or JOBS
+#   AS=NAME run_tests.sh BUILD COMMAND... one command with its arguments
+#
 # BUILD/logs receives a log per program, shown when it fails. A Criterion program is read by its
 # summary line, any other by its last line `N passed, N failed[, N skipped]`. A Criterion test that
 # could not run here prints one line `SKIPPED why` and passes; it is counted as skipped. A program
@@ -10,7 +14,6 @@ build=$1
 shift
 logs=$build/logs
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0
 
 field() { # field LOG WORD: the number after WORD in Criterion's last summary line
     grep -a 'Synthesis:' "$1" | tail -1 | sed 's/\x1b\[[0-9;]*m//g' |
@@ -22,7 +25,7 @@ count_words() { # count_words LOG WORD: the number before WORD in the last line 
         awk -v word="$2" '$2 == word { print $1 }'
 }
 
-run_one() { # run_one NAME COMMAND...
+run_one() { # run_one NAME COMMAND...: prints a line, and appends the counts to $counts
     name=$1
     shift
     log=$logs/$name.log
@@ -55,18 +58,28 @@ run_one() { # run_one NAME COMMAND...
     [ "$bad" = 0 ] || tail -n 60 "$log"
     printf '%-28s %5d passed, %d failed%s%s  %ds\n' "$name" "$good" "$bad" \
         "$([ "$skip" = 0 ] || echo ", $skip skipped")" "$why" $(($(date +%s) - started))
-    passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
+    echo "$good $bad $skip" >>"$counts"
 }
 
+# The script calls itself for each program, with COUNTS set.
+if [ "${COUNTS:-}" ]; then
+    counts=$COUNTS
+    run_one "$(basename "$1")" "$1"
+    exit 0
+fi
+counts=$logs/counts
+: >"$counts"
 if [ "${AS:-}" ]; then
     run_one "$AS" "$@"
 else
-    for program; do run_one "$(basename "$program")" "$program"; done
+    printf '%s\n' "$@" |
+        COUNTS=$counts CRITERION_JOBS=1 xargs -P "${JOBS:-$(nproc)}" -n 1 sh "$0" "$build"
 fi
-[ -z "${TALLY:-}" ] || echo "$passed $failed $skipped" >>"$TALLY"
-[ "${TALLY:-}" ] || {
-    printf '%d passed, %d failed' $passed $failed
-    [ $skipped = 0 ] || printf ', %d skipped' $skipped
-    echo
-}
-[ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]
+[ -z "${TALLY:-}" ] || cat "$counts" >>"$TALLY"
+awk -v is_quiet="${TALLY:-}" '
+    { passed += $1; failed += $2; skipped += $3 }
+    END {
+        if (!is_quiet)
+            printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : ""
+        exit failed > 0 || passed + skipped == 0
+    }' "$counts"

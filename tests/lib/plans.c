@@ -86,11 +86,12 @@ const char *plans_refusal(Arena *arena, const Module *module, uint32_t index) {
 
 static PricedPlan price(Arena *arena, const Module *module, uint32_t index, PlanMode mode,
                         PlanMode launch_mode, TargetId target, const Card *card,
-                        const int64_t *dims) {
+                        const int64_t *dims, RegionMemo *memo) {
     Diags diags = {.arena = arena};
     PlanUnit unit = {.graph = module->graphs.data[index]};
     Planning planning = plans_planning(arena, arena_new(NULL), target, &unit);
     planning.trial = arena_new(NULL);
+    planning.region_memo = memo;
     planning.diags = &diags;
     planning.mode = mode;
     bool ok = pipeline_run(&planning, PASS_SPLIT_K, PASS_SCHEDULE);
@@ -108,10 +109,16 @@ static PricedPlan price(Arena *arena, const Module *module, uint32_t index, Plan
 PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool off,
                        TargetId target, const Card *card, const int64_t *dims) {
     PlanMode mode = off ? MODE_UNFUSED : MODE_COMPILE;
-    return price(arena, module, index, mode, mode, target, card, dims);
+    return price(arena, module, index, mode, mode, target, card, dims, NULL);
+}
+
+PricedPlan plans_price_again(Arena *arena, const Module *module, TargetId target,
+                             RegionMemo *memo) {
+    const Card *card = card_of_target(target_get(target));
+    return price(arena, module, 0, MODE_COMPILE, MODE_COMPILE, target, card, NULL, memo);
 }
 
 PricedPlan plans_price_slices(Arena *arena, const Module *module, uint32_t index, TargetId target) {
     const Card *card = card_of_target(target_get(target));
-    return price(arena, module, index, MODE_COMPILE, MODE_SLICES, target, card, NULL);
+    return price(arena, module, index, MODE_COMPILE, MODE_SLICES, target, card, NULL, NULL);
 }
