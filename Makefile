@@ -276,15 +276,15 @@ deps: ## Install the Debian packages that are missing
 	@LLVM_MAJOR=$(LLVM_MAJOR) sh tools/deps.sh
 
 check-unit: $(PLAIN_TESTS) build/fusec ## Run the tests that need no LLVM
-	@sh tools/run_tests.sh $(B) $(PLAIN_TESTS)
+	@sh tools/run_tests.sh $(PLAIN_TESTS)
 
 check-llvm: $(LLVM_TESTS) ## Run the tests that link LLVM
-	@sh tools/run_tests.sh $(B) $(LLVM_TESTS)
+	@sh tools/run_tests.sh $(LLVM_TESTS)
 
 asan: build/fusec ## Run the tests that need no LLVM under the address and undefined behaviour sanitizers
 	+@$(AGAIN) CONFIG=asan check-asan
 check-asan: $(PLAIN_TESTS)
-	@sh tools/run_tests.sh $(B) $(PLAIN_TESTS)
+	@sh tools/run_tests.sh $(PLAIN_TESTS)
 
 soak: $(B)/tests/soak/soak ulp ## Compare N random graphs fused, unfused and interpreted (N=500 SEED=1 ARGS=--device=cuda), and errors of unary ops
 	$(Q)$< $(N) $(SEED) $(ARGS)

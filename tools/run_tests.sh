@@ -1,19 +1,14 @@
 #!/bin/sh
-# Runs test programs and sums their results.
+# Runs tests side by side, one per processor (or JOBS), and sums their results.
 #
-#   run_tests.sh BUILD PROGRAM...         as many side by side as there are processors, or JOBS
-#   AS=NAME run_tests.sh BUILD COMMAND... one command with its arguments
+#   run_tests.sh [PROGRAM...] <JOBS      lines `BUILD NAME COMMAND...`, if there is no PROGRAM
 #
 # BUILD/logs receives a log per program, shown when it fails. A Criterion program is read by its
 # summary line, any other by its last line `N passed, N failed[, N skipped]`. A Criterion test that
 # could not run here prints one line `SKIPPED why` and passes; it is counted as skipped. A program
 # without tests fails, and so does one that leaves a sanitizer's report. With TALLY set, the counts
-# are appended to that file too.
+# are appended to that file too, and no sum is printed.
 set -u
-build=$1
-shift
-logs=$build/logs
-mkdir -p "$logs"
 
 field() { # field LOG WORD: the number after WORD in Criterion's last summary line
     grep -a 'Synthesis:' "$1" | tail -1 | sed 's/\x1b\[[0-9;]*m//g' |
@@ -25,9 +20,10 @@ count_words() { # count_words LOG WORD: the number before WORD in the last line 
         awk -v word="$2" '$2 == word { print $1 }'
 }
 
-run_one() { # run_one NAME COMMAND...: prints a line, and appends the counts to $counts
-    name=$1
-    shift
+run_one() { # run_one BUILD NAME COMMAND...: prints a line, and appends the counts to COUNTS
+    logs=$1/logs name=$2
+    shift 2
+    mkdir -p "$logs"
     log=$logs/$name.log
     rm -f "$log" "$logs/$name.san".*
     started=$(date +%s)
@@ -55,31 +51,33 @@ run_one() { # run_one NAME COMMAND...: prints a line, and appends the counts to 
         cat "$report" >>"$log"
         [ "$bad" -gt 0 ] || { bad=1 why=' (sanitizer report)'; }
     done
+    exec 9>>"$COUNTS"
+    flock 9
     [ "$bad" = 0 ] || tail -n 60 "$log"
-    printf '%-28s %5d passed, %d failed%s%s  %ds\n' "$name" "$good" "$bad" \
-        "$([ "$skip" = 0 ] || echo ", $skip skipped")" "$why" $(($(date +%s) - started))
-    echo "$good $bad $skip" >>"$counts"
+    printf '%-34s %5d passed, %d failed%s%s  %ds\n' "$(basename "${logs%/logs}")/$name" "$good" \
+        "$bad" "$([ "$skip" = 0 ] || echo ", $skip skipped")" "$why" $(($(date +%s) - started))
+    echo "$good $bad $skip" >&9
 }
 
-# The script calls itself for each program, with COUNTS set.
+# The script calls itself for each line.
 if [ "${COUNTS:-}" ]; then
-    counts=$COUNTS
-    run_one "$(basename "$1")" "$1"
+    # shellcheck disable=SC2086
+    run_one $1
     exit 0
 fi
-counts=$logs/counts
-: >"$counts"
-if [ "${AS:-}" ]; then
-    run_one "$AS" "$@"
+COUNTS=$(mktemp)
+export COUNTS
+trap 'rm -f "$COUNTS"' EXIT
+if [ $# -gt 0 ]; then
+    for program; do echo "${program%%/tests/*} $(basename "$program") $program"; done
 else
-    printf '%s\n' "$@" |
-        COUNTS=$counts CRITERION_JOBS=1 xargs -P "${JOBS:-$(nproc)}" -n 1 sh "$0" "$build"
-fi
-[ -z "${TALLY:-}" ] || cat "$counts" >>"$TALLY"
+    cat
+fi | CRITERION_JOBS=1 xargs -P "${JOBS:-$(nproc)}" -d '\n' -n 1 sh "$0"
+[ -z "${TALLY:-}" ] || cat "$COUNTS" >>"$TALLY"
 awk -v is_quiet="${TALLY:-}" '
     { passed += $1; failed += $2; skipped += $3 }
     END {
         if (!is_quiet)
             printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : ""
         exit failed > 0 || passed + skipped == 0
-    }' "$counts"
+    }' "$COUNTS"
