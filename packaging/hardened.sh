@@ -53,4 +53,9 @@ exports fusec fusec FUSEC_API
 # Debian's start files and archives are built without it, and the linker then drops IBT's note.
 has "$(echo "$root"/lib/libfusert.so.*.*)" 'the note of shadow stacks' 'x86 feature:.*SHSTK' -n
 has "$root/lib/libfusert.a" 'the note of shadow stacks' 'x86 feature:.*SHSTK' -n
+printf 'graph g(x: f32[8]) -> (y: f32[8]) { y = relu(x) }\n' >"$work/made.g"
+for made in made.o made.so; do
+    "$root/bin/fusec" "$work/made.g" --target=cpu -o "$work/$made"
+    has "$work/$made" 'the notes of shadow stacks and branch targets' 'x86 feature: IBT, SHSTK' -n
+done
 exit $status

@@ -1,6 +1,8 @@
 /* See module.h. */
 #include "codegen/llvm/module.h"
 
+#include <string.h>
+
 static void init_types(Codegen *k) {
     LLVMContextRef context = k->context;
     k->void_type = LLVMVoidTypeInContext(context);
@@ -16,6 +18,16 @@ static void init_types(Codegen *k) {
     k->global_ptr = LLVMPointerTypeInContext(context, k->target->has->blocks ? 1 : 0);
 }
 
+/* Marks branch targets and notes both parts of control-flow enforcement in a CPU's object, so that
+ * a program with such an object can keep them. */
+static void mark_control_flow(const Codegen *k) {
+    static const char *const flags[] = {"cf-protection-branch", "cf-protection-return"};
+    LLVMMetadataRef on = LLVMValueAsMetadata(LLVMConstInt(k->i32, 1, false));
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        LLVMAddModuleFlag(k->module, LLVMModuleFlagBehaviorOverride, flags[i], strlen(flags[i]),
+                          on);
+}
+
 void module_init(Codegen *k, Arena *arena, const Target *target, const char *name) {
     *k = (Codegen){.arena = arena, .target = target};
     k->programs = arena_alloc(arena, sizeof *k->programs);
@@ -25,6 +37,7 @@ void module_init(Codegen *k, Arena *arena, const Target *target, const char *nam
     LLVMSetTarget(k->module, target->has->triple);
     if (target->has->layout) LLVMSetDataLayout(k->module, target->has->layout);
     init_types(k);
+    if (target->has->cores) mark_control_flow(k);
     static const char invariant[] = "invariant.load";
     k->invariant_kind = LLVMGetMDKindIDInContext(context, invariant, sizeof invariant - 1);
     k->invariant = LLVMMetadataAsValue(context, LLVMMDNodeInContext2(context, NULL, 0));
