@@ -179,44 +179,52 @@ if [ -s "$work/missing" ]; then
 fi
 cp "$base/results" "$work/old"
 
-# ---- the program: status, standard output and standard error ----
+# ---- the program: lines as those of artifacts; its output is the artifact ----
 
 run='^(dsl/examples|tests/golden|tests/negative)/[^ ]*'
-run_program() { # run_program FUSEC, lines `TARGET NAME STATUS HASHES`
+run_program() { # run_program FUSEC
     grep -oE "$run" "$programs" | sort -u | while read -r file; do
-        for target in sm_80 cpu; do
+        for target in sm_80:ptx cpu:obj; do
             suffix=ptx status=0
-            [ $target = sm_80 ] || suffix=o
-            "$1" "$file" --target=$target -o "$work/made.$suffix" \
+            [ $target = sm_80:ptx ] || suffix=o
+            "$1" "$file" --target=${target%:*} -o "$work/made.$suffix" \
                 >"$work/stdout" 2>"$work/stderr" || status=$?
-            echo "$target $file $status $(cksum <"$work/stdout") $(cksum <"$work/stderr")"
+            cksum <"$work/stdout" >"$work/sum"
+            read -r sum bytes <"$work/sum"
+            echo "run:$file:$target:program $status $bytes $sum $(cksum <"$work/stderr" | cut -d' ' -f1)"
         done
     done
 }
 say "running both programs"
-run_program "${old%/*}/fusec" >"$work/program.old"
-run_program "${new%/*}/fusec" >"$work/program.new"
+run_program "${old%/*}/fusec" >>"$work/old"
+run_program "${new%/*}/fusec" >"$work/new"
+sed -nE 's/^(run:([^:]*):[^ ]*) .*/\1 \2/p' "$work/old" >"$work/runs"
 
 # ---- the new compiler, and the comparison ----
 
 n_programs=$(cut -d' ' -f2 "$work/jobs" | sort -u | wc -l)
 say "compiling $(wc -l <"$work/jobs") artifacts of $n_programs programs"
 build/same_compile "$new" "$jobs" "$work/new" <"$work/jobs" || true
-touch "$work/new"
+
+# The rows of what the revision does not have yet.
+while IFS='	' read -r commit row; do
+    case $commit in '#'* | '') continue ;; esac
+    git merge-base --is-ancestor "$commit" "$id" 2>/dev/null || printf '%s\t%s\n' "$commit" "$row"
+done <tests/same/exceptions.txt >"$work/exceptions"
 
 # Lines `PATTERN FILE`: the programs whose text an exception names.
-sed -nE 's/^[^#\t]+\ttext:([^\t]+)\t.*/\1/p' tests/same/exceptions.txt | while read -r pattern; do
+cut -f2 "$work/exceptions" | sed -n 's/^text://p' | while read -r pattern; do
     cut -d' ' -f2 "$work/jobs" | sort -u | xargs grep -lE "$pattern" | while read -r file; do
         printf '%s %s\n' "$pattern" "$file"
     done
 done >"$work/texts"
 
 # Lines `FILE NAME TARGET KIND OPTION WHAT..`, headed by `exception` or `differs`.
-awk -v exceptions=tests/same/exceptions.txt -v texts="$work/texts" '
+awk -v exceptions="$work/exceptions" -v texts="$work/texts" '
     BEGIN {
         FS = "\t"
         while ((getline < exceptions) > 0)
-            if (NF >= 5 && $1 !~ /^#/) {
+            if (NF >= 5) {
                 program[++n] = "^(" $2 ")$"; target[n] = "^(" $3 ")$"
                 text[n] = $2 ~ /^text:/ ? substr($2, 6) : ""
                 covers_all[n] = $4 != "messages"
@@ -246,44 +254,21 @@ awk -v exceptions=tests/same/exceptions.txt -v texts="$work/texts" '
                 head = "exception"
         print head, $2, id[2], id[3], id[4], id[5], what
     }
-' "$work/old" "$work/new" "$work/jobs" >"$work/differing"
+' "$work/old" "$work/new" "$work/jobs" "$work/runs" >"$work/differing"
 
-# Where exceptions.txt says that messages differ, standard error may; status and output may not.
-awk -v exceptions=tests/same/exceptions.txt '
-    BEGIN {
-        FS = "\t"
-        while ((getline line < exceptions) > 0) {
-            n_columns = split(line, column, "\t")
-            if (n_columns >= 5 && line !~ /^#/ && column[4] == "messages") {
-                program[++n] = "^(" column[2] ")$"; target[n] = "^(" column[3] ")$"
-            }
-        }
-        FS = " "
-    }
-    FNR == NR { old[FNR] = $0; next }
-    old[FNR] != $0 {
-        split(old[FNR], was, " ")
-        kind = $1 == "sm_80" ? "ptx" : "obj"
-        is_said = 0
-        for (i = 1; i <= n; i++)
-            if ($2 ~ program[i] && $1 ":" kind ":default" ~ target[i]) is_said = 1
-        for (i = 1; i <= 5; i++)
-            if (was[i] != $i) is_said = 0
-        if (!is_said) print "> " $0
-    }
-' "$work/program.old" "$work/program.new" >"$work/program.differing"
-programs_differing=$(grep -c '^>' "$work/program.differing" || true)
-[ "$programs_differing" = 0 ] ||
-    echo "the program's status or output differs: diff $work/program.old $work/program.new"
 differing=$(grep -c '^differs ' "$work/differing" || true)
 excepted=$(grep -c '^exception ' "$work/differing" || true)
-compared=$(wc -l <"$work/jobs")
+compared=$(cat "$work/jobs" "$work/runs" | wc -l)
 i=0
 awk '$1 == "differs" && !shown[$3]++ && n++ < 10' "$work/differing" >"$work/first"
 while read -r _ file name target kind option what; do
     i=$((i + 1))
     others=$(($(grep -c "^differs [^ ]* $name " "$work/differing") - 1))
     echo "$name for $target, $kind, $option: $what$([ $others = 0 ] || echo "; $others more of it")"
+    if [ "$option" = program ]; then
+        echo "    again: fusec $file --target=$target, by ${old%/*}/fusec and ${new%/*}/fusec"
+        continue
+    fi
     for side in old new; do
         [ $side = old ] && library=$old || library=$new
         build/same_compile "$library" "$file" "$name" "$target" "$kind" "$option" \
@@ -293,8 +278,7 @@ while read -r _ file name target kind option what; do
     echo "    again: build/same_compile $new $file $name $target $kind $option"
 done <"$work/first"
 [ "$differing" = 0 ] || echo "all of them: grep ^differs $work/differing"
-say "$n_programs programs, $compared artifacts compared with $revision," \
+say "$n_programs programs, $compared artifacts and outputs compared with $revision," \
     "$differing differing, $excepted differing as tests/same/exceptions.txt says;" \
-    "$(wc -l <"$work/program.new") runs of the program, $programs_differing differing;" \
     "$skipped skipped; $(($(date +%s) - begin)) s"
-[ "$differing" = 0 ] && [ "$programs_differing" = 0 ] && [ "$compared" -gt 0 ]
+[ "$differing" = 0 ] && [ "$compared" -gt 0 ]
