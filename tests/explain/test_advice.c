@@ -478,8 +478,7 @@ Test(advice, calls_leave_a_block_whole) {
                   "Take `y` (line 1:32) out of"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
-        Compiled program = {"never.g", plans_parse(arena, cases[i].source), TARGET_CPU,
-                            NULL};
+        Compiled program = {"never.g", plans_parse(arena, cases[i].source), TARGET_CPU, NULL};
         Plan *plan = plan_of(&program, arena, program.module->graphs.data[0]);
         const Advice *advices = settle(&program, arena, plan);
         uint32_t n = 0;

@@ -30,8 +30,7 @@ PricedPlan plans_price(Arena *arena, const Module *module, uint32_t index, bool 
                        TargetId target, const Card *card, const int64_t *dims);
 /* plans_price of graph 0 as the driver does it for advice: a plan like many before, whose regions
  * the memo knows. */
-PricedPlan plans_price_again(Arena *arena, const Module *module, TargetId target,
-                             RegionMemo *memo);
+PricedPlan plans_price_again(Arena *arena, const Module *module, TargetId target, RegionMemo *memo);
 /* plans_price in the mode that prices slices of a plan: without one-block launches. */
 PricedPlan plans_price_slices(Arena *arena, const Module *module, uint32_t index, TargetId target);
 
