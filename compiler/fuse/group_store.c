@@ -163,9 +163,7 @@ static Upkeep upkeep_of(const Grouper *p, NodeId id, const Upkeep *upkeeps) {
     return own;
 }
 
-/* Whether a user of the value cannot be prepared or is larger: then this value is the one to
- * keep. */
-static bool is_last_prepared(const Grouper *p, NodeId id) {
+bool group_is_last_prepared(const Grouper *p, NodeId id) {
     for (uint32_t i = 0; i < p->users[id].n; i++) {
         NodeId user = p->users[id].data[i];
         if (!node_has(p->flags, user, GROUPING_CAN_PREPARE) ||
@@ -187,7 +185,7 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
         if (!node_has(p->flags, id, GROUPING_CAN_PREPARE)) continue;
         upkeeps[id] = upkeep_of(p, id, upkeeps);
         if (upkeeps[id].cost < FUSE_COSTLY_PRIMS || !is_inlined(p, id, makers) ||
-            !is_last_prepared(p, id))
+            !group_is_last_prepared(p, id))
             continue;
         double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
         bool is_small = bytes <= upkeeps[id].bytes || repetition(p, id, &p->users[id]) > 1.0;

@@ -1,0 +1,117 @@
+/* Params whose elements kernels of a run would read against the grain: transposed weights, taps of
+ * a filter. An init step lays them out once, in the order in which they are read. See
+ * group_state.h. */
+#include "fuse/group_state.h"
+
+#include "ir/indexmap.h"
+
+#include <string.h>
+
+enum { LANES = 4 }; /* neighbouring elements that a vector access would read */
+
+/* Whether inlining would go on below the node: a view, elementwise op or cast that params alone
+ * determine. */
+static bool is_inner(const Grouper *p, NodeId id) {
+    OpClass cls = graph_class(p->graph, id);
+    bool is_op = cls == CLASS_ELTWISE || cls == CLASS_CAST ||
+                 (cls == CLASS_VIEW && indexmap_can_pull(graph_node(p->graph, id)->op));
+    return is_op && node_has(p->flags, id, GROUPING_CAN_PREPARE) &&
+           !node_has(p->flags, id, GROUPING_WANTED);
+}
+
+/* Index expressions while the values below a node are visited. */
+typedef struct Walk {
+    const Grouper *p;
+    IndexTab *tab;
+    uint32_t last;   /* the node's innermost axis with several elements */
+    uint32_t n_left; /* nodes that may still be visited */
+    bool is_of_gemm; /* the reader is a GEMM, which takes rows and columns alike */
+} Walk;
+
+static bool has_quotients(const IndexTab *tab, IndexId index) {
+    IndexExpr expr = index_expr(tab, index);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return true;
+    return false;
+}
+
+/* Whether some value in memory that the node is computed from is read against the grain. */
+static bool reads_turned(Walk *w, NodeId id, const IndexId *coords) {
+    const Graph *graph = w->p->graph;
+    const Node *node = graph_node(graph, id);
+    bool is_in_memory = graph_is_bound(graph, id) || op_info(node->op)->cls != CLASS_SOURCE;
+    if (!is_in_memory || w->n_left == 0) return false;
+    w->n_left--;
+    if (!is_inner(w->p, id)) {
+        IndexId address = indexmap_address(w->tab, &node->shape, coords);
+        return w->is_of_gemm ? has_quotients(w->tab, address)
+                             : index_lane_motion(w->tab, address, w->last, LANES) == LANES_VARYING;
+    }
+    for (uint32_t i = 0; i < node->n_args; i++) {
+        IndexId below[MAX_RANK];
+        if (op_info(node->op)->cls == CLASS_VIEW)
+            indexmap_pull(w->tab, graph, node, coords, below);
+        else
+            indexmap_broadcast(w->tab, &node->shape, coords,
+                               &graph_node(graph, node->args[i])->shape, below);
+        if (reads_turned(w, node->args[i], below)) return true;
+    }
+    return false;
+}
+
+enum { MOST_VISITS = 64 };
+
+static bool is_turned(const Grouper *p, NodeId id, bool is_of_gemm) {
+    const Shape *shape = &graph_node(p->graph, id)->shape;
+    ArenaMark mark = arena_mark(p->arena);
+    Walk w = {.p = p, .n_left = MOST_VISITS, .is_of_gemm = is_of_gemm};
+    w.tab = indextab_new(p->arena, p->graph->dims);
+    IndexId coords[MAX_RANK];
+    bool is_long = false; /* a value of one element has no grain */
+    for (uint32_t k = 0; k < shape->rank; k++) {
+        coords[k] = index_axis(w.tab, index_new_axis(w.tab, shape->dims[k]));
+        if (dim_equals_const(p->graph->dims, shape->dims[k], 1)) continue;
+        w.last = k;
+        is_long = true;
+    }
+    bool is = is_long && reads_turned(&w, id, coords);
+    arena_rewind(p->arena, mark);
+    return is;
+}
+
+/* Whether a reader of the value is of a run, or larger: then this value is the one to keep. */
+static bool is_kept(const Grouper *p, NodeId id) {
+    return is_inner(p, id) && group_is_last_prepared(p, id);
+}
+
+/* The first value on the way to the turned one, through views of one another, that is turned
+ * too. */
+static NodeId first_turned(const Grouper *p, NodeId id, bool is_of_gemm) {
+    NodeId arg = graph_node(p->graph, id)->args[0];
+    while (graph_class(p->graph, id) == CLASS_VIEW && is_inner(p, arg) &&
+           is_turned(p, arg, is_of_gemm)) {
+        id = arg;
+        arg = graph_node(p->graph, id)->args[0];
+    }
+    return id;
+}
+
+/* Several views of one turned value, such as the taps of a filter, share it if together they read
+ * all of it. */
+void group_want_turned(Grouper *p) {
+    uint32_t n = p->graph->nodes.n;
+    NodeId *first = arena_array(p->arena, NodeId, n);
+    double *n_read = arena_array(p->arena, double, n); /* elements of `first` values */
+    for (NodeId id = 0; id < n; id++) {
+        bool is_of_gemm = node_has(p->flags, id, GROUPING_FEEDS_GEMM);
+        first[id] = NODE_NONE;
+        if (!is_kept(p, id) || !is_turned(p, id, is_of_gemm)) continue;
+        first[id] = first_turned(p, id, is_of_gemm);
+        n_read[first[id]] += group_elems_hi(p->graph, id);
+    }
+    for (NodeId id = 0; id < n; id++) {
+        if (first[id] == NODE_NONE) continue;
+        bool shares = n_read[first[id]] >= group_elems_hi(p->graph, first[id]);
+        group_want_stored(p, shares ? first[id] : id, REASON_PREPARED);
+    }
+}
