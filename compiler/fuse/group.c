@@ -663,7 +663,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
             group_want_stored(&p, id, REASON_SLOWER);
     if (!off) {
         group_flag_uses(&p);
-        group_want_turned(&p);
+        group_want_coalesced(&p);
         group_bound_closures(&p);
     }
     for (int round = 0; round < FUSE_ROUNDS; round++) {

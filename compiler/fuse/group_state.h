@@ -1,5 +1,5 @@
 /* The state of grouping, shared by its files and internal to them: group.c joins roots into groups,
- * group_merge.c moves groups, group_turned.c, group_limits.c and group_store.c decide
+ * group_merge.c moves groups, group_uncoalesced.c, group_limits.c and group_store.c decide
  * before and between rounds which values are stored in addition, group_gemm_slice.c finds matmuls
  * to compute slice by slice. */
 #ifndef FUSEC_FUSE_GROUP_STATE_H
@@ -95,9 +95,8 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 /* Whether a user of a value that params determine cannot be prepared or is larger: then this value
  * is the one to keep. */
 bool group_is_last_prepared(const Grouper *p, NodeId id);
-/* Before grouping: stores values that params determine and that kernels would read against the
- * grain. */
-void group_want_turned(Grouper *p);
+/* Before grouping: stores values that params determine and that runs would read uncoalesced. */
+void group_want_coalesced(Grouper *p);
 /* Before grouping: stores values that would make every kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
 /* Stores some of the values that a group of the root alone would inline, because the group has too

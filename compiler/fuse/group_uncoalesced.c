@@ -1,6 +1,5 @@
-/* Params whose elements kernels of a run would read against the grain: transposed weights, taps of
- * a filter. An init step lays them out once, in the order in which they are read. See
- * group_state.h. */
+/* Params that kernels of a run would read uncoalesced: transposed weights, taps of a filter. An
+ * init step lays them out once, in the order in which they are read. See group_state.h. */
 #include "fuse/group_state.h"
 
 #include "ir/indexmap.h"
@@ -35,8 +34,8 @@ static bool has_quotients(const IndexTab *tab, IndexId index) {
     return false;
 }
 
-/* Whether some value in memory that the node is computed from is read against the grain. */
-static bool reads_turned(Walk *w, NodeId id, const IndexId *coords) {
+/* Whether some value in memory that the node is computed from is read uncoalesced. */
+static bool reads_uncoalesced(Walk *w, NodeId id, const IndexId *coords) {
     const Graph *graph = w->p->graph;
     const Node *node = graph_node(graph, id);
     bool is_in_memory = graph_is_bound(graph, id) || op_info(node->op)->cls != CLASS_SOURCE;
@@ -54,27 +53,27 @@ static bool reads_turned(Walk *w, NodeId id, const IndexId *coords) {
         else
             indexmap_broadcast(w->tab, &node->shape, coords,
                                &graph_node(graph, node->args[i])->shape, below);
-        if (reads_turned(w, node->args[i], below)) return true;
+        if (reads_uncoalesced(w, node->args[i], below)) return true;
     }
     return false;
 }
 
 enum { MOST_VISITS = 64 };
 
-static bool is_turned(const Grouper *p, NodeId id, bool is_of_gemm) {
+static bool is_uncoalesced(const Grouper *p, NodeId id, bool is_of_gemm) {
     const Shape *shape = &graph_node(p->graph, id)->shape;
     ArenaMark mark = arena_mark(p->arena);
     Walk w = {.p = p, .n_left = MOST_VISITS, .is_of_gemm = is_of_gemm};
     w.tab = indextab_new(p->arena, p->graph->dims);
     IndexId coords[MAX_RANK];
-    bool is_long = false; /* a value of one element has no grain */
+    bool is_long = false; /* one element has no neighbours */
     for (uint32_t k = 0; k < shape->rank; k++) {
         coords[k] = index_axis(w.tab, index_new_axis(w.tab, shape->dims[k]));
         if (dim_equals_const(p->graph->dims, shape->dims[k], 1)) continue;
         w.last = k;
         is_long = true;
     }
-    bool is = is_long && reads_turned(&w, id, coords);
+    bool is = is_long && reads_uncoalesced(&w, id, coords);
     arena_rewind(p->arena, mark);
     return is;
 }
@@ -84,29 +83,29 @@ static bool is_kept(const Grouper *p, NodeId id) {
     return is_inner(p, id) && group_is_last_prepared(p, id);
 }
 
-/* The first value on the way to the turned one, through views of one another, that is turned
- * too. */
-static NodeId first_turned(const Grouper *p, NodeId id, bool is_of_gemm) {
+/* The first value on the way to the uncoalesced one, through views of one another, that is
+ * uncoalesced too. */
+static NodeId first_uncoalesced(const Grouper *p, NodeId id, bool is_of_gemm) {
     NodeId arg = graph_node(p->graph, id)->args[0];
     while (graph_class(p->graph, id) == CLASS_VIEW && is_inner(p, arg) &&
-           is_turned(p, arg, is_of_gemm)) {
+           is_uncoalesced(p, arg, is_of_gemm)) {
         id = arg;
         arg = graph_node(p->graph, id)->args[0];
     }
     return id;
 }
 
-/* Several views of one turned value, such as the taps of a filter, share it if together they read
- * all of it. */
-void group_want_turned(Grouper *p) {
+/* Several views of one uncoalesced value, such as the taps of a filter, share it if together they
+ * read all of it. */
+void group_want_coalesced(Grouper *p) {
     uint32_t n = p->graph->nodes.n;
     NodeId *first = arena_array(p->arena, NodeId, n);
     double *n_read = arena_array(p->arena, double, n); /* elements of `first` values */
     for (NodeId id = 0; id < n; id++) {
         bool is_of_gemm = node_has(p->flags, id, GROUPING_FEEDS_GEMM);
         first[id] = NODE_NONE;
-        if (!is_kept(p, id) || !is_turned(p, id, is_of_gemm)) continue;
-        first[id] = first_turned(p, id, is_of_gemm);
+        if (!is_kept(p, id) || !is_uncoalesced(p, id, is_of_gemm)) continue;
+        first[id] = first_uncoalesced(p, id, is_of_gemm);
         n_read[first[id]] += group_elems_hi(p->graph, id);
     }
     for (NodeId id = 0; id < n; id++) {
