@@ -27,13 +27,6 @@ typedef struct Walk {
     bool is_of_gemm; /* the reader is a GEMM, which takes rows and columns alike */
 } Walk;
 
-static bool has_quotients(const IndexTab *tab, IndexId index) {
-    IndexExpr expr = index_expr(tab, index);
-    for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return true;
-    return false;
-}
-
 /* Whether some value in memory that the node is computed from is read uncoalesced. */
 static bool reads_uncoalesced(Walk *w, NodeId id, const IndexId *coords) {
     const Graph *graph = w->p->graph;
@@ -43,7 +36,7 @@ static bool reads_uncoalesced(Walk *w, NodeId id, const IndexId *coords) {
     w->n_left--;
     if (!is_inner(w->p, id)) {
         IndexId address = indexmap_address(w->tab, &node->shape, coords);
-        return w->is_of_gemm ? has_quotients(w->tab, address)
+        return w->is_of_gemm ? !index_is_affine(w->tab, address)
                              : index_lane_motion(w->tab, address, w->last, LANES) == LANES_VARYING;
     }
     for (uint32_t i = 0; i < node->n_args; i++) {

@@ -339,6 +339,13 @@ uint32_t index_moved_by(const IndexTab *tab, IndexId id) {
     return tab->exprs.data[id].moved_by;
 }
 
+bool index_is_affine(const IndexTab *tab, IndexId id) {
+    IndexExpr expr = index_expr(tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++)
+        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    return true;
+}
+
 bool index_is_gathered(const IndexTab *tab, IndexId id) {
     IndexExpr expr = index_expr(tab, id);
     for (uint32_t i = 0; i < expr.n_terms; i++) {

@@ -65,6 +65,8 @@ bool index_is_dim(const IndexTab *tab, IndexId id, DimId *value);
 uint32_t index_axes(const IndexTab *tab, IndexId id);
 /* The axes that change the index's value. */
 uint32_t index_moved_by(const IndexTab *tab, IndexId id);
+/* Whether every term is an axis times a dim: no division, remainder or value read from memory. */
+bool index_is_affine(const IndexTab *tab, IndexId id);
 /* Whether the index depends on a value read from memory. */
 bool index_is_gathered(const IndexTab *tab, IndexId id);
 /* The number of terms to compute; terms under a division count again for each division. At most

@@ -50,13 +50,6 @@ static NodeId find_root(const Pitches *p, NodeId node, IndexTab *tab, IndexId *l
     return node;
 }
 
-static bool has_quotients(const IndexTab *tab, IndexId index) {
-    IndexExpr expr = index_expr(tab, index);
-    for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return true;
-    return false;
-}
-
 static bool has_tensor_cores(const Graph *graph, const Node *gemm) {
     return op_info(gemm->op)->cls == CLASS_MATMUL &&
            sched_gemm_has_tensor_cores(graph_node(graph, gemm->args[0])->dtype,
@@ -70,7 +63,7 @@ static void note_reader(Pitches *p, Arena *arena, NodeId id) {
         IndexId last;
         NodeId root = find_root(p, node->args[i], tab, &last);
         if (root == NODE_NONE) continue;
-        if (has_quotients(tab, last)) node_add(p->pitches, root, PITCH_BROKEN);
+        if (!index_is_affine(tab, last)) node_add(p->pitches, root, PITCH_BROKEN);
         if (has_tensor_cores(p->graph, node)) node_add(p->pitches, root, PITCH_WANTED);
     }
 }

@@ -58,9 +58,7 @@ static bool check_piece(Checker *c, const Kernel *kernel, const Store *store) {
  * unknown. */
 static bool count_range(IndexTab *tab, const Guard *guard, DimId *kept, DimId *all) {
     DimTab *dims = indextab_dims(tab);
-    IndexExpr expr = index_expr(tab, guard->index);
-    for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
+    if (!index_is_affine(tab, guard->index)) return false;
     DimId max = index_max(tab, guard->index), min = index_min(tab, guard->index);
     if (!max || !min) return false;
     DimId last = dim_sub(dims, max, min), one = dim_const(dims, 1);

@@ -214,12 +214,6 @@ static DimId axis_stride(const IndexTab *tab, IndexExpr expr, uint32_t axis) {
     return DIM_NONE;
 }
 
-static bool is_affine(const IndexTab *tab, IndexExpr expr) {
-    for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
-    return true;
-}
-
 /* Whether the lhs operands of both are loads of the same elements. */
 static bool have_one_left(const Kernel *a, const Kernel *b) {
     const Scalar *load = scalar_get(a->scalars, a->reduces.data[0].lhs);
@@ -229,8 +223,8 @@ static bool have_one_left(const Kernel *a, const Kernel *b) {
         return false;
     const IndexTab *tab = scalartab_indices(a->scalars), *other_tab = scalartab_indices(b->scalars);
     IndexExpr own = index_expr(tab, load->index), its = index_expr(other_tab, other->index);
-    bool is_same = own.offset == its.offset && own.n_terms == its.n_terms && is_affine(tab, own) &&
-                   is_affine(other_tab, its);
+    bool is_same = own.offset == its.offset && own.n_terms == its.n_terms &&
+                   index_is_affine(tab, load->index) && index_is_affine(other_tab, other->index);
     for (uint32_t i = 0; i < own.n_terms && is_same; i++)
         is_same = axis_stride(other_tab, its, index_atom(tab, own.terms[i].atom).axis) ==
                   own.terms[i].coefficient;

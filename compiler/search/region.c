@@ -55,11 +55,7 @@ static bool has_merged_rows(const Searcher *c, const Kernel *kernel) {
 static bool is_plain_load(const Kernel *kernel, ScalarId operand) {
     const Scalar *s = scalar_get(kernel->scalars, gemm_unrounded(kernel, operand));
     const IndexTab *tab = scalartab_indices(kernel->scalars);
-    if (s->kind != SCALAR_LOAD || s->guard) return false;
-    IndexExpr expr = index_expr(tab, s->index);
-    for (uint32_t i = 0; i < expr.n_terms; i++)
-        if (index_atom(tab, expr.terms[i].atom).kind != ATOM_AXIS) return false;
-    return true;
+    return s->kind == SCALAR_LOAD && !s->guard && index_is_affine(tab, s->index);
 }
 
 /* Whether the kernel computes the operand, and whether storing the operand for all its matmuls has
