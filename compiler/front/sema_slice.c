@@ -26,7 +26,7 @@ static bool eval_step(Sema *sema, const Ast *ast, int64_t *step) {
     Value value = sema_eval(sema, ast);
     if (value.kind == VALUE_POISON) return false;
     if (value_const_int(sema, &value, step) && build_is_step(*step)) return true;
-    sema_error(sema, DIAG_BAD_ARGUMENT, ast->span, "a step must be a positive integer, not %s",
+    sema_error(sema, DIAG_BAD_ARGUMENT, ast->span, "a step must be an integer other than 0, not %s",
                value_describe(sema, &value));
     return false;
 }
@@ -42,9 +42,10 @@ static bool slice_index(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast) {
 static bool slice_range(Sema *sema, Slicing *s, uint32_t axis, const Ast *ast) {
     DimId extent = s->from.dims[axis], begin, end, zero = dim_const(sema->dims, 0);
     int64_t step;
-    if (!eval_bound(sema, ast->items[0], extent, zero, &begin) ||
-        !eval_bound(sema, ast->items[1], extent, extent, &end) ||
-        !eval_step(sema, ast->items[2], &step))
+    if (!eval_step(sema, ast->items[2], &step)) return false;
+    DimId before = dim_const(sema->dims, -1), last = dim_add(sema->dims, extent, before);
+    if (!eval_bound(sema, ast->items[0], extent, step > 0 ? zero : last, &begin) ||
+        !eval_bound(sema, ast->items[1], extent, step > 0 ? extent : before, &end))
         return false;
     if (build_slice_range(sema->builder, s, axis, begin, end, step)) return true;
     const Value bounds[2] = {{.span = ast->items[0] ? ast->items[0]->span : ast->span},

@@ -102,7 +102,7 @@ static const char *check_slice(const Check *c) {
     if (from->rank != to->rank) return "rank changes";
     for (uint32_t k = 0; k < to->rank; k++) {
         DimId begin = c->node->attrs.begin[k];
-        if (begin == DIM_NONE || c->node->attrs.step[k] < 1) return "no begin or step";
+        if (begin == DIM_NONE || c->node->attrs.step[k] == 0) return "no begin or step";
         if (dim_hi(c->dims, begin) < 0 || dim_lo(c->dims, begin) > dim_hi(c->dims, from->dims[k]))
             return "begin is outside";
     }

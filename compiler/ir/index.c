@@ -247,6 +247,15 @@ static void split_offset(DimTab *dims, DimId offset, DimId divisor, DimId *quoti
     *rest = dim_const(dims, below);
 }
 
+/* Whether a term that the divisor does not divide may be negative. */
+static bool falls_in_rest(IndexTab *tab, const Expr *expr, DimId divisor) {
+    for (uint32_t i = 0; i < expr->n_terms; i++) {
+        DimId c = expr->terms[i].coefficient;
+        if (dim_lo(tab->dims, c) < 0 && !dim_exact_div(tab->dims, c, divisor)) return true;
+    }
+    return false;
+}
+
 /* a = divisor * quotient + rest; the quotient gets every term that the divisor divides. An index is
  * not negative as a whole, so terms may be removed only from an offset that is not negative
  * either. */
@@ -254,7 +263,7 @@ static void split_by(IndexTab *tab, IndexId a, DimId divisor, Sum *quotient, Sum
     Expr expr = tab->exprs.data[a];
     *quotient = *rest = (Sum){0};
     split_offset(tab->dims, expr.offset, divisor, &quotient->offset, &rest->offset);
-    bool is_safe = dim_lo(tab->dims, rest->offset) >= 0;
+    bool is_safe = dim_lo(tab->dims, rest->offset) >= 0 && !falls_in_rest(tab, &expr, divisor);
     if (!is_safe) {
         quotient->offset = dim_const(tab->dims, 0);
         rest->offset = expr.offset;

@@ -8,7 +8,15 @@
 enum { N_AXES = 4, MAX_NODES = 64 };
 
 /* A random expression kept twice: naively as a tree, and as the table's id. */
-typedef enum { TREE_CONST, TREE_AXIS, TREE_ADD, TREE_SCALE, TREE_DIV, TREE_MOD } TreeKind;
+typedef enum {
+    TREE_CONST,
+    TREE_AXIS,
+    TREE_ADD,
+    TREE_SCALE,
+    TREE_REVERSE,
+    TREE_DIV,
+    TREE_MOD
+} TreeKind;
 
 typedef struct Tree {
     TreeKind kind;
@@ -62,6 +70,8 @@ static int64_t tree_eval(const World *w, int at, const int64_t *axes) {
         return tree_eval(w, t->a, axes) + tree_eval(w, t->b, axes);
     case TREE_SCALE:
         return tree_eval(w, t->a, axes) * dim_value(w, t->dim);
+    case TREE_REVERSE:
+        return dim_value(w, t->dim) - tree_eval(w, t->a, axes);
     case TREE_DIV:
         return tree_eval(w, t->a, axes) / dim_value(w, t->dim);
     case TREE_MOD:
@@ -120,6 +130,11 @@ static int grow(World *w, int depth) {
         t.kind = TREE_ADD;
         t.b = grow(w, depth - 1);
         t.id = index_add(w->tab, w->trees[t.a].id, w->trees[t.b].id);
+    } else if (choice == 5 && rng_chance(&w->rng, 50) && index_max(w->tab, w->trees[t.a].id)) {
+        t.kind = TREE_REVERSE;
+        t.dim = index_max(w->tab, w->trees[t.a].id);
+        IndexId down = index_scale(w->tab, w->trees[t.a].id, dim_const(w->dims, -1));
+        t.id = index_add_dim(w->tab, down, t.dim);
     } else if (choice == 5) {
         t.kind = TREE_SCALE;
         t.id = index_scale(w->tab, w->trees[t.a].id, t.dim);

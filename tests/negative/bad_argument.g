@@ -16,8 +16,8 @@ graph g(x: f32[8, 8], z: f32[8, 8], i: i32[2]) -> (y: f32[8, 8]) {
   h = reshape(x, [8.0, 8])
   # error@+1 bad-argument: a subscript must be an integer or a dim expression (help: To pick rows
   j = x[i]
-  # error@+1 bad-argument: a step must be a positive integer
-  k = x[::-1]
+  # error@+1 bad-argument: a step must be an integer other than 0, not the integer `0`
+  k = x[::0]
   # error@+1 bad-argument: `low` can be negative: -1 (help: Write a slice
   l = pad(x, low=[-1, 0], high=[0, 0])
   # error@+1 bad-argument: `high` lists 1 numbers for a tensor of rank 2

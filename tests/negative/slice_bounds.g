@@ -22,5 +22,13 @@ graph g(x: f32[B, 12], z: f32[H]) -> (y: f32[B, 12]) {
   k = slice(x, begin=[0, -1], shape=[B, 10])
   # error@+1 slice-bounds: begin of the slice may be out of range: H - 9 can be as low as -1
   l = z[H - 9:]
+  # error@+1 slice-bounds: begin of the slice out of range: 12 is more than 11
+  m = x[:, 12:3:-1]
+  # error@+1 slice-bounds: end of the slice out of range: 5 is more than 4
+  n = x[:, 4:5:-1]
+  # error@+1 slice-bounds: begin of the slice may be out of range: 9 <= H - 1 is not known to hold
+  o = z[9::-3]
+  # error@+1 slice-bounds: last element of the slice out of range: it lies at -1
+  p = slice(x, begin=[0, 3], shape=[B, 3], step=[1, -2])
   y = x + sum(h)
 }

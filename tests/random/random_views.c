@@ -2,6 +2,7 @@
 #include "random/random_state.h"
 
 #include <math.h>
+#include <string.h>
 
 static int bind_view(RandomState *s, int from, const Shape *shape, const char *text) {
     const RandomValue v = *random_value(s, from);
@@ -116,6 +117,16 @@ static void empty_slice_axis(RandomState *s, DimId *extent, Text *text) {
     *extent = dim_const(s->dims, 0);
 }
 
+/* The text of elements `first` to `last` of an axis, each NULL where the axis ends. */
+static void print_range(Text *text, const char *first, const char *last, int64_t step) {
+    text_printf(text, "%s:%s", first ? first : "", last ? last : "");
+    if (step != 1) text_printf(text, ":%lld", (long long)step);
+}
+
+static const char *bound(RandomState *s, int64_t value) {
+    return str_format(s->arena, "%lld", (long long)value);
+}
+
 /* One axis of a slice: its text, and its extent in place of the argument's. Leaves elements out if
  * the extent allows it. */
 static void slice_axis(RandomState *s, DimId *extent, Text *text) {
@@ -126,18 +137,23 @@ static void slice_axis(RandomState *s, DimId *extent, Text *text) {
         drop = rng_between(&s->rng, skip ? 0 : 1, least - skip - 1);
         if (drop > 3) drop = rng_between(&s->rng, 1, 3);
     }
+    bool is_downward = rng_chance(&s->rng, 25);
+    const char *first = skip ? bound(s, skip) : NULL, *end = drop ? bound(s, -drop) : NULL;
+    const char *top = drop ? bound(s, -drop - 1) : NULL, *below = skip ? bound(s, skip - 1) : NULL;
     if (least >= 2 && rng_chance(&s->rng, 15)) { /* a fixed number of elements */
-        int64_t end = rng_between(&s->rng, skip + 1, least);
-        *extent = stepped(s, dim_const(s->dims, end - skip), step);
-        text_printf(text, "%lld:%lld", (long long)skip, (long long)end);
+        int64_t past = rng_between(&s->rng, skip + 1, least);
+        *extent = stepped(s, dim_const(s->dims, past - skip), step);
+        first = bound(s, skip);
+        end = bound(s, past);
+        top = bound(s, past - 1);
     } else {
         DimId taken = dim_sub(s->dims, *extent, dim_const(s->dims, skip + drop));
         *extent = stepped(s, taken, step);
-        if (skip) text_printf(text, "%lld", (long long)skip);
-        text_puts(text, ":");
-        if (drop) text_printf(text, "-%lld", (long long)drop);
     }
-    if (step > 1) text_printf(text, ":%lld", (long long)step);
+    if (is_downward)
+        print_range(text, top, below, -step);
+    else
+        print_range(text, first, end, step);
 }
 
 static int make_slice(RandomState *s, int from) {
@@ -156,7 +172,8 @@ static int make_slice(RandomState *s, int from) {
             text_puts(&text, ":");
     }
     text_puts(&text, "]");
-    if (shape_equal(&shape, &v.shape)) return RANDOM_NONE; /* the slice would be the whole */
+    bool is_downward = strstr(text_str(&text), ":-") != NULL; /* or leaves elements out */
+    if (shape_equal(&shape, &v.shape) && !is_downward) return RANDOM_NONE;
     return bind_view(s, from, &shape, text_str(&text));
 }
 

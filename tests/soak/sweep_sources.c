@@ -274,6 +274,8 @@ static void add_views(Maker *m, Dtype dtype, const char *use) {
     add_output(m, dtype, "[N * M]", "reshape(%s(x), [N * M])", use);
     add_output(m, dtype, "[N, 3, M]", "expand(reshape(%s(x), [N, 1, M]), [N, 3, M])", use);
     add_output(m, dtype, "[N - 2, (M + 1) / 2]", "%s(x[1:-1, ::2])", use);
+    add_output(m, dtype, "[N - 1, M]", "%s(x[:0:-1, ::-1])", use);
+    add_output(m, dtype, "[(N + 1) / 2, M]", "%s(x)[::-2]", use);
     add_output(m, dtype, "[N + 3, M + 1]", "pad(%s(x), low=[1, 0], high=[2, 1])", use);
     add_output(m, dtype, "[2 * N, M]", "concat([x, %s(x)], axis=0)", use);
     add_output(m, dtype, "[N, 2 * M]", "concat([%s(x), x], axis=1)", use);

@@ -159,7 +159,8 @@ NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t axis);
 /* n tensors [a.., dk, c..] of one dtype -> [a.., d0 + d1 + .., c..], where dk is the extent of
  * `axis`. n is 1 to MAX_CONCAT_ARGS. */
 NodeId build_concat(Builder *b, uint32_t n, const NodeId *xs, int64_t axis);
-/* x: [d0, ..] -> [shape]: elements begin, begin + step, .. of each axis. An empty `step` means 1.
+/* x: [d0, ..] -> [shape]: elements begin, begin + step, .. of each axis. An empty `step` means 1; a
+ * negative step goes down.
  * All of them must be known to lie inside for all values of the dims. */
 NodeId build_slice(Builder *b, NodeId x, DimList begin, DimList shape, DimList step);
 /* Cuts `axis` into slices of the given sizes, which must add up to its extent. `parts` receives
@@ -183,10 +184,12 @@ Slicing build_slicing(Builder *b, NodeId x);
 /* A bound in an axis of this extent. One that is always negative counts from the end. */
 bool build_bound(Builder *b, DimId given, DimId extent, DimId *bound);
 bool build_slice_index(Builder *b, Slicing *s, uint32_t axis, DimId at);
+/* From `begin` to before `end`; downward, if the step is negative, to after `end`, which may be
+ * -1. */
 bool build_slice_range(Builder *b, Slicing *s, uint32_t axis, DimId begin, DimId end, int64_t step);
 NodeId build_slicing_finish(Builder *b, Slicing *s);
 static inline bool build_is_step(int64_t step) {
-    return step > 0;
+    return step != 0 && step > -INT64_MAX && step < INT64_MAX;
 }
 
 /* Single checks out of the functions above. A front end that reads arguments one by one, and

@@ -1,6 +1,8 @@
 /* Views (transpose, reshape, expand, pad, gather, slice, split), concat and iota. See build.h. */
 #include "ir/build/build.h"
 
+#include <stdlib.h>
+
 /* A view of one argument. */
 static NodeId add_view(Builder *b, OpId op, NodeId x, const Shape *shape, const Attrs *attrs) {
     Node node = {.op = op,
@@ -330,7 +332,10 @@ NodeId build_slicing_finish(Builder *b, Slicing *s) {
     if (id == NODE_NONE) return NODE_NONE;
     bool is_whole = true;
     for (uint32_t k = 0; k < s->to.rank; k++) {
-        if (dim_equals_const(b->dims, s->to.dims[k], 1)) s->attrs.step[k] = 1;
+        bool is_empty = dim_equals_const(b->dims, s->to.dims[k], 0);
+        if (is_empty && s->attrs.step[k] < 0) s->attrs.begin[k] = dim_const(b->dims, 0);
+        if (is_empty ? s->attrs.step[k] < 0 : dim_equals_const(b->dims, s->to.dims[k], 1))
+            s->attrs.step[k] = 1;
         is_whole = is_whole && s->attrs.step[k] == 1 && s->to.dims[k] == s->from.dims[k];
     }
     if (!is_whole) id = add_view(b, OP_SLICE, s->x, &s->to, &s->attrs);
@@ -406,40 +411,61 @@ bool build_slice_index(Builder *b, Slicing *s, uint32_t axis, DimId at) {
 
 static bool check_step(Builder *b, BuildPlace at, int64_t step) {
     if (build_is_step(step)) return true;
-    build_fail(b, DIAG_BAD_ARGUMENT, at, "a step must be a positive integer");
+    build_fail(b, DIAG_BAD_ARGUMENT, at, "a step must be an integer other than 0");
     return false;
+}
+
+static bool check_upward(Builder *b, const Slicing *s, uint32_t axis, DimId begin, DimId end) {
+    const BuildPlace begin_at = {.arg = 1}, end_at = {.arg = 2};
+    return require_nonnegative(b, begin_at, s->x, "begin of the slice", begin) &&
+           require_le(b, begin_at, s->x, "begin of the slice", begin, end) &&
+           require_le(b, end_at, s->x, "end of the slice", end, s->from.dims[axis]);
+}
+
+/* -1 <= end <= begin < extent */
+static bool check_downward(Builder *b, const Slicing *s, uint32_t axis, DimId begin, DimId end) {
+    const BuildPlace begin_at = {.arg = 1}, end_at = {.arg = 2};
+    DimId one = dim_const(b->dims, 1), first = dim_add(b->dims, end, one);
+    return require_nonnegative(b, end_at, s->x, "end of the slice plus 1", first) &&
+           require_le(b, end_at, s->x, "end of the slice", end, begin) &&
+           require_le(b, begin_at, s->x, "begin of the slice", begin,
+                      dim_sub(b->dims, s->from.dims[axis], one));
 }
 
 bool build_slice_range(Builder *b, Slicing *s, uint32_t axis, DimId begin, DimId end,
                        int64_t step) {
-    const BuildPlace begin_at = {.arg = 1}, end_at = {.arg = 2};
     if (!check_step(b, (BuildPlace){.arg = 3}, step) ||
-        !require_nonnegative(b, begin_at, s->x, "begin of the slice", begin) ||
-        !require_le(b, begin_at, s->x, "begin of the slice", begin, end) ||
-        !require_le(b, end_at, s->x, "end of the slice", end, s->from.dims[axis]))
+        !(step > 0 ? check_upward : check_downward)(b, s, axis, begin, end))
         return false;
     s->attrs.begin[axis] = begin;
     s->attrs.step[axis] = step;
-    DimId length = dim_sub(b->dims, end, begin);
-    bool is_exact = length && dim_multiple(b->dims, length) % step == 0;
-    s->to.dims[axis] = is_exact ? dim_div(b->dims, length, dim_const(b->dims, step))
-                                : dim_ceil_div(b->dims, length, step);
+    int64_t stride = llabs(step);
+    DimId length = step > 0 ? dim_sub(b->dims, end, begin) : dim_sub(b->dims, begin, end);
+    bool is_exact = length && dim_multiple(b->dims, length) % stride == 0;
+    s->to.dims[axis] = is_exact ? dim_div(b->dims, length, dim_const(b->dims, stride))
+                                : dim_ceil_div(b->dims, length, stride);
     return require_extent(b, s->to.dims[axis], "slice");
 }
 
-/* The last element taken lies inside, and nothing begins before it. */
+/* The first and the last element taken lie inside. */
 static bool check_slice_axis(Builder *b, const Slicing *s, uint32_t axis) {
     const BuildPlace begin_at = {.arg = 2}, extent_at = {.arg = 3};
     DimTab *dims = b->dims;
     DimId one = dim_const(dims, 1), begin = s->attrs.begin[axis], extent = s->to.dims[axis];
-    if (!require_nonnegative(b, begin_at, s->x, "begin of the slice", begin) ||
-        !require_nonnegative(b, extent_at, s->x, "extent of the slice", extent))
+    int64_t step = s->attrs.step[axis];
+    if (step > 0 && !require_nonnegative(b, begin_at, s->x, "begin of the slice", begin))
         return false;
+    if (!require_nonnegative(b, extent_at, s->x, "extent of the slice", extent)) return false;
     if (dim_equals_const(dims, extent, 0)) return true;
-    DimId last = dim_mul_const(dims, dim_sub(dims, extent, one), s->attrs.step[axis]);
-    DimId end = dim_add(dims, dim_add(dims, begin, last), one);
-    return require_extent(b, end, "slice") &&
-           require_le(b, extent_at, s->x, "end of the slice", end, s->from.dims[axis]);
+    DimId last = dim_mul_const(dims, dim_sub(dims, extent, one), step);
+    if (last) last = dim_add(dims, begin, last);
+    DimId end = last ? dim_add(dims, last, one) : DIM_NONE;
+    if (!require_extent(b, end, "slice")) return false;
+    if (step > 0)
+        return require_le(b, extent_at, s->x, "end of the slice", end, s->from.dims[axis]);
+    DimId top = dim_sub(dims, s->from.dims[axis], one);
+    return require_le(b, begin_at, s->x, "begin of the slice", begin, top) &&
+           require_nonnegative(b, extent_at, s->x, "last element of the slice", last);
 }
 
 NodeId build_slice(Builder *b, NodeId x, DimList begin, DimList shape, DimList step) {
