@@ -49,7 +49,7 @@ say = $(if $(V),,@echo "  $(1)$(subst $(B)/,,$@)";)
 # ---- sources ----
 
 GEN = build/gen
-GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude.c $(GEN)/report/style.c
+GEN_SRC = $(GEN)/front/parse.c $(GEN)/front/lex.c $(GEN)/front/prelude_text.c $(GEN)/report/style.c
 
 sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 # Without LLVM, in the order in which folders see each other: also the part that the fast tests link.
@@ -118,8 +118,9 @@ $(GEN)/front/parse.h: $(GEN)/front/parse.c
 	@test -f $@
 $(GEN)/front/lex.c: compiler/front/lex.l
 	$(call say,FLEX )mkdir -p $(@D) && flex -o $@ $<
-$(GEN)/front/prelude.c: dsl/prelude.g tools/embed.sh
-	$(call say,GEN )mkdir -p $(@D) && sh tools/embed.sh prelude_text prelude_n_bytes $< > $@
+PRELUDE = $(wildcard dsl/prelude/*.g)
+$(GEN)/front/prelude_text.c: $(PRELUDE) tools/embed_prelude.sh
+	$(call say,GEN )mkdir -p $(@D) && sh tools/embed_prelude.sh $(PRELUDE) > $@
 
 $(GEN)/report/style.c: compiler/report/style.css tools/embed.sh
 	$(call say,GEN )mkdir -p $(@D) && sh tools/embed.sh report_style_text report_style_n_bytes $< > $@

@@ -1,11 +1,10 @@
 /* Prints docs/OPS.md from the op table, the errors found and the prelude. */
+#include "front/prelude.h"
 #include "ir/op.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-extern const char prelude_text[];
 
 static const char *const class_titles[] = {
     [CLASS_SOURCE] = "Sources",
@@ -199,26 +198,36 @@ static void print_dtype_table(void) {
     }
 }
 
-/* `def` lines of the prelude, each with the comment right above it. */
-static void print_composites(void) {
-    char comment[512] = "";
-    puts(
-        "\n## Composites\n\nWritten in the language itself, in `dsl/prelude.g`, and expanded where "
-        "they are used.\n\n| function | |\n|---|---|");
-    for (const char *line = prelude_text; *line;) {
+/* `def` lines of one file of the prelude, each with the comment right above it, below the title
+ * that the file's first line holds. */
+static void print_theme(const PreludeFile *file) {
+    char comment[1024] = "";
+    size_t n_title = strcspn(file->text, "\n");
+    printf("\n### %.*s\n\n| function | |\n|---|---|\n", (int)n_title - 2, file->text + 2);
+    for (const char *line = file->text + n_title + 1; *line;) {
         size_t n = strcspn(line, "\n");
         if (line[0] == '#') {
             size_t used = strlen(comment), skip = n > 1 ? 2 : 1;
             snprintf(comment + used, sizeof comment - used, "%s%.*s", used ? " " : "",
                      (int)(n - skip), line + skip);
         } else {
-            const char *brace = memchr(line, '{', n);
-            if (strncmp(line, "def ", 4) == 0 && brace)
-                printf("| `%.*s` | %s |\n", (int)(brace - line - 5), line + 4, comment);
+            size_t n_head = strcspn(line, ")") + 1;
+            if (strncmp(line, "def ", 4) == 0) {
+                printf("| `%.*s` | ", (int)n_head - 4, line + 4);
+                print_cell(comment);
+                puts(" |");
+            }
             comment[0] = '\0';
         }
         line += n + (line[n] == '\n');
     }
+}
+
+static void print_composites(void) {
+    puts("\n## Composites\n\nWritten in the language itself, in `dsl/prelude`, and expanded where "
+         "they are used. Each computes in f32 for f16 and bf16 and rounds once, at its end, unless "
+         "it says otherwise. `axis` is an axis, a list of axes, or none for all of them.");
+    for (uint32_t i = 0; i < prelude_n_files; i++) print_theme(&prelude_files[i]);
 }
 
 /* A power of 2 where it is one. */
@@ -267,7 +276,7 @@ static void print_fast(void) {
 
 int main(void) {
     puts(
-        "# Ops\n\nGenerated from `compiler/ir/ops.def`, `tests/ulp/found.def` and `dsl/prelude.g` "
+        "# Ops\n\nGenerated from `compiler/ir/ops.def`, `tests/ulp/found.def` and `dsl/prelude` "
         "by `make docs`; do not "
         "edit.\n\nEvery op computes in f32 for f16 and bf16 (else in its own dtype) and rounds "
         "once, at its end. `error` is the largest difference from the exact result, in units in "

@@ -127,6 +127,9 @@ typedef struct AstFile {
 
 /* Parses `source` and reports errors. Returns the parsed parts even after errors. */
 AstFile *ast_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source);
+/* Parses the items in this part of `source`. */
+AstFile *ast_parse_part(Arena *arena, StrTab *strings, Diags *diags, const Source *source,
+                        Span part);
 
 const char *sugar_text(Sugar sugar);
 

@@ -205,7 +205,6 @@ Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *sour
         return NULL;
     }
     Module *module = module_new(arena, strings, source);
-    const Source *prelude = source_new(arena, "prelude.g", prelude_text, prelude_n_bytes);
     Sema *sema = arena_array(arena, Sema, 1);
     *sema = (Sema){.arena = arena,
                    .strings = strings,
@@ -213,7 +212,7 @@ Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *sour
                    .module = module,
                    .dims = module->dims,
                    .n_errors_before = n_errors,
-                   .prelude = ast_parse(arena, strings, diags, prelude)};
+                   .prelude = prelude_new(arena, strings, diags)};
     sema->file = ast_parse(arena, strings, diags, source);
     module->weights = sema->file->weights;
     return sema;

@@ -7,7 +7,7 @@
 
 typedef struct Sema Sema;
 
-/* Parses `source` and the prelude. NULL: the source is too long or has a NUL byte. Other errors are
+/* Parses `source`. NULL: the source is too long or has a NUL byte. Other errors are
  * reported, and the rest of the source can still be checked. */
 Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *source);
 /* Checks the parsed source. NULL: an error has been reported, in this call or before. */

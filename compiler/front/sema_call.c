@@ -59,12 +59,13 @@ static const AstDef *def_in(const AstFile *file, Str name) {
 /* The file's own defs take precedence over the prelude's, except inside the prelude. */
 static const AstDef *find_def(const Sema *sema, Str name) {
     const AstDef *def = NULL;
-    if (sema->frame->source != sema->prelude->source) def = def_in(sema->file, name);
-    return def ? def : def_in(sema->prelude, name);
+    if (sema->frame->source == sema->file->source) def = def_in(sema->file, name);
+    return def ? def : prelude_def(sema->prelude, name);
 }
 
 bool sema_is_callable(const Sema *sema, Str name) {
-    return op_by_name(name) || (name[0] != '<' && signature_by_name(name)) || find_def(sema, name);
+    return op_by_name(name) || (name[0] != '<' && signature_by_name(name)) ||
+           def_in(sema->file, name) || prelude_has(name);
 }
 
 /* Help after an unknown name or keyword. */
@@ -73,8 +74,7 @@ static const char *nearest_callable(const Sema *sema, const char *name) {
     Nearest nearest = nearest_to(name);
     for (int op = OP_NONE + 1; op < OP_COUNT; op++) nearest_try(&nearest, op_info((OpId)op)->name);
     for (int i = 0; i < N_SIGNATURES; i++) nearest_try(&nearest, signatures[i].name);
-    for (uint32_t i = 0; i < sema->prelude->defs.n; i++)
-        nearest_try(&nearest, sema->prelude->defs.data[i]->name);
+    for (uint32_t i = 0; i < prelude_n_defs; i++) nearest_try(&nearest, prelude_defs[i].name);
     for (uint32_t i = 0; i < sema->file->defs.n && i < 1000; i++)
         nearest_try(&nearest, sema->file->defs.data[i]->name);
     return nearest.best;

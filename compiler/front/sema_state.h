@@ -5,7 +5,7 @@
 #define FUSEC_FRONT_SEMA_STATE_H
 
 #include "base/nearest.h"
-#include "front/ast.h"
+#include "front/prelude.h"
 #include "ir/build/build.h"
 
 enum {
@@ -74,7 +74,8 @@ typedef struct Sema {
     Diags *diags;
     Module *module;
     DimTab *dims;
-    const AstFile *file, *prelude;
+    const AstFile *file;
+    Prelude *prelude;
     Scope dim_scope;  /* the file's dims, as VALUE_INT */
     Builder *builder; /* of the current graph */
     Frame *frame;
@@ -178,8 +179,5 @@ void sema_graph(Sema *sema, const AstGraph *ast);
 /* Calls of ops that are not elementwise: front/calls.def lists them with these handlers. */
 #define CALL(handler, name, n_required, ...) Value call_##handler(Sema *sema, const Call *call);
 #include "front/calls.def"
-
-extern const char prelude_text[];
-extern const size_t prelude_n_bytes;
 
 #endif
