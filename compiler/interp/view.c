@@ -94,6 +94,30 @@ static bool view_pad(const Eval *e) {
     return true;
 }
 
+/* out[i.., t.., c..] = arg[i * stride + t * dilation.., c..] */
+static bool view_windows(const Eval *e) {
+    const Tensor *arg = &e->args[0], *out = e->out;
+    const Attrs *attrs = &e->node->attrs;
+    int64_t own[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK] = {0};
+    tensor_strides(arg, own);
+    if (out->rank != windows_axis(attrs->axes, arg->rank)) return interp_fail(e, "ranks disagree");
+    for (uint32_t k = 0; k < arg->rank; k++) {
+        uint32_t at = windows_axis(attrs->axes, k), tap = windows_tap_axis(attrs->axes, k);
+        strides[at] = own[k];
+        if (!(attrs->axes >> k & 1)) continue;
+        strides[at] = own[k] * attrs->step[k];
+        strides[tap] = own[k] * attrs->dilation[k];
+        int64_t last =
+            (out->dims[at] - 1) * attrs->step[k] + (out->dims[tap] - 1) * attrs->dilation[k];
+        if (tensor_n_elems(out) && last >= arg->dims[k])
+            return interp_fail(e, "axis %u takes element %lld of %lld", k, (long long)last,
+                               (long long)arg->dims[k]);
+    }
+    Walk walk = walk_over(out);
+    walk_add_strides(&walk, strides, 0);
+    return copy_by(e, &walk);
+}
+
 static bool gather_shape_fits(const Eval *e, uint32_t axis) {
     const Tensor *arg = &e->args[0], *indices = &e->args[1];
     if (axis >= arg->rank || arg->rank - 1 + indices->rank != e->out->rank) return false;
@@ -152,6 +176,8 @@ bool interp_view(const Eval *e) {
         return view_slice(e);
     case OP_PAD:
         return view_pad(e);
+    case OP_WINDOWS:
+        return view_windows(e);
     case OP_GATHER:
         return view_gather(e);
     }

@@ -134,6 +134,22 @@ bool matmul_shape(const DimTab *dims, const Shape *left, const Shape *right, Sha
     return true;
 }
 
+static uint32_t count_bits(uint32_t bits) {
+    uint32_t n = 0;
+    for (; bits; bits &= bits - 1) n++;
+    return n;
+}
+
+uint32_t windows_axis(uint32_t axes, uint32_t axis) {
+    return axes >> axis ? axis : axis + count_bits(axes);
+}
+
+uint32_t windows_tap_axis(uint32_t axes, uint32_t axis) {
+    uint32_t end = axis + 1;
+    while (axes >> end) end++;
+    return end + count_bits(axes & ((1u << axis) - 1));
+}
+
 Shape shape_gathered(const Shape *data, const Shape *rows, uint32_t axis) {
     Shape shape = {0};
     for (uint32_t k = 0; k < axis; k++) shape.dims[shape.rank++] = data->dims[k];

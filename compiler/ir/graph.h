@@ -29,6 +29,7 @@ const char *precision_name(Precision precision);
  *   transpose: perm[k] = the argument axis that becomes axis k
  *   reshape, expand: none beyond the node's own shape
  *   slice: begin, step per axis (the extent is the node's shape)
+ *   windows: axes (of the argument, that have windows); step = the stride, and dilation, per axis
  *   pad: begin = elements put before each axis; number = the value put there
  *   concat: axis             gather: axis (of the data argument; indices are the second argument)
  *   argmax, argmin: axes, keep (exactly one axis) */
@@ -42,6 +43,7 @@ typedef struct Attrs {
     uint8_t perm[MAX_RANK];
     DimId begin[MAX_RANK];
     int64_t step[MAX_RANK];
+    int64_t dilation[MAX_RANK];
 } Attrs;
 
 typedef struct Node {
@@ -192,6 +194,12 @@ uint64_t graph_param_symbols(const Graph *graph);
  * equals n if n is known to be a multiple of d. False means "not proved". */
 bool dim_prove_le(DimTab *dims, DimId a, DimId b);
 bool dim_prove_equal(DimTab *dims, DimId a, DimId b);
+
+/* The axes of the result of `windows` over the bit set `axes` of its argument's axes. The places of
+ * windows stand where the argument's axes stood. The taps of all windows follow the last of these,
+ * in the same order. */
+uint32_t windows_axis(uint32_t axes, uint32_t axis);
+uint32_t windows_tap_axis(uint32_t axes, uint32_t axis);
 
 /* Prints the graph as source text: one statement per node in order, inputs in the header, fixed
  * kernels as blocks. Together with the module's dims the text parses back to an equal graph, if the

@@ -140,9 +140,30 @@ static void print_pad_attrs(const Printer *p, const Node *node) {
     print_number(node->dtype, node->attrs.number, p->out);
 }
 
+/* The numbers of the window axes. */
+static void print_of_axes(const Printer *p, const char *word, uint32_t axes,
+                          const int64_t *numbers) {
+    text_printf(p->out, ", %s=[", word);
+    for (uint32_t k = 0, n = 0; k < MAX_RANK; k++)
+        if (axes >> k & 1) text_printf(p->out, "%s%lld", n++ ? ", " : "", (long long)numbers[k]);
+    text_puts(p->out, "]");
+}
+
+static void print_windows_attrs(const Printer *p, const Node *node) {
+    uint32_t axes = node->attrs.axes, n = 0;
+    DimId size[MAX_RANK];
+    for (uint32_t k = 0; k < MAX_RANK; k++)
+        if (axes >> k & 1) size[n++] = node->shape.dims[windows_tap_axis(axes, k)];
+    print_dims(p, "size", size, n);
+    print_axes(axes, p->out);
+    print_of_axes(p, "stride", axes, node->attrs.step);
+    print_of_axes(p, "dilation", axes, node->attrs.dilation);
+}
+
 static void print_view_attrs(const Printer *p, const Node *node) {
     if (node->op == OP_SLICE) print_slice_attrs(p, node);
     if (node->op == OP_PAD) print_pad_attrs(p, node);
+    if (node->op == OP_WINDOWS) print_windows_attrs(p, node);
     if (node->op == OP_GATHER) text_printf(p->out, ", axis=%d", (int)node->attrs.axis);
     if (node->op == OP_RESHAPE || node->op == OP_EXPAND) {
         text_puts(p->out, ", ");

@@ -109,6 +109,34 @@ static const char *check_slice(const Check *c) {
     return NULL;
 }
 
+/* The last tap of the last window lies inside. */
+static const char *check_window(const Check *c, uint32_t k, DimId places, DimId taps) {
+    const Attrs *attrs = &c->node->attrs;
+    DimId one = dim_const(c->dims, 1);
+    if (attrs->step[k] < 1 || attrs->dilation[k] < 1) return "no stride or dilation";
+    DimId last = dim_mul_const(c->dims, dim_sub(c->dims, places, one), attrs->step[k]);
+    DimId tap = dim_mul_const(c->dims, dim_sub(c->dims, taps, one), attrs->dilation[k]);
+    DimId end = last && tap ? dim_add(c->dims, dim_add(c->dims, last, tap), one) : DIM_NONE;
+    return end && dim_prove_le(c->dims, end, arg(c, 0)->shape.dims[k]) ? NULL
+                                                                       : "a window ends outside";
+}
+
+static const char *check_windows(const Check *c) {
+    const Shape *from = &arg(c, 0)->shape, *to = &c->node->shape;
+    uint32_t axes = c->node->attrs.axes;
+    if (!axes || axes >> from->rank || to->rank != windows_axis(axes, from->rank))
+        return "window axes and ranks disagree";
+    for (uint32_t k = 0; k < from->rank; k++) {
+        DimId places = to->dims[windows_axis(axes, k)];
+        bool is_window = axes >> k & 1;
+        if (!is_window && places != from->dims[k]) return "an axis without windows changes";
+        const char *wrong =
+            is_window ? check_window(c, k, places, to->dims[windows_tap_axis(axes, k)]) : NULL;
+        if (wrong) return wrong;
+    }
+    return NULL;
+}
+
 static const char *check_pad(const Check *c) {
     const Shape *from = &arg(c, 0)->shape, *to = &c->node->shape;
     if (from->rank != to->rank) return "rank changes";
@@ -135,6 +163,7 @@ static const char *check_view(const Check *c) {
     if (c->node->op == OP_EXPAND) return check_expand(c);
     if (c->node->op == OP_SLICE) return check_slice(c);
     if (c->node->op == OP_PAD) return check_pad(c);
+    if (c->node->op == OP_WINDOWS) return check_windows(c);
     if (c->node->op == OP_GATHER) return check_gather(c);
     return "view without a rule";
 }

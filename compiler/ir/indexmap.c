@@ -69,6 +69,19 @@ static void reshape_coords(IndexTab *tab, const Shape *from, const IndexId *coor
     }
 }
 
+static void windows_coords(IndexTab *tab, const Node *view, uint32_t rank, const IndexId *coords,
+                           IndexId *arg_coords) {
+    DimTab *dims = indextab_dims(tab);
+    for (uint32_t k = 0; k < rank; k++) {
+        arg_coords[k] = coords[windows_axis(view->attrs.axes, k)];
+        if (!(view->attrs.axes >> k & 1)) continue;
+        IndexId tap = coords[windows_tap_axis(view->attrs.axes, k)];
+        tap = index_scale(tab, tap, dim_const(dims, view->attrs.dilation[k]));
+        arg_coords[k] = index_scale(tab, arg_coords[k], dim_const(dims, view->attrs.step[k]));
+        arg_coords[k] = index_add(tab, arg_coords[k], tap);
+    }
+}
+
 bool indexmap_can_pull(OpId op) {
     return op_info(op)->cls == CLASS_VIEW && op != OP_PAD && op != OP_GATHER;
 }
@@ -82,6 +95,8 @@ void indexmap_pull(IndexTab *tab, const Graph *graph, const Node *view, const In
         reshape_coords(tab, &view->shape, coords, arg_shape, arg_coords);
     } else if (view->op == OP_EXPAND) {
         indexmap_broadcast(tab, &view->shape, coords, arg_shape, arg_coords);
+    } else if (view->op == OP_WINDOWS) {
+        windows_coords(tab, view, arg_shape->rank, coords, arg_coords);
     } else { /* OP_SLICE */
         for (uint32_t k = 0; k < view->shape.rank; k++) {
             DimId step = dim_const(indextab_dims(tab), view->attrs.step[k]);

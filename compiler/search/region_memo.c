@@ -54,6 +54,7 @@ static void put_attrs(KeyWriter *w, const Attrs *attrs) {
     put_bytes(w, attrs->perm, sizeof attrs->perm);
     put_bytes(w, attrs->begin, sizeof attrs->begin);
     put_bytes(w, attrs->step, sizeof attrs->step);
+    put_bytes(w, attrs->dilation, sizeof attrs->dilation);
 }
 
 static void put_block(KeyWriter *w, const Graph *graph, NodeId id) {

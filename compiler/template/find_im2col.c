@@ -1,8 +1,10 @@
-/* See find_im2col.h. The lhs is a select by k among loads, each of which a guard may replace by a
- * zero of padding. The steps: list the loads as pieces, split m into the digits that their
+/* See find_im2col.h. The lhs is a select by k among loads, or one load at digits of k (the view
+ * `windows`, reshaped). A guard may replace each load by a zero of padding. The steps: list the
+ * loads as pieces, split m into the digits that their
  * addresses and guards use, and express each address as a pixel. The result is checked against the
  * guards. */
 #include "template/find_im2col.h"
+#include "base/arith.h"
 
 #include <string.h>
 
@@ -19,7 +21,7 @@ typedef struct Piece {
     uint32_t n_guards;
 } Piece;
 
-/* A digit of m: m / per % n; without bound if n is 0. */
+/* A digit of m or k: m / per % n; without bound if n is 0. */
 typedef struct Digit {
     int64_t per, n;
 } Digit;
@@ -40,6 +42,52 @@ typedef struct Finder {
 
 static bool is_number(const Finder *f, DimId dim, int64_t *value) {
     return dim_is_const(f->dims, dim, value);
+}
+
+/* Digits. */
+
+static bool parse_atom(const Finder *f, IndexAtom atom, uint32_t axis, Digit *digit);
+
+/* Parses an index that is exactly one digit of an axis. */
+static bool parse_digit(const Finder *f, IndexId id, uint32_t axis, Digit *digit) {
+    IndexExpr expr = index_expr(f->tab, id);
+    int64_t offset, coefficient;
+    return expr.n_terms == 1 && is_number(f, expr.offset, &offset) && offset == 0 &&
+           is_number(f, expr.terms[0].coefficient, &coefficient) && coefficient == 1 &&
+           parse_atom(f, index_atom(f->tab, expr.terms[0].atom), axis, digit);
+}
+
+static bool parse_atom(const Finder *f, IndexAtom atom, uint32_t axis, Digit *digit) {
+    int64_t by;
+    *digit = (Digit){.per = 1};
+    if (atom.kind == ATOM_AXIS) return atom.axis == axis;
+    if (atom.kind == ATOM_VALUE || !is_number(f, atom.divisor, &by) ||
+        !parse_digit(f, atom.operand, axis, digit))
+        return false;
+    if (atom.kind == ATOM_MOD) {
+        digit->n = by;
+    } else {
+        digit->per *= by;
+        digit->n = digit->n ? digit->n / by : 0;
+    }
+    return true;
+}
+
+static bool is_of_k(const Finder *f, IndexAtom atom, Digit *digit) {
+    return parse_atom(f, atom, gemm_axis_k(f->kernel), digit);
+}
+
+/* The least distance in k between points where a digit of k in the index, other than the lowest,
+ * changes; the lowest digit begins anew there. Unchanged if the index has no such digits. */
+static int64_t shortest_run(const Finder *f, IndexId id, int64_t run) {
+    IndexExpr expr = index_expr(f->tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        Digit digit;
+        if (!is_of_k(f, index_atom(f->tab, expr.terms[i].atom), &digit)) continue;
+        int64_t own = digit.per > 1 ? digit.per : digit.n;
+        if (own && own < run) run = own;
+    }
+    return run;
 }
 
 /* Pieces. */
@@ -64,14 +112,28 @@ static bool is_zero(const Finder *f, ScalarId id) {
     return s->kind == SCALAR_CONST && s->number == 0;
 }
 
+/* Adds a load, cut where its digits of k change. */
+static bool add_runs(Finder *f, Piece all) {
+    int64_t run = shortest_run(f, all.load->index, all.hi);
+    for (uint32_t i = 0; i < all.n_guards; i++)
+        for (GuardId id = all.guards[i]; id; id = guard_get(f->scalars, id).next)
+            run = shortest_run(f, guard_get(f->scalars, id).index, run);
+    for (int64_t lo = all.lo; lo < all.hi; lo += run - lo % run) {
+        Piece piece = all;
+        piece.lo = lo;
+        piece.hi = min_i64(all.hi, lo + run - lo % run);
+        if (f->n_pieces == IM2COL_MAX_TAPS) return false;
+        f->pieces[f->n_pieces++] = piece;
+    }
+    return true;
+}
+
 /* Adds the pieces of the operand for k in [lo, hi). */
 static bool add_pieces(Finder *f, ScalarId id, Piece at) {
     const Scalar *s = scalar_get(f->scalars, id);
     if (s->kind == SCALAR_LOAD) {
         at.load = s;
-        if (f->n_pieces == IM2COL_MAX_TAPS) return false;
-        f->pieces[f->n_pieces++] = at;
-        return true;
+        return add_runs(f, at);
     }
     if (s->kind != SCALAR_PRIM || s->prim != PRIM_SELECT) return false;
     const Scalar *inside = scalar_get(f->scalars, s->args[0]);
@@ -87,34 +149,7 @@ static bool add_pieces(Finder *f, ScalarId id, Piece at) {
     return add_pieces(f, s->args[1], at);
 }
 
-/* Digits. */
-
-static bool parse_atom(const Finder *f, IndexAtom atom, Digit *digit);
-
-/* Parses an index that is exactly one digit. */
-static bool parse_digit(const Finder *f, IndexId id, Digit *digit) {
-    IndexExpr expr = index_expr(f->tab, id);
-    int64_t offset, coefficient;
-    return expr.n_terms == 1 && is_number(f, expr.offset, &offset) && offset == 0 &&
-           is_number(f, expr.terms[0].coefficient, &coefficient) && coefficient == 1 &&
-           parse_atom(f, index_atom(f->tab, expr.terms[0].atom), digit);
-}
-
-static bool parse_atom(const Finder *f, IndexAtom atom, Digit *digit) {
-    int64_t by;
-    *digit = (Digit){.per = 1};
-    if (atom.kind == ATOM_AXIS) return atom.axis == gemm_axis_m(f->kernel);
-    if (atom.kind == ATOM_VALUE || !is_number(f, atom.divisor, &by) ||
-        !parse_digit(f, atom.operand, digit))
-        return false;
-    if (atom.kind == ATOM_MOD) {
-        digit->n = by;
-    } else {
-        digit->per *= by;
-        digit->n = digit->n ? digit->n / by : 0;
-    }
-    return true;
-}
+/* Cuts of m. */
 
 static bool add_cut(Finder *f, int64_t cut) {
     uint32_t at = 0;
@@ -134,8 +169,9 @@ static bool cut_at(Finder *f, IndexId id, bool is_guarded) {
     for (uint32_t i = 0; i < expr.n_terms; i++) {
         IndexAtom atom = index_atom(f->tab, expr.terms[i].atom);
         Digit digit;
-        if (atom.kind == ATOM_AXIS && atom.axis == gemm_axis_k(f->kernel)) continue;
-        if (!parse_atom(f, atom, &digit) || !add_cut(f, digit.per)) return false;
+        if (is_of_k(f, atom, &digit)) continue;
+        if (!parse_atom(f, atom, gemm_axis_m(f->kernel), &digit) || !add_cut(f, digit.per))
+            return false;
         int64_t end = digit.n ? digit.per * digit.n : is_guarded ? f->n_rows : 0;
         if (end && !add_cut(f, end)) return false;
     }
@@ -162,7 +198,20 @@ typedef struct Linear {
     int64_t by[MAX_DIGITS], by_k, offset;
 } Linear;
 
-static bool linear_of(const Finder *f, IndexId id, Linear *linear) {
+/* Adds a digit of k, which must be a constant or rise with k in the piece. */
+static bool add_digit_of_k(const Piece *piece, Digit digit, int64_t by, Linear *linear) {
+    int64_t first = piece->lo / digit.per, last = (piece->hi - 1) / digit.per;
+    int64_t value = digit.n ? first % digit.n : first;
+    if (digit.per > 1) {
+        linear->offset += by * value;
+        return first == last;
+    }
+    linear->by_k += by;
+    linear->offset += by * (value - first);
+    return !digit.n || first / digit.n == last / digit.n;
+}
+
+static bool linear_of(const Finder *f, const Piece *piece, IndexId id, Linear *linear) {
     IndexExpr expr = index_expr(f->tab, id);
     *linear = (Linear){{0}, 0, 0};
     if (!is_number(f, expr.offset, &linear->offset)) return false;
@@ -171,11 +220,11 @@ static bool linear_of(const Finder *f, IndexId id, Linear *linear) {
         int64_t by;
         Digit digit;
         if (!is_number(f, expr.terms[i].coefficient, &by)) return false;
-        if (atom.kind == ATOM_AXIS && atom.axis == gemm_axis_k(f->kernel)) {
-            linear->by_k += by;
+        if (is_of_k(f, atom, &digit)) {
+            if (!add_digit_of_k(piece, digit, by, linear)) return false;
             continue;
         }
-        if (!parse_atom(f, atom, &digit)) return false;
+        if (!parse_atom(f, atom, gemm_axis_m(f->kernel), &digit)) return false;
         for (uint32_t k = 0; k < f->n_digits; k++)
             if (f->cuts[k] >= digit.per && (!digit.n || f->cuts[k] < digit.per * digit.n) &&
                 f->cuts[k] != f->n_rows)
@@ -234,7 +283,7 @@ static bool asks_for_pixel(const Finder *f, const Piece *piece, Guard guard, con
                            bool *is_guarded) {
     Linear linear;
     int64_t lo, hi;
-    if (!linear_of(f, guard.index, &linear) || !is_number(f, guard.lo, &lo) ||
+    if (!linear_of(f, piece, guard.index, &linear) || !is_number(f, guard.lo, &lo) ||
         !is_number(f, guard.hi, &hi))
         return false;
     uint32_t n_moving = 0, moving = 0;
@@ -295,7 +344,7 @@ static bool find_taps(const Finder *f, const Linear *first, int64_t depth) {
         Im2colTap *tap = &f->out->taps[p];
         Linear linear;
         bool ok = piece->load->buffer == f->out->buffer && (piece->hi - piece->lo) % depth == 0 &&
-                  linear_of(f, piece->load->index, &linear) &&
+                  linear_of(f, piece, piece->load->index, &linear) &&
                   memcmp(linear.by, first->by, sizeof linear.by) == 0 &&
                   find_pixel(f, piece, &linear, pixels[p], &tap->channel) &&
                   is_as_guarded(f, piece, pixels[p]);
@@ -306,11 +355,24 @@ static bool find_taps(const Finder *f, const Linear *first, int64_t depth) {
     return set_taps(f, pixels);
 }
 
+/* Whether the load is at digits of k. */
+static bool divides_k(const Kernel *kernel, const Scalar *load) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexExpr expr = index_expr(tab, load->index);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(tab, expr.terms[i].atom);
+        bool is_digit = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        if (is_digit && atom.axes >> gemm_axis_k(kernel) & 1) return true;
+    }
+    return false;
+}
+
 bool im2col_may_be(const Kernel *kernel) {
     if (!form_info(kernel->form)->multiplies || kernel->n_reduced != 1) return false;
     const Scalar *s =
         scalar_get(kernel->scalars, gemm_unrounded(kernel, kernel->reduces.data[0].lhs));
-    return s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT;
+    return s->kind == SCALAR_LOAD ? divides_k(kernel, s)
+                                  : s->kind == SCALAR_PRIM && s->prim == PRIM_SELECT;
 }
 
 static bool find(Finder *f, int64_t depth) {
@@ -326,7 +388,7 @@ static bool find(Finder *f, int64_t depth) {
     f->out->buffer = f->pieces[0].load->buffer;
     f->buffer += f->out->buffer;
     if (f->buffer->pitch != DIM_NONE || !find_digits(f) ||
-        !linear_of(f, f->pieces[0].load->index, &first) || !find_axes(f, &first) ||
+        !linear_of(f, &f->pieces[0], f->pieces[0].load->index, &first) || !find_axes(f, &first) ||
         !find_taps(f, &first, depth))
         return false;
     f->out->n_images = dim_exact_div(dims, n_rows, dim_const(dims, f->out->rows));

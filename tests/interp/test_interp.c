@@ -332,6 +332,32 @@ Test(interp, slice_begins_and_steps) {
     arena_free(f.arena);
 }
 
+Test(interp, slice_goes_down) {
+    Fixture f = fixture_new();
+    give(&f, DT_F32, DIMS(1, 5), NUMBERS(0, 1, 2, 3, 4));
+    Attrs attrs = {.step = {1, -2}};
+    attrs.begin[0] = dim_const(f.dims, 0);
+    attrs.begin[1] = dim_const(f.dims, 3);
+    Result r = evaluate(&f, OP_SLICE, DT_F32, DIMS(1, 2), attrs);
+    EXPECT(r, 3, 1);
+    arena_free(f.arena);
+}
+
+Test(interp, windows_put_taps_behind_the_last_window_axis) {
+    Fixture f = fixture_new();
+    give(&f, DT_F32, DIMS(5, 2), NUMBERS(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+    Attrs attrs = {.axes = 1, .step = {2}, .dilation = {2}};
+    Result r = evaluate(&f, OP_WINDOWS, DT_F32, DIMS(2, 2, 2), attrs);
+    EXPECT(r, 0, 1, 4, 5, 4, 5, 8, 9);
+    attrs = (Attrs){.axes = 3, .step = {1, 1}, .dilation = {2, 1}};
+    Result both = evaluate(&f, OP_WINDOWS, DT_F32, DIMS(3, 1, 2, 2), attrs);
+    EXPECT(both, 0, 1, 4, 5, 2, 3, 6, 7, 4, 5, 8, 9);
+    attrs.dilation[0] = 3;
+    Result beyond = evaluate(&f, OP_WINDOWS, DT_F32, DIMS(3, 1, 2, 2), attrs);
+    cr_expect_not_null(beyond.error);
+    arena_free(f.arena);
+}
+
 Test(interp, pad_puts_a_rounded_value_around) {
     Fixture f = fixture_new();
     give(&f, DT_F16, DIMS(1, 2), NUMBERS(1, -0.0));

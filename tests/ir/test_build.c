@@ -337,6 +337,14 @@ static NodeId make_view(const World *w, OpId op, NodeId x, NodeId indices) {
     if (op == OP_SLICE)
         return build_slice(w->b, x, DIMS(two, zero), DIMS(two, four), DIMS(number(w, 1), two));
     if (op == OP_PAD) return build_pad(w->b, x, DIMS(zero, two), DIMS(two, two), NULL);
+    if (op == OP_WINDOWS) {
+        Windowing windowing = build_windowing(w->b, x);
+        windowing.axes = 2;
+        windowing.size[1] = four;
+        windowing.stride[1] = windowing.dilation[1] = 2;
+        windowing.low[1] = two;
+        return build_windows(w->b, &windowing);
+    }
     return op == OP_GATHER ? build_gather(w->b, x, indices, 0) : NODE_NONE;
 }
 

@@ -11,7 +11,7 @@ graph g(x: f32[8, 8]) -> (y: f32[8, 1]) {
   h = clamp(x, min=0)
   # error@+1 unknown-argument: `exp` has no parameter `base` (help: It takes 1 by position, `exp(a)`
   d = exp(x, base=2)
-  # error@+1 unknown-argument: `pad` has no parameter `mode` (help: Its parameters are: x, low, high, value.
-  e = pad(x, low=[0, 0], high=[0, 0], mode="edge")
+  # error@+1 unknown-argument: `pad` has no parameter `around` (help: Its parameters are: x, low, high, value, interior, mode.
+  e = pad(x, low=[0, 0], high=[0, 0], around="edge")
   y = a + b + c + d + e + f + h
 }

@@ -1,5 +1,6 @@
-/* Windows over images: which concats of slices are fetched from the image, what the map says of
- * them, and what that is thought to take. That results are right is for the tests that run (soak
+/* Windows over images: which concats of slices and which views are fetched from the image, what the
+ * map says of them, and what that is thought to take. That results are right is for the tests that
+ * run (soak
  * --shapes, im2col). */
 #include "lib/compiled.h"
 #include "lib/plans.h"
@@ -52,6 +53,24 @@ static const struct {
      "  fuse must {\n    p = pad(x, low=[0, 8, 0], high=[0, 0, 0], value=0)\n"
      "    c = concat([p[:, 0:100], p[:, 4:104], p[:, 8:108]], axis=2)\n    y = c @ w\n  }\n}\n",
      "64:1:64 100:64:-8:-8:1 B:6400:128"},
+    {"the view, with a border",
+     "dim B in 1..64\n"
+     "graph g(x: bf16[B, 20, 30, 64], w: bf16[576, 64]) -> (y: bf16[B, 20, 30, 64]) {\n"
+     "  fuse must {\n    t = windows(x, size=[3, 3], axis=[1, 2], padding=\"same\")\n"
+     "    y = relu(reshape(t, [B, 20, 30, 576]) @ w)\n  }\n}\n",
+     "64:1:64 30:64:-1:-1:1 20:1920:-1:-1:1 B:38400:128"},
+    {"the view, with strides, dilation and no border",
+     "dim B in 1..64\n"
+     "graph g(x: f16[B, 25, 31, 128], w: f16[1152, 64]) -> (y: f16[B, 11, 14, 64]) {\n"
+     "  fuse must {\n    t = windows(x, size=[3, 3], axis=[1, 2], stride=2, dilation=2)\n"
+     "    y = reshape(t, [B, 11, 14, 1152]) @ w\n  }\n}\n",
+     "128:1:64 31:128:0:-4:2 25:3968:0:-4:2 B:99200:128"},
+    {"the view of channels that are no whole steps",
+     "dim B in 1..64\n"
+     "graph g(x: bf16[B, 20, 30, 72], w: bf16[648, 64]) -> (y: bf16[B, 20, 30, 64]) {\n"
+     "  fuse must {\n    t = windows(x, size=[3, 3], axis=[1, 2], padding=1)\n"
+     "    y = reshape(t, [B, 20, 30, 648]) @ w\n  }\n}\n",
+     NULL},
     {"slices of two tensors",
      "dim B in 1..64\ngraph g(x: f16[B, 100, 64], z: f16[B, 100, 64], w: f16[128, 40])"
      " -> (y: f16[B, 98, 40]) {\n  fuse must {\n    c = concat([x[:, 0:98], z[:, 2:100]], axis=2)\n"

@@ -327,7 +327,7 @@ static bool make_reduction(RandomState *s, uint64_t number) {
  * N_PRESCRIBED. */
 enum {
     N_OPS_EACH = 4,
-    N_VIEWS_EACH = 4,
+    N_VIEWS_EACH = 5,
     N_REDUCTIONS_EACH = 4,
     N_PATTERNS_EACH = 1,
     N_PARTS_EACH = 1,

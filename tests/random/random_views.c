@@ -200,6 +200,75 @@ static int make_pad(RandomState *s, int from) {
     return random_bind(s, v.dtype, &shape, fmin(v.lo, fill), fmax(v.hi, fill), call);
 }
 
+/* Borders of the tensor's own elements. */
+static int make_border(RandomState *s, int from) {
+    static const char *const modes[] = {"reflect", "replicate", "circular"};
+    const RandomValue v = *random_value(s, from);
+    Shape shape = v.shape;
+    Text amounts[2] = {{.arena = s->arena}, {.arena = s->arena}};
+    for (uint32_t k = 0; k < shape.rank; k++) {
+        int64_t most = dim_lo(s->dims, shape.dims[k]) - 1;
+        for (int side = 0; side < 2; side++) {
+            int64_t amount = rng_between(&s->rng, 0, most < 0 ? 0 : most > 3 ? 3 : most);
+            shape.dims[k] = dim_add(s->dims, shape.dims[k], dim_const(s->dims, amount));
+            text_printf(&amounts[side], "%s%lld", k ? ", " : "", (long long)amount);
+        }
+    }
+    if (shape_equal(&shape, &v.shape) || !random_fits(s, &shape)) return RANDOM_NONE;
+    return bind_view(s, from, &shape,
+                     str_format(s->arena, "pad(%s, low=[%s], high=[%s], mode=\"%s\")", v.name,
+                                text_str(&amounts[0]), text_str(&amounts[1]),
+                                modes[rng_below(&s->rng, 3)]));
+}
+
+/* Values between the elements of an axis. */
+static int make_spread(RandomState *s, int from) {
+    const RandomValue v = *random_value(s, from);
+    Shape shape = v.shape;
+    uint32_t chosen = rng_below(&s->rng, shape.rank);
+    int64_t gap = rng_between(&s->rng, 1, 3);
+    DimId *extent = &shape.dims[chosen];
+    Text none = {.arena = s->arena}, gaps = {.arena = s->arena};
+    if (dim_lo(s->dims, *extent) < 1) return RANDOM_NONE;
+    *extent = dim_sub(s->dims, dim_mul_const(s->dims, *extent, gap + 1), dim_const(s->dims, gap));
+    for (uint32_t k = 0; k < shape.rank; k++) {
+        text_printf(&none, "%s0", k ? ", " : "");
+        text_printf(&gaps, "%s%lld", k ? ", " : "", k == chosen ? (long long)gap : 0);
+    }
+    if (shape_equal(&shape, &v.shape) || !random_fits(s, &shape)) return RANDOM_NONE;
+    return random_bind(s, v.dtype, &shape, fmin(v.lo, 0), fmax(v.hi, 0),
+                       str_format(s->arena, "pad(%s, low=[%s], high=[%s], interior=[%s])", v.name,
+                                  text_str(&none), text_str(&none), text_str(&gaps)));
+}
+
+/* Windows over one axis. */
+static int make_windows(RandomState *s, int from) {
+    const RandomValue v = *random_value(s, from);
+    uint32_t axis = rng_below(&s->rng, v.shape.rank);
+    int64_t size = rng_between(&s->rng, 1, 3), stride = rng_between(&s->rng, 1, 3);
+    int64_t dilation = rng_between(&s->rng, 1, 2), reach = (size - 1) * dilation + 1;
+    int64_t border = rng_chance(&s->rng, 40) ? 2 : 0;
+    int64_t low = rng_between(&s->rng, 0, border), high = rng_between(&s->rng, 0, border);
+    Shape shape = {.rank = v.shape.rank + 1};
+    DimId extent = dim_add(s->dims, v.shape.dims[axis], dim_const(s->dims, low + high));
+    if (v.shape.rank >= 4) return RANDOM_NONE;
+    for (; dim_lo(s->dims, extent) < reach; high++)
+        extent = dim_add(s->dims, extent, dim_const(s->dims, 1));
+    extent = dim_sub(s->dims, extent, dim_const(s->dims, reach));
+    extent = dim_div(s->dims, extent, dim_const(s->dims, stride));
+    for (uint32_t k = 0; k < v.shape.rank; k++)
+        shape.dims[windows_axis(1u << axis, k)] = v.shape.dims[k];
+    shape.dims[axis] = dim_add(s->dims, extent, dim_const(s->dims, 1));
+    shape.dims[axis + 1] = dim_const(s->dims, size);
+    if (!random_fits(s, &shape)) return RANDOM_NONE;
+    return random_bind(s, v.dtype, &shape, fmin(v.lo, 0), fmax(v.hi, 0),
+                       str_format(s->arena,
+                                  "windows(%s, size=[%lld], axis=%u, stride=%lld, dilation=%lld, "
+                                  "low=%lld, high=%lld)",
+                                  v.name, (long long)size, axis, (long long)stride,
+                                  (long long)dilation, (long long)low, (long long)high));
+}
+
 static int make_gather(RandomState *s, int from) {
     Shape data = random_value(s, from)->shape, shape = {0};
     uint32_t axis = rng_below(&s->rng, data.rank);
@@ -217,7 +286,8 @@ static int make_gather(RandomState *s, int from) {
 
 int random_make_view(RandomState *s, OpId op, Dtype dtype, int arg) {
     bool takes_scalars = op == OP_EXPAND || op == OP_RESHAPE;
-    int from = random_pick(s, dtype, takes_scalars ? 0 : op == OP_TRANSPOSE ? 2 : 1, 4, arg);
+    uint32_t least = takes_scalars ? 0 : op == OP_TRANSPOSE ? 2 : 1;
+    int from = random_pick(s, dtype, least, op == OP_WINDOWS ? 3 : 4, arg);
     if (from == RANDOM_NONE) return RANDOM_NONE;
     switch ((int)op) {
     case OP_TRANSPOSE:
@@ -229,7 +299,10 @@ int random_make_view(RandomState *s, OpId op, Dtype dtype, int arg) {
     case OP_SLICE:
         return make_slice(s, from);
     case OP_PAD:
-        return make_pad(s, from);
+        if (rng_chance(&s->rng, 20)) return make_border(s, from);
+        return rng_chance(&s->rng, 20) ? make_spread(s, from) : make_pad(s, from);
+    case OP_WINDOWS:
+        return make_windows(s, from);
     case OP_GATHER:
         return make_gather(s, from);
     }

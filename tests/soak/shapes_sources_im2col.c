@@ -62,6 +62,30 @@ static Value windows(Maker *m, Value image, const Side *sides, uint32_t n_sides,
     return bind(m, image.dtype, axes, "concat([%s], axis=%u)", text_str(&taps), axes.n - 1);
 }
 
+/* The same windows as one view, with taps in row-major order. */
+static Value windows_view(Maker *m, Value image, const Side *sides, uint32_t n_sides,
+                          const char *k) {
+    Text lists[6] = {{0}};
+    Axes axes = image.axes;
+    for (uint32_t i = 0; i < n_sides; i++) {
+        const Side *s = &sides[i];
+        const int numbers[6] = {s->n_taps, (int)i + 1, s->step, s->apart, s->low, s->high};
+        axes.of[i + 1] = str_format(m->arena, "%d", s->n);
+        for (int l = 0; l < 6; l++) {
+            lists[l].arena = m->arena;
+            text_printf(&lists[l], "%s%d", i ? ", " : "", numbers[l]);
+        }
+    }
+    axes.of[axes.n - 1] = k;
+    Text shape = {.arena = m->arena};
+    for (uint32_t a = 0; a < axes.n; a++) text_printf(&shape, "%s%s", a ? ", " : "", axes.of[a]);
+    return bind(m, image.dtype, axes,
+                "reshape(windows(%s, size=[%s], axis=[%s], stride=[%s], dilation=[%s], low=[%s], "
+                "high=[%s]), [%s])",
+                image.name, text_str(&lists[0]), text_str(&lists[1]), text_str(&lists[2]),
+                text_str(&lists[3]), text_str(&lists[4]), text_str(&lists[5]), text_str(&shape));
+}
+
 const char *make_im2col(Maker *m) {
     uint32_t n_sides = 1 + rng_below(&m->rng, 2);
     Side sides[2];
@@ -85,7 +109,9 @@ const char *make_im2col(Maker *m) {
     bool is_transposed = m->dtype == DT_F32 || rng_chance(&m->rng, 30);
     Value w = input(m, m->dtype, is_transposed ? AXES(n, k) : AXES(k, n));
     text_puts(&m->body, "  fuse must {\n");
-    Value c = windows(m, padded(m, image, sides, n_sides), sides, n_sides, n_taps, k);
+    Value c = rng_chance(&m->rng, 50)
+                  ? windows_view(m, image, sides, n_sides, k)
+                  : windows(m, padded(m, image, sides, n_sides), sides, n_sides, n_taps, k);
     axes = c.axes;
     axes.of[axes.n - 1] = n;
     Value y =

@@ -277,6 +277,16 @@ static void add_views(Maker *m, Dtype dtype, const char *use) {
     add_output(m, dtype, "[N - 1, M]", "%s(x[:0:-1, ::-1])", use);
     add_output(m, dtype, "[(N + 1) / 2, M]", "%s(x)[::-2]", use);
     add_output(m, dtype, "[N + 3, M + 1]", "pad(%s(x), low=[1, 0], high=[2, 1])", use);
+    add_output(m, dtype, "[2 * N - 1, 3 * M]",
+               "pad(%s(x), low=[0, 1], high=[0, 1], interior=[1, 2])", use);
+    add_output(m, dtype, "[N + 2, M]", "pad(%s(x), low=[1, 0], high=[1, 0], mode=\"reflect\")",
+               use);
+    add_output(m, dtype, "[N + 3, M]", "pad(x, low=[2, 0], high=[1, 0], mode=\"circular\")");
+    add_output(m, dtype, "[N, M + 3]", "pad(%s(x), low=[0, 1], high=[0, 2], mode=\"replicate\")",
+               use);
+    add_output(m, dtype, "[N, M, 3, 3]", "windows(%s(x), size=[3, 3], padding=\"same\")", use);
+    add_output(m, dtype, "[(N + 1) / 2, 2, M]",
+               "windows(%s(x), size=[2], axis=0, stride=2, low=0, high=1, value=1)", use);
     add_output(m, dtype, "[2 * N, M]", "concat([x, %s(x)], axis=0)", use);
     add_output(m, dtype, "[N, 2 * M]", "concat([%s(x), x], axis=1)", use);
     add_output(m, dtype, "[N, M]", "gather(%s(x), i, axis=1)", use);

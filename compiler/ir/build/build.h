@@ -154,6 +154,39 @@ NodeId build_reshape(Builder *b, NodeId x, DimList shape);
 NodeId build_expand(Builder *b, NodeId x, DimList shape);
 /* x: [d0, ..] -> [low0 + d0 + high0, ..], filled with `value`, by default 0. */
 NodeId build_pad(Builder *b, NodeId x, DimList low, DimList high, const Operand *value);
+/* x: [d0, ..] -> [(d0 - 1) * (interior0 + 1) + 1, ..]: `value` stands interior0 times between
+ * neighbours. An axis that may be empty can have no interior, nor can a tensor of MAX_RANK axes.
+ * The numbers are constants. */
+NodeId build_spread(Builder *b, NodeId x, DimList interior, const Operand *value);
+/* What stands around a padded tensor: a value; its elements mirrored at the first or last one,
+ * which is not repeated; the first or last one; or its elements from the other end. */
+typedef enum {
+    BORDER_CONSTANT,
+    BORDER_REFLECT,
+    BORDER_REPLICATE,
+    BORDER_CIRCULAR,
+    BORDER_COUNT
+} Border;
+const char *border_name(Border border);
+/* As build_pad, for borders other than BORDER_CONSTANT. */
+NodeId build_pad_border(Builder *b, NodeId x, DimList low, DimList high, Border border);
+
+/* Windows that slide over axes of a tensor. The arrays have an entry for each axis of x. */
+typedef struct Windowing {
+    NodeId x;
+    uint32_t axes; /* bit set of the axes with windows */
+    DimId size[MAX_RANK], low[MAX_RANK], high[MAX_RANK];
+    int64_t stride[MAX_RANK], dilation[MAX_RANK];
+    const Operand *value; /* beyond the tensor; NULL: 0 */
+} Windowing;
+/* Windows over no axis, of one element each. */
+Windowing build_windowing(Builder *b, NodeId x);
+/* Sets the padding of an axis whose size and dilation are set, so that with strides of 1 there are
+ * as many windows as elements: half before and half after (the odd one after), or all before. */
+void build_window_padding(Builder *b, Windowing *w, uint32_t axis, bool is_causal);
+/* x: [d0, ..] -> the number of windows in place of the extent of each window axis, and their sizes
+ * as axes after the last window axis (windows_axis, windows_tap_axis). */
+NodeId build_windows(Builder *b, const Windowing *w);
 /* data: [a.., d, c..], indices: i32[i..] -> [a.., i.., c..], where d is the extent of `axis`. */
 NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t axis);
 /* n tensors [a.., dk, c..] of one dtype -> [a.., d0 + d1 + .., c..], where dk is the extent of

@@ -87,7 +87,8 @@ static bool is_same(const Graph *graph, NodeId a, NodeId b) {
            of->precision == with->precision && of->axis == with->axis && of->axes == with->axes &&
            of->keep == with->keep && memcmp(of->perm, with->perm, sizeof of->perm) == 0 &&
            memcmp(of->begin, with->begin, sizeof of->begin) == 0 &&
-           memcmp(of->step, with->step, sizeof of->step) == 0;
+           memcmp(of->step, with->step, sizeof of->step) == 0 &&
+           memcmp(of->dilation, with->dilation, sizeof of->dilation) == 0;
 }
 
 /* Equal for what is the same; shapes follow from the rest, mostly. */
