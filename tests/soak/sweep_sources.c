@@ -286,7 +286,7 @@ static void add_views(Maker *m, Dtype dtype, const char *use) {
                use);
     add_output(m, dtype, "[N, M, 3, 3]", "windows(%s(x), size=[3, 3], padding=\"same\")", use);
     add_output(m, dtype, "[(N + 1) / 2, 2, M]",
-               "windows(%s(x), size=[2], axis=0, stride=2, low=0, high=1, value=1)", use);
+               "windows(%s(x), size=[2], axis=0, stride=2, low=0, high=1)", use);
     add_output(m, dtype, "[2 * N, M]", "concat([x, %s(x)], axis=0)", use);
     add_output(m, dtype, "[N, 2 * M]", "concat([%s(x), x], axis=1)", use);
     add_output(m, dtype, "[N, M]", "gather(%s(x), i, axis=1)", use);
