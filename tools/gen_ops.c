@@ -20,8 +20,9 @@ static const char *const class_docs[] = {
     [CLASS_SOURCE] = "Values from outside, and literals.",
     [CLASS_ELTWISE] = "One element of the result from one element of each argument; arguments "
                       "broadcast. They fuse into whatever uses them.",
-    [CLASS_CAST] = "`cast(x, dtype)`: to float rounds to nearest even; float to i32 truncates, "
-                   "saturates, and turns NaN into 0; to bool is `x != 0`.",
+    [CLASS_CAST] =
+        "`cast(x, dtype)`: to float rounds to nearest even, once; float to an integer truncates, "
+        "saturates, and turns NaN into 0; to bool is `x != 0`.",
     [CLASS_REDUCE] = "`op(x, axis=k, keep=false)` over an axis, a list of axes, or all of them. "
                      "Sums and products are accumulated in an order fixed by extents, dtype and "
                      "target alone.",
@@ -175,10 +176,15 @@ static void print_others(OpClass cls) {
 
 /* The dtypes: what their numbers are, and what files call them. */
 static void print_dtype_table(void) {
-    puts("\n## Dtypes\n\nA float is rounded to nearest, ties to even, and past the largest to "
-         "infinity; an i32 saturates. The first word for `.npy` is written, each is read.\n\n| "
-         "dtype | bytes | computed in | significant bits | bits of exponent | "
-         "largest | in `.npy` | in safetensors |\n|---|---|---|---|---|---|---|---|");
+    puts(
+        "\n## Dtypes\n\nA float is rounded to nearest, ties to even, and past the largest to "
+        "infinity. A float that is cast to an integer truncates and saturates, NaN gives 0, and an "
+        "integer cast to an integer keeps its low bits, as in C and PyTorch where they define it. "
+        "Arithmetic on integers wraps to the dtype, sums and products of many elements and "
+        "matmuls too: `sum` of u8 is u8, so cast first for more. The first word for `.npy` is "
+        "written, each is read.\n\n| "
+        "dtype | bytes | computed in | significant bits | bits of exponent | "
+        "largest | in `.npy` | in safetensors |\n|---|---|---|---|---|---|---|---|");
     static const char *const safetensors[DT_COUNT] = {
 #define X(symbol, number, name, word, bytes, map) [number] = word,
 #include <frt_dtype.def>
@@ -282,7 +288,7 @@ int main(void) {
         "once, at its end. `error` is the largest difference from the exact result, in units in "
         "the last place of the dtype. A number that follows is an absolute difference (f64 has one "
         "of its own). `exact` is correctly rounded, to the bit on every target. NaN passes "
-        "through. i32 wraps.");
+        "through. Integers wrap to their dtype, whatever they are computed in.");
     for (int cls = 0; cls <= CLASS_MATMUL; cls++) {
         printf("\n## %s\n\n%s\n\n", class_titles[cls], class_docs[cls]);
         if (cls == CLASS_ELTWISE)

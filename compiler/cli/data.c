@@ -34,6 +34,10 @@ static double random_number(Dtype dtype, uint64_t bits) {
 
 static double special_number(Dtype dtype, uint64_t bits) {
     if (dtype_is_bool(dtype)) return (double)(bits & 1);
+    if (dtype_is_wide(dtype)) {
+        static const double integers[] = {-0x1p63, 0x1p63, 0, -1, 0x1p53, -0x1p32};
+        return integers[bits % 6];
+    }
     if (dtype_is_int(dtype)) {
         static const double integers[] = {INT32_MIN, INT32_MAX, 0, -1, 65536, -65537};
         return integers[bits % 6];

@@ -52,7 +52,7 @@ static fusec_status read_some(const Exec *exec, const char *path, int file, char
 static fusec_status check_header(const Exec *exec, const ExecTensor *tensor, const char *path,
                                  const NpyArray *array) {
     enum { MAX_MIB = 2048 };
-    if (strcmp(dtype_name(array->dtype), frt_dtype_name(tensor->info.dtype)) != 0 ||
+    if (!dtype_in(exec_tensor_dtype(tensor), array->dtypes) ||
         (int32_t)array->rank != tensor->info.rank)
         return fail_array(exec, tensor, path, array);
     if (array->n_bytes >> 20 < MAX_MIB) return FUSEC_OK;

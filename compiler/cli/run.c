@@ -33,8 +33,12 @@ static void show_output(const ExecTensor *tensor) {
         printf("%s%lld", k ? ", " : "", (long long)tensor->dims[k]);
     printf("] =");
     for (size_t i = 0; i < n && i < MAX_SHOWN; i++) {
-        double value = dtype_load(dtype, tensor->host + i * dtype_bytes(dtype));
-        printf(dtype_is_float(dtype) ? "%s %.9g" : "%s %.0f", i ? "," : "", value);
+        const uint8_t *bytes = tensor->host + i * dtype_bytes(dtype);
+        printf("%s ", i ? "," : "");
+        if (dtype_is_float(dtype))
+            printf("%.9g", dtype_load(dtype, bytes));
+        else
+            printf("%lld", (long long)dtype_load_int(dtype, bytes));
     }
     printf("%s\n", n > MAX_SHOWN ? ", ..." : "");
 }

@@ -124,10 +124,9 @@ static Value eval_range(Sema *sema, const AstDim *ast) {
 }
 
 static void add_dim(Sema *sema, const AstDim *ast) {
-    Dtype dtype;
     const Binding *old = scope_find(&sema->dim_scope, ast->name);
     Value value = value_poison();
-    if (old || dtype_by_name(ast->name, &dtype)) {
+    if (old || dtype_is_reserved(ast->name)) {
         sema_error(sema, DIAG_REDEFINITION, ast->span,
                    old ? "dim `%s` is declared already" : "`%s` is a dtype and cannot be a dim",
                    ast->name);

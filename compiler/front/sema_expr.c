@@ -113,7 +113,7 @@ static bool is_double(Sema *sema, const Value *value) {
     double number;
     const Operand operand = sema_operand(sema, value);
     if (value->kind != VALUE_INT ||
-        build_literal(sema->builder, (BuildPlace){0}, &operand, DT_F64, &number))
+        build_literal(sema->builder, (BuildPlace){0}, &operand, DT_F64, &number, NULL))
         return true;
     sema_report(sema, value->span, NULL);
     return false;

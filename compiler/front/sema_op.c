@@ -16,7 +16,7 @@ Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value 
     return sema_made(sema, span, args, build_eltwise(sema_at(sema, span), op, n_args, operands));
 }
 
-static bool want_dtype(Sema *sema, const Value *value, Dtype *dtype) {
+bool sema_want_dtype(Sema *sema, const Value *value, Dtype *dtype) {
     if (value->kind == VALUE_DTYPE) {
         *dtype = value->dtype;
         return true;
@@ -30,7 +30,7 @@ static bool want_dtype(Sema *sema, const Value *value, Dtype *dtype) {
 Value call_const(Sema *sema, const Call *call) {
     Dtype dtype;
     const Value *value = &call->args[0];
-    if (value->kind == VALUE_POISON || !want_dtype(sema, &call->args[1], &dtype))
+    if (value->kind == VALUE_POISON || !sema_want_dtype(sema, &call->args[1], &dtype))
         return value_poison();
     if (!value_is_number(value))
         return sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`const` takes a number, not %s",
@@ -44,7 +44,7 @@ Value call_const(Sema *sema, const Call *call) {
 Value call_cast(Sema *sema, const Call *call) {
     Dtype dtype;
     Operand operand;
-    if (!want_dtype(sema, &call->args[1], &dtype) ||
+    if (!sema_want_dtype(sema, &call->args[1], &dtype) ||
         !sema_want_operand(sema, &call->args[0], "x", &operand))
         return value_poison();
     NodeId id = build_cast(sema_at(sema, call->span), &operand, dtype);

@@ -10,7 +10,6 @@ static bool is_graph_frame(const Sema *sema) {
 /* Whether `name` may be bound here; reports an error if not. A graph cannot shadow dims and dtypes,
  * so that its printed form has the same meaning. */
 static bool check_name(Sema *sema, Str name, Span span) {
-    Dtype dtype;
     const Binding *old = scope_find(&sema->frame->scope, name);
     if (old && old->value.kind == VALUE_ABSENT) return true; /* a declared output, not bound yet */
     if (!old && is_graph_frame(sema)) old = scope_find(&sema->dim_scope, name);
@@ -19,7 +18,7 @@ static bool check_name(Sema *sema, Str name, Span span) {
         diag_note(sema->diags, sema->frame->source, old->span, "the first binding is here");
         return false;
     }
-    if (!is_graph_frame(sema) || !dtype_by_name(name, &dtype)) return true;
+    if (!is_graph_frame(sema) || !dtype_is_reserved(name)) return true;
     sema_error(sema, DIAG_REDEFINITION, span, "`%s` is a dtype and cannot be bound", name);
     return false;
 }

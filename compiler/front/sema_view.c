@@ -82,10 +82,13 @@ Value call_iota(Sema *sema, const Call *call) {
     DimId dims[MAX_RANK];
     DimList shape;
     uint32_t axis;
+    Dtype dtype = DT_I32;
+    bool is_given = call->args[2].kind != VALUE_ABSENT;
     if (!sema_want_dims(sema, &call->args[0], "shape", dims, &shape) ||
-        !sema_want_axis_or_default(sema, call, shape.n, &axis))
+        !sema_want_axis_or_default(sema, call, shape.n, &axis) ||
+        (is_given && !sema_want_dtype(sema, &call->args[2], &dtype)))
         return value_poison();
-    NodeId id = build_iota(sema_at(sema, call->span), shape, axis);
+    NodeId id = build_iota(sema_at(sema, call->span), shape, axis, dtype);
     return sema_made(sema, call->span, call->args, id);
 }
 

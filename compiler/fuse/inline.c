@@ -97,8 +97,10 @@ static ScalarId pull_load(Inliner *c, NodeId id, const IndexId *coords, GuardId 
 }
 
 static ScalarId pull_source(Inliner *c, const Node *node, const IndexId *coords) {
-    if (node->op == OP_IOTA) return scalar_index(c->scalars, coords[node->attrs.axis]);
-    return scalar_const(c->scalars, node->dtype, node->attrs.number);
+    if (node->op == OP_IOTA)
+        return scalar_cvt(c->scalars, scalar_index(c->scalars, coords[node->attrs.axis]),
+                          node->dtype);
+    return scalar_literal(c->scalars, node->dtype, node->attrs.number, node->attrs.whole);
 }
 
 static ScalarId pull_eltwise(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
@@ -174,7 +176,8 @@ static ScalarId pull_pad(Inliner *c, const Node *node, const IndexId *coords, Gu
     }
     ScalarId value = pull(c, node->args[0], arg_coords, guard);
     if (!value) return SCALAR_NONE;
-    ScalarId outside = scalar_const(c->scalars, node->dtype, node->attrs.number);
+    ScalarId outside =
+        scalar_literal(c->scalars, node->dtype, node->attrs.number, node->attrs.whole);
     return scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, own), value, outside);
 }
 
@@ -187,8 +190,7 @@ static ScalarId pull_gather(Inliner *c, const Node *node, const IndexId *coords,
     ScalarId row = pull(c, node->args[1], coords + axis, guard);
     if (!row) return SCALAR_NONE;
     ScalarId last = scalar_index(c->scalars, index_dim(c->indices, dim_sub(c->dims, extent, one)));
-    row = scalar_prim(c->scalars, PRIM_MIN, row, last, SCALAR_NONE);
-    row = scalar_prim(c->scalars, PRIM_MAX, row, scalar_const(c->scalars, DT_I32, 0), SCALAR_NONE);
+    row = scalar_clamp_index(c->scalars, row, last);
     GuardId own = GUARD_NONE; /* rows of an empty tensor are zeros */
     if (dim_lo(c->dims, extent) < 1) {
         DimId past = dim_add(c->dims, extent, one);
@@ -463,7 +465,7 @@ static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
                      .combine = info->combine,
                      .is_arg = is_arg,
                      .acc = acc,
-                     .identity = dtype_round(acc, info->identity),
+                     .identity = dtype_round(is_arg ? acc : node->dtype, info->identity),
                      .value = scalar_cvt(c->scalars, value, acc),
                      .divisor = info->divides_by_count ? reduced_count(c) : DIM_NONE,
                      .result = c->graph->is_fast && !is_arg ? acc : node->dtype};

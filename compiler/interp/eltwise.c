@@ -31,9 +31,8 @@ static void eval_float(const Eval *e, Dtype data, int64_t i, const double *v) {
     if (e->bounds) e->bounds[i] = eltwise_bound(e, exact, value);
 }
 
-static void eval_int(const Eval *e, int64_t i, const double *v) {
-    int64_t value = e->info->ref_int((int64_t)v[0], (int64_t)v[1], (int64_t)v[2]);
-    e->out->data[i] = dtype_is_bool(e->out->dtype) ? value != 0 : interp_wrap(value);
+static void eval_int(const Eval *e, int64_t i, const int64_t *v) {
+    tensor_set_int(e->out, i, e->info->ref_int(v[0], v[1], v[2]));
 }
 
 bool interp_eltwise(const Eval *e) {
@@ -51,23 +50,36 @@ bool interp_eltwise(const Eval *e) {
     if (is_float ? !e->info->ref : !e->info->ref_int)
         return interp_fail(e, "not defined on %s", dtype_name(data));
     double v[WALK_MAX_OPERANDS] = {0};
+    int64_t whole[WALK_MAX_OPERANDS] = {0};
     if (n_args < e->info->max_args) v[n_args] = dtype_round(data, e->info->default_last);
     int64_t n = tensor_n_elems(e->out);
     for (int64_t i = 0; i < n; i++, walk_next(&walk)) {
-        for (uint32_t k = 0; k < n_args; k++) v[k] = e->args[k].data[walk.offsets[k]];
+        for (uint32_t k = 0; k < n_args && is_float; k++) v[k] = e->args[k].data[walk.offsets[k]];
+        for (uint32_t k = 0; k < n_args && !is_float; k++)
+            whole[k] = tensor_int(&e->args[k], walk.offsets[k]);
         if (is_float)
             eval_float(e, data, i, v);
         else
-            eval_int(e, i, v);
+            eval_int(e, i, whole);
     }
     return true;
 }
 
 bool interp_cast(const Eval *e) {
+    const Tensor *arg = &e->args[0];
+    Dtype to = e->out->dtype;
     int64_t n = tensor_n_elems(e->out);
-    if (n != tensor_n_elems(&e->args[0])) return interp_fail(e, "changes the shape");
-    for (int64_t i = 0; i < n; i++)
-        e->out->data[i] = dtype_round(e->out->dtype, e->args[0].data[i]);
+    if (n != tensor_n_elems(arg)) return interp_fail(e, "changes the shape");
+    for (int64_t i = 0; i < n; i++) {
+        if (dtype_is_float(arg->dtype) && !dtype_is_float(to))
+            tensor_set_int(e->out, i, dtype_saturate(to, arg->data[i]));
+        else if (dtype_is_float(arg->dtype))
+            e->out->data[i] = dtype_round(to, arg->data[i]);
+        else if (dtype_is_float(to))
+            e->out->data[i] = dtype_round_int(to, tensor_int(arg, i));
+        else
+            tensor_set_int(e->out, i, tensor_int(arg, i));
+    }
     return true;
 }
 
@@ -78,9 +90,11 @@ bool interp_source(const Eval *e) {
         return interp_fail(e, "has no value of its own");
     if (e->node->op == OP_IOTA && (uint32_t)e->node->attrs.axis >= e->out->rank)
         return interp_fail(e, "axis %d of a tensor of rank %u", e->node->attrs.axis, e->out->rank);
-    for (int64_t i = 0; i < n; i++, walk_next(&walk))
-        e->out->data[i] = e->node->op == OP_IOTA
-                              ? (double)walk.index[e->node->attrs.axis]
-                              : dtype_round(e->out->dtype, e->node->attrs.number);
+    for (int64_t i = 0; i < n; i++, walk_next(&walk)) {
+        if (e->node->op == OP_IOTA)
+            tensor_set_int(e->out, i, walk.index[e->node->attrs.axis]);
+        else
+            interp_fill(e->out, i, e->node->attrs.number, e->node->attrs.whole);
+    }
     return true;
 }

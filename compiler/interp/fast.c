@@ -151,7 +151,7 @@ static Near run_body(const Body *body, const Near *args) {
 /* Widens the bound of an element whose value before rounding may be off by `error`. */
 static void widen(const Eval *e, int64_t i, double error) {
     Dtype dtype = e->out->dtype;
-    double value = e->out->data[i];
+    double value = tensor_number(e->out, i);
     if (error == 0 || isinf(e->bounds[i])) return;
     bool is_float = dtype_is_float(dtype);
     if (!(error < DBL_MAX) || !isfinite(value) || dtype_is_bool(dtype)) {
@@ -193,12 +193,12 @@ static bool widen_eltwise(const Eval *e) {
         double given = 0;
         for (uint32_t k = 0; k < n_args; k++) {
             int64_t at = walk.offsets[k];
-            args[k] = (Near){e->args[k].data[at], errors[k][at]};
+            args[k] = (Near){tensor_number(&e->args[k], at), errors[k][at]};
             given += args[k].error;
         }
         Near result = {0, given > 0 ? INTERP_ANY : 0};
         if (is_float) result = run_body(&body, args);
-        bool overflows = given == 0 && isinf(e->out->data[i]) && result.error > 0;
+        bool overflows = given == 0 && isinf(tensor_number(e->out, i)) && result.error > 0;
         if (overflows && fabs(result.value) - 4 * result.error > dtype_max(e->out->dtype))
             e->bounds[i] = DBL_TRUE_MIN; /* infinite only if it is rounded */
         else
@@ -214,7 +214,7 @@ static bool widen_cast(const Eval *e) {
     Dtype from = e->args[0].dtype, to = e->out->dtype;
     int64_t n = tensor_n_elems(e->out);
     for (int64_t i = 0; i < n; i++) {
-        double x = e->args[0].data[i], error = errors[i];
+        double x = tensor_number(&e->args[0], i), error = errors[i];
         if (error == 0) continue;
         bool is_known = isfinite(error) && isfinite(x) && dtype_is_float(from);
         if (dtype_is_bool(to) && is_known)
@@ -224,8 +224,8 @@ static bool widen_cast(const Eval *e) {
         else if (dtype_is_float(to))
             e->bounds[i] = interp_rounded_bound(to, x, error);
         else
-            e->bounds[i] = fmax(apart(dtype_round(to, x + error), e->out->data[i]),
-                                apart(dtype_round(to, x - error), e->out->data[i]));
+            e->bounds[i] = fmax(apart(dtype_round(to, x + error), tensor_number(e->out, i)),
+                                apart(dtype_round(to, x - error), tensor_number(e->out, i)));
     }
     return true;
 }
@@ -274,14 +274,14 @@ static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const
     Eval own = in_double(e, &node, args, &out);
     own.info = op_info(op);
     for (uint32_t k = 0; k < e->node->n_args; k++) {
-        const double *errors = errors_or_zeros(e, k), *data = e->args[k].data;
+        const double *errors = errors_or_zeros(e, k);
         int64_t n = tensor_n_elems(&args[k]);
         args[k].dtype = DT_F64;
         args[k].data = arena_array(e->arena, double, (size_t)n + 1);
         for (int64_t i = 0; i < n; i++) {
             double shift = by == 0 ? 0 : by * errors[i];
-            args[k].data[i] =
-                isinf(shift) ? shift : (is_magnitude ? fabs(data[i]) : data[i]) + shift;
+            double number = tensor_number(&e->args[k], i);
+            args[k].data[i] = isinf(shift) ? shift : (is_magnitude ? fabs(number) : number) + shift;
         }
     }
     *result = out.data;
@@ -291,6 +291,7 @@ static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const
 /* Computes the sum of the arguments' errors per element of the result. */
 static bool sum_errors(const Eval *e, const double **sums) {
     Tensor arg = e->args[0];
+    arg.dtype = DT_F64;
     arg.data = errors_or_zeros(e, 0);
     Eval own = *e;
     own.args = &arg;

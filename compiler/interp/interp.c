@@ -223,11 +223,11 @@ double interp_unit_roundoff(Dtype compute) {
     return dtype_is_double(compute) ? 0x1p-53 : 0x1p-24;
 }
 
-static_assert(DTS_INT == 1 << DT_I32, "interp_wrap knows one integer dtype");
-
-double interp_wrap(int64_t value) {
-    uint32_t low = (uint32_t)((uint64_t)value & UINT32_MAX);
-    return low > INT32_MAX ? (double)low - 0x1p32 : (double)low;
+void interp_fill(Tensor *out, int64_t i, double number, int64_t whole) {
+    if (dtype_is_int(out->dtype))
+        tensor_set_int(out, i, whole);
+    else
+        out->data[i] = dtype_round(out->dtype, number);
 }
 
 double interp_rounded_bound(Dtype dtype, double exact, double error) {

@@ -72,7 +72,7 @@ void sum_add_term(SumAcc *sum, double term);
 /* Stores the rounding of `exact`. A target may round any number within `error` of it. */
 void interp_settle(const Eval *e, int64_t i, double exact, double error);
 double interp_unit_roundoff(Dtype compute);
-/* The low 32 bits as a signed number. */
-double interp_wrap(int64_t value);
+/* Stores `number`, or for an integer dtype `whole`, as an element. */
+void interp_fill(Tensor *out, int64_t i, double number, int64_t whole);
 
 #endif

@@ -84,10 +84,11 @@ static bool read_descr(Header *h) {
     if (!take_string(h, &descr)) return fail(h, "its dtype is not a simple one");
     for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++) {
         if (!is_listed(dtype_info(dtype)->npy, descr)) continue;
-        h->array->dtype = dtype;
-        return h->has_descr = true;
+        if (!h->has_descr) h->array->dtype = dtype;
+        h->array->dtypes |= (DtypeSet)1 << dtype;
+        h->has_descr = true;
     }
-    return fail_unknown(h, descr);
+    return h->has_descr || fail_unknown(h, descr);
 }
 
 static bool read_order(Header *h) {

@@ -1,8 +1,9 @@
 /* NumPy's .npy files, format versions 1 to 3, little endian, C order.
  *
- * dtype.def has the dtypes' descriptions. NumPy lacks bf16: it is written and read as <u2, and read
- * as |V2, which ml_dtypes saves; either is the two bytes of each element. Objects, big endian and
- * Fortran order of rank 2 and up are refused. Every byte is checked before it is used. */
+ * dtype.def has the dtypes' descriptions. NumPy lacks bf16: it is written and read as <u2, which is
+ * u16 too, and read as |V2, which ml_dtypes saves; either is the two bytes of each element.
+ * Objects, big endian and Fortran order of rank 2 and up are refused. Every byte is checked before
+ * it is used. */
 #ifndef FUSEC_INTERP_NPY_H
 #define FUSEC_INTERP_NPY_H
 
@@ -11,6 +12,7 @@
 
 typedef struct NpyArray {
     Dtype dtype;
+    DtypeSet dtypes; /* of a file that was read: `dtype`, and those with the same description */
     uint32_t rank;
     int64_t dims[TENSOR_MAX_RANK];
     const uint8_t *bytes; /* row-major elements */

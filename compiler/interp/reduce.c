@@ -178,6 +178,17 @@ static void reduce_prod(const Eval *e, Fold *fold) {
     for (int64_t i = 0; i < fold->n_out; i++) prod_finish(e, i, &products[i], fold->n_terms);
 }
 
+static void reduce_extreme_int(const Eval *e, Fold *fold) {
+    bool is_max = e->info->combine == PRIM_MAX;
+    int64_t start = dtype_saturate(e->out->dtype, is_max ? -INFINITY : INFINITY);
+    for (int64_t i = 0; i < fold->n_out; i++) tensor_set_int(e->out, i, start);
+    for (int64_t i = 0; i < fold->n_in; i++, walk_next(&fold->walk)) {
+        int64_t at = fold->walk.offsets[0];
+        int64_t a = tensor_int(e->out, at), b = tensor_int(&e->args[0], i);
+        tensor_set_int(e->out, at, is_max == (a < b) ? b : a);
+    }
+}
+
 static void reduce_extreme(const Eval *e, Fold *fold) {
     PrimId combine = e->info->combine;
     double start = dtype_round(e->out->dtype, combine == PRIM_MAX ? -INFINITY : INFINITY);
@@ -188,18 +199,17 @@ static void reduce_extreme(const Eval *e, Fold *fold) {
     }
 }
 
-/* Sums and products of i32, modulo 2^32. */
+/* Sums and products of integers, modulo 2 to the width of the dtype. */
 static void reduce_int(const Eval *e, Fold *fold) {
     bool multiplies = e->info->combine == PRIM_MUL;
     uint64_t *results = arena_array(e->arena, uint64_t, (size_t)fold->n_out);
     for (int64_t i = 0; i < fold->n_out; i++) results[i] = multiplies;
     for (int64_t i = 0; i < fold->n_in; i++, walk_next(&fold->walk)) {
         uint64_t *result = &results[fold->walk.offsets[0]];
-        uint64_t term = (uint64_t)(int64_t)e->args[0].data[i];
+        uint64_t term = (uint64_t)tensor_int(&e->args[0], i);
         *result = multiplies ? *result * term : *result + term;
     }
-    for (int64_t i = 0; i < fold->n_out; i++)
-        e->out->data[i] = interp_wrap((int64_t)(results[i] & UINT32_MAX));
+    for (int64_t i = 0; i < fold->n_out; i++) tensor_set_int(e->out, i, (int64_t)results[i]);
 }
 
 bool interp_reduce(const Eval *e) {
@@ -207,8 +217,11 @@ bool interp_reduce(const Eval *e) {
     if (!fold_over(e, &fold)) return false;
     PrimId combine = e->info->combine;
     bool is_float = dtype_is_float(e->args[0].dtype);
-    if (combine == PRIM_MAX || combine == PRIM_MIN)
+    bool is_extreme = combine == PRIM_MAX || combine == PRIM_MIN;
+    if (is_extreme && is_float)
         reduce_extreme(e, &fold);
+    else if (is_extreme)
+        reduce_extreme_int(e, &fold);
     else if (combine != PRIM_ADD && combine != PRIM_MUL)
         return interp_fail(e, "no reference for the combine `%s`", prim_info(combine)->name);
     else if (!is_float)
@@ -220,21 +233,30 @@ bool interp_reduce(const Eval *e) {
     return true;
 }
 
+/* Whether the argument's element `i` ranks before element `best`: a NaN before every number. */
+static bool is_ahead(const Eval *e, int64_t i, int64_t best) {
+    const Tensor *arg = &e->args[0];
+    bool wants_larger = e->info->combine == PRIM_MAX;
+    if (dtype_is_int(arg->dtype)) {
+        int64_t a = tensor_int(arg, i), b = tensor_int(arg, best);
+        return wants_larger ? a > b : a < b;
+    }
+    double a = arg->data[i], b = arg->data[best];
+    if (isnan(a) || isnan(b)) return !isnan(b);
+    return wants_larger ? a > b : a < b;
+}
+
 bool interp_argreduce(const Eval *e) {
     Fold fold;
     if (!fold_over(e, &fold)) return false;
     uint32_t axis = 0;
     while (axis < e->args[0].rank && !(e->node->attrs.axes >> axis & 1)) axis++;
     if (axis == e->args[0].rank) return interp_fail(e, "no axis");
-    double *best = arena_array(e->arena, double, (size_t)fold.n_out);
-    bool wants_larger = e->info->combine == PRIM_MAX;
+    int64_t *best = arena_array(e->arena, int64_t, (size_t)fold.n_out);
     for (int64_t i = 0; i < fold.n_in; i++, walk_next(&fold.walk)) {
         int64_t at = fold.walk.offsets[0], position = fold.walk.index[axis];
-        double x = e->args[0].data[i];
-        bool is_better = wants_larger ? x > best[at] : x < best[at];
-        if (position && !(is_better && !isnan(best[at])) && !(isnan(x) && !isnan(best[at])))
-            continue;
-        best[at] = x;
+        if (position && !is_ahead(e, i, best[at])) continue;
+        best[at] = i;
         e->out->data[at] = (double)position;
     }
     return true;
@@ -271,16 +293,19 @@ static double excess(const Eval *e, double a, double b, double product) {
     return fmax(fabs(a), least_normal) * fmax(fabs(b), least_normal) - fabs(product);
 }
 
+/* One element of a product of integers: n elements of either side, from `at_a` and `at_b`. */
+static void dot_int(const Eval *e, int64_t i, int64_t at_a, int64_t at_b, int64_t n,
+                    int64_t b_stride) {
+    uint64_t total = 0;
+    for (int64_t k = 0; k < n; k++)
+        total += (uint64_t)tensor_int(&e->args[0], at_a + k) *
+                 (uint64_t)tensor_int(&e->args[1], at_b + k * b_stride);
+    tensor_set_int(e->out, i, (int64_t)total);
+}
+
 /* One element: the dot product of n elements with the given strides. */
 static void dot(const Eval *e, int64_t i, const double *a, const double *b, int64_t n,
                 int64_t b_stride) {
-    if (!dtype_is_float(e->out->dtype)) {
-        uint64_t total = 0;
-        for (int64_t k = 0; k < n; k++)
-            total += (uint64_t)(int64_t)a[k] * (uint64_t)(int64_t)b[k * b_stride];
-        e->out->data[i] = interp_wrap((int64_t)(total & UINT32_MAX));
-        return;
-    }
     SumAcc sum = sum_start();
     bool overflows = false; /* a product overflows f64; a target's fma may not overflow there */
     for (int64_t k = 0; k < n; k++) {
@@ -316,8 +341,13 @@ bool interp_matmul(const Eval *e) {
     const double *left = operand_elems(e, a), *right = operand_elems(e, b);
     for (int64_t i = 0; m * n > 0 && i < n_batches; i++, walk_next(&walk))
         for (int64_t row = 0; row < m; row++)
-            for (int64_t column = 0; column < n; column++)
-                dot(e, (i * m + row) * n + column, left + walk.offsets[0] + row * k,
-                    right + walk.offsets[1] + column, k, n);
+            for (int64_t column = 0; column < n; column++) {
+                int64_t at = (i * m + row) * n + column, at_a = walk.offsets[0] + row * k;
+                int64_t at_b = walk.offsets[1] + column;
+                if (dtype_is_int(e->out->dtype))
+                    dot_int(e, at, at_a, at_b, k, n);
+                else
+                    dot(e, at, left + at_a, right + at_b, k, n);
+            }
     return true;
 }

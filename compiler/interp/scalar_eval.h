@@ -1,5 +1,5 @@
 /* Evaluation of scalar programs on numbers held in doubles: it defines their meaning, on the host
- * and independent of lowering. Recursive and slow. */
+ * and independent of lowering, except of i64 beyond 2^53, which it rounds. Recursive and slow. */
 #ifndef FUSEC_INTERP_SCALAR_EVAL_H
 #define FUSEC_INTERP_SCALAR_EVAL_H
 

@@ -54,16 +54,50 @@ const char *tensor_type_str(const Tensor *tensor, Arena *arena) {
     return text_str(&text);
 }
 
+/* Elements. */
+
+double tensor_number(const Tensor *tensor, int64_t i) {
+    return dtype_is_wide(tensor->dtype) ? (double)tensor_int(tensor, i) : tensor->data[i];
+}
+
+int64_t tensor_int(const Tensor *tensor, int64_t i) {
+    int64_t value;
+    if (!dtype_is_wide(tensor->dtype)) return (int64_t)tensor->data[i];
+    memcpy(&value, &tensor->data[i], sizeof value);
+    return value;
+}
+
+void tensor_set_int(Tensor *tensor, int64_t i, int64_t value) {
+    value = dtype_wrap(tensor->dtype, value);
+    if (dtype_is_wide(tensor->dtype))
+        memcpy(&tensor->data[i], &value, sizeof value);
+    else
+        tensor->data[i] = (double)value;
+}
+
+void tensor_set_number(Tensor *tensor, int64_t i, double number) {
+    if (dtype_is_int(tensor->dtype))
+        tensor_set_int(tensor, i, dtype_saturate(tensor->dtype, number));
+    else
+        tensor->data[i] = dtype_round(tensor->dtype, number);
+}
+
 /* Bytes. */
 
 void tensor_store(const Tensor *tensor, uint8_t *bytes) {
-    int64_t n = tensor_n_elems(tensor);
+    int64_t n = tensor_n_elems(tensor), elem_bytes = dtype_bytes(tensor->dtype);
     for (int64_t i = 0; i < n; i++)
-        dtype_store(tensor->dtype, tensor->data[i], bytes + i * dtype_bytes(tensor->dtype));
+        if (dtype_is_int(tensor->dtype))
+            dtype_store_int(tensor->dtype, tensor_int(tensor, i), bytes + i * elem_bytes);
+        else
+            dtype_store(tensor->dtype, tensor->data[i], bytes + i * elem_bytes);
 }
 
 void tensor_load(Tensor *tensor, const uint8_t *bytes) {
-    int64_t n = tensor_n_elems(tensor);
+    int64_t n = tensor_n_elems(tensor), elem_bytes = dtype_bytes(tensor->dtype);
     for (int64_t i = 0; i < n; i++)
-        tensor->data[i] = dtype_load(tensor->dtype, bytes + i * dtype_bytes(tensor->dtype));
+        if (dtype_is_int(tensor->dtype))
+            tensor_set_int(tensor, i, dtype_load_int(tensor->dtype, bytes + i * elem_bytes));
+        else
+            tensor->data[i] = dtype_load(tensor->dtype, bytes + i * elem_bytes);
 }

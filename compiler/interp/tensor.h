@@ -1,6 +1,6 @@
 /* Tensors on the host. Elements are held in doubles, which represent every element of every dtype
- * exactly. The file converts them to and from the bytes that a program stores. Row-major, no
- * padding. */
+ * exactly, except of i64: there a double holds the bits of the integer. The file converts elements
+ * to and from the bytes that a program stores. Row-major, no padding. */
 #ifndef FUSEC_INTERP_TENSOR_H
 #define FUSEC_INTERP_TENSOR_H
 
@@ -15,12 +15,19 @@ typedef struct Tensor {
     Dtype dtype;
     uint32_t rank;
     int64_t dims[TENSOR_MAX_RANK];
-    double *data; /* tensor_n_elems numbers, each representable in dtype */
+    double *data; /* tensor_n_elems numbers, each representable in dtype, or an i64's bits */
 } Tensor;
 
 /* A tensor of zeros on the arena. False when it would have more than TENSOR_MAX_ELEMS elements or
  * when an extent is negative. */
 bool tensor_new(Arena *arena, Dtype dtype, uint32_t rank, const int64_t *dims, Tensor *out);
+/* An element as a number: of i64 the nearest double. */
+double tensor_number(const Tensor *tensor, int64_t i);
+/* An element of an integer dtype or bool. tensor_set_int wraps the value to the dtype. */
+int64_t tensor_int(const Tensor *tensor, int64_t i);
+void tensor_set_int(Tensor *tensor, int64_t i, int64_t value);
+/* Stores the element nearest to `number`. */
+void tensor_set_number(Tensor *tensor, int64_t i, double number);
 /* Product of the extents; -1 beyond TENSOR_MAX_ELEMS. */
 int64_t tensor_n_elems(const Tensor *tensor);
 bool tensor_same_shape(const Tensor *a, const Tensor *b);

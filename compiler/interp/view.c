@@ -78,7 +78,6 @@ static bool view_pad(const Eval *e) {
                                (long long)low[k], (long long)arg->dims[k],
                                (long long)e->out->dims[k]);
     }
-    double fill = dtype_round(e->out->dtype, e->node->attrs.number);
     Walk walk = walk_over(e->out);
     int64_t n = tensor_n_elems(e->out);
     for (int64_t i = 0; i < n; i++, walk_next(&walk)) {
@@ -89,7 +88,10 @@ static bool view_pad(const Eval *e) {
             is_inside = is_inside && at >= 0 && at < arg->dims[k];
             from += at * strides[k];
         }
-        e->out->data[i] = is_inside ? arg->data[from] : fill;
+        if (is_inside)
+            e->out->data[i] = arg->data[from];
+        else
+            interp_fill(e->out, i, e->node->attrs.number, e->node->attrs.whole);
     }
     return true;
 }
@@ -156,7 +158,7 @@ static bool view_gather(const Eval *e) {
     walk_add_strides(&walk, strides[0], 0);
     walk_add_strides(&walk, strides[1], 0);
     for (int64_t i = 0; i < n; i++, walk_next(&walk)) {
-        int64_t index = (int64_t)indices->data[walk.offsets[1]];
+        int64_t index = tensor_int(indices, walk.offsets[1]);
         if (index < 0) index = 0;
         if (index > extent - 1) index = extent - 1;
         e->out->data[i] = arg->data[walk.offsets[0] + index * own[axis]];

@@ -66,6 +66,11 @@ bool dtype_by_name(const char *name, Dtype *dtype) {
     return false;
 }
 
+bool dtype_is_reserved(const char *name) {
+    Dtype dtype;
+    return dtype_by_name(name, &dtype) && dtype <= DT_BOOL;
+}
+
 typedef struct FloatFormat {
     uint32_t n_fraction_bits;
     int32_t bias;
@@ -128,13 +133,38 @@ static double round_to_format(double value, int precision, int min_exponent) {
     return double_of(sign | magnitude);
 }
 
-/* Truncates towards zero and saturates; NaN becomes 0. */
-static double truncated(Dtype dtype, double value) {
-    double limit = ldexp(1, (int)infos[dtype].n_digits);
+static int64_t int_max(Dtype dtype) {
+    return (int64_t)(UINT64_MAX >> (64 - infos[dtype].n_digits));
+}
+
+static int64_t int_min(Dtype dtype) {
+    if (dtype_is_unsigned(dtype)) return 0;
+    return -int_max(dtype) - 1;
+}
+
+int64_t dtype_saturate(Dtype dtype, double value) {
+    if (infos[dtype].kind == KIND_BOOL) return value != 0;
     if (isnan(value)) return 0;
-    if (value <= -limit) return -limit;
-    if (value >= limit - 1) return limit - 1;
-    return (double)(int64_t)value;
+    if (value <= (double)int_min(dtype)) return int_min(dtype);
+    return value >= (double)int_max(dtype) ? int_max(dtype) : (int64_t)value;
+}
+
+int64_t dtype_wrap(Dtype dtype, int64_t value) {
+    if (infos[dtype].kind == KIND_BOOL) return value != 0;
+    uint64_t below = (uint64_t)int_max(dtype), sign = below + 1;
+    uint64_t low = (uint64_t)value & below;
+    if (dtype_is_unsigned(dtype) || !((uint64_t)value & sign)) return (int64_t)low;
+    return -(int64_t)(below - low) - 1;
+}
+
+/* Below 64 bits, the lowest bit that a double keeps stands for all bits that it drops (rounding to
+ * odd), so the second rounding sees them. */
+double dtype_round_int(Dtype dtype, int64_t value) {
+    const int64_t dropped = 0x7ff, exact = (int64_t)1 << 53;
+    if (dtype_is_double(dtype) || (value >= -exact && value <= exact))
+        return dtype_round(dtype, (double)value);
+    if (value & dropped) value |= dropped + 1;
+    return dtype_round(dtype, (double)(value & ~dropped));
 }
 
 double dtype_round(Dtype dtype, double value) {
@@ -143,7 +173,7 @@ double dtype_round(Dtype dtype, double value) {
         if (dtype_is_double(dtype)) return value;
         return round_to_format(value, (int)infos[dtype].n_digits, 1 - format_of(dtype).bias);
     case KIND_INT:
-        return truncated(dtype, value);
+        return (double)dtype_saturate(dtype, value);
     case KIND_BOOL:
         break;
     }
@@ -200,16 +230,29 @@ uint64_t dtype_bits(Dtype dtype, double value) {
     case KIND_FLOAT:
         return float_to_bits(format_of(dtype), value);
     case KIND_INT:
-        return (uint64_t)(int64_t)value;
+        return (uint64_t)dtype_saturate(dtype, value);
     case KIND_BOOL:
         break;
     }
     return value != 0;
 }
 
-void dtype_store(Dtype dtype, double value, uint8_t *bytes) {
-    uint64_t bits = dtype_bits(dtype, isnan(value) ? (double)NAN : value);
+static void store_bits(Dtype dtype, uint64_t bits, uint8_t *bytes) {
     for (uint32_t i = 0; i < dtype_bytes(dtype); i++) bytes[i] = (uint8_t)(bits >> 8 * i & 0xFF);
+}
+
+static uint64_t load_bits(Dtype dtype, const uint8_t *bytes) {
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < dtype_bytes(dtype); i++) bits |= (uint64_t)bytes[i] << 8 * i;
+    return bits;
+}
+
+void dtype_store(Dtype dtype, double value, uint8_t *bytes) {
+    store_bits(dtype, dtype_bits(dtype, isnan(value) ? (double)NAN : value), bytes);
+}
+
+void dtype_store_int(Dtype dtype, int64_t value, uint8_t *bytes) {
+    store_bits(dtype, (uint64_t)dtype_wrap(dtype, value), bytes);
 }
 
 /* Maps the numbers of a dtype to integers in the same order. */
@@ -229,18 +272,12 @@ double dtype_ulps(Dtype dtype, double a, double b) {
 }
 
 double dtype_load(Dtype dtype, const uint8_t *bytes) {
-    uint64_t bits = 0;
-    for (uint32_t i = 0; i < dtype_bytes(dtype); i++) bits |= (uint64_t)bytes[i] << 8 * i;
-    switch (dtype_kind(dtype)) {
-    case KIND_FLOAT:
-        return float_from_bits(format_of(dtype), bits);
-    case KIND_INT:
-        break;
-    case KIND_BOOL:
-        return bits != 0;
-    }
-    int64_t value = (int64_t)bits;
-    return (double)(value > INT32_MAX ? value - ((int64_t)1 << 32) : value);
+    if (dtype_is_float(dtype)) return float_from_bits(format_of(dtype), load_bits(dtype, bytes));
+    return (double)dtype_load_int(dtype, bytes);
+}
+
+int64_t dtype_load_int(Dtype dtype, const uint8_t *bytes) {
+    return dtype_wrap(dtype, (int64_t)load_bits(dtype, bytes));
 }
 
 /* Facts about float dtypes. */
@@ -268,7 +305,8 @@ bool dtype_widens(Dtype from, Dtype to) {
     const DtypeInfo *narrow = &infos[from], *wide = &infos[to];
     if (from == to || narrow->kind == KIND_BOOL) return true;
     if (narrow->n_digits > wide->n_digits || wide->kind == KIND_BOOL) return false;
-    if (wide->kind == KIND_INT) return narrow->kind == KIND_INT;
+    if (wide->kind == KIND_INT)
+        return narrow->kind == KIND_INT && (dtype_is_unsigned(from) || !dtype_is_unsigned(to));
     return narrow->n_exponent_bits <= wide->n_exponent_bits;
 }
 

@@ -37,7 +37,7 @@ typedef struct DtypeInfo {
 typedef uint32_t DtypeSet;
 enum {
     DTS_F32 = 1 << DT_F32,
-    DTS_INDEX = 1 << DT_I32, /* dtypes of indices */
+    DTS_INDEX = 1 << DT_I32 | 1 << DT_I64, /* dtypes of indices */
     DTS_FLOAT = 0
 #define DTYPE(sym, knd, ...) | (KIND_##knd == KIND_FLOAT) << DT_##sym
 #include "ir/dtype.def"
@@ -61,6 +61,9 @@ DtypeKind dtype_kind(Dtype dtype);
 Dtype dtype_compute(Dtype dtype);
 /* Finds a dtype by its name in the source; false: no dtype has the name. */
 bool dtype_by_name(const char *name, Dtype *dtype);
+/* Whether no tensor and no dim may have the name. Names of dtypes that came later are not reserved,
+ * because programs may have used them; such a name then hides the dtype. */
+bool dtype_is_reserved(const char *name);
 static inline bool dtype_in(Dtype dtype, DtypeSet set) {
     return (set >> dtype & 1) != 0;
 }
@@ -72,6 +75,14 @@ static inline bool dtype_is_int(Dtype dtype) {
 }
 static inline bool dtype_is_bool(Dtype dtype) {
     return dtype_in(dtype, DTS_BOOL);
+}
+/* Whether the dtype is an integer without a sign. Code computes on it in a wider signed integer. */
+static inline bool dtype_is_unsigned(Dtype dtype) {
+    return dtype_is_int(dtype) && dtype_info(dtype)->n_digits == 8 * dtype_bytes(dtype);
+}
+/* Whether a double does not hold every number of the integer dtype. */
+static inline bool dtype_is_wide(Dtype dtype) {
+    return dtype_is_int(dtype) && dtype_info(dtype)->n_digits > 53;
 }
 /* Whether the dtype is f64, which is computed in double precision. */
 static inline bool dtype_is_double(Dtype dtype) {
@@ -95,11 +106,17 @@ bool dtype_is_paired(Dtype dtype, bool has_bf16);
  * exact. */
 bool dtype_widens(Dtype from, Dtype to);
 
-/* Rounds `value` to the nearest element of `dtype`, ties to even, and returns it as a double. To
- * i32 it truncates towards zero, saturates, and turns NaN into 0; to bool it is value != 0. This is
- * the reference for every rounding: it is exact and uses only integer arithmetic on the bits of the
- * double. */
+/* Rounds `value` to the nearest element of `dtype`, ties to even, and returns it as a double. To an
+ * integer it truncates towards zero, saturates, and turns NaN into 0; to bool it is value != 0.
+ * This is the reference for every rounding: it is exact and uses only integer arithmetic on the
+ * bits of the double. Of i64 a double holds the nearest number; dtype_saturate is exact. */
 double dtype_round(Dtype dtype, double value);
+/* dtype_round for an integer or bool, exactly. */
+int64_t dtype_saturate(Dtype dtype, double value);
+/* An integer as an element of an integer dtype, modulo 2 to its width; for bool value != 0. */
+int64_t dtype_wrap(Dtype dtype, int64_t value);
+/* An integer rounded once to the nearest element of a float dtype. */
+double dtype_round_int(Dtype dtype, int64_t value);
 
 /* Rounds an f32 number to the nearest tf32 number (f32's exponents, 11 significant bits), ties to
  * even. A number above the largest becomes infinity; NaN stays NaN. A matmul with
@@ -116,8 +133,12 @@ void dtype_store(Dtype dtype, double value, uint8_t *bytes);
 /* Counts the steps from `a` to `b` through the numbers of the dtype. Both zeros are one number, and
  * infinity follows the largest number. NaN if exactly one is NaN, 0 if both are. */
 double dtype_ulps(Dtype dtype, double a, double b);
-/* Loads one element. Any nonzero byte is true. A NaN's payload is lost. */
+/* Loads one element. Any nonzero byte is true. A NaN's payload is lost, and an i64 is rounded to
+ * the nearest double. */
 double dtype_load(Dtype dtype, const uint8_t *bytes);
+/* Loads or stores one element of an integer dtype or bool. */
+int64_t dtype_load_int(Dtype dtype, const uint8_t *bytes);
+void dtype_store_int(Dtype dtype, int64_t value, uint8_t *bytes);
 
 /* Facts about float dtypes. */
 
@@ -127,7 +148,7 @@ double dtype_max(Dtype dtype);
  * largest finite number to its successor. */
 double dtype_ulp(Dtype dtype, double value);
 /* |a - b|, where infinity is the successor of the largest finite number. NaN if exactly one is NaN,
- * 0 if both are. For i32 and bool the plain difference. */
+ * 0 if both are. For integers and bool the plain difference. */
 double dtype_distance(Dtype dtype, double a, double b);
 
 #endif

@@ -43,8 +43,7 @@ bool graph_is_identifier(const char *name) {
 }
 
 bool graph_is_name(const char *name) {
-    Dtype dtype;
-    return graph_is_identifier(name) && !dtype_by_name(name, &dtype);
+    return graph_is_identifier(name) && !dtype_is_reserved(name);
 }
 
 static int compare_nodes(const void *a, const void *b) {

@@ -24,17 +24,18 @@ typedef enum { PRECISION_FULL, PRECISION_TF32, PRECISION_COUNT } Precision;
 const char *precision_name(Precision precision);
 
 /* Attributes of an op. The op's class and row decide which fields are used:
- *   const: number            iota: axis (its index along that axis is the value)
+ *   const: number, whole     iota: axis (its index along that axis is the value)
  *   reduce: axes, keep       matmul: precision, segment_elems
  *   transpose: perm[k] = the argument axis that becomes axis k
  *   reshape, expand: none beyond the node's own shape
  *   slice: begin, step per axis (the extent is the node's shape)
  *   windows: axes (of the argument, that have windows); step = the stride, and dilation, per axis
- *   pad: begin = elements put before each axis; number = the value put there
+ *   pad: begin = elements put before each axis; number, whole = the value put there
  *   concat: axis             gather: axis (of the data argument; indices are the second argument)
  *   argmax, argmin: axes, keep (exactly one axis) */
 typedef struct Attrs {
     double number;
+    int64_t whole; /* the number of an integer dtype, which a double may round */
     Precision precision;
     int64_t segment_elems; /* of k per split-k segment (search/split_k_segments.h) */
     int32_t axis;

@@ -86,16 +86,25 @@ static void print_float(Dtype dtype, double number, Text *out) {
     text_printf(out, "%s%s", signbit(number) && !isnan(number) ? "-" : "", text_str(&digits));
 }
 
-static void print_number(Dtype dtype, double number, Text *out) {
+/* An integer beyond the limit of integer literals was written with a point. */
+static void print_int(const Attrs *attrs, Text *out) {
+    bool is_literal = attrs->whole >= -DIM_LIMIT && attrs->whole <= DIM_LIMIT;
+    if (is_literal)
+        text_printf(out, "%lld", (long long)attrs->whole);
+    else
+        text_printf(out, "%.1f", attrs->number);
+}
+
+static void print_number(Dtype dtype, const Attrs *attrs, Text *out) {
     switch (dtype_kind(dtype)) {
     case KIND_BOOL:
-        text_puts(out, number != 0 ? "true" : "false");
+        text_puts(out, attrs->number != 0 ? "true" : "false");
         return;
     case KIND_INT:
-        text_printf(out, "%lld", (long long)number);
+        print_int(attrs, out);
         return;
     case KIND_FLOAT:
-        print_float(dtype, number, out);
+        print_float(dtype, attrs->number, out);
         return;
     }
 }
@@ -137,7 +146,7 @@ static void print_pad_attrs(const Printer *p, const Node *node) {
     print_dims(p, "low", node->attrs.begin, node->shape.rank);
     print_dims(p, "high", high, node->shape.rank);
     text_puts(p->out, ", value=");
-    print_number(node->dtype, node->attrs.number, p->out);
+    print_number(node->dtype, &node->attrs, p->out);
 }
 
 /* The numbers of the window axes. */
@@ -217,11 +226,13 @@ static void print_source(const Printer *p, const Node *node) {
     if (node->op == OP_IOTA) {
         text_puts(p->out, "iota(");
         shape_print(p->graph->dims, &node->shape, p->out);
-        text_printf(p->out, ", axis=%d)", (int)node->attrs.axis);
+        text_printf(p->out, ", axis=%d", (int)node->attrs.axis);
+        if (node->dtype != DT_I32) text_printf(p->out, ", dtype=%s", dtype_name(node->dtype));
+        text_puts(p->out, ")");
         return;
     }
     text_puts(p->out, "const(");
-    print_number(node->dtype, node->attrs.number, p->out);
+    print_number(node->dtype, &node->attrs, p->out);
     text_printf(p->out, ", %s)", dtype_name(node->dtype));
 }
 

@@ -27,7 +27,7 @@ static const char *check_dtypes(const Check *c) {
     uint32_t first = info->result == RESULT_SELECT, n = c->node->n_args;
     if (info->cls == CLASS_SOURCE) return NULL;
     if (c->node->op == OP_GATHER) {
-        if (!dtype_in(arg(c, 1)->dtype, DTS_INDEX)) return "indices are not i32";
+        if (!dtype_in(arg(c, 1)->dtype, DTS_INDEX)) return "indices are not i32 or i64";
         n = 1;
     }
     for (uint32_t k = first; k < n; k++)
@@ -44,7 +44,7 @@ static const char *check_dtypes(const Check *c) {
         return c->node->dtype == arg(c, 1)->dtype ? NULL : "result dtype is not the operands'";
     case RESULT_NODE:
         if (info->cls != CLASS_ARGREDUCE) return NULL;
-        return dtype_in(c->node->dtype, DTS_INDEX) ? NULL : "an index is i32";
+        return dtype_in(c->node->dtype, DTS_INDEX) ? NULL : "an index is i32 or i64";
     }
     return NULL;
 }
@@ -194,16 +194,21 @@ static const char *check_matmul(const Check *c) {
     return expect_shape(c, &shape);
 }
 
+static bool is_element(const Node *constant) {
+    double number = constant->attrs.number;
+    int64_t whole = constant->attrs.whole;
+    if (dtype_is_int(constant->dtype)) return dtype_wrap(constant->dtype, whole) == whole;
+    return dtype_round(constant->dtype, number) == number ||
+           (number != number && dtype_is_float(constant->dtype));
+}
+
 static const char *check_source(const Check *c) {
     if (c->node->op == OP_CONST) {
-        double number = c->node->attrs.number;
-        bool is_element = dtype_round(c->node->dtype, number) == number ||
-                          (number != number && dtype_is_float(c->node->dtype));
         if (c->node->shape.rank) return "a constant is a scalar";
-        return is_element ? NULL : "constant is no element of its dtype";
+        return is_element(c->node) ? NULL : "constant is no element of its dtype";
     }
     if (c->node->op != OP_IOTA) return NULL;
-    if (!dtype_in(c->node->dtype, DTS_INDEX)) return "an index is i32";
+    if (!dtype_in(c->node->dtype, DTS_INDEX)) return "an index is i32 or i64";
     return (uint32_t)c->node->attrs.axis < c->node->shape.rank ? NULL : "axis out of range";
 }
 

@@ -11,6 +11,7 @@
 #define REF(...) __VA_ARGS__
 #define IREF(...) __VA_ARGS__
 #define NOINT 0
+#define WRAPS(x, op, y) (int64_t)((uint64_t)(x)op(uint64_t)(y))
 #define ELTWISE(sym, name, lo, hi, dts, res, traits, dflt, ref, iref, body, dom, tol, doc) \
     static double ref_##sym(double a, double b, double c) {                                \
         (void)a, (void)b, (void)c;                                                         \
@@ -23,6 +24,7 @@
 #include "ir/ops.def"
 #undef REF
 #undef IREF
+#undef WRAPS
 #undef NOINT
 
 /* Bodies. `t` is the table; `r` is the dtype to which the result is rounded; constants have the

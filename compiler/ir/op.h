@@ -57,11 +57,11 @@ typedef struct OpInfo {
     ResultRule result;
     uint32_t traits;
     double default_last; /* value of an omitted last argument when min_args < max_args (ELTWISE) */
-    /* ELTWISE: the definition in double and, for bool and i32 (wrapped afterwards), in int64. It is
-     * independent of `body`, which computes in primitives on compute-typed operands. A select's
-     * first argument is 0 or 1. */
+    /* ELTWISE: the definition in double and, for bool and integers (wrapped afterwards), in int64.
+     * It is independent of `body`, which computes in primitives on compute-typed operands. A
+     * select's first argument is 0 or 1. */
     double (*ref)(double a, double b, double c);
-    int64_t (*ref_int)(int64_t a, int64_t b, int64_t c); /* NULL: neither i32 nor bool */
+    int64_t (*ref_int)(int64_t a, int64_t b, int64_t c); /* NULL: neither integers nor bool */
     /* `dtype` is the type to which the result will be rounded. */
     ScalarId (*body)(ScalarTab *tab, Dtype dtype, ScalarId a, ScalarId b, ScalarId c);
     double domain_lo, domain_hi;   /* the range from which tests sample every argument */
@@ -69,7 +69,7 @@ typedef struct OpInfo {
     double abs_error;              /* or absolute error in f32 and narrower, whichever is larger */
     /* REDUCE and ARGREDUCE */
     PrimId combine;
-    double identity; /* +-inf stands for the dtype's extreme in i32 */
+    double identity; /* +-inf stands for the extreme of an integer dtype */
     bool divides_by_count;
     bool orders;     /* the value depends on the order of combination (sums, products) */
     const char *doc; /* one sentence, Markdown */

@@ -72,37 +72,46 @@ double prim_error(PrimId prim, Dtype dtype, double value) {
     return (info->relative + rounding) * size + info->absolute + least;
 }
 
-static_assert(DTS_INT == 1 << DT_I32, "wrap_i32 and eval_int know one integer dtype");
-
-/* The low 32 bits as a two's complement number. */
-static double wrap_i32(int64_t value) {
-    uint32_t low = (uint32_t)((uint64_t)value & UINT32_MAX);
-    return low > INT32_MAX ? (double)((int64_t)low - ((int64_t)1 << 32)) : (double)low;
-}
-
-/* The value on i32 operands. Intermediate results fit 64 bits and wrap at the end. */
-static double eval_int(PrimId prim, int64_t a, int64_t b) {
+/* The value before it wraps. Unsigned arithmetic wraps at 64 bits. */
+static int64_t arithmetic(PrimId prim, int64_t a, int64_t b) {
+    uint64_t x = (uint64_t)a, y = (uint64_t)b;
     switch ((int)prim) {
     case PRIM_ADD:
-        return wrap_i32(a + b);
+        return (int64_t)(x + y);
     case PRIM_SUB:
-        return wrap_i32(a - b);
+        return (int64_t)(x - y);
     case PRIM_MUL:
-        return wrap_i32(a * b);
+        return (int64_t)(x * y);
     case PRIM_DIV:
-        return b ? wrap_i32(a / b) : 0;
+        return b == 0 ? 0 : b == -1 ? (int64_t)(0 - x) : a / b;
     case PRIM_REM:
-        return b ? wrap_i32(a % b) : 0;
+        return b == 0 || b == -1 ? 0 : a % b;
     case PRIM_NEG:
-        return wrap_i32(-a);
+        return (int64_t)(0 - x);
     case PRIM_ABS:
-        return wrap_i32(a < 0 ? -a : a);
+        return (int64_t)(a < 0 ? 0 - x : x);
     case PRIM_MIN:
-        return (double)(a < b ? a : b);
+        return a < b ? a : b;
     case PRIM_MAX:
-        return (double)(a > b ? a : b);
+        return a > b ? a : b;
     }
-    return NAN; /* not defined on i32 */
+    return 0; /* not defined on integers */
+}
+
+int64_t prim_eval_int(PrimId prim, Dtype dtype, int64_t a, int64_t b, int64_t c) {
+    switch ((int)prim) {
+    case PRIM_LT:
+        return a < b;
+    case PRIM_LE:
+        return a <= b;
+    case PRIM_EQ:
+        return a == b;
+    case PRIM_NE:
+        return a != b;
+    case PRIM_SELECT:
+        return a ? b : c;
+    }
+    return dtype_wrap(dtype, arithmetic(prim, a, b));
 }
 
 /* NaN if either operand is NaN; -0 is less than +0. */
@@ -197,5 +206,6 @@ double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c) {
         return a != 0 ? b : c;
     }
     if (dtype_is_float(dtype)) return eval_float(prim, a, b);
-    return eval_int(prim, (int64_t)a, (int64_t)b);
+    return (double)prim_eval_int(prim, dtype, dtype_saturate(DT_I64, a), dtype_saturate(DT_I64, b),
+                                 0);
 }

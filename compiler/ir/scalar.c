@@ -49,7 +49,7 @@ const Scalar *scalar_get(const ScalarTab *tab, ScalarId id) {
 }
 
 static uint64_t scalar_hash(const Scalar *s) {
-    uint64_t number, hash = 0;
+    uint64_t number, hash = hash_mix(0, (uint64_t)s->whole);
     uint32_t words[] = {
         (uint32_t)s->kind, (uint32_t)s->dtype, (uint32_t)s->prim, s->args[0], s->args[1],
         s->args[2],        s->buffer,          s->index,          s->guard,   s->slot};
@@ -64,7 +64,7 @@ static bool scalar_same(const Scalar *a, const Scalar *b) {
     return a->kind == b->kind && a->dtype == b->dtype && a->prim == b->prim &&
            a->args[0] == b->args[0] && a->args[1] == b->args[1] && a->args[2] == b->args[2] &&
            a->buffer == b->buffer && a->index == b->index && a->guard == b->guard &&
-           a->slot == b->slot && a->is_loose == b->is_loose &&
+           a->slot == b->slot && a->is_loose == b->is_loose && a->whole == b->whole &&
            memcmp(&a->number, &b->number, sizeof a->number) == 0;
 }
 
@@ -79,8 +79,32 @@ static ScalarId intern(ScalarTab *tab, Scalar s) {
 }
 
 ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number) {
+    if (dtype_is_int(dtype)) return scalar_const_int(tab, dtype, dtype_saturate(dtype, number));
     return intern(
         tab, (Scalar){.kind = SCALAR_CONST, .dtype = dtype, .number = dtype_round(dtype, number)});
+}
+
+ScalarId scalar_const_int(ScalarTab *tab, Dtype dtype, int64_t whole) {
+    if (dtype_is_bool(dtype)) return scalar_const(tab, dtype, whole != 0);
+    return intern(
+        tab,
+        (Scalar){.kind = SCALAR_CONST, .dtype = dtype, .number = (double)whole, .whole = whole});
+}
+
+ScalarId scalar_literal(ScalarTab *tab, Dtype dtype, double number, int64_t whole) {
+    if (dtype_is_int(dtype)) return scalar_const_int(tab, dtype, whole);
+    return scalar_const(tab, dtype, number);
+}
+
+ScalarId scalar_const_like(ScalarTab *tab, const Scalar *constant) {
+    return scalar_literal(tab, constant->dtype, constant->number, constant->whole);
+}
+
+static ScalarId converted_const(ScalarTab *tab, const Scalar *constant, Dtype dtype) {
+    if (!dtype_is_int(constant->dtype)) return scalar_const(tab, dtype, constant->number);
+    if (!dtype_is_float(dtype))
+        return scalar_const_int(tab, dtype, dtype_wrap(dtype, constant->whole));
+    return scalar_const(tab, dtype, dtype_round_int(dtype, constant->whole));
 }
 
 ScalarId scalar_load(ScalarTab *tab, Dtype dtype, uint32_t buffer, IndexId address, GuardId guard) {
@@ -150,7 +174,8 @@ static bool is_loose(const ScalarTab *tab, ScalarId id) {
 
 ScalarId scalar_round(ScalarTab *tab, ScalarId a, Dtype dtype) {
     const Scalar *operand = &tab->nodes.data[a];
-    if (!tab->is_fast || operand->dtype == dtype || operand->kind == SCALAR_CONST)
+    bool is_constant = operand->kind == SCALAR_CONST;
+    if (!tab->is_fast || operand->dtype == dtype || is_constant || !dtype_is_float(dtype))
         return scalar_cvt(tab, a, dtype);
     return intern(tab, (Scalar){.kind = SCALAR_CVT,
                                 .dtype = dtype,
@@ -169,7 +194,7 @@ ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
         ScalarId c = scalar_cvt(tab, operand.args[2], dtype);
         return scalar_prim(tab, PRIM_SELECT, operand.args[0], b, c);
     }
-    if (operand.kind == SCALAR_CONST) return scalar_const(tab, dtype, operand.number);
+    if (operand.kind == SCALAR_CONST) return converted_const(tab, &operand, dtype);
     if (operand.kind == SCALAR_CVT) {
         ScalarId original = operand.args[0];
         Dtype from = tab->nodes.data[original].dtype;
@@ -185,14 +210,19 @@ ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
 static bool fold(ScalarTab *tab, PrimId prim, Dtype dtype, const ScalarId *args, uint32_t arity,
                  ScalarId *folded) {
     double v[3] = {0};
+    int64_t whole[3] = {0};
     for (uint32_t i = 0; i < arity; i++) {
         const Scalar *s = &tab->nodes.data[args[i]];
         if (s->kind != SCALAR_CONST) return false;
         v[i] = s->number;
+        whole[i] = dtype_is_bool(s->dtype) ? s->number != 0 : s->whole;
     }
     if (!prim_info(prim)->is_exact) return false;
     Dtype operand = tab->nodes.data[args[arity - 1]].dtype;
-    *folded = scalar_const(tab, dtype, prim_eval(prim, operand, v[0], v[1], v[2]));
+    *folded = dtype_is_int(operand)
+                  ? scalar_const_int(tab, dtype,
+                                     prim_eval_int(prim, operand, whole[0], whole[1], whole[2]))
+                  : scalar_const(tab, dtype, prim_eval(prim, operand, v[0], v[1], v[2]));
     return true;
 }
 
@@ -216,6 +246,14 @@ ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, Scalar
         s.moved_by |= tab->nodes.data[args[i]].moved_by;
     }
     return intern(tab, s);
+}
+
+ScalarId scalar_clamp_index(ScalarTab *tab, ScalarId index, ScalarId last) {
+    Dtype dtype = tab->nodes.data[index].dtype;
+    ScalarId zero = scalar_const(tab, dtype, 0);
+    index = scalar_prim(tab, PRIM_MIN, index, scalar_cvt(tab, last, dtype), SCALAR_NONE);
+    index = scalar_prim(tab, PRIM_MAX, index, zero, SCALAR_NONE);
+    return scalar_cvt(tab, index, DT_I32);
 }
 
 /* The factor by which one multiplies in place of dividing by `id`, within the bound of a quotient;
@@ -371,7 +409,10 @@ void scalar_print(const ScalarTab *tab, ScalarId id, Text *out) {
     const Scalar *s = &tab->nodes.data[id];
     switch (s->kind) {
     case SCALAR_CONST:
-        text_printf(out, "%.17g", s->number);
+        if (dtype_is_int(s->dtype))
+            text_printf(out, "%lld", (long long)s->whole);
+        else
+            text_printf(out, "%.17g", s->number);
         return;
     case SCALAR_LOAD:
         text_printf(out, "b%u[", s->buffer);

@@ -19,7 +19,7 @@ typedef struct Guard {
 } Guard;
 
 typedef enum {
-    SCALAR_CONST,   /* number, in dtype (a compute type or storage type) */
+    SCALAR_CONST,   /* number or whole, in dtype (a compute type or storage type) */
     SCALAR_LOAD,    /* buffer[address], in the buffer's dtype; only where the guard holds */
     SCALAR_INDEX,   /* an index as i32 */
     SCALAR_INSIDE,  /* whether a guard holds (bool) */
@@ -35,6 +35,7 @@ typedef struct Scalar {
     PrimId prim;
     ScalarId args[3];
     double number;     /* CONST */
+    int64_t whole;     /* CONST of an integer dtype: the number, which a double may round */
     uint32_t buffer;   /* LOAD: index into the plan's buffers */
     IndexId index;     /* LOAD: element address; INDEX */
     GuardId guard;     /* LOAD, INSIDE */
@@ -57,6 +58,12 @@ uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
 const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);
 
 ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number);
+/* A constant of an integer dtype or bool. */
+ScalarId scalar_const_int(ScalarTab *tab, Dtype dtype, int64_t whole);
+/* `whole` as an element of an integer dtype, else `number`. */
+ScalarId scalar_literal(ScalarTab *tab, Dtype dtype, double number, int64_t whole);
+/* The same constant in another table. */
+ScalarId scalar_const_like(ScalarTab *tab, const Scalar *constant);
 ScalarId scalar_load(ScalarTab *tab, Dtype dtype, uint32_t buffer, IndexId address, GuardId guard);
 ScalarId scalar_index(ScalarTab *tab, IndexId index);
 ScalarId scalar_inside(ScalarTab *tab, GuardId guard);
@@ -69,6 +76,8 @@ ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype);
 /* The rounding of an op's result. It is scalar_cvt; in fast programs, a conversion of the rounded
  * value skips the rounding. */
 ScalarId scalar_round(ScalarTab *tab, ScalarId a, Dtype dtype);
+/* An index of i32 or i64, limited to 0..last, as i32; `last` is i32. */
+ScalarId scalar_clamp_index(ScalarTab *tab, ScalarId index, ScalarId last);
 /* Unused arguments are SCALAR_NONE. Folds constants, and a select on a constant. */
 ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, ScalarId c);
 

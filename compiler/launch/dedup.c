@@ -42,9 +42,9 @@ static void write_guard(Writer *w, GuardId id) {
 static void write_scalar(Writer *w, const Scalar *s) {
     uint64_t number;
     memcpy(&number, &s->number, sizeof number);
-    text_printf(&w->out, "%d %d %d %u %u %u %llx %u %u", (int)s->kind, (int)s->dtype, (int)s->prim,
-                w->numbers[s->args[0]], w->numbers[s->args[1]], w->numbers[s->args[2]],
-                (unsigned long long)number,
+    text_printf(&w->out, "%d %d %d %u %u %u %llx %lld %u %u", (int)s->kind, (int)s->dtype,
+                (int)s->prim, w->numbers[s->args[0]], w->numbers[s->args[1]],
+                w->numbers[s->args[2]], (unsigned long long)number, (long long)s->whole,
                 s->kind == SCALAR_LOAD ? kernel_find_arg(w->kernel, s->buffer) : 0, s->slot);
     if (s->index) write_index(w, s->index);
     write_guard(w, s->guard);

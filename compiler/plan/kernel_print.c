@@ -65,7 +65,10 @@ static void print_scalar(const Printer *p, ScalarId id) {
     text_printf(p->out, "  s%u: %s = ", id, dtype_name(s->dtype));
     switch (s->kind) {
     case SCALAR_CONST:
-        text_printf(p->out, "%.17g", s->number);
+        if (dtype_is_int(s->dtype))
+            text_printf(p->out, "%lld", (long long)s->whole);
+        else
+            text_printf(p->out, "%.17g", s->number);
         break;
     case SCALAR_LOAD:
         print_place(p, s->buffer, s->index);

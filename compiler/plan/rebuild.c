@@ -49,7 +49,7 @@ static ScalarId copy_scalar(Rebuild *r, const Scalar *s) {
     for (int i = 0; i < 3 && s->args[i]; i++) args[i] = rebuild_scalar(r, s->args[i]);
     switch (s->kind) {
     case SCALAR_CONST:
-        return scalar_const(r->to, s->dtype, s->number);
+        return scalar_const_like(r->to, s);
     case SCALAR_LOAD:
         return scalar_load(r->to, s->dtype, s->buffer, copy_index(r, s->index),
                            and_guard(r, s->guard, r->guard));

@@ -46,6 +46,7 @@ static void put_bytes(KeyWriter *w, const void *data, size_t n_bytes) {
 
 static void put_attrs(KeyWriter *w, const Attrs *attrs) {
     put_bytes(w, &attrs->number, sizeof attrs->number);
+    put_bytes(w, &attrs->whole, sizeof attrs->whole);
     put(w, attrs->precision);
     put_bytes(w, &attrs->segment_elems, sizeof attrs->segment_elems);
     put(w, (uint32_t)attrs->axis);

@@ -84,11 +84,18 @@ bool verify_within(Dtype dtype, double expected, double actual, double bound) {
     return dtype_distance(dtype, expected, actual) <= bound;
 }
 
+bool verify_element(const Tensor *expected, const Tensor *actual, int64_t i, double bound) {
+    if (dtype_is_int(expected->dtype) && bound == 0)
+        return tensor_int(expected, i) == tensor_int(actual, i);
+    return verify_within(expected->dtype, tensor_number(expected, i), tensor_number(actual, i),
+                         bound);
+}
+
 static bool compare(const Verifier *v, NodeId id, const Tensor *expected, const Tensor *actual,
                     const double *bounds) {
     int64_t n = tensor_n_elems(expected), n_wrong = 0, first = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (verify_within(expected->dtype, expected->data[i], actual->data[i], bounds[i])) continue;
+        if (verify_element(expected, actual, i, bounds[i])) continue;
         if (n_wrong++ == 0) first = i;
     }
     v->counts->n_elems += n;
@@ -96,7 +103,8 @@ static bool compare(const Verifier *v, NodeId id, const Tensor *expected, const 
     Text what = {.arena = v->scratch};
     text_printf(&what, "%lld of %lld elements are out of the bound; ", (long long)n_wrong,
                 (long long)n);
-    verify_describe(expected, first, actual->data[first], expected->data[first], &what);
+    verify_describe(expected, first, tensor_number(actual, first), tensor_number(expected, first),
+                    &what);
     text_printf(&what, ", the bound %.3g", bounds[first]);
     return complain(v, id, text_str(&what));
 }

@@ -22,6 +22,8 @@ bool verify_nodes(const Plan *plan, const int64_t *symbol_values, const uint8_t 
 
 /* Whether an element is right. `bound` is as from interp_node. */
 bool verify_within(Dtype dtype, double expected, double actual, double bound);
+/* verify_within for element `i` of two tensors, exactly for integers. */
+bool verify_element(const Tensor *expected, const Tensor *actual, int64_t i, double bound);
 
 /* The index of the first element in which two tensors differ in any bit, apart from the payload of
  * NaNs; -1: there is none. */

@@ -88,7 +88,7 @@ bool verify_fast_value(const FastReference *reference, NodeId id, const uint8_t 
     tensor_load(&actual, bytes);
     for (int64_t i = 0; i < n; i++) {
         double bound = bounds ? bounds[i] : 0;
-        if (verify_within(expected->dtype, expected->data[i], actual.data[i], bound)) continue;
+        if (verify_element(expected, &actual, i, bound)) continue;
         if (n_wrong++ == 0) first = i;
     }
     counts->n_nodes++;
@@ -100,7 +100,8 @@ bool verify_fast_value(const FastReference *reference, NodeId id, const uint8_t 
     if (kernel) text_printf(report, ", kernel %s", kernel->name);
     text_printf(report, ": %lld of %lld elements are out of the bound; ", (long long)n_wrong,
                 (long long)n);
-    verify_describe(expected, first, actual.data[first], expected->data[first], report);
+    verify_describe(expected, first, tensor_number(&actual, first), tensor_number(expected, first),
+                    report);
     text_printf(report, ", the bound %.3g\n", bounds ? bounds[first] : 0);
     return false;
 }

@@ -33,8 +33,9 @@ static bool format_of(Dtype type, Format *format) {
 
 static Exact decode_integer(Dtype type, uint64_t bits) {
     if (type == DT_BOOL) return (Exact){.digits = bits & 1};
-    bool is_negative = bits >> 31 & 1;
-    uint64_t size = is_negative ? ((uint64_t)1 << 32) - bits : bits;
+    uint32_t n_bits = 8 * dtype_bytes(type), n_unused = 64 - n_bits;
+    bool is_negative = dtype_info(type)->n_digits < n_bits && (bits >> (n_bits - 1) & 1);
+    uint64_t size = is_negative ? (0 - bits) << n_unused >> n_unused : bits;
     return (Exact){.is_negative = is_negative, .digits = size};
 }
 
@@ -84,26 +85,33 @@ static uint64_t encode(Format f, Exact e) {
     return sign | (bits < infinity ? bits : infinity);
 }
 
-static uint64_t encode_i32(Exact e) {
+/* The greatest magnitude of an integer of the sign. */
+static uint64_t limit_of(Dtype type, bool is_negative) {
+    uint32_t n_digits = dtype_info(type)->n_digits;
+    uint64_t above = (uint64_t)1 << n_digits;
+    if (!is_negative) return above - 1;
+    return n_digits < 8 * dtype_bytes(type) ? above : 0;
+}
+
+/* Floats saturate, integers keep their low bits. */
+static uint64_t encode_integer(Dtype type, Exact e, bool saturates) {
     if (e.kind == KIND_NAN) return 0;
-    uint64_t limit = e.is_negative ? (uint64_t)1 << 31 : ((uint64_t)1 << 31) - 1;
-    uint64_t size = limit;
-    if (e.kind == KIND_FINITE && e.exponent <= 0) {
+    uint64_t limit = limit_of(type, e.is_negative), size = limit;
+    if (e.kind == KIND_FINITE && e.exponent <= 0)
         size = e.exponent > -64 ? e.digits >> -e.exponent : 0;
-    } else if (e.kind == KIND_FINITE && e.exponent < 32) {
-        size = e.digits << e.exponent; /* up to 53 digits, too large anyway from 2^10 on */
-        if (e.exponent > 10 && e.digits >> 32) size = limit;
-    }
+    else if (e.kind == KIND_FINITE && e.exponent < 64 && !(e.digits >> (64 - e.exponent)))
+        size = e.digits << e.exponent;
     if (!e.digits && e.kind == KIND_FINITE) size = 0;
-    if (size > limit) size = limit;
-    return (e.is_negative ? (uint64_t)0 - size : size) & UINT32_MAX;
+    if (size > limit && saturates) size = limit;
+    uint32_t n_unused = 64 - 8 * dtype_bytes(type);
+    return (e.is_negative ? (uint64_t)0 - size : size) << n_unused >> n_unused;
 }
 
 static uint64_t convert_bits(Dtype from, Dtype to, uint64_t bits) {
     Exact e = decode(from, bits);
     Format f;
     if (format_of(to, &f)) return encode(f, e);
-    if (to == DT_I32) return encode_i32(e);
+    if (dtype_is_int(to)) return encode_integer(to, e, dtype_is_float(from));
     return e.kind != KIND_FINITE || e.digits != 0;
 }
 
@@ -150,7 +158,11 @@ static uint64_t draw(Dtype type, uint64_t *state, size_t i) {
     Format f;
     if (type == DT_BOOL) return i & 1;
     if (dtype_is_narrow(type)) return i & ((1u << 8 * dtype_bytes(type)) - 1);
-    if (type == DT_I32) {
+    if (dtype_is_int(type) && dtype_bytes(type) < 4) return i & ((1u << 8 * dtype_bytes(type)) - 1);
+    if (type == DT_I64 && i < 4096) /* near the halves between narrow floats, and the ends */
+        return ((uint64_t)1 << (i / 64)) + ((uint64_t)(i & 1) << (i / 64 / 2)) + (i / 2 & 31) - 16;
+    if (type == DT_I64) return (i & 1 ? 0 - (random >> (i & 63)) : random >> (i & 63));
+    if (dtype_is_int(type)) {
         static const uint32_t edges[] = {0, 1, 0x7fffffff, 0x80000000u, 0xffffffffu, 1 << 24};
         if (i < 64) return edges[i % 6] + (uint32_t)(i / 6) - 5;
         return (random & UINT32_MAX) >> (random >> 59);
@@ -160,6 +172,11 @@ static uint64_t draw(Dtype type, uint64_t *state, size_t i) {
     if (random >> 62 == 1) { /* near the ends of i32 and below */
         Exact e = {.is_negative = i & 1, .digits = random >> 12 & 0xffffffffff, .exponent = -8};
         if (i & 2) e.digits = ((uint64_t)1 << 39) + (random & 1023) - 512;
+        return encode(f, e);
+    }
+    if (random >> 60 == 8) { /* near the ends of i64 */
+        Exact e = {.is_negative = i & 1, .digits = ((uint64_t)1 << 52) + (random & 7) - 4};
+        e.exponent = 11;
         return encode(f, e);
     }
     return type == DT_F32 ? random & UINT32_MAX : random;
@@ -220,7 +237,7 @@ static size_t add_operations(MathKernel *kernels, const unsigned *widths, size_t
     return n;
 }
 
-enum { N_PAIRS = DT_COUNT * DT_COUNT, N_KERNELS = 512 };
+enum { N_PAIRS = DT_COUNT * DT_COUNT, N_KERNELS = 1024 };
 
 Test(convert, all_pairs_round_once) {
     static const unsigned widths[N_WIDTHS] = {0, 2, 8, 16};

@@ -149,14 +149,16 @@ EmuOutcome emu_unpack(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* Unsigned. */
+/* Of s32 the field's highest bit is its sign. */
 EmuOutcome emu_bfe(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     EMU_EACH_LANE(lane, mask) {
         uint64_t a = cut(inst->type, emu_get(warp, &inst->x[1], lane));
         uint64_t from = emu_get(warp, &inst->x[2], lane) & 255;
         uint64_t n = emu_get(warp, &inst->x[3], lane) & 255;
         uint64_t field = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
-        emu_set(warp, &inst->x[0], lane, from >= 64 ? 0 : a >> from & field);
+        uint64_t bits = from >= 64 ? 0 : a >> from & field, sign = field / 2 + 1;
+        if (inst->type == EMU_S32 && n < 32) bits = (bits ^ sign) - sign;
+        emu_set(warp, &inst->x[0], lane, cut(inst->type, bits));
     }
     return EMU_GO_ON;
 }

@@ -315,6 +315,13 @@ static uint64_t of_integer(EmuType from, uint64_t bits) {
                              : bits;
 }
 
+/* What sm_80 and later give for NaN: 0 as s32, the lowest number as s64. */
+static uint64_t to_s64(double value) {
+    if (isnan(value)) return (uint64_t)INT64_MIN;
+    if (value >= 0x1p63) return INT64_MAX;
+    return value < -0x1p63 ? (uint64_t)INT64_MIN : (uint64_t)(int64_t)value;
+}
+
 static uint64_t to_s32(double value) {
     if (isnan(value)) return 0;
     if (value >= 0x1p31) return INT32_MAX;
@@ -335,6 +342,7 @@ static uint64_t convert(const EmuInst *inst, uint64_t bits) {
     }
     double value = value_of(from, bits);
     if (to == EMU_TF32) return emu_bits(emu_to_tf32((float)value));
+    if (to == EMU_S64) return to_s64(to_whole(inst->test, value));
     if (!is_float(to)) return to_s32(to_whole(inst->test, value));
     bool keeps_type = to == from;
     return number_of(to, keeps_type ? to_whole(inst->test, value) : value);

@@ -164,6 +164,49 @@ Test(interp, casts_round_once) {
     arena_free(f.arena);
 }
 
+/* Adds an input of i64. */
+static void give_wide(Fixture *f, const int *extents, const int64_t *numbers) {
+    give(f, DT_I64, extents, NULL);
+    Tensor *t = &f->args[f->n_args - 1];
+    for (int64_t i = 0; i < tensor_n_elems(t); i++) tensor_set_int(t, i, numbers[i]);
+}
+
+Test(interp, i64_is_exact_beyond_doubles) {
+    const int64_t odd = ((int64_t)1 << 53) + 1;
+    Fixture f = fixture_new();
+    give_wide(&f, DIMS(4), (const int64_t[]){odd, INT64_MIN, -7, INT64_MAX});
+    Result sum = evaluate(&f, OP_SUM, DT_I64, SCALAR, (Attrs){.axes = 1});
+    cr_expect_eq(tensor_int(&sum.value, 0), odd - 8);
+    Result max = evaluate(&f, OP_MAX, DT_I64, SCALAR, (Attrs){.axes = 1});
+    cr_expect_eq(tensor_int(&max.value, 0), INT64_MAX);
+    Result at = evaluate(&f, OP_ARGMIN, DT_I32, SCALAR, (Attrs){.axes = 1});
+    cr_expect_eq(tensor_int(&at.value, 0), 1);
+    Result low = evaluate(&f, OP_CAST, DT_U8, DIMS(4), (Attrs){0});
+    EXPECT(low, 1, 0, 249, 255);
+    Result pad =
+        evaluate(&f, OP_PAD, DT_I64, DIMS(5), (Attrs){.number = (double)odd, .whole = odd});
+    cr_expect_eq(tensor_int(&pad.value, 4), odd);
+    Result minus = evaluate(&f, OP_NEG, DT_I64, DIMS(4), (Attrs){0});
+    cr_expect_eq(tensor_int(&minus.value, 0), -odd);
+    cr_expect_eq(tensor_int(&minus.value, 1), INT64_MIN);
+    arena_free(f.arena);
+}
+
+Test(interp, narrow_integers_wrap_in_every_class) {
+    Fixture f = fixture_new();
+    give(&f, DT_U8, DIMS(2, 2), NUMBERS(200, 100, 3, 255));
+    Result sum = evaluate(&f, OP_SUM, DT_U8, SCALAR, (Attrs){.axes = 3});
+    EXPECT(sum, 46);
+    Result prod = evaluate(&f, OP_PROD, DT_U8, DIMS(2), (Attrs){.axes = 2});
+    EXPECT(prod, 20000 % 256, 765 % 256);
+    Result neg = evaluate(&f, OP_NEG, DT_U8, DIMS(2, 2), (Attrs){0});
+    EXPECT(neg, 56, 156, 253, 1);
+    give(&f, DT_U8, DIMS(2, 2), NUMBERS(1, 2, 3, 4));
+    Result product = evaluate(&f, OP_MATMUL, DT_U8, DIMS(2, 2), (Attrs){0});
+    EXPECT(product, (200 + 300) % 256, (400 + 400) % 256, (3 + 765) % 256, (6 + 1020) % 256);
+    arena_free(f.arena);
+}
+
 /* Reductions. */
 
 static double at3(const Tensor *t, int64_t i, int64_t j, int64_t k) {

@@ -131,9 +131,9 @@ Test(build, attention_without_text_is_the_parsed_one) {
     NodeId scores = matmul(&w, q, build_transpose(w.b, k, 4, swapped));
     scores = pair(&w, OP_MUL, operand_tensor(cast(&w, scores, DT_F32)), operand_float(0.125));
     build_name(w.b, scores, "s");
-    NodeId row = build_iota(w.b, DIMS(w.rows, number(&w, 1)), 0);
+    NodeId row = build_iota(w.b, DIMS(w.rows, number(&w, 1)), 0, DT_I32);
     build_name(w.b, row, "r");
-    NodeId column = build_iota(w.b, DIMS(number(&w, 1), w.rows), -1);
+    NodeId column = build_iota(w.b, DIMS(number(&w, 1), w.rows), -1, DT_I32);
     NodeId visible = binary(&w, OP_LESS_EQUAL, column, row);
     const Operand choice[3] = {operand_tensor(visible), operand_tensor(scores),
                                operand_float(-1e9)};
@@ -325,7 +325,7 @@ static NodeId make_source(const World *w, OpId op, Dtype dtype, DimList shape) {
     const Operand one = dtype == DT_BOOL ? operand_bool(true) : operand_float(1);
     if (op == OP_INPUT) return input(w, "z", dtype, shape);
     if (op == OP_PARAM) return build_param(w->b, "z", "key", dtype, shape);
-    return op == OP_CONST ? build_const(w->b, &one, dtype) : build_iota(w->b, shape, 1);
+    return op == OP_CONST ? build_const(w->b, &one, dtype) : build_iota(w->b, shape, 1, DT_I32);
 }
 
 /* x: [4, 8], indices: i32[2] */
@@ -483,7 +483,8 @@ Test(build, wrong_dtypes_are_refused) {
                  "the dim expression `N`, taken as f32, is known only at run time and cannot be a "
                  "number");
     build_gather(w.b, x, h, 0);
-    expect_error(&w, DIAG_UNSUPPORTED_DTYPE, arg(2), "indices of `gather` must be i32, not f16");
+    expect_error(&w, DIAG_UNSUPPORTED_DTYPE, arg(2),
+                 "indices of `gather` must be i32 or i64, not f16");
     build_matmul(w.b, &(Operand){.node = h}, &(Operand){.node = h}, PRECISION_TF32);
     expect_error(&w, DIAG_UNSUPPORTED_DTYPE, arg(3),
                  "`precision=\"tf32\"` is for operands of f32, not f16");
@@ -554,7 +555,7 @@ Test(build, wrong_axes_are_refused) {
                  "`perm` must list the 2 axes of (B, N), not a list of 3");
     build_gather(w.b, scalar, i, 0);
     expect_error(&w, DIAG_BAD_AXIS, arg(1), "a scalar has no axis to gather");
-    build_iota(w.b, DIMS(w.batch), 1);
+    build_iota(w.b, DIMS(w.batch), 1, DT_I32);
     expect_error(&w, DIAG_BAD_AXIS, arg(2), "axis 1 is out of range for rank 1");
     build_split_evenly(w.b, scalar, number(&w, 2), 0, &part, &n);
     expect_error(&w, DIAG_BAD_AXIS, arg(1), "a scalar has no axis to split");
@@ -677,7 +678,7 @@ Test(build, limits_are_kept) {
     expect_error(&w, DIAG_LIMIT, whole, "9 axes, but at most 8 are supported");
     build_gather(w.b, x, i, 0);
     expect_error(&w, DIAG_LIMIT, whole, "rank 15, but at most 8 is supported");
-    build_iota(w.b, DIMS(large, large, large), 0);
+    build_iota(w.b, DIMS(large, large, large), 0, DT_I32);
     expect_error(&w, DIAG_DIM_OVERFLOW, whole,
                  "a tensor of shape (1048576, 1048576, 1048576) can pass 2^62 bytes");
     for (NodeId id = x; id != NODE_NONE;) id = unary(&w, OP_NEG, id);

@@ -201,3 +201,52 @@ Test(dtype, distances_in_ulps) {
     cr_expect_eq(dtype_ulps(DT_F32, NAN, NAN), 0);
     cr_expect(isnan(dtype_ulps(DT_F32, NAN, 1)));
 }
+
+Test(dtype, integers_wrap_and_floats_saturate) {
+    cr_expect_eq(dtype_wrap(DT_I8, 200), -56);
+    cr_expect_eq(dtype_wrap(DT_I8, -129), 127);
+    cr_expect_eq(dtype_wrap(DT_U8, -1), 255);
+    cr_expect_eq(dtype_wrap(DT_U16, 65537), 1);
+    cr_expect_eq(dtype_wrap(DT_U32, -1), UINT32_MAX);
+    cr_expect_eq(dtype_wrap(DT_I32, INT64_MIN), 0);
+    cr_expect_eq(dtype_wrap(DT_I64, INT64_MIN), INT64_MIN);
+    cr_expect_eq(dtype_wrap(DT_BOOL, 256), 1);
+    cr_expect_eq(dtype_saturate(DT_U8, -0.5), 0);
+    cr_expect_eq(dtype_saturate(DT_U8, 255.9), 255);
+    cr_expect_eq(dtype_saturate(DT_I8, -1e9), -128);
+    cr_expect_eq(dtype_saturate(DT_I64, 0x1p63), INT64_MAX);
+    cr_expect_eq(dtype_saturate(DT_I64, -INFINITY), INT64_MIN);
+    cr_expect_eq(dtype_saturate(DT_I64, NAN), 0);
+    for (int d = 0; d < DT_COUNT; d++) {
+        uint8_t bytes[8];
+        if (!dtype_is_int((Dtype)d)) continue;
+        dtype_store_int((Dtype)d, INT64_MIN / 3, bytes);
+        cr_expect_eq(dtype_load_int((Dtype)d, bytes), dtype_wrap((Dtype)d, INT64_MIN / 3));
+    }
+}
+
+/* Halfway between two numbers of the dtype, and one unit beside: two roundings would be wrong. */
+Test(dtype, integers_become_floats_in_one_rounding) {
+    const int64_t half = ((int64_t)1 << 62) + ((int64_t)1 << 54), step = (int64_t)1 << 55;
+    cr_expect_eq(dtype_round_int(DT_BF16, half), 0x1p62);
+    cr_expect_eq(dtype_round_int(DT_BF16, half + 1), 0x1p62 + (double)step);
+    cr_expect_eq(dtype_round_int(DT_BF16, -half - 1), -0x1p62 - (double)step);
+    cr_expect_eq(dtype_round_int(DT_F32, ((int64_t)1 << 62) + ((int64_t)1 << 38) + 1),
+                 0x1p62 + 0x1p39);
+    cr_expect_eq(dtype_round_int(DT_F16, 65519), 65504);
+    cr_expect_eq(dtype_round_int(DT_F16, INT64_MIN), -INFINITY);
+    cr_expect_eq(dtype_round_int(DT_F64, INT64_MAX), 0x1p63);
+}
+
+Test(dtype, a_dtype_widens_to_another_that_holds_its_numbers) {
+    cr_expect(dtype_widens(DT_U8, DT_I32) && dtype_widens(DT_I8, DT_F16));
+    cr_expect(dtype_widens(DT_U16, DT_U32) && dtype_widens(DT_U32, DT_I64));
+    cr_expect(dtype_widens(DT_U32, DT_F64) && !dtype_widens(DT_I64, DT_F64));
+    cr_expect(!dtype_widens(DT_I8, DT_U8) && !dtype_widens(DT_I8, DT_U32));
+    cr_expect(!dtype_widens(DT_U8, DT_I8) && !dtype_widens(DT_U16, DT_F16));
+}
+
+Test(dtype, new_names_are_not_reserved) {
+    cr_expect(dtype_is_reserved("i32") && dtype_is_reserved("bool"));
+    cr_expect(!dtype_is_reserved("i64") && !dtype_is_reserved("u8") && !dtype_is_reserved("x"));
+}

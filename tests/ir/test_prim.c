@@ -180,3 +180,18 @@ Test(prim, every_row_is_whole) {
         }
     }
 }
+
+Test(prim, integers_of_64_bits_are_exact_and_wrap) {
+    const int64_t large = INT64_MAX, lowest = INT64_MIN;
+    cr_expect_eq(prim_eval_int(PRIM_ADD, DT_I64, large, 1, 0), lowest);
+    cr_expect_eq(prim_eval_int(PRIM_SUB, DT_I64, lowest, 1, 0), large);
+    cr_expect_eq(prim_eval_int(PRIM_MUL, DT_I64, large, large, 0), 1);
+    cr_expect_eq(prim_eval_int(PRIM_DIV, DT_I64, lowest, -1, 0), lowest);
+    cr_expect_eq(prim_eval_int(PRIM_REM, DT_I64, lowest, -1, 0), 0);
+    cr_expect_eq(prim_eval_int(PRIM_DIV, DT_I64, large, 0, 0), 0);
+    cr_expect_eq(prim_eval_int(PRIM_NEG, DT_I64, lowest, 0, 0), lowest);
+    cr_expect_eq(prim_eval_int(PRIM_ABS, DT_I64, lowest, 0, 0), lowest);
+    cr_expect_eq(prim_eval_int(PRIM_MAX, DT_I64, large, large - 1, 0), large);
+    cr_expect_eq(prim_eval_int(PRIM_LT, DT_I64, large - 1, large, 0), 1);
+    cr_expect_eq(prim_eval_int(PRIM_SELECT, DT_I64, 0, 1, large), large);
+}

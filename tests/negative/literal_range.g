@@ -24,5 +24,11 @@ graph g(x: f32[8], h: f16[8], i: i32[8]) -> (y: f32[8]) {
   o = x + 1e308 * 10.0
   # error@+1 literal-range: the result, in doubles, rounds to 0
   p = x + 1e-300 / 1e300
+  # error@+1 literal-range: the integer `200`, taken as i8, is out of range
+  q = cast(i, i8) * 200
+  # error@+1 literal-range: the integer `-1`, taken as u32, is out of range
+  r = cast(i, u32) + -1
+  # error@+1 literal-range: the number 9.3e+18, taken as i64, is out of range
+  s = cast(i, i64) + 9.3e18
   y = x + 0e-400 * 0.0e9 + 4.9e-324 * 0.0
 }

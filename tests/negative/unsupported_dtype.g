@@ -7,8 +7,14 @@ graph g(x: f32[8], i: i32[8], b: bool[8, 8]) -> (y: f32[8]) {
   d = b @ b
   # error@+1 unsupported-dtype: `logical_and` does not take f32
   e = x && x
-  # error@+1 unsupported-dtype: indices of `gather` must be i32, not f32
+  # error@+1 unsupported-dtype: indices of `gather` must be i32 or i64, not f32
   f = gather(x, x)
+  # error@+1 unsupported-dtype: indices of `gather` must be i32 or i64, not u8
+  k = gather(x, cast(i, u8))
+  # error@+1 unsupported-dtype: `iota` gives i32 or i64, not u32
+  l = iota([8], dtype=u32)
+  # error@+1 unsupported-dtype: `mean` does not take i64
+  m = mean(cast(i, i64))
   # The mistake surfaces inside the prelude and is shown at the call.
   # error@+1 unsupported-dtype: `exp` does not take i32 (note: in this call of `softmax`
   h = softmax(i)

@@ -235,7 +235,7 @@ static bool counts(const Coverage *c, OpId op) {
 }
 
 static bool can_be(const Coverage *c, OpId op, Dtype dtype) {
-    if (op_info(op)->cls == CLASS_SOURCE) return op != OP_IOTA || dtype == DT_I32;
+    if (op_info(op)->cls == CLASS_SOURCE) return op != OP_IOTA || dtype_in(dtype, DTS_INDEX);
     return counts(c, op) && dtype_in(dtype, op_info(op)->dtypes);
 }
 

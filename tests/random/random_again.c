@@ -109,7 +109,7 @@ static int reduce(const Again *g, int a) {
     const char *list = form == 0   ? str_format(s->arena, "[%u, %u]", last - 1, last)
                        : form == 1 ? str_format(s->arena, "%u", last - 1)
                                    : "-1";
-    if (g->dtype == DT_I32 || s->options.without_prelude || rng_chance(&s->rng, 20)) {
+    if (dtype_is_int(g->dtype) || s->options.without_prelude || rng_chance(&s->rng, 20)) {
         double lo = random_value(s, a)->lo, hi = random_value(s, a)->hi;
         Shape result = shape_reduced(s->dims, &shape, axes, true);
         return random_bind(
@@ -140,8 +140,8 @@ static void reduce_beside(const Again *g) {
 }
 
 void random_make_again(RandomState *s) {
-    static const Dtype dtypes[] = {DT_F32, DT_F32, DT_F64, DT_F16, DT_BF16, DT_I32};
-    Again g = {.s = s, .dtype = dtypes[rng_below(&s->rng, 6)], .first = s->values.n};
+    static const Dtype dtypes[] = {DT_F32, DT_F32, DT_F64, DT_F16, DT_BF16, DT_I32, DT_I8};
+    Again g = {.s = s, .dtype = dtypes[rng_below(&s->rng, 7)], .first = s->values.n};
     g.limit = fmin(random_limit(g.dtype), 1e8) / 64;
     draw_extents(s);
     Shape shape = random_shape(s, 2, 3);

@@ -18,8 +18,11 @@ void random_symbol_values(Rng *rng, const DimTab *dims, int64_t limit, int64_t *
 
 static double special_number(Rng *rng, Dtype dtype) {
     if (dtype_kind(dtype) == KIND_BOOL) return rng_below(rng, 2);
-    if (dtype_kind(dtype) == KIND_INT) {
-        static const double integers[] = {INT32_MIN, INT32_MAX, 0, -1, 65536, -65537};
+    if (dtype_is_int(dtype)) { /* a cast wraps or saturates them */
+        bool is_wide = dtype_is_wide(dtype);
+        const double integers[] = {
+            is_wide ? -0x1p63 : -0x1p31, is_wide ? 0x1p63 : UINT32_MAX, 0, -1, 65536,
+            is_wide ? -0x1p53 : -65537};
         return integers[rng_below(rng, 6)];
     }
     double max = dtype_max(dtype), least = dtype_ulp(dtype, 0);
@@ -38,7 +41,7 @@ static double fill_number(Rng *rng, RandomFill fill, Dtype dtype, int64_t i, dou
     case FILL_INTEGERS:
         return (double)rng_between(rng, -3, 3);
     case FILL_RAMP:
-        return dtype == DT_I32 ? (double)(i % 97) : (double)(i % 509) / 128 - 2;
+        return dtype_is_int(dtype) ? (double)(i % 97) : (double)(i % 509) / 128 - 2;
     case FILL_CONSTANT:
         return constant;
     case FILL_SPECIAL:
@@ -53,8 +56,7 @@ void random_fill(Rng *rng, RandomFill fill, Tensor *tensor) {
     double constant = (double)rng_between(rng, -3, 3);
     int64_t n = tensor_n_elems(tensor);
     for (int64_t i = 0; i < n; i++)
-        tensor->data[i] =
-            dtype_round(tensor->dtype, fill_number(rng, fill, tensor->dtype, i, constant));
+        tensor_set_number(tensor, i, fill_number(rng, fill, tensor->dtype, i, constant));
 }
 
 const char *random_fill_name(RandomFill fill) {

@@ -15,7 +15,12 @@ RandomValue *random_value(RandomState *s, int value) {
 }
 
 double random_limit(Dtype dtype) {
-    return dtype == DT_F16 ? 2e4 : dtype == DT_I32 ? 0x1p31 : 1e8;
+    if (!dtype_is_int(dtype)) return dtype == DT_F16 ? 2e4 : 1e8;
+    return dtype_is_wide(dtype) ? 0x1p53 : dtype == DT_I32 ? 0x1p31 : dtype_round(dtype, INFINITY);
+}
+
+double random_least(Dtype dtype) {
+    return dtype_is_unsigned(dtype) ? 0 : -random_limit(dtype);
 }
 
 /* The largest number of elements; -1 beyond the limit. */
@@ -49,7 +54,7 @@ const char *random_shape_str(RandomState *s, const Shape *shape) {
 
 const char *random_number(RandomState *s, Dtype dtype, double value) {
     if (dtype == DT_BOOL) return value != 0 ? "true" : "false";
-    if (dtype == DT_I32) return str_format(s->arena, "%.0f", value);
+    if (dtype_is_int(dtype)) return str_format(s->arena, "%.0f", value);
     const char *text = str_format(s->arena, "%.6g", value);
     bool is_float = false;
     for (const char *c = text; *c; c++) is_float = is_float || *c == '.' || *c == 'e';
@@ -58,6 +63,8 @@ const char *random_number(RandomState *s, Dtype dtype, double value) {
 
 const char *random_within(RandomState *s, int value, double *lo, double *hi) {
     const RandomValue *v = random_value(s, value);
+    *lo = fmax(*lo, random_least(v->dtype));
+    *hi = fmax(*lo, *hi);
     if (v->dtype == DT_BOOL || (v->lo >= *lo && v->hi <= *hi)) {
         *lo = v->lo;
         *hi = v->hi;
@@ -134,9 +141,10 @@ int random_input(RandomState *s, Dtype dtype, const Shape *shape) {
     const char *name = str_format(s->arena, "%c%u", is_param ? 'w' : 'x', list->n);
     ProgramItem item = {name, type_str(s, dtype, shape), str_format(s->arena, "layer.%s", name)};
     vec_push(s->arena, list, item);
-    double reach = dtype == DT_I32 ? 10 : 4;
+    double reach = dtype_is_int(dtype) ? 10 : 4;
     RandomValue value = {.name = name, .dtype = dtype, .shape = *shape, .lo = -reach, .hi = reach};
     if (dtype == DT_BOOL) value.lo = 0, value.hi = 1;
+    value.lo = fmax(value.lo, random_least(dtype));
     return add_value(s, value);
 }
 
@@ -150,6 +158,7 @@ static int cast_of_late_value(RandomState *s, Dtype dtype, uint32_t min_rank, ui
         if (v.dtype == DT_F16) lo = fmax(lo, -3e4), hi = fmin(hi, 3e4);
         const char *text = random_within(s, (int)i, &lo, &hi);
         if (dtype == DT_BOOL) lo = 0, hi = 1;
+        if (dtype_is_int(dtype)) lo = random_least(dtype), hi = limit; /* it may wrap */
         return random_bind(s, dtype, &v.shape, lo, hi,
                            str_format(s->arena, "cast(%s, %s)", text, dtype_name(dtype)));
     }
@@ -241,7 +250,7 @@ static bool is_view(OpId op) {
 
 static bool takes(OpId op, Dtype dtype) {
     const OpInfo *info = op_info(op);
-    if (info->cls == CLASS_SOURCE) return op != OP_IOTA || dtype == DT_I32;
+    if (info->cls == CLASS_SOURCE) return op != OP_IOTA || dtype_in(dtype, DTS_INDEX);
     return dtype_in(dtype, info->dtypes);
 }
 

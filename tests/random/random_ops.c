@@ -64,8 +64,9 @@ static Operand operand_of(RandomState *s, int value) {
 static Operand literal(RandomState *s, OpId op, Dtype dtype) {
     const OpInfo *info = op_info(op);
     double lo = fmax(info->domain_lo, -3), hi = fmin(info->domain_hi, 3);
-    double number = dtype == DT_I32 ? (double)rng_between(&s->rng, -3, 7)
-                                    : floor(rng_uniform(&s->rng, lo, hi) * 8 + 1) / 8;
+    double number = dtype_is_int(dtype) ? (double)rng_between(&s->rng, -3, 7)
+                                        : floor(rng_uniform(&s->rng, lo, hi) * 8 + 1) / 8;
+    number = fmax(number, random_least(dtype));
     return (Operand){random_number(s, dtype, number), dtype, RANDOM_NONE, number, number};
 }
 
@@ -94,6 +95,11 @@ static bool sample_range(RandomState *s, const OpInfo *info, Dtype data, const O
         }
         double y = is_int ? (double)info->ref_int((int64_t)v[0], (int64_t)v[1], (int64_t)v[2])
                           : info->ref(v[0], v[1], v[2]);
+        if (is_int && (y > random_limit(data) || y < random_least(data))) { /* it wraps */
+            *lo = random_least(data);
+            *hi = random_limit(data);
+            return true;
+        }
         if (!isfinite(y) || fabs(y) > random_limit(data)) return false;
         *lo = fmin(*lo, y);
         *hi = fmax(*hi, y);
@@ -103,7 +109,7 @@ static bool sample_range(RandomState *s, const OpInfo *info, Dtype data, const O
 
 static void confine(RandomState *s, Operand *operand, double lo, double hi) {
     if (operand->value == RANDOM_NONE || operand->dtype == DT_BOOL) return;
-    if (operand->dtype == DT_I32) {
+    if (dtype_is_int(operand->dtype)) {
         lo = ceil(lo);
         hi = fmax(lo, floor(hi));
     }
@@ -173,6 +179,7 @@ int random_make_cast(RandomState *s, OpId op, Dtype dtype, int arg) {
     double limit = fmin(random_limit(to), 2e9), lo = -limit, hi = limit;
     const char *text = random_within(s, from, &lo, &hi);
     if (to == DT_BOOL) lo = 0, hi = 1;
+    if (dtype_is_int(to)) lo = random_least(to), hi = limit; /* it may wrap */
     Shape shape = random_value(s, from)->shape;
     return random_bind(s, to, &shape, lo, hi,
                        str_format(s->arena, "%s(%s, %s)", op_info(op)->name, text, dtype_name(to)));
@@ -183,6 +190,7 @@ int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg) {
     if (op == OP_CONST) {
         double number =
             dtype == DT_BOOL ? rng_below(&s->rng, 2) : floor(rng_uniform(&s->rng, -4, 5));
+        number = fmax(number, random_least(dtype));
         Shape scalar = {0};
         return random_bind(s, dtype, &scalar, number, number,
                            str_format(s->arena, "const(%s, %s)", random_number(s, dtype, number),
@@ -191,9 +199,10 @@ int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg) {
     Shape shape = random_shape(s, 1, 4);
     uint32_t axis = rng_below(&s->rng, shape.rank);
     double hi = (double)dim_hi(s->dims, shape.dims[axis]);
-    return random_bind(s, DT_I32, &shape, 0, hi,
-                       str_format(s->arena, "%s(%s, axis=%u)", op_info(op)->name,
-                                  random_shape_str(s, &shape), axis));
+    return random_bind(s, dtype, &shape, 0, hi,
+                       str_format(s->arena, "%s(%s, axis=%u%s)", op_info(op)->name,
+                                  random_shape_str(s, &shape), axis,
+                                  dtype == DT_I64 ? ", dtype=i64" : ""));
 }
 
 /* Reductions. */
@@ -221,16 +230,16 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
     for (uint32_t k = 0; k < v.shape.rank; k++)
         if (axes >> k & 1) n *= fmax(1, (double)dim_hi(s->dims, v.shape.dims[k]));
     if (info->combine == PRIM_ADD) lo = -(hi = limit / n);
-    if (info->combine == PRIM_MUL && v.dtype != DT_I32) {
+    if (info->combine == PRIM_MUL && !dtype_is_int(v.dtype)) {
         hi = pow(limit, 1 / n); /* so that the product of all elements stays below the limit */
         lo = 1 / hi;
     }
-    const char *text = v.dtype == DT_I32 ? v.name : random_within(s, arg, &lo, &hi);
+    const char *text = dtype_is_int(v.dtype) ? v.name : random_within(s, arg, &lo, &hi);
     bool keep = rng_chance(&s->rng, 40);
     Shape shape = shape_reduced(s->dims, &v.shape, axes, keep);
     double reach = fmax(fabs(lo), fabs(hi));
-    if (v.dtype == DT_I32 && info->orders)
-        lo = -0x1p31, hi = 0x1p31;
+    if (dtype_is_int(v.dtype) && (info->orders || dtype_is_unsigned(v.dtype)))
+        lo = random_least(v.dtype), hi = limit;
     else if (info->combine == PRIM_ADD && !info->divides_by_count)
         lo = -n * reach, hi = n * reach;
     else if (info->combine == PRIM_MUL)
@@ -282,9 +291,10 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
     int b = random_input(s, dtype, &right);
     double n = (double)dim_hi(s->dims, contracted), reach = random_value(s, b)->hi;
     double hi = random_limit(dtype) / (reach * (n + 1)), lo = -hi;
-    if (dtype == DT_I32) lo = ceil(lo), hi = floor(hi);
+    if (dtype_is_int(dtype)) lo = random_least(dtype), hi = random_limit(dtype);
     const char *text = random_within(s, a, &lo, &hi);
-    double most = n * reach * fmax(fabs(lo), fabs(hi));
+    double most = n * reach * fmax(fabs(lo), fabs(hi)), least = -most;
+    if (dtype_is_int(dtype)) least = random_least(dtype), most = random_limit(dtype);
     const char *name = random_value(s, b)->name, *precision = "";
     if (dtype == DT_F32 && rng_chance(&s->rng, 40)) {
         precision = ", precision=\"tf32\"";
@@ -292,7 +302,7 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
     }
     bool is_infix = !*precision && rng_chance(&s->rng, 60);
     return random_bind(
-        s, dtype, &result, -most, most,
+        s, dtype, &result, least, most,
         is_infix ? str_format(s->arena, "%s @ %s", text, name)
                  : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, precision));
 }

@@ -80,5 +80,7 @@ const char *random_number(RandomState *s, Dtype dtype, double value);
 const char *random_within(RandomState *s, int value, double *lo, double *hi);
 /* Limit of the magnitude of values. */
 double random_limit(Dtype dtype);
+/* The least value: 0, or the limit with a sign. */
+double random_least(Dtype dtype);
 
 #endif

@@ -191,6 +191,7 @@ static int make_pad(RandomState *s, int from) {
         text_printf(&high, "%s%lld", k ? ", " : "", (long long)after);
     }
     double fill = v.dtype == DT_BOOL ? rng_below(&s->rng, 2) : (double)rng_between(&s->rng, -1, 2);
+    fill = fmax(fill, random_least(v.dtype));
     const char *value = rng_chance(&s->rng, 30)
                             ? ""
                             : str_format(s->arena, ", value=%s", random_number(s, v.dtype, fill));
@@ -273,7 +274,8 @@ static int make_gather(RandomState *s, int from) {
     Shape data = random_value(s, from)->shape, shape = {0};
     uint32_t axis = rng_below(&s->rng, data.rank);
     if (dim_lo(s->dims, data.dims[axis]) < 1) return RANDOM_NONE;
-    int indices = random_pick(s, DT_I32, 0, 2, RANDOM_NONE);
+    Dtype of_index = rng_chance(&s->rng, 70) ? DT_I32 : DT_I64;
+    int indices = random_pick(s, of_index, 0, 2, RANDOM_NONE);
     Shape index = random_value(s, indices)->shape;
     for (uint32_t k = 0; k < axis; k++) shape.dims[shape.rank++] = data.dims[k];
     for (uint32_t k = 0; k < index.rank; k++) shape.dims[shape.rank++] = index.dims[k];

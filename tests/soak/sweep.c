@@ -18,8 +18,7 @@ static void fill_domain(void *user, const Graph *graph, const GraphInput *input,
         return;
     }
     int64_t n = tensor_n_elems(tensor);
-    for (int64_t i = 0; i < n; i++)
-        tensor->data[i] = dtype_round(tensor->dtype, rng_uniform(rng, c->lo, c->hi));
+    for (int64_t i = 0; i < n; i++) tensor_set_number(tensor, i, rng_uniform(rng, c->lo, c->hi));
 }
 
 static void add_context(const SweepCase *c, uint32_t extents, const char *contents, Text *report) {

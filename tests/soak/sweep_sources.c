@@ -269,6 +269,7 @@ static void add_views(Maker *m, Dtype dtype, const char *use) {
     add_input(m, "x", dtype, "[N, M]");
     add_input(m, "z", dtype, "[M]");
     add_input(m, "i", DT_I32, "[M]");
+    add_input(m, "j", DT_I64, "[M]");
     add_output(m, dtype, "[M, N]", "transpose(x)");
     add_output(m, dtype, "[M, N]", "%s(transpose(x))", use);
     add_output(m, dtype, "[N * M]", "reshape(%s(x), [N * M])", use);
@@ -291,6 +292,7 @@ static void add_views(Maker *m, Dtype dtype, const char *use) {
     add_output(m, dtype, "[N, 2 * M]", "concat([%s(x), x], axis=1)", use);
     add_output(m, dtype, "[N, M]", "gather(%s(x), i, axis=1)", use);
     add_output(m, dtype, "[M, M]", "gather(x, i, axis=0)");
+    add_output(m, dtype, "[M, M]", "gather(x, j, axis=0)");
     add_output(m, dtype, "[N, M]", "expand(%s(z), [N, M])", use);
 }
 

@@ -42,6 +42,11 @@ uint32_t k_lanes(Val value) {
     return k_is_vector(value) ? LLVMGetVectorSize(LLVMTypeOf(value)) : 1;
 }
 
+LLVMTypeRef k_element_type(Val value) {
+    LLVMTypeRef type = LLVMTypeOf(value);
+    return k_is_vector(value) ? LLVMGetElementType(type) : type;
+}
+
 Val k_splat(const Codegen *k, Val scalar, uint32_t lanes) {
     if (lanes <= 1 || k_is_vector(scalar)) return scalar;
     if (LLVMIsConstant(scalar)) {
@@ -63,12 +68,19 @@ Val k_vector(const Codegen *k, const Val *scalars, uint32_t n) {
     return all;
 }
 
+Val k_whole(const Codegen *k, Dtype dtype, int64_t whole) {
+    LLVMTypeRef type = k_value_type(k, dtype, 1);
+    uint64_t bits = (uint64_t)whole & UINT64_MAX >> (64 - 8 * dtype_bytes(dtype));
+    return LLVMConstInt(type, bits, false);
+}
+
 Val k_number(const Codegen *k, Dtype dtype, double number) {
     LLVMTypeRef type = k_value_type(k, dtype, 1);
     switch (k_held(k, dtype)) {
     case HELD_BITS:
     case HELD_BIT:
-        return LLVMConstInt(type, dtype_bits(dtype, number), dtype_is_int(dtype));
+        if (dtype_is_int(dtype)) return k_whole(k, dtype, dtype_saturate(dtype, number));
+        return LLVMConstInt(type, dtype_bits(dtype, number), false);
     case HELD_DOUBLE:
     case HELD_FLOAT:
     case HELD_HALF:

@@ -63,6 +63,7 @@ LLVMTypeRef k_memory_type(const Codegen *k, Dtype dtype, uint32_t lanes);
 LLVMTypeRef k_vector_of(LLVMTypeRef type, uint32_t lanes);
 bool k_is_vector(Val value);
 uint32_t k_lanes(Val value);
+LLVMTypeRef k_element_type(Val value); /* of a lane, or of a scalar */
 
 /* Constants. These functions emit no instruction. */
 
@@ -75,7 +76,9 @@ static inline Val k_i32(const Codegen *k, int64_t value) {
 static inline Val k_i64(const Codegen *k, int64_t value) {
     return k_int(k->i64, value);
 }
-/* A number as a constant of k_value_type(dtype). */
+/* An element of an integer dtype as a constant of k_value_type(dtype). */
+Val k_whole(const Codegen *k, Dtype dtype, int64_t whole);
+/* A number as a constant of k_value_type(dtype); for an integer dtype it saturates. */
 Val k_number(const Codegen *k, Dtype dtype, double number);
 
 /* Arithmetic. */

@@ -4,8 +4,10 @@
 #include "codegen/math/math_ops.h"
 
 #include "codegen/math/convert.h"
+#include "codegen/math/prim.h"
 
 #include <assert.h>
+#include <math.h>
 
 enum { CONVERT_MAX_LANES = 32 };
 
@@ -41,7 +43,6 @@ static Val bfloat_to_f32(const Codegen *k, Val value) {
                       (HELD_##native != HELD_BITS && HELD_##soft != HELD_BITS),    \
                   #sym ": bits_to_f32 and f32_to_bits do not know its format");
 #include "ir/dtype.def"
-static_assert(DTS_INT == 1 << DT_I32, "conversions know one integer dtype");
 
 static Val bits_to_f32(const Codegen *k, Val value) {
     Val wide = k_zext(k, value, type_like(k, value, DT_I32));
@@ -53,9 +54,51 @@ static Val f32_to_bits(const Codegen *k, Val value, LLVMTypeRef type) {
     return k_trunc(k, math_unary(k, "bf16_bits", value), type);
 }
 
-static Val float_to_i32(const Codegen *k, Val value) {
-    LLVMTypeRef types[] = {type_like(k, value, DT_I32), LLVMTypeOf(value)};
-    return k_intrinsic_of(k, "llvm.fptosi.sat", types, 2, &value, 1);
+/* Integers and bools among themselves. */
+static Val convert_whole(const Codegen *k, Val value, Dtype from, Dtype to) {
+    LLVMTypeRef type = type_like(k, value, to);
+    if (dtype_is_bool(to)) return k_ne(k, value, LLVMConstNull(LLVMTypeOf(value)));
+    if (dtype_is_bool(from)) return k_zext(k, value, type);
+    uint32_t n_from = dtype_bytes(from), n_to = dtype_bytes(to);
+    if (n_from == n_to) return value;
+    if (n_from > n_to) return k_trunc(k, value, type);
+    return dtype_is_unsigned(from) ? k_zext(k, value, type) : k_sext(k, value, type);
+}
+
+/* Truncates in the compute type, then limits to the dtype's range. */
+static Val float_to_int(const Codegen *k, Val value, Dtype to) {
+    Dtype compute = dtype_compute(to);
+    LLVMTypeRef types[] = {type_like(k, value, compute), LLVMTypeOf(value)};
+    Val whole = k_intrinsic_of(k, "llvm.fptosi.sat", types, 2, &value, 1);
+    if (compute == to) return whole;
+    Val least = k_whole(k, compute, dtype_saturate(to, -INFINITY));
+    Val most = k_whole(k, compute, dtype_saturate(to, INFINITY));
+    whole = math_prim(k, PRIM_MAX, compute, whole, k_splat(k, least, k_lanes(value)), NULL);
+    whole = math_prim(k, PRIM_MIN, compute, whole, k_splat(k, most, k_lanes(value)), NULL);
+    return convert_whole(k, whole, compute, to);
+}
+
+/* An i64 beyond 2^53 whose lowest bit that a double keeps stands for the bits that it drops
+ * (rounding to odd). */
+static Val odd_of_i64(const Codegen *k, Val value) {
+    uint32_t lanes = k_lanes(value);
+    Val dropped = k_splat(k, k_i64(k, 0x7ff), lanes), kept = k_splat(k, k_i64(k, ~0x7ff), lanes);
+    Val zero = LLVMConstNull(LLVMTypeOf(value)), odd = k_splat(k, k_i64(k, 0x800), lanes);
+    Val is_inexact = k_ne(k, k_and(k, value, dropped), zero);
+    Val wide = k_and(k, k_or(k, value, k_select(k, is_inexact, odd, zero)), kept);
+    Val least = k_splat(k, k_i64(k, -(INT64_C(1) << 53)), lanes);
+    Val most = k_splat(k, k_i64(k, INT64_C(1) << 53), lanes);
+    Val is_exact = k_and(k, k_sge(k, value, least), k_sle(k, value, most));
+    return k_select(k, is_exact, value, wide);
+}
+
+/* An integer of a compute type as f32 or f64. For narrower floats it is exact, or rounded to odd.
+ */
+static Val int_to_number(const Codegen *k, Val value, Dtype compute, Dtype to) {
+    bool is_wide = dtype_is_wide(compute);
+    if (dtype_is_single(to)) return k_sitofp(k, value, type_like(k, value, to));
+    if (is_wide && dtype_is_narrow(to)) value = odd_of_i64(k, value);
+    return k_sitofp(k, value, type_like(k, value, DT_F64));
 }
 
 /* The value as f32 or f64, exactly: unchanged if it is one of the two, otherwise in the narrower
@@ -72,8 +115,7 @@ static Val to_number(const Codegen *k, Val value, Dtype from) {
     case HELD_BFLOAT:
         return bfloat_to_f32(k, value);
     case HELD_BITS:
-        if (dtype_is_float(from)) return bits_to_f32(k, value);
-        return k_sitofp(k, value, type_like(k, value, DT_F64));
+        return bits_to_f32(k, value);
     case HELD_BIT:
         break;
     }
@@ -93,25 +135,18 @@ static Val from_number(const Codegen *k, Val value, Dtype to) {
     case HELD_BFLOAT:
         return k_fptrunc(k, value, type);
     case HELD_BITS:
-        return dtype_is_float(to) ? f32_to_bits(k, value, type) : float_to_i32(k, value);
+        return dtype_is_float(to) ? f32_to_bits(k, value, type) : float_to_int(k, value, to);
     case HELD_BIT:
         break;
     }
     return k_fcmp(k, LLVMRealUNE, value, LLVMConstNull(p.type));
 }
 
-static Val convert_whole(const Codegen *k, Val value, Dtype to) {
-    if (dtype_is_int(to)) return k_zext(k, value, type_like(k, value, to));
-    Val zero = LLVMConstNull(LLVMTypeOf(value));
-    return k_ne(k, value, zero);
-}
-
 Val convert_value(const Codegen *k, Val value, Dtype from, Dtype to) {
     if (from == to) return value;
-    if (!dtype_is_float(from) && !dtype_is_float(to)) return convert_whole(k, value, to);
-    if (dtype_is_int(from) && dtype_is_single(to)) {
-        return k_sitofp(k, value, type_like(k, value, to));
-    }
-    Val number = to_number(k, value, from);
-    return from_number(k, number, to);
+    if (!dtype_is_float(from) && !dtype_is_float(to)) return convert_whole(k, value, from, to);
+    if (!dtype_is_int(from)) return from_number(k, to_number(k, value, from), to);
+    Dtype compute = dtype_compute(from);
+    value = convert_whole(k, value, from, compute);
+    return from_number(k, int_to_number(k, value, compute, to), to);
 }

@@ -73,15 +73,15 @@ static Val divide_by_double(const Codegen *k, Val x, Val y) {
 static Division divide(const Codegen *k, Val x, Val y) {
     LLVMTypeRef type = LLVMTypeOf(x);
     bool is_vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
-    unsigned lanes = is_vector ? LLVMGetVectorSize(type) : 0;
-    Val one = fp_splat(k, LLVMConstInt(k->i32, 1, 0), lanes);
+    bool is_short = LLVMGetIntTypeWidth(k_element_type(x)) <= 32;
+    Val one = k_splat(k, LLVMConstInt(k_element_type(x), 1, 0), k_lanes(x));
     Division d = {.zero = LLVMConstNull(type)};
     d.is_by_zero = k_eq(k, y, d.zero);
     Val is_by_minus_one = k_eq(k, y, LLVMConstAllOnes(type));
     Val is_trap = k_or(k, d.is_by_zero, is_by_minus_one);
     Val safe = k_select(k, is_trap, one, y);
-    Val quotient =
-        is_vector && k->target->has->cores ? divide_by_double(k, x, safe) : k_sdiv(k, x, safe);
+    Val quotient = is_vector && is_short && k->target->has->cores ? divide_by_double(k, x, safe)
+                                                                  : k_sdiv(k, x, safe);
     Val negated = k_sub(k, d.zero, x);
     d.quotient = k_select(k, is_by_minus_one, negated, quotient);
     return d;

@@ -49,8 +49,8 @@ Val math_fma(const Codegen *k, Val x, Val y, Val z);
 
 Val math_compare(const Codegen *k, LLVMRealPredicate predicate, Val x, Val y);
 
-/* Division of i32 or vectors of i32, truncating. x / 0 and x % 0 are 0, INT_MIN / -1 is INT_MIN,
- * and INT_MIN % -1 is 0. The code never traps. */
+/* Division of i32 or i64, or vectors of them, truncating. x / 0 and x % 0 are 0, INT_MIN / -1 is
+ * INT_MIN, and INT_MIN % -1 is 0. The code never traps. */
 Val math_idiv(const Codegen *k, Val x, Val y);
 Val math_irem(const Codegen *k, Val x, Val y);
 

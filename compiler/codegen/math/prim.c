@@ -7,7 +7,9 @@
  * sm_90 and later merges the signed max(max(c, -a), -b) into one instruction that takes a for
  * -a. */
 static Val gpu_int_extreme(const Codegen *k, bool is_max, Val a, Val b) {
-    Val signs = k_splat(k, LLVMConstInt(k->i32, 0x80000000, 0), k_lanes(a));
+    LLVMTypeRef type = k_element_type(a);
+    uint64_t sign = UINT64_C(1) << (LLVMGetIntTypeWidth(type) - 1);
+    Val signs = k_splat(k, LLVMConstInt(type, sign, 0), k_lanes(a));
     Val x = k_xor(k, a, signs);
     Val y = k_xor(k, b, signs);
     Val extreme = is_max ? k_umax(k, x, y) : k_umin(k, x, y);

@@ -26,9 +26,13 @@ static int compare_names(const void *name, const void *intrinsic) {
 }
 
 static const Intrinsic *find_intrinsic(const Ptx *ptx, LLVMValueRef call, LLVMValueRef callee) {
+    static const char saturated[] = "llvm.fptosi.sat";
     unsigned id = LLVMGetIntrinsicID(callee);
     size_t n;
     const char *name = id ? LLVMIntrinsicGetName(id, &n) : "";
+    bool is_wide = id && id == LLVMLookupIntrinsicID(saturated, strlen(saturated)) &&
+                   ptx_type_of(ptx, call).element == PTX_I64;
+    if (is_wide) name = "llvm.fptosi.sat.i64";
     const Intrinsic *found = bsearch(name, intrinsics, sizeof intrinsics / sizeof *intrinsics,
                                      sizeof *intrinsics, compare_names);
     if (!found) ptx_ice(ptx, "", call);

@@ -50,6 +50,38 @@ static void put_conversion(Ptx *ptx, LLVMValueRef instruction) {
     ptx_set_parts(ptx, instruction, ptx_join_lanes(ptx, to, made));
 }
 
+/* Whether the lanes are integers of 8 or 16 bits, which have a register each, and fill words. */
+static bool is_small(PtxType type) {
+    uint32_t bits = ptx_element(type.element)->bits;
+    return (type.element == PTX_I8 || type.element == PTX_I16) && type.n_lanes * bits % 32 == 0;
+}
+
+/* The 32-bit words of small lanes. */
+static PtxPart *join_small(Ptx *ptx, PtxType type, const PtxPart *lanes) {
+    uint32_t n_each = 32 / ptx_element(type.element)->bits, n = type.n_lanes / n_each;
+    PtxPart *words = arena_array(ptx->arena, PtxPart, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const PtxPart *own = lanes + (size_t)i * n_each;
+        words[i] = n_each == 4 ? ptx_word_of_bytes(ptx, own)
+                               : ptx_do(ptx, NULL, "mov.b32 $0, {$r1, $r2};", PTX_32, own, 2);
+    }
+    return words;
+}
+
+static PtxPart *split_small(Ptx *ptx, PtxType type, const PtxPart *words) {
+    uint32_t bits = ptx_element(type.element)->bits, n_each = 32 / bits;
+    PtxPart *lanes = ptx_new_parts(ptx, type);
+    for (uint32_t i = 0; i < type.n_lanes; i += n_each)
+        if (bits == 16)
+            ptx_put(ptx, NULL, "mov.b32 {$0, $1}, $r2;",
+                    (PtxPart[]){lanes[i], lanes[i + 1], words[i / 2]});
+        else
+            for (uint32_t j = 0; j < 4; j++)
+                ptx_put(ptx, NULL, "bfe.u32 $0, $1, $2, 8;",
+                        (PtxPart[]){lanes[i + j], words[i / 4], ptx_number(PTX_32, 8 * j)});
+    return lanes;
+}
+
 /* Reinterprets bits. The parts keep their registers, or two 32-bit registers become one 64-bit
  * register, or the reverse. */
 static void put_bit_cast(Ptx *ptx, LLVMValueRef instruction) {
@@ -57,7 +89,11 @@ static void put_bit_cast(Ptx *ptx, LLVMValueRef instruction) {
     PtxType from = ptx_type_of(ptx, operand), to = ptx_type_of(ptx, instruction);
     PtxPart *parts = ptx_parts(ptx, operand), *made;
     PtxClass narrow = ptx_part_class(from), wide = ptx_part_class(to);
-    if (from.n_parts == 2 * to.n_parts && narrow == PTX_32 && wide == PTX_64) {
+    if (from.element != to.element && is_small(from) && wide == PTX_32 && !is_small(to)) {
+        made = join_small(ptx, from, parts);
+    } else if (from.element != to.element && is_small(to) && narrow == PTX_32 && !is_small(from)) {
+        made = split_small(ptx, to, parts);
+    } else if (from.n_parts == 2 * to.n_parts && narrow == PTX_32 && wide == PTX_64) {
         made = arena_array(ptx->arena, PtxPart, to.n_parts);
         for (uint32_t i = 0; i < to.n_parts; i++)
             made[i] =

@@ -144,7 +144,7 @@ static void put_load(Ptx *ptx, LLVMValueRef load) {
     ptx_set_parts(ptx, load, is_split(type, &access) ? ptx_join_lanes(ptx, type, parts) : parts);
 }
 
-static PtxPart word_of(Ptx *ptx, const PtxPart *bytes) {
+PtxPart ptx_word_of_bytes(Ptx *ptx, const PtxPart *bytes) {
     return ptx_do(ptx, NULL,
                   "{ .reg .b32 x, y; prmt.b32 x, $1, $2, 0x3340; prmt.b32 y, $3, $4, 0x3340; "
                   "prmt.b32 $0, x, y, 0x5410; }",
@@ -163,7 +163,8 @@ static void put_store(Ptx *ptx, LLVMValueRef store) {
     uint32_t bits = ptx_part_bits(type), n = type.n_parts;
     if (is_words(type, &access)) {
         PtxPart *words = arena_array(ptx->arena, PtxPart, n / 4);
-        for (uint32_t i = 0; i < n / 4; i++) words[i] = word_of(ptx, parts + 4 * (size_t)i);
+        for (uint32_t i = 0; i < n / 4; i++)
+            words[i] = ptx_word_of_bytes(ptx, parts + 4 * (size_t)i);
         parts = words;
         n /= 4;
         bits = 32;

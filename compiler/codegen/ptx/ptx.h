@@ -138,6 +138,8 @@ void ptx_put_each(Ptx *ptx, LLVMValueRef instruction, const char *text, PtxType 
 uint64_t ptx_bits(PtxPart part, PtxType type);
 /* x op y for one part. It folds identities and powers of two. */
 PtxPart ptx_operate(Ptx *ptx, LLVMOpcode op, PtxType type, PtxPart x, PtxPart y);
+/* Four byte lanes as one word. */
+PtxPart ptx_word_of_bytes(Ptx *ptx, const PtxPart *bytes);
 bool ptx_put_division(Ptx *ptx, LLVMValueRef instruction);
 /* Whether a dominating block has computed an equal value; then the instruction's parts are those of
  * that value. is_free: the instruction emits no text of its own, so the equal one needs no

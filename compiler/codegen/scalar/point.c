@@ -256,6 +256,7 @@ static Val build_value(Point *point, const Scalar *s) {
     Val value;
     switch (s->kind) {
     case SCALAR_CONST:
+        if (dtype_is_int(s->dtype)) return k_whole(k, s->dtype, s->whole);
         return k_number(k, s->dtype, s->number);
     case SCALAR_LOAD:
         return from_memory(k, s->dtype, load_value(point, s));

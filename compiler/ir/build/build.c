@@ -180,13 +180,14 @@ const char *build_describe(const Builder *b, const Operand *operand) {
 }
 
 /* A number as an element of dtype, if it is one. */
-static const char *float_problem(double given, Dtype dtype, double *number) {
+static const char *float_problem(double given, Dtype dtype, double *number, int64_t *whole) {
     *number = dtype_round(dtype, given);
     switch (dtype_kind(dtype)) {
     case KIND_BOOL:
         return "is not true or false";
     case KIND_INT:
-        if (isfinite(given) && *number == given) return NULL;
+        *whole = dtype_saturate(dtype, given);
+        if (*number == given && given < 0x1p63) return NULL;
         return isfinite(given) && floor(given) == given ? "is out of range" : "is not an integer";
     case KIND_FLOAT:
         if (isfinite(given) && !isfinite(*number)) return "is out of range";
@@ -195,23 +196,29 @@ static const char *float_problem(double given, Dtype dtype, double *number) {
     return NULL;
 }
 
-static const char *int_problem(const Builder *b, const Operand *value, Dtype dtype,
-                               double *number) {
+static const char *int_problem(const Builder *b, const Operand *value, Dtype dtype, double *number,
+                               int64_t *whole) {
     int64_t integer;
     if (!dim_is_const(b->dims, value->dim, &integer))
         return "is known only at run time and cannot be a number";
     if (value->is_inexact && dtype_is_float(dtype))
         return "comes from an integer division that was rounded down; write one side with a point";
-    return float_problem((double)integer, dtype, number);
+    if (!dtype_is_int(dtype)) return float_problem((double)integer, dtype, number, whole);
+    *number = (double)integer;
+    *whole = integer;
+    return dtype_wrap(dtype, integer) == integer ? NULL : "is out of range";
 }
 
 const char *build_literal_problem(const Builder *b, const Operand *value, Dtype dtype,
-                                  double *number) {
+                                  double *number, int64_t *whole) {
+    int64_t unused;
+    if (!whole) whole = &unused;
+    *whole = 0;
     switch (value->kind) {
     case OPERAND_INT:
-        return int_problem(b, value, dtype, number);
+        return int_problem(b, value, dtype, number, whole);
     case OPERAND_FLOAT:
-        return float_problem(value->number, dtype, number);
+        return float_problem(value->number, dtype, number, whole);
     case OPERAND_BOOL:
         *number = value->number;
         return dtype_is_bool(dtype) ? NULL : "is no number";
@@ -221,8 +228,9 @@ const char *build_literal_problem(const Builder *b, const Operand *value, Dtype 
     return "is no number";
 }
 
-bool build_literal(Builder *b, BuildPlace at, const Operand *value, Dtype dtype, double *number) {
-    const char *problem = build_literal_problem(b, value, dtype, number);
+bool build_literal(Builder *b, BuildPlace at, const Operand *value, Dtype dtype, double *number,
+                   int64_t *whole) {
+    const char *problem = build_literal_problem(b, value, dtype, number, whole);
     if (problem)
         build_fail(b, DIAG_LITERAL_RANGE, at, "%s, taken as %s, %s", build_describe(b, value),
                    dtype_name(dtype), problem);
@@ -232,7 +240,8 @@ bool build_literal(Builder *b, BuildPlace at, const Operand *value, Dtype dtype,
 NodeId build_const_at(Builder *b, BuildPlace at, const Operand *value, Dtype dtype) {
     if (value->kind == OPERAND_TENSOR) return value->node;
     Node node = {.op = OP_CONST, .dtype = dtype, .span = value->span};
-    if (!build_literal(b, at, value, dtype, &node.attrs.number)) return NODE_NONE;
+    if (!build_literal(b, at, value, dtype, &node.attrs.number, &node.attrs.whole))
+        return NODE_NONE;
     return build_node(b, at, node);
 }
 

@@ -120,9 +120,9 @@ bool build_take_error(Builder *b, BuildError *error);
 NodeId build_const(Builder *b, const Operand *value, Dtype dtype);
 /* A number as a constant of the dtype that it has by itself; a tensor as it is. */
 NodeId build_tensor(Builder *b, const Operand *value);
-/* i32[shape]: the index of each element along `axis`. Here as everywhere a negative axis counts
- * from the end. */
-NodeId build_iota(Builder *b, DimList shape, int64_t axis);
+/* dtype[shape], i32 or i64: the index of each element along `axis`. Here as everywhere a negative
+ * axis counts from the end. */
+NodeId build_iota(Builder *b, DimList shape, int64_t axis, Dtype dtype);
 
 /* Ops. */
 
@@ -187,7 +187,8 @@ void build_window_padding(Builder *b, Windowing *w, uint32_t axis, bool is_causa
 /* x: [d0, ..] -> the number of windows in place of the extent of each window axis, and their sizes
  * as axes after the last window axis (windows_axis, windows_tap_axis). */
 NodeId build_windows(Builder *b, const Windowing *w);
-/* data: [a.., d, c..], indices: i32[i..] -> [a.., i.., c..], where d is the extent of `axis`. */
+/* data: [a.., d, c..], indices: i32 or i64[i..] -> [a.., i.., c..], where d is the extent of
+ * `axis`. */
 NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t axis);
 /* n tensors [a.., dk, c..] of one dtype -> [a.., d0 + d1 + .., c..], where dk is the extent of
  * `axis`. n is 1 to MAX_CONCAT_ARGS. */
@@ -237,7 +238,8 @@ bool build_check_dtype(Builder *b, OpId op, Dtype dtype);
 bool build_common_dtype(Builder *b, OpId op, uint32_t n, const Operand *operands, Dtype *dtype);
 /* `value` as an element of `dtype`, which must have it: numbers are rounded, but not to 0, infinity
  * or another integer. */
-bool build_literal(Builder *b, BuildPlace at, const Operand *value, Dtype dtype, double *number);
+bool build_literal(Builder *b, BuildPlace at, const Operand *value, Dtype dtype, double *number,
+                   int64_t *whole);
 /* Whether a tensor may have so many axes. */
 bool build_check_rank(Builder *b, uint32_t rank);
 /* Whether a list may have an entry for so many axes. */
@@ -274,7 +276,7 @@ NodeId build_node(Builder *b, BuildPlace at, Node node);
 NodeId build_checked_node(Builder *b, Node node);
 /* The reason why `value` is no element of `dtype`, or NULL and the element. */
 const char *build_literal_problem(const Builder *b, const Operand *value, Dtype dtype,
-                                  double *number);
+                                  double *number, int64_t *whole);
 /* build_const with its errors at `at`. */
 NodeId build_const_at(Builder *b, BuildPlace at, const Operand *value, Dtype dtype);
 /* x as `shape`, which has as many elements. */

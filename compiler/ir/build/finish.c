@@ -83,7 +83,7 @@ static bool is_same(const Graph *graph, NodeId a, NodeId b) {
            graph->kernel_of.data[a] == graph->kernel_of.data[b] &&
            (!one->n_args || memcmp(one->args, other->args, one->n_args * sizeof *one->args) == 0) &&
            shape_equal(&one->shape, &other->shape) &&
-           memcmp(&of->number, &with->number, sizeof of->number) == 0 &&
+           memcmp(&of->number, &with->number, sizeof of->number) == 0 && of->whole == with->whole &&
            of->precision == with->precision && of->axis == with->axis && of->axes == with->axes &&
            of->keep == with->keep && memcmp(of->perm, with->perm, sizeof of->perm) == 0 &&
            memcmp(of->begin, with->begin, sizeof of->begin) == 0 &&

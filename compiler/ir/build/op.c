@@ -147,9 +147,10 @@ NodeId build_eltwise(Builder *b, OpId op, uint32_t n, const Operand *given) {
 
 NodeId build_cast(Builder *b, const Operand *x, Dtype dtype) {
     double number;
+    int64_t whole;
     if (is_missing(1, x)) return NODE_NONE;
-    if (x->kind != OPERAND_TENSOR && !build_literal_problem(b, x, dtype, &number)) {
-        Node node = {.op = OP_CONST, .dtype = dtype, .attrs.number = number};
+    if (x->kind != OPERAND_TENSOR && !build_literal_problem(b, x, dtype, &number, &whole)) {
+        Node node = {.op = OP_CONST, .dtype = dtype, .attrs = {.number = number, .whole = whole}};
         return build_node(b, (BuildPlace){0}, node);
     }
     NodeId arg = build_tensor(b, x);

@@ -183,7 +183,8 @@ NodeId build_pad(Builder *b, NodeId x, DimList low, DimList high, const Operand 
         to.dims[k] = dim_add(b->dims, inner, high.dims[k]);
     }
     Dtype dtype = graph_node(b->graph, x)->dtype;
-    if (value && !build_literal(b, (BuildPlace){.arg = 4}, value, dtype, &attrs.number))
+    if (value &&
+        !build_literal(b, (BuildPlace){.arg = 4}, value, dtype, &attrs.number, &attrs.whole))
         return NODE_NONE;
     return shape_equal(&from, &to) ? x : add_view(b, OP_PAD, x, &to, &attrs);
 }
@@ -194,7 +195,7 @@ bool build_check_gather(Builder *b, NodeId data, NodeId indices) {
     Dtype dtype = graph_node(b->graph, indices)->dtype;
     if (!dtype_in(dtype, DTS_INDEX))
         build_fail(b, DIAG_UNSUPPORTED_DTYPE, (BuildPlace){.arg = 2},
-                   "indices of `gather` must be i32, not %s", dtype_name(dtype));
+                   "indices of `gather` must be i32 or i64, not %s", dtype_name(dtype));
     else if (build_shape_of(b, data)->rank == 0)
         build_fail(b, DIAG_BAD_AXIS, (BuildPlace){.arg = 1}, "a scalar has no axis to gather");
     else
@@ -220,9 +221,15 @@ NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t number) {
     return build_checked_node(b, node);
 }
 
-NodeId build_iota(Builder *b, DimList shape, int64_t number) {
+NodeId build_iota(Builder *b, DimList shape, int64_t number, Dtype dtype) {
     uint32_t axis;
-    Node node = {.op = OP_IOTA, .dtype = DT_I32};
+    Node node = {.op = OP_IOTA, .dtype = dtype};
+    if (!dtype_in(dtype, DTS_INDEX)) {
+        build_fail(b, DIAG_UNSUPPORTED_DTYPE, (BuildPlace){.arg = 3},
+                   "`iota` gives i32 or i64, not %s", dtype_name(dtype))
+            ->help = "Write a cast around it.";
+        return NODE_NONE;
+    }
     if (!build_shape(b, shape, &node.shape) ||
         !build_check_axis(b, (BuildPlace){.arg = 2}, number, shape.n, &axis))
         return NODE_NONE;
