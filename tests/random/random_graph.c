@@ -232,8 +232,8 @@ int random_make(RandomState *s, OpId op, Dtype dtype, int arg) {
 
 typedef struct Cell {
     OpId op;
-    Dtype dtype;
-    OpId consumer; /* or OP_NONE */
+    Dtype dtype, to; /* to: of a cast */
+    OpId consumer;   /* or OP_NONE */
 } Cell;
 
 typedef Vec(Cell) Cells;
@@ -259,7 +259,11 @@ static void list_cells(RandomState *s, Cells *ops, Cells *views) {
     for (OpId op = OP_NONE + 1; op < OP_COUNT; op++) {
         if (!is_allowed(s, op)) continue;
         for (Dtype d = (Dtype)0; d < DT_COUNT; d++)
-            if (takes(op, d)) vec_push(s->arena, ops, (Cell){.op = op, .dtype = d});
+            for (Dtype to = (Dtype)0; to < DT_COUNT; to++) {
+                bool is_cast = op_info(op)->cls == CLASS_CAST;
+                if (takes(op, d) && (is_cast ? to != d : to == 0))
+                    vec_push(s->arena, ops, (Cell){.op = op, .dtype = d, .to = to});
+            }
         for (OpId view = OP_NONE + 1; view < OP_COUNT; view++) {
             if (!is_view(view) || op_info(op)->cls == CLASS_SOURCE) continue;
             bool is_sample = op_info(op)->cls != CLASS_ELTWISE || op % 7 == view % 7;
@@ -335,9 +339,9 @@ static bool make_reduction(RandomState *s, uint64_t number) {
 /* Items that seed number `seed` prescribes, so that all seeds together cover the table: item k of
  * N_PRESCRIBED. */
 enum {
-    N_OPS_EACH = 4,
+    N_OPS_EACH = 8,
     N_VIEWS_EACH = 5,
-    N_REDUCTIONS_EACH = 4,
+    N_REDUCTIONS_EACH = 8,
     N_PATTERNS_EACH = 1,
     N_PARTS_EACH = 1,
     N_PRESCRIBED = N_OPS_EACH + N_VIEWS_EACH + N_REDUCTIONS_EACH + N_PATTERNS_EACH + N_PARTS_EACH
@@ -347,6 +351,8 @@ static bool try_prescribed(RandomState *s, uint64_t seed, uint32_t k, const Cell
                            const Cells *views) {
     if (k < N_OPS_EACH) {
         const Cell *cell = &ops->data[(seed * N_OPS_EACH + k) % ops->n];
+        if (op_info(cell->op)->cls == CLASS_CAST)
+            return random_make_cast_to(s, cell->op, cell->dtype, cell->to) != RANDOM_NONE;
         return random_make(s, cell->op, cell->dtype, RANDOM_NONE) != RANDOM_NONE;
     }
     k -= N_OPS_EACH;

@@ -171,11 +171,8 @@ int random_make_eltwise(RandomState *s, OpId op, Dtype dtype, int arg) {
     return random_bind(s, result, &shape, lo, hi, call_text(s, op, operands, n));
 }
 
-int random_make_cast(RandomState *s, OpId op, Dtype dtype, int arg) {
-    int from = random_pick(s, dtype, 0, 4, arg);
+static int make_cast(RandomState *s, OpId op, int from, Dtype to) {
     if (from == RANDOM_NONE) return RANDOM_NONE;
-    Dtype to = (Dtype)rng_below(&s->rng, DT_COUNT);
-    if (to == dtype) to = (Dtype)((to + 1) % DT_COUNT);
     double limit = fmin(random_limit(to), 2e9), lo = -limit, hi = limit;
     const char *text = random_within(s, from, &lo, &hi);
     if (to == DT_BOOL) lo = 0, hi = 1;
@@ -183,6 +180,17 @@ int random_make_cast(RandomState *s, OpId op, Dtype dtype, int arg) {
     Shape shape = random_value(s, from)->shape;
     return random_bind(s, to, &shape, lo, hi,
                        str_format(s->arena, "%s(%s, %s)", op_info(op)->name, text, dtype_name(to)));
+}
+
+int random_make_cast(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 0, 4, arg);
+    Dtype to = (Dtype)rng_below(&s->rng, DT_COUNT);
+    if (to == dtype) to = (Dtype)((to + 1) % DT_COUNT);
+    return make_cast(s, op, from, to);
+}
+
+int random_make_cast_to(RandomState *s, OpId op, Dtype dtype, Dtype to) {
+    return make_cast(s, op, random_pick(s, dtype, 0, 4, RANDOM_NONE), to);
 }
 
 int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg) {

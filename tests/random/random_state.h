@@ -41,6 +41,8 @@ enum { RANDOM_NONE = -1 };
 int random_make(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_eltwise(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_cast(RandomState *s, OpId op, Dtype dtype, int arg);
+/* A cast of a value of `dtype` to `to`. */
+int random_make_cast_to(RandomState *s, OpId op, Dtype dtype, Dtype to);
 int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_reduce(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg);

@@ -19,7 +19,7 @@
  * `soak-SEED-TARGET.g` for `fusec verify`; a program that is given, as `soak-given-GRAPH-TARGET.g`.
  * --plant=FAULT compiles them with a mistake of
  * lib/faults.def, to see that happen. Ends with the coverage table (random graphs) and `N passed, N
- * failed, N skipped`; fails when anything failed, nothing passed, or N >= 200 random graphs left a
+ * failed, N skipped`; fails when anything failed, nothing passed, or N >= 500 random graphs left a
  * gap in the table. All take --numerics=fast: fused programs are then held to what the
  * interpreter's bounds add up to, not to the unfused ones. --coverage=FILE leaves the table's
  * counts for --merge instead, which fails for gaps in the same way. Random graphs and shapes begin
@@ -251,8 +251,8 @@ static bool has_gaps(const Soak *soak) {
     uint32_t n_gaps = coverage_n_zero_cells(&soak->coverage, &gaps);
     coverage_print(&soak->coverage, &table);
     printf("%s%s%u cells of the coverage table are zero\n", text_str(&table),
-           soak->n >= 200 ? text_str(&gaps) : "", n_gaps);
-    return soak->n >= 200 && n_gaps > 0;
+           soak->n >= 500 ? text_str(&gaps) : "", n_gaps);
+    return soak->n >= 500 && n_gaps > 0;
 }
 
 /* Whether the coverage is as it should be: shown here, or left for the other parts. */
@@ -321,7 +321,7 @@ static bool run(Soak *soak) {
 }
 
 int main(int argc, char **argv) {
-    Soak soak = {.n = 200,
+    Soak soak = {.n = 500,
                  .seed = 1,
                  .n_parts = 1,
                  .max_reduced = 3,

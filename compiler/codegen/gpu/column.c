@@ -311,12 +311,12 @@ static void make_shared(Column *column) {
     const Kernel *kernel = column->kernel;
     const Sched *sched = column->sched;
     uint32_t n = sched->threads * sched->lanes, n_reduces = kernel->reduces.n;
-    bool has_f64 = false, has_arg = false;
+    bool has_wide = false, has_arg = false;
     for (uint32_t i = 0; i < n_reduces; i++) {
-        has_f64 = has_f64 || dtype_is_double(kernel->reduces.data[i].acc);
+        has_wide = has_wide || dtype_bytes(kernel->reduces.data[i].acc) == 8;
         has_arg = has_arg || kernel->reduces.data[i].is_arg;
     }
-    Dtype widest = has_f64 ? DT_F64 : DT_F32;
+    Dtype widest = has_wide ? DT_F64 : DT_F32;
     kernel_column_shared(kernel, sched, &column->shares_smem);
     column->chains = arena_array(column->k->arena, SharedAccs, n_reduces);
     for (uint32_t i = 0; i < (column->shares_smem ? 1 : n_reduces); i++) {
