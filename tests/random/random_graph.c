@@ -341,7 +341,7 @@ static bool make_reduction(RandomState *s, uint64_t number) {
 enum {
     N_OPS_EACH = 8,
     N_VIEWS_EACH = 5,
-    N_REDUCTIONS_EACH = 8,
+    N_REDUCTIONS_EACH = 10,
     N_PATTERNS_EACH = 1,
     N_PARTS_EACH = 1,
     N_PRESCRIBED = N_OPS_EACH + N_VIEWS_EACH + N_REDUCTIONS_EACH + N_PATTERNS_EACH + N_PARTS_EACH
