@@ -59,6 +59,13 @@ static void print_signature(const OpInfo *info) {
     printf(")`");
 }
 
+/* Bounds of functions of the prelude. */
+static const OpInfo functions[] = {
+#define FUNCTION(nm, definition, d, s, abs) \
+    {.name = #nm, .dtypes = DTS_FLOAT, .double_ulp = (d), .single_ulp = (s), .abs_error = (abs)},
+#include "../tests/ulp/functions.def"
+};
+
 /* The allowed error per float dtype, in units in the last place. */
 static void print_tolerance(const OpInfo *info) {
     double most = info->abs_error;
@@ -204,12 +211,21 @@ static void print_dtype_table(void) {
     }
 }
 
+/* The bound of the function whose name `text` begins with, if the table has one. */
+static void print_bound_of(const char *text) {
+    size_t n = strcspn(text, "(");
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strlen(functions[i].name) == n && strncmp(functions[i].name, text, n) == 0)
+            print_tolerance(&functions[i]);
+}
+
 /* `def` lines of one file of the prelude, each with the comment right above it, below the title
  * that the file's first line holds. */
 static void print_theme(const PreludeFile *file) {
     char comment[1024] = "";
     size_t n_title = strcspn(file->text, "\n");
-    printf("\n### %.*s\n\n| function | |\n|---|---|\n", (int)n_title - 2, file->text + 2);
+    printf("\n### %.*s\n\n| function | error | |\n|---|---|---|\n", (int)n_title - 2,
+           file->text + 2);
     for (const char *line = file->text + n_title + 1; *line;) {
         size_t n = strcspn(line, "\n");
         if (line[0] == '#') {
@@ -220,6 +236,8 @@ static void print_theme(const PreludeFile *file) {
             size_t n_head = strcspn(line, ")") + 1;
             if (strncmp(line, "def ", 4) == 0) {
                 printf("| `%.*s` | ", (int)n_head - 4, line + 4);
+                print_bound_of(line + 4);
+                printf(" | ");
                 print_cell(comment);
                 puts(" |");
             }
@@ -232,7 +250,9 @@ static void print_theme(const PreludeFile *file) {
 static void print_composites(void) {
     puts("\n## Composites\n\nWritten in the language itself, in `dsl/prelude`, and expanded where "
          "they are used. Each computes in f32 for f16 and bf16 and rounds once, at its end, unless "
-         "it says otherwise. `axis` is an axis, a list of axes, or none for all of them.");
+         "it says otherwise. `error` is the bound of a function of one number, as of an op: `make "
+         "test` tries all values of f16 and bf16, and samples of f32 and f64, on a CPU. `axis` is "
+         "an axis, a list of axes, or none for all of them.");
     for (uint32_t i = 0; i < prelude_n_files; i++) print_theme(&prelude_files[i]);
 }
 
@@ -282,7 +302,8 @@ static void print_fast(void) {
 
 int main(void) {
     puts(
-        "# Ops\n\nGenerated from `compiler/ir/ops.def`, `tests/ulp/found.def` and `dsl/prelude` "
+        "# Ops\n\nGenerated from `compiler/ir/ops.def`, `tests/ulp/found.def`, "
+        "`tests/ulp/functions.def` and `dsl/prelude` "
         "by `make docs`; do not "
         "edit.\n\nEvery op computes in f32 for f16 and bf16 (else in its own dtype) and rounds "
         "once, at its end. `error` is the largest difference from the exact result, in units in "

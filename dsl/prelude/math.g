@@ -1,17 +1,143 @@
-# Reductions and functions of numbers
+# Functions of numbers
 
-# log(sum(e^x)). An infinite maximum is not taken off: inf - inf would be NaN.
-def logsumexp(x, axis=-1, keep=false) {
+# e^x - 1, accurate where x is near 0.
+def expm1(x) {
   z = cast(x, compute(x))
-  m = max(z, axis=axis, keep=true)
-  top = where(abs(m) == inf, 0.0, m)
-  s = log(sum(exp(z - top), axis=axis, keep=keep))
-  return cast(s + reshape(top, s.shape), dtype(x))
+  t = tanh(z * 0.5)
+  return cast(where(z < 0.75, (t + t) / (1 - t), exp(z) - 1), dtype(x))
 }
 
-# The population variance, in two passes: the mean first, then the mean square of what is left.
-def var(x, axis=none, keep=false) {
+# log(1 + x), accurate where x is near 0.
+def log1p(x) {
   z = cast(x, compute(x))
-  d = z - mean(z, axis=axis, keep=true)
-  return cast(mean(d * d, axis=axis, keep=keep), dtype(x))
+  u = z + 1
+  return cast(where(u == 1 || z == inf, z, log(u) * (z / (u - 1))), dtype(x))
 }
+
+# Logarithm to base 10.
+def log10(x) {
+  z = cast(x, compute(x))
+  return cast(log2(z) * 0.30102999566398119521, dtype(x))
+}
+
+# Tangent of radians.
+def tan(x) {
+  z = cast(x, compute(x))
+  return cast(sin(z) / cos(z), dtype(x))
+}
+
+# Arc sine.
+def asin(x) {
+  z = cast(x, compute(x))
+  return cast(atan(z / sqrt((1 - z) * (1 + z))), dtype(x))
+}
+
+# Arc cosine.
+def acos(x) {
+  z = cast(x, compute(x))
+  return cast(2 * atan(sqrt((1 - z) / (1 + z))), dtype(x))
+}
+
+# Arc tangent. The angle of 0, 1 or infinity that is near, and a polynomial of what is left.
+def atan(x) {
+  z = cast(x, compute(x))
+  a = abs(z)
+  is_low = a < 0.41421356237309504880
+  is_high = a > 2.4142135623730950488
+  top = where(is_low, a, where(is_high, -1.0, a - 1))
+  t = top / where(is_low, 1.0, where(is_high, a, a + 1))
+  s = t * t
+  p0 = s * -0.01391565727738052021 + 0.03063316236903660885
+  p1 = (p0 * s - 0.04104326564538423423) * s + 0.04719367883086261886
+  p2 = (p1 * s - 0.05258037303029063421) * s + 0.05881924814475386899
+  p3 = (p2 * s - 0.06666641989930425033) * s + 0.07692306734642371194
+  p4 = (p3 * s - 0.09090909066971316474) * s + 0.1111111111075408185
+  p5 = (p4 * s - 0.1428571428571151302) * s + 0.1999999999999999152
+  p6 = p5 * s - 0.3333333333333333333
+  rest = p6 * s * t + t
+  above = where(is_high, rest + 1.57079632679489661923, rest + 0.78539816339744830962)
+  return cast(sign(z) * where(is_low, rest, above), dtype(x))
+}
+
+# The angle of the point (x, y) from the x axis, -pi to pi. The signs of zeros count, as in C.
+def atan2(y, x) {
+  b = cast(y, compute(y))
+  a = cast(x, compute(x))
+  m = abs(b)
+  n = abs(a)
+  both = where(m == n, 1.0, m / n)
+  r = atan(where(m == 0 && n == 0, 0.0, both))
+  isnt = a != a || b != b
+  angle = where(a < 0 || 1 / a < 0, 3.14159265358979323846 - r, r)
+  return cast(where(isnt, a + b, where(b < 0 || 1 / b < 0, -angle, angle)), dtype(y))
+}
+
+# Hyperbolic sine.
+def sinh(x) {
+  z = cast(x, compute(x))
+  a = abs(z)
+  e = expm1(a)
+  h = exp(a * 0.5)
+  return cast(sign(z) * where(a < 20, (e + e / (e + 1)) * 0.5, h * 0.5 * h), dtype(x))
+}
+
+# Hyperbolic cosine.
+def cosh(x) {
+  z = cast(x, compute(x))
+  h = exp(abs(z) * 0.5)
+  half = h * 0.5 * h
+  return cast(half + 0.25 / half, dtype(x))
+}
+
+# Inverse of the hyperbolic sine.
+def asinh(x) {
+  z = cast(x, compute(x))
+  a = abs(z)
+  near = log1p(a + a * a / (1 + sqrt(a * a + 1)))
+  return cast(sign(z) * where(a < 1e9, near, log(a) + 0.69314718055994530942), dtype(x))
+}
+
+# Inverse of the hyperbolic cosine, at least 0.
+def acosh(x) {
+  z = cast(x, compute(x))
+  t = z - 1
+  near = where(t < 0, nan, log1p(t + sqrt(t * (z + 1))))
+  return cast(where(z < 1e9, near, log(z) + 0.69314718055994530942), dtype(x))
+}
+
+# Inverse of the hyperbolic tangent.
+def atanh(x) {
+  z = cast(x, compute(x))
+  a = abs(z)
+  return cast(sign(z) * 0.5 * log1p(2 * a / (1 - a)), dtype(x))
+}
+
+# The cube root, negative of a negative number.
+def cbrt(x) {
+  z = cast(x, compute(x))
+  y = pow(abs(z), 0.33333333333333333333)
+  root = y - (y - abs(z) / (y * y)) / 3
+  return cast(where(z == 0 || abs(z) == inf, z, sign(z) * root), dtype(x))
+}
+
+# sqrt(a * a + b * b), without overflow on the way.
+def hypot(a, b) {
+  p = abs(cast(a, compute(a)))
+  q = abs(cast(b, compute(b)))
+  m = maximum(p, q)
+  n = minimum(p, q)
+  s = n / where(m == 0, 1.0, m)
+  return cast(where(p == inf || q == inf, inf, m * sqrt(1 + s * s)), dtype(a))
+}
+
+# The integer part.
+def trunc(x) = where(x < 0, ceil(x), floor(x))
+
+# Whether an element is NaN.
+def isnan(x) = x != x
+
+# Whether an element is infinite.
+def isinf(x) = abs(x) == inf
+
+# Whether an element is neither infinite nor NaN.
+def isfinite(x) = abs(x) < inf

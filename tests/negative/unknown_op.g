@@ -11,8 +11,8 @@ graph g(x: f32[8]) -> (y: f32[8]) {
   e = rleu(x)
   # error@+1 unknown-op: unknown op `asb` (help: Did you mean `abs`?
   f = asb(x)
-  # error@+1 unknown-op: unknown op `tan` (help: fusec has no `tan`; write `sin(x) / cos(x)`.
-  h = tan(x)
+  # error@+1 unknown-op: unknown op `erfc` (help: fusec has no `erfc`; write `1 - erf(x)`.
+  h = erfc(x)
   # error@+1 unknown-op: unknown op `fmod` (help: Did you mean `rem`?
   i = fmod(x, x)
   y = a + b + c + d + e + f + h + i

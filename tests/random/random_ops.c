@@ -323,7 +323,33 @@ static const struct {
 } composites[] = {
     {"softmax", 0, 1, true}, {"log_softmax", -200, 0, true}, {"logsumexp", -90, 100, false}};
 
+/* Functions of one number: the range of the argument and that of the result. */
+static const struct {
+    const char *name;
+    double lo, hi, result_lo, result_hi;
+} functions[] = {
+    {"elu", -60, 60, -1, 60},     {"selu", -60, 60, -2, 64},       {"celu", -60, 60, -1, 60},
+    {"mish", -60, 60, -1, 60},    {"hardswish", -60, 60, -1, 60},  {"hardsigmoid", -60, 60, 0, 1},
+    {"softsign", -60, 60, -1, 1}, {"logsigmoid", -60, 60, -61, 0}, {"relu6", -60, 60, 0, 6},
+    {"expm1", -20, 4, -1, 60},    {"log1p", 0, 60, 0, 5},          {"log10", 0.001, 60, -4, 2},
+    {"atan", -60, 60, -2, 2},     {"asin", -1, 1, -2, 2},          {"acos", -1, 1, 0, 4},
+    {"tan", -1, 1, -2, 2},        {"sinh", -4, 4, -30, 30},        {"cosh", -4, 4, 1, 30},
+    {"asinh", -60, 60, -6, 6},    {"acosh", 1, 60, 0, 6},          {"atanh", -0.9, 0.9, -2, 2},
+    {"cbrt", -60, 60, -4, 4},     {"trunc", -60, 60, -60, 60}};
+
+static int make_function(RandomState *s, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 0, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    uint32_t i = rng_below(&s->rng, sizeof functions / sizeof *functions);
+    double lo = functions[i].lo, hi = functions[i].hi;
+    const char *text = random_within(s, from, &lo, &hi);
+    Shape shape = random_value(s, from)->shape;
+    return random_bind(s, dtype, &shape, functions[i].result_lo, functions[i].result_hi,
+                       str_format(s->arena, "%s(%s)", functions[i].name, text));
+}
+
 int random_make_composite(RandomState *s, Dtype dtype, int arg) {
+    if (rng_chance(&s->rng, 50)) return make_function(s, dtype, arg);
     int from = random_pick(s, dtype, 1, 4, arg);
     if (from == RANDOM_NONE) return RANDOM_NONE;
     uint32_t which = rng_below(&s->rng, sizeof composites / sizeof *composites);

@@ -363,9 +363,35 @@ static void add_long_rows(Arena *arena, SweepCases *cases, Dtype dtype) {
     }
 }
 
+static const char *const functions[] = {
+#define FUNCTION(name, ...) #name,
+#include "ulp/functions.def"
+};
+
+/* Functions of one number, each of elements and of a column. */
+static void add_functions(Arena *arena, SweepCases *cases, Dtype dtype) {
+    Maker m = maker_new(arena);
+    SweepCase c = {.name = str_format(arena, "functions of %s", dtype_name(dtype)),
+                   .n_dims = 2,
+                   .extents = planes,
+                   .n_extents = sizeof planes / sizeof *planes,
+                   .lo = -4,
+                   .hi = 4};
+    size_t n = sizeof functions / sizeof *functions;
+    for (size_t i = 0; i < n; i++) {
+        if (m.n_inputs == 0) {
+            add_input(&m, "x", dtype, "[N, M]");
+            add_input(&m, "r", dtype, "[N, 1]");
+        }
+        add_output(&m, dtype, "[N, M]", "%s(x) + %s(r)", functions[i], functions[i]);
+        if (m.n_outputs == MAX_OUTPUTS || i + 1 == n) finish(&m, cases, c);
+    }
+}
+
 void sweep_add_composites(Arena *arena, SweepCases *cases) {
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
         if (!dtype_in(dtype, DTS_FLOAT)) continue;
+        add_functions(arena, cases, dtype);
         add_composite(arena, cases, dtype, 0);
         add_composite(arena, cases, dtype, 1);
         add_long_rows(arena, cases, dtype);

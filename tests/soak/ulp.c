@@ -80,7 +80,7 @@ static bool sweep_row(Soak *soak, Rows *found, UlpRow *row) {
     time_t written = time(NULL);
     bool is_good = ulp_open(&sweep, row, (uint32_t)soak->n_threads);
     while (is_good && sweep.row.n_values < ulp_n_values(row->dtype) && soak_has_time(soak)) {
-        soak_watch(op_info(row->op)->name, WATCH_SECONDS);
+        soak_watch(ulp_info(row->op)->name, WATCH_SECONDS);
         is_good = ulp_step(&sweep);
         soak_watch_off();
         set_date(&sweep.row);
@@ -90,13 +90,13 @@ static bool sweep_row(Soak *soak, Rows *found, UlpRow *row) {
         written = time(NULL);
     }
     if (!is_good)
-        printf("%s of %s: %s\n", op_info(row->op)->name, dtype_name(row->dtype), sweep.error);
+        printf("%s of %s: %s\n", ulp_info(row->op)->name, dtype_name(row->dtype), sweep.error);
     ulp_close(&sweep);
     return is_good;
 }
 
 static void sweep_dtype(Soak *soak, Rows *found, const Target *target, Dtype dtype) {
-    for (int op = 1; op < OP_COUNT; op++) {
+    for (int op = 1; op < ULP_N_SUBJECTS; op++) {
         if (!soak_has_time(soak)) return;
         if (!ulp_takes((OpId)op, dtype) || (soak->ulp_op && soak->ulp_op != (OpId)op)) continue;
         UlpRow *row = row_of(found, &(UlpRow){.op = (OpId)op, .dtype = dtype, .target = target});
@@ -104,7 +104,7 @@ static void sweep_dtype(Soak *soak, Rows *found, const Target *target, Dtype dty
         soak->n_passed += is_right;
         soak->n_failed += !is_right;
         if (!row) continue;
-        printf("%-10s %-4s %s: %.3f ULP at %a", op_info(row->op)->name, dtype_name(dtype),
+        printf("%-10s %-4s %s: %.3f ULP at %a", ulp_info(row->op)->name, dtype_name(dtype),
                target->name, row->ulp, row->at);
         if (row->absolute > 0) printf(", or %.3g", row->absolute);
         printf(", of %" PRIu64 " values, %.1f %%%s\n", row->n_values,

@@ -27,13 +27,57 @@ static const WideReference wide_references[OP_COUNT] = {
 };
 #undef REF
 
+/* The functions of the prelude, as if they were ops. */
+#define FUNCTION(name, ref, ...)                                                  \
+    static double ref_##name(double a, double b, double c) {                      \
+        (void)b, (void)c;                                                         \
+        return (double)(ref);                                                     \
+    }                                                                             \
+    static long double wide_##name(long double a, long double b, long double c) { \
+        (void)b, (void)c;                                                         \
+        return (long double)(ref);                                                \
+    }
+#include "ulp/functions.def"
+
+static const OpInfo function_infos[] = {
+#define FUNCTION(nm, definition, d, s, abs) \
+    {.name = #nm,                           \
+     .cls = CLASS_ELTWISE,                  \
+     .min_args = 1,                         \
+     .dtypes = DTS_FLOAT,                   \
+     .result = RESULT_SAME,                 \
+     .ref = ref_##nm,                       \
+     .double_ulp = (d),                     \
+     .single_ulp = (s),                     \
+     .abs_error = (abs)},
+#include "ulp/functions.def"
+};
+static const WideReference function_wides[] = {
+#define FUNCTION(name, ...) wide_##name,
+#include "ulp/functions.def"
+};
+
+const OpInfo *ulp_info(OpId op) {
+    return (int)op < OP_COUNT ? op_info(op) : &function_infos[op - OP_COUNT];
+}
+
+static WideReference wide_reference(OpId op) {
+    return (int)op < OP_COUNT ? wide_references[op] : function_wides[op - OP_COUNT];
+}
+
+static OpId subject_by_name(const char *name) {
+    for (int i = OP_COUNT; i < ULP_N_SUBJECTS; i++)
+        if (strcmp(ulp_info((OpId)i)->name, name) == 0) return (OpId)i;
+    return op_by_name(name);
+}
+
 typedef union Word64 {
     double number;
     uint64_t bits;
 } Word64;
 
 bool ulp_takes(OpId op, Dtype dtype) {
-    const OpInfo *info = op_info(op);
+    const OpInfo *info = ulp_info(op);
     return info->cls == CLASS_ELTWISE && info->min_args == 1 && info->result == RESULT_SAME &&
            dtype_is_float(dtype) && dtype_in(dtype, info->dtypes);
 }
@@ -145,7 +189,7 @@ static bool is_special(Share *share, double x, double got, long double want) {
 
 /* An infinite result counts as 2^128, in f64 as 2^1024, and so does a larger exact one. */
 static void compare_wide(Share *share, double x, double got) {
-    WideReference wide = wide_references[share->sweep->row.op];
+    WideReference wide = wide_reference(share->sweep->row.op);
     long double want = share->bound > 0 ? wide((long double)x, (long double)share->last, 0)
                                         : (long double)share->info->ref(x, share->last, 0);
     if (is_special(share, x, got, want)) return;
@@ -207,7 +251,7 @@ static void *compare_share(void *user) {
 /* Of the first `n` elements of a chunk whose arguments have the numbers first, first + step, .. */
 static Share share_of(const UlpSweep *sweep, uint32_t n, uint64_t first, uint64_t step) {
     Dtype dtype = sweep->row.dtype;
-    const OpInfo *info = op_info(sweep->row.op);
+    const OpInfo *info = ulp_info(sweep->row.op);
     const DtypeInfo *format = dtype_info(dtype);
     int bias = (1 << (format->n_exponent_bits - 1)) - 1;
     return (Share){.sweep = sweep,
@@ -278,7 +322,7 @@ static bool load_program(UlpSweep *sweep) {
     char source[200];
     const char *dtype = dtype_name(row->dtype);
     snprintf(source, sizeof source, "graph g(x: %s[%u]) -> (y: %s[%u]) { y = %s(x) }", dtype,
-             chunk_elems(row->dtype), dtype, chunk_elems(row->dtype), op_info(row->op)->name);
+             chunk_elems(row->dtype), dtype, chunk_elems(row->dtype), ulp_info(row->op)->name);
     Compiled compiled;
     bool is_good = compile_source(&compiled, source, row->target, COMPILE_FUSED) ||
                    fail(sweep, compiled.messages);
@@ -374,7 +418,7 @@ void ulp_close(UlpSweep *sweep) {
 }
 
 bool ulp_is_within(const UlpRow *row) {
-    const OpInfo *info = op_info(row->op);
+    const OpInfo *info = ulp_info(row->op);
     return row->ulp <= op_ulp(info, row->dtype) && row->absolute <= op_abs_error(info, row->dtype);
 }
 
@@ -389,13 +433,13 @@ bool ulp_read_row(const char *line, UlpRow *row) {
                    op, dtype, target, &row->ulp, &row->absolute, &row->at, &row->n_values,
                    &row->digest, row->date);
     if (n != 9) return false;
-    row->op = op_by_name(op);
+    row->op = subject_by_name(op);
     row->target = target_by_name(target);
     return row->op && row->target && dtype_by_name(dtype, &row->dtype);
 }
 
 void ulp_print_row(const UlpRow *row, Text *out) {
     text_printf(out, "ULP(%s, %s, %s, %.3f, %.3g, %a, %" PRIu64 ", 0x%08" PRIx32 ", \"%s\")\n",
-                op_info(row->op)->name, dtype_name(row->dtype), row->target->name, row->ulp,
+                ulp_info(row->op)->name, dtype_name(row->dtype), row->target->name, row->ulp,
                 row->absolute, row->at, row->n_values, row->digest, row->date);
 }

@@ -1,7 +1,8 @@
-/* The largest error of a unary op on a target: the op's kernel runs on the values of a dtype, and
- * each result is compared with the exact one. f32 and narrower dtypes have all their values as
- * input, in the order of their bits; the reference of the op table in double is exact to 2^-27 of
- * a unit in the last place. f64 has samples; the same definition in long double is exact to 2^-9.
+/* The largest error of a unary op, or of a function of the prelude, on a target: its kernel runs on
+ * the values of a dtype, and each result is compared with the exact one. f32 and narrower dtypes
+ * have all their values as input, in the order of their bits; the reference of the op table in
+ * double is exact to 2^-27 of a unit in the last place. f64 has samples; the same definition in
+ * long double is exact to 2^-9.
  *
  * Of an op that the table calls exact, every result must be the correctly rounded one. */
 #ifndef FUSEC_TESTS_ULP_H
@@ -13,7 +14,7 @@
 
 /* Errors found, as a row of tests/ulp/found.def. */
 typedef struct UlpRow {
-    OpId op;
+    OpId op; /* or OP_COUNT and the number of a row of functions.def */
     Dtype dtype;
     const Target *target;
     double ulp;        /* the largest error, in units in the last place of the dtype; without
@@ -37,6 +38,14 @@ typedef struct UlpSweep {
     char error[600];
 } UlpSweep;
 
+enum {
+    ULP_N_SUBJECTS = OP_COUNT
+#define FUNCTION(...) +1
+#include "ulp/functions.def"
+};
+
+/* Name, definition and bounds of an op or function. */
+const OpInfo *ulp_info(OpId op);
 /* Whether the op takes one float: a second argument may be omitted. */
 bool ulp_takes(OpId op, Dtype dtype);
 /* The number of arguments of a whole sweep. */

@@ -72,6 +72,24 @@ static void expect_same(const UlpRow *key, const Found *found) {
     ulp_close(&sweep);
 }
 
+/* The functions of the prelude are held to their bounds at the same arguments. */
+static void expect_within(OpId function, Dtype dtype) {
+    UlpSweep sweep;
+    UlpRow key = {.op = function, .dtype = dtype, .target = target_get(TARGET_CPU)};
+    const char *name = ulp_info(function)->name;
+    bool is_run = ulp_open(&sweep, &key, N_THREADS) && ulp_sample(&sweep);
+    cr_expect(is_run, "%s of %s: %s", name, dtype_name(dtype), sweep.error);
+    cr_expect(ulp_is_within(&sweep.row), "%s of %s: %g ULP at %a, or %g", name, dtype_name(dtype),
+              sweep.row.ulp, sweep.row.at, sweep.row.absolute);
+    ulp_close(&sweep);
+}
+
+Test(ulp, functions_of_the_prelude_are_within_their_bounds, .timeout = 300) {
+    for (int i = OP_COUNT; i < ULP_N_SUBJECTS; i++)
+        for (Dtype dtype = (Dtype)0; dtype < DT_COUNT; dtype++)
+            if (dtype_is_float(dtype)) expect_within((OpId)i, dtype);
+}
+
 Test(ulp, ops_have_the_errors_that_were_found, .timeout = 300) {
     for_each_row(TARGET_CPU, expect_same);
 }
