@@ -215,7 +215,9 @@ static Value index_list(Sema *sema, const Ast *ast, const Value *list) {
     Value at = sema_eval(sema, ast->items[1]);
     int64_t n = list->n_items, index;
     if (at.kind == VALUE_POISON) return at;
-    if (!value_const_int(sema, &at, &index))
+    bool is_bool = at.kind == VALUE_BOOL;
+    if (is_bool) index = at.number != 0;
+    if (!is_bool && !value_const_int(sema, &at, &index))
         return sema_error(sema, DIAG_BAD_ARGUMENT, at.span,
                           "a list is indexed by an integer, not %s", value_describe(sema, &at));
     if (index < -n || index >= n)

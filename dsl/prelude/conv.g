@@ -1,0 +1,228 @@
+# Convolutions and pooling
+
+# The sum over taps and channels, in this order, that all convolutions are.
+# t: [B, D, H, W, T, G, c], weight: [T * c, G * m] -> [B, D, H, W, G * m]
+def conv_taps(t, weight, bias) {
+  n = t.shape
+  k = dim(weight, 0)
+  m = dim(weight, 1) / n[5]
+  rows = reshape(transpose(t, perm=[5, 0, 1, 2, 3, 4, 6]), [n[5], n[0], n[1], n[2], n[3], k])
+  columns = reshape(transpose(reshape(weight, [k, n[5], m]), perm=[1, 0, 2]), [n[5], 1, 1, 1, k, m])
+  y = transpose(rows @ columns, perm=[1, 2, 3, 4, 0, 5])
+  return reshape(y, [n[0], n[1], n[2], n[3], dim(weight, 1)]) + bias
+}
+
+# x: [B, W, C], weight: [k, C / groups, N] -> [B, windows, N]. `bias` is [N], or a number.
+def conv1d_nwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+  k = weight.shape
+  n = windows(x, size=[k[0]], axis=[1], stride=stride, padding=padding, dilation=dilation)
+  t = reshape(n, [dim(n, 0), 1, 1, dim(n, 1), k[0], groups, k[1]])
+  y = conv_taps(t, reshape(weight, [k[0] * k[1], k[2]]), bias)
+  return y[:, 0, 0]
+}
+
+# x: [B, H, W, C], weight: [k, l, C / groups, N] -> [B, windows.., N]. `bias` is [N], or a number.
+def conv2d_nhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+  k = weight.shape
+  n = windows(x, size=[k[0], k[1]], axis=[1, 2], stride=stride, padding=padding, dilation=dilation)
+  t = reshape(n, [dim(n, 0), 1, dim(n, 1), dim(n, 2), k[0] * k[1], groups, k[2]])
+  y = conv_taps(t, reshape(weight, [k[0] * k[1] * k[2], k[3]]), bias)
+  return y[:, 0]
+}
+
+# x: [B, D, H, W, C], weight: [k, l, m, C / groups, N] -> [B, windows.., N]. `bias` is [N], or a number.
+def conv3d_ndhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+  k = weight.shape
+  size = [k[0], k[1], k[2]]
+  n = windows(x, size=size, axis=[1, 2, 3], stride=stride, padding=padding, dilation=dilation)
+  t = reshape(n, [dim(n, 0), dim(n, 1), dim(n, 2), dim(n, 3), k[0] * k[1] * k[2], groups, k[3]])
+  return conv_taps(t, reshape(weight, [k[0] * k[1] * k[2] * k[3], k[4]]), bias)
+}
+
+# x: [B, C, W], weight: [N, C / groups, k] -> [B, N, windows]. `padding` is numbers, "same" or "causal".
+def conv1d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+  w = transpose(weight, perm=[2, 1, 0])
+  y = conv1d_nwc(transpose(x, perm=[0, 2, 1]), w, bias, stride, padding, dilation, groups)
+  return transpose(y, perm=[0, 2, 1])
+}
+
+# x: [B, C, H, W], weight: [N, C / groups, k, l] -> [B, N, windows..]. `padding` is numbers or "same".
+def conv2d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+  w = transpose(weight, perm=[2, 3, 1, 0])
+  y = conv2d_nhwc(transpose(x, perm=[0, 2, 3, 1]), w, bias, stride, padding, dilation, groups)
+  return transpose(y, perm=[0, 3, 1, 2])
+}
+
+# x: [B, C, D, H, W], weight: [N, C / groups, k, l, m] -> [B, N, windows..].
+def conv3d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+  w = transpose(weight, perm=[2, 3, 4, 1, 0])
+  y = conv3d_ndhwc(transpose(x, perm=[0, 2, 3, 4, 1]), w, bias, stride, padding, dilation, groups)
+  return transpose(y, perm=[0, 4, 1, 2, 3])
+}
+
+# The weights of the convolution that a transposed one is: [C, m, k, l, o] -> [k, l, o, C / groups, groups * m],
+# backwards along k, l and o.
+def conv_transpose_weights(weight, groups) {
+  n = weight.shape
+  c = n[0] / groups
+  w = reshape(weight[:, :, ::-1, ::-1, ::-1], [groups, c, n[1], n[2], n[3], n[4]])
+  return reshape(transpose(w, perm=[3, 4, 5, 1, 0, 2]), [n[2], n[3], n[4], c, groups * n[1]])
+}
+
+# x: [B, C, D, H, W], weight: [C, N / groups, k, l, m] -> [B, N, ..]: conv3d's transpose as a linear map.
+def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1) {
+  s = each(stride, 3)
+  p = each(padding, 3)
+  o = each(output_padding, 3)
+  d = each(dilation, 3)
+  w = conv_transpose_weights(weight, groups)
+  r = [d[0] * (dim(w, 0) - 1), d[1] * (dim(w, 1) - 1), d[2] * (dim(w, 2) - 1)]
+  z = pad(transpose(x, perm=[0, 2, 3, 4, 1]), low=[0, r[0], r[1], r[2], 0],
+          high=[0, r[0] + o[0], r[1] + o[1], r[2] + o[2], 0], interior=[0, s[0] - 1, s[1] - 1, s[2] - 1, 0])
+  n = z.shape
+  z_cut = z[:, p[0]:n[1] - p[0], p[1]:n[2] - p[1], p[2]:n[3] - p[2]]
+  return transpose(conv3d_ndhwc(z_cut, w, bias, dilation=d, groups=groups), perm=[0, 4, 1, 2, 3])
+}
+
+# x: [B, C, H, W], weight: [C, N / groups, k, l] -> [B, N, ..]: conv2d's transpose as a linear map.
+def conv_transpose2d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1) {
+  s = each(stride, 2)
+  p = each(padding, 2)
+  o = each(output_padding, 2)
+  d = each(dilation, 2)
+  n = x.shape
+  k = weight.shape
+  z = reshape(x, [n[0], n[1], 1, n[2], n[3]])
+  w = reshape(weight, [k[0], k[1], 1, k[2], k[3]])
+  y = conv_transpose3d(z, w, bias, [1, s[0], s[1]], [0, p[0], p[1]], [0, o[0], o[1]], groups, [1, d[0], d[1]])
+  return y[:, :, 0]
+}
+
+# x: [B, C, W], weight: [C, N / groups, k] -> [B, N, ..]: conv1d's transpose as a linear map.
+def conv_transpose1d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1) {
+  n = x.shape
+  k = weight.shape
+  z = reshape(x, [n[0], n[1], 1, n[2]])
+  w = reshape(weight, [k[0], k[1], 1, k[2]])
+  y = conv_transpose2d(z, w, bias, [1, each(stride, 1)[0]], [0, each(padding, 1)[0]],
+                       [0, each(output_padding, 1)[0]], groups, [1, each(dilation, 1)[0]])
+  return y[:, :, 0]
+}
+
+# The largest element of each window over the last axis. `stride=none` is the size of the window.
+def max_pool1d(x, kernel_size, stride=none, padding=0, dilation=1) {
+  return max(windows(x, each(kernel_size, 1), none, stride, dilation, padding, value=-inf), axis=-1)
+}
+
+# The largest element of each window over the last two axes.
+def max_pool2d(x, kernel_size, stride=none, padding=0, dilation=1) {
+  return max(windows(x, each(kernel_size, 2), none, stride, dilation, padding, value=-inf), axis=[-2, -1])
+}
+
+# The largest element of each window over the last three axes.
+def max_pool3d(x, kernel_size, stride=none, padding=0, dilation=1) {
+  return max(windows(x, each(kernel_size, 3), none, stride, dilation, padding, value=-inf), axis=[-3, -2, -1])
+}
+
+# max_pool2d of channels that lie last: x: [B, H, W, C].
+def max_pool2d_nhwc(x, kernel_size, stride=none, padding=0, dilation=1) {
+  return max(windows(x, each(kernel_size, 2), [1, 2], stride, dilation, padding, value=-inf), axis=[3, 4])
+}
+
+# The means of the windows over `axis`, whose taps are `taps`, with the padding counted or not.
+def avg_pool_over(x, size, axis, taps, stride, padding, count_include_pad) {
+  z = windows(cast(x, compute(x)), size, axis, stride, 1, padding)
+  all = expand(cast(true, bool), x.shape)
+  counted = cast(windows(all, size, axis, stride, 1, padding, value=count_include_pad), compute(x))
+  y = [sum(z, axis=taps) / sum(counted, axis=taps), mean(z, axis=taps)]
+  return cast(y[count_include_pad], dtype(x))
+}
+
+# The mean of each window over the last axis. With `count_include_pad=false` only x's elements count.
+def avg_pool1d(x, kernel_size, stride=none, padding=0, count_include_pad=true) {
+  return avg_pool_over(x, each(kernel_size, 1), none, -1, stride, padding, count_include_pad)
+}
+
+# The mean of each window over the last two axes.
+def avg_pool2d(x, kernel_size, stride=none, padding=0, count_include_pad=true) {
+  return avg_pool_over(x, each(kernel_size, 2), none, [-2, -1], stride, padding, count_include_pad)
+}
+
+# The mean of each window over the last three axes.
+def avg_pool3d(x, kernel_size, stride=none, padding=0, count_include_pad=true) {
+  return avg_pool_over(x, each(kernel_size, 3), none, [-3, -2, -1], stride, padding, count_include_pad)
+}
+
+# avg_pool2d of channels that lie last: x: [B, H, W, C].
+def avg_pool2d_nhwc(x, kernel_size, stride=none, padding=0, count_include_pad=true) {
+  return avg_pool_over(x, each(kernel_size, 2), [1, 2], [3, 4], stride, padding, count_include_pad)
+}
+
+# The `norm_type`-th root of the sum of the `norm_type`-th powers of each window over the last axis.
+def lp_pool1d(x, norm_type, kernel_size, stride=none) {
+  z = windows(pow(cast(x, compute(x)), norm_type), each(kernel_size, 1), none, stride)
+  return cast(pow(sum(z, axis=-1), 1.0 / norm_type), dtype(x))
+}
+
+# The same over the last two axes.
+def lp_pool2d(x, norm_type, kernel_size, stride=none) {
+  z = windows(pow(cast(x, compute(x)), norm_type), each(kernel_size, 2), none, stride)
+  return cast(pow(sum(z, axis=[-2, -1]), 1.0 / norm_type), dtype(x))
+}
+
+# x: [B, C, W] as [B, C, output_size, W / output_size], which must divide.
+def adaptive_parts1d(x, output_size) {
+  n = x.shape
+  o = each(output_size, 1)
+  return reshape(x, [n[0], n[1], o[0], n[2] / o[0]])
+}
+
+# x: [B, C, H, W] as [B, C, o, H / o, p, W / p] for `output_size` = [o, p], which must divide.
+def adaptive_parts2d(x, output_size) {
+  n = x.shape
+  o = each(output_size, 2)
+  return reshape(x, [n[0], n[1], o[0], n[2] / o[0], o[1], n[3] / o[1]])
+}
+
+# Means of `output_size` equal parts of the last axis of x: [B, C, W], which they must divide.
+def adaptive_avg_pool1d(x, output_size) = mean(adaptive_parts1d(x, output_size), axis=-1)
+
+# Means of equal parts of the last two axes of x: [B, C, H, W], which `output_size` must divide.
+def adaptive_avg_pool2d(x, output_size) = mean(adaptive_parts2d(x, output_size), axis=[3, 5])
+
+# Maxima of `output_size` equal parts of the last axis of x: [B, C, W], which they must divide.
+def adaptive_max_pool1d(x, output_size) = max(adaptive_parts1d(x, output_size), axis=-1)
+
+# Maxima of equal parts of the last two axes of x: [B, C, H, W], which `output_size` must divide.
+def adaptive_max_pool2d(x, output_size) = max(adaptive_parts2d(x, output_size), axis=[3, 5])
+
+# x: [B, C, H, W] -> [B, C * taps, windows]: the windows as columns, channel by channel, then tap by tap.
+def unfold(x, kernel_size, dilation=1, padding=0, stride=1) {
+  t = windows(x, each(kernel_size, 2), none, stride, dilation, padding)
+  n = t.shape
+  return reshape(transpose(t, perm=[0, 1, 4, 5, 2, 3]), [n[0], n[1] * n[4] * n[5], n[2] * n[3]])
+}
+
+# x: [B, C * r * r, H, W] -> [B, C, H * r, W * r] for r = `upscale_factor`.
+def pixel_shuffle(x, upscale_factor) {
+  n = x.shape
+  r = upscale_factor
+  t = reshape(x, [n[0], n[1] / (r * r), r, r, n[2], n[3]])
+  return reshape(transpose(t, perm=[0, 1, 4, 2, 5, 3]), [n[0], n[1] / (r * r), n[2] * r, n[3] * r])
+}
+
+# x: [B, C, H * r, W * r] -> [B, C * r * r, H, W] for r = `downscale_factor`.
+def pixel_unshuffle(x, downscale_factor) {
+  n = x.shape
+  r = downscale_factor
+  t = reshape(x, [n[0], n[1], n[2] / r, r, n[3] / r, r])
+  return reshape(transpose(t, perm=[0, 1, 3, 5, 2, 4]), [n[0], n[1] * r * r, n[2] / r, n[3] / r])
+}
+
+# x: [B, C, H, W] with each element repeated `scale_factor` times along H and W (mode "nearest").
+def interpolate(x, scale_factor) {
+  n = x.shape
+  s = each(scale_factor, 2)
+  t = expand(reshape(x, [n[0], n[1], n[2], 1, n[3], 1]), [n[0], n[1], n[2], s[0], n[3], s[1]])
+  return reshape(t, [n[0], n[1], n[2] * s[0], n[3] * s[1]])
+}

@@ -1,0 +1,81 @@
+# Convolutions and pooling of the prelude.
+dim B in 1..64
+dim H in 8..64 mult 2
+graph conv(x: f32[B, 4, H, 9], w: f32[6, 2, 3, 3], b: f32[6]) -> (y: f32[B, 6, H / 2, 5], m: f32[B, 6, H / 2 / 2, 2]) {
+  y = conv2d(x, w, b, stride=2, padding=1, groups=2)
+  m = max_pool2d(y, 2)
+}
+graph up(x: f16[B, 4, H], w: f16[4, 3, 4]) -> (y: f16[B, 3, 2*H], a: f16[B, 3, 2*H]) {
+  y = conv_transpose1d(x, w, stride=2, padding=1)
+  a = avg_pool1d(y, 3, stride=1, padding=1, count_include_pad=false)
+}
+#| dim B in 1..64
+#| dim H in 8..64 mult 2
+#|
+#| graph conv(x: f32[B, 4, H, 9], w: f32[6, 2, 3, 3], b: f32[6]) -> (y: f32[B, 6, ((H) / (2)), 5], m: f32[B, 6, ((((H) / (2))) / (2)), 2]) {
+#|   v3 = transpose(w, perm=[2, 3, 1, 0])
+#|   v4 = transpose(x, perm=[0, 2, 3, 1])
+#|   v5 = pad(v4, low=[0, 1, 1, 0], high=[0, 1, 1, 0], value=0.0)
+#|   v6 = windows(v5, size=[3, 3], axis=[1, 2], stride=[2, 2], dilation=[1, 1])
+#|   v7 = reshape(v6, [B, 1, ((H) / (2)), 5, 9, 2, 2])
+#|   v8 = reshape(v3, [18, 6])
+#|   v9 = transpose(v7, perm=[5, 0, 1, 2, 3, 4, 6])
+#|   v10 = reshape(v9, [2, B, 1, ((H) / (2)), 5, 18])
+#|   v11 = reshape(v8, [18, 2, 3])
+#|   v12 = transpose(v11, perm=[1, 0, 2])
+#|   v13 = reshape(v12, [2, 1, 1, 1, 18, 3])
+#|   v14 = matmul(v10, v13)
+#|   v15 = transpose(v14, perm=[1, 2, 3, 4, 0, 5])
+#|   v16 = reshape(v15, [B, 1, ((H) / (2)), 5, 6])
+#|   v17 = add(v16, b)
+#|   v18 = reshape(v17, [B, ((H) / (2)), 5, 6])
+#|   y = transpose(v18, perm=[0, 3, 1, 2])
+#|   v20 = windows(y, size=[2, 2], axis=[2, 3], stride=[2, 2], dilation=[1, 1])
+#|   m = max(v20, axis=[4, 5])
+#| }
+#|
+#| graph up(x: f16[B, 4, H], w: f16[4, 3, 4]) -> (y: f16[B, 3, 2*H], a: f16[B, 3, 2*H]) {
+#|   v2 = reshape(x, [B, 4, 1, H])
+#|   v3 = reshape(w, [4, 3, 1, 4])
+#|   v4 = reshape(v2, [B, 4, 1, 1, H])
+#|   v5 = reshape(v3, [4, 3, 1, 1, 4])
+#|   v6 = slice(v5, begin=[0, 0, 0, 0, 3], shape=[4, 3, 1, 1, 4], step=[1, 1, 1, 1, -1])
+#|   v7 = reshape(v6, [1, 4, 3, 1, 1, 4])
+#|   v8 = transpose(v7, perm=[3, 4, 5, 1, 0, 2])
+#|   v9 = reshape(v8, [1, 1, 4, 4, 3])
+#|   v10 = transpose(v4, perm=[0, 2, 3, 4, 1])
+#|   v11 = reshape(v10, [B, 1, 1, H, 1, 4])
+#|   v12 = pad(v11, low=[0, 0, 0, 0, 0, 0], high=[0, 0, 0, 0, 1, 0], value=0.0)
+#|   v13 = reshape(v12, [B, 1, 1, 2*H, 4])
+#|   v14 = slice(v13, begin=[0, 0, 0, 0, 0], shape=[B, 1, 1, 2*H - 1, 4])
+#|   v15 = pad(v14, low=[0, 0, 0, 3, 0], high=[0, 0, 0, 3, 0], value=0.0)
+#|   v16 = slice(v15, begin=[0, 0, 0, 1, 0], shape=[B, 1, 1, 2*H + 3, 4])
+#|   v17 = windows(v16, size=[1, 1, 4], axis=[1, 2, 3], stride=[1, 1, 1], dilation=[1, 1, 1])
+#|   v18 = reshape(v17, [B, 1, 1, 2*H, 4, 1, 4])
+#|   v19 = reshape(v9, [16, 3])
+#|   v20 = transpose(v18, perm=[5, 0, 1, 2, 3, 4, 6])
+#|   v21 = reshape(v20, [1, B, 1, 1, 2*H, 16])
+#|   v22 = reshape(v19, [16, 1, 3])
+#|   v23 = transpose(v22, perm=[1, 0, 2])
+#|   v24 = reshape(v23, [1, 1, 1, 1, 16, 3])
+#|   v25 = matmul(v21, v24)
+#|   v26 = transpose(v25, perm=[1, 2, 3, 4, 0, 5])
+#|   v27 = reshape(v26, [B, 1, 1, 2*H, 3])
+#|   v28 = const(-0.0, f16)
+#|   v29 = add(v27, v28)
+#|   v30 = transpose(v29, perm=[0, 4, 1, 2, 3])
+#|   v31 = reshape(v30, [B, 3, 1, 2*H])
+#|   y = reshape(v31, [B, 3, 2*H])
+#|   v33 = cast(y, f32)
+#|   v34 = pad(v33, low=[0, 0, 1], high=[0, 0, 1], value=0.0)
+#|   v35 = windows(v34, size=[3], axis=[2], stride=[1], dilation=[1])
+#|   v36 = const(true, bool)
+#|   v37 = expand(v36, [B, 3, 2*H])
+#|   v38 = pad(v37, low=[0, 0, 1], high=[0, 0, 1], value=false)
+#|   v39 = windows(v38, size=[3], axis=[2], stride=[1], dilation=[1])
+#|   v40 = cast(v39, f32)
+#|   v41 = sum(v35, axis=[3])
+#|   v42 = sum(v40, axis=[3])
+#|   v43 = div(v41, v42)
+#|   a = cast(v43, f16)
+#| }
