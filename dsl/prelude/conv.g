@@ -109,65 +109,71 @@ def conv_transpose1d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0
   return y[:, :, 0]
 }
 
-# The largest element of each window over the last axis. `stride=none` is the size of the window.
+# x: [B, C, W]: the largest element of each window. `stride=none` is the size of the window.
 def max_pool1d(x, kernel_size, stride=none, padding=0, dilation=1) {
-  return max(windows(x, each(kernel_size, 1), none, stride, dilation, padding, value=-inf), axis=-1)
+  t = windows(x, each(kernel_size, 1), none, stride, dilation, padding, value=-inf)
+  return max(transpose(t, perm=[3, 0, 1, 2]), axis=0)
 }
 
-# The largest element of each window over the last two axes.
+# x: [B, C, H, W]: the largest element of each window.
 def max_pool2d(x, kernel_size, stride=none, padding=0, dilation=1) {
-  return max(windows(x, each(kernel_size, 2), none, stride, dilation, padding, value=-inf), axis=[-2, -1])
+  t = windows(x, each(kernel_size, 2), none, stride, dilation, padding, value=-inf)
+  return max(transpose(t, perm=[4, 5, 0, 1, 2, 3]), axis=[0, 1])
 }
 
-# The largest element of each window over the last three axes.
+# x: [B, C, D, H, W]: the largest element of each window.
 def max_pool3d(x, kernel_size, stride=none, padding=0, dilation=1) {
-  return max(windows(x, each(kernel_size, 3), none, stride, dilation, padding, value=-inf), axis=[-3, -2, -1])
+  t = windows(x, each(kernel_size, 3), none, stride, dilation, padding, value=-inf)
+  return max(transpose(t, perm=[5, 6, 7, 0, 1, 2, 3, 4]), axis=[0, 1, 2])
 }
 
-# max_pool2d of channels that lie last: x: [B, H, W, C].
+# x: [B, H, W, C]: the largest element of each window.
 def max_pool2d_nhwc(x, kernel_size, stride=none, padding=0, dilation=1) {
   return max(windows(x, each(kernel_size, 2), [1, 2], stride, dilation, padding, value=-inf), axis=[3, 4])
 }
 
-# The means of the windows over `axis`, whose taps are `taps`, with the padding counted or not.
-def avg_pool_over(x, size, axis, taps, stride, padding, count_include_pad) {
-  z = windows(cast(x, compute(x)), size, axis, stride, 1, padding)
-  all = expand(cast(true, bool), x.shape)
-  counted = cast(windows(all, size, axis, stride, 1, padding, value=count_include_pad), compute(x))
+# The means of windows of x over `axis`, whose taps `perm` brings to the front, as `taps`.
+def avg_pool_over(x, size, axis, perm, taps, stride, padding, count_include_pad) {
+  z = transpose(windows(cast(x, compute(x)), size, axis, stride, 1, padding), perm=perm)
+  all = windows(expand(cast(true, bool), x.shape), size, axis, stride, 1, padding, value=count_include_pad)
+  counted = cast(transpose(all, perm=perm), compute(x))
   y = [sum(z, axis=taps) / sum(counted, axis=taps), mean(z, axis=taps)]
   return cast(y[count_include_pad], dtype(x))
 }
 
-# The mean of each window over the last axis. With `count_include_pad=false` only x's elements count.
+# x: [B, C, W]: the mean of each window. With `count_include_pad=false` only elements of x count.
 def avg_pool1d(x, kernel_size, stride=none, padding=0, count_include_pad=true) {
-  return avg_pool_over(x, each(kernel_size, 1), none, -1, stride, padding, count_include_pad)
+  return avg_pool_over(x, each(kernel_size, 1), none, [3, 0, 1, 2], 0, stride, padding, count_include_pad)
 }
 
-# The mean of each window over the last two axes.
+# x: [B, C, H, W]: the mean of each window.
 def avg_pool2d(x, kernel_size, stride=none, padding=0, count_include_pad=true) {
-  return avg_pool_over(x, each(kernel_size, 2), none, [-2, -1], stride, padding, count_include_pad)
+  perm = [4, 5, 0, 1, 2, 3]
+  return avg_pool_over(x, each(kernel_size, 2), none, perm, [0, 1], stride, padding, count_include_pad)
 }
 
-# The mean of each window over the last three axes.
+# x: [B, C, D, H, W]: the mean of each window.
 def avg_pool3d(x, kernel_size, stride=none, padding=0, count_include_pad=true) {
-  return avg_pool_over(x, each(kernel_size, 3), none, [-3, -2, -1], stride, padding, count_include_pad)
+  perm = [5, 6, 7, 0, 1, 2, 3, 4]
+  return avg_pool_over(x, each(kernel_size, 3), none, perm, [0, 1, 2], stride, padding, count_include_pad)
 }
 
-# avg_pool2d of channels that lie last: x: [B, H, W, C].
+# x: [B, H, W, C]: the mean of each window.
 def avg_pool2d_nhwc(x, kernel_size, stride=none, padding=0, count_include_pad=true) {
-  return avg_pool_over(x, each(kernel_size, 2), [1, 2], [3, 4], stride, padding, count_include_pad)
+  perm = [3, 4, 0, 1, 2, 5]
+  return avg_pool_over(x, each(kernel_size, 2), [1, 2], perm, [0, 1], stride, padding, count_include_pad)
 }
 
-# The `norm_type`-th root of the sum of the `norm_type`-th powers of each window over the last axis.
+# x: [B, C, W]: the `norm_type`-th root of the sum of the `norm_type`-th powers of each window.
 def lp_pool1d(x, norm_type, kernel_size, stride=none) {
-  z = windows(pow(cast(x, compute(x)), norm_type), each(kernel_size, 1), none, stride)
-  return cast(pow(sum(z, axis=-1), 1.0 / norm_type), dtype(x))
+  t = windows(pow(cast(x, compute(x)), norm_type), each(kernel_size, 1), none, stride)
+  return cast(pow(sum(transpose(t, perm=[3, 0, 1, 2]), axis=0), 1.0 / norm_type), dtype(x))
 }
 
-# The same over the last two axes.
+# x: [B, C, H, W]: the `norm_type`-th root of the sum of the `norm_type`-th powers of each window.
 def lp_pool2d(x, norm_type, kernel_size, stride=none) {
-  z = windows(pow(cast(x, compute(x)), norm_type), each(kernel_size, 2), none, stride)
-  return cast(pow(sum(z, axis=[-2, -1]), 1.0 / norm_type), dtype(x))
+  t = windows(pow(cast(x, compute(x)), norm_type), each(kernel_size, 2), none, stride)
+  return cast(pow(sum(transpose(t, perm=[4, 5, 0, 1, 2, 3]), axis=[0, 1]), 1.0 / norm_type), dtype(x))
 }
 
 # x: [B, C, W] as [B, C, output_size, W / output_size], which must divide.
