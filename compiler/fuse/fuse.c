@@ -376,6 +376,7 @@ bool fuse_pass(const Planning *p, PlanUnit *unit) {
     FuseOptions options = fuse_options_for(p->target);
     options.off = !mode_info(p->mode)->fuses;
     options.decisions = unit->decisions;
+    options.memo = unit->group_memo ? unit->group_memo : p->group_memo;
     unit->plan = fuse_graph(p->arena, p->scratch, unit->graph, options, p->diags);
     if (unit->plan) unit->plan->may_rewrite = p->may_rewrite;
     return unit->plan != NULL;

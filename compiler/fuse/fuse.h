@@ -15,6 +15,7 @@ typedef struct FuseOptions {
     bool has_im2col; /* the copy engine can fetch im2col rows from the image: im2col.h */
     bool has_cores;  /* a CPU: it computes slowly, so memory seldom hides the computation */
     const Decisions *decisions; /* NULL: no directives */
+    GroupMemo *memo;            /* of other plans of the graph; NULL: none is kept */
 } FuseOptions;
 
 /* Returns the plan, allocated in `arena`. `scratch` must be another arena than those of the graph

@@ -83,18 +83,6 @@ static ReasonId why_apart(const Grouper *p, NodeId id) {
 
 /* Trying groups. */
 
-static Group group_copy(Arena *arena, const Group *group) {
-    Group copy = *group;
-    copy.reduces.data = arena_copy(arena, group->reduces.data, group->reduces.n * sizeof(NodeId));
-    copy.reduces.capacity = copy.reduces.n;
-    copy.targets.data =
-        arena_copy(arena, group->targets.data, group->targets.n * sizeof(StoreTarget));
-    copy.targets.capacity = copy.targets.n;
-    copy.loads.data = NULL;
-    copy.loads.n = copy.loads.capacity = 0;
-    return copy;
-}
-
 /* A kernel computes all elements of its GEMM slice, whoever stores them, with all the inputs of the
  * elementwise work on the matmul. */
 static void add_gemm_slice(const Grouper *p, Group *group) {
@@ -114,29 +102,45 @@ static double count_prims(const Kernel *kernel) {
     return n;
 }
 
+static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group *group) {
+    Kernel kernel = {.name = NULL};
+    GroupTrial trial = {.ok = false};
+    if (!inline_group(p->arena, input, group, &kernel, &trial.failure)) return trial;
+    trial.ok = true;
+    trial.prims = p->has_cores ? count_prims(&kernel) : 0;
+    trial.has_passes = group->has_passes;
+    trial.has_inner = group->has_inner;
+    trial.loads = (VecU32){group->loads.data, group->loads.n, group->loads.n};
+    trial.nodes = (VecU32){kernel.nodes.data, kernel.nodes.n, kernel.nodes.n};
+    return trial;
+}
+
 bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
                    uint32_t *makers) {
     ArenaMark mark = arena_mark(p->arena);
+    VecU32 asked = {0};
     InlineInput input = {.graph = p->graph,
                          .marks = p->marks,
                          .group_of = p->g->group_of,
                          .group = index,
                          .flags = p->flags,
                          .decisions = p->decisions,
-                         .max_scalars = FUSE_MOST_SCALARS};
-    Kernel kernel = {.name = NULL};
+                         .max_scalars = FUSE_MOST_SCALARS,
+                         .asked = p->memo ? &asked : NULL};
     Group attempted = group_copy(p->arena, group);
     add_gemm_slice(p, &attempted);
-    bool ok = inline_group(p->arena, &input, &attempted, &kernel, failure);
-    double prims = ok && p->has_cores ? count_prims(&kernel) : 0;
-    uint32_t n_loads = ok ? attempted.loads.n : 0;
-    if (n_loads) memcpy(p->loads, attempted.loads.data, n_loads * sizeof *p->loads);
-    for (uint32_t i = 0; ok && makers && i < kernel.nodes.n; i++) makers[kernel.nodes.data[i]]++;
+    const GroupTrial *known = p->memo ? group_memo_find(p->memo, &input, &attempted) : NULL;
+    GroupTrial trial = known ? *known : try_inlining(p, &input, &attempted);
+    if (p->memo && !known) group_memo_add(p->memo, &input, &attempted, &trial, &asked);
+    uint32_t n_loads = trial.loads.n;
+    if (n_loads) memcpy(p->loads, trial.loads.data, n_loads * sizeof *p->loads);
+    for (uint32_t i = 0; makers && i < trial.nodes.n; i++) makers[trial.nodes.data[i]]++;
     arena_rewind(p->arena, mark);
-    if (!ok) return false;
-    group->prims = prims;
-    group->has_passes = attempted.has_passes;
-    group->has_inner = attempted.has_inner;
+    *failure = trial.failure;
+    if (!trial.ok) return false;
+    group->prims = trial.prims;
+    group->has_passes = trial.has_passes;
+    group->has_inner = trial.has_inner;
     group->loads.n = group->loads.capacity = n_loads;
     group->loads.data = arena_copy(p->arena, p->loads, n_loads * sizeof *p->loads);
     return true;
@@ -641,11 +645,15 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
                       GroupFailure *failure) {
     bool off = options.off;
     uint32_t n = graph->nodes.n;
+    GroupMemo *memo = off ? NULL : group_memo_of(options.memo, graph);
+    Grouping *known = memo ? group_memo_grouping(memo, arena, options.decisions) : NULL;
+    if (known) return known;
     Grouper p = {.arena = arena,
                  .graph = graph,
                  .off = off,
                  .has_cores = options.has_cores,
-                 .decisions = options.decisions};
+                 .decisions = options.decisions,
+                 .memo = memo};
     p.flags = hoist_flags(arena, graph);
     p.want_reason = arena_array(arena, ReasonId, n);
     p.op_cost = op_costs(arena);
@@ -653,7 +661,6 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.users = gemm_slice_users(arena, graph);
     p.gemm_slice_of = arena_array(arena, NodeId, n);
     p.loads = arena_array(arena, NodeId, n);
-    p.unmerged = arena_array(arena, uint32_t, n);
     InlineMarks marks = inline_marks_new(arena, graph);
     p.marks = &marks;
     for (NodeId id = 0; id < n; id++)
@@ -680,5 +687,6 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         drop_unread(&p);
         group_judge_outputs(&p);
     }
+    if (memo) group_memo_keep(memo, p.g, options.decisions);
     return p.g;
 }

@@ -9,8 +9,6 @@
 #include "fuse/group_state.h"
 #include "plan/must.h"
 
-#include <string.h>
-
 /* The form of the group's kernel. */
 static KernelForm form_of(const Grouper *p, const Group *group) {
     if (!group->axes) return FORM_MAP;
@@ -137,18 +135,26 @@ static uint32_t close_up(Grouper *p, const bool *is_source, uint32_t into) {
     return moved_to;
 }
 
+/* Gives the values that group `from` computes to group `to`. */
+static void renumber(Grouper *p, const Group *group, uint32_t from, uint32_t to) {
+    uint32_t *of = p->g->group_of;
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        if (of[group->reduces.data[i]] == from) of[group->reduces.data[i]] = to;
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (of[group->targets.data[i].node] == from) of[group->targets.data[i].node] = to;
+}
+
 static uint32_t try_merge(Grouper *p, const Group *single, const Root *root, uint32_t into) {
     bool *is_source = arena_array(p->arena, bool, p->g->groups.n);
     if (!find_sources(p, single, into, is_source)) return GROUP_NONE;
-    uint32_t n = p->graph->nodes.n, *of = p->g->group_of;
-    memcpy(p->unmerged, of, n * sizeof *of);
     Group kept = p->g->groups.data[into];
     p->g->groups.data[into] = sum_of(p, is_source, into);
-    for (NodeId id = 0; id < n; id++)
-        if (of[id] < into && is_source[of[id]]) of[id] = into;
+    for (uint32_t i = 0; i < into; i++)
+        if (is_source[i]) renumber(p, &p->g->groups.data[i], i, into);
     InlineFailure failure;
     if (group_try_join(p, into, root, &failure)) return close_up(p, is_source, into);
-    memcpy(of, p->unmerged, n * sizeof *of);
+    for (uint32_t i = 0; i < into; i++)
+        if (is_source[i]) renumber(p, &p->g->groups.data[i], into, i);
     p->g->groups.data[into] = kept;
     return GROUP_NONE;
 }

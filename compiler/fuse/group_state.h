@@ -6,6 +6,7 @@
 #define FUSEC_FUSE_GROUP_STATE_H
 
 #include "fuse/group.h"
+#include "fuse/group_memo.h"
 
 /* The latest groups whose results are read at or below a node's arguments, plus 1; 0 for none. */
 typedef struct LastGroups {
@@ -23,9 +24,9 @@ typedef struct Root {
 
 typedef struct Grouper {
     Arena *arena;
-    NodeId *loads;      /* has room for every node; inlining's memory is released */
-    uint32_t *unmerged; /* has room for every node: the groups of nodes before a merge is tried */
+    NodeId *loads; /* has room for every node; inlining's memory is released */
     InlineMarks *marks;
+    GroupMemo *memo; /* may be NULL */
     const Graph *graph;
     bool off, has_cores;
     const Decisions *decisions; /* see FuseOptions */

@@ -43,17 +43,18 @@ static ScalarId fail(Inliner *c, ReasonId reason, NodeId node) {
 
 /* What is loaded. */
 
+static bool has_fact(const Inliner *c, NodeId id, InlineFact fact) {
+    if (c->input->asked) inline_mark(c->marks, id, INLINE_ASKED);
+    return (inline_facts(c->input, id) & fact) != 0;
+}
+
 static bool is_in_memory(const Inliner *c, NodeId id) {
-    const InlineInput *input = c->input;
-    uint32_t made_by = input->group_of[id];
-    if (graph_is_bound(c->graph, id)) return true;
-    return made_by != GROUP_NONE && made_by != input->group &&
-           (inline_is_trial(input) || node_has(input->flags, id, GROUPING_STORED));
+    return has_fact(c, id, INLINE_IN_MEMORY);
 }
 
 /* Whether the value is in memory but is recomputed for this reader. */
 static bool is_made_again(const Inliner *c, NodeId id) {
-    return decisions_ask(c->input->decisions, id, DIRECTIVE_MUST_HOLD) && c->reader != NODE_NONE &&
+    return c->reader != NODE_NONE && has_fact(c, id, INLINE_MAY_REPEAT) &&
            must_shares(c->graph, id, c->reader) && is_in_memory(c, id);
 }
 
@@ -640,6 +641,9 @@ static bool compose_with(Arena *arena, const InlineInput *input, Group *group, c
         inline_arrange_stages(arena, kernel, stores, is_row, group->targets.n);
         collect_nodes(&c, kernel);
     }
+    for (uint32_t i = 0; input->asked && i < c.marks->n_touched; i++)
+        if (node_has(c.marks->flags, c.marks->touched[i], INLINE_ASKED))
+            vec_push(arena, input->asked, c.marks->touched[i]);
     inline_clear_marks(c.marks);
     return ok;
 }

@@ -41,7 +41,11 @@ typedef struct Group {
     bool is_whole;     /* a map over a whole value of which it stores parts */
 } Group;
 
-typedef enum InlineMark { INLINE_LOADED, INLINE_VISITED } InlineMark;
+typedef enum InlineMark {
+    INLINE_LOADED,
+    INLINE_VISITED,
+    INLINE_ASKED /* a trial has asked for the node's facts */
+} InlineMark;
 
 /* Per node: what the current inlining knows. The marks are clear between inlinings, so that an
  * inlining costs time in its own size and not in the graph's. */
@@ -77,7 +81,15 @@ typedef struct InlineInput {
     const Buffer *buffers;
     bool has_im2col; /* see FuseOptions */
     uint32_t max_scalars;
+    VecU32 *asked; /* receives the nodes whose facts a trial has asked for; may be NULL */
 } InlineInput;
+
+/* What a trial may ask about a node beside what the graph says: a bit set. */
+typedef enum InlineFact {
+    INLINE_IN_MEMORY = 1, /* it is in memory before the kernel runs */
+    INLINE_MAY_REPEAT = 2 /* it may be recomputed all the same: DIRECTIVE_MUST_HOLD */
+} InlineFact;
+uint32_t inline_facts(const InlineInput *input, NodeId id);
 
 static inline bool inline_is_trial(const InlineInput *input) {
     return !input->buffer_of_node;

@@ -1,6 +1,8 @@
 /* Directives of nodes. See decisions.h. */
 #include "pipeline/decisions.h"
 
+#include <string.h>
+
 static const struct {
     const char *name, *doc;
 } infos[DIRECTIVE_COUNT] = {
@@ -28,6 +30,14 @@ Decisions *decisions_copy(Arena *arena, const Decisions *decisions) {
     copy->directives = node_flags_copy(arena, decisions->directives);
     copy->side = arena_copy(arena, decisions->side, copy->directives.n * sizeof *copy->side);
     return copy;
+}
+
+bool decisions_equal(const Decisions *a, const Decisions *b) {
+    if (!a || !b) return a == b;
+    uint32_t n = a->directives.n;
+    return a->by_columns == b->by_columns &&
+           memcmp(a->directives.bits, b->directives.bits, n * sizeof *a->directives.bits) == 0 &&
+           memcmp(a->side, b->side, n * sizeof *a->side) == 0;
 }
 
 void decisions_print(const Decisions *decisions, const Graph *graph, Text *out) {

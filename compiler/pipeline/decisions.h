@@ -21,6 +21,7 @@ typedef struct Decisions {
 /* Makes decisions for `n` nodes, without any directive. */
 Decisions *decisions_new(Arena *arena, uint32_t n);
 Decisions *decisions_copy(Arena *arena, const Decisions *decisions);
+bool decisions_equal(const Decisions *a, const Decisions *b); /* of one graph; both may be NULL */
 
 /* Whether the node has the directive; without decisions (NULL) it has none. */
 static inline bool decisions_ask(const Decisions *decisions, NodeId id, Directive directive) {

@@ -131,6 +131,7 @@ static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, P
                       .arena = arena,
                       .scratch = scratch,
                       .region_memo = like->region_memo,
+                      .group_memo = like->group_memo,
                       .units = unit,
                       .n_units = 1};
 }

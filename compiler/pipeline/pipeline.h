@@ -59,11 +59,15 @@ typedef struct FactInfo {
 } FactInfo;
 const FactInfo *fact_info(Fact fact);
 
+/* What PASS_FUSE has learned of groups of one graph (fuse/group_memo.h). */
+typedef struct GroupMemo GroupMemo;
+
 /* A graph and the results of passes on it. */
 typedef struct PlanUnit {
     Graph *graph;
     const Decisions *decisions; /* NULL: no directives */
     Plan *plan;                 /* NULL before PASS_FUSE */
+    GroupMemo *group_memo;      /* NULL before PASS_DECIDE */
 } PlanUnit;
 
 typedef struct Planning Planning;
@@ -93,6 +97,7 @@ struct Planning {
     Arena *scratch;          /* another arena, for temporary data; may be NULL */
     Arena *trial;            /* another arena, for plans that are only priced; NULL: in trials */
     RegionMemo *region_memo; /* shared with trials; NULL: none is kept */
+    GroupMemo *group_memo;   /* of the graph whose plans the search tries; otherwise NULL */
     Diags *diags;
     PlanUnit *units;
     uint32_t n_units;

@@ -7,6 +7,7 @@
 #include "search/spill_split.h"
 
 #include "fuse/gemm_slice.h"
+#include "fuse/group_memo.h"
 #include "plan/must.h"
 
 #include <math.h>
@@ -442,7 +443,9 @@ static bool is_by_columns(const Searcher *model, Plan *plan, const Decisions **d
 
 bool decide_pass(const Planning *p, PlanUnit *unit) {
     const Graph *graph = unit->graph;
-    Searcher model = {.planning = p,
+    Planning planning = *p;
+    unit->group_memo = planning.group_memo = group_memo_new(p->arena, graph);
+    Searcher model = {.planning = &planning,
                       .arena = p->arena,
                       .scratch = p->scratch,
                       .priced = p->trial,

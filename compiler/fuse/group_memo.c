@@ -1,0 +1,163 @@
+/* See group_memo.h. */
+#include "fuse/group_memo.h"
+
+#include "base/hashids.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* A node with its facts at the time of the trial. */
+typedef struct NodeFacts {
+    NodeId node;
+    uint32_t facts;
+} NodeFacts;
+
+typedef struct Entry {
+    VecU32 key;
+    GroupTrial trial;
+    Vec(NodeFacts) facts;
+} Entry;
+
+struct GroupMemo {
+    Arena *arena;
+    const Node *nodes; /* of the graph; its copies share them */
+    VecU32 key;        /* of the group that is looked up */
+    HashIds ids;       /* index in `entries`, plus 1 */
+    Vec(Entry) entries;
+    const Grouping *grouping;   /* the last one, or NULL */
+    const Decisions *decisions; /* of `grouping`; NULL: none */
+};
+
+GroupMemo *group_memo_new(Arena *arena, const Graph *graph) {
+    GroupMemo *memo = arena_array(arena, GroupMemo, 1);
+    memo->arena = arena;
+    memo->nodes = graph->nodes.data;
+    return memo;
+}
+
+GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph) {
+    return memo && memo->nodes == graph->nodes.data ? memo : NULL;
+}
+
+/* Everything of a group on which inlining depends. */
+static void write_key(GroupMemo *memo, const InlineInput *input, const Group *group) {
+    VecU32 *key = &memo->key;
+    key->n = 0;
+    vec_push(memo->arena, key, group->axes);
+    vec_push(memo->arena, key, group->gemm_slice);
+    vec_push(memo->arena, key, group->is_whole);
+    vec_push(memo->arena, key, group->domain.rank);
+    for (uint32_t k = 0; k < group->domain.rank; k++) {
+        vec_push(memo->arena, key, group->domain.dims[k]);
+        vec_push(memo->arena, key, group->begin[k]);
+    }
+    vec_push(memo->arena, key, group->reduces.n);
+    for (uint32_t i = 0; i < group->reduces.n; i++)
+        vec_push(memo->arena, key, group->reduces.data[i]);
+    for (uint32_t i = 0; i < group->targets.n; i++) {
+        const StoreTarget *target = &group->targets.data[i];
+        vec_push(memo->arena, key, target->node);
+        vec_push(memo->arena, key, target->whole);
+        vec_push(memo->arena, key, target->piece);
+        vec_push(memo->arena, key, node_has(input->flags, target->node, GROUPING_WANTED));
+    }
+}
+
+static uint64_t hash_key(const VecU32 *key) {
+    return hash_bytes(STR_HASH_SEED, key->data, key->n * sizeof *key->data);
+}
+
+/* The entry with the memo's key, or NULL. */
+static Entry *find_entry(const GroupMemo *memo, uint64_t hash) {
+    const VecU32 *key = &memo->key;
+    uint32_t probe = 0, id;
+    while ((id = hashids_next(&memo->ids, hash, &probe)) != 0) {
+        Entry *entry = &memo->entries.data[id - 1];
+        if (entry->key.n == key->n &&
+            memcmp(entry->key.data, key->data, key->n * sizeof *key->data) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+static bool still_holds(const Entry *entry, const InlineInput *input) {
+    for (uint32_t i = 0; i < entry->facts.n; i++)
+        if (inline_facts(input, entry->facts.data[i].node) != entry->facts.data[i].facts)
+            return false;
+    return true;
+}
+
+const GroupTrial *group_memo_find(GroupMemo *memo, const InlineInput *input, const Group *group) {
+    write_key(memo, input, group);
+    const Entry *entry = find_entry(memo, hash_key(&memo->key));
+    return entry && still_holds(entry, input) ? &entry->trial : NULL;
+}
+
+static VecU32 copy_list(Arena *arena, const VecU32 *list) {
+    return (VecU32){.data = arena_copy(arena, list->data, list->n * sizeof *list->data),
+                    .n = list->n,
+                    .capacity = list->n};
+}
+
+static Entry *new_entry(GroupMemo *memo, uint64_t hash) {
+    vec_push(memo->arena, &memo->entries, (Entry){.key = copy_list(memo->arena, &memo->key)});
+    hashids_add(memo->arena, &memo->ids, hash, memo->entries.n);
+    return &memo->entries.data[memo->entries.n - 1];
+}
+
+void group_memo_add(GroupMemo *memo, const InlineInput *input, const Group *group,
+                    const GroupTrial *trial, const VecU32 *asked) {
+    write_key(memo, input, group);
+    uint64_t hash = hash_key(&memo->key);
+    Entry *entry = find_entry(memo, hash);
+    if (!entry) entry = new_entry(memo, hash);
+    entry->trial = *trial;
+    entry->trial.loads = copy_list(memo->arena, &trial->loads);
+    entry->trial.nodes = copy_list(memo->arena, &trial->nodes);
+    entry->facts.n = 0;
+    for (uint32_t i = 0; i < asked->n; i++) {
+        NodeFacts now = {.node = asked->data[i], .facts = inline_facts(input, asked->data[i])};
+        vec_push(memo->arena, &entry->facts, now);
+    }
+}
+
+/* Groupings. */
+
+Group group_copy(Arena *arena, const Group *group) {
+    Group copy = *group;
+    copy.reduces.data = arena_copy(arena, group->reduces.data, group->reduces.n * sizeof(NodeId));
+    copy.reduces.capacity = copy.reduces.n;
+    copy.targets.data =
+        arena_copy(arena, group->targets.data, group->targets.n * sizeof(StoreTarget));
+    copy.targets.capacity = copy.targets.n;
+    copy.loads.data = NULL;
+    copy.loads.n = copy.loads.capacity = 0;
+    return copy;
+}
+
+static Grouping *copy_grouping(Arena *arena, const Grouping *g) {
+    uint32_t n = g->flags.n;
+    Grouping *copy = arena_copy(arena, g, sizeof *g);
+    memset(&copy->groups, 0, sizeof copy->groups);
+    for (uint32_t i = 0; i < g->groups.n; i++)
+        vec_push(arena, &copy->groups, group_copy(arena, &g->groups.data[i]));
+    copy->group_of = arena_copy(arena, g->group_of, n * sizeof *g->group_of);
+    copy->flags = node_flags_copy(arena, g->flags);
+    copy->why_stored = arena_copy(arena, g->why_stored, n * sizeof *g->why_stored);
+    copy->why_apart = arena_copy(arena, g->why_apart, n * sizeof *g->why_apart);
+    copy->gemm_slice_of = arena_copy(arena, g->gemm_slice_of, n * sizeof *g->gemm_slice_of);
+    copy->refusals.data =
+        arena_copy(arena, g->refusals.data, g->refusals.n * sizeof *g->refusals.data);
+    copy->refusals.capacity = g->refusals.n;
+    return copy;
+}
+
+Grouping *group_memo_grouping(const GroupMemo *memo, Arena *arena, const Decisions *decisions) {
+    bool is_it = memo->grouping && decisions_equal(memo->decisions, decisions);
+    return is_it ? copy_grouping(arena, memo->grouping) : NULL;
+}
+
+void group_memo_keep(GroupMemo *memo, const Grouping *grouping, const Decisions *decisions) {
+    memo->grouping = copy_grouping(memo->arena, grouping);
+    memo->decisions = decisions ? decisions_copy(memo->arena, decisions) : NULL;
+}

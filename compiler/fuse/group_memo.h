@@ -1,0 +1,40 @@
+/* What grouping a graph has shown: the last grouping, and trials of groups. The search plans one
+ * graph several times, and the final plan has the decisions of one of its plans. Rounds of grouping
+ * try the same groups again, and so do plans. A trial depends on the group and on the facts
+ * (inline_facts) of the nodes that inlining asked about. A group whose nodes all have the facts of
+ * its last trial gets the result of that trial. */
+#ifndef FUSEC_FUSE_GROUP_MEMO_H
+#define FUSEC_FUSE_GROUP_MEMO_H
+
+#include "fuse/group.h"
+#include "pipeline/pipeline.h"
+
+/* A copy without loads, which inlining sets. */
+Group group_copy(Arena *arena, const Group *group);
+
+/* The result of a trial. */
+typedef struct GroupTrial {
+    bool ok;
+    InlineFailure failure; /* if not ok */
+    double prims;          /* as in Group, if ok; so are the others */
+    bool has_passes, has_inner;
+    VecU32 loads, nodes; /* ascending; `nodes`: those that the group computes */
+} GroupTrial;
+
+/* A new empty memo of one graph; `arena` must live as long as the memo. */
+GroupMemo *group_memo_new(Arena *arena, const Graph *graph);
+/* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
+GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
+/* The result of the group's last trial; NULL if there was none, or if a fact has changed since. */
+const GroupTrial *group_memo_find(GroupMemo *memo, const InlineInput *input, const Group *group);
+/* Keeps the result of a trial, which `memo` did not have. `asked`: the nodes that inlining asked
+ * about. */
+void group_memo_add(GroupMemo *memo, const InlineInput *input, const Group *group,
+                    const GroupTrial *trial, const VecU32 *asked);
+
+/* A copy of the last grouping on `arena`, if it was made with these decisions; otherwise NULL. */
+Grouping *group_memo_grouping(const GroupMemo *memo, Arena *arena, const Decisions *decisions);
+/* Keeps a copy of a grouping in place of the last. */
+void group_memo_keep(GroupMemo *memo, const Grouping *grouping, const Decisions *decisions);
+
+#endif
