@@ -3,6 +3,7 @@
 #include "plan/must.h"
 #include "machine/tuning.h"
 
+#include "fuse/inline_axes.h"
 #include "fuse/inline_memo.h"
 #include "fuse/store_map.h"
 #include "ir/indexmap.h"
@@ -339,18 +340,7 @@ static void place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexI
     }
 }
 
-/* Axes: the kernel's loops. Adjacent domain axes are joined into one loop if every index allows
- * it. */
-
-typedef struct AxisPlan {
-    bool joins[MAX_RANK]; /* domain axis d shares a loop with the next axis of its kind */
-} AxisPlan;
-
-static uint32_t next_of_kind(const Group *group, uint32_t d) {
-    for (uint32_t e = d + 1; e < group->domain.rank; e++)
-        if ((group->axes >> e & 1) == (group->axes >> d & 1)) return e;
-    return MAX_RANK;
-}
+/* Axes: the kernel's loops. */
 
 /* Makes the loops of one kind (parallel or reduced), and the domain coordinates as functions of
  * them. */
@@ -363,7 +353,7 @@ static uint32_t make_axes(Inliner *c, const AxisPlan *plan, bool reduced) {
         members[0] = d;
         DimId extent = domain->dims[d];
         while (plan->joins[d]) {
-            d = next_of_kind(c->group, d);
+            d = inline_next_of_kind(c->group, d);
             members[n_members++] = d;
             extent = dim_mul(c->dims, extent, domain->dims[d]);
         }
@@ -648,40 +638,6 @@ static bool compose_with(Arena *arena, const InlineInput *input, Group *group, c
     return ok;
 }
 
-/* Whether a batch axis must stay separate from m, because the rhs varies along the batch axis and
- * not along m. (An m of one element would not show in the rhs's index.) */
-static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {
-    if (!form_info(kernel->form)->multiplies || d + 4 != group->domain.rank) return false;
-    uint32_t batch_axes = (2u << axis) - 1;
-    return (scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes & batch_axes) != 0;
-}
-
-/* Which adjacent axes every index treats as one. */
-static AxisPlan plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel) {
-    AxisPlan plan = {{false}};
-    uint32_t axis[2] = {0, kernel->n_parallel};
-    for (uint32_t d = 0; d < group->domain.rank; d++) {
-        uint32_t kind = group->axes >> d & 1, next = next_of_kind(group, d);
-        uint32_t own = axis[kind]++;
-        bool is_m = form_info(kernel->form)->multiplies && d + 3 == group->domain.rank;
-        bool is_split = is_m || splits_rows(group, kernel, d, own);
-        /* Nothing is divided by an extent of 0. */
-        bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;
-        plan.joins[d] = may_join && kernel_axes_join(kernel, own);
-    }
-    return plan;
-}
-
-/* Joins the batch axes of a matmul with m, even if some index has to divide. Returns false if the
- * rhs varies along a batch axis. */
-static bool join_rows(const Group *group, const Kernel *kernel, AxisPlan *plan) {
-    const Scalar *operand = scalar_get(kernel->scalars, kernel->reduces.data[0].rhs);
-    uint32_t n_batches = group->domain.rank - 3;
-    if (operand->axes & ((1u << n_batches) - 1)) return false;
-    for (uint32_t d = 0; d < n_batches; d++) plan->joins[d] = true;
-    return n_batches > 0;
-}
-
 bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
                   InlineFailure *failure) {
     AxisPlan separate = {{false}};
@@ -689,9 +645,10 @@ bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *
         return compose_with(arena, input, group, &separate, kernel, failure);
     ArenaMark mark = arena_mark(input->scratch);
     bool ok = compose_with(input->scratch, input, group, &separate, kernel, failure);
-    AxisPlan plan = ok ? plan_axes(input->graph->dims, group, kernel) : separate;
+    AxisPlan plan = ok ? inline_plan_axes(input->graph->dims, group, kernel) : separate;
     AxisPlan joined = plan;
-    if (ok && input->has_im2col && im2col_may_be(kernel) && join_rows(group, kernel, &joined)) {
+    if (ok && input->has_im2col && im2col_may_be(kernel) &&
+        inline_join_rows(group, kernel, &joined)) {
         memset(&group->loads, 0, sizeof group->loads);
         int64_t depth = wgmma_depth(gemm_operand_dtype(kernel));
         if (compose_with(input->scratch, input, group, &joined, kernel, failure) &&
