@@ -132,12 +132,42 @@ static Value mixed_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b
     return (Value){.kind = VALUE_FLOAT, .number = number, .span = span};
 }
 
+/* `a` and then `b`. */
+static Value join_lists(Sema *sema, const Value *a, const Value *b, Span span) {
+    uint32_t n = a->n_items + b->n_items; /* neither is longer than SEMA_MAX_LIST */
+    if (n > SEMA_MAX_LIST)
+        return sema_error(sema, DIAG_LIMIT, span, "list of more than %d items", SEMA_MAX_LIST);
+    Value *items = arena_array(sema->arena, Value, n);
+    for (uint32_t i = 0; i < n; i++)
+        items[i] = i < a->n_items ? a->items[i] : b->items[i - a->n_items];
+    return (Value){.kind = VALUE_LIST, .n_items = n, .items = items, .span = span};
+}
+
+/* The list `times` times, one after the other. */
+static Value repeat_list(Sema *sema, const Value *list, const Value *times, Span span) {
+    int64_t n;
+    if (!value_const_int(sema, times, &n) || n < 0)
+        return sema_error(sema, DIAG_BAD_ARGUMENT, times->span,
+                          "a list is repeated a constant number of times, not %s",
+                          value_describe(sema, times));
+    if (list->n_items && n > SEMA_MAX_LIST / list->n_items)
+        return sema_error(sema, DIAG_LIMIT, span, "list of more than %d items", SEMA_MAX_LIST);
+    uint32_t n_items = list->n_items * (list->n_items ? (uint32_t)n : 0);
+    Value *items = arena_array(sema->arena, Value, n_items);
+    for (uint32_t i = 0; i < n_items; i++) items[i] = list->items[i % list->n_items];
+    return (Value){.kind = VALUE_LIST, .n_items = n_items, .items = items, .span = span};
+}
+
 static Value eval_pair(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
     if (a->kind == VALUE_POISON || b->kind == VALUE_POISON) return value_poison();
     if (is_arithmetic(sugar) && is_int_or_float(a) && is_int_or_float(b)) {
         bool both_int = a->kind == VALUE_INT && b->kind == VALUE_INT;
         return both_int ? int_arith(sema, sugar, a, b, span) : mixed_arith(sema, sugar, a, b, span);
     }
+    if (sugar == SUGAR_ADD && a->kind == VALUE_LIST && b->kind == VALUE_LIST)
+        return join_lists(sema, a, b, span);
+    if (sugar == SUGAR_MUL && a->kind == VALUE_LIST && b->kind == VALUE_INT)
+        return repeat_list(sema, a, b, span);
     Value args[2] = {*a, *b};
     return sema_call_op(sema, sugar_ops[sugar], span, 2, args);
 }
@@ -207,11 +237,47 @@ static Value eval_field(Sema *sema, const Ast *ast) {
     return (Value){.kind = VALUE_LIST, .n_items = shape.rank, .items = items, .span = ast->span};
 }
 
+/* The place of a bound of `list[begin:end]`, from 0 to the count; an absent bound is `otherwise`.
+ */
+static bool list_bound(Sema *sema, const Ast *ast, const Value *list, uint32_t otherwise,
+                       uint32_t *bound) {
+    int64_t n = list->n_items, at = otherwise;
+    Value value = ast ? sema_eval(sema, ast) : value_int(dim_const(sema->dims, at), list->span);
+    if (value.kind == VALUE_POISON) return false;
+    if (!value_const_int(sema, &value, &at)) {
+        sema_error(sema, DIAG_BAD_ARGUMENT, value.span,
+                   "a list is cut at a constant integer, not %s", value_describe(sema, &value));
+        return false;
+    }
+    if (at < -n || at > n) {
+        sema_error(sema, DIAG_SLICE_BOUNDS, value.span, "bound %lld of a list of %lld",
+                   (long long)at, (long long)n);
+        return false;
+    }
+    *bound = (uint32_t)(at < 0 ? at + n : at);
+    return true;
+}
+
+static Value part_of_list(Sema *sema, const Ast *range, const Value *list) {
+    uint32_t begin, end;
+    if (range->items[2])
+        return sema_error(sema, DIAG_BAD_ARGUMENT, range->span, "a part of a list has no step");
+    if (!list_bound(sema, range->items[0], list, 0, &begin) ||
+        !list_bound(sema, range->items[1], list, list->n_items, &end))
+        return value_poison();
+    Value part = *list;
+    part.items += begin;
+    part.n_items = begin < end ? end - begin : 0;
+    part.span = range->span;
+    return part;
+}
+
 static Value index_list(Sema *sema, const Ast *ast, const Value *list) {
-    if (ast->n_items != 2 || ast->items[1]->kind == AST_RANGE ||
-        ast->items[1]->kind == AST_ELLIPSIS)
+    if (ast->n_items == 2 && ast->items[1]->kind == AST_RANGE)
+        return part_of_list(sema, ast->items[1], list);
+    if (ast->n_items != 2 || ast->items[1]->kind == AST_ELLIPSIS)
         return sema_error(sema, DIAG_BAD_ARGUMENT, ast->span,
-                          "a list is indexed by a single integer");
+                          "a list is indexed by a single integer or range");
     Value at = sema_eval(sema, ast->items[1]);
     int64_t n = list->n_items, index;
     if (at.kind == VALUE_POISON) return at;

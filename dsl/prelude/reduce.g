@@ -15,3 +15,19 @@ def var(x, axis=none, keep=false) {
   d = z - mean(z, axis=axis, keep=true)
   return cast(mean(d * d, axis=axis, keep=keep), dtype(x))
 }
+
+
+# Whether any element is not 0.
+def any(x, axis=none, keep=false) = max(cast(cast(x, bool), i32), axis=axis, keep=keep) > 0
+
+# Whether no element is 0.
+def all(x, axis=none, keep=false) = min(cast(cast(x, bool), i32), axis=axis, keep=keep) > 0
+
+# The number of elements that are not 0, i32.
+def count_nonzero(x, axis=none, keep=false) = sum(cast(cast(x, bool), i32), axis=axis, keep=keep)
+
+# The Euclidean norm.
+def norm(x, axis=none, keep=false) {
+  z = cast(x, compute(x))
+  return cast(sqrt(sum(z * z, axis=axis, keep=keep)), dtype(x))
+}

@@ -31,7 +31,7 @@ graph g(x: f32[8, 8], z: f32[8, 8], i: i32[2]) -> (y: f32[8, 8]) {
   # error@+1 bad-argument: `rank` asks about a tensor, not the integer `3`
   q = rank(3)
   # error@+1 bad-argument: a list is indexed by a single integer
-  r = x.shape[0:1]
+  r = x.shape[0, 1]
   # error@+1 bad-argument: only tensors and lists can be indexed
   s = B[0]
   # error@+1 bad-argument: `x` must be a tensor, not a string

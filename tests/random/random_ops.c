@@ -348,7 +348,30 @@ static int make_function(RandomState *s, Dtype dtype, int arg) {
                        str_format(s->arena, "%s(%s)", functions[i].name, text));
 }
 
+/* Functions that move elements, of the last axes or a new one. */
+static int make_moved(RandomState *s, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 2, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    const RandomValue *v = random_value(s, from);
+    static const struct {
+        const char *name, *parameter;
+    } forms[] = {
+        {"flip", "axis"}, {"tril", "diagonal"}, {"triu", "diagonal"}, {"unsqueeze", "axis"}};
+    uint32_t form = rng_below(&s->rng, sizeof forms / sizeof *forms);
+    uint32_t axis = rng_below(&s->rng, v->shape.rank);
+    Shape shape = v->shape;
+    if (form == 3) {
+        for (uint32_t k = shape.rank++; k > axis; k--) shape.dims[k] = shape.dims[k - 1];
+        shape.dims[axis] = dim_const(s->dims, 1);
+    }
+    if (form == 0 && dim_lo(s->dims, shape.dims[axis]) < 1) return RANDOM_NONE;
+    return random_bind(s, dtype, &shape, fmin(v->lo, 0), fmax(v->hi, 0),
+                       str_format(s->arena, "%s(%s, %s=%u)", forms[form].name, v->name,
+                                  forms[form].parameter, axis));
+}
+
 int random_make_composite(RandomState *s, Dtype dtype, int arg) {
+    if (rng_chance(&s->rng, 20)) return make_moved(s, dtype, arg);
     if (rng_chance(&s->rng, 50)) return make_function(s, dtype, arg);
     int from = random_pick(s, dtype, 1, 4, arg);
     if (from == RANDOM_NONE) return RANDOM_NONE;

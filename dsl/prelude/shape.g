@@ -1,0 +1,78 @@
+# Shapes and parts
+
+# Takes an axis of extent 1 away.
+def squeeze(x, axis) {
+  k = (axis + rank(x)) % rank(x)
+  return reshape(x, x.shape[:k] + x.shape[k + 1:])
+}
+
+# Adds an axis of extent 1 before axis `axis`; -1 adds it behind the last.
+def unsqueeze(x, axis) {
+  k = (axis + rank(x) + 1) % (rank(x) + 1)
+  return reshape(x, x.shape[:k] + [1] + x.shape[k:])
+}
+
+# Makes the axes from `start_dim` to `end_dim` one.
+def flatten(x, start_dim=0, end_dim=-1) {
+  a = (start_dim + rank(x)) % rank(x)
+  b = (end_dim + rank(x)) % rank(x)
+  return reshape(x, x.shape[:a] + [-1] + x.shape[b + 1:])
+}
+
+# The axis in the opposite order.
+def flip(x, axis) {
+  k = (axis + rank(x)) % rank(x)
+  n = rank(x) - k - 1
+  return slice(x, begin=[0] * k + [dim(x, k) - 1] + [0] * n, shape=x.shape,
+               step=[1] * k + [-1] + [1] * n)
+}
+
+# Each slice of the axis `repeats` times, one behind the other.
+def repeat_interleave(x, repeats, axis) {
+  k = (axis + rank(x)) % rank(x)
+  front = x.shape[:k + 1]
+  back = x.shape[k + 1:]
+  wide = expand(reshape(x, front + [1] + back), front + [repeats] + back)
+  return reshape(wide, x.shape[:k] + [dim(x, k) * repeats] + back)
+}
+
+# The lower triangle of the last two axes, up to the diagonal with this number; 0 elsewhere.
+def tril(x, diagonal=0) {
+  row = iota(x.shape, axis=-2)
+  return where(iota(x.shape, axis=-1) <= row + diagonal, x, const(0, dtype(x)))
+}
+
+# The upper triangle of the last two axes, from the diagonal with this number; 0 elsewhere.
+def triu(x, diagonal=0) {
+  row = iota(x.shape, axis=-2)
+  return where(iota(x.shape, axis=-1) >= row + diagonal, x, const(0, dtype(x)))
+}
+
+# The matrix with the vector on its diagonal.
+def diag(x) {
+  n = dim(x, 0)
+  on = iota([n, n], axis=0) == iota([n, n], axis=1)
+  return where(on, x, const(0, dtype(x)))
+}
+
+# A tensor of one number.
+def full(shape, value, dtype=f32) = expand(const(value, dtype), shape)
+
+def zeros(shape, dtype=f32) = expand(const(0, dtype), shape)
+
+def ones(shape, dtype=f32) = expand(const(1, dtype), shape)
+
+# 0, 1, .. below `end`.
+def arange(end, dtype=i32) = cast(iota([end]), dtype)
+
+# 1 on the diagonal of n rows and m columns, 0 elsewhere.
+def eye(n, m=n, dtype=f32) = cast(iota([n, m], axis=0) == iota([n, m], axis=1), dtype)
+
+# 1 at the class of each index along a new last axis, 0 elsewhere.
+def one_hot(x, num_classes, dtype=i32) {
+  classes = iota(x.shape + [num_classes], axis=-1)
+  return cast(classes == reshape(x, x.shape + [1]), dtype)
+}
+
+# Slices of an axis by i32 index; an index outside is clamped.
+def index_select(x, axis, index) = gather(x, index, axis=axis)
