@@ -40,3 +40,25 @@ def hinge_embedding_loss(x, target, margin=1.0) {
   z = cast(x, compute(x))
   return cast(mean(where(target > 0, z, maximum(margin - z, 0))), dtype(x))
 }
+
+# The cosine of the angle between `a` and `b` along `axis`.
+def cosine_similarity(a, b, axis=1, eps=1e-8) {
+  p = cast(a, compute(a))
+  q = cast(b, compute(a))
+  size = norm(p, axis=axis) * norm(q, axis=axis)
+  return cast(sum(p * q, axis=axis) / maximum(size, eps), dtype(a))
+}
+
+# The mean of 1 - cosine where the target is 1, and of max(0, cosine - margin) where it is -1.
+def cosine_embedding_loss(a, b, target, margin=0.0) {
+  c = cosine_similarity(cast(a, compute(a)), cast(b, compute(a)))
+  return cast(mean(where(target > 0, 1 - c, maximum(c - margin, 0))), dtype(a))
+}
+
+# The mean of max(0, |a - p| - |a - n| + margin), with Euclidean norms of the last axis.
+def triplet_margin_loss(anchor, positive, negative, margin=1.0) {
+  c = compute(anchor)
+  near = norm(cast(anchor, c) - cast(positive, c) + 1e-6, axis=-1)
+  far = norm(cast(anchor, c) - cast(negative, c) + 1e-6, axis=-1)
+  return cast(mean(maximum(near - far + margin, 0)), dtype(anchor))
+}

@@ -76,3 +76,15 @@ def one_hot(x, num_classes, dtype=i32) {
 
 # Slices of an axis by i32 index; an index outside is clamped.
 def index_select(x, axis, index) = gather(x, index, axis=axis)
+
+# The axis turned by `shift` places: what leaves at its end comes in at its begin.
+def roll(x, shift, axis) {
+  k = (axis + rank(x)) % rank(x)
+  n = dim(x, k)
+  s = (shift % n + n) % n
+  front = x.shape[:k]
+  back = x.shape[k + 1:]
+  last = slice(x, begin=[0] * k + [n - s] + [0] * (rank(x) - k - 1), shape=front + [s] + back)
+  first = slice(x, begin=[0] * rank(x), shape=front + [n - s] + back)
+  return concat([last, first], axis=k)
+}

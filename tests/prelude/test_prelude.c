@@ -129,6 +129,17 @@ static const Case cases[] = {
      "mean(sigmoid(t) * (logsigmoid(t) - x))"},
     {"x: f32[3]", "f32[]", "hinge_embedding_loss(x, const(1, f32) - 2.0 * cast(arange(3), f32))",
      "(x[0] + relu(1 - x[1]) + relu(1 - x[2])) / 3"},
+    {"x: f32[2, 5]", "f32[2, 5]", "roll(x, 2, axis=1)", "concat([x[:, 3:], x[:, :3]], axis=1)"},
+    {"x: f32[5, 2]", "f32[5, 2]", "roll(x, -1, axis=0)", "concat([x[1:], x[:1]], axis=0)"},
+    {"x: f32[5, 2]", "f32[5, 2]", "roll(x, 6, axis=-2)", "concat([x[4:], x[:4]], axis=0)"},
+    {"a: f32[3, 4], b: f32[3, 4]", "f32[3]", "cosine_similarity(a, b)",
+     "sum((a / unsqueeze(norm(a, axis=1), 1)) * (b / unsqueeze(norm(b, axis=1), 1)), axis=1)"},
+    {"a: f32[2, 4], b: f32[2, 4]", "f32[]",
+     "cosine_embedding_loss(a, b, const(1, f32) - 2.0 * cast(arange(2), f32), 0.25)",
+     "(1 - cosine_similarity(a, b)[0] + relu(cosine_similarity(a, b)[1] - 0.25)) / 2"},
+    {"a: f32[3, 4], p: f32[3, 4], n: f32[3, 4]", "f32[]", "triplet_margin_loss(a, p, n)",
+     "mean(relu(sqrt(sum(pow(abs(a - p + 1e-6), 2.0), axis=1)) - sqrt(sum(pow(abs(a - n + 1e-6), "
+     "2.0), axis=1)) + 1))"},
 };
 
 static void check_case(const Case *c) {
