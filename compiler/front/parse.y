@@ -52,6 +52,7 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 %token TRUE_ "`true`" FALSE_ "`false`" NONE_ "`none`" INF_ "`inf`" NAN_ "`nan`"
 %token ARROW "`->`" DOTDOT "`..`" ELLIPSIS "`...`"
 %token OR "`||`" AND "`&&`" EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`"
+%token SHL "`<<`" SHR "`>>`"
 %token STAR "`*`"
 %token <str> NAME "a name" STRING "a string"
 %token <integer> INTEGER "an integer"
@@ -60,6 +61,10 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 %left OR
 %left AND
 %nonassoc EQ NE '<' '>' LE GE
+%left '|'
+%left '^'
+%left '&'
+%left SHL SHR
 %left '+' '-'
 %left STAR '/' '%' '@'
 %precedence UNARY
@@ -182,6 +187,11 @@ expr
     | expr LE expr                            { $$ = ast_binary(P, SUGAR_LE, $1, $3, @$); }
     | expr '>' expr                           { $$ = ast_binary(P, SUGAR_GT, $1, $3, @$); }
     | expr GE expr                            { $$ = ast_binary(P, SUGAR_GE, $1, $3, @$); }
+    | expr '|' expr                           { $$ = ast_binary(P, SUGAR_BIT_OR, $1, $3, @$); }
+    | expr '^' expr                           { $$ = ast_binary(P, SUGAR_BIT_XOR, $1, $3, @$); }
+    | expr '&' expr                           { $$ = ast_binary(P, SUGAR_BIT_AND, $1, $3, @$); }
+    | expr SHL expr                           { $$ = ast_binary(P, SUGAR_SHL, $1, $3, @$); }
+    | expr SHR expr                           { $$ = ast_binary(P, SUGAR_SHR, $1, $3, @$); }
     | expr '+' expr                           { $$ = ast_binary(P, SUGAR_ADD, $1, $3, @$); }
     | expr '-' expr                           { $$ = ast_binary(P, SUGAR_SUB, $1, $3, @$); }
     | expr STAR expr                          { $$ = ast_binary(P, SUGAR_MUL, $1, $3, @$); }
@@ -190,6 +200,7 @@ expr
     | expr '@' expr                           { $$ = ast_binary(P, SUGAR_MATMUL, $1, $3, @$); }
     | '-' expr %prec UNARY                    { $$ = ast_unary(P, SUGAR_NEG, $2, @$); }
     | '!' expr %prec UNARY                    { $$ = ast_unary(P, SUGAR_NOT, $2, @$); }
+    | '~' expr %prec UNARY                    { $$ = ast_unary(P, SUGAR_BIT_NOT, $2, @$); }
 
 postfix
     : primary
@@ -251,12 +262,12 @@ static void yyerror(const Span *span, void *scanner, const char *message) {
 static bool begins_expr(yysymbol_kind_t token) {
     const char *name = yysymbol_name(token);
     return (token >= YYSYMBOL_TRUE_ && token <= YYSYMBOL_NAN_) ||
-           (token >= YYSYMBOL_NAME && token <= YYSYMBOL_FLOAT) || strchr("([-!", name[1]);
+           (token >= YYSYMBOL_NAME && token <= YYSYMBOL_FLOAT) || strchr("([-!~", name[1]);
 }
 
 static bool is_operator(yysymbol_kind_t token) {
     const char *name = yysymbol_name(token);
-    return (token >= YYSYMBOL_OR && token <= YYSYMBOL_STAR) || strchr("<>+-/%@[(.", name[1]);
+    return (token >= YYSYMBOL_OR && token <= YYSYMBOL_STAR) || strchr("<>+-/%@[(.|^&", name[1]);
 }
 
 static bool is_soft_keyword(yysymbol_kind_t token) {

@@ -79,6 +79,23 @@ static Value int_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, 
     return value.dim ? value : overflow(sema, span, sugar);
 }
 
+/* Bit operators on integers that are constants; on others they are refused as numbers. */
+static Value int_bits(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
+    static const PrimId prims[SUGAR_COUNT] = {[SUGAR_BIT_AND] = PRIM_BITAND,
+                                              [SUGAR_BIT_OR] = PRIM_BITOR,
+                                              [SUGAR_BIT_XOR] = PRIM_BITXOR,
+                                              [SUGAR_SHL] = PRIM_SHL,
+                                              [SUGAR_SHR] = PRIM_SHR};
+    int64_t x, y;
+    if (!value_const_int(sema, a, &x) || !value_const_int(sema, b, &y))
+        return sema_error(sema, DIAG_BAD_DIM, span, "`%s` of dims that are known only at run time",
+                          sugar_text(sugar));
+    int64_t result = prim_eval_int(prims[sugar], DT_I64, x, y, 0);
+    bool is_lost = sugar == SUGAR_SHL && prim_eval_int(PRIM_SHR, DT_I64, result, y, 0) != x;
+    if (is_lost || result > DIM_LIMIT || result < -DIM_LIMIT) return overflow(sema, span, sugar);
+    return value_int(dim_const(sema->dims, result), span);
+}
+
 static double as_double(Sema *sema, const Value *value) {
     int64_t integer;
     return value_const_int(sema, value, &integer) ? (double)integer : value->number;
@@ -93,6 +110,10 @@ static double float_arith(Sugar sugar, double a, double b) {
 
 static bool is_arithmetic(Sugar sugar) {
     return sugar >= SUGAR_ADD && sugar <= SUGAR_REM;
+}
+
+static bool is_bits(Sugar sugar) {
+    return sugar >= SUGAR_BIT_OR && sugar <= SUGAR_SHR;
 }
 
 static bool is_int_or_float(const Value *value) {
@@ -168,6 +189,8 @@ static Value eval_pair(Sema *sema, Sugar sugar, const Value *a, const Value *b, 
         return join_lists(sema, a, b, span);
     if (sugar == SUGAR_MUL && a->kind == VALUE_LIST && b->kind == VALUE_INT)
         return repeat_list(sema, a, b, span);
+    if (is_bits(sugar) && a->kind == VALUE_INT && b->kind == VALUE_INT)
+        return int_bits(sema, sugar, a, b, span);
     Value args[2] = {*a, *b};
     return sema_call_op(sema, sugar_ops[sugar], span, 2, args);
 }
@@ -199,11 +222,19 @@ static Value eval_unary(Sema *sema, const Ast *ast) {
         value.dim = dim_mul_const(sema->dims, value.dim, -1);
         return value.dim ? value : overflow(sema, ast->span, ast->sugar);
     }
+    if (ast->sugar == SUGAR_BIT_NOT && value.kind == VALUE_INT) { /* ~x = -1 - x */
+        value.dim = dim_sub(sema->dims, dim_const(sema->dims, -1), value.dim);
+        return value.dim ? value : overflow(sema, ast->span, ast->sugar);
+    }
     if (ast->sugar == SUGAR_NOT && value.kind == VALUE_BOOL) {
         value.number = value.number == 0;
         return value;
     }
     value.span = ast->items[0]->span;
+    bool is_bool = value.kind == VALUE_BOOL || (value.kind == VALUE_TENSOR &&
+                                                dtype_is_bool(sema_node(sema, value.node)->dtype));
+    if (ast->sugar == SUGAR_BIT_NOT && is_bool)
+        return sema_call_op(sema, OP_LOGICAL_NOT, ast->span, 1, &value);
     return sema_call_op(sema, sugar_ops[ast->sugar], ast->span, 1, &value);
 }
 

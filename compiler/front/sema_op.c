@@ -51,6 +51,16 @@ Value call_cast(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
+Value call_bitcast(Sema *sema, const Call *call) {
+    Dtype dtype;
+    Operand operand;
+    if (!sema_want_dtype(sema, &call->args[1], &dtype) ||
+        !sema_want_operand(sema, &call->args[0], "x", &operand))
+        return value_poison();
+    NodeId id = build_bitcast(sema_at(sema, call->span), &operand, dtype);
+    return sema_made(sema, call->span, call->args, id);
+}
+
 /* Reductions. */
 
 /* The tensor argument of a reduction. */

@@ -282,7 +282,7 @@ static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId gu
         return pull_eltwise(c, node, coords, guard);
     case CLASS_CAST: {
         ScalarId value = pull(c, node->args[0], coords, guard);
-        return value ? scalar_cvt(c->scalars, value, node->dtype) : SCALAR_NONE;
+        return scalar_cast(c->scalars, value, node->dtype, node->op == OP_BITCAST);
     }
     case CLASS_VIEW:
         return pull_view(c, id, coords, guard);

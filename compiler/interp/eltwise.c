@@ -65,11 +65,22 @@ bool interp_eltwise(const Eval *e) {
     return true;
 }
 
+static bool bit_cast(const Eval *e) {
+    if (dtype_bytes(e->args[0].dtype) != dtype_bytes(e->out->dtype))
+        return interp_fail(e, "changes the width");
+    size_t n_bytes = (size_t)tensor_n_elems(e->out) * dtype_bytes(e->out->dtype);
+    uint8_t *bytes = arena_array(e->arena, uint8_t, n_bytes + 1);
+    tensor_store(&e->args[0], bytes);
+    tensor_load(e->out, bytes);
+    return true;
+}
+
 bool interp_cast(const Eval *e) {
     const Tensor *arg = &e->args[0];
     Dtype to = e->out->dtype;
     int64_t n = tensor_n_elems(e->out);
     if (n != tensor_n_elems(arg)) return interp_fail(e, "changes the shape");
+    if (e->node->op == OP_BITCAST) return bit_cast(e);
     for (int64_t i = 0; i < n; i++) {
         if (dtype_is_float(arg->dtype) && !dtype_is_float(to))
             tensor_set_int(e->out, i, dtype_saturate(to, arg->data[i]));

@@ -217,6 +217,7 @@ static bool widen_cast(const Eval *e) {
         double x = tensor_number(&e->args[0], i), error = errors[i];
         if (error == 0) continue;
         bool is_known = isfinite(error) && isfinite(x) && dtype_is_float(from);
+        is_known = is_known && e->node->op == OP_CAST;
         if (dtype_is_bool(to) && is_known)
             e->bounds[i] = fabs(x) > error ? 0 : INTERP_ANY;
         else if (!is_known || fabs(x) + error > dtype_max(to))

@@ -153,7 +153,9 @@ uint32_t *op_costs(Arena *arena) {
         const OpInfo *info = op_info((OpId)op);
         if (!info->body) continue;
         ScalarTab *tab = scalartab_new(arena, indextab_new(arena, dimtab_new(arena)));
-        Dtype dtype = dtype_in(DT_F32, info->dtypes) ? DT_F32 : DT_BOOL;
+        Dtype dtype = dtype_in(DT_F32, info->dtypes)   ? DT_F32
+                      : dtype_in(DT_I32, info->dtypes) ? DT_I32
+                                                       : DT_BOOL;
         ScalarId args[3];
         for (uint32_t i = 0; i < 3; i++)
             args[i] =

@@ -72,6 +72,28 @@ double prim_error(PrimId prim, Dtype dtype, double value) {
     return (info->relative + rounding) * size + info->absolute + least;
 }
 
+/* Whether the count is one of a shift of the dtype. */
+static bool is_count(Dtype dtype, int64_t count) {
+    return count >= 0 && count < 8 * (int64_t)dtype_bytes(dtype);
+}
+
+static int64_t bits(PrimId prim, Dtype dtype, int64_t a, int64_t b) {
+    switch ((int)prim) {
+    case PRIM_BITAND:
+        return a & b;
+    case PRIM_BITOR:
+        return a | b;
+    case PRIM_BITXOR:
+        return a ^ b;
+    case PRIM_SHL:
+        return is_count(dtype, b) ? (int64_t)((uint64_t)a << b) : 0;
+    case PRIM_SHR: /* ~(~a >> b) shifts ones in */
+        if (!is_count(dtype, b)) return a < 0 ? -1 : 0;
+        return a < 0 ? ~(int64_t)((uint64_t)~a >> b) : a >> b;
+    }
+    return 0; /* not defined on integers */
+}
+
 /* The value before it wraps. Unsigned arithmetic wraps at 64 bits. */
 static int64_t arithmetic(PrimId prim, int64_t a, int64_t b) {
     uint64_t x = (uint64_t)a, y = (uint64_t)b;
@@ -111,7 +133,8 @@ int64_t prim_eval_int(PrimId prim, Dtype dtype, int64_t a, int64_t b, int64_t c)
     case PRIM_SELECT:
         return a ? b : c;
     }
-    return dtype_wrap(dtype, arithmetic(prim, a, b));
+    bool is_bits = prim >= PRIM_BITAND && prim <= PRIM_SHR;
+    return dtype_wrap(dtype, is_bits ? bits(prim, dtype, a, b) : arithmetic(prim, a, b));
 }
 
 /* NaN if either operand is NaN; -0 is less than +0. */

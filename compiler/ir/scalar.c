@@ -207,6 +207,21 @@ ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype) {
                                 .moved_by = operand.moved_by});
 }
 
+ScalarId scalar_bitcast(ScalarTab *tab, ScalarId a, Dtype dtype) {
+    const Scalar *operand = &tab->nodes.data[a];
+    if (operand->dtype == dtype) return a;
+    return intern(tab, (Scalar){.kind = SCALAR_BITCAST,
+                                .dtype = dtype,
+                                .args = {a},
+                                .axes = operand->axes,
+                                .moved_by = operand->moved_by});
+}
+
+ScalarId scalar_cast(ScalarTab *tab, ScalarId a, Dtype dtype, bool keeps_bits) {
+    if (!a) return SCALAR_NONE;
+    return keeps_bits ? scalar_bitcast(tab, a, dtype) : scalar_cvt(tab, a, dtype);
+}
+
 static bool fold(ScalarTab *tab, PrimId prim, Dtype dtype, const ScalarId *args, uint32_t arity,
                  ScalarId *folded) {
     double v[3] = {0};
@@ -352,6 +367,7 @@ static uint32_t own_cost(const ScalarTab *tab, const Scalar *s, bool *wanted) {
     case SCALAR_LOAD:
         return 2 + index_cost(tab, s->index, wanted);
     case SCALAR_CVT:
+    case SCALAR_BITCAST:
         return 1;
     case SCALAR_PRIM:
         return prim_info(s->prim)->cost;
@@ -430,6 +446,11 @@ void scalar_print(const ScalarTab *tab, ScalarId id, Text *out) {
         return;
     case SCALAR_EXTREME:
         text_printf(out, "extreme%u", s->slot);
+        return;
+    case SCALAR_BITCAST:
+        text_puts(out, "bits ");
+        text_puts(out, dtype_name(s->dtype));
+        print_args(tab, s, out);
         return;
     case SCALAR_CVT:
         text_puts(out, dtype_name(s->dtype));

@@ -26,7 +26,8 @@ typedef enum {
     SCALAR_STAGE,   /* the finished result of reduction `slot` of this kernel */
     SCALAR_EXTREME, /* of an arg-reduction: the extreme value whose index the result is */
     SCALAR_PRIM,    /* a primitive on compute types */
-    SCALAR_CVT      /* conversion of args[0] to dtype, rounding once */
+    SCALAR_CVT,     /* conversion of args[0] to dtype, rounding once */
+    SCALAR_BITCAST  /* the bits of args[0] as dtype, of the same width */
 } ScalarKind;
 
 typedef struct Scalar {
@@ -73,6 +74,10 @@ IndexId scalar_as_index(ScalarTab *tab, ScalarId value, DimId extent);
 ScalarId scalar_stage(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
 ScalarId scalar_extreme(ScalarTab *tab, Dtype dtype, uint32_t slot, uint32_t axes);
 ScalarId scalar_cvt(ScalarTab *tab, ScalarId a, Dtype dtype);
+/* The bits of an element as a dtype of the same width. */
+ScalarId scalar_bitcast(ScalarTab *tab, ScalarId a, Dtype dtype);
+/* One of the two; SCALAR_NONE of SCALAR_NONE. */
+ScalarId scalar_cast(ScalarTab *tab, ScalarId a, Dtype dtype, bool keeps_bits);
 /* The rounding of an op's result. It is scalar_cvt; in fast programs, a conversion of the rounded
  * value skips the rounding. */
 ScalarId scalar_round(ScalarTab *tab, ScalarId a, Dtype dtype);

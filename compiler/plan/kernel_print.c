@@ -95,6 +95,9 @@ static void print_scalar(const Printer *p, ScalarId id) {
     case SCALAR_CVT:
         text_printf(p->out, "cvt(s%u)", s->args[0]);
         break;
+    case SCALAR_BITCAST:
+        text_printf(p->out, "bitcast(s%u)", s->args[0]);
+        break;
     }
     text_puts(p->out, "\n");
 }

@@ -61,6 +61,8 @@ static ScalarId copy_scalar(Rebuild *r, const Scalar *s) {
         return scalar_prim(r->to, s->prim, args[0], args[1], args[2]);
     case SCALAR_CVT:
         return scalar_cvt(r->to, args[0], s->dtype);
+    case SCALAR_BITCAST:
+        return scalar_bitcast(r->to, args[0], s->dtype);
     case SCALAR_STAGE:
         if (r->results && r->results[s->slot]) return r->results[s->slot];
         break;

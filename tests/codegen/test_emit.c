@@ -76,7 +76,10 @@ static void add_cells(Cells *cells, OpId op, Dtype dtype) {
     OpClass cls = op_info(op)->cls;
     if (!has_template(cls) || !dtype_in(dtype, op_info(op)->dtypes)) return;
     if (cls == CLASS_CAST)
-        for (int to = 0; to < DT_COUNT; to++) add_cell(cells, op, dtype, (Dtype)to, 0);
+        for (int to = 0; to < DT_COUNT; to++) {
+            bool has_width = dtype_bytes((Dtype)to) == dtype_bytes(dtype);
+            if (op == OP_CAST || has_width) add_cell(cells, op, dtype, (Dtype)to, 0);
+        }
     else if (cls == CLASS_ELTWISE)
         add_cell(cells, op, dtype, dtype, 0);
     else

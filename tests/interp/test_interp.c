@@ -192,6 +192,21 @@ Test(interp, i64_is_exact_beyond_doubles) {
     arena_free(f.arena);
 }
 
+Test(interp, bitcasts_keep_bits_but_those_of_nan) {
+    Fixture f = fixture_new();
+    give(&f, DT_F32, DIMS(4), NUMBERS(1, -0.0, -(double)NAN, 0x1p-149));
+    Result bits = evaluate(&f, OP_BITCAST, DT_U32, DIMS(4), (Attrs){0});
+    EXPECT(bits, 0x3f800000, 0x80000000, 0x7fc00000, 1);
+    Result wide = evaluate(&f, OP_BITCAST, DT_F64, DIMS(4), (Attrs){0});
+    cr_expect_not_null(wide.error);
+    arena_free(f.arena);
+    f = fixture_new();
+    give(&f, DT_U16, DIMS(2), NUMBERS(0x3c00, 0xfbff));
+    Result half = evaluate(&f, OP_BITCAST, DT_F16, DIMS(2), (Attrs){0});
+    EXPECT(half, 1, -65504);
+    arena_free(f.arena);
+}
+
 Test(interp, narrow_integers_wrap_in_every_class) {
     Fixture f = fixture_new();
     give(&f, DT_U8, DIMS(2, 2), NUMBERS(200, 100, 3, 255));

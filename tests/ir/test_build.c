@@ -365,6 +365,12 @@ static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId fla
     case CLASS_ELTWISE:
         return make_eltwise(w, op, x, flags);
     case CLASS_CAST:
+        if (op == OP_BITCAST) {
+            Operand operand = operand_tensor(x);
+            Dtype to = (Dtype)0;
+            while (to == dtype || dtype_bytes(to) != dtype_bytes(dtype)) to++;
+            return build_bitcast(w->b, &operand, to);
+        }
         return cast(w, x, dtype == DT_F32 ? DT_I32 : DT_F32);
     case CLASS_REDUCE:
         return build_reduce(w->b, op, x, 1, false);

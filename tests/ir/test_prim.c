@@ -195,3 +195,17 @@ Test(prim, integers_of_64_bits_are_exact_and_wrap) {
     cr_expect_eq(prim_eval_int(PRIM_LT, DT_I64, large - 1, large, 0), 1);
     cr_expect_eq(prim_eval_int(PRIM_SELECT, DT_I64, 0, 1, large), large);
 }
+
+Test(prim, every_shift_is_defined) {
+    cr_expect_eq(prim_eval_int(PRIM_SHL, DT_I32, 1, 31, 0), INT32_MIN);
+    cr_expect_eq(prim_eval_int(PRIM_SHL, DT_I32, 1, 32, 0), 0);
+    cr_expect_eq(prim_eval_int(PRIM_SHL, DT_I32, 1, -1, 0), 0);
+    cr_expect_eq(prim_eval_int(PRIM_SHR, DT_I32, -8, 1, 0), -4);
+    cr_expect_eq(prim_eval_int(PRIM_SHR, DT_I32, -8, 32, 0), -1);
+    cr_expect_eq(prim_eval_int(PRIM_SHR, DT_I32, 8, -1, 0), 0);
+    cr_expect_eq(prim_eval_int(PRIM_SHR, DT_I64, INT64_MIN, 63, 0), -1);
+    cr_expect_eq(prim_eval_int(PRIM_SHL, DT_I64, 3, 63, 0), INT64_MIN);
+    cr_expect_eq(prim_eval_int(PRIM_BITXOR, DT_I64, INT64_MAX, -1, 0), INT64_MIN);
+    cr_expect_eq(prim_eval_int(PRIM_BITAND, DT_I32, -4, 7, 0), 4);
+    cr_expect_eq(prim_eval(PRIM_BITXOR, DT_BOOL, 1, 1, 0), 0);
+}

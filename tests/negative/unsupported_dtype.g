@@ -15,6 +15,12 @@ graph g(x: f32[8], i: i32[8], b: bool[8, 8]) -> (y: f32[8]) {
   l = iota([8], dtype=u32)
   # error@+1 unsupported-dtype: `mean` does not take i64
   m = mean(cast(i, i64))
+  # error@+1 unsupported-dtype: `bitwise_and` does not take f32
+  n = x & x
+  # error@+1 unsupported-dtype: `bitwise_left_shift` does not take bool
+  o = b << b
+  # error@+1 unsupported-dtype: `bitcast` of f32, 4 bytes, to f64, 8 bytes
+  p = bitcast(x, f64)
   # The mistake surfaces inside the prelude and is shown at the call.
   # error@+1 unsupported-dtype: `exp` does not take i32 (note: in this call of `softmax`
   h = softmax(i)

@@ -1,6 +1,8 @@
 /* Coverage of graphs: counting, gaps, printing. */
 #include "random/coverage.h"
 
+#include "random/random_state.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +90,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
         count_broadcasts(c, graph, node);
         break;
     case CLASS_CAST:
-        c->casts[data_dtype(graph, node)][node->dtype]++;
+        c->casts[data_dtype(graph, node)][node->dtype] += node->op == OP_CAST;
         break;
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
@@ -236,6 +238,7 @@ static bool counts(const Coverage *c, OpId op) {
 
 static bool can_be(const Coverage *c, OpId op, Dtype dtype) {
     if (op_info(op)->cls == CLASS_SOURCE) return op != OP_IOTA || dtype_in(dtype, DTS_INDEX);
+    if (op == OP_BITCAST) return random_bitcasts(dtype);
     return counts(c, op) && dtype_in(dtype, op_info(op)->dtypes);
 }
 

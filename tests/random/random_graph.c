@@ -248,9 +248,14 @@ static bool is_view(OpId op) {
     return op_info(op)->cls == CLASS_VIEW || op_info(op)->cls == CLASS_CONCAT;
 }
 
+bool random_bitcasts(Dtype dtype) {
+    return dtype != DT_I64 && dtype != DT_U16;
+}
+
 static bool takes(OpId op, Dtype dtype) {
     const OpInfo *info = op_info(op);
     if (info->cls == CLASS_SOURCE) return op != OP_IOTA || dtype_in(dtype, DTS_INDEX);
+    if (op == OP_BITCAST) return random_bitcasts(dtype);
     return dtype_in(dtype, info->dtypes);
 }
 
@@ -260,7 +265,7 @@ static void list_cells(RandomState *s, Cells *ops, Cells *views) {
         if (!is_allowed(s, op)) continue;
         for (Dtype d = (Dtype)0; d < DT_COUNT; d++)
             for (Dtype to = (Dtype)0; to < DT_COUNT; to++) {
-                bool is_cast = op_info(op)->cls == CLASS_CAST;
+                bool is_cast = op == OP_CAST;
                 if (takes(op, d) && (is_cast ? to != d : to == 0))
                     vec_push(s->arena, ops, (Cell){.op = op, .dtype = d, .to = to});
             }
@@ -340,7 +345,7 @@ static bool make_reduction(RandomState *s, uint64_t number) {
  * N_PRESCRIBED. */
 enum {
     N_OPS_EACH = 8,
-    N_VIEWS_EACH = 5,
+    N_VIEWS_EACH = 6,
     N_REDUCTIONS_EACH = 10,
     N_PATTERNS_EACH = 1,
     N_PARTS_EACH = 1,
@@ -351,7 +356,7 @@ static bool try_prescribed(RandomState *s, uint64_t seed, uint32_t k, const Cell
                            const Cells *views) {
     if (k < N_OPS_EACH) {
         const Cell *cell = &ops->data[(seed * N_OPS_EACH + k) % ops->n];
-        if (op_info(cell->op)->cls == CLASS_CAST)
+        if (cell->op == OP_CAST)
             return random_make_cast_to(s, cell->op, cell->dtype, cell->to) != RANDOM_NONE;
         return random_make(s, cell->op, cell->dtype, RANDOM_NONE) != RANDOM_NONE;
     }

@@ -171,8 +171,24 @@ int random_make_eltwise(RandomState *s, OpId op, Dtype dtype, int arg) {
     return random_bind(s, result, &shape, lo, hi, call_text(s, op, operands, n));
 }
 
+/* To an integer or bool of the same width: floats of any bits would leave the ops' domains. */
+static int make_bitcast(RandomState *s, int from) {
+    const RandomValue v = *random_value(s, from);
+    uint32_t first = rng_below(&s->rng, DT_COUNT);
+    for (uint32_t i = 0; i < DT_COUNT; i++) {
+        Dtype to = (Dtype)((first + i) % DT_COUNT);
+        if (dtype_bytes(v.dtype) != dtype_bytes(to) || v.dtype == to || dtype_is_float(to))
+            continue;
+        double hi = dtype_is_bool(to) ? 1 : random_limit(to);
+        return random_bind(s, to, &v.shape, dtype_is_bool(to) ? 0 : random_least(to), hi,
+                           str_format(s->arena, "bitcast(%s, %s)", v.name, dtype_name(to)));
+    }
+    return RANDOM_NONE;
+}
+
 static int make_cast(RandomState *s, OpId op, int from, Dtype to) {
     if (from == RANDOM_NONE) return RANDOM_NONE;
+    if (op == OP_BITCAST) return make_bitcast(s, from);
     double limit = fmin(random_limit(to), 2e9), lo = -limit, hi = limit;
     const char *text = random_within(s, from, &lo, &hi);
     if (to == DT_BOOL) lo = 0, hi = 1;

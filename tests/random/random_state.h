@@ -84,5 +84,7 @@ const char *random_within(RandomState *s, int value, double *lo, double *hi);
 double random_limit(Dtype dtype);
 /* The least value: 0, or the limit with a sign. */
 double random_least(Dtype dtype);
+/* Whether another dtype of its width is no float. */
+bool random_bitcasts(Dtype dtype);
 
 #endif

@@ -150,3 +150,19 @@ Val convert_value(const Codegen *k, Val value, Dtype from, Dtype to) {
     value = convert_whole(k, value, from, compute);
     return from_number(k, int_to_number(k, value, compute, to), to);
 }
+
+static Val bits_of_float(const Codegen *k, Val value, Dtype from) {
+    LLVMTypeRef bit = LLVMIntTypeInContext(k->context, 8 * dtype_bytes(from));
+    Val number = to_number(k, value, from);
+    Val is_nan = k_fcmp(k, LLVMRealUNO, number, number);
+    Val bits = k_bitcast(k, value, k_vector_of(bit, k_lanes(value)));
+    Val nan = k_splat(k, LLVMConstInt(bit, dtype_bits(from, (double)NAN), 0), k_lanes(value));
+    return k_select(k, is_nan, nan, bits);
+}
+
+Val bitcast_value(const Codegen *k, Val value, Dtype from, Dtype to) {
+    if (dtype_is_float(from)) value = bits_of_float(k, value, from);
+    if (dtype_is_bool(from)) return k_zext(k, value, type_like(k, value, to));
+    if (dtype_is_bool(to)) return k_ne(k, value, LLVMConstNull(LLVMTypeOf(value)));
+    return k_bitcast(k, value, type_like(k, value, to));
+}

@@ -17,4 +17,8 @@
 /* `value` has the type k_value_type(from, lanes), the result k_value_type(to, lanes). */
 Val convert_value(const Codegen *k, Val value, Dtype from, Dtype to);
 
+/* The bits of `value` as a dtype of the same width. The bits of NaN are those of the quiet NaN
+ * without sign and payload. */
+Val bitcast_value(const Codegen *k, Val value, Dtype from, Dtype to);
+
 #endif

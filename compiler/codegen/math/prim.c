@@ -55,14 +55,34 @@ static Val int_max(const Codegen *k, Val a, Val b) {
     return int_extreme(k, true, a, b);
 }
 
+/* Shifts by counts that LLVM leaves undefined shift all bits out. */
+static Val shift(const Codegen *k, bool is_left, Val a, Val count) {
+    LLVMTypeRef type = LLVMTypeOf(a);
+    int64_t n_bits = LLVMGetIntTypeWidth(k_element_type(a));
+    Val width = k_splat(k, k_int(k_element_type(a), n_bits), k_lanes(a));
+    Val most = k_splat(k, k_int(k_element_type(a), n_bits - 1), k_lanes(a));
+    Val is_count = k_ult(k, count, width);
+    Val by = k_select(k, is_count, count, most);
+    if (!is_left) return k_ashr(k, a, by);
+    return k_select(k, is_count, k_shl(k, a, by), LLVMConstNull(type));
+}
+
+static Val int_shl(const Codegen *k, Val a, Val b) {
+    return shift(k, true, a, b);
+}
+static Val int_shr(const Codegen *k, Val a, Val b) {
+    return shift(k, false, a, b);
+}
+
 typedef Val (*Binary)(const Codegen *k, Val a, Val b);
 
 static Val int_prim(const Codegen *k, PrimId prim, Val a, Val b) {
     static const Binary binaries[PRIM_COUNT] = {
-        [PRIM_ADD] = k_add,     [PRIM_SUB] = k_sub,   [PRIM_MUL] = k_mul,   [PRIM_DIV] = math_idiv,
-        [PRIM_REM] = math_irem, [PRIM_MIN] = int_min, [PRIM_MAX] = int_max, [PRIM_LT] = k_slt,
-        [PRIM_LE] = k_sle,      [PRIM_EQ] = k_eq,     [PRIM_NE] = k_ne,     [PRIM_AND] = k_and,
-        [PRIM_OR] = k_or};
+        [PRIM_ADD] = k_add,     [PRIM_SUB] = k_sub,    [PRIM_MUL] = k_mul,   [PRIM_DIV] = math_idiv,
+        [PRIM_REM] = math_irem, [PRIM_MIN] = int_min,  [PRIM_MAX] = int_max, [PRIM_LT] = k_slt,
+        [PRIM_LE] = k_sle,      [PRIM_EQ] = k_eq,      [PRIM_NE] = k_ne,     [PRIM_AND] = k_and,
+        [PRIM_OR] = k_or,       [PRIM_BITAND] = k_and, [PRIM_BITOR] = k_or,  [PRIM_BITXOR] = k_xor,
+        [PRIM_SHL] = int_shl,   [PRIM_SHR] = int_shr};
     if (binaries[prim]) return binaries[prim](k, a, b);
     if (prim == PRIM_NEG) return k_neg(k, a);
     if (prim == PRIM_ABS) return int_abs(k, a);

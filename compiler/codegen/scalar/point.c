@@ -270,6 +270,10 @@ static Val build_value(Point *point, const Scalar *s) {
         return point->extremes[s->slot];
     case SCALAR_PRIM:
         return prim_value(point, s);
+    case SCALAR_BITCAST:
+        value = point_value(point, s->args[0]);
+        return bitcast_value(k, value, scalar_get(point->lower->kernel->scalars, s->args[0])->dtype,
+                             s->dtype);
     case SCALAR_CVT:
         value = point_narrow_rounded(point, s);
         if (value) return value;

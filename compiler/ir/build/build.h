@@ -133,6 +133,8 @@ enum { BUILD_MAX_OPERANDS = 3 };
 NodeId build_eltwise(Builder *b, OpId op, uint32_t n, const Operand *operands);
 /* x: [d0, d1, ..] -> dtype[d0, d1, ..] */
 NodeId build_cast(Builder *b, const Operand *x, Dtype dtype);
+/* The bits of x as a dtype of the same width, with the shape of x. */
+NodeId build_bitcast(Builder *b, const Operand *x, Dtype dtype);
 /* A reduction over the axes of a bit set. x: [d0, d1, ..] -> the same without these axes, or with
  * extents of 1 in their place (`keep`). */
 #define BUILD_ALL_AXES UINT32_MAX

@@ -160,6 +160,26 @@ NodeId build_cast(Builder *b, const Operand *x, Dtype dtype) {
     return build_checked_node(b, node);
 }
 
+NodeId build_bitcast(Builder *b, const Operand *x, Dtype dtype) {
+    NodeId arg = build_tensor(b, x);
+    if (arg == NODE_NONE) return NODE_NONE;
+    Dtype from = graph_node(b->graph, arg)->dtype;
+    if (from == dtype) return arg;
+    if (dtype_bytes(from) != dtype_bytes(dtype)) {
+        build_fail(b, DIAG_UNSUPPORTED_DTYPE, (BuildPlace){.arg = 2},
+                   "`bitcast` of %s, %u bytes, to %s, %u bytes", dtype_name(from),
+                   dtype_bytes(from), dtype_name(dtype), dtype_bytes(dtype))
+            ->help = "Cast to an integer of the other width before or after.";
+        return NODE_NONE;
+    }
+    Node node = {.op = OP_BITCAST,
+                 .dtype = dtype,
+                 .shape = *build_shape_of(b, arg),
+                 .n_args = 1,
+                 .args = &arg};
+    return build_checked_node(b, node);
+}
+
 /* Reductions. */
 
 bool build_default_axis(Builder *b, OpId op, uint32_t rank, uint32_t *axis) {
