@@ -1,6 +1,11 @@
 /* See gemm_slice.h. */
 #include "fuse/gemm_slice.h"
+#include "ir/node_flags.h"
 #include "machine/machine.h"
+
+typedef enum SearchFlag {
+    KNOWN, /* met in the search, and in a list */
+} SearchFlag;
 
 VecU32 *gemm_slice_users(Arena *arena, const Graph *graph) {
     VecU32 *users = arena_array(arena, VecU32, graph->nodes.n);
@@ -67,6 +72,7 @@ bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, Node
                      GemmSlices *found) {
     *found = (GemmSlices){.inside = {.n = 0}};
     if (!graph_is_matmul(graph, gemm) || !may_be_inside(graph, gemm, gemm)) return false;
+    NodeFlags known = node_flags_new(arena, graph->nodes.n);
     vec_push(arena, &found->inside, gemm);
     for (uint32_t i = 0; i < found->inside.n; i++) {
         const VecU32 *readers = &users[found->inside.data[i]];
@@ -74,15 +80,14 @@ bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, Node
         for (uint32_t k = 0; k < readers->n; k++) {
             NodeId id = readers->data[k];
             bool is_slice = is_gemm_slice(graph, gemm, id);
-            VecU32 *known = is_slice ? &found->slices : &found->inside;
-            if (vec_has(known, id)) continue;
+            if (!node_add(known, id, KNOWN)) continue;
             bool may_be = is_slice
                               ? !graph_block(graph, id, BLOCK_NEVER) &&
                                     graph_block(graph, id, BLOCK_KERNEL) ==
                                         graph_block(graph, gemm, BLOCK_KERNEL)
                               : is_elementwise(graph, gemm, id) && may_be_inside(graph, gemm, id);
             if (!may_be) return false;
-            vec_push(arena, known, id);
+            vec_push(arena, is_slice ? &found->slices : &found->inside, id);
         }
     }
     return true;

@@ -26,19 +26,25 @@ static bool are_free(const Grouper *p, const GemmSlices *found) {
     return true;
 }
 
+/* Marks what a kernel computes of the matmul, if it computes slices of it. */
+static void take_slices(Grouper *p, NodeId gemm) {
+    GemmSlices found;
+    if (!gemm_slice_find(p->arena, p->graph, p->users, gemm, &found)) return;
+    bool is_wanted = found.slices.n == 1 || decisions_ask(p->decisions, gemm, DIRECTIVE_GEMM_SLICE);
+    if (!is_wanted || !are_free(p, &found)) return;
+    for (uint32_t i = 0; i < found.inside.n; i++)
+        node_add(p->flags, found.inside.data[i], GROUPING_INSIDE);
+    for (uint32_t i = 0; i < found.slices.n; i++) p->gemm_slice_of[found.slices.data[i]] = gemm;
+}
+
 void group_find_gemm_slices(Grouper *p) {
     uint32_t n = p->graph->nodes.n;
     memset(p->gemm_slice_of, 0xFF, n * sizeof *p->gemm_slice_of);
     node_flags_drop(p->flags, GROUPING_INSIDE);
     for (NodeId id = 0; id < n && !p->off; id++) {
-        GemmSlices found;
-        if (!gemm_slice_find(p->arena, p->graph, p->users, id, &found)) continue;
-        bool is_wanted =
-            found.slices.n == 1 || decisions_ask(p->decisions, id, DIRECTIVE_GEMM_SLICE);
-        if (!is_wanted || !are_free(p, &found)) continue;
-        for (uint32_t i = 0; i < found.inside.n; i++)
-            node_add(p->flags, found.inside.data[i], GROUPING_INSIDE);
-        for (uint32_t i = 0; i < found.slices.n; i++) p->gemm_slice_of[found.slices.data[i]] = id;
+        ArenaMark mark = arena_mark(p->arena);
+        take_slices(p, id);
+        arena_rewind(p->arena, mark);
     }
 }
 

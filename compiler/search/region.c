@@ -311,8 +311,11 @@ bool search_has_candidates(const Searcher *c, const Plan *plan, const Kernel *ke
 }
 
 bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *kernel) {
+    ArenaMark mark = arena_mark(c->scratch);
     Sliced sliced;
-    return !kernel->is_init && find_sliced(c, plan, kernel, &sliced);
+    bool has = !kernel->is_init && find_sliced(c, plan, kernel, &sliced);
+    arena_rewind(c->scratch, mark);
+    return has;
 }
 
 /* Making regions. */

@@ -107,6 +107,15 @@ Test(hostile, twenty_thousand_statements_take_little_time_and_memory) {
     compile("5000 far reads", "");
 }
 
+/* The adds after a matmul might lead to a slice of it, so each matmul looks at all of them. */
+Test(hostile, two_thousand_matmuls_in_one_sum_take_little_time_and_memory) {
+    static const Chain sum = {"2000 matmuls in a sum",
+                              "graph g(x: f32[8,8], w: f32[8,8]) -> (y: f32[8,8]) {\nv0=x\n",
+                              "v%1$d=v%2$d+(x+%1$d)@w\n", "y=v%d\n}\n"};
+    write_chain(&sum, 2000);
+    cr_expect_eq(compile(sum.name, ""), 0, "%s", run.err);
+}
+
 Test(hostile, wide_and_deep_sources_keep_the_contract) {
     source.n_bytes = 0;
     add("graph g(x: f32[8]) -> (y: f32[8]) {\ny=");
