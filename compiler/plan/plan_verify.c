@@ -320,9 +320,10 @@ static bool goes_over(const Places *p, const Kernel *kernel, uint32_t old, uint3
     if (!is_once && (!is_once_a_stage(p, kernel, store) || is_read_later(p, kernel, old, new)))
         return false;
     const bool *is_operand = is_once ? kernel_reduced_scalars(p->arena, kernel) : NULL;
+    const bool *live = kernel_live_scalars(p->arena, kernel);
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
-        if (s->kind == SCALAR_LOAD && s->buffer == old &&
+        if (live[id] && s->kind == SCALAR_LOAD && s->buffer == old &&
             ((is_operand && is_operand[id]) || s->index != store->address))
             return false;
     }

@@ -413,6 +413,22 @@ Test(memplan, a_temp_goes_over_what_it_alone_is_made_of) {
     }
 }
 
+/* Scalars that no store needs stay in a kernel's table, and may load the old value elsewhere. */
+Test(memplan, loads_that_no_store_needs_do_not_count) {
+    Arena *arena = arena_new(NULL);
+    Text text = {.arena = arena};
+    text_puts(&text, "graph g(x: f32[64]) -> (y: f32[64]) {\nv0 = x\n");
+    for (int i = 1; i <= 24; i++)
+        text_printf(&text, "v%d = concat([v%d[32:] + 1, v%d[:32]], axis=0)\n", i, i - 1, i - 1);
+    text_puts(&text, "y = v24\n}\n");
+    const Card *card = card_of_target(target_get(TARGET_CPU));
+    PricedPlan priced =
+        plans_price(arena, plans_parse(arena, text_str(&text)), 0, false, TARGET_CPU, card, NULL);
+    cr_assert(priced.plan);
+    cr_expect_null(plan_verify_places(priced.plan, arena));
+    arena_free(arena);
+}
+
 /* The proof does not rest on what the placer thought. */
 Test(memplan, a_wrong_place_is_found) {
     for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++) {
