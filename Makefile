@@ -56,9 +56,9 @@ sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 FRONT_SRC = $(call sources,front)
 CORE_SRC = $(call sources,base ir/dim ir ir/build machine interp lowering plan pipeline template \
   cost/count cost/kernel cost schedule/wgmma schedule memory fuse split layout launch search \
-  explain report artifact verify) $(FRONT_SRC)
+  explain report artifact verify onnx) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
-CORE_SRC = $(call sources,base ir/dim ir ir/build) $(FRONT_SRC)
+CORE_SRC = $(call sources,base ir/dim ir ir/build onnx) $(FRONT_SRC)
 endif
 BACK_SRC = $(call sources,codegen codegen/llvm codegen/scalar codegen/math codegen/gpu codegen/gpu_gemm \
   codegen/cpu codegen/ptx driver)
@@ -70,7 +70,7 @@ RT_SRC = $(wildcard runtime/src/*/*.c)
 TEST_SRC = $(wildcard tests/*/test_*.c)
 LLVM_TEST_SRC = $(shell grep -lE '^\#include ("(codegen|driver)/|"verify/verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
 PLAIN_TEST_SRC = $(filter-out $(LLVM_TEST_SRC),$(TEST_SRC))
-TEST_LIB_SRC = $(wildcard tests/lib/*.c tests/random/*.c tests/fake/*.c tests/tools/*.c)
+TEST_LIB_SRC = $(wildcard tests/lib/*.c tests/random/*.c tests/fake/*.c tests/tools/*.c tests/onnx/onnx_*.c)
 FUZZ_SRC = $(wildcard tests/fuzz/*.c)
 EXAMPLES = $(wildcard dsl/examples/*.g)
 
@@ -329,6 +329,13 @@ build/time_runs: $(O)/tools/time_runs.o
 compile-time: build/fusec build/time_runs ## Check how long every example takes to compile, to PTX and for a CPU
 	@sh tools/compile_time.sh build/time_runs build/fusec $(EXAMPLES)
 
+# The package that makes the tests is installed beside the build, not in the system.
+.PHONY: onnx-node-tests
+build/onnx-env/bin/python:
+	$(Q)python3 -m venv build/onnx-env && build/onnx-env/bin/pip install -q onnx numpy ml_dtypes
+onnx-node-tests: build/fusec build/onnx-env/bin/python ## Run ONNX's node tests on the CPU and write docs/results/onnx-node-tests.md
+	@build/onnx-env/bin/python tests/onnx/node_tests.py $< --page docs/results/onnx-node-tests.md
+
 check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK) $(EMULATOR)
 	+@$(AGAIN) CONFIG=asan tests-built
 	+@$(AGAIN) CONFIG=fuzz fuzzers-built
@@ -391,8 +398,10 @@ build/gen_passes: $(O)/tools/gen_passes.o $(CORE_LIB)
 	$(call say,LINK )$(CC) -o $@ $^ -lm
 build/gen_tuning: $(O)/tools/gen_tuning.o
 	$(call say,LINK )$(CC) -o $@ $^
+build/gen_onnx: $(O)/tools/gen_onnx.o $(CORE_LIB)
+	$(call say,LINK )$(CC) -o $@ $^ -lm
 # Pages that are made of tables of the source: docs/OPS.md is what build/gen_ops prints.
-GENERATED = ops passes tuning
+GENERATED = ops passes tuning onnx
 page = docs/$(shell echo $(1) | tr a-z A-Z).md
 docs: $(GENERATED:%=build/gen_%) ## Generate the pages of docs that are made of tables of the source
 	$(Q)$(foreach g,$(GENERATED),build/gen_$(g) > build/$(g).md && mv build/$(g).md $(call page,$(g)) &&) true

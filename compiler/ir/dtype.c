@@ -9,10 +9,11 @@
 
 /* The table of frt_dtype.def. */
 static const struct {
-    const char *name;
+    const char *name, *safetensors;
     uint32_t n_bytes;
 } stored[DT_COUNT] = {
-#define X(symbol, number, nm, safetensors, bytes, map) [number] = {.name = nm, .n_bytes = bytes},
+#define X(symbol, number, nm, in_safetensors, bytes, map) \
+    [number] = {.name = nm, .safetensors = in_safetensors, .n_bytes = bytes},
 #include <frt_dtype.def>
 #undef X
 };
@@ -43,6 +44,10 @@ const DtypeInfo *dtype_info(Dtype dtype) {
 
 const char *dtype_name(Dtype dtype) {
     return stored[dtype].name;
+}
+
+const char *dtype_safetensors(Dtype dtype) {
+    return stored[dtype].safetensors;
 }
 
 uint32_t dtype_bytes(Dtype dtype) {

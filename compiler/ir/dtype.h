@@ -56,6 +56,8 @@ enum {
 
 const DtypeInfo *dtype_info(Dtype dtype);
 const char *dtype_name(Dtype dtype);
+/* The name in .safetensors files. */
+const char *dtype_safetensors(Dtype dtype);
 uint32_t dtype_bytes(Dtype dtype);
 DtypeKind dtype_kind(Dtype dtype);
 Dtype dtype_compute(Dtype dtype);

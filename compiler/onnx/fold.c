@@ -1,0 +1,376 @@
+/* What is known while importing: shapes, and integers that are computed from them. A fold returns
+ * false, without an error, where it cannot compute its outputs; the op is lowered then. */
+#include "onnx/import_state.h"
+
+bool onnx_fold_shape(Call *c) {
+    Shape shape;
+    uint32_t k;
+    if (!value_shape(c->im, input_value(c, 0), &shape)) return false;
+    int64_t rank = shape.rank, start = attr_int(c, "start", 0), end = attr_int(c, "end", rank);
+    start = start < 0 ? start + rank : start;
+    end = end < 0 ? end + rank : end;
+    start = start < 0 ? 0 : start > rank ? rank : start;
+    end = end < start ? start : end > rank ? rank : end;
+    Known *known = known_list(c->im, (uint32_t)(end - start));
+    for (k = 0; k < known->n; k++) known->ints[k] = shape.dims[start + k];
+    return output_known(c, 0, known);
+}
+
+bool onnx_fold_size(Call *c) {
+    Shape shape;
+    if (!value_shape(c->im, input_value(c, 0), &shape)) return false;
+    Known *known = known_new(c->im, ELEM_INT64, 0, NULL);
+    known->ints[0] = shape_n_elems(c->im->b->dims, &shape);
+    return known->ints[0] != DIM_NONE && output_known(c, 0, known);
+}
+
+bool onnx_fold_constant(Call *c) {
+    Import *im = c->im;
+    const OnnxAttr *attr;
+    Known *known = NULL;
+    if ((attr = find_attr(c, "value_int")) != NULL) {
+        known = known_new(im, ELEM_INT64, 0, NULL);
+        known->ints[0] = number(c, attr->integer);
+    } else if ((attr = find_attr(c, "value_float")) != NULL) {
+        known = known_new(im, ELEM_FLOAT, 0, NULL);
+        known->floats[0] = attr->number;
+    } else if ((attr = find_attr(c, "value_ints")) != NULL) {
+        known = known_list(im, attr->ints.n);
+        for (uint32_t i = 0; known && i < attr->ints.n; i++)
+            known->ints[i] = number(c, attr->ints.data[i]);
+    } else if ((attr = find_attr(c, "value_floats")) != NULL) {
+        int64_t n = attr->floats.n;
+        known = known_new(im, ELEM_FLOAT, 1, &n);
+        if (known && n) memcpy(known->floats, attr->floats.data, (size_t)n * sizeof(double));
+    }
+    return output_known(c, 0, known);
+}
+
+bool onnx_fold_constant_of_shape(Call *c) {
+    const OnnxAttr *attr = find_attr(c, "value");
+    const Known *shape = input_known(c, 0);
+    const Known *value = attr && attr->tensor ? tensor_known(c->im, attr->tensor) : NULL;
+    int64_t dims[MAX_RANK];
+    if (!shape || !shape->ints || shape->n > MAX_RANK || (attr && (!value || value->n != 1)))
+        return false;
+    for (uint32_t k = 0; k < shape->n; k++)
+        if (!known_int(c->im, shape, k, &dims[k])) return false;
+    Known *known = known_new(c->im, value ? value->type : ELEM_FLOAT, shape->n, dims);
+    for (uint32_t i = 0; known && i < known->n; i++) {
+        if (known->ints) known->ints[i] = value->ints[0];
+        if (known->floats) known->floats[i] = value ? value->floats[0] : 0;
+    }
+    return output_known(c, 0, known);
+}
+
+bool onnx_fold_range(Call *c) {
+    const Known *from = input_known(c, 0), *to = input_known(c, 1), *by = input_known(c, 2);
+    int64_t start, limit, step;
+    if (!from || !to || !by || !known_int(c->im, from, 0, &start) ||
+        !known_int(c->im, to, 0, &limit) || !known_int(c->im, by, 0, &step) || step == 0)
+        return false;
+    int64_t span = step > 0 ? limit - start : start - limit, by_abs = step > 0 ? step : -step;
+    int64_t n = span > 0 ? (span - 1) / by_abs + 1 : 0;
+    Known *known = known_new(c->im, from->type, 1, &n);
+    for (uint32_t i = 0; known && i < known->n; i++) known->ints[i] = number(c, start + i * step);
+    return output_known(c, 0, known);
+}
+
+/* Copies of elements. */
+
+static void copy_elem(Known *to, uint32_t i, const Known *from, uint32_t k) {
+    if (to->ints) to->ints[i] = from->ints[k];
+    if (to->floats) to->floats[i] = from->floats[k];
+}
+
+/* All elements under other dims. */
+static Known *renamed(Call *c, const Known *from, uint32_t rank, const int64_t *dims) {
+    Known *to = known_new(c->im, from->type, rank, dims);
+    if (!to || to->n != from->n) return NULL;
+    for (uint32_t i = 0; i < to->n; i++) copy_elem(to, i, from, i);
+    return to;
+}
+
+bool onnx_fold_identity(Call *c) {
+    Value *value = input_value(c, 0);
+    if (!has_output(c, 0)) return false;
+    Value *made = onnx_scope_add(c->im, c->scope, c->node->outputs.data[0]);
+    *made = (Value){made->name, value->node, value->known, value->tensor};
+    return true;
+}
+
+/* Reshape, Squeeze and Unsqueeze of lists and numbers. */
+bool onnx_fold_reshape(Call *c) {
+    const Known *known = input_known(c, 0);
+    int64_t dims[MAX_RANK], n = 1;
+    uint32_t rank = 0;
+    if (!known || known->rank > 1) return false;
+    n = known->n;
+    if (strcmp(c->node->op, "Reshape") == 0) {
+        const Known *shape = input_known(c, 1);
+        if (!shape || shape->n > 1) return false;
+        rank = shape->n;
+    } else if (strcmp(c->node->op, "Unsqueeze") == 0) {
+        rank = 1;
+        if (known->rank != 0) return false;
+    } else {
+        rank = known->n == 1 ? 0 : 1;
+        if (rank == known->rank) return false;
+    }
+    if (rank == 0 && n != 1) return false;
+    dims[0] = n;
+    return output_known(c, 0, renamed(c, known, rank, dims));
+}
+
+bool onnx_fold_gather(Call *c) {
+    const Known *data = input_known(c, 0), *indices = input_known(c, 1);
+    if (!data || !indices || !indices->ints || data->rank != 1 || attr_int(c, "axis", 0) > 0)
+        return false;
+    Known *known = known_new(c->im, data->type, indices->rank, indices->dims);
+    for (uint32_t i = 0; known && i < known->n; i++) {
+        int64_t at;
+        if (!known_int(c->im, indices, i, &at)) return false;
+        if (at < 0) at += data->n;
+        if (at < 0 || at >= data->n)
+            return onnx_fail(c, DIAG_SLICE_BOUNDS, "index %lld lies outside", (long long)at);
+        copy_elem(known, i, data, (uint32_t)at);
+    }
+    return output_known(c, 0, known);
+}
+
+bool onnx_fold_concat(Call *c) {
+    int64_t n = 0, type = ELEM_NONE;
+    for (uint32_t i = 0; i < c->node->inputs.n; i++) {
+        const Known *part = input_known(c, i);
+        if (!part || part->rank != 1 || (i && part->type != type)) return false;
+        type = part->type;
+        n += part->n;
+    }
+    Known *known = known_new(c->im, type, 1, &n);
+    for (uint32_t i = 0, at = 0; known && i < c->node->inputs.n; i++) {
+        const Known *part = input_known(c, i);
+        for (uint32_t k = 0; k < part->n; k++) copy_elem(known, at++, part, k);
+    }
+    return output_known(c, 0, known);
+}
+
+/* Slices. */
+
+/* A bound clamped as the op says: into [0, extent], or for downward steps into [-1, extent - 1]. */
+static DimId slice_bound(Call *c, DimId given, DimId extent, bool is_down) {
+    DimTab *dims = c->im->b->dims;
+    DimId least = number(c, is_down ? -1 : 0);
+    DimId most = is_down ? dim_sub(dims, extent, number(c, 1)) : extent;
+    if (dim_hi(dims, given) < 0) given = dim_add(dims, given, extent);
+    if (given == DIM_NONE || dim_hi(dims, given) < 0) return least;
+    if (dim_always_le(dims, most, given) || dim_lo(dims, given) > DIM_LIMIT / 4) return most;
+    return given;
+}
+
+static bool slice_range(Call *c, const Shape *shape, SliceRange *range, DimId from, DimId to) {
+    DimTab *dims = c->im->b->dims;
+    DimId extent = shape->dims[range->axis];
+    bool is_down = range->step < 0;
+    int64_t least_step = INT32_MAX;
+    if (range->step == 0) return onnx_fail(c, DIAG_BAD_ARGUMENT, "a step is 0");
+    if (range->step > least_step) range->step = least_step;
+    if (range->step < -least_step) range->step = -least_step;
+    from = slice_bound(c, from, extent, is_down);
+    to = slice_bound(c, to, extent, is_down);
+    DimId span = is_down ? dim_sub(dims, from, to) : dim_sub(dims, to, from);
+    if (dim_hi(dims, span) <= 0) span = number(c, 0), from = number(c, 0);
+    range->begin = from;
+    range->extent = dim_ceil_div(dims, span, is_down ? -range->step : range->step);
+    return true;
+}
+
+bool slice_ranges(Call *c, const Shape *shape, SliceRange *ranges, uint32_t *n) {
+    IntList starts, ends, axes, steps;
+    int64_t axis[MAX_RANK], step[MAX_RANK];
+    if (!list_argument(c, "starts", 1, &starts) || !list_argument(c, "ends", 2, &ends) ||
+        !list_argument(c, "axes", 3, &axes) || !list_argument(c, NULL, 4, &steps) ||
+        !constant_list(c, &axes, "axes", axis, MAX_RANK) ||
+        !constant_list(c, &steps, "steps", step, MAX_RANK))
+        return false;
+    *n = starts.n;
+    if (ends.n != *n || (axes.is_given && axes.n != *n) || (steps.is_given && steps.n != *n) ||
+        *n > shape->rank)
+        return onnx_fail(c, DIAG_WRONG_COUNT, "starts, ends, axes and steps differ in length");
+    for (uint32_t i = 0; i < *n; i++) {
+        ranges[i].step = steps.is_given ? step[i] : 1;
+        if (!axis_of(c, axes.is_given ? axis[i] : i, shape->rank, &ranges[i].axis) ||
+            !slice_range(c, shape, &ranges[i], starts.dims[i], ends.dims[i]))
+            return false;
+    }
+    return true;
+}
+
+bool onnx_fold_slice(Call *c) {
+    const Known *data = input_known(c, 0);
+    Shape shape;
+    SliceRange range;
+    uint32_t n;
+    int64_t begin, extent;
+    if (!data || data->rank != 1 || !value_shape(c->im, input_value(c, 0), &shape)) return false;
+    for (uint32_t i = 1; i < c->node->inputs.n; i++)
+        if (has_input(c, i) && (!input_known(c, i) || input_known(c, i)->n != 1)) return false;
+    if (!slice_ranges(c, &shape, &range, &n) || n != 1 ||
+        !dim_is_const(c->im->b->dims, range.begin, &begin) ||
+        !dim_is_const(c->im->b->dims, range.extent, &extent))
+        return false;
+    Known *known = known_new(c->im, data->type, 1, &extent);
+    for (uint32_t i = 0; known && i < known->n; i++)
+        copy_elem(known, i, data, (uint32_t)(begin + i * range.step));
+    return output_known(c, 0, known);
+}
+
+/* Arithmetic. */
+
+bool onnx_fold_cast(Call *c) {
+    const Known *from = input_known(c, 0);
+    int64_t to = attr_int(c, "to", ELEM_NONE), value;
+    Value *like = input_value(c, 1);
+    Dtype dtype;
+    if (!from || (like && !value_type(c->im, like, &to))) return false;
+    bool has_dtype = elem_dtype(to, &dtype);
+    Known *known = known_new(c->im, to, from->rank, from->dims);
+    for (uint32_t i = 0; known && i < known->n; i++) {
+        bool is_const = from->floats || known_int(c->im, from, i, &value);
+        if (from->ints && known->ints && elem_info(to)->kind == ELEM_IS_INT &&
+            elem_info(to)->n_bytes >= 4) {
+            known->ints[i] = from->ints[i];
+            continue;
+        }
+        if (!is_const || !has_dtype) return false;
+        double given = from->floats ? from->floats[i] : (double)value;
+        given = dtype_round(dtype, given);
+        if (known->floats)
+            known->floats[i] = given;
+        else
+            known->ints[i] = number(c, (int64_t)given);
+    }
+    return output_known(c, 0, known);
+}
+
+static bool symbolic(Call *c, OpId op, DimId a, DimId b, DimId *result) {
+    DimTab *dims = c->im->b->dims;
+    switch (op) {
+    case OP_ADD:
+        *result = dim_add(dims, a, b);
+        break;
+    case OP_SUB:
+        *result = dim_sub(dims, a, b);
+        break;
+    case OP_MUL:
+        *result = dim_mul(dims, a, b);
+        break;
+    case OP_DIV: /* truncating, as the dims' floor where nothing is negative */
+        *result = dim_lo(dims, a) >= 0 && dim_lo(dims, b) > 0 ? dim_div(dims, a, b) : DIM_NONE;
+        break;
+    case OP_EQUAL:
+        if (a != b && dim_lo(dims, dim_sub(dims, a, b)) <= 0 &&
+            dim_hi(dims, dim_sub(dims, a, b)) >= 0)
+            return false;
+        *result = number(c, a == b);
+        break;
+    default:
+        return false;
+    }
+    return *result != DIM_NONE;
+}
+
+static bool apply(Call *c, const Known *const *args, const uint32_t *at, Known *to, uint32_t i) {
+    const OpInfo *info = op_info(c->op->id);
+    int64_t ints[BUILD_MAX_OPERANDS] = {0};
+    double floats[BUILD_MAX_OPERANDS] = {0};
+    uint32_t n = c->node->inputs.n;
+    bool is_const = true;
+    for (uint32_t k = 0; k < n; k++) {
+        if (args[k]->floats) floats[k] = args[k]->floats[at[k]];
+        if (args[k]->ints) is_const = known_int(c->im, args[k], at[k], &ints[k]) && is_const;
+    }
+    if (to->floats || args[0]->floats) {
+        Dtype dtype;
+        if (!args[0]->floats || !info->ref || !elem_dtype(args[0]->type, &dtype)) return false;
+        double value = info->ref(floats[0], floats[1], floats[2]);
+        if (to->floats)
+            to->floats[i] = dtype_round(dtype, value);
+        else
+            to->ints[i] = number(c, value != 0);
+        return true;
+    }
+    if (!is_const)
+        return n == 2 &&
+               symbolic(c, c->op->id, args[0]->ints[at[0]], args[1]->ints[at[1]], &to->ints[i]);
+    if (!info->ref_int) return false;
+    int64_t value = info->ref_int(ints[0], ints[1], ints[2]);
+    to->ints[i] = number(c, value);
+    return value < DIM_LIMIT && value > -DIM_LIMIT;
+}
+
+/* Elementwise ops of lists and numbers, in 64 bits. */
+bool onnx_fold_eltwise(Call *c) {
+    const Known *args[BUILD_MAX_OPERANDS] = {0}, *widest = NULL;
+    uint32_t n = c->node->inputs.n;
+    const OpInfo *info = op_info(c->op->id);
+    if (n == 0 || n < info->min_args || n > info->max_args) return false;
+    for (uint32_t k = 0; k < n; k++) {
+        args[k] = input_known(c, k);
+        if (!args[k] || args[k]->rank > 1 || args[k]->type != args[0]->type) return false;
+        if (elem_info(args[k]->type)->kind == ELEM_IS_UINT) return false;
+        if (!widest || (args[k]->rank >= widest->rank && args[k]->n != 1)) widest = args[k];
+    }
+    int64_t type = info->result == RESULT_BOOL ? (int64_t)ELEM_BOOL : args[0]->type;
+    Known *to = known_new(c->im, type, widest->rank, widest->dims);
+    for (uint32_t i = 0; to && i < to->n; i++) {
+        uint32_t at[BUILD_MAX_OPERANDS] = {0};
+        for (uint32_t k = 0; k < n; k++) {
+            if (args[k]->n != 1 && args[k]->n != to->n) return false;
+            at[k] = args[k]->n == 1 ? 0 : i;
+        }
+        if (!apply(c, args, at, to, i)) return false;
+    }
+    return output_known(c, 0, to);
+}
+
+bool onnx_fold_where(Call *c) {
+    const Known *when = input_known(c, 0), *yes = input_known(c, 1), *no = input_known(c, 2);
+    if (!when || !yes || !no || !when->ints || yes->type != no->type || when->rank != 1 ||
+        yes->rank > 1 || no->rank > 1)
+        return false;
+    Known *to = known_new(c->im, yes->type, when->rank, when->dims);
+    for (uint32_t i = 0; to && i < to->n; i++) {
+        int64_t holds;
+        if (!known_int(c->im, when, i, &holds)) return false;
+        const Known *from = holds ? yes : no;
+        if (from->n != 1 && from->n != to->n) return false;
+        if ((yes->n != 1 && yes->n != to->n) || (no->n != 1 && no->n != to->n)) return false;
+        copy_elem(to, i, from, from->n == 1 ? 0 : i);
+    }
+    return output_known(c, 0, to);
+}
+
+/* Sums, products and extremes of a list of integers. */
+bool onnx_fold_reduce(Call *c) {
+    const Known *known = input_known(c, 0);
+    if (!known || !known->ints || known->rank != 1 || known->n == 0) return false;
+    int64_t one = 1;
+    bool keeps = attr_int(c, "keepdims", 1) != 0;
+    Known *to = known_new(c->im, known->type, keeps, &one);
+    DimId value = known->ints[0];
+    for (uint32_t i = 1; i < known->n; i++) {
+        DimId next = known->ints[i];
+        OpId op = c->op->id;
+        if (op == OP_SUM || op == OP_PROD) {
+            if (!symbolic(c, op == OP_SUM ? OP_ADD : OP_MUL, value, next, &value)) return false;
+        } else if (dim_always_le(c->im->b->dims, value, next)) {
+            value = op == OP_MAX ? next : value;
+        } else if (dim_always_le(c->im->b->dims, next, value)) {
+            value = op == OP_MAX ? value : next;
+        } else {
+            return false;
+        }
+    }
+    to->ints[0] = value;
+    return output_known(c, 0, to);
+}

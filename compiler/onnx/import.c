@@ -1,0 +1,244 @@
+/* The walk over a model's nodes. See import.h. */
+#include "onnx/import_state.h"
+
+/* The largest value of a dim that the model names but does not bound. */
+enum { DIM_HIGHEST = 1 << 16, MAX_INLINE_DEPTH = 32, MAX_CALLS = 1 << 20 };
+
+static bool fail_model(Import *im, DiagId id, const char *what, const char *name) {
+    return diag_report(im->diags, id, NULL, (Span){0}, "%s: %s%s%s", im->source->name, what,
+                       name ? " " : "", name ? name : "");
+}
+
+/* Nodes. */
+
+static const OnnxFunction *find_function(const Import *im, const OnnxNode *node) {
+    for (uint32_t i = 0; i < im->model->functions.n; i++) {
+        const OnnxFunction *function = &im->model->functions.data[i];
+        if (strcmp(function->name, node->op) == 0 && strcmp(function->domain, node->domain) == 0)
+            return function;
+    }
+    return NULL;
+}
+
+static bool fail_op(Call *c, bool is_other_opset) {
+    if (is_other_opset)
+        return onnx_fail(c, DIAG_UNKNOWN_OP,
+                         "this version of the op is not supported; docs/ONNX.md lists the opsets");
+    return onnx_fail(c, DIAG_UNKNOWN_OP,
+                     "the op is not supported; it needs a row in compiler/onnx/onnx_ops.def, or a "
+                     "function of this name in the model");
+}
+
+static bool check_inputs(Call *c) {
+    uint32_t n = c->node->inputs.n;
+    if (n < c->op->min_inputs || n > c->op->max_inputs)
+        return onnx_fail(c, DIAG_WRONG_ARITY, "it has %u inputs, but the op takes %u to %u", n,
+                         c->op->min_inputs, c->op->max_inputs);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!c->node->inputs.data[i][0] && i < c->op->min_inputs)
+            return onnx_fail(c, DIAG_WRONG_ARITY, "input %u is left out", i + 1);
+        if (c->node->inputs.data[i][0] && !onnx_scope_find(c->scope, c->node->inputs.data[i]))
+            return onnx_fail(c, DIAG_UNKNOWN_NAME, "no node before it makes its input `%s`",
+                             c->node->inputs.data[i]);
+    }
+    return true;
+}
+
+/* The outputs beyond the first that somebody names must have been made. */
+static bool check_outputs(Call *c) {
+    if (!onnx_check(c)) return false;
+    for (uint32_t i = 0; i < c->node->outputs.n; i++)
+        if (c->node->outputs.data[i][0] && !onnx_scope_find(c->scope, c->node->outputs.data[i]))
+            return onnx_fail(c, DIAG_UNKNOWN_OP, "its output `%s` is not supported",
+                             c->node->outputs.data[i]);
+    return true;
+}
+
+static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
+    Call call = {.im = im, .scope = scope, .node = node}, *c = &call;
+    bool is_other_opset = false;
+    c->opset = onnx_scope_opset(scope, node->domain);
+    if (++im->n_calls > MAX_CALLS) return onnx_fail(c, DIAG_LIMIT, "the model has too many nodes");
+    const OnnxFunction *function = find_function(im, node);
+    if (function) return onnx_inline_function(c, function);
+    c->op = onnx_op_find(node->domain, node->op, c->opset, &is_other_opset);
+    if (!c->op) return fail_op(c, is_other_opset);
+    if (!check_inputs(c)) return false;
+    for (uint32_t i = 0; i < node->outputs.n; i++)
+        if (node->outputs.data[i][0] && onnx_scope_own(scope, node->outputs.data[i]))
+            return onnx_fail(c, DIAG_REDEFINITION, "its output `%s` is made twice",
+                             node->outputs.data[i]);
+    if (c->op->fold && c->op->fold(c)) return true;
+    return onnx_check(c) && (c->op->lower(c), check_outputs(c));
+}
+
+bool onnx_run(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!run_node(im, scope, &nodes[i])) return false;
+    return true;
+}
+
+bool onnx_inline_function(Call *c, const OnnxFunction *function) {
+    Import *im = c->im;
+    if (im->depth >= MAX_INLINE_DEPTH)
+        return onnx_fail(c, DIAG_RECURSION, "functions call each other too deep");
+    Scope *scope = onnx_scope_new(im, NULL, &function->opsets);
+    scope->call = c;
+    scope->function = function;
+    for (uint32_t i = 0; i < function->inputs.n; i++) {
+        Value *given = has_input(c, i) ? onnx_scope_find(c->scope, c->node->inputs.data[i]) : NULL;
+        if (!given && has_input(c, i))
+            return onnx_fail(c, DIAG_UNKNOWN_NAME, "no node before it makes its input `%s`",
+                             c->node->inputs.data[i]);
+        Value *inner = given ? onnx_scope_add(im, scope, function->inputs.data[i]) : NULL;
+        if (given)
+            *inner = (Value){function->inputs.data[i], given->node, given->known, given->tensor};
+    }
+    im->depth++;
+    bool good = onnx_run(im, scope, function->nodes.data, function->nodes.n);
+    im->depth--;
+    for (uint32_t i = 0; good && i < function->outputs.n && i < c->node->outputs.n; i++) {
+        Value *made = onnx_scope_find(scope, function->outputs.data[i]);
+        if (!has_output(c, i)) continue;
+        if (!made)
+            return onnx_fail(c, DIAG_MISSING_OUTPUT, "the function does not make its output `%s`",
+                             function->outputs.data[i]);
+        Value *outer = onnx_scope_add(im, c->scope, c->node->outputs.data[i]);
+        *outer = (Value){outer->name, made->node, made->known, made->tensor};
+        name_node(c, outer);
+    }
+    return good;
+}
+
+/* The model's graph. */
+
+/* A dim by the model's name for it; one without a name belongs to its axis alone. */
+static DimId input_dim(Import *im, const OnnxDim *dim, const char *axis_name) {
+    bool is_named = dim->param && dim->param[0];
+    if (dim->value >= 0) return dim_const(im->b->dims, dim->value);
+    for (uint32_t i = 0; is_named && i < im->dims.n; i++)
+        if (im->dims.data[i].param == dim->param) return im->dims.data[i].dim;
+    Str name = onnx_unique_name(im, is_named ? dim->param : axis_name, "dim");
+    DimId made = build_dim(im->b, name, 1, DIM_HIGHEST, 1);
+    if (is_named) vec_push(im->arena, &im->dims, (NamedDim){dim->param, made});
+    return made;
+}
+
+static bool fail_builder(Import *im, const char *what, const char *name) {
+    BuildError error;
+    if (!build_take_error(im->b, &error)) return true;
+    return diag_report(im->diags, error.id, NULL, (Span){0}, "%s: %s `%s`: %s", im->source->name,
+                       what, name, error.message);
+}
+
+static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
+    Dtype dtype;
+    DimId dims[MAX_RANK];
+    if (onnx_scope_find(scope, info->name)) return true; /* an initializer of the same name */
+    if (!info->is_tensor || !info->has_shape)
+        return fail_model(im, DIAG_UNSUPPORTED_DTYPE,
+                          "an input must be a tensor with a shape:", info->name);
+    if (!elem_dtype(info->type, &dtype))
+        return diag_report(im->diags, DIAG_UNSUPPORTED_DTYPE, NULL, (Span){0},
+                           "%s: input `%s` is %s, which the language has no dtype for",
+                           im->source->name, info->name, elem_info(info->type)->name);
+    if (info->dims.n > MAX_RANK)
+        return fail_model(im, DIAG_LIMIT, "an input has more than 8 axes:", info->name);
+    for (uint32_t k = 0; k < info->dims.n; k++)
+        dims[k] = input_dim(im, &info->dims.data[k], str_format(im->arena, "%s_%u", info->name, k));
+    Value *value = onnx_scope_add(im, scope, info->name);
+    value->node = build_input(im->b, onnx_unique_name(im, info->name, "x"), dtype,
+                              (DimList){info->dims.n, dims});
+    return fail_builder(im, "input", info->name);
+}
+
+static bool add_initializers(Import *im, Scope *scope, const OnnxGraph *graph) {
+    if (graph->n_sparse)
+        return fail_model(im, DIAG_UNSUPPORTED_DTYPE, "sparse initializers are not supported",
+                          NULL);
+    for (uint32_t i = 0; i < graph->initializers.n; i++) {
+        const OnnxTensor *tensor = &graph->initializers.data[i];
+        if (onnx_scope_own(scope, tensor->name))
+            return fail_model(im, DIAG_REDEFINITION, "two initializers are called", tensor->name);
+        onnx_scope_add(im, scope, tensor->name)->tensor = tensor;
+    }
+    return true;
+}
+
+/* An error of a value that no node is to blame for is that of the output. */
+static bool add_output(Import *im, Scope *scope, uint32_t index) {
+    const OnnxValueInfo *info = &im->model->graph->outputs.data[index];
+    Value *value = onnx_scope_find(scope, info->name);
+    if (!value) return fail_model(im, DIAG_MISSING_OUTPUT, "no node makes output", info->name);
+    OnnxNode node = {.name = info->name, .op = "output", .domain = ""};
+    Call call = {.im = im, .scope = scope, .node = &node};
+    NodeId id = value_node(&call, value);
+    if (id == NODE_NONE || !onnx_check(&call)) {
+        onnx_fail(&call, DIAG_NO_LOWERING, "it has no value");
+        return false;
+    }
+    Dtype dtype;
+    if (elem_dtype(info->type, &dtype) && dtype != dtype_of(&call, id))
+        id = cast_to(&call, id, dtype);
+    build_output(im->b, im->outputs.data[index], id, 0);
+    return fail_builder(im, "output", info->name);
+}
+
+static bool walk(Import *im) {
+    const OnnxGraph *graph = im->model->graph;
+    Scope *scope = onnx_scope_new(im, NULL, &im->model->opsets);
+    int64_t opset = onnx_scope_opset(scope, "");
+    if (opset && opset < ONNX_OLDEST_OPSET)
+        return fail_model(im, DIAG_UNKNOWN_OP, "opsets before 7 are not supported", NULL);
+    if (!add_initializers(im, scope, graph)) return false;
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        if (!add_input(im, scope, &graph->inputs.data[i])) return false;
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        vec_push(im->arena, &im->outputs, onnx_unique_name(im, graph->outputs.data[i].name, "y"));
+    if (!onnx_run(im, scope, graph->nodes.data, graph->nodes.n)) return false;
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        if (!add_output(im, scope, i)) return false;
+    return true;
+}
+
+/* Drops the weights of params that no output needs, and orders the others as the graph has them. */
+static void keep_needed(Import *im, const Graph *graph) {
+    OnnxImport *result = im->result;
+    OnnxWeight *all = result->weights.data;
+    uint32_t n = result->weights.n;
+    memset(&result->weights, 0, sizeof result->weights);
+    for (uint32_t k = 0, i = 0; k < graph->params.n; k++) {
+        for (i = 0; i < n && all[i].name != graph->params.data[k].name; i++) continue;
+        if (i < n) vec_push(im->arena, &result->weights, all[i]);
+    }
+}
+
+OnnxImport *onnx_import(Arena *arena, StrTab *strings, Diags *diags, const OnnxSource *source,
+                        const char *weights) {
+    const char *why;
+    Import import = {.arena = arena, .strings = strings, .diags = diags, .source = source},
+           *im = &import;
+    im->model = onnx_model_read(arena, strings, source->file, &why);
+    if (!im->model) {
+        diag_report(diags, DIAG_SYNTAX, NULL, (Span){0}, "%s is no ONNX model: %s", source->name,
+                    why);
+        return NULL;
+    }
+    const Source *empty = source_new(arena, source->name, "", 0);
+    Module *module = module_new(arena, strings, empty);
+    im->result = arena_array(arena, OnnxImport, 1);
+    im->result->module = module;
+    im->b =
+        build_new(arena, module->dims, empty,
+                  strtab_intern_z(strings, onnx_plain_name(im, im->model->graph->name, "main")));
+    if (!walk(im)) return NULL;
+    Graph *graph = build_finish(im->b);
+    if (!graph) {
+        fail_builder(im, "graph", im->b->graph->name);
+        return NULL;
+    }
+    vec_push(arena, &module->graphs, graph);
+    keep_needed(im, graph);
+    if (im->result->weights.n) module->weights = strtab_intern_z(strings, weights);
+    return im->result;
+}

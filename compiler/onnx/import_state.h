@@ -1,0 +1,200 @@
+/* What the importer's files share. */
+#ifndef FUSEC_ONNX_IMPORT_STATE_H
+#define FUSEC_ONNX_IMPORT_STATE_H
+
+#include "base/hashids.h"
+#include "ir/build/build.h"
+#include "onnx/import.h"
+#include "onnx/model.h"
+
+/* Elements that are known while importing: integers and bools as dims, floats as numbers. */
+enum { MAX_KNOWN = 4096 };
+typedef struct Known {
+    int64_t type; /* an ElemType */
+    uint32_t rank;
+    int64_t dims[MAX_RANK];
+    uint32_t n;
+    DimId *ints;    /* NULL: floats */
+    double *floats; /* NULL: integers or bools */
+} Known;
+
+/* A value of the model: a node of the graph, elements that are known, elements in the file, or
+ * several of them. */
+typedef struct Value {
+    Str name;
+    NodeId node; /* NODE_NONE: not made yet */
+    Known *known;
+    const OnnxTensor *tensor;
+} Value;
+
+/* The values that names stand for, in a graph, a function or a branch. */
+typedef struct Scope Scope;
+struct Scope {
+    const Scope *outer; /* of a branch: the graph around it */
+    HashIds ids;        /* index + 1 by name */
+    Vec(Value *) values;
+    const VecOpset *opsets;
+    const struct Call *call; /* of a function: the call, for its attributes */
+    const OnnxFunction *function;
+};
+
+typedef struct NamedDim {
+    Str param;
+    DimId dim;
+} NamedDim;
+
+typedef struct Import {
+    Arena *arena;
+    StrTab *strings;
+    Diags *diags;
+    const OnnxSource *source;
+    const OnnxModel *model;
+    Builder *b;
+    OnnxImport *result;
+    HashIds names; /* that the graph uses */
+    Vec(NamedDim) dims;
+    VecStr outputs; /* the names of the graph's outputs */
+    uint32_t depth; /* of functions and branches */
+    uint64_t n_calls;
+} Import;
+
+/* One node that is lowered. */
+typedef struct Call Call;
+typedef struct OnnxOp OnnxOp;
+struct Call {
+    Import *im;
+    Scope *scope;
+    const OnnxNode *node;
+    const OnnxOp *op;
+    int64_t opset;
+    bool has_failed; /* an error was reported */
+};
+
+typedef bool (*OnnxLower)(Call *c);
+struct OnnxOp {
+    const char *domain, *name;
+    int64_t since, until; /* opsets; until 0: to the newest */
+    uint32_t min_inputs, max_inputs;
+    OnnxLower lower;
+    OnnxLower fold;  /* makes the outputs known, if it can; NULL: none */
+    OpId id;         /* of rows that are one op */
+    const char *doc; /* what is not supported; "": nothing */
+};
+
+/* The newest opset of the default domain that rows were written for. */
+enum { ONNX_OPSET = 28, ONNX_OLDEST_OPSET = 7 };
+
+/* scope.c */
+
+/* Reports that the node is not supported or wrong; false. */
+STR_PRINTF(3, 4) bool onnx_fail(Call *c, DiagId id, const char *format, ...);
+/* Reports the builder's first error as the node's; false if there is one. */
+bool onnx_check(Call *c);
+bool onnx_run(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n);
+/* Lowers the nodes of a branch or a function into the scope, which has the inputs. */
+Scope *onnx_scope_new(Import *im, const Scope *outer, const VecOpset *opsets);
+/* The value of this very scope; or NULL. */
+Value *onnx_scope_own(const Scope *scope, Str name);
+Value *onnx_scope_find(const Scope *scope, Str name);
+Value *onnx_scope_add(Import *im, Scope *scope, Str name);
+/* The name with `_` for all but letters, digits and `_`. */
+char *onnx_plain_name(Import *im, const char *name, const char *otherwise);
+/* A name of the language for a name of the model, that no other value has. */
+Str onnx_unique_name(Import *im, const char *name, const char *otherwise);
+bool onnx_inline_function(Call *c, const OnnxFunction *function);
+const OnnxOp *onnx_op_find(Str domain, Str name, int64_t opset, bool *is_other_opset);
+int64_t onnx_scope_opset(const Scope *scope, Str domain);
+
+/* value.c */
+
+/* The node of a value, made of its known elements or of the file's if needed. */
+NodeId value_node(Call *c, Value *value);
+/* The elements, if they are known; else NULL. */
+const Known *value_known(Import *im, Value *value);
+/* The dtype without a node being made; false: the language has none. */
+bool value_type(Import *im, const Value *value, int64_t *type);
+bool value_shape(Import *im, const Value *value, Shape *shape);
+Known *known_new(Import *im, int64_t type, uint32_t rank, const int64_t *dims);
+/* A list of n integers. */
+Known *known_list(Import *im, uint32_t n);
+bool known_int(Import *im, const Known *known, uint32_t i, int64_t *value);
+/* The tensor as a param with this name, or as a constant. */
+NodeId tensor_node(Call *c, const char *name, const OnnxTensor *tensor);
+Known *tensor_known(Import *im, const OnnxTensor *tensor);
+
+/* Inputs, outputs and attributes of a call. Missing inputs are NODE_NONE or NULL. */
+bool has_input(const Call *c, uint32_t i);
+Value *input_value(Call *c, uint32_t i);
+NodeId input(Call *c, uint32_t i);
+const Known *input_known(Call *c, uint32_t i);
+/* Names the value's node after it, unless a function's body or another value has named it. */
+void name_node(Call *c, const Value *value);
+bool has_output(const Call *c, uint32_t i);
+bool output(Call *c, uint32_t i, NodeId node);
+bool output_known(Call *c, uint32_t i, Known *known);
+const OnnxAttr *find_attr(const Call *c, const char *name);
+int64_t attr_int(const Call *c, const char *name, int64_t otherwise);
+double attr_float(const Call *c, const char *name, double otherwise);
+Str attr_string(const Call *c, const char *name, Str otherwise);
+/* A list of integers; false: there is none. */
+bool attr_ints(const Call *c, const char *name, const VecInt **ints);
+/* The integers of an attribute or, in newer opsets, of an input. An error if they are not known. */
+typedef struct IntList {
+    bool is_given;
+    uint32_t n;
+    DimId *dims;
+} IntList;
+bool list_argument(Call *c, const char *attr, uint32_t i, IntList *list);
+bool constant_list(Call *c, const IntList *list, const char *what, int64_t *values, uint32_t max);
+/* Axes as a bit set. */
+bool axes_argument(Call *c, const char *attr, uint32_t i, uint32_t rank, uint32_t *axes,
+                   bool *is_given);
+bool axis_of(Call *c, int64_t number, uint32_t rank, uint32_t *axis);
+
+/* The builder, in short. */
+static inline const Shape *shape_of(const Call *c, NodeId node) {
+    return build_shape_of(c->im->b, node);
+}
+static inline Dtype dtype_of(const Call *c, NodeId node) {
+    return graph_node(c->im->b->graph, node)->dtype;
+}
+static inline DimId number(const Call *c, int64_t value) {
+    return dim_const(c->im->b->dims, value);
+}
+NodeId op1(Call *c, OpId op, NodeId x);
+NodeId op2(Call *c, OpId op, NodeId x, NodeId y);
+NodeId op2n(Call *c, OpId op, NodeId x, double number);
+NodeId op3(Call *c, OpId op, NodeId x, NodeId y, NodeId z);
+NodeId cast_to(Call *c, NodeId x, Dtype dtype);
+/* A constant of the dtype of `like`. */
+NodeId constant(Call *c, double number, NodeId like);
+NodeId reshape_to(Call *c, NodeId x, const Shape *shape);
+NodeId reduce(Call *c, OpId op, NodeId x, uint32_t axes, bool keep);
+
+/* Lowerings of the rows of onnx_ops.def, and what makes their outputs known. */
+#define ONNX(domain, name, since, until, min, max, lower, fold, id, doc) bool lower(Call *c);
+#include "onnx/onnx_ops.def"
+#define onnx_fold_none NULL
+bool onnx_fold_eltwise(Call *c);
+bool onnx_fold_shape(Call *c);
+bool onnx_fold_size(Call *c);
+bool onnx_fold_gather(Call *c);
+bool onnx_fold_concat(Call *c);
+bool onnx_fold_slice(Call *c);
+bool onnx_fold_reshape(Call *c);
+bool onnx_fold_cast(Call *c);
+bool onnx_fold_constant(Call *c);
+bool onnx_fold_constant_of_shape(Call *c);
+bool onnx_fold_range(Call *c);
+bool onnx_fold_identity(Call *c);
+bool onnx_fold_reduce(Call *c);
+bool onnx_fold_where(Call *c);
+/* The begin and the extent of a Slice in one axis, of an extent. */
+typedef struct SliceRange {
+    uint32_t axis;
+    DimId begin, extent;
+    int64_t step;
+} SliceRange;
+bool slice_ranges(Call *c, const Shape *shape, SliceRange *ranges, uint32_t *n);
+
+#endif

@@ -1,0 +1,283 @@
+/* Elementwise ops. Formulas keep to the definitions of the standard, and where a definition is in
+ * f32 for narrower floats, the language's compute dtype is f32 too. */
+#include "onnx/import_state.h"
+
+#include <math.h>
+
+bool onnx_fold_only(Call *c) {
+    return onnx_fail(c, DIAG_NO_LOWERING, "its input has no shape that is known while importing");
+}
+
+bool onnx_eltwise(Call *c) {
+    Operand operands[BUILD_MAX_OPERANDS];
+    for (uint32_t i = 0; i < c->node->inputs.n; i++) operands[i] = operand_tensor(input(c, i));
+    return output(c, 0, build_eltwise(c->im->b, c->op->id, c->node->inputs.n, operands));
+}
+
+static NodeId variadic(Call *c, OpId op) {
+    NodeId x = input(c, 0);
+    for (uint32_t i = 1; i < c->node->inputs.n && x != NODE_NONE; i++)
+        x = op2(c, op, x, input(c, i));
+    return x;
+}
+
+bool onnx_variadic(Call *c) {
+    return output(c, 0, variadic(c, c->op->id));
+}
+
+bool onnx_mean_of(Call *c) {
+    return output(c, 0, op2n(c, OP_DIV, variadic(c, OP_ADD), c->node->inputs.n));
+}
+
+/* x to a small whole power, as products. */
+static NodeId power(Call *c, NodeId x, uint32_t n) {
+    NodeId result = NODE_NONE;
+    for (; n; n >>= 1) {
+        if (n & 1) result = result == NODE_NONE ? x : op2(c, OP_MUL, result, x);
+        if (n > 1) x = op2(c, OP_MUL, x, x);
+    }
+    return result;
+}
+
+/* The exponent, if it is one number that is known. */
+static bool known_exponent(Call *c, double *exponent) {
+    const Known *known = input_known(c, 1);
+    int64_t value;
+    if (!known || known->n != 1) return false;
+    if (known->ints && !known_int(c->im, known, 0, &value)) return false;
+    *exponent = known->ints ? (double)value : known->floats[0];
+    return true;
+}
+
+bool onnx_pow(Call *c) {
+    NodeId x = input(c, 0);
+    double exponent = -1;
+    bool is_known = known_exponent(c, &exponent);
+    if (x == NODE_NONE) return false;
+    bool is_int = !dtype_is_float(dtype_of(c, x));
+    if (is_known && (exponent == 2 ||
+                     (is_int && exponent >= 1 && exponent <= 64 && exponent == floor(exponent))))
+        return output(c, 0, power(c, x, (uint32_t)exponent));
+    NodeId y = input(c, 1);
+    if (y == NODE_NONE) return false;
+    if (is_int) {
+        NodeId wide = op2(c, OP_POW, cast_to(c, x, DT_F64), cast_to(c, y, DT_F64));
+        return output(c, 0, cast_to(c, wide, dtype_of(c, x)));
+    }
+    return output(c, 0, op2(c, OP_POW, x, cast_to(c, y, dtype_of(c, x))));
+}
+
+/* fmod=1: the sign of the dividend; else that of the divisor. */
+bool onnx_mod(Call *c) {
+    NodeId x = input(c, 0), y = input(c, 1), rest = op2(c, OP_REM, x, y);
+    if (rest == NODE_NONE || attr_int(c, "fmod", 0)) return output(c, 0, rest);
+    NodeId zero = constant(c, 0, rest);
+    NodeId differs = op2(c, OP_NOT_EQUAL, op2(c, OP_LESS, rest, zero), op2(c, OP_LESS, y, zero));
+    NodeId moves = op2(c, OP_LOGICAL_AND, differs, op2(c, OP_NOT_EQUAL, rest, zero));
+    return output(c, 0, op3(c, OP_WHERE, moves, op2(c, OP_ADD, rest, y), rest));
+}
+
+bool onnx_reciprocal(Call *c) {
+    NodeId x = input(c, 0);
+    return output(c, 0, op2(c, OP_DIV, constant(c, 1, x), x));
+}
+
+bool onnx_tan(Call *c) {
+    NodeId x = input(c, 0);
+    return output(c, 0, op2(c, OP_DIV, op1(c, OP_SIN, x), op1(c, OP_COS, x)));
+}
+
+/* (e^x + sign * e^-x) / 2 */
+static NodeId half_exps(Call *c, OpId join) {
+    NodeId x = input(c, 0);
+    NodeId e = op2(c, join, op1(c, OP_EXP, x), op1(c, OP_EXP, op1(c, OP_NEG, x)));
+    return op2n(c, OP_MUL, e, 0.5);
+}
+
+bool onnx_cosh(Call *c) {
+    return output(c, 0, half_exps(c, OP_ADD));
+}
+
+/* Near 0 the exponentials cancel: there the first terms of the series are closer. */
+bool onnx_sinh(Call *c) {
+    NodeId x = input(c, 0), far = half_exps(c, OP_SUB), square = op2(c, OP_MUL, x, x);
+    NodeId series = op2n(c, OP_ADD, op2n(c, OP_MUL, square, 1.0 / 5040), 1.0 / 120);
+    series = op2n(c, OP_ADD, op2(c, OP_MUL, square, series), 1.0 / 6);
+    series = op2(c, OP_ADD, x, op2(c, OP_MUL, op2(c, OP_MUL, x, square), series));
+    NodeId is_near = op2n(c, OP_LESS, op1(c, OP_ABS, x), 0.5);
+    return output(c, 0, op3(c, OP_WHERE, is_near, series, far));
+}
+
+/* sign(x) * log(|x| + sqrt(x^2 + 1)) */
+bool onnx_asinh(Call *c) {
+    NodeId x = input(c, 0), a = op1(c, OP_ABS, x);
+    NodeId root = op1(c, OP_SQRT, op2n(c, OP_ADD, op2(c, OP_MUL, x, x), 1));
+    NodeId value = op1(c, OP_LOG, op2(c, OP_ADD, a, root));
+    return output(c, 0, op2(c, OP_MUL, op1(c, OP_SIGN, x), value));
+}
+
+bool onnx_acosh(Call *c) {
+    NodeId x = input(c, 0);
+    NodeId root = op1(c, OP_SQRT, op2n(c, OP_SUB, op2(c, OP_MUL, x, x), 1));
+    return output(c, 0, op1(c, OP_LOG, op2(c, OP_ADD, x, root)));
+}
+
+bool onnx_atanh(Call *c) {
+    NodeId x = input(c, 0), one = constant(c, 1, x);
+    NodeId ratio = op2(c, OP_DIV, op2(c, OP_ADD, one, x), op2(c, OP_SUB, one, x));
+    return output(c, 0, op2n(c, OP_MUL, op1(c, OP_LOG, ratio), 0.5));
+}
+
+bool onnx_softsign(Call *c) {
+    NodeId x = input(c, 0);
+    return output(c, 0, op2(c, OP_DIV, x, op2n(c, OP_ADD, op1(c, OP_ABS, x), 1)));
+}
+
+bool onnx_leaky_relu(Call *c) {
+    NodeId x = input(c, 0);
+    return output(c, 0, op2n(c, OP_LEAKY_RELU, x, attr_float(c, "alpha", (double)0.01f)));
+}
+
+static NodeId where_positive(Call *c, NodeId x, NodeId positive, NodeId other) {
+    return op3(c, OP_WHERE, op2n(c, OP_GREATER, x, 0), positive, other);
+}
+
+bool onnx_prelu(Call *c) {
+    NodeId x = input(c, 0);
+    return output(c, 0, where_positive(c, x, x, op2(c, OP_MUL, x, input(c, 1))));
+}
+
+/* scale * (x where positive, else alpha * (e^(x / divisor) - 1)) */
+static bool elu(Call *c, double alpha, double scale, double divisor) {
+    NodeId x = input(c, 0);
+    if (x == NODE_NONE) return false;
+    Dtype dtype = dtype_of(c, x);
+    x = cast_to(c, x, dtype_compute(dtype));
+    NodeId low = divisor == 1 ? x : op2n(c, OP_DIV, x, divisor);
+    NodeId e = op2n(c, OP_SUB, op1(c, OP_EXP, low), 1);
+    NodeId both = where_positive(c, x, x, op2n(c, OP_MUL, e, alpha));
+    if (scale != 1) both = op2n(c, OP_MUL, both, scale);
+    return output(c, 0, cast_to(c, both, dtype));
+}
+
+bool onnx_elu(Call *c) {
+    return elu(c, attr_float(c, "alpha", 1), 1, 1);
+}
+
+bool onnx_selu(Call *c) {
+    return elu(c, attr_float(c, "alpha", (double)1.67326319217681884765625f),
+               attr_float(c, "gamma", (double)1.05070102214813232421875f), 1);
+}
+
+bool onnx_celu(Call *c) {
+    double alpha = attr_float(c, "alpha", 1);
+    return elu(c, alpha, 1, alpha);
+}
+
+bool onnx_gelu(Call *c) {
+    bool is_tanh = strcmp(attr_string(c, "approximate", "none"), "tanh") == 0;
+    return output(c, 0, op1(c, is_tanh ? OP_GELU_TANH : OP_GELU, input(c, 0)));
+}
+
+bool onnx_mish(Call *c) {
+    NodeId x = input(c, 0);
+    return output(c, 0, op2(c, OP_MUL, x, op1(c, OP_TANH, op1(c, OP_SOFTPLUS, x))));
+}
+
+bool onnx_swish(Call *c) {
+    NodeId x = input(c, 0);
+    double alpha = attr_float(c, "alpha", 1);
+    if (alpha == 1) return output(c, 0, op1(c, OP_SILU, x));
+    return output(c, 0, op2(c, OP_MUL, x, op1(c, OP_SIGMOID, op2n(c, OP_MUL, x, alpha))));
+}
+
+static NodeId clamp(Call *c, NodeId x, double low, double high) {
+    return op3(c, OP_CLAMP, x, constant(c, low, x), constant(c, high, x));
+}
+
+static NodeId hard_sigmoid(Call *c, NodeId x, double alpha, double beta) {
+    return clamp(c, op2n(c, OP_ADD, op2n(c, OP_MUL, x, alpha), beta), 0, 1);
+}
+
+bool onnx_hard_sigmoid(Call *c) {
+    return output(c, 0,
+                  hard_sigmoid(c, input(c, 0), attr_float(c, "alpha", (double)0.2f),
+                               attr_float(c, "beta", 0.5)));
+}
+
+bool onnx_hard_swish(Call *c) {
+    NodeId x = input(c, 0);
+    return output(c, 0, op2(c, OP_MUL, x, hard_sigmoid(c, x, 1.0 / 6, 0.5)));
+}
+
+bool onnx_thresholded_relu(Call *c) {
+    NodeId x = input(c, 0);
+    NodeId is_above = op2n(c, OP_GREATER, x, attr_float(c, "alpha", 1));
+    return output(c, 0, op3(c, OP_WHERE, is_above, x, constant(c, 0, x)));
+}
+
+bool onnx_shrink(Call *c) {
+    NodeId x = input(c, 0), zero = constant(c, 0, x);
+    double lambda = attr_float(c, "lambd", 0.5), bias = attr_float(c, "bias", 0);
+    NodeId low = op3(c, OP_WHERE, op2n(c, OP_LESS, x, -lambda), op2n(c, OP_ADD, x, bias), zero);
+    NodeId is_high = op2n(c, OP_GREATER, x, lambda);
+    return output(c, 0, op3(c, OP_WHERE, is_high, op2n(c, OP_SUB, x, bias), low));
+}
+
+bool onnx_clip(Call *c) {
+    NodeId x = input(c, 0);
+    const OnnxAttr *low = find_attr(c, "min"), *high = find_attr(c, "max");
+    if (has_input(c, 1)) x = op2(c, OP_MAXIMUM, x, input(c, 1));
+    if (has_input(c, 2)) x = op2(c, OP_MINIMUM, x, input(c, 2));
+    if (low) x = op2n(c, OP_MAXIMUM, x, low->number);
+    if (high) x = op2n(c, OP_MINIMUM, x, high->number);
+    return output(c, 0, x);
+}
+
+bool onnx_is_nan(Call *c) {
+    NodeId x = input(c, 0);
+    return output(c, 0, op2(c, OP_NOT_EQUAL, x, x));
+}
+
+bool onnx_is_inf(Call *c) {
+    NodeId x = input(c, 0), result = NODE_NONE;
+    bool low = attr_int(c, "detect_negative", 1) != 0,
+         high = attr_int(c, "detect_positive", 1) != 0;
+    if (x == NODE_NONE) return false;
+    if (low || high)
+        result =
+            op2n(c, OP_EQUAL, low && high ? op1(c, OP_ABS, x) : x, high ? INFINITY : -INFINITY);
+    else
+        result = op2(c, OP_LESS, x, x);
+    return output(c, 0, result);
+}
+
+bool onnx_cast(Call *c) {
+    int64_t to = attr_int(c, "to", ELEM_NONE);
+    Value *like = input_value(c, 1);
+    Dtype dtype;
+    if (like && !value_type(c->im, like, &to)) return false;
+    if (!elem_dtype(to, &dtype))
+        return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "the language has no dtype for %s",
+                         elem_info(to)->name);
+    return output(c, 0, cast_to(c, input(c, 0), dtype));
+}
+
+bool onnx_identity(Call *c) {
+    return output(c, 0, input(c, 0));
+}
+
+/* The mask of a Dropout that does not train is true everywhere. */
+bool onnx_dropout(Call *c) {
+    NodeId x = input(c, 0);
+    const Known *training = input_known(c, 2);
+    int64_t trains = 0;
+    if (has_input(c, 2) && !(training && known_int(c->im, training, 0, &trains)))
+        return onnx_fail(c, DIAG_NO_LOWERING, "its training_mode must be a constant");
+    if (trains) return onnx_fail(c, DIAG_NO_LOWERING, "training is not supported");
+    if (!output(c, 0, x) || !has_output(c, 1)) return x != NODE_NONE;
+    Operand yes = operand_bool(true);
+    const Shape *shape = shape_of(c, x);
+    NodeId mask = build_const(c->im->b, &yes, c->opset < 10 ? dtype_of(c, x) : DT_BOOL);
+    return output(c, 1, build_expand(c->im->b, mask, (DimList){shape->rank, shape->dims}));
+}

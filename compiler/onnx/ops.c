@@ -1,0 +1,37 @@
+/* The table of ops, and its page. */
+#include "onnx/import_state.h"
+
+static const OnnxOp ops[] = {
+#define ONNX(domain, name, since, until, min, max, lower, fold, id, doc) \
+    {domain, name, since, until, min, max, lower, fold, OP_##id, doc},
+#include "onnx/onnx_ops.def"
+};
+enum { N_OPS = sizeof ops / sizeof ops[0] };
+
+static bool has_opset(const OnnxOp *op, int64_t opset) {
+    return opset >= op->since && (!op->until || opset <= op->until);
+}
+
+const OnnxOp *onnx_op_find(Str domain, Str name, int64_t opset, bool *is_other_opset) {
+    if (strcmp(domain, "ai.onnx") == 0) domain = "";
+    for (uint32_t i = 0; i < N_OPS; i++) {
+        if (strcmp(ops[i].name, name) != 0 || strcmp(ops[i].domain, domain) != 0) continue;
+        if (has_opset(&ops[i], opset)) return &ops[i];
+        *is_other_opset = true;
+    }
+    return NULL;
+}
+
+void onnx_ops_print(Text *out) {
+    text_puts(out, "| op | opsets | not supported |\n|---|---|---|\n");
+    for (uint32_t i = 0; i < N_OPS; i++) {
+        int64_t since = ops[i].since < ONNX_OLDEST_OPSET ? ONNX_OLDEST_OPSET : ops[i].since;
+        text_printf(out, "| `%s%s%s` | %lld to ", ops[i].domain, ops[i].domain[0] ? "." : "",
+                    ops[i].name, (long long)since);
+        if (ops[i].until)
+            text_printf(out, "%lld", (long long)ops[i].until);
+        else
+            text_puts(out, "the newest");
+        text_printf(out, " | %s |\n", ops[i].doc);
+    }
+}

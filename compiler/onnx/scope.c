@@ -1,0 +1,97 @@
+/* Errors of nodes, the values that names stand for, and names of the language. */
+#include "onnx/import_state.h"
+
+/* Errors. */
+
+static const char *node_name(const Call *c) {
+    if (c->node->name[0]) return c->node->name;
+    return c->node->outputs.n ? c->node->outputs.data[0] : "without a name";
+}
+
+bool onnx_fail(Call *c, DiagId id, const char *format, ...) {
+    va_list args;
+    if (c->has_failed) return false;
+    va_start(args, format);
+    const char *what = str_vformat(c->im->arena, format, args);
+    va_end(args);
+    c->has_failed = true;
+    return diag_report(c->im->diags, id, NULL, (Span){0}, "%s: node `%s` (%s%s%s, opset %lld): %s",
+                       c->im->source->name, node_name(c), c->node->domain,
+                       c->node->domain[0] ? "." : "", c->node->op, (long long)c->opset, what);
+}
+
+bool onnx_check(Call *c) {
+    BuildError error, more;
+    if (!build_take_error(c->im->b, &error)) return !c->has_failed;
+    while (build_take_error(c->im->b, &more)) continue;
+    onnx_fail(c, error.id, "%s", error.message);
+    if (error.help) diag_help(c->im->diags, "%s", error.help);
+    return false;
+}
+
+/* Scopes and names. */
+
+static uint64_t name_hash(Str name) {
+    return hash_mix(0, (uint64_t)(uintptr_t)name);
+}
+
+Scope *onnx_scope_new(Import *im, const Scope *outer, const VecOpset *opsets) {
+    Scope *scope = arena_array(im->arena, Scope, 1);
+    scope->outer = outer;
+    scope->opsets = opsets;
+    return scope;
+}
+
+Value *onnx_scope_own(const Scope *scope, Str name) {
+    uint32_t probe = 0, id;
+    while ((id = hashids_next(&scope->ids, name_hash(name), &probe)) != 0)
+        if (scope->values.data[id - 1]->name == name) return scope->values.data[id - 1];
+    return NULL;
+}
+
+Value *onnx_scope_find(const Scope *scope, Str name) {
+    Value *value = NULL;
+    for (; scope && !value; scope = scope->outer) value = onnx_scope_own(scope, name);
+    return value;
+}
+
+Value *onnx_scope_add(Import *im, Scope *scope, Str name) {
+    Value *value = arena_array(im->arena, Value, 1);
+    *value = (Value){.name = name, .node = NODE_NONE};
+    vec_push(im->arena, &scope->values, value);
+    hashids_add(im->arena, &scope->ids, name_hash(name), scope->values.n);
+    return value;
+}
+
+static bool is_used(Import *im, Str name) {
+    uint32_t probe = 0;
+    return hashids_next(&im->names, hash_bytes(STR_HASH_SEED, name, strlen(name)), &probe) != 0;
+}
+
+char *onnx_plain_name(Import *im, const char *name, const char *otherwise) {
+    enum { MAX_PLAIN = 200 };
+    if (!name[0]) name = otherwise;
+    bool is_digit = name[0] >= '0' && name[0] <= '9';
+    char *plain = str_format(im->arena, "%s%.*s", is_digit ? "_" : "", (int)MAX_PLAIN, name);
+    for (char *c = plain; *c; c++)
+        if (!(*c >= '0' && *c <= '9') && !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z'))
+            *c = '_';
+    return graph_is_name(plain) ? plain : str_format(im->arena, "%s_", plain);
+}
+
+Str onnx_unique_name(Import *im, const char *name, const char *otherwise) {
+    const char *plain = onnx_plain_name(im, name, otherwise), *unique = plain;
+    for (uint32_t k = 2; is_used(im, unique) || !graph_is_name(unique); k++)
+        unique = str_format(im->arena, "%s_%u", plain, k);
+    hashids_add(im->arena, &im->names, hash_bytes(STR_HASH_SEED, unique, strlen(unique)), 1);
+    return strtab_intern_z(im->strings, unique);
+}
+
+int64_t onnx_scope_opset(const Scope *scope, Str domain) {
+    for (; scope; scope = scope->outer)
+        for (uint32_t i = 0; scope->opsets && i < scope->opsets->n; i++)
+            if (strcmp(scope->opsets->data[i].domain, domain) == 0 ||
+                (!domain[0] && strcmp(scope->opsets->data[i].domain, "ai.onnx") == 0))
+                return scope->opsets->data[i].version;
+    return 0;
+}

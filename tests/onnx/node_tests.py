@@ -1,0 +1,148 @@
+"""Runs the official backend node tests of ONNX through `fusec run` on the CPU.
+
+node_tests.py FUSEC [--page FILE] [--only PART]: prints a line per case that does not pass, and the counts; --page
+writes the table. The cases, their data and their tolerances are those of the package `onnx`, which generates them.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx.backend.test.case import node as node_cases
+
+FAR = {"STRING", "COMPLEX64", "COMPLEX128", "UINT4", "INT4", "FLOAT4E2M1", "UINT2", "INT2"}
+BY_BITS = {ml_dtypes.bfloat16: np.uint16, ml_dtypes.float8_e4m3fn: np.uint8, ml_dtypes.float8_e5m2: np.uint8}
+
+
+def collect():
+    warnings.simplefilter("ignore")
+    cases = {case.name: case for case in node_cases.collect_testcases(None)}
+    return [cases[name] for name in sorted(cases)]
+
+
+def excluded(case):
+    """Why a case is no case for tensors of numbers; None if it is one."""
+    graph = case.model.graph
+    for value in list(graph.input) + list(graph.output):
+        if value.type.WhichOneof("value") != "tensor_type":
+            return "sequence or optional"
+        name = onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type)
+        if name in FAR:
+            return "string" if name == "STRING" else "complex" if "COMPLEX" in name else "4-bit"
+    return None
+
+
+def identifier(name):
+    return re.sub(r"[^A-Za-z0-9_]", "_", ("_" if name[:1].isdigit() else "") + name)
+
+
+def save(path, array):
+    array = np.asarray(array)
+    for dtype, bits in BY_BITS.items():
+        if array.dtype == np.dtype(dtype):
+            array = array.view(bits)
+    np.save(path, np.ascontiguousarray(array).reshape(array.shape))
+
+
+def compare(case, path, wanted):
+    wanted = np.asarray(wanted)
+    got = np.load(path)
+    for dtype, bits in BY_BITS.items():
+        if wanted.dtype == np.dtype(dtype) and got.dtype != np.dtype(dtype):
+            got = got.view(dtype) if got.dtype.itemsize == wanted.dtype.itemsize else got
+    if got.shape != wanted.shape:
+        return f"shape {got.shape}, not {wanted.shape}"
+    if got.dtype != wanted.dtype:
+        return f"dtype {got.dtype}, not {wanted.dtype}"
+    if got.dtype.kind not in "biufV" or wanted.dtype in [np.dtype(d) for d in BY_BITS]:
+        got, wanted = got.astype(np.float64), wanted.astype(np.float64)
+    try:
+        np.testing.assert_allclose(got, wanted, rtol=case.rtol, atol=case.atol)
+    except AssertionError as error:
+        return " ".join(str(error).split())[:160]
+    return None
+
+
+def run_set(fusec, case, folder, inputs, outputs):
+    command = [fusec, "run", f"{folder}/model.onnx", "--device=cpu"]
+    for value, array in zip(case.model.graph.input, inputs):
+        path = f"{folder}/{identifier(value.name)}.npy"
+        save(path, array)
+        command.append(f"--input={identifier(value.name)}=@{path}")
+    for value in case.model.graph.output:
+        command.append(f"--output={identifier(value.name)}=@{folder}/out_{identifier(value.name)}.npy")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:100])
+        kind = "unsupported" if done.returncode == 1 else "fail"
+        return kind, first.replace(folder + "/", "")
+    for value, wanted in zip(case.model.graph.output, outputs):
+        wrong = compare(case, f"{folder}/out_{identifier(value.name)}.npy", wanted)
+        if wrong:
+            return "fail", wrong
+    return "pass", ""
+
+
+def run_case(job):
+    fusec, case = job
+    why = excluded(case)
+    if why:
+        return case.name, "excluded", why
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/model.onnx", "wb") as file:
+            file.write(case.model.SerializeToString())
+        for inputs, outputs in case.data_sets:
+            try:
+                result = run_set(fusec, case, folder, inputs, outputs)
+            except Exception as error:
+                result = "fail", f"{type(error).__name__}: {error}"[:160]
+            if result[0] != "pass":
+                return (case.name,) + result
+    return case.name, "pass", ""
+
+
+def write_page(path, results, counts):
+    tested = sum(counts.values()) - counts["excluded"]
+    with open(path, "w") as page:
+        page.write("# ONNX's backend node tests\n\n")
+        page.write("`make onnx-node-tests` writes this page. It runs the official node tests of the package `onnx` "
+                   f"{onnx.__version__} on the CPU, with the tolerances of the suite. Excluded are cases whose inputs "
+                   "or outputs are strings, sequences, optionals, complex or 4-bit numbers.\n\n")
+        page.write("| result | cases |\n|---|---|\n")
+        for kind in ("pass", "fail", "unsupported", "excluded"):
+            page.write(f"| {kind} | {counts[kind]} |\n")
+        page.write(f"\nOf {tested} cases that are not excluded, {100 * counts['pass'] / max(tested, 1):.1f} % pass.\n")
+        for kind in ("fail", "unsupported", "excluded", "pass"):
+            names = [name for name, result, _ in results if result == kind]
+            page.write(f"\n## {kind}\n\n" + ", ".join(f"`{name}`" for name in names) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("--page")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    cases = [case for case in collect() if options.only in case.name]
+    jobs = [(os.path.abspath(options.fusec), case) for case in cases]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(run_case, jobs))
+    counts = collections.Counter(result for _, result, _ in results)
+    for name, result, why in results:
+        if result in ("fail", "unsupported"):
+            print(f"{result}: {name}: {why}")
+    print(", ".join(f"{counts[kind]} {kind}" for kind in ("pass", "fail", "unsupported", "excluded")))
+    if options.page:
+        write_page(options.page, results, counts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,270 @@
+/* ONNX in: the graphs that models become, and what wrong models are told. */
+#include "front/sema.h"
+#include "onnx/onnx_bytes.h"
+#include "onnx/import.h"
+
+#include <criterion/criterion.h>
+
+enum { FLOAT = 1, INT32 = 6, INT64 = 7 };
+static Arena *arena;
+
+static void setup(void) {
+    arena = arena_new(NULL);
+}
+
+static void teardown(void) {
+    arena_free(arena);
+}
+
+TestSuite(onnx, .init = setup, .fini = teardown);
+
+static OnnxImport *import_bytes(const char *bytes, size_t n, const char **messages) {
+    Diags diags = {.arena = arena};
+    Text text = {.arena = arena};
+    OnnxSource source = {.name = "m.onnx", .file = {(const uint8_t *)bytes, n}};
+    OnnxImport *made = onnx_import(arena, strtab_new(arena), &diags, &source, "m.safetensors");
+    diag_print(&diags, &text);
+    *messages = text_str(&text);
+    cr_assert_eq(made == NULL, diags.n_errors > 0);
+    return made;
+}
+
+static OnnxImport *import_model(const OnnxWriter *w, int64_t opset, const char **messages) {
+    Text model = onnx_write_model(w, opset);
+    return import_bytes(model.data, model.n_bytes, messages);
+}
+
+/* The source that the model becomes. It parses, to the same source. */
+static const char *source_of(const OnnxWriter *w, int64_t opset) {
+    const char *messages;
+    Text text = {.arena = arena}, again = {.arena = arena};
+    OnnxImport *made = import_model(w, opset, &messages);
+    cr_assert_not_null(made, "%s", messages);
+    module_print(made->module, &text);
+    Diags diags = {.arena = arena};
+    const Source *source = source_new(arena, "m.g", text_str(&text), text.n_bytes);
+    Module *module = front_parse(arena, strtab_new(arena), &diags, source);
+    cr_assert_not_null(module, "%s", text_str(&text));
+    module_print(module, &again);
+    cr_assert_str_eq(text_str(&again), text_str(&text));
+    return text_str(&text);
+}
+
+static void expect(const char *text, const char *part) {
+    cr_assert_not_null(strstr(text, part), "no `%s` in\n%s", part, text);
+}
+
+static void expect_error(const OnnxWriter *w, int64_t opset, const char *part) {
+    const char *messages;
+    cr_assert_null(import_model(w, opset, &messages));
+    expect(messages, part);
+}
+
+static void write_x(OnnxWriter *w) {
+    static const char *const dims[] = {"batch", "6"};
+    onnx_write_input(w, "x", FLOAT, 2, dims);
+}
+
+Test(onnx, a_graph_keeps_its_names_and_symbolic_dims) {
+    OnnxWriter w = onnx_writer(arena);
+    write_x(&w);
+    onnx_write_node(&w, "Relu", "x", "h/0", NULL);
+    onnx_write_node(&w, "Add", "h/0 x", "sum", NULL);
+    onnx_write_node(&w, "Tanh", "sum", "y.1", NULL);
+    onnx_write_output(&w, "y.1", FLOAT);
+    const char *text = source_of(&w, 13);
+    expect(text, "dim batch in 1..65536");
+    expect(text, "graph net(x: f32[batch, 6]) -> (y_1: f32[batch, 6])");
+    expect(text, "sum = add(");
+    expect(text, "y_1 = tanh(sum)");
+}
+
+Test(onnx, a_name_that_is_no_identifier_gets_one_of_its_own) {
+    OnnxWriter w = onnx_writer(arena);
+    static const char *const dims[] = {"2"};
+    onnx_write_input(&w, "a.b", FLOAT, 1, dims);
+    onnx_write_input(&w, "a/b", FLOAT, 1, dims);
+    onnx_write_input(&w, "graph", FLOAT, 1, dims);
+    onnx_write_input(&w, "1", FLOAT, 1, dims);
+    onnx_write_node(&w, "Sum", "a.b a/b graph 1", "f32", NULL);
+    onnx_write_output(&w, "f32", FLOAT);
+    const char *text = source_of(&w, 13);
+    expect(text, "net(a_b: f32[2], a_b_2: f32[2], graph_: f32[2], _1: f32[2]) -> (f32_: f32[2])");
+}
+
+Test(onnx, shapes_that_are_computed_become_dims) {
+    OnnxWriter w = onnx_writer(arena);
+    static const int64_t zero[] = {0}, rest[] = {2, -1};
+    Text axis = {.arena = arena};
+    onnx_attr_int(&axis, "axis", 0);
+    write_x(&w);
+    onnx_write_ints(&w, "zero", 1, zero);
+    onnx_write_ints(&w, "rest", 2, rest);
+    onnx_write_node(&w, "Shape", "x", "shape", NULL);
+    onnx_write_node(&w, "Gather", "shape zero", "n", NULL);
+    onnx_write_node(&w, "Concat", "n rest", "to", &axis);
+    onnx_write_node(&w, "Reshape", "x to", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    const char *text = source_of(&w, 13);
+    expect(text, "-> (y: f32[batch, 2, 3])");
+    expect(text, "y = reshape(x, [batch, 2, 3])");
+    cr_assert_null(strstr(text, "gather"), "%s", text);
+}
+
+Test(onnx, axes_are_an_attribute_or_an_input_by_opset) {
+    static const int64_t one[] = {1};
+    for (int is_input = 0; is_input < 2; is_input++) {
+        OnnxWriter w = onnx_writer(arena);
+        Text attrs = {.arena = arena};
+        write_x(&w);
+        if (is_input)
+            onnx_write_ints(&w, "axes", 1, one);
+        else
+            onnx_attr_ints(&attrs, "axes", 1, one);
+        onnx_write_node(&w, "ReduceSum", is_input ? "x axes" : "x", "y", &attrs);
+        onnx_write_output(&w, "y", FLOAT);
+        expect(source_of(&w, is_input ? 13 : 11), "y = sum(x, axis=[1], keep=true)");
+    }
+}
+
+Test(onnx, softmax_changed_its_axis_in_opset_13) {
+    static const char *const dims[] = {"2", "3", "4"};
+    for (int64_t opset = 11; opset <= 13; opset += 2) {
+        OnnxWriter w = onnx_writer(arena);
+        onnx_write_input(&w, "x", FLOAT, 3, dims);
+        onnx_write_node(&w, "Softmax", "x", "y", NULL);
+        onnx_write_output(&w, "y", FLOAT);
+        expect(source_of(&w, opset), opset < 13 ? "reshape(x, [2, 12])" : "axis=[2]");
+    }
+}
+
+Test(onnx, initializers_become_params_with_their_elements) {
+    OnnxWriter w = onnx_writer(arena);
+    static const float values[] = {1, 2, 3, 4, 5, 6};
+    const char *messages;
+    write_x(&w);
+    onnx_write_floats(&w, "layer.bias", 6, values);
+    onnx_write_floats(&w, "unused", 6, values);
+    onnx_write_node(&w, "Add", "x layer.bias", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(source_of(&w, 13), "layer_bias");
+    OnnxImport *made = import_model(&w, 13, &messages);
+    cr_assert_eq(made->weights.n, 1);
+    const OnnxWeight *weight = &made->weights.data[0];
+    cr_assert_str_eq(weight->key, "layer.bias");
+    cr_assert_eq(weight->bytes.n, sizeof values);
+    cr_assert_eq(memcmp(weight->bytes.data, values, sizeof values), 0);
+    Text head = {.arena = arena};
+    onnx_weights_header(made, &head);
+    cr_assert_eq(head.n_bytes % 8, 0);
+    cr_assert_eq((size_t)(unsigned char)head.data[0], head.n_bytes - 8);
+    expect(head.data + 8, "\"layer.bias\"");
+}
+
+Test(onnx, a_function_of_the_model_is_inlined) {
+    OnnxWriter w = onnx_writer(arena);
+    Text function = {.arena = arena}, opset = {.arena = arena};
+    pb_text(&function, 1, "Twice");
+    pb_text(&function, 4, "a");
+    pb_text(&function, 5, "b");
+    Text inner = onnx_node(arena, "Add", "a a", "b", NULL);
+    pb_message(&function, 7, &inner);
+    pb_text(&opset, 1, "");
+    pb_int(&opset, 2, 13);
+    pb_message(&function, 9, &opset);
+    pb_text(&function, 10, "");
+    pb_message(&w.functions, 25, &function);
+    write_x(&w);
+    onnx_write_node(&w, "Twice", "x", "h", NULL);
+    onnx_write_node(&w, "Twice", "h", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    const char *text = source_of(&w, 13);
+    expect(text, "h = add(x, x)");
+    expect(text, "y = add(h, h)");
+}
+
+/* Errors. */
+
+Test(onnx, an_error_names_the_node_the_op_and_the_opset) {
+    OnnxWriter w = onnx_writer(arena);
+    write_x(&w);
+    onnx_write_node(&w, "NonMaxSuppression", "x", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect_error(&w, 13, "m.onnx: node `y` (NonMaxSuppression, opset 13): the op is not supported");
+}
+
+Test(onnx, an_op_of_a_later_opset_is_an_error) {
+    OnnxWriter w = onnx_writer(arena);
+    write_x(&w);
+    onnx_write_node(&w, "Gelu", "x", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect_error(&w, 13, "this version of the op is not supported");
+    expect_error(&w, 6, "opsets before 7");
+}
+
+Test(onnx, shapes_are_checked_by_the_builder) {
+    OnnxWriter w = onnx_writer(arena);
+    static const float values[] = {1, 2, 3, 4, 5};
+    write_x(&w);
+    onnx_write_floats(&w, "bias", 5, values);
+    onnx_write_node(&w, "Add", "x bias", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect_error(&w, 13, "node `y` (Add, opset 13): shapes of `add` do not broadcast");
+}
+
+Test(onnx, a_name_without_a_value_is_an_error) {
+    OnnxWriter w = onnx_writer(arena);
+    write_x(&w);
+    onnx_write_node(&w, "Add", "x nothing", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect_error(&w, 13, "no node before it makes its input `nothing`");
+    OnnxWriter v = onnx_writer(arena);
+    write_x(&v);
+    onnx_write_output(&v, "y", FLOAT);
+    expect_error(&v, 13, "no node makes output y");
+}
+
+Test(onnx, a_value_that_is_made_twice_is_an_error) {
+    OnnxWriter w = onnx_writer(arena);
+    write_x(&w);
+    onnx_write_node(&w, "Relu", "x", "y", NULL);
+    onnx_write_node(&w, "Tanh", "x", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect_error(&w, 13, "its output `y` is made twice");
+}
+
+static Text good_model(void) {
+    OnnxWriter w = onnx_writer(arena);
+    static const float values[] = {1, 2, 3, 4, 5, 6};
+    static const int64_t shape[] = {0, 2, 3};
+    write_x(&w);
+    onnx_write_floats(&w, "bias", 6, values);
+    onnx_write_ints(&w, "shape", 3, shape);
+    onnx_write_node(&w, "Add", "x bias", "h", NULL);
+    onnx_write_node(&w, "Reshape", "h shape", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    return onnx_write_model(&w, 13);
+}
+
+/* The opset stands at the end, so that no beginning of the file is a model. */
+Test(onnx, every_beginning_of_a_file_is_an_error) {
+    Text model = good_model();
+    const char *messages;
+    for (size_t n = 0; n < model.n_bytes; n++) {
+        char *cut = arena_copy(arena, model.data, n ? n : 1);
+        cr_assert_null(import_bytes(cut, n, &messages), "%zu bytes", n);
+        expect(messages, "m.onnx");
+    }
+    cr_assert_not_null(import_bytes(model.data, model.n_bytes, &messages));
+}
+
+Test(onnx, every_flipped_bit_is_an_error_or_a_model) {
+    Text model = good_model();
+    const char *messages;
+    for (size_t i = 0; i < model.n_bytes * 8; i++) {
+        model.data[i / 8] ^= (char)(1 << i % 8);
+        OnnxImport *made = import_bytes(model.data, model.n_bytes, &messages);
+        if (made) cr_assert_null(graph_verify(made->module->graphs.data[0], arena));
+        model.data[i / 8] ^= (char)(1 << i % 8);
+    }
+}
