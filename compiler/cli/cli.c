@@ -33,7 +33,7 @@ static void print_help(void) {
     puts("fusec compiles graphs of tensor operations into fused kernels.\n");
     for (int i = 0; i < CLI_N_COMMANDS; i++)
         printf("  %-30s %s\n", cli_commands[i].use, cli_commands[i].doc);
-    puts("\nOptions (C compile, R run, V verify, B bench, I inspect):");
+    puts("\nOptions (C compile, R run, V verify, B bench, I inspect, M import):");
     for (int id = 1; id < OPTION_COUNT; id++) {
         const OptionInfo *info = &cli_options[id];
         char left[40];

@@ -5,6 +5,7 @@
 
 #include "cli/options.h"
 #include "driver/driver.h"
+#include "onnx/import.h"
 
 #include <fusert.h>
 
@@ -64,6 +65,7 @@ struct Cli {
     CliPairs inputs, outputs, dims;
     uint64_t seed;
     int32_t n_threads, n_runs;
+    const OnnxImport *model; /* of a source that is an ONNX file: what was read; else NULL */
     Vec(CliRegisters) registers;
     bool has_warned; /* the warnings of the source were printed */
     uint32_t data;   /* bit set of DataKind for verify; 0: all kinds */
@@ -84,6 +86,17 @@ fusec_status cli_run(Cli *cli);
 fusec_status cli_verify(Cli *cli);
 fusec_status cli_bench(Cli *cli);
 fusec_status cli_inspect(Cli *cli);
+fusec_status cli_import(Cli *cli);
+
+/* Whether the path is that of an ONNX model: it ends with `.onnx`. */
+bool cli_is_onnx(const char *path);
+/* Reads the model cli->path; sets cli->model, and `text` to its graph as a source. */
+fusec_status cli_read_onnx(Cli *cli, const char *weights, char **text, size_t *n_bytes);
+/* The weights file that belongs to an output, or to the model: its name with the extension
+ * `.safetensors`, without the folder. */
+const char *cli_weights_name(Cli *cli, const char *path);
+/* Writes the weights of cli->model beside `path`, if there are any. */
+fusec_status cli_write_weights(Cli *cli, const char *path);
 
 /* Prints `fusec: error: ...` and returns `status`. */
 STR_PRINTF(3, 4)
@@ -127,6 +140,12 @@ fusec_status cli_check_place(Cli *cli, const char *path);
  * output does not go to a terminal. */
 fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_bytes,
                        bool is_binary);
+typedef struct CliBytes {
+    const void *bytes;
+    size_t n_bytes;
+} CliBytes;
+/* The same for a regular file that is the parts, one after the other. */
+fusec_status cli_write_parts(Cli *cli, const char *path, uint32_t n_parts, const CliBytes *parts);
 /* Runs cli->finish on the artifact and writes the result to `path`. FUSEC_TARGET if its program is
  * missing. */
 fusec_status cli_write_finished(Cli *cli, const char *path, const void *bytes, size_t n_bytes);

@@ -156,6 +156,15 @@ static fusec_status compile_text(Driver *driver, void *user) {
     return status;
 }
 
+/* What the weights of a model are named after: an artifact that is written to a file, else the
+ * model. */
+static const char *written_beside(const Cli *cli) {
+    bool is_artifact =
+        cli->finish || (cli->target && cli->kind == driver_artifact_kind(cli->target));
+    bool is_file = cli->output && strcmp(cli->output, "-") != 0;
+    return is_artifact && is_file && !cli->weights ? cli->output : cli->path;
+}
+
 static fusec_status write_results(const Compile *compile, const Driver *driver) {
     Cli *cli = compile->cli;
     if (cli->explain) {
@@ -169,6 +178,10 @@ static fusec_status write_results(const Compile *compile, const Driver *driver) 
     }
     if (!cli->output) return FUSEC_OK;
     const CodeBytes *code = &driver->code;
+    if (cli->model && written_beside(cli) == cli->output) {
+        fusec_status status = cli_write_weights(cli, cli->output);
+        if (status) return status;
+    }
     if (cli->finish) return cli_write_finished(cli, cli->output, code->data, code->n_bytes);
     return cli_write(cli, cli->output, code->data, code->n_bytes, kind_info(cli->kind)->is_binary);
 }
@@ -176,7 +189,11 @@ static fusec_status write_results(const Compile *compile, const Driver *driver) 
 fusec_status cli_compile(Cli *cli) {
     Compile compile = {.cli = cli};
     fusec_status status = settle(cli);
-    if (!status) status = cli_read_source(cli, &compile.text, &compile.n_bytes);
+    if (!status && cli_is_onnx(cli->path))
+        status = cli_read_onnx(cli, cli_weights_name(cli, written_beside(cli)), &compile.text,
+                               &compile.n_bytes);
+    else if (!status)
+        status = cli_read_source(cli, &compile.text, &compile.n_bytes);
     if (status) return status;
     DriverOptions options = {.kind = cli->kind,
                              .target = cli->target,

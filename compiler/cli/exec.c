@@ -76,9 +76,12 @@ fusec_status exec_open_path(Cli *cli, Exec *exec) {
     char *bytes;
     size_t n_bytes;
     *exec = (Exec){.cli = cli};
-    fusec_status status = cli_read(cli, cli->path, READ_EITHER, &bytes, &n_bytes);
+    bool is_onnx = cli_is_onnx(cli->path);
+    fusec_status status = is_onnx ? cli_read_source(cli, &bytes, &n_bytes)
+                                  : cli_read(cli, cli->path, READ_EITHER, &bytes, &n_bytes);
     if (status) return status;
-    if (cli_is_artifact(bytes, n_bytes)) return exec_open_artifact(cli, exec, bytes, n_bytes);
+    if (!is_onnx && cli_is_artifact(bytes, n_bytes))
+        return exec_open_artifact(cli, exec, bytes, n_bytes);
     const Target *target;
     const char *artifact;
     status = cli_check_source(cli, bytes, n_bytes);
@@ -105,6 +108,20 @@ static fusec_status find_graph(Exec *exec, const char *name) {
     return cli_fail(exec->cli, FUSEC_USAGE, "--graph must say which: %s", text_str(&names));
 }
 
+/* The params of an ONNX model have its weights, as if files gave them. */
+static void take_model_weights(Exec *exec) {
+    const OnnxImport *model = exec->cli->model;
+    for (uint32_t i = 0; model && i < model->weights.n; i++) {
+        const OnnxWeight *weight = &model->weights.data[i];
+        ExecTensor *tensor = exec_find(exec, weight->name);
+        if (!tensor || tensor->info.role != FRT_PARAM) continue;
+        memcpy(tensor->dims, weight->dims, weight->rank * sizeof *weight->dims);
+        tensor->n_bytes = weight->bytes.n;
+        tensor->host = arena_copy(exec->cli->arena, weight->bytes.data, weight->bytes.n);
+        tensor->is_given = true;
+    }
+}
+
 fusec_status exec_open(Cli *cli, Exec *exec, const void *artifact, size_t n_bytes,
                        const char *name) {
     frt_error error = FRT_ERROR_INIT;
@@ -126,6 +143,7 @@ fusec_status exec_open(Cli *cli, Exec *exec, const void *artifact, size_t n_byte
         frt_module_get_tensor(exec->module, exec->graph, i, &tensor.info);
         if (tensor.info.role != FRT_TEMP) exec->tensors[exec->n_tensors++] = tensor;
     }
+    if (!cli->weights) take_model_weights(exec);
     return FUSEC_OK;
 }
 

@@ -228,6 +228,8 @@ fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes)
 }
 
 fusec_status cli_read_source(Cli *cli, char **bytes, size_t *n_bytes) {
+    if (cli_is_onnx(cli->path))
+        return cli_read_onnx(cli, cli_weights_name(cli, cli->path), bytes, n_bytes);
     fusec_status status = cli_read(cli, cli->path, READ_SOURCE, bytes, n_bytes);
     return status ? status : cli_check_source(cli, *bytes, *n_bytes);
 }
@@ -344,12 +346,18 @@ fusec_status cli_write(Cli *cli, const char *path, const void *bytes, size_t n_b
                        bool is_binary) {
     if (strcmp(path, "-") == 0) return write_stdout(cli, bytes, n_bytes, is_binary);
     if (is_special(path)) return write_special(cli, path, bytes, n_bytes);
+    return cli_write_parts(cli, path, 1, &(CliBytes){bytes, n_bytes});
+}
+
+fusec_status cli_write_parts(Cli *cli, const char *path, uint32_t n_parts, const CliBytes *parts) {
     path = follow_links(cli, path);
     int file;
     struct stat old;
     fusec_status status = temp_open(cli, path, "", &file);
     if (status) return status;
-    bool ok = write_all(file, bytes, n_bytes);
+    bool ok = true;
+    for (uint32_t i = 0; i < n_parts && ok; i++)
+        ok = write_all(file, parts[i].bytes, parts[i].n_bytes);
     if (ok && stat(path, &old) == 0) ok = fchmod(file, old.st_mode & 07777) == 0;
     ok = close(file) == 0 && ok && rename(temps[n_temps - 1], path) == 0;
     if (ok)

@@ -16,6 +16,8 @@ static fusec_status run_command(Cli *cli) {
         return cli_bench(cli);
     case CLI_INSPECT:
         return cli_inspect(cli);
+    case CLI_IMPORT:
+        return cli_import(cli);
     }
     return FUSEC_USAGE;
 }

@@ -22,8 +22,8 @@ typedef struct OptionInfo {
 /* Indexed by OptionId; the first row is empty. */
 extern const OptionInfo cli_options[OPTION_COUNT];
 
-typedef enum { CLI_COMPILE, CLI_RUN, CLI_VERIFY, CLI_BENCH, CLI_INSPECT } CliCommand;
-enum { CLI_N_COMMANDS = CLI_INSPECT + 1 };
+typedef enum { CLI_COMPILE, CLI_RUN, CLI_VERIFY, CLI_BENCH, CLI_INSPECT, CLI_IMPORT } CliCommand;
+enum { CLI_N_COMMANDS = CLI_IMPORT + 1 };
 
 typedef struct CommandInfo {
     const char *name; /* "" for compilation */

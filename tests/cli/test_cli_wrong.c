@@ -98,7 +98,7 @@ Test(cli_wrong, tensors_without_memory_are_named) {
 Test(cli_wrong, no_memory_is_told_and_exits_6) {
     char command[512], text[MAX_TEXT];
     int n_told = 0, n_in_llvm = 0;
-    for (int kib = 30000; kib < 60000; kib += 1000) {
+    for (int kib = 31000; kib < 60000; kib += 1000) {
         snprintf(command, sizeof command,
                  "ulimit -v %d; build/fusec dsl/examples/transformer.g -o %s 2>%s", kib,
                  path_of("a.o"), path_of("err"));

@@ -1,0 +1,119 @@
+/* ONNX models as sources, and `fusec import`. */
+#define _DEFAULT_SOURCE /* MAP_PRIVATE with mmap in all libraries */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool cli_is_onnx(const char *path) {
+    size_t n = strlen(path), n_end = strlen(".onnx");
+    return n > n_end && strcmp(path + n - n_end, ".onnx") == 0;
+}
+
+const char *cli_weights_name(Cli *cli, const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+    return str_format(cli->arena, "%.*s.safetensors", (int)n, name);
+}
+
+/* `name` in the folder of `path`. */
+static const char *in_folder_of(Cli *cli, const char *path, const char *name) {
+    const char *slash = strrchr(path, '/');
+    return str_format(cli->arena, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name);
+}
+
+/* The bytes of a file, which are not copied; they stay until the program ends. */
+static fusec_status map_file(Cli *cli, const char *path, Bytes *bytes) {
+    struct stat info;
+    int file;
+    *bytes = (Bytes){(const uint8_t *)"", 0};
+    fusec_status status = cli_open(cli, path, &file);
+    if (status) return status;
+    bool is_regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    void *at = MAP_FAILED;
+    if (is_regular && info.st_size > 0)
+        at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (is_regular && info.st_size == 0) return FUSEC_OK;
+    if (at == MAP_FAILED)
+        return cli_fail(cli, FUSEC_FILE, "cannot read %s: %s", path,
+                        is_regular ? strerror(errno) : "it is no regular file");
+    *bytes = (Bytes){at, (size_t)info.st_size};
+    return FUSEC_OK;
+}
+
+/* A file of external data. It must lie in the model's folder, or below. */
+typedef struct External {
+    Cli *cli;
+    Vec(struct {
+        const char *location;
+        Bytes bytes;
+    }) files;
+} External;
+
+static bool map_external(void *user, const char *location, Bytes *bytes) {
+    External *external = user;
+    for (uint32_t i = 0; i < external->files.n; i++)
+        if (strcmp(external->files.data[i].location, location) == 0) {
+            *bytes = external->files.data[i].bytes;
+            return true;
+        }
+    if (location[0] == '/' || !location[0] || strstr(location, "..")) return false;
+    Cli *cli = external->cli;
+    if (map_file(cli, in_folder_of(cli, cli->path, location), bytes)) return false;
+    external->files.data = vec_grown(cli->arena, external->files.data, external->files.n,
+                                     &external->files.capacity, sizeof *external->files.data);
+    external->files.data[external->files.n].location = location;
+    external->files.data[external->files.n++].bytes = *bytes;
+    return true;
+}
+
+fusec_status cli_read_onnx(Cli *cli, const char *weights, char **text, size_t *n_bytes) {
+    External external = {.cli = cli};
+    OnnxSource source = {.name = cli->path, .external = map_external, .user = &external};
+    Diags diags = {.arena = cli->arena};
+    Text printed = {.arena = cli->arena}, messages = {.arena = cli->arena};
+    fusec_status status = map_file(cli, cli->path, &source.file);
+    if (status) return status;
+    cli->model = onnx_import(cli->arena, strtab_new(cli->arena), &diags, &source, weights);
+    diag_print(&diags, &messages);
+    fputs(text_str(&messages), stderr);
+    if (!cli->model) return FUSEC_INPUT;
+    module_print(cli->model->module, &printed);
+    text_puts(&printed, "");
+    *text = printed.data;
+    *n_bytes = printed.n_bytes;
+    return FUSEC_OK;
+}
+
+fusec_status cli_write_weights(Cli *cli, const char *path) {
+    const OnnxImport *model = cli->model;
+    Text head = {.arena = cli->arena};
+    if (!model->weights.n) return FUSEC_OK;
+    CliBytes *parts = arena_array(cli->arena, CliBytes, model->weights.n + 1);
+    onnx_weights_header(model, &head);
+    parts[0] = (CliBytes){head.data, head.n_bytes};
+    for (uint32_t i = 0; i < model->weights.n; i++)
+        parts[i + 1] =
+            (CliBytes){model->weights.data[i].bytes.data, model->weights.data[i].bytes.n};
+    const char *place = in_folder_of(cli, path, cli_weights_name(cli, path));
+    return cli_write_parts(cli, place, model->weights.n + 1, parts);
+}
+
+fusec_status cli_import(Cli *cli) {
+    char *text;
+    size_t n_bytes;
+    bool is_file = cli->output && strcmp(cli->output, "-") != 0;
+    if (!cli_is_onnx(cli->path))
+        return cli_fail(cli, FUSEC_USAGE, "import wants a model whose name ends with .onnx, not %s",
+                        cli->path);
+    const char *named = is_file ? cli->output : cli->path;
+    fusec_status status = cli_read_onnx(cli, cli_weights_name(cli, named), &text, &n_bytes);
+    if (!status && is_file) status = cli_write_weights(cli, cli->output);
+    if (status) return status;
+    return cli_write(cli, is_file ? cli->output : "-", text, n_bytes, false);
+}
