@@ -77,6 +77,20 @@ def one_hot(x, num_classes, dtype=i32) {
 # Slices of an axis by i32 index; an index outside is clamped.
 def index_select(x, axis, index) = gather(x, index, axis=axis)
 
+# The elements of the axis that `indices` names at each place: its shape is that of `x` in all other
+# axes. An index outside is clamped.
+def take_along_dim(x, indices, axis=-1) {
+  k = (axis + rank(x)) % rank(x)
+  rows = reshape(x, [-1] + x.shape[k:])
+  flat = reshape(rows, [dim(rows, 0), dim(x, k), -1])
+  at = cast(reshape(indices, [dim(rows, 0), -1, dim(flat, 2)]), i64)
+  n = reshape(iota([dim(x, k) + 1], dtype=i64)[dim(x, k):], [1])
+  width = reshape(iota([dim(flat, 2) + 1], dtype=i64)[dim(flat, 2):], [1])
+  row = iota(at.shape, axis=0, dtype=i64) * n + minimum(maximum(at, 0), n - 1)
+  place = row * width + iota(at.shape, axis=2, dtype=i64)
+  return reshape(gather(reshape(x, [-1]), place), indices.shape)
+}
+
 # The axis turned by `shift` places: what leaves at its end comes in at its begin.
 def roll(x, shift, axis) {
   k = (axis + rank(x)) % rank(x)
