@@ -7,7 +7,7 @@ typedef struct Signature {
     const char *name;
     Value (*handler)(Sema *sema, const Call *call);
     uint32_t n_required, n_params;
-    const char *params[SEMA_MAX_PARAMETERS];
+    const char *params[SEMA_MAX_ARGS];
 } Signature;
 
 #define COUNT(...) (sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *))
@@ -98,7 +98,7 @@ static Value unknown_op(Sema *sema, const Ast *ast) {
 /* The parameters of a def or of a row of calls.def. */
 typedef struct Params {
     uint32_t n, n_required;
-    const char *names[SEMA_MAX_PARAMETERS];
+    const char *const *names;
 } Params;
 
 static const char *params_str(Sema *sema, const Params *params) {
@@ -152,7 +152,7 @@ static bool bind_one(Sema *sema, const Ast *arg, const char *callee, const Param
 /* Evaluates the arguments of `ast` into the order of the parameters; false after an error. */
 static bool bind_args(Sema *sema, const Ast *ast, const Params *params, Value *args) {
     bool ok = true, saw_keyword = false;
-    for (uint32_t i = 0; i < SEMA_MAX_PARAMETERS; i++) args[i] = (Value){.kind = VALUE_ABSENT};
+    for (uint32_t i = 0; i < params->n; i++) args[i] = (Value){.kind = VALUE_ABSENT};
     for (uint32_t i = 0; i < ast->n_items && ok; i++) {
         const Ast *arg = ast->items[i];
         if (arg->kind == AST_KEYWORD) {
@@ -176,8 +176,8 @@ static bool bind_args(Sema *sema, const Ast *ast, const Params *params, Value *a
 
 static Value call_signature(Sema *sema, const Ast *ast, OpId op, const Signature *signature) {
     Call call = {.name = ast->name, .span = ast->span, .op = op};
-    Params params = {.n = signature->n_params, .n_required = signature->n_required};
-    memcpy(params.names, signature->params, sizeof params.names);
+    Params params = {signature->n_params, signature->n_required, signature->params};
+    for (uint32_t i = params.n; i < SEMA_MAX_ARGS; i++) call.args[i].kind = VALUE_ABSENT;
     if (!bind_args(sema, ast, &params, call.args)) return value_poison();
     return signature->handler(sema, &call);
 }
@@ -226,7 +226,7 @@ Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value 
     if (op_info(op)->cls == CLASS_ELTWISE) return sema_eltwise(sema, op, span, n_args, args);
     Str name = strtab_intern_z(sema->strings, op_info(op)->name);
     Call call = {.name = name, .span = span, .op = op};
-    for (uint32_t i = 0; i < SEMA_MAX_PARAMETERS; i++)
+    for (uint32_t i = 0; i < SEMA_MAX_ARGS; i++)
         call.args[i] = i < n_args ? args[i] : (Value){.kind = VALUE_ABSENT};
     return signature_by_op(op)->handler(sema, &call);
 }
@@ -283,16 +283,18 @@ static Value expand_def(Sema *sema, const AstDef *def, Span span, const Value *a
     return frame.result;
 }
 
-static bool def_params(Sema *sema, const AstDef *def, Params *params) {
+static bool def_params(Sema *sema, const AstDef *def, Span span, Params *params) {
     bool saw_default = false;
     *params = (Params){.n = def->formals.n};
     if (params->n > SEMA_MAX_PARAMETERS) {
-        sema_error(sema, DIAG_LIMIT, sema->frame->call_span, "def `%s` has more than %d parameters",
-                   def->name, SEMA_MAX_PARAMETERS);
+        sema_error(sema, DIAG_LIMIT, span, "def `%s` has more than %d parameters", def->name,
+                   SEMA_MAX_PARAMETERS);
         return false;
     }
+    const char **names = arena_array(sema->arena, const char *, params->n);
+    params->names = names;
     for (uint32_t i = 0; i < params->n; i++) {
-        params->names[i] = def->formals.data[i].name;
+        names[i] = def->formals.data[i].name;
         if (def->formals.data[i].default_value)
             saw_default = true;
         else if (!saw_default)
@@ -305,10 +307,11 @@ static bool def_params(Sema *sema, const AstDef *def, Params *params) {
 
 static Value call_def(Sema *sema, const Ast *ast, const AstDef *def) {
     Params params;
-    Value args[SEMA_MAX_PARAMETERS];
-    if (!check_recursion(sema, def, ast->name_span) || !def_params(sema, def, &params) ||
-        !bind_args(sema, ast, &params, args))
+    if (!check_recursion(sema, def, ast->name_span) ||
+        !def_params(sema, def, ast->name_span, &params))
         return value_poison();
+    Value *args = arena_array(sema->arena, Value, params.n);
+    if (!bind_args(sema, ast, &params, args)) return value_poison();
     return expand_def(sema, def, ast->span, args);
 }
 

@@ -9,10 +9,11 @@
 #include "ir/build/build.h"
 
 enum {
-    SEMA_MAX_CALL_DEPTH = 64, /* depth of defs that call defs */
-    SEMA_MAX_STEPS = 1 << 20, /* expressions evaluated inside defs, which bounds expansion */
-    SEMA_MAX_PARAMETERS = 16, /* of a def */
-    SEMA_MAX_LIST = 4096      /* items of a list value */
+    SEMA_MAX_CALL_DEPTH = 64,  /* depth of defs that call defs */
+    SEMA_MAX_STEPS = 1 << 20,  /* expressions evaluated inside defs, which bounds expansion */
+    SEMA_MAX_PARAMETERS = 256, /* of a def */
+    SEMA_MAX_ARGS = 16,        /* of an op or another row of calls.def */
+    SEMA_MAX_LIST = 4096       /* items of a list value */
 };
 
 typedef enum {
@@ -94,7 +95,7 @@ typedef struct Call {
     Span span;
     OpId op;
     uint32_t n_args;
-    Value args[SEMA_MAX_PARAMETERS];
+    Value args[SEMA_MAX_ARGS];
 } Call;
 
 /* sema.c: reports an error in the source of the current frame, with notes on the calls that led
