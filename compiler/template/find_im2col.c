@@ -383,7 +383,8 @@ static bool find(Finder *f, int64_t depth) {
     Linear first;
     if (!is_number(f, n_rows, &f->n_rows)) f->n_rows = 0;
     if (!is_number(f, kernel_n_reduced(kernel), &all.hi) ||
-        !add_pieces(f, gemm_unrounded(kernel, kernel->reduces.data[0].lhs), all))
+        !add_pieces(f, gemm_unrounded(kernel, kernel->reduces.data[0].lhs), all) ||
+        f->n_pieces == 0)
         return false;
     f->out->buffer = f->pieces[0].load->buffer;
     f->buffer += f->out->buffer;

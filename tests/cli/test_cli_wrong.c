@@ -200,7 +200,8 @@ Test(cli_wrong, arrays_that_do_not_fit_are_told_with_what_would) {
         {"<f4", "(0, 8)", 0, "dim B cannot be 0, as axis 0 of x's file: it lies in 1..64\n"},
         {"<f4", "(2, 8)", 32, "a.npy: its shape needs 64 bytes of elements, but it has 32"},
         {"<f4", "(9999999999999, 9999999999999)", 32, "a.npy: its shape is too large"},
-        {"<i8", "(1, 8)", 64, "a.npy: dtype `<i8` is none of"},
+        {"<i8", "(1, 8)", 64, "a.npy holds i64 of rank 2\n  help: Save an array of f32[B, 8];"},
+        {"<u8", "(1, 8)", 64, "a.npy: dtype `<u8` is none of"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_npy("a.npy", cases[i].descr, cases[i].shape, cases[i].n_bytes);

@@ -71,6 +71,10 @@ static const struct {
      "  fuse must {\n    t = windows(x, size=[3, 3], axis=[1, 2], padding=1)\n"
      "    y = reshape(t, [B, 20, 30, 648]) @ w\n  }\n}\n",
      NULL},
+    {"images without channels",
+     "graph g(x: bf16[8, 20, 30, 0], w: bf16[0, 64]) -> (y: bf16[8, 22, 30, 64]) {\n"
+     "  y = pad(x, low=[0, 1, 0, 0], high=[0, 1, 0, 0]) @ w\n}\n",
+     NULL},
     {"slices of two tensors",
      "dim B in 1..64\ngraph g(x: f16[B, 100, 64], z: f16[B, 100, 64], w: f16[128, 40])"
      " -> (y: f16[B, 98, 40]) {\n  fuse must {\n    c = concat([x[:, 0:98], z[:, 2:100]], axis=2)\n"
