@@ -61,7 +61,8 @@ bool onnx_pow(Call *c) {
     NodeId y = input(c, 1);
     if (y == NODE_NONE) return false;
     if (is_int) {
-        NodeId wide = op2(c, OP_POW, cast_to(c, x, DT_F64), cast_to(c, y, DT_F64));
+        NodeId base = cast_to(c, x, DT_F64);
+        NodeId wide = op2(c, OP_POW, base, cast_to(c, y, DT_F64));
         return output(c, 0, cast_to(c, wide, dtype_of(c, x)));
     }
     return output(c, 0, op2(c, OP_POW, x, cast_to(c, y, dtype_of(c, x))));
@@ -72,7 +73,8 @@ bool onnx_mod(Call *c) {
     NodeId x = input(c, 0), y = input(c, 1), rest = op2(c, OP_REM, x, y);
     if (rest == NODE_NONE || attr_int(c, "fmod", 0)) return output(c, 0, rest);
     NodeId zero = constant(c, 0, rest);
-    NodeId differs = op2(c, OP_NOT_EQUAL, op2(c, OP_LESS, rest, zero), op2(c, OP_LESS, y, zero));
+    NodeId is_below = op2(c, OP_LESS, rest, zero);
+    NodeId differs = op2(c, OP_NOT_EQUAL, is_below, op2(c, OP_LESS, y, zero));
     NodeId moves = op2(c, OP_LOGICAL_AND, differs, op2(c, OP_NOT_EQUAL, rest, zero));
     return output(c, 0, op3(c, OP_WHERE, moves, op2(c, OP_ADD, rest, y), rest));
 }
@@ -83,15 +85,15 @@ bool onnx_reciprocal(Call *c) {
 }
 
 bool onnx_tan(Call *c) {
-    NodeId x = input(c, 0);
-    return output(c, 0, op2(c, OP_DIV, op1(c, OP_SIN, x), op1(c, OP_COS, x)));
+    NodeId x = input(c, 0), sine = op1(c, OP_SIN, x);
+    return output(c, 0, op2(c, OP_DIV, sine, op1(c, OP_COS, x)));
 }
 
 /* (e^x + sign * e^-x) / 2 */
 static NodeId half_exps(Call *c, OpId join) {
-    NodeId x = input(c, 0);
-    NodeId e = op2(c, join, op1(c, OP_EXP, x), op1(c, OP_EXP, op1(c, OP_NEG, x)));
-    return op2n(c, OP_MUL, e, 0.5);
+    NodeId x = input(c, 0), above = op1(c, OP_EXP, x);
+    NodeId below = op1(c, OP_EXP, op1(c, OP_NEG, x));
+    return op2n(c, OP_MUL, op2(c, join, above, below), 0.5);
 }
 
 bool onnx_cosh(Call *c) {
@@ -124,7 +126,8 @@ bool onnx_acosh(Call *c) {
 
 bool onnx_atanh(Call *c) {
     NodeId x = input(c, 0), one = constant(c, 1, x);
-    NodeId ratio = op2(c, OP_DIV, op2(c, OP_ADD, one, x), op2(c, OP_SUB, one, x));
+    NodeId above = op2(c, OP_ADD, one, x);
+    NodeId ratio = op2(c, OP_DIV, above, op2(c, OP_SUB, one, x));
     return output(c, 0, op2n(c, OP_MUL, op1(c, OP_LOG, ratio), 0.5));
 }
 
@@ -192,7 +195,8 @@ bool onnx_swish(Call *c) {
 }
 
 static NodeId clamp(Call *c, NodeId x, double low, double high) {
-    return op3(c, OP_CLAMP, x, constant(c, low, x), constant(c, high, x));
+    NodeId least = constant(c, low, x);
+    return op3(c, OP_CLAMP, x, least, constant(c, high, x));
 }
 
 static NodeId hard_sigmoid(Call *c, NodeId x, double alpha, double beta) {
@@ -219,7 +223,8 @@ bool onnx_thresholded_relu(Call *c) {
 bool onnx_shrink(Call *c) {
     NodeId x = input(c, 0), zero = constant(c, 0, x);
     double lambda = attr_float(c, "lambd", 0.5), bias = attr_float(c, "bias", 0);
-    NodeId low = op3(c, OP_WHERE, op2n(c, OP_LESS, x, -lambda), op2n(c, OP_ADD, x, bias), zero);
+    NodeId is_low = op2n(c, OP_LESS, x, -lambda);
+    NodeId low = op3(c, OP_WHERE, is_low, op2n(c, OP_ADD, x, bias), zero);
     NodeId is_high = op2n(c, OP_GREATER, x, lambda);
     return output(c, 0, op3(c, OP_WHERE, is_high, op2n(c, OP_SUB, x, bias), low));
 }

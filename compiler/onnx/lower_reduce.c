@@ -240,7 +240,8 @@ bool onnx_batch_norm(Call *c) {
         v[i] = cast_to(c, v[i], dtype_of(c, x));
     }
     NodeId variance = op2n(c, OP_ADD, v[4], attr_float(c, "epsilon", (double)1e-5f));
-    NodeId y = op2(c, OP_DIV, op2(c, OP_SUB, x, v[3]), op1(c, OP_SQRT, variance));
+    NodeId centred = op2(c, OP_SUB, x, v[3]);
+    NodeId y = op2(c, OP_DIV, centred, op1(c, OP_SQRT, variance));
     return output(c, 0, op2(c, OP_ADD, op2(c, OP_MUL, y, v[1]), v[2]));
 }
 
@@ -312,7 +313,8 @@ bool onnx_layer_norm(Call *c) {
     Dtype dtype = dtype_of(c, x);
     x = standardized(c, cast_to(c, x, dtype_compute(dtype)), axes,
                      attr_float(c, "epsilon", (double)1e-5f), &mean, &inverse);
-    x = op2(c, OP_MUL, cast_to(c, x, dtype), input(c, 1));
+    x = cast_to(c, x, dtype);
+    x = op2(c, OP_MUL, x, input(c, 1));
     if (has_input(c, 2)) x = op2(c, OP_ADD, x, input(c, 2));
     if (has_output(c, 1)) output(c, 1, mean);
     if (has_output(c, 2)) output(c, 2, inverse);
