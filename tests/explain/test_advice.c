@@ -15,9 +15,9 @@
 
 /* Under the sanitizers, which look for wrong accesses, fewer programs have to do. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { N_SEEDS = 6, EXAMPLE_STEP = 3, LEAST_EDGES = 100, LEAST_OF_KIND = 0 };
+enum { N_SEEDS = 6, EXAMPLE_STEP = 3, LEAST_EDGES = 100, HAS_EVERY_KIND = false };
 #else
-enum { N_SEEDS = 32, EXAMPLE_STEP = 1, LEAST_EDGES = 300, LEAST_OF_KIND = 10 };
+enum { N_SEEDS = 32, EXAMPLE_STEP = 1, LEAST_EDGES = 300, HAS_EVERY_KIND = true };
 #endif
 
 /* A module for one target. */
@@ -268,10 +268,10 @@ Test(advice, of_random_programs, .timeout = 600) {
     }
     static const AdviceKind wanted[] = {ADVICE_OPS, ADVICE_MUST, ADVICE_NEVER, ADVICE_OUTPUT,
                                         ADVICE_INPUT};
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        cr_expect_geq(tally.n_followed[wanted[i]], LEAST_OF_KIND, "%s: %u",
-                      advice_kind_name(wanted[i]), tally.n_followed[wanted[i]]);
-    cr_expect(tally.n_priced > 3 * N_SEEDS && tally.n_moved >= LEAST_OF_KIND, "%u priced, %u moved",
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && HAS_EVERY_KIND; i++)
+        cr_expect_gt(tally.n_followed[wanted[i]], 10u, "%s: %u", advice_kind_name(wanted[i]),
+                     tally.n_followed[wanted[i]]);
+    cr_expect(tally.n_priced > 3 * N_SEEDS && tally.n_moved > N_SEEDS / 3, "%u priced, %u moved",
               tally.n_priced, tally.n_moved);
 }
 
