@@ -10,7 +10,7 @@ failed=0
 # a header with the enum.
 compared() {
     names=$(sed -nE -e 's/^[A-Z_]+\(([A-Z0-9_]+),.*/\1/p' -e "s/^    $2([A-Z0-9_]+)[ ,].*/\\1/p" "$3" | paste -sd '|')
-    find compiler -name '*.[chly]' ! -path "$1/*" | sort | xargs awk -v name="$2($names)" '
+    find compiler runtime/src -name '*.[chly]' ! -path "$1/*" | sort | xargs awk -v name="$2($names)" '
         {
             line = $0
             while (match(line, "(==|!=) *" name "[^A-Z0-9_]|(^|[^A-Z0-9_])" name " *(==|!=)")) {
@@ -33,6 +33,7 @@ found=$({
     compared compiler/plan BLOCKS_ compiler/plan/plan.h
     compared compiler/machine DEVICE_ compiler/machine/devices.def
     compared compiler/ir DT_ compiler/ir/dtype.def
+    compared runtime/src/manifest FRT_TARGET_KIND_ runtime/src/manifest/targets.def
 } | sort | uniq -c | awk '{ print $2, $3, $1 }')
 
 # Each exception is a line `FILE ENUMERATOR COUNT why`, and there are no others.

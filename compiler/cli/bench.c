@@ -54,7 +54,13 @@ typedef struct Report {
 } Report;
 
 static bool is_cuda(const Exec *exec) {
-    return exec->info.target == FRT_TARGET_KIND_CUDA;
+    switch (exec->info.target) {
+    case FRT_TARGET_KIND_CUDA:
+        return true;
+    case FRT_TARGET_KIND_CPU:
+        return false;
+    }
+    return false;
 }
 
 static double now_us(void) {

@@ -82,8 +82,7 @@ static frt_status check_sum(const frt_module *module, size_t text_at, frt_error 
 static frt_status check_target(const frt_module *module, frt_target wanted, frt_error *err) {
     if (module->manifest.target != wanted) {
         return frt_fail(err, FRT_E_ARTIFACT, "the manifest's target %s does not fit the file",
-                        module->manifest.target == FRT_TARGET_KIND_CUDA ? FRT_TARGET_CUDA
-                                                                        : FRT_TARGET_CPU);
+                        target_info(module->manifest.target)->word);
     }
     return FRT_OK;
 }

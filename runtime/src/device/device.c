@@ -33,8 +33,11 @@ frt_status options_read(const frt_program_options *options, frt_program_options 
 
 frt_status device_open(Device *device, const frt_module *module, const frt_program_options *options,
                        frt_error *err) {
-    const DeviceOps *ops =
-        module->manifest.target == FRT_TARGET_KIND_CUDA ? &device_cuda_ops : &device_cpu_ops;
+    static const DeviceOps *const ops_of[] = {
+#define TARGET(SYM, lower, ...) [FRT_TARGET_KIND_##SYM] = &device_##lower##_ops,
+#include "manifest/targets.def"
+    };
+    const DeviceOps *ops = ops_of[module->manifest.target];
     *device = (Device){.allocator = options->allocator, .n_threads = 1, .n_loaders = 1};
     frt_status status = ops->open(device, module, options, err);
     if (!status) {

@@ -55,13 +55,13 @@ frt_status frt_exec_keep_graph(frt_exec *exec, bool keep, frt_error *err) {
         return frt_fail(err, FRT_E_INVALID_ARGUMENT, "no exec");
     }
     const frt_program *program = exec->program;
-    bool is_cuda = program->m->target == FRT_TARGET_KIND_CUDA;
-    if (keep && is_cuda && !program->device.has_graphs) {
+    keep = keep && target_info(program->m->target)->has_launches;
+    if (keep && !program->device.has_graphs) {
         return frt_fail(err, FRT_E_DRIVER_OLD,
                         "the CUDA driver is too old to keep a graph of a run: CUDA 11.4 is needed");
     }
-    exec->is_prepared = exec->is_prepared && exec->keeps_graph == (keep && is_cuda);
-    exec->keeps_graph = keep && is_cuda;
+    exec->is_prepared = exec->is_prepared && exec->keeps_graph == keep;
+    exec->keeps_graph = keep;
     if (!exec->keeps_graph) {
         exec_free_graph(exec);
     }

@@ -271,7 +271,6 @@ static int64_t most_blocks(const frt_program *program, const Variant *variant) {
 static frt_status size_launch(const frt_program *program, const Variant *variant, DimValues dims,
                               Launch *launch, frt_error *err) {
     const Manifest *m = program->m;
-    bool is_cuda = m->target == FRT_TARGET_KIND_CUDA;
     int64_t shared;
     frt_status status =
         manifest_eval(m, variant->grid, dims, (Subject){"the grid of", launch->label, NO_AXIS},
@@ -288,7 +287,7 @@ static frt_status size_launch(const frt_program *program, const Variant *variant
     if (launch->grid > most) {
         launch->grid = most;
     }
-    if (launch->grid < 0 || (is_cuda && launch->grid > INT32_MAX) || shared < 0 ||
+    if (launch->grid < 0 || launch->grid > target_info(m->target)->most_grid || shared < 0 ||
         shared > INT32_MAX) {
         return frt_fail(err, FRT_E_LAUNCH,
                         "kernel %s would need a grid of %" PRId64 " and %" PRId64

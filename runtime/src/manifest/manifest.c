@@ -8,6 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
+const TargetInfo *target_info(frt_target target) {
+    static const TargetInfo infos[N_TARGETS] = {
+#define TARGET(SYM, lower, ...) [FRT_TARGET_KIND_##SYM] = {__VA_ARGS__},
+#include "manifest/targets.def"
+    };
+    return &infos[target];
+}
+
 void manifest_free(Manifest *m) {
     mem_free(m->dims);
     mem_free(m->graphs);

@@ -127,6 +127,20 @@ typedef struct Graph {
     Expr workspace; /* bytes, valid if has_workspace */
 } Graph;
 
+/* What is known of a kind of target: targets.def. */
+typedef struct TargetInfo {
+    const char *word;
+    uint32_t most_fields;
+    int64_t most_block, most_grid;
+    bool has_launches;
+} TargetInfo;
+enum {
+    N_TARGETS = 0
+#define TARGET(...) +1
+#include "manifest/targets.def"
+};
+const TargetInfo *target_info(frt_target target);
+
 typedef struct Manifest {
     frt_target target;
     const char *arch;

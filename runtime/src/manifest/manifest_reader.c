@@ -74,13 +74,15 @@ static frt_status read_compiler(Reader *reader) {
 
 static frt_status read_target(Reader *reader) {
     TextReader *r = &reader->text;
-    if (slice_is(r->fields[1], FRT_TARGET_CUDA) && r->n_fields == 3) {
-        r->m->target = FRT_TARGET_KIND_CUDA;
-    } else if (slice_is(r->fields[1], FRT_TARGET_CPU)) {
-        r->m->target = FRT_TARGET_KIND_CPU;
-    } else {
+    int kind = 0;
+    while (kind < N_TARGETS && (!slice_is(r->fields[1], target_info((frt_target)kind)->word) ||
+                                r->n_fields > target_info((frt_target)kind)->most_fields)) {
+        kind++;
+    }
+    if (kind == N_TARGETS) {
         return text_fail(r, "the target is neither `cuda ARCH` nor `cpu ARCH [FEATURES]`");
     }
+    r->m->target = (frt_target)kind;
     if (r->n_fields == 4) {
         r->m->features = text_word(r, r->fields[3]);
     }
@@ -476,7 +478,7 @@ static frt_status read_options(Reader *reader, Variant *variant) {
     TextReader *r = &reader->text;
     uint32_t next = 6;
     frt_status status =
-        r->m->target == FRT_TARGET_KIND_CUDA ? text_launch_options(r, variant, &next) : FRT_OK;
+        target_info(r->m->target)->has_launches ? text_launch_options(r, variant, &next) : FRT_OK;
     if (!status && next < r->n_fields && (!reader->is_group || next + 1 < r->n_fields)) {
         return text_fail(r, "a variant has fields too many, or no measures open its group");
     }
@@ -498,13 +500,12 @@ static frt_status read_variant(Reader *reader) {
     }
     Variant variant = {.first_map = m->n_maps};
     int64_t block = 0;
-    bool is_cuda = m->target == FRT_TARGET_KIND_CUDA;
     frt_status status = text_name(r, r->fields[1], "kernel", &variant.symbol);
     if (!status) {
         status = text_expr(r, r->fields[2], "grid", &variant.grid);
     }
     if (!status) {
-        status = text_int(r, r->fields[3], is_cuda ? FRT_MAX_BLOCK : INT32_MAX, "block", &block);
+        status = text_int(r, r->fields[3], target_info(m->target)->most_block, "block", &block);
     }
     if (!status && block < 1) {
         return text_fail(r, "a block of 0");
