@@ -129,9 +129,10 @@ bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure
                          .asked = p->memo ? &asked : NULL};
     Group attempted = group_copy(p->arena, group);
     add_gemm_slice(p, &attempted);
-    const GroupTrial *known = p->memo ? group_memo_find(p->memo, &input, &attempted) : NULL;
+    GroupEntry *entry = p->memo ? group_memo_entry(p->memo, &input, &attempted) : NULL;
+    const GroupTrial *known = entry ? group_memo_trial(entry, &input) : NULL;
     GroupTrial trial = known ? *known : try_inlining(p, &input, &attempted);
-    if (p->memo && !known) group_memo_add(p->memo, &input, &attempted, &trial, &asked);
+    if (entry && !known) group_memo_set(p->memo, entry, &input, &trial);
     uint32_t n_loads = trial.loads.n;
     if (n_loads) memcpy(p->loads, trial.loads.data, n_loads * sizeof *p->loads);
     for (uint32_t i = 0; makers && i < trial.nodes.n; i++) makers[trial.nodes.data[i]]++;

@@ -1,8 +1,7 @@
 /* See group_memo.h. */
 #include "fuse/group_memo.h"
 
-#include "base/hashids.h"
-#include "base/str.h"
+#include "base/keytab.h"
 
 #include <string.h>
 
@@ -12,18 +11,18 @@ typedef struct NodeFacts {
     uint32_t facts;
 } NodeFacts;
 
-typedef struct Entry {
-    VecU32 key;
-    GroupTrial trial;
+struct GroupEntry {
+    bool is_tried;
+    GroupTrial trial; /* the last one */
     Vec(NodeFacts) facts;
-} Entry;
+};
 
 struct GroupMemo {
     Arena *arena;
     const Node *nodes; /* of the graph; its copies share them */
-    VecU32 key;        /* of the group that is looked up */
-    HashIds ids;       /* index in `entries`, plus 1 */
-    Vec(Entry) entries;
+    VecU32 key;        /* of the group that was looked up last */
+    KeyTab keys;
+    Vec(GroupEntry *) entries;  /* by key */
     const Grouping *grouping;   /* the last one, or NULL */
     const Decisions *decisions; /* of `grouping`; NULL: none */
 };
@@ -63,60 +62,35 @@ static void write_key(GroupMemo *memo, const InlineInput *input, const Group *gr
     }
 }
 
-static uint64_t hash_key(const VecU32 *key) {
-    return hash_bytes(STR_HASH_SEED, key->data, key->n * sizeof *key->data);
-}
-
-/* The entry with the memo's key, or NULL. */
-static Entry *find_entry(const GroupMemo *memo, uint64_t hash) {
-    const VecU32 *key = &memo->key;
-    uint32_t probe = 0, id;
-    while ((id = hashids_next(&memo->ids, hash, &probe)) != 0) {
-        Entry *entry = &memo->entries.data[id - 1];
-        if (entry->key.n == key->n &&
-            memcmp(entry->key.data, key->data, key->n * sizeof *key->data) == 0)
-            return entry;
-    }
-    return NULL;
-}
-
-static bool still_holds(const Entry *entry, const InlineInput *input) {
-    for (uint32_t i = 0; i < entry->facts.n; i++)
-        if (inline_facts(input, entry->facts.data[i].node) != entry->facts.data[i].facts)
-            return false;
-    return true;
-}
-
-const GroupTrial *group_memo_find(GroupMemo *memo, const InlineInput *input, const Group *group) {
+GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Group *group) {
     write_key(memo, input, group);
-    const Entry *entry = find_entry(memo, hash_key(&memo->key));
-    return entry && still_holds(entry, input) ? &entry->trial : NULL;
+    uint32_t id = keytab_intern(memo->arena, &memo->keys, &memo->key);
+    if (id > memo->entries.n)
+        vec_push(memo->arena, &memo->entries, arena_array(memo->arena, GroupEntry, 1));
+    return memo->entries.data[id - 1];
+}
+
+const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input) {
+    bool holds = entry->is_tried;
+    for (uint32_t i = 0; i < entry->facts.n && holds; i++)
+        holds = inline_facts(input, entry->facts.data[i].node) == entry->facts.data[i].facts;
+    return holds ? &entry->trial : NULL;
 }
 
 static VecU32 copy_list(Arena *arena, const VecU32 *list) {
-    return (VecU32){.data = arena_copy(arena, list->data, list->n * sizeof *list->data),
-                    .n = list->n,
-                    .capacity = list->n};
+    return (VecU32){arena_copy(arena, list->data, list->n * sizeof *list->data), list->n, list->n};
 }
 
-static Entry *new_entry(GroupMemo *memo, uint64_t hash) {
-    vec_push(memo->arena, &memo->entries, (Entry){.key = copy_list(memo->arena, &memo->key)});
-    hashids_add(memo->arena, &memo->ids, hash, memo->entries.n);
-    return &memo->entries.data[memo->entries.n - 1];
-}
-
-void group_memo_add(GroupMemo *memo, const InlineInput *input, const Group *group,
-                    const GroupTrial *trial, const VecU32 *asked) {
-    write_key(memo, input, group);
-    uint64_t hash = hash_key(&memo->key);
-    Entry *entry = find_entry(memo, hash);
-    if (!entry) entry = new_entry(memo, hash);
+void group_memo_set(GroupMemo *memo, GroupEntry *entry, const InlineInput *input,
+                    const GroupTrial *trial) {
+    entry->is_tried = true;
     entry->trial = *trial;
     entry->trial.loads = copy_list(memo->arena, &trial->loads);
     entry->trial.nodes = copy_list(memo->arena, &trial->nodes);
     entry->facts.n = 0;
-    for (uint32_t i = 0; i < asked->n; i++) {
-        NodeFacts now = {.node = asked->data[i], .facts = inline_facts(input, asked->data[i])};
+    for (uint32_t i = 0; i < input->asked->n; i++) {
+        NodeId node = input->asked->data[i];
+        NodeFacts now = {.node = node, .facts = inline_facts(input, node)};
         vec_push(memo->arena, &entry->facts, now);
     }
 }

@@ -18,19 +18,21 @@ typedef struct GroupTrial {
     InlineFailure failure; /* if not ok */
     double prims;          /* as in Group, if ok; so are the others */
     bool has_passes, has_inner;
-    VecU32 loads, nodes; /* ascending; `nodes`: those that the group computes */
+    VecU32 loads, nodes; /* ascending; `nodes`: the nodes that the group computes */
 } GroupTrial;
 
 /* A new empty memo of one graph; `arena` must live as long as the memo. */
 GroupMemo *group_memo_new(Arena *arena, const Graph *graph);
 /* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
+/* What the memo knows of one group. */
+typedef struct GroupEntry GroupEntry;
+GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Group *group);
 /* The result of the group's last trial; NULL if there was none, or if a fact has changed since. */
-const GroupTrial *group_memo_find(GroupMemo *memo, const InlineInput *input, const Group *group);
-/* Keeps the result of a trial, which `memo` did not have. `asked`: the nodes that inlining asked
- * about. */
-void group_memo_add(GroupMemo *memo, const InlineInput *input, const Group *group,
-                    const GroupTrial *trial, const VecU32 *asked);
+const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input);
+/* Keeps the result of a trial with this input, whose `asked` has the nodes that it asked about. */
+void group_memo_set(GroupMemo *memo, GroupEntry *entry, const InlineInput *input,
+                    const GroupTrial *trial);
 
 /* A copy of the last grouping on `arena`, if it was made with these decisions; otherwise NULL. */
 Grouping *group_memo_grouping(const GroupMemo *memo, Arena *arena, const Decisions *decisions);

@@ -2,20 +2,14 @@
  * and spans are left out, and blocks are numbered in the order in which the region meets them. */
 #include "search/region_memo.h"
 
-#include "base/hashids.h"
-#include "base/str.h"
+#include "base/keytab.h"
 
 #include <string.h>
 
-typedef struct Entry {
-    VecU32 key;
-    RegionResult *result;
-} Entry;
-
 struct RegionMemo {
     Arena *arena;
-    HashIds ids; /* index in `entries`, plus 1 */
-    Vec(Entry) entries;
+    KeyTab keys;
+    Vec(RegionResult *) results; /* by key */
 };
 
 RegionMemo *region_memo_new(Arena *arena) {
@@ -110,33 +104,13 @@ static VecU32 key_of(const Searcher *c, const Region *region, const Decisions *d
     return key;
 }
 
-static uint64_t hash_key(const VecU32 *key) {
-    return hash_bytes(STR_HASH_SEED, key->data, key->n * sizeof *key->data);
-}
-
-static RegionResult *find(const RegionMemo *memo, uint64_t hash, const VecU32 *key) {
-    uint32_t probe = 0, id;
-    while ((id = hashids_next(&memo->ids, hash, &probe)) != 0) {
-        const Entry *entry = &memo->entries.data[id - 1];
-        if (entry->key.n == key->n &&
-            memcmp(entry->key.data, key->data, key->n * sizeof *key->data) == 0)
-            return entry->result;
-    }
-    return NULL;
-}
-
 RegionResult *region_memo_of(const Searcher *c, const Region *region, const Decisions *decisions) {
     RegionMemo *memo = c->memo;
-    Entry entry = {.key = key_of(c, region, decisions)};
-    uint64_t hash = hash_key(&entry.key);
-    RegionResult *known = find(memo, hash, &entry.key);
-    if (known) return known;
-    entry.key.data = arena_copy(memo->arena, entry.key.data, entry.key.n * sizeof *entry.key.data);
-    entry.key.capacity = entry.key.n;
-    entry.result = arena_array(memo->arena, RegionResult, 1);
-    vec_push(memo->arena, &memo->entries, entry);
-    hashids_add(memo->arena, &memo->ids, hash, memo->entries.n);
-    return entry.result;
+    VecU32 key = key_of(c, region, decisions);
+    uint32_t id = keytab_intern(memo->arena, &memo->keys, &key);
+    if (id > memo->results.n)
+        vec_push(memo->arena, &memo->results, arena_array(memo->arena, RegionResult, 1));
+    return memo->results.data[id - 1];
 }
 
 void region_memo_set(const Searcher *c, RegionResult *result, bool improves,
