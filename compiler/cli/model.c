@@ -47,12 +47,14 @@ static fusec_status map_file(Cli *cli, const char *path, Bytes *bytes) {
 }
 
 /* A file of external data. It must lie in the model's folder, or below. */
+typedef struct ExternalFile {
+    const char *location;
+    Bytes bytes;
+} ExternalFile;
+
 typedef struct External {
     Cli *cli;
-    Vec(struct {
-        const char *location;
-        Bytes bytes;
-    }) files;
+    Vec(ExternalFile) files;
 } External;
 
 static bool map_external(void *user, const char *location, Bytes *bytes) {
@@ -65,10 +67,7 @@ static bool map_external(void *user, const char *location, Bytes *bytes) {
     if (location[0] == '/' || !location[0] || strstr(location, "..")) return false;
     Cli *cli = external->cli;
     if (map_file(cli, in_folder_of(cli, cli->path, location), bytes)) return false;
-    external->files.data = vec_grown(cli->arena, external->files.data, external->files.n,
-                                     &external->files.capacity, sizeof *external->files.data);
-    external->files.data[external->files.n].location = location;
-    external->files.data[external->files.n++].bytes = *bytes;
+    vec_push(cli->arena, &external->files, ((ExternalFile){location, *bytes}));
     return true;
 }
 

@@ -41,24 +41,24 @@ Value call_const(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, NULL, id);
 }
 
-Value call_cast(Sema *sema, const Call *call) {
+typedef NodeId BuildConversion(Builder *b, const Operand *x, Dtype dtype);
+
+static Value convert(Sema *sema, const Call *call, BuildConversion *build) {
     Dtype dtype;
     Operand operand;
     if (!sema_want_dtype(sema, &call->args[1], &dtype) ||
         !sema_want_operand(sema, &call->args[0], "x", &operand))
         return value_poison();
-    NodeId id = build_cast(sema_at(sema, call->span), &operand, dtype);
+    NodeId id = build(sema_at(sema, call->span), &operand, dtype);
     return sema_made(sema, call->span, call->args, id);
 }
 
+Value call_cast(Sema *sema, const Call *call) {
+    return convert(sema, call, build_cast);
+}
+
 Value call_bitcast(Sema *sema, const Call *call) {
-    Dtype dtype;
-    Operand operand;
-    if (!sema_want_dtype(sema, &call->args[1], &dtype) ||
-        !sema_want_operand(sema, &call->args[0], "x", &operand))
-        return value_poison();
-    NodeId id = build_bitcast(sema_at(sema, call->span), &operand, dtype);
-    return sema_made(sema, call->span, call->args, id);
+    return convert(sema, call, build_bitcast);
 }
 
 /* Reductions. */
