@@ -31,7 +31,7 @@ static const char head[] =
     "op behind.\n"
     "\n"
     "**Weights** stay where they lie in the file, or in its external data, which must lie in the "
-    "model's folder. Those that no output needs are dropped.\n"
+    "model's folder. Weights that no output needs are dropped.\n"
     "\n"
     "**Functions** of the model are inlined.\n"
     "\n"

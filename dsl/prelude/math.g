@@ -38,7 +38,7 @@ def acos(x) {
   return cast(2 * atan(sqrt((1 - z) / (1 + z))), dtype(x))
 }
 
-# Arc tangent. The angle of 0, 1 or infinity that is near, and a polynomial of what is left.
+# Arc tangent. The nearest of the angles of 0, 1 and infinity, and a polynomial of the difference.
 def atan(x) {
   z = cast(x, compute(x))
   a = abs(z)
