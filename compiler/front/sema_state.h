@@ -98,8 +98,8 @@ typedef struct Call {
     Value args[SEMA_MAX_ARGS];
 } Call;
 
-/* sema.c: reports an error in the source of the current frame, with notes on the calls that led
- * there. */
+/* sema_report.c: reports an error in the source of the current frame, with notes on the calls that
+ * led there. */
 STR_PRINTF(4, 5)
 Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...);
 /* Reports the builder's errors in a call at `span` with these arguments; NULL: all errors are at

@@ -1,0 +1,99 @@
+/* Reports of errors: at the place in the source, with notes on the calls that led there and on the
+ * tensors and dims involved. And the places that nodes get. */
+#include "front/sema_state.h"
+
+/* Notes the calls that led to the current frame, innermost first. */
+static void note_calls(Sema *sema) {
+    enum { MAX_NOTED = 4 };
+    uint32_t n = 0;
+    for (const Frame *frame = sema->frame; frame && frame->def && n < MAX_NOTED; n++) {
+        diag_note(sema->diags, frame->caller->source, frame->call_span, "in this call of `%s`",
+                  frame->def->name);
+        frame = frame->caller;
+    }
+}
+
+Value sema_error(Sema *sema, DiagId id, Span span, const char *format, ...) {
+    if (sema->diags->n_errors > DIAG_MAX_ERRORS) { /* the diagnostic will not be kept, so its text
+                                                    * is not formatted */
+        sema->diags->n_errors++;
+        return value_poison();
+    }
+    va_list args;
+    va_start(args, format);
+    const char *message = str_vformat(sema->arena, format, args);
+    va_end(args);
+    const Source *source = sema->frame ? sema->frame->source : sema->file->source;
+    diag_report(sema->diags, id, source, span, "%s", message);
+    note_calls(sema);
+    return value_poison();
+}
+
+const char *sema_node_type_str(Sema *sema, NodeId id) {
+    const Node *node = sema_node(sema, id);
+    return shape_type_str(sema->dims, sema->arena, node->dtype, &node->shape);
+}
+
+/* Notes `x` is f32[B, 4] at the place where the tensor was made. */
+static void note_tensor(Sema *sema, NodeId id) {
+    if (sema->diags->n_errors > DIAG_MAX_ERRORS) return;
+    const Node *node = sema_node(sema, id);
+    const Source *source = sema->builder->graph->source;
+    const char *type = sema_node_type_str(sema, id);
+    if (node->name)
+        diag_note(sema->diags, source, node->span, "`%s` is %s", node->name, type);
+    else
+        diag_note(sema->diags, source, node->span, "this is %s", type);
+}
+
+/* Notes the declarations and ranges of dims; `used` is a bit set of symbols. */
+static void note_ranges(Sema *sema, uint64_t used) {
+    for (uint32_t i = 0; i < dim_n_symbols(sema->dims); i++) {
+        if (!(used >> i & 1)) continue;
+        const DimSymbol *info = dim_symbol_info(sema->dims, i);
+        const Binding *declared = scope_find(&sema->dim_scope, info->name);
+        diag_note(sema->diags, sema->file->source, declared ? declared->span : (Span){0},
+                  "`%s` ranges over %lld..%lld", info->name, (long long)info->lo,
+                  (long long)info->hi);
+    }
+}
+
+static Span place_span(BuildPlace at, Span span, const Value *args) {
+    if (!args || !at.arg) return span;
+    const Value *arg = &args[at.arg - 1];
+    return at.item ? arg->items[at.item - 1].span : arg->span;
+}
+
+Value sema_report(Sema *sema, Span span, const Value *args) {
+    BuildError error;
+    while (build_take_error(sema->builder, &error)) {
+        sema_error(sema, error.id, place_span(error.at, span, args), "%s", error.message);
+        for (uint32_t i = 0; i < error.n_nodes; i++) note_tensor(sema, error.nodes[i]);
+        if (error.block)
+            diag_note(sema->diags, sema->frame->source,
+                      sema->builder->graph->fixed_kernels.data[error.block - 1].span,
+                      "the first is here");
+        note_ranges(sema, error.symbols);
+        if (error.help) diag_help(sema->diags, "%s", error.help);
+    }
+    sema->stopped = sema->stopped || sema->builder->is_full;
+    return value_poison();
+}
+
+Span sema_graph_span(const Sema *sema, Span span) {
+    for (const Frame *frame = sema->frame; frame; frame = frame->caller) {
+        if (frame->source == sema->builder->graph->source) return span;
+        span = frame->call_span;
+    }
+    return span;
+}
+
+Builder *sema_at(Sema *sema, Span span) {
+    sema->builder->span = sema_graph_span(sema, span);
+    sema->builder->call = sema->call;
+    return sema->builder;
+}
+
+Value sema_made(Sema *sema, Span span, const Value *args, NodeId node) {
+    return node == NODE_NONE ? sema_report(sema, span, args) : value_tensor(node, span);
+}
