@@ -83,11 +83,20 @@ static Ast **copy_items(Parse *parse, uint32_t n, Ast *const *items) {
     return arena_copy(parse->arena, items, n * sizeof *items);
 }
 
-Ast *ast_keyword(Parse *parse, Str name, Span name_span, Ast *value, Span span) {
-    Ast *ast = with_items(parse, AST_KEYWORD, span, 1, copy_items(parse, 1, &value));
+/* A node with a name and one item. */
+static Ast *with_name(Parse *parse, AstKind kind, Ast *item, Str name, Span name_span, Span span) {
+    Ast *ast = with_items(parse, kind, span, 1, copy_items(parse, 1, &item));
     ast->name = name;
     ast->name_span = name_span;
     return limit_depth(parse, ast);
+}
+
+Ast *ast_as(Parse *parse, Ast *call, Str prefix, Span prefix_span, Span span) {
+    return with_name(parse, AST_AS, call, prefix, prefix_span, span);
+}
+
+Ast *ast_keyword(Parse *parse, Str name, Span name_span, Ast *value, Span span) {
+    return with_name(parse, AST_KEYWORD, value, name, name_span, span);
 }
 
 Ast *ast_unary(Parse *parse, Sugar sugar, Ast *a, Span span) {
@@ -104,10 +113,7 @@ Ast *ast_binary(Parse *parse, Sugar sugar, Ast *a, Ast *b, Span span) {
 }
 
 Ast *ast_field(Parse *parse, Ast *a, Str name, Span name_span, Span span) {
-    Ast *ast = with_items(parse, AST_FIELD, span, 1, copy_items(parse, 1, &a));
-    ast->name = name;
-    ast->name_span = name_span;
-    return limit_depth(parse, ast);
+    return with_name(parse, AST_FIELD, a, name, name_span, span);
 }
 
 Ast *ast_subscript(Parse *parse, Ast *a, const AstList *subscripts, Span span) {

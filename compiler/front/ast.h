@@ -28,6 +28,7 @@ typedef enum {
     AST_NAME,      /* name */
     AST_LIST,      /* [items] */
     AST_CALL,      /* name(items), some of which are AST_KEYWORD */
+    AST_AS,        /* items[0] as "name": a call, and the prefix of its params' names */
     AST_KEYWORD,   /* name=items[0], in a call */
     AST_UNARY,     /* sugar items[0] */
     AST_BINARY,    /* items[0] sugar items[1] */
@@ -42,7 +43,7 @@ typedef struct Ast {
     Sugar sugar;
     uint32_t depth;
     Span span;
-    Span name_span; /* CALL, KEYWORD, FIELD: range of the name alone */
+    Span name_span; /* CALL, AS, KEYWORD, FIELD: range of the name alone */
     Str name;
     int64_t integer;
     double number;
@@ -163,6 +164,7 @@ Ast *ast_float(Parse *parse, double value, Span span);
 Ast *ast_named(Parse *parse, AstKind kind, Str name, Span span);
 Ast *ast_list(Parse *parse, AstKind kind, const AstList *items, Span span);
 Ast *ast_call(Parse *parse, Str name, Span name_span, const AstList *args, Span span);
+Ast *ast_as(Parse *parse, Ast *call, Str prefix, Span prefix_span, Span span);
 Ast *ast_keyword(Parse *parse, Str name, Span name_span, Ast *value, Span span);
 Ast *ast_unary(Parse *parse, Sugar sugar, Ast *a, Span span);
 Ast *ast_binary(Parse *parse, Sugar sugar, Ast *a, Ast *b, Span span);

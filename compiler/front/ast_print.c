@@ -24,6 +24,8 @@ static const char *kind_name(AstKind kind) {
         return "list";
     case AST_CALL:
         return "call";
+    case AST_AS:
+        return "as";
     case AST_KEYWORD:
         return "keyword";
     case AST_UNARY:

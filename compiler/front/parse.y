@@ -47,7 +47,7 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 }
 
 %token SEP "end of line" YYEOF 0 "end of file" BAD "bad token"
-%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
+%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" AS "`as`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
 %token DEF "`def`" RETURN "`return`" KERNEL "`kernel`"
 %token TRUE_ "`true`" FALSE_ "`false`" NONE_ "`none`" INF_ "`inf`" NAN_ "`nan`"
 %token ARROW "`->`" DOTDOT "`..`" ELLIPSIS "`...`"
@@ -69,7 +69,7 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 %left STAR '/' '%' '@'
 %precedence UNARY
 
-%type <ast> name expr postfix primary arg subscript bound opt_step
+%type <ast> name expr postfix primary call arg subscript bound opt_step
 %type <list> names exprs args arglist subscripts opt_exprs
 %type <type> type
 %type <decl> decl formal
@@ -148,6 +148,7 @@ stmts
 
 stmt
     : names '=' expr                          { $$ = ast_bind(P, &$1, $3, @$); }
+    | PARAM name ':' type                     { $$ = ast_param(P, $2, $4, $2->name, @$); }
     | PARAM name ':' type '=' STRING          { $$ = ast_param(P, $2, $4, $6, @$); }
     | RETURN exprs                            { $$ = ast_return(P, &$2, @$); }
     | KERNEL name '{' stmts '}'               { $$ = ast_kernel(P, $2, &$4); }
@@ -162,6 +163,7 @@ name
     | WEIGHTS           { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "weights"), @$); }
     | DIM               { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "dim"), @$); }
     | IN                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "in"), @$); }
+    | AS                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "as"), @$); }
     | FUSE              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "fuse"), @$); }
     | MULT              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "mult"), @$); }
 
@@ -217,9 +219,13 @@ primary
     | NONE_                                   { $$ = ast_new(P, AST_NONE, @$); }
     | STRING                                  { $$ = ast_named(P, AST_STRING, $1, @$); }
     | name
-    | name '(' args ')'                       { $$ = ast_call(P, $1->name, @1, &$3, @$); }
+    | call
+    | call AS STRING                          { $$ = ast_as(P, $1, $3, @3, @$); }
     | '(' expr ')'                            { $$ = $2; }
     | '[' opt_exprs ']'                       { $$ = ast_list(P, AST_LIST, &$2, @$); }
+
+call
+    : name '(' args ')'                       { $$ = ast_call(P, $1->name, @1, &$3, @$); }
 
 args
     : %empty                                  { $$ = (AstList){0}; }
@@ -305,7 +311,8 @@ static Expected expected_words(const yysymbol_kind_t *tokens, int n) {
         bool is_told = (has_expr && begins_expr(token)) || (has_operator && is_operator(token)) ||
                        (has_stmt && (token == YYSYMBOL_NAME || (token >= YYSYMBOL_PARAM &&
                                                                 token <= YYSYMBOL_KERNEL))) ||
-                       ((has_name || has_expr) && is_soft_keyword(token));
+                       ((has_name || has_expr) && is_soft_keyword(token)) ||
+                       (has_operator && token == YYSYMBOL_AS);
         bool is_item = contains(tokens, n, YYSYMBOL_GRAPH) && token == YYSYMBOL_YYEOF;
         if (!is_told && !is_item && token != YYSYMBOL_BAD) expect(&expected, yysymbol_name(token));
     }

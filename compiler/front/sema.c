@@ -51,7 +51,7 @@ static void add_dim(Sema *sema, const AstDim *ast) {
 /* Dims are evaluated in a frame of their own, in which only earlier dims have names. A tensor made
  * there by mistake goes to a graph that is discarded. */
 static void add_dims(Sema *sema) {
-    Frame frame = {.source = sema->file->source};
+    Frame frame = {.source = sema->file->source, .prefix = ""};
     sema->frame = &frame;
     sema->builder = build_new(sema->arena, sema->dims, sema->file->source, NULL);
     for (uint32_t i = 0; i < sema->file->dims.n; i++) add_dim(sema, &sema->file->dims.data[i]);

@@ -265,8 +265,12 @@ static void bind_formals(Sema *sema, const AstDef *def, Frame *frame, const Valu
     }
 }
 
-static Value expand_def(Sema *sema, const AstDef *def, Span span, const Value *args) {
-    Frame frame = {.caller = sema->frame, .def = def, .source = def->source, .call_span = span};
+static Value expand_def(Sema *sema, const AstDef *def, Span span, Str prefix, const Value *args) {
+    Frame frame = {.caller = sema->frame,
+                   .def = def,
+                   .source = def->source,
+                   .call_span = span,
+                   .prefix = prefix};
     if (sema->spare_scopes.n) frame.scope = sema->spare_scopes.data[--sema->spare_scopes.n];
     sema->frame = &frame;
     if (!sema->call_depth++) sema->call = ++sema->n_calls;
@@ -305,20 +309,42 @@ static bool def_params(Sema *sema, const AstDef *def, Span span, Params *params)
     return true;
 }
 
-static Value call_def(Sema *sema, const Ast *ast, const AstDef *def) {
+static Value no_params(Sema *sema, const Ast *call, const Ast *as) {
+    return sema_error(sema, DIAG_BAD_ARGUMENT, as->name_span, "`%s` has no params to name",
+                      call->name);
+}
+
+/* A call of a def with params must name them. */
+static bool check_as(Sema *sema, const Ast *ast, const AstDef *def, const Ast *as) {
+    if (as || !sema_has_params(&def->body)) return true;
+    sema_error(sema, DIAG_MISPLACED, ast->span, "`%s` has params, and its call does not name them",
+               ast->name);
+    diag_help(sema->diags,
+              "Write `%s(..) as \"name\"`: the keys of its params then begin with `name.`.",
+              ast->name);
+    return false;
+}
+
+static Value call_def(Sema *sema, const Ast *ast, const AstDef *def, const Ast *as) {
     Params params;
     if (!check_recursion(sema, def, ast->name_span) ||
         !def_params(sema, def, ast->name_span, &params))
         return value_poison();
     Value *args = arena_array(sema->arena, Value, params.n);
     if (!bind_args(sema, ast, &params, args)) return value_poison();
-    return expand_def(sema, def, ast->span, args);
+    Str prefix = sema_prefix(sema, as);
+    uint32_t n_params = sema->n_params;
+    if (!prefix || !check_as(sema, ast, def, as)) return value_poison();
+    Value value = expand_def(sema, def, ast->span, prefix, args);
+    bool is_idle = as && value.kind != VALUE_POISON && n_params == sema->n_params;
+    return is_idle ? no_params(sema, ast, as) : value;
 }
 
-Value sema_call(Sema *sema, const Ast *ast) {
+Value sema_call(Sema *sema, const Ast *ast, const Ast *as) {
     OpId op = op_by_name(ast->name);
     const AstDef *def = op ? NULL : find_def(sema, ast->name);
-    if (def) return call_def(sema, ast, def);
+    if (def) return call_def(sema, ast, def, as);
+    if (as && sema_is_callable(sema, ast->name)) return no_params(sema, ast, as);
     if (op && op_info(op)->cls == CLASS_ELTWISE) return call_eltwise(sema, ast, op);
     const Signature *signature = op ? signature_by_op(op) : signature_by_name(ast->name);
     if (signature) return call_signature(sema, ast, op, signature);

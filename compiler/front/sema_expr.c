@@ -342,6 +342,11 @@ static bool count_step(Sema *sema, Span span) {
     return false;
 }
 
+static Value eval_as(Sema *sema, const Ast *ast) {
+    const Ast *call = ast->items[0];
+    return call->kind == AST_CALL ? sema_call(sema, call, ast) : sema_eval(sema, call);
+}
+
 Value sema_eval(Sema *sema, const Ast *ast) {
     if (!count_step(sema, ast->span)) return value_poison();
     switch (ast->kind) {
@@ -362,7 +367,9 @@ Value sema_eval(Sema *sema, const Ast *ast) {
     case AST_LIST:
         return eval_list(sema, ast);
     case AST_CALL:
-        return sema_call(sema, ast);
+        return sema_call(sema, ast, NULL);
+    case AST_AS:
+        return eval_as(sema, ast);
     case AST_UNARY:
         return eval_unary(sema, ast);
     case AST_BINARY:
@@ -406,9 +413,21 @@ static void fail_unknown_dtype(Sema *sema, const AstType *type) {
     diag_help(sema->diags, "The dtypes are %s.", text_str(&names));
 }
 
+/* A dtype by its name, or by that of a value: `T[8]` with `T = dtype(x)`. */
+static bool eval_dtype(Sema *sema, const AstType *type, Dtype *dtype) {
+    if (dtype_by_name(type->dtype, dtype)) return true;
+    Binding *binding = scope_find(&sema->frame->scope, type->dtype);
+    if (!binding || binding->value.kind != VALUE_DTYPE) {
+        fail_unknown_dtype(sema, type);
+        return false;
+    }
+    binding->is_used = true;
+    *dtype = binding->value.dtype;
+    return true;
+}
+
 bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape) {
-    bool ok = dtype_by_name(type->dtype, dtype);
-    if (!ok) fail_unknown_dtype(sema, type);
+    bool ok = eval_dtype(sema, type, dtype);
     if (!build_check_rank(sema->builder, type->dims.n)) {
         sema_report(sema, type->span, NULL);
         return false;

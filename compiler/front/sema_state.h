@@ -65,6 +65,7 @@ typedef struct Frame {
     const Source *source;
     Span call_span; /* in the caller's source */
     Scope scope;
+    Str prefix; /* of the keys of its params; "" in a graph */
     bool has_returned;
     Value result;
 } Frame;
@@ -83,7 +84,10 @@ typedef struct Sema {
     uint32_t call, n_calls; /* calls of defs by the graph: the current one + 1 (0: none), and their
                              * number so far */
     uint32_t call_depth;
-    uint32_t n_errors_before; /* errors that the same Diags had before this run */
+    Scope params;              /* of the current graph, by key */
+    Vec(NodeId) module_params; /* those that modules declared, in the order of the graph's */
+    uint32_t n_params;         /* declarations by modules so far */
+    uint32_t n_errors_before;  /* errors that the same Diags had before this run */
     uint32_t n_steps;
     Vec(Scope) spare_scopes; /* cleared scopes of returned defs, for reuse */
     bool stopped;            /* a limit was exceeded: all further values are poison */
@@ -157,8 +161,8 @@ bool sema_want_dims(Sema *sema, const Value *value, const char *what, DimId *dim
 Value sema_eval(Sema *sema, const Ast *ast);
 bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape);
 
-/* sema_call.c */
-Value sema_call(Sema *sema, const Ast *ast);
+/* sema_call.c: `as` is the AST_AS around the call, or NULL. */
+Value sema_call(Sema *sema, const Ast *ast, const Ast *as);
 Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
 /* Whether `name` is an op, a built-in or a def. */
 bool sema_is_callable(const Sema *sema, Str name);
@@ -173,6 +177,15 @@ bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *w
 
 /* sema_slice.c */
 Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);
+
+/* sema_param.c */
+bool sema_has_params(const AstStmts *body);
+/* The prefix of the params of a call: the frame's own and that of `as`. NULL after an error. */
+Str sema_prefix(Sema *sema, const Ast *as);
+/* The tensor of a `param` of a graph or a module. */
+Value sema_param(Sema *sema, const AstStmt *stmt);
+/* Gives the params of modules names that the graph does not have yet. */
+void sema_name_params(Sema *sema, const AstGraph *ast);
 
 /* sema_stmt.c */
 void sema_body(Sema *sema, const AstStmts *body);

@@ -50,20 +50,8 @@ static void stmt_bind(Sema *sema, const AstStmt *stmt) {
 }
 
 static void stmt_param(Sema *sema, const AstStmt *stmt) {
-    const Ast *name = stmt->targets.data[0];
-    if (!is_graph_frame(sema)) {
-        sema_error(sema, DIAG_MISPLACED, stmt->span, "`param` belongs in a graph, not in a def");
-        return;
-    }
-    Dtype dtype;
-    Shape shape;
-    Value value = value_poison();
-    if (sema_eval_type(sema, stmt->type, &dtype, &shape)) {
-        const DimList extents = {shape.rank, shape.dims};
-        NodeId id = build_param(sema_at(sema, name->span), name->name, stmt->key, dtype, extents);
-        value = sema_made(sema, name->span, NULL, id);
-    }
-    bind(sema, name, value);
+    Value value = sema_param(sema, stmt);
+    bind(sema, stmt->targets.data[0], value);
 }
 
 static void stmt_return(Sema *sema, const AstStmt *stmt) {
@@ -234,7 +222,9 @@ static void warn_unused(Sema *sema) {
 void sema_graph(Sema *sema, const AstGraph *ast) {
     Builder *b = build_new(sema->arena, sema->dims, sema->file->source, ast->name);
     b->graph->span = ast->span;
-    Frame frame = {.source = sema->file->source};
+    Frame frame = {.source = sema->file->source, .prefix = ""};
+    scope_clear(&sema->params);
+    sema->module_params.n = 0;
     sema->builder = b;
     sema->frame = &frame;
     add_inputs(sema, ast);
@@ -244,6 +234,7 @@ void sema_graph(Sema *sema, const AstGraph *ast) {
         add_output(sema, &ast->outputs.data[i]);
     if (sema->diags->n_errors == sema->n_errors_before) {
         warn_unused(sema);
+        sema_name_params(sema, ast);
         Graph *graph = build_finish(b);
         if (graph) vec_push(sema->arena, &sema->module->graphs, graph);
         sema_report(sema, ast->span, NULL);

@@ -1,4 +1,3 @@
-# error@+2 misplaced: `param` belongs in a graph
 def f(x) {
   param w: f32[8] = "w"
   return x
@@ -11,6 +10,7 @@ def more(x) {
   a = x
 }
 graph g(x: f32[8]) -> (y: f32[8]) {
+  # error@+1 misplaced: `f` has params, and its call does not name them (help: Write `f(..) as "name"`
   y = f(x) + nothing(x) + more(x)
   # error@+1 misplaced: `return` belongs in a def (help: A graph's outputs
   return y
