@@ -129,6 +129,12 @@ Ast *ast_range(Parse *parse, Ast *begin, Ast *end, Ast *step, Span span) {
     return limit_depth(parse, with_items(parse, AST_RANGE, span, 3, copy_items(parse, 3, items)));
 }
 
+Ast *ast_loop(Parse *parse, const AstLoop *loop, Span span) {
+    Ast *ast = ast_new(parse, AST_LOOP, span);
+    ast->loop = arena_copy(parse->arena, loop, sizeof *loop);
+    return ast;
+}
+
 AstType *ast_type(Parse *parse, Str dtype, const AstList *dims, Span span) {
     AstType *type = arena_array(parse->arena, AstType, 1);
     *type = (AstType){.dtype = dtype, .span = span};

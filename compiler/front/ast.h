@@ -35,7 +35,8 @@ typedef enum {
     AST_FIELD,     /* items[0].name */
     AST_SUBSCRIPT, /* items[0][items[1], ...] */
     AST_RANGE,     /* begin:end:step in a subscript; each of items[0..2] may be NULL */
-    AST_ELLIPSIS   /* ... in a subscript */
+    AST_ELLIPSIS,  /* ... in a subscript */
+    AST_LOOP       /* loop, the whole value of a statement */
 } AstKind;
 
 typedef struct Ast {
@@ -49,6 +50,7 @@ typedef struct Ast {
     double number;
     uint32_t n_items;
     struct Ast **items;
+    const struct AstLoop *loop;
 } Ast;
 
 typedef Vec(Ast *) AstList;
@@ -60,7 +62,8 @@ typedef struct AstType {
     AstList dims;
 } AstType;
 
-/* `name: type` in a graph's signature, or a def's parameter with its default (or NULL). */
+/* `name: type` in a graph's signature, a def's parameter with its default (or NULL), or a value
+ * that a loop carries, with its first. */
 typedef struct AstDecl {
     Str name;
     Span span;
@@ -93,6 +96,15 @@ struct AstStmt {
     Str name, key;
     AstStmts body;
 };
+
+/* `loop index in begin:end:step with carried { body }`; `step` may be NULL. */
+typedef struct AstLoop {
+    Str index;
+    Span index_span;
+    Ast *begin, *end, *step;
+    AstDecls carried; /* each with its value before the first step */
+    AstStmts body;
+} AstLoop;
 
 /* `dim name in lo..hi mult m`, or `dim name = lo` (hi NULL). */
 typedef struct AstDim {
@@ -171,6 +183,7 @@ Ast *ast_binary(Parse *parse, Sugar sugar, Ast *a, Ast *b, Span span);
 Ast *ast_field(Parse *parse, Ast *a, Str name, Span name_span, Span span);
 Ast *ast_subscript(Parse *parse, Ast *a, const AstList *items, Span span);
 Ast *ast_range(Parse *parse, Ast *begin, Ast *end, Ast *step, Span span);
+Ast *ast_loop(Parse *parse, const AstLoop *loop, Span span);
 AstType *ast_type(Parse *parse, Str dtype, const AstList *dims, Span span);
 AstStmt *ast_bind(Parse *parse, const AstList *targets, Ast *value, Span span);
 AstStmt *ast_param(Parse *parse, Ast *name, AstType *type, Str key, Span span);

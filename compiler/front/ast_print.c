@@ -40,6 +40,8 @@ static const char *kind_name(AstKind kind) {
         return "range";
     case AST_ELLIPSIS:
         return "ellipsis";
+    case AST_LOOP:
+        return "loop";
     }
     return "?";
 }
@@ -63,6 +65,7 @@ static void print_head(const Ast *ast, Text *out) {
 }
 
 static void print_expr(const Ast *ast, uint32_t level, Text *out);
+static void print_body(const AstStmts *body, uint32_t level, Text *out);
 
 /* Prints a chain of infix operators, which may be long, as one node with its operands in order. */
 static void print_chain(const Ast *ast, uint32_t level, Text *out) {
@@ -77,6 +80,20 @@ static void print_chain(const Ast *ast, uint32_t level, Text *out) {
     }
 }
 
+static void print_loop(const AstLoop *loop, uint32_t level, Text *out) {
+    indent(out, level);
+    text_printf(out, "index `%s`\n", loop->index);
+    print_expr(loop->begin, level + 1, out);
+    print_expr(loop->end, level + 1, out);
+    print_expr(loop->step, level + 1, out);
+    for (uint32_t i = 0; i < loop->carried.n; i++) {
+        indent(out, level);
+        text_printf(out, "carried `%s`\n", loop->carried.data[i].name);
+        print_expr(loop->carried.data[i].default_value, level + 1, out);
+    }
+    print_body(&loop->body, level, out);
+}
+
 static void print_expr(const Ast *ast, uint32_t level, Text *out) {
     indent(out, level);
     if (!ast) {
@@ -89,6 +106,7 @@ static void print_expr(const Ast *ast, uint32_t level, Text *out) {
     }
     print_head(ast, out);
     for (uint32_t i = 0; i < ast->n_items; i++) print_expr(ast->items[i], level + 1, out);
+    if (ast->loop) print_loop(ast->loop, level + 1, out);
 }
 
 static void print_decls(const char *what, const AstDecls *decls, Text *out) {

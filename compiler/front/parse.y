@@ -47,7 +47,7 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 }
 
 %token SEP "end of line" YYEOF 0 "end of file" BAD "bad token"
-%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" AS "`as`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
+%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" AS "`as`" LOOP "`loop`" WITH "`with`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
 %token DEF "`def`" RETURN "`return`" KERNEL "`kernel`"
 %token TRUE_ "`true`" FALSE_ "`false`" NONE_ "`none`" INF_ "`inf`" NAN_ "`nan`"
 %token ARROW "`->`" DOTDOT "`..`" ELLIPSIS "`...`"
@@ -69,11 +69,11 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 %left STAR '/' '%' '@'
 %precedence UNARY
 
-%type <ast> name expr postfix primary call arg subscript bound opt_step
+%type <ast> name expr postfix primary call arg subscript bound opt_step value loop loop_step
 %type <list> names exprs args arglist subscripts opt_exprs
 %type <type> type
-%type <decl> decl formal
-%type <decls> decls decllist formals formallist
+%type <decl> decl formal carry
+%type <decls> decls decllist formals formallist carried carriedlist
 %type <stmt> stmt
 %type <stmts> stmts
 
@@ -97,7 +97,7 @@ item
     | GRAPH error                             { ast_add_broken_item(P, @$); }
     | GRAPH error '{' stmts '}'               { ast_add_broken_item(P, @$); }
     | DEF name '(' formals ')' '{' stmts '}'  { ast_add_def(P, $2, &$4, &$7); }
-    | DEF name '(' formals ')' '=' expr
+    | DEF name '(' formals ')' '=' value
       {
         AstStmts body = {0};
         AstList values = {0};
@@ -129,8 +129,7 @@ formallist
 
 formal
     : name                      { $$ = (AstDecl){.name = $1->name, .span = @1}; }
-    | name '=' expr
-                    { $$ = (AstDecl){.name = $1->name, .span = @1, .default_value = $3}; }
+    | carry
 
 type
     : name                                    { $$ = ast_type(P, $1->name, NULL, @$); }
@@ -147,12 +146,46 @@ stmts
       }
 
 stmt
-    : names '=' expr                          { $$ = ast_bind(P, &$1, $3, @$); }
+    : names '=' value                         { $$ = ast_bind(P, &$1, $3, @$); }
     | PARAM name ':' type                     { $$ = ast_param(P, $2, $4, $2->name, @$); }
     | PARAM name ':' type '=' STRING          { $$ = ast_param(P, $2, $4, $6, @$); }
     | RETURN exprs                            { $$ = ast_return(P, &$2, @$); }
+    | RETURN loop
+      {
+        AstList values = {0};
+        vec_push(ARENA, &values, $2);
+        $$ = ast_return(P, &values, @$);
+      }
     | KERNEL name '{' stmts '}'               { $$ = ast_kernel(P, $2, &$4); }
     | FUSE name '{' stmts '}'                 { $$ = ast_fuse(P, $2, &$4); }
+
+value
+    : expr
+    | loop
+
+loop
+    : LOOP name IN expr ':' expr loop_step carried '{' stmts '}'
+      {
+        AstLoop loop = {.index = $2->name, .index_span = @2, .begin = $4, .end = $6, .step = $7,
+                        .carried = $8, .body = $10};
+        $$ = ast_loop(P, &loop, (Span){@1.begin, @8.end});
+      }
+
+loop_step
+    : %empty                                  { $$ = NULL; }
+    | ':' expr                                { $$ = $2; }
+
+carried
+    : %empty                                  { $$ = (AstDecls){0}; }
+    | WITH carriedlist                        { $$ = $2; }
+
+carriedlist
+    : carry                                   { $$ = (AstDecls){0}; vec_push(ARENA, &$$, $1); }
+    | carriedlist ',' carry                   { $$ = $1; vec_push(ARENA, &$$, $3); }
+
+carry
+    : name '=' expr
+                    { $$ = (AstDecl){.name = $1->name, .span = @1, .default_value = $3}; }
 
 names
     : name                                    { $$ = (AstList){0}; vec_push(ARENA, &$$, $1); }
@@ -164,6 +197,8 @@ name
     | DIM               { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "dim"), @$); }
     | IN                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "in"), @$); }
     | AS                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "as"), @$); }
+    | LOOP              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "loop"), @$); }
+    | WITH              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "with"), @$); }
     | FUSE              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "fuse"), @$); }
     | MULT              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "mult"), @$); }
 

@@ -239,16 +239,14 @@ static bool check_recursion(Sema *sema, const AstDef *def, Span span) {
         Text chain = {.arena = sema->arena};
         uint32_t n = 0;
         text_puts(&chain, def->name);
-        for (const Frame *f = sema->frame; f != frame && n < 8; f = f->caller, n++)
-            text_printf(&chain, " <- %s", f->def->name);
+        for (const Frame *f = sema->frame; f != frame && n < 8; f = f->caller)
+            if (f->def) n++, text_printf(&chain, " <- %s", f->def->name);
         text_printf(&chain, " <- %s", def->name);
         sema_error(sema, DIAG_RECURSION, span, "def `%s` calls itself: %s", def->name,
                    text_str(&chain));
         return false;
     }
-    if (sema->call_depth < SEMA_MAX_CALL_DEPTH) return true;
-    sema_error(sema, DIAG_LIMIT, span, "defs nested more than %d deep", SEMA_MAX_CALL_DEPTH);
-    return false;
+    return true;
 }
 
 /* Parameters are the first bindings of the def's scope. A default may use earlier parameters. */
@@ -271,18 +269,16 @@ static Value expand_def(Sema *sema, const AstDef *def, Span span, Str prefix, co
                    .source = def->source,
                    .call_span = span,
                    .prefix = prefix};
-    if (sema->spare_scopes.n) frame.scope = sema->spare_scopes.data[--sema->spare_scopes.n];
-    sema->frame = &frame;
-    if (!sema->call_depth++) sema->call = ++sema->n_calls;
+    uint32_t call = sema->call;
+    if (!sema_enter(sema, &frame)) return value_poison();
+    if (!call) sema->call = ++sema->n_calls;
     bind_formals(sema, def, &frame, args);
     sema_body(sema, &def->body);
     if (!frame.has_returned)
         frame.result =
             sema_error(sema, DIAG_MISPLACED, def->span, "def `%s` has no `return`", def->name);
-    if (!--sema->call_depth) sema->call = 0;
-    sema->frame = frame.caller;
-    scope_clear(&frame.scope);
-    vec_push(sema->arena, &sema->spare_scopes, frame.scope);
+    sema->call = call;
+    sema_leave(sema);
     frame.result.span = span;
     return frame.result;
 }

@@ -26,7 +26,8 @@ static Value unknown_name(Sema *sema, const Ast *ast) {
     sema_error(sema, DIAG_UNKNOWN_NAME, ast->span, "unknown name `%s`", ast->name);
     if (sema->diags->n_errors > DIAG_MAX_ERRORS) return value_poison();
     Nearest nearest = nearest_to(ast->name);
-    scope_try_names(&sema->frame->scope, &nearest);
+    for (const Frame *frame = sema->frame; frame; frame = frame->outer)
+        scope_try_names(&frame->scope, &nearest);
     scope_try_names(&sema->dim_scope, &nearest);
     if (sema_is_callable(sema, ast->name))
         diag_help(sema->diags, "`%s` is a function: call it with parentheses.", ast->name);
@@ -36,7 +37,7 @@ static Value unknown_name(Sema *sema, const Ast *ast) {
 }
 
 static Value eval_name(Sema *sema, const Ast *ast) {
-    Binding *binding = scope_find(&sema->frame->scope, ast->name);
+    Binding *binding = sema_find(sema, ast->name);
     if (!binding) binding = scope_find(&sema->dim_scope, ast->name);
     Value value = {.kind = VALUE_DTYPE};
     if (binding) {
@@ -336,9 +337,10 @@ static Value eval_subscript(Sema *sema, const Ast *ast) {
 
 static bool count_step(Sema *sema, Span span) {
     if (sema->stopped) return false;
-    if (sema->call_depth == 0 || ++sema->n_steps <= SEMA_MAX_STEPS) return true;
+    if (sema->depth == 0 || ++sema->n_steps <= SEMA_MAX_STEPS) return true;
     sema->stopped = true;
-    sema_error(sema, DIAG_LIMIT, span, "expansion of defs passes %d expressions", SEMA_MAX_STEPS);
+    sema_error(sema, DIAG_LIMIT, span, "expansion of defs and loops passes %d expressions",
+               SEMA_MAX_STEPS);
     return false;
 }
 
@@ -378,6 +380,8 @@ Value sema_eval(Sema *sema, const Ast *ast) {
         return eval_field(sema, ast);
     case AST_SUBSCRIPT:
         return eval_subscript(sema, ast);
+    case AST_LOOP:
+        return sema_loop(sema, ast);
     case AST_KEYWORD:
     case AST_RANGE:
     case AST_ELLIPSIS:
@@ -416,7 +420,7 @@ static void fail_unknown_dtype(Sema *sema, const AstType *type) {
 /* A dtype by its name, or by that of a value: `T[8]` with `T = dtype(x)`. */
 static bool eval_dtype(Sema *sema, const AstType *type, Dtype *dtype) {
     if (dtype_by_name(type->dtype, dtype)) return true;
-    Binding *binding = scope_find(&sema->frame->scope, type->dtype);
+    Binding *binding = sema_find(sema, type->dtype);
     if (!binding || binding->value.kind != VALUE_DTYPE) {
         fail_unknown_dtype(sema, type);
         return false;

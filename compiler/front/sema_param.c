@@ -6,8 +6,12 @@
 #include <string.h>
 
 bool sema_has_params(const AstStmts *body) {
-    for (uint32_t i = 0; i < body->n; i++)
-        if (body->data[i]->kind == STMT_PARAM) return true;
+    for (uint32_t i = 0; i < body->n; i++) {
+        const AstStmt *stmt = body->data[i];
+        const Ast *value = stmt->values.n ? stmt->values.data[0] : stmt->value;
+        if (stmt->kind == STMT_PARAM) return true;
+        if (value && value->kind == AST_LOOP && sema_has_params(&value->loop->body)) return true;
+    }
     return false;
 }
 
@@ -99,7 +103,7 @@ Value sema_param(Sema *sema, const AstStmt *stmt) {
     Dtype dtype;
     Shape shape;
     if (!sema_eval_type(sema, stmt->type, &dtype, &shape)) return value_poison();
-    if (sema->frame->def) return module_param(sema, stmt, dtype, &shape);
+    if (!sema_is_graph_frame(sema)) return module_param(sema, stmt, dtype, &shape);
     const DimList extents = {shape.rank, shape.dims};
     NodeId id = build_param(sema_at(sema, name->span), name->name, stmt->key, dtype, extents);
     Value value = sema_made(sema, name->span, NULL, id);

@@ -2,13 +2,18 @@
  * tensors and dims involved. And the places that nodes get. */
 #include "front/sema_state.h"
 
-/* Notes the calls that led to the current frame, innermost first. */
+/* Notes the calls and steps that led to the current frame, innermost first. */
 static void note_calls(Sema *sema) {
     enum { MAX_NOTED = 4 };
     uint32_t n = 0;
-    for (const Frame *frame = sema->frame; frame && frame->def && n < MAX_NOTED; n++) {
-        diag_note(sema->diags, frame->caller->source, frame->call_span, "in this call of `%s`",
-                  frame->def->name);
+    for (const Frame *frame = sema->frame; frame && frame->caller && n < MAX_NOTED; n++) {
+        const Source *source = frame->caller->source;
+        if (frame->def)
+            diag_note(sema->diags, source, frame->call_span, "in this call of `%s`",
+                      frame->def->name);
+        else
+            diag_note(sema->diags, source, frame->call_span, "in the step %s = %lld of this loop",
+                      frame->loop->index, (long long)frame->index);
         frame = frame->caller;
     }
 }

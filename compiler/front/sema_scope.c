@@ -1,5 +1,6 @@
-/* Scopes: an open-addressed table over the bindings. It hashes interned pointers, which keeps the
- * output reproducible, because nothing ever iterates over the slots. */
+/* Scopes and the frames that have them. A scope is an open-addressed table over the bindings. It
+ * hashes interned pointers, which keeps the output reproducible, because nothing ever iterates over
+ * the slots. */
 #include "front/sema_state.h"
 
 #include <string.h>
@@ -36,6 +37,34 @@ Binding *scope_add(Arena *arena, Scope *scope, Str name, Value value, Span span)
 void scope_clear(Scope *scope) {
     scope->bindings.n = 0;
     if (scope->n_slots) memset(scope->slots, 0, scope->n_slots * sizeof *scope->slots);
+}
+
+Binding *sema_find(const Sema *sema, Str name) {
+    for (const Frame *frame = sema->frame; frame; frame = frame->outer) {
+        Binding *binding = scope_find(&frame->scope, name);
+        if (binding) return binding;
+    }
+    return NULL;
+}
+
+bool sema_enter(Sema *sema, Frame *frame) {
+    if (sema->depth == SEMA_MAX_DEPTH) {
+        sema_error(sema, DIAG_LIMIT, frame->call_span, "defs and loops nested more than %d deep",
+                   SEMA_MAX_DEPTH);
+        return false;
+    }
+    sema->depth++;
+    if (sema->spare_scopes.n) frame->scope = sema->spare_scopes.data[--sema->spare_scopes.n];
+    sema->frame = frame;
+    return true;
+}
+
+void sema_leave(Sema *sema) {
+    Frame *frame = sema->frame;
+    sema->depth--;
+    sema->frame = frame->caller;
+    scope_clear(&frame->scope);
+    vec_push(sema->arena, &sema->spare_scopes, frame->scope);
 }
 
 void scope_try_names(const Scope *scope, Nearest *nearest) {

@@ -9,8 +9,9 @@
 #include "ir/build/build.h"
 
 enum {
-    SEMA_MAX_CALL_DEPTH = 64,  /* depth of defs that call defs */
-    SEMA_MAX_STEPS = 1 << 20,  /* expressions evaluated inside defs, which bounds expansion */
+    SEMA_MAX_DEPTH = 64,       /* of defs that call defs and loops inside loops */
+    SEMA_MAX_STEPS = 1 << 20,  /* expressions evaluated inside defs and loops, which bounds
+                                * expansion */
     SEMA_MAX_PARAMETERS = 256, /* of a def */
     SEMA_MAX_ARGS = 16,        /* of an op or another row of calls.def */
     SEMA_MAX_LIST = 4096       /* items of a list value */
@@ -33,6 +34,7 @@ typedef struct Value {
     ValueKind kind;
     Dtype dtype;
     bool inexact; /* VALUE_INT: a division in it rounded down */
+    bool several; /* VALUE_LIST: of a `return` or a loop with several values */
     NodeId node;
     DimId dim;
     double number;
@@ -58,12 +60,15 @@ typedef struct Scope {
     uint32_t n_slots;
 } Scope;
 
-/* The expansion of a def, or the body of a graph (def NULL). */
+/* The expansion of a def, a step of a loop (def NULL), or the body of a graph (caller NULL). */
 typedef struct Frame {
     struct Frame *caller;
+    struct Frame *outer; /* of a step: the frame whose names it sees too, its caller; or NULL */
     const AstDef *def;
+    const AstLoop *loop;
+    int64_t index; /* of the step */
     const Source *source;
-    Span call_span; /* in the caller's source */
+    Span call_span; /* of the call or the loop, in the caller's source */
     Scope scope;
     Str prefix; /* of the keys of its params; "" in a graph */
     bool has_returned;
@@ -83,8 +88,8 @@ typedef struct Sema {
     Frame *frame;
     uint32_t call, n_calls; /* calls of defs by the graph: the current one + 1 (0: none), and their
                              * number so far */
-    uint32_t call_depth;
-    Scope params;              /* of the current graph, by key */
+    uint32_t depth;         /* of defs and loops */
+    Scope params;           /* of the current graph, by key */
     Vec(NodeId) module_params; /* those that modules declared, in the order of the graph's */
     uint32_t n_params;         /* declarations by modules so far */
     uint32_t n_errors_before;  /* errors that the same Diags had before this run */
@@ -126,6 +131,14 @@ Binding *scope_find(const Scope *scope, Str name);
 Binding *scope_add(Arena *arena, Scope *scope, Str name, Value value, Span span);
 /* Removes all bindings but keeps the storage. */
 void scope_clear(Scope *scope);
+/* The name in the current frame, or, in a loop, in those around it. */
+Binding *sema_find(const Sema *sema, Str name);
+/* Makes `frame` the current one; false: too many are. */
+bool sema_enter(Sema *sema, Frame *frame);
+void sema_leave(Sema *sema);
+static inline bool sema_is_graph_frame(const Sema *sema) {
+    return sema->frame->caller == NULL;
+}
 /* Tries the bound names, the newest first. */
 void scope_try_names(const Scope *scope, Nearest *nearest);
 
@@ -174,6 +187,9 @@ Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value 
  * `rank`. */
 bool sema_want_per_axis(Sema *sema, const Call *call, uint32_t at, const char *what, uint32_t rank,
                         DimId *dims, DimList *list);
+
+/* sema_loop.c */
+Value sema_loop(Sema *sema, const Ast *ast);
 
 /* sema_slice.c */
 Value sema_subscript(Sema *sema, const Ast *ast, const Value *base);

@@ -3,29 +3,25 @@
 
 #include <string.h>
 
-static bool is_graph_frame(const Sema *sema) {
-    return sema->frame->def == NULL;
-}
-
 /* Whether `name` may be bound here; reports an error if not. A graph cannot shadow dims and dtypes,
  * so that its printed form has the same meaning. */
 static bool check_name(Sema *sema, Str name, Span span) {
     const Binding *old = scope_find(&sema->frame->scope, name);
     if (old && old->value.kind == VALUE_ABSENT) return true; /* a declared output, not bound yet */
-    if (!old && is_graph_frame(sema)) old = scope_find(&sema->dim_scope, name);
+    if (!old && sema_is_graph_frame(sema)) old = scope_find(&sema->dim_scope, name);
     if (old) {
         sema_error(sema, DIAG_REDEFINITION, span, "`%s` is bound already", name);
         diag_note(sema->diags, sema->frame->source, old->span, "the first binding is here");
         return false;
     }
-    if (!is_graph_frame(sema) || !dtype_is_reserved(name)) return true;
+    if (!sema_is_graph_frame(sema) || !dtype_is_reserved(name)) return true;
     sema_error(sema, DIAG_REDEFINITION, span, "`%s` is a dtype and cannot be bound", name);
     return false;
 }
 
 static void bind(Sema *sema, const Ast *target, Value value) {
     if (strcmp(target->name, "_") == 0 || !check_name(sema, target->name, target->span)) return;
-    if (value.kind == VALUE_TENSOR && is_graph_frame(sema))
+    if (value.kind == VALUE_TENSOR && sema_is_graph_frame(sema))
         build_name(sema->builder, value.node, target->name);
     scope_add(sema->arena, &sema->frame->scope, target->name, value, target->span);
     scope_find(&sema->frame->scope, target->name)->block = sema->builder->block;
@@ -56,8 +52,8 @@ static void stmt_param(Sema *sema, const AstStmt *stmt) {
 
 static void stmt_return(Sema *sema, const AstStmt *stmt) {
     Frame *frame = sema->frame;
-    if (is_graph_frame(sema)) {
-        sema_error(sema, DIAG_MISPLACED, stmt->span, "`return` belongs in a def");
+    if (sema_is_graph_frame(sema)) {
+        sema_error(sema, DIAG_MISPLACED, stmt->span, "`return` belongs in a def or a loop");
         diag_help(sema->diags, "A graph's outputs are the names declared after `->`.");
         return;
     }
@@ -66,7 +62,8 @@ static void stmt_return(Sema *sema, const AstStmt *stmt) {
     for (uint32_t i = 0; i < n; i++) values[i] = sema_eval(sema, stmt->values.data[i]);
     frame->has_returned = true;
     frame->result = values[0];
-    if (n > 1) frame->result = (Value){.kind = VALUE_LIST, .n_items = n, .items = values};
+    if (n > 1)
+        frame->result = (Value){.kind = VALUE_LIST, .n_items = n, .items = values, .several = true};
     for (uint32_t i = 0; i < n; i++)
         if (values[i].kind == VALUE_POISON) frame->result = value_poison();
 }
@@ -81,7 +78,7 @@ static void fill_block(Sema *sema, const AstStmt *stmt, BlockKind kind) {
 
 static void stmt_fuse(Sema *sema, const AstStmt *stmt) {
     bool is_must = stmt->kind == STMT_MUST;
-    if (!is_graph_frame(sema) || sema->builder->block) {
+    if (!sema_is_graph_frame(sema) || sema->builder->block) {
         sema_error(sema, DIAG_MISPLACED, stmt->span, "`fuse %s` belongs directly in a graph",
                    is_must ? "must" : "never");
         sema_body(sema, &stmt->body);
@@ -91,7 +88,7 @@ static void stmt_fuse(Sema *sema, const AstStmt *stmt) {
 }
 
 static void stmt_kernel(Sema *sema, const AstStmt *stmt) {
-    if (is_graph_frame(sema) && !sema->builder->block)
+    if (sema_is_graph_frame(sema) && !sema->builder->block)
         fill_block(sema, stmt, BLOCK_KERNEL);
     else
         sema_error(sema, DIAG_MISPLACED, stmt->span, "`kernel` belongs directly in a graph");
@@ -100,10 +97,10 @@ static void stmt_kernel(Sema *sema, const AstStmt *stmt) {
 static void stmt_broken(Sema *sema, const AstStmt *stmt) {
     for (uint32_t i = 0; i < stmt->targets.n; i++) {
         const Ast *target = stmt->targets.data[i];
-        if (!scope_find(&sema->frame->scope, target->name))
+        if (!sema_find(sema, target->name))
             scope_add(sema->arena, &sema->frame->scope, target->name, value_poison(), target->span);
     }
-    sema->frame->has_returned = sema->frame->has_returned || sema->frame->def;
+    sema->frame->has_returned = sema->frame->has_returned || !sema_is_graph_frame(sema);
 }
 
 void sema_body(Sema *sema, const AstStmts *body) {

@@ -483,7 +483,7 @@ Test(front, the_manuals_programs_are_right) {
         cr_expect(parsed.module, "%s", messages(&parsed));
         n_programs++;
     }
-    cr_expect_eq(n_programs, 3);
+    cr_expect_eq(n_programs, 4);
     arena_free(arena);
 }
 

@@ -1,5 +1,5 @@
 def f0(x) { return x + x }
-# error@+1 limit: expansion of defs passes 1048576 expressions
+# error@+1 limit: expansion of defs and loops passes 1048576 expressions
 def f1(x) { return f0(f0(f0(f0(x)))) }
 def f2(x) { return f1(f1(f1(f1(x)))) }
 def f3(x) { return f2(f2(f2(f2(x)))) }
