@@ -58,7 +58,7 @@ CORE_SRC = $(call sources,base ir/dim ir ir/build machine interp lowering plan p
   cost/count cost/kernel cost schedule/wgmma schedule memory fuse split layout launch search \
   explain report artifact verify onnx) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
-CORE_SRC = $(call sources,base ir/dim ir ir/build onnx) $(FRONT_SRC)
+CORE_SRC = $(call sources,base ir/dim ir ir/build interp onnx) $(FRONT_SRC)
 endif
 BACK_SRC = $(call sources,codegen codegen/llvm codegen/scalar codegen/math codegen/gpu codegen/gpu_gemm \
   codegen/cpu codegen/ptx driver)

@@ -4,7 +4,7 @@
 # the manifest's constants and the table of dtypes alone; the runtime sees nothing of the compiler.
 set -eu
 cd "$(dirname "$0")/.."
-order='base ir front onnx machine interp lowering plan pipeline template cost schedule memory layout split fuse launch search explain report
+order='base ir front machine interp onnx lowering plan pipeline template cost schedule memory layout split fuse launch search explain report
     codegen artifact verify driver cli'
 failed=0
 

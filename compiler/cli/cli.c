@@ -147,8 +147,9 @@ static bool parse_print_after(Cli *cli, const char *name) {
 
 static bool parse_pair(Cli *cli, OptionId id, CliPairs *pairs, const char *text) {
     const char *equals = strchr(text, '=');
-    bool is_file = id != OPTION_DIM;
-    if (!equals || equals == text || !equals[1] || (is_file && (equals[1] != '@' || !equals[2])))
+    bool is_file = id != OPTION_DIM && id != OPTION_CONSTANT;
+    if (!equals || equals == text || (id != OPTION_CONSTANT && !equals[1]) ||
+        (is_file && (equals[1] != '@' || !equals[2])))
         return fail(cli, FUSEC_USAGE, "--%s wants %s, not `%s`", cli_options[id].name,
                     cli_options[id].argument, text);
     CliPair pair = {.name = str_format(cli->arena, "%.*s", (int)(equals - text), text),
@@ -298,6 +299,7 @@ static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_PRINT_AFTER) return parse_print_after(cli, value);
     if (id == OPTION_DEVICE) return parse_device(cli, value);
     if (id == OPTION_INPUT) return parse_pair(cli, id, &cli->inputs, value);
+    if (id == OPTION_CONSTANT) return parse_pair(cli, id, &cli->constants, value);
     if (id == OPTION_OUTPUT) return parse_pair(cli, id, &cli->outputs, value);
     if (id == OPTION_DATA) return parse_data(cli, value);
     if (id == OPTION_DIM) return parse_pair(cli, id, &cli->dims, value);

@@ -63,6 +63,7 @@ struct Cli {
     CliDevice device;
     const char *graph;
     CliPairs inputs, outputs, dims;
+    CliPairs constants; /* values with `@` before the name of a file */
     uint64_t seed;
     int32_t n_threads, n_runs;
     const OnnxImport *model; /* of a source that is an ONNX file: what was read; else NULL */

@@ -71,12 +71,29 @@ static bool map_external(void *user, const char *location, Bytes *bytes) {
     return true;
 }
 
+/* The constants of the command line, with their files. */
+static fusec_status read_constants(Cli *cli, OnnxSource *source) {
+    OnnxConstant *constants = arena_array(cli->arena, OnnxConstant, cli->constants.n + 1);
+    source->constants = constants;
+    for (uint32_t i = 0; i < cli->constants.n; i++) {
+        CliPair pair = cli->constants.data[i];
+        constants[i] = (OnnxConstant){.name = pair.name, .text = pair.value};
+        source->n_constants++;
+        if (pair.value[0] != '@') continue;
+        constants[i].text = NULL;
+        fusec_status status = map_file(cli, pair.value + 1, &constants[i].file);
+        if (status) return status;
+    }
+    return FUSEC_OK;
+}
+
 fusec_status cli_read_onnx(Cli *cli, const char *weights, char **text, size_t *n_bytes) {
     External external = {.cli = cli};
     OnnxSource source = {.name = cli->path, .external = map_external, .user = &external};
     Diags diags = {.arena = cli->arena};
     Text printed = {.arena = cli->arena}, messages = {.arena = cli->arena};
     fusec_status status = map_file(cli, cli->path, &source.file);
+    if (!status) status = read_constants(cli, &source);
     if (status) return status;
     cli->model = onnx_import(cli->arena, strtab_new(cli->arena), &diags, &source, weights);
     diag_print(&diags, &messages);

@@ -84,6 +84,32 @@ bool attr_ints(const Call *c, const char *name, const VecInt **ints) {
     return attr != NULL;
 }
 
+bool fail_unknown(Call *c, uint32_t i) {
+    const Value *value = input_value(c, i);
+    return onnx_fail(c, DIAG_NO_LOWERING,
+                     "its input %u, `%s`, must follow from constants and dims%s", i + 1,
+                     i < c->node->inputs.n ? c->node->inputs.data[i] : "",
+                     value ? onnx_constants_needed(c->im, value->node) : "");
+}
+
+bool int_argument(Call *c, uint32_t i, int64_t otherwise, int64_t *value) {
+    const Known *known = input_known(c, i);
+    *value = otherwise;
+    if (!has_input(c, i)) return true;
+    if (!known || known->n != 1 || !known->ints || !known_int(c->im, known, 0, value))
+        return fail_unknown(c, i);
+    return true;
+}
+
+bool float_argument(Call *c, uint32_t i, double otherwise, double *value) {
+    const Known *known = input_known(c, i);
+    *value = otherwise;
+    if (!has_input(c, i)) return true;
+    if (!known || known->n != 1 || !known->floats) return fail_unknown(c, i);
+    *value = known->floats[0];
+    return true;
+}
+
 bool list_argument(Call *c, const char *attr, uint32_t i, IntList *list) {
     const VecInt *ints;
     *list = (IntList){0};
@@ -94,10 +120,7 @@ bool list_argument(Call *c, const char *attr, uint32_t i, IntList *list) {
     }
     if (i == UINT32_MAX || !has_input(c, i)) return true;
     const Known *known = input_known(c, i);
-    if (!known || !known->ints)
-        return onnx_fail(c, DIAG_NO_LOWERING,
-                         "its input %u, `%s`, must be integers that follow from constants and dims",
-                         i + 1, c->node->inputs.data[i]);
+    if (!known || !known->ints) return fail_unknown(c, i);
     *list = (IntList){true, known->n, known->ints};
     return true;
 }

@@ -69,7 +69,8 @@ static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
             return onnx_fail(c, DIAG_REDEFINITION, "its output `%s` is made twice",
                              node->outputs.data[i]);
     if (c->op->fold && c->op->fold(c)) return true;
-    return onnx_check(c) && (c->op->lower(c), check_outputs(c));
+    if (!c->has_failed && onnx_fold_known(c)) return check_outputs(c);
+    return !c->has_failed && onnx_check(c) && (c->op->lower(c), check_outputs(c));
 }
 
 bool onnx_run(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n) {
@@ -135,6 +136,7 @@ static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
     Dtype dtype;
     DimId dims[MAX_RANK];
     if (onnx_scope_find(scope, info->name)) return true; /* an initializer of the same name */
+    if (onnx_is_constant(im, info)) return onnx_add_constant(im, scope, info);
     if (!info->is_tensor || !info->has_shape)
         return fail_model(im, DIAG_UNSUPPORTED_DTYPE,
                           "an input must be a tensor with a shape:", info->name);
@@ -190,7 +192,7 @@ static bool walk(Import *im) {
     int64_t opset = onnx_scope_opset(scope, "");
     if (opset && opset < ONNX_OLDEST_OPSET)
         return fail_model(im, DIAG_UNKNOWN_OP, "opsets before 7 are not supported", NULL);
-    if (!add_initializers(im, scope, graph)) return false;
+    if (!onnx_check_constants(im) || !add_initializers(im, scope, graph)) return false;
     for (uint32_t i = 0; i < graph->inputs.n; i++)
         if (!add_input(im, scope, &graph->inputs.data[i])) return false;
     for (uint32_t i = 0; i < graph->outputs.n; i++)

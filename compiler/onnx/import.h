@@ -23,6 +23,13 @@ typedef struct OnnxImport {
     Vec(OnnxWeight) weights; /* in the order of the graph's params */
 } OnnxImport;
 
+/* An input whose values are given to the import, which takes them for constants. */
+typedef struct OnnxConstant {
+    const char *name; /* the model's, or the graph's */
+    const char *text; /* numbers between commas; NULL: */
+    Bytes file;       /* the bytes of a .npy file */
+} OnnxConstant;
+
 typedef struct OnnxSource {
     const char *name; /* for messages */
     Bytes file;
@@ -30,6 +37,8 @@ typedef struct OnnxSource {
      * may have none. The bytes live as long as the import. */
     bool (*external)(void *user, const char *location, Bytes *bytes);
     void *user;
+    uint32_t n_constants;
+    const OnnxConstant *constants;
 } OnnxSource;
 
 /* NULL after diagnostics. `weights` is the name that the module gives its weights file. The weights

@@ -105,6 +105,16 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function);
 const OnnxOp *onnx_op_find(Str domain, Str name, int64_t opset, bool *is_other_opset);
 int64_t onnx_scope_opset(const Scope *scope, Str domain);
 
+/* constants.c */
+
+/* Whether the input is given as a constant; adds it as a value then known. */
+bool onnx_is_constant(Import *im, const OnnxValueInfo *info);
+bool onnx_add_constant(Import *im, Scope *scope, const OnnxValueInfo *info);
+/* Whether all constants that are given are inputs of the model. */
+bool onnx_check_constants(Import *im);
+/* What a message adds about a value that is not known: the inputs that would make it known. */
+const char *onnx_constants_needed(Import *im, NodeId node);
+
 /* value.c */
 
 /* The node of a value, made of its known elements or of the file's if needed. */
@@ -149,6 +159,11 @@ bool constant_list(Call *c, const IntList *list, const char *what, int64_t *valu
 /* Axes as a bit set. */
 bool axes_argument(Call *c, const char *attr, uint32_t i, uint32_t rank, uint32_t *axes,
                    bool *is_given);
+/* One number that must be known; `otherwise` without the input. */
+bool int_argument(Call *c, uint32_t i, int64_t otherwise, int64_t *value);
+bool float_argument(Call *c, uint32_t i, double otherwise, double *value);
+/* Reports that input i must be known while importing; false. */
+bool fail_unknown(Call *c, uint32_t i);
 bool axis_of(Call *c, int64_t number, uint32_t rank, uint32_t *axis);
 
 /* The builder, in short. */
@@ -175,6 +190,8 @@ NodeId reduce(Call *c, OpId op, NodeId x, uint32_t axes, bool keep);
 #define ONNX(domain, name, since, until, min, max, lower, fold, id, doc) bool lower(Call *c);
 #include "onnx/onnx_ops.def"
 #define onnx_fold_none NULL
+/* For every row, where all inputs are known. */
+bool onnx_fold_known(Call *c);
 bool onnx_fold_eltwise(Call *c);
 bool onnx_fold_shape(Call *c);
 bool onnx_fold_size(Call *c);

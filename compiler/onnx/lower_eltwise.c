@@ -275,10 +275,8 @@ bool onnx_identity(Call *c) {
 /* The mask of a Dropout that does not train is true everywhere. */
 bool onnx_dropout(Call *c) {
     NodeId x = input(c, 0);
-    const Known *training = input_known(c, 2);
     int64_t trains = 0;
-    if (has_input(c, 2) && !(training && known_int(c->im, training, 0, &trains)))
-        return onnx_fail(c, DIAG_NO_LOWERING, "its training_mode must be a constant");
+    if (!int_argument(c, 2, 0, &trains)) return false;
     if (trains) return onnx_fail(c, DIAG_NO_LOWERING, "training is not supported");
     if (!output(c, 0, x) || !has_output(c, 1)) return x != NODE_NONE;
     Operand yes = operand_bool(true);

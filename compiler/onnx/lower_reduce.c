@@ -113,12 +113,9 @@ bool onnx_argreduce(Call *c) {
 /* A triangle of ones times x: element i is the sum of elements 0 to i. */
 bool onnx_cumsum(Call *c) {
     NodeId x = input(c, 0);
-    const Known *known = input_known(c, 1);
     int64_t given, perm[MAX_RANK];
     uint32_t axis;
-    if (x == NODE_NONE) return false;
-    if (!known || !known_int(c->im, known, 0, &given))
-        return onnx_fail(c, DIAG_NO_LOWERING, "its axis must be a constant");
+    if (x == NODE_NONE || !int_argument(c, 1, 0, &given)) return false;
     uint32_t rank = shape_of(c, x)->rank;
     if (!axis_of(c, given, rank, &axis)) return false;
     DimId n = shape_of(c, x)->dims[axis], square[2] = {n, n};

@@ -34,8 +34,8 @@ bool onnx_constant_of_shape(Call *c) {
 bool onnx_range(Call *c) {
     const Known *from = input_known(c, 0), *to = input_known(c, 1), *by = input_known(c, 2);
     int64_t step = 0;
-    if (!from || !to || !by || from->n != 1 || to->n != 1 || by->n != 1)
-        return onnx_fail(c, DIAG_NO_LOWERING, "its bounds are not known while importing");
+    for (uint32_t i = 0; i < 3; i++)
+        if (!input_known(c, i) || input_known(c, i)->n != 1) return fail_unknown(c, i);
     DimTab *dims = c->im->b->dims;
     DimId n;
     NodeId first = input(c, 0), delta = input(c, 2);
@@ -304,8 +304,7 @@ bool onnx_pad(Call *c) {
     if (border != BORDER_CONSTANT)
         return output(c, 0, build_pad_border(c->im->b, x, lows, highs, border));
     const Known *known = input_known(c, 2);
-    if (has_input(c, 2) && (!known || known->n != 1))
-        return onnx_fail(c, DIAG_NO_LOWERING, "its constant_value is not known while importing");
+    if (has_input(c, 2) && (!known || known->n != 1)) return fail_unknown(c, 2);
     Operand value =
         operand_float(known && known->floats ? known->floats[0] : attr_float(c, "value", 0));
     if (x != NODE_NONE && !dtype_is_float(dtype_of(c, x)))
@@ -408,11 +407,8 @@ static NodeId diagonal(Call *c, const Shape *shape, int64_t k) {
 
 bool onnx_trilu(Call *c) {
     NodeId x = input(c, 0);
-    const Known *known = input_known(c, 1);
     int64_t k = 0;
-    if (x == NODE_NONE) return false;
-    if (has_input(c, 1) && !(known && known_int(c->im, known, 0, &k)))
-        return onnx_fail(c, DIAG_NO_LOWERING, "its k must be a constant");
+    if (x == NODE_NONE || !int_argument(c, 1, 0, &k)) return false;
     if (k > INT32_MAX) k = INT32_MAX / 2;
     if (k < -INT32_MAX) k = -INT32_MAX / 2;
     Shape shape = *shape_of(c, x);
@@ -439,7 +435,7 @@ bool onnx_one_hot(Call *c) {
     NodeId values = input(c, 2), x = NODE_NONE;
     uint32_t axis;
     if (!depth || depth->n != 1 || (!depth->ints && !(depth->floats[0] <= INT32_MAX)))
-        return onnx_fail(c, DIAG_NO_LOWERING, "its depth is not known while importing");
+        return fail_unknown(c, 1);
     DimId n = depth->ints ? depth->ints[0] : number(c, (int64_t)depth->floats[0]);
     x = indices_of(c, 0, n);
     if (x == NODE_NONE || values == NODE_NONE) return false;

@@ -18,10 +18,16 @@ static void teardown(void) {
 
 TestSuite(onnx, .init = setup, .fini = teardown);
 
+static const OnnxConstant *constants; /* of the next import */
+static uint32_t n_constants;
+
 static OnnxImport *import_bytes(const char *bytes, size_t n, const char **messages) {
     Diags diags = {.arena = arena};
     Text text = {.arena = arena};
-    OnnxSource source = {.name = "m.onnx", .file = {(const uint8_t *)bytes, n}};
+    OnnxSource source = {.name = "m.onnx",
+                         .file = {(const uint8_t *)bytes, n},
+                         .n_constants = n_constants,
+                         .constants = constants};
     OnnxImport *made = onnx_import(arena, strtab_new(arena), &diags, &source, "m.safetensors");
     diag_print(&diags, &text);
     *messages = text_str(&text);
@@ -183,7 +189,67 @@ Test(onnx, a_function_of_the_model_is_inlined) {
     expect(text, "y = add(h, h)");
 }
 
+static OnnxWriter sum_over_an_input(void) {
+    OnnxWriter w = onnx_writer(arena);
+    static const char *const dims[] = {"1"};
+    write_x(&w);
+    onnx_write_input(&w, "my.axes", INT64, 1, dims);
+    onnx_write_node(&w, "Neg", "my.axes", "axes", NULL);
+    onnx_write_node(&w, "ReduceSum", "x axes", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    return w;
+}
+
+Test(onnx, an_input_that_is_given_as_a_constant_is_known) {
+    static const OnnxConstant axes = {.name = "my_axes", .text = "1"};
+    OnnxWriter w = sum_over_an_input();
+    constants = &axes;
+    n_constants = 1;
+    const char *text = source_of(&w, 13);
+    expect(text, "net(x: f32[batch, 6])");
+    expect(text, "y = sum(x, axis=[1], keep=true)");
+}
+
+Test(onnx, wrong_constants_are_errors) {
+    static const struct {
+        OnnxConstant given;
+        const char *message;
+    } cases[] = {
+        {{.name = "axis", .text = "1"}, "--constant=axis: the model has no input of this name"},
+        {{.name = "my.axes", .text = "1,2"}, "its extents are not those of the model's input"},
+        {{.name = "my.axes", .text = "one"}, "its value is no list of numbers"},
+        {{.name = "x", .text = "1"}, "must come from a .npy file"},
+        {{.name = "x", .file = {(const uint8_t *)"?", 1}}, "--constant=x: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        OnnxWriter w = sum_over_an_input();
+        constants = &cases[i].given;
+        n_constants = 1;
+        expect_error(&w, 13, cases[i].message);
+    }
+}
+
+Test(onnx, nodes_of_known_inputs_are_evaluated) {
+    OnnxWriter w = onnx_writer(arena);
+    static const int64_t from[] = {2, 7}, by[] = {5, 4};
+    static const char *const dims[] = {"6"};
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_ints(&w, "from", 2, from);
+    onnx_write_ints(&w, "by", 2, by);
+    onnx_write_node(&w, "Mod", "from by", "shape", NULL);
+    onnx_write_node(&w, "Reshape", "x shape", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(source_of(&w, 13), "y = reshape(x, [2, 3])");
+}
+
 /* Errors. */
+
+Test(onnx, an_argument_that_is_not_known_names_the_input_it_follows_from) {
+    OnnxWriter w = sum_over_an_input();
+    expect_error(&w, 13,
+                 "its input 2, `axes`, must follow from constants and dims; give it as a "
+                 "constant: --constant=my_axes=VALUES");
+}
 
 Test(onnx, an_error_names_the_node_the_op_and_the_opset) {
     OnnxWriter w = onnx_writer(arena);
