@@ -12,6 +12,7 @@ static const char *const class_titles[] = {
     [CLASS_CAST] = "Casts",
     [CLASS_REDUCE] = "Reductions",
     [CLASS_ARGREDUCE] = "Reductions to an index",
+    [CLASS_SCAN] = "Scans",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
     [CLASS_MATMUL] = "Matrix products",
@@ -28,6 +29,14 @@ static const char *const class_docs[] = {
                      "target alone.",
     [CLASS_ARGREDUCE] = "`op(x, axis=k, keep=false)` over one axis; the first of equal elements; "
                         "the result is i32.",
+    [CLASS_SCAN] =
+        "`op(x, axis=k)` along one axis; for a tensor of rank 1 `axis` may be left out. A running "
+        "sum or "
+        "product has one order, on every target: runs of 16 elements, groups of 16 runs and tiles "
+        "of 16 "
+        "groups are each accumulated in ascending order, from the first element of the run, group "
+        "or "
+        "tile. An element is `((tiles before + groups before) + runs before) + own run`.",
     [CLASS_VIEW] = "A view moves no data: the kernel that uses it reads at other places. If a view "
                    "is an output, the kernel that makes the tensor stores it rearranged, or the "
                    "part that a slice leaves. Any other view that is an output is a copy.",

@@ -105,6 +105,16 @@ Value call_argreduce(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
+Value call_scan(Sema *sema, const Call *call) {
+    NodeId x;
+    uint32_t axis;
+    if (!want_reduced(sema, call, &x) ||
+        !sema_want_axis_or_default(sema, call, sema_node(sema, x)->shape.rank, &axis))
+        return value_poison();
+    NodeId id = build_scan(sema_at(sema, call->span), call->op, x, axis);
+    return sema_made(sema, call->span, call->args, id);
+}
+
 /* Matmul. */
 
 static bool want_precision(Sema *sema, const Value *value, Precision *precision) {

@@ -213,6 +213,8 @@ static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     if (has_contraction || (is_shared && graph_is_matmul(p->graph, of))) return false;
     if (!shape_equal(&domain, &group->domain)) return false;
     if (group->axes && group->axes != axes) return false;
+    if (group->reduces.n && group_scans(p->graph, group) != graph_is_scan(p->graph, of))
+        return false;
     group->axes = axes; /* a map becomes a reduction's group; its stores stay inner */
     vec_push(arena, &group->reduces, of);
     if (of != root->node) {

@@ -38,7 +38,8 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
     for (uint32_t i = 0; i < users->n; i++) {
         NodeId user = users->data[i];
         OpClass cls = graph_class(graph, user);
-        double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_CONCAT
+        double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN ||
+                           cls == CLASS_CONCAT
                        ? own
                        : group_elems_hi(graph, user);
         if (cls == CLASS_VIEW)

@@ -147,22 +147,35 @@ static IndexId gemm_coord(Inliner *c, uint32_t d) {
     return begin ? index_add_dim(c->indices, c->coords[d], begin) : c->coords[d];
 }
 
-/* The result of a reduction of this group, read at the coordinates where it is computed. */
-static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
-    const Node *node = graph_node(c->graph, id);
+/* Whether a reduction of this group is read at the coordinates where its result is: at the row, for
+ * a scan at the element. */
+static bool is_at_result(Inliner *c, const Node *node, const IndexId *coords) {
+    bool is_scan = op_info(node->op)->cls == CLASS_SCAN;
     uint32_t at = 0;
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
-        bool is_reduced = (c->group->axes >> d & 1) != 0;
+        bool is_reduced = (c->group->axes >> d & 1) != 0 && !is_scan;
         if (is_reduced && !node->attrs.keep) continue; /* a GEMM keeps no reduced axis */
         IndexId expected =
             is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : gemm_coord(c, d);
-        if (coords[at++] != expected) return fail(c, REASON_MISALIGNED, id);
+        if (coords[at++] != expected) return false;
     }
+    return true;
+}
+
+/* The result of a reduction of this group. The scans of a kernel run side by side, so none reads
+ * another. */
+static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
+    const Node *node = graph_node(c->graph, id);
+    bool is_scan = op_info(node->op)->cls == CLASS_SCAN;
+    if (!is_at_result(c, node, coords)) return fail(c, REASON_MISALIGNED, id);
+    if (is_scan && c->of_slot.n < c->group->reduces.n) return fail(c, REASON_SCAN, id);
     const TraceIds *operands = &c->of_slot.data[c->marks->slot[id] - 1];
     for (uint32_t i = 0; i < operands->n; i++) note_operand(c, operands->data[i]);
     uint32_t slot = c->marks->slot[id] - 1;
-    ScalarId result = scalar_stage(c->scalars, c->results.data[slot], slot, c->parallel_axes);
-    return sum_or_zero(c, node, scalar_round(c->scalars, result, node->dtype));
+    uint32_t axes = is_scan ? c->parallel_axes << 1 | 1 : c->parallel_axes;
+    ScalarId result = scalar_stage(c->scalars, c->results.data[slot], slot, axes);
+    result = scalar_round(c->scalars, result, node->dtype);
+    return is_scan ? result : sum_or_zero(c, node, result);
 }
 
 static ScalarId pull_pad(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
@@ -290,6 +303,7 @@ static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId gu
         return pull_concat(c, node, coords, guard);
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
+    case CLASS_SCAN:
     case CLASS_MATMUL:
         break;
     }
@@ -394,6 +408,7 @@ static void composer_init(Inliner *c, Arena *arena, const InlineInput *input, Gr
     kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
     if (group->reduces.n && graph_is_matmul(c->graph, group->reduces.data[0]))
         kernel->form = FORM_GEMM;
+    if (group_scans(c->graph, group)) kernel->form = FORM_SCAN;
 }
 
 /* Reductions and stores. */
@@ -455,6 +470,7 @@ static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     Reduce reduce = {.node = id,
                      .combine = info->combine,
                      .is_arg = is_arg,
+                     .is_scan = info->cls == CLASS_SCAN,
                      .acc = acc,
                      .identity = dtype_round(is_arg ? acc : node->dtype, info->identity),
                      .value = scalar_cvt(c->scalars, value, acc),
@@ -575,6 +591,8 @@ static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *i
     if (!find_path(c, target.node, &path))
         return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
     *is_row = path.place == SPAN_ROW;
+    if (*is_row && group_scans(c->graph, c->group))
+        return fail(c, REASON_SCAN, target.node) != SCALAR_NONE;
     StoreCoords at = {.guard = GUARD_NONE};
     place_coords(c, path.place, &graph_node(c->graph, path.nodes[path.n - 1])->shape, at.at);
     /* The stored node may be in memory for later kernels, but not for this kernel. */

@@ -41,6 +41,11 @@ typedef struct Group {
     bool is_whole;     /* a map over a whole value of which it stores parts */
 } Group;
 
+/* Whether the group's reductions are scans. */
+static inline bool group_scans(const Graph *graph, const Group *group) {
+    return group->reduces.n && graph_is_scan(graph, group->reduces.data[0]);
+}
+
 typedef enum InlineMark {
     INLINE_LOADED,
     INLINE_VISITED,
@@ -107,7 +112,7 @@ bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *
                   InlineFailure *failure);
 
 /* Per scalar: the first stage that can compute it, one more than the stage of the last reduction
- * that it depends on. */
+ * that it depends on, but for a scan. */
 uint32_t *inline_scalar_stages(Arena *arena, const Kernel *kernel);
 /* Assigns reductions and stores to the kernel's stages. `is_row`, per store: the store runs after
  * all stages, once per row. */

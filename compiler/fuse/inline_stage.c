@@ -10,6 +10,11 @@ static uint32_t reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t
     return left > right ? left : right;
 }
 
+/* The first stage that may use the result. A scan's result is there at once. */
+static uint32_t result_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
+    return reduce_stage(kernel, slot, stage) + !kernel->reduces.data[slot].is_scan;
+}
+
 /* One pass over the scalars. Returns whether a stage rose. */
 static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
     const ScalarTab *scalars = kernel->scalars;
@@ -17,7 +22,7 @@ static bool raise_stages(const Kernel *kernel, uint32_t *stage) {
     for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
         const Scalar *s = scalar_get(scalars, id);
         uint32_t before = stage[id];
-        if (s->kind == SCALAR_STAGE) stage[id] = reduce_stage(kernel, s->slot, stage) + 1;
+        if (s->kind == SCALAR_STAGE) stage[id] = result_stage(kernel, s->slot, stage);
         for (int i = 0; i < 3; i++)
             if (stage[s->args[i]] > stage[id]) stage[id] = stage[s->args[i]];
         uint32_t gathered = indexmap_last_value(scalartab_indices(scalars), scalars, s, stage);

@@ -286,7 +286,7 @@ static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const
         }
     }
     *result = out.data;
-    return interp_reduce(&own);
+    return own.info->cls == CLASS_SCAN ? interp_scan(&own) : interp_reduce(&own);
 }
 
 /* Computes the sum of the arguments' errors per element of the result. */
@@ -297,7 +297,7 @@ static bool sum_errors(const Eval *e, const double **sums) {
     Eval own = *e;
     own.args = &arg;
     own.errors = NULL;
-    return evaluate(&own, OP_SUM, true, 0, sums);
+    return evaluate(&own, e->info->cls == CLASS_SCAN ? OP_CUMSUM : OP_SUM, true, 0, sums);
 }
 
 static bool widen_extremes(const Eval *e) {
@@ -310,7 +310,15 @@ static bool widen_extremes(const Eval *e) {
     return true;
 }
 
+/* The most terms of an element of a scan. */
+static double scan_terms(const Eval *e) {
+    uint32_t axis = 0;
+    while (axis + 1 < e->out->rank && !(e->node->attrs.axes >> axis & 1)) axis++;
+    return (double)e->out->dims[axis];
+}
+
 static double n_terms(const Eval *e) {
+    if (e->info->cls == CLASS_SCAN) return scan_terms(e);
     int64_t n = tensor_n_elems(&e->args[0]), n_out = tensor_n_elems(e->out);
     return n_out ? (double)(n / n_out) : 0;
 }
@@ -419,6 +427,7 @@ bool interp_widen(const Eval *e) {
     case CLASS_CONCAT:
         return !has_errors(e) || widen_moved(e);
     case CLASS_REDUCE:
+    case CLASS_SCAN:
         widen_unrounded(e);
         return !has_errors(e) || widen_reduce(e);
     case CLASS_ARGREDUCE:

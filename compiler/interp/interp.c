@@ -62,6 +62,8 @@ static bool dispatch(const Eval *e) {
         return interp_reduce(e);
     case CLASS_ARGREDUCE:
         return interp_argreduce(e);
+    case CLASS_SCAN:
+        return interp_scan(e);
     case CLASS_VIEW:
         return interp_view(e);
     case CLASS_CONCAT:

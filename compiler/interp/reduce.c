@@ -262,6 +262,67 @@ bool interp_argreduce(const Eval *e) {
     return true;
 }
 
+/* Scans. */
+
+/* The elements of a row of a scan: n of them from `first`, `stride` apart. */
+typedef struct ScanRow {
+    int64_t first, stride, n;
+} ScanRow;
+
+static void scan_sum(const Eval *e, ScanRow row) {
+    SumAcc sum = sum_start();
+    for (int64_t k = 0, i = row.first; k < row.n; k++, i += row.stride) {
+        sum_add_term(&sum, e->args[0].data[i]);
+        sum_finish(e, i, &sum, k + 1, 1);
+    }
+}
+
+static void scan_prod(const Eval *e, ScanRow row) {
+    ProdAcc product = {.hi = 1};
+    for (int64_t k = 0, i = row.first; k < row.n; k++, i += row.stride) {
+        prod_multiply(&product, e->args[0].data[i]);
+        prod_finish(e, i, &product, k + 1);
+    }
+}
+
+static void scan_extreme(const Eval *e, ScanRow row) {
+    double result = dtype_round(e->out->dtype, e->info->identity);
+    for (int64_t k = 0, i = row.first; k < row.n; k++, i += row.stride)
+        e->out->data[i] = result = extreme(e->info->combine, result, e->args[0].data[i]);
+}
+
+static void scan_int(const Eval *e, ScanRow row) {
+    PrimId combine = e->info->combine;
+    int64_t result = dtype_saturate(e->out->dtype, e->info->identity);
+    for (int64_t k = 0, i = row.first; k < row.n; k++, i += row.stride) {
+        int64_t x = tensor_int(&e->args[0], i);
+        if (combine == PRIM_ADD)
+            result = (int64_t)((uint64_t)result + (uint64_t)x);
+        else if (combine == PRIM_MUL)
+            result = (int64_t)((uint64_t)result * (uint64_t)x);
+        else if ((combine == PRIM_MAX) == (result < x))
+            result = x;
+        tensor_set_int(e->out, i, result);
+    }
+}
+
+bool interp_scan(const Eval *e) {
+    const Tensor *arg = &e->args[0];
+    uint32_t axis = 0;
+    while (axis < arg->rank && !(e->node->attrs.axes >> axis & 1)) axis++;
+    if (axis == arg->rank) return interp_fail(e, "no axis");
+    PrimId combine = e->info->combine;
+    void (*scan)(const Eval *e, ScanRow row) = !dtype_is_float(arg->dtype) ? scan_int
+                                               : combine == PRIM_ADD       ? scan_sum
+                                               : combine == PRIM_MUL       ? scan_prod
+                                                                           : scan_extreme;
+    int64_t n = arg->dims[axis], stride = 1, n_elems = tensor_n_elems(arg);
+    for (uint32_t k = axis + 1; k < arg->rank; k++) stride *= arg->dims[k];
+    for (int64_t i = 0; n_elems > 0 && i < n_elems / n; i++)
+        scan(e, (ScanRow){i / stride * n * stride + i % stride, stride, n});
+    return true;
+}
+
 /* Matmul. */
 
 bool walk_add_batch(Walk *walk, const Tensor *arg) {

@@ -204,6 +204,9 @@ static void print_attrs(const Printer *p, const Node *node) {
         text_printf(p->out, ", axis=%u", only_axis(node->attrs.axes));
         if (node->attrs.keep) text_puts(p->out, ", keep=true");
         return;
+    case CLASS_SCAN:
+        text_printf(p->out, ", axis=%u", only_axis(node->attrs.axes));
+        return;
     case CLASS_CONCAT:
         text_printf(p->out, ", axis=%d", (int)node->attrs.axis);
         return;

@@ -72,6 +72,14 @@ static const char *check_reduce(const Check *c, bool is_single) {
     return expect_shape(c, &shape);
 }
 
+static const char *check_scan(const Check *c) {
+    const Shape *from = &arg(c, 0)->shape;
+    uint32_t axes = c->node->attrs.axes;
+    if (axes == 0 || axes >> from->rank) return "axis is missing or out of range";
+    if (axes & (axes - 1)) return "more than one axis";
+    return expect_shape(c, from);
+}
+
 static const char *check_transpose(const Check *c) {
     const Shape *from = &arg(c, 0)->shape, *to = &c->node->shape;
     uint32_t seen = 0;
@@ -223,6 +231,8 @@ static const char *check_shape(const Check *c) {
         return check_reduce(c, false);
     case CLASS_ARGREDUCE:
         return check_reduce(c, true);
+    case CLASS_SCAN:
+        return check_scan(c);
     case CLASS_VIEW:
         return check_view(c);
     case CLASS_CONCAT:

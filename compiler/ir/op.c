@@ -97,6 +97,17 @@ static const OpInfo infos[OP_COUNT] = {
                   .combine = PRIM_##comb,       \
                   .identity = ident,            \
                   .doc = d},
+#define SCAN(sym, nm, dts, comb, ident, ordered, d) \
+    [OP_##sym] = {.name = nm,                       \
+                  .cls = CLASS_SCAN,                \
+                  .min_args = 1,                    \
+                  .max_args = 1,                    \
+                  .dtypes = dts,                    \
+                  .result = RESULT_SAME,            \
+                  .combine = PRIM_##comb,           \
+                  .identity = ident,                \
+                  .orders = ordered,                \
+                  .doc = d},
 #define VIEW(sym, nm, n, d)              \
     [OP_##sym] = {.name = nm,            \
                   .cls = CLASS_VIEW,     \

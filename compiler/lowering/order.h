@@ -25,6 +25,13 @@ typedef struct ReduceOrder {
 
 ReduceOrder reduce_order(KernelForm form, DeviceClass device);
 
+/* The order of a scan, on every target. Elements make runs of SCAN_RUN, these make groups of
+ * SCAN_RUN runs, and so on up to level SCAN_LEVELS, a tile. A run, group or tile is accumulated in
+ * ascending order from its own first element; the tiles in ascending order from the first. The
+ * result at an element joins, from the outermost level in, what comes before the element: the tiles
+ * before, the groups before in its tile, the runs before in its group, the elements of its run. */
+enum { SCAN_RUN = 16, SCAN_LEVELS = 3, SCAN_TILE = SCAN_RUN * SCAN_RUN * SCAN_RUN };
+
 typedef struct FormInfo {
     const char *name, *title;
     uint32_t n_chains;     /* of a sum; 0: the device class's row_chains (machine/devices.def) */
@@ -34,6 +41,7 @@ typedef struct FormInfo {
     bool reduces_rows;     /* the innermost axis is reduced: lanes lie along it and are joined */
     bool reduces_columns;  /* the innermost axis is not reduced: each lane sums its own column */
     bool multiplies; /* one matmul: parallel axes .., m, n, reduced axis k, stores over .., m, n */
+    bool scans;      /* each point has its own result of a reduction, of the points up to it */
     bool one_pass;   /* it visits each point once; otherwise once per stage */
 } FormInfo;
 const FormInfo *form_info(KernelForm form);

@@ -110,27 +110,32 @@ bool onnx_argreduce(Call *c) {
     return output(c, 0, cast_to(c, index, dtype));
 }
 
-/* A triangle of ones times x: element i is the sum of elements 0 to i. */
+/* Elements one place further along the axis, a 0 first. */
+static NodeId shifted(Call *c, NodeId x, uint32_t axis) {
+    DimTab *dims = c->im->b->dims;
+    DimId none[MAX_RANK], one[MAX_RANK], zero = number(c, 0);
+    uint32_t rank = shape_of(c, x)->rank;
+    for (uint32_t k = 0; k < rank; k++) none[k] = one[k] = zero;
+    one[axis] = number(c, 1);
+    NodeId padded = build_pad(c->im->b, x, (DimList){rank, one}, (DimList){rank, none}, NULL);
+    if (padded == NODE_NONE) return NODE_NONE;
+    Slicing s = build_slicing(c->im->b, padded);
+    DimId end = dim_sub(dims, shape_of(c, padded)->dims[axis], number(c, 1));
+    if (!build_slice_range(c->im->b, &s, axis, zero, end, 1)) return NODE_NONE;
+    return build_slicing_finish(c->im->b, &s);
+}
+
 bool onnx_cumsum(Call *c) {
     NodeId x = input(c, 0);
-    int64_t given, perm[MAX_RANK];
+    int64_t given;
     uint32_t axis;
     if (x == NODE_NONE || !int_argument(c, 1, 0, &given)) return false;
-    uint32_t rank = shape_of(c, x)->rank;
-    if (!axis_of(c, given, rank, &axis)) return false;
-    DimId n = shape_of(c, x)->dims[axis], square[2] = {n, n};
-    bool is_reverse = attr_int(c, "reverse", 0) != 0,
-         is_exclusive = attr_int(c, "exclusive", 0) != 0;
-    for (uint32_t k = 0; k < rank; k++) perm[k] = k;
-    perm[axis] = rank - 1;
-    perm[rank - 1] = axis;
-    NodeId from = build_iota(c->im->b, (DimList){2, square}, is_reverse ? 1 : 0, DT_I32);
-    NodeId to = build_iota(c->im->b, (DimList){2, square}, is_reverse ? 0 : 1, DT_I32);
-    NodeId counts = op2(c, is_exclusive ? OP_LESS : OP_LESS_EQUAL, from, to);
-    Operand left = operand_tensor(build_transpose(c->im->b, x, rank, perm));
-    Operand right = operand_tensor(cast_to(c, counts, dtype_of(c, x)));
-    NodeId sum = build_matmul(c->im->b, &left, &right, PRECISION_FULL);
-    return output(c, 0, build_transpose(c->im->b, sum, rank, perm));
+    if (!axis_of(c, given, shape_of(c, x)->rank, &axis)) return false;
+    bool is_reverse = attr_int(c, "reverse", 0) != 0;
+    if (is_reverse) x = reversed(c, x, axis);
+    if (x != NODE_NONE && attr_int(c, "exclusive", 0)) x = shifted(c, x, axis);
+    NodeId sum = build_scan(c->im->b, OP_CUMSUM, x, axis);
+    return output(c, 0, is_reverse && sum != NODE_NONE ? reversed(c, sum, axis) : sum);
 }
 
 /* Products. */

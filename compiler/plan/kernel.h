@@ -14,6 +14,7 @@
 typedef struct Reduce {
     NodeId node;
     PrimId combine; /* ADD MUL MIN MAX */
+    bool is_scan;   /* its result differs from element to element: see FormInfo.scans */
     bool is_arg;    /* carries the index of the extreme too, which is the result */
     Dtype acc;      /* compute type of the accumulator */
     double identity;
@@ -55,7 +56,7 @@ typedef struct Trace {
 } Trace;
 
 /* One walk over the full domain (parallel and reduced axes): its reductions and stores depend only
- * on reductions of earlier stages. */
+ * on reductions of earlier stages, in a scan on reductions of the stage itself. */
 typedef struct Stage {
     Vec(uint32_t) reduces; /* slots */
     Vec(Store) stores;

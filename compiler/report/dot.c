@@ -49,6 +49,7 @@ static const char *fill_of(OpClass cls) {
         return "#d9f2e6";
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
+    case CLASS_SCAN:
         return "#ffe4b8";
     case CLASS_VIEW:
     case CLASS_CONCAT:

@@ -40,6 +40,7 @@ const char *op_class_name(OpClass cls) {
         return "eltwise";
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
+    case CLASS_SCAN:
         return "reduce";
     case CLASS_SOURCE:
     case CLASS_VIEW:

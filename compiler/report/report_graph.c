@@ -94,6 +94,7 @@ static const char *form_class(const Kernel *kernel) {
         return "kernel map";
     case FORM_ROW:
     case FORM_COLUMN:
+    case FORM_SCAN:
         return "kernel reduction";
     case FORM_GEMM:
         return "kernel gemm";

@@ -45,6 +45,7 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
         node.attrs.axes = 1u << axis;
         node.shape = shape_reduced(dims, &shape, node.attrs.axes, false);
     }
+    if (info->cls == CLASS_SCAN) node.attrs.axes = 1u << axis;
     NodeId result = graph_add(graph, node);
     vec_push(arena, &graph->outputs, (GraphOutput){.name = "y", .node = result});
     return graph;
@@ -52,7 +53,7 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
 
 static bool has_template(OpClass cls) {
     return cls == CLASS_ELTWISE || cls == CLASS_CAST || cls == CLASS_REDUCE ||
-           cls == CLASS_ARGREDUCE;
+           cls == CLASS_ARGREDUCE || cls == CLASS_SCAN;
 }
 
 typedef struct Cells {

@@ -121,6 +121,12 @@ static const Flip flips[] = {
      "graph g(x: f32[1024, 1024]) -> (y: f32[1024, 1024]) {\n  m = max(x, axis=1, keep=true)\n  y "
      "= x - m\n}",
      false, HOPPER},
+    {REASON_SCAN, "c", "y",
+     "graph g(x: f32[256, 4096]) -> (y: f32[256, 4096]) {\n"
+     "  c = cumsum(x, axis=1)\n  y = cummax(c, axis=1)\n}",
+     "graph g(x: f32[256, 4096]) -> (y: f32[256, 4096], z: f32[256, 4096]) {\n"
+     "  c = cumsum(x, axis=1)\n  y = relu(c)\n  z = cummax(x, axis=1)\n}",
+     false, HOPPER},
     {REASON_BETWEEN, "m", "y",
      "graph g(x: f32[256, 16384]) -> (y: f32[256, 16384]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = (x - sum(x, axis=0)) * m\n}",

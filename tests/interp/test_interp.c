@@ -282,6 +282,38 @@ Test(interp, reductions_of_special_values) {
     arena_free(f.arena);
 }
 
+Test(interp, scans) {
+    Fixture f = fixture_new();
+    give(&f, DT_F32, DIMS(2, 4), NUMBERS(-0.0, 1, NAN, 3, INFINITY, 2, -INFINITY, 5));
+    Attrs last = {.axes = 2}, first = {.axes = 1};
+    Result sum = evaluate(&f, OP_CUMSUM, DT_F32, DIMS(2, 4), last);
+    EXPECT(sum, -0.0, 1, NAN, NAN, INFINITY, INFINITY, NAN, NAN);
+    Result down = evaluate(&f, OP_CUMSUM, DT_F32, DIMS(2, 4), first);
+    EXPECT(down, -0.0, 1, NAN, 3, INFINITY, 3, NAN, 8);
+    Result prod = evaluate(&f, OP_CUMPROD, DT_F32, DIMS(2, 4), last);
+    EXPECT(prod, -0.0, -0.0, NAN, NAN, INFINITY, INFINITY, -INFINITY, -INFINITY);
+    Result max = evaluate(&f, OP_CUMMAX, DT_F32, DIMS(2, 4), last);
+    EXPECT(max, -0.0, 1, NAN, NAN, INFINITY, INFINITY, INFINITY, INFINITY);
+    Result min = evaluate(&f, OP_CUMMIN, DT_F32, DIMS(2, 4), last);
+    EXPECT(min, -0.0, -0.0, NAN, NAN, INFINITY, 2, -INFINITY, -INFINITY);
+    arena_free(f.arena);
+}
+
+Test(interp, scans_of_integers_wrap) {
+    Fixture f = fixture_new();
+    give(&f, DT_I8, DIMS(4), NUMBERS(100, 27, 1, -3));
+    Attrs axis = {.axes = 1};
+    Result sum = evaluate(&f, OP_CUMSUM, DT_I8, DIMS(4), axis);
+    EXPECT(sum, 100, 127, -128, 125);
+    Result prod = evaluate(&f, OP_CUMPROD, DT_I8, DIMS(4), axis);
+    EXPECT(prod, 100, -116, -116, 92);
+    Result max = evaluate(&f, OP_CUMMAX, DT_I8, DIMS(4), axis);
+    EXPECT(max, 100, 100, 100, 100);
+    Result min = evaluate(&f, OP_CUMMIN, DT_I8, DIMS(4), axis);
+    EXPECT(min, 100, 27, 1, -3);
+    arena_free(f.arena);
+}
+
 Test(interp, reductions_of_nothing) {
     Fixture f = fixture_new();
     f.symbols[0] = 0;

@@ -298,7 +298,8 @@ Test(ops, monotone_rows_never_fall) {
 /* Reductions. */
 
 static bool is_reduction(OpId op) {
-    return op_info(op)->cls == CLASS_REDUCE || op_info(op)->cls == CLASS_ARGREDUCE;
+    OpClass cls = op_info(op)->cls;
+    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN;
 }
 
 Test(ops, identities_change_nothing) {

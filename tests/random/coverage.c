@@ -22,8 +22,8 @@ static OpId column_of(OpId op) {
 static const char *column_name(OpId column) {
     static const char *const classes[] = {
         [CLASS_SOURCE] = "source", [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
-        [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_VIEW] = "view",
-        [CLASS_CONCAT] = "concat", [CLASS_MATMUL] = "contract"};
+        [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
+        [CLASS_VIEW] = "view",     [CLASS_CONCAT] = "concat",       [CLASS_MATMUL] = "contract"};
     if (column == OP_COUNT) return "output";
     return is_view(column) ? op_info(column)->name : classes[op_info(column)->cls];
 }
@@ -94,6 +94,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
         break;
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
+    case CLASS_SCAN:
         count_axes(c, graph, node);
         break;
     case CLASS_VIEW:
@@ -179,6 +180,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
     case CLASS_SOURCE:
     case CLASS_ELTWISE:
     case CLASS_CAST:
+    case CLASS_SCAN:
     case CLASS_VIEW:
     case CLASS_CONCAT:
         break;
@@ -199,7 +201,8 @@ static uint32_t stage_depth(const Graph *graph, const Node *node, const uint32_t
         if (depths[node->args[i]] > depth) depth = depths[node->args[i]];
     OpClass cls = op_info(node->op)->cls;
     (void)graph;
-    return depth + (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_MATMUL);
+    return depth + (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN ||
+                    cls == CLASS_MATMUL);
 }
 
 void coverage_add(Coverage *c, const Graph *graph) {
@@ -249,8 +252,9 @@ static bool is_column(const Coverage *c, OpId op) {
 }
 
 static bool can_reduce(OpId op, AxisPosition position) {
-    if (op_info(op)->cls == CLASS_REDUCE) return true;
-    return op_info(op)->cls == CLASS_ARGREDUCE && position != POSITION_SEVERAL;
+    OpClass cls = op_info(op)->cls;
+    if (cls == CLASS_REDUCE) return true;
+    return (cls == CLASS_ARGREDUCE || cls == CLASS_SCAN) && position != POSITION_SEVERAL;
 }
 
 /* Gaps. */

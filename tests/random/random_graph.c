@@ -218,6 +218,8 @@ int random_make(RandomState *s, OpId op, Dtype dtype, int arg) {
         return random_make_reduce(s, op, dtype, arg);
     case CLASS_ARGREDUCE:
         return random_make_argreduce(s, op, dtype, arg);
+    case CLASS_SCAN:
+        return random_make_scan(s, op, dtype, arg);
     case CLASS_VIEW:
         return random_make_view(s, op, dtype, arg);
     case CLASS_CONCAT:
@@ -315,7 +317,12 @@ static bool make_view_and_consumer(RandomState *s, const Cell *cell) {
     return random_make(s, cell->consumer, random_value(s, view)->dtype, view) != RANDOM_NONE;
 }
 
-/* A reduction over the first, an inner, the last, several or all axes, by its number. */
+static bool folds(OpId op) {
+    OpClass cls = op_info(op)->cls;
+    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN;
+}
+
+/* A reduction or a scan over the first, an inner, the last, several or all axes, by its number. */
 static bool make_reduction(RandomState *s, uint64_t number) {
     static const struct {
         uint32_t rank, axes;
@@ -325,7 +332,7 @@ static bool make_reduction(RandomState *s, uint64_t number) {
     OpId ops[OP_COUNT];
     uint32_t n = 0;
     for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
-        if (op_info(op)->cls == CLASS_REDUCE || op_info(op)->cls == CLASS_ARGREDUCE) ops[n++] = op;
+        if (folds(op)) ops[n++] = op;
     uint64_t position = number % N_POSITIONS, rest = number / N_POSITIONS;
     OpId op = ops[rest % n];
     Dtype dtype = (Dtype)(rest / n % DT_COUNT);
@@ -338,15 +345,17 @@ static bool make_reduction(RandomState *s, uint64_t number) {
         return random_make_reduce_axes(s, op, arg, axes) != RANDOM_NONE;
     uint32_t axis = 0;
     while (!(axes >> axis & 1)) axis++;
+    if (op_info(op)->cls == CLASS_SCAN)
+        return random_make_reduce_axes(s, op, arg, 1u << axis) != RANDOM_NONE;
     return random_make_argreduce_axis(s, op, arg, axis) != RANDOM_NONE;
 }
 
 /* Items that seed number `seed` prescribes, so that all seeds together cover the table: item k of
  * N_PRESCRIBED. */
 enum {
-    N_OPS_EACH = 8,
-    N_VIEWS_EACH = 6,
-    N_REDUCTIONS_EACH = 10,
+    N_OPS_EACH = 10,
+    N_VIEWS_EACH = 8,
+    N_REDUCTIONS_EACH = 16,
     N_PATTERNS_EACH = 1,
     N_PARTS_EACH = 1,
     N_PRESCRIBED = N_OPS_EACH + N_VIEWS_EACH + N_REDUCTIONS_EACH + N_PATTERNS_EACH + N_PARTS_EACH

@@ -260,7 +260,8 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
     }
     const char *text = dtype_is_int(v.dtype) ? v.name : random_within(s, arg, &lo, &hi);
     bool keep = rng_chance(&s->rng, 40);
-    Shape shape = shape_reduced(s->dims, &v.shape, axes, keep);
+    bool is_scan = info->cls == CLASS_SCAN;
+    Shape shape = is_scan ? v.shape : shape_reduced(s->dims, &v.shape, axes, keep);
     double reach = fmax(fabs(lo), fabs(hi));
     if (dtype_is_int(v.dtype) && (info->orders || dtype_is_unsigned(v.dtype)))
         lo = random_least(v.dtype), hi = limit;
@@ -270,7 +271,15 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
         lo = 1 / limit, hi = limit;
     return random_bind(s, v.dtype, &shape, lo, hi,
                        str_format(s->arena, "%s(%s%s%s)", info->name, text,
-                                  axes_text(s, v.shape.rank, axes), keep ? ", keep=true" : ""));
+                                  axes_text(s, v.shape.rank, axes),
+                                  keep && !is_scan ? ", keep=true" : ""));
+}
+
+int random_make_scan(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 1, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    uint32_t rank = random_value(s, from)->shape.rank;
+    return random_make_reduce_axes(s, op, from, 1u << rng_below(&s->rng, rank));
 }
 
 int random_make_reduce(RandomState *s, OpId op, Dtype dtype, int arg) {

@@ -45,6 +45,7 @@ int random_make_cast(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_cast_to(RandomState *s, OpId op, Dtype dtype, Dtype to);
 int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_reduce(RandomState *s, OpId op, Dtype dtype, int arg);
+int random_make_scan(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_view(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_concat(RandomState *s, OpId op, Dtype dtype, int arg);

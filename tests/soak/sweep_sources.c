@@ -249,12 +249,35 @@ static void add_arg(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) {
     vec_push(arena, cases, c);
 }
 
+/* Along each axis, behind an op and before one. Runs, groups and tiles end at powers of 16. */
+static void add_scan(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) {
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {
+        {0, 3},   {3, 0},    {1, 1},    {2, 16},    {3, 17},   {16, 65},    {5, 256},
+        {257, 7}, {2, 4096}, {4097, 3}, {1, 16385}, {33, 300}, {1, 100003}, {100003, 1}};
+    SweepCase c = {.name = str_format(arena, "%s %s", op_info(op)->name, dtype_name(dtype)),
+                   .n_dims = 2,
+                   .extents = extents,
+                   .n_extents = sizeof extents / sizeof *extents,
+                   .lo = -1.5,
+                   .hi = 1.5};
+    const char *name = dtype_name(dtype), *scan = op_info(op)->name;
+    if (!dtype_in(dtype, op_info(op)->dtypes)) return;
+    c.source = str_format(arena,
+                          "dim N in 0..1048576\ndim M in 0..1048576\n"
+                          "graph g(x: %s[N, M], y: %s[N, M]) -> (c: %s[N, M], r: %s[N, M]) {\n"
+                          "  c = -%s(x, axis=0)\n  r = %s(x - y, axis=1)\n}\n",
+                          name, name, name, name, scan, scan);
+    vec_push(arena, cases, c);
+}
+
 void sweep_add_reductions(Arena *arena, SweepCases *cases) {
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof reduce_shapes / sizeof *reduce_shapes; i++)
             add_reduction(arena, cases, dtype, &reduce_shapes[i]);
         add_arg(arena, cases, OP_ARGMAX, dtype);
         add_arg(arena, cases, OP_ARGMIN, dtype);
+        for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
+            if (op_info(op)->cls == CLASS_SCAN) add_scan(arena, cases, op, dtype);
     }
 }
 

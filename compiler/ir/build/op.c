@@ -187,7 +187,7 @@ bool build_default_axis(Builder *b, OpId op, uint32_t rank, uint32_t *axis) {
     const BuildPlace whole = {0};
     *axis = 0;
     if (rank == 1) return true;
-    if (op_info(op)->cls == CLASS_ARGREDUCE)
+    if (op_info(op)->cls == CLASS_ARGREDUCE || op_info(op)->cls == CLASS_SCAN)
         build_fail(b, DIAG_BAD_AXIS, whole, "`%s` needs `axis=` for a tensor of rank %u", name,
                    rank);
     else
@@ -227,6 +227,22 @@ NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t number, bool keep)
                  .n_args = 1,
                  .args = &x,
                  .attrs = {.axes = 1u << axis, .keep = keep}};
+    return build_node(b, (BuildPlace){0}, node);
+}
+
+NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t number) {
+    uint32_t axis;
+    if (x == NODE_NONE) return NODE_NONE;
+    const Node *arg = graph_node(b->graph, x);
+    if (!build_check_dtype(b, op, arg->dtype) ||
+        !build_check_axis(b, (BuildPlace){.arg = 2}, number, arg->shape.rank, &axis))
+        return NODE_NONE;
+    Node node = {.op = op,
+                 .dtype = arg->dtype,
+                 .shape = arg->shape,
+                 .n_args = 1,
+                 .args = &x,
+                 .attrs.axes = 1u << axis};
     return build_node(b, (BuildPlace){0}, node);
 }
 
