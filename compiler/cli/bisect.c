@@ -72,6 +72,7 @@ static bool try(void *user, BisectTrial *trial) {
     Trier *t = user;
     DriverOptions options = {.kind = driver_artifact_kind(t->in->target),
                              .target = t->in->target,
+                             .includes = &t->in->cli->includes,
                              .is_fast = t->in->cli->is_fast,
                              .rewrites = t->in->cli->rewrites,
                              .hook = {.user = t, .fused = add_probes, .placed = pass_on}};

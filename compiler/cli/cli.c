@@ -389,6 +389,7 @@ static bool check_word(Cli *cli, const char *word) {
 
 bool cli_parse(Cli *cli, int argc, char **argv) {
     cli->seed = 1;
+    cli->includes = (IncludeReader){cli_read_include, cli};
     parse_color(cli, "auto");
     look_ahead(cli, argc, argv);
     cli->command = parse_command(&argc, &argv);

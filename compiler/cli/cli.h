@@ -68,6 +68,7 @@ struct Cli {
     int32_t n_threads, n_runs;
     const OnnxImport *model; /* of a source that is an ONNX file: what was read; else NULL */
     Vec(CliRegisters) registers;
+    IncludeReader includes;
     bool has_warned; /* the warnings of the source were printed */
     uint32_t data;   /* bit set of DataKind for verify; 0: all kinds */
     DriverHook hook; /* called in compilations of verify; for tests */
@@ -127,6 +128,8 @@ fusec_status cli_read(Cli *cli, const char *path, CliRead what, char **bytes, si
 fusec_status cli_open(Cli *cli, const char *path, int *file);
 /* Reports an error if a pipe has ended without a byte. */
 fusec_status cli_check_pipe(const Cli *cli, const char *path, int file, size_t n_bytes);
+/* Reads a file that a source includes; `user` is the Cli. */
+bool cli_read_include(void *user, const char *path, const char **text, size_t *n_bytes);
 bool cli_is_artifact(const char *bytes, size_t n_bytes);
 /* Reports an error if the bytes of cli->path are an artifact or not text. */
 fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes);

@@ -197,6 +197,7 @@ fusec_status cli_compile(Cli *cli) {
     if (status) return status;
     DriverOptions options = {.kind = cli->kind,
                              .target = cli->target,
+                             .includes = &cli->includes,
                              .is_fast = cli->is_fast,
                              .no_fuse = cli->no_fuse,
                              .rewrites = cli->rewrites,

@@ -27,6 +27,7 @@ fusec_status exec_compile(Cli *cli, const char *text, size_t n_bytes, const Targ
                           bool no_fuse, const char **artifact, size_t *n_artifact) {
     DriverOptions options = {.kind = driver_artifact_kind(target),
                              .target = target,
+                             .includes = &cli->includes,
                              .is_fast = cli->is_fast,
                              .no_fuse = no_fuse,
                              .rewrites = cli->rewrites};

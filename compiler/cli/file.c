@@ -217,6 +217,14 @@ fusec_status cli_read(Cli *cli, const char *path, CliRead what, char **bytes, si
     return status;
 }
 
+bool cli_read_include(void *user, const char *path, const char **text, size_t *n_bytes) {
+    char *bytes;
+    bool can_read = strcmp(path, "-") != 0 && access(path, R_OK) == 0;
+    if (!can_read || cli_read(user, path, READ_SOURCE, &bytes, n_bytes)) return false;
+    *text = bytes;
+    return true;
+}
+
 fusec_status cli_check_source(const Cli *cli, const char *bytes, size_t n_bytes) {
     if (cli_is_artifact(bytes, n_bytes))
         return cli_fail(cli, FUSEC_INPUT, "%s is compiled already; this wants the source",

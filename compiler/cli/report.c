@@ -93,6 +93,7 @@ fusec_status cli_page_open(CliPage *page, Exec *exec) {
     page->text = text;
     DriverOptions options = {.kind = driver_artifact_kind(page->target),
                              .target = page->target,
+                             .includes = &cli->includes,
                              .is_fast = cli->is_fast,
                              .no_fuse = cli->no_fuse,
                              .rewrites = cli->rewrites,

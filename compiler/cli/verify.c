@@ -311,6 +311,7 @@ static fusec_status verify_graphs(Verification *v) {
 static fusec_status compile_all(Verification *v) {
     DriverOptions options = {.kind = driver_artifact_kind(v->target),
                              .target = v->target,
+                             .includes = &v->cli->includes,
                              .is_fast = v->cli->is_fast,
                              .rewrites = v->cli->rewrites};
     Driver *drivers[] = {&v->fused, &v->unfused, &v->probed};

@@ -143,7 +143,8 @@ static const char *dot_text(const Driver *driver) {
 
 bool parse_pass(const Planning *p) {
     Driver *driver = p->user;
-    driver->front = front_read(p->arena, driver->strings, p->diags, driver->source);
+    driver->front =
+        front_read(p->arena, driver->strings, p->diags, driver->source, driver->options.includes);
     return driver->front != NULL;
 }
 

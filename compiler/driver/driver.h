@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "codegen/codegen.h"
 #include "explain/explain.h"
+#include "front/include.h"
 #include "pipeline/pipeline.h"
 
 #include <fusec.h>
@@ -35,7 +36,8 @@ typedef struct DriverHook {
 typedef struct DriverOptions {
     fusec_kind kind;
     const Target *target;
-    bool is_fast;        /* --numerics=fast */
+    bool is_fast;                  /* --numerics=fast */
+    const IncludeReader *includes; /* NULL: the source includes nothing */
     const char *weights; /* replaces the name of the weights file in the source; or NULL */
     bool no_fuse, explain, explain_json;
     fusec_rewrites rewrites;

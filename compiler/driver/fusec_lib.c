@@ -109,6 +109,8 @@ fusec_status fusec_compile(const char *text, size_t n_bytes, const fusec_options
     fusec_result *result = calloc(1, sizeof *result);
     if (!result) return FUSEC_MEMORY;
     fusec_status status = read_options(result, &all, &options);
+    IncludeReader includes = {all.include, all.include_user};
+    if (all.include) options.includes = &includes;
     if (!driver_init(&result->driver, &options)) {
         free(result);
         return FUSEC_MEMORY;

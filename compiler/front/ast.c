@@ -233,8 +233,18 @@ void ast_add_weights(Parse *parse, Str path, Span span) {
     file->weights_span = span;
 }
 
+void ast_add_include(Parse *parse, Str path, Span span) {
+    AstInclude include = {.path = path, .span = span, .n_dims = parse->file->dims.n};
+    vec_push(parse->arena, &parse->file->includes, include);
+}
+
 void ast_add_dim(Parse *parse, Ast *name, Ast *lo, Ast *hi, Ast *multiple) {
-    AstDim dim = {.name = name->name, .span = name->span, .lo = lo, .hi = hi, .multiple = multiple};
+    AstDim dim = {.name = name->name,
+                  .span = name->span,
+                  .source = parse->source,
+                  .lo = lo,
+                  .hi = hi,
+                  .multiple = multiple};
     vec_push(parse->arena, &parse->file->dims, dim);
 }
 

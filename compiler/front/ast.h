@@ -110,6 +110,7 @@ typedef struct AstLoop {
 typedef struct AstDim {
     Str name;
     Span span;
+    const Source *source;
     Ast *lo, *hi, *multiple; /* multiple may be NULL */
 } AstDim;
 
@@ -120,6 +121,12 @@ typedef struct AstDef {
     AstDecls formals;
     AstStmts body;
 } AstDef;
+
+typedef struct AstInclude {
+    Str path;
+    Span span;
+    uint32_t n_dims; /* of the file, before it */
+} AstInclude;
 
 typedef struct AstGraph {
     Str name;
@@ -132,6 +139,7 @@ typedef struct AstFile {
     const Source *source;
     Str weights; /* or NULL */
     Span weights_span;
+    Vec(AstInclude) includes;
     Vec(AstDim) dims;
     Vec(AstDef *) defs;
     Vec(AstGraph *) graphs;
@@ -194,6 +202,7 @@ AstStmt *ast_fuse(Parse *parse, Ast *word, const AstStmts *body);
 AstStmt *ast_broken_stmt(Parse *parse, Span span);
 void ast_add_broken_item(Parse *parse, Span span);
 void ast_add_weights(Parse *parse, Str path, Span span);
+void ast_add_include(Parse *parse, Str path, Span span);
 void ast_add_dim(Parse *parse, Ast *name, Ast *lo, Ast *hi, Ast *multiple);
 void ast_add_graph(Parse *parse, Ast *name, const AstDecls *inputs, const AstDecls *outputs,
                    const AstStmts *body);

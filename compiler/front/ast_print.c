@@ -146,6 +146,8 @@ static void print_body(const AstStmts *body, uint32_t level, Text *out) {
 
 void ast_print(const AstFile *file, Text *out) {
     if (file->weights) text_printf(out, "weights \"%s\"\n", file->weights);
+    for (uint32_t i = 0; i < file->includes.n; i++)
+        text_printf(out, "include \"%s\"\n", file->includes.data[i].path);
     for (uint32_t i = 0; i < file->dims.n; i++) {
         const AstDim *dim = &file->dims.data[i];
         text_printf(out, "dim `%s`\n", dim->name);

@@ -47,7 +47,7 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 }
 
 %token SEP "end of line" YYEOF 0 "end of file" BAD "bad token"
-%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" AS "`as`" LOOP "`loop`" WITH "`with`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
+%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" INCLUDE "`include`" AS "`as`" LOOP "`loop`" WITH "`with`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
 %token DEF "`def`" RETURN "`return`" KERNEL "`kernel`"
 %token TRUE_ "`true`" FALSE_ "`false`" NONE_ "`none`" INF_ "`inf`" NAN_ "`nan`"
 %token ARROW "`->`" DOTDOT "`..`" ELLIPSIS "`...`"
@@ -89,6 +89,7 @@ items
 
 item
     : WEIGHTS STRING                          { ast_add_weights(P, $2, @2); }
+    | INCLUDE STRING                          { ast_add_include(P, $2, @2); }
     | DIM name IN expr DOTDOT expr            { ast_add_dim(P, $2, $4, $6, NULL); }
     | DIM name IN expr DOTDOT expr MULT expr  { ast_add_dim(P, $2, $4, $6, $8); }
     | DIM name '=' expr                       { ast_add_dim(P, $2, $4, NULL, NULL); }
@@ -196,6 +197,7 @@ name
     | WEIGHTS           { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "weights"), @$); }
     | DIM               { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "dim"), @$); }
     | IN                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "in"), @$); }
+    | INCLUDE           { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "include"), @$); }
     | AS                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "as"), @$); }
     | LOOP              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "loop"), @$); }
     | WITH              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "with"), @$); }
@@ -324,7 +326,7 @@ static bool contains(const yysymbol_kind_t *tokens, int n, yysymbol_kind_t token
 /* The words of the expected tokens. Bison names a character token 'c'; users read `c`. */
 typedef struct Expected {
     int n;
-    const char *words[4];
+    const char *words[5];
 } Expected;
 
 static void expect(Expected *expected, const char *word) {

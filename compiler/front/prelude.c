@@ -34,6 +34,12 @@ bool prelude_has(const char *name) {
     return find_row(name) != NULL;
 }
 
+bool prelude_is_source(const Prelude *prelude, const Source *source) {
+    for (uint32_t i = 0; i < prelude_n_files; i++)
+        if (prelude->sources[i] == source) return true;
+    return false;
+}
+
 static const AstDef *parse_row(Prelude *prelude, const PreludeDef *row) {
     const PreludeFile *file = &prelude_files[row->file];
     const Source **source = &prelude->sources[row->file];

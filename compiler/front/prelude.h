@@ -25,6 +25,8 @@ extern const uint32_t prelude_n_files, prelude_n_defs;
 typedef struct Prelude Prelude;
 
 Prelude *prelude_new(Arena *arena, StrTab *strings, Diags *diags);
+/* Whether `source` is one of its files. */
+bool prelude_is_source(const Prelude *prelude, const Source *source);
 bool prelude_has(const char *name);
 /* The parsed def; NULL: the prelude has none of that name. */
 const AstDef *prelude_def(Prelude *prelude, Str name);

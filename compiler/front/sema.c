@@ -32,7 +32,7 @@ static void add_dim(Sema *sema, const AstDim *ast) {
         sema_error(sema, DIAG_REDEFINITION, ast->span,
                    old ? "dim `%s` is declared already" : "`%s` is a dtype and cannot be a dim",
                    ast->name);
-        if (old) diag_note(sema->diags, sema->file->source, old->span, "the first is here");
+        if (old) diag_note(sema->diags, old->source, old->span, "the first is here");
         return;
     }
     if (ast->hi && !build_check_n_dims(sema->builder)) {
@@ -45,16 +45,19 @@ static void add_dim(Sema *sema, const AstDim *ast) {
             value = sema_error(sema, DIAG_BAD_DIM, ast->lo->span, "`%s` must be an integer, not %s",
                                ast->name, value_describe(sema, &value));
     }
-    scope_add(sema->arena, &sema->dim_scope, ast->name, value, ast->span);
+    scope_add(sema->arena, &sema->dim_scope, ast->name, value, ast->span)->source = ast->source;
 }
 
 /* Dims are evaluated in a frame of their own, in which only earlier dims have names. A tensor made
  * there by mistake goes to a graph that is discarded. */
 static void add_dims(Sema *sema) {
-    Frame frame = {.source = sema->file->source, .prefix = ""};
+    Frame frame = {.prefix = ""};
     sema->frame = &frame;
     sema->builder = build_new(sema->arena, sema->dims, sema->file->source, NULL);
-    for (uint32_t i = 0; i < sema->file->dims.n; i++) add_dim(sema, &sema->file->dims.data[i]);
+    for (uint32_t i = 0; i < sema->file->dims.n; i++) {
+        frame.source = sema->file->dims.data[i].source;
+        add_dim(sema, &sema->file->dims.data[i]);
+    }
     sema->frame = NULL;
     sema->builder = NULL;
 }
@@ -65,14 +68,19 @@ static void check_defs(Sema *sema) {
     for (uint32_t i = 0; i < file->defs.n; i++) {
         const AstDef *def = file->defs.data[i];
         const Binding *old = scope_find(&seen, def->name);
+        Frame frame = {.source = def->source};
+        sema->frame = &frame;
         if (op_by_name(def->name))
             sema_error(sema, DIAG_REDEFINITION, def->span, "`%s` is an op and cannot be redefined",
                        def->name);
         else if (old)
             sema_error(sema, DIAG_REDEFINITION, def->span, "a second def `%s`", def->name);
-        if (old) diag_note(sema->diags, file->source, old->span, "the first is here");
-        if (!old) scope_add(sema->arena, &seen, def->name, value_poison(), def->span);
+        if (old) diag_note(sema->diags, old->source, old->span, "the first is here");
+        if (!old)
+            scope_add(sema->arena, &seen, def->name, value_poison(), def->span)->source =
+                def->source;
     }
+    sema->frame = NULL;
 }
 
 static void check_graphs(Sema *sema) {
@@ -92,19 +100,11 @@ static void check_graphs(Sema *sema) {
         sema_error(sema, DIAG_NO_GRAPH, (Span){0}, "no graph in this file");
 }
 
-Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
+Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *source,
+                 const IncludeReader *reader) {
     uint32_t n_errors = diags->n_errors;
-    if (source->n_bytes > SOURCE_MAX_BYTES) {
-        diag_report(diags, DIAG_LIMIT, source, (Span){0}, "source of more than %d bytes",
-                    SOURCE_MAX_BYTES);
-        return NULL;
-    }
-    const char *nul = memchr(source->text, '\0', source->n_bytes);
-    if (nul) { /* the scanner would start over at each NUL of a long token */
-        uint32_t at = (uint32_t)(nul - source->text);
-        diag_report(diags, DIAG_BAD_TOKEN, source, (Span){at, at + 1}, "the source has a NUL byte");
-        return NULL;
-    }
+    AstFile *file = include_parse(arena, strings, diags, source, reader);
+    if (!file) return NULL;
     Module *module = module_new(arena, strings, source);
     Sema *sema = arena_array(arena, Sema, 1);
     *sema = (Sema){.arena = arena,
@@ -112,10 +112,10 @@ Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *sour
                    .diags = diags,
                    .module = module,
                    .dims = module->dims,
+                   .file = file,
                    .n_errors_before = n_errors,
                    .prelude = prelude_new(arena, strings, diags)};
-    sema->file = ast_parse(arena, strings, diags, source);
-    module->weights = sema->file->weights;
+    module->weights = file->weights;
     return sema;
 }
 
@@ -129,6 +129,6 @@ Module *front_check(Sema *sema) {
 }
 
 Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
-    Sema *sema = front_read(arena, strings, diags, source);
+    Sema *sema = front_read(arena, strings, diags, source, NULL);
     return sema ? front_check(sema) : NULL;
 }

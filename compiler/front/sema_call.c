@@ -57,10 +57,10 @@ static const AstDef *def_in(const AstFile *file, Str name) {
     return NULL;
 }
 
-/* The file's own defs take precedence over the prelude's, except inside the prelude. */
+/* The program's own defs take precedence over the prelude's, except inside the prelude. */
 static const AstDef *find_def(const Sema *sema, Str name) {
     const AstDef *def = NULL;
-    if (sema->frame->source == sema->file->source) def = def_in(sema->file, name);
+    if (!prelude_is_source(sema->prelude, sema->frame->source)) def = def_in(sema->file, name);
     return def ? def : prelude_def(sema->prelude, name);
 }
 

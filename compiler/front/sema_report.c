@@ -57,9 +57,9 @@ static void note_ranges(Sema *sema, uint64_t used) {
         if (!(used >> i & 1)) continue;
         const DimSymbol *info = dim_symbol_info(sema->dims, i);
         const Binding *declared = scope_find(&sema->dim_scope, info->name);
-        diag_note(sema->diags, sema->file->source, declared ? declared->span : (Span){0},
-                  "`%s` ranges over %lld..%lld", info->name, (long long)info->lo,
-                  (long long)info->hi);
+        diag_note(sema->diags, declared ? declared->source : sema->file->source,
+                  declared ? declared->span : (Span){0}, "`%s` ranges over %lld..%lld", info->name,
+                  (long long)info->lo, (long long)info->hi);
     }
 }
 

@@ -48,7 +48,8 @@ typedef struct Value {
 typedef struct Binding {
     Str name;
     Value value;
-    Span span; /* of the name where it was bound */
+    Span span;            /* of the name where it was bound */
+    const Source *source; /* of a dim or def, which an included file may have */
     bool is_used;
     uint32_t block; /* in a graph: the block whose statement bound it, plus 1; 0: none */
 } Binding;

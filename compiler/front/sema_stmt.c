@@ -11,7 +11,8 @@ static bool check_name(Sema *sema, Str name, Span span) {
     if (!old && sema_is_graph_frame(sema)) old = scope_find(&sema->dim_scope, name);
     if (old) {
         sema_error(sema, DIAG_REDEFINITION, span, "`%s` is bound already", name);
-        diag_note(sema->diags, sema->frame->source, old->span, "the first binding is here");
+        diag_note(sema->diags, old->source ? old->source : sema->frame->source, old->span,
+                  "the first binding is here");
         return false;
     }
     if (!sema_is_graph_frame(sema) || !dtype_is_reserved(name)) return true;

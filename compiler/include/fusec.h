@@ -13,8 +13,8 @@
  *   fusec_result_free(result);
  *
  * Common to all functions:
- *  - The result depends on the text and the options alone: no file, device, environment or locale
- *    is read. Equal input gives equal bytes.
+ *  - The result depends on the text, on what options.include gives and on the options alone: no
+ * file, device, environment or locale is read. Equal input gives equal bytes.
  *  - Any number of threads may compile at the same time, each call in the thread that makes it: no
  *    function starts a thread. The only global state is LLVM's table of targets, which is filled
  *    once.
@@ -88,12 +88,17 @@ typedef struct fusec_options {
     const char *weights;     /* the path of the weights file in the artifact, relative to the
                               * artifact's folder; NULL: the source's */
     fusec_rewrites rewrites;
+    /* Gives the text of a file that the source includes; false: it cannot be read, which is an
+     * error of the source. `path` is that in the source, behind the folder of the file that
+     * includes it. The text is borrowed until fusec_compile returns. NULL: no file can be read. */
+    bool (*include)(void *user, const char *path, const char **text, size_t *n_bytes);
+    void *include_user;
 } fusec_options;
 
 #define FUSEC_OPTIONS_INIT                                                      \
     {                                                                           \
         sizeof(fusec_options), FUSEC_PTX, NULL, NULL, NULL, false, false, NULL, \
-            FUSEC_REWRITES_DEFAULT                                              \
+            FUSEC_REWRITES_DEFAULT, NULL, NULL                                  \
     }
 
 /* Targets by index: the name, and a line about it; NULL past the last. */

@@ -342,6 +342,20 @@ Test(cli, two_outputs_do_not_share_a_file) {
     expect("run @two.g --device=cpu --output=y=@a.npy --output=z=@c.npy", 2, "would both be");
 }
 
+/* Every command reads the files that a source includes, from the folder of the source. */
+Test(cli, included_files_are_read) {
+    static const char parts[] = "dim D = 8\ndef twice(x) = x + x\n";
+    static const char whole[] = "include \"parts.g\"\ngraph g(x: f32[D]) -> (y: f32[D]) {\n"
+                                "  y = twice(x)\n}\n";
+    write_file("whole.g", whole, strlen(whole));
+    expect("@whole.g --emit=graph -o -", 1, "parts.g [bad-include]");
+    write_file("parts.g", parts, strlen(parts));
+    expect("@whole.g -o @whole.ptx --report=@whole.html", 0, "");
+    expect("run @whole.g --device=cpu", 0, "");
+    expect("bench @whole.g --device=cpu --runs=1", 0, "");
+    expect("verify @whole.g --device=cpu", 0, "comparisons agree");
+}
+
 Test(cli, warnings_are_told_once) {
     static const char idle[] = "graph g(x: f32[8]) -> (y: f32[8]) {\n  z = -x\n  y = x\n}\n";
     write_file("idle.g", idle, strlen(idle));

@@ -79,26 +79,18 @@ Test(fusec_lib, wrong_options_are_named) {
         fusec_status status;
         const char *expected;
     } cases[] = {
-        {{sizeof(fusec_options), FUSEC_PTX, "sm_1", NULL, NULL, false, false, NULL,
-          FUSEC_REWRITES_DEFAULT},
-         FUSEC_TARGET,
-         "there is no target `sm_1`"},
-        {{sizeof(fusec_options), FUSEC_PTX, "cpu", NULL, NULL, false, false, NULL,
-          FUSEC_REWRITES_DEFAULT},
-         FUSEC_USAGE,
-         "ptx cannot be made for target cpu"},
-        {{sizeof(fusec_options), FUSEC_KIND_COUNT, NULL, NULL, NULL, false, false, NULL,
-          FUSEC_REWRITES_DEFAULT},
-         FUSEC_USAGE,
-         "no kind of output"},
-        {{sizeof(fusec_options), FUSEC_PTX, NULL, NULL, "quick", false, false, NULL,
-          FUSEC_REWRITES_DEFAULT},
+        {{.kind = FUSEC_PTX, .target = "sm_1"}, FUSEC_TARGET, "there is no target `sm_1`"},
+        {{.kind = FUSEC_PTX, .target = "cpu"}, FUSEC_USAGE, "ptx cannot be made for target cpu"},
+        {{.kind = FUSEC_KIND_COUNT}, FUSEC_USAGE, "no kind of output"},
+        {{.kind = FUSEC_PTX, .numerics = "quick"},
          FUSEC_USAGE,
          "`quick` are neither `strict` nor `fast`"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fusec_result *result = NULL;
-        cr_expect(compile(good, &cases[i].options, &result) == cases[i].status);
+        fusec_options options = cases[i].options;
+        options.struct_size = sizeof options;
+        cr_expect(compile(good, &options, &result) == cases[i].status);
         cr_expect(strstr(fusec_result_messages(result), cases[i].expected), "%s",
                   fusec_result_messages(result));
         fusec_diagnostic only = {.struct_size = sizeof only};
@@ -116,6 +108,36 @@ Test(fusec_lib, older_options_are_enough) {
     options.target = (const char *)&options;               /* not to be read */
     options.kind = FUSEC_GRAPH;
     cr_expect(compile(good, &options, &result) == FUSEC_OK);
+    fusec_result_free(result);
+}
+
+/* The one file that there is. */
+static bool give_include(void *user, const char *path, const char **text, size_t *n_bytes) {
+    static const char twice[] = "def twice(x) = x + x\n";
+    *(int *)user += 1;
+    *text = twice;
+    *n_bytes = strlen(twice);
+    return strcmp(path, "models/parts/twice.g") == 0;
+}
+
+Test(fusec_lib, included_files_come_from_the_caller) {
+    const char *text = "include \"../parts/twice.g\"\ngraph g(x: f32[8]) -> (y: f32[8]) {\n"
+                       "  y = twice(x)\n}\n";
+    int n_calls = 0;
+    fusec_options options = FUSEC_OPTIONS_INIT;
+    fusec_result *result = NULL;
+    options.source_name = "models/large/net.g";
+    cr_expect(compile(text, &options, &result) == FUSEC_INPUT, "no file can be read");
+    cr_expect(strstr(fusec_result_messages(result), "cannot read models/parts/twice.g"));
+    fusec_result_free(result);
+    options.include = give_include;
+    options.include_user = &n_calls;
+    cr_expect(compile(text, &options, &result) == FUSEC_OK, "%s", fusec_result_messages(result));
+    cr_expect_eq(n_calls, 1);
+    fusec_result_free(result);
+    options.source_name = "net.g";
+    cr_expect(compile(text, &options, &result) == FUSEC_INPUT);
+    cr_expect(strstr(fusec_result_messages(result), "cannot read ../parts/twice.g"));
     fusec_result_free(result);
 }
 

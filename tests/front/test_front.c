@@ -16,6 +16,7 @@
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef Vec(const char *) Paths;
 
@@ -46,10 +47,18 @@ static Paths list_files(Arena *arena, const char *folder) {
     return paths;
 }
 
+static bool read_include(void *user, const char *path, const char **text, size_t *n_bytes) {
+    if (access(path, R_OK) != 0) return false;
+    *text = text_file_read(user, path, n_bytes);
+    return true;
+}
+
 static Parsed parse_bytes(Arena *arena, const char *name, const char *text, size_t n_bytes) {
     Parsed parsed = {.arena = arena, .source = source_new(arena, name, text, n_bytes)};
     parsed.diags = (Diags){.arena = arena};
-    parsed.module = front_parse(arena, strtab_new(arena), &parsed.diags, parsed.source);
+    IncludeReader reader = {read_include, arena};
+    Sema *sema = front_read(arena, strtab_new(arena), &parsed.diags, parsed.source, &reader);
+    parsed.module = sema ? front_check(sema) : NULL;
     return parsed;
 }
 

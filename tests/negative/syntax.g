@@ -15,7 +15,7 @@ graph g(x: f32[B]) -> (y: f32[B], z: f32[B]) {
   y = a + b
   z = c * d
 }
-# error@+1 syntax: unexpected `grap`, expected `weights`, `dim`, `graph` or `def`
+# error@+1 syntax: unexpected `grap`, expected `weights`, `dim`, `include`, `graph` or `def`
 grap h(x: f32[B]) -> (y: f32[B]) {
   y = x
 }

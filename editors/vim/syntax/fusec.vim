@@ -5,11 +5,13 @@ if exists('b:current_syntax')
 endif
 
 syntax keyword fusecKeyword graph param def return kernel weights
-" These are words of the language only where a dim is declared, `fuse` before must or never, `as`
+" These are words of the language only where a dim is declared, `include` before a
+" string, `fuse` before must or never, `as`
 " between a call and a string, and `loop`, `in` and `with` at the head of a loop.
 syntax match fusecKeyword /^\s*\zsdim\ze\s\+\h/
 syntax match fusecKeyword /\%(^\s*dim\s\+\h\w*\s\+\)\@<=in\>/
 syntax match fusecKeyword /^\s*\zsfuse\s\+\%(must\|never\)\ze\s*{/
+syntax match fusecKeyword /^\s*\zsinclude\ze\s*"/
 syntax match fusecKeyword /)\s*\zsas\ze\s*"/
 syntax match fusecKeyword /\%(=\|\<return\)\s*\zsloop\ze\s\+\h\w*\s\+in\>/
 syntax match fusecKeyword /\%(\<loop\s\+\h\w*\s\+\)\@<=in\>/

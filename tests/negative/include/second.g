@@ -1,0 +1,2 @@
+dim E in 1..8
+def same(x) = x
