@@ -157,9 +157,8 @@ static Value mixed_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b
 /* `a` and then `b`. */
 static Value join_lists(Sema *sema, const Value *a, const Value *b, Span span) {
     uint32_t n = a->n_items + b->n_items; /* neither is longer than SEMA_MAX_LIST */
-    if (n > SEMA_MAX_LIST)
-        return sema_error(sema, DIAG_LIMIT, span, "list of more than %d items", SEMA_MAX_LIST);
-    Value *items = arena_array(sema->arena, Value, n);
+    Value *items = sema_new_items(sema, span, n);
+    if (!items) return value_poison();
     for (uint32_t i = 0; i < n; i++)
         items[i] = i < a->n_items ? a->items[i] : b->items[i - a->n_items];
     return (Value){.kind = VALUE_LIST, .n_items = n, .items = items, .span = span};
@@ -175,7 +174,8 @@ static Value repeat_list(Sema *sema, const Value *list, const Value *times, Span
     if (list->n_items && n > SEMA_MAX_LIST / list->n_items)
         return sema_error(sema, DIAG_LIMIT, span, "list of more than %d items", SEMA_MAX_LIST);
     uint32_t n_items = list->n_items * (list->n_items ? (uint32_t)n : 0);
-    Value *items = arena_array(sema->arena, Value, n_items);
+    Value *items = sema_new_items(sema, span, n_items);
+    if (!items) return value_poison();
     for (uint32_t i = 0; i < n_items; i++) items[i] = list->items[i % list->n_items];
     return (Value){.kind = VALUE_LIST, .n_items = n_items, .items = items, .span = span};
 }

@@ -111,10 +111,8 @@ static bool run_step(Sema *sema, Loop *loop, int64_t index) {
 /* Item `at` of what each step collected. */
 static Value collected(Sema *sema, const Loop *loop, uint32_t at) {
     uint32_t n = loop->n_collected ? loop->collected.n / loop->n_collected : 0;
-    Value *items = arena_array(sema->arena, Value, n + 1);
-    if (n > SEMA_MAX_LIST)
-        return sema_error(sema, DIAG_LIMIT, loop->ast->span, "list of more than %d items",
-                          SEMA_MAX_LIST);
+    Value *items = sema_new_items(sema, loop->ast->span, n);
+    if (!items) return value_poison();
     for (uint32_t i = 0; i < n; i++) items[i] = loop->collected.data[i * loop->n_collected + at];
     return (Value){.kind = VALUE_LIST, .n_items = n, .items = items, .span = loop->ast->span};
 }

@@ -54,15 +54,20 @@ static const char *fill_text(Sema *sema, Str text, Span span) {
     return text_str(&out);
 }
 
-static Str join(Sema *sema, Str prefix, const char *name) {
+/* The key of a param, or the beginning of keys. NULL after an error. */
+static Str join(Sema *sema, Str prefix, const char *name, Span span) {
     const char *dot = *prefix && *name ? "." : "";
+    if (strlen(prefix) + strlen(dot) + strlen(name) > SEMA_MAX_KEY) {
+        sema_error(sema, DIAG_LIMIT, span, "key of a param of more than %d bytes", SEMA_MAX_KEY);
+        return NULL;
+    }
     return strtab_intern_z(sema->strings, str_format(sema->arena, "%s%s%s", prefix, dot, name));
 }
 
 Str sema_prefix(Sema *sema, const Ast *as) {
     if (!as) return sema->frame->prefix;
     const char *name = fill_text(sema, as->name, as->name_span);
-    return name ? join(sema, sema->frame->prefix, name) : NULL;
+    return name ? join(sema, sema->frame->prefix, name, as->name_span) : NULL;
 }
 
 /* The param that has the key already. */
@@ -85,8 +90,8 @@ static Value same_param(Sema *sema, const Binding *first, Dtype dtype, const Sha
 static Value module_param(Sema *sema, const AstStmt *stmt, Dtype dtype, const Shape *shape) {
     Span span = stmt->targets.data[0]->span;
     const char *name = fill_text(sema, stmt->key, stmt->span);
-    if (!name) return value_poison();
-    Str key = join(sema, sema->frame->prefix, name);
+    Str key = name ? join(sema, sema->frame->prefix, name, stmt->span) : NULL;
+    if (!key) return value_poison();
     const Binding *first = scope_find(&sema->params, key);
     if (first) return same_param(sema, first, dtype, shape, span);
     const DimList extents = {shape->rank, shape->dims};

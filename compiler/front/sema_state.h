@@ -12,6 +12,8 @@ enum {
     SEMA_MAX_DEPTH = 64,       /* of defs that call defs and loops inside loops */
     SEMA_MAX_STEPS = 1 << 20,  /* expressions evaluated inside defs and loops, which bounds
                                 * expansion */
+    SEMA_MAX_ITEMS = 1 << 22,  /* of all lists that are made from others */
+    SEMA_MAX_KEY = 1024,       /* bytes of the key of a module's param */
     SEMA_MAX_PARAMETERS = 256, /* of a def */
     SEMA_MAX_ARGS = 16,        /* of an op or another row of calls.def */
     SEMA_MAX_LIST = 4096       /* items of a list value */
@@ -95,6 +97,7 @@ typedef struct Sema {
     uint32_t n_params;         /* declarations by modules so far */
     uint32_t n_errors_before;  /* errors that the same Diags had before this run */
     uint32_t n_steps;
+    uint32_t n_items;        /* of lists that were made from others */
     Vec(Scope) spare_scopes; /* cleared scopes of returned defs, for reuse */
     bool stopped;            /* a limit was exceeded: all further values are poison */
 } Sema;
@@ -149,6 +152,8 @@ Value value_tensor(NodeId node, Span span);
 Value value_int(DimId dim, Span span);
 bool value_is_number(const Value *value); /* a literal, a dim or a bool */
 const char *value_describe(Sema *sema, const Value *value);
+/* Storage for a list of `n` items that is made from others; NULL: it would be too long. */
+Value *sema_new_items(Sema *sema, Span span, int64_t n);
 /* The constant of an integer value; false: it is not constant. */
 bool value_const_int(Sema *sema, const Value *value, int64_t *number);
 /* A tensor or a number in the builder's form. */

@@ -30,6 +30,18 @@ Operand sema_operand(const Sema *sema, const Value *value) {
                      .span = sema_graph_span(sema, value->span)};
 }
 
+Value *sema_new_items(Sema *sema, Span span, int64_t n) {
+    if (n > SEMA_MAX_LIST) {
+        sema_error(sema, DIAG_LIMIT, span, "list of more than %d items", SEMA_MAX_LIST);
+        return NULL;
+    }
+    sema->n_items += (uint32_t)n;
+    if (sema->n_items <= SEMA_MAX_ITEMS) return arena_array(sema->arena, Value, (size_t)n + 1);
+    sema->stopped = true;
+    sema_error(sema, DIAG_LIMIT, span, "lists made from others pass %d items", SEMA_MAX_ITEMS);
+    return NULL;
+}
+
 const char *value_describe(Sema *sema, const Value *value) {
     switch (value->kind) {
     case VALUE_POISON:

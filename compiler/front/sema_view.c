@@ -301,7 +301,8 @@ Value call_each(Sema *sema, const Call *call) {
     if (value->kind == VALUE_LIST)
         return sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "%lld items are wanted, not %s",
                           (long long)n, value_describe(sema, value));
-    Value *items = arena_array(sema->arena, Value, (size_t)n + 1);
+    Value *items = sema_new_items(sema, call->span, n);
+    if (!items) return value_poison();
     for (int64_t i = 0; i < n; i++) items[i] = *value;
     return (Value){.kind = VALUE_LIST, .n_items = (uint32_t)n, .items = items, .span = call->span};
 }

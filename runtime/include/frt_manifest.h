@@ -61,11 +61,11 @@ enum {
     FRT_MAX_GRAPHS = 64,
     FRT_MAX_TEXT_BYTES = 1 << 24,
     FRT_MAX_DIMS = 64,
-    FRT_MAX_TENSORS = 4096, /* per graph */
-    FRT_MAX_ARGS = 256,     /* tensors per launch */
-    FRT_MAX_REFS = 1 << 18, /* tensor and dim references of all launches together */
-    FRT_MAX_VARIANTS = 64,  /* per launch */
-    FRT_MAX_MEASURES = 4,   /* per launch */
+    FRT_MAX_TENSORS = 16384, /* per graph */
+    FRT_MAX_ARGS = 256,      /* tensors per launch */
+    FRT_MAX_REFS = 1 << 18,  /* tensor and dim references of all launches together */
+    FRT_MAX_VARIANTS = 64,   /* per launch */
+    FRT_MAX_MEASURES = 4,    /* per launch */
     FRT_MAX_EXPR_TOKENS = 512,
     FRT_MAX_EXPR_DEPTH = 32,
     FRT_MAX_TERMS = 64, /* per predicate */

@@ -116,6 +116,36 @@ Test(hostile, two_thousand_matmuls_in_one_sum_take_little_time_and_memory) {
     cr_expect_eq(compile(sum.name, ""), 0, "%s", run.err);
 }
 
+/* Short sources of long loops. */
+Test(hostile, five_hundred_steps_take_little_time_and_memory) {
+    source.n_bytes = 0;
+    add("graph g(x: f32[512,4,64], h0: f32[4,64]) -> (y: f32[512,4,64]) {\n"
+        "  param w: f32[64,64] = \"w\"\n  param u: f32[64,64] = \"u\"\n"
+        "  _, hs = loop t in 0:512 with h = h0 {\n    next = tanh(x[t] @ w + h @ u)\n"
+        "    return next, reshape(next, [1,4,64])\n  }\n  y = concat(hs)\n}\n");
+    cr_expect_eq(compile("512 steps", ""), 0, "%s", run.err);
+}
+
+Test(hostile, loops_without_an_end_are_refused) {
+    static const char *const bodies[] = {
+        "h = loop i in 0:1000000000000 with h = x { return h }",
+        "h = loop i in 0:10000 with h = x { return loop k in 0:10000 with h = h { return h } }",
+        "h, _k = loop i in 0:1000000 with h = x, k = [x] * 4096 { return h, k * 1 }"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        source.n_bytes = 0;
+        add("%s  %s\n  y = h\n}\n", plain, bodies[i]);
+        cr_expect_eq(compile(bodies[i], ""), 1, "%s", run.err);
+    }
+    source.n_bytes = 0;
+    add("%s", plain);
+    for (int i = 0; i < 100; i++) add("h%d = loop i in 0:1 with h = x {\n", i);
+    add("return h\n");
+    for (int i = 99; i > 0; i--) add("}\nreturn h%d\n", i);
+    add("}\ny = h0\n}\n");
+    cr_expect_eq(compile("loops in loops", ""), 1, "%s", run.err);
+    cr_expect(strstr(run.err, "nested more than 64 deep"), "%s", run.err);
+}
+
 Test(hostile, wide_and_deep_sources_keep_the_contract) {
     source.n_bytes = 0;
     add("graph g(x: f32[8]) -> (y: f32[8]) {\ny=");

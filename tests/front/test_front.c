@@ -472,6 +472,32 @@ Test(front, blank_lines_take_time_by_their_number, .timeout = 60) {
     arena_free(arena);
 }
 
+/* A loop means its steps, written one after the other. */
+Test(front, a_loop_gives_the_graph_of_its_steps) {
+    static const char head[] = "dim B in 1..8\n"
+                               "def step(h, x, i) {\n  param w: f32[4, 4] = \"w\"\n"
+                               "  n = tanh(h @ w + x * (i + 0.5))\n  return n, exp(n)\n}\n"
+                               "graph g(x: f32[9, B, 4]) -> (y: f32[B, 4], z: f32[5 * B, 4]) {\n";
+    Arena *arena = arena_new(NULL);
+    const char *loop =
+        str_format(arena,
+                   "%s  y, zs = loop i in 8:-1:-2 with h = x[1] {\n"
+                   "    return step(h, x[i], i) as \"s.{i}\"\n  }\n  z = concat(zs)\n}\n",
+                   head);
+    Text steps = {.arena = arena};
+    text_printf(&steps, "%s  h10 = x[1]\n", head);
+    for (int i = 8; i >= 0; i -= 2)
+        text_printf(&steps, "  h%d, z%d = step(h%d, x[%d], %d) as \"s.%d\"\n", i, i, i + 2, i, i,
+                    i);
+    text_puts(&steps, "  y = h0\n  z = concat([z8, z6, z4, z2, z0])\n}\n");
+    Parsed rolled = parse(arena, loop), written = parse(arena, text_str(&steps));
+    cr_assert(rolled.module, "%s", messages(&rolled));
+    cr_assert(written.module, "%s", messages(&written));
+    expect_same_graph("steps", rolled.module->graphs.data[0], written.module->graphs.data[0]);
+    cr_expect_eq(rolled.module->graphs.data[0]->params.n, 5);
+    arena_free(arena);
+}
+
 /* The programs between ``` lines in the manual; those that only define functions get a graph. */
 Test(front, the_manuals_programs_are_right) {
     Arena *arena = arena_new(NULL);

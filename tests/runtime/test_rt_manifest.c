@@ -402,7 +402,7 @@ Test(rt_manifest, bounds_are_enforced, .timeout = 20) {
     } floods[] = {
         {"//@ dim B", "//@ dim D%d 1 1 1\n", "more than 64 dims", 70},
         {"//@ graph digits", "//@ graph g%d\n", "more than 64 graphs", 70},
-        {"//@ input x", "//@ input i%d 0 f32 1\n", "more than 4096 tensors", 5000},
+        {"//@ input x", "//@ input i%d 0 f32 1\n", "more than 16384 tensors", 20000},
         {"//@ graph digits", "//@ x-%d\n", "too long", 70000},
         {"//@ map 0 128", "//@ map 0 0 0 %d:1:4\n", "more than 16 maps", 17},
     };
