@@ -186,6 +186,36 @@ NodeId constant(Call *c, double number, NodeId like);
 NodeId reshape_to(Call *c, NodeId x, const Shape *shape);
 NodeId reduce(Call *c, OpId op, NodeId x, uint32_t axes, bool keep);
 
+/* short.c */
+
+/* All extents of x as numbers; an error if one is no constant. */
+bool const_dims(Call *c, NodeId x, int64_t *dims);
+Shape const_shape(const Call *c, uint32_t rank, const int64_t *extents);
+NodeId reshape_const(Call *c, NodeId x, uint32_t rank, const int64_t *extents);
+NodeId expand_to(Call *c, NodeId x, const Shape *shape);
+/* i32[shape]: each element's index along the axis. */
+NodeId index_along(Call *c, const Shape *shape, uint32_t axis);
+NodeId transpose(Call *c, NodeId x, const int64_t *perm);
+/* Axis `from` becomes axis `to`; the others keep their order. */
+NodeId move_axis(Call *c, NodeId x, uint32_t from, uint32_t to);
+NodeId matmul(Call *c, NodeId a, NodeId b);
+NodeId concat(Call *c, NodeId a, NodeId b, uint32_t axis);
+/* The elements begin to begin + extent of an axis. */
+NodeId part_of(Call *c, NodeId x, uint32_t axis, DimId begin, DimId extent);
+/* One index of an axis, which the result does not have. */
+NodeId at_index(Call *c, NodeId x, uint32_t axis, int64_t index);
+/* x with an axis of extent 1. */
+NodeId with_axis(Call *c, NodeId x, uint32_t axis);
+/* n tensors of one shape along a new axis. */
+NodeId stacked(Call *c, uint32_t n, const NodeId *parts, uint32_t axis);
+/* Numbers that the import computes, as a param. */
+NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, const double *values);
+/* Indices as i32, negative ones counted from the end. */
+NodeId negative_from_end(Call *c, NodeId indices, int64_t extent);
+static inline NodeId where(Call *c, NodeId condition, NodeId yes, NodeId no) {
+    return op3(c, OP_WHERE, condition, yes, no);
+}
+
 /* Lowerings of the rows of onnx_ops.def, and what makes their outputs known. */
 #define ONNX(domain, name, since, until, min, max, lower, fold, id, doc) bool lower(Call *c);
 #include "onnx/onnx_ops.def"
@@ -206,6 +236,7 @@ bool onnx_fold_range(Call *c);
 bool onnx_fold_identity(Call *c);
 bool onnx_fold_reduce(Call *c);
 bool onnx_fold_where(Call *c);
+bool onnx_fold_nonzero(Call *c);
 /* The begin and the extent of a Slice in one axis, of an extent. */
 typedef struct SliceRange {
     uint32_t axis;

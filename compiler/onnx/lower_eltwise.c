@@ -268,6 +268,23 @@ bool onnx_cast(Call *c) {
     return output(c, 0, cast_to(c, input(c, 0), dtype));
 }
 
+bool onnx_bit_shift(Call *c) {
+    NodeId x = input(c, 0);
+    bool is_left = strcmp(attr_string(c, "direction", ""), "LEFT") == 0;
+    OpId op = is_left ? OP_BITWISE_LEFT_SHIFT : OP_BITWISE_RIGHT_SHIFT;
+    return output(c, 0, op2(c, op, x, input(c, 1)));
+}
+
+bool onnx_bit_cast(Call *c) {
+    Operand x = operand_tensor(input(c, 0));
+    int64_t to = attr_int(c, "to", ELEM_NONE);
+    Dtype dtype;
+    if (!elem_dtype(to, &dtype))
+        return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "the language has no dtype for %s",
+                         elem_info(to)->name);
+    return output(c, 0, build_bitcast(c->im->b, &x, dtype));
+}
+
 bool onnx_identity(Call *c) {
     return output(c, 0, input(c, 0));
 }

@@ -140,11 +140,6 @@ bool onnx_cumsum(Call *c) {
 
 /* Products. */
 
-static NodeId matmul(Call *c, NodeId a, NodeId b) {
-    Operand left = operand_tensor(a), right = operand_tensor(b);
-    return build_matmul(c->im->b, &left, &right, PRECISION_FULL);
-}
-
 bool onnx_matmul(Call *c) {
     NodeId a = input(c, 0);
     return output(c, 0, matmul(c, a, input(c, 1)));

@@ -1,0 +1,310 @@
+/* Elements by index: gathers and scatters of single elements, sorts. A scatter compares every
+ * place with every index, since the language has none; a sort compares every two elements. */
+#include "onnx/import_state.h"
+
+#include <math.h>
+
+/* Gathers. */
+
+/* The place of each element of `shape` in an array of these extents, where the index along `axis`
+ * is replaced. */
+static NodeId flat_places(Call *c, const Shape *shape, const int64_t *extents, uint32_t axis,
+                          NodeId index) {
+    NodeId place = NODE_NONE;
+    int64_t stride = 1;
+    for (uint32_t k = shape->rank; k-- > 0;) {
+        NodeId at = k == axis ? index : index_along(c, shape, k);
+        at = op2n(c, OP_MUL, at, (double)stride);
+        place = place == NODE_NONE ? at : op2(c, OP_ADD, place, at);
+        stride *= extents[k];
+    }
+    return place;
+}
+
+static NodeId flat(Call *c, NodeId x) {
+    static const int64_t all[] = {-1};
+    return reshape_const(c, x, 1, all);
+}
+
+/* data, indices: one rank, and an axis */
+static bool elements_of(Call *c, NodeId data, NodeId indices, uint32_t *axis, NodeId *places) {
+    int64_t extents[MAX_RANK];
+    if (data == NODE_NONE || indices == NODE_NONE || !const_dims(c, data, extents)) return false;
+    Shape shape = *shape_of(c, indices);
+    if (shape.rank != shape_of(c, data)->rank)
+        return onnx_fail(c, DIAG_SHAPE_MISMATCH, "data and indices differ in rank");
+    if (!axis_of(c, attr_int(c, "axis", 0), shape.rank, axis)) return false;
+    indices = negative_from_end(c, indices, extents[*axis]);
+    *places = flat_places(c, &shape, extents, *axis, indices);
+    return true;
+}
+
+bool onnx_gather_elements(Call *c) {
+    NodeId data = input(c, 0), indices = input(c, 1), places;
+    uint32_t axis;
+    if (!elements_of(c, data, indices, &axis, &places)) return false;
+    return output(c, 0, build_gather(c->im->b, flat(c, data), places, 0));
+}
+
+/* Rows of data by tuples of indices: [batch.., i.., q] names one of the first `n_batch` + q axes
+ * of data each, of the extents. The result: [batch.., i..]. */
+static NodeId tuple_places(Call *c, NodeId indices, const int64_t *extents, uint32_t n_batch,
+                           int64_t q) {
+    Shape to = *shape_of(c, indices);
+    uint32_t last = --to.rank;
+    NodeId place = NODE_NONE;
+    int64_t stride = 1;
+    for (int64_t k = n_batch + q; k-- > 0;) {
+        NodeId at = k < n_batch
+                        ? index_along(c, &to, (uint32_t)k)
+                        : negative_from_end(c, at_index(c, indices, last, k - n_batch), extents[k]);
+        at = op2n(c, OP_MUL, at, (double)stride);
+        place = place == NODE_NONE ? at : op2(c, OP_ADD, place, at);
+        stride *= extents[k];
+    }
+    return place;
+}
+
+/* The extents of data and of indices; the length of a tuple fits. */
+static bool check_tuples(Call *c, NodeId data, NodeId indices, int64_t n_batch, int64_t *extents,
+                         int64_t *q) {
+    int64_t given[MAX_RANK];
+    if (data == NODE_NONE || indices == NODE_NONE || !const_dims(c, data, extents) ||
+        !const_dims(c, indices, given))
+        return false;
+    uint32_t rank = shape_of(c, indices)->rank;
+    *q = rank ? given[rank - 1] : 0;
+    if (rank == 0 || n_batch < 0 || n_batch >= rank || *q < 1 ||
+        n_batch + *q > shape_of(c, data)->rank)
+        return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its tuples of indices do not fit the data");
+    return true;
+}
+
+/* data with its first n axes as one */
+static NodeId rows_of(Call *c, NodeId data, const int64_t *extents, int64_t n) {
+    int64_t to[MAX_RANK] = {1};
+    uint32_t rank = shape_of(c, data)->rank;
+    for (uint32_t k = 0; k < rank; k++) {
+        if (k < n) to[0] *= extents[k];
+        if (k >= n) to[k - n + 1] = extents[k];
+    }
+    return reshape_const(c, data, (uint32_t)(rank - n + 1), to);
+}
+
+bool onnx_gather_nd(Call *c) {
+    NodeId data = input(c, 0), indices = input(c, 1);
+    int64_t extents[MAX_RANK], q, n_batch = attr_int(c, "batch_dims", 0);
+    if (!check_tuples(c, data, indices, n_batch, extents, &q)) return false;
+    NodeId places = tuple_places(c, indices, extents, (uint32_t)n_batch, q);
+    return output(c, 0, build_gather(c->im->b, rows_of(c, data, extents, n_batch + q), places, 0));
+}
+
+/* Scatters. */
+
+/* data: [n, r..], places: i32[m], updates: [m, r..]. Of several updates of one place the last
+ * counts, or all, by the reduction. */
+static NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduction) {
+    if (data == NODE_NONE || places == NODE_NONE || updates == NODE_NONE) return NODE_NONE;
+    Shape shape = *shape_of(c, data), pairs = {2, {shape_of(c, places)->dims[0], shape.dims[0]}};
+    NodeId is_hit = op2(c, OP_EQUAL, with_axis(c, places, 1), index_along(c, &pairs, 1));
+    Shape wide = pairs;
+    wide.rank = shape.rank + 1;
+    for (uint32_t k = 2; k < wide.rank && k < MAX_RANK; k++) wide.dims[k] = number(c, 1);
+    if (strcmp(reduction, "none") == 0) {
+        NodeId minus = constant(c, -1, places);
+        NodeId last = where(c, is_hit, index_along(c, &pairs, 0), minus);
+        last = reduce(c, OP_MAX, last, 1, false);
+        Shape column = {shape.rank, {shape.dims[0]}};
+        for (uint32_t k = 1; k < column.rank; k++) column.dims[k] = number(c, 1);
+        NodeId found = build_gather(c->im->b, updates, last, 0);
+        NodeId is_new = op2n(c, OP_GREATER_EQUAL, reshape_to(c, last, &column), 0);
+        return where(c, is_new, found, data);
+    }
+    bool adds = strcmp(reduction, "add") == 0, multiplies = strcmp(reduction, "mul") == 0;
+    bool is_max = strcmp(reduction, "max") == 0;
+    OpId join = adds ? OP_ADD : multiplies ? OP_MUL : is_max ? OP_MAXIMUM : OP_MINIMUM;
+    OpId over = adds ? OP_SUM : multiplies ? OP_PROD : is_max ? OP_MAX : OP_MIN;
+    NodeId neutral = adds || multiplies ? constant(c, multiplies, data) : data;
+    NodeId all = where(c, reshape_to(c, is_hit, &wide), with_axis(c, updates, 1), neutral);
+    return op2(c, join, data, reduce(c, over, all, 1, false));
+}
+
+bool onnx_scatter_elements(Call *c) {
+    NodeId data = input(c, 0), indices = input(c, 1), places;
+    uint32_t axis;
+    if (!elements_of(c, data, indices, &axis, &places)) return false;
+    NodeId y = scattered(c, flat(c, data), flat(c, places), flat(c, input(c, 2)),
+                         attr_string(c, "reduction", "none"));
+    Shape shape = *shape_of(c, data);
+    return output(c, 0, reshape_to(c, y, &shape));
+}
+
+bool onnx_scatter_nd(Call *c) {
+    NodeId data = input(c, 0), indices = input(c, 1), updates = input(c, 2);
+    int64_t extents[MAX_RANK], q;
+    if (updates == NODE_NONE || !check_tuples(c, data, indices, 0, extents, &q)) return false;
+    NodeId places = tuple_places(c, indices, extents, 0, q);
+    NodeId rows = rows_of(c, data, extents, q);
+    if (rows == NODE_NONE || places == NODE_NONE) return false;
+    Shape each = *shape_of(c, rows);
+    each.dims[0] = number(c, -1);
+    NodeId y = scattered(c, rows, flat(c, places), reshape_to(c, updates, &each),
+                         attr_string(c, "reduction", "none"));
+    Shape shape = *shape_of(c, data);
+    return output(c, 0, reshape_to(c, y, &shape));
+}
+
+/* cache: [b, .., t, ..], update: the same with fewer along `axis`, from write_indices[b] on. */
+bool onnx_tensor_scatter(Call *c) {
+    NodeId cache = input(c, 0), update = input(c, 1), first = input(c, 2);
+    int64_t extents[MAX_RANK], n[MAX_RANK];
+    uint32_t axis;
+    if (!const_dims(c, cache, extents) || !const_dims(c, update, n)) return false;
+    Shape shape = *shape_of(c, cache), column = {.rank = shape.rank};
+    if (!axis_of(c, attr_int(c, "axis", -2), shape.rank, &axis)) return false;
+    bool is_circular = strcmp(attr_string(c, "mode", "linear"), "circular") == 0;
+    NodeId at = index_along(c, &shape, axis);
+    if (first != NODE_NONE) {
+        for (uint32_t k = 0; k < column.rank; k++) column.dims[k] = number(c, k ? 1 : extents[0]);
+        at = op2(c, OP_SUB, at, reshape_to(c, cast_to(c, first, DT_I32), &column));
+    }
+    if (is_circular) {
+        NodeId wrapped = op2n(c, OP_ADD, at, (double)extents[axis]);
+        at = where(c, op2n(c, OP_LESS, at, 0), wrapped, at);
+    }
+    NodeId is_new = op2(c, OP_LOGICAL_AND, op2n(c, OP_GREATER_EQUAL, at, 0),
+                        op2n(c, OP_LESS, at, (double)n[axis]));
+    NodeId inside = where(c, is_new, at, constant(c, 0, at));
+    NodeId places = flat_places(c, &shape, n, axis, inside);
+    NodeId found = build_gather(c->im->b, flat(c, update), places, 0);
+    return output(c, 0, where(c, is_new, found, cache));
+}
+
+/* Sorts. */
+
+/* x: [.., n] -> i32[.., n]: how many elements come before each; equal ones by index. */
+static NodeId ranks_of(Call *c, NodeId x, bool is_largest) {
+    Shape shape = *shape_of(c, x), square = shape;
+    uint32_t n = shape.rank - 1;
+    square.dims[square.rank++] = shape.dims[n];
+    NodeId other = with_axis(c, x, n + 1), self = with_axis(c, x, n);
+    NodeId is_ahead = op2(c, is_largest ? OP_GREATER : OP_LESS, other, self);
+    NodeId is_earlier = op2(c, OP_LESS, index_along(c, &square, n), index_along(c, &square, n + 1));
+    NodeId is_tie = op2(c, OP_LOGICAL_AND, op2(c, OP_EQUAL, other, self), is_earlier);
+    NodeId before = op2(c, OP_LOGICAL_OR, is_ahead, is_tie);
+    return reduce(c, OP_SUM, cast_to(c, before, DT_I32), 1u << n, false);
+}
+
+bool onnx_top_k(Call *c) {
+    NodeId x = input(c, 0);
+    int64_t k = attr_int(c, "k", 0);
+    uint32_t axis;
+    Dtype long_dtype;
+    if (x == NODE_NONE || !int_argument(c, 1, k, &k)) return false;
+    uint32_t rank = shape_of(c, x)->rank;
+    if (!axis_of(c, attr_int(c, "axis", -1), rank, &axis) || !elem_dtype(ELEM_INT64, &long_dtype))
+        return false;
+    if (rank + 1 > MAX_RANK) return onnx_fail(c, DIAG_LIMIT, "it needs a tensor of 7 axes or less");
+    x = move_axis(c, x, axis, rank - 1);
+    NodeId ranks = ranks_of(c, x, attr_int(c, "largest", 1) != 0);
+    Shape wide = *shape_of(c, x);
+    wide.dims[rank] = wide.dims[rank - 1];
+    wide.dims[rank - 1] = number(c, k);
+    wide.rank++;
+    NodeId is_here =
+        op2(c, OP_EQUAL, with_axis(c, ranks, rank - 1), index_along(c, &wide, rank - 1));
+    NodeId index = index_along(c, &wide, rank);
+    index = where(c, is_here, index, constant(c, 0, index));
+    NodeId value = where(c, is_here, with_axis(c, x, rank - 1), constant(c, 0, x));
+    value = reduce(c, OP_SUM, value, 1u << rank, false);
+    index = cast_to(c, reduce(c, OP_SUM, index, 1u << rank, false), long_dtype);
+    if (has_output(c, 1)) output(c, 1, move_axis(c, index, rank - 1, axis));
+    return output(c, 0, move_axis(c, value, rank - 1, axis));
+}
+
+/* Products of the elements up to each. */
+bool onnx_cumprod(Call *c) {
+    NodeId x = input(c, 0);
+    int64_t given;
+    uint32_t axis;
+    if (x == NODE_NONE || !int_argument(c, 1, 0, &given)) return false;
+    uint32_t rank = shape_of(c, x)->rank;
+    if (!axis_of(c, given, rank, &axis)) return false;
+    if (rank + 1 > MAX_RANK) return onnx_fail(c, DIAG_LIMIT, "it needs a tensor of 7 axes or less");
+    bool is_reverse = attr_int(c, "reverse", 0) != 0;
+    OpId reaches = attr_int(c, "exclusive", 0) ? OP_LESS : OP_LESS_EQUAL;
+    x = move_axis(c, x, axis, rank - 1);
+    Shape square = *shape_of(c, x);
+    square.dims[square.rank++] = square.dims[rank - 1];
+    NodeId from = index_along(c, &square, is_reverse ? rank - 1 : rank);
+    NodeId counts = op2(c, reaches, from, index_along(c, &square, is_reverse ? rank : rank - 1));
+    NodeId factors = where(c, counts, with_axis(c, x, rank - 1), constant(c, 1, x));
+    return output(c, 0,
+                  move_axis(c, reduce(c, OP_PROD, factors, 1u << rank, false), rank - 1, axis));
+}
+
+/* Sequences of different lengths, each turned round. */
+bool onnx_reverse_sequence(Call *c) {
+    NodeId x = input(c, 0), lengths = cast_to(c, input(c, 1), DT_I32);
+    int64_t extents[MAX_RANK], batch = attr_int(c, "batch_axis", 1),
+                               time = attr_int(c, "time_axis", 0);
+    if (lengths == NODE_NONE || !const_dims(c, x, extents)) return false;
+    Shape shape = *shape_of(c, x), row = {.rank = shape.rank};
+    if (shape.rank < 2 || batch + time != 1 || batch < 0 || batch > 1)
+        return onnx_fail(c, DIAG_BAD_AXIS, "its axes must be 0 and 1");
+    for (uint32_t k = 0; k < row.rank; k++) row.dims[k] = number(c, k == batch ? -1 : 1);
+    NodeId at = index_along(c, &shape, (uint32_t)time);
+    lengths = reshape_to(c, lengths, &row);
+    NodeId mirrored = op2n(c, OP_SUB, op2(c, OP_SUB, lengths, at), 1);
+    at = where(c, op2(c, OP_LESS, at, lengths), mirrored, at);
+    NodeId places = flat_places(c, &shape, extents, (uint32_t)time, at);
+    return output(c, 0, build_gather(c->im->b, flat(c, x), places, 0));
+}
+
+/* Slices of `axis`, or elements, where a condition holds that is known. */
+bool onnx_compress(Call *c) {
+    NodeId x = input(c, 0);
+    const Known *condition = input_known(c, 1);
+    uint32_t axis = 0;
+    int64_t holds;
+    if (x == NODE_NONE) return false;
+    if (!condition || !condition->ints) return fail_unknown(c, 1);
+    if (!find_attr(c, "axis"))
+        x = flat(c, x);
+    else if (!axis_of(c, attr_int(c, "axis", 0), shape_of(c, x)->rank, &axis))
+        return false;
+    Known *kept = known_new(c->im, ELEM_INT32, 1, &(int64_t){condition->n});
+    kept->n = 0;
+    for (uint32_t i = 0; i < condition->n; i++) {
+        if (!known_int(c->im, condition, i, &holds)) return fail_unknown(c, 1);
+        if (holds) kept->ints[kept->n++] = number(c, i);
+    }
+    kept->dims[0] = kept->n;
+    Value made = {.name = "", .node = NODE_NONE, .known = kept};
+    return output(c, 0, build_gather(c->im->b, x, value_node(c, &made), axis));
+}
+
+/* The places of elements other than 0, as columns. */
+bool onnx_fold_nonzero(Call *c) {
+    const Known *x = input_known(c, 0);
+    int64_t value = 0, dims[2] = {0, 0};
+    if (!x) return false;
+    uint32_t *hits = arena_array(c->im->arena, uint32_t, x->n + 1), n = 0;
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (x->ints && !known_int(c->im, x, i, &value)) return false;
+        if (x->floats ? x->floats[i] != 0 : value != 0) hits[n++] = i;
+    }
+    dims[0] = x->rank;
+    dims[1] = n;
+    Known *places = known_new(c->im, ELEM_INT64, 2, dims);
+    for (uint32_t i = 0; places && i < n; i++)
+        for (uint32_t k = x->rank, rest = hits[i]; k-- > 0;) {
+            places->ints[k * n + i] = number(c, rest % x->dims[k]);
+            rest = (uint32_t)(rest / x->dims[k]);
+        }
+    return output_known(c, 0, places);
+}
+
+bool onnx_unknown_shape(Call *c) {
+    return fail_unknown(c, 0);
+}

@@ -1,0 +1,110 @@
+/* The builder, in short: steps that many lowerings share. */
+#include "onnx/import_state.h"
+
+bool const_dims(Call *c, NodeId x, int64_t *dims) {
+    if (x == NODE_NONE) return false;
+    for (uint32_t k = 0; k < shape_of(c, x)->rank; k++)
+        if (!dim_is_const(c->im->b->dims, shape_of(c, x)->dims[k], &dims[k]))
+            return onnx_fail(c, DIAG_NO_LOWERING,
+                             "axis %u of `%s` has an extent that is no constant", k,
+                             c->node->inputs.n ? c->node->inputs.data[0] : "");
+    return true;
+}
+
+NodeId reshape_const(Call *c, NodeId x, uint32_t rank, const int64_t *extents) {
+    Shape shape = const_shape(c, rank, extents);
+    return reshape_to(c, x, &shape);
+}
+
+Shape const_shape(const Call *c, uint32_t rank, const int64_t *extents) {
+    Shape shape = {.rank = rank};
+    for (uint32_t k = 0; k < rank; k++) shape.dims[k] = number(c, extents[k]);
+    return shape;
+}
+
+NodeId expand_to(Call *c, NodeId x, const Shape *shape) {
+    return build_expand(c->im->b, x, (DimList){shape->rank, shape->dims});
+}
+
+NodeId index_along(Call *c, const Shape *shape, uint32_t axis) {
+    return build_iota(c->im->b, (DimList){shape->rank, shape->dims}, axis, DT_I32);
+}
+
+NodeId transpose(Call *c, NodeId x, const int64_t *perm) {
+    return x == NODE_NONE ? x : build_transpose(c->im->b, x, shape_of(c, x)->rank, perm);
+}
+
+NodeId move_axis(Call *c, NodeId x, uint32_t from, uint32_t to) {
+    int64_t perm[MAX_RANK];
+    if (x == NODE_NONE) return x;
+    for (uint32_t k = 0, next = 0; k < shape_of(c, x)->rank; k++) {
+        if (next == from) next++;
+        perm[k] = k == to ? from : next++;
+    }
+    return transpose(c, x, perm);
+}
+
+NodeId matmul(Call *c, NodeId a, NodeId b) {
+    Operand left = operand_tensor(a), right = operand_tensor(b);
+    return build_matmul(c->im->b, &left, &right, PRECISION_FULL);
+}
+
+NodeId concat(Call *c, NodeId a, NodeId b, uint32_t axis) {
+    NodeId parts[] = {a, b};
+    return build_concat(c->im->b, 2, parts, axis);
+}
+
+NodeId part_of(Call *c, NodeId x, uint32_t axis, DimId begin, DimId extent) {
+    DimId begins[MAX_RANK];
+    if (x == NODE_NONE) return x;
+    Shape to = *shape_of(c, x);
+    for (uint32_t k = 0; k < to.rank; k++) begins[k] = k == axis ? begin : number(c, 0);
+    to.dims[axis] = extent;
+    return build_slice(c->im->b, x, (DimList){to.rank, begins}, (DimList){to.rank, to.dims},
+                       (DimList){0, NULL});
+}
+
+NodeId at_index(Call *c, NodeId x, uint32_t axis, int64_t index) {
+    if (x == NODE_NONE) return x;
+    Shape to = shape_reduced(c->im->b->dims, shape_of(c, x), 1u << axis, false);
+    return reshape_to(c, part_of(c, x, axis, number(c, index), number(c, 1)), &to);
+}
+
+NodeId with_axis(Call *c, NodeId x, uint32_t axis) {
+    if (x == NODE_NONE) return x;
+    Shape from = *shape_of(c, x), to = {.rank = from.rank + 1};
+    if (to.rank > MAX_RANK) {
+        onnx_fail(c, DIAG_LIMIT, "it needs a tensor of more than 8 axes");
+        return NODE_NONE;
+    }
+    for (uint32_t k = 0; k < to.rank; k++)
+        to.dims[k] = k == axis ? number(c, 1) : from.dims[k - (k > axis)];
+    return reshape_to(c, x, &to);
+}
+
+NodeId stacked(Call *c, uint32_t n, const NodeId *parts, uint32_t axis) {
+    NodeId *wide = arena_array(c->im->arena, NodeId, n + 1);
+    for (uint32_t i = 0; i < n; i++) wide[i] = with_axis(c, parts[i], axis);
+    return build_concat(c->im->b, n, wide, axis);
+}
+
+NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, const double *values) {
+    int64_t n = 1;
+    for (uint32_t k = 0; k < rank; k++) n *= dims[k];
+    size_t size = dtype_bytes(dtype);
+    OnnxTensor *tensor = arena_array(c->im->arena, OnnxTensor, 1);
+    uint8_t *bytes = arena_alloc(c->im->arena, (size_t)n * size + 1);
+    *tensor =
+        (OnnxTensor){.type = (int64_t)elem_of_dtype(dtype), .n_elems = (size_t)n, .length = -1};
+    for (uint32_t k = 0; k < rank; k++) vec_push(c->im->arena, &tensor->dims, dims[k]);
+    for (int64_t i = 0; i < n; i++)
+        dtype_store(dtype, dtype_round(dtype, values[i]), bytes + (size_t)i * size);
+    tensor->raw = (Bytes){bytes, (size_t)n * size};
+    return tensor_node(c, "", tensor);
+}
+
+NodeId negative_from_end(Call *c, NodeId indices, int64_t extent) {
+    indices = cast_to(c, indices, DT_I32);
+    NodeId wrapped = op2n(c, OP_ADD, indices, (double)extent);
+    return op3(c, OP_WHERE, op2n(c, OP_LESS, indices, 0), wrapped, indices);
+}
