@@ -35,6 +35,7 @@ static Graph *graph_of(Call *c, Import *part) {
     Call inner = *c;
     scope->call = c->scope->call;
     scope->function = c->scope->function;
+    scope->is_repeated = true;
     inner.im = part;
     inner.scope = scope;
     for (uint32_t i = 0; i < c->node->inputs.n; i++)

@@ -86,6 +86,7 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function) {
     Scope *scope = onnx_scope_new(im, NULL, &function->opsets);
     scope->call = c;
     scope->function = function;
+    scope->is_repeated = true;
     for (uint32_t i = 0; i < function->inputs.n; i++) {
         Value *given = has_input(c, i) ? onnx_scope_find(c->scope, c->node->inputs.data[i]) : NULL;
         if (!given && has_input(c, i))
@@ -154,7 +155,7 @@ static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
     return fail_builder(im, "input", info->name);
 }
 
-static bool add_initializers(Import *im, Scope *scope, const OnnxGraph *graph) {
+bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph) {
     if (graph->n_sparse)
         return fail_model(im, DIAG_UNSUPPORTED_DTYPE, "sparse initializers are not supported",
                           NULL);
@@ -192,7 +193,7 @@ static bool walk(Import *im) {
     int64_t opset = onnx_scope_opset(scope, "");
     if (opset && opset < ONNX_OLDEST_OPSET)
         return fail_model(im, DIAG_UNKNOWN_OP, "opsets before 7 are not supported", NULL);
-    if (!onnx_check_constants(im) || !add_initializers(im, scope, graph)) return false;
+    if (!onnx_check_constants(im) || !onnx_add_initializers(im, scope, graph)) return false;
     for (uint32_t i = 0; i < graph->inputs.n; i++)
         if (!add_input(im, scope, &graph->inputs.data[i])) return false;
     for (uint32_t i = 0; i < graph->outputs.n; i++)

@@ -36,6 +36,7 @@ struct Scope {
     const VecOpset *opsets;
     const struct Call *call; /* of a function: the call, for its attributes */
     const OnnxFunction *function;
+    bool is_repeated; /* other scopes may have values of the same names: of a function, or a step */
 };
 
 typedef struct NamedDim {
@@ -90,8 +91,9 @@ enum { ONNX_OPSET = 28, ONNX_OLDEST_OPSET = 7 };
 STR_PRINTF(3, 4) bool onnx_fail(Call *c, DiagId id, const char *format, ...);
 /* Reports the builder's first error as the node's; false if there is one. */
 bool onnx_check(Call *c);
+/* Lowers the nodes of a graph or a function into the scope, which has the inputs. */
 bool onnx_run(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n);
-/* Lowers the nodes of a branch or a function into the scope, which has the inputs. */
+bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph);
 Scope *onnx_scope_new(Import *im, const Scope *outer, const VecOpset *opsets);
 /* The value of this very scope; or NULL. */
 Value *onnx_scope_own(const Scope *scope, Str name);
@@ -104,6 +106,13 @@ Str onnx_unique_name(Import *im, const char *name, const char *otherwise);
 bool onnx_inline_function(Call *c, const OnnxFunction *function);
 const OnnxOp *onnx_op_find(Str domain, Str name, int64_t opset, bool *is_other_opset);
 int64_t onnx_scope_opset(const Scope *scope, Str domain);
+
+/* control.c */
+
+/* Lowers a graph inside the node, which has the given values as its inputs, and gives the first
+ * n_made of its outputs. */
+bool onnx_run_body(Call *c, const OnnxGraph *body, bool is_repeated, uint32_t n_given,
+                   const Value *given, uint32_t n_made, Value **made);
 
 /* constants.c */
 
@@ -212,6 +221,22 @@ NodeId stacked(Call *c, uint32_t n, const NodeId *parts, uint32_t axis);
 NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, const double *values);
 /* Indices as i32, negative ones counted from the end. */
 NodeId negative_from_end(Call *c, NodeId indices, int64_t extent);
+/* The def of the prelude that a call of the language names, on the tensor `x`. */
+NodeId prelude_def_of(Call *c, NodeId x, const char *call);
+
+/* Lowerings that several ops share. */
+
+/* A vector [c] as [1, c, 1, ..], beside a tensor [n, c, ..]. */
+NodeId per_channel(Call *c, NodeId vector, uint32_t rank);
+/* The elements of an axis from last to first. */
+NodeId reversed(Call *c, NodeId x, uint32_t axis);
+/* data: [n, r..], places: i32[m], updates: [m, r..]. Of several updates of one place the last
+ * counts, or all, by the reduction. */
+NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduction);
+/* x: [n, c, d..], weights: [m, c / g, k..] -> [n, m, o..], by the node's attributes */
+NodeId convolution(Call *c, NodeId x, NodeId weights);
+/* The same with strides of 1 and no padding. */
+NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups, const int64_t *dilation);
 static inline NodeId where(Call *c, NodeId condition, NodeId yes, NodeId no) {
     return op3(c, OP_WHERE, condition, yes, no);
 }

@@ -138,7 +138,7 @@ static NodeId weight_node(Call *c, const char *name, Dtype dtype, uint32_t rank,
     for (uint32_t k = 0; k < rank; k++) dims[k] = number(c, weight.dims[k] = extents[k]);
     weight.name = onnx_unique_name(im, name, "weight");
     if (!name[0] || onnx_scope_find(c->scope, strtab_intern_z(im->strings, name)) == NULL ||
-        c->scope->function)
+        c->scope->is_repeated)
         weight.key = weight.name;
     vec_push(im->arena, &im->result->weights, weight);
     return build_param(im->b, weight.name, weight.key, dtype, (DimList){rank, dims});

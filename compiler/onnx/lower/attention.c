@@ -194,6 +194,36 @@ bool onnx_attention(Call *c) {
     return output(c, 0, is_flat ? merged(c, y) : y);
 }
 
+/* A graph of the node that changes a tensor. */
+static NodeId modified(Call *c, const char *name, NodeId x) {
+    const OnnxAttr *attr = find_attr(c, name);
+    Value given = {.name = "", .node = x}, *made;
+    if (!attr || !attr->graph || x == NODE_NONE) return x;
+    return onnx_run_body(c, attr->graph, false, 1, &given, 1, &made) ? value_node(c, made)
+                                                                     : NODE_NONE;
+}
+
+bool onnx_flex_attention(Call *c) {
+    Attention a = {.q = input(c, 0),
+                   .k = input(c, 1),
+                   .v = input(c, 2),
+                   .bias = NODE_NONE,
+                   .offset = NODE_NONE,
+                   .valid = NODE_NONE};
+    if (a.q == NODE_NONE || a.k == NODE_NONE || a.v == NODE_NONE) return false;
+    if (shape_of(c, a.q)->rank != 4)
+        return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its tensors need 4 axes");
+    a.dtype = dtype_of(c, a.q);
+    int64_t type = attr_int(c, "softmax_precision", a.dtype == DT_F64 ? ELEM_DOUBLE : ELEM_FLOAT);
+    if (!elem_dtype(type, &a.wide))
+        return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "softmax_precision is %s",
+                         elem_info(type)->name);
+    NodeId scores = scores_of(c, &a, shared(c, a.k, shape_of(c, a.q)->dims[1]));
+    scores = modified(c, "score_mod", cast_to(c, scores, a.wide));
+    NodeId p = cast_to(c, modified(c, "prob_mod", probabilities(c, &a, scores)), a.dtype);
+    return output(c, 0, matmul(c, p, shared(c, a.v, shape_of(c, a.q)->dims[1])));
+}
+
 /* Rotary embeddings. */
 
 /* cache: [positions, d / 2], or [b, s, d / 2] -> [b, 1, s, d / 2] */

@@ -84,58 +84,6 @@ bool onnx_reciprocal(Call *c) {
     return output(c, 0, op2(c, OP_DIV, constant(c, 1, x), x));
 }
 
-bool onnx_tan(Call *c) {
-    NodeId x = input(c, 0), sine = op1(c, OP_SIN, x);
-    return output(c, 0, op2(c, OP_DIV, sine, op1(c, OP_COS, x)));
-}
-
-/* (e^x + sign * e^-x) / 2 */
-static NodeId half_exps(Call *c, OpId join) {
-    NodeId x = input(c, 0), above = op1(c, OP_EXP, x);
-    NodeId below = op1(c, OP_EXP, op1(c, OP_NEG, x));
-    return op2n(c, OP_MUL, op2(c, join, above, below), 0.5);
-}
-
-bool onnx_cosh(Call *c) {
-    return output(c, 0, half_exps(c, OP_ADD));
-}
-
-/* Near 0 the exponentials cancel: there the first terms of the series are closer. */
-bool onnx_sinh(Call *c) {
-    NodeId x = input(c, 0), far = half_exps(c, OP_SUB), square = op2(c, OP_MUL, x, x);
-    NodeId series = op2n(c, OP_ADD, op2n(c, OP_MUL, square, 1.0 / 5040), 1.0 / 120);
-    series = op2n(c, OP_ADD, op2(c, OP_MUL, square, series), 1.0 / 6);
-    series = op2(c, OP_ADD, x, op2(c, OP_MUL, op2(c, OP_MUL, x, square), series));
-    NodeId is_near = op2n(c, OP_LESS, op1(c, OP_ABS, x), 0.5);
-    return output(c, 0, op3(c, OP_WHERE, is_near, series, far));
-}
-
-/* sign(x) * log(|x| + sqrt(x^2 + 1)) */
-bool onnx_asinh(Call *c) {
-    NodeId x = input(c, 0), a = op1(c, OP_ABS, x);
-    NodeId root = op1(c, OP_SQRT, op2n(c, OP_ADD, op2(c, OP_MUL, x, x), 1));
-    NodeId value = op1(c, OP_LOG, op2(c, OP_ADD, a, root));
-    return output(c, 0, op2(c, OP_MUL, op1(c, OP_SIGN, x), value));
-}
-
-bool onnx_acosh(Call *c) {
-    NodeId x = input(c, 0);
-    NodeId root = op1(c, OP_SQRT, op2n(c, OP_SUB, op2(c, OP_MUL, x, x), 1));
-    return output(c, 0, op1(c, OP_LOG, op2(c, OP_ADD, x, root)));
-}
-
-bool onnx_atanh(Call *c) {
-    NodeId x = input(c, 0), one = constant(c, 1, x);
-    NodeId above = op2(c, OP_ADD, one, x);
-    NodeId ratio = op2(c, OP_DIV, above, op2(c, OP_SUB, one, x));
-    return output(c, 0, op2n(c, OP_MUL, op1(c, OP_LOG, ratio), 0.5));
-}
-
-bool onnx_softsign(Call *c) {
-    NodeId x = input(c, 0);
-    return output(c, 0, op2(c, OP_DIV, x, op2n(c, OP_ADD, op1(c, OP_ABS, x), 1)));
-}
-
 bool onnx_leaky_relu(Call *c) {
     NodeId x = input(c, 0);
     return output(c, 0, op2n(c, OP_LEAKY_RELU, x, attr_float(c, "alpha", (double)0.01f)));
@@ -150,41 +98,29 @@ bool onnx_prelu(Call *c) {
     return output(c, 0, where_positive(c, x, x, op2(c, OP_MUL, x, input(c, 1))));
 }
 
-/* scale * (x where positive, else alpha * (e^(x / divisor) - 1)) */
-static bool elu(Call *c, double alpha, double scale, double divisor) {
-    NodeId x = input(c, 0);
-    if (x == NODE_NONE) return false;
-    Dtype dtype = dtype_of(c, x);
-    x = cast_to(c, x, dtype_compute(dtype));
-    NodeId low = divisor == 1 ? x : op2n(c, OP_DIV, x, divisor);
-    NodeId e = op2n(c, OP_SUB, op1(c, OP_EXP, low), 1);
-    NodeId both = where_positive(c, x, x, op2n(c, OP_MUL, e, alpha));
-    if (scale != 1) both = op2n(c, OP_MUL, both, scale);
-    return output(c, 0, cast_to(c, both, dtype));
+/* `scale` times the prelude's elu or celu. */
+static bool elu(Call *c, const char *name, double alpha, double scale) {
+    const char *call = str_format(c->im->arena, "%s(x, alpha=%.17g)", name, alpha);
+    NodeId y = prelude_def_of(c, input(c, 0), call);
+    return output(c, 0, scale == 1 ? y : op2n(c, OP_MUL, y, scale));
 }
 
 bool onnx_elu(Call *c) {
-    return elu(c, attr_float(c, "alpha", 1), 1, 1);
+    return elu(c, "elu", attr_float(c, "alpha", 1), 1);
 }
 
 bool onnx_selu(Call *c) {
-    return elu(c, attr_float(c, "alpha", (double)1.67326319217681884765625f),
-               attr_float(c, "gamma", (double)1.05070102214813232421875f), 1);
+    return elu(c, "elu", attr_float(c, "alpha", (double)1.67326319217681884765625f),
+               attr_float(c, "gamma", (double)1.05070102214813232421875f));
 }
 
 bool onnx_celu(Call *c) {
-    double alpha = attr_float(c, "alpha", 1);
-    return elu(c, alpha, 1, alpha);
+    return elu(c, "celu", attr_float(c, "alpha", 1), 1);
 }
 
 bool onnx_gelu(Call *c) {
     bool is_tanh = strcmp(attr_string(c, "approximate", "none"), "tanh") == 0;
     return output(c, 0, op1(c, is_tanh ? OP_GELU_TANH : OP_GELU, input(c, 0)));
-}
-
-bool onnx_mish(Call *c) {
-    NodeId x = input(c, 0);
-    return output(c, 0, op2(c, OP_MUL, x, op1(c, OP_TANH, op1(c, OP_SOFTPLUS, x))));
 }
 
 bool onnx_swish(Call *c) {
@@ -294,7 +230,12 @@ bool onnx_dropout(Call *c) {
     NodeId x = input(c, 0);
     int64_t trains = 0;
     if (!int_argument(c, 2, 0, &trains)) return false;
-    if (trains) return onnx_fail(c, DIAG_NO_LOWERING, "training is not supported");
+    double ratio = attr_float(c, "ratio", 0.5);
+    if (trains && !float_argument(c, 1, ratio, &ratio)) return false;
+    if (trains && ratio != 0)
+        return onnx_fail(c, DIAG_NO_LOWERING,
+                         "training draws random numbers, which the language "
+                         "does not have");
     if (!output(c, 0, x) || !has_output(c, 1)) return x != NODE_NONE;
     Operand yes = operand_bool(true);
     const Shape *shape = shape_of(c, x);

@@ -101,9 +101,7 @@ bool onnx_gather_nd(Call *c) {
 
 /* Scatters. */
 
-/* data: [n, r..], places: i32[m], updates: [m, r..]. Of several updates of one place the last
- * counts, or all, by the reduction. */
-static NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduction) {
+NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduction) {
     if (data == NODE_NONE || places == NODE_NONE || updates == NODE_NONE) return NODE_NONE;
     Shape shape = *shape_of(c, data), pairs = {2, {shape_of(c, places)->dims[0], shape.dims[0]}};
     NodeId is_hit = op2(c, OP_EQUAL, with_axis(c, places, 1), index_along(c, &pairs, 1));
@@ -220,27 +218,6 @@ bool onnx_top_k(Call *c) {
     index = cast_to(c, reduce(c, OP_SUM, index, 1u << rank, false), long_dtype);
     if (has_output(c, 1)) output(c, 1, move_axis(c, index, rank - 1, axis));
     return output(c, 0, move_axis(c, value, rank - 1, axis));
-}
-
-/* Products of the elements up to each. */
-bool onnx_cumprod(Call *c) {
-    NodeId x = input(c, 0);
-    int64_t given;
-    uint32_t axis;
-    if (x == NODE_NONE || !int_argument(c, 1, 0, &given)) return false;
-    uint32_t rank = shape_of(c, x)->rank;
-    if (!axis_of(c, given, rank, &axis)) return false;
-    if (rank + 1 > MAX_RANK) return onnx_fail(c, DIAG_LIMIT, "it needs a tensor of 7 axes or less");
-    bool is_reverse = attr_int(c, "reverse", 0) != 0;
-    OpId reaches = attr_int(c, "exclusive", 0) ? OP_LESS : OP_LESS_EQUAL;
-    x = move_axis(c, x, axis, rank - 1);
-    Shape square = *shape_of(c, x);
-    square.dims[square.rank++] = square.dims[rank - 1];
-    NodeId from = index_along(c, &square, is_reverse ? rank - 1 : rank);
-    NodeId counts = op2(c, reaches, from, index_along(c, &square, is_reverse ? rank : rank - 1));
-    NodeId factors = where(c, counts, with_axis(c, x, rank - 1), constant(c, 1, x));
-    return output(c, 0,
-                  move_axis(c, reduce(c, OP_PROD, factors, 1u << rank, false), rank - 1, axis));
 }
 
 /* Sequences of different lengths, each turned round. */

@@ -35,6 +35,7 @@ bool onnx_reduce(Call *c) {
     bool is_plain = dtype_in(dtype, op_info(c->op->id)->dtypes);
     if (!is_plain) x = cast_to(c, x, dtype_is_bool(dtype) ? DT_I32 : DT_F64);
     x = reduced(c, c->op->id, x);
+    if (dtype_is_bool(dtype)) return output(c, 0, op2n(c, OP_GREATER, x, 0));
     return output(c, 0, is_plain ? x : cast_to(c, x, dtype));
 }
 
@@ -79,8 +80,7 @@ bool onnx_reduce_log_sum_exp(Call *c) {
     return output(c, 0, reshape_to(c, result, &to));
 }
 
-/* The last of equal elements is the first of the reversed axis. */
-static NodeId reversed(Call *c, NodeId x, uint32_t axis) {
+NodeId reversed(Call *c, NodeId x, uint32_t axis) {
     Slicing s = build_slicing(c->im->b, x);
     DimId n = shape_of(c, x)->dims[axis];
     DimId last = dim_sub(c->im->b->dims, n, number(c, 1));
@@ -97,6 +97,7 @@ bool onnx_argreduce(Call *c) {
         return false;
     bool is_last = attr_int(c, "select_last_index", 0) != 0;
     DimId n = shape_of(c, x)->dims[axis];
+    /* the last of equal elements is the first of the reversed axis */
     NodeId from = is_last ? reversed(c, x, axis) : x;
     NodeId index =
         build_argreduce(c->im->b, c->op->id, from, axis, attr_int(c, "keepdims", 1) != 0);
@@ -110,32 +111,31 @@ bool onnx_argreduce(Call *c) {
     return output(c, 0, cast_to(c, index, dtype));
 }
 
-/* Elements one place further along the axis, a 0 first. */
-static NodeId shifted(Call *c, NodeId x, uint32_t axis) {
-    DimTab *dims = c->im->b->dims;
-    DimId none[MAX_RANK], one[MAX_RANK], zero = number(c, 0);
+/* Elements one place further along the axis, behind what a scan of nothing gives. */
+static NodeId shifted(Call *c, NodeId x, uint32_t axis, int64_t first) {
+    DimId none[MAX_RANK], one[MAX_RANK], n = shape_of(c, x)->dims[axis];
     uint32_t rank = shape_of(c, x)->rank;
-    for (uint32_t k = 0; k < rank; k++) none[k] = one[k] = zero;
+    bool is_float = dtype_is_float(dtype_of(c, x));
+    Operand value = is_float ? operand_float((double)first) : operand_int(number(c, first));
+    for (uint32_t k = 0; k < rank; k++) none[k] = one[k] = number(c, 0);
     one[axis] = number(c, 1);
-    NodeId padded = build_pad(c->im->b, x, (DimList){rank, one}, (DimList){rank, none}, NULL);
-    if (padded == NODE_NONE) return NODE_NONE;
-    Slicing s = build_slicing(c->im->b, padded);
-    DimId end = dim_sub(dims, shape_of(c, padded)->dims[axis], number(c, 1));
-    if (!build_slice_range(c->im->b, &s, axis, zero, end, 1)) return NODE_NONE;
-    return build_slicing_finish(c->im->b, &s);
+    x = build_pad(c->im->b, x, (DimList){rank, one}, (DimList){rank, none}, &value);
+    return part_of(c, x, axis, number(c, 0), n);
 }
 
-bool onnx_cumsum(Call *c) {
+bool onnx_scan_op(Call *c) {
     NodeId x = input(c, 0);
     int64_t given;
     uint32_t axis;
-    if (x == NODE_NONE || !int_argument(c, 1, 0, &given)) return false;
-    if (!axis_of(c, given, shape_of(c, x)->rank, &axis)) return false;
+    if (x == NODE_NONE || !int_argument(c, 1, 0, &given) ||
+        !axis_of(c, given, shape_of(c, x)->rank, &axis))
+        return false;
     bool is_reverse = attr_int(c, "reverse", 0) != 0;
     if (is_reverse) x = reversed(c, x, axis);
-    if (x != NODE_NONE && attr_int(c, "exclusive", 0)) x = shifted(c, x, axis);
-    NodeId sum = build_scan(c->im->b, OP_CUMSUM, x, axis);
-    return output(c, 0, is_reverse && sum != NODE_NONE ? reversed(c, sum, axis) : sum);
+    if (attr_int(c, "exclusive", 0) && x != NODE_NONE)
+        x = shifted(c, x, axis, c->op->id == OP_CUMPROD);
+    x = build_scan(c->im->b, c->op->id, x, axis);
+    return output(c, 0, is_reverse && x != NODE_NONE ? reversed(c, x, axis) : x);
 }
 
 /* Products. */
@@ -213,8 +213,7 @@ bool onnx_hardmax(Call *c) {
 
 /* Norms. */
 
-/* A vector [c] as [1, c, 1, ..], beside a tensor [n, c, ..]. */
-static NodeId per_channel(Call *c, NodeId vector, uint32_t rank) {
+NodeId per_channel(Call *c, NodeId vector, uint32_t rank) {
     if (vector == NODE_NONE) return vector;
     if (shape_of(c, vector)->rank != 1 || rank < 2) {
         onnx_fail(c, DIAG_SHAPE_MISMATCH, "it needs a vector with an element for each channel");
@@ -226,16 +225,35 @@ static NodeId per_channel(Call *c, NodeId vector, uint32_t rank) {
     return reshape_to(c, vector, &to);
 }
 
+/* Training: the mean and the variance of x in place of those given, which go on as outputs. */
+static bool batch_statistics(Call *c, NodeId x, NodeId *v) {
+    double momentum = attr_float(c, "momentum", (double)0.9f);
+    uint32_t axes = ((1u << shape_of(c, x)->rank) - 1) & ~2u;
+    NodeId now[2] = {reduce(c, OP_MEAN, x, axes, true)};
+    NodeId d = op2(c, OP_SUB, x, now[0]);
+    now[1] = reduce(c, OP_MEAN, op2(c, OP_MUL, d, d), axes, true);
+    for (uint32_t i = 0; i < 2; i++) {
+        NodeId old = op2n(c, OP_MUL, input(c, 3 + i), momentum);
+        if (old == NODE_NONE || now[i] == NODE_NONE) return false;
+        NodeId flat = reshape_to(c, now[i], shape_of(c, old));
+        NodeId part = op2n(c, OP_MUL, flat, 1 - momentum);
+        if (has_output(c, 1 + i)) output(c, 1 + i, op2(c, OP_ADD, old, part));
+        v[3 + i] = now[i];
+    }
+    return true;
+}
+
 bool onnx_batch_norm(Call *c) {
     NodeId x = input(c, 0), v[5];
     if (x == NODE_NONE) return false;
-    if (attr_int(c, "training_mode", 0) || (c->opset < 9 && !attr_int(c, "spatial", 1)))
-        return onnx_fail(c, DIAG_NO_LOWERING, "training, or spatial=0, is not supported");
+    if (c->opset < 9 && !attr_int(c, "spatial", 1))
+        return onnx_fail(c, DIAG_NO_LOWERING, "spatial=0 is not supported");
     for (uint32_t i = 1; i < 5; i++) {
         v[i] = per_channel(c, input(c, i), shape_of(c, x)->rank);
         if (v[i] == NODE_NONE) return false;
         v[i] = cast_to(c, v[i], dtype_of(c, x));
     }
+    if (attr_int(c, "training_mode", 0) && !batch_statistics(c, x, v)) return false;
     NodeId variance = op2n(c, OP_ADD, v[4], attr_float(c, "epsilon", (double)1e-5f));
     NodeId centred = op2(c, OP_SUB, x, v[3]);
     NodeId y = op2(c, OP_DIV, centred, op1(c, OP_SQRT, variance));

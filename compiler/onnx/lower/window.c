@@ -78,14 +78,18 @@ static bool window_pads(Call *c, Window *w) {
     return !attr_int(c, "ceil_mode", 0) || ceil_pads(c, w);
 }
 
+static bool check_window_rank(Call *c, NodeId x) {
+    uint32_t rank = shape_of(c, x)->rank;
+    return (rank >= 3 && 2 * rank - 2 <= MAX_RANK) ||
+           onnx_fail(c, DIAG_LIMIT, "windows need 1 to 3 spatial axes, not %d", (int)rank - 2);
+}
+
 /* Reads the attributes of windows over x. `size` NULL: kernel_shape has it. */
 static bool window_of(Call *c, NodeId x, const int64_t *size, Window *w) {
     *w = (Window){0};
     if (x == NODE_NONE) return false;
-    uint32_t rank = shape_of(c, x)->rank;
-    if (rank < 3 || 2 * rank - 2 > MAX_RANK)
-        return onnx_fail(c, DIAG_LIMIT, "windows need 1 to 3 spatial axes, not %d", (int)rank - 2);
-    w->n = rank - 2;
+    if (!check_window_rank(c, x)) return false;
+    w->n = shape_of(c, x)->rank - 2;
     w->w = build_windowing(c->im->b, x);
     if (!numbers(c, "kernel_shape", w->n, 1, w->size) ||
         !numbers(c, "strides", w->n, 1, w->stride) ||
@@ -95,12 +99,17 @@ static bool window_of(Call *c, NodeId x, const int64_t *size, Window *w) {
     return window_pads(c, w);
 }
 
+static int64_t least_int(Dtype dtype) {
+    if (elem_info((int64_t)elem_of_dtype(dtype))->kind == ELEM_IS_UINT) return 0;
+    return -((int64_t)1 << (8 * (dtype_bytes(dtype) > 4 ? 4 : dtype_bytes(dtype)) - 1));
+}
+
 /* The windows; `value` stands beyond the tensor. */
 static NodeId windows(Call *c, Window *w, double value) {
     Operand beyond = operand_float(value);
     NodeId x = w->w.x;
     if (dtype_is_int(dtype_of(c, x)))
-        beyond = operand_int(number(c, isfinite(value) ? 0 : INT32_MIN));
+        beyond = operand_int(number(c, isfinite(value) ? 0 : least_int(dtype_of(c, x))));
     for (uint32_t k = 0; k < w->n; k++) {
         uint32_t axis = k + 2;
         w->w.axes |= 1u << axis;
@@ -155,12 +164,34 @@ static NodeId im2col(Call *c, NodeId x, const Window *w, int64_t groups, DimId n
     return reshape_to(c, x, &to);
 }
 
-/* x: [n, c, d..], weights: [m, c / g, k..], bias: [m] -> [n, m, o..] */
-bool onnx_conv(Call *c) {
-    NodeId x = input(c, 0), weights = input(c, 1);
+/* The products of all windows with the weights. `w` has the windows of x. */
+static NodeId window_products(Call *c, Window *w, NodeId weights, int64_t groups) {
+    static const int64_t swap2[] = {1, 0}, swap3[] = {0, 2, 1}, swap4[] = {0, 1, 3, 2};
     DimTab *dims = c->im->b->dims;
-    int64_t groups = attr_int(c, "group", 1), size[MAX_RANK], n_out;
-    Window w;
+    Shape kernel = *shape_of(c, weights);
+    DimId n_taps = number(c, 1), n_windows = n_taps;
+    DimId per_group = dim_exact_div(dims, kernel.dims[0], number(c, groups));
+    NodeId view = windows(c, w, 0);
+    if (view == NODE_NONE) return view;
+    Shape wide = *shape_of(c, view);
+    for (uint32_t k = 1; k < kernel.rank; k++) n_taps = dim_mul(dims, n_taps, kernel.dims[k]);
+    for (uint32_t k = 0; k < w->n; k++) n_windows = dim_mul(dims, n_windows, wide.dims[2 + k]);
+    NodeId columns = im2col(c, view, w, groups, n_windows, n_taps);
+    Shape rows = {groups == 1 ? 2 : 3, {per_group, n_taps}};
+    if (groups > 1) rows = (Shape){3, {number(c, groups), per_group, n_taps}};
+    NodeId matrix = build_transpose(c->im->b, reshape_to(c, weights, &rows), rows.rank,
+                                    groups == 1 ? swap2 : swap3);
+    NodeId y = matmul(c, columns, matrix);
+    y = build_transpose(c->im->b, y, groups == 1 ? 3 : 4, groups == 1 ? swap3 : swap4);
+    Shape to = {.rank = kernel.rank, .dims = {wide.dims[0], kernel.dims[0]}};
+    for (uint32_t k = 0; k < w->n; k++) to.dims[2 + k] = wide.dims[2 + k];
+    return reshape_to(c, y, &to);
+}
+
+/* Checks the weights' shape; `size` receives the taps per axis. */
+static bool check_weights(Call *c, NodeId x, NodeId weights, int64_t groups, int64_t *size) {
+    DimTab *dims = c->im->b->dims;
+    int64_t n_out;
     if (x == NODE_NONE || weights == NODE_NONE) return false;
     Shape kernel = *shape_of(c, weights);
     if (kernel.rank != shape_of(c, x)->rank || kernel.rank < 3)
@@ -170,43 +201,82 @@ bool onnx_conv(Call *c) {
             return onnx_fail(c, DIAG_NO_LOWERING, "the weights' extents must be constants");
     if (groups < 1 || !dim_is_const(dims, kernel.dims[0], &n_out) || n_out % groups)
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "group does not divide the weights' first extent");
-    DimId per_group = number(c, n_out / groups), n_taps = number(c, 1), n_windows = n_taps;
     DimId channels = dim_mul_const(dims, kernel.dims[1], groups);
     if (channels != shape_of(c, x)->dims[1])
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "x has %s channels, the weights are for %s",
                          dim_str(dims, c->im->arena, shape_of(c, x)->dims[1]),
                          dim_str(dims, c->im->arena, channels));
-    if (!window_of(c, x, size, &w)) return false;
-    NodeId view = windows(c, &w, 0);
-    if (view == NODE_NONE) return false;
-    Shape wide = *shape_of(c, view);
-    for (uint32_t k = 1; k < kernel.rank; k++) n_taps = dim_mul(dims, n_taps, kernel.dims[k]);
-    for (uint32_t k = 0; k < w.n; k++) n_windows = dim_mul(dims, n_windows, wide.dims[2 + k]);
-    NodeId columns = im2col(c, view, &w, groups, n_windows, n_taps);
-    Shape rows = {groups == 1 ? 2 : 3, {per_group, n_taps}};
-    if (groups > 1) rows = (Shape){3, {number(c, groups), per_group, n_taps}};
-    static const int64_t swap2[] = {1, 0}, swap3[] = {0, 2, 1}, swap4[] = {0, 1, 3, 2};
-    NodeId matrix = build_transpose(c->im->b, reshape_to(c, weights, &rows), rows.rank,
-                                    groups == 1 ? swap2 : swap3);
-    Operand left = operand_tensor(columns), right = operand_tensor(matrix);
-    NodeId y = build_matmul(c->im->b, &left, &right, PRECISION_FULL);
-    y = build_transpose(c->im->b, y, groups == 1 ? 3 : 4, groups == 1 ? swap3 : swap4);
-    Shape to = {.rank = kernel.rank, .dims = {wide.dims[0], kernel.dims[0]}};
-    for (uint32_t k = 0; k < w.n; k++) to.dims[2 + k] = wide.dims[2 + k];
-    y = reshape_to(c, y, &to);
-    if (!has_input(c, 2)) return output(c, 0, y);
-    Shape bias = {.rank = kernel.rank};
-    for (uint32_t k = 0; k < bias.rank; k++) bias.dims[k] = k == 1 ? kernel.dims[0] : number(c, 1);
-    return output(c, 0, op2(c, OP_ADD, y, reshape_to(c, input(c, 2), &bias)));
+    return true;
+}
+
+NodeId convolution(Call *c, NodeId x, NodeId weights) {
+    int64_t groups = attr_int(c, "group", 1), size[MAX_RANK];
+    Window w;
+    if (!check_weights(c, x, weights, groups, size) || !window_of(c, x, size, &w)) return NODE_NONE;
+    return window_products(c, &w, weights, groups);
+}
+
+NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups,
+                        const int64_t *dilation) {
+    int64_t size[MAX_RANK];
+    if (!check_weights(c, x, weights, groups, size)) return NODE_NONE;
+    Window w = {.n = shape_of(c, x)->rank - 2, .w = build_windowing(c->im->b, x)};
+    if (!check_window_rank(c, x)) return NODE_NONE;
+    for (uint32_t k = 0; k < w.n; k++) {
+        w.size[k] = size[k];
+        w.stride[k] = 1;
+        w.dilation[k] = dilation[k];
+    }
+    return window_products(c, &w, weights, groups);
+}
+
+bool onnx_conv(Call *c) {
+    NodeId x = input(c, 0), y = convolution(c, x, input(c, 1));
+    if (!has_input(c, 2) || y == NODE_NONE) return output(c, 0, y);
+    return output(c, 0, op2(c, OP_ADD, y, per_channel(c, input(c, 2), shape_of(c, y)->rank)));
 }
 
 /* Pools. */
 
+/* The places in x of each window's largest element. taps: i32[n, c, o..], of all taps in order. */
+static NodeId places_of_taps(Call *c, const Window *w, NodeId taps, const int64_t *extents) {
+    Shape shape = *shape_of(c, taps);
+    NodeId place = NODE_NONE, sum = index_along(c, &shape, 0);
+    bool is_column_major = attr_int(c, "storage_order", 0) != 0;
+    int64_t n_inner = 1, n_all = 1, stride[MAX_RANK] = {1};
+    for (uint32_t i = 0; i < w->n; i++) {
+        uint32_t k = is_column_major ? i : w->n - 1 - i;
+        stride[k] = n_all;
+        n_all *= extents[k + 2];
+    }
+    sum = op2n(c, OP_MUL, sum, (double)extents[1]);
+    sum = op2n(c, OP_MUL, op2(c, OP_ADD, sum, index_along(c, &shape, 1)), (double)n_all);
+    for (uint32_t k = w->n; k-- > 0; n_inner *= w->size[k]) {
+        NodeId tap = op2n(c, OP_REM, op2n(c, OP_DIV, taps, (double)n_inner), (double)w->size[k]);
+        place = op2n(c, OP_MUL, index_along(c, &shape, k + 2), (double)w->stride[k]);
+        place = op2(c, OP_ADD, place, op2n(c, OP_MUL, tap, (double)w->dilation[k]));
+        place = op2n(c, OP_MUL, op2n(c, OP_SUB, place, (double)w->low[k]), (double)stride[k]);
+        sum = op2(c, OP_ADD, sum, place);
+    }
+    return sum;
+}
+
 bool onnx_max_pool(Call *c) {
     Window w;
-    if (!window_of(c, input(c, 0), NULL, &w)) return false;
-    if (has_output(c, 1)) return onnx_fail(c, DIAG_NO_LOWERING, "its indices are not supported");
+    NodeId x = input(c, 0);
+    int64_t extents[MAX_RANK];
+    Dtype long_dtype;
+    if (!window_of(c, x, NULL, &w)) return false;
     NodeId view = windows(c, &w, -INFINITY);
+    if (has_output(c, 1) && view != NODE_NONE) {
+        Shape flat = *shape_of(c, view);
+        flat.rank = 3 + w.n;
+        flat.dims[2 + w.n] = number(c, -1);
+        if (!const_dims(c, x, extents) || !elem_dtype(ELEM_INT64, &long_dtype)) return false;
+        NodeId taps = build_argreduce(c->im->b, OP_ARGMAX, reshape_to(c, view, &flat), -1, false);
+        if (taps == NODE_NONE) return false;
+        output(c, 1, cast_to(c, places_of_taps(c, &w, taps, extents), long_dtype));
+    }
     return output(c, 0, reduce(c, OP_MAX, view, tap_axes(&w), false));
 }
 
