@@ -334,7 +334,7 @@ compile-time: build/fusec build/time_runs ## Check how long every example takes 
 build/onnx-env/bin/python:
 	$(Q)python3 -m venv build/onnx-env && build/onnx-env/bin/pip install -q onnx numpy ml_dtypes
 onnx-node-tests: build/fusec build/onnx-env/bin/python ## Run ONNX's node tests on the CPU and write docs/results/onnx-node-tests.md
-	@build/onnx-env/bin/python tests/onnx/node_tests.py $< --page docs/results/onnx-node-tests.md
+	@build/onnx-env/bin/python tests/onnx/node_tests.py $< --page docs/results/onnx-node-tests.md --store tests/onnx/node_cases.bin
 
 check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK) $(EMULATOR)
 	+@$(AGAIN) CONFIG=asan tests-built

@@ -1,13 +1,14 @@
 """Runs the official backend node tests of ONNX through `fusec run` on the CPU.
 
-node_tests.py FUSEC [--page FILE] [--only PART]: prints a line per case that does not pass, and the counts; --page
-writes the table. The cases, their data and their tolerances are those of the package `onnx`, which generates them.
+node_tests.py FUSEC [--page FILE] [--store FILE] [--only PART]: prints a line per case that does not pass, and the
+counts; --page writes the table, --store the smallest cases that pass, of each op, for test_nodes. The cases, their data and their tolerances are those of the package `onnx`, which generates them.
 """
 import argparse
 import collections
 import concurrent.futures
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ import onnx
 from onnx.backend.test.case import node as node_cases
 
 FAR = {"STRING", "COMPLEX64", "COMPLEX128", "UINT4", "INT4", "FLOAT4E2M1", "UINT2", "INT2"}
+N_STORED, MAX_STORED_BYTES = 150, 16384
 BY_BITS = {ml_dtypes.bfloat16: np.uint16, ml_dtypes.float8_e4m3fn: np.uint8, ml_dtypes.float8_e5m2: np.uint8}
 
 
@@ -97,7 +99,7 @@ def run_set(fusec, case, folder, inputs, outputs, constants=()):
         wrong = compare(case, f"{folder}/out_{identifier(value.name)}.npy", wanted)
         if wrong:
             return "fail", wrong
-    return "pass", ""
+    return "pass", constants
 
 
 def run_case(job):
@@ -115,7 +117,51 @@ def run_case(job):
                 result = "fail", f"{type(error).__name__}: {error}"[:160]
             if result[0] != "pass":
                 return (case.name,) + result
-    return case.name, "pass", ""
+    return (case.name,) + result
+
+
+def field(number, data):
+    """A field of protobuf's wire format: bytes, or a double."""
+    if isinstance(data, float):
+        return bytes([number << 3 | 1]) + struct.pack("<d", data)
+    length, n = b"", len(data)
+    while n > 127:
+        length, n = length + bytes([n & 127 | 128]), n >> 7
+    return bytes([number << 3 | 2]) + length + bytes([n]) + data
+
+
+def named_array(number, folder, name, array):
+    save(f"{folder}/array.npy", array)
+    with open(f"{folder}/array.npy", "rb") as file:
+        return field(number, field(1, name.encode()) + field(2, file.read()))
+
+
+def record(case, constants):
+    """A case with its first data set: 1 name, 2 model, 3 input, 4 constant, 5 output, 6 and 7 tolerances."""
+    inputs, outputs = case.data_sets[0]
+    data = field(1, case.name.encode()) + field(2, case.model.SerializeToString())
+    with tempfile.TemporaryDirectory() as folder:
+        for value, array in zip(case.model.graph.input, inputs):
+            name = identifier(value.name)
+            data += named_array(4 if name in constants else 3, folder, name, array)
+        for value, array in zip(case.model.graph.output, outputs):
+            data += named_array(5, folder, identifier(value.name), array)
+    return field(1, data + field(6, float(case.rtol)) + field(7, float(case.atol)))
+
+
+def write_store(path, cases, results):
+    """Of each op the smallest case, then of each the next, until there are enough."""
+    by_op = collections.defaultdict(list)
+    for case, (_, result, constants) in zip(cases, results):
+        if result == "pass":
+            op = next((node.op_type for node in case.model.graph.node if node.op_type != "Constant"), "")
+            by_op[op, "expanded" in case.name].append((len(record(case, constants)), case.name))
+    order = sorted((rank, size, name) for group in by_op.values() for rank, (size, name) in enumerate(sorted(group)))
+    chosen = {name for _, _, name in [row for row in order if row[1] <= MAX_STORED_BYTES][:N_STORED]}
+    with open(path, "wb") as file:
+        for case, (_, _, constants) in zip(cases, results):
+            if case.name in chosen:
+                file.write(record(case, constants))
 
 
 def write_page(path, results, counts):
@@ -138,6 +184,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
     parser.add_argument("--page")
+    parser.add_argument("--store")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     cases = [case for case in collect() if options.only in case.name]
@@ -149,6 +196,8 @@ def main():
         if result in ("fail", "unsupported"):
             print(f"{result}: {name}: {why}")
     print(", ".join(f"{counts[kind]} {kind}" for kind in ("pass", "fail", "unsupported", "excluded")))
+    if options.store:
+        write_store(options.store, cases, results)
     if options.page:
         write_page(options.page, results, counts)
 
