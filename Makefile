@@ -56,9 +56,9 @@ sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 FRONT_SRC = $(call sources,front)
 CORE_SRC = $(call sources,base ir/dim ir ir/build machine interp lowering plan pipeline template \
   cost/count cost/kernel cost schedule/wgmma schedule memory fuse split layout launch search \
-  explain report artifact verify onnx onnx/lower) $(FRONT_SRC)
+  explain report artifact verify onnx/file onnx/call onnx/lower onnx) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
-CORE_SRC = $(call sources,base ir/dim ir ir/build interp onnx onnx/lower) $(FRONT_SRC)
+CORE_SRC = $(call sources,base ir/dim ir ir/build interp onnx/file onnx/call onnx/lower onnx) $(FRONT_SRC)
 endif
 BACK_SRC = $(call sources,codegen codegen/llvm codegen/scalar codegen/math codegen/gpu codegen/gpu_gemm \
   codegen/cpu codegen/ptx driver)

@@ -1,7 +1,7 @@
 /* Nodes whose inputs are all known: the op is lowered into a graph of its own, and the reference
  * interpreter evaluates that graph. */
 #include "interp/interp.h"
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 /* No tensor on the way may have more elements. */
 enum { MAX_EVALUATED = 1 << 20 };

@@ -1,13 +1,8 @@
 /* The walk over a model's nodes. See import.h. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 /* The largest value of a dim that the model names but does not bound. */
 enum { DIM_HIGHEST = 1 << 16, MAX_INLINE_DEPTH = 32, MAX_CALLS = 1 << 20 };
-
-static bool fail_model(Import *im, DiagId id, const char *what, const char *name) {
-    return diag_report(im->diags, id, NULL, (Span){0}, "%s: %s%s%s", im->source->name, what,
-                       name ? " " : "", name ? name : "");
-}
 
 /* Nodes. */
 
@@ -73,7 +68,7 @@ static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
     return !c->has_failed && onnx_check(c) && (c->op->lower(c), check_outputs(c));
 }
 
-bool onnx_run(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n) {
+static bool run_nodes(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (!run_node(im, scope, &nodes[i])) return false;
     return true;
@@ -97,7 +92,7 @@ bool onnx_inline_function(Call *c, const OnnxFunction *function) {
             *inner = (Value){function->inputs.data[i], given->node, given->known, given->tensor};
     }
     im->depth++;
-    bool good = onnx_run(im, scope, function->nodes.data, function->nodes.n);
+    bool good = run_nodes(im, scope, function->nodes.data, function->nodes.n);
     im->depth--;
     for (uint32_t i = 0; good && i < function->outputs.n && i < c->node->outputs.n; i++) {
         Value *made = onnx_scope_find(scope, function->outputs.data[i]);
@@ -139,14 +134,14 @@ static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
     if (onnx_scope_find(scope, info->name)) return true; /* an initializer of the same name */
     if (onnx_is_constant(im, info)) return onnx_add_constant(im, scope, info);
     if (!info->is_tensor || !info->has_shape)
-        return fail_model(im, DIAG_UNSUPPORTED_DTYPE,
-                          "an input must be a tensor with a shape:", info->name);
+        return onnx_fail_model(im, DIAG_UNSUPPORTED_DTYPE,
+                               "an input must be a tensor with a shape:", info->name);
     if (!elem_dtype(info->type, &dtype))
         return diag_report(im->diags, DIAG_UNSUPPORTED_DTYPE, NULL, (Span){0},
                            "%s: input `%s` is %s, which the language has no dtype for",
                            im->source->name, info->name, elem_info(info->type)->name);
     if (info->dims.n > MAX_RANK)
-        return fail_model(im, DIAG_LIMIT, "an input has more than 8 axes:", info->name);
+        return onnx_fail_model(im, DIAG_LIMIT, "an input has more than 8 axes:", info->name);
     for (uint32_t k = 0; k < info->dims.n; k++)
         dims[k] = input_dim(im, &info->dims.data[k], str_format(im->arena, "%s_%u", info->name, k));
     Value *value = onnx_scope_add(im, scope, info->name);
@@ -155,24 +150,11 @@ static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
     return fail_builder(im, "input", info->name);
 }
 
-bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph) {
-    if (graph->n_sparse)
-        return fail_model(im, DIAG_UNSUPPORTED_DTYPE, "sparse initializers are not supported",
-                          NULL);
-    for (uint32_t i = 0; i < graph->initializers.n; i++) {
-        const OnnxTensor *tensor = &graph->initializers.data[i];
-        if (onnx_scope_own(scope, tensor->name))
-            return fail_model(im, DIAG_REDEFINITION, "two initializers are called", tensor->name);
-        onnx_scope_add(im, scope, tensor->name)->tensor = tensor;
-    }
-    return true;
-}
-
 /* An error of a value that no node is to blame for is that of the output. */
 static bool add_output(Import *im, Scope *scope, uint32_t index) {
     const OnnxValueInfo *info = &im->model->graph->outputs.data[index];
     Value *value = onnx_scope_find(scope, info->name);
-    if (!value) return fail_model(im, DIAG_MISSING_OUTPUT, "no node makes output", info->name);
+    if (!value) return onnx_fail_model(im, DIAG_MISSING_OUTPUT, "no node makes output", info->name);
     OnnxNode node = {.name = info->name, .op = "output", .domain = ""};
     Call call = {.im = im, .scope = scope, .node = &node};
     NodeId id = value_node(&call, value);
@@ -192,13 +174,13 @@ static bool walk(Import *im) {
     Scope *scope = onnx_scope_new(im, NULL, &im->model->opsets);
     int64_t opset = onnx_scope_opset(scope, "");
     if (opset && opset < ONNX_OLDEST_OPSET)
-        return fail_model(im, DIAG_UNKNOWN_OP, "opsets before 7 are not supported", NULL);
+        return onnx_fail_model(im, DIAG_UNKNOWN_OP, "opsets before 7 are not supported", NULL);
     if (!onnx_check_constants(im) || !onnx_add_initializers(im, scope, graph)) return false;
     for (uint32_t i = 0; i < graph->inputs.n; i++)
         if (!add_input(im, scope, &graph->inputs.data[i])) return false;
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         vec_push(im->arena, &im->outputs, onnx_unique_name(im, graph->outputs.data[i].name, "y"));
-    if (!onnx_run(im, scope, graph->nodes.data, graph->nodes.n)) return false;
+    if (!run_nodes(im, scope, graph->nodes.data, graph->nodes.n)) return false;
     for (uint32_t i = 0; i < graph->outputs.n; i++)
         if (!add_output(im, scope, i)) return false;
     return true;
@@ -219,7 +201,11 @@ static void keep_needed(Import *im, const Graph *graph) {
 OnnxImport *onnx_import(Arena *arena, StrTab *strings, Diags *diags, const OnnxSource *source,
                         const char *weights) {
     const char *why;
-    Import import = {.arena = arena, .strings = strings, .diags = diags, .source = source},
+    Import import = {.arena = arena,
+                     .strings = strings,
+                     .diags = diags,
+                     .source = source,
+                     .run = run_nodes},
            *im = &import;
     im->model = onnx_model_read(arena, strings, source->file, &why);
     if (!im->model) {

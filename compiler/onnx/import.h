@@ -7,7 +7,7 @@
 
 #include "base/diag.h"
 #include "ir/graph.h"
-#include "onnx/wire.h"
+#include "onnx/file/wire.h"
 
 /* A param of the graph with its elements. */
 typedef struct OnnxWeight {

@@ -1,5 +1,5 @@
 /* The table of ops, and its page. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 static const OnnxOp ops[] = {
 #define ONNX(domain, name, since, until, min, max, lower, fold, id, doc) \

@@ -1,6 +1,6 @@
 /* Attention and rotary embeddings. Heads are an axis: q: [b, h, s, d], k: [b, g, t, d],
  * v: [b, g, t, e]; each of the g heads of k and v serves h / g heads of q. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Graphs inside nodes: branches, loops and scans, whose steps are known and are written out one
  * after the other. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 enum { MAX_BODY_DEPTH = 32, MAX_STEPS = 4096 };
 
@@ -23,7 +23,7 @@ bool onnx_run_body(Call *c, const OnnxGraph *body, bool is_repeated, uint32_t n_
     }
     im->depth++;
     bool good = onnx_add_initializers(im, scope, body) &&
-                onnx_run(im, scope, body->nodes.data, body->nodes.n);
+                im->run(im, scope, body->nodes.data, body->nodes.n);
     im->depth--;
     c->has_failed = c->has_failed || !good;
     for (uint32_t i = 0; good && i < n_made; i++) {

@@ -1,6 +1,6 @@
 /* Einsum: operands are joined from left to right by matrix products, over axes by their letters.
  * The axes of `...` have numbers in place of letters, counted from the last. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <ctype.h>
 

@@ -1,6 +1,6 @@
 /* Elementwise ops. Formulas keep to the definitions of the standard, and where a definition is in
  * f32 for narrower floats, the language's compute dtype is f32 too. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

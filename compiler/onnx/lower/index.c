@@ -1,6 +1,6 @@
 /* Elements by index: gathers and scatters of single elements, sorts. A scatter compares every
  * place with every index, since the language has none; a sort compares every two elements. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

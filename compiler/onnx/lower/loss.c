@@ -1,5 +1,5 @@
 /* Losses of class scores: x: [n, c, d..], target: i32 or i64[n, d..], weight: [c]. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 typedef struct Loss {
     NodeId x, target, weight; /* log probabilities; classes; per class, or NODE_NONE */

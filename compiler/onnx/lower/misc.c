@@ -1,6 +1,6 @@
 /* Ops of their own kind: grids, crops, optimizers of training, and ops of the domain of classical
  * machine learning. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

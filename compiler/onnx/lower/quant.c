@@ -1,6 +1,6 @@
 /* Quantised tensors: integers with a scale and a zero point, of the whole tensor, of each index of
  * an axis, or of each block of an axis. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 /* Input i as a tensor that broadcasts with x. */
 static NodeId beside(Call *c, NodeId x, uint32_t i, uint32_t axis, int64_t block) {

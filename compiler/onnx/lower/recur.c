@@ -1,5 +1,5 @@
 /* Recurrences: the steps of a sequence of known length, one after the other. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Reductions, products, and what is normalised by a reduction. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Interpolation. Resize works axis by axis: an output element is a sum of neighbours along the
  * axis (its taps), whose indices and weights the import computes. GridSample reads x wherever a
  * tensor of coordinates says, so its taps are computed when it runs. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Fourier transforms, as products with tables of sines and cosines, and windows of samples. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

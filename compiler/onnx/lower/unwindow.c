@@ -1,6 +1,6 @@
 /* Windows the other way: transposed convolutions, columns put together to images, and pools
  * undone. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 /* Spatial axes, of tensors [n, c, d0, d1, ..]. */
 typedef struct Spread {

@@ -1,5 +1,5 @@
 /* Ops that move elements: shapes, slices, pads, gathers. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Convolutions and pools over the view of windows. A tensor is [n, c, d0, d1, ..]; its windows are
  * [n, c, o0, o1, .., k0, k1, ..], where o counts windows and k taps. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #include "base/hashids.h"
 #include "ir/build/build.h"
 #include "onnx/import.h"
-#include "onnx/model.h"
+#include "onnx/file/model.h"
 
 /* Elements that are known while importing: integers and bools as dims, floats as numbers. */
 enum { MAX_KNOWN = 4096 };
@@ -44,7 +44,8 @@ typedef struct NamedDim {
     DimId dim;
 } NamedDim;
 
-typedef struct Import {
+typedef struct Import Import;
+struct Import {
     Arena *arena;
     StrTab *strings;
     Diags *diags;
@@ -57,7 +58,9 @@ typedef struct Import {
     VecStr outputs; /* the names of the graph's outputs */
     uint32_t depth; /* of functions and branches */
     uint64_t n_calls;
-} Import;
+    /* Lowers the nodes of a graph or a function into the scope, which has the inputs. */
+    bool (*run)(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n);
+};
 
 /* One node that is lowered. */
 typedef struct Call Call;
@@ -87,12 +90,12 @@ enum { ONNX_OPSET = 28, ONNX_OLDEST_OPSET = 7 };
 
 /* scope.c */
 
+/* Reports an error of the model as a whole; false. `name` may be NULL. */
+bool onnx_fail_model(Import *im, DiagId id, const char *what, const char *name);
 /* Reports that the node is not supported or wrong; false. */
 STR_PRINTF(3, 4) bool onnx_fail(Call *c, DiagId id, const char *format, ...);
 /* Reports the builder's first error as the node's; false if there is one. */
 bool onnx_check(Call *c);
-/* Lowers the nodes of a graph or a function into the scope, which has the inputs. */
-bool onnx_run(Import *im, Scope *scope, const OnnxNode *nodes, uint32_t n);
 bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph);
 Scope *onnx_scope_new(Import *im, const Scope *outer, const VecOpset *opsets);
 /* The value of this very scope; or NULL. */

@@ -1,6 +1,6 @@
 /* What is known while importing: shapes, and integers that are computed from them. A fold returns
  * false, without an error, where it cannot compute its outputs; the op is lowered then. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 bool onnx_fold_shape(Call *c) {
     Shape shape;

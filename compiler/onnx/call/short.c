@@ -1,5 +1,5 @@
 /* The builder, in short: steps that many lowerings share. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 bool const_dims(Call *c, NodeId x, int64_t *dims) {
     if (x == NODE_NONE) return false;

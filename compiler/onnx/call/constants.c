@@ -1,7 +1,7 @@
 /* Inputs that are given to the import as constants. */
 #include "interp/npy.h"
 #include "ir/node_flags.h"
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Inputs, outputs and attributes of a node, and the builder in short. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 bool has_input(const Call *c, uint32_t i) {
     return i < c->node->inputs.n && c->node->inputs.data[i][0];

@@ -1,5 +1,5 @@
 /* Errors of nodes, the values that names stand for, and names of the language. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 /* Errors. */
 
@@ -27,6 +27,11 @@ bool onnx_check(Call *c) {
     onnx_fail(c, error.id, "%s", error.message);
     if (error.help) diag_help(c->im->diags, "%s", error.help);
     return false;
+}
+
+bool onnx_fail_model(Import *im, DiagId id, const char *what, const char *name) {
+    return diag_report(im->diags, id, NULL, (Span){0}, "%s: %s%s%s", im->source->name, what,
+                       name ? " " : "", name ? name : "");
 }
 
 /* Scopes and names. */
@@ -94,4 +99,18 @@ int64_t onnx_scope_opset(const Scope *scope, Str domain) {
                 (!domain[0] && strcmp(scope->opsets->data[i].domain, "ai.onnx") == 0))
                 return scope->opsets->data[i].version;
     return 0;
+}
+
+bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph) {
+    if (graph->n_sparse)
+        return onnx_fail_model(im, DIAG_UNSUPPORTED_DTYPE, "sparse initializers are not supported",
+                               NULL);
+    for (uint32_t i = 0; i < graph->initializers.n; i++) {
+        const OnnxTensor *tensor = &graph->initializers.data[i];
+        if (onnx_scope_own(scope, tensor->name))
+            return onnx_fail_model(im, DIAG_REDEFINITION, "two initializers are called",
+                                   tensor->name);
+        onnx_scope_add(im, scope, tensor->name)->tensor = tensor;
+    }
+    return true;
 }

@@ -1,7 +1,7 @@
 /* Ops that the prelude has a def for: the def is checked on numbers, and the graph of numbers that
  * it becomes is built again on tensors. */
 #include "front/sema.h"
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <ctype.h>
 

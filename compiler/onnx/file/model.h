@@ -6,12 +6,12 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "ir/dtype.h"
-#include "onnx/wire.h"
+#include "onnx/file/wire.h"
 
 typedef enum {
     ELEM_NONE,
 #define ELEM(sym, number, ...) ELEM_##sym = number,
-#include "onnx/onnx_types.def"
+#include "onnx/file/onnx_types.def"
     ELEM_COUNT
 } ElemType;
 typedef enum { ELEM_IS_OTHER, ELEM_IS_INT, ELEM_IS_UINT, ELEM_IS_FLOAT, ELEM_IS_BOOL } ElemKind;

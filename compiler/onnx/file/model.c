@@ -1,5 +1,5 @@
 /* The messages of an ONNX file. Field numbers are those of onnx.proto. See model.h. */
-#include "onnx/model.h"
+#include "onnx/file/model.h"
 
 #include "base/checked.h"
 
@@ -7,7 +7,7 @@ static const ElemInfo elems[ELEM_COUNT] = {
     [ELEM_NONE] = {"an unknown element type", "", 0, ELEM_IS_OTHER},
 #define ELEM(sym, number, name, dtype, n_bytes, kind) \
     [ELEM_##sym] = {name, dtype, n_bytes, ELEM_IS_##kind},
-#include "onnx/onnx_types.def"
+#include "onnx/file/onnx_types.def"
 };
 
 const ElemInfo *elem_info(int64_t type) {

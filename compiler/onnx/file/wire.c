@@ -1,5 +1,5 @@
 /* The wire format of protocol buffers. See wire.h. */
-#include "onnx/wire.h"
+#include "onnx/file/wire.h"
 
 bool wire_varint(Bytes *bytes, uint64_t *value) {
     *value = 0;

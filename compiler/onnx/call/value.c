@@ -1,5 +1,5 @@
 /* Values: elements known while importing, and nodes made of them. */
-#include "onnx/import_state.h"
+#include "onnx/call/import_state.h"
 
 #include <math.h>
 
