@@ -214,7 +214,7 @@ bool onnx_flex_attention(Call *c) {
     if (shape_of(c, a.q)->rank != 4)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its tensors need 4 axes");
     a.dtype = dtype_of(c, a.q);
-    int64_t type = attr_int(c, "softmax_precision", a.dtype == DT_F64 ? ELEM_DOUBLE : ELEM_FLOAT);
+    int64_t type = attr_int(c, "softmax_precision", (int64_t)elem_of_dtype(dtype_compute(a.dtype)));
     if (!elem_dtype(type, &a.wide))
         return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "softmax_precision is %s",
                          elem_info(type)->name);
