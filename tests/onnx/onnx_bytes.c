@@ -127,6 +127,20 @@ void onnx_attr_ints(Text *attrs, const char *name, uint32_t n, const int64_t *va
     pb_message(attrs, 5, &attr);
 }
 
+void onnx_attr_graph(Text *attrs, const char *name, const OnnxWriter *inner) {
+    Text attr = {.arena = attrs->arena};
+    pb_text(&attr, 1, name);
+    pb_message(&attr, 6, &inner->graph);
+    pb_message(attrs, 5, &attr);
+}
+
+void onnx_attr_text(Text *attrs, const char *name, const char *value) {
+    Text attr = {.arena = attrs->arena};
+    pb_text(&attr, 1, name);
+    pb_text(&attr, 4, value);
+    pb_message(attrs, 5, &attr);
+}
+
 Text onnx_write_model(const OnnxWriter *w, int64_t opset) {
     Text model = {.arena = w->arena}, import = {.arena = w->arena};
     pb_int(&model, 1, 8);

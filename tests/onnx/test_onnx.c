@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-enum { FLOAT = 1, INT32 = 6, INT64 = 7 };
+enum { FLOAT = 1, INT32 = 6, INT64 = 7, BOOL = 9 };
 static Arena *arena;
 
 static void setup(void) {
@@ -240,6 +240,97 @@ Test(onnx, nodes_of_known_inputs_are_evaluated) {
     onnx_write_node(&w, "Reshape", "x shape", "y", NULL);
     onnx_write_output(&w, "y", FLOAT);
     expect(source_of(&w, 13), "y = reshape(x, [2, 3])");
+}
+
+/* Graphs inside nodes. */
+
+/* y = body(.. body(x)), where a step adds x to itself and is collected. */
+static OnnxWriter doubling_loop(const char *count) {
+    OnnxWriter w = onnx_writer(arena), body = onnx_writer(arena);
+    static const char *const dims[] = {"2"}, *const number[] = {"1"};
+    static const int64_t three[] = {3};
+    Text attrs = {.arena = arena};
+    onnx_write_input(&body, "step", INT64, 0, NULL);
+    onnx_write_input(&body, "goes_on", BOOL, 0, NULL);
+    onnx_write_input(&body, "a", FLOAT, 1, dims);
+    onnx_write_node(&body, "Identity", "goes_on", "still", NULL);
+    onnx_write_node(&body, "Add", "a a", "b", NULL);
+    onnx_write_output(&body, "still", BOOL);
+    onnx_write_output(&body, "b", FLOAT);
+    onnx_write_output(&body, "b", FLOAT);
+    onnx_attr_graph(&attrs, "body", &body);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_input(&w, "n", INT64, 1, number);
+    onnx_write_ints(&w, "three", 1, three);
+    onnx_write_node(&w, "Loop", str_format(arena, "%s - x", count), "y all", &attrs);
+    onnx_write_output(&w, "y", FLOAT);
+    onnx_write_output(&w, "all", FLOAT);
+    return w;
+}
+
+static uint32_t count_parts(const char *text, const char *part) {
+    uint32_t n = 0;
+    for (; (text = strstr(text, part)) != NULL; text++) n++;
+    return n;
+}
+
+Test(onnx, a_loop_is_written_out) {
+    OnnxWriter w = doubling_loop("three");
+    const char *text = source_of(&w, 16);
+    cr_assert_eq(count_parts(text, "add("), 3, "%s", text);
+    expect(text, "all: f32[3, 2]");
+}
+
+Test(onnx, a_loop_needs_a_known_count) {
+    OnnxWriter w = doubling_loop("n");
+    expect_error(&w, 16, "give it as a constant: --constant=n=VALUES");
+}
+
+Test(onnx, a_branch_is_chosen_by_a_known_condition_or_by_a_select) {
+    static const char *const dims[] = {"2"};
+    for (int is_known = 0; is_known < 2; is_known++) {
+        OnnxWriter w = onnx_writer(arena), yes = onnx_writer(arena), no = onnx_writer(arena);
+        static const int64_t zero[] = {0};
+        Text attrs = {.arena = arena};
+        onnx_write_node(&yes, "Relu", "x", "a", NULL);
+        onnx_write_output(&yes, "a", FLOAT);
+        onnx_write_node(&no, "Tanh", "x", "b", NULL);
+        onnx_write_output(&no, "b", FLOAT);
+        onnx_attr_graph(&attrs, "then_branch", &yes);
+        onnx_attr_graph(&attrs, "else_branch", &no);
+        onnx_write_input(&w, "x", FLOAT, 1, dims);
+        onnx_write_input(&w, "given", BOOL, 0, NULL);
+        onnx_write_ints(&w, "zero", 1, zero);
+        onnx_write_node(&w, "If", is_known ? "zero" : "given", "y", &attrs);
+        onnx_write_output(&w, "y", FLOAT);
+        const char *text = source_of(&w, 16);
+        expect(text, is_known ? "b = tanh(x)" : "y = where(given, ");
+        cr_assert_eq(strstr(text, "relu") == NULL, is_known, "%s", text);
+    }
+}
+
+Test(onnx, an_einsum_is_a_matrix_product) {
+    static const char *const left[] = {"B", "4", "6"}, *const right[] = {"B", "5", "6"};
+    OnnxWriter w = onnx_writer(arena);
+    Text attrs = {.arena = arena};
+    onnx_attr_text(&attrs, "equation", "bij,bkj->bik");
+    onnx_write_input(&w, "x", FLOAT, 3, left);
+    onnx_write_input(&w, "z", FLOAT, 3, right);
+    onnx_write_node(&w, "Einsum", "x z", "y", &attrs);
+    onnx_write_output(&w, "y", FLOAT);
+    const char *text = source_of(&w, 16);
+    expect(text, "matmul(x, ");
+    expect(text, "y: f32[B, 4, 5]");
+}
+
+Test(onnx, functions_of_the_prelude_are_its_defs) {
+    OnnxWriter w = onnx_writer(arena);
+    write_x(&w);
+    onnx_write_node(&w, "Softsign", "x", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    const char *text = source_of(&w, 16);
+    expect(text, "abs(x)");
+    expect(text, "y = div(x, ");
 }
 
 /* Errors. */

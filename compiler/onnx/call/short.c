@@ -34,8 +34,17 @@ NodeId transpose(Call *c, NodeId x, const int64_t *perm) {
     return x == NODE_NONE ? x : build_transpose(c->im->b, x, shape_of(c, x)->rank, perm);
 }
 
+/* x, if it has the axis; else NODE_NONE after an error. */
+static NodeId with_rank(Call *c, NodeId x, uint32_t axis) {
+    if (x == NODE_NONE || axis < shape_of(c, x)->rank) return x;
+    onnx_fail(c, DIAG_SHAPE_MISMATCH, "it needs a tensor of %u axes or more, not %u", axis + 1,
+              shape_of(c, x)->rank);
+    return NODE_NONE;
+}
+
 NodeId move_axis(Call *c, NodeId x, uint32_t from, uint32_t to) {
     int64_t perm[MAX_RANK];
+    x = with_rank(c, x, from > to ? from : to);
     if (x == NODE_NONE) return x;
     for (uint32_t k = 0, next = 0; k < shape_of(c, x)->rank; k++) {
         if (next == from) next++;
@@ -56,6 +65,7 @@ NodeId concat(Call *c, NodeId a, NodeId b, uint32_t axis) {
 
 NodeId part_of(Call *c, NodeId x, uint32_t axis, DimId begin, DimId extent) {
     DimId begins[MAX_RANK];
+    x = with_rank(c, x, axis);
     if (x == NODE_NONE) return x;
     Shape to = *shape_of(c, x);
     for (uint32_t k = 0; k < to.rank; k++) begins[k] = k == axis ? begin : number(c, 0);
@@ -65,12 +75,14 @@ NodeId part_of(Call *c, NodeId x, uint32_t axis, DimId begin, DimId extent) {
 }
 
 NodeId at_index(Call *c, NodeId x, uint32_t axis, int64_t index) {
+    x = with_rank(c, x, axis);
     if (x == NODE_NONE) return x;
     Shape to = shape_reduced(c->im->b->dims, shape_of(c, x), 1u << axis, false);
     return reshape_to(c, part_of(c, x, axis, number(c, index), number(c, 1)), &to);
 }
 
 NodeId with_axis(Call *c, NodeId x, uint32_t axis) {
+    if (axis) x = with_rank(c, x, axis - 1);
     if (x == NODE_NONE) return x;
     Shape from = *shape_of(c, x), to = {.rank = from.rank + 1};
     if (to.rank > MAX_RANK) {

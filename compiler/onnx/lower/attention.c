@@ -61,10 +61,12 @@ static bool add_mask(Call *c, Attention *a) {
     DimTab *dims = c->im->b->dims;
     if (mask == NODE_NONE) return !has_input(c, 3);
     uint32_t rank = shape_of(c, mask)->rank;
+    if (rank < 1 || rank > 4)
+        return onnx_fail(c, DIAG_SHAPE_MISMATCH, "attn_mask has %u axes", rank);
     DimId low[MAX_RANK], high[MAX_RANK], n = shape_of(c, a->k)->dims[2];
     for (uint32_t i = 0; i < rank; i++) low[i] = high[i] = number(c, 0);
     bool is_bool = dtype_is_bool(dtype_of(c, mask));
-    if (rank && shape_of(c, mask)->dims[rank - 1] != n) {
+    if (shape_of(c, mask)->dims[rank - 1] != n) {
         Operand beyond = is_bool ? operand_bool(false) : operand_float(-INFINITY);
         high[rank - 1] = dim_sub(dims, n, shape_of(c, mask)->dims[rank - 1]);
         mask = build_pad(c->im->b, mask, (DimList){rank, low}, (DimList){rank, high}, &beyond);
@@ -118,8 +120,10 @@ static bool take_cache(Call *c, Attention *a) {
         return onnx_fail(c, DIAG_WRONG_ARITY, "past_key and past_value belong together");
     if (has_input(c, 4)) {
         NodeId past = input(c, 4);
-        if (past == NODE_NONE) return false;
         int64_t n;
+        if (past == NODE_NONE) return false;
+        if (shape_of(c, past)->rank != 4)
+            return onnx_fail(c, DIAG_SHAPE_MISMATCH, "past_key needs 4 axes");
         if (!dim_is_const(dims, shape_of(c, past)->dims[2], &n))
             return onnx_fail(c, DIAG_NO_LOWERING, "the length of past_key must be a constant");
         Operand length = operand_int(number(c, n));
@@ -162,6 +166,14 @@ static NodeId scores_of(Call *c, const Attention *a, NodeId k) {
     return matmul(c, q, op2n(c, OP_MUL, transpose(c, k, swap), sqrt(scale)));
 }
 
+static bool have_four_axes(Call *c, NodeId q, NodeId k, NodeId v) {
+    if (q == NODE_NONE || k == NODE_NONE || v == NODE_NONE) return false;
+    return (shape_of(c, q)->rank == 4 && shape_of(c, k)->rank == 4 && shape_of(c, v)->rank == 4) ||
+           onnx_fail(c, DIAG_SHAPE_MISMATCH,
+                     "its tensors need the axes of a batch, heads, a "
+                     "sequence and a head's size");
+}
+
 bool onnx_attention(Call *c) {
     NodeId x = input(c, 0), wanted = NODE_NONE;
     if (x == NODE_NONE) return false;
@@ -176,8 +188,7 @@ bool onnx_attention(Call *c) {
                    .dtype = dtype_of(c, x)};
     a.k = heads(c, input(c, 1), n_k);
     a.v = heads(c, input(c, 2), n_k);
-    if (a.q == NODE_NONE || a.k == NODE_NONE || a.v == NODE_NONE || shape_of(c, a.q)->rank != 4)
-        return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its tensors need 3 or 4 axes");
+    if (!have_four_axes(c, a.q, a.k, a.v)) return false;
     if (!take_cache(c, &a) || !softmax_dtype(c, &a) || !add_mask(c, &a)) return false;
     if (has_output(c, 1)) output(c, 1, a.k);
     if (has_output(c, 2)) output(c, 2, a.v);
@@ -210,9 +221,7 @@ bool onnx_flex_attention(Call *c) {
                    .bias = NODE_NONE,
                    .offset = NODE_NONE,
                    .valid = NODE_NONE};
-    if (a.q == NODE_NONE || a.k == NODE_NONE || a.v == NODE_NONE) return false;
-    if (shape_of(c, a.q)->rank != 4)
-        return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its tensors need 4 axes");
+    if (!have_four_axes(c, a.q, a.k, a.v)) return false;
     a.dtype = dtype_of(c, a.q);
     int64_t type = attr_int(c, "softmax_precision", (int64_t)elem_of_dtype(dtype_compute(a.dtype)));
     if (!elem_dtype(type, &a.wide))
@@ -226,7 +235,7 @@ bool onnx_flex_attention(Call *c) {
 
 /* Rotary embeddings. */
 
-/* cache: [positions, d / 2], or [b, s, d / 2] -> [b, 1, s, d / 2] */
+/* cache: [positions, d / 2] by position_ids, or [b, s, d / 2] -> [b, 1, s, d / 2] */
 static NodeId angles(Call *c, uint32_t i) {
     NodeId cache = input(c, i);
     if (cache != NODE_NONE && has_input(c, 3))
@@ -240,10 +249,12 @@ bool onnx_rotary_embedding(Call *c) {
     NodeId x = heads(c, given, attr_int(c, "num_heads", 0)), rest = NODE_NONE;
     DimTab *dims = c->im->b->dims;
     int64_t depth, n = attr_int(c, "rotary_embedding_dim", 0);
-    if (x == NODE_NONE || cosine == NODE_NONE || sine == NODE_NONE) return false;
+    if (!have_four_axes(c, x, cosine, sine)) return false;
     bool is_pairs = attr_int(c, "interleaved", 0) != 0, is_flat = shape_of(c, given)->rank == 3;
-    if (!dim_is_const(dims, shape_of(c, x)->dims[3], &depth) || n > depth)
-        return onnx_fail(c, DIAG_NO_LOWERING, "the size of a head must be a constant");
+    if (!dim_is_const(dims, shape_of(c, x)->dims[3], &depth) || n > depth || n < 0 || n % 2)
+        return onnx_fail(c, DIAG_NO_LOWERING,
+                         "the size of a head, and the part of it that is "
+                         "turned, must be constants, and the part even");
     if (n == 0) n = depth;
     if (n < depth) rest = part_of(c, x, 3, number(c, n), number(c, depth - n));
     x = part_of(c, x, 3, number(c, 0), number(c, n));

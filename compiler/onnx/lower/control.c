@@ -125,6 +125,12 @@ static bool holds(Call *c, Value *value, bool *is_true) {
     return true;
 }
 
+static bool take_input(Call *c, uint32_t i, Value *value) {
+    if (!has_input(c, i)) return onnx_fail(c, DIAG_WRONG_ARITY, "input %u is left out", i + 1);
+    *value = *input_value(c, i);
+    return true;
+}
+
 /* Body: (step, condition, carried..) -> (condition, carried.., collected..) */
 bool onnx_loop(Call *c) {
     const OnnxGraph *body = body_of(c, "body");
@@ -140,7 +146,8 @@ bool onnx_loop(Call *c) {
     Collected *all = arena_array(c->im->arena, Collected, n_collected + 1);
     state[1] = (Value){.name = "", .node = NODE_NONE, .known = known_scalar(c, ELEM_BOOL, 1)};
     if (has_input(c, 1)) state[1] = *input_value(c, 1);
-    for (uint32_t i = 0; i < n_carried; i++) state[2 + i] = *input_value(c, 2 + i);
+    for (uint32_t i = 0; i < n_carried; i++)
+        if (!take_input(c, 2 + i, &state[2 + i])) return false;
     for (int64_t t = 0; t < n_steps; t++) {
         if (!holds(c, &state[1], &goes_on)) return false;
         if (!goes_on) break;
@@ -202,7 +209,8 @@ bool onnx_scan(Call *c) {
     Value *state = arena_array(c->im->arena, Value, n + 1), **made = values_new(c, n_made);
     Collected *all = arena_array(c->im->arena, Collected, n_collected + 1);
     if (!scan_inputs(c, n_carried, (uint32_t)n_scanned, inputs, &n_steps)) return false;
-    for (uint32_t i = 0; i < n_carried; i++) state[i] = *input_value(c, i);
+    for (uint32_t i = 0; i < n_carried; i++)
+        if (!take_input(c, i, &state[i])) return false;
     for (int64_t t = 0; t < n_steps; t++) {
         for (uint32_t i = 0; i < n_scanned; i++) {
             int64_t at = inputs[i].is_down ? n_steps - 1 - t : t;

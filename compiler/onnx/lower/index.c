@@ -203,6 +203,10 @@ bool onnx_top_k(Call *c) {
     if (!axis_of(c, attr_int(c, "axis", -1), rank, &axis) || !elem_dtype(ELEM_INT64, &long_dtype))
         return false;
     if (rank + 1 > MAX_RANK) return onnx_fail(c, DIAG_LIMIT, "it needs a tensor of 7 axes or less");
+    if (k < 0 || !dim_always_le(c->im->b->dims, number(c, k), shape_of(c, x)->dims[axis]))
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "k is %lld, but axis %u has an extent of %s",
+                         (long long)k, axis,
+                         dim_str(c->im->b->dims, c->im->arena, shape_of(c, x)->dims[axis]));
     x = move_axis(c, x, axis, rank - 1);
     NodeId ranks = ranks_of(c, x, attr_int(c, "largest", 1) != 0);
     Shape wide = *shape_of(c, x);

@@ -18,6 +18,7 @@ bool onnx_affine_grid(Call *c) {
     NodeId theta = input(c, 0);
     IntList list;
     int64_t size[MAX_RANK], n_points = 1;
+    enum { MAX_POINTS = 1 << 24 };
     bool aligns = attr_int(c, "align_corners", 0) != 0;
     if (theta == NODE_NONE || !list_argument(c, NULL, 1, &list) ||
         !constant_list(c, &list, "size", size, MAX_RANK))
@@ -25,9 +26,11 @@ bool onnx_affine_grid(Call *c) {
     if (list.n != 4 && list.n != 5)
         return onnx_fail(c, DIAG_WRONG_COUNT, "size has %u numbers", list.n);
     uint32_t k = list.n - 2;
-    for (uint32_t i = 2; i < list.n; i++) n_points *= size[i];
-    if (n_points < 1 || n_points > 1 << 24)
-        return onnx_fail(c, DIAG_LIMIT, "its size is too large");
+    for (uint32_t i = 2; i < list.n; i++) {
+        if (size[i] < 1 || size[i] > MAX_POINTS / n_points)
+            return onnx_fail(c, DIAG_LIMIT, "its size is 0, or too large");
+        n_points *= size[i];
+    }
     int64_t dims[2] = {k + 1, n_points};
     double *points = arena_array(c->im->arena, double, (size_t)(dims[0] * n_points) + 1);
     for (int64_t p = 0; p < n_points; p++) {

@@ -14,7 +14,7 @@ static NodeId beside(Call *c, NodeId x, uint32_t i, uint32_t axis, int64_t block
         for (uint32_t k = 0; k < to.rank; k++) to.dims[k] = k == axis ? from.dims[0] : number(c, 1);
         return reshape_to(c, given, &to);
     }
-    if (from.rank != to.rank || block < 1) {
+    if (from.rank != to.rank || block < 1 || axis >= to.rank || to.rank == MAX_RANK) {
         onnx_fail(c, DIAG_SHAPE_MISMATCH, "its scale does not fit the tensor");
         return NODE_NONE;
     }

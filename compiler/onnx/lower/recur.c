@@ -205,6 +205,10 @@ bool onnx_gru(Call *c) {
 static NodeId per_head(Call *c, NodeId x, int64_t n) {
     static const int64_t perm[] = {0, 2, 1, 3};
     if (x == NODE_NONE) return x;
+    if (shape_of(c, x)->rank != 3) {
+        onnx_fail(c, DIAG_SHAPE_MISMATCH, "its inputs need 3 axes");
+        return NODE_NONE;
+    }
     Shape from = *shape_of(c, x), to = {4, {from.dims[0], from.dims[1], number(c, n)}};
     to.dims[3] = dim_exact_div(c->im->b->dims, from.dims[2], to.dims[2]);
     return cast_to(c, transpose(c, reshape_to(c, x, &to), perm), DT_F32);
@@ -242,6 +246,8 @@ bool onnx_linear_attention(Call *c) {
     if (has_input(c, 3)) {
         NodeId past = input(c, 3);
         if (past == NODE_NONE) return false;
+        if (!shape_equal(shape_of(c, past), &shape))
+            return onnx_fail(c, DIAG_SHAPE_MISMATCH, "past_state has another shape than the state");
         state_dtype = dtype_of(c, past);
         state = cast_to(c, past, DT_F32);
     }
@@ -249,7 +255,8 @@ bool onnx_linear_attention(Call *c) {
     if (is_delta) {
         beta = input(c, 5);
         if (beta == NODE_NONE) return false;
-        bool is_shared = dim_equals_const(c->im->b->dims, shape_of(c, beta)->dims[2], 1);
+        bool is_shared = shape_of(c, beta)->rank == 3 &&
+                         dim_equals_const(c->im->b->dims, shape_of(c, beta)->dims[2], 1);
         beta = per_head(c, beta, is_shared ? 1 : n_k);
     }
     double scale = attr_float(c, "scale", 0);
@@ -286,6 +293,8 @@ bool onnx_causal_conv(Call *c) {
     if (shape_of(c, x)->rank != 3 || shape_of(c, weights)->rank != 3)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "x and its weights need 3 axes");
     int64_t n_past = kernel[2] - 1, n = extents[2];
+    if (n_past < 0 || n_past > MAX_CONCAT_ARGS || kernel[1] != 1)
+        return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its weights need the shape [channels, 1, taps]");
     Dtype dtype = dtype_of(c, x);
     DimId low[3] = {number(c, 0), number(c, 0), number(c, n_past)},
           high[3] = {low[0], low[0], low[0]};

@@ -80,7 +80,9 @@ static int64_t taps_of(const Resizing *r, const ResizedAxis *a) {
  * left neighbour. */
 static int64_t weights_of(const Resizing *r, const ResizedAxis *a, int64_t i, int64_t n,
                           double *weights) {
-    double x = source_of(r, a, i), left = ceil(x) - 1, sum = 0;
+    double x = source_of(r, a, i), sum = 0;
+    if (!(fabs(x) < INT32_MAX)) x = x > 0 ? INT32_MAX : -INT32_MAX;
+    double left = ceil(x) - 1;
     double ratio = x - left, shrinks = r->is_smooth && a->scale < 1 ? a->scale : 1;
     int64_t first = (int64_t)left - n / 2 + 1;
     for (int64_t k = 0; k < n; k++) {
@@ -177,6 +179,15 @@ static bool known_list_of(Call *c, uint32_t i, double *values, uint32_t *n) {
     return true;
 }
 
+static bool resized_extent(Call *c, ResizedAxis *a, double to) {
+    enum { MAX_RESIZED = 1 << 20 };
+    if (!(a->scale > 0 && to >= 1 && to <= MAX_RESIZED) || a->from < 1)
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "an axis of %lld would have %g elements",
+                         (long long)a->from, to);
+    a->to = (int64_t)to;
+    return true;
+}
+
 /* Sets the scale and the extent of each axis of the list from `scales` or `sizes`. */
 static bool scale_axes(Call *c, uint32_t n_axes, const uint32_t *order, ResizedAxis *axes,
                        uint32_t scales_input, uint32_t sizes_input) {
@@ -186,8 +197,8 @@ static bool scale_axes(Call *c, uint32_t n_axes, const uint32_t *order, ResizedA
     const OnnxAttr *given = find_attr(c, "scales");
     if (!known_list_of(c, scales_input, values, &n)) return false;
     for (uint32_t k = 0; given && k < given->floats.n && k < MAX_RANK; k++)
-        values[n = k] = given->floats.data[k], n++;
-    if (!n && (!known_list_of(c, sizes_input, values, &n_sizes))) return false;
+        values[n++] = given->floats.data[k];
+    if (!n && !known_list_of(c, sizes_input, values, &n_sizes)) return false;
     if (n + n_sizes != n_axes)
         return onnx_fail(c, DIAG_WRONG_COUNT, "%u scales or sizes of %u axes", n + n_sizes, n_axes);
     for (uint32_t i = 0; i < n_axes; i++) {
@@ -195,14 +206,12 @@ static bool scale_axes(Call *c, uint32_t n_axes, const uint32_t *order, ResizedA
         a->scale = n ? values[i] : values[i] / (double)a->from;
         bool is_better = strcmp(policy, "not_larger") == 0 ? a->scale < best : a->scale > best;
         if (i == 0 || is_better) best = a->scale;
-        a->to = n ? (int64_t)(a->scale * (double)a->from) : (int64_t)values[i];
-        if (!(a->scale > 0) || a->to < 1 || a->to > INT32_MAX)
-            return onnx_fail(c, DIAG_BAD_ARGUMENT, "a scale or size is not positive");
+        if (!resized_extent(c, a, n ? a->scale * (double)a->from : values[i])) return false;
     }
     for (uint32_t i = 0; n_sizes && strcmp(policy, "stretch") != 0 && i < n_axes; i++) {
         ResizedAxis *a = &axes[order[i]];
         a->scale = best;
-        a->to = (int64_t)(best * (double)a->from + 0.5);
+        if (!resized_extent(c, a, best * (double)a->from + 0.5)) return false;
     }
     return true;
 }

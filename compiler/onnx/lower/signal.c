@@ -32,9 +32,15 @@ static NodeId transformed(Call *c, NodeId x, Fourier f) {
     if (!const_dims(c, x, extents)) return NODE_NONE;
     uint32_t last = shape_of(c, x)->rank - 1;
     bool is_real_out = f.is_inverse && f.is_onesided;
+    if (f.length < 1 || f.length > MAX_TABLE || extents[last - 1] > MAX_TABLE ||
+        extents[last] < 1 || extents[last] > 2) {
+        onnx_fail(c, DIAG_LIMIT, "a transform of %lld elements, of %lld numbers each",
+                  (long long)f.length, (long long)extents[last]);
+        return NODE_NONE;
+    }
     f.n_in = extents[last - 1] < f.length ? extents[last - 1] : f.length;
     f.n_out = f.is_onesided && !f.is_inverse ? f.length / 2 + 1 : f.length;
-    if (f.length < 1 || f.n_in * f.n_out > MAX_TABLE) {
+    if (f.n_in * f.n_out > MAX_TABLE) {
         onnx_fail(c, DIAG_LIMIT, "a transform of %lld elements", (long long)f.length);
         return NODE_NONE;
     }
@@ -75,6 +81,7 @@ bool onnx_dft(Call *c) {
 bool onnx_stft(Call *c) {
     NodeId x = input(c, 0), window = input(c, 2);
     int64_t extents[MAX_RANK], step, length;
+    enum { MAX_FRAMES = 1 << 24 }; /* times their length */
     Shape shape;
     Fourier f = {.is_onesided = attr_int(c, "onesided", 1) != 0};
     if (!int_argument(c, 1, 0, &step) || !const_dims(c, x, extents)) return false;
@@ -83,7 +90,8 @@ bool onnx_stft(Call *c) {
     if (has_input(c, 2) && value_shape(c->im, input_value(c, 2), &shape) && shape.rank == 1)
         dim_is_const(c->im->b->dims, shape.dims[0], &length);
     if (!int_argument(c, 3, length, &f.length)) return false;
-    if (step < 1 || f.length < 1 || f.length > extents[1])
+    if (step < 1 || step > INT32_MAX || f.length < 1 || f.length > extents[1] ||
+        1 + (extents[1] - f.length) / step > MAX_FRAMES / f.length)
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "its frames do not fit the signal");
     int64_t dims[2] = {1 + (extents[1] - f.length) / step, f.length};
     double *places = arena_array(c->im->arena, double, (size_t)(dims[0] * dims[1]) + 1);
@@ -142,6 +150,8 @@ bool onnx_mel_weights(Call *c) {
     for (int64_t i = 0; i < bins + 2; i++) {
         double mel = edges[0] + (double)i * (edges[1] - edges[0]) / (double)(bins + 2);
         double hertz = 700 * (pow(10, mel / 2595) - 1);
+        if (!(hertz >= 0 && hertz <= (double)rate))
+            return onnx_fail(c, DIAG_BAD_ARGUMENT, "its frequencies lie outside the spectrum");
         at[i] = (int64_t)floor((double)(length + 1) * hertz / (double)rate);
         if (at[i] < 0 || at[i] >= dims[0])
             return onnx_fail(c, DIAG_BAD_ARGUMENT, "its frequencies lie outside the spectrum");

@@ -2,6 +2,9 @@
  * undone. */
 #include "onnx/call/import_state.h"
 
+/* Strides, pads and extents may not be larger. */
+enum { MAX_SPREAD = 1 << 24 };
+
 /* Spatial axes, of tensors [n, c, d0, d1, ..]. */
 typedef struct Spread {
     uint32_t n;
@@ -16,7 +19,7 @@ static bool spread_list(Call *c, const char *name, uint32_t n, int64_t otherwise
         return onnx_fail(c, DIAG_WRONG_COUNT, "%s has %u numbers, but needs %u", name, given->n, n);
     for (uint32_t k = 0; k < n; k++) {
         values[k] = is_given ? given->data[k] : otherwise;
-        if (values[k] < otherwise || values[k] > INT32_MAX)
+        if (values[k] < otherwise || values[k] > MAX_SPREAD)
             return onnx_fail(c, DIAG_BAD_ARGUMENT, "%s has %lld", name, (long long)values[k]);
     }
     return true;
@@ -106,6 +109,8 @@ bool onnx_conv_transpose(Call *c) {
     for (uint32_t k = 0; k < s.n; k++) {
         s.in[k] = extents[k + 2];
         s.kernel[k] = kernel[k + 2];
+        if (s.in[k] < 1 || s.in[k] > MAX_SPREAD || s.kernel[k] < 1 || s.kernel[k] > MAX_SPREAD)
+            return onnx_fail(c, DIAG_LIMIT, "axis %u is empty, or too large", k + 2);
     }
     if (!spread_pads(c, &s)) return false;
     for (uint32_t k = 0; k < s.n; k++) {
@@ -126,6 +131,9 @@ static bool known_extents(Call *c, uint32_t i, int64_t *extents, uint32_t *n) {
         !constant_list(c, &list, "shape", extents, MAX_RANK - 2))
         return false;
     *n = list.n;
+    for (uint32_t k = 0; k < list.n; k++)
+        if (extents[k] < 1 || extents[k] > MAX_SPREAD)
+            return onnx_fail(c, DIAG_BAD_ARGUMENT, "an extent is %lld", (long long)extents[k]);
     return true;
 }
 
@@ -147,10 +155,12 @@ bool onnx_col2im(Call *c) {
     for (uint32_t k = 0; k < n; k++) {
         wide[k] = image[k] + pads[k] + pads[n + k];
         s.in[k] = (wide[k] - (s.kernel[k] - 1) * s.dilation[k] - 1) / s.stride[k] + 1;
+        if (s.in[k] < 1 || s.kernel[k] > MAX_UNROLLED / n_taps || s.in[k] > INT32_MAX / n_windows)
+            return onnx_fail(c, DIAG_LIMIT, "it has no windows, or too many");
         n_taps *= s.kernel[k];
         n_windows *= s.in[k];
     }
-    if (n_taps < 1 || n_taps > MAX_UNROLLED || extents[1] % n_taps || extents[2] != n_windows)
+    if (extents[1] % n_taps || extents[2] != n_windows)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "it has %lld windows of %lld taps, not %lld",
                          (long long)n_windows, (long long)n_taps, (long long)extents[2]);
     int64_t cut[MAX_RANK + 1] = {extents[0], extents[1] / n_taps, n_taps};
@@ -187,12 +197,14 @@ bool onnx_max_unpool(Call *c) {
         return false;
     for (uint32_t k = 0; k < rank; k++) {
         to[k] = extents[k];
+        if (to[k] > MAX_SPREAD) return onnx_fail(c, DIAG_LIMIT, "axis %u is too large", k);
         if (k >= 2)
             to[k] = (extents[k] - 1) * s.stride[k - 2] - pads[k - 2] - pads[s.n + k - 2] +
                     kernel[k - 2];
+        if (to[k] < 1 || to[k] > MAX_SPREAD / n_all)
+            return onnx_fail(c, DIAG_LIMIT, "its result would be empty, or too large");
         n_all *= to[k];
     }
-    if (n_all < 1) return onnx_fail(c, DIAG_BAD_ARGUMENT, "its result would be empty");
     Shape flat = {1, {number(c, n_all)}};
     NodeId y = scattered(c, expand_to(c, constant(c, 0, x), &flat),
                          reshape_const(c, places, 1, all), reshape_const(c, x, 1, all), "none");
