@@ -330,11 +330,13 @@ compile-time: build/fusec build/time_runs ## Check how long every example takes 
 	@sh tools/compile_time.sh build/time_runs build/fusec $(EXAMPLES)
 
 # The package that makes the tests is installed beside the build, not in the system.
-.PHONY: onnx-node-tests
+.PHONY: onnx-node-tests onnx-networks
 build/onnx-env/bin/python:
 	$(Q)python3 -m venv build/onnx-env && build/onnx-env/bin/pip install -q onnx numpy ml_dtypes
 onnx-node-tests: build/fusec build/onnx-env/bin/python ## Run ONNX's node tests on the CPU and write docs/results/onnx-node-tests.md
 	@build/onnx-env/bin/python tests/onnx/node_tests.py $< --page docs/results/onnx-node-tests.md --store tests/onnx/node_cases.bin
+onnx-networks: build/fusec build/onnx-env/bin/python ## Run the models of the package onnx on the CPU and write docs/results/onnx-networks.md
+	@build/onnx-env/bin/python tests/onnx/network_tests.py $< --page docs/results/onnx-networks.md
 
 check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK) $(EMULATOR)
 	+@$(AGAIN) CONFIG=asan tests-built

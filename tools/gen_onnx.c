@@ -45,8 +45,9 @@ static const char head[] =
     "these are strings, sequences, optionals, sparse and complex tensors, and numbers of 4 bits or "
     "less. Of ops these are random numbers, and all without a row "
     "below. "
-    "Opsets before 7 are not supported. [The official node "
-    "tests](results/onnx-node-tests.md) show what passes.\n"
+    "Opsets before 6 are not supported. [The official node "
+    "tests](results/onnx-node-tests.md) and [networks](results/onnx-networks.md) show what "
+    "passes.\n"
     "\n"
     "## Ops\n"
     "\n";

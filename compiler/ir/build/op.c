@@ -161,6 +161,7 @@ NodeId build_cast(Builder *b, const Operand *x, Dtype dtype) {
 }
 
 NodeId build_bitcast(Builder *b, const Operand *x, Dtype dtype) {
+    if (is_missing(1, x)) return NODE_NONE;
     NodeId arg = build_tensor(b, x);
     if (arg == NODE_NONE) return NODE_NONE;
     Dtype from = graph_node(b->graph, arg)->dtype;

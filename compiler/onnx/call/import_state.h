@@ -86,7 +86,7 @@ struct OnnxOp {
 };
 
 /* The newest opset of the default domain that rows were written for. */
-enum { ONNX_OPSET = 28, ONNX_OLDEST_OPSET = 7 };
+enum { ONNX_OPSET = 28, ONNX_OLDEST_OPSET = 6 };
 
 /* scope.c */
 

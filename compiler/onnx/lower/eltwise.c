@@ -8,9 +8,23 @@ bool onnx_fold_only(Call *c) {
     return onnx_fail(c, DIAG_NO_LOWERING, "its input has no shape that is known while importing");
 }
 
+/* Input i. Until opset 6 the axes of the second begin at an axis of the first. */
+static NodeId operand(Call *c, uint32_t i) {
+    NodeId x = input(c, i), first = input(c, 0);
+    uint32_t axis;
+    if (i != 1 || c->opset > 6 || !find_attr(c, "axis") || x == NODE_NONE || first == NODE_NONE)
+        return x;
+    uint32_t rank = shape_of(c, first)->rank;
+    Shape to = *shape_of(c, x);
+    if (!axis_of(c, attr_int(c, "axis", 0), rank, &axis)) return NODE_NONE;
+    while (to.rank < rank - axis) to.dims[to.rank++] = number(c, 1);
+    return reshape_to(c, x, &to);
+}
+
 bool onnx_eltwise(Call *c) {
     Operand operands[BUILD_MAX_OPERANDS];
-    for (uint32_t i = 0; i < c->node->inputs.n; i++) operands[i] = operand_tensor(input(c, i));
+    if (c->node->inputs.n > BUILD_MAX_OPERANDS) return false;
+    for (uint32_t i = 0; i < c->node->inputs.n; i++) operands[i] = operand_tensor(operand(c, i));
     return output(c, 0, build_eltwise(c->im->b, c->op->id, c->node->inputs.n, operands));
 }
 
@@ -58,7 +72,7 @@ bool onnx_pow(Call *c) {
     if (is_known && (exponent == 2 ||
                      (is_int && exponent >= 1 && exponent <= 64 && exponent == floor(exponent))))
         return output(c, 0, power(c, x, (uint32_t)exponent));
-    NodeId y = input(c, 1);
+    NodeId y = operand(c, 1);
     if (y == NODE_NONE) return false;
     if (is_int) {
         NodeId base = cast_to(c, x, DT_F64);
@@ -94,8 +108,11 @@ static NodeId where_positive(Call *c, NodeId x, NodeId positive, NodeId other) {
 }
 
 bool onnx_prelu(Call *c) {
-    NodeId x = input(c, 0);
-    return output(c, 0, where_positive(c, x, x, op2(c, OP_MUL, x, input(c, 1))));
+    NodeId x = input(c, 0), slopes = input(c, 1);
+    if (slopes == NODE_NONE || x == NODE_NONE) return false;
+    if (c->opset < 7 && shape_of(c, slopes)->rank == 1 && shape_of(c, x)->rank > 2)
+        slopes = per_channel(c, slopes, shape_of(c, x)->rank);
+    return output(c, 0, where_positive(c, x, x, op2(c, OP_MUL, x, slopes)));
 }
 
 /* `scale` times the prelude's elu or celu. */
@@ -237,7 +254,7 @@ bool onnx_dropout(Call *c) {
                          "training draws random numbers, which the language "
                          "does not have");
     if (!output(c, 0, x) || !has_output(c, 1)) return x != NODE_NONE;
-    Operand yes = operand_bool(true);
+    Operand yes = c->opset < 10 ? operand_float(1) : operand_bool(true);
     const Shape *shape = shape_of(c, x);
     NodeId mask = build_const(c->im->b, &yes, c->opset < 10 ? dtype_of(c, x) : DT_BOOL);
     return output(c, 1, build_expand(c->im->b, mask, (DimList){shape->rank, shape->dims}));

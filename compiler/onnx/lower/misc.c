@@ -18,7 +18,7 @@ bool onnx_affine_grid(Call *c) {
     NodeId theta = input(c, 0);
     IntList list;
     int64_t size[MAX_RANK], n_points = 1;
-    enum { MAX_POINTS = 1 << 24 };
+    enum { MAX_POINTS = 1 << 22 };
     bool aligns = attr_int(c, "align_corners", 0) != 0;
     if (theta == NODE_NONE || !list_argument(c, NULL, 1, &list) ||
         !constant_list(c, &list, "size", size, MAX_RANK))

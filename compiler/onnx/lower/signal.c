@@ -28,7 +28,7 @@ static NodeId wave_table(Call *c, const Fourier *f, double (*wave)(double), Dtyp
 /* x: [.., n, 1 or 2], real numbers or pairs -> [.., n_out, 1 or 2] */
 static NodeId transformed(Call *c, NodeId x, Fourier f) {
     int64_t extents[MAX_RANK];
-    enum { MAX_TABLE = 1 << 24 };
+    enum { MAX_TABLE = 1 << 22 };
     if (!const_dims(c, x, extents)) return NODE_NONE;
     uint32_t last = shape_of(c, x)->rank - 1;
     bool is_real_out = f.is_inverse && f.is_onesided;

@@ -25,7 +25,9 @@ bool onnx_constant_of_shape(Call *c) {
     OnnxTensor zero = {.type = ELEM_FLOAT, .n_elems = 1};
     vec_push(c->im->arena, &zero.floats, 0);
     if (!shape_argument(c, 0, &list)) return false;
-    NodeId value = tensor_node(c, "", attr && attr->tensor ? attr->tensor : &zero);
+    Value made = {.name = "", .node = NODE_NONE, .tensor = &zero};
+    if (attr && attr->tensor) made.tensor = attr->tensor;
+    NodeId value = value_node(c, &made);
     value = build_reshape(c->im->b, value, (DimList){0, NULL});
     return output(c, 0, build_expand(c->im->b, value, (DimList){list.n, list.dims}));
 }
