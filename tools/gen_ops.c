@@ -13,6 +13,7 @@ static const char *const class_titles[] = {
     [CLASS_REDUCE] = "Reductions",
     [CLASS_ARGREDUCE] = "Reductions to an index",
     [CLASS_SCAN] = "Scans",
+    [CLASS_SORT] = "Sorts",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
     [CLASS_MATMUL] = "Matrix products",
@@ -37,6 +38,9 @@ static const char *const class_docs[] = {
         "groups are each accumulated in ascending order, from the first element of the run, group "
         "or "
         "tile. An element is `((tiles before + groups before) + runs before) + own run`.",
+    [CLASS_SORT] = "`op(x, axis=k)` along one axis; for a tensor of rank 1 `axis` may be left out. "
+                   "Equal elements keep their order, -0 and +0 are equal, and NaN comes behind all "
+                   "numbers, in descending order before them. A merge sort, n (log n)^2 work.",
     [CLASS_VIEW] = "A view moves no data: the kernel that uses it reads at other places. If a view "
                    "is an output, the kernel that makes the tensor stores it rearranged, or the "
                    "part that a slice leaves. Any other view that is an output is a copy.",

@@ -115,6 +115,19 @@ Value call_scan(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
+Value call_sort(Sema *sema, const Call *call) {
+    NodeId x;
+    uint32_t axis;
+    bool descends = call->op == OP_ARGSORT_DESCENDING;
+    if (!want_reduced(sema, call, &x) ||
+        !sema_want_axis_or_default(sema, call, sema_node(sema, x)->shape.rank, &axis) ||
+        !sema_want_bool(sema, &call->args[2], "descending", &descends))
+        return value_poison();
+    OpId op = descends ? OP_ARGSORT_DESCENDING : OP_ARGSORT;
+    NodeId id = build_scan(sema_at(sema, call->span), op, x, axis);
+    return sema_made(sema, call->span, call->args, id);
+}
+
 /* Matmul. */
 
 static bool want_precision(Sema *sema, const Value *value, Precision *precision) {

@@ -167,7 +167,7 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
                       : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
                       : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE ||
-                              of_producer == CLASS_SCAN
+                              of_producer == CLASS_SCAN || of_producer == CLASS_SORT
                           ? REASON_SAME_PASS
                           : REASON_INLINED;
     else {
@@ -246,6 +246,23 @@ static bool is_unlowered(const Fuser *f, const Kernel *kernel, InlineFailure *wh
     return why->reason != REASON_NONE;
 }
 
+/* Gives a sort memory for two orders of each row, unless all rows are short (SORT_LOCAL).
+ * To the plan it is one more store of the kernel: [2,rows,row]. */
+static void add_scratch(Fuser *f, Kernel *kernel) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimId rows = kernel_n_rows(kernel), row = kernel_n_reduced(kernel);
+    if (dim_hi(f->graph->dims, row) <= SORT_LOCAL) return;
+    Shape shape = {.rank = 3, .dims = {dim_const(f->graph->dims, 2), rows, row}};
+    NodeId node = kernel->reduces.data[0].node;
+    Store store = {.buffer = plan_add_temp(f->arena, f->plan, node, DT_I32, shape),
+                   .address = index_row_major(tab, kernel->n_parallel + 1),
+                   .value =
+                       scalar_stage(kernel->scalars, DT_I32, 0, (2u << kernel->n_parallel) - 1),
+                   .node = node,
+                   .is_scratch = true};
+    vec_push(f->arena, &kernel->stages.data[0].stores, store);
+}
+
 static bool compose_all(Fuser *f, FuseFailure *failure) {
     uint32_t n_groups = f->grouping->groups.n;
     InlineMarks marks = inline_marks_new(f->scratch, f->graph);
@@ -271,6 +288,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
             return false;
         }
         drop_dead_loads(f, &kernel, group);
+        if (form_info(kernel.form)->sorts) add_scratch(f, &kernel);
         kernel.name = kernel_name(f, group, i, &kernel.span);
         for (uint32_t k = 0; k < kernel.nodes.n; k++)
             vec_push(f->scratch, &f->makers[kernel.nodes.data[k]], i);

@@ -200,6 +200,12 @@ static StoreTarget target_of(const Root *root) {
         .node = root->node, .output = root->output, .whole = root->whole, .piece = root->piece};
 }
 
+/* Whether the reduction shares its kernel with no other reduction. */
+static bool is_alone(const Grouper *p, NodeId id) {
+    OpClass cls = graph_class(p->graph, id);
+    return cls == CLASS_MATMUL || cls == CLASS_SORT;
+}
+
 static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *root) {
     if (!root->is_reduction) {
         vec_push(arena, &group->targets, target_of(root));
@@ -208,12 +214,12 @@ static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     Shape domain = root_domain(p, root);
     uint32_t axes = root_axes(p, root->node);
     NodeId of = folded(p, root->node);
-    bool has_contraction = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
+    bool is_taken = group->reduces.n && is_alone(p, group->reduces.data[0]);
     bool is_shared = group->reduces.n || group->targets.n;
-    if (has_contraction || (is_shared && graph_is_matmul(p->graph, of))) return false;
+    if (is_taken || (is_shared && is_alone(p, of))) return false;
     if (!shape_equal(&domain, &group->domain)) return false;
     if (group->axes && group->axes != axes) return false;
-    if (group->reduces.n && group_scans(p->graph, group) != graph_is_scan(p->graph, of))
+    if (group->reduces.n && group_keeps_shape(p->graph, group) != graph_keeps_shape(p->graph, of))
         return false;
     group->axes = axes; /* a map becomes a reduction's group; its stores stay inner */
     vec_push(arena, &group->reduces, of);
@@ -261,8 +267,6 @@ static bool is_init_target(const Grouper *p, const StoreTarget *target) {
            target->output == OUTPUT_NONE && !target->piece;
 }
 
-/* Whether the group's values are prepared. All values of a group are of one kind, except in
- * `kernel` blocks. */
 bool group_is_init(const Grouper *p, const Group *group) {
     if (group->reduces.n) return node_has(p->flags, group->reduces.data[0], GROUPING_CAN_PREPARE);
     return is_init_target(p, &group->targets.data[0]);

@@ -39,7 +39,7 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
         NodeId user = users->data[i];
         OpClass cls = graph_class(graph, user);
         double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN ||
-                           cls == CLASS_CONCAT
+                           cls == CLASS_SORT || cls == CLASS_CONCAT
                        ? own
                        : group_elems_hi(graph, user);
         if (cls == CLASS_VIEW)
@@ -120,6 +120,19 @@ static bool store_operands(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
+/* A sort reads its keys again and again. */
+static bool store_keys(Grouper *p, const uint32_t *makers) {
+    bool changed = false;
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) {
+        if (graph_class(p->graph, id) != CLASS_SORT) continue;
+        NodeId keys = graph_node(p->graph, id)->args[0];
+        bool is_read =
+            is_inlined(p, keys, makers) && !decisions_ask(p->decisions, keys, DIRECTIVE_RECOMPUTE);
+        if (is_read) changed = group_want_stored(p, keys, REASON_COSTLY) || changed;
+    }
+    return changed;
+}
+
 static bool find_costly(Grouper *p, const uint32_t *makers) {
     const Graph *graph = p->graph;
     uint32_t n = graph->nodes.n;
@@ -128,6 +141,7 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     closure_costs(p, cost, depth);
     double least_spread = p->has_cores ? FUSE_COSTLY_CPU_BROADCAST : FUSE_COSTLY_BROADCAST;
     bool changed = store_operands(p, makers);
+    changed = store_keys(p, makers) || changed;
     if (changed) return true; /* the others may not repeat any more */
     for (NodeId id = 0; id < n; id++) {
         if (!is_inlined(p, id, makers) || decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))

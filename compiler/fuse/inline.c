@@ -150,10 +150,10 @@ static IndexId gemm_coord(Inliner *c, uint32_t d) {
 /* Whether a reduction of this group is read at the coordinates where its result is: at the row, for
  * a scan at the element. */
 static bool is_at_result(Inliner *c, const Node *node, const IndexId *coords) {
-    bool is_scan = op_info(node->op)->cls == CLASS_SCAN;
+    bool keeps_shape = group_keeps_shape(c->graph, c->group);
     uint32_t at = 0;
     for (uint32_t d = 0; d < c->group->domain.rank; d++) {
-        bool is_reduced = (c->group->axes >> d & 1) != 0 && !is_scan;
+        bool is_reduced = (c->group->axes >> d & 1) != 0 && !keeps_shape;
         if (is_reduced && !node->attrs.keep) continue; /* a GEMM keeps no reduced axis */
         IndexId expected =
             is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : gemm_coord(c, d);
@@ -166,16 +166,16 @@ static bool is_at_result(Inliner *c, const Node *node, const IndexId *coords) {
  * another. */
 static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
     const Node *node = graph_node(c->graph, id);
-    bool is_scan = op_info(node->op)->cls == CLASS_SCAN;
+    bool keeps_shape = group_keeps_shape(c->graph, c->group);
     if (!is_at_result(c, node, coords)) return fail(c, REASON_MISALIGNED, id);
-    if (is_scan && c->of_slot.n < c->group->reduces.n) return fail(c, REASON_SCAN, id);
+    if (keeps_shape && c->of_slot.n < c->group->reduces.n) return fail(c, REASON_SCAN, id);
     const TraceIds *operands = &c->of_slot.data[c->marks->slot[id] - 1];
     for (uint32_t i = 0; i < operands->n; i++) note_operand(c, operands->data[i]);
     uint32_t slot = c->marks->slot[id] - 1;
-    uint32_t axes = is_scan ? c->parallel_axes << 1 | 1 : c->parallel_axes;
+    uint32_t axes = keeps_shape ? c->parallel_axes << 1 | 1 : c->parallel_axes;
     ScalarId result = scalar_stage(c->scalars, c->results.data[slot], slot, axes);
     result = scalar_round(c->scalars, result, node->dtype);
-    return is_scan ? result : sum_or_zero(c, node, result);
+    return keeps_shape ? result : sum_or_zero(c, node, result);
 }
 
 static ScalarId pull_pad(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
@@ -304,6 +304,7 @@ static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId gu
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
+    case CLASS_SORT:
     case CLASS_MATMUL:
         break;
     }
@@ -408,7 +409,9 @@ static void composer_init(Inliner *c, Arena *arena, const InlineInput *input, Gr
     kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
     if (group->reduces.n && graph_is_matmul(c->graph, group->reduces.data[0]))
         kernel->form = FORM_GEMM;
-    if (group_scans(c->graph, group)) kernel->form = FORM_SCAN;
+    if (group_keeps_shape(c->graph, group))
+        kernel->form =
+            graph_class(c->graph, group->reduces.data[0]) == CLASS_SORT ? FORM_SORT : FORM_SCAN;
 }
 
 /* Reductions and stores. */
@@ -463,19 +466,18 @@ static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
-    bool is_arg = info->cls == CLASS_ARGREDUCE;
+    bool is_arg = info->cls == CLASS_ARGREDUCE, is_index = is_arg || info->cls == CLASS_SORT;
     inline_mark(c->marks, id, INLINE_VISITED);
     ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
     Reduce reduce = {.node = id,
                      .combine = info->combine,
                      .is_arg = is_arg,
-                     .is_scan = info->cls == CLASS_SCAN,
                      .acc = acc,
-                     .identity = dtype_round(is_arg ? acc : node->dtype, info->identity),
+                     .identity = dtype_round(is_index ? acc : node->dtype, info->identity),
                      .value = scalar_cvt(c->scalars, value, acc),
                      .divisor = info->divides_by_count ? reduced_count(c) : DIM_NONE,
-                     .result = c->graph->is_fast && !is_arg ? acc : node->dtype};
+                     .result = c->graph->is_fast && !is_index ? acc : node->dtype};
     for (uint32_t d = 0; d < c->group->domain.rank && reduce.is_arg; d++)
         if (c->group->axes >> d & 1) reduce.arg_index = scalar_index(c->scalars, c->coords[d]);
     c->marks->slot[id] = kernel->reduces.n + 1;
@@ -591,7 +593,7 @@ static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *i
     if (!find_path(c, target.node, &path))
         return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
     *is_row = path.place == SPAN_ROW;
-    if (*is_row && group_scans(c->graph, c->group))
+    if (*is_row && group_keeps_shape(c->graph, c->group))
         return fail(c, REASON_SCAN, target.node) != SCALAR_NONE;
     StoreCoords at = {.guard = GUARD_NONE};
     place_coords(c, path.place, &graph_node(c->graph, path.nodes[path.n - 1])->shape, at.at);

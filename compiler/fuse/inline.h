@@ -41,9 +41,9 @@ typedef struct Group {
     bool is_whole;     /* a map over a whole value of which it stores parts */
 } Group;
 
-/* Whether the group's reductions are scans. */
-static inline bool group_scans(const Graph *graph, const Group *group) {
-    return group->reduces.n && graph_is_scan(graph, group->reduces.data[0]);
+/* Whether the group's reductions have a result at each point of the domain. */
+static inline bool group_keeps_shape(const Graph *graph, const Group *group) {
+    return group->reduces.n && graph_keeps_shape(graph, group->reduces.data[0]);
 }
 
 typedef enum InlineMark {
@@ -112,7 +112,7 @@ bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *
                   InlineFailure *failure);
 
 /* Per scalar: the first stage that can compute it, one more than the stage of the last reduction
- * that it depends on, but for a scan. */
+ * that it depends on, unless each point has its result. */
 uint32_t *inline_scalar_stages(Arena *arena, const Kernel *kernel);
 /* Assigns reductions and stores to the kernel's stages. `is_row`, per store: the store runs after
  * all stages, once per row. */

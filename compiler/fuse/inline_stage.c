@@ -10,9 +10,10 @@ static uint32_t reduce_stage(const Kernel *kernel, uint32_t slot, const uint32_t
     return left > right ? left : right;
 }
 
-/* The first stage that may use the result. A scan's result is there at once. */
+/* The first stage that may use the result. Where each point has a result, it is there at
+ * once. */
 static uint32_t result_stage(const Kernel *kernel, uint32_t slot, const uint32_t *stage) {
-    return reduce_stage(kernel, slot, stage) + !kernel->reduces.data[slot].is_scan;
+    return reduce_stage(kernel, slot, stage) + !form_info(kernel->form)->each_point;
 }
 
 /* One pass over the scalars. Returns whether a stage rose. */

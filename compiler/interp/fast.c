@@ -415,6 +415,13 @@ static bool widen_matmul(const Eval *e) {
     return true;
 }
 
+/* An order of inexact keys may be any. */
+static bool widen_order(const Eval *e) {
+    int64_t n = tensor_n_elems(e->out);
+    for (int64_t i = 0; i < n; i++) widen(e, i, INTERP_ANY);
+    return true;
+}
+
 bool interp_widen(const Eval *e) {
     switch (e->info->cls) {
     case CLASS_SOURCE:
@@ -432,6 +439,8 @@ bool interp_widen(const Eval *e) {
         return !has_errors(e) || widen_reduce(e);
     case CLASS_ARGREDUCE:
         return !has_errors(e) || widen_reduce(e);
+    case CLASS_SORT:
+        return !has_errors(e) || widen_order(e);
     case CLASS_MATMUL:
         return !has_errors(e) || widen_matmul(e);
     }

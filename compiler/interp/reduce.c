@@ -306,20 +306,85 @@ static void scan_int(const Eval *e, ScanRow row) {
     }
 }
 
-bool interp_scan(const Eval *e) {
+/* The rows of a scan or a sort along its axis. */
+typedef struct ScanRows {
+    int64_t stride, n, n_rows;
+} ScanRows;
+
+static bool scan_rows(const Eval *e, ScanRows *rows) {
     const Tensor *arg = &e->args[0];
     uint32_t axis = 0;
     while (axis < arg->rank && !(e->node->attrs.axes >> axis & 1)) axis++;
     if (axis == arg->rank) return interp_fail(e, "no axis");
+    *rows = (ScanRows){.stride = 1, .n = arg->dims[axis]};
+    for (uint32_t k = axis + 1; k < arg->rank; k++) rows->stride *= arg->dims[k];
+    if (rows->n > 0) rows->n_rows = tensor_n_elems(arg) / rows->n;
+    return true;
+}
+
+static ScanRow scan_row(const ScanRows *rows, int64_t i) {
+    int64_t block = rows->n * rows->stride;
+    return (ScanRow){i / rows->stride * block + i % rows->stride, rows->stride, rows->n};
+}
+
+bool interp_scan(const Eval *e) {
+    ScanRows rows;
     PrimId combine = e->info->combine;
-    void (*scan)(const Eval *e, ScanRow row) = !dtype_is_float(arg->dtype) ? scan_int
-                                               : combine == PRIM_ADD       ? scan_sum
-                                               : combine == PRIM_MUL       ? scan_prod
-                                                                           : scan_extreme;
-    int64_t n = arg->dims[axis], stride = 1, n_elems = tensor_n_elems(arg);
-    for (uint32_t k = axis + 1; k < arg->rank; k++) stride *= arg->dims[k];
-    for (int64_t i = 0; n_elems > 0 && i < n_elems / n; i++)
-        scan(e, (ScanRow){i / stride * n * stride + i % stride, stride, n});
+    void (*scan)(const Eval *e, ScanRow row) = !dtype_is_float(e->out->dtype) ? scan_int
+                                               : combine == PRIM_ADD          ? scan_sum
+                                               : combine == PRIM_MUL          ? scan_prod
+                                                                              : scan_extreme;
+    if (!scan_rows(e, &rows)) return false;
+    for (int64_t i = 0; i < rows.n_rows; i++) scan(e, scan_row(&rows, i));
+    return true;
+}
+
+/* Sorts. */
+
+/* Whether element `b` comes before element `a`, which has the lower index. */
+static bool comes_before(const Eval *e, int64_t b, int64_t a) {
+    const Tensor *arg = &e->args[0];
+    bool descends = e->info->combine == PRIM_MAX;
+    if (!dtype_is_float(arg->dtype)) {
+        int64_t x = tensor_int(arg, b), y = tensor_int(arg, a);
+        return descends ? x > y : x < y;
+    }
+    double x = arg->data[b], y = arg->data[a];
+    if (isnan(x) || isnan(y)) return descends ? isnan(x) && !isnan(y) : isnan(y) && !isnan(x);
+    return descends ? x > y : x < y;
+}
+
+/* Merges the orders [begin, middle) and [middle, end) of `from` to `to`. */
+static void merge(const Eval *e, ScanRow row, const int64_t *from, int64_t *to, int64_t begin,
+                  int64_t middle, int64_t end) {
+    int64_t left = begin, right = middle;
+    for (int64_t i = begin; i < end; i++) {
+        bool takes_right =
+            right < end && (left == middle || comes_before(e, row.first + from[right] * row.stride,
+                                                           row.first + from[left] * row.stride));
+        to[i] = from[takes_right ? right++ : left++];
+    }
+}
+
+bool interp_sort(const Eval *e) {
+    ScanRows rows;
+    if (!scan_rows(e, &rows)) return false;
+    int64_t n = rows.n, *order = arena_array(e->arena, int64_t, (size_t)n + 1);
+    int64_t *next = arena_array(e->arena, int64_t, (size_t)n + 1);
+    for (int64_t i = 0; i < rows.n_rows; i++) {
+        ScanRow row = scan_row(&rows, i);
+        for (int64_t k = 0; k < n; k++) order[k] = k;
+        for (int64_t run = 1; run < n; run *= 2) {
+            for (int64_t k = 0; k < n; k += 2 * run)
+                merge(e, row, order, next, k, k + run < n ? k + run : n,
+                      k + 2 * run < n ? k + 2 * run : n);
+            int64_t *merged = next;
+            next = order;
+            order = merged;
+        }
+        for (int64_t k = 0; k < n; k++)
+            tensor_set_int(e->out, row.first + k * row.stride, order[k]);
+    }
     return true;
 }
 

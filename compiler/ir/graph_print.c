@@ -205,6 +205,7 @@ static void print_attrs(const Printer *p, const Node *node) {
         if (node->attrs.keep) text_puts(p->out, ", keep=true");
         return;
     case CLASS_SCAN:
+    case CLASS_SORT:
         text_printf(p->out, ", axis=%u", only_axis(node->attrs.axes));
         return;
     case CLASS_CONCAT:

@@ -43,7 +43,7 @@ static const char *check_dtypes(const Check *c) {
         if (!dtype_is_bool(arg(c, 0)->dtype)) return "condition is not bool";
         return c->node->dtype == arg(c, 1)->dtype ? NULL : "result dtype is not the operands'";
     case RESULT_NODE:
-        if (info->cls != CLASS_ARGREDUCE) return NULL;
+        if (info->cls != CLASS_ARGREDUCE && info->cls != CLASS_SORT) return NULL;
         return dtype_in(c->node->dtype, DTS_INDEX) ? NULL : "an index is i32 or i64";
     }
     return NULL;
@@ -232,6 +232,7 @@ static const char *check_shape(const Check *c) {
     case CLASS_ARGREDUCE:
         return check_reduce(c, true);
     case CLASS_SCAN:
+    case CLASS_SORT:
         return check_scan(c);
     case CLASS_VIEW:
         return check_view(c);

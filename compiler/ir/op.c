@@ -108,6 +108,16 @@ static const OpInfo infos[OP_COUNT] = {
                   .identity = ident,                \
                   .orders = ordered,                \
                   .doc = d},
+#define SORT(sym, nm, dts, comb, ident, d) \
+    [OP_##sym] = {.name = nm,              \
+                  .cls = CLASS_SORT,       \
+                  .min_args = 1,           \
+                  .max_args = 1,           \
+                  .dtypes = dts,           \
+                  .result = RESULT_NODE,   \
+                  .combine = PRIM_##comb,  \
+                  .identity = ident,       \
+                  .doc = d},
 #define VIEW(sym, nm, n, d)              \
     [OP_##sym] = {.name = nm,            \
                   .cls = CLASS_VIEW,     \

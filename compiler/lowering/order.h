@@ -30,6 +30,9 @@ ReduceOrder reduce_order(KernelForm form, DeviceClass device);
  * ascending order from its own first element; the tiles in ascending order from the first. The
  * result at an element joins, from the outermost level in, what comes before the element: the tiles
  * before, the groups before in its tile, the runs before in its group, the elements of its run. */
+/* Elements of a row up to which a sort keeps its orders in shared memory or on the stack. */
+enum { SORT_LOCAL = 4096 };
+
 enum { SCAN_RUN = 16, SCAN_LEVELS = 3, SCAN_TILE = SCAN_RUN * SCAN_RUN * SCAN_RUN };
 
 typedef struct FormInfo {
@@ -41,7 +44,8 @@ typedef struct FormInfo {
     bool reduces_rows;     /* the innermost axis is reduced: lanes lie along it and are joined */
     bool reduces_columns;  /* the innermost axis is not reduced: each lane sums its own column */
     bool multiplies; /* one matmul: parallel axes .., m, n, reduced axis k, stores over .., m, n */
-    bool scans;      /* each point has its own result of a reduction, of the points up to it */
+    bool each_point; /* each point has its own result of a reduction, in the same stage */
+    bool sorts;      /* the results are the order of the points along the reduced axis */
     bool one_pass;   /* it visits each point once; otherwise once per stage */
 } FormInfo;
 const FormInfo *form_info(KernelForm form);

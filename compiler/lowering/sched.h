@@ -27,7 +27,8 @@ typedef struct CpuColumnSched {
     int64_t chunk_elems;
 } CpuColumnSched;
 
-/* GPU_ROW. GPU_SCAN reads threads_per_row alone: 1, or all threads of the block. */
+/* GPU_ROW. GPU_SCAN reads threads_per_row alone: 1, or all threads of the block; GPU_SORT too: all
+ * threads. */
 typedef struct RowSched {
     uint32_t threads_per_row;
     uint32_t resident; /* steps of a row kept in registers over all stages; 0: none */

@@ -14,7 +14,6 @@
 typedef struct Reduce {
     NodeId node;
     PrimId combine; /* ADD MUL MIN MAX */
-    bool is_scan;   /* its result differs from element to element: see FormInfo.scans */
     bool is_arg;    /* carries the index of the extreme too, which is the result */
     Dtype acc;      /* compute type of the accumulator */
     double identity;
@@ -41,7 +40,8 @@ typedef struct Store {
     /* The kernel's pointer to the buffer is this many elements after the buffer's first element,
      * and `address` counts from there. DIM_NONE: it points to the first element. */
     DimId begin;
-    GuardId guard; /* holds at one point of the loops per element of `node` */
+    GuardId guard;   /* holds at one point of the loops per element of `node` */
+    bool is_scratch; /* of a sort: memory for its own use, at and after these addresses */
 } Store;
 
 /* A graph value inside a kernel: `value` is the node's element at `coords` (one index per axis of
@@ -56,7 +56,8 @@ typedef struct Trace {
 } Trace;
 
 /* One walk over the full domain (parallel and reduced axes): its reductions and stores depend only
- * on reductions of earlier stages, in a scan on reductions of the stage itself. */
+ * on reductions of earlier stages, where each point has results on reductions of the stage itself.
+ */
 typedef struct Stage {
     Vec(uint32_t) reduces; /* slots */
     Vec(Store) stores;

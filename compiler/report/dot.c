@@ -50,6 +50,7 @@ static const char *fill_of(OpClass cls) {
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
+    case CLASS_SORT:
         return "#ffe4b8";
     case CLASS_VIEW:
     case CLASS_CONCAT:

@@ -41,6 +41,7 @@ const char *op_class_name(OpClass cls) {
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
+    case CLASS_SORT:
         return "reduce";
     case CLASS_SOURCE:
     case CLASS_VIEW:

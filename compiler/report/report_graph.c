@@ -95,6 +95,7 @@ static const char *form_class(const Kernel *kernel) {
     case FORM_ROW:
     case FORM_COLUMN:
     case FORM_SCAN:
+    case FORM_SORT:
         return "kernel reduction";
     case FORM_GEMM:
         return "kernel gemm";

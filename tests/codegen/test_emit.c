@@ -19,7 +19,7 @@ static NodeId add_input(Graph *graph, Dtype dtype, const Shape *shape, uint32_t 
 
 static Dtype result_dtype(const OpInfo *info, Dtype dtype, Dtype cast_to) {
     if (info->cls == CLASS_CAST) return cast_to;
-    if (info->cls == CLASS_ARGREDUCE) return DT_I32;
+    if (info->cls == CLASS_ARGREDUCE || info->cls == CLASS_SORT) return DT_I32;
     return info->result == RESULT_BOOL ? DT_BOOL : dtype;
 }
 
@@ -45,7 +45,7 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
         node.attrs.axes = 1u << axis;
         node.shape = shape_reduced(dims, &shape, node.attrs.axes, false);
     }
-    if (info->cls == CLASS_SCAN) node.attrs.axes = 1u << axis;
+    if (info->cls == CLASS_SCAN || info->cls == CLASS_SORT) node.attrs.axes = 1u << axis;
     NodeId result = graph_add(graph, node);
     vec_push(arena, &graph->outputs, (GraphOutput){.name = "y", .node = result});
     return graph;
@@ -53,7 +53,7 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
 
 static bool has_template(OpClass cls) {
     return cls == CLASS_ELTWISE || cls == CLASS_CAST || cls == CLASS_REDUCE ||
-           cls == CLASS_ARGREDUCE || cls == CLASS_SCAN;
+           cls == CLASS_ARGREDUCE || cls == CLASS_SCAN || cls == CLASS_SORT;
 }
 
 typedef struct Cells {

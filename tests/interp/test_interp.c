@@ -299,6 +299,31 @@ Test(interp, scans) {
     arena_free(f.arena);
 }
 
+Test(interp, sorts) {
+    Fixture f = fixture_new();
+    give(&f, DT_F32, DIMS(2, 5), NUMBERS(3, NAN, 0.0, -0.0, -INFINITY, 1, 1, NAN, INFINITY, NAN));
+    Attrs last = {.axes = 2}, first = {.axes = 1};
+    Result up = evaluate(&f, OP_ARGSORT, DT_I32, DIMS(2, 5), last);
+    EXPECT(up, 4, 2, 3, 0, 1, 0, 1, 3, 2, 4);
+    Result down = evaluate(&f, OP_ARGSORT_DESCENDING, DT_I32, DIMS(2, 5), last);
+    EXPECT(down, 1, 0, 2, 3, 4, 2, 4, 3, 0, 1);
+    Result columns = evaluate(&f, OP_ARGSORT, DT_I32, DIMS(2, 5), first);
+    EXPECT(columns, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1);
+    arena_free(f.arena);
+}
+
+Test(interp, sorts_of_wide_integers) {
+    Fixture f = fixture_new();
+    const int64_t wide[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MAX};
+    give_wide(&f, DIMS(4), wide);
+    Attrs axis = {.axes = 1};
+    Result up = evaluate(&f, OP_ARGSORT, DT_I32, DIMS(4), axis);
+    EXPECT(up, 2, 1, 0, 3);
+    Result down = evaluate(&f, OP_ARGSORT_DESCENDING, DT_I32, DIMS(4), axis);
+    EXPECT(down, 0, 3, 1, 2);
+    arena_free(f.arena);
+}
+
 Test(interp, scans_of_integers_wrap) {
     Fixture f = fixture_new();
     give(&f, DT_I8, DIMS(4), NUMBERS(100, 27, 1, -3));

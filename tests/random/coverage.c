@@ -21,9 +21,10 @@ static OpId column_of(OpId op) {
 
 static const char *column_name(OpId column) {
     static const char *const classes[] = {
-        [CLASS_SOURCE] = "source", [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
-        [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
-        [CLASS_VIEW] = "view",     [CLASS_CONCAT] = "concat",       [CLASS_MATMUL] = "contract"};
+        [CLASS_SOURCE] = "source",  [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
+        [CLASS_REDUCE] = "reduce",  [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
+        [CLASS_SORT] = "sort",      [CLASS_VIEW] = "view",           [CLASS_CONCAT] = "concat",
+        [CLASS_MATMUL] = "contract"};
     if (column == OP_COUNT) return "output";
     return is_view(column) ? op_info(column)->name : classes[op_info(column)->cls];
 }
@@ -95,6 +96,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
     case CLASS_REDUCE:
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
+    case CLASS_SORT:
         count_axes(c, graph, node);
         break;
     case CLASS_VIEW:
@@ -181,6 +183,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
     case CLASS_ELTWISE:
     case CLASS_CAST:
     case CLASS_SCAN:
+    case CLASS_SORT:
     case CLASS_VIEW:
     case CLASS_CONCAT:
         break;
@@ -202,7 +205,7 @@ static uint32_t stage_depth(const Graph *graph, const Node *node, const uint32_t
     OpClass cls = op_info(node->op)->cls;
     (void)graph;
     return depth + (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN ||
-                    cls == CLASS_MATMUL);
+                    cls == CLASS_SORT || cls == CLASS_MATMUL);
 }
 
 void coverage_add(Coverage *c, const Graph *graph) {
@@ -254,7 +257,8 @@ static bool is_column(const Coverage *c, OpId op) {
 static bool can_reduce(OpId op, AxisPosition position) {
     OpClass cls = op_info(op)->cls;
     if (cls == CLASS_REDUCE) return true;
-    return (cls == CLASS_ARGREDUCE || cls == CLASS_SCAN) && position != POSITION_SEVERAL;
+    return (cls == CLASS_ARGREDUCE || cls == CLASS_SCAN || cls == CLASS_SORT) &&
+           position != POSITION_SEVERAL;
 }
 
 /* Gaps. */

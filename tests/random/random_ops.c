@@ -301,6 +301,21 @@ int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis) 
                                   random_value(s, arg)->name, axis, keep ? ", keep=true" : ""));
 }
 
+int random_make_sort_axis(RandomState *s, OpId op, int arg, uint32_t axis) {
+    Shape shape = random_value(s, arg)->shape;
+    double hi = (double)dim_hi(s->dims, shape.dims[axis]);
+    return random_bind(s, DT_I32, &shape, 0, hi,
+                       str_format(s->arena, "%s(%s, axis=%u)", op_info(op)->name,
+                                  random_value(s, arg)->name, axis));
+}
+
+int random_make_sort(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 1, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    uint32_t rank = random_value(s, from)->shape.rank;
+    return random_make_sort_axis(s, op, from, rng_below(&s->rng, rank));
+}
+
 int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg) {
     int from = random_pick(s, dtype, 1, 4, arg);
     if (from == RANDOM_NONE) return RANDOM_NONE;

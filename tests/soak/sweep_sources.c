@@ -270,6 +270,29 @@ static void add_scan(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) {
     vec_push(arena, cases, c);
 }
 
+/* Along each axis, in either direction, with an op behind. Orders of rows of more than 4096
+ * elements are in memory. */
+static void add_sort(Arena *arena, SweepCases *cases, Dtype dtype) {
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {
+        {0, 3},   {3, 0},    {1, 1},    {2, 16},    {3, 17},   {129, 65}, {5, 256},
+        {257, 7}, {2, 4096}, {4097, 3}, {1, 16385}, {33, 300}, {1, 40003}};
+    SweepCase c = {.name = str_format(arena, "argsort %s", dtype_name(dtype)),
+                   .n_dims = 2,
+                   .extents = extents,
+                   .n_extents = sizeof extents / sizeof *extents,
+                   .lo = -20,
+                   .hi = 20};
+    const char *name = dtype_name(dtype);
+    if (!dtype_in(dtype, op_info(OP_ARGSORT)->dtypes)) return;
+    c.source =
+        str_format(arena,
+                   "dim N in 0..1048576\ndim M in 0..1048576\n"
+                   "graph g(x: %s[N, M]) -> (c: i32[N, M], r: i32[N, M]) {\n"
+                   "  c = -argsort(x, axis=0)\n  r = argsort(x, axis=1, descending=true)\n}\n",
+                   name);
+    vec_push(arena, cases, c);
+}
+
 void sweep_add_reductions(Arena *arena, SweepCases *cases) {
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof reduce_shapes / sizeof *reduce_shapes; i++)
@@ -278,6 +301,7 @@ void sweep_add_reductions(Arena *arena, SweepCases *cases) {
         add_arg(arena, cases, OP_ARGMIN, dtype);
         for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
             if (op_info(op)->cls == CLASS_SCAN) add_scan(arena, cases, op, dtype);
+        add_sort(arena, cases, dtype);
     }
 }
 

@@ -37,9 +37,7 @@ Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes) {
     return acc;
 }
 
-/* Whether b's value ranks before a's: a NaN ranks before every number, then the greater (or
- * smaller) value. */
-static Val is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
+Val acc_is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     const Codegen *k = lower->k;
     bool is_max = reduce->combine == PRIM_MAX;
     if (!dtype_is_float(reduce->acc))
@@ -55,10 +53,10 @@ static Val is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
 /* Whether b's element ranks before a's: by value, then by the lower index. */
 static Val is_better(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
     const Codegen *k = lower->k;
-    Val is_behind = is_ahead(lower, reduce, b, a);
+    Val is_behind = acc_is_ahead(lower, reduce, b, a);
     Val is_lower = k_slt(k, b.index, a.index);
     Val wins_tie = k_and(k, is_lower, k_not(k, is_behind));
-    return k_or(k, is_ahead(lower, reduce, a, b), wins_tie);
+    return k_or(k, acc_is_ahead(lower, reduce, a, b), wins_tie);
 }
 
 /* Whether the value is the identity constant. LLVM interns constants, so pointers tell. */
@@ -76,7 +74,7 @@ Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b) {
  * all elements equal the identity, the result is the first element. */
 Acc acc_take(const Lower *lower, const Reduce *reduce, Acc acc, Acc element) {
     if (!reduce->is_arg) return acc_combine(lower, reduce, acc, element);
-    return acc_select(lower, is_ahead(lower, reduce, acc, element), element, acc);
+    return acc_select(lower, acc_is_ahead(lower, reduce, acc, element), element, acc);
 }
 
 Acc acc_element(Point *point, const Reduce *reduce) {
@@ -129,7 +127,7 @@ Acc acc_join_arg(const Lower *lower, const Reduce *reduce, Acc acc, AccJoin *joi
     uint32_t lanes = k_lanes(acc.value);
     Acc best = join(user, &extreme, (Acc){acc.value, NULL}), index = {acc.index, NULL};
     Acc splat = {k_splat(lower->k, best.value, lanes), NULL};
-    Acc place = acc_select(lower, is_ahead(lower, reduce, acc, splat),
+    Acc place = acc_select(lower, acc_is_ahead(lower, reduce, acc, splat),
                            acc_identity(lower, &first, lanes), index);
     return (Acc){best.value, join(user, &first, place).value};
 }

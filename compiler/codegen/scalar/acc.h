@@ -13,6 +13,9 @@ typedef struct Acc {
 bool acc_is_ordered(const Lower *lower, const Reduce *reduce);
 /* Whether a reduction of the stage is ordered in this sense. */
 bool acc_stage_is_ordered(const Lower *lower, const Stage *stage);
+/* Whether b's value ranks before a's: a NaN ranks before every number, then the greater value, or
+ * for MIN the smaller one. */
+Val acc_is_ahead(const Lower *lower, const Reduce *reduce, Acc a, Acc b);
 Acc acc_identity(const Lower *lower, const Reduce *reduce, uint32_t lanes);
 Acc acc_combine(const Lower *lower, const Reduce *reduce, Acc a, Acc b);
 /* The accumulator after one more element, which follows all earlier ones. */

@@ -141,7 +141,7 @@ NodeId build_bitcast(Builder *b, const Operand *x, Dtype dtype);
 NodeId build_reduce(Builder *b, OpId op, NodeId x, uint32_t axes, bool keep);
 /* argmax or argmin over one axis, with the shape of a reduction: i32. */
 NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t axis, bool keep);
-/* A scan along one axis: the shape and dtype of x. */
+/* A scan or a sort along one axis: the shape of x, and its dtype or i32. */
 NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t axis);
 /* left: [.., m, k] or [k], right: [.., k, n] or [k] -> [.., m, n], without m where left has rank 1
  * and without n where right has. Leading axes broadcast. */

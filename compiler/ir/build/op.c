@@ -188,7 +188,8 @@ bool build_default_axis(Builder *b, OpId op, uint32_t rank, uint32_t *axis) {
     const BuildPlace whole = {0};
     *axis = 0;
     if (rank == 1) return true;
-    if (op_info(op)->cls == CLASS_ARGREDUCE || op_info(op)->cls == CLASS_SCAN)
+    if (op_info(op)->cls == CLASS_ARGREDUCE || op_info(op)->cls == CLASS_SCAN ||
+        op_info(op)->cls == CLASS_SORT)
         build_fail(b, DIAG_BAD_AXIS, whole, "`%s` needs `axis=` for a tensor of rank %u", name,
                    rank);
     else
@@ -239,7 +240,7 @@ NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t number) {
         !build_check_axis(b, (BuildPlace){.arg = 2}, number, arg->shape.rank, &axis))
         return NODE_NONE;
     Node node = {.op = op,
-                 .dtype = arg->dtype,
+                 .dtype = op_info(op)->cls == CLASS_SORT ? DT_I32 : arg->dtype,
                  .shape = arg->shape,
                  .n_args = 1,
                  .args = &x,

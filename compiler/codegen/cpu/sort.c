@@ -1,0 +1,16 @@
+/* CPU sorts: a unit is a row (codegen/scalar/sort.h). Short rows have their orders on the stack. */
+#include "codegen/cpu/cpu.h"
+#include "codegen/scalar/sort.h"
+
+void emit_cpu_sort(Lower *lower) {
+    const Codegen *k = lower->k;
+    Point point = point_new(lower, 1);
+    int64_t n_local = sort_local_elems(lower->kernel, lower->variant);
+    Val local = n_local ? cpu_memory_new(lower, DT_I32, 2 * n_local) : NULL;
+    SortRow sort = {.row = &point, .thread = lower_index_const(lower, 0), .n_threads = 1};
+    Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
+    lower_split(lower, units.index, 0, lower->kernel->n_parallel, &point);
+    sort_place_orders(lower, &sort, units.index, local);
+    sort_row(&sort);
+    loop_end(k, &units);
+}

@@ -1,0 +1,26 @@
+/* Sorts: a stable merge sort of one row, by one thread or by the threads of a block. */
+#ifndef FUSEC_CODEGEN_SCALAR_SORT_H
+#define FUSEC_CODEGEN_SCALAR_SORT_H
+
+#include "codegen/scalar/acc.h"
+#include "lowering/order.h"
+
+typedef struct SortRow {
+    Point *row; /* sets all axes but the sorted one */
+    Val orders; /* pointer: memory for two orders of the row, i32 */
+    Val second; /* index_type: elements from the first order to the second */
+    Val thread; /* index_type: number of the thread among those that sort the row */
+    int64_t n_threads;
+    void (*barrier)(const Codegen *k); /* of these threads; NULL: there is one */
+} SortRow;
+
+/* Most elements of a row for which the orders are in shared memory or on the stack; 0: they are in
+ * the scratch memory of the kernel. */
+int64_t sort_local_elems(const Kernel *kernel, const Variant *variant);
+/* Sets orders and second for row number `row` (index_type). `local`: memory for 2 *
+ * sort_local_elems; NULL: the scratch memory. */
+void sort_place_orders(Lower *lower, SortRow *sort, Val row, Val local);
+/* Sorts the row and stores what the kernel's only stage stores. */
+void sort_row(const SortRow *sort);
+
+#endif

@@ -1,0 +1,174 @@
+/* Sorts on a CPU and on an emulated GPU against a plain one, with many equal elements and NaNs; and
+ * what the prelude makes of them. */
+#include "emulator/emu.h"
+#include "lib/compiled.h"
+#include "lib/rig.h"
+#include "random/rng.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One row, for qsort, which has no argument for it. */
+static const float *keys;
+static int64_t key_stride;
+static bool key_descends;
+
+/* Ascending by key, then by index; NaN is the largest. */
+static int compare(const void *left, const void *right) {
+    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    float x = keys[a * key_stride], y = keys[b * key_stride];
+    int order = isnan(x) || isnan(y) ? isnan(x) - isnan(y) : (x > y) - (x < y);
+    if (key_descends) order = -order;
+    return order ? order : (a > b) - (a < b);
+}
+
+static void expect_sorted(const char *what, const float *x, const int32_t *got, int64_t n,
+                          int64_t m, int axis) {
+    int64_t length = axis ? m : n;
+    int32_t *order = calloc((size_t)length + 1, sizeof *order);
+    key_stride = axis ? 1 : m;
+    for (int64_t row = 0; row < (axis ? n : m); row++) {
+        int64_t first = axis ? row * m : row;
+        for (int64_t i = 0; i < length; i++) order[i] = (int32_t)i;
+        keys = x + first;
+        qsort(order, (size_t)length, sizeof *order, compare);
+        for (int64_t i = 0; i < length; i++)
+            cr_assert_eq(got[first + i * key_stride], order[i], "%s[%lld, %lld], row %lld, at %lld",
+                         what, (long long)n, (long long)m, (long long)row, (long long)i);
+    }
+    free(order);
+}
+
+static void fill(float *x, int64_t n) {
+    Rng rng = rng_new((uint64_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t value = rng_between(&rng, -40, 40);
+        x[i] = value == 40 ? NAN : value == -40 ? -0.0F : (float)value / 4;
+    }
+}
+
+static const int64_t extents[][2] = {{1, 1},  {3, 2},    {2, 127},  {5, 128}, {3, 129},
+                                     {70, 4}, {2, 4096}, {2, 4097}, {9000, 3}};
+enum { N_EXTENTS = sizeof extents / sizeof *extents };
+
+static const char *source_of(char *to, size_t room, int axis, bool descends) {
+    snprintf(to, room,
+             "dim N in 0..100000\ndim M in 0..100000\n"
+             "graph g(x: f32[N, M]) -> (y: i32[N, M]) {\n  y = argsort(x, axis=%d%s)\n}\n",
+             axis, descends ? ", descending=true" : "");
+    return to;
+}
+
+static void check_cpu(int axis, bool descends) {
+    char source[256];
+    RigOptions options = RIG_OPTIONS_INIT;
+    Compiled p = compiled_new(source_of(source, sizeof source, axis, descends), TARGET_CPU);
+    Rig rig;
+    size_t n_bytes;
+    key_descends = descends;
+    cr_assert(rig_open(&rig, p.bytes, p.n_bytes, "g", &options), "%s", rig.error);
+    for (size_t e = 0; e < N_EXTENTS; e++) {
+        int64_t n = extents[e][0], m = extents[e][1];
+        cr_assert(rig_place(&rig, p.module->dims, extents[e]), "%s", rig.error);
+        float *x = (float *)(void *)rig_contents(&rig, "x", &n_bytes);
+        fill(x, n * m);
+        cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
+        const void *y = rig_result(&rig, "y", &n_bytes);
+        expect_sorted(source, x, y, n, m, axis);
+    }
+    rig_close(&rig);
+    compile_free(&p);
+}
+
+Test(sort, cpu, .timeout = 60) {
+    for (int axis = 0; axis < 2; axis++) {
+        check_cpu(axis, false);
+        check_cpu(axis, true);
+    }
+}
+
+/* All variants whose shared memory has room for the row. */
+static void check_gpu(int axis, bool descends, const int64_t *dims) {
+    char source[256], error[400];
+    Compiled p = compiled_new(source_of(source, sizeof source, axis, descends), TARGET_SM_80);
+    EmuModule module;
+    int64_t n = dims[0], m = dims[1], by_value[2] = {n, m}, length = axis ? m : n;
+    float *x = calloc((size_t)(n * m), sizeof *x);
+    int32_t *y = calloc((size_t)(n * m), sizeof *y), *t = calloc((size_t)(2 * n * m), sizeof *t);
+    uint64_t at[3];
+    void *params[5];
+    const Kernel *kernel = &p.plan->kernels.data[0];
+    cr_assert(emu_module_init(&module, p.bytes), "%s", module.error);
+    cr_assert(module.kernels.n == 3 && kernel->args.n == 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        BufferKind kind = p.plan->buffers.data[kernel->args.data[i]].kind;
+        at[i] = (uint64_t)(uintptr_t)(kind == BUFFER_INPUT    ? (void *)x
+                                      : kind == BUFFER_OUTPUT ? (void *)y
+                                                              : (void *)t);
+        params[i] = &at[i];
+    }
+    params[3] = &by_value[0], params[4] = &by_value[1];
+    fill(x, n * m);
+    key_descends = descends;
+    for (uint32_t k = length <= 128 ? 0 : length <= 4096 ? 1 : 2; k < module.kernels.n; k++) {
+        EmuLaunch launch = {.n_blocks = (uint32_t)(axis ? n : m),
+                            .n_threads = module.kernels.data[k]->n_threads,
+                            .params = params,
+                            .seed = 1};
+        memset(y, 0xFF, (size_t)(n * m) * sizeof *y);
+        cr_assert(emu_run(module.kernels.data[k], &launch, error, sizeof error), "%s", error);
+        expect_sorted(source, x, y, n, m, axis);
+    }
+    emu_module_free(&module);
+    free(x), free(y), free(t);
+    compile_free(&p);
+}
+
+Test(sort, gpu, .timeout = 120) {
+    static const int64_t some[][2] = {{2, 1}, {3, 100}, {2, 130}, {5, 3}, {1, 4500}};
+    for (size_t e = 0; e < sizeof some / sizeof *some; e++)
+        for (int axis = 0; axis < 2; axis++) check_gpu(axis, axis == 0, some[e]);
+}
+
+/* The values of PyTorch's functions of these names. */
+static const char prelude[] =
+    "graph g(x: f32[2, 5], v: f32[2, 4]) -> (s: f32[2, 5], t: f32[2, 2], i: i32[2, 2], "
+    "c: f32[1, 5], m: f32[2], l: i32[2, 4], r: i32[2, 4]) {\n"
+    "  s, _ = sort(x)\n  t, i = topk(x, 2)\n  c, _ = topk(x, 1, axis=0, largest=false)\n"
+    "  m = median(x)\n  l = searchsorted(s, v)\n  r = searchsorted(s, v, right=true)\n}\n";
+
+static void expect_numbers(const Rig *rig, const char *name, bool is_int, const double *want) {
+    size_t n_bytes;
+    const uint8_t *bytes = rig_result(rig, name, &n_bytes);
+    for (size_t k = 0; k < n_bytes / 4; k++) {
+        double got = dtype_load(is_int ? DT_I32 : DT_F32, bytes + 4 * k);
+        cr_expect(got == want[k] || (isnan(got) && isnan(want[k])), "%s at %zu: %g, not %g", name,
+                  k, got, want[k]);
+    }
+}
+
+Test(sort, prelude) {
+    static const float x[] = {3, 1, 2, 1, 5, 4, NAN, 0, 4, -1}, v[] = {1, 0, 5, 9, 4, 3, -1, 0};
+    RigOptions options = RIG_OPTIONS_INIT;
+    Compiled p = compiled_new(prelude, TARGET_CPU);
+    Rig rig;
+    size_t n_bytes;
+    cr_assert(rig_open(&rig, p.bytes, p.n_bytes, "g", &options) &&
+                  rig_place(&rig, p.module->dims, NULL),
+              "%s", rig.error);
+    memcpy(rig_contents(&rig, "x", &n_bytes), x, sizeof x);
+    memcpy(rig_contents(&rig, "v", &n_bytes), v, sizeof v);
+    cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
+    expect_numbers(&rig, "s", false, (double[]){1, 1, 2, 3, 5, -1, 0, 4, 4, NAN});
+    expect_numbers(&rig, "t", false, (double[]){5, 3, NAN, 4});
+    expect_numbers(&rig, "i", true, (double[]){4, 0, 1, 0});
+    expect_numbers(&rig, "c", false, (double[]){3, 1, 0, 1, -1});
+    expect_numbers(&rig, "m", false, (double[]){2, NAN});
+    expect_numbers(&rig, "l", true, (double[]){0, 0, 4, 5, 2, 2, 0, 1});
+    expect_numbers(&rig, "r", true, (double[]){2, 0, 5, 5, 4, 2, 1, 2});
+    rig_close(&rig);
+    compile_free(&p);
+}
