@@ -458,6 +458,7 @@ Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *op
             make_any(&s);
     }
     if (seed % 4 == 1) random_make_again(&s);
+    if (seed % 8 == 3) random_make_loop(&s, seed / 8);
     make_outputs(&s);
     drop_unused(&s.program.inputs, program_print(&s.program));
     drop_unused(&s.program.params, program_print(&s.program));

@@ -62,6 +62,8 @@ int random_make_sort_axis(RandomState *s, OpId op, int arg, uint32_t axis);
 int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis);
 /* Makes a value, of a kind by its number, and slices of it. False: it did not fit. */
 bool random_make_parts(RandomState *s, uint64_t number);
+/* Makes a loop of a few steps, of a kind by its number. */
+int random_make_loop(RandomState *s, uint64_t number);
 /* Makes several statements of short extents that read existing values repeatedly. */
 void random_make_again(RandomState *s);
 

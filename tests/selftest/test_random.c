@@ -73,6 +73,22 @@ Test(random_graph, programs_are_valid_and_deterministic, .timeout = 60) {
     }
 }
 
+Test(random_graph, loops_of_every_kind_are_drawn, .timeout = 60) {
+    static const char *const kinds[] = {"{ return tanh(h) +", "{ return exp(h - max(h,",
+                                        "in 2:-1:-1 with h = ", "{ return concat([h, ",
+                                        "{ return loop k in 0:2"};
+    uint32_t n[sizeof kinds / sizeof *kinds] = {0};
+    Arena *arena = arena_new(NULL);
+    for (uint64_t seed = 0; seed < N_GRAPHS; seed++) {
+        const char *source = random_graph_source(arena, seed, NULL);
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            n[i] += strstr(source, kinds[i]) != NULL;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        cr_expect_geq(n[i], 5u, "%u programs with `%s`", n[i], kinds[i]);
+    arena_free(arena);
+}
+
 Test(random_graph, five_hundred_programs_leave_no_gap, .timeout = 60) {
     Coverage coverage = {0};
     Arena *texts = arena_new(NULL);

@@ -1,0 +1,96 @@
+/* Loops: short recurrences over a value, of a kind by their number. See random_state.h. */
+#include "random/random_state.h"
+
+#include <math.h>
+
+/* A value that a loop begins with, of a float dtype, and its text with elements within `reach`. */
+static int first_value(RandomState *s, uint64_t number, uint32_t min_rank, uint32_t max_rank,
+                       double reach, const char **text) {
+    static const Dtype dtypes[] = {DT_F32, DT_BF16, DT_F16, DT_F64};
+    double lo = -reach, hi = reach;
+    int x = random_pick(s, dtypes[number % 4], min_rank, max_rank, RANDOM_NONE);
+    if (x != RANDOM_NONE) *text = random_within(s, x, &lo, &hi);
+    return x;
+}
+
+/* `h` is a map of itself and of the step's number, or of its rows. */
+static int make_map(RandomState *s, uint64_t number, bool has_rows) {
+    const char *first;
+    int x = first_value(s, number, has_rows, 4, 60, &first);
+    if (x == RANDOM_NONE) return RANDOM_NONE;
+    const Dtype dtype = random_value(s, x)->dtype;
+    const Shape shape = random_value(s, x)->shape;
+    int y = random_input(s, dtype, &shape);
+    double most = 1 + 2.5 * random_value(s, y)->hi;
+    const char *step = has_rows ? "exp(h - max(h, axis=-1, keep=true))" : "tanh(h)";
+    return random_bind(s, dtype, &shape, -most, most,
+                       str_format(s->arena,
+                                  "loop i in 0:3 with h = %s { return %s + %s * (i + 0.5) }", first,
+                                  step, random_value(s, y)->name));
+}
+
+/* `h` times the same square in each step, from the last step to the first. */
+static int make_product(RandomState *s, uint64_t number) {
+    const char *first;
+    if (s->options.without_matmul) return RANDOM_NONE;
+    int x = first_value(s, number, 2, 3, 4, &first);
+    if (x == RANDOM_NONE) return RANDOM_NONE;
+    const Dtype dtype = random_value(s, x)->dtype;
+    const Shape shape = random_value(s, x)->shape;
+    DimId n = shape.dims[shape.rank - 1];
+    Shape square = {.rank = 2, .dims = {n, n}};
+    if (!random_fits(s, &square)) return RANDOM_NONE;
+    int w = random_input(s, dtype, &square);
+    return random_bind(s, dtype, &shape, -1, 1,
+                       str_format(s->arena, "loop i in 2:-1:-1 with h = %s { return tanh(h @ %s) }",
+                                  first, random_value(s, w)->name));
+}
+
+/* `h` grows along its first axis. */
+static int make_growing(RandomState *s, uint64_t number) {
+    const char *first;
+    int x = first_value(s, number, 1, 4, 60, &first);
+    if (x == RANDOM_NONE) return RANDOM_NONE;
+    const Dtype dtype = random_value(s, x)->dtype;
+    Shape shape = random_value(s, x)->shape;
+    int y = random_input(s, dtype, &shape);
+    shape.dims[0] = dim_mul_const(s->dims, shape.dims[0], 3);
+    return random_bind(s, dtype, &shape, -60, 60,
+                       str_format(s->arena,
+                                  "loop i in 0:4:2 with h = %s { return concat([h, %s * (i + "
+                                  "0.5)], axis=0) }",
+                                  first, random_value(s, y)->name));
+}
+
+/* A loop in a loop, which reads the outer one's part of stacked values. */
+static int make_nested(RandomState *s, uint64_t number) {
+    const char *first;
+    int x = first_value(s, number, 0, 3, 60, &first);
+    if (x == RANDOM_NONE) return RANDOM_NONE;
+    const Dtype dtype = random_value(s, x)->dtype;
+    const Shape shape = random_value(s, x)->shape;
+    Shape stack = {.rank = shape.rank + 1, .dims = {dim_const(s->dims, 2)}};
+    for (uint32_t k = 0; k < shape.rank; k++) stack.dims[k + 1] = shape.dims[k];
+    if (!random_fits(s, &stack)) return RANDOM_NONE;
+    int w = random_input(s, dtype, &stack);
+    return random_bind(s, dtype, &shape, -1, 1,
+                       str_format(s->arena,
+                                  "loop i in 0:2 with h = %s { return loop k in 0:2 with g = h { "
+                                  "return tanh(g * %s[i] + k * 0.25) } }",
+                                  first, random_value(s, w)->name));
+}
+
+int random_make_loop(RandomState *s, uint64_t number) {
+    enum { N_KINDS = 5 };
+    switch (number % N_KINDS) {
+    case 0:
+        return make_map(s, number / N_KINDS, false);
+    case 1:
+        return make_map(s, number / N_KINDS, true);
+    case 2:
+        return make_product(s, number / N_KINDS);
+    case 3:
+        return make_growing(s, number / N_KINDS);
+    }
+    return make_nested(s, number / N_KINDS);
+}
