@@ -340,7 +340,8 @@ Test(random_graph, the_checker_passes_the_interpreter_and_sees_one_wrong_element
         cr_expect(check_same_outputs(graph, symbols, fake_fetch, &run, &other, arena, &report));
         NodeId out = graph->outputs.data[0].node;
         int64_t n = tensor_n_elems(&run.values[out]);
-        if (n == 0 || !isfinite(run.values[out].data[n - 1])) {
+        if (n == 0 || graph_class(graph, out) == CLASS_SOURCE ||
+            !isfinite(run.values[out].data[n - 1])) {
             arena_free(arena);
             continue;
         }
@@ -352,7 +353,7 @@ Test(random_graph, the_checker_passes_the_interpreter_and_sees_one_wrong_element
         run.absent = out;
         cr_expect(check_graph(graph, symbols, fake_fetch, &run, arena, &counts, &report) ||
                   counts.n_checked == 0);
-        cr_expect_geq(counts.n_skipped, 1u);
+        cr_expect_geq(counts.n_skipped, 1u, "seed %llu", (unsigned long long)seed);
         arena_free(arena);
     }
 }
