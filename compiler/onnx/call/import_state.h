@@ -231,6 +231,8 @@ NodeId prelude_def_of(Call *c, NodeId x, const char *call);
 
 /* A vector [c] as [1, c, 1, ..], beside a tensor [n, c, ..]. */
 NodeId per_channel(Call *c, NodeId vector, uint32_t rank);
+/* Softmax over a bit set of axes. */
+NodeId softmax_over(Call *c, NodeId x, uint32_t axes);
 /* The elements of an axis from last to first. */
 NodeId reversed(Call *c, NodeId x, uint32_t axis);
 /* data: [n, r..], places: i32[m], updates: [m, r..]. Of several updates of one place the last
@@ -265,6 +267,7 @@ bool onnx_fold_identity(Call *c);
 bool onnx_fold_reduce(Call *c);
 bool onnx_fold_where(Call *c);
 bool onnx_fold_nonzero(Call *c);
+bool onnx_fold_has_element(Call *c);
 /* The begin and the extent of a Slice in one axis, of an extent. */
 typedef struct SliceRange {
     uint32_t axis;

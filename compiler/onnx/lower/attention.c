@@ -103,12 +103,12 @@ static NodeId probabilities(Call *c, const Attention *a, NodeId scores) {
     NodeId z = cast_to(c, scores, a->wide);
     if (z == NODE_NONE) return z;
     uint32_t last = 1u << (shape_of(c, z)->rank - 1);
+    if (a->bias == NODE_NONE) return softmax_over(c, z, last);
     NodeId most = reduce(c, OP_MAX, z, last, true), zero = constant(c, 0, z);
     most = where(c, op2n(c, OP_EQUAL, most, -INFINITY), zero, most);
     NodeId e = op1(c, OP_EXP, op2(c, OP_SUB, z, most));
     NodeId sum = reduce(c, OP_SUM, e, last, true);
     NodeId p = op2(c, OP_DIV, e, where(c, op2n(c, OP_EQUAL, sum, 0), constant(c, 1, z), sum));
-    if (a->bias == NODE_NONE) return p;
     uint32_t bias_last = 1u << (shape_of(c, a->bias)->rank - 1);
     NodeId is_closed = op2n(c, OP_EQUAL, reduce(c, OP_MAX, a->bias, bias_last, true), -INFINITY);
     return where(c, is_closed, zero, p);

@@ -99,6 +99,13 @@ bool onnx_fold_identity(Call *c) {
     return true;
 }
 
+/* Whether there is an input. */
+bool onnx_fold_has_element(Call *c) {
+    Known *known = known_new(c->im, ELEM_BOOL, 0, NULL);
+    known->ints[0] = number(c, has_input(c, 0));
+    return output_known(c, 0, known);
+}
+
 /* Reshape, Squeeze and Unsqueeze of lists and numbers. */
 bool onnx_fold_reshape(Call *c) {
     const Known *known = input_known(c, 0);

@@ -223,64 +223,91 @@ static NodeId repeated_heads(Call *c, NodeId state, int64_t times) {
     return reshape_to(c, expand_to(c, with_axis(c, state, 2), &wide), &to);
 }
 
-/* state = decay * state + k (v - state^T k); y = q state. Vectors are rows: [b, n, 1, d]. */
-bool onnx_linear_attention(Call *c) {
+typedef struct LinearAttention {
+    NodeId q, k, v;            /* [b, heads, t, d] */
+    NodeId decay, beta;        /* NODE_NONE: the rule has none */
+    NodeId state;              /* [b, heads, d, e] */
+    int64_t n_steps, n_shared; /* heads of q for each of k */
+    double scale;
+} LinearAttention;
+
+/* state = decay * state + k (v - state^T k); y = q state. Vectors are rows: [b, heads, 1, d]. */
+static NodeId linear_step(Call *c, LinearAttention *a, int64_t t) {
     static const int64_t swap[] = {0, 1, 3, 2};
-    int64_t n_q = attr_int(c, "q_num_heads", 0), n_k = attr_int(c, "kv_num_heads", 0), n_steps, d;
+    DimId at = number(c, t), one = number(c, 1);
+    NodeId k = part_of(c, a->k, 2, at, one), v = part_of(c, a->v, 2, at, one);
+    if (a->decay != NODE_NONE) {
+        NodeId decay = transpose(c, part_of(c, a->decay, 2, at, one), swap);
+        a->state = op2(c, OP_MUL, a->state, decay);
+    }
+    if (a->beta != NODE_NONE) {
+        v = op2(c, OP_SUB, v, matmul(c, k, a->state));
+        v = op2(c, OP_MUL, part_of(c, a->beta, 2, at, one), v);
+    }
+    a->state = op2(c, OP_ADD, a->state, op2(c, OP_MUL, transpose(c, k, swap), v));
+    NodeId read = repeated_heads(c, a->state, a->n_shared);
+    return op2n(c, OP_MUL, matmul(c, part_of(c, a->q, 2, at, one), read), a->scale);
+}
+
+/* The state of the call before, or zeros. */
+static bool linear_state(Call *c, LinearAttention *a, Dtype *dtype) {
+    const Shape *keys = shape_of(c, a->k);
+    Shape shape = {4, {keys->dims[0], keys->dims[1], keys->dims[3], shape_of(c, a->v)->dims[3]}};
+    a->state = expand_to(c, constant(c, 0, a->k), &shape);
+    if (!has_input(c, 3)) return a->state != NODE_NONE;
+    NodeId past = input(c, 3);
+    if (past == NODE_NONE) return false;
+    if (!shape_equal(shape_of(c, past), &shape))
+        return onnx_fail(c, DIAG_SHAPE_MISMATCH, "past_state has another shape than the state");
+    *dtype = dtype_of(c, past);
+    a->state = cast_to(c, past, DT_F32);
+    return true;
+}
+
+/* Decay and beta, by the rule. */
+static bool linear_rule(Call *c, LinearAttention *a, int64_t n_heads) {
     Str rule = attr_string(c, "update_rule", "gated_delta");
     bool is_gated = strncmp(rule, "gated", 5) == 0, is_delta = strstr(rule, "delta") != NULL;
-    NodeId x = input(c, 0), state, decay = NODE_NONE, beta = NODE_NONE;
-    if (x == NODE_NONE || n_q < 1 || n_k < 1 || n_q % n_k || has_input(c, 4) != is_gated ||
-        has_input(c, 5) != is_delta || shape_of(c, x)->rank != 3)
-        return onnx_fail(c, DIAG_BAD_ARGUMENT, "its heads or its inputs do not fit update_rule");
-    NodeId q = per_head(c, x, n_q), k = per_head(c, input(c, 1), n_k),
-           v = per_head(c, input(c, 2), n_k);
-    if (q == NODE_NONE || k == NODE_NONE || v == NODE_NONE) return false;
-    Dtype dtype = dtype_of(c, x), state_dtype = dtype;
-    const Shape *keys = shape_of(c, k);
-    if (!dim_is_const(c->im->b->dims, keys->dims[2], &n_steps) || n_steps > MAX_CONCAT_ARGS ||
-        !dim_is_const(c->im->b->dims, keys->dims[3], &d))
-        return onnx_fail(c, DIAG_NO_LOWERING, "it needs a constant number of steps and head size");
-    Shape shape = {4, {keys->dims[0], keys->dims[1], keys->dims[3], shape_of(c, v)->dims[3]}};
-    state = expand_to(c, constant(c, 0, k), &shape);
-    if (has_input(c, 3)) {
-        NodeId past = input(c, 3);
-        if (past == NODE_NONE) return false;
-        if (!shape_equal(shape_of(c, past), &shape))
-            return onnx_fail(c, DIAG_SHAPE_MISMATCH, "past_state has another shape than the state");
-        state_dtype = dtype_of(c, past);
-        state = cast_to(c, past, DT_F32);
-    }
-    if (is_gated) decay = op1(c, OP_EXP, per_head(c, input(c, 4), n_k));
+    if (has_input(c, 4) != is_gated || has_input(c, 5) != is_delta)
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "decay and beta do not fit update_rule `%s`", rule);
+    if (is_gated) a->decay = op1(c, OP_EXP, per_head(c, input(c, 4), n_heads));
     if (is_delta) {
-        beta = input(c, 5);
+        NodeId beta = input(c, 5);
         if (beta == NODE_NONE) return false;
         bool is_shared = shape_of(c, beta)->rank == 3 &&
                          dim_equals_const(c->im->b->dims, shape_of(c, beta)->dims[2], 1);
-        beta = per_head(c, beta, is_shared ? 1 : n_k);
+        a->beta = per_head(c, beta, is_shared ? 1 : n_heads);
     }
-    double scale = attr_float(c, "scale", 0);
-    if (scale == 0) scale = 1 / sqrt((double)d);
-    NodeId *y = arena_array(c->im->arena, NodeId, (size_t)n_steps + 1);
-    for (int64_t t = 0; t < n_steps; t++) {
-        DimId at = number(c, t), one = number(c, 1);
-        NodeId kt = part_of(c, k, 2, at, one), vt = part_of(c, v, 2, at, one);
-        NodeId column = transpose(c, kt, swap);
-        if (is_gated)
-            state = op2(c, OP_MUL, state, transpose(c, part_of(c, decay, 2, at, one), swap));
-        if (is_delta) {
-            vt = op2(c, OP_SUB, vt, matmul(c, kt, state));
-            vt = op2(c, OP_MUL, part_of(c, beta, 2, at, one), vt);
-        }
-        state = op2(c, OP_ADD, state, op2(c, OP_MUL, column, vt));
-        NodeId read = repeated_heads(c, state, n_q / n_k);
-        y[t] = op2n(c, OP_MUL, matmul(c, part_of(c, q, 2, at, one), read), scale);
-    }
+    return a->decay != NODE_NONE || a->beta != NODE_NONE || (!is_gated && !is_delta);
+}
+
+bool onnx_linear_attention(Call *c) {
     static const int64_t merge[] = {0, 2, 1, 3};
-    NodeId all = transpose(c, build_concat(c->im->b, (uint32_t)n_steps, y, 2), merge);
+    int64_t n_q = attr_int(c, "q_num_heads", 0), n_k = attr_int(c, "kv_num_heads", 0), d;
+    LinearAttention a = {.decay = NODE_NONE, .beta = NODE_NONE};
+    NodeId x = input(c, 0);
+    if (x == NODE_NONE) return false;
+    if (n_q < 1 || n_k < 1 || n_q % n_k)
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "kv_num_heads does not divide q_num_heads");
+    a.q = per_head(c, x, n_q);
+    a.k = per_head(c, input(c, 1), n_k);
+    a.v = per_head(c, input(c, 2), n_k);
+    a.n_shared = n_q / n_k;
+    if (a.q == NODE_NONE || a.k == NODE_NONE || a.v == NODE_NONE) return false;
+    Dtype dtype = dtype_of(c, x), state_dtype = dtype;
+    const Shape *keys = shape_of(c, a.k);
+    if (!dim_is_const(c->im->b->dims, keys->dims[2], &a.n_steps) || a.n_steps > MAX_CONCAT_ARGS ||
+        !dim_is_const(c->im->b->dims, keys->dims[3], &d))
+        return onnx_fail(c, DIAG_NO_LOWERING, "it needs a constant number of steps and head size");
+    if (!linear_state(c, &a, &state_dtype) || !linear_rule(c, &a, n_k)) return false;
+    a.scale = attr_float(c, "scale", 0);
+    if (a.scale == 0) a.scale = 1 / sqrt((double)d);
+    NodeId *y = arena_array(c->im->arena, NodeId, (size_t)a.n_steps + 1);
+    for (int64_t t = 0; t < a.n_steps; t++) y[t] = linear_step(c, &a, t);
+    NodeId all = transpose(c, build_concat(c->im->b, (uint32_t)a.n_steps, y, 2), merge);
     if (all == NODE_NONE) return false;
     Shape to = {3, {shape_of(c, all)->dims[0], shape_of(c, all)->dims[1], number(c, -1)}};
-    if (has_output(c, 1)) output(c, 1, cast_to(c, state, state_dtype));
+    if (has_output(c, 1)) output(c, 1, cast_to(c, a.state, state_dtype));
     return output(c, 0, cast_to(c, reshape_to(c, all, &to), dtype));
 }
 

@@ -162,7 +162,7 @@ bool onnx_gemm(Call *c) {
 
 typedef NodeId (*RowFunction)(Call *c, NodeId x, uint32_t axes);
 
-static NodeId softmax_rows(Call *c, NodeId x, uint32_t axes) {
+NodeId softmax_over(Call *c, NodeId x, uint32_t axes) {
     NodeId e = op1(c, OP_EXP, op2(c, OP_SUB, x, reduce(c, OP_MAX, x, axes, true)));
     return op2(c, OP_DIV, e, reduce(c, OP_SUM, e, axes, true));
 }
@@ -200,7 +200,7 @@ static bool onnx_rows(Call *c, RowFunction rows) {
 }
 
 bool onnx_softmax(Call *c) {
-    return onnx_rows(c, softmax_rows);
+    return onnx_rows(c, softmax_over);
 }
 
 bool onnx_log_softmax(Call *c) {
