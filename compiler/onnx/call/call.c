@@ -1,6 +1,8 @@
 /* Inputs, outputs and attributes of a node, and the builder in short. */
 #include "onnx/call/import_state.h"
 
+#include <math.h>
+
 bool has_input(const Call *c, uint32_t i) {
     return i < c->node->inputs.n && c->node->inputs.data[i][0];
 }
@@ -188,7 +190,10 @@ NodeId constant(Call *c, double value, NodeId like) {
     if (like == NODE_NONE) return like;
     Dtype dtype = dtype_of(c, like);
     Operand operand = operand_float(dtype_round(dtype, value));
-    if (dtype_is_int(dtype)) operand = operand_int(number(c, (int64_t)value));
+    double limit = (double)DIM_LIMIT, whole = value > limit    ? limit
+                                              : value < -limit ? -limit
+                                                               : value;
+    if (dtype_is_int(dtype)) operand = operand_int(number(c, isnan(value) ? 0 : (int64_t)whole));
     if (dtype_is_bool(dtype)) operand = operand_bool(value != 0);
     return build_const(c->im->b, &operand, dtype);
 }
