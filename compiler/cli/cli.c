@@ -400,5 +400,7 @@ bool cli_parse(Cli *cli, int argc, char **argv) {
                     argc == optind ? "no input file; use: %s" : "more than one input file; use: %s",
                     cli_commands[cli->command].use);
     cli->path = argv[optind];
-    return true;
+    return !cli->constants.n || cli_is_onnx(cli->path) ||
+           fail(cli, FUSEC_USAGE, "--constant is for inputs of ONNX models, which %s is not",
+                cli->path);
 }

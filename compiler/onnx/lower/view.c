@@ -436,7 +436,8 @@ bool onnx_one_hot(Call *c) {
     const Known *depth = input_known(c, 1);
     NodeId values = input(c, 2), x = NODE_NONE;
     uint32_t axis;
-    if (!depth || depth->n != 1 || (!depth->ints && !(depth->floats[0] <= INT32_MAX)))
+    if (!depth || depth->n != 1 ||
+        (!depth->ints && !(depth->floats[0] >= 0 && depth->floats[0] <= INT32_MAX)))
         return fail_unknown(c, 1);
     DimId n = depth->ints ? depth->ints[0] : number(c, (int64_t)depth->floats[0]);
     x = indices_of(c, 0, n);

@@ -1,0 +1,55 @@
+/* ONNX models on the command line. */
+#include "interp/npy.h"
+#include "lib/command.h"
+#include "onnx/onnx_bytes.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+TestSuite(cli_onnx, .init = command_set_up, .fini = command_tear_down, .timeout = 60);
+
+enum { FLOAT = 1, INT64 = 7 };
+
+/* m.onnx: y = the sum of x over axes, an input; axes.npy: [1] */
+static void write_model(void) {
+    static const char *const dims[] = {"2", "3"}, *const count[] = {"1"};
+    static const int64_t axes = 1;
+    Arena *arena = arena_new(NULL);
+    OnnxWriter w = onnx_writer(arena);
+    Text file = {.arena = arena};
+    NpyArray array = {.dtype = DT_I64, .rank = 1, .dims = {1}, .n_bytes = sizeof axes};
+    array.bytes = (const uint8_t *)&axes;
+    npy_write(&array, &file);
+    onnx_write_input(&w, "x", FLOAT, 2, dims);
+    onnx_write_input(&w, "axes", INT64, 1, count);
+    onnx_write_node(&w, "ReduceSum", "x axes", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    Text model = onnx_write_model(&w, 13);
+    write_file("m.onnx", model.data, model.n_bytes);
+    write_file("axes.npy", file.data, file.n_bytes);
+    arena_free(arena);
+}
+
+Test(cli_onnx, a_constant_is_a_list_or_a_file) {
+    char text[MAX_TEXT];
+    write_model();
+    expect("@m.onnx -o @m.ptx", 1, "give it as a constant: --constant=axes=VALUES");
+    expect("import @m.onnx -o @m.g --constant=axes=1", 0, "");
+    read_file(path_of("m.g"), text);
+    cr_expect(strstr(text, "y = sum(x, axis=[1], keep=true)"), "%s", text);
+    expect("import @m.onnx -o @n.g --constant=axes=@axes.npy", 0, "");
+    read_file(path_of("n.g"), text);
+    cr_expect(strstr(text, "y = sum(x, axis=[1], keep=true)"), "%s", text);
+    expect("run @m.onnx --device=cpu --constant=axes=-1", 0, "y");
+    expect("@m.onnx -o @m.ptx --constant=axes=1", 0, "");
+}
+
+Test(cli_onnx, wrong_constants_are_told) {
+    write_model();
+    expect("import @m.onnx -o @m.g --constant=axes", 2, "wants x=1,2|@FILE");
+    expect("import @m.onnx -o @m.g --constant=axes=1 --constant=axes=2", 2, "gives axes twice");
+    expect("import @m.onnx -o @m.g --constant=axes=@none.npy", 3, "none.npy");
+    expect("import @m.onnx -o @m.g --constant=axis=1", 1, "the model has no input of this name");
+    expect("@good.g -o @m.ptx --constant=x=1", 2, "--constant is for inputs of ONNX models");
+    expect("import @m.onnx -o @m.g --constant=axes=a", 1, "is no list of numbers");
+}
