@@ -384,3 +384,11 @@ Value call_dim(Sema *sema, const Call *call) {
         return value_poison();
     return value_int(node->shape.dims[axis], call->span);
 }
+
+Value call_len(Sema *sema, const Call *call) {
+    const Value *xs = &call->args[0];
+    if (xs->kind == VALUE_LIST) return value_int(dim_const(sema->dims, xs->n_items), call->span);
+    if (xs->kind == VALUE_POISON) return *xs;
+    return sema_error(sema, DIAG_BAD_ARGUMENT, xs->span, "`len` counts the items of a list, not %s",
+                      value_describe(sema, xs));
+}

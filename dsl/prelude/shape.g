@@ -12,6 +12,12 @@ def unsqueeze(x, axis) {
   return reshape(x, x.shape[:k] + [1] + x.shape[k:])
 }
 
+# Tensors of one shape, a list of them, side by side along a new axis.
+def stack(xs, axis=0) {
+  ys = loop k in 0:len(xs) { return unsqueeze(xs[k], axis) }
+  return concat(ys, axis)
+}
+
 # Makes the axes from `start_dim` to `end_dim` one.
 def flatten(x, start_dim=0, end_dim=-1) {
   a = (start_dim + rank(x)) % rank(x)

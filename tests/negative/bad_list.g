@@ -11,6 +11,8 @@ graph g(x: f32[B, 8]) -> (y: f32[B, 8]) {
   d = x.shape[:9]
   # error@+1 slice-bounds: bound -3 of a list of 2
   e = x.shape[-3:]
+  # error@+1 bad-argument: `len` counts the items of a list, not
+  g = len(x)
   # error@+1 limit: list of more than 4096 items
   f = [1] * 5000
   y = reshape(x, x.shape[:1] + [1] * 1 + x.shape[1:])[:, 0]
