@@ -291,6 +291,23 @@ static void scan_extreme(const Eval *e, ScanRow row) {
         e->out->data[i] = result = extreme(e->info->combine, result, e->args[0].data[i]);
 }
 
+/* An error of a partial result weighs at most 1 in the results that are joined from it. */
+static void scan_log_sum(const Eval *e, ScanRow row) {
+    double u = interp_unit_roundoff(dtype_compute(e->out->dtype));
+    double top = -INFINITY, sum = 0, size = 1; /* the sum of e^(x - top); the largest |x|, plus 1 */
+    for (int64_t k = 0, i = row.first; k < row.n; k++, i += row.stride) {
+        double x = e->args[0].data[i], most = extreme(PRIM_MAX, top, x);
+        if (isfinite(most)) sum = sum * exp(top - most) + exp(x - most);
+        if (isfinite(x) && fabs(x) + 1 > size) size = fabs(x) + 1;
+        top = most;
+        double error = 8 * u * (double)(k + 1) * (size + log((double)(k + 1)));
+        if (isfinite(top))
+            interp_settle(e, i, k ? top + log(sum) : x, k ? error : 0);
+        else
+            e->out->data[i] = top;
+    }
+}
+
 static void scan_int(const Eval *e, ScanRow row) {
     PrimId combine = e->info->combine;
     int64_t result = dtype_saturate(e->out->dtype, e->info->identity);
@@ -333,6 +350,7 @@ bool interp_scan(const Eval *e) {
     void (*scan)(const Eval *e, ScanRow row) = !dtype_is_float(e->out->dtype) ? scan_int
                                                : combine == PRIM_ADD          ? scan_sum
                                                : combine == PRIM_MUL          ? scan_prod
+                                               : combine == PRIM_LOGADDEXP    ? scan_log_sum
                                                                               : scan_extreme;
     if (!scan_rows(e, &rows)) return false;
     for (int64_t i = 0; i < rows.n_rows; i++) scan(e, scan_row(&rows, i));

@@ -148,6 +148,12 @@ static double greatest(double a, double b) {
     return -least(-a, -b);
 }
 
+static double log_add_exp(double a, double b) {
+    double top = greatest(a, b), low = least(a, b);
+    bool is_top = isinf(top) || low == -INFINITY;
+    return is_top ? top : top + log1p(exp(low - top));
+}
+
 static double eval_float(PrimId prim, double a, double b) {
     switch ((int)prim_full(prim)) {
     case PRIM_ADD:
@@ -228,6 +234,7 @@ double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c) {
     case PRIM_SELECT:
         return a != 0 ? b : c;
     }
+    if (prim == PRIM_LOGADDEXP) return log_add_exp(a, b);
     if (dtype_is_float(dtype)) return eval_float(prim, a, b);
     return (double)prim_eval_int(prim, dtype, dtype_saturate(DT_I64, a), dtype_saturate(DT_I64, b),
                                  0);

@@ -299,6 +299,16 @@ Test(interp, scans) {
     arena_free(f.arena);
 }
 
+Test(interp, log_sums_up_to_each) {
+    Fixture f = fixture_new();
+    give(&f, DT_F32, DIMS(2, 4), NUMBERS(-INFINITY, -1000, -1000, 1000, 0, 0, INFINITY, NAN));
+    Attrs last = {.axes = 2};
+    Result sum = evaluate(&f, OP_LOGCUMSUMEXP, DT_F32, DIMS(2, 4), last);
+    EXPECT(sum, -INFINITY, -1000, dtype_round(DT_F32, -1000 + log(2)), 1000, 0,
+           dtype_round(DT_F32, log(2)), INFINITY, NAN);
+    arena_free(f.arena);
+}
+
 Test(interp, sorts) {
     Fixture f = fixture_new();
     give(&f, DT_F32, DIMS(2, 5), NUMBERS(3, NAN, 0.0, -0.0, -INFINITY, 1, 1, NAN, INFINITY, NAN));

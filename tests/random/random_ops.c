@@ -258,6 +258,7 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
         hi = pow(limit, 1 / n); /* so that the product of all elements stays below the limit */
         lo = 1 / hi;
     }
+    if (info->combine == PRIM_LOGADDEXP) lo = -50, hi = 50;
     const char *text = dtype_is_int(v.dtype) ? v.name : random_within(s, arg, &lo, &hi);
     bool keep = rng_chance(&s->rng, 40);
     bool is_scan = info->cls == CLASS_SCAN;
@@ -267,6 +268,8 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
         lo = random_least(v.dtype), hi = limit;
     else if (info->combine == PRIM_ADD && !info->divides_by_count)
         lo = -n * reach, hi = n * reach;
+    else if (info->combine == PRIM_LOGADDEXP)
+        hi += log(n);
     else if (info->combine == PRIM_MUL)
         lo = 1 / limit, hi = limit;
     return random_bind(s, v.dtype, &shape, lo, hi,

@@ -4,15 +4,16 @@
 #include <stdint.h>
 
 /* Accumulators combine numbers, by these primitives alone: identities, joins of lanes and shuffles
- * know no others. */
+ * know no others. Scans have none of these, and combine by LOGADDEXP too. */
 #define COMBINES(comb)                                                                \
     (PRIM_##comb == PRIM_ADD || PRIM_##comb == PRIM_MUL || PRIM_##comb == PRIM_MIN || \
      PRIM_##comb == PRIM_MAX)
 #define REDUCE(sym, name, dtypes, comb, ...)                       \
     _Static_assert(COMBINES(comb) && ((dtypes) & ~(DTS_NUM)) == 0, \
                    "ir/ops.def: accumulators (codegen/scalar/acc.c) cannot combine `" name "`");
-#define SCAN(sym, name, dtypes, comb, ...)                         \
-    _Static_assert(COMBINES(comb) && ((dtypes) & ~(DTS_NUM)) == 0, \
+#define SCAN(sym, name, dtypes, comb, ...)                              \
+    _Static_assert((COMBINES(comb) || PRIM_##comb == PRIM_LOGADDEXP) && \
+                       ((dtypes) & ~(DTS_NUM)) == 0,                    \
                    "ir/ops.def: accumulators (codegen/scalar/acc.c) cannot scan `" name "`");
 #define ARGREDUCE(sym, name, dtypes, comb, ...)                            \
     _Static_assert((PRIM_##comb == PRIM_MIN || PRIM_##comb == PRIM_MAX) && \
