@@ -202,6 +202,8 @@ NodeId reduce(Call *c, OpId op, NodeId x, uint32_t axes, bool keep);
 
 /* All extents of x as numbers; an error if one is no constant. */
 bool const_dims(Call *c, NodeId x, int64_t *dims);
+/* The same, but the axes of a bit set may be no constants: these are -1. */
+bool const_dims_but(Call *c, NodeId x, uint32_t free_axes, int64_t *dims);
 Shape const_shape(const Call *c, uint32_t rank, const int64_t *extents);
 NodeId reshape_const(Call *c, NodeId x, uint32_t rank, const int64_t *extents);
 NodeId expand_to(Call *c, NodeId x, const Shape *shape);

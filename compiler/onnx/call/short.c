@@ -2,9 +2,17 @@
 #include "onnx/call/import_state.h"
 
 bool const_dims(Call *c, NodeId x, int64_t *dims) {
+    return const_dims_but(c, x, 0, dims);
+}
+
+bool const_dims_but(Call *c, NodeId x, uint32_t free_axes, int64_t *dims) {
     if (x == NODE_NONE) return false;
     for (uint32_t k = 0; k < shape_of(c, x)->rank; k++)
-        if (!dim_is_const(c->im->b->dims, shape_of(c, x)->dims[k], &dims[k]))
+        if (dim_is_const(c->im->b->dims, shape_of(c, x)->dims[k], &dims[k]))
+            continue;
+        else if (free_axes >> k & 1)
+            dims[k] = -1;
+        else
             return onnx_fail(c, DIAG_NO_LOWERING,
                              "axis %u of `%s` has an extent that is no constant", k,
                              c->node->inputs.n ? c->node->inputs.data[0] : "");

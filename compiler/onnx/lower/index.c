@@ -29,11 +29,14 @@ static NodeId flat(Call *c, NodeId x) {
 /* data, indices: one rank, and an axis */
 static bool elements_of(Call *c, NodeId data, NodeId indices, uint32_t *axis, NodeId *places) {
     int64_t extents[MAX_RANK];
-    if (data == NODE_NONE || indices == NODE_NONE || !const_dims(c, data, extents)) return false;
+    if (data == NODE_NONE || indices == NODE_NONE || !const_dims_but(c, data, 1, extents))
+        return false;
     Shape shape = *shape_of(c, indices);
     if (shape.rank != shape_of(c, data)->rank)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "data and indices differ in rank");
     if (!axis_of(c, attr_int(c, "axis", 0), shape.rank, axis)) return false;
+    if (extents[*axis] < 0)
+        return onnx_fail(c, DIAG_NO_LOWERING, "the extent of its axis must be a constant");
     indices = negative_from_end(c, indices, extents[*axis]);
     *places = flat_places(c, &shape, extents, *axis, indices);
     return true;

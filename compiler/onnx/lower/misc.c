@@ -56,7 +56,7 @@ bool onnx_center_crop_pad(Call *c) {
     int64_t extents[MAX_RANK], wanted[MAX_RANK];
     const VecInt *axes;
     DimId low[MAX_RANK], high[MAX_RANK];
-    if (!const_dims(c, x, extents) || !list_argument(c, NULL, 1, &list) ||
+    if (!const_dims_but(c, x, UINT32_MAX, extents) || !list_argument(c, NULL, 1, &list) ||
         !constant_list(c, &list, "shape", wanted, MAX_RANK))
         return false;
     uint32_t rank = shape_of(c, x)->rank;
@@ -68,6 +68,8 @@ bool onnx_center_crop_pad(Call *c) {
         uint32_t axis = i;
         if (has_axes && !axis_of(c, axes->data[i], rank, &axis)) return false;
         int64_t more = wanted[i] - extents[axis];
+        if (extents[axis] < 0)
+            return onnx_fail(c, DIAG_NO_LOWERING, "axis %u must have a constant extent", axis);
         if (more < 0) x = part_of(c, x, axis, number(c, -more / 2), number(c, wanted[i]));
         if (more <= 0) continue;
         low[axis] = number(c, more / 2);

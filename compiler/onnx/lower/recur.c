@@ -161,7 +161,7 @@ static bool recur(Call *c, Recurrence *r) {
     NodeId x = input(c, 0), weights = input(c, 2), last[2], states[2], outs[2];
     int64_t extents[MAX_RANK], recurrent[MAX_RANK];
     if (swaps) x = move_axis(c, x, 1, 0);
-    if (!const_dims(c, x, extents) || !const_dims(c, weights, recurrent)) return false;
+    if (!const_dims_but(c, x, 2, extents) || !const_dims(c, weights, recurrent)) return false;
     if (shape_of(c, x)->rank != 3 || shape_of(c, weights)->rank != 3 || recurrent[0] != n)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its tensors need 3 axes, and its directions");
     if (extents[0] > MAX_CONCAT_ARGS)
@@ -316,7 +316,7 @@ bool onnx_linear_attention(Call *c) {
 bool onnx_causal_conv(Call *c) {
     NodeId x = input(c, 0), weights = input(c, 1), sum = NODE_NONE, wide = NODE_NONE;
     int64_t extents[MAX_RANK], kernel[MAX_RANK];
-    if (!const_dims(c, x, extents) || !const_dims(c, weights, kernel)) return false;
+    if (!const_dims_but(c, x, 1, extents) || !const_dims(c, weights, kernel)) return false;
     if (shape_of(c, x)->rank != 3 || shape_of(c, weights)->rank != 3)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "x and its weights need 3 axes");
     int64_t n_past = kernel[2] - 1, n = extents[2];

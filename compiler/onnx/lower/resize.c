@@ -181,6 +181,7 @@ static bool known_list_of(Call *c, uint32_t i, double *values, uint32_t *n) {
 
 static bool resized_extent(Call *c, ResizedAxis *a, double to) {
     enum { MAX_RESIZED = 1 << 20 };
+    if (a->from < 0 && a->scale == 1) return true; /* an axis that stays */
     if (!(a->scale > 0 && to >= 1 && to <= MAX_RESIZED) || a->from < 1)
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "an axis of %lld would have %g elements",
                          (long long)a->from, to);
@@ -223,7 +224,7 @@ static bool resize(Call *c, const Resizing *r, uint32_t roi, uint32_t scales, ui
     uint32_t order[MAX_RANK], n_roi;
     double bounds[2 * MAX_RANK];
     const VecInt *given;
-    if (!const_dims(c, x, extents) ||
+    if (!const_dims_but(c, x, UINT32_MAX, extents) ||
         !known_list_of(c, r->crops ? roi : UINT32_MAX, bounds, &n_roi))
         return false;
     uint32_t rank = shape_of(c, x)->rank, n = rank;
@@ -375,7 +376,7 @@ bool onnx_grid_sample(Call *c) {
     int64_t extents[MAX_RANK], rows[2] = {-1, 0};
     Sampling s = {.at = at, .aligns = attr_int(c, "align_corners", 0) != 0};
     s.padding = attr_string(c, "padding_mode", "zeros");
-    if (grid == NODE_NONE || !const_dims(c, x, extents) ||
+    if (grid == NODE_NONE || !const_dims_but(c, x, 1, extents) ||
         !interpolation_of(c, attr_string(c, "mode", "linear"), &s.kind))
         return false;
     uint32_t rank = shape_of(c, x)->rank, last = shape_of(c, grid)->rank - 1;

@@ -25,11 +25,17 @@ static NodeId wave_table(Call *c, const Fourier *f, double (*wave)(double), Dtyp
     return table_node(c, dtype, 2, dims, values);
 }
 
+/* All axes but the last n. */
+static uint32_t batch_axes(const Call *c, NodeId x, uint32_t n) {
+    uint32_t rank = x == NODE_NONE ? 0 : shape_of(c, x)->rank;
+    return rank > n ? (1u << (rank - n)) - 1 : 0;
+}
+
 /* x: [.., n, 1 or 2], real numbers or pairs -> [.., n_out, 1 or 2] */
 static NodeId transformed(Call *c, NodeId x, Fourier f) {
     int64_t extents[MAX_RANK];
     enum { MAX_TABLE = 1 << 22 };
-    if (!const_dims(c, x, extents)) return NODE_NONE;
+    if (!const_dims_but(c, x, batch_axes(c, x, 2), extents)) return NODE_NONE;
     uint32_t last = shape_of(c, x)->rank - 1;
     bool is_real_out = f.is_inverse && f.is_onesided;
     if (f.length < 1 || f.length > MAX_TABLE || extents[last - 1] > MAX_TABLE ||
@@ -66,11 +72,14 @@ bool onnx_dft(Call *c) {
     uint32_t axis;
     Fourier f = {.is_inverse = attr_int(c, "inverse", 0) != 0,
                  .is_onesided = attr_int(c, "onesided", 0) != 0};
-    if ((c->opset >= 20 && !int_argument(c, 2, -2, &given)) || !const_dims(c, x, extents))
+    if ((c->opset >= 20 && !int_argument(c, 2, -2, &given)) ||
+        !const_dims_but(c, x, batch_axes(c, x, 1), extents))
         return false;
     uint32_t rank = shape_of(c, x)->rank;
     if (rank < 2 || !axis_of(c, given, rank, &axis) || axis == rank - 1)
         return onnx_fail(c, DIAG_BAD_AXIS, "it needs an axis before the last");
+    if (extents[axis] < 0)
+        return onnx_fail(c, DIAG_NO_LOWERING, "the extent of its axis must be a constant");
     int64_t usual = f.is_inverse && f.is_onesided ? 2 * (extents[axis] - 1) : extents[axis];
     if (!int_argument(c, 1, usual, &f.length)) return false;
     NodeId y = transformed(c, move_axis(c, x, axis, rank - 2), f);
@@ -84,7 +93,7 @@ bool onnx_stft(Call *c) {
     enum { MAX_FRAMES = 1 << 24 }; /* times their length */
     Shape shape;
     Fourier f = {.is_onesided = attr_int(c, "onesided", 1) != 0};
-    if (!int_argument(c, 1, 0, &step) || !const_dims(c, x, extents)) return false;
+    if (!int_argument(c, 1, 0, &step) || !const_dims_but(c, x, 1, extents)) return false;
     if (shape_of(c, x)->rank != 3) return onnx_fail(c, DIAG_SHAPE_MISMATCH, "it needs 3 axes");
     length = extents[1];
     if (has_input(c, 2) && value_shape(c->im, input_value(c, 2), &shape) && shape.rank == 1)

@@ -100,7 +100,7 @@ bool onnx_conv_transpose(Call *c) {
     NodeId x = input(c, 0), weights = input(c, 1);
     int64_t extents[MAX_RANK], kernel[MAX_RANK], low[MAX_RANK], high[MAX_RANK];
     int64_t groups = attr_int(c, "group", 1);
-    if (!const_dims(c, x, extents) || !const_dims(c, weights, kernel)) return false;
+    if (!const_dims_but(c, x, 1, extents) || !const_dims(c, weights, kernel)) return false;
     uint32_t rank = shape_of(c, x)->rank;
     if (rank < 3 || rank != shape_of(c, weights)->rank || rank + 1 > MAX_RANK ||
         extents[1] != kernel[0] || groups < 1 || kernel[0] % groups)
@@ -145,7 +145,7 @@ bool onnx_col2im(Call *c) {
     uint32_t n = 0;
     Spread s = {0};
     enum { MAX_UNROLLED = 1024 };
-    if (!const_dims(c, x, extents) || !known_extents(c, 1, image, &s.n) ||
+    if (!const_dims_but(c, x, 1, extents) || !known_extents(c, 1, image, &s.n) ||
         !known_extents(c, 2, s.kernel, &n) || !spread_list(c, "strides", s.n, 1, s.stride) ||
         !spread_list(c, "dilations", s.n, 1, s.dilation) ||
         !spread_list(c, "pads", 2 * s.n, 0, pads))
