@@ -165,6 +165,19 @@ def write_store(path, cases, results):
                 file.write(record(case, constants))
 
 
+def need(message):
+    """What an unsupported case needs, from the importer's message."""
+    dtype = re.search(r"(?:is|for|makes) (\w+), which|no dtype for (\w+)", message)
+    if dtype:
+        return f"a dtype for {dtype[1] or dtype[2]}"
+    op = re.search(r"\(([\w.]+), opset \d+\): the op is not", message)
+    if op:
+        return f"the op {op[1]}"
+    if "random" in message:
+        return "random numbers"
+    return "an older opset" if "opset" in message else "more"
+
+
 def write_page(path, results, counts):
     tested = sum(counts.values()) - counts["excluded"]
     with open(path, "w") as page:
@@ -177,6 +190,9 @@ def write_page(path, results, counts):
         for kind in ("pass", "fail", "unsupported", "excluded"):
             page.write(f"| {kind} | {counts[kind]} |\n")
         page.write(f"\nOf {tested} cases that are not excluded, {100 * counts['pass'] / max(tested, 1):.1f} % pass.\n")
+        needs = collections.Counter(need(why) for _, result, why in results if result == "unsupported")
+        page.write("\n| what unsupported cases need | cases |\n|---|---|\n")
+        page.write("".join(f"| {what} | {n} |\n" for what, n in sorted(needs.items(), key=lambda row: (-row[1], row[0]))))
         for kind in ("fail", "unsupported", "excluded", "pass"):
             names = [name for name, result, _ in results if result == kind]
             page.write(f"\n## {kind}\n\n" + ", ".join(f"`{name}`" for name in names) + "\n")

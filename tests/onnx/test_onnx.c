@@ -242,6 +242,23 @@ Test(onnx, nodes_of_known_inputs_are_evaluated) {
     expect(source_of(&w, 13), "y = reshape(x, [2, 3])");
 }
 
+Test(onnx, elements_are_gathered_from_batches_of_any_size) {
+    for (int64_t axis = 0; axis < 2; axis++) {
+        static const char *const dims[] = {"batch", "3"};
+        OnnxWriter w = onnx_writer(arena);
+        Text attrs = {.arena = arena};
+        onnx_attr_int(&attrs, "axis", axis);
+        write_x(&w);
+        onnx_write_input(&w, "at", INT64, 2, dims);
+        onnx_write_node(&w, "GatherElements", "x at", "y", &attrs);
+        onnx_write_output(&w, "y", FLOAT);
+        if (axis == 0)
+            expect_error(&w, 13, "the extent of its axis must be a constant");
+        else
+            expect(source_of(&w, 13), "y: f32[batch, 3]");
+    }
+}
+
 /* Graphs inside nodes. */
 
 /* y = body(.. body(x)), where a step adds x to itself and is collected. */
