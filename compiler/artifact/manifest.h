@@ -22,6 +22,10 @@ typedef struct ManifestInput {
  * the format is exceeded. */
 const char *manifest_text(Arena *arena, const ManifestInput *input, Diags *diags);
 
+/* Whether the plan has no more tensors than a manifest can hold; later passes add some. False,
+ * after a report to `diags`, if it has. */
+bool manifest_may_hold(const Plan *plan, Diags *diags);
+
 /* Finds the manifest in finished artifact bytes, and fills in its checksum, a CRC-32C of all bytes.
  * False when there is no manifest or more than one. */
 bool manifest_seal(char *artifact, size_t n_bytes);

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,9 +108,14 @@ void arena_reset(Arena *arena) {
     arena_rewind(arena, (ArenaMark){.block = first});
 }
 
-void *arena_try_alloc(Arena *arena, size_t n_bytes) {
+static size_t aligned(size_t n_bytes) {
+    return (n_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+}
+
+/* Memory that is not zeroed; NULL when there is not enough. */
+static void *take(Arena *arena, size_t n_bytes) {
     if (n_bytes > SIZE_MAX / 2) return NULL;
-    n_bytes = (n_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1);
+    n_bytes = aligned(n_bytes);
     Block *block = arena->head;
     if (block->capacity - block->used < n_bytes) {
         size_t capacity = block->capacity * 2;
@@ -123,7 +129,12 @@ void *arena_try_alloc(Arena *arena, size_t n_bytes) {
     block->used += n_bytes;
     arena->used_bytes += n_bytes;
     ASAN_UNPOISON_MEMORY_REGION(p, n_bytes);
-    return memset(p, 0, n_bytes);
+    return p;
+}
+
+void *arena_try_alloc(Arena *arena, size_t n_bytes) {
+    void *p = take(arena, n_bytes);
+    return p ? memset(p, 0, n_bytes) : NULL;
 }
 
 void *arena_alloc(Arena *arena, size_t n_bytes) {
@@ -139,7 +150,25 @@ void *arena_alloc_array(Arena *arena, size_t n_elems, size_t elem_bytes) {
 }
 
 void *arena_copy(Arena *arena, const void *data, size_t n_bytes) {
-    void *p = arena_alloc(arena, n_bytes);
+    void *p = take(arena, n_bytes);
+    if (!p) fail(arena->escape, ESCAPE_OUT_OF_MEMORY);
+    return n_bytes ? memcpy(p, data, n_bytes) : p;
+}
+
+/* The last allocation grows in place while its block has room. */
+void *arena_extend(Arena *arena, void *data, size_t n_bytes, size_t wanted) {
+    Block *block = arena->head;
+    char *end = (char *)block->data + block->used;
+    bool is_last = data && (char *)data + aligned(n_bytes) == end;
+    size_t more = is_last && wanted < SIZE_MAX / 2 ? aligned(wanted) - aligned(n_bytes) : 0;
+    if (is_last && block->capacity - block->used >= more) {
+        ASAN_UNPOISON_MEMORY_REGION(end, more);
+        block->used += more;
+        arena->used_bytes += more;
+        return data;
+    }
+    void *p = take(arena, wanted);
+    if (!p) fail(arena->escape, ESCAPE_OUT_OF_MEMORY);
     return n_bytes ? memcpy(p, data, n_bytes) : p;
 }
 

@@ -35,6 +35,9 @@ void arena_rewind(Arena *arena, ArenaMark mark);
 void *arena_alloc(Arena *arena, size_t n_bytes);
 /* For sizes chosen by the user: NULL when there is not enough memory. */
 void *arena_try_alloc(Arena *arena, size_t n_bytes);
+/* The allocation of `n_bytes` at `data`, or a copy of it, with room for `wanted` bytes. The bytes
+ * beyond `n_bytes` are not zeroed. */
+void *arena_extend(Arena *arena, void *data, size_t n_bytes, size_t wanted);
 void *arena_copy(Arena *arena, const void *data, size_t n_bytes);
 Escape *arena_escape(const Arena *arena);
 /* Bytes allocated since creation or reset. */

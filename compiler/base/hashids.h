@@ -26,6 +26,14 @@ static inline uint64_t hash_mix(uint64_t hash, uint64_t word) {
     return hash ^ hash >> 32;
 }
 
+/* The hash of a sequence of words. */
+static inline uint64_t hash_words(const uint32_t *words, uint32_t n) {
+    uint64_t hash = n;
+    for (uint32_t i = 0; i + 1 < n; i += 2)
+        hash = hash_mix(hash, words[i] | (uint64_t)words[i + 1] << 32);
+    return n & 1 ? hash_mix(hash, words[n - 1]) : hash;
+}
+
 /* The next id with this hash; 0 after the last. *probe must be 0 before the first call. */
 static inline uint32_t hashids_next(const HashIds *ids, uint64_t hash, uint32_t *probe) {
     while (*probe < ids->n_slots) {

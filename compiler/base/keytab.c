@@ -1,11 +1,9 @@
 /* See keytab.h. */
 #include "base/keytab.h"
 
-#include "base/str.h"
-
 uint32_t keytab_intern(Arena *arena, KeyTab *tab, const VecU32 *key) {
     size_t n_bytes = key->n * sizeof *key->data;
-    uint64_t hash = hash_bytes(STR_HASH_SEED, key->data, n_bytes);
+    uint64_t hash = hash_words(key->data, key->n);
     uint32_t probe = 0, id;
     while ((id = hashids_next(&tab->ids, hash, &probe)) != 0) {
         const VecU32 *known = &tab->keys.data[id - 1];

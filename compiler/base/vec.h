@@ -32,10 +32,10 @@ static inline void *vec_grown(Arena *arena, void *data, uint32_t n, uint32_t *ca
     if (n < *capacity) return data;
     uint32_t wanted = *capacity ? *capacity * 2 : vec_first_capacity(elem_bytes);
     if (wanted <= n) ice(arena, "array of more than 2^31 elements");
-    void *fresh = arena_alloc_array(arena, wanted, elem_bytes);
-    if (n) memcpy(fresh, data, n * elem_bytes);
+    if (wanted > SIZE_MAX / 2 / elem_bytes) ice(arena, "array of more than SIZE_MAX / 2 bytes");
+    size_t n_bytes = *capacity * elem_bytes;
     *capacity = wanted;
-    return fresh;
+    return arena_extend(arena, data, n_bytes, wanted * elem_bytes);
 }
 
 static inline bool vec_among(const uint32_t *data, uint32_t n, uint32_t value) {

@@ -18,12 +18,42 @@ static void note_maker(void *user, const Store *store) {
     vec_push(list->arena, of, list->kernel);
 }
 
+/* A kernel of the fused plan that computes two ops alone. */
+struct Pair {
+    NodeId producer;
+    uint32_t kernel;
+    const Pair *next; /* with the same consumer */
+};
+
+/* Adds the kernel if it computes just two ops and is a launch of its own. */
+static void note_pair(Arena *arena, const PlanCost *cost, uint32_t k, const Pair **pairs) {
+    const Plan *plan = cost->plan;
+    const Kernel *kernel = &plan->kernels.data[k];
+    NodeId ops[2] = {NODE_NONE, NODE_NONE};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < kernel->nodes.n && n <= 2; i++) {
+        NodeId id = kernel->nodes.data[i];
+        if (graph_class(plan->graph, id) == CLASS_SOURCE) continue;
+        if (n < 2) ops[n] = id;
+        n++;
+    }
+    if (n != 2 || plan_launch_of(plan, k)->n > 1 || kernel->segment_axis != NO_AXIS ||
+        !cost->kernels[k].starts)
+        return;
+    Pair *pair = arena_array(arena, Pair, 1);
+    *pair = (Pair){.producer = ops[0], .kernel = k, .next = pairs[ops[1]]};
+    pairs[ops[1]] = pair;
+}
+
 EdgeCosts edge_costs(Arena *arena, const PlanCost *fused, const PlanCost *unfused) {
     const Plan *plan = unfused->plan;
-    MakerList list = {.arena = arena, .makers = arena_array(arena, VecU32, plan->graph->nodes.n)};
+    uint32_t n = plan->graph->nodes.n;
+    MakerList list = {.arena = arena, .makers = arena_array(arena, VecU32, n)};
     for (; list.kernel < plan->kernels.n; list.kernel++)
         kernel_each_store(&plan->kernels.data[list.kernel], note_maker, &list);
-    return (EdgeCosts){.fused = fused, .unfused = unfused, .makers = list.makers};
+    const Pair **pairs = arena_array(arena, const Pair *, n);
+    for (uint32_t k = fused->plan->kernels.n; k-- > 0;) note_pair(arena, fused, k, pairs);
+    return (EdgeCosts){.fused = fused, .unfused = unfused, .makers = list.makers, .pairs = pairs};
 }
 
 /* Adds up the kernels that make the node, and returns their number. */
@@ -44,22 +74,9 @@ static uint32_t add_makers(const EdgeCosts *costs, NodeId node, KernelCost *sum)
 
 /* The cost of the plan's kernel that computes exactly the two ops; NULL: there is none. */
 static const KernelCost *find_pair(const EdgeCosts *costs, const Edge *edge) {
-    const Plan *plan = costs->fused->plan;
-    for (uint32_t k = 0; k < plan->kernels.n; k++) {
-        const Kernel *kernel = &plan->kernels.data[k];
-        bool is_joined = plan_launch_of(plan, k)->n > 1;
-        uint32_t n = 0, n_own = 0;
-        for (uint32_t i = 0; i < kernel->nodes.n; i++) {
-            NodeId id = kernel->nodes.data[i];
-            if (graph_class(plan->graph, id) == CLASS_SOURCE) continue;
-            n++;
-            n_own += id == edge->producer || id == edge->consumer;
-        }
-        if (n == 2 && n_own == 2 && !is_joined && kernel->segment_axis == NO_AXIS &&
-            costs->fused->kernels[k].starts)
-            return &costs->fused->kernels[k];
-    }
-    return NULL;
+    const Pair *pair = costs->pairs[edge->consumer];
+    while (pair && pair->producer != edge->producer) pair = pair->next;
+    return pair ? &costs->fused->kernels[pair->kernel] : NULL;
 }
 
 EdgeCost edge_cost(const EdgeCosts *costs, const Edge *edge) {

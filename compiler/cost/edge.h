@@ -15,10 +15,14 @@ typedef struct EdgeCost {
                          * output */
 } EdgeCost;
 
-/* `makers`: for each node the kernels that make it, in the plan without fusion. */
+typedef struct Pair Pair;
+
+/* Per node: the kernels that make it in the plan without fusion, and the kernels of the fused plan
+ * that compute it together with one of its arguments and nothing else. */
 typedef struct EdgeCosts {
     const PlanCost *fused, *unfused;
-    const VecU32 *makers; /* per node */
+    const VecU32 *makers;
+    const Pair *const *pairs;
 } EdgeCosts;
 
 /* The result lives as long as the arena and keeps both plans' costs. */

@@ -72,8 +72,9 @@ bool driver_init(Driver *driver, const DriverOptions *options) {
     driver->arena = arena_new(&driver->escape);
     driver->scratch = arena_new(&driver->escape);
     driver->trial = arena_new(&driver->escape);
+    driver->group_trials = arena_new(&driver->escape);
     driver->diags.arena = driver->arena;
-    if (driver->arena && driver->scratch && driver->trial) return true;
+    if (driver->arena && driver->scratch && driver->trial && driver->group_trials) return true;
     driver_free(driver);
     return false;
 }
@@ -82,7 +83,8 @@ void driver_free(Driver *driver) {
     arena_free(driver->arena);
     arena_free(driver->scratch);
     arena_free(driver->trial);
-    driver->arena = driver->scratch = driver->trial = NULL;
+    arena_free(driver->group_trials);
+    driver->arena = driver->scratch = driver->trial = driver->group_trials = NULL;
 }
 
 fusec_status driver_guard(Driver *driver, fusec_status (*body)(Driver *, void *), void *user) {
@@ -301,6 +303,7 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .arena = driver->arena,
                                   .scratch = driver->scratch,
                                   .trial = driver->trial,
+                                  .group_trials = driver->group_trials,
                                   .region_memo = region_memo_new(driver->arena),
                                   .diags = &driver->diags,
                                   .user = driver,
@@ -319,6 +322,34 @@ static const char *early_text(Driver *driver) {
     return driver->options.kind == FUSEC_GRAPH ? graph_text(driver) : NULL;
 }
 
+/* Whether the kind is code, which has a manifest or is the code of an artifact that has one. */
+static bool is_code(fusec_kind kind) {
+    switch (kind) {
+    case FUSEC_AST:
+    case FUSEC_GRAPH:
+    case FUSEC_FUSED:
+    case FUSEC_SCHED:
+    case FUSEC_DOT:
+    case FUSEC_KIND_COUNT:
+        return false;
+    case FUSEC_LLVM:
+    case FUSEC_PTX:
+    case FUSEC_ASM:
+    case FUSEC_OBJECT:
+        break;
+    }
+    return true;
+}
+
+/* Whether a manifest can hold the plans, where the result is code. To place the temporaries of more
+ * tensors would take long. */
+static bool may_be_code(Driver *driver) {
+    bool may = true;
+    for (uint32_t i = 0; is_code(driver->options.kind) && i < driver->planning.n_units; i++)
+        may = manifest_may_hold(driver->planning.units[i].plan, &driver->diags) && may;
+    return may;
+}
+
 /* Runs the passes, with the hooks between them. */
 static bool make_plans(Driver *driver) {
     Planning *p = &driver->planning;
@@ -327,7 +358,7 @@ static bool make_plans(Driver *driver) {
     p->n_units = driver->module->graphs.n;
     p->units = arena_array(driver->arena, PlanUnit, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) p->units[i].graph = driver->module->graphs.data[i];
-    if (!pipeline_run(p, PASS_SPLIT_K, PASS_DISPATCH)) return false;
+    if (!pipeline_run(p, PASS_SPLIT_K, PASS_DISPATCH) || !may_be_code(driver)) return false;
     driver->plans = arena_array(driver->arena, const Plan *, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) {
         driver->plans[i] = p->units[i].plan;

@@ -52,7 +52,8 @@ typedef struct DriverOptions {
 typedef struct Driver {
     Escape escape;
     Arena *arena, *scratch;
-    Arena *trial; /* memory of trial plans, for the effects of advice */
+    Arena *trial;        /* memory of trial plans, for the effects of advice */
+    Arena *group_trials; /* see Planning */
     StrTab *strings;
     Diags diags;
     DriverOptions options;

@@ -273,8 +273,7 @@ void advice_limit(AdvicePlanner *planner, const Plan *plan) {
 }
 
 Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice) {
-    bool is_late = (planner->n_tried + 1) * planner->work > EXPLAIN_TRIED_WORK;
-    if (is_late && planner->n_tried >= EXPLAIN_TRIED_PLANS) {
+    if ((planner->n_tried + 1) * planner->work > EXPLAIN_TRIED_WORK) {
         planner->n_refused++;
         return NULL;
     }
@@ -403,22 +402,23 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
     if (is_left && (is_alike || breaks)) settle_on_ops(edge, advice);
 }
 
-/* Whether the value depends on an input. */
-static bool has_input(Arena *arena, const Graph *graph, NodeId id) {
-    ArenaMark mark = arena_mark(arena);
-    NodeFlags flags = node_flags_new(arena, id + 1);
-    bool found = false;
-    node_add(flags, id, NODE_BELOW);
-    for (NodeId at = id + 1; at-- > 0;)
-        found = (flag_args(graph, flags, at) && graph_node(graph, at)->op == OP_INPUT) || found;
-    arena_rewind(arena, mark);
-    return found;
+/* Per node: whether it depends on an input. */
+static const bool *find_above_inputs(Arena *arena, const Graph *graph) {
+    bool *is_above = arena_array(arena, bool, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        is_above[id] = node->op == OP_INPUT;
+        for (uint32_t i = 0; i < node->n_args; i++)
+            is_above[id] = is_above[id] || is_above[node->args[i]];
+    }
+    return is_above;
 }
 
 Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
     const Graph *graph = plan->graph;
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
     Settler s = {.arena = arena, .plan = plan, .planner = planner, .n_broken = must_n_broken(plan)};
+    const bool *is_above_input = find_above_inputs(arena, graph);
     for (uint32_t i = 0; planner && i < planner->points.n; i++)
         s.current_us[i] = planner->price_at(planner->user, arena, plan, planner->points.dims[i]);
     for (uint32_t i = 0; i < plan->edges.n; i++) {
@@ -426,7 +426,7 @@ Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
         AdviceStep step = step_of(arena, graph, edge, edge->reason);
         if (step.kind == ADVICE_NONE) continue;
         advices[i] = (Advice){.steps = {step}, .n_steps = 1};
-        advices[i].has_input = has_input(arena, graph, edge->producer);
+        advices[i].has_input = is_above_input[edge->producer];
         bool is_choice = edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE &&
                          step.kind != ADVICE_OPTION;
         if (planner && is_choice) settle_edge(&s, edge, &advices[i]);

@@ -12,11 +12,16 @@ typedef struct GemmSlices {
     VecU32 slices;
 } GemmSlices;
 
-/* Finds the slices of the matmul. `users` is per node. Returns false if something other than slices
- * reads the matmul, if a slice has a step, if a `fuse never` or `kernel` block lies between, or if
- * operands that start at the slice's offset might need loads of single elements. */
-bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeId gemm,
-                     GemmSlices *found);
+/* Per node: whether nothing but elementwise work and slices, which end it, may be computed from the
+ * node. Otherwise it lies inside no matmul that only slices read. `users` is per node. */
+bool *gemm_slice_leads(Arena *arena, const Graph *graph, const VecU32 *users);
+
+/* Finds the slices of the matmul. `users` and `leads` are per node. Returns false if something
+ * other than slices reads the matmul, if a slice has a step, if a `fuse never` or `kernel` block
+ * lies between, or if operands that start at the slice's offset might need loads of single
+ * elements. */
+bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, const bool *leads,
+                     NodeId gemm, GemmSlices *found);
 
 /* Whether all slices have one shape and together no more elements than the matmul. */
 bool gemm_slices_are_alike(const Graph *graph, const GemmSlices *found);

@@ -83,70 +83,6 @@ static ReasonId why_apart(const Grouper *p, NodeId id) {
 
 /* Trying groups. */
 
-/* A kernel computes all elements of its GEMM slice, whoever stores them, with all the inputs of the
- * elementwise work on the matmul. */
-static void add_gemm_slice(const Grouper *p, Group *group) {
-    for (uint32_t i = 0; i < group->targets.n; i++)
-        if (group->targets.data[i].node + 1 == group->gemm_slice) return;
-    if (!group->gemm_slice) return;
-    StoreTarget target = {.node = group->gemm_slice - 1, .output = OUTPUT_NONE};
-    vec_push(p->arena, &group->targets, target);
-}
-
-static double count_prims(const Kernel *kernel) {
-    double n = 0;
-    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
-        const Scalar *s = scalar_get(kernel->scalars, id);
-        n += s->kind == SCALAR_PRIM ? prim_info(s->prim)->cost : 1;
-    }
-    return n;
-}
-
-static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group *group) {
-    Kernel kernel = {.name = NULL};
-    GroupTrial trial = {.ok = false};
-    if (!inline_group(p->arena, input, group, &kernel, &trial.failure)) return trial;
-    trial.ok = true;
-    trial.prims = p->has_cores ? count_prims(&kernel) : 0;
-    trial.has_passes = group->has_passes;
-    trial.has_inner = group->has_inner;
-    trial.loads = (VecU32){group->loads.data, group->loads.n, group->loads.n};
-    trial.nodes = (VecU32){kernel.nodes.data, kernel.nodes.n, kernel.nodes.n};
-    return trial;
-}
-
-bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
-                   uint32_t *makers) {
-    ArenaMark mark = arena_mark(p->arena);
-    VecU32 asked = {0};
-    InlineInput input = {.graph = p->graph,
-                         .marks = p->marks,
-                         .group_of = p->g->group_of,
-                         .group = index,
-                         .flags = p->flags,
-                         .decisions = p->decisions,
-                         .max_scalars = FUSE_MOST_SCALARS,
-                         .asked = p->memo ? &asked : NULL};
-    Group attempted = group_copy(p->arena, group);
-    add_gemm_slice(p, &attempted);
-    GroupEntry *entry = p->memo ? group_memo_entry(p->memo, &input, &attempted) : NULL;
-    const GroupTrial *known = entry ? group_memo_trial(entry, &input) : NULL;
-    GroupTrial trial = known ? *known : try_inlining(p, &input, &attempted);
-    if (entry && !known) group_memo_set(p->memo, entry, &input, &trial);
-    uint32_t n_loads = trial.loads.n;
-    if (n_loads) memcpy(p->loads, trial.loads.data, n_loads * sizeof *p->loads);
-    for (uint32_t i = 0; makers && i < trial.nodes.n; i++) makers[trial.nodes.data[i]]++;
-    arena_rewind(p->arena, mark);
-    *failure = trial.failure;
-    if (!trial.ok) return false;
-    group->prims = trial.prims;
-    group->has_passes = trial.has_passes;
-    group->has_inner = trial.has_inner;
-    group->loads.n = group->loads.capacity = n_loads;
-    group->loads.data = arena_copy(p->arena, p->loads, n_loads * sizeof *p->loads);
-    return true;
-}
-
 /* Whether the root that joined the group, whose cost was `before`, adds more code than one kernel
  * less is worth. That is so if the root is large and shares almost nothing with the group. On a CPU
  * such a fusion saves no memory traffic and costs LLVM seconds; PTX is written in a time linear in
@@ -206,28 +142,34 @@ static bool is_alone(const Grouper *p, NodeId id) {
     return cls == CLASS_MATMUL || cls == CLASS_SORT;
 }
 
-static bool add_root(Arena *arena, const Grouper *p, Group *group, const Root *root) {
-    if (!root->is_reduction) {
-        vec_push(arena, &group->targets, target_of(root));
-        return true;
-    }
-    Shape domain = root_domain(p, root);
-    uint32_t axes = root_axes(p, root->node);
+/* Whether the group's domain and axes have room for the root. */
+static bool has_room(const Grouper *p, const Group *group, const Root *root) {
+    if (!root->is_reduction) return true;
     NodeId of = folded(p, root->node);
     bool is_taken = group->reduces.n && is_alone(p, group->reduces.data[0]);
     bool is_shared = group->reduces.n || group->targets.n;
     if (is_taken || (is_shared && is_alone(p, of))) return false;
-    if (!shape_equal(&domain, &group->domain)) return false;
-    if (group->axes && group->axes != axes) return false;
+    if (group->axes && group->axes != root_axes(p, root->node)) return false;
     if (group->reduces.n && group_keeps_shape(p->graph, group) != graph_keeps_shape(p->graph, of))
         return false;
-    group->axes = axes; /* a map becomes a reduction's group; its stores stay inner */
+    Shape domain = root_domain(p, root);
+    return shape_equal(&domain, &group->domain);
+}
+
+/* Adds a root for which the group has room. */
+static void add_root(Arena *arena, const Grouper *p, Group *group, const Root *root) {
+    if (!root->is_reduction) {
+        vec_push(arena, &group->targets, target_of(root));
+        return;
+    }
+    NodeId of = folded(p, root->node);
+    /* A map becomes a reduction's group; its stores stay inner. */
+    group->axes = root_axes(p, root->node);
     vec_push(arena, &group->reduces, of);
     if (of != root->node) {
         memcpy(group->begin, graph_node(p->graph, root->node)->attrs.begin, sizeof group->begin);
         group->gemm_slice = root->node + 1;
     }
-    return true;
 }
 
 /* The reason why the group's passes stay separate kernels, so that each is split over the machine;
@@ -299,12 +241,14 @@ static ReasonId why_priced(const Grouper *p, const Group *group, NodeId root) {
 }
 
 static bool try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure *failure) {
-    Group joined = group_copy(p->arena, &p->g->groups.data[index]);
-    bool is_gemm = joined.reduces.n && graph_is_matmul(p->graph, joined.reduces.data[0]);
-    *failure = (InlineFailure){.reason = why_not_added(p, &joined), .node = root->node};
+    const Group *group = &p->g->groups.data[index];
+    bool is_gemm = group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0]);
+    *failure = (InlineFailure){.reason = why_not_added(p, group), .node = root->node};
     StoreTarget target = target_of(root);
-    if (!joined.fixed && group_is_init(p, &joined) != is_init_target(p, &target)) return false;
-    if (!add_root(p->arena, p, &joined, root)) return false;
+    if (!group->fixed && group_is_init(p, group) != is_init_target(p, &target)) return false;
+    if (!has_room(p, group, root)) return false;
+    Group joined = group_copy(p->arena, group);
+    add_root(p->arena, p, &joined, root);
     uint32_t made_by = p->g->group_of[root->node];
     if (root->is_reduction) p->g->group_of[root->node] = index;
     bool ok = try_group(p, &joined, index, failure);
@@ -408,11 +352,8 @@ static ReasonId why_passed(Grouper *p, uint32_t maker, const Root *root) {
  * the root reduces over another domain. */
 static ReasonId why_earlier(const Grouper *p, uint32_t maker, const Root *root) {
     if (maker == GROUP_NONE || p->g->groups.data[maker].fixed) return REASON_BETWEEN;
-    ArenaMark mark = arena_mark(p->arena);
-    Group group = group_copy(p->arena, &p->g->groups.data[maker]);
-    bool is_between = add_root(p->arena, p, &group, root);
-    arena_rewind(p->arena, mark);
-    return is_between ? REASON_BETWEEN : why_not_added(p, &p->g->groups.data[maker]);
+    const Group *group = &p->g->groups.data[maker];
+    return has_room(p, group, root) ? REASON_BETWEEN : why_not_added(p, group);
 }
 
 /* Records the reasons for a root that joined a later group than those that compute its inputs. */
@@ -562,6 +503,7 @@ static void root_pieces(Grouper *p, NodeId whole) {
 static void run_round(Grouper *p) {
     const Graph *graph = p->graph;
     p->g = grouping_new(p);
+    if (p->memo && group_memo_growing(p->memo)) inline_trial_drop(group_memo_growing(p->memo));
     p->n_last = 0;
     group_find_gemm_slices(p);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
@@ -666,6 +608,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.op_cost = op_costs(arena);
     p.last_groups = arena_array(arena, LastGroups, n);
     p.users = gemm_slice_users(arena, graph);
+    p.leads = gemm_slice_leads(arena, graph, p.users);
     p.gemm_slice_of = arena_array(arena, NodeId, n);
     p.loads = arena_array(arena, NodeId, n);
     InlineMarks marks = inline_marks_new(arena, graph);

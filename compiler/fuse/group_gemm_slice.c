@@ -29,7 +29,7 @@ static bool are_free(const Grouper *p, const GemmSlices *found) {
 /* Marks what a kernel computes of the matmul, if it computes slices of it. */
 static void take_slices(Grouper *p, NodeId gemm) {
     GemmSlices found;
-    if (!gemm_slice_find(p->arena, p->graph, p->users, gemm, &found)) return;
+    if (!gemm_slice_find(p->arena, p->graph, p->users, p->leads, gemm, &found)) return;
     bool is_wanted = found.slices.n == 1 || decisions_ask(p->decisions, gemm, DIRECTIVE_GEMM_SLICE);
     if (!is_wanted || !are_free(p, &found)) return;
     for (uint32_t i = 0; i < found.inside.n; i++)

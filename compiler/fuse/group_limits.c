@@ -15,17 +15,27 @@ static bool is_leaf(const Grouper *p, NodeId id) {
 
 /* Connected nodes with depths from FUSE_LEAST_CHAIN to FUSE_MOST_CHAIN. */
 typedef struct Deep {
-    const uint32_t *depth; /* per node: longest inlined sequence; 0: a leaf */
+    const uint32_t *depth; /* per node: see find_depths */
     VecU32 nodes;
 } Deep;
 
-static void find_depths(const Grouper *p, uint32_t *depth, NodeId from) {
-    for (NodeId id = from; id < p->graph->nodes.n; id++) {
-        const Node *node = graph_node(p->graph, id);
-        depth[id] = 1;
-        for (uint32_t i = 0; i < node->n_args; i++)
-            if (depth[node->args[i]] >= depth[id]) depth[id] = depth[node->args[i]] + 1;
-        if (is_leaf(p, id)) depth[id] = 0;
+/* The longest inlined sequence that ends at the node, at most FUSE_MOST_CHAIN + 1; 0 for a leaf. */
+static uint32_t depth_of(const Grouper *p, const uint32_t *depth, NodeId id) {
+    const Node *node = graph_node(p->graph, id);
+    uint32_t own = is_leaf(p, id) ? 0 : 1;
+    for (uint32_t i = 0; i < node->n_args && own; i++)
+        if (depth[node->args[i]] >= own) own = depth[node->args[i]] + 1;
+    return own > FUSE_MOST_CHAIN ? FUSE_MOST_CHAIN + 1 : own;
+}
+
+/* Finds the depths of the nodes from `first` to `last`, and of later nodes that these change. */
+static void find_depths(const Grouper *p, uint32_t *depth, NodeId first, NodeId last) {
+    for (NodeId id = first; id <= last; id++) {
+        uint32_t before = depth[id];
+        const VecU32 *users = &p->users[id];
+        depth[id] = depth_of(p, depth, id);
+        if (depth[id] != before && users->n && users->data[users->n - 1] > last)
+            last = users->data[users->n - 1];
     }
 }
 
@@ -64,13 +74,14 @@ static double weight(const Grouper *p, NodeId id) {
 
 /* Stores all values that are computed up to some depth and used beyond it. Takes the depth that the
  * fewest bytes cross: hundreds of values computed from one may have equal depth. Returns the first
- * stored node. */
-static NodeId cut_chains(Grouper *p, const Deep *deep) {
+ * stored node, and sets `last` to the last. */
+static NodeId cut_chains(Grouper *p, const Deep *deep, NodeId *last) {
     /* change of the bytes at this depth relative to the one before */
     double reach[FUSE_MOST_CHAIN + 1] = {0};
     double here = 0, least = INFINITY;
     uint32_t best = 0;
     NodeId first = NODE_NONE;
+    *last = 0;
     for (uint32_t k = 0; k < deep->nodes.n; k++) {
         NodeId id = deep->nodes.data[k];
         uint32_t begin = deep->depth[id], end = depth_above(p, deep->depth, id);
@@ -89,20 +100,22 @@ static NodeId cut_chains(Grouper *p, const Deep *deep) {
         if (deep->depth[id] > best || depth_above(p, deep->depth, id) <= best) continue;
         group_want_stored(p, id, REASON_TOO_LARGE);
         if (id < first) first = id;
+        if (id > *last) *last = id;
     }
     return first;
 }
 
 static void bound_chains(Grouper *p) {
     uint32_t *depth = arena_array(p->arena, uint32_t, p->graph->nodes.n);
-    find_depths(p, depth, 0);
+    find_depths(p, depth, 0, p->graph->nodes.n - 1);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (depth[id] < FUSE_MOST_CHAIN) continue;
         ArenaMark mark = arena_mark(p->arena);
         Deep deep = deep_around(p, depth, id);
-        id = cut_chains(p, &deep);
+        NodeId last;
+        id = cut_chains(p, &deep, &last);
         arena_rewind(p->arena, mark);
-        find_depths(p, depth, id);
+        find_depths(p, depth, id, last);
     }
 }
 

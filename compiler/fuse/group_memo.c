@@ -5,37 +5,37 @@
 
 #include <string.h>
 
-/* A node with its facts at the time of the trial. */
-typedef struct NodeFacts {
-    NodeId node;
-    uint32_t facts;
-} NodeFacts;
-
 struct GroupEntry {
     bool is_tried;
     GroupTrial trial; /* the last one */
-    Vec(NodeFacts) facts;
+    AskedFacts facts;
 };
 
 struct GroupMemo {
     Arena *arena;
     const Node *nodes; /* of the graph; its copies share them */
-    VecU32 key;        /* of the group that was looked up last */
+    InlineTrial *growing;
+    VecU32 key; /* of the group that was looked up last */
     KeyTab keys;
     Vec(GroupEntry *) entries;  /* by key */
     const Grouping *grouping;   /* the last one, or NULL */
     const Decisions *decisions; /* of `grouping`; NULL: none */
 };
 
-GroupMemo *group_memo_new(Arena *arena, const Graph *graph) {
+GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph) {
     GroupMemo *memo = arena_array(arena, GroupMemo, 1);
     memo->arena = arena;
+    memo->growing = trials ? inline_trial_new(arena, trials, graph) : NULL;
     memo->nodes = graph->nodes.data;
     return memo;
 }
 
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph) {
     return memo && memo->nodes == graph->nodes.data ? memo : NULL;
+}
+
+InlineTrial *group_memo_growing(const GroupMemo *memo) {
+    return memo->growing;
 }
 
 /* Everything of a group on which inlining depends. */
@@ -71,9 +71,7 @@ GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Gr
 }
 
 const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input) {
-    bool holds = entry->is_tried;
-    for (uint32_t i = 0; i < entry->facts.n && holds; i++)
-        holds = inline_facts(input, entry->facts.data[i].node) == entry->facts.data[i].facts;
+    bool holds = entry->is_tried && inline_facts_hold(input, &entry->facts);
     return holds ? &entry->trial : NULL;
 }
 
@@ -88,26 +86,11 @@ void group_memo_set(GroupMemo *memo, GroupEntry *entry, const InlineInput *input
     entry->trial.loads = copy_list(memo->arena, &trial->loads);
     entry->trial.nodes = copy_list(memo->arena, &trial->nodes);
     entry->facts.n = 0;
-    for (uint32_t i = 0; i < input->asked->n; i++) {
-        NodeId node = input->asked->data[i];
-        NodeFacts now = {.node = node, .facts = inline_facts(input, node)};
-        vec_push(memo->arena, &entry->facts, now);
-    }
+    for (uint32_t i = 0; i < input->asked->n; i++)
+        vec_push(memo->arena, &entry->facts, input->asked->data[i]);
 }
 
 /* Groupings. */
-
-Group group_copy(Arena *arena, const Group *group) {
-    Group copy = *group;
-    copy.reduces.data = arena_copy(arena, group->reduces.data, group->reduces.n * sizeof(NodeId));
-    copy.reduces.capacity = copy.reduces.n;
-    copy.targets.data =
-        arena_copy(arena, group->targets.data, group->targets.n * sizeof(StoreTarget));
-    copy.targets.capacity = copy.targets.n;
-    copy.loads.data = NULL;
-    copy.loads.n = copy.loads.capacity = 0;
-    return copy;
-}
 
 static Grouping *copy_grouping(Arena *arena, const Grouping *g) {
     uint32_t n = g->flags.n;

@@ -9,9 +9,6 @@
 #include "fuse/group.h"
 #include "pipeline/pipeline.h"
 
-/* A copy without loads, which inlining sets. */
-Group group_copy(Arena *arena, const Group *group);
-
 /* The result of a trial. */
 typedef struct GroupTrial {
     bool ok;
@@ -21,8 +18,9 @@ typedef struct GroupTrial {
     VecU32 loads, nodes; /* ascending; `nodes`: the nodes that the group computes */
 } GroupTrial;
 
-/* A new empty memo of one graph; `arena` must live as long as the memo. */
-GroupMemo *group_memo_new(Arena *arena, const Graph *graph);
+/* A new empty memo of one graph; the arenas must live as long as the memo. `trials` is another
+ * arena than `arena`, for nothing else meanwhile; NULL: no trial continues another. */
+GroupMemo *group_memo_new(Arena *arena, Arena *trials, const Graph *graph);
 /* The memo if it is of this graph or a copy of it for a trial; otherwise NULL. */
 GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
 /* What the memo knows of one group. */
@@ -30,6 +28,8 @@ typedef struct GroupEntry GroupEntry;
 GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Group *group);
 /* The result of the group's last trial; NULL if there was none, or if a fact has changed since. */
 const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input);
+/* The trial of the group that grows; may be NULL. */
+InlineTrial *group_memo_growing(const GroupMemo *memo);
 /* Keeps the result of a trial with this input, whose `asked` has the nodes that it asked about. */
 void group_memo_set(GroupMemo *memo, GroupEntry *entry, const InlineInput *input,
                     const GroupTrial *trial);

@@ -166,20 +166,15 @@ uint32_t group_merge_for(Grouper *p, const Group *single, const Root *root, uint
     return merged;
 }
 
-/* Moves a group from one position to another; the groups between move up. */
+/* Moves a group from one position to a later one; the groups between move up. */
 static void move_group(Grouper *p, uint32_t from, uint32_t to) {
     ArenaMark mark = arena_mark(p->arena);
     uint32_t *place = arena_array(p->arena, uint32_t, p->g->groups.n);
     Group moved = p->g->groups.data[from];
-    for (uint32_t i = 0; i < p->g->groups.n; i++) place[i] = i;
-    for (uint32_t i = from; i != to;) {
-        uint32_t next = from < to ? i + 1 : i - 1;
-        p->g->groups.data[i] = p->g->groups.data[next];
-        place[next] = i;
-        i = next;
-    }
-    p->g->groups.data[to] = moved;
+    for (uint32_t i = 0; i < p->g->groups.n; i++) place[i] = i > from && i <= to ? i - 1 : i;
     place[from] = to;
+    memmove(&p->g->groups.data[from], &p->g->groups.data[from + 1], (to - from) * sizeof moved);
+    p->g->groups.data[to] = moved;
     note_places(p, place);
     arena_rewind(p->arena, mark);
 }
@@ -199,10 +194,9 @@ static uint32_t earlier_maker(const Grouper *p, const Group *single, uint32_t k,
 
 static bool join_moved(Grouper *p, const Root *root, uint32_t from, uint32_t after) {
     InlineFailure failure;
+    if (!group_try_join(p, from, root, &failure)) return false;
     move_group(p, from, after - 1);
-    if (group_try_join(p, after - 1, root, &failure)) return true;
-    move_group(p, after - 1, from);
-    return false;
+    return true;
 }
 
 uint32_t group_join_earlier(Grouper *p, const Group *single, const Root *root, uint32_t after) {

@@ -1,359 +1,14 @@
-/* Pulls values through bodies and index maps. See inline.h. */
-#include "fuse/inline.h"
-#include "plan/must.h"
+/* Composes kernels of pulled values: axes, reductions and stores. See inline.h. */
+#include "fuse/inliner.h"
 #include "machine/tuning.h"
 
 #include "fuse/inline_axes.h"
-#include "fuse/inline_memo.h"
-#include "fuse/store_map.h"
 #include "ir/indexmap.h"
 #include "plan/access.h"
 #include "template/wgmma.h"
 #include "template/find_im2col.h"
 
-#include <math.h>
 #include <string.h>
-
-typedef Vec(uint32_t) TraceIds;
-
-typedef struct Inliner {
-    Arena *arena;
-    const InlineInput *input;
-    const Graph *graph;
-    DimTab *dims;
-    Group *group;
-    ScalarTab *scalars;
-    IndexTab *indices;
-    IndexId coords[MAX_RANK]; /* of the domain's axes */
-    uint32_t parallel_axes;   /* bit set of kernel axes */
-    InlineMarks *marks;
-    InlineMemo memo;
-    NodeId placing;        /* the target that is being pulled at its store */
-    NodeId reader;         /* the node whose arguments are being pulled, or NODE_NONE */
-    Kernel *kernel;        /* receives the traces; NULL during a trial */
-    TraceIds *operands;    /* of the value that is being pulled */
-    Vec(TraceIds) of_slot; /* per reduction: traces of the reduced value */
-    Vec(Dtype) results;    /* per reduction: its dtype; not rounded in fast programs */
-    InlineFailure failure;
-} Inliner;
-
-static ScalarId fail(Inliner *c, ReasonId reason, NodeId node) {
-    if (!c->failure.reason) c->failure = (InlineFailure){.reason = reason, .node = node};
-    return SCALAR_NONE;
-}
-
-/* What is loaded. */
-
-static bool has_fact(const Inliner *c, NodeId id, InlineFact fact) {
-    if (c->input->asked) inline_mark(c->marks, id, INLINE_ASKED);
-    return (inline_facts(c->input, id) & fact) != 0;
-}
-
-static bool is_in_memory(const Inliner *c, NodeId id) {
-    return has_fact(c, id, INLINE_IN_MEMORY);
-}
-
-/* Whether the value is in memory but is recomputed for this reader. */
-static bool is_made_again(const Inliner *c, NodeId id) {
-    return c->reader != NODE_NONE && has_fact(c, id, INLINE_MAY_REPEAT) &&
-           must_shares(c->graph, id, c->reader) && is_in_memory(c, id);
-}
-
-/* Traces. */
-
-static void note_operand(Inliner *c, uint32_t trace) {
-    if (c->kernel && c->operands) vec_push(c->arena, c->operands, trace);
-}
-
-/* Adds the trace of a value just pulled. Its coordinates must live as long as the kernel. */
-static uint32_t add_trace(Inliner *c, const MemoEntry *entry, const TraceIds *operands) {
-    Trace trace = {.node = entry->node,
-                   .value = entry->value,
-                   .guard = entry->guard,
-                   .coords = entry->coords,
-                   .is_loaded = is_in_memory(c, entry->node) && !entry->is_again &&
-                                !c->marks->slot[entry->node]};
-    for (uint32_t i = 0; i < operands->n; i++)
-        vec_push(c->arena, &trace.operands, operands->data[i]);
-    vec_push(c->arena, &c->kernel->traces, trace);
-    return c->kernel->traces.n - 1;
-}
-
-/* Pulling, by class of op. `coords` has one index per axis of the node. */
-
-static ScalarId pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard);
-
-/* The address of an element in the buffer that holds the value; no buffers exist during a trial. */
-static IndexId address_in(Inliner *c, uint32_t buffer, const Shape *shape, const IndexId *coords) {
-    if (inline_is_trial(c->input)) return indexmap_address(c->indices, shape, coords);
-    Shape layout = buffer_layout(&c->input->buffers[buffer]);
-    return indexmap_address(c->indices, &layout, coords);
-}
-
-static ScalarId pull_load(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
-    const Node *node = graph_node(c->graph, id);
-    inline_mark(c->marks, id, INLINE_LOADED);
-    uint32_t buffer = inline_is_trial(c->input) ? id : c->input->buffer_of_node[id];
-    IndexId address = address_in(c, buffer, &node->shape, coords);
-    return scalar_load(c->scalars, node->dtype, buffer, address, guard);
-}
-
-static ScalarId pull_source(Inliner *c, const Node *node, const IndexId *coords) {
-    if (node->op == OP_IOTA)
-        return scalar_cvt(c->scalars, scalar_index(c->scalars, coords[node->attrs.axis]),
-                          node->dtype);
-    return scalar_literal(c->scalars, node->dtype, node->attrs.number, node->attrs.whole);
-}
-
-static ScalarId pull_eltwise(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
-    const OpInfo *info = op_info(node->op);
-    ScalarId args[3] = {0};
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        const Node *arg = graph_node(c->graph, node->args[i]);
-        IndexId arg_coords[MAX_RANK];
-        indexmap_broadcast(c->indices, &node->shape, coords, &arg->shape, arg_coords);
-        ScalarId value = pull(c, node->args[i], arg_coords, guard);
-        if (!value) return SCALAR_NONE;
-        args[i] = scalar_cvt(c->scalars, value, dtype_compute(arg->dtype));
-    }
-    for (uint32_t i = node->n_args; i < info->max_args; i++)
-        args[i] = scalar_const(c->scalars, scalar_get(c->scalars, args[0])->dtype,
-                               dtype_round(node->dtype, info->default_last));
-    ScalarId body = info->body(c->scalars, node->dtype, args[0], args[1], args[2]);
-    return scalar_round(c->scalars, body, node->dtype);
-}
-
-/* Sums start from -0, which changes no sum. A sum of no elements is +0. */
-static ScalarId sum_or_zero(Inliner *c, const Node *node, ScalarId sum) {
-    const OpInfo *info = op_info(node->op);
-    bool starts_below = info->identity == 0 && signbit(info->identity) && !info->divides_by_count;
-    if (!starts_below || !dtype_is_float(node->dtype)) return sum;
-    GuardId any = GUARD_NONE;
-    DimId one = dim_const(c->dims, 1);
-    for (uint32_t d = 0; d < c->group->domain.rank; d++) {
-        DimId extent = c->group->domain.dims[d];
-        if (!(c->group->axes >> d & 1) || dim_lo(c->dims, extent) >= 1) continue;
-        DimId past = dim_add(c->dims, extent, one);
-        any = guard_and(c->scalars, any, index_dim(c->indices, extent), one, past);
-    }
-    ScalarId zero = scalar_const(c->scalars, node->dtype, 0);
-    return any ? scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, any), sum, zero)
-               : sum;
-}
-
-/* The coordinate in the matmul for axis `d` of the domain, which may be a slice of the matmul. */
-static IndexId gemm_coord(Inliner *c, uint32_t d) {
-    DimId begin = c->group->begin[d];
-    return begin ? index_add_dim(c->indices, c->coords[d], begin) : c->coords[d];
-}
-
-/* Whether a reduction of this group is read at the coordinates where its result is: at the row, for
- * a scan at the element. */
-static bool is_at_result(Inliner *c, const Node *node, const IndexId *coords) {
-    bool keeps_shape = group_keeps_shape(c->graph, c->group);
-    uint32_t at = 0;
-    for (uint32_t d = 0; d < c->group->domain.rank; d++) {
-        bool is_reduced = (c->group->axes >> d & 1) != 0 && !keeps_shape;
-        if (is_reduced && !node->attrs.keep) continue; /* a GEMM keeps no reduced axis */
-        IndexId expected =
-            is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : gemm_coord(c, d);
-        if (coords[at++] != expected) return false;
-    }
-    return true;
-}
-
-/* The result of a reduction of this group. The scans of a kernel run side by side, so none reads
- * another. */
-static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
-    const Node *node = graph_node(c->graph, id);
-    bool keeps_shape = group_keeps_shape(c->graph, c->group);
-    if (!is_at_result(c, node, coords)) return fail(c, REASON_MISALIGNED, id);
-    if (keeps_shape && c->of_slot.n < c->group->reduces.n) return fail(c, REASON_SCAN, id);
-    const TraceIds *operands = &c->of_slot.data[c->marks->slot[id] - 1];
-    for (uint32_t i = 0; i < operands->n; i++) note_operand(c, operands->data[i]);
-    uint32_t slot = c->marks->slot[id] - 1;
-    uint32_t axes = keeps_shape ? c->parallel_axes << 1 | 1 : c->parallel_axes;
-    ScalarId result = scalar_stage(c->scalars, c->results.data[slot], slot, axes);
-    result = scalar_round(c->scalars, result, node->dtype);
-    return keeps_shape ? result : sum_or_zero(c, node, result);
-}
-
-static ScalarId pull_pad(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
-    const Node *arg = graph_node(c->graph, node->args[0]);
-    IndexId arg_coords[MAX_RANK];
-    GuardId own = GUARD_NONE;
-    DimId zero = dim_const(c->dims, 0);
-    for (uint32_t k = 0; k < node->shape.rank; k++) {
-        DimId shift = dim_sub(c->dims, zero, node->attrs.begin[k]);
-        arg_coords[k] = index_add_dim(c->indices, coords[k], shift);
-        own = guard_and(c->scalars, own, arg_coords[k], zero, arg->shape.dims[k]);
-        guard = guard_and(c->scalars, guard, arg_coords[k], zero, arg->shape.dims[k]);
-    }
-    ScalarId value = pull(c, node->args[0], arg_coords, guard);
-    if (!value) return SCALAR_NONE;
-    ScalarId outside =
-        scalar_literal(c->scalars, node->dtype, node->attrs.number, node->attrs.whole);
-    return scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, own), value, outside);
-}
-
-/* Gathers rows by index, clamped to the data. */
-static ScalarId pull_gather(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
-    const Node *data = graph_node(c->graph, node->args[0]);
-    const Node *rows = graph_node(c->graph, node->args[1]);
-    uint32_t axis = (uint32_t)node->attrs.axis, n = rows->shape.rank;
-    DimId extent = data->shape.dims[axis], one = dim_const(c->dims, 1);
-    ScalarId row = pull(c, node->args[1], coords + axis, guard);
-    if (!row) return SCALAR_NONE;
-    ScalarId last = scalar_index(c->scalars, index_dim(c->indices, dim_sub(c->dims, extent, one)));
-    row = scalar_clamp_index(c->scalars, row, last);
-    GuardId own = GUARD_NONE; /* rows of an empty tensor are zeros */
-    if (dim_lo(c->dims, extent) < 1) {
-        DimId past = dim_add(c->dims, extent, one);
-        own = guard_and(c->scalars, own, index_dim(c->indices, extent), one, past);
-        guard = guard_and(c->scalars, guard, index_dim(c->indices, extent), one, past);
-    }
-    IndexId arg_coords[MAX_RANK];
-    memcpy(arg_coords, coords, axis * sizeof *coords);
-    arg_coords[axis] = scalar_as_index(c->scalars, row, extent);
-    for (uint32_t k = axis + 1; k < data->shape.rank; k++) arg_coords[k] = coords[k + n - 1];
-    ScalarId value = pull(c, node->args[0], arg_coords, guard);
-    if (!value || !own) return value;
-    ScalarId zero = scalar_const(c->scalars, node->dtype, 0);
-    return scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, own), value, zero);
-}
-
-/* Each view may double an index expression; then one of the views is stored. */
-static bool is_heavy(const Inliner *c, const IndexId *coords, uint32_t rank) {
-    for (uint32_t k = 0; k < rank; k++)
-        if (index_weight(c->indices, coords[k]) > FUSE_INDEX_WEIGHT) return true;
-    return false;
-}
-
-static ScalarId pull_view(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
-    const Node *node = graph_node(c->graph, id);
-    if (node->op == OP_PAD) return pull_pad(c, node, coords, guard);
-    if (node->op == OP_GATHER) return pull_gather(c, node, coords, guard);
-    IndexId arg_coords[MAX_RANK];
-    indexmap_pull(c->indices, c->graph, node, coords, arg_coords);
-    if (is_heavy(c, arg_coords, graph_node(c->graph, node->args[0])->shape.rank))
-        return fail(c, REASON_TOO_LARGE, id);
-    return pull(c, node->args[0], arg_coords, guard);
-}
-
-/* Each piece under its own guard, selected by comparisons: no copy and no extra reads. */
-static ScalarId pull_concat(Inliner *c, const Node *node, const IndexId *coords, GuardId guard) {
-    uint32_t axis = (uint32_t)node->attrs.axis;
-    DimId end = node->shape.dims[axis], zero = dim_const(c->dims, 0);
-    ScalarId value = SCALAR_NONE;
-    for (uint32_t i = node->n_args; i-- > 0;) {
-        const Node *piece = graph_node(c->graph, node->args[i]);
-        DimId begin = dim_sub(c->dims, end, piece->shape.dims[axis]);
-        GuardId within = guard_and(c->scalars, guard, coords[axis], begin, end);
-        IndexId arg_coords[MAX_RANK];
-        memcpy(arg_coords, coords, node->shape.rank * sizeof *coords);
-        arg_coords[axis] = index_add_dim(c->indices, coords[axis], dim_sub(c->dims, zero, begin));
-        ScalarId part = pull(c, node->args[i], arg_coords, within);
-        if (!part) return SCALAR_NONE;
-        GuardId before = guard_and(c->scalars, GUARD_NONE, coords[axis], zero, end);
-        value = value ? scalar_prim(c->scalars, PRIM_SELECT, scalar_inside(c->scalars, before),
-                                    part, value)
-                      : part;
-        end = begin;
-    }
-    return value;
-}
-
-static void place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexId *coords);
-
-/* Whether a value that this group stores is pulled at exactly the coordinates of its store. */
-static bool is_in_place(Inliner *c, NodeId id, const IndexId *coords) {
-    const Shape *shape = &graph_node(c->graph, id)->shape;
-    ValueSpan place = span_of(c->graph, c->group, shape);
-    IndexId expected[MAX_RANK];
-    if (place == SPAN_NONE) return false;
-    place_coords(c, place, shape, expected);
-    return memcmp(coords, expected, shape->rank * sizeof *coords) == 0;
-}
-
-static bool is_target(const Group *group, NodeId id) {
-    for (uint32_t i = 0; i < group->targets.n; i++)
-        if (group->targets.data[i].node == id) return true;
-    return false;
-}
-
-static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
-    const Node *node = graph_node(c->graph, id);
-    if (scalar_count(c->scalars) > c->input->max_scalars) return fail(c, REASON_TOO_LARGE, id);
-    if (inline_is_trial(c->input) && node_has(c->input->flags, id, GROUPING_WANTED) &&
-        is_target(c->group, id) && id != c->placing && !is_in_place(c, id, coords))
-        return fail(c, REASON_MISALIGNED, id);
-    inline_mark(c->marks, id, INLINE_VISITED);
-    switch (op_info(node->op)->cls) {
-    case CLASS_SOURCE:
-        return pull_source(c, node, coords);
-    case CLASS_ELTWISE:
-        return pull_eltwise(c, node, coords, guard);
-    case CLASS_CAST: {
-        ScalarId value = pull(c, node->args[0], coords, guard);
-        return scalar_cast(c->scalars, value, node->dtype, node->op == OP_BITCAST);
-    }
-    case CLASS_VIEW:
-        return pull_view(c, id, coords, guard);
-    case CLASS_CONCAT:
-        return pull_concat(c, node, coords, guard);
-    case CLASS_REDUCE:
-    case CLASS_ARGREDUCE:
-    case CLASS_SCAN:
-    case CLASS_SORT:
-    case CLASS_MATMUL:
-        break;
-    }
-    return fail(c, REASON_OTHER_DOMAIN, id);
-}
-
-static ScalarId pull_node(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
-    if (c->marks->slot[id]) return pull_stage(c, id, coords);
-    if (is_in_memory(c, id) && !is_made_again(c, id)) return pull_load(c, id, coords, guard);
-    NodeId reader = c->reader;
-    c->reader = id;
-    ScalarId value = pull_op(c, id, coords, guard);
-    c->reader = reader;
-    return value;
-}
-
-static ScalarId pull(Inliner *c, NodeId id, const IndexId *coords, GuardId guard) {
-    uint32_t rank = graph_node(c->graph, id)->shape.rank;
-    MemoEntry key = memo_key(id, guard, coords, rank);
-    key.is_again = is_made_again(c, id);
-    const MemoEntry *found = memo_find(&c->memo, &key);
-    if (found) {
-        note_operand(c, found->trace);
-        return found->value;
-    }
-    TraceIds own = {0}, *outer = c->operands;
-    c->operands = &own;
-    key.value = pull_node(c, id, coords, guard);
-    c->operands = outer;
-    if (!key.value) return SCALAR_NONE;
-    key.coords = arena_copy(c->arena, coords, rank * sizeof *coords);
-    if (c->kernel) key.trace = add_trace(c, &key, &own);
-    memo_put(c->arena, &c->memo, key);
-    note_operand(c, key.trace);
-    return key.value;
-}
-
-/* Coordinates of spans. */
-
-/* The coordinates of a value of this span and shape. */
-static void place_coords(Inliner *c, ValueSpan place, const Shape *shape, IndexId *coords) {
-    bool row_cache = shape->rank == c->group->domain.rank;
-    uint32_t at = 0;
-    for (uint32_t d = 0; d < c->group->domain.rank; d++) {
-        bool is_reduced = place == SPAN_ROW && (c->group->axes >> d & 1);
-        if (is_reduced && !row_cache) continue;
-        coords[at++] = is_reduced ? index_dim(c->indices, dim_const(c->dims, 0)) : c->coords[d];
-    }
-}
 
 /* Axes: the kernel's loops. */
 
@@ -388,6 +43,7 @@ static uint32_t make_axes(Inliner *c, const AxisPlan *plan, bool reduced) {
 static void composer_init(Inliner *c, Arena *arena, const InlineInput *input, Group *group,
                           const AxisPlan *plan, Kernel *kernel) {
     *c = (Inliner){.arena = arena,
+                   .memory = input->scratch ? input->scratch : arena,
                    .input = input,
                    .marks = input->marks,
                    .graph = input->graph,
@@ -429,9 +85,9 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
     uint32_t rank = node->shape.rank;
     ScalarId operands[2];
-    if (c->group->domain.rank != rank + 1) return fail(c, REASON_TOO_LARGE, id);
+    if (c->group->domain.rank != rank + 1) return inline_fail(c, REASON_TOO_LARGE, id);
     IndexId at[MAX_RANK];
-    for (uint32_t d = 0; d <= rank; d++) at[d] = gemm_coord(c, d);
+    for (uint32_t d = 0; d <= rank; d++) at[d] = inline_gemm_coord(c, d);
     for (uint32_t side = 0; side < 2; side++) {
         const Shape *shape = &graph_node(c->graph, node->args[side])->shape;
         IndexId coords[MAX_RANK];
@@ -441,7 +97,7 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
         indexmap_broadcast(c->indices, &batch, at, &own, coords);
         coords[own.rank] = side == 0 ? at[rank - 2] : at[rank];
         coords[own.rank + 1] = side == 0 ? at[rank] : at[rank - 1];
-        operands[side] = pull(c, node->args[side], coords, GUARD_NONE);
+        operands[side] = inline_pull(c, node->args[side], coords, GUARD_NONE);
         if (!operands[side]) return false;
         if (node->attrs.precision == PRECISION_TF32)
             operands[side] =
@@ -468,7 +124,7 @@ static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
     bool is_arg = info->cls == CLASS_ARGREDUCE, is_index = is_arg || info->cls == CLASS_SORT;
     inline_mark(c->marks, id, INLINE_VISITED);
-    ScalarId value = pull(c, node->args[0], c->coords, GUARD_NONE);
+    ScalarId value = inline_pull(c, node->args[0], c->coords, GUARD_NONE);
     if (!value) return false;
     Reduce reduce = {.node = id,
                      .combine = info->combine,
@@ -510,13 +166,13 @@ static void join_coords(Inliner *c, StoreTarget target, IndexId *coords) {
  * already. */
 static bool is_made_here(Inliner *c, NodeId id, uint32_t *budget) {
     if (c->marks->slot[id]) return true;
-    if (is_in_memory(c, id) || *budget == 0) return false;
+    if (inline_in_memory(c, id) || *budget == 0) return false;
     --*budget;
     const Node *node = graph_node(c->graph, id);
     ValueSpan place = span_of(c->graph, c->group, &node->shape);
     if (place != SPAN_NONE) {
         IndexId coords[MAX_RANK];
-        place_coords(c, place, &node->shape, coords);
+        inline_place_coords(c, place, &node->shape, coords);
         MemoEntry key = memo_key(id, GUARD_NONE, coords, node->shape.rank);
         if (memo_find(&c->memo, &key)) return true;
     }
@@ -530,12 +186,12 @@ static bool is_made_here(Inliner *c, NodeId id, uint32_t *budget) {
 static bool may_begin(void *user, NodeId id) {
     Inliner *c = user;
     uint32_t budget = FUSE_INLINE_VISITS;
-    if (c->kernel || c->group->is_whole) return !is_in_memory(c, id);
+    if (c->kernel || c->group->is_whole) return !inline_in_memory(c, id);
     return is_made_here(c, id, &budget);
 }
 
 static bool may_pass(void *user, NodeId id) {
-    return !is_in_memory(user, id);
+    return !inline_in_memory(user, id);
 }
 
 static bool find_path(Inliner *c, NodeId target, StorePath *path) {
@@ -557,12 +213,12 @@ static ScalarId pull_above(Inliner *c, NodeId id, NodeId below, ScalarId value,
     if (!memo_find(&c->memo, &entry)) {
         entry.value = value;
         entry.coords = arena_copy(c->arena, at->at, rank * sizeof *at->at);
-        if (c->kernel) entry.trace = add_trace(c, &entry, c->operands);
-        memo_put(c->arena, &c->memo, entry);
+        if (c->kernel) entry.trace = inline_trace(c, &entry, c->operands);
+        memo_put(c->memory, &c->memo, entry);
     }
     c->operands->n = 0;
     c->placing = id;
-    ScalarId above = pull(c, id, at->at, at->guard);
+    ScalarId above = inline_pull(c, id, at->at, at->guard);
     c->placing = NODE_NONE;
     return above;
 }
@@ -571,7 +227,7 @@ static ScalarId pull_above(Inliner *c, NodeId id, NodeId below, ScalarId value,
  * is computed at positions outside the slices too. */
 static ScalarId pull_along(Inliner *c, const StorePath *path, StoreCoords *at) {
     NodeId root = path->nodes[path->n - 1];
-    ScalarId value = pull(c, root, at->at, GUARD_NONE);
+    ScalarId value = inline_pull(c, root, at->at, GUARD_NONE);
     for (uint32_t i = path->n - 1; i-- > 0 && value;) {
         NodeId id = path->nodes[i];
         const Node *node = graph_node(c->graph, id);
@@ -591,20 +247,21 @@ static ScalarId pull_along(Inliner *c, const StorePath *path, StoreCoords *at) {
 static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *is_row) {
     StorePath path;
     if (!find_path(c, target.node, &path))
-        return fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
+        return inline_fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
     *is_row = path.place == SPAN_ROW;
     if (*is_row && group_keeps_shape(c->graph, c->group))
-        return fail(c, REASON_SCAN, target.node) != SCALAR_NONE;
+        return inline_fail(c, REASON_SCAN, target.node) != SCALAR_NONE;
+    c->has_paths = c->has_paths || path.n > 1;
     StoreCoords at = {.guard = GUARD_NONE};
-    place_coords(c, path.place, &graph_node(c->graph, path.nodes[path.n - 1])->shape, at.at);
+    inline_place_coords(c, path.place, &graph_node(c->graph, path.nodes[path.n - 1])->shape, at.at);
     /* The stored node may be in memory for later kernels, but not for this kernel. */
     TraceIds traces = {0};
     c->operands = &traces;
     ScalarId value = pull_along(c, &path, &at);
     c->operands = NULL;
     if (!value) return false;
-    if (is_heavy(c, at.at, graph_node(c->graph, target.node)->shape.rank))
-        return fail(c, REASON_TOO_LARGE, target.node) != SCALAR_NONE;
+    if (inline_is_heavy(c, at.at, graph_node(c->graph, target.node)->shape.rank))
+        return inline_fail(c, REASON_TOO_LARGE, target.node) != SCALAR_NONE;
     NodeId held = target.piece ? target.whole : target.node;
     if (target.piece) join_coords(c, target, at.at);
     *store = (Store){.value = value,
@@ -616,7 +273,7 @@ static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *i
     if (!inline_is_trial(c->input))
         store->buffer = target.output == OUTPUT_NONE ? c->input->buffer_of_node[held]
                                                      : c->input->buffer_of_output[target.output];
-    store->address = address_in(c, store->buffer, &graph_node(c->graph, held)->shape, at.at);
+    store->address = inline_address(c, store->buffer, &graph_node(c->graph, held)->shape, at.at);
     return true;
 }
 
@@ -634,48 +291,141 @@ static void collect_nodes(Inliner *c, Kernel *kernel) {
     }
 }
 
+/* Composes the reductions and targets that the group has beyond those that are composed. */
+static bool compose_rest(Inliner *c, Kernel *kernel) {
+    const Group *group = c->group;
+    bool ok = true;
+    while (ok && kernel->reduces.n < group->reduces.n)
+        ok = compose_reduce(c, kernel, group->reduces.data[kernel->reduces.n]);
+    while (ok && c->stores.n < group->targets.n) {
+        Store store = {0};
+        bool is_row = false;
+        ok = compose_target(c, group->targets.data[c->stores.n], &store, &is_row);
+        vec_push(c->arena, &c->stores, store);
+        vec_push(c->arena, &c->is_row, is_row);
+    }
+    if (!ok) return false;
+    memset(&kernel->stages, 0, sizeof kernel->stages);
+    memset(&kernel->row_stores, 0, sizeof kernel->row_stores);
+    inline_arrange_stages(c->arena, kernel, c->stores.data, c->is_row.data, c->stores.n);
+    collect_nodes(c, kernel);
+    return true;
+}
+
 static bool compose_with(Arena *arena, const InlineInput *input, Group *group, const AxisPlan *plan,
                          Kernel *kernel, InlineFailure *failure) {
     Inliner c;
     *kernel = (Kernel){.name = kernel->name, .span = kernel->span};
     composer_init(&c, arena, input, group, plan, kernel);
-    bool ok = true;
-    for (uint32_t i = 0; i < group->reduces.n && ok; i++)
-        ok = compose_reduce(&c, kernel, group->reduces.data[i]);
-    Store *stores = arena_array(arena, Store, group->targets.n);
-    bool *is_row = arena_array(arena, bool, group->targets.n);
-    for (uint32_t i = 0; i < group->targets.n && ok; i++)
-        ok = compose_target(&c, group->targets.data[i], &stores[i], &is_row[i]);
+    bool ok = compose_rest(&c, kernel);
     *failure = c.failure;
-    if (ok) {
-        inline_arrange_stages(arena, kernel, stores, is_row, group->targets.n);
-        collect_nodes(&c, kernel);
-    }
-    for (uint32_t i = 0; input->asked && i < c.marks->n_touched; i++)
-        if (node_has(c.marks->flags, c.marks->touched[i], INLINE_ASKED))
-            vec_push(arena, input->asked, c.marks->touched[i]);
     inline_clear_marks(c.marks);
     return ok;
 }
 
-bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
-                  InlineFailure *failure) {
-    AxisPlan separate = {{false}};
-    if (inline_is_trial(input))
-        return compose_with(arena, input, group, &separate, kernel, failure);
-    ArenaMark mark = arena_mark(input->scratch);
-    bool ok = compose_with(input->scratch, input, group, &separate, kernel, failure);
-    AxisPlan plan = ok ? inline_plan_axes(input->graph->dims, group, kernel) : separate;
-    AxisPlan joined = plan;
-    if (ok && input->has_im2col && im2col_may_be(kernel) &&
-        inline_join_rows(group, kernel, &joined)) {
+/* Whether axes are joined follows from the kernel with all axes separate. */
+static bool plan_axes(const InlineInput *input, Group *group, Kernel *kernel, AxisPlan *plan,
+                      InlineFailure *failure) {
+    if (!inline_may_join_axes(group)) return true;
+    if (!compose_with(input->scratch, input, group, plan, kernel, failure)) return false;
+    *plan = inline_plan_axes(input->graph->dims, group, kernel);
+    AxisPlan joined = *plan;
+    if (input->has_im2col && im2col_may_be(kernel) && inline_join_rows(group, kernel, &joined)) {
         memset(&group->loads, 0, sizeof group->loads);
         int64_t depth = wgmma_depth(gemm_operand_dtype(kernel));
         if (compose_with(input->scratch, input, group, &joined, kernel, failure) &&
             im2col_find(kernel, input->buffers, depth))
-            plan = joined;
+            *plan = joined;
     }
     memset(&group->loads, 0, sizeof group->loads);
+    return true;
+}
+
+bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
+                  InlineFailure *failure) {
+    AxisPlan plan = {{false}};
+    if (inline_is_trial(input)) return compose_with(arena, input, group, &plan, kernel, failure);
+    ArenaMark mark = arena_mark(input->scratch);
+    bool ok = plan_axes(input, group, kernel, &plan, failure);
     arena_rewind(input->scratch, mark);
-    return ok && compose_with(arena, input, group, &plan, kernel, failure);
+    ok = ok && compose_with(arena, input, group, &plan, kernel, failure);
+    arena_rewind(input->scratch, mark);
+    return ok;
+}
+
+/* Trials. */
+
+struct InlineTrial {
+    Arena *arena;
+    ArenaMark empty;
+    InlineMarks marks;
+    InlineInput input;
+    AskedFacts asked;
+    Group group;
+    Kernel kernel;
+    Inliner inliner;
+    bool has_group; /* it has inlined `group` */
+};
+
+InlineTrial *inline_trial_new(Arena *arena, Arena *trials, const Graph *graph) {
+    InlineTrial *trial = arena_array(arena, InlineTrial, 1);
+    trial->arena = trials;
+    trial->empty = arena_mark(trials);
+    trial->marks = inline_marks_new(arena, graph);
+    return trial;
+}
+
+void inline_trial_drop(InlineTrial *trial) {
+    trial->has_group = false;
+}
+
+/* Whether inlining the group from the start would lead to the same: the facts have not changed, and
+ * what the trial has pulled does not depend on the new reductions and targets. A path may begin at
+ * a value of a reduction, and a wanted target is pulled at its store alone. */
+static bool may_continue(const InlineTrial *trial, const InlineInput *input, const Group *group) {
+    const Group *last = &trial->group;
+    bool may = trial->has_group && trial->input.group == input->group &&
+               group_continues(last, group) &&
+               (group->reduces.n == last->reduces.n || !trial->inliner.has_paths);
+    for (uint32_t i = last->targets.n; i < group->targets.n && may; i++) {
+        NodeId target = group->targets.data[i].node;
+        may = !node_has(input->flags, target, GROUPING_WANTED) ||
+              !node_has(trial->marks.flags, target, INLINE_VISITED);
+    }
+    return may && inline_facts_hold(input, &trial->asked);
+}
+
+static void start_trial(InlineTrial *trial) {
+    AxisPlan separate = {{false}};
+    arena_rewind(trial->arena, trial->empty);
+    inline_clear_marks(&trial->marks);
+    memset(&trial->asked, 0, sizeof trial->asked);
+    memset(&trial->kernel, 0, sizeof trial->kernel);
+    composer_init(&trial->inliner, trial->arena, &trial->input, &trial->group, &separate,
+                  &trial->kernel);
+}
+
+/* The node at which a group has too many scalars depends on the order in which it was inlined. */
+static bool compose_trial(InlineTrial *trial, bool continues) {
+    bool ok = compose_rest(&trial->inliner, &trial->kernel);
+    if (!continues || scalar_count(trial->kernel.scalars) <= trial->input.max_scalars) return ok;
+    start_trial(trial);
+    return compose_rest(&trial->inliner, &trial->kernel);
+}
+
+bool inline_try(InlineTrial *trial, const InlineInput *input, Group *group, const Kernel **kernel,
+                InlineFailure *failure) {
+    bool continues = may_continue(trial, input, group);
+    trial->input = *input;
+    trial->input.marks = &trial->marks;
+    trial->input.asked = &trial->asked;
+    trial->group = *group;
+    if (!continues) start_trial(trial);
+    trial->has_group = compose_trial(trial, continues);
+    *failure = trial->inliner.failure;
+    *kernel = &trial->kernel;
+    *group = trial->group;
+    trial->group = group_copy(trial->arena, group);
+    if (input->asked) *input->asked = trial->asked;
+    return trial->has_group;
 }

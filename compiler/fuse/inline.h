@@ -46,6 +46,11 @@ static inline bool group_keeps_shape(const Graph *graph, const Group *group) {
     return group->reduces.n && graph_keeps_shape(graph, group->reduces.data[0]);
 }
 
+/* A copy without loads, which inlining sets. */
+Group group_copy(Arena *arena, const Group *group);
+/* Whether `group` is `first`, or `first` with more reductions and targets. */
+bool group_continues(const Group *first, const Group *group);
+
 typedef enum InlineMark {
     INLINE_LOADED,
     INLINE_VISITED,
@@ -65,6 +70,19 @@ void inline_mark(InlineMarks *marks, NodeId id, InlineMark mark);
 void inline_clear_marks(InlineMarks *marks);
 
 #define GROUP_NONE UINT32_MAX
+
+/* What a trial may ask about a node beside what the graph says: a bit set. */
+typedef enum InlineFact {
+    INLINE_IN_MEMORY = 1, /* it is in memory before the kernel runs */
+    INLINE_MAY_REPEAT = 2 /* it may be recomputed all the same: DIRECTIVE_MUST_HOLD */
+} InlineFact;
+
+/* A node with its facts at the time when a trial asked. */
+typedef struct NodeFacts {
+    NodeId node;
+    uint32_t facts; /* of InlineFact */
+} NodeFacts;
+typedef Vec(NodeFacts) AskedFacts;
 
 /* The inputs of inlining. */
 typedef struct InlineInput {
@@ -86,15 +104,12 @@ typedef struct InlineInput {
     const Buffer *buffers;
     bool has_im2col; /* see FuseOptions */
     uint32_t max_scalars;
-    VecU32 *asked; /* receives the nodes whose facts a trial has asked for; may be NULL */
+    AskedFacts *asked; /* receives the facts that a trial has asked for; may be NULL */
 } InlineInput;
 
-/* What a trial may ask about a node beside what the graph says: a bit set. */
-typedef enum InlineFact {
-    INLINE_IN_MEMORY = 1, /* it is in memory before the kernel runs */
-    INLINE_MAY_REPEAT = 2 /* it may be recomputed all the same: DIRECTIVE_MUST_HOLD */
-} InlineFact;
 uint32_t inline_facts(const InlineInput *input, NodeId id);
+/* Whether all nodes still have these facts. */
+bool inline_facts_hold(const InlineInput *input, const AskedFacts *asked);
 
 static inline bool inline_is_trial(const InlineInput *input) {
     return !input->buffer_of_node;
@@ -110,6 +125,18 @@ typedef struct InlineFailure {
  * group cannot be a kernel. */
 bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *kernel,
                   InlineFailure *failure);
+
+/* Trials of groups that grow. A group whose reductions and targets continue those of the last trial
+ * is inlined from there on, with the result that inlining from the start would have. */
+typedef struct InlineTrial InlineTrial;
+/* `trials` is another arena than `arena`, and the trial's alone while the trial is in use. */
+InlineTrial *inline_trial_new(Arena *arena, Arena *trials, const Graph *graph);
+/* The next group is inlined from the start: the flags of its nodes may have changed. */
+void inline_trial_drop(InlineTrial *trial);
+/* inline_group as a trial, with the marks of the trial in place of the input's. `kernel` and the
+ * group's loads are valid until the next call. */
+bool inline_try(InlineTrial *trial, const InlineInput *input, Group *group, const Kernel **kernel,
+                InlineFailure *failure);
 
 /* Per scalar: the first stage that can compute it, one more than the stage of the last reduction
  * that it depends on, unless each point has its result. */

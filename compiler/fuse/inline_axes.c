@@ -9,6 +9,13 @@ uint32_t inline_next_of_kind(const Group *group, uint32_t d) {
     return MAX_RANK;
 }
 
+bool inline_may_join_axes(const Group *group) {
+    bool may = false;
+    for (uint32_t d = 0; d < group->domain.rank; d++)
+        may = may || inline_next_of_kind(group, d) < MAX_RANK;
+    return may;
+}
+
 /* Whether a batch axis must stay separate from m, because the rhs varies along the batch axis and
  * not along m. (An m of one element would not show in the rhs's index.) */
 static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {

@@ -11,6 +11,8 @@ typedef struct AxisPlan {
 
 /* The next axis that is reduced, or parallel, as axis `d` is; MAX_RANK: there is none. */
 uint32_t inline_next_of_kind(const Group *group, uint32_t d);
+/* Whether the domain has two axes of one kind. */
+bool inline_may_join_axes(const Group *group);
 /* Which adjacent axes every index of the kernel, whose axes are separate, treats as one. */
 AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *kernel);
 /* Joins the batch axes of a matmul with m, even if some index has to divide. Returns false if the

@@ -33,3 +33,10 @@ uint32_t inline_facts(const InlineInput *input, NodeId id) {
     if (decisions_ask(input->decisions, id, DIRECTIVE_MUST_HOLD)) facts |= INLINE_MAY_REPEAT;
     return facts;
 }
+
+bool inline_facts_hold(const InlineInput *input, const AskedFacts *asked) {
+    bool holds = true;
+    for (uint32_t i = 0; i < asked->n && holds; i++)
+        holds = inline_facts(input, asked->data[i].node) == asked->data[i].facts;
+    return holds;
+}

@@ -6,9 +6,7 @@
 enum { FIRST_CAPACITY = 64 };
 
 MemoEntry memo_key(NodeId node, GuardId guard, const IndexId *coords, uint32_t rank) {
-    uint64_t hash = hash_bytes(STR_HASH_SEED, &node, sizeof node);
-    hash = hash_bytes(hash, &guard, sizeof guard);
-    hash = hash_bytes(hash, coords, rank * sizeof *coords);
+    uint64_t hash = hash_mix(hash_words(coords, rank), node | (uint64_t)guard << 32);
     return (MemoEntry){
         .hash = hash ? hash : 1, .node = node, .guard = guard, .coords = coords, .rank = rank};
 }

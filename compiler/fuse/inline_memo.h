@@ -2,6 +2,7 @@
 #ifndef FUSEC_FUSE_INLINE_MEMO_H
 #define FUSEC_FUSE_INLINE_MEMO_H
 
+#include "base/hashids.h"
 #include "ir/graph.h"
 #include "ir/scalar.h"
 

@@ -325,6 +325,24 @@ Guard guard_get(const ScalarTab *tab, GuardId id) {
     return tab->guards.data[id];
 }
 
+bool guard_excludes(const ScalarTab *tab, GuardId guard, GuardId outer) {
+    DimTab *dims = indextab_dims(tab->indices);
+    const Guard *own = &tab->guards.data[guard];
+    IndexExpr expr = index_expr(tab->indices, own->index);
+    for (GuardId id = outer; id && id != guard; id = tab->guards.data[id].next) {
+        const Guard *g = &tab->guards.data[id];
+        IndexExpr other = index_expr(tab->indices, g->index);
+        if (other.n_terms != expr.n_terms ||
+            memcmp(other.terms, expr.terms, expr.n_terms * sizeof *expr.terms) != 0)
+            continue;
+        DimId ahead = dim_sub(dims, expr.offset, other.offset); /* of `own`'s index */
+        if (dim_always_le(dims, dim_add(dims, g->hi, ahead), own->lo) ||
+            dim_always_le(dims, own->hi, dim_add(dims, g->lo, ahead)))
+            return true;
+    }
+    return false;
+}
+
 uint32_t guard_axes(const ScalarTab *tab, GuardId id) {
     uint32_t axes = 0;
     for (; id; id = tab->guards.data[id].next)

@@ -89,6 +89,9 @@ ScalarId scalar_prim(ScalarTab *tab, PrimId prim, ScalarId a, ScalarId b, Scalar
 /* `outer` and lo <= index < hi. A range that always holds is dropped. */
 GuardId guard_and(ScalarTab *tab, GuardId outer, IndexId index, DimId lo, DimId hi);
 Guard guard_get(const ScalarTab *tab, GuardId id);
+/* Whether the first condition of `guard` contradicts a condition of `outer` on the same index, or
+ * on one that differs by a dim. */
+bool guard_excludes(const ScalarTab *tab, GuardId guard, GuardId outer);
 uint32_t guard_axes(const ScalarTab *tab, GuardId id);
 
 /* The cost of one scalar and its address, in primitives. */

@@ -130,6 +130,7 @@ static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, P
                       .may_rewrite = like->may_rewrite && modes[mode].rewrites,
                       .arena = arena,
                       .scratch = scratch,
+                      .group_trials = like->group_trials,
                       .region_memo = like->region_memo,
                       .group_memo = like->group_memo,
                       .units = unit,

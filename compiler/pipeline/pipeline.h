@@ -96,6 +96,7 @@ struct Planning {
     Arena *arena;            /* for the results of passes */
     Arena *scratch;          /* another arena, for temporary data; may be NULL */
     Arena *trial;            /* another arena, for plans that are only priced; NULL: in trials */
+    Arena *group_trials;     /* another arena, for trials of groups that grow; may be NULL */
     RegionMemo *region_memo; /* shared with trials; NULL: none is kept */
     GroupMemo *group_memo;   /* of the graph whose plans the search tries; otherwise NULL */
     Diags *diags;

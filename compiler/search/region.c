@@ -272,7 +272,7 @@ static bool find_sliced(const Searcher *c, const Plan *plan, const Kernel *kerne
     const GemmSlices *slices = &sliced->slices;
     return !decisions_ask(c->decisions, gemm, DIRECTIVE_GEMM_SLICE) &&
            !node_has(c->marks, gemm, MARK_SLICED) &&
-           gemm_slice_find(c->scratch, c->graph, c->users, gemm, &sliced->slices) &&
+           gemm_slice_find(c->scratch, c->graph, c->users, c->leads, gemm, &sliced->slices) &&
            slices->slices.n > 1 && slices->slices.n <= SEARCH_MOST_READERS &&
            gemm_slices_are_alike(c->graph, slices) && add_slice_readers(plan, kernel, sliced);
 }
@@ -440,7 +440,7 @@ static bool may_place(const Graph *graph, NodeId id) {
  * them would be stored. */
 static bool breaks_block(const Searcher *c, NodeFlags flags) {
     const Graph *graph = c->graph;
-    for (NodeId id = 0; id < graph->nodes.n; id++) {
+    for (NodeId id = 0; graph->fixed_kernels.n && id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++)
             if (node_has(flags, id, SUBGRAPH_IN) != node_has(flags, node->args[i], SUBGRAPH_IN) &&

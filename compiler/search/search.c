@@ -444,7 +444,7 @@ static bool is_by_columns(const Searcher *model, Plan *plan, const Decisions **d
 bool decide_pass(const Planning *p, PlanUnit *unit) {
     const Graph *graph = unit->graph;
     Planning planning = *p;
-    unit->group_memo = planning.group_memo = group_memo_new(p->arena, graph);
+    unit->group_memo = planning.group_memo = group_memo_new(p->arena, p->group_trials, graph);
     Searcher model = {.planning = &planning,
                       .arena = p->arena,
                       .scratch = p->scratch,
@@ -456,6 +456,7 @@ bool decide_pass(const Planning *p, PlanUnit *unit) {
                       .points = cost_points(p->arena, graph->dims, p->target->has),
                       .op_cost = op_costs(p->arena),
                       .users = gemm_slice_users(p->arena, graph)};
+    model.leads = gemm_slice_leads(p->arena, graph, model.users);
     Searcher c = searcher_new(&model, false);
     Plan *plan = best_plan(&c);
     const Decisions *by_columns = NULL;

@@ -1,0 +1,77 @@
+/* Whether a group can be a kernel: a trial of inlining, unless the memo knows its result. See
+ * group_state.h. */
+#include "fuse/group_state.h"
+#include "machine/tuning.h"
+
+#include <string.h>
+
+/* A kernel computes all elements of its GEMM slice, whoever stores them, with all the inputs of the
+ * elementwise work on the matmul. */
+static void add_gemm_slice(const Grouper *p, Group *group) {
+    for (uint32_t i = 0; i < group->targets.n; i++)
+        if (group->targets.data[i].node + 1 == group->gemm_slice) return;
+    if (!group->gemm_slice) return;
+    StoreTarget target = {.node = group->gemm_slice - 1, .output = OUTPUT_NONE};
+    vec_push(p->arena, &group->targets, target);
+}
+
+static double count_prims(const Kernel *kernel) {
+    double n = 0;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        n += s->kind == SCALAR_PRIM ? prim_info(s->prim)->cost : 1;
+    }
+    return n;
+}
+
+/* A root by itself is no beginning: its group is tried apart, so that the trial keeps the group
+ * that the root may join. */
+static GroupTrial try_inlining(const Grouper *p, const InlineInput *input, Group *group) {
+    Kernel own = {.name = NULL};
+    const Kernel *kernel = &own;
+    GroupTrial trial = {.ok = false};
+    bool is_alone = group->reduces.n + group->targets.n == 1;
+    InlineTrial *growing = p->memo && !is_alone ? group_memo_growing(p->memo) : NULL;
+    if (growing ? !inline_try(growing, input, group, &kernel, &trial.failure)
+                : !inline_group(p->arena, input, group, &own, &trial.failure))
+        return trial;
+    trial.ok = true;
+    trial.prims = p->has_cores ? count_prims(kernel) : 0;
+    trial.has_passes = group->has_passes;
+    trial.has_inner = group->has_inner;
+    trial.loads = (VecU32){group->loads.data, group->loads.n, group->loads.n};
+    trial.nodes = (VecU32){kernel->nodes.data, kernel->nodes.n, kernel->nodes.n};
+    return trial;
+}
+
+bool group_attempt(const Grouper *p, Group *group, uint32_t index, InlineFailure *failure,
+                   uint32_t *makers) {
+    ArenaMark mark = arena_mark(p->arena);
+    AskedFacts asked = {0};
+    InlineInput input = {.graph = p->graph,
+                         .marks = p->marks,
+                         .group_of = p->g->group_of,
+                         .group = index,
+                         .flags = p->flags,
+                         .decisions = p->decisions,
+                         .max_scalars = FUSE_MOST_SCALARS,
+                         .asked = p->memo ? &asked : NULL};
+    Group attempted = group_copy(p->arena, group);
+    add_gemm_slice(p, &attempted);
+    GroupEntry *entry = p->memo ? group_memo_entry(p->memo, &input, &attempted) : NULL;
+    const GroupTrial *known = entry ? group_memo_trial(entry, &input) : NULL;
+    GroupTrial trial = known ? *known : try_inlining(p, &input, &attempted);
+    if (entry && !known) group_memo_set(p->memo, entry, &input, &trial);
+    uint32_t n_loads = trial.loads.n;
+    if (n_loads) memcpy(p->loads, trial.loads.data, n_loads * sizeof *p->loads);
+    for (uint32_t i = 0; makers && i < trial.nodes.n; i++) makers[trial.nodes.data[i]]++;
+    arena_rewind(p->arena, mark);
+    *failure = trial.failure;
+    if (!trial.ok) return false;
+    group->prims = trial.prims;
+    group->has_passes = trial.has_passes;
+    group->has_inner = trial.has_inner;
+    group->loads.n = group->loads.capacity = n_loads;
+    group->loads.data = arena_copy(p->arena, p->loads, n_loads * sizeof *p->loads);
+    return true;
+}
