@@ -55,7 +55,7 @@ sources = $(foreach folder,$(1),$(wildcard compiler/$(folder)/*.c))
 # Without LLVM, in the order in which folders see each other: also the part that the fast tests link.
 FRONT_SRC = $(call sources,front)
 CORE_SRC = $(call sources,base ir/dim ir ir/build machine interp lowering plan pipeline template \
-  cost/count cost/kernel cost schedule/wgmma schedule memory fuse split layout launch search \
+  cost/count cost/kernel cost schedule/wgmma schedule memory fuse/inline fuse split layout launch search \
   explain report artifact verify onnx/file onnx/call onnx/lower onnx) $(FRONT_SRC)
 ifeq ($(CONFIG),fuzz)
 CORE_SRC = $(call sources,base ir/dim ir ir/build interp onnx/file onnx/call onnx/lower onnx) $(FRONT_SRC)

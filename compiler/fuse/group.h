@@ -9,7 +9,7 @@
 #ifndef FUSEC_FUSE_GROUP_H
 #define FUSEC_FUSE_GROUP_H
 
-#include "fuse/inline.h"
+#include "fuse/inline/inline.h"
 #include "fuse/fuse.h"
 
 /* The reason why a group loads a value that another group computes. */

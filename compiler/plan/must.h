@@ -10,9 +10,8 @@
  *                       fuse/group_merge.c (is_wanted_in)     it prefers no other group
  *   must_shares         fuse/group_merge.c (is_unwanted)      groups merge, though a directive
  *                                                             forbids it
- *                       fuse/group.c, fuse/inline.c           a reader recomputes a stored value
- *                                                             (directive MUST_HOLD)
- *                       search/region.c (breaks_block)        search does not cut there
+ *                       fuse/group.c, fuse/inline/inline.c           a reader recomputes a stored
+ * value (directive MUST_HOLD) search/region.c (breaks_block)        search does not cut there
  *   must_block          fuse/group.c (place_root)             the work of a kernel has no limit
  *                       fuse/group_store.c (last_sink)        values sink only inside their block
  *                       search/region.c (may_place)           search tries no concat in place

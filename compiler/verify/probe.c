@@ -1,7 +1,7 @@
 /* Placing and adding probes. See probe.h. */
 #include "verify/probe.h"
 
-#include "fuse/inline.h"
+#include "fuse/inline/inline.h"
 #include "verify/probe_map.h"
 
 typedef struct Roots {

@@ -1,11 +1,11 @@
 /* The state of inlining, shared by its files and internal to them: inline_pull.c pulls values, and
  * inline.c composes reductions and stores of the values that it pulls. See inline.h. */
-#ifndef FUSEC_FUSE_INLINER_H
-#define FUSEC_FUSE_INLINER_H
+#ifndef FUSEC_FUSE_INLINE_INLINER_H
+#define FUSEC_FUSE_INLINE_INLINER_H
 
-#include "fuse/inline.h"
-#include "fuse/inline_memo.h"
-#include "fuse/store_map.h"
+#include "fuse/inline/inline.h"
+#include "fuse/inline/inline_memo.h"
+#include "fuse/inline/store_map.h"
 
 typedef Vec(uint32_t) TraceIds;
 

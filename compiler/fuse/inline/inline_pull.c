@@ -1,5 +1,5 @@
 /* Pulls values through elementwise bodies and index maps, down to loads. See inliner.h. */
-#include "fuse/inliner.h"
+#include "fuse/inline/inliner.h"
 #include "plan/must.h"
 #include "machine/tuning.h"
 

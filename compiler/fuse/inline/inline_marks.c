@@ -1,5 +1,5 @@
 /* What inlining knows of nodes. See inline.h. */
-#include "fuse/inline.h"
+#include "fuse/inline/inline.h"
 
 InlineMarks inline_marks_new(Arena *arena, const Graph *graph) {
     uint32_t n = graph->nodes.n;

@@ -1,9 +1,9 @@
 /* Which axes of a group's domain share a loop of its kernel. Adjacent axes are joined into one loop
  * if every index allows it. */
-#ifndef FUSEC_FUSE_INLINE_AXES_H
-#define FUSEC_FUSE_INLINE_AXES_H
+#ifndef FUSEC_FUSE_INLINE_INLINE_AXES_H
+#define FUSEC_FUSE_INLINE_INLINE_AXES_H
 
-#include "fuse/inline.h"
+#include "fuse/inline/inline.h"
 
 typedef struct AxisPlan {
     bool joins[MAX_RANK]; /* domain axis d shares a loop with the next axis of its kind */

@@ -1,5 +1,5 @@
 /* The reductions and targets of a group. See inline.h. */
-#include "fuse/inline.h"
+#include "fuse/inline/inline.h"
 
 #include <string.h>
 

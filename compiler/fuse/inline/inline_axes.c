@@ -1,5 +1,5 @@
 /* See inline_axes.h. */
-#include "fuse/inline_axes.h"
+#include "fuse/inline/inline_axes.h"
 
 #include "plan/access.h"
 

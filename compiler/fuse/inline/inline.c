@@ -1,8 +1,8 @@
 /* Composes kernels of pulled values: axes, reductions and stores. See inline.h. */
-#include "fuse/inliner.h"
+#include "fuse/inline/inliner.h"
 #include "machine/tuning.h"
 
-#include "fuse/inline_axes.h"
+#include "fuse/inline/inline_axes.h"
 #include "ir/indexmap.h"
 #include "plan/access.h"
 #include "template/wgmma.h"

@@ -4,10 +4,10 @@
  * Other values follow from a value with a span by a path: views, slices, and elementwise work on
  * the slice. Following the path turns coordinates of the domain into coordinates of the value,
  * under a guard: the positions inside all slices. Nothing here pulls values or decides. */
-#ifndef FUSEC_FUSE_STORE_MAP_H
-#define FUSEC_FUSE_STORE_MAP_H
+#ifndef FUSEC_FUSE_INLINE_STORE_MAP_H
+#define FUSEC_FUSE_INLINE_STORE_MAP_H
 
-#include "fuse/inline.h"
+#include "fuse/inline/inline.h"
 
 /* The span of a value of this shape in the group. */
 typedef enum { SPAN_NONE, SPAN_INNER, SPAN_ROW } ValueSpan;

@@ -1,6 +1,6 @@
 /* The values that inlining has pulled, by node, guard and coordinates. */
-#ifndef FUSEC_FUSE_INLINE_MEMO_H
-#define FUSEC_FUSE_INLINE_MEMO_H
+#ifndef FUSEC_FUSE_INLINE_INLINE_MEMO_H
+#define FUSEC_FUSE_INLINE_INLINE_MEMO_H
 
 #include "base/hashids.h"
 #include "ir/graph.h"

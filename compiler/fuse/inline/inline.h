@@ -4,8 +4,8 @@
  * A group has a domain (a shape), reduced axes, reductions, and values to store. A value varies
  * over the whole domain ("inner") or over the domain without the reduced axes ("row"). Inlining
  * does not decide which nodes belong together; it finds out whether a group can be a kernel. */
-#ifndef FUSEC_FUSE_INLINE_H
-#define FUSEC_FUSE_INLINE_H
+#ifndef FUSEC_FUSE_INLINE_INLINE_H
+#define FUSEC_FUSE_INLINE_INLINE_H
 
 #include "fuse/grouping_flags.h"
 #include "pipeline/decisions.h"

@@ -1,5 +1,5 @@
 /* The stage in which a scalar can be computed, and the work of a stage. See inline.h. */
-#include "fuse/inline.h"
+#include "fuse/inline/inline.h"
 
 #include "ir/indexmap.h"
 

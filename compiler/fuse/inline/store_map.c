@@ -1,5 +1,5 @@
 /* Paths from a value of the group to a stored slice. See store_map.h. */
-#include "fuse/store_map.h"
+#include "fuse/inline/store_map.h"
 #include "machine/tuning.h"
 
 #include "ir/indexmap.h"

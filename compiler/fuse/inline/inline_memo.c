@@ -1,5 +1,5 @@
 /* A hash table with open addressing. See inline_memo.h. */
-#include "fuse/inline_memo.h"
+#include "fuse/inline/inline_memo.h"
 
 #include <string.h>
 
