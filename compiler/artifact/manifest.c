@@ -18,25 +18,24 @@ typedef struct Writer {
     bool failed;    /* an error has been reported */
 } Writer;
 
-static bool report_limit(Diags *diags, const Source *source, Span span, const char *what,
-                         uint32_t limit) {
-    return diag_report(diags, DIAG_LIMIT, source, span, "the artifact would have more than %u %s",
-                       limit, what);
+static bool report_limit(Diags *diags, const Source *source, Span at, const char *what,
+                         uint32_t n) {
+    return diag_report(diags, DIAG_LIMIT, source, at, "the artifact would have more than %u %s", n,
+                       what);
 }
 
 static bool fail_limit(Writer *w, const char *what, uint32_t limit) {
     if (w->failed) return false;
     w->failed = true;
-    Span span = w->graph ? w->graph->span : (Span){0};
-    return report_limit(w->diags, w->module->source, span, what, limit);
+    Span at = w->graph ? w->graph->span : (Span){0};
+    return report_limit(w->diags, w->module->source, at, what, limit);
 }
 
-static const char too_many_tensors[] = "tensors in one graph";
+static const char too_many[] = "tensors in one graph";
 
 bool manifest_may_hold(const Plan *plan, Diags *diags) {
-    const Graph *graph = plan->graph;
-    return plan->buffers.n <= FRT_MAX_TENSORS ||
-           report_limit(diags, graph->source, graph->span, too_many_tensors, FRT_MAX_TENSORS);
+    if (plan->buffers.n <= FRT_MAX_TENSORS) return true;
+    return report_limit(diags, plan->graph->source, plan->graph->span, too_many, FRT_MAX_TENSORS);
 }
 
 static void begin_line(Writer *w, const char *directive) {
@@ -429,9 +428,8 @@ static void write_buffers(Writer *w, const Plan *plan) {
             if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
         }
     }
-    uint32_t n_pieces = write_pieces(w, plan);
-    if (plan->buffers.n + n_pieces > FRT_MAX_TENSORS)
-        fail_limit(w, too_many_tensors, FRT_MAX_TENSORS);
+    if (plan->buffers.n + write_pieces(w, plan) > FRT_MAX_TENSORS)
+        fail_limit(w, too_many, FRT_MAX_TENSORS);
     begin_line(w, FRT_D_WORKSPACE);
     text_puts(&w->text, " ");
     if (plan->workspace.n)
