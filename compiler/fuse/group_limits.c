@@ -28,14 +28,14 @@ static uint32_t depth_of(const Grouper *p, const uint32_t *depth, NodeId id) {
     return own > FUSE_MOST_CHAIN ? FUSE_MOST_CHAIN + 1 : own;
 }
 
-/* Finds the depths of the nodes from `first` to `last`, and of later nodes that these change. */
-static void find_depths(const Grouper *p, uint32_t *depth, NodeId first, NodeId last) {
-    for (NodeId id = first; id <= last; id++) {
+/* Finds the depths of the nodes in [first, end), and of later nodes that these change. */
+static void find_depths(const Grouper *p, uint32_t *depth, NodeId first, NodeId end) {
+    for (NodeId id = first; id < end; id++) {
         uint32_t before = depth[id];
         const VecU32 *users = &p->users[id];
         depth[id] = depth_of(p, depth, id);
-        if (depth[id] != before && users->n && users->data[users->n - 1] > last)
-            last = users->data[users->n - 1];
+        if (depth[id] != before && users->n && users->data[users->n - 1] >= end)
+            end = users->data[users->n - 1] + 1;
     }
 }
 
@@ -107,7 +107,7 @@ static NodeId cut_chains(Grouper *p, const Deep *deep, NodeId *last) {
 
 static void bound_chains(Grouper *p) {
     uint32_t *depth = arena_array(p->arena, uint32_t, p->graph->nodes.n);
-    find_depths(p, depth, 0, p->graph->nodes.n - 1);
+    find_depths(p, depth, 0, p->graph->nodes.n);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (depth[id] < FUSE_MOST_CHAIN) continue;
         ArenaMark mark = arena_mark(p->arena);
@@ -115,7 +115,7 @@ static void bound_chains(Grouper *p) {
         NodeId last;
         id = cut_chains(p, &deep, &last);
         arena_rewind(p->arena, mark);
-        find_depths(p, depth, id, last);
+        find_depths(p, depth, id, last + 1);
     }
 }
 
