@@ -53,7 +53,7 @@ static void add_users(Arena *arena, const Graph *graph, NodeId of, VecU32 *nodes
 }
 
 /* A node from which a value is computed, or the value itself. */
-enum { NODE_BELOW };
+enum { NODE_BELOW, NODE_ABOVE_INPUT };
 
 /* Flags the arguments of a flagged node. Returns whether the node is flagged. */
 static bool flag_args(const Graph *graph, NodeFlags flags, NodeId id) {
@@ -402,23 +402,24 @@ static void settle_edge(Settler *s, Edge *edge, Advice *advice) {
     if (is_left && (is_alike || breaks)) settle_on_ops(edge, advice);
 }
 
-/* Per node: whether it depends on an input. */
-static const bool *find_above_inputs(Arena *arena, const Graph *graph) {
-    bool *is_above = arena_array(arena, bool, graph->nodes.n);
+/* Flags the nodes that depend on an input. */
+static NodeFlags find_above_inputs(Arena *arena, const Graph *graph) {
+    NodeFlags flags = node_flags_new(arena, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const Node *node = graph_node(graph, id);
-        is_above[id] = node->op == OP_INPUT;
+        bool is_above = node->op == OP_INPUT;
         for (uint32_t i = 0; i < node->n_args; i++)
-            is_above[id] = is_above[id] || is_above[node->args[i]];
+            is_above = is_above || node_has(flags, node->args[i], NODE_ABOVE_INPUT);
+        node_set(flags, id, NODE_ABOVE_INPUT, is_above);
     }
-    return is_above;
+    return flags;
 }
 
 Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
     const Graph *graph = plan->graph;
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
     Settler s = {.arena = arena, .plan = plan, .planner = planner, .n_broken = must_n_broken(plan)};
-    const bool *is_above_input = find_above_inputs(arena, graph);
+    NodeFlags above = find_above_inputs(arena, graph);
     for (uint32_t i = 0; planner && i < planner->points.n; i++)
         s.current_us[i] = planner->price_at(planner->user, arena, plan, planner->points.dims[i]);
     for (uint32_t i = 0; i < plan->edges.n; i++) {
@@ -426,7 +427,7 @@ Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
         AdviceStep step = step_of(arena, graph, edge, edge->reason);
         if (step.kind == ADVICE_NONE) continue;
         advices[i] = (Advice){.steps = {step}, .n_steps = 1};
-        advices[i].has_input = is_above_input[edge->producer];
+        advices[i].has_input = node_has(above, edge->producer, NODE_ABOVE_INPUT);
         bool is_choice = edge->verdict == EDGE_STORED && edge->consumer != NODE_NONE &&
                          step.kind != ADVICE_OPTION;
         if (planner && is_choice) settle_edge(&s, edge, &advices[i]);

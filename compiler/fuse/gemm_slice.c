@@ -68,24 +68,27 @@ static bool may_be_inside(const Graph *graph, NodeId gemm, NodeId id) {
            graph_block(graph, id, BLOCK_KERNEL) == graph_block(graph, gemm, BLOCK_KERNEL);
 }
 
-bool *gemm_slice_leads(Arena *arena, const Graph *graph, const VecU32 *users) {
-    bool *leads = arena_array(arena, bool, graph->nodes.n);
+NodeFlags gemm_slice_leads(Arena *arena, const Graph *graph, const VecU32 *users) {
+    NodeFlags leads = node_flags_new(arena, graph->nodes.n);
     for (NodeId id = graph->nodes.n; id-- > 0;) {
-        leads[id] = users[id].n && !graph_is_output(graph, id);
-        for (uint32_t i = 0; i < users[id].n && leads[id]; i++) {
+        bool may_lead = users[id].n && !graph_is_output(graph, id);
+        for (uint32_t i = 0; i < users[id].n && may_lead; i++) {
             NodeId user = users[id].data[i];
             OpClass cls = graph_class(graph, user);
             bool is_slice = graph_node(graph, user)->op == OP_SLICE;
-            leads[id] = is_slice || ((cls == CLASS_ELTWISE || cls == CLASS_CAST) && leads[user]);
+            bool is_plain = cls == CLASS_ELTWISE || cls == CLASS_CAST;
+            may_lead = is_slice || (is_plain && node_has(leads, user, LEADS_TO_SLICES));
         }
+        node_set(leads, id, LEADS_TO_SLICES, may_lead);
     }
     return leads;
 }
 
-bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, const bool *leads,
+bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeFlags leads,
                      NodeId gemm, GemmSlices *found) {
     *found = (GemmSlices){.inside = {.n = 0}};
-    if (!graph_is_matmul(graph, gemm) || !leads[gemm] || !may_be_inside(graph, gemm, gemm))
+    if (!graph_is_matmul(graph, gemm) || !node_has(leads, gemm, LEADS_TO_SLICES) ||
+        !may_be_inside(graph, gemm, gemm))
         return false;
     NodeFlags known = node_flags_new(arena, graph->nodes.n);
     vec_push(arena, &found->inside, gemm);

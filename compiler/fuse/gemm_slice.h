@@ -6,21 +6,26 @@
 #define FUSEC_FUSE_GEMM_SLICE_H
 
 #include "ir/graph.h"
+#include "ir/node_flags.h"
 
 typedef struct GemmSlices {
     VecU32 inside; /* the matmul, and the values computed from it before the slice */
     VecU32 slices;
 } GemmSlices;
 
-/* Per node: whether nothing but elementwise work and slices, which end it, may be computed from the
- * node. Otherwise it lies inside no matmul that only slices read. `users` is per node. */
-bool *gemm_slice_leads(Arena *arena, const Graph *graph, const VecU32 *users);
+/* What the whole graph says of slices. */
+typedef enum GemmSliceFlag {
+    LEADS_TO_SLICES, /* from the node only elementwise work and slices, which end it, are computed;
+                      * any other node lies inside no matmul that only slices read */
+} GemmSliceFlag;
+/* Flags the nodes with GemmSliceFlag. `users` is per node. */
+NodeFlags gemm_slice_leads(Arena *arena, const Graph *graph, const VecU32 *users);
 
-/* Finds the slices of the matmul. `users` and `leads` are per node. Returns false if something
- * other than slices reads the matmul, if a slice has a step, if a `fuse never` or `kernel` block
- * lies between, or if operands that start at the slice's offset might need loads of single
- * elements. */
-bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, const bool *leads,
+/* Finds the slices of the matmul. `users` is per node, and `leads` of GemmSliceFlag. Returns false
+ * if something other than slices reads the matmul, if a slice has a step, if a `fuse never` or
+ * `kernel` block lies between, or if operands that start at the slice's offset might need loads of
+ * single elements. */
+bool gemm_slice_find(Arena *arena, const Graph *graph, const VecU32 *users, NodeFlags leads,
                      NodeId gemm, GemmSlices *found);
 
 /* Whether all slices have one shape and together no more elements than the matmul. */

@@ -37,7 +37,7 @@ typedef struct Grouper {
     NodeId *gemm_slice_of;
     uint32_t *op_cost;       /* per op */
     VecU32 *users;           /* per node */
-    bool *leads;             /* per node: see gemm_slice_leads */
+    NodeFlags leads;         /* of GemmSliceFlag */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
     double single_prims; /* Group.prims of the root that is being placed, by itself */

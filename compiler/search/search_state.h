@@ -31,7 +31,7 @@ typedef struct Searcher {
     Decisions *decisions;
     const uint32_t *op_cost; /* per op */
     const VecU32 *users;     /* per node */
-    const bool *leads;       /* per node: see gemm_slice_leads */
+    NodeFlags leads;         /* of GemmSliceFlag */
     NodeFlags marks;         /* of SearchMark */
     uint32_t n_regions;
     bool asks_all;    /* every kernel of several ops may have candidates that pay */
