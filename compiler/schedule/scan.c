@@ -32,7 +32,16 @@ static void propose(Scheduler *s, Access access) {
     if (are_long) add_scan(s, variant, SCAN_RUN * SCAN_RUN);
 }
 
-const TemplateSchedule schedule_gpu_scan = {.propose = propose};
+/* Rows of a thread each, as the elements of a map. */
+static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    if (variant->sched.row.threads_per_row > 1) return false;
+    variant->sched.threads = threads;
+    variant->grid = dim_ceil_div(dims, kernel_n_rows(kernel), threads);
+    return true;
+}
+
+const TemplateSchedule schedule_gpu_scan = {.propose = propose, .in_one_block = in_one_block};
 
 /* Vectors of rows that lie side by side, or single rows. */
 static void propose_cpu(Scheduler *s, Access access) {

@@ -23,7 +23,15 @@ static void propose(Scheduler *s, Access access) {
     if (!has_all) add_sort(s, INT64_MAX, SCHED_SORT_LONG_THREADS);
 }
 
-const TemplateSchedule schedule_gpu_sort = {.propose = propose};
+/* Any number of threads sorts a row. */
+static bool in_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {
+    (void)kernel;
+    variant->sched.threads = threads;
+    variant->sched.row.threads_per_row = threads;
+    return true;
+}
+
+const TemplateSchedule schedule_gpu_sort = {.propose = propose, .in_one_block = in_one_block};
 
 static void propose_cpu(Scheduler *s, Access access) {
     DimId n = kernel_n_reduced(s->kernel);
