@@ -257,8 +257,10 @@ static bool is_column(const Coverage *c, OpId op) {
 static bool can_reduce(OpId op, AxisPosition position) {
     OpClass cls = op_info(op)->cls;
     if (cls == CLASS_REDUCE) return true;
-    return (cls == CLASS_ARGREDUCE || cls == CLASS_SCAN || cls == CLASS_SORT) &&
-           position != POSITION_SEVERAL;
+    /* A result for each element: whether its axis is the last one is all that kernels see. */
+    if (cls == CLASS_SCAN || cls == CLASS_SORT)
+        return position == POSITION_FIRST || position == POSITION_LAST;
+    return cls == CLASS_ARGREDUCE && position != POSITION_SEVERAL;
 }
 
 /* Gaps. */
