@@ -106,8 +106,10 @@ bool probe_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Pro
             probe->stage = stage[probe->scalars.data[i]];
     /* A kernel of partial results has accumulators but no results. */
     if (probe->stage > 0 && kernel->segment_axis != NO_AXIS) return false;
-    probe->is_row = form_info(kernel->form)->reduces && (axes & ~parallel) == 0;
-    probe->is_own_map = !probe->is_row && form_info(kernel->form)->multiplies;
+    const FormInfo *form = form_info(kernel->form);
+    /* Where each point has its own result, nothing is stored once per row. */
+    probe->is_row = form->reduces && !form->each_point && (axes & ~parallel) == 0;
+    probe->is_own_map = !probe->is_row && form->multiplies;
     if (probe->is_own_map && probe->stage > 0) return false;
     if (!probe->is_row && ((axes & ~inner) != 0 || probe->stage > kernel->stages.n)) return false;
     choose_axes(probe, kernel, axes);

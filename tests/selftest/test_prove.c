@@ -272,7 +272,7 @@ Test(prove, the_session_in_the_docs_is_real) {
 
 /* By itself, to little, in a file that `fusec verify` takes. */
 Test(prove, failing_random_graphs_are_reduced) {
-    char folder[] = "/tmp/test_prove.XXXXXX", here[256], command[2048], text[1 << 14];
+    char folder[] = "/tmp/test_prove.XXXXXX", here[256], command[2048], text[1 << 16];
     cr_assert(mkdtemp(folder) && getcwd(here, sizeof here));
     snprintf(command, sizeof command,
              "cd %s && %s/build/tests/soak/soak 5 16 --target=cpu --plant=swapped_operands; "

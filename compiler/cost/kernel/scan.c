@@ -1,6 +1,7 @@
 /* The cost of scans. See template.h. */
 #include "cost/kernel/template.h"
 #include "lowering/order.h"
+#include "machine/tuning.h"
 
 /* The totals of a tile's runs and groups. */
 static uint32_t scan_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
@@ -13,6 +14,11 @@ static uint32_t scan_bytes(Arena *arena, const Kernel *kernel, const Variant *va
     return variant->sched.row.threads_per_row > 1 ? bytes : 0;
 }
 
-const TemplateCost cost_gpu_scan = {.base = &cost_loops, .shared_bytes = scan_bytes};
+static double scan_registers(const ThreadUse *use) {
+    return use->own + use->peak + REGS_SCAN;
+}
+
+const TemplateCost cost_gpu_scan = {
+    .base = &cost_loops, .registers = scan_registers, .shared_bytes = scan_bytes};
 
 const TemplateCost cost_cpu_scan = {.base = &cost_loops};

@@ -18,7 +18,11 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_prims += p->rows * p->reduced * levels * (levels + 1) / 2 * COST_SORT_PRIMS;
 }
 
+static double sort_registers(const ThreadUse *use) {
+    return use->own + use->peak + REGS_SORT;
+}
+
 const TemplateCost cost_gpu_sort = {
-    .base = &cost_loops, .shared_bytes = sort_bytes, .count = count};
+    .base = &cost_loops, .registers = sort_registers, .shared_bytes = sort_bytes, .count = count};
 
 const TemplateCost cost_cpu_sort = {.base = &cost_loops, .count = count};
