@@ -26,7 +26,7 @@ bool has_output(const Call *c, uint32_t i) {
 }
 
 void name_node(Call *c, const Value *value) {
-    if (value->node != NODE_NONE && !c->scope->is_repeated && graph_is_name(value->name))
+    if (value->node != NODE_NONE && !c->scope->is_repeated && onnx_may_name(value->name))
         build_name(c->im->b, value->node, value->name);
 }
 

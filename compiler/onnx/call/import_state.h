@@ -102,6 +102,8 @@ Scope *onnx_scope_new(Import *im, const Scope *outer, const VecOpset *opsets);
 Value *onnx_scope_own(const Scope *scope, Str name);
 Value *onnx_scope_find(const Scope *scope, Str name);
 Value *onnx_scope_add(Import *im, Scope *scope, Str name);
+/* Whether the language can bind a value to the name: `_` binds none. */
+bool onnx_may_name(const char *name);
 /* The name with `_` for all but letters, digits and `_`. */
 char *onnx_plain_name(Import *im, const char *name, const char *otherwise);
 /* A name of the language for a name of the model, that no other value has. */

@@ -73,6 +73,10 @@ static bool is_used(Import *im, Str name) {
     return hashids_next(&im->names, hash_bytes(STR_HASH_SEED, name, strlen(name)), &probe) != 0;
 }
 
+bool onnx_may_name(const char *name) {
+    return graph_is_name(name) && strcmp(name, "_") != 0;
+}
+
 char *onnx_plain_name(Import *im, const char *name, const char *otherwise) {
     enum { MAX_PLAIN = 200 };
     if (!name[0]) name = otherwise;
@@ -81,12 +85,12 @@ char *onnx_plain_name(Import *im, const char *name, const char *otherwise) {
     for (char *c = plain; *c; c++)
         if (!(*c >= '0' && *c <= '9') && !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z'))
             *c = '_';
-    return graph_is_name(plain) ? plain : str_format(im->arena, "%s_", plain);
+    return onnx_may_name(plain) ? plain : str_format(im->arena, "%s_", plain);
 }
 
 Str onnx_unique_name(Import *im, const char *name, const char *otherwise) {
     const char *plain = onnx_plain_name(im, name, otherwise), *unique = plain;
-    for (uint32_t k = 2; is_used(im, unique) || !graph_is_name(unique); k++)
+    for (uint32_t k = 2; is_used(im, unique) || !onnx_may_name(unique); k++)
         unique = str_format(im->arena, "%s_%u", plain, k);
     hashids_add(im->arena, &im->names, hash_bytes(STR_HASH_SEED, unique, strlen(unique)), 1);
     return strtab_intern_z(im->strings, unique);
