@@ -93,7 +93,7 @@ typedef struct Sema {
                              * number so far */
     uint32_t depth;         /* of defs and loops */
     Scope params;           /* of the current graph, by key */
-    Vec(NodeId) module_params; /* those that modules declared, in the order of the graph's */
+    Vec(NodeId) module_params; /* params of modules, in the order of the graph's params */
     uint32_t n_params;         /* declarations by modules so far */
     uint32_t n_errors_before;  /* errors that the same Diags had before this run */
     uint32_t n_steps;

@@ -87,16 +87,18 @@ static const OpInfo infos[OP_COUNT] = {
                   .divides_by_count = divides,                     \
                   .orders = ordered,                               \
                   .doc = d},
-#define ARGREDUCE(sym, nm, dts, comb, ident, d) \
-    [OP_##sym] = {.name = nm,                   \
-                  .cls = CLASS_ARGREDUCE,       \
-                  .min_args = 1,                \
-                  .max_args = 1,                \
-                  .dtypes = dts,                \
-                  .result = RESULT_NODE,        \
-                  .combine = PRIM_##comb,       \
-                  .identity = ident,            \
+#define NUMBERS(sym, class, nm, dts, comb, ident, d) /* the result is numbers of elements */ \
+    [OP_##sym] = {.name = nm,                                                                \
+                  .cls = class,                                                              \
+                  .min_args = 1,                                                             \
+                  .max_args = 1,                                                             \
+                  .dtypes = dts,                                                             \
+                  .result = RESULT_NODE,                                                     \
+                  .combine = PRIM_##comb,                                                    \
+                  .identity = ident,                                                         \
                   .doc = d},
+#define ARGREDUCE(sym, ...) NUMBERS(sym, CLASS_ARGREDUCE, __VA_ARGS__)
+#define SORT(sym, ...) NUMBERS(sym, CLASS_SORT, __VA_ARGS__)
 #define SCAN(sym, nm, dts, comb, ident, ordered, d) \
     [OP_##sym] = {.name = nm,                       \
                   .cls = CLASS_SCAN,                \
@@ -107,16 +109,6 @@ static const OpInfo infos[OP_COUNT] = {
                   .combine = PRIM_##comb,           \
                   .identity = ident,                \
                   .orders = ordered,                \
-                  .doc = d},
-#define SORT(sym, nm, dts, comb, ident, d) \
-    [OP_##sym] = {.name = nm,              \
-                  .cls = CLASS_SORT,       \
-                  .min_args = 1,           \
-                  .max_args = 1,           \
-                  .dtypes = dts,           \
-                  .result = RESULT_NODE,   \
-                  .combine = PRIM_##comb,  \
-                  .identity = ident,       \
                   .doc = d},
 #define VIEW(sym, nm, n, d)              \
     [OP_##sym] = {.name = nm,            \
@@ -146,6 +138,7 @@ static const OpInfo infos[OP_COUNT] = {
                   .orders = true,        \
                   .doc = d},
 #include "ir/ops.def"
+#undef NUMBERS
 };
 
 const OpInfo *op_info(OpId op) {

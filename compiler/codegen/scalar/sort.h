@@ -9,7 +9,7 @@ typedef struct SortRow {
     Point *row; /* sets all axes but the sorted one */
     Val orders; /* pointer: memory for two orders of the row, i32 */
     Val second; /* index_type: elements from the first order to the second */
-    Val thread; /* index_type: number of the thread among those that sort the row */
+    Val thread; /* index_type: the thread's number among the threads of the row */
     int64_t n_threads;
     void (*barrier)(const Codegen *k); /* of these threads; NULL: there is one */
 } SortRow;

@@ -291,7 +291,7 @@ static void collect_nodes(Inliner *c, Kernel *kernel) {
     }
 }
 
-/* Composes the reductions and targets that the group has beyond those that are composed. */
+/* Composes the group's reductions and targets that are not composed yet. */
 static bool compose_rest(Inliner *c, Kernel *kernel) {
     const Group *group = c->group;
     bool ok = true;

@@ -216,13 +216,20 @@ NodeId build_reduce(Builder *b, OpId op, NodeId x, uint32_t axes, bool keep) {
     return build_checked_node(b, node);
 }
 
+/* The argument of an op along one axis, and the axis. NULL, after a report, if the op cannot take
+ * them. */
+static const Node *check_along(Builder *b, OpId op, NodeId x, int64_t number, uint32_t *axis) {
+    if (x == NODE_NONE) return NULL;
+    const Node *arg = graph_node(b->graph, x);
+    bool is_good = build_check_dtype(b, op, arg->dtype) &&
+                   build_check_axis(b, (BuildPlace){.arg = 2}, number, arg->shape.rank, axis);
+    return is_good ? arg : NULL;
+}
+
 NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t number, bool keep) {
     uint32_t axis;
-    if (x == NODE_NONE) return NODE_NONE;
-    const Node *arg = graph_node(b->graph, x);
-    if (!build_check_dtype(b, op, arg->dtype) ||
-        !build_check_axis(b, (BuildPlace){.arg = 2}, number, arg->shape.rank, &axis))
-        return NODE_NONE;
+    const Node *arg = check_along(b, op, x, number, &axis);
+    if (!arg) return NODE_NONE;
     Node node = {.op = op,
                  .dtype = DT_I32,
                  .shape = shape_reduced(b->dims, &arg->shape, 1u << axis, keep),
@@ -234,11 +241,8 @@ NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t number, bool keep)
 
 NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t number) {
     uint32_t axis;
-    if (x == NODE_NONE) return NODE_NONE;
-    const Node *arg = graph_node(b->graph, x);
-    if (!build_check_dtype(b, op, arg->dtype) ||
-        !build_check_axis(b, (BuildPlace){.arg = 2}, number, arg->shape.rank, &axis))
-        return NODE_NONE;
+    const Node *arg = check_along(b, op, x, number, &axis);
+    if (!arg) return NODE_NONE;
     Node node = {.op = op,
                  .dtype = op_info(op)->cls == CLASS_SORT ? DT_I32 : arg->dtype,
                  .shape = arg->shape,

@@ -86,6 +86,20 @@ bool attr_ints(const Call *c, const char *name, const VecInt **ints) {
     return attr != NULL;
 }
 
+bool attr_list(Call *c, const char *name, uint32_t n, int64_t least, int64_t most,
+               int64_t *values) {
+    const VecInt *given;
+    bool is_given = attr_ints(c, name, &given) && given->n;
+    if (is_given && given->n != n)
+        return onnx_fail(c, DIAG_WRONG_COUNT, "%s has %u numbers, but needs %u", name, given->n, n);
+    for (uint32_t k = 0; k < n; k++) {
+        values[k] = is_given ? given->data[k] : least;
+        if (values[k] < least || values[k] > most)
+            return onnx_fail(c, DIAG_BAD_ARGUMENT, "%s has %lld", name, (long long)values[k]);
+    }
+    return true;
+}
+
 bool fail_unknown(Call *c, uint32_t i) {
     const Value *value = input_value(c, i);
     return onnx_fail(c, DIAG_NO_LOWERING,

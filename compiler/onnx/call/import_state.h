@@ -162,6 +162,9 @@ double attr_float(const Call *c, const char *name, double otherwise);
 Str attr_string(const Call *c, const char *name, Str otherwise);
 /* A list of integers; false: there is none. */
 bool attr_ints(const Call *c, const char *name, const VecInt **ints);
+/* A list of `n` numbers from `least` to `most`; all are `least` if the attribute is not there or
+ * empty. */
+bool attr_list(Call *c, const char *name, uint32_t n, int64_t least, int64_t most, int64_t *values);
 /* The integers of an attribute or, in newer opsets, of an input. An error if they are not known. */
 typedef struct IntList {
     bool is_given;

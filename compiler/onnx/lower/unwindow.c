@@ -12,19 +12,6 @@ typedef struct Spread {
         high[MAX_RANK], beyond[MAX_RANK], out[MAX_RANK];
 } Spread;
 
-static bool spread_list(Call *c, const char *name, uint32_t n, int64_t otherwise, int64_t *values) {
-    const VecInt *given;
-    bool is_given = attr_ints(c, name, &given) && given->n;
-    if (is_given && given->n != n)
-        return onnx_fail(c, DIAG_WRONG_COUNT, "%s has %u numbers, but needs %u", name, given->n, n);
-    for (uint32_t k = 0; k < n; k++) {
-        values[k] = is_given ? given->data[k] : otherwise;
-        if (values[k] < otherwise || values[k] > MAX_SPREAD)
-            return onnx_fail(c, DIAG_BAD_ARGUMENT, "%s has %lld", name, (long long)values[k]);
-    }
-    return true;
-}
-
 /* Strides, dilations and pads; the outputs' extents are those of `output_shape`, or follow. */
 static bool spread_pads(Call *c, Spread *s) {
     int64_t pads[2 * MAX_RANK], shape[MAX_RANK];
@@ -33,11 +20,11 @@ static bool spread_pads(Call *c, Spread *s) {
     bool is_same = strncmp(automatic, "SAME", 4) == 0,
          is_upper = strcmp(automatic, "SAME_UPPER") == 0;
     bool has_shape = attr_ints(c, "output_shape", &given) && given->n;
-    if (!spread_list(c, "strides", s->n, 1, s->stride) ||
-        !spread_list(c, "dilations", s->n, 1, s->dilation) ||
-        !spread_list(c, "pads", 2 * s->n, 0, pads) ||
-        !spread_list(c, "output_padding", s->n, 0, s->beyond) ||
-        !spread_list(c, "output_shape", s->n, 0, shape))
+    if (!attr_list(c, "strides", s->n, 1, MAX_SPREAD, s->stride) ||
+        !attr_list(c, "dilations", s->n, 1, MAX_SPREAD, s->dilation) ||
+        !attr_list(c, "pads", 2 * s->n, 0, MAX_SPREAD, pads) ||
+        !attr_list(c, "output_padding", s->n, 0, MAX_SPREAD, s->beyond) ||
+        !attr_list(c, "output_shape", s->n, 0, MAX_SPREAD, shape))
         return false;
     for (uint32_t k = 0; k < s->n; k++) {
         int64_t full = (s->in[k] - 1) * s->stride[k] + (s->kernel[k] - 1) * s->dilation[k] + 1;
@@ -146,9 +133,10 @@ bool onnx_col2im(Call *c) {
     Spread s = {0};
     enum { MAX_UNROLLED = 1024 };
     if (!const_dims_but(c, x, 1, extents) || !known_extents(c, 1, image, &s.n) ||
-        !known_extents(c, 2, s.kernel, &n) || !spread_list(c, "strides", s.n, 1, s.stride) ||
-        !spread_list(c, "dilations", s.n, 1, s.dilation) ||
-        !spread_list(c, "pads", 2 * s.n, 0, pads))
+        !known_extents(c, 2, s.kernel, &n) ||
+        !attr_list(c, "strides", s.n, 1, MAX_SPREAD, s.stride) ||
+        !attr_list(c, "dilations", s.n, 1, MAX_SPREAD, s.dilation) ||
+        !attr_list(c, "pads", 2 * s.n, 0, MAX_SPREAD, pads))
         return false;
     if (n != s.n || shape_of(c, x)->rank != 3)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its shapes do not fit");
@@ -191,9 +179,9 @@ bool onnx_max_unpool(Call *c) {
     uint32_t rank = shape_of(c, x)->rank;
     if (rank < 3) return onnx_fail(c, DIAG_SHAPE_MISMATCH, "it needs 3 axes or more");
     s.n = rank - 2;
-    if (!spread_list(c, "kernel_shape", s.n, 1, kernel) ||
-        !spread_list(c, "strides", s.n, 1, s.stride) || !spread_list(c, "pads", 2 * s.n, 0, pads) ||
-        !list_argument(c, NULL, 2, &wanted))
+    if (!attr_list(c, "kernel_shape", s.n, 1, MAX_SPREAD, kernel) ||
+        !attr_list(c, "strides", s.n, 1, MAX_SPREAD, s.stride) ||
+        !attr_list(c, "pads", 2 * s.n, 0, MAX_SPREAD, pads) || !list_argument(c, NULL, 2, &wanted))
         return false;
     for (uint32_t k = 0; k < rank; k++) {
         to[k] = extents[k];

@@ -12,20 +12,6 @@ typedef struct Window {
         beyond[MAX_RANK]; /* elements past `high` that only the last window of ceil_mode reads */
 } Window;
 
-/* A list of n numbers, all `otherwise` if the attribute is not there. */
-static bool numbers(Call *c, const char *name, uint32_t n, int64_t otherwise, int64_t *values) {
-    const VecInt *given;
-    bool is_given = attr_ints(c, name, &given) && given->n;
-    if (is_given && given->n != n)
-        return onnx_fail(c, DIAG_WRONG_COUNT, "%s has %u numbers, but needs %u", name, given->n, n);
-    for (uint32_t k = 0; k < n; k++) {
-        values[k] = is_given ? given->data[k] : otherwise;
-        if (values[k] < (otherwise ? 1 : 0) || values[k] > INT32_MAX)
-            return onnx_fail(c, DIAG_BAD_ARGUMENT, "%s has %lld", name, (long long)values[k]);
-    }
-    return true;
-}
-
 static int64_t taps(const Window *w, uint32_t k) {
     return (w->size[k] - 1) * w->dilation[k] + 1;
 }
@@ -66,7 +52,7 @@ static bool ceil_pads(Call *c, Window *w) {
 static bool window_pads(Call *c, Window *w) {
     int64_t pads[2 * MAX_RANK];
     Str automatic = attr_string(c, "auto_pad", "NOTSET");
-    if (!numbers(c, "pads", 2 * w->n, 0, pads)) return false;
+    if (!attr_list(c, "pads", 2 * w->n, 0, INT32_MAX, pads)) return false;
     for (uint32_t k = 0; k < w->n; k++) {
         w->low[k] = pads[k];
         w->high[k] = pads[w->n + k];
@@ -91,9 +77,9 @@ static bool window_of(Call *c, NodeId x, const int64_t *size, Window *w) {
     if (!check_window_rank(c, x)) return false;
     w->n = shape_of(c, x)->rank - 2;
     w->w = build_windowing(c->im->b, x);
-    if (!numbers(c, "kernel_shape", w->n, 1, w->size) ||
-        !numbers(c, "strides", w->n, 1, w->stride) ||
-        !numbers(c, "dilations", w->n, 1, w->dilation))
+    if (!attr_list(c, "kernel_shape", w->n, 1, INT32_MAX, w->size) ||
+        !attr_list(c, "strides", w->n, 1, INT32_MAX, w->stride) ||
+        !attr_list(c, "dilations", w->n, 1, INT32_MAX, w->dilation))
         return false;
     for (uint32_t k = 0; size && k < w->n; k++) w->size[k] = size[k];
     return window_pads(c, w);
