@@ -1,4 +1,4 @@
-/* Arguments of calls of elementwise ops, casts, reductions and matmul. */
+/* Arguments of calls of elementwise ops, casts, reductions, matmul and einsum. */
 #include "front/sema_state.h"
 
 #include <string.h>
@@ -164,5 +164,23 @@ Value call_matmul(Sema *sema, const Call *call) {
     if (!want_operands(sema, call, operands) || !want_precision(sema, &call->args[2], &precision))
         return value_poison();
     NodeId id = build_matmul(sema_at(sema, call->span), &operands[0], &operands[1], precision);
+    return sema_made(sema, call->span, call->args, id);
+}
+
+Value call_einsum(Sema *sema, const Call *call) {
+    enum { MAX_OPERANDS = 8 };
+    static const char *const names[MAX_OPERANDS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    NodeId xs[MAX_OPERANDS];
+    uint32_t n = 0;
+    Precision precision;
+    const Value *equation = &call->args[0];
+    if (equation->kind != VALUE_STRING)
+        return sema_error(sema, DIAG_BAD_ARGUMENT, equation->span,
+                          "`equation` must be a string such as \"ij,jk->ik\", not %s",
+                          value_describe(sema, equation));
+    for (; n < MAX_OPERANDS && call->args[n + 1].kind != VALUE_ABSENT; n++)
+        if (!sema_want_tensor(sema, &call->args[n + 1], names[n], &xs[n])) return value_poison();
+    if (!want_precision(sema, &call->args[MAX_OPERANDS + 1], &precision)) return value_poison();
+    NodeId id = build_einsum(sema_at(sema, call->span), equation->string, n, xs, precision);
     return sema_made(sema, call->span, call->args, id);
 }

@@ -340,6 +340,21 @@ Test(onnx, an_einsum_is_a_matrix_product) {
     expect(text, "y: f32[B, 4, 5]");
 }
 
+Test(onnx, a_wrong_equation_is_an_error) {
+    static const char *const square[] = {"4", "4"};
+    static const char *const wrong[][2] = {{"ij->ii", "`i` stands twice in the result"},
+                                           {"ij->i?", "`?` where a letter of the result"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        OnnxWriter w = onnx_writer(arena);
+        Text attrs = {.arena = arena};
+        onnx_attr_text(&attrs, "equation", wrong[i][0]);
+        onnx_write_input(&w, "x", FLOAT, 2, square);
+        onnx_write_node(&w, "Einsum", "x", "y", &attrs);
+        onnx_write_output(&w, "y", FLOAT);
+        expect_error(&w, 16, wrong[i][1]);
+    }
+}
+
 Test(onnx, functions_of_the_prelude_are_its_defs) {
     OnnxWriter w = onnx_writer(arena);
     write_x(&w);

@@ -147,6 +147,15 @@ NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t axis);
  * and without n where right has. Leading axes broadcast. */
 NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision);
 
+/* The sum of products of n operands that an equation such as "ij,jk->ik" states, in NumPy's form: a
+ * letter for each axis; `...` for the others, which broadcast; without `->` the letters that stand
+ * once, in the order of ASCII. A letter that stands twice in a term is a diagonal. Axes of one
+ * letter have equal extents, or 1. Operands are joined from left to right, and an operand's own
+ * letters that the result lacks are summed before. Arguments are counted as for (equation, x0, ..).
+ */
+NodeId build_einsum(Builder *b, const char *equation, uint32_t n, const NodeId *xs,
+                    Precision precision);
+
 /* Views. */
 
 /* x: [d0, d1, ..] -> [d(perm[0]), d(perm[1]), ..]. `n` is the rank. NULL reverses all axes. */
