@@ -112,6 +112,11 @@ Ast *ast_binary(Parse *parse, Sugar sugar, Ast *a, Ast *b, Span span) {
     return limit_depth(parse, ast);
 }
 
+Ast *ast_choice(Parse *parse, Ast *condition, Ast *a, Ast *b, Span span) {
+    Ast *items[3] = {condition, a, b};
+    return limit_depth(parse, with_items(parse, AST_CHOICE, span, 3, copy_items(parse, 3, items)));
+}
+
 Ast *ast_field(Parse *parse, Ast *a, Str name, Span name_span, Span span) {
     return with_name(parse, AST_FIELD, a, name, name_span, span);
 }

@@ -32,6 +32,7 @@ typedef enum {
     AST_KEYWORD,   /* name=items[0], in a call */
     AST_UNARY,     /* sugar items[0] */
     AST_BINARY,    /* items[0] sugar items[1] */
+    AST_CHOICE,    /* items[1] if items[0] else items[2] */
     AST_FIELD,     /* items[0].name */
     AST_SUBSCRIPT, /* items[0][items[1], ...] */
     AST_RANGE,     /* begin:end:step in a subscript; each of items[0..2] may be NULL */
@@ -188,6 +189,7 @@ Ast *ast_as(Parse *parse, Ast *call, Str prefix, Span prefix_span, Span span);
 Ast *ast_keyword(Parse *parse, Str name, Span name_span, Ast *value, Span span);
 Ast *ast_unary(Parse *parse, Sugar sugar, Ast *a, Span span);
 Ast *ast_binary(Parse *parse, Sugar sugar, Ast *a, Ast *b, Span span);
+Ast *ast_choice(Parse *parse, Ast *condition, Ast *a, Ast *b, Span span);
 Ast *ast_field(Parse *parse, Ast *a, Str name, Span name_span, Span span);
 Ast *ast_subscript(Parse *parse, Ast *a, const AstList *items, Span span);
 Ast *ast_range(Parse *parse, Ast *begin, Ast *end, Ast *step, Span span);

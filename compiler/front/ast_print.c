@@ -32,6 +32,8 @@ static const char *kind_name(AstKind kind) {
         return "unary";
     case AST_BINARY:
         return "binary";
+    case AST_CHOICE:
+        return "choice";
     case AST_FIELD:
         return "field";
     case AST_SUBSCRIPT:

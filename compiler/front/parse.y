@@ -47,7 +47,7 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 }
 
 %token SEP "end of line" YYEOF 0 "end of file" BAD "bad token"
-%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" INCLUDE "`include`" AS "`as`" LOOP "`loop`" WITH "`with`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
+%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" INCLUDE "`include`" AS "`as`" LOOP "`loop`" WITH "`with`" IF "`if`" ELSE "`else`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
 %token DEF "`def`" RETURN "`return`" KERNEL "`kernel`"
 %token TRUE_ "`true`" FALSE_ "`false`" NONE_ "`none`" INF_ "`inf`" NAN_ "`nan`"
 %token ARROW "`->`" DOTDOT "`..`" ELLIPSIS "`...`"
@@ -58,6 +58,8 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 %token <integer> INTEGER "an integer"
 %token <number> FLOAT "a number"
 
+%precedence LOOP /* in `loop if`, `if` is a name, the index of a loop */
+%right IF ELSE
 %left OR
 %left AND
 %nonassoc EQ NE '<' '>' LE GE
@@ -201,6 +203,8 @@ name
     | AS                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "as"), @$); }
     | LOOP              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "loop"), @$); }
     | WITH              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "with"), @$); }
+    | IF                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "if"), @$); }
+    | ELSE              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "else"), @$); }
     | FUSE              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "fuse"), @$); }
     | MULT              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "mult"), @$); }
 
@@ -218,6 +222,7 @@ opt_comma
 
 expr
     : postfix
+    | expr IF expr ELSE expr                  { $$ = ast_choice(P, $3, $1, $5, @$); }
     | expr OR expr                            { $$ = ast_binary(P, SUGAR_OR, $1, $3, @$); }
     | expr AND expr                           { $$ = ast_binary(P, SUGAR_AND, $1, $3, @$); }
     | expr EQ expr                            { $$ = ast_binary(P, SUGAR_EQ, $1, $3, @$); }
@@ -349,7 +354,7 @@ static Expected expected_words(const yysymbol_kind_t *tokens, int n) {
                        (has_stmt && (token == YYSYMBOL_NAME || (token >= YYSYMBOL_PARAM &&
                                                                 token <= YYSYMBOL_KERNEL))) ||
                        ((has_name || has_expr) && is_soft_keyword(token)) ||
-                       (has_operator && token == YYSYMBOL_AS);
+                       (has_operator && (token == YYSYMBOL_AS || token == YYSYMBOL_IF));
         bool is_item = contains(tokens, n, YYSYMBOL_GRAPH) && token == YYSYMBOL_YYEOF;
         if (!is_told && !is_item && token != YYSYMBOL_BAD) expect(&expected, yysymbol_name(token));
     }

@@ -97,11 +97,6 @@ static Value int_bits(Sema *sema, Sugar sugar, const Value *a, const Value *b, S
     return value_int(dim_const(sema->dims, result), span);
 }
 
-static double as_double(Sema *sema, const Value *value) {
-    int64_t integer;
-    return value_const_int(sema, value, &integer) ? (double)integer : value->number;
-}
-
 static double float_arith(Sugar sugar, double a, double b) {
     if (sugar == SUGAR_ADD) return a + b;
     if (sugar == SUGAR_SUB) return a - b;
@@ -144,7 +139,7 @@ static bool is_double(Sema *sema, const Value *value) {
 /* Arithmetic on two numbers, of which at least one is a float. */
 static Value mixed_arith(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span) {
     if (!is_double(sema, a) || !is_double(sema, b)) return value_poison();
-    double left = as_double(sema, a), right = as_double(sema, b);
+    double left = value_double(sema, a), right = value_double(sema, b);
     double number = float_arith(sugar, left, right);
     if (is_lost(sugar, left, right, number)) {
         sema_error(sema, DIAG_LITERAL_RANGE, span, "the result, in doubles, %s",
@@ -192,7 +187,8 @@ static Value eval_pair(Sema *sema, Sugar sugar, const Value *a, const Value *b, 
         return repeat_list(sema, a, b, span);
     if (is_bits(sugar) && a->kind == VALUE_INT && b->kind == VALUE_INT)
         return int_bits(sema, sugar, a, b, span);
-    Value args[2] = {*a, *b};
+    Value result, args[2] = {*a, *b};
+    if (sema_compare(sema, sugar, a, b, span, &result)) return result;
     return sema_call_op(sema, sugar_ops[sugar], span, 2, args);
 }
 
@@ -376,6 +372,8 @@ Value sema_eval(Sema *sema, const Ast *ast) {
         return eval_unary(sema, ast);
     case AST_BINARY:
         return eval_binary(sema, ast);
+    case AST_CHOICE:
+        return sema_choice(sema, ast);
     case AST_FIELD:
         return eval_field(sema, ast);
     case AST_SUBSCRIPT:

@@ -156,6 +156,8 @@ const char *value_describe(Sema *sema, const Value *value);
 Value *sema_new_items(Sema *sema, Span span, int64_t n);
 /* The constant of an integer value; false: it is not constant. */
 bool value_const_int(Sema *sema, const Value *value, int64_t *number);
+/* A number that is constant. */
+double value_double(Sema *sema, const Value *value);
 /* A tensor or a number in the builder's form. */
 Operand sema_operand(const Sema *sema, const Value *value);
 /* sema_operand after a check; reports that `what` must be a tensor if the value is neither. */
@@ -179,6 +181,13 @@ bool sema_want_dims(Sema *sema, const Value *value, const char *what, DimId *dim
 /* sema_expr.c */
 Value sema_eval(Sema *sema, const Ast *ast);
 bool sema_eval_type(Sema *sema, const AstType *type, Dtype *dtype, Shape *shape);
+
+/* sema_truth.c: a comparison of values that are known while compiling, or `&&` or `||` of two of
+ * them; false: it is none of these. */
+bool sema_compare(Sema *sema, Sugar sugar, const Value *a, const Value *b, Span span,
+                  Value *result);
+/* `a if c else b`; what is not chosen is not evaluated. */
+Value sema_choice(Sema *sema, const Ast *ast);
 
 /* sema_call.c: `as` is the AST_AS around the call, or NULL. */
 Value sema_call(Sema *sema, const Ast *ast, const Ast *as);

@@ -67,6 +67,11 @@ const char *value_describe(Sema *sema, const Value *value) {
     return "nothing";
 }
 
+double value_double(Sema *sema, const Value *value) {
+    int64_t integer;
+    return value_const_int(sema, value, &integer) ? (double)integer : value->number;
+}
+
 bool value_const_int(Sema *sema, const Value *value, int64_t *number) {
     return value->kind == VALUE_INT && dim_is_const(sema->dims, value->dim, number);
 }

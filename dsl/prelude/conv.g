@@ -135,10 +135,10 @@ def max_pool2d_nhwc(x, kernel_size, stride=none, padding=0, dilation=1) {
 # The means of windows of x over `axis`, whose taps `perm` brings to the front, as `taps`.
 def avg_pool_over(x, size, axis, perm, taps, stride, padding, count_include_pad) {
   z = transpose(windows(cast(x, compute(x)), size, axis, stride, 1, padding), perm=perm)
-  all = windows(expand(cast(true, bool), x.shape), size, axis, stride, 1, padding, value=count_include_pad)
+  all = windows(expand(cast(true, bool), x.shape), size, axis, stride, 1, padding, value=false)
   counted = cast(transpose(all, perm=perm), compute(x))
-  y = [sum(z, axis=taps) / sum(counted, axis=taps), mean(z, axis=taps)]
-  return cast(y[count_include_pad], dtype(x))
+  y = mean(z, axis=taps) if count_include_pad else sum(z, axis=taps) / sum(counted, axis=taps)
+  return cast(y, dtype(x))
 }
 
 # x: [B, C, W]: the mean of each window. With `count_include_pad=false` only elements of x count.

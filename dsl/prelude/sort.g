@@ -25,16 +25,16 @@ def median(x, axis=-1, keep=false) {
   s, _ = sort(x, axis=a)
   middle = slice(s, begin=[0] * a + [(n - 1) / 2] + [0] * (rank(x) - a - 1), shape=front + [1] + back)
   last = slice(s, begin=[0] * a + [n - 1] + [0] * (rank(x) - a - 1), shape=front + [1] + back)
-  return reshape(where(last != last, last, middle), [front + back, front + [1] + back][keep])
+  return reshape(where(last != last, last, middle), front + [1] + back if keep else front + back)
 }
 
 # The place of each value in the sorted last axis of `sorted_sequence` (i32): before equal elements,
 # or with `right=true` behind them. All axes but the last have equal extents.
 def searchsorted(sorted_sequence, values, right=false) {
   k = rank(values) - 1
-  both = concat([[values, sorted_sequence][right], [sorted_sequence, values][right]], axis=k)
+  both = concat([sorted_sequence, values] if right else [values, sorted_sequence], axis=k)
   place = argsort(argsort(both, axis=k), axis=k)
-  first = [0, dim(sorted_sequence, k)][right]
+  first = dim(sorted_sequence, k) if right else 0
   own = slice(place, begin=[0] * k + [first], shape=values.shape)
   return own - argsort(argsort(values, axis=k), axis=k)
 }

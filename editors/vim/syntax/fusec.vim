@@ -7,7 +7,8 @@ endif
 syntax keyword fusecKeyword graph param def return kernel weights
 " These are words of the language only where a dim is declared, `include` before a
 " string, `fuse` before must or never, `as`
-" between a call and a string, and `loop`, `in` and `with` at the head of a loop.
+" between a call and a string, `if` and `else` behind an expression, and `loop`, `in` and `with` at
+" the head of a loop.
 syntax match fusecKeyword /^\s*\zsdim\ze\s\+\h/
 syntax match fusecKeyword /\%(^\s*dim\s\+\h\w*\s\+\)\@<=in\>/
 syntax match fusecKeyword /^\s*\zsfuse\s\+\%(must\|never\)\ze\s*{/
@@ -16,6 +17,7 @@ syntax match fusecKeyword /)\s*\zsas\ze\s*"/
 syntax match fusecKeyword /\%(=\|\<return\)\s*\zsloop\ze\s\+\h\w*\s\+in\>/
 syntax match fusecKeyword /\%(\<loop\s\+\h\w*\s\+\)\@<=in\>/
 syntax match fusecKeyword /\<with\ze\s\+\h\w*\s*=[^=]/
+syntax match fusecKeyword /[A-Za-z0-9_)\]"]\s\+\zs\%(if\|else\)\ze\s/
 syntax match fusecKeyword /\<mult\ze\s\+[0-9(A-Za-z_]/
 syntax keyword fusecConstant true false none
 syntax keyword fusecNumber inf nan

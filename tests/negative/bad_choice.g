@@ -1,0 +1,14 @@
+dim B in 1..8
+graph g(x: f32[B]) -> (y: f32[B]) {
+  # error@+1 bad-argument: `if` needs true or false, known while compiling, not a tensor bool[B] (help: Write where(condition, a, b) to choose for each element.
+  a = x if x > 0 else -x
+  # error@+1 bad-argument: `if` needs true or false, known while compiling, not the integer `1`
+  b = x if 1 else -x
+  # error@+1 bad-dim: `B > 4` holds for some values of the dims only
+  c = x if B > 4 else -x
+  # error@+1 bad-dim: `B == 4` holds for some values of the dims only
+  d = x if B == 4 else -x
+  # error@+1 syntax: unexpected end of line, expected an operator or `else`
+  e = x if B > 0
+  y = x if B > 0 else z
+}
