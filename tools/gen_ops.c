@@ -51,7 +51,9 @@ static const char *const class_docs[] = {
     [CLASS_MATMUL] =
         "Their sums have an order fixed by the matmul's own extents, "
         "dtype and target. On a GPU, few outputs of a long `k` are summed in segments, "
-        "whose sums are rounded once, together.",
+        "whose sums are rounded once, together. With `out=` the result is the accumulator: tensor "
+        "cores cut off bits of it that a rounding would hide, so its bound is twice that of a "
+        "sum.",
 };
 
 static void print_dtypes(DtypeSet set) {

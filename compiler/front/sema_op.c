@@ -16,13 +16,13 @@ Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value 
     return sema_made(sema, span, args, build_eltwise(sema_at(sema, span), op, n_args, operands));
 }
 
-bool sema_want_dtype(Sema *sema, const Value *value, Dtype *dtype) {
+bool sema_want_dtype(Sema *sema, const Value *value, const char *what, Dtype *dtype) {
     if (value->kind == VALUE_DTYPE) {
         *dtype = value->dtype;
         return true;
     }
     if (value->kind != VALUE_POISON)
-        sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`dtype` must be a dtype, not %s",
+        sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`%s` must be a dtype, not %s", what,
                    value_describe(sema, value));
     return false;
 }
@@ -30,7 +30,7 @@ bool sema_want_dtype(Sema *sema, const Value *value, Dtype *dtype) {
 Value call_const(Sema *sema, const Call *call) {
     Dtype dtype;
     const Value *value = &call->args[0];
-    if (value->kind == VALUE_POISON || !sema_want_dtype(sema, &call->args[1], &dtype))
+    if (value->kind == VALUE_POISON || !sema_want_dtype(sema, &call->args[1], "dtype", &dtype))
         return value_poison();
     if (!value_is_number(value))
         return sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`const` takes a number, not %s",
@@ -46,7 +46,7 @@ typedef NodeId BuildConversion(Builder *b, const Operand *x, Dtype dtype);
 static Value convert(Sema *sema, const Call *call, BuildConversion *build) {
     Dtype dtype;
     Operand operand;
-    if (!sema_want_dtype(sema, &call->args[1], &dtype) ||
+    if (!sema_want_dtype(sema, &call->args[1], "dtype", &dtype) ||
         !sema_want_operand(sema, &call->args[0], "x", &operand))
         return value_poison();
     NodeId id = build(sema_at(sema, call->span), &operand, dtype);
@@ -158,12 +158,26 @@ static bool want_operands(Sema *sema, const Call *call, Operand operands[2]) {
     return false;
 }
 
+/* `precision` and `out` of a product, the last arguments of its call. */
+typedef struct ProductForm {
+    Precision precision;
+    Dtype out;
+    bool has_out;
+} ProductForm;
+
+static bool want_form(Sema *sema, const Value args[2], ProductForm *form) {
+    form->has_out = args[1].kind != VALUE_ABSENT;
+    return want_precision(sema, &args[0], &form->precision) &&
+           (!form->has_out || sema_want_dtype(sema, &args[1], "out", &form->out));
+}
+
 Value call_matmul(Sema *sema, const Call *call) {
     Operand operands[2];
-    Precision precision;
-    if (!want_operands(sema, call, operands) || !want_precision(sema, &call->args[2], &precision))
+    ProductForm form;
+    if (!want_operands(sema, call, operands) || !want_form(sema, &call->args[2], &form))
         return value_poison();
-    NodeId id = build_matmul(sema_at(sema, call->span), &operands[0], &operands[1], precision);
+    NodeId id = build_matmul(sema_at(sema, call->span), &operands[0], &operands[1], form.precision,
+                             form.has_out ? &form.out : NULL);
     return sema_made(sema, call->span, call->args, id);
 }
 
@@ -172,7 +186,7 @@ Value call_einsum(Sema *sema, const Call *call) {
     static const char *const names[MAX_OPERANDS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     NodeId xs[MAX_OPERANDS];
     uint32_t n = 0;
-    Precision precision;
+    ProductForm form;
     const Value *equation = &call->args[0];
     if (equation->kind != VALUE_STRING)
         return sema_error(sema, DIAG_BAD_ARGUMENT, equation->span,
@@ -180,7 +194,8 @@ Value call_einsum(Sema *sema, const Call *call) {
                           value_describe(sema, equation));
     for (; n < MAX_OPERANDS && call->args[n + 1].kind != VALUE_ABSENT; n++)
         if (!sema_want_tensor(sema, &call->args[n + 1], names[n], &xs[n])) return value_poison();
-    if (!want_precision(sema, &call->args[MAX_OPERANDS + 1], &precision)) return value_poison();
-    NodeId id = build_einsum(sema_at(sema, call->span), equation->string, n, xs, precision);
+    if (!want_form(sema, &call->args[MAX_OPERANDS + 1], &form)) return value_poison();
+    NodeId id = build_einsum(sema_at(sema, call->span), equation->string, n, xs, form.precision,
+                             form.has_out ? &form.out : NULL);
     return sema_made(sema, call->span, call->args, id);
 }

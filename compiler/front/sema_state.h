@@ -166,7 +166,7 @@ bool sema_want_operand(Sema *sema, const Value *value, const char *what, Operand
 bool sema_want_tensor(Sema *sema, const Value *value, const char *what, NodeId *node);
 /* Arguments of a call: the value, or the default when absent. False after a report. */
 bool sema_want_bool(Sema *sema, const Value *value, const char *what, bool *flag);
-bool sema_want_dtype(Sema *sema, const Value *value, Dtype *dtype);
+bool sema_want_dtype(Sema *sema, const Value *value, const char *what, Dtype *dtype);
 /* The number of an axis, not yet checked: it may be negative or out of range. */
 bool sema_want_axis_number(Sema *sema, const Value *value, const char *what, int64_t *number);
 bool sema_want_axis(Sema *sema, const Value *value, const char *what, uint32_t rank,

@@ -86,7 +86,7 @@ Value call_iota(Sema *sema, const Call *call) {
     bool is_given = call->args[2].kind != VALUE_ABSENT;
     if (!sema_want_dims(sema, &call->args[0], "shape", dims, &shape) ||
         !sema_want_axis_or_default(sema, call, shape.n, &axis) ||
-        (is_given && !sema_want_dtype(sema, &call->args[2], &dtype)))
+        (is_given && !sema_want_dtype(sema, &call->args[2], "dtype", &dtype)))
         return value_poison();
     NodeId id = build_iota(sema_at(sema, call->span), shape, axis, dtype);
     return sema_made(sema, call->span, call->args, id);

@@ -29,10 +29,10 @@
  * Elementwise bounds come from the op's row; for arguments outside its domain they grow by 128
  * times the least normal number of the compute type. Sums, means and GEMMs are held to (n + 1) * u
  * * sum|terms| before their one rounding, u being the unit roundoff of the compute type. They are
- * held to equality where every partial sum is exact in that type. A matmul of precision tf32 is
- * held to twice that bound. A matmul with products below the least number of the compute type gets
- * n times that number more. A fast graph has wider bounds: those of interp_node_within for exact
- * arguments. */
+ * held to equality where every partial sum is exact in that type. A matmul of precision tf32, or
+ * with a result wider than its operands, is held to twice that bound. A matmul with products below
+ * the least number of the compute type gets n times that number more. A fast graph has wider
+ * bounds: those of interp_node_within for exact arguments. */
 bool interp_node(const Graph *graph, NodeId node, const int64_t *symbol_values, const Tensor *args,
                  Tensor *out, double *bounds, Arena *arena, const char **error);
 /* interp_node for a fast graph (Graph.is_fast) whose arguments have errors. `errors` has, per

@@ -460,8 +460,9 @@ static void dot(const Eval *e, int64_t i, const double *a, const double *b, int6
         double rest = isfinite(product) ? fma(a[k], b[k * b_stride], -product) : 0;
         if (rest != 0) sum_add_term(&sum, rest);
     }
-    /* Tensor cores truncate where others round; with tf32 no later rounding hides this. */
-    bool is_cut = e->node->attrs.precision == PRECISION_TF32;
+    /* Tensor cores truncate where others round; where the result is as wide as the accumulator, no
+     * later rounding hides this. */
+    bool is_cut = e->node->attrs.precision == PRECISION_TF32 || e->out->dtype != e->args[0].dtype;
     sum_finish(e, i, &sum, is_cut ? 2 * n : n, 1);
     /* Each step loses up to the least subnormal number. */
     double least = dtype_ulp(dtype_compute(e->out->dtype), 0);

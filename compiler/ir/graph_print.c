@@ -217,6 +217,8 @@ static void print_attrs(const Printer *p, const Node *node) {
     case CLASS_MATMUL:
         if (node->attrs.precision != PRECISION_FULL)
             text_printf(p->out, ", precision=\"%s\"", precision_name(node->attrs.precision));
+        if (node->dtype != graph_node(p->graph, node->args[0])->dtype)
+            text_printf(p->out, ", out=%s", dtype_name(node->dtype));
         return;
     case CLASS_SOURCE:
     case CLASS_ELTWISE:

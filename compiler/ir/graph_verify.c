@@ -193,8 +193,11 @@ static const char *check_concat(const Check *c) {
 
 static const char *check_matmul(const Check *c) {
     const Shape *a = &arg(c, 0)->shape, *b = &arg(c, 1)->shape;
-    if (c->node->attrs.precision == PRECISION_TF32 && !dtype_is_single(c->node->dtype))
+    Dtype dtype = arg(c, 0)->dtype, out = c->node->dtype;
+    if (c->node->attrs.precision == PRECISION_TF32 && !dtype_is_single(dtype))
         return "only f32 is rounded to tf32";
+    if (out != dtype && out != dtype_compute(dtype))
+        return "the result has neither the operands' dtype nor that of their computation";
     if (a->rank < 2 || b->rank < 2) return "operand of rank below 2";
     if (a->dims[a->rank - 1] != b->dims[b->rank - 2]) return "contracted extents differ";
     Shape shape;

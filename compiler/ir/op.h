@@ -26,7 +26,7 @@ typedef enum {                /* result dtype from the argument dtypes */
                RESULT_SAME,   /* all (data) arguments share one dtype; so is the result */
                RESULT_BOOL,   /* comparison */
                RESULT_SELECT, /* first argument bool, the others share the result's dtype */
-               RESULT_NODE    /* the node has it: sources, cast, argmax and argmin */
+               RESULT_NODE    /* the node has it: sources, cast, matmul, argmax and argmin */
 } ResultRule;
 
 enum { /* traits: claims that tests check by sampling */

@@ -21,6 +21,10 @@ typedef struct Segmenter {
     const Target *target;
 } Segmenter;
 
+static Dtype operand_dtype(const Graph *graph, const Node *matmul) {
+    return graph_node(graph, matmul->args[0])->dtype;
+}
+
 static const Shape *operand_shape(const Graph *graph, const Node *matmul, uint32_t side) {
     return &graph_node(graph, matmul->args[side])->shape;
 }
@@ -41,7 +45,7 @@ static Graph *graph_alone(const Segmenter *s, const Node *matmul, int64_t segmen
     NodeId args[2];
     for (uint32_t side = 0; side < 2; side++) {
         Shape shape = largest(s->graph->dims, operand_shape(s->graph, matmul, side), dims);
-        Node operand = {.op = OP_INPUT, .dtype = matmul->dtype, .shape = shape};
+        Node operand = {.op = OP_INPUT, .dtype = operand_dtype(s->graph, matmul), .shape = shape};
         args[side] = graph_add(alone, operand);
         vec_push(s->trial, &alone->inputs, (GraphInput){.name = "", .node = args[side]});
     }
@@ -110,6 +114,7 @@ static const Node *find_same(const Graph *graph, NodeId id) {
     for (NodeId other = 0; other < id; other++) {
         const Node *before = graph_node(graph, other);
         if (before->op == node->op && before->dtype == node->dtype &&
+            operand_dtype(graph, before) == operand_dtype(graph, node) &&
             before->attrs.precision == node->attrs.precision &&
             shape_equal(operand_shape(graph, before, 0), operand_shape(graph, node, 0)) &&
             shape_equal(operand_shape(graph, before, 1), operand_shape(graph, node, 1)))

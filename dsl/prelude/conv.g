@@ -2,61 +2,61 @@
 
 # The sum over taps and channels, in this order, that all convolutions are.
 # t: [B, D, H, W, T, G, c], weight: [T * c, G * m] -> [B, D, H, W, G * m]
-def conv_taps(t, weight, bias) {
+def conv_taps(t, weight, bias, out=dtype(t)) {
   n = t.shape
   k = dim(weight, 0)
   m = dim(weight, 1) / n[5]
   rows = reshape(transpose(t, perm=[5, 0, 1, 2, 3, 4, 6]), [n[5], n[0], n[1], n[2], n[3], k])
   columns = reshape(transpose(reshape(weight, [k, n[5], m]), perm=[1, 0, 2]), [n[5], 1, 1, 1, k, m])
-  y = transpose(rows @ columns, perm=[1, 2, 3, 4, 0, 5])
+  y = transpose(matmul(rows, columns, out=out), perm=[1, 2, 3, 4, 0, 5])
   return reshape(y, [n[0], n[1], n[2], n[3], dim(weight, 1)]) + bias
 }
 
 # x: [B, W, C], weight: [k, C / groups, N] -> [B, windows, N]. `bias` is [N], or a number.
-def conv1d_nwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+def conv1d_nwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   k = weight.shape
   n = windows(x, size=[k[0]], axis=[1], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), 1, 1, dim(n, 1), k[0], groups, k[1]])
-  y = conv_taps(t, reshape(weight, [k[0] * k[1], k[2]]), bias)
+  y = conv_taps(t, reshape(weight, [k[0] * k[1], k[2]]), bias, out)
   return y[:, 0, 0]
 }
 
 # x: [B, H, W, C], weight: [k, l, C / groups, N] -> [B, windows.., N]. `bias` is [N], or a number.
-def conv2d_nhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+def conv2d_nhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   k = weight.shape
   n = windows(x, size=[k[0], k[1]], axis=[1, 2], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), 1, dim(n, 1), dim(n, 2), k[0] * k[1], groups, k[2]])
-  y = conv_taps(t, reshape(weight, [k[0] * k[1] * k[2], k[3]]), bias)
+  y = conv_taps(t, reshape(weight, [k[0] * k[1] * k[2], k[3]]), bias, out)
   return y[:, 0]
 }
 
 # x: [B, D, H, W, C], weight: [k, l, m, C / groups, N] -> [B, windows.., N]. `bias` is [N], or a number.
-def conv3d_ndhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+def conv3d_ndhwc(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   k = weight.shape
   size = [k[0], k[1], k[2]]
   n = windows(x, size=size, axis=[1, 2, 3], stride=stride, padding=padding, dilation=dilation)
   t = reshape(n, [dim(n, 0), dim(n, 1), dim(n, 2), dim(n, 3), k[0] * k[1] * k[2], groups, k[3]])
-  return conv_taps(t, reshape(weight, [k[0] * k[1] * k[2] * k[3], k[4]]), bias)
+  return conv_taps(t, reshape(weight, [k[0] * k[1] * k[2] * k[3], k[4]]), bias, out)
 }
 
 # x: [B, C, W], weight: [N, C / groups, k] -> [B, N, windows]. `padding` is numbers, "same" or "causal".
-def conv1d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+def conv1d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   w = transpose(weight, perm=[2, 1, 0])
-  y = conv1d_nwc(transpose(x, perm=[0, 2, 1]), w, bias, stride, padding, dilation, groups)
+  y = conv1d_nwc(transpose(x, perm=[0, 2, 1]), w, bias, stride, padding, dilation, groups, out)
   return transpose(y, perm=[0, 2, 1])
 }
 
 # x: [B, C, H, W], weight: [N, C / groups, k, l] -> [B, N, windows..]. `padding` is numbers or "same".
-def conv2d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+def conv2d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   w = transpose(weight, perm=[2, 3, 1, 0])
-  y = conv2d_nhwc(transpose(x, perm=[0, 2, 3, 1]), w, bias, stride, padding, dilation, groups)
+  y = conv2d_nhwc(transpose(x, perm=[0, 2, 3, 1]), w, bias, stride, padding, dilation, groups, out)
   return transpose(y, perm=[0, 3, 1, 2])
 }
 
 # x: [B, C, D, H, W], weight: [N, C / groups, k, l, m] -> [B, N, windows..].
-def conv3d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1) {
+def conv3d(x, weight, bias=-0.0, stride=1, padding=0, dilation=1, groups=1, out=dtype(x)) {
   w = transpose(weight, perm=[2, 3, 4, 1, 0])
-  y = conv3d_ndhwc(transpose(x, perm=[0, 2, 3, 4, 1]), w, bias, stride, padding, dilation, groups)
+  y = conv3d_ndhwc(transpose(x, perm=[0, 2, 3, 4, 1]), w, bias, stride, padding, dilation, groups, out)
   return transpose(y, perm=[0, 4, 1, 2, 3])
 }
 
@@ -70,7 +70,7 @@ def conv_transpose_weights(weight, groups) {
 }
 
 # x: [B, C, D, H, W], weight: [C, N / groups, k, l, m] -> [B, N, ..]: conv3d's transpose as a linear map.
-def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1) {
+def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
   s = each(stride, 3)
   p = each(padding, 3)
   o = each(output_padding, 3)
@@ -81,11 +81,11 @@ def conv_transpose3d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0
           high=[0, r[0] + o[0], r[1] + o[1], r[2] + o[2], 0], interior=[0, s[0] - 1, s[1] - 1, s[2] - 1, 0])
   n = z.shape
   z_cut = z[:, p[0]:n[1] - p[0], p[1]:n[2] - p[1], p[2]:n[3] - p[2]]
-  return transpose(conv3d_ndhwc(z_cut, w, bias, dilation=d, groups=groups), perm=[0, 4, 1, 2, 3])
+  return transpose(conv3d_ndhwc(z_cut, w, bias, dilation=d, groups=groups, out=out), perm=[0, 4, 1, 2, 3])
 }
 
 # x: [B, C, H, W], weight: [C, N / groups, k, l] -> [B, N, ..]: conv2d's transpose as a linear map.
-def conv_transpose2d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1) {
+def conv_transpose2d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
   s = each(stride, 2)
   p = each(padding, 2)
   o = each(output_padding, 2)
@@ -94,18 +94,18 @@ def conv_transpose2d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0
   k = weight.shape
   z = reshape(x, [n[0], n[1], 1, n[2], n[3]])
   w = reshape(weight, [k[0], k[1], 1, k[2], k[3]])
-  y = conv_transpose3d(z, w, bias, [1, s[0], s[1]], [0, p[0], p[1]], [0, o[0], o[1]], groups, [1, d[0], d[1]])
+  y = conv_transpose3d(z, w, bias, [1, s[0], s[1]], [0, p[0], p[1]], [0, o[0], o[1]], groups, [1, d[0], d[1]], out)
   return y[:, :, 0]
 }
 
 # x: [B, C, W], weight: [C, N / groups, k] -> [B, N, ..]: conv1d's transpose as a linear map.
-def conv_transpose1d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1) {
+def conv_transpose1d(x, weight, bias=-0.0, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=dtype(x)) {
   n = x.shape
   k = weight.shape
   z = reshape(x, [n[0], n[1], 1, n[2]])
   w = reshape(weight, [k[0], k[1], 1, k[2]])
   y = conv_transpose2d(z, w, bias, [1, each(stride, 1)[0]], [0, each(padding, 1)[0]],
-                       [0, each(output_padding, 1)[0]], groups, [1, each(dilation, 1)[0]])
+                       [0, each(output_padding, 1)[0]], groups, [1, each(dilation, 1)[0]], out)
   return y[:, :, 0]
 }
 

@@ -1,13 +1,13 @@
 # Products of matrices
 
-# `a @ b` of stacks of matrices.
-def bmm(a, b) = a @ b
+# `a @ b` of stacks of matrices; `out` as in `matmul`.
+def bmm(a, b, out=dtype(a)) = matmul(a, b, out=out)
 
-# `beta * x + alpha * (a @ b)`.
-def addmm(x, a, b, beta=1.0, alpha=1.0) = beta * x + alpha * (a @ b)
+# `beta * x + alpha * matmul(a, b, out=out)`, where `x` has the dtype `out`.
+def addmm(x, a, b, beta=1.0, alpha=1.0, out=dtype(a)) = beta * x + alpha * matmul(a, b, out=out)
 
 # Each element of `a` times each of `b`.
 def outer(a, b) = reshape(a, [dim(a, 0), 1]) * b
 
-# `x @ transpose(weight) + bias`, with the weights [out, in].
-def linear(x, weight, bias) = x @ transpose(weight) + bias
+# `matmul(x, transpose(weight), out=out) + bias`, with the weights [to, from] and a bias of the dtype `out`.
+def linear(x, weight, bias, out=dtype(x)) = matmul(x, transpose(weight), out=out) + bias

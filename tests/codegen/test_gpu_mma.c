@@ -166,6 +166,29 @@ Test(gpu_mma, tf32_is_never_taken_unasked) {
     }
 }
 
+/* Four f32 are an access of 16 bytes, where four of the operands' dtype are one of 8. By wgmma no
+ * other warps store them, because there is no room for them beside the stages. */
+Test(gpu_mma, a_wider_result_is_stored_in_wider_vectors, .timeout = 60) {
+    for (int i = 0; i < 4; i++) {
+        bool is_wide = i % 2;
+        TargetId target = i < 2 ? TARGET_SM_80 : TARGET_SM_90A;
+        char source[256];
+        snprintf(source, sizeof source,
+                 "graph g(a: f16[4096, 512], b: f16[4096, 512]) -> (y: %s[4096, 4096]) {\n"
+                 "  y = matmul(a, transpose(b)%s)\n}\n",
+                 is_wide ? "f32" : "f16", is_wide ? ", out=f32" : "");
+        Program p = compile(source, target);
+        const Sched *s = &p.kernel->variants[0].sched;
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
+        cr_expect_eq(sched_engine(s), i < 2 ? GEMM_MMA : GEMM_WGMMA, "%s", source);
+        cr_expect_eq(s->gemm.store_warps, i == 2 ? 3 : 0, "%s", source);
+        cr_expect_gt(ptx_count(text, is_wide ? "st.global.v4" : "st.global.v2"), 0, "%s", source);
+        cr_expect_eq(strstr(text, "cvt.rn.f16") == NULL, is_wide, "%s", source);
+        cr_expect(assembles_without_spills(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
 /* f64 is a chain of fused multiply-adds, so beyond the end of k there is -0 on the left: where k is
  * not known to fill its tiles, and nowhere else. */
 Test(gpu_mma, padding_of_f64_changes_no_sum) {

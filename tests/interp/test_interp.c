@@ -597,6 +597,24 @@ Test(interp, matmul_of_integers_wraps_and_of_nothing_is_zero) {
     arena_free(empty.arena);
 }
 
+/* 1 + 2^-9 has one digit more than bf16, 200 * 2 one more than i8. */
+Test(interp, matmul_keeps_the_digits_of_a_wider_result) {
+    Fixture f = fixture_new();
+    give(&f, DT_BF16, DIMS(1, 2), NUMBERS(1, 0x1p-9));
+    give(&f, DT_BF16, DIMS(2, 1), NUMBERS(1, 1));
+    Result narrow = evaluate(&f, OP_MATMUL, DT_BF16, DIMS(1, 1), (Attrs){0});
+    EXPECT(narrow, 1);
+    Result wide = evaluate(&f, OP_MATMUL, DT_F32, DIMS(1, 1), (Attrs){0});
+    EXPECT(wide, 1 + 0x1p-9);
+    Fixture whole = fixture_new();
+    give(&whole, DT_I8, DIMS(1, 2), NUMBERS(100, -128));
+    give(&whole, DT_I8, DIMS(2, 1), NUMBERS(4, 127));
+    Result sum = evaluate(&whole, OP_MATMUL, DT_I32, DIMS(1, 1), (Attrs){0});
+    EXPECT(sum, 400 - 128 * 127);
+    arena_free(f.arena);
+    arena_free(whole.arena);
+}
+
 /* Errors. */
 
 Test(interp, wrong_arguments_are_errors) {

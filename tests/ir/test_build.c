@@ -51,7 +51,7 @@ static NodeId unary(const World *w, OpId op, NodeId x) {
 
 static NodeId matmul(const World *w, NodeId left, NodeId right) {
     const Operand a = operand_tensor(left), b = operand_tensor(right);
-    return build_matmul(w->b, &a, &b, PRECISION_FULL);
+    return build_matmul(w->b, &a, &b, PRECISION_FULL, NULL);
 }
 
 static NodeId cast(const World *w, NodeId x, Dtype dtype) {
@@ -493,7 +493,7 @@ Test(build, wrong_dtypes_are_refused) {
     build_gather(w.b, x, h, 0);
     expect_error(&w, DIAG_UNSUPPORTED_DTYPE, arg(2),
                  "indices of `gather` must be i32 or i64, not f16");
-    build_matmul(w.b, &(Operand){.node = h}, &(Operand){.node = h}, PRECISION_TF32);
+    build_matmul(w.b, &(Operand){.node = h}, &(Operand){.node = h}, PRECISION_TF32, NULL);
     expect_error(&w, DIAG_UNSUPPORTED_DTYPE, arg(3),
                  "`precision=\"tf32\"` is for operands of f32, not f16");
     build_concat(w.b, 2, (const NodeId[]){x, h}, 0);
@@ -516,7 +516,7 @@ Test(build, wrong_shapes_are_refused) {
     matmul(&w, x, x);
     expect_error(&w, DIAG_SHAPE_MISMATCH, whole,
                  "contracted extents of `@` differ: (B, N) and (B, N)");
-    build_matmul(w.b, &factor, &number_2, PRECISION_FULL);
+    build_matmul(w.b, &factor, &number_2, PRECISION_FULL, NULL);
     expect_error(&w, DIAG_SHAPE_MISMATCH, whole, "an operand of `@` is a scalar");
     build_reshape(w.b, x, DIMS(w.batch, two));
     expect_error(&w, DIAG_BAD_RESHAPE, whole,

@@ -84,7 +84,7 @@ static void check_einsum(const char *equation, const Terms *t, Rng *rng) {
         cr_assert(tensor_new(arena, DT_F64, rank, numbers, &inputs[i]));
         random_fill(rng, FILL_UNIFORM, &inputs[i]);
     }
-    NodeId y = build_einsum(b, equation, t->n, xs, PRECISION_FULL);
+    NodeId y = build_einsum(b, equation, t->n, xs, PRECISION_FULL, NULL);
     BuildError built;
     cr_assert(!build_take_error(b, &built), "%s: %s", equation, built.message);
     build_output(b, "y", y, 0);

@@ -247,13 +247,26 @@ static void tf32_of_integers(World *w) {
     graph_node(w->graph, id)->attrs.precision = PRECISION_TF32;
 }
 
+static void product_of_another_dtype(World *w) {
+    NodeId a = add_input(w, "h", DT_BF16, shape2(w->four, w->four));
+    NodeId id = add_binary(w, OP_MATMUL, a, a, shape2(w->four, w->four));
+    graph_node(w->graph, id)->dtype = DT_F16;
+}
+
 Test(graph, verify_accepts_a_right_graph_and_names_what_is_broken) {
-    const Breakage breakages[] = {
-        late_argument, self_argument,   wrong_arity,    wrong_dtype,     mixed_dtypes,
-        refused_dtype, wrong_shape,     missing_extent, negative_extent, axis_outside,
-        no_axes,       unknown_op,      no_output,      output_outside,  input_is_no_input,
-        short_kernels, no_such_kernel,  reshape_loses,  perm_repeats,    slice_outside,
-        pad_shrinks,   const_unrounded, concat_uneven,  matmul_differs,  tf32_of_integers};
+    const Breakage breakages[] = {late_argument,     self_argument,
+                                  wrong_arity,       wrong_dtype,
+                                  mixed_dtypes,      refused_dtype,
+                                  wrong_shape,       missing_extent,
+                                  negative_extent,   axis_outside,
+                                  no_axes,           unknown_op,
+                                  no_output,         output_outside,
+                                  input_is_no_input, short_kernels,
+                                  no_such_kernel,    reshape_loses,
+                                  perm_repeats,      slice_outside,
+                                  pad_shrinks,       const_unrounded,
+                                  concat_uneven,     matmul_differs,
+                                  tf32_of_integers,  product_of_another_dtype};
     World right = small_graph();
     cr_expect_null(graph_verify(right.graph, right.arena));
     arena_free(right.arena);

@@ -84,6 +84,7 @@ static void count_axes(Coverage *c, const Graph *graph, const Node *node) {
 
 static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
     const Shape *arg = node->n_args ? &graph_node(graph, node->args[0])->shape : NULL;
+    Dtype factor = node->n_args ? graph_node(graph, node->args[0])->dtype : node->dtype;
     switch (op_info(node->op)->cls) {
     case CLASS_SOURCE:
         break;
@@ -109,6 +110,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
         break;
     case CLASS_MATMUL:
         c->precisions[node->attrs.precision]++;
+        c->wide_products[factor] += node->dtype != factor;
         c->symbols[SYMBOL_CONTRACTED] += is_symbolic(graph, arg->dims[arg->rank - 1]);
         break;
     }
@@ -320,6 +322,10 @@ static void look_at_views(const Coverage *c, Gaps *gaps) {
 static void look_at_rest(const Coverage *c, Gaps *gaps) {
     for (int i = 0; i < PRECISION_COUNT && !c->without_matmul; i++)
         look(gaps, c->precisions[i], "matmul of precision %s", precision_name((Precision)i));
+    for (Dtype d = (Dtype)0; d < DT_COUNT && !c->without_matmul; d++)
+        if (dtype_in(d, DTS_NUM) && dtype_compute(d) != d)
+            look(gaps, c->wide_products[d], "matmul of %s with out=%s", dtype_name(d),
+                 dtype_name(dtype_compute(d)));
     for (int i = 0; i < SYMBOL_COUNT; i++)
         if (i != SYMBOL_CONTRACTED || !c->without_matmul)
             look(gaps, c->symbols[i], "a symbolic dim %s", symbol_names[i]);
@@ -414,9 +420,11 @@ void coverage_print(const Coverage *c, Text *out) {
     print_views(c, out);
     print_reductions(c, out);
     text_puts(out, "\n");
-    const char *precisions[PRECISION_COUNT];
+    const char *precisions[PRECISION_COUNT], *dtypes[DT_COUNT];
+    for (int i = 0; i < DT_COUNT; i++) dtypes[i] = dtype_name((Dtype)i);
     for (int i = 0; i < PRECISION_COUNT; i++) precisions[i] = precision_name((Precision)i);
     print_row("precisions", precisions, c->precisions, PRECISION_COUNT, out);
+    print_row("with out=, of", dtypes, c->wide_products, DT_COUNT, out);
     print_row("symbolic dims", symbol_names, c->symbols, SYMBOL_COUNT, out);
     print_row("parts of", parts_names, c->parts, PARTS_COUNT, out);
     print_row("broadcasts", broadcast_names, c->broadcasts, BROADCAST_COUNT, out);

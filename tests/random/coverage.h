@@ -2,7 +2,7 @@
  * from x to, reduction x position of its axes, positions of symbolic dims, kinds of broadcast,
  * sources of slices, ranks and extents, numbers of consecutive reductions, and patterns of several
  * ops. A zero cell is a gap, unless the op table makes it impossible. Matmuls are counted by
- * precision too. */
+ * precision, and those with `out=` by dtype. */
 #ifndef FUSEC_TESTS_COVERAGE_H
 #define FUSEC_TESTS_COVERAGE_H
 
@@ -74,6 +74,7 @@ typedef struct Coverage {
                                              * class */
     uint64_t reductions[OP_COUNT][POSITION_COUNT][DT_COUNT];
     uint64_t precisions[PRECISION_COUNT];
+    uint64_t wide_products[DT_COUNT]; /* matmuls by their operands' dtype, with another result */
     uint64_t symbols[SYMBOL_COUNT];
     uint64_t parts[PARTS_COUNT];
     uint64_t broadcasts[BROADCAST_COUNT];

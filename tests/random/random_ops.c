@@ -345,17 +345,22 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
     if (dtype_is_int(dtype)) lo = random_least(dtype), hi = random_limit(dtype);
     const char *text = random_within(s, a, &lo, &hi);
     double most = n * reach * fmax(fabs(lo), fabs(hi)), least = -most;
-    if (dtype_is_int(dtype)) least = random_least(dtype), most = random_limit(dtype);
-    const char *name = random_value(s, b)->name, *precision = "";
+    const char *name = random_value(s, b)->name, *how = "";
+    Dtype out = dtype_compute(dtype);
     if (dtype == DT_F32 && rng_chance(&s->rng, 40)) {
-        precision = ", precision=\"tf32\"";
+        how = ", precision=\"tf32\"";
         most *= 1 + 0x1p-9; /* error of rounding both operands */
+    } else if (out != dtype && rng_chance(&s->rng, 40)) {
+        how = str_format(s->arena, ", out=%s", dtype_name(out));
+    } else {
+        out = dtype;
     }
-    bool is_infix = !*precision && rng_chance(&s->rng, 60);
+    if (dtype_is_int(dtype)) least = random_least(out), most = random_limit(out);
+    bool is_infix = !*how && rng_chance(&s->rng, 60);
     return random_bind(
-        s, dtype, &result, least, most,
+        s, out, &result, least, most,
         is_infix ? str_format(s->arena, "%s @ %s", text, name)
-                 : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, precision));
+                 : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, how));
 }
 
 /* Functions of the prelude by name, with the range of their results. */

@@ -181,8 +181,17 @@ static Value product(Maker *m, const Product *p) {
     return times(m, p, a, right_operand(m, p));
 }
 
+/* The product in the dtype in which it is computed, where that is another, or in its operands'. */
+static Value times_last(Maker *m, const Product *p, Value a, Value b) {
+    Dtype out = dtype_compute(a.dtype);
+    if (out == a.dtype || rng_chance(&m->rng, 60)) return times(m, p, a, b);
+    return bind(m, out, matrix(p, p->m, p->n, true), "matmul(%s, %s, out=%s)", a.name, b.name,
+                dtype_name(out));
+}
+
 static const char *product_alone(Maker *m, const Product *p) {
-    finish(m, product(m, p));
+    Value a = left_operand(m, p);
+    finish(m, times_last(m, p, a, right_operand(m, p)));
     return source(m);
 }
 
@@ -220,8 +229,13 @@ static const char *make_wgmma(Maker *m) {
 
 static const char *gated_pair(Maker *m, const Product *p) {
     Value x = input(m, m->dtype, AXES(p->m, p->k));
-    Value a = times(m, p, x, input(m, m->dtype, AXES(p->k, p->n)));
-    Value b = times(m, p, x, input(m, m->dtype, AXES(p->k, p->n)));
+    Value a = times_last(m, p, x, input(m, m->dtype, AXES(p->k, p->n)));
+    Value b = times_last(m, p, x, input(m, m->dtype, AXES(p->k, p->n)));
+    if (a.dtype != b.dtype) {
+        output(m, unary(m, a));
+        output(m, b);
+        return source(m);
+    }
     finish(m, bind(m, b.dtype, b.axes, "%s * %s", unary(m, a).name, b.name));
     return source(m);
 }
@@ -274,7 +288,7 @@ static const char *gemv_product(Maker *m, bool is_row, bool is_transposed) {
     dim(m, "N", 1, 4096, rng_chance(&m->rng, 30) ? 8 : 1);
     dim(m, "K", 1, 8192, rng_chance(&m->rng, 30) ? 8 : 1);
     Value a = matrix_operand(m, &p, AXES(p.m, p.k), !is_row && is_transposed);
-    finish(m, times(m, &p, a, matrix_operand(m, &p, AXES(p.k, p.n), is_row && is_transposed)));
+    finish(m, times_last(m, &p, a, matrix_operand(m, &p, AXES(p.k, p.n), is_row && is_transposed)));
     return source(m);
 }
 
@@ -328,7 +342,7 @@ static const char *make_parallel(Maker *m) {
     Value x = input(m, m->dtype, AXES("M", "K"));
     uint32_t n_parts = 2 + rng_below(&m->rng, 2);
     for (uint32_t i = 0; i < n_parts; i++)
-        output(m, times(m, &p, x, input(m, m->dtype, AXES("K", n))));
+        output(m, times_last(m, &p, x, input(m, m->dtype, AXES("K", n))));
     return source(m);
 }
 

@@ -131,6 +131,9 @@ enum { BUILD_MAX_OPERANDS = 3 };
  * last operand may be left out where the op has a default for it. All operands (a select's
  * condition, which is bool, aside) have one dtype: nothing is promoted. */
 NodeId build_eltwise(Builder *b, OpId op, uint32_t n, const Operand *operands);
+/* Sets the dtype of a product of operands of `dtype`: `out` (NULL: the same), which must be that or
+ * the one in which it is computed. */
+bool build_check_out(Builder *b, BuildPlace at, Dtype dtype, const Dtype *out, Dtype *result);
 /* x: [d0, d1, ..] -> dtype[d0, d1, ..] */
 NodeId build_cast(Builder *b, const Operand *x, Dtype dtype);
 /* The bits of x as a dtype of the same width, with the shape of x. */
@@ -144,17 +147,19 @@ NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t axis, bool keep);
 /* A scan or a sort along one axis: the shape of x, and its dtype or i32. */
 NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t axis);
 /* left: [.., m, k] or [k], right: [.., k, n] or [k] -> [.., m, n], without m where left has rank 1
- * and without n where right has. Leading axes broadcast. */
-NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision);
+ * and without n where right has. Leading axes broadcast. `out` is the dtype of the result: that of
+ * the operands (NULL), or the one in which they are computed. */
+NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision,
+                    const Dtype *out);
 
 /* The sum of products of n operands that an equation such as "ij,jk->ik" states, in NumPy's form: a
  * letter for each axis; `...` for the others, which broadcast; without `->` the letters that stand
  * once, in the order of ASCII. A letter that stands twice in a term is a diagonal. Axes of one
  * letter have equal extents, or 1. Operands are joined from left to right, and an operand's own
- * letters that the result lacks are summed before. Arguments are counted as for (equation, x0, ..).
- */
+ * letters that the result lacks are summed before. Each of these steps gives the dtype `out` as
+ * build_matmul does. Arguments are counted as for (equation, x0, ..). */
 NodeId build_einsum(Builder *b, const char *equation, uint32_t n, const NodeId *xs,
-                    Precision precision);
+                    Precision precision, const Dtype *out);
 
 /* Views. */
 

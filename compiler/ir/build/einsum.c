@@ -24,6 +24,7 @@ typedef struct Term {
 typedef struct Einsum {
     Builder *b;
     Precision precision;
+    const Dtype *out; /* of each step; NULL: the operands' */
     const char *text; /* of the equation that is not read yet */
     uint32_t n;
     Term *terms; /* of the operands */
@@ -281,6 +282,11 @@ static void take_diagonals(Einsum *e, Term *term) {
     }
 }
 
+static NodeId widened(Einsum *e, NodeId x) {
+    const Operand operand = operand_tensor(x);
+    return e->out ? build_cast(e->b, &operand, *e->out) : x;
+}
+
 /* Sums over the axes that nothing needs any more. */
 static void sum_unneeded(Einsum *e, Term *term, uint64_t needed) {
     const Labels from = term->labels;
@@ -292,7 +298,7 @@ static void sum_unneeded(Einsum *e, Term *term, uint64_t needed) {
         else
             axes |= 1u << k;
     }
-    term->x = build_reduce(e->b, OP_SUM, term->x, axes, false);
+    if (axes) term->x = build_reduce(e->b, OP_SUM, widened(e, term->x), axes, false);
 }
 
 /* Two operands. */
@@ -356,7 +362,7 @@ static NodeId matrix_product(Einsum *e, const Product *p, const Labels *labels, 
     DimId to[MAX_RANK];
     const Operand left = operand_tensor(as_matrix(e, p, a, c, &p->rows, &p->gone));
     const Operand right = operand_tensor(as_matrix(e, p, c, a, &p->gone, &p->columns));
-    NodeId x = build_matmul(e->b, &left, &right, e->precision);
+    NodeId x = build_matmul(e->b, &left, &right, e->precision, e->out);
     for (uint32_t k = 0; k < labels->n; k++) to[k] = joint_extent(e, a, c, labels->at[k]);
     return build_reshape(e->b, x, (DimList){labels->n, to});
 }
@@ -365,7 +371,7 @@ static NodeId matrix_product(Einsum *e, const Product *p, const Labels *labels, 
 static Operand aligned(Einsum *e, const Term *term, const Labels *labels) {
     DimId to[MAX_RANK];
     for (uint32_t k = 0; k < labels->n; k++) to[k] = extent_of(e, term, labels->at[k]);
-    NodeId x = permuted(e, term, labels);
+    NodeId x = widened(e, permuted(e, term, labels));
     return operand_tensor(build_reshape(e->b, x, (DimList){labels->n, to}));
 }
 
@@ -413,6 +419,8 @@ static Term joined(Einsum *e, Term a, Term c, uint64_t needed) {
     sum_unneeded(e, &a, needed | in_c);
     sum_unneeded(e, &c, needed | in_a);
     if (a.x == NODE_NONE || c.x == NODE_NONE) return none;
+    if (graph_node(e->b->graph, a.x)->dtype != graph_node(e->b->graph, c.x)->dtype)
+        a.x = widened(e, a.x), c.x = widened(e, c.x);
     if (is_turned(e, set_of(&a.labels) & ~in_c, set_of(&c.labels) & ~in_a)) {
         const Term left = a;
         a = c, c = left;
@@ -446,19 +454,23 @@ static bool add_terms(Einsum *e, const NodeId *xs) {
 }
 
 NodeId build_einsum(Builder *b, const char *equation, uint32_t n, const NodeId *xs,
-                    Precision precision) {
+                    Precision precision, const Dtype *out) {
+    Dtype dtype;
     Einsum e = {.b = b,
                 .precision = precision,
+                .out = out,
                 .text = equation,
                 .n = n,
                 .terms = arena_array(b->arena, Term, n)};
-    if (!add_terms(&e, xs) || !read_equation(&e) || !check_extents(&e)) return NODE_NONE;
+    if (!add_terms(&e, xs) || !read_equation(&e) || !check_extents(&e) ||
+        !build_check_out(b, (BuildPlace){0}, graph_node(b->graph, xs[0])->dtype, out, &dtype))
+        return NODE_NONE;
     for (uint32_t i = 0; i < n; i++) take_diagonals(&e, &e.terms[i]);
     Term all = e.terms[0];
     for (uint32_t i = 1; i < n && all.x != NODE_NONE; i++)
         all = joined(&e, all, e.terms[i], needed_from(&e, i + 1));
     sum_unneeded(&e, &all, set_of(&e.result));
-    NodeId x = permuted(&e, &all, &e.result);
+    NodeId x = widened(&e, permuted(&e, &all, &e.result));
     if (x == NODE_NONE) b->errors.data[b->errors.n - 1].at = (BuildPlace){0};
     return x;
 }

@@ -294,16 +294,34 @@ static bool check_precision(Builder *b, Precision precision, Dtype dtype) {
     return false;
 }
 
+bool build_check_out(Builder *b, BuildPlace at, Dtype dtype, const Dtype *out, Dtype *result) {
+    Dtype compute = dtype_compute(dtype);
+    *result = out ? *out : dtype;
+    if (*result == dtype || *result == compute) return true;
+    BuildError *error = build_fail(b, DIAG_UNSUPPORTED_DTYPE, at, "a product of %s gives no %s",
+                                   dtype_name(dtype), dtype_name(*result));
+    error->help =
+        compute == dtype
+            ? str_format(b->arena, "It gives %s: cast the operands or the product.",
+                         dtype_name(dtype))
+            : str_format(b->arena, "It gives %s, or %s with `out=%s`; cast that to any other.",
+                         dtype_name(dtype), dtype_name(compute), dtype_name(compute));
+    return false;
+}
+
 static uint32_t rank_of(const Builder *b, const Operand *operand) {
     return operand->kind == OPERAND_TENSOR ? build_shape_of(b, operand->node)->rank : 0;
 }
 
-NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision) {
+NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision,
+                    const Dtype *out) {
     const Operand operands[2] = {*left, *right};
     NodeId args[2] = {left->node, right->node};
     Node node = {.op = OP_MATMUL, .n_args = 2, .args = args, .attrs.precision = precision};
-    if (is_missing(2, operands) || !build_common_dtype(b, node.op, 2, operands, &node.dtype) ||
-        !check_precision(b, precision, node.dtype))
+    Dtype dtype;
+    if (is_missing(2, operands) || !build_common_dtype(b, node.op, 2, operands, &dtype) ||
+        !check_precision(b, precision, dtype) ||
+        !build_check_out(b, (BuildPlace){.arg = 4}, dtype, out, &node.dtype))
         return NODE_NONE;
     uint32_t left_rank = rank_of(b, left), right_rank = rank_of(b, right);
     if (left_rank == 0 || right_rank == 0) {

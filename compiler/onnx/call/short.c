@@ -63,7 +63,7 @@ NodeId move_axis(Call *c, NodeId x, uint32_t from, uint32_t to) {
 
 NodeId matmul(Call *c, NodeId a, NodeId b) {
     Operand left = operand_tensor(a), right = operand_tensor(b);
-    return build_matmul(c->im->b, &left, &right, PRECISION_FULL);
+    return build_matmul(c->im->b, &left, &right, PRECISION_FULL, NULL);
 }
 
 NodeId concat(Call *c, NodeId a, NodeId b, uint32_t axis) {

@@ -6,5 +6,5 @@ bool onnx_einsum(Call *c) {
     NodeId *xs = arena_array(c->im->arena, NodeId, n);
     for (uint32_t i = 0; i < n; i++) xs[i] = input(c, i);
     const char *equation = attr_string(c, "equation", "");
-    return output(c, 0, build_einsum(c->im->b, equation, n, xs, PRECISION_FULL));
+    return output(c, 0, build_einsum(c->im->b, equation, n, xs, PRECISION_FULL, NULL));
 }

@@ -1,0 +1,41 @@
+# Products in the dtype in which they are computed.
+graph products(a: bf16[4, 8], b: bf16[8, 3], i: i8[4, 8], j: u8[8, 3], w: bf16[5, 8], c: f32[5]) -> (
+    p: f32[4, 3], q: i32[4, 4], r: bf16[4, 3], s: f32[4, 5], t: i32[3, 3], u: f32[4],
+    v: f32[3, 4], z: f32[8]) {
+  p = matmul(a, b, out=f32)
+  q = bmm(i, transpose(i), out=i32)
+  r = matmul(a, b, out=bf16)
+  s = linear(a, w, c, out=f32)
+  t = matmul(transpose(j), j, out=i32)
+  u = matmul(a, b[:, 0], out=f32)
+  v = einsum("ij,jk,i->ki", a, b, a[:, 0], out=f32)
+  z = einsum("ij->j", a, out=f32)
+}
+#| graph products(a: bf16[4, 8], b: bf16[8, 3], i: i8[4, 8], j: u8[8, 3], w: bf16[5, 8], c: f32[5]) -> (p: f32[4, 3], q: i32[4, 4], r: bf16[4, 3], s: f32[4, 5], t: i32[3, 3], u: f32[4], v: f32[3, 4], z: f32[8]) {
+#|   p = matmul(a, b, out=f32)
+#|   v7 = transpose(i, perm=[1, 0])
+#|   q = matmul(i, v7, out=i32)
+#|   r = matmul(a, b)
+#|   v10 = transpose(w, perm=[1, 0])
+#|   v11 = matmul(a, v10, out=f32)
+#|   s = add(v11, c)
+#|   v13 = transpose(j, perm=[1, 0])
+#|   t = matmul(v13, j, out=i32)
+#|   v15 = slice(b, begin=[0, 0], shape=[8, 1])
+#|   v16 = reshape(v15, [8])
+#|   v17 = reshape(v16, [8, 1])
+#|   v18 = matmul(a, v17, out=f32)
+#|   u = reshape(v18, [4])
+#|   v20 = slice(a, begin=[0, 0], shape=[4, 1])
+#|   v21 = reshape(v20, [4])
+#|   v22 = transpose(b, perm=[1, 0])
+#|   v23 = transpose(a, perm=[1, 0])
+#|   v24 = matmul(v22, v23, out=f32)
+#|   v25 = cast(v21, f32)
+#|   v26 = transpose(v24, perm=[1, 0])
+#|   v27 = reshape(v25, [4, 1])
+#|   v28 = mul(v26, v27)
+#|   v = transpose(v28, perm=[1, 0])
+#|   v30 = cast(a, f32)
+#|   z = sum(v30, axis=[0])
+#| }
