@@ -385,6 +385,15 @@ Value call_dim(Sema *sema, const Call *call) {
     return value_int(node->shape.dims[axis], call->span);
 }
 
+/* error("..."): an error of the program, for arguments that a def cannot take. */
+Value call_error(Sema *sema, const Call *call) {
+    const Value *message = &call->args[0];
+    if (message->kind == VALUE_STRING)
+        return sema_error(sema, DIAG_BAD_ARGUMENT, call->span, "%s", message->string);
+    return sema_error(sema, DIAG_BAD_ARGUMENT, message->span, "`error` takes a string, not %s",
+                      value_describe(sema, message));
+}
+
 Value call_len(Sema *sema, const Call *call) {
     const Value *xs = &call->args[0];
     if (xs->kind == VALUE_LIST) return value_int(dim_const(sema->dims, xs->n_items), call->span);

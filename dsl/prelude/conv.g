@@ -176,31 +176,61 @@ def lp_pool2d(x, norm_type, kernel_size, stride=none) {
   return cast(pow(sum(transpose(t, perm=[4, 5, 0, 1, 2, 3]), axis=[0, 1]), 1.0 / norm_type), dtype(x))
 }
 
-# x: [B, C, W] as [B, C, output_size, W / output_size], which must divide.
-def adaptive_parts1d(x, output_size) {
-  n = x.shape
-  o = each(output_size, 1)
-  return reshape(x, [n[0], n[1], o[0], n[2] / o[0]])
+# The means or maxima of equal parts of the last axes of x, as many as `o` says for each.
+def adaptive_even(x, o, is_max) {
+  k = rank(x) - len(o)
+  shape, axes = loop i in 0:len(o) with shape = x.shape[:k], axes = [] {
+    return shape + [o[i], dim(x, k + i) / o[i]], axes + [k + 2 * i + 1]
+  }
+  parts = reshape(x, shape)
+  return max(parts, axis=axes) if is_max else mean(parts, axis=axes)
 }
 
-# x: [B, C, H, W] as [B, C, o, H / o, p, W / p] for `output_size` = [o, p], which must divide.
-def adaptive_parts2d(x, output_size) {
-  n = x.shape
-  o = each(output_size, 2)
-  return reshape(x, [n[0], n[1], o[0], n[2] / o[0], o[1], n[3] / o[1]])
+# The means or maxima of `o` parts of one axis: part i goes from i n / o, rounded down, to (i + 1) n / o,
+# rounded up.
+def adaptive_axis(x, axis, o, is_max) {
+  n = dim(x, axis)
+  ys = loop i in 0:o {
+    begin = i * n / o
+    size = ((i + 1) * n + o - 1) / o - begin
+    low = [0] * axis + [begin] + [0] * (rank(x) - axis - 1)
+    part = slice(x, begin=low, shape=x.shape[:axis] + [size] + x.shape[axis + 1:])
+    return max(part, axis=axis, keep=true) if is_max else mean(part, axis=axis, keep=true)
+  }
+  return concat(ys, axis=axis)
 }
 
-# Means of `output_size` equal parts of the last axis of x: [B, C, W], which they must divide.
-def adaptive_avg_pool1d(x, output_size) = mean(adaptive_parts1d(x, output_size), axis=-1)
+# The same for all of the last axes, one after the other.
+def adaptive_uneven(x, o, is_max) {
+  y = loop i in 0:len(o) with y = cast(x, compute(x)) {
+    return adaptive_axis(y, rank(x) - len(o) + i, o[i], is_max)
+  }
+  return cast(y, dtype(x))
+}
 
-# Means of equal parts of the last two axes of x: [B, C, H, W], which `output_size` must divide.
-def adaptive_avg_pool2d(x, output_size) = mean(adaptive_parts2d(x, output_size), axis=[3, 5])
+# The means or maxima of parts of the last axes of x, as many as `o` says for each.
+def adaptive_pool(x, o, is_max) {
+  even = loop i in 0:len(o) with even = true { return even && dim(x, rank(x) - len(o) + i) % o[i] == 0 }
+  return adaptive_even(x, o, is_max) if even else adaptive_uneven(x, o, is_max)
+}
 
-# Maxima of `output_size` equal parts of the last axis of x: [B, C, W], which they must divide.
-def adaptive_max_pool1d(x, output_size) = max(adaptive_parts1d(x, output_size), axis=-1)
+# Means of `output_size` parts of the last axis of x: [B, C, W].
+def adaptive_avg_pool1d(x, output_size) = adaptive_pool(x, each(output_size, 1), false)
 
-# Maxima of equal parts of the last two axes of x: [B, C, H, W], which `output_size` must divide.
-def adaptive_max_pool2d(x, output_size) = max(adaptive_parts2d(x, output_size), axis=[3, 5])
+# Means of parts of the last two axes of x: [B, C, H, W].
+def adaptive_avg_pool2d(x, output_size) = adaptive_pool(x, each(output_size, 2), false)
+
+# Means of parts of the last three axes of x: [B, C, D, H, W].
+def adaptive_avg_pool3d(x, output_size) = adaptive_pool(x, each(output_size, 3), false)
+
+# Maxima of `output_size` parts of the last axis of x: [B, C, W].
+def adaptive_max_pool1d(x, output_size) = adaptive_pool(x, each(output_size, 1), true)
+
+# Maxima of parts of the last two axes of x: [B, C, H, W].
+def adaptive_max_pool2d(x, output_size) = adaptive_pool(x, each(output_size, 2), true)
+
+# Maxima of parts of the last three axes of x: [B, C, D, H, W].
+def adaptive_max_pool3d(x, output_size) = adaptive_pool(x, each(output_size, 3), true)
 
 # x: [B, C, H, W] -> [B, C * taps, windows]: the windows as columns, channel by channel, then tap by tap.
 def unfold(x, kernel_size, dilation=1, padding=0, stride=1) {
@@ -225,10 +255,96 @@ def pixel_unshuffle(x, downscale_factor) {
   return reshape(transpose(t, perm=[0, 1, 3, 5, 2, 4]), [n[0], n[1] * r * r, n[2] / r, n[3] / r])
 }
 
-# x: [B, C, H, W] with each element repeated `scale_factor` times along H and W (mode "nearest").
-def interpolate(x, scale_factor) {
+# The sum of elements of x along an axis, at the indices `low` and behind, by weights that are functions of
+# the place f between them, 0 to 1: x[low] (1 - f) + x[low + 1] f.
+def interpolate_linear(x, axis, low, f) = gather(x, low, axis) * (1 - f) + gather(x, low + 1, axis) * f
+
+# The same with the four elements from `low` - 1 on, and polynomials of degree 3.
+def interpolate_cubic(x, axis, low, f) {
+  g = 1 - f
+  p = gather(x, low - 1, axis) * (((-0.75 * (f + 1) + 3.75) * (f + 1) - 6) * (f + 1) + 3)
+  q = gather(x, low, axis) * ((1.25 * f - 2.25) * f * f + 1)
+  r = gather(x, low + 1, axis) * ((1.25 * g - 2.25) * g * g + 1)
+  s = gather(x, low + 2, axis) * (((-0.75 * (g + 1) + 3.75) * (g + 1) - 6) * (g + 1) + 3)
+  return p + q + r + s
+}
+
+# One axis of x as m elements. Their places are fractions num / den of elements of x.
+def interpolate_axis(x, axis, m, scale, is_cubic, align_corners) {
+  n = dim(x, axis)
+  i = iota([m])
+  num = i * (n - 1) if align_corners else 2 * i + (1 - scale) if scale != none else (2 * i + 1) * n - m
+  den = 2 * (m if scale == none else scale) if !align_corners else m - 1 if m > 1 else 1
+  place = num if is_cubic else maximum(num, 0)
+  low = (place + den) / den - 1
+  f = reshape(cast(place - low * den, dtype(x)) / den, [m] + [1] * (rank(x) - axis - 1))
+  return interpolate_cubic(x, axis, low, f) if is_cubic else interpolate_linear(x, axis, low, f)
+}
+
+# One axis of x as m elements, each the one of x before its place.
+def interpolate_nearest(x, axis, m, scale) {
+  return gather(x, iota([m]) * dim(x, axis) / m, axis) if scale == none else repeat_interleave(x, scale, axis)
+}
+
+# x: [B, C, ..] with the other axes `scale_factor` times as long, or of the extents `size`. `mode` is "nearest",
+# "linear", "bilinear", "trilinear" or "bicubic". Sizes must be numbers, if there is no `scale_factor`, or with
+# `align_corners`.
+def interpolate(x, scale_factor=none, mode="nearest", size=none, align_corners=false) {
+  is_linear = mode == "linear" || mode == "bilinear" || mode == "trilinear"
+  is_cubic = mode == "bicubic"
+  is_nearest = mode == "nearest"
+  is_good = is_nearest || is_linear || is_cubic
+  z = cast(x, compute(x)) if is_good else error("`mode` is nearest, linear, bilinear, trilinear or bicubic")
+  y = loop k in 2:rank(x) with y = x if is_nearest else z {
+    scale = none if scale_factor == none else each(scale_factor, rank(x) - 2)[k - 2]
+    m = each(size, rank(x) - 2)[k - 2] if scale == none else dim(x, k) * scale
+    along = interpolate_nearest(y, k, m, scale) if is_nearest else none
+    return interpolate_axis(y, k, m, scale, is_cubic, align_corners) if along == none else along
+  }
+  return cast(y, dtype(x))
+}
+
+# The elements of x: [B, C, H, W] at the places py, px: i32[B, P, Q]; 0 outside.
+def grid_pick(x, py, px) {
   n = x.shape
-  s = each(scale_factor, 2)
-  t = expand(reshape(x, [n[0], n[1], n[2], 1, n[3], 1]), [n[0], n[1], n[2], s[0], n[3], s[1]])
-  return reshape(t, [n[0], n[1], n[2] * s[0], n[3] * s[1]])
+  h = extent(x, 2)
+  w = extent(x, 3)
+  inside = py >= 0 && py < h && px >= 0 && px < w
+  plane = reshape(iota([n[0] * n[1]], dtype=i64), [n[0], n[1], 1, 1])
+  row = plane * cast(h, i64) + cast(unsqueeze(minimum(maximum(py, 0), h - 1), 1), i64)
+  place = row * cast(w, i64) + cast(unsqueeze(minimum(maximum(px, 0), w - 1), 1), i64)
+  return where(unsqueeze(inside, 1), gather(reshape(x, [-1]), place), const(0, dtype(x)))
+}
+
+# The elements around the places py, px: [B, P, Q], by their nearness.
+def grid_bilinear(x, py, px) {
+  i = cast(floor(py), i32)
+  j = cast(floor(px), i32)
+  f = unsqueeze(py - floor(py), 1)
+  g = unsqueeze(px - floor(px), 1)
+  upper = grid_pick(x, i, j) * (1 - g) + grid_pick(x, i, j + 1) * g
+  lower = grid_pick(x, i + 1, j) * (1 - g) + grid_pick(x, i + 1, j + 1) * g
+  return upper * (1 - f) + lower * f
+}
+
+# The places that numbers from -1 to 1 stand for along an axis of n elements.
+def grid_places(g, n, is_border, align_corners) {
+  u = (g + 1) * 0.5 * (n - 1) if align_corners else (g + 1) * 0.5 * n - 0.5
+  return minimum(maximum(u, 0), n - 1) if is_border else u
+}
+
+# x: [B, C, H, W] at the places of grid: [B, P, Q, 2], (x, y) from -1 to 1 -> [B, C, P, Q]. `mode` is "bilinear"
+# or "nearest". Beyond x stand zeros, or with `padding_mode="border"` its last elements. -1 and 1 are the
+# outer edges of the outer elements, or with `align_corners` their centres.
+def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=false) {
+  z = cast(x, compute(x))
+  g = cast(grid, compute(x))
+  is_border = padding_mode == "border"
+  is_good = is_border || padding_mode == "zeros"
+  border = is_border if is_good else error("`padding_mode` is zeros or border")
+  px = grid_places(g[:, :, :, 0], cast(extent(x, 3), compute(x)), border, align_corners)
+  py = grid_places(g[:, :, :, 1], cast(extent(x, 2), compute(x)), border, align_corners)
+  is_near = mode == "nearest" if mode == "nearest" || mode == "bilinear" else error("`mode` is bilinear or nearest")
+  y = grid_pick(z, cast(round(py), i32), cast(round(px), i32)) if is_near else grid_bilinear(z, py, px)
+  return cast(y, dtype(x))
 }

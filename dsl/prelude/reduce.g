@@ -9,13 +9,24 @@ def logsumexp(x, axis=-1, keep=false) {
   return cast(s + reshape(top, s.shape), dtype(x))
 }
 
-# The population variance, in two passes: the mean first, then the mean square of what is left.
-def var(x, axis=none, keep=false) {
+# The variance, in two passes: the mean first, then the squares of what is left, over n - `correction`.
+# It is that of a population; `correction=1`, PyTorch's default, estimates it from a sample.
+def var(x, axis=none, keep=false, correction=0) {
   z = cast(x, compute(x))
   d = z - mean(z, axis=axis, keep=true)
-  return cast(mean(d * d, axis=axis, keep=keep), dtype(x))
+  n = count(z, axis, keep)
+  squares = d * d
+  v = mean(squares, axis, keep) if correction == 0 else sum(squares, axis, keep) / (n - correction)
+  return cast(v, dtype(x))
 }
 
+# The number of elements that a reduction takes, in the dtype of x.
+def count(x, axis, keep) = sum(expand(const(1, dtype(x)), x.shape), axis=axis, keep=keep)
+
+# The square root of `var`, of a population by default.
+def std(x, axis=none, keep=false, correction=0) {
+  return cast(sqrt(var(cast(x, compute(x)), axis, keep, correction)), dtype(x))
+}
 
 # Whether any element is not 0.
 def any(x, axis=none, keep=false) = max(cast(cast(x, bool), i32), axis=axis, keep=keep) > 0
@@ -26,8 +37,10 @@ def all(x, axis=none, keep=false) = min(cast(cast(x, bool), i32), axis=axis, kee
 # The number of elements that are not 0, i32.
 def count_nonzero(x, axis=none, keep=false) = sum(cast(cast(x, bool), i32), axis=axis, keep=keep)
 
-# The Euclidean norm.
-def norm(x, axis=none, keep=false) {
+# The Euclidean norm, or the `p`-th root of the sum of the `p`-th powers of |x|; with `p=inf` the largest |x|.
+def norm(x, axis=none, keep=false, p=2) {
   z = cast(x, compute(x))
-  return cast(sqrt(sum(z * z, axis=axis, keep=keep)), dtype(x))
+  powers = z * z if p == 2 else abs(z) if p == 1 || p == inf else pow(abs(z), p)
+  s = max(powers, axis=axis, keep=keep) if p == inf else sum(powers, axis=axis, keep=keep)
+  return cast(sqrt(s) if p == 2 else s if p == 1 || p == inf else pow(s, 1.0 / p), dtype(x))
 }

@@ -42,6 +42,19 @@ def repeat_interleave(x, repeats, axis) {
   return reshape(wide, x.shape[:k] + [dim(x, k) * repeats] + back)
 }
 
+# The whole tensor `repeats` times along each axis, a number for each; more numbers than axes add axes in front.
+def repeat(x, repeats) {
+  y = loop k in 0:len(repeats) with y = reshape(x, [1] * (len(repeats) - rank(x)) + x.shape) {
+    n = y.shape
+    wide = expand(reshape(y, n[:k] + [1] + n[k:]), n[:k] + [repeats[k]] + n[k:])
+    return reshape(wide, n[:k] + [repeats[k] * n[k]] + n[k + 1:])
+  }
+  return y
+}
+
+# `repeat` where `dims` may have fewer numbers than x axes: they are those of the last axes.
+def tile(x, dims) = repeat(x, dims if len(dims) >= rank(x) else [1] * (rank(x) - len(dims)) + dims)
+
 # The lower triangle of the last two axes, up to the diagonal with this number; 0 elsewhere.
 def tril(x, diagonal=0) {
   row = iota(x.shape, axis=-2)
@@ -54,12 +67,15 @@ def triu(x, diagonal=0) {
   return where(iota(x.shape, axis=-1) >= row + diagonal, x, const(0, dtype(x)))
 }
 
-# The matrix with the vector on its diagonal.
+# The matrix with the vector x on its diagonal, or the diagonal of the square matrix x.
 def diag(x) {
   n = dim(x, 0)
   on = iota([n, n], axis=0) == iota([n, n], axis=1)
-  return where(on, x, const(0, dtype(x)))
+  return einsum("ii->i", x) if rank(x) == 2 else where(on, x, const(0, dtype(x)))
 }
+
+# The sum of the diagonal of the square matrix x.
+def trace(x) = einsum("ii", x)
 
 # A tensor of one number.
 def full(shape, value, dtype=f32) = expand(const(value, dtype), shape)
@@ -80,6 +96,9 @@ def one_hot(x, num_classes, dtype=i32) {
   return cast(classes == reshape(x, x.shape + [1]), dtype)
 }
 
+# The extent of an axis as a tensor [1], for arithmetic with a dim that is known only at run time.
+def extent(x, axis, dtype=i32) = iota([dim(x, axis) + 1], dtype=dtype)[dim(x, axis):]
+
 # Slices of an axis by i32 index; an index outside is clamped.
 def index_select(x, axis, index) = gather(x, index, axis=axis)
 
@@ -90,8 +109,8 @@ def take_along_dim(x, indices, axis=-1) {
   rows = reshape(x, [-1] + x.shape[k:])
   flat = reshape(rows, [dim(rows, 0), dim(x, k), -1])
   at = cast(reshape(indices, [dim(rows, 0), -1, dim(flat, 2)]), i64)
-  n = reshape(iota([dim(x, k) + 1], dtype=i64)[dim(x, k):], [1])
-  width = reshape(iota([dim(flat, 2) + 1], dtype=i64)[dim(flat, 2):], [1])
+  n = extent(x, k, i64)
+  width = extent(flat, 2, i64)
   row = iota(at.shape, axis=0, dtype=i64) * n + minimum(maximum(at, 0), n - 1)
   place = row * width + iota(at.shape, axis=2, dtype=i64)
   return reshape(gather(reshape(x, [-1]), place), indices.shape)

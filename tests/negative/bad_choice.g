@@ -10,5 +10,9 @@ graph g(x: f32[B]) -> (y: f32[B]) {
   d = x if B == 4 else -x
   # error@+1 syntax: unexpected end of line, expected an operator or `else`
   e = x if B > 0
+  # error@+1 bad-argument: `error` takes a string, not the integer `3`
+  f = x if false else error(3)
+  # error@+1 bad-argument: `mode` is nearest, linear, bilinear, trilinear or bicubic
+  h = interpolate(reshape(x, [1, 1, B]), 2, mode="area")
   y = x if B > 0 else z
 }
