@@ -7,10 +7,12 @@ Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value 
     Operand operands[BUILD_MAX_OPERANDS];
     for (uint32_t i = 0; i < n_args; i++) {
         if (args[i].kind == VALUE_POISON) return value_poison();
-        if (args[i].kind != VALUE_TENSOR && !value_is_number(&args[i]))
-            return sema_error(sema, DIAG_BAD_ARGUMENT, args[i].span,
-                              "operand %u of `%s` must be a tensor or a number, not %s", i + 1,
-                              op_info(op)->name, value_describe(sema, &args[i]));
+        if (args[i].kind != VALUE_TENSOR && !value_is_number(&args[i])) {
+            sema_error(sema, DIAG_BAD_ARGUMENT, args[i].span,
+                       "operand %u of `%s` must be a tensor or a number, not %s", i + 1,
+                       op_info(op)->name, value_describe(sema, &args[i]));
+            return sema_help_list(sema, &args[i]);
+        }
         operands[i] = sema_operand(sema, &args[i]);
     }
     return sema_made(sema, span, args, build_eltwise(sema_at(sema, span), op, n_args, operands));

@@ -160,6 +160,8 @@ bool value_const_int(Sema *sema, const Value *value, int64_t *number);
 double value_double(Sema *sema, const Value *value);
 /* A tensor or a number in the builder's form. */
 Operand sema_operand(const Sema *sema, const Value *value);
+/* After an error at a value that is no tensor: what makes one of a list. */
+Value sema_help_list(Sema *sema, const Value *value);
 /* sema_operand after a check; reports that `what` must be a tensor if the value is neither. */
 bool sema_want_operand(Sema *sema, const Value *value, const char *what, Operand *operand);
 /* A tensor, or a constant tensor of a number's own dtype. */

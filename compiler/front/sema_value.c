@@ -76,6 +76,12 @@ bool value_const_int(Sema *sema, const Value *value, int64_t *number) {
     return value->kind == VALUE_INT && dim_is_const(sema->dims, value->dim, number);
 }
 
+Value sema_help_list(Sema *sema, const Value *value) {
+    if (value->kind == VALUE_LIST)
+        diag_help(sema->diags, "Numbers become a tensor by tensor([..]), tensors by stack([..]).");
+    return value_poison();
+}
+
 bool sema_want_operand(Sema *sema, const Value *value, const char *what, Operand *operand) {
     if (value->kind == VALUE_POISON) return false;
     if (value->kind == VALUE_TENSOR || value_is_number(value)) {
@@ -84,6 +90,7 @@ bool sema_want_operand(Sema *sema, const Value *value, const char *what, Operand
     }
     sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`%s` must be a tensor, not %s", what,
                value_describe(sema, value));
+    sema_help_list(sema, value);
     return false;
 }
 

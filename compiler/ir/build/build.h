@@ -123,6 +123,9 @@ NodeId build_tensor(Builder *b, const Operand *value);
 /* dtype[shape], i32 or i64: the index of each element along `axis`. Here as everywhere a negative
  * axis counts from the end. */
 NodeId build_iota(Builder *b, DimList shape, int64_t axis, Dtype dtype);
+/* dtype[shape]: `n` numbers in row-major order, 1 to BUILD_MAX_TABLE. */
+enum { BUILD_MAX_TABLE = 256 };
+NodeId build_table(Builder *b, DimList shape, uint32_t n, const Operand *items, Dtype dtype);
 
 /* Ops. */
 
