@@ -21,7 +21,7 @@ typedef enum { KIND_FLOAT, KIND_INT, KIND_BOOL } DtypeKind;
 typedef enum { HELD_DOUBLE, HELD_FLOAT, HELD_HALF, HELD_BFLOAT, HELD_BITS, HELD_BIT } DtypeHeld;
 
 /* Kinds of operands of tensor cores. */
-typedef enum { MMA_NONE, MMA_DOUBLE, MMA_TF32, MMA_HALF, MMA_BFLOAT } DtypeMma;
+typedef enum { MMA_NONE, MMA_DOUBLE, MMA_TF32, MMA_HALF, MMA_BFLOAT, MMA_S8, MMA_U8 } DtypeMma;
 
 typedef struct DtypeInfo {
     DtypeKind kind;

@@ -83,7 +83,7 @@ static bool prepare_rows(Layout *l, uint32_t gemm, bool is_left) {
 static PackRequest along_k(const Packing *p, const Kernel *gemm, bool is_left) {
     uint32_t k = gemm_axis_k(gemm);
     DimId extent = kernel_axis_extent(gemm, k);
-    DimId pitch = pad_pitch(p->dims, extent, DT_F32);
+    DimId pitch = pad_pitch(p->dims, extent, gemm_operand_dtype(gemm));
     return (PackRequest){.is_left = is_left,
                          .axis = is_left ? gemm_axis_m(gemm) : gemm_axis_n(gemm),
                          .inner = k,
@@ -91,13 +91,15 @@ static PackRequest along_k(const Packing *p, const Kernel *gemm, bool is_left) {
                          .stored = pitch};
 }
 
-/* Finds the layout in which wgmma reads a 32-bit operand (template/wgmma.h). False if the operand
- * already has this layout. */
+/* Finds the layout along k, the only one in which tensor cores read 32-bit and 8-bit operands.
+ * False if the operand already has this layout. */
 static bool find_along_k(const Packing *p, uint32_t gemm, bool is_left, PackRequest *request) {
     const Kernel *kernel = &p->plan->kernels.data[gemm];
     OperandRows rows = gemm_operand_rows(kernel, is_left);
     if (rows.is_plain && rows.inner == gemm_axis_k(kernel) && rows.fit) return false;
-    if (is_left && im2col_find(kernel, p->plan->buffers.data, wgmma_depth(DT_F32))) return false;
+    if (is_left &&
+        im2col_find(kernel, p->plan->buffers.data, wgmma_depth(gemm_operand_dtype(kernel))))
+        return false;
     bool is_param = comes_from_params(p, kernel, *gemm_operand(kernel, is_left));
     *request = along_k(p, kernel, is_left);
     request->phase = is_param ? PACK_INIT : PACK_RUN;
@@ -127,8 +129,8 @@ static uint32_t find_requests(const Packing *p, uint32_t gemm,
     return n;
 }
 
-/* tf32: copies both operands so that they lie along k, or neither. */
-static bool lay_out_tf32(Layout *l, uint32_t gemm) {
+/* Copies both operands so that they lie along k, or neither. */
+static bool lay_out_along_k(Layout *l, uint32_t gemm) {
     PackRequest requests[MAX_PACK_REQUESTS];
     uint32_t n = find_requests(&l->packing, gemm, requests);
     bool any = false;
@@ -137,10 +139,11 @@ static bool lay_out_tf32(Layout *l, uint32_t gemm) {
     return any;
 }
 
-/* Whether wgmma could run this GEMM if both operands lay along k. */
+/* Whether the GEMM wants both operands along k: bytes for any tensor cores, tf32 for wgmma. */
 static bool wants_along_k(const Layout *l, const Kernel *kernel) {
-    return form_info(kernel->form)->multiplies && !kernel->is_init && l->target->has_wgmma &&
-           kernel->reduces.data[0].precision == PRECISION_TF32 &&
+    if (!form_info(kernel->form)->multiplies || kernel->is_init) return false;
+    bool is_tf32 = kernel->reduces.data[0].precision == PRECISION_TF32;
+    return ((is_tf32 && l->target->has_wgmma) || dtype_bytes(gemm_operand_dtype(kernel)) == 1) &&
            sched_gpu_gemm_copies(l->packing.plan, kernel);
 }
 
@@ -162,7 +165,7 @@ static bool lay_out_at_some(Layout *l) {
 static bool lay_out_gpu(Layout *l, uint32_t gemm) {
     const Kernel *kernel = &l->packing.plan->kernels.data[gemm];
     if (!sched_gpu_gemm_copies(l->packing.plan, kernel)) return false;
-    if (wants_along_k(l, kernel)) return lay_out_tf32(l, gemm);
+    if (wants_along_k(l, kernel)) return lay_out_along_k(l, gemm);
     bool right = prepare_rows(l, gemm, false);
     bool left = prepare_rows(l, gemm, true);
     bool copied = pad_dynamic_copy_operands(&l->packing, gemm, l->target);

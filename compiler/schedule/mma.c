@@ -56,7 +56,7 @@ static bool is_copied(const TileChooser *c, ScalarId operand, uint32_t axis) {
         if ((atom.axes >> k & 1) && atom.kind != ATOM_AXIS) return false;
     }
     return are_lanes_whole(c, s->index, k, c->chunk_elems) ||
-           are_lanes_whole(c, s->index, axis, c->chunk_elems);
+           (c->elem_bytes > 1 && are_lanes_whole(c, s->index, axis, c->chunk_elems));
 }
 
 static OperandChoice choose(const TileChooser *c, DimId condition) {
@@ -234,7 +234,7 @@ static const MmaTile *low_rows_of(const TileChooser *c, const Target *target) {
 static const MmaTile *few_of(const TileChooser *c, const Target *target) {
     if (c->launch.has_rows) return low_rows_of(c, target);
     if (c->elem_bytes == 8) return NULL;
-    int64_t n = c->elem_bytes == 2 ? n_tiles_along(c, true, mma_tiles[MMA_TILE_FEW_WIDE].n) : 0;
+    int64_t n = c->elem_bytes <= 2 ? n_tiles_along(c, true, mma_tiles[MMA_TILE_FEW_WIDE].n) : 0;
     /* a shallower tile has too few chunks for all threads */
     DimId k = kernel_axis_extent(c->kernel, gemm_axis_k(c->kernel));
     bool is_deep = dim_multiple(c->dims, k) % (2 * SCHED_MMA_DEPTH_BYTES / c->elem_bytes) == 0;

@@ -60,8 +60,9 @@ const TemplateSchedule *template_schedule(TemplateId id);
 void sched_add(Scheduler *s, Variant variant);
 /* Adds the variants that a GEMM's template lists. */
 void sched_add_gemm(Scheduler *s, const TemplateSchedule *template);
-/* Lists schedules for tensor cores (mma): operands of f16, bf16, f64, or f32 with precision tf32.
- * `is_spare`: the last variant, which always applies, serves only odd pointers and small GEMMs. */
+/* Lists schedules for tensor cores (mma): operands of f16, bf16, f64, i8, u8, or f32 with precision
+ * tf32. `is_spare`: the last variant, which always applies, serves only odd pointers and small
+ * GEMMs. */
 void sched_mma(const Scheduler *s, bool is_spare, Candidates *list);
 /* Limits a small mma variant to the cases where it beats every wgmma tile; false: there are none.
  */

@@ -43,8 +43,9 @@ static DimId n_blocks(const Wgmma *g, Tile tile) {
     return dim_mul_const(g->dims, clusters, tile.cluster);
 }
 
-/* The columns of a narrower last tile, as wide as the rest; a cluster's blocks get equal halves,
- * and transposed operands side by side whole blocks. 0: there is none, or it gains nothing.
+/* The columns of a narrower last tile, as wide as the rest. Instructions of integers have widths of
+ * 16, others of 8. A cluster's blocks get equal halves, and transposed operands side by side whole
+ * blocks. 0: there is none, or it gains nothing.
  * Parallel GEMMs have none, because their blocks have one loop over all tiles. */
 static uint32_t tail_of(const Wgmma *g, Tile tile) {
     int64_t n;
@@ -52,7 +53,8 @@ static uint32_t tail_of(const Wgmma *g, Tile tile) {
         !dim_is_const(g->dims, kernel_axis_extent(g->kernel, g->sides[1].axis), &n) || n < tile.n)
         return 0;
     bool has_blocks = g->sides[1].is_mn_major && g->launch.n_gemms > 1;
-    uint32_t step = has_blocks ? 64 : 8 * tile.cluster, rest = (uint32_t)(n % tile.n);
+    uint32_t columns = dtype_is_int(g->dtype) ? 16 : 8 * tile.cluster;
+    uint32_t step = has_blocks ? 64 : columns, rest = (uint32_t)(n % tile.n);
     uint32_t tail = (rest + step - 1) / step * step;
     return tail < tile.n ? tail : 0;
 }

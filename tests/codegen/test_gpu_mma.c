@@ -189,6 +189,39 @@ Test(gpu_mma, a_wider_result_is_stored_in_wider_vectors, .timeout = 60) {
     }
 }
 
+/* Bytes are read along k alone, so what lies otherwise is loaded byte by byte where a copy of it
+ * does not pay, and never transposed on its way. Every result has i32 accumulators. */
+Test(gpu_mma, bytes_are_multiplied_along_k, .timeout = 60) {
+    static const struct {
+        const char *dtype, *product;
+        TargetId target;
+        const char *instruction;
+    } cases[] = {
+        {"i8", "matmul(a, transpose(b), out=i32)", TARGET_SM_80, "m16n8k32.row.col.s32.s8.s8.s32"},
+        {"u8", "matmul(a, transpose(b), out=i32)", TARGET_SM_90, "m16n8k32.row.col.s32.u8.u8.s32"},
+        {"i8", "a @ transpose(b)", TARGET_SM_80, "m16n8k32.row.col.s32.s8.s8.s32"},
+        {"i8", "matmul(transpose(c), d, out=i32)", TARGET_SM_80, "m16n8k32.row.col.s32.s8.s8.s32"},
+        {"i8", "matmul(a, transpose(b), out=i32)", TARGET_SM_90A, "k32.s32.s8.s8"},
+        {"u8", "matmul(a, transpose(b), out=i32)", TARGET_SM_90A, "k32.s32.u8.u8"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char source[512];
+        const char *d = cases[i].dtype;
+        snprintf(source, sizeof source,
+                 "graph g(a: %s[1400, 320], b: %s[1400, 320], c: %s[320, 1400], d: %s[320, 1400]) "
+                 "-> (y: %s[1400, 1400]) {\n  y = %s\n}\n",
+                 d, d, d, d, strstr(cases[i].product, "out") ? "i32" : d, cases[i].product);
+        Program p = compile(source, cases[i].target);
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
+        bool is_copied = strstr(cases[i].product, "transpose(b)") != NULL;
+        cr_expect_gt(ptx_count(text, cases[i].instruction), 0, "%s", source);
+        cr_expect_eq(ptx_count(text, ".trans."), 0, "%s", source);
+        cr_expect_eq(strstr(text, "cp.async.cg") || strstr(text, "cp.async.bulk"), is_copied, "%s",
+                     source);
+        cr_expect(assembles_without_spills(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
 /* f64 is a chain of fused multiply-adds, so beyond the end of k there is -0 on the left: where k is
  * not known to fill its tiles, and nowhere else. */
 Test(gpu_mma, padding_of_f64_changes_no_sum) {

@@ -38,6 +38,7 @@ typedef enum {
     EMU_NONE,
     EMU_PRED,
     EMU_U8,
+    EMU_S8,
     EMU_U16,
     EMU_U32,
     EMU_S32,

@@ -6,6 +6,7 @@ uint32_t emu_type_bits(EmuType type) {
     case EMU_PRED:
         return 1;
     case EMU_U8:
+    case EMU_S8:
         return 8;
     case EMU_U16:
     case EMU_F16:

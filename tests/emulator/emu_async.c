@@ -90,9 +90,10 @@ static void note_bytes(EmuMachine *machine, uint8_t *shared, int64_t barrier, ui
 
 /* Boxes of tensor maps. */
 
-enum { TYPE_F32 = 7, TYPE_BF16 = 9, TYPE_F16 = 6, TYPE_TF32 = 11, SWIZZLE_128 = 3, ROW_BITS = 7 };
+enum { TYPE_U8 = 0, TYPE_F16 = 6, TYPE_BF16 = 9, TYPE_TF32 = 11, SWIZZLE_128 = 3, ROW_BITS = 7 };
 
 static uint32_t elem_bytes_of(const FakeMap *map) {
+    if (map->dtype == TYPE_U8) return 1;
     return map->dtype == TYPE_F16 || map->dtype == TYPE_BF16 ? 2 : 4;
 }
 

@@ -27,11 +27,11 @@ static const char *const words[] = {
 static const struct {
     const char *name;
     EmuType type;
-} types[] = {{"pred", EMU_PRED}, {"b8", EMU_U8},     {"u8", EMU_U8},       {"b16", EMU_U16},
-             {"u16", EMU_U16},   {"s16", EMU_U16},   {"b32", EMU_U32},     {"u32", EMU_U32},
-             {"s32", EMU_S32},   {"b64", EMU_U64},   {"u64", EMU_U64},     {"s64", EMU_S64},
-             {"f16", EMU_F16},   {"bf16", EMU_BF16}, {"f16x2", EMU_F16X2}, {"bf16x2", EMU_BF16X2},
-             {"f32", EMU_F32},   {"tf32", EMU_TF32}, {"f64", EMU_F64}};
+} types[] = {{"pred", EMU_PRED},     {"b8", EMU_U8},   {"u8", EMU_U8},     {"s8", EMU_S8},
+             {"b16", EMU_U16},       {"u16", EMU_U16}, {"s16", EMU_U16},   {"b32", EMU_U32},
+             {"u32", EMU_U32},       {"s32", EMU_S32}, {"b64", EMU_U64},   {"u64", EMU_U64},
+             {"s64", EMU_S64},       {"f16", EMU_F16}, {"bf16", EMU_BF16}, {"f16x2", EMU_F16X2},
+             {"bf16x2", EMU_BF16X2}, {"f32", EMU_F32}, {"tf32", EMU_TF32}, {"f64", EMU_F64}};
 
 typedef struct Piece {
     const char *at;
@@ -144,6 +144,8 @@ static void read_rest(EmuInst *inst, const char *name) {
         inst->from = has_piece(name, "f64")    ? EMU_F64
                      : has_piece(name, "tf32") ? EMU_TF32
                      : has_piece(name, "bf16") ? EMU_BF16
+                     : has_piece(name, "s8")   ? EMU_S8
+                     : has_piece(name, "u8")   ? EMU_U8
                                                : EMU_F16;
     }
     if (inst->run == emu_ldmatrix) inst->test = has_piece(name, "trans") ? 't' : 0;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_K = 16, MAX_COLUMNS = 256, WARP_ROWS = 16 };
+enum { MAX_K = 32, MAX_COLUMNS = 256, WARP_ROWS = 16 };
 
 /* Adds products to a sum: exactly in double, with one rounding. f64 adds them one after the
  * other. */
@@ -16,8 +16,27 @@ static inline float add_up(float sum, const float *a, const float *b, uint32_t n
     return (float)((all[0] + all[1]) + (all[2] + all[3]) + sum);
 }
 
-static float half_of(EmuType type, uint64_t bits) {
-    return type == EMU_BF16 ? emu_of_bf16(bits) : emu_of_f16(bits);
+static bool is_int(EmuType type) {
+    return type == EMU_S8 || type == EMU_U8;
+}
+
+static uint32_t bytes_of(EmuType type) {
+    return is_int(type) ? 1 : type == EMU_TF32 ? 4 : 2;
+}
+
+/* The element in the lowest bits. */
+static float number_of(EmuType type, uint64_t bits) {
+    if (is_int(type)) return type == EMU_S8 ? (int8_t)bits : (uint8_t)bits;
+    if (type == EMU_TF32) return emu_float((uint32_t)bits);
+    return type == EMU_BF16 ? emu_of_bf16(bits & 0xFFFF) : emu_of_f16(bits & 0xFFFF);
+}
+
+/* An accumulator with the products added: integers exactly, and wrapped. */
+static uint64_t add_to(EmuType type, uint64_t acc, const float *a, const float *b, uint32_t n) {
+    uint32_t sum = (uint32_t)acc;
+    if (!is_int(type)) return emu_bits(add_up(emu_float(acc), a, b, n));
+    for (uint32_t k = 0; k < n; k++) sum += (uint32_t)((int32_t)a[k] * (int32_t)b[k]);
+    return sum;
 }
 
 /* Loads four 8 x 8 matrices of 16-bit elements. `test`: t for transposed. */
@@ -49,28 +68,28 @@ typedef struct Shape {
 static Shape shape_of(const EmuInst *inst) {
     bool is_wide = inst->test == 'w'; /* 16 rows */
     if (inst->from == EMU_F64) return is_wide ? (Shape){16, 4, 4, 2, 1} : (Shape){8, 4, 2, 1, 1};
-    return inst->from == EMU_TF32 ? (Shape){16, 8, 4, 4, 2} : (Shape){16, 16, 4, 4, 2};
+    return (Shape){16, 32 / bytes_of(inst->from), 4, 4, 2};
 }
 
-/* The position of half h of register i of a lane: along its own axis, and along k. */
-static void place_in(const EmuInst *inst, uint32_t lane, uint32_t i, uint32_t h, bool is_left,
-                     uint32_t *own, uint32_t *k) {
+/* The position of part h of register i of a lane, of `n` parts: along its own axis, and along k. */
+static void place_in(uint32_t lane, uint32_t i, uint32_t h, uint32_t n, bool is_left, uint32_t *own,
+                     uint32_t *k) {
     uint32_t g = lane / 4, t = lane % 4, upper = is_left ? i / 2 : i;
     *own = g + (is_left && i % 2 ? 8 : 0);
-    *k = inst->from == EMU_F64 ? t : inst->from == EMU_TF32 ? t + 4 * upper : 2 * t + h + 8 * upper;
+    *k = n * (t + 4 * upper) + h;
 }
 
 /* Gathers an operand of f32 or narrower elements as floats. */
 static void gather(EmuWarp *warp, const EmuInst *inst, const EmuOperand *x, uint32_t n,
                    bool is_left, float (*to)[MAX_K]) {
-    bool is_half = inst->from != EMU_TF32;
+    uint32_t bytes = bytes_of(inst->from);
     for (uint32_t lane = 0; lane < EMU_LANES; lane++)
         for (uint32_t i = 0; i < n; i++)
-            for (uint32_t h = 0; h < (is_half ? 2u : 1u); h++) {
+            for (uint32_t h = 0; h < 4 / bytes; h++) {
                 uint64_t bits = emu_get(warp, &x[i], lane);
                 uint32_t own, k;
-                place_in(inst, lane, i, h, is_left, &own, &k);
-                to[own][k] = is_half ? half_of(inst->from, bits >> (16 * h)) : emu_float(bits);
+                place_in(lane, i, h, 4 / bytes, is_left, &own, &k);
+                to[own][k] = number_of(inst->from, bits >> (8 * bytes * h));
             }
 }
 
@@ -105,8 +124,8 @@ EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
         for (uint32_t i = 0; i < s.n_d; i++) {
             uint32_t row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
             const EmuOperand *c = &inst->x[s.n_d + s.n_a + s.n_b + i];
-            float sum = add_up(emu_float(emu_get(warp, c, lane)), a[row], b[column], s.k);
-            emu_set(warp, &inst->x[i], lane, emu_bits(sum));
+            uint64_t acc = emu_get(warp, c, lane);
+            emu_set(warp, &inst->x[i], lane, add_to(inst->from, acc, a[row], b[column], s.k));
         }
     }
     return EMU_GO_ON;
@@ -134,15 +153,14 @@ static const uint8_t *operand_at(const EmuWarp *warp, uint64_t descriptor, bool 
 
 static bool read_operand(const EmuWarp *warp, const EmuInst *inst, uint64_t descriptor,
                          bool is_transposed, uint32_t begin, uint32_t n, float (*to)[MAX_K]) {
-    bool is_half = inst->from != EMU_TF32;
-    uint32_t bytes = is_half ? 2 : 4;
+    uint32_t bytes = bytes_of(inst->from);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < 32 / bytes; k++) {
             uint32_t bits = 0;
             const uint8_t *from = operand_at(warp, descriptor, is_transposed, bytes, begin + i, k);
             if (!from) return false;
             memcpy(&bits, from, bytes);
-            to[i][k] = is_half ? half_of(inst->from, bits) : emu_float(bits);
+            to[i][k] = number_of(inst->from, bits);
         }
     return true;
 }
@@ -151,7 +169,7 @@ static bool read_operand(const EmuWarp *warp, const EmuInst *inst, uint64_t desc
 static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
     const EmuInst *inst = p->inst;
     static _Thread_local float a[WARP_ROWS][MAX_K], b[MAX_COLUMNS][MAX_K];
-    uint32_t columns = inst->width * 8u, n = columns / 2, k = inst->from == EMU_TF32 ? 8 : 16;
+    uint32_t columns = inst->width * 8u, n = columns / 2, k = 32 / bytes_of(inst->from);
     bool has_transposes = inst->n > n + 5;
     bool transposes[2] = {has_transposes && inst->x[n + 5].number,
                           has_transposes && inst->x[n + 6].number};
@@ -164,7 +182,7 @@ static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
         for (uint32_t i = 0; i < n; i++) {
             uint32_t row = lane / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
             uint64_t *acc = &warp->regs[inst->x[i].slot][lane];
-            *acc = emu_bits(add_up(emu_float(*acc), a[row], b[column], k));
+            *acc = add_to(inst->from, *acc, a[row], b[column], k);
         }
     return true;
 }

@@ -10,6 +10,9 @@
 enum {
     DTS_HALF = 1 << DT_F16 | 1 << DT_BF16,
     DTS_FAST = DTS_HALF | 1 << DT_F32,
+    DTS_BYTES = 1 << DT_I8 | 1 << DT_U8,
+    DTS_MMA = DTS_FLOAT | DTS_BYTES,
+    DTS_WGMMA = DTS_FAST | DTS_BYTES,
     DTS_SIMT = 1 << DT_F32 | 1 << DT_I32
 };
 

@@ -110,7 +110,7 @@ static const char *make_column_segments(Maker *m) {
 typedef struct Product {
     const char *batch, *m, *n, *k; /* extents; batch NULL: one matrix */
     bool is_plain;                 /* operands are inputs as they are */
-    bool is_tf32;                  /* where the dtype is f32 */
+    bool is_along_k;               /* both operands; f32 is rounded to tf32 */
 } Product;
 
 /* Matrices of the one batch, or of all. */
@@ -162,18 +162,18 @@ static Value matrix_operand(Maker *m, const Product *p, Axes axes, bool is_trans
 }
 
 static Value left_operand(Maker *m, const Product *p) {
-    bool is_transposed = !p->is_tf32 && rng_chance(&m->rng, 25);
+    bool is_transposed = !p->is_along_k && rng_chance(&m->rng, 25);
     return matrix_operand(m, p, matrix(p, p->m, p->k, true), is_transposed);
 }
 
 static Value right_operand(Maker *m, const Product *p) {
-    bool is_transposed = p->is_tf32 || rng_chance(&m->rng, 40);
+    bool is_transposed = p->is_along_k || rng_chance(&m->rng, 40);
     return matrix_operand(m, p, matrix(p, p->k, p->n, rng_chance(&m->rng, 60)), is_transposed);
 }
 
 static Value times(Maker *m, const Product *p, Value a, Value b) {
     return bind(m, a.dtype, matrix(p, p->m, p->n, true), "matmul(%s, %s, precision=\"%s\")", a.name,
-                b.name, p->is_tf32 && a.dtype == DT_F32 ? "tf32" : "full");
+                b.name, p->is_along_k && a.dtype == DT_F32 ? "tf32" : "full");
 }
 
 static Value product(Maker *m, const Product *p) {
@@ -220,9 +220,9 @@ static const char *make_mma(Maker *m) {
 
 /* Rows of whole accesses, as sources promise them or as sizes happen to be. */
 static const char *make_wgmma(Maker *m) {
-    bool is_f32 = m->dtype == DT_F32;
+    bool is_along_k = dtype_bytes(m->dtype) != 2;
     int multiple = rng_chance(&m->rng, 60) ? 8 : 1;
-    Product p = {maybe_batch(m, 4), "M", "N", "K", true, is_f32};
+    Product p = {maybe_batch(m, 4), "M", "N", "K", true, is_along_k};
     dim(m, "M", 33, 2048, 1), dim(m, "N", 16, 2048, multiple), dim(m, "K", 16, 2048, multiple);
     return product_alone(m, &p);
 }
@@ -264,7 +264,7 @@ static const char *make_wgmma_tail(Maker *m) {
     bool has_batch = !is_pair && across < 6 && rng_chance(&m->rng, 30);
     int rows = down / (has_batch ? 2 : 1) * 128 - (int)rng_between(&m->rng, 0, 30);
     int columns = (is_pair ? 128 : 256) * across + (int)rng_between(&m->rng, 1, 3) * 8;
-    Product p = {.batch = has_batch ? "2" : NULL, .is_plain = true, .is_tf32 = is_f32};
+    Product p = {.batch = has_batch ? "2" : NULL, .is_plain = true, .is_along_k = is_f32};
     p.m = str_format(m->arena, "%d", rows);
     p.n = str_format(m->arena, "%d", columns);
     p.k = eights(m, 8, 24);
@@ -308,7 +308,8 @@ static const char *make_gemv_cluster(Maker *m) {
 
 /* Few outputs of a long k; of a batch, or of a number of rows that runs know. */
 static const char *make_split_k(Maker *m) {
-    Product p = {.m = number(m, 2, 24), .n = number(m, 1, 24), .is_tf32 = rng_chance(&m->rng, 30)};
+    Product p = {
+        .m = number(m, 2, 24), .n = number(m, 1, 24), .is_along_k = rng_chance(&m->rng, 30)};
     p.k = rng_chance(&m->rng, 70) ? eights(m, 600, 1500) : number(m, 5000, 12000);
     if (rng_chance(&m->rng, 20)) p.batch = number(m, 2, 3);
     if (rng_chance(&m->rng, 20)) dim(m, "M", 1, 24, 1), p.m = "M";
@@ -393,7 +394,7 @@ static const char *row_of_tile(Maker *m, int multiple) {
 /* Rows may be the lhs of another product, which wants them so far apart. */
 static void finish_rows(Maker *m, const Product *p, Value rows) {
     bool is_matrix = rows.axes.n == 2 && is_float(rows.dtype) && rng_chance(&m->rng, 50);
-    Product next = {NULL, p->m, number(m, 2, 64), p->n, true, p->is_tf32};
+    Product next = {NULL, p->m, number(m, 2, 64), p->n, true, p->is_along_k};
     finish(m, is_matrix ? times(m, &next, rows, right_operand(m, &next)) : rows);
 }
 

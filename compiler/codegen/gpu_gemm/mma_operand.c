@@ -41,6 +41,12 @@ static Val chunk_bytes(const MmaOperand *operand, Val row, Val chunk) {
 
 /* The layout of the operand. */
 
+/* Whether the tile may be transposed: neither ldmatrix nor loads of elements can transpose bytes.
+ */
+static bool may_be_mn_major(const MmaOperand *operand) {
+    return operand->elem_bytes > 1;
+}
+
 /* Whether whole chunks are contiguous and aligned in memory; then sets is_mn_major by their axis.
  */
 static bool find_copied(MmaOperand *operand) {
@@ -53,7 +59,8 @@ static bool find_copied(MmaOperand *operand) {
     if (!index_stride(indices_of(operand), s->index, k, &stride)) return false;
     operand->is_mn_major = !gpu_gemm_has_vectors(lower, s, k, operand->chunk_elems);
     return !operand->is_mn_major ||
-           gpu_gemm_has_vectors(lower, s, operand->axis, operand->chunk_elems);
+           (may_be_mn_major(operand) &&
+            gpu_gemm_has_vectors(lower, s, operand->axis, operand->chunk_elems));
 }
 
 /* Whether a load of the operand is contiguous along the axis. */
@@ -156,7 +163,8 @@ void mma_operand_init(MmaOperand *operand, const GemmBlock *block, bool is_left,
                             !gpu_gemm_axis_is_multiple(block->lower, k, depth);
     operand->is_copied = find_copied(operand);
     if (!operand->is_copied)
-        operand->is_mn_major = !has_run_along(operand, k) && has_run_along(operand, operand->axis);
+        operand->is_mn_major = may_be_mn_major(operand) && !has_run_along(operand, k) &&
+                               has_run_along(operand, operand->axis);
     operand->by_elements =
         operand->elem_bytes == 8 || (operand->elem_bytes == 4 && operand->is_mn_major);
     operand->n_rows = operand->is_mn_major ? depth : tile;

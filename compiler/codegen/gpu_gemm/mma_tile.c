@@ -17,7 +17,7 @@ void mma_tile_init(MmaTile *tile, const GemmBlock *block) {
     tile->n_accs = tile->n_m * tile->n_n * FRAGMENT_ACCUMULATORS;
     if (tile->n_accs > MAX_ACCUMULATORS)
         ice(tile->k->arena, "a thread keeps more than %d accumulators", MAX_ACCUMULATORS);
-    for (uint32_t i = 0; i < tile->n_accs; i++) tile->accs[i] = LLVMConstReal(tile->acc_type, 0);
+    for (uint32_t i = 0; i < tile->n_accs; i++) tile->accs[i] = LLVMConstNull(tile->acc_type);
     Val warp = k_udivi(k, block->thread, WARP_THREADS);
     tile->warp_m = k_uremi(k, warp, sched->gemm.warps_m);
     tile->warp_n = k_udivi(k, warp, sched->gemm.warps_m);
@@ -44,6 +44,8 @@ static LLVMTypeRef operand_type(const MmaTile *tile) {
         return LLVMVectorType(k->f16, 2);
     case MMA_TF32:
     case MMA_BFLOAT:
+    case MMA_S8:
+    case MMA_U8:
     case MMA_NONE:
         break;
     }
@@ -79,6 +81,12 @@ static void multiply(const MmaTile *tile, const Val *left, const Val *right, Val
         return;
     case MMA_TF32:
         run_instruction(tile, "llvm.nvvm.mma.m16n8k8.row.col.tf32", left, 4, right, 2, accs, 4);
+        return;
+    case MMA_S8:
+        run_instruction(tile, "llvm.nvvm.mma.m16n8k32.row.col.s8", left, 4, right, 2, accs, 4);
+        return;
+    case MMA_U8:
+        run_instruction(tile, "llvm.nvvm.mma.m16n8k32.row.col.u8", left, 4, right, 2, accs, 4);
         return;
     case MMA_DOUBLE:
     case MMA_NONE:

@@ -1,4 +1,4 @@
-/* GEMMs of f16, bf16 or tf32 by wgmma. See wgmma.h.
+/* GEMMs of f16, bf16, tf32, i8 or u8 by wgmma. See wgmma.h.
  *
  * Every output is one chain of wgmma steps of 16 from +0, ascending in k, with k padded by zeros.
  * Its bits equal those of mma.c's chain, as measured on an H200. */
@@ -41,6 +41,8 @@ static void init_code(Wgmma *w, Lower *lower, const Sched *sched) {
     w->tile_bytes = 0;
     w->epilogue_bytes = wgmma_epilogue_bytes(&lower->variant->sched);
     w->dtype = gemm_operand_dtype(kernel);
+    w->acc = kernel->reduces.data[0].acc;
+    w->acc_type = k_value_type(w->k, w->acc, 1);
     w->n_gemms = lower->n_together;
     w->width = w->n_gemms * w->sched->gemm.tile_n;
     w->n_groups = w->sched->gemm.warps_m / WGMMA_GROUP_WARPS;
@@ -235,7 +237,7 @@ static void run_copying(Wgmma *w) {
 
 /* Allocates the accumulators: see wgmma_multiply. */
 static void make_accumulators(const Wgmma *w, Val *accs) {
-    for (uint32_t i = 0; i < w->width / 2; i++) accs[i] = k_alloca(w->k, w->k->f32);
+    for (uint32_t i = 0; i < w->width / 2; i++) accs[i] = k_alloca(w->k, w->acc_type);
 }
 
 /* Multiplies all steps of k, but does not wait for the last ones. The accumulators begin at +0. A
@@ -243,7 +245,7 @@ static void make_accumulators(const Wgmma *w, Val *accs) {
  * the stage that is still to be released. */
 static Val multiply_stages(const Wgmma *w, Val at_k, PipelineState *ring, const Val *accs) {
     const Codegen *k = w->k;
-    Val zero = LLVMConstReal(k->f32, 0);
+    Val zero = LLVMConstNull(w->acc_type);
     for (uint32_t i = 0; i < w->width / 2; i++) k_store(k, zero, accs[i]);
     Val before = k_i32(k, 0); /* the stage before */
     Loop loop = each_stage(w, at_k);

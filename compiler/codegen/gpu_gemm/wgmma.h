@@ -49,8 +49,9 @@ struct Wgmma {
     Wgmma *tail; /* the state for narrow tiles, with their width in `sched`; NULL: there are none,
                   * or this is that state */
     Wgmma *wide; /* for the narrow tiles: the state of the wide ones; else NULL */
-    GemmTiles tiles;         /* m counts the rows of all blocks of a cluster together */
-    Dtype dtype;             /* of the operands in memory */
+    GemmTiles tiles;  /* m counts the rows of all blocks of a cluster together */
+    Dtype dtype, acc; /* of the operands in memory, and of the accumulators: f32 or i32 */
+    LLVMTypeRef acc_type;
     uint32_t n_gemms, width; /* kernels that share the block, and columns of the instruction */
     WgmmaSide sides[1 + WGMMA_MAX_GEMMS]; /* the lhs, then each rhs */
     uint32_t tile_bytes;                  /* bytes of these tiles in a stage */
@@ -117,7 +118,7 @@ enum { WGMMA_MAX_ACCUMULATORS = WGMMA_MAX_WIDTH / 2, WGMMA_MAX_VALUES };
 void wgmma_work_by_code(Wgmma *codes, Val tile, WgmmaWork *work, Val *values, uint32_t n_values,
                         uint32_t n_kept);
 /* Emits the instructions of one stage for the 64 rows of this warpgroup. They add to accs[width /
- * 2], allocas of f32. Each alloca stays in one register, because the instruction writes to it
+ * 2], allocas of acc_type. Each alloca stays in one register, because the instruction writes to it
  * asynchronously until wgmma_finish. `stage` is a stage of the ring. Ends with the wgmma group
  * committed but not awaited. */
 void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs);

@@ -51,13 +51,18 @@ static void call_asm(const Wgmma *w, const char *text, const char *inputs, const
     k_asm(k, k->void_type, text, text_str(&constraints), args, n + n_others, true);
 }
 
-/* The type of the instruction. f32 elements are tf32 after the copy; tf32 cannot be transposed. */
+/* The type of the instruction. f32 elements are tf32 after the copy. Only 16-bit elements can be
+ * transposed. */
 static const char *operand_type(Dtype dtype) {
     switch (dtype_info(dtype)->mma) {
     case MMA_TF32:
         return "tf32";
     case MMA_BFLOAT:
         return "bf16";
+    case MMA_S8:
+        return "s8";
+    case MMA_U8:
+        return "u8";
     case MMA_HALF:
     case MMA_DOUBLE: /* has no wgmma */
     case MMA_NONE:
@@ -69,15 +74,16 @@ static const char *operand_type(Dtype dtype) {
 void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs) {
     uint32_t n = w->width / 2, step_elems = STEP_BYTES / dtype_bytes(w->dtype);
     const char *dtype = operand_type(w->dtype);
+    bool is_int = dtype_is_int(w->dtype); /* such operands have no signs to choose */
     Text text = {.arena = w->k->arena};
     text_puts(&text, "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ");
     for (uint32_t step = 0; step < STEPS; step++) {
         text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", n,
                     step * step_units(&w->sides[0]), n + 1, step * step_units(&w->sides[1]));
-        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk%u.f32.%s.%s {", w->width,
-                    step_elems, dtype, dtype);
+        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {", w->width,
+                    step_elems, is_int ? "s32" : "f32", dtype, dtype);
         for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
-        text_puts(&text, "}, a, b, 1, 1, 1");
+        text_puts(&text, is_int ? "}, a, b, 1" : "}, a, b, 1, 1, 1");
         if (dtype_bytes(w->dtype) == 2)
             text_printf(&text, ", %d, %d", w->sides[0].is_mn_major, w->sides[1].is_mn_major);
         text_puts(&text, "; ");

@@ -44,7 +44,7 @@ static WgmmaEpilogue epilogue_init(const Wgmma *w, const GemmBlock *tile) {
     Val row = gpu_fragment_row(k, lane);
     Val column = gpu_fragment_column(k, lane);
     Val at = k_add(k, k_muli(k, row, wgmma_epilogue_pitch(w->sched, d.lanes)), column);
-    d.place = k_gep(k, k->f32, d.own, at);
+    d.place = k_gep(k, w->acc_type, d.own, at);
     d.first_row = k_i32(k, 0);
     if (d.across < WARP_THREADS) d.first_row = k_udivi(k, lane, d.across);
     Val works = k_ulti(k, d.first_row, d.step);
@@ -76,8 +76,8 @@ static void put_results(const Wgmma *w, const WgmmaEpilogue *d, const Val *accs,
                                    .n_n = d->columns / FRAGMENT_COLUMNS,
                                    .n_halves = 1,
                                    .column = p * d->columns,
-                                   .acc = DT_F32,
-                                   .stored = DT_F32};
+                                   .acc = w->acc,
+                                   .stored = w->acc};
         gpu_gemm_put_fragments(w->k, &fragments, d->place);
     }
 }
@@ -317,7 +317,7 @@ void wgmma_end_epilogue(const Wgmma *w, const WgmmaEpilogue *epilogue, Val last_
     GemmColumn columns[WGMMA_MAX_GEMMS];
     if (!w->lower->rows) subtile_columns(w, epilogue, k_i32(w->k, 0), columns);
     wgmma_finish(w, accs);
-    for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(w->k, w->k->f32, accs[i]);
+    for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(w->k, w->acc_type, accs[i]);
     wgmma_release(w, last_stage, NULL);
     if (w->lower->rows)
         epilogue_rows(w, epilogue, sums);

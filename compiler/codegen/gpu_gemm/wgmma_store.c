@@ -56,7 +56,7 @@ Val wgmma_leave_results(Wgmma *w, const Loop *tiles, Val parity, Val last_stage,
     const Codegen *k = w->k;
     Val sums[WGMMA_MAX_ACCUMULATORS];
     wgmma_finish(w, accs);
-    for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(k, k->f32, accs[i]);
+    for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(k, w->acc_type, accs[i]);
     wgmma_release(w, last_stage, NULL);
     Val empty = wgmma_results_empty(w, w->warp);
     wgmma_wait(w, empty, k_xori(k, parity, 1));
