@@ -14,6 +14,7 @@ static const char *const class_titles[] = {
     [CLASS_ARGREDUCE] = "Reductions to an index",
     [CLASS_SCAN] = "Scans",
     [CLASS_SORT] = "Sorts",
+    [CLASS_SEGMENT] = "Segments",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
     [CLASS_MATMUL] = "Matrix products",
@@ -41,6 +42,13 @@ static const char *const class_docs[] = {
     [CLASS_SORT] = "`op(x, axis=k)` along one axis; for a tensor of rank 1 `axis` may be left out. "
                    "Equal elements keep their order, -0 and +0 are equal, and NaN comes behind all "
                    "numbers, in descending order before them. A merge sort, n (log n)^2 work.",
+    [CLASS_SEGMENT] =
+        "`op(x, ids, n, axis=0)` has n segments along the axis. `ids` has the shape of `x`, i32 or "
+        "i64, and says of each element in which segment it is; along the axis it ascends, so that "
+        "a segment is a run, which two binary searches find. Elements below 0 or from n on are in "
+        "none. A segment is combined in ascending order on every target. Where `ids` does not "
+        "ascend, a segment is what lies between the places at which the searches end. "
+        "`segment_sum` and its kin sort first.",
     [CLASS_VIEW] = "A view moves no data: the kernel that uses it reads at other places. If a view "
                    "is an output, the kernel that makes the tensor stores it rearranged, or the "
                    "part that a slice leaves. Any other view that is an output is a copy.",

@@ -365,6 +365,16 @@ static void begin_launch(Coster *c, uint32_t kernel) {
     c->launch_begun = false;
 }
 
+/* The elements that a result reduces; of segments the mean, since each element is in one. */
+static double reduced_elems(const Coster *c, const Kernel *kernel) {
+    double all = cost_number(c, kernel_n_reduced(kernel));
+    if (!form_info(kernel->form)->divides) return all;
+    const Node *node = graph_node(c->plan->graph, kernel->reduces.data[0].node);
+    uint32_t axis = 0;
+    while (!(node->attrs.axes >> axis & 1)) axis++;
+    return all / fmax(1, cost_number(c, node->shape.dims[axis]));
+}
+
 static void price_kernel(Coster *c, uint32_t index) {
     const Kernel *kernel = &c->plan->kernels.data[index];
     KernelCost *cost = &c->out->kernels[index];
@@ -376,7 +386,7 @@ static void price_kernel(Coster *c, uint32_t index) {
                                    : variant_taken(c->plan, kernel, 1, c->values);
     Pricing p = {.kernel = kernel, .variant = &kernel->variants[cost->variant], .cost = cost};
     p.rows = cost_number(c, kernel_n_rows(kernel));
-    p.reduced = cost_number(c, kernel_n_reduced(kernel));
+    p.reduced = reduced_elems(c, kernel);
     cost->n_blocks = cost_number(c, p.variant->grid);
     p.n_beside = is_parallel ? c->beside.n_blocks : cost->n_blocks;
     cost->starts = kernel_starts(c->plan, kernel, c->values);

@@ -130,6 +130,29 @@ Value call_sort(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
+/* The number of segments. */
+static bool want_count(Sema *sema, const Value *value, DimId *count) {
+    if (value->kind == VALUE_POISON) return false;
+    *count = value->dim;
+    if (value->kind == VALUE_INT && dim_lo(sema->dims, *count) >= 0) return true;
+    sema_error(sema, DIAG_BAD_ARGUMENT, value->span,
+               "`n` must be a number of segments, 0 or more, not %s", value_describe(sema, value));
+    return false;
+}
+
+Value call_segments(Sema *sema, const Call *call) {
+    NodeId x, ids;
+    DimId count;
+    uint32_t axis = 0;
+    if (!want_reduced(sema, call, &x) || !sema_want_tensor(sema, &call->args[1], "ids", &ids) ||
+        !want_count(sema, &call->args[2], &count) ||
+        (call->args[3].kind != VALUE_ABSENT &&
+         !sema_want_axis(sema, &call->args[3], "axis", sema_node(sema, x)->shape.rank, &axis)))
+        return value_poison();
+    NodeId id = build_segments(sema_at(sema, call->span), call->op, x, ids, count, axis);
+    return sema_made(sema, call->span, call->args, id);
+}
+
 /* Matmul. */
 
 static bool want_precision(Sema *sema, const Value *value, Precision *precision) {

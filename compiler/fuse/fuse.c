@@ -166,8 +166,7 @@ static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
                       : is_gemm_slice(f, producer, consumer)         ? REASON_MATMUL_SLICE
                       : of_producer == CLASS_VIEW || of_producer == CLASS_CONCAT ? REASON_VIEW
                       : leaves_params(f, producer, consumer)                     ? REASON_CHEAP
-                      : of_producer == CLASS_REDUCE || of_producer == CLASS_ARGREDUCE ||
-                              of_producer == CLASS_SCAN || of_producer == CLASS_SORT
+                      : graph_is_reduction(f->graph, producer) && of_producer != CLASS_MATMUL
                           ? REASON_SAME_PASS
                           : REASON_INLINED;
     else {

@@ -112,23 +112,30 @@ static NodeId folded(const Grouper *p, NodeId id) {
     return p->gemm_slice_of[id] != NODE_NONE ? p->gemm_slice_of[id] : id;
 }
 
+/* Whether the domain of the reduction has one axis more than its result, which it reduces. */
+static bool adds_axis(const Grouper *p, NodeId id) {
+    return graph_is_matmul(p->graph, id) || graph_is_segments(p->graph, id);
+}
+
 /* The domain of a GEMM is its own shape, or the slice's shape, and the contracted axis as the
- * innermost. */
+ * innermost. That of segments is their shape, and the axis that they divide as the innermost. */
 static Shape root_domain(const Grouper *p, const Root *root) {
     const Node *node = graph_node(p->graph, root->node);
     if (!root->is_reduction) return node->shape;
     NodeId of = folded(p, root->node);
     Shape of_arg = graph_node(p->graph, graph_node(p->graph, of)->args[0])->shape;
-    if (!graph_is_matmul(p->graph, of)) return of_arg;
+    if (!adds_axis(p, of)) return of_arg;
     Shape domain = node->shape;
-    if (domain.rank < MAX_RANK) domain.dims[domain.rank++] = of_arg.dims[of_arg.rank - 1];
+    uint32_t inner = of_arg.rank - 1;
+    if (graph_is_segments(p->graph, of))
+        while (!(node->attrs.axes >> inner & 1)) inner--;
+    if (domain.rank < MAX_RANK) domain.dims[domain.rank++] = of_arg.dims[inner];
     return domain;
 }
 
 static uint32_t root_axes(const Grouper *p, NodeId id) {
     const Node *node = graph_node(p->graph, id);
-    bool is_gemm = graph_is_matmul(p->graph, folded(p, id));
-    return is_gemm ? 1u << node->shape.rank : node->attrs.axes;
+    return adds_axis(p, folded(p, id)) ? 1u << node->shape.rank : node->attrs.axes;
 }
 
 static StoreTarget target_of(const Root *root) {
@@ -142,13 +149,24 @@ static bool is_alone(const Grouper *p, NodeId id) {
     return cls == CLASS_MATMUL || cls == CLASS_SORT;
 }
 
+/* Whether the group takes the reduction as far as segments go: they share a kernel with other
+ * reductions of the same segments alone. */
+static bool has_segments_of(const Grouper *p, const Group *group, NodeId id) {
+    NodeId first = group->reduces.n ? group->reduces.data[0] : NODE_NONE;
+    if (first == NODE_NONE) return !graph_is_segments(p->graph, id) || !group->targets.n;
+    if (!graph_is_segments(p->graph, first) && !graph_is_segments(p->graph, id)) return true;
+    return graph_class(p->graph, first) == graph_class(p->graph, id) &&
+           graph_node(p->graph, first)->args[1] == graph_node(p->graph, id)->args[1] &&
+           graph_node(p->graph, first)->attrs.axes == graph_node(p->graph, id)->attrs.axes;
+}
+
 /* Whether the group's domain and axes have room for the root. */
 static bool has_room(const Grouper *p, const Group *group, const Root *root) {
     if (!root->is_reduction) return true;
     NodeId of = folded(p, root->node);
     bool is_taken = group->reduces.n && is_alone(p, group->reduces.data[0]);
     bool is_shared = group->reduces.n || group->targets.n;
-    if (is_taken || (is_shared && is_alone(p, of))) return false;
+    if (is_taken || (is_shared && is_alone(p, of)) || !has_segments_of(p, group, of)) return false;
     if (group->axes && group->axes != root_axes(p, root->node)) return false;
     if (group->reduces.n && group_keeps_shape(p->graph, group) != graph_keeps_shape(p->graph, of))
         return false;

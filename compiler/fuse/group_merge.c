@@ -13,6 +13,8 @@
 static KernelForm form_of(const Grouper *p, const Group *group) {
     if (!group->axes) return FORM_MAP;
     if (group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0])) return FORM_GEMM;
+    if (group->reduces.n && graph_is_segments(p->graph, group->reduces.data[0]))
+        return FORM_SEGMENT;
     return group->axes >> (group->domain.rank - 1) & 1 ? FORM_ROW : FORM_COLUMN;
 }
 

@@ -38,10 +38,9 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
     for (uint32_t i = 0; i < users->n; i++) {
         NodeId user = users->data[i];
         OpClass cls = graph_class(graph, user);
-        double n = cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN ||
-                           cls == CLASS_SORT || cls == CLASS_CONCAT
-                       ? own
-                       : group_elems_hi(graph, user);
+        bool reads_each_once =
+            cls == CLASS_CONCAT || (cls != CLASS_MATMUL && graph_is_reduction(graph, user));
+        double n = reads_each_once ? own : group_elems_hi(graph, user);
         if (cls == CLASS_VIEW)
             viewed += n;
         else if (n > direct)
@@ -120,12 +119,13 @@ static bool store_operands(Grouper *p, const uint32_t *makers) {
     return changed;
 }
 
-/* A sort reads its keys again and again. */
+/* A sort reads its keys again and again, and segments search their numbers. */
 static bool store_keys(Grouper *p, const uint32_t *makers) {
     bool changed = false;
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
-        if (graph_class(p->graph, id) != CLASS_SORT) continue;
-        NodeId keys = graph_node(p->graph, id)->args[0];
+        OpClass cls = graph_class(p->graph, id);
+        if (cls != CLASS_SORT && cls != CLASS_SEGMENT) continue;
+        NodeId keys = graph_node(p->graph, id)->args[cls == CLASS_SEGMENT];
         bool is_read =
             is_inlined(p, keys, makers) && !decisions_ask(p->decisions, keys, DIRECTIVE_RECOMPUTE);
         if (is_read) changed = group_want_stored(p, keys, REASON_COSTLY) || changed;

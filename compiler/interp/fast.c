@@ -249,23 +249,40 @@ static Eval in_double(const Eval *e, Node *node, Tensor *args, Tensor *out) {
     return own;
 }
 
+/* Whether argument `k` has indices, which stay what they are. */
+static bool is_index(const Eval *e, uint32_t k) {
+    return k == 1 && (e->node->op == OP_GATHER || e->info->cls == CLASS_SEGMENT);
+}
+
+static bool has_index_errors(const Eval *e) {
+    bool has = false;
+    for (uint32_t k = 0; k < e->node->n_args; k++) {
+        if (!is_index(e, k)) continue;
+        const double *errors = errors_or_zeros(e, k);
+        int64_t n = tensor_n_elems(&e->args[k]);
+        for (int64_t i = 0; i < n; i++) has = has || errors[i] > 0;
+    }
+    return has;
+}
+
 /* A view moves elements, and their errors with them. */
 static bool widen_moved(const Eval *e) {
     Node node;
     Tensor out, *args = arena_array(e->arena, Tensor, e->node->n_args);
     Eval moved = in_double(e, &node, args, &out);
-    bool is_gather = e->node->op == OP_GATHER, is_concat = e->info->cls == CLASS_CONCAT;
-    bool is_lost = false;
-    for (uint32_t k = 0; k < e->node->n_args; k++) {
-        const double *errors = errors_or_zeros(e, k);
-        int64_t n = tensor_n_elems(&args[k]);
-        for (int64_t i = 0; i < n && is_gather && k == 1; i++) is_lost = is_lost || errors[i] > 0;
-        if (!(is_gather && k == 1)) args[k].data = (double *)(uintptr_t)errors;
-    }
-    if (!(is_concat ? interp_concat(&moved) : interp_view(&moved))) return false;
+    bool is_lost = has_index_errors(e);
+    for (uint32_t k = 0; k < e->node->n_args; k++)
+        if (!is_index(e, k)) args[k].data = (double *)(uintptr_t)errors_or_zeros(e, k);
+    if (!(e->info->cls == CLASS_CONCAT ? interp_concat(&moved) : interp_view(&moved))) return false;
     int64_t n = tensor_n_elems(e->out);
     for (int64_t i = 0; i < n; i++) e->bounds[i] = is_lost ? INTERP_ANY : out.data[i];
     return true;
+}
+
+static bool reduce_again(const Eval *e) {
+    return e->info->cls == CLASS_SCAN      ? interp_scan(e)
+           : e->info->cls == CLASS_SEGMENT ? interp_segments(e)
+                                           : interp_reduce(e);
 }
 
 /* Evaluates the reduction of |x| + by * error, or of x + by * error. */
@@ -275,6 +292,7 @@ static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const
     Eval own = in_double(e, &node, args, &out);
     own.info = op_info(op);
     for (uint32_t k = 0; k < e->node->n_args; k++) {
+        if (is_index(e, k)) continue;
         const double *errors = errors_or_zeros(e, k);
         int64_t n = tensor_n_elems(&args[k]);
         args[k].dtype = DT_F64;
@@ -286,18 +304,21 @@ static bool evaluate(const Eval *e, OpId op, bool is_magnitude, double by, const
         }
     }
     *result = out.data;
-    return own.info->cls == CLASS_SCAN ? interp_scan(&own) : interp_reduce(&own);
+    return reduce_again(&own);
 }
 
 /* Computes the sum of the arguments' errors per element of the result. */
 static bool sum_errors(const Eval *e, const double **sums) {
-    Tensor arg = e->args[0];
-    arg.dtype = DT_F64;
-    arg.data = errors_or_zeros(e, 0);
+    Tensor *args = arena_copy(e->arena, e->args, e->node->n_args * sizeof *args);
+    OpId op = e->info->cls == CLASS_SCAN      ? OP_CUMSUM
+              : e->info->cls == CLASS_SEGMENT ? OP_SEGMENT_SUM
+                                              : OP_SUM;
     Eval own = *e;
-    own.args = &arg;
+    args[0].dtype = DT_F64;
+    args[0].data = errors_or_zeros(e, 0);
+    own.args = args;
     own.errors = NULL;
-    return evaluate(&own, e->info->cls == CLASS_SCAN ? OP_CUMSUM : OP_SUM, true, 0, sums);
+    return evaluate(&own, op, true, 0, sums);
 }
 
 static bool widen_extremes(const Eval *e) {
@@ -310,15 +331,15 @@ static bool widen_extremes(const Eval *e) {
     return true;
 }
 
-/* The most terms of an element of a scan. */
-static double scan_terms(const Eval *e) {
+/* The most terms of an element of a scan, or of a segment. */
+static double row_terms(const Eval *e) {
     uint32_t axis = 0;
     while (axis + 1 < e->out->rank && !(e->node->attrs.axes >> axis & 1)) axis++;
-    return (double)e->out->dims[axis];
+    return (double)e->args[0].dims[axis];
 }
 
 static double n_terms(const Eval *e) {
-    if (e->info->cls == CLASS_SCAN) return scan_terms(e);
+    if (e->info->cls == CLASS_SCAN || e->info->cls == CLASS_SEGMENT) return row_terms(e);
     int64_t n = tensor_n_elems(&e->args[0]), n_out = tensor_n_elems(e->out);
     return n_out ? (double)(n / n_out) : 0;
 }
@@ -415,7 +436,7 @@ static bool widen_matmul(const Eval *e) {
     return true;
 }
 
-/* An order of inexact keys may be any. */
+/* An order of inexact keys may be any; so may segments of inexact numbers. */
 static bool widen_order(const Eval *e) {
     int64_t n = tensor_n_elems(e->out);
     for (int64_t i = 0; i < n; i++) widen(e, i, INTERP_ANY);
@@ -436,6 +457,10 @@ bool interp_widen(const Eval *e) {
     case CLASS_REDUCE:
     case CLASS_SCAN:
         widen_unrounded(e);
+        return !has_errors(e) || widen_reduce(e);
+    case CLASS_SEGMENT:
+        widen_unrounded(e);
+        if (has_index_errors(e)) return widen_order(e);
         return !has_errors(e) || widen_reduce(e);
     case CLASS_ARGREDUCE:
         return !has_errors(e) || widen_reduce(e);

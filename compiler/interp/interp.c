@@ -66,6 +66,8 @@ static bool dispatch(const Eval *e) {
         return interp_scan(e);
     case CLASS_SORT:
         return interp_sort(e);
+    case CLASS_SEGMENT:
+        return interp_segments(e);
     case CLASS_VIEW:
         return interp_view(e);
     case CLASS_CONCAT:

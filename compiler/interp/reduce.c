@@ -308,17 +308,17 @@ static void scan_log_sum(const Eval *e, ScanRow row) {
     }
 }
 
+static int64_t combine_ints(PrimId combine, int64_t a, int64_t b) {
+    if (combine == PRIM_ADD) return (int64_t)((uint64_t)a + (uint64_t)b);
+    if (combine == PRIM_MUL) return (int64_t)((uint64_t)a * (uint64_t)b);
+    return (combine == PRIM_MAX) == (a < b) ? b : a;
+}
+
 static void scan_int(const Eval *e, ScanRow row) {
     PrimId combine = e->info->combine;
     int64_t result = dtype_saturate(e->out->dtype, e->info->identity);
     for (int64_t k = 0, i = row.first; k < row.n; k++, i += row.stride) {
-        int64_t x = tensor_int(&e->args[0], i);
-        if (combine == PRIM_ADD)
-            result = (int64_t)((uint64_t)result + (uint64_t)x);
-        else if (combine == PRIM_MUL)
-            result = (int64_t)((uint64_t)result * (uint64_t)x);
-        else if ((combine == PRIM_MAX) == (result < x))
-            result = x;
+        result = combine_ints(combine, result, tensor_int(&e->args[0], i));
         tensor_set_int(e->out, i, result);
     }
 }
@@ -402,6 +402,70 @@ bool interp_sort(const Eval *e) {
         }
         for (int64_t k = 0; k < n; k++)
             tensor_set_int(e->out, row.first + k * row.stride, order[k]);
+    }
+    return true;
+}
+
+/* Segments. */
+
+/* The first place of the row, from `low` on, whose number is at least `segment`, or with `is_past`
+ * greater. Numbers that do not ascend give the place that this search ends at. */
+static int64_t find_number(const Eval *e, ScanRow row, int64_t segment, bool is_past, int64_t low) {
+    int64_t high = row.n;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        int64_t number = tensor_int(&e->args[1], row.first + middle * row.stride);
+        if (is_past ? number <= segment : number < segment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Reduces elements [begin, end) of the row to element `out`. */
+static void reduce_run(const Eval *e, ScanRow row, int64_t begin, int64_t end, int64_t out) {
+    PrimId combine = e->info->combine;
+    bool is_float = dtype_is_float(e->out->dtype);
+    SumAcc sum = sum_start();
+    ProdAcc product = {.hi = 1};
+    int64_t whole = dtype_saturate(e->out->dtype, e->info->identity);
+    double most = dtype_round(e->out->dtype, e->info->identity);
+    for (int64_t k = begin; k < end; k++) {
+        int64_t i = row.first + k * row.stride;
+        if (!is_float)
+            whole = combine_ints(combine, whole, tensor_int(&e->args[0], i));
+        else if (combine == PRIM_ADD)
+            sum_add_term(&sum, e->args[0].data[i]);
+        else if (combine == PRIM_MUL)
+            prod_multiply(&product, e->args[0].data[i]);
+        else
+            most = extreme(combine, most, e->args[0].data[i]);
+    }
+    int64_t n = end > begin ? end - begin : 0;
+    if (!is_float)
+        tensor_set_int(e->out, out, whole);
+    else if (combine == PRIM_ADD)
+        sum_finish(e, out, &sum, n, 1);
+    else if (combine == PRIM_MUL)
+        prod_finish(e, out, &product, n);
+    else
+        e->out->data[out] = most;
+}
+
+bool interp_segments(const Eval *e) {
+    Eval of_out = *e;
+    ScanRows rows, results;
+    of_out.args = e->out;
+    if (!scan_rows(e, &rows) || !scan_rows(&of_out, &results)) return false;
+    int64_t n_rows = results.n_rows;
+    for (int64_t i = 0; i < n_rows; i++) {
+        ScanRow row = scan_row(&rows, i), result = scan_row(&results, i);
+        for (int64_t segment = 0; segment < results.n; segment++) {
+            int64_t begin = find_number(e, row, segment, false, 0);
+            int64_t end = find_number(e, row, segment, true, begin);
+            reduce_run(e, row, begin, end, result.first + segment * result.stride);
+        }
     }
     return true;
 }

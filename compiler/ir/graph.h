@@ -32,7 +32,8 @@ const char *precision_name(Precision precision);
  *   windows: axes (of the argument, that have windows); step = the stride, and dilation, per axis
  *   pad: begin = elements put before each axis; number, whole = the value put there
  *   concat: axis             gather: axis (of the data argument; indices are the second argument)
- *   argmax, argmin: axes, keep (exactly one axis)    scans, argsort: axes (exactly one) */
+ *   argmax, argmin: axes, keep (exactly one axis)    scans, argsort: axes (exactly one)
+ *   segments: axes (exactly one; the number of segments is the node's shape) */
 typedef struct Attrs {
     double number;
     int64_t whole; /* the number of an integer dtype, which a double may round */
@@ -129,6 +130,10 @@ static inline bool graph_is_matmul(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_MATMUL;
 }
 
+static inline bool graph_is_segments(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_SEGMENT;
+}
+
 /* Whether it is a reduction with a result for each element of its argument. */
 static inline bool graph_keeps_shape(const Graph *graph, NodeId id) {
     OpClass cls = graph_class(graph, id);
@@ -138,7 +143,7 @@ static inline bool graph_keeps_shape(const Graph *graph, NodeId id) {
 static inline bool graph_is_reduction(const Graph *graph, NodeId id) {
     OpClass cls = graph_class(graph, id);
     return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_MATMUL ||
-           graph_keeps_shape(graph, id);
+           cls == CLASS_SEGMENT || graph_keeps_shape(graph, id);
 }
 
 static inline bool graph_is_literal(const Graph *graph, NodeId id) {

@@ -208,6 +208,13 @@ static void print_attrs(const Printer *p, const Node *node) {
     case CLASS_SORT:
         text_printf(p->out, ", axis=%u", only_axis(node->attrs.axes));
         return;
+    case CLASS_SEGMENT: {
+        uint32_t axis = only_axis(node->attrs.axes);
+        text_puts(p->out, ", ");
+        dim_print(p->graph->dims, node->shape.dims[axis], p->out);
+        text_printf(p->out, ", axis=%u", axis);
+        return;
+    }
     case CLASS_CONCAT:
         text_printf(p->out, ", axis=%d", (int)node->attrs.axis);
         return;

@@ -26,7 +26,7 @@ static const char *check_dtypes(const Check *c) {
     const OpInfo *info = op_info(c->node->op);
     uint32_t first = info->result == RESULT_SELECT, n = c->node->n_args;
     if (info->cls == CLASS_SOURCE) return NULL;
-    if (c->node->op == OP_GATHER) {
+    if (c->node->op == OP_GATHER || info->cls == CLASS_SEGMENT) {
         if (!dtype_in(arg(c, 1)->dtype, DTS_INDEX)) return "indices are not i32 or i64";
         n = 1;
     }
@@ -78,6 +78,19 @@ static const char *check_scan(const Check *c) {
     if (axes == 0 || axes >> from->rank) return "axis is missing or out of range";
     if (axes & (axes - 1)) return "more than one axis";
     return expect_shape(c, from);
+}
+
+static const char *check_segments(const Check *c) {
+    const Shape *from = &arg(c, 0)->shape;
+    uint32_t axes = c->node->attrs.axes;
+    Shape shape = *from;
+    if (axes == 0 || axes >> from->rank) return "axis is missing or out of range";
+    if (axes & (axes - 1)) return "more than one axis";
+    if (from->rank == MAX_RANK) return "rank too high for segments";
+    if (!shape_equal(from, &arg(c, 1)->shape)) return "not a number for each element";
+    for (uint32_t k = 0; k < shape.rank; k++)
+        if (axes >> k & 1) shape.dims[k] = c->node->shape.dims[k];
+    return expect_shape(c, &shape);
 }
 
 static const char *check_transpose(const Check *c) {
@@ -237,6 +250,8 @@ static const char *check_shape(const Check *c) {
     case CLASS_SCAN:
     case CLASS_SORT:
         return check_scan(c);
+    case CLASS_SEGMENT:
+        return check_segments(c);
     case CLASS_VIEW:
         return check_view(c);
     case CLASS_CONCAT:

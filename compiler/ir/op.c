@@ -99,17 +99,19 @@ static const OpInfo infos[OP_COUNT] = {
                   .doc = d},
 #define ARGREDUCE(sym, ...) NUMBERS(sym, CLASS_ARGREDUCE, __VA_ARGS__)
 #define SORT(sym, ...) NUMBERS(sym, CLASS_SORT, __VA_ARGS__)
-#define SCAN(sym, nm, dts, comb, ident, ordered, d) \
-    [OP_##sym] = {.name = nm,                       \
-                  .cls = CLASS_SCAN,                \
-                  .min_args = 1,                    \
-                  .max_args = 1,                    \
-                  .dtypes = dts,                    \
-                  .result = RESULT_SAME,            \
-                  .combine = PRIM_##comb,           \
-                  .identity = ident,                \
-                  .orders = ordered,                \
+#define COMBINED(sym, class, n, nm, dts, comb, ident, ordered, d) \
+    [OP_##sym] = {.name = nm,                                     \
+                  .cls = class,                                   \
+                  .min_args = n,                                  \
+                  .max_args = n,                                  \
+                  .dtypes = dts,                                  \
+                  .result = RESULT_SAME,                          \
+                  .combine = PRIM_##comb,                         \
+                  .identity = ident,                              \
+                  .orders = ordered,                              \
                   .doc = d},
+#define SCAN(sym, ...) COMBINED(sym, CLASS_SCAN, 1, __VA_ARGS__)
+#define SEGMENT(sym, ...) COMBINED(sym, CLASS_SEGMENT, 2, __VA_ARGS__)
 #define VIEW(sym, nm, n, d)              \
     [OP_##sym] = {.name = nm,            \
                   .cls = CLASS_VIEW,     \

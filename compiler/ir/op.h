@@ -17,9 +17,10 @@ typedef enum {
     CLASS_ARGREDUCE, /* the index of the extreme element; result i32 */
     CLASS_SCAN,      /* running reductions along one axis */
     CLASS_SORT,      /* the order of the elements along one axis; result i32 */
-    CLASS_VIEW,      /* moves no data: an index map from the result to its (first) argument */
-    CLASS_CONCAT,    /* several arguments side by side along one axis */
-    CLASS_MATMUL     /* matmul */
+    CLASS_SEGMENT, /* reductions of the runs of equal numbers in a second argument, along an axis */
+    CLASS_VIEW,    /* moves no data: an index map from the result to its (first) argument */
+    CLASS_CONCAT,  /* several arguments side by side along one axis */
+    CLASS_MATMUL   /* matmul */
 } OpClass;
 
 typedef enum {                /* result dtype from the argument dtypes */
@@ -46,6 +47,7 @@ typedef enum {
 #define ARGREDUCE(sym, ...) OP_##sym,
 #define SCAN(sym, ...) OP_##sym,
 #define SORT(sym, ...) OP_##sym,
+#define SEGMENT(sym, ...) OP_##sym,
 #define VIEW(sym, ...) OP_##sym,
 #define CONCAT(sym, ...) OP_##sym,
 #define CONTRACT(sym, ...) OP_##sym,
@@ -71,7 +73,7 @@ typedef struct OpInfo {
     double domain_lo, domain_hi;   /* the range from which tests sample every argument */
     double double_ulp, single_ulp; /* see op_ulp */
     double abs_error;              /* or absolute error in f32 and narrower, whichever is larger */
-    /* REDUCE, ARGREDUCE, SCAN and SORT */
+    /* REDUCE, ARGREDUCE, SCAN, SORT and SEGMENT */
     PrimId combine;
     double identity; /* +-inf stands for the extreme of an integer dtype */
     bool divides_by_count;

@@ -46,6 +46,7 @@ typedef struct FormInfo {
     bool multiplies; /* one matmul: parallel axes .., m, n, reduced axis k, stores over .., m, n */
     bool each_point; /* each point has its own result of a reduction, in the same stage */
     bool sorts;      /* the results are the order of the points along the reduced axis */
+    bool divides;    /* a result reduces the elements of one segment, a run of the reduced axis */
     bool one_pass;   /* it visits each point once; otherwise once per stage */
 } FormInfo;
 const FormInfo *form_info(KernelForm form);

@@ -21,9 +21,11 @@ typedef struct Reduce {
         ScalarId value; /* per element, of type acc */
         ScalarId lhs;   /* for a GEMM, in the dtype of its operands */
     };
-    ScalarId rhs;        /* for a GEMM, in the dtype of its operands; else SCALAR_NONE */
+    ScalarId rhs;        /* for a GEMM, in the dtype of its operands; of segments the number of the
+                          * element's segment, i32 or i64; else SCALAR_NONE */
     Precision precision; /* for a GEMM; tf32 operands are a PRIM_TF32 or stored as tf32 */
-    ScalarId arg_index;  /* is_arg: i32 index of the element */
+    ScalarId arg_index;  /* is_arg: i32 index of the element; of segments the number of the
+                          * result's segment, in the dtype of `rhs` */
     /* The value of SCALAR_STAGE: the accumulator, divided by `divisor` unless that is DIM_NONE,
      * converted to `result`. A partial's result is the raw accumulator. */
     DimId divisor;

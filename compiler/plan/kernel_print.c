@@ -106,7 +106,9 @@ static void print_reduce(const Printer *p, uint32_t slot) {
     const Reduce *reduce = &p->kernel->reduces.data[slot];
     text_printf(p->out, "    r%u: %s = %s%s(s%u", slot, dtype_name(reduce->result),
                 reduce->is_arg ? "arg-" : "", prim_info(reduce->combine)->name, reduce->value);
-    if (reduce->rhs) text_printf(p->out, " * s%u", reduce->rhs);
+    bool has_segments = form_info(p->kernel->form)->divides;
+    if (has_segments) text_printf(p->out, " where s%u == s%u", reduce->rhs, reduce->arg_index);
+    if (reduce->rhs && !has_segments) text_printf(p->out, " * s%u", reduce->rhs);
     if (reduce->is_arg) text_printf(p->out, ", s%u", reduce->arg_index);
     text_printf(p->out, ") in %s", dtype_name(reduce->acc));
     if (reduce->divisor != DIM_NONE) {

@@ -51,6 +51,7 @@ static const char *fill_of(OpClass cls) {
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
     case CLASS_SORT:
+    case CLASS_SEGMENT:
         return "#ffe4b8";
     case CLASS_VIEW:
     case CLASS_CONCAT:

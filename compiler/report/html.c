@@ -42,6 +42,7 @@ const char *op_class_name(OpClass cls) {
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
     case CLASS_SORT:
+    case CLASS_SEGMENT:
         return "reduce";
     case CLASS_SOURCE:
     case CLASS_VIEW:

@@ -96,6 +96,7 @@ static const char *form_class(const Kernel *kernel) {
     case FORM_COLUMN:
     case FORM_SCAN:
     case FORM_SORT:
+    case FORM_SEGMENT:
         return "kernel reduction";
     case FORM_GEMM:
         return "kernel gemm";

@@ -36,7 +36,11 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
     uint32_t n_args = info->max_args;
     for (uint32_t i = 0; i < n_args; i++) {
         bool is_condition = info->result == RESULT_SELECT && i == 0;
-        args[i] = add_input(graph, is_condition ? DT_BOOL : dtype, &shape, i);
+        bool is_number = info->cls == CLASS_SEGMENT && i == 1;
+        Dtype own = is_condition ? DT_BOOL
+                    : is_number  ? (dtype_bytes(dtype) < 8 ? DT_I32 : DT_I64)
+                                 : dtype;
+        args[i] = add_input(graph, own, &shape, i);
     }
     Node node = {.op = op, .dtype = result_dtype(info, dtype, cast_to), .shape = shape};
     node.n_args = n_args;
@@ -45,7 +49,9 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
         node.attrs.axes = 1u << axis;
         node.shape = shape_reduced(dims, &shape, node.attrs.axes, false);
     }
-    if (info->cls == CLASS_SCAN || info->cls == CLASS_SORT) node.attrs.axes = 1u << axis;
+    if (info->cls == CLASS_SEGMENT) node.shape.dims[axis] = dim_const(dims, 5);
+    if (info->cls == CLASS_SCAN || info->cls == CLASS_SORT || info->cls == CLASS_SEGMENT)
+        node.attrs.axes = 1u << axis;
     NodeId result = graph_add(graph, node);
     vec_push(arena, &graph->outputs, (GraphOutput){.name = "y", .node = result});
     return graph;
@@ -53,7 +59,7 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
 
 static bool has_template(OpClass cls) {
     return cls == CLASS_ELTWISE || cls == CLASS_CAST || cls == CLASS_REDUCE ||
-           cls == CLASS_ARGREDUCE || cls == CLASS_SCAN || cls == CLASS_SORT;
+           cls == CLASS_ARGREDUCE || cls == CLASS_SCAN || cls == CLASS_SORT || cls == CLASS_SEGMENT;
 }
 
 typedef struct Cells {

@@ -334,6 +334,35 @@ Test(interp, sorts_of_wide_integers) {
     arena_free(f.arena);
 }
 
+Test(interp, segments) {
+    Fixture f = fixture_new();
+    give(&f, DT_F32, DIMS(2, 4), NUMBERS(1, 2, 4, 8, -1, NAN, 5, 3));
+    give(&f, DT_I32, DIMS(2, 4), NUMBERS(-1, 0, 0, 2, 1, 1, 2, 3));
+    Attrs last = {.axes = 2};
+    Result sums = evaluate(&f, OP_SEGMENT_SUM, DT_F32, DIMS(2, 3), last);
+    EXPECT(sums, 6, 0, 8, 0, NAN, 5);
+    Result products = evaluate(&f, OP_SEGMENT_PROD, DT_F32, DIMS(2, 3), last);
+    EXPECT(products, 8, 1, 8, 1, NAN, 5);
+    Result largest = evaluate(&f, OP_SEGMENT_MAX, DT_F32, DIMS(2, 3), last);
+    EXPECT(largest, 4, -INFINITY, 8, -INFINITY, NAN, 5);
+    Result smallest = evaluate(&f, OP_SEGMENT_MIN, DT_F32, DIMS(2, 3), last);
+    EXPECT(smallest, 2, INFINITY, 8, INFINITY, NAN, 5);
+    arena_free(f.arena);
+}
+
+Test(interp, segments_of_columns) {
+    Fixture f = fixture_new();
+    give(&f, DT_I32, DIMS(4, 2), NUMBERS(1, 2, 4, 8, 16, 32, 64, 128));
+    const int64_t ids[] = {0, 0, 0, 1, 1, 1, 1, 5};
+    give_wide(&f, DIMS(4, 2), ids);
+    Attrs first = {.axes = 1};
+    Result sums = evaluate(&f, OP_SEGMENT_SUM, DT_I32, DIMS(2, 2), first);
+    EXPECT(sums, 5, 2, 80, 40);
+    Result largest = evaluate(&f, OP_SEGMENT_MAX, DT_I32, DIMS(3, 2), first);
+    EXPECT(largest, 4, 2, 64, 32, INT32_MIN, INT32_MIN);
+    arena_free(f.arena);
+}
+
 Test(interp, scans_of_integers_wrap) {
     Fixture f = fixture_new();
     give(&f, DT_I8, DIMS(4), NUMBERS(100, 27, 1, -3));

@@ -357,18 +357,17 @@ static NodeId make_eltwise(const World *w, OpId op, NodeId x, NodeId flags) {
 
 /* A node of the op, whose data is x: [4, 8]. */
 static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId flags) {
-    const Dtype dtype = graph_node(w->b->graph, x)->dtype;
+    Dtype dtype = graph_node(w->b->graph, x)->dtype, to = 0;
+    const DimList shape = DIMS(number(w, 4), number(w, 8));
     switch (op_info(op)->cls) {
     case CLASS_SOURCE:
-        return make_source(w, op, dtype, DIMS(number(w, 4), number(w, 8)));
+        return make_source(w, op, dtype, shape);
     case CLASS_ELTWISE:
         return make_eltwise(w, op, x, flags);
     case CLASS_CAST:
         if (op == OP_BITCAST) {
-            Operand operand = operand_tensor(x);
-            Dtype to = (Dtype)0;
             while (to == dtype || dtype_bytes(to) != dtype_bytes(dtype)) to++;
-            return build_bitcast(w->b, &operand, to);
+            return build_bitcast(w->b, (Operand[]){operand_tensor(x)}, to);
         }
         return cast(w, x, dtype == DT_F32 ? DT_I32 : DT_F32);
     case CLASS_REDUCE:
@@ -378,6 +377,8 @@ static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId fla
     case CLASS_SCAN:
     case CLASS_SORT:
         return build_scan(w->b, op, x, 0);
+    case CLASS_SEGMENT:
+        return build_segments(w->b, op, x, build_iota(w->b, shape, 1, DT_I64), number(w, 3), 1);
     case CLASS_VIEW:
         return make_view(w, op, x, indices);
     case CLASS_CONCAT:
@@ -399,11 +400,10 @@ static void check_op(OpId op, Dtype dtype) {
     NodeId y = make(&w, op, x, indices, flags);
     if (info->cls != CLASS_SOURCE && !dtype_in(dtype, info->dtypes)) {
         cr_expect_eq(y, NODE_NONE, "%s took %s", info->name, dtype_name(dtype));
-        cr_expect(w.b->errors.n == 1 && w.b->errors.data[0].id == DIAG_UNSUPPORTED_DTYPE, "%s: %s",
-                  info->name, last_message(&w));
+        cr_expect_eq(w.b->errors.n, 1u, "%s", last_message(&w));
+        cr_expect_eq(w.b->errors.data[0].id, DIAG_UNSUPPORTED_DTYPE, "%s", last_message(&w));
     } else {
-        cr_assert_neq(y, NODE_NONE, "%s of %s: %s", info->name, dtype_name(dtype),
-                      last_message(&w));
+        cr_assert_neq(y, NODE_NONE, "%s, %d: %s", info->name, (int)dtype, last_message(&w));
         cr_expect_eq(graph_node(w.b->graph, y)->op, op, "%s", info->name);
         build_output(w.b, "y", y, 0);
         finish(&w);

@@ -299,7 +299,8 @@ Test(ops, monotone_rows_never_fall) {
 
 static bool is_reduction(OpId op) {
     OpClass cls = op_info(op)->cls;
-    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN;
+    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN ||
+           cls == CLASS_SEGMENT;
 }
 
 Test(ops, identities_change_nothing) {

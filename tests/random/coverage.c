@@ -21,10 +21,10 @@ static OpId column_of(OpId op) {
 
 static const char *column_name(OpId column) {
     static const char *const classes[] = {
-        [CLASS_SOURCE] = "source",  [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
-        [CLASS_REDUCE] = "reduce",  [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
-        [CLASS_SORT] = "sort",      [CLASS_VIEW] = "view",           [CLASS_CONCAT] = "concat",
-        [CLASS_MATMUL] = "contract"};
+        [CLASS_SOURCE] = "source", [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
+        [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
+        [CLASS_SORT] = "sort",     [CLASS_SEGMENT] = "segment",     [CLASS_VIEW] = "view",
+        [CLASS_CONCAT] = "concat", [CLASS_MATMUL] = "contract"};
     if (column == OP_COUNT) return "output";
     return is_view(column) ? op_info(column)->name : classes[op_info(column)->cls];
 }
@@ -98,6 +98,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
     case CLASS_SORT:
+    case CLASS_SEGMENT:
         count_axes(c, graph, node);
         break;
     case CLASS_VIEW:
@@ -186,6 +187,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
     case CLASS_CAST:
     case CLASS_SCAN:
     case CLASS_SORT:
+    case CLASS_SEGMENT:
     case CLASS_VIEW:
     case CLASS_CONCAT:
         break;
@@ -204,10 +206,8 @@ static uint32_t stage_depth(const Graph *graph, const Node *node, const uint32_t
     uint32_t depth = 0;
     for (uint32_t i = 0; i < node->n_args; i++)
         if (depths[node->args[i]] > depth) depth = depths[node->args[i]];
-    OpClass cls = op_info(node->op)->cls;
-    (void)graph;
-    return depth + (cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN ||
-                    cls == CLASS_SORT || cls == CLASS_MATMUL);
+    NodeId id = (NodeId)(node - graph->nodes.data);
+    return depth + graph_is_reduction(graph, id);
 }
 
 void coverage_add(Coverage *c, const Graph *graph) {
@@ -259,8 +259,9 @@ static bool is_column(const Coverage *c, OpId op) {
 static bool can_reduce(OpId op, AxisPosition position) {
     OpClass cls = op_info(op)->cls;
     if (cls == CLASS_REDUCE) return true;
-    /* A result for each element: whether its axis is the last one is all that kernels see. */
-    if (cls == CLASS_SCAN || cls == CLASS_SORT)
+    /* A result for each element, or segment: whether its axis is the last one is all that kernels
+     * see. */
+    if (cls == CLASS_SCAN || cls == CLASS_SORT || cls == CLASS_SEGMENT)
         return position == POSITION_FIRST || position == POSITION_LAST;
     return cls == CLASS_ARGREDUCE && position != POSITION_SEVERAL;
 }

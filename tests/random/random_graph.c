@@ -7,7 +7,7 @@
 
 RandomGraphOptions random_graph_defaults(void) {
     return (RandomGraphOptions){
-        .min_statements = 3, .max_statements = 28, .max_elems = 1 << 15, .param_percent = 25};
+        .min_statements = 3, .max_statements = 30, .max_elems = 1 << 15, .param_percent = 25};
 }
 
 RandomValue *random_value(RandomState *s, int value) {
@@ -222,6 +222,8 @@ int random_make(RandomState *s, OpId op, Dtype dtype, int arg) {
         return random_make_scan(s, op, dtype, arg);
     case CLASS_SORT:
         return random_make_sort(s, op, dtype, arg);
+    case CLASS_SEGMENT:
+        return random_make_segments(s, op, dtype, arg);
     case CLASS_VIEW:
         return random_make_view(s, op, dtype, arg);
     case CLASS_CONCAT:
@@ -321,11 +323,12 @@ static bool make_view_and_consumer(RandomState *s, const Cell *cell) {
 
 static bool folds(OpId op) {
     OpClass cls = op_info(op)->cls;
-    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN || cls == CLASS_SORT;
+    return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_SCAN ||
+           cls == CLASS_SORT || cls == CLASS_SEGMENT;
 }
 
-/* A reduction, a scan or a sort over the first, an inner, the last, several or all axes, by its
- * number. */
+/* A reduction, a scan, a sort or segments over the first, an inner, the last, several or all axes,
+ * by its number. */
 static bool make_reduction(RandomState *s, uint64_t number) {
     static const struct {
         uint32_t rank, axes;
@@ -350,6 +353,8 @@ static bool make_reduction(RandomState *s, uint64_t number) {
     while (!(axes >> axis & 1)) axis++;
     if (op_info(op)->cls == CLASS_SCAN)
         return random_make_reduce_axes(s, op, arg, 1u << axis) != RANDOM_NONE;
+    if (op_info(op)->cls == CLASS_SEGMENT)
+        return random_make_segments_axis(s, op, arg, axis) != RANDOM_NONE;
     if (op_info(op)->cls == CLASS_SORT)
         return random_make_sort_axis(s, op, arg, axis) != RANDOM_NONE;
     return random_make_argreduce_axis(s, op, arg, axis) != RANDOM_NONE;
@@ -359,8 +364,8 @@ static bool make_reduction(RandomState *s, uint64_t number) {
  * N_PRESCRIBED. */
 enum {
     N_OPS_EACH = 8,
-    N_VIEWS_EACH = 6,
-    N_REDUCTIONS_EACH = 12,
+    N_VIEWS_EACH = 7,
+    N_REDUCTIONS_EACH = 13,
     N_PATTERNS_EACH = 1,
     N_PARTS_EACH = 1,
     N_PRESCRIBED = N_OPS_EACH + N_VIEWS_EACH + N_REDUCTIONS_EACH + N_PATTERNS_EACH + N_PARTS_EACH

@@ -247,12 +247,13 @@ static const char *axes_text(RandomState *s, uint32_t rank, uint32_t axes) {
     return text_str(&text);
 }
 
-int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
+/* The elements of a reduction of the argument, as text, in a range where no result overflows; and
+ * the range of the results. `n`: the most elements of a result. */
+static const char *reduced_text(RandomState *s, OpId op, int arg, double n, double *least,
+                                double *most) {
     const OpInfo *info = op_info(op);
     const RandomValue v = *random_value(s, arg);
-    double n = 1, limit = random_limit(v.dtype), lo = -limit, hi = limit;
-    for (uint32_t k = 0; k < v.shape.rank; k++)
-        if (axes >> k & 1) n *= fmax(1, (double)dim_hi(s->dims, v.shape.dims[k]));
+    double limit = random_limit(v.dtype), lo = -limit, hi = limit;
     if (info->combine == PRIM_ADD) lo = -(hi = limit / n);
     if (info->combine == PRIM_MUL && !dtype_is_int(v.dtype)) {
         hi = pow(limit, 1 / n); /* so that the product of all elements stays below the limit */
@@ -260,9 +261,6 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
     }
     if (info->combine == PRIM_LOGADDEXP) lo = -50, hi = 50;
     const char *text = dtype_is_int(v.dtype) ? v.name : random_within(s, arg, &lo, &hi);
-    bool keep = rng_chance(&s->rng, 40);
-    bool is_scan = info->cls == CLASS_SCAN;
-    Shape shape = is_scan ? v.shape : shape_reduced(s->dims, &v.shape, axes, keep);
     double reach = fmax(fabs(lo), fabs(hi));
     if (dtype_is_int(v.dtype) && (info->orders || dtype_is_unsigned(v.dtype)))
         lo = random_least(v.dtype), hi = limit;
@@ -272,6 +270,20 @@ int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
         hi += log(n);
     else if (info->combine == PRIM_MUL)
         lo = 1 / limit, hi = limit;
+    *least = lo, *most = hi;
+    return text;
+}
+
+int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes) {
+    const OpInfo *info = op_info(op);
+    const RandomValue v = *random_value(s, arg);
+    double n = 1, lo, hi;
+    for (uint32_t k = 0; k < v.shape.rank; k++)
+        if (axes >> k & 1) n *= fmax(1, (double)dim_hi(s->dims, v.shape.dims[k]));
+    const char *text = reduced_text(s, op, arg, n, &lo, &hi);
+    bool keep = rng_chance(&s->rng, 40);
+    bool is_scan = info->cls == CLASS_SCAN;
+    Shape shape = is_scan ? v.shape : shape_reduced(s->dims, &v.shape, axes, keep);
     return random_bind(s, v.dtype, &shape, lo, hi,
                        str_format(s->arena, "%s(%s%s%s)", info->name, text,
                                   axes_text(s, v.shape.rank, axes),
@@ -310,6 +322,31 @@ int random_make_sort_axis(RandomState *s, OpId op, int arg, uint32_t axis) {
     return random_bind(s, DT_I32, &shape, 0, hi,
                        str_format(s->arena, "%s(%s, axis=%u)", op_info(op)->name,
                                   random_value(s, arg)->name, axis));
+}
+
+/* Segments of one, two or three elements, the last ones perhaps without any; extremes, which are
+ * infinite of nothing, of all elements. */
+int random_make_segments_axis(RandomState *s, OpId op, int arg, uint32_t axis) {
+    const RandomValue v = *random_value(s, arg);
+    bool is_whole = !op_info(op)->orders;
+    uint32_t n = is_whole ? 1 : 1 + rng_below(&s->rng, 6);
+    double lo, hi, most = fmax(1, (double)dim_hi(s->dims, v.shape.dims[axis]));
+    const char *text = reduced_text(s, op, arg, most, &lo, &hi), *shape_text;
+    Shape shape = v.shape;
+    shape_text = random_shape_str(s, &shape);
+    shape.dims[axis] = dim_const(s->dims, n);
+    return random_bind(
+        s, v.dtype, &shape, lo, hi,
+        str_format(s->arena, "%s(%s, iota(%s, axis=%u%s) %s %u, %u, axis=%u)", op_info(op)->name,
+                   text, shape_text, axis, rng_chance(&s->rng, 30) ? ", dtype=i64" : "",
+                   is_whole ? "*" : "/", is_whole ? 0 : 1 + rng_below(&s->rng, 3), n, axis));
+}
+
+int random_make_segments(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 1, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    uint32_t rank = random_value(s, from)->shape.rank;
+    return random_make_segments_axis(s, op, from, rng_below(&s->rng, rank));
 }
 
 int random_make_sort(RandomState *s, OpId op, Dtype dtype, int arg) {

@@ -46,6 +46,7 @@ int random_make_cast_to(RandomState *s, OpId op, Dtype dtype, Dtype to);
 int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_reduce(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_scan(RandomState *s, OpId op, Dtype dtype, int arg);
+int random_make_segments(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_sort(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_view(RandomState *s, OpId op, Dtype dtype, int arg);
@@ -58,6 +59,7 @@ int random_make_pattern(RandomState *s, uint64_t number);
 bool random_make_row_pattern(RandomState *s, uint64_t number);
 /* A reduction over exactly these axes. */
 int random_make_reduce_axes(RandomState *s, OpId op, int arg, uint32_t axes);
+int random_make_segments_axis(RandomState *s, OpId op, int arg, uint32_t axis);
 int random_make_sort_axis(RandomState *s, OpId op, int arg, uint32_t axis);
 int random_make_argreduce_axis(RandomState *s, OpId op, int arg, uint32_t axis);
 /* Makes a value, of a kind by its number, and slices of it. False: it did not fit. */

@@ -293,6 +293,28 @@ static void add_sort(Arena *arena, SweepCases *cases, Dtype dtype) {
     vec_push(arena, cases, c);
 }
 
+/* Along each axis, of ascending numbers and of others, which a search takes for ascending. */
+static void add_segments(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) {
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {{0, 3},    {3, 0},    {1, 1},   {2, 16},
+                                                      {3, 17},   {129, 65}, {5, 256}, {257, 7},
+                                                      {1, 1000}, {4097, 3}, {33, 300}};
+    SweepCase c = {.name = str_format(arena, "%s %s", op_info(op)->name, dtype_name(dtype)),
+                   .n_dims = 2,
+                   .extents = extents,
+                   .n_extents = sizeof extents / sizeof *extents,
+                   .lo = -2,
+                   .hi = 2};
+    const char *name = dtype_name(dtype), *of = op_info(op)->name;
+    if (!dtype_in(dtype, op_info(op)->dtypes)) return;
+    c.source = str_format(arena,
+                          "dim N in 0..1048576\ndim M in 0..1048576\n"
+                          "graph g(x: %s[N, M], i: i32[N, M]) -> (c: %s[7, M], r: %s[N, 40]) {\n"
+                          "  c = relu(%s(x, iota([N, M], axis=0) / 3, 7))\n"
+                          "  r = %s(x, i, 40, axis=1)\n}\n",
+                          name, name, name, of, of);
+    vec_push(arena, cases, c);
+}
+
 void sweep_add_reductions(Arena *arena, SweepCases *cases) {
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof reduce_shapes / sizeof *reduce_shapes; i++)
@@ -302,6 +324,8 @@ void sweep_add_reductions(Arena *arena, SweepCases *cases) {
         for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
             if (op_info(op)->cls == CLASS_SCAN) add_scan(arena, cases, op, dtype);
         add_sort(arena, cases, dtype);
+        for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
+            if (op_info(op)->cls == CLASS_SEGMENT) add_segments(arena, cases, op, dtype);
     }
 }
 

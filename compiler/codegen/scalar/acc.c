@@ -15,6 +15,9 @@
     _Static_assert((COMBINES(comb) || PRIM_##comb == PRIM_LOGADDEXP) && \
                        ((dtypes) & ~(DTS_NUM)) == 0,                    \
                    "ir/ops.def: accumulators (codegen/scalar/acc.c) cannot scan `" name "`");
+#define SEGMENT(sym, name, dtypes, comb, ...)                      \
+    _Static_assert(COMBINES(comb) && ((dtypes) & ~(DTS_NUM)) == 0, \
+                   "ir/ops.def: accumulators (codegen/scalar/acc.c) cannot combine `" name "`");
 #define ARGREDUCE(sym, name, dtypes, comb, ...)                            \
     _Static_assert((PRIM_##comb == PRIM_MIN || PRIM_##comb == PRIM_MAX) && \
                        ((dtypes) & ~(DTS_NUM)) == 0,                       \

@@ -65,6 +65,8 @@ static void composer_init(Inliner *c, Arena *arena, const InlineInput *input, Gr
     kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
     if (group->reduces.n && graph_is_matmul(c->graph, group->reduces.data[0]))
         kernel->form = FORM_GEMM;
+    if (group->reduces.n && graph_is_segments(c->graph, group->reduces.data[0]))
+        kernel->form = FORM_SEGMENT;
     if (group_keeps_shape(c->graph, group))
         kernel->form =
             graph_class(c->graph, group->reduces.data[0]) == CLASS_SORT ? FORM_SORT : FORM_SCAN;
@@ -116,9 +118,43 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
     return true;
 }
 
+/* The elements and their numbers are read at (.., i, ..), where the domain is (.., segment, .., i).
+ */
+static bool compose_segments(Inliner *c, Kernel *kernel, NodeId id) {
+    const Node *node = graph_node(c->graph, id);
+    const OpInfo *info = op_info(node->op);
+    uint32_t rank = node->shape.rank, axis = 0;
+    while (!(node->attrs.axes >> axis & 1)) axis++;
+    ScalarId read[2];
+    if (c->group->domain.rank != rank + 1) return inline_fail(c, REASON_TOO_LARGE, id);
+    IndexId at[MAX_RANK];
+    memcpy(at, c->coords, rank * sizeof *at);
+    at[axis] = c->coords[rank];
+    for (uint32_t k = 0; k < 2; k++) {
+        read[k] = inline_pull(c, node->args[k], at, GUARD_NONE);
+        if (!read[k]) return false;
+    }
+    inline_mark(c->marks, id, INLINE_VISITED);
+    Dtype acc = dtype_compute(node->dtype);
+    ScalarId segment = scalar_index(c->scalars, c->coords[axis]);
+    c->marks->slot[id] = kernel->reduces.n + 1;
+    vec_push(c->arena, &kernel->reduces,
+             (Reduce){.node = id,
+                      .combine = info->combine,
+                      .acc = acc,
+                      .identity = dtype_round(node->dtype, info->identity),
+                      .value = scalar_cvt(c->scalars, read[0], acc),
+                      .rhs = read[1],
+                      .arg_index =
+                          scalar_cvt(c->scalars, segment, scalar_get(c->scalars, read[1])->dtype),
+                      .result = c->graph->is_fast ? acc : node->dtype});
+    return true;
+}
+
 static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     c->reader = id;
     if (graph_is_matmul(c->graph, id)) return compose_contract(c, kernel, id);
+    if (graph_is_segments(c->graph, id)) return compose_segments(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
     Dtype acc = dtype_compute(graph_node(c->graph, node->args[0])->dtype);
@@ -200,8 +236,10 @@ static bool find_path(Inliner *c, NodeId target, StorePath *path) {
                               .may_begin = may_begin,
                               .may_pass = may_pass,
                               .user = c};
-    bool is_contract = c->group->reduces.n && graph_is_matmul(c->graph, c->group->reduces.data[0]);
-    return store_map_find_path(&search, target, path) && (!is_contract || path->place == SPAN_ROW);
+    NodeId reduce = c->group->reduces.n ? c->group->reduces.data[0] : NODE_NONE;
+    bool stores_rows = reduce != NODE_NONE &&
+                       (graph_is_matmul(c->graph, reduce) || graph_is_segments(c->graph, reduce));
+    return store_map_find_path(&search, target, path) && (!stores_rows || path->place == SPAN_ROW);
 }
 
 /* Pulls the next elementwise node on the path. Its argument on the path is `value`, which is not

@@ -292,6 +292,7 @@ static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId gu
     case CLASS_ARGREDUCE:
     case CLASS_SCAN:
     case CLASS_SORT:
+    case CLASS_SEGMENT:
     case CLASS_MATMUL:
         break;
     }

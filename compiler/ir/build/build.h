@@ -149,6 +149,9 @@ NodeId build_reduce(Builder *b, OpId op, NodeId x, uint32_t axes, bool keep);
 NodeId build_argreduce(Builder *b, OpId op, NodeId x, int64_t axis, bool keep);
 /* A scan or a sort along one axis: the shape of x, and its dtype or i32. */
 NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t axis);
+/* Reductions of segments along one axis. x, ids: [.., n, ..] -> [.., n_segments, ..]. ids are i32
+ * or i64 and ascend along the axis; what they number below 0 or from n_segments on is left out. */
+NodeId build_segments(Builder *b, OpId op, NodeId x, NodeId ids, DimId n_segments, int64_t axis);
 /* left: [.., m, k] or [k], right: [.., k, n] or [k] -> [.., m, n], without m where left has rank 1
  * and without n where right has. Leading axes broadcast. `out` is the dtype of the result: that of
  * the operands (NULL), or the one in which they are computed. */

@@ -252,6 +252,46 @@ NodeId build_scan(Builder *b, OpId op, NodeId x, int64_t number) {
     return build_node(b, (BuildPlace){0}, node);
 }
 
+/* The numbers of segments: indices, one for each element. */
+static bool check_ids(Builder *b, OpId op, NodeId x, NodeId ids) {
+    const char *name = op_info(op)->name;
+    const Node *elems = graph_node(b->graph, x), *numbers = graph_node(b->graph, ids);
+    BuildError *error;
+    if (!dtype_in(numbers->dtype, DTS_INDEX)) {
+        error = build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){.arg = 2},
+                           "`ids` of `%s` is %s, not i32 or i64", name, dtype_name(numbers->dtype));
+        error->help = "Write cast(ids, i32).";
+        return false;
+    }
+    if (shape_equal(&elems->shape, &numbers->shape)) return true;
+    error = build_fail(b, DIAG_SHAPE_MISMATCH, (BuildPlace){.arg = 2},
+                       "`%s` takes `x` and `ids` of one shape, not %s and %s", name,
+                       shape_str(b->dims, b->arena, &elems->shape),
+                       shape_str(b->dims, b->arena, &numbers->shape));
+    error->help = "Reshape and expand `ids`: it has a number for each element of `x`.";
+    return false;
+}
+
+NodeId build_segments(Builder *b, OpId op, NodeId x, NodeId ids, DimId n_segments, int64_t number) {
+    uint32_t axis;
+    const Node *arg = check_along(b, op, x, number, &axis);
+    if (!arg || ids == NODE_NONE || !n_segments || !check_ids(b, op, x, ids)) return NODE_NONE;
+    if (arg->shape.rank == MAX_RANK) {
+        build_fail(b, DIAG_LIMIT, (BuildPlace){.arg = 1}, "`%s` takes a rank of at most %d",
+                   op_info(op)->name, MAX_RANK - 1)
+            ->help = "Reshape the axes before `axis`, or those behind it, to one.";
+        return NODE_NONE;
+    }
+    Node node = {.op = op,
+                 .dtype = arg->dtype,
+                 .shape = arg->shape,
+                 .n_args = 2,
+                 .args = (NodeId[]){x, ids},
+                 .attrs.axes = 1u << axis};
+    node.shape.dims[axis] = n_segments;
+    return build_checked_node(b, node);
+}
+
 /* Matmul. */
 
 /* A rank-1 operand as a matrix: a row on the left, a column on the right. */

@@ -1,0 +1,24 @@
+/* The cost of reductions of segments. See template.h. */
+#include "cost/kernel/template.h"
+#include "machine/tuning.h"
+
+#include <math.h>
+
+/* The steps of the two searches of a result. */
+static double search_steps(const Coster *c, const Pricing *p) {
+    return 2 * ceil(log2(cost_number(c, kernel_n_reduced(p->kernel)) + 1));
+}
+
+static void count(const Coster *c, Pricing *p, bool *const *live) {
+    cost_loops.count(c, p, live);
+    p->cost->n_prims += p->rows * search_steps(c, p) * COST_SORT_PRIMS;
+}
+
+static double segment_registers(const ThreadUse *use) {
+    return use->own + use->peak + REGS_SORT;
+}
+
+const TemplateCost cost_gpu_segment = {
+    .base = &cost_loops, .registers = segment_registers, .count = count};
+
+const TemplateCost cost_cpu_segment = {.base = &cost_loops, .count = count};

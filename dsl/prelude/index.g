@@ -1,0 +1,109 @@
+# Segments and scatters
+#
+# Where several elements meet in one place, they are combined in the order in which they stand in
+# the source. Numbers of segments and indices that are below 0 or too large are left out.
+
+# Slices of the axis in ascending order of their numbers, i32[n] or i64[n], and these numbers for each
+# element: what `sorted_segment_sum` takes.
+def sort_segments(x, segment_ids, axis=0) {
+  k = (axis + rank(x)) % rank(x)
+  order = argsort(segment_ids)
+  ids = reshape(gather(segment_ids, order), [1] * k + [-1] + [1] * (rank(x) - k - 1))
+  return gather(x, order, axis=k), expand(ids, x.shape)
+}
+
+# The sums of the slices of the axis that have the same number, for the numbers below `num_segments`.
+def segment_sum(x, segment_ids, num_segments, axis=0) {
+  values, ids = sort_segments(x, segment_ids, axis)
+  return sorted_segment_sum(values, ids, num_segments, axis)
+}
+
+# The products of slices of the same number; of none 1.
+def segment_prod(x, segment_ids, num_segments, axis=0) {
+  values, ids = sort_segments(x, segment_ids, axis)
+  return sorted_segment_prod(values, ids, num_segments, axis)
+}
+
+# The largest elements of slices of the same number; of none -inf.
+def segment_max(x, segment_ids, num_segments, axis=0) {
+  values, ids = sort_segments(x, segment_ids, axis)
+  return sorted_segment_max(values, ids, num_segments, axis)
+}
+
+# The smallest elements of slices of the same number; of none inf.
+def segment_min(x, segment_ids, num_segments, axis=0) {
+  values, ids = sort_segments(x, segment_ids, axis)
+  return sorted_segment_min(values, ids, num_segments, axis)
+}
+
+# `src` along the axis in ascending order of `index`, and `index` in that order. All axes of the two
+# have equal extents.
+def sort_by_index(src, index, axis) {
+  ids, order = sort(index, axis=axis)
+  return take_along_dim(src, order, axis=axis), ids
+}
+
+# `x` with the elements of `src` at the places of the axis that `index` names, the last of several.
+# `index` has the shape of `src`, and that of `x` in all axes but this one.
+def scatter(x, axis, index, src) {
+  ids, order = sort(index, axis=axis)
+  last = sorted_segment_max(order, ids, dim(x, axis), axis)
+  return where(last >= 0, take_along_dim(src, last, axis=axis), x)
+}
+
+# `x` plus all elements of `src` that `index` puts in each place, as in `scatter`.
+def scatter_add(x, axis, index, src) {
+  values, ids = sort_by_index(cast(src, compute(x)), index, axis)
+  sums = sorted_segment_sum(values, ids, dim(x, axis), axis)
+  return cast(cast(x, compute(x)) + sums, dtype(x))
+}
+
+# `x` joined with all elements of `src` that `index` puts in each place, as in `scatter`: their "sum",
+# "prod", "mean", "amax" or "amin". With include_self=false without the element of `x`, where there is another.
+def scatter_reduce(x, axis, index, src, reduce, include_self=true) {
+  z = cast(x, compute(x))
+  n = dim(x, axis)
+  adds = reduce == "sum" || reduce == "mean"
+  values, ids = sort_by_index(cast(src, compute(x)), index, axis)
+  own = (sorted_segment_sum(values, ids, n, axis) if adds
+         else sorted_segment_prod(values, ids, n, axis) if reduce == "prod"
+         else sorted_segment_max(values, ids, n, axis) if reduce == "amax"
+         else sorted_segment_min(values, ids, n, axis) if reduce == "amin"
+         else error("`reduce` is sum, prod, mean, amax or amin"))
+  both = (z + own if adds else z * own if reduce == "prod"
+          else maximum(z, own) if reduce == "amax" else minimum(z, own))
+  count = sorted_segment_sum(ones(ids.shape, i32), ids, n, axis)
+  all = both if include_self else where(count > 0, own, z)
+  terms = count + 1 if include_self else maximum(count, 1)
+  return cast(all / cast(terms, compute(x)) if reduce == "mean" else all, dtype(x))
+}
+
+# `x` plus the slices of `source` at the places of the axis that `index`, i32[n] or i64[n], names.
+def index_add(x, axis, index, source) {
+  sums = segment_sum(cast(source, compute(x)), index, dim(x, axis), axis)
+  return cast(cast(x, compute(x)) + sums, dtype(x))
+}
+
+# `x` with the slices of `source` at the places of the axis that `index` names, the last of several.
+def index_copy(x, axis, index, source) {
+  k = (axis + rank(x)) % rank(x)
+  order = argsort(index)
+  last = sorted_segment_max(order, gather(index, order), dim(x, k))
+  is_new = reshape(last >= 0, [1] * k + [-1] + [1] * (rank(x) - k - 1))
+  return where(is_new, gather(source, last, axis=k), x)
+}
+
+# How often each number below `n` is an element of `x`, i32[n].
+def bincount(x, n) {
+  ids = gather(reshape(x, [-1]), argsort(reshape(x, [-1])))
+  return sorted_segment_sum(ones(ids.shape, i32), ids, n)
+}
+
+# How many elements of `x` are in each of `bins` equal parts of min..max, i32[bins]. The last part has
+# `max` too; elements outside, and NaN, are left out.
+def histc(x, bins, min, max) {
+  z = cast(x, compute(x))
+  part = cast(floor((z - min) * (1.0 * bins / (max - min))), i32)
+  last = where(z == max, bins - 1, part)
+  return bincount(where(z >= min && z <= max, minimum(last, bins - 1), -1), bins)
+}

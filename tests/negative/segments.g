@@ -1,0 +1,19 @@
+dim N in 0..9
+
+graph g(x: f32[N, 4], i: i32[N], r: f32[N, 4], t: f32[2, 2, 2, 2, 2, 2, 2, 2], j: i32[2, 2, 2, 2, 2, 2, 2, 2]) -> (y: f32[N, 4]) {
+  # error@+1 shape-mismatch: `sorted_segment_sum` takes `x` and `ids` of one shape, not (N, 4) and (N,) (help: Reshape and expand `ids`: it has a number for each element of `x`.
+  a = sorted_segment_sum(x, i, 3)
+  # error@+1 dtype-mismatch: `ids` of `sorted_segment_max` is f32, not i32 or i64 (help: Write cast(ids, i32).
+  b = sorted_segment_max(x, r, 3)
+  # error@+1 bad-argument: `n` must be a number of segments, 0 or more, not the integer `-1`
+  c = sorted_segment_min(i, i, -1)
+  # error@+1 bad-axis: axis 1 is out of range for rank 1
+  d = sorted_segment_prod(i, i, 3, axis=1)
+  # error@+1 limit: `sorted_segment_sum` takes a rank of at most 7 (help: Reshape the axes before `axis`, or those behind it, to one.
+  e = sorted_segment_sum(t, j, 3)
+  y = x
+}
+graph h(x: f32[4], i: i32[2], s: f32[2]) -> (y: f32[4]) {
+  # error@+1 bad-argument: `reduce` is sum, prod, mean, amax or amin
+  y = scatter_reduce(x, 0, i, s, "max")
+}
