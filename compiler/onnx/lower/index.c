@@ -1,5 +1,4 @@
-/* Elements by index: gathers and scatters of single elements, sorts. A scatter compares every
- * place with every index, since the language has none; a sort compares every two elements. */
+/* Elements by index: gathers and scatters of single elements, sorts. */
 #include "onnx/call/import_state.h"
 
 #include <math.h>
@@ -104,30 +103,37 @@ bool onnx_gather_nd(Call *c) {
 
 /* Scatters. */
 
+/* x, ids: [n] and [n, ..] -> [n_segments, ..] */
+static NodeId segments(Call *c, OpId op, NodeId x, NodeId ids, DimId n_segments) {
+    Shape wide = *shape_of(c, x), column = {.rank = wide.rank, .dims = {wide.dims[0]}};
+    for (uint32_t k = 1; k < column.rank; k++) column.dims[k] = number(c, 1);
+    ids = expand_to(c, reshape_to(c, ids, &column), &wide);
+    return build_segments(c->im->b, op, x, ids, n_segments, 0);
+}
+
 NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduction) {
+    Builder *b = c->im->b;
     if (data == NODE_NONE || places == NODE_NONE || updates == NODE_NONE) return NODE_NONE;
-    Shape shape = *shape_of(c, data), pairs = {2, {shape_of(c, places)->dims[0], shape.dims[0]}};
-    NodeId is_hit = op2(c, OP_EQUAL, with_axis(c, places, 1), index_along(c, &pairs, 1));
-    Shape wide = pairs;
-    wide.rank = shape.rank + 1;
-    for (uint32_t k = 2; k < wide.rank && k < MAX_RANK; k++) wide.dims[k] = number(c, 1);
+    Shape column = *shape_of(c, data);
+    DimId n = column.dims[0];
+    NodeId order = build_scan(b, OP_ARGSORT, places, 0);
+    NodeId ids = build_gather(b, places, order, 0);
     if (strcmp(reduction, "none") == 0) {
-        NodeId minus = constant(c, -1, places);
-        NodeId last = where(c, is_hit, index_along(c, &pairs, 0), minus);
-        last = reduce(c, OP_MAX, last, 1, false);
-        Shape column = {shape.rank, {shape.dims[0]}};
+        NodeId last = segments(c, OP_SEGMENT_MAX, order, ids, n);
+        NodeId found = build_gather(b, updates, last, 0);
         for (uint32_t k = 1; k < column.rank; k++) column.dims[k] = number(c, 1);
-        NodeId found = build_gather(c->im->b, updates, last, 0);
         NodeId is_new = op2n(c, OP_GREATER_EQUAL, reshape_to(c, last, &column), 0);
         return where(c, is_new, found, data);
     }
     bool adds = strcmp(reduction, "add") == 0, multiplies = strcmp(reduction, "mul") == 0;
     bool is_max = strcmp(reduction, "max") == 0;
     OpId join = adds ? OP_ADD : multiplies ? OP_MUL : is_max ? OP_MAXIMUM : OP_MINIMUM;
-    OpId over = adds ? OP_SUM : multiplies ? OP_PROD : is_max ? OP_MAX : OP_MIN;
-    NodeId neutral = adds || multiplies ? constant(c, multiplies, data) : data;
-    NodeId all = where(c, reshape_to(c, is_hit, &wide), with_axis(c, updates, 1), neutral);
-    return op2(c, join, data, reduce(c, over, all, 1, false));
+    OpId over = adds         ? OP_SEGMENT_SUM
+                : multiplies ? OP_SEGMENT_PROD
+                : is_max     ? OP_SEGMENT_MAX
+                             : OP_SEGMENT_MIN;
+    NodeId sorted = build_gather(b, updates, order, 0);
+    return op2(c, join, data, segments(c, over, sorted, ids, n));
 }
 
 bool onnx_scatter_elements(Call *c) {
@@ -183,17 +189,30 @@ bool onnx_tensor_scatter(Call *c) {
 
 /* Sorts. */
 
-/* x: [.., n] -> i32[.., n]: how many elements come before each; equal ones by index. */
-static NodeId ranks_of(Call *c, NodeId x, bool is_largest) {
-    Shape shape = *shape_of(c, x), square = shape;
-    uint32_t n = shape.rank - 1;
-    square.dims[square.rank++] = shape.dims[n];
-    NodeId other = with_axis(c, x, n + 1), self = with_axis(c, x, n);
-    NodeId is_ahead = op2(c, is_largest ? OP_GREATER : OP_LESS, other, self);
-    NodeId is_earlier = op2(c, OP_LESS, index_along(c, &square, n), index_along(c, &square, n + 1));
-    NodeId is_tie = op2(c, OP_LOGICAL_AND, op2(c, OP_EQUAL, other, self), is_earlier);
-    NodeId before = op2(c, OP_LOGICAL_OR, is_ahead, is_tie);
-    return reduce(c, OP_SUM, cast_to(c, before, DT_I32), 1u << n, false);
+/* An extent as a number, i64[1] or a scalar. */
+static NodeId extent_number(Call *c, DimId extent) {
+    Builder *b = c->im->b;
+    int64_t known;
+    if (dim_is_const(b->dims, extent, &known)) {
+        Operand operand = operand_int(extent);
+        return build_const(b, &operand, DT_I64);
+    }
+    Shape shape = {1, {dim_add(b->dims, extent, number(c, 1))}};
+    NodeId numbers = build_iota(b, (DimList){1, shape.dims}, 0, DT_I64);
+    return part_of(c, numbers, 0, extent, number(c, 1));
+}
+
+/* The elements of the last axis that `index`, i32, names. x: [r.., n], index: [r.., k] */
+static NodeId take_last(Call *c, NodeId x, NodeId index) {
+    Builder *b = c->im->b;
+    Shape shape = *shape_of(c, index), rows = shape;
+    uint32_t last = shape.rank - 1;
+    DimId n = shape_of(c, x)->dims[last], n_rows = number(c, 1);
+    for (uint32_t k = 0; k < last; k++) n_rows = dim_mul(b->dims, n_rows, shape.dims[k]);
+    rows.dims[last] = number(c, 1);
+    NodeId row = reshape_to(c, build_iota(b, (DimList){1, &n_rows}, 0, DT_I64), &rows);
+    NodeId place = op2(c, OP_MUL, row, extent_number(c, n));
+    return build_gather(b, flat(c, x), op2(c, OP_ADD, cast_to(c, index, DT_I64), place), 0);
 }
 
 bool onnx_top_k(Call *c) {
@@ -205,24 +224,16 @@ bool onnx_top_k(Call *c) {
     uint32_t rank = shape_of(c, x)->rank;
     if (!axis_of(c, attr_int(c, "axis", -1), rank, &axis) || !elem_dtype(ELEM_INT64, &long_dtype))
         return false;
-    if (rank + 1 > MAX_RANK) return onnx_fail(c, DIAG_LIMIT, "it needs a tensor of 7 axes or less");
     if (k < 0 || !dim_always_le(c->im->b->dims, number(c, k), shape_of(c, x)->dims[axis]))
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "k is %lld, but axis %u has an extent of %s",
                          (long long)k, axis,
                          dim_str(c->im->b->dims, c->im->arena, shape_of(c, x)->dims[axis]));
     x = move_axis(c, x, axis, rank - 1);
-    NodeId ranks = ranks_of(c, x, attr_int(c, "largest", 1) != 0);
-    Shape wide = *shape_of(c, x);
-    wide.dims[rank] = wide.dims[rank - 1];
-    wide.dims[rank - 1] = number(c, k);
-    wide.rank++;
-    NodeId is_here =
-        op2(c, OP_EQUAL, with_axis(c, ranks, rank - 1), index_along(c, &wide, rank - 1));
-    NodeId index = index_along(c, &wide, rank);
-    index = where(c, is_here, index, constant(c, 0, index));
-    NodeId value = where(c, is_here, with_axis(c, x, rank - 1), constant(c, 0, x));
-    value = reduce(c, OP_SUM, value, 1u << rank, false);
-    index = cast_to(c, reduce(c, OP_SUM, index, 1u << rank, false), long_dtype);
+    bool is_largest = attr_int(c, "largest", 1) != 0;
+    NodeId index = build_scan(c->im->b, is_largest ? OP_ARGSORT_DESCENDING : OP_ARGSORT, x, -1);
+    index = part_of(c, index, rank - 1, number(c, 0), number(c, k));
+    NodeId value = take_last(c, x, index);
+    index = cast_to(c, index, long_dtype);
     if (has_output(c, 1)) output(c, 1, move_axis(c, index, rank - 1, axis));
     return output(c, 0, move_axis(c, value, rank - 1, axis));
 }
