@@ -8,6 +8,7 @@
 #include "cost/cost.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MAX_ENDS = 8,       /* of the workspace; further ends are merged into a bound */
@@ -30,12 +31,28 @@ typedef struct Item {
     Level size, from, to;
 } Item;
 
-/* The places at the first cost point of the items that an item meets: indices of items, ascending
- * by `from`, and the highest end of the items up to each. */
-typedef struct Taken {
+/* Orders of placed items: by index, or by a value at the first cost point and then by index. Items
+ * are placed in the order of their indices. */
+typedef enum { BY_INDEX, BY_FROM, BY_TO, N_ORDERS } OrderOf;
+
+/* The placed items that an item meets: a launch needs both. */
+typedef struct Met {
     uint32_t *items, n;
-    int64_t *highest;
-} Taken;
+    uint32_t *ordered[N_ORDERS];
+    bool *is;         /* per item: whether it is among them */
+    int64_t *highest; /* per item of ordered[BY_FROM]: the highest end of the items up to it */
+} Met;
+
+/* Finds the placed items that live at some launches in time that grows with their number. A leaf of
+ * the binary tree is a room, in the order of `first`, and a node has the latest of the `last` of
+ * the placed rooms below it, plus 1; 0: none is placed. */
+typedef struct Lives {
+    uint32_t *rooms;   /* ascending by `first` */
+    uint32_t *leaf_of; /* per room */
+    uint32_t *item_of; /* per leaf */
+    uint32_t *last;    /* per node of the tree: the children of i are 2 * i and 2 * i + 1 */
+    uint32_t n_leaves; /* a power of two */
+} Lives;
 
 typedef struct Packer {
     Arena *arena;
@@ -45,10 +62,9 @@ typedef struct Packer {
     VecDim sizes;    /* distinct sizes */
     Vec(Item) items; /* in the order that is tried; the first n_placed are placed */
     uint32_t n_placed;
-    /* The placed items, ascending by the values of `from` and of `to` at the first cost point; of
-     * equal values the item placed first. */
-    uint32_t *by_from, *by_to;
-    Taken taken; /* of the item that is being placed */
+    uint32_t *ordered[N_ORDERS]; /* all placed items */
+    Lives lives;
+    Met met; /* of the item that is being placed */
     Vec(Level) ends;
 } Packer;
 
@@ -143,12 +159,112 @@ static int compare_ages(const void *one, const void *other) {
     return by_age(one, other);
 }
 
-/* Placing the items. */
+/* The placed items by their launches. */
 
-static bool meets(const Packer *p, const Item *a, const Item *b) {
-    const Room *one = &p->rooms[a->room], *other = &p->rooms[b->room];
-    return one->first <= other->last && other->first <= one->last;
+static int compare_keys(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
 }
+
+static Lives lives_new(Arena *arena, const VecRoom *rooms) {
+    uint32_t n = rooms->n;
+    Lives lives = {.rooms = arena_array(arena, uint32_t, n),
+                   .leaf_of = arena_array(arena, uint32_t, n),
+                   .item_of = arena_array(arena, uint32_t, n),
+                   .n_leaves = 1};
+    uint64_t *keys = arena_array(arena, uint64_t, n); /* `first`, then the room */
+    for (uint32_t i = 0; i < n; i++) keys[i] = (uint64_t)rooms->data[i].first << 32 | i;
+    if (n) qsort(keys, n, sizeof *keys, compare_keys);
+    for (uint32_t leaf = 0; leaf < n; leaf++) {
+        lives.rooms[leaf] = (uint32_t)keys[leaf];
+        lives.leaf_of[lives.rooms[leaf]] = leaf;
+    }
+    while (lives.n_leaves < n) lives.n_leaves *= 2;
+    lives.last = arena_array(arena, uint32_t, 2 * (size_t)lives.n_leaves);
+    return lives;
+}
+
+/* Adds the item that was placed last. */
+static void note_placed(Packer *p) {
+    Lives *lives = &p->lives;
+    const Room *room = &p->rooms[p->items.data[p->n_placed].room];
+    uint32_t leaf = lives->leaf_of[p->items.data[p->n_placed].room];
+    lives->item_of[leaf] = p->n_placed;
+    for (uint32_t at = lives->n_leaves + leaf; at > 0; at /= 2)
+        if (lives->last[at] < room->last + 1) lives->last[at] = room->last + 1;
+}
+
+/* Lists the placed items that the room meets below node `at` of the tree, which has n_leaves from
+ * `leaf` on. */
+static void list_met(Packer *p, const Room *room, uint32_t at, uint32_t leaf, uint32_t n_leaves) {
+    const Lives *lives = &p->lives;
+    if (lives->last[at] <= room->first || p->rooms[lives->rooms[leaf]].first > room->last) return;
+    if (n_leaves == 1) {
+        p->met.items[p->met.n++] = lives->item_of[leaf];
+        return;
+    }
+    list_met(p, room, 2 * at, leaf, n_leaves / 2);
+    list_met(p, room, 2 * at + 1, leaf + n_leaves / 2, n_leaves / 2);
+}
+
+static int64_t value_of(const Packer *p, uint32_t item, OrderOf order) {
+    switch (order) {
+    case BY_INDEX:
+    case N_ORDERS:
+        break;
+    case BY_FROM:
+        return p->items.data[item].from.at[0];
+    case BY_TO:
+        return p->items.data[item].to.at[0];
+    }
+    return item;
+}
+
+static bool comes_before(const Packer *p, uint32_t a, uint32_t b, OrderOf order) {
+    int64_t of_a = value_of(p, a, order), of_b = value_of(p, b, order);
+    return of_a < of_b || (of_a == of_b && a < b);
+}
+
+/* Inserts an item into the first n of the order. */
+static void insert(const Packer *p, OrderOf order, uint32_t *ordered, uint32_t n, uint32_t item) {
+    uint32_t low = 0, high = n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (comes_before(p, ordered[middle], item, order))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(&ordered[low + 1], &ordered[low], (n - low) * sizeof *ordered);
+    ordered[low] = item;
+}
+
+/* Orders the met items: few of them one by one, many by picking them out of all placed items. */
+static void order_met(Packer *p, OrderOf order) {
+    uint32_t *ordered = p->met.ordered[order], n = 0;
+    bool are_few = (uint64_t)p->met.n * p->met.n < p->n_placed;
+    for (uint32_t i = 0; i < p->met.n && are_few; i++)
+        insert(p, order, ordered, i, p->met.items[i]);
+    for (uint32_t i = 0; i < p->n_placed && !are_few; i++)
+        if (p->met.is[p->ordered[order][i]]) ordered[n++] = p->ordered[order][i];
+}
+
+static void find_met(Packer *p, const Item *item) {
+    Met *met = &p->met;
+    int64_t highest = 0;
+    met->n = 0;
+    if (p->n_placed) list_met(p, &p->rooms[item->room], 1, 0, p->lives.n_leaves);
+    for (uint32_t i = 0; i < met->n; i++) met->is[met->items[i]] = true;
+    for (uint32_t order = 0; order < N_ORDERS; order++) order_met(p, (OrderOf)order);
+    for (uint32_t i = 0; i < met->n; i++) {
+        int64_t to = p->items.data[met->ordered[BY_FROM][i]].to.at[0];
+        if (to > highest) highest = to;
+        met->highest[i] = highest;
+        met->is[met->items[i]] = false;
+    }
+}
+
+/* Placing the items. */
 
 /* A level that is at least `a` and at least `b` for all values of the dims. */
 static Level bound_of(const Packer *p, const Level *a, const Level *b) {
@@ -160,49 +276,34 @@ static Level bound_of(const Packer *p, const Level *a, const Level *b) {
     return level_of_counts(p, counts);
 }
 
-static bool is_clear(const Packer *p, const Item *item, const Level *from, const Level *to) {
-    for (uint32_t i = 0; i < p->n_placed; i++) {
-        const Item *other = &p->items.data[i];
-        if (meets(p, item, other) && !is_below(p, to, &other->from) &&
-            !is_below(p, &other->to, from))
-            return false;
+static bool is_clear(const Packer *p, const Level *from, const Level *to) {
+    for (uint32_t i = 0; i < p->met.n; i++) {
+        const Item *other = &p->items.data[p->met.ordered[BY_INDEX][i]];
+        if (!is_below(p, to, &other->from) && !is_below(p, &other->to, from)) return false;
     }
     return true;
-}
-
-static void find_taken(Packer *p, const Item *item) {
-    Taken *taken = &p->taken;
-    int64_t highest = 0;
-    taken->n = 0;
-    for (uint32_t i = 0; i < p->n_placed; i++) {
-        const Item *other = &p->items.data[p->by_from[i]];
-        if (!meets(p, item, other)) continue;
-        if (other->to.at[0] > highest) highest = other->to.at[0];
-        taken->highest[taken->n] = highest;
-        taken->items[taken->n++] = p->by_from[i];
-    }
 }
 
 /* Whether the item at `from` overlaps another item at the first cost point, which rules the place
  * out before the whole proof is tried. */
 static bool is_taken(const Packer *p, const Item *item, int64_t from) {
-    const Taken *taken = &p->taken;
+    const Met *met = &p->met;
     int64_t size = item->size.at[0], to = from > INT64_MAX - size ? INT64_MAX : from + size;
-    uint32_t low = 0, high = taken->n;
+    uint32_t low = 0, high = met->n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (p->items.data[taken->items[middle]].from.at[0] < to)
+        if (p->items.data[met->ordered[BY_FROM][middle]].from.at[0] < to)
             low = middle + 1;
         else
             high = middle;
     }
-    return low > 0 && taken->highest[low - 1] > from;
+    return low > 0 && met->highest[low - 1] > from;
 }
 
 static bool try_place(const Packer *p, Item *item, const Level *from) {
     if (is_taken(p, item, from->at[0])) return false;
     Level to = level_above(p, from, item);
-    if (!to.dim || !is_clear(p, item, from, &to)) return false;
+    if (!to.dim || !is_clear(p, from, &to)) return false;
     item->from = *from;
     item->to = to;
     return true;
@@ -212,8 +313,8 @@ static bool try_place(const Packer *p, Item *item, const Level *from) {
  * pair of ends can be compared: each bound is proven to be above the bound before it. */
 static bool place_above_all(const Packer *p, Item *item) {
     Level bound = level_of_counts(p, new_counts(p));
-    for (uint32_t i = 0; i < p->n_placed && bound.dim; i++)
-        if (meets(p, item, &p->items.data[i])) bound = bound_of(p, &bound, &p->items.data[i].to);
+    for (uint32_t i = 0; i < p->met.n && bound.dim; i++)
+        bound = bound_of(p, &bound, &p->items.data[p->met.ordered[BY_INDEX][i]].to);
     item->from = bound;
     if (bound.dim) item->to = level_above(p, &bound, item);
     return bound.dim != DIM_NONE && item->to.dim != DIM_NONE;
@@ -223,26 +324,11 @@ static bool place_above_all(const Packer *p, Item *item) {
  * was placed first. */
 static bool place_item(Packer *p, Item *item) {
     Level bottom = level_of_counts(p, new_counts(p));
-    find_taken(p, item);
+    find_met(p, item);
     if (try_place(p, item, &bottom)) return true;
-    for (uint32_t i = 0; i < p->n_placed; i++) {
-        const Item *other = &p->items.data[p->by_to[i]];
-        if (meets(p, item, other) && try_place(p, item, &other->to)) return true;
-    }
+    for (uint32_t i = 0; i < p->met.n; i++)
+        if (try_place(p, item, &p->items.data[p->met.ordered[BY_TO][i]].to)) return true;
     return place_above_all(p, item);
-}
-
-/* Inserts the number of the item that was placed last, behind all items with no higher value. */
-static void insert_placed(const Packer *p, uint32_t *order, bool by_end) {
-    const Item *items = p->items.data;
-    uint32_t at = p->n_placed;
-    int64_t value = by_end ? items[at].to.at[0] : items[at].from.at[0];
-    for (; at > 0; at--) {
-        const Item *before = &items[order[at - 1]];
-        if ((by_end ? before->to.at[0] : before->from.at[0]) <= value) break;
-        order[at] = order[at - 1];
-    }
-    order[at] = p->n_placed;
 }
 
 /* Keeps only the ends that no other end is always above. */
@@ -271,12 +357,14 @@ static bool join_ends(Packer *p) {
 
 static bool place_all(Packer *p, int (*compare)(const void *, const void *)) {
     p->n_placed = p->ends.n = 0;
+    memset(p->lives.last, 0, 2 * p->lives.n_leaves * sizeof *p->lives.last);
     if (p->items.n) qsort(p->items.data, p->items.n, sizeof *p->items.data, compare);
     for (; p->n_placed < p->items.n; p->n_placed++) {
         Item *item = &p->items.data[p->n_placed];
         if (!place_item(p, item)) return false;
-        insert_placed(p, p->by_from, false);
-        insert_placed(p, p->by_to, true);
+        for (uint32_t order = 0; order < N_ORDERS; order++)
+            insert(p, (OrderOf)order, p->ordered[order], p->n_placed, p->n_placed);
+        note_placed(p);
         note_end(p, &item->to);
     }
     return join_ends(p);
@@ -319,10 +407,14 @@ bool place_buffers(Arena *arena, DimTab *dims, VecRoom *rooms, VecDim *ends) {
         item.size = level_of(&p, bytes, NULL);
         vec_push(arena, &p.items, item);
     }
-    p.by_from = arena_array(arena, uint32_t, rooms->n);
-    p.by_to = arena_array(arena, uint32_t, rooms->n);
-    p.taken.items = arena_array(arena, uint32_t, rooms->n);
-    p.taken.highest = arena_array(arena, int64_t, rooms->n);
+    p.lives = lives_new(arena, rooms);
+    for (uint32_t order = 0; order < N_ORDERS; order++) {
+        p.ordered[order] = arena_array(arena, uint32_t, rooms->n);
+        p.met.ordered[order] = arena_array(arena, uint32_t, rooms->n);
+    }
+    p.met.items = arena_array(arena, uint32_t, rooms->n);
+    p.met.is = arena_array(arena, bool, rooms->n);
+    p.met.highest = arena_array(arena, int64_t, rooms->n);
     for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
         double ratio = 0;
         if (!place_all(&p, orders[o])) continue;

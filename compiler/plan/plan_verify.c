@@ -261,6 +261,7 @@ typedef struct Places {
     const Plan *plan;
     Arena *arena;
     uint32_t *first, *last; /* per buffer: launches, numbered by their first kernel */
+    DimId *ends;            /* per buffer that is placed: the byte after its last */
 } Places;
 
 static void find_lives(Places *p) {
@@ -342,17 +343,13 @@ static bool are_disjoint_at(const DimTab *dims, const DimId *offsets, const DimI
 
 /* Whether the buffers share no byte: by the ranges of the dims or, if ranges do not tell (as for
  * products of differences), at many values. */
-static bool are_disjoint(const Places *p, const Buffer *a, const Buffer *b) {
+static bool are_disjoint(const Places *p, uint32_t a, uint32_t b) {
     DimTab *dims = p->plan->graph->dims;
-    const Buffer *both[2] = {a, b};
-    DimId offsets[2], ends[2];
+    const Buffer *buffers = p->plan->buffers.data;
+    const DimId offsets[2] = {buffers[a].offset_bytes, buffers[b].offset_bytes};
+    const DimId ends[2] = {p->ends[a], p->ends[b]};
     int64_t values[DIM_MAX_SYMBOLS];
-    for (int i = 0; i < 2; i++) {
-        DimId bytes = dim_round_up(dims, buffer_bytes(dims, both[i]), WORKSPACE_ALIGN_BYTES);
-        offsets[i] = both[i]->offset_bytes;
-        ends[i] = dim_add(dims, offsets[i], bytes);
-        if (!ends[i]) return false;
-    }
+    if (!ends[0] || !ends[1]) return false;
     if (dim_always_le(dims, ends[0], offsets[1]) || dim_always_le(dims, ends[1], offsets[0]))
         return true;
     for (uint32_t n = 0; n < N_PROBES; n++) {
@@ -366,7 +363,7 @@ static bool are_disjoint(const Places *p, const Buffer *a, const Buffer *b) {
  * before. */
 static bool may_lie_there(const Places *p, uint32_t k, uint32_t buffer, uint32_t other) {
     const Buffer *new = &p->plan->buffers.data[buffer], *old = &p->plan->buffers.data[other];
-    if (p->last[other] < p->first[buffer] || are_disjoint(p, old, new)) return true;
+    if (are_disjoint(p, other, buffer)) return true;
     return p->last[other] == k && plan_launch_of(p->plan, k)->n == 1 &&
            old->offset_bytes ==
                new->offset_bytes &&goes_over(p, &p->plan->kernels.data[k], other, buffer);
@@ -377,9 +374,24 @@ static bool takes_room(const Plan *plan, const Buffer *buffer) {
            !dim_equals_const(plan->graph->dims, buffer_bytes(plan->graph->dims, buffer), 0);
 }
 
+static DimId end_of(const Plan *plan, const Buffer *buffer) {
+    DimTab *dims = plan->graph->dims;
+    DimId bytes = dim_round_up(dims, buffer_bytes(dims, buffer), WORKSPACE_ALIGN_BYTES);
+    return dim_add(dims, buffer->offset_bytes, bytes);
+}
+
+/* Drops the buffers that are dead when the launch starts, and so in all later launches. */
+static void drop_dead(const Places *p, VecU32 *placed, uint32_t launch) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < placed->n; i++)
+        if (p->last[placed->data[i]] >= launch) placed->data[n++] = placed->data[i];
+    placed->n = n;
+}
+
 const char *plan_verify_places(const Plan *plan, Arena *arena) {
     Places p = {.plan = plan, .arena = arena};
-    VecU32 placed = {0};
+    VecU32 placed = {0}; /* that live */
+    p.ends = arena_array(arena, DimId, plan->buffers.n);
     p.first = arena_array(arena, uint32_t, plan->buffers.n);
     p.last = arena_array(arena, uint32_t, plan->buffers.n);
     bool *is_placed = arena_array(arena, bool, plan->buffers.n);
@@ -388,6 +400,8 @@ const char *plan_verify_places(const Plan *plan, Arena *arena) {
         for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++) {
             uint32_t b = plan->kernels.data[k].args.data[i];
             if (is_placed[b] || !takes_room(plan, &plan->buffers.data[b])) continue;
+            p.ends[b] = end_of(plan, &plan->buffers.data[b]);
+            drop_dead(&p, &placed, p.first[b]);
             for (uint32_t o = 0; o < placed.n; o++)
                 if (!may_lie_there(&p, k, b, placed.data[o]))
                     return str_format(arena, "kernel %s stores %s over %s",
