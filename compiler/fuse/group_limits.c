@@ -15,7 +15,7 @@ static bool is_leaf(const Grouper *p, NodeId id) {
 
 /* Connected nodes with depths from FUSE_LEAST_CHAIN to FUSE_MOST_CHAIN. */
 typedef struct Deep {
-    const uint32_t *depth; /* per node: see find_depths */
+    const uint32_t *depth; /* per node: see depth_of */
     VecU32 nodes;
 } Deep;
 
@@ -28,14 +28,15 @@ static uint32_t depth_of(const Grouper *p, const uint32_t *depth, NodeId id) {
     return own > FUSE_MOST_CHAIN ? FUSE_MOST_CHAIN + 1 : own;
 }
 
-/* Finds the depths of the nodes in [first, end), and of later nodes that these change. */
-static void find_depths(const Grouper *p, uint32_t *depth, NodeId first, NodeId end) {
-    for (NodeId id = first; id < end; id++) {
+/* Finds the depths again of these nodes, and of the nodes above them that these change. Depths only
+ * fall when nodes become leaves, so each changes a few times at most. */
+static void lower_depths(const Grouper *p, uint32_t *depth, VecU32 *nodes) {
+    for (uint32_t k = 0; k < nodes->n; k++) {
+        NodeId id = nodes->data[k];
         uint32_t before = depth[id];
-        const VecU32 *users = &p->users[id];
         depth[id] = depth_of(p, depth, id);
-        if (depth[id] != before && users->n && users->data[users->n - 1] >= end)
-            end = users->data[users->n - 1] + 1;
+        for (uint32_t i = 0; i < p->users[id].n && depth[id] != before; i++)
+            vec_push(p->arena, nodes, p->users[id].data[i]);
     }
 }
 
@@ -73,15 +74,14 @@ static double weight(const Grouper *p, NodeId id) {
 }
 
 /* Stores all values that are computed up to some depth and used beyond it. Takes the depth that the
- * fewest bytes cross: hundreds of values computed from one may have equal depth. Returns the first
- * stored node, and sets `last` to the last. */
-static NodeId cut_chains(Grouper *p, const Deep *deep, NodeId *last) {
+ * fewest bytes cross: hundreds of values computed from one may have equal depth. Adds the stored
+ * nodes to `cut`, and returns the first of them. */
+static NodeId cut_chains(Grouper *p, const Deep *deep, VecU32 *cut) {
     /* change of the bytes at this depth relative to the one before */
     double reach[FUSE_MOST_CHAIN + 1] = {0};
     double here = 0, least = INFINITY;
     uint32_t best = 0;
     NodeId first = NODE_NONE;
-    *last = 0;
     for (uint32_t k = 0; k < deep->nodes.n; k++) {
         NodeId id = deep->nodes.data[k];
         uint32_t begin = deep->depth[id], end = depth_above(p, deep->depth, id);
@@ -99,23 +99,23 @@ static NodeId cut_chains(Grouper *p, const Deep *deep, NodeId *last) {
         NodeId id = deep->nodes.data[k];
         if (deep->depth[id] > best || depth_above(p, deep->depth, id) <= best) continue;
         group_want_stored(p, id, REASON_TOO_LARGE);
+        vec_push(p->arena, cut, id);
         if (id < first) first = id;
-        if (id > *last) *last = id;
     }
     return first;
 }
 
 static void bound_chains(Grouper *p) {
     uint32_t *depth = arena_array(p->arena, uint32_t, p->graph->nodes.n);
-    find_depths(p, depth, 0, p->graph->nodes.n);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++) depth[id] = depth_of(p, depth, id);
     for (NodeId id = 0; id < p->graph->nodes.n; id++) {
         if (depth[id] < FUSE_MOST_CHAIN) continue;
         ArenaMark mark = arena_mark(p->arena);
         Deep deep = deep_around(p, depth, id);
-        NodeId last;
-        id = cut_chains(p, &deep, &last);
+        VecU32 cut = {0};
+        id = cut_chains(p, &deep, &cut);
+        lower_depths(p, depth, &cut);
         arena_rewind(p->arena, mark);
-        find_depths(p, depth, id, last + 1);
     }
 }
 

@@ -62,6 +62,14 @@ static void keep_blocks(Composer *c, const LaunchRules *rules) {
     arena_rewind(c->scratch, mark);
 }
 
+static uint32_t *count_users(Arena *arena, const Plan *plan) {
+    uint32_t *n_users = arena_array(arena, uint32_t, plan->buffers.n);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++)
+            n_users[plan->kernels.data[k].args.data[i]]++;
+    return n_users;
+}
+
 void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
     static const LaunchRules *const table[] = {
 #define LAUNCH_MODE(sym, name, ...) &launch_rules_##name,
@@ -73,6 +81,7 @@ void launch_compose(const Planning *p, Plan *plan, uint32_t modes) {
                   .plan = plan,
                   .target = p->target,
                   .points = cost_points(p->arena, plan->graph->dims, p->target->has)};
+    if (modes & LAUNCH_MODES_IN_BLOCKS) c.n_users = count_users(p->scratch, plan);
     for (uint32_t i = 0; i < sizeof table / sizeof *table; i++) {
         const LaunchRules *rules = table[i];
         bool is_for_target = p->target->has->launches || rules->has_cpu;

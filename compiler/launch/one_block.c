@@ -91,9 +91,12 @@ static bool is_worth_copying(const Composer *c, const Trial *t, const Kernel *ke
 static bool fill_smem(const Composer *c, Trial *t) {
     Launch *launch = trial_launch(t);
     uint32_t own = smem_own_bytes(c, t, 0);
-    for (uint32_t b = 0; b < t->together.buffers.n; b++)
-        if (is_stored(t, b) && trial_is_private(c, t, b))
-            t->together.buffers.data[b].space = BUFFER_SHARED;
+    for (uint32_t k = 0; k < launch->n; k++)
+        for (uint32_t i = 0; i < trial_kernel(t, k)->args.n; i++) {
+            uint32_t buffer = trial_kernel(t, k)->args.data[i];
+            if (is_stored(t, buffer) && trial_is_private(c, t, buffer))
+                t->together.buffers.data[buffer].space = BUFFER_SHARED;
+        }
     if (!smem_fits(c, t, 0, own)) return false;
     for (uint32_t k = 0; k < launch->n; k++) {
         const Kernel *kernel = trial_kernel(t, k);

@@ -90,11 +90,22 @@ static bool passes(const Composer *c, const Pair *pair, uint32_t buffer) {
     return false;
 }
 
+/* The buffers that the sequence stores: those with its number. */
+typedef struct Stored {
+    uint32_t *by; /* per buffer */
+    uint32_t number;
+} Stored;
+
+static void note_store(void *user, const Store *store) {
+    const Stored *stored = user;
+    stored->by[store->buffer] = stored->number;
+}
+
 /* Whether the consumer reads a result of the sequence. Most kernels of a large graph do not, so
  * this cheap test comes first. */
-static bool goes_on(const Pair *pair) {
-    for (uint32_t i = 0; i < pair->consumer->args.n; i++)
-        if (launch_stores_to(pair->plan, pair->launch, pair->consumer->args.data[i])) return true;
+static bool goes_on(const Stored *stored, const Kernel *consumer) {
+    for (uint32_t i = 0; i < consumer->args.n; i++)
+        if (stored->by[consumer->args.data[i]] == stored->number) return true;
     return false;
 }
 
@@ -121,9 +132,10 @@ static bool has_room(const Pair *pair) {
     return n_args <= MAX_KERNEL_ARGS;
 }
 
-static bool may_continue(const Composer *c, const Launch *launch, const Launch *next) {
+static bool may_continue(const Composer *c, const Stored *stored, const Launch *launch,
+                         const Launch *next) {
     const Pair pair = {c->plan, launch, launch_kernel(c->plan, next, 0)};
-    return next->n == 1 && goes_on(&pair) && !pair.consumer->choice &&
+    return next->n == 1 && goes_on(stored, pair.consumer) && !pair.consumer->choice &&
            pair.consumer->is_init == launch_kernel(c->plan, launch, 0)->is_init &&
            has_operands(c, &pair, next->first) && has_room(&pair);
 }
@@ -433,23 +445,35 @@ static void note_slower(const Composer *c, uint32_t launch, uint32_t next) {
     launch_set_passed_edges(c->plan, &pair, &both, both.n, EDGE_STORED, REASON_SLOWER);
 }
 
+static void note_stores(const Composer *c, Stored *stored, uint32_t launch) {
+    const Launch *own = &c->plan->launches.data[launch];
+    stored->number++;
+    for (uint32_t k = 0; k < own->n; k++)
+        kernel_each_store(launch_kernel(c->plan, own, k), note_store, stored);
+}
+
 /* Greedy: the GEMM takes the first kernel that can continue it, if the price agrees. */
-static void grow(Composer *c, uint32_t first) {
+static void grow(Composer *c, Stored *stored, uint32_t first) {
+    note_stores(c, stored, first);
     for (uint32_t next = first + 1; next < c->plan->launches.n; next++) {
         const Launch *launches = c->plan->launches.data;
-        if (!may_continue(c, &launches[first], &launches[next])) continue;
+        if (!may_continue(c, stored, &launches[first], &launches[next])) continue;
         const uint32_t both[] = {first, next};
         TrialResult result = launch_try(c, &launch_rules_sequence, both, 2, 2);
-        if (result.is_kept) next = first;
+        if (result.is_kept) {
+            note_stores(c, stored, first);
+            next = first;
+        }
         if (result.reason == REASON_SLOWER_LAUNCH) note_slower(c, first, next);
     }
 }
 
 static void propose(Composer *c) {
+    Stored stored = {.by = arena_array(c->scratch, uint32_t, c->plan->buffers.n)};
     for (uint32_t i = 0; i < c->plan->launches.n; i++) {
         const Launch *launch = &c->plan->launches.data[i];
         ArenaMark mark = arena_mark(c->scratch);
-        if (launch->n == 1 && is_tiled_gemm(launch_kernel(c->plan, launch, 0))) grow(c, i);
+        if (launch->n == 1 && is_tiled_gemm(launch_kernel(c->plan, launch, 0))) grow(c, &stored, i);
         arena_rewind(c->scratch, mark);
     }
 }

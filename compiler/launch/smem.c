@@ -84,17 +84,18 @@ static bool all_fit(const Composer *c, const Trial *t) {
 }
 
 void smem_keep_passed(const Composer *c, Trial *t) {
-    Trial kept = *t;
     Launch before = *trial_launch(t);
     const Kernel *last = trial_kernel(t, --before.n);
-    kept.together.buffers.data =
-        arena_copy(c->scratch, t->together.buffers.data, t->together.buffers.n * sizeof(Buffer));
+    BufferSpace spaces[MAX_KERNEL_ARGS];
+    Buffer *buffers = t->together.buffers.data;
     for (uint32_t i = 0; i < last->args.n; i++) {
         uint32_t buffer = last->args.data[i];
+        spaces[i] = buffers[buffer].space;
         if (launch_stores_to(&t->together, &before, buffer) && trial_is_private(c, t, buffer))
-            kept.together.buffers.data[buffer].space = BUFFER_SHARED;
+            buffers[buffer].space = BUFFER_SHARED;
     }
-    if (!c->target->has->blocks || all_fit(c, &kept)) *t = kept;
+    if (!c->target->has->blocks || all_fit(c, t)) return;
+    for (uint32_t i = 0; i < last->args.n; i++) buffers[last->args.data[i]].space = spaces[i];
 }
 
 /* Removes stages, down to LAUNCH_LEAST_STAGES, while the block's dynamic shared memory exceeds what

@@ -87,17 +87,13 @@ Launch *trial_launch(const Trial *t) {
 }
 
 bool trial_is_private(const Composer *c, const Trial *t, uint32_t buffer) {
-    if (c->plan->buffers.data[buffer].kind != BUFFER_TEMP) return false;
-    for (uint32_t i = 0, next = 0; i < c->plan->launches.n; i++) {
-        const Launch *launch = &c->plan->launches.data[i];
-        if (next < t->n_launches && t->launches[next] == i) {
-            next++;
-            continue;
-        }
+    uint32_t n_inside = 0;
+    for (uint32_t i = 0; i < t->n_launches; i++) {
+        const Launch *launch = &c->plan->launches.data[t->launches[i]];
         for (uint32_t k = 0; k < launch->n; k++)
-            if (kernel_find_arg(launch_kernel(c->plan, launch, k), buffer) != NO_ARG) return false;
+            n_inside += kernel_find_arg(launch_kernel(c->plan, launch, k), buffer) != NO_ARG;
     }
-    return true;
+    return c->plan->buffers.data[buffer].kind == BUFFER_TEMP && n_inside == c->n_users[buffer];
 }
 
 void kernels_widen_alike(Kernel *kernels, uint32_t n, uint32_t v) {

@@ -20,6 +20,9 @@ typedef struct Composer {
     Plan *plan;
     const Target *target;
     CostPoints points;
+    /* Per buffer: the kernels that it is an argument of, in whatever launches. NULL: kernels of no
+     * mode share blocks. */
+    const uint32_t *n_users;
     /* While launches are made only to keep `fuse must` blocks: the number of stored edges of such
      * blocks. 0: prices decide. */
     uint32_t n_broken;

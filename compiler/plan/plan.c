@@ -148,6 +148,16 @@ uint32_t plan_n_buffers(const Plan *plan, BufferKind kind) {
     return n;
 }
 
+VecU32 *plan_users(Arena *arena, const Plan *plan) {
+    VecU32 *users = arena_array(arena, VecU32, plan->buffers.n);
+    for (uint32_t k = 0; k < plan->kernels.n; k++) {
+        const Kernel *kernel = &plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++)
+            vec_push(arena, &users[kernel->args.data[i]], k);
+    }
+    return users;
+}
+
 uint32_t plan_add_buffer(Arena *arena, Plan *plan, Buffer buffer) {
     buffer.ordinal = plan_n_buffers(plan, buffer.kind);
     buffer.offset_bytes = dim_const(plan->graph->dims, 0);

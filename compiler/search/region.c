@@ -94,9 +94,12 @@ typedef struct Maker {
 
 /* Adds the readers of the buffer that read it as an operand, or those that do not. Returns false if
  * there are others or too many. */
-static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as_operand) {
-    for (const Kernel *k = maker->kernel + 1; k < plan->kernels.data + plan->kernels.n; k++) {
-        if (kernel_find_arg(k, buffer) == NO_ARG) continue;
+static bool add_readers(const Searcher *c, const Plan *plan, Maker *maker, uint32_t buffer,
+                        bool as_operand) {
+    const VecU32 *users = &c->buffer_users[buffer];
+    for (uint32_t u = 0; u < users->n; u++) {
+        const Kernel *k = &plan->kernels.data[users->data[u]];
+        if (k <= maker->kernel) continue;
         if (multiplies(k, buffer) != as_operand) return false;
         bool is_known = false;
         for (uint32_t i = 0; i < maker->n_readers; i++)
@@ -109,20 +112,25 @@ static bool add_readers(const Plan *plan, Maker *maker, uint32_t buffer, bool as
 }
 
 /* The map that computes this operand only for this GEMM and others like it. */
-static Maker maker_of_operand(const Plan *plan, const Kernel *kernel, uint32_t side) {
+static Maker maker_of_operand(const Searcher *c, const Plan *plan, const Kernel *kernel,
+                              uint32_t side) {
     const Maker none = {.kernel = NULL};
     const Scalar *load = operand_of(kernel, side);
     Maker maker = none;
     if (load->kind != SCALAR_LOAD || plan->buffers.data[load->buffer].kind != BUFFER_TEMP)
         return none;
-    for (const Kernel *k = plan->kernels.data; k < kernel && !maker.kernel; k++)
-        if (!form_info(k->form)->reduces && !k->is_init && kernel_stores_to(k, load->buffer))
+    const VecU32 *users = &c->buffer_users[load->buffer];
+    for (uint32_t i = 0; i < users->n && !maker.kernel; i++) {
+        const Kernel *k = &plan->kernels.data[users->data[i]];
+        if (k < kernel && !form_info(k->form)->reduces && !k->is_init &&
+            kernel_stores_to(k, load->buffer))
             maker.kernel = k;
+    }
     for (uint32_t i = 0; maker.kernel && i < maker.kernel->args.n; i++) {
         uint32_t buffer = maker.kernel->args.data[i];
         if (!kernel_stores_to(maker.kernel, buffer)) continue;
         if (plan->buffers.data[buffer].kind != BUFFER_TEMP ||
-            !add_readers(plan, &maker, buffer, true))
+            !add_readers(c, plan, &maker, buffer, true))
             return none;
     }
     return maker;
@@ -145,11 +153,11 @@ static bool stores_temp(const Plan *plan, const Kernel *kernel, uint32_t buffer)
 
 /* Finds the readers of a map whose results are temporaries that only a few kernels read, none of
  * them as an operand. */
-static bool find_users(const Plan *plan, const Kernel *kernel, Maker *maker) {
+static bool find_users(const Searcher *c, const Plan *plan, const Kernel *kernel, Maker *maker) {
     *maker = (Maker){.kernel = kernel};
     for (uint32_t i = 0; i < kernel->args.n && !form_info(kernel->form)->reduces; i++) {
         uint32_t buffer = kernel->args.data[i];
-        if (stores_temp(plan, kernel, buffer) && !add_readers(plan, maker, buffer, false))
+        if (stores_temp(plan, kernel, buffer) && !add_readers(c, plan, maker, buffer, false))
             return false;
     }
     return maker->n_readers > 0;
@@ -192,7 +200,7 @@ static bool find_joined(const Searcher *c, const Plan *plan, const Kernel *kerne
     for (uint32_t i = 0; i < kernel->args.n; i++) {
         uint32_t buffer = kernel->args.data[i];
         if (!stores_temp(plan, kernel, buffer)) continue;
-        if (!add_readers(plan, maker, buffer, false)) return false;
+        if (!add_readers(c, plan, maker, buffer, false)) return false;
         from[plan->buffers.data[buffer].node] = (uint64_t)1 << i;
     }
     bool any = false;
@@ -293,10 +301,10 @@ static bool has_candidates(const Searcher *c, const Plan *plan, const Kernel *ke
     if (c->asks_all && n_ops(c->graph, kernel) > 1) return true;
     if (!form_info(kernel->form)->multiplies)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
-               joins_tensors(c, kernel) || find_users(plan, kernel, &map) ||
+               joins_tensors(c, kernel) || find_users(c, plan, kernel, &map) ||
                has_joined(c, plan, kernel) || has_transposed(c, kernel);
     for (uint32_t side = 0; side < 2; side++) {
-        Maker maker = maker_of_operand(plan, kernel, side);
+        Maker maker = maker_of_operand(c, plan, kernel, side);
         if (is_computed(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker)))
             return true;
     }
@@ -364,7 +372,7 @@ static bool add_maker(Draft *d, const Maker *maker, uint32_t side) {
  * other operands. */
 static bool add_operand(Draft *d, const Kernel *kernel, uint32_t side) {
     const Searcher *c = d->c;
-    Maker maker = maker_of_operand(d->plan, kernel, side);
+    Maker maker = maker_of_operand(c, d->plan, kernel, side);
     NodeId operand = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
     node_set(d->flags, operand, REGION_COMPUTED, is_computed(c, kernel, side));
     if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
@@ -373,7 +381,7 @@ static bool add_operand(Draft *d, const Kernel *kernel, uint32_t side) {
         const Kernel *reader = maker.readers[i];
         if (!add_gemm(d, reader)) return false;
         for (uint32_t own = 0; own < 2 && reader != kernel; own++) {
-            Maker other = maker_of_operand(d->plan, reader, own);
+            Maker other = maker_of_operand(c, d->plan, reader, own);
             bool is_own = other.kernel && other.n_readers == 1 && !is_asked(d->plan, c, &other);
             if (is_own && !add_maker(d, &other, own)) return false;
         }
@@ -459,7 +467,7 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
          side++)
         if (!add_operand(&d, kernel, side)) return false;
     Maker map;
-    bool has_users = !has_gemm_slices && find_users(plan, kernel, &map);
+    bool has_users = !has_gemm_slices && find_users(c, plan, kernel, &map);
     if (has_users ? !add_users(&d, &map) : !add_gemm(&d, kernel) || !add_joined(&d, kernel))
         return false;
     if (!has_gemm_slices) search_find_transposes(c, kernel, d.flags);

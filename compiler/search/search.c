@@ -320,6 +320,7 @@ Plan *search_try_candidates(Searcher *c, Plan *plan) {
     bool changes = true;
     for (int round = 0; plan && changes && round < SEARCH_ROUNDS; round++) {
         changes = false;
+        c->buffer_users = plan_users(c->arena, plan);
         for (uint32_t k = 0; k < plan->kernels.n && c->n_regions < SEARCH_MOST_REGIONS; k++)
             changes = improve_kernel(c, plan, &plan->kernels.data[k]) || changes;
         if (changes) plan = search_make_plan(c);

@@ -31,8 +31,10 @@ typedef struct Searcher {
     Decisions *decisions;
     const uint32_t *op_cost; /* per op */
     const VecU32 *users;     /* per node */
-    NodeFlags leads;         /* of GemmSliceFlag */
-    NodeFlags marks;         /* of SearchMark */
+    /* Of the plan whose kernels are tried, per buffer: see plan_users. */
+    const VecU32 *buffer_users;
+    NodeFlags leads; /* of GemmSliceFlag */
+    NodeFlags marks; /* of SearchMark */
     uint32_t n_regions;
     bool asks_all;    /* every kernel of several ops may have candidates that pay */
     uint32_t n_taken; /* regions with MARK_TAKEN */
