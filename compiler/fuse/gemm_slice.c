@@ -24,7 +24,7 @@ static bool is_whole(const Graph *graph, DimId elems, Dtype dtype) {
 static uint32_t inner_axis(const Graph *graph, NodeId operand) {
     const Node *node = graph_node(graph, operand);
     uint32_t last = node->shape.rank - 1;
-    bool is_transposed = node->op == OP_TRANSPOSE && node->attrs.perm[last] + 1u == last;
+    bool is_transposed = node->op == OP_TRANSPOSE && node->attrs.per_axis->perm[last] + 1u == last;
     return is_transposed ? last - 1 : last;
 }
 
@@ -44,7 +44,7 @@ static bool is_aligned(const Graph *graph, NodeId gemm, const Node *slice, uint3
     if (!is_cut) return true;
     uint32_t inner = inner_axis(graph, operand);
     bool begins_whole =
-        inner != own_of_operand || is_whole(graph, slice->attrs.begin[own], node->dtype);
+        inner != own_of_operand || is_whole(graph, slice->attrs.per_axis->begin[own], node->dtype);
     return begins_whole && is_whole(graph, node->shape.dims[inner], node->dtype);
 }
 
@@ -52,7 +52,7 @@ static bool is_gemm_slice(const Graph *graph, NodeId gemm, NodeId id) {
     const Node *node = graph_node(graph, id);
     if (node->op != OP_SLICE) return false;
     for (uint32_t d = 0; d < node->shape.rank; d++)
-        if (node->attrs.step[d] != 1) return false;
+        if (node->attrs.per_axis->step[d] != 1) return false;
     return is_aligned(graph, gemm, node, 0) && is_aligned(graph, gemm, node, 1);
 }
 

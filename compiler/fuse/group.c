@@ -185,7 +185,8 @@ static void add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
     group->axes = root_axes(p, root->node);
     vec_push(arena, &group->reduces, of);
     if (of != root->node) {
-        memcpy(group->begin, graph_node(p->graph, root->node)->attrs.begin, sizeof group->begin);
+        memcpy(group->begin, graph_node(p->graph, root->node)->attrs.per_axis->begin,
+               sizeof group->begin);
         group->gemm_slice = root->node + 1;
     }
 }

@@ -85,9 +85,9 @@ void group_memo_set(GroupMemo *memo, GroupEntry *entry, const InlineInput *input
     entry->trial = *trial;
     entry->trial.loads = copy_list(memo->arena, &trial->loads);
     entry->trial.nodes = copy_list(memo->arena, &trial->nodes);
-    entry->facts.n = 0;
-    for (uint32_t i = 0; i < input->asked->n; i++)
-        vec_push(memo->arena, &entry->facts, input->asked->data[i]);
+    const AskedFacts *asked = input->asked;
+    entry->facts.data = arena_copy(memo->arena, asked->data, asked->n * sizeof *asked->data);
+    entry->facts.n = entry->facts.capacity = asked->n;
 }
 
 /* Groupings. */

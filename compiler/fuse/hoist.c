@@ -19,8 +19,8 @@ static bool is_fixed_by(const Graph *graph, const Node *node, uint64_t symbols) 
     uint64_t used = 0;
     for (uint32_t k = 0; k < node->shape.rank; k++) {
         OpClass cls = op_info(node->op)->cls;
-        if (cls == CLASS_VIEW && node->attrs.begin[k] != DIM_NONE)
-            used |= dim_symbols_used(graph->dims, node->attrs.begin[k]);
+        if (cls == CLASS_VIEW && node->attrs.per_axis->begin[k] != DIM_NONE)
+            used |= dim_symbols_used(graph->dims, node->attrs.per_axis->begin[k]);
     }
     return (used & ~symbols) == 0 && is_shape_fixed_by(graph->dims, &node->shape, symbols);
 }

@@ -18,7 +18,7 @@ static bool view_transpose(const Eval *e) {
     tensor_strides(arg, own);
     if (arg->rank != e->out->rank) return interp_fail(e, "changes the rank");
     for (uint32_t k = 0; k < arg->rank; k++) {
-        uint32_t from = e->node->attrs.perm[k];
+        uint32_t from = e->node->attrs.per_axis->perm[k];
         if (from >= arg->rank || arg->dims[from] != e->out->dims[k])
             return interp_fail(e, "permutation and shape disagree at axis %u", k);
         strides[k] = own[from];
@@ -51,8 +51,8 @@ static bool view_slice(const Eval *e) {
     if (arg->rank != e->out->rank) return interp_fail(e, "changes the rank");
     bool is_empty = tensor_n_elems(e->out) == 0;
     for (uint32_t k = 0; k < arg->rank; k++) {
-        int64_t begin, step = e->node->attrs.step[k];
-        if (!interp_dim(e, e->node->attrs.begin[k], &begin)) return false;
+        int64_t begin, step = e->node->attrs.per_axis->step[k];
+        if (!interp_dim(e, e->node->attrs.per_axis->begin[k], &begin)) return false;
         int64_t last = begin + (e->out->dims[k] - 1) * step;
         bool fits = begin >= 0 && begin < arg->dims[k] && last >= 0 && last < arg->dims[k];
         if (!is_empty && !fits)
@@ -72,7 +72,7 @@ static bool view_pad(const Eval *e) {
     tensor_strides(arg, strides);
     if (arg->rank != e->out->rank) return interp_fail(e, "changes the rank");
     for (uint32_t k = 0; k < arg->rank; k++) {
-        if (!interp_dim(e, e->node->attrs.begin[k], &low[k])) return false;
+        if (!interp_dim(e, e->node->attrs.per_axis->begin[k], &low[k])) return false;
         if (low[k] < 0 || low[k] + arg->dims[k] > e->out->dims[k])
             return interp_fail(e, "axis %u: %lld before %lld elements in %lld", k,
                                (long long)low[k], (long long)arg->dims[k],
@@ -107,10 +107,10 @@ static bool view_windows(const Eval *e) {
         uint32_t at = windows_axis(attrs->axes, k), tap = windows_tap_axis(attrs->axes, k);
         strides[at] = own[k];
         if (!(attrs->axes >> k & 1)) continue;
-        strides[at] = own[k] * attrs->step[k];
-        strides[tap] = own[k] * attrs->dilation[k];
-        int64_t last =
-            (out->dims[at] - 1) * attrs->step[k] + (out->dims[tap] - 1) * attrs->dilation[k];
+        strides[at] = own[k] * attrs->per_axis->step[k];
+        strides[tap] = own[k] * attrs->per_axis->dilation[k];
+        int64_t last = (out->dims[at] - 1) * attrs->per_axis->step[k] +
+                       (out->dims[tap] - 1) * attrs->per_axis->dilation[k];
         if (tensor_n_elems(out) && last >= arg->dims[k])
             return interp_fail(e, "axis %u takes element %lld of %lld", k, (long long)last,
                                (long long)arg->dims[k]);

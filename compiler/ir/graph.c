@@ -21,7 +21,14 @@ Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name) {
     return graph;
 }
 
+/* Of nodes without attributes per axis. */
+static const AxisAttrs no_axis_attrs;
+
 NodeId graph_add(Graph *graph, Node node) {
+    const AxisAttrs *per_axis = node.attrs.per_axis;
+    node.attrs.per_axis = per_axis && per_axis != &no_axis_attrs
+                              ? arena_copy(graph->arena, per_axis, sizeof *per_axis)
+                              : &no_axis_attrs;
     node.args = arena_copy(graph->arena, node.args, node.n_args * sizeof *node.args);
     vec_push(graph->arena, &graph->nodes, node);
     return graph->nodes.n - 1;

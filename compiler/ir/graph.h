@@ -23,10 +23,18 @@ typedef struct Shape {
 typedef enum { PRECISION_FULL, PRECISION_TF32, PRECISION_COUNT } Precision;
 const char *precision_name(Precision precision);
 
+/* Attributes per axis, which few ops have. They are apart, so that a node is small. */
+typedef struct AxisAttrs {
+    uint8_t perm[MAX_RANK];
+    DimId begin[MAX_RANK];
+    int64_t step[MAX_RANK];
+    int64_t dilation[MAX_RANK];
+} AxisAttrs;
+
 /* Attributes of an op. The op's class and row decide which fields are used:
  *   const: number, whole     iota: axis (its index along that axis is the value)
  *   reduce: axes, keep       matmul: precision, segment_elems
- *   transpose: perm[k] = the argument axis that becomes axis k
+ *   transpose: per_axis->perm[k] = the argument axis that becomes axis k
  *   reshape, expand: none beyond the node's own shape
  *   slice: begin, step per axis (the extent is the node's shape)
  *   windows: axes (of the argument, that have windows); step = the stride, and dilation, per axis
@@ -42,10 +50,7 @@ typedef struct Attrs {
     int32_t axis;
     uint32_t axes; /* bit set */
     bool keep;
-    uint8_t perm[MAX_RANK];
-    DimId begin[MAX_RANK];
-    int64_t step[MAX_RANK];
-    int64_t dilation[MAX_RANK];
+    const AxisAttrs *per_axis; /* never NULL in a graph */
 } Attrs;
 
 typedef struct Node {
@@ -116,7 +121,8 @@ typedef struct Module {
 
 Module *module_new(Arena *arena, StrTab *strings, const Source *source);
 Graph *graph_new(Arena *arena, DimTab *dims, const Source *source, Str name);
-/* Appends a node and copies its args. The caller has checked the node. */
+/* Appends a node and copies its args and its attributes per axis, if it has any. The caller has
+ * checked the node. */
 NodeId graph_add(Graph *graph, Node node);
 static inline Node *graph_node(const Graph *graph, NodeId id) {
     return &graph->nodes.data[id];

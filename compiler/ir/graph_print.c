@@ -126,13 +126,13 @@ static void print_dims(const Printer *p, const char *word, const DimId *dims, ui
 static void print_slice_attrs(const Printer *p, const Node *node) {
     uint32_t rank = node->shape.rank;
     bool has_steps = false;
-    print_dims(p, "begin", node->attrs.begin, rank);
+    print_dims(p, "begin", node->attrs.per_axis->begin, rank);
     print_dims(p, "shape", node->shape.dims, rank);
-    for (uint32_t k = 0; k < rank; k++) has_steps = has_steps || node->attrs.step[k] != 1;
+    for (uint32_t k = 0; k < rank; k++) has_steps = has_steps || node->attrs.per_axis->step[k] != 1;
     if (!has_steps) return;
     text_puts(p->out, ", step=[");
     for (uint32_t k = 0; k < rank; k++)
-        text_printf(p->out, "%s%lld", k ? ", " : "", (long long)node->attrs.step[k]);
+        text_printf(p->out, "%s%lld", k ? ", " : "", (long long)node->attrs.per_axis->step[k]);
     text_puts(p->out, "]");
 }
 
@@ -141,9 +141,9 @@ static void print_pad_attrs(const Printer *p, const Node *node) {
     const Shape *from = &graph_node(p->graph, node->args[0])->shape;
     DimId high[MAX_RANK];
     for (uint32_t k = 0; k < node->shape.rank; k++)
-        high[k] =
-            dim_sub(dims, dim_sub(dims, node->shape.dims[k], from->dims[k]), node->attrs.begin[k]);
-    print_dims(p, "low", node->attrs.begin, node->shape.rank);
+        high[k] = dim_sub(dims, dim_sub(dims, node->shape.dims[k], from->dims[k]),
+                          node->attrs.per_axis->begin[k]);
+    print_dims(p, "low", node->attrs.per_axis->begin, node->shape.rank);
     print_dims(p, "high", high, node->shape.rank);
     text_puts(p->out, ", value=");
     print_number(node->dtype, &node->attrs, p->out);
@@ -165,8 +165,8 @@ static void print_windows_attrs(const Printer *p, const Node *node) {
         if (axes >> k & 1) size[n++] = node->shape.dims[windows_tap_axis(axes, k)];
     print_dims(p, "size", size, n);
     print_axes(axes, p->out);
-    print_of_axes(p, "stride", axes, node->attrs.step);
-    print_of_axes(p, "dilation", axes, node->attrs.dilation);
+    print_of_axes(p, "stride", axes, node->attrs.per_axis->step);
+    print_of_axes(p, "dilation", axes, node->attrs.per_axis->dilation);
 }
 
 static void print_view_attrs(const Printer *p, const Node *node) {
@@ -181,7 +181,7 @@ static void print_view_attrs(const Printer *p, const Node *node) {
     if (node->op != OP_TRANSPOSE) return;
     text_puts(p->out, ", perm=[");
     for (uint32_t k = 0; k < node->shape.rank; k++)
-        text_printf(p->out, "%s%u", k ? ", " : "", node->attrs.perm[k]);
+        text_printf(p->out, "%s%u", k ? ", " : "", node->attrs.per_axis->perm[k]);
     text_puts(p->out, "]");
 }
 

@@ -98,7 +98,7 @@ static const char *check_transpose(const Check *c) {
     uint32_t seen = 0;
     if (from->rank != to->rank) return "rank changes";
     for (uint32_t k = 0; k < to->rank; k++) {
-        uint32_t axis = c->node->attrs.perm[k];
+        uint32_t axis = c->node->attrs.per_axis->perm[k];
         if (axis >= from->rank || seen >> axis & 1) return "perm is no permutation";
         seen |= 1u << axis;
         if (to->dims[k] != from->dims[axis]) return "shape is not what perm gives";
@@ -122,8 +122,8 @@ static const char *check_slice(const Check *c) {
     const Shape *from = &arg(c, 0)->shape, *to = &c->node->shape;
     if (from->rank != to->rank) return "rank changes";
     for (uint32_t k = 0; k < to->rank; k++) {
-        DimId begin = c->node->attrs.begin[k];
-        if (begin == DIM_NONE || c->node->attrs.step[k] == 0) return "no begin or step";
+        DimId begin = c->node->attrs.per_axis->begin[k];
+        if (begin == DIM_NONE || c->node->attrs.per_axis->step[k] == 0) return "no begin or step";
         if (dim_hi(c->dims, begin) < 0 || dim_lo(c->dims, begin) > dim_hi(c->dims, from->dims[k]))
             return "begin is outside";
     }
@@ -134,9 +134,10 @@ static const char *check_slice(const Check *c) {
 static const char *check_window(const Check *c, uint32_t k, DimId places, DimId taps) {
     const Attrs *attrs = &c->node->attrs;
     DimId one = dim_const(c->dims, 1);
-    if (attrs->step[k] < 1 || attrs->dilation[k] < 1) return "no stride or dilation";
-    DimId last = dim_mul_const(c->dims, dim_sub(c->dims, places, one), attrs->step[k]);
-    DimId tap = dim_mul_const(c->dims, dim_sub(c->dims, taps, one), attrs->dilation[k]);
+    if (attrs->per_axis->step[k] < 1 || attrs->per_axis->dilation[k] < 1)
+        return "no stride or dilation";
+    DimId last = dim_mul_const(c->dims, dim_sub(c->dims, places, one), attrs->per_axis->step[k]);
+    DimId tap = dim_mul_const(c->dims, dim_sub(c->dims, taps, one), attrs->per_axis->dilation[k]);
     DimId end = last && tap ? dim_add(c->dims, dim_add(c->dims, last, tap), one) : DIM_NONE;
     return end && dim_prove_le(c->dims, end, arg(c, 0)->shape.dims[k]) ? NULL
                                                                        : "a window ends outside";
@@ -162,7 +163,7 @@ static const char *check_pad(const Check *c) {
     const Shape *from = &arg(c, 0)->shape, *to = &c->node->shape;
     if (from->rank != to->rank) return "rank changes";
     for (uint32_t k = 0; k < to->rank; k++) {
-        DimId low = c->node->attrs.begin[k];
+        DimId low = c->node->attrs.per_axis->begin[k];
         DimId inner = low ? dim_add(c->dims, low, from->dims[k]) : DIM_NONE;
         if (!inner || dim_lo(c->dims, low) < 0) return "low is missing or negative";
         if (!dim_prove_le(c->dims, inner, to->dims[k])) return "high is negative";

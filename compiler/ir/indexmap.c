@@ -76,8 +76,9 @@ static void windows_coords(IndexTab *tab, const Node *view, uint32_t rank, const
         arg_coords[k] = coords[windows_axis(view->attrs.axes, k)];
         if (!(view->attrs.axes >> k & 1)) continue;
         IndexId tap = coords[windows_tap_axis(view->attrs.axes, k)];
-        tap = index_scale(tab, tap, dim_const(dims, view->attrs.dilation[k]));
-        arg_coords[k] = index_scale(tab, arg_coords[k], dim_const(dims, view->attrs.step[k]));
+        tap = index_scale(tab, tap, dim_const(dims, view->attrs.per_axis->dilation[k]));
+        arg_coords[k] =
+            index_scale(tab, arg_coords[k], dim_const(dims, view->attrs.per_axis->step[k]));
         arg_coords[k] = index_add(tab, arg_coords[k], tap);
     }
 }
@@ -90,7 +91,8 @@ void indexmap_pull(IndexTab *tab, const Graph *graph, const Node *view, const In
                    IndexId *arg_coords) {
     const Shape *arg_shape = &graph_node(graph, view->args[0])->shape;
     if (view->op == OP_TRANSPOSE) {
-        for (uint32_t k = 0; k < view->shape.rank; k++) arg_coords[view->attrs.perm[k]] = coords[k];
+        for (uint32_t k = 0; k < view->shape.rank; k++)
+            arg_coords[view->attrs.per_axis->perm[k]] = coords[k];
     } else if (view->op == OP_RESHAPE) {
         reshape_coords(tab, &view->shape, coords, arg_shape, arg_coords);
     } else if (view->op == OP_EXPAND) {
@@ -99,9 +101,9 @@ void indexmap_pull(IndexTab *tab, const Graph *graph, const Node *view, const In
         windows_coords(tab, view, arg_shape->rank, coords, arg_coords);
     } else { /* OP_SLICE */
         for (uint32_t k = 0; k < view->shape.rank; k++) {
-            DimId step = dim_const(indextab_dims(tab), view->attrs.step[k]);
-            arg_coords[k] =
-                index_add_dim(tab, index_scale(tab, coords[k], step), view->attrs.begin[k]);
+            DimId step = dim_const(indextab_dims(tab), view->attrs.per_axis->step[k]);
+            arg_coords[k] = index_add_dim(tab, index_scale(tab, coords[k], step),
+                                          view->attrs.per_axis->begin[k]);
         }
     }
 }
@@ -118,7 +120,8 @@ void indexmap_push(IndexTab *tab, const Graph *graph, NodeId node, IndexId *coor
     const Node *view = graph_node(graph, node);
     IndexId pushed[MAX_RANK];
     if (view->op == OP_TRANSPOSE)
-        for (uint32_t k = 0; k < view->shape.rank; k++) pushed[k] = coords[view->attrs.perm[k]];
+        for (uint32_t k = 0; k < view->shape.rank; k++)
+            pushed[k] = coords[view->attrs.per_axis->perm[k]];
     else
         reshape_coords(tab, &graph_node(graph, view->args[0])->shape, coords, &view->shape, pushed);
     memcpy(coords, pushed, view->shape.rank * sizeof *coords);

@@ -39,6 +39,7 @@ static void put_bytes(KeyWriter *w, const void *data, size_t n_bytes) {
 }
 
 static void put_attrs(KeyWriter *w, const Attrs *attrs) {
+    const AxisAttrs *per_axis = attrs->per_axis;
     put_bytes(w, &attrs->number, sizeof attrs->number);
     put_bytes(w, &attrs->whole, sizeof attrs->whole);
     put(w, attrs->precision);
@@ -46,10 +47,10 @@ static void put_attrs(KeyWriter *w, const Attrs *attrs) {
     put(w, (uint32_t)attrs->axis);
     put(w, attrs->axes);
     put(w, attrs->keep);
-    put_bytes(w, attrs->perm, sizeof attrs->perm);
-    put_bytes(w, attrs->begin, sizeof attrs->begin);
-    put_bytes(w, attrs->step, sizeof attrs->step);
-    put_bytes(w, attrs->dilation, sizeof attrs->dilation);
+    put_bytes(w, per_axis->perm, sizeof per_axis->perm);
+    put_bytes(w, per_axis->begin, sizeof per_axis->begin);
+    put_bytes(w, per_axis->step, sizeof per_axis->step);
+    put_bytes(w, per_axis->dilation, sizeof per_axis->dilation);
 }
 
 static void put_block(KeyWriter *w, const Graph *graph, NodeId id) {

@@ -6,7 +6,8 @@
 static bool is_transpose(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     uint32_t last = node->shape.rank - 1;
-    if (node->op != OP_TRANSPOSE || node->shape.rank < 2 || node->attrs.perm[last] == last)
+    if (node->op != OP_TRANSPOSE || node->shape.rank < 2 ||
+        node->attrs.per_axis->perm[last] == last)
         return false;
     return !dim_equals_const(graph->dims, node->shape.dims[last], 1);
 }

@@ -457,7 +457,8 @@ Test(interp, what_may_overflow_on_the_way_may_be_anything) {
 Test(interp, transpose_and_reshape) {
     Fixture f = fixture_new();
     give(&f, DT_F32, DIMS(M_, N_), NUMBERS(1, 2, 3, 4, 5, 6));
-    Result t = evaluate(&f, OP_TRANSPOSE, DT_F32, DIMS(N_, M_), (Attrs){.perm = {1, 0}});
+    Result t = evaluate(&f, OP_TRANSPOSE, DT_F32, DIMS(N_, M_),
+                        (Attrs){.per_axis = &(AxisAttrs){.perm = {1, 0}}});
     EXPECT(t, 1, 4, 2, 5, 3, 6);
     Result flat = evaluate(&f, OP_RESHAPE, DT_F32, DIMS(6), (Attrs){0});
     EXPECT(flat, 1, 2, 3, 4, 5, 6);
@@ -475,12 +476,13 @@ Test(interp, expand_repeats_and_puts_axes_in_front) {
 Test(interp, slice_begins_and_steps) {
     Fixture f = fixture_new();
     give(&f, DT_F32, DIMS(2, 5), NUMBERS(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
-    Attrs attrs = {.step = {1, 2}};
-    attrs.begin[0] = dim_const(f.dims, 1);
-    attrs.begin[1] = dim_sub(f.dims, dim_symbol(f.dims, 0), dim_const(f.dims, 2));
+    AxisAttrs per_axis = {.step = {1, 2}};
+    const Attrs attrs = {.per_axis = &per_axis};
+    per_axis.begin[0] = dim_const(f.dims, 1);
+    per_axis.begin[1] = dim_sub(f.dims, dim_symbol(f.dims, 0), dim_const(f.dims, 2));
     Result r = evaluate(&f, OP_SLICE, DT_F32, DIMS(1, 2), attrs);
     EXPECT(r, 6, 8);
-    attrs.begin[1] = dim_const(f.dims, 4);
+    per_axis.begin[1] = dim_const(f.dims, 4);
     Result beyond = evaluate(&f, OP_SLICE, DT_F32, DIMS(1, 2), attrs);
     cr_expect_not_null(beyond.error);
     arena_free(f.arena);
@@ -489,9 +491,10 @@ Test(interp, slice_begins_and_steps) {
 Test(interp, slice_goes_down) {
     Fixture f = fixture_new();
     give(&f, DT_F32, DIMS(1, 5), NUMBERS(0, 1, 2, 3, 4));
-    Attrs attrs = {.step = {1, -2}};
-    attrs.begin[0] = dim_const(f.dims, 0);
-    attrs.begin[1] = dim_const(f.dims, 3);
+    AxisAttrs per_axis = {.step = {1, -2}};
+    const Attrs attrs = {.per_axis = &per_axis};
+    per_axis.begin[0] = dim_const(f.dims, 0);
+    per_axis.begin[1] = dim_const(f.dims, 3);
     Result r = evaluate(&f, OP_SLICE, DT_F32, DIMS(1, 2), attrs);
     EXPECT(r, 3, 1);
     arena_free(f.arena);
@@ -500,13 +503,15 @@ Test(interp, slice_goes_down) {
 Test(interp, windows_put_taps_behind_the_last_window_axis) {
     Fixture f = fixture_new();
     give(&f, DT_F32, DIMS(5, 2), NUMBERS(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
-    Attrs attrs = {.axes = 1, .step = {2}, .dilation = {2}};
+    AxisAttrs per_axis = {.step = {2}, .dilation = {2}};
+    Attrs attrs = {.axes = 1, .per_axis = &per_axis};
     Result r = evaluate(&f, OP_WINDOWS, DT_F32, DIMS(2, 2, 2), attrs);
     EXPECT(r, 0, 1, 4, 5, 4, 5, 8, 9);
-    attrs = (Attrs){.axes = 3, .step = {1, 1}, .dilation = {2, 1}};
+    per_axis = (AxisAttrs){.step = {1, 1}, .dilation = {2, 1}};
+    attrs.axes = 3;
     Result both = evaluate(&f, OP_WINDOWS, DT_F32, DIMS(3, 1, 2, 2), attrs);
     EXPECT(both, 0, 1, 4, 5, 2, 3, 6, 7, 4, 5, 8, 9);
-    attrs.dilation[0] = 3;
+    per_axis.dilation[0] = 3;
     Result beyond = evaluate(&f, OP_WINDOWS, DT_F32, DIMS(3, 1, 2, 2), attrs);
     cr_expect_not_null(beyond.error);
     arena_free(f.arena);
@@ -515,9 +520,10 @@ Test(interp, windows_put_taps_behind_the_last_window_axis) {
 Test(interp, pad_puts_a_rounded_value_around) {
     Fixture f = fixture_new();
     give(&f, DT_F16, DIMS(1, 2), NUMBERS(1, -0.0));
-    Attrs attrs = {.number = 0.1};
-    attrs.begin[0] = dim_const(f.dims, 1);
-    attrs.begin[1] = dim_const(f.dims, 0);
+    AxisAttrs per_axis = {0};
+    const Attrs attrs = {.number = 0.1, .per_axis = &per_axis};
+    per_axis.begin[0] = dim_const(f.dims, 1);
+    per_axis.begin[1] = dim_const(f.dims, 0);
     Result r = evaluate(&f, OP_PAD, DT_F16, DIMS(2, N_), attrs);
     double fill = 0.0999755859375;
     EXPECT(r, fill, fill, fill, 1, -0.0, fill);

@@ -220,15 +220,17 @@ static void reshape_loses(World *w) {
     add_unary(w, OP_RESHAPE, 0, (Shape){.rank = 1, .dims = {w->b}}, (Attrs){0});
 }
 static void perm_repeats(World *w) {
-    add_unary(w, OP_TRANSPOSE, 0, shape2(w->b, w->b), (Attrs){.perm = {0, 0}});
+    add_unary(w, OP_TRANSPOSE, 0, shape2(w->b, w->b),
+              (Attrs){.per_axis = &(AxisAttrs){.perm = {0, 0}}});
 }
 static void slice_outside(World *w) {
-    Attrs attrs = {.begin = {dim_const(w->dims, 0), dim_const(w->dims, 9)}, .step = {1, 1}};
-    add_unary(w, OP_SLICE, 0, shape2(w->b, w->one), attrs);
+    const AxisAttrs per_axis = {.begin = {dim_const(w->dims, 0), dim_const(w->dims, 9)},
+                                .step = {1, 1}};
+    add_unary(w, OP_SLICE, 0, shape2(w->b, w->one), (Attrs){.per_axis = &per_axis});
 }
 static void pad_shrinks(World *w) {
-    Attrs attrs = {.begin = {dim_const(w->dims, 0), w->one}};
-    add_unary(w, OP_PAD, 0, shape2(w->b, w->four), attrs);
+    const AxisAttrs per_axis = {.begin = {dim_const(w->dims, 0), w->one}};
+    add_unary(w, OP_PAD, 0, shape2(w->b, w->four), (Attrs){.per_axis = &per_axis});
 }
 static void const_unrounded(World *w) {
     graph_add(w->graph, (Node){.op = OP_CONST, .dtype = DT_F16, .attrs.number = 0.1});

@@ -168,7 +168,7 @@ static ScalarId pull_pad(Inliner *c, const Node *node, const IndexId *coords, Gu
     GuardId own = GUARD_NONE;
     DimId zero = dim_const(c->dims, 0);
     for (uint32_t k = 0; k < node->shape.rank; k++) {
-        DimId shift = dim_sub(c->dims, zero, node->attrs.begin[k]);
+        DimId shift = dim_sub(c->dims, zero, node->attrs.per_axis->begin[k]);
         arg_coords[k] = index_add_dim(c->indices, coords[k], shift);
         own = guard_and(c->scalars, own, arg_coords[k], zero, arg->shape.dims[k]);
         guard = guard_and(c->scalars, guard, arg_coords[k], zero, arg->shape.dims[k]);

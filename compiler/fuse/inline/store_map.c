@@ -84,14 +84,14 @@ static Guard slice_range(IndexTab *tab, const Node *slice, uint32_t k, IndexId a
     DimId zero = dim_const(dims, 0), one = dim_const(dims, 1);
     DimId offset = index_expr(tab, at).offset, back = dim_sub(dims, zero, offset);
     DimId n = slice->shape.dims[k], span = n;
-    int64_t step = slice->attrs.step[k];
+    int64_t step = slice->attrs.per_axis->step[k];
     if (step != 1 && n != zero) {
         span = dim_sub(dims, n, one);
         span = dim_mul_const(dims, span, llabs(step));
         span = dim_add(dims, span, one);
     }
     Guard range = {.index = index_add_dim(tab, at, back)};
-    range.lo = dim_sub(dims, slice->attrs.begin[k], offset);
+    range.lo = dim_sub(dims, slice->attrs.per_axis->begin[k], offset);
     if (step < 0) range.lo = dim_sub(dims, dim_add(dims, range.lo, one), span);
     range.hi = dim_add(dims, range.lo, span);
     return range;
@@ -101,11 +101,11 @@ static void cut_to_slice(ScalarTab *scalars, const Node *slice, uint32_t k, Stor
     IndexTab *tab = scalartab_indices(scalars);
     DimTab *dims = indextab_dims(tab);
     DimId zero = dim_const(dims, 0), one = dim_const(dims, 1);
-    DimId back = dim_sub(dims, zero, slice->attrs.begin[k]);
-    DimId step = dim_const(dims, llabs(slice->attrs.step[k]));
+    DimId back = dim_sub(dims, zero, slice->attrs.per_axis->begin[k]);
+    DimId step = dim_const(dims, llabs(slice->attrs.per_axis->step[k]));
     coords->ranges[k] = slice_range(tab, slice, k, coords->at[k]);
     IndexId at = index_add_dim(tab, coords->at[k], back);
-    if (slice->attrs.step[k] < 0) at = index_scale(tab, at, dim_const(dims, -1));
+    if (slice->attrs.per_axis->step[k] < 0) at = index_scale(tab, at, dim_const(dims, -1));
     if (step != one) {
         IndexId rest = index_mod(tab, at, step);
         coords->guard = guard_and(scalars, coords->guard, rest, zero, one);
@@ -120,15 +120,15 @@ void store_map_follow(ScalarTab *scalars, const Graph *graph, NodeId view, Store
     const Shape *from = &graph_node(graph, node->args[0])->shape;
     if (node->op == OP_SLICE) {
         for (uint32_t k = 0; k < node->shape.rank; k++)
-            if (node->shape.dims[k] != from->dims[k] || node->attrs.step[k] != 1 ||
-                node->attrs.begin[k] != dim_const(graph->dims, 0))
+            if (node->shape.dims[k] != from->dims[k] || node->attrs.per_axis->step[k] != 1 ||
+                node->attrs.per_axis->begin[k] != dim_const(graph->dims, 0))
                 cut_to_slice(scalars, node, k, coords);
         return;
     }
     Guard ranges[MAX_RANK] = {{0}};
     if (node->op == OP_TRANSPOSE)
         for (uint32_t k = 0; k < node->shape.rank; k++)
-            ranges[k] = coords->ranges[node->attrs.perm[k]];
+            ranges[k] = coords->ranges[node->attrs.per_axis->perm[k]];
     else
         store_map_guard(scalars, coords);
     memcpy(coords->ranges, ranges, sizeof ranges);

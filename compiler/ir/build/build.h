@@ -234,7 +234,7 @@ bool build_split_evenly(Builder *b, NodeId x, DimId n, int64_t axis, NodeId *par
 typedef struct Slicing {
     NodeId x;
     Shape from, to; /* of x; of the slice */
-    Attrs attrs;
+    AxisAttrs per_axis;
     uint32_t dropped; /* bit set of the axes that have an index, which the result does not have */
 } Slicing;
 /* A slice of all of x. */

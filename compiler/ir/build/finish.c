@@ -74,6 +74,13 @@ static bool check_declarations(Builder *b) {
 
 /* Values that are the same. */
 
+static bool is_same_per_axis(const AxisAttrs *a, const AxisAttrs *b) {
+    return a == b || (memcmp(a->perm, b->perm, sizeof a->perm) == 0 &&
+                      memcmp(a->begin, b->begin, sizeof a->begin) == 0 &&
+                      memcmp(a->step, b->step, sizeof a->step) == 0 &&
+                      memcmp(a->dilation, b->dilation, sizeof a->dilation) == 0);
+}
+
 /* Whether the two, whose arguments are alike if their values are, are one value. Numbers are
  * compared by their bits: 0 and -0 differ, and NaN is itself. */
 static bool is_same(const Graph *graph, NodeId a, NodeId b) {
@@ -85,10 +92,7 @@ static bool is_same(const Graph *graph, NodeId a, NodeId b) {
            shape_equal(&one->shape, &other->shape) &&
            memcmp(&of->number, &with->number, sizeof of->number) == 0 && of->whole == with->whole &&
            of->precision == with->precision && of->axis == with->axis && of->axes == with->axes &&
-           of->keep == with->keep && memcmp(of->perm, with->perm, sizeof of->perm) == 0 &&
-           memcmp(of->begin, with->begin, sizeof of->begin) == 0 &&
-           memcmp(of->step, with->step, sizeof of->step) == 0 &&
-           memcmp(of->dilation, with->dilation, sizeof of->dilation) == 0;
+           of->keep == with->keep && is_same_per_axis(of->per_axis, with->per_axis);
 }
 
 /* Equal for what is the same; shapes follow from the rest, mostly. */
@@ -98,7 +102,7 @@ static uint64_t hash_of(const Graph *graph, NodeId id) {
     if (node->n_args) hash = hash_bytes(hash, node->args, node->n_args * sizeof *node->args);
     hash = hash_bytes(hash, &node->attrs.number, sizeof node->attrs.number);
     hash = hash_bytes(hash, &node->attrs.axes, sizeof node->attrs.axes);
-    return hash_bytes(hash, node->attrs.begin, sizeof node->attrs.begin);
+    return hash_bytes(hash, node->attrs.per_axis->begin, sizeof node->attrs.per_axis->begin);
 }
 
 typedef struct Table {

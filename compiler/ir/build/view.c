@@ -27,7 +27,7 @@ NodeId build_transpose(Builder *b, NodeId x, uint32_t n, const int64_t *perm) {
     if (x == NODE_NONE || (perm && !build_check_perm(b, x, n))) return NODE_NONE;
     const Shape from = *build_shape_of(b, x);
     Shape to = from;
-    Attrs attrs = {0};
+    AxisAttrs per_axis = {0};
     bool is_identity = true;
     uint32_t seen = 0;
     for (uint32_t k = 0; k < from.rank; k++) {
@@ -35,11 +35,11 @@ NodeId build_transpose(Builder *b, NodeId x, uint32_t n, const int64_t *perm) {
         const BuildPlace at = {.arg = 2, .item = k + 1};
         if (perm && !build_next_axis(b, at, perm[k], from.rank, "perm", &seen, &axis))
             return NODE_NONE;
-        attrs.perm[k] = (uint8_t)axis;
+        per_axis.perm[k] = (uint8_t)axis;
         to.dims[k] = from.dims[axis];
         is_identity = is_identity && axis == k;
     }
-    return is_identity ? x : add_view(b, OP_TRANSPOSE, x, &to, &attrs);
+    return is_identity ? x : add_view(b, OP_TRANSPOSE, x, &to, &(Attrs){.per_axis = &per_axis});
 }
 
 /* Reshape. */
@@ -176,9 +176,10 @@ NodeId build_pad(Builder *b, NodeId x, DimList low, DimList high, const Operand 
     if (x == NODE_NONE || !build_check_pad(b, x, low, high)) return NODE_NONE;
     const Shape from = *build_shape_of(b, x);
     Shape to = from;
-    Attrs attrs = {0};
+    AxisAttrs per_axis = {0};
+    Attrs attrs = {.per_axis = &per_axis};
     for (uint32_t k = 0; k < from.rank; k++) {
-        attrs.begin[k] = low.dims[k];
+        per_axis.begin[k] = low.dims[k];
         DimId inner = dim_add(b->dims, low.dims[k], from.dims[k]);
         to.dims[k] = dim_add(b->dims, inner, high.dims[k]);
     }
@@ -327,8 +328,8 @@ Slicing build_slicing(Builder *b, NodeId x) {
     if (x == NODE_NONE) return s;
     s.from = s.to = *build_shape_of(b, x);
     for (uint32_t k = 0; k < s.from.rank; k++) {
-        s.attrs.begin[k] = dim_const(b->dims, 0);
-        s.attrs.step[k] = 1;
+        s.per_axis.begin[k] = dim_const(b->dims, 0);
+        s.per_axis.step[k] = 1;
     }
     return s;
 }
@@ -340,12 +341,12 @@ NodeId build_slicing_finish(Builder *b, Slicing *s) {
     bool is_whole = true;
     for (uint32_t k = 0; k < s->to.rank; k++) {
         bool is_empty = dim_equals_const(b->dims, s->to.dims[k], 0);
-        if (is_empty && s->attrs.step[k] < 0) s->attrs.begin[k] = dim_const(b->dims, 0);
-        if (is_empty ? s->attrs.step[k] < 0 : dim_equals_const(b->dims, s->to.dims[k], 1))
-            s->attrs.step[k] = 1;
-        is_whole = is_whole && s->attrs.step[k] == 1 && s->to.dims[k] == s->from.dims[k];
+        if (is_empty && s->per_axis.step[k] < 0) s->per_axis.begin[k] = dim_const(b->dims, 0);
+        if (is_empty ? s->per_axis.step[k] < 0 : dim_equals_const(b->dims, s->to.dims[k], 1))
+            s->per_axis.step[k] = 1;
+        is_whole = is_whole && s->per_axis.step[k] == 1 && s->to.dims[k] == s->from.dims[k];
     }
-    if (!is_whole) id = add_view(b, OP_SLICE, s->x, &s->to, &s->attrs);
+    if (!is_whole) id = add_view(b, OP_SLICE, s->x, &s->to, &(Attrs){.per_axis = &s->per_axis});
     if (!s->dropped || id == NODE_NONE) return id;
     Shape rest = {0};
     for (uint32_t k = 0; k < s->to.rank; k++)
@@ -410,7 +411,7 @@ bool build_slice_index(Builder *b, Slicing *s, uint32_t axis, DimId at) {
     if (!require_nonnegative(b, place, s->x, "index", at) ||
         !require_le(b, place, s->x, "index", at, dim_sub(b->dims, extent, one)))
         return false;
-    s->attrs.begin[axis] = at;
+    s->per_axis.begin[axis] = at;
     s->to.dims[axis] = one;
     s->dropped |= 1u << axis;
     return true;
@@ -444,8 +445,8 @@ bool build_slice_range(Builder *b, Slicing *s, uint32_t axis, DimId begin, DimId
     if (!check_step(b, (BuildPlace){.arg = 3}, step) ||
         !(step > 0 ? check_upward : check_downward)(b, s, axis, begin, end))
         return false;
-    s->attrs.begin[axis] = begin;
-    s->attrs.step[axis] = step;
+    s->per_axis.begin[axis] = begin;
+    s->per_axis.step[axis] = step;
     int64_t stride = llabs(step);
     DimId length = step > 0 ? dim_sub(b->dims, end, begin) : dim_sub(b->dims, begin, end);
     bool is_exact = length && dim_multiple(b->dims, length) % stride == 0;
@@ -458,8 +459,8 @@ bool build_slice_range(Builder *b, Slicing *s, uint32_t axis, DimId begin, DimId
 static bool check_slice_axis(Builder *b, const Slicing *s, uint32_t axis) {
     const BuildPlace begin_at = {.arg = 2}, extent_at = {.arg = 3};
     DimTab *dims = b->dims;
-    DimId one = dim_const(dims, 1), begin = s->attrs.begin[axis], extent = s->to.dims[axis];
-    int64_t step = s->attrs.step[axis];
+    DimId one = dim_const(dims, 1), begin = s->per_axis.begin[axis], extent = s->to.dims[axis];
+    int64_t step = s->per_axis.step[axis];
     if (step > 0 && !require_nonnegative(b, begin_at, s->x, "begin of the slice", begin))
         return false;
     if (!require_nonnegative(b, extent_at, s->x, "extent of the slice", extent)) return false;
@@ -485,11 +486,11 @@ NodeId build_slice(Builder *b, NodeId x, DimList begin, DimList shape, DimList s
         (step.n && !build_check_per_axis(b, step_at, "step", step.n, rank)))
         return NODE_NONE;
     for (uint32_t k = 0; k < rank; k++) {
-        s.attrs.begin[k] = begin.dims[k];
+        s.per_axis.begin[k] = begin.dims[k];
         s.to.dims[k] = shape.dims[k];
     }
     for (uint32_t k = 0; k < rank; k++) {
-        int64_t *number = &s.attrs.step[k];
+        int64_t *number = &s.per_axis.step[k];
         if (step.n && !dim_is_const(b->dims, step.dims[k], number)) *number = 0;
         if (!check_step(b, step_at, *number) || !check_slice_axis(b, &s, k)) return NODE_NONE;
     }
@@ -540,7 +541,7 @@ static bool take_parts(Builder *b, NodeId x, DimList sizes, uint32_t axis, NodeI
     DimId begin = dim_const(b->dims, 0);
     for (uint32_t i = 0; i < sizes.n; i++) {
         Slicing s = build_slicing(b, x);
-        s.attrs.begin[axis] = begin;
+        s.per_axis.begin[axis] = begin;
         s.to.dims[axis] = sizes.dims[i];
         parts[i] = build_slicing_finish(b, &s);
         if (parts[i] == NODE_NONE) return false;

@@ -11,8 +11,8 @@ static NodeId cut_axis(Builder *b, NodeId x, uint32_t axis, DimId begin, DimId e
                        int64_t step) {
     Slicing s = build_slicing(b, x);
     if (x == NODE_NONE) return x;
-    s.attrs.begin[axis] = begin;
-    s.attrs.step[axis] = step;
+    s.per_axis.begin[axis] = begin;
+    s.per_axis.step[axis] = step;
     s.to.dims[axis] = extent;
     return build_slicing_finish(b, &s);
 }
@@ -202,7 +202,8 @@ static NodeId padded(Builder *b, const Windowing *w) {
 }
 
 NodeId build_windows(Builder *b, const Windowing *w) {
-    Node node = {.op = OP_WINDOWS, .n_args = 1, .attrs.axes = w->axes};
+    AxisAttrs per_axis = {0};
+    Node node = {.op = OP_WINDOWS, .n_args = 1, .attrs = {.axes = w->axes, .per_axis = &per_axis}};
     if (w->x == NODE_NONE) return NODE_NONE;
     uint32_t rank = build_shape_of(b, w->x)->rank;
     for (uint32_t k = 0; k < rank; k++)
@@ -219,8 +220,8 @@ NodeId build_windows(Builder *b, const Windowing *w) {
         DimId extent = is_window ? count_windows(b, w, k, from.dims[k]) : from.dims[k];
         if (extent == DIM_NONE) return NODE_NONE;
         node.shape.dims[windows_axis(w->axes, k)] = extent;
-        node.attrs.step[k] = w->stride[k];
-        node.attrs.dilation[k] = w->dilation[k];
+        per_axis.step[k] = w->stride[k];
+        per_axis.dilation[k] = w->dilation[k];
         if (!is_window) continue;
         node.shape.dims[windows_tap_axis(w->axes, k)] = w->size[k];
         node.shape.rank++;
