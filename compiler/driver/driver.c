@@ -300,6 +300,7 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .target = options->target,
                                   .mode = options->no_fuse ? MODE_UNFUSED : MODE_COMPILE,
                                   .may_rewrite = driver_rewrites(options),
+                                  .has_traces = options->hook.fused != NULL,
                                   .arena = driver->arena,
                                   .scratch = driver->scratch,
                                   .trial = driver->trial,
@@ -344,9 +345,10 @@ static bool is_code(fusec_kind kind) {
 /* Whether a manifest can hold the plans, where the result is code. To place the temporaries of more
  * tensors would take long. */
 static bool may_be_code(Driver *driver) {
+    const Planning *p = &driver->planning;
     bool may = true;
-    for (uint32_t i = 0; is_code(driver->options.kind) && i < driver->planning.n_units; i++)
-        may = manifest_may_hold(driver->planning.units[i].plan, &driver->diags) && may;
+    for (uint32_t i = 0; p->may_hold && i < p->n_units; i++)
+        may = p->may_hold(p->units[i].plan, &driver->diags) && may;
     return may;
 }
 
@@ -356,6 +358,7 @@ static bool make_plans(Driver *driver) {
     const DriverHook *hook = &driver->options.hook;
     bool is_fused = !driver->options.no_fuse;
     p->n_units = driver->module->graphs.n;
+    p->may_hold = is_code(driver->options.kind) ? manifest_may_hold : NULL;
     p->units = arena_array(driver->arena, PlanUnit, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) p->units[i].graph = driver->module->graphs.data[i];
     if (!pipeline_run(p, PASS_SPLIT_K, PASS_DISPATCH) || !may_be_code(driver)) return false;

@@ -27,7 +27,8 @@ typedef struct DriverWatch {
  * optional. A changed plan is not verified again. */
 typedef struct DriverHook {
     void *user;
-    /* Called after fusion, before scheduling. is_fused false: the plan has one kernel per op. */
+    /* Called after fusion, before scheduling, with a plan that has traces. is_fused false: the plan
+     * has one kernel per op. */
     void (*fused)(void *user, Arena *arena, Plan *plan, bool is_fused);
     /* Called after all passes before lowering. */
     void (*placed)(void *user, Arena *arena, Plan *plan, bool is_fused);

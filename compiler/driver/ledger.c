@@ -86,6 +86,7 @@ bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input) {
     planning.units = &unfused;
     planning.n_units = 1;
     planning.after = NULL;
+    planning.may_hold = NULL;
     if (!pipeline_run(&planning, PASS_FUSE, PASS_SCHEDULE) ||
         !pipeline_run(&planning, PASS_PLACE, PASS_PLACE))
         return false;

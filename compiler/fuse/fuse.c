@@ -14,7 +14,8 @@
 /* A group that cannot be a kernel: the reason, and the nodes for which it was opened. */
 typedef struct FuseFailure {
     InlineFailure why;
-    bool is_fixed; /* a `kernel` block of the source */
+    bool is_fixed;    /* a `kernel` block of the source */
+    bool is_reported; /* the plan has too many buffers */
     VecU32 nodes;
 } FuseFailure;
 
@@ -24,7 +25,7 @@ typedef struct Fuser {
     const Decisions *decisions; /* FuseOptions */
     Grouping *grouping;
     Plan *plan;
-    bool has_im2col;
+    bool has_im2col, has_traces;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
     VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
@@ -279,6 +280,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                              .buffer_of_output = f->buffer_of_output,
                              .buffers = f->plan->buffers.data,
                              .has_im2col = f->has_im2col,
+                             .has_traces = f->has_traces,
                              .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
         if (!inline_group(f->arena, &input, group, &kernel, &failure->why) ||
@@ -324,7 +326,7 @@ static FuseOptions fuse_options_for(const Target *target) {
 }
 
 static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
-                       FuseFailure *failure) {
+                       Diags *diags, FuseFailure *failure) {
     GroupFailure refused;
     *failure = (FuseFailure){.is_fixed = false};
     Grouping *grouping = group_graph(scratch, graph, options, &refused);
@@ -345,13 +347,15 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
                .grouping = grouping,
                .plan = plan,
                .decisions = options.decisions,
-               .has_im2col = options.has_im2col};
+               .has_im2col = options.has_im2col,
+               .has_traces = options.has_traces};
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);
     make_buffers(&f, options.pads_rows ? pad_rows(scratch, graph, grouping->flags, GROUPING_STORED)
                                        : NULL);
-    if (!compose_all(&f, failure)) return NULL;
+    failure->is_reported = options.may_hold && !options.may_hold(plan, diags);
+    if (failure->is_reported || !compose_all(&f, failure)) return NULL;
     make_edges(&f);
     return plan;
 }
@@ -382,8 +386,8 @@ Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions o
                  Diags *diags) {
     for (;;) {
         FuseFailure failure;
-        Plan *plan = fuse_once(arena, scratch, graph, options, &failure);
-        if (plan) return plan;
+        Plan *plan = fuse_once(arena, scratch, graph, options, diags, &failure);
+        if (plan || failure.is_reported) return plan;
         bool may_unfuse = !failure.is_fixed && !options.off;
         if (!may_unfuse || !unfuse(scratch, graph, &failure, &options))
             return report(graph, diags, &failure);
@@ -394,6 +398,8 @@ bool fuse_pass(const Planning *p, PlanUnit *unit) {
     FuseOptions options = fuse_options_for(p->target);
     options.off = !mode_info(p->mode)->fuses;
     options.decisions = unit->decisions;
+    options.has_traces = p->has_traces;
+    options.may_hold = p->may_hold;
     options.memo = unit->group_memo ? unit->group_memo : p->group_memo;
     unit->plan = fuse_graph(p->arena, p->scratch, unit->graph, options, p->diags);
     if (unit->plan) unit->plan->may_rewrite = p->may_rewrite;

@@ -13,15 +13,17 @@ typedef struct FuseOptions {
     bool off;        /* one kernel per op of the graph */
     bool pads_rows;  /* pads rows of temporaries that matmuls read: see pad.h */
     bool has_im2col; /* the copy engine can fetch im2col rows from the image: im2col.h */
+    bool has_traces; /* kernels have traces */
     bool has_cores;  /* a CPU: it computes slowly, so memory seldom hides the computation */
-    const Decisions *decisions; /* NULL: no directives */
-    GroupMemo *memo;            /* of other plans of the graph; NULL: none is kept */
+    const Decisions *decisions;                       /* NULL: no directives */
+    bool (*may_hold)(const Plan *plan, Diags *diags); /* see Planning; NULL: any plan */
+    GroupMemo *memo; /* of other plans of the graph; NULL: none is kept */
 } FuseOptions;
 
 /* Returns the plan, allocated in `arena`. `scratch` must be another arena than those of the graph
  * and the plan; it is used only during the call. If a `kernel` block of the source cannot be one
- * kernel, reports it to `diags` and returns NULL. Any other group that cannot be a kernel is split
- * into its ops. */
+ * kernel, reports it to `diags` and returns NULL; also if the result may not hold the plan. Any
+ * other group that cannot be a kernel is split into its ops. */
 Plan *fuse_graph(Arena *arena, Arena *scratch, const Graph *graph, FuseOptions options,
                  Diags *diags);
 

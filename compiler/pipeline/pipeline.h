@@ -93,6 +93,7 @@ struct Planning {
     const Target *target;
     PlanMode mode;
     bool may_rewrite;        /* the program allows rewrites of arithmetic */
+    bool has_traces;         /* kernels have traces, for probes; not in trials */
     Arena *arena;            /* for the results of passes */
     Arena *scratch;          /* another arena, for temporary data; may be NULL */
     Arena *trial;            /* another arena, for plans that are only priced; NULL: in trials */
@@ -100,6 +101,9 @@ struct Planning {
     RegionMemo *region_memo; /* shared with trials; NULL: none is kept */
     GroupMemo *group_memo;   /* of the graph whose plans the search tries; otherwise NULL */
     Diags *diags;
+    /* Whether the result may have a plan with these buffers, or the error is reported; NULL: any.
+     * Later passes add buffers and take none away. Not in trials. */
+    bool (*may_hold)(const Plan *plan, Diags *diags);
     PlanUnit *units;
     uint32_t n_units;
     uint32_t facts; /* facts that hold, a bit set */

@@ -47,7 +47,8 @@ typedef struct Store {
 } Store;
 
 /* A graph value inside a kernel: `value` is the node's element at `coords` (one index per axis of
- * the node) wherever `guard` holds. Only probes (verify/probe.h) use traces. */
+ * the node) wherever `guard` holds. Only probes (verify/probe.h) use traces, and only their plans
+ * have them. */
 typedef struct Trace {
     NodeId node;
     ScalarId value; /* in the node's dtype */

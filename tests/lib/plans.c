@@ -17,6 +17,7 @@ Planning plans_planning(Arena *arena, Arena *scratch, TargetId target, PlanUnit 
     return (Planning){.plan_passes = &plan_passes,
                       .target = target_get(target),
                       .mode = MODE_COMPILE,
+                      .has_traces = true,
                       .arena = arena,
                       .scratch = scratch,
                       .units = unit,
@@ -50,7 +51,8 @@ Plan *plans_fuse_with(Arena *arena, const Graph *graph, FuseOptions options, Dia
 
 static Plan *fuse(Arena *arena, const Graph *graph, bool off, const char **errors) {
     Diags diags = {.arena = arena};
-    Plan *plan = plans_fuse_with(arena, graph, (FuseOptions){.off = off}, &diags);
+    Plan *plan =
+        plans_fuse_with(arena, graph, (FuseOptions){.off = off, .has_traces = true}, &diags);
     *errors = rendered(arena, &diags);
     return plan;
 }

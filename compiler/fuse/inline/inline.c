@@ -50,7 +50,7 @@ static void composer_init(Inliner *c, Arena *arena, const InlineInput *input, Gr
                    .dims = input->graph->dims,
                    .placing = NODE_NONE,
                    .reader = NODE_NONE,
-                   .kernel = input->buffer_of_node ? kernel : NULL,
+                   .kernel = input->has_traces ? kernel : NULL,
                    .group = group};
     c->indices = indextab_new(arena, c->dims);
     c->scalars = scalartab_new(arena, c->indices);
@@ -222,7 +222,7 @@ static bool is_made_here(Inliner *c, NodeId id, uint32_t *budget) {
 static bool may_begin(void *user, NodeId id) {
     Inliner *c = user;
     uint32_t budget = FUSE_INLINE_VISITS;
-    if (c->kernel || c->group->is_whole) return !inline_in_memory(c, id);
+    if (!inline_is_trial(c->input) || c->group->is_whole) return !inline_in_memory(c, id);
     return is_made_here(c, id, &budget);
 }
 

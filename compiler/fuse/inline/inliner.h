@@ -33,7 +33,7 @@ typedef struct Inliner {
     InlineMemo memo;
     NodeId placing;        /* the target that is being pulled at its store */
     NodeId reader;         /* the node whose arguments are being pulled, or NODE_NONE */
-    Kernel *kernel;        /* receives the traces; NULL during a trial */
+    Kernel *kernel;        /* receives the traces, if it has any; or NULL */
     TraceIds *operands;    /* of the value that is being pulled */
     Vec(TraceIds) of_slot; /* per reduction: traces of the reduced value */
     Vec(Dtype) results;    /* per reduction: its dtype; not rounded in fast programs */
