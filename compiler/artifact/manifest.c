@@ -6,6 +6,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* A part of a buffer that launches get as an argument, in place of the buffer. */
+typedef struct Part {
+    uint32_t buffer;
+    DimId begin; /* elements before it */
+} Part;
+
 typedef struct Writer {
     const ManifestInput *input;
     const Module *module;
@@ -14,8 +20,9 @@ typedef struct Writer {
     const Graph *graph; /* the graph being written */
     Text text;
     uint32_t n_lines, n_refs;
-    size_t line_at; /* offset of the current line */
-    bool failed;    /* an error has been reported */
+    size_t line_at;  /* offset of the current line */
+    Vec(Part) parts; /* of the graph */
+    bool failed;     /* an error has been reported */
 } Writer;
 
 static bool report_limit(Diags *diags, const Source *source, Span at, const char *what,
@@ -30,6 +37,8 @@ static bool fail_limit(Writer *w, const char *what, uint32_t limit) {
     Span at = w->graph ? w->graph->span : (Span){0};
     return report_limit(w->diags, w->module->source, at, what, limit);
 }
+
+_Static_assert((int)PLAN_MAX_TENSORS <= (int)FRT_MAX_TENSORS, "a plan's tensors have room");
 
 static const char too_many[] = "tensors in one graph";
 
@@ -369,6 +378,48 @@ static uint32_t write_pieces(Writer *w, const Plan *plan) {
     return n;
 }
 
+/* The number of the part that argument `arg` is, which is added if it is new. */
+static uint32_t part_number(Writer *w, const Kernel *kernel, uint32_t arg) {
+    const Part part = {kernel->args.data[arg], kernel_part_begin(kernel, arg)};
+    for (uint32_t i = 0; i < w->parts.n; i++)
+        if (w->parts.data[i].buffer == part.buffer && w->parts.data[i].begin == part.begin)
+            return i;
+    vec_push(w->text.arena, &w->parts, part);
+    return w->parts.n - 1;
+}
+
+static void put_part_name(Writer *w, const Buffer *buffer, uint32_t number) {
+    text_puts(&w->text, ".");
+    put_escaped(w, str_format(w->text.arena, "%s.part%u", buffer->name, number));
+}
+
+static void write_part(Writer *w, const Plan *plan, uint32_t number) {
+    const Part *part = &w->parts.data[number];
+    const Buffer *buffer = &plan->buffers.data[part->buffer];
+    begin_line(w, FRT_D_TEMP);
+    text_puts(&w->text, " ");
+    put_part_name(w, buffer, number);
+    put_int(w, 0);
+    put_word(w, dtype_name(buffer->dtype));
+    text_puts(&w->text, " ");
+    put_buffer_name(w, buffer);
+    text_puts(&w->text, ":");
+    put_expr(w, dim_mul_const(w->dims, part->begin, dtype_bytes(buffer->dtype)));
+    put_dim(w, dim_sub(w->dims, shape_n_elems(w->dims, &buffer->shape), part->begin));
+    end_line(w);
+}
+
+/* Returns the number of parts. */
+static uint32_t write_parts(Writer *w, const Plan *plan) {
+    w->parts.n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++)
+            if (kernel_part_begin(&plan->kernels.data[k], i))
+                part_number(w, &plan->kernels.data[k], i);
+    for (uint32_t i = 0; i < w->parts.n; i++) write_part(w, plan, i);
+    return w->parts.n;
+}
+
 static void write_buffer(Writer *w, const Plan *plan, const Buffer *buffer) {
     static const char *const directives[] = {[BUFFER_INPUT] = FRT_D_INPUT,
                                              [BUFFER_PARAM] = FRT_D_PARAM,
@@ -428,7 +479,8 @@ static void write_buffers(Writer *w, const Plan *plan) {
             if (buffer->kind == BUFFER_PREPARED) write_prepared_bytes(w, buffer);
         }
     }
-    if (plan->buffers.n + write_pieces(w, plan) > FRT_MAX_TENSORS)
+    uint32_t n_pieces = write_pieces(w, plan), n_parts = write_parts(w, plan);
+    if (plan->buffers.n + n_pieces + n_parts > FRT_MAX_TENSORS)
         fail_limit(w, too_many, FRT_MAX_TENSORS);
     begin_line(w, FRT_D_WORKSPACE);
     text_puts(&w->text, " ");
@@ -446,6 +498,8 @@ static void put_arg(Writer *w, const Plan *plan, const Kernel *kernel, uint32_t 
     const Store *piece = piece_of(kernel, i);
     if (piece)
         put_piece_name(w, buffer, piece);
+    else if (kernel_part_begin(kernel, i))
+        put_part_name(w, buffer, part_number(w, kernel, i));
     else
         put_buffer_name(w, buffer);
 }
@@ -536,7 +590,7 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
     put_int(w, position_of(plan, launch, at.kernel, map->arg));
     if (map->is_tf32) text_puts(&w->text, ":" FRT_MAP_TF32);
     put_int(w, map->swizzle_bytes);
-    put_dim(w, map->offset);
+    put_dim(w, kernel_map_offset(kernel, map));
     for (uint32_t i = 0; i < map->rank && !map->im2col; i++) {
         DimId size = index_axis_extent(tab, map->axes[i].axis);
         put_map_axis(w, size, map->axes[i].stride, map->axes[i].box);

@@ -24,6 +24,26 @@ ScalarTab *scalartab_new(Arena *arena, IndexTab *indices) {
     return tab;
 }
 
+ScalarTab *scalartab_copy(Arena *arena, const ScalarTab *tab) {
+    ScalarTab *copy = scalartab_new(arena, tab->indices);
+    copy->is_fast = tab->is_fast;
+    copy->nodes.n = copy->nodes.capacity = tab->nodes.n;
+    copy->nodes.data = arena_copy(arena, tab->nodes.data, tab->nodes.n * sizeof(Scalar));
+    copy->guards.n = copy->guards.capacity = tab->guards.n;
+    copy->guards.data = arena_copy(arena, tab->guards.data, tab->guards.n * sizeof(Guard));
+    return copy;
+}
+
+void scalartab_move_loads(ScalarTab *tab, uint32_t buffer, DimId begin) {
+    DimTab *dims = indextab_dims(tab->indices);
+    DimId back = dim_sub(dims, dim_const(dims, 0), begin);
+    for (uint32_t i = 1; i < tab->nodes.n; i++) {
+        Scalar *s = &tab->nodes.data[i];
+        if (s->kind == SCALAR_LOAD && s->buffer == buffer)
+            s->index = index_add_dim(tab->indices, s->index, back);
+    }
+}
+
 void scalartab_set_fast(ScalarTab *tab) {
     tab->is_fast = true;
 }

@@ -57,6 +57,11 @@ IndexTab *scalartab_indices(const ScalarTab *tab);
 Arena *scalartab_arena(const ScalarTab *tab);
 uint32_t scalar_count(const ScalarTab *tab); /* ids run from 1 to count */
 const Scalar *scalar_get(const ScalarTab *tab, ScalarId id);
+/* A copy with the same ids, over the same indices. */
+ScalarTab *scalartab_copy(Arena *arena, const ScalarTab *tab);
+/* Lets all loads of the buffer count from `begin` on. Loads that are made later may have two ids.
+ */
+void scalartab_move_loads(ScalarTab *tab, uint32_t buffer, DimId begin);
 
 ScalarId scalar_const(ScalarTab *tab, Dtype dtype, double number);
 /* A constant of an integer dtype or bool. */

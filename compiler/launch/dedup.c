@@ -1,8 +1,9 @@
 /* Sharing code. Two kernels are equal if their keys are: axes, scalar programs with arguments by
  * position, reductions, stores and schedules. Names and places of buffers do not count, nor does
- * the offset at which a kernel starts to store in a buffer. */
+ * the offset at which a kernel starts to store in a buffer, or to read from a part of it. */
 #include "launch/dedup.h"
 #include "base/keytab.h"
+#include "launch/part.h"
 #include "plan/launch.h"
 
 #include "plan/in_place.h"
@@ -108,7 +109,7 @@ static void write_maps(Writer *w, const Variant *v) {
         const TensorMap *map = &v->maps[i];
         put(w, map->arg);
         put(w, map->swizzle_bytes);
-        put(w, map->offset);
+        put(w, kernel_map_offset(w->kernel, map));
         put(w, map->rank);
         for (uint32_t k = 0; k < map->rank; k++) {
             put(w, map->axes[k].axis);
@@ -187,7 +188,7 @@ static void write_args(Writer *w, const Launch *launch) {
 
 static VecU32 kernel_key(Arena *arena, const Plan *plan, const Launch *launch, uint32_t at) {
     const Kernel *kernel = launch_kernel(plan, launch, at);
-    const ScalarTab *scalars = kernel->scalars;
+    const ScalarTab *scalars = kernel->parts ? kernel->parts->scalars : kernel->scalars;
     const IndexTab *tab = scalartab_indices(scalars);
     Writer w = {.arena = arena, .plan = plan, .kernel = kernel};
     w.live = kernel_live_scalars(arena, kernel);
@@ -284,6 +285,7 @@ void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
 bool dedup_pass(const Planning *p) {
     const Plan **plans = arena_array(p->scratch, const Plan *, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) plans[i] = p->units[i].plan;
+    parts_classify(p->arena, p->scratch, plans, p->n_units);
     dedup_functions(p->scratch, plans, p->n_units);
     return true;
 }

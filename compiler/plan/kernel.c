@@ -334,6 +334,12 @@ DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg) {
     return store ? store->begin : DIM_NONE;
 }
 
+DimId kernel_map_offset(const Kernel *kernel, const TensorMap *map) {
+    DimId begin = kernel_part_begin(kernel, map->arg);
+    DimTab *dims = indextab_dims(scalartab_indices(kernel->scalars));
+    return begin ? dim_sub(dims, map->offset, begin) : map->offset;
+}
+
 static void note_stores(Arena *arena, Kernel *kernel, const Store *stores, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         note_argument(arena, kernel, stores[i].buffer);

@@ -66,6 +66,12 @@ typedef struct Stage {
     Vec(Store) stores;
 } Stage;
 
+/* Arguments that are parts of buffers (launch/part.h). */
+typedef struct KernelParts {
+    DimId begins[MAX_KERNEL_ARGS]; /* elements before the kernel's pointer; DIM_NONE: none */
+    ScalarTab *scalars;            /* Kernel.scalars with loads that count from there */
+} KernelParts;
+
 #define NO_AXIS UINT32_MAX
 
 struct Kernel {
@@ -95,6 +101,8 @@ struct Kernel {
     Variant *variants;     /* at most MAX_VARIANTS; shared by copies of the kernel */
     uint32_t n_variants;
     uint32_t code; /* equal for kernels that differ only in their buffers (launch/dedup.h) */
+    /* Its code and its launch have pointers to these parts; its scalars have not. NULL: none. */
+    const KernelParts *parts;
     /* The kernel starts in runs that take its version of the choice. NULL: in every run. */
     const Choice *choice;
     Version version;
@@ -200,6 +208,13 @@ bool kernel_stores_inner(const Kernel *kernel);
 const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer);
 /* Elements of the buffer before the kernel's pointer to it; DIM_NONE: none. */
 DimId kernel_arg_begin(const Kernel *kernel, uint32_t arg);
+/* Elements of the buffer before the launch's pointer to an argument that is a part of it and that
+ * the kernel only reads; DIM_NONE: none. */
+static inline DimId kernel_part_begin(const Kernel *kernel, uint32_t arg) {
+    return kernel->parts ? kernel->parts->begins[arg] : DIM_NONE;
+}
+/* Elements from the launch's pointer to where the map begins. */
+DimId kernel_map_offset(const Kernel *kernel, const TensorMap *map);
 /* Calls visit for every store of the kernel, in order. */
 typedef void (*StoreVisitor)(void *user, const Store *store);
 void kernel_each_store(const Kernel *kernel, StoreVisitor visit, void *user);

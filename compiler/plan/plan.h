@@ -40,6 +40,8 @@ typedef struct Buffer {
     uint32_t source; /* buffer that is copied, with a choice */
 } Buffer;
 enum { WORKSPACE_ALIGN_BYTES = 256 };
+/* Buffers, pieces and parts that an artifact may name of a graph. */
+enum { PLAN_MAX_TENSORS = 16384 };
 
 /* The row pitch of `source` or its copy, and the width of the copy: symbols with one rule
  * (ir/predicate.h), whose condition is the choice's. */

@@ -23,6 +23,11 @@ void lower_init(Lower *lower, Codegen *k, const Plan *plan, const Kernel *kernel
                      .n_kernels = 1,
                      .n_together = 1,
                      .n_codes = 1};
+    if (kernel->parts) {
+        Kernel *moved = arena_copy(k->arena, kernel, sizeof *kernel);
+        moved->scalars = kernel->parts->scalars;
+        lower->kernel = moved;
+    }
     uint32_t n_args = kernel->args.n;
     lower->pointers = arena_array(k->arena, Val, n_args);
     lower->may_change = arena_array(k->arena, bool, n_args);

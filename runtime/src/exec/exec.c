@@ -289,25 +289,21 @@ static frt_status place_temp(frt_exec *exec, const Tensor *tensor, Region *regio
     int64_t offset;
     int64_t end;
     Subject what = {"the offset of temp", tensor->name, NO_AXIS};
-    frt_status status = manifest_eval(exec->program->m, tensor->offset, dims, what, &offset, err);
+    frt_status status = manifest_shape(exec->program->m, tensor, dims, NULL, &region->n_bytes, err);
+    if (!status) {
+        status = manifest_eval(exec->program->m, tensor->offset, dims, what, &offset, err);
+    }
     if (status) {
         return status;
     }
-    const Region *whole = tensor->whole ? &exec->regions[tensor->whole - 1] : NULL;
-    if (whole && region->n_bytes == 0) { /* the region may have no bytes at all */
-        region->data = exec->program->scratch;
-        return FRT_OK;
-    }
-    size_t n_whole = whole ? (size_t)whole->n_bytes : exec->n_workspace;
     if (offset < 0 || offset % (int64_t)frt_dtype_bytes(tensor->dtype) != 0 ||
-        !checked_add(offset, region->n_bytes, &end) || (uint64_t)end > n_whole) {
+        !checked_add(offset, region->n_bytes, &end) || (uint64_t)end > exec->n_workspace) {
         return frt_fail(err, FRT_E_WORKSPACE,
                         "temp %s of %" PRId64 " bytes lies at %" PRId64
-                        " of a %s of %zu bytes, outside it or between elements",
-                        tensor->name, region->n_bytes, offset, whole ? "tensor" : "workspace",
-                        n_whole);
+                        " of a workspace of %zu bytes, outside it or between elements",
+                        tensor->name, region->n_bytes, offset, exec->n_workspace);
     }
-    char *base = whole ? whole->data : exec->workspace;
+    char *base = exec->workspace;
     region->data = region->n_bytes           ? base + offset
                    : tensor->stands_for >= 0 ? exec->regions[tensor->stands_for].data
                                              : exec->program->scratch;
@@ -324,10 +320,12 @@ static frt_status place_tensor(frt_exec *exec, uint32_t index, frt_error *err) {
                                      : shape_check(program->m, tensor, &exec->dims,
                                                    program->extents[index], NULL, err);
     }
-    if (tensor->role == FRT_TEMP) {
+    if (tensor->whole) {
         DimValues dims = {exec->dims.values, exec->dims.known};
-        frt_status status = manifest_shape(program->m, tensor, dims, NULL, &region->n_bytes, err);
-        return status ? status : place_temp(exec, tensor, region, err);
+        return program_place_part(program, index, dims, exec->regions, err);
+    }
+    if (tensor->role == FRT_TEMP) {
+        return place_temp(exec, tensor, region, err);
     }
     const frt_tensor *bound = &exec->bindings[index].tensor; /* check_bound has checked that it is
                                                               * bound */

@@ -174,11 +174,65 @@ static frt_status allocate_persistent(frt_program *program, uint32_t index, frt_
     return device_alloc(&program->device, (size_t)n_bytes, &region->data, err);
 }
 
+frt_status program_place_part(const frt_program *program, uint32_t index, DimValues dims,
+                              Region *regions, frt_error *err) {
+    const Tensor *tensor = &program->m->tensors[program->graph->first_tensor + index];
+    const Region *whole = &regions[tensor->whole - 1];
+    Region *part = &regions[index];
+    int64_t offset;
+    int64_t end;
+    Subject what = {"the offset of temp", tensor->name, NO_AXIS};
+    frt_status status = manifest_shape(program->m, tensor, dims, NULL, &part->n_bytes, err);
+    if (!status) {
+        status = manifest_eval(program->m, tensor->offset, dims, what, &offset, err);
+    }
+    if (status) {
+        return status;
+    }
+    if (part->n_bytes == 0) { /* the whole may have no bytes at all */
+        part->data = program->scratch;
+        return FRT_OK;
+    }
+    if (offset < 0 || offset % (int64_t)frt_dtype_bytes(tensor->dtype) != 0 ||
+        !checked_add(offset, part->n_bytes, &end) || end > whole->n_bytes) {
+        return frt_fail(err, FRT_E_WORKSPACE,
+                        "temp %s of %" PRId64 " bytes lies at %" PRId64 " of a tensor of %" PRId64
+                        " bytes, outside it or between elements",
+                        tensor->name, part->n_bytes, offset, whole->n_bytes);
+    }
+    part->data = (char *)whole->data + offset;
+    return FRT_OK;
+}
+
+/* Places the parts of params and persistent temps that init steps take, or forgets their places,
+ * which are no memory of their own. */
+static frt_status place_init_parts(frt_program *program, bool is_placed, frt_error *err) {
+    const Manifest *m = program->m;
+    const Tensor *tensors = &m->tensors[program->graph->first_tensor];
+    frt_status status = FRT_OK;
+    for (uint32_t i = 0; i < program->graph->n_steps; i++) {
+        const Step *step = &m->steps[program->graph->first_step + i];
+        for (uint32_t k = 0; !status && step->phase == FRT_PHASE_INIT && k < step->n_args; k++) {
+            uint32_t arg = m->refs[step->first_arg + k];
+            if (tensors[arg].whole && is_placed) {
+                status =
+                    program_place_part(program, arg, program_dims(program), program->kept, err);
+            } else if (tensors[arg].whole) {
+                program->kept[arg] = (Region){0};
+            }
+        }
+    }
+    return status;
+}
+
 static frt_status run_init_steps(frt_program *program, frt_error *err) {
     Plan plan = {0};
     Device *device = &program->device;
     int64_t begin = 0;
     frt_status status = plan_create(program, &plan, err);
+    if (!status) {
+        status = place_init_parts(program, true, err);
+    }
     if (!status) {
         status =
             plan_prepare(program, &plan, FRT_PHASE_INIT, program->kept, program_dims(program), err);
@@ -194,6 +248,7 @@ static frt_status run_init_steps(frt_program *program, frt_error *err) {
         program->init.ms = 1e-6 * (double)(port_clock_ns() - begin);
         program->init.n_runs++;
     }
+    (void)place_init_parts(program, false, NULL);
     plan_free(&plan);
     return status;
 }
@@ -209,10 +264,12 @@ static int32_t count_init_steps(const frt_program *program) {
 
 static bool is_read_by_runs(const frt_program *program, uint32_t tensor) {
     const Manifest *m = program->m;
+    const Tensor *tensors = &m->tensors[program->graph->first_tensor];
     for (uint32_t i = 0; i < program->graph->n_steps; i++) {
         const Step *step = &m->steps[program->graph->first_step + i];
         for (uint32_t k = 0; step->phase == FRT_PHASE_RUN && k < step->n_args; k++) {
-            if (m->refs[step->first_arg + k] == tensor) {
+            uint32_t arg = m->refs[step->first_arg + k];
+            if (arg == tensor || tensors[arg].whole == tensor + 1) {
                 return true;
             }
         }

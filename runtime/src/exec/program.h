@@ -82,6 +82,10 @@ typedef struct ParamSource {
 frt_status program_keep_param(frt_program *program, uint32_t index, ParamSource source,
                               const int64_t *extents, int64_t n_bytes, frt_error *err);
 
+/* Places tensor `index` of the graph, which is a part of another, in that one's region. */
+frt_status program_place_part(const frt_program *program, uint32_t index, DimValues dims,
+                              Region *regions, frt_error *err);
+
 /* "[2, 64]" */
 void extents_print(const int64_t *extents, int32_t rank, char *text, size_t n_bytes);
 

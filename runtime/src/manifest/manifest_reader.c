@@ -353,9 +353,10 @@ static frt_status add_arg(Reader *reader, Slice s, Step *step) {
     if (status) {
         return status;
     }
-    const Tensor *tensor = &r->m->tensors[current_graph(reader)->first_tensor + (uint32_t)index];
-    bool is_kept = tensor->role == FRT_PARAM || tensor->is_persistent;
-    if (step->phase == FRT_PHASE_INIT && !is_kept) {
+    const Tensor *tensors = &r->m->tensors[current_graph(reader)->first_tensor], *tensor;
+    tensor = &tensors[index];
+    const Tensor *whole = tensor->whole ? &tensors[tensor->whole - 1] : tensor;
+    if (step->phase == FRT_PHASE_INIT && whole->role != FRT_PARAM && !whole->is_persistent) {
         return text_fail(r, "init step uses `%s`, which is neither param nor persistent temp",
                          tensor->name);
     }

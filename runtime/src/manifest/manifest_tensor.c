@@ -65,11 +65,9 @@ frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor) {
         return status;
     }
     const Tensor *whole = index < 0 ? NULL : &r->m->tensors[graph->first_tensor + (uint32_t)index];
-    bool is_temp = whole && whole->role == FRT_TEMP && !whole->is_persistent && !whole->whole;
-    if (!is_temp && !(whole && whole->role == FRT_OUTPUT)) {
-        return text_fail(r,
-                         "temp `%s` lies in `%s`, which is no output and no temp in the workspace",
-                         tensor->name, name);
+    if (!whole || whole->whole) {
+        return text_fail(r, "temp `%s` lies in `%s`, which is no tensor by itself", tensor->name,
+                         name);
     }
     tensor->whole = (uint32_t)index + 1;
     return text_expr(r, offset, "offset", &tensor->offset);

@@ -1,0 +1,15 @@
+/* Parts of buffers as arguments. Kernels that differ in nothing but the place where they begin to
+ * read, as the steps of a loop over x[t] do, get pointers to these places, and become one function.
+ *
+ *   kernel of step 1: x[512 + i]      launch 1: the part of x from 512 on     x[i]
+ *   kernel of step 2: x[1024 + i]     launch 2: the part of x from 1024 on    x[i]
+ */
+#ifndef FUSEC_LAUNCH_PART_H
+#define FUSEC_LAUNCH_PART_H
+
+#include "plan/plan.h"
+
+/* Sets Kernel.parts where that makes kernels equal, and Kernel.code. Requires composed launches. */
+void parts_classify(Arena *arena, Arena *scratch, const Plan *const *plans, uint32_t n_plans);
+
+#endif

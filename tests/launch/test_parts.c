@@ -1,0 +1,128 @@
+/* Kernels that differ in the place where they begin to read get parts of buffers, and share their
+ * code. */
+#include "launch/dedup.h"
+#include "launch/part.h"
+#include "lib/compile.h"
+#include "lib/pair.h"
+#include "lib/plans.h"
+#include "schedule/schedule.h"
+
+#include <criterion/criterion.h>
+
+static Plan *plan_of(Arena *arena, const char *text) {
+    Plan *plan = plans_fuse(arena, plans_parse(arena, text), 0, false);
+    sched_plan(arena, plan, target_get(TARGET_SM_80));
+    parts_classify(arena, arena, (const Plan *const *)&plan, 1);
+    dedup_functions(arena, (const Plan *const *)&plan, 1);
+    return plan;
+}
+
+static uint32_t n_functions(const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        n += !plan->kernels.data[k].variants[0].is_shared;
+    return n;
+}
+
+static uint32_t n_parts(const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        for (uint32_t i = 0; i < plan->kernels.data[k].args.n; i++)
+            n += kernel_part_begin(&plan->kernels.data[k], i) != DIM_NONE;
+    return n;
+}
+
+/* Three products, `row` elements apart in w. */
+static const char *steps(Arena *arena, int row) {
+    return str_format(arena,
+                      "graph g(x: f32[8, %d], w: f32[4, %d]) -> (y: f32[3, 8]) {\n"
+                      "  a = sum(x * w[1], axis=1)\n  b = sum(x * w[2], axis=1)\n"
+                      "  c = sum(x * w[3], axis=1)\n"
+                      "  fuse never { d = sum(exp(a)) }\n  fuse never { e = sum(exp(b)) }\n"
+                      "  fuse never { f = sum(exp(c)) }\n"
+                      "  y = stack([a + d, b + e, c + f])\n}\n",
+                      row, row);
+}
+
+Test(parts, steps_over_rows_share_a_function) {
+    Arena *arena = arena_new(NULL);
+    const char *text = "dim B in 1..64\n"
+                       "graph g(x: f32[B, 64], w: f32[6, 64, 64]) -> (y: f32[B, 64]) {\n"
+                       "  y = loop i in 0:6 with h = x { return relu(h @ w[i]) }\n}\n";
+    const Plan *plan = plan_of(arena, text);
+    cr_expect_eq(plan->kernels.n, 6u);
+    cr_expect_eq(n_functions(plan), 3u, "the first and the last have other variants");
+    cr_expect_eq(n_parts(plan), 4u, "%u parts", n_parts(plan));
+    arena_free(arena);
+}
+
+Test(parts, symbolic_rows_are_parts_too) {
+    Arena *arena = arena_new(NULL);
+    const char *text = "dim B in 1..64 mult 4\n"
+                       "graph g(x: f32[3, B]) -> (a: f32[B], b: f32[B], c: f32[B]) {\n"
+                       "  kernel first { a = exp(x[0]) }\n  kernel second { b = exp(x[1]) }\n"
+                       "  kernel third { c = exp(x[2]) }\n}\n";
+    const Plan *plan = plan_of(arena, text);
+    cr_expect_eq(plan->kernels.n, 3u);
+    cr_expect_eq(n_functions(plan), 1u, "%u functions", n_functions(plan));
+    cr_expect_eq(n_parts(plan), 2u, "%u parts", n_parts(plan));
+    arena_free(arena);
+}
+
+/* Pointers stay as aligned as they were: rows of 40 bytes begin at multiples of 8 bytes, which are
+ * multiples of 16 in every second step. */
+Test(parts, a_part_is_aligned_as_its_buffer_is) {
+    Arena *arena = arena_new(NULL);
+    static const int rows[] = {8, 10, 9};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Plan *plan = plan_of(arena, steps(arena, rows[i]));
+        for (uint32_t k = 0; k < plan->kernels.n; k++)
+            for (uint32_t a = 0; a < plan->kernels.data[k].args.n; a++) {
+                DimId begin = kernel_part_begin(&plan->kernels.data[k], a);
+                cr_expect(!begin || dim_multiple(plan->graph->dims, begin) % 4 == 0,
+                          "rows of %d: kernel %u", rows[i], k);
+            }
+    }
+    arena_free(arena);
+}
+
+Test(parts, a_kernel_without_twins_keeps_its_buffers) {
+    Arena *arena = arena_new(NULL);
+    const char *text = "graph g(x: f32[4, 64]) -> (a: f32[64], b: f32[64]) {\n"
+                       "  kernel first { a = exp(x[1]) }\n  kernel second { b = log(x[2]) }\n}\n";
+    cr_expect_eq(n_parts(plan_of(arena, text)), 0u);
+    arena_free(arena);
+}
+
+/* Params, inputs, prepared operands and temporaries, in runs and in init steps. */
+static const char loops[] =
+    "dim B in 1..64\n"
+    "graph g(x: f32[5, B, 16], w: f32[3, 32, 32]) -> (y: f32[5, B, 32], z: f32[B, 32]) {\n"
+    "  param v: f32[4, 16, 32]\n  param u: f32[4, 32]\n"
+    "  xs = x @ v[0] + u[1]\n"
+    "  h0 = x[4] @ v[2] + u[0]\n"
+    "  _, ys = loop t in 0:5 with h = h0 {\n    n = tanh(xs[t] + h @ w[1])\n    return n, n\n  }\n"
+    "  y = stack(ys)\n"
+    "  z = loop i in 0:4 with h = x[0] { return (h[:, :16] @ v[i] + u[i]) * 0.5 }\n}\n";
+
+Test(parts, results_are_the_same_to_the_bit) {
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    static const int64_t sizes[] = {1, 2, 33};
+    Pair pair;
+    PairCounts counts = {0};
+    RigOptions options = RIG_OPTIONS_INIT;
+    options.program.no_weights = true;
+    cr_assert(pair_compile(&pair, loops, target_get(TARGET_CPU), &report), "%s", text_str(&report));
+    cr_expect(n_parts(pair.fused.plan) >= 8, "%u parts", n_parts(pair.fused.plan));
+    cr_expect(n_parts(pair.exposed.plan) >= 8, "%u parts", n_parts(pair.exposed.plan));
+    for (uint32_t i = 0; i < 6; i++) {
+        options.is_unaligned = i >= 3;
+        bool is_right = pair_open(&pair, 0, &options, &report) &&
+                        pair_place(&pair, &sizes[i % 3], &report) &&
+                        pair_run(&pair, &(PairData){.seed = i}, &counts, &report);
+        cr_expect(is_right, "%s", text_str(&report));
+    }
+    pair_free(&pair);
+    arena_free(arena);
+}
