@@ -353,12 +353,11 @@ static frt_status add_arg(Reader *reader, Slice s, Step *step) {
     if (status) {
         return status;
     }
-    const Tensor *tensors = &r->m->tensors[current_graph(reader)->first_tensor], *tensor;
-    tensor = &tensors[index];
+    const Tensor *tensors = &r->m->tensors[current_graph(reader)->first_tensor];
+    const Tensor *tensor = &tensors[index];
     const Tensor *whole = tensor->whole ? &tensors[tensor->whole - 1] : tensor;
     if (step->phase == FRT_PHASE_INIT && whole->role != FRT_PARAM && !whole->is_persistent) {
-        return text_fail(r, "init step uses `%s`, which is neither param nor persistent temp",
-                         tensor->name);
+        return text_fail(r, "init step uses `%s`, neither param nor persistent temp", tensor->name);
     }
     if (step->n_args == FRT_MAX_ARGS) {
         return text_fail(r, "more than %d arguments", FRT_MAX_ARGS);
