@@ -81,7 +81,7 @@ static KernelParts *parts_of(Arena *arena, Arena *scratch, const Plan *plan, con
 }
 
 static bool may_have_parts(const Launch *launch, const Kernel *kernel) {
-    return launch->n == 1 && launch->mode == LAUNCH_SINGLE && !has_windows(kernel);
+    return launch->n == 1 && launch->copied.n == 0 && !has_windows(kernel);
 }
 
 /* Gives kernels parts. Returns the number of parts. */
