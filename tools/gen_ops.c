@@ -206,15 +206,20 @@ static void print_others(OpClass cls) {
 
 /* The dtypes: what their numbers are, and what files call them. */
 static void print_dtype_table(void) {
-    puts(
-        "\n## Dtypes\n\nA float is rounded to nearest, ties to even, and past the largest to "
-        "infinity. A float that is cast to an integer truncates and saturates, NaN gives 0, and an "
-        "integer cast to an integer keeps its low bits, as in C and PyTorch where they define it. "
-        "Arithmetic on integers wraps to the dtype, sums and products of many elements and "
-        "matmuls too: `sum` of u8 is u8, so cast first for more. The first word for `.npy` is "
-        "written, each is read.\n\n| "
-        "dtype | bytes | computed in | significant bits | bits of exponent | "
-        "largest | in `.npy` | in safetensors |\n|---|---|---|---|---|---|---|---|");
+    puts("\n## Dtypes\n\nA float is rounded to nearest, ties to even. A number past the largest "
+         "becomes infinity, or the largest where the dtype has no infinity, and NaN stays NaN. "
+         "`f8e4m3` and `f8e5m2` are the formats of OCP, E4M3 and E5M2. "
+         "PyTorch's cast to `float8_e4m3fn` gives NaN past the largest instead. Both are for "
+         "storage: they are cast, moved, compared for equality, selected and multiplied by "
+         "`matmul`, and other ops want a cast first. A float that is cast to an integer truncates "
+         "and saturates, NaN gives 0, and an "
+         "integer cast to an integer keeps its low bits, as in C and PyTorch where they define it. "
+         "Arithmetic on integers wraps to the dtype, sums and products of many elements and "
+         "matmuls too: `sum` of u8 is u8, so cast first for more. The first word for `.npy` is "
+         "written, each is read.\n\n| "
+         "dtype | bytes | computed in | significant bits | bits of exponent | "
+         "largest | a float past it | in `.npy` | in safetensors |\n"
+         "|---|---|---|---|---|---|---|---|---|");
     static const char *const safetensors[DT_COUNT] = {
 #define X(symbol, number, name, word, bytes, map) [number] = word,
 #include <frt_dtype.def>
@@ -225,9 +230,11 @@ static void print_dtype_table(void) {
         printf("| %s | %u | %s | %u | ", dtype_name(dtype), dtype_bytes(dtype),
                dtype_name(info->compute), info->n_digits);
         if (dtype_is_float(dtype))
-            printf("%u | %g | ", info->n_exponent_bits, dtype_max(dtype));
+            printf("%u | %g | %s | ", info->n_exponent_bits, dtype_max(dtype),
+                   info->has_infinity ? "infinity" : "the largest");
         else
-            printf("| %.0f | ", ldexp(1, (int)info->n_digits) - 1);
+            printf("| %.0f | %s | ", ldexp(1, (int)info->n_digits) - 1,
+                   dtype_is_bool(dtype) ? "true" : "the largest");
         printf("`");
         print_cell(info->npy);
         printf("` | `%s` |\n", safetensors[dtype]);

@@ -18,15 +18,18 @@ static const struct {
 #undef X
 };
 
+enum { INFINITY_FIN = false, INFINITY_INF = true };
+
 static const DtypeInfo infos[DT_COUNT] = {
-#define DTYPE(sym, knd, comp, exponent, digits, natively, softly, operand, descrs) \
-    [DT_##sym] = {.kind = KIND_##knd,                                              \
-                  .compute = DT_##comp,                                            \
-                  .n_exponent_bits = exponent,                                     \
-                  .n_digits = digits,                                              \
-                  .native = HELD_##natively,                                       \
-                  .soft = HELD_##softly,                                           \
-                  .mma = MMA_##operand,                                            \
+#define DTYPE(sym, knd, comp, exponent, digits, inf, natively, softly, operand, descrs) \
+    [DT_##sym] = {.kind = KIND_##knd,                                                   \
+                  .compute = DT_##comp,                                                 \
+                  .n_exponent_bits = exponent,                                          \
+                  .n_digits = digits,                                                   \
+                  .has_infinity = INFINITY_##inf,                                       \
+                  .native = HELD_##natively,                                            \
+                  .soft = HELD_##softly,                                                \
+                  .mma = MMA_##operand,                                                 \
                   .npy = descrs},
 #include "ir/dtype.def"
 };
@@ -80,6 +83,7 @@ typedef struct FloatFormat {
     uint32_t n_fraction_bits;
     int32_t bias;
     uint32_t n_exponent_bits;
+    bool has_infinity;
 } FloatFormat;
 
 /* The format of a float dtype; zeros for an integer dtype. */
@@ -88,7 +92,8 @@ static FloatFormat format_of(Dtype dtype) {
     if (info->kind != KIND_FLOAT) return (FloatFormat){0};
     return (FloatFormat){.n_fraction_bits = info->n_digits - 1,
                          .bias = (1 << (info->n_exponent_bits - 1)) - 1,
-                         .n_exponent_bits = info->n_exponent_bits};
+                         .n_exponent_bits = info->n_exponent_bits,
+                         .has_infinity = info->has_infinity};
 }
 
 enum { F64_FRACTION_BITS = 52, F64_BIAS = 1023, F64_EXPONENT_MASK = 2047 };
@@ -106,7 +111,7 @@ static double double_of(uint64_t bits) {
 }
 
 /* Rounds to a binary format of `precision` significant bits (the leading one counted), whose normal
- * numbers have exponents from `min_exponent` to -min_exponent + 1.
+ * numbers have exponents from `min_exponent` on.
  *
  * The bits of a double below the sign order its magnitude, and a sum on them carries from the
  * fraction into the exponent. So rounding adds just under half of the last kept place (exactly half
@@ -132,9 +137,6 @@ static double round_to_format(double value, int precision, int min_exponent) {
     bool is_odd = n_dropped == F64_FRACTION_BITS || (magnitude & place) != 0;
     magnitude += place / 2 - 1 + is_odd;
     magnitude &= ~(place - 1);
-    int max_exponent = -min_exponent + 1;
-    if ((int)(magnitude >> F64_FRACTION_BITS) - F64_BIAS > max_exponent)
-        magnitude = (uint64_t)F64_EXPONENT_MASK << F64_FRACTION_BITS;
     return double_of(sign | magnitude);
 }
 
@@ -176,7 +178,9 @@ double dtype_round(Dtype dtype, double value) {
     switch (infos[dtype].kind) {
     case KIND_FLOAT:
         if (dtype_is_double(dtype)) return value;
-        return round_to_format(value, (int)infos[dtype].n_digits, 1 - format_of(dtype).bias);
+        value = round_to_format(value, (int)infos[dtype].n_digits, 1 - format_of(dtype).bias);
+        if (!(fabs(value) > dtype_max(dtype))) return value;
+        return copysign(infos[dtype].has_infinity ? (double)INFINITY : dtype_max(dtype), value);
     case KIND_INT:
         return (double)dtype_saturate(dtype, value);
     case KIND_BOOL:
@@ -203,6 +207,7 @@ double dtype_round_tf32(double value) {
 static uint64_t float_to_bits(FloatFormat f, double value) {
     uint64_t sign = signbit(value) ? (uint64_t)1 << (f.n_fraction_bits + f.n_exponent_bits) : 0;
     uint64_t max_field = ((uint64_t)1 << f.n_exponent_bits) - 1;
+    if (isnan(value) && !f.has_infinity) return sign | (((max_field + 1) << f.n_fraction_bits) - 1);
     if (isnan(value))
         return sign | max_field << f.n_fraction_bits | (uint64_t)1 << (f.n_fraction_bits - 1);
     if (isinf(value)) return sign | max_field << f.n_fraction_bits;
@@ -219,11 +224,12 @@ static uint64_t float_to_bits(FloatFormat f, double value) {
 }
 
 static double float_from_bits(FloatFormat f, uint64_t bits) {
-    uint64_t fraction = bits & (((uint64_t)1 << f.n_fraction_bits) - 1);
+    uint64_t most = ((uint64_t)1 << f.n_fraction_bits) - 1, fraction = bits & most;
     uint64_t max_field = ((uint64_t)1 << f.n_exponent_bits) - 1;
     uint64_t field = bits >> f.n_fraction_bits & max_field;
     double sign = bits >> (f.n_fraction_bits + f.n_exponent_bits) & 1 ? -1 : 1;
-    if (field == max_field) return fraction ? NAN : sign * INFINITY;
+    if (field == max_field && !f.has_infinity && fraction == most) return NAN;
+    if (field == max_field && f.has_infinity) return fraction ? NAN : sign * INFINITY;
     int least = 1 - f.bias - (int)f.n_fraction_bits;
     if (field == 0) return sign * ldexp((double)fraction, least);
     uint64_t significand = fraction | (uint64_t)1 << f.n_fraction_bits;
@@ -318,6 +324,7 @@ bool dtype_widens(Dtype from, Dtype to) {
 double dtype_max(Dtype dtype) {
     FloatFormat f = format_of(dtype);
     double fraction = ldexp(1, -(int)f.n_fraction_bits);
+    if (!f.has_infinity) return ldexp(2 - 2 * fraction, f.bias + 1); /* one fraction is NaN */
     return ldexp(2 - fraction, f.bias);
 }
 

@@ -27,6 +27,7 @@ typedef struct DtypeInfo {
     DtypeKind kind;
     Dtype compute;
     uint32_t n_exponent_bits, n_digits;
+    bool has_infinity;
     DtypeHeld native, soft; /* on machines with narrow floats; on all others */
     DtypeMma mma;
     const char *npy; /* descriptions of the dtype in .npy files, separated by blanks; the compiler
@@ -36,10 +37,17 @@ typedef struct DtypeInfo {
 /* Sets of dtypes, for the op table: bit `1 << dtype`. */
 typedef uint32_t DtypeSet;
 enum {
+    DTYPE_LEAST_DIGITS = 8, /* of a float that ops compute in */
     DTS_F32 = 1 << DT_F32,
     DTS_INDEX = 1 << DT_I32 | 1 << DT_I64, /* dtypes of indices */
-    DTS_FLOAT = 0
-#define DTYPE(sym, knd, ...) | (KIND_##knd == KIND_FLOAT) << DT_##sym
+    DTS_FLOAT = 0                          /* those that ops compute in */
+#define DTYPE(sym, knd, comp, exponent, digits, ...) \
+    | (KIND_##knd == KIND_FLOAT && digits >= DTYPE_LEAST_DIGITS) << DT_##sym
+#include "ir/dtype.def"
+    ,
+    DTS_STORED = 0 /* floats that are stored, cast, moved and multiplied by matmul alone */
+#define DTYPE(sym, knd, comp, exponent, digits, ...) \
+    | (KIND_##knd == KIND_FLOAT && digits < DTYPE_LEAST_DIGITS) << DT_##sym
 #include "ir/dtype.def"
     ,
     DTS_INT = 0
@@ -51,7 +59,7 @@ enum {
 #include "ir/dtype.def"
     ,
     DTS_NUM = DTS_FLOAT | DTS_INT,
-    DTS_ANY = DTS_NUM | DTS_BOOL
+    DTS_ANY = DTS_NUM | DTS_STORED | DTS_BOOL
 };
 
 const DtypeInfo *dtype_info(Dtype dtype);
@@ -70,7 +78,7 @@ static inline bool dtype_in(Dtype dtype, DtypeSet set) {
     return (set >> dtype & 1) != 0;
 }
 static inline bool dtype_is_float(Dtype dtype) {
-    return dtype_in(dtype, DTS_FLOAT);
+    return dtype_in(dtype, DTS_FLOAT | DTS_STORED);
 }
 static inline bool dtype_is_int(Dtype dtype) {
     return dtype_in(dtype, DTS_INT);

@@ -84,7 +84,7 @@ typedef enum frt_dtype {
 #define X(symbol, number, name, safetensors, bytes, map) FRT_##symbol = number,
 #include "frt_dtype.def"
 #undef X
-    FRT_DTYPE_COUNT = 12 /* of this header; a newer library may have more */
+    FRT_DTYPE_COUNT = 14 /* of this header; a newer library may have more */
 } frt_dtype;
 
 /* "f32", and 4; NULL and 0 for a number that is no dtype. */

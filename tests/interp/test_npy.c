@@ -32,7 +32,8 @@ Test(npy, every_dtype_and_rank_comes_back) {
             const char *error = NULL;
             cr_assert(npy_read(arena, file.data, file.n_bytes, &back, &error), "%s", error);
             cr_expect(dtype_in(array.dtype, back.dtypes) && back.rank == rank);
-            cr_expect(back.dtype == (dtype == DT_U16 ? DT_BF16 : array.dtype));
+            cr_expect_eq(back.dtypes & ((1u << back.dtype) - 1), 0,
+                         "the first of those that it may be");
             cr_expect(memcmp(back.dims, array.dims, rank * sizeof *array.dims) == 0);
             cr_assert(back.n_bytes == array.n_bytes);
             cr_expect(memcmp(back.bytes, bytes, array.n_bytes) == 0);

@@ -52,12 +52,36 @@ Test(dtype, every_pattern_of_narrow_floats_survives_load_round_store) {
     }
 }
 
-Test(dtype, known_16_bit_values) {
+/* f8e4m3 has no infinity, so what is larger than its largest number becomes that, infinity too. */
+Test(dtype, rounding_beyond_the_largest_saturates_or_overflows) {
+    static const struct {
+        Dtype dtype;
+        double from, to;
+    } cases[] = {
+        {DT_F8E4M3, 464, 448},           {DT_F8E4M3, 479, 448},        {DT_F8E4M3, -1e9, -448},
+        {DT_F8E4M3, INFINITY, 448},      {DT_F8E4M3, 439, 448},        {DT_F8E4M3, 0x1p-10, 0},
+        {DT_F8E5M2, 61439, 57344},       {DT_F8E5M2, 61440, INFINITY}, {DT_F8E5M2, -1e9, -INFINITY},
+        {DT_F8E5M2, INFINITY, INFINITY}, {DT_F16, 65519, 65504},       {DT_F16, 65520, INFINITY}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_expect_eq(dtype_round(cases[i].dtype, cases[i].from), cases[i].to, "%s of %g",
+                     dtype_name(cases[i].dtype), cases[i].from);
+    cr_expect(isnan(dtype_round(DT_F8E4M3, (double)NAN)));
+}
+
+Test(dtype, known_values_of_narrow_floats) {
     cr_expect_eq(load16(DT_F16, 0x3C00), 1);
     cr_expect_eq(load16(DT_F16, 0x7BFF), 65504);
     cr_expect_eq(load16(DT_F16, 0x0001), 0x1p-24);
     cr_expect_eq(load16(DT_F16, 0xC000), -2);
     cr_expect_eq(load16(DT_BF16, 0x3F80), 1);
+    cr_expect_eq(load16(DT_F8E4M3, 0x7E), 448);
+    cr_expect_eq(load16(DT_F8E4M3, 0x81), -0x1p-9);
+    cr_expect_eq(load16(DT_F8E4M3, 0x38), 1);
+    cr_expect(isnan(load16(DT_F8E4M3, 0x7F)) && isnan(load16(DT_F8E4M3, 0xFF)));
+    cr_expect_eq(load16(DT_F8E5M2, 0x7B), 57344);
+    cr_expect_eq(load16(DT_F8E5M2, 0x01), 0x1p-16);
+    cr_expect_eq(load16(DT_F8E5M2, 0xFC), -INFINITY);
+    cr_expect(isnan(load16(DT_F8E5M2, 0x7D)));
     cr_expect_eq(load16(DT_BF16, 0x7F7F), 0x1.FEp127);
     cr_expect_eq(load16(DT_BF16, 0x0001), 0x1p-133);
     cr_expect(isinf(load16(DT_F16, 0x7C00)) && isinf(load16(DT_BF16, 0xFF80)));

@@ -15,6 +15,7 @@ RandomValue *random_value(RandomState *s, int value) {
 }
 
 double random_limit(Dtype dtype) {
+    if (dtype_in(dtype, DTS_STORED)) return dtype_max(dtype);
     if (!dtype_is_int(dtype)) return dtype == DT_F16 ? 2e4 : 1e8;
     return dtype_is_wide(dtype) ? 0x1p53 : dtype == DT_I32 ? 0x1p31 : dtype_round(dtype, INFINITY);
 }
@@ -70,8 +71,12 @@ const char *random_within(RandomState *s, int value, double *lo, double *hi) {
         *hi = v->hi;
         return v->name;
     }
-    return str_format(s->arena, "clamp(%s, %s, %s)", v->name, random_number(s, v->dtype, *lo),
-                      random_number(s, v->dtype, *hi));
+    bool is_stored = dtype_in(v->dtype, DTS_STORED);
+    Dtype dtype = is_stored ? dtype_compute(v->dtype) : v->dtype;
+    const char *least = random_number(s, dtype, *lo), *most = random_number(s, dtype, *hi);
+    if (!is_stored) return str_format(s->arena, "clamp(%s, %s, %s)", v->name, least, most);
+    return str_format(s->arena, "cast(clamp(cast(%s, %s), %s, %s), %s)", v->name, dtype_name(dtype),
+                      least, most, dtype_name(v->dtype));
 }
 
 /* Tensors without elements. */
@@ -455,7 +460,7 @@ Program random_program(Arena *arena, uint64_t seed, const RandomGraphOptions *op
     /* Each seed has its own order of items, because a short program takes only the first ones. */
     uint32_t n_prescribed = 0, first = rng_below(&s.rng, N_PRESCRIBED);
     bool is_short = rng_chance(&s.rng, 15);
-    for (int attempt = 0; s.program.statements.n < n && attempt < 200; attempt++) {
+    for (int attempt = 0; s.program.statements.n < n && attempt < 12; attempt++) {
         if (!is_short && n_prescribed < N_PRESCRIBED && n < s.options.max_statements) n++;
         if (n_prescribed < N_PRESCRIBED && rng_chance(&s.rng, 70))
             make_prescribed(&s, seed, (first + n_prescribed++) % N_PRESCRIBED, &ops, &views);

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { N_GRAPHS = 700 };
+enum { N_GRAPHS = 1500 };
 
 /* The program's graph, or NULL with the diagnostics in `*why`. */
 static Graph *parse(Arena *arena, const char *source, const char **why) {
@@ -89,7 +89,7 @@ Test(random_graph, loops_of_every_kind_are_drawn, .timeout = 60) {
     arena_free(arena);
 }
 
-Test(random_graph, seven_hundred_programs_leave_no_gap, .timeout = 60) {
+Test(random_graph, fifteen_hundred_programs_leave_no_gap, .timeout = 60) {
     Coverage coverage = {0};
     Arena *texts = arena_new(NULL);
     for (uint64_t seed = 0; seed < N_GRAPHS; seed++) {

@@ -8,6 +8,7 @@
 #include "random/rng.h"
 
 enum {
+    DTS_PLAIN = DTS_NUM | DTS_BOOL,
     DTS_HALF = 1 << DT_F16 | 1 << DT_BF16,
     DTS_FAST = DTS_HALF | 1 << DT_F32,
     DTS_BYTES = 1 << DT_I8 | 1 << DT_U8,

@@ -331,10 +331,12 @@ void sweep_add_reductions(Arena *arena, SweepCases *cases) {
 
 /* Views. */
 
-/* `neg` would do for a consumer, but not for bool. */
+/* `neg` would do for a consumer, but not for bool, nor for floats that are stored alone. */
 static const char *consumer(Dtype dtype) {
+    if (dtype_in(dtype, DTS_STORED)) return "chosen";
     return dtype == DT_BOOL ? "logical_not" : "neg";
 }
+#define CHOSEN "def chosen(x) = where(x == 1, 0, x)\n"
 
 static void add_views(Maker *m, Dtype dtype, const char *use) {
     add_input(m, "x", dtype, "[N, M]");
@@ -380,8 +382,9 @@ void sweep_add_views(Arena *arena, SweepCases *cases) {
                        .hi = 4};
         add_views(&m, dtype, consumer(dtype));
         c.source =
-            str_format(arena, "dim N in 2..4096\ndim M in 1..4096\ngraph g(%s) -> (%s) {\n%s}\n",
-                       text_str(&m.inputs), text_str(&m.outputs), text_str(&m.body));
+            str_format(arena, "%sdim N in 2..4096\ndim M in 1..4096\ngraph g(%s) -> (%s) {\n%s}\n",
+                       dtype_in(dtype, DTS_STORED) ? CHOSEN : "", text_str(&m.inputs),
+                       text_str(&m.outputs), text_str(&m.body));
         vec_push(arena, cases, c);
     }
 }
@@ -472,17 +475,20 @@ void sweep_add_composites(Arena *arena, SweepCases *cases) {
 /* GEMMs and what shares their launches: operands every way round, batches, epilogues, several
  * projections of one input, dual GEMMs, reductions over finished rows. */
 
+enum { N_WITHOUT_ARITHMETIC = 5 }; /* the first, for floats that are stored alone too */
 static const char *const contractions[] = {
     "graph plain(x: T[N, K], w: T[K, M]) -> (y: T[N, M]) { y = x @ w }\n",
     "graph turned(x: T[K, N], w: T[M, K]) -> (y: T[N, M]) {\n"
     "  y = transpose(x) @ transpose(w)\n}\n",
-    "graph batched(x: T[3, N, K], w: T[3, K, M], b: T[M]) -> (y: T[3, N, M]) {\n"
-    "  y = x @ w + b\n}\n",
+    "graph wide(x: T[N, K], w: T[K, M]) -> (y: C[N, M]) {\n"
+    "  y = matmul(x, w, out= C) + const(1, C)\n}\n",
     "graph heads(x: T[2, N, K], w: T[K, 24]) -> (y: T[2, 3, N, 8]) {\n"
     "  y = transpose(reshape(x @ w, [2, N, 3, 8]), perm=[0, 2, 1, 3])\n}\n",
     "graph projections(x: T[N, K], a: T[K, 40], b: T[K, 40], c: T[K, 40])"
     " -> (p: T[N, 40], q: T[N, 40], r: T[N, 40]) {\n"
     "  p = x @ a\n  q = x @ b\n  r = x @ c\n}\n",
+    "graph batched(x: T[3, N, K], w: T[3, K, M], b: T[M]) -> (y: T[3, N, M]) {\n"
+    "  y = x @ w + b\n}\n",
     "graph gated(x: T[N, K], a: T[K, M], b: T[K, M], s: T[N, 1]) -> (y: T[N, M]) {\n"
     "  y = maximum(x @ a + s, const(0.0, T)) * (x @ b)\n}\n",
     "graph gated_batches(x: T[2, N, K], a: T[2, K, 24], b: T[K, 24]) -> (y: T[2, N, 24]) {\n"
@@ -494,12 +500,13 @@ static const char *const contractions[] = {
     "  h = x @ w\n  y = h - max(h, axis=2, keep=true)\n}\n",
 };
 
+/* The text with the dtype in place of T, and the one in which it is computed in place of C. */
 static const char *with_dtype(Arena *arena, const char *text, Dtype dtype) {
     Text out = {.arena = arena};
     for (const char *c = text; *c; c++) {
-        bool is_dtype = *c == 'T' && c > text && c[-1] == ' ';
+        bool is_dtype = (*c == 'T' || *c == 'C') && c > text && c[-1] == ' ';
         if (is_dtype)
-            text_puts(&out, dtype_name(dtype));
+            text_puts(&out, dtype_name(*c == 'T' ? dtype : dtype_compute(dtype)));
         else
             text_add(&out, c, 1);
     }
@@ -512,8 +519,9 @@ void sweep_add_contractions(Arena *arena, SweepCases *cases) {
         {17, 1, 31},   {31, 33, 64},  {64, 64, 64},  {100, 72, 40}, {129, 257, 96},
         {300, 8, 130}, {31, 40, 301}, {40, 129, 264}}; /* the last two: operands that GPUs copy */
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++)
-        for (size_t i = 0; i < sizeof contractions / sizeof *contractions && dtype != DT_BOOL;
-             i++) {
+        for (size_t i = 0; i < sizeof contractions / sizeof *contractions; i++) {
+            if (!dtype_in(dtype, i < N_WITHOUT_ARITHMETIC ? DTS_NUM | DTS_STORED : DTS_NUM))
+                continue;
             const char *source = with_dtype(arena, contractions[i], dtype);
             const char *name = strchr(source, ' ') + 1;
             SweepCase c = {.name = str_format(arena, "%.*s %s", (int)strcspn(name, "("), name,

@@ -37,21 +37,31 @@ static Val bfloat_to_f32(const Codegen *k, Val value) {
     return k_fpext(k, value, type_like(k, value, DT_F32));
 }
 
-/* A float that is held as bits is the upper half of an f32. */
-#define DTYPE(sym, kind, compute, exponent, digits, native, soft, ...)             \
-    static_assert((KIND_##kind != KIND_FLOAT) || (exponent == 8 && digits == 8) || \
-                      (HELD_##native != HELD_BITS && HELD_##soft != HELD_BITS),    \
-                  #sym ": bits_to_f32 and f32_to_bits do not know its format");
-#include "ir/dtype.def"
+/* Floats that are held as bits: the functions of functions.def that give the f32 of bits, and the
+ * bits of an f32. */
+typedef struct HeldFloat {
+    Dtype dtype;
+    const char *value, *bits;
+} HeldFloat;
 
-static Val bits_to_f32(const Codegen *k, Val value) {
-    Val wide = k_zext(k, value, type_like(k, value, DT_I32));
-    Val bits = k_shl(k, wide, k_splat(k, k_i32(k, 16), k_lanes(value)));
-    return k_bitcast(k, bits, type_like(k, value, DT_F32));
+static const HeldFloat held_floats[] = {{DT_BF16, "bf16_value", "bf16_bits"},
+                                        {DT_F8E4M3, "f8e4m3_value", "f8e4m3_bits"},
+                                        {DT_F8E5M2, "f8e5m2_value", "f8e5m2_bits"}};
+
+static const HeldFloat *held_float(const Codegen *k, Dtype dtype) {
+    for (size_t i = 0; i < sizeof held_floats / sizeof *held_floats; i++)
+        if (held_floats[i].dtype == dtype) return &held_floats[i];
+    ice(k->arena, "no conversion of the bits of %s", dtype_name(dtype));
 }
 
-static Val f32_to_bits(const Codegen *k, Val value, LLVMTypeRef type) {
-    return k_trunc(k, math_unary(k, "bf16_bits", value), type);
+static Val bits_to_f32(const Codegen *k, Val value, Dtype from) {
+    Val wide = k_zext(k, value, type_like(k, value, DT_I32));
+    return math_unary(k, held_float(k, from)->value,
+                      k_bitcast(k, wide, type_like(k, value, DT_F32)));
+}
+
+static Val f32_to_bits(const Codegen *k, Val value, Dtype to) {
+    return k_trunc(k, math_unary(k, held_float(k, to)->bits, value), type_like(k, value, to));
 }
 
 /* Integers and bools among themselves. */
@@ -115,7 +125,7 @@ static Val to_number(const Codegen *k, Val value, Dtype from) {
     case HELD_BFLOAT:
         return bfloat_to_f32(k, value);
     case HELD_BITS:
-        return bits_to_f32(k, value);
+        return bits_to_f32(k, value, from);
     case HELD_BIT:
         break;
     }
@@ -135,7 +145,7 @@ static Val from_number(const Codegen *k, Val value, Dtype to) {
     case HELD_BFLOAT:
         return k_fptrunc(k, value, type);
     case HELD_BITS:
-        return dtype_is_float(to) ? f32_to_bits(k, value, type) : float_to_int(k, value, to);
+        return dtype_is_float(to) ? f32_to_bits(k, value, to) : float_to_int(k, value, to);
     case HELD_BIT:
         break;
     }

@@ -180,6 +180,12 @@ const char *build_describe(const Builder *b, const Operand *operand) {
 }
 
 /* A number as an element of dtype, if it is one. */
+/* Whether a number, or infinity, is nearer to what would follow the largest number of the dtype. */
+static bool rounds_beyond(Dtype dtype, double number) {
+    double most = dtype_max(dtype);
+    return fabs(number) > most + dtype_ulp(dtype, most) / 2;
+}
+
 static const char *float_problem(double given, Dtype dtype, double *number, int64_t *whole) {
     *number = dtype_round(dtype, given);
     switch (dtype_kind(dtype)) {
@@ -191,6 +197,8 @@ static const char *float_problem(double given, Dtype dtype, double *number, int6
         return isfinite(given) && floor(given) == given ? "is out of range" : "is not an integer";
     case KIND_FLOAT:
         if (isfinite(given) && !isfinite(*number)) return "is out of range";
+        if (!dtype_info(dtype)->has_infinity && rounds_beyond(dtype, given))
+            return "is out of range";
         return given != 0 && *number == 0 ? "rounds to 0" : NULL;
     }
     return NULL;

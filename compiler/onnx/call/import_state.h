@@ -236,6 +236,10 @@ NodeId prelude_def_of(Call *c, NodeId x, const char *call);
 
 /* Lowerings that several ops share. */
 
+/* x before its cast to `dtype`, which matters to 8-bit floats. With `saturates` what lies outside
+ * becomes the largest number, as the language has it where the dtype lacks infinity; else infinity,
+ * or NaN where the dtype lacks that. */
+NodeId within_range(Call *c, NodeId x, Dtype dtype, bool saturates);
 /* A vector [c] as [1, c, 1, ..], beside a tensor [n, c, ..]. */
 NodeId per_channel(Call *c, NodeId vector, uint32_t rank);
 /* Softmax over a bit set of axes. */

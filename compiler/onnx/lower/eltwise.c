@@ -210,6 +210,18 @@ bool onnx_is_inf(Call *c) {
     return output(c, 0, result);
 }
 
+NodeId within_range(Call *c, NodeId x, Dtype dtype, bool saturates) {
+    if (x == NODE_NONE || !dtype_in(dtype, DTS_STORED) || dtype_in(dtype_of(c, x), DTS_STORED))
+        return x;
+    bool has_infinity = dtype_info(dtype)->has_infinity;
+    if (saturates != has_infinity) return x;
+    double most = dtype_max(dtype), half = dtype_ulp(dtype, most) / 2;
+    if (!dtype_is_float(dtype_of(c, x))) x = cast_to(c, x, DT_F32);
+    if (saturates) return op3(c, OP_CLAMP, x, constant(c, -most, x), constant(c, most, x));
+    NodeId beyond = op2(c, OP_GREATER, op1(c, OP_ABS, x), constant(c, most + half, x));
+    return where(c, beyond, constant(c, (double)NAN, x), x);
+}
+
 bool onnx_cast(Call *c) {
     int64_t to = attr_int(c, "to", ELEM_NONE);
     Value *like = input_value(c, 1);
@@ -218,7 +230,8 @@ bool onnx_cast(Call *c) {
     if (!elem_dtype(to, &dtype))
         return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "the language has no dtype for %s",
                          elem_info(to)->name);
-    return output(c, 0, cast_to(c, input(c, 0), dtype));
+    NodeId x = within_range(c, input(c, 0), dtype, attr_int(c, "saturate", 1) != 0);
+    return output(c, 0, cast_to(c, x, dtype));
 }
 
 bool onnx_bit_shift(Call *c) {

@@ -37,8 +37,10 @@ static bool quantized_axis(Call *c, NodeId x, uint32_t *axis) {
 }
 
 /* The nearest integer of x, which is scaled, plus the zero point; what lies outside the dtype
- * becomes its nearest value. */
+ * becomes its nearest value. For an 8-bit float the nearest number, and the zero point is 0. */
 static NodeId saturated(Call *c, NodeId x, NodeId zero, Dtype dtype) {
+    if (dtype_is_float(dtype))
+        return cast_to(c, within_range(c, x, dtype, attr_int(c, "saturate", 1) != 0), dtype);
     x = op1(c, OP_ROUND, cast_to(c, x, DT_F32));
     if (zero != NODE_NONE) x = op2(c, OP_ADD, x, cast_to(c, zero, DT_F32));
     return cast_to(c, x, dtype);
@@ -52,7 +54,8 @@ bool onnx_quantize(Call *c) {
     if (!quantized_axis(c, x, &axis)) return false;
     NodeId scale = beside(c, x, 1, axis, block);
     if (has_input(c, 2) && !value_type(c->im, input_value(c, 2), &type)) return false;
-    if (!elem_dtype(type ? type : (int64_t)ELEM_UINT8, &dtype) || !dtype_is_int(dtype))
+    if (!elem_dtype(type ? type : (int64_t)ELEM_UINT8, &dtype) ||
+        !dtype_in(dtype, DTS_INT | DTS_STORED))
         return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "it makes %s, which is not supported",
                          elem_info(type)->name);
     if (has_input(c, 2)) zero = beside(c, x, 2, axis, block);

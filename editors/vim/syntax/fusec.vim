@@ -21,7 +21,7 @@ syntax match fusecKeyword /[A-Za-z0-9_)\]"]\s\+\zs\%(if\|else\)\ze\s/
 syntax match fusecKeyword /\<mult\ze\s\+[0-9(A-Za-z_]/
 syntax keyword fusecConstant true false none
 syntax keyword fusecNumber inf nan
-syntax keyword fusecType f64 f32 f16 bf16 i64 i32 i16 i8 u8 u16 u32 bool
+syntax keyword fusecType f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 u16 u32 bool
 
 syntax match fusecNumber /\<\d\+\%(\.\d\+\)\?\%([eE][+-]\?\d\+\)\?\>/
 syntax region fusecString start=/"/ end=/"/ oneline
