@@ -212,10 +212,10 @@ while IFS='	' read -r commit row; do
     git merge-base --is-ancestor "$commit" "$id" 2>/dev/null || printf '%s\t%s\n' "$commit" "$row"
 done <tests/same/exceptions.txt >"$work/exceptions"
 
-# Lines `PATTERN FILE`: the programs whose text an exception names.
-cut -f2 "$work/exceptions" | sed -n 's/^text://p' | while read -r pattern; do
+# Lines of a pattern, a tab and a file: the programs whose text an exception names.
+cut -f2 "$work/exceptions" | sed -n 's/^text://p' | while IFS= read -r pattern; do
     cut -d' ' -f2 "$work/jobs" | sort -u | xargs grep -lE "$pattern" | while read -r file; do
-        printf '%s %s\n' "$pattern" "$file"
+        printf '%s\t%s\n' "$pattern" "$file"
     done
 done >"$work/texts"
 
@@ -229,8 +229,8 @@ awk -v exceptions="$work/exceptions" -v texts="$work/texts" '
                 text[n] = $2 ~ /^text:/ ? substr($2, 6) : ""
                 covers_all[n] = $4 != "messages"
             }
-        FS = " "
         while ((getline < texts) > 0) has[$1, $2] = 1
+        FS = " "
     }
     FILENAME ~ /\/old$/ { old[$1] = $2 " " $3 " " $4; old_said[$1] = $5; next }
     FILENAME ~ /\/new$/ { new[$1] = $2 " " $3 " " $4; new_said[$1] = $5; next }
