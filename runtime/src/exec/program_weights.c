@@ -2,7 +2,7 @@
 #include "host/error.h"
 #include "host/mem.h"
 #include "exec/program.h"
-#include "exec/weights.h"
+#include "exec/shards.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,7 +101,7 @@ static frt_status load_param(frt_program *program, const Tensor *tensor, const W
 typedef frt_status (*ParamVisitor)(frt_program *program, const Tensor *tensor,
                                    const Weights *weights, const Weight *weight, frt_error *err);
 
-static frt_status for_each_param(frt_program *program, const Weights *weights, const char *path,
+static frt_status for_each_param(frt_program *program, const Shards *shards, const char *path,
                                  ParamVisitor visit, frt_error *err) {
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     frt_status status = FRT_OK;
@@ -110,14 +110,19 @@ static frt_status for_each_param(frt_program *program, const Weights *weights, c
         if (tensor->role != FRT_PARAM) {
             continue;
         }
-        const Weight *weight = weights_find(weights, tensor->key ? tensor->key : tensor->name);
-        if (!weight && tensor->key) {
+        const Weights *weights = NULL;
+        const Weight *weight = NULL;
+        const char *name = tensor->key ? tensor->key : tensor->name;
+        status = shards_find(shards, name, &weights, &weight, err);
+        if (!status && !weight && tensor->key) {
             return frt_fail(err, FRT_E_WEIGHTS_MISSING,
                             "param %s wants `%.100s`, which is not in %.200s", tensor->name,
                             tensor->key, path);
         }
         /* A param without a key is not in the file; the caller sets it. */
-        status = weight ? visit(program, tensor, weights, weight, err) : FRT_OK;
+        if (!status && weight) {
+            status = visit(program, tensor, weights, weight, err);
+        }
     }
     return status;
 }
@@ -125,7 +130,7 @@ static frt_status for_each_param(frt_program *program, const Weights *weights, c
 frt_status program_load_weights(frt_program *program, const frt_program_options *options,
                                 frt_error *err) {
     char *path;
-    Weights *weights = NULL;
+    Shards *shards = NULL;
     if (!has_params(program)) {
         return FRT_OK;
     }
@@ -133,7 +138,7 @@ frt_status program_load_weights(frt_program *program, const frt_program_options 
     if (status || !path) {
         return status;
     }
-    status = weights_open(path, &weights, err);
+    status = shards_open(path, &shards, err);
     if (status == FRT_E_WEIGHTS_MISSING && !options->weights_path) {
         frt_fail(err, status,
                  "there is no weights file %.300s, where the artifact has it: weights_path of the "
@@ -141,12 +146,12 @@ frt_status program_load_weights(frt_program *program, const frt_program_options 
                  path);
     }
     if (!status) {
-        status = for_each_param(program, weights, path, fix_dims, err);
+        status = for_each_param(program, shards, path, fix_dims, err);
     }
     if (!status) {
-        status = for_each_param(program, weights, path, load_param, err);
+        status = for_each_param(program, shards, path, load_param, err);
     }
-    weights_close(weights);
+    shards_close(shards);
     mem_free(path);
     return status;
 }
