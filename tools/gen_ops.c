@@ -15,6 +15,7 @@ static const char *const class_titles[] = {
     [CLASS_SCAN] = "Scans",
     [CLASS_SORT] = "Sorts",
     [CLASS_SEGMENT] = "Segments",
+    [CLASS_UPDATE] = "Updates",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
     [CLASS_MATMUL] = "Matrix products",
@@ -49,6 +50,14 @@ static const char *const class_docs[] = {
         "none. A segment is combined in ascending order on every target. Where `ids` does not "
         "ascend, a segment is what lies between the places at which the searches end. "
         "`segment_sum` and its kin sort first.",
+    [CLASS_UPDATE] =
+        "The result is `x` with a part replaced. `update` has the rank and dtype of `x`; `starts` "
+        "is "
+        "i32 or i64, a tensor with a number for each axis or a list of scalars and integers. As in "
+        "JAX, a place outside is clamped. A kernel stores the part alone. What is around it is "
+        "copied from `x`, or is there already: where nothing reads `x` any more, and where an "
+        "output is bound to the address of the input that it updates "
+        "([in place](design/updates.md)).",
     [CLASS_VIEW] = "A view moves no data: the kernel that uses it reads at other places. If a view "
                    "is an output, the kernel that makes the tensor stores it rearranged, or the "
                    "part that a slice leaves. Any other view that is an output is a copy.",

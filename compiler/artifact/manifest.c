@@ -301,6 +301,18 @@ static void write_prepared_bytes(Writer *w, const Buffer *buffer) {
     line_end(w);
 }
 
+static void write_in_place(Writer *w, const Plan *plan) {
+    for (uint32_t i = 0; i < plan->buffers.n; i++) {
+        const Buffer *buffer = &plan->buffers.data[i];
+        uint32_t input = plan_input_in_place(plan, i);
+        if (input == NO_BUFFER) continue;
+        line_begin(w, FRT_D_IN_PLACE);
+        line_name(w, buffer->name);
+        line_name(w, plan->buffers.data[input].name);
+        line_end(w);
+    }
+}
+
 static void write_buffers(Writer *w, const Plan *plan) {
     for (int made = 0; made < 2; made++) {
         for (uint32_t i = 0; made && i < plan->dynamic_pitches.n; i++)
@@ -316,6 +328,7 @@ static void write_buffers(Writer *w, const Plan *plan) {
     uint32_t n_pieces = write_pieces(w, plan), n_parts = write_parts(w, plan);
     if (plan->buffers.n + n_pieces + n_parts > FRT_MAX_TENSORS)
         line_fail_limit(w, too_many, FRT_MAX_TENSORS);
+    write_in_place(w, plan);
     line_begin(w, FRT_D_WORKSPACE);
     text_puts(&w->text, " ");
     if (plan->workspace.n)
@@ -494,9 +507,30 @@ static void write_rewrites(Writer *w, const Launch *launch) {
     line_end(w);
 }
 
+/* The old value of an update that is made in another buffer. */
+static void write_copy(Writer *w, const Plan *plan, const Store *store) {
+    const Buffer *from = &plan->buffers.data[store->copied - 1];
+    line_begin(w, FRT_D_COPY);
+    line_word(w, FRT_PHASE_RUN_NAME);
+    text_puts(&w->text, " ");
+    put_buffer_name(w, &plan->buffers.data[store->buffer]);
+    text_puts(&w->text, " ");
+    put_buffer_name(w, from);
+    line_dim(w, buffer_bytes(w->dims, from));
+    line_end(w);
+}
+
+static void write_copies(Writer *w, const Plan *plan, const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
+            if (kernel->stages.data[i].stores.data[k].copied)
+                write_copy(w, plan, &kernel->stages.data[i].stores.data[k]);
+}
+
 static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
     const Source *source = w->module->source;
     const Kernel *kernel = launch_kernel(plan, launch, 0);
+    write_copies(w, plan, kernel); /* a kernel that updates is alone in its launch */
     line_begin(w, FRT_D_LAUNCH);
     line_word(w, kernel->is_init ? FRT_PHASE_INIT_NAME : FRT_PHASE_RUN_NAME);
     line_int(w, kernel->span.end ? source_position(source, kernel->span.begin).line : 0);

@@ -67,7 +67,8 @@ static void show_tensor(const frt_module *module, int32_t graph, int32_t index) 
     if (tensor.stands_for >= 0) {
         FRT_INFO(frt_tensor_info, source);
         frt_module_get_tensor(module, graph, tensor.stands_for, &source);
-        printf(", or where that is empty %s", source.name);
+        printf(tensor.role == FRT_OUTPUT ? ", in-place of %s" : ", or where that is empty %s",
+               source.name);
     }
     if (tensor.is_persistent) show_kept_bytes(module, graph, &tensor, index);
     printf("\n");

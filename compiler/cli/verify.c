@@ -228,6 +228,73 @@ fusec_status verify_run(const Trio *t, Exec *exec) {
     return status ? status : exec_run(exec);
 }
 
+/* Outputs that may lie at the address of an input, at that address: the results are those of the
+ * run before. */
+
+/* The input whose address the output may have; NULL: none. */
+static ExecTensor *input_of(Exec *exec, const ExecTensor *tensor) {
+    for (uint32_t i = 0; tensor->info.role == FRT_OUTPUT && i < exec->n_tensors; i++)
+        if (exec->tensors[i].index == tensor->info.stands_for) return &exec->tensors[i];
+    return NULL;
+}
+
+static fusec_status bind_at(Exec *exec, ExecTensor *tensor, void *device) {
+    frt_error error = FRT_ERROR_INIT;
+    frt_tensor bound = {.data = device, .dtype = tensor->info.dtype, .rank = tensor->info.rank};
+    memcpy(bound.dims, tensor->dims, sizeof bound.dims);
+    if (frt_bind(exec->exec, tensor->info.name, &bound, &error))
+        return cli_fail_frt(exec->cli, &error);
+    tensor->device = device;
+    return FUSEC_OK;
+}
+
+/* Runs with the outputs at the addresses of their inputs; `apart` has the outputs' own ones. */
+static fusec_status run_in_place(const Trio *t, Exec *exec, void **apart) {
+    fusec_status status = exec_fill(exec, t->v->data);
+    for (uint32_t i = 0; i < exec->n_tensors && !status; i++) {
+        const ExecTensor *input = input_of(exec, &exec->tensors[i]);
+        if (!input) continue;
+        apart[i] = exec->tensors[i].device;
+        status = bind_at(exec, &exec->tensors[i], input->device);
+    }
+    if (!status) status = exec_run(exec);
+    for (uint32_t i = 0; i < exec->n_tensors; i++) {
+        if (!apart[i]) continue;
+        fusec_status back = bind_at(exec, &exec->tensors[i], apart[i]);
+        if (!status) status = back;
+    }
+    return status;
+}
+
+static bool may_update(Exec *exec) {
+    bool is = false;
+    for (uint32_t i = 0; i < exec->n_tensors; i++) is = is || input_of(exec, &exec->tensors[i]);
+    return is;
+}
+
+static fusec_status compare_in_place(Trio *t, Exec *exec) {
+    uint32_t n = exec->n_tensors;
+    if (!may_update(exec)) return FUSEC_OK;
+    uint8_t **before = arena_array(t->arena, uint8_t *, n);
+    void **apart = arena_array(t->arena, void *, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (exec->tensors[i].info.role == FRT_OUTPUT)
+            before[i] = arena_copy(t->arena, exec->tensors[i].host, exec->tensors[i].n_bytes);
+    fusec_status status = run_in_place(t, exec, apart);
+    for (uint32_t i = 0; i < n && !status; i++) {
+        ExecTensor expected = exec->tensors[i];
+        expected.host = before[i];
+        if (!before[i] || verify_bits(exec_tensor_dtype(&expected), exec->tensors[i].host,
+                                      expected.host, expected.n_bytes) < 0)
+            continue;
+        Text what = {.arena = t->arena};
+        verify_describe_output(t->v->fused.plans[t->v->graph], &exec->tensors[i], &expected,
+                               "in place of its input and apart from it", &what);
+        status = verify_mismatch(t, text_str(&what));
+    }
+    return status;
+}
+
 static fusec_status compare_strict(Trio *t, const uint8_t *const *bytes) {
     bool is_rewritten = verify_is_rewritten(t->v);
     fusec_status status = is_rewritten ? verify_rewritten(t) : compare_fused(t, bytes);
@@ -248,6 +315,7 @@ static fusec_status verify_data(Trio *t) {
     if (!status) status = compare_unfused(t);
     if (!status && t->v->cli->is_fast && t->v->is_judged) status = compare_fast(t, bytes);
     if (!status && !t->v->cli->is_fast) status = compare_strict(t, bytes);
+    if (!status) status = compare_in_place(t, &t->fused);
     t->v->n_runs++;
     return status;
 }

@@ -78,6 +78,43 @@ Value call_gather(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
+/* Numbers, one for each axis: a tensor, or a list of scalars and integers, which become one. */
+static bool want_starts(Sema *sema, const Call *call, NodeId *starts) {
+    const Value *list = &call->args[2];
+    NodeId items[MAX_RANK];
+    if (list->kind != VALUE_LIST) return sema_want_tensor(sema, list, "starts", starts);
+    if (!build_check_n_axes(sema->builder, list->n_items)) {
+        sema_report(sema, list->span, NULL);
+        return false;
+    }
+    Dtype dtype = DT_I32;
+    for (uint32_t i = 0; i < list->n_items; i++)
+        if (list->items[i].kind == VALUE_TENSOR)
+            dtype = sema_node(sema, list->items[i].node)->dtype;
+    Builder *b = sema_at(sema, call->span);
+    const DimId one = dim_const(sema->dims, 1);
+    for (uint32_t i = 0; i < list->n_items; i++) {
+        Operand operand;
+        if (!sema_want_operand(sema, &list->items[i], "starts", &operand)) return false;
+        NodeId item = build_const_at(b, (BuildPlace){.arg = 3, .item = i + 1}, &operand, dtype);
+        items[i] = item == NODE_NONE ? item : build_reshape(b, item, (DimList){1, &one});
+    }
+    *starts = list->n_items == 1 ? items[0] : build_concat(b, list->n_items, items, 0);
+    if (*starts != NODE_NONE) return true;
+    sema_report(sema, call->span, call->args);
+    return false;
+}
+
+Value call_update(Sema *sema, const Call *call) {
+    NodeId x, update, starts;
+    if (!sema_want_tensor(sema, &call->args[0], "x", &x) ||
+        !sema_want_tensor(sema, &call->args[1], "update", &update) ||
+        !want_starts(sema, call, &starts))
+        return value_poison();
+    NodeId id = build_update(sema_at(sema, call->span), call->op, x, update, starts);
+    return sema_made(sema, call->span, call->args, id);
+}
+
 Value call_iota(Sema *sema, const Call *call) {
     DimId dims[MAX_RANK];
     DimList shape;

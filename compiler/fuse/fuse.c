@@ -44,9 +44,56 @@ static uint32_t add_buffer(Fuser *f, BufferKind kind, uint32_t ordinal, NodeId i
     return f->plan->buffers.n - 1;
 }
 
+/* Per node, one more than the last group that may read it but to update it. A value without a group
+ * is computed where it is read. */
+static uint32_t *last_readers(const Fuser *f) {
+    uint32_t n = f->graph->nodes.n, *last = arena_array(f->scratch, uint32_t, n);
+    for (NodeId id = n; id-- > 0;) {
+        const Node *node = graph_node(f->graph, id);
+        uint32_t group = f->grouping->group_of[id],
+                 own = group != GROUP_NONE ? group + 1 : last[id];
+        for (uint32_t i = graph_is_update(f->graph, id); i < node->n_args; i++)
+            if (own > last[node->args[i]]) last[node->args[i]] = own;
+    }
+    return last;
+}
+
+static bool has_must(const Graph *graph) {
+    for (uint32_t i = 0; i < graph->fixed_kernels.n; i++)
+        if (graph->fixed_kernels.data[i].kind == BLOCK_MUST)
+            return true; /* computes values again */
+    return false;
+}
+
+/* An update that may be made where its first argument lies: no kernel reads the argument once the
+ * update is made. Such updates and what they update share one buffer. */
+enum { SHARES_BUFFER };
+
+static NodeFlags flag_shared(const Fuser *f) {
+    const Graph *graph = f->graph;
+    NodeFlags flags = f->grouping->flags;
+    const uint32_t *last = last_readers(f);
+    uint32_t *n_updates = arena_array(f->scratch, uint32_t, graph->nodes.n);
+    NodeFlags shared = node_flags_new(f->scratch, graph->nodes.n);
+    for (NodeId id = 0; id < graph->nodes.n; id++)
+        if (graph_is_update(graph, id)) n_updates[graph_node(graph, id)->args[0]]++;
+    bool may = !has_must(graph);
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        if (!graph_is_update(graph, id) || !may) continue;
+        NodeId old = graph_node(graph, id)->args[0];
+        bool may_go = !graph_is_bound(graph, old) && !node_has(flags, old, GROUPING_OUTPUT) &&
+                      !node_has(flags, old, GROUPING_CAN_PREPARE) &&
+                      !node_has(flags, old, GROUPING_IN_PLACE);
+        if (may_go && n_updates[old] == 1 && last[old] <= f->grouping->group_of[id])
+            node_add(shared, id, SHARES_BUFFER);
+    }
+    return shared;
+}
+
 /* `pitches` is per node, or NULL. */
 static void make_buffers(Fuser *f, const DimId *pitches) {
     const Graph *graph = f->graph;
+    NodeFlags shared = flag_shared(f);
     uint32_t n_temps = 0;
     for (uint32_t i = 0; i < graph->inputs.n; i++) {
         const GraphInput *input = &graph->inputs.data[i];
@@ -62,10 +109,17 @@ static void make_buffers(Fuser *f, const DimId *pitches) {
         if (node_has(f->grouping->flags, output->node, GROUPING_STORED))
             f->buffer_of_node[output->node] = f->buffer_of_output[i];
     }
+    for (NodeId id = graph->nodes.n; id-- > 0;)
+        if (f->buffer_of_node[id] != UINT32_MAX && node_has(shared, id, SHARES_BUFFER))
+            f->buffer_of_node[graph_node(graph, id)->args[0]] = f->buffer_of_node[id];
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         if (!node_has(f->grouping->flags, id, GROUPING_STORED) ||
             f->buffer_of_node[id] != UINT32_MAX)
             continue;
+        if (node_has(shared, id, SHARES_BUFFER)) {
+            f->buffer_of_node[id] = f->buffer_of_node[graph_node(graph, id)->args[0]];
+            continue;
+        }
         Str name = str_format(f->arena, "t%u", n_temps);
         f->buffer_of_node[id] = add_buffer(f, BUFFER_TEMP, n_temps++, id, name);
         if (pitches) f->plan->buffers.data[f->buffer_of_node[id]].pitch = pitches[id];
@@ -154,12 +208,19 @@ static bool is_gemm_slice(const Fuser *f, NodeId producer, NodeId consumer) {
            graph_node(f->graph, consumer)->args[0] == producer;
 }
 
+/* Whether the consumer replaces a part of the value in memory. */
+static bool is_updated(const Graph *graph, NodeId producer, NodeId consumer) {
+    return graph_is_update(graph, consumer) && graph_node(graph, consumer)->args[0] == producer;
+}
+
 static Edge judge_edge(const Fuser *f, NodeId producer, NodeId consumer) {
     NodeFlags flags = f->grouping->flags;
     OpClass of_producer = graph_class(f->graph, producer);
     Edge edge = {.producer = producer, .consumer = consumer, .verdict = EDGE_FUSED};
     if (of_producer == CLASS_SOURCE && graph_node(f->graph, producer)->op != OP_IOTA)
         edge.reason = REASON_SOURCE;
+    else if (is_updated(f->graph, producer, consumer))
+        edge.verdict = EDGE_STORED, edge.reason = REASON_UPDATED;
     else if (node_has(flags, consumer, GROUPING_IN_PLACE))
         edge.reason = REASON_CONCAT_IN_PLACE;
     else if (any_kernel_makes_both(f, producer, consumer))

@@ -117,10 +117,12 @@ static bool adds_axis(const Grouper *p, NodeId id) {
     return graph_is_matmul(p->graph, id) || graph_is_segments(p->graph, id);
 }
 
-/* The domain of a GEMM is its own shape, or the slice's shape, and the contracted axis as the
- * innermost. That of segments is their shape, and the axis that they divide as the innermost. */
+/* An update runs over the part that it replaces. The domain of a GEMM is its own shape, or the
+ * slice's shape, and the contracted axis as the innermost. That of segments is their shape, and the
+ * axis that they divide as the innermost. */
 static Shape root_domain(const Grouper *p, const Root *root) {
     const Node *node = graph_node(p->graph, root->node);
+    if (graph_is_update(p->graph, root->node)) return graph_node(p->graph, node->args[1])->shape;
     if (!root->is_reduction) return node->shape;
     NodeId of = folded(p, root->node);
     Shape of_arg = graph_node(p->graph, graph_node(p->graph, of)->args[0])->shape;
@@ -556,20 +558,24 @@ static void run_round(Grouper *p) {
         if (graph->outputs.data[o].copied_by) root_node(p, graph->outputs.data[o].node, o);
 }
 
-/* Stores all values that groups load, and reductions that are read. */
+/* Stores a value that a kernel reads from memory. */
+static void store_value(Grouper *p, NodeId id) {
+    if (graph_is_bound(p->graph, id)) return;
+    if (p->off && !node_has(p->flags, id, GROUPING_STORED))
+        p->g->why_stored[id] = REASON_FUSION_OFF;
+    if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
+    if (!node_add(p->flags, id, GROUPING_STORED)) return;
+    Group *maker = &p->g->groups.data[p->g->group_of[id]];
+    vec_push(p->arena, &maker->targets, (StoreTarget){.node = id, .output = OUTPUT_NONE});
+}
+
+/* Stores all values that groups load, reductions that are read, and what updates update. */
 static void store_loaded(Grouper *p) {
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (graph_is_update(p->graph, id)) store_value(p, graph_node(p->graph, id)->args[0]);
     for (uint32_t i = 0; i < p->g->groups.n; i++) {
         const Group *group = &p->g->groups.data[i];
-        for (uint32_t k = 0; k < group->loads.n; k++) {
-            NodeId id = group->loads.data[k];
-            if (graph_is_bound(p->graph, id)) continue;
-            if (p->off && !node_has(p->flags, id, GROUPING_STORED))
-                p->g->why_stored[id] = REASON_FUSION_OFF;
-            if (!p->g->why_stored[id]) p->g->why_stored[id] = REASON_BETWEEN;
-            if (!node_add(p->flags, id, GROUPING_STORED)) continue;
-            Group *maker = &p->g->groups.data[p->g->group_of[id]];
-            vec_push(p->arena, &maker->targets, (StoreTarget){.node = id, .output = OUTPUT_NONE});
-        }
+        for (uint32_t k = 0; k < group->loads.n; k++) store_value(p, group->loads.data[k]);
     }
 }
 
@@ -578,6 +584,9 @@ void group_flag_loaded(const Grouper *p) {
     for (uint32_t i = 0; i < p->g->groups.n; i++)
         for (uint32_t k = 0; k < p->g->groups.data[i].loads.n; k++)
             node_add(p->flags, p->g->groups.data[i].loads.data[k], GROUPING_LOADED);
+    for (NodeId id = 0; id < p->graph->nodes.n; id++)
+        if (graph_is_update(p->graph, id))
+            node_add(p->flags, graph_node(p->graph, id)->args[0], GROUPING_LOADED);
 }
 
 /* Removes stores for groups that have since joined the group that computes the value. A group keeps
@@ -632,6 +641,12 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     p.loads = arena_array(arena, NodeId, n);
     InlineMarks marks = inline_marks_new(arena, graph);
     p.marks = &marks;
+    for (NodeId id = 0; id < n; id++) {
+        if (!graph_is_update(graph, id)) continue;
+        NodeId old = graph_node(graph, id)->args[0];
+        group_want_stored(&p, id, REASON_UPDATED);
+        if (!graph_is_bound(graph, old)) group_want_stored(&p, old, REASON_UPDATED);
+    }
     for (NodeId id = 0; id < n; id++)
         if (decisions_ask(p.decisions, id, DIRECTIVE_CUT)) group_want_stored(&p, id, REASON_SPILLS);
     for (NodeId id = 0; id < n; id++)

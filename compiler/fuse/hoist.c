@@ -34,8 +34,8 @@ NodeFlags hoist_flags(Arena *arena, const Graph *graph) {
         const Node *node = graph_node(graph, id);
         /* An output is stored by each run and may be read from there. */
         bool is_there = graph_is_bound(graph, id) || !node_has(flags, id, GROUPING_OUTPUT);
-        bool can = node->op != OP_INPUT && is_there && is_fixed_by(graph, node, symbols) &&
-                   has_size(graph->dims, node);
+        bool can = node->op != OP_INPUT && !graph_is_update(graph, id) && is_there &&
+                   is_fixed_by(graph, node, symbols) && has_size(graph->dims, node);
         for (uint32_t i = 0; i < node->n_args; i++)
             can = can && node_has(flags, node->args[i], GROUPING_CAN_PREPARE);
         if (can) node_add(flags, id, GROUPING_CAN_PREPARE);

@@ -251,6 +251,7 @@ static Eval in_double(const Eval *e, Node *node, Tensor *args, Tensor *out) {
 
 /* Whether argument `k` has indices, which stay what they are. */
 static bool is_index(const Eval *e, uint32_t k) {
+    if (e->info->cls == CLASS_UPDATE) return k == 2;
     return k == 1 && (e->node->op == OP_GATHER || e->info->cls == CLASS_SEGMENT);
 }
 
@@ -273,7 +274,10 @@ static bool widen_moved(const Eval *e) {
     bool is_lost = has_index_errors(e);
     for (uint32_t k = 0; k < e->node->n_args; k++)
         if (!is_index(e, k)) args[k].data = (double *)(uintptr_t)errors_or_zeros(e, k);
-    if (!(e->info->cls == CLASS_CONCAT ? interp_concat(&moved) : interp_view(&moved))) return false;
+    bool is_moved = e->info->cls == CLASS_CONCAT   ? interp_concat(&moved)
+                    : e->info->cls == CLASS_UPDATE ? interp_update(&moved)
+                                                   : interp_view(&moved);
+    if (!is_moved) return false;
     int64_t n = tensor_n_elems(e->out);
     for (int64_t i = 0; i < n; i++) e->bounds[i] = is_lost ? INTERP_ANY : out.data[i];
     return true;
@@ -453,6 +457,7 @@ bool interp_widen(const Eval *e) {
         return widen_cast(e);
     case CLASS_VIEW:
     case CLASS_CONCAT:
+    case CLASS_UPDATE:
         return !has_errors(e) || widen_moved(e);
     case CLASS_REDUCE:
     case CLASS_SCAN:

@@ -72,6 +72,8 @@ static bool dispatch(const Eval *e) {
         return interp_view(e);
     case CLASS_CONCAT:
         return interp_concat(e);
+    case CLASS_UPDATE:
+        return interp_update(e);
     case CLASS_MATMUL:
         return interp_matmul(e);
     }

@@ -28,6 +28,7 @@ bool interp_argreduce(const Eval *e);
 bool interp_scan(const Eval *e);
 bool interp_sort(const Eval *e);
 bool interp_segments(const Eval *e);
+bool interp_update(const Eval *e);
 bool interp_view(const Eval *e);
 bool interp_concat(const Eval *e);
 bool interp_matmul(const Eval *e);

@@ -209,3 +209,22 @@ bool interp_concat(const Eval *e) {
     return interp_fail(e, "the parts have %lld of %lld elements along axis %u", (long long)at,
                        (long long)e->out->dims[axis], axis);
 }
+
+bool interp_update(const Eval *e) {
+    const Tensor *whole = &e->args[0], *part = &e->args[1], *starts = &e->args[2];
+    int64_t strides[TENSOR_MAX_RANK], first = 0, n = tensor_n_elems(whole);
+    if (!tensor_same_shape(whole, e->out) || part->rank != whole->rank)
+        return interp_fail(e, "an update of shape %s in %s", tensor_type_str(part, e->arena),
+                           tensor_type_str(whole, e->arena));
+    tensor_strides(e->out, strides);
+    for (uint32_t k = 0; k < whole->rank; k++) {
+        int64_t start = tensor_int(starts, k), last = whole->dims[k] - part->dims[k];
+        first += (start < 0 ? 0 : start > last ? last : start) * strides[k];
+    }
+    for (int64_t i = 0; i < n; i++) e->out->data[i] = whole->data[i];
+    Walk walk = walk_over(part);
+    walk_add_strides(&walk, strides, first);
+    n = tensor_n_elems(part);
+    for (int64_t i = 0; i < n; i++, walk_next(&walk)) e->out->data[walk.offsets[0]] = part->data[i];
+    return true;
+}

@@ -140,6 +140,10 @@ static inline bool graph_is_segments(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_SEGMENT;
 }
 
+static inline bool graph_is_update(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_UPDATE;
+}
+
 /* Whether it is a reduction with a result for each element of its argument. */
 static inline bool graph_keeps_shape(const Graph *graph, NodeId id) {
     OpClass cls = graph_class(graph, id);

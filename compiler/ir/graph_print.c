@@ -229,6 +229,7 @@ static void print_attrs(const Printer *p, const Node *node) {
         return;
     case CLASS_SOURCE:
     case CLASS_ELTWISE:
+    case CLASS_UPDATE:
         return;
     }
 }

@@ -30,6 +30,11 @@ static const char *check_dtypes(const Check *c) {
         if (!dtype_in(arg(c, 1)->dtype, DTS_INDEX)) return "indices are not i32 or i64";
         n = 1;
     }
+    if (info->cls == CLASS_UPDATE) {
+        if (!dtype_in(arg(c, 2)->dtype, DTS_INDEX)) return "starts are not i32 or i64";
+        if (arg(c, 0)->dtype != arg(c, 1)->dtype) return "argument dtypes differ";
+        n = 1;
+    }
     for (uint32_t k = first; k < n; k++)
         if (!dtype_in(arg(c, k)->dtype, info->dtypes)) return "argument dtype not allowed";
     if (n > first && n == c->node->n_args && check_same_dtypes(c, first))
@@ -205,6 +210,17 @@ static const char *check_concat(const Check *c) {
     return expect_shape(c, &shape);
 }
 
+static const char *check_update(const Check *c) {
+    const Shape *x = &arg(c, 0)->shape, *part = &arg(c, 1)->shape, *starts = &arg(c, 2)->shape;
+    int64_t n;
+    if (part->rank != x->rank || x->rank == 0) return "ranks differ";
+    if (starts->rank != 1 || !dim_is_const(c->dims, starts->dims[0], &n) || n != x->rank)
+        return "starts have not one number for each axis";
+    for (uint32_t k = 0; k < x->rank; k++)
+        if (!dim_always_le(c->dims, part->dims[k], x->dims[k])) return "the update may be larger";
+    return expect_shape(c, x);
+}
+
 static const char *check_matmul(const Check *c) {
     const Shape *a = &arg(c, 0)->shape, *b = &arg(c, 1)->shape;
     Dtype dtype = arg(c, 0)->dtype, out = c->node->dtype;
@@ -257,6 +273,8 @@ static const char *check_shape(const Check *c) {
         return check_view(c);
     case CLASS_CONCAT:
         return check_concat(c);
+    case CLASS_UPDATE:
+        return check_update(c);
     case CLASS_MATMUL:
         return check_matmul(c);
     }

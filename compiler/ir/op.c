@@ -128,6 +128,14 @@ static const OpInfo infos[OP_COUNT] = {
                   .dtypes = DTS_ANY,      \
                   .result = RESULT_SAME,  \
                   .doc = d},
+#define UPDATE(sym, nm, d)               \
+    [OP_##sym] = {.name = nm,            \
+                  .cls = CLASS_UPDATE,   \
+                  .min_args = 3,         \
+                  .max_args = 3,         \
+                  .dtypes = DTS_ANY,     \
+                  .result = RESULT_SAME, \
+                  .doc = d},
 #define CONTRACT(sym, nm, dts, d)        \
     [OP_##sym] = {.name = nm,            \
                   .cls = CLASS_MATMUL,   \

@@ -20,6 +20,7 @@ typedef enum {
     CLASS_SEGMENT, /* reductions of the runs of equal numbers in a second argument, along an axis */
     CLASS_VIEW,    /* moves no data: an index map from the result to its (first) argument */
     CLASS_CONCAT,  /* several arguments side by side along one axis */
+    CLASS_UPDATE,  /* its first argument with a part replaced, at a place known at run time */
     CLASS_MATMUL   /* matmul */
 } OpClass;
 
@@ -50,6 +51,7 @@ typedef enum {
 #define SEGMENT(sym, ...) OP_##sym,
 #define VIEW(sym, ...) OP_##sym,
 #define CONCAT(sym, ...) OP_##sym,
+#define UPDATE(sym, ...) OP_##sym,
 #define CONTRACT(sym, ...) OP_##sym,
 #include "ir/ops.def"
     OP_COUNT

@@ -259,9 +259,23 @@ static bool is_kept(Composer *c, Trial *t, TrialPrices *prices) {
     return is_asked(c, t) || (has_price && t->rules->pays(c, t, prices));
 }
 
+/* Whether a launch in this range updates a value in place. No launch is moved across it: the others
+ * may read the value before or after. */
+static bool has_update(const Plan *plan, uint32_t first, uint32_t last) {
+    const Launch *begin = &plan->launches.data[first], *end = &plan->launches.data[last];
+    for (uint32_t k = begin->first; k < end->first + end->n; k++)
+        if (kernel_updates(&plan->kernels.data[k])) return true;
+    return false;
+}
+
 TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *launches, uint32_t n,
                        uint32_t least) {
     TrialResult result = {.reason = REASON_NONE};
+    if (has_update(c->plan, launches[0], launches[n - 1])) {
+        result.reason = REASON_UPDATED;
+        for (uint32_t i = 0; i < n; i++) result.reasons[i] = REASON_UPDATED;
+        return result;
+    }
     ArenaMark mark = arena_mark(c->scratch);
     Trial t = begin(c, rules, launches[0]);
     for (uint32_t i = 1; i < n; i++) {

@@ -24,6 +24,21 @@ typedef struct Placer {
     VecRoom rooms;       /* a room serves temporaries that take over one another */
 } Placer;
 
+/* What is copied for an update is needed until then. */
+static void note_copied(void *user, const Store *store) {
+    VecU32 *copied = user;
+    if (store->copied) copied->data[copied->n++] = store->copied - 1;
+}
+
+static void find_copied(Placer *p, const Kernel *kernel, uint32_t launch) {
+    if (!kernel_updates(kernel)) return;
+    VecU32 copied = {0};
+    copied.data = arena_array(p->arena, uint32_t, kernel->stages.data[0].stores.n);
+    kernel_each_store(kernel, note_copied, &copied);
+    for (uint32_t i = 0; i < copied.n; i++)
+        if (p->lifetimes[copied.data[i]].last < launch) p->lifetimes[copied.data[i]].last = launch;
+}
+
 static void find_lifetimes(Placer *p) {
     for (uint32_t i = 0; i < p->plan->buffers.n; i++)
         p->lifetimes[i] = (Lifetime){.first = UINT32_MAX};
@@ -35,6 +50,7 @@ static void find_lifetimes(Placer *p) {
             if (life->first > launch) life->first = launch;
             life->last = launch;
         }
+        find_copied(p, kernel, launch);
     }
 }
 

@@ -370,3 +370,10 @@ void kernel_note_interface(Arena *arena, Kernel *kernel) {
     for (uint32_t axis = 0; axis < index_n_axes(tab); axis++)
         kernel->symbols |= dim_symbols_used(dims, index_axis_extent(tab, axis));
 }
+
+bool kernel_updates(const Kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->stages.n; i++)
+        for (uint32_t k = 0; k < kernel->stages.data[i].stores.n; k++)
+            if (kernel->stages.data[i].stores.data[k].is_update) return true;
+    return false;
+}

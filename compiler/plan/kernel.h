@@ -44,6 +44,9 @@ typedef struct Store {
     DimId begin;
     GuardId guard;   /* holds at one point of the loops per element of `node` */
     bool is_scratch; /* of a sort: memory for its own use, at and after these addresses */
+    bool is_update;  /* it replaces a part of `node`, whose other elements are in the buffer */
+    uint32_t copied; /* of an update: the buffer that is copied to `buffer` before the kernel, plus
+                      * 1; 0: none, the old value is there */
 } Store;
 
 /* A graph value inside a kernel: `value` is the node's element at `coords` (one index per axis of
@@ -204,6 +207,8 @@ bool kernel_only_reads(const Kernel *kernel, uint32_t buffer);
 void kernel_note_interface(Arena *arena, Kernel *kernel);
 /* Whether a stage stores a value per element, not per row. */
 bool kernel_stores_inner(const Kernel *kernel);
+/* Whether it replaces a part of a value in memory. */
+bool kernel_updates(const Kernel *kernel);
 /* The kernel's first store to the buffer, or NULL. */
 const Store *kernel_find_store(const Kernel *kernel, uint32_t buffer);
 /* Elements of the buffer before the kernel's pointer to it; DIM_NONE: none. */

@@ -247,3 +247,42 @@ void plan_order_init(Arena *arena, Plan *plan) {
         buffer->name = str_format(arena, "%s%u", is_temp ? "t" : "p", buffer->ordinal);
     }
 }
+
+/* Updates in place. */
+
+typedef struct Updates {
+    uint32_t buffer, old; /* the buffer that was copied to it, plus 1; 0: none */
+} Updates;
+
+static void note_copied(void *user, const Store *store) {
+    Updates *updates = user;
+    if (store->buffer == updates->buffer && store->copied) updates->old = store->copied;
+}
+
+typedef struct Copies {
+    uint32_t of;
+    bool is_any;
+} Copies;
+
+static void note_copy(void *user, const Store *store) {
+    Copies *copies = user;
+    copies->is_any = copies->is_any || store->copied == copies->of + 1;
+}
+
+uint32_t plan_input_in_place(const Plan *plan, uint32_t output) {
+    Updates updates = {.buffer = output};
+    uint32_t k = 0;
+    if (plan->buffers.data[output].kind != BUFFER_OUTPUT) return NO_BUFFER;
+    while (k < plan->kernels.n && !updates.old)
+        kernel_each_store(&plan->kernels.data[k++], note_copied, &updates);
+    if (!updates.old || plan->buffers.data[updates.old - 1].kind != BUFFER_INPUT) return NO_BUFFER;
+    uint32_t input = updates.old - 1;
+    if (kernel_find_arg(&plan->kernels.data[k - 1], input) != NO_ARG) return NO_BUFFER;
+    for (; k < plan->kernels.n; k++) {
+        Copies copies = {.of = input};
+        kernel_each_store(&plan->kernels.data[k], note_copy, &copies);
+        if (copies.is_any || kernel_find_arg(&plan->kernels.data[k], input) != NO_ARG)
+            return NO_BUFFER;
+    }
+    return input;
+}

@@ -202,4 +202,9 @@ const char *plan_verify_places(const Plan *plan, Arena *arena);
  * max(...)`. */
 void plan_print(const Plan *plan, Text *out);
 
+#define NO_BUFFER UINT32_MAX
+/* The input that may lie at the address of this output: the output is the input, updated, and no
+ * kernel reads the input, and nothing copies it, once the first update is made. NO_BUFFER: none. */
+uint32_t plan_input_in_place(const Plan *plan, uint32_t output);
+
 #endif

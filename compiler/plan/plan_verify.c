@@ -101,7 +101,9 @@ static void check_store(Checker *c, const Kernel *kernel, uint32_t k, const Stor
     if (kernel->is_init != (buffer->kind == BUFFER_PREPARED))
         fault(c, kernel, kernel->is_init ? "is an init step, but writes" : "is none, but prepares",
               store->buffer);
-    if (c->written_by[store->buffer]) fault(c, kernel, "writes again", store->buffer);
+    bool has_old = store->is_update && !store->copied; /* the value that it updates lies there */
+    if (has_old != (c->written_by[store->buffer] != 0))
+        fault(c, kernel, has_old ? "updates nothing in" : "writes again", store->buffer);
     if (store->guard) check_guard(c, kernel, store, is_row);
     if (scalar_get(kernel->scalars, store->value)->dtype != buffer->dtype)
         fault(c, kernel, "writes another dtype to", store->buffer);

@@ -55,6 +55,7 @@ static const char *fill_of(OpClass cls) {
         return "#ffe4b8";
     case CLASS_VIEW:
     case CLASS_CONCAT:
+    case CLASS_UPDATE:
         return "#eceff1";
     case CLASS_MATMUL:
         return "#d6e0ff";

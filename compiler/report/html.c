@@ -47,6 +47,7 @@ const char *op_class_name(OpClass cls) {
     case CLASS_SOURCE:
     case CLASS_VIEW:
     case CLASS_CONCAT:
+    case CLASS_UPDATE:
         return "view";
     case CLASS_MATMUL:
         return "contract";

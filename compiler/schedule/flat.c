@@ -37,7 +37,8 @@ static FlatUse use_of(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     FlatUse use = {.may = kernel->n_parallel > 0 && kernel_n_rows(kernel) != DIM_NONE};
     for (uint32_t i = 0; i < stage->stores.n && use.may; i++) {
         const Store *store = &stage->stores.data[i];
-        use.may = !store->guard && flat_is_in_order(kernel, store->address, &offset);
+        use.may =
+            !store->guard && !store->is_update && flat_is_in_order(kernel, store->address, &offset);
         if (use.may) note_wide(kernel, store->buffer, offset, lanes, &use);
         n_flat += use.may;
     }

@@ -30,6 +30,7 @@ static void propose_map(Scheduler *s, Access access) {
         add_map(s, variant);
         return;
     }
+    if (kernel_updates(s->kernel)) return; /* the part may begin anywhere */
     variant.sched.lanes = sched_flat(s)->row_lanes;
     if (!sched_flat(s)->replaces && sched_make_vectors(s, &variant)) add_map(s, variant);
 }

@@ -227,7 +227,7 @@ uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, c
                .dims = plan->graph->dims};
     Variant narrow = *base;
     Sched *sched = &narrow.sched;
-    if (kernel->n_parallel < 2 || !find_out(&t) || !find_in(&t)) return 0;
+    if (kernel->n_parallel < 2 || kernel_updates(kernel) || !find_out(&t) || !find_in(&t)) return 0;
     sched->template = TEMPLATE_GPU_MAP_TILE;
     sched->threads = MAP_TILE_THREADS;
     sched->map_tile.axis_in = t.in;

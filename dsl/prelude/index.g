@@ -107,3 +107,14 @@ def histc(x, bins, min, max) {
   last = where(z == max, bins - 1, part)
   return bincount(where(z >= min && z <= max, minimum(last, bins - 1), -1), bins)
 }
+
+# The part of `x` of the extents `sizes` that begins at the element `starts`, a number for each axis: scalars
+# that are known at run time, or integers. They are clamped, so that the part lies inside.
+def dynamic_slice(x, starts, sizes) {
+  return loop k in 0:rank(x) with y = x {
+    room = reshape(iota([dim(x, k) - sizes[k] + 1], dtype=i64)[dim(x, k) - sizes[k]:], [])
+    first = minimum(maximum(cast(starts[k], i64), 0), room)
+    part = y if sizes[k] == dim(x, k) else gather(y, first + iota([sizes[k]], dtype=i64), axis=k)
+    return part
+  }
+}

@@ -169,8 +169,9 @@ typedef struct frt_tensor_info {
     int32_t rank;
     int32_t device;     /* always 0 */
     bool is_persistent; /* a temp that init steps write and the program keeps */
-    int32_t stands_for; /* a temp without elements: kernels get the address of this tensor; -1:
-                         * none */
+    int32_t stands_for; /* a temp without elements: kernels get the address of this tensor; an
+                         * output: it may be bound to the address of this input, which is then
+                         * updated in place; -1: none */
 } frt_tensor_info;
 
 typedef struct frt_step_info {
@@ -420,7 +421,8 @@ FRT_API void frt_exec_free(frt_exec *exec); /* waits for the device if the exec 
                                              * workspace */
 
 /* Bind an input or output. `tensor` is copied; its data is borrowed until it is replaced or the
- * exec is freed. An output may share memory with no other bound tensor. The call makes those checks
+ * exec is freed. An output may share memory with no other bound tensor, but for an input whose
+ * place it may take (frt_tensor_info.stands_for), at the same address. The call makes those checks
  * that need no other tensor. FRT_E_UNKNOWN_NAME, _NULL, _DTYPE, _SHAPE, _ALIGNMENT. */
 FRT_API frt_status frt_bind(frt_exec *exec, const char *name, const frt_tensor *tensor,
                             frt_error *err);

@@ -127,6 +127,10 @@ static const Flip flips[] = {
      "graph g(x: f32[256, 4096]) -> (y: f32[256, 4096], z: f32[256, 4096]) {\n"
      "  c = cumsum(x, axis=1)\n  y = relu(c)\n  z = cummax(x, axis=1)\n}",
      false, HOPPER},
+    {REASON_UPDATED, "y", "z",
+     "graph g(x: f32[256, 64], u: f32[1, 64], at: i32) -> (z: f32[256, 64]) {\n"
+     "  y = dynamic_update_slice(x, u, [at, 0])\n  z = relu(y)\n}",
+     NULL, false, HOPPER},
     {REASON_BETWEEN, "m", "y",
      "graph g(x: f32[256, 16384]) -> (y: f32[256, 16384]) {\n"
      "  m = max(x, axis=1, keep=true)\n  y = (x - sum(x, axis=0)) * m\n}",

@@ -365,10 +365,8 @@ static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId fla
     case CLASS_ELTWISE:
         return make_eltwise(w, op, x, flags);
     case CLASS_CAST:
-        if (op == OP_BITCAST) {
-            while (to == dtype || dtype_bytes(to) != dtype_bytes(dtype)) to++;
-            return build_bitcast(w->b, (Operand[]){operand_tensor(x)}, to);
-        }
+        while (to == dtype || dtype_bytes(to) != dtype_bytes(dtype)) to++;
+        if (op == OP_BITCAST) return build_bitcast(w->b, (Operand[]){operand_tensor(x)}, to);
         return cast(w, x, dtype == DT_F32 ? DT_I32 : DT_F32);
     case CLASS_REDUCE:
         return build_reduce(w->b, op, x, 1, false);
@@ -383,6 +381,8 @@ static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId fla
         return make_view(w, op, x, indices);
     case CLASS_CONCAT:
         return build_concat(w->b, 2, (const NodeId[]){x, x}, 1);
+    case CLASS_UPDATE:
+        return build_update(w->b, op, x, x, indices);
     case CLASS_MATMUL:
         return matmul(w, x, build_transpose(w->b, x, 0, NULL));
     }

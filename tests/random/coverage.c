@@ -24,7 +24,7 @@ static const char *column_name(OpId column) {
         [CLASS_SOURCE] = "source", [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
         [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
         [CLASS_SORT] = "sort",     [CLASS_SEGMENT] = "segment",     [CLASS_VIEW] = "view",
-        [CLASS_CONCAT] = "concat", [CLASS_MATMUL] = "contract"};
+        [CLASS_CONCAT] = "concat", [CLASS_MATMUL] = "contract",     [CLASS_UPDATE] = "update"};
     if (column == OP_COUNT) return "output";
     return is_view(column) ? op_info(column)->name : classes[op_info(column)->cls];
 }
@@ -87,6 +87,7 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
     Dtype factor = node->n_args ? graph_node(graph, node->args[0])->dtype : node->dtype;
     switch (op_info(node->op)->cls) {
     case CLASS_SOURCE:
+    case CLASS_UPDATE:
         break;
     case CLASS_ELTWISE:
         count_broadcasts(c, graph, node);
@@ -190,6 +191,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
     case CLASS_SEGMENT:
     case CLASS_VIEW:
     case CLASS_CONCAT:
+    case CLASS_UPDATE:
         break;
     }
     return depths[whole] ? PARTS_OF_ROWS : PARTS_OF_MAP;

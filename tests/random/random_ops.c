@@ -356,6 +356,28 @@ int random_make_sort(RandomState *s, OpId op, Dtype dtype, int arg) {
     return random_make_sort_axis(s, op, from, rng_below(&s->rng, rank));
 }
 
+/* A slice of the value, or all of it, somewhere in the value. */
+int random_make_update(RandomState *s, OpId op, Dtype dtype, int arg) {
+    int from = random_pick(s, dtype, 1, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    const RandomValue v = *random_value(s, from);
+    Shape part = v.shape, one = {.rank = 0};
+    uint32_t axis = rng_below(&s->rng, v.shape.rank);
+    int place = random_pick(s, DT_I32, 0, 0, RANDOM_NONE);
+    if (place == RANDOM_NONE) place = random_input(s, DT_I32, &one);
+    if (dim_lo(s->dims, part.dims[axis]) >= 1) part.dims[axis] = dim_const(s->dims, 1);
+    Text begin = {.arena = s->arena}, starts = {.arena = s->arena};
+    for (uint32_t k = 0; k < part.rank; k++) {
+        text_puts(&begin, k ? ", 0" : "0");
+        const char *at = k == axis ? random_value(s, place)->name : "0";
+        text_printf(&starts, "%s%s", k ? ", " : "", at);
+    }
+    return random_bind(s, v.dtype, &v.shape, v.lo, v.hi,
+                       str_format(s->arena, "%s(%s, slice(%s, begin=[%s], shape=%s), [%s])",
+                                  op_info(op)->name, v.name, v.name, text_str(&begin),
+                                  random_shape_str(s, &part), text_str(&starts)));
+}
+
 int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg) {
     int from = random_pick(s, dtype, 1, 4, arg);
     if (from == RANDOM_NONE) return RANDOM_NONE;

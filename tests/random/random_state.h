@@ -47,6 +47,7 @@ int random_make_source(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_reduce(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_scan(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_segments(RandomState *s, OpId op, Dtype dtype, int arg);
+int random_make_update(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_sort(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_view(RandomState *s, OpId op, Dtype dtype, int arg);

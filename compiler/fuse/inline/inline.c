@@ -282,8 +282,47 @@ static ScalarId pull_along(Inliner *c, const StorePath *path, StoreCoords *at) {
     return value;
 }
 
+/* Stores the part that an update replaces. The domain is the part's shape. */
+static bool compose_update(Inliner *c, StoreTarget target, Store *store) {
+    const Node *node = graph_node(c->graph, target.node);
+    const Shape *part = &graph_node(c->graph, node->args[1])->shape;
+    IndexId at[MAX_RANK];
+    TraceIds traces = {0};
+    if (c->group->axes || !shape_equal(part, &c->group->domain))
+        return inline_fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
+    c->operands = &traces;
+    ScalarId value = inline_pull(c, node->args[1], c->coords, GUARD_NONE);
+    for (uint32_t k = 0; k < part->rank && value; k++) {
+        DimId room = dim_sub(c->dims, node->shape.dims[k], part->dims[k]);
+        IndexId axis = index_dim(c->indices, dim_const(c->dims, k));
+        ScalarId start = inline_pull(c, node->args[2], &axis, GUARD_NONE);
+        if (!start) return false;
+        start = scalar_clamp_index(c->scalars, start,
+                                   scalar_index(c->scalars, index_dim(c->indices, room)));
+        DimId n_places = dim_add(c->dims, room, dim_const(c->dims, 1));
+        bool is_whole = node->shape.dims[k] == part->dims[k];
+        at[k] = is_whole ? c->coords[k]
+                         : index_add(c->indices, scalar_as_index(c->scalars, start, n_places),
+                                     c->coords[k]);
+    }
+    c->operands = NULL;
+    if (!value) return false;
+    inline_mark(c->marks, target.node, INLINE_VISITED);
+    *store = (Store){.value = value, .node = target.node, .buffer = UINT32_MAX, .is_update = true};
+    if (!inline_is_trial(c->input)) {
+        bool is_output = target.output != OUTPUT_NONE;
+        uint32_t old = c->input->buffer_of_node[node->args[0]];
+        store->buffer = is_output ? c->input->buffer_of_output[target.output]
+                                  : c->input->buffer_of_node[target.node];
+        store->copied = old == store->buffer ? 0 : old + 1;
+    }
+    store->address = inline_address(c, store->buffer, &node->shape, at);
+    return true;
+}
+
 static bool compose_target(Inliner *c, StoreTarget target, Store *store, bool *is_row) {
     StorePath path;
+    if (graph_is_update(c->graph, target.node)) return compose_update(c, target, store);
     if (!find_path(c, target.node, &path))
         return inline_fail(c, REASON_OTHER_DOMAIN, target.node) != SCALAR_NONE;
     *is_row = path.place == SPAN_ROW;

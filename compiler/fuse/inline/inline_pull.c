@@ -293,6 +293,7 @@ static ScalarId pull_op(Inliner *c, NodeId id, const IndexId *coords, GuardId gu
     case CLASS_SCAN:
     case CLASS_SORT:
     case CLASS_SEGMENT:
+    case CLASS_UPDATE:
     case CLASS_MATMUL:
         break;
     }

@@ -214,6 +214,9 @@ NodeId build_windows(Builder *b, const Windowing *w);
 /* data: [a.., d, c..], indices: i32 or i64[i..] -> [a.., i.., c..], where d is the extent of
  * `axis`. */
 NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t axis);
+/* x with the elements of `update` from the element `starts`, i32 or i64 [rank], on. Each extent of
+ * update must be known to be at most that of x. */
+NodeId build_update(Builder *b, OpId op, NodeId x, NodeId update, NodeId starts);
 /* n tensors [a.., dk, c..] of one dtype -> [a.., d0 + d1 + .., c..], where dk is the extent of
  * `axis`. n is 1 to MAX_CONCAT_ARGS. */
 NodeId build_concat(Builder *b, uint32_t n, const NodeId *xs, int64_t axis);

@@ -222,6 +222,55 @@ NodeId build_gather(Builder *b, NodeId data, NodeId indices, int64_t number) {
     return build_checked_node(b, node);
 }
 
+/* Updates. */
+
+static bool check_starts(Builder *b, OpId op, NodeId starts, uint32_t rank) {
+    const Node *node = graph_node(b->graph, starts);
+    const BuildPlace at = {.arg = 3};
+    int64_t n;
+    if (!dtype_in(node->dtype, DTS_INDEX)) {
+        build_fail(b, DIAG_DTYPE_MISMATCH, at, "`starts` of `%s` are %s, not i32 or i64",
+                   op_info(op)->name, dtype_name(node->dtype))
+            ->help = "Write cast(starts, i32).";
+        return false;
+    }
+    if (node->shape.rank == 1 && dim_is_const(b->dims, node->shape.dims[0], &n) && n == rank)
+        return true;
+    build_fail(b, DIAG_SHAPE_MISMATCH, at, "`starts` of `%s` have the shape %s, not (%u,)",
+               op_info(op)->name, shape_str(b->dims, b->arena, &node->shape), rank)
+        ->help = "They have a number for each axis.";
+    return false;
+}
+
+NodeId build_update(Builder *b, OpId op, NodeId x, NodeId update, NodeId starts) {
+    if (x == NODE_NONE || update == NODE_NONE || starts == NODE_NONE) return NODE_NONE;
+    const Node *from = graph_node(b->graph, x), *part = graph_node(b->graph, update);
+    bool fits = part->shape.rank == from->shape.rank;
+    for (uint32_t k = 0; fits && k < from->shape.rank; k++)
+        fits = dim_always_le(b->dims, part->shape.dims[k], from->shape.dims[k]);
+    if (from->dtype != part->dtype) {
+        build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){.arg = 2}, "operands of `%s` are %s and %s",
+                   op_info(op)->name, dtype_name(from->dtype), dtype_name(part->dtype))
+            ->help = "Nothing is promoted silently: cast the update.";
+        return NODE_NONE;
+    }
+    if (!fits || from->shape.rank == 0) {
+        build_fail(b, DIAG_SHAPE_MISMATCH, (BuildPlace){.arg = 2},
+                   "an update of the shape %s may not fit into %s",
+                   shape_str(b->dims, b->arena, &part->shape),
+                   shape_str(b->dims, b->arena, &from->shape))
+            ->help = "It has the rank of `x`, at least 1, and no extent that can be greater.";
+        return NODE_NONE;
+    }
+    if (!check_starts(b, op, starts, from->shape.rank)) return NODE_NONE;
+    Node node = {.op = op,
+                 .dtype = from->dtype,
+                 .shape = from->shape,
+                 .n_args = 3,
+                 .args = (NodeId[]){x, update, starts}};
+    return build_checked_node(b, node);
+}
+
 NodeId build_iota(Builder *b, DimList shape, int64_t number, Dtype dtype) {
     uint32_t axis;
     Node node = {.op = OP_IOTA, .dtype = dtype};

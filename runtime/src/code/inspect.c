@@ -104,7 +104,8 @@ frt_status frt_module_get_tensor(const frt_module *module, int32_t graph, int32_
                                  .dtype = t->dtype,
                                  .rank = t->rank,
                                  .is_persistent = t->is_persistent,
-                                 .stands_for = t->role == FRT_TEMP ? t->stands_for : -1});
+                                 .stands_for = t->role == FRT_TEMP ? t->stands_for
+                                                                   : (int32_t)t->in_place - 1});
     return FRT_OK;
 }
 

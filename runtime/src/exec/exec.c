@@ -342,17 +342,27 @@ static bool overlaps(const Region *a, const Region *b) {
            y < x + (uintptr_t)a->n_bytes;
 }
 
-/* Kernels may read an input after they wrote an output, so inputs and outputs must not overlap.
- * Outputs must not overlap params or the workspace either. */
+/* Whether output `i` lies at the address of the input that it may replace, which is tensor `k` or
+ * has it as a part. */
+static bool is_in_place(const frt_exec *exec, const Tensor *tensors, uint32_t i, uint32_t k) {
+    k = tensors[k].whole ? tensors[k].whole - 1 : k;
+    return tensors[i].in_place == k + 1 && exec->regions[i].data == exec->regions[k].data &&
+           exec->regions[i].n_bytes == exec->regions[k].n_bytes;
+}
+
+/* Kernels may read an input after they wrote an output, so inputs and outputs must not overlap, but
+ * for pairs that the artifact declares. Outputs must not overlap params or the workspace either. */
 static frt_status check_overlap(const frt_exec *exec, frt_error *err) {
     const frt_program *program = exec->program;
     const Tensor *tensors = &program->m->tensors[program->graph->first_tensor];
     for (uint32_t i = 0; i < program->graph->n_tensors; i++) {
         for (uint32_t k = 0; tensors[i].role == FRT_OUTPUT && k < program->graph->n_tensors; k++) {
             bool is_pair = (k < i || tensors[k].role != FRT_OUTPUT) && tensors[k].whole != i + 1;
-            if (k != i && is_pair && overlaps(&exec->regions[i], &exec->regions[k])) {
-                return frt_fail(err, FRT_E_OVERLAP, "output %s shares memory with %s %s",
-                                tensors[i].name, role_name(tensors[k].role), tensors[k].name);
+            if (k != i && is_pair && overlaps(&exec->regions[i], &exec->regions[k]) &&
+                !is_in_place(exec, tensors, i, k)) {
+                return frt_fail(err, FRT_E_OVERLAP, "output %s shares memory with %s %s%s",
+                                tensors[i].name, role_name(tensors[k].role), tensors[k].name,
+                                tensors[i].in_place == k + 1 ? ", but has not its address" : "");
             }
         }
     }

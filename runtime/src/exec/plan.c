@@ -348,7 +348,7 @@ static frt_status prepare_copy(const frt_program *program, const Step *step, Pla
     planned->to = to->data;
     planned->from = from->data;
     planned->n_bytes = (size_t)n_bytes;
-    planned->is_idle = n_bytes == 0;
+    planned->is_idle = n_bytes == 0 || to->data == from->data; /* in place */
     return FRT_OK;
 }
 

@@ -25,8 +25,10 @@ typedef struct Tensor {
     bool is_persistent; /* temp: the program keeps it, and `offset` is unused */
     int32_t stands_for; /* temp without elements: an earlier tensor of the graph whose address it
                          * gets; -1: none */
-    uint32_t whole;     /* temp: the tensor of the graph that contains it, plus 1; 0: none */
-    Expr offset;        /* temp: offset in bytes into that tensor or the workspace */
+    uint32_t
+        in_place;   /* output: the input of the graph that may have its address, plus 1; 0: none */
+    uint32_t whole; /* temp: the tensor of the graph that contains it, plus 1; 0: none */
+    Expr offset;    /* temp: offset in bytes into that tensor or the workspace */
     Expr extents[FRT_MAX_RANK];
 } Tensor;
 

@@ -234,18 +234,6 @@ static frt_status read_param(Reader *reader) {
     return status ? status : add_tensor(reader, &tensor);
 }
 
-/* Finds a tensor of an earlier line by name. */
-static frt_status find_declared(Reader *reader, Slice s, const char *what, int32_t *index) {
-    TextReader *r = &reader->text;
-    const Graph *graph = current_graph(reader);
-    const char *name;
-    frt_status status = text_declared(r, graph, s, what, &name, index);
-    if (!status && *index < 0) {
-        return text_fail(r, "%s `%s` is no tensor of graph `%s`", what, name, graph->name);
-    }
-    return status;
-}
-
 static frt_status read_temp(Reader *reader) {
     TextReader *r = &reader->text;
     Tensor tensor = {.role = FRT_TEMP, .stands_for = -1};
@@ -253,7 +241,8 @@ static frt_status read_temp(Reader *reader) {
     frt_status status = text_tensor_head(r, &tensor);
     if (!status && end >= 7 && slice_is(r->fields[end - 2], "=")) {
         end -= 2;
-        status = find_declared(reader, r->fields[end + 1], "source", &tensor.stands_for);
+        status =
+            text_tensor(r, current_graph(reader), r->fields[end + 1], "source", &tensor.stands_for);
     }
     if (!status && slice_is(r->fields[4], FRT_NONE)) {
         tensor.is_persistent = true;
@@ -281,7 +270,8 @@ static frt_status read_pitch(Reader *reader) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
     Pitch pitch = {0};
-    frt_status status = find_declared(reader, r->fields[3], "source", &pitch.source);
+    frt_status status =
+        text_tensor(r, current_graph(reader), r->fields[3], "source", &pitch.source);
     if (!status) {
         status = text_expr(r, r->fields[4], "extent", &pitch.extent);
     }
@@ -308,6 +298,10 @@ static frt_status read_pitch(Reader *reader) {
         current_graph(reader)->n_pitches++;
     }
     return status;
+}
+
+static frt_status read_in_place(Reader *reader) {
+    return text_in_place(&reader->text, current_graph(reader));
 }
 
 static frt_status read_workspace(Reader *reader) {
@@ -349,7 +343,7 @@ static frt_status add_ref(Reader *reader, uint32_t ref) {
 static frt_status add_arg(Reader *reader, Slice s, Step *step) {
     TextReader *r = &reader->text;
     int32_t index;
-    frt_status status = find_declared(reader, s, "argument", &index);
+    frt_status status = text_tensor(&reader->text, current_graph(reader), s, "argument", &index);
     if (status) {
         return status;
     }
@@ -605,6 +599,7 @@ static const struct {
     {FRT_D_OUTPUT, 4, 4 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_output},
     {FRT_D_TEMP, 5, 7 + FRT_MAX_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_temp},
     {FRT_D_PITCH, 6, 6 + FRT_MAX_UNLESS, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_pitch},
+    {FRT_D_IN_PLACE, 3, 3, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_in_place},
     {FRT_D_WORKSPACE, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_workspace},
     {FRT_D_LAUNCH, 6, 6, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_launch},
     {FRT_D_MEASURES, 1, 1 + FRT_MAX_MEASURES, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_measures},

@@ -72,3 +72,33 @@ frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor) {
     tensor->whole = (uint32_t)index + 1;
     return text_expr(r, offset, "offset", &tensor->offset);
 }
+
+frt_status text_tensor(TextReader *r, const Graph *graph, Slice s, const char *what,
+                       int32_t *index) {
+    const char *name;
+    frt_status status = text_declared(r, graph, s, what, &name, index);
+    if (!status && *index < 0) {
+        return text_fail(r, "%s `%s` is no tensor of graph `%s`", what, name, graph->name);
+    }
+    return status;
+}
+
+frt_status text_in_place(TextReader *r, const Graph *graph) {
+    Tensor *tensors = &r->m->tensors[graph->first_tensor];
+    int32_t to, from;
+    frt_status status = text_tensor(r, graph, r->fields[1], "output", &to);
+    if (!status) {
+        status = text_tensor(r, graph, r->fields[2], "input", &from);
+    }
+    if (status) {
+        return status;
+    }
+    if (tensors[to].role != FRT_OUTPUT || tensors[from].role != FRT_INPUT ||
+        tensors[to].dtype != tensors[from].dtype || tensors[to].rank != tensors[from].rank ||
+        tensors[to].in_place) {
+        return text_fail(r, "`%s` cannot be an output in place of an input `%s`", tensors[to].name,
+                         tensors[from].name);
+    }
+    tensors[to].in_place = (uint32_t)from + 1;
+    return FRT_OK;
+}

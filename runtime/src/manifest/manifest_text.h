@@ -74,6 +74,11 @@ frt_status text_declared(TextReader *r, const Graph *graph, Slice s, const char 
 frt_status text_tensor_head(TextReader *r, Tensor *tensor);
 frt_status text_extents(TextReader *r, Tensor *tensor, uint32_t first, uint32_t end);
 frt_status text_place(TextReader *r, const Graph *graph, Tensor *tensor);
+/* Finds a tensor of an earlier line by name. */
+frt_status text_tensor(TextReader *r, const Graph *graph, Slice s, const char *what,
+                       int32_t *index);
+/* The line's output may be bound to the address of its input, which has the same type. */
+frt_status text_in_place(TextReader *r, const Graph *graph);
 
 /* Reads the fields of a map line. It checks ARG against `last_arg`, but the caller checks the box
  * against the argument's dtype. In manifest_map.c. */
