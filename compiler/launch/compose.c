@@ -99,7 +99,7 @@ bool launch_pass(const Planning *p) {
         plans[i] = p->units[i].plan;
     }
     /* Equal kernels start together and share the machine. */
-    dedup_classify(p->scratch, plans, p->n_units);
+    dedup_classify(p->scratch, p->target->has_pdl, plans, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++)
         launch_compose(p, p->units[i].plan, modes & LAUNCH_MODES_BESIDE);
     return true;

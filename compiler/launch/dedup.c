@@ -15,6 +15,7 @@ typedef struct Writer {
     Arena *arena;
     const Plan *plan;
     const Kernel *kernel;
+    bool has_pdl;
     const bool *live;
     uint32_t *numbers; /* per live scalar: its number in the key */
     VecU32 key;
@@ -181,16 +182,18 @@ static void write_args(Writer *w, const Launch *launch) {
         put(w, is_smem);
         if (is_smem) put(w, kernel_arg_begin(kernel, i));
         put(w, in_place_may_any(w->arena, w->plan, kernel, arg));
+        put(w, w->has_pdl && kernel_arg_is_given(w->plan, kernel, i));
         put(w, is_copied);
         if (is_copied) put(w, buffer_bytes(w->plan->graph->dims, buffer));
     }
 }
 
-static VecU32 kernel_key(Arena *arena, const Plan *plan, const Launch *launch, uint32_t at) {
+static VecU32 kernel_key(Arena *arena, bool has_pdl, const Plan *plan, const Launch *launch,
+                         uint32_t at) {
     const Kernel *kernel = launch_kernel(plan, launch, at);
     const ScalarTab *scalars = kernel->parts ? kernel->parts->scalars : kernel->scalars;
     const IndexTab *tab = scalartab_indices(scalars);
-    Writer w = {.arena = arena, .plan = plan, .kernel = kernel};
+    Writer w = {.arena = arena, .plan = plan, .kernel = kernel, .has_pdl = has_pdl};
     w.live = kernel_live_scalars(arena, kernel);
     w.numbers = arena_array(arena, uint32_t, scalar_count(scalars) + 1);
     put(&w, kernel->form);
@@ -225,13 +228,13 @@ static VecU32 kernel_key(Arena *arena, const Plan *plan, const Launch *launch, u
     return w.key;
 }
 
-void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
+void dedup_classify(Arena *arena, bool has_pdl, const Plan *const *plans, uint32_t n_plans) {
     KeyTab keys = {0};
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t i = 0; i < plans[p]->launches.n; i++) {
             const Launch *launch = &plans[p]->launches.data[i];
             for (uint32_t k = 0; k < launch->n; k++) {
-                VecU32 key = kernel_key(arena, plans[p], launch, k);
+                VecU32 key = kernel_key(arena, has_pdl, plans[p], launch, k);
                 plans[p]->kernels.data[launch->first + k].code = keytab_intern(arena, &keys, &key);
             }
         }
@@ -285,7 +288,7 @@ void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans) {
 bool dedup_pass(const Planning *p) {
     const Plan **plans = arena_array(p->scratch, const Plan *, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++) plans[i] = p->units[i].plan;
-    parts_classify(p->arena, p->scratch, plans, p->n_units);
+    parts_classify(p, plans, p->n_units);
     dedup_functions(p->scratch, plans, p->n_units);
     return true;
 }

@@ -5,8 +5,9 @@
 
 #include "pipeline/pipeline.h"
 
-/* Sets Kernel.code: equal numbers for kernels of the same structure. */
-void dedup_classify(Arena *arena, const Plan *const *plans, uint32_t n_plans);
+/* Sets Kernel.code: equal numbers for kernels of the same structure. `has_pdl`: of the target,
+ * where loads of given arguments are others. */
+void dedup_classify(Arena *arena, bool has_pdl, const Plan *const *plans, uint32_t n_plans);
 /* Gives launches with equal codes one function: sets Variant.symbol of later launches to that of
  * the first and marks them shared. Requires composed launches. */
 void dedup_functions(Arena *arena, const Plan *const *plans, uint32_t n_plans);

@@ -126,13 +126,15 @@ static bool has_room(const Plan *plan, uint32_t n_parts) {
     return plan->buffers.n + n_pieces + n_parts <= PLAN_MAX_TENSORS;
 }
 
-void parts_classify(Arena *arena, Arena *scratch, const Plan *const *plans, uint32_t n_plans) {
+void parts_classify(const Planning *planning, const Plan *const *plans, uint32_t n_plans) {
+    Arena *arena = planning->arena, *scratch = planning->scratch;
+    bool has_pdl = planning->target->has_pdl;
     Kernels kernels = {0};
     uint32_t n_parts = 0;
     for (uint32_t p = 0; p < n_plans; p++)
         for (uint32_t k = 0; k < plans[p]->kernels.n; k++)
             vec_push(scratch, &kernels, &plans[p]->kernels.data[k]);
-    dedup_classify(scratch, plans, n_plans);
+    dedup_classify(scratch, has_pdl, plans, n_plans);
     uint32_t *before = arena_array(scratch, uint32_t, kernels.n);
     for (uint32_t i = 0; i < kernels.n; i++) before[i] = kernels.data[i]->code;
     for (uint32_t p = 0; p < n_plans; p++) {
@@ -143,7 +145,7 @@ void parts_classify(Arena *arena, Arena *scratch, const Plan *const *plans, uint
         n_parts += n;
     }
     if (!n_parts) return;
-    dedup_classify(scratch, plans, n_plans);
+    dedup_classify(scratch, has_pdl, plans, n_plans);
     keep_useful(scratch, &kernels, before);
-    dedup_classify(scratch, plans, n_plans);
+    dedup_classify(scratch, has_pdl, plans, n_plans);
 }

@@ -7,9 +7,9 @@
 #ifndef FUSEC_LAUNCH_PART_H
 #define FUSEC_LAUNCH_PART_H
 
-#include "plan/plan.h"
+#include "pipeline/pipeline.h"
 
 /* Sets Kernel.parts where that makes kernels equal, and Kernel.code. Requires composed launches. */
-void parts_classify(Arena *arena, Arena *scratch, const Plan *const *plans, uint32_t n_plans);
+void parts_classify(const Planning *p, const Plan *const *plans, uint32_t n_plans);
 
 #endif

@@ -232,6 +232,11 @@ uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel) {
     return args;
 }
 
+bool kernel_arg_is_given(const Plan *plan, const Kernel *kernel, uint32_t arg) {
+    BufferKind kind = plan->buffers.data[kernel->args.data[arg]].kind;
+    return kind == BUFFER_PARAM || (kind == BUFFER_PREPARED && !kernel->is_init);
+}
+
 void plan_order_init(Arena *arena, Plan *plan) {
     uint32_t n = 0, n_kernels = plan->kernels.n, n_of[2] = {0, 0};
     Kernel *ordered = arena_array(arena, Kernel, n_kernels);

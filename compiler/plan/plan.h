@@ -148,6 +148,9 @@ uint64_t kernel_args_read_once(const Plan *plan, const Kernel *kernel);
  * are multiples of WORKSPACE_ALIGN_BYTES. Without copies whose source may be read in their
  * place. */
 uint64_t kernel_own_args(const Plan *plan, const Kernel *kernel);
+/* Whether the argument is complete before any kernel of the same phase (init or run) begins. An
+ * input is not: a kernel that still runs when this one starts (PDL) may write it. */
+bool kernel_arg_is_given(const Plan *plan, const Kernel *kernel, uint32_t arg);
 /* The shape that the buffer fills in memory: rows as long as its pitch. */
 Shape buffer_layout(const Buffer *buffer);
 /* Bytes of a buffer as a dim, gaps between rows included. */

@@ -12,6 +12,8 @@ static const char source[] =
     "graph c(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(q * p, axis=1)\n}\n"
     "graph d(p: f32[B, 64], q: f32[64]) -> (r: f32[B, 64]) {\n  r = softmax(p + q, axis=1)\n}\n";
 
+static bool has_pdl;
+
 static void schedule(Arena *arena, const char *text, LaunchMode mode, Plan **plans, uint32_t n) {
     Module *module = plans_parse(arena, text);
     for (uint32_t i = 0; i < n; i++) {
@@ -22,7 +24,7 @@ static void schedule(Arena *arena, const char *text, LaunchMode mode, Plan **pla
         plans[i]->launches.data[0].mode = mode;
         plans[i]->launches.data[0].n = plans[i]->kernels.n;
     }
-    dedup_classify(arena, (const Plan *const *)plans, n);
+    dedup_classify(arena, has_pdl, (const Plan *const *)plans, n);
     dedup_functions(arena, (const Plan *const *)plans, n);
 }
 
@@ -63,4 +65,25 @@ Test(dedup, kernels_in_one_launch_share_what_is_handed_on_alike) {
     cr_expect(variants[1]->is_shared && variants[1]->symbol == variants[0]->symbol);
     cr_expect(!variants[2]->is_shared, "what one takes from the other is another");
     arena_free(arena);
+}
+
+/* Where launches overlap, a param is loaded otherwise than what the launch before may still write.
+ */
+Test(dedup, a_param_is_no_temporary_where_launches_overlap) {
+    static const char text[] = "graph g(x: f32[64]) -> (y: f32[64], z: f32[64]) {\n"
+                               "  param p: f32[64]\n"
+                               "  kernel first { t = x * 2.0 }\n"
+                               "  kernel second { y = exp(t) }\n"
+                               "  kernel third { z = exp(p) }\n}\n";
+    for (int overlap = 0; overlap < 2; overlap++) {
+        Arena *arena = arena_new(NULL);
+        Plan *plan;
+        has_pdl = overlap;
+        schedule(arena, text, LAUNCH_SINGLE, &plan, 1);
+        const Kernel *second = &plan->kernels.data[1], *third = &plan->kernels.data[2];
+        cr_assert_eq(plan->kernels.n, 3u);
+        cr_expect_eq(second->code == third->code, !overlap, "overlap %d", overlap);
+        arena_free(arena);
+    }
+    has_pdl = false;
 }

@@ -16,7 +16,7 @@ static Plan *joined_for(Arena *arena, const char *source, TargetId target) {
     Module *module = plans_parse(arena, source);
     Plan *plan = plans_fuse(arena, module, 0, false);
     sched_plan(arena, plan, target_get(target));
-    dedup_classify(arena, (const Plan *const *)&plan, 1);
+    dedup_classify(arena, false, (const Plan *const *)&plan, 1);
     plans_compose(arena, plan, target, LAUNCH_MODES_BESIDE);
     dedup_functions(arena, (const Plan *const *)&plan, 1);
     return plan;

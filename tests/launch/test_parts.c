@@ -12,7 +12,9 @@
 static Plan *plan_of(Arena *arena, const char *text) {
     Plan *plan = plans_fuse(arena, plans_parse(arena, text), 0, false);
     sched_plan(arena, plan, target_get(TARGET_SM_80));
-    parts_classify(arena, arena, (const Plan *const *)&plan, 1);
+    const Planning planning = {
+        .target = target_get(TARGET_SM_80), .arena = arena, .scratch = arena};
+    parts_classify(&planning, (const Plan *const *)&plan, 1);
     dedup_functions(arena, (const Plan *const *)&plan, 1);
     return plan;
 }

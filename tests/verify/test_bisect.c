@@ -35,7 +35,7 @@ static void link_kernels(World *w, Plan *plan) {
     const Plan *plans[] = {plan};
     sched_plan(w->arena, plan, target_get(TARGET_SM_80));
     plans_compose(w->arena, plan, TARGET_SM_80, LAUNCH_MODES_OF_GEMMS);
-    dedup_classify(w->scratch, plans, 1);
+    dedup_classify(w->scratch, false, plans, 1);
     plans_compose(w->arena, plan, TARGET_SM_80, LAUNCH_MODES_BESIDE);
     cr_assert(memplan_place(w->arena, plan));
 }

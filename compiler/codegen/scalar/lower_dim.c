@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-/* Whether the argument is complete before any kernel of the same phase (init or run) begins. An
- * input is not: a kernel that still runs when this one starts (PDL) may write it. */
-static bool is_given(const Lower *lower, uint32_t arg) {
-    BufferKind kind = lower->plan->buffers.data[lower->kernel->args.data[arg]].kind;
-    return kind == BUFFER_PARAM || (kind == BUFFER_PREPARED && !lower->kernel->is_init);
-}
-
 void lower_init(Lower *lower, Codegen *k, const Plan *plan, const Kernel *kernel,
                 const Variant *variant) {
     *lower = (Lower){.k = k,
@@ -34,7 +27,7 @@ void lower_init(Lower *lower, Codegen *k, const Plan *plan, const Kernel *kernel
     for (uint32_t i = 0; i < n_args; i++)
         lower->may_change[i] = kernel_stores_to(kernel, kernel->args.data[i]) ||
                                in_place_may_any(k->arena, plan, kernel, kernel->args.data[i]) ||
-                               (k->target->has_pdl && !is_given(lower, i));
+                               (k->target->has_pdl && !kernel_arg_is_given(plan, kernel, i));
 }
 
 uint32_t lower_arg(const Lower *lower, uint32_t buffer) {
