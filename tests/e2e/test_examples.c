@@ -251,6 +251,25 @@ Test(embed, cpu_only) {
     expect("$OUT/cpu_only", 2, "usage");
 }
 
+/* With the runtime of the sanitizers' build, where there is one. */
+#define SANITIZED                                                                  \
+    " -g -fsanitize=address,undefined -fno-sanitize-recover=all -Iruntime/include" \
+    " $(ls build/asan/libfusert.a 2>/dev/null || echo build/libfusert.a) -lpthread -ldl -lm"
+
+Test(embed, decode) {
+    expect("for i in llama_decode llama; do"
+           " build/fusec dsl/examples/$i.g --target=cpu -o $OUT/$i.o || exit 1; done; echo made",
+           0, "made");
+    expect(STRICT EMBED "decode.c -o $OUT/decode" RUNTIME " -lm"
+                        " && $OUT/decode $OUT/llama_decode.o $OUT/llama.o",
+           0, "24 tokens; step by step and at once the logits are 0.0 % apart");
+    expect(STRICT EMBED "decode.c -o $OUT/decode_asan" SANITIZED
+                        " && $OUT/decode_asan $OUT/llama_decode.o $OUT/llama.o",
+           0, "0.0 % apart");
+    expect("$OUT/decode $OUT/llama.o $OUT/llama.o", 1, "the graph has rank 2");
+    expect("build/fusec inspect $OUT/llama_decode.o | grep in-place", 0, "in-place of values");
+}
+
 Test(embed, count_right) {
     expect(STRICT EMBED "count_right.c " HELD_OUT " -o $OUT/count_right && "
                         "build/fusec run dsl/examples/digits.g --device=cpu --output p=@$OUT/p.npy "
