@@ -70,7 +70,7 @@ static const char *const class_docs[] = {
         "dtype and target. On a GPU, few outputs of a long `k` are summed in segments, "
         "whose sums are rounded once, together. With `out=` the result is the accumulator: tensor "
         "cores cut off bits of it that a rounding would hide, so its bound is twice that of a "
-        "sum.",
+        "sum. 8-bit floats are multiplied as f16, which holds all of them, and summed in f32.",
 };
 
 static void print_dtypes(DtypeSet set) {

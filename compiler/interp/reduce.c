@@ -495,7 +495,7 @@ static const double *operand_elems(const Eval *e, const Tensor *arg) {
  * least exponent, and cut off bits below about 24. This is the amount by which a product is then
  * overestimated. */
 static double excess(const Eval *e, double a, double b, double product) {
-    Dtype dtype = e->args[0].dtype;
+    Dtype dtype = dtype_multiplied(e->args[0].dtype);
     if (dtype_bytes(dtype) != 2 || product == 0 || !isfinite(product)) return 0;
     double least_normal = dtype_ulp(dtype, 0) / dtype_ulp(dtype, 1);
     return fmax(fabs(a), least_normal) * fmax(fabs(b), least_normal) - fabs(product);

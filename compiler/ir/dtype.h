@@ -112,6 +112,11 @@ static inline bool dtype_is_narrow(Dtype dtype) {
 bool dtype_is_soft(Dtype dtype);
 /* Whether a GPU computes on two elements in one register: for f16, and for bf16 if `has_bf16`. */
 bool dtype_is_paired(Dtype dtype, bool has_bf16);
+/* The dtype in which matmuls multiply elements: their own, or f16, which holds every number of the
+ * 8-bit floats and is a dtype of all tensor cores. */
+static inline Dtype dtype_multiplied(Dtype dtype) {
+    return dtype_in(dtype, DTS_STORED) ? DT_F16 : dtype;
+}
 /* Whether every number of `from` is a number of `to`, so that a round trip through `to` is
  * exact. */
 bool dtype_widens(Dtype from, Dtype to);

@@ -222,6 +222,25 @@ Test(gpu_mma, bytes_are_multiplied_along_k, .timeout = 60) {
     }
 }
 
+/* 8-bit floats become f16 on their way to shared memory: no operand is copied as it is. */
+Test(gpu_mma, eight_bit_floats_are_multiplied_as_f16, .timeout = 60) {
+    static const char *const dtypes[] = {"f8e4m3", "f8e5m2"};
+    for (int i = 0; i < 4; i++) {
+        char source[256];
+        snprintf(source, sizeof source,
+                 "graph g(a: %s[1400, 320], b: %s[1400, 320]) -> (y: f32[1400, 1400]) {\n"
+                 "  y = matmul(a, transpose(b), out=f32)\n}\n",
+                 dtypes[i % 2], dtypes[i % 2]);
+        Program p = compile(source, i < 2 ? TARGET_SM_80 : TARGET_SM_90A);
+        const char *text = compiled_function(&p.compiled, p.kernel, 0);
+        cr_expect_eq(gemm_operand_dtype(p.kernel), DT_F16);
+        check_loop(&p, 0, text, DT_F16, TARGET_SM_80);
+        cr_expect_eq(ptx_count(text, "cp.async.cg"), 0, "%s", source);
+        cr_expect(assembles_without_spills(&p), "%s", source);
+        compile_free(&p.compiled);
+    }
+}
+
 /* f64 is a chain of fused multiply-adds, so beyond the end of k there is -0 on the left: where k is
  * not known to fill its tiles, and nowhere else. */
 Test(gpu_mma, padding_of_f64_changes_no_sum) {

@@ -101,6 +101,8 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
         coords[own.rank + 1] = side == 0 ? at[rank] : at[rank - 1];
         operands[side] = inline_pull(c, node->args[side], coords, GUARD_NONE);
         if (!operands[side]) return false;
+        Dtype dtype = graph_node(c->graph, node->args[side])->dtype;
+        operands[side] = scalar_cvt(c->scalars, operands[side], dtype_multiplied(dtype));
         if (node->attrs.precision == PRECISION_TF32)
             operands[side] =
                 scalar_prim(c->scalars, PRIM_TF32, operands[side], SCALAR_NONE, SCALAR_NONE);
