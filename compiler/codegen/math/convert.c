@@ -75,11 +75,31 @@ static Val convert_whole(const Codegen *k, Val value, Dtype from, Dtype to) {
     return dtype_is_unsigned(from) ? k_zext(k, value, type) : k_sext(k, value, type);
 }
 
+/* llvm.fptosi.sat in vectors: LLVM would convert a CPU's lanes one by one. A conversion of a value
+ * outside the range has no result, so such lanes convert 0. */
+static Val saturate_lanes(const Codegen *k, Val value, LLVMTypeRef type, Dtype compute) {
+    uint32_t lanes = k_lanes(value), n_bits = 8 * dtype_bytes(compute);
+    LLVMTypeRef real = LLVMTypeOf(value);
+    Val end =
+        fp_splat(k, LLVMConstReal(LLVMGetElementType(real), ldexp(1, (int)n_bits - 1)), lanes);
+    Val begin =
+        fp_splat(k, LLVMConstReal(LLVMGetElementType(real), -ldexp(1, (int)n_bits - 1)), lanes);
+    Val is_low = k_fcmp(k, LLVMRealOLT, value, begin), is_high = k_fcmp(k, LLVMRealOGE, value, end);
+    Val is_outside = k_or(k, k_fcmp(k, LLVMRealULT, value, begin), is_high);
+    Val inside = k_select(k, is_outside, LLVMConstNull(real), value);
+    Val least = k_splat(k, k_whole(k, compute, dtype_saturate(compute, -INFINITY)), lanes);
+    Val most = k_splat(k, k_whole(k, compute, dtype_saturate(compute, INFINITY)), lanes);
+    Val whole = k_select(k, is_low, least, k_fptosi(k, inside, type));
+    return k_select(k, is_high, most, whole);
+}
+
 /* Truncates in the compute type, then limits to the dtype's range. */
 static Val float_to_int(const Codegen *k, Val value, Dtype to) {
     Dtype compute = dtype_compute(to);
     LLVMTypeRef types[] = {type_like(k, value, compute), LLVMTypeOf(value)};
-    Val whole = k_intrinsic_of(k, "llvm.fptosi.sat", types, 2, &value, 1);
+    bool is_vector = k_lanes(value) > 1 && k->target->has->cores;
+    Val whole = is_vector ? saturate_lanes(k, value, types[0], compute)
+                          : k_intrinsic_of(k, "llvm.fptosi.sat", types, 2, &value, 1);
     if (compute == to) return whole;
     Val least = k_whole(k, compute, dtype_saturate(to, -INFINITY));
     Val most = k_whole(k, compute, dtype_saturate(to, INFINITY));
