@@ -316,6 +316,13 @@ build/stream: bench/stream.c
 bench-cpu: build/fusec build/stream ## Time memory-bound graphs on all cores beside triad and memcpy
 	@sh bench/memory_cpu.sh build/fusec build/stream
 
+FUSION_SOURCES = bench/memory_cpu.g $(filter-out %/transformer.g %/llama.g,$(EXAMPLES))
+.PHONY: bench-fusion
+bench-fusion: $(B)/tests/soak/soak ## Time examples, drawn convolutions and random graphs on the CPU, fused beside unfused (N=300 SEED=1 THREADS=1)
+	$(Q)python3 bench/convolutions.py build/convolutions 100 $(or $(SEED),1)
+	$(Q)$< --times --random=$(or $(N),300) --seed=$(or $(SEED),1) --threads=$(or $(THREADS),1) \
+	  $(FUSION_SOURCES) build/convolutions/*.g
+
 build/openblas: bench/openblas.c build/libfusert.a
 	$(call say,CC )$(CC) $(COMMON) -O3 -march=native -Iruntime/include -o $@ $^ -lm -lpthread -ldl
 .PHONY: bench-openblas

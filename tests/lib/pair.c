@@ -24,6 +24,12 @@ bool pair_compile(Pair *pair, const char *source, const Target *target, Text *re
     return pair_compile_against(pair, source, target, target, report);
 }
 
+bool pair_compile_plain(Pair *pair, const char *source, const Target *target, Text *report) {
+    *pair = (Pair){.target = target};
+    return compile_one(&pair->fused, source, target, COMPILE_FUSED, "fused", report) &&
+           compile_one(&pair->exposed, source, target, COMPILE_UNFUSED, "unfused", report);
+}
+
 static void close_rigs(Pair *pair) {
     if (pair->fused_rig.arena) rig_close(&pair->fused_rig);
     if (pair->exposed_rig.arena) rig_close(&pair->exposed_rig);

@@ -34,6 +34,9 @@ bool pair_compile(Pair *pair, const char *source, const Target *target, Text *re
 /* Compiles the unfused program for another target of the same device class. */
 bool pair_compile_against(Pair *pair, const char *source, const Target *target,
                           const Target *against, Text *report);
+/* Compiles the source fused and as one kernel per op, whose values are not all stored: for
+ * pair_time. */
+bool pair_compile_plain(Pair *pair, const char *source, const Target *target, Text *report);
 void pair_free(Pair *pair);
 
 /* Loads a graph and closes the previous one. */
@@ -53,6 +56,14 @@ typedef struct PairData {
 } PairData;
 
 bool pair_run(Pair *pair, const PairData *data, PairCounts *counts, Text *report);
+
+/* Microseconds of one run on the CPU. */
+typedef struct PairTimes {
+    double fused_us, unfused_us;
+} PairTimes;
+/* Times both after a pair_run, with its contents. They take turns, and the least of `n_rounds`
+ * counts: what else the machine does only adds. With one thread its own processor time counts. */
+bool pair_time(Pair *pair, uint32_t n_rounds, PairTimes *times, Text *report);
 
 static inline const Graph *pair_graph(const Pair *pair) {
     return pair->exposed.module->graphs.data[pair->graph];

@@ -257,8 +257,7 @@ void soak_random(Soak *soak) {
 
 /* A program that is given. */
 
-/* NULL: it cannot be read, which is said. */
-static const char *read_given(Arena *arena, const char *path) {
+const char *soak_read_source(Arena *arena, const char *path) {
     Text text = {.arena = arena};
     char bytes[4096];
     errno = 0;
@@ -302,7 +301,7 @@ static void reduce_given(Soak *soak, const char *source, uint32_t graph, const T
 
 void soak_given(Soak *soak) {
     Program first;
-    const char *source = read_given(soak->arena, soak->given_path);
+    const char *source = soak_read_source(soak->arena, soak->given_path);
     if (!source || !check_given(soak, source)) {
         soak->n_failed++;
         return;

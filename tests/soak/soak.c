@@ -107,6 +107,8 @@ static int usage(const char *wrong) {
         "[--device=cpu|cuda] [--target=NAME]\n"
         "       soak --merge FILE..\n"
         "       soak --merge-shapes N TARGET FILE..\n"
+        "       soak --times [--random=N] [--seed=N] [--threads=N] [--target=NAME] [--verbose] "
+        "[FILE.g..]\n"
         "       soak --write FOLDER [N] [SEED]\n"
         "random graphs take --coverage=FILE, for --merge; they and shapes take --seconds=N, after "
         "which none is begun; all take --numerics=fast\n",
@@ -114,7 +116,7 @@ static int usage(const char *wrong) {
     return 2;
 }
 
-static bool read_number(const char *text, uint64_t *number) {
+bool soak_read_number(const char *text, uint64_t *number) {
     char *end;
     *number = strtoull(text, &end, 10);
     return *text >= '0' && *text <= '9' && !*end;
@@ -144,7 +146,7 @@ static bool read_ulp_argument(Soak *soak, const char *argument, bool *is_good) {
         return true;
     }
     if (strncmp(argument, "--threads=", 10) == 0) {
-        *is_good = read_number(argument + 10, &soak->n_threads);
+        *is_good = soak_read_number(argument + 10, &soak->n_threads);
         return true;
     }
     if (strncmp(argument, "--found=", 8) != 0) return false;
@@ -161,7 +163,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     }
     if (strncmp(argument, "--repeat=", 9) == 0) {
         uint64_t n;
-        if (!read_number(argument + 9, &n) || n > UINT32_MAX) return false;
+        if (!soak_read_number(argument + 9, &n) || n > UINT32_MAX) return false;
         rig_repeat_runs((uint32_t)n);
         return true;
     }
@@ -175,7 +177,8 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--shapes") == 0) return soak->is_shapes = true;
     bool is_good = true;
     if (read_ulp_argument(soak, argument, &is_good)) return is_good;
-    if (strncmp(argument, "--seconds=", 10) == 0) return read_number(argument + 10, &soak->seconds);
+    if (strncmp(argument, "--seconds=", 10) == 0)
+        return soak_read_number(argument + 10, &soak->seconds);
     if (strncmp(argument, "--only=", 7) == 0) {
         soak->only = argument + 7;
         return lowering_by_name(soak->only, strlen(soak->only)) != LOWERING_COUNT;
@@ -193,12 +196,12 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
         soak->is_one = true;
         soak->n = 1;
         soak->one_shape = soak->is_shapes ? argument + 6 : NULL;
-        return soak->is_shapes || read_number(argument + 6, &soak->seed);
+        return soak->is_shapes || soak_read_number(argument + 6, &soak->seed);
     }
     if (strncmp(argument, "--part=", 7) == 0) {
         char *slash;
         soak->part = strtoull(argument + 7, &slash, 10);
-        return *slash == '/' && read_number(slash + 1, &soak->n_parts) &&
+        return *slash == '/' && soak_read_number(slash + 1, &soak->n_parts) &&
                soak->part < soak->n_parts;
     }
     if (strncmp(argument, "--target=", 9) == 0) {
@@ -206,7 +209,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
         return target_by_name(soak->target_name) != NULL;
     }
     if (*n_numbers == 2) return false;
-    return read_number(argument, (*n_numbers)++ ? &soak->seed : &soak->n);
+    return soak_read_number(argument, (*n_numbers)++ ? &soak->seed : &soak->n);
 }
 
 static void choose_targets(Soak *soak) {
@@ -290,7 +293,7 @@ static int merge(Soak *soak, char **paths, int n) {
 }
 
 static int merge_shapes(Soak *soak, char **argv, int n) {
-    if (n < 2 || !read_number(argv[0], &soak->n) || !target_by_name(argv[1]))
+    if (n < 2 || !soak_read_number(argv[0], &soak->n) || !target_by_name(argv[1]))
         return usage("--merge-shapes");
     soak->arena = arena_new(NULL);
     int status = soak_merge_shapes(soak, target_by_name(argv[1]), argv + 2, n - 2);
@@ -298,9 +301,17 @@ static int merge_shapes(Soak *soak, char **argv, int n) {
     return status;
 }
 
+static int times(Soak *soak, char **argv, int n) {
+    catch_signals();
+    const char *wrong = soak_times(soak, argv, n);
+    if (wrong) return usage(wrong);
+    printf("%u passed, %u failed, 0 skipped\n", soak->n_passed, soak->n_failed);
+    return soak->n_failed > 0 || soak->n_passed == 0;
+}
+
 static int write_sources(Soak *soak, char **argv, int n) {
-    if (n < 1 || n > 3 || (n > 1 && !read_number(argv[1], &soak->n)) ||
-        (n > 2 && !read_number(argv[2], &soak->seed)))
+    if (n < 1 || n > 3 || (n > 1 && !soak_read_number(argv[1], &soak->n)) ||
+        (n > 2 && !soak_read_number(argv[2], &soak->seed)))
         return usage("--write");
     return soak_write_sources(soak, argv[0]) ? 0 : 1;
 }
@@ -334,6 +345,7 @@ int main(int argc, char **argv) {
         return merge_shapes(&soak, argv + 2, argc - 2);
     if (argc > 1 && strcmp(argv[1], "--write") == 0)
         return write_sources(&soak, argv + 2, argc - 2);
+    if (argc > 1 && strcmp(argv[1], "--times") == 0) return times(&soak, argv + 2, argc - 2);
     for (int i = 1; i < argc; i++)
         if (!read_argument(&soak, argv[i], &n_numbers)) return usage(argv[i]);
     if (soak.is_shapes && n_numbers == 0) soak.n = DEFAULT_SHAPES;

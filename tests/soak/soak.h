@@ -47,6 +47,8 @@ Program soak_random_program(Arena *arena, uint64_t seed);
 /* The program of that seed, without tensors that are empty for their own sake: same_as.sh compares
  * its artifacts with those of older revisions, which may refuse the others. */
 Program soak_plain_program(Arena *arena, uint64_t seed);
+/* The text of a file. NULL: it cannot be read, which is said. */
+const char *soak_read_source(Arena *arena, const char *path);
 /* False: the file cannot be written. */
 bool soak_write_source(const char *source, const char *path);
 /* Writes n random graphs as FOLDER/random-SEED.g, and for each template a program for every 500 of
@@ -57,6 +59,10 @@ void soak_sweep(Soak *soak);
 void soak_faults(Soak *soak);
 /* False: the rows of errors found cannot be written. */
 bool soak_ulp(Soak *soak);
+/* Times the graphs of the files, and --random=N --seed=S random ones, fused and unfused on the CPU;
+ * those that fusing makes slower fail. NULL, or the argument that is no option and no file. */
+const char *soak_times(Soak *soak, char **argv, int n);
+bool soak_read_number(const char *text, uint64_t *number);
 /* False where a template had fewer shapes than soak->n, or what was asked for is not there. */
 bool soak_shapes(Soak *soak);
 /* One table of the counts that several parts left; the exit status. */

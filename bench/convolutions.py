@@ -1,0 +1,91 @@
+"""Draws convolutions, as sources of fusec and as calls of PyTorch.
+
+    python3 bench/convolutions.py FOLDER [N] [SEED]     writes FOLDER/conv-NUMBER.g
+
+Log-uniform: channels 1 to 512, sizes 7 to 224, kernels 1 to 11, batches 1 to 16; strides 1 to 3,
+dilation 1 or 2, groups 1 or all channels, transposed or not, channels first or last, 1 MFLOP to
+10 GFLOP.
+"""
+
+import math
+import os
+import random
+import sys
+
+LEAST_FLOPS, MOST_FLOPS = 1e6, 1e10
+
+
+class Convolution:
+    """One convolution. `channels_last` is the layout of the image: [B, H, W, C] or [B, C, H, W]."""
+
+    def __init__(self, rng):
+        def log_uniform(low, high):
+            return round(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+        self.batch, self.size = log_uniform(1, 16), log_uniform(7, 224)
+        self.channels, self.columns = log_uniform(1, 512), log_uniform(1, 512)
+        self.kernel, self.stride = log_uniform(1, 11), rng.randint(1, 3)
+        self.dilation = rng.randint(1, 2) if self.kernel > 1 else 1
+        self.is_transposed, self.channels_last = rng.random() < 0.2, rng.random() < 0.5
+        self.groups = 1
+        if rng.random() < 0.25:
+            self.groups = self.columns = self.channels
+        self.padding = rng.choice([0, self.dilation * (self.kernel - 1) // 2])
+        self.reach = self.dilation * (self.kernel - 1) + 1
+        self.out = (self.size + 2 * self.padding - self.reach) // self.stride + 1
+        if self.is_transposed:
+            self.channels_last = False
+            self.out = (self.size - 1) * self.stride - 2 * self.padding + self.reach
+
+    def flops(self):
+        side = self.size if self.is_transposed else self.out
+        return (2.0 * self.batch * side**2 * self.kernel**2 * self.channels
+                * self.columns / self.groups)
+
+    def is_good(self):
+        return self.out > 0 and LEAST_FLOPS <= self.flops() <= MOST_FLOPS
+
+    def name(self):
+        return (f"{'transposed ' if self.is_transposed else ''}{self.kernel}x{self.kernel}"
+                f" {self.channels}>{self.columns} of {self.batch}x{self.size}^2"
+                f" /{self.stride} *{self.dilation} g{self.groups} p{self.padding}"
+                f" {'NHWC' if self.channels_last else 'NCHW'}")
+
+    def source(self):
+        b, s, o, c, n, k = (self.batch, self.size, self.out, self.channels, self.columns,
+                            self.kernel)
+        per = c // self.groups
+        x, y = (f"[{b}, {s}, {s}, {c}]", f"[{b}, {o}, {o}, {n}]") if self.channels_last else (
+            f"[{b}, {c}, {s}, {s}]", f"[{b}, {n}, {o}, {o}]")
+        w = f"[{k}, {k}, {per}, {n}]" if self.channels_last else f"[{n}, {per}, {k}, {k}]"
+        function = "conv2d_nhwc" if self.channels_last else "conv2d"
+        if self.is_transposed:
+            w, function = f"[{c}, {n // self.groups}, {k}, {k}]", "conv_transpose2d"
+        call = (f"{function}(x, w, bias, stride={self.stride}, padding={self.padding},"
+                f" dilation={self.dilation}, groups={self.groups})")
+        return (f"# {self.name()}\ngraph conv(x: f32{x}) -> (y: f32{y}) {{\n"
+                f"  param w: f32{w}\n  param bias: f32[{n}]\n  y = relu({call})\n}}\n")
+
+
+def draw(n, seed):
+    rng, drawn = random.Random(seed), []
+    while len(drawn) < n:
+        convolution = Convolution(rng)
+        if convolution.is_good():
+            drawn.append(convolution)
+    return drawn
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    folder = sys.argv[1]
+    n, seed = (int(sys.argv[i]) if len(sys.argv) > i else d for i, d in ((2, 100), (3, 1)))
+    os.makedirs(folder, exist_ok=True)
+    for number, convolution in enumerate(draw(n, seed)):
+        with open(os.path.join(folder, f"conv-{number}.g"), "w") as file:
+            file.write(convolution.source())
+
+
+if __name__ == "__main__":
+    main()
