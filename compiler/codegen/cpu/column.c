@@ -3,7 +3,10 @@
  *
  * The outer loop streams through the rows. Every column of the strip has its accumulators in arrays
  * on the stack. A strip too wide for the stack is processed in sub-strips. Columns after the end of
- * the last vector have accumulators too, of masked loads; nothing reads them. */
+ * the last vector have accumulators too, of masked loads; nothing reads them.
+ *
+ * A few rows of known number are emitted without a loop over them: each vector of columns runs
+ * through all stages with its values in registers. */
 #include "codegen/cpu/cpu.h"
 #include "machine/tuning.h"
 
@@ -13,6 +16,7 @@ typedef struct Column {
     uint32_t lanes;
     int64_t width;     /* columns of a sub-strip; a multiple of lanes */
     Val first, n;      /* first column and number of columns of the sub-strip */
+    uint32_t n_rows;   /* of columns without a loop over the rows, else 0 */
     CpuArray *results; /* per slot: results; extremes, if the reduction has them */
     CpuArray *extremes;
     /* The state while a stage is emitted. */
@@ -213,10 +217,70 @@ static void row_store_step(void *user, Val at, Val mask) {
     point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
 }
 
+/* Few rows. */
+
+/* Joins the elements of the rows in the order of sums. */
+static Acc straight_reduce(const Column *column, Point *rows, uint32_t i) {
+    const Lower *lower = column->lower;
+    const Reduce *reduce = reduce_at(column, i);
+    uint32_t n_chains = column->order.n_chains;
+    Acc *partials = arena_array(lower->k->arena, Acc, n_chains);
+    for (uint32_t c = 0; c < n_chains; c++)
+        partials[c] = acc_identity(lower, reduce, column->lanes);
+    for (uint32_t r = 0; r < column->n_rows; r++) {
+        Acc acc = acc_element(&rows[r], reduce), *partial = &partials[r % n_chains];
+        *partial = r < n_chains ? acc : acc_take(lower, reduce, *partial, acc);
+    }
+    return acc_join_pairs(lower, reduce, partials, n_chains);
+}
+
+/* Emits, once for all rows, what a stage needs that is the same for all. */
+static void share_values(const Column *column, Point *all, Point *rows, const Stage *stage) {
+    const Kernel *kernel = column->lower->kernel;
+    CpuRoots roots = cpu_stage_roots(column->lower, stage);
+    point_prepare(all, roots.ids, roots.n, cpu_reduced_axes(kernel));
+    for (uint32_t r = 0; r < column->n_rows; r++)
+        for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+            if (!rows[r].values[id]) rows[r].values[id] = all->values[id];
+}
+
+/* Emits all stages for one vector of columns. */
+static void straight_step(void *user, Val at, Val mask) {
+    Column *column = user;
+    Lower *lower = column->lower;
+    Arena *arena = lower->k->arena;
+    const Kernel *kernel = lower->kernel;
+    Point all = point_inside(&column->point), *rows = arena_array(arena, Point, column->n_rows);
+    all.lanes = column->lanes;
+    all.mask = mask;
+    all.axis[lower->lane_axis] = k_add(lower->k, column->first, at);
+    all.results = arena_array(arena, Val, kernel->reduces.n);
+    all.extremes = arena_array(arena, Val, kernel->reduces.n);
+    for (uint32_t r = 0; r < column->n_rows; r++) {
+        rows[r] = point_inside(&all);
+        lower_split(lower, lower_index_const(lower, r), kernel->first_reduced, kernel->n_reduced,
+                    &rows[r]);
+    }
+    for (uint32_t s = 0; s < kernel->stages.n; s++) {
+        column->stage = &kernel->stages.data[s];
+        column->order = cpu_stage_order(lower, column->stage, column->lanes);
+        share_values(column, &all, rows, column->stage);
+        for (uint32_t i = 0; i < column->stage->reduces.n; i++)
+            acc_finish(&all, column->stage->reduces.data[i], straight_reduce(column, rows, i));
+        for (uint32_t r = 0; r < column->n_rows; r++)
+            point_store_all(&rows[r], column->stage->stores.data, column->stage->stores.n);
+    }
+    point_store_all(&all, kernel->row_stores.data, kernel->row_stores.n);
+}
+
 /* Emits all stages over one sub-strip. */
 static void column_chunk(Column *column, CpuSpan span) {
     const Lower *lower = column->lower;
     const Kernel *kernel = lower->kernel;
+    if (column->n_rows) {
+        each_vector(column, true, straight_step);
+        return;
+    }
     column->results = arena_array(lower->k->arena, CpuArray, kernel->reduces.n);
     column->extremes = arena_array(lower->k->arena, CpuArray, kernel->reduces.n);
     for (uint32_t i = 0; i < kernel->stages.n; i++)
@@ -293,6 +357,8 @@ void emit_cpu_column(Lower *lower) {
                      .point = point_new(lower, 1),
                      .lanes = cpu_lanes(lower),
                      .width = chunk_width(lower, extent)};
+    if (lower->kernel->segment_axis == NO_AXIS)
+        column.n_rows = kernel_row_steps(k->arena, lower->kernel, 1);
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
     DimId n_strips = dim_ceil_div(lower_dims(lower), extent, sched->cpu_column.chunk_elems);
     Val strip = split_unit(&column, units.index, lower_dim(lower, n_strips));

@@ -8,13 +8,21 @@ typedef struct Scan {
     uint32_t lanes;
 } Scan;
 
+/* The level above which a row has one part alone, so that nothing comes before it. */
+static uint32_t top_level(const Lower *lower) {
+    int64_t most = variant_row_elems(lower->kernel, lower->variant), n = SCAN_RUN;
+    uint32_t level = 0;
+    for (; level < SCAN_LEVELS && n < most; level++) n *= SCAN_RUN;
+    return level;
+}
+
 static void scan_rows(Point *row) {
     Lower *lower = row->lower;
     scan_prepare(row);
     ScanWalk walk = {.row = row,
                      .begin = lower_index_const(lower, 0),
                      .end = lower_extent(lower, lower->kernel->first_reduced),
-                     .level = SCAN_LEVELS,
+                     .level = top_level(lower),
                      .stores = true};
     scan_walk(&walk, scan_identities(lower, row->lanes));
 }
