@@ -25,7 +25,7 @@ typedef struct Fuser {
     const Decisions *decisions; /* FuseOptions */
     Grouping *grouping;
     Plan *plan;
-    bool has_im2col, has_traces;
+    bool has_im2col, has_traces, has_cores;
     uint32_t *buffer_of_node;
     uint32_t *buffer_of_output;
     VecU32 *makers; /* per node: the groups whose kernels compute it, ascending */
@@ -342,6 +342,7 @@ static bool compose_all(Fuser *f, FuseFailure *failure) {
                              .buffers = f->plan->buffers.data,
                              .has_im2col = f->has_im2col,
                              .has_traces = f->has_traces,
+                             .has_cores = f->has_cores,
                              .max_scalars = MAX_SCALARS_FINAL};
         Kernel kernel = {.name = NULL};
         if (!inline_group(f->arena, &input, group, &kernel, &failure->why) ||
@@ -409,7 +410,8 @@ static Plan *fuse_once(Arena *arena, Arena *scratch, const Graph *graph, FuseOpt
                .plan = plan,
                .decisions = options.decisions,
                .has_im2col = options.has_im2col,
-               .has_traces = options.has_traces};
+               .has_traces = options.has_traces,
+               .has_cores = options.has_cores};
     f.buffer_of_node = arena_array(scratch, uint32_t, graph->nodes.n);
     f.buffer_of_output = arena_array(scratch, uint32_t, graph->outputs.n);
     memset(f.buffer_of_node, 0xFF, graph->nodes.n * sizeof *f.buffer_of_node);

@@ -86,3 +86,91 @@ bool kernel_axes_join(const Kernel *kernel, uint32_t axis) {
     }
     return stores_join(scalars, kernel->row_stores.data, kernel->row_stores.n, axis);
 }
+
+/* Runs. */
+
+typedef struct RunFinder {
+    IndexTab *tab;
+    const ScalarTab *scalars;
+    const bool *needed;
+    uint32_t axis;
+} RunFinder;
+
+static bool guards_hold_alike(const RunFinder *f, GuardId id, uint32_t run) {
+    for (; id; id = guard_get(f->scalars, id).next)
+        if (index_lane_motion(f->tab, guard_get(f->scalars, id).index, f->axis, run) !=
+            LANES_UNIFORM)
+            return false;
+    return true;
+}
+
+static bool are_runs(const RunFinder *f, uint32_t run, bool with_guards) {
+    for (ScalarId id = 1; id <= scalar_count(f->scalars); id++) {
+        const Scalar *s = scalar_get(f->scalars, id);
+        if (!f->needed[id]) continue;
+        if (s->kind == SCALAR_LOAD &&
+            index_lane_motion(f->tab, s->index, f->axis, run) == LANES_VARYING)
+            return false;
+        if (with_guards && !guards_hold_alike(f, s->guard, run)) return false;
+    }
+    return true;
+}
+
+/* Runs are as long as some divisor in the indices. */
+static uint32_t longest_run(const RunFinder *f, IndexId id, bool with_guards, uint32_t longest) {
+    IndexExpr expr = index_expr(f->tab, id);
+    for (uint32_t i = 0; i < expr.n_terms; i++) {
+        IndexAtom atom = index_atom(f->tab, expr.terms[i].atom);
+        int64_t run;
+        bool divides = atom.kind == ATOM_DIV || atom.kind == ATOM_MOD;
+        if (!divides || !(atom.axes >> f->axis & 1)) continue;
+        longest = longest_run(f, atom.operand, with_guards, longest);
+        if (dim_is_const(indextab_dims(f->tab), atom.divisor, &run) && run > longest &&
+            run <= INT32_MAX && are_runs(f, (uint32_t)run, with_guards))
+            longest = (uint32_t)run;
+    }
+    return longest;
+}
+
+static uint32_t longest_of_loads(const RunFinder *f, bool with_guards) {
+    uint32_t longest = 0;
+    for (ScalarId id = 1; id <= scalar_count(f->scalars); id++) {
+        const Scalar *s = scalar_get(f->scalars, id);
+        if (f->needed[id] && s->kind == SCALAR_LOAD)
+            longest = longest_run(f, s->index, with_guards, longest);
+    }
+    return longest;
+}
+
+static RunFinder finder_new(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis) {
+    return (RunFinder){.tab = scalartab_indices(kernel->scalars),
+                       .scalars = kernel->scalars,
+                       .needed = kernel_needed_scalars(arena, kernel, &value, 1),
+                       .axis = axis};
+}
+
+uint32_t kernel_run(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                    uint32_t least) {
+    RunFinder finder = finder_new(arena, kernel, value, axis);
+    uint32_t run = longest_of_loads(&finder, true);
+    if (run < least) run = longest_of_loads(&finder, false);
+    return run < least ? 0 : run;
+}
+
+bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                      uint32_t lanes) {
+    RunFinder finder = finder_new(arena, kernel, value, axis);
+    return are_runs(&finder, lanes, false);
+}
+
+bool kernel_is_strided(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis) {
+    RunFinder finder = finder_new(arena, kernel, value, axis);
+    bool are_strided = true;
+    DimId stride;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars) && are_strided; id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        are_strided = !finder.needed[id] || s->kind != SCALAR_LOAD ||
+                      index_stride(finder.tab, s->index, axis, &stride);
+    }
+    return are_strided;
+}

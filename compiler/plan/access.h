@@ -20,4 +20,18 @@ bool access_reads(const Plan *plan, const Kernel *kernel, const AccessAxes *axes
  * of the outer axis equals the inner axis's stride times its extent. */
 bool kernel_axes_join(const Kernel *kernel, uint32_t axis);
 
+/* The length of the runs of `axis`, which begin at its multiples: within a run each load that the
+ * value needs is contiguous or the same, and each guard holds for all elements or for none. Of
+ * im2col they are the channels of a pixel. If only shorter runs than `least` have the latter,
+ * guards do not count. 0: there are no runs as long as `least`. */
+uint32_t kernel_run(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                    uint32_t least);
+/* Whether each load that the value needs is contiguous or the same for `lanes` neighbours along
+ * `axis` that begin at a multiple of the lanes. */
+bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
+                      uint32_t lanes);
+
+/* Whether each load that the value needs is at equal distances along `axis`. */
+bool kernel_is_strided(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis);
+
 #endif

@@ -71,6 +71,20 @@ typedef struct CpuSpan {
 } CpuSpan;
 CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point);
 
+/* The places along an axis where a guard of some values begins or ceases to hold, in ascending
+ * order: of a concat, where its pieces begin. n 0: none, or too many. */
+enum { CPU_MOST_CUTS = 64 };
+typedef struct CpuCuts {
+    uint32_t axis, n;
+    int64_t at[CPU_MOST_CUTS + 1];
+} CpuCuts;
+CpuCuts cpu_find_cuts(const Lower *lower, const ScalarId *values, uint32_t n, uint32_t axis);
+/* Emits code for each piece between cuts, as far as it is in the span: there guards are known, so a
+ * piece of a concat is read without asking which. */
+typedef void CpuPiece(void *user, const PointPiece *piece, CpuSpan span);
+void cpu_each_piece(const Lower *lower, const CpuCuts *cuts, CpuSpan span, CpuPiece *emit,
+                    void *user);
+
 /* Walks the elements of a stage in the order of sums:
  *    clear(user, level)                   sets the accumulators of the level to the identity
  *    elements(user, span)                 folds a segment into the chains of level 0

@@ -35,7 +35,7 @@ static Gemm gemm_new(Lower *lower) {
     GemmOperand right = {.value = reduce->rhs, .axis = n, .extent = index_axis_extent(tab, n)};
     left.dtype = scalar_get(kernel->scalars, left.value)->dtype;
     right.dtype = scalar_get(kernel->scalars, right.value)->dtype;
-    bool is_transposed = sched->cpu_gemm.register_n % sched->lanes != 0;
+    bool is_transposed = cpu_pack_is_transposed(sched);
     Gemm gemm = {
         .lower = lower,
         .acc = reduce->acc,
@@ -82,7 +82,7 @@ static bool shares_columns(const Gemm *gemm, const Gemm *first) {
 static void make_arrays(Gemm *gemm, const Gemm *first) {
     Lower *lower = gemm->lower;
     int64_t partial_rows = has_one_k_block(gemm) ? gemm->n_tile_rows : gemm->block_rows;
-    int64_t n_columns = (int64_t)gemm->depth * gemm->block_columns;
+    int64_t n_columns = (int64_t)gemm->panel_depth * gemm->block_columns;
     int64_t n_partials = partial_rows * gemm->block_columns;
     gemm->rows = first->rows;
     gemm->columns = first->columns;

@@ -8,6 +8,7 @@
 #define FUSEC_CODEGEN_CPU_GEMM_H
 
 #include "codegen/cpu/cpu.h"
+#include "template/cpu_pack.h"
 
 typedef struct GemmOperand {
     ScalarId value;
@@ -15,6 +16,9 @@ typedef struct GemmOperand {
     uint32_t axis;   /* m or n */
     DimId extent;    /* extent of that axis */
     bool is_along_k; /* packing loads vectors along k, not along `axis` */
+    CpuPack pack;
+    PointPiece piece; /* of k that is packed */
+    CpuSpan span;     /* of k: the piece, as far as it is in the block of k */
 } GemmOperand;
 
 typedef struct Gemm {
@@ -31,10 +35,12 @@ typedef struct Gemm {
     uint32_t n_tile_rows, n_vectors, tile_columns; /* tile_columns: n_vectors * lanes */
     uint32_t depth;                                /* elements of a block of k; a multiple of
                                                     * lanes */
+    uint32_t
+        panel_depth; /* of packed columns: depth, and room for the vector in which a run ends */
     uint32_t block_rows, block_columns; /* of a unit: whole tiles; the unit begins at a multiple of
                                          * lanes */
     /* Layouts. Element (r, k) of the packed rows is at r * row_stride + k * k_stride. Element (k,
-     * c) of a panel of columns is at k * tile_columns + c; the next panel follows after `depth`
+     * c) of a panel of columns is at k * tile_columns + c; the next panel follows after panel_depth
      * steps of k, or for panels in memory after all of K. Partial results have a pitch of
      * block_columns. */
     uint32_t row_stride, k_stride;

@@ -2,7 +2,9 @@
  *
  * An operand is a scalar program. It is evaluated in vectors along that of its two axes that is
  * contiguous in memory. Rows are packed as they come, in one of two layouts. Columns are needed as
- * vectors along their own axis, so vectors along k are transposed in registers. */
+ * vectors along their own axis, so vectors along k are transposed in registers. Rows of im2col are
+ * contiguous along k in runs; the last vector of a run has lanes without an element, and the next
+ * run overwrites what it stores there. */
 #include "codegen/cpu/gemm.h"
 
 /* Memory. */
@@ -47,21 +49,6 @@ Val gemm_operand_address(const Gemm *gemm, const GemmOperand *operand, Point *po
 
 /* Values. */
 
-/* Whether all loads of the operand are contiguous when lanes lie along `axis`. */
-static bool is_smooth(const Lower *lower, ScalarId value, uint32_t axis, uint32_t lanes) {
-    Arena *arena = lower->k->arena;
-    ScalarTab *scalars = lower->kernel->scalars;
-    const bool *live = kernel_needed_scalars(arena, lower->kernel, &value, 1);
-    IndexTab *tab = scalartab_indices(scalars);
-    for (ScalarId id = 1; id <= scalar_count(scalars); id++) {
-        const Scalar *load = scalar_get(scalars, id);
-        if (live[id] && load->kind == SCALAR_LOAD &&
-            index_lane_motion(tab, load->index, axis, lanes) == LANES_VARYING)
-            return false;
-    }
-    return true;
-}
-
 static uint32_t round_up(uint32_t n, uint32_t step) {
     return (n + step - 1) / step * step;
 }
@@ -71,11 +58,15 @@ static uint32_t round_up(uint32_t n, uint32_t step) {
 void gemm_choose_layout(Gemm *gemm) {
     const Lower *lower = gemm->lower;
     GemmOperand *row = &gemm->row, *column = &gemm->column;
-    row->is_along_k = is_smooth(lower, row->value, gemm->k_axis, gemm->lanes) ||
-                      !is_smooth(lower, row->value, row->axis, POINT_ANY_START);
-    column->is_along_k = gemm->lanes > 1 &&
-                         !is_smooth(lower, column->value, column->axis, gemm->lanes) &&
-                         is_smooth(lower, column->value, gemm->k_axis, gemm->lanes);
+    Arena *arena = lower->k->arena;
+    row->pack = cpu_pack_rows(arena, lower->kernel, row->value, row->axis, gemm->lanes);
+    column->pack = cpu_pack_columns(arena, lower->kernel, column->value, column->axis, gemm->lanes);
+    if (gemm->is_streamed && column->pack.way == PACK_RUNS_OF_K)
+        column->pack =
+            (CpuPack){.way = PACK_OWN_AXIS}; /* its vectors begin at multiples of lanes */
+    row->is_along_k = row->pack.way != PACK_OWN_AXIS;
+    column->is_along_k = column->pack.way != PACK_OWN_AXIS && !cpu_pack_is_single(column->pack);
+    gemm->panel_depth = gemm->depth + (column->is_along_k ? gemm->lanes : 0);
     gemm->row_stride = row->is_along_k ? gemm->depth + gemm->lanes : 1;
     gemm->k_stride = row->is_along_k ? 1 : round_up(gemm->n_tile_rows, gemm->lanes);
 }
@@ -89,7 +80,10 @@ Point gemm_operand_point(const Gemm *gemm, const GemmOperand *operand) {
     Point point = point_inside(&gemm->point);
     point.lanes = gemm->lanes;
     point.lane_axis = operand->is_along_k ? gemm->k_axis : operand->axis;
-    point.begins_anywhere = operand == &gemm->row && !operand->is_along_k;
+    bool begins_anywhere = operand == &gemm->row && !operand->is_along_k;
+    begins_anywhere = begins_anywhere || (operand->is_along_k && operand->piece.is_any);
+    point.block = operand->pack.run ? operand->pack.run : begins_anywhere ? POINT_ANY_START : 0;
+    point.piece = operand->piece;
     return point;
 }
 
@@ -114,6 +108,48 @@ Val gemm_lanes_before(const Gemm *gemm, Val at, Val end) {
     return k_slt(k, lane, rest);
 }
 
+/* Packs each piece of k by itself, as far as it is in the block of k. */
+typedef struct PackPieces {
+    Gemm *gemm;
+    GemmOperand *operand;
+    void (*pack)(Gemm *gemm);
+} PackPieces;
+
+static void pack_piece(void *user, const PointPiece *piece, CpuSpan span) {
+    const PackPieces *pieces = user;
+    pieces->operand->piece = *piece;
+    pieces->operand->span = span;
+    pieces->pack(pieces->gemm);
+}
+
+static void each_piece(Gemm *gemm, GemmOperand *operand, void (*pack)(Gemm *gemm)) {
+    PackPieces pieces = {gemm, operand, pack};
+    CpuCuts cuts = cpu_find_cuts(gemm->lower, &operand->value, 1, gemm->k_axis);
+    cpu_each_piece(gemm->lower, &cuts, (CpuSpan){gemm->k_begin, gemm->n_k}, pack_piece, &pieces);
+}
+
+/* Steps through the piece of k in vectors that do not leave a run of the operand. */
+static void each_k_step(const Gemm *gemm, const GemmOperand *operand, CpuStep *step, void *user) {
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    bool is_whole = !operand->piece.is_any && cpu_is_multiple(lower, gemm->k_extent, gemm->lanes);
+    if (!operand->pack.run) {
+        cpu_each_step(lower, operand->span.begin, operand->span.n, gemm->lanes, is_whole, step,
+                      user);
+        return;
+    }
+    Val end = k_add(k, operand->span.begin, operand->span.n);
+    Val run = lower_index_const(lower, operand->pack.run);
+    Val before = k_urem(k, operand->span.begin, run);
+    Loop loop = loop_begin(k, k_sub(k, operand->span.begin, before), end, operand->pack.run);
+    Val is_first = k_slt(k, loop.index, operand->span.begin), next = k_add(k, loop.index, run);
+    Val from = k_select(k, is_first, operand->span.begin, loop.index);
+    Val to = k_select(k, k_slt(k, end, next), end, next);
+    is_whole = is_whole && operand->pack.run % gemm->lanes == 0;
+    cpu_each_step(lower, from, k_sub(k, to, from), gemm->lanes, is_whole, step, user);
+    loop_end(k, &loop);
+}
+
 /* Rows. */
 
 typedef struct PackRow {
@@ -130,7 +166,11 @@ static void pack_row_step(void *user, Val at, Val mask) {
     point.axis[gemm->k_axis] = at;
     Val at_k = k_sub(gemm->lower->k, at, gemm->k_begin);
     Val values = gemm_operand_lanes(gemm, &gemm->row, &point);
-    gemm_store(gemm, gemm_element(gemm, pack->packed, at_k), values);
+    Val to = gemm_element(gemm, pack->packed, at_k);
+    if (gemm->row.pack.run || gemm->row.piece.is_any)
+        k_store_aligned(gemm->lower->k, values, to, dtype_bytes(gemm->acc));
+    else
+        gemm_store(gemm, to, values);
     if (!gemm_operand_is_plain(gemm, &gemm->row)) return;
     Point next = point_inside(&pack->next);
     next.axis[gemm->k_axis] = at;
@@ -147,8 +187,7 @@ static void pack_rows_along_k(Gemm *gemm) {
     pack.next = point_inside(&pack.point);
     pack.next.axis[gemm->row.axis] = k_addi(k, row, gemm->n_tile_rows);
     pack.packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->row_stride));
-    cpu_each_step(lower, gemm->k_begin, gemm->n_k, gemm->lanes,
-                  cpu_is_multiple(lower, gemm->k_extent, gemm->lanes), pack_row_step, &pack);
+    each_k_step(gemm, &gemm->row, pack_row_step, &pack);
     loop_end(k, &loop);
 }
 
@@ -161,10 +200,12 @@ static void pack_rows_along_rows(Gemm *gemm) {
     for (uint32_t v = 0; v < n; v++)
         masks[v] =
             gemm_lanes_before(gemm, k_addi(k, gemm->panel_begin, (int64_t)v * gemm->lanes), extent);
-    Loop loop = loop_over(k, gemm->n_k, 1);
-    Val packed = gemm_element(gemm, gemm->rows, k_muli(k, loop.index, gemm->k_stride));
+    Loop loop =
+        loop_begin(k, gemm->row.span.begin, k_add(k, gemm->row.span.begin, gemm->row.span.n), 1);
+    Val step = k_sub(k, loop.index, gemm->k_begin);
+    Val packed = gemm_element(gemm, gemm->rows, k_muli(k, step, gemm->k_stride));
     Point at_k = gemm_operand_point(gemm, &gemm->row);
-    at_k.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
+    at_k.axis[gemm->k_axis] = loop.index;
     for (uint32_t v = 0; v < n; v++) {
         Point point = point_inside(&at_k);
         point.axis[gemm->row.axis] = k_addi(k, gemm->panel_begin, (int64_t)v * gemm->lanes);
@@ -175,11 +216,15 @@ static void pack_rows_along_rows(Gemm *gemm) {
     loop_end(k, &loop);
 }
 
-void gemm_pack_rows(Gemm *gemm) {
+static void pack_rows(Gemm *gemm) {
     if (gemm->row.is_along_k)
         pack_rows_along_k(gemm);
     else
         pack_rows_along_rows(gemm);
+}
+
+void gemm_pack_rows(Gemm *gemm) {
+    each_piece(gemm, &gemm->row, pack_rows);
 }
 
 /* Columns along their own axis. */
@@ -188,7 +233,7 @@ void gemm_pack_rows(Gemm *gemm) {
 static void pack_panel_step(Gemm *gemm, const Point *at_k, Val row, Val offset, Val *masks) {
     const Codegen *k = gemm->lower->k;
     Val first = k_add(k, gemm->column_begin, offset);
-    Val panel = k_muli(k, offset, gemm->depth);
+    Val panel = k_muli(k, offset, gemm->panel_depth);
     Val at = k_add(k, panel, k_muli(k, row, gemm->tile_columns));
     for (uint32_t v = 0; v < gemm->n_vectors; v++) {
         Point point = point_inside(at_k);
@@ -209,16 +254,18 @@ static void pack_columns_along_columns(Gemm *gemm) {
     Val *masks = arena_array(k->arena, Val, gemm->n_vectors);
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
         masks[v] = gemm_lanes_before(gemm, lower_index_const(lower, v * gemm->lanes), rest);
-    Loop loop = loop_over(k, gemm->n_k, 1);
+    Loop loop = loop_begin(k, gemm->column.span.begin,
+                           k_add(k, gemm->column.span.begin, gemm->column.span.n), 1);
+    Val step = k_sub(k, loop.index, gemm->k_begin);
     Point at_k = gemm_operand_point(gemm, &gemm->column);
-    at_k.axis[gemm->k_axis] = k_add(k, gemm->k_begin, loop.index);
+    at_k.axis[gemm->k_axis] = loop.index;
     point_prepare(&at_k, &gemm->column.value, 1, 1u << gemm->column.axis);
     Loop panels = loop_over(k, n_full, gemm->tile_columns);
-    pack_panel_step(gemm, &at_k, loop.index, panels.index, NULL);
+    pack_panel_step(gemm, &at_k, step, panels.index, NULL);
     loop_end(k, &panels);
     if (!cpu_is_multiple(lower, gemm->column.extent, gemm->tile_columns)) {
         If left = if_begin(k, is_left);
-        pack_panel_step(gemm, &at_k, loop.index, n_full, masks);
+        pack_panel_step(gemm, &at_k, step, n_full, masks);
         if_end(k, &left);
     }
     loop_end(k, &loop);
@@ -295,16 +342,19 @@ static void pack_columns_along_k(Gemm *gemm) {
     pack.offset = loop.index;
     Val in_panel = k_urem(k, loop.index, width);
     Val panel = k_sub(k, loop.index, in_panel);
-    Val at = k_add(k, k_muli(k, panel, gemm->depth), in_panel);
+    Val at = k_add(k, k_muli(k, panel, gemm->panel_depth), in_panel);
     pack.packed = gemm_element(gemm, gemm->columns, at);
-    cpu_each_step(lower, gemm->k_begin, gemm->n_k, gemm->lanes,
-                  cpu_is_multiple(lower, gemm->k_extent, gemm->lanes), pack_square_step, &pack);
+    each_k_step(gemm, &gemm->column, pack_square_step, &pack);
     loop_end(k, &loop);
 }
 
-void gemm_pack_columns(Gemm *gemm) {
+static void pack_columns(Gemm *gemm) {
     if (gemm->column.is_along_k)
         pack_columns_along_k(gemm);
     else
         pack_columns_along_columns(gemm);
+}
+
+void gemm_pack_columns(Gemm *gemm) {
+    each_piece(gemm, &gemm->column, pack_columns);
 }

@@ -147,8 +147,8 @@ void gemm_tiles(Gemm *gemm) {
     Loop loop = loop_begin(k, zero, gemm->n_columns, gemm->tile_columns);
     Val at = k_muli(k, gemm->partials_row, gemm->block_columns);
     Val partials = gemm_element(gemm, gemm->partials, k_add(k, at, loop.index));
-    Val panel_depth =
-        gemm->has_panels ? lower_dim(lower, gemm->k_extent) : lower_index_const(lower, gemm->depth);
+    Val panel_depth = gemm->has_panels ? lower_dim(lower, gemm->k_extent)
+                                       : lower_index_const(lower, gemm->panel_depth);
     Val panel = k_mul(k, loop.index, panel_depth);
     tile_open(gemm, &tile, partials);
     tile.values[tile.n_accs] = gemm->rows;

@@ -1,6 +1,7 @@
 /* CPU maps: full vectors along the last parallel axis, or along an earlier one if the last is
  * short, then one masked vector. See template.h. */
 #include "codegen/cpu/cpu.h"
+#include "plan/access.h"
 
 typedef struct Map {
     const Stage *stage;
@@ -59,6 +60,44 @@ static Val split_unit(Lower *lower, Map *map, Val unit_index, DimId extent) {
     return is_down ? outer : inner;
 }
 
+/* Cuts along the lane axis if a vector may begin at them, and the pieces are few or long enough
+ * that they are worth their code. */
+static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, uint32_t lanes) {
+    enum { LEAST_CUTS = 3, MOST_COST = 1024 }; /* of emitted code, in primitives; judged */
+    Arena *arena = lower->k->arena;
+    const Kernel *kernel = lower->kernel;
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    uint32_t axis = lower->lane_axis, cost = 0;
+    CpuCuts cuts = cpu_find_cuts(lower, roots.ids, roots.n, axis);
+    const bool *live = kernel_live_scalars(arena, kernel);
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        bool is_choice =
+            s->kind != SCALAR_CVT && (s->kind != SCALAR_PRIM || s->prim == PRIM_SELECT);
+        if (live[id] && !is_choice) cost += scalar_own_cost(kernel->scalars, id);
+    }
+    bool are_worthy = cuts.n >= LEAST_CUTS && cost * cuts.n <= MOST_COST &&
+                      cuts.at[cuts.n - 1] / cuts.n >= lanes / 2;
+    const Stage *stage = &kernel->stages.data[0];
+    for (uint32_t i = 0; i < stage->stores.n && are_worthy; i++)
+        are_worthy =
+            kernel_is_smooth(arena, kernel, stage->stores.data[i].value, axis, POINT_ANY_START) &&
+            index_lane_motion(tab, stage->stores.data[i].address, axis, POINT_ANY_START) !=
+                LANES_VARYING;
+    return are_worthy ? cuts : (CpuCuts){.n = 0};
+}
+
+static void map_piece(void *user, const PointPiece *piece, CpuSpan span) {
+    Map map = *(const Map *)user;
+    Lower *lower = map.point.lower;
+    DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
+    bool is_whole = !piece->is_any && cpu_is_multiple(lower, extent, map.lanes);
+    map.point = point_inside(&map.point);
+    map.point.piece = *piece;
+    map.point.block = piece->is_any ? POINT_ANY_START : 0;
+    cpu_each_step(lower, span.begin, span.n, map.lanes, is_whole, map_step, &map);
+}
+
 /* Emits one unit: a run of chunk_elems elements, or the rest of the axis. */
 static void map_unit(Lower *lower, Map *map, Val unit_index) {
     const Codegen *k = lower->k;
@@ -73,8 +112,8 @@ static void map_unit(Lower *lower, Map *map, Val unit_index) {
     Val n = cpu_at_most(lower, rest, sched->cpu_map.chunk_elems);
     CpuRoots roots = cpu_stage_roots(lower, map->stage);
     point_prepare(&map->point, roots.ids, roots.n, 1u << axis);
-    cpu_each_step(lower, from, n, map->lanes, cpu_is_multiple(lower, extent_dim, map->lanes),
-                  map_step, map);
+    CpuCuts cuts = worthy_cuts(lower, roots, map->lanes);
+    cpu_each_piece(lower, &cuts, (CpuSpan){from, n}, map_piece, map);
 }
 
 void emit_cpu_map(Lower *lower) {

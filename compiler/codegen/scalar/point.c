@@ -191,6 +191,7 @@ static Val load_value(Point *point, const Scalar *s) {
     uint32_t arg = lower_arg(lower, s->buffer);
     if (is_off_memory(lower, arg)) return load_from_shared(point, s, arg);
     Val guard = s->guard ? point_guard(point, s->guard) : NULL;
+    if (guard && LLVMIsAConstantInt(guard)) guard = LLVMConstIntGetZExtValue(guard) ? NULL : guard;
     Val condition = point->active;
     if (guard && k_is_vector(guard) && condition) condition = k_splat(k, condition, point->lanes);
     condition = and_opt(k, condition, guard);
@@ -229,6 +230,11 @@ static Val prim_value(Point *point, const Scalar *s) {
     Val contracted = point_contracted(point, s);
     if (contracted) return contracted;
     bool any_vector = false;
+    if (s->prim == PRIM_SELECT) {
+        Val condition = point_value(point, s->args[0]);
+        if (LLVMIsAConstantInt(condition))
+            return point_value(point, s->args[LLVMConstIntGetZExtValue(condition) ? 1 : 2]);
+    }
     for (uint32_t i = 0; i < info->arity; i++) {
         args[i] = point_value(point, s->args[i]);
         any_vector = any_vector || k_is_vector(args[i]);

@@ -85,12 +85,22 @@ typedef struct Lower {
 /* An index that moves alike over this many neighbouring lanes does so from any start. */
 enum { POINT_ANY_START = 1 << 20 };
 
+/* The piece [lo, hi) of an axis in which a loop runs. Guards on the axis are then known, and of a
+ * concat along the axis one piece is left. */
+typedef struct PointPiece {
+    bool is_any; /* false: the loop runs over the whole axis */
+    uint32_t axis;
+    int64_t lo, hi; /* hi INT64_MAX: up to the end */
+} PointPiece;
+
 typedef struct Point {
     Lower *lower;
     uint32_t lanes;
-    uint32_t lane_axis;   /* that of the Lower, unless the template uses another axis */
-    bool begins_anywhere; /* lane 0 may be at any axis value, not only at a multiple of the lanes */
-    Val axis[MAX_AXES];   /* index_type, of lane 0 */
+    uint32_t lane_axis; /* that of the Lower, unless the template uses another axis */
+    uint32_t block;     /* the lanes lie between neighbouring multiples of it, lane 0 anywhere; 0:
+                         * lane 0 is at a multiple of the lanes */
+    PointPiece piece;
+    Val axis[MAX_AXES]; /* index_type, of lane 0 */
     /* For a flat map (template/flat.h): the number of the element at lane 0, in index_type, and for
      * each axis that needs it the lanes' coordinates. lane_axis is then unused. NULL: the map is
      * not flat. */
@@ -128,6 +138,9 @@ void lower_split(Lower *lower, Val linear, uint32_t first, uint32_t n, Point *po
 
 /* Splits the number of a vector of point->lanes elements into the parallel axes. */
 void lower_split_vectors(Lower *lower, Val number, Point *point);
+
+/* Whether the guard's first condition is a range [lo, hi) of the axis. */
+bool point_cut_of(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo, int64_t *hi);
 
 /* A point without axis values. `results` and `extremes` have an entry for every slot. */
 Point point_new(Lower *lower, uint32_t lanes);

@@ -81,7 +81,7 @@ static Val moving_term_at(Point *point, const IndexAtom *atom, DimId coefficient
 LaneMotion point_motion(const Point *point, IndexId index) {
     IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
     DimId offset;
-    uint32_t lanes = point->begins_anywhere ? POINT_ANY_START : point->lanes;
+    uint32_t lanes = point->block ? point->block : point->lanes;
     if (!point->flat) return index_lane_motion(tab, index, point->lane_axis, lanes);
     if (flat_is_in_order(point->lower->kernel, index, &offset)) return LANES_CONTIGUOUS;
     return index_axes(tab, index) ? LANES_VARYING : LANES_UNIFORM;
@@ -90,7 +90,7 @@ LaneMotion point_motion(const Point *point, IndexId index) {
 bool point_is_multiple(const Point *point, IndexId index, int64_t multiple) {
     IndexTab *tab = scalartab_indices(point->lower->kernel->scalars);
     DimId offset;
-    uint32_t axis = point->begins_anywhere ? NO_AXIS : point->lane_axis;
+    uint32_t axis = point->block ? NO_AXIS : point->lane_axis;
     if (!point->flat) return index_is_multiple(tab, index, axis, multiple);
     return flat_is_in_order(point->lower->kernel, index, &offset) &&
            dim_multiple(indextab_dims(tab), offset) % multiple == 0;
@@ -169,16 +169,48 @@ static Val range_value(Point *point, const Guard *g) {
     return k_and(k, above, below);
 }
 
+bool point_cut_of(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo, int64_t *hi) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    const DimTab *dims = indextab_dims(tab);
+    IndexExpr expr = index_expr(tab, guard.index);
+    int64_t offset, coefficient;
+    if (expr.n_terms != 1 || !dim_is_const(dims, expr.offset, &offset) ||
+        !dim_is_const(dims, expr.terms[0].coefficient, &coefficient) ||
+        !dim_is_const(dims, guard.lo, lo) || !dim_is_const(dims, guard.hi, hi))
+        return false;
+    IndexAtom atom = index_atom(tab, expr.terms[0].atom);
+    *lo -= offset;
+    *hi -= offset;
+    return atom.kind == ATOM_AXIS && atom.axis == axis && coefficient == 1;
+}
+
+/* Whether a condition is known in the point's piece: it holds, or fails, everywhere in it. */
+static bool is_known(const Point *point, const Guard *g, bool *holds) {
+    const Kernel *kernel = point->lower->kernel;
+    const PointPiece *piece = &point->piece;
+    int64_t lo, hi, n = INT64_MAX;
+    if (!piece->is_any || !point_cut_of(kernel, *g, piece->axis, &lo, &hi)) return false;
+    dim_is_const(lower_dims(point->lower), kernel_axis_extent(kernel, piece->axis), &n);
+    int64_t end = piece->hi < n ? piece->hi : n;
+    *holds = lo <= piece->lo && end <= hi;
+    return *holds || end <= lo || hi <= piece->lo;
+}
+
 Val point_guard(Point *point, GuardId guard) {
     const Lower *lower = point->lower;
     const ScalarTab *scalars = lower->kernel->scalars;
     Val all = NULL;
     for (; guard; guard = guard_get(scalars, guard).next) {
         Guard g = guard_get(scalars, guard);
+        bool holds;
+        if (is_known(point, &g, &holds)) {
+            if (holds) continue;
+            return LLVMConstInt(lower->k->i1, 0, 0);
+        }
         Val own = range_value(point, &g);
         if (all && k_is_vector(own)) all = k_splat(lower->k, all, point->lanes);
         if (all && k_is_vector(all)) own = k_splat(lower->k, own, point->lanes);
         all = all ? k_and(lower->k, all, own) : own;
     }
-    return all;
+    return all ? all : LLVMConstInt(lower->k->i1, 1, 0);
 }

@@ -11,8 +11,8 @@ LaneMotion point_motion(const Point *point, IndexId index);
 bool point_is_multiple(const Point *point, IndexId index, int64_t multiple);
 /* The index at lane 0, or per lane. */
 Val point_index_at(Point *point, IndexId id, bool per_lane);
-/* Whether all terms of the guard hold: i1, or a vector of i1 if a bound may fall between two
- * lanes. */
+/* Whether all terms of the guard hold: i1, a constant if the point's piece tells, or a vector of i1
+ * if a bound may fall between two lanes. */
 Val point_guard(Point *point, GuardId guard);
 /* Splits a constant addend off an axis value and adds it to *constant. */
 Val point_without_constant(Val value, int64_t *constant);

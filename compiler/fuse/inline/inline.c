@@ -4,7 +4,7 @@
 
 #include "fuse/inline/inline_axes.h"
 #include "ir/indexmap.h"
-#include "plan/access.h"
+#include "template/cpu_pack.h"
 #include "template/wgmma.h"
 #include "template/find_im2col.h"
 
@@ -402,6 +402,19 @@ static bool compose_with(Arena *arena, const InlineInput *input, Group *group, c
     return ok;
 }
 
+/* Whether a CPU packs rows of the lhs as they come, whichever rows they are, and m by itself is too
+ * short to fill its tiles. */
+static bool cores_join_rows(const InlineInput *input, const Kernel *kernel) {
+    enum { WIDEST = 16 }; /* lanes of a CPU's vectors */
+    if (!input->has_cores || !form_info(kernel->form)->multiplies || kernel->n_reduced != 1)
+        return false;
+    DimId m = index_axis_extent(scalartab_indices(kernel->scalars), gemm_axis_m(kernel));
+    CpuPack pack = cpu_pack_rows(input->scratch, kernel, kernel->reduces.data[0].lhs,
+                                 gemm_axis_m(kernel), WIDEST);
+    return dim_hi(input->graph->dims, m) <= FUSE_SHORT_ROWS &&
+           (pack.way == PACK_K || pack.way == PACK_RUNS_OF_K);
+}
+
 /* Whether axes are joined follows from the kernel with all axes separate. */
 static bool plan_axes(const InlineInput *input, Group *group, Kernel *kernel, AxisPlan *plan,
                       InlineFailure *failure) {
@@ -409,6 +422,7 @@ static bool plan_axes(const InlineInput *input, Group *group, Kernel *kernel, Ax
     if (!compose_with(input->scratch, input, group, plan, kernel, failure)) return false;
     *plan = inline_plan_axes(input->graph->dims, group, kernel);
     AxisPlan joined = *plan;
+    if (cores_join_rows(input, kernel)) inline_join_rows(group, kernel, plan);
     if (input->has_im2col && im2col_may_be(kernel) && inline_join_rows(group, kernel, &joined)) {
         memset(&group->loads, 0, sizeof group->loads);
         int64_t depth = wgmma_depth(gemm_operand_dtype(kernel));
