@@ -250,7 +250,9 @@ static double dram_us(const Coster *c, const Pricing *p) {
 static double launch_us(const Coster *c, const Pricing *p) {
     if (!c->has_begun) return c->card->launch_us;
     double room = c->card->n_processors * p->cost->pressure.n_blocks;
-    return c->card->next_us + c->card->fill_us * fmin(1, p->n_beside / room);
+    double filled = fmin(1, p->n_beside / room);
+    if (c->card->has->cores) filled = p->n_beside > 1; /* the caller runs one unit by itself */
+    return c->card->next_us + c->card->fill_us * filled;
 }
 
 /* The time of reading rows again in later passes, in microseconds. 0 for clusters and for rows

@@ -69,7 +69,7 @@ static MapWork map_work(const Scheduler *s, uint32_t lanes) {
         if (scalar_get(scalars, id)->kind == SCALAR_LOAD)
             count_access(s, scalar_get(scalars, id)->index, lanes, &work);
         else
-            work.prims += scalar_prims(card, s->kernel, id);
+            work.prims += scalar_prims(card, s->kernel, id, lanes);
     }
     for (uint32_t i = 0; i < stage->stores.n; i++)
         count_access(s, stage->stores.data[i].address, lanes, &work);

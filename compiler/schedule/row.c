@@ -302,9 +302,13 @@ static void add_short(Scheduler *s, Variant variant) {
     }
 }
 
-/* Narrower vectors if they cover a whole row: a processor has more of them in flight. */
+/* Narrower vectors if they cover a whole row: a processor has more of them in flight. A vector does
+ * not cross the end of the last of several reduced axes. */
 static uint32_t row_lanes(const Scheduler *s, uint32_t lanes) {
     int64_t most = dim_hi(s->dims, kernel_n_reduced(s->kernel));
+    IndexId innermost = index_dim(s->indices, sched_lane_extent(s));
+    if (s->kernel->n_reduced > 1 && !index_is_multiple(s->indices, innermost, NO_AXIS, lanes))
+        return 1;
     while (lanes > SCHED_CPU_ROW_LANES && most <= lanes / 2) lanes /= 2;
     return lanes;
 }

@@ -21,17 +21,29 @@ static bool is_row_quotient(const Kernel *kernel, const Scalar *s) {
            !(scalar_get(kernel->scalars, s->args[1])->axes & reduced_axes(kernel));
 }
 
-double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id) {
+/* A CPU starts as many operations of single elements in a clock as it starts of vectors. */
+static double of_lanes(const Card *card, Dtype dtype, double prims, uint32_t lanes) {
+    double vectors = of_dtype(card, dtype, prims);
+    double singles = lanes ? prims * card->lanes / (COST_CPU_STARTED * lanes) : 0;
+    return card->has->cores ? fmax(vectors, singles) : vectors;
+}
+
+double reduce_prims(const Card *card, const Reduce *reduce, uint32_t lanes) {
+    if (reduce->is_arg) return COST_ARG_PRIMS;
+    return of_lanes(card, reduce->acc, prim_info(reduce->combine)->cost, lanes);
+}
+
+double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id, uint32_t lanes) {
     const Scalar *s = scalar_get(kernel->scalars, id);
     bool is_gpu = card->has->blocks && s->kind == SCALAR_PRIM && dtype_is_single(s->dtype);
     if (is_gpu && is_row_quotient(kernel, s)) return COST_ROW_QUOTIENT;
     if (is_gpu && s->prim == PRIM_EXP) return COST_GPU_EXP;
     bool is_full = card->has->cores && s->kind == SCALAR_PRIM &&
                    scalartab_is_fast(kernel->scalars); /* CPUs have no shorter forms */
-    if (is_full) return of_dtype(card, s->dtype, prim_info(prim_full(s->prim))->cost);
+    if (is_full) return of_lanes(card, s->dtype, prim_info(prim_full(s->prim))->cost, lanes);
     bool narrows = s->kind == SCALAR_CVT && dtype_is_soft(s->dtype) && card->has->cores;
-    return of_dtype(card, s->dtype,
-                    narrows ? COST_CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id));
+    return of_lanes(card, s->dtype,
+                    narrows ? COST_CPU_TO_BF16 : scalar_own_cost(kernel->scalars, id), lanes);
 }
 
 double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id) {
@@ -137,7 +149,7 @@ double parallel_prims(Arena *arena, const Card *card, const Kernel *kernel, bool
         double longest = 0;
         for (ScalarId id = 1; id < n; id++) {
             const Scalar *scalar = scalar_get(kernel->scalars, id);
-            double own = live[s][id] ? scalar_prims(card, kernel, id) : 0;
+            double own = live[s][id] ? scalar_prims(card, kernel, id, 0) : 0;
             path[id] = 0;
             for (int i = 0; i < 3 && live[s][id]; i++)
                 path[id] = fmax(path[id], path[scalar->args[i]]);

@@ -5,8 +5,11 @@
 #include "machine/card.h"
 #include "plan/plan.h"
 
-/* The primitives of one scalar; f64 counts several. */
-double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id);
+/* The primitives of one scalar; f64 counts several, and so do elements that a CPU computes one by
+ * one. `lanes` are the schedule's. */
+double scalar_prims(const Card *card, const Kernel *kernel, ScalarId id, uint32_t lanes);
+/* The primitives of a reduction that takes one element. */
+double reduce_prims(const Card *card, const Reduce *reduce, uint32_t lanes);
 /* The primitives of storing a cached row value, or of loading it. */
 double row_cache_prims(const Card *card, const Kernel *kernel, ScalarId id);
 /* The primitives of a row of FORM_ROW on a CPU beside its elements; else 0. `dims` are by symbol.

@@ -71,6 +71,18 @@ static double access_clocks(const Coster *c, const Pricing *p, uint32_t buffer, 
     return element_clocks(bytes, run_elems(c, p, axis));
 }
 
+/* Lanes that are stored one by one are asked one by one whether their guard holds. */
+static double store_clocks(const Coster *c, const Pricing *p, const Store *store) {
+    const Kernel *kernel = p->kernel;
+    uint32_t axis = kernel_lane_axis(kernel, &p->variant->sched), lanes = p->variant->sched.lanes;
+    double clocks = access_clocks(c, p, store->buffer, store->address);
+    bool is_asked = store->guard && axis != NO_AXIS && lanes > 1 &&
+                    (guard_axes(kernel->scalars, store->guard) >> axis & 1) &&
+                    index_lane_motion(scalartab_indices(kernel->scalars), store->address, axis,
+                                      lanes) != LANES_CONTIGUOUS;
+    return is_asked ? clocks + COST_STRIDE_GUARD_CLOCKS : clocks;
+}
+
 double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
     const Kernel *kernel = p->kernel;
     double clocks = 0;
@@ -84,8 +96,7 @@ double cost_stride_prims(const Coster *c, const Pricing *p, bool *const *live) {
             if (is_read) clocks += access_clocks(c, p, load->buffer, load->index);
         }
         for (uint32_t i = 0; i < stage->stores.n; i++)
-            clocks +=
-                access_clocks(c, p, stage->stores.data[i].buffer, stage->stores.data[i].address);
+            clocks += store_clocks(c, p, &stage->stores.data[i]);
     }
     return clocks * p->rows * p->reduced * c->card->lanes;
 }

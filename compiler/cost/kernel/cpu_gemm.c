@@ -1,4 +1,51 @@
 /* The cost of GEMMs on a CPU. See template.h. */
-#include "cost/kernel/template.h"
+#include "cost/kernel/gemm.h"
+#include "machine/tuning.h"
+#include "template/cpu_pack.h"
 
-const TemplateCost cost_cpu_gemm = {.base = &cost_gemms};
+#include <math.h>
+
+/* Clocks of one packed element. */
+static double pack_clocks(CpuPack pack, double lanes) {
+    switch (pack.way) {
+    case PACK_OWN_AXIS:
+    case PACK_K:
+        return COST_PACK_STEP_CLOCKS / lanes;
+    case PACK_RUNS_OF_K:
+        return (COST_PACK_RUN_CLOCKS + ceil(pack.run / lanes) * COST_PACK_STEP_CLOCKS) / pack.run;
+    case PACK_STRIDED:
+        return COST_PACK_STRIDED_CLOCKS;
+    case PACK_SINGLES:
+        break;
+    }
+    return COST_PACK_SINGLE_CLOCKS;
+}
+
+/* The clocks of an operand: every batch packs it, and each tile along the other axis packs it
+ * again. */
+static double operand_clocks(const Coster *c, const Pricing *p, ScalarId value, uint32_t axis) {
+    const Kernel *kernel = p->kernel;
+    const Sched *sched = &p->variant->sched;
+    uint32_t m = gemm_axis_m(kernel), other = axis == m ? gemm_axis_n(kernel) : m;
+    bool is_rows = (axis == m) != cpu_pack_is_transposed(sched);
+    CpuPack pack = is_rows ? cpu_pack_rows(c->arena, kernel, value, axis, sched->lanes)
+                           : cpu_pack_columns(c->arena, kernel, value, axis, sched->lanes);
+    if (axis == m && cost_continues_sequence(c, kernel)) return 0; /* the first GEMM's */
+    bool is_packed = is_rows || (sched->cpu_gemm.is_blocked && !kernel->panel_columns);
+    if (!is_packed) return 0;
+    double tile = other == m ? sched_tile(sched).m : sched_tile(sched).n;
+    double again = ceil(footprint_points(kernel, 1u << other, c->values) / tile);
+    uint32_t batch = (1u << m) - 1;
+    return footprint_points(kernel, batch | 1u << axis | 1u << gemm_axis_k(kernel), c->values) *
+           again * pack_clocks(pack, sched->lanes);
+}
+
+static void count(const Coster *c, Pricing *p, bool *const *live) {
+    const Reduce *reduce = &p->kernel->reduces.data[0];
+    cost_gemms.count(c, p, live);
+    p->cost->n_prims +=
+        c->card->lanes * (operand_clocks(c, p, reduce->lhs, gemm_axis_m(p->kernel)) +
+                          operand_clocks(c, p, reduce->rhs, gemm_axis_n(p->kernel)));
+}
+
+const TemplateCost cost_cpu_gemm = {.base = &cost_gemms, .count = count};

@@ -70,7 +70,8 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     p->cost->n_flops = 2 * p->rows * p->reduced * passes;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         if (live[kernel->stages.n][id])
-            p->cost->n_prims += passes * p->rows * shares[id] * scalar_prims(c->card, kernel, id);
+            p->cost->n_prims += passes * p->rows * shares[id] *
+                                scalar_prims(c->card, kernel, id, p->variant->sched.lanes);
         bool is_fetched =
             template_info(p->variant->sched.template)->uses_copy_engine; /* with the copy engine */
         if (!live[0][id] || is_fetched || scalar_get(kernel->scalars, id)->kind == SCALAR_LOAD)
@@ -78,7 +79,7 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
         uint32_t axes = scalar_get(kernel->scalars, id)->axes;
         double points = footprint_points(kernel, axes, c->values);
         if (cost_gemm_has_tiles(p)) points *= cost_gemm_reads(c, p, axes);
-        p->cost->n_prims += points * scalar_prims(c->card, kernel, id);
+        p->cost->n_prims += points * scalar_prims(c->card, kernel, id, p->variant->sched.lanes);
     }
 }
 

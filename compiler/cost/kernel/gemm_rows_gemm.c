@@ -56,7 +56,7 @@ static void count_online(const Coster *c, Pricing *p) {
     const bool *needed = kernel_needed_scalars(c->arena, kernel, &root, 1);
     double each = COST_ONLINE_PRIMS;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
-        if (needed[id]) each += scalar_prims(c->card, kernel, id);
+        if (needed[id]) each += scalar_prims(c->card, kernel, id, 0);
     p->cost->n_prims = p->rows * p->reduced * each;
 }
 

@@ -9,8 +9,7 @@
 
 #include <math.h>
 
-/* CPU: the last step of a run takes a full step's time, even if lanes have no element. */
-static double lane_fill(const Coster *c, const Pricing *p) {
+double cost_lane_fill(const Coster *c, const Pricing *p) {
     uint32_t axis = kernel_lane_axis(p->kernel, &p->variant->sched);
     uint32_t lanes = p->variant->sched.lanes;
     if (!c->card->has->cores || axis == NO_AXIS || lanes < 2) return 1;
@@ -41,7 +40,8 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     uint32_t n = scalar_count(kernel->scalars) + 1;
     bool *is_done = arena_array(c->arena, bool, n);
     uint32_t lanes = kernel_lane_axes(kernel, &p->variant->sched);
-    double n_points = p->rows * walked(p) * lane_fill(c, p);
+    double n_points = p->rows * walked(p) * cost_lane_fill(c, p);
+    double together = c->card->has->cores ? fmax(p->variant->sched.lanes, 1) : WARP_THREADS;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const double *shares = footprint_shares(c->arena, kernel, s, c->values);
         for (ScalarId id = 1; id < n; id++) {
@@ -49,10 +49,10 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
             bool varies = (scalar_get(kernel->scalars, id)->axes & lanes) != 0;
             double points = s == kernel->stages.n ? p->rows
                             : varies              ? n_points
-                                                  : n_points / WARP_THREADS;
+                                                  : n_points / together;
             bool is_kept = row_cache_has(p->variant->row_cache, id, s);
-            double prims =
-                is_kept ? row_cache_prims(c->card, kernel, id) : scalar_prims(c->card, kernel, id);
+            double prims = is_kept ? row_cache_prims(c->card, kernel, id)
+                                   : scalar_prims(c->card, kernel, id, p->variant->sched.lanes);
             p->cost->n_prims += points * shares[id] * prims;
             is_done[id] = sched_row(&p->variant->sched).resident > 0;
         }
@@ -62,7 +62,8 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
     if (template_info(p->variant->sched.template)->lanes_cross_rows)
         p->cost->n_prims += n_points * flat_prims(c->arena, kernel);
     for (uint32_t i = 0; i < kernel->reduces.n; i++)
-        p->cost->n_prims += n_points * (kernel->reduces.data[i].is_arg ? COST_ARG_PRIMS : 1);
+        p->cost->n_prims +=
+            n_points * reduce_prims(c->card, &kernel->reduces.data[i], p->variant->sched.lanes);
     p->cost->n_prims += cost_stride_prims(c, p, live);
     p->cost->n_prims += n_points * tile_prims(p);
     p->cost->n_prims +=

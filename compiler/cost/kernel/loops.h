@@ -4,6 +4,8 @@
 
 #include "cost/kernel/template.h"
 
+/* CPU: the factor by which a last step of lanes without elements makes a kernel longer. */
+double cost_lane_fill(const Coster *c, const Pricing *p);
 /* The share of the machine that has work if each processor could use `wanted` warps. */
 double cost_use(const Coster *c, const Pricing *p, double wanted);
 

@@ -1,7 +1,10 @@
 /* The cost of scans. See template.h. */
-#include "cost/kernel/template.h"
+#include "cost/count/prims.h"
+#include "cost/kernel/loops.h"
 #include "lowering/order.h"
 #include "machine/tuning.h"
+
+#include <math.h>
 
 /* The totals of a tile's runs and groups. */
 static uint32_t scan_bytes(Arena *arena, const Kernel *kernel, const Variant *variant) {
@@ -21,4 +24,19 @@ static double scan_registers(const ThreadUse *use) {
 const TemplateCost cost_gpu_scan = {
     .base = &cost_loops, .registers = scan_registers, .shared_bytes = scan_bytes};
 
-const TemplateCost cost_cpu_scan = {.base = &cost_loops};
+/* CPU: each element is combined with those of its run, which the next element waits for, and with
+ * those before the run, for the result. */
+static void count(const Coster *c, Pricing *p, bool *const *live) {
+    cost_loops.count(c, p, live);
+    double lanes = p->variant->sched.lanes, n_steps = p->rows * p->reduced * cost_lane_fill(c, p);
+    for (uint32_t i = 0; i < p->kernel->reduces.n; i++) {
+        const Reduce *reduce = &p->kernel->reduces.data[i];
+        const PrimInfo *prim = prim_info(reduce->combine);
+        double each = prim->is_exact ? COST_SCAN_EXACT_CLOCKS : COST_ROW_TARGET_CLOCKS;
+        double waited = prim->cost * each * c->card->lanes / lanes;
+        double once = reduce_prims(c->card, reduce, p->variant->sched.lanes);
+        p->cost->n_prims += n_steps * fmax(once, waited - once);
+    }
+}
+
+const TemplateCost cost_cpu_scan = {.base = &cost_loops, .count = count};

@@ -1,4 +1,5 @@
 /* The cost of sorts. See template.h. */
+#include "cost/count/prims.h"
 #include "cost/kernel/template.h"
 #include "machine/tuning.h"
 
@@ -11,11 +12,20 @@ static uint32_t sort_bytes(Arena *arena, const Kernel *kernel, const Variant *va
     return most <= SORT_LOCAL ? (uint32_t)most * 2 * (uint32_t)sizeof(int32_t) : 0;
 }
 
-/* Each level has one step more of search than the one before. */
+/* The primitives that compute a key from what is loaded. */
+static double key_prims(const Coster *c, const Pricing *p, const bool *live) {
+    double prims = 0;
+    for (ScalarId id = 1; id <= scalar_count(p->kernel->scalars); id++)
+        if (live[id] && scalar_get(p->kernel->scalars, id)->kind != SCALAR_LOAD)
+            prims += scalar_prims(c->card, p->kernel, id, p->variant->sched.lanes);
+    return prims;
+}
+
+/* Each level has one step more of search than the one before. Each step computes a key. */
 static void count(const Coster *c, Pricing *p, bool *const *live) {
-    double levels = ceil(log2(fmax(p->reduced, 1)));
+    double levels = ceil(log2(fmax(p->reduced, 1))), steps = levels * (levels + 1) / 2;
     cost_loops.count(c, p, live);
-    p->cost->n_prims += p->rows * p->reduced * levels * (levels + 1) / 2 * COST_SORT_PRIMS;
+    p->cost->n_prims += p->rows * p->reduced * steps * (COST_SORT_PRIMS + key_prims(c, p, live[0]));
 }
 
 static double sort_registers(const ThreadUse *use) {
