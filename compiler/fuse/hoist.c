@@ -72,6 +72,7 @@ static bool stores_temps_only(const Plan *plan, const Kernel *kernel, uint64_t s
 static bool is_init(Arena *arena, const Plan *plan, const Kernel *kernel, uint64_t symbols,
                     const bool *is_in_run) {
     const bool *live = kernel_live_scalars(arena, kernel);
+    if (kernel_updates(kernel)) return false; /* the value that it updates is that of a run */
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *s = scalar_get(kernel->scalars, id);
         if (!live[id] || s->kind != SCALAR_LOAD) continue;

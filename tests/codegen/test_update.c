@@ -196,3 +196,20 @@ Test(update, other_aliases_are_errors) {
     expect_refused("put", "top", 0, "output top shares memory with input cache");
     expect_refused("late", "new", 0, "output new shares memory with input cache");
 }
+
+/* What is copied for an update is copied in a run, so the update is none of the init steps, though
+ * it depends on params alone. */
+Test(update, of_params) {
+    Compiled p = compiled_new("graph g() -> (y: f32[4]) {\n  param w: f32[4, 8]\n  param at: i32\n"
+                              "  v = exp(w)\n"
+                              "  y = sum(dynamic_update_slice(v, v[:1], [at, 0]), axis=1)\n}\n",
+                              TARGET_CPU);
+    uint32_t n_updates = 0;
+    for (uint32_t k = 0; k < p.plan->kernels.n; k++) {
+        const Kernel *kernel = &p.plan->kernels.data[k];
+        n_updates += kernel_updates(kernel);
+        cr_expect_not(kernel->is_init && kernel_updates(kernel));
+    }
+    cr_expect_eq(n_updates, 1u);
+    compile_free(&p);
+}
