@@ -186,3 +186,26 @@ Test(segment, prelude) {
     rig_close(&rig);
     compile_free(&p);
 }
+
+/* Reductions of the same segments share a kernel, unless one reads the other. */
+Test(segment, one_of_another, .timeout = 60) {
+    Compiled p = compiled_new("graph g(x: u32[1, 1], i: i32[1, 1]) -> (y: i64[1, 1]) {\n"
+                              "  a = sorted_segment_max(x, i, 1, axis=0)\n"
+                              "  y = sorted_segment_max(cast(a, i64), i, 1, axis=0)\n}\n",
+                              TARGET_CPU);
+    RigOptions options = RIG_OPTIONS_INIT;
+    Rig rig;
+    size_t n_bytes;
+    cr_assert(rig_open(&rig, p.bytes, p.n_bytes, "g", &options) &&
+                  rig_place(&rig, p.module->dims, NULL),
+              "%s", rig.error);
+    memcpy(rig_contents(&rig, "x", &n_bytes), &(uint32_t){7}, 4);
+    memcpy(rig_contents(&rig, "i", &n_bytes), &(int32_t){0}, 4);
+    cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
+    int64_t y;
+    memcpy(&y, rig_result(&rig, "y", &n_bytes), sizeof y);
+    cr_expect_eq(y, 7);
+    cr_expect_eq(p.plan->kernels.n, 2u);
+    rig_close(&rig);
+    compile_free(&p);
+}

@@ -152,7 +152,10 @@ static ScalarId pull_stage(Inliner *c, NodeId id, const IndexId *coords) {
     const Node *node = graph_node(c->graph, id);
     bool keeps_shape = group_keeps_shape(c->graph, c->group);
     if (!is_at_result(c, node, coords)) return inline_fail(c, REASON_MISALIGNED, id);
-    if (keeps_shape && c->of_slot.n < c->group->reduces.n) return inline_fail(c, REASON_SCAN, id);
+    bool is_element = c->of_slot.n < c->group->reduces.n; /* of a reduction that is composed */
+    if (keeps_shape && is_element) return inline_fail(c, REASON_SCAN, id);
+    if (graph_is_segments(c->graph, id) && is_element)
+        return inline_fail(c, REASON_OTHER_DOMAIN, id); /* all walk their runs at once */
     const TraceIds *operands = &c->of_slot.data[c->marks->slot[id] - 1];
     for (uint32_t i = 0; i < operands->n; i++) note_operand(c, operands->data[i]);
     uint32_t slot = c->marks->slot[id] - 1;
