@@ -30,10 +30,11 @@ static bool is_taken(Grouper *p, const Root *piece) {
 }
 
 /* A piece that params determine, or that must have its own kernel, is computed as if there were no
- * concat. No single kernel computes a piece that is itself a concat in place. */
+ * concat. No single kernel computes a piece that is itself a concat in place, or that is updated in
+ * memory. */
 static bool has_own_kernel(const Grouper *p, NodeId piece) {
     uint32_t made_by = p->g->group_of[piece];
-    return node_has(p->flags, piece, GROUPING_IN_PLACE) ||
+    return node_has(p->flags, piece, GROUPING_IN_PLACE) || graph_is_update(p->graph, piece) ||
            graph_block(p->graph, piece, BLOCK_NEVER) ||
            (made_by != GROUP_NONE && group_is_init(p, &p->g->groups.data[made_by]));
 }

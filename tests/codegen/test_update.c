@@ -213,3 +213,17 @@ Test(update, of_params) {
     cr_expect_eq(n_updates, 1u);
     compile_free(&p);
 }
+
+/* An update is no part of a larger tensor, even where the kernel of its copy could store both. */
+Test(update, in_a_concat) {
+    Compiled p = compiled_new("graph g(x: f32[4, 8], at: i32) -> (y: f32[8, 8], z: f32[4, 8]) {\n"
+                              "  v = dynamic_update_slice(x, x[:1], [at, 0])\n"
+                              "  y = concat([v, v])\n  z = exp(v)\n}\n",
+                              TARGET_CPU);
+    for (uint32_t k = 0; k < p.plan->kernels.n; k++) {
+        const Stage *stage = &p.plan->kernels.data[k].stages.data[0];
+        for (uint32_t i = 0; i < stage->stores.n && kernel_updates(&p.plan->kernels.data[k]); i++)
+            cr_expect_eq(stage->stores.data[i].piece, 0u);
+    }
+    compile_free(&p);
+}
