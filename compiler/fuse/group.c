@@ -42,7 +42,8 @@ static bool is_cut(const Grouper *p, NodeId id, NodeId user) {
 }
 
 /* Computes the dependencies of the next node. A reader of a concat in place, or of a value on the
- * other side of a spill cut, must come after the value's last group. So the value counts as a
+ * other side of a spill cut, must come after the value's last group. So must an update after the
+ * group of what it updates, which is copied before the update's kernel. So the value counts as a
  * result of the next group, even if no such group exists yet. */
 static void find_dependency(Grouper *p) {
     NodeId id = p->n_last++;
@@ -56,8 +57,10 @@ static void find_dependency(Grouper *p) {
             decisions_ask(p->decisions, arg, DIRECTIVE_MUST_HOLD) && must_shares(p->graph, arg, id);
         if (made_by != GROUP_NONE && !is_again) {
             const Group *group = &p->g->groups.data[made_by];
+            bool is_updated = i == 0 && graph_is_update(p->graph, id);
             of_arg.any =
-                made_by + 1 + (node_has(p->flags, arg, GROUPING_IN_PLACE) || is_cut(p, arg, id));
+                made_by + 1 +
+                (node_has(p->flags, arg, GROUPING_IN_PLACE) || is_cut(p, arg, id) || is_updated);
             of_arg.of_run = !group->fixed && group_is_init(p, group) ? 0 : of_arg.any;
         }
         if (of_arg.any > last.any) last.any = of_arg.any;

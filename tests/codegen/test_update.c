@@ -227,3 +227,17 @@ Test(update, in_a_concat) {
     }
     compile_free(&p);
 }
+
+/* An update of an updated value that is an output too copies it after the first update: the two are
+ * no one kernel, though they run over the same part. */
+Test(update, of_an_updated_output) {
+    Compiled p = compiled_new("graph g(x: f32[3, 9], k: f32[1, 9], at: i32, to: i32)\n"
+                              "    -> (new: f32[3, 9], b: f32[3, 9]) {\n"
+                              "  new = dynamic_update_slice(x, k * 2.0, [at, 0])\n"
+                              "  b = dynamic_update_slice(new, k, [to, 0])\n}\n",
+                              TARGET_CPU);
+    cr_expect_eq(p.plan->kernels.n, 2u);
+    for (uint32_t k = 0; k < p.plan->kernels.n; k++)
+        cr_expect(kernel_updates(&p.plan->kernels.data[k]));
+    compile_free(&p);
+}
