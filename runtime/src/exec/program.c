@@ -189,6 +189,10 @@ frt_status program_place_part(const frt_program *program, uint32_t index, DimVal
     if (status) {
         return status;
     }
+    const Tensor *of = &program->m->tensors[program->graph->first_tensor + tensor->whole - 1];
+    if (of->is_persistent && !whole->data) { /* given back: no run reads it */
+        part->n_bytes = 0;
+    }
     if (part->n_bytes == 0) { /* the whole may have no bytes at all */
         part->data = program->scratch;
         return FRT_OK;
