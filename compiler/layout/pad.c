@@ -58,6 +58,10 @@ static bool has_tensor_cores(const Graph *graph, const Node *gemm) {
 
 static void note_reader(Pitches *p, Arena *arena, NodeId id) {
     const Node *node = graph_node(p->graph, id);
+    if (graph_is_update(p->graph, id)) { /* a copy of all bytes may make one from the other */
+        node_add(p->pitches, id, PITCH_BROKEN);
+        node_add(p->pitches, node->args[0], PITCH_BROKEN);
+    }
     for (uint32_t i = 0; i < node->n_args; i++) {
         IndexTab *tab = indextab_new(arena, p->graph->dims);
         IndexId last;

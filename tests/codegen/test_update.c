@@ -241,3 +241,15 @@ Test(update, of_an_updated_output) {
         cr_expect(kernel_updates(&p.plan->kernels.data[k]));
     compile_free(&p);
 }
+
+/* A copy takes all bytes, so a matmul that reads what was updated reads rows without padding. */
+Test(update, has_no_padded_rows) {
+    Compiled p = compiled_new("dim T in 1..40\n"
+                              "graph g(x: i8[2, T, 2], k: i8[1, T, 2], w: i8[2, 2, 1], at: i32)\n"
+                              "    -> (y: i8[2, T, 1]) {\n"
+                              "  y = matmul(dynamic_update_slice(x, k, [at, 0, 0]), w)\n}\n",
+                              TARGET_SM_90A);
+    for (uint32_t i = 0; i < p.plan->buffers.n; i++)
+        cr_expect_eq(p.plan->buffers.data[i].pitch, DIM_NONE);
+    compile_free(&p);
+}
