@@ -345,6 +345,12 @@ onnx-node-tests: build/fusec build/onnx-env/bin/python ## Run ONNX's node tests 
 onnx-networks: build/fusec build/onnx-env/bin/python ## Run the models of the package onnx on the CPU and write docs/results/onnx-networks.md
 	@build/onnx-env/bin/python tests/onnx/network_tests.py $< --page docs/results/onnx-networks.md
 
+.PHONY: torch-tests
+build/torch-env/bin/python:
+	$(Q)python3 -m venv build/torch-env && build/torch-env/bin/pip install -q torch torchvision numpy safetensors
+torch-tests: build/fusec build/torch-env/bin/python ## Compare translated PyTorch ops and networks with PyTorch on the CPU and write docs/results/torch*.md
+	@build/torch-env/bin/python tests/torch/torch_tests.py $< --page docs/results/torch.md --ops docs/results/torch-ops.md
+
 check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK) $(EMULATOR)
 	+@$(AGAIN) CONFIG=asan tests-built
 	+@$(AGAIN) CONFIG=fuzz fuzzers-built

@@ -1,0 +1,298 @@
+"""Translates what `torch.export` gives into a `.g` source and its weights.
+
+python -m fusec.torch model.py:make -o model.g
+
+`make()` returns (model, args) or (model, args, dynamic_shapes). A node of the exported graph becomes a statement, by
+the row of its op in aten.py. Shapes and dtypes are those that PyTorch noted of each node, so arithmetic of shapes
+leaves no statement behind.
+"""
+import argparse
+import importlib.util
+import operator
+import os
+import sys
+
+import sympy
+import torch
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+
+from fusec.aten import OPS, Unsupported
+
+DTYPES = {
+    torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
+    torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8",
+    torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.bool: "bool",
+    torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2",
+}
+RESERVED = {"graph", "param", "def", "return", "kernel", "true", "false", "none", "inf", "nan", "loop", "fuse", "if",
+            "else", "in", "with", "as", "dim", "weights", "include", *DTYPES.values()}
+# Checks of what the example's shapes imply: they compute nothing.
+CHECKS = {"_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range",
+          "sym_constrain_range_for_size"}
+LARGEST_DIM = 65536  # of a dim for which the program names no upper bound
+
+
+class Value:
+    """A tensor of the program: its text, its extents as numbers or texts, its dtype's word, PyTorch's strides."""
+
+    def __init__(self, text, shape, dtype, strides=None):
+        self.text, self.shape, self.dtype, self.strides = text, shape, dtype, strides
+
+    def __str__(self):
+        return self.text
+
+    @property
+    def rank(self):
+        return len(self.shape)
+
+    @property
+    def is_float(self):
+        return self.dtype[0] == "f" or self.dtype == "bf16"
+
+    def to(self, dtype):
+        if self.dtype == dtype:
+            return self
+        return Value(f"cast({self.text}, {dtype})", self.shape, dtype)
+
+
+class Program:
+    """A source of the language and the tensors of its weights."""
+
+    def __init__(self, source, weights, inputs, outputs, ops):
+        self.source, self.weights, self.inputs, self.outputs = source, weights, inputs, outputs
+        self.ops = ops  # the rows of the table that wrote it
+
+    def save(self, path):
+        """Writes `path`, and the weights beside it under the same name with .safetensors."""
+        from safetensors.torch import save_file
+
+        beside = os.path.splitext(path)[0] + ".safetensors"
+        head = ""
+        if self.weights:
+            save_file(self.weights, beside)
+            head = f'weights "{os.path.basename(beside)}"\n\n'
+        with open(path, "w") as file:
+            file.write(head + self.source)
+
+
+class Names:
+    """Identifiers of the language, each given once."""
+
+    def __init__(self):
+        self.taken = set(RESERVED)
+
+    def new(self, wanted):
+        base = "".join(c if c.isascii() and c.isalnum() else "_" for c in wanted)
+        base = base if base[:1].isalpha() else "v" + base
+        name, k = base, 1
+        while name in self.taken:
+            k += 1
+            name = f"{base}_{k}"
+        self.taken.add(name)
+        return name
+
+
+class Translator:
+    def __init__(self, exported, dynamic_shapes, name):
+        self.exported, self.name = exported, name
+        self.names, self.values, self.dims = Names(), {}, {}
+        self.inputs, self.params, self.lines, self.weights = [], [], [], {}
+        self.ops = set()
+        self.ranges = exported.range_constraints
+        self.wanted_dims = {}
+        self.note_dims(dynamic_shapes)
+
+    # ---- dims ----
+
+    def note_dims(self, spec):
+        """The names that `dynamic_shapes` gives to the symbols of the inputs' shapes."""
+        nodes = {n.name: n for n in self.exported.graph.nodes if n.op == "placeholder"}
+        tensors = [nodes[s.arg.name] for s in self.exported.graph_signature.input_specs
+                   if s.kind is InputKind.USER_INPUT and isinstance(s.arg, TensorArgument)]
+        for node, axes in zip(tensors, tensor_specs(spec)):
+            for axis, dim in axes:
+                symbol = getattr(getattr(node.meta["val"].shape[axis], "node", None), "expr", None)
+                if isinstance(symbol, sympy.Symbol) and hasattr(dim, "__name__"):
+                    self.wanted_dims[symbol] = dim.__name__
+
+    def dim(self, symbol):
+        if symbol not in self.dims:
+            self.dims[symbol] = self.names.new(self.wanted_dims.get(symbol, str(symbol)))
+        return self.dims[symbol]
+
+    def dim_lines(self):
+        for symbol, name in self.dims.items():
+            bounds = self.ranges.get(symbol)
+            low, high = 1, LARGEST_DIM
+            if bounds is not None and bounds.lower.is_finite:
+                low = max(low, int(bounds.lower))
+            if bounds is not None and isinstance(bounds.upper, sympy.Integer):
+                high = min(high, int(bounds.upper))
+            yield f"dim {name} in {low}..{high}"
+
+    def extent(self, size):
+        """A number, or the text of an expression over dims."""
+        if isinstance(size, int):
+            return size
+        expr = size.node.expr if hasattr(size, "node") else size
+        if expr.is_Integer:
+            return int(expr)
+        if expr.is_Symbol:
+            return self.dim(expr)
+        parts = [self.extent(arg) for arg in expr.args]
+        joins = {"Add": " + ", "Mul": "*", "FloorDiv": " / ", "CleanDiv": " / ", "Mod": " % ", "PythonMod": " % "}
+        join = joins.get(type(expr).__name__)
+        if not join or not all(isinstance(p, (int, str)) for p in parts):
+            raise Unsupported(f"the extent {expr} has no spelling among + - * / % of dims")
+        return "(" + join.join(map(str, parts)) + ")"
+
+    # ---- values ----
+
+    def describe(self, text, fake):
+        if fake.dtype not in DTYPES:
+            raise Unsupported(f"the language has no dtype {fake.dtype}")
+        return Value(text, [self.extent(size) for size in fake.shape], DTYPES[fake.dtype], fake.stride())
+
+    def argument(self, arg):
+        """What a row of the table sees: a Value for a tensor, an extent for a SymInt, words for dtypes."""
+        if isinstance(arg, torch.fx.Node):
+            fake = arg.meta.get("val")
+            return self.extent(fake) if isinstance(fake, torch.SymInt) else self.values.get(arg, fake)
+        if isinstance(arg, (list, tuple)):
+            return [self.argument(item) for item in arg]
+        return DTYPES.get(arg, arg) if isinstance(arg, torch.dtype) else arg
+
+    def type(self, value):
+        return value.dtype + (f"[{', '.join(map(str, value.shape))}]" if value.shape else "")
+
+    def bind(self, wanted, text, fake):
+        value = self.describe(self.names.new(wanted), fake)
+        self.lines.append(f"{value} = {text}")
+        return value
+
+    # ---- the graph ----
+
+    def placeholder(self, node, spec, seen):
+        if not isinstance(spec.arg, TensorArgument):
+            return
+        if spec.kind is InputKind.USER_INPUT:
+            value = self.describe(self.names.new(node.name), node.meta["val"])
+            self.inputs.append(value)
+        else:
+            tensor = self.exported.state_dict.get(spec.target)
+            tensor = self.exported.constants[spec.target] if tensor is None else tensor
+            where = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+            value = seen.get(where) if tensor.numel() else None
+            if value is None:
+                value = seen[where] = self.describe(self.names.new(spec.target), tensor)
+                self.weights[spec.target] = tensor.detach().clone().contiguous()
+                self.params.append((value, spec.target))
+        self.values[node] = value
+
+    def call(self, node):
+        if isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, torch.SymFloat)) or not node.users:
+            return
+        if node.target is operator.getitem:
+            value = self.values[node.args[0]][node.args[1]]
+            if value is None:
+                raise Unsupported(f"result {node.args[1]} of {node.args[0].target} (node {node.args[0]}) has no spelling")
+            self.values[node] = value
+            return
+        op = str(node.target).removeprefix("aten.")
+        if op.split(".")[0] in CHECKS:
+            return
+        if op not in OPS:
+            raise Unsupported(f"op {node.target} (node {node}) has no row in the table of fusec/aten.py")
+        self.ops.add(op)
+        fake = node.meta["val"]
+        many = isinstance(fake, (list, tuple))
+        out = [None if f is None else self.describe("", f) for f in fake] if many else self.describe("", fake)
+        kwargs = {k: self.argument(v) for k, v in node.kwargs.items()}
+        try:
+            result = OPS[op](out, *self.argument(node.args), **kwargs)
+        except Unsupported as why:
+            raise Unsupported(f"op {node.target} (node {node}): {why}") from None
+        except (TypeError, ValueError) as why:
+            raise Unsupported(f"op {node.target} (node {node}) with these arguments: {why}") from None
+        if not many:
+            self.values[node] = self.bind(node.name, result, fake)
+            return
+        used = {user.args[1] for user in node.users if user.target is operator.getitem}
+        self.values[node] = [self.bind(f"{node.name}_{i}", text, fake[i]) if text and i in used else None
+                             for i, text in enumerate(result)]
+
+    def outputs(self):
+        taken, outputs = {str(v) for v in self.inputs} | {str(v) for v, _ in self.params}, []
+        nodes = {n.name: n for n in self.exported.graph.nodes}
+        for spec in self.exported.graph_signature.output_specs:
+            if spec.kind is not OutputKind.USER_OUTPUT:
+                raise Unsupported(f"the model changes {spec.target} while it runs; call eval(), or return the new value")
+            if not isinstance(spec.arg, TensorArgument):
+                continue
+            node = nodes[spec.arg.name]
+            value = self.values[node]
+            if str(value) in taken:
+                value = self.bind("output", str(value), node.meta["val"])
+            taken.add(str(value))
+            outputs.append(value)
+        return outputs
+
+    def translate(self):
+        seen = {}
+        specs = iter(self.exported.graph_signature.input_specs)
+        for node in self.exported.graph.nodes:
+            if node.op == "placeholder":
+                self.placeholder(node, next(specs), seen)
+            elif node.op == "call_function":
+                self.call(node)
+        outputs = self.outputs()
+        declare = lambda values: ", ".join(f"{v}: {self.type(v)}" for v in values)
+        params = [f'param {v}: {self.type(v)} = "{key}"' for v, key in self.params]
+        body = "".join(f"  {line}\n" for line in params + self.lines)
+        dims = "".join(line + "\n" for line in self.dim_lines())
+        graph = f"graph {self.names.new(self.name)}({declare(self.inputs)}) -> ({declare(outputs)}) {{\n{body}}}\n"
+        source = dims + ("\n" if dims else "") + graph
+        return Program(source, self.weights, [str(v) for v in self.inputs], [str(v) for v in outputs],
+                       self.ops)
+
+
+def tensor_specs(spec):
+    """The (axis, dim) pairs of each tensor of `dynamic_shapes`, in the order of the tensors."""
+    if spec is None or isinstance(spec, dict) and all(isinstance(k, int) for k in spec):
+        return [list((spec or {}).items())]
+    if isinstance(spec, dict):
+        spec = list(spec.values())
+    if spec and all(s is None or isinstance(s, int) or hasattr(s, "__name__") for s in spec) and \
+            any(hasattr(s, "__name__") for s in spec):
+        return [list(enumerate(spec))]
+    return [pairs for part in spec for pairs in tensor_specs(part)]
+
+
+def translate(model, args, kwargs=None, dynamic_shapes=None, name="model"):
+    with torch.no_grad():
+        exported = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
+        table = torch.export.default_decompositions()
+        for op in [op for op in table if str(op).removeprefix("aten.") in OPS]:
+            del table[op]  # the language has a word for it
+        exported = exported.run_decompositions(table)
+    return Translator(exported, dynamic_shapes, name).translate()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m fusec.torch", description="Translates a PyTorch model.")
+    parser.add_argument("model", metavar="FILE.py:FUNCTION", help="returns (model, args[, dynamic_shapes])")
+    parser.add_argument("-o", dest="out", required=True, metavar="MODEL.g")
+    options = parser.parse_args()
+    path, _, function = options.model.rpartition(":")
+    spec = importlib.util.spec_from_file_location("model", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model, args, *shapes = getattr(module, function)()
+    try:
+        translate(model, args, dynamic_shapes=shapes[0] if shapes else None).save(options.out)
+    except Unsupported as why:
+        sys.exit(f"{options.model}: error: {why}")
+
+
+if __name__ == "__main__":
+    main()
