@@ -450,7 +450,6 @@ bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *
 
 struct InlineTrial {
     Arena *arena;
-    ArenaMark empty;
     InlineMarks marks;
     InlineInput input;
     AskedFacts asked;
@@ -463,7 +462,6 @@ struct InlineTrial {
 InlineTrial *inline_trial_new(Arena *arena, Arena *trials, const Graph *graph) {
     InlineTrial *trial = arena_array(arena, InlineTrial, 1);
     trial->arena = trials;
-    trial->empty = arena_mark(trials);
     trial->marks = inline_marks_new(arena, graph);
     return trial;
 }
@@ -490,7 +488,7 @@ static bool may_continue(const InlineTrial *trial, const InlineInput *input, con
 
 static void start_trial(InlineTrial *trial) {
     AxisPlan separate = {{false}};
-    arena_rewind(trial->arena, trial->empty);
+    arena_reset(trial->arena);
     inline_clear_marks(&trial->marks);
     memset(&trial->asked, 0, sizeof trial->asked);
     memset(&trial->kernel, 0, sizeof trial->kernel);

@@ -130,7 +130,8 @@ bool inline_group(Arena *arena, const InlineInput *input, Group *group, Kernel *
 /* Trials of groups that grow. A group whose reductions and targets continue those of the last trial
  * is inlined from there on, with the result that inlining from the start would have. */
 typedef struct InlineTrial InlineTrial;
-/* `trials` is another arena than `arena`, and the trial's alone while the trial is in use. */
+/* `trials` is another arena than `arena`. Trials of several graphs may share it: after one of them
+ * has been used, each other one must be dropped before it is used again. */
 InlineTrial *inline_trial_new(Arena *arena, Arena *trials, const Graph *graph);
 /* The next group is inlined from the start: the flags of its nodes may have changed. */
 void inline_trial_drop(InlineTrial *trial);
