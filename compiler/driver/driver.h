@@ -55,6 +55,7 @@ typedef struct Driver {
     Arena *arena, *scratch;
     Arena *trial;        /* memory of trial plans, for the effects of advice */
     Arena *group_trials; /* see Planning */
+    uint64_t work;       /* see Planning */
     StrTab *strings;
     Diags diags;
     DriverOptions options;

@@ -35,6 +35,11 @@ static Plan *unsettled(Arena *arena, const Plan *plan) {
     return copy;
 }
 
+static void limit_trials(Driver *driver, AdvicePlanner *planner) {
+    advice_limit(planner, &driver->work);
+    driver->planning.most_work = planner->most_work;
+}
+
 /* Whether the plan satisfies the source's `fuse must` blocks. If it does not, the ledger shows a
  * plan whose reasons are consistent. */
 static bool keeps_contracts(Driver *driver, const Plan *plan) {
@@ -42,10 +47,11 @@ static bool keeps_contracts(Driver *driver, const Plan *plan) {
     if (must_check(plan, NULL, NULL, &ignored)) return true;
     Plan *settled = unsettled(driver->arena, plan);
     AdvicePlanner planner = {.plan = plan_changed, .user = driver, .trial = driver->trial};
-    advice_limit(&planner, settled);
+    limit_trials(driver, &planner);
     VecConflict conflicts = conflict_find(driver->arena, settled, &planner);
     const Advice *advices = advice_settle(driver->arena, settled, &planner);
     arena_reset(driver->trial);
+    driver->planning.most_work = 0;
     return must_check(settled, advices, &conflicts, &driver->diags);
 }
 
@@ -67,7 +73,7 @@ static void advise(Driver *driver, Plan *settled, LedgerInput *input) {
         .points = cost_points(driver->arena, driver->module->dims, options->target->has),
         .user = driver,
         .trial = driver->trial};
-    advice_limit(&planner, settled);
+    limit_trials(driver, &planner);
     AdviceTotals now = {.us = input->cost->us, .n_launches = input->cost->n_launches};
     if (!driver->options.no_fuse)
         input->blocks = advice_price_blocks(driver->arena, settled, &planner);
@@ -75,6 +81,7 @@ static void advise(Driver *driver, Plan *settled, LedgerInput *input) {
     input->advices = advice_settle(driver->arena, settled, &planner);
     input->n_refused = planner.n_refused;
     arena_reset(driver->trial);
+    driver->planning.most_work = 0;
 }
 
 bool driver_price(Driver *driver, uint32_t graph, LedgerInput *input) {

@@ -256,31 +256,26 @@ static const Edge *find_edge(const Plan *plan, const Edge *like, uint32_t from) 
     return NULL;
 }
 
-static void count_store(void *user, const Store *store) {
-    double *n = user;
-    (void)store;
-    ++*n;
-}
-
-void advice_limit(AdvicePlanner *planner, const Plan *plan) {
-    planner->work = 0;
-    for (uint32_t k = 0; k < plan->kernels.n; k++) {
-        const Kernel *kernel = &plan->kernels.data[k];
-        double n_values = kernel->reduces.n;
-        kernel_each_store(kernel, count_store, &n_values);
-        planner->work += kernel->nodes.n * n_values;
-    }
+void advice_limit(AdvicePlanner *planner, const uint64_t *work) {
+    planner->work = work;
+    planner->last_work = *work;
+    planner->most_work = *work + EXPLAIN_TRIED_WORK;
 }
 
 Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice) {
-    if ((planner->n_tried + 1) * planner->work > EXPLAIN_TRIED_WORK) {
+    uint64_t before = planner->work ? *planner->work : 0;
+    if (planner->work && before + planner->last_work > planner->most_work) {
         planner->n_refused++;
         return NULL;
     }
-    planner->n_tried++;
     arena_reset(planner->trial);
     Graph *changed = advice_follow(planner->trial, graph, advice);
-    return planner->plan(planner->user, planner->trial, changed);
+    Plan *plan = planner->plan(planner->user, planner->trial, changed);
+    if (!planner->work) return plan;
+    planner->last_work = *planner->work - before;
+    if (*planner->work <= planner->most_work) return plan;
+    planner->n_refused++; /* its search may have ended early */
+    return NULL;
 }
 
 /* Prices the changed plan and lists the fused edges that it stores. */

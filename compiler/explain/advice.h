@@ -61,13 +61,14 @@ typedef struct AdvicePlanner {
     CostPoints points;
     void *user;
     Arena *trial;
-    double work;        /* of one trial plan; see EXPLAIN_TRIED_WORK */
-    uint32_t n_tried;   /* trial plans so far */
-    uint32_t n_refused; /* trial plans beyond the limit, which were not made */
+    const uint64_t *work; /* see Planning; NULL: there is no limit */
+    uint64_t most_work;   /* no trial plan begins that would come to more, by the last one */
+    uint64_t last_work;   /* of the last trial plan; before the first, of the compilation */
+    uint32_t n_refused;   /* trial plans beyond the limit, which were not made */
 } AdvicePlanner;
 
-/* Sets the work of the planner's trial plans, which are changes of this plan. */
-void advice_limit(AdvicePlanner *planner, const Plan *plan);
+/* Limits the work of the planner's trial plans. The work so far is that of the compilation. */
+void advice_limit(AdvicePlanner *planner, const uint64_t *work);
 
 /* `"must"`, ...; NULL for ADVICE_NONE. */
 const char *advice_kind_name(AdviceKind kind);

@@ -110,6 +110,14 @@ static void note_facts(Planning *p, PassId pass) {
         if (p->units[i].plan) p->units[i].plan->facts = p->facts;
 }
 
+static void count_work(const Planning *p) {
+    for (uint32_t i = 0; p->work && i < p->n_units; i++) {
+        const Plan *plan = p->units[i].plan;
+        for (uint32_t k = 0; plan && k < plan->kernels.n; k++)
+            *p->work += scalar_count(plan->kernels.data[k].scalars);
+    }
+}
+
 bool pipeline_run(Planning *p, PassId from, PassId to) {
     for (int pass = (int)from; pass <= (int)to; pass++) {
         if (!is_run(p, (PassId)pass)) continue;
@@ -117,6 +125,7 @@ bool pipeline_run(Planning *p, PassId from, PassId to) {
         double begin = p->after ? now_seconds() : 0;
         if (!run_pass(p, (PassId)pass)) return false;
         note_facts(p, (PassId)pass);
+        count_work(p);
         if (p->after) p->after(p, (PassId)pass, now_seconds() - begin);
     }
     return true;
@@ -133,6 +142,8 @@ static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, P
                       .group_trials = like->group_trials,
                       .region_memo = like->region_memo,
                       .group_memo = like->group_memo,
+                      .work = like->work,
+                      .most_work = like->most_work,
                       .units = unit,
                       .n_units = 1};
 }

@@ -107,7 +107,12 @@ struct Planning {
     PlanUnit *units;
     uint32_t n_units;
     uint32_t facts; /* facts that hold, a bit set */
-    void *user;     /* the driver */
+    /* Adds up the scalars of the kernels that each pass has left, in trials too: it grows as time
+     * does. NULL: nobody asks. */
+    uint64_t *work;
+    /* Work after which the search for ways to keep `fuse must` blocks ends; 0: it never does. */
+    uint64_t most_work;
+    void *user; /* the driver */
     /* Called after each pass; may be NULL. */
     void (*after)(const Planning *p, PassId pass, double seconds);
 };

@@ -34,11 +34,20 @@ static Plan *store_results(Searcher *c, Plan *plan) {
 }
 
 /* The plan of a copy of the graph, with its final launches: a value that stays in shared memory or
- * registers counts as fused. */
-static Plan *linked_plan(const Searcher *c) {
+ * registers counts as fused. The ways come back to the same decisions. NULL: there is none, or the
+ * work for it is spent. */
+static Plan *linked_plan(Searcher *c) {
+    for (uint32_t i = 0; i < c->linked.n; i++)
+        if (decisions_equal(c->linked.data[i].decisions, c->decisions))
+            return c->linked.data[i].plan;
+    const Planning *p = c->planning;
+    if (p->most_work && *p->work > p->most_work) return NULL;
     arena_rewind(c->scratch, c->clean);
-    return pipeline_try(c->planning, c->arena, c->scratch, MODE_MUST,
-                        graph_for_trial(c->arena, c->graph), c->decisions, PASS_LAUNCH);
+    Linked linked = {.decisions = decisions_copy(c->arena, c->decisions)};
+    linked.plan = pipeline_try(c->planning, c->arena, c->scratch, MODE_MUST,
+                               graph_for_trial(c->arena, c->graph), c->decisions, PASS_LAUNCH);
+    vec_push(c->arena, &c->linked, linked);
+    return linked.plan;
 }
 
 /* The length of the longest chain of recomputed values that would end in this node if it were

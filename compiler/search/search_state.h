@@ -19,6 +19,12 @@ typedef enum SearchMark {
 } SearchMark;
 _Static_assert(MARK_TAKEN + MAX_TAKEN <= MAX_NODE_FLAGS, "a mark is a flag of a node");
 
+/* A plan with its launches, which shows whether decisions keep `fuse must` blocks. */
+typedef struct Linked {
+    const Decisions *decisions;
+    Plan *plan; /* NULL: there is none */
+} Linked;
+
 typedef struct Searcher {
     const Planning *planning;
     Arena *arena, *scratch;
@@ -33,8 +39,9 @@ typedef struct Searcher {
     const VecU32 *users;     /* per node */
     /* Of the plan whose kernels are tried, per buffer: see plan_users. */
     const VecU32 *buffer_users;
-    NodeFlags leads; /* of GemmSliceFlag */
-    NodeFlags marks; /* of SearchMark */
+    NodeFlags leads;    /* of GemmSliceFlag */
+    NodeFlags marks;    /* of SearchMark */
+    Vec(Linked) linked; /* all that were made */
     uint32_t n_regions;
     bool asks_all;    /* every kernel of several ops may have candidates that pay */
     uint32_t n_taken; /* regions with MARK_TAKEN */
