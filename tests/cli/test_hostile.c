@@ -125,6 +125,31 @@ Test(hostile, thousands_of_matmuls_in_one_sum_take_little_time_and_memory) {
     compile(sum.name, "");
 }
 
+/* Calls of defs that are many ops each. Without fusion they have too many tensors, which is found
+ * before their kernels are made. */
+Test(hostile, thousands_of_calls_take_little_time_and_memory) {
+    static const Chain calls = {"calls of atan2",
+                                "graph g(x: f32[8], z: f32[8]) -> (y: f32[8]) {\nv0=x\n",
+                                "v%1$d=v%2$d+atan2(v%2$d,z)\n", "y=v%d\n}\n"};
+    write_chain(&calls, 1900);
+    cr_expect_eq(compile(calls.name, ""), 0, "%s", run.err);
+    cr_expect_eq(compile(calls.name, " --no-fuse"), 1);
+    cr_expect(last_seconds < 1, "%.1f seconds", last_seconds);
+}
+
+/* Trials of all graphs share memory. */
+Test(hostile, many_graphs_of_one_module) {
+    static const int numbers[] = {64, 1000};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        source.n_bytes = 0;
+        for (int g = 0; g < numbers[i]; g++)
+            add("graph g%d(x: f32[8,8]) -> (y: f32[8,8]) {\n"
+                "y=softmax(x@(x+%d))@x+exp(x*x)*tanh(x)\n}\n",
+                g, g);
+        cr_expect_eq(compile("graphs", ""), numbers[i] > 64, "%s", run.err);
+    }
+}
+
 /* Short sources of long loops. */
 Test(hostile, five_hundred_steps_take_little_time_and_memory) {
     source.n_bytes = 0;
