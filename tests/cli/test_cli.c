@@ -6,16 +6,13 @@
 #include <jansson.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 TestSuite(cli, .init = command_set_up, .fini = command_tear_down, .timeout = 60);
@@ -534,62 +531,6 @@ Test(cli, verify_bench_and_inspect_work) {
     cr_expect(strstr(run.out, "dim B in 1..64"), "%s", run.out);
     expect("verify @a.ptx", 1, "a.ptx is compiled already; this wants the source");
     expect("@a.ptx -o @b.ptx", 1, "is compiled already");
-}
-
-/* Starts fusec with these words (`@name` stands for a file of the folder) and nowhere to print. */
-static pid_t start(const char *const *words) {
-    const char *args[8] = {"build/fusec"};
-    for (int n = 0; words[n]; n++)
-        args[n + 1] = words[n][0] == '@' ? path_of(words[n] + 1) : words[n];
-    pid_t child = fork();
-    if (child == 0) {
-        if (!freopen("/dev/null", "wb", stdout) || !freopen("/dev/null", "wb", stderr)) _exit(126);
-        execv(args[0], (char *const *)(uintptr_t)args);
-        _exit(127);
-    }
-    cr_assert(child > 0);
-    return child;
-}
-
-static long size_of(const char *name) {
-    struct stat about;
-    return stat(path_of(name), &about) == 0 ? (long)about.st_size : -1;
-}
-
-/* Starts the command, and ends it by the signal after some time. What it writes is there as a whole
- * or not at all, and nothing else is there. */
-static void signal_after(const char *const *words, int number, long ms, long whole_bytes) {
-    const struct timespec pause = {.tv_nsec = ms * 1000000};
-    pid_t child = start(words);
-    nanosleep(&pause, NULL);
-    kill(child, number);
-    waitpid(child, NULL, 0);
-    long n_bytes = size_of("left");
-    cr_expect(n_bytes < 0 || n_bytes == whole_bytes, "%s %s: %ld of %ld bytes after %ld ms",
-              words[0], words[1], n_bytes, whole_bytes, ms);
-    if (n_bytes >= 0) unlink(path_of("left"));
-    cr_expect_eq(n_files(), 1, "%s %s: %d files after %ld ms", words[0], words[1], n_files(), ms);
-}
-
-Test(cli, a_signal_leaves_nothing_behind) {
-    static const char *const commands[][7] = {
-        {"@good.g", "--emit=ptx", "-o", "@left"}, {"@good.g", "--emit=obj", "-o", "@left"},
-        {"@good.g", "--emit=so", "-o", "@left"},  {"run", "@good.g", "--device=cpu", "--seed=1"},
-        {"verify", "@good.g", "--device=cpu"},    {"bench", "@good.g", "--device=cpu"}};
-    static const int signals[] = {SIGINT, SIGTERM};
-    static const char source[] =
-        "graph g(x: f32[8, 64]) -> (y: f32[8, 64]) {\n"
-        "  h = loop i in 1:60 with h = x { return softmax(h @ transpose(x)) @ x + i }\n"
-        "  y = h\n}\n";
-    write_file("good.g", source, sizeof source - 1); /* the only file of the folder */
-    for (size_t c = 0; c < sizeof commands / sizeof *commands; c++) {
-        waitpid(start(commands[c]), NULL, 0);
-        long whole_bytes = size_of("left");
-        if (whole_bytes >= 0) unlink(path_of("left"));
-        for (size_t s = 0; s < sizeof signals / sizeof *signals; s++)
-            for (long ms = 0; ms <= 100; ms += 20)
-                signal_after(commands[c], signals[s], ms, whole_bytes);
-    }
 }
 
 /* What was printed and did not arrive is an error like a file that cannot be written. */
