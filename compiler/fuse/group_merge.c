@@ -9,17 +9,8 @@
 #include "fuse/group_state.h"
 #include "plan/must.h"
 
-/* The form of the group's kernel. */
-static KernelForm form_of(const Grouper *p, const Group *group) {
-    if (!group->axes) return FORM_MAP;
-    if (group->reduces.n && graph_is_matmul(p->graph, group->reduces.data[0])) return FORM_GEMM;
-    if (group->reduces.n && graph_is_segments(p->graph, group->reduces.data[0]))
-        return FORM_SEGMENT;
-    return group->axes >> (group->domain.rank - 1) & 1 ? FORM_ROW : FORM_COLUMN;
-}
-
 static bool goes_over_rows(const Grouper *p, const Group *group) {
-    return group->reduces.n && form_info(form_of(p, group))->reduces_rows;
+    return group->reduces.n && form_info(group_form(p->graph, group))->reduces_rows;
 }
 
 /* Whether the group stores a value that cannot move relative to other values. */
@@ -216,12 +207,12 @@ static bool is_wanted_in(const Grouper *p, const Group *group, NodeId root) {
 
 uint32_t group_join_preferred(Grouper *p, const Group *single, const Root *root, uint32_t after) {
     const Group *latest = after ? &p->g->groups.data[after - 1] : NULL;
-    KernelForm own = latest ? form_of(p, latest) : FORM_MAP;
+    KernelForm own = latest ? group_form(p->graph, latest) : FORM_MAP;
     KernelForm other = form_info(own)->reduces_rows ? FORM_COLUMN : FORM_ROW;
     if (form_info(own)->one_pass || is_wanted_in(p, latest, root->node)) return GROUP_NONE;
     for (uint32_t k = 0; k < single->loads.n; k++) {
         uint32_t from = earlier_maker(p, single, k, after);
-        if (from == GROUP_NONE || form_of(p, &p->g->groups.data[from]) != other) continue;
+        if (from == GROUP_NONE || group_form(p->graph, &p->g->groups.data[from]) != other) continue;
         p->g->has_ties = true;
         bool is_preferred =
             form_info(other)->reduces_columns == (p->decisions && p->decisions->by_columns);

@@ -172,3 +172,17 @@ Test(sort, prelude) {
     rig_close(&rig);
     compile_free(&p);
 }
+
+/* A sort shares its kernel with no reduction of its rows, even where one element of its result is
+ * read at a place that the reduction gives. */
+Test(sort, beside_a_reduction_that_reads_it) {
+    Compiled p = compiled_new("dim B in 1..16\ngraph g(x: i8[B]) -> (y: u32[]) {\n"
+                              "  y = gather(cast(argsort_descending(x, axis=0), u32),"
+                              " argmin(x, axis=0), axis=0)\n}\n",
+                              TARGET_CPU);
+    bool has_sort = false;
+    for (uint32_t k = 0; k < p.plan->kernels.n; k++)
+        has_sort = has_sort || p.plan->kernels.data[k].form == FORM_SORT;
+    cr_expect(has_sort);
+    compile_free(&p);
+}

@@ -34,3 +34,13 @@ bool group_continues(const Group *first, const Group *group) {
         continues = is_same_target(&group->targets.data[i], &first->targets.data[i]);
     return continues;
 }
+
+KernelForm group_form(const Graph *graph, const Group *group) {
+    NodeId first = group->reduces.n ? group->reduces.data[0] : NODE_NONE;
+    if (first != NODE_NONE && graph_is_matmul(graph, first)) return FORM_GEMM;
+    if (first != NODE_NONE && graph_is_segments(graph, first)) return FORM_SEGMENT;
+    if (group_keeps_shape(graph, group))
+        return graph_class(graph, first) == CLASS_SORT ? FORM_SORT : FORM_SCAN;
+    bool inner_reduced = group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
+    return !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
+}

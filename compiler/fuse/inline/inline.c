@@ -61,15 +61,7 @@ static void composer_init(Inliner *c, Arena *arena, const InlineInput *input, Gr
     kernel->n_reduced = make_axes(c, plan, true);
     kernel->segment_axis = NO_AXIS;
     c->parallel_axes = kernel_parallel_axes(kernel);
-    bool inner_reduced = group->domain.rank && (group->axes >> (group->domain.rank - 1) & 1);
-    kernel->form = !group->axes ? FORM_MAP : inner_reduced ? FORM_ROW : FORM_COLUMN;
-    if (group->reduces.n && graph_is_matmul(c->graph, group->reduces.data[0]))
-        kernel->form = FORM_GEMM;
-    if (group->reduces.n && graph_is_segments(c->graph, group->reduces.data[0]))
-        kernel->form = FORM_SEGMENT;
-    if (group_keeps_shape(c->graph, group))
-        kernel->form =
-            graph_class(c->graph, group->reduces.data[0]) == CLASS_SORT ? FORM_SORT : FORM_SCAN;
+    kernel->form = group_form(c->graph, group);
 }
 
 /* Reductions and stores. */

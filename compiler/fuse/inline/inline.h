@@ -46,6 +46,9 @@ static inline bool group_keeps_shape(const Graph *graph, const Group *group) {
     return group->reduces.n && graph_keeps_shape(graph, group->reduces.data[0]);
 }
 
+/* The form of the group's kernel. */
+KernelForm group_form(const Graph *graph, const Group *group);
+
 /* A copy without loads, which inlining sets. */
 Group group_copy(Arena *arena, const Group *group);
 /* Whether `group` is `first`, or `first` with more reductions and targets. */
