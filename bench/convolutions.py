@@ -1,16 +1,21 @@
 """Draws convolutions, as sources of fusec and as calls of PyTorch.
 
     python3 bench/convolutions.py FOLDER [N] [SEED]     writes FOLDER/conv-NUMBER.g
+    python3 bench/convolutions.py --beside=FUSEC [N] [SEED] [THREADS]    times them beside PyTorch's
 
 Log-uniform: channels 1 to 512, sizes 7 to 224, kernels 1 to 11, batches 1 to 16; strides 1 to 3,
 dilation 1 or 2, groups 1 or all channels, transposed or not, channels first or last, 1 MFLOP to
 10 GFLOP.
 """
 
+import json
 import math
 import os
 import random
+import subprocess
 import sys
+import tempfile
+import time
 
 LEAST_FLOPS, MOST_FLOPS = 1e6, 1e10
 
@@ -67,6 +72,68 @@ class Convolution:
                 f"  param w: f32{w}\n  param bias: f32[{n}]\n  y = relu({call})\n}}\n")
 
 
+    def torch_call(self, torch, memory_format):
+        """A function that computes it, with the image in this layout in memory."""
+        functional, shape = torch.nn.functional, (self.batch, self.channels, self.size, self.size)
+        per = self.channels // self.groups
+        kernel = (self.kernel, self.kernel)
+        w = torch.randn((self.channels, self.columns // self.groups) + kernel
+                        if self.is_transposed else (self.columns, per) + kernel)
+        x, w = (t.contiguous(memory_format=memory_format) for t in (torch.randn(shape), w))
+        bias, convolve = torch.randn(self.columns), functional.conv2d
+        if self.is_transposed:
+            convolve = functional.conv_transpose2d
+        return lambda: torch.relu_(convolve(x, w, bias, stride=self.stride, padding=self.padding,
+                                            dilation=self.dilation, groups=self.groups))
+
+
+RUNS, MOST_SECONDS = 12, 0.4
+
+
+def least_us(function):
+    """Of several calls, after one that is not counted."""
+    function()
+    least, begin = math.inf, time.perf_counter()
+    for _ in range(RUNS):
+        now = time.perf_counter()
+        function()
+        least = min(least, time.perf_counter() - now)
+        if now - begin > MOST_SECONDS:
+            break
+    return 1e6 * least
+
+
+def fusec_us(fusec, convolution, threads):
+    with tempfile.NamedTemporaryFile("w", suffix=".g") as file:
+        file.write(convolution.source())
+        file.flush()
+        out = subprocess.run([fusec, "bench", file.name, "--device=cpu", "--target=cpu-native",
+                              f"--threads={threads}", f"--runs={RUNS}", "--json"],
+                             capture_output=True, text=True, timeout=60)
+    if out.returncode:
+        sys.exit(f"{convolution.name()}: {out.stderr}")
+    return json.loads(out.stdout)["min_us"]
+
+
+def beside(fusec, convolutions, threads):
+    """PyTorch's best layout in memory over ours, channels first or last as drawn."""
+    import torch
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    ratios = []
+    for convolution in convolutions:
+        formats = (torch.contiguous_format, torch.channels_last)
+        calls = [convolution.torch_call(torch, memory_format) for memory_format in formats]
+        theirs = min(map(least_us, calls))
+        ours = fusec_us(fusec, convolution, threads)
+        theirs = min([theirs] + [least_us(call) for call in calls])
+        ratios.append(theirs / ours)
+        print(f"{theirs:10.1f} {ours:10.1f} {ratios[-1]:6.2f}  {convolution.name()}", flush=True)
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"{threads} threads, PyTorch {torch.__version__}: geometric mean {mean:.2f} of"
+          f" {len(ratios)}, worst {min(ratios):.2f}, {sum(r >= 0.6 for r in ratios)} at least 0.6")
+
+
 def draw(n, seed):
     rng, drawn = random.Random(seed), []
     while len(drawn) < n:
@@ -80,7 +147,11 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     folder = sys.argv[1]
-    n, seed = (int(sys.argv[i]) if len(sys.argv) > i else d for i, d in ((2, 100), (3, 1)))
+    n, seed, threads = (int(sys.argv[i]) if len(sys.argv) > i else default
+                        for i, default in ((2, 100), (3, 1), (4, 1)))
+    if folder.startswith("--beside="):
+        beside(folder.removeprefix("--beside="), draw(n, seed), threads)
+        return
     os.makedirs(folder, exist_ok=True)
     for number, convolution in enumerate(draw(n, seed)):
         with open(os.path.join(folder, f"conv-{number}.g"), "w") as file:

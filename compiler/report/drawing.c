@@ -272,10 +272,11 @@ static void add_top_edge(Drawing *d, uint32_t buffer, uint32_t from, uint32_t to
     layered_add_edge(&d->top, edge);
 }
 
-/* Adds edges from node `from`, which has the buffer's value or a slice of it, to all its
- * readers. */
+/* Adds edges from node `from`, which has the buffer's value or a slice of it, to its readers: of an
+ * update those after it. */
 static void add_edges_from(Drawing *d, uint32_t b, uint32_t from) {
-    for (uint32_t l = 0; l < d->picture->launches.n; l++)
+    uint32_t first = from < d->first_launch ? 0 : from - d->first_launch + 1;
+    for (uint32_t l = first; l < d->picture->launches.n; l++)
         if (drawing_is_read(d, l, b)) add_top_edge(d, b, from, d->first_launch + l);
     if (drawing_buffer(d, b)->kind == BUFFER_OUTPUT && from != d->node_of_buffer[b])
         add_top_edge(d, b, from, d->node_of_buffer[b]);

@@ -71,7 +71,7 @@ static void write_long_source(void) {
 Test(cli, a_time_limit_ends_long_work_and_writes_nothing) {
     write_long_source();
     int before = n_files();
-    expect("@good.g -o @long.o --time-limit=1", 6,
+    expect("@long.g -o @long.o --time-limit=1", 6,
            "fusec: error: the time limit of 1 second has passed");
     cr_expect_eq(n_files(), before, "nothing is left");
     expect("@good.g -o @a.o --time-limit=600", 0, "");
