@@ -28,10 +28,22 @@ def number(value):
     return str(value)  # `inf`, `-inf` and `nan` are the language's words too
 
 
+def of_extent(extent, dtype):
+    """An expression over dims, which is known only at run time, as a tensor of rank 0."""
+    text = f"iota([{extent} + 1], dtype=i64)[{extent}]"
+    return text if dtype == "i64" else f"cast({text}, {dtype})"
+
+
+def constant(value, dtype):
+    return of_extent(value, dtype) if isinstance(value, str) else f"const({number(value)}, {dtype})"
+
+
 def beside(value, out):
     """An operand in the dtype of the result; a number takes the dtype of what is beside it."""
     if hasattr(value, "to"):
         return str(value.to(out))
+    if isinstance(value, str):
+        return of_extent(value, out)
     if out[0] in "iu" and isinstance(value, float) and value.is_integer():
         value = int(value)
     return number(value)
@@ -71,7 +83,8 @@ def common(a, b):
     from fusec.torch import DTYPES
 
     words = {word: dtype for dtype, word in DTYPES.items()}
-    like = lambda v: torch.empty([1] * v.rank, dtype=words[v.dtype]) if hasattr(v, "rank") else v
+    like = lambda v: (torch.empty([1] * v.rank, dtype=words[v.dtype]) if hasattr(v, "rank") else
+                      1 if isinstance(v, str) else v)  # an extent is an integer
     return DTYPES[torch.result_type(like(a), like(b))]
 
 
@@ -136,13 +149,12 @@ def remainder(out, a, b):
 
 @row("remainder.Tensor", "remainder.Scalar")
 def _(out, a, b):
-    b = b if hasattr(b, "to") else f"const({number(b)}, {out.dtype})"
-    return remainder(out, a.to(out.dtype), beside(b, out.dtype) if hasattr(b, "to") else b)
+    return remainder(out, a.to(out.dtype), beside(b, out.dtype) if hasattr(b, "to") else constant(b, out.dtype))
 
 
 @row("div.Tensor_mode", "div.Scalar_mode")
 def _(out, a, b, rounding_mode=None):
-    a, b = beside(a, out.dtype), beside(b, out.dtype) if hasattr(b, "to") else f"const({number(b)}, {out.dtype})"
+    a, b = beside(a, out.dtype), beside(b, out.dtype) if hasattr(b, "to") else constant(b, out.dtype)
     if rounding_mode is None:
         return f"{a} / {b}"
     if out.dtype[0] in "iu":
@@ -212,9 +224,9 @@ def _(out, x, p, train=None):
 
 @row("full.default", "full_like.default", "fill.Scalar", "scalar_tensor.default")
 def _(out, *args, **kwargs):
-    value = number(args[0] if len(args) == 1 else args[1])
-    constant = f"const({value}, {out.dtype})" if out.dtype != "bool" else value.lower().replace("1", "true").replace("0", "false")
-    return f"expand({constant}, {shape(out.shape)})" if out.shape else constant
+    value = args[0] if len(args) == 1 else args[1]
+    text = flag(value) if out.dtype == "bool" else constant(value, out.dtype)
+    return f"expand({text}, {shape(out.shape)})" if out.shape else text
 
 
 @row("empty.memory_format", "empty_strided.default")
@@ -233,7 +245,7 @@ def _(out, start, end, step=1, **kwargs):
     text = f"iota({shape(out.shape)}, dtype={out.dtype if whole else 'i64'})"
     text = text if whole else f"cast({text}, {out.dtype})"
     text = text if step == 1 else f"{text} * {number(step)}"
-    return text if start == 0 else f"{text} + {number(start)}"
+    return text if start == 0 else f"{text} + {beside(start, out.dtype)}"
 
 
 # ---- reductions ----
@@ -396,7 +408,7 @@ def _(out, x, source, dim=0, start=None, end=None, step=1):
 @row("select_scatter.default")
 def _(out, x, source, dim, index):
     axis = dim % x.rank
-    at = f"iota({shape(x.shape)}, axis={axis}) == {place(x, axis, index)}"
+    at = f"iota({shape(x.shape)}, axis={axis}) == {beside(place(x, axis, index), 'i32')}"
     wide = shape(x.shape[:axis] + [1] + x.shape[axis + 1:])
     return f"where({at}, reshape({source.to(out.dtype)}, {wide}), {x})"
 
@@ -455,12 +467,13 @@ def _(out, x, indices):
     used = [k for k, index in enumerate(indices) if index is not None]
     require(all(indices[k].dtype != "bool" for k in used), "a mask gives a shape that depends on numbers; use where")
     require(used == list(range(used[0], used[-1] + 1)), "the index tensors must stand side by side; permute before")
-    where = lambda k: f"where({indices[k]} < 0, {indices[k]} + {x.shape[k]}, {indices[k]})"
+    extent = lambda k: beside(x.shape[k], indices[k].dtype)
+    where = lambda k: f"where({indices[k]} < 0, {indices[k]} + {extent(k)}, {indices[k]})"
     if len(used) == 1:
         return f"gather({x}, {where(used[0])}, axis={used[0]})"
     at = where(used[0])
     for k in used[1:]:
-        at = f"({at}) * {x.shape[k]} + {where(k)}"
+        at = f"({at}) * {extent(k)} + {where(k)}"
     flat = x.shape[:used[0]] + [-1] + x.shape[used[-1] + 1:]
     return f"gather(reshape({x}, {shape(flat)}), {at}, axis={used[0]})"
 

@@ -271,6 +271,9 @@ def tensor_specs(spec):
 def translate(model, args, kwargs=None, dynamic_shapes=None, name="model"):
     with torch.no_grad():
         exported = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
+        for node in exported.graph.nodes:
+            if node.target is torch.ops.aten.view.default:  # a decomposition before it may change the strides
+                node.target = torch.ops.aten.reshape.default
         table = torch.export.default_decompositions()
         for op in [op for op in table if str(op).removeprefix("aten.") in OPS]:
             del table[op]  # the language has a word for it
