@@ -347,9 +347,10 @@ onnx-networks: build/fusec build/onnx-env/bin/python ## Run the models of the pa
 
 .PHONY: torch-tests
 build/torch-env/bin/python:
-	$(Q)python3 -m venv build/torch-env && build/torch-env/bin/pip install -q torch torchvision numpy safetensors
-torch-tests: build/fusec build/torch-env/bin/python ## Compare translated PyTorch ops and networks with PyTorch on the CPU and write docs/results/torch*.md
-	@build/torch-env/bin/python tests/torch/torch_tests.py $< --page docs/results/torch.md --ops docs/results/torch-ops.md
+	$(Q)python3 -m venv build/torch-env && build/torch-env/bin/pip install -q torch torchvision transformers numpy safetensors
+torch-tests: build/fusec build/torch-env/bin/python ## Compare translated PyTorch ops and networks with PyTorch on the CPU and write docs/results/torch*.md and tests/torch/stored
+	@build/torch-env/bin/python tests/torch/torch_tests.py $< --page docs/results/torch.md --ops docs/results/torch-ops.md \
+	  --guide docs/PYTORCH.md --store tests/torch/stored
 
 check-all: all dist build/time_runs $(PLAIN_TESTS) $(LLVM_TESTS) $(SOAK) $(EMULATOR)
 	+@$(AGAIN) CONFIG=asan tests-built

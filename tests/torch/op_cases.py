@@ -1,0 +1,156 @@
+"""Cases of ATen ops: functions of PyTorch and small inputs for them."""
+import torch
+import torch.nn.functional as F
+
+
+def floats(*shape):
+    return torch.randn(*shape)
+
+
+def positive(*shape):
+    return torch.rand(*shape) * 0.9 + 0.05
+
+
+def integers(*shape):
+    return torch.randint(-9, 10, shape)
+
+
+def below(n, *shape):
+    return torch.randint(0, n, shape)
+
+
+def cases():
+    """Pairs of a name and (function, inputs)."""
+    x, y, p = floats(3, 5), floats(3, 5), positive(3, 5)
+    i, j = integers(3, 5), integers(3, 5)
+    image, mask = floats(2, 4, 8, 8), floats(3, 5) > 0
+    for name in "abs sign neg relu floor ceil round trunc exp expm1 sin cos tan atan sinh cosh tanh asinh erf sigmoid".split():
+        yield name, (getattr(torch, name), [x])
+    for name in "isnan isinf".split():
+        yield name, (getattr(torch, name), [torch.where(x > 0.5, torch.inf, torch.where(x < -0.5, torch.nan, x))])
+    for name in "log log2 log10 log1p sqrt rsqrt asin acos atanh reciprocal".split():
+        yield name, (getattr(torch, name), [p])
+    yield "acosh", (torch.acosh, [p + 1])
+    for name in ("silu mish hardswish hardsigmoid relu6 logsigmoid softsign selu elu leaky_relu gelu hardtanh "
+                 "celu softplus").split():
+        yield name, (getattr(F, name), [x])
+    yield "gelu_tanh", (lambda a: F.gelu(a, approximate="tanh"), [x])
+    for name in "add sub mul div fmod remainder maximum minimum atan2 lt le gt ge".split():
+        yield name, (getattr(torch, name), [x, y])
+        yield name + " number", (getattr(torch, name), [x, 0.5]) if name not in ("maximum", "minimum", "atan2") else (
+            getattr(torch, name), [y, x])
+    for name in "lt le gt ge".split():
+        yield name + " mixed", (getattr(torch, name), [i, 0.5])
+    for name in "eq ne".split():
+        yield name, (getattr(torch, name), [x, torch.where(mask, x, y)])
+        yield name + " number", (getattr(torch, name), [x.round(), 1.0])
+        yield name + " mixed", (getattr(torch, name), [i % 3, 1.0])
+    yield "add alpha", (lambda a, b: torch.add(a, b, alpha=2), [x, y])
+    yield "promotion", (lambda a, b: a + b, [x, i])
+    yield "integers", (lambda a, b: (a + b * 3 - 1, a / (b * b + 1)), [i, j])
+    yield "rsub", (lambda a: 1 - a, [x])
+    for mode in ("floor", "trunc"):
+        yield f"div {mode}", (lambda a, b, mode=mode: torch.div(a, b, rounding_mode=mode), [x, y])
+        yield f"div {mode} integers", (lambda a, b, mode=mode: torch.div(a, b.abs() + 1, rounding_mode=mode), [i, j])
+    yield "remainder integers", (lambda a: torch.remainder(a, 4), [i])
+    yield "remainder number", (lambda a: torch.remainder(a, -0.75), [x])
+    for name in "bitwise_and bitwise_or bitwise_xor".split():
+        yield name, (getattr(torch, name), [i, j])
+    yield "bitwise_not", (lambda a, m: (~a, ~m), [i, mask])
+    for name in "logical_and logical_or logical_xor".split():
+        yield name, (getattr(torch, name), [x.relu(), mask])
+    yield "logical_not", (torch.logical_not, [mask])
+    for power in (2, 3, 0.5, 1.5, -1):
+        yield f"pow {power}", (lambda a, power=power: a ** power, [p])
+    yield "pow tensors", (torch.pow, [p, y])
+    yield "pow of a number", (lambda a: 2.0 ** a, [x])
+    yield "clamp", (lambda a: (a.clamp(-0.5, 0.5), a.clamp(min=0.1), a.clamp(max=0.1)), [x])
+    yield "clamp tensors", (torch.clamp, [x, -p, p])
+    yield "where", (torch.where, [mask, x, y])
+    yield "masked_fill", (lambda a, m: a.masked_fill(m, float("-inf")), [x, mask])
+    yield "to", (lambda a: (a.to(torch.int32), a.to(torch.float64)), [x * 5])
+    yield "dropout", (lambda a: F.dropout(a, 0.5, False), [x])
+    yield "full", (lambda a: a + torch.full((3, 5), 2.0), [x])
+    yield "ones and zeros", (lambda a: (torch.ones_like(a), torch.zeros_like(a), a), [x])
+    yield "full of bool", (lambda a: (torch.ones(3, 5, dtype=torch.bool) & (a > 0)), [x])
+    yield "arange", (lambda a: a + torch.arange(2, 12, 2, dtype=torch.float32), [x])
+    for name in "sum mean prod amax amin".split():
+        yield name, (lambda a, op=getattr(torch, name): op(a, dim=1), [x])
+        yield name + " keep", (lambda a, op=getattr(torch, name): op(a, dim=-1, keepdim=True), [x])
+    yield "sum all", (lambda a: (a.sum(), a.mean(), a.prod()), [x])
+    yield "sum axes", (lambda a: (a.sum((0, 2)), a.mean((1, 3), keepdim=True)), [image])
+    yield "sum of bools", (lambda m: m.sum(1), [mask])
+    yield "any and all", (lambda m: (m.any(), m.any(1), m.all(0), m.any((0, 1))), [torch.eye(5) > 0.5])
+    yield "argmax", (lambda a: (a.argmax(1), a.argmin(0), a.argmax()), [x])
+    yield "max of an axis", (lambda a: (*a.max(1), *a.min(0)), [x])
+    yield "var", (lambda a: (a.var(1), a.var((0, 1), correction=0, keepdim=True), a.std(0)), [x])
+    yield "cumsum", (lambda a: a.cumsum(1), [x])
+    yield "sort", (lambda a: (*a.sort(1), a.sort(0, descending=True).values), [x])
+    yield "topk", (lambda a: (*a.topk(2), *a.topk(2, dim=0, largest=False)), [x])
+    yield "softmax", (lambda a: (a.softmax(0), a.log_softmax(-1)), [x])
+    yield "view", (lambda a: (a.view(5, 3), a.flatten(), a.unsqueeze(1).squeeze(1)), [x])
+    yield "expand", (lambda a: a[:, None].expand(3, 4, 5), [x])
+    yield "permute", (lambda a: a.permute(2, 0, 3, 1), [image])
+    yield "as_strided", (lambda a: (a * 2).permute(0, 2, 3, 1).as_strided((2, 8, 32), (256, 1, 8)), [image])
+    yield "repeat", (lambda a: a.repeat(2, 3), [x])
+    yield "flip", (lambda a: a.flip(0, 1), [x])
+    yield "cat", (lambda a, b: (torch.cat([a, b], 1), torch.stack([a, b])), [x, y])
+    yield "split", (lambda a: tuple(a.split([1, 4], 1)), [x])
+    yield "select", (lambda a: (a[1], a[:, -1]), [x])
+    yield "slice", (lambda a: (a[1:], a[:, -3:-1], a[:, ::2], a[:, 1:100]), [x])
+    yield "slice_scatter", (lambda a, b: torch.slice_scatter(a, b[:, :2], 1, 1, 3), [x, y])
+    yield "select_scatter", (lambda a, b: torch.select_scatter(a, b[:, 0], 1, 2), [x, y])
+    yield "pad", (lambda a: (F.pad(a, (1, 2, 0, 1), value=3.0), F.pad(a, (-1, 1))), [x])
+    yield "pad reflect", (lambda a: F.pad(a, (1, 2, 3, 0), mode="reflect"), [image])
+    yield "pad replicate", (lambda a: F.pad(a, (1, 2, 3, 0), mode="replicate"), [image])
+    yield "embedding", (F.embedding, [below(3, 2, 4), x])
+    yield "index_select", (lambda a, k: a.index_select(1, k), [x, below(5, 4)])
+    yield "gather", (lambda a, k: a.gather(1, k), [x, below(5, 3, 2)])
+    yield "index", (lambda a, k, m: (a[k], a[:, m], a[k, m]), [x, below(3, 4), below(5, 4) - 5])
+    yield "scatter", (lambda a, k, s: (a.scatter_add(1, k, s), a.scatter(1, k, 2.5)), [x, below(5, 3, 2), floats(3, 2)])
+    yield "matmul", (lambda a, b: (a @ b.T, torch.bmm(a[None], b.T[None]), F.linear(a, b)), [x, y])
+    yield "addmm", (lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2), [floats(3), x, floats(5, 3)])
+    yield "attention", (F.scaled_dot_product_attention, [floats(2, 2, 6, 8)] * 3)
+    yield "conv1d", (F.conv1d, [floats(2, 4, 9), floats(6, 4, 3), floats(6)])
+    yield "conv2d", (lambda a, w: F.conv2d(a, w, stride=2, padding=1, groups=2), [image, floats(6, 2, 3, 3)])
+    yield "conv2d dilated", (lambda a, w: F.conv2d(a, w, dilation=2), [image, floats(6, 4, 3, 3)])
+    yield "conv3d", (F.conv3d, [floats(1, 2, 5, 5, 5), floats(3, 2, 3, 3, 3)])
+    yield "conv_transpose2d", (lambda a, w: F.conv_transpose2d(a, w, stride=2, padding=1, output_padding=1),
+                               [image, floats(4, 3, 3, 3)])
+    yield "max_pool2d", (lambda a: F.max_pool2d(a, 3, 2, 1), [image])
+    yield "max_pool3d", (lambda a: F.max_pool3d(a, 2), [floats(1, 2, 4, 4, 4)])
+    yield "avg_pool2d", (lambda a: (F.avg_pool2d(a, 2), F.avg_pool2d(a, 3, 2, 1, count_include_pad=False)), [image])
+    yield "avg_pool3d", (lambda a: F.avg_pool3d(a, 2), [floats(1, 2, 4, 4, 4)])
+    yield "adaptive_avg_pool", (lambda a: (F.adaptive_avg_pool2d(a, 1), F.adaptive_avg_pool2d(a, 3)), [image])
+    yield "batch_norm", (lambda a, m, v, g: F.batch_norm(a, m, v, g), [image, floats(4), positive(4), floats(4)])
+    yield "layer_norm", (lambda a, g, b: (F.layer_norm(a, (5,), g, b), F.layer_norm(a, (3, 5))),
+                         [x, floats(5), floats(5)])
+    yield "group_norm", (lambda a, g: (F.group_norm(a, 2, g), F.instance_norm(a)), [image, floats(4)])
+    yield "nearest", (lambda a: F.interpolate(a, scale_factor=2), [image])
+    yield "bilinear", (lambda a: F.interpolate(a, size=(13, 11), mode="bilinear"), [image])
+    yield "bilinear corners", (lambda a: F.interpolate(a, size=(13, 11), mode="bilinear", align_corners=True), [image])
+    yield "grid_sample", (lambda a, g: F.grid_sample(a, g, align_corners=False), [image, floats(2, 3, 3, 2) / 2])
+    yield from by_overload()
+
+
+def by_overload():
+    """Cases of overloads that the Python functions of PyTorch do not call."""
+    aten, x, y, i = torch.ops.aten, floats(3, 5), floats(3, 5), integers(3, 5)
+    for name in "add sub div".split():
+        yield name + ".Scalar", (getattr(aten, name).Scalar, [x, 0.75])
+    yield "div.Scalar_mode", (lambda a: aten.div.Scalar_mode(a, 0.75, rounding_mode="floor"), [x])
+    for name in "bitwise_and bitwise_or bitwise_xor".split():
+        yield name + ".Scalar", (getattr(aten, name).Scalar, [i, 6])
+    yield "any.dims", (lambda m: aten.any.dims(m, [0, 2]), [torch.eye(5).reshape(1, 5, 5) > 0.5])
+    yield "mm", (torch.mm, [x, floats(5, 3)])
+    yield "squeeze.dims", (lambda a: aten.squeeze.dims(a[None, :, None], [0, 2]), [x])
+    yield "fill.Scalar", (lambda a: aten.fill.Scalar(a, 2.0) + a, [x])
+    yield "copy", (lambda a, b: aten.copy.default(a, b), [x, y])
+    yield "alias", (lambda a: aten.alias.default(a) * 2, [x])
+    yield "scatter.src", (lambda a, k, s: a.scatter(1, k, s), [x, torch.tensor([[0, 3], [4, 1], [2, 0]]), floats(3, 2)])
+    yield "avg_pool1d", (lambda a: F.avg_pool1d(a, 3, 2), [floats(2, 3, 9)])
+    yield "adaptive_avg_pool3d", (lambda a: F.adaptive_avg_pool3d(a, 2), [floats(1, 2, 4, 4, 4)])
+    yield "pad of one axis", (lambda a: (F.pad(a, (2, 1), mode="reflect"), F.pad(a, (2, 1), mode="replicate")), [x])
+    for mode in ("reflect", "replicate"):
+        yield f"pad {mode} of three axes", (lambda a, mode=mode: F.pad(a, (1, 2, 0, 1, 1, 0), mode=mode),
+                                            [floats(1, 2, 3, 4, 5)])
