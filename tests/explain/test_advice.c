@@ -121,7 +121,8 @@ static void count_store(void *user, const Store *store) {
     *n += store->node != NODE_NONE;
 }
 
-/* Whether the kernel has more to do than to read one value and to store one. */
+/* Whether the kernel has more to do than to read one value and to store one. What an update updates
+ * has to be copied before. */
 static bool has_other_ends(const Plan *plan, const Kernel *kernel) {
     uint32_t n_stored = 0, n_read = 0;
     kernel_each_store(kernel, count_store, &n_stored);
@@ -130,7 +131,7 @@ static bool has_other_ends(const Plan *plan, const Kernel *kernel) {
         n_read += kernel_only_reads(kernel, kernel->args.data[i]) && kind != BUFFER_INPUT &&
                   kind != BUFFER_PARAM;
     }
-    return n_stored + n_read + kernel->reduces.n > 2;
+    return n_stored + n_read + kernel->reduces.n + kernel_updates(kernel) > 2;
 }
 
 static bool holds(const Plan *plan, const Edge *edge, const Kernel *maker, const Kernel *reader) {
