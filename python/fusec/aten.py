@@ -107,7 +107,7 @@ def binary(op, spell):
     def write(out, a, b, alpha=1):
         b = beside(b, out.dtype)
         return spell.format(a=beside(a, out.dtype), b=b if alpha == 1 else f"({b} * {number(alpha)})")
-    for kind in ("Tensor", "Scalar", "default", "out"):
+    for kind in ("Tensor", "Scalar", "default"):
         OPS[f"{op}.{kind}"] = write
 
 
@@ -462,26 +462,83 @@ def _(out, x, dim, index, sparse_grad=False):
     return f"take_along_dim({part}, {index}, axis={axis})"
 
 
-@row("index.Tensor")
-def _(out, x, indices):
-    used = [k for k, index in enumerate(indices) if index is not None]
+def flat_index(x, indices, used):
+    """One index of the axes `used`, taken as one axis, from an index of each; below 0 they count from the end."""
     require(all(indices[k].dtype != "bool" for k in used), "a mask gives a shape that depends on numbers; use where")
     require(used == list(range(used[0], used[-1] + 1)), "the index tensors must stand side by side; permute before")
     extent = lambda k: beside(x.shape[k], indices[k].dtype)
     where = lambda k: f"where({indices[k]} < 0, {indices[k]} + {extent(k)}, {indices[k]})"
-    if len(used) == 1:
-        return f"gather({x}, {where(used[0])}, axis={used[0]})"
     at = where(used[0])
     for k in used[1:]:
         at = f"({at}) * {extent(k)} + {where(k)}"
-    flat = x.shape[:used[0]] + [-1] + x.shape[used[-1] + 1:]
-    return f"gather(reshape({x}, {shape(flat)}), {at}, axis={used[0]})"
+    return at
 
 
-OPS["scatter.src"] = lambda out, x, dim, index, src: f"scatter({x}, {dim % x.rank}, {index}, {src})"
+def broadcast(shapes):
+    rank = max(map(len, shapes))
+    wide = [[1] * (rank - len(extents)) + extents for extents in shapes]
+    return [next((n for n in column if n != 1), 1) for column in zip(*wide)]
+
+
+@row("index.Tensor", "_unsafe_index.Tensor")
+def _(out, x, indices):
+    used = [k for k, index in enumerate(indices) if index is not None]
+    at = flat_index(x, indices, used)
+    flat = x if len(used) == 1 else f"reshape({x}, {shape(x.shape[:used[0]] + [-1] + x.shape[used[-1] + 1:])})"
+    return f"gather({flat}, {at}, axis={used[0]})"
+
+
+def scattered(word, x, dim, index, source, *rest):
+    """PyTorch ignores what `source` has beyond the shape of `index`."""
+    axis = dim % x.rank
+    require(index.shape[:axis] + index.shape[axis + 1:] == x.shape[:axis] + x.shape[axis + 1:],
+            "the index must have the extents of the input in all axes but this one")
+    part = source if source.shape == index.shape else (
+        f"slice({source}, begin={[0] * x.rank}, shape={shape(index.shape)})")
+    return f"{word}({', '.join(map(str, [x, axis, index, part, *rest]))})"
+
+
+OPS["scatter.src"] = lambda out, x, dim, index, src: scattered("scatter", x, dim, index, src)
+OPS["scatter_add.default"] = lambda out, x, dim, index, src: scattered("scatter_add", x, dim, index, src)
 OPS["scatter.value"] = lambda out, x, dim, index, value: (
     f"scatter({x}, {dim % x.rank}, {index}, full({shape(index.shape)}, {number(value)}, {x.dtype}))")
-OPS["scatter_add.default"] = lambda out, x, dim, index, src: f"scatter_add({x}, {dim % x.rank}, {index}, {src})"
+OPS["scatter_reduce.two"] = lambda out, x, dim, index, src, reduce, include_self=True: scattered(
+    "scatter_reduce", x, dim, index, src, f'"{reduce}"', f"include_self={flag(include_self)}")
+
+
+@row("index_put.default", "_unsafe_index_put.default")
+def _(out, x, indices, values, accumulate=False):
+    used = [k for k, index in enumerate(indices) if index is not None]
+    if indices[used[0]].dtype == "bool":
+        mask = indices[used[0]]
+        require(used == [0] and values.shape in ([], [1]) and not accumulate, "a mask takes one number, which it sets")
+        wide = f"reshape({mask}, {shape(mask.shape + [1] * (x.rank - mask.rank))})"
+        return f"where({wide}, {values.to(out.dtype)}, {x})"
+    at, first, last = flat_index(x, indices, used), used[0], used[-1]
+    places = broadcast([indices[k].shape for k in used])
+    # The axes of the index first, as one.
+    n, rest = len(places), [k for k in range(x.rank) if k not in used]
+    wide = shape(x.shape[:first] + places + x.shape[last + 1:])
+    order = [first + k for k in range(n)] + list(range(first)) + list(range(first + n, first + n + x.rank - last - 1))
+    others = [x.shape[k] for k in rest]
+    source = f"reshape(transpose(expand({values}, {wide}), perm={order}), {shape([-1] + others)})"
+    flat = f"reshape(transpose({x}, perm={used + rest}), {shape([-1] + others)})"
+    word = "index_add" if accumulate else "index_copy"
+    put = f"{word}({flat}, 0, reshape({at}, [-1]), {source})"
+    back = [(used + rest).index(k) for k in range(x.rank)]
+    return f"transpose(reshape({put}, {shape([x.shape[k] for k in used + rest])}), perm={back})"
+
+
+@row("diagonal.default")
+def _(out, x, offset=0, dim1=0, dim2=1):
+    first, second = axes(x, [dim1, dim2])
+    at = lambda start: f"iota([{out.shape[-1]}]) + {start}" if start else f"iota([{out.shape[-1]}])"
+    rest = [k for k in range(x.rank) if k not in (first, second)]
+    last = f"transpose({x}, perm={rest + [first, second]})"
+    others, n = [x.shape[k] for k in rest], x.shape[second]
+    flat = f"reshape({last}, {shape(others + [-1])})"
+    place = f"({at(max(-offset, 0))}) * {beside(n, 'i32')} + {at(max(offset, 0))}"
+    return f"gather({flat}, {place}, axis={len(others)})"
 
 
 # ---- products, convolutions, norms ----
@@ -524,7 +581,7 @@ for _rank in (2, 3):
     OPS[f"max_pool{_rank}d_with_indices.default"] = pooling(f"max_pool{_rank}d", _rank)
 for _rank in (1, 2, 3):
     OPS[f"avg_pool{_rank}d.default"] = pooling(f"avg_pool{_rank}d", _rank)
-    OPS[f"_adaptive_avg_pool{_rank}d.default"] = (
+    OPS[f"_adaptive_avg_pool{_rank}d.default"] = OPS[f"adaptive_avg_pool{_rank}d.default"] = (
         lambda out, x, size, rank=_rank: f"adaptive_avg_pool{rank}d({x}, {shape(size)})")
 
 
@@ -558,6 +615,11 @@ def _(out, x, normalized, weight, bias, eps):
 def _(out, x, weight, bias, n, c, hw, groups, eps):
     weight, bias = per_channel(weight, 1, c, x.dtype), per_channel(bias, 0, c, x.dtype)
     return [f"groupnorm({x}, {groups}, {weight}, {bias}, eps={eps})", None, None]
+
+
+@row("_native_batch_norm_legit_functional.default")
+def _(out, *args):
+    raise Unsupported("batch norm in training changes its statistics; call eval()")
 
 
 # ---- images ----

@@ -108,6 +108,23 @@ def cases():
     yield "gather", (lambda a, k: a.gather(1, k), [x, below(5, 3, 2)])
     yield "index", (lambda a, k, m: (a[k], a[:, m], a[k, m]), [x, below(3, 4), below(5, 4) - 5])
     yield "scatter", (lambda a, k, s: (a.scatter_add(1, k, s), a.scatter(1, k, 2.5)), [x, below(5, 3, 2), floats(3, 2)])
+    yield "scatter part", (lambda a, k, s: a.scatter_add(1, k, s), [x, below(5, 3, 2), floats(4, 5)])
+    for reduce in "sum prod mean amax amin".split():
+        yield f"scatter_reduce {reduce}", (lambda a, k, s, reduce=reduce: a.scatter_reduce(1, k, s, reduce),
+                                           [x, below(5, 3, 4), floats(3, 4)])
+    yield "scatter_reduce alone", (lambda a, k, s: a.scatter_reduce(0, k, s, "sum", include_self=False),
+                                   [x, below(3, 2, 5), floats(2, 5)])
+    yield "index_put", (lambda a, k, v: (a.index_put((k,), v), torch.ops.aten.index_put(a, [None, k], v[:, :2])),
+                        [x, torch.tensor([2, -3]), floats(1, 5)])
+    yield "index_put pairs", (lambda a, k, m, v: torch.ops.aten.index_put(a, [None, k, m], v),
+                              [image, torch.tensor([[1], [2]]), torch.tensor([0, -1, 4]), floats(2, 3, 8)])
+    yield "index_put adding", (lambda a, k, m, v: a.index_put((k, m), v, accumulate=True),
+                               [x, below(3, 9), below(5, 9), floats(9)])
+    yield "index_put of a mask", (lambda a, m: (a.index_put((m,), torch.tensor(0.5)), a.index_put((m[:, 0],), a[0, 0])),
+                                  [x, mask])
+    yield "in place", (lambda a, b: (a * 1).index_copy_(0, torch.tensor([2, 0]), b[:2]), [x, y])
+    yield "diagonal", (lambda a: (a.diagonal(), a.diagonal(1), a.diagonal(-1)), [x])
+    yield "diagonal of axes", (lambda a: a.diagonal(1, 3, 1), [image])
     yield "matmul", (lambda a, b: (a @ b.T, torch.bmm(a[None], b.T[None]), F.linear(a, b)), [x, y])
     yield "addmm", (lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2), [floats(3), x, floats(5, 3)])
     yield "attention", (F.scaled_dot_product_attention, [floats(2, 2, 6, 8)] * 3)
@@ -145,11 +162,17 @@ def by_overload():
     yield "mm", (torch.mm, [x, floats(5, 3)])
     yield "squeeze.dims", (lambda a: aten.squeeze.dims(a[None, :, None], [0, 2]), [x])
     yield "fill.Scalar", (lambda a: aten.fill.Scalar(a, 2.0) + a, [x])
+    yield "empty", (lambda a: aten.fill.Scalar(torch.empty(3, 5), 2.0) + a, [x])
+    yield "empty_strided", (lambda a: aten.copy.default(torch.empty_strided((3, 5), (1, 3)), a) * 2, [x])
     yield "copy", (lambda a, b: aten.copy.default(a, b), [x, y])
     yield "alias", (lambda a: aten.alias.default(a) * 2, [x])
     yield "scatter.src", (lambda a, k, s: a.scatter(1, k, s), [x, torch.tensor([[0, 3], [4, 1], [2, 0]]), floats(3, 2)])
     yield "avg_pool1d", (lambda a: F.avg_pool1d(a, 3, 2), [floats(2, 3, 9)])
+    yield "adaptive_avg_pool1d", (lambda a: F.adaptive_avg_pool1d(a, 4), [floats(2, 3, 9)])
+    yield "native_dropout", (lambda a: aten.native_dropout.default(a, 0.5, False)[0], [x])
     yield "adaptive_avg_pool3d", (lambda a: F.adaptive_avg_pool3d(a, 2), [floats(1, 2, 4, 4, 4)])
+    yield "_adaptive_avg_pool2d", (lambda a: aten._adaptive_avg_pool2d(a, [3, 2]), [floats(2, 3, 6, 8)])
+    yield "_adaptive_avg_pool3d", (lambda a: aten._adaptive_avg_pool3d(a, [2, 2, 2]), [floats(1, 2, 4, 4, 4)])
     yield "pad of one axis", (lambda a: (F.pad(a, (2, 1), mode="reflect"), F.pad(a, (2, 1), mode="replicate")), [x])
     for mode in ("reflect", "replicate"):
         yield f"pad {mode} of three axes", (lambda a, mode=mode: F.pad(a, (1, 2, 0, 1, 1, 0), mode=mode),

@@ -2,7 +2,7 @@
 
 torch_tests.py FUSEC [--page FILE] [--ops FILE] [--guide FILE] [--store FOLDER]: prints a line per failure and the
 counts. --page runs the networks and writes their table, --ops writes the table of core ATen ops with what the cases
-found, --guide names the page that must state their number, and --store writes the translations that the test
+found, --guide runs the example of that page, which must state their number, and --store writes the translations that
 tests/torch/test_stored.c runs.
 
 A translation is compiled once and runs with two sets of inputs. Its outputs must not be zeros, and the sets must
@@ -22,7 +22,8 @@ import numpy as np
 import torch
 from torch.utils import _pytree
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
+PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
+sys.path.insert(0, PYTHON)
 import fusec
 from fusec.aten import OPS, Unsupported
 from network_cases import Function, Network, networks, programs
@@ -170,6 +171,49 @@ def op_networks():
         yield name, lambda model=model, tensors=tensors: Network(model, tensors, [other(t) for t in tensors])
 
 
+def refusals():
+    """Triples of a name, a module and its input that have no translation, and what the error must name."""
+    x, image, module = torch.randn(3, 5), torch.randn(1, 2, 5, 5), torch.nn
+    yield "random numbers", Function(lambda a: a + torch.rand(3, 5)), x, "aten.rand.default (node rand)"
+    yield "mask as index", Function(lambda a, m=torch.eye(3, 5) > 0: a[m]), x, "use where"
+    yield "ceil_mode", module.MaxPool2d(2, ceil_mode=True), image, "ceil_mode"
+    yield "training", module.BatchNorm2d(2).train(), image, "call eval()"
+    yield "complex", Function(lambda a: torch.fft.fft(a).real), x, "aten._fft"
+
+
+def run_refusals():
+    """The number of those that are not refused as they must be."""
+    n = n_good = 0
+    for name, model, given, part in refusals():
+        try:
+            fusec.from_torch(model, [given])
+            said = "nothing"
+        except Unsupported as why:
+            said = str(why)
+        n, n_good = n + 1, n_good + (part in said)
+        if part not in said:
+            print(f"{name}: the error says {said}, and nothing of `{part}`")
+    print(f"refusals: {n_good} of {n} pass", flush=True)
+    return n - n_good
+
+
+def run_guide(fusec_path, guide):
+    """The example of the guide, by the command line that it gives; what went wrong or ""."""
+    with open(guide) as file:
+        example = file.read().split("```python\n")[1].split("```")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        write(f"{folder}/model.py", example)
+        done = subprocess.run([sys.executable, "-m", "fusec.torch", f"{folder}/model.py:make", "-o", f"{folder}/model.g"],
+                              env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True, text=True)
+        if done.returncode:
+            return done.stderr.strip()[-300:]
+        try:
+            call([fusec_path, f"{folder}/model.g", "-o", f"{folder}/model.ptx"])
+        except Wrong as why:
+            return str(why)
+    return ""
+
+
 def store(folder):
     """The programs' sources, weights, inputs and PyTorch's outputs."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -183,8 +227,10 @@ def store(folder):
 
 def core_ops():
     """The overloads that PyTorch tags as core, without those that compute numbers of shapes."""
-    packets = [getattr(torch.ops.aten, name) for name in dir(torch.ops.aten)]
-    overloads = [getattr(p, v) for p in packets if hasattr(p, "overloads") for v in p.overloads()]
+    packets = {name.removeprefix("aten::").split(".")[0] for name in torch._C._dispatch_get_all_op_names()
+               if name.startswith("aten::")}  # `dir` has those alone that were used before
+    packets = [getattr(torch.ops.aten, name) for name in packets]
+    overloads = [getattr(p, v) for p in packets for v in p.overloads()]
     names = [str(o).removeprefix("aten.") for o in overloads if torch.Tag.core in o.tags]
     return sorted(name for name in names if not name.startswith("sym_"))
 
@@ -243,16 +289,17 @@ def main():
     of_ops = list(run_all(options.fusec, "cases of ops", op_networks(), every=False))
     of_networks = list(run_all(options.fusec, "networks", networks(), timed=True)) if options.page else []
     core, failed = core_ops(), any(why for _, why, _, _ in of_programs + of_ops + of_networks)
+    failed |= run_refusals() > 0
     if options.ops:
         write(options.ops, ops_page(core, set().union(*(p.ops for _, _, p, _ in of_ops if p))))
     if options.page:
         write(options.page, networks_page(of_networks))
     if options.guide:
+        why = run_guide(options.fusec, options.guide)
         with open(options.guide) as file:
-            stated = coverage(core) in file.read()
-        if not stated:
-            print(f"{options.guide} does not state {coverage(core)}")
-        failed |= not stated
+            why = why or ("" if coverage(core) in file.read() else f"it does not state {coverage(core)}")
+        print(f"{options.guide}: {why or 'good'}")
+        failed |= bool(why)
     return failed
 
 

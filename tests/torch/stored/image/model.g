@@ -17,8 +17,8 @@ graph model(input: f32[2, 3, 16, 16]) -> (addmm: f32[2, 5]) {
   convolution_1 = conv2d(relu, v3_weight, bias=v3_bias, padding=[1, 1], groups=8)
   hardswish = hardswish(convolution_1)
   max_pool2d_with_indices_0 = max_pool2d(hardswish, [2, 2], stride=[2, 2], padding=0, dilation=1)
-  mean = mean(max_pool2d_with_indices_0, axis=[3, 2], keep=true)
-  view = reshape(mean, [2, 8])
+  adaptive_avg_pool2d = adaptive_avg_pool2d(max_pool2d_with_indices_0, [1, 1])
+  view = reshape(adaptive_avg_pool2d, [2, 8])
   permute = transpose(v8_weight, perm=[1, 0])
   addmm = view @ permute + v8_bias
 }
