@@ -275,7 +275,7 @@ Test(prove, failing_random_graphs_are_reduced) {
     char folder[] = "/tmp/test_prove.XXXXXX", here[256], command[2048], text[1 << 16];
     cr_assert(mkdtemp(folder) && getcwd(here, sizeof here));
     snprintf(command, sizeof command,
-             "cd %s && %s/build/tests/soak/soak 5 16 --target=cpu --plant=swapped_operands; "
+             "cd %s && %s/build/tests/soak/soak 5 10 --target=cpu --plant=swapped_operands; "
              "wc -l soak-*-cpu.g; for f in soak-*-cpu.g; do %s/build/fusec verify $f --target=cpu; "
              "done; rm -r %s",
              folder, here, here, folder);
