@@ -565,13 +565,29 @@ def _(out, x, weight, bias, stride, padding, dilation, transposed, output_paddin
     return f"{word}({', '.join(args + ([f'groups={groups}'] if groups != 1 else []))})"
 
 
+def each(value, n):
+    value = [value] if isinstance(value, int) else list(value)
+    return value * n if len(value) == 1 else value
+
+
+def reach_last_window(out, x, size, stride, padding, dilation):
+    """`x` with -inf behind it as far as the last windows reach, which `ceil_mode` keeps."""
+    n = len(size)
+    require(x.is_float and all(isinstance(e, int) for e in x.shape[-n:]), "ceil_mode takes floats of fixed extents")
+    reach = lambda k: (out.shape[k - n] - 1) * stride[k] + dilation[k] * (size[k] - 1) + 1
+    behind = [max(reach(k) - x.shape[k - n] - 2 * padding[k], 0) for k in range(n)]
+    none = [0] * (x.rank - n)
+    return f"pad({x}, low={none + [0] * n}, high={none + behind}, value=-inf)" if any(behind) else x
+
+
 def pooling(word, rank):
     def max_pool(out, x, size, stride=None, padding=0, dilation=1, ceil_mode=False):
-        require(not ceil_mode, "ceil_mode has no spelling; pad with -inf before")
+        if ceil_mode:
+            x = reach_last_window(out[0], x, *[each(v, rank) for v in (size, stride or size, padding, dilation)])
         return [f"{word}({x}, {shape(size)}, stride={shape(stride or size)}, padding={padding}, dilation={dilation})", None]
 
     def avg_pool(out, x, size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
-        require(not ceil_mode and divisor is None, "ceil_mode and divisor_override have no spelling")
+        require(not ceil_mode and divisor is None, "ceil_mode and divisor_override of averages have no spelling")
         return (f"{word}({x}, {shape(size)}, stride={shape(stride or size)}, padding={padding}, "
                 f"count_include_pad={flag(count_include_pad)})")
     return max_pool if word.startswith("max") else avg_pool

@@ -83,7 +83,13 @@ def of_torchvision(models, name):
         model = models.VisionTransformer(64, 16, 4, 4, 128, 256)
         nn.init.normal_(model.heads.head.weight, std=0.1)  # it begins as zeros, and so would the outputs
         return model
-    return getattr(models, name)(weights=None)
+    model = getattr(models, name)(weights=None)
+    # Batch norms take the statistics of some images; with those that they begin with, the input fades away.
+    for norm in (m for m in model.modules() if isinstance(m, nn.BatchNorm2d)):
+        norm.momentum = 1
+    with torch.no_grad():
+        model.train()(floats(4, 3, 64, 64))
+    return model
 
 
 class FirstOutput(nn.Module):
@@ -99,7 +105,7 @@ class FirstOutput(nn.Module):
 
 
 def language_models():
-    """Pairs of a name and a function that makes a model of `transformers`, of 2 layers and 100 words."""
+    """Pairs of a name and a function that makes a model of `transformers`, of 2 layers of width 64 and 100 words."""
     import transformers as t
 
     common = {"vocab_size": 100, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
@@ -119,7 +125,8 @@ def networks():
                                                  [floats(2, 16, 64)], [floats(2, 16, 64)])
     import torchvision.models as models
 
-    for name in "resnet18 resnet50 mobilenet_v3_small efficientnet_b0 convnext_tiny swin_t vit_small".split():
+    for name in ("resnet18 resnet50 densenet121 squeezenet1_1 shufflenet_v2_x0_5 regnet_y_400mf mobilenet_v3_small "
+                 "efficientnet_b0 convnext_tiny swin_t vit_small").split():
         yield name, lambda name=name: Network(of_torchvision(models, name), [floats(1, 3, 64, 64)],
                                               [floats(1, 3, 64, 64)])
     for name, make in language_models():

@@ -135,6 +135,9 @@ def cases():
     yield "conv_transpose2d", (lambda a, w: F.conv_transpose2d(a, w, stride=2, padding=1, output_padding=1),
                                [image, floats(4, 3, 3, 3)])
     yield "max_pool2d", (lambda a: F.max_pool2d(a, 3, 2, 1), [image])
+    for size, stride, padding, dilation in ((3, 2, 0, 1), (2, 3, 1, 1), (3, 2, 1, 2), (2, 2, 0, 1)):
+        yield f"max_pool2d ceil {size} {stride} {padding} {dilation}", (
+            lambda a, how=(size, stride, padding, dilation): F.max_pool2d(a, *how, ceil_mode=True), [image - 5])
     yield "max_pool3d", (lambda a: F.max_pool3d(a, 2), [floats(1, 2, 4, 4, 4)])
     yield "avg_pool2d", (lambda a: (F.avg_pool2d(a, 2), F.avg_pool2d(a, 3, 2, 1, count_include_pad=False)), [image])
     yield "avg_pool3d", (lambda a: F.avg_pool3d(a, 2), [floats(1, 2, 4, 4, 4)])
