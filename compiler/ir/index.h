@@ -94,6 +94,8 @@ typedef enum {
     LANES_CONTIGUOUS, /* + 1 from lane to lane */
     LANES_VARYING     /* anything else */
 } LaneMotion;
+/* As lanes: an index that moves alike over so many neighbours does so from any start. */
+enum { INDEX_ANY_START = 1 << 20 };
 LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes);
 /* Whether the index is a multiple of `multiple` whenever `axis` is; UINT32_MAX means no axis. */
 bool index_is_multiple(IndexTab *tab, IndexId id, uint32_t axis, int64_t multiple);

@@ -4,8 +4,6 @@
 #include "machine/tuning.h"
 #include "plan/access.h"
 
-enum { ANY_START = 1 << 20 }; /* lanes: what moves alike over so many does so from any start */
-
 static CpuPack pack_singles(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis) {
     bool is_strided = kernel_is_strided(arena, kernel, value, axis);
     return (CpuPack){.way = is_strided ? PACK_STRIDED : PACK_SINGLES};
@@ -26,7 +24,7 @@ CpuPack cpu_pack_rows(Arena *arena, const Kernel *kernel, ScalarId value, uint32
                       uint32_t lanes) {
     CpuPack pack;
     if (pack_along_k(arena, kernel, value, lanes, &pack)) return pack;
-    if (kernel_is_smooth(arena, kernel, value, axis, ANY_START))
+    if (kernel_is_smooth(arena, kernel, value, axis, INDEX_ANY_START))
         return (CpuPack){.way = PACK_OWN_AXIS};
     return pack_singles(arena, kernel, value, kernel->first_reduced);
 }

@@ -191,6 +191,25 @@ CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point) {
     return span;
 }
 
+CpuSpan cpu_lane_span(Lower *lower, Val unit, int64_t n_elems, Point *point) {
+    const Codegen *k = lower->k;
+    DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
+    Val n_parts = lower_dim(lower, dim_ceil_div(lower_dims(lower), extent, n_elems));
+    Val outer = k_udiv(k, unit, n_parts);
+    if (lower->lane_axis > 0) lower_split(lower, outer, 0, lower->lane_axis, point);
+    Val begin = k_muli(k, k_urem(k, unit, n_parts), n_elems);
+    Val rest = k_sub(k, lower_dim(lower, extent), begin);
+    return (CpuSpan){begin, cpu_at_most(lower, rest, n_elems)};
+}
+
+Point cpu_lane_point(const Point *unit, uint32_t lanes, Val at, Val mask) {
+    Point point = point_inside(unit);
+    point.lanes = lanes;
+    point.mask = mask;
+    point.axis[point.lower->lane_axis] = at;
+    return point;
+}
+
 /* Folds the span into the chains of `level`. run_elems is segment_elems^level. */
 static void fold_level(Lower *lower, CpuOrder order, const CpuFold *fold, uint32_t level,
                        int64_t run_elems, CpuSpan span) {

@@ -65,11 +65,17 @@ CpuOrder cpu_stage_order(const Lower *lower, const Stage *stage, uint32_t lanes)
  * [n_chains,width]. */
 CpuArray *cpu_chains_new(Lower *lower, const Stage *stage, CpuOrder order, int64_t width);
 
-/* The reduced elements of a unit: all, or for partial results those of the point's segment. */
+/* Elements [begin, + n) of an axis. */
 typedef struct CpuSpan {
     Val begin, n;
 } CpuSpan;
+/* The reduced elements of a unit: all, or for partial results those of the point's segment. */
 CpuSpan cpu_reduced_span(Lower *lower, const Point *unit_point);
+/* A unit that is a part of the lane axis, of `n_elems` or fewer: sets the axes outside the lane
+ * axis and returns the part. The unit's number counts parts first. */
+CpuSpan cpu_lane_span(Lower *lower, Val unit, int64_t n_elems, Point *point);
+/* The point of `lanes` elements of the lane axis from `at` on. */
+Point cpu_lane_point(const Point *unit, uint32_t lanes, Val at, Val mask);
 
 /* The places along an axis where a guard of some values begins or ceases to hold, in ascending
  * order: of a concat, where its pieces begin. n 0: none, or too many. */

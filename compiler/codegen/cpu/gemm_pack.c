@@ -82,7 +82,7 @@ Point gemm_operand_point(const Gemm *gemm, const GemmOperand *operand) {
     point.lane_axis = operand->is_along_k ? gemm->k_axis : operand->axis;
     bool begins_anywhere = operand == &gemm->row && !operand->is_along_k;
     begins_anywhere = begins_anywhere || (operand->is_along_k && operand->piece.is_any);
-    point.block = operand->pack.run ? operand->pack.run : begins_anywhere ? POINT_ANY_START : 0;
+    point.block = operand->pack.run ? operand->pack.run : begins_anywhere ? INDEX_ANY_START : 0;
     point.piece = operand->piece;
     return point;
 }

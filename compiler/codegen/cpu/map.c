@@ -11,10 +11,7 @@ typedef struct Map {
 
 static void map_step(void *user, Val at, Val mask) {
     const Map *map = user;
-    Point point = point_inside(&map->point);
-    point.lanes = map->lanes;
-    point.mask = mask;
-    point.axis[point.lower->lane_axis] = at;
+    Point point = cpu_lane_point(&map->point, map->lanes, at, mask);
     point_store_all(&point, map->stage->stores.data, map->stage->stores.n);
 }
 
@@ -81,8 +78,8 @@ static CpuCuts worthy_cuts(const Lower *lower, CpuRoots roots, uint32_t lanes) {
     const Stage *stage = &kernel->stages.data[0];
     for (uint32_t i = 0; i < stage->stores.n && are_worthy; i++)
         are_worthy =
-            kernel_is_smooth(arena, kernel, stage->stores.data[i].value, axis, POINT_ANY_START) &&
-            index_lane_motion(tab, stage->stores.data[i].address, axis, POINT_ANY_START) !=
+            kernel_is_smooth(arena, kernel, stage->stores.data[i].value, axis, INDEX_ANY_START) &&
+            index_lane_motion(tab, stage->stores.data[i].address, axis, INDEX_ANY_START) !=
                 LANES_VARYING;
     return are_worthy ? cuts : (CpuCuts){.n = 0};
 }
@@ -94,7 +91,7 @@ static void map_piece(void *user, const PointPiece *piece, CpuSpan span) {
     bool is_whole = !piece->is_any && cpu_is_multiple(lower, extent, map.lanes);
     map.point = point_inside(&map.point);
     map.point.piece = *piece;
-    map.point.block = piece->is_any ? POINT_ANY_START : 0;
+    map.point.block = piece->is_any ? INDEX_ANY_START : 0;
     cpu_each_step(lower, span.begin, span.n, map.lanes, is_whole, map_step, &map);
 }
 

@@ -29,24 +29,14 @@ static void scan_rows(Point *row) {
 
 static void scan_step(void *user, Val at, Val mask) {
     const Scan *scan = user;
-    Point row = point_inside(&scan->point);
-    row.lanes = scan->lanes;
-    row.mask = mask;
-    row.axis[row.lower->lane_axis] = at;
+    Point row = cpu_lane_point(&scan->point, scan->lanes, at, mask);
     scan_rows(&row);
 }
 
-/* Sets the axes outside the lane axis, and steps through the unit's part of the lane axis. */
 static void scan_unit(Lower *lower, Scan *scan, Val unit) {
-    const Codegen *k = lower->k;
     DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
-    int64_t n_lanes = lower->variant->sched.lanes;
-    Val n_vectors = lower_dim(lower, dim_ceil_div(lower_dims(lower), extent, n_lanes));
-    Val outer = k_udiv(k, unit, n_vectors);
-    if (lower->lane_axis > 0) lower_split(lower, outer, 0, lower->lane_axis, &scan->point);
-    Val from = k_muli(k, k_urem(k, unit, n_vectors), n_lanes);
-    Val rest = k_sub(k, lower_dim(lower, extent), from);
-    cpu_each_step(lower, from, cpu_at_most(lower, rest, n_lanes), scan->lanes,
+    CpuSpan span = cpu_lane_span(lower, unit, lower->variant->sched.lanes, &scan->point);
+    cpu_each_step(lower, span.begin, span.n, scan->lanes,
                   cpu_is_multiple(lower, extent, scan->lanes), scan_step, scan);
 }
 

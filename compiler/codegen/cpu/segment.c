@@ -12,23 +12,15 @@ typedef struct Segments {
 
 static void reduce_step(void *user, Val at, Val mask) {
     const Segments *segments = user;
-    Point point = point_inside(&segments->point);
-    point.lanes = segments->lanes;
-    point.mask = mask;
-    point.axis[point.lower->lane_axis] = at;
+    Point point = cpu_lane_point(&segments->point, segments->lanes, at, mask);
     segment_reduce(&point, segments->run);
 }
 
 static void reduce_unit(Lower *lower, Segments *segments, Val unit) {
-    const Codegen *k = lower->k;
     DimId extent = kernel_axis_extent(lower->kernel, lower->lane_axis);
-    Val n_parts = lower_dim(lower, dim_ceil_div(lower_dims(lower), extent, SCHED_CPU_SEGMENT_UNIT));
-    Val from = k_muli(k, k_urem(k, unit, n_parts), SCHED_CPU_SEGMENT_UNIT);
-    Val rest = k_sub(k, lower_dim(lower, extent), from);
-    if (lower->lane_axis > 0)
-        lower_split(lower, k_udiv(k, unit, n_parts), 0, lower->lane_axis, &segments->point);
+    CpuSpan span = cpu_lane_span(lower, unit, SCHED_CPU_SEGMENT_UNIT, &segments->point);
     segments->run = segment_find(&segments->point);
-    cpu_each_step(lower, from, cpu_at_most(lower, rest, SCHED_CPU_SEGMENT_UNIT), segments->lanes,
+    cpu_each_step(lower, span.begin, span.n, segments->lanes,
                   cpu_is_multiple(lower, extent, segments->lanes), reduce_step, segments);
 }
 

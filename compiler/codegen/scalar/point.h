@@ -82,9 +82,6 @@ typedef struct Lower {
     uint32_t n_dims;
 } Lower;
 
-/* An index that moves alike over this many neighbouring lanes does so from any start. */
-enum { POINT_ANY_START = 1 << 20 };
-
 /* The piece [lo, hi) of an axis in which a loop runs. Guards on the axis are then known, and of a
  * concat along the axis one piece is left. */
 typedef struct PointPiece {
