@@ -140,17 +140,6 @@ static const char prelude[] =
     "  most = segment_max(s, k, 3)\n  count = bincount(k, 4)\n"
     "  hist = histc(r, 4, 0.0, 2.0)\n}\n";
 
-static void expect_numbers(const Rig *rig, const char *name, bool is_int, const double *want) {
-    size_t n_bytes;
-    const uint8_t *bytes = rig_result(rig, name, &n_bytes);
-    for (size_t k = 0; k < n_bytes / 4; k++) {
-        double got = dtype_load(is_int ? DT_I32 : DT_F32, bytes + 4 * k);
-        cr_expect(got == dtype_round(is_int ? DT_I32 : DT_F32, want[k]) ||
-                      (isnan(got) && isnan(want[k])),
-                  "%s at %zu: %g, not %g", name, k, got, want[k]);
-    }
-}
-
 Test(segment, prelude) {
     static const float x[] = {1, 2, 3, 4, 5, 6}, s[] = {10, 20, 30, 40, 50, 60, 70, 0.5F};
     static const float r[] = {0, 2, 0.5F, 0.49F, 1.99F, -0.1F, NAN, 2.1F};
@@ -169,20 +158,20 @@ Test(segment, prelude) {
     memcpy(rig_contents(&rig, "k", &n), k, sizeof k);
     memcpy(rig_contents(&rig, "r", &n), r, sizeof r);
     cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
-    expect_numbers(&rig, "put", false, (double[]){30, 0.5, 3, 40, 50, 6});
-    expect_numbers(&rig, "add", false, (double[]){31, 82.5, 3, 44, 65, 6});
-    expect_numbers(&rig, "mul", false, (double[]){30, 1200, 3, 160, 2500, 6});
-    expect_numbers(&rig, "top", false, (double[]){30, 60, 3, 40, 50, 6});
-    expect_numbers(&rig, "low", false, (double[]){1, 0.5, 3, 4, 5, 6});
-    expect_numbers(&rig, "mid", false, (double[]){15.5, 20.625, 3, 22, 65. / 3, 6});
-    expect_numbers(&rig, "self", false, (double[]){30, 80.5 / 3, 3, 40, 30, 6});
-    expect_numbers(&rig, "plus", false, (double[]){31, 42, 63, 84, 5, 6});
-    expect_numbers(&rig, "copy", false, (double[]){30, 40, 50, 60, 5, 6});
-    expect_numbers(&rig, "sums", false, (double[]){30, 40, 60, 80, 0, 0});
-    expect_numbers(&rig, "most", false,
-                   (double[]){30, 40, 50, 60, -(double)INFINITY, -(double)INFINITY});
-    expect_numbers(&rig, "count", true, (double[]){1, 2, 0, 1});
-    expect_numbers(&rig, "hist", true, (double[]){2, 1, 0, 2});
+    compiled_expect_numbers(&rig, "put", DT_F32, (double[]){30, 0.5, 3, 40, 50, 6});
+    compiled_expect_numbers(&rig, "add", DT_F32, (double[]){31, 82.5, 3, 44, 65, 6});
+    compiled_expect_numbers(&rig, "mul", DT_F32, (double[]){30, 1200, 3, 160, 2500, 6});
+    compiled_expect_numbers(&rig, "top", DT_F32, (double[]){30, 60, 3, 40, 50, 6});
+    compiled_expect_numbers(&rig, "low", DT_F32, (double[]){1, 0.5, 3, 4, 5, 6});
+    compiled_expect_numbers(&rig, "mid", DT_F32, (double[]){15.5, 20.625, 3, 22, 65. / 3, 6});
+    compiled_expect_numbers(&rig, "self", DT_F32, (double[]){30, 80.5 / 3, 3, 40, 30, 6});
+    compiled_expect_numbers(&rig, "plus", DT_F32, (double[]){31, 42, 63, 84, 5, 6});
+    compiled_expect_numbers(&rig, "copy", DT_F32, (double[]){30, 40, 50, 60, 5, 6});
+    compiled_expect_numbers(&rig, "sums", DT_F32, (double[]){30, 40, 60, 80, 0, 0});
+    compiled_expect_numbers(&rig, "most", DT_F32,
+                            (double[]){30, 40, 50, 60, -(double)INFINITY, -(double)INFINITY});
+    compiled_expect_numbers(&rig, "count", DT_I32, (double[]){1, 2, 0, 1});
+    compiled_expect_numbers(&rig, "hist", DT_I32, (double[]){2, 1, 0, 2});
     rig_close(&rig);
     compile_free(&p);
 }

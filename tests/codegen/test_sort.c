@@ -140,16 +140,6 @@ static const char prelude[] =
     "  s, _ = sort(x)\n  t, i = topk(x, 2)\n  c, _ = topk(x, 1, axis=0, largest=false)\n"
     "  m = median(x)\n  l = searchsorted(s, v)\n  r = searchsorted(s, v, right=true)\n}\n";
 
-static void expect_numbers(const Rig *rig, const char *name, bool is_int, const double *want) {
-    size_t n_bytes;
-    const uint8_t *bytes = rig_result(rig, name, &n_bytes);
-    for (size_t k = 0; k < n_bytes / 4; k++) {
-        double got = dtype_load(is_int ? DT_I32 : DT_F32, bytes + 4 * k);
-        cr_expect(got == want[k] || (isnan(got) && isnan(want[k])), "%s at %zu: %g, not %g", name,
-                  k, got, want[k]);
-    }
-}
-
 Test(sort, prelude) {
     static const float x[] = {3, 1, 2, 1, 5, 4, NAN, 0, 4, -1}, v[] = {1, 0, 5, 9, 4, 3, -1, 0};
     RigOptions options = RIG_OPTIONS_INIT;
@@ -162,13 +152,13 @@ Test(sort, prelude) {
     memcpy(rig_contents(&rig, "x", &n_bytes), x, sizeof x);
     memcpy(rig_contents(&rig, "v", &n_bytes), v, sizeof v);
     cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
-    expect_numbers(&rig, "s", false, (double[]){1, 1, 2, 3, 5, -1, 0, 4, 4, NAN});
-    expect_numbers(&rig, "t", false, (double[]){5, 3, NAN, 4});
-    expect_numbers(&rig, "i", true, (double[]){4, 0, 1, 0});
-    expect_numbers(&rig, "c", false, (double[]){3, 1, 0, 1, -1});
-    expect_numbers(&rig, "m", false, (double[]){2, NAN});
-    expect_numbers(&rig, "l", true, (double[]){0, 0, 4, 5, 2, 2, 0, 1});
-    expect_numbers(&rig, "r", true, (double[]){2, 0, 5, 5, 4, 2, 1, 2});
+    compiled_expect_numbers(&rig, "s", DT_F32, (double[]){1, 1, 2, 3, 5, -1, 0, 4, 4, NAN});
+    compiled_expect_numbers(&rig, "t", DT_F32, (double[]){5, 3, NAN, 4});
+    compiled_expect_numbers(&rig, "i", DT_I32, (double[]){4, 0, 1, 0});
+    compiled_expect_numbers(&rig, "c", DT_F32, (double[]){3, 1, 0, 1, -1});
+    compiled_expect_numbers(&rig, "m", DT_F32, (double[]){2, NAN});
+    compiled_expect_numbers(&rig, "l", DT_I32, (double[]){0, 0, 4, 5, 2, 2, 0, 1});
+    compiled_expect_numbers(&rig, "r", DT_I32, (double[]){2, 0, 5, 5, 4, 2, 1, 2});
     rig_close(&rig);
     compile_free(&p);
 }

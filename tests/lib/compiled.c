@@ -2,6 +2,7 @@
 #include "lib/compiled.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 
 Compiled compiled_new(const char *source, TargetId target) {
     return compiled_as(source, target, COMPILE_FUSED);
@@ -28,4 +29,14 @@ bool compiled_is_in_registers(const Compiled *compiled) {
 const char *compiled_function(const Compiled *compiled, const Kernel *kernel, uint32_t variant) {
     return ptx_function_text(compiled->driver.arena, compiled->bytes,
                              kernel->variants[variant].symbol);
+}
+
+void compiled_expect_numbers(const Rig *rig, const char *name, Dtype dtype, const double *want) {
+    size_t n_bytes, elem_bytes = dtype_bytes(dtype);
+    const uint8_t *bytes = rig_result(rig, name, &n_bytes);
+    for (size_t k = 0; k < n_bytes / elem_bytes; k++) {
+        double got = dtype_load(dtype, bytes + elem_bytes * k);
+        cr_expect(got == dtype_round(dtype, want[k]) || (isnan(got) && isnan(want[k])),
+                  "%s at %zu: %g, not %g", name, k, got, want[k]);
+    }
 }

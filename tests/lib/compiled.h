@@ -4,6 +4,7 @@
 
 #include "lib/compile.h"
 #include "lib/ptx.h"
+#include "lib/rig.h"
 
 /* Compiles fused, or in the given mode. The caller frees the result with compile_free. */
 Compiled compiled_new(const char *source, TargetId target);
@@ -15,5 +16,9 @@ bool compiled_assemble(const Compiled *compiled, PtxOptions options, PtxReport *
 bool compiled_is_in_registers(const Compiled *compiled);
 /* The text of a kernel's variant. */
 const char *compiled_function(const Compiled *compiled, const Kernel *kernel, uint32_t variant);
+
+/* Fails the test where an element of an output is not the number, rounded to the dtype; a NaN is
+ * equal to a NaN. `want` has as many numbers as the output. */
+void compiled_expect_numbers(const Rig *rig, const char *name, Dtype dtype, const double *want);
 
 #endif
