@@ -9,11 +9,13 @@
  *                                      N random shapes for every template (lowerings.def), or one
  *                                      case: --one=TEMPLATE:PROGRAM:SHAPE; small ones, for an
  *                                      emulated GPU: --small
- *   soak --ulp [--op=NAME] [--dtype=NAME] [--threads=N] [--found=FILE] [--seconds=N] [--device=..]
- * [--target=..] the largest error of every unary op, over all values of f32 soak --merge FILE.. one
- * coverage table of several parts soak --merge-shapes N TARGET FILE..                     the same
- * of shapes soak --write FOLDER [N] [SEED]                          sources as files: random
- * graphs, and some for each template
+ *   soak --ulp [--op=NAME] [--dtype=NAME] [--threads=N] [--found=FILE] [--seconds=N]
+ *                                      the largest error of every unary op, over all values of f32
+ *   soak --times [--random=N] [--seed=N] [--threads=N] [--verbose] [FILE.g..]
+ *                                      times on the CPU, fused beside unfused
+ *   soak --merge FILE..                one coverage table of several parts
+ *   soak --merge-shapes N TARGET FILE..    the same of shapes
+ *   soak --write FOLDER [N] [SEED]     sources as files: random graphs, and some for each template
  *
  * The first graphs that fail (all with --reduce, none with --no-reduce) are reduced, and left as
  * `soak-SEED-TARGET.g` for `fusec verify`; a program that is given, as `soak-given-GRAPH-TARGET.g`.
