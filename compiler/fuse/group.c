@@ -295,6 +295,10 @@ bool group_try_join(Grouper *p, uint32_t index, const Root *root, InlineFailure 
     return ok;
 }
 
+static void note_failure(Grouper *p, InlineFailure why, NodeId root) {
+    vec_push(p->arena, &p->failures, ((GroupFailure){why, p->off ? NODE_NONE : root}));
+}
+
 static uint32_t open_group(Grouper *p, const Root *root) {
     Group group = {.domain = root_domain(p, root)};
     uint32_t index = p->g->groups.n;
@@ -302,10 +306,8 @@ static uint32_t open_group(Grouper *p, const Root *root) {
     uint32_t made_by = p->g->group_of[root->node];
     if (root->is_reduction) p->g->group_of[root->node] = index;
     InlineFailure failure;
-    if (!try_group(p, &group, index, &failure) && !p->failure.reason) {
-        p->failure = failure;
-        p->failed = p->off || fixed_kernel(p->graph, root->node) ? NODE_NONE : root->node;
-    }
+    if (!try_group(p, &group, index, &failure))
+        note_failure(p, failure, fixed_kernel(p->graph, root->node) ? NODE_NONE : root->node);
     p->g->group_of[root->node] = made_by;
     vec_push(p->arena, &p->g->groups, group);
     return index;
@@ -331,7 +333,7 @@ static uint32_t place_fixed(Grouper *p, const Root *root, uint32_t fixed, uint32
         if (p->g->groups.data[i].fixed != fixed) continue;
         bool ok =
             i + 1 >= after && (group_try_join(p, i, root, &failure) || group_widen(p, i, root));
-        if (!ok && !p->failure.reason) p->failure = failure;
+        if (!ok) note_failure(p, failure, NODE_NONE);
         return i;
     }
     uint32_t index = open_group(p, root);
@@ -396,7 +398,8 @@ static void note_passed(Grouper *p, const Root *root, const Group *single, uint3
 /* Places a root and returns its group. In this order: several groups over rows merge with the root,
  * the group with the preferred form takes it, the latest group that can, an earlier group that can
  * move; else it opens a group. Groups before `after` - 1 are too early, because the root needs
- * results of group `after` - 1. */
+ * results of group `after` - 1. Of the later ones the latest few are tried: in the steps of a loop
+ * hundreds may read what the root reads, and none can take it. */
 static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_root(p, root);
     if (fixed) return place_fixed(p, root, fixed, after);
@@ -418,10 +421,12 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
         note_passed(p, root, &single, joined, after);
         return joined;
     }
+    uint32_t n_tried = 0;
     for (uint32_t i = p->g->groups.n; i-- > (after ? after - 1 : 0);) {
         const Group *group = &p->g->groups.data[i];
         if (group->is_closed && i + 1 == after) why.reason = REASON_SLOWER;
         if (group->fixed || group->is_closed || !is_related(p, &single, i)) continue;
+        if (n_tried++ >= FUSE_MOST_TRIED && i + 1 != after) continue;
         if (group_try_join(p, i, root, &failure)) {
             note_passed(p, root, &single, i, after);
             return i;
@@ -614,11 +619,16 @@ static void drop_unread(Grouper *p) {
     }
 }
 
-/* Stores a value to make a group smaller that was too large in the last round. Returns false if
+/* Stores values to make the groups smaller that were too large in the last round. Returns false if
  * nothing is left to store. */
 static bool shrink(Grouper *p) {
-    return p->failed == NODE_NONE ? group_want_stored(p, p->failure.node, REASON_TOO_LARGE)
-                                  : group_split_closure(p, p->failed, p->failure.node);
+    bool any = false;
+    for (uint32_t i = 0; i < p->failures.n; i++) {
+        const GroupFailure *failed = &p->failures.data[i];
+        if (failed->why.reason == REASON_TOO_LARGE && failed->root != NODE_NONE)
+            any = group_split_closure(p, failed->root, failed->why.node) || any;
+    }
+    return any || group_want_stored(p, p->failures.data[0].why.node, REASON_TOO_LARGE);
 }
 
 Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
@@ -661,14 +671,15 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
         group_bound_closures(&p);
     }
     for (int round = 0; round < FUSE_ROUNDS; round++) {
-        p.failure = (InlineFailure){.reason = REASON_NONE};
-        p.failed = NODE_NONE;
+        p.failures.n = 0;
         run_round(&p);
-        bool grew = p.failure.reason == REASON_TOO_LARGE && shrink(&p);
+        bool grew = p.failures.n && p.failures.data[0].why.reason == REASON_TOO_LARGE && shrink(&p);
         if (!grew && (off || !group_store_more(&p))) break;
     }
-    *failure = (GroupFailure){.why = p.failure, .root = p.failed};
-    if (p.failure.reason) return NULL;
+    if (p.failures.n) {
+        *failure = p.failures.data[0];
+        return NULL;
+    }
     store_loaded(&p);
     if (!off) {
         drop_unread(&p);

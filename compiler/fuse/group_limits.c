@@ -274,6 +274,7 @@ bool group_split_closure(Grouper *p, NodeId root, NodeId failing) {
                 any = group_want_stored(p, in.nodes[k], REASON_TOO_LARGE) || any;
         begin = place;
     }
+    bool is_inlined = in.place[failing] != 0;
     arena_rewind(p->arena, mark);
-    return any || group_want_stored(p, failing, REASON_TOO_LARGE);
+    return any || (is_inlined && group_want_stored(p, failing, REASON_TOO_LARGE));
 }

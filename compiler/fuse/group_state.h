@@ -40,9 +40,8 @@ typedef struct Grouper {
     NodeFlags leads;         /* of GemmSliceFlag */
     LastGroups *last_groups; /* per node below n_last */
     uint32_t n_last;
-    double single_prims; /* Group.prims of the root that is being placed, by itself */
-    InlineFailure failure;
-    NodeId failed; /* the root that no group could take; NODE_NONE: a `kernel` block */
+    double single_prims;        /* Group.prims of the root that is being placed, by itself */
+    Vec(GroupFailure) failures; /* of a round: roots that no group could take */
 } Grouper;
 
 /* Inlines the group as a trial and keeps its loads. `makers`, if not NULL, counts for each node the
@@ -102,7 +101,8 @@ void group_want_coalesced(Grouper *p);
 /* Before grouping: stores values that would make every kernel too deep, too long or too wide. */
 void group_bound_closures(Grouper *p);
 /* Stores some of the values that a group of the root alone would inline, because the group has too
- * many scalars when node `failing` is reached. Returns false if nothing is left to store. */
+ * many scalars when node `failing` is reached. Returns false if it stores none: the group does not
+ * inline that node any more, or nothing is left to store. */
 bool group_split_closure(Grouper *p, NodeId root, NodeId failing);
 /* At the end: an output that would be stored in any case (a reduction's result, or a value stored
  * in its place) gets the reason of its reader. */

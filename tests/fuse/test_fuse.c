@@ -388,3 +388,26 @@ Test(fuse, a_group_that_no_kernel_computes_is_split) {
     }
     arena_free(arena);
 }
+
+/* Each layer has concats of all steps that are too large for a kernel. All of them are made smaller
+ * in one round of grouping, or the rounds would not do. */
+static const char deep_recurrence[] =
+    "def cell(g, h, c) {\n  param w: f32[16, 64]\n"
+    "  z = g + h @ w\n  d = sigmoid(z[:, :16]) * c + sigmoid(z[:, 16:32]) * tanh(z[:, 48:])\n"
+    "  return sigmoid(z[:, 32:48]) * tanh(d), d\n}\n"
+    "def layer(x) {\n  param wi: f32[16, 64]\n  param b: f32[64]\n"
+    "  g = x @ wi + b\n  h0 = zeros([8, 16])\n"
+    "  _, _, ys = loop t in 0:64 with h = h0, c = h0 {\n"
+    "    h2, c2 = cell(g[t], h, c) as \"cell\"\n    return h2, c2, h2\n  }\n"
+    "  return stack(ys)\n}\n"
+    "graph lstm(x: f32[64, 8, 16]) -> (y: f32[64, 8, 16]) {\n"
+    "  y = loop l in 0:18 with h = x { return layer(h) as \"{l}\" }\n}\n";
+
+Test(fuse, steps_of_many_recurrences_are_kernels_of_their_own) {
+    Arena *arena = arena_new(NULL);
+    const Plan *plan = plans_fuse(arena, plans_parse(arena, deep_recurrence), 0, false);
+    for (uint32_t k = 0; k < plan->kernels.n; k++)
+        cr_expect_leq(plan->kernels.data[k].nodes.n, 40u, "kernel %u has %u ops", k,
+                      plan->kernels.data[k].nodes.n);
+    arena_free(arena);
+}
