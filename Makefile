@@ -68,9 +68,9 @@ RT_SRC = $(wildcard runtime/src/*/*.c)
 # Tests: every tests/*/test_*.c is one Criterion program. Those that use the back end, the whole
 # compiler or the JIT link LLVM and are kept apart, because that costs them start-up time.
 TEST_SRC = $(wildcard tests/*/test_*.c)
-LLVM_TEST_SRC = $(shell grep -lE '^\#include ("(codegen|driver)/|"verify/verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile)' $(TEST_SRC) /dev/null)
+LLVM_TEST_SRC = $(shell grep -lE '^\#include ("(codegen|driver)/|"verify/verify\.h"|<fusec\.h>|<llvm-c|"tools/|"lib/compile|"sweep/stored)' $(TEST_SRC) /dev/null)
 PLAIN_TEST_SRC = $(filter-out $(LLVM_TEST_SRC),$(TEST_SRC))
-TEST_LIB_SRC = $(wildcard tests/lib/*.c tests/random/*.c tests/fake/*.c tests/tools/*.c tests/onnx/onnx_*.c)
+TEST_LIB_SRC = $(wildcard tests/lib/*.c tests/random/*.c tests/fake/*.c tests/tools/*.c tests/onnx/onnx_*.c tests/sweep/stored.c)
 FUZZ_SRC = $(wildcard tests/fuzz/*.c)
 EXAMPLES = $(wildcard dsl/examples/*.g)
 
@@ -293,8 +293,15 @@ ulp: $(B)/tests/soak/soak ## Go on with the sweep of all values of unary ops, on
 	$(Q)$< --ulp --seconds=$(ULP_SECONDS) $(filter --device=% --target=%,$(ARGS))
 shapes: $(B)/tests/soak/soak ## Compare N random shapes of every template (N=500 SEED=1 ARGS=--device=cuda)
 	$(Q)$< --shapes $(N) $(SEED) $(ARGS)
-sweep: $(B)/tests/soak/soak ## Compare every op with every dtype and shape
+sweep: $(B)/tests/soak/soak ## Compare every op with every dtype and shape, then as sweep-torch does
 	$(Q)$< --sweep $(ARGS)
+	+@$(AGAIN) sweep-torch
+# Where it was interrupted, a second call goes on. A GPU: python3 tests/sweep/sweep.py build --device=cuda --cases=50
+.PHONY: sweep-torch
+CASES = 500
+sweep-torch: build/libfusec.so build/libfusert.so build/torch-env/bin/python ## Compare CASES=500 random cases of every op and prelude function with NumPy and PyTorch on the CPU, write docs/results/sweep.md and tests/sweep/stored.bin
+	@build/torch-env/bin/python tests/sweep/sweep.py build --cases=$(CASES) --state=build/sweep.json \
+	  --page=docs/results/sweep.md --store=tests/sweep/stored.bin
 
 # The first #include tells which half of the house a fuzzer is for.
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
@@ -339,7 +346,7 @@ compile-time: build/fusec build/time_runs ## Check how long every example takes 
 # The package that makes the tests is installed beside the build, not in the system.
 .PHONY: onnx-node-tests onnx-networks
 build/onnx-env/bin/python:
-	$(Q)python3 -m venv build/onnx-env && build/onnx-env/bin/pip install -q onnx numpy ml_dtypes
+	$(Q)python3 -m venv build/onnx-env && build/onnx-env/bin/pip install -q -r tests/onnx/requirements.txt
 onnx-node-tests: build/fusec build/onnx-env/bin/python ## Run ONNX's node tests on the CPU and write docs/results/onnx-node-tests.md
 	@build/onnx-env/bin/python tests/onnx/node_tests.py $< --page docs/results/onnx-node-tests.md --store tests/onnx/node_cases.bin
 onnx-networks: build/fusec build/onnx-env/bin/python ## Run the models of the package onnx on the CPU and write docs/results/onnx-networks.md
@@ -347,7 +354,7 @@ onnx-networks: build/fusec build/onnx-env/bin/python ## Run the models of the pa
 
 .PHONY: torch-tests
 build/torch-env/bin/python:
-	$(Q)python3 -m venv build/torch-env && build/torch-env/bin/pip install -q torch torchvision transformers numpy safetensors
+	$(Q)python3 -m venv build/torch-env && build/torch-env/bin/pip install -q -r tests/torch/requirements.txt
 torch-tests: build/fusec build/torch-env/bin/python ## Compare translated PyTorch ops and networks with PyTorch on the CPU and write docs/results/torch*.md and tests/torch/stored
 	@build/torch-env/bin/python tests/torch/torch_tests.py $< --page docs/results/torch.md --ops docs/results/torch-ops.md \
 	  --guide docs/PYTORCH.md --store tests/torch/stored
