@@ -387,6 +387,16 @@ Value call_dim(Sema *sema, const Call *call) {
     return value_int(node->shape.dims[axis], call->span);
 }
 
+/* The largest value of an integer, of which dims may be known at run time alone. */
+Value call_most(Sema *sema, const Call *call) {
+    const Value *n = &call->args[0];
+    if (n->kind == VALUE_INT)
+        return value_int(dim_const(sema->dims, dim_hi(sema->dims, n->dim)), call->span);
+    if (n->kind == VALUE_POISON) return *n;
+    return sema_error(sema, DIAG_BAD_ARGUMENT, n->span, "`most` takes an integer, not %s",
+                      value_describe(sema, n));
+}
+
 /* error("..."): an error of the program, for arguments that a def cannot take. */
 Value call_error(Sema *sema, const Call *call) {
     const Value *message = &call->args[0];

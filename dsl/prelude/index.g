@@ -108,6 +108,15 @@ def histc(x, bins, min, max) {
   return bincount(where(z >= min && z <= max, minimum(last, bins - 1), -1), bins)
 }
 
+# How many elements of `x` are in each part between two neighbours of `bins`, edges in ascending order, i32[n - 1]. The
+# last part has its upper edge too; elements outside, and NaN, are left out.
+def histogram(x, bins) {
+  z = reshape(x, [-1])
+  part = searchsorted(bins, z, right=true) - 1
+  n = dim(bins, 0) - 1
+  return bincount(where(z <= bins[n:], minimum(part, extent(bins, 0) - 2), -1), n)
+}
+
 # The part of `x` of the extents `sizes` that begins at the element `starts`, a number for each axis: scalars
 # that are known at run time, or integers. They are clamped, so that the part lies inside.
 def dynamic_slice(x, starts, sizes) {

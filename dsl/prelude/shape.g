@@ -1,9 +1,13 @@
 # Shapes and parts
 
-# Takes an axis of extent 1 away.
-def squeeze(x, axis) {
-  k = (axis + rank(x)) % rank(x)
-  return reshape(x, x.shape[:k] + x.shape[k + 1:])
+# Takes an axis of extent 1 away; without `axis` all whose extent is the number 1.
+def squeeze(x, axis=none) {
+  at = none if axis == none else (axis + rank(x)) % rank(x)
+  shape = loop k in 0:rank(x) with shape = [] {
+    is_one = most(dim(x, k)) == 1 if at == none else k == at
+    return shape if is_one else shape + [dim(x, k)]
+  }
+  return reshape(x, shape)
 }
 
 # Adds an axis of extent 1 before axis `axis`; -1 adds it behind the last.

@@ -8,12 +8,33 @@ def sort(x, axis=-1, descending=false) {
 }
 
 # The `k` largest elements of the axis, or the smallest, in order, and their indices (i32). Of equal
-# elements the first come first; NaN is the largest.
+# elements the first come first; NaN is the largest. Few of a short last axis are picked one by one.
 def topk(x, k, axis=-1, largest=true) {
   a = (axis + rank(x)) % rank(x)
-  order = argsort(x, axis=a, descending=largest)
+  is_float = dtype(x) == f32 || dtype(x) == f16 || dtype(x) == bf16 || dtype(x) == f64
+  is_short = k <= 8 && a == rank(x) - 1 && most(dim(x, a)) <= 4096
+  picked = pick_largest(x, k, a) if largest && is_float && is_short else none
+  order = argsort(x, axis=a, descending=largest) if picked == none else picked
   at = slice(order, begin=[0] * rank(x), shape=x.shape[:a] + [k] + x.shape[a + 1:])
   return take_along_dim(x, at, axis=a), at
+}
+
+# The indices of the `k` largest floats of the axis: of the largest, of the largest of the others, and so on. What was
+# picked counts as -inf; where nothing else is left, the first index that was not picked is next.
+def pick_largest(x, k, axis) {
+  at = iota(x.shape, axis=axis)
+  picked, _ = loop i in 0:k with picked = [], left = x {
+    best = argmax(left, axis=axis, keep=true)
+    free = loop c in i:-1:-1 with free = best { return where(is_among(picked, c), free, c) }
+    next = where(is_among(picked, best), free, best)
+    return picked + [next], where(at == next, -inf, left)
+  }
+  return concat(picked, axis=axis)
+}
+
+# Whether an index, a tensor or a number, is one of `picked`.
+def is_among(picked, index) = loop k in 0:len(picked) with found = cast(false, bool) {
+  return found || picked[k] == index
 }
 
 # The median of the axis, of an even number of elements the lower one; NaN if any element is NaN.
@@ -28,13 +49,24 @@ def median(x, axis=-1, keep=false) {
   return reshape(where(last != last, last, middle), front + [1] + back if keep else front + back)
 }
 
-# The place of each value in the sorted last axis of `sorted_sequence` (i32): before equal elements,
-# or with `right=true` behind them. All axes but the last have equal extents.
+# The place of each value in the sorted last axis of `sorted_sequence` (i32): before equal elements, or with
+# `right=true` behind them; NaN is the largest. All axes but the last have equal extents, or the sequence is a vector.
+# A binary search: as many steps as the largest number of elements has bits.
 def searchsorted(sorted_sequence, values, right=false) {
-  k = rank(values) - 1
-  both = concat([sorted_sequence, values] if right else [values, sorted_sequence], axis=k)
-  place = argsort(argsort(both, axis=k), axis=k)
-  first = dim(sorted_sequence, k) if right else 0
-  own = slice(place, begin=[0] * k + [first], shape=values.shape)
-  return own - argsort(argsort(values, axis=k), axis=k)
+  n = dim(sorted_sequence, -1)
+  n_bits = loop k in 0:31 with n_bits = 0 { return n_bits + 1 if 1 << k <= most(n) else n_bits }
+  count = extent(sorted_sequence, -1)
+  n_before = loop k in 0:n_bits with n_before = expand(const(0, i32), values.shape) {
+    next = n_before + (1 << n_bits - 1 - k)
+    last = minimum(next, count) - 1
+    s = gather(sorted_sequence, last) if rank(sorted_sequence) == 1 else take_along_dim(sorted_sequence, last)
+    v_first = values < s || (s != s && values == values)
+    s_first = s < values || (values != values && s == s)
+    is_before = !v_first if right else s_first
+    return where(next <= count && is_before, next, n_before)
+  }
+  return n_before
 }
+
+# The number of boundaries, in ascending order, that are below each element, or with `right=true` at most that.
+def bucketize(x, boundaries, right=false) = searchsorted(boundaries, x, right)

@@ -14,5 +14,9 @@ graph g(x: f32[B]) -> (y: f32[B]) {
   f = x if false else error(3)
   # error@+1 bad-argument: `mode` is nearest, linear, bilinear, trilinear or bicubic
   h = interpolate(reshape(x, [1, 1, B]), 2, mode="area")
+  # error@+1 bad-argument: `reduction` is mean, sum or none
+  k = mse_loss(x, x, reduction="max")
+  # error@+1 bad-argument: `most` takes an integer, not a tensor f32[B]
+  l = most(x)
   y = x if B > 0 else z
 }
