@@ -6,11 +6,12 @@ import ctypes as c
 import os
 
 MAX_RANK = 8
-KIND_PTX = 5  # fusec_kinds.def
-DTYPES = {"f64": 0, "f32": 1, "f16": 2, "bf16": 3, "i32": 4, "bool": 5}  # frt_dtype.def
-DTYPE_NAMES = list(DTYPES)
+KIND_PTX, KIND_OBJECT = 5, 7  # fusec_kinds.def
+DTYPE_NAMES = ["f64", "f32", "f16", "bf16", "i32", "bool", "i64", "i8", "u8", "u16", "u32", "i16", "f8e4m3",
+               "f8e5m2"]  # frt_dtype.def
+DTYPES = {name: k for k, name in enumerate(DTYPE_NAMES)}
 ROLE_INPUT, ROLE_PARAM, ROLE_OUTPUT = range(3)
-DTYPE_BYTES = [8, 4, 2, 2, 4, 1]
+DTYPE_BYTES = [8, 4, 2, 2, 4, 1, 8, 1, 1, 2, 4, 2, 1, 1]
 PHASE_INIT = 0
 
 
@@ -163,9 +164,10 @@ class Libraries:
         return max(older, key=lambda n: int(n[3:]))
 
     def compile(self, source, target, name, numerics="strict"):
-        """Source text to an artifact's bytes."""
+        """Source text to an artifact's bytes: PTX, or an object for a CPU."""
         text = source.encode()
-        options = fusec_options(c.sizeof(fusec_options), KIND_PTX, target.encode(), name.encode(),
+        kind = KIND_PTX if target.startswith("sm_") else KIND_OBJECT
+        options = fusec_options(c.sizeof(fusec_options), kind, target.encode(), name.encode(),
                                 numerics.encode())
         result = P()
         status = self.fusec.fusec_compile(text, len(text), c.byref(options), c.byref(result))

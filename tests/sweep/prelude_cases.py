@@ -1,0 +1,798 @@
+"""A case of each function of the prelude, beside NumPy and PyTorch.
+
+CASES is like that of op_cases.py. PARTS are defs that only other functions of the prelude call; the cases of these
+cover them.
+"""
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from draw import ANY, DTYPES, FLOATS, INTEGERS, NUMBERS, Case, call, compute, rounded
+from op_cases import all_axes, arrays, greatest_of, least_of, order_of, product_case, segment_case, sum_bound, terms_of
+
+CASES = {}
+PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even", "adaptive_axis", "adaptive_uneven",
+         "adaptive_pool", "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
+         "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "pick_largest", "is_among", "reduced",
+         "count", "input", "param"}
+
+
+def case(*names):
+    """Registers the maker of cases of these functions; it gets the name after the draw if there are several."""
+    def add(maker):
+        for name in names:
+            CASES[name] = maker if len(names) == 1 else lambda d, name=name: maker(d, name)
+        return maker
+    return add
+
+
+def wide(*tensors):
+    return [torch.from_numpy(np.array(t, order="C")) for t in tensors]
+
+
+def floats_case(text, inputs, outputs, terms=1, size=None, batch=False):
+    """Results of f64 arithmetic: bounded by roundings of sums of `terms` terms, whose absolute values sum to `size`, by
+    default twice the largest result."""
+    outputs = [(dtype, np.asarray(w)) for dtype, w in outputs]
+    dtype = outputs[0][0]
+    finite = [np.abs(w[np.isfinite(w)]).max(initial=0) for _, w in outputs]
+    relative, absolute = sum_bound(dtype, terms, 2 * max(finite) if size is None else size)
+    return Case(text, inputs, outputs, 2 * relative, 2 * absolute + DTYPES[dtype].tiny, batch)
+
+
+# Convolutions and pooling.
+
+def windowed(d, rank, size, dilation=1, padding=0):
+    """Extents that hold a window."""
+    return tuple((size[k] - 1) * dilation[k] + 1 + d.int(0, 5) for k in range(rank))
+
+
+def window_choice(d, rank, low=1):
+    """Sizes, strides, dilations, paddings: lists, or one number for all."""
+    most = {1: 5, 2: 3, 3: 2}[rank]
+    size = [d.int(low, most) for _ in range(rank)]
+    stride, dilation = ([d.int(1, 2) for _ in range(rank)] for _ in range(2))
+    padding = [d.int(0, size[k] // 2) for k in range(rank)]
+    return size, stride, dilation, padding
+
+
+def maybe_one(d, values):
+    """A list, or its first number where all are equal."""
+    return values[0] if len(set(values)) == 1 and d.flag() else values
+
+
+CONVOLUTIONS = {"conv1d": (1, False), "conv2d": (2, False), "conv3d": (3, False), "conv1d_nwc": (1, True),
+                "conv2d_nhwc": (2, True), "conv3d_ndhwc": (3, True)}
+
+
+def last_to_second(rank):
+    return [0, rank + 1, *range(1, rank + 1)]
+
+
+def second_to_last(rank):
+    return [0, *range(2, rank + 2), 1]
+
+
+@case(*CONVOLUTIONS)
+def convolution(d, name):
+    rank, is_last = CONVOLUTIONS[name]
+    size, stride, dilation, padding = window_choice(d, rank)
+    groups, dtype = d.of([1, 1, 2, 3]), d.of(FLOATS + ["i32", "i8"])
+    c, n = groups * d.int(1, 4), groups * d.int(1, 4)
+    extents = windowed(d, rank, size, dilation)
+    x = d.numbers(dtype, (d.int(1, 2), c, *extents))
+    w = d.numbers(dtype, (n, c // groups, *size))
+    has_bias = d.flag() or not DTYPES[dtype].is_float
+    b = d.numbers(dtype, (n,)) if has_bias else np.zeros(n)
+    given = {"stride": maybe_one(d, stride), "padding": maybe_one(d, padding), "dilation": maybe_one(d, dilation),
+             "groups": groups}
+    if d.flag(0.2):
+        given["padding"] = padding = "same"
+        stride = given["stride"] = 1
+    function = getattr(F, f"conv{rank}d")
+    kind = np.float64 if DTYPES[dtype].is_float else np.int64
+    x2, w2, b2 = wide(x.astype(kind), w.astype(kind), b.astype(kind))
+    if kind is np.int64:  # PyTorch multiplies integers as floats; these are small
+        x2, w2, b2 = x2.double(), w2.double(), b2.double()
+    wanted = function(x2, w2, b2, stride, padding, dilation, groups).numpy()
+    sizes = function(x2.abs(), w2.abs(), b2.abs(), stride, padding, dilation, groups).numpy()
+    if is_last:
+        x, wanted = x.transpose(second_to_last(rank)), wanted.transpose(second_to_last(rank))
+        w = w.transpose(list(range(2, rank + 2)) + [1, 0])
+    inputs = {"x": (dtype, x), "w": (dtype, w), **({"b": (dtype, b)} if has_bias else {})}
+    made = product_case(call(name, *inputs, **given), inputs, dtype,
+                        wanted if kind is np.float64 else wanted.astype(np.int64), sizes, w[..., 0].size)
+    made.absolute += DTYPES[dtype].eps * float(np.abs(wanted).max())  # product and sum are both rounded
+    if kind is np.int64:
+        made.relative = made.absolute = 0.0
+    return made
+
+
+@case("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def transposed_convolution(d, name):
+    rank = int(name[-2])
+    size, stride, dilation, padding = window_choice(d, rank)
+    groups, dtype = d.of([1, 1, 2, 3]), d.of(FLOATS)
+    c, m = groups * d.int(1, 3), d.int(1, 3)
+    x = d.numbers(dtype, (d.int(1, 2), c, *(d.int(2, 5) for _ in range(rank))))
+    w, b = d.numbers(dtype, (c, m, *size)), d.numbers(dtype, (groups * m,))
+    padding = [min(p, (s - 1) * e) for p, s, e in zip(padding, size, dilation)]
+    more = [d.int(0, max(s, e) - 1) for s, e in zip(stride, dilation)]
+    given = {"stride": maybe_one(d, stride), "padding": maybe_one(d, padding), "output_padding": maybe_one(d, more),
+             "groups": groups, "dilation": maybe_one(d, dilation)}
+    function = getattr(F, name)
+    wanted = function(*wide(x, w, b), stride, padding, more, groups, dilation).numpy()
+    sizes = function(*wide(np.abs(x), np.abs(w), np.abs(b)), stride, padding, more, groups, dilation).numpy()
+    inputs = {"x": (dtype, x), "w": (dtype, w), "b": (dtype, b)}
+    made = product_case(call(name, *inputs, **given), inputs, dtype, wanted, sizes, w[:, 0].size)
+    made.absolute += DTYPES[dtype].eps * float(np.abs(wanted).max())
+    return made
+
+
+def pooled(d, rank):
+    size, stride, dilation, padding = window_choice(d, rank)
+    shape = (d.int(1, 2), d.int(1, 3), *windowed(d, rank, size, dilation))
+    given = {"kernel_size": maybe_one(d, size), "stride": maybe_one(d, stride), "padding": maybe_one(d, padding)}
+    if d.flag(0.3):
+        given["stride"] = None
+    return size, stride if given["stride"] else size, dilation, padding, shape, given
+
+
+@case("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_nhwc")
+def max_pool(d, name):
+    rank, is_last = int(name[8]), name.endswith("nhwc")
+    size, stride, dilation, padding, shape, given = pooled(d, rank)
+    dtype = d.of(FLOATS)
+    x = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
+    wanted = getattr(F, f"max_pool{rank}d")(*wide(x), size, stride, padding, dilation).numpy()
+    if is_last:
+        x, wanted = x.transpose(second_to_last(2)), wanted.transpose(second_to_last(2))
+    return Case(call(name, "x", **given, dilation=maybe_one(d, dilation)), {"x": (dtype, x)}, [(dtype, wanted)])
+
+
+@case("avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool2d_nhwc")
+def avg_pool(d, name):
+    rank, is_last = int(name[8]), name.endswith("nhwc")
+    size, stride, _, padding, shape, given = pooled(d, rank)
+    dtype, counts = d.of(FLOATS), d.flag()
+    x = d.floats(dtype, shape)
+    function = getattr(F, f"avg_pool{rank}d")
+    wanted = function(*wide(x), size, stride, padding, False, counts).numpy()
+    if is_last:
+        x, wanted = x.transpose(second_to_last(2)), wanted.transpose(second_to_last(2))
+    return floats_case(call(name, "x", **given, count_include_pad=counts), {"x": (dtype, x)}, [(dtype, wanted)],
+                       int(np.prod(size)), 4.0)
+
+
+@case("lp_pool1d", "lp_pool2d")
+def lp_pool(d, name):
+    rank = int(name[7])
+    size, stride, _, _, shape, given = pooled(d, rank)
+    dtype, p = d.of(FLOATS), d.of([1.0, 2.0, 3.0])
+    del given["padding"]
+    x = np.abs(d.floats(dtype, shape)) + 0.25
+    x = rounded(dtype, x)
+    wanted = getattr(F, name)(*wide(x), p, size if rank > 1 else size[0], stride if rank > 1 else stride[0]).numpy()
+    return floats_case(call(name, "x", p, **given), {"x": (dtype, x)}, [(dtype, wanted)], int(np.prod(size)),
+                       8 * float(wanted.max()))
+
+
+@case(*(f"adaptive_{kind}_pool{rank}d" for kind in ("avg", "max") for rank in (1, 2, 3)))
+def adaptive_pool(d, name):
+    rank, dtype = int(name[-2]), d.of(FLOATS)
+    shape = (d.int(1, 2), d.int(1, 3), *(d.int(1, 9) for _ in range(rank)))
+    size = [d.int(1, n) for n in shape[2:]]
+    x = d.floats(dtype, shape)
+    wanted = getattr(F, name)(*wide(x), size)
+    wanted = (wanted[0] if isinstance(wanted, tuple) else wanted).numpy()
+    text = call(name, "x", maybe_one(d, size))
+    if "max" in name:
+        return Case(text, {"x": (dtype, x)}, [(dtype, wanted)])
+    return floats_case(text, {"x": (dtype, x)}, [(dtype, wanted)], 64, 4.0)
+
+
+@case("unfold")
+def unfold(d):
+    size, stride, dilation, padding, shape, _ = pooled(d, 2)
+    dtype = d.of(NUMBERS)
+    x = d.wild(dtype, shape)
+    h = F.unfold(torch.arange(1, x.size + 1, dtype=torch.float64).reshape(shape), size, dilation, padding,
+                 stride).numpy().astype(int)
+    wanted = np.concatenate([[0], x.ravel()])[h]
+    text = call("unfold", "x", size, dilation=maybe_one(d, dilation), padding=maybe_one(d, padding),
+                stride=maybe_one(d, stride))
+    return Case(text, {"x": (dtype, x)}, [(dtype, wanted)])
+
+
+@case("pixel_shuffle", "pixel_unshuffle")
+def pixel_shuffle(d, name):
+    dtype, r, h, w = d.of(ANY), d.int(1, 3), d.int(1, 5), d.int(1, 5)
+    b, c = d.int(1, 2), d.int(1, 3)
+    shape = (b, c * r * r, h, w) if name == "pixel_shuffle" else (b, c, h * r, w * r)
+    x = d.wild(dtype, shape)
+    at = getattr(F, name)(torch.arange(x.size).reshape(shape), r).numpy()
+    return Case(call(name, "x", r), {"x": (dtype, x)}, [(dtype, x.ravel()[at])])
+
+
+@case("interpolate")
+def interpolate(d):
+    mode = d.of(["nearest", "linear", "bilinear", "trilinear", "bicubic"])
+    rank = {"nearest": d.int(1, 3), "linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}[mode]
+    dtype, corners = d.of(FLOATS), mode != "nearest" and d.flag()
+    x = d.floats(dtype, (d.int(1, 2), d.int(1, 2), *(d.int(1, 6) for _ in range(rank))))
+    given = {"mode": mode, **({"align_corners": True} if corners else {})}
+    if d.flag():
+        given["scale_factor"] = maybe_one(d, [d.int(1, 3) for _ in range(rank)])
+    else:
+        given["size"] = [d.int(1, 9) for _ in range(rank)]
+    theirs = dict(given, align_corners=corners if mode != "nearest" else None)
+    if "scale_factor" in theirs:
+        theirs["scale_factor"] = np.array(theirs["scale_factor"], float).tolist()
+    wanted = F.interpolate(*wide(x), **theirs).numpy()
+    return floats_case(call("interpolate", "x", **given), {"x": (dtype, x)}, [(dtype, wanted)], 16, 16.0)
+
+
+@case("grid_sample")
+def grid_sample(d):
+    mode, around, corners = d.of(["bilinear", "nearest"]), d.of(["zeros", "border"]), d.flag()
+    dtype = d.of(["f64", "f32"])
+    b, h, w = d.int(1, 2), d.int(1, 7), d.int(1, 7)
+    x = d.floats(dtype, (b, d.int(1, 3), h, w))
+    g = d.floats(dtype, (b, d.int(1, 5), d.int(1, 5), 2), low=-1.3, high=1.3)
+    if mode == "nearest":  # away from the places where rounding decides
+        n = np.array([w, h])
+        at = np.round((g + 1) / 2 * (n - 1) if corners else ((g + 1) * n - 1) / 2)
+        at += d.floats("f64", g.shape, low=-0.4, high=0.4)
+        g = rounded(dtype, at * 2 / np.maximum(n - 1, 1) - 1 if corners else (at * 2 + 1) / n - 1)
+    wanted = F.grid_sample(*wide(x, g), mode, around, corners).numpy()
+    inputs = {"x": (dtype, x), "g": (dtype, g)}
+    return floats_case(call("grid_sample", "x", "g", mode=mode, padding_mode=around, align_corners=corners), inputs,
+                       [(dtype, wanted)], 64, 32.0)
+
+
+# Segments and scatters.
+
+@case("segment_sum", "segment_prod", "segment_max", "segment_min")
+def segment(d, name):
+    dtype, index, shape, n = d.of(NUMBERS), d.of(["i32", "i64"]), d.shape(1, 3, 800), d.int(1, 12)
+    axis, what = d.axis(len(shape)), name.split("_")[1]
+    a = terms_of(d, dtype, shape, what)
+    ids = d.integers(index, (shape[axis],), -1, n)
+    along = ids.reshape([-1 if k == axis % len(shape) else 1 for k in range(len(shape))])
+    return segment_case(call(name, "x", "ids", n, axis=axis), {"x": (dtype, a), "ids": (index, ids)}, dtype, a,
+                        np.broadcast_to(along, shape), n, axis, what)
+
+
+@case("sort_segments")
+def sort_segments(d):
+    dtype, index, shape = d.of(ANY), d.of(["i32", "i64"]), d.shape(1, 3, 800)
+    axis = d.axis(len(shape))
+    a, ids = d.wild(dtype, shape), d.integers(index, (shape[axis],), -1, 5)
+    order = np.argsort(ids, kind="stable")
+    along = ids[order].reshape([-1 if k == axis % len(shape) else 1 for k in range(len(shape))])
+    return Case(call("sort_segments", "x", "ids", axis=axis), {"x": (dtype, a), "ids": (index, ids)},
+                [(dtype, np.take(a, order, axis)), (index, np.broadcast_to(along, shape))])
+
+
+def scatter_inputs(d, dtypes):
+    """x, an index and a source of the shape of x in all axes but one."""
+    dtype, index = d.of(dtypes), d.of(["i32", "i64"])
+    shape = list(d.shape(1, 3, 500))
+    axis = d.axis(len(shape))
+    x = d.numbers(dtype, shape)
+    n, shape[axis] = shape[axis], d.int(1, 12)
+    return dtype, axis, n, {"x": (dtype, x), "i": (index, d.integers(index, shape, -1, n)),
+                            "s": (dtype, d.numbers(dtype, shape))}
+
+
+def scattered(x, axis, index, source, join):
+    """x with join(element, source's) at each place that the index names, one after the other."""
+    y = np.moveaxis(x.copy(), axis, 0)
+    i, s = np.moveaxis(index, axis, 0), np.moveaxis(source, axis, 0)
+    for k in np.ndindex(i.shape):
+        if 0 <= i[k] < len(y):
+            y[(i[k], *k[1:])] = join(y[(i[k], *k[1:])], s[k])
+    return np.moveaxis(y, 0, axis)
+
+
+@case("scatter", "scatter_add")
+def scatter(d, name):
+    dtype, axis, n, inputs = scatter_inputs(d, NUMBERS)
+    x, i, s = arrays(inputs)
+    is_sum = name == "scatter_add"
+    wanted = scattered(x, axis, i, s, (lambda a, b: a + b) if is_sum else lambda a, b: b)
+    made = Case(call(name, "x", axis, "i", "s"), inputs, [(dtype, wanted)])
+    if is_sum and DTYPES[dtype].is_float:
+        made.relative, made.absolute = sum_bound(dtype, 12, float(np.abs(s).sum(axis).max() + np.abs(x).max()))
+    return made
+
+
+@case("scatter_reduce")
+def scatter_reduce(d):
+    reduce, own = d.of(["sum", "prod", "mean", "amax", "amin"]), d.flag()
+    dtype, axis, n, inputs = scatter_inputs(d, FLOATS if reduce == "mean" else NUMBERS)
+    x, i, s = arrays(inputs)
+    join = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
+    count = scattered(np.zeros(x.shape, np.int64), axis, i, np.ones(s.shape, np.int64), np.add)
+    empty = {"sum": 0, "mean": 0, "prod": 1, "amax": least_of(dtype), "amin": greatest_of(dtype)}
+    start = x if own else np.full(x.shape, empty[reduce], x.dtype)
+    wanted = scattered(start, axis, i, s, join)
+    if reduce == "mean":
+        wanted = wanted / np.maximum(count + own, 1)
+    wanted = np.where(count > 0, wanted, x)
+    made = Case(call("scatter_reduce", "x", axis, "i", "s", reduce=reduce, include_self=own), inputs,
+                [(dtype, wanted)])
+    if DTYPES[dtype].is_float:
+        made.relative, made.absolute = sum_bound(dtype, 12, float(np.abs(s).sum(axis).max() + np.abs(x).max()))
+        made.relative += 16 * DTYPES[compute(dtype)].eps
+    return made
+
+
+@case("index_add", "index_copy")
+def index_add(d, name):
+    dtype, index, shape = d.of(NUMBERS), d.of(["i32", "i64"]), list(d.shape(1, 3, 500))
+    axis = d.axis(len(shape))
+    x = d.numbers(dtype, shape)
+    n, shape[axis] = shape[axis], d.int(1, 12)
+    s, i = d.numbers(dtype, shape), d.integers(index, (shape[axis],), -1, n)
+    along = np.broadcast_to(i.reshape([-1 if k == axis % len(shape) else 1 for k in range(len(shape))]), shape)
+    wanted = scattered(x, axis, along, s, (lambda a, b: a + b) if name == "index_add" else lambda a, b: b)
+    made = Case(call(name, "x", axis, "i", "s"), {"x": (dtype, x), "i": (index, i), "s": (dtype, s)},
+                [(dtype, wanted)])
+    if name == "index_add" and DTYPES[dtype].is_float:
+        made.relative, made.absolute = sum_bound(dtype, 12, float(np.abs(s).sum(axis).max() + np.abs(x).max()))
+    return made
+
+
+@case("bincount")
+def bincount(d):
+    index, n, shape = d.of(["i32", "i64"]), d.int(1, 12), d.shape(1, 2)
+    x = d.integers(index, shape, -1, n)
+    return Case(call("bincount", "x", n), {"x": (index, x)},
+                [("i32", np.bincount(x[(x >= 0) & (x < n)], minlength=n))])
+
+
+@case("histc")
+def histc(d):
+    dtype, bins, shape = d.of(FLOATS), d.int(1, 12), d.shape(1, 2)
+    low = d.int(-3, 0)
+    high = low + d.of([1, 2, 4, 8])
+    bins = d.of([1, 2, 4, 8])  # parts of sizes that are floats, so that no edge is rounded
+    x = rounded(dtype, d.integers("i32", shape, -16, 24) / 4.0) if d.flag() else d.floats(dtype, shape, 2)
+    x = np.where(d.rng.random(shape) < 0.05, np.nan, x)
+    inside = x[(x >= low) & (x <= high)]
+    return Case(call("histc", "x", bins, low, high), {"x": (dtype, x)},
+                [("i32", np.histogram(inside, bins, (low, high))[0])])
+
+
+@case("histogram")
+def histogram(d):
+    dtype, shape = d.of(NUMBERS), d.shape(1, 2)
+    x = d.ties(dtype, shape) if d.flag() else d.numbers(dtype, shape)
+    edges = np.sort(d.numbers(dtype, (d.int(2, 12),)))
+    inside = x[(x >= edges[0]) & (x <= edges[-1])]
+    return Case("histogram(x, e)", {"x": (dtype, x), "e": (dtype, edges)}, [("i32", np.histogram(inside, edges)[0])])
+
+
+@case("dynamic_slice")
+def dynamic_slice(d):
+    dtype, index, shape = d.of(ANY), d.of(["i32", "i64"]), d.shape(1, 3)
+    size, starts = [d.int(1, n) for n in shape], d.integers(index, (len(shape),), -2, max(shape))
+    x = d.wild(dtype, shape)
+    first = [min(max(int(s), 0), n - m) for s, n, m in zip(starts, shape, size)]
+    text = f"dynamic_slice(x, [{', '.join(f's[{k}]' for k in range(len(shape)))}], {size})"
+    return Case(text, {"x": (dtype, x), "s": (index, starts)},
+                [(dtype, x[tuple(slice(f, f + m) for f, m in zip(first, size))])])
+
+
+# Products.
+
+@case("bmm", "addmm", "outer", "linear")
+def product(d, name):
+    dtype = d.of(FLOATS + ["i32", "i8", "u8"])
+    m, n, k = (d.of([1, 2, 5, 8, 17, 33]) for _ in range(3))
+    wider = {"f16": "f32", "bf16": "f32", "i8": "i32", "u8": "i32"}
+    out = wider.get(dtype, dtype) if d.flag() and name != "outer" else dtype
+    given = {} if out == dtype else {"out": out}
+    stacks = (d.int(1, 3),) if name == "bmm" else ()
+    a, b, c = d.numbers(dtype, (*stacks, m, k)), d.numbers(dtype, (*stacks, k, n)), d.numbers(out, (n,))
+    absolute = lambda: np.abs(a) @ np.abs(b)
+    if name == "bmm":
+        inputs, wanted, sizes, text = {"a": (dtype, a), "b": (dtype, b)}, a @ b, absolute(), ["a", "b"]
+    elif name == "outer":
+        inputs, text = {"a": (dtype, a[:, 0]), "b": (dtype, b[0])}, ["a", "b"]
+        wanted, sizes = np.outer(a[:, 0], b[0]), np.zeros(1)
+    elif name == "linear":
+        inputs, text = {"x": (dtype, a), "w": (dtype, b.T), "b": (out, c)}, ["x", "w", "b"]
+        wanted, sizes = a @ b + c, absolute() + np.abs(c)
+    else:
+        possible = [0.5, 1.0, 2.0] if DTYPES[dtype].is_float else [1, 2]
+        factors = {"beta": d.of(possible), "alpha": d.of(possible)}
+        given.update(factors)
+        inputs, text = {"x": (out, c), "a": (dtype, a), "b": (dtype, b)}, ["x", "a", "b"]
+        wanted, sizes = factors["beta"] * c + factors["alpha"] * (a @ b), 2 * absolute() + 2 * np.abs(c)
+    if not DTYPES[out].is_float and name in ("linear", "addmm"):
+        wanted = rounded(out, wanted)
+    made = product_case(call(name, *text, **given), inputs, out, wanted, sizes, k)
+    if DTYPES[out].is_float:
+        made.absolute += 3 * DTYPES[out].eps * float(np.abs(sizes).max(initial=0)) if name != "outer" else 0
+    return made
+
+
+# Losses.
+
+def reduction(d, more=()):
+    """An argument, or none."""
+    return {"reduction": d.of(["none", "mean", "sum", *more])} if d.flag(0.7) else {}
+
+
+@case("mse_loss", "l1_loss", "huber_loss", "kl_div", "hinge_embedding_loss")
+def loss(d, name):
+    dtype, shape = d.of(FLOATS), d.shape(1, 3)
+    x, t = d.floats(dtype, shape), d.floats(dtype, shape)
+    given = reduction(d, ["batchmean"] if name == "kl_div" else [])
+    if name == "huber_loss" and d.flag():
+        given["delta"] = d.of([0.5, 2.0])
+    if name == "kl_div":
+        t = np.where(d.rng.random(shape) < 0.1, 0.0, d.floats(dtype, shape, low=0.0, high=1.0))
+    if name == "hinge_embedding_loss":
+        t = np.where(d.rng.random(shape) < 0.5, 1.0, -1.0)
+        given["margin"] = d.of([0.5, 1.0])
+    wanted = getattr(F, name)(*wide(x, t), **given).numpy()
+    return floats_case(call(name, "x", "t", **given), {"x": (dtype, x), "t": (dtype, t)}, [(dtype, wanted)], x.size,
+                       8.0 * (x.size if given.get("reduction") in ("sum", "batchmean") else 1))
+
+
+@case("nll_loss", "cross_entropy")
+def class_loss(d, name):
+    dtype, n, c = d.of(FLOATS), d.int(1, 17), d.int(1, 33)
+    x, t = d.floats(dtype, (n, c), 2), d.integers("i32", (n,), 0, c - 1)
+    given = reduction(d)
+    wanted = getattr(F, name)(*wide(x), torch.from_numpy(t).long(), **given).numpy()
+    return floats_case(call(name, "x", "t", **given), {"x": (dtype, x), "t": ("i32", t)}, [(dtype, wanted)], n * c,
+                       16.0 * n)
+
+
+@case("cosine_similarity", "cosine_embedding_loss", "triplet_margin_loss")
+def angle(d, name):
+    dtype, n, c = d.of(FLOATS), d.int(1, 17), d.int(1, 33)
+    a, b, p = (d.floats(dtype, (n, c)) for _ in range(3))
+    if name == "cosine_similarity":
+        shape = d.shape(1, 3)
+        a, b, axis = d.floats(dtype, shape), d.floats(dtype, shape), d.axis(len(shape))
+        wanted = F.cosine_similarity(*wide(a, b), dim=axis).numpy()
+        return floats_case(call(name, "a", "b", axis=axis), {"a": (dtype, a), "b": (dtype, b)}, [(dtype, wanted)], 64,
+                           8.0)
+    given = {"margin": d.of([0.25, 0.5, 1.0]), **reduction(d)}
+    if name == "triplet_margin_loss":
+        wanted = F.triplet_margin_loss(*wide(a, b, p), **given).numpy()
+        return floats_case(call(name, "a", "b", "p", **given),
+                           {"a": (dtype, a), "b": (dtype, b), "p": (dtype, p)},
+                           [(dtype, wanted)], n * c, 32.0 * n)
+    t = np.where(d.rng.random(n) < 0.5, 1.0, -1.0)
+    cosine = F.cosine_similarity(*wide(a, b)).numpy()  # PyTorch's own loss adds 1e-12 to the squares of norms
+    wanted = np.where(t > 0, 1 - cosine, np.maximum(cosine - given["margin"], 0))
+    wanted = {"none": wanted, "sum": wanted.sum(), "mean": wanted.mean()}[given.get("reduction", "mean")]
+    return floats_case(call(name, "a", "b", "t", **given), {"a": (dtype, a), "b": (dtype, b), "t": (dtype, t)},
+                       [(dtype, wanted)], n * c, 8.0 * n)
+
+
+# Activations and norms.
+
+@case("softmax", "log_softmax")
+def softmax(d, name):
+    dtype, shape = d.of(FLOATS), d.shape(1, 3, 1500)
+    axis = d.axis(len(shape))
+    x = d.floats(dtype, shape, d.of([1, 4, 20]))
+    wanted = getattr(F, name)(*wide(x), axis).numpy()
+    made = floats_case(call(name, "x", axis=axis), {"x": (dtype, x)}, [(dtype, wanted)], shape[axis],
+                       batch=axis % len(shape) != 0)
+    made.relative += 8 * DTYPES[compute(dtype)].eps * float(np.abs(x).max())
+    return made
+
+
+@case("hardtanh")
+def hardtanh(d):
+    dtype, shape = d.of(FLOATS), d.shape(0, 3)
+    x, given = d.wild(dtype, shape), d.of([{}, {"min_val": -0.5, "max_val": 2.0}])
+    return Case(call("hardtanh", "x", **given), {"x": (dtype, x)}, [(dtype, F.hardtanh(*wide(x), **given).numpy())],
+                batch=len(shape) > 0)
+
+
+@case("glu")
+def glu(d):
+    dtype, shape = d.of(FLOATS), list(d.shape(1, 3))
+    axis = d.axis(len(shape))
+    shape[axis] *= 2
+    x = d.floats(dtype, shape, 3)
+    return floats_case(call("glu", "x", axis=axis), {"x": (dtype, x)}, [(dtype, F.glu(*wide(x), axis).numpy())])
+
+
+def normed(z, axis, eps):
+    centred = z - z.mean(axis, keepdims=True)
+    return centred / np.sqrt((centred ** 2).mean(axis, keepdims=True) + eps)
+
+
+@case("layernorm", "rmsnorm")
+def layer_norm(d, name):
+    dtype, shape, eps = d.of(FLOATS), d.shape(1, 3, 1500), d.of([1e-5, 1e-3])
+    x = rounded(dtype, d.floats(dtype, shape) + d.int(0, 2))
+    g, b = d.floats(dtype, shape[-1:]), d.floats(dtype, shape[-1:])
+    if name == "layernorm":
+        wanted = F.layer_norm(*wide(x), shape[-1:], *wide(g, b), eps).numpy()
+        inputs = {"x": (dtype, x), "g": (dtype, g), "b": (dtype, b)}
+    else:
+        wanted = F.rms_norm(*wide(x), shape[-1:], *wide(g), eps).numpy()
+        inputs = {"x": (dtype, x), "g": (dtype, g)}
+    scale = 1 / np.sqrt(x.var(-1).min() + eps) if name == "layernorm" else 1
+    return floats_case(call(name, *inputs, eps=eps), inputs, [(dtype, wanted)], shape[-1], 8 * max(scale, 4.0))
+
+
+@case("batchnorm", "groupnorm", "instancenorm")
+def channel_norm(d, name):
+    dtype, groups, eps = d.of(FLOATS), d.int(1, 3), d.of([1e-5, 1e-3])
+    c = groups * d.int(1, 3)
+    x = d.floats(dtype, (d.int(1, 3), c, *(d.int(2, 6) for _ in range(d.int(1, 3)))))
+    g, b, m = (d.floats(dtype, (c,)) for _ in range(3))
+    v = d.floats(dtype, (c,), low=0.5, high=2)
+    inputs = {"x": (dtype, x), "g": (dtype, g), "b": (dtype, b)}
+    if name == "batchnorm":
+        inputs.update(m=(dtype, m), v=(dtype, v))
+        wanted, text = F.batch_norm(*wide(x, m, v, g, b), eps=eps), call(name, "x", "m", "v", "g", "b", eps=eps)
+    elif name == "groupnorm":
+        wanted, text = F.group_norm(*wide(x), groups, *wide(g, b), eps), call(name, "x", groups, "g", "b", eps=eps)
+    else:
+        wanted = F.instance_norm(*wide(x), weight=wide(g)[0], bias=wide(b)[0], eps=eps)
+        text = call(name, "x", "g", "b", eps=eps)
+    k = groups if name == "groupnorm" else c
+    spread = x.reshape(len(x), k, -1).var(-1).min() if name != "batchnorm" else 0.5
+    return floats_case(text, inputs, [(dtype, wanted.numpy())], x.size, 8 * max(4.0, 1 / np.sqrt(spread + eps)))
+
+
+# Random numbers: Philox4x32-10 with integers of Python.
+
+def philox(key, counter):
+    c, (k0, k1), word = list(counter), key, 0xFFFFFFFF
+    for _ in range(10):
+        p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(q >> 32 ^ c[1] ^ k0) & word, q & word, (p >> 32 ^ c[3] ^ k1) & word, p & word]
+        k0, k1 = k0 + 0x9E3779B9 & word, k1 + 0xBB67AE85 & word
+    return c
+
+
+def words_of(key, shape, stream):
+    """The four words of each element, as arrays."""
+    n = int(np.prod(shape))
+    words = [philox([int(k) for k in key], (i, 0, stream, 0)) for i in range(n)]
+    return [np.array([w[k] for w in words], np.int64).reshape(shape) for k in range(4)]
+
+
+def random_inputs(d):
+    key, shape, stream = d.integers("u32", (2,)), d.shape(1, 3, 200), d.int(0, 5)
+    return key, shape, stream, words_of(key, shape, stream)
+
+
+@case("philox")
+def philox_case(d):
+    key, shape = d.integers("u32", (2,)), d.shape(1, 2, 100)
+    c = [d.integers("u32", shape) for _ in range(4)]
+    words = np.array([philox([int(k) for k in key], [int(w) for w in at]) for at in zip(*(a.ravel() for a in c))],
+                     np.int64)
+    inputs = {"key": ("u32", key), **{f"c{k}": ("u32", a) for k, a in enumerate(c)}}
+    return Case(call("philox", *inputs), inputs, [("u32", words[:, k].reshape(shape)) for k in range(4)])
+
+
+@case("random_words", "rand", "randn", "randint", "bernoulli", "dropout")
+def random_numbers(d, name):
+    key, shape, stream, words = random_inputs(d)
+    inputs, given = {"key": ("u32", key)}, {"stream": stream} if stream else {}
+    uniform = (words[0] >> 8) * 2.0 ** -24
+    if name == "random_words":
+        return Case(call(name, "key", list(shape), **given), inputs, [("u32", w) for w in words])
+    if name == "rand":
+        return Case(call(name, "key", list(shape), **given), inputs, [("f32", uniform)])
+    if name == "randn":
+        u = rounded("f32", words[0] + 1) * 2.0 ** -32
+        wanted = np.sqrt(-2 * np.log(u)) * np.cos(np.pi * (words[1] * 2.0 ** -31 - 1))
+        return Case(call(name, "key", list(shape), **given), inputs, [("f32", wanted)], absolute=1e-5)
+    if name == "randint":
+        low = d.int(-100, 100)
+        high = low + d.of([1, 2, 10, 1000, 2 ** 31 - 1000])
+        return Case(call(name, "key", list(shape), low, high, **given), inputs,
+                    [("i32", (words[0] * (high - low) >> 32) + low)])
+    dtype = d.of(FLOATS)
+    if name == "bernoulli":
+        p = d.floats(dtype, shape, low=0.0, high=1.0)
+        return Case(call(name, "p", "key", **given), {"p": (dtype, p), **inputs},
+                    [(dtype, (uniform < rounded("f32", p)) * 1.0)])
+    x, p = d.floats(dtype, shape), d.of([0.0, 0.1, 0.5, 0.9])
+    wanted = np.where(uniform >= rounded("f32", p), x / (1 - p), 0)
+    return floats_case(call(name, "x", p, "key", **given), {"x": (dtype, x), **inputs}, [(dtype, wanted)])
+
+
+# Reductions.
+
+@case("logsumexp", "var", "std", "norm")
+def float_reduction(d, name):
+    dtype, shape, keep = d.of(FLOATS), d.shape(1, 4, 1500), d.flag()
+    axis = d.axes(len(shape))
+    over, x = all_axes(axis, len(shape)), d.floats(dtype, shape, 2)
+    n = int(np.prod([shape[k] for k in over]))
+    given, size = {}, 8.0 * max(1.0, float(np.abs(x).max()) ** 2)
+    if name == "logsumexp":
+        if d.flag(0.2):
+            x = np.where(d.rng.random(shape) < 0.3, d.of([np.inf, -np.inf]), x)
+        wanted = torch.logsumexp(*wide(x), over, keep).numpy()
+    elif name == "norm":
+        p = d.of([1, 2, 3, np.inf])
+        given = {"p": p} if p != 2 else {}
+        wanted = torch.linalg.vector_norm(*wide(x), p, over, keep).numpy()
+    else:
+        correction = d.int(0, 1) if n > 1 else 0
+        given = {"correction": correction} if correction else {}
+        wanted = getattr(torch, name)(*wide(x), over, correction=correction, keepdim=keep).numpy()
+    batch = 0 not in over and len(shape) > 1
+    if name in ("std", "norm"):
+        size = 8.0 * float(np.abs(x).max()) + float(wanted.max())
+    return floats_case(call(name, "x", axis=axis, keep=keep, **given), {"x": (dtype, x)}, [(dtype, wanted)], n, size,
+                       batch)
+
+
+@case("any", "all", "count_nonzero")
+def truth(d, name):
+    dtype, shape, keep = d.of(NUMBERS + ["bool"]), d.shape(1, 4, 1500), d.flag()
+    axis = d.axes(len(shape))
+    x = np.where(d.rng.random(shape) < d.of([0.02, 0.5, 0.98]), d.wild(dtype, shape), 0)
+    x = x != 0 if dtype == "bool" else x
+    wanted = getattr(np, name)(x != 0, axis=all_axes(axis, len(shape)), keepdims=keep)
+    return Case(call(name, "x", axis=axis, keep=keep), {"x": (dtype, x)},
+                [("i32" if name == "count_nonzero" else "bool", wanted)],
+                batch=0 not in all_axes(axis, len(shape)) and len(shape) > 1)
+
+
+# Shapes and parts.
+
+def moved(text, dtype, x, wanted, batch=False):
+    return Case(text, {"x": (dtype, x)}, [(dtype, wanted)], batch=batch)
+
+
+@case("squeeze", "unsqueeze", "flatten", "flip", "roll", "repeat_interleave", "repeat", "tile")
+def shapes(d, name):
+    dtype, shape = d.of(ANY), list(d.shape(1, 4, 200))
+    axis = d.axis(len(shape))
+    if name == "squeeze":
+        shape[axis] = 1
+    x = d.wild(dtype, shape)
+    if name == "squeeze":
+        if d.flag():
+            return moved("squeeze(x)", dtype, x, np.squeeze(x))
+        return moved(call(name, "x", axis), dtype, x, np.squeeze(x, axis))
+    if name == "unsqueeze":
+        axis = d.int(-len(shape) - 1, len(shape))
+        return moved(call(name, "x", axis), dtype, x, np.expand_dims(x, axis))
+    if name == "flatten":
+        first, last = sorted((d.int(0, len(shape) - 1), d.int(0, len(shape) - 1)))
+        given = [first, last - len(shape) if d.flag() else last]
+        return moved(call(name, "x", *given), dtype, x, x.reshape(shape[:first] + [-1] + shape[last + 1:]))
+    if name == "flip":
+        return moved(call(name, "x", axis), dtype, x, np.flip(x, axis))
+    if name == "roll":
+        shift = d.int(-2 * shape[axis], 2 * shape[axis])
+        return moved(call(name, "x", shift, axis), dtype, x, np.roll(x, shift, axis))
+    if name == "repeat_interleave":
+        n = d.int(1, 3)
+        return moved(call(name, "x", n, axis), dtype, x, np.repeat(x, n, axis))
+    least = len(shape) if name == "repeat" else 1
+    times = [d.int(1, 3) for _ in range(d.int(least, max(least, len(shape)) + 1))]
+    return moved(call(name, "x", times), dtype, x, np.tile(x, times))
+
+
+@case("stack")
+def stack(d):
+    dtype, shape = d.of(ANY), d.shape(0, 3, 200)
+    axis = d.int(-len(shape) - 1, len(shape))
+    parts = {"abcd"[k]: (dtype, d.wild(dtype, shape)) for k in range(d.int(1, 4))}
+    return Case(f"stack([{', '.join(parts)}], axis={axis})", parts, [(dtype, np.stack(arrays(parts), axis))])
+
+
+@case("tril", "triu")
+def triangle(d, name):
+    dtype, shape, diagonal = d.of(NUMBERS), d.shape(2, 3), d.int(-3, 3)
+    x = d.wild(dtype, shape)
+    return moved(call(name, "x", diagonal=diagonal), dtype, x, getattr(np, name)(x, diagonal), batch=len(shape) == 3)
+
+
+@case("diag", "trace")
+def diagonal(d, name):
+    dtype, n = d.of(NUMBERS), d.int(1, 33)
+    x = d.numbers(dtype, (n, n) if name == "trace" or d.flag() else (n,))
+    if name == "diag":
+        return moved("diag(x)", dtype, x, np.diag(x))
+    if not DTYPES[dtype].is_float:
+        return moved("trace(x)", dtype, x, np.trace(x))
+    return floats_case("trace(x)", {"x": (dtype, x)}, [(dtype, np.trace(x))], n, float(np.abs(x).max()) * n)
+
+
+@case("full", "zeros", "ones", "arange", "eye")
+def made_of_numbers(d, name):
+    dtype, shape = d.of(NUMBERS), d.shape(1, 3)
+    value = d.int(0, 9)
+    n, m = d.int(1, 40), d.int(1, 40)
+    text, array = {
+        "full": (f"full({list(shape)}, {value}, {dtype})", np.full(shape, value)),
+        "zeros": (f"zeros({list(shape)}, {dtype})", np.zeros(shape, int)),
+        "ones": (f"ones({list(shape)}, {dtype})", np.ones(shape, int)),
+        "arange": (f"arange({n}, {dtype})", np.arange(n)),
+        "eye": (f"eye({n}, {m}, {dtype})", np.eye(n, m, dtype=int))}[name]
+    x = d.integers("i32", array.shape, 0, 9) if name != "arange" else d.integers("i32", (n,), 0, 9)
+    return Case(f"x + {text}", {"x": (dtype, x)}, [(dtype, x + array)])
+
+
+@case("one_hot")
+def one_hot(d):
+    dtype, index, n, shape = d.of(NUMBERS), d.of(["i32"]), d.int(1, 12), d.shape(0, 2, 100)
+    x = d.integers(index, shape, -1, n)
+    return Case(f"one_hot(x, {n}, {dtype})", {"x": (index, x)}, [(dtype, (x[..., None] == np.arange(n)).astype(int))],
+                batch=len(shape) > 0)
+
+
+@case("extent")
+def extent(d):
+    dtype, shape = d.of(["i32", "i64"]), d.shape(1, 3)
+    axis, x = d.axis(len(shape)), d.integers(dtype, shape, 0, 9)
+    return moved(f"x + extent(x, {axis}, {dtype})", dtype, x, x + shape[axis], batch=True)
+
+
+@case("index_select", "take_along_dim")
+def picked(d, name):
+    dtype, index, shape = d.of(ANY), d.of(["i32", "i64"]), list(d.shape(1, 3, 300))
+    axis, x = d.axis(len(shape)), d.wild(dtype, shape)
+    n = shape[axis]
+    if name == "index_select":
+        i = d.integers(index, (d.int(1, 9),), -1, n)
+        return Case(call(name, "x", axis, "i"), {"x": (dtype, x), "i": (index, i)},
+                    [(dtype, np.take(x, np.clip(i, 0, n - 1), axis))])
+    shape[axis] = d.int(1, 9)
+    i = d.integers(index, shape, -1, n)
+    return Case(call(name, "x", "i", axis=axis), {"x": (dtype, x), "i": (index, i)},
+                [(dtype, np.take_along_axis(x, np.clip(i, 0, n - 1), axis))])
+
+
+# Sorts.
+
+@case("sort", "topk", "median")
+def sorts(d, name):
+    dtype, shape = d.of(NUMBERS), d.shape(1, 3, 2000)
+    axis, down = d.axis(len(shape)), d.flag()
+    x = d.ties(dtype, shape) if d.flag() else d.wild(dtype, shape)
+    order = order_of(x, axis, down)
+    if name == "median":
+        keep = d.flag()
+        middle = np.take(np.take_along_axis(x, order_of(x, axis, False), axis), [(shape[axis] - 1) // 2], axis)
+        wanted = np.where(np.isnan(x).any(axis, keepdims=True), np.nan, middle) if DTYPES[dtype].is_float else middle
+        return moved(call(name, "x", axis=axis, keep=keep), dtype, x, wanted if keep else np.squeeze(wanted, axis))
+    if name == "sort":
+        return Case(call(name, "x", axis=axis, descending=down), {"x": (dtype, x)},
+                    [(dtype, np.take_along_axis(x, order, axis)), ("i32", order)])
+    k = d.int(1, min(shape[axis], 9))
+    order = np.take(order, range(k), axis)
+    return Case(call(name, "x", k, axis=axis, largest=down), {"x": (dtype, x)},
+                [(dtype, np.take_along_axis(x, order, axis)), ("i32", order)])
+
+
+@case("searchsorted", "bucketize")
+def searchsorted(d, name):
+    dtype, right = d.of(NUMBERS), d.flag()
+    front, n, m = d.shape(0, 1, 9) if name == "searchsorted" else (), d.int(1, 40), d.int(1, 40)
+    s = np.sort(d.ties(dtype, front + (n,)) if d.flag() else d.wild(dtype, front + (n,)), -1)
+    v = d.ties(dtype, front + (m,)) if d.flag() else d.wild(dtype, front + (m,))
+    v = np.where(d.rng.random(v.shape) < 0.3, s[..., :1], v)
+    side = "right" if right else "left"
+    rows = zip(s.reshape(-1, n), v.reshape(-1, m))
+    wanted = np.stack([np.searchsorted(a, b, side) for a, b in rows]).reshape(v.shape)
+    inputs = {"s": (dtype, s), "v": (dtype, v)}
+    if front == () and d.flag():  # a vector, and values of any shape
+        v, wanted = v.reshape(-1, 1, m), wanted.reshape(-1, 1, m)
+        inputs["v"] = dtype, v
+    text = call(name, *("sv" if name == "searchsorted" else "vs"), right=right)
+    return Case(text, inputs, [("i32", wanted)], batch=front != ())
