@@ -18,6 +18,7 @@ static const char *const class_titles[] = {
     [CLASS_UPDATE] = "Updates",
     [CLASS_VIEW] = "Views",
     [CLASS_CONCAT] = "Concatenation",
+    [CLASS_ONLINE] = "Softmax and product",
     [CLASS_MATMUL] = "Matrix products",
 };
 static const char *const class_docs[] = {
@@ -65,6 +66,15 @@ static const char *const class_docs[] = {
         "Its operands are read where they lie. If a concat is stored, the kernels that "
         "make its operands store them in place, or one kernel joins them where that "
         "takes fewer launches.",
+    [CLASS_ONLINE] =
+        "`op(x, v)` of scores `x [.., m, n]` and values `v [.., n, c]` gives `[.., m, c]`; leading "
+        "axes broadcast. The scores have the dtype in which values are multiplied: f32, of f64 "
+        "values f64. A score of -inf hides its key; a row in which all keys are hidden, or with a "
+        "NaN, is NaN. 128 keys at a time are weighed, rounded to the dtype of `v` and multiplied; "
+        "what was summed before is rescaled, and all is divided by the sum of the weights at the "
+        "end. A block of which a row's keys are all hidden adds nothing to the row, whatever `v` "
+        "holds. [Attention](design/attention.md) has the recurrence and its bound. An "
+        "`online { ... }` block makes this op of a softmax and a product.",
     [CLASS_MATMUL] =
         "Their sums have an order fixed by the matmul's own extents, "
         "dtype and target. On a GPU, few outputs of a long `k` are summed in segments, "

@@ -206,6 +206,18 @@ Value call_matmul(Sema *sema, const Call *call) {
     return sema_made(sema, call->span, call->args, id);
 }
 
+Value call_online(Sema *sema, const Call *call) {
+    NodeId x, v;
+    Dtype out;
+    bool has_out = call->args[2].kind != VALUE_ABSENT;
+    if (!sema_want_tensor(sema, &call->args[0], "x", &x) ||
+        !sema_want_tensor(sema, &call->args[1], "v", &v) ||
+        (has_out && !sema_want_dtype(sema, &call->args[2], "out", &out)))
+        return value_poison();
+    NodeId id = build_online(sema_at(sema, call->span), call->op, x, v, has_out ? &out : NULL);
+    return sema_made(sema, call->span, call->args, id);
+}
+
 Value call_einsum(Sema *sema, const Call *call) {
     enum { MAX_OPERANDS = 8 };
     static const char *const names[MAX_OPERANDS] = {"a", "b", "c", "d", "e", "f", "g", "h"};

@@ -117,7 +117,8 @@ static NodeId folded(const Grouper *p, NodeId id) {
 
 /* Whether the domain of the reduction has one axis more than its result, which it reduces. */
 static bool adds_axis(const Grouper *p, NodeId id) {
-    return graph_is_matmul(p->graph, id) || graph_is_segments(p->graph, id);
+    return graph_is_matmul(p->graph, id) || graph_is_segments(p->graph, id) ||
+           graph_is_online(p->graph, id);
 }
 
 /* An update runs over the part that it replaces. The domain of a GEMM is its own shape, or the
@@ -151,7 +152,7 @@ static StoreTarget target_of(const Root *root) {
 /* Whether the reduction shares its kernel with no other reduction. */
 static bool is_alone(const Grouper *p, NodeId id) {
     OpClass cls = graph_class(p->graph, id);
-    return cls == CLASS_MATMUL || cls == CLASS_SORT;
+    return cls == CLASS_MATMUL || cls == CLASS_SORT || cls == CLASS_ONLINE;
 }
 
 /* Whether the group takes the reduction as far as segments go: they share a kernel with other
@@ -199,7 +200,9 @@ static void add_root(Arena *arena, const Grouper *p, Group *group, const Root *r
 /* The reason why the group's passes stay separate kernels, so that each is split over the machine;
  * REASON_NONE if there is none. */
 static ReasonId why_starved(const Grouper *p, const Group *group) {
-    if (graph_is_matmul(p->graph, group->reduces.data[0])) return REASON_NONE;
+    if (graph_is_matmul(p->graph, group->reduces.data[0]) ||
+        graph_is_online(p->graph, group->reduces.data[0]))
+        return REASON_NONE;
     DimTab *dims = p->graph->dims;
     double rows = 1, length = 1;
     for (uint32_t d = 0; d < group->domain.rank; d++) {

@@ -83,7 +83,9 @@ void group_flag_uses(const Grouper *p) {
             NodeId user = p->users[id].data[i];
             OpClass cls = graph_class(graph, user);
             bool is_view = cls == CLASS_VIEW || cls == CLASS_CONCAT;
-            if (cls == CLASS_MATMUL || (is_view && node_has(p->flags, user, GROUPING_FEEDS_GEMM)))
+            bool is_operand = cls == CLASS_MATMUL ||
+                              (cls == CLASS_ONLINE && id == graph_node(graph, user)->args[1]);
+            if (is_operand || (is_view && node_has(p->flags, user, GROUPING_FEEDS_GEMM)))
                 node_add(p->flags, id, GROUPING_FEEDS_GEMM);
         }
     for (NodeId id = 0; id < graph->nodes.n; id++) {

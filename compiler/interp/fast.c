@@ -471,6 +471,9 @@ bool interp_widen(const Eval *e) {
         return !has_errors(e) || widen_reduce(e);
     case CLASS_SORT:
         return !has_errors(e) || widen_order(e);
+    case CLASS_ONLINE:
+        widen_unrounded(e);
+        return !has_errors(e) || interp_widen_online(e);
     case CLASS_MATMUL:
         return !has_errors(e) || widen_matmul(e);
     }

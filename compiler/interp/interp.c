@@ -74,6 +74,8 @@ static bool dispatch(const Eval *e) {
         return interp_concat(e);
     case CLASS_UPDATE:
         return interp_update(e);
+    case CLASS_ONLINE:
+        return interp_online(e);
     case CLASS_MATMUL:
         return interp_matmul(e);
     }

@@ -32,10 +32,13 @@ bool interp_update(const Eval *e);
 bool interp_view(const Eval *e);
 bool interp_concat(const Eval *e);
 bool interp_matmul(const Eval *e);
+bool interp_online(const Eval *e);
 
 /* For fast graphs: widens `bounds`, which are for exact arguments and strict numerics, to fast
  * numerics and arguments within `errors`. */
 bool interp_widen(const Eval *e);
+/* The part of it for softmax and product: errors of the arguments. */
+bool interp_widen_online(const Eval *e);
 
 /* Sets the error message, prefixed with the node's op and name; returns false. */
 STR_PRINTF(2, 3) bool interp_fail(const Eval *e, const char *format, ...);

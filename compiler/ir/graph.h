@@ -19,6 +19,9 @@ typedef struct Shape {
     DimId dims[MAX_RANK];
 } Shape;
 
+/* Keys in a block of the recurrence of CLASS_ONLINE (docs/design/attention.md). */
+enum { ONLINE_BLOCK = 128 };
+
 /* The precision of a matmul's operands: unchanged, or f32 rounded to tf32. */
 typedef enum { PRECISION_FULL, PRECISION_TF32, PRECISION_COUNT } Precision;
 const char *precision_name(Precision precision);
@@ -140,6 +143,10 @@ static inline bool graph_is_segments(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_SEGMENT;
 }
 
+static inline bool graph_is_online(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_ONLINE;
+}
+
 static inline bool graph_is_update(const Graph *graph, NodeId id) {
     return graph_class(graph, id) == CLASS_UPDATE;
 }
@@ -153,7 +160,7 @@ static inline bool graph_keeps_shape(const Graph *graph, NodeId id) {
 static inline bool graph_is_reduction(const Graph *graph, NodeId id) {
     OpClass cls = graph_class(graph, id);
     return cls == CLASS_REDUCE || cls == CLASS_ARGREDUCE || cls == CLASS_MATMUL ||
-           cls == CLASS_SEGMENT || graph_keeps_shape(graph, id);
+           cls == CLASS_SEGMENT || cls == CLASS_ONLINE || graph_keeps_shape(graph, id);
 }
 
 static inline bool graph_is_literal(const Graph *graph, NodeId id) {

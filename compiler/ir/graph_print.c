@@ -221,6 +221,10 @@ static void print_attrs(const Printer *p, const Node *node) {
     case CLASS_VIEW:
         print_view_attrs(p, node);
         return;
+    case CLASS_ONLINE:
+        if (node->dtype != graph_node(p->graph, node->args[1])->dtype)
+            text_printf(p->out, ", out=%s", dtype_name(node->dtype));
+        return;
     case CLASS_MATMUL:
         if (node->attrs.precision != PRECISION_FULL)
             text_printf(p->out, ", precision=\"%s\"", precision_name(node->attrs.precision));

@@ -30,6 +30,12 @@ static const char *check_dtypes(const Check *c) {
         if (!dtype_in(arg(c, 1)->dtype, DTS_INDEX)) return "indices are not i32 or i64";
         n = 1;
     }
+    if (info->cls == CLASS_ONLINE) {
+        if (!dtype_in(arg(c, 1)->dtype, info->dtypes)) return "argument dtype not allowed";
+        return arg(c, 0)->dtype == dtype_compute(arg(c, 1)->dtype)
+                   ? NULL
+                   : "scores have not the dtype in which the values are multiplied";
+    }
     if (info->cls == CLASS_UPDATE) {
         if (!dtype_in(arg(c, 2)->dtype, DTS_INDEX)) return "starts are not i32 or i64";
         if (arg(c, 0)->dtype != arg(c, 1)->dtype) return "argument dtypes differ";
@@ -235,6 +241,19 @@ static const char *check_matmul(const Check *c) {
     return expect_shape(c, &shape);
 }
 
+static const char *check_online(const Check *c) {
+    const Shape *x = &arg(c, 0)->shape, *v = &arg(c, 1)->shape;
+    Dtype dtype = arg(c, 1)->dtype, out = c->node->dtype;
+    if (out != dtype && out != dtype_compute(dtype))
+        return "the result has neither the values' dtype nor that of their computation";
+    if (x->rank < 2 || v->rank < 2) return "operand of rank below 2";
+    if (x->rank == MAX_RANK || v->rank == MAX_RANK) return "rank too high";
+    if (x->dims[x->rank - 1] != v->dims[v->rank - 2]) return "contracted extents differ";
+    Shape shape;
+    if (!matmul_shape(c->dims, x, v, &shape)) return "leading axes do not broadcast";
+    return expect_shape(c, &shape);
+}
+
 static bool is_element(const Node *constant) {
     double number = constant->attrs.number;
     int64_t whole = constant->attrs.whole;
@@ -275,6 +294,8 @@ static const char *check_shape(const Check *c) {
         return check_concat(c);
     case CLASS_UPDATE:
         return check_update(c);
+    case CLASS_ONLINE:
+        return check_online(c);
     case CLASS_MATMUL:
         return check_matmul(c);
     }

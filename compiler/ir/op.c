@@ -136,6 +136,16 @@ static const OpInfo infos[OP_COUNT] = {
                   .dtypes = DTS_ANY,     \
                   .result = RESULT_SAME, \
                   .doc = d},
+#define ONLINE(sym, nm, dts, pow, d)     \
+    [OP_##sym] = {.name = nm,            \
+                  .cls = CLASS_ONLINE,   \
+                  .min_args = 2,         \
+                  .max_args = 2,         \
+                  .dtypes = dts,         \
+                  .result = RESULT_NODE, \
+                  .power = PRIM_##pow,   \
+                  .orders = true,        \
+                  .doc = d},
 #define CONTRACT(sym, nm, dts, d)        \
     [OP_##sym] = {.name = nm,            \
                   .cls = CLASS_MATMUL,   \

@@ -20,6 +20,7 @@ typedef enum {
     CLASS_SEGMENT, /* reductions of the runs of equal numbers in a second argument, along an axis */
     CLASS_VIEW,    /* moves no data: an index map from the result to its (first) argument */
     CLASS_CONCAT,  /* several arguments side by side along one axis */
+    CLASS_ONLINE,  /* softmax of rows and the product with a second argument, by a recurrence */
     CLASS_UPDATE,  /* its first argument with a part replaced, at a place known at run time */
     CLASS_MATMUL   /* matmul */
 } OpClass;
@@ -52,6 +53,7 @@ typedef enum {
 #define VIEW(sym, ...) OP_##sym,
 #define CONCAT(sym, ...) OP_##sym,
 #define UPDATE(sym, ...) OP_##sym,
+#define ONLINE(sym, ...) OP_##sym,
 #define CONTRACT(sym, ...) OP_##sym,
 #include "ir/ops.def"
     OP_COUNT
@@ -79,6 +81,7 @@ typedef struct OpInfo {
     PrimId combine;
     double identity; /* +-inf stands for the extreme of an integer dtype */
     bool divides_by_count;
+    PrimId power;    /* ONLINE: of the weights */
     bool orders;     /* the value depends on the order of combination (sums, products) */
     const char *doc; /* one sentence, Markdown */
 } OpInfo;

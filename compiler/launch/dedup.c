@@ -93,6 +93,7 @@ static void write_reduces(Writer *w) {
     for (uint32_t i = 0; i < w->kernel->reduces.n; i++) {
         const Reduce *r = &w->kernel->reduces.data[i];
         put(w, r->combine);
+        put(w, r->power);
         put(w, r->is_arg);
         put(w, r->acc);
         put_double(w, r->identity);

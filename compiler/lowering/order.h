@@ -35,6 +35,11 @@ enum { SORT_LOCAL = 4096 };
 
 enum { SCAN_RUN = 16, SCAN_LEVELS = 3, SCAN_TILE = SCAN_RUN * SCAN_RUN * SCAN_RUN };
 
+/* The chains in which softmax and product (CLASS_ONLINE) sums the weights of a block of
+ * ONLINE_BLOCK keys, on every target: weight k is added to chain k mod ONLINE_CHAINS, then chains i
+ * and i + 16 are added, i and i + 8, and so on. */
+enum { ONLINE_CHAINS = 32 };
+
 typedef struct FormInfo {
     const char *name, *title;
     uint32_t n_chains;     /* of a sum; 0: the device class's row_chains (machine/devices.def) */
@@ -47,6 +52,7 @@ typedef struct FormInfo {
     bool each_point; /* each point has its own result of a reduction, in the same stage */
     bool sorts;      /* the results are the order of the points along the reduced axis */
     bool divides;    /* a result reduces the elements of one segment, a run of the reduced axis */
+    bool weighs;     /* softmax and product: axes of a matmul; the lhs does not depend on n */
     bool one_pass;   /* it visits each point once; otherwise once per stage */
 } FormInfo;
 const FormInfo *form_info(KernelForm form);

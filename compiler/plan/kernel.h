@@ -14,6 +14,7 @@
 typedef struct Reduce {
     NodeId node;
     PrimId combine; /* ADD MUL MIN MAX */
+    PrimId power;   /* of weights; read where the form weighs */
     bool is_arg;    /* carries the index of the extreme too, which is the result */
     Dtype acc;      /* compute type of the accumulator */
     double identity;

@@ -108,6 +108,8 @@ static void print_reduce(const Printer *p, uint32_t slot) {
                 reduce->is_arg ? "arg-" : "", prim_info(reduce->combine)->name, reduce->value);
     bool has_segments = form_info(p->kernel->form)->divides;
     if (has_segments) text_printf(p->out, " where s%u == s%u", reduce->rhs, reduce->arg_index);
+    if (form_info(p->kernel->form)->weighs)
+        text_printf(p->out, " by %s", prim_info(reduce->power)->name);
     if (reduce->rhs && !has_segments) text_printf(p->out, " * s%u", reduce->rhs);
     if (reduce->is_arg) text_printf(p->out, ", s%u", reduce->arg_index);
     text_printf(p->out, ") in %s", dtype_name(reduce->acc));
@@ -289,7 +291,9 @@ static void print_kernel(Printer *p, uint32_t at) {
         print_stores(p, stage->stores.data, stage->stores.n);
     }
     if (kernel->row_stores.n)
-        text_puts(p->out, form_info(kernel->form)->multiplies ? "  per output\n" : "  per row\n");
+        text_puts(p->out, form_info(kernel->form)->multiplies || form_info(kernel->form)->weighs
+                              ? "  per output\n"
+                              : "  per row\n");
     print_stores(p, kernel->row_stores.data, kernel->row_stores.n);
     for (uint32_t i = 0; i < kernel->n_variants; i++) print_variant(p, &kernel->variants[i]);
 }

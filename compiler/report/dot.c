@@ -57,6 +57,7 @@ static const char *fill_of(OpClass cls) {
     case CLASS_CONCAT:
     case CLASS_UPDATE:
         return "#eceff1";
+    case CLASS_ONLINE:
     case CLASS_MATMUL:
         return "#d6e0ff";
     }

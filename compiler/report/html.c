@@ -49,6 +49,7 @@ const char *op_class_name(OpClass cls) {
     case CLASS_CONCAT:
     case CLASS_UPDATE:
         return "view";
+    case CLASS_ONLINE:
     case CLASS_MATMUL:
         return "contract";
     }

@@ -98,6 +98,7 @@ static const char *form_class(const Kernel *kernel) {
     case FORM_SORT:
     case FORM_SEGMENT:
         return "kernel reduction";
+    case FORM_ONLINE:
     case FORM_GEMM:
         return "kernel gemm";
     }

@@ -40,7 +40,7 @@ static OpClass launch_class(const Plan *plan, const PictureLaunch *launch) {
     OpClass cls = CLASS_ELTWISE;
     for (uint32_t i = 0; i < launch->n; i++) {
         KernelForm form = plan->kernels.data[launch->kernels[i]].form;
-        if (form_info(form)->multiplies) return CLASS_MATMUL;
+        if (form_info(form)->multiplies || form_info(form)->weighs) return CLASS_MATMUL;
         if (form_info(form)->reduces) cls = CLASS_REDUCE;
     }
     return cls;

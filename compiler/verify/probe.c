@@ -109,8 +109,9 @@ bool probe_place(Arena *arena, const Plan *plan, uint32_t k, uint32_t trace, Pro
     const FormInfo *form = form_info(kernel->form);
     /* Where each point has its own result, nothing is stored once per row. */
     probe->is_row = form->reduces && !form->each_point && (axes & ~parallel) == 0;
-    /* The loops of a matmul and of segments visit an element several times, or never. */
-    probe->is_own_map = !probe->is_row && (form->multiplies || form->divides);
+    /* The loops of a matmul, of segments and of softmax and product visit an element several times,
+     * or never. */
+    probe->is_own_map = !probe->is_row && (form->multiplies || form->divides || form->weighs);
     if (probe->is_own_map && probe->stage > 0) return false;
     if (!probe->is_row && ((axes & ~inner) != 0 || probe->stage > kernel->stages.n)) return false;
     choose_axes(probe, kernel, axes);

@@ -40,7 +40,10 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
         Dtype own = is_condition ? DT_BOOL
                     : is_number  ? (dtype_bytes(dtype) < 8 ? DT_I32 : DT_I64)
                                  : dtype;
-        args[i] = add_input(graph, own, &shape, i);
+        bool is_weighed = info->cls == CLASS_ONLINE && i == 0;
+        Shape of_values = {.rank = 2, .dims = {shape.dims[1], shape.dims[0]}};
+        args[i] = add_input(graph, is_weighed ? dtype_compute(dtype) : own,
+                            info->cls == CLASS_ONLINE && i == 1 ? &of_values : &shape, i);
     }
     Node node = {.op = op, .dtype = result_dtype(info, dtype, cast_to), .shape = shape};
     node.n_args = n_args;
@@ -49,6 +52,7 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
         node.attrs.axes = 1u << axis;
         node.shape = shape_reduced(dims, &shape, node.attrs.axes, false);
     }
+    if (info->cls == CLASS_ONLINE) node.shape.dims[1] = shape.dims[0];
     if (info->cls == CLASS_SEGMENT) node.shape.dims[axis] = dim_const(dims, 5);
     if (info->cls == CLASS_SCAN || info->cls == CLASS_SORT || info->cls == CLASS_SEGMENT)
         node.attrs.axes = 1u << axis;
@@ -59,7 +63,8 @@ static Graph *graph_of(Arena *arena, OpId op, Dtype dtype, Dtype cast_to, uint32
 
 static bool has_template(OpClass cls) {
     return cls == CLASS_ELTWISE || cls == CLASS_CAST || cls == CLASS_REDUCE ||
-           cls == CLASS_ARGREDUCE || cls == CLASS_SCAN || cls == CLASS_SORT || cls == CLASS_SEGMENT;
+           cls == CLASS_ARGREDUCE || cls == CLASS_SCAN || cls == CLASS_SORT ||
+           cls == CLASS_SEGMENT || cls == CLASS_ONLINE;
 }
 
 typedef struct Cells {
@@ -87,7 +92,7 @@ static void add_cells(Cells *cells, OpId op, Dtype dtype) {
             bool has_width = dtype_bytes((Dtype)to) == dtype_bytes(dtype);
             if (op == OP_CAST || has_width) add_cell(cells, op, dtype, (Dtype)to, 0);
         }
-    else if (cls == CLASS_ELTWISE)
+    else if (cls == CLASS_ELTWISE || cls == CLASS_ONLINE)
         add_cell(cells, op, dtype, dtype, 0);
     else
         for (uint32_t axis = 0; axis < 2; axis++) add_cell(cells, op, dtype, dtype, axis);

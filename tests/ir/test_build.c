@@ -302,12 +302,10 @@ Test(build, values_made_twice_are_one_and_what_nobody_needs_is_dropped) {
 
 Test(build, what_changes_nothing_adds_no_node) {
     World w = world_new();
-    NodeId x = input(&w, "x", DT_F32, DIMS(w.batch, w.rows));
+    NodeId part, x = input(&w, "x", DT_F32, DIMS(w.batch, w.rows));
     const DimList whole = DIMS(w.batch, w.rows), zeros = DIMS(number(&w, 0), number(&w, 0));
-    const int64_t same[2] = {0, -1};
-    NodeId part;
     cr_expect_eq(cast(&w, x, DT_F32), x);
-    cr_expect_eq(build_transpose(w.b, x, 2, same), x);
+    cr_expect_eq(build_transpose(w.b, x, 2, (const int64_t[]){0, -1}), x);
     cr_expect_eq(build_reshape(w.b, x, whole), x);
     cr_expect_eq(build_expand(w.b, x, whole), x);
     cr_expect_eq(build_pad(w.b, x, zeros, zeros, NULL), x);
@@ -334,8 +332,8 @@ static NodeId make_view(const World *w, OpId op, NodeId x, NodeId indices) {
     if (op == OP_TRANSPOSE) return build_transpose(w->b, x, 0, NULL);
     if (op == OP_RESHAPE) return build_reshape(w->b, x, DIMS(eight, four));
     if (op == OP_EXPAND) return build_expand(w->b, x, DIMS(two, four, eight));
-    if (op == OP_SLICE)
-        return build_slice(w->b, x, DIMS(two, zero), DIMS(two, four), DIMS(number(w, 1), two));
+    const DimList step = DIMS(number(w, 1), two);
+    if (op == OP_SLICE) return build_slice(w->b, x, DIMS(two, zero), DIMS(two, four), step);
     if (op == OP_PAD) return build_pad(w->b, x, DIMS(zero, two), DIMS(two, two), NULL);
     if (op == OP_WINDOWS) {
         Windowing windowing = build_windowing(w->b, x);
@@ -349,10 +347,9 @@ static NodeId make_view(const World *w, OpId op, NodeId x, NodeId indices) {
 }
 
 static NodeId make_eltwise(const World *w, OpId op, NodeId x, NodeId flags) {
-    const OpInfo *info = op_info(op);
-    Operand operands[3] = {operand_tensor(x), operand_tensor(x), operand_tensor(x)};
-    if (info->result == RESULT_SELECT) operands[0] = operand_tensor(flags);
-    return build_eltwise(w->b, op, info->max_args, operands);
+    NodeId first = op_info(op)->result == RESULT_SELECT ? flags : x;
+    Operand operands[3] = {operand_tensor(first), operand_tensor(x), operand_tensor(x)};
+    return build_eltwise(w->b, op, op_info(op)->max_args, operands);
 }
 
 /* A node of the op, whose data is x: [4, 8]. */
@@ -383,6 +380,9 @@ static NodeId make(const World *w, OpId op, NodeId x, NodeId indices, NodeId fla
         return build_concat(w->b, 2, (const NodeId[]){x, x}, 1);
     case CLASS_UPDATE:
         return build_update(w->b, op, x, x, indices);
+    case CLASS_ONLINE:
+        to = dtype_compute(dtype);
+        return build_online(w->b, op, cast(w, x, to), build_transpose(w->b, x, 0, NULL), NULL);
     case CLASS_MATMUL:
         return matmul(w, x, build_transpose(w->b, x, 0, NULL));
     }

@@ -24,15 +24,17 @@ static const char *column_name(OpId column) {
         [CLASS_SOURCE] = "source", [CLASS_ELTWISE] = "eltwise",     [CLASS_CAST] = "cast",
         [CLASS_REDUCE] = "reduce", [CLASS_ARGREDUCE] = "argreduce", [CLASS_SCAN] = "scan",
         [CLASS_SORT] = "sort",     [CLASS_SEGMENT] = "segment",     [CLASS_VIEW] = "view",
-        [CLASS_CONCAT] = "concat", [CLASS_MATMUL] = "contract",     [CLASS_UPDATE] = "update"};
+        [CLASS_ONLINE] = "online", [CLASS_CONCAT] = "concat",       [CLASS_MATMUL] = "contract",
+        [CLASS_UPDATE] = "update"};
     if (column == OP_COUNT) return "output";
     return is_view(column) ? op_info(column)->name : classes[op_info(column)->cls];
 }
 
 static Dtype data_dtype(const Graph *graph, const Node *node) {
     const OpInfo *info = op_info(node->op);
+    bool is_second = info->result == RESULT_SELECT || info->cls == CLASS_ONLINE;
     if (info->cls == CLASS_SOURCE) return node->dtype;
-    return graph_node(graph, node->args[info->result == RESULT_SELECT ? 1 : 0])->dtype;
+    return graph_node(graph, node->args[is_second])->dtype;
 }
 
 /* Counting. */
@@ -109,6 +111,9 @@ static void count_structure(Coverage *c, const Graph *graph, const Node *node) {
         break;
     case CLASS_CONCAT:
         c->symbols[SYMBOL_CONCAT] += is_symbolic(graph, arg->dims[node->attrs.axis]);
+        break;
+    case CLASS_ONLINE:
+        c->symbols[SYMBOL_CONTRACTED] += is_symbolic(graph, arg->dims[arg->rank - 1]);
         break;
     case CLASS_MATMUL:
         c->precisions[node->attrs.precision]++;
@@ -192,6 +197,7 @@ static PartsKind parts_kind(const Graph *graph, NodeId whole, const uint32_t *de
     case CLASS_VIEW:
     case CLASS_CONCAT:
     case CLASS_UPDATE:
+    case CLASS_ONLINE:
         break;
     }
     return depths[whole] ? PARTS_OF_ROWS : PARTS_OF_MAP;

@@ -235,6 +235,8 @@ int random_make(RandomState *s, OpId op, Dtype dtype, int arg) {
         return random_make_concat(s, op, dtype, arg);
     case CLASS_UPDATE:
         return random_make_update(s, op, dtype, arg);
+    case CLASS_ONLINE:
+        return random_make_online(s, op, dtype, arg);
     case CLASS_MATMUL:
         return random_make_matmul(s, op, dtype, arg);
     }

@@ -422,6 +422,33 @@ int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg) {
                  : str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, text, name, how));
 }
 
+/* The other argument is a new input, with the batch axes of the first. Some scores are hidden. */
+int random_make_online(RandomState *s, OpId op, Dtype dtype, int arg) {
+    Dtype compute = dtype_compute(dtype);
+    int from = random_pick(s, dtype, 2, 4, arg);
+    if (from == RANDOM_NONE) return RANDOM_NONE;
+    bool is_values = compute != dtype || rng_chance(&s->rng, 50);
+    Shape given = random_value(s, from)->shape, other = given, result = given;
+    uint32_t rank = given.rank;
+    DimId drawn = s->pool[rng_below(&s->rng, RANDOM_POOL)];
+    other.dims[rank - 2] = is_values ? drawn : given.dims[rank - 1];
+    other.dims[rank - 1] = is_values ? given.dims[rank - 2] : drawn;
+    result.dims[rank - (is_values ? 2 : 1)] = drawn;
+    if (!random_fits(s, &other) || !random_fits(s, &result)) return RANDOM_NONE;
+    int input = random_input(s, is_values ? compute : dtype, &other);
+    double lo = -60, hi = 60;
+    const char *scores = random_within(s, is_values ? input : from, &lo, &hi);
+    if (rng_chance(&s->rng, 25))
+        scores = str_format(s->arena, "where(%s >= %s, %s, -inf)", scores,
+                            random_number(s, compute, lo / 2), scores);
+    const RandomValue *v = random_value(s, is_values ? from : input);
+    Dtype out = rng_chance(&s->rng, 40) ? compute : dtype;
+    return random_bind(
+        s, out, &result, v->lo, v->hi,
+        str_format(s->arena, "%s(%s, %s%s)", op_info(op)->name, scores, v->name,
+                   out != dtype ? str_format(s->arena, ", out=%s", dtype_name(out)) : ""));
+}
+
 /* Functions of the prelude by name, with the range of their results. */
 static const struct {
     const char *name;

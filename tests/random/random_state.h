@@ -53,6 +53,8 @@ int random_make_argreduce(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_view(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_concat(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_matmul(RandomState *s, OpId op, Dtype dtype, int arg);
+/* Softmax and product, with `arg` as the scores or as the values; `dtype`: that of the values. */
+int random_make_online(RandomState *s, OpId op, Dtype dtype, int arg);
 int random_make_composite(RandomState *s, Dtype dtype, int arg);
 /* Makes a pattern of several ops, by its number. */
 int random_make_pattern(RandomState *s, uint64_t number);

@@ -335,6 +335,26 @@ static const char *make_naive(Maker *m) {
     return product_alone(m, &p);
 }
 
+/* Softmax and product: scores that elementwise ops make, some of them hidden. */
+static const char *make_online(Maker *m) {
+    Product p = {maybe_batch(m, 8), "M", "C", "N", false, false};
+    dim(m, "M", 1, 300, 1), dim(m, "N", 1, 1100, rng_chance(&m->rng, 40) ? 128 : 1);
+    dim(m, "C", 1, 300, rng_chance(&m->rng, 60) ? 8 : 1);
+    Axes of_scores = matrix(&p, p.m, p.k, true);
+    Value x = chain(m, input(m, dtype_compute(m->dtype), of_scores), rng_below(&m->rng, 3));
+    Value v = input(m, m->dtype, matrix(&p, p.k, p.n, rng_chance(&m->rng, 60)));
+    Dtype scores = dtype_compute(m->dtype);
+    if (x.dtype != scores)
+        x = bind(m, scores, of_scores, "cast(%s, %s)", x.name, dtype_name(scores));
+    if (rng_chance(&m->rng, 40))
+        x = bind(m, x.dtype, of_scores,
+                 "where(iota([M, N], axis=1) <= iota([M, N], axis=0) + %u, %s, -inf)",
+                 rng_below(&m->rng, 400), x.name);
+    finish(m, bind(m, m->dtype, matrix(&p, p.m, p.n, true), "%s(%s, %s)",
+                   PICK(m, "softmax_matmul", "softmax2_matmul"), x.name, v.name));
+    return source(m);
+}
+
 /* Products of one input by several matrices of one shape. */
 static const char *make_parallel(Maker *m) {
     const char *n = number(m, 1, 200);

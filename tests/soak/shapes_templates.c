@@ -123,6 +123,10 @@ static bool is_split_k(const Used *u) {
     return u->kernel->form == FORM_GEMM && u->kernel->segment_axis != NO_AXIS;
 }
 
+static bool is_online(const Used *u) {
+    return u->kernel->form == FORM_ONLINE;
+}
+
 static bool is_naive(const Used *u) {
     return is_engine(u, GEMM_NAIVE);
 }

@@ -315,6 +315,32 @@ static void add_segments(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) 
     vec_push(arena, cases, c);
 }
 
+/* Fewer and more keys than a block, rows than a tile, columns than a part; keys that causal masks
+ * hide; and rows that see no key. */
+static void add_online(Arena *arena, SweepCases *cases, OpId op, Dtype dtype) {
+    static const int64_t extents[][SWEEP_MAX_DIMS] = {
+        {1, 1, 1},   {0, 3, 4},   {3, 0, 4},    {3, 4, 0},     {2, 16, 8},   {5, 127, 17},
+        {8, 128, 3}, {9, 129, 1}, {33, 257, 7}, {67, 64, 300}, {31, 384, 64}};
+    SweepCase c = {.name = str_format(arena, "%s %s", op_info(op)->name, dtype_name(dtype)),
+                   .n_dims = 3,
+                   .extents = extents,
+                   .n_extents = sizeof extents / sizeof *extents,
+                   .lo = -2,
+                   .hi = 2};
+    if (!dtype_in(dtype, op_info(op)->dtypes)) return;
+    const char *name = dtype_name(dtype), *of = op_info(op)->name;
+    const char *scores = dtype_name(dtype_compute(dtype));
+    c.source =
+        str_format(arena,
+                   "dim M in 0..1048576\ndim N in 0..1048576\ndim C in 0..1048576\n"
+                   "graph g(x: %s[2, M, N], v: %s[2, N, C]) -> (y: %s[2, M, C], z: %s[2, M, C]) {\n"
+                   "  y = %s(x * 3, v)\n"
+                   "  s = where(iota([M, N], axis=1) <= iota([M, N], axis=0) * 9 - 9, x, -inf)\n"
+                   "  z = %s(s, v, out=%s) * 2\n}\n",
+                   scores, name, name, scores, of, of, scores);
+    vec_push(arena, cases, c);
+}
+
 void sweep_add_reductions(Arena *arena, SweepCases *cases) {
     for (Dtype dtype = 0; dtype < DT_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof reduce_shapes / sizeof *reduce_shapes; i++)
@@ -326,6 +352,8 @@ void sweep_add_reductions(Arena *arena, SweepCases *cases) {
         add_sort(arena, cases, dtype);
         for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
             if (op_info(op)->cls == CLASS_SEGMENT) add_segments(arena, cases, op, dtype);
+        for (OpId op = OP_NONE + 1; op < OP_COUNT; op++)
+            if (op_info(op)->cls == CLASS_ONLINE) add_online(arena, cases, op, dtype);
     }
 }
 

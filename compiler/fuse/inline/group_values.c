@@ -38,6 +38,7 @@ bool group_continues(const Group *first, const Group *group) {
 KernelForm group_form(const Graph *graph, const Group *group) {
     NodeId first = group->reduces.n ? group->reduces.data[0] : NODE_NONE;
     if (first != NODE_NONE && graph_is_matmul(graph, first)) return FORM_GEMM;
+    if (first != NODE_NONE && graph_is_online(graph, first)) return FORM_ONLINE;
     if (first != NODE_NONE && graph_is_segments(graph, first)) return FORM_SEGMENT;
     if (group_keeps_shape(graph, group))
         return graph_class(graph, first) == CLASS_SORT ? FORM_SORT : FORM_SCAN;

@@ -73,25 +73,28 @@ static DimId reduced_count(Inliner *c) {
     return count;
 }
 
-/* The operands are read at (.., m, k) and (.., k, n) with leading axes broadcast. The domain is
- * (.., m, n, k), or the slice's part of m, n and the batches. */
+/* An operand of a product, read at (.., m, k) or (.., k, n) with leading axes broadcast. The domain
+ * is (.., m, n, k), or a slice's part of m, n and the batches. */
+static ScalarId pull_operand(Inliner *c, const Node *node, uint32_t side) {
+    const Shape *shape = &graph_node(c->graph, node->args[side])->shape;
+    uint32_t rank = node->shape.rank;
+    IndexId at[MAX_RANK], coords[MAX_RANK];
+    for (uint32_t d = 0; d <= rank; d++) at[d] = inline_gemm_coord(c, d);
+    Shape batch = {.rank = rank - 2}, own = {.rank = shape->rank - 2};
+    memcpy(batch.dims, node->shape.dims, batch.rank * sizeof(DimId));
+    memcpy(own.dims, shape->dims, own.rank * sizeof(DimId));
+    indexmap_broadcast(c->indices, &batch, at, &own, coords);
+    coords[own.rank] = side == 0 ? at[rank - 2] : at[rank];
+    coords[own.rank + 1] = side == 0 ? at[rank] : at[rank - 1];
+    return inline_pull(c, node->args[side], coords, GUARD_NONE);
+}
+
 static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
     const Node *node = graph_node(c->graph, id);
-    uint32_t rank = node->shape.rank;
     ScalarId operands[2];
-    if (c->group->domain.rank != rank + 1) return inline_fail(c, REASON_TOO_LARGE, id);
-    IndexId at[MAX_RANK];
-    for (uint32_t d = 0; d <= rank; d++) at[d] = inline_gemm_coord(c, d);
+    if (c->group->domain.rank != node->shape.rank + 1) return inline_fail(c, REASON_TOO_LARGE, id);
     for (uint32_t side = 0; side < 2; side++) {
-        const Shape *shape = &graph_node(c->graph, node->args[side])->shape;
-        IndexId coords[MAX_RANK];
-        Shape batch = {.rank = rank - 2}, own = {.rank = shape->rank - 2};
-        memcpy(batch.dims, node->shape.dims, batch.rank * sizeof(DimId));
-        memcpy(own.dims, shape->dims, own.rank * sizeof(DimId));
-        indexmap_broadcast(c->indices, &batch, at, &own, coords);
-        coords[own.rank] = side == 0 ? at[rank - 2] : at[rank];
-        coords[own.rank + 1] = side == 0 ? at[rank] : at[rank - 1];
-        operands[side] = inline_pull(c, node->args[side], coords, GUARD_NONE);
+        operands[side] = pull_operand(c, node, side);
         if (!operands[side]) return false;
         Dtype dtype = graph_node(c->graph, node->args[side])->dtype;
         operands[side] = scalar_cvt(c->scalars, operands[side], dtype_multiplied(dtype));
@@ -109,6 +112,28 @@ static bool compose_contract(Inliner *c, Kernel *kernel, NodeId id) {
                       .rhs = operands[1],
                       .precision = node->attrs.precision,
                       .result = node->dtype});
+    return true;
+}
+
+/* Softmax and product: the scores and the values. */
+static bool compose_online(Inliner *c, Kernel *kernel, NodeId id) {
+    const Node *node = graph_node(c->graph, id);
+    if (c->group->domain.rank != node->shape.rank + 1) return inline_fail(c, REASON_TOO_LARGE, id);
+    ScalarId scores = pull_operand(c, node, 0);
+    ScalarId values = scores ? pull_operand(c, node, 1) : SCALAR_NONE;
+    if (!values) return false;
+    inline_mark(c->marks, id, INLINE_VISITED);
+    Dtype acc = dtype_compute(node->dtype);
+    c->marks->slot[id] = kernel->reduces.n + 1;
+    vec_push(
+        c->arena, &kernel->reduces,
+        (Reduce){.node = id,
+                 .combine = PRIM_ADD,
+                 .power = op_info(node->op)->power,
+                 .acc = acc,
+                 .lhs = scalar_cvt(c->scalars, scores, acc),
+                 .rhs = scalar_cvt(c->scalars, values, graph_node(c->graph, node->args[1])->dtype),
+                 .result = c->graph->is_fast ? acc : node->dtype});
     return true;
 }
 
@@ -148,6 +173,7 @@ static bool compose_segments(Inliner *c, Kernel *kernel, NodeId id) {
 static bool compose_one(Inliner *c, Kernel *kernel, NodeId id) {
     c->reader = id;
     if (graph_is_matmul(c->graph, id)) return compose_contract(c, kernel, id);
+    if (graph_is_online(c->graph, id)) return compose_online(c, kernel, id);
     if (graph_is_segments(c->graph, id)) return compose_segments(c, kernel, id);
     const Node *node = graph_node(c->graph, id);
     const OpInfo *info = op_info(node->op);
@@ -232,7 +258,8 @@ static bool find_path(Inliner *c, NodeId target, StorePath *path) {
                               .user = c};
     NodeId reduce = c->group->reduces.n ? c->group->reduces.data[0] : NODE_NONE;
     bool stores_rows = reduce != NODE_NONE &&
-                       (graph_is_matmul(c->graph, reduce) || graph_is_segments(c->graph, reduce));
+                       (graph_is_matmul(c->graph, reduce) || graph_is_segments(c->graph, reduce) ||
+                        graph_is_online(c->graph, reduce));
     return store_map_find_path(&search, target, path) && (!stores_rows || path->place == SPAN_ROW);
 }
 

@@ -16,10 +16,16 @@ bool inline_may_join_axes(const Group *group) {
     return may;
 }
 
+/* Whether the domain is (.., m, n, k). */
+static bool has_matrices(const Kernel *kernel) {
+    const FormInfo *form = form_info(kernel->form);
+    return form->multiplies || form->weighs;
+}
+
 /* Whether a batch axis must stay separate from m, because the rhs varies along the batch axis and
  * not along m. (An m of one element would not show in the rhs's index.) */
 static bool splits_rows(const Group *group, const Kernel *kernel, uint32_t d, uint32_t axis) {
-    if (!form_info(kernel->form)->multiplies || d + 4 != group->domain.rank) return false;
+    if (!has_matrices(kernel) || d + 4 != group->domain.rank) return false;
     uint32_t batch_axes = (2u << axis) - 1;
     return (scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->axes & batch_axes) != 0;
 }
@@ -30,7 +36,7 @@ AxisPlan inline_plan_axes(const DimTab *dims, const Group *group, const Kernel *
     for (uint32_t d = 0; d < group->domain.rank; d++) {
         uint32_t kind = group->axes >> d & 1, next = inline_next_of_kind(group, d);
         uint32_t own = axis[kind]++;
-        bool is_m = form_info(kernel->form)->multiplies && d + 3 == group->domain.rank;
+        bool is_m = has_matrices(kernel) && d + 3 == group->domain.rank;
         bool is_split = is_m || splits_rows(group, kernel, d, own);
         /* Nothing is divided by an extent of 0. */
         bool may_join = next < MAX_RANK && !is_split && dim_hi(dims, group->domain.dims[next]) > 0;

@@ -157,6 +157,10 @@ NodeId build_segments(Builder *b, OpId op, NodeId x, NodeId ids, DimId n_segment
  * the operands (NULL), or the one in which they are computed. */
 NodeId build_matmul(Builder *b, const Operand *left, const Operand *right, Precision precision,
                     const Dtype *out);
+/* The product of x's softmax along its last axis with v, by the recurrence of
+ * docs/design/attention.md. x: [.., m, n] scores, of the dtype in which v is multiplied; v: [.., n,
+ * c] -> [.., m, c]. Leading axes broadcast. `out` as for build_matmul. */
+NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, const Dtype *out);
 
 /* The sum of products of n operands that an equation such as "ij,jk->ik" states, in NumPy's form: a
  * letter for each axis; `...` for the others, which broadcast; without `->` the letters that stand

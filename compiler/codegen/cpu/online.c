@@ -1,0 +1,363 @@
+/* CPU softmax and product. A unit has some rows of one batch and a part of the columns, and takes
+ * the keys block by block (docs/design/attention.md). Of each row it computes the weights of the
+ * block, with lanes along the keys; then it adds their product with the values to the sums, a tile
+ * of rows at a time, with lanes along the columns. A block in which no row sees a key has no
+ * product. See template.h. */
+#include "codegen/cpu/cpu.h"
+#include "codegen/scalar/online.h"
+#include "machine/tuning.h"
+
+#include <math.h>
+
+typedef struct Online {
+    Lower *lower;
+    const Reduce *reduce;
+    Dtype acc;
+    uint32_t lanes, row_axis, column_axis, key_axis;
+    int64_t room;                 /* columns of a row of `sums` */
+    Point point;                  /* at the unit's batch */
+    Val row_begin, n_rows;        /* of the unit */
+    Val column_begin, n_columns;  /* of the unit */
+    Val key_begin, n_keys;        /* of the block */
+    CpuArray weights;             /* [rows, ONLINE_BLOCK]: the scores, then the weights */
+    CpuArray sums;                /* [rows, room] */
+    CpuArray maxima, totals;      /* per row: the greatest score so far, the sum of weights */
+    CpuArray scales, are_visible; /* per row and block: of what was summed before; i32, not 0 */
+    CpuArray lane_maxima;         /* [lanes] */
+} Online;
+
+static Val load_at(const Online *o, const CpuArray *array, Val at, uint32_t lanes) {
+    return cpu_array_load(o->lower, array, at, lanes).value;
+}
+
+static void store_at(const Online *o, const CpuArray *array, Val at, Val value, uint32_t lanes) {
+    cpu_array_store(o->lower, array, at, (Acc){value, NULL}, lanes);
+}
+
+static Val combine(const Online *o, PrimId prim, Val a, Val b) {
+    return math_prim(o->lower->k, prim, o->acc, a, b, NULL);
+}
+
+static Val number(const Online *o, double value, uint32_t lanes) {
+    const Codegen *k = o->lower->k;
+    return k_splat(k, k_number(k, o->acc, value), lanes);
+}
+
+/* Joins the lanes of a vector: lane i and lane i + n / 2, and so on. */
+static Val join_lanes(const Online *o, PrimId prim, Val vector) {
+    const Codegen *k = o->lower->k;
+    for (uint32_t n = o->lanes / 2; n > 0; n /= 2) {
+        Val lanes[64];
+        for (uint32_t i = 0; i < o->lanes; i++) lanes[i] = k_i32(k, i ^ n);
+        Val other = k_shuffle(k, vector, LLVMGetPoison(LLVMTypeOf(vector)),
+                              LLVMConstVector(lanes, o->lanes));
+        vector = combine(o, prim, vector, other);
+    }
+    return o->lanes > 1 ? k_extract(k, vector, 0) : vector;
+}
+
+/* Scores and weights. */
+
+static Val score_place(const Online *o, Val row, Val key) {
+    return k_add(o->lower->k, k_muli(o->lower->k, row, ONLINE_BLOCK), key);
+}
+
+/* The lanes from `key` on whose key exists. */
+static Val keys_below(const Online *o, Val key) {
+    const Codegen *k = o->lower->k;
+    Val left = k_sub(k, o->n_keys, key), none = lower_index_const(o->lower, 0);
+    return cpu_lanes_below(o->lower, k_smax(k, left, none), o->lanes);
+}
+
+/* Stores the scores of the block's row, and the greatest of each lane. Keys that do not exist are
+ * hidden. */
+static void read_scores(const Online *o, const Point *row_point, Val row, bool is_whole) {
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    Val greatest = number(o, -INFINITY, o->lanes);
+    Loop loop = loop_over(k, o->n_keys, ONLINE_CHAINS);
+    loop_carry(k, &loop, &greatest, 1);
+    for (uint32_t j = 0; j < ONLINE_CHAINS; j += o->lanes) {
+        Val key = k_offset(k, loop.index, j);
+        Point point = point_inside(row_point);
+        point.axis[o->key_axis] = k_add(k, o->key_begin, key);
+        if (!is_whole) point.mask = keys_below(o, key);
+        Val score = point_lanes(&point, o->reduce->lhs);
+        if (point.mask) score = k_select(k, point.mask, score, number(o, -INFINITY, o->lanes));
+        store_at(o, &o->weights, score_place(o, row, key), score, o->lanes);
+        greatest = combine(o, PRIM_MAX, greatest, score);
+    }
+    loop_end(k, &loop);
+    store_at(o, &o->lane_maxima, lower_index_const(lower, 0), greatest, o->lanes);
+}
+
+/* Replaces the scores of the row by weights, rounded as they enter the product; returns the sum of
+ * the weights before. */
+static Val weigh(const Online *o, Val row, Val greatest) {
+    const Codegen *k = o->lower->k;
+    Val sums[ONLINE_CHAINS];
+    uint32_t n = ONLINE_CHAINS / o->lanes;
+    for (uint32_t j = 0; j < n; j++) sums[j] = number(o, 0, o->lanes);
+    Loop loop = loop_over(k, o->n_keys, ONLINE_CHAINS);
+    loop_carry(k, &loop, sums, n);
+    for (uint32_t j = 0; j < n; j++) {
+        Val at = score_place(o, row, k_offset(k, loop.index, j * o->lanes));
+        Val weight = online_power(o->lower, load_at(o, &o->weights, at, o->lanes), greatest);
+        sums[j] = combine(o, PRIM_ADD, sums[j], weight);
+        store_at(o, &o->weights, at, online_rounded(o->lower, weight), o->lanes);
+    }
+    loop_end(k, &loop);
+    for (; n > 1; n /= 2)
+        for (uint32_t j = 0; j < n / 2; j++)
+            sums[j] = combine(o, PRIM_ADD, sums[j], sums[j + n / 2]);
+    return join_lanes(o, PRIM_ADD, sums[0]);
+}
+
+/* The weights of the block's row; returns whether it sees a key. */
+static Val weigh_row(const Online *o, Val row) {
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    Point point = point_inside(&o->point);
+    point.lanes = o->lanes;
+    point.lane_axis = o->key_axis;
+    point.axis[o->row_axis] = k_add(k, o->row_begin, row);
+    point_prepare(&point, &o->reduce->lhs, 1, 1u << o->key_axis);
+    Val is_whole = k_eqi(k, o->n_keys, ONLINE_BLOCK);
+    If whole = if_begin(k, is_whole);
+    read_scores(o, &point, row, true);
+    if_end(k, &whole);
+    if (!cpu_is_multiple(lower, kernel_n_reduced(lower->kernel), ONLINE_BLOCK)) {
+        If part = if_begin(k, k_not(k, is_whole));
+        read_scores(o, &point, row, false);
+        if_end(k, &part);
+    }
+    Val lane_maxima = load_at(o, &o->lane_maxima, lower_index_const(lower, 0), o->lanes);
+    Val own = join_lanes(o, PRIM_MAX, lane_maxima);
+    Val is_visible = k_fcmp(k, LLVMRealUNE, own, number(o, -INFINITY, 1));
+    store_at(o, &o->are_visible, row, k_zext(k, is_visible, k->i32), 1);
+    If visible = if_begin(k, is_visible);
+    Val before = load_at(o, &o->maxima, row, 1), greatest = combine(o, PRIM_MAX, before, own);
+    Val scale = online_power(lower, before, greatest);
+    Val total = weigh(o, row, greatest);
+    total = math_fma(k, scale, load_at(o, &o->totals, row, 1), total);
+    store_at(o, &o->maxima, row, greatest, 1);
+    store_at(o, &o->scales, row, scale, 1);
+    store_at(o, &o->totals, row, total, 1);
+    if_end(k, &visible);
+    return is_visible;
+}
+
+/* Products. */
+
+static Val sum_place(const Online *o, Val row, Val column) {
+    return k_add(o->lower->k, k_muli(o->lower->k, row, o->room), column);
+}
+
+/* Rows [first, first + n_rows) of the unit and n_vectors vectors of columns. */
+typedef struct Tile {
+    const Online *o;
+    Val first;
+    uint32_t n_rows, n_vectors;
+} Tile;
+
+/* The product of the block's weights and values at the columns from `column` on. */
+static void multiply(const Tile *tile, Val column, Val mask, Val *accs) {
+    const Online *o = tile->o;
+    const Codegen *k = o->lower->k;
+    uint32_t n = tile->n_rows * tile->n_vectors;
+    for (uint32_t i = 0; i < n; i++) accs[i] = number(o, 0, o->lanes);
+    Loop loop = loop_over(k, o->n_keys, 1);
+    loop_carry(k, &loop, accs, n);
+    for (uint32_t j = 0; j < tile->n_vectors; j++) {
+        Point point = point_inside(&o->point);
+        point.lanes = o->lanes;
+        point.mask = mask;
+        point.axis[o->key_axis] = k_add(k, o->key_begin, loop.index);
+        point.axis[o->column_axis] = k_add(k, o->column_begin, k_offset(k, column, j * o->lanes));
+        Val value = online_value(&point);
+        for (uint32_t r = 0; r < tile->n_rows; r++) {
+            Val at = score_place(o, k_offset(k, tile->first, r), loop.index);
+            Val weight = k_splat(k, load_at(o, &o->weights, at, 1), o->lanes);
+            accs[r * tile->n_vectors + j] =
+                math_fma(k, weight, value, accs[r * tile->n_vectors + j]);
+        }
+    }
+    loop_end(k, &loop);
+}
+
+/* Adds the product to the rescaled sums of the rows that see a key of the block. */
+static void add_products(const Tile *tile, Val column, Val mask) {
+    const Online *o = tile->o;
+    const Codegen *k = o->lower->k;
+    Val *accs = arena_array(k->arena, Val, tile->n_rows * tile->n_vectors);
+    multiply(tile, column, mask, accs);
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        Val row = k_offset(k, tile->first, r);
+        Val is_visible = k_nei(k, load_at(o, &o->are_visible, row, 1), 0);
+        Val scale = k_splat(k, load_at(o, &o->scales, row, 1), o->lanes);
+        for (uint32_t j = 0; j < tile->n_vectors; j++) {
+            Val at = sum_place(o, row, k_offset(k, column, j * o->lanes));
+            Val before = load_at(o, &o->sums, at, o->lanes);
+            Val sum = math_fma(k, scale, before, accs[r * tile->n_vectors + j]);
+            store_at(o, &o->sums, at, k_select(k, is_visible, sum, before), o->lanes);
+        }
+    }
+}
+
+static void tile_step(void *user, Val column, Val mask) {
+    add_products(user, column, mask);
+}
+
+/* The columns of the unit for a tile of rows: pairs of vectors, then single ones. */
+static void multiply_rows(const Online *o, Val first, uint32_t n_rows) {
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    DimId extent = kernel_axis_extent(lower->kernel, o->column_axis);
+    Tile tile = {.o = o, .first = first, .n_rows = n_rows, .n_vectors = 2};
+    uint32_t width = 2 * o->lanes;
+    Val rest = cpu_modulo(lower, o->n_columns, width), n_pairs = k_sub(k, o->n_columns, rest);
+    if (o->room >= width) {
+        Loop loop = loop_over(k, n_pairs, width);
+        add_products(&tile, loop.index, NULL);
+        loop_end(k, &loop);
+    }
+    if (cpu_is_multiple(lower, extent, width)) return;
+    tile.n_vectors = 1;
+    cpu_each_step(lower, n_pairs, rest, o->lanes, cpu_is_multiple(lower, extent, o->lanes),
+                  tile_step, &tile);
+}
+
+static void multiply_block(const Online *o) {
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    uint32_t n = lower->variant->sched.unroll;
+    Val n_whole = k_sub(k, o->n_rows, k_uremi(k, o->n_rows, n));
+    Loop tiles = loop_over(k, n_whole, n);
+    multiply_rows(o, tiles.index, n);
+    loop_end(k, &tiles);
+    Loop rows = loop_begin(k, n_whole, o->n_rows, 1);
+    multiply_rows(o, rows.index, 1);
+    loop_end(k, &rows);
+}
+
+/* Units. */
+
+static void begin_rows(const Online *o) {
+    const Codegen *k = o->lower->k;
+    Loop rows = loop_over(k, o->n_rows, 1);
+    store_at(o, &o->maxima, rows.index, number(o, -INFINITY, 1), 1);
+    store_at(o, &o->totals, rows.index, number(o, 0, 1), 1);
+    Loop columns = loop_over(k, o->n_columns, o->lanes);
+    store_at(o, &o->sums, sum_place(o, rows.index, columns.index), number(o, 0, o->lanes),
+             o->lanes);
+    loop_end(k, &columns);
+    loop_end(k, &rows);
+}
+
+static void take_blocks(Online *o) {
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    Val n = lower_extent(lower, o->key_axis);
+    Loop blocks = loop_over(k, n, ONLINE_BLOCK);
+    o->key_begin = blocks.index;
+    o->n_keys = cpu_at_most(lower, k_sub(k, n, blocks.index), ONLINE_BLOCK);
+    Val is_any = k_int(k->i1, 0);
+    Loop rows = loop_over(k, o->n_rows, 1);
+    loop_carry(k, &rows, &is_any, 1);
+    is_any = k_or(k, is_any, weigh_row(o, rows.index));
+    loop_end(k, &rows);
+    If any = if_begin(k, is_any);
+    multiply_block(o);
+    if_end(k, &any);
+    loop_end(k, &blocks);
+}
+
+/* A row whose results are stored. */
+typedef struct Finish {
+    const Online *o;
+    Point point;
+    Val row, total;
+} Finish;
+
+static void finish_step(void *user, Val column, Val mask) {
+    const Finish *f = user;
+    const Online *o = f->o;
+    const Codegen *k = o->lower->k;
+    const Kernel *kernel = o->lower->kernel;
+    Point point = point_inside(&f->point);
+    point.lanes = o->lanes;
+    point.mask = mask;
+    point.axis[o->column_axis] = k_add(k, o->column_begin, column);
+    Val sum = load_at(o, &o->sums, sum_place(o, f->row, column), o->lanes);
+    Val quotient = math_div(k, sum, k_splat(k, f->total, o->lanes));
+    point.results[0] = convert_value(k, quotient, o->acc, o->reduce->result);
+    point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
+}
+
+static void finish_rows(const Online *o) {
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    DimId extent = kernel_axis_extent(lower->kernel, o->column_axis);
+    Loop rows = loop_over(k, o->n_rows, 1);
+    Finish f = {.o = o, .point = point_inside(&o->point), .row = rows.index};
+    f.point.axis[o->row_axis] = k_add(k, o->row_begin, rows.index);
+    f.total = load_at(o, &o->totals, rows.index, 1);
+    cpu_each_step(lower, lower_index_const(lower, 0), o->n_columns, o->lanes,
+                  cpu_is_multiple(lower, extent, o->lanes), finish_step, &f);
+    loop_end(k, &rows);
+}
+
+/* Parts of the columns count first, then blocks of rows. */
+static void place_unit(Online *o, Val unit) {
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    DimTab *dims = lower_dims(lower);
+    DimId rows = kernel_axis_extent(lower->kernel, o->row_axis);
+    DimId columns = kernel_axis_extent(lower->kernel, o->column_axis);
+    Val n_parts = lower_dim(lower, dim_ceil_div(dims, columns, SCHED_CPU_ONLINE_COLUMNS));
+    Val n_blocks = lower_dim(lower, dim_ceil_div(dims, rows, SCHED_CPU_ONLINE_ROWS));
+    Val block = k_udiv(k, unit, n_parts);
+    o->column_begin = k_muli(k, k_urem(k, unit, n_parts), SCHED_CPU_ONLINE_COLUMNS);
+    o->row_begin = k_muli(k, k_urem(k, block, n_blocks), SCHED_CPU_ONLINE_ROWS);
+    Val columns_left = k_sub(k, lower_dim(lower, columns), o->column_begin);
+    Val rows_left = k_sub(k, lower_dim(lower, rows), o->row_begin);
+    o->n_columns = cpu_at_most(lower, columns_left, SCHED_CPU_ONLINE_COLUMNS);
+    o->n_rows = cpu_at_most(lower, rows_left, SCHED_CPU_ONLINE_ROWS);
+    if (o->row_axis > 0) lower_split(lower, k_udiv(k, block, n_blocks), 0, o->row_axis, &o->point);
+}
+
+static Online online_new(Lower *lower) {
+    const Kernel *kernel = lower->kernel;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Online o = {.lower = lower,
+                .reduce = reduce,
+                .acc = reduce->acc,
+                .lanes = lower->k->target->vector_bytes / dtype_bytes(reduce->acc),
+                .row_axis = gemm_axis_m(kernel),
+                .column_axis = gemm_axis_n(kernel),
+                .key_axis = gemm_axis_k(kernel),
+                .room = SCHED_CPU_ONLINE_COLUMNS};
+    int64_t most = dim_hi(lower_dims(lower), kernel_axis_extent(kernel, o.column_axis));
+    int64_t n = SCHED_CPU_ONLINE_ROWS;
+    if (most < o.room) o.room = (most + o.lanes - 1) / o.lanes * o.lanes;
+    if (o.room < o.lanes) o.room = o.lanes;
+    o.weights = cpu_array_new(lower, o.acc, false, n * ONLINE_BLOCK);
+    o.sums = cpu_array_new(lower, o.acc, false, n * o.room);
+    o.maxima = cpu_array_new(lower, o.acc, false, n);
+    o.totals = cpu_array_new(lower, o.acc, false, n);
+    o.scales = cpu_array_new(lower, o.acc, false, n);
+    o.are_visible = cpu_array_new(lower, DT_I32, false, n);
+    o.lane_maxima = cpu_array_new(lower, o.acc, false, o.lanes);
+    return o;
+}
+
+void emit_cpu_online(Lower *lower) {
+    Online o = online_new(lower);
+    Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
+    o.point = point_new(lower, 1);
+    place_unit(&o, units.index);
+    begin_rows(&o);
+    take_blocks(&o);
+    finish_rows(&o);
+    loop_end(lower->k, &units);
+}

@@ -1,0 +1,191 @@
+/* The interpreter's softmax and product in one op, and the bound of its recurrence.
+ * docs/design/attention.md derives the bound; the letters are those of that page.
+ *
+ * The value is sum(P v), P being the exact weights over their sum. A block of keys that are all
+ * hidden (-inf) has no part in it, whatever v holds there. */
+#include "interp/interp_node.h"
+
+#include <float.h>
+
+/* The limits of the dtype in which weights are computed. */
+typedef struct Limits {
+    double u;      /* unit roundoff */
+    double power;  /* relative error of a power */
+    double spread; /* e^-spread is below the normal numbers */
+    double least;  /* the least normal number of the weights that enter the product */
+    double round;  /* relative error of rounding a weight */
+    double largest;
+} Limits;
+
+static Limits limits_of(Dtype values) {
+    Dtype compute = dtype_compute(values);
+    bool is_double = dtype_is_double(compute), is_short = compute != values;
+    Limits l = {.u = interp_unit_roundoff(compute), .largest = dtype_max(compute)};
+    l.power = is_double ? 0x1p-50 : is_short ? 0x1p-16 : 0x1p-21;
+    l.spread = is_double ? 709 : 88;
+    l.least = dtype_ulp(values, 0) / dtype_ulp(values, 1);
+    l.round = dtype_ulp(values, 1) / 2;
+    return l;
+}
+
+/* E: (1 + weight) / (1 - total) minus 1, plus two roundings. */
+static double relative_bound(const Limits *l, double n) {
+    double n_blocks = ceil(n / ONLINE_BLOCK);
+    double total = l->spread * l->u + l->power + n_blocks * (l->power + l->u) + (n + 1) * l->u;
+    double weight = total + (n + 1) * l->u + l->round;
+    return total < 1 ? expm1(weight + total / (1 - total) + 2 * l->u) : (double)INFINITY;
+}
+
+/* A row of scores. */
+typedef struct Row {
+    int64_t n;
+    const double *x;
+    double *weights; /* P; 0 of a row that is NaN */
+    bool *skipped;   /* per block of keys: all are hidden */
+    double total;    /* of the weights relative to the greatest score */
+    bool is_nan;
+} Row;
+
+static void read_row(const Eval *e, Row *row) {
+    double greatest = -INFINITY;
+    row->is_nan = false;
+    row->total = 0;
+    for (int64_t j = 0; j < row->n; j++) {
+        if (j % ONLINE_BLOCK == 0) row->skipped[j / ONLINE_BLOCK] = true;
+        if (row->x[j] != -INFINITY) row->skipped[j / ONLINE_BLOCK] = false;
+        row->is_nan = row->is_nan || isnan(row->x[j]);
+        greatest = fmax(greatest, row->x[j]);
+    }
+    row->is_nan = row->is_nan || isinf(greatest);
+    for (int64_t j = 0; j < row->n && !row->is_nan; j++)
+        row->total += row->weights[j] =
+            prim_eval(e->info->power, DT_F64, row->x[j] - greatest, 0, 0);
+    for (int64_t j = 0; j < row->n; j++)
+        row->weights[j] = row->is_nan ? 0 : row->weights[j] / row->total;
+}
+
+/* Sums over a row for one column of v. */
+typedef struct Column {
+    double exact, magnitude; /* sums of P v and of P |v| */
+    double excess;           /* what tensor cores add for operands below the normal numbers */
+    double all;              /* sum of |v| in blocks that are not skipped */
+    double special;          /* of infinities and NaNs */
+    bool has_special, is_any;
+} Column;
+
+/* An infinite v times a weight that may have become 0 may be NaN. */
+static void add_special(const Limits *l, double weight, double x, double v, Column *sums) {
+    bool is_hidden = x == -INFINITY;
+    sums->is_any = sums->is_any || (!isnan(v) && !is_hidden && weight < 4 * l->least);
+    sums->has_special = true;
+    sums->special += is_hidden ? (double)NAN : v;
+}
+
+static Column sum_column(const Limits *l, const Row *row, const double *v, int64_t stride) {
+    Column sums = {.exact = 0};
+    for (int64_t j = 0; j < row->n; j++, v += stride) {
+        double weight = row->weights[j];
+        if (row->skipped[j / ONLINE_BLOCK]) continue;
+        if (!isfinite(*v)) {
+            add_special(l, weight, row->x[j], *v, &sums);
+            continue;
+        }
+        sums.exact += weight * *v;
+        sums.magnitude += weight * fabs(*v);
+        sums.all += fabs(*v);
+        if (*v != 0 && row->x[j] != -INFINITY)
+            sums.excess += fmax(weight, l->least) * fmax(fabs(*v), l->least) - weight * fabs(*v);
+    }
+    return sums;
+}
+
+/* E sum(P |v|) + A sum(|v|), and what the product loses below the normal numbers. */
+static double error_of(const Limits *l, const Row *row, const Column *sums, Dtype values) {
+    double n = (double)row->n, tiny = dtype_ulp(values, 0) / 2 + l->least * l->u;
+    if (!dtype_is_double(values)) tiny += 0x1p-126;
+    return relative_bound(l, n) * sums->magnitude + 2 * (n + 1) * l->u * sums->excess +
+           tiny * sums->all / row->total + 2 * n * dtype_ulp(dtype_compute(values), 0);
+}
+
+static void settle(const Eval *e, const Limits *l, const Row *row, const Column *sums, int64_t at) {
+    Dtype values = e->args[1].dtype;
+    bool overflows = sums->all * (1 + relative_bound(l, (double)row->n)) > l->largest;
+    double exact = row->is_nan ? (double)NAN : sums->has_special ? sums->special : sums->exact;
+    e->out->data[at] = dtype_round(e->out->dtype, exact);
+    if (!e->bounds || row->is_nan) return;
+    if (sums->is_any || overflows)
+        e->bounds[at] = INTERP_ANY;
+    else if (!sums->has_special)
+        e->bounds[at] = interp_rounded_bound(e->out->dtype, exact, error_of(l, row, sums, values));
+}
+
+/* Calls `visit` for each row of scores: the row's first element in x, in v and in the result. */
+typedef void VisitRow(const Eval *e, const Limits *l, Row *row, const int64_t *at);
+
+static bool each_row(const Eval *e, VisitRow *visit) {
+    const Tensor *x = &e->args[0], *v = &e->args[1];
+    Tensor batch = *e->out;
+    if (x->rank < 2 || v->rank < 2 || e->out->rank < 2)
+        return interp_fail(e, "both arguments need rank 2 or more");
+    batch.rank -= 2;
+    int64_t m = x->dims[x->rank - 2], n = x->dims[x->rank - 1], c = v->dims[v->rank - 1];
+    Walk walk = walk_over(&batch);
+    if (v->dims[v->rank - 2] != n || !walk_add_batch(&walk, x) || !walk_add_batch(&walk, v))
+        return interp_fail(e, "shapes %s and %s do not give %s", tensor_type_str(x, e->arena),
+                           tensor_type_str(v, e->arena), tensor_type_str(e->out, e->arena));
+    Limits limits = limits_of(v->dtype);
+    Row row = {.n = n};
+    row.weights = arena_array(e->arena, double, (size_t)n + 1);
+    row.skipped = arena_array(e->arena, bool, (size_t)(n / ONLINE_BLOCK) + 1);
+    int64_t n_batches = tensor_n_elems(&batch);
+    for (int64_t i = 0; m * c > 0 && i < n_batches; i++, walk_next(&walk))
+        for (int64_t k = 0; k < m; k++) {
+            int64_t at[3] = {walk.offsets[0] + k * n, walk.offsets[1], (i * m + k) * c};
+            row.x = x->data + at[0];
+            read_row(e, &row);
+            visit(e, &limits, &row, at);
+        }
+    return true;
+}
+
+static void evaluate_row(const Eval *e, const Limits *l, Row *row, const int64_t *at) {
+    int64_t c = e->args[1].dims[e->args[1].rank - 1];
+    for (int64_t column = 0; column < c; column++) {
+        Column sums = sum_column(l, row, e->args[1].data + at[1] + column, c);
+        settle(e, l, row, &sums, at[2] + column);
+    }
+}
+
+bool interp_online(const Eval *e) {
+    return each_row(e, evaluate_row);
+}
+
+/* An error d of every score of a row changes each weight over their sum by at most e^2d. */
+static void widen_row(const Eval *e, const Limits *l, Row *row, const int64_t *at) {
+    int64_t c = e->args[1].dims[e->args[1].rank - 1];
+    const double *of_x = e->errors ? e->errors[0] : NULL, *of_v = e->errors ? e->errors[1] : NULL;
+    double most = 0;
+    for (int64_t j = 0; of_x && j < row->n; j++) {
+        double error = of_x[at[0] + j];
+        most = fmax(most, error > 0 && !isfinite(row->x[j]) ? INTERP_ANY : error);
+    }
+    double relative = expm1(2 * most);
+    for (int64_t column = 0; column < c; column++) {
+        int64_t i = at[2] + column, first = at[1] + column;
+        Column sums = sum_column(l, row, e->args[1].data + first, c);
+        double given = 0;
+        for (int64_t j = 0; of_v && j < row->n; j++)
+            if (!row->skipped[j / ONLINE_BLOCK] && of_v[first + j * c] > 0)
+                given += fmax(row->weights[j], l->least) * of_v[first + j * c];
+        if (most == 0 && given == 0) continue;
+        double error = relative * sums.magnitude + (1 + relative) * given;
+        bool is_known = isfinite(error) && !row->is_nan && !sums.has_special;
+        e->bounds[i] += is_known ? interp_rounded_bound(e->out->dtype, e->out->data[i],
+                                                        fmax(error, DBL_TRUE_MIN))
+                                 : INTERP_ANY;
+    }
+}
+
+bool interp_widen_online(const Eval *e) {
+    return each_row(e, widen_row);
+}

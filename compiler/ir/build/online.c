@@ -1,0 +1,52 @@
+/* Softmax and product in one op: its dtype and shape rules. See build.h. */
+#include "ir/build/build.h"
+
+static NodeId fail_shapes(Builder *b, OpId op, NodeId x, NodeId v, const char *what) {
+    const char *x_shape = shape_str(b->dims, b->arena, build_shape_of(b, x));
+    const char *v_shape = shape_str(b->dims, b->arena, build_shape_of(b, v));
+    BuildError *error =
+        build_fail(b, DIAG_SHAPE_MISMATCH, (BuildPlace){0}, "%s of `%s` differ: %s and %s", what,
+                   op_info(op)->name, x_shape, v_shape);
+    error->nodes[error->n_nodes++] = x;
+    error->nodes[error->n_nodes++] = v;
+    return NODE_NONE;
+}
+
+/* The scores have the dtype in which the values are multiplied. */
+static bool check_scores(Builder *b, OpId op, NodeId x, Dtype values) {
+    Dtype scores = graph_node(b->graph, x)->dtype, compute = dtype_compute(values);
+    if (scores == compute) return true;
+    build_fail(b, DIAG_DTYPE_MISMATCH, (BuildPlace){.arg = 1},
+               "scores of `%s` are %s where the values are %s, not %s", op_info(op)->name,
+               dtype_name(compute), dtype_name(values), dtype_name(scores))
+        ->help = dtype_is_float(scores)
+                     ? str_format(b->arena, "Write cast(x, %s), or a product with `out=%s`.",
+                                  dtype_name(compute), dtype_name(compute))
+                     : NULL;
+    return false;
+}
+
+static bool check_rank(Builder *b, OpId op, NodeId node, uint32_t arg) {
+    uint32_t rank = build_shape_of(b, node)->rank;
+    if (rank >= 2 && rank < MAX_RANK) return true;
+    build_fail(b, rank < 2 ? DIAG_SHAPE_MISMATCH : DIAG_LIMIT, (BuildPlace){.arg = arg},
+               "`%s` takes ranks of 2 to %d, not %u", op_info(op)->name, MAX_RANK - 1, rank)
+        ->help = rank < 2 ? "Reshape it to a matrix." : "Reshape leading axes to one.";
+    return false;
+}
+
+NodeId build_online(Builder *b, OpId op, NodeId x, NodeId v, const Dtype *out) {
+    if (x == NODE_NONE || v == NODE_NONE) return NODE_NONE;
+    Node node = {.op = op, .n_args = 2, .args = (NodeId[]){x, v}};
+    Dtype dtype = graph_node(b->graph, v)->dtype;
+    if (!build_check_dtype(b, op, dtype) || !check_scores(b, op, x, dtype) ||
+        !build_check_out(b, (BuildPlace){.arg = 3}, dtype, out, &node.dtype) ||
+        !check_rank(b, op, x, 1) || !check_rank(b, op, v, 2))
+        return NODE_NONE;
+    const Shape scores = *build_shape_of(b, x), values = *build_shape_of(b, v);
+    if (scores.dims[scores.rank - 1] != values.dims[values.rank - 2])
+        return fail_shapes(b, op, x, v, "contracted extents");
+    if (!matmul_shape(b->dims, &scores, &values, &node.shape))
+        return fail_shapes(b, op, x, v, "leading axes");
+    return build_checked_node(b, node);
+}
