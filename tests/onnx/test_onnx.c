@@ -340,6 +340,47 @@ Test(onnx, an_einsum_is_a_matrix_product) {
     expect(text, "y: f32[B, 4, 5]");
 }
 
+/* ONNX's numbers of dtypes. */
+enum { UINT8 = 2, INT8 = 3 };
+
+Test(onnx, bytes_are_multiplied_as_bytes) {
+    static const int types[][2] = {{UINT8, UINT8}, {UINT8, INT8}, {INT8, UINT8}, {INT8, INT8}};
+    static const char *const left[] = {"B", "6"}, *const right[] = {"6", "4"};
+    static const char *const image[] = {"B", "6", "5"}, *const taps[] = {"4", "6", "3"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        OnnxWriter w = onnx_writer(arena);
+        onnx_write_input(&w, "a", types[i][0], 2, left);
+        onnx_write_input(&w, "b", types[i][1], 2, right);
+        onnx_write_input(&w, "p", types[i][0], 0, NULL);
+        onnx_write_input(&w, "q", types[i][1], 0, NULL);
+        onnx_write_node(&w, "MatMulInteger", "a b p q", "y", NULL);
+        onnx_write_output(&w, "y", 6);
+        expect(source_of(&w, 16), "out=i32)");
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        OnnxWriter w = onnx_writer(arena);
+        onnx_write_input(&w, "x", types[i][0], 3, image);
+        onnx_write_input(&w, "w", types[i][1], 3, taps);
+        onnx_write_node(&w, "ConvInteger", "x w", "y", NULL);
+        onnx_write_output(&w, "y", 6);
+        bool is_native = types[i][1] == INT8 || types[i][0] == UINT8;
+        const char *text = source_of(&w, 16);
+        cr_expect_eq(strstr(text, "out=i32)") != NULL, is_native, "%s", text);
+    }
+}
+
+Test(onnx, a_cache_of_one_batch_is_updated_in_place) {
+    static const char *const cache[] = {"1", "2", "8", "4"}, *const part[] = {"1", "2", "1", "4"};
+    static const char *const one[] = {"1"};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "cache", FLOAT, 4, cache);
+    onnx_write_input(&w, "part", FLOAT, 4, part);
+    onnx_write_input(&w, "at", INT64, 1, one);
+    onnx_write_node(&w, "TensorScatter", "cache part at", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    expect(source_of(&w, 24), "y = dynamic_update_slice(cache, part, ");
+}
+
 Test(onnx, a_wrong_equation_is_an_error) {
     static const char *const square[] = {"4", "4"};
     static const char *const wrong[][2] = {{"ij->ii", "`i` stands twice in the result"},

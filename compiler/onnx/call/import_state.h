@@ -218,6 +218,8 @@ NodeId transpose(Call *c, NodeId x, const int64_t *perm);
 /* Axis `from` becomes axis `to`; the others keep their order. */
 NodeId move_axis(Call *c, NodeId x, uint32_t from, uint32_t to);
 NodeId matmul(Call *c, NodeId a, NodeId b);
+/* The same, of integers without wrapping to their dtype. */
+NodeId matmul_wide(Call *c, NodeId a, NodeId b);
 NodeId concat(Call *c, NodeId a, NodeId b, uint32_t axis);
 /* The elements begin to begin + extent of an axis. */
 NodeId part_of(Call *c, NodeId x, uint32_t axis, DimId begin, DimId extent);
@@ -249,8 +251,9 @@ NodeId reversed(Call *c, NodeId x, uint32_t axis);
 /* data: [n, r..], places: i32[m], updates: [m, r..]. Of several updates of one place the last
  * counts, or all, by the reduction. */
 NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduction);
-/* x: [n, c, d..], weights: [m, c / g, k..] -> [n, m, o..], by the node's attributes */
-NodeId convolution(Call *c, NodeId x, NodeId weights);
+/* x: [n, c, d..], weights: [m, c / g, k..] -> [n, m, o..], by the node's attributes; `beyond`
+ * stands around x. */
+NodeId convolution(Call *c, NodeId x, NodeId weights, double beyond);
 /* The same with strides of 1 and no padding. */
 NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups, const int64_t *dilation);
 static inline NodeId where(Call *c, NodeId condition, NodeId yes, NodeId no) {

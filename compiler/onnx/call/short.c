@@ -66,6 +66,13 @@ NodeId matmul(Call *c, NodeId a, NodeId b) {
     return build_matmul(c->im->b, &left, &right, PRECISION_FULL, NULL);
 }
 
+NodeId matmul_wide(Call *c, NodeId a, NodeId b) {
+    Operand left = operand_tensor(a), right = operand_tensor(b);
+    if (a == NODE_NONE || b == NODE_NONE) return NODE_NONE;
+    Dtype out = dtype_is_int(dtype_of(c, a)) ? dtype_compute(dtype_of(c, a)) : dtype_of(c, a);
+    return build_matmul(c->im->b, &left, &right, PRECISION_FULL, &out);
+}
+
 NodeId concat(Call *c, NodeId a, NodeId b, uint32_t axis) {
     NodeId parts[] = {a, b};
     return build_concat(c->im->b, 2, parts, axis);

@@ -161,6 +161,14 @@ bool onnx_scatter_nd(Call *c) {
     return output(c, 0, reshape_to(c, y, &shape));
 }
 
+/* The cache of one batch, updated from one element on: a part of it is stored anew. */
+static NodeId updated(Call *c, NodeId cache, NodeId update, NodeId first, uint32_t axis) {
+    Shape vector = {.rank = 1, .dims = {number(c, shape_of(c, cache)->rank)}};
+    NodeId k = index_along(c, &vector, 0), at = cast_to(c, first, DT_I32);
+    NodeId starts = where(c, op2n(c, OP_EQUAL, k, axis), at, constant(c, 0, k));
+    return build_update(c->im->b, OP_DYNAMIC_UPDATE_SLICE, cache, update, starts);
+}
+
 /* cache: [b, .., t, ..], update: the same with fewer along `axis`, from write_indices[b] on. */
 bool onnx_tensor_scatter(Call *c) {
     NodeId cache = input(c, 0), update = input(c, 1), first = input(c, 2);
@@ -170,6 +178,8 @@ bool onnx_tensor_scatter(Call *c) {
     Shape shape = *shape_of(c, cache), column = {.rank = shape.rank};
     if (!axis_of(c, attr_int(c, "axis", -2), shape.rank, &axis)) return false;
     bool is_circular = strcmp(attr_string(c, "mode", "linear"), "circular") == 0;
+    if (!is_circular && extents[0] == 1 && axis > 0 && first != NODE_NONE)
+        return output(c, 0, updated(c, cache, update, first, axis));
     NodeId at = index_along(c, &shape, axis);
     if (first != NODE_NONE) {
         for (uint32_t k = 0; k < column.rank; k++) column.dims[k] = number(c, k ? 1 : extents[0]);

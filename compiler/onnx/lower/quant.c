@@ -115,14 +115,96 @@ static uint32_t axis_from_end(Call *c, uint32_t i, uint32_t back) {
     return rank > back ? rank - back : 0;
 }
 
+/* Products of bytes. Both sides are multiplied as they are, as i8 or as u8, so that tensor cores
+ * and their like do it. What their zero points add is taken off:
+ *
+ *   (a - p) (b - q) = a b - p (sum of b along k) - (sum of (a - p) along k) q
+ *
+ * i32 wraps, so the order of these steps does not matter. */
+
+/* A byte side, and the i32 by which its bytes are too large, or NODE_NONE. */
+typedef struct ByteSide {
+    NodeId x, zero;
+} ByteSide;
+
+static ByteSide byte_side(Call *c, uint32_t i, uint32_t zero, uint32_t axis) {
+    ByteSide side = {input(c, i), NODE_NONE};
+    if (has_input(c, zero)) side.zero = cast_to(c, beside(c, side.x, zero, axis, 0), DT_I32);
+    return side;
+}
+
+/* u8 as the i8 that are less by 128. */
+static NodeId less_128(Call *c, NodeId x) {
+    Operand flipped = operand_tensor(op2n(c, OP_BITWISE_XOR, x, 128));
+    return build_bitcast(c->im->b, &flipped, DT_I8);
+}
+
+/* The sum along an axis. */
+static NodeId along(Call *c, NodeId x, uint32_t axis) {
+    return reduce(c, OP_SUM, cast_to(c, x, DT_I32), 1u << axis, true);
+}
+
+/* Inputs a and b, matrices, with their zero points. */
+static NodeId byte_product(Call *c, uint32_t a, uint32_t a_zero, uint32_t b, uint32_t b_zero) {
+    uint32_t row = axis_from_end(c, a, 2), k = axis_from_end(c, a, 1);
+    uint32_t b_k = axis_from_end(c, b, 2), column = axis_from_end(c, b, 1);
+    ByteSide left = byte_side(c, a, a_zero, row), right = byte_side(c, b, b_zero, column);
+    if (left.x == NODE_NONE || right.x == NODE_NONE) return NODE_NONE;
+    bool is_mixed = dtype_of(c, left.x) != dtype_of(c, right.x);
+    if (!column || !k || (is_mixed && (left.zero == NODE_NONE || right.zero == NODE_NONE)))
+        return matmul(c, centred(c, a, a_zero, row), centred(c, b, b_zero, column));
+    ByteSide *sides[] = {&left, &right};
+    for (uint32_t i = 0; i < 2 && is_mixed; i++) {
+        if (!dtype_is_unsigned(dtype_of(c, sides[i]->x))) continue;
+        sides[i]->x = less_128(c, sides[i]->x);
+        sides[i]->zero = op2n(c, OP_SUB, sides[i]->zero, 128);
+    }
+    NodeId y = matmul_wide(c, left.x, right.x), own = cast_to(c, left.x, DT_I32);
+    if (left.zero != NODE_NONE) {
+        y = op2(c, OP_SUB, y, op2(c, OP_MUL, left.zero, along(c, right.x, b_k)));
+        own = op2(c, OP_SUB, own, left.zero);
+    }
+    if (right.zero == NODE_NONE) return y;
+    return op2(c, OP_SUB, y, op2(c, OP_MUL, along(c, own, k), right.zero));
+}
+
+/* Whether the zero point of input i is one number that is known: 0, if it has none. */
+static bool known_zero_point(Call *c, uint32_t i, int64_t *zero) {
+    *zero = 0;
+    if (!has_input(c, i)) return true;
+    const Known *known = input_known(c, i);
+    int64_t other;
+    if (!known || !known->n || !known_int(c->im, known, 0, zero)) return false;
+    for (uint32_t k = 1; k < known->n; k++)
+        if (!known_int(c->im, known, k, &other) || other != *zero) return false;
+    return true;
+}
+
+/* Inputs x and w with their zero points. Beyond x stands its zero point, which must be known then.
+ */
+static NodeId byte_convolution(Call *c, uint32_t x_zero, uint32_t i, uint32_t w_zero) {
+    NodeId x = input(c, 0), w = input(c, i);
+    int64_t zero, of_weights;
+    if (x == NODE_NONE || w == NODE_NONE) return NODE_NONE;
+    bool is_mixed = dtype_of(c, x) != dtype_of(c, w);
+    if (!known_zero_point(c, x_zero, &zero) || !known_zero_point(c, w_zero, &of_weights) ||
+        of_weights || (is_mixed && dtype_is_unsigned(dtype_of(c, w))))
+        return convolution(c, centred(c, 0, x_zero, 1), centred(c, i, w_zero, 0), 0);
+    if (is_mixed) x = less_128(c, x), zero -= 128;
+    NodeId y = convolution(c, x, w, (double)zero);
+    if (!zero || y == NODE_NONE) return y;
+    uint32_t taps = (1u << shape_of(c, w)->rank) - 2; /* all axes but that of results */
+    NodeId sums =
+        op2n(c, OP_MUL, reduce(c, OP_SUM, cast_to(c, w, DT_I32), taps, false), (double)zero);
+    return op2(c, OP_SUB, y, per_channel(c, sums, shape_of(c, y)->rank));
+}
+
 bool onnx_matmul_integer(Call *c) {
-    NodeId a = centred(c, 0, 2, axis_from_end(c, 0, 2));
-    return output(c, 0, matmul(c, a, centred(c, 1, 3, axis_from_end(c, 1, 1))));
+    return output(c, 0, byte_product(c, 0, 2, 1, 3));
 }
 
 bool onnx_conv_integer(Call *c) {
-    NodeId x = centred(c, 0, 2, 1);
-    return output(c, 0, convolution(c, x, centred(c, 1, 3, 0)));
+    return output(c, 0, byte_convolution(c, 2, 1, 3));
 }
 
 /* Sums of products, scaled: sums * (a * b / y) + the zero point, as the dtype of the last. */
@@ -136,18 +218,16 @@ static NodeId rescaled(Call *c, NodeId sums, NodeId a, NodeId b, NodeId y, uint3
 
 /* Inputs: a, its scale, its zero point, b, its scale, its zero point, the result's. */
 bool onnx_qlinear_matmul(Call *c) {
-    NodeId a = centred(c, 0, 2, axis_from_end(c, 0, 2)),
-           b = centred(c, 3, 5, axis_from_end(c, 3, 1));
-    NodeId sums = matmul(c, a, b);
-    NodeId a_scale = beside(c, a, 1, axis_from_end(c, 0, 2), 0);
-    NodeId b_scale = beside(c, b, 4, axis_from_end(c, 3, 1), 0);
+    NodeId sums = byte_product(c, 0, 2, 3, 5);
+    NodeId a_scale = beside(c, input(c, 0), 1, axis_from_end(c, 0, 2), 0);
+    NodeId b_scale = beside(c, input(c, 3), 4, axis_from_end(c, 3, 1), 0);
     return output(c, 0, rescaled(c, sums, a_scale, b_scale, beside(c, sums, 6, 0, 0), 7));
 }
 
 bool onnx_qlinear_conv(Call *c) {
-    NodeId x = centred(c, 0, 2, 1), w = centred(c, 3, 5, 0), sums = convolution(c, x, w);
+    NodeId sums = byte_convolution(c, 2, 3, 5);
     if (sums == NODE_NONE) return false;
-    NodeId w_scale = beside(c, sums, 4, 1, 0), x_scale = beside(c, x, 1, 1, 0);
+    NodeId w_scale = beside(c, sums, 4, 1, 0), x_scale = beside(c, input(c, 0), 1, 1, 0);
     if (has_input(c, 8))
         sums = op2(c, OP_ADD, sums, per_channel(c, input(c, 8), shape_of(c, sums)->rank));
     return output(c, 0, rescaled(c, sums, x_scale, w_scale, beside(c, sums, 6, 1, 0), 7));

@@ -95,7 +95,8 @@ static NodeId windows(Call *c, Window *w, double value) {
     Operand beyond = operand_float(value);
     NodeId x = w->w.x;
     if (dtype_is_int(dtype_of(c, x)))
-        beyond = operand_int(number(c, isfinite(value) ? 0 : least_int(dtype_of(c, x))));
+        beyond =
+            operand_int(number(c, isfinite(value) ? (int64_t)value : least_int(dtype_of(c, x))));
     for (uint32_t k = 0; k < w->n; k++) {
         uint32_t axis = k + 2;
         w->w.axes |= 1u << axis;
@@ -150,14 +151,15 @@ static NodeId im2col(Call *c, NodeId x, const Window *w, int64_t groups, DimId n
     return reshape_to(c, x, &to);
 }
 
-/* The products of all windows with the weights. `w` has the windows of x. */
-static NodeId window_products(Call *c, Window *w, NodeId weights, int64_t groups) {
+/* The products of all windows with the weights. `w` has the windows of x, beyond which `beyond`
+ * stands. */
+static NodeId window_products(Call *c, Window *w, double beyond, NodeId weights, int64_t groups) {
     static const int64_t swap2[] = {1, 0}, swap3[] = {0, 2, 1}, swap4[] = {0, 1, 3, 2};
     DimTab *dims = c->im->b->dims;
     Shape kernel = *shape_of(c, weights);
     DimId n_taps = number(c, 1), n_windows = n_taps;
     DimId per_group = dim_exact_div(dims, kernel.dims[0], number(c, groups));
-    NodeId view = windows(c, w, 0);
+    NodeId view = windows(c, w, beyond);
     if (view == NODE_NONE) return view;
     Shape wide = *shape_of(c, view);
     for (uint32_t k = 1; k < kernel.rank; k++) n_taps = dim_mul(dims, n_taps, kernel.dims[k]);
@@ -167,7 +169,7 @@ static NodeId window_products(Call *c, Window *w, NodeId weights, int64_t groups
     if (groups > 1) rows = (Shape){3, {number(c, groups), per_group, n_taps}};
     NodeId matrix = build_transpose(c->im->b, reshape_to(c, weights, &rows), rows.rank,
                                     groups == 1 ? swap2 : swap3);
-    NodeId y = matmul(c, columns, matrix);
+    NodeId y = matmul_wide(c, columns, matrix);
     y = build_transpose(c->im->b, y, groups == 1 ? 3 : 4, groups == 1 ? swap3 : swap4);
     Shape to = {.rank = kernel.rank, .dims = {wide.dims[0], kernel.dims[0]}};
     for (uint32_t k = 0; k < w->n; k++) to.dims[2 + k] = wide.dims[2 + k];
@@ -195,11 +197,11 @@ static bool check_weights(Call *c, NodeId x, NodeId weights, int64_t groups, int
     return true;
 }
 
-NodeId convolution(Call *c, NodeId x, NodeId weights) {
+NodeId convolution(Call *c, NodeId x, NodeId weights, double beyond) {
     int64_t groups = attr_int(c, "group", 1), size[MAX_RANK];
     Window w;
     if (!check_weights(c, x, weights, groups, size) || !window_of(c, x, size, &w)) return NODE_NONE;
-    return window_products(c, &w, weights, groups);
+    return window_products(c, &w, beyond, weights, groups);
 }
 
 NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups,
@@ -213,11 +215,11 @@ NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups,
         w.stride[k] = 1;
         w.dilation[k] = dilation[k];
     }
-    return window_products(c, &w, weights, groups);
+    return window_products(c, &w, 0, weights, groups);
 }
 
 bool onnx_conv(Call *c) {
-    NodeId x = input(c, 0), y = convolution(c, x, input(c, 1));
+    NodeId x = input(c, 0), y = convolution(c, x, input(c, 1), 0);
     if (!has_input(c, 2) || y == NODE_NONE) return output(c, 0, y);
     return output(c, 0, op2(c, OP_ADD, y, per_channel(c, input(c, 2), shape_of(c, y)->rank)));
 }
