@@ -296,7 +296,7 @@ shapes: $(B)/tests/soak/soak ## Compare N random shapes of every template (N=500
 sweep: $(B)/tests/soak/soak ## Compare every op with every dtype and shape, then as sweep-torch does
 	$(Q)$< --sweep $(ARGS)
 	+@$(AGAIN) sweep-torch
-# Where it was interrupted, a second call goes on. A GPU: python3 tests/sweep/sweep.py build --device=cuda --cases=50
+# Where it was interrupted, a second call goes on. For a GPU: python3 tests/sweep/sweep.py build --target=sm_90a --cases=50
 .PHONY: sweep-torch
 CASES = 500
 sweep-torch: build/libfusec.so build/libfusert.so build/torch-env/bin/python ## Compare CASES=500 random cases of every op and prelude function with NumPy and PyTorch on the CPU, write docs/results/sweep.md and tests/sweep/stored.bin

@@ -115,6 +115,10 @@ RUNTIME = {
     "frt_program_set_param": (c.c_int, [P, STR, P, Z, ERR]),
     "frt_program_get_kernel": (c.c_int, [P, I, I, c.POINTER(frt_kernel_info), ERR]),
     "frt_program_get_load": (c.c_int, [P, c.POINTER(frt_load_info)]),
+    "frt_device_alloc": (c.c_int, [P, Z, c.POINTER(P), ERR]),
+    "frt_device_free": (None, [P, P, Z]),
+    "frt_copy_to_device": (c.c_int, [P, P, P, Z, ERR]),
+    "frt_copy_from_device": (c.c_int, [P, P, P, Z, ERR]),
     "frt_exec_create": (c.c_int, [P, c.POINTER(P), ERR]),
     "frt_exec_free": (None, [P]),
     "frt_bind": (c.c_int, [P, STR, c.POINTER(frt_tensor), ERR]),
@@ -230,6 +234,23 @@ class Program:
         load = info(frt_load_info)
         self.lib.frt.frt_program_get_load(self.handle, c.byref(load))
         return load.ms
+
+    def alloc(self, n_bytes):
+        """Device memory, or host memory for a CPU."""
+        data = P()
+        self.lib.call("frt_device_alloc", self.handle, n_bytes, c.byref(data))
+        return data.value
+
+    def free(self, data, n_bytes):
+        self.lib.frt.frt_device_free(self.handle, data, n_bytes)
+
+    def put(self, data, host, n_bytes):
+        """Bytes at a host address to the device."""
+        self.lib.call("frt_copy_to_device", self.handle, data, host, n_bytes)
+
+    def get(self, host, data, n_bytes):
+        """Device bytes to a host address, after all that runs."""
+        self.lib.call("frt_copy_from_device", self.handle, host, data, n_bytes)
 
     def n_launches(self):
         return sum(step.phase != PHASE_INIT for _, step in self.steps())

@@ -1,12 +1,13 @@
 """Compares every op and every function of the prelude with NumPy and PyTorch, on random cases.
 
-sweep.py LIBRARIES [--device=cpu|cuda] [--target=NAME] [--cases=N] [--seed=N] [--only=NAME,..] [--state=FILE]
+sweep.py LIBRARIES [--target=NAME] [--cases=N] [--seed=N] [--only=NAME,..] [--state=FILE]
          [--page=FILE] [--store=FILE] [--show]
 
-LIBRARIES is the folder of libfusec.so and libfusert.so. The names are those of docs/OPS.md: one without a case is an
-error. With --state, counts are kept in a file, and a call goes on where the last one of the same compiler and cases
-ended. --page writes the table, --store small cases of each name for tests/sweep/test_sweep.c. Prints a line per case
-that fails, the first of a name or with --show all, and the counts.
+LIBRARIES is the folder of libfusec.so and libfusert.so. The target is `cpu`, or one that the GPU at hand runs. With
+LD_LIBRARY_PATH=build/emulator that is the emulator. The names are those of docs/OPS.md: one without a case is an error.
+With --state, counts are kept in a file, and a call goes on where the last one of the same compiler and cases ended.
+--page writes the table, --store small cases of each name for tests/sweep/test_sweep.c. Prints the first cases of a name
+that fail, or with --show all, and the counts.
 """
 import argparse
 import hashlib
@@ -72,38 +73,33 @@ def close(name, case, dtype, got, wide):
 
 
 class Runner:
-    """Compiles and runs cases on one device."""
+    """Compiles and runs cases for one target."""
 
-    def __init__(self, libraries, device, target):
-        self.lib, self.device, self.target = fusert.Libraries(libraries), device, target
-
-    def tensors(self, case):
-        """Buffers by name, with what to bind."""
-        held = {}
-        for name, (dtype, array) in case.inputs.items():
-            held[name] = dtype, encode(dtype, array)
-        for name, (dtype, array) in zip(case.names(), case.outputs):
-            held[name] = dtype, np.zeros(np.shape(array), DTYPES[dtype].numpy)
-        if self.device == "cpu":
-            return held, {n: (a.ctypes.data, d, a.shape) for n, (d, a) in held.items()}
-        on = {n: torch.from_numpy(a.reshape(-1).view(np.uint8)).to("cuda") for n, (_, a) in held.items()}
-        held["on the device"] = None, on
-        return held, {n: (on[n].data_ptr(), d, a.shape) for n, (d, a) in held.items() if d}
+    def __init__(self, libraries, target):
+        self.lib, self.target = fusert.Libraries(libraries), target
 
     def run(self, artifact, graph, case):
         """What is wrong, or ""."""
         program = self.lib.program(artifact, graph)
         try:
-            held, bound = self.tensors(case)
-            execution = program.exec(bound)
-            execution.run(None)
-            execution.close()
+            return self.run_program(program, case)
         finally:
             program.close()
-        if self.device != "cpu":
-            torch.cuda.synchronize()
-            on = held.pop("on the device")[1]
-            held = {n: (d, on[n].cpu().numpy().view(a.dtype).reshape(a.shape)) for n, (d, a) in held.items()}
+
+    def run_program(self, program, case):
+        held = {name: (dtype, encode(dtype, wide)) for name, (dtype, wide) in case.inputs.items()}
+        for name, (dtype, wide) in zip(case.names(), case.outputs):
+            held[name] = dtype, np.zeros(np.shape(wide), DTYPES[dtype].numpy)
+        at = {name: program.alloc(bits.nbytes) for name, (_, bits) in held.items()}
+        for name, (_, bits) in held.items():
+            program.put(at[name], bits.ctypes.data, bits.nbytes)
+        execution = program.exec({name: (at[name], dtype, bits.shape) for name, (dtype, bits) in held.items()})
+        execution.run(None)
+        for name in case.names():
+            program.get(held[name][1].ctypes.data, at[name], held[name][1].nbytes)
+        execution.close()
+        for name, address in at.items():
+            program.free(address, held[name][1].nbytes)
         for name, (dtype, wide) in zip(case.names(), case.outputs):
             wrong = close(name, case, dtype, decode(dtype, held[name][1]), wide)
             if wrong:
@@ -235,8 +231,7 @@ def makers_of(names, bounds):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("libraries")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--target")
+    parser.add_argument("--target", default="cpu")
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     for option in ("--only", "--state", "--page", "--store"):
@@ -249,10 +244,7 @@ def main():
         makers = makers_of(*names_of_page(page.read()))
     if options.only:
         makers = {n: m for n, m in makers.items() if n in options.only.split(",")}
-    options.target = options.target or ("cpu" if options.device == "cpu" else None)
-    runner = Runner(options.libraries, options.device, options.target)
-    if not options.target:
-        runner.target = options.target = runner.lib.target_for(torch.cuda.get_device_capability())
+    runner = Runner(options.libraries, options.target)
     key = key_of(options)
     state = {"key": key, "names": {}}
     if options.state and os.path.exists(options.state):
