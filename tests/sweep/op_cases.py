@@ -640,3 +640,16 @@ def matmul(d):
         inputs["w"] = (dtype, np.swapaxes(b, -1, -2))
         names[1] = call("transpose", "w", perm=list(range(b.ndim - 2)) + [b.ndim - 1, b.ndim - 2])
     return product_case(f"matmul({', '.join(names)}{given})", inputs, out, a @ b, np.abs(a) @ np.abs(b), k)
+
+
+@case("softmax_matmul", "softmax2_matmul")
+def softmax_matmul(d, name):
+    dtype, stack = d.of(FLOATS), d.of([(), (3,), (2, 2)])
+    m, n, k = d.of([1, 2, 5, 17, 33]), d.of([1, 2, 8, 17, 33]), d.of([1, 2, 16, 100, 129, 300])
+    x, v = d.floats(compute(dtype), stack + (m, k), d.of([1, 4])), d.floats(dtype, stack + (k, n))
+    out = "f32" if dtype in ("f16", "bf16") and d.flag() else dtype
+    e = (np.exp if name == "softmax_matmul" else np.exp2)(x - x.max(-1, keepdims=True))
+    wanted = e / e.sum(-1, keepdims=True) @ v
+    bound = 16 * DTYPES[dtype].eps * float(np.abs(v).max())
+    inputs = {"x": (compute(dtype), x), "v": (dtype, v)}
+    return Case(call(name, *inputs, **({} if out == dtype else {"out": out})), inputs, [(out, wanted)], absolute=bound)
