@@ -73,6 +73,20 @@ bool sema_is_callable(const Sema *sema, Str name) {
            def_in(sema->file, name) || prelude_has(name);
 }
 
+bool sema_function(const Sema *sema, Str name, Value *value) {
+    const AstDef *def = op_by_name(name) ? NULL : find_def(sema, name);
+    *value = (Value){.kind = VALUE_FUNCTION, .string = name, .def = def};
+    return def || op_by_name(name);
+}
+
+/* The function that a name of the program is bound to; NULL: none. */
+static const Value *bound_function(const Sema *sema, Str name) {
+    Binding *binding = sema_find(sema, name);
+    if (!binding || binding->value.kind != VALUE_FUNCTION) return NULL;
+    binding->is_used = true;
+    return &binding->value;
+}
+
 /* Help after an unknown name or keyword. */
 
 static const char *nearest_callable(const Sema *sema, const char *name) {
@@ -342,8 +356,9 @@ static Value call_def(Sema *sema, const Ast *ast, const AstDef *def, const Ast *
 }
 
 Value sema_call(Sema *sema, const Ast *ast, const Ast *as) {
-    OpId op = op_by_name(ast->name);
-    const AstDef *def = op ? NULL : find_def(sema, ast->name);
+    const Value *bound = bound_function(sema, ast->name);
+    OpId op = op_by_name(bound ? bound->string : ast->name);
+    const AstDef *def = bound ? bound->def : op ? NULL : find_def(sema, ast->name);
     if (def) return call_def(sema, ast, def, as);
     if (as && sema_is_callable(sema, ast->name)) return no_params(sema, ast, as);
     if (op && op_info(op)->cls == CLASS_ELTWISE) return call_eltwise(sema, ast, op);
@@ -396,6 +411,12 @@ Value call_most(Sema *sema, const Call *call) {
     if (n->kind == VALUE_POISON) return *n;
     return sema_error(sema, DIAG_BAD_ARGUMENT, n->span, "`most` takes an integer, not %s",
                       value_describe(sema, n));
+}
+
+Value call_is_list(Sema *sema, const Call *call) {
+    (void)sema;
+    return (Value){
+        .kind = VALUE_BOOL, .number = call->args[0].kind == VALUE_LIST, .span = call->span};
 }
 
 /* error("..."): an error of the program, for arguments that a def cannot take. */

@@ -43,7 +43,7 @@ static Value eval_name(Sema *sema, const Ast *ast) {
     if (binding) {
         binding->is_used = true;
         value = binding->value;
-    } else if (!dtype_by_name(ast->name, &value.dtype)) {
+    } else if (!dtype_by_name(ast->name, &value.dtype) && !sema_function(sema, ast->name, &value)) {
         return unknown_name(sema, ast);
     }
     value.span = ast->span;

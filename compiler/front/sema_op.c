@@ -11,7 +11,7 @@ Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value 
             sema_error(sema, DIAG_BAD_ARGUMENT, args[i].span,
                        "operand %u of `%s` must be a tensor or a number, not %s", i + 1,
                        op_info(op)->name, value_describe(sema, &args[i]));
-            return sema_help_list(sema, &args[i]);
+            return sema_help_tensor(sema, &args[i]);
         }
         operands[i] = sema_operand(sema, &args[i]);
     }

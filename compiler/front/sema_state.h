@@ -21,15 +21,16 @@ enum {
 
 typedef enum {
     VALUE_POISON,
-    VALUE_TENSOR, /* node */
-    VALUE_INT,    /* dim: an integer literal or an expression over dims */
-    VALUE_FLOAT,  /* number */
-    VALUE_BOOL,   /* number: 0 or 1 */
-    VALUE_STRING, /* string */
-    VALUE_DTYPE,  /* dtype */
-    VALUE_LIST,   /* items */
-    VALUE_NONE,   /* `none` */
-    VALUE_ABSENT  /* an argument that was not given */
+    VALUE_TENSOR,   /* node */
+    VALUE_INT,      /* dim: an integer literal or an expression over dims */
+    VALUE_FLOAT,    /* number */
+    VALUE_BOOL,     /* number: 0 or 1 */
+    VALUE_STRING,   /* string */
+    VALUE_DTYPE,    /* dtype */
+    VALUE_LIST,     /* items */
+    VALUE_FUNCTION, /* string: the name of an op, or of `def` */
+    VALUE_NONE,     /* `none` */
+    VALUE_ABSENT    /* an argument that was not given */
 } ValueKind;
 
 typedef struct Value {
@@ -41,6 +42,7 @@ typedef struct Value {
     DimId dim;
     double number;
     Str string;
+    const AstDef *def; /* VALUE_FUNCTION; NULL: an op */
     uint32_t n_items;
     const struct Value *items;
     Span span; /* of the expression, in the source of the frame that evaluated it */
@@ -160,8 +162,8 @@ bool value_const_int(Sema *sema, const Value *value, int64_t *number);
 double value_double(Sema *sema, const Value *value);
 /* A tensor or a number in the builder's form. */
 Operand sema_operand(const Sema *sema, const Value *value);
-/* After an error at a value that is no tensor: what makes one of a list. */
-Value sema_help_list(Sema *sema, const Value *value);
+/* After an error at a value that is no tensor: what makes one of a list or a function. */
+Value sema_help_tensor(Sema *sema, const Value *value);
 /* sema_operand after a check; reports that `what` must be a tensor if the value is neither. */
 bool sema_want_operand(Sema *sema, const Value *value, const char *what, Operand *operand);
 /* A tensor, or a constant tensor of a number's own dtype. */
@@ -196,6 +198,8 @@ Value sema_call(Sema *sema, const Ast *ast, const Ast *as);
 Value sema_call_op(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);
 /* Whether `name` is an op, a built-in or a def. */
 bool sema_is_callable(const Sema *sema, Str name);
+/* The op or def of this name as a value; false: there is none. */
+bool sema_function(const Sema *sema, Str name, Value *value);
 
 /* sema_op.c */
 Value sema_eltwise(Sema *sema, OpId op, Span span, uint32_t n_args, const Value *args);

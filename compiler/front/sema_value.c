@@ -59,6 +59,8 @@ const char *value_describe(Sema *sema, const Value *value) {
         return str_format(sema->arena, "the dtype %s", dtype_name(value->dtype));
     case VALUE_LIST:
         return str_format(sema->arena, "a list of %u", value->n_items);
+    case VALUE_FUNCTION:
+        return str_format(sema->arena, "the function `%s`", value->string);
     case VALUE_NONE:
         return "`none`";
     case VALUE_ABSENT:
@@ -76,9 +78,11 @@ bool value_const_int(Sema *sema, const Value *value, int64_t *number) {
     return value->kind == VALUE_INT && dim_is_const(sema->dims, value->dim, number);
 }
 
-Value sema_help_list(Sema *sema, const Value *value) {
+Value sema_help_tensor(Sema *sema, const Value *value) {
     if (value->kind == VALUE_LIST)
         diag_help(sema->diags, "Numbers become a tensor by tensor([..]), tensors by stack([..]).");
+    if (value->kind == VALUE_FUNCTION)
+        diag_help(sema->diags, "`%s` is a function: call it with parentheses.", value->string);
     return value_poison();
 }
 
@@ -90,7 +94,7 @@ bool sema_want_operand(Sema *sema, const Value *value, const char *what, Operand
     }
     sema_error(sema, DIAG_BAD_ARGUMENT, value->span, "`%s` must be a tensor, not %s", what,
                value_describe(sema, value));
-    sema_help_list(sema, value);
+    sema_help_tensor(sema, value);
     return false;
 }
 

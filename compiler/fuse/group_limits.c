@@ -180,6 +180,16 @@ static NodeId largest_argument(const Grouper *p, NodeId id, const Closure *closu
     return largest;
 }
 
+/* Whether views read so large a value so often that a user of them all would be too large. It is
+ * better stored than the user's parts. */
+static bool is_repeated(const Grouper *p, NodeId id, const Closure *closure) {
+    OpClass cls = graph_class(p->graph, id);
+    return (cls == CLASS_ELTWISE || cls == CLASS_CAST) && group_has_views(p, id) &&
+           !decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE) &&
+           closure->n_scalars >= FUSE_COSTLY_PRIMS &&
+           closure->n_scalars * group_repetition(p, id) > FUSE_MOST_INLINED;
+}
+
 static void bound_sizes(Grouper *p) {
     uint32_t n = p->graph->nodes.n;
     Closure *closures = arena_array(p->arena, Closure, n);
@@ -196,6 +206,8 @@ static void bound_sizes(Grouper *p) {
         }
         if (closures[id].n_views >= FUSE_MOST_VIEWS && !is_leaf(p, id))
             group_want_stored(p, id, REASON_TOO_LARGE);
+        if (!is_leaf(p, id) && is_repeated(p, id, &closures[id]))
+            group_want_stored(p, id, REASON_COSTLY);
         if (is_leaf(p, id)) closures[id] = leaf_closure(p, id);
     }
 }

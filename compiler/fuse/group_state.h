@@ -96,6 +96,11 @@ bool group_want_stored(Grouper *p, NodeId id, ReasonId reason);
 /* Whether a user of a value that params determine cannot be prepared or is larger: then this value
  * is the one to keep. */
 bool group_is_last_prepared(const Grouper *p, NodeId id);
+/* How often each element of the node would be computed. Each view is a separate use; elementwise
+ * users in one kernel share one. */
+double group_repetition(const Grouper *p, NodeId id);
+/* Whether a view reads the node. */
+bool group_has_views(const Grouper *p, NodeId id);
 /* Before grouping: stores values that params determine and that runs would read uncoalesced. */
 void group_want_coalesced(Grouper *p);
 /* Before grouping: stores values that would make every kernel too deep, too long or too wide. */

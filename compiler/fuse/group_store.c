@@ -30,9 +30,8 @@ double group_elems_hi(const Graph *graph, NodeId id) {
     return n;
 }
 
-/* How often each element of the node would be computed. Each view is a separate use; elementwise
- * users in one kernel share one. */
-static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
+double group_repetition(const Grouper *p, NodeId id) {
+    const VecU32 *users = &p->users[id];
     const Graph *graph = p->graph;
     double direct = 0, viewed = 0, own = group_elems_hi(graph, id);
     for (uint32_t i = 0; i < users->n; i++) {
@@ -47,6 +46,12 @@ static double repetition(const Grouper *p, NodeId id, const VecU32 *users) {
             direct = n;
     }
     return own > 0 ? (direct + viewed) / own : 1;
+}
+
+bool group_has_views(const Grouper *p, NodeId id) {
+    for (uint32_t i = 0; i < p->users[id].n; i++)
+        if (graph_class(p->graph, p->users[id].data[i]) == CLASS_VIEW) return true;
+    return false;
 }
 
 /* Whether a `fuse must` block keeps the value out of memory. */
@@ -148,10 +153,8 @@ static bool find_costly(Grouper *p, const uint32_t *makers) {
     for (NodeId id = 0; id < n; id++) {
         if (!is_inlined(p, id, makers) || decisions_ask(p->decisions, id, DIRECTIVE_RECOMPUTE))
             continue;
-        double repeats = repetition(p, id, &p->users[id]);
-        bool has_views = false;
-        for (uint32_t i = 0; i < p->users[id].n; i++)
-            has_views = has_views || graph_class(graph, p->users[id].data[i]) == CLASS_VIEW;
+        double repeats = group_repetition(p, id);
+        bool has_views = group_has_views(p, id);
         bool is_costly = cost[id] >= FUSE_COSTLY_PRIMS &&
                          (is_frontier(p, id, makers) || (has_views && repeats > 1.0));
         bool is_computed =
@@ -205,7 +208,7 @@ static bool find_prepared(Grouper *p, const uint32_t *makers) {
             !group_is_last_prepared(p, id))
             continue;
         double bytes = group_elems_hi(p->graph, id) * dtype_bytes(graph_node(p->graph, id)->dtype);
-        bool is_small = bytes <= upkeeps[id].bytes || repetition(p, id, &p->users[id]) > 1.0;
+        bool is_small = bytes <= upkeeps[id].bytes || group_repetition(p, id) > 1.0;
         if (!is_small && upkeeps[id].cost < FUSE_COSTLY_BROADCAST) continue;
         changed = group_want_stored(p, id, REASON_PREPARED) || changed;
         upkeeps[id] = upkeep_of(p, id, upkeeps);

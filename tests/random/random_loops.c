@@ -80,8 +80,26 @@ static int make_nested(RandomState *s, uint64_t number) {
                                   first, random_value(s, w)->name));
 }
 
+/* The scan of an op along an axis. */
+static int make_scan(RandomState *s, uint64_t number) {
+    static const struct {
+        const char *name;
+        bool adds;
+    } ops[] = {{"add", true}, {"maximum", false}, {"mul", false}, {"minimum", false}};
+    const char *first;
+    if (s->options.without_prelude) return RANDOM_NONE;
+    int x = first_value(s, number, 1, 4, 1, &first);
+    if (x == RANDOM_NONE) return RANDOM_NONE;
+    const RandomValue v = *random_value(s, x);
+    uint32_t axis = rng_below(&s->rng, v.shape.rank), op = (uint32_t)(number / 4 % 4);
+    double most = ops[op].adds ? (double)dim_hi(s->dims, v.shape.dims[axis]) + 1 : 1;
+    return random_bind(s, v.dtype, &v.shape, -most, most,
+                       str_format(s->arena, "scan(%s, %s, axis=%u%s)", ops[op].name, first, axis,
+                                  rng_chance(&s->rng, 50) ? ", reverse=true" : ""));
+}
+
 int random_make_loop(RandomState *s, uint64_t number) {
-    enum { N_KINDS = 5 };
+    enum { N_KINDS = 6 };
     switch (number % N_KINDS) {
     case 0:
         return make_map(s, number / N_KINDS, false);
@@ -91,6 +109,8 @@ int random_make_loop(RandomState *s, uint64_t number) {
         return make_product(s, number / N_KINDS);
     case 3:
         return make_growing(s, number / N_KINDS);
+    case 4:
+        return make_scan(s, number / N_KINDS);
     }
     return make_nested(s, number / N_KINDS);
 }

@@ -14,7 +14,8 @@ CASES = {}
 PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even", "adaptive_axis", "adaptive_uneven",
          "adaptive_pool", "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
          "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "pick_largest", "is_among", "reduced",
-         "count", "input", "param"}
+         "count", "scan_join", "scan_may_join", "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "input",
+         "param"}
 
 
 def case(*names):
@@ -756,6 +757,25 @@ def picked(d, name):
     i = d.integers(index, shape, -1, n)
     return Case(call(name, "x", "i", axis=axis), {"x": (dtype, x), "i": (index, i)},
                 [(dtype, np.take_along_axis(x, np.clip(i, 0, n - 1), axis))])
+
+
+# Scans.
+
+@case("scan")
+def scan(d):
+    dtype, shape, back = d.of(NUMBERS), d.shape(1, 4, 600), d.flag()
+    axis, function = d.axis(len(shape)), d.of(("maximum", "minimum", "add"))
+    x = d.numbers(dtype, shape) if function == "add" else d.wild(dtype, shape)
+    ordered = np.flip(x, axis) if back else x
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, function).accumulate(ordered, axis, dtype=x.dtype)
+    made = Case(call("scan", function, "x", axis=axis, reverse=back), {"x": (dtype, x)},
+                [(dtype, np.flip(wanted, axis) if back else wanted)], batch=axis % len(shape) != 0)
+    if function == "add" and DTYPES[dtype].is_float:
+        made.relative, made.absolute = sum_bound(dtype, shape[axis], float(np.max(np.sum(np.abs(x), axis))))
+        eps = DTYPES[dtype].eps / DTYPES[compute(dtype)].eps  # each sum is rounded to the dtype
+        made.relative, made.absolute = made.relative * eps, made.absolute * eps
+    return made
 
 
 # Sorts.

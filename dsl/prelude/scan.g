@@ -1,0 +1,69 @@
+# Scans of any function
+
+# Combines the elements of `axis` with all before them: element i of the result is
+# combine(..combine(combine(x0, x1), x2).., xi). `combine` is a def or an op of two tensors with the
+# shape of x, and associative: it joins parts of the axis, each made of one to 15 elements or parts.
+# x may be a list of tensors; `combine` then takes two lists and gives one. `reverse=true` goes from
+# the end.
+def scan(combine, x, axis=0, reverse=false) {
+  xs = x if is_list(x) else [x]
+  k = (axis + rank(xs[0])) % rank(xs[0])
+  n = most(dim(xs[0], k))
+  is_good = scan_may_join(combine, xs, is_list(x)) && scan_is_level(xs, k)
+  ordered = loop q in 0:len(xs) { return flip(xs[q], k) if is_good && reverse else xs[q] }
+  ys, _ = loop level in 0:16 with ys = ordered, s = 1 {
+    return ys if s >= n else scan_level(combine, ys, k, s, is_list(x)), s if s >= n else 16 * s
+  }
+  zs = loop q in 0:len(xs) { return flip(ys[q], k) if reverse else ys[q] }
+  return zs if is_list(x) else zs[0]
+}
+
+# combine(before, xs), as a list.
+def scan_join(combine, before, xs, takes_lists) {
+  y = combine(before, xs) if takes_lists else combine(before[0], xs[0])
+  return y if is_list(y) else [y]
+}
+
+# Whether `combine` gives the types that it takes.
+def scan_may_join(combine, xs, takes_lists) {
+  ys = scan_join(combine, xs, xs, takes_lists)
+  n = len(xs) if len(ys) == len(xs) else error("the function of a scan must give as many tensors as it takes")
+  are_like = loop q in 0:n with are_like = true { return are_like && scan_is_like(ys[q], xs[q]) }
+  return are_like if are_like else error("the function of a scan must give the shapes and dtypes that it takes")
+}
+
+# Whether all have the same extent along the axis.
+def scan_is_level(xs, k) {
+  is_level = loop q in 0:len(xs) with is_level = true { return is_level && dim(xs[q], k) == dim(xs[0], k) }
+  return is_level if is_level else error("the tensors of a scan have one extent along its axis")
+}
+
+# Whether y has the type of x.
+def scan_is_like(y, x) {
+  is_like = dtype(y) == dtype(x) && rank(y) == rank(x)
+  n = rank(x) if is_like else 0
+  is_same = loop k in 0:n with is_same = is_like { return is_same && dim(y, k) == dim(x, k) }
+  return is_same
+}
+
+# Joins each element with up to 15 before it, `s` apart.
+def scan_level(combine, xs, k, s, takes_lists) {
+  c = (most(dim(xs[0], k)) - 1) / s
+  n = c if c < 15 else 15
+  y = loop j in n - 1:-1:-1 with y = scan_shift(xs, k, n * s) {
+    here = scan_shift(xs, k, j * s)
+    joined = scan_join(combine, y, here, takes_lists)
+    zs = loop q in 0:len(xs) { return where(iota(xs[q].shape, axis=k) >= (j + 1) * s, joined[q], here[q]) }
+    return zs
+  }
+  return y
+}
+
+# The tensors `d` places further along the axis.
+def scan_shift(xs, k, d) {
+  ys = loop q in 0:len(xs) {
+    low = [0] * k + [d] + [0] * (rank(xs[q]) - k - 1)
+    return slice(pad(xs[q], low=low, high=[0] * rank(xs[q])), begin=[0] * rank(xs[q]), shape=xs[q].shape)
+  }
+  return ys
+}
