@@ -191,6 +191,12 @@ AstStmt *ast_fuse(Parse *parse, Ast *word, const AstStmts *body) {
     return stmt;
 }
 
+AstStmt *ast_online(Parse *parse, const AstStmts *body, Span span) {
+    AstStmt *stmt = ast_stmt(parse, STMT_ONLINE, span);
+    stmt->body = *body;
+    return stmt;
+}
+
 /* Finds the identifier at or after *offset, past blanks. NULL, with *offset unchanged, when there
  * is none. */
 static Ast *scan_name(Parse *parse, uint32_t *offset, uint32_t end) {

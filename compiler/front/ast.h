@@ -81,6 +81,7 @@ typedef enum {
     STMT_KERNEL, /* kernel name { body } */
     STMT_MUST,   /* fuse must { body } */
     STMT_NEVER,  /* fuse never { body } */
+    STMT_ONLINE, /* online { body } */
     STMT_BROKEN  /* did not parse; `targets` are the names that it would have bound */
 } AstStmtKind;
 
@@ -201,6 +202,7 @@ AstStmt *ast_return(Parse *parse, const AstList *values, Span span);
 AstStmt *ast_kernel(Parse *parse, Ast *name, const AstStmts *body);
 /* `word` must be `must` or `never`; anything else is reported. */
 AstStmt *ast_fuse(Parse *parse, Ast *word, const AstStmts *body);
+AstStmt *ast_online(Parse *parse, const AstStmts *body, Span span);
 AstStmt *ast_broken_stmt(Parse *parse, Span span);
 void ast_add_broken_item(Parse *parse, Span span);
 void ast_add_weights(Parse *parse, Str path, Span span);

@@ -127,7 +127,7 @@ static void print_body(const AstStmts *body, uint32_t level, Text *out) {
     static const char *const words[] = {
         [STMT_BIND] = "bind",     [STMT_PARAM] = "param",    [STMT_RETURN] = "return",
         [STMT_KERNEL] = "kernel", [STMT_MUST] = "fuse must", [STMT_NEVER] = "fuse never",
-        [STMT_BROKEN] = "broken"};
+        [STMT_ONLINE] = "online", [STMT_BROKEN] = "broken"};
     for (uint32_t i = 0; i < body->n; i++) {
         const AstStmt *stmt = body->data[i];
         indent(out, level);

@@ -47,7 +47,7 @@ static void yyerror(const Span *span, void *scanner, const char *message);
 }
 
 %token SEP "end of line" YYEOF 0 "end of file" BAD "bad token"
-%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" INCLUDE "`include`" AS "`as`" LOOP "`loop`" WITH "`with`" IF "`if`" ELSE "`else`" FUSE "`fuse`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
+%token WEIGHTS "`weights`" DIM "`dim`" IN "`in`" INCLUDE "`include`" AS "`as`" LOOP "`loop`" WITH "`with`" IF "`if`" ELSE "`else`" FUSE "`fuse`" ONLINE "`online`" MULT "`mult`" GRAPH "`graph`" PARAM "`param`"
 %token DEF "`def`" RETURN "`return`" KERNEL "`kernel`"
 %token TRUE_ "`true`" FALSE_ "`false`" NONE_ "`none`" INF_ "`inf`" NAN_ "`nan`"
 %token ARROW "`->`" DOTDOT "`..`" ELLIPSIS "`...`"
@@ -161,6 +161,7 @@ stmt
       }
     | KERNEL name '{' stmts '}'               { $$ = ast_kernel(P, $2, &$4); }
     | FUSE name '{' stmts '}'                 { $$ = ast_fuse(P, $2, &$4); }
+    | ONLINE '{' stmts '}'                    { $$ = ast_online(P, &$3, @1); }
 
 value
     : expr
@@ -206,6 +207,7 @@ name
     | IF                { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "if"), @$); }
     | ELSE              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "else"), @$); }
     | FUSE              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "fuse"), @$); }
+    | ONLINE            { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "online"), @$); }
     | MULT              { $$ = ast_named(P, AST_NAME, strtab_intern_z(P->strings, "mult"), @$); }
 
 exprs

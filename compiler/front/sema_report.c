@@ -72,7 +72,8 @@ static Span place_span(BuildPlace at, Span span, const Value *args) {
 Value sema_report(Sema *sema, Span span, const Value *args) {
     BuildError error;
     while (build_take_error(sema->builder, &error)) {
-        sema_error(sema, error.id, place_span(error.at, span, args), "%s", error.message);
+        Span at = error.span.end ? error.span : place_span(error.at, span, args);
+        sema_error(sema, error.id, at, "%s", error.message);
         for (uint32_t i = 0; i < error.n_nodes; i++) note_tensor(sema, error.nodes[i]);
         if (error.block)
             diag_note(sema->diags, sema->frame->source,

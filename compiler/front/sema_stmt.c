@@ -95,6 +95,12 @@ static void stmt_kernel(Sema *sema, const AstStmt *stmt) {
         sema_error(sema, DIAG_MISPLACED, stmt->span, "`kernel` belongs directly in a graph");
 }
 
+static void stmt_online(Sema *sema, const AstStmt *stmt) {
+    uint32_t before = build_begin_online(sema_at(sema, stmt->span));
+    sema_body(sema, &stmt->body);
+    build_end_online(sema->builder, before);
+}
+
 static void stmt_broken(Sema *sema, const AstStmt *stmt) {
     for (uint32_t i = 0; i < stmt->targets.n; i++) {
         const Ast *target = stmt->targets.data[i];
@@ -127,6 +133,9 @@ void sema_body(Sema *sema, const AstStmts *body) {
         case STMT_MUST:
         case STMT_NEVER:
             stmt_fuse(sema, stmt);
+            break;
+        case STMT_ONLINE:
+            stmt_online(sema, stmt);
             break;
         case STMT_BROKEN:
             stmt_broken(sema, stmt);

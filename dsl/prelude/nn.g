@@ -79,3 +79,37 @@ def glu(x, axis=-1) {
   a, b = split(x, 2, axis=axis)
   return cast(cast(a, compute(x)) * sigmoid(cast(b, compute(x))), dtype(x))
 }
+
+# Scores of `compute(q)`, masked: a mask of bool hides the keys where it is false, another is added.
+def attention_scores(q, k, mask, is_causal, scale) {
+  s = einsum("...md,...nd->...mn", q, k, out=compute(q))
+  z = s * (1 / sqrt(cast(dim(q, -1), compute(q))) if scale == none else scale)
+  seen = z if mask == none else where(mask, z, -inf) if dtype(mask) == bool else z + cast(mask, compute(q))
+  mn = [dim(q, -2), dim(k, -2)]
+  return where(iota(mn, axis=1) <= iota(mn, axis=0), seen, -inf) if is_causal else seen
+}
+
+# The online block of `attention`, without groups.
+def attention_heads(q, k, v, mask, is_causal, scale) {
+  online {
+    y = cast(softmax(attention_scores(q, k, mask, is_causal, scale)), dtype(v)) @ v
+  }
+  return y
+}
+
+# `attention` of h query heads and g heads of keys and values: h / g queries share a head.
+def attention_groups(q, k, v, mask, is_causal, scale) {
+  r = rank(q)
+  g = dim(k, -3)
+  h = dim(q, -3)
+  has_heads = false if mask == none else false if rank(mask) < 3 else most(dim(mask, -3)) != 1
+  split = mask if mask == none else mask if rank(mask) < 3 else reshape(mask, mask.shape[:rank(mask) - 3] + ([g, h / g] if has_heads else [1, 1]) + mask.shape[rank(mask) - 2:])
+  y = attention_heads(reshape(q, q.shape[:r - 3] + [g, h / g] + q.shape[r - 2:]), unsqueeze(k, -3), unsqueeze(v, -3), split, is_causal, scale)
+  return reshape(y, q.shape[:r - 1] + [dim(v, -1)])
+}
+
+# softmax(q k^T scale) v for queries q [.., m, d], keys k [.., n, d] and values v [.., n, c], in one
+# pass over the keys, with scores in `compute(q)`. `scale` is 1 / sqrt(d) if none. A `mask` that
+# broadcasts to [.., m, n] hides keys (bool, where false) or is added. `is_causal` hides the keys
+# after the query's number. With `enable_gqa` q has a multiple of the heads, axis -3, of k and v.
+def attention(q, k, v, mask=none, is_causal=false, scale=none, enable_gqa=false) = attention_groups(q, k, v, mask, is_causal, scale) if enable_gqa else attention_heads(q, k, v, mask, is_causal, scale)

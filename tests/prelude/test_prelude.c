@@ -94,6 +94,18 @@ static const Case cases[] = {
     {"x: f32[2]", "f32[2, 2]", "diag(x)",
      "pad(reshape(x, [2, 1]), low=[0, 0], high=[0, 1]) * pad(const(1.0, f32) + zeros([1, 1]), "
      "low=[0, 0], high=[1, 1]) + pad(reshape(x[1:], [1, 1]), low=[1, 1], high=[0, 0])"},
+    {"q: f32[2, 3, 4], k: f32[2, 5, 4], v: f32[2, 5, 3]", "f32[2, 3, 3]", "attention(q, k, v)",
+     "softmax(q / 2 @ transpose(k, perm=[0, 2, 1])) @ v"},
+    {"q: f32[3, 4], k: f32[5, 4], v: f32[5, 3], b: f32[3, 5]", "f32[3, 3]",
+     "attention(q, k, v, b > 0.3 || b < 0, is_causal=true, scale=0.7)",
+     "softmax(where((b > 0.3 || b < 0) && b == tril(b), q * 0.7 @ transpose(k), -inf)) @ v"},
+    {"q: f32[4, 3, 4], k: f32[2, 5, 4], v: f32[2, 5, 3], b: f32[4, 3, 5]", "f32[4, 3, 3]",
+     "attention(q, k, v, mask=b, enable_gqa=true)",
+     "softmax(q @ transpose(repeat_interleave(k, 2, 0), perm=[0, 2, 1]) / 2 + b) @ "
+     "repeat_interleave(v, 2, 0)"},
+    {"q: f32[1, 4, 3, 4], k: f32[1, 1, 5, 4], v: f32[1, 1, 5, 3], b: f32[3, 5]", "f32[1, 4, 3, 3]",
+     "attention(q, k, v, b, enable_gqa=true)",
+     "softmax(q @ transpose(k, perm=[0, 1, 3, 2]) / 2 + b) @ v"},
     {"x: f32[3]", "f32[3]", "x + full([3], 2.5) + ones([3]) + zeros([3])", "x + 3.5"},
     {"x: f32[3]", "f32[3]", "x + arange(3, f32)", "x + cast(iota([3]), f32)"},
     {"x: f32[2, 3]", "f32[2, 3]", "eye(2) @ x", "x"},

@@ -44,6 +44,7 @@ NodeId build_node(Builder *b, BuildPlace at, Node node) {
     if (!node.span.end) node.span = b->span;
     node.call = b->call;
     vec_push(b->arena, &b->graph->kernel_of, b->block);
+    vec_push(b->arena, &b->online_of, b->online);
     return graph_add(b->graph, node);
 }
 
@@ -349,4 +350,15 @@ uint32_t build_block(Builder *b, BlockKind kind, Str name) {
 
 void build_end_block(Builder *b) {
     b->block = 0;
+}
+
+uint32_t build_begin_online(Builder *b) {
+    uint32_t before = b->online;
+    vec_push(b->arena, &b->online_blocks, b->span);
+    b->online = b->online_blocks.n;
+    return before;
+}
+
+void build_end_online(Builder *b, uint32_t before) {
+    b->online = before;
 }

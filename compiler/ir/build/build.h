@@ -16,6 +16,7 @@
 
 #include "base/diag.h"
 #include "ir/graph.h"
+#include "ir/node_flags.h"
 
 /* Where an error lies: in the call as a whole, in an argument, or in one item of an argument that
  * is a list. Both numbers count from 1; 0 means the whole. Arguments are counted as the language's
@@ -35,6 +36,8 @@ typedef struct BuildError {
     NodeId nodes[BUILD_MAX_NODES_SHOWN];
     uint32_t block;   /* the block of the graph that the message names, plus 1; 0: none */
     uint64_t symbols; /* bit set of the dims whose ranges matter */
+    Span span;        /* in the graph's source, of an error that is found at the end; all zero: that
+                       * of the call */
     const char *help; /* a sentence, or NULL */
 } BuildError;
 
@@ -42,12 +45,15 @@ typedef struct Builder {
     Arena *arena;
     DimTab *dims;
     Graph *graph;
-    Span span;              /* of the nodes made next, in the graph's source */
-    uint32_t call;          /* Node.call of the nodes made next */
-    uint32_t block;         /* the block of the nodes made next, plus 1; 0: none */
-    bool is_full;           /* the graph has MAX_NODES, and the error is recorded */
-    uint32_t n_errors;      /* so far */
-    Vec(BuildError) errors; /* recorded and not taken yet, in order */
+    Span span;       /* of the nodes made next, in the graph's source */
+    uint32_t call;   /* Node.call of the nodes made next */
+    uint32_t block;  /* the block of the nodes made next, plus 1; 0: none */
+    uint32_t online; /* the `online` block of the nodes made next, plus 1; 0: none */
+    Vec(Span) online_blocks;
+    Vec(uint32_t) online_of; /* per node, as `online` */
+    bool is_full;            /* the graph has MAX_NODES, and the error is recorded */
+    uint32_t n_errors;       /* so far */
+    Vec(BuildError) errors;  /* recorded and not taken yet, in order */
 } Builder;
 
 /* One extent, or another amount, per axis. A dim may be DIM_NONE: a value that can pass 2^62. */
@@ -106,10 +112,19 @@ void build_name(Builder *b, NodeId node, Str name);
  */
 uint32_t build_block(Builder *b, BlockKind kind, Str name);
 void build_end_block(Builder *b);
+/* Begins an `online` block, which has all nodes made until build_end_online gets what this returns.
+ * Blocks may lie in one another. In a block a softmax and the product that contracts its axis
+ * become one op, build_online, when the graph is finished: exp(x) or exp2(x), or that of x less its
+ * maximum, divided by its sum along the axis before or after the matmul that multiplies it,
+ * whatever views, casts between floats and scales by positive literals stand between. What does not
+ * become one is an error, DIAG_ONLINE. */
+uint32_t build_begin_online(Builder *b);
+void build_end_online(Builder *b, uint32_t before);
 /* The finished graph; NULL after any error. The graph must have an output. Dims, inputs, params and
  * outputs must have different names as of graph_is_name, but a param may be the output of its own
- * name. Nodes that compute the same value in one block become one node, then nodes, params and
- * blocks that no output needs are dropped; inputs stay. Nodes are numbered anew. */
+ * name. `online` blocks get their ops. Nodes that compute the same value in one block become one
+ * node, then nodes, params and blocks that no output needs are dropped; inputs stay. Nodes are
+ * numbered anew. */
 Graph *build_finish(Builder *b);
 /* Takes the oldest error that is left; false: there is none. */
 bool build_take_error(Builder *b, BuildError *error);
@@ -315,6 +330,11 @@ NodeId build_reshaped(Builder *b, NodeId x, const Shape *shape);
 /* The list as a shape. */
 bool build_shape(Builder *b, DimList list, Shape *shape);
 
+/* Gives `online` blocks their ops; build_finish calls it. */
+void build_make_online(Builder *b);
+/* BUILD_LIVE: an input, or a node that an output needs. */
+enum { BUILD_LIVE };
+NodeFlags build_find_live(Builder *b);
 static inline const Shape *build_shape_of(const Builder *b, NodeId node) {
     return &graph_node(b->graph, node)->shape;
 }

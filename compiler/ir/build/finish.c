@@ -1,7 +1,7 @@
 /* Finishing a graph: its declarations are checked, values that one block computes several times
- * become one node, and what no output needs is dropped. See build.h. */
+ * become one node, `online` blocks get their ops, and what no output needs is dropped. See
+ * build.h. */
 #include "ir/build/build.h"
-#include "ir/node_flags.h"
 
 #include <stdlib.h>
 
@@ -83,11 +83,13 @@ static bool is_same_per_axis(const AxisAttrs *a, const AxisAttrs *b) {
 
 /* Whether the two, whose arguments are alike if their values are, are one value. Numbers are
  * compared by their bits: 0 and -0 differ, and NaN is itself. */
-static bool is_same(const Graph *graph, NodeId a, NodeId b) {
+static bool is_same(const Builder *builder, NodeId a, NodeId b) {
+    const Graph *graph = builder->graph;
     const Node *one = graph_node(graph, a), *other = graph_node(graph, b);
     const Attrs *of = &one->attrs, *with = &other->attrs;
     return one->op == other->op && one->dtype == other->dtype && one->n_args == other->n_args &&
            graph->kernel_of.data[a] == graph->kernel_of.data[b] &&
+           builder->online_of.data[a] == builder->online_of.data[b] &&
            (!one->n_args || memcmp(one->args, other->args, one->n_args * sizeof *one->args) == 0) &&
            shape_equal(&one->shape, &other->shape) &&
            memcmp(&of->number, &with->number, sizeof of->number) == 0 && of->whole == with->whole &&
@@ -119,9 +121,9 @@ static Table table_new(Arena *arena, uint32_t n_nodes) {
 }
 
 /* The first node that is the same, perhaps itself. */
-static NodeId first_same(Table *table, const Graph *graph, NodeId id) {
-    uint32_t at = (uint32_t)hash_of(graph, id) & table->mask;
-    while (table->slots[at] != NODE_NONE && !is_same(graph, table->slots[at], id))
+static NodeId first_same(Table *table, const Builder *b, NodeId id) {
+    uint32_t at = (uint32_t)hash_of(b->graph, id) & table->mask;
+    while (table->slots[at] != NODE_NONE && !is_same(b, table->slots[at], id))
         at = (at + 1) & table->mask;
     if (table->slots[at] == NODE_NONE) table->slots[at] = id;
     return table->slots[at];
@@ -135,7 +137,7 @@ static void join_same(Builder *b) {
     for (NodeId id = 0; id < n; id++) {
         Node *node = graph_node(graph, id);
         for (uint32_t i = 0; i < node->n_args; i++) node->args[i] = first[node->args[i]];
-        first[id] = graph_is_bound(graph, id) ? id : first_same(&table, graph, id);
+        first[id] = graph_is_bound(graph, id) ? id : first_same(&table, b, id);
         Node *kept = graph_node(graph, first[id]);
         if (!kept->name) kept->name = node->name;
     }
@@ -145,21 +147,18 @@ static void join_same(Builder *b) {
 
 /* Dead code. */
 
-/* An input, or a node that an output needs. */
-enum { NODE_LIVE };
-
-static NodeFlags find_live(Builder *b) {
+NodeFlags build_find_live(Builder *b) {
     const Graph *graph = b->graph;
     NodeFlags live = node_flags_new(b->arena, graph->nodes.n);
     for (uint32_t i = 0; i < graph->inputs.n; i++)
-        node_add(live, graph->inputs.data[i].node, NODE_LIVE);
+        node_add(live, graph->inputs.data[i].node, BUILD_LIVE);
     for (uint32_t i = 0; i < graph->outputs.n; i++)
-        node_add(live, graph->outputs.data[i].node, NODE_LIVE);
+        node_add(live, graph->outputs.data[i].node, BUILD_LIVE);
     for (NodeId id = graph->nodes.n; id-- > 0;) {
         const Node *node = graph_node(graph, id);
-        bool is_live = node_has(live, id, NODE_LIVE);
+        bool is_live = node_has(live, id, BUILD_LIVE);
         for (uint32_t k = 0; k < node->n_args && is_live; k++)
-            node_add(live, node->args[k], NODE_LIVE);
+            node_add(live, node->args[k], BUILD_LIVE);
     }
     return live;
 }
@@ -170,7 +169,7 @@ static NodeId *compact_nodes(Builder *b, NodeFlags live) {
     NodeId *moved = arena_array(b->arena, NodeId, graph->nodes.n);
     NodeId n = 0;
     for (NodeId id = 0; id < graph->nodes.n; id++) {
-        if (!node_has(live, id, NODE_LIVE)) continue;
+        if (!node_has(live, id, BUILD_LIVE)) continue;
         Node *node = graph_node(graph, id);
         for (uint32_t k = 0; k < node->n_args; k++) node->args[k] = moved[node->args[k]];
         graph->nodes.data[n] = *node;
@@ -203,10 +202,10 @@ static void compact_kernels(Builder *b) {
 
 static void drop_dead(Builder *b) {
     Graph *graph = b->graph;
-    NodeFlags live = find_live(b);
+    NodeFlags live = build_find_live(b);
     uint32_t n_params = 0;
     for (uint32_t i = 0; i < graph->params.n; i++)
-        if (node_has(live, graph->params.data[i].node, NODE_LIVE))
+        if (node_has(live, graph->params.data[i].node, BUILD_LIVE))
             graph->params.data[n_params++] = graph->params.data[i];
     graph->params.n = n_params;
     const NodeId *moved = compact_nodes(b, live);
@@ -222,6 +221,8 @@ static void drop_dead(Builder *b) {
 Graph *build_finish(Builder *b) {
     if (b->n_errors || !check_declarations(b)) return NULL;
     join_same(b);
+    build_make_online(b);
+    if (b->n_errors) return NULL;
     drop_dead(b);
     return b->graph;
 }

@@ -6,12 +6,13 @@ endif
 
 syntax keyword fusecKeyword graph param def return kernel weights
 " These are words of the language only where a dim is declared, `include` before a
-" string, `fuse` before must or never, `as`
+" string, `fuse` before must or never, `online` before a brace, `as`
 " between a call and a string, `if` and `else` behind an expression, and `loop`, `in` and `with` at
 " the head of a loop.
 syntax match fusecKeyword /^\s*\zsdim\ze\s\+\h/
 syntax match fusecKeyword /\%(^\s*dim\s\+\h\w*\s\+\)\@<=in\>/
 syntax match fusecKeyword /^\s*\zsfuse\s\+\%(must\|never\)\ze\s*{/
+syntax match fusecKeyword /^\s*\zsonline\ze\s*{/
 syntax match fusecKeyword /^\s*\zsinclude\ze\s*"/
 syntax match fusecKeyword /)\s*\zsas\ze\s*"/
 syntax match fusecKeyword /\%(=\|\<return\)\s*\zsloop\ze\s\+\h\w*\s\+in\>/

@@ -1,0 +1,43 @@
+/* Finding a softmax and the product that contracts its axis, by structure: see build.h. Internal to
+ * the builder. */
+#ifndef FUSEC_BUILD_ONLINE_FIND_H
+#define FUSEC_BUILD_ONLINE_FIND_H
+
+#include "ir/build/build.h"
+#include "ir/index.h"
+
+enum { ONLINE_MOST_STEPS = 32 };
+
+/* The ops that stand between two values, from the later one back to the earlier one. */
+typedef struct OnlinePath {
+    NodeId ops[ONLINE_MOST_STEPS];
+    uint32_t args[ONLINE_MOST_STEPS]; /* which argument the path goes on with */
+    uint32_t n;
+} OnlinePath;
+
+/* weights = power(scores - their maximum), moved by views; the matmul multiplies them, divided by
+ * their sum before or after. */
+typedef struct OnlineFound {
+    NodeId matmul, scores;
+    uint32_t side;       /* of the weights in the matmul */
+    OpId op;             /* that does the same */
+    OnlinePath weights;  /* from the matmul's operand back to the power, without its division */
+    OnlinePath exponent; /* from the power's argument back to the scores, without the shift */
+} OnlineFound;
+
+/* Why a matmul whose operand has exponentials along the contracted axis cannot become one op. */
+typedef struct OnlineReason {
+    const char *message, *help; /* NULL: its operand has none */
+} OnlineReason;
+
+/* Whether the matmul multiplies weights of an `online` block that are divided by their sum. */
+bool online_find_product(const Builder *b, NodeId matmul, OnlineFound *found, OnlineReason *reason);
+/* Whether `id` divides a matmul's result, to which views and casts may lead, by the sum of the
+ * weights that the matmul multiplies. */
+bool online_find_quotient(const Builder *b, NodeId id, OnlineFound *found, OnlineReason *reason);
+/* The matmul whose result `id` divides or scales, to which views and casts lead; or NODE_NONE. */
+NodeId online_quotient_of(const Graph *graph, NodeId id, uint32_t *arg);
+/* Whether the node sums exponentials. */
+bool online_sums_powers(const Graph *graph, NodeId id);
+
+#endif

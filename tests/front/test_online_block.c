@@ -1,0 +1,133 @@
+/* `online` blocks: spellings of one attention that all become one op, and what such blocks refuse
+ * is in tests/negative. */
+#include "interp/interp.h"
+#include "lib/compiled.h"
+#include "random/rng.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+/* The body of a graph of two heads, five queries and nine keys; `s` has the scores. */
+typedef struct Spelling {
+    const char *name, *body;
+} Spelling;
+
+#define SCORES "s = q @ t * 0.5; "
+#define POWERS SCORES "e = exp(s - max(s, axis=2, keep=true)); "
+
+static const Spelling spellings[] = {
+    {"scaled by a product", "y = softmax(q @ t * 0.5) @ v"},
+    {"scaled by a quotient", "y = softmax(q @ t / 2) @ v"},
+    {"queries scaled", "y = softmax(q * 0.5 @ t) @ v"},
+    {"keys scaled", "y = softmax(q @ (t * 0.5)) @ v"},
+    {"masked by where", SCORES
+     "m = iota([5, 9], axis=1) <= iota([5, 9], axis=0) + 2; y = softmax(where(m, s, -inf)) @ v"},
+    {"masked by adding", SCORES "y = softmax(s + b) @ v"},
+    {"masked by adding bf16", SCORES "y = softmax(s + cast(cast(b, bf16), f32)) @ v"},
+    {"spelled out", POWERS "y = (e / sum(e, axis=2, keep=true)) @ v"},
+    {"divided after the product", POWERS "y = (e @ v) / sum(e, axis=2, keep=true)"},
+    {"multiplied by a reciprocal", POWERS "y = e * (1 / sum(e, axis=2, keep=true)) @ v"},
+    {"multiplied by a reciprocal after", POWERS "y = (e @ v) * (1 / sum(e, axis=2, keep=true))"},
+    {"in base 2", "x = q @ t * 0.7; e = exp2(x - max(x, axis=2, keep=true)); "
+                  "y = (e / sum(e, axis=2, keep=true)) @ v"},
+    {"in base 2, scaled twice", SCORES "e = exp2(s * 1.5 - max(s, axis=2, keep=true) * 1.5); "
+                                       "y = (e / sum(e, axis=2, keep=true)) @ v"},
+    {"scaled below the maximum", "s = q @ t; e = exp((s - max(s, axis=2, keep=true)) * 0.5); "
+                                 "y = (e / sum(e, axis=2, keep=true)) @ v"},
+    {"einsum", "y = einsum(\"hqk,hkc->hqc\", softmax(einsum(\"hqd,hkd->hqk\", q, k) * 0.5), v)"},
+    {"einsum, heads last", "p = softmax(einsum(\"hqd,hkd->qkh\", q, k) * 0.5, axis=1); "
+                           "y = einsum(\"qkh,hkc->hqc\", p, v)"},
+    {"reductions without their axis",
+     SCORES "e = exp(s - reshape(max(s, axis=2), [2, 5, 1])); "
+            "y = (e / expand(reshape(sum(e, axis=2), [2, 5, 1]), [2, 5, 9])) @ v"},
+    {"keys before queries", "p = softmax(k @ transpose(q, perm=[0, 2, 1]) * 0.5, axis=1); "
+                            "y = transpose(transpose(v, perm=[0, 2, 1]) @ p, perm=[0, 2, 1])"},
+    {"heads split behind the softmax",
+     SCORES "p = reshape(softmax(reshape(s, [10, 9])), [2, 5, 9]); y = p @ v"},
+    {"a batch of one",
+     SCORES "y = reshape(reshape(softmax(s), [1, 2, 5, 9]) @ reshape(v, [1, 2, 9, 3]), [2, 5, 3])"},
+    {"grouped queries by a reshape",
+     "g = reshape(q, [1, 10, 4]); y = reshape(softmax(g @ t[:1] * 0.5) @ v[:1], [2, 5, 3])"},
+    {"grouped queries by an expand",
+     "y = softmax(q @ expand(t[:1], [2, 4, 9]) * 0.5) @ expand(v[:1], [2, 9, 3])"},
+    {"a logarithm taken back", SCORES "y = exp(log_softmax(s)) @ v"},
+    {"less a logarithm", SCORES "y = exp(s - logsumexp(s, axis=2, keep=true)) @ v"},
+    {"without a maximum", SCORES "y = (exp(s) / sum(exp(s), axis=2, keep=true)) @ v"},
+    {"capped", SCORES "y = softmax(tanh(s / 30) * 30) @ v"},
+    {"biased by distance", SCORES "y = softmax(s - 0.1 * cast(iota([5, 9], axis=1), f32)) @ v"},
+    {"bf16 weights", SCORES "y = matmul(cast(softmax(s), bf16), cast(v, bf16), out=f32)"},
+    {"bf16 throughout",
+     "x = cast(q, bf16) @ cast(t, bf16); y = cast(softmax(x) @ cast(v, bf16), f32)"},
+    {"bf16 divided after",
+     POWERS "y = cast(cast(e, bf16) @ cast(v, bf16), f32) / sum(e, axis=2, keep=true)"},
+    {"the prelude", "y = attention(q, k, v, b)"},
+};
+
+static const char *source_of(Arena *arena, const Spelling *spelling, bool is_online) {
+    return str_format(arena,
+                      "graph g(q: f32[2, 5, 4], k: f32[2, 9, 4], v: f32[2, 9, 3], b: f32[5, 9]) -> "
+                      "(y: f32[2, 5, 3]) {\n  t = transpose(k, perm=[0, 2, 1])\n%s  %s\n%s}\n",
+                      is_online ? "  online {\n" : "", spelling->body, is_online ? "  }\n" : "");
+}
+
+/* The values of `y`, by the interpreter, of inputs from -2 to 2. */
+static const double *evaluate(Arena *arena, const Graph *graph) {
+    Tensor inputs[4], *values = arena_array(arena, Tensor, graph->nodes.n);
+    const char *error = "";
+    Rng rng = rng_new(7);
+    for (uint32_t i = 0; i < graph->inputs.n; i++) {
+        cr_assert(interp_shape(graph, graph->inputs.data[i].node, NULL, &inputs[i], arena, &error));
+        int64_t n = tensor_n_elems(&inputs[i]);
+        inputs[i].data = arena_array(arena, double, (size_t)n);
+        for (int64_t k = 0; k < n; k++)
+            inputs[i].data[k] = dtype_round(DT_F32, (double)rng_between(&rng, -2000, 2000) / 1000);
+    }
+    cr_assert(interp_graph(graph, NULL, inputs, NULL, values, arena, &error), "%s", error);
+    return values[graph->outputs.data[0].node].data;
+}
+
+static void count_ops(const Graph *graph, uint32_t *n_online, uint32_t *n_left) {
+    for (NodeId id = 0; id < graph->nodes.n; id++) {
+        const Node *node = graph_node(graph, id);
+        *n_online += graph_is_online(graph, id);
+        *n_left +=
+            node->op == OP_EXP || node->op == OP_EXP2 || op_info(node->op)->cls == CLASS_REDUCE;
+    }
+}
+
+Test(online_block, spellings_are_one_op, .timeout = 60) {
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        Arena *arena = arena_new(NULL);
+        bool is_prelude = strstr(spellings[i].body, "attention") != NULL;
+        Compiled online = compiled_new(source_of(arena, &spellings[i], !is_prelude), TARGET_CPU);
+        const Graph *graph = online.module->graphs.data[0];
+        uint32_t n_online = 0, n_left = 0;
+        count_ops(graph, &n_online, &n_left);
+        cr_expect(n_online == 1 && n_left == 0, "%s: %u ops, %u of the softmax are left",
+                  spellings[i].name, n_online, n_left);
+        Spelling plain = spellings[i];
+        if (is_prelude) plain.body = "y = softmax(q @ t * 0.5 + b) @ v";
+        Compiled as_written = compiled_new(source_of(arena, &plain, false), TARGET_CPU);
+        const double *want = evaluate(arena, as_written.module->graphs.data[0]);
+        const double *got = evaluate(arena, graph);
+        double most = strstr(plain.name, "bf16") ? 0.03 : 1e-5;
+        for (int k = 0; k < 2 * 5 * 3; k++)
+            cr_expect(fabs(got[k] - want[k]) <= most, "%s, element %d: %g, not %g",
+                      spellings[i].name, k, got[k], want[k]);
+        compile_free(&online), compile_free(&as_written);
+        arena_free(arena);
+    }
+}
+
+/* A block says what is done inside it alone. */
+Test(online_block, what_is_outside_stays) {
+    Compiled p =
+        compiled_new("graph g(x: f32[5, 9], v: f32[9, 3]) -> (a: f32[5, 3], b: f32[5, 3]) {\n"
+                     "  a = softmax(x) @ v\n  online {\n    b = softmax(x) @ v\n  }\n}\n",
+                     TARGET_CPU);
+    uint32_t n_online = 0, n_left = 0;
+    count_ops(p.module->graphs.data[0], &n_online, &n_left);
+    cr_expect(n_online == 1 && n_left == 3, "%u, %u", n_online, n_left);
+    compile_free(&p);
+}
