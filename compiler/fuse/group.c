@@ -302,6 +302,11 @@ static void note_failure(Grouper *p, InlineFailure why, NodeId root) {
     vec_push(p->arena, &p->failures, ((GroupFailure){why, p->off ? NODE_NONE : root}));
 }
 
+/* Whether a group was too large, so that another round follows: this one only looks for others. */
+static bool is_too_large(const Grouper *p) {
+    return p->failures.n && p->failures.data[0].why.reason == REASON_TOO_LARGE;
+}
+
 static uint32_t open_group(Grouper *p, const Root *root) {
     Group group = {.domain = root_domain(p, root)};
     uint32_t index = p->g->groups.n;
@@ -407,6 +412,7 @@ static uint32_t place_root(Grouper *p, const Root *root, uint32_t after) {
     uint32_t fixed = p->off ? 0 : fixed_root(p, root);
     if (fixed) return place_fixed(p, root, fixed, after);
     uint32_t alone = open_group(p, root);
+    if (is_too_large(p)) return alone;
     bool is_copy = root->piece && graph_is_bound(p->graph, root->node); /* not in dumps */
     p->g->groups.data[alone].is_closed = p->off || is_copy || group_is_single(p, root->node);
     if (p->g->groups.data[alone].is_closed) {
@@ -676,7 +682,7 @@ Grouping *group_graph(Arena *arena, const Graph *graph, FuseOptions options,
     for (int round = 0; round < FUSE_ROUNDS; round++) {
         p.failures.n = 0;
         run_round(&p);
-        bool grew = p.failures.n && p.failures.data[0].why.reason == REASON_TOO_LARGE && shrink(&p);
+        bool grew = is_too_large(&p) && shrink(&p);
         if (!grew && (off || !group_store_more(&p))) break;
     }
     if (p.failures.n) {

@@ -44,23 +44,32 @@ static Plan alone(Arena *arena, const Plan *plan, Kernel kernel) {
 }
 
 static Prices price(const Planning *p, Plan *plan, const CostPoints *points) {
-    pipeline_retry(p, p->arena, NULL, MODE_ALONE, plan, PASS_SCHEDULE, PASS_SCHEDULE);
-    return prices_of_plan(p->arena, plan, p->target, points);
+    pipeline_retry(p, p->scratch, NULL, MODE_ALONE, plan, PASS_SCHEDULE, PASS_SCHEDULE);
+    return prices_of_plan(p->scratch, plan, p->target, points);
 }
 
-bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const PackRequest *requests,
-                  uint32_t n_requests, const CostPoints *points, LayoutPrices *prices) {
-    Arena *arena = packing->arena;
+static bool price_both(const Planning *p, const Packing *packing, uint32_t gemm,
+                       const PackRequest *requests, uint32_t n_requests, const CostPoints *points,
+                       LayoutPrices *prices) {
     const Plan *plan = packing->plan;
-    Kernel clone = layout_clone_gemm(arena, plan, &plan->kernels.data[gemm]);
-    Plan as_is = alone(arena, plan, clone);
+    Kernel clone = layout_clone_gemm(p->scratch, plan, &plan->kernels.data[gemm]);
+    Plan as_is = alone(p->scratch, plan, clone);
     prices->as_is = price(p, &as_is, points);
-    Plan laid_out = alone(arena, plan, layout_clone_gemm(arena, plan, &clone));
-    Packing own = {.arena = arena, .plan = &laid_out, .dims = packing->dims};
+    Plan laid_out = alone(p->scratch, plan, layout_clone_gemm(p->scratch, plan, &clone));
+    Packing own = {.arena = p->scratch, .plan = &laid_out, .dims = packing->dims};
     for (uint32_t i = 0; i < n_requests; i++)
         if (!pack_operand(&own, 0, requests[i])) return false;
     pad_dynamic_place_copies(&laid_out, 1);
-    plan_order_init(arena, &laid_out);
+    plan_order_init(p->scratch, &laid_out);
     prices->laid_out = price(p, &laid_out, points);
     return true;
+}
+
+bool layout_price(const Planning *p, const Packing *packing, uint32_t gemm,
+                  const PackRequest *requests, uint32_t n_requests, const CostPoints *points,
+                  LayoutPrices *prices) {
+    ArenaMark mark = arena_mark(p->scratch);
+    bool ok = price_both(p, packing, gemm, requests, n_requests, points, prices);
+    arena_rewind(p->scratch, mark);
+    return ok;
 }

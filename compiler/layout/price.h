@@ -13,7 +13,7 @@ enum { MAX_PACK_REQUESTS = 2 };
 typedef struct LayoutPrices {
     Prices as_is, laid_out;
 } LayoutPrices;
-bool layout_price(const Planning *p, Packing *packing, uint32_t gemm, const PackRequest *requests,
+bool layout_price(const Planning *p, const Packing *packing, uint32_t gemm, const PackRequest *requests,
                   uint32_t n_requests, const CostPoints *points, LayoutPrices *prices);
 
 /* A clone of the GEMM's kernel, with programs of its own and without traces. */
