@@ -123,8 +123,7 @@ static uint32_t open_position(const TermWriter *t, uint32_t k, const PredicateTe
                               uint32_t arg) {
     if (!t->launch) return term->args >> arg & 1 ? arg : NO_ARG;
     const Kernel *kernel = launch_kernel(t->plan, t->launch, k);
-    bool is_open = arg < kernel->args.n && (variant_open_args(t->plan, kernel, term) >> arg & 1) &&
-                   t->plan->buffers.data[kernel->args.data[arg]].space == BUFFER_GLOBAL;
+    bool is_open = variant_open_args(t->plan, kernel, term) >> arg & 1;
     return is_open ? position_of(t->plan, t->launch, k, arg) : NO_ARG;
 }
 

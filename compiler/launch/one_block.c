@@ -120,15 +120,32 @@ static uint64_t copied_args(const Launch *launch, const Kernel *kernel) {
     return args;
 }
 
+/* The arguments (bit set) in shared memory that do not lie on a multiple of `n_bytes` there: pieces
+ * of concats. The runtime checks no pointer to shared memory. */
+static uint64_t crooked_args(const Trial *t, const Kernel *kernel, int64_t n_bytes) {
+    const Plan *plan = &t->together;
+    uint64_t args = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++) {
+        const Buffer *buffer = &plan->buffers.data[kernel->args.data[i]];
+        DimId begin = kernel_arg_begin(kernel, i);
+        if (buffer->space == BUFFER_GLOBAL || !begin) continue;
+        int64_t multiple = dim_multiple(plan->graph->dims, begin) * dtype_bytes(buffer->dtype);
+        args |= (uint64_t)(multiple % n_bytes != 0) << i;
+    }
+    return args;
+}
+
 /* Requires alignment of copied arguments: copies go 16 bytes at a time. */
-static void align_copied(Trial *t) {
+static void align_args(Trial *t) {
     for (uint32_t k = 0; k < trial_n_kernels(t); k++) {
         const Kernel *kernel = trial_kernel(t, k);
         uint64_t copied = copied_args(trial_launch(t), kernel);
         Predicate *predicate = &kernel->variants[0].predicate;
         const PredicateTerm *asked = predicate_term(predicate, TERM_ALIGNED, 0);
+        int64_t of = asked ? asked->of : ACCESS_BYTES;
+        uint64_t crooked = crooked_args(t, kernel, of);
         uint64_t args = asked ? asked->args : kernel_own_args(&t->together, kernel);
-        if (copied) predicate_align(predicate, asked ? asked->of : ACCESS_BYTES, args | copied);
+        if (copied || (args & crooked)) predicate_align(predicate, of, (args | copied) & ~crooked);
     }
 }
 
@@ -161,7 +178,7 @@ static ReasonId schedule(const Composer *c, Trial *t) {
         n_args += kernel->args.n;
     }
     if (n_args > MAX_KERNEL_ARGS || !fill_smem(c, t)) return REASON_LAUNCH_FULL;
-    align_copied(t);
+    align_args(t);
     drop_needless(t);
     const Kernel *first = trial_kernel(t, 0);
     smem_set_kept_bytes(t);

@@ -64,10 +64,18 @@ static bool are_strides_good(const Plan *plan, const Kernel *kernel, const Tenso
 
 /* Variants. */
 
+/* The arguments (bit set) in global memory. */
+static uint64_t global_args(const Plan *plan, const Kernel *kernel) {
+    uint64_t args = 0;
+    for (uint32_t i = 0; i < kernel->args.n; i++)
+        args |= (uint64_t)(plan->buffers.data[kernel->args.data[i]].space == BUFFER_GLOBAL) << i;
+    return args;
+}
+
 uint64_t variant_open_args(const Plan *plan, const Kernel *kernel, const PredicateTerm *term) {
     switch (term->kind) {
     case TERM_ALIGNED:
-        return term->args & ~kernel_own_args(plan, kernel);
+        return term->args & global_args(plan, kernel) & ~kernel_own_args(plan, kernel);
     case TERM_MULTIPLE:
     case TERM_RANGE:
         break;

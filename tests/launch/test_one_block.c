@@ -242,6 +242,41 @@ Test(one_block, copies_make_a_function) {
     compile_free(&c);
 }
 
+/* Whether the argument, if it lies in shared memory, lies there as its kernel's variants believe. */
+static bool lies_well(const Plan *plan, const Kernel *kernel, uint32_t arg) {
+    const Buffer *buffer = &plan->buffers.data[kernel->args.data[arg]];
+    DimId begin = kernel_arg_begin(kernel, arg);
+    if (buffer->space != BUFFER_SHARED || !begin) return true;
+    int64_t bytes = dim_multiple(plan->graph->dims, begin) * dtype_bytes(buffer->dtype);
+    for (uint32_t v = 0; v < kernel->n_variants; v++)
+        if (bytes % predicate_alignment(&kernel->variants[v].predicate, arg) != 0) return false;
+    return true;
+}
+
+/* A piece of a concat in shared memory may begin anywhere, and the runtime checks no pointer to
+ * it. So vectors are not stored to it, and no variant is made for it. */
+Test(one_block, pieces_in_shared_memory_lie_as_they_are_stored) {
+    char source[8192];
+    size_t n = (size_t)sprintf(source, "graph g(x: f32[8]) -> (y: f32[8]) {\n  v0 = x\n");
+    for (int i = 1; i <= 96; i++)
+        n += (size_t)sprintf(source + n,
+                             "  v%d = pad(v%d, low=[2], high=[2], mode=\"reflect\")[2:10]\n", i,
+                             i - 1);
+    sprintf(source + n, "  y = v96\n}\n");
+    Compiled c = compiled_new(source, TARGET_SM_90A);
+    uint32_t n_pieces = 0;
+    for (uint32_t k = 0; k < c.plan->kernels.n; k++) {
+        const Kernel *kernel = &c.plan->kernels.data[k];
+        for (uint32_t i = 0; i < kernel->args.n; i++) {
+            cr_expect(lies_well(c.plan, kernel, i), "%s, argument %u", kernel->name, i);
+            n_pieces += c.plan->buffers.data[kernel->args.data[i]].space == BUFFER_SHARED &&
+                        kernel_arg_begin(kernel, i) != DIM_NONE;
+        }
+    }
+    cr_expect(n_pieces > 0);
+    compile_free(&c);
+}
+
 /* A row kernel that would be cheapest in a one-block launch with the matmul that reads it, while
  * the source wants it in the blocks of the matmul that it reads. */
 Test(one_block, no_block_of_the_source_is_split) {
