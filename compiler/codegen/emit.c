@@ -118,19 +118,50 @@ static bool verify_unit(Emission *e, Diags *diags) {
     return true;
 }
 
+/* A text in pieces, which are joined once. */
+typedef struct PtxPieces {
+    Arena *arena;
+    Text head;
+    Vec(CodeBytes) functions;
+} PtxPieces;
+
+static void add_piece(PtxPieces *ptx, const Text *text) {
+    char *data = arena_copy(ptx->arena, text_str(text), text->n_bytes);
+    vec_push(ptx->arena, &ptx->functions, ((CodeBytes){data, text->n_bytes}));
+}
+
 /* Writes PTX function by function. Each function has an LLVM module of its own, which keeps memory
  * small. */
-static bool write_functions(Emission *e, const Plan *plan, const BackOptions *options, PtxText *ptx,
-                            Diags *diags) {
+static bool write_functions(Emission *e, const Plan *plan, const BackOptions *options,
+                            PtxPieces *ptx, Diags *diags) {
     for (uint32_t i = 0; i < lower_n_functions(plan); i++) {
+        PtxText own = {.head = ptx->head, .functions.arena = e->scratch};
         module_init(&e->k, e->scratch, options->target, "fusec");
         lower_function(&e->k, plan, i);
         if (options->verify && !verify_unit(e, diags)) return false;
-        ptx_write_module(ptx, &e->k);
+        ptx_write_module(&own, &e->k);
+        ptx->head = own.head;
+        add_piece(ptx, &own.functions);
         module_dispose(&e->k);
         arena_reset(e->scratch);
     }
     return true;
+}
+
+/* The manifest, the head and the functions as one text. */
+static CodeBytes join(const PtxPieces *ptx, const char *manifest) {
+    CodeBytes pieces[2] = {{.n_bytes = 0}, {ptx->head.data, ptx->head.n_bytes}}, all = {0};
+    if (manifest) pieces[0] = (CodeBytes){(char *)(uintptr_t)manifest, strlen(manifest)};
+    size_t n_bytes = pieces[0].n_bytes + pieces[1].n_bytes;
+    for (uint32_t i = 0; i < ptx->functions.n; i++) n_bytes += ptx->functions.data[i].n_bytes;
+    all.data = arena_extend(ptx->arena, NULL, 0, n_bytes + 1);
+    for (uint32_t i = 0; i < 2 + ptx->functions.n; i++) {
+        CodeBytes piece = i < 2 ? pieces[i] : ptx->functions.data[i - 2];
+        if (piece.n_bytes) memcpy(all.data + all.n_bytes, piece.data, piece.n_bytes);
+        all.n_bytes += piece.n_bytes;
+    }
+    all.data[n_bytes] = '\0';
+    return all;
 }
 
 static Arena *new_scratch(Arena *arena) {
@@ -143,16 +174,13 @@ static Arena *new_scratch(Arena *arena) {
 
 static bool emit_ptx(Emission *e, Arena *arena, const Plan *const *plans, uint32_t n_plans,
                      const BackOptions *options, CodeBytes *code, Diags *diags) {
-    PtxText ptx = {.head.arena = arena, .functions.arena = arena};
+    PtxText begin = {.head.arena = arena};
     e->scratch = new_scratch(arena);
-    ptx_write_head(&ptx, options->target);
+    ptx_write_head(&begin, options->target);
+    PtxPieces ptx = {.arena = arena, .head = begin.head};
     for (uint32_t p = 0; p < n_plans; p++)
         if (!write_functions(e, plans[p], options, &ptx, diags)) return false;
-    Text all = {.arena = arena};
-    if (options->manifest) text_puts(&all, options->manifest);
-    text_add(&all, text_str(&ptx.head), ptx.head.n_bytes);
-    text_add(&all, text_str(&ptx.functions), ptx.functions.n_bytes);
-    *code = (CodeBytes){.data = all.data, .n_bytes = all.n_bytes};
+    *code = join(&ptx, options->manifest);
     return true;
 }
 
