@@ -56,8 +56,13 @@ static FlatUse use_of(Arena *arena, const Kernel *kernel, uint32_t lanes) {
     return use;
 }
 
+bool sched_is_long_map(const Scheduler *s) {
+    return scalar_count(s->kernel->scalars) > SCHED_LONG_SCALARS;
+}
+
 /* Flat vectors where rows are not known to be whole vectors. */
 static FlatVectors choose(const Scheduler *s) {
+    if (sched_is_long_map(s)) return (FlatVectors){.row_lanes = 1};
     uint32_t row_lanes = sched_vector_lanes(s, sched_gpu(s, TEMPLATE_GPU_MAP));
     DimId extent = sched_lane_extent(s);
     int64_t value, known = dim_multiple(s->dims, extent);

@@ -13,7 +13,7 @@ static uint32_t map_unroll(const Scheduler *s, const Variant *variant) {
     bool is_rare = before && !predicate_dim(&before->predicate, TERM_MULTIPLE);
     Sched sched = variant->sched;
     sched.lanes = SCHED_MAP_UNROLL;
-    bool has_several = variant->sched.lanes == 1 && !is_rare;
+    bool has_several = variant->sched.lanes == 1 && !is_rare && !sched_is_long_map(s);
     return has_several ? pressure_lanes(s->arena, s->kernel, sched) : 1;
 }
 

@@ -118,6 +118,8 @@ enum { MAP_TILE_VARIANTS = 2 };
 uint32_t sched_map_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target,
                          const Variant *base, Variant *variants);
 
+/* Whether a thread of the map on a GPU computes one element, because that takes so long. */
+bool sched_is_long_map(const Scheduler *s);
 const FlatVectors *sched_flat(Scheduler *s);
 
 #endif
