@@ -473,8 +473,8 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
     if (!has_gemm_slices) search_find_transposes(c, kernel, d.flags);
     if ((has_gemm_slices && !add_sliced(&d, kernel)) || breaks_block(c, d.flags)) return false;
     region->has_gemm_slices = has_gemm_slices;
-    region->subgraph = subgraph_of(c->arena, graph, d.flags);
-    region->flags = node_flags_new(c->arena, region->subgraph.graph->nodes.n);
+    region->subgraph = subgraph_of(c->scratch, graph, d.flags);
+    region->flags = node_flags_new(c->scratch, region->subgraph.graph->nodes.n);
     for (NodeId id = 0; id < region->flags.n; id++) {
         NodeId of = region->subgraph.of[id];
         if (!node_has(d.flags, of, SUBGRAPH_IN)) continue;

@@ -278,20 +278,29 @@ static bool improve_once(const Searcher *c, const Region *region, Decisions **de
     return improves;
 }
 
-/* Tries the candidates of one region. If any pay, adds them to the decisions and returns true. */
+/* Tries the candidates of the region. If any pay, adds them to the decisions and returns true. */
+static bool take_candidates(Searcher *c, const Region *region) {
+    Decisions *decisions = decisions_new(c->arena, region->subgraph.graph->nodes.n);
+    decisions->by_columns = c->decisions->by_columns;
+    copy_decisions(decisions, c->decisions, &region->subgraph, false);
+    if (!improve_once(c, region, &decisions)) return false;
+    copy_decisions(c->decisions, decisions, &region->subgraph, true);
+    if (!region->has_gemm_slices) note_taken(c, &region->subgraph);
+    return true;
+}
+
+/* The region lies in the scratch arena, and what is priced behind it. */
 static bool improve_region(Searcher *c, const Plan *plan, const Kernel *kernel,
                            bool has_gemm_slices) {
     Region region;
+    ArenaMark clean = c->clean;
     c->n_regions++;
-    arena_rewind(c->scratch, c->clean);
+    arena_rewind(c->scratch, clean);
     if (!search_make_region(c, plan, kernel, has_gemm_slices, &region)) return false;
-    Decisions *decisions = decisions_new(c->arena, region.subgraph.graph->nodes.n);
-    decisions->by_columns = c->decisions->by_columns;
-    copy_decisions(decisions, c->decisions, &region.subgraph, false);
-    if (!improve_once(c, &region, &decisions)) return false;
-    copy_decisions(c->decisions, decisions, &region.subgraph, true);
-    if (!has_gemm_slices) note_taken(c, &region.subgraph);
-    return true;
+    c->clean = arena_mark(c->scratch);
+    bool improves = take_candidates(c, &region);
+    c->clean = clean;
+    return improves;
 }
 
 /* Slices of the matmul are priced after the kernel's other candidates. */

@@ -109,8 +109,8 @@ bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *k
 /* Flags the transposes that a row or column kernel reads (REGION_TRANSPOSED); on a GPU also those
  * that a map reads. Returns false if there are none. */
 bool search_find_transposes(const Searcher *c, const Kernel *kernel, NodeFlags flags);
-/* Returns false if a `kernel` block contains one of its nodes, or a `fuse must` block one of its
- * nodes and one outside. */
+/* Makes the region in the scratch arena. Returns false if a `kernel` block contains one of its
+ * nodes, or a `fuse must` block one of its nodes and one outside. */
 bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,
                         bool has_gemm_slices, Region *region);
 
