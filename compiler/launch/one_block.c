@@ -51,7 +51,9 @@ static bool make_variants(const Plan *plan, const Kernel *kernel, uint32_t threa
 static bool is_small(const Plan *plan, const Kernel *kernel) {
     DimTab *dims = plan->graph->dims;
     DimId visits = dim_mul(dims, kernel_n_rows(kernel), kernel_n_reduced(kernel));
-    if (kernel->is_init || !kernel->n_variants || !is_known(plan, visits, LAUNCH_ONE_BLOCK_ELEMS) ||
+    if (kernel->is_init || !kernel->n_variants ||
+        scalar_count(kernel->scalars) > LAUNCH_ONE_BLOCK_SCALARS ||
+        !is_known(plan, visits, LAUNCH_ONE_BLOCK_ELEMS) ||
         !is_known(plan, kernel_n_rows(kernel), LAUNCH_ONE_BLOCK_ELEMS))
         return false; /* a kernel without elements may have unlimited rows */
     for (uint32_t i = 0; i < kernel->args.n; i++) {
