@@ -5,10 +5,18 @@
 
 #include <string.h>
 
-struct GroupEntry {
-    bool is_tried;
-    GroupTrial trial; /* the last one */
+/* A trial and the facts that it asked about. */
+typedef struct KnownTrial {
+    GroupTrial trial;
     AskedFacts facts;
+    const struct KnownTrial *before; /* NULL: the first */
+} KnownTrial;
+
+/* The first round of a plan has other facts than the last one of the plan before. */
+enum { N_KNOWN_TRIALS = 4 };
+
+struct GroupEntry {
+    const KnownTrial *last; /* NULL: none */
 };
 
 struct GroupMemo {
@@ -71,8 +79,10 @@ GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Gr
 }
 
 const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input) {
-    bool holds = entry->is_tried && inline_facts_hold(input, &entry->facts);
-    return holds ? &entry->trial : NULL;
+    const KnownTrial *known = entry->last;
+    for (uint32_t i = 0; i < N_KNOWN_TRIALS && known; i++, known = known->before)
+        if (inline_facts_hold(input, &known->facts)) return &known->trial;
+    return NULL;
 }
 
 static VecU32 copy_list(Arena *arena, const VecU32 *list) {
@@ -81,13 +91,15 @@ static VecU32 copy_list(Arena *arena, const VecU32 *list) {
 
 void group_memo_set(GroupMemo *memo, GroupEntry *entry, const InlineInput *input,
                     const GroupTrial *trial) {
-    entry->is_tried = true;
-    entry->trial = *trial;
-    entry->trial.loads = copy_list(memo->arena, &trial->loads);
-    entry->trial.nodes = copy_list(memo->arena, &trial->nodes);
+    KnownTrial *known = arena_array(memo->arena, KnownTrial, 1);
+    known->before = entry->last;
+    known->trial = *trial;
+    known->trial.loads = copy_list(memo->arena, &trial->loads);
+    known->trial.nodes = copy_list(memo->arena, &trial->nodes);
     const AskedFacts *asked = input->asked;
-    entry->facts.data = arena_copy(memo->arena, asked->data, asked->n * sizeof *asked->data);
-    entry->facts.n = entry->facts.capacity = asked->n;
+    known->facts.data = arena_copy(memo->arena, asked->data, asked->n * sizeof *asked->data);
+    known->facts.n = known->facts.capacity = asked->n;
+    entry->last = known;
 }
 
 /* Groupings. */

@@ -2,7 +2,7 @@
  * graph several times, and the final plan has the decisions of one of its plans. Rounds of grouping
  * try the same groups again, and so do plans. A trial depends on the group and on the facts
  * (inline_facts) of the nodes that inlining asked about. A group whose nodes all have the facts of
- * its last trial gets the result of that trial. */
+ * one of its latest trials gets the result of that trial. */
 #ifndef FUSEC_FUSE_GROUP_MEMO_H
 #define FUSEC_FUSE_GROUP_MEMO_H
 
@@ -26,7 +26,7 @@ GroupMemo *group_memo_of(GroupMemo *memo, const Graph *graph);
 /* What the memo knows of one group. */
 typedef struct GroupEntry GroupEntry;
 GroupEntry *group_memo_entry(GroupMemo *memo, const InlineInput *input, const Group *group);
-/* The result of the group's last trial; NULL if there was none, or if a fact has changed since. */
+/* The result of one of the group's latest trials; NULL if a fact has changed since each. */
 const GroupTrial *group_memo_trial(const GroupEntry *entry, const InlineInput *input);
 /* The trial of the group that grows; may be NULL. */
 InlineTrial *group_memo_growing(const GroupMemo *memo);
