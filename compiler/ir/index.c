@@ -205,7 +205,14 @@ IndexId index_value(IndexTab *tab, uint32_t scalar, DimId extent, uint32_t axes,
                                     .moved_by = moved_by});
 }
 
+static bool is_zero(const IndexTab *tab, IndexId id) {
+    const Expr *expr = &tab->exprs.data[id];
+    return expr->n_terms == 0 && dim_equals_const(tab->dims, expr->offset, 0);
+}
+
 IndexId index_add(IndexTab *tab, IndexId a, IndexId b) {
+    if (is_zero(tab, a)) return b;
+    if (is_zero(tab, b)) return a;
     DimId one = dim_const(tab->dims, 1);
     Sum sum = {.offset = dim_const(tab->dims, 0)};
     sum_add_scaled(tab, &sum, a, one);
@@ -218,6 +225,7 @@ IndexId index_add_dim(IndexTab *tab, IndexId a, DimId b) {
 }
 
 IndexId index_scale(IndexTab *tab, IndexId a, DimId factor) {
+    if (dim_equals_const(tab->dims, factor, 1)) return a;
     Sum sum = {.offset = dim_const(tab->dims, 0)};
     sum_add_scaled(tab, &sum, a, factor);
     return intern_sum(tab, &sum);

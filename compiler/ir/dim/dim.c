@@ -29,8 +29,11 @@ typedef struct Dim {
     int64_t lo, hi, multiple;
 } Dim;
 
+enum { N_SMALL = 16 };
+
 struct DimTab {
     Arena *arena;
+    DimId small[N_SMALL]; /* the numbers from 0 on, which most sums ask for; DIM_NONE: not yet */
     Vec(DimSymbol) symbols;
     Vec(DimAtom) atoms;
     Vec(Monomial) monomials;
@@ -295,8 +298,12 @@ static void sum_add_dim(DimTab *tab, Sum *sum, const Dim *dim, int64_t factor) {
 
 DimId dim_const(DimTab *tab, int64_t value) {
     Sum sum = {0};
+    bool is_small = value >= 0 && value < N_SMALL;
+    if (is_small && tab->small[value]) return tab->small[value];
     sum_add_const(&sum, value);
-    return intern_sum(tab, &sum);
+    DimId id = intern_sum(tab, &sum);
+    if (is_small) tab->small[value] = id;
+    return id;
 }
 
 DimId dim_symbol(DimTab *tab, uint32_t symbol) {
@@ -306,8 +313,15 @@ DimId dim_symbol(DimTab *tab, uint32_t symbol) {
     return intern_sum(tab, &sum);
 }
 
+static bool is_number(const DimTab *tab, DimId id, int64_t number) {
+    const Dim *dim = get(tab, id);
+    return dim->n_terms == 0 && dim->constant == number;
+}
+
 static DimId add_scaled(DimTab *tab, DimId a, DimId b, int64_t factor) {
     if (!a || !b) return DIM_NONE;
+    if (is_number(tab, b, 0)) return a;
+    if (factor == 1 && is_number(tab, a, 0)) return b;
     Sum sum = {0};
     Dim da = *get(tab, a), db = *get(tab, b);
     sum_add_dim(tab, &sum, &da, 1);
@@ -334,15 +348,10 @@ static uint32_t monomial_mul(DimTab *tab, uint32_t a, uint32_t b) {
     return intern_monomial(tab, atoms, n);
 }
 
-static bool is_one(const DimTab *tab, DimId id) {
-    const Dim *dim = get(tab, id);
-    return dim->n_terms == 0 && dim->constant == 1;
-}
-
 DimId dim_mul(DimTab *tab, DimId a, DimId b) {
     if (!a || !b) return DIM_NONE;
-    if (is_one(tab, a)) return b;
-    if (is_one(tab, b)) return a;
+    if (is_number(tab, a, 1)) return b;
+    if (is_number(tab, b, 1)) return a;
     Dim da = *get(tab, a), db = *get(tab, b);
     Sum sum = {0};
     sum_add_dim(tab, &sum, &db, da.constant);
