@@ -303,6 +303,10 @@ sweep-torch: build/libfusec.so build/libfusert.so build/torch-env/bin/python ## 
 	@build/torch-env/bin/python tests/sweep/sweep.py build --cases=$(CASES) --state=build/sweep.json \
 	  --page=docs/results/sweep.md --store=tests/sweep/stored.bin
 
+.PHONY: hostile
+hostile: $(B)/tests/cli/test_hostile build/fusec ## Compile every kind of source that is made to take long, and print a table of seconds and memory
+	$(Q)HOSTILE=1 $< --filter 'hostile/every*'
+
 # The first #include tells which half of the house a fuzzer is for.
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
 RT_FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(shell grep -lE 'runtime/src|fusert' $(FUZZ_SRC) /dev/null))

@@ -1,17 +1,14 @@
 /* The program on sources of 64 KiB that are made to take long: each compiles, fused and unfused, or
  * is refused by a limit, within bounds of time and memory. Times are CPU seconds of the child, and
  * the test allows twice the documented time, because a loaded machine counts more of them. */
-#define _XOPEN_SOURCE 700
-#define _DEFAULT_SOURCE /* ru_maxrss */
 #include "lib/command.h"
 
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/time.h>
 
 TestSuite(hostile, .init = command_set_up, .fini = command_tear_down, .timeout = 300);
 
@@ -33,121 +30,107 @@ static void add(const char *format, ...) {
     source.n_bytes += (size_t)n;
 }
 
-static double cpu_seconds(const struct rusage *use) {
-    return (double)(use->ru_utime.tv_sec + use->ru_stime.tv_sec) +
-           1e-6 * (double)(use->ru_utime.tv_usec + use->ru_stime.tv_usec);
-}
-
-/* CPU seconds of the last `compile`. */
-static double last_seconds;
-
 /* Compiles the source and checks the contract. Returns the exit code. */
 static int compile(const char *name, const char *options) {
     char line[64];
-    struct rusage before, after;
     write_file("hostile.g", source.text, source.n_bytes);
     snprintf(line, sizeof line, "@hostile.g -o @a.ptx%s", options);
-    getrusage(RUSAGE_CHILDREN, &before);
     int status = fusec(line, NULL);
-    getrusage(RUSAGE_CHILDREN, &after);
-    double seconds = last_seconds = cpu_seconds(&after) - cpu_seconds(&before);
     cr_expect(status == 0 || (status == 1 && strstr(run.err, "[limit]")), "%s%s: %d, %.400s", name,
               options, status, run.err);
-    cr_expect(seconds <= MOST_SECONDS, "%s%s: %.1f seconds", name, options, seconds);
-    cr_expect(after.ru_maxrss <= MOST_KIB, "%s%s: %ld KiB", name, options, after.ru_maxrss);
+    cr_expect(run.seconds <= MOST_SECONDS, "%s%s: %.1f seconds", name, options, run.seconds);
+    cr_expect(run.memory_kib <= MOST_KIB, "%s%s: %ld KiB", name, options, run.memory_kib);
     return status;
 }
 
-static void check(const char *name) {
-    compile(name, "");
-    compile(name, " --no-fuse");
-}
+/* A kind of source: see hostile.def. */
+typedef struct Kind {
+    const char *name, *fused, *unfused;
+    int n_statements;
+    const char *head, *item, *middle, *statement, *end;
+    bool is_dear;
+} Kind;
 
-/* Statements v0, v1, ... that each read the one before; `%d` of the format stands for the number of
- * the statement, of the one before, and of one half as far. */
-typedef struct Chain {
-    const char *name, *head, *statement, *end;
-} Chain;
-
-static const char plain[] = "graph g(x: f32[8]) -> (y: f32[8]) {\nv0=x\n";
-static const char square[] = "graph g(x: f32[8,8]) -> (y: f32[8,8]) {\nv0=x\n";
-
-static const Chain chains[] = {
-    {"sums", plain, "v%1$d=v%2$d+%1$d\n", "y=v%d\n}\n"},
-    {"quotients", plain, "v%1$d=v%2$d/x\n", "y=v%d\n}\n"},
-    {"far reads", plain, "v%1$d=v%2$d*v%3$d\n", "y=v%d\n}\n"},
-    {"gathers", "graph g(x: f32[8], k: i32[8]) -> (y: f32[8]) {\nv0=x\n", "v%1$d=gather(v%2$d,k)\n",
-     "y=v%d\n}\n"},
-    {"scans", "graph g(x: f32[64]) -> (y: f32[64]) {\nv0=x\n",
-     "v%1$d=v%2$d+pad(v%2$d[:-1],low=[1],high=[0])\n", "y=v%d\n}\n"},
-    {"kernel blocks", plain, "kernel k%1$d {\na%1$d=exp(v%2$d)\nv%1$d=a%1$d+a%1$d\n}\n",
-     "y=v%d\n}\n"},
-    {"layers", "weights \"w\"\ndim B in 1..1024\ngraph g(x: f32[B,64]) -> (y: f32[B,64]) {\nv0=x\n",
-     "param w%1$d:f32[64,64]=\"%1$d\"\nv%1$d=relu(v%2$d@w%1$d)\n", "y=v%d\n}\n"},
-    {"softmaxes", square, "v%1$d=softmax(v%2$d)\n", "y=v%d\n}\n"},
-    {"layernorms", "graph g(x: f32[8,8], s: f32[8], b: f32[8]) -> (y: f32[8,8]) {\nv0=x\n",
-     "v%1$d=layernorm(v%2$d,s,b)\n", "y=v%d\n}\n"},
-    {"concats of slices", plain, "v%1$d=concat([v%2$d[1:],v%2$d[:1]],0)\n", "y=v%d\n}\n"},
-    {"transposes", square, "v%1$d=transpose(v%2$d)+x\n", "y=v%d\n}\n"},
+static const Kind kinds[] = {
+#define KIND(...) {__VA_ARGS__, .is_dear = false},
+#define DEAR(...) {__VA_ARGS__, .is_dear = true},
+#include "cli/hostile.def"
 };
+enum { N_KINDS = sizeof kinds / sizeof *kinds, DEAR_SECONDS = 16 };
 
-static void write_chain(const Chain *chain, int n_statements) {
-    source.n_bytes = 0;
-    add("%s", chain->head);
-    int i = 1;
-    for (; n_statements ? i <= n_statements : source.n_bytes < SOURCE_BYTES - 128; i++)
-        add(chain->statement, i, i - 1, i / 2);
-    add(chain->end, i - 1);
+static const Kind *kind_of(const char *name) {
+    const Kind *kind = kinds;
+    while (kind < kinds + N_KINDS && strcmp(kind->name, name) != 0) kind++;
+    cr_assert(kind < kinds + N_KINDS, "%s", name);
+    return kind;
 }
 
-Test(hostile, chains_of_every_kind_keep_the_contract) {
-    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
-        write_chain(&chains[i], 0);
-        check(chains[i].name);
+static size_t n_bytes_of(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    return (size_t)n;
+}
+
+/* As many statements as fit. */
+static int count_statements(const Kind *kind) {
+    size_t n_bytes = strlen(kind->head) + strlen(kind->middle) + strlen(kind->end) + 8;
+    for (int n = 0;; n++) {
+        n_bytes += n_bytes_of(kind->item, n + 1, n, (n + 1) / 2);
+        n_bytes += n_bytes_of(kind->statement, n + 1, n, (n + 1) / 2);
+        if (n_bytes > SOURCE_BYTES) return n;
+    }
+}
+
+static void write_kind(const Kind *kind, int n) {
+    source.n_bytes = 0;
+    if (!n) n = kind->n_statements;
+    if (!n) n = count_statements(kind);
+    add("%s", kind->head);
+    for (int i = 1; i <= n; i++) add(kind->item, i, i - 1, i / 2);
+    add("%s", kind->middle);
+    for (int i = 1; i <= n; i++) add(kind->statement, i, i - 1, i / 2);
+    add(kind->end, n);
+}
+
+static void check_kind(const Kind *kind, const char *options, const char *refused) {
+    char line[64], id[32];
+    write_file("hostile.g", source.text, source.n_bytes);
+    snprintf(line, sizeof line, "@hostile.g -o @a.ptx%s", options);
+    snprintf(id, sizeof id, "[%s]", refused);
+    double most = kind->is_dear ? DEAR_SECONDS : MOST_SECONDS;
+    int status = fusec(line, NULL);
+    cr_expect(*refused ? status == 1 && strstr(run.err, id) : status == 0, "%s%s: %d, %.400s",
+              kind->name, options, status, run.err);
+    cr_expect(run.seconds <= most, "%s%s: %.1f seconds", kind->name, options, run.seconds);
+    cr_expect(run.memory_kib <= MOST_KIB, "%s%s: %ld KiB", kind->name, options, run.memory_kib);
+}
+
+/* Every third kind, or all of them and a table, if HOSTILE is set: `make hostile`. */
+Test(hostile, every_kind_of_source_keeps_the_contract) {
+    bool is_whole = getenv("HOSTILE") != NULL;
+    if (is_whole) printf("%-24s %21s %21s\n", "", "fused", "unfused");
+    for (size_t i = 0; i < N_KINDS; i += is_whole ? 1 : 3) {
+        if (!is_whole && kinds[i].is_dear) continue;
+        write_kind(&kinds[i], 0);
+        check_kind(&kinds[i], "", kinds[i].fused);
+        if (is_whole)
+            printf("%-24s %6.2f s %6ld MiB%s", kinds[i].name, run.seconds, run.memory_kib >> 10,
+                   *kinds[i].fused ? " *" : "  ");
+        check_kind(&kinds[i], " --no-fuse", kinds[i].unfused);
+        if (is_whole)
+            printf(" %6.2f s %6ld MiB%s\n", run.seconds, run.memory_kib >> 10,
+                   *kinds[i].unfused ? " *" : "");
+        fflush(stdout);
     }
 }
 
 Test(hostile, twenty_thousand_statements_take_little_time_and_memory) {
-    write_chain(&chains[0], 20000);
+    write_kind(kind_of("sums"), 20000);
     cr_expect_eq(compile("20000 sums", ""), 0, "%s", run.err);
-    write_chain(&chains[2], 5000);
+    write_kind(kind_of("far reads"), 5000);
     compile("5000 far reads", "");
-}
-
-/* The adds after a matmul might lead to a slice of it, so each matmul looks at all of them. */
-Test(hostile, thousands_of_matmuls_in_one_sum_take_little_time_and_memory) {
-    static const Chain sum = {"matmuls in a sum",
-                              "graph g(x: f32[8,8], w: f32[8,8]) -> (y: f32[8,8]) {\nv0=x\n",
-                              "v%1$d=v%2$d+(x+%1$d)@w\n", "y=v%d\n}\n"};
-    write_chain(&sum, 2000);
-    cr_expect_eq(compile(sum.name, ""), 0, "%s", run.err);
-    write_chain(&sum, 3000);
-    compile(sum.name, "");
-}
-
-/* Calls of defs that are many ops each. Without fusion they have too many tensors, which is found
- * before their kernels are made. */
-Test(hostile, thousands_of_calls_take_little_time_and_memory) {
-    static const Chain calls = {"calls of atan2",
-                                "graph g(x: f32[8], z: f32[8]) -> (y: f32[8]) {\nv0=x\n",
-                                "v%1$d=v%2$d+atan2(v%2$d,z)\n", "y=v%d\n}\n"};
-    write_chain(&calls, 1900);
-    cr_expect_eq(compile(calls.name, ""), 0, "%s", run.err);
-    cr_expect_eq(compile(calls.name, " --no-fuse"), 1);
-    cr_expect(last_seconds < 1, "%.1f seconds", last_seconds);
-}
-
-/* Trials of all graphs share memory. */
-Test(hostile, many_graphs_of_one_module) {
-    static const int numbers[] = {64, 1000};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        source.n_bytes = 0;
-        for (int g = 0; g < numbers[i]; g++)
-            add("graph g%d(x: f32[8,8]) -> (y: f32[8,8]) {\n"
-                "y=softmax(x@(x+%d))@x+exp(x*x)*tanh(x)\n}\n",
-                g, g);
-        cr_expect_eq(compile("graphs", ""), numbers[i] > 64, "%s", run.err);
-    }
 }
 
 /* Short sources of long loops. */
@@ -161,50 +144,24 @@ Test(hostile, five_hundred_steps_take_little_time_and_memory) {
 }
 
 Test(hostile, loops_without_an_end_are_refused) {
+    static const char head[] = "graph g(x: f32[8]) -> (y: f32[8]) {\nv0=x\n";
     static const char *const bodies[] = {
         "h = loop i in 0:1000000000000 with h = x { return h }",
         "h = loop i in 0:10000 with h = x { return loop k in 0:10000 with h = h { return h } }",
         "h, _k = loop i in 0:1000000 with h = x, k = [x] * 4096 { return h, k * 1 }"};
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         source.n_bytes = 0;
-        add("%s  %s\n  y = h\n}\n", plain, bodies[i]);
+        add("%s  %s\n  y = h\n}\n", head, bodies[i]);
         cr_expect_eq(compile(bodies[i], ""), 1, "%s", run.err);
     }
     source.n_bytes = 0;
-    add("%s", plain);
+    add("%s", head);
     for (int i = 0; i < 100; i++) add("h%d = loop i in 0:1 with h = x {\n", i);
     add("return h\n");
     for (int i = 99; i > 0; i--) add("}\nreturn h%d\n", i);
     add("}\ny = h0\n}\n");
     cr_expect_eq(compile("loops in loops", ""), 1, "%s", run.err);
     cr_expect(strstr(run.err, "nested more than 64 deep"), "%s", run.err);
-}
-
-Test(hostile, wide_and_deep_sources_keep_the_contract) {
-    source.n_bytes = 0;
-    add("graph g(x: f32[8]) -> (y: f32[8]) {\ny=");
-    for (int i = 0; i < 30000; i++) add("(");
-    add("x");
-    for (int i = 0; i < 30000; i++) add(")");
-    add("\n}\n");
-    cr_expect_eq(compile("parentheses", ""), 1);
-    source.n_bytes = 0;
-    add("graph g(x: f32[8]) -> (y: f32[8000]) {\ny=concat([x");
-    for (int i = 1; i < 1000; i++) add(",relu(x+%d)", i);
-    add("],axis=0)\n}\n");
-    check("a concat of 1000 parts");
-    source.n_bytes = 0;
-    add("graph g(x: f32[8]) -> (y0: f32[8]");
-    for (int i = 1; i < 2200; i++) add(", y%d: f32[8]", i);
-    add(") {\n");
-    for (int i = 0; i < 2200; i++) add("y%d=x+%d\n", i, i);
-    add("}\n");
-    check("2200 outputs");
-    source.n_bytes = 0;
-    add("def f0(x) = x+1\n");
-    for (int i = 1; i < 40; i++) add("def f%d(x) = f%d(f%d(x))\n", i, i - 1, i - 1);
-    add("graph g(x: f32[8]) -> (y: f32[8]) {\ny=f30(x)\n}\n");
-    cr_expect_eq(compile("defs that double", ""), 1);
 }
 
 /* The whole output of the last run, of which run.out has the first part. */
@@ -248,20 +205,13 @@ Test(hostile, explain_leaves_out_advice_only) {
 /* The ledger takes three times the compilation, and the test allows five, because a loaded machine
  * counts more. */
 Test(hostile, explain_takes_little_longer_than_the_compilation) {
-    static const Chain kinds[] = {
-        {"softmaxes", square, "v%1$d=softmax(v%2$d)\n", "y=v%d\n}\n"},
-        {"convolutions", "graph g(x: f32[1,4,8,8], w: f32[4,4,3,3]) -> (y: f32[1,4,8,8]) {\nv0=x\n",
-         "v%1$d=conv2d(v%2$d,w,padding=1)\n", "y=v%d\n}\n"},
-        {"several kinds", square, "v%1$d=transpose(softmax(v%2$d@x))+v%3$d\n", "y=v%d\n}\n"}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct rusage before, after;
-        write_chain(&kinds[i], 1000);
-        cr_assert_eq(compile(kinds[i].name, ""), 0, "%s", run.err);
-        getrusage(RUSAGE_CHILDREN, &before);
+    static const char *const names[] = {"softmaxes", "convolutions", "several kinds"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        write_kind(kind_of(names[i]), 1000);
+        cr_assert_eq(compile(names[i], ""), 0, "%s", run.err);
+        double seconds = run.seconds;
         cr_assert_eq(fusec("@hostile.g -o @a.ptx --explain", NULL), 0, "%s", run.err);
-        getrusage(RUSAGE_CHILDREN, &after);
-        double seconds = cpu_seconds(&after) - cpu_seconds(&before);
-        cr_expect(seconds <= 5 * last_seconds, "%s: %.2f and %.2f seconds", kinds[i].name,
-                  last_seconds, seconds);
+        cr_expect(run.seconds <= 5 * seconds, "%s: %.2f and %.2f seconds", names[i], seconds,
+                  run.seconds);
     }
 }

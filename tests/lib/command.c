@@ -1,5 +1,6 @@
 /* See command.h. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#define _DEFAULT_SOURCE   /* wait4 */
 #include "lib/command.h"
 
 #include <criterion/criterion.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +64,19 @@ static bool takes_path(const char *word) {
            strncmp(word, "--ptxas", 7) == 0 || strncmp(word, "--weights", 9) == 0;
 }
 
+static double seconds_of(struct timeval time) {
+    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+static int wait_for(pid_t child) {
+    int status = -1;
+    struct rusage use;
+    cr_assert(wait4(child, &status, 0, &use) == child);
+    run.seconds = seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
+    run.memory_kib = use.ru_maxrss;
+    return status;
+}
+
 int fusec(const char *line, const char *input) {
     char words[1024], out[96], err[96];
     char program[] = "build/fusec", *args[MAX_ARGS + 1] = {program};
@@ -86,8 +101,7 @@ int fusec(const char *line, const char *input) {
         execv(args[0], args);
         _exit(127);
     }
-    int status = -1;
-    cr_assert(waitpid(child, &status, 0) == child);
+    int status = wait_for(child);
     cr_assert(WIFEXITED(status), "fusec %s died of signal %d", line, WTERMSIG(status));
     run.status = WEXITSTATUS(status);
     read_file(out, run.out);

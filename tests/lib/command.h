@@ -6,11 +6,13 @@
 
 enum { MAX_ARGS = 16, MAX_TEXT = 1 << 16 };
 
-/* The folder, and the output of the last run. */
+/* The folder, and the output and the cost of the last run. */
 typedef struct Run {
     char folder[64];
     char out[MAX_TEXT], err[MAX_TEXT];
     int status;
+    double seconds;  /* of a CPU */
+    long memory_kib; /* resident, at most */
 } Run;
 extern Run run;
 /* The text of the program good.g. */
