@@ -13,8 +13,9 @@ enum { MAX_PACK_REQUESTS = 2 };
 typedef struct LayoutPrices {
     Prices as_is, laid_out;
 } LayoutPrices;
-bool layout_price(const Planning *p, const Packing *packing, uint32_t gemm, const PackRequest *requests,
-                  uint32_t n_requests, const CostPoints *points, LayoutPrices *prices);
+bool layout_price(const Planning *p, const Packing *packing, uint32_t gemm,
+                  const PackRequest *requests, uint32_t n_requests, const CostPoints *points,
+                  LayoutPrices *prices);
 
 /* A clone of the GEMM's kernel, with programs of its own and without traces. */
 Kernel layout_clone_gemm(Arena *arena, const Plan *plan, const Kernel *gemm);

@@ -242,7 +242,7 @@ Test(one_block, copies_make_a_function) {
     compile_free(&c);
 }
 
-/* Whether the argument, if it lies in shared memory, lies there as its kernel's variants believe. */
+/* Whether the argument, if it is in shared memory, lies there as its kernel's variants believe. */
 static bool lies_well(const Plan *plan, const Kernel *kernel, uint32_t arg) {
     const Buffer *buffer = &plan->buffers.data[kernel->args.data[arg]];
     DimId begin = kernel_arg_begin(kernel, arg);
@@ -259,9 +259,8 @@ Test(one_block, pieces_in_shared_memory_lie_as_they_are_stored) {
     char source[8192];
     size_t n = (size_t)sprintf(source, "graph g(x: f32[8]) -> (y: f32[8]) {\n  v0 = x\n");
     for (int i = 1; i <= 96; i++)
-        n += (size_t)sprintf(source + n,
-                             "  v%d = pad(v%d, low=[2], high=[2], mode=\"reflect\")[2:10]\n", i,
-                             i - 1);
+        n += (size_t)sprintf(
+            source + n, "  v%d = pad(v%d, low=[2], high=[2], mode=\"reflect\")[2:10]\n", i, i - 1);
     sprintf(source + n, "  y = v96\n}\n");
     Compiled c = compiled_new(source, TARGET_SM_90A);
     uint32_t n_pieces = 0;
