@@ -13,9 +13,9 @@ from op_cases import all_axes, arrays, greatest_of, least_of, order_of, product_
 CASES = {}
 PARTS = {"conv_taps", "conv_transpose_weights", "avg_pool_over", "adaptive_even", "adaptive_axis", "adaptive_uneven",
          "adaptive_pool", "interpolate_linear", "interpolate_cubic", "interpolate_axis", "interpolate_nearest",
-         "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "pick_largest", "is_among", "reduced",
-         "count", "scan_join", "scan_may_join", "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "input",
-         "param"}
+         "grid_pick", "grid_bilinear", "grid_places", "sort_by_index", "attention_scores", "attention_heads",
+         "attention_groups", "pick_largest", "is_among", "reduced", "count", "scan_join", "scan_may_join",
+         "scan_is_level", "scan_is_like", "scan_level", "scan_shift", "input", "param"}
 
 
 def case(*names):
@@ -490,6 +490,31 @@ def softmax(d, name):
                        batch=axis % len(shape) != 0)
     made.relative += 8 * DTYPES[compute(dtype)].eps * float(np.abs(x).max())
     return made
+
+
+@case("attention")
+def attention(d):
+    dtype, heads, groups = d.of(FLOATS), d.of([1, 2, 4]), d.int(1, 2)
+    m, n, c = d.of([1, 2, 7, 17]), d.of([1, 3, 16, 129, 140]), d.of([1, 4, 8])
+    front = (d.int(1, 2), heads) if heads * groups > 1 or d.flag() else ()
+    q = d.floats(dtype, (*front[:1], heads * groups, m, 8) if front else (m, 8))
+    k, v = d.floats(dtype, front + (n, 8)), d.floats(dtype, front + (n, c))
+    inputs, given = {"q": (dtype, q), "k": (dtype, k), "v": (dtype, v)}, {}
+    mask = d.of([None, None, "bool", compute(dtype)])
+    if mask == "bool":
+        inputs["mask"] = "bool", (d.rng.random((m, n)) < 0.7) | (np.arange(n) == 0)
+    elif mask:
+        inputs["mask"] = mask, d.floats(mask, (m, n))
+    elif d.flag():
+        given["is_causal"] = True
+    if d.flag(0.3):
+        given["scale"] = 0.5
+    if groups > 1:
+        given["enable_gqa"] = True
+    of_mask = torch.from_numpy(inputs["mask"][1]) if mask else None
+    wanted = F.scaled_dot_product_attention(*wide(q, k, v), attn_mask=of_mask, **given).numpy()
+    text = call("attention", "q", "k", "v", *(["mask"] if mask else []), **given)
+    return Case(text, inputs, [(dtype, wanted)], absolute=32 * DTYPES[dtype].eps * float(np.abs(v).max()))
 
 
 @case("hardtanh")
