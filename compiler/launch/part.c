@@ -1,22 +1,36 @@
-/* See part.h. A kernel of its own launch is tried with parts; it keeps them if kernels with other
- * places then have the same code. Its scalars stay as they were, for everything but the key of the
- * code (launch/dedup.h), the code itself and the manifest. */
+/* See part.h. Kernels are tried with parts; they keep them if kernels with other places then have
+ * the same code. Their scalars stay as they were, for everything but the key of the code
+ * (launch/dedup.h), the code itself and the manifest. */
 #include "launch/part.h"
 
 #include "launch/dedup.h"
+#include "plan/launch.h"
 
 /* The bytes of which a part's begin is a multiple, so that its pointer is aligned as the buffer's
- * is, as far as any kernel asks. */
-static int64_t alignment_of(const Kernel *kernel) {
+ * is, as far as any kernel of the launch asks. */
+static int64_t alignment_of(const Plan *plan, const Launch *launch) {
     int64_t most = 1;
-    for (uint32_t v = 0; v < kernel->n_variants; v++) {
-        const PredicateTerm *term;
-        if (kernel->variants[v].n_maps && most < MAP_STEP_BYTES) most = MAP_STEP_BYTES;
-        for (uint32_t n = 0;
-             (term = predicate_term(&kernel->variants[v].predicate, TERM_ALIGNED, n)); n++)
-            if (term->of > most) most = term->of;
+    for (uint32_t k = 0; k < launch->n; k++) {
+        const Kernel *kernel = launch_kernel(plan, launch, k);
+        for (uint32_t v = 0; v < kernel->n_variants; v++) {
+            const PredicateTerm *term;
+            if (kernel->variants[v].n_maps && most < MAP_STEP_BYTES) most = MAP_STEP_BYTES;
+            for (uint32_t n = 0;
+                 (term = predicate_term(&kernel->variants[v].predicate, TERM_ALIGNED, n)); n++)
+                if (term->of > most) most = term->of;
+        }
     }
     return most;
+}
+
+/* Whether the launch gets the whole buffer: kernels that pass tiles on may read it by the pointer
+ * of one of them, and a copy in shared memory is whole. */
+static bool is_whole(const Plan *plan, const Launch *launch, uint32_t buffer) {
+    uint32_t n_users = 0;
+    if (launch_copies(launch, buffer)) return true;
+    for (uint32_t k = 0; k < launch->n; k++)
+        n_users += kernel_find_arg(launch_kernel(plan, launch, k), buffer) != NO_ARG;
+    return launch_shares_blocks(launch) && !launch_has_one_block(launch) && n_users > 1;
 }
 
 /* The least offset of the kernel's loads of the buffer; DIM_NONE if it is not known which is. */
@@ -38,13 +52,15 @@ static DimId least_offset(const Kernel *kernel, const bool *live, uint32_t buffe
 
 /* Where the kernel's pointer to an argument may begin; DIM_NONE: at its first element. The part has
  * an element at least: a load whose guard is off reads where it begins. */
-static DimId begin_of(const Plan *plan, const Kernel *kernel, const bool *live, uint32_t arg) {
+static DimId begin_of(const Plan *plan, const Launch *launch, const Kernel *kernel,
+                      const bool *live, uint32_t arg) {
     DimTab *dims = plan->graph->dims;
     const Buffer *buffer = &plan->buffers.data[kernel->args.data[arg]];
-    int64_t unit = alignment_of(kernel), constant;
+    int64_t unit = alignment_of(plan, launch), constant;
     DimId one = dim_const(dims, 1);
     if (buffer->space != BUFFER_GLOBAL || buffer->choice || buffer->pitch ||
-        !kernel_only_reads(kernel, kernel->args.data[arg]))
+        !kernel_only_reads(kernel, kernel->args.data[arg]) ||
+        is_whole(plan, launch, kernel->args.data[arg]))
         return DIM_NONE;
     DimId begin = least_offset(kernel, live, kernel->args.data[arg]);
     unit = unit > dtype_bytes(buffer->dtype) ? unit / dtype_bytes(buffer->dtype) : 1;
@@ -63,11 +79,12 @@ static bool has_windows(const Kernel *kernel) {
     return false;
 }
 
-static KernelParts *parts_of(Arena *arena, Arena *scratch, const Plan *plan, const Kernel *kernel) {
+static KernelParts *parts_of(Arena *arena, Arena *scratch, const Plan *plan, const Launch *launch,
+                             const Kernel *kernel) {
     KernelParts *parts = NULL;
     const bool *live = kernel_live_scalars(scratch, kernel);
     for (uint32_t i = 0; i < kernel->args.n; i++) {
-        DimId begin = begin_of(plan, kernel, live, i);
+        DimId begin = begin_of(plan, launch, kernel, live, i);
         if (!begin) continue;
         if (!parts) parts = arena_array(arena, KernelParts, 1);
         parts->begins[i] = begin;
@@ -80,8 +97,11 @@ static KernelParts *parts_of(Arena *arena, Arena *scratch, const Plan *plan, con
     return parts;
 }
 
-static bool may_have_parts(const Launch *launch, const Kernel *kernel) {
-    return launch->n == 1 && launch->copied.n == 0 && !has_windows(kernel);
+static bool may_have_parts(const Plan *plan, const Launch *launch) {
+    bool may = true;
+    for (uint32_t k = 0; k < launch->n && may; k++)
+        may = !has_windows(launch_kernel(plan, launch, k));
+    return may;
 }
 
 /* Gives kernels parts. Returns the number of parts. */
@@ -89,11 +109,13 @@ static uint32_t try_parts(Arena *arena, Arena *scratch, const Plan *plan) {
     uint32_t n = 0;
     for (uint32_t l = 0; l < plan->launches.n; l++) {
         const Launch *launch = &plan->launches.data[l];
-        Kernel *kernel = &plan->kernels.data[launch->first];
-        if (!may_have_parts(launch, kernel)) continue;
-        kernel->parts = parts_of(arena, scratch, plan, kernel);
-        for (uint32_t i = 0; kernel->parts && i < kernel->args.n; i++)
-            n += kernel->parts->begins[i] != DIM_NONE;
+        bool may = may_have_parts(plan, launch);
+        for (uint32_t k = 0; k < launch->n && may; k++) {
+            Kernel *kernel = &plan->kernels.data[launch->first + k];
+            kernel->parts = parts_of(arena, scratch, plan, launch, kernel);
+            for (uint32_t i = 0; kernel->parts && i < kernel->args.n; i++)
+                n += kernel->parts->begins[i] != DIM_NONE;
+        }
     }
     return n;
 }

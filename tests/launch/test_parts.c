@@ -128,3 +128,56 @@ Test(parts, results_are_the_same_to_the_bit) {
     pair_free(&pair);
     arena_free(arena);
 }
+
+/* Steps of several products, which share launches: in the same blocks, and side by side. */
+static const char gates[] =
+    "graph g(x: f32[12, 8, 64]) -> (y: f32[12, 8, 64]) {\n"
+    "  param u: f32[3, 64, 64]\n  param w: f32[3, 64, 64]\n  param b: f32[64]\n"
+    "  r = x @ u[0]\n  z = x @ u[1]\n  n = x @ u[2]\n"
+    "  _, ys = loop t in 0:12 with h = x[0] {\n"
+    "    keeps = sigmoid(z[t] + h @ w[1])\n    resets = sigmoid(r[t] + h @ w[0])\n"
+    "    new = tanh(n[t] + resets * (h @ w[2] + b))\n"
+    "    next = (1.0 - keeps) * new + keeps * h\n    return next, next\n  }\n"
+    "  y = stack(ys)\n}\n";
+
+static uint32_t n_launch_functions(const Plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t l = 0; l < plan->launches.n; l++)
+        n += !plan->kernels.data[plan->launches.data[l].first].variants[0].is_shared;
+    return n;
+}
+
+Test(parts, launches_of_several_kernels_share_functions) {
+    static const TargetId targets[] = {TARGET_CPU, TARGET_SM_80, TARGET_SM_90A};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        Compiled p;
+        cr_assert(compile_source(&p, gates, target_get(targets[i]), COMPILE_FUSED), "%s",
+                  p.messages);
+        bool has_several = false;
+        for (uint32_t l = 0; l < p.plan->launches.n; l++)
+            has_several = has_several || p.plan->launches.data[l].n > 1;
+        cr_expect(has_several);
+        cr_expect_leq(n_launch_functions(p.plan), 12u, "%u functions of %u launches",
+                      n_launch_functions(p.plan), p.plan->launches.n);
+        compile_free(&p);
+    }
+}
+
+Test(parts, launches_of_several_kernels_give_the_same_bits) {
+    Arena *arena = arena_new(NULL);
+    Text report = {.arena = arena};
+    Pair pair;
+    PairCounts counts = {0};
+    RigOptions options = RIG_OPTIONS_INIT;
+    options.program.no_weights = true;
+    cr_assert(pair_compile(&pair, gates, target_get(TARGET_CPU), &report), "%s", text_str(&report));
+    for (uint32_t i = 0; i < 2; i++) {
+        options.is_unaligned = i;
+        bool is_right = pair_open(&pair, 0, &options, &report) &&
+                        pair_place(&pair, NULL, &report) &&
+                        pair_run(&pair, &(PairData){.seed = i}, &counts, &report);
+        cr_expect(is_right, "%s", text_str(&report));
+    }
+    pair_free(&pair);
+    arena_free(arena);
+}
