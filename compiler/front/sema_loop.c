@@ -25,7 +25,8 @@ static bool eval_bound(Sema *sema, const Ast *ast, const char *what, int64_t *nu
                                "keep a value by `where`.");
     else if (value.kind == VALUE_INT)
         diag_help(sema->diags,
-                  "Loops are unrolled: declare the dim as a number, as in `dim T = 512`.");
+                  "Loops are unrolled: declare the dim as a number, as in `dim T = 512`, or write "
+                  "a scan.");
     return false;
 }
 

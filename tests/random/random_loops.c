@@ -46,6 +46,27 @@ static int make_product(RandomState *s, uint64_t number) {
                                   first, random_value(s, w)->name));
 }
 
+/* Two products of `h` in each step, one of which reads the step's part of stacked values. */
+static int make_gated(RandomState *s, uint64_t number) {
+    const char *first;
+    if (s->options.without_matmul) return RANDOM_NONE;
+    int x = first_value(s, number, 2, 2, 4, &first);
+    if (x == RANDOM_NONE) return RANDOM_NONE;
+    const Dtype dtype = random_value(s, x)->dtype;
+    const Shape shape = random_value(s, x)->shape;
+    Shape stack = {.rank = 3, .dims = {dim_const(s->dims, 3), shape.dims[0], shape.dims[1]}};
+    Shape square = {.rank = 2, .dims = {shape.dims[1], shape.dims[1]}};
+    if (!random_fits(s, &square) || !random_fits(s, &stack)) return RANDOM_NONE;
+    int v = random_input(s, dtype, &square), w = random_input(s, dtype, &square);
+    int z = random_input(s, dtype, &stack);
+    return random_bind(s, dtype, &shape, -1, 1,
+                       str_format(s->arena,
+                                  "loop t in 0:3 with h = %s { return sigmoid(h @ %s) * "
+                                  "tanh(h @ %s + %s[t]) }",
+                                  first, random_value(s, v)->name, random_value(s, w)->name,
+                                  random_value(s, z)->name));
+}
+
 /* `h` grows along its first axis. */
 static int make_growing(RandomState *s, uint64_t number) {
     const char *first;
@@ -99,7 +120,7 @@ static int make_scan(RandomState *s, uint64_t number) {
 }
 
 int random_make_loop(RandomState *s, uint64_t number) {
-    enum { N_KINDS = 6 };
+    enum { N_KINDS = 7 };
     switch (number % N_KINDS) {
     case 0:
         return make_map(s, number / N_KINDS, false);
@@ -110,6 +131,8 @@ int random_make_loop(RandomState *s, uint64_t number) {
     case 3:
         return make_growing(s, number / N_KINDS);
     case 4:
+        return make_gated(s, number / N_KINDS);
+    case 5:
         return make_scan(s, number / N_KINDS);
     }
     return make_nested(s, number / N_KINDS);
