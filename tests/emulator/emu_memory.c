@@ -122,22 +122,36 @@ EmuOutcome emu_elect(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
 
 /* The block. */
 
-/* The last warp to arrive releases all. */
-EmuOutcome emu_bar(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
-    EmuBlock *block = warp->block;
-    (void)inst, (void)mask;
-    if (!warp->is_at_barrier) {
-        warp->is_at_barrier = true;
-        warp->barrier_round = block->barrier_round;
-        block->n_at_barrier++;
-    }
-    if (block->n_at_barrier == block->n_live) {
-        block->n_at_barrier = 0;
-        block->barrier_round++;
+/* The barrier of the instruction, whose round ends when the last warp has arrived: of as many
+ * threads as it names, or of all. NULL: there is none of this number. */
+static EmuBarrier *barrier_of(EmuWarp *warp, const EmuInst *inst, bool arrives) {
+    uint64_t number = emu_get(warp, &inst->x[0], 0);
+    uint32_t n_warps =
+        inst->n > 1 ? (uint32_t)emu_get(warp, &inst->x[1], 0) / EMU_LANES : warp->block->n_live;
+    if (number >= EMU_BARRIERS) return NULL;
+    EmuBarrier *barrier = &warp->block->barriers[number];
+    if (arrives) barrier->n_arrived++;
+    if (barrier->n_arrived >= n_warps) {
+        barrier->n_arrived = 0;
+        barrier->round++;
         warp->machine->n_idle = 0;
     }
-    if (warp->barrier_round == block->barrier_round) return EMU_WAITS;
-    warp->is_at_barrier = false;
+    return barrier;
+}
+
+EmuOutcome emu_bar(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    uint64_t number = emu_get(warp, &inst->x[0], 0);
+    if (!warp->is_at_barrier && number < EMU_BARRIERS)
+        warp->barrier_round = warp->block->barriers[number].round;
+    const EmuBarrier *barrier = barrier_of(warp, inst, !warp->is_at_barrier);
+    if (!barrier) return emu_fail(warp, inst, "has no barrier of this number", mask);
+    warp->is_at_barrier = warp->barrier_round == barrier->round;
+    return warp->is_at_barrier ? EMU_WAITS : EMU_GO_ON;
+}
+
+EmuOutcome emu_bar_arrive(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
+    if (!barrier_of(warp, inst, true))
+        return emu_fail(warp, inst, "has no barrier of this number", mask);
     return EMU_GO_ON;
 }
 

@@ -131,8 +131,10 @@ EmuOutcome emu_mma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     return EMU_GO_ON;
 }
 
-/* wgmma: a warp has 16 of 64 rows. `width`: columns / 8. The last operands are two descriptors,
- * three numbers, and whether each operand is transposed. */
+/* wgmma: a warp has 16 of 64 rows. `width`: columns / 8. After the accumulators come a descriptor
+ * of the left operand, or its four registers, and one of the right operand; whether the
+ * accumulators count, and of floats two numbers; and whether each operand with a descriptor is
+ * transposed. */
 
 enum { SWIZZLE_128 = 1 };
 
@@ -165,24 +167,42 @@ static bool read_operand(const EmuWarp *warp, const EmuInst *inst, uint64_t desc
     return true;
 }
 
+/* Whether the left operand is in registers. */
+static bool has_left_registers(const EmuInst *inst) {
+    return inst->n == inst->width * 4u + 9;
+}
+
+/* Reads the warp's rows of the left operand, from registers when the instruction runs. */
+static bool read_left(EmuWarp *warp, const EmuPending *p, bool is_transposed, float (*to)[MAX_K]) {
+    const EmuOperand *first = &p->inst->x[p->inst->width * 4u];
+    if (has_left_registers(p->inst))
+        gather(warp, p->inst, first, 4, true, to);
+    else if ((p->a >> 62) != SWIZZLE_128)
+        return false;
+    else
+        return read_operand(warp, p->inst, p->a, is_transposed, warp->number % 4 * WARP_ROWS,
+                            WARP_ROWS, to);
+    return true;
+}
+
 /* Computes the warp's rows. */
 static bool multiply_group(EmuWarp *warp, const EmuPending *p) {
     const EmuInst *inst = p->inst;
     static _Thread_local float a[WARP_ROWS][MAX_K], b[MAX_COLUMNS][MAX_K];
     uint32_t columns = inst->width * 8u, n = columns / 2, k = 32 / bytes_of(inst->from);
-    bool has_transposes = inst->n > n + 5;
-    bool transposes[2] = {has_transposes && inst->x[n + 5].number,
-                          has_transposes && inst->x[n + 6].number};
-    if ((p->a >> 62) != SWIZZLE_128 || (p->b >> 62) != SWIZZLE_128 ||
-        !read_operand(warp, inst, p->a, transposes[0], warp->number % 4 * WARP_ROWS, WARP_ROWS,
-                      a) ||
-        !read_operand(warp, inst, p->b, transposes[1], 0, columns, b))
+    uint32_t n_left = has_left_registers(inst) ? 4 : 1, after = n + n_left + 1;
+    bool has_transposes = inst->n > after + 3;
+    bool transposes_left = has_transposes && n_left == 1 && inst->x[after + 3].number;
+    bool transposes_right = has_transposes && inst->x[inst->n - 1].number;
+    bool begins = !inst->x[after].number;
+    if ((p->b >> 62) != SWIZZLE_128 || !read_left(warp, p, transposes_left, a) ||
+        !read_operand(warp, inst, p->b, transposes_right, 0, columns, b))
         return false;
     for (uint32_t lane = 0; lane < EMU_LANES; lane++)
         for (uint32_t i = 0; i < n; i++) {
             uint32_t row = lane / 4 + 8 * (i / 2 % 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
             uint64_t *acc = &warp->regs[inst->x[i].slot][lane];
-            *acc = add_to(inst->from, *acc, a[row], b[column], k);
+            *acc = add_to(inst->from, begins ? 0 : *acc, a[row], b[column], k);
         }
     return true;
 }
@@ -193,7 +213,7 @@ EmuOutcome emu_wgmma(EmuWarp *warp, const EmuInst *inst, uint32_t mask) {
     if (mask != UINT32_MAX) return emu_fail(warp, inst, "wants all threads", mask);
     EmuPending p = {.inst = inst,
                     .a = emu_get(warp, &inst->x[n], 0),
-                    .b = emu_get(warp, &inst->x[n + 1], 0),
+                    .b = emu_get(warp, &inst->x[n + (has_left_registers(inst) ? 4 : 1)], 0),
                     .group = warp->group};
     vec_push(warp->machine->arena, &warp->pending, p);
     return EMU_GO_ON;
