@@ -1,7 +1,7 @@
 /* The online-softmax rewrite of a gemm-rows-gemm launch to one pass (launch/online_softmax.h).
  * Weights are relative to the largest exponent so far. When it grows, earlier sums are scaled down.
  * See gemm_rows_gemm.h. */
-#include "codegen/gpu_gemm/gemm_rows_gemm.h"
+#include "codegen/gpu_gemm/rows/gemm_rows_gemm.h"
 
 static const OnlineSoftmax *online_of(const GemmRowsGemm *s) {
     return s->online_softmax;

@@ -2,7 +2,7 @@
  *
  * A lot is the set of tiles with the same chains: every period-th tile. Lots are joined to a tree
  * as they come, in the manner of a binary counter. */
-#include "codegen/gpu_gemm/gemm_rows_gemm.h"
+#include "codegen/gpu_gemm/rows/gemm_rows_gemm.h"
 
 /* A reduction's accumulators of one of the thread's rows. `levels` has the joined results of
  * earlier lots: level l is the join of 2^l lots until it becomes part of a larger one. */

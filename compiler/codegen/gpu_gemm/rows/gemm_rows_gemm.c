@@ -3,7 +3,7 @@
  * While one tile of scores is computed, the next tile of the scores' rhs is copied to the other
  * buffer. In the last pass, the other buffer is for the second GEMM's rhs, and both are fetched
  * half an iteration ahead. */
-#include "codegen/gpu_gemm/gemm_rows_gemm.h"
+#include "codegen/gpu_gemm/rows/gemm_rows_gemm.h"
 
 enum { SHARED_ALIGN_BYTES = 128 };
 
