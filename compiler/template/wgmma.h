@@ -39,6 +39,13 @@ static inline uint32_t wgmma_tile_bytes(uint32_t tile, bool is_mn_major) {
     return rows * WGMMA_SWIZZLE_BYTES;
 }
 
+/* Bytes of a tile of `own` 16-bit elements along m or n and `depth` along k: blocks of 64 elements
+ * of the contiguous axis, one after the other. */
+static inline uint32_t wgmma_operand_bytes(uint32_t own, uint32_t depth, bool is_mn_major) {
+    uint32_t along = is_mn_major ? own : depth, rows = is_mn_major ? depth : own;
+    return (along + 63) / 64 * rows * WGMMA_SWIZZLE_BYTES;
+}
+
 /* Rows that a warp stores per step, a power of two. Its lanes take 1 or 4 columns each, side by
  * side and then row below row. */
 static inline uint32_t wgmma_epilogue_step(uint32_t columns, uint32_t lanes) {

@@ -65,9 +65,8 @@ static void init_tail(Wgmma *w) {
     w->tail = tail;
 }
 
-static void place_thread(Wgmma *w) {
+void wgmma_place_thread(Wgmma *w) {
     const Codegen *k = w->k;
-    w->shared = gpu_shared_dynamic(k);
     w->thread = gpu_thread(k);
     /* The shuffle tells LLVM and ptxas that the warp's number is the same in all lanes. */
     Val args[4] = {k_i32(k, -1), k_lshri(k, w->thread, 5), k_i32(k, 0), k_i32(k, WARP_THREADS - 1)};
@@ -83,9 +82,37 @@ static Loop each_stage(const Wgmma *w, Val k) {
 
 /* The producer warp. */
 
-static Val coordinate(const Wgmma *w, Val index) {
-    if (w->lower->index_type == w->k->i32) return index;
-    return k_trunc(w->k, index, w->k->i32);
+static Val coordinate(const Lower *lower, Val index) {
+    if (lower->index_type == lower->k->i32) return index;
+    return k_trunc(lower->k, index, lower->k->i32);
+}
+
+void wgmma_copy_box(const Lower *lower, const WgmmaBox *box, const GemmBlock *block) {
+    static const char *const names[] = {[2] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d",
+                                        [3] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d",
+                                        [4] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.4d",
+                                        [5] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.5d"};
+    const Codegen *k = lower->k;
+    LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(k->context, 7);
+    LLVMTypeRef i16 = k->i16;
+    Val args[3 + MAX_MAP_RANK + 5];
+    uint32_t n = 0;
+    args[n++] = k_addrspace_cast(k, box->to, cluster_ptr);
+    args[n++] = box->barrier;
+    args[n++] = box->parameter;
+    for (uint32_t i = 0; i < box->map->rank; i++) {
+        uint32_t axis = box->map->axes[i].axis;
+        bool is_k = axis == gemm_axis_k(lower->kernel);
+        args[n++] = coordinate(lower, is_k                ? box->k
+                                      : axis == box->axis ? box->own
+                                                          : block->point.axis[axis]);
+    }
+    args[n++] = k_int(i16, box->blocks);
+    args[n++] = k_int(k->i64, EVICT_FIRST);
+    args[n++] = k_int(k->i1, box->blocks != 0);
+    args[n++] = k_int(k->i1, box->is_read_once);
+    args[n++] = k_i32(k, 0);
+    k_intrinsic(k, names[box->map->rank], args, n);
 }
 
 /* One copy of the box at (`own`, `k`) to `bytes` in shared memory; to_all: multicast to the
@@ -96,47 +123,27 @@ typedef struct Copy {
     bool to_all;
 } Copy;
 
-static void copy_box(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val barrier,
-                     Copy copy) {
-    static const char *const names[] = {[2] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d",
-                                        [3] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d",
-                                        [4] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.4d",
-                                        [5] = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.5d"};
-    const Codegen *k = w->k;
-    LLVMTypeRef cluster_ptr = LLVMPointerTypeInContext(k->context, 7);
-    LLVMTypeRef i16 = k->i16;
-    Val args[3 + MAX_MAP_RANK + 5];
-    uint32_t n = 0, blocks = copy.to_all ? (1u << wgmma_cluster(w)) - 1 : 0;
-    args[n++] = k_addrspace_cast(k, wgmma_at(w, copy.bytes), cluster_ptr);
-    args[n++] = barrier;
-    args[n++] = side->parameter;
-    for (uint32_t i = 0; i < side->map->rank; i++) {
-        uint32_t axis = side->map->axes[i].axis;
-        bool is_k = axis == gemm_axis_k(w->lower->kernel);
-        args[n++] = coordinate(w, is_k                 ? copy.k
-                                  : axis == side->axis ? copy.own
-                                                       : block->point.axis[axis]);
-    }
-    args[n++] = k_int(i16, blocks);
-    args[n++] = k_int(k->i64, EVICT_FIRST);
-    args[n++] = k_int(k->i1, copy.to_all);
-    args[n++] = k_int(k->i1, side->is_read_once);
-    args[n++] = k_i32(k, 0);
-    k_intrinsic(k, names[side->map->rank], args, n);
-}
-
 static void start_copy(const Wgmma *w, const WgmmaSide *side, const GemmBlock *block, Val barrier,
                        Copy copy) {
     if (!side->map->im2col) {
-        copy_box(w, side, block, barrier, copy);
+        WgmmaBox box = {.map = side->map,
+                        .parameter = side->parameter,
+                        .axis = side->axis,
+                        .own = copy.own,
+                        .k = copy.k,
+                        .to = wgmma_at(w, copy.bytes),
+                        .barrier = barrier,
+                        .blocks = copy.to_all ? (1u << wgmma_cluster(w)) - 1 : 0,
+                        .is_read_once = side->is_read_once};
+        wgmma_copy_box(w->lower, &box, block);
         return;
     }
     WindowsCopy windows = {.windows = side->map->im2col,
                            .map = side->parameter,
                            .to = wgmma_at(w, copy.bytes),
                            .barrier = barrier,
-                           .row = coordinate(w, copy.own),
-                           .k = coordinate(w, copy.k)};
+                           .row = coordinate(w->lower, copy.own),
+                           .k = coordinate(w->lower, copy.k)};
     gpu_im2col_copy(w->k, &windows);
 }
 
@@ -188,7 +195,7 @@ static void fill_tile(Wgmma *w, Val number, Val *ring) {
     loop_carry(k, &stages, ring, 2);
     PipelineState place = {ring[0], ring[1]};
     fill_stage(w, &block, stages.index, place);
-    place = wgmma_pipeline_next(w, place);
+    place = pipeline_next(w->k, place, w->sched->gemm.stages);
     ring[0] = place.stage;
     ring[1] = place.parity;
     loop_end(k, &stages);
@@ -258,7 +265,7 @@ static Val multiply_stages(const Wgmma *w, Val at_k, PipelineState *ring, const 
     Val is_later = k_sgti(k, loop.index, 0);
     wgmma_release(w, before, is_later);
     before = ring->stage;
-    *ring = wgmma_pipeline_next(w, *ring);
+    *ring = pipeline_next(w->k, *ring, w->sched->gemm.stages);
     loop_end(k, &loop);
     return before;
 }
@@ -309,7 +316,8 @@ void emit_gpu_gemm_wgmma(Lower *lower) {
     Wgmma *w = arena_array(lower->k->arena, Wgmma, lower->n_codes);
     const Codegen *k = w->k = lower->k;
     w->sched = &lower->variant->sched;
-    place_thread(w);
+    w->shared = gpu_shared_dynamic(k);
+    wgmma_place_thread(w);
     for (uint32_t c = lower->n_codes; c-- > 0;) {
         w[c] = w[0];
         init_code(&w[c], &lower[c], &lower[c].variant->sched);

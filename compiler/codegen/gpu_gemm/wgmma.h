@@ -74,8 +74,23 @@ typedef struct PipelineState {
     Val stage, parity; /* i32 */
 } PipelineState;
 
-/* The next stage of the ring, with its parity. */
-PipelineState wgmma_pipeline_next(const Wgmma *w, PipelineState place);
+/* The next stage of a ring of `n_stages`, with its parity. */
+PipelineState pipeline_next(const Codegen *k, PipelineState place, uint32_t n_stages);
+
+/* A copy of a box of an operand by the copy engine. */
+typedef struct WgmmaBox {
+    const TensorMap *map;
+    Val parameter;   /* the encoded map, a kernel parameter */
+    uint32_t axis;   /* the operand's own axis, m or n */
+    Val own, k;      /* index_type: the first element along it, and along k */
+    Val to, barrier; /* in shared memory */
+    uint32_t blocks; /* bit set of the cluster's blocks that get it; 0: this block alone */
+    bool is_read_once;
+} WgmmaBox;
+/* Starts the copy; `block` has the position along the other axes. */
+void wgmma_copy_box(const Lower *lower, const WgmmaBox *box, const GemmBlock *block);
+/* Sets thread, warp, group, in_group and rank. */
+void wgmma_place_thread(Wgmma *w);
 
 /* Synchronises all threads of the block, or of the cluster. */
 void wgmma_meet(const Wgmma *w);
@@ -117,6 +132,31 @@ typedef void WgmmaWork(Wgmma *w, Val number, Val *values);
 enum { WGMMA_MAX_ACCUMULATORS = WGMMA_MAX_WIDTH / 2, WGMMA_MAX_VALUES };
 void wgmma_work_by_code(Wgmma *codes, Val tile, WgmmaWork *work, Val *values, uint32_t n_values,
                         uint32_t n_kept);
+/* An operand's tile in shared memory: `own` elements along m or n, `depth` along k. A straight tile
+ * has blocks of one row of the swizzle per m (or n), one block after the other along k. A
+ * transposed one has blocks of one row per k, one block after the other along m (or n). */
+typedef struct WgmmaLayout {
+    bool is_mn_major;
+    uint32_t own, depth;
+} WgmmaLayout;
+
+/* A product of 64 rows of a warpgroup, in steps of k of 32 bytes. */
+typedef struct WgmmaProduct {
+    Dtype dtype;
+    uint32_t width, n_steps; /* columns; steps of k */
+    bool begins;             /* the accumulators begin at +0, whatever they hold */
+    WgmmaLayout left, right; /* of all rows of the tile */
+    Val left_at, right_at;   /* ptr addrspace(3): where the product's rows begin */
+    const Val *registers;    /* the lhs as 4 registers (i32) per step; NULL: it is at left_at */
+    const Val *accs;         /* see wgmma_multiply */
+} WgmmaProduct;
+/* Emits its instructions as one wgmma group, which is committed but not awaited. The registers of
+ * the lhs may not change before it has finished. */
+void wgmma_product(const Codegen *k, const WgmmaProduct *product);
+/* Waits until all but the last `n_groups` wgmma groups have finished; `accs` are the `n`
+ * accumulators of those that it waits for. */
+void wgmma_await(const Codegen *k, uint32_t n_groups, const Val *accs, uint32_t n);
+
 /* Emits the instructions of one stage for the 64 rows of this warpgroup. They add to accs[width /
  * 2], allocas of acc_type. Each alloca stays in one register, because the instruction writes to it
  * asynchronously until wgmma_finish. `stage` is a stage of the ring. Ends with the wgmma group

@@ -7,40 +7,35 @@ enum {
     UNIT_SHIFT = 4,
     ADDRESS_MASK = 0x3FFF,
     STEP_BYTES = 32,
-    STEPS = WGMMA_SWIZZLE_BYTES / STEP_BYTES
+    ROW_STEPS = WGMMA_SWIZZLE_BYTES / STEP_BYTES /* of k in a row of a straight tile */
 };
-/* Units from 8 rows to the next 8, and from one block of a transposed tile to the next. */
-enum { ROWS_UNITS = 1024 >> UNIT_SHIFT, BLOCK_UNITS = 8192 >> UNIT_SHIFT };
+/* Units from 8 rows to the next 8. */
+enum { ROWS_UNITS = 1024 >> UNIT_SHIFT };
 
-/* Units from one k step of the instruction to the next: along a row, or for a transposed tile as
- * many rows as a step has 16-bit elements. */
-static uint32_t step_units(const WgmmaSide *side) {
+/* Units from the tile's begin to step `step` of k: along a row and from one block of rows to the
+ * next, or for a transposed tile as many rows as a step has 16-bit elements. */
+static uint32_t step_units(const WgmmaLayout *layout, uint32_t step) {
     uint32_t rows = STEP_BYTES / 2;
-    return (side->is_mn_major ? rows * WGMMA_SWIZZLE_BYTES : STEP_BYTES) >> UNIT_SHIFT;
+    uint32_t bytes = layout->is_mn_major ? step * rows * WGMMA_SWIZZLE_BYTES
+                                         : step / ROW_STEPS * layout->own * WGMMA_SWIZZLE_BYTES +
+                                               step % ROW_STEPS * STEP_BYTES;
+    return bytes >> UNIT_SHIFT;
 }
 
-static Val descriptor(const Wgmma *w, const WgmmaSide *side, Val stage) {
-    const Codegen *k = w->k;
-    bool is_left = side == &w->sides[0];
-    Val at = k_addi(k, k_muli(k, stage, w->stage_bytes), side->begin_bytes);
-    if (is_left) { /* 64 rows of a straight tile have as many bytes as a block of a transposed
-                    * one */
-        at = k_add(k, at, k_muli(k, w->group, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES));
-    }
-    Val base = k_ptrtoint(k, w->shared, k->i32);
-    at = k_lshri(k, k_add(k, base, at), UNIT_SHIFT);
-    at = k_andi(k, at, ADDRESS_MASK);
-    uint64_t lead = side->is_mn_major ? BLOCK_UNITS : 1, fixed = UINT64_C(1) << 62;
-    fixed |= lead << 16 | (uint64_t)ROWS_UNITS << 32;
-    at = k_zext(k, at, k->i64);
+/* The descriptor of a tile at `at` (ptr addrspace(3)). A transposed tile has a block of `depth`
+ * rows after the other. */
+static Val descriptor(const Codegen *k, const WgmmaLayout *layout, Val at) {
+    uint64_t lead = layout->is_mn_major ? layout->depth * WGMMA_SWIZZLE_BYTES >> UNIT_SHIFT : 1;
+    uint64_t fixed = UINT64_C(1) << 62 | lead << 16 | (uint64_t)ROWS_UNITS << 32;
+    at = k_lshri(k, k_ptrtoint(k, at, k->i32), UNIT_SHIFT);
+    at = k_zext(k, k_andi(k, at, ADDRESS_MASK), k->i64);
     return k_or(k, at, LLVMConstInt(k->i64, fixed, 0));
 }
 
 /* Calls inline assembly with `n` accumulators as inputs and outputs; `inputs` constrains the other
  * arguments. */
-static void call_asm(const Wgmma *w, const char *text, const char *inputs, const Val *accs,
+static void call_asm(const Codegen *k, const char *text, const char *inputs, const Val *accs,
                      uint32_t n, const Val *others, uint32_t n_others) {
-    const Codegen *k = w->k;
     Text constraints = {.arena = k->arena};
     Val *args = arena_array(k->arena, Val, n + n_others);
     for (uint32_t i = 0; i < n + n_others; i++) {
@@ -71,28 +66,81 @@ static const char *operand_type(Dtype dtype) {
     return "f16";
 }
 
-void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs) {
-    uint32_t n = w->width / 2, step_elems = STEP_BYTES / dtype_bytes(w->dtype);
-    const char *dtype = operand_type(w->dtype);
-    bool is_int = dtype_is_int(w->dtype); /* such operands have no signs to choose */
-    Text text = {.arena = w->k->arena};
+/* Prints the lhs of a step: a descriptor, or the registers `first` and the three after it. */
+static void put_left(Text *text, const WgmmaProduct *product, uint32_t first) {
+    if (!product->registers)
+        text_puts(text, "a");
+    else
+        text_printf(text, "{$%u,$%u,$%u,$%u}", first, first + 1, first + 2, first + 3);
+}
+
+void wgmma_product(const Codegen *k, const WgmmaProduct *product) {
+    const Dtype dtype = product->dtype;
+    uint32_t n = product->width / 2, step_elems = STEP_BYTES / dtype_bytes(dtype);
+    uint32_t n_left = product->registers ? 4 * product->n_steps : 1;
+    bool is_int = dtype_is_int(dtype); /* such operands have no signs to choose */
+    Text text = {.arena = k->arena}, inputs = {.arena = k->arena};
+    Val *others = arena_array(k->arena, Val, n_left + 1);
     text_puts(&text, "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ");
-    for (uint32_t step = 0; step < STEPS; step++) {
-        text_printf(&text, "add.s64 a, $%u, %u; add.s64 b, $%u, %u; ", n,
-                    step * step_units(&w->sides[0]), n + 1, step * step_units(&w->sides[1]));
-        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {", w->width,
-                    step_elems, is_int ? "s32" : "f32", dtype, dtype);
+    for (uint32_t step = 0; step < product->n_steps; step++) {
+        if (!product->registers)
+            text_printf(&text, "add.s64 a, $%u, %u; ", n, step_units(&product->left, step));
+        text_printf(&text, "add.s64 b, $%u, %u; ", n + n_left, step_units(&product->right, step));
+        text_printf(&text, "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {", product->width,
+                    step_elems, is_int ? "s32" : "f32", operand_type(dtype), operand_type(dtype));
         for (uint32_t i = 0; i < n; i++) text_printf(&text, i ? ",$%u" : "$%u", i);
-        text_puts(&text, is_int ? "}, a, b, 1" : "}, a, b, 1, 1, 1");
-        if (dtype_bytes(w->dtype) == 2)
-            text_printf(&text, ", %d, %d", w->sides[0].is_mn_major, w->sides[1].is_mn_major);
+        text_puts(&text, "}, ");
+        put_left(&text, product, n + 4 * step);
+        text_printf(&text, ", b, %d", step > 0 || !product->begins);
+        if (!is_int) text_puts(&text, ", 1, 1");
+        if (dtype_bytes(dtype) == 2 && !product->registers)
+            text_printf(&text, ", %d", product->left.is_mn_major);
+        if (dtype_bytes(dtype) == 2) text_printf(&text, ", %d", product->right.is_mn_major);
         text_puts(&text, "; ");
     }
     text_puts(&text, "wgmma.commit_group.sync.aligned; }");
-    Val descriptors[2] = {descriptor(w, &w->sides[0], stage), descriptor(w, &w->sides[1], stage)};
-    call_asm(w, text_str(&text), "l,l,", accs, n, descriptors, 2);
+    for (uint32_t i = 0; i < n_left; i++) {
+        others[i] = product->registers ? product->registers[i]
+                                       : descriptor(k, &product->left, product->left_at);
+        text_puts(&inputs, product->registers ? "r," : "l,");
+    }
+    others[n_left] = descriptor(k, &product->right, product->right_at);
+    text_puts(&inputs, "l,");
+    call_asm(k, text_str(&text), text_str(&inputs), product->accs, n, others, n_left + 1);
+}
+
+/* A side's tile in a stage; of the lhs, this warpgroup's 64 rows. */
+static WgmmaLayout layout_of(const Wgmma *w, const WgmmaSide *side) {
+    return (WgmmaLayout){side->is_mn_major, side->tile, wgmma_depth(w->dtype)};
+}
+
+static Val side_at(const Wgmma *w, const WgmmaSide *side, Val stage) {
+    const Codegen *k = w->k;
+    Val at = k_addi(k, k_muli(k, stage, w->stage_bytes), side->begin_bytes);
+    if (side == &w->sides[0]) { /* 64 rows of a straight tile have as many bytes as a block of a
+                                 * transposed one */
+        at = k_add(k, at, k_muli(k, w->group, (int64_t)WGMMA_ROWS * WGMMA_SWIZZLE_BYTES));
+    }
+    return wgmma_at(w, at);
+}
+
+void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs) {
+    WgmmaProduct product = {.dtype = w->dtype,
+                            .width = w->width,
+                            .n_steps = ROW_STEPS,
+                            .left = layout_of(w, &w->sides[0]),
+                            .right = layout_of(w, &w->sides[1]),
+                            .left_at = side_at(w, &w->sides[0], stage),
+                            .right_at = side_at(w, &w->sides[1], stage),
+                            .accs = accs};
+    wgmma_product(w->k, &product);
+}
+
+void wgmma_await(const Codegen *k, uint32_t n_groups, const Val *accs, uint32_t n) {
+    const char *text = str_format(k->arena, "wgmma.wait_group.sync.aligned %u;", n_groups);
+    call_asm(k, text, "", accs, n, NULL, 0);
 }
 
 void wgmma_finish(const Wgmma *w, const Val *accs) {
-    call_asm(w, "wgmma.wait_group.sync.aligned 0;", "", accs, w->width / 2, NULL, 0);
+    wgmma_await(w->k, 0, accs, w->width / 2);
 }

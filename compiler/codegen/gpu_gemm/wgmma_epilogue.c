@@ -310,6 +310,14 @@ WgmmaEpilogue wgmma_begin_epilogue(Wgmma *w, Val number) {
     return epilogue_init(w, &tile);
 }
 
+void wgmma_epilogue_sums(const Wgmma *w, const WgmmaEpilogue *epilogue, const Val *accs) {
+    Val sums[WGMMA_MAX_ACCUMULATORS];
+    GemmColumn columns[WGMMA_MAX_GEMMS];
+    subtile_columns(w, epilogue, k_i32(w->k, 0), columns);
+    for (uint32_t i = 0; i < w->width / 2; i++) sums[i] = k_load(w->k, w->acc_type, accs[i]);
+    epilogue_tile(w, epilogue, columns, sums);
+}
+
 /* Prepares the first part while the last multiplications run, then stores their results. */
 void wgmma_end_epilogue(const Wgmma *w, const WgmmaEpilogue *epilogue, Val last_stage,
                         const Val *accs) {

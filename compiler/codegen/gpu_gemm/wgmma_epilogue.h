@@ -31,6 +31,9 @@ WgmmaEpilogue wgmma_begin_epilogue(Wgmma *w, Val number);
 void wgmma_end_epilogue(const Wgmma *w, const WgmmaEpilogue *epilogue, Val last_stage,
                         const Val *accs);
 
+/* Stores results whose multiplications have finished. */
+void wgmma_epilogue_sums(const Wgmma *w, const WgmmaEpilogue *epilogue, const Val *accs);
+
 /* With Sched.store_warps, a consumer warp waits for the last multiplications, leaves its results of
  * a tile in shared memory and continues. It stores the last tile of the loop itself, because little
  * work is left to hide the store. `parity` (i32) is 0 or 1; returns that of the next tile. */

@@ -70,10 +70,9 @@ void wgmma_wait(const Wgmma *w, Val barrier, Val parity) {
     gpu_mbarrier_wait(w->lower, barrier, parity, false);
 }
 
-PipelineState wgmma_pipeline_next(const Wgmma *w, PipelineState place) {
-    const Codegen *k = w->k;
+PipelineState pipeline_next(const Codegen *k, PipelineState place, uint32_t n_stages) {
     Val next = k_addi(k, place.stage, 1);
-    Val wraps = k_eqi(k, next, w->sched->gemm.stages);
+    Val wraps = k_eqi(k, next, n_stages);
     Val flip = k_zext(k, wraps, k->i32);
     return (PipelineState){.stage = k_select(k, wraps, k_i32(k, 0), next),
                            .parity = k_xor(k, place.parity, flip)};
