@@ -154,6 +154,39 @@ static double log_add_exp(double a, double b) {
     return is_top ? top : top + log1p(exp(low - top));
 }
 
+/* NaN: the primitive is not defined on floats. */
+static double eval_function(PrimId prim, double a, double b) {
+    switch ((int)prim) {
+    case PRIM_EXP:
+    case PRIM_EXP_FTZ:
+        return exp(a);
+    case PRIM_EXP2:
+        return exp2(a);
+    case PRIM_LOG:
+        return log(a);
+    case PRIM_LOG2:
+        return log2(a);
+    case PRIM_SIN:
+        return sin(a);
+    case PRIM_COS:
+        return cos(a);
+    case PRIM_TANH:
+        return tanh(a);
+    case PRIM_ERF:
+        return erf(a);
+    case PRIM_LOGISTIC:
+        return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
+    case PRIM_SILU:
+        return a < 0 ? a * exp(a / 2) / (1 + exp(a)) * exp(a / 2) : a / (1 + exp(-a));
+    case PRIM_NORMAL:
+    case PRIM_NORMAL_12:
+        return 0.5 * erfc(-0.70710678118654752440 * a);
+    case PRIM_POW:
+        return pow(a, b);
+    }
+    return NAN;
+}
+
 static double eval_float(PrimId prim, double a, double b) {
     switch ((int)prim_full(prim)) {
     case PRIM_ADD:
@@ -184,35 +217,10 @@ static double eval_float(PrimId prim, double a, double b) {
         return ceil(a);
     case PRIM_RINT:
         return nearbyint(a);
-    case PRIM_EXP:
-        return exp(a);
-    case PRIM_EXP2:
-        return exp2(a);
-    case PRIM_LOG:
-        return log(a);
-    case PRIM_LOG2:
-        return log2(a);
-    case PRIM_SIN:
-        return sin(a);
-    case PRIM_COS:
-        return cos(a);
-    case PRIM_TANH:
-        return tanh(a);
-    case PRIM_ERF:
-        return erf(a);
-    case PRIM_LOGISTIC:
-        return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
-    case PRIM_SILU:
-        return a < 0 ? a * exp(a / 2) / (1 + exp(a)) * exp(a / 2) : a / (1 + exp(-a));
-    case PRIM_NORMAL:
-    case PRIM_NORMAL_12:
-        return 0.5 * erfc(-0.70710678118654752440 * a);
-    case PRIM_POW:
-        return pow(a, b);
     case PRIM_TF32:
         return dtype_round_tf32(a);
     }
-    return NAN; /* not defined on floats */
+    return eval_function(prim_full(prim), a, b);
 }
 
 double prim_eval(PrimId prim, Dtype dtype, double a, double b, double c) {

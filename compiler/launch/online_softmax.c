@@ -58,9 +58,10 @@ static bool has_weights(const Kernel *rows, OnlineSoftmax *online_softmax) {
         return false;
     const Scalar *below = get(rows, weight->args[0]);
     online_softmax->power = prim_full(weight->prim);
+    PrimId shorter = prim_rounded_to(weight->prim, rounded->dtype);
+    if (shorter == PRIM_EXP_16) shorter = PRIM_EXP_FTZ;
     online_softmax->weight =
-        scalar_prim(rows->scalars, prim_rounded_to(weight->prim, rounded->dtype), weight->args[0],
-                    SCALAR_NONE, SCALAR_NONE);
+        scalar_prim(rows->scalars, shorter, weight->args[0], SCALAR_NONE, SCALAR_NONE);
     return below->args[0] == shift->value &&
            is_result(rows, below->args[1], online_softmax->shift) && is_early(rows, shift->value);
 }

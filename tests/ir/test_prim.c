@@ -121,6 +121,7 @@ Test(prim, floats_follow_ieee) {
         {PRIM_SIN, DT_F32, -0.0, 0, 0, -0.0},
         {PRIM_COS, DT_F32, 0, 0, 0, 1},
         {PRIM_EXP_16, DT_F32, -INFINITY, 0, 0, 0.0},
+        {PRIM_EXP_FTZ, DT_F32, -INFINITY, 0, 0, 0.0},
         {PRIM_TANH_10, DT_F32, -INFINITY, 0, 0, -1},
         {PRIM_LOGISTIC, DT_F32, -INFINITY, 0, 0, 0.0},
         {PRIM_LOGISTIC, DT_F32, -1000, 0, 0, 0.0},

@@ -28,6 +28,7 @@
 /* float: the shorter forms of prims.def */
 #define MATH_SHORT(X) \
     X(exp_16, 1)      \
+    X(exp_ftz, 1)     \
     X(logistic_16, 1) \
     X(silu_16, 1)     \
     X(tanh_10, 1)     \
