@@ -41,6 +41,7 @@ class Case:
     eager: Optional[Callable] = None  # (torch, *inputs) -> tuple
     lt: Optional[Callable] = None
     sdpa: Optional[Callable] = None
+    rewrites: bool = False  # fusec may rewrite
 
     def n_bytes(self):
         return sum(t.n_bytes() for t in self.inputs + self.outputs)
@@ -298,14 +299,17 @@ def tiny_mlp(batch):
     return build
 
 
-def attention(batch, heads, length, width, causal):
+def attention(batch, heads, length, width, causal, online=False):
+    """Strict as PyTorch writes it, with scores of bf16; or online: with scores of f32, and the
+    rewrite that SDPA's kernels are."""
     shape = (batch, heads, length, width)
     scale = 1 / math.sqrt(width)
 
     def build(layout):
         inputs = [Tensor(name, "bf16", shape) for name in "qkv"]
         outputs = [Tensor("o", "bf16", shape)]
-        scores = f"(q @ transpose(k, perm=[0, 1, 3, 2])) * {scale!r}"
+        out = ", out=f32" if online else ""
+        scores = f"matmul(q, transpose(k, perm=[0, 1, 3, 2]){out}) * {scale!r}"
         if causal:
             n = f"[{length}, {length}]"
             scores = f"where(iota({n}, axis=1) <= iota({n}, axis=0), {scores}, -inf)"
@@ -316,13 +320,24 @@ def attention(batch, heads, length, width, causal):
             return (o.batched(o.softmax(s, -1), v),)
 
         def sdpa(torch, q, k, v):
-            attend = torch.nn.functional.scaled_dot_product_attention
-            return (attend(q, k, v, is_causal=causal),)
+            backend = torch.nn.attention.SDPBackend.CUDNN_ATTENTION
+            with torch.nn.attention.sdpa_kernel([backend]):
+                attend = torch.nn.functional.scaled_dot_product_attention
+                return (attend(q, k, v, is_causal=causal),)
         # Half of the work is masked away; what a program does not do counts for it.
         flops = 4.0 * batch * heads * length * length * width * (0.5 if causal else 1)
-        return Case(layout, text("attention", inputs, outputs, [f"o = softmax({scores}) @ v"]),
-                    inputs, outputs, fn, flops, "bf16", sdpa=sdpa)
+        body = [f"o = cast(softmax({scores}), bf16) @ v"]
+        return Case(layout, text("attention", inputs, outputs, body), inputs, outputs, fn, flops,
+                    "bf16", sdpa=sdpa, rewrites=online)
     return build
+
+
+def online(length, width, causal):
+    """A row of online attention: 64 k rows of queries in all."""
+    heads = max(4, 65536 * 2 // length)
+    name = f"online-{width}-{length}" + ("-causal" if causal else "")
+    return Workload(name, attention(1, heads, length, width, causal, True), has_matmul=True,
+                    target=1.0)
 
 
 def conv1x1(images, height, width, c_in, c_out):
@@ -408,4 +423,6 @@ TABLE = [
     product("conv3x3-256", conv3x3(64, 28, 28, 256, 256)),
     Workload("attention", attention(4, 16, 4096, 128, False), has_matmul=True),
     Workload("attention-causal", attention(4, 16, 4096, 128, True), has_matmul=True),
+    *[online(length, width, causal) for width in (128, 64) for length in (1024, 4096, 16384)
+      for causal in (False, True)],
 ]
