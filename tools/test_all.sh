@@ -16,6 +16,7 @@ jobs() {
         echo "build shapes $3 --shapes 24 1"
         echo "build emulated_soak $emulated 100 1 --device=cuda"
         echo "build emulated_shapes $emulated --shapes 2 1 --small --device=cuda --target=sm_90a"
+        echo "build emulated_attention $emulated --attention 27 1 --small --device=cuda --target=sm_90a"
         for dtype in f16 bf16; do
             echo "build emulated_ulp_$dtype $emulated --ulp --dtype=$dtype" \
                 "--found=build/emulated_ulp_$dtype.def --device=cuda --target=sm_90a"

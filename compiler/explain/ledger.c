@@ -124,7 +124,8 @@ static LedgerRewrite rewrite_at(const Filler *f, uint32_t k) {
     LedgerRewrite filled = {.name = kernel_is_rewritten(f->plan, k) ? ONLINE_NAME : NULL};
     if (!rewrite_of(f->plan, k, &rewrite)) return filled;
     DimId n_reduced = kernel_n_reduced(&f->plan->kernels.data[k]);
-    RewriteBound bound = rewrite_bound(&rewrite, dim_number(f->dims, n_reduced, f->cost->dims));
+    double n = dim_number(f->dims, n_reduced, f->cost->dims);
+    RewriteBound bound = rewrite_bound(&rewrite, n, REWRITE_SHOWN_SIZE);
     filled.is_bounded = true;
     filled.result = value_of(f, rewrite.gemm);
     filled.relative = bound.relative;

@@ -146,12 +146,12 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     trial_merge(t);
     Kernel *kernels[GEMM_ROWS_GEMM_KERNELS];
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++) kernels[i] = trial_kernel(t, i);
-    sched_gemm_rows_gemm(c->arena, c->scratch, &t->together, kernels);
+    OnlineSoftmax *online = &trial_launch(t)->online_softmax;
+    if (c->plan->may_rewrite)
+        *online = online_softmax_find(kernels[GEMM_ROWS_GEMM_SCORES], rows, scores);
+    sched_gemm_rows_gemm(c->arena, c->scratch, c->target, &t->together, kernels, online);
     t->together.buffers.data[scores].space = BUFFER_REGISTER;
     t->together.buffers.data[weights].space = BUFFER_REGISTER;
-    if (c->plan->may_rewrite)
-        trial_launch(t)->online_softmax =
-            online_softmax_find(trial_kernel(t, GEMM_ROWS_GEMM_SCORES), rows, scores);
     return smem_fits(c, t, 0, smem_own_bytes(c, t, 0)) ? REASON_NONE : REASON_LAUNCH_FULL;
 }
 

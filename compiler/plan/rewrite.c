@@ -18,12 +18,23 @@ static const Kernel *product_of(const Plan *plan, const Kernel *rows) {
     return NULL;
 }
 
+/* The least columns of a tile, over all variants. */
+static uint32_t least_width(const Kernel *result) {
+    uint32_t width = UINT32_MAX;
+    for (uint32_t v = 0; v < result->n_variants; v++) {
+        uint32_t own = result->variants[v].sched.gemm.tile_k;
+        if (own < width) width = own;
+    }
+    return width;
+}
+
 bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
     const Kernel *rows = &plan->kernels.data[k];
     if (!kernel_is_rewritten(plan, k)) return false;
     const OnlineSoftmax *online_softmax = &plan_launch_of(plan, k)->online_softmax;
     const Kernel *result = product_of(plan, rows);
     if (!result) return false;
+    bool by_groups = engine_info(sched_engine(&result->variants[0].sched))->uses_warp_groups;
     NodeId greatest = rows->reduces.data[online_softmax->shift].node;
     NodeId gemm = result->reduces.data[0].node;
     *rewrite =
@@ -36,8 +47,9 @@ bool rewrite_of(const Plan *plan, uint32_t k, Rewrite *rewrite) {
                                        online_softmax->power,
                   .weights = gemm_operand_dtype(result),
                   .rounded = graph_node(plan->graph, gemm)->dtype,
-                  .width = result->variants[0].sched.gemm.tile_k,
-                  .is_limited = online_softmax->is_limited};
+                  .width = least_width(result),
+                  .is_limited = online_softmax->is_limited || by_groups,
+                  .folds_scale = by_groups};
     return true;
 }
 
@@ -48,7 +60,7 @@ uint32_t rewrite_count(const Plan *plan) {
     return n;
 }
 
-/* Bounds. The letters are those of docs/design/attention.md. */
+/* Bounds. The letters are those of docs/design/online-softmax.md. */
 
 enum { MOST_SPREAD = 88 /* e^-88 is below 2^-126 */ };
 static const double u = 0x1p-24;
@@ -74,10 +86,11 @@ static double quotient(double weight, double total) {
     return total < 1 ? expm1(weight + total / (1 - total) + 2 * u) : (double)INFINITY;
 }
 
-RewriteBound rewrite_bound(const Rewrite *r, double n) {
+RewriteBound rewrite_bound(const Rewrite *r, double n, double size) {
     double n_tiles = r->width ? ceil(n / r->width) : 1;
     double power = r->has_short_weights ? short_power_error : power_error;
-    double total = MOST_SPREAD * u + power + n_tiles * (power_error + u) + (n + 1) * u;
+    double scaling = r->folds_scale ? (size + 2 * MOST_SPREAD) * u : 0;
+    double total = MOST_SPREAD * u + scaling + power + n_tiles * (power_error + u) + (n + 1) * u;
     return (RewriteBound){quotient(total + cut(n) + rounding(r->weights), total), tiny(r->weights)};
 }
 
@@ -158,7 +171,7 @@ static RewriteElement judge_column(const RewriteCase *c, const ColumnSums *sums,
                                    RewriteBound bound, RewriteBound plain) {
     RewriteElement e = {.exact = dtype_round(c->rewrite.rounded, sums->exact)};
     /* A weight relative to a shift that is not yet the greatest is at most 1. */
-    bool overflows = sums->all * (1 + bound.relative) > dtype_max(DT_F32);
+    bool overflows = isinf(bound.relative) || sums->all * (1 + bound.relative) > dtype_max(DT_F32);
     if (sums->has_special) e.exact = sums->special;
     if (sums->is_any || overflows)
         e.bound = e.plain_bound = INTERP_ANY;
@@ -171,11 +184,11 @@ static RewriteElement judge_column(const RewriteCase *c, const ColumnSums *sums,
 
 void rewrite_judge(const RewriteCase *c, const double *x, const double *v, Arena *scratch,
                    RewriteElement *row) {
-    RewriteBound bound = rewrite_bound(&c->rewrite, (double)c->n);
+    RowSums sums = sum_row(c, x);
+    RewriteBound bound = rewrite_bound(&c->rewrite, (double)c->n, fabs(sums.greatest));
     RewriteBound plain = plain_bound(&c->rewrite, (double)c->n);
     ArenaMark mark = arena_mark(scratch);
     double *weights = arena_array(scratch, double, (size_t)c->n);
-    RowSums sums = sum_row(c, x);
     for (int64_t j = 0; j < c->n && !sums.is_nan; j++)
         weights[j] = power_of(&c->rewrite, x[j] - sums.greatest) / sums.total;
     for (int64_t column = 0; column < c->n_columns; column++) {

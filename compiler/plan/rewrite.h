@@ -5,7 +5,7 @@
  * matmuls that stores w / sum(w) with w = power(x - max(x)). Let P be the exact w / sum(w) and v
  * the rhs of the second matmul. A column of the result, before it is rounded to its dtype, must be
  * within E sum(P |v|) + A sum(|v|). E and A depend on the plan and the length of a row;
- * docs/design/attention.md derives them. */
+ * docs/design/online-softmax.md derives them. */
 #ifndef FUSEC_PLAN_REWRITE_H
 #define FUSEC_PLAN_REWRITE_H
 
@@ -21,6 +21,7 @@ typedef struct Rewrite {
     Dtype weights, rounded; /* dtypes of the second matmul's lhs and of its result */
     uint32_t width;         /* columns of a tile */
     bool is_limited;        /* columns that no row of a block sees are skipped */
+    bool folds_scale;       /* the exponents' last multiplication is not rounded */
 } Rewrite;
 
 /* Finds the rewrite of kernel `rows`. Returns false if there is none. */
@@ -28,11 +29,15 @@ bool rewrite_of(const Plan *plan, uint32_t rows, Rewrite *rewrite);
 /* The number of rewrites of the plan. */
 uint32_t rewrite_count(const Plan *plan);
 
-/* E and A for rows of n elements, for the rewritten plan. */
+/* Magnitudes of exponents for which bounds are shown, and allowed where they are not known. */
+enum { REWRITE_SHOWN_SIZE = 88, REWRITE_ALLOWED_SIZE = 1 << 16 };
+
+/* E and A for rows of n elements, the greatest of which has the magnitude `size`, for the rewritten
+ * plan. E is infinite where nothing is known. */
 typedef struct RewriteBound {
     double relative, absolute;
 } RewriteBound;
-RewriteBound rewrite_bound(const Rewrite *rewrite, double n);
+RewriteBound rewrite_bound(const Rewrite *rewrite, double n, double size);
 
 /* A rewrite at one size, and the graph values from which it starts. */
 typedef struct RewriteCase {

@@ -69,8 +69,10 @@ bool sched_wgmma_may(const Plan *plan, const Kernel *kernel, const Target *targe
 bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b);
 
 /* Gives the three kernels of a gemm-rows-gemm launch their variants, one for aligned pointers and
- * one for any: they lie on the scratch arena, what they refer to on the other. */
-void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel *const *kernels);
+ * one for any: they lie on the scratch arena, what they refer to on the other. `online`: of the
+ * rows. */
+void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
+                          Kernel *const *kernels, const OnlineSoftmax *online);
 
 /* CPU: the contiguous axis (m or n) of the register tile, and the number of its elements in a
  * tile. */

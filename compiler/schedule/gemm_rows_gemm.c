@@ -2,6 +2,7 @@
 #include "machine/machine.h"
 #include "machine/tuning.h"
 #include "schedule/scheduler.h"
+#include "schedule/wgmma/wgmma_maps.h"
 #include "template/gemm_rows_gemm.h"
 
 enum { LEAST_K = 32, LEAST_COLUMNS = 32 };
@@ -61,17 +62,98 @@ static Variant make_variant(const Plan *plan, Kernel *const *kernels, uint32_t i
     return variant;
 }
 
-void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel *const *kernels) {
+/* By wgmma. */
+
+enum { WGMMA_STAGES = 3 }; /* at most */
+
+typedef struct WgmmaLaunch {
+    Wgmma scores, result;
+    uint32_t rows, width, depth, columns; /* of the tiles */
+    GemmRowsGemmTiles tiles;
+} WgmmaLaunch;
+
+static uint32_t up_to(int64_t n, uint32_t multiple) {
+    return (uint32_t)((n + multiple - 1) / multiple * multiple);
+}
+
+/* Whether wgmma can compute the launch: the rows are an online softmax, and the copy engine can
+ * fetch the operands. */
+static bool find_wgmma(const Target *target, const Plan *plan, Kernel *const *kernels,
+                       const OnlineSoftmax *online, WgmmaLaunch *w) {
+    const Kernel *scores = kernels[GEMM_ROWS_GEMM_SCORES], *result = kernels[GEMM_ROWS_GEMM_RESULT];
+    const DimTab *dims = plan->graph->dims;
+    const GemmLaunch alone = {.n_gemms = 1};
+    if (!online->weight || !target->has_wgmma || !wgmma_init(&w->scores, plan, scores, alone) ||
+        !wgmma_init(&w->result, plan, result, alone) || w->scores.sides[0].map.im2col ||
+        w->result.sides[0].map.im2col)
+        return false;
+    w->rows = dim_hi(dims, kernel_axis_extent(scores, gemm_axis_m(scores))) <= WGMMA_ROWS
+                  ? WGMMA_ROWS
+                  : 2 * WGMMA_ROWS;
+    w->width = SCHED_SCORES_WGMMA_TILE;
+    w->depth = up_to(dim_hi(dims, kernel_n_reduced(scores)), GEMM_ROWS_GEMM_STEP);
+    w->columns = up_to(dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result))), 8);
+    w->tiles = (GemmRowsGemmTiles){
+        wgmma_operand_bytes(w->rows, w->depth, w->scores.sides[0].is_mn_major),
+        wgmma_operand_bytes(w->width, w->depth, w->scores.sides[1].is_mn_major),
+        wgmma_operand_bytes(w->columns, w->width, w->result.sides[1].is_mn_major)};
+    return true;
+}
+
+static TensorMap map_of(const Side *side, uint32_t own, uint32_t depth) {
+    TensorMap map = side->map;
+    map.axes[1].box = side->is_mn_major ? depth : own;
+    return map;
+}
+
+/* The variant of kernel `i`. `base`: its variant for aligned pointers by mma. */
+static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, Kernel *const *kernels,
+                             uint32_t i, Variant base) {
+    Variant variant = base;
+    Sched *sched = &variant.sched;
+    sched->template = TEMPLATE_GPU_GEMM_ROWS_GEMM_WGMMA;
+    sched->gemm = (GemmSched){.tile_m = w->rows,
+                              .tile_n = i == GEMM_ROWS_GEMM_RESULT ? w->columns : w->width,
+                              .tile_k = i == GEMM_ROWS_GEMM_RESULT ? w->width : w->depth,
+                              .warps_m = w->rows / WGMMA_WARP_ROWS,
+                              .warps_n = 1,
+                              .stages = WGMMA_STAGES};
+    sched->threads = (sched->gemm.warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
+    sched->cluster = 1;
+    Sched result = *sched;
+    result.gemm.tile_n = w->columns;
+    while (result.gemm.stages > 1 &&
+           gemm_rows_gemm_wgmma_bytes(w->tiles, &result) > target->block_shared_bytes)
+        result.gemm.stages--;
+    sched->gemm.stages = result.gemm.stages;
+    variant.grid = gemm_gpu_grid(kernels[GEMM_ROWS_GEMM_RESULT], w->rows, w->columns);
+    variant.is_persistent = true;
+    variant.shared_bytes =
+        i == GEMM_ROWS_GEMM_SCORES ? gemm_rows_gemm_wgmma_bytes(w->tiles, &result) : 0;
+    if (i == GEMM_ROWS_GEMM_ROWS) return variant;
+    const Wgmma *own = i == GEMM_ROWS_GEMM_SCORES ? &w->scores : &w->result;
+    variant.n_maps = 2; /* the launch leaves out the map of the result's lhs */
+    variant.maps[0] = map_of(&own->sides[0], w->rows, sched->gemm.tile_k);
+    variant.maps[1] = map_of(&own->sides[1], sched->gemm.tile_n, sched->gemm.tile_k);
+    return variant;
+}
+
+void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
+                          Kernel *const *kernels, const OnlineSoftmax *online) {
     bool has_conditions = false;
+    WgmmaLaunch w;
+    bool is_wgmma = find_wgmma(target, plan, kernels, online, &w);
     Variant made[GEMM_ROWS_GEMM_KERNELS][2];
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++) {
         Variant *aligned = &made[i][0], *any = &made[i][1];
         const Kernel *kernel = kernels[i];
         *aligned = make_variant(plan, kernels, i, false);
         *any = make_variant(plan, kernels, i, true);
+        if (is_wgmma) *aligned = wgmma_variant(target, &w, kernels, i, *aligned);
         aligned->symbol = kernel->variants[0].symbol;
         any->symbol = str_format(arena, "%s_v1", aligned->symbol);
-        has_conditions = has_conditions || variant_has_conditions(plan, kernel, aligned);
+        has_conditions =
+            has_conditions || is_wgmma || variant_has_conditions(plan, kernel, aligned);
     }
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
         kernel_set_variants(scratch, kernels[i], made[i], has_conditions ? 2 : 1);

@@ -17,6 +17,7 @@
 #define FUSEC_TEMPLATE_GEMM_ROWS_GEMM_H
 
 #include "plan/plan.h"
+#include "template/wgmma.h"
 
 enum {
     GEMM_ROWS_GEMM_SCORES = 0, /* numbers of the kernels */
@@ -45,6 +46,18 @@ static inline uint32_t gemm_rows_gemm_buffer_bytes(const Sched *scores, const Sc
 
 static inline uint32_t gemm_rows_gemm_shared_bytes(const Sched *scores, const Sched *result) {
     return gemm_rows_gemm_left_bytes(scores) + 2 * gemm_rows_gemm_buffer_bytes(scores, result);
+}
+
+/* By wgmma: the lhs tile, then stages of a tile of the scores' rhs and one of the result's rhs,
+ * then the buffers of results, then two mbarriers of the lhs and four of each stage. */
+typedef struct GemmRowsGemmTiles {
+    uint32_t left_bytes, right_bytes, values_bytes;
+} GemmRowsGemmTiles;
+
+static inline uint32_t gemm_rows_gemm_wgmma_bytes(GemmRowsGemmTiles tiles, const Sched *result) {
+    uint32_t stage = tiles.right_bytes + tiles.values_bytes + 4 * WGMMA_BARRIER_BYTES;
+    return tiles.left_bytes + result->gemm.stages * stage +
+           result->gemm.warps_m * wgmma_epilogue_bytes(result) + 2 * WGMMA_BARRIER_BYTES;
 }
 
 #endif

@@ -52,7 +52,8 @@ static bool list_slack(const Plan *plan, const int64_t *symbol_values, Arena *ar
         NodeId operand = graph_node(plan->graph, rewrite.gemm)->args[0];
         if (!interp_shape(plan->graph, operand, symbol_values, &weights, arena, error))
             return false;
-        RewriteBound bound = rewrite_bound(&rewrite, (double)weights.dims[weights.rank - 1]);
+        double n = (double)weights.dims[weights.rank - 1];
+        RewriteBound bound = rewrite_bound(&rewrite, n, REWRITE_ALLOWED_SIZE);
         slack[reach->n_slack++] = (InterpSlack){rewrite.gemm, bound.relative, bound.absolute};
     }
     return true;

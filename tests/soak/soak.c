@@ -5,6 +5,7 @@
  *   soak --sweep [--part=I/K] [--device=..] [--target=..]               every op, dtype and shape
  *   soak --reduce=FILE.g [SEED] [--device=..] [--target=..] [--plant=FAULT]  a program of yours
  *   soak --faults [N] [SEED] [--device=..] [--target=..]    whether `fusec verify` names mistakes
+ *   soak --attention [N] [SEED] [--small] [--device=..] [--target=..]   attention by one pass
  *   soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] [--device=..]
  *                                      N random shapes for every template (lowerings.def), or one
  *                                      case: --one=TEMPLATE:PROGRAM:SHAPE; small ones, for an
@@ -102,6 +103,7 @@ static int usage(const char *wrong) {
         "       soak --sweep [--part=I/K] [--device=cpu|cuda] [--target=NAME]\n"
         "       soak --reduce=FILE.g [--device=cpu|cuda] [--target=NAME]\n"
         "       soak --faults [N] [SEED] [--device=cpu|cuda] [--target=NAME]\n"
+        "       soak --attention [N] [SEED] [--small] [--device=cpu|cuda] [--target=NAME]\n"
         "       soak --shapes [N] [SEED] [--part=I/K] [--only=TEMPLATE] [--against=TARGET] "
         "[--small] "
         "[--one=TEMPLATE:PROGRAM:SHAPE] [--device=cpu|cuda] [--target=NAME] [--plant=FAULT]\n"
@@ -177,6 +179,7 @@ static bool read_argument(Soak *soak, const char *argument, int *n_numbers) {
     if (strcmp(argument, "--sweep") == 0) return soak->is_sweep = true;
     if (strcmp(argument, "--faults") == 0) return soak->is_faults = true;
     if (strcmp(argument, "--shapes") == 0) return soak->is_shapes = true;
+    if (strcmp(argument, "--attention") == 0) return soak->is_attention = true;
     bool is_good = true;
     if (read_ulp_argument(soak, argument, &is_good)) return is_good;
     if (strncmp(argument, "--seconds=", 10) == 0)
@@ -263,7 +266,7 @@ static bool has_gaps(const Soak *soak) {
 /* Whether the coverage is as it should be: shown here, or left for the other parts. */
 static bool tell_coverage(const Soak *soak) {
     if (soak->given_path || soak->is_sweep || soak->is_one || soak->is_faults || soak->is_shapes ||
-        soak->is_ulp)
+        soak->is_attention || soak->is_ulp)
         return true;
     if (!soak->coverage_path) return !has_gaps(soak);
     Text line = {.arena = soak->arena};
@@ -328,6 +331,8 @@ static bool run(Soak *soak) {
         soak_sweep(soak);
     else if (soak->is_faults)
         soak_faults(soak);
+    else if (soak->is_attention)
+        soak_attention(soak);
     else
         soak_random(soak);
     return true;

@@ -10,7 +10,7 @@
 typedef struct Soak {
     uint64_t n, seed;
     uint64_t part, n_parts; /* of the sweep: every n_parts-th program from number `part` on */
-    bool is_sweep, is_one, is_faults, is_shapes;
+    bool is_sweep, is_one, is_faults, is_shapes, is_attention;
     const char *one_shape;     /* TEMPLATE:PROGRAM:SHAPE, or NULL */
     const char *only;          /* the one template that shapes are drawn for, or NULL: all */
     const Target *against;     /* of the unfused programs of shapes; NULL: the same */
@@ -57,6 +57,7 @@ bool soak_write_sources(const Soak *soak, const char *folder);
 void soak_given(Soak *soak);
 void soak_sweep(Soak *soak);
 void soak_faults(Soak *soak);
+void soak_attention(Soak *soak);
 /* False: the rows of errors found cannot be written. */
 bool soak_ulp(Soak *soak);
 /* Times the graphs of the files, and --random=N --seed=S random ones, fused and unfused on the CPU;

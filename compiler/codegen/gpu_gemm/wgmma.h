@@ -143,13 +143,16 @@ typedef struct WgmmaLayout {
 /* A product of 64 rows of a warpgroup, in steps of k of 32 bytes. */
 typedef struct WgmmaProduct {
     Dtype dtype;
-    uint32_t width, n_steps; /* columns; steps of k */
-    bool begins;             /* the accumulators begin at +0, whatever they hold */
-    WgmmaLayout left, right; /* of all rows of the tile */
-    Val left_at, right_at;   /* ptr addrspace(3): where the product's rows begin */
-    const Val *registers;    /* the lhs as 4 registers (i32) per step; NULL: it is at left_at */
-    const Val *accs;         /* see wgmma_multiply */
+    uint32_t width, n_steps;               /* columns; steps of k */
+    bool begins;                           /* the accumulators begin at +0, whatever they hold */
+    WgmmaLayout left, right;               /* of all rows of the tile */
+    Val left_descriptor, right_descriptor; /* wgmma_descriptor of where the product's rows begin */
+    const Val *registers;                  /* the lhs as 4 registers (i32) per step; NULL: it has a
+                                            * descriptor */
+    const Val *accs;                       /* see wgmma_multiply */
 } WgmmaProduct;
+/* The descriptor (i64) of a tile at `at` (ptr addrspace(3)). */
+Val wgmma_descriptor(const Codegen *k, const WgmmaLayout *layout, Val at);
 /* Emits its instructions as one wgmma group, which is committed but not awaited. The registers of
  * the lhs may not change before it has finished. */
 void wgmma_product(const Codegen *k, const WgmmaProduct *product);

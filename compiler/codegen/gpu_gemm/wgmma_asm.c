@@ -24,7 +24,7 @@ static uint32_t step_units(const WgmmaLayout *layout, uint32_t step) {
 
 /* The descriptor of a tile at `at` (ptr addrspace(3)). A transposed tile has a block of `depth`
  * rows after the other. */
-static Val descriptor(const Codegen *k, const WgmmaLayout *layout, Val at) {
+Val wgmma_descriptor(const Codegen *k, const WgmmaLayout *layout, Val at) {
     uint64_t lead = layout->is_mn_major ? layout->depth * WGMMA_SWIZZLE_BYTES >> UNIT_SHIFT : 1;
     uint64_t fixed = UINT64_C(1) << 62 | lead << 16 | (uint64_t)ROWS_UNITS << 32;
     at = k_lshri(k, k_ptrtoint(k, at, k->i32), UNIT_SHIFT);
@@ -100,11 +100,10 @@ void wgmma_product(const Codegen *k, const WgmmaProduct *product) {
     }
     text_puts(&text, "wgmma.commit_group.sync.aligned; }");
     for (uint32_t i = 0; i < n_left; i++) {
-        others[i] = product->registers ? product->registers[i]
-                                       : descriptor(k, &product->left, product->left_at);
+        others[i] = product->registers ? product->registers[i] : product->left_descriptor;
         text_puts(&inputs, product->registers ? "r," : "l,");
     }
-    others[n_left] = descriptor(k, &product->right, product->right_at);
+    others[n_left] = product->right_descriptor;
     text_puts(&inputs, "l,");
     call_asm(k, text_str(&text), text_str(&inputs), product->accs, n, others, n_left + 1);
 }
@@ -130,9 +129,11 @@ void wgmma_multiply(const Wgmma *w, Val stage, const Val *accs) {
                             .n_steps = ROW_STEPS,
                             .left = layout_of(w, &w->sides[0]),
                             .right = layout_of(w, &w->sides[1]),
-                            .left_at = side_at(w, &w->sides[0], stage),
-                            .right_at = side_at(w, &w->sides[1], stage),
                             .accs = accs};
+    product.left_descriptor =
+        wgmma_descriptor(w->k, &product.left, side_at(w, &w->sides[0], stage));
+    product.right_descriptor =
+        wgmma_descriptor(w->k, &product.right, side_at(w, &w->sides[1], stage));
     wgmma_product(w->k, &product);
 }
 

@@ -5,6 +5,7 @@
 #include "machine/tuning.h"
 
 #include "cost/count/prims.h"
+#include "cost/kernel/gemm.h"
 #include "cost/kernel/template.h"
 #include "template/gemm_rows_gemm.h"
 
@@ -62,8 +63,23 @@ static void count_online(const Coster *c, Pricing *p) {
 
 void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p, uint32_t n_blocks) {
     KernelCost *cost = p->cost;
-    double busy = cost->arithmetic_us + cost->tensor_us + cost->spill_us;
+    const Sched *sched = &kernel_of(c, GEMM_ROWS_GEMM_SCORES)->variants[0].sched;
+    double busy = engine_info(sched_engine(sched))->uses_warp_groups
+                      ? fmax(cost->arithmetic_us, cost->tensor_us)
+                      : cost->arithmetic_us + cost->tensor_us;
+    busy += cost->spill_us;
     cost->us = cost->launch_us + fmax(cost->memory_us, busy * seen_share(c, p, n_blocks));
+}
+
+/* By `wgmma`, a consumer's arithmetic overlaps with the other consumer's multiplications. */
+static void compute_wgmma(const Coster *c, Pricing *p, double prims_per_us) {
+    double rate = c->card->wgmma_tflops * 1e6;
+    if (rate <= 0) {
+        cost_gpu_gemm_mma.compute(c, p, prims_per_us);
+        return;
+    }
+    p->cost->arithmetic_us = p->cost->n_prims / prims_per_us;
+    p->cost->tensor_us = p->cost->n_flops / (rate * cost_gemm_balance(c, p));
 }
 
 /* The costs of the launch's three kernels: two GEMMs by `mma.sync`, and the row kernel, whose
@@ -77,4 +93,6 @@ static void count_rows(const Coster *c, Pricing *p, bool *const *live) {
 }
 
 static const TemplateCost rows = {.base = &cost_gpu_row, .count = count_rows};
+const TemplateCost cost_gpu_gemm_rows_gemm_wgmma = {
+    .base = &cost_gpu_gemm_wgmma, .rows = &rows, .compute = compute_wgmma};
 const TemplateCost cost_gpu_gemm_rows_gemm = {.base = &cost_gpu_gemm_mma, .rows = &rows};

@@ -1,0 +1,104 @@
+/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h) by wgmma, for rows of online softmax:
+ * declarations that the template's files share.
+ *
+ * A persistent block walks over tiles of rows. The last warpgroup is the producer: it copies the
+ * tile of the scores' lhs, then tiles of the scores' rhs and of the result's rhs by turns. Each
+ * warpgroup before it is a consumer of 64 rows:
+ *
+ *     scores = lhs rhs^T              accumulators [64, width]
+ *     weights, and a shift per row    while another warpgroup multiplies
+ *     result += weights values        the weights are the lhs, in registers
+ *
+ * A thread has two rows, 8 apart, and of each the columns 8n + 2t and 8n + 2t + 1, with t the
+ * number of the thread among the four of its rows. The accumulators of the scores lie in registers
+ * as the lhs of the second product must.
+ *
+ * A tile of columns that a mask hides from all rows of the block is neither copied nor multiplied.
+ * In one that no mask touches, no code for masks runs. */
+#ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
+#define FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
+
+#include "codegen/gpu_gemm/wgmma.h"
+#include "template/gemm_rows_gemm.h"
+
+enum {
+    WGMMA_ROWS_OF_THREAD = 2,
+    WGMMA_ROWS_MOST_PAIRS = 16, /* of a thread's row in a tile of scores */
+    WGMMA_ROWS_MOST_SCORES = 2 * WGMMA_ROWS_OF_THREAD * WGMMA_ROWS_MOST_PAIRS,
+    WGMMA_ROWS_MOST_SUMS = 128, /* of a thread, of the result */
+    MOST_MASKS = 8
+};
+
+/* A select between a score and -infinity. */
+typedef struct Mask {
+    ScalarId select, shows, score; /* `shows` is true, or with is_negated false, where the column is
+                                    * seen */
+    bool is_negated;
+} Mask;
+
+/* An operand's tile in shared memory: `own` elements along m or n, `depth` along k. */
+typedef struct OperandTile {
+    Lower *lower;
+    const TensorMap *map;
+    Val parameter;
+    uint32_t axis; /* m or n */
+    bool is_mn_major;
+    uint32_t own, depth, bytes;
+} OperandTile;
+
+typedef struct WgmmaRows {
+    Lower *lower, *rows_lower, *out_lower; /* of the scores, the rows and the result */
+    const Codegen *k;
+    const OnlineSoftmax *online;
+    Wgmma out; /* the result's tile for its epilogue */
+    GemmTiles tiles;
+    OperandTile left, right, values;
+    uint32_t width, n_pairs, n_sums, n_stages;
+    Mask masks[MOST_MASKS]; /* the innermost last */
+    uint32_t n_masks;
+    /* A weight is 2^(factor * (score - shift)), with the score before its last multiplication
+     * `scaled` by a positive constant, whose argument is `unscaled`; SCALAR_NONE: there is none. */
+    ScalarId scaled, unscaled;
+    double factor;
+    bool is_whole;   /* every tile of scores is inside the extents */
+    GemmBlock block; /* of the scores */
+    /* Of a consumer: positions of its rows, and variables that lie in registers. */
+    Point score_rows[WGMMA_ROWS_OF_THREAD], rows[WGMMA_ROWS_OF_THREAD];
+    Val scores[WGMMA_ROWS_MOST_SCORES], sums[WGMMA_ROWS_MOST_SUMS];
+    Val shift[WGMMA_ROWS_OF_THREAD], total[WGMMA_ROWS_OF_THREAD][2];
+    Val weights[2 * WGMMA_ROWS_MOST_PAIRS], has_weights;
+} WgmmaRows;
+
+/* Whether the rows of the block see no column of a tile, or all: i1. NULL: they see some of every
+ * tile, or all of every tile. */
+typedef struct Seen {
+    Val none, all;
+} Seen;
+void wgmma_rows_find_masks(WgmmaRows *s);
+void wgmma_rows_find_factor(WgmmaRows *s);
+/* For the tile from `column` (index_type) on. */
+Seen wgmma_rows_seen(const WgmmaRows *s, Val column);
+
+/* Sets the block to tile `number` (index_type). */
+void wgmma_rows_take_tile(WgmmaRows *s, Val number);
+/* A consumer begins the rows of the block. */
+void wgmma_rows_begin(WgmmaRows *s);
+/* Of a tile of columns: the factor, per row of the thread, of all that was weighed before. */
+typedef struct RowShifts {
+    Val factors[WGMMA_ROWS_OF_THREAD];
+} RowShifts;
+/* Turns the scores of the tile at `column` into weights, in place, and adds them to the totals.
+ * `sees_all`: Seen.all. */
+void wgmma_rows_weigh(const WgmmaRows *s, Val column, Val sees_all, RowShifts *shifts);
+/* Scales the sums of the tiles before. */
+void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts);
+/* Rounds the weights to the lhs of the second product. */
+void wgmma_rows_keep_weights(const WgmmaRows *s);
+/* Divides the sums by the totals. */
+void wgmma_rows_end(WgmmaRows *s);
+
+/* Begin the products of a tile: a wgmma group each. The operands are in shared memory. */
+void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at);
+void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at);
+
+#endif

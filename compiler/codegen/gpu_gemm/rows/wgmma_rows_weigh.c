@@ -1,0 +1,285 @@
+/* Gemm-rows-gemm launches by wgmma: from scores to weights, by online softmax. See wgmma_rows.h and
+ * launch/online_softmax.h. */
+#include "codegen/gpu_gemm/rows/wgmma_rows.h"
+
+#include "codegen/gpu/stage.h"
+
+enum { PAIR = FRAGMENT_PAIR };
+
+static const Store *score_store(const WgmmaRows *s) {
+    return &s->lower->kernel->row_stores.data[0];
+}
+
+static const Reduce *shift_of(const WgmmaRows *s) {
+    return &s->rows_lower->kernel->reduces.data[s->online->shift];
+}
+
+static const Reduce *total_of(const WgmmaRows *s) {
+    return &s->rows_lower->kernel->reduces.data[s->online->total];
+}
+
+/* The tile of rows. */
+
+/* The matrix row of the thread's row `r`. A row past the end repeats the last row, and its results
+ * are not stored. */
+static Val row_of_thread(const WgmmaRows *s, uint32_t r) {
+    const Codegen *k = s->k;
+    Val lane = k_andi(k, s->out.thread, WARP_THREADS - 1);
+    Val row = k_madi(k, s->out.warp, WGMMA_WARP_ROWS, gpu_fragment_row(k, lane));
+    row = gpu_index(s->lower, k_offset(k, row, (int64_t)r * PAIR_ROWS));
+    row = k_add(k, s->block.m0, row);
+    if (gpu_gemm_axis_is_multiple(s->lower, gemm_axis_m(s->lower->kernel), s->tiles.m)) return row;
+    return k_smin(k, row, k_subi(k, s->block.m, 1));
+}
+
+static void begin_row(WgmmaRows *s, uint32_t r) {
+    const Kernel *kernel = s->lower->kernel, *rows = s->rows_lower->kernel;
+    const Codegen *k = s->k;
+    Val row = row_of_thread(s, r);
+    Val number = s->block.batch ? k_mad(k, s->block.batch, s->block.m, row) : row;
+    Point *scores = &s->score_rows[r];
+    *scores = point_inside(&s->block.point);
+    scores->lanes = PAIR;
+    scores->lane_axis = gemm_axis_n(kernel);
+    scores->axis[gemm_axis_m(kernel)] = row;
+    point_prepare(scores, &score_store(s)->value, 1, 1u << gemm_axis_n(kernel));
+    s->rows[r] = point_new(s->rows_lower, PAIR);
+    s->rows[r].lane_axis = rows->first_reduced;
+    lower_split(s->rows_lower, number, 0, rows->n_parallel, &s->rows[r]);
+    for (uint32_t i = 0; i < rows->stages.n; i++)
+        gpu_stage_prepare(&s->rows[r], &rows->stages.data[i]);
+}
+
+void wgmma_rows_take_tile(WgmmaRows *s, Val number) {
+    s->block = gpu_gemm_block_at(s->lower, number, &s->tiles);
+    gpu_gemm_prepare_batch(&s->block, &score_store(s)->value, 1);
+}
+
+void wgmma_rows_begin(WgmmaRows *s) {
+    const Codegen *k = s->k;
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        begin_row(s, r);
+        k_store(k, acc_identity(s->rows_lower, shift_of(s), 1).value, s->shift[r]);
+        for (uint32_t i = 0; i < PAIR; i++) k_store(k, k_number(k, DT_F32, 0), s->total[r][i]);
+    }
+    for (uint32_t i = 0; i < s->n_sums; i++) k_store(k, k_number(k, DT_F32, 0), s->sums[i]);
+    k_store(k, k_i32(k, 0), s->has_weights);
+}
+
+/* Exponents. */
+
+static const Val *score_of(const WgmmaRows *s, uint32_t r, uint32_t n) {
+    return s->scores + gpu_fragment_pair(s->n_pairs, 0, n, r);
+}
+
+static Val load_pair(const WgmmaRows *s, uint32_t r, uint32_t n) {
+    Val pair[PAIR];
+    for (uint32_t i = 0; i < PAIR; i++) pair[i] = k_load(s->k, s->k->f32, score_of(s, r, n)[i]);
+    return k_vector(s->k, pair, PAIR);
+}
+
+/* Whether a pair of columns is inside the extent, which is even. */
+static Val exists_at(const WgmmaRows *s, Val column) {
+    return k_ult(s->k, column, s->block.n);
+}
+
+/* The exponents x of pair `n` at `column`, from its scores. is_plain: no mask hides a column. */
+static Val exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, bool is_plain) {
+    const ScalarTab *tab = s->rows_lower->kernel->scalars;
+    Point scores = point_inside(&s->score_rows[r]), row = point_inside(&s->rows[r]);
+    scores.axis[scores.lane_axis] = row.axis[row.lane_axis] = column;
+    if (!is_plain && !s->is_whole) scores.active = row.active = exists_at(s, column);
+    scores.results = arena_array(s->k->arena, Val, 1);
+    scores.results[0] = gpu_gemm_rounded(s->lower, load_pair(s, r, n));
+    if (s->scaled) scores.values[s->scaled] = point_lanes(&scores, s->unscaled);
+    for (uint32_t i = s->n_masks; i-- > 0 && is_plain;)
+        scores.values[s->masks[i].select] = point_lanes(&scores, s->masks[i].score);
+    Val score = point_lanes(&scores, score_store(s)->value);
+    for (ScalarId id = 1; id <= scalar_count(tab); id++) {
+        const Scalar *load = scalar_get(tab, id);
+        if (load->kind == SCALAR_LOAD && load->buffer == score_store(s)->buffer)
+            row.values[id] = score;
+    }
+    return point_lanes(&row, shift_of(s)->value);
+}
+
+/* Replaces all scores of the thread by exponents. Columns past the end count as hidden. */
+static void make_exponents(const WgmmaRows *s, Val first, bool is_plain) {
+    const Codegen *k = s->k;
+    Val none = k_splat(k, k_number(k, DT_F32, shift_of(s)->identity), PAIR);
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
+        for (uint32_t n = 0; n < s->n_pairs; n++) {
+            Val column = k_offset(k, first, (int64_t)n * FRAGMENT_COLUMNS);
+            Val x = exponents(s, column, r, n, is_plain);
+            if (!is_plain && !s->is_whole)
+                x = k_select(k, k_splat(k, exists_at(s, column), PAIR), x, none);
+            for (uint32_t i = 0; i < PAIR; i++)
+                k_store(k, k_extract(k, x, i), score_of(s, r, n)[i]);
+        }
+}
+
+static void make_exponents_by_mask(const WgmmaRows *s, Val first, Val sees_all) {
+    const Codegen *k = s->k;
+    LLVMBasicBlockRef plain = k_block(k, "plain"), masked = k_block(k, "masked");
+    LLVMBasicBlockRef after = k_block(k, "exponents");
+    k_cond_br(k, sees_all, plain, masked);
+    k_goto(k, plain);
+    make_exponents(s, first, true);
+    k_br(k, after);
+    k_goto(k, masked);
+    make_exponents(s, first, false);
+    k_br(k, after);
+    k_goto(k, after);
+}
+
+/* Weights. */
+
+/* Joins an accumulator over the four threads of a row. */
+static Val join_threads(const WgmmaRows *s, const Reduce *reduce, Val value) {
+    Acc acc = {value, NULL};
+    for (uint32_t offset = 1; offset < 4; offset *= 2) {
+        Acc other = {gpu_shuffle_xor(s->k, acc.value, offset), NULL};
+        acc = acc_combine(s->rows_lower, reduce, acc, other);
+    }
+    return acc.value;
+}
+
+/* The greatest exponents of the thread's rows so far, over all threads of a row. */
+static void greatest(const WgmmaRows *s, Val *shifts) {
+    const Reduce *reduce = shift_of(s);
+    Acc most[WGMMA_ROWS_OF_THREAD];
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
+        most[r] = (Acc){k_splat(s->k, k_load(s->k, s->k->f32, s->shift[r]), PAIR), NULL};
+    for (uint32_t n = 0; n < s->n_pairs; n++)
+        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
+            most[r] = acc_combine(s->rows_lower, reduce, most[r], (Acc){load_pair(s, r, n), NULL});
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
+        shifts[r] =
+            join_threads(s, reduce, acc_join_lanes(s->rows_lower, reduce, most[r], PAIR).value);
+}
+
+/* A shift of -infinity, before the first column that is seen, counts as 0: then weights are 0 and
+ * not NaN. */
+static Val finite_shift(const WgmmaRows *s, Val shift) {
+    const Codegen *k = s->k;
+    Val is_none = k_fcmp(k, LLVMRealOEQ, shift, k_number(k, DT_F32, shift_of(s)->identity));
+    return k_select(k, is_none, k_number(k, DT_F32, 0), shift);
+}
+
+static void scale(const WgmmaRows *s, Val factor, Val variable) {
+    k_store(s->k, k_fmul(s->k, k_load(s->k, s->k->f32, variable), factor), variable);
+}
+
+static void scale_sums(const WgmmaRows *s, uint32_t r, Val factor) {
+    for (uint32_t n = 0; n < s->n_sums / FRAGMENT_ACCUMULATORS; n++)
+        for (uint32_t i = 0; i < PAIR; i++)
+            scale(s, factor, s->sums[gpu_fragment_pair(0, 0, n, r) + i]);
+}
+
+/* 2^x, or 0 where that is below 2^-126. */
+static Val power_of_two(const Codegen *k, Val x) {
+    return k_asm(k, k->f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", &x, 1, false);
+}
+
+static Val scaled(const WgmmaRows *s, Val score) {
+    return k_fmul(s->k, score, k_number(s->k, DT_F32, s->factor));
+}
+
+/* Turns pair `n` of row `r` into weights, by the scaled shift `now`. */
+static void weigh_pair(const WgmmaRows *s, uint32_t r, uint32_t n, Val now) {
+    const Codegen *k = s->k;
+    Val pair = load_pair(s, r, n);
+    for (uint32_t i = 0; i < PAIR; i++) {
+        Val args[3] = {k_extract(k, pair, i), k_number(k, DT_F32, s->factor), k_fneg(k, now)};
+        LLVMTypeRef type = k->f32;
+        Val weight = power_of_two(k, k_intrinsic_of(k, "llvm.fma", &type, 1, args, 3));
+        Val total = s->total[r][i];
+        k_store(k, k_fadd(k, k_load(k, k->f32, total), weight), total);
+        k_store(k, weight, score_of(s, r, n)[i]);
+    }
+}
+
+/* The rows' new shifts, scaled, and the factors of all that was weighed before. */
+static void shift_rows(const WgmmaRows *s, Val *now, RowShifts *shifts) {
+    const Codegen *k = s->k;
+    greatest(s, now);
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        Val before = scaled(s, k_load(k, k->f32, s->shift[r]));
+        k_store(k, now[r], s->shift[r]);
+        now[r] = scaled(s, finite_shift(s, now[r]));
+        shifts->factors[r] = power_of_two(k, k_fsub(k, before, now[r]));
+        for (uint32_t i = 0; i < PAIR; i++) scale(s, shifts->factors[r], s->total[r][i]);
+    }
+}
+
+void wgmma_rows_weigh(const WgmmaRows *s, Val tile, Val sees_all, RowShifts *shifts) {
+    const Codegen *k = s->k;
+    Val now[WGMMA_ROWS_OF_THREAD];
+    Val first = k_add(k, tile, gpu_index(s->lower, gpu_fragment_column(k, s->out.thread)));
+    if (sees_all)
+        make_exponents_by_mask(s, first, sees_all);
+    else
+        make_exponents(s, first, true);
+    shift_rows(s, now, shifts);
+    for (uint32_t n = 0; n < s->n_pairs; n++)
+        for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) weigh_pair(s, r, n, now[r]);
+}
+
+void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts) {
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) scale_sums(s, r, shifts->factors[r]);
+}
+
+/* A step of k of the second product has 16 columns of the weights: two pairs of each of the
+ * thread's rows. */
+void wgmma_rows_keep_weights(const WgmmaRows *s) {
+    const Codegen *k = s->k;
+    const Kernel *rows = s->rows_lower->kernel;
+    const Store *store = &rows->stages.data[rows->stages.n - 1].stores.data[0];
+    Dtype to = scalar_get(rows->scalars, store->value)->dtype;
+    for (uint32_t i = 0; i < 2 * s->n_pairs; i++) {
+        Val pair = load_pair(s, i % 2, i / 4 * 2 + i % 4 / 2);
+        k_store(k, k_bitcast(k, convert_value(k, pair, DT_F32, to), k->i32), s->weights[i]);
+    }
+}
+
+void wgmma_rows_end(WgmmaRows *s) {
+    const Codegen *k = s->k;
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), k_load(k, k->f32, s->total[r][1]));
+        total = join_threads(s, total_of(s), total);
+        scale_sums(s, r, k_fdiv(k, k_number(k, DT_F32, 1), total));
+    }
+}
+
+/* The products. */
+
+void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at) {
+    WgmmaProduct product = {
+        .dtype = gemm_operand_dtype(s->lower->kernel),
+        .width = s->width,
+        .n_steps = s->left.depth / GEMM_ROWS_GEMM_STEP,
+        .begins = true,
+        .left = {s->left.is_mn_major, s->left.own, s->left.depth},
+        .right = {s->right.is_mn_major, s->right.own, s->right.depth},
+        .accs = s->scores,
+    };
+    product.left_descriptor = wgmma_descriptor(s->k, &product.left, left_at);
+    product.right_descriptor = wgmma_descriptor(s->k, &product.right, right_at);
+    wgmma_product(s->k, &product);
+}
+
+void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at) {
+    const Codegen *k = s->k;
+    Val registers[2 * WGMMA_ROWS_MOST_PAIRS];
+    for (uint32_t i = 0; i < 2 * s->n_pairs; i++) registers[i] = k_load(k, k->i32, s->weights[i]);
+    WgmmaProduct product = {
+        .dtype = gemm_operand_dtype(s->out_lower->kernel),
+        .width = 2 * s->n_sums,
+        .n_steps = s->width / GEMM_ROWS_GEMM_STEP,
+        .right = {s->values.is_mn_major, s->values.own, s->values.depth},
+        .registers = registers,
+        .accs = s->sums,
+    };
+    product.right_descriptor = wgmma_descriptor(k, &product.right, values_at);
+    wgmma_product(k, &product);
+}

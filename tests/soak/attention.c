@@ -1,0 +1,118 @@
+/* Random attention: two matmuls with a softmax between them, in many spellings and under many
+ * masks, which `fusec verify --rewrite` holds to the bound of online softmax. */
+#include "soak.h"
+
+#include "lib/prove.h"
+#include "random/rng.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Draw {
+    Rng rng;
+    Arena *arena;
+    int64_t m, n, depth, columns, heads; /* [heads, m, depth] times [heads, n, depth], [heads, n,
+                                          * columns] */
+} Draw;
+
+/* What a mask shows: `i` and `j` are the row and the column, `a` a number, `len` an input for each
+ * head, `id` and `own` inputs for each column and row. */
+typedef struct MaskClass {
+    const char *name, *shows;
+} MaskClass;
+
+static const MaskClass masks[] = {
+    {"none", NULL},
+    {"causal", "j <= i"},
+    {"shifted", "j <= i + a"},
+    {"window", "(j <= i) && (j + a > i)"},
+    {"prefix", "(j < a) || (j <= i)"},
+    {"chunks", "floor(cast(i, f32) / 32) == floor(cast(j, f32) / 32)"},
+    {"lengths", "j < len"},
+    {"documents", "id == own"},
+    {"ends", "!(j > a)"},
+};
+enum { N_MASKS = sizeof masks / sizeof *masks };
+
+static const char *pick(Draw *d, const char *a, const char *b) {
+    return rng_chance(&d->rng, 50) ? a : b;
+}
+
+static Draw draw_of(uint64_t seed, bool is_small, Arena *arena) {
+    Draw d = {.rng = rng_new(seed), .arena = arena};
+    int64_t most = is_small ? 300 : 2000;
+    d.m = rng_between(&d.rng, 1, most);
+    d.n = 2 * rng_between(&d.rng, 1, most / 2);
+    d.depth = 8 * rng_between(&d.rng, 1, 16);
+    d.columns = 8 * rng_between(&d.rng, 1, 16);
+    d.heads = rng_between(&d.rng, 1, is_small ? 2 : 6);
+    return d;
+}
+
+static const char *score_text(Draw *d) {
+    const char *product = rng_chance(&d->rng, 30) ? "matmul(q, t, out=f32)"
+                                                  : "matmul(q, transpose(k, [0, 2, 1]), out=f32)";
+    const char *scale = pick(d, "* 0.125", "/ 8");
+    if (rng_chance(&d->rng, 15)) return str_format(d->arena, "4 * tanh(%s %s)", product, scale);
+    return str_format(d->arena, "%s %s%s", product, scale, pick(d, "", " + bias"));
+}
+
+/* The scores `s` under the mask. */
+static const char *masked_text(Draw *d, const MaskClass *mask) {
+    if (!mask->shows) return "s";
+    if (rng_chance(&d->rng, 25)) return str_format(d->arena, "where(!(%s), -inf, s)", mask->shows);
+    return str_format(d->arena, "where(%s, s, -inf)", mask->shows);
+}
+
+static const char *source_of(Draw *d, const MaskClass *mask) {
+    const char *dtype = pick(d, "bf16", "f16");
+    long long h = d->heads, m = d->m, n = d->n, k = d->depth, c = d->columns;
+    return str_format(
+        d->arena,
+        "graph attention(q: %s[%lld, %lld, %lld], k: %s[%lld, %lld, %lld], t: %s[%lld, %lld, "
+        "%lld], v: %s[%lld, %lld, %lld], bias: f32[%lld, %lld], lens: i32[%lld], ids: i32[%lld]) "
+        "-> (o: %s[%lld, %lld, %lld]) {\n"
+        "  i = iota([%lld, %lld], axis=0)\n  j = iota([%lld, %lld], axis=1)\n"
+        "  len = reshape(lens, [%lld, 1, 1])\n  id = reshape(ids[0:%lld], [1, %lld])\n"
+        "  own = reshape(ids[0:%lld], [%lld, 1])\n  a = %lld\n  s = %s\n  x = %s\n"
+        "  o = cast(softmax(x, axis=2), %s) @ v\n}\n",
+        dtype, h, m, k, dtype, h, n, k, dtype, h, k, n, dtype, h, n, c, m, n, h, m > n ? m : n,
+        dtype, h, m, c, m, n, m, n, h, n, n, m, m, (long long)rng_between(&d->rng, 0, n),
+        score_text(d), masked_text(d, mask), dtype);
+}
+
+typedef struct MaskCount {
+    uint32_t n, n_rewritten;
+} MaskCount;
+
+static void check(Soak *soak, const Target *target, uint64_t seed, MaskCount *counts) {
+    static Proof proof;
+    Draw d = draw_of(seed, soak->is_small, soak->arena);
+    const MaskClass *mask = &masks[seed % N_MASKS];
+    const char *source = source_of(&d, mask);
+    const char *options[] = {str_format(soak->arena, "--target=%s", target->name), "--rewrite",
+                             "--data=random,special", soak->is_cuda ? "--device=cuda" : NULL, NULL};
+    soak_watch(str_format(soak->arena, "attention %" PRIu64, seed), 300);
+    prove_verify(&proof, source, (DriverHook){0}, options);
+    soak_watch_off();
+    bool is_right = proof.status == FUSEC_OK;
+    counts[seed % N_MASKS].n++;
+    counts[seed % N_MASKS].n_rewritten += strstr(proof.said, "rewritten: online-weights") != NULL;
+    soak->n_passed += is_right;
+    soak->n_failed += !is_right;
+    if (!is_right)
+        printf("attention %" PRIu64 " (%s): exit code %d\n%s%s", seed, mask->name,
+               (int)proof.status, source, proof.said);
+}
+
+void soak_attention(Soak *soak) {
+    for (uint32_t t = 0; t < soak->n_targets; t++) {
+        MaskCount counts[N_MASKS] = {{0, 0}};
+        for (uint64_t i = 0; i < soak->n && soak_has_time(soak); i++)
+            check(soak, soak->targets[t], soak->seed + i, counts);
+        printf("%-12s %8s %8s  on %s\n", "mask", "programs", "one pass", soak->targets[t]->name);
+        for (uint32_t i = 0; i < N_MASKS; i++)
+            printf("%-12s %8u %8u\n", masks[i].name, counts[i].n, counts[i].n_rewritten);
+    }
+}
