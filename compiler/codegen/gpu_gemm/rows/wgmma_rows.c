@@ -290,8 +290,8 @@ static void release(const WgmmaRows *s, Val barrier) {
     if_end(k, &one);
 }
 
-/* Two consumers compute weights by turns, so that one multiplies while the other computes: barrier
- * 1 + g of the block is the turn of consumer g. */
+/* Two consumers begin their products by turns, so that one multiplies while the other computes
+ * weights: barrier 1 + g of the block is the turn of consumer g. */
 static void pass_turn(const WgmmaRows *s, const char *text, Val group) {
     const Codegen *k = s->k;
     Val number = k_addi(k, group, 1);
