@@ -468,6 +468,14 @@ bool index_stride(const IndexTab *tab, IndexId id, uint32_t axis, DimId *stride)
     return true;
 }
 
+int64_t index_stride_const(const IndexTab *tab, IndexId id, uint32_t axis) {
+    DimId stride;
+    int64_t value;
+    bool is_known = index_stride(tab, id, axis, &stride) && stride != DIM_NONE &&
+                    dim_is_const(tab->dims, stride, &value);
+    return is_known ? value : 0;
+}
+
 LaneMotion index_lane_motion(IndexTab *tab, IndexId id, uint32_t axis, uint32_t lanes) {
     const Expr *e = &tab->exprs.data[id];
     if (!(e->axes >> axis & 1) || lanes == 1) return LANES_UNIFORM;

@@ -87,6 +87,12 @@ void index_assume_also(IndexTab *tab, DimId dim, int64_t multiple);
  * move it. */
 bool index_stride(const IndexTab *tab, IndexId id, uint32_t axis, DimId *stride);
 
+/* The known stride; 0: none, or the axis does not move the index. */
+int64_t index_stride_const(const IndexTab *tab, IndexId id, uint32_t axis);
+/* A load in vectors whose lanes are at most so many elements apart reads all elements between them
+ * and shuffles. */
+enum { INDEX_NEAR_STRIDE = 4 };
+
 /* How the index changes over `lanes` consecutive values of `axis`, starting at a multiple of
  * `lanes`. */
 typedef enum {

@@ -15,6 +15,7 @@ GemmTile sched_tile(const Sched *sched) {
     case SCHED_COLUMN:
     case SCHED_CPU_MAP:
     case SCHED_CPU_COLUMN:
+    case SCHED_CPU_TAPS:
         break;
     }
     return (GemmTile){0};
@@ -26,6 +27,8 @@ uint32_t sched_lanes_out(const Sched *sched) {
         return sched->map_tile.lanes_out;
     case SCHED_CPU_MAP:
         return sched->cpu_map.lanes_out;
+    case SCHED_CPU_TAPS:
+        return sched->cpu_taps.lanes_out;
     case SCHED_NONE:
     case SCHED_ROW:
     case SCHED_COLUMN:
@@ -51,6 +54,7 @@ int64_t sched_chunk_elems(const Sched *sched) {
     case SCHED_GEMM:
     case SCHED_GEMV:
     case SCHED_CPU_GEMM:
+    case SCHED_CPU_TAPS:
         break;
     }
     return 0;
@@ -70,6 +74,7 @@ uint32_t sched_threads_per_row(const Sched *sched) {
     case SCHED_CPU_MAP:
     case SCHED_CPU_COLUMN:
     case SCHED_CPU_GEMM:
+    case SCHED_CPU_TAPS:
         break;
     }
     return 0;

@@ -70,6 +70,12 @@ typedef struct CpuGemmSched {
                       * streamed */
 } CpuGemmSched;
 
+/* CPU_TAPS: a work unit has `chunk` elements of the axis `walked`, and all of the lane axis, which
+ * is `lanes_out` axes before the last parallel one. */
+typedef struct CpuTapsSched {
+    uint32_t lanes_out, walked, chunk;
+} CpuTapsSched;
+
 /* GPU_GEMV: threads_along_k threads along k. Each has `slots` accumulators of `lanes` chains (lanes
  * along k), or of `lanes` outputs (lanes along the outputs). A block has tile_m outputs (with
  * tile_n 1) or tile_n outputs. */
@@ -109,6 +115,7 @@ typedef struct Sched {
         CpuMapSched cpu_map;
         CpuColumnSched cpu_column;
         CpuGemmSched cpu_gemm;
+        CpuTapsSched cpu_taps;
     };
 } Sched;
 

@@ -21,7 +21,8 @@ typedef enum {
     SCHED_GEMV,
     SCHED_CPU_MAP,
     SCHED_CPU_COLUMN,
-    SCHED_CPU_GEMM
+    SCHED_CPU_GEMM,
+    SCHED_CPU_TAPS
 } SchedParams;
 
 typedef struct TemplateInfo {

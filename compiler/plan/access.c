@@ -174,3 +174,25 @@ bool kernel_is_strided(Arena *arena, const Kernel *kernel, ScalarId value, uint3
     }
     return are_strided;
 }
+
+static int64_t floor_div(int64_t a, int64_t b) {
+    return a / b - (a % b < 0);
+}
+
+bool kernel_guard_holds_in(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo,
+                           int64_t *hi) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    DimTab *dims = indextab_dims(tab);
+    int64_t stride = index_stride_const(tab, guard.index, axis), least, most;
+    if (stride <= 0 || !dim_is_const(dims, guard.lo, lo) || !dim_is_const(dims, guard.hi, hi))
+        return false;
+    IndexId back = index_scale(tab, index_axis(tab, axis), dim_const(dims, -stride));
+    IndexId others = index_add(tab, guard.index, back);
+    DimId min = index_min(tab, others), max = index_max(tab, others);
+    if (min == DIM_NONE || max == DIM_NONE || !dim_is_const(dims, min, &least) ||
+        !dim_is_const(dims, max, &most))
+        return false;
+    *lo = -floor_div(least - *lo, stride);
+    *hi = floor_div(*hi - 1 - most, stride) + 1;
+    return true;
+}

@@ -31,6 +31,11 @@ uint32_t kernel_run(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t
 bool kernel_is_smooth(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis,
                       uint32_t lanes);
 
+/* The range [lo, hi) of the axis in which the guard's first condition holds whatever the other axes
+ * are; false: it is not known. */
+bool kernel_guard_holds_in(const Kernel *kernel, Guard guard, uint32_t axis, int64_t *lo,
+                           int64_t *hi);
+
 /* Whether each load that the value needs is at equal distances along `axis`. */
 bool kernel_is_strided(Arena *arena, const Kernel *kernel, ScalarId value, uint32_t axis);
 

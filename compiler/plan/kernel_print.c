@@ -223,6 +223,10 @@ static void print_params(const Kernel *kernel, const Sched *s, Text *out) {
     case SCHED_CPU_GEMM:
         print_cpu_gemm(&s->cpu_gemm, out);
         break;
+    case SCHED_CPU_TAPS:
+        text_printf(out, ", along i%u, units of %u of i%u", kernel_lane_axis(kernel, s),
+                    s->cpu_taps.chunk, s->cpu_taps.walked);
+        break;
     }
 }
 

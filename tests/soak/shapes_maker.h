@@ -205,5 +205,6 @@ const char *make_map_flat(Maker *m);
 const char *make_map_tile(Maker *m);
 /* Of windows over images, in shapes_sources_im2col.c. */
 const char *make_im2col(Maker *m);
+const char *make_taps(Maker *m);
 
 #endif

@@ -121,3 +121,28 @@ const char *make_im2col(Maker *m) {
     finish(m, chain(m, y, rng_below(&m->rng, 3)));
     return source(m);
 }
+
+/* Convolutions of each channel by itself, channels first or last. */
+const char *make_taps(Maker *m) {
+    bool is_last = rng_chance(&m->rng, 50);
+    int taps = 1 + below(m, 4), stride = 1 + below(m, 5), apart = 1 + below(m, 2);
+    int reach = (taps - 1) * apart, padding = below(m, reach / 2 + 1);
+    int n = 1 + below(m, is_last ? 6 : 24 / stride),
+        size = (n - 1) * stride + reach + 1 - 2 * padding;
+    if (size < 1) n += 1 + (1 - size) / stride, size = (n - 1) * stride + reach + 1 - 2 * padding;
+    const char *channels = number(m, 1, is_last ? 24 : 4), *k = str_format(m->arena, "%d", taps);
+    const char *pixels = str_format(m->arena, "%d", size);
+    const char *out = str_format(m->arena, "%d", n);
+    dim(m, "B", 1, 3, 1);
+    Axes first = AXES("B", channels, pixels, pixels), last = AXES("B", pixels, pixels, channels);
+    Value image = input(m, m->dtype, is_last ? last : first);
+    Value w = input(m, m->dtype, is_last ? AXES(k, k, "1", channels) : AXES(channels, "1", k, k));
+    Axes axes = is_last ? AXES("B", out, out, channels) : AXES("B", channels, out, out);
+    text_puts(&m->body, "  fuse must {\n");
+    Value y = bind(m, m->dtype, axes, "%s(%s, %s, stride=%d, padding=%d, dilation=%d, groups=%s)",
+                   is_last ? "conv2d_nhwc" : "conv2d", image.name, w.name, stride, padding, apart,
+                   channels);
+    text_puts(&m->body, "  }\n");
+    finish(m, chain(m, y, rng_below(&m->rng, 3)));
+    return source(m);
+}

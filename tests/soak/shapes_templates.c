@@ -131,16 +131,21 @@ static bool is_naive(const Used *u) {
     return is_engine(u, GEMM_NAIVE);
 }
 
+static bool is_taps(const Used *u) {
+    return u->variant->sched.template == TEMPLATE_CPU_TAPS;
+}
+
 static bool is_panels(const Used *u) {
     return u->kernel->form == FORM_GEMM && u->kernel->panel_columns > 0;
 }
 
 static bool is_tiled(const Used *u) {
-    return is_engine(u, GEMM_FMA) && u->variant->sched.cpu_gemm.is_blocked;
+    return is_engine(u, GEMM_FMA) && sched_cpu_gemm_params(&u->variant->sched).is_blocked;
 }
 
 static bool is_streamed(const Used *u) {
-    return is_engine(u, GEMM_FMA) && !u->variant->sched.cpu_gemm.is_blocked;
+    return u->variant->sched.template == TEMPLATE_CPU_GEMM &&
+           !u->variant->sched.cpu_gemm.is_blocked;
 }
 
 static bool is_parallel(const Used *u) {

@@ -97,6 +97,72 @@ static Val load_masked(Point *point, const Scalar *s, uint32_t arg, Val mask) {
     return call;
 }
 
+/* The lanes of part `part` of the elements that a strided load reads, where the load's own lanes
+ * are `stride` apart: the lanes that it needs, and of them those in the mask. */
+static Val part_mask(const Point *point, uint32_t stride, uint32_t part, Val mask) {
+    const Codegen *k = point->lower->k;
+    uint32_t lanes = point->lanes;
+    Val *needed = arena_array(k->arena, Val, lanes), *from = arena_array(k->arena, Val, lanes);
+    for (uint32_t i = 0; i < lanes; i++) {
+        uint32_t element = part * lanes + i;
+        needed[i] =
+            LLVMConstInt(k->i1, mask ? element % stride == 0 : element <= (lanes - 1) * stride, 0);
+        from[i] = k_i32(k, element / stride);
+    }
+    Val all = LLVMConstVector(needed, lanes);
+    if (!mask) return all;
+    Val spread = k_shuffle(k, mask, LLVMGetPoison(LLVMTypeOf(mask)), LLVMConstVector(from, lanes));
+    return k_and(k, spread, all);
+}
+
+/* Loads lanes that are a few elements apart: all elements from the first to the last, of which
+ * shuffles take one in `stride`. */
+static Val load_strided(Point *point, const Scalar *s, uint32_t arg, uint32_t stride, Val uniform) {
+    Lower *lower = point->lower;
+    Codegen *k = lower->k;
+    uint32_t lanes = point->lanes;
+    LLVMTypeRef type = k_memory_type(k, s->dtype, lanes), overloads[2] = {type, k->global_ptr};
+    Val first = element_pointer(lower, arg, point_index_at(point, s->index, false)), all = NULL;
+    for (uint32_t part = 0; part < stride; part++) {
+        bool is_last = part == stride - 1;
+        Val mask = is_last || point->mask ? part_mask(point, stride, part, point->mask) : NULL;
+        if (uniform) {
+            Val own = k_splat(k, uniform, lanes);
+            mask = mask ? k_and(k, mask, own) : own;
+        }
+        Val pointer = k_gep(k, k_memory_type(k, s->dtype, 1), first,
+                            k_int(k->i64, (int64_t)part * lanes)),
+            own;
+        if (mask) {
+            Val args[3] = {pointer, mask, LLVMConstNull(type)};
+            own = k_intrinsic_of(k, "llvm.masked.load", overloads, 2, args, 3);
+            k_align_argument(own, 1, dtype_bytes(s->dtype));
+        } else {
+            own = plain_load(lower, arg, type, pointer, dtype_bytes(s->dtype));
+        }
+        Val *taken = arena_array(k->arena, Val, lanes);
+        for (uint32_t i = 0; i < lanes; i++) {
+            uint32_t element = i * stride;
+            bool is_own = element / lanes == part;
+            taken[i] = k_i32(k, is_own ? lanes + element % lanes : i);
+        }
+        if (!all) all = LLVMGetPoison(type);
+        all = k_shuffle(k, all, own, LLVMConstVector(taken, lanes));
+    }
+    return all;
+}
+
+/* The distance of the lanes if a strided load can read them; else 0. */
+static uint32_t near_stride(const Point *point, const Scalar *s, Val guard) {
+    const Lower *lower = point->lower;
+    IndexTab *tab = scalartab_indices(lower->kernel->scalars);
+    if (!lower->k->target->has->cores || point->flat || point->active ||
+        dtype_bytes(s->dtype) < 4 || (guard && k_is_vector(guard)))
+        return 0;
+    int64_t stride = index_stride_const(tab, s->index, point->lane_axis);
+    return stride > 1 && stride <= INDEX_NEAR_STRIDE ? (uint32_t)stride : 0;
+}
+
 /* The alignment in bytes that a contiguous vector access at this index is known to have, at
  * most. */
 static uint32_t access_align(const Point *point, IndexId index, uint32_t arg, Dtype dtype) {
@@ -201,6 +267,8 @@ static Val load_value(Point *point, const Scalar *s) {
     condition = and_opt(k, condition, point->mask);
     bool is_contiguous = point_motion(point, s->index) == LANES_CONTIGUOUS;
     uint32_t align = access_align(point, s->index, arg, s->dtype);
+    uint32_t stride = is_contiguous ? 0 : near_stride(point, s, guard);
+    if (stride) return load_strided(point, s, arg, stride, guard);
     if (!is_contiguous) return load_each_lane(point, s, arg, condition);
     if (k->target->has->cores)
         return condition ? load_masked(point, s, arg, condition)

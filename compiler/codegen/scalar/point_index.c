@@ -1,6 +1,7 @@
 /* Indices and guards at a point. See point_index.h. */
 #include "codegen/scalar/point_index.h"
 
+#include "plan/access.h"
 #include "template/flat.h"
 
 bool point_on_lanes(const Point *point, uint32_t axes) {
@@ -189,9 +190,13 @@ static bool is_known(const Point *point, const Guard *g, bool *holds) {
     const Kernel *kernel = point->lower->kernel;
     const PointPiece *piece = &point->piece;
     int64_t lo, hi, n = INT64_MAX;
-    if (!piece->is_any || !point_cut_of(kernel, *g, piece->axis, &lo, &hi)) return false;
+    if (!piece->is_any) return false;
     dim_is_const(lower_dims(point->lower), kernel_axis_extent(kernel, piece->axis), &n);
     int64_t end = piece->hi < n ? piece->hi : n;
+    *holds = true;
+    if (kernel_guard_holds_in(kernel, *g, piece->axis, &lo, &hi) && lo <= piece->lo && end <= hi)
+        return true;
+    if (!point_cut_of(kernel, *g, piece->axis, &lo, &hi)) return false;
     *holds = lo <= piece->lo && end <= hi;
     return *holds || end <= lo || hi <= piece->lo;
 }

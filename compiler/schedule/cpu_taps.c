@@ -1,0 +1,83 @@
+/* Schedules of batches of GEMMs of one row or one column whose k is short and known, such as the
+ * taps of a depthwise convolution. Such a GEMM uses each element of the other operand once, so
+ * packing it would cost more than the products. Lanes lie along a parallel axis, even one of the
+ * batches, along which elements are contiguous. See scheduler.h. */
+#include "machine/tuning.h"
+#include "schedule/scheduler.h"
+#include "template/cpu_taps.h"
+
+#include <math.h>
+
+/* The axis along which the outputs take the fewest accesses; NO_AXIS: there is none. */
+static uint32_t choose_lane_axis(const Scheduler *s, uint32_t lanes) {
+    uint32_t best = NO_AXIS;
+    double least = 0, depth = (double)dim_hi(s->dims, kernel_n_reduced(s->kernel));
+    for (uint32_t axis = 0; axis < s->kernel->n_parallel; axis++) {
+        double extent = (double)dim_hi(s->dims, index_axis_extent(s->indices, axis));
+        CpuTapsAccesses accesses = cpu_taps_accesses(s->arena, s->kernel, axis, lanes);
+        if (extent < 2 || !accesses.are_near) continue;
+        double vectors = ceil(extent / lanes), own = accesses.tap * depth + accesses.rest;
+        own *= vectors / extent;
+        if (best == NO_AXIS || own < least) best = axis, least = own;
+    }
+    return best;
+}
+
+/* The longest other axis, if possible one along which an operand stays the same. */
+static uint32_t choose_walked_axis(const Scheduler *s, uint32_t lane_axis) {
+    const Kernel *kernel = s->kernel;
+    const Reduce *reduce = &kernel->reduces.data[0];
+    uint32_t left = scalar_get(kernel->scalars, reduce->lhs)->axes;
+    uint32_t right = scalar_get(kernel->scalars, reduce->rhs)->axes, best = NO_AXIS;
+    int64_t most = 0;
+    bool keeps = false;
+    for (uint32_t axis = 0; axis < kernel->n_parallel; axis++) {
+        int64_t extent = dim_hi(s->dims, index_axis_extent(s->indices, axis));
+        bool own = extent > 1 && !(left & right & 1u << axis);
+        if (axis == lane_axis || own < keeps || (own == keeps && extent <= most)) continue;
+        best = axis, most = extent, keeps = own;
+    }
+    return best;
+}
+
+static bool may(const Scheduler *s) {
+    const Kernel *kernel = s->kernel;
+    int64_t rows, columns, depth;
+    if (!dim_is_const(s->dims, kernel_n_reduced(kernel), &depth) || depth < 1 ||
+        depth > SCHED_CPU_MOST_TAPS || kernel->n_reduced != 1 || kernel->segment_axis != NO_AXIS ||
+        kernel->panel_columns || s->launch.has_rows || s->launch.n_gemms > 1)
+        return false;
+    bool is_row = dim_is_const(s->dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), &rows);
+    bool is_column =
+        dim_is_const(s->dims, kernel_axis_extent(kernel, gemm_axis_n(kernel)), &columns);
+    if (!(is_row && rows == 1) && !(is_column && columns == 1)) return false;
+    if (dim_hi(s->dims, gemm_n_batches(kernel)) <= 1) return false; /* one is streamed */
+    uint32_t lanes = s->target->vector_bytes / dtype_bytes(kernel->reduces.data[0].acc);
+    return choose_lane_axis(s, lanes) != NO_AXIS;
+}
+
+static void list_variants(const Scheduler *s, Candidates *list) {
+    const Kernel *kernel = s->kernel;
+    Variant *variant = candidate_always(list);
+    Sched *sched = &variant->sched;
+    sched->template = TEMPLATE_CPU_TAPS;
+    sched->lanes = s->target->vector_bytes / dtype_bytes(kernel->reduces.data[0].acc);
+    uint32_t lane_axis = choose_lane_axis(s, sched->lanes);
+    uint32_t walked = choose_walked_axis(s, lane_axis);
+    double extent = (double)dim_hi(s->dims, index_axis_extent(s->indices, lane_axis));
+    double row = extent * (double)dim_hi(s->dims, kernel_n_reduced(kernel));
+    double chunk = SCHED_CPU_TAPS_UNIT / row;
+    sched->cpu_taps.lanes_out = kernel->n_parallel - 1 - lane_axis;
+    sched->cpu_taps.walked = walked;
+    sched->cpu_taps.chunk = chunk < 1 ? 1 : (uint32_t)chunk;
+    DimId units = dim_const(s->dims, 1);
+    for (uint32_t axis = 0; axis < kernel->n_parallel; axis++) {
+        DimId own = index_axis_extent(s->indices, axis);
+        if (axis == lane_axis) continue;
+        if (axis == walked) own = dim_ceil_div(s->dims, own, sched->cpu_taps.chunk);
+        units = dim_mul(s->dims, units, own);
+    }
+    variant->grid = units;
+}
+
+const TemplateSchedule schedule_cpu_taps = {.may = may, .list = list_variants};

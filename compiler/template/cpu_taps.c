@@ -1,0 +1,83 @@
+/* See cpu_taps.h. */
+#include "template/cpu_taps.h"
+
+#include "plan/access.h"
+
+static const bool *operand_scalars(Arena *arena, const Kernel *kernel) {
+    const Reduce *reduce = &kernel->reduces.data[0];
+    const ScalarId operands[2] = {reduce->lhs, reduce->rhs};
+    return kernel_needed_scalars(arena, kernel, operands, 2);
+}
+
+/* Accesses of a vector; `is_near`: at most INDEX_NEAR_STRIDE elements apart. */
+static double vector_accesses(const Kernel *kernel, IndexId address, uint32_t axis, uint32_t lanes,
+                              bool *is_near) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    *is_near = true;
+    if (index_lane_motion(tab, address, axis, INDEX_ANY_START) != LANES_VARYING) return 1;
+    int64_t stride = index_stride_const(tab, address, axis);
+    *is_near = stride > 0 && stride <= INDEX_NEAR_STRIDE;
+    return *is_near ? (double)stride : lanes;
+}
+
+CpuTapsAccesses cpu_taps_accesses(Arena *arena, const Kernel *kernel, uint32_t axis,
+                                  uint32_t lanes) {
+    const bool *live = kernel_live_scalars(arena, kernel);
+    const bool *in_tap = operand_scalars(arena, kernel);
+    CpuTapsAccesses accesses = {.are_near = true};
+    bool is_near;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *load = scalar_get(kernel->scalars, id);
+        if (!live[id] || load->kind != SCALAR_LOAD) continue;
+        double own = vector_accesses(kernel, load->index, axis, lanes, &is_near);
+        accesses.are_near = accesses.are_near && (is_near || !in_tap[id]);
+        *(in_tap[id] ? &accesses.tap : &accesses.rest) += own;
+    }
+    for (uint32_t i = 0; i < kernel->row_stores.n; i++) {
+        IndexId address = kernel->row_stores.data[i].address;
+        double own = vector_accesses(kernel, address, axis, lanes, &is_near);
+        accesses.rest += is_near && own > 1 ? lanes : own;
+    }
+    return accesses;
+}
+
+/* Narrows the middle to where the guard holds. False: that is not known. */
+static bool add_guard(const Kernel *kernel, GuardId id, uint32_t axis, CpuTapsSteps *steps) {
+    const IndexTab *tab = scalartab_indices(kernel->scalars);
+    for (; id; id = guard_get(kernel->scalars, id).next) {
+        Guard guard = guard_get(kernel->scalars, id);
+        int64_t lo, hi;
+        if (!(index_axes(tab, guard.index) >> axis & 1)) continue;
+        steps->has_guards = true;
+        if (!kernel_guard_holds_in(kernel, guard, axis, &lo, &hi)) return false;
+        if (lo > steps->lo) steps->lo = lo;
+        if (hi < steps->hi) steps->hi = hi;
+    }
+    return true;
+}
+
+CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes) {
+    const bool *in_tap = operand_scalars(arena, kernel);
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    CpuTapsSteps steps = {.hi = INT64_MAX};
+    int64_t extent = 0, n_lanes = lanes;
+    bool is_known = dim_is_const(indextab_dims(tab), kernel_axis_extent(kernel, axis), &extent);
+    bool has_vectors = true;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
+        const Scalar *s = scalar_get(kernel->scalars, id);
+        if (!in_tap[id]) continue;
+        is_known = add_guard(kernel, s->guard, axis, &steps) && is_known;
+        if (s->kind == SCALAR_LOAD)
+            has_vectors = has_vectors &&
+                          index_lane_motion(tab, s->index, axis, INDEX_ANY_START) != LANES_VARYING;
+    }
+    if (!steps.has_guards || !is_known || extent < 1) return steps;
+    if (steps.hi > extent) steps.hi = extent;
+    if (steps.lo > steps.hi) steps.lo = steps.hi = 0;
+    int64_t inside = steps.hi - steps.lo;
+    int64_t apart = extent - inside + (inside + n_lanes - 1) / n_lanes;
+    int64_t guarded = CPU_TAPS_GUARDED_STEPS * ((extent + n_lanes - 1) / n_lanes);
+    steps.has_middle = !has_vectors || apart < guarded;
+    steps.has_guards = !steps.has_middle;
+    return steps;
+}

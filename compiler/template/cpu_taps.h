@@ -1,0 +1,29 @@
+/* GEMMs of one row or one column and a short known k, on a CPU: each vector of outputs is computed
+ * by itself, tap after tap. The lanes lie along any parallel axis. */
+#ifndef FUSEC_TEMPLATE_CPU_TAPS_H
+#define FUSEC_TEMPLATE_CPU_TAPS_H
+
+#include "plan/kernel.h"
+
+/* The accesses of memory that one tap of a vector of outputs takes, on average, and those of its
+ * stores and of what they load. */
+typedef struct CpuTapsAccesses {
+    double tap, rest;
+    bool are_near; /* false: an operand's elements are too far apart along the axis */
+} CpuTapsAccesses;
+CpuTapsAccesses cpu_taps_accesses(Arena *arena, const Kernel *kernel, uint32_t axis,
+                                  uint32_t lanes);
+
+/* The steps along the lane axis. Guards of the operands, as of padding, hold for all taps in its
+ * middle [lo, hi), which vectors go through without them; the elements at both ends are computed
+ * one by one. */
+typedef struct CpuTapsSteps {
+    bool has_middle;
+    int64_t lo, hi;
+    bool has_guards; /* vectors go through the whole axis with guards */
+} CpuTapsSteps;
+CpuTapsSteps cpu_taps_steps(Arena *arena, const Kernel *kernel, uint32_t axis, uint32_t lanes);
+/* The time of a vector with guards, as a multiple of one without; judged. */
+enum { CPU_TAPS_GUARDED_STEPS = 3 };
+
+#endif
