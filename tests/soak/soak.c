@@ -11,7 +11,8 @@
  *                                      case: --one=TEMPLATE:PROGRAM:SHAPE; small ones, for an
  *                                      emulated GPU: --small
  *   soak --ulp [--op=NAME] [--dtype=NAME] [--threads=N] [--found=FILE] [--seconds=N]
- *                                      the largest error of every unary op, over all values of f32
+ *                                      the largest error of every unary op, and function of the
+ *                                      prelude that takes one float, over all values of f32
  *   soak --times [--random=N] [--seed=N] [--threads=N] [--verbose] [FILE.g..]
  *                                      times on the CPU, fused beside unfused
  *   soak --merge FILE..                one coverage table of several parts
@@ -31,6 +32,7 @@
 
 #include "lib/faults.h"
 #include "shapes.h"
+#include "tools/ulp.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -141,7 +143,7 @@ static bool read_ulp_argument(Soak *soak, const char *argument, bool *is_good) {
     Dtype dtype = DT_F32;
     if (strcmp(argument, "--ulp") == 0) return soak->is_ulp = true;
     if (strncmp(argument, "--op=", 5) == 0) {
-        *is_good = (soak->ulp_op = op_by_name(argument + 5)) != OP_NONE;
+        *is_good = (soak->ulp_op = ulp_subject(argument + 5)) != OP_NONE;
         return true;
     }
     if (strncmp(argument, "--dtype=", 8) == 0) {

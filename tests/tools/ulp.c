@@ -65,7 +65,7 @@ static WideReference wide_reference(OpId op) {
     return (int)op < OP_COUNT ? wide_references[op] : function_wides[op - OP_COUNT];
 }
 
-static OpId subject_by_name(const char *name) {
+OpId ulp_subject(const char *name) {
     for (int i = OP_COUNT; i < ULP_N_SUBJECTS; i++)
         if (strcmp(ulp_info((OpId)i)->name, name) == 0) return (OpId)i;
     return op_by_name(name);
@@ -433,7 +433,7 @@ bool ulp_read_row(const char *line, UlpRow *row) {
                    op, dtype, target, &row->ulp, &row->absolute, &row->at, &row->n_values,
                    &row->digest, row->date);
     if (n != 9) return false;
-    row->op = subject_by_name(op);
+    row->op = ulp_subject(op);
     row->target = target_by_name(target);
     return row->op && row->target && dtype_by_name(dtype, &row->dtype);
 }

@@ -46,6 +46,8 @@ enum {
 
 /* Name, definition and bounds of an op or function. */
 const OpInfo *ulp_info(OpId op);
+/* The op or function of that name; OP_NONE: there is none. */
+OpId ulp_subject(const char *name);
 /* Whether the op takes one float: a second argument may be omitted. */
 bool ulp_takes(OpId op, Dtype dtype);
 /* The number of arguments of a whole sweep. */
