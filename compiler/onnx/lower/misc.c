@@ -1,5 +1,4 @@
-/* Ops of their own kind: grids, crops, optimizers of training, and ops of the domain of classical
- * machine learning. */
+/* Ops of their own kind: grids, crops, and optimizers of training. */
 #include "onnx/call/import_state.h"
 
 #include <math.h>
@@ -170,22 +169,4 @@ bool onnx_adam(Call *c) {
 
 bool onnx_momentum(Call *c) {
     return update_all(c, 1, momentum_step);
-}
-
-/* ai.onnx.ml */
-
-bool onnx_binarizer(Call *c) {
-    NodeId x = input(c, 0);
-    if (x == NODE_NONE) return false;
-    NodeId is_above = op2n(c, OP_GREATER, x, attr_float(c, "threshold", 0));
-    return output(c, 0, cast_to(c, is_above, dtype_of(c, x)));
-}
-
-/* x: [.., n], indices: [k] or [1, k] -> [.., k], of a vector [1, k] */
-bool onnx_array_feature_extractor(Call *c) {
-    static const int64_t all[] = {-1};
-    NodeId x = input(c, 0), indices = reshape_const(c, cast_to(c, input(c, 1), DT_I32), 1, all);
-    if (x == NODE_NONE) return false;
-    if (shape_of(c, x)->rank == 1) x = with_axis(c, x, 0);
-    return output(c, 0, build_gather(c->im->b, x, indices, -1));
 }
