@@ -459,6 +459,44 @@ static bool breaks_block(const Searcher *c, NodeFlags flags) {
     return false;
 }
 
+/* The value that views of one argument move. */
+static NodeId below_views(const Graph *graph, NodeId id) {
+    while (graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1)
+        id = graph_node(graph, id)->args[0];
+    return id;
+}
+
+/* Whether an op with one element of the argument per element of its own reads elements again. */
+static bool repeats(const Searcher *c, const Graph *graph, const Node *node, NodeId arg) {
+    DimId from = shape_n_elems(graph->dims, &graph_node(graph, arg)->shape),
+          to = shape_n_elems(graph->dims, &node->shape);
+    bool is_point = op_info(node->op)->cls == CLASS_ELTWISE ||
+                    (op_info(node->op)->cls == CLASS_VIEW && node->n_args == 1);
+    for (uint32_t i = 0; i < c->points.n && is_point; i++)
+        if (dim_number(graph->dims, from, c->points.dims[i]) <
+            dim_number(graph->dims, to, c->points.dims[i]))
+            return true;
+    return false;
+}
+
+/* Flags what ops would compute again. */
+static void flag_broadcast(const Searcher *c, const Graph *graph, NodeFlags flags) {
+    for (NodeId id = graph->nodes.n; id-- > 0;) {
+        const Node *node = graph_node(graph, id);
+        bool is_repeated = node_has(flags, id, REGION_REPEATED);
+        for (uint32_t i = 0; i < node->n_args; i++) {
+            NodeId arg = node->args[i], value = below_views(graph, arg);
+            bool is_last = !is_repeated && repeats(c, graph, node, arg);
+            if (is_repeated || is_last) {
+                node_add(flags, arg, REGION_REPEATED);
+                node_add(flags, value, REGION_REPEATED);
+            }
+            if (is_last && graph_class(graph, value) != CLASS_SOURCE)
+                node_add(flags, value, REGION_BROADCAST);
+        }
+    }
+}
+
 bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kernel,
                         bool has_gemm_slices, Region *region) {
     const Graph *graph = c->graph;
@@ -481,5 +519,6 @@ bool search_make_region(const Searcher *c, const Plan *plan, const Kernel *kerne
         region->flags.bits[id] = d.flags.bits[of];
         if (may_place(graph, of)) node_add(region->flags, id, REGION_MAY_PLACE);
     }
+    flag_broadcast(c, region->subgraph.graph, region->flags);
     return true;
 }

@@ -101,10 +101,15 @@ static bool all_own_kernels(const Region *region, Decisions *decisions) {
     return changes;
 }
 
+/* Each value that a kernel would compute again for the elements of a larger tensor. */
+static bool store_broadcast(const Region *region, Decisions *decisions) {
+    return ask(region, REGION_BROADCAST, decisions, DIRECTIVE_STORE);
+}
+
 static Candidate *const candidates[] = {
-    recompute_operands, compute_left,          compute_right,     store_operands,
-    store_joined,       transposed_own_kernel, slice_gemms,       rows_unmerged,
-    split_reductions,   store_pieces,          joined_own_kernel, all_own_kernels};
+    recompute_operands,    compute_left,      compute_right,  store_operands,   store_joined,
+    transposed_own_kernel, slice_gemms,       rows_unmerged,  split_reductions, store_pieces,
+    store_broadcast,       joined_own_kernel, all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
@@ -227,7 +232,8 @@ static bool improve(const Searcher *c, const Region *region, Decisions **decisio
     bool improves = false;
     Decisions *changed, *before = NULL;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        bool is_last = candidates[i] == joined_own_kernel || candidates[i] == all_own_kernels;
+        bool is_last = candidates[i] == store_broadcast || candidates[i] == joined_own_kernel ||
+                       candidates[i] == all_own_kernels;
         if ((candidates[i] == slice_gemms) != region->has_gemm_slices) continue;
         if (is_last && prices_are_within(&c->points, &now.prices, &unfused, PRICES_NO_SLOWER))
             continue;

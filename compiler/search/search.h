@@ -1,7 +1,8 @@
 /* Choosing between plans by price. Fusion's rules say which ops can be one kernel and mostly should
  * be. Where that is predicted to be slower, search changes the plan by candidates: a reduction,
  * rows of several tensors, a transpose or every op as a kernel of its own; an operand of a matmul
- * stored, or recomputed in the matmul; a concat stored in place; a kernel cut in two.
+ * stored, or recomputed in the matmul; what is broadcast stored; a concat stored in place; a kernel
+ * cut in two.
  *
  * A candidate concerns one kernel (and the kernels that compute its operands). It is priced on the
  * subgraph of these kernels, at all points of cost_points. It is taken in two cases: the subgraph

@@ -63,6 +63,8 @@ typedef enum RegionFlag {
     REGION_JOINED,     /* the first common result of a kernel's readers */
     REGION_TRANSPOSED, /* a transpose that a row or column kernel reads */
     REGION_MAY_SLICE,  /* a matmul that may be computed slice by slice */
+    REGION_REPEATED,   /* computed again for the elements of a larger tensor, if not stored */
+    REGION_BROADCAST,  /* the last of these before the larger tensor */
     REGION_FLAG_COUNT
 } RegionFlag;
 _Static_assert(REGION_FLAG_COUNT <= MAX_NODE_FLAGS, "a region's flag is a flag of a node");

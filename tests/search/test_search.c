@@ -463,6 +463,24 @@ Test(search, layers_start_few_launches) {
     arena_free(arena);
 }
 
+/* Rotations by position: a kernel for each tensor would compute the cosines and sines again for
+ * every head of every batch. They are stored, and the rest is one kernel, not one for each op. */
+Test(search, what_is_broadcast_is_stored_where_it_is_costly) {
+    static const char *const source =
+        "dim B in 1..64\ndim T in 2..64\n"
+        "graph g(x: f32[B, T, 64], f: f32[8]) -> (y: f32[B, 4, T, 16]) {\n"
+        "  a = reshape(cast(iota([T], dtype=i64), f32), [T, 1]) * f\n"
+        "  both = concat([a, a], axis=1)\n"
+        "  heads = transpose(reshape(x, [B, T, 4, 16]), perm=[0, 2, 1, 3])\n"
+        "  low = slice(heads, begin=[0, 0, 0, 0], shape=[B, 4, T, 8])\n"
+        "  high = slice(heads, begin=[0, 0, 0, 8], shape=[B, 4, T, 8])\n"
+        "  y = heads * cos(both) + concat([-high, low], axis=3) * sin(both)\n}\n";
+    Arena *arena = arena_new(NULL);
+    cr_expect_eq(priced(arena, source, TARGET_CPU, false, NULL).cost->n_launches, 2);
+    expect_no_loss(source, TARGET_CPU);
+    arena_free(arena);
+}
+
 /* One-block launches are chosen where separate launches of their kernels, joined with any
  * neighbours, are not cheaper, except by differences that prices cannot show. */
 Test(search, one_block_launches_do_not_lose_to_slices) {
