@@ -1,8 +1,6 @@
 /* Ops of their own kind: grids, crops, and optimizers of training. */
 #include "onnx/call/import_state.h"
 
-#include <math.h>
-
 bool onnx_swiglu(Call *c) {
     NodeId a = input(c, 0);
     double alpha = attr_float(c, "alpha", 1);

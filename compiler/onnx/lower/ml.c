@@ -1,6 +1,8 @@
 /* Ops of the domain ai.onnx.ml, classical machine learning. x: [n, features] */
 #include "onnx/call/import_state.h"
 
+#include <math.h>
+
 bool onnx_binarizer(Call *c) {
     NodeId x = input(c, 0);
     if (x == NODE_NONE) return false;
@@ -15,4 +17,149 @@ bool onnx_array_feature_extractor(Call *c) {
     if (x == NODE_NONE) return false;
     if (shape_of(c, x)->rank == 1) x = with_axis(c, x, 0);
     return output(c, 0, build_gather(c->im->b, x, indices, -1));
+}
+
+/* Numbers of an attribute as a table of these dims; NODE_NONE after an error if it has another
+ * count. */
+static NodeId table_attr(Call *c, const char *name, Dtype dtype, uint32_t rank,
+                         const int64_t *dims) {
+    const OnnxAttr *attr = find_attr(c, name);
+    int64_t n = 1;
+    for (uint32_t k = 0; k < rank; k++) n *= dims[k];
+    if (attr && attr->floats.n && attr->floats.n == n)
+        return table_node(c, dtype, rank, dims, attr->floats.data);
+    onnx_fail(c, DIAG_WRONG_COUNT, "its attribute `%s` needs %lld numbers", name, (long long)n);
+    return NODE_NONE;
+}
+
+/* The number of floats of an attribute. */
+static int64_t n_floats(const Call *c, const char *name) {
+    const OnnxAttr *attr = find_attr(c, name);
+    return attr ? attr->floats.n : 0;
+}
+
+/* x as f32: [n, features]; a vector is one row. */
+static NodeId rows_in(Call *c, int64_t *n_features) {
+    NodeId x = cast_to(c, input(c, 0), DT_F32);
+    if (x == NODE_NONE) return x;
+    if (shape_of(c, x)->rank == 1) x = with_axis(c, x, 0);
+    if (shape_of(c, x)->rank == 2 &&
+        dim_is_const(c->im->b->dims, shape_of(c, x)->dims[1], n_features) && *n_features > 0)
+        return x;
+    onnx_fail(c, DIAG_NO_LOWERING, "it needs a tensor [n, features] with a constant extent");
+    return NODE_NONE;
+}
+
+/* (x - offset) * scale */
+bool onnx_ml_scaler(Call *c) {
+    int64_t n, n_offsets = n_floats(c, "offset"), n_scales = n_floats(c, "scale");
+    NodeId x = rows_in(c, &n);
+    if (x == NODE_NONE) return false;
+    if (n_offsets)
+        x = op2(c, OP_SUB, x, table_attr(c, "offset", DT_F32, 1, n_offsets == 1 ? &n_offsets : &n));
+    if (n_scales)
+        x = op2(c, OP_MUL, x, table_attr(c, "scale", DT_F32, 1, n_scales == 1 ? &n_scales : &n));
+    return output(c, 0, x);
+}
+
+/* Each row over its largest element, or over its 1- or 2-norm, unless that is 0. */
+bool onnx_ml_normalizer(Call *c) {
+    int64_t n;
+    NodeId x = rows_in(c, &n), size;
+    if (x == NODE_NONE) return false;
+    Str norm = attr_string(c, "norm", "MAX");
+    if (strcmp(norm, "MAX") == 0)
+        size = reduce(c, OP_MAX, x, 1u << 1, true);
+    else if (strcmp(norm, "L1") == 0)
+        size = reduce(c, OP_SUM, op1(c, OP_ABS, x), 1u << 1, true);
+    else if (strcmp(norm, "L2") == 0)
+        size = op1(c, OP_SQRT, reduce(c, OP_SUM, op2(c, OP_MUL, x, x), 1u << 1, true));
+    else
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "there is no norm `%s`", norm);
+    if (size == NODE_NONE) return false;
+    NodeId is_zero = op2n(c, OP_EQUAL, size, 0);
+    return output(c, 0, op2(c, OP_DIV, x, where(c, is_zero, constant(c, 1, size), size)));
+}
+
+/* A missing number of each feature becomes another. Missing are NaN, or a number that is given. */
+bool onnx_ml_imputer(Call *c) {
+    int64_t n, n_values = n_floats(c, "imputed_value_floats");
+    if (n_values == 0)
+        return onnx_fail(c, DIAG_NO_LOWERING, "it needs the attribute `imputed_value_floats`");
+    NodeId x = rows_in(c, &n);
+    if (x == NODE_NONE) return false;
+    NodeId values =
+        table_attr(c, "imputed_value_floats", DT_F32, 1, n_values == 1 ? &n_values : &n);
+    double missing = attr_float(c, "replaced_value_float", 0);
+    NodeId is_missing = isnan(missing) ? op2(c, OP_NOT_EQUAL, x, x) : op2n(c, OP_EQUAL, x, missing);
+    if (values == NODE_NONE) return false;
+    return output(c, 0, where(c, is_missing, expand_to(c, values, shape_of(c, x)), x));
+}
+
+/* Tensors [n, features k] beside each other. */
+bool onnx_ml_feature_vectorizer(Call *c) {
+    NodeId parts[MAX_CONCAT_ARGS];
+    uint32_t n = c->node->inputs.n;
+    if (n > MAX_CONCAT_ARGS) return onnx_fail(c, DIAG_LIMIT, "it has too many inputs");
+    for (uint32_t i = 0; i < n; i++) {
+        parts[i] = cast_to(c, input(c, i), DT_F32);
+        if (parts[i] == NODE_NONE) return false;
+        if (shape_of(c, parts[i])->rank == 1) parts[i] = with_axis(c, parts[i], 1);
+    }
+    return output(c, 0, build_concat(c->im->b, n, parts, 1));
+}
+
+/* Linear models. */
+
+/* [n, n_rows]: x times the transposed coefficients [n_rows, features], plus intercepts. */
+static NodeId linear_scores(Call *c, int64_t n_rows) {
+    int64_t n;
+    NodeId x = rows_in(c, &n);
+    if (x == NODE_NONE) return x;
+    NodeId factors = table_attr(c, "coefficients", DT_F32, 2, (int64_t[]){n_rows, n});
+    NodeId scores = factors == NODE_NONE ? factors : matmul(c, x, move_axis(c, factors, 1, 0));
+    if (n_floats(c, "intercepts") == 0 || scores == NODE_NONE) return scores;
+    return op2(c, OP_ADD, scores, table_attr(c, "intercepts", DT_F32, 1, &n_rows));
+}
+
+/* Scores [n, k] as the attribute `post_transform` asks. */
+static NodeId transformed(Call *c, NodeId scores) {
+    Str how = attr_string(c, "post_transform", "NONE");
+    if (scores == NODE_NONE || strcmp(how, "NONE") == 0) return scores;
+    if (strcmp(how, "LOGISTIC") == 0) return op1(c, OP_SIGMOID, scores);
+    if (strcmp(how, "SOFTMAX") == 0) return softmax_over(c, scores, 1u << 1);
+    onnx_fail(c, DIAG_NO_LOWERING, "its post_transform `%s` is not supported", how);
+    return NODE_NONE;
+}
+
+bool onnx_ml_linear_regressor(Call *c) {
+    int64_t n_targets = attr_int(c, "targets", 1);
+    if (n_targets < 1 || n_targets > n_floats(c, "coefficients"))
+        return onnx_fail(c, DIAG_BAD_ARGUMENT, "it has no coefficients for its targets");
+    return output(c, 0, transformed(c, linear_scores(c, n_targets)));
+}
+
+/* The label of the class with the highest score, and the scores. */
+static bool output_classes(Call *c, NodeId scores, const VecInt *labels) {
+    if (scores == NODE_NONE) return false;
+    double *numbers = arena_array(c->im->arena, double, labels->n + 1);
+    int64_t n = labels->n;
+    for (uint32_t i = 0; i < labels->n; i++) numbers[i] = (double)labels->data[i];
+    NodeId table = table_node(c, DT_I64, 1, &n, numbers);
+    NodeId best = build_argreduce(c->im->b, OP_ARGMAX, scores, 1, false);
+    return output(c, 0, build_gather(c->im->b, table, best, 0)) &&
+           output(c, 1, transformed(c, scores));
+}
+
+/* The integers that name the classes, two or more; false after an error. */
+static bool class_labels(Call *c, const char *name, const VecInt **labels) {
+    if (attr_ints(c, name, labels) && (*labels)->n > 1) return true;
+    return onnx_fail(c, DIAG_NO_LOWERING, "it needs the attribute `%s` with two labels or more",
+                     name);
+}
+
+bool onnx_ml_linear_classifier(Call *c) {
+    const VecInt *labels;
+    return class_labels(c, "classlabels_ints", &labels) &&
+           output_classes(c, linear_scores(c, labels->n), labels);
 }
