@@ -116,7 +116,11 @@ static DimId input_dim(Import *im, const OnnxDim *dim, const char *axis_name) {
     for (uint32_t i = 0; is_named && i < im->dims.n; i++)
         if (im->dims.data[i].param == dim->param) return im->dims.data[i].dim;
     Str name = onnx_unique_name(im, is_named ? dim->param : axis_name, "dim");
-    DimId made = build_dim(im->b, name, 1, DIM_HIGHEST, 1);
+    int64_t most = DIM_HIGHEST;
+    for (uint32_t i = 0; is_named && i < im->bounds.n; i++)
+        if (im->bounds.data[i].param == dim->param && im->bounds.data[i].most < most)
+            most = im->bounds.data[i].most;
+    DimId made = build_dim(im->b, name, 1, most, 1);
     if (is_named) vec_push(im->arena, &im->dims, (NamedDim){dim->param, made});
     return made;
 }
@@ -198,28 +202,16 @@ static void keep_needed(Import *im, const Graph *graph) {
     }
 }
 
-OnnxImport *onnx_import(Arena *arena, StrTab *strings, Diags *diags, const OnnxSource *source,
-                        const char *weights) {
-    const char *why;
-    Import import = {.arena = arena,
-                     .strings = strings,
-                     .diags = diags,
-                     .source = source,
-                     .run = run_nodes},
-           *im = &import;
-    im->model = onnx_model_read(arena, strings, source->file, &why);
-    if (!im->model) {
-        diag_report(diags, DIAG_SYNTAX, NULL, (Span){0}, "%s is no ONNX model: %s", source->name,
-                    why);
-        return NULL;
-    }
-    const Source *empty = source_new(arena, source->name, "", 0);
-    Module *module = module_new(arena, strings, empty);
+/* One try with the bounds of dims that are known; NULL if it failed or was given up. */
+static OnnxImport *import_once(Import *im, const char *weights) {
+    Arena *arena = im->arena;
+    const Source *empty = source_new(arena, im->source->name, "", 0);
+    Module *module = module_new(arena, im->strings, empty);
     im->result = arena_array(arena, OnnxImport, 1);
     im->result->module = module;
-    im->b =
-        build_new(arena, module->dims, empty,
-                  strtab_intern_z(strings, onnx_plain_name(im, im->model->graph->name, "main")));
+    im->b = build_new(
+        arena, module->dims, empty,
+        strtab_intern_z(im->strings, onnx_plain_name(im, im->model->graph->name, "main")));
     if (!walk(im)) return NULL;
     Graph *graph = build_finish(im->b);
     if (!graph) {
@@ -228,6 +220,29 @@ OnnxImport *onnx_import(Arena *arena, StrTab *strings, Diags *diags, const OnnxS
     }
     vec_push(arena, &module->graphs, graph);
     keep_needed(im, graph);
-    if (im->result->weights.n) module->weights = strtab_intern_z(strings, weights);
+    if (im->result->weights.n) module->weights = strtab_intern_z(im->strings, weights);
     return im->result;
+}
+
+OnnxImport *onnx_import(Arena *arena, StrTab *strings, Diags *diags, const OnnxSource *source,
+                        const char *weights) {
+    const char *why;
+    Import first = {.arena = arena,
+                    .strings = strings,
+                    .diags = diags,
+                    .source = source,
+                    .run = run_nodes},
+           im = first;
+    first.model = onnx_model_read(arena, strings, source->file, &why);
+    if (!first.model) {
+        diag_report(diags, DIAG_SYNTAX, NULL, (Span){0}, "%s is no ONNX model: %s", source->name,
+                    why);
+        return NULL;
+    }
+    for (OnnxImport *made;;) {
+        first.bounds = im.bounds;
+        im = first;
+        made = import_once(&im, weights);
+        if (!im.is_given_up) return made;
+    }
 }

@@ -127,6 +127,17 @@ void onnx_attr_ints(Text *attrs, const char *name, uint32_t n, const int64_t *va
     pb_message(attrs, 5, &attr);
 }
 
+void onnx_attr_floats(Text *attrs, const char *name, uint32_t n, const float *values) {
+    Text attr = {.arena = attrs->arena};
+    pb_text(&attr, 1, name);
+    put_bytes(&attr, 7, (const char *)values, n * sizeof *values);
+    pb_message(attrs, 5, &attr);
+}
+
+void onnx_attr_domain(Text *attrs, const char *domain) {
+    pb_text(attrs, 7, domain);
+}
+
 void onnx_attr_graph(Text *attrs, const char *name, const OnnxWriter *inner) {
     Text attr = {.arena = attrs->arena};
     pb_text(&attr, 1, name);
@@ -142,9 +153,12 @@ void onnx_attr_text(Text *attrs, const char *name, const char *value) {
 }
 
 Text onnx_write_model(const OnnxWriter *w, int64_t opset) {
-    Text model = {.arena = w->arena}, import = {.arena = w->arena};
+    Text model = {.arena = w->arena}, import = {.arena = w->arena}, learning = {.arena = w->arena};
     pb_int(&model, 1, 8);
     pb_message(&model, 7, &w->graph);
+    pb_text(&learning, 1, "ai.onnx.ml");
+    pb_int(&learning, 2, 3);
+    pb_message(&model, 8, &learning);
     pb_text(&import, 1, "");
     pb_int(&import, 2, opset);
     pb_message(&model, 8, &import);

@@ -27,6 +27,9 @@ void onnx_write_node(OnnxWriter *w, const char *op, const char *inputs, const ch
                      const Text *attrs);
 void onnx_attr_int(Text *attrs, const char *name, int64_t value);
 void onnx_attr_ints(Text *attrs, const char *name, uint32_t n, const int64_t *values);
+void onnx_attr_floats(Text *attrs, const char *name, uint32_t n, const float *values);
+/* Not an attribute: the domain of the node's op. */
+void onnx_attr_domain(Text *attrs, const char *domain);
 /* The graph that `inner` has written so far. */
 void onnx_attr_graph(Text *attrs, const char *name, const OnnxWriter *inner);
 void onnx_attr_text(Text *attrs, const char *name, const char *value);

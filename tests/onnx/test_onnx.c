@@ -252,11 +252,69 @@ Test(onnx, elements_are_gathered_from_batches_of_any_size) {
         onnx_write_input(&w, "at", INT64, 2, dims);
         onnx_write_node(&w, "GatherElements", "x at", "y", &attrs);
         onnx_write_output(&w, "y", FLOAT);
-        if (axis == 0)
-            expect_error(&w, 13, "the extent of its axis must be a constant");
-        else
-            expect(source_of(&w, 13), "y: f32[batch, 3]");
+        const char *text = source_of(&w, 13);
+        expect(text, "y: f32[batch, 3]");
+        expect(text, axis == 0 ? "iota([batch + 1], axis=0)" : "const(6, i32)");
     }
+}
+
+Test(onnx, rows_are_gathered_by_tuples_from_data_of_any_size) {
+    static const char *const dims[] = {"n", "2"}, *const data[] = {"batch", "time", "4"};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 3, data);
+    onnx_write_input(&w, "at", INT64, 2, dims);
+    onnx_write_node(&w, "GatherND", "x at", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    const char *text = source_of(&w, 13);
+    expect(text, "-> (y: f32[n, 4])");
+    expect(text, "reshape(x, [batch*time, 4])");
+}
+
+/* A table of positions, cut to as many as there are words. */
+Test(onnx, a_dim_that_a_slice_ends_at_is_bounded_by_what_is_sliced) {
+    static const char *const dims[] = {"batch", "time"};
+    static const int64_t first[] = {0}, second[] = {1};
+    static const float positions[12] = {1};
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_input(&w, "x", FLOAT, 2, dims);
+    onnx_write_floats(&w, "positions", 12, positions);
+    onnx_write_ints(&w, "first", 1, first);
+    onnx_write_ints(&w, "second", 1, second);
+    onnx_write_node(&w, "Shape", "x", "shape", NULL);
+    onnx_write_node(&w, "Gather", "shape second", "n", NULL);
+    onnx_write_node(&w, "Slice", "positions first n", "some", NULL);
+    onnx_write_node(&w, "Add", "x some", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    const char *text = source_of(&w, 13);
+    expect(text, "dim batch in 1..65536");
+    expect(text, "dim time in 1..12");
+}
+
+/* Classical machine learning. */
+
+static void write_scaler(OnnxWriter *w, uint32_t n_offsets) {
+    static const float numbers[6] = {1, 2, 3, 4, 5, 6};
+    Text attrs = {.arena = arena};
+    onnx_attr_domain(&attrs, "ai.onnx.ml");
+    onnx_attr_floats(&attrs, "offset", n_offsets, numbers);
+    onnx_attr_floats(&attrs, "scale", 6, numbers);
+    write_x(w);
+    onnx_write_node(w, "Scaler", "x", "y", &attrs);
+    onnx_write_output(w, "y", FLOAT);
+}
+
+Test(onnx, a_scaler_is_a_difference_and_a_product) {
+    OnnxWriter w = onnx_writer(arena);
+    write_scaler(&w, 6);
+    const char *text = source_of(&w, 13);
+    expect(text, "sub(x, ");
+    expect(text, "y = mul(");
+}
+
+Test(onnx, numbers_of_an_attribute_must_be_as_many_as_features) {
+    OnnxWriter w = onnx_writer(arena);
+    write_scaler(&w, 5);
+    expect_error(&w, 13, "its attribute `offset` needs 6 numbers");
 }
 
 /* Graphs inside nodes. */

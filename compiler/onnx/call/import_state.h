@@ -44,6 +44,12 @@ typedef struct NamedDim {
     DimId dim;
 } NamedDim;
 
+/* The largest value that a dim of the model can have. */
+typedef struct DimBound {
+    Str param;
+    int64_t most;
+} DimBound;
+
 typedef struct Import Import;
 struct Import {
     Arena *arena;
@@ -55,6 +61,8 @@ struct Import {
     OnnxImport *result;
     HashIds names; /* that the graph uses */
     Vec(NamedDim) dims;
+    Vec(DimBound) bounds; /* found by an import that was given up, since it had not known them */
+    bool is_given_up;
     VecStr outputs; /* the names of the graph's outputs */
     uint32_t depth; /* of functions and branches */
     uint64_t n_calls;
@@ -94,6 +102,9 @@ enum { ONNX_OPSET = 28, ONNX_OLDEST_OPSET = 6 };
 bool onnx_fail_model(Import *im, DiagId id, const char *what, const char *name);
 /* Reports that the node is not supported or wrong; false. */
 STR_PRINTF(3, 4) bool onnx_fail(Call *c, DiagId id, const char *format, ...);
+/* Whether the dim is at most `most`, or no name that the model leaves unbounded. Else the import is
+ * given up, and begins again with the bound. */
+bool onnx_bound_dim(Call *c, DimId dim, int64_t most);
 /* Reports the builder's first error as the node's; false if there is one. */
 bool onnx_check(Call *c);
 bool onnx_add_initializers(Import *im, Scope *scope, const OnnxGraph *graph);
@@ -232,7 +243,9 @@ NodeId stacked(Call *c, uint32_t n, const NodeId *parts, uint32_t axis);
 /* Numbers that the import computes, as a param. */
 NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, const double *values);
 /* Indices as i32, negative ones counted from the end. */
-NodeId negative_from_end(Call *c, NodeId indices, int64_t extent);
+NodeId negative_from_end(Call *c, NodeId indices, DimId extent);
+/* A dim as a scalar, i32 or i64: a constant, or the last element of an iota. */
+NodeId number_node(Call *c, DimId dim, Dtype dtype);
 /* The def of the prelude that a call of the language names, on the tensor `x`. */
 NodeId prelude_def_of(Call *c, NodeId x, const char *call);
 

@@ -20,6 +20,20 @@ bool onnx_fail(Call *c, DiagId id, const char *format, ...) {
                        c->node->domain[0] ? "." : "", c->node->op, (long long)c->opset, what);
 }
 
+enum { MAX_BOUNDS = 64 };
+
+bool onnx_bound_dim(Call *c, DimId dim, int64_t most) {
+    Import *im = c->im;
+    if (dim_hi(im->b->dims, dim) <= most || most < 1 || im->bounds.n == MAX_BOUNDS) return true;
+    for (uint32_t i = 0; i < im->dims.n; i++)
+        if (im->dims.data[i].dim == dim) {
+            vec_push(im->arena, &im->bounds, (DimBound){im->dims.data[i].param, most});
+            im->is_given_up = c->has_failed = true;
+            return false;
+        }
+    return true;
+}
+
 bool onnx_check(Call *c) {
     BuildError error, more;
     if (!build_take_error(c->im->b, &error)) return !c->has_failed;

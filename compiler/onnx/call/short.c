@@ -130,8 +130,21 @@ NodeId table_node(Call *c, Dtype dtype, uint32_t rank, const int64_t *dims, cons
     return tensor_node(c, "", tensor);
 }
 
-NodeId negative_from_end(Call *c, NodeId indices, int64_t extent) {
+NodeId number_node(Call *c, DimId dim, Dtype dtype) {
+    Builder *b = c->im->b;
+    int64_t known;
+    if (dim_is_const(b->dims, dim, &known)) {
+        Operand operand = operand_int(dim);
+        return build_const(b, &operand, dtype);
+    }
+    Shape scalar = {.rank = 0};
+    DimId n = dim_add(b->dims, dim, number(c, 1));
+    NodeId numbers = build_iota(b, (DimList){1, &n}, 0, dtype);
+    return reshape_to(c, part_of(c, numbers, 0, dim, number(c, 1)), &scalar);
+}
+
+NodeId negative_from_end(Call *c, NodeId indices, DimId extent) {
     indices = cast_to(c, indices, DT_I32);
-    NodeId wrapped = op2n(c, OP_ADD, indices, (double)extent);
+    NodeId wrapped = op2(c, OP_ADD, indices, number_node(c, extent, DT_I32));
     return op3(c, OP_WHERE, op2n(c, OP_LESS, indices, 0), wrapped, indices);
 }

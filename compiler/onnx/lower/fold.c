@@ -184,6 +184,8 @@ static bool slice_range(Call *c, const Shape *shape, SliceRange *range, DimId fr
     if (range->step < -least_step) range->step = -least_step;
     from = slice_bound(c, from, extent, is_down);
     to = slice_bound(c, to, extent, is_down);
+    int64_t longest;
+    if (dim_is_const(dims, extent, &longest) && !onnx_bound_dim(c, to, longest)) return false;
     DimId span = is_down ? dim_sub(dims, from, to) : dim_sub(dims, to, from);
     if (dim_hi(dims, span) <= 0) span = number(c, 0), from = number(c, 0);
     range->begin = from;

@@ -5,17 +5,21 @@
 
 /* Gathers. */
 
-/* The place of each element of `shape` in an array of these extents, where the index along `axis`
- * is replaced. */
-static NodeId flat_places(Call *c, const Shape *shape, const int64_t *extents, uint32_t axis,
+/* An index along an axis as a part of a place: times the elements that one step skips. */
+static NodeId times(Call *c, NodeId index, DimId stride) {
+    return op2(c, OP_MUL, index, number_node(c, stride, DT_I32));
+}
+
+/* The place of each element of `shape` in an array of the shape `data`, where the index along
+ * `axis` is replaced. */
+static NodeId flat_places(Call *c, const Shape *shape, const Shape *data, uint32_t axis,
                           NodeId index) {
     NodeId place = NODE_NONE;
-    int64_t stride = 1;
+    DimId stride = number(c, 1);
     for (uint32_t k = shape->rank; k-- > 0;) {
-        NodeId at = k == axis ? index : index_along(c, shape, k);
-        at = op2n(c, OP_MUL, at, (double)stride);
+        NodeId at = times(c, k == axis ? index : index_along(c, shape, k), stride);
         place = place == NODE_NONE ? at : op2(c, OP_ADD, place, at);
-        stride *= extents[k];
+        stride = dim_mul(c->im->b->dims, stride, data->dims[k]);
     }
     return place;
 }
@@ -27,17 +31,13 @@ static NodeId flat(Call *c, NodeId x) {
 
 /* data, indices: one rank, and an axis */
 static bool elements_of(Call *c, NodeId data, NodeId indices, uint32_t *axis, NodeId *places) {
-    int64_t extents[MAX_RANK];
-    if (data == NODE_NONE || indices == NODE_NONE || !const_dims_but(c, data, 1, extents))
-        return false;
-    Shape shape = *shape_of(c, indices);
-    if (shape.rank != shape_of(c, data)->rank)
+    if (data == NODE_NONE || indices == NODE_NONE) return false;
+    Shape shape = *shape_of(c, indices), from = *shape_of(c, data);
+    if (shape.rank != from.rank)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "data and indices differ in rank");
     if (!axis_of(c, attr_int(c, "axis", 0), shape.rank, axis)) return false;
-    if (extents[*axis] < 0)
-        return onnx_fail(c, DIAG_NO_LOWERING, "the extent of its axis must be a constant");
-    indices = negative_from_end(c, indices, extents[*axis]);
-    *places = flat_places(c, &shape, extents, *axis, indices);
+    indices = negative_from_end(c, indices, from.dims[*axis]);
+    *places = flat_places(c, &shape, &from, *axis, indices);
     return true;
 }
 
@@ -49,33 +49,30 @@ bool onnx_gather_elements(Call *c) {
 }
 
 /* Rows of data by tuples of indices: [batch.., i.., q] names one of the first `n_batch` + q axes
- * of data each, of the extents. The result: [batch.., i..]. */
-static NodeId tuple_places(Call *c, NodeId indices, const int64_t *extents, uint32_t n_batch,
-                           int64_t q) {
-    Shape to = *shape_of(c, indices);
+ * of data each. The result: [batch.., i..]. */
+static NodeId tuple_places(Call *c, NodeId indices, NodeId data, uint32_t n_batch, int64_t q) {
+    Shape to = *shape_of(c, indices), from = *shape_of(c, data);
     uint32_t last = --to.rank;
     NodeId place = NODE_NONE;
-    int64_t stride = 1;
+    DimId stride = number(c, 1);
     for (int64_t k = n_batch + q; k-- > 0;) {
-        NodeId at = k < n_batch
-                        ? index_along(c, &to, (uint32_t)k)
-                        : negative_from_end(c, at_index(c, indices, last, k - n_batch), extents[k]);
-        at = op2n(c, OP_MUL, at, (double)stride);
+        NodeId at = k < n_batch ? index_along(c, &to, (uint32_t)k)
+                                : negative_from_end(c, at_index(c, indices, last, k - n_batch),
+                                                    from.dims[k]);
+        at = times(c, at, stride);
         place = place == NODE_NONE ? at : op2(c, OP_ADD, place, at);
-        stride *= extents[k];
+        stride = dim_mul(c->im->b->dims, stride, from.dims[k]);
     }
     return place;
 }
 
-/* The extents of data and of indices; the length of a tuple fits. */
-static bool check_tuples(Call *c, NodeId data, NodeId indices, int64_t n_batch, int64_t *extents,
-                         int64_t *q) {
-    int64_t given[MAX_RANK];
-    if (data == NODE_NONE || indices == NODE_NONE || !const_dims(c, data, extents) ||
-        !const_dims(c, indices, given))
-        return false;
+/* The length of a tuple of indices, if it fits the data. */
+static bool check_tuples(Call *c, NodeId data, NodeId indices, int64_t n_batch, int64_t *q) {
+    if (data == NODE_NONE || indices == NODE_NONE) return false;
     uint32_t rank = shape_of(c, indices)->rank;
-    *q = rank ? given[rank - 1] : 0;
+    *q = 0;
+    if (rank && !dim_is_const(c->im->b->dims, shape_of(c, indices)->dims[rank - 1], q))
+        return onnx_fail(c, DIAG_NO_LOWERING, "the last extent of its indices is no constant");
     if (rank == 0 || n_batch < 0 || n_batch >= rank || *q < 1 ||
         n_batch + *q > shape_of(c, data)->rank)
         return onnx_fail(c, DIAG_SHAPE_MISMATCH, "its tuples of indices do not fit the data");
@@ -83,22 +80,23 @@ static bool check_tuples(Call *c, NodeId data, NodeId indices, int64_t n_batch, 
 }
 
 /* data with its first n axes as one */
-static NodeId rows_of(Call *c, NodeId data, const int64_t *extents, int64_t n) {
-    int64_t to[MAX_RANK] = {1};
-    uint32_t rank = shape_of(c, data)->rank;
-    for (uint32_t k = 0; k < rank; k++) {
-        if (k < n) to[0] *= extents[k];
-        if (k >= n) to[k - n + 1] = extents[k];
-    }
-    return reshape_const(c, data, (uint32_t)(rank - n + 1), to);
+static NodeId rows_of(Call *c, NodeId data, int64_t n) {
+    Shape from = *shape_of(c, data), to = {.rank = from.rank - (uint32_t)n + 1};
+    to.dims[0] = number(c, 1);
+    for (uint32_t k = 0; k < from.rank; k++)
+        if (k < n)
+            to.dims[0] = dim_mul(c->im->b->dims, to.dims[0], from.dims[k]);
+        else
+            to.dims[k - (uint32_t)n + 1] = from.dims[k];
+    return reshape_to(c, data, &to);
 }
 
 bool onnx_gather_nd(Call *c) {
     NodeId data = input(c, 0), indices = input(c, 1);
-    int64_t extents[MAX_RANK], q, n_batch = attr_int(c, "batch_dims", 0);
-    if (!check_tuples(c, data, indices, n_batch, extents, &q)) return false;
-    NodeId places = tuple_places(c, indices, extents, (uint32_t)n_batch, q);
-    return output(c, 0, build_gather(c->im->b, rows_of(c, data, extents, n_batch + q), places, 0));
+    int64_t q, n_batch = attr_int(c, "batch_dims", 0);
+    if (!check_tuples(c, data, indices, n_batch, &q)) return false;
+    NodeId places = tuple_places(c, indices, data, (uint32_t)n_batch, q);
+    return output(c, 0, build_gather(c->im->b, rows_of(c, data, n_batch + q), places, 0));
 }
 
 /* Scatters. */
@@ -148,10 +146,10 @@ bool onnx_scatter_elements(Call *c) {
 
 bool onnx_scatter_nd(Call *c) {
     NodeId data = input(c, 0), indices = input(c, 1), updates = input(c, 2);
-    int64_t extents[MAX_RANK], q;
-    if (updates == NODE_NONE || !check_tuples(c, data, indices, 0, extents, &q)) return false;
-    NodeId places = tuple_places(c, indices, extents, 0, q);
-    NodeId rows = rows_of(c, data, extents, q);
+    int64_t q;
+    if (updates == NODE_NONE || !check_tuples(c, data, indices, 0, &q)) return false;
+    NodeId places = tuple_places(c, indices, data, 0, q);
+    NodeId rows = rows_of(c, data, q);
     if (rows == NODE_NONE || places == NODE_NONE) return false;
     Shape each = *shape_of(c, rows);
     each.dims[0] = number(c, -1);
@@ -175,7 +173,7 @@ bool onnx_tensor_scatter(Call *c) {
     int64_t extents[MAX_RANK], n[MAX_RANK];
     uint32_t axis;
     if (!const_dims(c, cache, extents) || !const_dims(c, update, n)) return false;
-    Shape shape = *shape_of(c, cache), column = {.rank = shape.rank};
+    Shape shape = *shape_of(c, cache), part = *shape_of(c, update), column = {.rank = shape.rank};
     if (!axis_of(c, attr_int(c, "axis", -2), shape.rank, &axis)) return false;
     bool is_circular = strcmp(attr_string(c, "mode", "linear"), "circular") == 0;
     if (!is_circular && extents[0] == 1 && axis > 0 && first != NODE_NONE)
@@ -192,25 +190,12 @@ bool onnx_tensor_scatter(Call *c) {
     NodeId is_new = op2(c, OP_LOGICAL_AND, op2n(c, OP_GREATER_EQUAL, at, 0),
                         op2n(c, OP_LESS, at, (double)n[axis]));
     NodeId inside = where(c, is_new, at, constant(c, 0, at));
-    NodeId places = flat_places(c, &shape, n, axis, inside);
+    NodeId places = flat_places(c, &shape, &part, axis, inside);
     NodeId found = build_gather(c->im->b, flat(c, update), places, 0);
     return output(c, 0, where(c, is_new, found, cache));
 }
 
 /* Sorts. */
-
-/* An extent as a number, i64[1] or a scalar. */
-static NodeId extent_number(Call *c, DimId extent) {
-    Builder *b = c->im->b;
-    int64_t known;
-    if (dim_is_const(b->dims, extent, &known)) {
-        Operand operand = operand_int(extent);
-        return build_const(b, &operand, DT_I64);
-    }
-    Shape shape = {1, {dim_add(b->dims, extent, number(c, 1))}};
-    NodeId numbers = build_iota(b, (DimList){1, shape.dims}, 0, DT_I64);
-    return part_of(c, numbers, 0, extent, number(c, 1));
-}
 
 /* The elements of the last axis that `index`, i32, names. x: [r.., n], index: [r.., k] */
 static NodeId take_last(Call *c, NodeId x, NodeId index) {
@@ -221,7 +206,7 @@ static NodeId take_last(Call *c, NodeId x, NodeId index) {
     for (uint32_t k = 0; k < last; k++) n_rows = dim_mul(b->dims, n_rows, shape.dims[k]);
     rows.dims[last] = number(c, 1);
     NodeId row = reshape_to(c, build_iota(b, (DimList){1, &n_rows}, 0, DT_I64), &rows);
-    NodeId place = op2(c, OP_MUL, row, extent_number(c, n));
+    NodeId place = op2(c, OP_MUL, row, number_node(c, n, DT_I64));
     return build_gather(b, flat(c, x), op2(c, OP_ADD, cast_to(c, index, DT_I64), place), 0);
 }
 
@@ -251,9 +236,8 @@ bool onnx_top_k(Call *c) {
 /* Sequences of different lengths, each turned round. */
 bool onnx_reverse_sequence(Call *c) {
     NodeId x = input(c, 0), lengths = cast_to(c, input(c, 1), DT_I32);
-    int64_t extents[MAX_RANK], batch = attr_int(c, "batch_axis", 1),
-                               time = attr_int(c, "time_axis", 0);
-    if (lengths == NODE_NONE || !const_dims(c, x, extents)) return false;
+    int64_t batch = attr_int(c, "batch_axis", 1), time = attr_int(c, "time_axis", 0);
+    if (lengths == NODE_NONE || x == NODE_NONE) return false;
     Shape shape = *shape_of(c, x), row = {.rank = shape.rank};
     if (shape.rank < 2 || batch + time != 1 || batch < 0 || batch > 1)
         return onnx_fail(c, DIAG_BAD_AXIS, "its axes must be 0 and 1");
@@ -262,7 +246,7 @@ bool onnx_reverse_sequence(Call *c) {
     lengths = reshape_to(c, lengths, &row);
     NodeId mirrored = op2n(c, OP_SUB, op2(c, OP_SUB, lengths, at), 1);
     at = where(c, op2(c, OP_LESS, at, lengths), mirrored, at);
-    NodeId places = flat_places(c, &shape, extents, (uint32_t)time, at);
+    NodeId places = flat_places(c, &shape, &shape, (uint32_t)time, at);
     return output(c, 0, build_gather(c->im->b, flat(c, x), places, 0));
 }
 
