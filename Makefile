@@ -348,13 +348,17 @@ compile-time: build/fusec build/time_runs ## Check how long every example takes 
 	@sh tools/compile_time.sh build/time_runs build/fusec $(EXAMPLES)
 
 # The package that makes the tests is installed beside the build, not in the system.
-.PHONY: onnx-node-tests onnx-networks
+.PHONY: onnx-node-tests onnx-networks onnx-exports
 build/onnx-env/bin/python:
 	$(Q)python3 -m venv build/onnx-env && build/onnx-env/bin/pip install -q -r tests/onnx/requirements.txt
 onnx-node-tests: build/fusec build/onnx-env/bin/python ## Run ONNX's node tests on the CPU and write docs/results/onnx-node-tests.md
 	@build/onnx-env/bin/python tests/onnx/node_tests.py $< --page docs/results/onnx-node-tests.md --store tests/onnx/node_cases.bin
 onnx-networks: build/fusec build/onnx-env/bin/python ## Run the models of the package onnx on the CPU and write docs/results/onnx-networks.md
 	@build/onnx-env/bin/python tests/onnx/network_tests.py $< --page docs/results/onnx-networks.md
+build/export-env/bin/python:
+	$(Q)python3 -m venv build/export-env && build/export-env/bin/pip install -q -r tests/onnx/export_requirements.txt
+onnx-exports: build/fusec build/export-env/bin/python ## Compare networks of PyTorch and scikit-learn, exported to ONNX, with onnxruntime on the CPU and write docs/results/onnx-exports.md and tests/models
+	@build/export-env/bin/python tests/onnx/export_tests.py $< --page docs/results/onnx-exports.md --store tests/models
 
 .PHONY: torch-tests
 build/torch-env/bin/python:

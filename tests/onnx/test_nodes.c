@@ -1,11 +1,13 @@
 /* Cases of ONNX's backend node tests, on the CPU: the smallest of each op. `make onnx-node-tests`
- * runs them all, and writes tests/onnx/node_cases.bin: see sweep/stored.h. */
+ * runs them all, and writes tests/onnx/node_cases.bin: see sweep/stored.h. And small networks with
+ * onnxruntime's outputs, which `make onnx-exports` writes into tests/models. */
 #include "lib/compile.h"
 #include "sweep/stored.h"
 #include "lib/text_file.h"
 #include "onnx/import.h"
 
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <stdio.h>
 
 static Arena *arena;
@@ -36,21 +38,44 @@ static const char *try_case(StoredCase *it) {
     return stored_try(arena, it, text_str(&text));
 }
 
-Test(nodes, stored_cases_pass, .timeout = 120) {
-    enum { N_LEAST = 150 };
-    uint32_t n = 0, n_failed = 0;
-    arena = arena_new(NULL);
+/* Prints what is wrong with each case of a file; the number of cases that are right. */
+static uint32_t try_file(const char *path, uint32_t *n_failed) {
+    uint32_t n_good = 0;
     size_t n_bytes;
-    const char *file = text_file_read(arena, "tests/onnx/node_cases.bin", &n_bytes);
+    const char *file = text_file_read(arena, path, &n_bytes);
     Bytes records = {(const uint8_t *)file, n_bytes};
     StoredCase it;
-    for (; stored_next(arena, &records, &it); n++) {
+    while (stored_next(arena, &records, &it)) {
         const char *wrong = try_case(&it);
         if (wrong) fprintf(stderr, "%s: %s\n", it.name, wrong);
-        n_failed += wrong != NULL;
+        n_good += wrong == NULL;
+        *n_failed += wrong != NULL;
     }
-    fprintf(stderr, "onnx node cases: %u passed, %u failed\n", n - n_failed, n_failed);
+    return n_good;
+}
+
+Test(nodes, stored_cases_pass, .timeout = 120) {
+    enum { N_LEAST = 150 };
+    uint32_t n_failed = 0;
+    arena = arena_new(NULL);
+    uint32_t n_good = try_file("tests/onnx/node_cases.bin", &n_failed);
+    fprintf(stderr, "onnx node cases: %u passed, %u failed\n", n_good, n_failed);
     cr_expect_eq(n_failed, 0);
-    cr_expect(n >= N_LEAST);
+    cr_expect(n_good >= N_LEAST);
     arena_free(arena);
+}
+
+Test(nodes, stored_networks_compute_what_onnxruntime_did, .timeout = 120) {
+    enum { N_LEAST = 16 };
+    uint32_t n_failed = 0;
+    glob_t found;
+    cr_assert_eq(glob("tests/models/*.bin", 0, NULL, &found), 0, "no networks");
+    cr_assert_geq(found.gl_pathc, N_LEAST);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        arena = arena_new(NULL);
+        cr_expect_gt(try_file(found.gl_pathv[i], &n_failed), 0, "%s", found.gl_pathv[i]);
+        arena_free(arena);
+    }
+    cr_expect_eq(n_failed, 0);
+    globfree(&found);
 }

@@ -105,6 +105,19 @@ static const char *run(Arena *arena, const StoredCase *it, const Graph *graph, R
     return wrong;
 }
 
+/* The values of dims that are extents of inputs. */
+static void find_symbols(const Graph *graph, const StoredCase *stored, int64_t *symbols) {
+    for (uint32_t i = 0; i < graph->inputs.n; i++)
+        for (uint32_t k = 0; k < stored->inputs.n; k++) {
+            const StoredTensor *given = &stored->inputs.data[k];
+            const Shape *shape = &graph_node(graph, graph->inputs.data[i].node)->shape;
+            if (strcmp(given->name, graph->inputs.data[i].name) != 0) continue;
+            for (uint32_t a = 0, symbol; a < shape->rank && a < given->array.rank; a++)
+                if (dim_is_symbol(graph->dims, shape->dims[a], &symbol))
+                    symbols[symbol] = given->array.dims[a];
+        }
+}
+
 const char *stored_try(Arena *arena, const StoredCase *stored, const char *source) {
     Compiled compiled;
     Rig rig;
@@ -117,6 +130,7 @@ const char *stored_try(Arena *arena, const StoredCase *stored, const char *sourc
         return why;
     }
     const Graph *graph = compiled.module->graphs.data[0];
+    find_symbols(graph, stored, symbols);
     bool good = rig_open(&rig, compiled.bytes, compiled.n_bytes, NULL, &options) &&
                 rig_place(&rig, graph->dims, symbols);
     const char *wrong = good ? run(arena, stored, graph, &rig) : str_format(arena, "%s", rig.error);

@@ -11,7 +11,7 @@
 #include "interp/npy.h"
 #include "onnx/file/wire.h"
 
-enum { STORED_MAX_TENSORS = 64 };
+enum { STORED_MAX_TENSORS = 128 };
 
 typedef struct StoredTensor {
     const char *name;

@@ -1,0 +1,186 @@
+"""Networks of torchvision, timm, transformers and diffusers with random weights, and trained pipelines of scikit-learn.
+
+Every case is exported to ONNX into a folder. Images are f32[1, 3, 64, 64], and language models have 2 layers of width
+64, so that all of them take minutes.
+"""
+import os
+import sys
+
+import numpy as np
+import onnx
+import torch
+from torch import nn
+from torch.export import Dim
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
+from network_cases import FirstOutput, Function, image_network, language_models, of_torchvision
+from op_cases import below, floats
+
+
+class Case:
+    """`export(path)` writes the model; `sets` are lists of arrays, one for each input."""
+
+    def __init__(self, name, export, sets):
+        self.name, self.export, self.sets = name, export, sets
+
+
+def of_torch(name, make, *sets, dtype=torch.float32, dynamic_shapes=None):
+    """A module by PyTorch's own exporter; floats of the sets are made `dtype`."""
+    sets = [[t.to(dtype) if t.is_floating_point() else t for t in args] for args in sets]
+
+    def export(path):
+        model = make().eval().to(dtype)
+        with torch.no_grad():
+            program = torch.onnx.export(model, tuple(sets[0]), dynamo=True, dynamic_shapes=dynamic_shapes, verbose=False)
+        program.save(path, external_data=False)
+
+    return Case(name, export, [[t.numpy() for t in args] for args in sets])
+
+
+class UNet(nn.Module):
+    """The convolutional network of Ronneberger et al.: half the size twice, and back, with what was there beside it."""
+
+    def __init__(self, width=16):
+        super().__init__()
+
+        def block(n_in, n_out):
+            return nn.Sequential(nn.Conv2d(n_in, n_out, 3, padding=1), nn.BatchNorm2d(n_out), nn.ReLU(),
+                                 nn.Conv2d(n_out, n_out, 3, padding=1), nn.BatchNorm2d(n_out), nn.ReLU())
+
+        self.down = nn.ModuleList([block(3, width), block(width, 2 * width), block(2 * width, 4 * width)])
+        self.up = nn.ModuleList([nn.ConvTranspose2d(4 * width, 2 * width, 2, stride=2),
+                                 nn.ConvTranspose2d(2 * width, width, 2, stride=2)])
+        self.after = nn.ModuleList([block(4 * width, 2 * width), block(2 * width, width)])
+        self.last = nn.Conv2d(width, 2, 1)
+
+    def forward(self, x):
+        kept = []
+        for block in self.down[:-1]:
+            kept.append(block(x))
+            x = nn.functional.max_pool2d(kept[-1], 2)
+        x = self.down[-1](x)
+        for up, after in zip(self.up, self.after):
+            x = after(torch.cat([kept.pop(), up(x)], 1))
+        return self.last(x)
+
+
+def image_networks():
+    """Names of networks, and functions that make them."""
+    import timm
+    import torchvision.models as models
+
+    for name in ("resnet18 resnet50 densenet121 mobilenet_v3_small mobilenet_v3_large efficientnet_b0 convnext_tiny "
+                 "swin_t vit_small").split():
+        yield f"torchvision {name}", lambda name=name: of_torchvision(models, name)
+    for name in "resnetv2_50 deit_tiny_patch16_224 efficientformerv2_s0 ghostnet_100 mobilevit_xxs".split():
+        size = {"img_size": 64} if "deit" in name or "former" in name else {}
+        yield f"timm {name}", lambda name=name, size=size: timm.create_model(name, pretrained=False, **size)
+    yield "U-Net", UNet
+
+
+def vit(model):
+    nn.init.normal_(model.heads.head.weight, std=0.1)  # it begins as zeros, and so would the outputs
+    return model
+
+
+def whisper_encoder(width=64):
+    import transformers as t
+
+    model = t.WhisperModel(t.WhisperConfig(
+        d_model=width, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=2 * width, decoder_layers=1,
+        decoder_attention_heads=4, decoder_ffn_dim=2 * width, num_mel_bins=40, max_source_positions=50, vocab_size=100,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1))
+    return Function(lambda x, encoder=model.encoder: encoder(x)[0])
+
+
+def diffusion_unet():
+    import diffusers
+
+    model = diffusers.UNet2DConditionModel(
+        sample_size=16, in_channels=4, out_channels=4, layers_per_block=1, block_out_channels=(32, 64),
+        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+        cross_attention_dim=32, attention_head_dim=8, norm_num_groups=8)
+    return Function(lambda x, step, words, model=model: model(x, step, words, return_dict=False)[0])
+
+
+def other_networks():
+    """Names, functions that make the networks, and functions that make their inputs."""
+    yield "Whisper's encoder", whisper_encoder, lambda: [floats(1, 40, 100)]
+    yield "diffusion U-Net", diffusion_unet, lambda: [floats(1, 4, 16, 16), torch.tensor([7]), floats(1, 6, 32)]
+
+
+def pipelines():
+    """Names of scikit-learn's pipelines, and functions that train them with x: f32[200, 6] and labels."""
+    from sklearn import cluster, decomposition, linear_model, neural_network, preprocessing
+    from sklearn.pipeline import make_pipeline, make_union
+
+    scale = preprocessing.StandardScaler
+    yield "linear regression", lambda: make_pipeline(scale(), linear_model.Ridge())
+    yield "scaled PCA", lambda: make_pipeline(preprocessing.MinMaxScaler(), decomposition.PCA(3))
+    yield "union of features", lambda: make_union(scale(), preprocessing.PolynomialFeatures(2))
+    yield "MLP regression", lambda: make_pipeline(scale(), neural_network.MLPRegressor(hidden_layer_sizes=(16, 8), max_iter=100))
+    yield "logistic regression", lambda: make_pipeline(scale(), linear_model.LogisticRegression())
+    yield "MLP classification", lambda: make_pipeline(scale(), neural_network.MLPClassifier(hidden_layer_sizes=(16,), max_iter=100))
+    yield "normalized k-means", lambda: make_pipeline(preprocessing.Normalizer(), cluster.KMeans(4, n_init=2))
+
+
+def of_sklearn(name, make):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(200, 6)).astype(np.float32)
+    y = x @ rng.normal(size=6).astype(np.float32) > 0
+
+    def export(path):
+        import skl2onnx
+        from skl2onnx.common.data_types import FloatTensorType
+        from sklearn.base import is_classifier
+
+        model = make()
+        model.fit(x, y.astype(np.int64) if is_classifier(model) else x @ np.ones(6, np.float32))
+        options = {id(model): {"zipmap": False}} if is_classifier(model) else None
+        onnx.save(skl2onnx.convert_sklearn(model, initial_types=[("x", FloatTensorType([None, 6]))], options=options),
+                  path)
+
+    return Case(f"scikit-learn {name}", export, [[x[:16]], [x[16:21]]])
+
+
+def small():
+    """Names and functions that make Cases of less than 1 MB, which `make test` runs."""
+    import transformers as t
+    from torchvision.models import convnext, swin_transformer, vision_transformer
+
+    words = {"vocab_size": 40, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+    image, ids = [floats(1, 3, 32, 32)], [below(40, 2, 7)]
+    pair = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64, **words}
+    yield of_torch("convnext", lambda: convnext.ConvNeXt(
+        [convnext.CNBlockConfig(16, 32, 1), convnext.CNBlockConfig(32, None, 1)], num_classes=10, layer_scale=0.5), image)
+    yield of_torch("swin", lambda: swin_transformer.SwinTransformer([4, 4], 16, [2], [2], [4, 4], num_classes=10), image)
+    yield of_torch("vit", lambda: vit(vision_transformer.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=10)), image)
+    yield of_torch("unet", lambda: UNet(4), image)
+    yield of_torch("image_classifier", image_network, [floats(2, 3, 16, 16)])
+    yield of_torch("bert", lambda: FirstOutput(t.BertModel(t.BertConfig(max_position_embeddings=32, **pair))), ids)
+    yield of_torch("gpt2", lambda: FirstOutput(t.GPT2LMHeadModel(
+        t.GPT2Config(n_embd=32, n_layer=1, n_head=4, n_positions=32, **words))), ids)
+    yield of_torch("llama", lambda: FirstOutput(t.LlamaForCausalLM(t.LlamaConfig(num_key_value_heads=2, **pair))), ids)
+    yield of_torch("whisper_encoder", lambda: whisper_encoder(32), [floats(1, 40, 100)])
+    for name, make in pipelines():
+        yield of_sklearn(name, make)
+
+
+def cases():
+    batch, length = Dim("B", min=1, max=64), Dim("T", min=2, max=64)
+    for name, make in image_networks():
+        yield of_torch(name, make, [floats(1, 3, 64, 64)])
+    for name, make in language_models():
+        model = lambda make=make: FirstOutput(make())
+        yield of_torch(name, model, [below(100, 2, 12)])
+        yield of_torch(f"{name}, dims B and T", model, [below(100, 2, 12)], [below(100, 5, 7)],
+                       dynamic_shapes=({0: batch, 1: length},))
+    for name, make, inputs in other_networks():
+        yield of_torch(name, make, inputs())
+    for name, make in pipelines():
+        yield of_sklearn(name, make)
+    yield of_torch("torchvision resnet18, f16", dict(image_networks())["torchvision resnet18"], [floats(1, 3, 64, 64)],
+                   dtype=torch.float16)
+    for dtype, word in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):
+        for name, make in language_models():
+            yield of_torch(f"{name}, {word}", lambda make=make: FirstOutput(make()), [below(100, 2, 12)], dtype=dtype)
