@@ -14,9 +14,13 @@ static void put_varint(Text *out, uint64_t value) {
     text_add(out, &byte, 1);
 }
 
+void pb_begin(Text *message, uint32_t field, size_t n) {
+    put_varint(message, (uint64_t)field << 3 | 2);
+    put_varint(message, n);
+}
+
 static void put_bytes(Text *out, uint32_t field, const char *bytes, size_t n) {
-    put_varint(out, (uint64_t)field << 3 | 2);
-    put_varint(out, n);
+    pb_begin(out, field, n);
     if (n) text_add(out, bytes, n);
 }
 

@@ -6,6 +6,8 @@
 
 void pb_int(Text *message, uint32_t field, int64_t value);
 void pb_text(Text *message, uint32_t field, const char *text);
+/* The beginning of a message of n bytes, which the caller adds. */
+void pb_begin(Text *message, uint32_t field, size_t n);
 void pb_message(Text *message, uint32_t field, const Text *inner);
 
 /* The graph of a model, part by part. */

@@ -4,6 +4,10 @@
 #include "onnx/import.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { FLOAT = 1, INT32 = 6, INT64 = 7, BOOL = 9 };
 static Arena *arena;
@@ -462,6 +466,55 @@ Test(onnx, functions_of_the_prelude_are_its_defs) {
     const char *text = source_of(&w, 16);
     expect(text, "abs(x)");
     expect(text, "y = div(x, ");
+}
+
+/* Size. */
+
+/* A model whose file ends with a weight of n bytes: all but these bytes. */
+static Text large_model(size_t n) {
+    static const char *const dims[] = {"1", "4096"};
+    OnnxWriter w = onnx_writer(arena);
+    Text model = {.arena = arena}, import = {.arena = arena}, tensor = {.arena = arena};
+    onnx_write_input(&w, "x", FLOAT, 2, dims);
+    onnx_write_node(&w, "MatMul", "x weight", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    pb_int(&tensor, 1, 4096);
+    pb_int(&tensor, 1, (int64_t)(n / 4 / 4096));
+    pb_int(&tensor, 2, FLOAT);
+    pb_text(&tensor, 8, "weight");
+    pb_begin(&tensor, 9, n);
+    pb_begin(&w.graph, 5, tensor.n_bytes + n);
+    text_add(&w.graph, tensor.data, tensor.n_bytes);
+    pb_int(&model, 1, 8);
+    pb_text(&import, 1, "");
+    pb_int(&import, 2, 13);
+    pb_message(&model, 8, &import);
+    pb_begin(&model, 7, w.graph.n_bytes + n);
+    text_add(&model, w.graph.data, w.graph.n_bytes);
+    return model;
+}
+
+/* The elements stay in the file, which here is one hole but for its beginning. */
+Test(onnx, half_a_gigabyte_of_weights_takes_no_time) {
+    size_t n = (size_t)512 << 20;
+    Text model = large_model(n);
+    size_t n_bytes = model.n_bytes + n;
+    FILE *file = tmpfile();
+    cr_assert(file && fwrite(model.data, 1, model.n_bytes, file) == model.n_bytes);
+    cr_assert(fflush(file) == 0 && ftruncate(fileno(file), (off_t)n_bytes) == 0);
+    void *bytes = mmap(NULL, n_bytes, PROT_READ, MAP_PRIVATE, fileno(file), 0);
+    cr_assert(bytes != MAP_FAILED);
+    const char *messages;
+    clock_t start = clock();
+    OnnxImport *made = import_bytes(bytes, n_bytes, &messages);
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    cr_assert_not_null(made, "%s", messages);
+    cr_expect_lt(seconds, 0.1, "%g s", seconds);
+    cr_assert_eq(made->weights.n, 1);
+    cr_expect_eq(made->weights.data[0].bytes.n, n);
+    cr_expect_eq(made->weights.data[0].bytes.data, (const uint8_t *)bytes + model.n_bytes);
+    munmap(bytes, n_bytes);
+    fclose(file);
 }
 
 /* Errors. */
