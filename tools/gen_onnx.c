@@ -47,8 +47,9 @@ static const char head[] =
     "less. Of ops these are random numbers, and all without a row "
     "below. "
     "Opsets before 6 are not supported. [The official node "
-    "tests](results/onnx-node-tests.md) and [networks](results/onnx-networks.md) show what "
-    "passes.\n"
+    "tests](results/onnx-node-tests.md), [models of the package "
+    "onnx](results/onnx-networks.md), and [networks exported from PyTorch and "
+    "scikit-learn](results/onnx-exports.md) show what passes.\n"
     "\n"
     "## Ops\n"
     "\n";

@@ -79,7 +79,7 @@ class Exported:
             runs = session(self.model, 1)
             self.wanted = [runs.run(self.outputs, feed) for feed in self.feeds]
         except Exception as why:
-            raise NoPeer(str(why).splitlines()[0][:160]) from why
+            raise NoPeer(str(why).splitlines()[0].split(" : ")[-1]) from why
         for k, feed in enumerate(self.feeds):
             for name, array in feed.items():
                 save(self.file(k, name), array)
@@ -174,8 +174,8 @@ def page_text(rows):
              f"{onnxruntime.__version__}. The error is the largest difference from onnxruntime's outputs, over the "
              "largest of those, of all sets of inputs, fused and unfused. It may be 0.0001 in f32, and 0.01 in f16, which "
              "onnxruntime computes in f32 in part. Launches and times are those of the fused program, with "
-             f"`--target=native`. Run times are medians of {N_RUNS} runs. Beside other work on the machine, times vary by "
-             "a half and more.", "",
+             f"`--target=native`. Run times are medians of {N_RUNS} runs. The load of the machine's {os.cpu_count()} cores "
+             f"was {os.getloadavg()[0]:.0f}; where it is above their number, times say little.", "",
              f"{good} of {tried} networks that onnxruntime runs agree with it.", "",
              "| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     lines += [f"| {name} | {' | '.join(cells)} |" for name, cells, _ in rows]
