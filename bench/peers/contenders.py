@@ -183,8 +183,7 @@ class Fusec(Contender):
     def make(self, libraries, target, case, buffers):
         is_fixed = any(t.is_param for t in case.inputs)
         begin = time.perf_counter()
-        artifact = libraries.compile(case.source, target, "workload.g", self.numerics,
-                                     case.rewrites)
+        artifact = libraries.compile(case.source, target, "workload.g", self.numerics)
         middle = time.perf_counter()
         program = libraries.program(artifact)
         end = time.perf_counter()

@@ -7,7 +7,6 @@ import os
 
 MAX_RANK = 8
 KIND_PTX, KIND_OBJECT = 5, 7  # fusec_kinds.def
-REWRITES_ON = 1
 DTYPE_NAMES = ["f64", "f32", "f16", "bf16", "i32", "bool", "i64", "i8", "u8", "u16", "u32", "i16", "f8e4m3",
                "f8e5m2"]  # frt_dtype.def
 DTYPES = {name: k for k, name in enumerate(DTYPE_NAMES)}
@@ -82,7 +81,7 @@ class frt_load_info(c.Structure):
 class fusec_options(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("kind", c.c_int), ("target", c.c_char_p),
                 ("source_name", c.c_char_p), ("numerics", c.c_char_p), ("no_fuse", c.c_bool),
-                ("explain", c.c_bool), ("weights", c.c_char_p), ("rewrites", c.c_int)]
+                ("explain", c.c_bool)]
 
 
 def info(kind):
@@ -168,12 +167,12 @@ class Libraries:
             raise Error(f"there is no target for a device of sm_{sm}")
         return max(older, key=lambda n: int(n[3:]))
 
-    def compile(self, source, target, name, numerics="strict", rewrites=False):
+    def compile(self, source, target, name, numerics="strict"):
         """Source text to an artifact's bytes: PTX, or an object for a CPU."""
         text = source.encode()
         kind = KIND_PTX if target.startswith("sm_") else KIND_OBJECT
         options = fusec_options(c.sizeof(fusec_options), kind, target.encode(), name.encode(),
-                                numerics.encode(), rewrites=REWRITES_ON if rewrites else 0)
+                                numerics.encode())
         result = P()
         status = self.fusec.fusec_compile(text, len(text), c.byref(options), c.byref(result))
         try:

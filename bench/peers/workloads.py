@@ -41,7 +41,6 @@ class Case:
     eager: Optional[Callable] = None  # (torch, *inputs) -> tuple
     lt: Optional[Callable] = None
     sdpa: Optional[Callable] = None
-    rewrites: bool = False  # fusec may rewrite
 
     def n_bytes(self):
         return sum(t.n_bytes() for t in self.inputs + self.outputs)
@@ -300,16 +299,14 @@ def tiny_mlp(batch):
 
 
 def attention(batch, heads, length, width, causal, online=False):
-    """Strict as PyTorch writes it, with scores of bf16; or online: with scores of f32, and the
-    rewrite that SDPA's kernels are."""
+    """Strict as PyTorch writes it, with scores of bf16; or online: the prelude's `attention`."""
     shape = (batch, heads, length, width)
     scale = 1 / math.sqrt(width)
 
     def build(layout):
         inputs = [Tensor(name, "bf16", shape) for name in "qkv"]
         outputs = [Tensor("o", "bf16", shape)]
-        out = ", out=f32" if online else ""
-        scores = f"matmul(q, transpose(k, perm=[0, 1, 3, 2]){out}) * {scale!r}"
+        scores = f"(q @ transpose(k, perm=[0, 1, 3, 2])) * {scale!r}"
         if causal:
             n = f"[{length}, {length}]"
             scores = f"where(iota({n}, axis=1) <= iota({n}, axis=0), {scores}, -inf)"
@@ -326,14 +323,15 @@ def attention(batch, heads, length, width, causal, online=False):
                 return (attend(q, k, v, is_causal=causal),)
         # Half of the work is masked away; what a program does not do counts for it.
         flops = 4.0 * batch * heads * length * length * width * (0.5 if causal else 1)
-        body = [f"o = cast(softmax({scores}), bf16) @ v"]
-        return Case(layout, text("attention", inputs, outputs, body), inputs, outputs, fn, flops,
-                    "bf16", sdpa=sdpa, rewrites=online)
+        body = f"o = attention(q, k, v{', is_causal=true' if causal else ''})" if online else \
+            f"o = softmax({scores}) @ v"
+        return Case(layout, text("attention", inputs, outputs, [body]), inputs, outputs, fn, flops,
+                    "bf16", sdpa=sdpa)
     return build
 
 
 def online(length, width, causal):
-    """A row of online attention: 64 k rows of queries in all."""
+    """A row of online attention: 131072 rows of queries in all."""
     heads = max(4, 65536 * 2 // length)
     name = f"online-{width}-{length}" + ("-causal" if causal else "")
     return Workload(name, attention(1, heads, length, width, causal, True), has_matmul=True,

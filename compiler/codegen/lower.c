@@ -254,6 +254,8 @@ static uint32_t count_together(const Lower *lower, const Launch *launch) {
         if (launch->n != GEMM_ROWS_GEMM_KERNELS)
             ice(lower->k->arena, "a gemm-rows-gemm launch of %u kernels", launch->n);
         return launch->n;
+    case LAUNCH_GEMM_ONLINE:
+        return launch->n;
     }
     return n;
 }

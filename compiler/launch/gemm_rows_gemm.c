@@ -181,3 +181,64 @@ const LaunchRules launch_rules_gemm_rows_gemm = {.mode = LAUNCH_GEMM_ROWS_GEMM,
                                                  .schedule = schedule,
                                                  .is_asked = is_asked,
                                                  .pays = trial_pays};
+
+/* A matmul and the online kernel that reads its scores. */
+
+enum { ONLINE_KERNELS = 2 };
+
+/* Whether the kernel is an online one by wgmma, whose scores are those of the matmul. */
+static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) {
+    if (!form_info(online->form)->weighs || online->n_parallel > MAX_RANK ||
+        !template_info(online->variants[0].sched.template)->uses_copy_engine)
+        return false;
+    AccessAxes axes = access_first_axes(online->n_parallel - 1);
+    axes.of[axes.n++] = gemm_axis_k(online);
+    return access_reads(s->plan, online, &axes, s->passed[0]) &&
+           gemm_n_batches(online) == gemm_n_batches(scores) &&
+           kernel_n_reduced(online) == kernel_axis_extent(scores, gemm_axis_n(scores)) &&
+           dim_multiple(s->dims, kernel_n_reduced(online)) % GEMM_ROWS_GEMM_PAIR == 0 &&
+           kernel_axis_extent(online, gemm_axis_m(online)) ==
+               kernel_axis_extent(scores, gemm_axis_m(scores));
+}
+
+static bool find_online(Finder *s, uint32_t first) {
+    s->at[0] = first;
+    const Kernel *scores = kernel_of(s, 0);
+    if (!is_alone(s->plan, first) || !are_scores(s, scores)) return false;
+    s->passed[0] = scores->row_stores.data[0].buffer;
+    return find_reader(s->plan, first, s->passed[0], &s->at[1]) &&
+           scores->args.n + kernel_of(s, 1)->args.n <= MAX_KERNEL_ARGS &&
+           weighs(s, kernel_of(s, 1), scores);
+}
+
+static ReasonId schedule_online(const Composer *c, Trial *t) {
+    uint32_t scores = trial_kernel(t, 0)->row_stores.data[0].buffer;
+    trial_merge(t);
+    sched_gemm_online(c->arena, c->scratch, c->target, &t->together, trial_kernel(t, 0),
+                      trial_kernel(t, 1));
+    t->together.buffers.data[scores].space = BUFFER_REGISTER;
+    return smem_fits(c, t, 0, smem_own_bytes(c, t, 0)) ? REASON_NONE : REASON_LAUNCH_FULL;
+}
+
+static bool is_online_asked(const Composer *c, const Trial *t) {
+    (void)c;
+    return trial_is_asked_to_pass(t, 1, 1);
+}
+
+static void propose_online(Composer *c) {
+    Finder s = {.plan = c->plan, .dims = c->plan->graph->dims};
+    for (uint32_t i = 0; i < c->plan->launches.n;) {
+        bool is_kept =
+            find_online(&s, i) &&
+            launch_try(c, &launch_rules_gemm_online, s.at, ONLINE_KERNELS, ONLINE_KERNELS).is_kept;
+        if (!is_kept) i++;
+    }
+}
+
+const LaunchRules launch_rules_gemm_online = {.mode = LAUNCH_GEMM_ONLINE,
+                                              .sets_space = true,
+                                              .is_at_last = true,
+                                              .propose = propose_online,
+                                              .schedule = schedule_online,
+                                              .is_asked = is_online_asked,
+                                              .pays = trial_pays};

@@ -276,7 +276,9 @@ static ReasonId pair_variants(const Composer *c, const Plan *plan, Kernel *kerne
  * kernels must be discarded. Together GEMMs fill the machine with other tiles than each alone. */
 static ReasonId schedule_beside(const Composer *c, const Plan *plan, Kernel *kernels, uint32_t n) {
     if (kernels->form != kernels[n].form) return REASON_OTHER_LOOPS;
-    if (!form_info(kernels->form)->multiplies) return pair_variants(c, plan, kernels, n);
+    bool is_by_copies = template_info(kernels->variants[0].sched.template)->uses_copy_engine;
+    if (!form_info(kernels->form)->multiplies) /* by copies, blocks walk over one kernel's tiles */
+        return is_by_copies ? REASON_LAUNCH_FULL : pair_variants(c, plan, kernels, n);
     bool has_maps = most_maps(kernels) || most_maps(&kernels[n]);
     for (uint32_t k = 0; k <= n; k++)
         sched_in_launch(c->arena, c->scratch, plan, &kernels[k],

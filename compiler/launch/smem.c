@@ -44,6 +44,7 @@ uint32_t smem_own_bytes(const Composer *c, const Trial *t, uint32_t v) {
     case LAUNCH_SINGLE:
     case LAUNCH_PARALLEL:
     case LAUNCH_GEMM_ROWS_GEMM:
+    case LAUNCH_GEMM_ONLINE:
         return launch_shared_bytes(&t->together, trial_launch(t), v);
     case LAUNCH_SEQUENCE:
         return gemm_bytes(trial_kernel(t, 0), &trial_kernel(t, 0)->variants[v]);

@@ -131,6 +131,7 @@ bool launch_is_sequence(const Launch *launch) {
     case LAUNCH_PARALLEL:
     case LAUNCH_ONE_BLOCK:
     case LAUNCH_GEMM_ROWS_GEMM:
+    case LAUNCH_GEMM_ONLINE:
         return false;
     case LAUNCH_SEQUENCE:
         return true;

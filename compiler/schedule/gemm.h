@@ -74,6 +74,10 @@ bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b);
 void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
                           Kernel *const *kernels, const OnlineSoftmax *online);
 
+/* The same for a matmul and the online kernel that reads its scores. */
+void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
+                       Kernel *scores, Kernel *result);
+
 /* CPU: the contiguous axis (m or n) of the register tile, and the number of its elements in a
  * tile. */
 typedef struct GemmPanel {

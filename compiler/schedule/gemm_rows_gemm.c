@@ -62,12 +62,14 @@ static Variant make_variant(const Plan *plan, Kernel *const *kernels, uint32_t i
     return variant;
 }
 
-/* By wgmma. */
+/* By wgmma: the three kernels of rewritten rows; or a matmul and an online kernel; or that alone.
+ */
 
 enum { WGMMA_STAGES = 3 }; /* at most */
 
 typedef struct WgmmaLaunch {
     Wgmma scores, result;
+    bool has_scores, is_online, has_maps;
     uint32_t rows, width, depth, columns; /* of the tiles */
     GemmRowsGemmTiles tiles;
 } WgmmaLaunch;
@@ -76,27 +78,38 @@ static uint32_t up_to(int64_t n, uint32_t multiple) {
     return (uint32_t)((n + multiple - 1) / multiple * multiple);
 }
 
-/* Whether wgmma can compute the launch: the rows are an online softmax, and the copy engine can
- * fetch the operands. */
+/* Sizes the tiles. `scores`: NULL, or the matmul that makes them. Tiles without maps are straight,
+ * those of the values transposed. */
+static void size_tiles(WgmmaLaunch *w, const Kernel *scores, const Kernel *result) {
+    const DimTab *dims = indextab_dims(scalartab_indices(result->scalars));
+    bool left = w->has_maps && w->scores.sides[0].is_mn_major;
+    bool right = w->has_maps && w->scores.sides[1].is_mn_major;
+    bool values = !w->has_maps || w->result.sides[1].is_mn_major;
+    w->has_scores = scores != NULL;
+    w->rows = dim_hi(dims, kernel_axis_extent(result, gemm_axis_m(result))) <= WGMMA_ROWS
+                  ? WGMMA_ROWS
+                  : 2 * WGMMA_ROWS;
+    w->width = SCHED_SCORES_WGMMA_TILE;
+    w->columns = up_to(dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result))), 8);
+    w->tiles =
+        (GemmRowsGemmTiles){.values_bytes = wgmma_operand_bytes(w->columns, w->width, values)};
+    if (!scores) return;
+    w->depth = up_to(dim_hi(dims, kernel_n_reduced(scores)), GEMM_ROWS_GEMM_STEP);
+    w->tiles.left_bytes = wgmma_operand_bytes(w->rows, w->depth, left);
+    w->tiles.right_bytes = wgmma_operand_bytes(w->width, w->depth, right);
+}
+
+/* Whether the rows are an online softmax, and the copy engine can fetch the operands. */
 static bool find_wgmma(const Target *target, const Plan *plan, Kernel *const *kernels,
                        const OnlineSoftmax *online, WgmmaLaunch *w) {
     const Kernel *scores = kernels[GEMM_ROWS_GEMM_SCORES], *result = kernels[GEMM_ROWS_GEMM_RESULT];
-    const DimTab *dims = plan->graph->dims;
     const GemmLaunch alone = {.n_gemms = 1};
+    *w = (WgmmaLaunch){.has_maps = true};
     if (!online->weight || !target->has_wgmma || !wgmma_init(&w->scores, plan, scores, alone) ||
         !wgmma_init(&w->result, plan, result, alone) || w->scores.sides[0].map.im2col ||
         w->result.sides[0].map.im2col)
         return false;
-    w->rows = dim_hi(dims, kernel_axis_extent(scores, gemm_axis_m(scores))) <= WGMMA_ROWS
-                  ? WGMMA_ROWS
-                  : 2 * WGMMA_ROWS;
-    w->width = SCHED_SCORES_WGMMA_TILE;
-    w->depth = up_to(dim_hi(dims, kernel_n_reduced(scores)), GEMM_ROWS_GEMM_STEP);
-    w->columns = up_to(dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result))), 8);
-    w->tiles = (GemmRowsGemmTiles){
-        wgmma_operand_bytes(w->rows, w->depth, w->scores.sides[0].is_mn_major),
-        wgmma_operand_bytes(w->width, w->depth, w->scores.sides[1].is_mn_major),
-        wgmma_operand_bytes(w->columns, w->width, w->result.sides[1].is_mn_major)};
+    size_tiles(w, scores, result);
     return true;
 }
 
@@ -106,35 +119,47 @@ static TensorMap map_of(const Side *side, uint32_t own, uint32_t depth) {
     return map;
 }
 
-/* The variant of kernel `i`. `base`: its variant for aligned pointers by mma. */
-static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, Kernel *const *kernels,
-                             uint32_t i, Variant base) {
+/* The maps of a kernel. A launch leaves out the first map of its last kernel, that of the lhs. */
+static void set_maps(const WgmmaLaunch *w, bool are_scores, Variant *variant) {
+    const GemmSched *gemm = &variant->sched.gemm;
+    const Side *sides = are_scores ? w->scores.sides : w->result.sides;
+    TensorMap right = map_of(&sides[1], gemm->tile_n, gemm->tile_k);
+    if (!w->has_maps) return;
+    if (w->has_scores)
+        variant->maps[variant->n_maps++] =
+            are_scores || !w->is_online ? map_of(&sides[0], w->rows, gemm->tile_k) : right;
+    variant->maps[variant->n_maps++] = right;
+}
+
+/* The variant of the kernel that makes the scores, of a row kernel, or of the last one, `result`.
+ * `base`: the conditions. */
+static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, const Kernel *result,
+                             const Kernel *own, Variant base) {
     Variant variant = base;
     Sched *sched = &variant.sched;
-    sched->template = TEMPLATE_GPU_GEMM_ROWS_GEMM_WGMMA;
+    bool is_result = own == result, are_scores = !is_result && form_info(own->form)->multiplies;
+    sched->template =
+        w->is_online && is_result ? TEMPLATE_GPU_ONLINE_WGMMA : TEMPLATE_GPU_GEMM_ROWS_GEMM_WGMMA;
     sched->gemm = (GemmSched){.tile_m = w->rows,
-                              .tile_n = i == GEMM_ROWS_GEMM_RESULT ? w->columns : w->width,
-                              .tile_k = i == GEMM_ROWS_GEMM_RESULT ? w->width : w->depth,
+                              .tile_n = is_result ? w->columns : w->width,
+                              .tile_k = is_result ? w->width : w->depth,
                               .warps_m = w->rows / WGMMA_WARP_ROWS,
                               .warps_n = 1,
                               .stages = WGMMA_STAGES};
     sched->threads = (sched->gemm.warps_m + WGMMA_GROUP_WARPS) * WARP_THREADS;
     sched->cluster = 1;
-    Sched result = *sched;
-    result.gemm.tile_n = w->columns;
-    while (result.gemm.stages > 1 &&
-           gemm_rows_gemm_wgmma_bytes(w->tiles, &result) > target->block_shared_bytes)
-        result.gemm.stages--;
-    sched->gemm.stages = result.gemm.stages;
-    variant.grid = gemm_gpu_grid(kernels[GEMM_ROWS_GEMM_RESULT], w->rows, w->columns);
+    Sched last = *sched;
+    last.gemm.tile_n = w->columns;
+    while (last.gemm.stages > 1 &&
+           gemm_rows_gemm_wgmma_bytes(w->tiles, &last) > target->block_shared_bytes)
+        last.gemm.stages--;
+    sched->gemm.stages = last.gemm.stages;
+    variant.grid = gemm_gpu_grid(result, w->rows, w->columns);
     variant.is_persistent = true;
+    variant.n_maps = 0;
     variant.shared_bytes =
-        i == GEMM_ROWS_GEMM_SCORES ? gemm_rows_gemm_wgmma_bytes(w->tiles, &result) : 0;
-    if (i == GEMM_ROWS_GEMM_ROWS) return variant;
-    const Wgmma *own = i == GEMM_ROWS_GEMM_SCORES ? &w->scores : &w->result;
-    variant.n_maps = 2; /* the launch leaves out the map of the result's lhs */
-    variant.maps[0] = map_of(&own->sides[0], w->rows, sched->gemm.tile_k);
-    variant.maps[1] = map_of(&own->sides[1], sched->gemm.tile_n, sched->gemm.tile_k);
+        are_scores || !w->has_scores ? gemm_rows_gemm_wgmma_bytes(w->tiles, &last) : 0;
+    if (is_result || are_scores) set_maps(w, are_scores, &variant);
     return variant;
 }
 
@@ -143,13 +168,14 @@ void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Target *target, co
     bool has_conditions = false;
     WgmmaLaunch w;
     bool is_wgmma = find_wgmma(target, plan, kernels, online, &w);
+    const Kernel *result = kernels[GEMM_ROWS_GEMM_RESULT];
     Variant made[GEMM_ROWS_GEMM_KERNELS][2];
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++) {
         Variant *aligned = &made[i][0], *any = &made[i][1];
         const Kernel *kernel = kernels[i];
         *aligned = make_variant(plan, kernels, i, false);
         *any = make_variant(plan, kernels, i, true);
-        if (is_wgmma) *aligned = wgmma_variant(target, &w, kernels, i, *aligned);
+        if (is_wgmma) *aligned = wgmma_variant(target, &w, result, kernel, *aligned);
         aligned->symbol = kernel->variants[0].symbol;
         any->symbol = str_format(arena, "%s_v1", aligned->symbol);
         has_conditions =
@@ -157,4 +183,53 @@ void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Target *target, co
     }
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
         kernel_set_variants(scratch, kernels[i], made[i], has_conditions ? 2 : 1);
+}
+
+/* Online kernels. */
+
+static bool online_may(const Scheduler *s) {
+    const Kernel *kernel = s->kernel;
+    Dtype values = scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->dtype;
+    DimId columns = kernel_axis_extent(kernel, gemm_axis_n(kernel));
+    return s->target->has_wgmma && dtype_bytes(values) == GEMM_ROWS_GEMM_ELEM_BYTES &&
+           dtype_in(values, DTS_FLOAT) && dim_hi(s->dims, columns) <= GEMM_ROWS_GEMM_MOST_COLUMNS &&
+           dim_lo(s->dims, columns) > 0;
+}
+
+/* With maps, and vectors of results; or for pointers and layouts that the copy engine refuses. */
+static Variant online_variant(const Target *target, const Plan *plan, const Kernel *scores,
+                              const Kernel *result, const Kernel *own, Variant base, bool is_wide) {
+    WgmmaLaunch w = {.is_online = true, .has_maps = is_wide};
+    const GemmLaunch alone = {.n_gemms = 1};
+    w.has_maps =
+        is_wide && wgmma_init_right(&w.result, plan, result) &&
+        (!scores || (wgmma_init(&w.scores, plan, scores, alone) && !w.scores.sides[0].map.im2col));
+    size_tiles(&w, scores, result);
+    base.sched.lanes = own == result && is_wide ? GEMM_STORE_LANES : 1;
+    base.sched.unroll = 1;
+    if (is_wide) predicate_align(&base.predicate, ACCESS_BYTES, UINT64_MAX >> (64 - own->args.n));
+    return wgmma_variant(target, &w, result, own, base);
+}
+
+static void propose_online(Scheduler *s, Access access) {
+    Variant base = {.sched = sched_gpu(s, TEMPLATE_GPU_ONLINE_WGMMA)};
+    sched_add(s, online_variant(s->target, s->plan, NULL, s->kernel, s->kernel, base,
+                                access == ACCESS_WIDE));
+}
+
+const TemplateSchedule schedule_gpu_online_wgmma = {.may = online_may, .propose = propose_online};
+
+void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
+                       Kernel *scores, Kernel *result) {
+    Kernel *const kernels[] = {scores, result};
+    Variant made[2][2];
+    bool is_wide = scores->variants[0].sched.is_wide || result->variants[0].sched.is_wide;
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t v = 0; v < 2; v++) {
+            Variant base = {.sched = {.is_wide = is_wide}};
+            made[i][v] = online_variant(target, plan, scores, result, kernels[i], base, v == 0);
+            made[i][v].symbol = kernels[i]->variants[0].symbol;
+            if (v) made[i][v].symbol = str_format(arena, "%s_v1", made[i][v].symbol);
+        }
+    for (uint32_t i = 0; i < 2; i++) kernel_set_variants(scratch, kernels[i], made[i], 2);
 }

@@ -20,7 +20,11 @@ static void propose(Scheduler *s, Access access) {
     sched_add(s, variant);
 }
 
-const TemplateSchedule schedule_gpu_online = {.propose = propose};
+static bool may(const Scheduler *s) {
+    return !schedule_gpu_online_wgmma.may(s);
+}
+
+const TemplateSchedule schedule_gpu_online = {.may = may, .propose = propose};
 
 /* Half as many rows as two vectors of columns have registers for. */
 static void propose_cpu(Scheduler *s, Access access) {

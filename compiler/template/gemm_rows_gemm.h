@@ -49,13 +49,16 @@ static inline uint32_t gemm_rows_gemm_shared_bytes(const Sched *scores, const Sc
 }
 
 /* By wgmma: the lhs tile, then stages of a tile of the scores' rhs and one of the result's rhs,
- * then the buffers of results, then two mbarriers of the lhs and four of each stage. */
+ * then the buffers of results, then two mbarriers of the lhs and five of each stage, then a flag
+ * per stage and warp of the producer. */
+enum { GEMM_ROWS_GEMM_STAGE_BARRIERS = 5 };
 typedef struct GemmRowsGemmTiles {
     uint32_t left_bytes, right_bytes, values_bytes;
 } GemmRowsGemmTiles;
 
 static inline uint32_t gemm_rows_gemm_wgmma_bytes(GemmRowsGemmTiles tiles, const Sched *result) {
-    uint32_t stage = tiles.right_bytes + tiles.values_bytes + 4 * WGMMA_BARRIER_BYTES;
+    uint32_t stage = tiles.right_bytes + tiles.values_bytes +
+                     GEMM_ROWS_GEMM_STAGE_BARRIERS * WGMMA_BARRIER_BYTES + 4 * WGMMA_GROUP_WARPS;
     return tiles.left_bytes + result->gemm.stages * stage +
            result->gemm.warps_m * wgmma_epilogue_bytes(result) + 2 * WGMMA_BARRIER_BYTES;
 }

@@ -19,6 +19,7 @@ bool cost_is_gemm_rows_gemm(const Coster *c) {
     case LAUNCH_ONE_BLOCK:
         return false;
     case LAUNCH_GEMM_ROWS_GEMM:
+    case LAUNCH_GEMM_ONLINE:
         return true;
     }
     return false;
@@ -30,7 +31,8 @@ static const Kernel *kernel_of(const Coster *c, uint32_t k) {
 
 double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel) {
     if (!cost_is_gemm_rows_gemm(c) || kernel != kernel_of(c, GEMM_ROWS_GEMM_SCORES)) return 1;
-    return c->launch->online_softmax.weight ? 1 : kernel_of(c, GEMM_ROWS_GEMM_ROWS)->stages.n;
+    if (c->launch->online_softmax.weight || c->launch->n < GEMM_ROWS_GEMM_KERNELS) return 1;
+    return kernel_of(c, GEMM_ROWS_GEMM_ROWS)->stages.n;
 }
 
 /* The share of tiles that a gemm-rows-gemm launch processes. It is less than 1 if a causal mask
@@ -95,4 +97,12 @@ static void count_rows(const Coster *c, Pricing *p, bool *const *live) {
 static const TemplateCost rows = {.base = &cost_gpu_row, .count = count_rows};
 const TemplateCost cost_gpu_gemm_rows_gemm_wgmma = {
     .base = &cost_gpu_gemm_wgmma, .rows = &rows, .compute = compute_wgmma};
+static void count_weights(const Coster *c, Pricing *p, bool *const *live) {
+    cost_gemms.count(c, p, live);
+    double columns = cost_number(c, kernel_axis_extent(p->kernel, gemm_axis_n(p->kernel)));
+    p->cost->n_prims += columns > 0 ? p->rows * p->reduced / columns * COST_WEIGH_PRIMS : 0;
+}
+
+const TemplateCost cost_gpu_online_wgmma = {
+    .base = &cost_gpu_gemm_wgmma, .count = count_weights, .compute = compute_wgmma};
 const TemplateCost cost_gpu_gemm_rows_gemm = {.base = &cost_gpu_gemm_mma, .rows = &rows};

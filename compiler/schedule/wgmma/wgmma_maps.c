@@ -89,6 +89,14 @@ static bool map_windows(const Wgmma *g, Side *side) {
     return may_be_aligned(g, channels);
 }
 
+bool wgmma_init_right(Wgmma *g, const Plan *plan, const Kernel *kernel) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    *g = (Wgmma){.plan = plan, .kernel = kernel, .tab = tab, .dims = indextab_dims(tab)};
+    g->sides[1] = (Side){.value = kernel->reduces.data[0].rhs, .axis = gemm_axis_n(kernel)};
+    g->dtype = scalar_get(kernel->scalars, g->sides[1].value)->dtype;
+    return map_side(g, &g->sides[1]);
+}
+
 bool wgmma_init(Wgmma *g, const Plan *plan, const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     const Reduce *reduce = &kernel->reduces.data[0];

@@ -25,6 +25,8 @@ typedef struct Wgmma {
 
 /* False: the operands cannot have tensor maps. */
 bool wgmma_init(Wgmma *g, const Plan *plan, const Kernel *kernel, GemmLaunch launch);
+/* The same of the rhs alone. */
+bool wgmma_init_right(Wgmma *g, const Plan *plan, const Kernel *kernel);
 /* Whether the elements are a multiple of a dynamic pitch. */
 bool wgmma_has_run_pitch(const Wgmma *g, DimId elems);
 /* Whether the maps can be made whenever pointers are aligned and the GEMM is not small. */

@@ -1,4 +1,4 @@
-/* Gemm-rows-gemm launches by wgmma: the roles of the block's warpgroups. See wgmma_rows.h.
+/* Softmax between two products by wgmma: the roles of the block's warpgroups. See wgmma_rows.h.
  *
  * Tiles of the scores' rhs and of the result's rhs have stages and barriers of their own. So the
  * scores' tile is free for the next copy while the second product still runs. */
@@ -6,46 +6,56 @@
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "machine/tuning.h"
 
-enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS, BLOCK_ELEMS = 64 };
-enum { FEW_REGISTERS = 24, MANY_REGISTERS = 240 };
-/* Barriers: two of the lhs, then four of each stage. */
+enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS, BLOCK_ELEMS = 64, ELEM_BYTES = 2 };
+/* Registers of the producer's threads, of those that also look at values or compute tiles, and what
+ * is left for the consumers'. */
+enum { FEW_REGISTERS = 24, SOME_REGISTERS = 40, COMPUTING_REGISTERS = 72, ALL_REGISTERS = 504 };
+/* Barriers: two of the lhs, then those of each stage. Values are checked when the warps that look
+ * for infinities have seen them. */
 enum { LEFT_FULL, LEFT_EMPTY, STAGE_BARRIERS };
 typedef enum StageBarrier {
     RIGHT_FULL,
     RIGHT_EMPTY,
     VALUES_FULL,
     VALUES_EMPTY,
-    PER_STAGE
+    VALUES_CHECKED,
+    PER_STAGE = GEMM_ROWS_GEMM_STAGE_BARRIERS
 } StageBarrier;
+enum { N_CHECKERS = WGMMA_GROUP_WARPS - 1 };
 
 /* Setting up. */
 
-static OperandTile operand_tile(Lower *lower, Lower *of_maps, uint32_t map, uint32_t parameter,
-                                uint32_t axis, uint32_t own, uint32_t depth) {
-    OperandTile tile = {.lower = lower,
-                        .map = &of_maps->variant->maps[map],
-                        .parameter = of_maps->maps[parameter],
-                        .axis = axis,
-                        .own = own,
-                        .depth = depth};
-    tile.is_mn_major = tile.map->axes[0].axis == axis;
+/* The tile of an operand, which is copied by map `map` of the launch, if there are maps; `own` and
+ * `depth` are its elements along `axis` and along k. */
+static OperandTile operand_tile(Lower *lower, uint32_t map, uint32_t axis, uint32_t own,
+                                uint32_t depth) {
+    const Variant *variant = lower->variant;
+    OperandTile tile = {.lower = lower, .axis = axis, .own = own, .depth = depth};
+    tile.is_mn_major = axis != gemm_axis_m(lower->kernel) && form_info(lower->kernel->form)->weighs;
+    if (variant->n_maps) {
+        bool is_left = axis == gemm_axis_m(lower->kernel);
+        tile.map = &variant->maps[is_left ? 0 : variant->n_maps - 1];
+        tile.parameter = lower->maps[map];
+        tile.is_mn_major = tile.map->axes[0].axis == axis;
+    }
     tile.bytes = wgmma_operand_bytes(own, depth, tile.is_mn_major);
     return tile;
 }
 
 static void init_operands(WgmmaRows *s) {
-    const Sched *scores = &s->lower->variant->sched, *result = &s->out_lower->variant->sched;
-    uint32_t m = gemm_axis_m(s->lower->kernel), n = gemm_axis_n(s->lower->kernel);
-    uint32_t depth = scores->gemm.tile_k, rows = scores->gemm.tile_m;
-    s->width = scores->gemm.tile_n;
+    const Sched *result = &s->out_lower->variant->sched;
+    s->width = result->gemm.tile_k;
     s->n_pairs = s->width / FRAGMENT_COLUMNS;
     s->n_sums = result->gemm.tile_n / 2;
-    s->n_stages = scores->gemm.stages;
+    s->n_stages = result->gemm.stages;
     if (s->n_pairs > WGMMA_ROWS_MOST_PAIRS || s->n_sums > WGMMA_ROWS_MOST_SUMS)
         ice(s->k->arena, "tiles of %u scores and %u results", s->width, result->gemm.tile_n);
-    s->left = operand_tile(s->lower, s->lower, 0, 0, m, rows, depth);
-    s->right = operand_tile(s->lower, s->lower, 1, 1, n, s->width, depth);
-    s->values = operand_tile(s->out_lower, s->out_lower, 1, 2, gemm_axis_n(s->out_lower->kernel),
+    if (s->has_scores) {
+        const GemmSched *scores = &s->lower->variant->sched.gemm;
+        s->left = operand_tile(s->lower, 0, s->row_axis, scores->tile_m, scores->tile_k);
+        s->right = operand_tile(s->lower, 1, s->key_axis, s->width, scores->tile_k);
+    }
+    s->values = operand_tile(s->out_lower, s->has_scores ? 2 : 0, gemm_axis_n(s->out_lower->kernel),
                              result->gemm.tile_n, s->width);
 }
 
@@ -58,8 +68,7 @@ static void init_out(WgmmaRows *s) {
                    .sched = &s->out_lower->variant->sched,
                    .acc = DT_F32,
                    .acc_type = k->f32,
-                   .n_gemms = 1,
-                   .thread = gpu_thread(k)};
+                   .n_gemms = 1};
     out->width = out->sched->gemm.tile_n;
     out->n_groups = out->sched->gemm.warps_m / WGMMA_GROUP_WARPS;
     out->epilogue_bytes = wgmma_epilogue_bytes(out->sched);
@@ -69,18 +78,38 @@ static void init_out(WgmmaRows *s) {
     out->tiles = gpu_gemm_tiles(s->out_lower, out->sched->gemm.tile_m);
 }
 
+/* The kernels of the launch: scores, rows and result; or scores and an online kernel; or that
+ * alone. */
+static void init_kernels(WgmmaRows *s, Lower *lowers) {
+    uint32_t n = lowers->launch->n;
+    const Kernel *last = lowers[n - 1].kernel;
+    *s = (WgmmaRows){.lower = lowers, .out_lower = lowers + n - 1, .k = lowers->k};
+    s->is_online = form_info(last->form)->weighs;
+    s->has_scores = n > 1;
+    s->has_maps = s->out_lower->variant->n_maps > 0;
+    s->rows_lower = s->is_online ? s->out_lower : lowers + GEMM_ROWS_GEMM_ROWS;
+    s->row_axis = gemm_axis_m(lowers->kernel);
+    s->key_axis = s->has_scores ? gemm_axis_n(lowers->kernel) : last->first_reduced;
+    s->greatest = (Reduce){.combine = PRIM_MAX, .acc = DT_F32, .identity = -INFINITY};
+    s->total_of_row = (Reduce){.combine = PRIM_ADD, .acc = DT_F32, .identity = -0.0};
+    if (s->is_online) {
+        s->exponent = last->reduces.data[0].lhs;
+        s->power = last->reduces.data[0].power;
+    } else {
+        const OnlineSoftmax *online = &lowers->launch->online_softmax;
+        s->exponent = s->rows_lower->kernel->reduces.data[online->shift].value;
+        s->power = online->power;
+    }
+}
+
 static void init(WgmmaRows *s, Lower *lowers) {
-    const Sched *sched = &lowers->variant->sched;
-    *s = (WgmmaRows){.lower = lowers,
-                     .rows_lower = lowers + 1,
-                     .out_lower = lowers + 2,
-                     .k = lowers->k,
-                     .online = &lowers->launch->online_softmax};
+    init_kernels(s, lowers);
     init_operands(s);
     init_out(s);
-    s->tiles = gpu_gemm_tiles(s->lower, sched->gemm.tile_m);
-    s->is_whole = s->tiles.is_whole;
+    s->tiles = gpu_gemm_tiles(s->lower, s->out.sched->gemm.tile_m);
+    s->is_whole = gpu_gemm_axis_is_multiple(s->lower, s->key_axis, s->width);
     s->tiles.across = dim_const(lower_dims(s->lower), 1);
+    s->n_keys = lower_extent(s->lower, s->key_axis);
     wgmma_rows_find_masks(s);
     wgmma_rows_find_factor(s);
 }
@@ -101,12 +130,31 @@ static Val stage_barrier(const WgmmaRows *s, Val stage, StageBarrier which) {
     return barriers_at(s, k_addi(s->k, number, (int64_t)STAGE_BARRIERS + which));
 }
 
+/* Whether warp `warp` (i32) of the producer has found a value of the stage that is not finite: an
+ * i32 in shared memory, behind the barriers. */
+static Val flag_at(const WgmmaRows *s, Val stage, Val warp) {
+    const Codegen *k = s->k;
+    Val before = barriers_at(s, k_i32(k, STAGE_BARRIERS + s->n_stages * PER_STAGE));
+    Val number = k_madi(k, stage, WGMMA_GROUP_WARPS, warp);
+    return k_byte(k, before, k_muli(k, number, 4));
+}
+
 static void init_barriers(const WgmmaRows *s) {
     const Codegen *k = s->k;
+    uint32_t n_consumers = s->out.n_groups;
     If first = if_begin(k, k_eqi(k, s->out.thread, 0));
-    uint32_t n = STAGE_BARRIERS + s->n_stages * PER_STAGE;
-    for (uint32_t i = 0; i < n; i++) /* an odd one is empty when every consumer has read it */
-        gpu_mbarrier_init(k, barriers_at(s, k_i32(k, i)), i % 2 ? s->out.n_groups : 1);
+    gpu_mbarrier_init(k, left_barrier(s, LEFT_FULL), 1);
+    gpu_mbarrier_init(k, left_barrier(s, LEFT_EMPTY), n_consumers);
+    for (uint32_t i = 0; i < s->n_stages; i++) {
+        Val stage = k_i32(k, i);
+        gpu_mbarrier_init(k, stage_barrier(s, stage, RIGHT_FULL), 1);
+        gpu_mbarrier_init(k, stage_barrier(s, stage, RIGHT_EMPTY), n_consumers);
+        gpu_mbarrier_init(k, stage_barrier(s, stage, VALUES_FULL), 1);
+        gpu_mbarrier_init(k, stage_barrier(s, stage, VALUES_EMPTY), n_consumers);
+        gpu_mbarrier_init(k, stage_barrier(s, stage, VALUES_CHECKED), N_CHECKERS);
+        for (uint32_t w = 0; w < WGMMA_GROUP_WARPS; w++)
+            k_store(k, k_i32(k, 0), flag_at(s, stage, k_i32(k, w)));
+    }
     gpu_mbarrier_publish(k);
     k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");
     if_end(k, &first);
@@ -114,6 +162,11 @@ static void init_barriers(const WgmmaRows *s) {
 }
 
 /* Tiles. */
+
+static void arrive(const WgmmaRows *s, Val barrier) {
+    Val args[2] = {barrier, k_i32(s->k, 1)};
+    k_intrinsic(s->k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", args, 2);
+}
 
 static Val right_at(const WgmmaRows *s, Val stage) {
     return wgmma_at(&s->out, k_muli(s->k, stage, s->out.stage_bytes));
@@ -126,8 +179,8 @@ static Val values_at(const WgmmaRows *s, Val stage) {
 static DimId n_tiles(const WgmmaRows *s) {
     DimTab *dims = lower_dims(s->lower);
     const Kernel *kernel = s->lower->kernel;
-    DimId n = dim_ceil_div(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), s->tiles.m);
-    for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
+    DimId n = dim_ceil_div(dims, kernel_axis_extent(kernel, s->row_axis), s->tiles.m);
+    for (uint32_t axis = 0; axis < s->row_axis; axis++)
         n = dim_mul(dims, n, kernel_axis_extent(kernel, axis));
     return n;
 }
@@ -142,7 +195,7 @@ static Loop each_tile(const WgmmaRows *s) {
 static Val batches_at_once(const WgmmaRows *s) {
     const Codegen *k = s->k;
     uint32_t row_bytes = 2 * (s->right.depth + s->values.own);
-    Val n = k_index_cast(k, lower_extent(s->lower, gemm_axis_n(s->lower->kernel)), k->i64);
+    Val n = k_index_cast(k, s->n_keys, k->i64);
     Val rows =
         k_udiv(k, k_i64(k, CODEGEN_ROWS_GEMM_L2_BYTES / row_bytes), k_umax(k, n, k_i64(k, 1)));
     return k_index_cast(k, k_umax(k, rows, k_i64(k, 1)), s->lower->index_type);
@@ -156,8 +209,8 @@ static Val number_of(const WgmmaRows *s, Val at) {
     Lower *lower = s->lower;
     if (!s->n_masks) return at;
     const Kernel *kernel = lower->kernel;
-    DimId across = dim_ceil_div(lower_dims(lower), kernel_axis_extent(kernel, gemm_axis_m(kernel)),
-                                s->tiles.m);
+    DimId across =
+        dim_ceil_div(lower_dims(lower), kernel_axis_extent(kernel, s->row_axis), s->tiles.m);
     Val rows = lower_dim(lower, across), group = batches_at_once(s);
     Val all = k_udiv(k, lower_dim(lower, n_tiles(s)), rows);
     Val per_group = k_mul(k, group, rows);
@@ -168,8 +221,7 @@ static Val number_of(const WgmmaRows *s, Val at) {
 }
 
 static Loop each_column_tile(const WgmmaRows *s) {
-    const Kernel *kernel = s->lower->kernel;
-    return loop_over(s->k, lower_extent(s->lower, gemm_axis_n(kernel)), s->width);
+    return loop_over(s->k, s->n_keys, s->width);
 }
 
 static PipelineState next_stage(const WgmmaRows *s, PipelineState place) {
@@ -177,12 +229,11 @@ static PipelineState next_stage(const WgmmaRows *s, PipelineState place) {
 }
 
 /* The work of a role on the tile of columns at `column`. `sees_all`: see Seen. */
-typedef void ColumnsWork(WgmmaRows *s, const GemmBlock *out_block, Val column, Val sees_all,
-                         PipelineState place);
+typedef void ColumnsWork(WgmmaRows *s, Val column, Val sees_all, PipelineState place);
 
 /* Does the work on every tile of columns that some row sees. `ring` has the stage and its parity.
  */
-static void each_columns(WgmmaRows *s, const GemmBlock *out_block, ColumnsWork *work, Val *ring) {
+static void each_columns(WgmmaRows *s, ColumnsWork *work, Val *ring) {
     const Codegen *k = s->k;
     Loop columns = each_column_tile(s);
     loop_carry(k, &columns, ring, 2);
@@ -190,7 +241,7 @@ static void each_columns(WgmmaRows *s, const GemmBlock *out_block, ColumnsWork *
     Seen seen = wgmma_rows_seen(s, columns.index);
     If some;
     if (seen.none) some = if_begin(k, k_not(k, seen.none));
-    work(s, out_block, columns.index, seen.all, place);
+    work(s, columns.index, seen.all, place);
     if (seen.none) if_end(k, &some);
     ring[0] = seen.none ? k_select(k, seen.none, place.stage, next.stage) : next.stage;
     ring[1] = seen.none ? k_select(k, seen.none, place.parity, next.parity) : next.parity;
@@ -212,7 +263,7 @@ static void copy_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlo
                         .axis = tile->axis,
                         .own = own,
                         .k = along_k,
-                        .to = k_byte(k, to, k_i32(k, (int64_t)at * rows * 2)),
+                        .to = k_byte(k, to, k_i32(k, (int64_t)at * rows * ELEM_BYTES)),
                         .barrier = barrier};
         Val *moves = tile->is_mn_major ? &box.own : &box.k;
         *moves = k_addi(k, *moves, at);
@@ -220,52 +271,105 @@ static void copy_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlo
     }
 }
 
-static void fill_columns(WgmmaRows *s, const GemmBlock *out_block, Val column, Val sees_all,
-                         PipelineState place) {
+/* Brings in a tile: the elected thread copies, or all threads compute. */
+static void bring_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlock *block, Val own,
+                       Val along_k, Val to, Val barrier, Val flag) {
+    if (s->has_maps)
+        copy_tile(s, tile, block, own, along_k, to, barrier);
+    else
+        wgmma_rows_compute_tile(
+            s, tile, block, (TilePlace){.own = own, .k = along_k, .to = to, .flag = flag}, barrier);
+}
+
+static Val own_flag(const WgmmaRows *s, Val stage) {
+    Val warp = k_subi(s->k, s->out.warp, s->out.sched->gemm.warps_m);
+    return s->is_online ? flag_at(s, stage, warp) : NULL;
+}
+
+static void fill_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     const Codegen *k = s->k;
     Val opposite = k_xori(k, place.parity, 1), zero = lower_index_const(s->lower, 0);
     (void)sees_all;
-    wgmma_wait(&s->out, stage_barrier(s, place.stage, RIGHT_EMPTY), opposite);
-    copy_tile(s, &s->right, &s->block, column, zero, right_at(s, place.stage),
-              stage_barrier(s, place.stage, RIGHT_FULL));
+    if (s->has_scores) {
+        wgmma_wait(&s->out, stage_barrier(s, place.stage, RIGHT_EMPTY), opposite);
+        bring_tile(s, &s->right, &s->block, column, zero, right_at(s, place.stage),
+                   stage_barrier(s, place.stage, RIGHT_FULL), NULL);
+    }
     wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_EMPTY), opposite);
-    copy_tile(s, &s->values, out_block, zero, column, values_at(s, place.stage),
-              stage_barrier(s, place.stage, VALUES_FULL));
+    bring_tile(s, &s->values, &s->out_block, zero, column, values_at(s, place.stage),
+               stage_barrier(s, place.stage, VALUES_FULL), own_flag(s, place.stage));
 }
 
 /* `ring` has the stage, its parity, and the parity of the lhs. */
 static void fill_tile(WgmmaRows *s, Val number, Val *ring) {
     const Codegen *k = s->k;
     wgmma_rows_take_tile(s, number);
-    GemmBlock out_block = gpu_gemm_block_at(s->out_lower, number, &s->out.tiles);
-    wgmma_wait(&s->out, left_barrier(s, LEFT_EMPTY), k_xori(k, ring[2], 1));
-    copy_tile(s, &s->left, &s->block, s->block.m0, lower_index_const(s->lower, 0),
-              gpu_shared_dynamic(k), left_barrier(s, LEFT_FULL));
+    if (s->has_scores) {
+        wgmma_wait(&s->out, left_barrier(s, LEFT_EMPTY), k_xori(k, ring[2], 1));
+        bring_tile(s, &s->left, &s->block, s->block.m0, lower_index_const(s->lower, 0),
+                   gpu_shared_dynamic(k), left_barrier(s, LEFT_FULL), NULL);
+    }
     ring[2] = k_xori(k, ring[2], 1);
-    each_columns(s, &out_block, fill_columns, ring);
+    each_columns(s, fill_columns, ring);
 }
 
-static void set_registers(const WgmmaRows *s, bool more) {
-    if (s->out.n_groups < 2) return; /* a single consumer has registers enough */
-    k_intrinsic_1(s->k,
-                  more ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
-                       : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
-                  k_i32(s->k, more ? MANY_REGISTERS : FEW_REGISTERS));
+static void check_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
+    (void)column, (void)sees_all;
+    wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_FULL), place.parity);
+    wgmma_rows_check_values(s, values_at(s, place.stage), own_flag(s, place.stage));
+    Val lane = k_andi(s->k, s->out.thread, WARP_THREADS - 1);
+    If one = if_begin(s->k, k_eqi(s->k, lane, 0));
+    arrive(s, stage_barrier(s, place.stage, VALUES_CHECKED));
+    if_end(s->k, &one);
 }
 
-static void run_copying(WgmmaRows *s) {
+static void check_tile(WgmmaRows *s, Val number, Val *ring) {
+    wgmma_rows_take_tile(s, number);
+    each_columns(s, check_columns, ring);
+}
+
+/* Does the work on each of the block's tiles of rows. */
+static void each_tile_of_rows(WgmmaRows *s, void (*work)(WgmmaRows *s, Val number, Val *ring)) {
     const Codegen *k = s->k;
-    set_registers(s, false);
-    If warp = if_begin(k, k_eqi(k, s->out.warp, s->out.sched->gemm.warps_m));
-    Val elected = k_intrinsic_1(k, "llvm.nvvm.elect.sync", k_i32(k, -1));
-    If lane = if_begin(k, k_extract_value(k, elected, 1));
     Val ring[3] = {k_i32(k, 0), k_i32(k, 0), k_i32(k, 0)};
     Loop tiles = each_tile(s);
     loop_carry(k, &tiles, ring, 3);
-    fill_tile(s, number_of(s, tiles.index), ring);
+    work(s, number_of(s, tiles.index), ring);
     loop_end(k, &tiles);
+}
+
+/* The registers of a producer's thread. A consumer's has half of what is left, and with a single
+ * consumer every thread has enough. */
+static void set_registers(const WgmmaRows *s, bool is_consumer) {
+    int64_t few = !s->has_maps   ? COMPUTING_REGISTERS
+                  : s->is_online ? SOME_REGISTERS
+                                 : FEW_REGISTERS;
+    if (s->out.n_groups < 2) return;
+    k_intrinsic_1(s->k,
+                  is_consumer ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
+                              : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32",
+                  k_i32(s->k, is_consumer ? (ALL_REGISTERS - few) / 2 : few));
+}
+
+/* One elected thread of one warp copies. The other warps look at what it copied. */
+static void run_copying(WgmmaRows *s) {
+    const Codegen *k = s->k;
+    set_registers(s, false);
+    if (!s->has_maps) {
+        each_tile_of_rows(s, fill_tile);
+        return;
+    }
+    Val is_first = k_eqi(k, s->out.warp, s->out.sched->gemm.warps_m);
+    If warp = if_begin(k, is_first);
+    Val elected = k_intrinsic_1(k, "llvm.nvvm.elect.sync", k_i32(k, -1));
+    If lane = if_begin(k, k_extract_value(k, elected, 1));
+    each_tile_of_rows(s, fill_tile);
     if_end(k, &lane);
     if_end(k, &warp);
+    if (!s->is_online) return;
+    If others = if_begin(k, k_not(k, is_first));
+    each_tile_of_rows(s, check_tile);
+    if_end(k, &others);
 }
 
 /* The consumers. */
@@ -280,14 +384,13 @@ static void make_variables(WgmmaRows *s) {
     }
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) s->weights[i] = k_alloca(k, k->i32);
     s->has_weights = k_alloca(k, k->i32);
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) s->is_hidden[r] = k_alloca(k, k->i32);
 }
 
 static void release(const WgmmaRows *s, Val barrier) {
-    const Codegen *k = s->k;
-    If one = if_begin(k, k_eqi(k, s->out.in_group, 0));
-    Val args[2] = {barrier, k_i32(k, 1)};
-    k_intrinsic(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", args, 2);
-    if_end(k, &one);
+    If one = if_begin(s->k, k_eqi(s->k, s->out.in_group, 0));
+    arrive(s, barrier);
+    if_end(s->k, &one);
 }
 
 /* Two consumers begin their products by turns, so that one multiplies while the other computes
@@ -325,16 +428,29 @@ static PipelineState place_before(const WgmmaRows *s, PipelineState place) {
 }
 
 static void begin_scores(const WgmmaRows *s, PipelineState place) {
+    if (!s->has_scores) return;
     wgmma_wait(&s->out, stage_barrier(s, place.stage, RIGHT_FULL), place.parity);
     wgmma_rows_multiply_scores(s, own_left(s), right_at(s, place.stage));
 }
 
-static void begin_sums(const WgmmaRows *s, PipelineState place) {
-    wgmma_wait(&s->out, stage_barrier(s, place.stage, VALUES_FULL), place.parity);
-    wgmma_rows_multiply_weights(s, values_at(s, place.stage));
+/* Whether a value of the stage is not finite: i1. */
+static Val has_infinities(const WgmmaRows *s, Val stage) {
+    const Codegen *k = s->k;
+    Val any = k_i32(k, 0);
+    for (uint32_t w = 0; w < WGMMA_GROUP_WARPS; w++)
+        any = k_or(k, any, k_load(k, k->i32, flag_at(s, stage, k_i32(k, w))));
+    return k_ne(k, any, k_i32(k, 0));
 }
 
+static void await_values(const WgmmaRows *s, PipelineState place) {
+    bool are_checked = s->is_online && s->has_maps;
+    StageBarrier full = are_checked ? VALUES_CHECKED : VALUES_FULL;
+    wgmma_wait(&s->out, stage_barrier(s, place.stage, full), place.parity);
+}
+
+/* All but the last `n_after` groups of products finish. */
 static void end_scores(const WgmmaRows *s, PipelineState place, uint32_t n_after) {
+    if (!s->has_scores) return;
     wgmma_await(s->k, n_after, s->scores, s->width / 2);
     release(s, stage_barrier(s, place.stage, RIGHT_EMPTY));
 }
@@ -344,12 +460,19 @@ static void end_sums(const WgmmaRows *s, PipelineState place) {
     release(s, stage_barrier(s, place.stage, VALUES_EMPTY));
 }
 
-/* The first tile of columns: there are no weights yet. */
-static void first_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
+/* The whole second product of a place that has infinities: the sums of hidden rows stay. */
+static void multiply_visible(const WgmmaRows *s, PipelineState place) {
+    wgmma_rows_multiply_visible(s, values_at(s, place.stage));
+    release(s, stage_barrier(s, place.stage, VALUES_EMPTY));
+}
+
+/* A tile of columns by itself: no weights wait to be multiplied. */
+static void single_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     RowShifts shifts;
     begin_scores(s, place);
     end_scores(s, place, 0);
     wgmma_rows_weigh(s, column, sees_all, &shifts);
+    if (s->is_online) wgmma_rows_scale(s, &shifts);
     wgmma_rows_keep_weights(s);
     k_store(s->k, k_i32(s->k, 1), s->has_weights);
 }
@@ -376,7 +499,8 @@ static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineS
     PipelineState before = place_before(s, place);
     take_turn(s);
     begin_scores(s, place);
-    begin_sums(s, before);
+    if (!s->is_online) await_values(s, before);
+    wgmma_rows_multiply_weights(s, values_at(s, before.stage));
     give_turn(s);
     end_scores(s, place, 1);
     wgmma_rows_weigh(s, column, sees_all, &shifts);
@@ -386,18 +510,50 @@ static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineS
     wgmma_rows_keep_weights(s);
 }
 
-static void multiply_columns(WgmmaRows *s, const GemmBlock *out_block, Val column, Val sees_all,
-                             PipelineState place) {
+/* Where the values before have infinities, their product comes first, by itself. */
+static void multiply_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     const Codegen *k = s->k;
-    LLVMBasicBlockRef first = k_block(k, "first"), next = k_block(k, "next");
+    PipelineState before = place_before(s, place);
+    LLVMBasicBlockRef single = k_block(k, "single"), next = k_block(k, "next");
     LLVMBasicBlockRef after = k_block(k, "after");
-    (void)out_block;
-    k_cond_br(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 0), first, next);
-    k_goto(k, first);
-    first_columns(s, column, sees_all, place);
+    LLVMBasicBlockRef check = s->is_online ? k_block(k, "check") : next;
+    k_cond_br(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 0), single, check);
+    if (s->is_online) {
+        LLVMBasicBlockRef visible = k_block(k, "visible");
+        k_goto(k, check);
+        await_values(s, before);
+        k_cond_br(k, has_infinities(s, before.stage), visible, next);
+        k_goto(k, visible);
+        multiply_visible(s, before);
+        k_br(k, single);
+    }
+    k_goto(k, single);
+    single_columns(s, column, sees_all, place);
     k_br(k, after);
     k_goto(k, next);
     next_columns(s, column, sees_all, place);
+    k_br(k, after);
+    k_goto(k, after);
+}
+
+/* The second product of the last tile of columns. */
+static void multiply_last(const WgmmaRows *s, PipelineState place) {
+    const Codegen *k = s->k;
+    await_values(s, place);
+    if (!s->is_online) {
+        wgmma_rows_multiply_weights(s, values_at(s, place.stage));
+        end_sums(s, place);
+        return;
+    }
+    LLVMBasicBlockRef visible = k_block(k, "visible"), finite = k_block(k, "finite");
+    LLVMBasicBlockRef after = k_block(k, "after");
+    k_cond_br(k, has_infinities(s, place.stage), visible, finite);
+    k_goto(k, visible);
+    multiply_visible(s, place);
+    k_br(k, after);
+    k_goto(k, finite);
+    wgmma_rows_multiply_weights(s, values_at(s, place.stage));
+    end_sums(s, place);
     k_br(k, after);
     k_goto(k, after);
 }
@@ -407,14 +563,12 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     wgmma_rows_take_tile(s, number);
     wgmma_rows_begin(s);
     WgmmaEpilogue epilogue = wgmma_begin_epilogue(&s->out, number);
-    wgmma_wait(&s->out, left_barrier(s, LEFT_FULL), ring[2]);
+    if (s->has_scores) wgmma_wait(&s->out, left_barrier(s, LEFT_FULL), ring[2]);
     ring[2] = k_xori(k, ring[2], 1);
-    each_columns(s, NULL, multiply_columns, ring);
+    each_columns(s, multiply_columns, ring);
     release(s, left_barrier(s, LEFT_EMPTY));
     If some = if_begin(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 1));
-    PipelineState last = place_before(s, (PipelineState){ring[0], ring[1]});
-    begin_sums(s, last);
-    end_sums(s, last);
+    multiply_last(s, place_before(s, (PipelineState){ring[0], ring[1]}));
     if_end(k, &some);
     wgmma_rows_end(s);
     wgmma_epilogue_sums(&s->out, &epilogue, s->sums);
@@ -422,19 +576,15 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
 
 static void run_multiplying(WgmmaRows *s) {
     const Codegen *k = s->k;
-    Val ring[3] = {k_i32(k, 0), k_i32(k, 0), k_i32(k, 0)};
     set_registers(s, true);
     make_variables(s);
     If second = if_begin(k, k_eqi(k, s->out.group, 1));
     give_turn(s);
     if_end(k, &second);
-    Loop tiles = each_tile(s);
-    loop_carry(k, &tiles, ring, 3);
-    multiply_tile(s, number_of(s, tiles.index), ring);
-    loop_end(k, &tiles);
+    each_tile_of_rows(s, multiply_tile);
 }
 
-void emit_gpu_gemm_rows_gemm_wgmma(Lower *lowers) {
+static void emit(Lower *lowers) {
     const Codegen *k = lowers->k;
     WgmmaRows *s = arena_array(k->arena, WgmmaRows, 1);
     init(s, lowers);
@@ -449,4 +599,12 @@ void emit_gpu_gemm_rows_gemm_wgmma(Lower *lowers) {
     k_goto(k, multiplying);
     run_multiplying(s);
     k_branch(k, done);
+}
+
+void emit_gpu_gemm_rows_gemm_wgmma(Lower *lowers) {
+    emit(lowers);
+}
+
+void emit_gpu_online_wgmma(Lower *lower) {
+    emit(lower);
 }

@@ -1,11 +1,12 @@
-/* Gemm-rows-gemm launches (template/gemm_rows_gemm.h) by wgmma, for rows of online softmax:
- * declarations that the template's files share.
+/* Softmax between two products by wgmma: declarations that the template's files share. The kernels
+ * are those of a gemm-rows-gemm launch whose rows are rewritten (launch/online_softmax.h); or a
+ * kernel of the form `online`, alone or with the matmul that makes its scores.
  *
  * A persistent block walks over tiles of rows. The last warpgroup is the producer: it copies the
  * tile of the scores' lhs, then tiles of the scores' rhs and of the result's rhs by turns. Each
  * warpgroup before it is a consumer of 64 rows:
  *
- *     scores = lhs rhs^T              accumulators [64, width]
+ *     scores = lhs rhs^T              accumulators [64, width]; or they are loaded
  *     weights, and a shift per row    while another warpgroup multiplies
  *     result += weights values        the weights are the lhs, in registers
  *
@@ -14,7 +15,9 @@
  * as the lhs of the second product must.
  *
  * A tile of columns that a mask hides from all rows of the block is neither copied nor multiplied.
- * In one that no mask touches, no code for masks runs. */
+ * In one that no mask touches, no code for masks runs. An online kernel adds nothing to a row of
+ * which it hides all columns of a tile, whatever the values are: where a tile of values has an
+ * infinity or a NaN, which idle warps of the producer find out, such rows keep their sums. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 
@@ -47,9 +50,16 @@ typedef struct OperandTile {
 } OperandTile;
 
 typedef struct WgmmaRows {
-    Lower *lower, *rows_lower, *out_lower; /* of the scores, the rows and the result */
+    Lower *lower, *rows_lower, *out_lower; /* of the scores, the rows and the result; an online
+                                            * kernel is rows and result, and without scores all */
+    bool has_scores;                       /* the launch multiplies them */
+    bool is_online;                        /* an online kernel */
+    bool has_maps; /* the copy engine copies tiles; else the producer's threads compute them */
+    uint32_t row_axis, key_axis;   /* of `lower`: rows and columns of the scores */
+    ScalarId exponent;             /* of the rows */
+    Reduce greatest, total_of_row; /* how a row's shift and its sum of weights are combined */
     const Codegen *k;
-    const OnlineSoftmax *online;
+    PrimId power;
     Wgmma out; /* the result's tile for its epilogue */
     GemmTiles tiles;
     OperandTile left, right, values;
@@ -60,14 +70,22 @@ typedef struct WgmmaRows {
      * `scaled` by a positive constant, whose argument is `unscaled`; SCALAR_NONE: there is none. */
     ScalarId scaled, unscaled;
     double factor;
-    bool is_whole;   /* every tile of scores is inside the extents */
-    GemmBlock block; /* of the scores */
+    bool is_whole;              /* every tile of scores is inside the extents */
+    GemmBlock block, out_block; /* of `lower` and of the result */
+    Val n_keys;                 /* index_type: columns of the scores */
     /* Of a consumer: positions of its rows, and variables that lie in registers. */
     Point score_rows[WGMMA_ROWS_OF_THREAD], rows[WGMMA_ROWS_OF_THREAD];
     Val scores[WGMMA_ROWS_MOST_SCORES], sums[WGMMA_ROWS_MOST_SUMS];
     Val shift[WGMMA_ROWS_OF_THREAD], total[WGMMA_ROWS_OF_THREAD][2];
     Val weights[2 * WGMMA_ROWS_MOST_PAIRS], has_weights;
+    Val is_hidden[WGMMA_ROWS_OF_THREAD]; /* i32: an online kernel: of the tile that was weighed */
 } WgmmaRows;
+
+/* The dtype of the result's rhs, to which weights are rounded. */
+static inline Dtype wgmma_rows_values_dtype(const WgmmaRows *s) {
+    const Kernel *kernel = s->out_lower->kernel;
+    return scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->dtype;
+}
 
 /* Whether the rows of the block see no column of a tile, or all: i1. NULL: they see some of every
  * tile, or all of every tile. */
@@ -100,5 +118,18 @@ void wgmma_rows_end(WgmmaRows *s);
 /* Begin the products of a tile: a wgmma group each. The operands are in shared memory. */
 void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at);
 void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at);
+/* The second product, finished, where values may be infinite: the sums of hidden rows stay. */
+void wgmma_rows_multiply_visible(const WgmmaRows *s, Val values_at);
+
+/* Without maps: the producer's threads compute a tile of an operand at the block, from `own` along
+ * its axis and `k` on (index_type), and one of them arrives at the barrier. `flag`: becomes 1 in
+ * shared memory if a value of the warp is not finite, else 0; NULL: nobody asks. */
+typedef struct TilePlace {
+    Val own, k, to, flag;
+} TilePlace;
+void wgmma_rows_compute_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlock *block,
+                             TilePlace place, Val barrier);
+/* A warp looks at its part of the values at `at`, and sets its flag. */
+void wgmma_rows_check_values(const WgmmaRows *s, Val at, Val flag);
 
 #endif

@@ -35,19 +35,20 @@ static ScalarId without_casts(const WgmmaRows *s, ScalarId id) {
     return id;
 }
 
-/* Whether the rows' exponents are the scores, so that a hidden score has a weight of 0. */
-static bool are_exponents_scores(const WgmmaRows *s) {
-    const Kernel *rows = s->rows_lower->kernel;
-    ScalarId id = rows->reduces.data[s->online->shift].value;
-    while (scalar_get(rows->scalars, id)->kind == SCALAR_CVT)
-        id = scalar_get(rows->scalars, id)->args[0];
-    return scalar_get(rows->scalars, id)->kind == SCALAR_LOAD;
+/* Where the scores' program ends. SCALAR_NONE: the rows' exponents are not the scores, so a hidden
+ * score may have a weight. */
+static ScalarId score_root(const WgmmaRows *s) {
+    const ScalarTab *rows = s->rows_lower->kernel->scalars;
+    ScalarId id = s->exponent;
+    if (!s->has_scores) return id;
+    while (scalar_get(rows, id)->kind == SCALAR_CVT) id = scalar_get(rows, id)->args[0];
+    return scalar_get(rows, id)->kind == SCALAR_LOAD ? s->lower->kernel->row_stores.data[0].value
+                                                     : SCALAR_NONE;
 }
 
 void wgmma_rows_find_masks(WgmmaRows *s) {
-    ScalarId id = s->lower->kernel->row_stores.data[0].value;
-    if (!are_exponents_scores(s)) return;
-    while (s->n_masks < MOST_MASKS) {
+    ScalarId id = score_root(s);
+    while (id && s->n_masks < MOST_MASKS) {
         id = without_casts(s, id);
         const Scalar *select = get(s, id);
         if (select->kind != SCALAR_PRIM || select->prim != PRIM_SELECT) return;
@@ -63,16 +64,14 @@ void wgmma_rows_find_masks(WgmmaRows *s) {
     }
 }
 
-/* The score under all masks, and the constant that it was multiplied by last. */
+/* Of rewritten rows: the score under all masks, and the constant that it was multiplied by last. */
 void wgmma_rows_find_factor(WgmmaRows *s) {
     const Kernel *rows = s->rows_lower->kernel;
-    ScalarId x = rows->reduces.data[s->online->shift].value;
-    ScalarId score =
-        s->n_masks ? s->masks[s->n_masks - 1].score : s->lower->kernel->row_stores.data[0].value;
+    s->factor = s->power == PRIM_EXP ? 1.44269504088896340736 : 1;
+    if (s->is_online || scalar_get(rows->scalars, s->exponent)->kind != SCALAR_LOAD) return;
+    ScalarId root = score_root(s), score = s->n_masks ? s->masks[s->n_masks - 1].score : root;
     const Scalar *scaled = get(s, score);
-    s->factor = s->online->power == PRIM_EXP ? 1.44269504088896340736 : 1;
-    if (scalar_get(rows->scalars, x)->kind != SCALAR_LOAD || scaled->kind != SCALAR_PRIM ||
-        !dtype_is_single(get(s, s->lower->kernel->row_stores.data[0].value)->dtype) ||
+    if (scaled->kind != SCALAR_PRIM || !dtype_is_single(get(s, root)->dtype) ||
         (scaled->prim != PRIM_MUL && scaled->prim != PRIM_DIV))
         return;
     const Scalar *by = get(s, scaled->args[1]);
@@ -109,7 +108,7 @@ static Range negative(const Codegen *k, Range a) {
 static Range range_of_index(Box *box, IndexId id);
 
 static uint32_t inner_axes(const WgmmaRows *s) {
-    return 1u << gemm_axis_m(s->lower->kernel) | 1u << gemm_axis_n(s->lower->kernel);
+    return 1u << s->row_axis | 1u << s->key_axis;
 }
 
 static Range range_of_atom(Box *box, IndexAtom atom) {
@@ -118,8 +117,8 @@ static Range range_of_atom(Box *box, IndexAtom atom) {
     Range range = anything;
     switch (atom.kind) {
     case ATOM_AXIS:
-        if (atom.axis == gemm_axis_m(s->lower->kernel)) return box->rows;
-        if (atom.axis == gemm_axis_n(s->lower->kernel)) return box->columns;
+        if (atom.axis == s->row_axis) return box->rows;
+        if (atom.axis == s->key_axis) return box->columns;
         return exactly(s, box->point.axis[atom.axis]);
     case ATOM_DIV: {
         Val divisor = k_index_cast(k, lower_divisor(s->lower, atom.divisor), k->i64);
@@ -247,11 +246,11 @@ static Range positions(const WgmmaRows *s, Val first, uint32_t n, Val extent) {
 Seen wgmma_rows_seen(const WgmmaRows *s, Val column) {
     const Codegen *k = s->k;
     if (!s->n_masks && s->is_whole) return (Seen){NULL, NULL};
-    Seen seen = {.all = k_ule(k, k_addi(k, column, s->width), s->block.n)};
+    Seen seen = {.all = k_ule(k, k_addi(k, column, s->width), s->n_keys)};
     Box box = {.s = s,
                .point = point_inside(&s->block.point),
                .rows = positions(s, s->block.m0, s->tiles.m, s->block.m),
-               .columns = positions(s, column, s->width, s->block.n)};
+               .columns = positions(s, column, s->width, s->n_keys)};
     for (uint32_t i = 0; i < s->n_masks; i++) {
         Seen own = seen_by(&box, s->masks[i].shows);
         if (s->masks[i].is_negated) own = negated(own);

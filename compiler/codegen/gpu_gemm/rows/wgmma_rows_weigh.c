@@ -10,14 +10,6 @@ static const Store *score_store(const WgmmaRows *s) {
     return &s->lower->kernel->row_stores.data[0];
 }
 
-static const Reduce *shift_of(const WgmmaRows *s) {
-    return &s->rows_lower->kernel->reduces.data[s->online->shift];
-}
-
-static const Reduce *total_of(const WgmmaRows *s) {
-    return &s->rows_lower->kernel->reduces.data[s->online->total];
-}
-
 /* The tile of rows. */
 
 /* The matrix row of the thread's row `r`. A row past the end repeats the last row, and its results
@@ -28,39 +20,54 @@ static Val row_of_thread(const WgmmaRows *s, uint32_t r) {
     Val row = k_madi(k, s->out.warp, WGMMA_WARP_ROWS, gpu_fragment_row(k, lane));
     row = gpu_index(s->lower, k_offset(k, row, (int64_t)r * PAIR_ROWS));
     row = k_add(k, s->block.m0, row);
-    if (gpu_gemm_axis_is_multiple(s->lower, gemm_axis_m(s->lower->kernel), s->tiles.m)) return row;
+    if (gpu_gemm_axis_is_multiple(s->lower, s->row_axis, s->tiles.m)) return row;
     return k_smin(k, row, k_subi(k, s->block.m, 1));
 }
 
-static void begin_row(WgmmaRows *s, uint32_t r) {
-    const Kernel *kernel = s->lower->kernel, *rows = s->rows_lower->kernel;
-    const Codegen *k = s->k;
-    Val row = row_of_thread(s, r);
-    Val number = s->block.batch ? k_mad(k, s->block.batch, s->block.m, row) : row;
+/* The position of the thread's row `r` in the scores' kernel. */
+static void begin_scores_row(WgmmaRows *s, uint32_t r, Val row) {
     Point *scores = &s->score_rows[r];
     *scores = point_inside(&s->block.point);
     scores->lanes = PAIR;
-    scores->lane_axis = gemm_axis_n(kernel);
-    scores->axis[gemm_axis_m(kernel)] = row;
-    point_prepare(scores, &score_store(s)->value, 1, 1u << gemm_axis_n(kernel));
-    s->rows[r] = point_new(s->rows_lower, PAIR);
+    scores->lane_axis = s->key_axis;
+    scores->axis[s->row_axis] = row;
+    point_prepare(scores, &score_store(s)->value, 1, 1u << s->key_axis);
+}
+
+static void begin_row(WgmmaRows *s, uint32_t r) {
+    const Kernel *rows = s->rows_lower->kernel;
+    const Codegen *k = s->k;
+    Val row = row_of_thread(s, r);
+    if (s->has_scores) begin_scores_row(s, r, row);
+    if (s->is_online) {
+        s->rows[r] = point_inside(&s->out_block.point);
+        s->rows[r].lanes = PAIR;
+        s->rows[r].axis[gemm_axis_m(rows)] = row;
+        point_prepare(&s->rows[r], &s->exponent, 1, 1u << rows->first_reduced);
+    } else {
+        Val number = s->block.batch ? k_mad(k, s->block.batch, s->block.m, row) : row;
+        s->rows[r] = point_new(s->rows_lower, PAIR);
+        lower_split(s->rows_lower, number, 0, rows->n_parallel, &s->rows[r]);
+        for (uint32_t i = 0; i < rows->stages.n; i++)
+            gpu_stage_prepare(&s->rows[r], &rows->stages.data[i]);
+    }
     s->rows[r].lane_axis = rows->first_reduced;
-    lower_split(s->rows_lower, number, 0, rows->n_parallel, &s->rows[r]);
-    for (uint32_t i = 0; i < rows->stages.n; i++)
-        gpu_stage_prepare(&s->rows[r], &rows->stages.data[i]);
 }
 
 void wgmma_rows_take_tile(WgmmaRows *s, Val number) {
-    s->block = gpu_gemm_block_at(s->lower, number, &s->tiles);
-    gpu_gemm_prepare_batch(&s->block, &score_store(s)->value, 1);
+    ScalarId root = s->has_scores ? score_store(s)->value : s->exponent;
+    s->out_block = gpu_gemm_block_at(s->out_lower, number, &s->out.tiles);
+    s->block = s->has_scores ? gpu_gemm_block_at(s->lower, number, &s->tiles) : s->out_block;
+    gpu_gemm_prepare_batch(&s->block, &root, 1);
 }
 
 void wgmma_rows_begin(WgmmaRows *s) {
     const Codegen *k = s->k;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         begin_row(s, r);
-        k_store(k, acc_identity(s->rows_lower, shift_of(s), 1).value, s->shift[r]);
+        k_store(k, k_number(k, DT_F32, s->greatest.identity), s->shift[r]);
         for (uint32_t i = 0; i < PAIR; i++) k_store(k, k_number(k, DT_F32, 0), s->total[r][i]);
+        if (s->is_online) k_store(k, k_i32(k, 0), s->is_hidden[r]);
     }
     for (uint32_t i = 0; i < s->n_sums; i++) k_store(k, k_number(k, DT_F32, 0), s->sums[i]);
     k_store(k, k_i32(k, 0), s->has_weights);
@@ -80,33 +87,43 @@ static Val load_pair(const WgmmaRows *s, uint32_t r, uint32_t n) {
 
 /* Whether a pair of columns is inside the extent, which is even. */
 static Val exists_at(const WgmmaRows *s, Val column) {
-    return k_ult(s->k, column, s->block.n);
+    return k_ult(s->k, column, s->n_keys);
 }
 
-/* The exponents x of pair `n` at `column`, from its scores. is_plain: no mask hides a column. */
-static Val exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, bool is_plain) {
-    const ScalarTab *tab = s->rows_lower->kernel->scalars;
-    Point scores = point_inside(&s->score_rows[r]), row = point_inside(&s->rows[r]);
-    scores.axis[scores.lane_axis] = row.axis[row.lane_axis] = column;
-    if (!is_plain && !s->is_whole) scores.active = row.active = exists_at(s, column);
+/* The scores of pair `n` at `column`, as the rows load them. */
+static Val scores_at(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, bool is_plain) {
+    Point scores = point_inside(&s->score_rows[r]);
+    scores.axis[scores.lane_axis] = column;
+    if (!is_plain && !s->is_whole) scores.active = exists_at(s, column);
     scores.results = arena_array(s->k->arena, Val, 1);
     scores.results[0] = gpu_gemm_rounded(s->lower, load_pair(s, r, n));
     if (s->scaled) scores.values[s->scaled] = point_lanes(&scores, s->unscaled);
     for (uint32_t i = s->n_masks; i-- > 0 && is_plain;)
         scores.values[s->masks[i].select] = point_lanes(&scores, s->masks[i].score);
-    Val score = point_lanes(&scores, score_store(s)->value);
-    for (ScalarId id = 1; id <= scalar_count(tab); id++) {
+    return point_lanes(&scores, score_store(s)->value);
+}
+
+/* The exponents x of pair `n` at `column`. is_plain: no mask hides a column. */
+static Val exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, bool is_plain) {
+    const ScalarTab *tab = s->rows_lower->kernel->scalars;
+    Point row = point_inside(&s->rows[r]);
+    Val score = s->has_scores ? scores_at(s, column, r, n, is_plain) : NULL;
+    row.axis[row.lane_axis] = column;
+    if (!is_plain && !s->is_whole) row.active = exists_at(s, column);
+    for (ScalarId id = 1; id <= scalar_count(tab) && score; id++) {
         const Scalar *load = scalar_get(tab, id);
         if (load->kind == SCALAR_LOAD && load->buffer == score_store(s)->buffer)
             row.values[id] = score;
     }
-    return point_lanes(&row, shift_of(s)->value);
+    for (uint32_t i = s->n_masks; i-- > 0 && is_plain && !score;)
+        row.values[s->masks[i].select] = point_lanes(&row, s->masks[i].score);
+    return point_lanes(&row, s->exponent);
 }
 
 /* Replaces all scores of the thread by exponents. Columns past the end count as hidden. */
 static void make_exponents(const WgmmaRows *s, Val first, bool is_plain) {
     const Codegen *k = s->k;
-    Val none = k_splat(k, k_number(k, DT_F32, shift_of(s)->identity), PAIR);
+    Val none = k_splat(k, k_number(k, DT_F32, s->greatest.identity), PAIR);
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
         for (uint32_t n = 0; n < s->n_pairs; n++) {
             Val column = k_offset(k, first, (int64_t)n * FRAGMENT_COLUMNS);
@@ -144,26 +161,28 @@ static Val join_threads(const WgmmaRows *s, const Reduce *reduce, Val value) {
     return acc.value;
 }
 
-/* The greatest exponents of the thread's rows so far, over all threads of a row. */
-static void greatest(const WgmmaRows *s, Val *shifts) {
-    const Reduce *reduce = shift_of(s);
-    Acc most[WGMMA_ROWS_OF_THREAD];
-    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
-        most[r] = (Acc){k_splat(s->k, k_load(s->k, s->k->f32, s->shift[r]), PAIR), NULL};
-    for (uint32_t n = 0; n < s->n_pairs; n++)
+/* The greatest exponents of the thread's rows in the tile, over all threads of a row. */
+static void greatest(const WgmmaRows *s, Val *most) {
+    Acc accs[WGMMA_ROWS_OF_THREAD];
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) accs[r] = (Acc){load_pair(s, r, 0), NULL};
+    for (uint32_t n = 1; n < s->n_pairs; n++)
         for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
-            most[r] = acc_combine(s->rows_lower, reduce, most[r], (Acc){load_pair(s, r, n), NULL});
+            accs[r] =
+                acc_combine(s->rows_lower, &s->greatest, accs[r], (Acc){load_pair(s, r, n), NULL});
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
-        shifts[r] =
-            join_threads(s, reduce, acc_join_lanes(s->rows_lower, reduce, most[r], PAIR).value);
+        most[r] = join_threads(s, &s->greatest,
+                               acc_join_lanes(s->rows_lower, &s->greatest, accs[r], PAIR).value);
+}
+
+static Val is_none(const WgmmaRows *s, Val shift) {
+    return k_fcmp(s->k, LLVMRealOEQ, shift, k_number(s->k, DT_F32, s->greatest.identity));
 }
 
 /* A shift of -infinity, before the first column that is seen, counts as 0: then weights are 0 and
  * not NaN. */
 static Val finite_shift(const WgmmaRows *s, Val shift) {
     const Codegen *k = s->k;
-    Val is_none = k_fcmp(k, LLVMRealOEQ, shift, k_number(k, DT_F32, shift_of(s)->identity));
-    return k_select(k, is_none, k_number(k, DT_F32, 0), shift);
+    return k_select(k, is_none(s, shift), k_number(k, DT_F32, 0), shift);
 }
 
 static void scale(const WgmmaRows *s, Val factor, Val variable) {
@@ -181,33 +200,51 @@ static Val power_of_two(const Codegen *k, Val x) {
     return k_asm(k, k->f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", &x, 1, false);
 }
 
-static Val scaled(const WgmmaRows *s, Val score) {
+static Val times_factor(const WgmmaRows *s, Val score) {
     return k_fmul(s->k, score, k_number(s->k, DT_F32, s->factor));
 }
 
-/* Turns pair `n` of row `r` into weights, by the scaled shift `now`. */
+/* The power of x - shift. Rewritten rows scale the shift before they subtract it, which takes one
+ * instruction less and is no good for exponents past 2^24. */
+static Val weight_of(const WgmmaRows *s, Val x, Val shift) {
+    const Codegen *k = s->k;
+    if (s->is_online) return power_of_two(k, times_factor(s, k_fsub(k, x, shift)));
+    Val args[3] = {x, k_number(k, DT_F32, s->factor), k_fneg(k, times_factor(s, shift))};
+    LLVMTypeRef type = k->f32;
+    return power_of_two(k, k_intrinsic_of(k, "llvm.fma", &type, 1, args, 3));
+}
+
+/* The factor of what was weighed by the shift `before`. */
+static Val factor_of(const WgmmaRows *s, Val before, Val now) {
+    const Codegen *k = s->k;
+    if (s->is_online) return power_of_two(k, times_factor(s, k_fsub(k, before, now)));
+    return power_of_two(k, k_fsub(k, times_factor(s, before), times_factor(s, now)));
+}
+
+/* Turns pair `n` of row `r` into weights, by the shift `now`. */
 static void weigh_pair(const WgmmaRows *s, uint32_t r, uint32_t n, Val now) {
     const Codegen *k = s->k;
     Val pair = load_pair(s, r, n);
     for (uint32_t i = 0; i < PAIR; i++) {
-        Val args[3] = {k_extract(k, pair, i), k_number(k, DT_F32, s->factor), k_fneg(k, now)};
-        LLVMTypeRef type = k->f32;
-        Val weight = power_of_two(k, k_intrinsic_of(k, "llvm.fma", &type, 1, args, 3));
-        Val total = s->total[r][i];
+        Val weight = weight_of(s, k_extract(k, pair, i), now), total = s->total[r][i];
         k_store(k, k_fadd(k, k_load(k, k->f32, total), weight), total);
         k_store(k, weight, score_of(s, r, n)[i]);
     }
 }
 
-/* The rows' new shifts, scaled, and the factors of all that was weighed before. */
+/* The rows' new shifts, and the factors of all that was weighed before. */
 static void shift_rows(const WgmmaRows *s, Val *now, RowShifts *shifts) {
     const Codegen *k = s->k;
-    greatest(s, now);
+    Val most[WGMMA_ROWS_OF_THREAD];
+    greatest(s, most);
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        Val before = scaled(s, k_load(k, k->f32, s->shift[r]));
-        k_store(k, now[r], s->shift[r]);
-        now[r] = scaled(s, finite_shift(s, now[r]));
-        shifts->factors[r] = power_of_two(k, k_fsub(k, before, now[r]));
+        Val before = k_load(k, k->f32, s->shift[r]);
+        Acc shift =
+            acc_combine(s->rows_lower, &s->greatest, (Acc){before, NULL}, (Acc){most[r], NULL});
+        k_store(k, shift.value, s->shift[r]);
+        if (s->is_online) k_store(k, k_zext(k, is_none(s, most[r]), k->i32), s->is_hidden[r]);
+        now[r] = finite_shift(s, shift.value);
+        shifts->factors[r] = factor_of(s, before, now[r]);
         for (uint32_t i = 0; i < PAIR; i++) scale(s, shifts->factors[r], s->total[r][i]);
     }
 }
@@ -233,9 +270,7 @@ void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts) {
  * thread's rows. */
 void wgmma_rows_keep_weights(const WgmmaRows *s) {
     const Codegen *k = s->k;
-    const Kernel *rows = s->rows_lower->kernel;
-    const Store *store = &rows->stages.data[rows->stages.n - 1].stores.data[0];
-    Dtype to = scalar_get(rows->scalars, store->value)->dtype;
+    Dtype to = wgmma_rows_values_dtype(s);
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) {
         Val pair = load_pair(s, i % 2, i / 4 * 2 + i % 4 / 2);
         k_store(k, k_bitcast(k, convert_value(k, pair, DT_F32, to), k->i32), s->weights[i]);
@@ -246,7 +281,7 @@ void wgmma_rows_end(WgmmaRows *s) {
     const Codegen *k = s->k;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), k_load(k, k->f32, s->total[r][1]));
-        total = join_threads(s, total_of(s), total);
+        total = join_threads(s, &s->total_of_row, total);
         scale_sums(s, r, k_fdiv(k, k_number(k, DT_F32, 1), total));
     }
 }
@@ -273,7 +308,7 @@ void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at) {
     Val registers[2 * WGMMA_ROWS_MOST_PAIRS];
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) registers[i] = k_load(k, k->i32, s->weights[i]);
     WgmmaProduct product = {
-        .dtype = gemm_operand_dtype(s->out_lower->kernel),
+        .dtype = wgmma_rows_values_dtype(s),
         .width = 2 * s->n_sums,
         .n_steps = s->width / GEMM_ROWS_GEMM_STEP,
         .right = {s->values.is_mn_major, s->values.own, s->values.depth},
@@ -282,4 +317,21 @@ void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at) {
     };
     product.right_descriptor = wgmma_descriptor(k, &product.right, values_at);
     wgmma_product(k, &product);
+}
+
+void wgmma_rows_multiply_visible(const WgmmaRows *s, Val values_at) {
+    const Codegen *k = s->k;
+    Val before[WGMMA_ROWS_MOST_SUMS];
+    for (uint32_t i = 0; i < s->n_sums; i++) before[i] = k_load(k, k->f32, s->sums[i]);
+    wgmma_rows_multiply_weights(s, values_at);
+    wgmma_await(k, 0, s->sums, s->n_sums);
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        Val is_hidden = k_ne(k, k_load(k, k->i32, s->is_hidden[r]), k_i32(k, 0));
+        for (uint32_t n = 0; n < s->n_sums / FRAGMENT_ACCUMULATORS; n++)
+            for (uint32_t i = 0; i < PAIR; i++) {
+                uint32_t at = gpu_fragment_pair(0, 0, n, r) + i;
+                Val after = k_load(k, k->f32, s->sums[at]);
+                k_store(k, k_select(k, is_hidden, before[at], after), s->sums[at]);
+            }
+    }
 }

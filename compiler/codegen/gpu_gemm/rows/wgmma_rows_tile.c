@@ -1,0 +1,114 @@
+/* Softmax between two products by wgmma: tiles that the copy engine cannot fetch, and values that
+ * are not finite. See wgmma_rows.h. */
+#include "codegen/gpu_gemm/rows/wgmma_rows.h"
+
+enum {
+    GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS,
+    CHECKING_THREADS = GROUP_THREADS - WARP_THREADS,
+    BLOCK_ELEMS = 64,
+    ELEM_BYTES = 2,
+    ACCESS_WORDS = 4,
+    PRODUCER_BARRIER = 3 /* of the block: after the turns of two consumers */
+};
+
+/* The bits of an exponent that is all ones, of both elements of a word. */
+static int64_t exponent_bits(Dtype dtype) {
+    return dtype_info(dtype)->mma == MMA_BFLOAT ? 0x7F807F80 : 0x7C007C00;
+}
+
+/* Whether an element of the word (i32) is not finite: i1. */
+static Val is_infinite(const WgmmaRows *s, Val word) {
+    const Codegen *k = s->k;
+    int64_t bits = exponent_bits(wgmma_rows_values_dtype(s));
+    Val any = k_int(k->i1, 0);
+    for (uint32_t half = 0; half < 2; half++) {
+        int64_t own = half ? bits & 0xFFFF0000 : bits & 0xFFFF;
+        Val is_it = k_eqi(k, k_andi(k, word, own), own);
+        any = half ? k_or(k, any, is_it) : is_it;
+    }
+    return any;
+}
+
+static void set_flag(const WgmmaRows *s, Val flag, Val is_set) {
+    const Codegen *k = s->k;
+    k_store(k, k_i32(k, 0), flag);
+    gpu_warp_barrier(k);
+    If sets = if_begin(k, is_set);
+    k_store(k, k_i32(k, 1), flag);
+    if_end(k, &sets);
+    gpu_warp_barrier(k);
+}
+
+void wgmma_rows_check_values(const WgmmaRows *s, Val at, Val flag) {
+    const Codegen *k = s->k;
+    LLVMTypeRef words = k_vector_of(k->i32, ACCESS_WORDS);
+    Val thread = k_subi(k, s->out.in_group, WARP_THREADS);
+    Val any = k_i32(k, 0);
+    Loop loop = loop_begin(k, k_muli(k, thread, ACCESS_BYTES), k_i32(k, s->values.bytes),
+                           CHECKING_THREADS * ACCESS_BYTES);
+    loop_carry(k, &loop, &any, 1);
+    Val access = k_load_aligned(k, words, k_byte(k, at, loop.index), ACCESS_BYTES);
+    for (uint32_t i = 0; i < ACCESS_WORDS; i++)
+        any = k_or(k, any, k_zext(k, is_infinite(s, k_extract(k, access, i)), k->i32));
+    loop_end(k, &loop);
+    set_flag(s, flag, k_ne(k, any, k_i32(k, 0)));
+}
+
+/* Element `number` (i32) of the tile: its coordinates along the operand's axis and along k, and its
+ * place in shared memory. */
+typedef struct TileElement {
+    Val own, k, at; /* i32 */
+} TileElement;
+
+static TileElement element_of(const WgmmaRows *s, const OperandTile *tile, Val number) {
+    const Codegen *k = s->k;
+    uint32_t rows = tile->is_mn_major ? tile->depth : tile->own;
+    Val line = k_udivi(k, number, BLOCK_ELEMS), along = k_uremi(k, number, BLOCK_ELEMS);
+    Val row = k_uremi(k, line, rows);
+    Val fast = k_madi(k, k_udivi(k, line, rows), BLOCK_ELEMS, along);
+    Val turn = k_muli(k, k_andi(k, row, 7), ACCESS_BYTES);
+    Val at = k_xor(k, k_muli(k, along, ELEM_BYTES), turn);
+    at = k_madi(k, line, WGMMA_SWIZZLE_BYTES, at);
+    return tile->is_mn_major ? (TileElement){fast, row, at} : (TileElement){row, fast, at};
+}
+
+/* The element's bits (i16), 0 outside the operand. */
+static Val element_bits(const WgmmaRows *s, const OperandTile *tile, const GemmBlock *block,
+                        TilePlace place, TileElement element) {
+    const Codegen *k = s->k;
+    Lower *lower = tile->lower;
+    const Kernel *kernel = lower->kernel;
+    bool is_left = tile->axis == gemm_axis_m(kernel);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Point point = point_inside(&block->point);
+    Val own = k_add(k, place.own, gpu_index(lower, element.own));
+    Val along_k = k_add(k, place.k, gpu_index(lower, element.k));
+    Val is_own = k_ult(k, own, lower_extent(lower, tile->axis));
+    point.lanes = 1;
+    point.active = k_and(k, is_own, k_ult(k, along_k, lower_extent(lower, gemm_axis_k(kernel))));
+    point.axis[tile->axis] = own;
+    point.axis[gemm_axis_k(kernel)] = along_k;
+    Val bits = k_bitcast(k, point_value(&point, is_left ? reduce->lhs : reduce->rhs), k->i16);
+    return k_select(k, point.active, bits, k_int(k->i16, 0));
+}
+
+void wgmma_rows_compute_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlock *block,
+                             TilePlace place, Val barrier) {
+    const Codegen *k = s->k;
+    Val any = k_i32(k, 0), count = k_i32(k, GROUP_THREADS), number = k_i32(k, PRODUCER_BARRIER);
+    Loop loop = loop_begin(k, s->out.in_group, k_i32(k, tile->bytes / ELEM_BYTES), GROUP_THREADS);
+    loop_carry(k, &loop, &any, 1);
+    TileElement element = element_of(s, tile, loop.index);
+    Val bits = element_bits(s, tile, block, place, element);
+    k_store(k, bits, k_byte(k, place.to, element.at));
+    if (place.flag) any = k_or(k, any, k_zext(k, is_infinite(s, k_zext(k, bits, k->i32)), k->i32));
+    loop_end(k, &loop);
+    if (place.flag) set_flag(s, place.flag, k_ne(k, any, k_i32(k, 0)));
+    k_intrinsic_0(k, "llvm.nvvm.fence.proxy.async.shared_cta");
+    Val args[2] = {number, count};
+    k_asm(k, k->void_type, "bar.sync $0, $1;", "r,r,~{memory}", args, 2, true);
+    If one = if_begin(k, k_eqi(k, s->out.in_group, 0));
+    Val arrival[2] = {barrier, k_i32(k, 1)};
+    k_intrinsic(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", arrival, 2);
+    if_end(k, &one);
+}
