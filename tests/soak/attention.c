@@ -44,7 +44,7 @@ static Draw draw_of(uint64_t seed, bool is_small, Arena *arena) {
     Draw d = {.rng = rng_new(seed), .arena = arena};
     int64_t most = is_small ? 300 : 2000;
     d.m = rng_between(&d.rng, 1, most);
-    d.n = 2 * rng_between(&d.rng, 1, most / 2);
+    d.n = rng_between(&d.rng, 1, most);
     d.depth = 8 * rng_between(&d.rng, 1, 16);
     d.columns = 8 * rng_between(&d.rng, 1, 16);
     d.heads = rng_between(&d.rng, 1, is_small ? 2 : 6);

@@ -85,7 +85,7 @@ static Val load_pair(const WgmmaRows *s, uint32_t r, uint32_t n) {
     return k_vector(s->k, pair, PAIR);
 }
 
-/* Whether a pair of columns is inside the extent, which is even. */
+/* Whether the column is inside the extent; of an even extent, the pair there. */
 static Val exists_at(const WgmmaRows *s, Val column) {
     return k_ult(s->k, column, s->n_keys);
 }
@@ -120,16 +120,38 @@ static Val exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, boo
     return point_lanes(&row, s->exponent);
 }
 
-/* Replaces all scores of the thread by exponents. Columns past the end count as hidden. */
+/* The exponent at `column`, which may be past the end, by itself. */
+static Val single_exponent(const WgmmaRows *s, Val column, uint32_t r) {
+    const Codegen *k = s->k;
+    Point row = point_inside(&s->rows[r]);
+    row.lanes = 1;
+    row.axis[row.lane_axis] = column;
+    row.active = exists_at(s, column);
+    Val x = point_value(&row, s->exponent);
+    return k_select(k, row.active, x, k_number(k, DT_F32, s->greatest.identity));
+}
+
+/* The exponents of a pair in a tile that ends past the columns: those count as hidden. Only scores
+ * in memory may be an odd number. */
+static Val ending_exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t n) {
+    const Codegen *k = s->k;
+    Val pair[PAIR], none = k_splat(k, k_number(k, DT_F32, s->greatest.identity), PAIR);
+    DimId n_keys = kernel_axis_extent(s->lower->kernel, s->key_axis);
+    if (s->has_scores || dim_multiple(lower_dims(s->lower), n_keys) % PAIR == 0)
+        return k_select(k, k_splat(k, exists_at(s, column), PAIR),
+                        exponents(s, column, r, n, false), none);
+    for (uint32_t i = 0; i < PAIR; i++) pair[i] = single_exponent(s, k_offset(k, column, i), r);
+    return k_vector(k, pair, PAIR);
+}
+
+/* Replaces all scores of the thread by exponents. */
 static void make_exponents(const WgmmaRows *s, Val first, bool is_plain) {
     const Codegen *k = s->k;
-    Val none = k_splat(k, k_number(k, DT_F32, s->greatest.identity), PAIR);
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
         for (uint32_t n = 0; n < s->n_pairs; n++) {
             Val column = k_offset(k, first, (int64_t)n * FRAGMENT_COLUMNS);
-            Val x = exponents(s, column, r, n, is_plain);
-            if (!is_plain && !s->is_whole)
-                x = k_select(k, k_splat(k, exists_at(s, column), PAIR), x, none);
+            Val x = is_plain || s->is_whole ? exponents(s, column, r, n, is_plain)
+                                            : ending_exponents(s, column, r, n);
             for (uint32_t i = 0; i < PAIR; i++)
                 k_store(k, k_extract(k, x, i), score_of(s, r, n)[i]);
         }
