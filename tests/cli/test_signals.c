@@ -1,11 +1,13 @@
 /* Signals that end the program: no file is left that is not whole. */
 #define _XOPEN_SOURCE 700
 #include "lib/command.h"
+#include "onnx/onnx_bytes.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -66,5 +68,57 @@ Test(signals, a_signal_leaves_nothing_behind) {
         for (size_t s = 0; s < sizeof signals / sizeof *signals; s++)
             for (long ms = 0; ms <= 100; ms += 20)
                 signal_after(commands[c], signals[s], ms, whole_bytes);
+    }
+}
+
+/* A model of 32 MB: y = x + w, with an initializer w. */
+static void write_large_model(void) {
+    enum { N = 1 << 23, FLOAT = 1 };
+    static const char *const dims[] = {"8388608"};
+    Arena *arena = arena_new(NULL);
+    float *values = calloc(N, sizeof *values);
+    cr_assert(values);
+    for (uint32_t i = 0; i < N; i++) values[i] = (float)i;
+    OnnxWriter w = onnx_writer(arena);
+    onnx_write_floats(&w, "w", N, values);
+    onnx_write_input(&w, "x", FLOAT, 1, dims);
+    onnx_write_node(&w, "Add", "x w", "y", NULL);
+    onnx_write_output(&w, "y", FLOAT);
+    Text model = onnx_write_model(&w, 13);
+    write_file("m.onnx", model.data, model.n_bytes);
+    free(values);
+    arena_free(arena);
+}
+
+/* An import writes the weights, then the source: each is there as a whole or not at all. */
+Test(signals, a_signal_leaves_no_part_of_an_import) {
+    static const char *const words[] = {"import", "@m.onnx", "-o", "@left.g", NULL};
+    static const char *const names[] = {"left.g", "left.safetensors"};
+    const int n_before = n_files();
+    long whole[2];
+    write_large_model();
+    waitpid(start(words), NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        whole[i] = size_of(names[i]);
+        cr_assert(whole[i] > 0, "%s", names[i]);
+        unlink(path_of(names[i]));
+    }
+    for (long ms = 0; ms <= 120; ms += 4) {
+        const struct timespec pause = {.tv_nsec = ms * 1000000};
+        pid_t child = start(words);
+        int n_left = 0;
+        nanosleep(&pause, NULL);
+        kill(child, ms % 8 ? SIGTERM : SIGINT);
+        waitpid(child, NULL, 0);
+        for (int i = 0; i < 2; i++) {
+            long n_bytes = size_of(names[i]);
+            if (n_bytes < 0) continue;
+            n_left++;
+            cr_expect_eq(n_bytes, whole[i], "%s: %ld bytes after %ld ms", names[i], n_bytes, ms);
+        }
+        cr_expect_eq(n_files(), n_before + 1 + n_left, "after %ld ms", ms);
+        cr_expect(size_of(names[0]) < 0 || n_left == 2, "a source without weights after %ld ms",
+                  ms);
+        for (int i = 0; i < 2; i++) unlink(path_of(names[i]));
     }
 }
