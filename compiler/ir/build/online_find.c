@@ -186,8 +186,8 @@ static bool is_total_of(const Finder *f, Place value, Place exponent) {
     return node_of(f, &arg)->op == OP_EXP && is_same(f, arg_place(f, &arg, 0), exponent);
 }
 
-/* Whether `shift` is the logarithm of the sum of the powers of `exponent`, or that plus the
- * maximum, where the powers are of what is above it. */
+/* Whether `shift` is log(sum(exp(exponent))), or m + log(sum(exp(exponent - m))) with m the maximum
+ * of `exponent`. */
 static bool is_log_total(const Finder *f, Place shift, Place exponent) {
     Place arg;
     shift = before_moves(f, shift);
