@@ -443,6 +443,13 @@ void scalar_mark_arguments(const ScalarTab *tab, bool *marked) {
     marked[SCALAR_NONE] = false;
 }
 
+ScalarId scalar_without_casts(const ScalarTab *tab, ScalarId id) {
+    while (scalar_get(tab, id)->kind == SCALAR_CVT && dtype_is_float(scalar_get(tab, id)->dtype) &&
+           dtype_is_float(scalar_get(tab, scalar_get(tab, id)->args[0])->dtype))
+        id = scalar_get(tab, id)->args[0];
+    return id;
+}
+
 bool *scalar_reached(Arena *arena, const ScalarTab *tab, ScalarId root) {
     bool *reached = arena_array(arena, bool, scalar_count(tab) + (size_t)1);
     reached[root] = true;

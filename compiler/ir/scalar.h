@@ -109,6 +109,8 @@ bool *scalar_marks(const ScalarTab *tab);
 /* Marks the arguments of all marked scalars, transitively: everything computed at the same point of
  * the loops. Values that only addresses and guards use are not marked. */
 void scalar_mark_arguments(const ScalarTab *tab, bool *marked);
+/* The scalar without conversions between floats, which keep an infinity. */
+ScalarId scalar_without_casts(const ScalarTab *tab, ScalarId id);
 /* scalar_mark_arguments for `root` alone. */
 bool *scalar_reached(Arena *arena, const ScalarTab *tab, ScalarId root);
 /* `max(load b0[i0], 0)`; for dumps and tests. */

@@ -68,18 +68,6 @@ static bool has_weights(const Kernel *rows, OnlineSoftmax *online_softmax) {
 
 /* Masks. */
 
-static bool is_float(const Kernel *kernel, ScalarId id) {
-    return dtype_is_float(get(kernel, id)->dtype);
-}
-
-/* The scalar without conversions between floats, which keep an infinity. */
-static ScalarId without_casts(const Kernel *kernel, ScalarId id) {
-    while (get(kernel, id)->kind == SCALAR_CVT && is_float(kernel, id) &&
-           is_float(kernel, get(kernel, id)->args[0]))
-        id = get(kernel, id)->args[0];
-    return id;
-}
-
 /* Whether the scalar is the axis's position plus a dim. */
 static bool is_position(const Kernel *kernel, ScalarId id, uint32_t axis, DimId *offset) {
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -98,14 +86,14 @@ static bool is_position(const Kernel *kernel, ScalarId id, uint32_t axis, DimId 
 static bool is_limited(const Kernel *scores, const Kernel *rows,
                        const OnlineSoftmax *online_softmax, uint32_t passed, DimId *ahead) {
     DimTab *dims = indextab_dims(scalartab_indices(scores->scalars));
-    const Scalar *score =
-        get(rows, without_casts(rows, rows->reduces.data[online_softmax->shift].value));
-    ScalarId stored = without_casts(scores, scores->row_stores.data[0].value);
+    const Scalar *score = get(
+        rows, scalar_without_casts(rows->scalars, rows->reduces.data[online_softmax->shift].value));
+    ScalarId stored = scalar_without_casts(scores->scalars, scores->row_stores.data[0].value);
     if (score->kind != SCALAR_LOAD || score->buffer != passed ||
         !is_prim(scores, stored, PRIM_SELECT))
         return false;
     const Scalar *choice = get(scores, stored);
-    const Scalar *other = get(scores, without_casts(scores, choice->args[2]));
+    const Scalar *other = get(scores, scalar_without_casts(scores->scalars, choice->args[2]));
     const Scalar *sees = get(scores, choice->args[0]);
     DimId column, row;
     if (other->kind != SCALAR_CONST || !(other->number < -1e308) || sees->kind != SCALAR_PRIM ||

@@ -44,6 +44,10 @@ void gpu_mbarrier_publish(const Codegen *k) {
     k_intrinsic_0(k, "llvm.nvvm.fence.mbarrier_init.release.cluster");
 }
 
+void gpu_mbarrier_arrive(const Codegen *k, Val barrier) {
+    k_intrinsic_2(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", barrier, k_i32(k, 1));
+}
+
 void gpu_mbarrier_expect(const Codegen *k, Val barrier, uint32_t n_bytes) {
     k_intrinsic_2(k, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", barrier,
                   k_i32(k, n_bytes));

@@ -76,6 +76,8 @@ void gpu_cluster_send(const Codegen *k, Val value, Val pointer, Val barrier, Val
  * cluster; then all threads synchronize. */
 void gpu_mbarrier_init(const Codegen *k, Val barrier, uint32_t n_arrivals);
 void gpu_mbarrier_publish(const Codegen *k);
+/* One thread arrives at a barrier of its block. */
+void gpu_mbarrier_arrive(const Codegen *k, Val barrier);
 /* Arrives, and expects `n_bytes` more bytes in the current phase. */
 void gpu_mbarrier_expect(const Codegen *k, Val barrier, uint32_t n_bytes);
 /* Waits until the phase of this parity (i32) has completed. is_of_cluster: data sent by other

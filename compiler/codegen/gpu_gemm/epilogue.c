@@ -389,6 +389,14 @@ Val gpu_fragment_column(const Codegen *k, Val lane) {
     return k_shli(k, k_andi(k, lane, 3), 1);
 }
 
+Acc gpu_fragment_join(const Lower *lower, const Reduce *reduce, Acc acc) {
+    for (uint32_t offset = 1; offset < 4; offset *= 2) {
+        Acc other = {gpu_shuffle_xor(lower->k, acc.value, offset), NULL};
+        acc = acc_combine(lower, reduce, acc, other);
+    }
+    return acc;
+}
+
 void gpu_gemm_put_fragments(const Codegen *k, const GemmFragments *f, Val place) {
     uint32_t bytes = dtype_bytes(f->stored);
     for (uint32_t i = 0; i < f->n_m * f->n_n * f->n_halves; i++) {

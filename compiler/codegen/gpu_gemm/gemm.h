@@ -8,6 +8,7 @@
 #define FUSEC_CODEGEN_GPU_GEMM_GEMM_H
 
 #include "codegen/gpu/gpu.h"
+#include "codegen/scalar/acc.h"
 
 typedef struct GemmBlock {
     Lower *lower;
@@ -99,6 +100,8 @@ enum {
 };
 Val gpu_fragment_row(const Codegen *k, Val lane);    /* i32: g */
 Val gpu_fragment_column(const Codegen *k, Val lane); /* i32: 2t; the lane or the thread's number */
+/* Joins an accumulator over the four lanes of a row of a fragment. */
+Acc gpu_fragment_join(const Lower *lower, const Reduce *reduce, Acc acc);
 /* The position of pair `half` of fragment (m,n) in a lane's accumulators [n_m,n_n,4]. */
 static inline uint32_t gpu_fragment_pair(uint32_t n_n, uint32_t m, uint32_t n, uint32_t half) {
     return (m * n_n + n) * FRAGMENT_ACCUMULATORS + half * FRAGMENT_PAIR;

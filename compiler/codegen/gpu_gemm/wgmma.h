@@ -156,8 +156,8 @@ Val wgmma_descriptor(const Codegen *k, const WgmmaLayout *layout, Val at);
 /* Emits its instructions as one wgmma group, which is committed but not awaited. The registers of
  * the lhs may not change before it has finished. */
 void wgmma_product(const Codegen *k, const WgmmaProduct *product);
-/* Waits until all but the last `n_groups` wgmma groups have finished; `accs` are the `n`
- * accumulators of those that it waits for. */
+/* Waits until all wgmma groups but the last `n_groups` have finished. `accs` are the `n`
+ * accumulators of the groups that have then finished. */
 void wgmma_await(const Codegen *k, uint32_t n_groups, const Val *accs, uint32_t n);
 
 /* Emits the instructions of one stage for the 64 rows of this warpgroup. They add to accs[width /

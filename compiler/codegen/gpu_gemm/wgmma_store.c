@@ -6,7 +6,7 @@ static void arrive(const Wgmma *w, Val barrier) {
     gpu_warp_barrier(k);
     Val lane = k_andi(k, w->thread, WARP_THREADS - 1);
     If first = if_begin(k, k_eqi(k, lane, 0));
-    k_intrinsic_2(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", barrier, k_i32(k, 1));
+    gpu_mbarrier_arrive(k, barrier);
     if_end(k, &first);
 }
 

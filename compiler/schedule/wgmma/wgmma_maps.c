@@ -89,23 +89,26 @@ static bool map_windows(const Wgmma *g, Side *side) {
     return may_be_aligned(g, channels);
 }
 
-bool wgmma_init_right(Wgmma *g, const Plan *plan, const Kernel *kernel) {
+/* Describes the GEMM, or the product of an online kernel, without maps. */
+static Wgmma describe(const Plan *plan, const Kernel *kernel, GemmLaunch launch) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
-    *g = (Wgmma){.plan = plan, .kernel = kernel, .tab = tab, .dims = indextab_dims(tab)};
-    g->sides[1] = (Side){.value = kernel->reduces.data[0].rhs, .axis = gemm_axis_n(kernel)};
-    g->dtype = scalar_get(kernel->scalars, g->sides[1].value)->dtype;
-    return map_side(g, &g->sides[1]);
+    const Reduce *reduce = &kernel->reduces.data[0];
+    Wgmma g = {
+        .plan = plan, .kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
+    g.dtype = scalar_get(kernel->scalars, reduce->rhs)->dtype;
+    g.sides[0] = (Side){.value = gemm_unrounded(kernel, reduce->lhs), .axis = gemm_axis_m(kernel)};
+    g.sides[1] = (Side){.value = gemm_unrounded(kernel, reduce->rhs), .axis = gemm_axis_n(kernel)};
+    return g;
 }
 
 bool wgmma_init(Wgmma *g, const Plan *plan, const Kernel *kernel, GemmLaunch launch) {
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    const Reduce *reduce = &kernel->reduces.data[0];
-    *g = (Wgmma){
-        .plan = plan, .kernel = kernel, .tab = tab, .dims = indextab_dims(tab), .launch = launch};
-    g->dtype = scalar_get(kernel->scalars, reduce->lhs)->dtype;
-    g->sides[0] = (Side){.value = gemm_unrounded(kernel, reduce->lhs), .axis = gemm_axis_m(kernel)};
-    g->sides[1] = (Side){.value = gemm_unrounded(kernel, reduce->rhs), .axis = gemm_axis_n(kernel)};
+    *g = describe(plan, kernel, launch);
     return (map_side(g, &g->sides[0]) || map_windows(g, &g->sides[0])) && map_side(g, &g->sides[1]);
+}
+
+bool wgmma_init_right(Wgmma *g, const Plan *plan, const Kernel *kernel) {
+    *g = describe(plan, kernel, (GemmLaunch){.n_gemms = 1});
+    return map_side(g, &g->sides[1]);
 }
 
 bool wgmma_has_run_pitch(const Wgmma *g, DimId elems) {

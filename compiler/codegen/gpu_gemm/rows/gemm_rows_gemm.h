@@ -67,8 +67,6 @@ ScoreTile gemm_rows_gemm_tile(const GemmRowsGemm *s, Val tile);
 Point gemm_rows_gemm_group(const GemmRowsGemm *s, const ScoreTile *at, uint32_t r, uint32_t g);
 /* A mask of the lanes of group `g` that exist; NULL: all. */
 Val gemm_rows_gemm_group_exists(const GemmRowsGemm *s, const ScoreTile *at, uint32_t g);
-/* Joins an accumulator over the four threads of a row, by two shuffles. */
-Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc acc);
 /* Emits a reducing pass over the rows: sets the results at all rows. */
 void gemm_rows_gemm_reduce(GemmRowsGemm *s, const Stage *stage);
 

@@ -33,7 +33,7 @@ static Acc greatest(const GemmRowsGemm *s, const ScoreTile *at, Point *groups) {
         most = acc_combine(s->rows_lower, reduce, most, element);
     }
     most = acc_join_lanes(s->rows_lower, reduce, most, s->group * PAIR);
-    return gemm_rows_gemm_join_threads(s, reduce, most);
+    return gpu_fragment_join(s->rows_lower, reduce, most);
 }
 
 /* The scale of earlier sums when the shift goes from `before` to `now`. At the start `before` is
@@ -97,7 +97,7 @@ void gemm_rows_gemm_weigh(GemmRowsGemm *s, const ScoreTile *at, GemmRowsGemmStat
 
 void gemm_rows_gemm_end_online(GemmRowsGemm *s, const GemmRowsGemmState *state) {
     for (uint32_t r = 0; r < s->n_rows; r++) {
-        Acc total = gemm_rows_gemm_join_threads(s, total_of(s), (Acc){state->total[r], NULL});
+        Acc total = gpu_fragment_join(s->rows_lower, total_of(s), (Acc){state->total[r], NULL});
         Val one = k_number(s->k, DT_F32, 1);
         scale_outputs(s, r, k_fdiv(s->k, one, total.value));
     }

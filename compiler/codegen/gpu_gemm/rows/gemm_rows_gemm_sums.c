@@ -55,14 +55,6 @@ static Acc lane_of(const GemmRowsGemm *s, Acc acc, uint32_t lane) {
     return (Acc){k_extract(s->k, acc.value, lane), NULL};
 }
 
-Acc gemm_rows_gemm_join_threads(const GemmRowsGemm *s, const Reduce *reduce, Acc acc) {
-    for (uint32_t offset = 1; offset < 4; offset *= 2) {
-        Acc other = {gpu_shuffle_xor(s->k, acc.value, offset), NULL};
-        acc = acc_combine(s->rows_lower, reduce, acc, other);
-    }
-    return acc;
-}
-
 /* Joins a row's lot of chains. Bit 0 of a chain's number is the lane, bits 1 and 2 are the thread,
  * the higher bits the pair. */
 static Acc join_lot(const GemmRowsGemm *s, const Sum *sum) {
@@ -70,14 +62,14 @@ static Acc join_lot(const GemmRowsGemm *s, const Sum *sum) {
     const Acc *groups = sum->groups;
     Acc parts[MAX_PAIRS];
     if (!acc_is_ordered(s->rows_lower, reduce))
-        return gemm_rows_gemm_join_threads(
-            s, reduce, acc_join_lanes(s->rows_lower, reduce, groups[0], s->group * PAIR));
+        return gpu_fragment_join(s->rows_lower, reduce,
+                                 acc_join_lanes(s->rows_lower, reduce, groups[0], s->group * PAIR));
     for (uint32_t i = 0; i < s->n_pairs; i++) {
         const Acc *group = &groups[i / s->group];
         uint32_t lane = i % s->group * PAIR;
         Acc low = lane_of(s, *group, lane), high = lane_of(s, *group, lane + 1);
         parts[i] =
-            gemm_rows_gemm_join_threads(s, reduce, acc_combine(s->rows_lower, reduce, low, high));
+            gpu_fragment_join(s->rows_lower, reduce, acc_combine(s->rows_lower, reduce, low, high));
     }
     return acc_join_pairs(s->rows_lower, reduce, parts, s->n_pairs);
 }

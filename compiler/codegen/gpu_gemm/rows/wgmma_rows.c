@@ -6,9 +6,8 @@
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "machine/tuning.h"
 
-enum { GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS, BLOCK_ELEMS = 64, ELEM_BYTES = 2 };
-/* Registers of the producer's threads, of those that also look at values or compute tiles, and what
- * is left for the consumers'. */
+/* Registers of a thread of the producer: if it copies, if it also looks at values, or if it
+ * computes tiles. A thread of each of two consumers has half of the rest of ALL_REGISTERS. */
 enum { FEW_REGISTERS = 24, SOME_REGISTERS = 40, COMPUTING_REGISTERS = 72, ALL_REGISTERS = 504 };
 /* Barriers: two of the lhs, then those of each stage. Values are checked when the warps that look
  * for infinities have seen them. */
@@ -163,11 +162,6 @@ static void init_barriers(const WgmmaRows *s) {
 
 /* Tiles. */
 
-static void arrive(const WgmmaRows *s, Val barrier) {
-    Val args[2] = {barrier, k_i32(s->k, 1)};
-    k_intrinsic(s->k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", args, 2);
-}
-
 static Val right_at(const WgmmaRows *s, Val stage) {
     return wgmma_at(&s->out, k_muli(s->k, stage, s->out.stage_bytes));
 }
@@ -202,8 +196,9 @@ static Val batches_at_once(const WgmmaRows *s) {
 }
 
 /* The number of the block's tile `at`. Where masks hide tiles of columns, tiles of rows take
- * different times: of a few batches those that see most come first, so that no block ends with a
- * long tile. */
+ * different times. A few batches are computed together, and their tiles of rows go from the last to
+ * the first: under a causal mask the last rows see the most columns. So no block ends with a long
+ * tile. */
 static Val number_of(const WgmmaRows *s, Val at) {
     const Codegen *k = s->k;
     Lower *lower = s->lower;
@@ -257,13 +252,14 @@ static void copy_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBlo
     uint32_t along = tile->is_mn_major ? tile->own : tile->depth;
     uint32_t rows = tile->is_mn_major ? tile->depth : tile->own;
     gpu_mbarrier_expect(k, barrier, tile->bytes);
-    for (uint32_t at = 0; at < along; at += BLOCK_ELEMS) {
+    for (uint32_t at = 0; at < along; at += WGMMA_ROWS_BLOCK_ELEMS) {
         WgmmaBox box = {.map = tile->map,
                         .parameter = tile->parameter,
                         .axis = tile->axis,
                         .own = own,
                         .k = along_k,
-                        .to = k_byte(k, to, k_i32(k, (int64_t)at * rows * ELEM_BYTES)),
+                        .to =
+                            k_byte(k, to, k_i32(k, (int64_t)at * rows * GEMM_ROWS_GEMM_ELEM_BYTES)),
                         .barrier = barrier};
         Val *moves = tile->is_mn_major ? &box.own : &box.k;
         *moves = k_addi(k, *moves, at);
@@ -319,7 +315,7 @@ static void check_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState 
     wgmma_rows_check_values(s, values_at(s, place.stage), own_flag(s, place.stage));
     Val lane = k_andi(s->k, s->out.thread, WARP_THREADS - 1);
     If one = if_begin(s->k, k_eqi(s->k, lane, 0));
-    arrive(s, stage_barrier(s, place.stage, VALUES_CHECKED));
+    gpu_mbarrier_arrive(s->k, stage_barrier(s, place.stage, VALUES_CHECKED));
     if_end(s->k, &one);
 }
 
@@ -338,8 +334,8 @@ static void each_tile_of_rows(WgmmaRows *s, void (*work)(WgmmaRows *s, Val numbe
     loop_end(k, &tiles);
 }
 
-/* The registers of a producer's thread. A consumer's has half of what is left, and with a single
- * consumer every thread has enough. */
+/* Moves registers from the producer's threads to the consumers'. With a single consumer every
+ * thread has enough of them. */
 static void set_registers(const WgmmaRows *s, bool is_consumer) {
     int64_t few = !s->has_maps   ? COMPUTING_REGISTERS
                   : s->is_online ? SOME_REGISTERS
@@ -389,7 +385,7 @@ static void make_variables(WgmmaRows *s) {
 
 static void release(const WgmmaRows *s, Val barrier) {
     If one = if_begin(s->k, k_eqi(s->k, s->out.in_group, 0));
-    arrive(s, barrier);
+    gpu_mbarrier_arrive(s->k, barrier);
     if_end(s->k, &one);
 }
 

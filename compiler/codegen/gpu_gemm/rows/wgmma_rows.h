@@ -28,7 +28,8 @@ enum {
     WGMMA_ROWS_OF_THREAD = 2,
     WGMMA_ROWS_MOST_PAIRS = 16, /* of a thread's row in a tile of scores */
     WGMMA_ROWS_MOST_SCORES = 2 * WGMMA_ROWS_OF_THREAD * WGMMA_ROWS_MOST_PAIRS,
-    WGMMA_ROWS_MOST_SUMS = 128, /* of a thread, of the result */
+    WGMMA_ROWS_MOST_SUMS = 128,  /* of a thread, of the result */
+    WGMMA_ROWS_BLOCK_ELEMS = 64, /* 16-bit elements of a row of the swizzle */
     MOST_MASKS = 8
 };
 

@@ -1,4 +1,4 @@
-/* Gemm-rows-gemm launches by wgmma: which tiles of columns masks hide. See wgmma_rows.h.
+/* Softmax between two products by wgmma: which tiles of columns masks hide. See wgmma_rows.h.
  *
  * A mask is a select between a score and -infinity. Its predicate is evaluated over all rows of the
  * block's tile and all columns of a tile of scores, by intervals of its integers. A value loaded at
@@ -27,14 +27,6 @@ static bool is_hidden(const Scalar *arm) {
     return arm->kind == SCALAR_CONST && dtype_is_float(arm->dtype) && arm->number < -1e308;
 }
 
-/* The scalar without conversions between floats, which keep an infinity. */
-static ScalarId without_casts(const WgmmaRows *s, ScalarId id) {
-    while (get(s, id)->kind == SCALAR_CVT && dtype_is_float(get(s, id)->dtype) &&
-           dtype_is_float(get(s, get(s, id)->args[0])->dtype))
-        id = get(s, id)->args[0];
-    return id;
-}
-
 /* Where the scores' program ends. SCALAR_NONE: the rows' exponents are not the scores, so a hidden
  * score may have a weight. */
 static ScalarId score_root(const WgmmaRows *s) {
@@ -47,13 +39,14 @@ static ScalarId score_root(const WgmmaRows *s) {
 }
 
 void wgmma_rows_find_masks(WgmmaRows *s) {
+    const ScalarTab *tab = s->lower->kernel->scalars;
     ScalarId id = score_root(s);
     while (id && s->n_masks < MOST_MASKS) {
-        id = without_casts(s, id);
+        id = scalar_without_casts(tab, id);
         const Scalar *select = get(s, id);
         if (select->kind != SCALAR_PRIM || select->prim != PRIM_SELECT) return;
-        bool hides_first = is_hidden(get(s, without_casts(s, select->args[1])));
-        bool hides_second = is_hidden(get(s, without_casts(s, select->args[2])));
+        bool hides_first = is_hidden(get(s, scalar_without_casts(tab, select->args[1])));
+        bool hides_second = is_hidden(get(s, scalar_without_casts(tab, select->args[2])));
         if (hides_first == hides_second) return;
         Mask mask = {.select = id,
                      .shows = select->args[0],

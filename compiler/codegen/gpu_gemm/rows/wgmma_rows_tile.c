@@ -5,8 +5,6 @@
 enum {
     GROUP_THREADS = WGMMA_GROUP_WARPS * WARP_THREADS,
     CHECKING_THREADS = GROUP_THREADS - WARP_THREADS,
-    BLOCK_ELEMS = 64,
-    ELEM_BYTES = 2,
     ACCESS_WORDS = 4,
     PRODUCER_BARRIER = 3 /* of the block: after the turns of two consumers */
 };
@@ -63,11 +61,12 @@ typedef struct TileElement {
 static TileElement element_of(const WgmmaRows *s, const OperandTile *tile, Val number) {
     const Codegen *k = s->k;
     uint32_t rows = tile->is_mn_major ? tile->depth : tile->own;
-    Val line = k_udivi(k, number, BLOCK_ELEMS), along = k_uremi(k, number, BLOCK_ELEMS);
+    Val line = k_udivi(k, number, WGMMA_ROWS_BLOCK_ELEMS),
+        along = k_uremi(k, number, WGMMA_ROWS_BLOCK_ELEMS);
     Val row = k_uremi(k, line, rows);
-    Val fast = k_madi(k, k_udivi(k, line, rows), BLOCK_ELEMS, along);
+    Val fast = k_madi(k, k_udivi(k, line, rows), WGMMA_ROWS_BLOCK_ELEMS, along);
     Val turn = k_muli(k, k_andi(k, row, 7), ACCESS_BYTES);
-    Val at = k_xor(k, k_muli(k, along, ELEM_BYTES), turn);
+    Val at = k_xor(k, k_muli(k, along, GEMM_ROWS_GEMM_ELEM_BYTES), turn);
     at = k_madi(k, line, WGMMA_SWIZZLE_BYTES, at);
     return tile->is_mn_major ? (TileElement){fast, row, at} : (TileElement){row, fast, at};
 }
@@ -96,7 +95,8 @@ void wgmma_rows_compute_tile(const WgmmaRows *s, const OperandTile *tile, const 
                              TilePlace place, Val barrier) {
     const Codegen *k = s->k;
     Val any = k_i32(k, 0), count = k_i32(k, GROUP_THREADS), number = k_i32(k, PRODUCER_BARRIER);
-    Loop loop = loop_begin(k, s->out.in_group, k_i32(k, tile->bytes / ELEM_BYTES), GROUP_THREADS);
+    Loop loop = loop_begin(k, s->out.in_group, k_i32(k, tile->bytes / GEMM_ROWS_GEMM_ELEM_BYTES),
+                           GROUP_THREADS);
     loop_carry(k, &loop, &any, 1);
     TileElement element = element_of(s, tile, loop.index);
     Val bits = element_bits(s, tile, block, place, element);
@@ -108,7 +108,6 @@ void wgmma_rows_compute_tile(const WgmmaRows *s, const OperandTile *tile, const 
     Val args[2] = {number, count};
     k_asm(k, k->void_type, "bar.sync $0, $1;", "r,r,~{memory}", args, 2, true);
     If one = if_begin(k, k_eqi(k, s->out.in_group, 0));
-    Val arrival[2] = {barrier, k_i32(k, 1)};
-    k_intrinsic(k, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", arrival, 2);
+    gpu_mbarrier_arrive(k, barrier);
     if_end(k, &one);
 }

@@ -1,5 +1,5 @@
-/* Gemm-rows-gemm launches by wgmma: from scores to weights, by online softmax. See wgmma_rows.h and
- * launch/online_softmax.h. */
+/* Softmax between two products by wgmma: from scores to weights, by online softmax. See
+ * wgmma_rows.h and launch/online_softmax.h. */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
 
 #include "codegen/gpu/stage.h"
@@ -173,16 +173,6 @@ static void make_exponents_by_mask(const WgmmaRows *s, Val first, Val sees_all) 
 
 /* Weights. */
 
-/* Joins an accumulator over the four threads of a row. */
-static Val join_threads(const WgmmaRows *s, const Reduce *reduce, Val value) {
-    Acc acc = {value, NULL};
-    for (uint32_t offset = 1; offset < 4; offset *= 2) {
-        Acc other = {gpu_shuffle_xor(s->k, acc.value, offset), NULL};
-        acc = acc_combine(s->rows_lower, reduce, acc, other);
-    }
-    return acc.value;
-}
-
 /* The greatest exponents of the thread's rows in the tile, over all threads of a row. */
 static void greatest(const WgmmaRows *s, Val *most) {
     Acc accs[WGMMA_ROWS_OF_THREAD];
@@ -192,8 +182,9 @@ static void greatest(const WgmmaRows *s, Val *most) {
             accs[r] =
                 acc_combine(s->rows_lower, &s->greatest, accs[r], (Acc){load_pair(s, r, n), NULL});
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
-        most[r] = join_threads(s, &s->greatest,
-                               acc_join_lanes(s->rows_lower, &s->greatest, accs[r], PAIR).value);
+        most[r] = gpu_fragment_join(s->rows_lower, &s->greatest,
+                                    acc_join_lanes(s->rows_lower, &s->greatest, accs[r], PAIR))
+                      .value;
 }
 
 static Val is_none(const WgmmaRows *s, Val shift) {
@@ -303,7 +294,7 @@ void wgmma_rows_end(WgmmaRows *s) {
     const Codegen *k = s->k;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), k_load(k, k->f32, s->total[r][1]));
-        total = join_threads(s, &s->total_of_row, total);
+        total = gpu_fragment_join(s->rows_lower, &s->total_of_row, (Acc){total, NULL}).value;
         scale_sums(s, r, k_fdiv(k, k_number(k, DT_F32, 1), total));
     }
 }
