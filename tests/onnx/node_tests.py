@@ -8,7 +8,6 @@ import collections
 import concurrent.futures
 import os
 import re
-import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ import ml_dtypes
 import numpy as np
 import onnx
 from onnx.backend.test.case import node as node_cases
+
+from wire import field
 
 FAR = {"STRING", "COMPLEX64", "COMPLEX128", "UINT4", "INT4", "FLOAT4E2M1", "UINT2", "INT2"}
 N_STORED, MAX_STORED_BYTES = 150, 16384
@@ -119,16 +120,6 @@ def run_case(job):
             if result[0] != "pass":
                 return (case.name,) + result
     return (case.name,) + result
-
-
-def field(number, data):
-    """A field of protobuf's wire format: bytes, or a double."""
-    if isinstance(data, float):
-        return bytes([number << 3 | 1]) + struct.pack("<d", data)
-    length, n = b"", len(data)
-    while n > 127:
-        length, n = length + bytes([n & 127 | 128]), n >> 7
-    return bytes([number << 3 | 2]) + length + bytes([n]) + data
 
 
 def named_array(number, folder, name, array):

@@ -15,7 +15,6 @@ import io
 import json
 import os
 import re
-import struct
 import sys
 import time
 import warnings
@@ -24,11 +23,13 @@ import numpy as np
 import torch
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(ROOT, "bench", "peers"))
+for folder in (os.path.join("bench", "peers"), os.path.join("tests", "onnx")):
+    sys.path.insert(0, os.path.join(ROOT, folder))
 import fusert
 import op_cases
 import prelude_cases
 from draw import DTYPES, Draw, decode, encode, rounded
+from wire import field
 
 N_TOGETHER = 25  # cases of an artifact
 N_STORED, MAX_STORED_BYTES = 5, 1600
@@ -146,16 +147,6 @@ def sweep_name(runner, name, make, options, done):
                 print(f"{name}, case {k}: {wrong}\n{case.source('g')}", flush=True)
             shown += 1
     return done
-
-
-def field(number, data):
-    """A field of protobuf's wire format: bytes, or a double."""
-    if isinstance(data, float):
-        return bytes([number << 3 | 1]) + struct.pack("<d", data)
-    length, n = b"", len(data)
-    while n > 127:
-        length, n = length + bytes([n & 127 | 128]), n >> 7
-    return bytes([number << 3 | 2]) + length + bytes([n]) + data
 
 
 def stored_array(number, name, bits):
