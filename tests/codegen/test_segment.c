@@ -145,18 +145,14 @@ Test(segment, prelude) {
     static const float r[] = {0, 2, 0.5F, 0.49F, 1.99F, -0.1F, NAN, 2.1F};
     static const int32_t i[] = {2, 0, 0, 1, 2, 0, -1, 0};
     static const int64_t k[] = {1, 0, 1, 3};
-    RigOptions options = RIG_OPTIONS_INIT;
     Compiled p = compiled_new(prelude, TARGET_CPU);
     Rig rig;
-    size_t n;
-    cr_assert(rig_open(&rig, p.bytes, p.n_bytes, "g", &options) &&
-                  rig_place(&rig, p.module->dims, NULL),
-              "%s", rig.error);
-    memcpy(rig_contents(&rig, "x", &n), x, sizeof x);
-    memcpy(rig_contents(&rig, "s", &n), s, sizeof s);
-    memcpy(rig_contents(&rig, "i", &n), i, sizeof i);
-    memcpy(rig_contents(&rig, "k", &n), k, sizeof k);
-    memcpy(rig_contents(&rig, "r", &n), r, sizeof r);
+    compiled_open(&p, &rig, "g");
+    compiled_set(&rig, "x", x, sizeof x);
+    compiled_set(&rig, "s", s, sizeof s);
+    compiled_set(&rig, "i", i, sizeof i);
+    compiled_set(&rig, "k", k, sizeof k);
+    compiled_set(&rig, "r", r, sizeof r);
     cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
     compiled_expect_numbers(&rig, "put", DT_F32, (double[]){30, 0.5, 3, 40, 50, 6});
     compiled_expect_numbers(&rig, "add", DT_F32, (double[]){31, 82.5, 3, 44, 65, 6});

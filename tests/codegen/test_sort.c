@@ -142,15 +142,11 @@ static const char prelude[] =
 
 Test(sort, prelude) {
     static const float x[] = {3, 1, 2, 1, 5, 4, NAN, 0, 4, -1}, v[] = {1, 0, 5, 9, 4, 3, -1, 0};
-    RigOptions options = RIG_OPTIONS_INIT;
     Compiled p = compiled_new(prelude, TARGET_CPU);
     Rig rig;
-    size_t n_bytes;
-    cr_assert(rig_open(&rig, p.bytes, p.n_bytes, "g", &options) &&
-                  rig_place(&rig, p.module->dims, NULL),
-              "%s", rig.error);
-    memcpy(rig_contents(&rig, "x", &n_bytes), x, sizeof x);
-    memcpy(rig_contents(&rig, "v", &n_bytes), v, sizeof v);
+    compiled_open(&p, &rig, "g");
+    compiled_set(&rig, "x", x, sizeof x);
+    compiled_set(&rig, "v", v, sizeof v);
     cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
     compiled_expect_numbers(&rig, "s", DT_F32, (double[]){1, 1, 2, 3, 5, -1, 0, 4, 4, NAN});
     compiled_expect_numbers(&rig, "t", DT_F32, (double[]){5, 3, NAN, 4});

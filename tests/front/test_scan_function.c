@@ -119,16 +119,12 @@ static const char prelude[] =
 Test(scan_function, ops_lists_and_matrices) {
     static const float x[] = {3, 1, 2, 4, -1}, m[] = {1, 2, 3, 4, 0, 1, 1, 0, 1, 1, 0, 1};
     static const int32_t ids[] = {1, 2, 3, 4, 5, 6};
-    RigOptions options = RIG_OPTIONS_INIT;
     Compiled p = compiled_new(prelude, TARGET_CPU);
     Rig rig;
-    size_t n_bytes;
-    cr_assert(rig_open(&rig, p.bytes, p.n_bytes, "g", &options) &&
-                  rig_place(&rig, p.module->dims, NULL),
-              "%s", rig.error);
-    memcpy(rig_contents(&rig, "x", &n_bytes), x, sizeof x);
-    memcpy(rig_contents(&rig, "m", &n_bytes), m, sizeof m);
-    memcpy(rig_contents(&rig, "i", &n_bytes), ids, sizeof ids);
+    compiled_open(&p, &rig, "g");
+    compiled_set(&rig, "x", x, sizeof x);
+    compiled_set(&rig, "m", m, sizeof m);
+    compiled_set(&rig, "i", ids, sizeof ids);
     cr_assert(rig_run(&rig, 0xF5), "%s", rig.error);
     compiled_expect_numbers(&rig, "s", DT_F32, (double[]){3, 4, 6, 10, 9});
     compiled_expect_numbers(&rig, "p", DT_F32, (double[]){1, 2, 3, 4, 2, 1, 4, 3, 2, 3, 4, 7});

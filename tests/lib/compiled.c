@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 Compiled compiled_new(const char *source, TargetId target) {
     return compiled_as(source, target, COMPILE_FUSED);
@@ -29,6 +30,20 @@ bool compiled_is_in_registers(const Compiled *compiled) {
 const char *compiled_function(const Compiled *compiled, const Kernel *kernel, uint32_t variant) {
     return ptx_function_text(compiled->driver.arena, compiled->bytes,
                              kernel->variants[variant].symbol);
+}
+
+void compiled_open(const Compiled *compiled, Rig *rig, const char *graph) {
+    RigOptions options = RIG_OPTIONS_INIT;
+    cr_assert(rig_open(rig, compiled->bytes, compiled->n_bytes, graph, &options) &&
+                  rig_place(rig, compiled->module->dims, NULL),
+              "%s", rig->error);
+}
+
+void compiled_set(Rig *rig, const char *name, const void *elements, size_t n_bytes) {
+    size_t n_own;
+    uint8_t *contents = rig_contents(rig, name, &n_own);
+    cr_assert(contents && n_own == n_bytes, "%s has %zu bytes, not %zu", name, n_own, n_bytes);
+    memcpy(contents, elements, n_bytes);
 }
 
 void compiled_expect_numbers(const Rig *rig, const char *name, Dtype dtype, const double *want) {
