@@ -7,7 +7,7 @@
 # summary line, any other by its last line `N passed, N failed[, N skipped]`. A Criterion test that
 # could not run here prints one line `SKIPPED why` and passes; it is counted as skipped. A program
 # without tests fails, and so does one that leaves a sanitizer's report. With TALLY set, the counts
-# are appended to that file too, and no sum is printed.
+# and the logs' names are appended to that file too, and no sum is printed.
 set -u
 
 field() { # field LOG WORD: the number after WORD in Criterion's last summary line
@@ -56,7 +56,7 @@ run_one() { # run_one BUILD NAME COMMAND...: prints a line, and appends the coun
     [ "$bad" = 0 ] || tail -n 60 "$log"
     printf '%-34s %5d passed, %d failed%s%s  %ds\n' "$(basename "${logs%/logs}")/$name" "$good" \
         "$bad" "$([ "$skip" = 0 ] || echo ", $skip skipped")" "$why" $(($(date +%s) - started))
-    echo "$good $bad $skip" >&9
+    echo "$good $bad $skip $log" >&9
 }
 
 # The script calls itself for each line.

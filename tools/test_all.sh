@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every test, and one line of totals at the end.
+# Every test. At the end: what failed, and one line of totals.
 # test_all.sh "TESTS" "SANITIZED TESTS" "SOAK PROGRAM" "SOAK ARGUMENTS" FUZZ_SECONDS "FUZZERS" RELEASE EMULATOR
 # shellcheck disable=SC2086
 set -u
@@ -36,6 +36,12 @@ jobs "$@" | sh "$tools/run_tests.sh"
     echo "build install sh tests/install/check_install.sh $7"
 } | JOBS=1 sh "$tools/run_tests.sh"
 grep ' ms' build/logs/compile_time.log
+
+while read -r _ failed _ log; do
+    [ "$failed" -gt 0 ] || continue
+    echo "$failed failed in $log:"
+    grep -aE '\[FAIL\]|more than [0-9]+ ms' "$log" || tail -n 20 "$log"
+done <$TALLY
 
 awk '{ passed += $1; failed += $2; skipped += $3 }
 END {
