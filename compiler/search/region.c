@@ -374,7 +374,8 @@ static bool add_operand(Draft *d, const Kernel *kernel, uint32_t side) {
     const Searcher *c = d->c;
     Maker maker = maker_of_operand(c, d->plan, kernel, side);
     NodeId operand = graph_node(c->graph, kernel->reduces.data[0].node)->args[side];
-    node_set(d->flags, operand, REGION_COMPUTED, is_computed(c, kernel, side));
+    node_set(d->flags, operand, side ? REGION_COMPUTED_RIGHT : REGION_COMPUTED_LEFT,
+             is_computed(c, kernel, side));
     if (!maker.kernel || is_asked(d->plan, c, &maker)) return true;
     if (!add_maker(d, &maker, side)) return false;
     for (uint32_t i = 0; i < maker.n_readers; i++) {

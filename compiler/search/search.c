@@ -40,8 +40,17 @@ static bool recompute_operands(const Region *region, Decisions *decisions) {
     return has_left && has_right;
 }
 
+static bool store_left(const Region *region, Decisions *decisions) {
+    return ask(region, REGION_COMPUTED_LEFT, decisions, DIRECTIVE_STORE);
+}
+
+static bool store_right(const Region *region, Decisions *decisions) {
+    return ask(region, REGION_COMPUTED_RIGHT, decisions, DIRECTIVE_STORE);
+}
+
 static bool store_operands(const Region *region, Decisions *decisions) {
-    return ask(region, REGION_COMPUTED, decisions, DIRECTIVE_STORE);
+    bool has_left = store_left(region, decisions), has_right = store_right(region, decisions);
+    return has_left && has_right;
 }
 
 static bool store_joined(const Region *region, Decisions *decisions) {
@@ -107,9 +116,9 @@ static bool store_broadcast(const Region *region, Decisions *decisions) {
 }
 
 static Candidate *const candidates[] = {
-    recompute_operands,    compute_left,      compute_right,  store_operands,   store_joined,
-    transposed_own_kernel, slice_gemms,       rows_unmerged,  split_reductions, store_pieces,
-    store_broadcast,       joined_own_kernel, all_own_kernels};
+    recompute_operands, compute_left, compute_right,         store_left,        store_right,
+    store_operands,     store_joined, transposed_own_kernel, slice_gemms,       rows_unmerged,
+    split_reductions,   store_pieces, store_broadcast,       joined_own_kernel, all_own_kernels};
 
 /* The number of broken edges of `fuse must` blocks plus the number of kernels of each block. */
 static uint32_t n_broken(Arena *arena, const Plan *plan) {
@@ -210,45 +219,58 @@ bool search_is_worth(const Searcher *c, const Evaluation *now, const Evaluation 
 typedef bool Worth(const Searcher *, const Evaluation *now, const Evaluation *other,
                    const Prices *unfused);
 
-/* Prices the region with the candidate. Returns false if the candidate changes nothing or breaks a
- * `fuse must` block. */
+/* A state of the region: its decisions and their evaluation. */
+typedef struct Trial {
+    Decisions *decisions;
+    Evaluation evaluation;
+} Trial;
+
+/* Prices the state with the candidate. Returns false if the candidate changes nothing, breaks a
+ * `fuse must` block, or does not pay. */
 static bool try_candidate(const Searcher *c, const Region *region, Candidate *candidate,
-                          const Decisions *from, const Evaluation *now, Decisions **changed,
-                          Evaluation *other) {
-    *changed = decisions_copy(c->arena, from);
-    return candidate(region, *changed) && price_region(c, region, *changed, other) &&
-           other->n_broken <= now->n_broken;
+                          const Decisions *from, const Evaluation *now, const Prices *unfused,
+                          Trial *trial) {
+    Worth *pays = candidate == slice_gemms ? is_worth_slicing : search_is_worth;
+    trial->decisions = decisions_copy(c->arena, from);
+    return candidate(region, trial->decisions) &&
+           price_region(c, region, trial->decisions, &trial->evaluation) &&
+           trial->evaluation.n_broken <= now->n_broken && pays(c, now, &trial->evaluation, unfused);
 }
 
-/* Finds the region's decisions after all candidates that pay. Returns false if none pays. A
- * candidate that was taken may block a later one, so the later one is tried in its place too. */
+/* Finds the region's decisions after all candidates that pay. Returns false if none pays. After a
+ * candidate was taken, a later one is tried on top of it and in its place, because the first may
+ * block the second, or be needless beside it. */
 static bool improve(const Searcher *c, const Region *region, Decisions **decisions) {
-    Evaluation now, other;
+    Trial now = {.decisions = *decisions}, top, instead;
     Prices unfused;
-    if (!price_region(c, region, *decisions, &now)) return false;
+    const Decisions *before = NULL;
+    if (!price_region(c, region, *decisions, &now.evaluation)) return false;
     if (!prices_of_unfused(c->planning, for_pricing(c), c->scratch, region->subgraph.graph,
                            &c->points, &unfused))
         return false;
-    bool improves = false;
-    Decisions *changed, *before = NULL;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        bool is_last = candidates[i] == store_broadcast || candidates[i] == joined_own_kernel ||
-                       candidates[i] == all_own_kernels;
-        if ((candidates[i] == slice_gemms) != region->has_gemm_slices) continue;
-        if (is_last && prices_are_within(&c->points, &now.prices, &unfused, PRICES_NO_SLOWER))
+        Candidate *candidate = candidates[i];
+        bool is_last = candidate == store_broadcast || candidate == joined_own_kernel ||
+                       candidate == all_own_kernels;
+        if ((candidate == slice_gemms) != region->has_gemm_slices) continue;
+        if (is_last &&
+            prices_are_within(&c->points, &now.evaluation.prices, &unfused, PRICES_NO_SLOWER))
             continue;
-        Worth *pays = candidates[i] == slice_gemms ? is_worth_slicing : search_is_worth;
-        if (try_candidate(c, region, candidates[i], *decisions, &now, &changed, &other) &&
-            pays(c, &now, &other, &unfused))
-            before = *decisions;
-        else if (!improves ||
-                 !try_candidate(c, region, candidates[i], before, &now, &changed, &other) ||
-                 !pays(c, &now, &other, &unfused))
-            continue;
-        *decisions = changed;
-        now = other;
-        improves = true;
+        bool pays =
+            try_candidate(c, region, candidate, now.decisions, &now.evaluation, &unfused, &top);
+        bool pays_instead = before && try_candidate(c, region, candidate, before, &now.evaluation,
+                                                    &unfused, &instead);
+        if (!pays && !pays_instead) continue;
+        if (pays_instead &&
+            (!pays || search_is_worth(c, &top.evaluation, &instead.evaluation, &unfused))) {
+            now = instead;
+        } else {
+            before = now.decisions;
+            now = top;
+        }
     }
+    bool improves = now.decisions != *decisions;
+    *decisions = now.decisions;
     return improves;
 }
 

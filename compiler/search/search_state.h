@@ -56,7 +56,8 @@ typedef struct Evaluation {
 } Evaluation;
 
 typedef enum RegionFlag {
-    REGION_COMPUTED = SUBGRAPH_FLAG_COUNT, /* an operand that the GEMM computes in its prologue */
+    REGION_COMPUTED_LEFT = SUBGRAPH_FLAG_COUNT, /* what the GEMM computes in its left prologue */
+    REGION_COMPUTED_RIGHT,                      /* in its right one */
     REGION_LEFT,       /* of a kernel that could be a GEMM's prologue on the left */
     REGION_RIGHT,      /* of a kernel that could be a GEMM's prologue on the right */
     REGION_MAY_PLACE,  /* a concat that may be stored in place */
