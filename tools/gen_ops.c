@@ -345,8 +345,8 @@ static void print_fast(void) {
          "allows; its `ex2` and `rcp` are rounded correctly. No GPU has swept this mode yet.\n\nA "
          "cast to the dtype that a value has already does nothing, in either mode: to round, cast "
          "to "
-         "another dtype and back. The named rewrites of arithmetic are allowed too, unless "
-         "`--no-rewrite` forbids them.");
+         "another dtype and back. The mode includes `--rewrite`, unless `--no-rewrite` forbids "
+         "it.");
 }
 
 int main(void) {

@@ -37,12 +37,11 @@ static void print_passes(void) {
 
 static void print_modes(void) {
     puts("\n## Modes\n\nWhat the pipeline is run for.\n\n"
-         "| mode | plans | fuses | rewrites | tries launches |\n|---|---|---|---|---|");
+         "| mode | plans | fuses | tries launches |\n|---|---|---|---|");
     for (int mode = 0; mode < MODE_COUNT; mode++) {
         const ModeInfo *info = mode_info((PlanMode)mode);
         const char *separator = "";
-        printf("| %s | %s | %s | %s | ", info->name, info->doc, info->fuses ? "yes" : "no",
-               info->rewrites ? "yes" : "no");
+        printf("| %s | %s | %s | ", info->name, info->doc, info->fuses ? "yes" : "no");
         for (int launch = 0; launch < (int)(sizeof launches / sizeof *launches); launch++) {
             if (!(mode_launches((PlanMode)mode) >> launch & 1)) continue;
             printf("%s%s", separator, launches[launch]);

@@ -499,13 +499,6 @@ static void put_label(Writer *w, const Launch *launch, Str name) {
     line_name(w, launch->n == 1 ? name : str_format(w->text.arena, "%s+%u", name, launch->n - 1));
 }
 
-static void write_rewrites(Writer *w, const Launch *launch) {
-    if (!launch->online_softmax.weight) return;
-    line_begin(w, FRT_X_REWRITE);
-    line_word(w, ONLINE_NAME);
-    line_end(w);
-}
-
 /* The old value of an update that is made in another buffer. */
 static void write_copy(Writer *w, const Plan *plan, const Store *store) {
     const Buffer *from = &plan->buffers.data[store->copied - 1];
@@ -544,7 +537,6 @@ static void write_launch(Writer *w, const Plan *plan, const Launch *launch) {
             ice(w->text.arena, "variant %u of kernel %s must %sbe conditional", i, kernel->name,
                 is_last ? "not " : "");
     }
-    write_rewrites(w, launch);
 }
 
 static void write_graph(Writer *w, const Graph *graph, const Plan *plan) {

@@ -14,7 +14,7 @@ typedef struct ManifestInput {
                                * placed */
     const Target *target;
     const char *numerics; /* "strict" or "fast" */
-    bool rewrites;        /* whether rewrites of arithmetic were allowed */
+    bool rewrites;        /* whether the graphs were rewritten (--rewrite) */
     const char *compiler; /* version of the compiler */
 } ManifestInput;
 

@@ -1,18 +1,49 @@
 /* `fusec verify` checks every graph at several sizes, with every kind of inputs, on every available
  * device. It runs three programs: the fused one, the unfused one, and the unfused one with every
  * value as an output. All three must agree to the bit, and every value of the third must be within
- * its op's bound of the reference interpreter. A wrong fused program is bisected. Programs with
- * rewritten arithmetic go to verify_rewrite.c. With --numerics=fast the fused program need not have
- * the same bits; it is compared with the reference of the whole graph, within bounds that grow from
- * value to value (verify_fast.h). */
+ * its op's bound of the reference interpreter. A wrong fused program is bisected. What --rewrite
+ * made of a graph is compared with the graph as it is written, by the reference of both. With
+ * --numerics=fast the fused program need not have the same bits; it is compared with the reference
+ * of the whole graph, within bounds that grow from value to value (verify_fast.h). */
 #define _XOPEN_SOURCE 700 /* clock_gettime */
-#include "cli/verify.h"
-
 #include "cli/bisect.h"
+#include "cli/exec.h"
+#include "verify/verify.h"
+#include "verify/verify_fast.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
+
+typedef struct Verification {
+    Cli *cli;
+    const char *text;
+    size_t n_bytes;
+    const Target *target;
+    /* All graphs: fused, unfused, and unfused with every value as an output. */
+    Driver fused, unfused, probed;
+    Driver written; /* of a program that --rewrite rewrites: its graphs as they are written */
+    Vec(const Plan *) plans; /* of the fused program, before layout and schedule */
+    uint32_t graph;          /* index in the module */
+    int64_t size;            /* wanted for dims that nothing fixes */
+    uint32_t n_chosen;       /* number of such dims */
+    DataKind data;
+    bool is_judged; /* by the interpreter: always, except the largest size with later kinds of
+                     * inputs */
+    VerifyCounts counts, fast_counts, written_counts;
+    bool may_rewrite, is_rewritten; /* the program; some graph of it that was verified */
+    uint32_t n_runs;
+    struct timespec begin; /* of the command */
+} Verification;
+
+/* The programs of one graph at one size. */
+typedef struct Trio {
+    Verification *v;
+    Arena *arena; /* memory of this size */
+    Cli cli;      /* with that arena */
+    Exec fused, unfused, probed;
+} Trio;
 
 /* The sizes of dims that are not given: the least, a small odd one, and one larger than a vector
  * and a warp. */
@@ -39,7 +70,7 @@ static void add_probes(const Driver *driver) {
     }
 }
 
-void verify_say(const Verification *v, const char *format, ...) {
+STR_PRINTF(2, 3) static void say(const Verification *v, const char *format, ...) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     double seconds =
@@ -53,14 +84,14 @@ void verify_say(const Verification *v, const char *format, ...) {
     va_end(args);
 }
 
-fusec_status verify_build(Driver *driver, void *user) {
+static fusec_status build(Driver *driver, void *user) {
     Verification *v = user;
     const char *path = v->cli->path;
     fusec_status status =
         driver_parse(driver, strcmp(path, "-") == 0 ? "<stdin>" : path, v->text, v->n_bytes);
     if (status) return status;
-    if (driver == &v->given) verify_give_gemms(v);
-    if (driver == &v->probed || driver == &v->given) add_probes(driver);
+    if (driver == &v->written) return FUSEC_OK;
+    if (driver == &v->probed) add_probes(driver);
     return driver_build(driver);
 }
 
@@ -77,13 +108,13 @@ static void keep_plan(void *user, Arena *arena, Plan *plan, bool is_fused) {
     vec_push(arena, &v->plans, kept);
 }
 
-void verify_pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
+static void pass_on(void *user, Arena *arena, Plan *plan, bool is_fused) {
     const Verification *v = user;
     const DriverHook *hook = &v->cli->hook;
     if (hook->placed) hook->placed(hook->user, arena, plan, is_fused);
 }
 
-fusec_status verify_mismatch(const Trio *t, const char *what) {
+static fusec_status mismatch(const Trio *t, const char *what) {
     const Exec *exec = &t->fused;
     const Verification *v = t->v;
     Text dims = {.arena = t->arena};
@@ -109,7 +140,7 @@ static NodeId node_of_output(const Graph *graph, const char *name) {
     return NODE_NONE;
 }
 
-void verify_describe_output(const Plan *plan, const ExecTensor *actual, const ExecTensor *expected,
+static void describe_output(const Plan *plan, const ExecTensor *actual, const ExecTensor *expected,
                             const char *names, Text *what) {
     Dtype dtype = exec_tensor_dtype(actual);
     int64_t at = verify_bits(dtype, actual->host, expected->host, actual->n_bytes);
@@ -124,7 +155,7 @@ void verify_describe_output(const Plan *plan, const ExecTensor *actual, const Ex
     text_puts(what, "\n");
 }
 
-const ExecTensor *verify_difference(Exec *a, Exec *b, const ExecTensor **other) {
+static const ExecTensor *find_difference(Exec *a, Exec *b, const ExecTensor **other) {
     for (uint32_t i = 0; i < a->n_tensors; i++) {
         const ExecTensor *x = &a->tensors[i];
         if (x->info.role != FRT_OUTPUT) continue;
@@ -134,7 +165,7 @@ const ExecTensor *verify_difference(Exec *a, Exec *b, const ExecTensor **other) 
     return NULL;
 }
 
-const uint8_t *const *verify_node_bytes(const Trio *t, const Graph *graph, Exec *exec) {
+static const uint8_t *const *node_bytes(const Trio *t, const Graph *graph, Exec *exec) {
     const uint8_t **bytes = arena_array(t->arena, const uint8_t *, graph->nodes.n);
     for (NodeId id = 0; id < graph->nodes.n; id++) {
         const ExecTensor *value = exec_find(exec, output_name(t->arena, id));
@@ -151,24 +182,24 @@ static fusec_status compare_nodes(Trio *t, const uint8_t *const *bytes) {
     if (verify_nodes(v->probed.plans[v->graph], t->probed.dim_values, bytes, v->probed.scratch,
                      &v->counts, &report))
         return FUSEC_OK;
-    return verify_mismatch(t, text_str(&report));
+    return mismatch(t, text_str(&report));
 }
 
 static fusec_status compare_unfused(Trio *t) {
-    const ExecTensor *expected, *actual = verify_difference(&t->unfused, &t->probed, &expected);
+    const ExecTensor *expected, *actual = find_difference(&t->unfused, &t->probed, &expected);
     if (!actual) return FUSEC_OK;
     Text what = {.arena = t->arena};
-    verify_describe_output(t->v->unfused.plans[t->v->graph], actual, expected,
-                           "unfused and unfused with every value stored", &what);
-    return verify_mismatch(t, text_str(&what));
+    describe_output(t->v->unfused.plans[t->v->graph], actual, expected,
+                    "unfused and unfused with every value stored", &what);
+    return mismatch(t, text_str(&what));
 }
 
 static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
     const Verification *v = t->v;
-    const ExecTensor *expected, *actual = verify_difference(&t->fused, &t->unfused, &expected);
+    const ExecTensor *expected, *actual = find_difference(&t->fused, &t->unfused, &expected);
     if (!actual) return FUSEC_OK;
     Text what = {.arena = t->arena};
-    verify_describe_output(v->fused.plans[v->graph], actual, expected, "fused and unfused", &what);
+    describe_output(v->fused.plans[v->graph], actual, expected, "fused and unfused", &what);
     BisectCase wrong = {.cli = v->cli,
                         .text = v->text,
                         .n_bytes = v->n_bytes,
@@ -187,7 +218,7 @@ static fusec_status compare_fused(Trio *t, const uint8_t *const *bytes) {
         text_printf(&what,
                     "  %u values were looked at, in %u run%s; what is fused stayed as it was\n",
                     verdict.n_values, verdict.n_trials, verdict.n_trials == 1 ? "" : "s");
-    return verify_mismatch(t, text_str(&what));
+    return mismatch(t, text_str(&what));
 }
 
 /* For fast programs: compares the fused program's outputs with the reference of the whole graph. */
@@ -200,21 +231,62 @@ static fusec_status compare_fast(Trio *t, const uint8_t *const *bytes) {
     Text report = {.arena = t->arena};
     FastReference reference;
     bool ok = true;
-    if (!verify_fast_reference(plan, t->probed.dim_values, bytes, arena, &reference, &error)) {
+    if (!verify_fast_reference(plan->graph, t->probed.dim_values, bytes, arena, &reference,
+                               &error)) {
         v->counts.n_skipped++;
         arena_free(arena);
         return FUSEC_OK;
     }
     for (uint32_t i = 0; i < plan->graph->outputs.n && ok; i++) {
         const GraphOutput *output = &plan->graph->outputs.data[i];
-        ok = verify_fast_value(&reference, output->node, exec_find(&t->fused, output->name)->host,
-                               arena, &v->fast_counts, &report);
+        ok = verify_fast_value(&reference, plan, output->node,
+                               exec_find(&t->fused, output->name)->host, arena, &v->fast_counts,
+                               &report);
     }
     arena_free(arena);
-    return ok ? FUSEC_OK : verify_mismatch(t, text_str(&report));
+    return ok ? FUSEC_OK : mismatch(t, text_str(&report));
 }
 
-fusec_status verify_start(Trio *t, Exec *exec, const Driver *driver) {
+/* The reference of a graph on the elements of inputs and params that the last run had. */
+static bool reference_of(Trio *t, const Graph *graph, Arena *arena, FastReference *reference) {
+    const uint8_t **bytes = arena_array(arena, const uint8_t *, graph->nodes.n);
+    const char *error = NULL;
+    for (uint32_t i = 0; i < graph->inputs.n + graph->params.n; i++) {
+        const GraphInput *bound =
+            i < graph->inputs.n ? &graph->inputs.data[i] : &graph->params.data[i - graph->inputs.n];
+        const ExecTensor *tensor = exec_find(&t->fused, bound->name);
+        if (tensor) bytes[bound->node] = tensor->host;
+    }
+    return verify_fast_reference(graph, t->fused.dim_values, bytes, arena, reference, &error);
+}
+
+static bool has_rewritten(const Graph *graph) {
+    for (uint32_t i = 0; i < graph->softmaxes.n; i++)
+        if (!graph->softmaxes.data[i].why_left) return true;
+    return false;
+}
+
+/* Compares what --rewrite made of the graph with the graph as it is written. */
+static fusec_status compare_written(Trio *t) {
+    Verification *v = t->v;
+    const Graph *graph = v->fused.module->graphs.data[v->graph];
+    if (!v->written.module || !has_rewritten(graph)) return FUSEC_OK;
+    Arena *arena = arena_new(&v->probed.escape);
+    if (!arena) return cli_fail_memory(v->cli);
+    Text report = {.arena = t->arena};
+    FastReference rewritten, written;
+    bool ok = true;
+    v->is_rewritten = true;
+    if (!reference_of(t, graph, arena, &rewritten) ||
+        !reference_of(t, v->written.module->graphs.data[v->graph], arena, &written))
+        v->counts.n_skipped++;
+    else
+        ok = verify_rewritten(&rewritten, &written, &v->written_counts, &report);
+    arena_free(arena);
+    return ok ? FUSEC_OK : mismatch(t, text_str(&report));
+}
+
+static fusec_status start(Trio *t, Exec *exec, const Driver *driver) {
     Verification *v = t->v;
     const char *name = driver->module->graphs.data[v->graph]->name;
     fusec_status status = exec_open(&t->cli, exec, driver->code.data, driver->code.n_bytes, name);
@@ -223,7 +295,7 @@ fusec_status verify_start(Trio *t, Exec *exec, const Driver *driver) {
     return status;
 }
 
-fusec_status verify_run(const Trio *t, Exec *exec) {
+static fusec_status run(const Trio *t, Exec *exec) {
     fusec_status status = exec_fill(exec, t->v->data);
     return status ? status : exec_run(exec);
 }
@@ -288,33 +360,28 @@ static fusec_status compare_in_place(Trio *t, Exec *exec) {
                                       expected.host, expected.n_bytes) < 0)
             continue;
         Text what = {.arena = t->arena};
-        verify_describe_output(t->v->fused.plans[t->v->graph], &exec->tensors[i], &expected,
-                               "in place of its input and apart from it", &what);
-        status = verify_mismatch(t, text_str(&what));
+        describe_output(t->v->fused.plans[t->v->graph], &exec->tensors[i], &expected,
+                        "in place of its input and apart from it", &what);
+        status = mismatch(t, text_str(&what));
     }
     return status;
-}
-
-static fusec_status compare_strict(Trio *t, const uint8_t *const *bytes) {
-    bool is_rewritten = verify_is_rewritten(t->v);
-    fusec_status status = is_rewritten ? verify_rewritten(t) : compare_fused(t, bytes);
-    return status ? status : verify_elsewhere(t, bytes);
 }
 
 /* The unfused program is checked first, because it is the reference of the fused one. The
  * interpreter is slow, so the largest size is interpreted with one kind of inputs only. */
 static fusec_status verify_data(Trio *t) {
-    fusec_status status = verify_run(t, &t->fused);
+    fusec_status status = run(t, &t->fused);
     if (!status) status = registers_warn(&t->fused);
-    if (!status) status = verify_run(t, &t->unfused);
-    if (!status) status = verify_run(t, &t->probed);
+    if (!status) status = run(t, &t->unfused);
+    if (!status) status = run(t, &t->probed);
     if (status) return status;
     const Graph *graph = t->v->probed.module->graphs.data[t->v->graph];
-    const uint8_t *const *bytes = verify_node_bytes(t, graph, &t->probed);
+    const uint8_t *const *bytes = node_bytes(t, graph, &t->probed);
     if (t->v->is_judged) status = compare_nodes(t, bytes);
     if (!status) status = compare_unfused(t);
+    if (!status && t->v->is_judged) status = compare_written(t);
     if (!status && t->v->cli->is_fast && t->v->is_judged) status = compare_fast(t, bytes);
-    if (!status && !t->v->cli->is_fast) status = compare_strict(t, bytes);
+    if (!status && !t->v->cli->is_fast) status = compare_fused(t, bytes);
     if (!status) status = compare_in_place(t, &t->fused);
     t->v->n_runs++;
     return status;
@@ -323,17 +390,16 @@ static fusec_status verify_data(Trio *t) {
 /* Checks one graph at one size, with all kinds of inputs. */
 static fusec_status verify_size(Trio *t) {
     Verification *v = t->v;
-    fusec_status status = verify_start(t, &t->fused, &v->fused);
+    fusec_status status = start(t, &t->fused, &v->fused);
     if (!status) status = registers_warn(&t->fused);
-    if (!status) status = verify_start(t, &t->unfused, &v->unfused);
-    if (!status) status = verify_start(t, &t->probed, &v->probed);
-    if (!status && !v->cli->is_fast && verify_is_rewritten(v)) status = verify_start_rewritten(t);
+    if (!status) status = start(t, &t->unfused, &v->unfused);
+    if (!status) status = start(t, &t->probed, &v->probed);
     for (uint32_t kind = 0; kind < DATA_COUNT && !status; kind++) {
         v->data = (DataKind)kind;
         if (v->cli->data && !(v->cli->data >> kind & 1)) continue;
-        verify_say(v, "graph %s, %s inputs, dims that nothing fixes at least %" PRId64 "%s",
-                   t->fused.graph_info.name, data_info(v->data)->name, v->size,
-                   v->is_judged ? ", with the reference" : "");
+        say(v, "graph %s, %s inputs, dims that nothing fixes at least %" PRId64 "%s",
+            t->fused.graph_info.name, data_info(v->data)->name, v->size,
+            v->is_judged ? ", with the reference" : "");
         status = verify_data(t);
         v->is_judged = v->is_judged && v->size != sizes[N_SIZES - 1];
     }
@@ -345,13 +411,11 @@ static fusec_status verify_once(Driver *driver, void *user) {
     Trio t = {.v = v, .cli = *v->cli, .arena = arena_new(&driver->escape)};
     if (!t.arena) return cli_fail_memory(v->cli);
     t.cli.arena = t.arena;
-    t.fused.cli = t.unfused.cli = t.probed.cli = t.gemms_probed.cli = t.given.cli = &t.cli;
+    t.fused.cli = t.unfused.cli = t.probed.cli = &t.cli;
     fusec_status status = verify_size(&t);
     exec_close(&t.fused);
     exec_close(&t.unfused);
     exec_close(&t.probed);
-    exec_close(&t.gemms_probed);
-    exec_close(&t.given);
     v->cli->told_of_weights = t.cli.told_of_weights;
     arena_free(t.arena);
     return status;
@@ -376,6 +440,15 @@ static fusec_status verify_graphs(Verification *v) {
                     : cli_fail(v->cli, FUSEC_INPUT, "there is no graph `%s`", v->cli->graph);
 }
 
+/* Reads the graphs of a program that may be rewritten as they are written. */
+static fusec_status read_written(Verification *v, DriverOptions options) {
+    v->may_rewrite = driver_rewrites(&options);
+    if (!v->may_rewrite) return FUSEC_OK;
+    options.rewrites = FUSEC_REWRITES_OFF;
+    if (!driver_init(&v->written, &options)) return cli_fail_memory(v->cli);
+    return cli_guard(v->cli, &v->written, build, v);
+}
+
 static fusec_status compile_all(Verification *v) {
     DriverOptions options = {.kind = driver_artifact_kind(v->target),
                              .target = v->target,
@@ -387,33 +460,29 @@ static fusec_status compile_all(Verification *v) {
                                         "one kernel per op, every value stored"};
     for (int i = 0; i < 3; i++) {
         bool is_fused = drivers[i] == &v->fused;
-        DriverHook keeping = {.user = v, .fused = keep_plan, .placed = verify_pass_on};
+        DriverHook keeping = {.user = v, .fused = keep_plan, .placed = pass_on};
         options.no_fuse = !is_fused;
-        verify_say(v, "compiling: %s", forms[i]);
+        say(v, "compiling: %s", forms[i]);
         options.hook = is_fused ? keeping : v->cli->hook;
         if (!driver_init(drivers[i], &options)) return cli_fail_memory(v->cli);
-        fusec_status status = cli_guard(v->cli, drivers[i], verify_build, v);
+        fusec_status status = cli_guard(v->cli, drivers[i], build, v);
         if (status) return status;
         if (is_fused && v->target->has->blocks) registers_note(v->cli, drivers[i]);
     }
-    return v->cli->is_fast ? FUSEC_OK : verify_compile_rewritten(v, &options);
+    return read_written(v, options);
 }
 
 static fusec_status verify_target(Verification *v) {
-    v->counts = v->fast_counts = (VerifyCounts){0};
+    v->counts = v->fast_counts = v->written_counts = (VerifyCounts){0};
     v->n_runs = 0;
-    v->rewritten = v->elsewhere_counts = (RewriteCounts){0};
-    v->fused = v->unfused = v->probed = v->gemms_probed = v->given = v->elsewhere = (Driver){0};
+    v->fused = v->unfused = v->probed = v->written = (Driver){0};
     memset(&v->plans, 0, sizeof v->plans);
-    memset(&v->gemms, 0, sizeof v->gemms);
     fusec_status status = compile_all(v);
     if (!status) status = verify_graphs(v);
     driver_free(&v->fused);
     driver_free(&v->unfused);
     driver_free(&v->probed);
-    driver_free(&v->gemms_probed);
-    driver_free(&v->given);
-    driver_free(&v->elsewhere);
+    driver_free(&v->written);
     if (status) return status;
     printf("%s: %u comparison%s; %u nodes, %" PRId64 " elements within their bounds",
            v->target->name, v->n_runs, v->n_runs == 1 ? " agrees" : "s agree", v->counts.n_nodes,
@@ -424,8 +493,12 @@ static fusec_status verify_target(Verification *v) {
         printf("  fast: %u outputs of fused programs, %" PRId64 " elements within what their "
                "graph's bounds add up to, of %" PRId64 " any number would be\n",
                v->fast_counts.n_nodes, v->fast_counts.n_elems, v->fast_counts.n_any);
-    else
-        verify_print_rewritten(v);
+    if (v->is_rewritten)
+        printf("  rewritten: %u outputs, %" PRId64 " elements within what the bounds of both forms "
+               "add up to, of %" PRId64 " any number would be\n",
+               v->written_counts.n_nodes, v->written_counts.n_elems, v->written_counts.n_any);
+    else if (v->may_rewrite)
+        printf("  nothing is rewritten\n");
     return FUSEC_OK;
 }
 

@@ -267,13 +267,6 @@ static double again_us(const Coster *c, const Pricing *p) {
     return n > 1 ? (n - 1) * COST_ROW_AGAIN_US : 0;
 }
 
-/* The blocks of a gemm-rows-gemm launch that fit on a processor; its last kernel needs the most
- * registers. */
-static uint32_t result_blocks(const Coster *c, const Pricing *p) {
-    const Kernel *result = launch_kernel(c->plan, c->launch, c->launch->n - 1);
-    return pressure_of(c->arena, result, &result->variants[p->cost->variant], c->card).n_blocks;
-}
-
 static void time_kernel(const Coster *c, Pricing *p) {
     KernelCost *cost = p->cost;
     double width = fmax(1, fmin(COST_MAX_WIDTH, p->variant->sched.lanes * p->parallel));
@@ -295,7 +288,7 @@ static void time_kernel(const Coster *c, Pricing *p) {
     double exposed = template.exposed_us(c, p, busy);
     cost->us = cost->launch_us + fmax(cost->memory_us, busy) + exposed + again_us(c, p);
     if (cost_is_sequence_rows(c, p->kernel)) cost_gemm_time_rows(c, p);
-    if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p, result_blocks(c, p));
+    if (cost_is_gemm_rows_gemm(c)) cost_gemm_rows_gemm_time(c, p);
 }
 
 /* Whether the kernel of a one-block launch loads from global memory itself. */

@@ -63,7 +63,6 @@ bool driver_numerics_by_name(const char *name, bool *is_fast) {
 }
 
 bool driver_rewrites(const DriverOptions *options) {
-    if (options->no_fuse) return false;
     return options->rewrites ? options->rewrites == FUSEC_REWRITES_ON : options->is_fast;
 }
 
@@ -152,7 +151,7 @@ bool parse_pass(const Planning *p) {
 
 bool check_pass(const Planning *p) {
     Driver *driver = p->user;
-    driver->module = front_check(driver->front);
+    driver->module = front_check(driver->front, driver_rewrites(&driver->options));
     if (!driver->module) return false;
     if (driver->options.weights)
         driver->module->weights = strtab_intern_z(driver->strings, driver->options.weights);
@@ -299,7 +298,6 @@ fusec_status driver_parse(Driver *driver, const char *name, const char *text, si
                                   .driver_passes = &own_passes,
                                   .target = options->target,
                                   .mode = options->no_fuse ? MODE_UNFUSED : MODE_COMPILE,
-                                  .may_rewrite = driver_rewrites(options),
                                   .has_traces = options->hook.fused != NULL,
                                   .arena = driver->arena,
                                   .scratch = driver->scratch,

@@ -175,19 +175,6 @@ static void put_cost(const Writer *w, const KernelCost *cost) {
     jsontext_bool(w->json, "spills", cost->pressure.spills);
 }
 
-static void put_rewrite(const Writer *w, const LedgerRewrite *rewrite) {
-    if (!rewrite->is_bounded) {
-        jsontext_string(w->json, "rewrite", NULL);
-        return;
-    }
-    jsontext_begin(w->json, "rewrite", '{');
-    jsontext_string(w->json, "name", rewrite->name);
-    put_value(w, "result", &rewrite->result);
-    jsontext_number(w->json, "relative", rewrite->relative);
-    jsontext_number(w->json, "absolute", rewrite->absolute);
-    jsontext_end(w->json, '}');
-}
-
 static void put_kernel(const Writer *w, const LedgerKernel *kernel) {
     jsontext_begin(w->json, NULL, '{');
     jsontext_string(w->json, "name", kernel->name);
@@ -197,7 +184,6 @@ static void put_kernel(const Writer *w, const LedgerKernel *kernel) {
     jsontext_string(w->json, "mode", kernel->mode->word);
     jsontext_string(w->json, "variant", kernel->variant);
     jsontext_number(w->json, "passes", kernel->n_passes);
-    put_rewrite(w, &kernel->rewrite);
     jsontext_bool(w->json, "partial", kernel->is_partial);
     jsontext_bool(w->json, "starts", kernel->cost.starts);
     jsontext_number(w->json, "alternatives", kernel->n_alternatives);
@@ -242,6 +228,22 @@ static void put_blocks(const Writer *w) {
     jsontext_end(w->json, ']');
 }
 
+/* Of a graph that was rewritten. */
+static void put_softmaxes(const Writer *w) {
+    jsontext_begin(w->json, "softmaxes", '[');
+    for (uint32_t i = 0; i < w->ledger->softmaxes.n; i++) {
+        const LedgerSoftmax *softmax = &w->ledger->softmaxes.data[i];
+        jsontext_begin(w->json, NULL, '{');
+        jsontext_string(w->json, "op", softmax->value.op);
+        jsontext_string(w->json, "name", softmax->value.name);
+        put_place(w, softmax->value.at);
+        jsontext_string(w->json, "left", softmax->why_left);
+        if (!softmax->why_left) jsontext_number(w->json, "bound", softmax->bound);
+        jsontext_end(w->json, '}');
+    }
+    jsontext_end(w->json, ']');
+}
+
 static void put_totals(const Writer *w) {
     const Ledger *l = w->ledger;
     jsontext_begin(w->json, "totals", '{');
@@ -275,6 +277,7 @@ void explain_json(const Ledger *ledger, JsonText *json) {
     put_kernels(&w, "kernels", ledger->n_init, ledger->kernels.n);
     put_unjoined(&w);
     put_blocks(&w);
+    put_softmaxes(&w);
     put_totals(&w);
     jsontext_end(json, '}');
 }

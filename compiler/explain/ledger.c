@@ -1,7 +1,7 @@
 /* Fills the ledger. See ledger.h. */
 #include "explain/ledger.h"
 
-#include "plan/rewrite.h"
+#include "interp/interp.h"
 
 typedef struct Filler {
     Arena *arena;
@@ -119,20 +119,6 @@ static LedgerBuffers buffers_of(const Filler *f, const Kernel *kernel, bool are_
     return filled;
 }
 
-static LedgerRewrite rewrite_at(const Filler *f, uint32_t k) {
-    Rewrite rewrite;
-    LedgerRewrite filled = {.name = kernel_is_rewritten(f->plan, k) ? ONLINE_NAME : NULL};
-    if (!rewrite_of(f->plan, k, &rewrite)) return filled;
-    DimId n_reduced = kernel_n_reduced(&f->plan->kernels.data[k]);
-    double n = dim_number(f->dims, n_reduced, f->cost->dims);
-    RewriteBound bound = rewrite_bound(&rewrite, n, REWRITE_SHOWN_SIZE);
-    filled.is_bounded = true;
-    filled.result = value_of(f, rewrite.gemm);
-    filled.relative = bound.relative;
-    filled.absolute = bound.absolute;
-    return filled;
-}
-
 static VecU32 nodes_of(const Filler *f, const Kernel *kernel) {
     VecU32 nodes = {0};
     if (kernel_lays_out(f->plan, kernel))
@@ -156,12 +142,10 @@ static LedgerKernel kernel_of(const Filler *f, uint32_t k) {
                            .is_joined = launch->first != k,
                            .mode = launch_mode_info(launch->mode),
                            .variant = variant->symbol,
-                           .rewrite = rewrite_at(f, k),
                            .nodes = nodes_of(f, kernel),
                            .reads = buffers_of(f, kernel, false),
                            .writes = buffers_of(f, kernel, true),
                            .cost = *cost};
-    if (filled.rewrite.name) filled.n_passes = 1;
     if (!kernel_has_alternative(kernel)) return filled;
     Text condition = {.arena = f->arena};
     condition_print(&kernel->choice->condition, f->dims, &condition);
@@ -208,6 +192,21 @@ static void fill_blocks(const Filler *f) {
         Span span = f->graph->fixed_kernels.data[price->block].span;
         LedgerBlock filled = {.at = position_of(f->graph, span), .without = price->without};
         vec_push(f->arena, &f->ledger->blocks, filled);
+    }
+}
+
+static void fill_softmaxes(const Filler *f) {
+    for (uint32_t i = 0; i < f->graph->softmaxes.n; i++) {
+        const SoftmaxNote *note = &f->graph->softmaxes.data[i];
+        LedgerSoftmax filled = {.value = {.node = NODE_NONE,
+                                          .name = note->name,
+                                          .op = op_info(note->op)->name,
+                                          .at = position_of(f->graph, note->span)},
+                                .why_left = note->why_left};
+        if (!note->why_left)
+            filled.bound =
+                interp_online_bound(note->values, dim_number(f->dims, note->n_keys, f->cost->dims));
+        vec_push(f->arena, &f->ledger->softmaxes, filled);
     }
 }
 
@@ -325,5 +324,6 @@ const Ledger *ledger_new(Arena *arena, const LedgerInput *input) {
     fill_kernels(&f);
     fill_unjoined(&f);
     fill_blocks(&f);
+    fill_softmaxes(&f);
     return ledger;
 }

@@ -76,14 +76,6 @@ typedef struct LedgerBuffers {
     LedgerBytes moved; /* bytes of the elements that the kernel may access in memory */
 } LedgerBuffers;
 
-/* The error bound of a kernel whose arithmetic is rewritten (plan/rewrite.h). */
-typedef struct LedgerRewrite {
-    const char *name; /* of the rewrite; NULL: the kernel has none */
-    LedgerValue result;
-    double relative, absolute;
-    bool is_bounded; /* `result`, `relative` and `absolute` are known */
-} LedgerRewrite;
-
 typedef struct LedgerKernel {
     const char *name;
     Position at; /* line 0: the graph has no source */
@@ -95,7 +87,6 @@ typedef struct LedgerKernel {
     bool is_joined;             /* the kernel is not the first of its launch */
     const LaunchModeInfo *mode; /* of the launch */
     const char *variant;        /* the function of the artifact that runs at these dims */
-    LedgerRewrite rewrite;
     VecU32 nodes; /* the nodes that the kernel computes; an init step that changes an operand's
                    * layout lists the operand */
     LedgerBuffers reads, writes;
@@ -122,6 +113,13 @@ typedef struct LedgerBlock {
     AdviceTotals without; /* totals of a run without the block */
 } LedgerBlock;
 
+/* A softmax that --rewrite made part of an op, or left. */
+typedef struct LedgerSoftmax {
+    LedgerValue value;    /* what has its place: the op, or as SoftmaxNote says; `node` is none */
+    const char *why_left; /* NULL: it is rewritten */
+    double bound;         /* the op's (interp_online_bound), at these extents */
+} LedgerSoftmax;
+
 /* The launches, time and memory of a run. */
 typedef struct LedgerTotals {
     uint32_t n_launches;
@@ -142,6 +140,7 @@ typedef struct Ledger {
     Vec(LedgerKernel) kernels; /* init steps first */
     Vec(LedgerUnjoined) unjoined;
     Vec(LedgerBlock) blocks;
+    Vec(LedgerSoftmax) softmaxes;
     LedgerTotals fused, unfused;
     uint32_t n_fused, n_stored;    /* edges between ops */
     uint32_t n_refused;            /* trial plans for advice beyond the limit */

@@ -94,17 +94,6 @@ static void print_price(const Printer *p, const KernelCost *cost) {
                 pressure->shared_bytes, 100 * pressure->occupancy);
 }
 
-/* Prints the error bound of a rewritten kernel at these extents. */
-static void print_rewrite(const Printer *p, const LedgerRewrite *rewrite) {
-    if (!rewrite->is_bounded) return;
-    text_printf(p->out, "    %s: `%s`", rewrite->name, rewrite->result.op);
-    if (rewrite->result.name) text_printf(p->out, " that makes `%s`", rewrite->result.name);
-    text_printf(p->out,
-                " is within %.3g of the sum of weight times |value|, and %.3g of that of |value|, "
-                "before it is rounded\n",
-                rewrite->relative, rewrite->absolute);
-}
-
 static void print_kernel(const Printer *p, const LedgerKernel *kernel) {
     text_printf(p->out, "  %s: %s%s", kernel->name, kernel->form->title,
                 kernel->is_tiled ? " in tiles" : "");
@@ -113,9 +102,7 @@ static void print_kernel(const Printer *p, const LedgerKernel *kernel) {
                     kernel->n_passes == 1 ? "pass" : "passes",
                     kernel->is_partial ? ", partial results of segments" : "");
     if (kernel->is_joined) text_puts(p->out, kernel->mode->text);
-    if (kernel->rewrite.name) text_printf(p->out, ", rewritten: %s", kernel->rewrite.name);
     text_puts(p->out, "\n");
-    print_rewrite(p, &kernel->rewrite);
     print_buffers(p, "reads", &kernel->reads);
     print_buffers(p, "writes", &kernel->writes);
     if (kernel->cost.starts)
@@ -163,6 +150,20 @@ void explain_put_block(const Ledger *ledger, uint32_t block, Text *out) {
     text_printf(out, " in %u without%s\n", given->without.n_launches,
                 advice_is_slower(now->us, given->without.us) ? ": it makes the graph slower here"
                                                              : "");
+}
+
+static void print_softmax(const Printer *p, const LedgerSoftmax *softmax) {
+    text_printf(p->out, "  `%s`", softmax->value.op);
+    if (softmax->value.name) text_printf(p->out, " that makes `%s`", softmax->value.name);
+    if (softmax->value.at.line)
+        text_printf(p->out, " (line %u:%u)", softmax->value.at.line, softmax->value.at.column);
+    if (softmax->why_left)
+        text_printf(p->out, ": left, %s\n", softmax->why_left);
+    else
+        text_printf(p->out,
+                    ": rewritten, within %.3g of the sum of weight times |value|, before it is "
+                    "rounded\n",
+                    softmax->bound);
 }
 
 static void print_total(const Printer *p, const char *what, const char *bytes) {
@@ -215,5 +216,8 @@ void explain_print(const Ledger *ledger, Text *out) {
     for (uint32_t i = 0; i < ledger->unjoined.n; i++) explain_put_unjoined(ledger, i, out);
     if (ledger->blocks.n) text_puts(out, "contracts:\n");
     for (uint32_t i = 0; i < ledger->blocks.n; i++) explain_put_block(ledger, i, out);
+    if (ledger->softmaxes.n) text_puts(out, "softmaxes:\n");
+    for (uint32_t i = 0; i < ledger->softmaxes.n; i++)
+        print_softmax(&p, &ledger->softmaxes.data[i]);
     print_totals(&p);
 }

@@ -119,7 +119,8 @@ Sema *front_read(Arena *arena, StrTab *strings, Diags *diags, const Source *sour
     return sema;
 }
 
-Module *front_check(Sema *sema) {
+Module *front_check(Sema *sema, bool rewrites) {
+    sema->rewrites = rewrites;
     add_dims(sema);
     check_defs(sema);
     check_graphs(sema);
@@ -130,5 +131,5 @@ Module *front_check(Sema *sema) {
 
 Module *front_parse(Arena *arena, StrTab *strings, Diags *diags, const Source *source) {
     Sema *sema = front_read(arena, strings, diags, source, NULL);
-    return sema ? front_check(sema) : NULL;
+    return sema ? front_check(sema, false) : NULL;
 }

@@ -98,6 +98,7 @@ typedef struct Sema {
     Vec(NodeId) module_params; /* params of modules, in the order of the graph's params */
     uint32_t n_params;         /* declarations by modules so far */
     uint32_t n_errors_before;  /* errors that the same Diags had before this run */
+    bool rewrites;             /* Builder.rewrites of the graphs */
     uint32_t n_steps;
     uint32_t n_items;        /* of lists that were made from others */
     Vec(Scope) spare_scopes; /* cleared scopes of returned defs, for reuse */

@@ -229,6 +229,7 @@ static void warn_unused(Sema *sema) {
 void sema_graph(Sema *sema, const AstGraph *ast) {
     Builder *b = build_new(sema->arena, sema->dims, sema->file->source, ast->name);
     b->graph->span = ast->span;
+    b->rewrites = sema->rewrites;
     Frame frame = {.source = sema->file->source, .prefix = ""};
     scope_clear(&sema->params);
     sema->module_params.n = 0;

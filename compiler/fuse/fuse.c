@@ -465,6 +465,5 @@ bool fuse_pass(const Planning *p, PlanUnit *unit) {
     options.may_hold = p->may_hold;
     options.memo = unit->group_memo ? unit->group_memo : p->group_memo;
     unit->plan = fuse_graph(p->arena, p->scratch, unit->graph, options, p->diags);
-    if (unit->plan) unit->plan->may_rewrite = p->may_rewrite;
     return unit->plan != NULL;
 }

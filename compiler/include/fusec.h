@@ -67,12 +67,12 @@ typedef enum fusec_kind {
     FUSEC_KIND_COUNT = 9 /* of this header; a newer library may have more */
 } fusec_kind;
 
-/* Rewrites that change arithmetic within an error bound (docs/design/attention.md), such as a
- * softmax between two matmuls computed in one pass. The result's ledger and the artifact name each
- * rewrite. */
+/* Rewrites that change arithmetic within an error bound (docs/design/attention.md): a softmax and
+ * the product that contracts its axis become one op. The result's ledger says so of each softmax,
+ * or why it is left. */
 typedef enum fusec_rewrites {
     FUSEC_REWRITES_DEFAULT = 0, /* off; on with fast numerics */
-    FUSEC_REWRITES_ON = 1,      /* on, where they are known to be faster */
+    FUSEC_REWRITES_ON = 1,
     FUSEC_REWRITES_OFF = 2
 } fusec_rewrites;
 

@@ -135,34 +135,20 @@ static bool bind(const Graph *graph, const GraphInput *input, const int64_t *sym
     return true;
 }
 
-/* Widens the errors of a GEMM's lhs by the error of its rewrite. */
-static const double *slacken(const InterpSlack *slack, const Tensor *operand, const double *errors,
-                             Arena *arena) {
-    int64_t n = tensor_n_elems(operand);
-    double *wider = arena_array(arena, double, (size_t)n + 1);
-    for (int64_t i = 0; i < n; i++)
-        wider[i] =
-            (errors ? errors[i] : 0) + slack->relative * fabs(operand->data[i]) + slack->absolute;
-    return wider;
-}
-
-/* `reach` NULL: computes values without bounds. */
+/* `reach`, per node, NULL: computes values without bounds. */
 static bool eval_with(const Graph *graph, NodeId id, const int64_t *symbol_values, Tensor *values,
-                      const InterpReach *reach, Arena *arena, const char **error) {
+                      double **reach, Arena *arena, const char **error) {
     const Node *node = graph_node(graph, id);
     Tensor type, *args = arena_array(arena, Tensor, node->n_args);
     const double **errors = arena_array(arena, const double *, node->n_args);
     double *bounds = NULL;
     for (uint32_t k = 0; k < node->n_args; k++) {
         args[k] = values[node->args[k]];
-        if (reach) errors[k] = reach->bounds[node->args[k]];
+        if (reach) errors[k] = reach[node->args[k]];
     }
-    for (uint32_t i = 0; reach && i < reach->n_slack; i++)
-        if (reach->slack[i].gemm == id)
-            errors[0] = slacken(&reach->slack[i], &args[0], errors[0], arena);
     if (reach) {
         if (!interp_shape(graph, id, symbol_values, &type, arena, error)) return false;
-        bounds = reach->bounds[id] = arena_array(arena, double, (size_t)tensor_n_elems(&type) + 1);
+        bounds = reach[id] = arena_array(arena, double, (size_t)tensor_n_elems(&type) + 1);
     }
     return interp_node_within(graph, id, symbol_values, args, errors, &values[id], bounds, arena,
                               error);
@@ -174,8 +160,8 @@ bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor
 }
 
 bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
-                         const Tensor *params, Tensor *values, const InterpReach *reach,
-                         Arena *arena, const char **error) {
+                         const Tensor *params, Tensor *values, double **bounds, Arena *arena,
+                         const char **error) {
     for (uint32_t i = 0; i < graph->inputs.n + graph->params.n; i++) {
         bool is_param = i >= graph->inputs.n;
         uint32_t k = is_param ? i - graph->inputs.n : i;
@@ -185,7 +171,7 @@ bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const
     }
     for (NodeId id = 0; id < graph->nodes.n; id++)
         if (!graph_is_bound(graph, id) &&
-            !eval_with(graph, id, symbol_values, values, reach, arena, error))
+            !eval_with(graph, id, symbol_values, values, bounds, arena, error))
             return false;
     return true;
 }

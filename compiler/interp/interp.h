@@ -44,31 +44,23 @@ bool interp_node_within(const Graph *graph, NodeId node, const int64_t *symbol_v
 /* The largest distance from the rounding of `exact` to the rounding of a number within `error` > 0
  * of it. */
 double interp_rounded_bound(Dtype dtype, double exact, double error);
+/* E of docs/design/online-softmax.md: a column of the product of a softmax of n elements with
+ * values of this dtype, by the recurrence, differs before it is rounded by at most E sum(P |v|),
+ * and what is lost below the normal numbers. */
+double interp_online_bound(Dtype values, double n);
 /* The dtype and extents of `node` for these symbol values, without storage. */
 bool interp_shape(const Graph *graph, NodeId node, const int64_t *symbol_values, Tensor *out,
                   Arena *arena, const char **error);
-
-/* The error that a rewrite may add to the lhs of a GEMM: relative, and absolute per element. */
-typedef struct InterpSlack {
-    NodeId gemm;
-    double relative, absolute;
-} InterpSlack;
-/* The errors of a fast graph with exact inputs and params. `bounds` has one pointer per node: it
- * gets an array, or NULL for a bound input or param. */
-typedef struct InterpReach {
-    const InterpSlack *slack;
-    uint32_t n_slack;
-    double **bounds;
-} InterpReach;
 
 /* Evaluates the whole graph. Inputs and params are in the order of the graph's lists, with the
  * right dtype and shape. `values` has graph->nodes.n entries, all of which are filled. */
 bool interp_graph(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
                   const Tensor *params, Tensor *values, Arena *arena, const char **error);
 
-/* interp_graph with bounds, unless `reach` is NULL. */
+/* interp_graph with the errors of a fast graph, whose inputs and params are exact. `bounds`, unless
+ * it is NULL, has one pointer per node: it gets an array, or NULL for a bound input or param. */
 bool interp_graph_within(const Graph *graph, const int64_t *symbol_values, const Tensor *inputs,
-                         const Tensor *params, Tensor *values, const InterpReach *reach,
-                         Arena *arena, const char **error);
+                         const Tensor *params, Tensor *values, double **bounds, Arena *arena,
+                         const char **error);
 
 #endif

@@ -36,6 +36,11 @@ static double relative_bound(const Limits *l, double n) {
     return total < 1 ? expm1(weight + total / (1 - total) + 2 * l->u) : (double)INFINITY;
 }
 
+double interp_online_bound(Dtype values, double n) {
+    Limits limits = limits_of(values);
+    return relative_bound(&limits, n);
+}
+
 /* A row of scores. */
 typedef struct Row {
     int64_t n;

@@ -97,6 +97,17 @@ typedef struct FixedKernel {
     Span span;
 } FixedKernel;
 
+/* What became of a softmax in a graph that is rewritten (--rewrite). */
+typedef struct SoftmaxNote {
+    OpId op;  /* that it became part of; or, of one that is left, the product or the sum of the
+               * exponentials, */
+    Str name; /* its name and place */
+    Span span;
+    const char *why_left; /* NULL: it became part of the op: */
+    Dtype values;         /* what the weights multiply */
+    DimId n_keys;
+} SoftmaxNote;
+
 typedef struct Graph {
     Arena *arena;
     DimTab *dims;
@@ -109,7 +120,8 @@ typedef struct Graph {
     Vec(GraphOutput) outputs;
     Vec(FixedKernel) fixed_kernels;
     Vec(uint32_t) kernel_of; /* empty, or one entry per node */
-    bool is_fast;            /* --numerics=fast, which also widens the error bounds */
+    Vec(SoftmaxNote) softmaxes;
+    bool is_fast; /* --numerics=fast, which also widens the error bounds */
 } Graph;
 
 /* A source file after semantic analysis. All graphs share the DimTab and the string table. */

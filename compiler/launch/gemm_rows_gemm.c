@@ -1,8 +1,6 @@
 /* Gemm-rows-gemm launches (template/gemm_rows_gemm.h): a matmul, a row kernel over its result (the
  * scores) and a matmul of the rows become one launch. Neither the scores nor the rows take global
- * memory. Each pass of the row kernel recomputes the scores, which costs one matmul per pass. The
- * rewrite of launch/online_softmax.h needs only one pass and is the only one that changes bits. */
-#include "launch/online_softmax.h"
+ * memory. Each pass of the row kernel recomputes the scores, which costs one matmul per pass. */
 #include "launch/smem.h"
 #include "machine/machine.h"
 #include "plan/access.h"
@@ -146,10 +144,7 @@ static ReasonId schedule(const Composer *c, Trial *t) {
     trial_merge(t);
     Kernel *kernels[GEMM_ROWS_GEMM_KERNELS];
     for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++) kernels[i] = trial_kernel(t, i);
-    OnlineSoftmax *online = &trial_launch(t)->online_softmax;
-    if (c->plan->may_rewrite)
-        *online = online_softmax_find(kernels[GEMM_ROWS_GEMM_SCORES], rows, scores);
-    sched_gemm_rows_gemm(c->arena, c->scratch, c->target, &t->together, kernels, online);
+    sched_gemm_rows_gemm(c->arena, c->scratch, &t->together, kernels);
     t->together.buffers.data[scores].space = BUFFER_REGISTER;
     t->together.buffers.data[weights].space = BUFFER_REGISTER;
     return smem_fits(c, t, 0, smem_own_bytes(c, t, 0)) ? REASON_NONE : REASON_LAUNCH_FULL;

@@ -21,7 +21,7 @@ static const PassInfo passes[PASS_COUNT] = {
 };
 
 static const ModeInfo modes[MODE_COUNT] = {
-#define MODE(sym, name, fuses, rewrites, doc) [MODE_##sym] = {name, doc, fuses, rewrites},
+#define MODE(sym, name, fuses, doc) [MODE_##sym] = {name, doc, fuses},
 #include "pipeline/modes.def"
 };
 
@@ -136,7 +136,6 @@ static Planning trial_like(const Planning *like, Arena *arena, Arena *scratch, P
     return (Planning){.plan_passes = like->plan_passes,
                       .target = like->target,
                       .mode = mode,
-                      .may_rewrite = like->may_rewrite && modes[mode].rewrites,
                       .arena = arena,
                       .scratch = scratch,
                       .group_trials = like->group_trials,

@@ -27,7 +27,7 @@ typedef enum Fact {
 } Fact;
 
 typedef enum PlanMode {
-#define MODE(sym, name, fuses, rewrites, doc) MODE_##sym,
+#define MODE(sym, name, fuses, doc) MODE_##sym,
 #include "pipeline/modes.def"
     MODE_COUNT
 } PlanMode;
@@ -48,7 +48,7 @@ const PassInfo *pass_info(PassId pass);
 
 typedef struct ModeInfo {
     const char *name, *doc;
-    bool fuses, rewrites;
+    bool fuses;
 } ModeInfo;
 const ModeInfo *mode_info(PlanMode mode);
 /* The launch modes that the mode tries, a bit set of LaunchMode. */
@@ -92,7 +92,6 @@ struct Planning {
     const PassTable *driver_passes; /* the driver's own; NULL: they do not run */
     const Target *target;
     PlanMode mode;
-    bool may_rewrite;        /* the program allows rewrites of arithmetic */
     bool has_traces;         /* kernels have traces, for probes; not in trials */
     Arena *arena;            /* for the results of passes */
     Arena *scratch;          /* another arena, for temporary data; may be NULL */

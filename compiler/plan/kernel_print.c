@@ -282,7 +282,6 @@ static void print_kernel(Printer *p, uint32_t at) {
     text_puts(p->out, ")");
     if (kernel->panel_columns) text_printf(p->out, ", panels of %u", kernel->panel_columns);
     text_puts(p->out, kernel_launch_info(p->plan, at)->text);
-    if (kernel_is_rewritten(p->plan, at)) text_printf(p->out, ", rewritten: %s", ONLINE_NAME);
     text_puts(p->out, "\n");
     print_axes(p);
     bool *live = kernel_live_scalars(p->out->arena, kernel);

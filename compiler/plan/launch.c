@@ -119,12 +119,6 @@ bool launch_computes(const Plan *plan, const Launch *launch, NodeId id) {
     return false;
 }
 
-bool kernel_is_rewritten(const Plan *plan, uint32_t k) {
-    const Launch *launch = plan_launch_of(plan, k);
-    return launch && launch->online_softmax.weight &&
-           form_info(plan->kernels.data[k].form)->reduces_rows;
-}
-
 bool launch_is_sequence(const Launch *launch) {
     switch (launch->mode) {
     case LAUNCH_SINGLE:

@@ -81,8 +81,6 @@ bool launch_copies(const Launch *launch, uint32_t buffer);
 bool launch_computes(const Plan *plan, const Launch *launch, NodeId id);
 /* The dims passed to any of its kernels. */
 uint64_t launch_symbols(const Plan *plan, const Launch *launch);
-/* Whether kernel `k` of the plan is a row kernel rewritten to one pass. */
-bool kernel_is_rewritten(const Plan *plan, uint32_t k);
 /* Whether each kernel after the first continues in the blocks of the kernel before it, by the
  * launch's mode. */
 bool launch_is_sequence(const Launch *launch);

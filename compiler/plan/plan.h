@@ -103,27 +103,13 @@ typedef enum {
 #include "plan/launch_modes.def"
 } LaunchMode;
 
-/* The row kernel of a gemm-rows-gemm launch, rewritten to one pass (launch/online_softmax.h). It
- * stores weight / total, where weight = power(x - shift). Weights by another shift are these
- * weights times a power. So a matmul of the weights can be rescaled, and divided by the total at
- * the end. */
-typedef struct OnlineSoftmax {
-    ScalarId weight;       /* f32, per element; SCALAR_NONE: not rewritten */
-    PrimId power;          /* power(a + b) is power(a) power(b) */
-    uint32_t shift, total; /* slots: the row's greatest x, the sum of its weights */
-    bool is_limited;       /* in row m, weights of columns from m + 1 + ahead on are 0 */
-    DimId ahead;
-} OnlineSoftmax;
-#define ONLINE_NAME "online-weights"
-
 /* A grid that a run starts, and its kernels [first, first + n) of the plan. The launch takes the
  * arguments of all its kernels, except buffers outside global memory. Variant v of the launch
  * consists of variant v of each kernel and has the symbol of the first kernel's. */
 typedef struct Launch {
     LaunchMode mode;
     uint32_t first, n;
-    Vec(uint32_t) copied;         /* one block: buffers copied to shared memory first */
-    OnlineSoftmax online_softmax; /* gemm-rows-gemm: of the row kernel */
+    Vec(uint32_t) copied; /* one block: buffers copied to shared memory first */
 } Launch;
 
 struct Plan {
@@ -135,7 +121,6 @@ struct Plan {
     Vec(DynamicPitch) dynamic_pitches;
     Vec(Unjoined) unjoined;
     bool has_ties;             /* values that row or column kernels could have computed */
-    bool may_rewrite;          /* --rewrite: arithmetic may change within a bound */
     uint32_t facts;            /* facts established by passes (pipeline/facts.def), a bit set */
     VecDim workspace;          /* the largest of these, in bytes; 0 if empty */
     DimId peak_bytes_unshared; /* bytes of all temporaries without reuse; DIM_NONE: unknown */

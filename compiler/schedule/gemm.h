@@ -69,10 +69,8 @@ bool sched_wgmma_may(const Plan *plan, const Kernel *kernel, const Target *targe
 bool sched_wgmma_goes_with(const Plan *plan, const Kernel *a, const Kernel *b);
 
 /* Gives the three kernels of a gemm-rows-gemm launch their variants, one for aligned pointers and
- * one for any: they lie on the scratch arena, what they refer to on the other. `online`: of the
- * rows. */
-void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
-                          Kernel *const *kernels, const OnlineSoftmax *online);
+ * one for any: they lie on the scratch arena, what they refer to on the other. */
+void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel *const *kernels);
 
 /* The same for a matmul and the online kernel that reads its scores. */
 void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,

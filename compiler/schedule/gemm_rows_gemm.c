@@ -62,14 +62,29 @@ static Variant make_variant(const Plan *plan, Kernel *const *kernels, uint32_t i
     return variant;
 }
 
-/* By wgmma: the three kernels of rewritten rows; or a matmul and an online kernel; or that alone.
- */
+void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel *const *kernels) {
+    bool has_conditions = false;
+    Variant made[GEMM_ROWS_GEMM_KERNELS][2];
+    for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++) {
+        Variant *aligned = &made[i][0], *any = &made[i][1];
+        const Kernel *kernel = kernels[i];
+        *aligned = make_variant(plan, kernels, i, false);
+        *any = make_variant(plan, kernels, i, true);
+        aligned->symbol = kernel->variants[0].symbol;
+        any->symbol = str_format(arena, "%s_v1", aligned->symbol);
+        has_conditions = has_conditions || variant_has_conditions(plan, kernel, aligned);
+    }
+    for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
+        kernel_set_variants(scratch, kernels[i], made[i], has_conditions ? 2 : 1);
+}
+
+/* Online kernels by wgmma, alone or with the matmul of their scores. */
 
 enum { WGMMA_STAGES = 3 }; /* at most */
 
 typedef struct WgmmaLaunch {
     Wgmma scores, result;
-    bool has_scores, is_online, has_maps;
+    bool has_scores, has_maps;
     uint32_t rows, width, depth, columns; /* of the tiles */
     GemmRowsGemmTiles tiles;
 } WgmmaLaunch;
@@ -99,20 +114,6 @@ static void size_tiles(WgmmaLaunch *w, const Kernel *scores, const Kernel *resul
     w->tiles.right_bytes = wgmma_operand_bytes(w->width, w->depth, right);
 }
 
-/* Whether the rows are an online softmax, and the copy engine can fetch the operands. */
-static bool find_wgmma(const Target *target, const Plan *plan, Kernel *const *kernels,
-                       const OnlineSoftmax *online, WgmmaLaunch *w) {
-    const Kernel *scores = kernels[GEMM_ROWS_GEMM_SCORES], *result = kernels[GEMM_ROWS_GEMM_RESULT];
-    const GemmLaunch alone = {.n_gemms = 1};
-    *w = (WgmmaLaunch){.has_maps = true};
-    if (!online->weight || !target->has_wgmma || !wgmma_init(&w->scores, plan, scores, alone) ||
-        !wgmma_init(&w->result, plan, result, alone) || w->scores.sides[0].map.im2col ||
-        w->result.sides[0].map.im2col)
-        return false;
-    size_tiles(w, scores, result);
-    return true;
-}
-
 static TensorMap map_of(const Side *side, uint32_t own, uint32_t depth) {
     TensorMap map = side->map;
     map.axes[1].box = side->is_mn_major ? depth : own;
@@ -127,19 +128,18 @@ static void set_maps(const WgmmaLaunch *w, bool are_scores, Variant *variant) {
     if (!w->has_maps) return;
     if (w->has_scores)
         variant->maps[variant->n_maps++] =
-            are_scores || !w->is_online ? map_of(&sides[0], w->rows, gemm->tile_k) : right;
+            are_scores ? map_of(&sides[0], w->rows, gemm->tile_k) : right;
     variant->maps[variant->n_maps++] = right;
 }
 
-/* The variant of the kernel that makes the scores, of a row kernel, or of the last one, `result`.
- * `base`: the conditions. */
+/* The variant of the kernel that makes the scores, or of the online one, `result`. `base`: the
+ * conditions. */
 static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, const Kernel *result,
                              const Kernel *own, Variant base) {
     Variant variant = base;
     Sched *sched = &variant.sched;
-    bool is_result = own == result, are_scores = !is_result && form_info(own->form)->multiplies;
-    sched->template =
-        w->is_online && is_result ? TEMPLATE_GPU_ONLINE_WGMMA : TEMPLATE_GPU_GEMM_ROWS_GEMM_WGMMA;
+    bool is_result = own == result;
+    sched->template = is_result ? TEMPLATE_GPU_ONLINE_WGMMA : TEMPLATE_GPU_GEMM_ONLINE_WGMMA;
     sched->gemm = (GemmSched){.tile_m = w->rows,
                               .tile_n = is_result ? w->columns : w->width,
                               .tile_k = is_result ? w->width : w->depth,
@@ -158,34 +158,10 @@ static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, const K
     variant.is_persistent = true;
     variant.n_maps = 0;
     variant.shared_bytes =
-        are_scores || !w->has_scores ? gemm_rows_gemm_wgmma_bytes(w->tiles, &last) : 0;
-    if (is_result || are_scores) set_maps(w, are_scores, &variant);
+        is_result && w->has_scores ? 0 : gemm_rows_gemm_wgmma_bytes(w->tiles, &last);
+    set_maps(w, !is_result, &variant);
     return variant;
 }
-
-void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
-                          Kernel *const *kernels, const OnlineSoftmax *online) {
-    bool has_conditions = false;
-    WgmmaLaunch w;
-    bool is_wgmma = find_wgmma(target, plan, kernels, online, &w);
-    const Kernel *result = kernels[GEMM_ROWS_GEMM_RESULT];
-    Variant made[GEMM_ROWS_GEMM_KERNELS][2];
-    for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++) {
-        Variant *aligned = &made[i][0], *any = &made[i][1];
-        const Kernel *kernel = kernels[i];
-        *aligned = make_variant(plan, kernels, i, false);
-        *any = make_variant(plan, kernels, i, true);
-        if (is_wgmma) *aligned = wgmma_variant(target, &w, result, kernel, *aligned);
-        aligned->symbol = kernel->variants[0].symbol;
-        any->symbol = str_format(arena, "%s_v1", aligned->symbol);
-        has_conditions =
-            has_conditions || is_wgmma || variant_has_conditions(plan, kernel, aligned);
-    }
-    for (uint32_t i = 0; i < GEMM_ROWS_GEMM_KERNELS; i++)
-        kernel_set_variants(scratch, kernels[i], made[i], has_conditions ? 2 : 1);
-}
-
-/* Online kernels. */
 
 static bool online_may(const Scheduler *s) {
     const Kernel *kernel = s->kernel;
@@ -199,7 +175,7 @@ static bool online_may(const Scheduler *s) {
 /* With maps, and vectors of results; or for pointers and layouts that the copy engine refuses. */
 static Variant online_variant(const Target *target, const Plan *plan, const Kernel *scores,
                               const Kernel *result, const Kernel *own, Variant base, bool is_wide) {
-    WgmmaLaunch w = {.is_online = true, .has_maps = is_wide};
+    WgmmaLaunch w = {.has_maps = is_wide};
     const GemmLaunch alone = {.n_gemms = 1};
     w.has_maps =
         is_wide && wgmma_init_right(&w.result, plan, result) &&

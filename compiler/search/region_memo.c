@@ -93,7 +93,6 @@ static VecU32 key_of(const Searcher *c, const Region *region, const Decisions *d
     VecU32 key = {0};
     KeyWriter w = {.arena = c->scratch, .key = &key};
     w.block_of = arena_array(c->scratch, uint32_t, graph->fixed_kernels.n);
-    put(&w, c->planning->may_rewrite);
     put(&w, dim_n_symbols(c->graph->dims));
     put(&w, region->has_gemm_slices);
     put(&w, decisions->by_columns);

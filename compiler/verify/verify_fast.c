@@ -1,8 +1,6 @@
 /* See verify_fast.h. */
 #include "verify/verify_fast.h"
 
-#include "plan/rewrite.h"
-
 /* Limit of the elements of all values together; each takes 16 bytes, and more during evaluation. */
 enum { MAX_ELEMS = 1 << 22 };
 
@@ -40,69 +38,89 @@ static bool load_list(const Graph *graph, const GraphInput *list, uint32_t n,
     return true;
 }
 
-/* The error that each rewrite of the plan adds at this size. */
-static bool list_slack(const Plan *plan, const int64_t *symbol_values, Arena *arena,
-                       InterpReach *reach, const char **error) {
-    InterpSlack *slack = arena_array(arena, InterpSlack, plan->kernels.n);
-    reach->slack = slack;
-    for (uint32_t k = 0; k < plan->kernels.n; k++) {
-        Rewrite rewrite;
-        Tensor weights;
-        if (!rewrite_of(plan, k, &rewrite)) continue;
-        NodeId operand = graph_node(plan->graph, rewrite.gemm)->args[0];
-        if (!interp_shape(plan->graph, operand, symbol_values, &weights, arena, error))
-            return false;
-        double n = (double)weights.dims[weights.rank - 1];
-        RewriteBound bound = rewrite_bound(&rewrite, n, REWRITE_ALLOWED_SIZE);
-        slack[reach->n_slack++] = (InterpSlack){rewrite.gemm, bound.relative, bound.absolute};
-    }
-    return true;
-}
-
-bool verify_fast_reference(const Plan *plan, const int64_t *symbol_values,
+bool verify_fast_reference(const Graph *given, const int64_t *symbol_values,
                            const uint8_t *const *bytes, Arena *arena, FastReference *reference,
                            const char **error) {
-    const Graph *graph = plan->graph;
+    Graph *graph = arena_copy(arena, given, sizeof *given);
+    graph->is_fast = true;
     Tensor *inputs = arena_array(arena, Tensor, graph->inputs.n);
     Tensor *params = arena_array(arena, Tensor, graph->params.n);
-    *reference = (FastReference){.plan = plan,
+    *reference = (FastReference){.graph = given,
                                  .values = arena_array(arena, Tensor, graph->nodes.n),
                                  .bounds = arena_array(arena, double *, graph->nodes.n)};
-    InterpReach reach = {.bounds = reference->bounds};
     return is_small(graph, symbol_values, arena, error) &&
-           list_slack(plan, symbol_values, arena, &reach, error) &&
            load_list(graph, graph->inputs.data, graph->inputs.n, symbol_values, bytes, arena,
                      inputs, error) &&
            load_list(graph, graph->params.data, graph->params.n, symbol_values, bytes, arena,
                      params, error) &&
-           interp_graph_within(graph, symbol_values, inputs, params, reference->values, &reach,
-                               arena, error);
+           interp_graph_within(graph, symbol_values, inputs, params, reference->values,
+                               reference->bounds, arena, error);
 }
 
-bool verify_fast_value(const FastReference *reference, NodeId id, const uint8_t *bytes,
-                       Arena *arena, VerifyCounts *counts, Text *report) {
+typedef struct Comparison {
+    const Tensor *expected, *actual;
+    const double *bounds, *more; /* which add up; NULL: 0 */
+    int64_t n_wrong, first;
+} Comparison;
+
+static double bound_at(const Comparison *c, int64_t i) {
+    return (c->bounds ? c->bounds[i] : 0) + (c->more ? c->more[i] : 0);
+}
+
+static void compare(Comparison *c, VerifyCounts *counts) {
+    int64_t n = tensor_n_elems(c->expected);
+    counts->n_nodes++;
+    counts->n_elems += n;
+    for (int64_t i = 0; i < n; i++) {
+        double bound = bound_at(c, i);
+        counts->n_any += isinf(bound) != 0;
+        if (verify_element(c->expected, c->actual, i, bound)) continue;
+        if (c->n_wrong++ == 0) c->first = i;
+    }
+}
+
+/* Adds the first wrong element, behind what names the node. */
+static void describe(const Comparison *c, Text *report) {
+    text_printf(report, ": %lld of %lld elements are out of the bound; ", (long long)c->n_wrong,
+                (long long)tensor_n_elems(c->expected));
+    verify_describe(c->expected, c->first, tensor_number(c->actual, c->first),
+                    tensor_number(c->expected, c->first), report);
+    text_printf(report, ", the bound %.3g", bound_at(c, c->first));
+}
+
+bool verify_fast_value(const FastReference *reference, const Plan *plan, NodeId id,
+                       const uint8_t *bytes, Arena *arena, VerifyCounts *counts, Text *report) {
     const Tensor *expected = &reference->values[id];
-    const double *bounds = reference->bounds[id];
-    int64_t n = tensor_n_elems(expected), n_wrong = 0, first = 0;
     Tensor actual;
     if (!tensor_new(arena, expected->dtype, expected->rank, expected->dims, &actual)) return false;
     tensor_load(&actual, bytes);
-    for (int64_t i = 0; i < n; i++) {
-        double bound = bounds ? bounds[i] : 0;
-        if (verify_element(expected, &actual, i, bound)) continue;
-        if (n_wrong++ == 0) first = i;
-    }
-    counts->n_nodes++;
-    counts->n_elems += n;
-    for (int64_t i = 0; bounds && i < n; i++) counts->n_any += isinf(bounds[i]) != 0;
-    if (n_wrong == 0) return true;
-    verify_name_node(reference->plan->graph, id, report);
-    const Kernel *kernel = verify_kernel_of(reference->plan, id);
+    Comparison c = {.expected = expected, .actual = &actual, .bounds = reference->bounds[id]};
+    compare(&c, counts);
+    if (c.n_wrong == 0) return true;
+    verify_name_node(reference->graph, id, report);
+    const Kernel *kernel = verify_kernel_of(plan, id);
     if (kernel) text_printf(report, ", kernel %s", kernel->name);
-    text_printf(report, ": %lld of %lld elements are out of the bound; ", (long long)n_wrong,
-                (long long)n);
-    verify_describe(expected, first, tensor_number(&actual, first), tensor_number(expected, first),
-                    report);
-    text_printf(report, ", the bound %.3g\n", bounds ? bounds[first] : 0);
+    describe(&c, report);
+    text_puts(report, "\n");
     return false;
+}
+
+bool verify_rewritten(const FastReference *rewritten, const FastReference *written,
+                      VerifyCounts *counts, Text *report) {
+    for (uint32_t i = 0; i < rewritten->graph->outputs.n; i++) {
+        NodeId id = rewritten->graph->outputs.data[i].node;
+        NodeId other = written->graph->outputs.data[i].node;
+        Comparison c = {.expected = &written->values[other],
+                        .actual = &rewritten->values[id],
+                        .bounds = rewritten->bounds[id],
+                        .more = written->bounds[other]};
+        compare(&c, counts);
+        if (c.n_wrong == 0) continue;
+        verify_name_node(rewritten->graph, id, report);
+        text_puts(report, ", rewritten");
+        describe(&c, report);
+        text_puts(report, " of both forms\n");
+        return false;
+    }
+    return true;
 }

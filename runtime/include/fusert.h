@@ -183,7 +183,7 @@ typedef struct frt_step_info {
     int32_t n_args;    /* tensors; a copy has two, destination first */
     int32_t n_dims;    /* dims passed to the kernel */
     int32_t n_variants;
-    const char *rewrite; /* the rewrite of its arithmetic, "online-weights"; NULL: none */
+    const char *rewrite; /* the rewrite of its arithmetic, in artifacts of 2026; or NULL */
 } frt_step_info;
 
 typedef struct frt_variant_info {

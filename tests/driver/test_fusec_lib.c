@@ -168,7 +168,7 @@ Test(fusec_lib, rewrites_are_asked_for) {
         options.explain = true;
         options.rewrites = (fusec_rewrites)rewrites;
         fusec_status status = compile(attention, &options, &result);
-        bool is_on = strstr(fusec_result_explanation(result), "rewritten: online-weights");
+        bool is_on = strstr(fusec_result_explanation(result), ": rewritten, within ");
         cr_expect_eq(is_on, rewrites == FUSEC_REWRITES_ON, "%d", rewrites);
         cr_expect_eq(status, rewrites > FUSEC_REWRITES_OFF ? FUSEC_USAGE : FUSEC_OK);
         if (status) cr_expect(strstr(fusec_result_messages(result), "options.rewrites is neither"));

@@ -1,5 +1,6 @@
 /* `online` blocks: spellings of one attention that all become one op, and what such blocks refuse
  * is in tests/negative. */
+#include "front/sema.h"
 #include "interp/interp.h"
 #include "lib/compiled.h"
 #include "random/rng.h"
@@ -67,7 +68,7 @@ static const Spelling spellings[] = {
 static const char *source_of(Arena *arena, const Spelling *spelling, bool is_online) {
     return str_format(arena,
                       "graph g(q: f32[2, 5, 4], k: f32[2, 9, 4], v: f32[2, 9, 3], b: f32[5, 9]) -> "
-                      "(y: f32[2, 5, 3]) {\n  t = transpose(k, perm=[0, 2, 1])\n%s  %s\n%s}\n",
+                      "(y: f32[2, 5, 3]) {\n%s  t = transpose(k, perm=[0, 2, 1])\n  %s\n%s}\n",
                       is_online ? "  online {\n" : "", spelling->body, is_online ? "  }\n" : "");
 }
 
@@ -130,4 +131,70 @@ Test(online_block, what_is_outside_stays) {
     count_ops(p.module->graphs.data[0], &n_online, &n_left);
     cr_expect(n_online == 1 && n_left == 3, "%u, %u", n_online, n_left);
     compile_free(&p);
+}
+
+/* The graph of a source that is rewritten as a whole. */
+static const Graph *rewritten(Arena *arena, const char *text) {
+    StrTab *strings = strtab_new(arena);
+    Diags diags = {.arena = arena};
+    const Source *source = source_new(arena, "whole.g", text, strlen(text));
+    Sema *sema = front_read(arena, strings, &diags, source, NULL);
+    Module *module = sema ? front_check(sema, true) : NULL;
+    cr_assert(module, "%s", text);
+    return module->graphs.data[0];
+}
+
+static const char *printed(Arena *arena, const Graph *graph) {
+    Text text = {.arena = arena};
+    graph_print(graph, &text);
+    return text_str(&text);
+}
+
+/* Every spelling becomes what it becomes in a block. */
+Test(online_block, whole_graphs_become_what_blocks_become, .timeout = 60) {
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        Arena *arena = arena_new(NULL);
+        if (strstr(spellings[i].body, "attention")) continue;
+        Compiled online = compiled_new(source_of(arena, &spellings[i], true), TARGET_CPU);
+        const Graph *graph = rewritten(arena, source_of(arena, &spellings[i], false));
+        cr_expect_str_eq(printed(arena, graph), printed(arena, online.module->graphs.data[0]), "%s",
+                         spellings[i].name);
+        cr_assert_eq(graph->softmaxes.n, 1u, "%s", spellings[i].name);
+        cr_expect_null(graph->softmaxes.data[0].why_left, "%s", spellings[i].name);
+        compile_free(&online);
+        arena_free(arena);
+    }
+}
+
+/* What cannot become one op is left, without an error, and noted with the reason. */
+Test(online_block, what_whole_graphs_leave_is_noted) {
+    static const struct {
+        const char *body, *why;
+        bool is_made; /* beside what is left */
+    } cases[] = {
+        {"y = softmax(x) @ v + max(softmax(x))", "something else reads its softmax too", false},
+        {"y = (softmax(x) + 1) @ v", "`add` stands between the softmax and its product", false},
+        {"y = exp(x) @ v", "the weights of a softmax are not divided by their sum", false},
+        {"y = softmax(x, axis=0) @ v",
+         "a softmax goes along another axis than the one that its product contracts", false},
+        {"y = softmax(x) @ v + max(softmax(x + 1))", "no product contracts its axis", true},
+        {"fuse never {\n p = softmax(x)\n }\n y = p @ v",
+         "no product of its block contracts its axis", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(NULL);
+        const Graph *graph = rewritten(
+            arena,
+            str_format(arena, "graph g(x: f32[5, 9], v: f32[9, 3]) -> (y: f32[5, 3]) {\n%s\n}\n",
+                       cases[i].body));
+        uint32_t n_online = 0, n_left = 0, n_noted = 0;
+        count_ops(graph, &n_online, &n_left);
+        cr_expect_eq(n_online, cases[i].is_made ? 1u : 0u, "%s", cases[i].body);
+        for (uint32_t k = 0; k < graph->softmaxes.n; k++) {
+            const char *why = graph->softmaxes.data[k].why_left;
+            n_noted += why != NULL;
+            if (why) cr_expect_str_eq(why, cases[i].why, "%s", cases[i].body);
+        }
+        cr_expect_eq(n_noted, 1u, "%s", cases[i].body);
+        arena_free(arena);
+    }
 }

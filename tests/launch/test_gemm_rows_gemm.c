@@ -1,6 +1,6 @@
 /* Gemm-rows-gemm launches: which row kernels between two matmuls join a launch, what its plan is,
- * that the assembler accepts the code, and which kernels become one pass by rewriting. Tests that
- * run on a card check results (soak --shapes, gemm-rows-gemm). */
+ * and that the assembler accepts the code. Tests that run on a card check results (soak --shapes,
+ * gemm-rows-gemm). */
 #include "lib/compile.h"
 #include "lib/ptx.h"
 #include "plan/launch.h"
@@ -15,27 +15,25 @@
 typedef struct Rows {
     const char *dtype, *columns, *depth, *width; /* N, K and columns of the result */
     const char *scores, *rows;
-    bool is_launch, is_online, is_limited;
+    bool is_launch;
 } Rows;
 
 static const Rows rows[] = {
-    {"bf16", "N", "64", "64", SCORES, "softmax(s)", true, true, false},
-    {"bf16", "N", "128", "128", CAUSAL("<= iota([M, N], axis=0)"), "softmax(s)", true, true, true},
-    {"f16", "N", "80", "40", CAUSAL("< iota([M, N], axis=0) + 3"), "softmax(s)", true, true, false},
-    {"bf16", "N", "128", "128", CAUSAL(">= iota([M, N], axis=0)"), "softmax(s)", true, true, false},
-    {"bf16", "1024", "32", "96", "q @ transpose(k, perm=[0, 2, 1])", "softmax(relu(s))", true, true,
-     false},
+    {"bf16", "N", "64", "64", SCORES, "softmax(s)", true},
+    {"bf16", "N", "128", "128", CAUSAL("<= iota([M, N], axis=0)"), "softmax(s)", true},
+    {"f16", "N", "80", "40", CAUSAL("< iota([M, N], axis=0) + 3"), "softmax(s)", true},
+    {"bf16", "N", "128", "128", CAUSAL(">= iota([M, N], axis=0)"), "softmax(s)", true},
+    {"bf16", "1024", "32", "96", "q @ transpose(k, perm=[0, 2, 1])", "softmax(relu(s))", true},
     {"bf16", "N", "64", "64", CAUSAL("<= iota([M, N], axis=0)"), /* no -infinity is left */
-     "cast(softmax(cast(cast(s, i32), f32)), bf16)", true, true, false},
-    {"bf16", "N", "64", "128", SCORES, "log_softmax(s)", true, false, false},
-    {"bf16", "N", "64", "64", SCORES, "layernorm(s, g, g)", true, false, false},
-    {"f16", "1000", "64", "64", SCORES, "s / (1 + max(abs(s), keep=true, axis=-1))", true, false,
-     false},
-    {"bf16", "N", "129", "64", SCORES, "softmax(s)", false, false, false},
-    {"bf16", "N", "64", "136", SCORES, "softmax(s)", false, false, false},
-    {"bf16", "N + 1", "64", "64", SCORES, "softmax(s)", false, false, false},
-    {"bf16", "16386", "64", "64", SCORES, "softmax(s)", false, false, false},
-    {"f32", "N", "64", "64", SCORES, "softmax(s)", false, false, false}};
+     "cast(softmax(cast(cast(s, i32), f32)), bf16)", true},
+    {"bf16", "N", "64", "128", SCORES, "log_softmax(s)", true},
+    {"bf16", "N", "64", "64", SCORES, "layernorm(s, g, g)", true},
+    {"f16", "1000", "64", "64", SCORES, "s / (1 + max(abs(s), keep=true, axis=-1))", true},
+    {"bf16", "N", "129", "64", SCORES, "softmax(s)", false},
+    {"bf16", "N", "64", "136", SCORES, "softmax(s)", false},
+    {"bf16", "N + 1", "64", "64", SCORES, "softmax(s)", false},
+    {"bf16", "16386", "64", "64", SCORES, "softmax(s)", false},
+    {"f32", "N", "64", "64", SCORES, "softmax(s)", false}};
 
 /* `asks`: a `fuse must` block around the scores and the row kernels' values. */
 static const char *source_of(Arena *arena, const Rows *r, bool asks) {
@@ -187,71 +185,6 @@ Test(gemm_rows_gemm, several_are_found) {
     }
     cr_expect_eq(n, 2);
     compile_free(&compiled);
-}
-
-/* The rewrite to one pass. */
-
-static void permit(void *user, Arena *arena, Plan *plan, bool is_fused) {
-    (void)user, (void)arena, (void)is_fused;
-    plan->may_rewrite = true;
-}
-
-static void forbid(void *user, Arena *arena, Plan *plan, bool is_fused) {
-    (void)user, (void)arena, (void)is_fused;
-    plan->may_rewrite = false;
-}
-
-static void check_online(const Rows *r, bool may_rewrite) {
-    Arena *arena = arena_new(NULL);
-    Compiled compiled;
-    compile_with((DriverHook){.fused = may_rewrite ? permit : forbid});
-    const char *source = source_of(arena, r, true);
-    cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_90A), COMPILE_FUSED));
-    const Plan *plan = compiled.driver.plans[0];
-    const OnlineSoftmax *online_softmax =
-        &plan_launch_of(plan, plan->kernels.n - 2)->online_softmax;
-    cr_expect_eq(online_softmax->weight != SCALAR_NONE, may_rewrite && r->is_online, "%s", source);
-    cr_expect_eq(online_softmax->is_limited, may_rewrite && r->is_limited, "%s", source);
-    if (online_softmax->weight) check_code(arena, &compiled, target_get(TARGET_SM_90A));
-    compile_free(&compiled);
-    compile_with((DriverHook){.fused = NULL});
-    arena_free(arena);
-}
-
-Test(gemm_rows_gemm, weights_are_taken_as_they_come_where_arithmetic_may_change, .timeout = 300) {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (!rows[i].is_launch) continue;
-        check_online(&rows[i], true);
-        check_online(&rows[i], false);
-    }
-}
-
-/* Rows whose last column is the row's own index or the one before. */
-Test(gemm_rows_gemm, masks_are_read_off_the_comparison) {
-    static const struct {
-        const char *sees;
-        int64_t ahead;
-    } masks[] = {{"<= iota([M, N], axis=0)", 0}, {"< iota([M, N], axis=0)", -1}};
-    compile_with((DriverHook){.fused = permit});
-    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
-        Arena *arena = arena_new(NULL);
-        Compiled compiled;
-        const char *scores =
-            str_format(arena, "where(iota([M, N], axis=1) %s, " SCORES ", -inf)", masks[i].sees);
-        Rows r = {"bf16", "N", "64", "64", scores, "softmax(s)", true, true, true};
-        const char *source = source_of(arena, &r, true);
-        cr_assert(compile_source(&compiled, source, target_get(TARGET_SM_80), COMPILE_FUSED));
-        const Plan *plan = compiled.driver.plans[0];
-        const OnlineSoftmax *online_softmax =
-            &plan_launch_of(plan, plan->kernels.n - 2)->online_softmax;
-        int64_t ahead = 0;
-        cr_expect(online_softmax->is_limited &&
-                  dim_is_const(plan->graph->dims, online_softmax->ahead, &ahead));
-        cr_expect_eq(ahead, masks[i].ahead, "%s", masks[i].sees);
-        compile_free(&compiled);
-        arena_free(arena);
-    }
-    compile_with((DriverHook){.fused = NULL});
 }
 
 /* Attention of the prelude: two kernels whose scores are in no memory where wgmma computes it, with

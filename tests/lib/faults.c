@@ -469,36 +469,13 @@ static void wrong_slice(Plant *p) {
     plant_in(p, OP_MUL, add_for_mul);
 }
 
-/* The rewritten rows of the first rewrite; NULL: the plan has none. */
-static OnlineSoftmax *rewritten(Plant *p) {
+static void wrong_power(Plant *p) {
     for (uint32_t k = 0; k < p->plan->kernels.n; k++) {
-        p->kernel = &p->plan->kernels.data[k];
-        p->scalars = p->kernel->scalars;
-        if (!kernel_is_rewritten(p->plan, k)) continue;
-        uint32_t launch = (uint32_t)(plan_launch_of(p->plan, k) - p->plan->launches.data);
+        Kernel *kernel = &p->plan->kernels.data[k];
+        if (!form_info(kernel->form)->weighs) continue;
+        kernel->reduces.data[0].power = PRIM_EXP2;
         p->is_done = true;
-        return &p->plan->launches.data[launch].online_softmax;
     }
-    return NULL;
-}
-
-static void wrong_scale(Plant *p) {
-    OnlineSoftmax *online_softmax = rewritten(p);
-    if (online_softmax) online_softmax->power = PRIM_EXP2;
-}
-
-static void wrong_weight(Plant *p) {
-    OnlineSoftmax *online_softmax = rewritten(p);
-    if (!online_softmax) return;
-    Scalar weight = *scalar_get(p->scalars, online_softmax->weight);
-    ScalarId score = scalar_get(p->scalars, weight.args[0])->args[0];
-    online_softmax->weight = scalar_prim(p->scalars, weight.prim, score, SCALAR_NONE, SCALAR_NONE);
-}
-
-static void wrong_limit(Plant *p) {
-    OnlineSoftmax *online_softmax = rewritten(p);
-    if (online_softmax)
-        online_softmax->ahead = dim_sub(p->plan->graph->dims, online_softmax->ahead, number(p, 1));
 }
 
 /* The table of faults. */
@@ -527,8 +504,7 @@ static Planter planters[FAULT_COUNT];
 /* Whether the fault changes a decision of a pass after fusion. */
 static bool is_late(FaultId id) {
     return id == FAULT_aliasing || id == FAULT_early_reuse || id == FAULT_wrong_in_place ||
-           id == FAULT_in_place_early || id == FAULT_launch_order || id == FAULT_wrong_layout ||
-           infos[id].place == FAULT_IN_REWRITTEN;
+           id == FAULT_in_place_early || id == FAULT_launch_order || id == FAULT_wrong_layout;
 }
 
 static void plant(const Planter *planter, Arena *arena, Plan *plan, bool is_fused) {

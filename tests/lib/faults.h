@@ -12,8 +12,8 @@ typedef enum {
     FAULT_COUNT
 } FaultId;
 
-/* The programs with the fault: the fused one, the unfused one too, or the rewritten one. */
-typedef enum { FAULT_IN_FUSED, FAULT_IN_BOTH, FAULT_IN_REWRITTEN } FaultPlace;
+/* The programs with the fault: the fused one, or the unfused one too. */
+typedef enum { FAULT_IN_FUSED, FAULT_IN_BOTH } FaultPlace;
 
 typedef struct FaultInfo {
     const char *name, *doc;

@@ -166,7 +166,8 @@ static bool compare_fast(const Pair *pair, PairCounts *counts, Arena *arena, Tex
                 rig_contents((Rig *)&pair->exposed_rig, lists[l][i].name, &n_bytes);
     FastReference reference;
     const char *error = NULL;
-    if (!verify_fast_reference(plan, pair->symbol_values, bytes, arena, &reference, &error)) {
+    if (!verify_fast_reference(plan->graph, pair->symbol_values, bytes, arena, &reference,
+                               &error)) {
         counts->n_skipped++;
         return true;
     }
@@ -176,7 +177,8 @@ static bool compare_fast(const Pair *pair, PairCounts *counts, Arena *arena, Tex
         const GraphOutput *output = &graph->outputs.data[i];
         const uint8_t *fused = rig_result(&pair->fused_rig, output->name, &n_bytes);
         is_right =
-            verify_fast_value(&reference, output->node, fused, arena, &judged, report) && is_right;
+            verify_fast_value(&reference, plan, output->node, fused, arena, &judged, report) &&
+            is_right;
     }
     counts->n_fast += (uint64_t)judged.n_elems;
     counts->n_fast_any += (uint64_t)judged.n_any;

@@ -107,9 +107,8 @@ const char *prove_rows(FaultId id, const char *target) {
 bool prove_fault(Proof *proof, FaultId id, const char *target, Text *report) {
     const FaultInfo *info = fault_info(id);
     uint32_t n_planted = 0;
-    bool is_rewritten = info->place == FAULT_IN_REWRITTEN;
     const char *options[] = {str_format(report->arena, "--target=%s", target),
-                             is_rewritten ? "--rewrite" : prove_rows(id, target), NULL};
+                             prove_rows(id, target), NULL};
     prove_verify(proof, info->source, fault_hook(id, &n_planted), options);
     const char *verdict =
         find_verdict(proof, info->place == FAULT_IN_BOTH ? " inputs: " : "  first wrong: ");

@@ -1,6 +1,7 @@
 /* Judging values: differences in bits, ULPs, words, and the nodes of a run against the reference.
  */
 #include "verify/verify.h"
+#include "verify/verify_fast.h"
 
 #include "lib/plans.h"
 
@@ -70,4 +71,38 @@ Test(verify, a_node_out_of_its_bound_is_named_with_its_kernel) {
         "`add` that makes `y`, line 2, kernel g_0_y_l2: 1 of 3 elements are out of the "
         "bound; element 2 of f32[3] at [2] is 6.5, not 6 (1048576 ULP), the bound 0\n");
     arena_free(scratch);
+}
+
+/* Scores of f32 in place of those of bf16, which differ by roundings; then another power. */
+Test(verify, a_rewritten_graph_is_held_to_the_graph_as_it_is_written) {
+    static const char header[] = "graph g(x: bf16[4, 40], v: bf16[40, 8]) -> (y: bf16[4, 8]) {\n";
+    static const struct {
+        const char *body;
+        bool is_right;
+    } cases[] = {{"y = softmax_matmul(cast(x, f32), v)", true},
+                 {"y = softmax2_matmul(cast(x, f32), v)", false}};
+    uint16_t x[4 * 40], v[40 * 8];
+    for (int i = 0; i < 4 * 40; i++) x[i] = (uint16_t)(0x3E00 + 64 * (i * 7 % 11) + i % 3);
+    for (int i = 0; i < 40 * 8; i++) v[i] = (uint16_t)((i % 2 << 15) + 0x3F00 + i * 5 % 200);
+    const uint8_t *bytes[16] = {(const uint8_t *)x, (const uint8_t *)v};
+    const char *error = "";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        FastReference written, made;
+        VerifyCounts counts = {0};
+        Text report = {.arena = arena};
+        const char *as_written = str_format(arena, "%s  y = softmax(x) @ v\n}\n", header);
+        const char *rewritten = str_format(arena, "%s  %s\n}\n", header, cases[i].body);
+        cr_assert(verify_fast_reference(plans_parse(arena, as_written)->graphs.data[0], NULL, bytes,
+                                        arena, &written, &error),
+                  "%s", error);
+        cr_assert(verify_fast_reference(plans_parse(arena, rewritten)->graphs.data[0], NULL, bytes,
+                                        arena, &made, &error),
+                  "%s", error);
+        cr_expect_eq(verify_rewritten(&made, &written, &counts, &report), cases[i].is_right, "%s",
+                     text_str(&report));
+        cr_expect(counts.n_elems == 4 * 8 && counts.n_any == 0);
+        if (!cases[i].is_right)
+            cr_expect(strstr(report.data, "`softmax2_matmul` that makes `y`, line 2, rewritten: "),
+                      "%s", text_str(&report));
+    }
 }

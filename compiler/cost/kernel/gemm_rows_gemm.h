@@ -9,7 +9,7 @@ bool cost_is_gemm_rows_gemm(const Coster *c);
 /* How often the kernel computes its results; more than once only for the scores of a gemm-rows-gemm
  * launch. */
 double cost_gemm_rows_gemm_passes(const Coster *c, const Kernel *kernel);
-/* Sets `us` from the times of the kernels. `n_blocks` fit on a processor. */
-void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p, uint32_t n_blocks);
+/* Sets `us` from the times of the kernels. */
+void cost_gemm_rows_gemm_time(const Coster *c, Pricing *p);
 
 #endif

@@ -51,6 +51,8 @@ typedef struct Builder {
     uint32_t online; /* the `online` block of the nodes made next, plus 1; 0: none */
     Vec(Span) online_blocks;
     Vec(uint32_t) online_of; /* per node, as `online` */
+    bool rewrites;           /* what lies outside of `online` blocks is rewritten like them, where
+                              * that can be done; build_finish notes it in the graph */
     bool is_full;            /* the graph has MAX_NODES, and the error is recorded */
     uint32_t n_errors;       /* so far */
     Vec(BuildError) errors;  /* recorded and not taken yet, in order */

@@ -16,7 +16,7 @@ enum { MOST_VISITS = 10000 };
 typedef struct Finder {
     Arena *arena;
     const Graph *graph;
-    const uint32_t *online; /* per node: its `online` block, or 0 */
+    const Builder *b;
     IndexTab *tab;
     DimId n_keys;
     uint32_t key_axis; /* of `tab`: the axis that the matmul contracts */
@@ -26,6 +26,12 @@ typedef struct Finder {
     uint32_t *budget; /* of visits: what takes more is not found */
     const char *message, *help;
 } Finder;
+
+/* Whether the node may become part of the op. */
+static bool belongs(const Finder *f, NodeId id) {
+    const uint32_t *blocks = f->graph->kernel_of.data;
+    return f->b->online_of.data[id] || (f->b->rewrites && blocks[id] == blocks[f->found->matmul]);
+}
 
 static const Node *node_of(const Finder *f, const Place *place) {
     return graph_node(f->graph, place->node);
@@ -283,8 +289,11 @@ static bool divides(const Finder *f, const Place *place, uint32_t k, Place *divi
 /* Whether the value, which elementwise ops and views make, has exponentials along the keys. */
 static bool has_powers(const Finder *f, Place place, uint32_t depth) {
     const Node *node = node_of(f, &place);
-    if (!f->online[place.node]) return false;
-    if (is_power(node->op) || depth == 0) return is_power(node->op) && varies(f, place);
+    if (!belongs(f, place.node)) return false;
+    if (is_power(node->op) || depth == 0) {
+        f->found->power = place.node;
+        return is_power(node->op) && varies(f, place);
+    }
     for (uint32_t k = 0; (is_view(node) || is_elementwise(node)) && k < node->n_args; k++)
         if (has_powers(f, arg_place(f, &place, k), depth - 1)) return true;
     return false;
@@ -302,7 +311,7 @@ static bool read_weights(Finder *f, Place place) {
     Place divisor;
     while (!is_power(node_of(f, &place)->op)) {
         const Node *node = node_of(f, &place);
-        if (!f->online[place.node]) return false;
+        if (!belongs(f, place.node)) return false;
         uint32_t k = 0;
         bool is_quotient = divides(f, &place, k, &divisor) || divides(f, &place, ++k, &divisor);
         if (is_quotient && !f->has_total && !varies(f, divisor)) {
@@ -319,8 +328,9 @@ static bool read_weights(Finder *f, Place place) {
         }
         if (!go_on(path, f, &place, k)) return false;
     }
-    if (!f->online[place.node] || (!varies(f, place) && !is_one(f, f->n_keys))) return false;
+    if (!belongs(f, place.node) || (!varies(f, place) && !is_one(f, f->n_keys))) return false;
     f->power = place;
+    f->found->power = place.node;
     f->found->op = node_of(f, &place)->op == OP_EXP ? OP_SOFTMAX_MATMUL : OP_SOFTMAX2_MATMUL;
     return read_exponent(f, arg_place(f, &place, 0));
 }
@@ -369,7 +379,7 @@ static bool is_supported(Finder *f) {
 
 static Finder finder_new(const Builder *b, NodeId id, OnlineFound *found, Place *first) {
     const Graph *graph = b->graph;
-    Finder f = {.arena = b->arena, .graph = graph, .online = b->online_of.data, .found = found};
+    Finder f = {.arena = b->arena, .graph = graph, .b = b, .found = found};
     f.budget = arena_array(b->arena, uint32_t, 1);
     *f.budget = MOST_VISITS;
     const Shape *shape = &graph_node(graph, id)->shape;
@@ -381,7 +391,7 @@ static Finder finder_new(const Builder *b, NodeId id, OnlineFound *found, Place 
                            ? index_dim(f.tab, dim_const(graph->dims, 0))
                            : index_axis(f.tab, axis);
     }
-    *found = (OnlineFound){.matmul = NODE_NONE};
+    *found = (OnlineFound){.matmul = NODE_NONE, .power = NODE_NONE};
     return f;
 }
 
@@ -393,6 +403,7 @@ static void begin_keys(Finder *f, NodeId matmul) {
 
 bool online_find_product(const Builder *b, NodeId matmul, OnlineFound *found,
                          OnlineReason *reason) {
+    OnlineFound almost = {.matmul = matmul, .power = NODE_NONE};
     *reason = (OnlineReason){NULL, NULL};
     for (uint32_t side = 0; side < 2; side++) {
         Place product;
@@ -406,8 +417,11 @@ bool online_find_product(const Builder *b, NodeId matmul, OnlineFound *found,
             is_read = fail(&f, "Divide by the sum of the same weights along the contracted axis.",
                            "the weights are divided by something else than their sum");
         if (is_read && is_supported(&f)) return true;
-        if (f.message) *reason = (OnlineReason){f.message, f.help};
+        if (!f.message) continue;
+        *reason = (OnlineReason){f.message, f.help};
+        almost = *found;
     }
+    *found = almost;
     return false;
 }
 
@@ -441,12 +455,12 @@ bool online_find_quotient(const Builder *b, NodeId id, OnlineFound *found, Onlin
     return false;
 }
 
-bool online_sums_powers(const Graph *graph, NodeId id) {
+NodeId online_summed_powers(const Graph *graph, NodeId id) {
     const Node *node = graph_node(graph, id);
     const OpInfo *info = op_info(node->op);
-    if (info->cls != CLASS_REDUCE || info->combine != PRIM_ADD) return false;
+    if (info->cls != CLASS_REDUCE || info->combine != PRIM_ADD) return NODE_NONE;
     NodeId from = node->args[0];
     while (is_view(graph_node(graph, from)) || is_float_cast(graph, graph_node(graph, from)))
         from = graph_node(graph, from)->args[0];
-    return is_power(graph_node(graph, from)->op);
+    return is_power(graph_node(graph, from)->op) ? from : NODE_NONE;
 }

@@ -19,6 +19,7 @@ typedef struct OnlinePath {
  * their sum before or after. */
 typedef struct OnlineFound {
     NodeId matmul, scores;
+    NodeId power;        /* NODE_NONE: not reached */
     uint32_t side;       /* of the weights in the matmul */
     OpId op;             /* that does the same */
     OnlinePath weights;  /* from the matmul's operand back to the power, without its division */
@@ -30,14 +31,16 @@ typedef struct OnlineReason {
     const char *message, *help; /* NULL: its operand has none */
 } OnlineReason;
 
-/* Whether the matmul multiplies weights of an `online` block that are divided by their sum. */
+/* Whether the matmul multiplies weights that are divided by their sum. All that makes the weights
+ * must lie in `online` blocks; where the whole graph is rewritten, it may lie in the matmul's block
+ * of kernels instead. */
 bool online_find_product(const Builder *b, NodeId matmul, OnlineFound *found, OnlineReason *reason);
 /* Whether `id` divides a matmul's result, to which views and casts may lead, by the sum of the
  * weights that the matmul multiplies. */
 bool online_find_quotient(const Builder *b, NodeId id, OnlineFound *found, OnlineReason *reason);
 /* The matmul whose result `id` divides or scales, to which views and casts lead; or NODE_NONE. */
 NodeId online_quotient_of(const Graph *graph, NodeId id, uint32_t *arg);
-/* Whether the node sums exponentials. */
-bool online_sums_powers(const Graph *graph, NodeId id);
+/* The exponentials that the node sums; NODE_NONE: it does not. */
+NodeId online_summed_powers(const Graph *graph, NodeId id);
 
 #endif

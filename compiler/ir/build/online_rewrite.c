@@ -1,6 +1,7 @@
-/* The pass that `online` blocks ask for: a softmax and the product that contracts its axis become
- * one op. It looks at the graph and its extents alone, so that it gives the same for every target.
- * See build.h. */
+/* The pass that `online` blocks ask for, or a builder that rewrites its whole graph: a softmax and
+ * the product that contracts its axis become one op. It looks at the graph and its extents alone,
+ * so that it gives the same for every target. A block must become what it asks for; the rest of a
+ * graph, where there is something to find, is left as it is. See build.h. */
 #include "ir/build/online_find.h"
 
 #include <string.h>
@@ -12,6 +13,11 @@ typedef enum {
     NODE_DIVIDED, /* the op's result is divided already: the dividend takes its place */
 } Change;
 
+enum {
+    NEEDED, /* outputs need the node once the changes are made */
+    TOLD    /* powers: a product says what became of their softmax */
+};
+
 typedef struct Rewriter {
     Builder *b;
     uint32_t n;
@@ -20,9 +26,10 @@ typedef struct Rewriter {
     const uint32_t *online; /* online_of, as it was */
     uint32_t *n_users;
     Change *change;
-    OnlineFound *found; /* per node that is NODE_ONLINE */
-    uint32_t *arg;      /* per node that is NODE_DIVIDED: its dividend */
-    NodeId *moved;      /* per node: what took its place */
+    OnlineFound *found;    /* per node that is NODE_ONLINE, or has a reason */
+    OnlineReason *reasons; /* per node: why it did not become NODE_ONLINE */
+    uint32_t *arg;         /* per node that is NODE_DIVIDED: its dividend */
+    NodeId *moved;         /* per node: what took its place */
 } Rewriter;
 
 static void count_users(Rewriter *r) {
@@ -40,19 +47,25 @@ static void report(Builder *b, Span span, const char *message, const char *help)
 
 /* Finding. */
 
-/* Whether the block may change all that leads from the matmul to the quotient. */
+/* Whether the node and the matmul may change together. */
+static bool may_change(const Rewriter *r, NodeId id, NodeId matmul) {
+    if (r->b->rewrites && r->blocks[id] == r->blocks[matmul]) return true;
+    return r->online[id] && r->online[matmul];
+}
+
+/* Whether all that leads from the matmul to the quotient may change. */
 static bool is_private(const Rewriter *r, NodeId quotient, uint32_t arg, NodeId matmul) {
     NodeId id = r->nodes[quotient].args[arg];
     for (; id != matmul; id = r->nodes[id].args[0])
         if (r->n_users[id] > 1) return false;
-    return r->n_users[matmul] == 1 && r->online[matmul];
+    return r->n_users[matmul] == 1 && may_change(r, quotient, matmul);
 }
 
 static bool keeps_shape(const Rewriter *r, NodeId id, uint32_t arg) {
     return shape_equal(&r->nodes[id].shape, &r->nodes[r->nodes[id].args[arg]].shape);
 }
 
-static void find_quotient(Rewriter *r, NodeId id, OnlineReason *reasons) {
+static void find_quotient(Rewriter *r, NodeId id) {
     OnlineFound found;
     OnlineReason reason;
     uint32_t arg;
@@ -65,21 +78,22 @@ static void find_quotient(Rewriter *r, NodeId id, OnlineReason *reasons) {
         r->change[matmul] = NODE_ONLINE;
         r->found[matmul] = found;
         r->arg[id] = arg;
-        reasons[matmul].message = NULL;
+        r->reasons[matmul].message = NULL;
     } else if (reason.message) {
-        reasons[matmul] = reason;
+        r->reasons[matmul] = reason;
+        r->found[matmul] = found;
     }
 }
 
 /* Reports what cannot become an op, and blocks that have nothing that can. */
-static void report_all(Rewriter *r, const OnlineReason *reasons) {
+static void report_all(Rewriter *r) {
     Builder *b = r->b;
     bool *has_any = arena_array(b->arena, bool, b->online_blocks.n + (size_t)1);
     for (NodeId id = 0; id < r->n; id++) {
-        if (r->change[id] == NODE_COPIED && !reasons[id].message) continue;
+        if (r->change[id] == NODE_COPIED && !r->reasons[id].message) continue;
         has_any[r->online[id]] = true;
-        if (r->change[id] == NODE_COPIED)
-            report(b, r->nodes[id].span, reasons[id].message, reasons[id].help);
+        if (r->change[id] == NODE_COPIED && r->online[id])
+            report(b, r->nodes[id].span, r->reasons[id].message, r->reasons[id].help);
     }
     for (uint32_t i = 0; i < b->online_blocks.n; i++)
         if (!has_any[i + 1])
@@ -88,18 +102,60 @@ static void report_all(Rewriter *r, const OnlineReason *reasons) {
                    "Put the softmax and the matmul of its result into the block.");
 }
 
-/* Finds what the blocks have. */
+/* Whether the node, once it is changed, reads its argument `k`. */
+static bool reads(const Rewriter *r, NodeId id, uint32_t k) {
+    switch (r->change[id]) {
+    case NODE_COPIED:
+        return true;
+    case NODE_ONLINE:
+        return k != r->found[id].side;
+    case NODE_DIVIDED:
+        return k == r->arg[id];
+    }
+    return false;
+}
+
+static NodeFlags find_needed(const Rewriter *r) {
+    const Graph *graph = r->b->graph;
+    NodeFlags needed = node_flags_new(r->b->arena, r->n);
+    for (uint32_t i = 0; i < graph->outputs.n; i++)
+        node_add(needed, graph->outputs.data[i].node, NEEDED);
+    for (NodeId id = r->n; id-- > 0;) {
+        if (!node_has(needed, id, NEEDED)) continue;
+        for (uint32_t k = 0; k < r->nodes[id].n_args; k++)
+            if (reads(r, id, k)) node_add(needed, r->nodes[id].args[k], NEEDED);
+        if (r->change[id] == NODE_ONLINE) node_add(needed, r->found[id].scores, NEEDED);
+    }
+    return needed;
+}
+
+/* Outside of blocks, a softmax that something else reads too is left: it is computed anyway. */
+static void leave_read(Rewriter *r) {
+    NodeFlags needed = find_needed(r);
+    uint32_t arg;
+    for (NodeId id = 0; id < r->n; id++) {
+        NodeId matmul =
+            r->change[id] == NODE_DIVIDED ? online_quotient_of(r->b->graph, id, &arg) : id;
+        if (r->change[id] == NODE_COPIED) continue;
+        if (!r->online[matmul] && node_has(needed, r->found[matmul].power, NEEDED)) {
+            r->change[id] = NODE_COPIED;
+            r->reasons[matmul].message = "something else reads its softmax too";
+        }
+    }
+}
+
+/* Finds what may change. */
 static void find_all(Rewriter *r) {
     const Graph *graph = r->b->graph;
-    OnlineReason *reasons = arena_array(r->b->arena, OnlineReason, r->n + (size_t)1);
     for (NodeId id = 0; id < r->n; id++) {
-        if (!r->online[id]) continue;
+        if (!r->online[id] && !r->b->rewrites) continue;
         if (!graph_is_matmul(graph, id))
-            find_quotient(r, id, reasons);
-        else if (online_find_product(r->b, id, &r->found[id], &reasons[id]))
+            find_quotient(r, id);
+        else if (online_find_product(r->b, id, &r->found[id], &r->reasons[id]))
             r->change[id] = NODE_ONLINE;
     }
-    report_all(r, reasons);
+    if (r->b->rewrites) leave_read(r);
+    report_all(r);
 }
 
 /* Rewriting. */
@@ -199,17 +255,56 @@ static void check_rest(Rewriter *r) {
     NodeFlags live = build_find_live(b);
     for (NodeId id = 0; id < b->graph->nodes.n; id++)
         if (b->online_of.data[id] && node_has(live, id, BUILD_LIVE) &&
-            online_sums_powers(b->graph, id))
+            online_summed_powers(b->graph, id) != NODE_NONE)
             report(b, graph_node(b->graph, id)->span,
                    "the weights of a softmax in an `online` block have another reader than a "
                    "product along their axis",
                    "Compute them again outside the block, for that reader.");
 }
 
+/* Notes what became of the softmaxes of the graph. */
+
+static void note(const Rewriter *r, NodeId id, OpId op, const char *why_left) {
+    const OnlineFound *found = &r->found[id];
+    Graph *graph = r->b->graph;
+    SoftmaxNote made = {
+        .op = op, .name = r->nodes[id].name, .span = r->nodes[id].span, .why_left = why_left};
+    if (!why_left) {
+        const Node *values = &r->nodes[r->nodes[id].args[1 - found->side]];
+        made.values = values->dtype;
+        made.n_keys = values->shape.dims[values->shape.rank - (found->side ? 1 : 2)];
+    }
+    vec_push(graph->arena, &graph->softmaxes, made);
+}
+
+/* A product says what became of its softmax; else the sum of the exponentials does. */
+static void note_all(const Rewriter *r) {
+    const Graph *graph = r->b->graph;
+    NodeFlags live = build_find_live(r->b);
+    NodeFlags told = node_flags_new(r->b->arena, graph->nodes.n);
+    for (NodeId id = 0; id < r->n; id++)
+        if ((r->change[id] == NODE_ONLINE || r->reasons[id].message) &&
+            r->found[id].power != NODE_NONE)
+            node_add(told, r->moved[r->found[id].power], TOLD);
+    for (NodeId id = 0; id < r->n; id++) {
+        NodeId moved = r->moved[id];
+        NodeId power = online_summed_powers(graph, moved);
+        if (!node_has(live, moved, BUILD_LIVE)) continue;
+        if (r->change[id] == NODE_ONLINE)
+            note(r, id, r->found[id].op, NULL);
+        else if (r->reasons[id].message)
+            note(r, id, r->nodes[id].op, r->reasons[id].message);
+        else if (power != NODE_NONE && !node_has(told, power, TOLD))
+            note(r, id, r->nodes[id].op,
+                 graph->fixed_kernels.n ? "no product of its block contracts its axis"
+                                        : "no product contracts its axis");
+    }
+}
+
 void build_make_online(Builder *b) {
     Graph *graph = b->graph;
     uint32_t n = graph->nodes.n;
-    if (!b->online_blocks.n) return;
+    if (!b->online_blocks.n && !b->rewrites) return;
     Rewriter r = {.b = b,
                   .n = n,
                   .nodes = arena_copy(b->arena, graph->nodes.data, n * sizeof *r.nodes),
@@ -218,9 +313,12 @@ void build_make_online(Builder *b) {
     r.n_users = arena_array(b->arena, uint32_t, n);
     r.change = arena_array(b->arena, Change, n);
     r.found = arena_array(b->arena, OnlineFound, n);
+    r.reasons = arena_array(b->arena, OnlineReason, n);
     r.arg = arena_array(b->arena, uint32_t, n);
     r.moved = arena_array(b->arena, NodeId, n);
     count_users(&r);
     find_all(&r);
-    if (!b->n_errors && rebuild_all(&r)) check_rest(&r);
+    if (b->n_errors || !rebuild_all(&r)) return;
+    check_rest(&r);
+    if (b->rewrites) note_all(&r);
 }

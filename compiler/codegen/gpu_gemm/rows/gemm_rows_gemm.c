@@ -32,16 +32,6 @@ static bool asks_column(const GemmRowsGemm *s) {
     return false;
 }
 
-/* The block's tile of the result. With causal limits, the first tiles of a matrix have fewer
- * columns to process. They come last, so that no multiprocessor ends with a long tile. */
-static Val tile_number(const GemmRowsGemm *s) {
-    Val block = gpu_block(s->lower);
-    if (!s->online_softmax->is_limited) return block;
-    Val last = lower_dim(s->lower, s->lower->variant->grid);
-    last = k_subi(s->k, last, 1);
-    return k_sub(s->k, last, block);
-}
-
 /* The blocks of both GEMMs have the same rows; the scores' tile begins at column 0. */
 static void make_tiles(GemmRowsGemm *s) {
     Lower *lower = s->lower, *out_lower = s->out_lower;
@@ -50,7 +40,7 @@ static void make_tiles(GemmRowsGemm *s) {
     tiles.across = dim_const(lower_dims(lower), 1);
     s->is_whole = tiles.is_whole;
     GemmTiles out_tiles = gpu_gemm_tiles(out_lower, sched->gemm.tile_m);
-    Val number = tile_number(s);
+    Val number = gpu_block(lower);
     GemmBlock block = gpu_gemm_block_at(lower, number, &tiles);
     GemmBlock out_block = gpu_gemm_block_at(out_lower, number, &out_tiles);
     const Reduce *reduce = &lower->kernel->reduces.data[0];
@@ -120,7 +110,6 @@ static void gemm_rows_gemm_init(GemmRowsGemm *s, Lower *lowers) {
     *s = (GemmRowsGemm){
         .lower = lower, .k = lower->k, .rows_lower = lowers + 1, .out_lower = lowers + 2};
     s->rows_kernel = s->rows_lower->kernel;
-    s->online_softmax = &lower->launch->online_softmax;
     make_tiles(s);
     place_shared(s);
     int64_t axis_k = dim_hi(dims, kernel_n_reduced(lower->kernel));
@@ -291,53 +280,29 @@ static void multiply_weights(GemmRowsGemm *s, const Weights *weights, Val offset
     }
 }
 
-/* The number of tiles with a column that some row of the block may see (causal limit). */
-static Val n_seen_tiles(const GemmRowsGemm *s) {
-    const OnlineSoftmax *online_softmax = s->online_softmax;
-    const Codegen *k = s->k;
-    if (!online_softmax->weight || !online_softmax->is_limited) return s->n_tiles;
-    Val end = k_addi(k, s->scores.block.m0, s->scores.sched->gemm.tile_m);
-    end = k_smin(k, s->scores.block.m, end);
-    end = k_add(k, end, lower_dim(s->lower, online_softmax->ahead));
-    end = k_addi(k, k_smax(k, end, gemm_rows_gemm_index(s, 0)), (int64_t)s->width - 1);
-    end = k_udivi(k, end, s->width);
-    return k_smin(k, end, s->n_tiles);
-}
-
 static void multiply_stage(GemmRowsGemm *s) {
     Weights *weights = arena_array(s->k->arena, Weights, 1);
-    GemmRowsGemmState state = {{NULL}, {NULL}};
-    bool is_online = s->online_softmax->weight != SCALAR_NONE;
-    if (is_online) gemm_rows_gemm_begin_online(s, &state);
     Val other = gemm_rows_gemm_other_buffer(s, s->read);
-    Loop loop = loop_over(s->k, n_seen_tiles(s), 1);
+    Loop loop = loop_over(s->k, s->n_tiles, 1);
     loop_carry(s->k, &loop, s->out.accs, s->out.n_accs);
-    loop_carry(s->k, &loop, state.shift, is_online ? s->n_rows : 0);
-    loop_carry(s->k, &loop, state.total, is_online ? s->n_rows : 0);
     Val k0 = k_muli(s->k, loop.index, s->width);
     gemm_rows_gemm_meet(s);
     fetch(&s->values, k0, buffer_at(s, other));
     gemm_rows_gemm_multiply_scores(s, s->read);
     ScoreTile at = gemm_rows_gemm_tile(s, loop.index);
-    if (is_online)
-        gemm_rows_gemm_weigh(s, &at, &state, weights);
-    else
-        make_weights(s, &at, weights);
+    make_weights(s, &at, weights);
     gemm_rows_gemm_meet(s);
     gemm_rows_gemm_fetch_right(s, k_addi(s->k, loop.index, 1), s->read);
     multiply_weights(s, weights, other);
     loop_end(s->k, &loop);
     gemm_rows_gemm_meet(s);
-    if (is_online) gemm_rows_gemm_end_online(s, &state);
 }
 
-/* With the online-softmax rewrite there is no pass before the last. */
 static void reduce_stages(GemmRowsGemm *s) {
     uint32_t n = s->rows_kernel->stages.n;
     for (uint32_t i = 0; i < n; i++) {
         const Stage *stage = &s->rows_kernel->stages.data[i];
         for (uint32_t r = 0; r < s->n_rows; r++) gpu_stage_prepare(&s->rows[r], stage);
-        if (s->online_softmax->weight) return;
         if (i + 1 < n) gemm_rows_gemm_reduce(s, stage);
     }
 }

@@ -27,7 +27,6 @@ typedef struct GemmRowsGemm {
     Lower *lower, *rows_lower, *out_lower;
     const Codegen *k;
     const Kernel *rows_kernel;
-    const OnlineSoftmax *online_softmax;
     MmaTile scores, out;
     MmaOperand left, right, values; /* both operands of the scores, and the rhs of the result */
     uint32_t n_steps;               /* steps of the scores' k */
@@ -76,19 +75,6 @@ typedef struct Weights {
 } Weights;
 void gemm_rows_gemm_put_weights(const GemmRowsGemm *s, uint32_t r, uint32_t g, Val values,
                                 Weights *weights);
-
-/* The state of the online-softmax rewrite: per row of the thread, the largest exponent so far and
- * the sum of the thread's own weights. */
-typedef struct GemmRowsGemmState {
-    Val shift[MAX_ROWS], total[MAX_ROWS];
-} GemmRowsGemmState;
-void gemm_rows_gemm_begin_online(GemmRowsGemm *s, GemmRowsGemmState *state);
-/* Processes a tile: rescales the earlier sums and the result's accumulators, and adds the tile to
- * the state. It does not add to the accumulators. */
-void gemm_rows_gemm_weigh(GemmRowsGemm *s, const ScoreTile *at, GemmRowsGemmState *state,
-                          Weights *weights);
-/* Divides the result's accumulators by the sums of all weights. */
-void gemm_rows_gemm_end_online(GemmRowsGemm *s, const GemmRowsGemmState *state);
 
 static inline Val gemm_rows_gemm_index(const GemmRowsGemm *s, int64_t value) {
     return lower_index_const(s->lower, value);

@@ -6,9 +6,9 @@
 #include "codegen/gpu_gemm/wgmma_epilogue.h"
 #include "machine/tuning.h"
 
-/* Registers of a thread of the producer: if it copies, if it also looks at values, or if it
- * computes tiles. A thread of each of two consumers has half of the rest of ALL_REGISTERS. */
-enum { FEW_REGISTERS = 24, SOME_REGISTERS = 40, COMPUTING_REGISTERS = 72, ALL_REGISTERS = 504 };
+/* Registers of a thread of the producer: if it copies and looks at values, or if it computes
+ * tiles. A thread of each of two consumers has half of the rest of ALL_REGISTERS. */
+enum { COPYING_REGISTERS = 40, COMPUTING_REGISTERS = 72, ALL_REGISTERS = 504 };
 /* Barriers: two of the lhs, then those of each stage. Values are checked when the warps that look
  * for infinities have seen them. */
 enum { LEFT_FULL, LEFT_EMPTY, STAGE_BARRIERS };
@@ -77,28 +77,19 @@ static void init_out(WgmmaRows *s) {
     out->tiles = gpu_gemm_tiles(s->out_lower, out->sched->gemm.tile_m);
 }
 
-/* The kernels of the launch: scores, rows and result; or scores and an online kernel; or that
- * alone. */
+/* The kernels of the launch: scores and an online kernel, or that alone. */
 static void init_kernels(WgmmaRows *s, Lower *lowers) {
     uint32_t n = lowers->launch->n;
     const Kernel *last = lowers[n - 1].kernel;
     *s = (WgmmaRows){.lower = lowers, .out_lower = lowers + n - 1, .k = lowers->k};
-    s->is_online = form_info(last->form)->weighs;
     s->has_scores = n > 1;
     s->has_maps = s->out_lower->variant->n_maps > 0;
-    s->rows_lower = s->is_online ? s->out_lower : lowers + GEMM_ROWS_GEMM_ROWS;
     s->row_axis = gemm_axis_m(lowers->kernel);
     s->key_axis = s->has_scores ? gemm_axis_n(lowers->kernel) : last->first_reduced;
     s->greatest = (Reduce){.combine = PRIM_MAX, .acc = DT_F32, .identity = -INFINITY};
     s->total_of_row = (Reduce){.combine = PRIM_ADD, .acc = DT_F32, .identity = -0.0};
-    if (s->is_online) {
-        s->exponent = last->reduces.data[0].lhs;
-        s->power = last->reduces.data[0].power;
-    } else {
-        const OnlineSoftmax *online = &lowers->launch->online_softmax;
-        s->exponent = s->rows_lower->kernel->reduces.data[online->shift].value;
-        s->power = online->power;
-    }
+    s->exponent = last->reduces.data[0].lhs;
+    s->factor = last->reduces.data[0].power == PRIM_EXP ? 1.44269504088896340736 : 1;
 }
 
 static void init(WgmmaRows *s, Lower *lowers) {
@@ -110,7 +101,6 @@ static void init(WgmmaRows *s, Lower *lowers) {
     s->tiles.across = dim_const(lower_dims(s->lower), 1);
     s->n_keys = lower_extent(s->lower, s->key_axis);
     wgmma_rows_find_masks(s);
-    wgmma_rows_find_factor(s);
 }
 
 static Val barriers_at(const WgmmaRows *s, Val number) {
@@ -279,7 +269,7 @@ static void bring_tile(const WgmmaRows *s, const OperandTile *tile, const GemmBl
 
 static Val own_flag(const WgmmaRows *s, Val stage) {
     Val warp = k_subi(s->k, s->out.warp, s->out.sched->gemm.warps_m);
-    return s->is_online ? flag_at(s, stage, warp) : NULL;
+    return flag_at(s, stage, warp);
 }
 
 static void fill_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
@@ -337,9 +327,7 @@ static void each_tile_of_rows(WgmmaRows *s, void (*work)(WgmmaRows *s, Val numbe
 /* Moves registers from the producer's threads to the consumers'. With a single consumer every
  * thread has enough of them. */
 static void set_registers(const WgmmaRows *s, bool is_consumer) {
-    int64_t few = !s->has_maps   ? COMPUTING_REGISTERS
-                  : s->is_online ? SOME_REGISTERS
-                                 : FEW_REGISTERS;
+    int64_t few = s->has_maps ? COPYING_REGISTERS : COMPUTING_REGISTERS;
     if (s->out.n_groups < 2) return;
     k_intrinsic_1(s->k,
                   is_consumer ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
@@ -362,7 +350,6 @@ static void run_copying(WgmmaRows *s) {
     each_tile_of_rows(s, fill_tile);
     if_end(k, &lane);
     if_end(k, &warp);
-    if (!s->is_online) return;
     If others = if_begin(k, k_not(k, is_first));
     each_tile_of_rows(s, check_tile);
     if_end(k, &others);
@@ -439,8 +426,7 @@ static Val has_infinities(const WgmmaRows *s, Val stage) {
 }
 
 static void await_values(const WgmmaRows *s, PipelineState place) {
-    bool are_checked = s->is_online && s->has_maps;
-    StageBarrier full = are_checked ? VALUES_CHECKED : VALUES_FULL;
+    StageBarrier full = s->has_maps ? VALUES_CHECKED : VALUES_FULL;
     wgmma_wait(&s->out, stage_barrier(s, place.stage, full), place.parity);
 }
 
@@ -468,7 +454,7 @@ static void single_columns(const WgmmaRows *s, Val column, Val sees_all, Pipelin
     begin_scores(s, place);
     end_scores(s, place, 0);
     wgmma_rows_weigh(s, column, sees_all, &shifts);
-    if (s->is_online) wgmma_rows_scale(s, &shifts);
+    wgmma_rows_scale(s, &shifts);
     wgmma_rows_keep_weights(s);
     k_store(s->k, k_i32(s->k, 1), s->has_weights);
 }
@@ -495,7 +481,6 @@ static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineS
     PipelineState before = place_before(s, place);
     take_turn(s);
     begin_scores(s, place);
-    if (!s->is_online) await_values(s, before);
     wgmma_rows_multiply_weights(s, values_at(s, before.stage));
     give_turn(s);
     end_scores(s, place, 1);
@@ -512,17 +497,14 @@ static void multiply_columns(WgmmaRows *s, Val column, Val sees_all, PipelineSta
     PipelineState before = place_before(s, place);
     LLVMBasicBlockRef single = k_block(k, "single"), next = k_block(k, "next");
     LLVMBasicBlockRef after = k_block(k, "after");
-    LLVMBasicBlockRef check = s->is_online ? k_block(k, "check") : next;
+    LLVMBasicBlockRef check = k_block(k, "check"), visible = k_block(k, "visible");
     k_cond_br(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 0), single, check);
-    if (s->is_online) {
-        LLVMBasicBlockRef visible = k_block(k, "visible");
-        k_goto(k, check);
-        await_values(s, before);
-        k_cond_br(k, has_infinities(s, before.stage), visible, next);
-        k_goto(k, visible);
-        multiply_visible(s, before);
-        k_br(k, single);
-    }
+    k_goto(k, check);
+    await_values(s, before);
+    k_cond_br(k, has_infinities(s, before.stage), visible, next);
+    k_goto(k, visible);
+    multiply_visible(s, before);
+    k_br(k, single);
     k_goto(k, single);
     single_columns(s, column, sees_all, place);
     k_br(k, after);
@@ -536,11 +518,6 @@ static void multiply_columns(WgmmaRows *s, Val column, Val sees_all, PipelineSta
 static void multiply_last(const WgmmaRows *s, PipelineState place) {
     const Codegen *k = s->k;
     await_values(s, place);
-    if (!s->is_online) {
-        wgmma_rows_multiply_weights(s, values_at(s, place.stage));
-        end_sums(s, place);
-        return;
-    }
     LLVMBasicBlockRef visible = k_block(k, "visible"), finite = k_block(k, "finite");
     LLVMBasicBlockRef after = k_block(k, "after");
     k_cond_br(k, has_infinities(s, place.stage), visible, finite);
@@ -597,10 +574,10 @@ static void emit(Lower *lowers) {
     k_branch(k, done);
 }
 
-void emit_gpu_gemm_rows_gemm_wgmma(Lower *lowers) {
-    emit(lowers);
-}
-
 void emit_gpu_online_wgmma(Lower *lower) {
     emit(lower);
+}
+
+void emit_gpu_gemm_online_wgmma(Lower *lowers) {
+    emit(lowers);
 }

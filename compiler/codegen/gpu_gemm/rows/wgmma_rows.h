@@ -1,6 +1,5 @@
-/* Softmax between two products by wgmma: declarations that the template's files share. The kernels
- * are those of a gemm-rows-gemm launch whose rows are rewritten (launch/online_softmax.h); or a
- * kernel of the form `online`, alone or with the matmul that makes its scores.
+/* Softmax between two products by wgmma: declarations that the template's files share. The kernel
+ * is one of the form `online`, alone or with the matmul that makes its scores.
  *
  * A persistent block walks over tiles of rows. The last warpgroup is the producer: it copies the
  * tile of the scores' lhs, then tiles of the scores' rhs and of the result's rhs by turns. Each
@@ -51,26 +50,20 @@ typedef struct OperandTile {
 } OperandTile;
 
 typedef struct WgmmaRows {
-    Lower *lower, *rows_lower, *out_lower; /* of the scores, the rows and the result; an online
-                                            * kernel is rows and result, and without scores all */
-    bool has_scores;                       /* the launch multiplies them */
-    bool is_online;                        /* an online kernel */
+    Lower *lower, *out_lower; /* of the scores, and of the online kernel: without scores the same */
+    bool has_scores;          /* the launch multiplies them */
     bool has_maps; /* the copy engine copies tiles; else the producer's threads compute them */
     uint32_t row_axis, key_axis;   /* of `lower`: rows and columns of the scores */
-    ScalarId exponent;             /* of the rows */
+    ScalarId exponent;             /* of the online kernel */
     Reduce greatest, total_of_row; /* how a row's shift and its sum of weights are combined */
     const Codegen *k;
-    PrimId power;
     Wgmma out; /* the result's tile for its epilogue */
     GemmTiles tiles;
     OperandTile left, right, values;
     uint32_t width, n_pairs, n_sums, n_stages;
     Mask masks[MOST_MASKS]; /* the innermost last */
     uint32_t n_masks;
-    /* A weight is 2^(factor * (score - shift)), with the score before its last multiplication
-     * `scaled` by a positive constant, whose argument is `unscaled`; SCALAR_NONE: there is none. */
-    ScalarId scaled, unscaled;
-    double factor;
+    double factor;              /* a weight is 2^(factor * (score - shift)) */
     bool is_whole;              /* every tile of scores is inside the extents */
     GemmBlock block, out_block; /* of `lower` and of the result */
     Val n_keys;                 /* index_type: columns of the scores */
@@ -79,7 +72,7 @@ typedef struct WgmmaRows {
     Val scores[WGMMA_ROWS_MOST_SCORES], sums[WGMMA_ROWS_MOST_SUMS];
     Val shift[WGMMA_ROWS_OF_THREAD], total[WGMMA_ROWS_OF_THREAD][2];
     Val weights[2 * WGMMA_ROWS_MOST_PAIRS], has_weights;
-    Val is_hidden[WGMMA_ROWS_OF_THREAD]; /* i32: an online kernel: of the tile that was weighed */
+    Val is_hidden[WGMMA_ROWS_OF_THREAD]; /* i32: of the tile that was weighed */
 } WgmmaRows;
 
 /* The dtype of the result's rhs, to which weights are rounded. */
@@ -94,7 +87,6 @@ typedef struct Seen {
     Val none, all;
 } Seen;
 void wgmma_rows_find_masks(WgmmaRows *s);
-void wgmma_rows_find_factor(WgmmaRows *s);
 /* For the tile from `column` (index_type) on. */
 Seen wgmma_rows_seen(const WgmmaRows *s, Val column);
 

@@ -30,7 +30,7 @@ static bool is_hidden(const Scalar *arm) {
 /* Where the scores' program ends. SCALAR_NONE: the rows' exponents are not the scores, so a hidden
  * score may have a weight. */
 static ScalarId score_root(const WgmmaRows *s) {
-    const ScalarTab *rows = s->rows_lower->kernel->scalars;
+    const ScalarTab *rows = s->out_lower->kernel->scalars;
     ScalarId id = s->exponent;
     if (!s->has_scores) return id;
     while (scalar_get(rows, id)->kind == SCALAR_CVT) id = scalar_get(rows, id)->args[0];
@@ -55,24 +55,6 @@ void wgmma_rows_find_masks(WgmmaRows *s) {
         s->masks[s->n_masks++] = mask;
         id = mask.score;
     }
-}
-
-/* Of rewritten rows: the score under all masks, and the constant that it was multiplied by last. */
-void wgmma_rows_find_factor(WgmmaRows *s) {
-    const Kernel *rows = s->rows_lower->kernel;
-    s->factor = s->power == PRIM_EXP ? 1.44269504088896340736 : 1;
-    if (s->is_online || scalar_get(rows->scalars, s->exponent)->kind != SCALAR_LOAD) return;
-    ScalarId root = score_root(s), score = s->n_masks ? s->masks[s->n_masks - 1].score : root;
-    const Scalar *scaled = get(s, score);
-    if (scaled->kind != SCALAR_PRIM || !dtype_is_single(get(s, root)->dtype) ||
-        (scaled->prim != PRIM_MUL && scaled->prim != PRIM_DIV))
-        return;
-    const Scalar *by = get(s, scaled->args[1]);
-    double constant = scaled->prim == PRIM_MUL ? by->number : 1 / by->number;
-    if (by->kind != SCALAR_CONST || !(constant > 0x1p-60) || !(constant < 0x1p60)) return;
-    s->scaled = score;
-    s->unscaled = scaled->args[0];
-    s->factor *= constant;
 }
 
 /* Intervals. */

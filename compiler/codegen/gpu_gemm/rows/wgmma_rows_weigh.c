@@ -1,8 +1,5 @@
-/* Softmax between two products by wgmma: from scores to weights, by online softmax. See
- * wgmma_rows.h and launch/online_softmax.h. */
+/* Softmax between two products by wgmma: from scores to weights. See wgmma_rows.h. */
 #include "codegen/gpu_gemm/rows/wgmma_rows.h"
-
-#include "codegen/gpu/stage.h"
 
 enum { PAIR = FRAGMENT_PAIR };
 
@@ -35,22 +32,13 @@ static void begin_scores_row(WgmmaRows *s, uint32_t r, Val row) {
 }
 
 static void begin_row(WgmmaRows *s, uint32_t r) {
-    const Kernel *rows = s->rows_lower->kernel;
-    const Codegen *k = s->k;
+    const Kernel *rows = s->out_lower->kernel;
     Val row = row_of_thread(s, r);
     if (s->has_scores) begin_scores_row(s, r, row);
-    if (s->is_online) {
-        s->rows[r] = point_inside(&s->out_block.point);
-        s->rows[r].lanes = PAIR;
-        s->rows[r].axis[gemm_axis_m(rows)] = row;
-        point_prepare(&s->rows[r], &s->exponent, 1, 1u << rows->first_reduced);
-    } else {
-        Val number = s->block.batch ? k_mad(k, s->block.batch, s->block.m, row) : row;
-        s->rows[r] = point_new(s->rows_lower, PAIR);
-        lower_split(s->rows_lower, number, 0, rows->n_parallel, &s->rows[r]);
-        for (uint32_t i = 0; i < rows->stages.n; i++)
-            gpu_stage_prepare(&s->rows[r], &rows->stages.data[i]);
-    }
+    s->rows[r] = point_inside(&s->out_block.point);
+    s->rows[r].lanes = PAIR;
+    s->rows[r].axis[gemm_axis_m(rows)] = row;
+    point_prepare(&s->rows[r], &s->exponent, 1, 1u << rows->first_reduced);
     s->rows[r].lane_axis = rows->first_reduced;
 }
 
@@ -67,7 +55,7 @@ void wgmma_rows_begin(WgmmaRows *s) {
         begin_row(s, r);
         k_store(k, k_number(k, DT_F32, s->greatest.identity), s->shift[r]);
         for (uint32_t i = 0; i < PAIR; i++) k_store(k, k_number(k, DT_F32, 0), s->total[r][i]);
-        if (s->is_online) k_store(k, k_i32(k, 0), s->is_hidden[r]);
+        k_store(k, k_i32(k, 0), s->is_hidden[r]);
     }
     for (uint32_t i = 0; i < s->n_sums; i++) k_store(k, k_number(k, DT_F32, 0), s->sums[i]);
     k_store(k, k_i32(k, 0), s->has_weights);
@@ -97,7 +85,6 @@ static Val scores_at(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, boo
     if (!is_plain && !s->is_whole) scores.active = exists_at(s, column);
     scores.results = arena_array(s->k->arena, Val, 1);
     scores.results[0] = gpu_gemm_rounded(s->lower, load_pair(s, r, n));
-    if (s->scaled) scores.values[s->scaled] = point_lanes(&scores, s->unscaled);
     for (uint32_t i = s->n_masks; i-- > 0 && is_plain;)
         scores.values[s->masks[i].select] = point_lanes(&scores, s->masks[i].score);
     return point_lanes(&scores, score_store(s)->value);
@@ -105,7 +92,7 @@ static Val scores_at(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, boo
 
 /* The exponents x of pair `n` at `column`. is_plain: no mask hides a column. */
 static Val exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, bool is_plain) {
-    const ScalarTab *tab = s->rows_lower->kernel->scalars;
+    const ScalarTab *tab = s->out_lower->kernel->scalars;
     Point row = point_inside(&s->rows[r]);
     Val score = s->has_scores ? scores_at(s, column, r, n, is_plain) : NULL;
     row.axis[row.lane_axis] = column;
@@ -180,10 +167,10 @@ static void greatest(const WgmmaRows *s, Val *most) {
     for (uint32_t n = 1; n < s->n_pairs; n++)
         for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
             accs[r] =
-                acc_combine(s->rows_lower, &s->greatest, accs[r], (Acc){load_pair(s, r, n), NULL});
+                acc_combine(s->out_lower, &s->greatest, accs[r], (Acc){load_pair(s, r, n), NULL});
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++)
-        most[r] = gpu_fragment_join(s->rows_lower, &s->greatest,
-                                    acc_join_lanes(s->rows_lower, &s->greatest, accs[r], PAIR))
+        most[r] = gpu_fragment_join(s->out_lower, &s->greatest,
+                                    acc_join_lanes(s->out_lower, &s->greatest, accs[r], PAIR))
                       .value;
 }
 
@@ -213,25 +200,10 @@ static Val power_of_two(const Codegen *k, Val x) {
     return k_asm(k, k->f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", &x, 1, false);
 }
 
-static Val times_factor(const WgmmaRows *s, Val score) {
-    return k_fmul(s->k, score, k_number(s->k, DT_F32, s->factor));
-}
-
-/* The power of x - shift. Rewritten rows scale the shift before they subtract it, which takes one
- * instruction less and is no good for exponents past 2^24. */
+/* The power of x - shift: a weight, or the factor of what was weighed by the shift x. */
 static Val weight_of(const WgmmaRows *s, Val x, Val shift) {
     const Codegen *k = s->k;
-    if (s->is_online) return power_of_two(k, times_factor(s, k_fsub(k, x, shift)));
-    Val args[3] = {x, k_number(k, DT_F32, s->factor), k_fneg(k, times_factor(s, shift))};
-    LLVMTypeRef type = k->f32;
-    return power_of_two(k, k_intrinsic_of(k, "llvm.fma", &type, 1, args, 3));
-}
-
-/* The factor of what was weighed by the shift `before`. */
-static Val factor_of(const WgmmaRows *s, Val before, Val now) {
-    const Codegen *k = s->k;
-    if (s->is_online) return power_of_two(k, times_factor(s, k_fsub(k, before, now)));
-    return power_of_two(k, k_fsub(k, times_factor(s, before), times_factor(s, now)));
+    return power_of_two(k, k_fmul(k, k_fsub(k, x, shift), k_number(k, DT_F32, s->factor)));
 }
 
 /* Turns pair `n` of row `r` into weights, by the shift `now`. */
@@ -253,11 +225,11 @@ static void shift_rows(const WgmmaRows *s, Val *now, RowShifts *shifts) {
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val before = k_load(k, k->f32, s->shift[r]);
         Acc shift =
-            acc_combine(s->rows_lower, &s->greatest, (Acc){before, NULL}, (Acc){most[r], NULL});
+            acc_combine(s->out_lower, &s->greatest, (Acc){before, NULL}, (Acc){most[r], NULL});
         k_store(k, shift.value, s->shift[r]);
-        if (s->is_online) k_store(k, k_zext(k, is_none(s, most[r]), k->i32), s->is_hidden[r]);
+        k_store(k, k_zext(k, is_none(s, most[r]), k->i32), s->is_hidden[r]);
         now[r] = finite_shift(s, shift.value);
-        shifts->factors[r] = factor_of(s, before, now[r]);
+        shifts->factors[r] = weight_of(s, before, now[r]);
         for (uint32_t i = 0; i < PAIR; i++) scale(s, shifts->factors[r], s->total[r][i]);
     }
 }
@@ -294,7 +266,7 @@ void wgmma_rows_end(WgmmaRows *s) {
     const Codegen *k = s->k;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), k_load(k, k->f32, s->total[r][1]));
-        total = gpu_fragment_join(s->rows_lower, &s->total_of_row, (Acc){total, NULL}).value;
+        total = gpu_fragment_join(s->out_lower, &s->total_of_row, (Acc){total, NULL}).value;
         scale_sums(s, r, k_fdiv(k, k_number(k, DT_F32, 1), total));
     }
 }
