@@ -25,6 +25,16 @@ static const char *const runtimes[DEVICE_COUNT] = {
 #include "machine/devices.def"
 };
 
+static void write_levels(Writer *w) {
+    const Target *target = w->input->target;
+    for (uint32_t i = 0; target_n_levels(target) > 1 && i < target_n_levels(target); i++) {
+        line_begin(w, FRT_D_LEVEL);
+        line_word(w, target_level(target, i)->name);
+        line_word(w, target_level(target, i)->machine);
+        line_end(w);
+    }
+}
+
 static void write_head(Writer *w) {
     const Target *target = w->input->target;
     const char *source = w->module->source->name, *slash = strrchr(source, '/');
@@ -41,6 +51,7 @@ static void write_head(Writer *w) {
     line_word(w, runtimes[target->device]);
     line_word(w, target->machine);
     line_end(w);
+    write_levels(w);
     line_begin(w, FRT_D_NUMERICS);
     line_word(w, w->input->numerics);
     line_end(w);
@@ -141,6 +152,10 @@ static void put_predicate_term(TermWriter *t, uint32_t k, const PredicateTerm *t
     case TERM_ALIGNED:
         put_alignment(t, k, term);
         return;
+    case TERM_LEVEL:
+        begin_term(t, "c:");
+        text_puts(&t->w->text, term->level);
+        return;
     case TERM_MULTIPLE:
         put_multiple(t, term);
         return;
@@ -151,7 +166,7 @@ static void put_predicate_term(TermWriter *t, uint32_t k, const PredicateTerm *t
 }
 
 /* The manifest's order of the kinds of terms. */
-static const TermKind term_order[] = {TERM_ALIGNED, TERM_MULTIPLE, TERM_RANGE};
+static const TermKind term_order[] = {TERM_ALIGNED, TERM_LEVEL, TERM_MULTIPLE, TERM_RANGE};
 _Static_assert(sizeof term_order / sizeof *term_order == N_TERM_KINDS,
                "each kind of term has its place in the manifest");
 

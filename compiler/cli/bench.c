@@ -328,8 +328,10 @@ static void print_device(const Exec *exec) {
 static void print_text(const Exec *exec, const Report *report) {
     const Spread *run = &report->run;
     print_device(exec);
-    printf("\ntarget   %s, %s numerics, compiled by fusec %s", exec->info.arch, exec->info.numerics,
-           exec->info.compiler);
+    const char *level = frt_program_level(exec->program);
+    printf("\ntarget   %s", exec->info.arch);
+    if (level) printf(", level %s", level);
+    printf(", %s numerics, compiled by fusec %s", exec->info.numerics, exec->info.compiler);
     for (int32_t i = 0; i < exec->info.n_dims; i++)
         printf("%s%s = %lld", i ? ", " : "\ndims     ", exec->dims[i].name,
                (long long)exec->dim_values[i]);
@@ -433,6 +435,8 @@ static fusec_status print_json(const Exec *exec, const Report *report) {
     put_device(root, exec);
     json_object_set_new(root, "threads", json_integer(frt_program_n_threads(exec->program)));
     json_object_set_new(root, "target", json_string(exec->info.arch));
+    const char *level = frt_program_level(exec->program);
+    if (level) json_object_set_new(root, "level", json_string(level));
     json_object_set_new(root, "numerics", json_string(exec->info.numerics));
     json_object_set_new(root, "compiler", json_string(exec->info.compiler));
     json_object_set_new(root, "dims", dims);

@@ -291,6 +291,7 @@ static bool parse_valued(Cli *cli, OptionId id, const char *value) {
     if (id == OPTION_PTXAS) return parse_once(cli, id, &cli->ptxas, value);
     if (id == OPTION_WEIGHTS) return parse_weights(cli, value);
     if (id == OPTION_DUMP_TO) return parse_once(cli, id, &cli->dump_to, value);
+    if (id == OPTION_LEVEL) return parse_once(cli, id, &cli->level, value);
     if (id == OPTION_GRAPH) return parse_once(cli, id, &cli->graph, value);
     if (id == OPTION_EMIT) return parse_emit(cli, value);
     if (id == OPTION_TARGET) return parse_target(cli, value);

@@ -50,6 +50,7 @@ struct Cli {
     const CliFinish *finish; /* the kind that another program makes of `kind`; or NULL */
     const char *ptxas;       /* NULL: none given */
     const char *weights;     /* NULL: none given */
+    const char *level;       /* NULL: none given */
     const Target *target;    /* NULL: none given */
     const Card *card;        /* NULL: none given */
     bool replay, in_order, cache, load_all;

@@ -165,6 +165,14 @@ static const char *written_beside(const Cli *cli) {
     return is_artifact && is_file && !cli->weights ? cli->output : cli->path;
 }
 
+static void tell_levels(const Cli *cli) {
+    const Target *target = cli->target;
+    fprintf(stderr, "fusec: %s is for %s", cli->output, target_level(target, 0)->machine);
+    for (uint32_t i = 1; i < target_n_levels(target); i++)
+        fprintf(stderr, " and %s", target_level(target, i)->machine);
+    fprintf(stderr, "\n");
+}
+
 static fusec_status write_results(const Compile *compile, const Driver *driver) {
     Cli *cli = compile->cli;
     if (cli->explain) {
@@ -177,6 +185,7 @@ static fusec_status write_results(const Compile *compile, const Driver *driver) 
         if (status) return status;
     }
     if (!cli->output) return FUSEC_OK;
+    if (cli->verbose) tell_levels(cli);
     const CodeBytes *code = &driver->code;
     if (cli->model && written_beside(cli) == cli->output) {
         fusec_status status = cli_write_weights(cli, cli->output);

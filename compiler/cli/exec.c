@@ -500,6 +500,7 @@ static fusec_status make_program(Exec *exec) {
     options.in_order = cli->in_order;
     options.cache = cli->cache;
     options.load_all = cli->load_all;
+    options.cpu_level = cli->level;
     fusec_status status = choose_weights(exec, &options);
     if (status) return status;
     if (frt_program_create(exec->module, exec->graph_info.name, &options, &exec->program, &error))

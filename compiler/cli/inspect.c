@@ -20,6 +20,12 @@ static void show_head(const frt_module *module, const frt_module_info *info) {
            info->code_bytes, (unsigned)info->checksum);
     printf("compiled by fusec %s from %s, numerics %s\n", info->compiler, info->source,
            info->numerics);
+    for (int32_t i = 0; i < info->n_levels; i++) {
+        FRT_INFO(frt_level_info, level);
+        frt_module_get_level(module, i, &level);
+        printf("level %s: %s%s%s\n", level.name, level.arch, level.features ? " with " : "",
+               level.features ? level.features : "");
+    }
     if (info->rewrites) printf("rewrites of arithmetic %s\n", info->rewrites);
     if (info->weights) printf("weights %s\n", info->weights);
     for (int32_t i = 0; i < info->n_dims; i++) {

@@ -68,6 +68,13 @@ static void tell_random(const Exec *exec) {
     }
 }
 
+/* Says which code ran, where that was to be chosen, or where --verbose asks. */
+static void tell_level(const Exec *exec) {
+    const char *level = frt_program_level(exec->program);
+    if (level || exec->cli->verbose)
+        fprintf(stderr, "fusec: ran code for %s\n", level ? level : exec->info.arch);
+}
+
 static fusec_status run(Exec *exec) {
     fusec_status status = exec_read_inputs(exec);
     if (!status) status = check_outputs(exec);
@@ -76,6 +83,7 @@ static fusec_status run(Exec *exec) {
     tell_random(exec);
     status = exec_run(exec);
     if (status) return status;
+    tell_level(exec);
     for (uint32_t i = 0; i < exec->n_tensors && !exec->cli->outputs.n; i++)
         if (exec->tensors[i].info.role == FRT_OUTPUT) show_output(&exec->tensors[i]);
     return write_outputs(exec);

@@ -406,9 +406,13 @@ static void assume(const Plan *plan, const Launch *launch, uint32_t v, bool hold
     }
 }
 
+/* Emits the code of the variant's level. */
 static void lower_variant(Codegen *k, const Plan *plan, const Launch *launch, uint32_t v) {
     Lower lower;
     const Variant *variant = &launch_kernel(plan, launch, 0)->variants[v];
+    Str level = predicate_level(&variant->predicate);
+    const Target *whole = k->target;
+    k->target = level ? target_by_name(level) : target_level(whole, target_n_levels(whole) - 1);
     k->symbol = variant->symbol;
     lower_init(&lower, k, plan, launch_kernel(plan, launch, 0), variant);
     lower.launch = launch;
@@ -418,6 +422,7 @@ static void lower_variant(Codegen *k, const Plan *plan, const Launch *launch, ui
     else
         lower_cpu(&lower, launch);
     assume(plan, launch, v, false);
+    k->target = whole;
 }
 
 uint32_t lower_n_functions(const Plan *plan) {

@@ -23,6 +23,11 @@ void predicate_align(Predicate *predicate, int64_t bytes, uint64_t args) {
         add(predicate, (PredicateTerm){.kind = TERM_ALIGNED, .of = bytes, .args = args});
 }
 
+void predicate_require_level(Predicate *predicate, Str level) {
+    predicate_drop(predicate, TERM_LEVEL);
+    add(predicate, (PredicateTerm){.kind = TERM_LEVEL, .level = level});
+}
+
 void predicate_require_multiple(Predicate *predicate, DimId dim, int64_t of) {
     if (of <= 1) return;
     for (uint32_t i = 0; i < predicate->n; i++) {
@@ -56,6 +61,8 @@ bool predicate_terms_are_equal(const PredicateTerm *a, const PredicateTerm *b) {
     switch (a->kind) {
     case TERM_ALIGNED:
         return a->of == b->of && a->args == b->args;
+    case TERM_LEVEL:
+        return a->level == b->level;
     case TERM_MULTIPLE:
         return a->of == b->of;
     case TERM_RANGE:
@@ -72,6 +79,7 @@ DimId predicate_dim(const Predicate *predicate, TermKind kind) {
 static bool is_of_extents(const PredicateTerm *term) {
     switch (term->kind) {
     case TERM_ALIGNED:
+    case TERM_LEVEL:
         return false;
     case TERM_MULTIPLE:
     case TERM_RANGE:
@@ -86,15 +94,19 @@ bool predicate_asks_extents(const Predicate *predicate) {
     return false;
 }
 
-/* Terms about extents come after the term about pointers. */
-bool predicate_same_extents(const Predicate *a, const Predicate *b) {
-    uint32_t i = 0, k = 0;
-    while (i < a->n && !is_of_extents(&a->terms[i])) i++;
-    while (k < b->n && !is_of_extents(&b->terms[k])) k++;
+/* The term about pointers comes first. */
+bool predicate_same_but_pointers(const Predicate *a, const Predicate *b) {
+    uint32_t i = a->n && a->terms->kind == TERM_ALIGNED;
+    uint32_t k = b->n && b->terms->kind == TERM_ALIGNED;
     if (a->n - i != b->n - k) return false;
     for (; i < a->n; i++, k++)
         if (!predicate_terms_are_equal(&a->terms[i], &b->terms[k])) return false;
     return true;
+}
+
+Str predicate_level(const Predicate *predicate) {
+    const PredicateTerm *term = predicate_term(predicate, TERM_LEVEL, 0);
+    return term ? term->level : NULL;
 }
 
 int64_t predicate_alignment(const Predicate *predicate, uint32_t arg) {
@@ -118,6 +130,7 @@ static void assume(const PredicateTerm *term, IndexTab *tab) {
     switch (term->kind) {
     case TERM_ALIGNED: /* lowering checks it at each access of the argument */
     case TERM_RANGE:   /* lowering checks it where it counts steps */
+    case TERM_LEVEL:   /* lowering emits code for it */
         break;
     case TERM_MULTIPLE:
         index_assume_also(tab, term->dim, term->of);
@@ -143,6 +156,8 @@ bool predicate_term_holds(const PredicateTerm *term, const PredicateAt *at) {
     switch (term->kind) {
     case TERM_ALIGNED:
         return are_aligned(term, at->addresses);
+    case TERM_LEVEL:
+        return true;
     case TERM_MULTIPLE:
         return dim_eval(at->dims, term->dim, at->values, &value) && value % term->of == 0;
     case TERM_RANGE:
@@ -162,6 +177,8 @@ bool predicate_term_is_certain(const PredicateTerm *term, const DimTab *dims, ui
     switch (term->kind) {
     case TERM_ALIGNED:
         return !(term->args & ~aligned);
+    case TERM_LEVEL:
+        return false;
     case TERM_MULTIPLE:
         return dim_multiple(dims, term->dim) % term->of == 0;
     case TERM_RANGE:
@@ -187,6 +204,7 @@ static DimId term_failure(DimTab *dims, const PredicateTerm *term) {
     DimId whole, rest;
     switch (term->kind) {
     case TERM_ALIGNED:
+    case TERM_LEVEL:
         break;
     case TERM_RANGE:
         if (term->least == INT64_MIN) return dim_at_least(dims, term->dim, term->most + 1);
@@ -231,6 +249,9 @@ static void print_term(const PredicateTerm *term, const DimTab *dims, Text *out)
     case TERM_ALIGNED:
         text_printf(out, "aligned %lld", (long long)term->of);
         return;
+    case TERM_LEVEL:
+        text_printf(out, "level %s", term->level);
+        return;
     case TERM_MULTIPLE:
         dim_print(dims, term->dim, out);
         text_printf(out, " mult %lld", (long long)term->of);
@@ -257,6 +278,9 @@ static void print_failure(const PredicateTerm *term, const DimTab *dims, Text *o
     switch (term->kind) {
     case TERM_ALIGNED:
         text_printf(out, "not aligned %lld", (long long)term->of);
+        return;
+    case TERM_LEVEL:
+        text_printf(out, "no level %s", term->level);
         return;
     case TERM_RANGE:
         dim_print(dims, term->dim, out);

@@ -30,12 +30,13 @@ typedef struct PredicateTerm {
         struct {
             int64_t least, most; /* RANGE; INT64_MIN and INT64_MAX mean no bound */
         };
+        Str level; /* LEVEL: Target.name, so equal levels have equal addresses */
     };
 } PredicateTerm;
 
-enum { MAX_PREDICATE_TERMS = 4 };
+enum { MAX_PREDICATE_TERMS = 5 };
 /* Terms are ordered by kind; terms of one kind in the order in which they were required. There is
- * at most one ALIGNED term. */
+ * at most one ALIGNED and one LEVEL term. */
 typedef struct Predicate {
     PredicateTerm terms[MAX_PREDICATE_TERMS];
     uint32_t n;
@@ -44,6 +45,8 @@ typedef struct Predicate {
 /* Sets the alignment in bytes that `args` need and replaces the previous one. No args or 1 byte
  * means no requirement. */
 void predicate_align(Predicate *predicate, int64_t bytes, uint64_t args);
+/* Requires that the machine has a level. */
+void predicate_require_level(Predicate *predicate, Str level);
 /* Requires that a dim is a multiple of `of`. If a multiple is required already, the larger one
  * stays. */
 void predicate_require_multiple(Predicate *predicate, DimId dim, int64_t of);
@@ -60,7 +63,10 @@ bool predicate_terms_are_equal(const PredicateTerm *a, const PredicateTerm *b);
 DimId predicate_dim(const Predicate *predicate, TermKind kind);
 /* Whether some term is about an extent. */
 bool predicate_asks_extents(const Predicate *predicate);
-bool predicate_same_extents(const Predicate *a, const Predicate *b);
+/* Whether both say the same, but for pointers. */
+bool predicate_same_but_pointers(const Predicate *a, const Predicate *b);
+/* The level that the predicate requires; NULL: none. */
+Str predicate_level(const Predicate *predicate);
 
 /* What the predicate guarantees: the bytes of which an argument's pointer is a multiple (1: any
  * pointer), a number of which a dim is a multiple, and the dim's upper bound. */
@@ -77,7 +83,8 @@ typedef struct PredicateAt {
     const int64_t *values;     /* by symbol */
     const uint64_t *addresses; /* by argument; NULL: aligned as required */
 } PredicateAt;
-/* A term does not hold if its extent has no value because of an overflow. */
+/* A term does not hold if its extent has no value because of an overflow. The machine counts as one
+ * that has every level. */
 bool predicate_term_holds(const PredicateTerm *term, const PredicateAt *at);
 bool predicate_holds_at(const Predicate *predicate, const PredicateAt *at);
 /* Whether the term holds for all values of the dims, given that the pointers of `aligned` (bit set)

@@ -122,6 +122,11 @@ static void write_maps(Writer *w, const Variant *v) {
     }
 }
 
+static void put_text(Writer *w, const char *text, size_t n_bytes) {
+    put(w, (uint32_t)n_bytes);
+    for (size_t i = 0; i < n_bytes; i++) put(w, (unsigned char)text[i]);
+}
+
 static void write_predicate(Writer *w, const Predicate *predicate) {
     put(w, predicate->n);
     for (uint32_t i = 0; i < predicate->n; i++) {
@@ -132,6 +137,9 @@ static void write_predicate(Writer *w, const Predicate *predicate) {
         case TERM_ALIGNED:
             put_long(w, (uint64_t)term->of);
             put_long(w, term->args);
+            break;
+        case TERM_LEVEL:
+            put_text(w, term->level, strlen(term->level));
             break;
         case TERM_MULTIPLE:
             put_long(w, (uint64_t)term->of);
@@ -148,8 +156,7 @@ static void write_predicate(Writer *w, const Predicate *predicate) {
 static void write_sched(Writer *w, const Sched *sched) {
     Text text = {.arena = w->arena};
     sched_print(w->kernel, sched, &text);
-    put(w, (uint32_t)text.n_bytes);
-    for (size_t i = 0; i < text.n_bytes; i++) put(w, (unsigned char)text.data[i]);
+    put_text(w, text.data, text.n_bytes);
 }
 
 static void write_variants(Writer *w) {

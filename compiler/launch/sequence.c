@@ -171,7 +171,7 @@ static bool goes_with(const Variant *a, const Variant *b) {
     bool are_at_once = template_info(a->sched.template)->joins_gemms;
     return has_same_tiles(&a->sched, &b->sched) &&
            (!are_at_once || has_same_mainloop(&a->sched, &b->sched)) && a->grid == b->grid &&
-           predicate_same_extents(&a->predicate, &b->predicate);
+           predicate_same_but_pointers(&a->predicate, &b->predicate);
 }
 
 static bool all_go_with(const Kernel *first, const Kernel *consumer) {
@@ -298,10 +298,15 @@ static Variant gpu_row_variant(const Trial *t, const Variant *of_first, bool is_
     return variant;
 }
 
-/* The variant without conditions: rows in one work unit are short enough for it. */
+/* The level's variant without other conditions, which is its last: rows in one work unit are short
+ * enough for it. */
 static Variant cpu_row_variant(const Trial *t, const Variant *of_first) {
     const Kernel *consumer = consumer_of(t);
-    Variant variant = consumer->variants[consumer->n_variants - 1];
+    uint32_t v = consumer->n_variants - 1;
+    while (v && predicate_level(&consumer->variants[v].predicate) !=
+                    predicate_level(&of_first->predicate))
+        v--;
+    Variant variant = consumer->variants[v];
     variant.grid = of_first->grid;
     return variant;
 }

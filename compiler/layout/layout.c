@@ -43,7 +43,8 @@ static bool prepare_operand(Layout *l, uint32_t gemm, PackRequest request) {
 
 static bool lay_out_cpu(Layout *l, uint32_t gemm) {
     Kernel *kernel = &l->packing.plan->kernels.data[gemm];
-    GemmPanel panel = sched_cpu_gemm_panel(kernel, l->target);
+    GemmPanel panel;
+    if (!sched_cpu_gemm_panel(kernel, l->target, &panel)) return false;
     PackRequest request = {.is_left = panel.axis == gemm_axis_m(kernel),
                            .axis = panel.axis,
                            .in_panels = true,

@@ -44,6 +44,26 @@ const Target *target_get(TargetId id) {
     return &targets[id];
 }
 
+static const struct {
+    TargetId target, level;
+} levels[] = {
+#define LEVEL(target, level) {TARGET_##target, TARGET_##level},
+#include "machine/levels.def"
+};
+enum { N_LEVELS = sizeof levels / sizeof *levels };
+
+uint32_t target_n_levels(const Target *target) {
+    uint32_t n = 0;
+    for (uint32_t row = 0; row < N_LEVELS; row++) n += target == &targets[levels[row].target];
+    return n ? n : 1;
+}
+
+const Target *target_level(const Target *target, uint32_t i) {
+    for (uint32_t row = 0; row < N_LEVELS; row++)
+        if (target == &targets[levels[row].target] && i-- == 0) return &targets[levels[row].level];
+    return target;
+}
+
 const Target *target_by_name(const char *name) {
     for (int id = 0; id < TARGET_COUNT; id++)
         if (strcmp(targets[id].name, name) == 0) return &targets[id];

@@ -48,6 +48,9 @@ typedef struct Target {
 } Target;
 
 const Target *target_get(TargetId id);
+/* The levels of a target, best first (machine/levels.def). */
+uint32_t target_n_levels(const Target *target);
+const Target *target_level(const Target *target, uint32_t i);
 /* NULL when no target has this name. */
 const Target *target_by_name(const char *name);
 

@@ -76,6 +76,7 @@ uint64_t variant_open_args(const Plan *plan, const Kernel *kernel, const Predica
     switch (term->kind) {
     case TERM_ALIGNED:
         return term->args & global_args(plan, kernel) & ~kernel_own_args(plan, kernel);
+    case TERM_LEVEL:
     case TERM_MULTIPLE:
     case TERM_RANGE:
         break;
@@ -84,7 +85,7 @@ uint64_t variant_open_args(const Plan *plan, const Kernel *kernel, const Predica
 }
 
 bool variant_has_conditions(const Plan *plan, const Kernel *kernel, const Variant *variant) {
-    bool has = predicate_asks_extents(&variant->predicate);
+    bool has = predicate_asks_extents(&variant->predicate) || predicate_level(&variant->predicate);
     for (uint32_t i = 0; i < variant->predicate.n && !has; i++)
         has = variant_open_args(plan, kernel, &variant->predicate.terms[i]) != 0;
     for (uint32_t i = 0; i < variant->n_maps && !has; i++)

@@ -100,15 +100,24 @@ static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns,
     return has_panels || is_one_block ? min_i64(most, SCHED_CPU_LONG_ROWS) : most;
 }
 
+/* The vectors of a tile that reads prepared panels: as many as registers allow for all rows, and as
+ * go into a panel without rest. */
+static uint32_t vectors_of_panel(const Gemm *gemm, uint32_t columns) {
+    uint32_t most = choose_fitting_tile(gemm, dim_hi(gemm->dims, gemm->rows)).vectors;
+    uint32_t vectors = min_u32(columns / gemm->lanes, most);
+    while (columns % (vectors * gemm->lanes)) vectors--;
+    return vectors;
+}
+
 /* Chooses a packed schedule for at most this many rows. Prepared panels have the tile width of all
  * rows. GEMMs that share the loop share the memory of packed columns and partial results. */
 static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     int64_t n_columns = dim_hi(gemm->dims, gemm->columns);
     Tile tile = choose_fitting_tile(gemm, n_rows);
     uint32_t prepared = gemm->kernel->panel_columns;
-    if (prepared) tile.vectors = prepared / gemm->lanes;
+    if (prepared) tile.vectors = vectors_of_panel(gemm, prepared);
     uint32_t width = tile.vectors * sched->lanes;
-    uint32_t columns = cut(n_columns, most_columns(gemm), width);
+    uint32_t columns = cut(n_columns, most_columns(gemm), prepared ? prepared : width);
     sched->cpu_gemm.is_blocked = true;
     sched->unroll = gemm->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
     sched->cpu_gemm.tile_k =
@@ -200,11 +209,20 @@ static Gemm gemm_of(const Kernel *kernel, const Target *target) {
     return gemm;
 }
 
-GemmPanel sched_cpu_gemm_panel(const Kernel *kernel, const Target *target) {
-    Gemm gemm = gemm_of(kernel, target);
+static GemmPanel panel_of(const Kernel *kernel, const Target *level) {
+    Gemm gemm = gemm_of(kernel, level);
     Tile tile = choose_fitting_tile(&gemm, dim_hi(gemm.dims, gemm.rows));
     return (GemmPanel){.axis = gemm.is_transposed ? gemm_axis_m(kernel) : gemm_axis_n(kernel),
                        .width = tile.vectors * gemm.lanes};
+}
+
+/* Levels of fewer lanes multiply a part of a panel at a time. */
+bool sched_cpu_gemm_panel(const Kernel *kernel, const Target *target, GemmPanel *panel) {
+    *panel = panel_of(kernel, target_level(target, 0));
+    bool all_agree = true;
+    for (uint32_t i = 1; i < target_n_levels(target); i++)
+        all_agree = all_agree && panel_of(kernel, target_level(target, i)).axis == panel->axis;
+    return all_agree;
 }
 
 /* The coefficient of the axis in an index of axes alone; DIM_NONE: the axis does not occur. */

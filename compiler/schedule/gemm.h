@@ -76,12 +76,12 @@ void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel
 void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
                        Kernel *scores, Kernel *result);
 
-/* CPU: the contiguous axis (m or n) of the register tile, and the number of its elements in a
- * tile. */
+/* CPU: the contiguous axis (m or n) of the register tile, and the number of its elements in a tile
+ * of the target's best level. False: other levels have tiles along the other axis. */
 typedef struct GemmPanel {
     uint32_t axis, width;
 } GemmPanel;
-GemmPanel sched_cpu_gemm_panel(const Kernel *kernel, const Target *target);
+bool sched_cpu_gemm_panel(const Kernel *kernel, const Target *target, GemmPanel *panel);
 /* CPU: the most columns of a GEMM whose whole rows fit one work unit. */
 int64_t sched_cpu_gemm_widest_rows(const Kernel *kernel, const Target *target);
 /* CPU: whether one loop over k can compute both GEMMs: they have a common lhs, the same k, and rhs

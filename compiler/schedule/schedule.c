@@ -15,23 +15,35 @@ static void propose(Scheduler *s, Access access) {
     }
 }
 
-static void schedule(Arena *arena, Scheduler *s) {
-    propose(s, ACCESS_WIDE);
-    propose(s, ACCESS_SINGLE);
-    kernel_set_variants(arena, s->kernel, s->made, s->n_made);
+/* Gives the kernel variants for each level of the target, the best level's first. The last level
+ * needs no condition. */
+static void schedule(Arena *arena, Arena *kept, const Plan *plan, Kernel *kernel, GemmLaunch launch,
+                     const Target *target) {
+    uint32_t n_levels = target_n_levels(target), n = 0;
+    Variant made[MAX_VARIANTS];
+    for (uint32_t i = 0; i < n_levels; i++) {
+        Scheduler s = scheduler_new(arena, plan, kernel, target_level(target, i));
+        s.launch = launch;
+        s.n_before = n;
+        propose(&s, ACCESS_WIDE);
+        propose(&s, ACCESS_SINGLE);
+        for (uint32_t v = 0; v < s.n_made; v++) {
+            made[n] = s.made[v];
+            if (i + 1 < n_levels) predicate_require_level(&made[n].predicate, s.target->name);
+            n++;
+        }
+    }
+    kernel_set_variants(kept, kernel, made, n);
 }
 
 void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *kernel,
                      GemmLaunch launch, const Target *target) {
-    Scheduler s = scheduler_new(arena, plan, kernel, target);
-    s.launch = launch;
-    schedule(scratch, &s);
+    schedule(arena, scratch, plan, kernel, launch, target);
 }
 
 static void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
     if (target->has->blocks) split_axes_for_tiles(arena, plan, kernel, target);
-    Scheduler s = scheduler_new(arena, plan, kernel, target);
-    schedule(arena, &s);
+    schedule(arena, arena, plan, kernel, (GemmLaunch){.n_gemms = 1}, target);
 }
 
 bool sched_one_block(const Kernel *kernel, uint32_t threads, Variant *variant) {

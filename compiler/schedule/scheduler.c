@@ -84,8 +84,8 @@ DimId sched_n_segments(const Scheduler *s) {
 }
 
 void sched_add(Scheduler *s, Variant variant) {
-    uint32_t n = s->n_made;
-    const Variant *before = n ? &s->made[n - 1] : NULL;
+    uint32_t n = s->n_before + s->n_made;
+    const Variant *before = s->n_made ? &s->made[s->n_made - 1] : NULL;
     bool are_compared = before && before->price.group && before->price.group == variant.price.group;
     if (before && !variant_has_conditions(s->plan, s->kernel, before) && !are_compared) return;
     const char *graph = s->plan->graph->name;
@@ -94,6 +94,7 @@ void sched_add(Scheduler *s, Variant variant) {
     variant.symbol = str_format(s->arena, "%s%s%s", has_prefix ? "" : graph, has_prefix ? "" : "_",
                                 s->kernel->name);
     if (n) variant.symbol = str_format(s->arena, "%s_v%u", variant.symbol, n);
+    if (n == MAX_VARIANTS) ice(s->arena, "kernel %s has too many variants", s->kernel->name);
     s->made[s->n_made++] = variant;
 }
 

@@ -28,7 +28,8 @@ typedef struct Scheduler {
     bool is_wide;       /* indices need 64 bits */
     Variant made[MAX_VARIANTS];
     uint32_t n_made;
-    FlatVectors flat; /* see sched_flat */
+    uint32_t n_before; /* variants of better levels, which are made already */
+    FlatVectors flat;  /* see sched_flat */
 } Scheduler;
 Scheduler scheduler_new(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
 

@@ -16,6 +16,7 @@
 #define FRT_D_CHECKSUM "checksum"
 #define FRT_D_COMPILER "compiler"
 #define FRT_D_TARGET "target"
+#define FRT_D_LEVEL "level"
 #define FRT_D_NUMERICS "numerics"
 #define FRT_D_SOURCE "source"
 #define FRT_D_DIM "dim"
@@ -61,6 +62,7 @@ enum {
     FRT_MAX_NAME_BYTES = 1024,  /* in escaped form */
     FRT_MAX_GRAPHS = 64,
     FRT_MAX_TEXT_BYTES = 1 << 24,
+    FRT_MAX_LEVELS = 16,
     FRT_MAX_DIMS = 64,
     FRT_MAX_TENSORS = 16384, /* per graph */
     FRT_MAX_ARGS = 256,      /* tensors per launch */

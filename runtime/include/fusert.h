@@ -139,7 +139,17 @@ typedef struct frt_module_info {
     size_t code_bytes;    /* PTX text, cubin, or the whole ELF file */
     const char *rewrites; /* "on" or "off": whether the compiler could rewrite arithmetic within an
                            * error bound; NULL: the artifact does not say */
+    int32_t n_levels;     /* CPU: instruction sets that the code is for; 0: that of `arch` alone */
 } frt_module_info;
+
+/* A level of a CPU artifact: instruction sets that some of its code is for. Levels come best first,
+ * and the last runs on every CPU of the artifact's `arch`. */
+typedef struct frt_level_info {
+    size_t struct_size;
+    const char *name;     /* "cpu-v4" */
+    const char *arch;     /* "x86-64-v4" */
+    const char *features; /* CPU features beyond it, joined by commas, or NULL */
+} frt_level_info;
 
 typedef struct frt_dim_info {
     size_t struct_size;
@@ -209,6 +219,8 @@ typedef struct frt_variant_info {
 #endif
 
 FRT_API frt_status frt_module_get_info(const frt_module *module, frt_module_info *info);
+FRT_API frt_status frt_module_get_level(const frt_module *module, int32_t level,
+                                        frt_level_info *info);
 FRT_API frt_status frt_module_get_dim(const frt_module *module, int32_t dim, frt_dim_info *info);
 FRT_API frt_status frt_module_get_graph(const frt_module *module, int32_t graph,
                                         frt_graph_info *info);
@@ -297,20 +309,24 @@ typedef struct frt_program_options {
      * runtime compiles as without a cache. */
     bool cache;
     const char *cache_dir;
-    size_t cache_bytes; /* size limit of the folder, beyond which the oldest files go; 0 = 256
-                         * MiB */
-    bool in_order;      /* CUDA: begin each kernel when the one before it has ended. Otherwise a
-                         * kernel that waits at its entry (PDL) is launched while the kernel before
-                         * it ends (docs/RUNTIME.md) */
-    bool load_all;      /* CUDA, PTX: compile every kernel when the program is created. Otherwise
-                         * the first call of frt_prepare that chooses a kernel compiles it, and most
-                         * kernels are never compiled */
+    size_t cache_bytes;    /* size limit of the folder, beyond which the oldest files go; 0 = 256
+                            * MiB */
+    bool in_order;         /* CUDA: begin each kernel when the one before it has ended. Otherwise a
+                            * kernel that waits at its entry (PDL) is launched while the kernel before
+                            * it ends (docs/RUNTIME.md) */
+    bool load_all;         /* CUDA, PTX: compile every kernel when the program is created. Otherwise
+                            * the first call of frt_prepare that chooses a kernel compiles it, and most
+                            * kernels are never compiled */
+    const char *cpu_level; /* CPU, an artifact with levels: run the code of the level of this name,
+                            * and that of lesser levels where a kernel has none of it. NULL: the
+                            * best level that this CPU has. In strict numerics all levels give the
+                            * same bits */
 } frt_program_options;
 
 #define FRT_PROGRAM_OPTIONS_INIT                                                \
     {                                                                           \
         sizeof(frt_program_options), 0, NULL, 0, NULL, NULL, NULL, NULL, false, \
-            {NULL, NULL, NULL}, NULL, NULL, false, NULL, 0, false, false        \
+            {NULL, NULL, NULL}, NULL, NULL, false, NULL, 0, false, false, NULL  \
     }
 
 /* Put one graph of `module` on a device: check that the device can run it, load the weights file if
@@ -396,6 +412,8 @@ typedef struct frt_device_info {
 } frt_device_info;
 FRT_API frt_status frt_program_get_device(const frt_program *program, frt_device_info *info);
 FRT_API int32_t frt_program_n_threads(const frt_program *program); /* 1 on CUDA */
+/* The name of the best level whose code runs, "cpu-v4"; NULL: the artifact has no levels. */
+FRT_API const char *frt_program_level(const frt_program *program);
 
 /* Device memory and blocking copies, for tools and examples. A copy waits for all earlier work of
  * the device context, in every stream, and is complete when the call returns. Sizes are in bytes

@@ -30,7 +30,7 @@ typedef struct Layout {
 static const Layout layouts[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 enum { N_LAYOUTS = sizeof layouts / sizeof *layouts };
 
-static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4};
+static const TargetId targets[] = {TARGET_CPU, TARGET_CPU_V4, TARGET_CPU_MULTI};
 enum { N_TARGETS = sizeof targets / sizeof *targets, N_THREAD_COUNTS = 3 };
 
 typedef struct Case {
@@ -131,17 +131,17 @@ static void check_results(const Rig *rig, const Case *c, Extents e) {
 }
 
 /* One artifact on every shape that it takes, with 1, 2 and 3 threads. */
-static void check_case(const Case *c, const Extents *extents, uint32_t n_extents) {
-    Arena *arena = arena_new(NULL);
-    Compiled compiled = compiled_new(case_source(arena, c), c->target);
-    const DimTab *dims = compiled.module->graphs.data[0]->dims;
+static void check_level(const Case *c, const Compiled *compiled, const char *level,
+                        const Extents *extents, uint32_t n_extents) {
+    const DimTab *dims = compiled->module->graphs.data[0]->dims;
     for (uint32_t i = 0; i < n_extents; i++) {
         RigOptions options = RIG_OPTIONS_INIT;
+        options.program.cpu_level = level;
         options.program.n_threads = 1 + (int32_t)(i % N_THREAD_COUNTS);
         options.is_unaligned = i % 2 == 1;
         options.program.no_weights = true;
         Rig rig;
-        cr_assert(rig_open(&rig, compiled.bytes, compiled.n_bytes, NULL, &options), "%s",
+        cr_assert(rig_open(&rig, compiled->bytes, compiled->n_bytes, NULL, &options), "%s",
                   rig.error);
         int64_t values[3] = {extents[i].m, extents[i].n, extents[i].k};
         cr_assert(rig_place(&rig, dims, values), "%s", rig.error);
@@ -151,6 +151,17 @@ static void check_case(const Case *c, const Extents *extents, uint32_t n_extents
         cr_assert(rig_run(&rig, 0x7F), "%s", rig.error);
         check_results(&rig, c, extents[i]);
         rig_close(&rig);
+    }
+}
+
+static void check_case(const Case *c, const Extents *extents, uint32_t n_extents) {
+    Arena *arena = arena_new(NULL);
+    const Target *target = target_get(c->target);
+    Compiled compiled = compiled_new(case_source(arena, c), c->target);
+    for (uint32_t i = 0; i < target_n_levels(target); i++) {
+        const Target *level = target_level(target, i);
+        if (compile_target_runs(level))
+            check_level(c, &compiled, level == target ? NULL : level->name, extents, n_extents);
     }
     compile_free(&compiled);
     arena_free(arena);
@@ -408,11 +419,11 @@ Test(cpu_gemm, matmuls_without_elements_compile) {
         "graph g(x: f32[2, 1], a: f32[1, 0], b: f32[1, 0]) -> (y: f32[2, 0]) {\n"
         "  y = sigmoid(x @ a) * (x @ b)\n}",
     };
-    for (size_t i = 0; i < 2 * sizeof sources / sizeof *sources; i++) {
+    for (size_t i = 0; i < N_TARGETS * sizeof sources / sizeof *sources; i++) {
         Compiled compiled;
-        bool ok =
-            compile_source(&compiled, sources[i / 2], target_get(targets[i % 2]), COMPILE_FUSED);
-        cr_expect(ok, "%s\n%s", sources[i / 2], compiled.messages);
+        bool ok = compile_source(&compiled, sources[i / N_TARGETS],
+                                 target_get(targets[i % N_TARGETS]), COMPILE_FUSED);
+        cr_expect(ok, "%s\n%s", sources[i / N_TARGETS], compiled.messages);
         compile_free(&compiled);
     }
 }

@@ -54,7 +54,8 @@ static Gemm gemm_new(Lower *lower) {
     gemm.n_vectors = gemm.tile_columns / gemm.lanes;
     gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
     gemm.panel_dtype = gemm.has_panels ? gemm.column.dtype : gemm.acc;
-    if (gemm.has_panels && kernel->panel_columns != gemm.tile_columns)
+    gemm.panel_columns = gemm.has_panels ? kernel->panel_columns : gemm.tile_columns;
+    if (gemm.panel_columns % gemm.tile_columns)
         ice(lower->k->arena, "the panels of %s are %u wide, its tile %u", kernel->name,
             kernel->panel_columns, gemm.tile_columns);
     uint32_t left_axes = scalar_get(kernel->scalars, left.value)->axes;

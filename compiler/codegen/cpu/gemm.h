@@ -33,6 +33,7 @@ typedef struct Gemm {
     bool has_panels;  /* columns are packed in memory already: Kernel.panel_columns */
     Dtype panel_dtype;
     uint32_t n_tile_rows, n_vectors, tile_columns; /* tile_columns: n_vectors * lanes */
+    uint32_t panel_columns;                        /* a multiple of tile_columns */
     uint32_t depth;                                /* elements of a block of k; a multiple of
                                                     * lanes */
     uint32_t
@@ -40,9 +41,9 @@ typedef struct Gemm {
     uint32_t block_rows, block_columns; /* of a unit: whole tiles; the unit begins at a multiple of
                                          * lanes */
     /* Layouts. Element (r, k) of the packed rows is at r * row_stride + k * k_stride. Element (k,
-     * c) of a panel of columns is at k * tile_columns + c; the next panel follows after panel_depth
-     * steps of k, or for panels in memory after all of K. Partial results have a pitch of
-     * block_columns. */
+     * c) of a panel of columns is at k * panel_columns + c; the next panel follows after
+     * panel_depth steps of k, or for panels in memory after all of K. Partial results have a pitch
+     * of block_columns. */
     uint32_t row_stride, k_stride;
     Val rows, columns, partials;
     /* The position in the loops. */

@@ -52,7 +52,7 @@ static uint32_t line_elems(const Gemm *gemm) {
 
 /* Prefetches columns from the second-level cache. */
 static void prefetch_columns(const Gemm *gemm, Val columns) {
-    int64_t ahead = (int64_t)PREFETCH_STEPS * gemm->tile_columns;
+    int64_t ahead = (int64_t)PREFETCH_STEPS * gemm->panel_columns;
     for (uint32_t c = 0; c < gemm->tile_columns; c += line_elems(gemm))
         gemm_prefetch(gemm, panel_offset(gemm, columns, ahead + c), 1);
 }
@@ -65,12 +65,12 @@ static void open_ahead(const Gemm *gemm, Tile *tile, uint32_t unroll, Val column
     const Codegen *k = lower->k;
     uint32_t n_passes = gemm->block_rows / gemm->n_tile_rows;
     if (!gemm->has_panels || n_passes > MAX_AHEAD_PASSES) return;
-    uint32_t n_lines = unroll * gemm->tile_columns / line_elems(gemm);
+    uint32_t n_lines = unroll * gemm->panel_columns / line_elems(gemm);
     tile->n_ahead = (n_lines + n_passes - 1) / n_passes;
     Val rounds = k_udivi(k, gemm->n_k, unroll);
     Val pass = k_udivi(k, gemm->partials_row, gemm->n_tile_rows);
     Val share = k_muli(k, k_mul(k, pass, rounds), (int64_t)tile->n_ahead * line_elems(gemm));
-    Val block = k_muli(k, gemm->n_k, gemm->tile_columns);
+    Val block = k_muli(k, gemm->n_k, gemm->panel_columns);
     tile->values[tile->n_accs + 2] = panel_element(gemm, columns, k_add(k, block, share));
 }
 
@@ -80,7 +80,7 @@ static void tile_step(const Gemm *gemm, Tile *tile, uint32_t step) {
     LLVMTypeRef type = k_value_type(k, gemm->acc, 1);
     Val rows = tile->values[tile->n_accs];
     Val columns =
-        panel_offset(gemm, tile->values[tile->n_accs + 1], (int64_t)step * gemm->tile_columns);
+        panel_offset(gemm, tile->values[tile->n_accs + 1], (int64_t)step * gemm->panel_columns);
     Val *vectors = arena_array(k->arena, Val, gemm->n_vectors);
     for (uint32_t v = 0; v < gemm->n_vectors; v++)
         vectors[v] = panel_load(gemm, panel_offset(gemm, columns, (int64_t)v * gemm->lanes));
@@ -109,7 +109,7 @@ static void tile_loop(const Gemm *gemm, Tile *tile, Val from, Val to, uint32_t u
         pointers[2] = panel_offset(gemm, pointers[2], line_elems(gemm));
     }
     pointers[0] = offset(gemm, pointers[0], (int64_t)unroll * gemm->k_stride);
-    pointers[1] = panel_offset(gemm, pointers[1], (int64_t)unroll * gemm->tile_columns);
+    pointers[1] = panel_offset(gemm, pointers[1], (int64_t)unroll * gemm->panel_columns);
     loop_end(k, &loop);
 }
 
@@ -136,6 +136,17 @@ static void tile_open(const Gemm *gemm, Tile *tile, Val partials) {
     }
 }
 
+/* The tile's first element at the beginning of the block of k, `column` columns into the unit. */
+static Val tile_begin(const Gemm *gemm, Val column) {
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    Val depth = gemm->has_panels ? lower_dim(lower, gemm->k_extent)
+                                 : lower_index_const(lower, gemm->panel_depth);
+    if (gemm->panel_columns == gemm->tile_columns) return k_mul(k, column, depth);
+    Val in_panel = k_uremi(k, column, gemm->panel_columns);
+    return k_add(k, k_mul(k, k_sub(k, column, in_panel), depth), in_panel);
+}
+
 void gemm_tiles(Gemm *gemm) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
@@ -147,9 +158,7 @@ void gemm_tiles(Gemm *gemm) {
     Loop loop = loop_begin(k, zero, gemm->n_columns, gemm->tile_columns);
     Val at = k_muli(k, gemm->partials_row, gemm->block_columns);
     Val partials = gemm_element(gemm, gemm->partials, k_add(k, at, loop.index));
-    Val panel_depth = gemm->has_panels ? lower_dim(lower, gemm->k_extent)
-                                       : lower_index_const(lower, gemm->panel_depth);
-    Val panel = k_mul(k, loop.index, panel_depth);
+    Val panel = tile_begin(gemm, loop.index);
     tile_open(gemm, &tile, partials);
     tile.values[tile.n_accs] = gemm->rows;
     tile.values[tile.n_accs + 1] = panel_element(gemm, gemm->columns, panel);

@@ -49,7 +49,17 @@ frt_status frt_module_get_info(const frt_module *module, frt_module_info *info) 
                                  .n_dims = (int32_t)m->n_given_dims,
                                  .n_graphs = (int32_t)m->n_graphs,
                                  .code_bytes = module->n_code,
-                                 .rewrites = m->rewrites});
+                                 .rewrites = m->rewrites,
+                                 .n_levels = (int32_t)m->n_levels});
+    return FRT_OK;
+}
+
+frt_status frt_module_get_level(const frt_module *module, int32_t level, frt_level_info *info) {
+    if (!module || !info || level < 0 || (uint32_t)level >= module->manifest.n_levels) {
+        return FRT_E_INVALID_ARGUMENT;
+    }
+    const Level *l = &module->manifest.levels[level];
+    GIVE(info, (frt_level_info){.name = l->name, .arch = l->arch, .features = l->features});
     return FRT_OK;
 }
 
@@ -217,6 +227,9 @@ static size_t put_term(const frt_module *module, const Term *term, const char *t
     char expr[512];
     if (term->kind == TERM_POINTER) {
         return append(text, n_bytes, n, "aligned(%s, %" PRId64 ")", tensor, term->number);
+    }
+    if (term->kind == TERM_LEVEL) {
+        return append(text, n_bytes, n, "level %s", module->manifest.levels[term->arg].name);
     }
     print_expr(module, term->expr, expr, sizeof expr);
     if (term->kind == TERM_MULTIPLE) {

@@ -101,6 +101,7 @@ struct Device {
     bool loads_together;  /* pieces needed at the same time become one code */
     int32_t n_loaders;    /* if not loads_together: threads that load pieces */
     frt_device_info info; /* without struct_size */
+    uint32_t levels;      /* bit set of the manifest's levels whose variants may be chosen */
     bool has_maps;        /* variants with tensor maps may be chosen */
     bool has_overlap;
     bool has_graphs;

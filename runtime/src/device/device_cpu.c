@@ -42,47 +42,83 @@ static const struct {
                   "avx512cd,avx512dq,avx512vl"},
 };
 
-static frt_status check_features(const char *arch, const char *list, frt_error *err) {
+/* The first feature of the list that this CPU lacks; NULL: none. */
+static const char *find_missing(const char *list, char name[32]) {
     while (list && *list) {
-        char name[32];
         size_t n = strcspn(list, ",");
-        size_t n_kept = n < sizeof name ? n : sizeof name - 1;
+        size_t n_kept = n < 32 ? n : 31;
         memcpy(name, list, n_kept);
         name[n_kept] = '\0';
-        int has = port_cpu_has(name);
-        if (has < 0) {
-            return frt_fail(err, FRT_E_HOST_CPU,
-                            "the artifact is for CPU %s with feature %s, which this runtime does "
-                            "not know",
-                            arch, name);
-        }
-        if (!has) {
-            return frt_fail(err, FRT_E_HOST_CPU,
-                            "the artifact is for CPU %s, but this CPU lacks %s", arch, name);
+        if (port_cpu_has(name) != 1) {
+            return name;
         }
         list += n + (list[n] == ',');
+    }
+    return NULL;
+}
+
+static frt_status fail_feature(const char *arch, const char *name, frt_error *err) {
+    if (port_cpu_has(name) < 0) {
+        return frt_fail(err, FRT_E_HOST_CPU,
+                        "the artifact is for CPU %s with feature %s, which this runtime does not "
+                        "know",
+                        arch, name);
+    }
+    return frt_fail(err, FRT_E_HOST_CPU, "the artifact is for CPU %s, but this CPU lacks %s", arch,
+                    name);
+}
+
+/* Whether this CPU has the architecture and the features. */
+static frt_status check_cpu(const char *arch, const char *features, frt_error *err) {
+    char name[32];
+    bool is_known = features != NULL;
+    const char *missing = NULL;
+    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
+        if (strcmp(archs[i].arch, arch) == 0) {
+            missing = find_missing(archs[i].features, name);
+            is_known = true;
+        }
+    }
+    if (!is_known) {
+        return frt_fail(err, FRT_E_HOST_CPU,
+                        "the artifact is for CPU %s and does not say which features that means",
+                        arch);
+    }
+    missing = missing ? missing : find_missing(features, name);
+    return missing ? fail_feature(arch, missing, err) : FRT_OK;
+}
+
+/* Finds the levels whose code runs here: those that this CPU has, from `best` on. */
+static frt_status choose_levels(Device *device, const Manifest *m, const char *best,
+                                frt_error *err) {
+    uint32_t first = 0;
+    while (best && first < m->n_levels && strcmp(m->levels[first].name, best) != 0) {
+        first++;
+    }
+    if (best && first == m->n_levels) {
+        return frt_fail(err, FRT_E_UNKNOWN_NAME, "the artifact has no level %.100s%s%s", best,
+                        first ? ", its best is " : ": it has code for one CPU",
+                        first ? m->levels[0].name : "");
+    }
+    for (uint32_t i = first; i < m->n_levels; i++) {
+        bool is_wanted = best && i == first;
+        frt_status status =
+            check_cpu(m->levels[i].arch, m->levels[i].features, is_wanted ? err : NULL);
+        if (status && is_wanted) {
+            return status;
+        }
+        device->levels |= (uint32_t)!status << i;
     }
     return FRT_OK;
 }
 
-static frt_status check_host(const Manifest *m, frt_error *err) {
-    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
-        if (strcmp(archs[i].arch, m->arch) == 0) {
-            frt_status status = check_features(m->arch, archs[i].features, err);
-            return status ? status : check_features(m->arch, m->features, err);
-        }
-    }
-    if (!m->features) {
-        return frt_fail(err, FRT_E_HOST_CPU,
-                        "the artifact is for CPU %s and does not say which features that means",
-                        m->arch);
-    }
-    return check_features(m->arch, m->features, err);
-}
-
 static frt_status cpu_open(Device *device, const frt_module *module,
                            const frt_program_options *options, frt_error *err) {
-    frt_status status = check_host(&module->manifest, err);
+    const Manifest *m = &module->manifest;
+    frt_status status = check_cpu(m->arch, m->features, err);
+    if (!status) {
+        status = choose_levels(device, m, options->cpu_level, err);
+    }
     if (status) {
         return status;
     }

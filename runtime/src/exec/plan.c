@@ -127,6 +127,11 @@ static const Variant *variant_of(const Selection *c, uint32_t i) {
     return &c->program->m->variants[c->step->first_variant + i];
 }
 
+static bool variant_applies(const Selection *c, const Variant *variant) {
+    return predicate_holds(c->program->m, variant->when, c->program->device.levels, c->launch->args,
+                           c->dims);
+}
+
 static bool try_maps(Selection *c, uint32_t i) {
     c->n_made = make_maps(c->program, c->step, variant_of(c, i), c->launch, c->dims, c->specs);
     return c->n_made == variant_of(c, i)->n_maps;
@@ -178,7 +183,7 @@ static bool try_group(Selection *c, uint32_t *i) {
         if (variant->price.group != group->group) {
             break;
         }
-        applies[n] = predicate_holds(c->program->m, variant->when, c->launch->args, c->dims);
+        applies[n] = variant_applies(c, variant);
         prices[n] = is_good && applies[n] ? price_of(c, &variant->price, measures) : INT64_MAX;
     }
     for (uint32_t tried = 0; tried < n; tried++) {
@@ -207,10 +212,9 @@ static bool try_group(Selection *c, uint32_t *i) {
 static frt_status select_variant(Selection *c, uint32_t *chosen, frt_error *err) {
     for (*chosen = 0; *chosen < c->step->n_variants; ++*chosen) {
         const Variant *variant = variant_of(c, *chosen);
-        bool applies = variant->price.group > 0 ? try_group(c, chosen)
-                                                : predicate_holds(c->program->m, variant->when,
-                                                                  c->launch->args, c->dims) &&
-                                                      try_maps(c, *chosen);
+        bool applies = variant->price.group > 0
+                           ? try_group(c, chosen)
+                           : variant_applies(c, variant) && try_maps(c, *chosen);
         if (applies) {
             return FRT_OK;
         }

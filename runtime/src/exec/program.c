@@ -375,3 +375,12 @@ const char *frt_device_name(const frt_program *program) {
 int32_t frt_program_n_threads(const frt_program *program) {
     return program ? program->device.n_threads : 0;
 }
+
+const char *frt_program_level(const frt_program *program) {
+    for (uint32_t i = 0; program && i < program->m->n_levels; i++) {
+        if (program->device.levels >> i & 1) {
+            return program->m->levels[i].name;
+        }
+    }
+    return NULL;
+}

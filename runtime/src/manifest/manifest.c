@@ -135,25 +135,27 @@ frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dim
 }
 
 /* An expression that overflows makes its term false: later variants are for such sizes. */
-static bool term_holds(const Manifest *m, const Term *term, void *const *args, DimValues dims) {
+static bool term_holds(const Manifest *m, const Term *term, uint32_t levels, void *const *args,
+                       DimValues dims) {
     int64_t value = 0;
-    if (term->kind != TERM_POINTER && expr_eval(m->tokens, term->expr, dims, &value) != EXPR_OK) {
-        return false;
-    }
     switch (term->kind) {
     case TERM_POINTER:
         return (uintptr_t)args[term->arg] % (uintptr_t)term->number == 0;
+    case TERM_LEVEL:
+        return levels >> term->arg & 1;
     case TERM_MULTIPLE:
-        return value % term->number == 0;
+        return expr_eval(m->tokens, term->expr, dims, &value) == EXPR_OK &&
+               value % term->number == 0;
     case TERM_AT_MOST:
         break;
     }
-    return value <= term->number;
+    return expr_eval(m->tokens, term->expr, dims, &value) == EXPR_OK && value <= term->number;
 }
 
-bool predicate_holds(const Manifest *m, Predicate predicate, void *const *args, DimValues dims) {
+bool predicate_holds(const Manifest *m, Predicate predicate, uint32_t levels, void *const *args,
+                     DimValues dims) {
     for (uint32_t i = 0; i < predicate.n_terms; i++) {
-        if (!term_holds(m, &m->terms[predicate.first_term + i], args, dims)) {
+        if (!term_holds(m, &m->terms[predicate.first_term + i], levels, args, dims)) {
             return false;
         }
     }
@@ -169,7 +171,7 @@ void pitch_resolve(const Manifest *m, const Pitch *pitch, void *address, int64_t
                     checked_add(extent, pitch->multiple - 1, &padded);
     bool is_copied = true;
     for (uint32_t i = 0; is_known && i < pitch->n_unless; i++) {
-        is_copied = is_copied && !predicate_holds(m, pitch->unless[i], &address, dims);
+        is_copied = is_copied && !predicate_holds(m, pitch->unless[i], 0, &address, dims);
     }
     known[pitch->pitch] = is_known;
     known[pitch->width] = is_known;

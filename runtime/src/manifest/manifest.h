@@ -9,6 +9,12 @@
 #include <frt_manifest.h>
 #include <fusert.h>
 
+/* Instruction sets that code of the artifact is for, in one word. */
+typedef struct Level {
+    const char *name;
+    const char *arch, *features; /* as the target's */
+} Level;
+
 typedef struct Dim {
     const char *name;
     uint32_t hash; /* hash of the name */
@@ -34,6 +40,7 @@ typedef struct Tensor {
 
 typedef enum TermKind {
     TERM_POINTER, /* the pointer of launch argument `arg` is a multiple of `number` bytes */
+    TERM_LEVEL,   /* the machine has level `arg` */
     TERM_MULTIPLE,
     TERM_AT_MOST
 } TermKind;
@@ -147,6 +154,8 @@ typedef struct Manifest {
     frt_target target;
     const char *arch;
     const char *features; /* comma-separated CPU features beyond those of the arch, or NULL */
+    Level levels[FRT_MAX_LEVELS]; /* CPU: best first; the last is the target itself */
+    uint32_t n_levels;            /* 0: the code is for the target alone */
     const char *numerics, *compiler, *source, *weights;
     const char *rewrites; /* "on", "off" or NULL */
     uint32_t checksum;
@@ -202,9 +211,11 @@ frt_status manifest_check_dim(const Manifest *m, uint32_t dim, int64_t value, Su
 frt_status manifest_shape(const Manifest *m, const Tensor *tensor, DimValues dims, int64_t *extents,
                           int64_t *n_bytes, frt_error *err);
 
-/* Whether all terms hold. `args` has an entry for every argument that the predicate may name. A dim
- * without a value, or an overflow, makes a term false. */
-bool predicate_holds(const Manifest *m, Predicate predicate, void *const *args, DimValues dims);
+/* Whether all terms hold. `args` has an entry for every argument that the predicate may name, and
+ * `levels` (bit set) are those that run. A dim without a value, or an overflow, makes a term
+ * false. */
+bool predicate_holds(const Manifest *m, Predicate predicate, uint32_t levels, void *const *args,
+                     DimValues dims);
 
 /* Computes the two dims of a pitch whose matrix lies at `address`, if its extent has a value. */
 void pitch_resolve(const Manifest *m, const Pitch *pitch, void *address, int64_t *values,

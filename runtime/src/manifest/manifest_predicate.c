@@ -2,13 +2,27 @@
  * price. */
 #include "manifest/manifest_text.h"
 
-/* `aN:BYTES`, `m:EXPR:K` or `l:EXPR:K`. */
+static frt_status read_level(TextReader *r, Slice name, Term *term) {
+    const Manifest *m = r->m;
+    term->kind = TERM_LEVEL;
+    while (term->arg < m->n_levels && !slice_is(name, m->levels[term->arg].name)) {
+        term->arg++;
+    }
+    return term->arg < m->n_levels
+               ? FRT_OK
+               : text_fail(r, "the predicate asks for a level that is not declared");
+}
+
+/* `aN:BYTES`, `c:LEVEL`, `m:EXPR:K` or `l:EXPR:K`. */
 static frt_status read_term(TextReader *r, Slice s, uint32_t n_args, Term *term) {
     Slice head = {NULL, 0};
     Slice middle = {NULL, 0};
     int64_t arg = 0;
     frt_status status = FRT_OK;
     slice_cut(&s, ':', &head);
+    if (slice_is(head, "c")) {
+        return read_level(r, s, term);
+    }
     if (head.n > 1 && head.bytes[0] == 'a') {
         term->kind = TERM_POINTER;
         status = text_int(r, (Slice){head.bytes + 1, head.n - 1}, (int64_t)n_args - 1,

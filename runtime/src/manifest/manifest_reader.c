@@ -73,20 +73,11 @@ static frt_status read_compiler(Reader *reader) {
 }
 
 static frt_status read_target(Reader *reader) {
-    TextReader *r = &reader->text;
-    int kind = 0;
-    while (kind < N_TARGETS && (!slice_is(r->fields[1], target_info((frt_target)kind)->word) ||
-                                r->n_fields > target_info((frt_target)kind)->most_fields)) {
-        kind++;
-    }
-    if (kind == N_TARGETS) {
-        return text_fail(r, "the target is neither `cuda ARCH` nor `cpu ARCH [FEATURES]`");
-    }
-    r->m->target = (frt_target)kind;
-    if (r->n_fields == 4) {
-        r->m->features = text_word(r, r->fields[3]);
-    }
-    return set_once(r, &r->m->arch, text_word(r, r->fields[2]));
+    return text_target(&reader->text);
+}
+
+static frt_status read_level(Reader *reader) {
+    return text_level(&reader->text);
 }
 
 static frt_status read_numerics(Reader *reader) {
@@ -589,6 +580,7 @@ static const struct {
     {FRT_D_CHECKSUM, 2, 2, STAGE_VERSION, STAGE_VERSION, STAGE_CHECKSUM, read_checksum},
     {FRT_D_COMPILER, 2, 2, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_compiler},
     {FRT_D_TARGET, 3, 4, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_target},
+    {FRT_D_LEVEL, 3, 4, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_level},
     {FRT_D_NUMERICS, 2, 2, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_numerics},
     {FRT_D_SOURCE, 2, 2, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_source},
     {FRT_D_DIM, 5, 5, STAGE_CHECKSUM, STAGE_HEAD, STAGE_HEAD, read_dim},

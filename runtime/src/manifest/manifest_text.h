@@ -54,6 +54,10 @@ frt_status text_expr(TextReader *r, Slice s, const char *what, Expr *expr);
 
 /* Reads a field with a predicate over `n_args` arguments; `-` has no terms. In
  * manifest_predicate.c. */
+/* The line of the target, and of a level, which must follow it. */
+frt_status text_target(TextReader *r);
+frt_status text_level(TextReader *r);
+
 frt_status text_predicate(TextReader *r, Slice s, uint32_t n_args, Predicate *predicate);
 /* Reads the options `waits` and `resident:CLUSTER` of a CUDA variant, in this order, from field
  * `next` on. `next` becomes the field after them. */
