@@ -225,6 +225,7 @@ typedef struct Settler {
     Arena *arena;
     const Plan *plan;
     AdvicePlanner *planner;
+    AdviceUnits *units;
     uint32_t n_broken; /* edges that break `fuse must` blocks of the source */
     double current_us[COST_MAX_POINTS];
 } Settler;
@@ -324,7 +325,7 @@ static Tried try_steps(Settler *s, Advice *advice, const Edge *edge) {
 static Tried try_nodes(Settler *s, Advice *advice, const VecU32 *ends, const Edge *edge) {
     AdviceStep *last = &advice->steps[advice->n_steps - 1];
     last->nodes.n = 0;
-    if (!advice_block(s->arena, s->plan->graph, ends, &last->nodes))
+    if (!advice_block(s->arena, s->units, ends, &last->nodes))
         return (Tried){.reason = last->reason, .is_other = true};
     return try_steps(s, advice, edge);
 }
@@ -413,7 +414,11 @@ static NodeFlags find_above_inputs(Arena *arena, const Graph *graph) {
 Advice *advice_settle(Arena *arena, Plan *plan, AdvicePlanner *planner) {
     const Graph *graph = plan->graph;
     Advice *advices = arena_array(arena, Advice, plan->edges.n);
-    Settler s = {.arena = arena, .plan = plan, .planner = planner, .n_broken = must_n_broken(plan)};
+    Settler s = {.arena = arena,
+                 .plan = plan,
+                 .planner = planner,
+                 .units = advice_units(arena, graph),
+                 .n_broken = must_n_broken(plan)};
     NodeFlags above = find_above_inputs(arena, graph);
     for (uint32_t i = 0; planner && i < planner->points.n; i++)
         s.current_us[i] = planner->price_at(planner->user, arena, plan, planner->points.dims[i]);

@@ -102,11 +102,15 @@ VecBlockPrice advice_price_blocks(Arena *arena, const Plan *plan, AdvicePlanner 
 /* Plans the graph with the steps taken, on the planner's arena. NULL: the graph cannot be planned,
  * or the limit of compilations is reached. */
 Plan *advice_try(AdvicePlanner *planner, const Graph *graph, const Advice *advice);
+/* The units of a graph, ops of one call or one expression, which a block contains all or not at
+ * all: made once for all blocks that advice asks for. */
+typedef struct AdviceUnits AdviceUnits;
+AdviceUnits *advice_units(Arena *arena, const Graph *graph);
 /* Finds the nodes of the smallest `fuse must` block in a source that contains `ends`. A block
  * contains all ops of a call of a def or none, all nodes on paths between its nodes, and all of
  * another `fuse must` block that it touches. False: the smallest block would take nodes other than
  * `ends` from other blocks. */
-bool advice_block(Arena *arena, const Graph *graph, const VecU32 *ends, VecU32 *nodes);
+bool advice_block(Arena *arena, AdviceUnits *units, const VecU32 *ends, VecU32 *nodes);
 /* Whether every block of a source contains both nodes or neither: they are ops of one call of a
  * def, or of one expression. */
 bool advice_is_same_unit(const Graph *graph, NodeId a, NodeId b);

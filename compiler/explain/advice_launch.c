@@ -21,8 +21,8 @@ static bool may_insist(const Graph *graph, NodeId id) {
            !graph_block(graph, id, BLOCK_NEVER);
 }
 
-static void settle_pair(Arena *arena, const Plan *plan, AdviceTotals now, AdvicePlanner *planner,
-                        const Unjoined *apart, Advice *advice) {
+static void settle_pair(Arena *arena, const Plan *plan, AdviceUnits *units, AdviceTotals now,
+                        AdvicePlanner *planner, const Unjoined *apart, Advice *advice) {
     const Graph *graph = plan->graph;
     Advice tried = {.steps = {{.kind = ADVICE_MUST, .reason = apart->reason}}, .n_steps = 1};
     if (apart->reason != REASON_SLOWER_LAUNCH || !may_insist(graph, apart->kernel_node) ||
@@ -31,7 +31,7 @@ static void settle_pair(Arena *arena, const Plan *plan, AdviceTotals now, Advice
     VecU32 ends = {0};
     advice_add_node(arena, &ends, apart->other_node);
     advice_add_node(arena, &ends, apart->kernel_node);
-    if (!advice_block(arena, graph, &ends, &tried.steps[0].nodes)) return;
+    if (!advice_block(arena, units, &ends, &tried.steps[0].nodes)) return;
     Plan *then = advice_try(planner, graph, &tried);
     if (!then) return;
     tried.then = planner->price(planner->user, planner->trial, then);
@@ -45,8 +45,9 @@ static void settle_pair(Arena *arena, const Plan *plan, AdviceTotals now, Advice
 Advice *advice_settle_launches(Arena *arena, const Plan *plan, AdviceTotals now,
                                AdvicePlanner *planner) {
     Advice *advices = arena_array(arena, Advice, plan->unjoined.n);
+    AdviceUnits *units = advice_units(arena, plan->graph);
     for (uint32_t i = 0; i < plan->unjoined.n && planner && planner->price; i++)
-        settle_pair(arena, plan, now, planner, &plan->unjoined.data[i], &advices[i]);
+        settle_pair(arena, plan, units, now, planner, &plan->unjoined.data[i], &advices[i]);
     return advices;
 }
 

@@ -204,7 +204,7 @@ static void follow_edge(Compiled *program, const Plan *plan, const Edge *edge, c
     VecU32 ends = {0};
     advice_add_node(arena, &ends, edge->producer);
     advice_add_node(arena, &ends, edge->consumer);
-    advice_block(arena, plan->graph, &ends, &both.steps[0].nodes);
+    advice_block(arena, advice_units(arena, plan->graph), &ends, &both.steps[0].nodes);
     const Graph *changed = advice_follow(arena, plan->graph, flips ? advice : &both);
     Plan *after = plan_of(program, arena, changed);
     const Edge *then = after ? find_edge(after, edge) : NULL;
