@@ -13,33 +13,39 @@ const LaunchRules launch_rules_single = {.mode = LAUNCH_SINGLE};
 /* A node at an end of a stored edge of a `fuse must` block. */
 enum { EDGE_END };
 
-/* Finds the kernels from the first to the last that compute values of the block at the ends of
+/* Kernels [begin, end): from the first to the last that compute values of a block at the ends of
  * stored edges. */
-static void find_kernel_range(const Plan *plan, uint32_t block, NodeFlags flags, uint32_t *begin,
-                              uint32_t *end) {
-    *begin = plan->kernels.n;
-    *end = 0;
+typedef struct KernelRange {
+    uint32_t begin, end;
+} KernelRange;
+
+/* Per `fuse must` block, plus 1. A block without such kernels has an empty range. */
+static KernelRange *find_kernel_ranges(const Composer *c, NodeFlags flags) {
+    const Plan *plan = c->plan;
+    uint32_t n_blocks = plan->graph->fixed_kernels.n + 1;
+    KernelRange *ranges = arena_array(c->scratch, KernelRange, n_blocks);
     for (uint32_t k = plan_n_init(plan); k < plan->kernels.n; k++) {
         const Kernel *kernel = &plan->kernels.data[k];
         for (uint32_t i = 0; i < kernel->nodes.n; i++) {
             NodeId id = kernel->nodes.data[i];
-            if (!node_has(flags, id, EDGE_END) || must_block(plan->graph, id) != block) continue;
-            if (k < *begin) *begin = k;
-            *end = k + 1;
+            if (!node_has(flags, id, EDGE_END)) continue;
+            KernelRange *range = &ranges[must_block(plan->graph, id)];
+            if (!range->end) range->begin = k;
+            range->end = k + 1;
         }
     }
+    return ranges;
 }
 
 /* Makes a launch of the mode that keeps a `fuse must` block, at any price. */
-static void keep_block(Composer *c, const LaunchRules *rules, uint32_t block, NodeFlags flags) {
-    uint32_t begin, end, launches[MAX_TRIAL_LAUNCHES];
-    find_kernel_range(c->plan, block, flags, &begin, &end);
-    if (end < begin + 2 || end - begin > MAX_TRIAL_LAUNCHES) return;
-    for (uint32_t k = begin; k < end; k++) {
-        launches[k - begin] = plan_launch_index(c->plan, k);
-        if (c->plan->launches.data[launches[k - begin]].n > 1) return;
+static void keep_block(Composer *c, const LaunchRules *rules, KernelRange range) {
+    uint32_t launches[MAX_TRIAL_LAUNCHES], n = range.end - range.begin;
+    if (n < 2 || n > MAX_TRIAL_LAUNCHES) return;
+    for (uint32_t k = 0; k < n; k++) {
+        launches[k] = plan_launch_index(c->plan, range.begin + k);
+        if (c->plan->launches.data[launches[k]].n > 1) return;
     }
-    launch_try(c, rules, launches, end - begin, 2);
+    launch_try(c, rules, launches, n, 2);
 }
 
 /* Makes launches for the blocks that stay broken after the later modes have composed theirs. */
@@ -56,8 +62,9 @@ static void keep_blocks(Composer *c, const LaunchRules *rules) {
         node_add(flags, edge->consumer, EDGE_END);
     }
     c->n_broken = must_n_broken(&plan);
+    const KernelRange *ranges = find_kernel_ranges(c, flags);
     for (uint32_t b = 1; b <= graph->fixed_kernels.n && c->n_broken; b++)
-        if (graph->fixed_kernels.data[b - 1].kind == BLOCK_MUST) keep_block(c, rules, b, flags);
+        if (graph->fixed_kernels.data[b - 1].kind == BLOCK_MUST) keep_block(c, rules, ranges[b]);
     c->n_broken = 0;
     arena_rewind(c->scratch, mark);
 }
@@ -98,6 +105,7 @@ bool launch_pass(const Planning *p) {
         launch_compose(p, p->units[i].plan, modes & LAUNCH_MODES_IN_BLOCKS);
         plans[i] = p->units[i].plan;
     }
+    if (!(modes & LAUNCH_MODES_BESIDE)) return true;
     /* Equal kernels start together and share the machine. */
     dedup_classify(p->scratch, p->target->has_pdl, plans, p->n_units);
     for (uint32_t i = 0; i < p->n_units; i++)

@@ -214,14 +214,7 @@ static double gain_of(const Composer *c, Trial *t) {
  * stored. */
 static const PlanCost *price_around(const Composer *c, const Trial *t, bool is_one,
                                     uint32_t *n_broken) {
-    const Launch *launches = c->plan->launches.data;
-    uint32_t first = launches[t->launches[0]].first, least = plan_n_init(c->plan);
-    uint32_t end = launches[t->launches[t->n_launches - 1]].first + 1 + LAUNCH_ONE_BLOCK_AROUND;
-    first = first > least + LAUNCH_ONE_BLOCK_AROUND ? first - LAUNCH_ONE_BLOCK_AROUND : least;
-    if (end > c->plan->kernels.n) end = c->plan->kernels.n;
-    uint32_t begin = plan_launch_index(c->plan, first);
-    uint32_t last = plan_launch_index(c->plan, end - 1);
-    Plan around = trial_compose_around(c, is_one ? t : NULL, begin, last + 1 - begin);
+    Plan around = trial_compose_near(c, t, is_one);
     *n_broken = must_n_broken(&around);
     return cost_kernels(c->scratch, &around, card_of_target(c->target), point_of(c));
 }

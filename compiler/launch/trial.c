@@ -1,6 +1,7 @@
 /* See trial.h. */
 #include "launch/trial.h"
 
+#include "machine/tuning.h"
 #include "plan/must.h"
 
 #include <string.h>
@@ -244,13 +245,24 @@ Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uin
     return around;
 }
 
+Plan trial_compose_near(const Composer *c, const Trial *t, bool is_one) {
+    const Launch *launches = c->plan->launches.data;
+    uint32_t first = launches[t->launches[0]].first, least = plan_n_init(c->plan);
+    uint32_t end = launches[t->launches[t->n_launches - 1]].first + 1 + LAUNCH_ONE_BLOCK_AROUND;
+    first = first > least + LAUNCH_ONE_BLOCK_AROUND ? first - LAUNCH_ONE_BLOCK_AROUND : least;
+    if (end > c->plan->kernels.n) end = c->plan->kernels.n;
+    uint32_t begin = plan_launch_index(c->plan, first);
+    uint32_t last = plan_launch_index(c->plan, end - 1);
+    return trial_compose_around(c, is_one ? t : NULL, begin, last + 1 - begin);
+}
+
 /* Whether `fuse must` blocks need the launch, at any price. */
 static bool is_asked(Composer *c, const Trial *t) {
     if (!c->n_broken) return t->rules->is_asked && t->rules->is_asked(c, t);
-    Plan plan = trial_compose_around(c, t, 0, c->plan->launches.n);
-    uint32_t n_broken = must_n_broken(&plan);
-    if (n_broken >= c->n_broken) return false;
-    c->n_broken = n_broken;
+    Plan before = trial_compose_near(c, t, false), after = trial_compose_near(c, t, true);
+    uint32_t n_before = must_n_broken(&before), n_after = must_n_broken(&after);
+    if (n_after >= n_before) return false;
+    c->n_broken -= n_before - n_after < c->n_broken ? n_before - n_after : c->n_broken;
     return true;
 }
 

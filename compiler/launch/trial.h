@@ -88,6 +88,10 @@ TrialResult launch_try(Composer *c, const LaunchRules *rules, const uint32_t *la
  * (NULL: as they are) and the others composed by the modes after the trial's. */
 Plan trial_compose_around(const Composer *c, const Trial *t, uint32_t first, uint32_t n);
 
+/* The same for the launches of the trial and those of a few kernels around them. `is_one`: those of
+ * the trial are one launch, else as they are. */
+Plan trial_compose_near(const Composer *c, const Trial *t, bool is_one);
+
 /* Makes all launches of `together` after the context one launch of the trial's mode. */
 void trial_merge(Trial *t);
 /* The kernels of the tried launches; `k` counts from the first. */

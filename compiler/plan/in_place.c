@@ -70,11 +70,11 @@ static bool gathers(const Kernel *kernel, const bool *live) {
 static bool may_in_stage(Arena *arena, const Plan *plan, const Kernel *kernel, uint32_t taken,
                          const Store *store) {
     uint32_t own = stage_of(kernel, store);
-    const bool *all = kernel_live_scalars(arena, kernel);
-    if (own == kernel->stages.n || gathers(kernel, all) ||
-        !has_point_for_each(plan, kernel, &plan->buffers.data[store->buffer]) ||
-        !reads_at_all(kernel, taken, all))
+    if (own == kernel->stages.n ||
+        !has_point_for_each(plan, kernel, &plan->buffers.data[store->buffer]))
         return false;
+    const bool *all = kernel_live_scalars(arena, kernel);
+    if (gathers(kernel, all) || !reads_at_all(kernel, taken, all)) return false;
     for (uint32_t s = 0; s <= kernel->stages.n; s++) {
         const bool *live = stage_live_scalars(arena, kernel, (RowCache){.n = 0}, s);
         if (s <= own ? !reads_only_at(arena, kernel, taken, store, live, s == own)
