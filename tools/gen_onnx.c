@@ -46,7 +46,7 @@ static const char head[] =
     "these are strings, sequences, optionals, sparse and complex tensors, and numbers of 4 bits or "
     "less. Of ops these are random numbers, and all without a row "
     "below. "
-    "Opsets before 6 are not supported. [The official node "
+    "[The official node "
     "tests](results/onnx-node-tests.md), [models of the package "
     "onnx](results/onnx-networks.md), and [networks exported from PyTorch and "
     "scikit-learn](results/onnx-exports.md) show what passes.\n"

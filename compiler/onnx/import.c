@@ -176,9 +176,6 @@ static bool add_output(Import *im, Scope *scope, uint32_t index) {
 static bool walk(Import *im) {
     const OnnxGraph *graph = im->model->graph;
     Scope *scope = onnx_scope_new(im, NULL, &im->model->opsets);
-    int64_t opset = onnx_scope_opset(scope, "");
-    if (opset && opset < ONNX_OLDEST_OPSET)
-        return onnx_fail_model(im, DIAG_UNKNOWN_OP, "opsets before 6 are not supported", NULL);
     if (!onnx_check_constants(im) || !onnx_add_initializers(im, scope, graph)) return false;
     for (uint32_t i = 0; i < graph->inputs.n; i++)
         if (!add_input(im, scope, &graph->inputs.data[i])) return false;

@@ -25,9 +25,8 @@ const OnnxOp *onnx_op_find(Str domain, Str name, int64_t opset, bool *is_other_o
 void onnx_ops_print(Text *out) {
     text_puts(out, "| op | opsets | not supported |\n|---|---|---|\n");
     for (uint32_t i = 0; i < N_OPS; i++) {
-        int64_t since = ops[i].since < ONNX_OLDEST_OPSET ? ONNX_OLDEST_OPSET : ops[i].since;
         text_printf(out, "| `%s%s%s` | %lld to ", ops[i].domain, ops[i].domain[0] ? "." : "",
-                    ops[i].name, (long long)since);
+                    ops[i].name, (long long)ops[i].since);
         if (ops[i].until)
             text_printf(out, "%lld", (long long)ops[i].until);
         else

@@ -111,7 +111,7 @@ def other_networks():
 
 def pipelines():
     """Names of scikit-learn's pipelines, and functions that train them with x: f32[200, 6] and labels."""
-    from sklearn import cluster, decomposition, linear_model, neural_network, preprocessing
+    from sklearn import cluster, decomposition, ensemble, linear_model, neural_network, preprocessing, tree
     from sklearn.pipeline import make_pipeline, make_union
 
     scale = preprocessing.StandardScaler
@@ -121,6 +121,12 @@ def pipelines():
     yield "MLP regression", lambda: make_pipeline(scale(), neural_network.MLPRegressor(hidden_layer_sizes=(16, 8), max_iter=100))
     yield "logistic regression", lambda: make_pipeline(scale(), linear_model.LogisticRegression())
     yield "MLP classification", lambda: make_pipeline(scale(), neural_network.MLPClassifier(hidden_layer_sizes=(16,), max_iter=100))
+    yield "decision tree", lambda: make_pipeline(scale(), tree.DecisionTreeRegressor())
+    yield "random forest regression", lambda: ensemble.RandomForestRegressor(20, random_state=1)
+    yield "random forest classification", lambda: ensemble.RandomForestClassifier(20, random_state=1)
+    yield "extra trees classification", lambda: ensemble.ExtraTreesClassifier(20, random_state=1)
+    yield "gradient boosting regression", lambda: ensemble.GradientBoostingRegressor(n_estimators=20)
+    yield "gradient boosting classification", lambda: ensemble.GradientBoostingClassifier(n_estimators=20)
     yield "normalized k-means", lambda: make_pipeline(preprocessing.Normalizer(), cluster.KMeans(4, n_init=2))
 
 
@@ -143,6 +149,28 @@ def of_sklearn(name, make):
     return Case(f"scikit-learn {name}", export, [[x[:16]], [x[16:21]]])
 
 
+def tree_of_every_mode():
+    """A tree whose tests are of every mode, with NaN among the features, which goes either way."""
+    modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+    n, size = len(modes), 2 * len(modes) + 1
+    nodes = {"nodes_treeids": [0] * size, "nodes_nodeids": list(range(size)), "nodes_modes": modes + ["LEAF"] * (n + 1),
+             "nodes_featureids": [0, 1, 0, 1, 0, 1] + [0] * (n + 1), "nodes_values": [1., 2., -2., -1., -0., 1.] + [0.] * (n + 1),
+             "nodes_truenodeids": list(range(1, n)) + [size - 1] + [0] * (n + 1),
+             "nodes_falsenodeids": list(range(n, size - 1)) + [0] * (n + 1),
+             "nodes_missing_value_tracks_true": [1, 0, 0, 1, 1, 0] + [0] * (n + 1)}
+    leaves = list(range(n, size))
+    node = onnx.helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, target_treeids=[0] * len(leaves),
+        target_nodeids=leaves, target_ids=[0] * len(leaves), target_weights=[float(k + 1) for k in range(len(leaves))], **nodes)
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([node], "trees", [info("x", 1, ["N", 2])], [info("y", 1, ["N", 1])])
+    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
+    values = np.array([np.nan, -3, -2, -1, -0., 0, 1, 2], np.float32)
+    x = np.stack(np.meshgrid(values, values), -1).reshape(-1, 2)
+    return Case("tree of every mode", lambda path: onnx.save(
+        onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9), path), [[x], [x[::-1].copy()]])
+
+
 def small():
     """Names and functions that make Cases of less than 1 MB, which `make test` runs."""
     import transformers as t
@@ -162,6 +190,7 @@ def small():
         t.GPT2Config(n_embd=32, n_layer=1, n_head=4, n_positions=32, **words))), ids)
     yield of_torch("llama", lambda: FirstOutput(t.LlamaForCausalLM(t.LlamaConfig(num_key_value_heads=2, **pair))), ids)
     yield of_torch("whisper_encoder", lambda: whisper_encoder(32), [floats(1, 40, 100)])
+    yield tree_of_every_mode()
     for name, make in pipelines():
         yield of_sklearn(name, make)
 
@@ -179,6 +208,7 @@ def cases():
         yield of_torch(name, make, inputs())
     for name, make in pipelines():
         yield of_sklearn(name, make)
+    yield tree_of_every_mode()
     yield of_torch("torchvision resnet18, f16", dict(image_networks())["torchvision resnet18"], [floats(1, 3, 64, 64)],
                    dtype=torch.float16)
     for dtype, word in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):

@@ -107,6 +107,10 @@ class Exported:
                 worst = max(worst, compare(name, np.load(f"{self.folder}/got_{name}.npy"), array))
         return worst
 
+    def launches(self, artifact):
+        return json.loads(call([self.fusec, "bench", artifact, "--device=cpu", "--runs=1", "--json",
+                                *self.given(0)]))["launches"]
+
     def time(self, artifact, n_threads):
         """Launches, and medians of a run in ms, of fusec and of onnxruntime."""
         report = json.loads(call([self.fusec, "bench", artifact, "--device=cpu", f"--threads={n_threads}",

@@ -156,6 +156,13 @@ void onnx_attr_text(Text *attrs, const char *name, const char *value) {
     pb_message(attrs, 5, &attr);
 }
 
+void onnx_attr_texts(Text *attrs, const char *name, uint32_t n, const char *const *values) {
+    Text attr = {.arena = attrs->arena};
+    pb_text(&attr, 1, name);
+    for (uint32_t i = 0; i < n; i++) pb_text(&attr, 9, values[i]);
+    pb_message(attrs, 5, &attr);
+}
+
 Text onnx_write_model(const OnnxWriter *w, int64_t opset) {
     Text model = {.arena = w->arena}, import = {.arena = w->arena}, learning = {.arena = w->arena};
     pb_int(&model, 1, 8);

@@ -35,6 +35,7 @@ void onnx_attr_domain(Text *attrs, const char *domain);
 /* The graph that `inner` has written so far. */
 void onnx_attr_graph(Text *attrs, const char *name, const OnnxWriter *inner);
 void onnx_attr_text(Text *attrs, const char *name, const char *value);
+void onnx_attr_texts(Text *attrs, const char *name, uint32_t n, const char *const *values);
 Text onnx_write_model(const OnnxWriter *w, int64_t opset);
 
 #endif

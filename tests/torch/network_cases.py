@@ -78,18 +78,21 @@ def programs():
     yield "recurrent", lambda: Network(nn.GRU(6, 8, batch_first=True), [floats(2, 4, 6)], [floats(2, 4, 6)])
 
 
+def with_statistics(model, size):
+    """Batch norms take the statistics of some images; with those that they begin with, the input fades away."""
+    for norm in (m for m in model.modules() if isinstance(m, nn.BatchNorm2d)):
+        norm.momentum = 1
+    with torch.no_grad():
+        model.train()(floats(4, 3, size, size))
+    return model
+
+
 def of_torchvision(models, name):
     if name == "vit_small":
         model = models.VisionTransformer(64, 16, 4, 4, 128, 256)
         nn.init.normal_(model.heads.head.weight, std=0.1)  # it begins as zeros, and so would the outputs
         return model
-    model = getattr(models, name)(weights=None)
-    # Batch norms take the statistics of some images; with those that they begin with, the input fades away.
-    for norm in (m for m in model.modules() if isinstance(m, nn.BatchNorm2d)):
-        norm.momentum = 1
-    with torch.no_grad():
-        model.train()(floats(4, 3, 64, 64))
-    return model
+    return with_statistics(getattr(models, name)(weights=None), 64)
 
 
 class FirstOutput(nn.Module):

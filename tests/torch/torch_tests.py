@@ -124,6 +124,10 @@ class Translated:
         call([fusec_path, self.source, "-o", artifact, "--target=native", *how])
         return artifact, time.perf_counter() - start
 
+    def launches(self, fusec_path, artifact):
+        return json.loads(call([fusec_path, "bench", artifact, "--device=cpu", "--runs=1", "--json",
+                                *self.inputs(0)]))["launches"]
+
     def time(self, fusec_path, artifact):
         """Launches, and medians of a run in ms, of fusec and of PyTorch."""
         report = json.loads(call([fusec_path, "bench", artifact, "--device=cpu", f"--threads={N_THREADS}",

@@ -93,9 +93,6 @@ struct OnnxOp {
     const char *doc; /* what is not supported; "": nothing */
 };
 
-/* The newest opset of the default domain that rows were written for. */
-enum { ONNX_OPSET = 28, ONNX_OLDEST_OPSET = 6 };
-
 /* scope.c */
 
 /* Reports an error of the model as a whole; false. `name` may be NULL. */
@@ -156,6 +153,8 @@ bool known_int(Import *im, const Known *known, uint32_t i, int64_t *value);
 /* The tensor as a param with this name, or as a constant. */
 NodeId tensor_node(Call *c, const char *name, const OnnxTensor *tensor);
 Known *tensor_known(Import *im, const OnnxTensor *tensor);
+/* The elements as numbers, however many; NULL: there are none. */
+const double *tensor_numbers(Import *im, const OnnxTensor *tensor);
 
 /* Inputs, outputs and attributes of a call. Missing inputs are NODE_NONE or NULL. */
 bool has_input(const Call *c, uint32_t i);
@@ -269,6 +268,15 @@ NodeId scattered(Call *c, NodeId data, NodeId places, NodeId updates, Str reduct
 NodeId convolution(Call *c, NodeId x, NodeId weights, double beyond);
 /* The same with strides of 1 and no padding. */
 NodeId convolution_over(Call *c, NodeId x, NodeId weights, int64_t groups, const int64_t *dilation);
+/* The input of an op of ai.onnx.ml, as f64 if it is, else as f32: [n, features]; a vector is one
+ * row. */
+NodeId onnx_ml_rows(Call *c, int64_t *n_features);
+/* Scores [n, k] as the attribute `post_transform` asks. */
+NodeId onnx_ml_transformed(Call *c, NodeId scores);
+/* The integers that name the classes, two or more; false after an error. */
+bool onnx_ml_labels(Call *c, const char *name, const VecInt **labels);
+/* The label of the class with the highest score, and the scores. */
+bool onnx_ml_output_classes(Call *c, NodeId scores, const VecInt *labels);
 static inline NodeId where(Call *c, NodeId condition, NodeId yes, NodeId no) {
     return op3(c, OP_WHERE, condition, yes, no);
 }

@@ -123,6 +123,20 @@ Known *tensor_known(Import *im, const OnnxTensor *tensor) {
     return known;
 }
 
+const double *tensor_numbers(Import *im, const OnnxTensor *tensor) {
+    size_t n_bytes = elem_info(tensor->type)->n_bytes;
+    const char *why;
+    Bytes bytes;
+    Dtype dtype;
+    if (!tensor->n_elems || !elem_dtype(tensor->type, &dtype) || !n_bytes ||
+        !tensor_bytes(im, tensor, &bytes, &why))
+        return NULL;
+    double *values = arena_array(im->arena, double, tensor->n_elems);
+    for (size_t i = 0; i < tensor->n_elems; i++)
+        values[i] = dtype_load(dtype, bytes.data + i * n_bytes);
+    return values;
+}
+
 const Known *value_known(Import *im, Value *value) {
     if (!value->known && value->tensor) value->known = tensor_known(im, value->tensor);
     return value->known;

@@ -38,16 +38,21 @@ static int64_t n_floats(const Call *c, const char *name) {
     return attr ? attr->floats.n : 0;
 }
 
-/* x as f32: [n, features]; a vector is one row. */
-static NodeId rows_in(Call *c, int64_t *n_features) {
-    NodeId x = cast_to(c, input(c, 0), DT_F32);
+NodeId onnx_ml_rows(Call *c, int64_t *n_features) {
+    NodeId x = input(c, 0);
     if (x == NODE_NONE) return x;
+    if (!dtype_is_double(dtype_of(c, x))) x = cast_to(c, x, DT_F32);
     if (shape_of(c, x)->rank == 1) x = with_axis(c, x, 0);
     if (shape_of(c, x)->rank == 2 &&
         dim_is_const(c->im->b->dims, shape_of(c, x)->dims[1], n_features) && *n_features > 0)
         return x;
     onnx_fail(c, DIAG_NO_LOWERING, "it needs a tensor [n, features] with a constant extent");
     return NODE_NONE;
+}
+
+/* x as f32: [n, features] */
+static NodeId rows_in(Call *c, int64_t *n_features) {
+    return cast_to(c, onnx_ml_rows(c, n_features), DT_F32);
 }
 
 /* (x - offset) * scale */
@@ -122,8 +127,7 @@ static NodeId linear_scores(Call *c, int64_t n_rows) {
     return op2(c, OP_ADD, scores, table_attr(c, "intercepts", DT_F32, 1, &n_rows));
 }
 
-/* Scores [n, k] as the attribute `post_transform` asks. */
-static NodeId transformed(Call *c, NodeId scores) {
+NodeId onnx_ml_transformed(Call *c, NodeId scores) {
     Str how = attr_string(c, "post_transform", "NONE");
     if (scores == NODE_NONE || strcmp(how, "NONE") == 0) return scores;
     if (strcmp(how, "LOGISTIC") == 0) return op1(c, OP_SIGMOID, scores);
@@ -136,11 +140,10 @@ bool onnx_ml_linear_regressor(Call *c) {
     int64_t n_targets = attr_int(c, "targets", 1);
     if (n_targets < 1 || n_targets > n_floats(c, "coefficients"))
         return onnx_fail(c, DIAG_BAD_ARGUMENT, "it has no coefficients for its targets");
-    return output(c, 0, transformed(c, linear_scores(c, n_targets)));
+    return output(c, 0, onnx_ml_transformed(c, linear_scores(c, n_targets)));
 }
 
-/* The label of the class with the highest score, and the scores. */
-static bool output_classes(Call *c, NodeId scores, const VecInt *labels) {
+bool onnx_ml_output_classes(Call *c, NodeId scores, const VecInt *labels) {
     if (scores == NODE_NONE) return false;
     double *numbers = arena_array(c->im->arena, double, labels->n + 1);
     int64_t n = labels->n;
@@ -148,11 +151,10 @@ static bool output_classes(Call *c, NodeId scores, const VecInt *labels) {
     NodeId table = table_node(c, DT_I64, 1, &n, numbers);
     NodeId best = build_argreduce(c->im->b, OP_ARGMAX, scores, 1, false);
     return output(c, 0, build_gather(c->im->b, table, best, 0)) &&
-           output(c, 1, transformed(c, scores));
+           output(c, 1, cast_to(c, onnx_ml_transformed(c, scores), DT_F32));
 }
 
-/* The integers that name the classes, two or more; false after an error. */
-static bool class_labels(Call *c, const char *name, const VecInt **labels) {
+bool onnx_ml_labels(Call *c, const char *name, const VecInt **labels) {
     if (attr_ints(c, name, labels) && (*labels)->n > 1) return true;
     return onnx_fail(c, DIAG_NO_LOWERING, "it needs the attribute `%s` with two labels or more",
                      name);
@@ -160,6 +162,6 @@ static bool class_labels(Call *c, const char *name, const VecInt **labels) {
 
 bool onnx_ml_linear_classifier(Call *c) {
     const VecInt *labels;
-    return class_labels(c, "classlabels_ints", &labels) &&
-           output_classes(c, linear_scores(c, labels->n), labels);
+    return onnx_ml_labels(c, "classlabels_ints", &labels) &&
+           onnx_ml_output_classes(c, linear_scores(c, labels->n), labels);
 }
