@@ -42,7 +42,7 @@ bool rt_variant_holds(const RtManifest *rt, uint32_t variant, const int64_t *dim
                       void *const *args) {
     Values v = values_of(rt, dims);
     cr_assert(variant < rt->manifest.n_variants);
-    return predicate_holds(&rt->manifest, rt->manifest.variants[variant].when, args,
+    return predicate_holds(&rt->manifest, rt->manifest.variants[variant].when, UINT32_MAX, args,
                            (DimValues){v.values, v.known});
 }
 
