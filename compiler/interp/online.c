@@ -28,11 +28,12 @@ static Limits limits_of(Dtype values) {
     return l;
 }
 
-/* E: (1 + weight) / (1 - total) minus 1, plus two roundings. */
+/* E: (1 + weight) / (1 - total) minus 1, plus two roundings. Parts of the keys that are joined
+ * have two more powers and three more roundings. */
 static double relative_bound(const Limits *l, double n) {
-    double n_blocks = ceil(n / ONLINE_BLOCK);
-    double total = l->spread * l->u + l->power + n_blocks * (l->power + l->u) + (n + 1) * l->u;
-    double weight = total + (n + 1) * l->u + l->round;
+    double n_blocks = ceil(n / ONLINE_BLOCK) + 2, sum = (n + 4) * l->u;
+    double total = l->spread * l->u + l->power + n_blocks * (l->power + l->u) + sum;
+    double weight = total + sum + l->round;
     return total < 1 ? expm1(weight + total / (1 - total) + 2 * l->u) : (double)INFINITY;
 }
 

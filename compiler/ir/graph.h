@@ -21,6 +21,9 @@ typedef struct Shape {
 
 /* Keys in a block of the recurrence of CLASS_ONLINE (docs/design/attention.md). */
 enum { ONLINE_BLOCK = 128 };
+/* With at most this many rows of scores, the keys are split into parts of this many, the last of
+ * which may be shorter. */
+enum { ONLINE_FEW_ROWS = 32, ONLINE_PART_KEYS = 256 };
 
 /* The precision of a matmul's operands: unchanged, or f32 rounded to tf32. */
 typedef enum { PRECISION_FULL, PRECISION_TF32, PRECISION_COUNT } Precision;

@@ -25,7 +25,14 @@ static const Kernel *kernel_of(const Finder *s, uint32_t i) {
 
 static bool is_alone(const Plan *plan, uint32_t launch) {
     const Kernel *kernel = launch_kernel(plan, &plan->launches.data[launch], 0);
-    return plan->launches.data[launch].n == 1 && !kernel->is_init && !kernel->choice;
+    return plan->launches.data[launch].n == 1 && !kernel->is_init;
+}
+
+/* Whether the kernels of the launches run together, or neither runs. */
+static bool start_together(const Plan *plan, uint32_t a, uint32_t b) {
+    const Kernel *first = launch_kernel(plan, &plan->launches.data[a], 0);
+    const Kernel *second = launch_kernel(plan, &plan->launches.data[b], 0);
+    return first->choice == second->choice && (!first->choice || first->version == second->version);
 }
 
 /* Finds the launch of the only kernel that loads the temporary. Returns false if there are several
@@ -42,6 +49,7 @@ static bool find_reader(const Plan *plan, uint32_t maker, uint32_t buffer, uint3
         }
     }
     return n == 1 && *reader > maker && is_alone(plan, *reader) &&
+           start_together(plan, maker, *reader) &&
            !launch_has_own_kernel(plan, launch_kernel(plan, &plan->launches.data[*reader], 0)) &&
            !graph_block(plan->graph, plan->buffers.data[buffer].node, BLOCK_NEVER);
 }
@@ -124,7 +132,7 @@ static bool find_launches(Finder *s, uint32_t first) {
     const Plan *plan = s->plan;
     s->at[GEMM_ROWS_GEMM_SCORES] = first;
     const Kernel *scores = kernel_of(s, GEMM_ROWS_GEMM_SCORES);
-    if (!is_alone(plan, first) || !are_scores(s, scores)) return false;
+    if (!is_alone(plan, first) || scores->choice || !are_scores(s, scores)) return false;
     s->passed[0] = scores->row_stores.data[0].buffer;
     if (!find_reader(plan, first, s->passed[0], &s->at[1])) return false;
     const Kernel *rows = kernel_of(s, 1);
@@ -186,10 +194,15 @@ static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) 
     if (!form_info(online->form)->weighs || online->n_parallel > MAX_RANK ||
         !template_info(online->variants[0].sched.template)->uses_copy_engine)
         return false;
-    AccessAxes axes = access_first_axes(online->n_parallel - 1);
+    AccessAxes axes = {.n = 0};
+    DimId batches = gemm_n_batches(scores);
+    for (uint32_t axis = 0; axis <= gemm_axis_m(online); axis++)
+        if (axis != online->segment_axis) axes.of[axes.n++] = axis;
     axes.of[axes.n++] = gemm_axis_k(online);
+    if (online->segment_axis != NO_AXIS)
+        batches = dim_mul(s->dims, batches, kernel_axis_extent(online, online->segment_axis));
     return access_reads(s->plan, online, &axes, s->passed[0]) &&
-           gemm_n_batches(online) == gemm_n_batches(scores) &&
+           gemm_n_batches(online) == batches &&
            kernel_n_reduced(online) == kernel_axis_extent(scores, gemm_axis_n(scores)) &&
            dim_multiple(s->dims, kernel_n_reduced(online)) % GEMM_ROWS_GEMM_PAIR == 0 &&
            kernel_axis_extent(online, gemm_axis_m(online)) ==

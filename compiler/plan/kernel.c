@@ -240,6 +240,7 @@ bool *kernel_reduced_scalars(Arena *arena, const Kernel *kernel) {
     for (uint32_t i = 0; i < kernel->reduces.n; i++) {
         is_reduced[kernel->reduces.data[i].value] = true;
         is_reduced[kernel->reduces.data[i].rhs] = true;
+        if (form_info(kernel->form)->weighs) is_reduced[kernel->reduces.data[i].count] = true;
     }
     scalar_mark_arguments(kernel->scalars, is_reduced);
     return is_reduced;

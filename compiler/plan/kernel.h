@@ -25,8 +25,12 @@ typedef struct Reduce {
     ScalarId rhs;        /* for a GEMM, in the dtype of its operands; of segments the number of the
                           * element's segment, i32 or i64; else SCALAR_NONE */
     Precision precision; /* for a GEMM; tf32 operands are a PRIM_TF32 or stored as tf32 */
-    ScalarId arg_index;  /* is_arg: i32 index of the element; of segments the number of the
-                          * result's segment, in the dtype of `rhs` */
+    union {
+        ScalarId arg_index; /* is_arg: i32 index of the element; of segments the number of the
+                             * result's segment, in the dtype of `rhs` */
+        ScalarId count;     /* where the form weighs: how often a weight counts in the sum of the
+                             * weights, of type acc; SCALAR_NONE: once */
+    };
     /* The value of SCALAR_STAGE: the accumulator, divided by `divisor` unless that is DIM_NONE,
      * converted to `result`. A partial's result is the raw accumulator. */
     DimId divisor;
@@ -87,8 +91,8 @@ struct Kernel {
     uint32_t first_reduced, n_reduced; /* axes [first_reduced, first_reduced + n_reduced) */
     /* A partial kernel reduces one segment per row and stores raw accumulators. Its rows run over
      * the parallel axes and this axis of segments, which is innermost for FORM_ROW and outermost
-     * for FORM_COLUMN. A GEMM has the axis among its parallel axes, before m. NO_AXIS: not a
-     * partial kernel. */
+     * for FORM_COLUMN. A GEMM and softmax and product have the axis among their parallel axes,
+     * before m. NO_AXIS: not a partial kernel. */
     uint32_t segment_axis;
     /* CPU GEMM: the operand that is contiguous along the register tile is loaded from panels of
      * this many columns. Element (k, c) of panel p lies at (p * depth + k) * panel_columns + c;

@@ -140,24 +140,36 @@ static void check_stages(Checker *c, const Kernel *kernel) {
         fault(c, kernel, "is a malformed map, slot", 0);
 }
 
-/* The alternative of a choice writes again what the default writes. */
-static void forget_store(void *user, const Store *store) {
-    Checker *c = user;
-    c->written_by[store->buffer] = 0;
-    if (store->piece) c->has_piece[store->buffer][store->piece - 1] = false;
-}
-
 typedef struct Again {
     Checker *checker;
     const Kernel *kernel;
 } Again;
+
+/* Whether the buffer is a temporary that only kernels of the same version of the choice have. */
+static bool is_read_by_version(const Plan *plan, uint32_t buffer, const Kernel *of) {
+    for (uint32_t i = 0; i < plan->kernels.n; i++) {
+        const Kernel *kernel = &plan->kernels.data[i];
+        bool is_same = kernel->choice == of->choice && kernel->version == of->version;
+        if (!is_same && kernel_find_arg(kernel, buffer) != NO_ARG) return false;
+    }
+    return plan->buffers.data[buffer].kind == BUFFER_TEMP;
+}
+
+/* The alternative of a choice writes again what the default writes. */
+static void forget_store(void *user, const Store *store) {
+    const Again *again = user;
+    Checker *c = again->checker;
+    if (is_read_by_version(c->plan, store->buffer, again->kernel)) return;
+    c->written_by[store->buffer] = 0;
+    if (store->piece) c->has_piece[store->buffer][store->piece - 1] = false;
+}
 
 static void check_again(void *user, const Store *store) {
     const Again *again = user;
     const Checker *c = again->checker;
     bool is_written = store->piece ? c->has_piece[store->buffer][store->piece - 1]
                                    : c->written_by[store->buffer] != 0;
-    if (!is_written)
+    if (!is_written && !is_read_by_version(c->plan, store->buffer, again->kernel))
         fault(again->checker, again->kernel, "alone, not those that stand for it, writes",
               store->buffer);
 }
@@ -207,7 +219,8 @@ static void check_choice(Checker *c, uint32_t k) {
     const Kernel *kernels = c->plan->kernels.data, *kernel = &kernels[k];
     if (kernel_has_alternative(kernel)) {
         check_factors(c, kernel);
-        kernel_each_store(kernel, forget_store, c);
+        Again again = {c, kernel};
+        kernel_each_store(kernel, forget_store, &again);
     }
     if (!is_last_alternative(c->plan, k)) return;
     for (uint32_t i = 0; i < k; i++) {

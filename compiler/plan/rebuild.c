@@ -51,8 +51,8 @@ static ScalarId copy_scalar(Rebuild *r, const Scalar *s) {
     case SCALAR_CONST:
         return scalar_const_like(r->to, s);
     case SCALAR_LOAD:
-        return scalar_load(r->to, s->dtype, s->buffer, copy_index(r, s->index),
-                           and_guard(r, s->guard, r->guard));
+        return scalar_load(r->to, s->dtype, s->buffer == r->buffer ? r->instead : s->buffer,
+                           copy_index(r, s->index), and_guard(r, s->guard, r->guard));
     case SCALAR_INDEX:
         return scalar_index(r->to, copy_index(r, s->index));
     case SCALAR_INSIDE:

@@ -10,9 +10,10 @@ typedef struct Rebuild {
     ScalarTab *to; /* its indices have the same dims */
     /* Per axis of `from`: its index in `to`; 0 only if nothing depends on the axis. */
     IndexId axes[MAX_AXES];
-    GuardId guard;     /* in `to`: a guard for every load, besides its own */
-    ScalarId *results; /* per slot of `from`: its replacement in `to`; NULL: none */
-    ScalarId *copies;  /* per scalar of `from`: its copy; NULL at the beginning */
+    GuardId guard;            /* in `to`: a guard for every load, besides its own */
+    uint32_t buffer, instead; /* loads of the one become loads of the other */
+    ScalarId *results;        /* per slot of `from`: its replacement in `to`; NULL: none */
+    ScalarId *copies;         /* per scalar of `from`: its copy; NULL at the beginning */
 } Rebuild;
 
 /* Returns the copy of `id`, which may depend only on reductions that are replaced. */

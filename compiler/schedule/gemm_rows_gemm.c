@@ -101,9 +101,9 @@ static void size_tiles(WgmmaLaunch *w, const Kernel *scores, const Kernel *resul
     bool right = w->has_maps && w->scores.sides[1].is_mn_major;
     bool values = !w->has_maps || w->result.sides[1].is_mn_major;
     w->has_scores = scores != NULL;
-    w->rows = dim_hi(dims, kernel_axis_extent(result, gemm_axis_m(result))) <= WGMMA_ROWS
-                  ? WGMMA_ROWS
-                  : 2 * WGMMA_ROWS;
+    bool are_few = result->segment_axis != NO_AXIS ||
+                   dim_hi(dims, kernel_axis_extent(result, gemm_axis_m(result))) <= WGMMA_ROWS;
+    w->rows = are_few ? WGMMA_ROWS : 2 * WGMMA_ROWS;
     w->width = SCHED_SCORES_WGMMA_TILE;
     w->columns = up_to(dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result))), 8);
     w->tiles =
@@ -204,6 +204,8 @@ void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const
         for (uint32_t v = 0; v < 2; v++) {
             Variant base = {.sched = {.is_wide = is_wide}};
             made[i][v] = online_variant(target, plan, scores, result, kernels[i], base, v == 0);
+            made[i][v].grid =
+                choice_scale(plan->graph->dims, result->choice, result->version, made[i][v].grid);
             made[i][v].symbol = kernels[i]->variants[0].symbol;
             if (v) made[i][v].symbol = str_format(arena, "%s_v1", made[i][v].symbol);
         }

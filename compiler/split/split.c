@@ -1,6 +1,7 @@
 /* Splitting the kernels of a fused plan. See split.h. */
 #include "split/split.h"
 
+#include "split/split_keys.h"
 #include "split/split_reduce.h"
 
 #include <string.h>
@@ -46,8 +47,10 @@ void split_plan(Arena *arena, Plan *plan) {
     for (uint32_t k = 0; k < n; k++) {
         bool is_in_place = plan->kernels.data == whole; /* no kernel was split yet */
         if (is_in_place) plan->kernels.n = plan->kernels.capacity = k;
-        if (!split_kernel(arena, plan, &whole[k]) && !is_in_place)
-            vec_push(arena, &plan->kernels, whole[k]);
+        bool is_split = form_info(whole[k].form)->weighs
+                            ? split_keys_kernel(arena, plan, whole, n, k)
+                            : split_kernel(arena, plan, &whole[k]);
+        if (!is_split && !is_in_place) vec_push(arena, &plan->kernels, whole[k]);
     }
     if (plan->kernels.data == whole) plan->kernels.n = plan->kernels.capacity = n;
     for (uint32_t k = 0; k < plan->kernels.n; k++) {

@@ -97,12 +97,28 @@ def attention_heads(q, k, v, mask, is_causal, scale) {
   return y
 }
 
-# `attention` of h query heads and g heads of keys and values: h / g queries share a head.
-def attention_groups(q, k, v, mask, is_causal, scale) {
+# Whether a mask differs from head to head.
+def attention_mask_has_heads(mask) = false if mask == none else false if rank(mask) < 3 else most(dim(mask, -3)) != 1
+
+# `attention_groups` of one row of queries: those that share a head are the rows of one matrix.
+def attention_group_rows(q, k, v, mask, scale) {
   r = rank(q)
   g = dim(k, -3)
   h = dim(q, -3)
-  has_heads = false if mask == none else false if rank(mask) < 3 else most(dim(mask, -3)) != 1
+  split = reshape(mask, mask.shape[:rank(mask) - 3] + [g, h / g, dim(mask, -1)]) if attention_mask_has_heads(mask) else mask
+  y = attention_heads(reshape(q, q.shape[:r - 3] + [g, h / g, dim(q, -1)]), k, v, split, false, scale)
+  return reshape(y, q.shape[:r - 1] + [dim(v, -1)])
+}
+
+# `attention` of h query heads and g heads of keys and values: h / g queries share a head.
+def attention_groups(q, k, v, mask, is_causal, scale) = attention_group_rows(q, k, v, mask, scale) if (false if is_causal else most(dim(q, -2)) == 1) else attention_group_heads(q, k, v, mask, is_causal, scale)
+
+# The same with any number of rows.
+def attention_group_heads(q, k, v, mask, is_causal, scale) {
+  r = rank(q)
+  g = dim(k, -3)
+  h = dim(q, -3)
+  has_heads = attention_mask_has_heads(mask)
   split = mask if mask == none else mask if rank(mask) < 3 else reshape(mask, mask.shape[:rank(mask) - 3] + ([g, h / g] if has_heads else [1, 1]) + mask.shape[rank(mask) - 2:])
   y = attention_heads(reshape(q, q.shape[:r - 3] + [g, h / g] + q.shape[r - 2:]), unsqueeze(k, -3), unsqueeze(v, -3), split, is_causal, scale)
   return reshape(y, q.shape[:r - 1] + [dim(v, -1)])

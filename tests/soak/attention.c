@@ -41,8 +41,8 @@ static const char *pick(Draw *d, const char *a, const char *b) {
 
 static Draw draw_of(uint64_t seed, bool is_small, Arena *arena) {
     Draw d = {.rng = rng_new(seed), .arena = arena};
-    int64_t most = is_small ? 300 : 2000;
-    d.m = rng_between(&d.rng, 1, most);
+    int64_t most = is_small ? 400 : 2000;
+    d.m = rng_between(&d.rng, 1, rng_chance(&d.rng, 30) ? 40 : most);
     d.n = rng_between(&d.rng, 1, most);
     d.depth = 8 * rng_between(&d.rng, 1, 16);
     d.columns = 8 * rng_between(&d.rng, 1, 16);

@@ -91,9 +91,20 @@ static void read_scores(const Online *o, const Point *row_point, Val row, bool i
     store_at(o, &o->lane_maxima, lower_index_const(lower, 0), greatest, o->lanes);
 }
 
+/* The weights from `key` on as they enter their sum. */
+static Val counted(const Online *o, const Point *row_point, Val key, Val weight) {
+    const Codegen *k = o->lower->k;
+    Point point = point_inside(row_point);
+    if (!o->reduce->count) return weight;
+    point.axis[o->key_axis] = k_add(k, o->key_begin, key);
+    point.mask = keys_below(o, key);
+    weight = online_counted(&point, weight);
+    return k_select(k, point.mask, weight, number(o, 0, o->lanes));
+}
+
 /* Replaces the scores of the row by weights, rounded as they enter the product; returns the sum of
  * the weights before. */
-static Val weigh(const Online *o, Val row, Val greatest) {
+static Val weigh(const Online *o, const Point *row_point, Val row, Val greatest) {
     const Codegen *k = o->lower->k;
     Val sums[ONLINE_CHAINS];
     uint32_t n = ONLINE_CHAINS / o->lanes;
@@ -101,9 +112,9 @@ static Val weigh(const Online *o, Val row, Val greatest) {
     Loop loop = loop_over(k, o->n_keys, ONLINE_CHAINS);
     loop_carry(k, &loop, sums, n);
     for (uint32_t j = 0; j < n; j++) {
-        Val at = score_place(o, row, k_offset(k, loop.index, j * o->lanes));
+        Val key = k_offset(k, loop.index, j * o->lanes), at = score_place(o, row, key);
         Val weight = online_power(o->lower, load_at(o, &o->weights, at, o->lanes), greatest);
-        sums[j] = combine(o, PRIM_ADD, sums[j], weight);
+        sums[j] = combine(o, PRIM_ADD, sums[j], counted(o, row_point, key, weight));
         store_at(o, &o->weights, at, online_rounded(o->lower, weight), o->lanes);
     }
     loop_end(k, &loop);
@@ -138,7 +149,7 @@ static Val weigh_row(const Online *o, Val row) {
     If visible = if_begin(k, is_visible);
     Val before = load_at(o, &o->maxima, row, 1), greatest = combine(o, PRIM_MAX, before, own);
     Val scale = online_power(lower, before, greatest);
-    Val total = weigh(o, row, greatest);
+    Val total = weigh(o, &point, row, greatest);
     total = math_fma(k, scale, load_at(o, &o->totals, row, 1), total);
     store_at(o, &o->maxima, row, greatest, 1);
     store_at(o, &o->scales, row, scale, 1);
@@ -257,10 +268,10 @@ static void begin_rows(const Online *o) {
 static void take_blocks(Online *o) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
-    Val n = lower_extent(lower, o->key_axis);
-    Loop blocks = loop_over(k, n, ONLINE_BLOCK);
+    OnlineKeys keys = online_keys(&o->point);
+    Loop blocks = loop_begin(k, keys.begin, keys.end, ONLINE_BLOCK);
     o->key_begin = blocks.index;
-    o->n_keys = cpu_at_most(lower, k_sub(k, n, blocks.index), ONLINE_BLOCK);
+    o->n_keys = cpu_at_most(lower, k_sub(k, keys.end, blocks.index), ONLINE_BLOCK);
     Val is_any = k_int(k->i1, 0);
     Loop rows = loop_over(k, o->n_rows, 1);
     loop_carry(k, &rows, &is_any, 1);
@@ -289,8 +300,7 @@ static void finish_step(void *user, Val column, Val mask) {
     point.mask = mask;
     point.axis[o->column_axis] = k_add(k, o->column_begin, column);
     Val sum = load_at(o, &o->sums, sum_place(o, f->row, column), o->lanes);
-    Val quotient = math_div(k, sum, k_splat(k, f->total, o->lanes));
-    point.results[0] = convert_value(k, quotient, o->acc, o->reduce->result);
+    point.results[0] = online_result(o->lower, sum, k_splat(k, f->total, o->lanes));
     point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
 }
 
@@ -304,6 +314,9 @@ static void finish_rows(const Online *o) {
     f.total = load_at(o, &o->totals, rows.index, 1);
     cpu_each_step(lower, lower_index_const(lower, 0), o->n_columns, o->lanes,
                   cpu_is_multiple(lower, extent, o->lanes), finish_step, &f);
+    If first = if_begin(k, k_eqi(k, o->column_begin, 0));
+    online_store_row(&f.point, load_at(o, &o->maxima, rows.index, 1), f.total);
+    if_end(k, &first);
     loop_end(k, &rows);
 }
 

@@ -26,7 +26,8 @@ typedef struct Online {
     const Reduce *reduce;
     uint32_t n_rows, row_axis, column_axis, key_axis;
     Point rows[MOST_ROWS];
-    Val exist[MOST_ROWS];   /* i1 */
+    Val exist[MOST_ROWS]; /* i1 */
+    OnlineKeys keys;
     Val lane;               /* i32: the thread's number in the warp */
     Val weights;            /* shared: of the warp's rows, [rows, ONLINE_BLOCK] */
     Val columns[N_COLUMNS]; /* index_type */
@@ -59,20 +60,32 @@ static Val weight_place(const Online *o, uint32_t row, Val at) {
 static Val score_at(const Online *o, uint32_t row, Val at) {
     const Codegen *k = o->lower->k;
     Point point = point_inside(&o->rows[row]);
-    point.active = k_slt(k, at, lower_extent(o->lower, o->key_axis));
+    point.active = k_slt(k, at, o->keys.end);
     point.axis[o->key_axis] = at;
     Val score = point_value(&point, o->reduce->lhs);
     return k_select(k, point.active, score, number(o, -INFINITY));
+}
+
+/* The weight of the row's key `at` as it enters the sum of weights. */
+static Val counted(const Online *o, uint32_t row, Val at, Val weight) {
+    const Codegen *k = o->lower->k;
+    Point point = point_inside(&o->rows[row]);
+    if (!o->reduce->count) return weight;
+    point.active = k_slt(k, at, o->keys.end);
+    point.axis[o->key_axis] = at;
+    return k_select(k, point.active, online_counted(&point, weight), number(o, 0));
 }
 
 /* Computes the weights of a row for the block of keys from `begin` on. */
 static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
-    Val scores[N_KEYS], own = number(o, -INFINITY), total = number(o, 0), zero = number(o, 0);
+    Val keys[N_KEYS], scores[N_KEYS], own = number(o, -INFINITY), total = number(o, 0),
+                                      zero = number(o, 0);
     for (uint32_t j = 0; j < N_KEYS; j++) {
-        Val key = k_offset(k, gpu_index(lower, o->lane), (int64_t)j * WARP_THREADS);
-        scores[j] = score_at(o, row, k_add(k, begin, key));
+        keys[j] = k_offset(k, gpu_index(lower, o->lane), (int64_t)j * WARP_THREADS);
+        keys[j] = k_add(k, begin, keys[j]);
+        scores[j] = score_at(o, row, keys[j]);
         own = combine(o, PRIM_MAX, own, scores[j]);
     }
     own = join_threads(o, PRIM_MAX, own);
@@ -82,7 +95,7 @@ static void weigh_row(Online *o, uint32_t row, Val begin, Sums *sums) {
     for (uint32_t j = 0; j < N_KEYS; j++) {
         Val weight = online_power(lower, scores[j], greatest);
         weight = k_select(k, is_visible, weight, zero);
-        total = combine(o, PRIM_ADD, total, weight);
+        total = combine(o, PRIM_ADD, total, counted(o, row, keys[j], weight));
         Val place = weight_place(o, row, k_offset(k, o->lane, (int64_t)j * WARP_THREADS));
         k_store(k, online_rounded(lower, weight), place);
     }
@@ -112,7 +125,7 @@ static void multiply(const Online *o, Val begin, Sums *sums) {
     Val products[MOST_ROWS * N_COLUMNS], values[N_COLUMNS], is_any = o->are_visible[0];
     for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) products[i] = number(o, 0);
     for (uint32_t r = 1; r < o->n_rows; r++) is_any = k_or(k, is_any, o->are_visible[r]);
-    Val n = k_sub(k, lower_extent(lower, o->key_axis), begin);
+    Val n = k_sub(k, o->keys.end, begin);
     Val most = lower_index_const(lower, ONLINE_BLOCK);
     n = k_select(k, k_slt(k, n, most), n, most);
     Loop loop = loop_over(k, k_select(k, is_any, n, lower_index_const(lower, 0)), 1);
@@ -141,7 +154,7 @@ static void take_blocks(Online *o, Sums *sums) {
         sums->totals[r] = number(o, 0);
     }
     for (uint32_t i = 0; i < o->n_rows * N_COLUMNS; i++) sums->sums[i] = number(o, 0);
-    Loop blocks = loop_over(k, lower_extent(lower, o->key_axis), ONLINE_BLOCK);
+    Loop blocks = loop_begin(k, o->keys.begin, o->keys.end, ONLINE_BLOCK);
     loop_carry(k, &blocks, sums->maxima, o->n_rows);
     loop_carry(k, &blocks, sums->totals, o->n_rows);
     loop_carry(k, &blocks, sums->sums, o->n_rows * N_COLUMNS);
@@ -152,7 +165,7 @@ static void take_blocks(Online *o, Sums *sums) {
     loop_end(k, &blocks);
 }
 
-static void store_results(const Online *o, const Sums *sums) {
+static void store_results(Online *o, const Sums *sums) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
@@ -162,9 +175,13 @@ static void store_results(const Online *o, const Sums *sums) {
         If exists = if_begin(k, k_and(k, is_inside, o->exist[r]));
         Point point = point_inside(&o->rows[r]);
         point.axis[o->column_axis] = o->columns[j];
-        Val quotient = math_div(k, sums->sums[i], sums->totals[r]);
-        point.results[0] = convert_value(k, quotient, o->reduce->acc, o->reduce->result);
+        point.results[0] = online_result(lower, sums->sums[i], sums->totals[r]);
         point_store_all(&point, kernel->row_stores.data, kernel->row_stores.n);
+        if_end(k, &exists);
+    }
+    for (uint32_t r = 0; r < o->n_rows && kernel->segment_axis != NO_AXIS; r++) {
+        If exists = if_begin(k, k_and(k, k_eqi(k, o->columns[0], 0), o->exist[r]));
+        online_store_row(&o->rows[r], sums->maxima[r], sums->totals[r]);
         if_end(k, &exists);
     }
 }
@@ -186,6 +203,7 @@ static void place_warp(Online *o, Val warp) {
         o->columns[j] = k_offset(k, column, (int64_t)j * WARP_THREADS);
     Point batch = point_new(lower, 1);
     if (o->row_axis > 0) lower_split(lower, k_udiv(k, group, n_groups), 0, o->row_axis, &batch);
+    o->keys = online_keys(&batch);
     Val first = k_muli(k, k_urem(k, group, n_groups), o->n_rows);
     Val n = lower_dim(lower, rows), last = k_subi(k, n, 1);
     for (uint32_t r = 0; r < o->n_rows; r++) {

@@ -29,3 +29,34 @@ Val online_value(Point *point) {
     Val value = point_lanes(point, reduce_of(lower)->rhs);
     return convert_value(lower->k, value, values_dtype(lower), reduce_of(lower)->acc);
 }
+
+Val online_counted(Point *point, Val weight) {
+    const Reduce *reduce = reduce_of(point->lower);
+    if (!reduce->count) return weight;
+    return k_fmul(point->lower->k, weight, point_lanes(point, reduce->count));
+}
+
+OnlineKeys online_keys(const Point *point) {
+    Lower *lower = point->lower;
+    const Codegen *k = lower->k;
+    const Kernel *kernel = lower->kernel;
+    Val n = lower_extent(lower, gemm_axis_k(kernel));
+    if (kernel->segment_axis == NO_AXIS) return (OnlineKeys){lower_index_const(lower, 0), n};
+    Val begin = k_muli(k, point->axis[kernel->segment_axis], ONLINE_PART_KEYS);
+    return (OnlineKeys){begin, k_umin(k, k_addi(k, begin, ONLINE_PART_KEYS), n)};
+}
+
+Val online_result(const Lower *lower, Val sum, Val total) {
+    const Reduce *reduce = reduce_of(lower);
+    if (lower->kernel->segment_axis != NO_AXIS) return sum;
+    return convert_value(lower->k, math_div(lower->k, sum, total), reduce->acc, reduce->result);
+}
+
+void online_store_row(Point *point, Val greatest, Val total) {
+    const Kernel *kernel = point->lower->kernel;
+    const Stage *stage = &kernel->stages.data[0];
+    if (kernel->segment_axis == NO_AXIS) return;
+    point->results[1] = greatest;
+    point->results[2] = total;
+    point_store_all(point, stage->stores.data, stage->stores.n);
+}

@@ -11,5 +11,19 @@ Val online_power(const Lower *lower, Val x, Val greatest);
 Val online_rounded(const Lower *lower, Val weight);
 /* The value at the point, in the dtype of the sums, in all lanes. */
 Val online_value(Point *point);
+/* The weight as it enters the sum of weights, at the point of its key. */
+Val online_counted(Point *point, Val weight);
+
+/* The keys of the point's batch, [begin, end), index_type: those of its part (split/split_keys.h),
+ * or all. */
+typedef struct OnlineKeys {
+    Val begin, end;
+} OnlineKeys;
+OnlineKeys online_keys(const Point *point);
+
+/* The element of a row's result: its sum over its total; of a part its sum. Both may be vectors. */
+Val online_result(const Lower *lower, Val sum, Val total);
+/* Of a part, stores the greatest score and the sum of weights of the row at the point. */
+void online_store_row(Point *point, Val greatest, Val total);
 
 #endif

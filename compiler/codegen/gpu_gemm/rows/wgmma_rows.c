@@ -162,9 +162,9 @@ static Val values_at(const WgmmaRows *s, Val stage) {
 
 static DimId n_tiles(const WgmmaRows *s) {
     DimTab *dims = lower_dims(s->lower);
-    const Kernel *kernel = s->lower->kernel;
-    DimId n = dim_ceil_div(dims, kernel_axis_extent(kernel, s->row_axis), s->tiles.m);
-    for (uint32_t axis = 0; axis < s->row_axis; axis++)
+    const Kernel *kernel = s->out_lower->kernel;
+    DimId n = dim_ceil_div(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), s->tiles.m);
+    for (uint32_t axis = 0; axis < gemm_axis_m(kernel); axis++)
         n = dim_mul(dims, n, kernel_axis_extent(kernel, axis));
     return n;
 }
@@ -206,7 +206,7 @@ static Val number_of(const WgmmaRows *s, Val at) {
 }
 
 static Loop each_column_tile(const WgmmaRows *s) {
-    return loop_over(s->k, s->n_keys, s->width);
+    return loop_begin(s->k, s->keys.begin, s->keys.end, s->width);
 }
 
 static PipelineState next_stage(const WgmmaRows *s, PipelineState place) {

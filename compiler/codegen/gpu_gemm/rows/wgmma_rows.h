@@ -21,6 +21,7 @@
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 
 #include "codegen/gpu_gemm/wgmma.h"
+#include "codegen/scalar/online.h"
 #include "template/gemm_rows_gemm.h"
 
 enum {
@@ -67,6 +68,7 @@ typedef struct WgmmaRows {
     bool is_whole;              /* every tile of scores is inside the extents */
     GemmBlock block, out_block; /* of `lower` and of the result */
     Val n_keys;                 /* index_type: columns of the scores */
+    OnlineKeys keys;            /* those of the block */
     /* Of a consumer: positions of its rows, and variables that lie in registers. */
     Point score_rows[WGMMA_ROWS_OF_THREAD], rows[WGMMA_ROWS_OF_THREAD];
     Val scores[WGMMA_ROWS_MOST_SCORES], sums[WGMMA_ROWS_MOST_SUMS];
@@ -105,7 +107,7 @@ void wgmma_rows_weigh(const WgmmaRows *s, Val column, Val sees_all, RowShifts *s
 void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts);
 /* Rounds the weights to the lhs of the second product. */
 void wgmma_rows_keep_weights(const WgmmaRows *s);
-/* Divides the sums by the totals. */
+/* Divides the sums by the totals; those of a part are stored beside the greatest scores. */
 void wgmma_rows_end(WgmmaRows *s);
 
 /* Begin the products of a tile: a wgmma group each. The operands are in shared memory. */

@@ -9,14 +9,19 @@ static const Store *score_store(const WgmmaRows *s) {
 
 /* The tile of rows. */
 
-/* The matrix row of the thread's row `r`. A row past the end repeats the last row, and its results
- * are not stored. */
-static Val row_of_thread(const WgmmaRows *s, uint32_t r) {
+static Val unbounded_row(const WgmmaRows *s, uint32_t r) {
     const Codegen *k = s->k;
     Val lane = k_andi(k, s->out.thread, WARP_THREADS - 1);
     Val row = k_madi(k, s->out.warp, WGMMA_WARP_ROWS, gpu_fragment_row(k, lane));
     row = gpu_index(s->lower, k_offset(k, row, (int64_t)r * PAIR_ROWS));
-    row = k_add(k, s->block.m0, row);
+    return k_add(k, s->block.m0, row);
+}
+
+/* The matrix row of the thread's row `r`. A row past the end repeats the last row, and its results
+ * are not stored. */
+static Val row_of_thread(const WgmmaRows *s, uint32_t r) {
+    const Codegen *k = s->k;
+    Val row = unbounded_row(s, r);
     if (gpu_gemm_axis_is_multiple(s->lower, s->row_axis, s->tiles.m)) return row;
     return k_smin(k, row, k_subi(k, s->block.m, 1));
 }
@@ -42,10 +47,24 @@ static void begin_row(WgmmaRows *s, uint32_t r) {
     s->rows[r].lane_axis = rows->first_reduced;
 }
 
+/* The number of the scores' tile: the parts of the keys have the same. */
+static Val scores_tile(const WgmmaRows *s, Val number) {
+    const Codegen *k = s->k;
+    const Kernel *kernel = s->out_lower->kernel;
+    DimTab *dims = lower_dims(s->lower);
+    DimId rows = dim_ceil_div(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)), s->tiles.m);
+    if (kernel->segment_axis == NO_AXIS) return number;
+    DimId all = dim_mul(dims, rows, kernel_axis_extent(kernel, kernel->segment_axis));
+    Val batch = k_udiv(k, number, lower_divisor(s->lower, all)), n = lower_divisor(s->lower, rows);
+    return k_mad(k, batch, n, k_urem(k, number, n));
+}
+
 void wgmma_rows_take_tile(WgmmaRows *s, Val number) {
     ScalarId root = s->has_scores ? score_store(s)->value : s->exponent;
     s->out_block = gpu_gemm_block_at(s->out_lower, number, &s->out.tiles);
-    s->block = s->has_scores ? gpu_gemm_block_at(s->lower, number, &s->tiles) : s->out_block;
+    s->keys = online_keys(&s->out_block.point);
+    s->block = s->has_scores ? gpu_gemm_block_at(s->lower, scores_tile(s, number), &s->tiles)
+                             : s->out_block;
     gpu_gemm_prepare_batch(&s->block, &root, 1);
 }
 
@@ -262,12 +281,28 @@ void wgmma_rows_keep_weights(const WgmmaRows *s) {
     }
 }
 
+/* One of the four threads of a row stores what a part has besides its sums. */
+static void store_row(WgmmaRows *s, uint32_t r, Val total) {
+    const Codegen *k = s->k;
+    Val is_first = k_eqi(k, gpu_fragment_column(k, s->out.thread), 0);
+    Val exists = k_ult(k, unbounded_row(s, r), s->block.m);
+    Point point = point_inside(&s->rows[r]);
+    point.lanes = 1;
+    If first = if_begin(k, k_and(k, is_first, exists));
+    online_store_row(&point, k_load(k, k->f32, s->shift[r]), total);
+    if_end(k, &first);
+}
+
 void wgmma_rows_end(WgmmaRows *s) {
     const Codegen *k = s->k;
+    bool is_part = s->out_lower->kernel->segment_axis != NO_AXIS;
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val total = k_fadd(k, k_load(k, k->f32, s->total[r][0]), k_load(k, k->f32, s->total[r][1]));
         total = gpu_fragment_join(s->out_lower, &s->total_of_row, (Acc){total, NULL}).value;
-        scale_sums(s, r, k_fdiv(k, k_number(k, DT_F32, 1), total));
+        if (is_part)
+            store_row(s, r, total);
+        else
+            scale_sums(s, r, k_fdiv(k, k_number(k, DT_F32, 1), total));
     }
 }
 

@@ -1,0 +1,242 @@
+/* Splitting softmax and product along the keys. See split_keys.h. */
+#include "split/split_keys.h"
+
+#include "plan/rebuild.h"
+
+/* What the partial kernel stores, and the slots of its results. */
+enum { SUMS, GREATEST, TOTAL, N_RESULTS };
+
+typedef struct KeySplit {
+    Arena *arena;
+    Plan *plan;
+    const Kernel *whole;
+    const Choice *choice; /* NULL: the kernel is split at all extents */
+    DimId parts;
+    uint32_t scores, scores_of_few; /* buffers: the partial kernel reads the second in place of the
+                                     * first; equal: of no matmul with versions */
+    uint32_t buffers[N_RESULTS];    /* [batch, m, parts], of the sums [batch, m, parts, n] */
+} KeySplit;
+
+/* A kernel over the axes of the whole kernel, with one more before axis `at` of the parallel ones,
+ * and the reduced axis `keys`. */
+static Kernel new_kernel(const KeySplit *s, uint32_t at, DimId extent, DimId keys,
+                         Rebuild *rebuild) {
+    const Kernel *whole = s->whole;
+    const IndexTab *from = scalartab_indices(whole->scalars);
+    IndexTab *to = indextab_new(s->arena, s->plan->graph->dims);
+    Kernel kernel = *whole;
+    *rebuild = (Rebuild){.arena = s->arena,
+                         .from = whole->scalars,
+                         .buffer = s->scores,
+                         .instead = s->scores_of_few};
+    for (uint32_t axis = 0; axis < whole->n_parallel; axis++) {
+        if (axis == at) index_new_axis(to, extent);
+        rebuild->axes[axis] = index_axis(to, index_new_axis(to, index_axis_extent(from, axis)));
+    }
+    kernel.n_parallel = whole->n_parallel + 1;
+    kernel.first_reduced = index_new_axis(to, keys);
+    kernel.scalars = rebuild->to = scalartab_new(s->arena, to);
+    kernel.choice = s->choice;
+    kernel.version = VERSION_ALTERNATIVE;
+    memset(&kernel.args, 0, sizeof kernel.args); /* each notes its own */
+    memset(&kernel.reduces, 0, sizeof kernel.reduces);
+    memset(&kernel.stages, 0, sizeof kernel.stages);
+    memset(&kernel.row_stores, 0, sizeof kernel.row_stores);
+    memset(&kernel.traces, 0, sizeof kernel.traces);
+    return kernel;
+}
+
+/* Copies the traces of the values that the operands are made of, or of the others. Returns the
+ * number of each copy plus 1. */
+static uint32_t *copy_traces(const KeySplit *s, Rebuild *rebuild, Kernel *to, bool are_operands) {
+    const Kernel *whole = s->whole;
+    const bool *is_operand = kernel_reduced_scalars(s->arena, whole);
+    uint32_t *copy_of = arena_array(s->arena, uint32_t, whole->traces.n + (size_t)1);
+    for (uint32_t i = 0; i < whole->traces.n; i++) {
+        const Trace *from = &whole->traces.data[i];
+        if (is_operand[from->value] != are_operands) continue;
+        Trace copy =
+            rebuild_trace(rebuild, *from, graph_node(s->plan->graph, from->node)->shape.rank);
+        memset(&copy.operands, 0, sizeof copy.operands);
+        for (uint32_t k = 0; k < from->operands.n; k++)
+            if (copy_of[from->operands.data[k]])
+                vec_push(s->arena, &copy.operands, copy_of[from->operands.data[k]] - 1);
+        vec_push(s->arena, &to->traces, copy);
+        copy_of[i] = to->traces.n;
+    }
+    return copy_of;
+}
+
+/* The place of a row's part, with the axis of parts at `parts` and that of rows at `rows`. */
+static IndexId part_address(const Kernel *kernel, uint32_t rows, uint32_t parts) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    IndexId at = index_dim(tab, dim_const(indextab_dims(tab), 0));
+    for (uint32_t axis = 0; axis <= rows; axis++) {
+        if (axis == parts) continue;
+        at = index_add(tab, index_scale(tab, at, index_axis_extent(tab, axis)),
+                       index_axis(tab, axis));
+    }
+    return index_add(tab, index_scale(tab, at, index_axis_extent(tab, parts)),
+                     index_axis(tab, parts));
+}
+
+static IndexId column_address(const Kernel *kernel, IndexId part) {
+    IndexTab *tab = scalartab_indices(kernel->scalars);
+    uint32_t n = gemm_axis_n(kernel);
+    return index_add(tab, index_scale(tab, part, index_axis_extent(tab, n)), index_axis(tab, n));
+}
+
+/* Adds a result of the partial kernel; returns its store. */
+static Store add_result(KeySplit *s, Kernel *partial, uint32_t slot, Reduce reduce) {
+    DimTab *dims = s->plan->graph->dims;
+    uint32_t n = gemm_axis_n(partial), m = gemm_axis_m(partial);
+    IndexId part = part_address(partial, m, partial->segment_axis);
+    DimId size = dim_const(dims, 1);
+    for (uint32_t axis = 0; axis < n + (slot == SUMS); axis++)
+        size = dim_mul(dims, size, kernel_axis_extent(partial, axis));
+    Shape shape = {.rank = 1,
+                   .dims = {choice_scale(dims, partial->choice, partial->version, size)}};
+    vec_push(s->arena, &partial->reduces, reduce);
+    vec_push(s->arena, &partial->stages.data[0].reduces, slot);
+    s->buffers[slot] = plan_add_temp(s->arena, s->plan, reduce.node, reduce.acc, shape);
+    uint32_t axes = kernel_parallel_axes(partial) & ~(slot == SUMS ? 0 : 1u << n);
+    return (Store){.buffer = s->buffers[slot],
+                   .address = slot == SUMS ? column_address(partial, part) : part,
+                   .value = scalar_stage(partial->scalars, reduce.acc, slot, axes),
+                   .node = reduce.node};
+}
+
+static void add_partial(KeySplit *s) {
+    const Kernel *whole = s->whole;
+    Rebuild rebuild;
+    Kernel partial = new_kernel(s, gemm_axis_m(whole), s->parts, kernel_n_reduced(whole), &rebuild);
+    Reduce sums = whole->reduces.data[0];
+    partial.name = str_format(s->arena, "%s_part", whole->name);
+    partial.segment_axis = gemm_axis_m(whole);
+    rebuild.axes[gemm_axis_k(whole)] =
+        index_axis(scalartab_indices(partial.scalars), partial.first_reduced);
+    sums.lhs = rebuild_scalar(&rebuild, sums.lhs);
+    sums.rhs = rebuild_scalar(&rebuild, sums.rhs);
+    sums.result = sums.acc;
+    Reduce greatest = sums, total = sums;
+    greatest.combine = PRIM_MAX;
+    greatest.rhs = total.rhs = SCALAR_NONE;
+    vec_push(s->arena, &partial.stages, (Stage){.reduces = {0}});
+    Store store = add_result(s, &partial, SUMS, sums);
+    vec_push(s->arena, &partial.row_stores, store);
+    store = add_result(s, &partial, GREATEST, greatest);
+    vec_push(s->arena, &partial.stages.data[0].stores, store);
+    store = add_result(s, &partial, TOTAL, total);
+    vec_push(s->arena, &partial.stages.data[0].stores, store);
+    copy_traces(s, &rebuild, &partial, true);
+    vec_push(s->arena, &s->plan->kernels, partial);
+}
+
+/* The rows of the whole kernel are batches of one row: each has values of its own. */
+static void add_finish(KeySplit *s) {
+    const Kernel *whole = s->whole;
+    DimTab *dims = s->plan->graph->dims;
+    Rebuild rebuild;
+    Kernel finish = new_kernel(s, gemm_axis_n(whole), dim_const(dims, 1), s->parts, &rebuild);
+    Reduce reduce = whole->reduces.data[0];
+    if (s->choice) finish.name = str_format(s->arena, "%s_join", whole->name);
+    uint32_t axes = kernel_parallel_axes(&finish);
+    IndexId part = part_address(&finish, gemm_axis_m(whole), finish.first_reduced);
+    ScalarId result = scalar_stage(finish.scalars, reduce.result, 0, axes);
+    reduce.lhs = scalar_load(finish.scalars, reduce.acc, s->buffers[GREATEST], part, GUARD_NONE);
+    reduce.count = scalar_load(finish.scalars, reduce.acc, s->buffers[TOTAL], part, GUARD_NONE);
+    reduce.rhs = scalar_load(finish.scalars, reduce.acc, s->buffers[SUMS],
+                             column_address(&finish, part), GUARD_NONE);
+    rebuild.results = &result;
+    vec_push(s->arena, &finish.reduces, reduce);
+    vec_push(s->arena, &finish.stages, (Stage){.reduces = {0}});
+    vec_push(s->arena, &finish.stages.data[0].reduces, 0);
+    const uint32_t *copy_of = copy_traces(s, &rebuild, &finish, false);
+    for (uint32_t i = 0; i < whole->row_stores.n; i++) {
+        Store store = rebuild_store(&rebuild, whole->row_stores.data[i]);
+        if (store.trace) store.trace = copy_of[store.trace - 1];
+        vec_push(s->arena, &finish.row_stores, store);
+    }
+    vec_push(s->arena, &s->plan->kernels, finish);
+}
+
+/* Finds the extents at which the kernel is split. Returns false if there are none. */
+static bool find_few(KeySplit *s) {
+    DimTab *dims = s->plan->graph->dims;
+    DimId rows = kernel_axis_extent(s->whole, gemm_axis_m(s->whole));
+    Condition few = {.n_unless = 0};
+    if (dim_lo(dims, rows) > ONLINE_FEW_ROWS ||
+        dim_hi(dims, kernel_n_reduced(s->whole)) <= ONLINE_PART_KEYS || s->whole->is_init)
+        return false;
+    if (dim_hi(dims, rows) <= ONLINE_FEW_ROWS) return true;
+    predicate_set_range(&few.when, rows, INT64_MIN, ONLINE_FEW_ROWS);
+    s->choice = choice_new(s->arena, dims, "rows.few", &few);
+    return s->choice != NULL;
+}
+
+/* The matmul's versions. */
+
+/* Whether another kernel than `k` and its maker has the buffer. */
+static bool has_other_reader(const Kernel *whole, uint32_t n, uint32_t k, uint32_t buffer) {
+    for (uint32_t i = 0; i < n; i++)
+        if (i != k && kernel_only_reads(&whole[i], buffer)) return true;
+    return false;
+}
+
+/* Finds the matmul of the plan that makes a temporary for kernel `k` alone. NULL: there is none. */
+static Kernel *find_scores(const KeySplit *s, const Kernel *whole, uint32_t n, uint32_t k) {
+    const bool *is_operand = kernel_reduced_scalars(s->arena, &whole[k]);
+    for (uint32_t i = 0; i < s->plan->kernels.n; i++) {
+        Kernel *maker = &s->plan->kernels.data[i];
+        if (!form_info(maker->form)->multiplies || maker->segment_axis != NO_AXIS ||
+            maker->is_init || maker->choice || maker->row_stores.n != 1)
+            continue;
+        uint32_t buffer = maker->row_stores.data[0].buffer;
+        bool is_read = false;
+        for (ScalarId id = 1; id <= scalar_count(whole[k].scalars); id++) {
+            const Scalar *load = scalar_get(whole[k].scalars, id);
+            is_read =
+                is_read || (is_operand[id] && load->kind == SCALAR_LOAD && load->buffer == buffer);
+        }
+        if (is_read && s->plan->buffers.data[buffer].kind == BUFFER_TEMP &&
+            !has_other_reader(whole, n, k, buffer))
+            return maker;
+    }
+    return NULL;
+}
+
+/* Appends the alternative of the matmul, which stores to a buffer of its own. */
+static void add_scores(KeySplit *s, Kernel *maker) {
+    Kernel few = *maker;
+    Store store = maker->row_stores.data[0];
+    s->scores = store.buffer;
+    Buffer buffer = s->plan->buffers.data[s->scores];
+    buffer.shape.dims[0] =
+        choice_scale(s->plan->graph->dims, s->choice, VERSION_ALTERNATIVE, buffer.shape.dims[0]);
+    store.buffer = s->scores_of_few =
+        plan_add_temp(s->arena, s->plan, buffer.node, buffer.dtype, buffer.shape);
+    memset(&few.args, 0, sizeof few.args);
+    memset(&few.row_stores, 0, sizeof few.row_stores);
+    vec_push(s->arena, &few.row_stores, store);
+    few.name = str_format(s->arena, "%s_few", maker->name);
+    maker->choice = few.choice = s->choice;
+    maker->version = VERSION_DEFAULT;
+    few.version = VERSION_ALTERNATIVE;
+    vec_push(s->arena, &s->plan->kernels, few);
+}
+
+bool split_keys_kernel(Arena *arena, Plan *plan, const Kernel *whole, uint32_t n, uint32_t k) {
+    KeySplit s = {.arena = arena, .plan = plan, .whole = &whole[k]};
+    if (!find_few(&s)) return false;
+    s.parts = dim_ceil_div(plan->graph->dims, kernel_n_reduced(s.whole), ONLINE_PART_KEYS);
+    if (s.choice) {
+        Kernel rest = *s.whole, *maker = find_scores(&s, whole, n, k);
+        rest.choice = s.choice;
+        rest.version = VERSION_DEFAULT;
+        if (maker) add_scores(&s, maker);
+        vec_push(arena, &plan->kernels, rest);
+    }
+    add_partial(&s);
+    add_finish(&s);
+    return true;
+}

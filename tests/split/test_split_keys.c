@@ -1,0 +1,75 @@
+/* Softmax and product in parts of the keys: which kernels have them, and what the plan is made of.
+ * Results are compared by test_online.c and by soak's random attention. */
+#include "split/split.h"
+
+#include "lib/plans.h"
+#include "plan/launch.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+typedef struct Counts {
+    uint32_t gemms, online, parts, joins, choices;
+} Counts;
+
+static Counts count(const Plan *plan) {
+    Counts n = {0, 0, 0, 0, 0};
+    for (uint32_t i = 0; i < plan->kernels.n; i++) {
+        const Kernel *kernel = &plan->kernels.data[i];
+        n.gemms += kernel->form == FORM_GEMM;
+        n.online += kernel->form == FORM_ONLINE;
+        n.parts += kernel->form == FORM_ONLINE && kernel->segment_axis != NO_AXIS;
+        n.joins += kernel->form == FORM_ONLINE && kernel->reduces.data[0].count != SCALAR_NONE;
+        n.choices += kernel->choice != NULL;
+    }
+    return n;
+}
+
+static Plan *planned(Arena *arena, const char *dims, const char *m, const char *n,
+                     TargetId target) {
+    const char *source = str_format(
+        arena,
+        "%sgraph g(q: bf16[3, %s, 64], k: bf16[3, %s, 64], v: bf16[3, %s, 64]) -> (y: bf16[3, %s, "
+        "64]) {\n  y = attention(q, k, v)\n}\n",
+        dims, m, n, n, m);
+    PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, target,
+                                    card_of_target(target_get(target)), NULL);
+    cr_assert(priced.plan, "%s", source);
+    return priced.plan;
+}
+
+/* Rows and keys alone say so, on every target. */
+Test(split_keys, few_rows_have_parts_of_the_keys) {
+    static const struct {
+        const char *m, *n;
+        uint32_t parts;
+    } cases[] = {
+        {"1", "4096", 1}, {"8", "4096", 1}, {"32", "258", 1}, {"32", "256", 0}, {"33", "4096", 0}};
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int t = 0; t < 2; t++) {
+            TargetId target = t ? TARGET_SM_90A : TARGET_CPU;
+            Counts n = count(planned(arena, "", cases[i].m, cases[i].n, target));
+            cr_expect(n.parts == cases[i].parts && n.joins == n.parts && !n.choices &&
+                          n.online == 1 + n.parts,
+                      "%s rows, %s keys", cases[i].m, cases[i].n);
+        }
+    arena_free(arena);
+}
+
+/* Where rows may be few, both versions of the matmul share a launch with their reader. */
+Test(split_keys, a_run_chooses_by_its_rows) {
+    Arena *arena = arena_new(NULL);
+    const Plan *plan =
+        planned(arena, "dim M in 1..4096\ndim N in 2..4096 mult 2\n", "M", "N", TARGET_SM_90A);
+    Counts n = count(plan);
+    uint32_t n_joined = 0;
+    for (uint32_t i = 0; i < plan->launches.n; i++)
+        n_joined += plan->launches.data[i].mode == LAUNCH_GEMM_ONLINE;
+    cr_expect_eq(n.gemms, 2u);
+    cr_expect_eq(n.online, 3u);
+    cr_expect_eq(n.choices, 5u);
+    cr_expect_eq(n_joined, 2u);
+    cr_expect_null(plan_verify(plan, arena));
+    arena_free(arena);
+}
