@@ -76,8 +76,9 @@ static MapWork map_work(const Scheduler *s, uint32_t lanes) {
     return work;
 }
 
-static bool is_strided(const Scheduler *s, uint32_t lanes) {
-    return s->lane_axis != NO_AXIS && map_work(s, lanes).n_strided > 0;
+uint32_t sched_n_strided(const Scheduler *s) {
+    if (s->lane_axis == NO_AXIS) return 0;
+    return map_work(s, sched_cpu(s, TEMPLATE_CPU_MAP).lanes).n_strided;
 }
 
 /* The axis for a map's lanes if the last axis is shorter than a vector: the nearest one that may be
@@ -119,7 +120,7 @@ static void propose_cpu(Scheduler *s, Access access) {
     if (access == ACCESS_SINGLE) return;
     Sched sched = sched_cpu(s, TEMPLATE_CPU_MAP);
     sched.cpu_map.chunk_elems =
-        is_strided(s, sched.lanes) ? SCHED_CPU_MAP_STRIDED_UNIT : SCHED_CPU_MAP_UNIT;
+        sched_n_strided(s) > 0 ? SCHED_CPU_MAP_STRIDED_UNIT : SCHED_CPU_MAP_UNIT;
     Variant variant = {.sched = sched, .grid = sched_cpu_grid(s, sched.cpu_map.chunk_elems)};
     add_short(s, variant);
     sched_add(s, variant);

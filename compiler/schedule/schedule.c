@@ -42,7 +42,10 @@ void sched_in_launch(Arena *arena, Arena *scratch, const Plan *plan, Kernel *ker
 }
 
 static void sched_kernel(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
-    if (target->has->blocks) split_axes_for_tiles(arena, plan, kernel, target);
+    if (target->has->blocks)
+        split_axes_for_tiles(arena, plan, kernel, target);
+    else
+        split_axes_for_lanes(arena, plan, kernel, target);
     schedule(arena, arena, plan, kernel, (GemmLaunch){.n_gemms = 1}, target);
 }
 

@@ -103,6 +103,8 @@ void sched_add_unrolled(Scheduler *s, Variant variant);
 
 /* CPU: a schedule whose lanes are a vector of 32-bit elements, or of 64-bit ones. */
 Sched sched_cpu(const Scheduler *s, TemplateId template);
+/* The accesses of a CPU map whose lanes are neither contiguous nor equal. */
+uint32_t sched_n_strided(const Scheduler *s);
 /* Work units of so many elements of the lane axis. */
 DimId sched_cpu_grid(const Scheduler *s, int64_t unit);
 

@@ -7,7 +7,7 @@
 #include "plan/rebuild.h"
 #include "schedule/scheduler.h"
 
-enum { MAX_CUTS = 4 }; /* most splits that are tried */
+enum { MAX_CUTS = 8 }; /* most splits that are tried */
 
 typedef struct Cut {
     uint32_t axis;
@@ -94,6 +94,11 @@ static Kernel apart(Arena *arena, const Graph *graph, const Kernel *kernel, Cut 
     return copy;
 }
 
+static bool is_map(const Kernel *kernel) {
+    return !form_info(kernel->form)->reduces && kernel->stages.n == 1 &&
+           kernel->row_stores.n == 0 && scalar_count(kernel->scalars) <= SCHED_TILE_SCALARS;
+}
+
 static bool has_tiles(Arena *arena, const Plan *plan, const Kernel *kernel, const Target *target) {
     const Variant base = {.grid = DIM_NONE};
     Variant tiles[MAP_TILE_VARIANTS];
@@ -116,9 +121,31 @@ static bool cut_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const 
 }
 
 void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
-    bool is_map =
-        !form_info(kernel->form)->reduces && kernel->stages.n == 1 && kernel->row_stores.n == 0;
-    if (is_map && scalar_count(kernel->scalars) <= SCHED_TILE_SCALARS &&
-        cuts_of(arena, kernel).n > 0 && !has_tiles(arena, plan, kernel, target))
+    if (is_map(kernel) && cuts_of(arena, kernel).n > 0 && !has_tiles(arena, plan, kernel, target))
         cut_for_tiles(arena, plan, kernel, target, SCHED_SPLIT_AXES);
+}
+
+static uint32_t n_strided(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    Scheduler s = scheduler_new(arena, plan, kernel, target);
+    return sched_n_strided(&s);
+}
+
+void split_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target) {
+    DimTab *dims = plan->graph->dims;
+    if (!is_map(kernel) || kernel->n_parallel == 0) return;
+    uint32_t last = kernel->n_parallel - 1, least = n_strided(arena, plan, kernel, target);
+    Cuts cuts = cuts_of(arena, kernel);
+    Kernel best = *kernel;
+    int64_t run = 0;
+    for (uint32_t i = 0; i < cuts.n && last + 1 < MAX_AXES; i++) {
+        int64_t own = dim_lo(dims, cuts.of[i].inner);
+        if (cuts.of[i].axis != last || own < SCHED_LEAST_RUN) continue;
+        Kernel copy = apart(arena, plan->graph, kernel, cuts.of[i]);
+        uint32_t n = n_strided(arena, plan, &copy, target);
+        if (n > least || (n == least && own <= run) || (n == least && run == 0)) continue;
+        best = copy;
+        least = n;
+        run = own;
+    }
+    *kernel = best;
 }

@@ -1,6 +1,7 @@
 /* Splitting axes of a map. Index propagation merges axes that are contiguous in the stores into one
  * loop. A load may divide that loop's index again, as a transpose before a reshape that joins the
- * last axes does. Then the two parts become axes of their own, for tiles (template/map_tile.h). */
+ * last axes does. Then the two parts become axes of their own: on a GPU for tiles
+ * (template/map_tile.h), on a CPU for lanes. */
 #ifndef FUSEC_SCHEDULE_SPLIT_AXES_H
 #define FUSEC_SCHEDULE_SPLIT_AXES_H
 
@@ -10,5 +11,8 @@
 /* Splits axes of the map if it has no tiles without that, and has some afterwards. The results are
  * the same. */
 void split_axes_for_tiles(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
+/* Splits the last axis of the map if fewer accesses of its lanes are strided then. The results are
+ * the same. */
+void split_axes_for_lanes(Arena *arena, const Plan *plan, Kernel *kernel, const Target *target);
 
 #endif
