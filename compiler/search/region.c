@@ -238,6 +238,53 @@ static bool joins_tensors(const Searcher *c, const Kernel *kernel) {
     return false;
 }
 
+static bool is_moved(const Graph *graph, NodeId id) {
+    return graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1;
+}
+
+/* The value that views of one argument move. */
+static NodeId below_views(const Graph *graph, NodeId id) {
+    while (is_moved(graph, id)) id = graph_node(graph, id)->args[0];
+    return id;
+}
+
+/* Flags the views above that value which vectors of a CPU read one by one: they have guards, or
+ * bring elements together that are apart in memory. Returns false if there are none. */
+static bool flag_costly_views(const Searcher *c, const Graph *graph, NodeId id, NodeFlags flags) {
+    bool any = false;
+    for (; c->target->has->cores && is_moved(graph, id); id = graph_node(graph, id)->args[0]) {
+        if (!search_view_is_costly(graph, id)) continue;
+        node_add(flags, id, REGION_BROADCAST);
+        any = true;
+    }
+    return any;
+}
+
+/* Whether an op with one element of the argument per element of its own reads elements again. */
+static bool repeats(const Searcher *c, const Graph *graph, const Node *node, NodeId arg) {
+    DimId from = shape_n_elems(graph->dims, &graph_node(graph, arg)->shape),
+          to = shape_n_elems(graph->dims, &node->shape);
+    bool is_point = op_info(node->op)->cls == CLASS_ELTWISE ||
+                    (op_info(node->op)->cls == CLASS_VIEW && node->n_args == 1);
+    for (uint32_t i = 0; i < c->points.n && is_point; i++)
+        if (dim_number(graph->dims, from, c->points.dims[i]) <
+            dim_number(graph->dims, to, c->points.dims[i]))
+            return true;
+    return false;
+}
+
+/* Whether a map reads elements again through costly views. */
+static bool repeats_views(const Searcher *c, const Kernel *kernel) {
+    NodeFlags flags = node_flags_new(c->scratch, c->graph->nodes.n);
+    bool any = false;
+    for (uint32_t i = 0; i < kernel->nodes.n; i++) {
+        const Node *node = graph_node(c->graph, kernel->nodes.data[i]);
+        any = any || (node->n_args == 1 && repeats(c, c->graph, node, node->args[0]) &&
+                      flag_costly_views(c, c->graph, node->args[0], flags));
+    }
+    return any;
+}
+
 NodeId search_main_node(const Kernel *kernel) {
     return kernel->reduces.n ? kernel->reduces.data[0].node
                              : kernel->stages.data[0].stores.data[0].node;
@@ -302,7 +349,7 @@ static bool has_candidates(const Searcher *c, const Plan *plan, const Kernel *ke
     if (!form_info(kernel->form)->multiplies)
         return has_long_passes(c, kernel) || has_merged_rows(c, kernel) ||
                joins_tensors(c, kernel) || find_users(c, plan, kernel, &map) ||
-               has_joined(c, plan, kernel) || has_transposed(c, kernel);
+               has_joined(c, plan, kernel) || has_transposed(c, kernel) || repeats_views(c, kernel);
     for (uint32_t side = 0; side < 2; side++) {
         Maker maker = maker_of_operand(c, plan, kernel, side);
         if (is_computed(c, kernel, side) || (maker.kernel && !is_asked(plan, c, &maker)))
@@ -460,26 +507,6 @@ static bool breaks_block(const Searcher *c, NodeFlags flags) {
     return false;
 }
 
-/* The value that views of one argument move. */
-static NodeId below_views(const Graph *graph, NodeId id) {
-    while (graph_class(graph, id) == CLASS_VIEW && graph_node(graph, id)->n_args == 1)
-        id = graph_node(graph, id)->args[0];
-    return id;
-}
-
-/* Whether an op with one element of the argument per element of its own reads elements again. */
-static bool repeats(const Searcher *c, const Graph *graph, const Node *node, NodeId arg) {
-    DimId from = shape_n_elems(graph->dims, &graph_node(graph, arg)->shape),
-          to = shape_n_elems(graph->dims, &node->shape);
-    bool is_point = op_info(node->op)->cls == CLASS_ELTWISE ||
-                    (op_info(node->op)->cls == CLASS_VIEW && node->n_args == 1);
-    for (uint32_t i = 0; i < c->points.n && is_point; i++)
-        if (dim_number(graph->dims, from, c->points.dims[i]) <
-            dim_number(graph->dims, to, c->points.dims[i]))
-            return true;
-    return false;
-}
-
 /* Flags what ops would compute again. */
 static void flag_broadcast(const Searcher *c, const Graph *graph, NodeFlags flags) {
     for (NodeId id = graph->nodes.n; id-- > 0;) {
@@ -494,6 +521,7 @@ static void flag_broadcast(const Searcher *c, const Graph *graph, NodeFlags flag
             }
             if (is_last && graph_class(graph, value) != CLASS_SOURCE)
                 node_add(flags, value, REGION_BROADCAST);
+            if (is_last) flag_costly_views(c, graph, arg, flags);
         }
     }
 }

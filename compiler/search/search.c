@@ -250,8 +250,7 @@ static bool improve(const Searcher *c, const Region *region, Decisions **decisio
         return false;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         Candidate *candidate = candidates[i];
-        bool is_last = candidate == store_broadcast || candidate == joined_own_kernel ||
-                       candidate == all_own_kernels;
+        bool is_last = candidate == joined_own_kernel || candidate == all_own_kernels;
         if ((candidate == slice_gemms) != region->has_gemm_slices) continue;
         if (is_last &&
             prices_are_within(&c->points, &now.evaluation.prices, &unfused, PRICES_NO_SLOWER))

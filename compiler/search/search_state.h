@@ -109,6 +109,8 @@ NodeId search_main_node(const Kernel *kernel);
 /* Whether kernels read slices of the kernel's matmul that could be computed alone, and this has not
  * been priced. */
 bool search_has_gemm_slices(const Searcher *c, const Plan *plan, const Kernel *kernel);
+/* Whether the view has guards, or its last axis is not the last in memory. */
+bool search_view_is_costly(const Graph *graph, NodeId id);
 /* Flags the transposes that a row or column kernel reads (REGION_TRANSPOSED); on a GPU also those
  * that a map reads. Returns false if there are none. */
 bool search_find_transposes(const Searcher *c, const Kernel *kernel, NodeFlags flags);

@@ -12,6 +12,10 @@ static bool is_transpose(const Graph *graph, NodeId id) {
     return !dim_equals_const(graph->dims, node->shape.dims[last], 1);
 }
 
+bool search_view_is_costly(const Graph *graph, NodeId id) {
+    return graph_node(graph, id)->op == OP_PAD || is_transpose(graph, id);
+}
+
 bool search_find_transposes(const Searcher *c, const Kernel *kernel, NodeFlags flags) {
     bool is_map = !form_info(kernel->form)->reduces && c->target->has->blocks;
     bool may_pay = is_map || !form_info(kernel->form)->one_pass, any = false;
