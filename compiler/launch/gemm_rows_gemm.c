@@ -12,6 +12,7 @@
 /* The three kernels in the composer's plan, and the buffers between them. */
 typedef struct Finder {
     const Plan *plan;
+    const Target *target;
     DimTab *dims;
     uint32_t at[GEMM_ROWS_GEMM_KERNELS];         /* launches: scores, rows, result */
     uint32_t passed[GEMM_ROWS_GEMM_KERNELS - 1]; /* scores; results of the row kernel */
@@ -71,9 +72,9 @@ static bool is_gemm(const Kernel *kernel) {
     return true;
 }
 
-static bool are_scores(const Finder *s, const Kernel *kernel) {
+static bool are_scores(const Finder *s, const Kernel *kernel, int64_t most_k) {
     return is_gemm(kernel) && kernel->row_stores.n == 1 &&
-           dim_hi(s->dims, kernel_n_reduced(kernel)) <= GEMM_ROWS_GEMM_MOST_K &&
+           dim_hi(s->dims, kernel_n_reduced(kernel)) <= most_k &&
            dim_lo(s->dims, kernel_n_reduced(kernel)) > 0 &&
            is_plain_store(s, kernel, kernel->row_stores.data, kernel->n_parallel);
 }
@@ -132,7 +133,8 @@ static bool find_launches(Finder *s, uint32_t first) {
     const Plan *plan = s->plan;
     s->at[GEMM_ROWS_GEMM_SCORES] = first;
     const Kernel *scores = kernel_of(s, GEMM_ROWS_GEMM_SCORES);
-    if (!is_alone(plan, first) || scores->choice || !are_scores(s, scores)) return false;
+    if (!is_alone(plan, first) || scores->choice || !are_scores(s, scores, GEMM_ROWS_GEMM_MOST_K))
+        return false;
     s->passed[0] = scores->row_stores.data[0].buffer;
     if (!find_reader(plan, first, s->passed[0], &s->at[1])) return false;
     const Kernel *rows = kernel_of(s, 1);
@@ -191,8 +193,10 @@ enum { ONLINE_KERNELS = 2 };
 
 /* Whether the kernel is an online one by wgmma, whose scores are those of the matmul. */
 static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) {
-    if (!form_info(online->form)->weighs || online->n_parallel > MAX_RANK ||
-        !template_info(online->variants[0].sched.template)->uses_copy_engine)
+    if (!form_info(online->form)->weighs || online->n_parallel > MAX_RANK) return false;
+    if (s->target->has->cores
+            ? !sched_cpu_gemm_online_may(scores, online, s->target)
+            : !template_info(online->variants[0].sched.template)->uses_copy_engine)
         return false;
     AccessAxes axes = {.n = 0};
     DimId batches = gemm_n_batches(scores);
@@ -204,15 +208,22 @@ static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) 
     return access_reads(s->plan, online, &axes, s->passed[0]) &&
            gemm_n_batches(online) == batches &&
            kernel_n_reduced(online) == kernel_axis_extent(scores, gemm_axis_n(scores)) &&
-           dim_multiple(s->dims, kernel_n_reduced(online)) % GEMM_ROWS_GEMM_PAIR == 0 &&
+           (s->target->has->cores ||
+            dim_multiple(s->dims, kernel_n_reduced(online)) % GEMM_ROWS_GEMM_PAIR == 0) &&
            kernel_axis_extent(online, gemm_axis_m(online)) ==
                kernel_axis_extent(scores, gemm_axis_m(scores));
+}
+
+static bool may_make_scores(const Finder *s, const Kernel *kernel) {
+    if (!s->target->has->cores) return are_scores(s, kernel, GEMM_ONLINE_MOST_K);
+    return form_info(kernel->form)->multiplies && kernel->row_stores.n == 1 &&
+           is_plain_store(s, kernel, kernel->row_stores.data, kernel->n_parallel);
 }
 
 static bool find_online(Finder *s, uint32_t first) {
     s->at[0] = first;
     const Kernel *scores = kernel_of(s, 0);
-    if (!is_alone(s->plan, first) || !are_scores(s, scores)) return false;
+    if (!is_alone(s->plan, first) || !may_make_scores(s, scores)) return false;
     s->passed[0] = scores->row_stores.data[0].buffer;
     return find_reader(s->plan, first, s->passed[0], &s->at[1]) &&
            scores->args.n + kernel_of(s, 1)->args.n <= MAX_KERNEL_ARGS &&
@@ -222,9 +233,13 @@ static bool find_online(Finder *s, uint32_t first) {
 static ReasonId schedule_online(const Composer *c, Trial *t) {
     uint32_t scores = trial_kernel(t, 0)->row_stores.data[0].buffer;
     trial_merge(t);
+    t->together.buffers.data[scores].space = BUFFER_REGISTER;
+    if (c->target->has->cores) {
+        sched_cpu_gemm_online(c->scratch, c->target, trial_kernel(t, 0), trial_kernel(t, 1));
+        return REASON_NONE;
+    }
     sched_gemm_online(c->arena, c->scratch, c->target, &t->together, trial_kernel(t, 0),
                       trial_kernel(t, 1));
-    t->together.buffers.data[scores].space = BUFFER_REGISTER;
     return smem_fits(c, t, 0, smem_own_bytes(c, t, 0)) ? REASON_NONE : REASON_LAUNCH_FULL;
 }
 
@@ -234,7 +249,7 @@ static bool is_online_asked(const Composer *c, const Trial *t) {
 }
 
 static void propose_online(Composer *c) {
-    Finder s = {.plan = c->plan, .dims = c->plan->graph->dims};
+    Finder s = {.plan = c->plan, .target = c->target, .dims = c->plan->graph->dims};
     for (uint32_t i = 0; i < c->plan->launches.n;) {
         bool is_kept =
             find_online(&s, i) &&
@@ -246,6 +261,7 @@ static void propose_online(Composer *c) {
 const LaunchRules launch_rules_gemm_online = {.mode = LAUNCH_GEMM_ONLINE,
                                               .sets_space = true,
                                               .is_at_last = true,
+                                              .has_cpu = true,
                                               .propose = propose_online,
                                               .schedule = schedule_online,
                                               .is_asked = is_online_asked,

@@ -75,6 +75,10 @@ void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel
 /* The same for a matmul and the online kernel that reads its scores. */
 void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
                        Kernel *scores, Kernel *result);
+/* CPU: whether a unit of the online kernel can compute its scores by this matmul; and then one
+ * variant of both. */
+bool sched_cpu_gemm_online_may(const Kernel *scores, const Kernel *result, const Target *target);
+void sched_cpu_gemm_online(Arena *scratch, const Target *target, Kernel *scores, Kernel *result);
 
 /* CPU: the contiguous axis (m or n) of the register tile, and the number of its elements in a tile
  * of the target's best level. False: other levels have tiles along the other axis. */

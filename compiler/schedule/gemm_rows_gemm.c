@@ -168,7 +168,7 @@ static bool online_may(const Scheduler *s) {
     Dtype values = scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->dtype;
     DimId columns = kernel_axis_extent(kernel, gemm_axis_n(kernel));
     return s->target->has_wgmma && dtype_bytes(values) == GEMM_ROWS_GEMM_ELEM_BYTES &&
-           dtype_in(values, DTS_FLOAT) && dim_hi(s->dims, columns) <= GEMM_ROWS_GEMM_MOST_COLUMNS &&
+           dtype_in(values, DTS_FLOAT) && dim_hi(s->dims, columns) <= GEMM_ONLINE_MOST_COLUMNS &&
            dim_lo(s->dims, columns) > 0;
 }
 

@@ -1,6 +1,7 @@
 /* Schedules of softmax and product. See scheduler.h. */
 #include "machine/machine.h"
 #include "machine/tuning.h"
+#include "schedule/gemm.h"
 #include "schedule/scheduler.h"
 #include "template/online.h"
 
@@ -37,3 +38,45 @@ static void propose_cpu(Scheduler *s, Access access) {
 }
 
 const TemplateSchedule schedule_cpu_online = {.propose = propose_cpu};
+
+/* With the matmul that makes the scores: its register tile is as wide as divides a block of keys,
+ * and as high as divides a unit's rows. */
+
+enum { WIDE_VECTOR_BYTES = 64, WIDE_ROWS = 8, NARROW_ROWS = 4, TILE_VECTORS = 2 };
+
+bool sched_cpu_gemm_online_may(const Kernel *scores, const Kernel *result, const Target *target) {
+    const Reduce *reduce = &scores->reduces.data[0];
+    const DimTab *dims = indextab_dims(scalartab_indices(scores->scalars));
+    uint32_t acc_bytes = dtype_bytes(reduce->acc), lanes = target->vector_bytes / acc_bytes;
+    bool is_packed = scores->panel_columns == 0 && scores->segment_axis == NO_AXIS;
+    for (uint32_t v = 0; v < scores->n_variants; v++)
+        is_packed = is_packed && scores->variants[v].sched.template == TEMPLATE_CPU_GEMM;
+    return is_packed && reduce->acc == result->reduces.data[0].acc &&
+           dim_hi(dims, kernel_n_reduced(scores)) <= SCHED_CPU_ONLINE_DEPTH_BYTES / acc_bytes &&
+           dim_hi(dims, kernel_n_reduced(result)) >= lanes;
+}
+
+void sched_cpu_gemm_online(Arena *scratch, const Target *target, Kernel *scores, Kernel *result) {
+    DimTab *dims = indextab_dims(scalartab_indices(scores->scalars));
+    Variant made = scores->variants[scores->n_variants - 1], own = result->variants[0];
+    uint32_t lanes = target->vector_bytes / dtype_bytes(scores->reduces.data[0].acc);
+    uint32_t high = target->vector_bytes == WIDE_VECTOR_BYTES ? WIDE_ROWS : NARROW_ROWS;
+    int64_t rows = dim_hi(dims, kernel_axis_extent(result, gemm_axis_m(result)));
+    int64_t depth = dim_hi(dims, kernel_n_reduced(scores));
+    uint32_t most = SCHED_CPU_GEMM_ONLINE_ROWS;
+    while (most > high && most / 2 >= rows) most /= 2;
+    made.sched.template = TEMPLATE_CPU_GEMM_ONLINE;
+    made.sched.lanes = lanes;
+    made.sched.unroll = target->vector_bytes == WIDE_VECTOR_BYTES ? 1 : 4;
+    made.sched.cpu_gemm = (CpuGemmSched){.register_m = most < high ? most : high,
+                                         .register_n = TILE_VECTORS * lanes,
+                                         .tile_m = most,
+                                         .tile_n = ONLINE_BLOCK,
+                                         .tile_k = (uint32_t)(depth + lanes - 1) / lanes * lanes,
+                                         .is_blocked = true};
+    made.grid = online_n_units(dims, result, most, SCHED_CPU_ONLINE_COLUMNS);
+    made.grid = choice_scale(dims, result->choice, result->version, made.grid);
+    own.grid = made.grid;
+    kernel_set_variants(scratch, scores, &made, 1);
+    kernel_set_variants(scratch, result, &own, 1);
+}

@@ -31,7 +31,9 @@ enum {
     GEMM_ROWS_GEMM_PAIR = 2,      /* neighbours in a row that one thread has */
     GEMM_ROWS_GEMM_MOST_SUMS = 4, /* reductions of a pass */
     GEMM_ROWS_GEMM_MOST_K = 128,
-    GEMM_ROWS_GEMM_MOST_COLUMNS = 128 /* of the result */
+    GEMM_ROWS_GEMM_MOST_COLUMNS = 128, /* of the result */
+    GEMM_ONLINE_MOST_K = 256,          /* of a matmul and an online kernel by wgmma */
+    GEMM_ONLINE_MOST_COLUMNS = 256
 };
 
 static inline uint32_t gemm_rows_gemm_left_bytes(const Sched *scores) {

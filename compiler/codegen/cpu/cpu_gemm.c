@@ -25,7 +25,7 @@ typedef struct SequenceGemms {
     Val *passed; /* per argument of `rows`: its stack memory if only `rows` reads it, or NULL */
 } SequenceGemms;
 
-static Gemm gemm_new(Lower *lower) {
+Gemm gemm_new(Lower *lower) {
     const Kernel *kernel = lower->kernel;
     const Sched *sched = &lower->variant->sched;
     const IndexTab *tab = scalartab_indices(kernel->scalars);
@@ -189,9 +189,7 @@ static void row_stores_step(void *user, Val at, Val mask) {
     }
 }
 
-/* The GEMM's point at row `number` of the panel. Values that are invariant along the row are
- * computed once, unless they are the only ones. */
-static Point stores_point(const Gemm *gemm, Val number, uint32_t lanes) {
+Point gemm_row_point(const Gemm *gemm, Val number, uint32_t lanes) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     const Kernel *kernel = lower->kernel;
@@ -231,7 +229,7 @@ static void finish_rows(const SequenceGemms *sequence) {
     row.points = arena_array(k->arena, Point, sequence->n);
     row.partials = arena_array(k->arena, Val, sequence->n);
     for (uint32_t p = 0; p < sequence->n; p++) {
-        row.points[p] = stores_point(&sequence->gemms[p], loop.index, row.lanes);
+        row.points[p] = gemm_row_point(&sequence->gemms[p], loop.index, row.lanes);
         row.partials[p] = row_partials(&sequence->gemms[p], loop.index);
     }
     cpu_each_step(lower, first->column_begin, first->n_columns, row.lanes,

@@ -56,6 +56,8 @@ typedef struct Gemm {
                                     * partial results */
 } Gemm;
 
+/* The GEMM of a kernel, without its arrays and its position. */
+Gemm gemm_new(Lower *lower);
 /* Chooses the vector axis of each operand's loads, and thereby the layout of the packed rows. */
 void gemm_choose_layout(Gemm *gemm);
 /* The number of elements of a packed panel of rows. */
@@ -71,6 +73,10 @@ void gemm_tiles(Gemm *gemm);
 
 /* gemm_tiles without packed columns. */
 void gemm_stream(Gemm *gemm);
+
+/* The GEMM's point at row `number` of the panel, for `lanes` columns. What the results need and is
+ * invariant along the row is computed once, unless there is one lane. */
+Point gemm_row_point(const Gemm *gemm, Val number, uint32_t lanes);
 
 /* The address of element `at` of a stack array, and accesses of `lanes` elements there, which are
  * aligned to a vector. */

@@ -2,8 +2,13 @@
  * the keys block by block (docs/design/attention.md). Of each row it computes the weights of the
  * block, with lanes along the keys; then it adds their product with the values to the sums, a tile
  * of rows at a time, with lanes along the columns. A block in which no row sees a key has no
- * product. See template.h. */
-#include "codegen/cpu/cpu.h"
+ * product.
+ *
+ * The scores are in memory; or the matmul that makes them is in the same launch. Then the unit
+ * packs its rows once, and for each block of keys the keys. The matmul's register tile computes the
+ * scores of a few rows and of all keys of the block, and these rows are weighed while the first
+ * cache has their scores. See template.h. */
+#include "codegen/cpu/gemm.h"
 #include "codegen/scalar/online.h"
 #include "machine/tuning.h"
 
@@ -24,6 +29,9 @@ typedef struct Online {
     CpuArray maxima, totals;      /* per row: the greatest score so far, the sum of weights */
     CpuArray scales, are_visible; /* per row and block: of what was summed before; i32, not 0 */
     CpuArray lane_maxima;         /* [lanes] */
+    uint32_t most_rows;           /* of a unit */
+    Gemm *scores;                 /* the matmul that makes them; NULL: they are in memory */
+    Val packed_rows;              /* of the unit, panel after panel */
 } Online;
 
 static Val load_at(const Online *o, const CpuArray *array, Val at, uint32_t lanes) {
@@ -69,9 +77,34 @@ static Val keys_below(const Online *o, Val key) {
     return cpu_lanes_below(o->lower, k_smax(k, left, none), o->lanes);
 }
 
+/* A row of the block. */
+typedef struct ScoreRow {
+    Point point;
+    Point made;   /* of the matmul that makes the scores */
+    Val partials; /* its results at the row */
+} ScoreRow;
+
+/* Sets what the matmul has made as the scores that the point loads. */
+static void set_made(const Online *o, const ScoreRow *row, Val key, Point *point) {
+    const Gemm *gemm = o->scores;
+    const Codegen *k = o->lower->k;
+    const Store *store = &gemm->lower->kernel->row_stores.data[0];
+    const ScalarTab *tab = o->lower->kernel->scalars;
+    CpuArray partials = {.dtype = gemm->acc, .values = row->partials};
+    Point made = point_inside(&row->made);
+    made.axis[gemm->column.axis] = k_add(k, o->key_begin, key);
+    made.mask = point->mask;
+    acc_finish(&made, 0, cpu_array_load(gemm->lower, &partials, key, o->lanes));
+    Val score = point_lanes(&made, store->value);
+    for (ScalarId id = 1; id <= scalar_count(tab); id++) {
+        const Scalar *load = scalar_get(tab, id);
+        if (load->kind == SCALAR_LOAD && load->buffer == store->buffer) point->values[id] = score;
+    }
+}
+
 /* Stores the scores of the block's row, and the greatest of each lane. Keys that do not exist are
  * hidden. */
-static void read_scores(const Online *o, const Point *row_point, Val row, bool is_whole) {
+static void read_scores(const Online *o, const ScoreRow *at, Val row, bool is_whole) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
     Val greatest = number(o, -INFINITY, o->lanes);
@@ -79,9 +112,10 @@ static void read_scores(const Online *o, const Point *row_point, Val row, bool i
     loop_carry(k, &loop, &greatest, 1);
     for (uint32_t j = 0; j < ONLINE_CHAINS; j += o->lanes) {
         Val key = k_offset(k, loop.index, j);
-        Point point = point_inside(row_point);
+        Point point = point_inside(&at->point);
         point.axis[o->key_axis] = k_add(k, o->key_begin, key);
         if (!is_whole) point.mask = keys_below(o, key);
+        if (o->scores) set_made(o, at, key, &point);
         Val score = point_lanes(&point, o->reduce->lhs);
         if (point.mask) score = k_select(k, point.mask, score, number(o, -INFINITY, o->lanes));
         store_at(o, &o->weights, score_place(o, row, key), score, o->lanes);
@@ -124,22 +158,33 @@ static Val weigh(const Online *o, const Point *row_point, Val row, Val greatest)
     return join_lanes(o, PRIM_ADD, sums[0]);
 }
 
+/* Row `row` of the unit, which is row `in_panel` of the matmul's panel. */
+static ScoreRow score_row(const Online *o, Val row, Val in_panel) {
+    const Codegen *k = o->lower->k;
+    ScoreRow at = {.point = point_inside(&o->point)};
+    at.point.lanes = o->lanes;
+    at.point.lane_axis = o->key_axis;
+    at.point.axis[o->row_axis] = k_add(k, o->row_begin, row);
+    point_prepare(&at.point, &o->reduce->lhs, 1, 1u << o->key_axis);
+    if (!o->scores) return at;
+    at.made = gemm_row_point(o->scores, in_panel, o->lanes);
+    at.partials =
+        gemm_element(o->scores, o->scores->partials, k_muli(k, in_panel, o->scores->block_columns));
+    return at;
+}
+
 /* The weights of the block's row; returns whether it sees a key. */
-static Val weigh_row(const Online *o, Val row) {
+static Val weigh_row(const Online *o, Val row, Val in_panel) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
-    Point point = point_inside(&o->point);
-    point.lanes = o->lanes;
-    point.lane_axis = o->key_axis;
-    point.axis[o->row_axis] = k_add(k, o->row_begin, row);
-    point_prepare(&point, &o->reduce->lhs, 1, 1u << o->key_axis);
+    ScoreRow at = score_row(o, row, in_panel);
     Val is_whole = k_eqi(k, o->n_keys, ONLINE_BLOCK);
     If whole = if_begin(k, is_whole);
-    read_scores(o, &point, row, true);
+    read_scores(o, &at, row, true);
     if_end(k, &whole);
     if (!cpu_is_multiple(lower, kernel_n_reduced(lower->kernel), ONLINE_BLOCK)) {
         If part = if_begin(k, k_not(k, is_whole));
-        read_scores(o, &point, row, false);
+        read_scores(o, &at, row, false);
         if_end(k, &part);
     }
     Val lane_maxima = load_at(o, &o->lane_maxima, lower_index_const(lower, 0), o->lanes);
@@ -149,7 +194,7 @@ static Val weigh_row(const Online *o, Val row) {
     If visible = if_begin(k, is_visible);
     Val before = load_at(o, &o->maxima, row, 1), greatest = combine(o, PRIM_MAX, before, own);
     Val scale = online_power(lower, before, greatest);
-    Val total = weigh(o, &point, row, greatest);
+    Val total = weigh(o, &at.point, row, greatest);
     total = math_fma(k, scale, load_at(o, &o->totals, row, 1), total);
     store_at(o, &o->maxima, row, greatest, 1);
     store_at(o, &o->scales, row, scale, 1);
@@ -265,6 +310,56 @@ static void begin_rows(const Online *o) {
     loop_end(k, &rows);
 }
 
+/* The panels of packed rows. */
+
+static Loop each_panel(const Online *o) {
+    return loop_over(o->lower->k, o->n_rows, o->scores->n_tile_rows);
+}
+
+/* Goes to the panel of rows that begins at row `first` of the unit. */
+static void take_panel(const Online *o, Val first) {
+    Gemm *gemm = o->scores;
+    const Codegen *k = o->lower->k;
+    Val number = k_udivi(k, first, gemm->n_tile_rows);
+    gemm->panel_begin = k_add(k, o->row_begin, first);
+    gemm->rows = gemm_element(gemm, o->packed_rows, k_muli(k, number, gemm_row_panel_elems(gemm)));
+}
+
+static void pack_rows(const Online *o) {
+    Loop panels = each_panel(o);
+    take_panel(o, panels.index);
+    gemm_pack_rows(o->scores);
+    loop_end(o->lower->k, &panels);
+}
+
+/* The weights of the rows [first, first + n); returns whether one sees a key, or `is_any`. */
+static Val weigh_rows(const Online *o, Val first, Val n, Val is_any) {
+    const Codegen *k = o->lower->k;
+    Loop rows = loop_over(k, n, 1);
+    loop_carry(k, &rows, &is_any, 1);
+    is_any = k_or(k, is_any, weigh_row(o, k_add(k, first, rows.index), rows.index));
+    loop_end(k, &rows);
+    return is_any;
+}
+
+/* The weights of all rows, panel by panel; returns whether one sees a key. */
+static Val weigh_panels(const Online *o) {
+    Gemm *gemm = o->scores;
+    const Codegen *k = o->lower->k;
+    Val is_any = k_int(k->i1, 0);
+    gemm->column_begin = o->key_begin;
+    gemm->n_columns = o->n_keys;
+    gemm_pack_columns(gemm);
+    Loop panels = each_panel(o);
+    loop_carry(k, &panels, &is_any, 1);
+    take_panel(o, panels.index);
+    gemm_tiles(gemm);
+    Val n = cpu_at_most(o->lower, k_sub(k, o->n_rows, panels.index), gemm->n_tile_rows);
+    is_any = weigh_rows(o, panels.index, n, is_any);
+    loop_end(k, &panels);
+    return is_any;
+}
+
 static void take_blocks(Online *o) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
@@ -272,11 +367,8 @@ static void take_blocks(Online *o) {
     Loop blocks = loop_begin(k, keys.begin, keys.end, ONLINE_BLOCK);
     o->key_begin = blocks.index;
     o->n_keys = cpu_at_most(lower, k_sub(k, keys.end, blocks.index), ONLINE_BLOCK);
-    Val is_any = k_int(k->i1, 0);
-    Loop rows = loop_over(k, o->n_rows, 1);
-    loop_carry(k, &rows, &is_any, 1);
-    is_any = k_or(k, is_any, weigh_row(o, rows.index));
-    loop_end(k, &rows);
+    Val is_any = o->scores ? weigh_panels(o)
+                           : weigh_rows(o, lower_index_const(lower, 0), o->n_rows, k_int(k->i1, 0));
     If any = if_begin(k, is_any);
     multiply_block(o);
     if_end(k, &any);
@@ -320,6 +412,20 @@ static void finish_rows(const Online *o) {
     loop_end(k, &rows);
 }
 
+/* The matmul's unit has the same rows; the parts of the keys are one batch of it. */
+static void place_scores(const Online *o, Val batch) {
+    Gemm *gemm = o->scores;
+    Lower *lower = o->lower;
+    const Codegen *k = lower->k;
+    uint32_t parts = lower->kernel->segment_axis;
+    if (parts != NO_AXIS) batch = k_udiv(k, batch, lower_extent(lower, parts));
+    lower_split(gemm->lower, batch, 0, gemm_axis_m(gemm->lower->kernel), &gemm->point);
+    gemm->row_begin = o->row_begin;
+    gemm->row_end = k_add(k, o->row_begin, o->n_rows);
+    gemm->k_begin = gemm->partials_row = lower_index_const(lower, 0);
+    gemm->n_k = lower_dim(gemm->lower, gemm->k_extent);
+}
+
 /* Parts of the columns count first, then blocks of rows. */
 static void place_unit(Online *o, Val unit) {
     Lower *lower = o->lower;
@@ -328,18 +434,33 @@ static void place_unit(Online *o, Val unit) {
     DimId rows = kernel_axis_extent(lower->kernel, o->row_axis);
     DimId columns = kernel_axis_extent(lower->kernel, o->column_axis);
     Val n_parts = lower_dim(lower, dim_ceil_div(dims, columns, SCHED_CPU_ONLINE_COLUMNS));
-    Val n_blocks = lower_dim(lower, dim_ceil_div(dims, rows, SCHED_CPU_ONLINE_ROWS));
+    Val n_blocks = lower_dim(lower, dim_ceil_div(dims, rows, o->most_rows));
     Val block = k_udiv(k, unit, n_parts);
     o->column_begin = k_muli(k, k_urem(k, unit, n_parts), SCHED_CPU_ONLINE_COLUMNS);
-    o->row_begin = k_muli(k, k_urem(k, block, n_blocks), SCHED_CPU_ONLINE_ROWS);
+    o->row_begin = k_muli(k, k_urem(k, block, n_blocks), o->most_rows);
     Val columns_left = k_sub(k, lower_dim(lower, columns), o->column_begin);
     Val rows_left = k_sub(k, lower_dim(lower, rows), o->row_begin);
     o->n_columns = cpu_at_most(lower, columns_left, SCHED_CPU_ONLINE_COLUMNS);
-    o->n_rows = cpu_at_most(lower, rows_left, SCHED_CPU_ONLINE_ROWS);
-    if (o->row_axis > 0) lower_split(lower, k_udiv(k, block, n_blocks), 0, o->row_axis, &o->point);
+    o->n_rows = cpu_at_most(lower, rows_left, o->most_rows);
+    Val batch = k_udiv(k, block, n_blocks);
+    if (o->row_axis > 0) lower_split(lower, batch, 0, o->row_axis, &o->point);
+    if (o->scores) place_scores(o, batch);
 }
 
-static Online online_new(Lower *lower) {
+static void make_scores(Online *o, Lower *lower) {
+    Gemm *gemm = o->scores = arena_array(lower->k->arena, Gemm, 1);
+    *gemm = gemm_new(lower);
+    int64_t n_panels = (o->most_rows + gemm->n_tile_rows - 1) / gemm->n_tile_rows;
+    int64_t n_columns = (int64_t)gemm->panel_depth * gemm->block_columns;
+    int64_t n_partials = (int64_t)gemm->n_tile_rows * gemm->block_columns;
+    o->packed_rows =
+        cpu_array_new(lower, gemm->acc, false, n_panels * gemm_row_panel_elems(gemm)).values;
+    gemm->columns = cpu_array_new(lower, gemm->acc, false, n_columns).values;
+    gemm->partials = cpu_array_new(lower, gemm->acc, false, n_partials).values;
+}
+
+/* `scores`: the matmul that makes them, or NULL. */
+static Online online_new(Lower *lower, Lower *scores) {
     const Kernel *kernel = lower->kernel;
     const Reduce *reduce = &kernel->reduces.data[0];
     Online o = {.lower = lower,
@@ -349,9 +470,11 @@ static Online online_new(Lower *lower) {
                 .row_axis = gemm_axis_m(kernel),
                 .column_axis = gemm_axis_n(kernel),
                 .key_axis = gemm_axis_k(kernel),
-                .room = SCHED_CPU_ONLINE_COLUMNS};
+                .room = SCHED_CPU_ONLINE_COLUMNS,
+                .most_rows = SCHED_CPU_ONLINE_ROWS};
     int64_t most = dim_hi(lower_dims(lower), kernel_axis_extent(kernel, o.column_axis));
-    int64_t n = SCHED_CPU_ONLINE_ROWS;
+    if (scores) o.most_rows = scores->variant->sched.cpu_gemm.tile_m;
+    int64_t n = o.most_rows;
     if (most < o.room) o.room = (most + o.lanes - 1) / o.lanes * o.lanes;
     if (o.room < o.lanes) o.room = o.lanes;
     o.weights = cpu_array_new(lower, o.acc, false, n * ONLINE_BLOCK);
@@ -361,16 +484,27 @@ static Online online_new(Lower *lower) {
     o.scales = cpu_array_new(lower, o.acc, false, n);
     o.are_visible = cpu_array_new(lower, DT_I32, false, n);
     o.lane_maxima = cpu_array_new(lower, o.acc, false, o.lanes);
+    if (scores) make_scores(&o, scores);
     return o;
 }
 
-void emit_cpu_online(Lower *lower) {
-    Online o = online_new(lower);
-    Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
+static void emit(Lower *lower, Lower *scores) {
+    const Lower *first = scores ? scores : lower;
+    Online o = online_new(lower, scores);
+    Loop units = cpu_unit_loop(lower, first->units_begin, first->units_end, 1);
     o.point = point_new(lower, 1);
     place_unit(&o, units.index);
     begin_rows(&o);
+    if (scores) pack_rows(&o);
     take_blocks(&o);
     finish_rows(&o);
     loop_end(lower->k, &units);
+}
+
+void emit_cpu_online(Lower *lower) {
+    emit(lower, NULL);
+}
+
+void emit_cpu_gemm_online(Lower *lowers) {
+    emit(&lowers[1], &lowers[0]);
 }

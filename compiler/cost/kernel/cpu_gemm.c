@@ -49,3 +49,4 @@ static void count(const Coster *c, Pricing *p, bool *const *live) {
 }
 
 const TemplateCost cost_cpu_gemm = {.base = &cost_gemms, .count = count};
+const TemplateCost cost_cpu_gemm_online = {.base = &cost_cpu_gemm};

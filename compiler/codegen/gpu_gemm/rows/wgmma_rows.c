@@ -46,6 +46,7 @@ static void init_operands(WgmmaRows *s) {
     s->width = result->gemm.tile_k;
     s->n_pairs = s->width / FRAGMENT_COLUMNS;
     s->n_sums = result->gemm.tile_n / 2;
+    s->overlaps = s->n_sums <= WGMMA_ROWS_MOST_BESIDE;
     s->n_stages = result->gemm.stages;
     if (s->n_pairs > WGMMA_ROWS_MOST_PAIRS || s->n_sums > WGMMA_ROWS_MOST_SUMS)
         ice(s->k->arena, "tiles of %u scores and %u results", s->width, result->gemm.tile_n);
@@ -456,7 +457,24 @@ static void single_columns(const WgmmaRows *s, Val column, Val sees_all, Pipelin
     wgmma_rows_weigh(s, column, sees_all, &shifts);
     wgmma_rows_scale(s, &shifts);
     wgmma_rows_keep_weights(s);
-    k_store(s->k, k_i32(s->k, 1), s->has_weights);
+    if (s->overlaps) k_store(s->k, k_i32(s->k, 1), s->has_weights);
+}
+
+/* The second product of a tile of columns by itself. */
+static void multiply_last(const WgmmaRows *s, PipelineState place) {
+    const Codegen *k = s->k;
+    await_values(s, place);
+    LLVMBasicBlockRef visible = k_block(k, "visible"), finite = k_block(k, "finite");
+    LLVMBasicBlockRef after = k_block(k, "after");
+    k_cond_br(k, has_infinities(s, place.stage), visible, finite);
+    k_goto(k, visible);
+    multiply_visible(s, place);
+    k_br(k, after);
+    k_goto(k, finite);
+    wgmma_rows_multiply_weights(s, values_at(s, place.stage));
+    end_sums(s, place);
+    k_br(k, after);
+    k_goto(k, after);
 }
 
 /* Ends the block of code in which weights are computed. ptxas moves arithmetic past an instruction
@@ -494,6 +512,11 @@ static void next_columns(const WgmmaRows *s, Val column, Val sees_all, PipelineS
 /* Where the values before have infinities, their product comes first, by itself. */
 static void multiply_columns(WgmmaRows *s, Val column, Val sees_all, PipelineState place) {
     const Codegen *k = s->k;
+    if (!s->overlaps) {
+        single_columns(s, column, sees_all, place);
+        multiply_last(s, place);
+        return;
+    }
     PipelineState before = place_before(s, place);
     LLVMBasicBlockRef single = k_block(k, "single"), next = k_block(k, "next");
     LLVMBasicBlockRef after = k_block(k, "after");
@@ -514,23 +537,6 @@ static void multiply_columns(WgmmaRows *s, Val column, Val sees_all, PipelineSta
     k_goto(k, after);
 }
 
-/* The second product of the last tile of columns. */
-static void multiply_last(const WgmmaRows *s, PipelineState place) {
-    const Codegen *k = s->k;
-    await_values(s, place);
-    LLVMBasicBlockRef visible = k_block(k, "visible"), finite = k_block(k, "finite");
-    LLVMBasicBlockRef after = k_block(k, "after");
-    k_cond_br(k, has_infinities(s, place.stage), visible, finite);
-    k_goto(k, visible);
-    multiply_visible(s, place);
-    k_br(k, after);
-    k_goto(k, finite);
-    wgmma_rows_multiply_weights(s, values_at(s, place.stage));
-    end_sums(s, place);
-    k_br(k, after);
-    k_goto(k, after);
-}
-
 static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     const Codegen *k = s->k;
     wgmma_rows_take_tile(s, number);
@@ -540,9 +546,11 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
     ring[2] = k_xori(k, ring[2], 1);
     each_columns(s, multiply_columns, ring);
     release(s, left_barrier(s, LEFT_EMPTY));
-    If some = if_begin(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 1));
-    multiply_last(s, place_before(s, (PipelineState){ring[0], ring[1]}));
-    if_end(k, &some);
+    if (s->overlaps) {
+        If some = if_begin(k, k_eqi(k, k_load(k, k->i32, s->has_weights), 1));
+        multiply_last(s, place_before(s, (PipelineState){ring[0], ring[1]}));
+        if_end(k, &some);
+    }
     wgmma_rows_end(s);
     wgmma_epilogue_sums(&s->out, &epilogue, s->sums);
 }

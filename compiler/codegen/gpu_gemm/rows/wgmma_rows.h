@@ -16,7 +16,9 @@
  * A tile of columns that a mask hides from all rows of the block is neither copied nor multiplied.
  * In one that no mask touches, no code for masks runs. An online kernel adds nothing to a row of
  * which it hides all columns of a tile, whatever the values are: where a tile of values has an
- * infinity or a NaN, which idle warps of the producer find out, such rows keep their sums. */
+ * infinity or a NaN, which idle warps of the producer find out, such rows keep their sums. With
+ * more than 128 columns of the result the registers hold scores or weights, not both: a consumer
+ * ends one product before the other begins. */
 #ifndef FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 
@@ -29,6 +31,7 @@ enum {
     WGMMA_ROWS_MOST_PAIRS = 16, /* of a thread's row in a tile of scores */
     WGMMA_ROWS_MOST_SCORES = 2 * WGMMA_ROWS_OF_THREAD * WGMMA_ROWS_MOST_PAIRS,
     WGMMA_ROWS_MOST_SUMS = 128,  /* of a thread, of the result */
+    WGMMA_ROWS_MOST_BESIDE = 64, /* sums, where the scores of the next tile have registers too */
     WGMMA_ROWS_BLOCK_ELEMS = 64, /* 16-bit elements of a row of the swizzle */
     MOST_MASKS = 8
 };
@@ -62,6 +65,7 @@ typedef struct WgmmaRows {
     GemmTiles tiles;
     OperandTile left, right, values;
     uint32_t width, n_pairs, n_sums, n_stages;
+    bool overlaps;          /* the next tile's scores are multiplied beside a tile's weights */
     Mask masks[MOST_MASKS]; /* the innermost last */
     uint32_t n_masks;
     double factor;              /* a weight is 2^(factor * (score - shift)) */

@@ -323,35 +323,55 @@ void wgmma_rows_multiply_scores(const WgmmaRows *s, Val left_at, Val right_at) {
     wgmma_product(s->k, &product);
 }
 
-void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at) {
+/* Begins the second product at the columns of n sums from sum `first` on. */
+static void multiply_columns(const WgmmaRows *s, Val values_at, uint32_t first, uint32_t n) {
     const Codegen *k = s->k;
     Val registers[2 * WGMMA_ROWS_MOST_PAIRS];
+    uint32_t column_bytes =
+        s->values.is_mn_major ? s->values.depth * GEMM_ROWS_GEMM_ELEM_BYTES : WGMMA_SWIZZLE_BYTES;
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) registers[i] = k_load(k, k->i32, s->weights[i]);
     WgmmaProduct product = {
         .dtype = wgmma_rows_values_dtype(s),
-        .width = 2 * s->n_sums,
+        .width = 2 * n,
         .n_steps = s->width / GEMM_ROWS_GEMM_STEP,
         .right = {s->values.is_mn_major, s->values.own, s->values.depth},
         .registers = registers,
-        .accs = s->sums,
+        .accs = s->sums + first,
     };
-    product.right_descriptor = wgmma_descriptor(k, &product.right, values_at);
+    Val at = first ? k_byte(k, values_at, k_i32(k, (int64_t)2 * first * column_bytes)) : values_at;
+    product.right_descriptor = wgmma_descriptor(k, &product.right, at);
     wgmma_product(k, &product);
 }
 
-void wgmma_rows_multiply_visible(const WgmmaRows *s, Val values_at) {
+void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at) {
+    multiply_columns(s, values_at, 0, s->n_sums);
+}
+
+/* The same at some columns, where the sums of hidden rows stay. */
+static void multiply_visible(const WgmmaRows *s, Val values_at, uint32_t first, uint32_t n) {
     const Codegen *k = s->k;
-    Val before[WGMMA_ROWS_MOST_SUMS];
-    for (uint32_t i = 0; i < s->n_sums; i++) before[i] = k_load(k, k->f32, s->sums[i]);
-    wgmma_rows_multiply_weights(s, values_at);
-    wgmma_await(k, 0, s->sums, s->n_sums);
+    const Val *sums = s->sums + first;
+    Val before[WGMMA_ROWS_MOST_BESIDE];
+    for (uint32_t i = 0; i < n; i++) before[i] = k_load(k, k->f32, sums[i]);
+    multiply_columns(s, values_at, first, n);
+    wgmma_await(k, 0, sums, n);
     for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
         Val is_hidden = k_ne(k, k_load(k, k->i32, s->is_hidden[r]), k_i32(k, 0));
-        for (uint32_t n = 0; n < s->n_sums / FRAGMENT_ACCUMULATORS; n++)
+        for (uint32_t j = 0; j < n / FRAGMENT_ACCUMULATORS; j++)
             for (uint32_t i = 0; i < PAIR; i++) {
-                uint32_t at = gpu_fragment_pair(0, 0, n, r) + i;
-                Val after = k_load(k, k->f32, s->sums[at]);
-                k_store(k, k_select(k, is_hidden, before[at], after), s->sums[at]);
+                uint32_t at = gpu_fragment_pair(0, 0, j, r) + i;
+                Val after = k_load(k, k->f32, sums[at]);
+                k_store(k, k_select(k, is_hidden, before[at], after), sums[at]);
             }
+    }
+}
+
+/* A part of the columns at a time where there are many, so that registers suffice. A part begins
+ * at a multiple of WGMMA_ROWS_BLOCK_ELEMS columns. */
+void wgmma_rows_multiply_visible(const WgmmaRows *s, Val values_at) {
+    uint32_t most = s->overlaps ? WGMMA_ROWS_MOST_BESIDE : WGMMA_ROWS_BLOCK_ELEMS / 2;
+    for (uint32_t first = 0; first < s->n_sums; first += most) {
+        uint32_t left = s->n_sums - first;
+        multiply_visible(s, values_at, first, left < most ? left : most);
     }
 }

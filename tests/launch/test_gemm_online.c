@@ -1,0 +1,48 @@
+/* Launches of a matmul and the softmax and product that reads its scores: which widths share one,
+ * and where the scores lie. */
+#include "lib/plans.h"
+#include "plan/launch.h"
+
+#include <criterion/criterion.h>
+
+/* The number of launches of the mode in a program for queries [m, k] and values [n, c]. */
+static uint32_t n_joined(Arena *arena, TargetId target, const char *dtype, int m, int n, int k,
+                         int c) {
+    const char *source =
+        str_format(arena,
+                   "graph g(q: %s[2, %d, %d], k: %s[2, %d, %d], v: %s[2, %d, %d]) -> (y: %s[2, %d, "
+                   "%d]) {\n  y = attention(q, k, v, is_causal=true)\n}\n",
+                   dtype, m, k, dtype, n, k, dtype, n, c, dtype, m, c);
+    const Plan *plan = plans_price(arena, plans_parse(arena, source), 0, false, target,
+                                   card_of_target(target_get(target)), NULL)
+                           .plan;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->launches.n; i++) {
+        const Launch *launch = &plan->launches.data[i];
+        if (launch->mode != LAUNCH_GEMM_ONLINE) continue;
+        uint32_t scores = launch_kernel(plan, launch, 0)->row_stores.data[0].buffer;
+        cr_expect_eq(plan->buffers.data[scores].space, BUFFER_REGISTER);
+        count++;
+    }
+    return count;
+}
+
+Test(gemm_online, by_wgmma_keys_and_values_have_up_to_256_columns) {
+    static const int widths[] = {32, 40, 64, 128, 136, 192, 256};
+    enum { N = sizeof widths / sizeof *widths };
+    Arena *arena = arena_new(NULL);
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j < N; j += 3)
+            cr_expect_eq(n_joined(arena, TARGET_SM_90A, "bf16", 4096, 4096, widths[i], widths[j]),
+                         1u, "keys of %d, values of %d", widths[i], widths[j]);
+    cr_expect_eq(n_joined(arena, TARGET_SM_90A, "bf16", 4096, 4096, 264, 64), 0u);
+    arena_free(arena);
+}
+
+Test(gemm_online, a_cpu_makes_the_scores_in_the_unit_that_weighs_them) {
+    Arena *arena = arena_new(NULL);
+    cr_expect_eq(n_joined(arena, TARGET_CPU, "f32", 512, 512, 64, 64), 1u);
+    cr_expect_eq(n_joined(arena, TARGET_CPU, "bf16", 100, 300, 80, 96), 1u);
+    cr_expect_eq(n_joined(arena, TARGET_CPU, "f32", 512, 512, 300, 64), 0u, "deep");
+    arena_free(arena);
+}
