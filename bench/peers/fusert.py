@@ -125,6 +125,7 @@ RUNTIME = {
     "frt_output_shape": (c.c_int, [P, STR, c.POINTER(c.c_int64), c.POINTER(I), ERR]),
     "frt_prepare": (c.c_int, [P, ERR]),
     "frt_run": (c.c_int, [P, P, ERR]),
+    "frt_time_runs": (c.c_int, [P, P, I, c.POINTER(c.c_float), ERR]),
     "frt_exec_variant": (I, [P, I]),
 }
 
@@ -195,14 +196,15 @@ class Libraries:
 
 
 class Program:
-    """A graph of an artifact, by default the only one, on the CUDA device in use."""
+    """A graph of an artifact, by default the only one, on the CUDA device in use, or on the CPU with
+    so many threads."""
 
-    def __init__(self, libraries, artifact, graph=None):
+    def __init__(self, libraries, artifact, graph=None, n_threads=0):
         self.lib = libraries
         self.module, self.handle = P(), P()
         libraries.call("frt_module_load_memory", artifact, len(artifact), c.byref(self.module))
         options = frt_program_options(struct_size=c.sizeof(frt_program_options),
-                                      no_weights=True)
+                                      no_weights=True, n_threads=n_threads)
         try:
             libraries.call("frt_program_create", self.module, graph and graph.encode(),
                            c.byref(options), c.byref(self.handle))

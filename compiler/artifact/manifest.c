@@ -460,8 +460,7 @@ static void write_map(Writer *w, const Plan *plan, const Launch *launch, uint32_
     line_end(w);
 }
 
-/* GPU: threads of a block. CPU: the work units that are worth a call; every call gets a multiple of
- * them. */
+/* GPU: threads of a block. CPU: every call gets a multiple of so many work units. */
 static uint32_t block_of(const Writer *w, const Kernel *kernel, const Variant *variant) {
     enum { GROUP_ROWS = 16 };
     if (w->input->target->has->blocks) return variant->sched.threads;
@@ -496,8 +495,10 @@ static bool write_variant(Writer *w, const Plan *plan, const Launch *launch, uin
     line_name(w, variant->symbol);
     line_dim(w, launch_grid(plan, launch, v));
     line_int(w, block_of(w, first, variant));
-    /* Dynamic shared memory; the kernel declares its static arrays itself. */
-    line_int(w, (int64_t)launch_shared_bytes(plan, launch, v) + variant->kept_shared_bytes);
+    if (w->input->target->has->blocks) /* the kernel declares its static arrays itself */
+        line_int(w, (int64_t)launch_shared_bytes(plan, launch, v) + variant->kept_shared_bytes);
+    else
+        line_dim(w, launch_worth(w->text.arena, plan, launch, v));
     bool always = put_predicate(w, plan, launch, v);
     if (w->input->target->has_pdl) line_word(w, FRT_WAITS);
     if (variant->is_persistent)

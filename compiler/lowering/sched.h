@@ -61,10 +61,14 @@ typedef struct GemmSched {
     uint32_t store_warps;
 } GemmSched;
 
-/* CPU_GEMM: the tile of a work unit, and the register tile, in elements. Vectors lie along n if
- * register_n is a multiple of lanes, else along m. */
+/* CPU_GEMM: the tile that is multiplied at a time, a work unit, and the register tile, in elements.
+ * The units of a call that lie side by side are one tile, as far as they fit it: few threads get
+ * large tiles, many threads small ones. Units lie side by side along the rows of the register tile,
+ * streamed ones along its columns. Vectors lie along n if register_n is a multiple of lanes, else
+ * along m. */
 typedef struct CpuGemmSched {
     uint32_t tile_m, tile_n, tile_k;
+    uint32_t unit_m, unit_n;
     uint32_t register_m, register_n;
     bool is_blocked; /* panels of both operands are packed for the cache; false: columns are
                       * streamed */

@@ -216,6 +216,33 @@ DimId launch_grid(const Plan *plan, const Launch *launch, uint32_t v) {
     return all;
 }
 
+/* About so many multiply-adds, of full vectors, take as long as the kernel's arithmetic. A product
+ * also reads its operands and stores its results. */
+static DimId n_products(Arena *arena, DimTab *dims, const Kernel *kernel) {
+    const bool *live = kernel_live_scalars(arena, kernel);
+    int64_t n_prims = PLAN_ELEMENT_PRIMS;
+    for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++)
+        if (live[id]) n_prims += scalar_own_cost(kernel->scalars, id);
+    DimId rows = kernel_n_rows(kernel), depth = kernel_n_reduced(kernel);
+    DimId points = dim_mul(dims, rows, depth);
+    if (!form_info(kernel->form)->multiplies) return dim_mul_const(dims, points, 2 * n_prims);
+    DimId elements = dim_add(dims, kernel_axis_extent(kernel, gemm_axis_m(kernel)),
+                             kernel_axis_extent(kernel, gemm_axis_n(kernel)));
+    for (uint32_t batch = 0; batch < gemm_axis_m(kernel); batch++)
+        elements = dim_mul(dims, elements, kernel_axis_extent(kernel, batch));
+    elements = dim_add(dims, dim_mul(dims, elements, depth), rows);
+    return dim_add(dims, points, dim_mul_const(dims, elements, 2 * n_prims));
+}
+
+DimId launch_worth(Arena *arena, const Plan *plan, const Launch *launch, uint32_t v) {
+    DimTab *dims = plan->graph->dims;
+    DimId all = dim_const(dims, 1), grid = launch_grid(plan, launch, v);
+    for (uint32_t k = 0; k < launch->n; k++)
+        all = dim_add(dims, all, n_products(arena, dims, launch_kernel(plan, launch, k)));
+    DimId worth = dim_div(dims, dim_mul_const(dims, grid, PLAN_WORTH_PRODUCTS), all);
+    return worth ? dim_add(dims, worth, dim_const(dims, 1)) : dim_const(dims, 1);
+}
+
 uint32_t launch_shared_bytes(const Plan *plan, const Launch *launch, uint32_t v) {
     uint32_t most = 0;
     for (uint32_t k = 0; k < launch->n; k++) {

@@ -58,6 +58,8 @@ uint32_t launch_smem_offset(const Plan *plan, const Launch *launch, const Sched 
  * same bytes one after the other. */
 uint32_t launch_shared_bytes(const Plan *plan, const Launch *launch, uint32_t v);
 /* Blocks that variant `v` of the launch starts, before any limit. */
+/* CPU: the least number of units that are worth a thread of their own. */
+DimId launch_worth(Arena *arena, const Plan *plan, const Launch *launch, uint32_t v);
 DimId launch_grid(const Plan *plan, const Launch *launch, uint32_t v);
 /* The tensor maps of variant `v` of the launch, in order. Kernels with their own blocks have all
  * their maps, one kernel after the other. Kernels that share blocks share the lhs: the first

@@ -1,10 +1,11 @@
 /* Schedules of GEMMs on a CPU. See gemm.h.
  *
  * register_m by register_n is the register tile. Vectors lie along n, unless n is shorter than a
- * vector (then register_n is no multiple of lanes). A work unit is tile_m by tile_n and loops over
- * k by tile_k. The stack bounds these sizes: it holds tile_k by tile_n of one operand, and tile_m
- * by tile_n of partial results. With few rows, packing the columns does not pay (is_blocked false),
- * unless an init step has packed them. */
+ * vector (then register_n is no multiple of lanes). A call multiplies tile_m by tile_n at a time,
+ * the work units side by side that make up so much, and loops over k by tile_k. The stack bounds
+ * these sizes: it holds tile_k by tile_n of one operand, and tile_m by tile_n of partial results.
+ * With few rows, packing the columns does not pay (is_blocked false), unless an init step has
+ * packed them. */
 #include "schedule/scheduler.h"
 #include "base/arith.h"
 #include "machine/tuning.h"
@@ -48,17 +49,21 @@ typedef struct Gemm {
     ScalarId column_operand;
     uint32_t acc_bytes, vector_bytes, lanes;
     bool is_transposed;
-    bool has_few; /* few outputs */
     GemmLaunch launch;
 } Gemm;
 
-static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, uint32_t block_rows,
-                      uint32_t block_columns) {
+typedef struct Block {
+    uint32_t rows, columns;
+} Block;
+
+static void set_tiles(const Gemm *gemm, Sched *sched, Tile tile, Block block, Block unit) {
     uint32_t width = tile.vectors * sched->lanes;
     sched->cpu_gemm.register_m = gemm->is_transposed ? width : tile.rows;
     sched->cpu_gemm.register_n = gemm->is_transposed ? tile.rows : width;
-    sched->cpu_gemm.tile_m = gemm->is_transposed ? block_columns : block_rows;
-    sched->cpu_gemm.tile_n = gemm->is_transposed ? block_rows : block_columns;
+    sched->cpu_gemm.tile_m = gemm->is_transposed ? block.columns : block.rows;
+    sched->cpu_gemm.tile_n = gemm->is_transposed ? block.rows : block.columns;
+    sched->cpu_gemm.unit_m = gemm->is_transposed ? unit.columns : unit.rows;
+    sched->cpu_gemm.unit_n = gemm->is_transposed ? unit.rows : unit.columns;
 }
 
 /* A register tile for at most this many rows. */
@@ -88,11 +93,10 @@ static int64_t most_depth(const Gemm *gemm, uint32_t columns) {
     return columns > block_columns(gemm) ? min_i64(most, room / columns) : most;
 }
 
-/* The most rows of a unit, for at most `n_rows` rows. If a row kernel follows, one thread runs it
+/* The most rows of a tile, for at most `n_rows` rows. If a row kernel follows, one thread runs it
  * per unit, so there should be units for several threads, as far as their packing allows. */
 static int64_t most_rows(const Gemm *gemm, const Sched *sched, uint32_t columns, int64_t n_rows) {
     int64_t most = SCHED_CPU_PARTIALS_BYTES / gemm->acc_bytes / columns / gemm->launch.n_gemms;
-    if (gemm->has_few) return min_i64(most, SCHED_CPU_FEW_BLOCK_ROWS);
     if (!gemm->launch.has_rows || gemm->is_transposed) return most;
     bool has_panels = gemm->kernel->panel_columns > 0;
     if (has_panels && n_rows <= SCHED_CPU_SEVERAL_ROWS) return SCHED_CPU_SHORT_ROWS;
@@ -109,6 +113,12 @@ static uint32_t vectors_of_panel(const Gemm *gemm, uint32_t columns) {
     return vectors;
 }
 
+/* The register tiles of a unit of at most so many rows. */
+static uint32_t n_unit_tiles(Tile tile, int64_t n_rows) {
+    int64_t n = ceil_div(n_rows, tile.rows);
+    return n < 1 ? 1 : (uint32_t)min_i64(n, SCHED_CPU_UNIT_TILES);
+}
+
 /* Chooses a packed schedule for at most this many rows. Prepared panels have the tile width of all
  * rows. GEMMs that share the loop share the memory of packed columns and partial results. */
 static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
@@ -123,7 +133,10 @@ static void choose_packed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
     sched->cpu_gemm.tile_k =
         cut(dim_hi(gemm->dims, gemm->depth), most_depth(gemm, columns), sched->lanes);
     int64_t rows = most_rows(gemm, sched, columns, n_rows);
-    set_tiles(gemm, sched, tile, cut(n_rows, rows, tile.rows), columns);
+    uint32_t unit_rows = tile.rows * n_unit_tiles(tile, n_rows < 1 ? rows : min_i64(n_rows, rows));
+    Block block = {cut(n_rows, rows, unit_rows), columns};
+    if (gemm->launch.has_rows && gemm->is_transposed) unit_rows = block.rows;
+    set_tiles(gemm, sched, tile, block, (Block){unit_rows, columns});
 }
 
 static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
@@ -135,8 +148,12 @@ static void choose_streamed(const Gemm *gemm, Sched *sched, int64_t n_rows) {
                                                            : SCHED_CPU_STREAM_STEPS;
     sched->cpu_gemm.tile_k = cut(dim_hi(gemm->dims, gemm->depth),
                                  SCHED_CPU_STREAM_DEPTH_BYTES / gemm->acc_bytes, sched->lanes);
-    set_tiles(gemm, sched, tile, tile.rows,
-              cut(n_columns, SCHED_CPU_STREAM_COLUMNS_BYTES / gemm->acc_bytes, sched->lanes));
+    uint32_t unit_bytes =
+        gemm->launch.has_rows ? SCHED_CPU_STREAM_COLUMNS_BYTES : SCHED_CPU_STREAM_UNIT_BYTES;
+    uint32_t unit_columns = cut(n_columns, unit_bytes / gemm->acc_bytes, sched->lanes);
+    uint32_t columns =
+        cut(n_columns, SCHED_CPU_STREAM_COLUMNS_BYTES / gemm->acc_bytes, unit_columns);
+    set_tiles(gemm, sched, tile, (Block){tile.rows, columns}, (Block){tile.rows, unit_columns});
 }
 
 /* Streaming emits the columns' scalar program at many places in the code. */
@@ -150,10 +167,10 @@ static bool can_stream(const Gemm *gemm) {
 static void set_grid(const Gemm *gemm, Variant *variant) {
     DimTab *dims = gemm->dims;
     const Sched *sched = &variant->sched;
-    uint32_t block_rows = gemm->is_transposed ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m;
-    uint32_t block_columns = gemm->is_transposed ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n;
-    DimId down = dim_ceil_div(dims, gemm->rows, block_rows);
-    DimId across = dim_ceil_div(dims, gemm->columns, block_columns);
+    uint32_t unit_rows = gemm->is_transposed ? sched->cpu_gemm.unit_n : sched->cpu_gemm.unit_m;
+    uint32_t unit_columns = gemm->is_transposed ? sched->cpu_gemm.unit_m : sched->cpu_gemm.unit_n;
+    DimId down = dim_ceil_div(dims, gemm->rows, unit_rows);
+    DimId across = dim_ceil_div(dims, gemm->columns, unit_columns);
     DimId blocks = dim_mul(dims, down, across);
     variant->grid = dim_mul(dims, gemm_n_batches(gemm->kernel), blocks);
 }
@@ -264,19 +281,12 @@ bool sched_cpu_gemm_goes_with(const Kernel *a, const Kernel *b) {
            dim_hi(dims, kernel_axis_extent(a, gemm_axis_n(a))) > 0;
 }
 
-/* For few outputs, units are low, for several threads. */
 static void list_variants(const Scheduler *s, Candidates *list) {
     Gemm gemm = gemm_of(s->kernel, s->target);
     gemm.launch = s->launch;
     list->base.sched.template = TEMPLATE_CPU_GEMM;
     list->base.sched.lanes = gemm.lanes;
     add_few_rows(&gemm, list);
-    if (dim_hi(s->dims, gemm.rows) > SCHED_CPU_FEW_BLOCK_ROWS) {
-        Gemm few = gemm;
-        few.has_few = true;
-        add_packed(&few, candidate_within(list, kernel_n_rows(s->kernel), SCHED_CPU_LEAST_OUTPUTS,
-                                          SCHED_CPU_FEW_OUTPUTS));
-    }
     add_packed(&gemm, candidate_always(list));
 }
 

@@ -199,7 +199,7 @@ typedef struct frt_step_info {
 typedef struct frt_variant_info {
     size_t struct_size;
     const char *symbol;
-    int32_t block;  /* CUDA: threads; CPU: the least number of units given to a thread at a time */
+    int32_t block;  /* CUDA: threads; CPU: a thread is given a multiple of so many units */
     bool waits;     /* the kernel waits at its entry for the launch before it (PDL), so it may be
                      * launched early */
     bool has_price; /* the variant has a predicted time; the cheapest applicable variant of its
@@ -246,6 +246,7 @@ FRT_API size_t frt_module_workspace_text(const frt_module *module, int32_t graph
                                          size_t n_bytes);
 FRT_API size_t frt_module_grid_text(const frt_module *module, int32_t graph, int32_t step,
                                     int32_t variant, char *text, size_t n_bytes);
+/* CUDA: dynamic shared memory, bytes; CPU: the least number of units worth a thread. */
 FRT_API size_t frt_module_shared_text(const frt_module *module, int32_t graph, int32_t step,
                                       int32_t variant, char *text, size_t n_bytes);
 FRT_API size_t frt_module_pitch_text(const frt_module *module, int32_t graph, int32_t pitch,

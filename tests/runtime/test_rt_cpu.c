@@ -184,13 +184,14 @@ static void backwards(void *ctx, int64_t n, frt_parallel_body body, void *body_c
 }
 
 /* One run for (b, k): the caller's parallel_for gets so many chunks, and the results are right. */
-static void expect_chunks(const char *text, int64_t b, int64_t k, int64_t n_wanted,
-                          const char *what) {
+static void expect_chunks(const char *text, int32_t n_threads, int64_t b, int64_t k,
+                          int64_t n_wanted, const char *what) {
     Artifact artifact = artifact_object(text, kernel_source, 0);
     int64_t n_chunks = 0;
     frt_program_options options = FRT_PROGRAM_OPTIONS_INIT;
     options.parallel_for = backwards;
     options.parallel_ctx = &n_chunks;
+    options.n_threads = n_threads;
     Rig rig;
     rig_open(&rig, artifact, &options);
     bind_all(&rig, b, k);
@@ -202,7 +203,9 @@ static void expect_chunks(const char *text, int64_t b, int64_t k, int64_t n_want
 }
 
 Test(rt_cpu, callers_parallel_for_gets_every_chunk) {
-    expect_chunks(manifest, 64, 16, 128, "two launches of 64 units");
+    expect_chunks(manifest, 16, 64, 16, 128, "two launches of 64 units");
+    expect_chunks(manifest, 16, 512, 2, 128, "units in chunks of 8");
+    expect_chunks(manifest, 1, 512, 2, 2, "whole launches");
 }
 
 static void expect_bind(Rig *rig, const char *name, frt_tensor tensor, frt_status status,
@@ -675,5 +678,22 @@ Test(rt_cpu, chunks_are_whole_blocks) {
     char blocks_of_3[sizeof manifest];
     memcpy(blocks_of_3, manifest, sizeof manifest);
     strstr(blocks_of_3, "k_scale B 1")[strlen("k_scale B ")] = '3';
-    expect_chunks(blocks_of_3, 512, 2, 86 + 128, "512 units in chunks of 6 and of 4");
+    expect_chunks(blocks_of_3, 16, 512, 2, 57 + 64, "512 units in chunks of 9 and of 8");
+}
+
+/* Chunks are worth a thread; a number that overflows says nothing. */
+Test(rt_cpu, chunks_are_worth_a_thread) {
+    static const struct {
+        const char *worth;
+        int64_t n_chunks;
+    } cases[] = {{"1", 64},   {"100", 5},   {"257", 1},
+                 {"4000", 1}, {"B,4,/", 4}, {"9223372036854775807,B,*", 64},
+                 {"0", 64}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char variant[100];
+        snprintf(variant, sizeof variant, "k_scale B 1 %s", cases[i].worth);
+        char *text = text_replace(manifest, "k_scale B 1 0", variant);
+        expect_chunks(text, 16, 512, 2, cases[i].n_chunks + 64, cases[i].worth);
+        free(text);
+    }
 }

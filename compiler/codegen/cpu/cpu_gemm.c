@@ -1,9 +1,10 @@
 /* CPU GEMMs: [M,K] x [K,N]. See template.h and gemm.h.
  *
- * A unit is a block of rows by a block of columns of one batch. It loops over k in blocks. For each
- * block of k it packs its columns, then packs panel after panel of its rows and multiplies each
- * panel with all columns. Partial results are on the stack in the accumulator's dtype. After the
- * last block of k each panel's results are converted and stored while they are in the cache.
+ * A tile is a block of rows by a block of columns of one batch, and consists of the call's units
+ * that lie side by side. It loops over k in blocks. For each block of k it packs its columns, then
+ * packs panel after panel of its rows and multiplies each panel with all columns. Partial results
+ * are on the stack in the accumulator's dtype. After the last block of k each panel's results are
+ * converted and stored while they are in the cache.
  *
  * GEMMs with a common lhs that one launch computes together walk k together, and the lhs is packed
  * once for all of them. Their stores run at one position of the loops, so that one GEMM's values
@@ -50,6 +51,8 @@ Gemm gemm_new(Lower *lower) {
         .depth = sched->cpu_gemm.tile_k,
         .block_rows = is_transposed ? sched->cpu_gemm.tile_n : sched->cpu_gemm.tile_m,
         .block_columns = is_transposed ? sched->cpu_gemm.tile_m : sched->cpu_gemm.tile_n,
+        .unit_rows = is_transposed ? sched->cpu_gemm.unit_n : sched->cpu_gemm.unit_m,
+        .unit_columns = is_transposed ? sched->cpu_gemm.unit_m : sched->cpu_gemm.unit_n,
         .point = point_new(lower, 1)};
     gemm.n_vectors = gemm.tile_columns / gemm.lanes;
     gemm.has_panels = kernel->panel_columns && !gemm.is_streamed;
@@ -312,26 +315,64 @@ static void each_k_block(const SequenceGemms *sequence) {
     loop_end(k, &loop);
 }
 
-/* Units are numbered by row block first, then by column block, then by batch. */
-static void set_unit(Gemm *gemm, Val unit_index) {
+/* Units side by side: of one batch, and of the same columns, or streamed ones of the same rows. */
+typedef struct Side {
+    DimId extent;        /* along which they lie */
+    uint32_t unit, most; /* elements of a unit, units of a tile */
+    DimId other;         /* across */
+    uint32_t other_unit;
+} Side;
+
+static Side side_of(const Gemm *gemm) {
+    Side down = {gemm->row.extent, gemm->unit_rows, gemm->block_rows / gemm->unit_rows,
+                 gemm->column.extent, gemm->unit_columns};
+    Side across = {gemm->column.extent, gemm->unit_columns,
+                   gemm->block_columns / gemm->unit_columns, gemm->row.extent, gemm->unit_rows};
+    return gemm->is_streamed ? across : down;
+}
+
+/* The number of units from `first` on that are one tile: those side by side up to `end`, in equal
+ * parts that fit. */
+static Val count_units(const Gemm *gemm, Val first, Val n_left, Val n_side, uint32_t most) {
+    const Codegen *k = gemm->lower->k;
+    Val n_beside = k_sub(k, n_side, first);
+    Val n = k_select(k, k_slt(k, n_left, n_beside), n_left, n_beside);
+    Val n_parts = k_udivi(k, k_addi(k, n, most - 1), most);
+    return k_udiv(k, k_addi(k, k_add(k, n, n_parts), -1), n_parts);
+}
+
+static void set_range(const Gemm *gemm, DimId extent, Val begin, Val n, Val *from, Val *n_elems) {
+    Lower *lower = gemm->lower;
+    const Codegen *k = lower->k;
+    Val left = k_sub(k, lower_dim(lower, extent), begin);
+    *from = begin;
+    *n_elems = k_select(k, k_ult(k, left, n), left, n);
+}
+
+/* Sets the tile that begins at the unit, and returns its number of units. They are numbered by the
+ * side first, then across, then by batch. */
+static Val set_units(Gemm *gemm, Val unit, Val end) {
     Lower *lower = gemm->lower;
     const Codegen *k = lower->k;
     DimTab *dims = lower_dims(lower);
-    Val n_row_blocks = lower_dim(lower, dim_ceil_div(dims, gemm->row.extent, gemm->block_rows));
-    Val n_column_blocks =
-        lower_dim(lower, dim_ceil_div(dims, gemm->column.extent, gemm->block_columns));
-    Val row_block = k_urem(k, unit_index, n_row_blocks);
-    Val rest = k_udiv(k, unit_index, n_row_blocks);
-    Val column_block = k_urem(k, rest, n_column_blocks);
-    Val batch = k_udiv(k, rest, n_column_blocks);
-    gemm->batch = batch;
-    lower_split(lower, batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
-    gemm->row_begin = k_muli(k, row_block, gemm->block_rows);
-    Val rows_left = k_sub(k, lower_dim(lower, gemm->row.extent), gemm->row_begin);
-    gemm->row_end = k_add(k, gemm->row_begin, cpu_at_most(lower, rows_left, gemm->block_rows));
-    gemm->column_begin = k_muli(k, column_block, gemm->block_columns);
-    Val columns_left = k_sub(k, lower_dim(lower, gemm->column.extent), gemm->column_begin);
-    gemm->n_columns = cpu_at_most(lower, columns_left, gemm->block_columns);
+    Side side = side_of(gemm);
+    Val n_side = lower_dim(lower, dim_ceil_div(dims, side.extent, side.unit));
+    Val n_across = lower_dim(lower, dim_ceil_div(dims, side.other, side.other_unit));
+    Val first = k_urem(k, unit, n_side);
+    Val rest = k_udiv(k, unit, n_side);
+    Val across = k_urem(k, rest, n_across);
+    Val n = count_units(gemm, first, k_sub(k, end, unit), n_side, side.most);
+    Val along = k_muli(k, first, side.unit), n_along = k_muli(k, n, side.unit);
+    Val beside = k_muli(k, across, side.other_unit);
+    Val n_rows, n_beside = lower_index_const(lower, side.other_unit);
+    gemm->batch = k_udiv(k, rest, n_across);
+    lower_split(lower, gemm->batch, 0, lower->kernel->n_parallel - 2, &gemm->point);
+    set_range(gemm, gemm->row.extent, gemm->is_streamed ? beside : along,
+              gemm->is_streamed ? n_beside : n_along, &gemm->row_begin, &n_rows);
+    set_range(gemm, gemm->column.extent, gemm->is_streamed ? along : beside,
+              gemm->is_streamed ? n_along : n_beside, &gemm->column_begin, &gemm->n_columns);
+    gemm->row_end = k_add(k, gemm->row_begin, n_rows);
+    return n;
 }
 
 void emit_cpu_gemm(Lower *lower) {
@@ -343,7 +384,7 @@ void emit_cpu_gemm(Lower *lower) {
     }
     if (sequence.rows) make_room(&sequence);
     Loop units = cpu_unit_loop(lower, lower->units_begin, lower->units_end, 1);
-    set_unit(sequence.gemms, units.index);
+    units.step = set_units(sequence.gemms, units.index, units.to);
     if (sequence.rows && is_transposed(sequence.gemms))
         place_rows(&sequence, sequence.gemms->column_begin);
     each_k_block(&sequence);

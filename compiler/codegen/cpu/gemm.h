@@ -38,8 +38,9 @@ typedef struct Gemm {
                                                     * lanes */
     uint32_t
         panel_depth; /* of packed columns: depth, and room for the vector in which a run ends */
-    uint32_t block_rows, block_columns; /* of a unit: whole tiles; the unit begins at a multiple of
-                                         * lanes */
+    uint32_t block_rows, block_columns; /* of the units that are multiplied at a time: whole
+                                         * register tiles and whole units */
+    uint32_t unit_rows, unit_columns;
     /* Layouts. Element (r, k) of the packed rows is at r * row_stride + k * k_stride. Element (k,
      * c) of a panel of columns is at k * panel_columns + c; the next panel follows after
      * panel_depth steps of k, or for panels in memory after all of K. Partial results have a pitch

@@ -14,7 +14,8 @@ typedef struct Launch {
     void *kernel;
     int64_t grid; /* blocks, or work units on the CPU; more than 0 */
     int32_t block;
-    int32_t shared; /* bytes */
+    int32_t shared; /* CUDA: bytes */
+    int64_t worth;  /* CPU: the least number of units for a thread of its own; at least 1 */
     bool overlaps;  /* PDL: it may begin while the launch before it ends, and waits at its entry */
     void **args;    /* tensor addresses */
     int64_t *dims;

@@ -10,7 +10,9 @@
 #include <string.h>
 
 enum {
-    MAX_CHUNKS = 128, /* of a launch, for any number of threads */
+    /* Of a launch, for each thread: so that a thread that has begun late, or shares its core, gets
+     * less to do. */
+    THREAD_CHUNKS = 4,
     /* A kernel's own bytes, and room for the functions that call it. */
     KERNEL_STACK_BYTES = FRT_MAX_KERNEL_STACK_BYTES + (16 << 10),
     /* A thread's stack also holds what the C library keeps there for each thread. */
@@ -260,16 +262,24 @@ static frt_status run_apart(const CpuState *state, int64_t n_chunks, Job *job, f
     return FRT_OK;
 }
 
+/* Cuts the grid into chunks. Units do not depend on each other, so neither does a result on the
+ * chunks. All but the last are whole blocks. A chunk is worth a thread of its own, but a thread
+ * that is alone gets the whole grid. */
+static int64_t cut(const Device *device, const Launch *launch, int64_t *chunk) {
+    int64_t n = device->n_threads > 1 ? (int64_t)device->n_threads * THREAD_CHUNKS : 1;
+    int64_t most = launch->grid / launch->worth;
+    n = n < most ? n : most > 1 ? most : 1;
+    *chunk = (launch->grid - 1) / n + 1;
+    *chunk = ((*chunk - 1) / launch->block + 1) * launch->block;
+    return (launch->grid - 1) / *chunk + 1;
+}
+
 static frt_status cpu_launch(Device *device, const Launch *launch, void *stream, frt_error *err) {
     const CpuState *state = device->state;
     (void)stream;
     Job job = {.launch = launch};
     memcpy(&job.kernel, &launch->kernel, sizeof job.kernel);
-    /* Chunk boundaries depend on grid and block alone, so a result cannot depend on threads. All
-     * chunks but the last are whole blocks. */
-    job.chunk = (launch->grid - 1) / MAX_CHUNKS + 1;
-    job.chunk = ((job.chunk - 1) / launch->block + 1) * launch->block;
-    int64_t n_chunks = (launch->grid - 1) / job.chunk + 1;
+    int64_t n_chunks = cut(device, launch, &job.chunk);
     if (!state->parallel_for && port_stack_left() < KERNEL_STACK_BYTES) {
         return run_apart(state, n_chunks, &job, err);
     }

@@ -272,14 +272,22 @@ static int64_t most_blocks(const frt_program *program, const Variant *variant) {
     return (n_clusters > 0 ? n_clusters : 1) * variant->cluster;
 }
 
+/* A number that does not fit says nothing, and neither does one below 1. */
+static int64_t worth_of(const frt_program *program, const Variant *variant, DimValues dims) {
+    int64_t worth;
+    bool is_good = expr_eval(program->m->tokens, variant->shared, dims, &worth) == EXPR_OK;
+    return is_good && worth > 0 ? worth : 1;
+}
+
 static frt_status size_launch(const frt_program *program, const Variant *variant, DimValues dims,
                               Launch *launch, frt_error *err) {
     const Manifest *m = program->m;
-    int64_t shared;
+    bool has_shared = target_info(m->target)->has_launches;
+    int64_t shared = 0;
     frt_status status =
         manifest_eval(m, variant->grid, dims, (Subject){"the grid of", launch->label, NO_AXIS},
                       &launch->grid, err);
-    if (!status) {
+    if (!status && has_shared) {
         status =
             manifest_eval(m, variant->shared, dims,
                           (Subject){"the shared memory of", launch->label, NO_AXIS}, &shared, err);
@@ -300,6 +308,7 @@ static frt_status size_launch(const frt_program *program, const Variant *variant
     }
     launch->block = variant->block;
     launch->shared = (int32_t)shared;
+    launch->worth = has_shared ? 1 : worth_of(program, variant, dims);
     return FRT_OK;
 }
 

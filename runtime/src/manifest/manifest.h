@@ -104,7 +104,7 @@ typedef struct Price {
 typedef struct Variant {
     const char *symbol;
     Expr grid;   /* blocks, or work units on the CPU */
-    Expr shared; /* bytes */
+    Expr shared; /* CUDA: bytes; CPU: the least number of units for a thread of its own */
     int32_t block;
     int32_t cluster; /* CUDA: a persistent grid in clusters of this many blocks; 0: an ordinary
                       * grid */
