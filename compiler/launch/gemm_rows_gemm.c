@@ -191,12 +191,12 @@ const LaunchRules launch_rules_gemm_rows_gemm = {.mode = LAUNCH_GEMM_ROWS_GEMM,
 
 enum { ONLINE_KERNELS = 2 };
 
-/* Whether the kernel is an online one by wgmma, whose scores are those of the matmul. */
+/* Whether the kernel is an online one on tensor cores, whose scores are those of the matmul. */
 static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) {
     if (!form_info(online->form)->weighs || online->n_parallel > MAX_RANK) return false;
     if (s->target->has->cores
             ? !sched_cpu_gemm_online_may(scores, online, s->target)
-            : !template_info(online->variants[0].sched.template)->uses_copy_engine)
+            : !engine_info(sched_engine(&online->variants[0].sched))->uses_tensor_cores)
         return false;
     AccessAxes axes = {.n = 0};
     DimId batches = gemm_n_batches(scores);
@@ -215,7 +215,9 @@ static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) 
 }
 
 static bool may_make_scores(const Finder *s, const Kernel *kernel) {
-    if (!s->target->has->cores) return are_scores(s, kernel, GEMM_ONLINE_MOST_K);
+    if (!s->target->has->cores)
+        return are_scores(s, kernel,
+                          s->target->has_wgmma ? GEMM_ONLINE_MOST_K : GEMM_ROWS_GEMM_MOST_K);
     return form_info(kernel->form)->multiplies && kernel->row_stores.n == 1 &&
            is_plain_store(s, kernel, kernel->row_stores.data, kernel->n_parallel);
 }

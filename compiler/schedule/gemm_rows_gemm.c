@@ -78,6 +78,42 @@ void sched_gemm_rows_gemm(Arena *arena, Arena *scratch, const Plan *plan, Kernel
         kernel_set_variants(scratch, kernels[i], made[i], has_conditions ? 2 : 1);
 }
 
+/* Online kernels by mma.sync, alone or with the matmul of their scores: a warp has 16 rows. */
+
+static Variant online_mma_variant(const Plan *plan, const Kernel *scores, const Kernel *result,
+                                  const Kernel *own, Variant base, bool is_wide) {
+    const DimTab *dims = plan->graph->dims;
+    int64_t columns = dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result)));
+    bool is_low =
+        result->segment_axis != NO_AXIS ||
+        dim_hi(dims, kernel_axis_extent(result, gemm_axis_m(result))) <= SCHED_SCORES_LOW_TILE;
+    Sched of_result = base.sched;
+    of_result.template = TEMPLATE_GPU_ONLINE_MMA;
+    of_result.lanes = is_wide ? GEMM_STORE_LANES : 1;
+    of_result.unroll = 1;
+    of_result.cluster = 1;
+    of_result.gemm = (GemmSched){.tile_m = is_low ? SCHED_SCORES_LOW_TILE : SCHED_SCORES_HIGH_TILE,
+                                 .tile_n = power_of_two(columns, LEAST_COLUMNS),
+                                 .tile_k = ONLINE_BLOCK,
+                                 .warps_n = 1,
+                                 .stages = 2};
+    of_result.gemm.warps_m = of_result.gemm.tile_m / ONLINE_MMA_WARP_ROWS;
+    of_result.threads = of_result.gemm.warps_m * WARP_THREADS;
+    Sched of_scores = of_result;
+    of_scores.template = TEMPLATE_GPU_GEMM_ONLINE_MMA;
+    of_scores.lanes = GEMM_ROWS_GEMM_PAIR;
+    of_scores.gemm.tile_n = ONLINE_BLOCK;
+    if (scores)
+        of_scores.gemm.tile_k = power_of_two(dim_hi(dims, kernel_n_reduced(scores)), LEAST_K);
+    base.sched = own == result ? of_result : of_scores;
+    base.grid = gemm_gpu_grid(result, of_result.gemm.tile_m, of_result.gemm.tile_n);
+    if (own != result || !scores)
+        base.shared_bytes = sched_gemm_dynamic_bytes(
+            online_mma_shared_bytes(scores ? &of_scores : NULL, &of_result));
+    if (is_wide) predicate_align(&base.predicate, ACCESS_BYTES, UINT64_MAX >> (64 - own->args.n));
+    return base;
+}
+
 /* Online kernels by wgmma, alone or with the matmul of their scores. */
 
 enum { WGMMA_STAGES = 3 }; /* at most */
@@ -163,13 +199,21 @@ static Variant wgmma_variant(const Target *target, const WgmmaLaunch *w, const K
     return variant;
 }
 
-static bool online_may(const Scheduler *s) {
+/* Whether tensor cores multiply the values, of at most `most` columns. */
+static bool online_fits(const Scheduler *s, int64_t most) {
     const Kernel *kernel = s->kernel;
     Dtype values = scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->dtype;
     DimId columns = kernel_axis_extent(kernel, gemm_axis_n(kernel));
-    return s->target->has_wgmma && dtype_bytes(values) == GEMM_ROWS_GEMM_ELEM_BYTES &&
-           dtype_in(values, DTS_FLOAT) && dim_hi(s->dims, columns) <= GEMM_ONLINE_MOST_COLUMNS &&
-           dim_lo(s->dims, columns) > 0;
+    return dtype_bytes(values) == GEMM_ROWS_GEMM_ELEM_BYTES && dtype_in(values, DTS_FLOAT) &&
+           dim_hi(s->dims, columns) <= most && dim_lo(s->dims, columns) > 0;
+}
+
+static bool online_may(const Scheduler *s) {
+    return s->target->has_wgmma && online_fits(s, GEMM_ONLINE_MOST_COLUMNS);
+}
+
+static bool online_mma_may(const Scheduler *s) {
+    return !s->target->has_wgmma && online_fits(s, GEMM_ROWS_GEMM_MOST_COLUMNS);
 }
 
 /* With maps, and vectors of results; or for pointers and layouts that the copy engine refuses. */
@@ -177,6 +221,7 @@ static Variant online_variant(const Target *target, const Plan *plan, const Kern
                               const Kernel *result, const Kernel *own, Variant base, bool is_wide) {
     WgmmaLaunch w = {.has_maps = is_wide};
     const GemmLaunch alone = {.n_gemms = 1};
+    if (!target->has_wgmma) return online_mma_variant(plan, scores, result, own, base, is_wide);
     w.has_maps =
         is_wide && wgmma_init_right(&w.result, plan, result) &&
         (!scores || (wgmma_init(&w.scores, plan, scores, alone) && !w.scores.sides[0].map.im2col));
@@ -194,6 +239,7 @@ static void propose_online(Scheduler *s, Access access) {
 }
 
 const TemplateSchedule schedule_gpu_online_wgmma = {.may = online_may, .propose = propose_online};
+const TemplateSchedule schedule_gpu_online_mma = {.may = online_mma_may, .propose = propose_online};
 
 void sched_gemm_online(Arena *arena, Arena *scratch, const Target *target, const Plan *plan,
                        Kernel *scores, Kernel *result) {

@@ -22,7 +22,7 @@ static void propose(Scheduler *s, Access access) {
 }
 
 static bool may(const Scheduler *s) {
-    return !schedule_gpu_online_wgmma.may(s);
+    return !schedule_gpu_online_wgmma.may(s) && !schedule_gpu_online_mma.may(s);
 }
 
 const TemplateSchedule schedule_gpu_online = {.may = may, .propose = propose};

@@ -30,6 +30,7 @@ enum {
     GEMM_ROWS_GEMM_PAD_K = 32,    /* every GEMM pads k to a multiple of this */
     GEMM_ROWS_GEMM_PAIR = 2,      /* neighbours in a row that one thread has */
     GEMM_ROWS_GEMM_MOST_SUMS = 4, /* reductions of a pass */
+    ONLINE_MMA_WARP_ROWS = 16,    /* by mma.sync */
     GEMM_ROWS_GEMM_MOST_K = 128,
     GEMM_ROWS_GEMM_MOST_COLUMNS = 128, /* of the result */
     GEMM_ONLINE_MOST_K = 256,          /* of a matmul and an online kernel by wgmma */
@@ -48,6 +49,13 @@ static inline uint32_t gemm_rows_gemm_buffer_bytes(const Sched *scores, const Sc
 
 static inline uint32_t gemm_rows_gemm_shared_bytes(const Sched *scores, const Sched *result) {
     return gemm_rows_gemm_left_bytes(scores) + 2 * gemm_rows_gemm_buffer_bytes(scores, result);
+}
+
+/* An online kernel by mma.sync, alone (`scores` NULL: a buffer for values) or with the matmul of
+ * its scores. */
+static inline uint32_t online_mma_shared_bytes(const Sched *scores, const Sched *result) {
+    if (scores) return gemm_rows_gemm_shared_bytes(scores, result);
+    return result->gemm.tile_k * result->gemm.tile_n * GEMM_ROWS_GEMM_ELEM_BYTES;
 }
 
 /* By wgmma: the lhs tile, then stages of a tile of the scores' rhs and one of the result's rhs,

@@ -671,14 +671,3 @@ Test(cli, what_fixed_kernels_prepare_is_explained) {
     cr_assert_eq(fusec("@a.g --explain --target=cpu", NULL), 0, "%s", run.err);
     cr_expect(strstr(run.out, "prepared"), "%s", run.out);
 }
-
-/* What a GPU's plan could not keep is no matter on a CPU. */
-Test(cli, a_source_for_cpus_is_verified_with_rewrites) {
-    static const char source[] = "dim B in 1..64\n"
-                                 "graph a(x: f32[B, 16], w: f32[16, 400]) -> (y: f32[B, 400]) {\n"
-                                 "  fuse must {\n    h = x @ w\n    y = softmax(h)\n  }\n}\n";
-    write_file("a.g", source, sizeof source - 1);
-    cr_expect_eq(fusec("@a.g --emit=sched --target=sm_80", NULL), 1);
-    cr_assert_eq(fusec("verify @a.g --rewrite --target=cpu --data=random", NULL), 0, "%s", run.err);
-    cr_expect(strstr(run.out, "  nothing is rewritten\n") && !run.err[0], "%s%s", run.out, run.err);
-}

@@ -500,6 +500,28 @@ static const char *make_gemm_rows_gemm(Maker *m) {
     return source(m);
 }
 
+/* A product whose rows go into a softmax and product, and are nowhere whole. */
+static const char *make_gemm_online(Maker *m) {
+    Product first = {maybe_batch(m, 4),       "M",  "N", number(m, 2, 128),
+                     rng_chance(&m->rng, 50), false};
+    Product second = first;
+    second.n = number(m, 1, 128), second.k = "N";
+    dim(m, "M", 1, 700, 1), dim(m, "N", 2, 3000, 2);
+    Value a = left_operand(m, &first), b = own_operand(m, &first), c = own_operand(m, &second);
+    text_puts(&m->body, "  fuse must {\n");
+    Value h = times(m, &first, a, b);
+    Value x = bind(m, DT_F32, h.axes, "cast(%s, f32)", h.name);
+    if (rng_chance(&m->rng, 50))
+        x = bind(m, DT_F32, h.axes,
+                 "where(iota([M, N], axis=1) <= iota([M, N], axis=0) + %u, %s, -inf)",
+                 rng_below(&m->rng, 400), x.name);
+    Value y = bind(m, m->dtype, matrix(&second, second.m, second.n, true), "%s(%s, %s)",
+                   PICK(m, "softmax_matmul", "softmax2_matmul"), x.name, c.name);
+    text_puts(&m->body, "  }\n");
+    finish(m, y);
+    return source(m);
+}
+
 static Value apart(Maker *m, Value v, Value (*step)(Maker *, Value)) {
     text_puts(&m->body, "  fuse never {\n");
     v = step(m, v);

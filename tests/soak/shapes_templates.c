@@ -191,6 +191,10 @@ static bool is_gemm_rows_gemm(const Used *u) {
     return u->launch->mode == LAUNCH_GEMM_ROWS_GEMM && u->kernel->form == FORM_ROW;
 }
 
+static bool is_gemm_online(const Used *u) {
+    return u->launch->mode == LAUNCH_GEMM_ONLINE && u->kernel->form == FORM_ONLINE;
+}
+
 static bool is_one_block(const Used *u) {
     return u->is_one_block;
 }

@@ -64,6 +64,8 @@ static void count_weights(const Coster *c, Pricing *p, bool *const *live) {
 
 const TemplateCost cost_gpu_online_wgmma = {
     .base = &cost_gpu_gemm_wgmma, .count = count_weights, .compute = compute_wgmma};
+const TemplateCost cost_gpu_online_mma = {.base = &cost_gpu_gemm_mma, .count = count_weights};
+const TemplateCost cost_gpu_gemm_online_mma = {.base = &cost_gpu_gemm_mma};
 const TemplateCost cost_gpu_gemm_online_wgmma = {.base = &cost_gpu_gemm_wgmma,
                                                  .compute = compute_wgmma};
 

@@ -43,13 +43,8 @@ static OperandTile operand_tile(Lower *lower, uint32_t map, uint32_t axis, uint3
 
 static void init_operands(WgmmaRows *s) {
     const Sched *result = &s->out_lower->variant->sched;
-    s->width = result->gemm.tile_k;
-    s->n_pairs = s->width / FRAGMENT_COLUMNS;
-    s->n_sums = result->gemm.tile_n / 2;
-    s->overlaps = s->n_sums <= WGMMA_ROWS_MOST_BESIDE;
+    s->has_maps = s->out_lower->variant->n_maps > 0;
     s->n_stages = result->gemm.stages;
-    if (s->n_pairs > WGMMA_ROWS_MOST_PAIRS || s->n_sums > WGMMA_ROWS_MOST_SUMS)
-        ice(s->k->arena, "tiles of %u scores and %u results", s->width, result->gemm.tile_n);
     if (s->has_scores) {
         const GemmSched *scores = &s->lower->variant->sched.gemm;
         s->left = operand_tile(s->lower, 0, s->row_axis, scores->tile_m, scores->tile_k);
@@ -84,7 +79,6 @@ static void init_kernels(WgmmaRows *s, Lower *lowers) {
     const Kernel *last = lowers[n - 1].kernel;
     *s = (WgmmaRows){.lower = lowers, .out_lower = lowers + n - 1, .k = lowers->k};
     s->has_scores = n > 1;
-    s->has_maps = s->out_lower->variant->n_maps > 0;
     s->row_axis = gemm_axis_m(lowers->kernel);
     s->key_axis = s->has_scores ? gemm_axis_n(lowers->kernel) : last->first_reduced;
     s->greatest = (Reduce){.combine = PRIM_MAX, .acc = DT_F32, .identity = -INFINITY};
@@ -93,15 +87,26 @@ static void init_kernels(WgmmaRows *s, Lower *lowers) {
     s->factor = last->reduces.data[0].power == PRIM_EXP ? 1.44269504088896340736 : 1;
 }
 
-static void init(WgmmaRows *s, Lower *lowers) {
+void wgmma_rows_open(WgmmaRows *s, Lower *lowers) {
     init_kernels(s, lowers);
-    init_operands(s);
-    init_out(s);
-    s->tiles = gpu_gemm_tiles(s->lower, s->out.sched->gemm.tile_m);
+    const GemmSched *result = &s->out_lower->variant->sched.gemm;
+    s->width = result->tile_k;
+    s->n_pairs = s->width / FRAGMENT_COLUMNS;
+    s->n_sums = result->tile_n / 2;
+    s->overlaps = s->n_sums <= WGMMA_ROWS_MOST_BESIDE;
+    if (s->n_pairs > WGMMA_ROWS_MOST_PAIRS || s->n_sums > WGMMA_ROWS_MOST_SUMS)
+        ice(s->k->arena, "tiles of %u scores and %u results", s->width, result->tile_n);
+    s->tiles = gpu_gemm_tiles(s->lower, result->tile_m);
     s->is_whole = gpu_gemm_axis_is_multiple(s->lower, s->key_axis, s->width);
     s->tiles.across = dim_const(lower_dims(s->lower), 1);
     s->n_keys = lower_extent(s->lower, s->key_axis);
     wgmma_rows_find_masks(s);
+}
+
+static void init(WgmmaRows *s, Lower *lowers) {
+    wgmma_rows_open(s, lowers);
+    init_operands(s);
+    init_out(s);
 }
 
 static Val barriers_at(const WgmmaRows *s, Val number) {
@@ -179,18 +184,16 @@ static Loop each_tile(const WgmmaRows *s) {
 /* The batches whose right operands the L2 cache holds together. */
 static Val batches_at_once(const WgmmaRows *s) {
     const Codegen *k = s->k;
-    uint32_t row_bytes = 2 * (s->right.depth + s->values.own);
+    uint32_t depth = s->has_scores ? s->lower->variant->sched.gemm.tile_k : 0;
+    uint32_t columns = s->out_lower->variant->sched.gemm.tile_n;
+    uint32_t row_bytes = GEMM_ROWS_GEMM_ELEM_BYTES * (depth + columns);
     Val n = k_index_cast(k, s->n_keys, k->i64);
     Val rows =
         k_udiv(k, k_i64(k, CODEGEN_ROWS_GEMM_L2_BYTES / row_bytes), k_umax(k, n, k_i64(k, 1)));
     return k_index_cast(k, k_umax(k, rows, k_i64(k, 1)), s->lower->index_type);
 }
 
-/* The number of the block's tile `at`. Where masks hide tiles of columns, tiles of rows take
- * different times. A few batches are computed together, and their tiles of rows go from the last to
- * the first: under a causal mask the last rows see the most columns. So no block ends with a long
- * tile. */
-static Val number_of(const WgmmaRows *s, Val at) {
+Val wgmma_rows_number(const WgmmaRows *s, Val at) {
     const Codegen *k = s->k;
     Lower *lower = s->lower;
     if (!s->n_masks) return at;
@@ -321,7 +324,7 @@ static void each_tile_of_rows(WgmmaRows *s, void (*work)(WgmmaRows *s, Val numbe
     Val ring[3] = {k_i32(k, 0), k_i32(k, 0), k_i32(k, 0)};
     Loop tiles = each_tile(s);
     loop_carry(k, &tiles, ring, 3);
-    work(s, number_of(s, tiles.index), ring);
+    work(s, wgmma_rows_number(s, tiles.index), ring);
     loop_end(k, &tiles);
 }
 
@@ -358,7 +361,7 @@ static void run_copying(WgmmaRows *s) {
 
 /* The consumers. */
 
-static void make_variables(WgmmaRows *s) {
+void wgmma_rows_make_variables(WgmmaRows *s) {
     const Codegen *k = s->k;
     for (uint32_t i = 0; i < s->width / 2; i++) s->scores[i] = k_alloca(k, k->f32);
     for (uint32_t i = 0; i < s->n_sums; i++) s->sums[i] = k_alloca(k, k->f32);
@@ -558,7 +561,7 @@ static void multiply_tile(WgmmaRows *s, Val number, Val *ring) {
 static void run_multiplying(WgmmaRows *s) {
     const Codegen *k = s->k;
     set_registers(s, true);
-    make_variables(s);
+    wgmma_rows_make_variables(s);
     If second = if_begin(k, k_eqi(k, s->out.group, 1));
     give_turn(s);
     if_end(k, &second);

@@ -96,6 +96,14 @@ void wgmma_rows_find_masks(WgmmaRows *s);
 /* For the tile from `column` (index_type) on. */
 Seen wgmma_rows_seen(const WgmmaRows *s, Val column);
 
+/* Opens the kernels of the launch; `out` stays for the template. */
+void wgmma_rows_open(WgmmaRows *s, Lower *lowers);
+/* The number of the block's tile `at`. Where masks hide tiles of columns, tiles of rows take
+ * different times. A few batches are computed together, and their tiles of rows go from the last to
+ * the first: under a causal mask the last rows see the most columns. So no block ends with a long
+ * tile. */
+Val wgmma_rows_number(const WgmmaRows *s, Val at);
+void wgmma_rows_make_variables(WgmmaRows *s);
 /* Sets the block to tile `number` (index_type). */
 void wgmma_rows_take_tile(WgmmaRows *s, Val number);
 /* A consumer begins the rows of the block. */
@@ -111,6 +119,10 @@ void wgmma_rows_weigh(const WgmmaRows *s, Val column, Val sees_all, RowShifts *s
 void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts);
 /* Rounds the weights to the lhs of the second product. */
 void wgmma_rows_keep_weights(const WgmmaRows *s);
+/* Whether the row sees none of the keys of the tile that was weighed: i32, 0 or 1. */
+Val wgmma_rows_hidden(const WgmmaRows *s, uint32_t r);
+/* Gives hidden rows the sums that they had: `n` from `first` on. */
+void wgmma_rows_keep_hidden(const WgmmaRows *s, const Val *before, uint32_t first, uint32_t n);
 /* Divides the sums by the totals; those of a part are stored beside the greatest scores. */
 void wgmma_rows_end(WgmmaRows *s);
 

@@ -281,6 +281,24 @@ void wgmma_rows_keep_weights(const WgmmaRows *s) {
     }
 }
 
+Val wgmma_rows_hidden(const WgmmaRows *s, uint32_t r) {
+    return k_load(s->k, s->k->i32, s->is_hidden[r]);
+}
+
+void wgmma_rows_keep_hidden(const WgmmaRows *s, const Val *before, uint32_t first, uint32_t n) {
+    const Codegen *k = s->k;
+    const Val *sums = s->sums + first;
+    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
+        Val is_hidden = k_ne(k, wgmma_rows_hidden(s, r), k_i32(k, 0));
+        for (uint32_t j = 0; j < n / FRAGMENT_ACCUMULATORS; j++)
+            for (uint32_t i = 0; i < PAIR; i++) {
+                uint32_t at = gpu_fragment_pair(0, 0, j, r) + i;
+                Val after = k_load(k, k->f32, sums[at]);
+                k_store(k, k_select(k, is_hidden, before[at], after), sums[at]);
+            }
+    }
+}
+
 /* One of the four threads of a row stores what a part has besides its sums. */
 static void store_row(WgmmaRows *s, uint32_t r, Val total) {
     const Codegen *k = s->k;
@@ -350,20 +368,11 @@ void wgmma_rows_multiply_weights(const WgmmaRows *s, Val values_at) {
 /* The same at some columns, where the sums of hidden rows stay. */
 static void multiply_visible(const WgmmaRows *s, Val values_at, uint32_t first, uint32_t n) {
     const Codegen *k = s->k;
-    const Val *sums = s->sums + first;
     Val before[WGMMA_ROWS_MOST_BESIDE];
-    for (uint32_t i = 0; i < n; i++) before[i] = k_load(k, k->f32, sums[i]);
+    for (uint32_t i = 0; i < n; i++) before[i] = k_load(k, k->f32, s->sums[first + i]);
     multiply_columns(s, values_at, first, n);
-    wgmma_await(k, 0, sums, n);
-    for (uint32_t r = 0; r < WGMMA_ROWS_OF_THREAD; r++) {
-        Val is_hidden = k_ne(k, k_load(k, k->i32, s->is_hidden[r]), k_i32(k, 0));
-        for (uint32_t j = 0; j < n / FRAGMENT_ACCUMULATORS; j++)
-            for (uint32_t i = 0; i < PAIR; i++) {
-                uint32_t at = gpu_fragment_pair(0, 0, j, r) + i;
-                Val after = k_load(k, k->f32, sums[at]);
-                k_store(k, k_select(k, is_hidden, before[at], after), sums[at]);
-            }
-    }
+    wgmma_await(k, 0, s->sums + first, n);
+    wgmma_rows_keep_hidden(s, before, first, n);
 }
 
 /* A part of the columns at a time where there are many, so that registers suffice. A part begins
