@@ -52,9 +52,10 @@ static double load_bytes(const Coster *c, const Pricing *p, uint32_t buffer, con
     const Kernel *kernel = p->kernel;
     double elem_bytes = dtype_bytes(c->plan->buffers.data[buffer].dtype), total = 0;
     bool is_tiled = cost_gemm_has_tiles(p);
-    bool is_even = form_info(kernel->form)->multiplies &&
-                   template_info(p->variant->sched.template)->tiles_outputs; /* tiles load whole
-                                                                              * runs */
+    /* Tiles load whole runs. */
+    bool is_even = form_info(kernel->form)->multiplies
+                       ? template_info(p->variant->sched.template)->tiles_outputs
+                       : is_tiled;
     for (ScalarId id = 1; id <= scalar_count(kernel->scalars); id++) {
         const Scalar *load = scalar_get(kernel->scalars, id);
         if (load->kind != SCALAR_LOAD || load->buffer != buffer || !live[id]) continue;

@@ -134,9 +134,9 @@ static inline uint32_t gemm_axis_k(const Kernel *kernel) {
     return kernel->first_reduced;
 }
 
-/* The dtype in which a GEMM multiplies its operands. */
+/* The dtype in which a GEMM multiplies its operands, or an online kernel its weights and values. */
 static inline Dtype gemm_operand_dtype(const Kernel *kernel) {
-    return scalar_get(kernel->scalars, kernel->reduces.data[0].lhs)->dtype;
+    return scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->dtype;
 }
 
 /* The operand before its rounding to tf32, which tensor cores do when they load it. */

@@ -30,7 +30,8 @@ double cost_gemm_reads(const Coster *c, const Pricing *p, uint32_t axes) {
 
 bool cost_gemm_has_tiles(const Pricing *p) {
     const Sched *sched = &p->variant->sched;
-    return form_info(p->kernel->form)->multiplies && sched_tile(sched).k > 0;
+    const FormInfo *form = form_info(p->kernel->form);
+    return (form->multiplies || form->weighs) && sched_tile(sched).k > 0;
 }
 
 /* Bytes of the rhs in the columns that all concurrent blocks work on, for the rows of one group. */

@@ -62,7 +62,6 @@ static void init_out(OnlineMma *o) {
     GemmBlock block = s->out_block;
     gpu_gemm_prepare_batch(&block, &s->out_lower->kernel->reduces.data[0].rhs, 1);
     mma_tile_init(&o->out, &block);
-    o->out.dtype = wgmma_rows_values_dtype(s);
     mma_operand_init(&o->values, &o->out.block, false, 0);
     mma_tile_aim(&o->out, &o->values);
 }

@@ -81,12 +81,6 @@ typedef struct WgmmaRows {
     Val is_hidden[WGMMA_ROWS_OF_THREAD]; /* i32: of the tile that was weighed */
 } WgmmaRows;
 
-/* The dtype of the result's rhs, to which weights are rounded. */
-static inline Dtype wgmma_rows_values_dtype(const WgmmaRows *s) {
-    const Kernel *kernel = s->out_lower->kernel;
-    return scalar_get(kernel->scalars, kernel->reduces.data[0].rhs)->dtype;
-}
-
 /* Whether the rows of the block see no column of a tile, or all: i1. NULL: they see some of every
  * tile, or all of every tile. */
 typedef struct Seen {

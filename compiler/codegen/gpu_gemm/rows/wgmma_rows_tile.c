@@ -17,7 +17,7 @@ static int64_t exponent_bits(Dtype dtype) {
 /* Whether an element of the word (i32) is not finite: i1. */
 static Val is_infinite(const WgmmaRows *s, Val word) {
     const Codegen *k = s->k;
-    int64_t bits = exponent_bits(wgmma_rows_values_dtype(s));
+    int64_t bits = exponent_bits(gemm_operand_dtype(s->out_lower->kernel));
     Val any = k_int(k->i1, 0);
     for (uint32_t half = 0; half < 2; half++) {
         int64_t own = half ? bits & 0xFFFF0000 : bits & 0xFFFF;

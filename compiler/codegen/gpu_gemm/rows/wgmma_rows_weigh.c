@@ -274,7 +274,7 @@ void wgmma_rows_scale(const WgmmaRows *s, const RowShifts *shifts) {
  * thread's rows. */
 void wgmma_rows_keep_weights(const WgmmaRows *s) {
     const Codegen *k = s->k;
-    Dtype to = wgmma_rows_values_dtype(s);
+    Dtype to = gemm_operand_dtype(s->out_lower->kernel);
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) {
         Val pair = load_pair(s, i % 2, i / 4 * 2 + i % 4 / 2);
         k_store(k, k_bitcast(k, convert_value(k, pair, DT_F32, to), k->i32), s->weights[i]);
@@ -349,7 +349,7 @@ static void multiply_columns(const WgmmaRows *s, Val values_at, uint32_t first, 
         s->values.is_mn_major ? s->values.depth * GEMM_ROWS_GEMM_ELEM_BYTES : WGMMA_SWIZZLE_BYTES;
     for (uint32_t i = 0; i < 2 * s->n_pairs; i++) registers[i] = k_load(k, k->i32, s->weights[i]);
     WgmmaProduct product = {
-        .dtype = wgmma_rows_values_dtype(s),
+        .dtype = gemm_operand_dtype(s->out_lower->kernel),
         .width = 2 * n,
         .n_steps = s->width / GEMM_ROWS_GEMM_STEP,
         .right = {s->values.is_mn_major, s->values.own, s->values.depth},
