@@ -196,7 +196,7 @@ Test(gemm_rows_gemm, attention_is_one_launch, .timeout = 300) {
         TargetId target;
         bool is_one;
     } cases[] = {{"64", TARGET_SM_90A, true},   {"128", TARGET_SM_90A, true},
-                 {"136", TARGET_SM_90A, false}, {"64", TARGET_SM_80, true},
+                 {"264", TARGET_SM_90A, false}, {"64", TARGET_SM_80, true},
                  {"128", TARGET_SM_80, true},   {"136", TARGET_SM_80, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new(NULL);
