@@ -52,6 +52,10 @@ static const char head[] =
     "scikit-learn](results/onnx-exports.md) show what passes.\n"
     "\n"
     "## Ops\n"
+    "\n"
+    "The third column is how one writes the op by hand, with the ops and functions of "
+    "[OPS.md](OPS.md). An import writes the ops that functions consist of. Those of PyTorch are in "
+    "[torch-ops.md](results/torch-ops.md).\n"
     "\n";
 
 int main(void) {

@@ -8,6 +8,22 @@ means that a result has no spelling. Extents are numbers or texts.
 OPS = {}
 
 
+# Ops without a row: why, or what would be needed.
+NO_ROW = {
+    "_fft_c2r.default": "complex numbers have no dtype",
+    "_fft_r2c.default": "complex numbers have no dtype",
+    "_local_scalar_dense.default": "a number of a tensor would be needed while compiling; keep it a tensor",
+    "_native_batch_norm_legit.default": "batch norm in training changes its statistics; call eval()",
+    "_native_batch_norm_legit_functional.default": "batch norm in training changes its statistics; call eval()",
+    "atan2.out": "torch.export has atan2.default in its place",
+    "nonzero.default": "the result's shape depends on numbers; use where, or sums with a mask",
+    "rand.default": "random numbers of PyTorch's generator; the language draws them from a key, rand(key, shape)",
+    "randn.default": "random numbers of PyTorch's generator; the language draws them from a key, randn(key, shape)",
+    "randperm.default": "random numbers of PyTorch's generator; argsort(rand(key, [n])) draws an order from a key",
+    "resize_.default": "tensors have one shape; use a slice or pad",
+}
+
+
 class Unsupported(Exception):
     """An op, a dtype or an argument that has no translation; the text says what would be needed."""
 
@@ -529,6 +545,28 @@ def _(out, x, indices, values, accumulate=False):
     return f"transpose(reshape({put}, {shape([x.shape[k] for k in used + rest])}), perm={back})"
 
 
+@row("masked_scatter.default")
+def _(out, x, mask, source):
+    """The elements of `source`, one after the other, where the mask holds."""
+    place = f"cumsum(cast(reshape(expand({mask}, {shape(x.shape)}), [-1]), i64), axis=0) - 1"
+    found = f"gather(reshape({source}, [-1]), maximum({place}, 0), axis=0)"
+    return f"where({mask}, reshape({found}, {shape(x.shape)}), {x})"
+
+
+@row("_embedding_bag.default", "_embedding_bag_forward_only.default")
+def _(out, weight, indices, offsets, by_frequency=False, mode=0, sparse=False, weights=None, has_last=False, padding=-1):
+    require(padding < 0 and not by_frequency, "bags with a padding index or scaled by frequency have no spelling")
+    n = out[0].shape[0]
+    firsts = f"{offsets}[:{n}]" if has_last else str(offsets)
+    bags = f"(searchsorted({firsts}, iota({shape(indices.shape)}, dtype={offsets.dtype}), right=true) - 1)"
+    rows = f"gather({weight}, {indices}, axis=0)" + (f" * reshape({weights}, [-1, 1])" if weights is not None else "")
+    count = f"reshape(segment_sum(ones({shape(indices.shape)}, dtype={weight.dtype}), {bags}, {n}), [-1, 1])"
+    if mode == 2:
+        return [f"where({count} > 0, segment_max({rows}, {bags}, {n}), const(0.0, {weight.dtype}))", None, None, None]
+    total = f"segment_sum({rows}, {bags}, {n})"
+    return [f"{total} / maximum({count}, 1)" if mode == 1 else total, None, None, None]
+
+
 @row("diagonal.default")
 def _(out, x, offset=0, dim1=0, dim2=1):
     first, second = axes(x, [dim1, dim2])
@@ -570,33 +608,86 @@ def each(value, n):
     return value * n if len(value) == 1 else value
 
 
-def reach_last_window(out, x, size, stride, padding, dilation):
-    """`x` with -inf behind it as far as the last windows reach, which `ceil_mode` keeps."""
+def beyond_last_window(out, x, size, stride, padding, dilation):
+    """The elements behind `x` that the last windows reach, which `ceil_mode` keeps; one number an axis."""
     n = len(size)
-    require(x.is_float and all(isinstance(e, int) for e in x.shape[-n:]), "ceil_mode takes floats of fixed extents")
+    require(all(isinstance(e, int) for e in x.shape[-n:]), "ceil_mode takes fixed extents")
     reach = lambda k: (out.shape[k - n] - 1) * stride[k] + dilation[k] * (size[k] - 1) + 1
-    behind = [max(reach(k) - x.shape[k - n] - 2 * padding[k], 0) for k in range(n)]
-    none = [0] * (x.rank - n)
-    return f"pad({x}, low={none + [0] * n}, high={none + behind}, value=-inf)" if any(behind) else x
+    return [max(reach(k) - x.shape[k - n] - 2 * padding[k], 0) for k in range(n)]
 
 
-def pooling(word, rank):
-    def max_pool(out, x, size, stride=None, padding=0, dilation=1, ceil_mode=False):
+def padded_behind(x, behind, value):
+    none = [0] * (x.rank - len(behind))
+    return f"pad({x}, low={none + [0] * len(behind)}, high={none + behind}, value={value})" if any(behind) else str(x)
+
+
+def largest_places(x, size, stride, padding, dilation, behind):
+    """For each window the place of its largest element, among those of the image: i64, as PyTorch counts them."""
+    n, k = x.rank, len(size)
+    require(all(isinstance(e, int) for e in x.shape[-k:]), "the places of maxima take fixed extents")
+    low, high = [0] * (n - k) + padding, [0] * (n - k) + [p + b for p, b in zip(padding, behind)]
+    image = f"pad({x}, low={low}, high={high}, value=-inf)" if any(low + high) else str(x)
+    taps = f"windows({image}, size={size}, axis={list(range(n - k, n))}, stride={stride}, dilation={dilation})"
+    count = [(x.shape[n - k + i] + low[n - k + i] + high[n - k + i] - dilation[i] * (size[i] - 1) - 1) // stride[i] + 1
+             for i in range(k)]
+    extents = x.shape[:n - k] + count
+    tap = f"cast(argmax(reshape({taps}, {shape(extents + [-1])}), axis={n}), i64)"
+    place, skipped = "", 1
+    for i in reversed(range(k)):
+        within = f"({tap} / {skipped} % {size[i]})"
+        skipped *= size[i]
+        at = f"(iota({shape(extents)}, axis={n - k + i}, dtype=i64) * {stride[i]} + {within} * {dilation[i]} - {padding[i]})"
+        step = 1
+        for extent in x.shape[n - k + i + 1:]:
+            step *= extent
+        place += f"{' + ' if place else ''}{at} * {step}"
+    return place
+
+
+def max_pooling(word, n):
+    def write(out, x, size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        size, stride, padding, dilation = (each(v, n) for v in (size, stride or size, padding, dilation))
+        behind = [0] * n
         if ceil_mode:
-            x = reach_last_window(out[0], x, *[each(v, rank) for v in (size, stride or size, padding, dilation)])
-        return [f"{word}({x}, {shape(size)}, stride={shape(stride or size)}, padding={padding}, dilation={dilation})", None]
+            require(x.is_float, "ceil_mode takes floats")
+            behind = beyond_last_window(out[0], x, size, stride, padding, dilation)
+        text = (f"{word}({padded_behind(x, behind, '-inf')}, {shape(size)}, stride={shape(stride)}, padding={shape(padding)}, "
+                f"dilation={shape(dilation)})")
+        return [text, lambda: largest_places(x, size, stride, padding, dilation, behind)]
+    return write
 
-    def avg_pool(out, x, size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
-        require(not ceil_mode and divisor is None, "ceil_mode and divisor_override of averages have no spelling")
-        return (f"{word}({x}, {shape(size)}, stride={shape(stride or size)}, padding={padding}, "
-                f"count_include_pad={flag(count_include_pad)})")
-    return max_pool if word.startswith("max") else avg_pool
+
+def n_averaged(out, x, k, size, stride, padding, count_include_pad):
+    """How many elements each window along an axis has, as i32[windows]."""
+    begin = f"(iota([{out.shape[k]}]) * {stride} - {padding})"
+    end = f"minimum({begin} + {size}, {x.shape[k] + (padding if count_include_pad else 0)})"
+    return f"({end} - {begin if count_include_pad else f'maximum({begin}, 0)'})"
+
+
+def average_pooling(word, n):
+    def write(out, x, size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
+        size, stride, padding = (each(v, n) for v in (size, stride or size, padding))
+        behind = beyond_last_window(out, x, size, stride, padding, [1] * n) if ceil_mode else [0] * n
+        plain = not any(behind) and divisor is None
+        text = (f"{word}({padded_behind(x, behind, 0)}, {shape(size)}, stride={shape(stride)}, padding={shape(padding)}, "
+                f"count_include_pad={flag(count_include_pad or not plain)})")
+        n_taps = 1
+        for extent in size:
+            n_taps *= extent
+        if plain:
+            return text
+        if divisor is not None:
+            return f"{text} * {n_taps / divisor}"
+        counts = [f"reshape({n_averaged(out, x, k - n, size[k], stride[k], padding[k], count_include_pad)}, "
+                  f"{shape([-1] + [1] * (n - 1 - k))})" for k in range(n)]
+        return f"{text} * ({n_taps}.0 / cast({' * '.join(counts)}, {x.dtype}))"
+    return write
 
 
 for _rank in (2, 3):
-    OPS[f"max_pool{_rank}d_with_indices.default"] = pooling(f"max_pool{_rank}d", _rank)
+    OPS[f"max_pool{_rank}d_with_indices.default"] = max_pooling(f"max_pool{_rank}d", _rank)
 for _rank in (1, 2, 3):
-    OPS[f"avg_pool{_rank}d.default"] = pooling(f"avg_pool{_rank}d", _rank)
+    OPS[f"avg_pool{_rank}d.default"] = average_pooling(f"avg_pool{_rank}d", _rank)
     OPS[f"_adaptive_avg_pool{_rank}d.default"] = OPS[f"adaptive_avg_pool{_rank}d.default"] = (
         lambda out, x, size, rank=_rank: f"adaptive_avg_pool{rank}d({x}, {shape(size)})")
 
@@ -616,7 +707,13 @@ def _(out, x, weight, bias, training, momentum, eps):
     weight, bias = per_channel(weight, 1, x.shape[1], x.dtype), per_channel(bias, 0, x.shape[1], x.dtype)
     over_all = [k for k in range(x.rank) if k != 1]
     mean, variance = f"mean({x}, axis={over_all})", f"var({x}, axis={over_all})"
-    return [f"batchnorm({x}, {mean}, {variance}, {weight}, {bias}, eps={eps})", None, None]
+    return [f"batchnorm({x}, {mean}, {variance}, {weight}, {bias}, eps={eps})", mean, f"rsqrt({variance} + {eps})"]
+
+
+def statistics(x, text, over_axes, eps, extents):
+    """The mean, and 1 over the root of the variance, as layer and group norm give them to the backward pass."""
+    mean, variance = f"mean({text}, axis={over_axes})", f"var({text}, axis={over_axes})"
+    return [f"reshape({mean}, {shape(extents)})", f"reshape(rsqrt({variance} + {eps}), {shape(extents)})"]
 
 
 @row("native_layer_norm.default")
@@ -624,18 +721,150 @@ def _(out, x, normalized, weight, bias, eps):
     last = list(range(x.rank - len(normalized), x.rank))
     ones = lambda usual: f"full({shape(normalized)}, {usual}, {x.dtype})"
     return [f"layernorm({x}, {weight or ones(1)}, {bias or ones(0)}, "
-            f"axis={last if len(last) > 1 else last[0]}, eps={eps})", None, None]
+            f"axis={last if len(last) > 1 else last[0]}, eps={eps})", *statistics(x, x, last, eps, out[1].shape)]
+
+
+def in_groups(x, n, c, hw, groups):
+    return f"reshape({x}, {shape([n, groups, c // groups, hw])})"
 
 
 @row("native_group_norm.default")
 def _(out, x, weight, bias, n, c, hw, groups, eps):
     weight, bias = per_channel(weight, 1, c, x.dtype), per_channel(bias, 0, c, x.dtype)
-    return [f"groupnorm({x}, {groups}, {weight}, {bias}, eps={eps})", None, None]
+    return [f"groupnorm({x}, {groups}, {weight}, {bias}, eps={eps})",
+            *statistics(x, in_groups(x, n, c, hw, groups), [2, 3], eps, [n, groups])]
 
 
-@row("_native_batch_norm_legit_functional.default")
-def _(out, *args):
-    raise Unsupported("batch norm in training changes its statistics; call eval()")
+# ---- distances ----
+
+def distance(a, b, p):
+    """Along the last axis."""
+    apart = f"abs({a} - {b})"
+    if p == 0:
+        return f"sum(cast({apart} != 0, f32), axis=-1)"
+    if p == 1 or p == float("inf"):
+        return f"{'sum' if p == 1 else 'max'}({apart}, axis=-1)"
+    return f"sqrt(sum({apart} * {apart}, axis=-1))" if p == 2 else f"pow(sum(pow({apart}, {p}), axis=-1), {1 / p})"
+
+
+@row("_cdist_forward.default")
+def _(out, a, b, p, mode=None):
+    column = shape(a.shape[:-1] + [1, a.shape[-1]])
+    line = shape(b.shape[:-2] + [1] + b.shape[-2:])
+    return f"cast({distance(f'reshape({a}, {column})', f'reshape({b}, {line})', p)}, {out.dtype})"
+
+
+@row("_pdist_forward.default")
+def _(out, x, p=2):
+    """Pairs of rows in order: (0, 1), (0, 2), .., (1, 2), .."""
+    n = x.shape[0]
+    require(isinstance(n, int) and n <= 256, "distances of pairs take at most 256 rows, a fixed number")
+    parts = [f"cast({distance(f'{x}[{i + 1}:]', f'{x}[{i}:{i + 1}]', p)}, {out.dtype})" for i in range(n - 1)]
+    return f"concat([{', '.join(parts)}], axis=0)" if len(parts) > 1 else parts[0]
+
+
+# ---- backward passes ----
+
+def normalized_backward(grad, z, rstd, over_axes):
+    """The gradient before a norm, from that of what it gives; z: the normalized tensor."""
+    mean = lambda text: f"mean({text}, axis={over_axes}, keep=true)"
+    return f"({grad} - {mean(grad)} - {z} * {mean(f'({grad}) * {z}')}) * {rstd}"
+
+
+@row("native_layer_norm_backward.default")
+def _(out, grad, x, normalized, mean, rstd, weight, bias, mask):
+    last, before = list(range(x.rank - len(normalized), x.rank)), list(range(x.rank - len(normalized)))
+    z = f"(({x} - {mean}) * {rstd})"
+    inner = f"({grad} * {weight})" if weight is not None else str(grad)
+    over_rows = lambda text: f"sum({text}, axis={before})" if before else text
+    return [normalized_backward(inner, z, rstd, last), over_rows(f"{grad} * {z}"), over_rows(f"{grad}")]
+
+
+@row("native_group_norm_backward.default")
+def _(out, grad, x, mean, rstd, weight, n, c, hw, groups, mask):
+    column = lambda text: f"reshape({text}, {shape([n, groups, 1, 1])})"
+    z = f"(({in_groups(x, n, c, hw, groups)} - {column(mean)}) * {column(rstd)})"
+    inner = in_groups(grad, n, c, hw, groups)
+    scaled = f"({inner} * reshape({weight}, {shape([groups, c // groups, 1])}))" if weight is not None else inner
+    over = lambda text: f"reshape(sum({text}, axis=[0, 3]), {shape([c])})"
+    return [f"reshape({normalized_backward(scaled, z, column(rstd), [2, 3])}, {shape(x.shape)})",
+            over(f"{inner} * {z}"), over(inner)]
+
+
+def transposed_conv(x, weight, stride, padding, dilation, groups, extents):
+    """The transposed convolution whose result has these extents."""
+    n = len(stride)
+    size = weight.shape[2:]
+    require(all(isinstance(e, int) for e in extents + x.shape[2:]), "the backward pass takes fixed extents")
+    reach = [(x.shape[2 + k] - 1) * stride[k] - 2 * padding[k] + dilation[k] * (size[k] - 1) + 1 for k in range(n)]
+    return (f"conv_transpose{n}d({x}, {weight}, stride={stride}, padding={padding}, "
+            f"output_padding={[e - r for e, r in zip(extents, reach)]}, groups={groups}, dilation={dilation})")
+
+
+class Text:
+    """An expression where a row expects a tensor."""
+
+    def __init__(self, text, extents):
+        self.text, self.shape, self.rank = text, extents, len(extents)
+
+    def __str__(self):
+        return self.text
+
+
+@row("convolution_backward.default")
+def _(out, grad, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask):
+    n = x.rank - 2
+    stride, padding, dilation = each(stride, n), each(padding, n), each(dilation, n)
+    require(not transposed, "the gradients of a transposed convolution have no spelling")
+    require(all(isinstance(e, int) for e in x.shape), "the gradients of a convolution take fixed extents")
+    of_x = transposed_conv(grad, weight, stride, padding, dilation, groups, x.shape[2:])
+    # Images are the channels of the product: each channel of a group with each gradient.
+    rest, taps, of_group = list(range(3, x.rank + 1)), weight.shape[2:], x.shape[1] // groups
+    images = f"transpose(reshape({x}, {shape([x.shape[0], groups, of_group] + x.shape[2:])}), perm={[2, 1, 0] + rest})"
+    images = f"reshape({images}, {shape([of_group, groups * x.shape[0]] + x.shape[2:])})"
+    swap = [1, 0] + list(range(2, x.rank))
+    product = (f"conv{n}d({images}, transpose({grad}, perm={swap}), stride={dilation}, padding={padding}, "
+               f"dilation={stride}, groups={groups})")
+    first = f"slice({product}, begin={[0] * x.rank}, shape={shape([of_group, weight.shape[0]] + taps)})"
+    return [of_x, f"transpose({first}, perm={swap})", f"sum({grad}, axis={[0] + list(range(2, x.rank))})"]
+
+
+@row("avg_pool2d_backward.default")
+def _(out, grad, x, size, stride, padding, ceil_mode, count_include_pad, divisor):
+    size, stride, padding = (each(v, 2) for v in (size, stride or size, padding))
+    require(not ceil_mode and (count_include_pad or not any(padding)),
+            "the gradient of an average pool takes neither ceil_mode nor an uncounted border")
+    planes = Text(f"reshape({grad}, {shape([-1, 1] + grad.shape[-2:])})", [-1, 1] + grad.shape[-2:])
+    share = Text(f"full({shape([1, 1] + size)}, {1 / (divisor or size[0] * size[1])}, {x.dtype})", [1, 1] + size)
+    return f"reshape({transposed_conv(planes, share, stride, padding, [1, 1], 1, x.shape[-2:])}, {shape(x.shape)})"
+
+
+@row("_adaptive_avg_pool2d_backward.default")
+def _(out, grad, x):
+    def shares(n_parts, n):
+        """[parts, n]: how much of each element a part takes."""
+        part, at = f"iota([{n_parts}, 1], axis=0)", f"iota([1, {n}], axis=1)"
+        begin, end = f"({part} * {n} / {n_parts})", f"((({part} + 1) * {n} + {n_parts - 1}) / {n_parts})"
+        return f"(cast(({at} >= {begin}) && ({at} < {end}), {x.dtype}) / cast({end} - {begin}, {x.dtype}))"
+
+    (high, wide), (rows, columns) = grad.shape[-2:], x.shape[-2:]
+    return f"transpose({shares(high, rows)}) @ {grad} @ {shares(wide, columns)}"
+
+
+@row("max_pool2d_with_indices_backward.default")
+def _(out, grad, x, size, stride, padding, dilation, ceil_mode, places):
+    flat = lambda value: f"reshape({value}, {shape(value.shape[:-2] + [-1])})"
+    zeros = f"zeros({shape(x.shape[:-2] + [x.shape[-2] * x.shape[-1]])}, dtype={x.dtype})"
+    return f"reshape(scatter_add({zeros}, {x.rank - 2}, {flat(places)}, {flat(grad)}), {shape(x.shape)})"
+
+
+@row("embedding_dense_backward.default")
+def _(out, grad, indices, n_words, padding_idx, scale_by_frequency):
+    require(not scale_by_frequency, "scale_grad_by_freq has no spelling")
+    rows = f"reshape({grad}, {shape([-1, grad.shape[-1]])})"
+    at = f"reshape({indices}, [-1])"
+    kept = f"where(reshape({at} != {padding_idx}, [-1, 1]), {rows}, const(0.0, {grad.dtype}))" if padding_idx >= 0 else rows
+    return f"index_add(zeros({shape(out.shape)}, dtype={out.dtype}), 0, {at}, {kept})"
 
 
 # ---- images ----
@@ -647,6 +876,18 @@ def resize(mode):
         how = f"scale_factor={shape(scales)}" if scales is not None else f"size={shape(out.shape[2:])}"
         return f'interpolate({x}, {how}, mode="{mode}"{", align_corners=true" if corners else ""})'
     return write
+
+
+@row("col2im.default", "im2col_backward.default")
+def _(out, x, extents, size, dilation, padding, stride):
+    """The sum of windows that overlap: each tap is a channel, and goes to its place in the window."""
+    size, dilation, padding, stride = (each(v, 2) for v in (size, dilation, padding, stride))
+    n_taps = size[0] * size[1]
+    n_windows = [(extents[k] + 2 * padding[k] - dilation[k] * (size[k] - 1) - 1) // stride[k] + 1 for k in range(2)]
+    taps = Text(f"reshape({x}, {shape([-1, n_taps] + n_windows)})", [-1, n_taps] + n_windows)
+    places = Text(f"reshape(eye({n_taps}, dtype={x.dtype}), {shape([n_taps, 1] + size)})", [n_taps, 1] + size)
+    image = transposed_conv(taps, places, stride, padding, dilation, 1, extents)
+    return f"reshape({image}, {shape(out.shape)})"
 
 
 OPS["upsample_nearest2d.vec"] = resize("nearest")

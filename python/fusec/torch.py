@@ -16,7 +16,7 @@ import sympy
 import torch
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 
-from fusec.aten import OPS, Unsupported
+from fusec.aten import NO_ROW, OPS, Unsupported
 
 DTYPES = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
@@ -60,7 +60,7 @@ class Program:
 
     def __init__(self, source, weights, inputs, outputs, ops):
         self.source, self.weights, self.inputs, self.outputs = source, weights, inputs, outputs
-        self.ops = ops  # the rows of the table that wrote it
+        self.ops = ops  # the rows of the table that wrote it, each with a text of its own
 
     def save(self, path):
         """Writes `path`, and the weights beside it under the same name with .safetensors."""
@@ -97,7 +97,7 @@ class Translator:
         self.exported, self.name = exported, name
         self.names, self.values, self.dims = Names(), {}, {}
         self.inputs, self.params, self.lines, self.weights = [], [], [], {}
-        self.ops = set()
+        self.ops = {}
         self.ranges = exported.range_constraints
         self.wanted_dims = {}
         self.note_dims(dynamic_shapes)
@@ -202,8 +202,8 @@ class Translator:
         if op.split(".")[0] in CHECKS:
             return
         if op not in OPS:
-            raise Unsupported(f"op {node.target} (node {node}) has no row in the table of fusec/aten.py")
-        self.ops.add(op)
+            why = NO_ROW.get(op, "it has no row in the table of fusec/aten.py")
+            raise Unsupported(f"op {node.target} (node {node}): {why}")
         fake = node.meta["val"]
         many = isinstance(fake, (list, tuple))
         out = [None if f is None else self.describe("", f) for f in fake] if many else self.describe("", fake)
@@ -214,12 +214,13 @@ class Translator:
             raise Unsupported(f"op {node.target} (node {node}): {why}") from None
         except (TypeError, ValueError) as why:
             raise Unsupported(f"op {node.target} (node {node}) with these arguments: {why}") from None
+        self.ops.setdefault(op, result if not many else result[0])
         if not many:
             self.values[node] = self.bind(node.name, result, fake)
             return
         used = {user.args[1] for user in node.users if user.target is operator.getitem}
-        self.values[node] = [self.bind(f"{node.name}_{i}", text, fake[i]) if text and i in used else None
-                             for i, text in enumerate(result)]
+        self.values[node] = [self.bind(f"{node.name}_{i}", text() if callable(text) else text, fake[i])
+                             if text and i in used else None for i, text in enumerate(result)]
 
     def outputs(self):
         taken, outputs = {str(v) for v in self.inputs} | {str(v) for v, _ in self.params}, []

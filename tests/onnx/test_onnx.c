@@ -1,9 +1,11 @@
 /* ONNX in: the graphs that models become, and what wrong models are told. */
+#include "front/prelude.h"
 #include "front/sema.h"
 #include "onnx/onnx_bytes.h"
 #include "onnx/import.h"
 
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -509,6 +511,28 @@ Test(onnx, functions_of_the_prelude_are_its_defs) {
     const char *text = source_of(&w, 16);
     expect(text, "abs(x)");
     expect(text, "y = div(x, ");
+}
+
+/* Words of the language that are neither ops nor defs, and a function of the model's. */
+static bool is_language(const char *word) {
+    static const char *const words[] = {"split", "einsum", "dim", "dtype", "f"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) return true;
+    return op_by_name(word) != OP_NONE || prelude_has(word);
+}
+
+Test(onnx, spellings_call_what_the_language_has) {
+    Text page = {.arena = arena};
+    uint32_t n_calls = 0;
+    onnx_ops_print(&page);
+    for (const char *at = text_str(&page); (at = strchr(at, '(')); at++) {
+        const char *begin = at;
+        while (isalnum((unsigned char)begin[-1]) || begin[-1] == '_') begin--;
+        const char *word = str_format(arena, "%.*s", (int)(at - begin), begin);
+        cr_expect(!*word || is_language(word), "the table of ops calls `%s`", word);
+        n_calls += *word != 0;
+    }
+    cr_expect_gt(n_calls, 150);
 }
 
 /* Size. */

@@ -140,6 +140,13 @@ def cases():
             lambda a, how=(size, stride, padding, dilation): F.max_pool2d(a, *how, ceil_mode=True), [image - 5])
     yield "max_pool3d", (lambda a: F.max_pool3d(a, 2), [floats(1, 2, 4, 4, 4)])
     yield "avg_pool2d", (lambda a: (F.avg_pool2d(a, 2), F.avg_pool2d(a, 3, 2, 1, count_include_pad=False)), [image])
+    for size, stride, padding, counts in ((3, 2, 0, True), (2, 3, 1, True), (3, 2, 1, False), (2, 2, 0, False)):
+        yield f"avg_pool2d ceil {size} {stride} {padding} {counts}", (
+            lambda a, how=(size, stride, padding, True, counts): F.avg_pool2d(a, *how), [image])
+    yield "avg_pool2d divisor", (lambda a: F.avg_pool2d(a, 3, 2, 1, divisor_override=5), [image])
+    yield "max_pool2d with places", (lambda a: (*F.max_pool2d(a, 3, 2, 1, return_indices=True),
+                                                *F.max_pool2d(a, 2, 3, 0, 2, True, return_indices=True)), [image])
+    yield "max_pool3d with places", (lambda a: F.max_pool3d(a, 2, return_indices=True), [floats(1, 2, 4, 4, 4)])
     yield "avg_pool3d", (lambda a: F.avg_pool3d(a, 2), [floats(1, 2, 4, 4, 4)])
     yield "adaptive_avg_pool", (lambda a: (F.adaptive_avg_pool2d(a, 1), F.adaptive_avg_pool2d(a, 3)), [image])
     yield "batch_norm", (lambda a, m, v, g: F.batch_norm(a, m, v, g), [image, floats(4), positive(4), floats(4)])
@@ -177,6 +184,57 @@ def by_overload():
     yield "_adaptive_avg_pool2d", (lambda a: aten._adaptive_avg_pool2d(a, [3, 2]), [floats(2, 3, 6, 8)])
     yield "_adaptive_avg_pool3d", (lambda a: aten._adaptive_avg_pool3d(a, [2, 2, 2]), [floats(1, 2, 4, 4, 4)])
     yield "pad of one axis", (lambda a: (F.pad(a, (2, 1), mode="reflect"), F.pad(a, (2, 1), mode="replicate")), [x])
+    yield "distances 0.0", (lambda a, b: (aten._cdist_forward(a.round(), b.round(), 0.0, None),
+                                          aten._pdist_forward(a.round(), 0.0)), [x, floats(4, 5)])
+    for p in (1.0, 1.5, 2.0, float("inf")):
+        yield f"distances {p}", (lambda a, b, p=p: (aten._cdist_forward(a, b, p, None), aten._pdist_forward(a, p)),
+                                 [x, floats(4, 5)])
+    yield "distances of batches", (lambda a, b: aten._cdist_forward(a, b, 2.0, None), [floats(2, 3, 5), floats(2, 4, 5)])
+    yield "masked_scatter", (lambda a, m, b: (a.masked_scatter(m, b), a.masked_scatter(m[1], b)), [x, x > 0, y])
+    for mode in (0, 1, 2):
+        yield f"_embedding_bag {mode}", (
+            lambda a, k, mode=mode: aten._embedding_bag(a, k, torch.tensor([0, 2, 2, 5]), False, mode)[0], [x, below(3, 7)])
+    yield "_embedding_bag with weights", (
+        lambda a, k, w: aten._embedding_bag(a, k, torch.tensor([0, 2, 3, 7]), False, 0, False, w, True)[0],
+        [x, below(3, 7), floats(7)])
+    yield "col2im", (lambda a, b: (F.fold(a, (6, 7), (2, 3), stride=2, padding=1), F.fold(b, (5, 6), 2, dilation=2)),
+                     [floats(2, 18, 16), floats(2, 8, 12)])
+    yield "statistics", (lambda a, b: (*aten.native_layer_norm(a, [5], None, None, 1e-5),
+                                       *aten.native_group_norm(b, None, None, 2, 4, 64, 2, 1e-5),
+                                       *aten._native_batch_norm_legit.no_stats(b, None, None, True, 0.1, 1e-5)), [x, floats(2, 4, 8, 8)])
+    yield from backward_passes(aten)
     for mode in ("reflect", "replicate"):
         yield f"pad {mode} of three axes", (lambda a, mode=mode: F.pad(a, (1, 2, 0, 1, 1, 0), mode=mode),
                                             [floats(1, 2, 3, 4, 5)])
+
+
+def backward_passes(aten):
+    every, image, x = [True, True, True], floats(2, 4, 8, 8), floats(3, 5)
+    yield "layer_norm backward", (
+        lambda g, a, w, b: aten.native_layer_norm_backward(g, a, [5], *aten.native_layer_norm(a, [5], w, b, 1e-5)[1:], w, b, every),
+        [floats(3, 5), x, floats(5), floats(5)])
+    yield "group_norm backward", (
+        lambda g, a, w: aten.native_group_norm_backward(g, a, *aten.native_group_norm(a, w, None, 2, 4, 64, 2, 1e-5)[1:], w, 2, 4, 64, 2, every),
+        [floats(2, 4, 8, 8), image, floats(4)])
+    for stride, padding, dilation, groups in ((1, 1, 1, 1), (2, 1, 1, 2), (2, 0, 2, 4)):
+        size = (8 + 2 * padding - 2 * dilation - 1) // stride + 1
+        yield f"convolution backward {stride} {padding} {dilation} {groups}", (
+            lambda g, a, w, s=[stride] * 2, p=[padding] * 2, d=[dilation] * 2, n=groups: aten.convolution_backward(
+                g, a, w, [8], s, p, d, False, [0, 0], n, every),
+            [floats(2, 8, size, size), image, floats(8, 4 // groups, 3, 3)])
+    yield "convolution backward of a line", (
+        lambda g, a, w: aten.convolution_backward(g, a, w, [6], [2], [1], [1], False, [0], 1, every),
+        [floats(2, 6, 5), floats(2, 4, 9), floats(6, 4, 3)])
+    yield "avg_pool2d backward", (
+        lambda g, h, a: (aten.avg_pool2d_backward(g, a, [2, 2], [], [0, 0], False, True, None),
+                         aten.avg_pool2d_backward(h, a, [3, 3], [3, 3], [1, 1], False, True, 4)),
+        [floats(2, 4, 4, 4), floats(2, 4, 3, 3), image])
+    yield "adaptive_avg_pool2d backward", (
+        lambda g, a: aten._adaptive_avg_pool2d_backward(g, a), [floats(2, 4, 3, 5), image])
+    yield "max_pool2d backward", (
+        lambda g, a: aten.max_pool2d_with_indices_backward(
+            g, a, [3, 3], [2, 2], [1, 1], [1, 1], False, aten.max_pool2d_with_indices(a, [3, 3], [2, 2], [1, 1])[1]),
+        [floats(2, 4, 4, 4), image])
+    yield "embedding backward", (
+        lambda g, k: (aten.embedding_dense_backward(g, k, 3, -1, False), aten.embedding_dense_backward(g, k, 3, 1, False)),
+        [floats(2, 4, 5), below(3, 2, 4)])

@@ -25,7 +25,7 @@ from torch.utils import _pytree
 PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
 sys.path.insert(0, PYTHON)
 import fusec
-from fusec.aten import OPS, Unsupported
+from fusec.aten import NO_ROW, OPS, Unsupported
 from network_cases import Function, Network, networks, programs
 from op_cases import cases
 
@@ -182,7 +182,7 @@ def refusals():
     x, image, module = torch.randn(3, 5), torch.randn(1, 2, 5, 5), torch.nn
     yield "random numbers", Function(lambda a: a + torch.rand(3, 5)), x, "aten.rand.default (node rand)"
     yield "mask as index", Function(lambda a, m=torch.eye(3, 5) > 0: a[m]), x, "use where"
-    yield "ceil_mode", module.AvgPool2d(2, ceil_mode=True), image, "ceil_mode"
+    yield "a mask's places", Function(lambda a: (a > 0).nonzero()), x, "aten.nonzero.default"
     yield "training", module.BatchNorm2d(2).train(), image, "call eval()"
     yield "complex", Function(lambda a: torch.fft.fft(a).real), x, "aten._fft"
 
@@ -250,8 +250,13 @@ def ops_page(core, tried):
              f"The table of [aten.py](../../python/fusec/aten.py) has rows for {coverage(core)} of PyTorch "
              f"{torch.__version__.split('+')[0]}. Overloads that compute numbers of shapes need no row and are not "
              "counted. `tested` says that a case of [op_cases.py](../../tests/torch/op_cases.py) that uses the row "
-             "agrees with PyTorch on the CPU, fused and unfused.", "", "| op | row |", "|---|---|"]
-    lines += [f"| `{op}` | {'none' if op not in OPS else 'tested' if op in tried else 'not tested'} |" for op in core]
+             "agrees with PyTorch on the CPU, fused and unfused. For an op without a row it says what would be needed. "
+             "The last column is the shortest text that a case became.", "",
+             "| op | row | a case in the language |", "|---|---|---|"]
+    for op in core:
+        text = f"`{tried[op]}`".replace("|", "\\|") if op in tried else ""
+        how = f"none: {NO_ROW[op]}" if op in NO_ROW else "tested" if text else "not tested"
+        lines.append(f"| `{op}` | {how} | {text} |")
     return "\n".join(lines) + "\n"
 
 
@@ -296,8 +301,13 @@ def main():
     of_networks = list(run_all(options.fusec, "networks", networks(), timed=True)) if options.page else []
     core, failed = core_ops(), any(why for _, why, _, _ in of_programs + of_ops + of_networks)
     failed |= run_refusals() > 0
+    for op in core:
+        if (op in OPS) == (op in NO_ROW):
+            print(f"{op} needs a row in aten.py, or a reason there for none")
+            failed = True
     if options.ops:
-        write(options.ops, ops_page(core, set().union(*(p.ops for _, _, p, _ in of_ops if p))))
+        texts = sorted([text for _, _, p, _ in of_ops if p for text in p.ops.items()], key=lambda text: (-len(text[1]), text))
+        write(options.ops, ops_page(core, dict(texts)))
     if options.page:
         write(options.page, networks_page(of_networks))
     if options.guide:

@@ -88,9 +88,10 @@ struct OnnxOp {
     int64_t since, until; /* opsets; until 0: to the newest */
     uint32_t min_inputs, max_inputs;
     OnnxLower lower;
-    OnnxLower fold;  /* makes the outputs known, if it can; NULL: none */
-    OpId id;         /* of rows that are one op */
-    const char *doc; /* what is not supported; "": nothing */
+    OnnxLower fold;       /* makes the outputs known, if it can; NULL: none */
+    OpId id;              /* of rows that are one op */
+    const char *spelling; /* of the language */
+    const char *doc;      /* what is not supported; "": nothing */
 };
 
 /* scope.c */
@@ -282,7 +283,8 @@ static inline NodeId where(Call *c, NodeId condition, NodeId yes, NodeId no) {
 }
 
 /* Lowerings of the rows of onnx_ops.def, and what makes their outputs known. */
-#define ONNX(domain, name, since, until, min, max, lower, fold, id, doc) bool lower(Call *c);
+#define ONNX(domain, name, since, until, min, max, lower, fold, id, spelling, doc) \
+    bool lower(Call *c);
 #include "onnx/onnx_ops.def"
 #define onnx_fold_none NULL
 /* For every row, where all inputs are known. */
