@@ -360,6 +360,10 @@ build/export-env/bin/python:
 onnx-exports: build/fusec build/export-env/bin/python ## Compare networks of PyTorch and scikit-learn, exported to ONNX, with onnxruntime on the CPU and write docs/results/onnx-exports.md and tests/models
 	@build/export-env/bin/python tests/onnx/export_tests.py $< --page docs/results/onnx-exports.md --store tests/models
 
+.PHONY: timm-tests
+timm-tests: build/fusec build/export-env/bin/python ## Take networks drawn from timm in by ONNX and from PyTorch, on the CPU, and write docs/results/timm.md
+	@build/export-env/bin/python tests/onnx/timm_tests.py $< --state build/timm.json --page docs/results/timm.md
+
 .PHONY: torch-tests
 build/torch-env/bin/python:
 	$(Q)python3 -m venv build/torch-env && build/torch-env/bin/pip install -q -r tests/torch/requirements.txt
