@@ -49,6 +49,21 @@ static bool check_outputs(Call *c) {
     return true;
 }
 
+/* Elements that the language has no dtype for are cast, and go through as they are. */
+static bool check_held(Call *c) {
+    if (c->op->lower == onnx_cast || c->op->lower == onnx_identity) return true;
+    for (uint32_t i = 0; i < c->node->inputs.n; i++) {
+        const Value *value = has_input(c, i) ? input_value(c, i) : NULL;
+        int64_t type = value ? held_type(c->im, value->node) : ELEM_NONE;
+        if (type)
+            return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE,
+                             "its input `%s` is %s, which the language has no dtype for; cast it "
+                             "before",
+                             value->name, elem_info(type)->name);
+    }
+    return true;
+}
+
 static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
     Call call = {.im = im, .scope = scope, .node = node}, *c = &call;
     bool is_other_opset = false;
@@ -58,7 +73,7 @@ static bool run_node(Import *im, Scope *scope, const OnnxNode *node) {
     if (function) return onnx_inline_function(c, function);
     c->op = onnx_op_find(node->domain, node->op, c->opset, &is_other_opset);
     if (!c->op) return fail_op(c, is_other_opset);
-    if (!check_inputs(c)) return false;
+    if (!check_inputs(c) || !check_held(c)) return false;
     for (uint32_t i = 0; i < node->outputs.n; i++)
         if (node->outputs.data[i][0] && onnx_scope_own(scope, node->outputs.data[i]))
             return onnx_fail(c, DIAG_REDEFINITION, "its output `%s` is made twice",
@@ -135,12 +150,14 @@ static bool fail_builder(Import *im, const char *what, const char *name) {
 static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
     Dtype dtype;
     DimId dims[MAX_RANK];
+    bool is_held = elem_biased(info->type, &dtype);
     if (onnx_scope_find(scope, info->name)) return true; /* an initializer of the same name */
     if (onnx_is_constant(im, info)) return onnx_add_constant(im, scope, info);
     if (!info->is_tensor || !info->has_shape)
         return onnx_fail_model(im, DIAG_UNSUPPORTED_DTYPE,
                                "an input must be a tensor with a shape:", info->name);
-    if (!elem_dtype(info->type, &dtype))
+    if (is_held) dtype = DT_U8;
+    if (!is_held && !elem_dtype(info->type, &dtype))
         return diag_report(im->diags, DIAG_UNSUPPORTED_DTYPE, NULL, (Span){0},
                            "%s: input `%s` is %s, which the language has no dtype for",
                            im->source->name, info->name, elem_info(info->type)->name);
@@ -151,6 +168,7 @@ static bool add_input(Import *im, Scope *scope, const OnnxValueInfo *info) {
     Value *value = onnx_scope_add(im, scope, info->name);
     value->node = build_input(im->b, onnx_unique_name(im, info->name, "x"), dtype,
                               (DimList){info->dims.n, dims});
+    if (is_held) held_as(im, value->node, info->type);
     return fail_builder(im, "input", info->name);
 }
 

@@ -22,7 +22,8 @@ from wire import field
 
 FAR = {"STRING", "COMPLEX64", "COMPLEX128", "UINT4", "INT4", "FLOAT4E2M1", "UINT2", "INT2"}
 N_STORED, MAX_STORED_BYTES = 150, 16384
-BY_BITS = {ml_dtypes.bfloat16: np.uint16, ml_dtypes.float8_e4m3fn: np.uint8, ml_dtypes.float8_e5m2: np.uint8}
+BY_BITS = {ml_dtypes.bfloat16: np.uint16, ml_dtypes.float8_e4m3fn: np.uint8, ml_dtypes.float8_e5m2: np.uint8,
+           ml_dtypes.float8_e4m3fnuz: np.uint8, ml_dtypes.float8_e5m2fnuz: np.uint8}
 
 
 def collect():

@@ -503,6 +503,27 @@ Test(onnx, wrong_trees_are_errors) {
     expect_error(&nowhere, 16, "node 1 of its trees has no next node");
 }
 
+enum { FLOAT8E4M3FNUZ = 18 };
+
+Test(onnx, elements_without_a_dtype_are_bytes_that_are_cast_alone) {
+    static const char *const dims[] = {"6"};
+    for (int is_cast = 0; is_cast < 2; is_cast++) {
+        OnnxWriter w = onnx_writer(arena);
+        Text attrs = {.arena = arena};
+        onnx_attr_int(&attrs, "to", FLOAT);
+        onnx_write_input(&w, "x", FLOAT8E4M3FNUZ, 1, dims);
+        onnx_write_node(&w, "Identity", "x", "same", NULL);
+        onnx_write_node(&w, is_cast ? "Cast" : "Neg", "same", "y", is_cast ? &attrs : NULL);
+        onnx_write_output(&w, "y", FLOAT);
+        if (is_cast)
+            expect(source_of(&w, 24), "net(x: u8[6]) -> (y: f32[6])");
+        else
+            expect_error(&w, 24,
+                         "its input `same` is float8e4m3fnuz, which the language has no "
+                         "dtype for; cast it before");
+    }
+}
+
 Test(onnx, functions_of_the_prelude_are_its_defs) {
     OnnxWriter w = onnx_writer(arena);
     write_x(&w);

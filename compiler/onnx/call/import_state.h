@@ -50,6 +50,12 @@ typedef struct DimBound {
     int64_t most;
 } DimBound;
 
+/* A node of u8 that holds elements of a type that the language has no dtype for. */
+typedef struct HeldNode {
+    NodeId node;
+    int64_t type; /* an ElemType */
+} HeldNode;
+
 typedef struct Import Import;
 struct Import {
     Arena *arena;
@@ -63,6 +69,7 @@ struct Import {
     Vec(NamedDim) dims;
     Vec(DimBound) bounds; /* found by an import that was given up, since it had not known them */
     bool is_given_up;
+    Vec(HeldNode) held;
     VecStr outputs; /* the names of the graph's outputs */
     uint32_t depth; /* of functions and branches */
     uint64_t n_calls;
@@ -146,6 +153,10 @@ NodeId value_node(Call *c, Value *value);
 const Known *value_known(Import *im, Value *value);
 /* The dtype without a node being made; false: the language has none. */
 bool value_type(Import *im, const Value *value, int64_t *type);
+/* The type of the elements that a node of u8 holds; ELEM_NONE: its own. */
+int64_t held_type(const Import *im, NodeId node);
+/* The node, which now holds elements of a type. */
+NodeId held_as(Import *im, NodeId node, int64_t type);
 bool value_shape(Import *im, const Value *value, Shape *shape);
 Known *known_new(Import *im, int64_t type, uint32_t rank, const int64_t *dims);
 /* A list of n integers. */
@@ -255,6 +266,11 @@ NodeId prelude_def_of(Call *c, NodeId x, const char *call);
  * becomes the largest number, as the language has it where the dtype lacks infinity; else infinity,
  * or NaN where the dtype lacks that. */
 NodeId within_range(Call *c, NodeId x, Dtype dtype, bool saturates);
+/* The numbers as f32 that a node holds; or the node, if it holds none of a BIASED type. */
+NodeId biased_value(Call *c, NodeId bits);
+/* x rounded to a BIASED type. With `saturates` what lies outside becomes the largest number, else
+ * NaN. */
+NodeId biased_bits(Call *c, NodeId x, int64_t type, bool saturates);
 /* A vector [c] as [1, c, 1, ..], beside a tensor [n, c, ..]. */
 NodeId per_channel(Call *c, NodeId vector, uint32_t rank);
 /* Softmax over a bit set of axes. */

@@ -235,9 +235,21 @@ NodeId value_node(Call *c, Value *value) {
     return value->node;
 }
 
+int64_t held_type(const Import *im, NodeId node) {
+    for (uint32_t i = 0; i < im->held.n; i++)
+        if (im->held.data[i].node == node) return im->held.data[i].type;
+    return ELEM_NONE;
+}
+
+NodeId held_as(Import *im, NodeId node, int64_t type) {
+    if (node != NODE_NONE) vec_push(im->arena, &im->held, (HeldNode){node, type});
+    return node;
+}
+
 bool value_type(Import *im, const Value *value, int64_t *type) {
-    *type = value->tensor  ? value->tensor->type
-            : value->known ? value->known->type
+    *type = value->tensor                                            ? value->tensor->type
+            : value->known                                           ? value->known->type
+            : value->node != NODE_NONE && held_type(im, value->node) ? held_type(im, value->node)
             : value->node != NODE_NONE
                 ? (int64_t)elem_of_dtype(graph_node(im->b->graph, value->node)->dtype)
                 : ELEM_NONE;

@@ -15,12 +15,19 @@ const ElemInfo *elem_info(int64_t type) {
 }
 
 bool elem_dtype(int64_t type, Dtype *dtype) {
-    return dtype_by_name(elem_info(type)->dtype, dtype);
+    const ElemInfo *info = elem_info(type);
+    return info->kind != ELEM_IS_BIASED && dtype_by_name(info->dtype, dtype);
+}
+
+bool elem_biased(int64_t type, Dtype *dtype) {
+    const ElemInfo *info = elem_info(type);
+    return info->kind == ELEM_IS_BIASED && dtype_by_name(info->dtype, dtype);
 }
 
 ElemType elem_of_dtype(Dtype dtype) {
     for (int type = 1; type < ELEM_COUNT; type++)
-        if (strcmp(elems[type].dtype, dtype_name(dtype)) == 0) return (ElemType)type;
+        if (elems[type].kind != ELEM_IS_BIASED && strcmp(elems[type].dtype, dtype_name(dtype)) == 0)
+            return (ElemType)type;
     return ELEM_NONE;
 }
 

@@ -14,7 +14,14 @@ typedef enum {
 #include "onnx/file/onnx_types.def"
     ELEM_COUNT
 } ElemType;
-typedef enum { ELEM_IS_OTHER, ELEM_IS_INT, ELEM_IS_UINT, ELEM_IS_FLOAT, ELEM_IS_BOOL } ElemKind;
+typedef enum {
+    ELEM_IS_OTHER,
+    ELEM_IS_INT,
+    ELEM_IS_UINT,
+    ELEM_IS_FLOAT,
+    ELEM_IS_BOOL,
+    ELEM_IS_BIASED
+} ElemKind;
 typedef struct ElemInfo {
     const char *name, *dtype; /* dtype "": the language has none */
     uint32_t n_bytes;
@@ -24,6 +31,8 @@ typedef struct ElemInfo {
 const ElemInfo *elem_info(int64_t type);
 /* The dtype of the language; false: it has none. */
 bool elem_dtype(int64_t type, Dtype *dtype);
+/* The dtype whose format that of a BIASED type is like; false: the type is none. */
+bool elem_biased(int64_t type, Dtype *dtype);
 ElemType elem_of_dtype(Dtype dtype);
 
 typedef Vec(int64_t) VecInt;

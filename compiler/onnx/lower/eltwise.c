@@ -226,12 +226,14 @@ bool onnx_cast(Call *c) {
     int64_t to = attr_int(c, "to", ELEM_NONE);
     Value *like = input_value(c, 1);
     Dtype dtype;
+    bool saturates = attr_int(c, "saturate", 1) != 0;
+    NodeId x = biased_value(c, input(c, 0));
     if (like && !value_type(c->im, like, &to)) return false;
+    if (elem_biased(to, &dtype)) return output(c, 0, biased_bits(c, x, to, saturates));
     if (!elem_dtype(to, &dtype))
         return onnx_fail(c, DIAG_UNSUPPORTED_DTYPE, "the language has no dtype for %s",
                          elem_info(to)->name);
-    NodeId x = within_range(c, input(c, 0), dtype, attr_int(c, "saturate", 1) != 0);
-    return output(c, 0, cast_to(c, x, dtype));
+    return output(c, 0, cast_to(c, within_range(c, x, dtype, saturates), dtype));
 }
 
 bool onnx_bit_shift(Call *c) {
