@@ -173,9 +173,10 @@ class Translator:
     # ---- the graph ----
 
     def placeholder(self, node, spec, seen):
-        if not isinstance(spec.arg, TensorArgument):
+        is_input = spec.kind is InputKind.USER_INPUT
+        if not isinstance(spec.arg, TensorArgument) or not (is_input or node.users):
             return
-        if spec.kind is InputKind.USER_INPUT:
+        if is_input:
             value = self.describe(self.names.new(node.name), node.meta["val"])
             self.inputs.append(value)
         else:

@@ -74,7 +74,7 @@ def programs():
         dynamic_shapes=(({0: batch}, None),))
     yield "tied_weights", lambda: Network(TiedWords(), [below(40, 2, 7)], [below(40, 2, 7)], n_weights=3)
     yield "many_outputs", lambda: Network(ManyOutputs(), [floats(3, 8)], [floats(3, 8)])
-    yield "image", lambda: Network(image_network(), [floats(2, 3, 16, 16)], [floats(2, 3, 16, 16)])
+    yield "image", lambda: Network(image_network(), [floats(2, 3, 16, 16)], [floats(2, 3, 16, 16)], n_weights=9)
     yield "recurrent", lambda: Network(nn.GRU(6, 8, batch_first=True), [floats(2, 4, 6)], [floats(2, 4, 6)])
 
 
