@@ -273,7 +273,8 @@ def networks_page(rows):
              "largest difference from PyTorch's outputs, over the largest of those, of two sets of inputs, fused and "
              f"unfused. It may be {BOUND:g}. Launches and times are those of the fused program, with `--target=native`. "
              f"Run times are medians of {N_RUNS} runs, of both on {N_THREADS} thread. PyTorch runs op by op. "
-             "Beside other work on the machine, times vary by a half and more.", "",
+             f"The load of the machine's {os.cpu_count()} cores was {os.getloadavg()[0]:.0f}; where it is above their number, "
+             "times say little.", "",
              "Images are f32[1, 3, 64, 64]. BERT, GPT-2 and Llama are those of `transformers` with 2 layers of width 64 "
              "and 100 words; their inputs are i64[2, 12]. Where they have dims, the same artifact also runs i64[5, 7].", "",
              "| network | largest error | launches | compile time | run time | PyTorch's |", "|---|---|---|---|---|---|"]
