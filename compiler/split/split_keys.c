@@ -218,6 +218,11 @@ static void add_scores(KeySplit *s, Kernel *maker) {
     memset(&few.args, 0, sizeof few.args);
     memset(&few.row_stores, 0, sizeof few.row_stores);
     vec_push(s->arena, &few.row_stores, store);
+    /* Layout changes the operands of one kernel. */
+    few.scalars = scalartab_copy(s->arena, maker->scalars);
+    few.reduces.data =
+        arena_copy(s->arena, maker->reduces.data, maker->reduces.n * sizeof *maker->reduces.data);
+    few.reduces.capacity = few.reduces.n;
     few.name = str_format(s->arena, "%s_few", maker->name);
     maker->choice = few.choice = s->choice;
     maker->version = VERSION_DEFAULT;

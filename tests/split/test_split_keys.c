@@ -73,3 +73,18 @@ Test(split_keys, a_run_chooses_by_its_rows) {
     cr_expect_null(plan_verify(plan, arena));
     arena_free(arena);
 }
+
+/* Rows of N elements are badly aligned, so that both matmuls may read a copy with another pitch. */
+Test(split_keys, both_matmuls_have_operands_of_their_own) {
+    static const char source[] =
+        "dim M in 1..700\ndim N in 2..3000 mult 2\n"
+        "graph g(a: bf16[M, 48], b: bf16[48, N], c: bf16[N, 40]) -> (y: bf16[M, 40]) {\n"
+        "  fuse must {\n    x = cast(a @ b, f32)\n    y = softmax_matmul(x, c)\n  }\n}\n";
+    Arena *arena = arena_new(NULL);
+    const Target *target = target_get(TARGET_SM_90A);
+    PricedPlan priced = plans_price(arena, plans_parse(arena, source), 0, false, TARGET_SM_90A,
+                                    card_of_target(target), NULL);
+    cr_assert(priced.plan);
+    cr_expect_null(plan_verify(priced.plan, arena));
+    arena_free(arena);
+}
