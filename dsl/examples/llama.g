@@ -37,15 +37,12 @@ def rotary(x) {
 }
 
 # Each head of keys and values serves H / G heads of queries.
-def attention(x) {
+def self_attention(x) {
   q = rotary(heads(project(x, D) as "q_proj"))
   k = rotary(heads(project(x, G * C) as "k_proj"))
   v = heads(project(x, G * C) as "v_proj")
-  groups = reshape(q, [B, G, H / G, T, C])
-  scores = groups @ transpose(unsqueeze(k, 2), perm=[0, 1, 2, 4, 3]) * 0.25  # 1 / sqrt(C)
-  is_past = iota([T, T], axis=1) <= iota([T, T], axis=0)
-  a = softmax(where(is_past, scores, -inf)) @ unsqueeze(v, 2)
-  merged = transpose(reshape(a, [B, H, T, C]), perm=[0, 2, 1, 3])
+  a = attention(q, k, v, is_causal=true, enable_gqa=true)
+  merged = transpose(a, perm=[0, 2, 1, 3])
   return project(reshape(merged, [B, T, D]), D) as "o_proj"
 }
 
@@ -55,7 +52,7 @@ def mlp(x) {
 }
 
 def layer(x) {
-  h = x + attention(norm(x) as "input_layernorm") as "self_attn"
+  h = x + self_attention(norm(x) as "input_layernorm") as "self_attn"
   return h + mlp(norm(h) as "post_attention_layernorm") as "mlp"
 }
 

@@ -36,14 +36,14 @@ def rotary(x, at) {
 def put(cache, x, i, at) = dynamic_update_slice(cache, reshape(x, [1, B, G, 1, C]), [i, 0, 0, at, 0])
 
 # Each head of keys and values serves H / G heads of queries.
-def attention(x, keys, values, i, at) {
+def self_attention(x, keys, values, i, at) {
   q = rotary(reshape(project(x, D) as "q_proj", [B, H, C]), at)
   k = rotary(reshape(project(x, G * C) as "k_proj", [B, G, C]), at)
   v = project(x, G * C) as "v_proj"
   new_keys = put(keys, k, i, at)
   new_values = put(values, v, i, at)
-  scores = reshape(q, [B, G, H / G, C]) @ transpose(new_keys[i], perm=[0, 1, 3, 2]) * 0.25  # 1 / sqrt(C)
-  a = softmax(where(iota([S]) <= at, scores, -inf)) @ new_values[i]
+  is_past = reshape(iota([S]) <= at, [1, S])
+  a = attention(unsqueeze(q, 2), new_keys[i], new_values[i], mask=is_past, enable_gqa=true)
   y = project(reshape(a, [B, D]), D) as "o_proj"
   return y, new_keys, new_values
 }
@@ -54,7 +54,7 @@ def mlp(x) {
 }
 
 def layer(x, keys, values, i, at) {
-  a, new_keys, new_values = attention(norm(x) as "input_layernorm", keys, values, i, at) as "self_attn"
+  a, new_keys, new_values = self_attention(norm(x) as "input_layernorm", keys, values, i, at) as "self_attn"
   h = x + a
   y = h + mlp(norm(h) as "post_attention_layernorm") as "mlp"
   return y, new_keys, new_values
