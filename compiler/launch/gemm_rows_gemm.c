@@ -191,7 +191,8 @@ const LaunchRules launch_rules_gemm_rows_gemm = {.mode = LAUNCH_GEMM_ROWS_GEMM,
 
 enum { ONLINE_KERNELS = 2 };
 
-/* Whether the kernel is an online one on tensor cores, whose scores are those of the matmul. */
+/* Whether the kernel is an online one, on tensor cores or on a CPU, whose scores are those of the
+ * matmul. */
 static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) {
     if (!form_info(online->form)->weighs || online->n_parallel > MAX_RANK) return false;
     if (s->target->has->cores
@@ -208,8 +209,6 @@ static bool weighs(const Finder *s, const Kernel *online, const Kernel *scores) 
     return access_reads(s->plan, online, &axes, s->passed[0]) &&
            gemm_n_batches(online) == batches &&
            kernel_n_reduced(online) == kernel_axis_extent(scores, gemm_axis_n(scores)) &&
-           (s->target->has->cores ||
-            dim_multiple(s->dims, kernel_n_reduced(online)) % GEMM_ROWS_GEMM_PAIR == 0) &&
            kernel_axis_extent(online, gemm_axis_m(online)) ==
                kernel_axis_extent(scores, gemm_axis_m(scores));
 }

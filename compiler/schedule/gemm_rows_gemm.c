@@ -141,6 +141,7 @@ static void size_tiles(WgmmaLaunch *w, const Kernel *scores, const Kernel *resul
                    dim_hi(dims, kernel_axis_extent(result, gemm_axis_m(result))) <= WGMMA_ROWS;
     w->rows = are_few ? WGMMA_ROWS : 2 * WGMMA_ROWS;
     w->width = SCHED_SCORES_WGMMA_TILE;
+    if (dim_hi(dims, kernel_n_reduced(result)) <= w->width / 2) w->width /= 2;
     w->columns = up_to(dim_hi(dims, kernel_axis_extent(result, gemm_axis_n(result))), 8);
     w->tiles =
         (GemmRowsGemmTiles){.values_bytes = wgmma_operand_bytes(w->columns, w->width, values)};

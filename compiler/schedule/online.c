@@ -40,7 +40,7 @@ static void propose_cpu(Scheduler *s, Access access) {
 const TemplateSchedule schedule_cpu_online = {.propose = propose_cpu};
 
 /* With the matmul that makes the scores: its register tile is as wide as divides a block of keys,
- * and as high as divides a unit's rows. */
+ * and as high as divides a unit's rows. Few rows do not pay for the packing of the keys. */
 
 enum { WIDE_VECTOR_BYTES = 64, WIDE_ROWS = 8, NARROW_ROWS = 4, TILE_VECTORS = 2 };
 
@@ -48,10 +48,14 @@ bool sched_cpu_gemm_online_may(const Kernel *scores, const Kernel *result, const
     const Reduce *reduce = &scores->reduces.data[0];
     const DimTab *dims = indextab_dims(scalartab_indices(scores->scalars));
     uint32_t acc_bytes = dtype_bytes(reduce->acc), lanes = target->vector_bytes / acc_bytes;
+    DimId rows = kernel_axis_extent(result, gemm_axis_m(result));
+    bool may_be_fewer = result->segment_axis != NO_AXIS && result->choice;
+    int64_t n_rows = may_be_fewer ? dim_lo(dims, rows) : dim_hi(dims, rows);
     bool is_packed = scores->panel_columns == 0 && scores->segment_axis == NO_AXIS;
     for (uint32_t v = 0; v < scores->n_variants; v++)
-        is_packed = is_packed && scores->variants[v].sched.template == TEMPLATE_CPU_GEMM;
-    return is_packed && reduce->acc == result->reduces.data[0].acc &&
+        is_packed = is_packed && template_info(scores->variants[v].sched.template)->joins_gemms;
+    return is_packed && n_rows >= SCHED_CPU_GEMM_ONLINE_LEAST_ROWS &&
+           reduce->acc == result->reduces.data[0].acc &&
            dim_hi(dims, kernel_n_reduced(scores)) <= SCHED_CPU_ONLINE_DEPTH_BYTES / acc_bytes &&
            dim_hi(dims, kernel_n_reduced(result)) >= lanes;
 }
@@ -72,6 +76,8 @@ void sched_cpu_gemm_online(Arena *scratch, const Target *target, Kernel *scores,
                                          .register_n = TILE_VECTORS * lanes,
                                          .tile_m = most,
                                          .tile_n = ONLINE_BLOCK,
+                                         .unit_m = most,
+                                         .unit_n = ONLINE_BLOCK,
                                          .tile_k = (uint32_t)(depth + lanes - 1) / lanes * lanes,
                                          .is_blocked = true};
     made.grid = online_n_units(dims, result, most, SCHED_CPU_ONLINE_COLUMNS);

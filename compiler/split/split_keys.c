@@ -67,23 +67,23 @@ static uint32_t *copy_traces(const KeySplit *s, Rebuild *rebuild, Kernel *to, bo
     return copy_of;
 }
 
+/* The position along `axis` behind the place `at` of the axes before it. */
+static IndexId place_axis(IndexTab *tab, IndexId at, uint32_t axis) {
+    IndexId before = index_scale(tab, at, index_axis_extent(tab, axis));
+    return index_add(tab, before, index_axis(tab, axis));
+}
+
 /* The place of a row's part, with the axis of parts at `parts` and that of rows at `rows`. */
 static IndexId part_address(const Kernel *kernel, uint32_t rows, uint32_t parts) {
     IndexTab *tab = scalartab_indices(kernel->scalars);
     IndexId at = index_dim(tab, dim_const(indextab_dims(tab), 0));
-    for (uint32_t axis = 0; axis <= rows; axis++) {
-        if (axis == parts) continue;
-        at = index_add(tab, index_scale(tab, at, index_axis_extent(tab, axis)),
-                       index_axis(tab, axis));
-    }
-    return index_add(tab, index_scale(tab, at, index_axis_extent(tab, parts)),
-                     index_axis(tab, parts));
+    for (uint32_t axis = 0; axis <= rows; axis++)
+        if (axis != parts) at = place_axis(tab, at, axis);
+    return place_axis(tab, at, parts);
 }
 
 static IndexId column_address(const Kernel *kernel, IndexId part) {
-    IndexTab *tab = scalartab_indices(kernel->scalars);
-    uint32_t n = gemm_axis_n(kernel);
-    return index_add(tab, index_scale(tab, part, index_axis_extent(tab, n)), index_axis(tab, n));
+    return place_axis(scalartab_indices(kernel->scalars), part, gemm_axis_n(kernel));
 }
 
 /* Adds a result of the partial kernel; returns its store. */

@@ -36,6 +36,7 @@ Test(gemm_online, by_wgmma_keys_and_values_have_up_to_256_columns) {
             cr_expect_eq(n_joined(arena, TARGET_SM_90A, "bf16", 4096, 4096, widths[i], widths[j]),
                          1u, "keys of %d, values of %d", widths[i], widths[j]);
     cr_expect_eq(n_joined(arena, TARGET_SM_90A, "bf16", 4096, 4096, 264, 64), 0u);
+    cr_expect_eq(n_joined(arena, TARGET_SM_90A, "bf16", 4096, 4095, 64, 64), 1u, "an odd number");
     arena_free(arena);
 }
 
@@ -44,5 +45,7 @@ Test(gemm_online, a_cpu_makes_the_scores_in_the_unit_that_weighs_them) {
     cr_expect_eq(n_joined(arena, TARGET_CPU, "f32", 512, 512, 64, 64), 1u);
     cr_expect_eq(n_joined(arena, TARGET_CPU, "bf16", 100, 300, 80, 96), 1u);
     cr_expect_eq(n_joined(arena, TARGET_CPU, "f32", 512, 512, 300, 64), 0u, "deep");
+    cr_expect_eq(n_joined(arena, TARGET_CPU, "f32", 15, 512, 64, 64), 0u, "few rows");
+    cr_expect_eq(n_joined(arena, TARGET_CPU, "f32", 64, 512, 64, 64), 1u);
     arena_free(arena);
 }

@@ -43,7 +43,7 @@ static Draw draw_of(uint64_t seed, bool is_small, Arena *arena) {
     Draw d = {.rng = rng_new(seed), .arena = arena};
     int64_t most = is_small ? 400 : 2000;
     d.m = rng_between(&d.rng, 1, rng_chance(&d.rng, 30) ? 40 : most);
-    d.n = rng_between(&d.rng, 1, most);
+    d.n = rng_between(&d.rng, 1, rng_chance(&d.rng, 20) ? 64 : most);
     d.depth = 8 * rng_between(&d.rng, 1, rng_chance(&d.rng, 20) ? 32 : 16);
     d.columns = 8 * rng_between(&d.rng, 1, rng_chance(&d.rng, 20) ? 32 : 16);
     d.heads = rng_between(&d.rng, 1, is_small ? 2 : 6);

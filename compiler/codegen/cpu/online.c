@@ -2,13 +2,14 @@
  * the keys block by block (docs/design/attention.md). Of each row it computes the weights of the
  * block, with lanes along the keys; then it adds their product with the values to the sums, a tile
  * of rows at a time, with lanes along the columns. A block in which no row sees a key has no
- * product.
+ * product. One that a mask is known to hide from all rows of the unit has no scores either.
  *
  * The scores are in memory; or the matmul that makes them is in the same launch. Then the unit
  * packs its rows once, and for each block of keys the keys. The matmul's register tile computes the
  * scores of a few rows and of all keys of the block, and these rows are weighed while the first
  * cache has their scores. See template.h. */
 #include "codegen/cpu/gemm.h"
+#include "codegen/scalar/mask.h"
 #include "codegen/scalar/online.h"
 #include "machine/tuning.h"
 
@@ -32,6 +33,8 @@ typedef struct Online {
     uint32_t most_rows;           /* of a unit */
     Gemm *scores;                 /* the matmul that makes them; NULL: they are in memory */
     Val packed_rows;              /* of the unit, panel after panel */
+    Mask masks[MOST_MASKS];       /* of the scores' program */
+    uint32_t n_masks;
 } Online;
 
 static Val load_at(const Online *o, const CpuArray *array, Val at, uint32_t lanes) {
@@ -360,6 +363,53 @@ static Val weigh_panels(const Online *o) {
     return is_any;
 }
 
+/* Masks. */
+
+/* The masks of the matmul's program are those of the scores only if the exponents are the scores.
+ */
+static void find_masks(Online *o) {
+    const ScalarTab *tab = o->lower->kernel->scalars;
+    ScalarId root = o->reduce->lhs;
+    if (o->scores) {
+        root = scalar_without_casts(tab, root);
+        bool is_score = scalar_get(tab, root)->kind == SCALAR_LOAD;
+        const Kernel *maker = o->scores->lower->kernel;
+        root = is_score ? maker->row_stores.data[0].value : SCALAR_NONE;
+        tab = maker->scalars;
+    }
+    o->n_masks = masks_find(tab, root, o->masks);
+}
+
+static MaskSpan span_of(const Codegen *k, Val first, Val n) {
+    MaskSpan span = {.first = k_index_cast(k, first, k->i64)};
+    Val end = k_add(k, span.first, k_index_cast(k, n, k->i64));
+    span.last = k_subi(k, end, 1);
+    return span;
+}
+
+/* Whether a mask is known to hide the block of keys from all rows of the unit (i1); NULL: there is
+ * no mask. */
+static Val is_hidden(const Online *o) {
+    const Codegen *k = o->lower->k;
+    const Kernel *maker = o->scores ? o->scores->lower->kernel : NULL;
+    if (!o->n_masks) return NULL;
+    MaskBox box = {.point = point_inside(maker ? &o->scores->point : &o->point),
+                   .row_axis = maker ? gemm_axis_m(maker) : o->row_axis,
+                   .key_axis = maker ? gemm_axis_n(maker) : o->key_axis};
+    box.rows = span_of(k, o->row_begin, o->n_rows);
+    box.keys = span_of(k, o->key_begin, o->n_keys);
+    return masks_seen(&box, o->masks, o->n_masks).none;
+}
+
+static void take_block(const Online *o) {
+    const Codegen *k = o->lower->k;
+    Val none = lower_index_const(o->lower, 0);
+    Val is_any = o->scores ? weigh_panels(o) : weigh_rows(o, none, o->n_rows, k_int(k->i1, 0));
+    If any = if_begin(k, is_any);
+    multiply_block(o);
+    if_end(k, &any);
+}
+
 static void take_blocks(Online *o) {
     Lower *lower = o->lower;
     const Codegen *k = lower->k;
@@ -367,11 +417,11 @@ static void take_blocks(Online *o) {
     Loop blocks = loop_begin(k, keys.begin, keys.end, ONLINE_BLOCK);
     o->key_begin = blocks.index;
     o->n_keys = cpu_at_most(lower, k_sub(k, keys.end, blocks.index), ONLINE_BLOCK);
-    Val is_any = o->scores ? weigh_panels(o)
-                           : weigh_rows(o, lower_index_const(lower, 0), o->n_rows, k_int(k->i1, 0));
-    If any = if_begin(k, is_any);
-    multiply_block(o);
-    if_end(k, &any);
+    Val hidden = is_hidden(o);
+    If some;
+    if (hidden) some = if_begin(k, k_not(k, hidden));
+    take_block(o);
+    if (hidden) if_end(k, &some);
     loop_end(k, &blocks);
 }
 
@@ -485,6 +535,7 @@ static Online online_new(Lower *lower, Lower *scores) {
     o.are_visible = cpu_array_new(lower, DT_I32, false, n);
     o.lane_maxima = cpu_array_new(lower, o.acc, false, o.lanes);
     if (scores) make_scores(&o, scores);
+    find_masks(&o);
     return o;
 }
 

@@ -23,6 +23,7 @@
 #define FUSEC_CODEGEN_GPU_GEMM_WGMMA_ROWS_H
 
 #include "codegen/gpu_gemm/wgmma.h"
+#include "codegen/scalar/mask.h"
 #include "codegen/scalar/online.h"
 #include "template/gemm_rows_gemm.h"
 
@@ -32,16 +33,8 @@ enum {
     WGMMA_ROWS_MOST_SCORES = 2 * WGMMA_ROWS_OF_THREAD * WGMMA_ROWS_MOST_PAIRS,
     WGMMA_ROWS_MOST_SUMS = 128,  /* of a thread, of the result */
     WGMMA_ROWS_MOST_BESIDE = 64, /* sums, where the scores of the next tile have registers too */
-    WGMMA_ROWS_BLOCK_ELEMS = 64, /* 16-bit elements of a row of the swizzle */
-    MOST_MASKS = 8
+    WGMMA_ROWS_BLOCK_ELEMS = 64  /* 16-bit elements of a row of the swizzle */
 };
-
-/* A select between a score and -infinity. */
-typedef struct Mask {
-    ScalarId select, shows, score; /* `shows` is true, or with is_negated false, where the column is
-                                    * seen */
-    bool is_negated;
-} Mask;
 
 /* An operand's tile in shared memory: `own` elements along m or n, `depth` along k. */
 typedef struct OperandTile {
@@ -81,13 +74,9 @@ typedef struct WgmmaRows {
     Val is_hidden[WGMMA_ROWS_OF_THREAD]; /* i32: of the tile that was weighed */
 } WgmmaRows;
 
-/* Whether the rows of the block see no column of a tile, or all: i1. NULL: they see some of every
- * tile, or all of every tile. */
-typedef struct Seen {
-    Val none, all;
-} Seen;
 void wgmma_rows_find_masks(WgmmaRows *s);
-/* For the tile from `column` (index_type) on. */
+/* What the rows of the block see of the tile from `column` (index_type) on. NULL: some of every
+ * tile, or all of every tile. */
 Seen wgmma_rows_seen(const WgmmaRows *s, Val column);
 
 /* Opens the kernels of the launch; `out` stays for the template. */

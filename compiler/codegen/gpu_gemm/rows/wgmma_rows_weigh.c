@@ -109,44 +109,62 @@ static Val scores_at(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, boo
     return point_lanes(&scores, score_store(s)->value);
 }
 
+/* Sets the scores that the row loads. */
+static void set_score(const WgmmaRows *s, Point *row, Val score) {
+    const ScalarTab *tab = s->out_lower->kernel->scalars;
+    for (ScalarId id = 1; id <= scalar_count(tab); id++) {
+        const Scalar *load = scalar_get(tab, id);
+        if (load->kind == SCALAR_LOAD && load->buffer == score_store(s)->buffer)
+            row->values[id] = score;
+    }
+}
+
 /* The exponents x of pair `n` at `column`. is_plain: no mask hides a column. */
 static Val exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, bool is_plain) {
-    const ScalarTab *tab = s->out_lower->kernel->scalars;
     Point row = point_inside(&s->rows[r]);
     Val score = s->has_scores ? scores_at(s, column, r, n, is_plain) : NULL;
     row.axis[row.lane_axis] = column;
     if (!is_plain && !s->is_whole) row.active = exists_at(s, column);
-    for (ScalarId id = 1; id <= scalar_count(tab) && score; id++) {
-        const Scalar *load = scalar_get(tab, id);
-        if (load->kind == SCALAR_LOAD && load->buffer == score_store(s)->buffer)
-            row.values[id] = score;
-    }
+    if (score) set_score(s, &row, score);
     for (uint32_t i = s->n_masks; i-- > 0 && is_plain && !score;)
         row.values[s->masks[i].select] = point_lanes(&row, s->masks[i].score);
     return point_lanes(&row, s->exponent);
 }
 
-/* The exponent at `column`, which may be past the end, by itself. */
-static Val single_exponent(const WgmmaRows *s, Val column, uint32_t r) {
+/* A score by itself, at `column`. */
+static Val single_score(const WgmmaRows *s, Val column, uint32_t r, Val variable) {
+    Point scores = point_inside(&s->score_rows[r]);
+    scores.lanes = 1;
+    scores.axis[scores.lane_axis] = column;
+    scores.active = exists_at(s, column);
+    scores.results = arena_array(s->k->arena, Val, 1);
+    scores.results[0] = gpu_gemm_rounded(s->lower, k_load(s->k, s->k->f32, variable));
+    return point_value(&scores, score_store(s)->value);
+}
+
+/* The exponent of number `i` of pair `n` by itself, at `column`, which may be past the end. */
+static Val single_exponent(const WgmmaRows *s, Val column, uint32_t r, uint32_t n, uint32_t i) {
     const Codegen *k = s->k;
     Point row = point_inside(&s->rows[r]);
     row.lanes = 1;
     row.axis[row.lane_axis] = column;
     row.active = exists_at(s, column);
+    if (s->has_scores) set_score(s, &row, single_score(s, column, r, score_of(s, r, n)[i]));
     Val x = point_value(&row, s->exponent);
     return k_select(k, row.active, x, k_number(k, DT_F32, s->greatest.identity));
 }
 
-/* The exponents of a pair in a tile that ends past the columns: those count as hidden. Only scores
- * in memory may be an odd number. */
+/* The exponents of a pair in a tile that may end past the columns: those count as hidden. Of an odd
+ * number of columns a pair may end there too. */
 static Val ending_exponents(const WgmmaRows *s, Val column, uint32_t r, uint32_t n) {
     const Codegen *k = s->k;
     Val pair[PAIR], none = k_splat(k, k_number(k, DT_F32, s->greatest.identity), PAIR);
     DimId n_keys = kernel_axis_extent(s->lower->kernel, s->key_axis);
-    if (s->has_scores || dim_multiple(lower_dims(s->lower), n_keys) % PAIR == 0)
+    if (dim_multiple(lower_dims(s->lower), n_keys) % PAIR == 0)
         return k_select(k, k_splat(k, exists_at(s, column), PAIR),
                         exponents(s, column, r, n, false), none);
-    for (uint32_t i = 0; i < PAIR; i++) pair[i] = single_exponent(s, k_offset(k, column, i), r);
+    for (uint32_t i = 0; i < PAIR; i++)
+        pair[i] = single_exponent(s, k_offset(k, column, i), r, n, i);
     return k_vector(k, pair, PAIR);
 }
 
