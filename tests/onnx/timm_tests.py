@@ -1,9 +1,9 @@
 """Takes networks drawn from timm in by both ways, ONNX and PyTorch, and compares them with onnxruntime and PyTorch.
 
-timm_tests.py FUSEC [--page FILE] [--state FILE] [--only PATTERN]: prints a line per network. --state keeps the rows of
+timm_tests.py FUSEC [--modules=60] [--page FILE] [--state FILE] [--only PATTERN]: prints a line per network. --state keeps the rows of
 networks that agree, and a second call goes on with the others.
 
-A draw takes 30 of timm's modules, and of each module the smallest of some drawn models. Weights are random, and batch
+A draw takes some of timm's modules, and of each module the smallest of some drawn models. Weights are random, and batch
 norms take the statistics of some images.
 """
 import argparse
@@ -27,7 +27,7 @@ from export_cases import of_torch
 from network_cases import Network, with_statistics
 from op_cases import floats
 
-SEED, N_MODULES, N_DRAWN = 1, 30, 8
+SEED, N_DRAWN = 1, 8
 SIZES = (64, 96, 128, 160, 224, 256)  # of images: the smallest that the network takes
 FAILURES = (export_tests.Wrong, export_tests.NoPeer, torch_tests.Wrong, torch_tests.Unsupported,
             subprocess.TimeoutExpired)
@@ -38,11 +38,11 @@ def n_parameters(name):
         return sum(p.numel() for p in timm.create_model(name).parameters())
 
 
-def drawn():
-    """Names of models, one of a module."""
+def drawn(n_modules):
+    """Names of models, one of a module. A smaller draw is the beginning of a larger one."""
     draw = random.Random(SEED)
     modules = [module for module in sorted(timm.list_modules()) if timm.list_models(module=module)]
-    for module in draw.sample(modules, N_MODULES):
+    for module in draw.sample(modules, 60)[:n_modules]:
         names = timm.list_models(module=module)
         yield module, min(draw.sample(names, min(len(names), N_DRAWN)), key=n_parameters)
 
@@ -122,7 +122,7 @@ def attempt(fusec, name):
 def page_text(rows):
     good = sum(passes for _, _, passes in rows)
     lines = ["# Networks of timm", "",
-             f"`make timm-tests` writes this page. It draws {N_MODULES} of the modules of timm {timm.__version__}, and of "
+             f"`make timm-tests MODULES={len(rows)}` writes this page. It draws {len(rows)} of the modules of timm {timm.__version__}, and of "
              f"each the smallest of up to {N_DRAWN} drawn models. Each comes in as ONNX and by `fusec.from_torch`, with "
              "random weights, and is compared with onnxruntime and with PyTorch on the CPU. The error is the largest "
              "difference over the largest output. It may be 0.0001. Images are f32[1, 3, n, n], of the smallest n that "
@@ -136,6 +136,7 @@ def page_text(rows):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
+    parser.add_argument("--modules", type=int, default=60)
     parser.add_argument("--page")
     parser.add_argument("--state")
     parser.add_argument("--only", default="")
@@ -146,7 +147,7 @@ def main():
     if options.state and os.path.exists(options.state):
         with open(options.state) as file:
             known = json.load(file)
-    for module, name in drawn():
+    for module, name in drawn(options.modules):
         if not re.search(options.only, name):
             continue
         cells, good = known.get(name) or attempt(os.path.abspath(options.fusec), name)
