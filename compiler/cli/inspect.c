@@ -93,9 +93,12 @@ static void show_variant(const frt_module *module, int32_t graph, int32_t step, 
 }
 
 static void show_step(const frt_module *module, int32_t graph, int32_t index) {
+    char n[MAX_EXPR_CHARS];
     FRT_INFO(frt_step_info, step);
     frt_module_get_step(module, graph, index, &step);
     printf("  %s%s", step.phase == FRT_PHASE_INIT ? "init " : "", step.label);
+    if (frt_module_iterations_text(module, graph, index, n, sizeof n))
+        printf(" in the %s of %s iterations", step.iterations == 1 ? "even" : "odd", n);
     if (step.line) printf(" (line %d)", (int)step.line);
     if (step.rewrite) printf(", rewritten: %s", step.rewrite);
     printf(":");

@@ -34,6 +34,9 @@
 #define FRT_D_MAP "map"
 #define FRT_MAP_TF32 "tf32" /* option of a map: the copy engine rounds f32 elements to tf32 */
 #define FRT_D_COPY "copy"
+#define FRT_D_REPEAT "repeat"
+#define FRT_D_ODD "odd"
+#define FRT_D_END_REPEAT "end-repeat"
 #define FRT_D_IN_PLACE "in-place"
 #define FRT_D_END "end"
 #define FRT_WAITS "waits" /* of a variant: it may be launched early (PDL) */

@@ -194,6 +194,8 @@ typedef struct frt_step_info {
     int32_t n_dims;    /* dims passed to the kernel */
     int32_t n_variants;
     const char *rewrite; /* the rewrite of its arithmetic, in artifacts of 2026; or NULL */
+    /* 0: the step runs once. 1 and 2: it is repeated, in even and in odd iterations. */
+    int32_t iterations;
 } frt_step_info;
 
 typedef struct frt_variant_info {
@@ -249,6 +251,8 @@ FRT_API size_t frt_module_grid_text(const frt_module *module, int32_t graph, int
 /* CUDA: dynamic shared memory, bytes; CPU: the least number of units worth a thread. */
 FRT_API size_t frt_module_shared_text(const frt_module *module, int32_t graph, int32_t step,
                                       int32_t variant, char *text, size_t n_bytes);
+FRT_API size_t frt_module_iterations_text(const frt_module *module, int32_t graph, int32_t step,
+                                          char *text, size_t n_bytes); /* of a repeated step */
 FRT_API size_t frt_module_pitch_text(const frt_module *module, int32_t graph, int32_t pitch,
                                      char *text, size_t n_bytes);
 FRT_API size_t frt_module_predicate_text(const frt_module *module, int32_t graph, int32_t step,

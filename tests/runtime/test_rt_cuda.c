@@ -580,3 +580,99 @@ Test(rt_cuda, without_a_driver_the_status_says_so) {
     cr_expect(status != FRT_OK, "the PTX has no kernels");
     rt_close_rig(&rig);
 }
+
+static const char repeated[] = "//@ fusec-artifact 1\n"
+                               "//@ checksum 00000000\n"
+                               "//@ compiler 0.1.0\n"
+                               "//@ target cuda sm_80\n"
+                               "//@ numerics strict\n"
+                               "//@ source m.g\n"
+                               "//@ dim N 0 100 1\n"
+                               "//@ graph g\n"
+                               "//@ input x 0 f32 N\n"
+                               "//@ output y 0 f32 1\n"
+                               "//@ launch run 1 first y -\n"
+                               "//@ variant k_first 1 32 0 -\n"
+                               "//@ repeat N,1,+\n"
+                               "//@ launch run 2 double y -\n"
+                               "//@ variant k_double 1 32 0 -\n"
+                               "//@ odd\n"
+                               "//@ launch run 2 add y -\n"
+                               "//@ variant k_add 1 32 0 -\n"
+                               "//@ launch run 2 double y -\n"
+                               "//@ variant k_double 1 32 0 -\n"
+                               "//@ end-repeat\n"
+                               "//@ repeat N\n"
+                               "//@ odd\n"
+                               "//@ launch run 3 add y -\n"
+                               "//@ variant k_add 1 32 0 -\n"
+                               "//@ end-repeat\n"
+                               "//@ launch run 4 negate y -\n"
+                               "//@ variant k_negate 1 32 0 -\n"
+                               "//@ end\n";
+
+static void k_first(void **params, unsigned grid, unsigned block) {
+    (void)grid, (void)block;
+    **(float **)params[0] = 1;
+}
+
+static void k_double(void **params, unsigned grid, unsigned block) {
+    (void)grid, (void)block;
+    **(float **)params[0] *= 2;
+}
+
+static void k_add(void **params, unsigned grid, unsigned block) {
+    (void)grid, (void)block;
+    **(float **)params[0] += 1;
+}
+
+static void k_negate(void **params, unsigned grid, unsigned block) {
+    (void)grid, (void)block;
+    **(float **)params[0] *= -1;
+}
+
+/* What the repeated program gives. */
+static float repeated_value(int n) {
+    float y = 1;
+    for (int turn = 0; turn <= n; turn++) y = turn % 2 ? (y + 1) * 2 : y * 2;
+    for (int turn = 0; turn < n; turn++) y += (float)(turn % 2);
+    return -y;
+}
+
+/* Steps of a repeat alternate, in a stream and in a kept graph, and nothing but launches is called
+ * for them. */
+Test(rt_cuda, repeated_steps_alternate) {
+    RtRig rig;
+    frt_program_options options = rt_options();
+    fake_cuda_reset();
+    fake_cuda_add_valued_kernel("k_first", k_first, 1);
+    fake_cuda_add_valued_kernel("k_double", k_double, 1);
+    fake_cuda_add_valued_kernel("k_add", k_add, 1);
+    fake_cuda_add_valued_kernel("k_negate", k_negate, 1);
+    cr_assert_eq(rt_open_program(&rig, repeated, &options), FRT_OK, "%s", rig.err.message);
+    cr_assert_eq(frt_exec_create(rig.program, &rig.exec, &rig.err), FRT_OK);
+    frt_tensor y = {.data = rt_y_storage, .dtype = FRT_F32, .rank = 1, .dims = {1}};
+    cr_assert_eq(frt_bind(rig.exec, "y", &y, &rig.err), FRT_OK);
+    for (int keeps = 0; keeps < 2; keeps++) {
+        cr_assert_eq(frt_exec_keep_graph(rig.exec, keeps, &rig.err), FRT_OK);
+        for (int n = 0; n < 7; n++) {
+            frt_tensor x = {.data = rt_x_storage, .dtype = FRT_F32, .rank = 1, .dims = {n}};
+            cr_assert_eq(frt_bind(rig.exec, "x", &x, &rig.err), FRT_OK);
+            cr_assert_eq(frt_prepare(rig.exec, &rig.err), FRT_OK, "%s", rig.err.message);
+            fake_cuda.n_calls = 0;
+            cr_assert_eq(frt_run(rig.exec, NULL, &rig.err), FRT_OK, "%s", rig.err.message);
+            cr_expect_eq(rt_y_storage[0], repeated_value(n), "%d: %g", n, (double)rt_y_storage[0]);
+            int n_launches = 2 + n + 1 + (n + 1) / 2 + n / 2;
+            if (!keeps) cr_expect_eq(fake_cuda.n_calls, 2 + n_launches, "%d", n);
+        }
+    }
+    char text[64];
+    FRT_INFO(frt_step_info, step);
+    cr_expect_eq(frt_module_get_step(rig.module, 0, 2, &step), FRT_OK);
+    cr_expect_eq(step.iterations, 2);
+    cr_expect_eq(frt_module_iterations_text(rig.module, 0, 2, text, sizeof text), strlen("N+1"));
+    cr_expect_str_eq(text, "N+1");
+    cr_expect_eq(frt_module_iterations_text(rig.module, 0, 0, text, sizeof text), 0u);
+    rt_close_rig(&rig);
+    rt_expect_nothing_held("after repeats");
+}

@@ -119,12 +119,26 @@ frt_status frt_module_get_tensor(const frt_module *module, int32_t graph, int32_
     return FRT_OK;
 }
 
+/* The repeat that the step belongs to, or NULL. */
+static const Repeat *find_repeat(const frt_module *module, int32_t graph, int32_t step) {
+    const Graph *g = find_graph(module, graph);
+    for (uint32_t i = 0; i < g->n_repeats; i++) {
+        const Repeat *repeat = &module->manifest.repeats[g->first_repeat + i];
+        if ((uint32_t)step >= repeat->first && (uint32_t)step < repeat->end) {
+            return repeat;
+        }
+    }
+    return NULL;
+}
+
 frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t step,
                                frt_step_info *info) {
     const Step *s = find_step(module, graph, step);
     if (!s || !info) {
         return FRT_E_INVALID_ARGUMENT;
     }
+    const Repeat *repeat = find_repeat(module, graph, step);
+    int32_t iterations = !repeat ? 0 : (uint32_t)step < repeat->odd ? 1 : 2;
     GIVE(info, (frt_step_info){.kind = s->kind,
                                .phase = s->phase,
                                .label = s->label,
@@ -132,7 +146,8 @@ frt_status frt_module_get_step(const frt_module *module, int32_t graph, int32_t 
                                .n_args = (int32_t)s->n_args,
                                .n_dims = (int32_t)s->n_dims,
                                .n_variants = (int32_t)s->n_variants,
-                               .rewrite = s->rewrite});
+                               .rewrite = s->rewrite,
+                               .iterations = iterations});
     return FRT_OK;
 }
 
@@ -188,6 +203,12 @@ size_t frt_module_workspace_text(const frt_module *module, int32_t graph, char *
         return (size_t)snprintf(text, n_bytes, "0");
     }
     return g ? print_expr(module, g->workspace, text, n_bytes) : 0;
+}
+
+size_t frt_module_iterations_text(const frt_module *module, int32_t graph, int32_t step, char *text,
+                                  size_t n_bytes) {
+    const Repeat *repeat = find_step(module, graph, step) ? find_repeat(module, graph, step) : NULL;
+    return repeat ? print_expr(module, repeat->count, text, n_bytes) : 0;
 }
 
 size_t frt_module_grid_text(const frt_module *module, int32_t graph, int32_t step, int32_t variant,

@@ -140,10 +140,14 @@ static frt_status resolve_role(frt_exec *exec, frt_role role, frt_error *err) {
     return status;
 }
 
-/* The address of a bound tensor. While it is unbound: an address with the least alignment. */
+/* The address of a bound tensor. While it is unbound: an address with the least alignment. That of
+ * a temp counts as aligned, since the compiler aligns it. */
 static void *address_of(const frt_exec *exec, uint32_t tensor) {
     const frt_program *program = exec->program;
     frt_role role = program->m->tensors[program->graph->first_tensor + tensor].role;
+    if (role == FRT_TEMP) {
+        return (void *)(uintptr_t)FRT_ALIGNMENT;
+    }
     bool is_bindable = role == FRT_INPUT || role == FRT_OUTPUT;
     if (is_bindable && exec->bindings[tensor].is_bound) {
         return exec->bindings[tensor].tensor.data;

@@ -2,21 +2,12 @@
 #include "host/error.h"
 #include "exec/exec.h"
 
-static frt_status exec_enqueue(frt_exec *exec, void *stream, frt_error *err) {
-    frt_program *program = exec->program;
-    frt_status status = FRT_OK;
-    for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
-        status = plan_enqueue(program, &exec->plan, i, STEP_OVERLAPS, stream, err);
-    }
-    return status;
-}
-
 frt_status exec_launch(frt_exec *exec, void *stream, frt_error *err) {
     Device *device = &exec->program->device;
     if (exec->is_recorded && !device->ops->is_recording(device, stream)) {
         return device->ops->graph_launch(device, &exec->own_graph, stream, err);
     }
-    return exec_enqueue(exec, stream, err);
+    return plan_run(exec->program, &exec->plan, stream, err);
 }
 
 frt_status exec_record(frt_exec *exec, frt_error *err) {
@@ -29,7 +20,7 @@ frt_status exec_record(frt_exec *exec, frt_error *err) {
     if (status) {
         return status;
     }
-    status = exec_enqueue(exec, exec->own_graph.stream, err);
+    status = plan_run(exec->program, &exec->plan, exec->own_graph.stream, err);
     frt_status ended = device->ops->graph_end(device, &exec->own_graph, status != FRT_OK, err);
     status = status ? status : ended;
     exec->is_recorded = !status;

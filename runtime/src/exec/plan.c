@@ -55,13 +55,14 @@ frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err) {
         n_maps += n;
     }
     plan->steps = mem_alloc(graph->n_steps, sizeof *plan->steps);
+    plan->counts = mem_alloc(graph->n_repeats, sizeof *plan->counts);
     plan->pointers = mem_alloc(n_pointers, sizeof *plan->pointers);
     plan->dims = mem_alloc(n_dims, sizeof *plan->dims);
     plan->maps = mem_alloc(n_maps * FRT_MAP_BYTES + MAP_ALIGN_BYTES, 1);
     plan->needed = mem_alloc(graph->n_steps, sizeof *plan->needed);
     plan->specs = mem_alloc(n_maps, sizeof *plan->specs);
-    if (!plan->steps || !plan->pointers || !plan->dims || !plan->maps || !plan->needed ||
-        !plan->specs) {
+    if (!plan->steps || !plan->counts || !plan->pointers || !plan->dims || !plan->maps ||
+        !plan->needed || !plan->specs) {
         plan_free(plan);
         return frt_fail_memory(err, n_pointers * sizeof *plan->pointers);
     }
@@ -77,6 +78,7 @@ frt_status plan_create(const frt_program *program, Plan *plan, frt_error *err) {
 
 void plan_free(Plan *plan) {
     mem_free(plan->steps);
+    mem_free(plan->counts);
     mem_free(plan->pointers);
     mem_free(plan->dims);
     mem_free(plan->maps);
@@ -383,6 +385,21 @@ static frt_status load_kernels(const frt_program *program, Plan *plan, frt_error
     return status;
 }
 
+static frt_status count_iterations(const frt_program *program, Plan *plan, DimValues dims,
+                                   frt_error *err) {
+    const Manifest *m = program->m;
+    for (uint32_t i = 0; i < program->graph->n_repeats; i++) {
+        const Repeat *repeat = &m->repeats[program->graph->first_repeat + i];
+        frt_status status = manifest_eval(m, repeat->count, dims,
+                                          (Subject){"the iterations of a repeat", NULL, NO_AXIS},
+                                          &plan->counts[i], err);
+        if (status) {
+            return status;
+        }
+    }
+    return FRT_OK;
+}
+
 frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const Region *regions,
                         DimValues dims, frt_error *err) {
     const Graph *graph = program->graph;
@@ -400,7 +417,9 @@ frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const
             return status;
         }
     }
-    return load_kernels(program, plan, err);
+    frt_status status =
+        phase == FRT_PHASE_RUN ? count_iterations(program, plan, dims, err) : FRT_OK;
+    return status ? status : load_kernels(program, plan, err);
 }
 
 frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, StepOrder order,
@@ -416,4 +435,32 @@ frt_status plan_enqueue(frt_program *program, const Plan *plan, uint32_t i, Step
     Launch launch = step->launch;
     launch.overlaps = launch.overlaps && order == STEP_OVERLAPS;
     return device->ops->launch(device, &launch, stream, err);
+}
+
+static frt_status enqueue_range(frt_program *program, const Plan *plan, uint32_t from, uint32_t to,
+                                void *stream, frt_error *err) {
+    frt_status status = FRT_OK;
+    for (uint32_t i = from; !status && i < to; i++) {
+        status = plan_enqueue(program, plan, i, STEP_OVERLAPS, stream, err);
+    }
+    return status;
+}
+
+frt_status plan_run(frt_program *program, const Plan *plan, void *stream, frt_error *err) {
+    const Graph *graph = program->graph;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < graph->n_repeats; i++) {
+        const Repeat *repeat = &program->m->repeats[graph->first_repeat + i];
+        frt_status status = enqueue_range(program, plan, next, repeat->first, stream, err);
+        for (int64_t k = 0; !status && k < plan->counts[i]; k++) {
+            uint32_t from = k % 2 ? repeat->odd : repeat->first;
+            uint32_t to = k % 2 ? repeat->end : repeat->odd;
+            status = enqueue_range(program, plan, from, to, stream, err);
+        }
+        if (status) {
+            return status;
+        }
+        next = repeat->end;
+    }
+    return enqueue_range(program, plan, next, graph->n_steps, stream, err);
 }

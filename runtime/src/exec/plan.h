@@ -19,6 +19,7 @@ typedef struct PlanStep {
 typedef struct Plan {
     PlanStep *steps;  /* per step of the graph */
     void **pointers;  /* storage of all launches' args and params */
+    int64_t *counts;  /* per repeat of the graph: its iterations */
     int64_t *dims;    /* storage of all launches' dims */
     char *maps;       /* storage of all launches' tensor maps */
     uint32_t *needed; /* capacity: one kernel per step */
@@ -32,6 +33,9 @@ void plan_free(Plan *plan);
  * address, never NULL. Call it between enter and leave. */
 frt_status plan_prepare(frt_program *program, Plan *plan, frt_phase phase, const Region *regions,
                         DimValues dims, frt_error *err);
+
+/* Enqueues all steps, those of repeats as often as they say. Call it between enter and leave. */
+frt_status plan_run(frt_program *program, const Plan *plan, void *stream, frt_error *err);
 
 /* Enqueues step `i` of the graph. STEP_ALONE: it begins when all earlier work has ended. Call it
  * between enter and leave. */

@@ -242,7 +242,7 @@ static frt_status run_init_steps(frt_program *program, frt_error *err) {
             plan_prepare(program, &plan, FRT_PHASE_INIT, program->kept, program_dims(program), err);
     }
     begin = port_clock_ns();
-    for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) {
+    for (uint32_t i = 0; !status && i < program->graph->n_steps; i++) { /* none is repeated */
         status = plan_enqueue(program, &plan, i, STEP_OVERLAPS, NULL, err);
     }
     if (!status) {

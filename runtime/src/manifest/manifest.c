@@ -23,6 +23,7 @@ void manifest_free(Manifest *m) {
     mem_free(m->steps);
     mem_free(m->variants);
     mem_free(m->pitches);
+    mem_free(m->repeats);
     mem_free(m->terms);
     mem_free(m->maps);
     mem_free(m->tokens);

@@ -127,11 +127,19 @@ typedef struct Step {
     Expr n_bytes; /* for a copy */
 } Step;
 
+/* Steps [first, odd) run in iterations 0, 2, .. of `count`, and steps [odd, end) in iterations 1,
+ * 3, ..; they are steps of phase `run`, numbered within the graph. */
+typedef struct Repeat {
+    uint32_t first, odd, end;
+    Expr count;
+} Repeat;
+
 typedef struct Graph {
     const char *name;
     uint32_t first_tensor, n_tensors;
     uint32_t first_step, n_steps;
     uint32_t first_pitch, n_pitches;
+    uint32_t first_repeat, n_repeats; /* in the order of their steps */
     bool has_workspace;
     Expr workspace; /* bytes, valid if has_workspace */
 } Graph;
@@ -168,12 +176,14 @@ typedef struct Manifest {
     Step *steps;
     Variant *variants;
     Pitch *pitches;
+    Repeat *repeats;
     Term *terms;
     Map *maps;
     ExprToken *tokens;
     uint32_t *refs; /* tensor and dim indices of steps */
     uint32_t n_given_dims, n_pitches;
     uint32_t n_dims, n_graphs, n_tensors, n_steps, n_variants, n_terms, n_maps, n_tokens, n_refs;
+    uint32_t n_repeats;
     const char *dim_names[FRT_MAX_DIMS];
     char *strings;
 } Manifest;

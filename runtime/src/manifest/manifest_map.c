@@ -118,3 +118,14 @@ frt_status text_map(TextReader *r, int64_t last_arg, Map *map) {
     }
     return status ? status : check_windows(r, map);
 }
+
+/* The limits of the copy engine for a box: its innermost side has at least 16 bytes, and at most
+ * the span of its swizzle. */
+frt_status text_check_box(TextReader *r, const Map *map, frt_dtype dtype) {
+    uint64_t n_bytes = (uint64_t)map->axes[0].box * frt_dtype_bytes(dtype);
+    if (n_bytes % FRT_MAP_ALIGN_BYTES != 0 || (map->swizzle && n_bytes > map->swizzle)) {
+        return text_fail(r, "the inner side of a map's box is %llu bytes",
+                         (unsigned long long)n_bytes);
+    }
+    return FRT_OK;
+}

@@ -23,9 +23,10 @@ typedef struct Reader {
     uint32_t dims_capacity, graphs_capacity, tensors_capacity, steps_capacity;
     uint32_t variants_capacity, pitches_capacity, maps_capacity, refs_capacity;
     bool awaits_variant; /* the last line was a launch or one of its variants */
-    bool is_certain;     /* the last variant has no predicate and no map */
-    Price group;         /* the last group of variants with prices: its number and its measures */
-    bool is_group;       /* the last line other than a map belongs to the group */
+    RepeatState repeat;
+    bool is_certain; /* the last variant has no predicate and no map */
+    Price group;     /* the last group of variants with prices: its number and its measures */
+    bool is_group;   /* the last line other than a map belongs to the group */
 } Reader;
 
 static frt_status read_version(Reader *reader) {
@@ -150,6 +151,7 @@ static frt_status read_graph(Reader *reader) {
     Manifest *m = r->m;
     Graph graph = {
         .first_tensor = m->n_tensors, .first_step = m->n_steps, .first_pitch = m->n_pitches};
+    graph.first_repeat = m->n_repeats;
     frt_status status = text_name(r, r->fields[1], "graph", &graph.name);
     if (status) {
         return status;
@@ -393,6 +395,9 @@ static frt_status read_step_dims(Reader *reader, Slice list, Step *step) {
 static frt_status add_step(Reader *reader, const Step *step) {
     TextReader *r = &reader->text;
     Manifest *m = r->m;
+    if (reader->repeat.is_open && step->phase != FRT_PHASE_RUN) {
+        return text_fail(r, "a step of phase " FRT_PHASE_INIT_NAME " is repeated");
+    }
     if (GROW(r, m->steps, reader->steps_capacity, m->n_steps)) {
         return FRT_E_OUT_OF_MEMORY;
     }
@@ -445,6 +450,10 @@ static frt_status read_copy(Reader *reader) {
         status = text_expr(r, r->fields[4], "bytes", &step.n_bytes);
     }
     return status ? status : add_step(reader, &step);
+}
+
+static frt_status read_repeat(Reader *reader) {
+    return text_repeat(&reader->text, current_graph(reader), &reader->repeat);
 }
 
 /* Begins a group of variants with prices. */
@@ -516,17 +525,6 @@ static frt_status read_variant(Reader *reader) {
     return status;
 }
 
-/* The limits of the copy engine for a box: its innermost side has at least 16 bytes, and at most
- * the span of its swizzle. */
-static frt_status check_box(TextReader *r, const Map *map, frt_dtype dtype) {
-    uint64_t n_bytes = (uint64_t)map->axes[0].box * frt_dtype_bytes(dtype);
-    if (n_bytes % FRT_MAP_ALIGN_BYTES != 0 || (map->swizzle && n_bytes > map->swizzle)) {
-        return text_fail(r, "the inner side of a map's box is %llu bytes",
-                         (unsigned long long)n_bytes);
-    }
-    return FRT_OK;
-}
-
 /* A map belongs to the variant before it. The variant then applies only where the map can be
  * made. */
 static frt_status read_map(Reader *reader) {
@@ -547,7 +545,7 @@ static frt_status read_map(Reader *reader) {
         frt_dtype dtype = m->tensors[tensor].dtype;
         status = map.is_tf32 && dtype != FRT_F32
                      ? text_fail(r, "only elements of f32 can become " FRT_MAP_TF32)
-                     : check_box(r, &map, dtype);
+                     : text_check_box(r, &map, dtype);
     }
     if (!status && GROW(r, m->maps, reader->maps_capacity, m->n_maps)) {
         return FRT_E_OUT_OF_MEMORY;
@@ -598,6 +596,9 @@ static const struct {
     {FRT_D_VARIANT, 6, 9, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_variant},
     {FRT_D_MAP, 5, 4 + FRT_MAX_MAP_RANK, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_map},
     {FRT_D_COPY, 5, 5, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_copy},
+    {FRT_D_REPEAT, 2, 2, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_repeat},
+    {FRT_D_ODD, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_repeat},
+    {FRT_D_END_REPEAT, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_GRAPH, read_repeat},
     {FRT_D_END, 1, 1, STAGE_GRAPH, STAGE_GRAPH, STAGE_END, read_end},
 };
 
@@ -633,6 +634,9 @@ static frt_status read_directive(Reader *reader) {
     if (reader->stage >= STAGE_CHECKSUM && is_extension(word)) {
         read_extension(reader);
         return FRT_OK;
+    }
+    if (reader->repeat.is_open && (slice_is(word, FRT_D_GRAPH) || slice_is(word, FRT_D_END))) {
+        return text_fail(r, "a `repeat` has no end");
     }
     bool is_launchs = slice_is(word, FRT_D_VARIANT) || slice_is(word, FRT_D_MAP) ||
                       slice_is(word, FRT_D_MEASURES);

@@ -84,9 +84,19 @@ frt_status text_tensor(TextReader *r, const Graph *graph, Slice s, const char *w
 /* The line's output may be bound to the address of its input, which has the same type. */
 frt_status text_in_place(TextReader *r, const Graph *graph);
 
-/* Reads the fields of a map line. It checks ARG against `last_arg`, but the caller checks the box
- * against the argument's dtype. In manifest_map.c. */
+/* Where the reader is in a `repeat`. */
+typedef struct RepeatState {
+    uint32_t capacity; /* of the manifest's list */
+    bool is_open, is_odd;
+} RepeatState;
+
+/* Reads a line `repeat`, `odd` or `end-repeat`. In manifest_repeat.c. */
+frt_status text_repeat(TextReader *r, Graph *graph, RepeatState *state);
+
+/* Reads the fields of a map line. It checks ARG against `last_arg`. In manifest_map.c. */
 frt_status text_map(TextReader *r, int64_t last_arg, Map *map);
+/* Checks the map's box against the dtype of its argument. */
+frt_status text_check_box(TextReader *r, const Map *map, frt_dtype dtype);
 
 int32_t text_find_dim(const TextReader *r, const char *name);
 
